@@ -1,0 +1,102 @@
+/* The layout of a client's staging memfd. Room: ipc (:wire). Context: written by the client's
+ * threads, read by the service with pread(2) while they write.
+ *
+ * One rule: the service copies, then checks, then uses; it never maps this memory. What is here is
+ * the client's word.
+ *
+ *   page 0                  struct ml_staging_header
+ *   ML_STAGING_LANES_OFFSET struct ml_staging_lane [ML_LANES_MAX], a cache line each
+ *   ML_STAGING_DATA_OFFSET  per lane `slots` slots of ML_FRAME_MAX_BYTES: a frame header's room,
+ * then a chunk's bytes
+ *
+ * Chunk n of a lane lies in slot n % slots. Publishing is one release store of `published` = n <<
+ * 16 | bytes: the bytes [0, bytes) of chunk n are final. They stay until chunk n + slots begins.
+ * Chunks below `sent` have been written to the pipe or dropped (then `lost_chunks` counts them);
+ * chunks [sent, n] are here and nowhere else.
+ *
+ * A reader takes `published` and `sent`, copies what it wants of the chunks [max(sent, its own
+ * next), n], takes `published` again, and drops every copied chunk m with m + slots <= the new n:
+ * it was overwritten meanwhile and has gone down the pipe, or was dropped and is counted.
+ *
+ * The memfd is sealed against shrinking, growing and further seals before anybody else sees it. */
+#ifndef MEMLOG_IPC_STAGING_H
+#define MEMLOG_IPC_STAGING_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ipc/event.h"
+
+#define ML_STAGING_MAGIC UINT64_C(0x31676c6d656d6d6c)
+#define ML_CONTROL_MAGIC UINT64_C(0x31636c6d656d6d6c)
+
+enum {
+    ML_STAGING_VERSION = 1,
+    ML_STAGING_HEADER_BYTES = 4096,
+    ML_STAGING_LANE_BYTES = 64,
+    ML_STAGING_LANES_OFFSET = ML_STAGING_HEADER_BYTES,
+    ML_STAGING_DATA_OFFSET = ML_STAGING_LANES_OFFSET + ML_LANES_MAX * ML_STAGING_LANE_BYTES,
+    ML_STAGING_SLOTS_DEFAULT = 1,
+    ML_STAGING_SLOTS_MAX = 256,
+    ML_CONTROL_BYTES = 4096,
+    ML_PUBLISHED_SHIFT = 16
+};
+
+struct ml_staging_header {
+    uint64_t magic;
+    uint32_t version;
+    uint32_t slots;      /* 1 .. ML_STAGING_SLOTS_MAX; set before sharing */
+    uint32_t lanes_used; /* lanes [0, lanes_used) have ever been used; only grows */
+    uint32_t reserved;
+    uint64_t truncated_stacks; /* stacks cut at ML_STACK_DEPTH_MAX: events, not stacks; relaxed
+                                  counter */
+    uint64_t broken_stacks;    /* events whose stack could not be walked to its end */
+    uint64_t lost_no_lane;     /* events that found no lane */
+    uint64_t lost_no_node;     /* events whose stack found no room in the stack table */
+    uint64_t unwind_checked;   /* --unwind-check: stacks compared ... */
+    uint64_t unwind_differed;  /* ... and found different from libunwind's */
+    uint64_t node_count;       /* nodes defined */
+};
+
+/* One cache line: only its owner writes it. */
+struct ml_staging_lane {
+    uint64_t
+        published; /* release-stored: chunk number << ML_PUBLISHED_SHIFT | bytes of that chunk */
+    uint64_t sent; /* first chunk number that is not yet in the pipe (nor dropped) */
+    uint64_t lost_chunks; /* chunks dropped, ever */
+    uint64_t lost_events; /* events in them */
+    uint64_t waited_ns;   /* time spent waiting for room in the pipe */
+    uint64_t longest_wait_ns;
+    uint32_t thread_id; /* the present owner; 0: free */
+    uint32_t waits;
+    uint64_t reserved;
+};
+_Static_assert(
+    sizeof(struct ml_staging_lane) == ML_STAGING_LANE_BYTES, "a lane header is one cache line"
+);
+
+/* What the host tells one process, in a page that the process only reads. Written with pwrite by
+ * the host. */
+struct ml_control_page {
+    uint64_t magic;
+    uint32_t version;
+    uint32_t enabled;        /* 0: dormant, 1: record */
+    uint64_t sampling_bytes; /* mean bytes between samples; 1: every allocation */
+    uint32_t stack_mode;     /* enum ml_stack_mode */
+    uint32_t generation;     /* changes with every change above; never 0 */
+    uint32_t overrun;        /* 0: block within the bound, 1: sample coarser */
+    uint32_t unwind_check;   /* every Nth stack is also stepped by libunwind; 0: none */
+};
+
+/* Size of the whole memfd for so many slots a lane. */
+static inline uint64_t ml_staging_size_bytes(uint32_t slots) {
+    return (uint64_t)ML_STAGING_DATA_OFFSET + (uint64_t)ML_LANES_MAX * slots * ML_FRAME_MAX_BYTES;
+}
+
+/* Where chunk `number` of `lane` has its frame; its records start ML_FRAME_HEADER_BYTES further. */
+static inline uint64_t ml_staging_slot_offset(uint32_t lane, uint64_t number, uint32_t slots) {
+    return (uint64_t)ML_STAGING_DATA_OFFSET +
+           ((uint64_t)lane * slots + number % slots) * ML_FRAME_MAX_BYTES;
+}
+
+#endif

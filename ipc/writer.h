@@ -1,0 +1,57 @@
+/* Numbers, turned into bytes in a caller's buffer. Room: ipc (:wire). Context: any, the malloc path
+ * included: no allocation, no lock, no errno, no syscall.
+ *
+ * One rule: a writer never writes behind its end. What does not fit sets `overflow` and writes
+ * nothing; the caller looks at it once, at the end. */
+#ifndef MEMLOG_IPC_WRITER_H
+#define MEMLOG_IPC_WRITER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+/* Longest varint: 64 bits in groups of 7. */
+enum { ML_VARINT_MAX_BYTES = 10 };
+
+struct ml_writer {
+    uint8_t *start;
+    uint8_t *pos;
+    uint8_t *end;
+    bool overflow;
+};
+
+/* A writer into [buffer, buffer + size_bytes); the buffer is borrowed. */
+struct ml_writer ml_writer_into(void *buffer, size_t size_bytes);
+
+/* Bytes written so far. */
+size_t ml_writer_count(const struct ml_writer *w);
+
+void ml_writer_u8(struct ml_writer *w, uint8_t value);
+void ml_writer_u16(struct ml_writer *w, uint16_t value);
+void ml_writer_u32(struct ml_writer *w, uint32_t value);
+void ml_writer_u64(struct ml_writer *w, uint64_t value);
+void ml_writer_varint(struct ml_writer *w, uint64_t value);
+void ml_writer_zigzag(struct ml_writer *w, int64_t value);
+void ml_writer_bytes(struct ml_writer *w, const void *bytes, size_t count_bytes);
+
+/* A varint length, then the bytes. */
+void ml_writer_blob(struct ml_writer *w, const void *bytes, size_t count_bytes);
+
+/* Zigzag: small magnitudes of either sign become small numbers. */
+static inline uint64_t ml_zigzag(int64_t value) {
+    return ((uint64_t)value << 1) ^ (uint64_t)(value >> 63);
+}
+
+/* The varint of `value` at `pos`, unchecked: the caller has ML_VARINT_MAX_BYTES of room. Returns
+ * the next position. */
+static inline uint8_t *ml_put_varint(uint8_t *pos, uint64_t value) {
+    while (value >= 0x80) {
+        *pos++ = (uint8_t)(value | 0x80);
+        value >>= 7;
+    }
+    *pos++ = (uint8_t)value;
+    return pos;
+}
+
+#endif

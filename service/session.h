@@ -1,0 +1,155 @@
+/* All clients of one run, and the tree: bytes in, exact figures out. Room: service. Context: one
+ * thread; no I/O: the connection reads pipes and staging and feeds what it read.
+ *
+ * One rule: nothing is applied before every lane of its process is known up to its time stamp (the
+ * watermark), except what arrives late, which is applied on arrival and counted.
+ *
+ * A round, for the caller (service/connection.c):
+ *   1. now = the stream's clock
+ *   2. for each client: read the pipe until it is empty (or a fair share is read), ml_client_feed()
+ *   3. for each client: copy the lane headers from staging, ml_client_lanes(); it answers which
+ * chunks to copy from staging; ml_client_tail() for each; ml_client_settled() says whether every
+ * lane is known up to `now`. If not (a chunk went into the pipe meanwhile) read the pipe again.
+ *   4. ml_session_advance(session, now) applies what is known up to there, over all settled
+ * clients. A client that does not settle in ML_SESSION_SETTLE_ROUNDS rounds is left behind: the
+ * others advance without it. */
+#ifndef MEMLOG_SERVICE_SESSION_H
+#define MEMLOG_SERVICE_SESSION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ipc/event.h"
+#include "ipc/ml_status.h"
+#include "ipc/staging.h"
+#include "service/snapshot.h"
+
+struct ml_session;
+struct ml_client;
+
+/* What the host said of a client when it added it. Strings are copied. */
+struct ml_client_setup {
+    uint32_t id, parent_id; /* the host's ids; parent_id 0: none known */
+    uint32_t pid, parent_pid;
+    uint32_t role;
+    bool from_startup, forked;
+    uint64_t fork_serial;
+    uint64_t sampling_bytes;
+    struct ml_moment start;
+};
+
+struct ml_client_end {
+    uint32_t state; /* memlog.service.ProcessState */
+    int32_t exit_code;
+    uint32_t signal;
+    struct ml_moment end;
+};
+
+/* Live figures of a client or (id 0) of the tree. */
+struct ml_client_figures {
+    struct ml_totals totals;
+    uint64_t events, lost_events, unknown_frees, late_events;
+    uint64_t truncated_stacks, broken_stacks;
+    uint64_t inherited_bytes, inherited_blocks;
+    uint32_t nodes_count;
+    bool complete;
+    const char *trouble; /* static text or owned by the client; "" if none */
+};
+
+/* A session whose tables may take up to max_memory_bytes (0: no bound). NULL when there is no
+ * memory. */
+struct ml_session *ml_session_new(const struct ml_moment *start, uint64_t max_memory_bytes);
+void ml_session_free(struct ml_session *take_session);
+
+/* Add a client. Errors: ML_PEER_LIMIT too many; ML_PEER_STATE the id exists; ML_ENV_MEMORY. */
+ML_NODISCARD enum ml_status ml_session_add(
+    struct ml_session *session, const struct ml_client_setup *setup, struct ml_client **out_client
+);
+
+/* The client of that id, NULL if there is none. */
+struct ml_client *ml_session_find(struct ml_session *session, uint32_t id);
+
+/* Bytes from the client's pipe, cut anywhere. Errors: ML_PEER_*: the client is lost from here on
+ * (marked, the figures stay; further bytes are ignored and answered with the same status);
+ * ML_ENV_MEMORY likewise. */
+ML_NODISCARD enum ml_status
+ml_client_feed(struct ml_client *client, const uint8_t *bytes, size_t count_bytes);
+
+/* A piece of staging that the session wants to see: `bytes` at `offset` of the memfd, chunk
+ * `number` of `lane`. */
+struct ml_client_want {
+    uint64_t number;
+    uint64_t offset;
+    uint32_t lane;
+    uint32_t start_bytes, end_bytes; /* of the chunk's records */
+};
+
+/* The lane headers as copied from staging (a first time), lanes [0, count). Answers what to copy:
+ * at most wants_capacity pieces into wants. Errors: as ml_client_feed. */
+ML_NODISCARD enum ml_status ml_client_lanes(
+    struct ml_client *client,
+    const struct ml_staging_header *header,
+    const struct ml_staging_lane *lanes,
+    uint32_t lanes_count,
+    struct ml_client_want *wants,
+    size_t wants_capacity,
+    size_t *out_wants_count
+);
+
+/* One wanted piece, copied, together with the lane's header as it was read again *after* the copy.
+ * A piece that was overwritten meanwhile is dropped here (it has gone down the pipe). */
+ML_NODISCARD enum ml_status ml_client_tail(
+    struct ml_client *client,
+    const struct ml_client_want *want,
+    const uint8_t *bytes,
+    const struct ml_staging_lane *lane_after
+);
+
+/* Whether everything published before the last ml_client_lanes() was seen: by pipe, by staging, or
+ * counted as lost. */
+bool ml_client_settled(const struct ml_client *client);
+
+/* Apply, in time order over all clients that are settled, everything stamped up to `ticks`. */
+ML_NODISCARD enum ml_status ml_session_advance(struct ml_session *session, uint64_t ticks);
+
+/* The process has ended and its pipe and staging are read to the end; its remaining events are
+ * applied, whatever their stamps, and it leaves the tree's total at its END record's stamp, else at
+ * end->end. */
+ML_NODISCARD enum ml_status
+ml_client_ended(struct ml_client *client, const struct ml_client_end *end);
+
+/* What the host learnt of it: replaces what was known. */
+ML_NODISCARD enum ml_status ml_client_describe(
+    struct ml_client *client,
+    uint32_t role,
+    const char *name,
+    const char *const *command_line,
+    size_t command_line_count,
+    uint64_t footprint_bytes,
+    uint64_t resident_bytes
+);
+
+/* Mark it incomplete, with the reason for people (copied). The first reason stays. */
+void ml_client_trouble(struct ml_client *client, const char *reason);
+
+struct ml_client_figures ml_client_figures(const struct ml_client *client);
+struct ml_totals ml_session_totals(const struct ml_session *session);
+
+/* Walk the clients: the first for NULL, the next else, NULL behind the last. */
+struct ml_client *ml_session_next(struct ml_session *session, struct ml_client *client);
+uint32_t ml_client_id(const struct ml_client *client);
+
+/* Copy the present state. ids_count 0: all clients. O(stacks), not O(live blocks). The caller fills
+ * in gaps, not_profiled, reason, program, now, sandbox_missing. Errors: ML_ENV_MEMORY. */
+ML_NODISCARD enum ml_status ml_session_snapshot(
+    struct ml_session *session,
+    const uint32_t *ids,
+    size_t ids_count,
+    struct ml_snapshot **out_snapshot
+);
+
+/* For tests: recompute every sum from the live maps and compare. True when all agree. */
+bool ml_session_check(const struct ml_session *session);
+
+#endif

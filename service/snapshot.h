@@ -1,0 +1,128 @@
+/* One moment of all profiles, ready to be written: what the pipeline hands the dump writer. Room:
+ * service.
+ *
+ * One rule: a snapshot is a copy. It stays true while the pipes go on being drained. Everything
+ * that it points to belongs to it and goes with ml_snapshot_free. */
+#ifndef MEMLOG_SERVICE_SNAPSHOT_H
+#define MEMLOG_SERVICE_SNAPSHOT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* A string that may hold any byte, NUL-terminated besides. */
+struct ml_text {
+    const char *bytes;
+    uint32_t count_bytes;
+};
+
+/* Sums of one thing. Bytes are requested bytes; weighted when sampled. */
+struct ml_totals {
+    uint64_t live_bytes, live_blocks;
+    uint64_t peak_bytes, peak_blocks;
+    uint64_t total_bytes, total_blocks;
+};
+
+/* One moment: by the stream's clock, and by the kernel's. */
+struct ml_moment {
+    uint64_t ticks;
+    uint64_t monotonic_ns, realtime_ns, boottime_ns;
+};
+
+struct ml_snapshot_module {
+    uint32_t id; /* as in the stream, from 1 */
+    uint64_t start, end;
+    int64_t bias;
+    const uint8_t *build_id;
+    uint32_t build_id_bytes;
+    struct ml_text path;
+};
+
+/* Stack nodes, sorted by id, parents before children. */
+struct ml_snapshot_node {
+    uint32_t id;
+    uint32_t parent;  /* id; 0: root */
+    uint32_t frame;   /* enum ml_frame_kind, ipc/event.h */
+    uint32_t module;  /* id; 0: none */
+    uint64_t address; /* as mapped; module bias not taken off */
+    uint32_t string;  /* index into strings; for THREAD and SCOPE frames */
+};
+
+/* A counter cell: everything allocated at one stack, on one heap, of one type, in one size class.
+ */
+struct ml_snapshot_cell {
+    uint32_t node; /* id; 0: no stack */
+    uint16_t heap, type;
+    uint8_t size_class;   /* floor(log2(size)) + 1, 0 for size 0 */
+    struct ml_totals own; /* peak_*: this cell's share at the moment of its process's peak */
+    uint64_t tree_peak_bytes, tree_peak_blocks; /* its share at the moment of the tree's peak */
+    uint64_t temporary_blocks; /* freed as the next event of the thread that allocated them */
+};
+
+struct ml_snapshot_gap {
+    uint32_t id; /* process; 0: the whole tree */
+    struct ml_moment from, to;
+    struct ml_text reason;
+};
+
+struct ml_snapshot_not_profiled {
+    uint32_t pid, parent_pid;
+    struct ml_text reason, path;
+};
+
+struct ml_snapshot_process {
+    uint32_t id, parent_id;
+    uint32_t pid, parent_pid;
+    uint32_t role;  /* memlog.service.Role */
+    uint32_t state; /* memlog.service.ProcessState */
+    int32_t exit_code;
+    uint32_t signal;
+    bool from_startup;
+    bool forked;
+    bool complete;
+    struct ml_text trouble; /* why it is not complete */
+    struct ml_text name;
+    struct ml_text *command_line;
+    uint32_t command_line_count;
+    uint64_t footprint_bytes, resident_bytes;
+    uint64_t sampling_bytes;
+    struct ml_moment start, end; /* end: all 0 while it runs */
+
+    struct ml_totals totals;
+    uint64_t peak_ticks;
+    uint64_t inherited_bytes, inherited_blocks;
+    uint64_t events, lost_events, unknown_frees, late_events;
+    uint64_t truncated_stacks, broken_stacks;
+    uint64_t unwind_checked, unwind_differed;
+
+    struct ml_snapshot_module *modules;
+    uint32_t modules_count;
+    struct ml_text *strings;
+    uint32_t strings_count;
+    struct ml_snapshot_node *nodes;
+    uint32_t nodes_count;
+    struct ml_snapshot_cell *cells;
+    uint32_t cells_count;
+};
+
+struct ml_snapshot {
+    struct ml_moment run_start, now;
+    uint32_t reason; /* memlog.service.DumpReason */
+    struct ml_text program;
+    struct ml_totals tree; /* live: every process's, ended ones at their end; peak: of the running
+                              ones together */
+    uint64_t tree_peak_ticks;
+    bool complete;
+    struct ml_snapshot_process *processes;
+    uint32_t processes_count;
+    struct ml_snapshot_gap *gaps;
+    uint32_t gaps_count;
+    struct ml_snapshot_not_profiled *not_profiled;
+    uint32_t not_profiled_count;
+    struct ml_text sandbox_missing; /* what the kernel did not permit; empty: everything is on */
+};
+
+/* Free it and everything in it; NULL is allowed. */
+void ml_snapshot_free(struct ml_snapshot *take_snapshot);
+
+#endif
