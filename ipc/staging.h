@@ -18,6 +18,12 @@
  * next), n], takes `published` again, and drops every copied chunk m with m + slots <= the new n:
  * it was overwritten meanwhile and has gone down the pipe, or was dropped and is counted.
  *
+ * A thread sets ML_PUBLISHED_BUSY in `published` before it takes an event's time stamp, and clears
+ * it by publishing. A lane that was read as not busy, with everything published in hand, has no
+ * event stamped before that reading that is still to come (but for the microseconds that a store
+ * takes to be seen: ML_STAGING_SLACK_NS). A lane read as busy is not known up to now: its thread
+ * may have been preempted between stamp and publishing, for as long as the scheduler likes.
+ *
  * The memfd is sealed against shrinking, growing and further seals before anybody else sees it. */
 #ifndef MEMLOG_IPC_STAGING_H
 #define MEMLOG_IPC_STAGING_H
@@ -39,7 +45,11 @@ enum {
     ML_STAGING_SLOTS_DEFAULT = 1,
     ML_STAGING_SLOTS_MAX = 256,
     ML_CONTROL_BYTES = 4096,
-    ML_PUBLISHED_SHIFT = 16
+    ML_PUBLISHED_SHIFT = 16,
+    ML_PUBLISHED_BUSY = 1 << 15, /* beside the byte count, which needs 12 bits */
+    ML_PUBLISHED_BYTES_MASK = (1 << 15) - 1,
+    ML_STAGING_SLACK_NS =
+        20000 /* a store buffer drains in well under 1 us; interrupts drain it too */
 };
 
 struct ml_staging_header {

@@ -10,6 +10,10 @@
  *   3. for each client: copy the lane headers from staging, ml_client_lanes(); it answers which
  * chunks to copy from staging; ml_client_tail() for each; ml_client_settled() says whether every
  * lane is known up to `now`. If not (a chunk went into the pipe meanwhile) read the pipe again.
+ *      A lane whose header says ML_PUBLISHED_BUSY (ipc/staging.h) is not settled: its thread is
+ *      between stamp and publishing, perhaps preempted there; later rounds see it settle. One that
+ *      stays busy with the same word for ML_SESSION_BUSY_ROUNDS rounds was abandoned there
+ *      (siglongjmp, SIGSTOP, kill) and is taken as known.
  *   4. ml_session_advance(session, now) applies what is known up to there, over all settled
  * clients. A client that does not settle in ML_SESSION_SETTLE_ROUNDS rounds is left behind: the
  * others advance without it. */
