@@ -1,0 +1,226 @@
+"""Run every test of a build and say how many passed; called by ./test and .ci/run after the build.
+
+    tests/runner.py [--sanitize] [--ci] [--jobs N] [NAME...]
+
+What is run (a NAME keeps those whose name contains it):
+  unit    every executable that depends on Check (asked of GN, so that none can be forgotten), counted by Check's own tests
+  script  tests/**/*_test.py, each a unittest module, counted by its test methods
+  check   (--ci) one each for format, lint, layers, symbols, ... : see CHECKS
+--sanitize (implied by --ci) runs the unit tests again under address+undefined, built in out-sanitize.
+Closes with the line `N passed, N failed`; exit code 1 on a failure, 2 when nothing was run.
+"""
+import argparse
+import concurrent.futures
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+OUT = "out"
+SANITIZE_OUT = "out-sanitize"
+SANITIZE_ARGS = 'sanitizer = "address,undefined"'
+
+# Seconds for a whole executable or script; one that needs longer says so by a line `# runner: timeout=N`.
+UNIT_TIMEOUT = 120
+SCRIPT_TIMEOUT = 300
+SANITIZE_FACTOR = 4
+
+# name, seconds, command: exit code 0 is a pass. They run in the root with the build made.
+CHECKS = [
+    ("check/gn", 60, ["gn", "check", OUT, "--check-generated"]),
+    ("check/layers", 60, ["tools/check/layers.py", OUT]),
+    ("check/symbols", 60, ["tools/check/symbols.sh", OUT]),
+    ("check/format", 120, ["tools/check/format.sh"]),
+    ("check/lint", 600, ["tools/check/lint.py", OUT]),
+]
+
+
+class Result:
+    """How one test program ended."""
+
+    def __init__(self, name, passed, failed, skipped, output, seconds):
+        self.name = name
+        self.passed = passed
+        self.failed = failed
+        self.skipped = skipped
+        self.output = output
+        self.seconds = seconds
+
+
+def run_limited(command, timeout, env):
+    """Run to the end or to the timeout, then end its whole process group; returns (exit code or None, output)."""
+    process = subprocess.Popen(
+        command,
+        cwd=ROOT,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
+    try:
+        output, _ = process.communicate(timeout=timeout)
+        code = process.returncode
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        output, _ = process.communicate()
+        code = None
+    return code, output.decode(errors="replace")
+
+
+def count_check(output):
+    """Check's closing line, e.g. `95%: Checks: 20, Failures: 1, Errors: 0`; several runners in one program add up."""
+    passed = failed = 0
+    for checks, failures, errors in re.findall(r"^\d+%: Checks: (\d+), Failures: (\d+), Errors: (\d+)", output, re.M):
+        failed += int(failures) + int(errors)
+        passed += int(checks) - int(failures) - int(errors)
+    return passed, failed, 0
+
+
+def count_unittest(output):
+    """unittest's closing lines: `Ran N tests in ...` and `OK` or `FAILED (failures=1, errors=2, skipped=3)`."""
+    ran = re.search(r"^Ran (\d+) tests? in", output, re.M)
+    if not ran:
+        return 0, 0, 0
+    close = re.search(r"^(?:OK|FAILED)(?: \((.*)\))?\s*$", output[ran.end():], re.M)
+    numbers = dict(re.findall(r"(\w+)=(\d+)", close.group(1) or "")) if close else {}
+    failed = int(numbers.get("failures", 0)) + int(numbers.get("errors", 0))
+    skipped = int(numbers.get("skipped", 0))
+    return max(int(ran.group(1)) - failed - skipped, 0), failed, skipped
+
+
+def count_exit_code(_output):
+    return 1, 0, 0
+
+
+class Test:
+    """One program to run: how, how long, and how its output is counted."""
+
+    def __init__(self, name, command, timeout, count, env=None):
+        self.name = name
+        self.command = command
+        self.timeout = timeout
+        self.count = count
+        self.env = env or {}
+
+    def run(self):
+        start = time.monotonic()
+        code, output = run_limited(self.command, self.timeout, {**os.environ, **self.env})
+        passed, failed, skipped = self.count(output) if code == 0 or self.count is not count_exit_code else (0, 0, 0)
+        if code is None:
+            output += f"\nended after {self.timeout} s"
+        elif code < 0:
+            output += f"\nkilled by {signal.Signals(-code).name}"
+        elif code > 0 and not failed:
+            output += f"\nexit code {code}"
+        # A program that crashed, hung or ran nothing is a failure that it could not count itself.
+        if not failed and (code != 0 or not passed + skipped):
+            failed = 1
+            output += "" if code != 0 else "\nno test was run"
+        return Result(self.name, passed, failed, skipped, output, time.monotonic() - start)
+
+
+def unit_programs(out):
+    """Every executable that depends on Check, as paths below `out`."""
+    answer = subprocess.run(
+        ["gn", "refs", out, "//tools/gn/libs:check", "--all", "--type=executable", "--as=output"],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    # Nothing found is an answer too (exit code 1).
+    lines = [line.strip() for line in answer.stdout.splitlines()]
+    return sorted(line[len(out) + 1:] for line in lines if line.startswith(out + "/"))
+
+
+def unit_tests(out, prefix, factor):
+    env = {
+        "CK_DEFAULT_TIMEOUT": str(10 * factor),
+        "CK_VERBOSITY": "normal",
+        "ASAN_OPTIONS": "abort_on_error=1:detect_leaks=1:handle_abort=0",
+        "UBSAN_OPTIONS": "print_stacktrace=1",
+    }
+    return [
+        Test(prefix + path, [str(ROOT / out / path)], UNIT_TIMEOUT * factor, count_check, env)
+        for path in unit_programs(out)
+    ]
+
+
+def script_tests():
+    tests = []
+    for path in sorted((ROOT / "tests").rglob("*_test.py")):
+        name = str(path.relative_to(ROOT))
+        limit = re.search(r"^# runner: timeout=(\d+)$", path.read_text(), re.M)
+        timeout = int(limit.group(1)) if limit else SCRIPT_TIMEOUT
+        command = ["/usr/bin/python3", str(path)]
+        tests.append(Test(name, command, timeout, count_unittest, {"PYTHONPATH": str(ROOT / "tests")}))
+    return tests
+
+
+def wanted(tests, names):
+    return [test for test in tests if not names or any(name in test.name for name in names)]
+
+
+def collect(options):
+    tests = wanted(unit_tests(OUT, "", 1) + script_tests(), options.names)
+    if options.sanitize:
+        env = {**os.environ, "GN_ARGS": SANITIZE_ARGS}
+        subprocess.run(["gn", "gen", "-q", SANITIZE_OUT, "--args=" + SANITIZE_ARGS], cwd=ROOT, check=True)
+        sanitized = wanted(unit_tests(SANITIZE_OUT, "sanitized/", SANITIZE_FACTOR), options.names)
+        programs = [test.name.removeprefix("sanitized/") for test in sanitized]
+        if programs:
+            subprocess.run(["tools/build", SANITIZE_OUT, *programs], cwd=ROOT, env=env, check=True)
+        tests += sanitized
+    if options.ci:
+        tests += wanted([Test(name, cmd, limit, count_exit_code) for name, limit, cmd in CHECKS], options.names)
+    return tests
+
+
+def show(result, done, total):
+    count = result.passed + result.failed + result.skipped
+    verdict = "FAILED" if result.failed else "ok"
+    tail = f", {result.skipped} skipped" if result.skipped else ""
+    print(f"[{done}/{total}] {verdict:6} {result.name} ({count} tests{tail}, {result.seconds:.1f} s)", flush=True)
+    if result.failed:
+        print("\n".join("    " + line for line in result.output.splitlines()[-200:]), flush=True)
+    elif result.skipped:
+        for reason in re.findall(r"skipped ['\"](.*)['\"]", result.output):
+            print(f"    skipped: {reason}", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="./test", description="Build and run every test.")
+    parser.add_argument("--sanitize", action="store_true", help="unit tests under address+undefined as well")
+    parser.add_argument("--ci", action="store_true", help="all of it: --sanitize and the checks of style and layers")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="programs at once (default: cores)")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="run only what contains NAME")
+    options = parser.parse_args()
+    options.sanitize = options.sanitize or options.ci
+
+    tests = collect(options)
+    results = []
+    with concurrent.futures.ThreadPoolExecutor(max(options.jobs, 1)) as pool:
+        pending = [pool.submit(test.run) for test in tests]
+        for future in concurrent.futures.as_completed(pending):
+            results.append(future.result())
+            show(results[-1], len(results), len(tests))
+
+    failed = sum(result.failed for result in results)
+    skipped = sum(result.skipped for result in results)
+    if failed:
+        print("failed: " + ", ".join(sorted(result.name for result in results if result.failed)))
+    print(f"{sum(result.passed for result in results)} passed, {failed} failed" + (f", {skipped} skipped" if skipped else ""))
+    if not results:
+        print("no test has such a name" if options.names else "no test was found", file=sys.stderr)
+        return 2
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

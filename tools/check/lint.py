@@ -1,0 +1,76 @@
+#!/usr/bin/python3
+"""clang-tidy by .clang-tidy over every compiled file, and every header compiled alone: tools/check/lint.py OUT [FILE...].
+
+Headers that do not stand alone compile by luck of the order in which they are included.
+"""
+import concurrent.futures
+import json
+import os
+import pathlib
+import shlex
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+
+
+def compiled(out):
+    """path from the root -> compile command, for files of the tree (not generated ones)."""
+    commands = {}
+    for entry in json.loads((out / "compile_commands.json").read_text()):
+        path = (pathlib.Path(entry["directory"]) / entry["file"]).resolve()
+        if path.is_relative_to(ROOT) and not path.is_relative_to(out):
+            commands[str(path.relative_to(ROOT))] = entry
+    return commands
+
+
+def run(command, cwd):
+    answer = subprocess.run(command, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    return answer.returncode, answer.stdout
+
+
+def tidy(out, path):
+    # Options of gcc alone are no finding.
+    command = ["clang-tidy", "-p", str(out), "--quiet", "--warnings-as-errors=*", path]
+    code, text = run(command + ["--extra-arg=-Wno-unknown-warning-option"], ROOT)
+    return [path + ": clang-tidy", text] if code else []
+
+
+def compile_alone(entry, header):
+    """The flags of a neighbour, the header as the whole file."""
+    words = shlex.split(entry["command"])
+    flags = [word for word in words if word.startswith(("-I", "-D", "-std", "-W", "-f", "-O", "-m"))]
+    command = [words[0], *flags, "-Wno-unused", "-fsyntax-only", "-x", "c", str(ROOT / header)]
+    code, text = run(command, entry["directory"])
+    return [header + ": does not compile alone", text] if code else []
+
+
+def headers():
+    code, text = run(["git", "ls-files", "--cached", "--others", "--exclude-standard", "--", "*.h"], ROOT)
+    names = text.splitlines() if code == 0 else []
+    return [name for name in names if "/golden/" not in name and (ROOT / name).exists()]
+
+
+def main():
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
+    out = (ROOT / sys.argv[1]).resolve()
+    chosen = set(sys.argv[2:])
+    commands = compiled(out)
+    neighbours = [entry for path, entry in sorted(commands.items()) if path.endswith(".c")]
+    problems = []
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        jobs = [pool.submit(tidy, out, path) for path in sorted(commands) if not chosen or path in chosen]
+        for header in headers():
+            if neighbours and (not chosen or header in chosen):
+                beside = [entry for path, entry in commands.items() if path.endswith(".c")
+                          and pathlib.PurePath(path).parent == pathlib.PurePath(header).parent]
+                jobs.append(pool.submit(compile_alone, (beside or neighbours)[0], header))
+        for job in jobs:
+            problems += job.result()
+    print("\n".join(problems))
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# What the built binaries may name: tools/check/symbols.sh OUT. Prints each violation, exit 1 on any.
+#  - libmemlog.so exports client/preload.map, no more and no less, and needs libc.so.6 alone;
+#  - what libmemlog.so and memlog-service import from outside stands in <room>/symbols.allow (one `name  # reason` a line):
+#    authority that slips in below the headers (fopen, getenv, system) is a new name in that list.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+out=${1:?usage: symbols.sh OUT}
+export LC_ALL=C
+failed=0
+
+fail() {
+    echo "symbols: $*"
+    failed=1
+}
+
+# The global names of a version script.
+map_names() {
+    sed -e 's/#.*//' -e 's@/\*.*\*/@@g' "$1" | tr '\n' ' ' |
+        sed -e 's/.*global:\(.*\)local:.*/\1/' | tr ';' '\n' | tr -d ' \t' | sed '/^$/d' | sort -u
+}
+
+exported() {
+    nm -D --defined-only "$1" | awk '$2 != "A" { sub(/@.*/, "", $3); print $3 }' | sort -u
+}
+
+imported() {
+    nm -D --undefined-only "$1" | awk '{ sub(/@.*/, "", $NF); print $NF }' | sort -u
+}
+
+allowed() {
+    sed -e 's/#.*//' -e 's/[[:space:]]*//g' -e '/^$/d' "$1" | sort -u
+}
+
+# check_imports ROOM BINARY
+check_imports() {
+    local name
+    if [[ ! -e $1/symbols.allow ]]; then
+        fail "$1/symbols.allow is missing: list what $2 may import, each with its reason"
+        return
+    fi
+    while read -r name; do
+        fail "$2 imports $name, which $1/symbols.allow does not list"
+    done < <(imported "$2" | comm -23 - <(allowed "$1/symbols.allow"))
+    while read -r name; do
+        echo "note: $1/symbols.allow lists $name, which $2 does not import"
+    done < <(imported "$2" | comm -13 - <(allowed "$1/symbols.allow"))
+}
+
+preload=$out/libmemlog.so
+if [[ -e $preload ]]; then
+    while read -r name; do
+        fail "$preload exports $name, which client/preload.map does not list"
+    done < <(exported "$preload" | comm -23 - <(map_names client/preload.map))
+    while read -r name; do
+        fail "$preload does not export $name, which client/preload.map lists"
+    done < <(exported "$preload" | comm -13 - <(map_names client/preload.map))
+    while read -r name; do
+        [[ $name == libc.so.6 ]] || fail "$preload needs $name: the preload may need libc.so.6 alone"
+    done < <(readelf -d "$preload" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p')
+    check_imports client "$preload"
+elif [[ -e client/preload.map ]]; then
+    fail "$preload was not built"
+fi
+
+if [[ -e $out/memlog-service ]]; then
+    check_imports service "$out/memlog-service"
+elif [[ -e service/main.c ]]; then
+    fail "$out/memlog-service was not built"
+fi
+exit "$failed"
