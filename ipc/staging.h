@@ -96,6 +96,8 @@ struct ml_control_page {
     uint32_t generation;     /* changes with every change above; never 0 */
     uint32_t overrun;        /* 0: block within the bound, 1: sample coarser */
     uint32_t unwind_check;   /* every Nth stack is also stepped by libunwind; 0: none */
+    uint32_t clock;          /* enum ml_clock: the tree's one clock; never changes */
+    uint32_t reserved;
 };
 
 /* Size of the whole memfd for so many slots a lane. */
