@@ -1,0 +1,36 @@
+/* The two walkers behind ml_mojom_codec. Room: mojom_like_idl, private. Context and errors: as
+ * struct ml_codec in ipc/message.h. */
+#ifndef MEMLOG_MOJOM_LIKE_IDL_CODEC_INTERNAL_H
+#define MEMLOG_MOJOM_LIKE_IDL_CODEC_INTERNAL_H
+
+#include "mojom_like_idl/codec.h"
+
+ML_NODISCARD enum ml_status ml_codec_encode(
+    const struct ml_message_type *type,
+    uint32_t version,
+    const void *value,
+    void *buffer,
+    size_t size_bytes,
+    size_t *out_count_bytes,
+    struct ml_handles *out_handles
+);
+
+ML_NODISCARD enum ml_status ml_codec_check(
+    const struct ml_message_type *type,
+    const void *body,
+    size_t body_bytes,
+    size_t *out_arena_bytes,
+    struct ml_handles *out_handles
+);
+
+ML_NODISCARD enum ml_status ml_codec_decode(
+    const struct ml_message_type *type,
+    const void *body,
+    size_t body_bytes,
+    const struct ml_handles *handles,
+    void *arena,
+    size_t arena_bytes,
+    void *out_value
+);
+
+#endif
