@@ -1,0 +1,118 @@
+/* The program `memlog`: finds the sub-command and hands over. Room: host. */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "host/options.h"
+#include "host/paths.h"
+#include "host/run.h"
+#include "host/subcommand.h"
+#include "host/voice.h"
+
+#define ML_VERSION "0.1.0"
+
+static int usage_error(const char *text) {
+    ml_say_error("%s", text);
+    return ML_EXIT_USAGE;
+}
+
+static bool asks_for_help(char *const *arguments) {
+    return arguments[0] != NULL &&
+           (strcmp(arguments[0], "--help") == 0 || strcmp(arguments[0], "-h") == 0);
+}
+
+static int do_run(const struct ml_subcommand *command, char *const *arguments) {
+    struct ml_complaint complaint = {.text = ""};
+    struct ml_options options;
+    if (ml_options_init(&options) != ML_OK) {
+        return usage_error("no memory");
+    }
+    int exit_code = ML_EXIT_USAGE;
+    if (ml_options_check_environment(environ, &complaint) != ML_OK ||
+        ml_options_parse(&options, arguments, &complaint) != ML_OK) {
+        exit_code = usage_error(complaint.text);
+    } else if (options.help) {
+        (void)fputs(command->help, stdout);
+        exit_code = 0;
+    } else {
+        exit_code = ml_run(&options, environ);
+    }
+    ml_options_fini(&options);
+    return exit_code;
+}
+
+/* Become the analyzer, with the sub-command and its arguments as they are. */
+static int do_analyze(char **argv) {
+    struct ml_complaint complaint = {.text = ""};
+    char path[PATH_MAX];
+    if (ml_paths_find(ML_ANALYZER_FILE, path, &complaint) != ML_OK) {
+        ml_say_error("%s", complaint.text);
+        return ML_EXIT_FAILED;
+    }
+    (void)execv(path, argv);
+    ml_say_error("%s: cannot be run", path);
+    return ML_EXIT_FAILED;
+}
+
+static int unknown_command(const char *name) {
+    const char *near = ml_subcommand_suggest(name);
+    if (near != NULL) {
+        ml_say_error("unknown command '%s'; did you mean '%s'?", name, near);
+    } else {
+        ml_say_error("unknown command '%s'; 'memlog help' lists them", name);
+    }
+    return ML_EXIT_USAGE;
+}
+
+static int do_help(char **argv) {
+    const char *name = argv[1];
+    if (name == NULL || asks_for_help(argv + 1)) {
+        ml_subcommand_overview(stdout);
+        return 0;
+    }
+    const struct ml_subcommand *command = ml_subcommand_find(name);
+    if (command == NULL) {
+        return unknown_command(name);
+    }
+    if (command->kind == ML_SUBCOMMAND_ANALYZER) {
+        static char help[] = "--help";
+        char *analyzer_argv[] = {argv[0], argv[1], help, NULL};
+        return do_analyze(analyzer_argv);
+    }
+    (void)printf("%s", command->help != NULL ? command->help : "");
+    if (command->help == NULL && command->summary != NULL) {
+        (void)printf("memlog %s: %s. Not available in this version.\n", name, command->summary);
+    }
+    return 0;
+}
+
+int main(int argc, char **argv) {
+    if (argc < 2) {
+        ml_subcommand_overview(stderr);
+        return ML_EXIT_USAGE;
+    }
+    const struct ml_subcommand *command = ml_subcommand_find(argv[1]);
+    if (command == NULL) {
+        return unknown_command(argv[1]);
+    }
+    bool help = asks_for_help(argv + 2);
+    if (help && command->kind != ML_SUBCOMMAND_ANALYZER) {
+        return do_help(argv);
+    }
+    switch (command->kind) {
+    case ML_SUBCOMMAND_RUN:
+        return do_run(command, argv + 2);
+    case ML_SUBCOMMAND_ANALYZER:
+        return do_analyze(argv);
+    case ML_SUBCOMMAND_HELP:
+        return do_help(argv + 1);
+    case ML_SUBCOMMAND_VERSION:
+        (void)printf("memlog %s\n", ML_VERSION);
+        return 0;
+    case ML_SUBCOMMAND_HOST:
+    case ML_SUBCOMMAND_LATER:
+        break;
+    }
+    ml_say_error("'memlog %s' is not available in this version", argv[1]);
+    return ML_EXIT_USAGE;
+}

@@ -1,0 +1,94 @@
+#include "host/mode.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "host/suggest.h"
+
+static const char *const mode_names[ML_MODE_COUNT] = {
+    [ML_MODE_NONE] = "none",
+    [ML_MODE_MANUAL] = "manual",
+    [ML_MODE_MINIMAL] = "minimal",
+    [ML_MODE_BROWSER] = "browser",
+    [ML_MODE_GPU] = "gpu",
+    [ML_MODE_ALL] = "all",
+    [ML_MODE_ALL_RENDERERS] = "all-renderers",
+    [ML_MODE_RENDERER_SAMPLING] = "renderer-sampling",
+    [ML_MODE_UTILITY_SAMPLING] = "utility-sampling",
+    [ML_MODE_ALL_UTILITIES] = "all-utilities",
+    [ML_MODE_UTILITY_AND_BROWSER] = "utility-and-browser",
+};
+
+/* A cell that nobody wrote is ML_TAKE_NEVER: not profiled. */
+static const uint8_t takes[ML_MODE_COUNT][ML_ROLE_COUNT] = {
+    [ML_MODE_MINIMAL] = {[ML_ROLE_BROWSER] = ML_TAKE_ALWAYS, [ML_ROLE_GPU] = ML_TAKE_ALWAYS},
+    [ML_MODE_BROWSER] = {[ML_ROLE_BROWSER] = ML_TAKE_ALWAYS},
+    [ML_MODE_GPU] = {[ML_ROLE_GPU] = ML_TAKE_ALWAYS},
+    [ML_MODE_ALL] =
+        {[ML_ROLE_BROWSER] = ML_TAKE_ALWAYS,
+         [ML_ROLE_RENDERER] = ML_TAKE_ALWAYS,
+         [ML_ROLE_GPU] = ML_TAKE_ALWAYS,
+         [ML_ROLE_UTILITY] = ML_TAKE_ALWAYS,
+         [ML_ROLE_OTHER] = ML_TAKE_ALWAYS},
+    [ML_MODE_ALL_RENDERERS] = {[ML_ROLE_RENDERER] = ML_TAKE_ALWAYS},
+    [ML_MODE_RENDERER_SAMPLING] = {[ML_ROLE_RENDERER] = ML_TAKE_THIRD_ALONE},
+    [ML_MODE_UTILITY_SAMPLING] = {[ML_ROLE_UTILITY] = ML_TAKE_THIRD},
+    [ML_MODE_ALL_UTILITIES] = {[ML_ROLE_UTILITY] = ML_TAKE_ALWAYS},
+    [ML_MODE_UTILITY_AND_BROWSER] =
+        {[ML_ROLE_BROWSER] = ML_TAKE_ALWAYS, [ML_ROLE_UTILITY] = ML_TAKE_ALWAYS},
+};
+
+const char *ml_mode_name(enum ml_mode mode) {
+    return (unsigned)mode < ML_MODE_COUNT ? mode_names[mode] : "?";
+}
+
+enum ml_status
+ml_mode_parse(const char *name, enum ml_mode *out_mode, struct ml_complaint *complaint) {
+    for (unsigned i = 0; i < ML_MODE_COUNT; i++) {
+        if (strcmp(name, mode_names[i]) == 0) {
+            *out_mode = (enum ml_mode)i;
+            return ML_OK;
+        }
+    }
+    const char *near = ml_suggest(name, mode_names, ML_MODE_COUNT);
+    if (near != NULL) {
+        ml_complain(complaint, "'%s' is no mode; did you mean '%s'?", name, near);
+    } else {
+        ml_complain(complaint, "'%s' is no mode; 'memlog run --help' lists them", name);
+    }
+    return ML_ENV_MISSING;
+}
+
+enum ml_take ml_mode_take(enum ml_mode mode, enum ml_role role) {
+    if ((unsigned)mode >= ML_MODE_COUNT || (unsigned)role >= ML_ROLE_COUNT) {
+        return ML_TAKE_NEVER;
+    }
+    return (enum ml_take)takes[mode][role];
+}
+
+bool ml_mode_takes(enum ml_mode mode, enum ml_role role, uint32_t draw, uint32_t profiled_of_role) {
+    switch (ml_mode_take(mode, role)) {
+    case ML_TAKE_ALWAYS:
+        return true;
+    case ML_TAKE_THIRD:
+        return draw < ML_MODE_DRAWS_TAKEN;
+    case ML_TAKE_THIRD_ALONE:
+        return draw < ML_MODE_DRAWS_TAKEN && profiled_of_role == 0;
+    case ML_TAKE_NEVER:
+    case ML_TAKE_COUNT:
+        break;
+    }
+    return false;
+}
+
+bool ml_mode_permits(
+    const struct ml_patterns *only,
+    const struct ml_patterns *never,
+    const struct ml_command_line *line
+) {
+    const char *text = line->joined != NULL ? line->joined : "";
+    if (ml_patterns_count(never) > 0 && ml_patterns_match(never, text) >= 0) {
+        return false;
+    }
+    return ml_patterns_count(only) == 0 || ml_patterns_match(only, text) >= 0;
+}

@@ -1,0 +1,153 @@
+#include "host/options.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host/options_internal.h"
+#include "host/suggest.h"
+#include "ipc/staging.h"
+
+/* More than the table has: options are few. */
+enum { OPTIONS_MAX = 64 };
+
+enum ml_status ml_options_init(struct ml_options *out_options) {
+    *out_options = (struct ml_options){
+        .mode = ML_MODE_ALL,
+        .stack_mode = ML_STACK_NATIVE,
+        .sampling_bytes = 1,
+        .staging_slots = ML_STAGING_SLOTS_DEFAULT,
+        .roles = ml_patterns_new(),
+        .only = ml_patterns_new(),
+        .never = ml_patterns_new(),
+    };
+    if (out_options->roles == NULL || out_options->only == NULL || out_options->never == NULL) {
+        ml_options_fini(out_options);
+        return ML_ENV_MEMORY;
+    }
+    return ML_OK;
+}
+
+void ml_options_fini(struct ml_options *options) {
+    ml_patterns_free(options->roles);
+    ml_patterns_free(options->only);
+    ml_patterns_free(options->never);
+    options->roles = NULL;
+    options->only = NULL;
+    options->never = NULL;
+}
+
+static const struct ml_option *find_option(const char *name, size_t name_count) {
+    for (const struct ml_option *option = ml_run_options; option->name != NULL; option++) {
+        if (strlen(option->name) == name_count && strncmp(option->name, name, name_count) == 0) {
+            return option;
+        }
+    }
+    return NULL;
+}
+
+static enum ml_status
+unknown_option(const char *argument, size_t name_count, struct ml_complaint *complaint) {
+    const char *names[OPTIONS_MAX];
+    size_t names_count = 0;
+    while (names_count < OPTIONS_MAX && ml_run_options[names_count].name != NULL) {
+        names[names_count] = ml_run_options[names_count].name;
+        names_count++;
+    }
+    char *name = strndup(argument, name_count);
+    if (name == NULL) {
+        return ML_ENV_MEMORY;
+    }
+    const char *near = ml_suggest(name, names, names_count);
+    if (near != NULL) {
+        ml_complain(complaint, "unknown option '%s'; did you mean '%s'?", name, near);
+    } else {
+        ml_complain(complaint, "unknown option '%s'; 'memlog run --help' lists them", name);
+    }
+    free(name);
+    return ML_ENV_MISSING;
+}
+
+/* One option at arguments[*index]; moves *index behind it and its value. */
+static enum ml_status parse_option(
+    struct ml_options *options,
+    char *const *arguments,
+    size_t *index,
+    struct ml_complaint *complaint
+) {
+    const char *argument = arguments[*index];
+    size_t name_count = strcspn(argument, "=");
+    const char *value = argument[name_count] == '=' ? argument + name_count + 1 : NULL;
+    const struct ml_option *option = find_option(argument, name_count);
+    if (option == NULL) {
+        return unknown_option(argument, name_count, complaint);
+    }
+    if (option->apply == NULL) {
+        ml_complain(complaint, "%s is not available in this version of memlog", option->name);
+        return ML_ENV_MISSING;
+    }
+    if (option->value == ML_VALUE_NONE && value != NULL) {
+        ml_complain(complaint, "%s takes no value", option->name);
+        return ML_PEER_FORM;
+    }
+    (*index)++;
+    if (option->value == ML_VALUE_REQUIRED && value == NULL) {
+        value = arguments[*index];
+        if (value == NULL || strcmp(value, "--") == 0) {
+            ml_complain(complaint, "%s needs a value", option->name);
+            return ML_PEER_SHORT;
+        }
+        (*index)++;
+    }
+    return option->apply(options, value, complaint);
+}
+
+enum ml_status ml_options_parse(
+    struct ml_options *options, char *const *arguments, struct ml_complaint *complaint
+) {
+    size_t index = 0;
+    while (arguments[index] != NULL && arguments[index][0] == '-' && arguments[index][1] != '\0') {
+        if (strcmp(arguments[index], "--") == 0) {
+            index++;
+            break;
+        }
+        enum ml_status status = parse_option(options, arguments, &index, complaint);
+        if (status != ML_OK || options->help) {
+            return status;
+        }
+    }
+    if (arguments[index] == NULL || arguments[index][0] == '\0') {
+        ml_complain(complaint, "no program given: memlog run [OPTIONS] -- PROGRAM [ARGS...]");
+        return ML_PEER_SHORT;
+    }
+    options->program = arguments + index;
+    return ML_OK;
+}
+
+/* MEMLOG_SOCKET is ours: set for the programs we start, and met again when memlog starts memlog. */
+static const char *const environment_keys[] = {"MEMLOG_SOCKET"};
+
+enum ml_status
+ml_options_check_environment(char *const *environment, struct ml_complaint *complaint) {
+    static const char prefix[] = "MEMLOG_";
+    for (size_t i = 0; environment[i] != NULL; i++) {
+        const char *entry = environment[i];
+        if (strncmp(entry, prefix, sizeof(prefix) - 1) != 0) {
+            continue;
+        }
+        size_t key_count = strcspn(entry, "=");
+        if (strlen(environment_keys[0]) == key_count &&
+            strncmp(entry, environment_keys[0], key_count) == 0) {
+            continue;
+        }
+        ml_complain(
+            complaint,
+            "unknown environment key '%.*s'; memlog has one, %s, and sets it itself",
+            (int)key_count,
+            entry,
+            environment_keys[0]
+        );
+        return ML_ENV_MISSING;
+    }
+    return ML_OK;
+}

@@ -1,0 +1,68 @@
+/* The command line of `memlog run`. Room: host. Context: start of the program; caller's storage.
+ *
+ * One rule: nothing is guessed and nothing is ignored. An option, value or MEMLOG_* environment key
+ * that this version cannot honour is an error that names it. */
+#ifndef MEMLOG_HOST_OPTIONS_H
+#define MEMLOG_HOST_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "host/complaint.h"
+#include "host/mode.h"
+#include "host/patterns.h"
+#include "ipc/event.h"
+#include "ipc/ml_status.h"
+
+/* What a full pipe does; same numbers as ml_control_page.overrun. */
+enum ml_overrun { ML_OVERRUN_BLOCK = 0, ML_OVERRUN_SAMPLE = 1 };
+
+enum ml_sandbox { ML_SANDBOX_AUTO = 0, ML_SANDBOX_STRICT, ML_SANDBOX_NONE, ML_SANDBOX_COUNT };
+
+struct ml_options {
+    enum ml_mode mode;
+    enum ml_stack_mode stack_mode;
+    uint64_t sampling_bytes; /* 1: every allocation */
+    bool keep_small_allocations;
+    enum ml_overrun overrun;
+    enum ml_sandbox sandbox;
+    uint32_t staging_slots; /* 4 KiB each, per thread */
+    uint32_t unwind_check;  /* 0: none */
+    bool end_with_root;
+    bool quiet;
+    bool help;                 /* --help was asked for: nothing else counts */
+    const char *output;        /* NULL: memlog.PROGRAM.PID in the current folder */
+    uint32_t dump_interval_s;  /* 0: none */
+    int dump_signal;           /* 0: none */
+    struct ml_patterns *roles; /* (regex, enum ml_role) */
+    struct ml_patterns *only;
+    struct ml_patterns *never;
+    char *const *program; /* argv of the program, borrowed from the command line */
+};
+
+/* "auto", "strict", "none". */
+const char *ml_sandbox_name(enum ml_sandbox sandbox);
+
+/* The defaults. Errors: ML_ENV_MEMORY. Owner:  free with ml_options_fini. */
+ML_NODISCARD enum ml_status ml_options_init(struct ml_options *out_options);
+void ml_options_fini(struct ml_options *options);
+
+/* Read the arguments behind `memlog run` into initialised options.
+ *
+ * Shape:  [OPTIONS] [--] PROGRAM [ARGS...], NULL-terminated; a value may follow as `--x=V` or,
+ * where one is required, as the next argument. Errors: ML_PEER_*, ML_ENV_MISSING, each with a
+ * complaint that names the argument. Owner:  arguments are borrowed for the options' life. */
+ML_NODISCARD enum ml_status ml_options_parse(
+    struct ml_options *options, char *const *arguments, struct ml_complaint *complaint
+);
+
+/* Refuse MEMLOG_* keys that memlog does not know.
+ *
+ * Errors: ML_ENV_MISSING with a complaint that names the key. */
+ML_NODISCARD enum ml_status
+ml_options_check_environment(char *const *environment, struct ml_complaint *complaint);
+
+/* A signal by name, "USR2", "SIGUSR2", or number. 0: there is none of that name. */
+int ml_signal_parse(const char *name);
+
+#endif

@@ -1,0 +1,373 @@
+/* What each option of `memlog run` does with its value. The table is at the end. */
+#include "host/options_internal.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "host/size.h"
+#include "host/suggest.h"
+#include "ipc/staging.h"
+
+/* Every allocation is recorded. */
+enum { SAMPLING_OFF_BYTES = 1 };
+
+enum { DUMP_INTERVAL_MAX_S = 365 * 24 * 3600, UNWIND_CHECK_MAX = 1 << 30 };
+
+/* The one word that differs between options of a few fixed values. -1 and a complaint if `value`
+ * is none of them. */
+static int choose(
+    const char *option,
+    const char *value,
+    const char *const *choices,
+    size_t choices_count,
+    struct ml_complaint *complaint
+) {
+    for (size_t i = 0; i < choices_count; i++) {
+        if (strcmp(value, choices[i]) == 0) {
+            return (int)i;
+        }
+    }
+    const char *near = ml_suggest(value, choices, choices_count);
+    ml_complain(
+        complaint,
+        "%s=%s: no such value; %s '%s'%s",
+        option,
+        value,
+        near != NULL ? "did you mean" : "the first of its values is",
+        near != NULL ? near : choices[0],
+        near != NULL ? "?" : ""
+    );
+    return -1;
+}
+
+static enum ml_status
+apply_mode(struct ml_options *options, const char *value, struct ml_complaint *complaint) {
+    struct ml_complaint why = {.text = ""};
+    enum ml_status status = ml_mode_parse(value, &options->mode, &why);
+    if (status != ML_OK) {
+        ml_complain(complaint, "--memlog: %s", why.text);
+    }
+    return status;
+}
+
+static enum ml_status
+apply_stack_mode(struct ml_options *options, const char *value, struct ml_complaint *complaint) {
+    static const char *const names[ML_STACK_MODE_COUNT] = {
+        [ML_STACK_NATIVE] = "native",
+        [ML_STACK_NATIVE_WITH_THREAD_NAMES] = "native-with-thread-names",
+        [ML_STACK_PSEUDO] = "pseudo",
+        [ML_STACK_MIXED] = "mixed",
+    };
+    int chosen = choose("--memlog-stack-mode", value, names, ML_STACK_MODE_COUNT, complaint);
+    if (chosen < 0) {
+        return ML_ENV_MISSING;
+    }
+    if (chosen == ML_STACK_PSEUDO || chosen == ML_STACK_MIXED) {
+        ml_complain(
+            complaint,
+            "--memlog-stack-mode=%s is not available in this version of memlog; "
+            "native and native-with-thread-names are",
+            value
+        );
+        return ML_ENV_MISSING;
+    }
+    options->stack_mode = (enum ml_stack_mode)chosen;
+    return ML_OK;
+}
+
+static enum ml_status not_sampled_yet(const char *option, struct ml_complaint *complaint) {
+    ml_complain(
+        complaint,
+        "%s: sampling is not available in this version of memlog; every allocation is recorded",
+        option
+    );
+    return ML_ENV_MISSING;
+}
+
+static enum ml_status
+apply_sampling(struct ml_options *options, const char *value, struct ml_complaint *complaint) {
+    (void)options;
+    (void)value;
+    return not_sampled_yet("--memlog-sampling", complaint);
+}
+
+static enum ml_status
+apply_sampling_rate(struct ml_options *options, const char *value, struct ml_complaint *complaint) {
+    uint64_t bytes = 0;
+    enum ml_status status = ml_size_parse(value, &bytes);
+    if (status == ML_OK && bytes == 0) {
+        status = ML_PEER_RANGE;
+    }
+    if (status != ML_OK) {
+        ml_complain(
+            complaint,
+            "--memlog-sampling-rate=%s: a size in bytes is wanted, 1 (every allocation) or more, "
+            "such as 4096 or 64K",
+            value
+        );
+        return status;
+    }
+    if (bytes != SAMPLING_OFF_BYTES) {
+        return not_sampled_yet("--memlog-sampling-rate", complaint);
+    }
+    options->sampling_bytes = bytes;
+    return ML_OK;
+}
+
+static enum ml_status
+apply_keep(struct ml_options *options, const char *value, struct ml_complaint *complaint) {
+    (void)value;
+    (void)complaint;
+    options->keep_small_allocations = true;
+    return ML_OK;
+}
+
+static enum ml_status
+apply_role(struct ml_options *options, const char *value, struct ml_complaint *complaint) {
+    const char *equals = strchr(value, '=');
+    if (equals == NULL || equals[1] == '\0') {
+        ml_complain(complaint, "--memlog-role=%s: ROLE=REGEX is wanted", value);
+        return ML_PEER_FORM;
+    }
+    char *name = strndup(value, (size_t)(equals - value));
+    if (name == NULL) {
+        return ML_ENV_MEMORY;
+    }
+    struct ml_complaint why = {.text = ""};
+    enum ml_role role = ML_ROLE_OTHER;
+    enum ml_status status = ml_role_parse(name, &role, &why);
+    free(name);
+    if (status == ML_OK) {
+        status = ml_patterns_add(options->roles, equals + 1, (int)role, &why);
+    }
+    if (status != ML_OK) {
+        ml_complain(complaint, "--memlog-role=%s: %s", value, why.text);
+    }
+    return status;
+}
+
+static enum ml_status
+apply_overrun(struct ml_options *options, const char *value, struct ml_complaint *complaint) {
+    static const char *const names[] = {"block", "sample"};
+    int chosen = choose("--memlog-overrun", value, names, 2, complaint);
+    if (chosen < 0) {
+        return ML_ENV_MISSING;
+    }
+    if (chosen == ML_OVERRUN_SAMPLE) {
+        return not_sampled_yet("--memlog-overrun=sample", complaint);
+    }
+    options->overrun = (enum ml_overrun)chosen;
+    return ML_OK;
+}
+
+static enum ml_status
+apply_buffer(struct ml_options *options, const char *value, struct ml_complaint *complaint) {
+    uint64_t bytes = 0;
+    enum ml_status status = ml_size_parse(value, &bytes);
+    uint64_t max_bytes = (uint64_t)ML_STAGING_SLOTS_MAX * ML_FRAME_MAX_BYTES;
+    if (status == ML_OK && (bytes == 0 || bytes > max_bytes)) {
+        status = ML_PEER_RANGE;
+    }
+    if (status != ML_OK) {
+        ml_complain(
+            complaint,
+            "--memlog-buffer-bytes=%s: a size from 1 to %" PRIu64 " bytes a thread is wanted",
+            value,
+            max_bytes
+        );
+        return status;
+    }
+    options->staging_slots = (uint32_t)((bytes + ML_FRAME_MAX_BYTES - 1) / ML_FRAME_MAX_BYTES);
+    return ML_OK;
+}
+
+static const char *const sandbox_names[ML_SANDBOX_COUNT] = {
+    [ML_SANDBOX_AUTO] = "auto",
+    [ML_SANDBOX_STRICT] = "strict",
+    [ML_SANDBOX_NONE] = "none",
+};
+
+const char *ml_sandbox_name(enum ml_sandbox sandbox) {
+    return (unsigned)sandbox < ML_SANDBOX_COUNT ? sandbox_names[sandbox] : "?";
+}
+
+static enum ml_status
+apply_sandbox(struct ml_options *options, const char *value, struct ml_complaint *complaint) {
+    int chosen = choose("--sandbox", value, sandbox_names, ML_SANDBOX_COUNT, complaint);
+    if (chosen < 0) {
+        return ML_ENV_MISSING;
+    }
+    options->sandbox = (enum ml_sandbox)chosen;
+    return ML_OK;
+}
+
+static enum ml_status add_pattern(
+    struct ml_patterns *patterns,
+    const char *option,
+    const char *value,
+    struct ml_complaint *complaint
+) {
+    struct ml_complaint why = {.text = ""};
+    enum ml_status status = ml_patterns_add(patterns, value, 0, &why);
+    if (status != ML_OK) {
+        ml_complain(complaint, "%s: %s", option, why.text);
+    }
+    return status;
+}
+
+static enum ml_status
+apply_only(struct ml_options *options, const char *value, struct ml_complaint *complaint) {
+    return add_pattern(options->only, "--only", value, complaint);
+}
+
+static enum ml_status
+apply_never(struct ml_options *options, const char *value, struct ml_complaint *complaint) {
+    return add_pattern(options->never, "--never", value, complaint);
+}
+
+static enum ml_status apply_count(
+    const char *option,
+    const char *value,
+    uint64_t max,
+    uint32_t *out_count,
+    struct ml_complaint *complaint
+) {
+    uint64_t count = 0;
+    enum ml_status status = ml_count_parse(value, max, &count);
+    if (status == ML_OK && count == 0) {
+        status = ML_PEER_RANGE;
+    }
+    if (status != ML_OK) {
+        ml_complain(
+            complaint, "%s=%s: a whole number from 1 to %" PRIu64 " is wanted", option, value, max
+        );
+        return status;
+    }
+    *out_count = (uint32_t)count;
+    return ML_OK;
+}
+
+static enum ml_status
+apply_unwind_check(struct ml_options *options, const char *value, struct ml_complaint *complaint) {
+    return apply_count(
+        "--unwind-check", value, UNWIND_CHECK_MAX, &options->unwind_check, complaint
+    );
+}
+
+static enum ml_status
+apply_end_with_root(struct ml_options *options, const char *value, struct ml_complaint *complaint) {
+    (void)value;
+    (void)complaint;
+    options->end_with_root = true;
+    return ML_OK;
+}
+
+static enum ml_status
+apply_output(struct ml_options *options, const char *value, struct ml_complaint *complaint) {
+    if (value[0] == '\0') {
+        ml_complain(complaint, "--output: the name of a folder is wanted");
+        return ML_PEER_FORM;
+    }
+    options->output = value;
+    return ML_OK;
+}
+
+/* There is no page in this version, so asking for none is granted. */
+static enum ml_status
+apply_no_page(struct ml_options *options, const char *value, struct ml_complaint *complaint) {
+    (void)options;
+    (void)value;
+    (void)complaint;
+    return ML_OK;
+}
+
+static enum ml_status
+apply_dump_interval(struct ml_options *options, const char *value, struct ml_complaint *complaint) {
+    return apply_count(
+        "--dump-interval", value, DUMP_INTERVAL_MAX_S, &options->dump_interval_s, complaint
+    );
+}
+
+static enum ml_status
+apply_dump_signal(struct ml_options *options, const char *value, struct ml_complaint *complaint) {
+    int number = ml_signal_parse(value);
+    if (number == 0) {
+        ml_complain(complaint, "--dump-signal=%s: no such signal; USR2 is one", value);
+        return ML_ENV_MISSING;
+    }
+    if (number == SIGKILL || number == SIGSTOP || number == SIGCHLD) {
+        ml_complain(complaint, "--dump-signal=%s: memlog cannot take this signal", value);
+        return ML_ENV_REFUSED;
+    }
+    options->dump_signal = number;
+    return ML_OK;
+}
+
+static enum ml_status
+apply_quiet(struct ml_options *options, const char *value, struct ml_complaint *complaint) {
+    (void)value;
+    (void)complaint;
+    options->quiet = true;
+    return ML_OK;
+}
+
+static enum ml_status
+apply_help(struct ml_options *options, const char *value, struct ml_complaint *complaint) {
+    (void)value;
+    (void)complaint;
+    options->help = true;
+    return ML_OK;
+}
+
+int ml_signal_parse(const char *name) {
+    uint64_t number = 0;
+    if (ml_count_parse(name, (uint64_t)SIGRTMAX, &number) == ML_OK) {
+        return (int)number;
+    }
+    if (strncasecmp(name, "SIG", 3) == 0) {
+        name += 3;
+    }
+    for (int i = 1; i < SIGRTMIN; i++) {
+        const char *known = sigabbrev_np(i);
+        if (known != NULL && strcasecmp(name, known) == 0) {
+            return i;
+        }
+    }
+    return 0;
+}
+
+const struct ml_option ml_run_options[] = {
+    {"--memlog", ML_VALUE_REQUIRED, apply_mode},
+    {"--memlog-stack-mode", ML_VALUE_REQUIRED, apply_stack_mode},
+    {"--memlog-sampling", ML_VALUE_NONE, apply_sampling},
+    {"--memlog-sampling-rate", ML_VALUE_REQUIRED, apply_sampling_rate},
+    {"--memlog-keep-small-allocations", ML_VALUE_NONE, apply_keep},
+    {"--memlog-role", ML_VALUE_REQUIRED, apply_role},
+    {"--memlog-overrun", ML_VALUE_REQUIRED, apply_overrun},
+    {"--memlog-buffer-bytes", ML_VALUE_REQUIRED, apply_buffer},
+    {"--sandbox", ML_VALUE_REQUIRED, apply_sandbox},
+    {"--only", ML_VALUE_REQUIRED, apply_only},
+    {"--never", ML_VALUE_REQUIRED, apply_never},
+    {"--unwind-check", ML_VALUE_REQUIRED, apply_unwind_check},
+    {"--end-with-root", ML_VALUE_NONE, apply_end_with_root},
+    {"--output", ML_VALUE_REQUIRED, apply_output},
+    {"-o", ML_VALUE_REQUIRED, apply_output},
+    {"--no-page", ML_VALUE_NONE, apply_no_page},
+    {"--page", ML_VALUE_OPTIONAL, NULL},
+    {"--dump-interval", ML_VALUE_REQUIRED, apply_dump_interval},
+    {"--dump-signal", ML_VALUE_REQUIRED, apply_dump_signal},
+    {"--dump-at-peak", ML_VALUE_NONE, NULL},
+    {"--threshold", ML_VALUE_REQUIRED, NULL},
+    {"--trigger-interval", ML_VALUE_REQUIRED, NULL},
+    {"--triggers", ML_VALUE_REQUIRED, NULL},
+    {"--upload", ML_VALUE_REQUIRED, NULL},
+    {"--upload-max-bytes", ML_VALUE_REQUIRED, NULL},
+    {"--quiet", ML_VALUE_NONE, apply_quiet},
+    {"-q", ML_VALUE_NONE, apply_quiet},
+    {"--help", ML_VALUE_NONE, apply_help},
+    {"-h", ML_VALUE_NONE, apply_help},
+    {NULL, ML_VALUE_NONE, NULL},
+};

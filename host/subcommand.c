@@ -1,0 +1,139 @@
+#include "host/subcommand.h"
+
+#include <string.h>
+
+#include "host/suggest.h"
+
+static const char run_help[] =
+    "Usage: memlog run [OPTIONS] -- PROGRAM [ARGS...]\n"
+    "\n"
+    "Runs PROGRAM with every process that it starts under memlog and writes a dump of who holds\n"
+    "which memory when the last of them has ended. stdin, stdout and the exit code are the\n"
+    "program's; memlog speaks on stderr.\n"
+    "\n"
+    "  --memlog=MODE        which processes: all (default), none, manual, minimal, browser, gpu,\n"
+    "                       all-renderers, renderer-sampling, utility-sampling, all-utilities,\n"
+    "                       utility-and-browser\n"
+    "  --memlog-role=ROLE=REGEX\n"
+    "                       command lines that match REGEX are a browser, renderer, gpu, utility\n"
+    "                       or other; built in: --type=ROLE, and the first process is the browser\n"
+    "  --only=REGEX, --never=REGEX\n"
+    "                       profile only, or never, command lines that match\n"
+    "  --memlog-stack-mode=native|native-with-thread-names\n"
+    "  --memlog-sampling-rate=BYTES\n"
+    "                       1 (default): every allocation\n"
+    "  --memlog-overrun=block\n"
+    "                       what a full pipe does: wait, at most 1 s, then drop and count\n"
+    "  --memlog-buffer-bytes=N\n"
+    "                       buffer of each thread (K and M suffixes), default 4K\n"
+    "  --memlog-keep-small-allocations\n"
+    "                       uploads unpruned too; dumps are always complete\n"
+    "  --sandbox=auto|strict|none\n"
+    "                       auto (default): all that the kernel permits; strict: all or nothing\n"
+    "  --unwind-check=N     every Nth stack is also walked by libunwind, differences are reported\n"
+    "  --end-with-root      dump when the first process ends, do not wait for the others\n"
+    "  -o, --output=DIR     where dumps go; default memlog.PROGRAM.PID in the current folder\n"
+    "  --dump-interval=SECONDS, --dump-signal=SIG\n"
+    "                       more dumps: every so often; when memlog gets the signal\n"
+    "  -q, --quiet          say nothing\n"
+    "  -h, --help\n"
+    "\n"
+    "Exit code: the program's, 128+N if signal N killed it; 125 memlog failed, 126 the program\n"
+    "cannot be run, 127 there is no such program, 2 a wrong command line.\n"
+    "\n"
+    "Example:\n"
+    "  memlog run --memlog=all -- sqlite3 test.db 'select count(*) from t'\n";
+
+static const char ps_help[] =
+    "Usage: memlog ps [--json] [--host=PATH]\n"
+    "\n"
+    "Lists the processes of a running memlog: the newest of this user, or the one whose command\n"
+    "socket is PATH.\n"
+    "\n"
+    "Example:\n"
+    "  memlog ps --json\n";
+
+static const char dump_help[] =
+    "Usage: memlog dump [--host=PATH] [PID...]\n"
+    "\n"
+    "Takes a dump of a running memlog, of the given processes or of all, and prints its path.\n"
+    "\n"
+    "Example:\n"
+    "  memlog dump 4711\n";
+
+static const char help_help[] = "Usage: memlog help [COMMAND]\n"
+                                "\n"
+                                "Example:\n"
+                                "  memlog help run\n";
+
+static const struct ml_subcommand subcommands[] = {
+    {"run", ML_SUBCOMMAND_RUN, "run a program and profile all its processes", run_help},
+    {"ps", ML_SUBCOMMAND_HOST, "list the processes of a running memlog", ps_help},
+    {"dump", ML_SUBCOMMAND_HOST, "take a dump of a running memlog now", dump_help},
+    {"report", ML_SUBCOMMAND_ANALYZER, "who holds which memory, as text or JSON", NULL},
+    {"convert", ML_SUBCOMMAND_ANALYZER, "turn a dump into another format", NULL},
+    {"diff", ML_SUBCOMMAND_ANALYZER, "what changed between two dumps", NULL},
+    {"flamegraph", ML_SUBCOMMAND_ANALYZER, "one HTML page with a flame graph", NULL},
+    {"symbolize", ML_SUBCOMMAND_ANALYZER, "add function names to a dump", NULL},
+    {"timeline", ML_SUBCOMMAND_ANALYZER, "what was live when", NULL},
+    {"start", ML_SUBCOMMAND_LATER, "start recording a process", NULL},
+    {"stop", ML_SUBCOMMAND_LATER, "stop recording a process", NULL},
+    {"upload", ML_SUBCOMMAND_LATER, "send a pruned dump", NULL},
+    {"page", ML_SUBCOMMAND_LATER, "the live page over ended runs", NULL},
+    {"env", ML_SUBCOMMAND_LATER, "print what a program needs to join a running memlog", NULL},
+    {"doctor", ML_SUBCOMMAND_LATER, "find out why nothing is recorded", NULL},
+    {"help", ML_SUBCOMMAND_HELP, "this list, or the help of one command", help_help},
+    {"--help", ML_SUBCOMMAND_HELP, NULL, help_help},
+    {"-h", ML_SUBCOMMAND_HELP, NULL, help_help},
+    {"--version", ML_SUBCOMMAND_VERSION, NULL, NULL},
+    {"version", ML_SUBCOMMAND_VERSION, NULL, NULL},
+};
+enum { SUBCOMMANDS_COUNT = sizeof(subcommands) / sizeof(subcommands[0]) };
+
+const struct ml_subcommand *ml_subcommand_find(const char *name) {
+    for (size_t i = 0; i < SUBCOMMANDS_COUNT; i++) {
+        if (strcmp(name, subcommands[i].name) == 0) {
+            return &subcommands[i];
+        }
+    }
+    return NULL;
+}
+
+const char *ml_subcommand_suggest(const char *name) {
+    const char *names[SUBCOMMANDS_COUNT];
+    for (size_t i = 0; i < SUBCOMMANDS_COUNT; i++) {
+        names[i] = subcommands[i].name;
+    }
+    return ml_suggest(name, names, SUBCOMMANDS_COUNT);
+}
+
+void ml_subcommand_overview(FILE *out) {
+    (void)fputs(
+        "memlog shows who holds which memory, over whole process trees.\n"
+        "\n"
+        "Usage: memlog COMMAND [OPTIONS]\n"
+        "\n",
+        out
+    );
+    for (size_t i = 0; i < SUBCOMMANDS_COUNT; i++) {
+        const struct ml_subcommand *command = &subcommands[i];
+        if (command->summary == NULL) {
+            continue;
+        }
+        (void)fprintf(
+            out,
+            "  %-11s %s%s\n",
+            command->name,
+            command->summary,
+            command->kind == ML_SUBCOMMAND_LATER ? " (not in this version)" : ""
+        );
+    }
+    (void)fputs(
+        "\n"
+        "'memlog COMMAND --help' explains one command. `memlog --version` names the version.\n"
+        "\n"
+        "Example:\n"
+        "  memlog run -- python3 program.py\n",
+        out
+    );
+}

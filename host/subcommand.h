@@ -1,0 +1,37 @@
+/* The sub-commands of `memlog` and their help. Room: host. Context: any; constant.
+ *
+ * One rule: every sub-command of the outside stands in this table; one that this version does not
+ * have says so instead of being unknown. */
+#ifndef MEMLOG_HOST_SUBCOMMAND_H
+#define MEMLOG_HOST_SUBCOMMAND_H
+
+#include <stddef.h>
+#include <stdio.h>
+
+/* Who carries it out. */
+enum ml_subcommand_kind {
+    ML_SUBCOMMAND_RUN,
+    ML_SUBCOMMAND_HOST,     /* speaks to a running host over its command socket */
+    ML_SUBCOMMAND_ANALYZER, /* memlog-analyzer, found beside memlog */
+    ML_SUBCOMMAND_HELP,
+    ML_SUBCOMMAND_VERSION,
+    ML_SUBCOMMAND_LATER /* promised, not in this version */
+};
+
+struct ml_subcommand {
+    const char *name;
+    enum ml_subcommand_kind kind;
+    const char *summary; /* one line */
+    const char *help;    /* NULL: the analyzer has its own */
+};
+
+/* NULL: there is none of that name. */
+const struct ml_subcommand *ml_subcommand_find(const char *name);
+
+/* The nearest name, NULL if none is near. */
+const char *ml_subcommand_suggest(const char *name);
+
+/* The list of all, with their summaries. */
+void ml_subcommand_overview(FILE *out);
+
+#endif

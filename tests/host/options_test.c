@@ -1,0 +1,195 @@
+#include "host/options.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <check.h>
+
+static struct ml_options options;
+static struct ml_complaint complaint;
+
+static void setup(void) {
+    ck_assert_int_eq(ml_options_init(&options), ML_OK);
+    complaint = (struct ml_complaint){.text = ""};
+}
+
+static void teardown(void) {
+    ml_options_fini(&options);
+}
+
+/* Parse the words of one line, parted by blanks. */
+static enum ml_status parse(const char *words) {
+    static char line[512];
+    static char *arguments[32];
+    size_t count = 0;
+    ck_assert_uint_lt(strlen(words), sizeof(line));
+    memcpy(line, words, strlen(words) + 1);
+    for (char *word = strtok(line, " "); word != NULL; word = strtok(NULL, " ")) {
+        arguments[count++] = word;
+    }
+    arguments[count] = NULL;
+    return ml_options_parse(&options, arguments, &complaint);
+}
+
+START_TEST(defaults_are_those_of_the_interface) {
+    ck_assert_int_eq(parse("prog"), ML_OK);
+    ck_assert_int_eq(options.mode, ML_MODE_ALL);
+    ck_assert_int_eq(options.stack_mode, ML_STACK_NATIVE);
+    ck_assert_uint_eq(options.sampling_bytes, 1);
+    ck_assert_int_eq(options.overrun, ML_OVERRUN_BLOCK);
+    ck_assert_int_eq(options.sandbox, ML_SANDBOX_AUTO);
+    ck_assert_uint_eq(options.staging_slots, 1);
+    ck_assert_ptr_null(options.output);
+    ck_assert_str_eq(options.program[0], "prog");
+}
+END_TEST
+
+START_TEST(reads_every_option_of_the_main_job) {
+    ck_assert_int_eq(
+        parse(
+            "--memlog=minimal --memlog-stack-mode=native-with-thread-names "
+            "--memlog-sampling-rate=1 --memlog-keep-small-allocations --memlog-overrun=block "
+            "--memlog-buffer-bytes=16K --memlog-role=gpu=^x --only=a --never=b --unwind-check=100 "
+            "--end-with-root --output=dir --dump-interval=10 --dump-signal=USR2 --no-page "
+            "--sandbox=strict -q -- prog -q"
+        ),
+        ML_OK
+    );
+    ck_assert_int_eq(options.mode, ML_MODE_MINIMAL);
+    ck_assert_int_eq(options.stack_mode, ML_STACK_NATIVE_WITH_THREAD_NAMES);
+    ck_assert(options.keep_small_allocations);
+    ck_assert_uint_eq(options.staging_slots, 4);
+    ck_assert_uint_eq(ml_patterns_count(options.roles), 1);
+    ck_assert_int_eq(ml_patterns_match(options.roles, "xy"), ML_ROLE_GPU);
+    ck_assert_uint_eq(ml_patterns_count(options.only), 1);
+    ck_assert_uint_eq(ml_patterns_count(options.never), 1);
+    ck_assert_uint_eq(options.unwind_check, 100);
+    ck_assert(options.end_with_root);
+    ck_assert_str_eq(options.output, "dir");
+    ck_assert_uint_eq(options.dump_interval_s, 10);
+    ck_assert_int_eq(options.dump_signal, SIGUSR2);
+    ck_assert_int_eq(options.sandbox, ML_SANDBOX_STRICT);
+    ck_assert(options.quiet);
+    ck_assert_str_eq(options.program[0], "prog");
+    ck_assert_str_eq(options.program[1], "-q");
+}
+END_TEST
+
+START_TEST(values_may_follow_as_the_next_argument) {
+    ck_assert_int_eq(parse("-o dir --memlog gpu prog --memlog=none"), ML_OK);
+    ck_assert_str_eq(options.output, "dir");
+    ck_assert_int_eq(options.mode, ML_MODE_GPU);
+    ck_assert_str_eq(options.program[1], "--memlog=none");
+}
+END_TEST
+
+START_TEST(buffer_sizes_are_rounded_up_to_slots) {
+    ck_assert_int_eq(parse("--memlog-buffer-bytes=1 prog"), ML_OK);
+    ck_assert_uint_eq(options.staging_slots, 1);
+    ck_assert_int_eq(parse("--memlog-buffer-bytes=4097 prog"), ML_OK);
+    ck_assert_uint_eq(options.staging_slots, 2);
+    ck_assert_int_eq(parse("--memlog-buffer-bytes=1M prog"), ML_OK);
+    ck_assert_uint_eq(options.staging_slots, 256);
+}
+END_TEST
+
+/* What is wrong, and what the complaint must name. */
+static const struct {
+    const char *words;
+    const char *says;
+} wrong[] = {
+    {"--memlgo=all prog", "'--memlgo'; did you mean '--memlog'?"},
+    {"--memlog=al prog", "did you mean 'all'?"},
+    {"--memlog", "--memlog needs a value"},
+    {"--memlog -- prog", "--memlog needs a value"},
+    {"--end-with-root=1 prog", "--end-with-root takes no value"},
+    {"--memlog-stack-mode=natve prog", "did you mean 'native'?"},
+    {"--memlog-stack-mode=pseudo prog", "--memlog-stack-mode=pseudo is not available"},
+    {"--memlog-sampling prog", "sampling is not available"},
+    {"--memlog-sampling-rate=4096 prog", "sampling is not available"},
+    {"--memlog-sampling-rate=0 prog", "--memlog-sampling-rate=0: a size in bytes is wanted"},
+    {"--memlog-sampling-rate=-5 prog", "--memlog-sampling-rate=-5: a size in bytes is wanted"},
+    {"--memlog-overrun=sample prog", "not available"},
+    {"--memlog-overrun=blok prog", "did you mean 'block'?"},
+    {"--memlog-buffer-bytes=0 prog", "--memlog-buffer-bytes=0"},
+    {"--memlog-buffer-bytes=2M prog", "--memlog-buffer-bytes=2M"},
+    {"--memlog-role=gpu prog", "ROLE=REGEX is wanted"},
+    {"--memlog-role=gpu=( prog", "no regular expression"},
+    {"--memlog-role=gpo=x prog", "did you mean 'gpu'?"},
+    {"--only=[ prog", "--only: '[' is no regular expression"},
+    {"--never=[ prog", "--never: '[' is no regular expression"},
+    {"--unwind-check=0 prog", "--unwind-check=0: a whole number"},
+    {"--sandbox=stict prog", "did you mean 'strict'?"},
+    {"--sandbox=xxxxxxxxx prog", "--sandbox=xxxxxxxxx"},
+    {"--dump-signal=USR3 prog", "--dump-signal=USR3"},
+    {"--dump-signal=KILL prog", "cannot take"},
+    {"--dump-interval=never prog", "--dump-interval=never"},
+    {"--output= prog", "--output"},
+    {"--page prog", "--page is not available"},
+    {"--page=8080 prog", "--page is not available"},
+    {"--upload=http://localhost prog", "--upload is not available"},
+    {"--threshold=gpu=1M prog", "--threshold is not available"},
+    {"--triggers=f prog", "--triggers is not available"},
+    {"--dump-at-peak prog", "--dump-at-peak is not available"},
+    {"-x prog", "unknown option '-x'"},
+    {"--frobnicate prog", "unknown option '--frobnicate'"},
+    {"", "no program given"},
+    {"--", "no program given"},
+    {"-q --", "no program given"},
+};
+
+START_TEST(what_is_wrong_is_refused_and_named) {
+    ck_assert_int_ne(parse(wrong[_i].words), ML_OK);
+    ck_assert_msg(
+        strstr(complaint.text, wrong[_i].says) != NULL, "%s: %s", wrong[_i].words, complaint.text
+    );
+}
+END_TEST
+
+START_TEST(help_stops_the_reading) {
+    ck_assert_int_eq(parse("--help --nonsense"), ML_OK);
+    ck_assert(options.help);
+}
+END_TEST
+
+START_TEST(signals_are_known_by_name_and_number) {
+    ck_assert_int_eq(ml_signal_parse("USR1"), SIGUSR1);
+    ck_assert_int_eq(ml_signal_parse("sigusr1"), SIGUSR1);
+    ck_assert_int_eq(ml_signal_parse("12"), 12);
+    ck_assert_int_eq(ml_signal_parse("0"), 0);
+    ck_assert_int_eq(ml_signal_parse(""), 0);
+    ck_assert_int_eq(ml_signal_parse("SIG"), 0);
+}
+END_TEST
+
+START_TEST(unknown_environment_keys_are_refused_and_named) {
+    char *fine[] = {(char[]){"PATH=/bin"}, (char[]){"MEMLOG_SOCKET=x"}, (char[]){"MEMLOG=1"}, NULL};
+    ck_assert_int_eq(ml_options_check_environment(fine, &complaint), ML_OK);
+    char *strange[] = {(char[]){"MEMLOG_SOCKETS=x"}, NULL};
+    ck_assert_int_eq(ml_options_check_environment(strange, &complaint), ML_ENV_MISSING);
+    ck_assert_ptr_nonnull(strstr(complaint.text, "'MEMLOG_SOCKETS'"));
+}
+END_TEST
+
+int main(void) {
+    TCase *tcase = tcase_create("options");
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_test(tcase, defaults_are_those_of_the_interface);
+    tcase_add_test(tcase, reads_every_option_of_the_main_job);
+    tcase_add_test(tcase, values_may_follow_as_the_next_argument);
+    tcase_add_test(tcase, buffer_sizes_are_rounded_up_to_slots);
+    tcase_add_loop_test(
+        tcase, what_is_wrong_is_refused_and_named, 0, (int)(sizeof(wrong) / sizeof(wrong[0]))
+    );
+    tcase_add_test(tcase, help_stops_the_reading);
+    tcase_add_test(tcase, signals_are_known_by_name_and_number);
+    tcase_add_test(tcase, unknown_environment_keys_are_refused_and_named);
+    Suite *suite = suite_create("host/options");
+    suite_add_tcase(suite, tcase);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,105 @@
+#include "host/process_info.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <check.h>
+
+START_TEST(tells_of_ourselves) {
+    char name[ML_PROCESS_NAME_BYTES];
+    ck_assert_int_eq(prctl(PR_SET_NAME, "odd ) name"), 0);
+    ml_process_name(getpid(), name);
+    ck_assert_str_eq(name, "odd ) name");
+    ck_assert_int_eq(ml_process_parent(getpid()), getppid());
+    struct ml_command_line line;
+    ck_assert_int_eq(ml_process_command_line(getpid(), &line), ML_OK);
+    ck_assert_uint_ge(line.count, 1);
+    ml_command_line_fini(&line);
+    char path[4096];
+    ml_process_executable(getpid(), path, sizeof(path));
+    ck_assert_ptr_nonnull(strstr(path, "process_info_test"));
+    uint64_t footprint = 0;
+    uint64_t resident = 0;
+    ml_process_footprint(getpid(), &footprint, &resident);
+    ck_assert_uint_gt(footprint, 0);
+    ck_assert_uint_ge(resident, 4096);
+}
+END_TEST
+
+START_TEST(knows_nothing_of_a_process_that_is_not_there) {
+    pid_t nobody = 0x3fffffff;
+    char name[ML_PROCESS_NAME_BYTES];
+    ml_process_name(nobody, name);
+    ck_assert_str_eq(name, "?");
+    ck_assert_int_eq(ml_process_parent(nobody), 0);
+    struct ml_command_line line;
+    ck_assert_int_eq(ml_process_command_line(nobody, &line), ML_ENV_MISSING);
+    uint64_t footprint = 1;
+    uint64_t resident = 1;
+    ml_process_footprint(nobody, &footprint, &resident);
+    ck_assert_uint_eq(footprint, 0);
+    ck_assert_uint_eq(resident, 0);
+    ck_assert(!ml_process_ending(nobody, -1).known);
+}
+END_TEST
+
+START_TEST(adds_up_private_memory_and_swap) {
+    uint64_t footprint = 0;
+    uint64_t resident = 0;
+    ml_process_footprint_parse(
+        "55d0-7ffe ---p 00000000 00:00 0 [rollup]\n"
+        "Rss:                3000 kB\nPss:  900 kB\nPrivate_Clean:  100 kB\n"
+        "Private_Dirty:       20 kB\nSwap:                  3 kB\nSwapPss: 5 kB\n",
+        &footprint,
+        &resident
+    );
+    ck_assert_uint_eq(footprint, 123 * 1024);
+    ck_assert_uint_eq(resident, 3000 * 1024);
+}
+END_TEST
+
+START_TEST(the_ending_of_somebody_elses_child_is_known_from_its_zombie) {
+    int pipe_fds[2];
+    ck_assert_int_eq(pipe(pipe_fds), 0);
+    pid_t middle = fork();
+    if (middle == 0) {
+        pid_t grandchild = fork();
+        if (grandchild == 0) {
+            (void)raise(SIGKILL);
+        }
+        (void)!write(pipe_fds[1], &grandchild, sizeof(grandchild));
+        (void)pause();
+    }
+    pid_t grandchild = 0;
+    ck_assert_int_eq(read(pipe_fds[0], &grandchild, sizeof(grandchild)), sizeof(grandchild));
+    struct ml_ending ending = {.known = false};
+    for (int i = 0; i < 1000 && !ending.known; i++) {
+        (void)usleep(1000);
+        ending = ml_process_ending(grandchild, -1);
+    }
+    ck_assert(ending.known);
+    ck_assert_int_eq(ending.signal, SIGKILL);
+    (void)kill(middle, SIGKILL);
+    (void)waitpid(middle, NULL, 0);
+}
+END_TEST
+
+int main(void) {
+    TCase *tcase = tcase_create("process_info");
+    tcase_add_test(tcase, tells_of_ourselves);
+    tcase_add_test(tcase, knows_nothing_of_a_process_that_is_not_there);
+    tcase_add_test(tcase, adds_up_private_memory_and_swap);
+    tcase_add_test(tcase, the_ending_of_somebody_elses_child_is_known_from_its_zombie);
+    Suite *suite = suite_create("host/process_info");
+    suite_add_tcase(suite, tcase);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
