@@ -1,0 +1,125 @@
+"""Run the built memlog as a person would, and read what it leaves. Standard library only."""
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+OUT = pathlib.Path(os.environ.get("MEMLOG_TEST_OUT", ROOT / "out")).resolve()
+MEMLOG = OUT / "memlog"
+PROGRAMS = OUT / "tests"
+
+# Far more than any of these runs takes on a loaded machine; a hang is a failure, not a wait.
+TIMEOUT = 60
+
+
+class Run:
+    """A finished `memlog run`."""
+
+    def __init__(self, code, out, err, folder):
+        self.code = code
+        self.out = out
+        self.err = err
+        self.folder = folder
+
+    def dumps(self, reason="exit"):
+        return sorted(self.folder.glob(f"*.{reason}.pftrace"))
+
+
+class Case(unittest.TestCase):
+    """A test with a folder of its own, which stays with MEMLOG_TEST_KEEP=1."""
+
+    maxDiff = None
+
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="memlog-test."))
+        self.truth_folder = self.folder / "truth"
+        self.truth_folder.mkdir()
+        self.runs = 0
+        self.addCleanup(self.clean_up)
+
+    def clean_up(self):
+        if os.environ.get("MEMLOG_TEST_KEEP"):
+            print(f"\nkept: {self.folder}")
+        else:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    def environment(self, **changes):
+        env = {**os.environ, "ORACLE_DIR": str(self.truth_folder)}
+        env.update(changes)
+        return env
+
+    def memlog_command(self, program, options):
+        self.runs += 1
+        folder = self.folder / f"dumps{self.runs}"
+        words = [str(MEMLOG), "run", "-o", str(folder), *options, "--", *map(str, program)]
+        return words, folder
+
+    def memlog(self, *program, options=("-q", "--no-page"), cwd=None, env=None, stdin=b"", timeout=TIMEOUT):
+        """memlog run to the end."""
+        words, folder = self.memlog_command(program, options)
+        answer = run_words(words, cwd or self.folder, env or self.environment(), stdin, timeout)
+        return Run(answer.returncode, answer.stdout, answer.stderr.decode(errors="replace"), folder)
+
+    def memlog_start(self, *program, options=("-q", "--no-page"), env=None):
+        """memlog run in the background; ended at the test's end if it is still there."""
+        words, folder = self.memlog_command(program, options)
+        log = open(self.folder / f"stderr{self.runs}", "wb+")
+        process = subprocess.Popen(
+            words, cwd=self.folder, env=env or self.environment(), stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=log, start_new_session=True,
+        )
+        process.memlog_folder = folder
+        process.memlog_log = log
+
+        def end():
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+            log.close()
+
+        self.addCleanup(end)
+        return process
+
+    def report(self, dump):
+        """`memlog report --json DUMP`, parsed."""
+        answer = run_words([str(MEMLOG), "report", "--json", str(dump)], self.folder, self.environment(), b"", TIMEOUT)
+        if answer.returncode != 0:
+            self.fail(f"report failed ({answer.returncode}): {answer.stderr.decode(errors='replace')}")
+        return json.loads(answer.stdout)
+
+    def exit_report(self, run):
+        dumps = run.dumps()
+        if len(dumps) != 1:
+            self.fail(f"{len(dumps)} exit dumps in {run.folder}, exit code {run.code}, stderr: {run.err}")
+        return self.report(dumps[0])
+
+    def wait_for(self, what, condition, timeout=TIMEOUT):
+        deadline = time.monotonic() + timeout
+        while time.monotonic() < deadline:
+            found = condition()
+            if found:
+                return found
+            time.sleep(0.01)
+        self.fail(f"waited {timeout} s for {what}")
+        return None
+
+
+def run_words(words, cwd, env, stdin, timeout):
+    """Run in a session of its own, ended as a whole when it takes too long."""
+    process = subprocess.Popen(
+        words, cwd=cwd, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+    try:
+        out, err = process.communicate(stdin, timeout=timeout)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        out, err = process.communicate()
+        raise AssertionError(f"{words} took over {timeout} s; stderr: {err.decode(errors='replace')[-2000:]}") from None
+    return subprocess.CompletedProcess(words, process.returncode, out, err)

@@ -1,0 +1,100 @@
+/* Forks with live blocks, then both sides go separate ways: fork.c [fork|raw|deep]. raw: the clone
+ * system call, behind libc's back. Each process writes its truth as "end". */
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/oracle/ledger.h"
+
+enum { SHARED_BLOCKS = 300 };
+
+static void *shared[SHARED_BLOCKS];
+static int main_argc;
+static char **main_argv;
+
+int main(int argc, char *argv[]);
+LEDGER_PATH void grow_shared(void);
+LEDGER_PATH void child_grow(unsigned count);
+LEDGER_PATH void child_life(unsigned generations);
+LEDGER_PATH void parent_grow(void);
+
+LEDGER_PATH void grow_shared(void) {
+    static struct ledger_site site = {.chain = "grow_shared<main"};
+    for (size_t i = 0; i < SHARED_BLOCKS; i++) {
+        shared[i] = ledger_alloc(&site, malloc(100 + i), 100 + i);
+    }
+}
+
+static pid_t fork_by(const char *way) {
+    if (strcmp(way, "raw") == 0) {
+        return (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
+    }
+    return fork();
+}
+
+LEDGER_PATH void child_grow(unsigned count) {
+    static struct ledger_site made = {.chain = "child_grow<child_life<main"};
+    static struct ledger_site resized = {.chain = "child_grow<child_life<main"};
+    for (unsigned i = 0; i < count; i++) {
+        ledger_alloc(&made, malloc(1000 + i), 1000 + i);
+    }
+    /* Inherited blocks: some freed, some resized (own from then on), some left. */
+    for (size_t i = 0; i < SHARED_BLOCKS; i += 3) {
+        ledger_free(shared[i]);
+        free(shared[i]);
+        shared[i + 1] = ledger_resize(&resized, shared[i + 1], realloc(shared[i + 1], 5000), 5000);
+        shared[i] = ledger_alloc(&made, malloc(10), 10);
+    }
+}
+
+/* A child, and its own child in turn; returns as main does. */
+LEDGER_PATH void child_life(unsigned generations) {
+    ledger_forked();
+    child_grow(50 + generations);
+    if (generations > 0) {
+        pid_t child = fork_by(main_argc > 1 ? main_argv[1] : "fork");
+        if (child == 0) {
+            ledger_forked();
+            static struct ledger_site site = {.chain = "child_life<main"};
+            ledger_alloc(&site, malloc(4242), 4242);
+            ledger_write("end", LEDGER_EXACT | LEDGER_PEAK, main_argc, main_argv);
+            _exit(5);
+        }
+        int status = 0;
+        waitpid(child, &status, 0);
+    }
+    ledger_write("end", LEDGER_EXACT | LEDGER_PEAK | LEDGER_FORKED, main_argc, main_argv);
+}
+
+LEDGER_PATH void parent_grow(void) {
+    static struct ledger_site site = {.chain = "parent_grow<main"};
+    for (size_t i = 0; i < SHARED_BLOCKS; i += 2) {
+        ledger_free(shared[i]);
+        free(shared[i]);
+        shared[i] = ledger_alloc(&site, malloc(2 * i + 1), 2 * i + 1);
+    }
+}
+
+int main(int argc, char *argv[]) {
+    main_argc = argc;
+    main_argv = argv;
+    const char *way = argc > 1 ? argv[1] : "fork";
+    grow_shared();
+    pid_t child = fork_by(way);
+    if (child == 0) {
+        child_life(strcmp(way, "deep") == 0 ? 1 : 0);
+        _exit(3);
+    }
+    parent_grow();
+    int status = 0;
+    if (waitpid(child, &status, 0) != child || !WIFEXITED(status) || WEXITSTATUS(status) != 3) {
+        ledger_die("the child did not end as it should");
+    }
+    parent_grow();
+    ledger_write("end", LEDGER_EXACT | LEDGER_PEAK, argc, argv);
+    return 0;
+}
