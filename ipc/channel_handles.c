@@ -1,0 +1,115 @@
+#include "ipc/channel_internal.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static enum ml_status take_fds(const struct cmsghdr *part, struct ml_handles *handles) {
+    enum ml_status status = ML_OK;
+    const size_t count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (size_t i = 0; i < count; i++) {
+        int fd = -1;
+        memcpy(&fd, CMSG_DATA(part) + i * sizeof(int), sizeof(fd));
+        if (handles->count < ML_HANDLES_MAX) {
+            handles->fds[handles->count++] = fd;
+        } else {
+            (void)close(fd);
+            status = ML_PEER_HANDLE;
+        }
+    }
+    return status;
+}
+
+enum ml_status ml_channel_handles_take(
+    struct msghdr *message, struct ml_handles *out_handles, struct ml_peer *out_peer
+) {
+    struct ml_handles handles = {0};
+    struct ml_peer peer = {0};
+    enum ml_status status = ML_OK;
+    for (struct cmsghdr *part = CMSG_FIRSTHDR(message); part != NULL;
+         part = CMSG_NXTHDR(message, part)) {
+        if (part->cmsg_level != SOL_SOCKET) {
+            continue;
+        }
+        if (part->cmsg_type == SCM_RIGHTS) {
+            const enum ml_status taken = take_fds(part, &handles);
+            status = status == ML_OK ? taken : status;
+        } else if (part->cmsg_type == SCM_CREDENTIALS) {
+            struct ucred credentials = {0};
+            memcpy(&credentials, CMSG_DATA(part), sizeof(credentials));
+            peer = (struct ml_peer
+            ){.pid = credentials.pid, .uid = credentials.uid, .gid = credentials.gid};
+        }
+    }
+    if (status != ML_OK) {
+        ml_channel_handles_close(&handles);
+        return status;
+    }
+    *out_handles = handles;
+    *out_peer = peer;
+    return ML_OK;
+}
+
+static bool is_sealed(int fd, int seals_wanted) {
+    const int seals = fcntl(fd, F_GET_SEALS);
+    return seals >= 0 && (seals & seals_wanted) == seals_wanted;
+}
+
+static bool is_of_kind(int fd, enum ml_handle_kind kind) {
+    struct stat about;
+    const int flags = fcntl(fd, F_GETFL);
+    /* An O_PATH descriptor names a thing without giving it. */
+    if (flags < 0 || (flags & O_PATH) != 0 || fstat(fd, &about) != 0) {
+        return false;
+    }
+    switch (kind) {
+    case ML_HANDLE_PIPE:
+        return S_ISFIFO(about.st_mode);
+    case ML_HANDLE_MEMFD:
+        return S_ISREG(about.st_mode) && is_sealed(fd, F_SEAL_SHRINK | F_SEAL_GROW);
+    case ML_HANDLE_MEMFD_UNSEALED:
+        return S_ISREG(about.st_mode) && is_sealed(fd, 0);
+    case ML_HANDLE_FILE:
+        return S_ISREG(about.st_mode);
+    case ML_HANDLE_SOCKET:
+        return S_ISSOCK(about.st_mode);
+    }
+    return false;
+}
+
+enum ml_status
+ml_channel_handles_check(const struct ml_handles *handles, const struct ml_handles *declared) {
+    if (handles->count != declared->count) {
+        return ML_PEER_HANDLE;
+    }
+    for (uint32_t i = 0; i < handles->count; i++) {
+        if (!is_of_kind(handles->fds[i], declared->kinds[i])) {
+            return ML_PEER_HANDLE;
+        }
+    }
+    return ML_OK;
+}
+
+enum ml_status ml_channel_handles_duplicate(struct ml_handles *handles) {
+    struct ml_handles ours = {0};
+    for (uint32_t i = 0; i < handles->count; i++) {
+        const int fd = fcntl(handles->fds[i], F_DUPFD_CLOEXEC, 0);
+        if (fd < 0) {
+            ml_channel_handles_close(&ours);
+            return ML_ENV_SYSTEM;
+        }
+        ours.fds[ours.count] = fd;
+        ours.kinds[ours.count++] = handles->kinds[i];
+    }
+    *handles = ours;
+    return ML_OK;
+}
+
+void ml_channel_handles_close(struct ml_handles *handles) {
+    for (uint32_t i = 0; i < handles->count; i++) {
+        (void)close(handles->fds[i]);
+    }
+    handles->count = 0;
+}
