@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "client/cfi.h"
+#include "ipc/event.h"
 #include "ipc/ml_status.h"
 
 enum {

@@ -58,7 +58,8 @@ enum {
     ML_UNWIND_FRAMES_MAX =
         480, /* OUTER + 1 + INNER_MIN + STEP - 1, and every stack up to here whole */
     ML_UNWIND_FRESH_MAX = 512,
-    ML_UNWIND_WALK_MAX = 1 << 18, /* frames stepped by recipes before giving up: 8 MiB of 32 B */
+    ML_UNWIND_GENERATION_SHIFT = 16, /* of ml_unwind_process.unloads */
+    ML_UNWIND_WALK_MAX = 1 << 18,    /* frames stepped by recipes before giving up: 8 MiB of 32 B */
     ML_UNWIND_FULL_WALK_MAX = 1 << 16 /* frames stepped by the interpreter, 0.5 us each */
 };
 _Static_assert(
@@ -125,15 +126,22 @@ struct ml_unwind_frame {
     uint8_t flags;     /* ML_UNWIND_FRAME_* */
 };
 
+/* The interpreter's registers, by DWARF number. */
+struct ml_unwind_registers {
+    uint64_t values[ML_ARCH_CFI_REGISTERS];
+    uint32_t known; /* bit per register */
+};
+
 /* One thread's (one lane's) memory of its last stack. All zero is the empty state. Only its thread
- * uses it; wiped at fork; ml_unwind_thread_clear before another thread takes it over. */
+ * uses it; wiped at fork; ml_unwind_thread_reset before another thread takes it over. */
 struct ml_unwind_thread {
     uint64_t unloads; /* of the process, when the frames below were walked */
     uint32_t mappings;
-    uint32_t busy;    /* a walk that was left by longjmp finds this set */
-    uint32_t count;   /* frames kept below */
-    uint32_t pure;    /* the outermost frames [0, pure) may be joined */
-    uint64_t skipped; /* frames that the cut leaves out */
+    uint32_t busy;      /* a walk that was left by longjmp finds this set */
+    uint32_t count;     /* frames kept below */
+    uint32_t pure;      /* the outermost frames [0, pure) may be joined */
+    uint64_t skipped;   /* frames that the cut leaves out */
+    uintptr_t end_slot; /* the word 0 that ended the stack; 0: something else did */
     struct ml_unwind_ranges ranges;
     uint64_t broken_count; /* walks that ended broken, ... */
     uint64_t cut_count;    /* ... were cut, ... */
@@ -142,6 +150,8 @@ struct ml_unwind_thread {
     struct ml_unwind_frame frames[ML_UNWIND_FRAMES_MAX];
     struct ml_unwind_fresh fresh[ML_UNWIND_FRESH_MAX];
     struct ml_cfi_scratch scratch;
+    struct ml_unwind_registers registers[2];
+    struct ml_image image;
 };
 
 /* Walk the caller's stack. The frames are in `thread` afterwards.
@@ -156,9 +166,11 @@ struct ml_unwind_result ml_unwind(
     const struct ml_module_seen *seen
 );
 
-/* Forget the last stack: the thread's root frame changed (its name), or the memory changes hands.
- */
+/* Forget the last stack: the thread's root frame changed (its name). */
 void ml_unwind_thread_clear(struct ml_unwind_thread *thread);
+
+/* As new, for another thread: stack ranges and counters too. (All zero is the same, for 40 KiB.) */
+void ml_unwind_thread_reset(struct ml_unwind_thread *thread);
 
 /* Around the real dlclose. Between the two nothing cached is used by anybody; afterwards everything
  * cached before is dropped. `gone` (or NULL) is told of each module that is unmapped now. */

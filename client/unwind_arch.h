@@ -59,6 +59,13 @@ ml_arch_capture(uint64_t registers[ML_ARCH_CFI_REGISTERS]) {
                      : "rax", "memory");
 }
 
+/* The thread control block. glibc puts it at the outer end of the stacks it makes for threads. */
+static inline uintptr_t ml_arch_thread_pointer(void) {
+    uintptr_t self;
+    __asm__("movq %%fs:0, %0" : "=r"(self));
+    return self;
+}
+
 /* Can the word at `address` be read? One rt_sigprocmask with a `how` that does not exist: the
  * kernel copies the set from `address` first (EFAULT: no) and then refuses (EINVAL: yes), so
  * nothing changes. errno is not touched. Every sandbox that lets threads live permits the call. */

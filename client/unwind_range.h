@@ -35,7 +35,6 @@ struct ml_unwind_range {
 struct ml_unwind_ranges {
     struct ml_unwind_range list[ML_UNWIND_RANGES]; /* [0] is the own stack, once known */
     uint32_t current;                              /* the range of the last event */
-    uint32_t foreign_count;                        /* of list[1..] in use */
 };
 
 /* Begin a walk at `sp`; the word below sp is known to be mapped (the hook's return address).
@@ -43,6 +42,10 @@ struct ml_unwind_ranges {
  * Returns the range's index. *out_changed: what was known of other stacks is forgotten, so nothing
  * cached of them may be loaded from any more. */
 uint32_t ml_unwind_range_enter(struct ml_unwind_ranges *ranges, uintptr_t sp, bool *out_changed);
+
+/* End of a walk that came to a stack's outermost frame: if the own stack is not known yet and this
+ * is it, keep it from now on. */
+void ml_unwind_range_settle(struct ml_unwind_ranges *ranges);
 
 /* Forget every range but the own stack's. */
 void ml_unwind_range_forget(struct ml_unwind_ranges *ranges);

@@ -1,0 +1,177 @@
+#include "client/unwind.h"
+
+#include "client/unwind_internal.h"
+
+enum { UNLOADS_ACTIVE_MASK = (1 << ML_UNWIND_GENERATION_SHIFT) - 1, WIPE_GENERATIONS = 128 };
+
+enum ml_unwind_outcome ml_unwind_step(struct ml_unwind_walk *walk, uint64_t recipe) {
+    struct ml_unwind_ranges *ranges = &walk->thread->ranges;
+    uintptr_t sp = walk->slot + ML_ARCH_WORD_BYTES;
+    bool by_sp = ml_recipe_kind(recipe) == ML_RECIPE_SP;
+    if (!by_sp && walk->fp == 0) {
+        return ML_UNWIND_ENDED; /* the mark that a chain of frame pointers ends with */
+    }
+    uintptr_t cfa = (by_sp ? sp : walk->fp) + ml_recipe_cfa_bytes(recipe);
+    if (cfa <= sp || cfa % ML_ARCH_WORD_BYTES != 0 ||
+        (cfa > ranges->list[walk->range].hi && !ml_unwind_range_reach(ranges, walk->range, sp, cfa)
+        )) {
+        return ML_UNWIND_LOST;
+    }
+    uint32_t fp_words = ml_recipe_fp_words(recipe);
+    if (fp_words != 0) {
+        uintptr_t at = cfa - (uintptr_t)fp_words * ML_ARCH_WORD_BYTES;
+        if (at < sp || at > cfa) {
+            return ML_UNWIND_LOST;
+        }
+        walk->fp = ml_unwind_load(at);
+    }
+    walk->slot = cfa - ML_ARCH_WORD_BYTES;
+    walk->pc = ml_unwind_load(walk->slot);
+    if (walk->pc == 0) {
+        walk->end_slot = walk->slot;
+        return ML_UNWIND_ENDED;
+    }
+    return ML_UNWIND_NEXT;
+}
+
+/* Walk by recipes until the last stack is met or the stack ends. */
+static enum ml_unwind_outcome walk_by_recipes(struct ml_unwind_walk *walk) {
+    while (walk->walked < ML_UNWIND_WALK_MAX) {
+        if (ml_unwind_join(walk)) {
+            return ML_UNWIND_NEXT;
+        }
+        uint64_t recipe = ml_unwind_rule(walk);
+        ml_unwind_note(walk, recipe);
+        enum ml_recipe_kind kind = ml_recipe_kind(recipe);
+        if (kind == ML_RECIPE_END) {
+            return ML_UNWIND_ENDED;
+        }
+        if (kind == ML_RECIPE_COLD) {
+            return ML_UNWIND_COLD;
+        }
+        enum ml_unwind_outcome outcome = ml_unwind_step(walk, recipe);
+        if (outcome != ML_UNWIND_NEXT) {
+            return outcome;
+        }
+    }
+    return ML_UNWIND_LOST;
+}
+
+/* Begin at the hook's caller. */
+static void walk_start(struct ml_unwind_walk *walk) {
+    walk->top = walk->thread->count;
+    walk->walked = 0;
+    walk->range = walk->thread->ranges.current;
+    walk->slot = walk->entry->sp - ML_ARCH_WORD_BYTES;
+    walk->pc = walk->entry->pc;
+    walk->fp = walk->entry->fp;
+    walk->end_slot = 0;
+}
+
+static void walk_stack(struct ml_unwind_walk *walk) {
+    enum ml_unwind_outcome outcome = ML_UNWIND_LOST;
+    walk_start(walk);
+    walk->full = false;
+    if (walk->entry->sp % ML_ARCH_WORD_BYTES == 0 && walk->pc != 0 &&
+        ml_unwind_range_reach(
+            &walk->thread->ranges, walk->range, walk->slot, walk->slot + ML_ARCH_WORD_BYTES
+        )) {
+        outcome = walk_by_recipes(walk);
+    }
+    if (outcome == ML_UNWIND_COLD) {
+        walk_start(walk);
+        walk->full = true;
+        outcome = ml_unwind_full(walk);
+    }
+    if (outcome != ML_UNWIND_NEXT) {
+        walk->top = 0; /* nothing of the last stack was met */
+    }
+    if (outcome == ML_UNWIND_LOST) {
+        walk->slot = 0;
+        walk->pc = 0;
+        ml_unwind_note(walk, ml_recipe_make(ML_RECIPE_COLD, 0, 0, 0) | ML_FRESH_BROKEN);
+    } else if (outcome == ML_UNWIND_ENDED) {
+        ml_unwind_range_settle(&walk->thread->ranges);
+    }
+}
+
+struct ml_unwind_result ml_unwind(
+    struct ml_unwind_process *process,
+    struct ml_unwind_thread *thread,
+    const struct ml_unwind_entry *entry,
+    const struct ml_module_seen *seen
+) {
+    uint64_t unloads = atomic_load_explicit(&process->unloads, memory_order_acquire);
+    uint32_t mappings = atomic_load_explicit(&process->mappings, memory_order_relaxed);
+    struct ml_unwind_walk walk = {
+        .process = process,
+        .thread = thread,
+        .entry = entry,
+        .seen = seen,
+        .unloads = unloads,
+        .reuse = (unloads & UNLOADS_ACTIVE_MASK) == 0,
+    };
+    if (thread->busy != 0 || thread->unloads != unloads || !walk.reuse) {
+        ml_unwind_thread_clear(thread);
+    }
+    thread->busy = 1;
+    atomic_signal_fence(memory_order_seq_cst);
+    bool changed = thread->mappings != mappings;
+    if (changed) {
+        ml_unwind_range_forget(&thread->ranges);
+        thread->mappings = mappings;
+    }
+    bool other_stack;
+    (void
+    )ml_unwind_range_enter(&thread->ranges, (uintptr_t)__builtin_frame_address(0), &other_stack);
+    if (changed || other_stack) {
+        thread->pure = 0; /* what is known of the other stack's memory is gone */
+    }
+    walk_stack(&walk);
+    atomic_thread_fence(memory_order_acquire);
+    if (walk.reuse && atomic_load_explicit(&process->unloads, memory_order_relaxed) != unloads) {
+        walk.reuse = false;
+        ml_unwind_thread_clear(thread);
+        walk_stack(&walk);
+    }
+    struct ml_unwind_result result = ml_unwind_assemble(&walk);
+    thread->unloads = unloads;
+    atomic_signal_fence(memory_order_seq_cst);
+    thread->busy = 0;
+    return result;
+}
+
+void ml_unwind_thread_clear(struct ml_unwind_thread *thread) {
+    thread->count = 0;
+    thread->pure = 0;
+    thread->skipped = 0;
+    thread->end_slot = 0;
+    thread->busy = 0;
+}
+
+void ml_unwind_thread_reset(struct ml_unwind_thread *thread) {
+    ml_unwind_thread_clear(thread);
+    thread->ranges = (struct ml_unwind_ranges){0};
+    thread->broken_count = 0;
+    thread->cut_count = 0;
+    thread->full_count = 0;
+}
+
+void ml_unwind_unload_begin(struct ml_unwind_process *process) {
+    atomic_fetch_add(&process->unloads, 1);
+}
+
+void ml_unwind_unload_end(
+    struct ml_unwind_process *process, ml_module_gone_fn *gone, void *context
+) {
+    ml_modules_sweep(&process->modules, gone, context);
+    uint64_t generation = (atomic_load(&process->unloads) >> ML_UNWIND_GENERATION_SHIFT) + 1;
+    if (generation % WIPE_GENERATIONS == 0) {
+        ml_recipes_wipe(&process->recipes);
+    }
+    atomic_fetch_add(&process->unloads, (UINT64_C(1) << ML_UNWIND_GENERATION_SHIFT) - 1);
+}
+
+void ml_unwind_mappings_changed(struct ml_unwind_process *process) {
+    atomic_fetch_add_explicit(&process->mappings, 1, memory_order_relaxed);
+}

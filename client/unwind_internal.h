@@ -1,0 +1,81 @@
+/* Inside the unwinder: the state of one walk, and what its parts do for each other. Room: client.
+ *
+ * unwind.c        a walk by recipes, and what stands around any walk
+ * unwind_rule.c   recipes made from the tables
+ * unwind_full.c   a walk by all registers
+ * unwind_join.c   the last stack: finding it again, and making the new one out of it */
+#ifndef MEMLOG_CLIENT_UNWIND_INTERNAL_H
+#define MEMLOG_CLIENT_UNWIND_INTERNAL_H
+
+#include "client/unwind.h"
+
+/* Bits that a fresh frame's recipe has beside the table's. */
+#define ML_FRESH_EXACT (UINT64_C(1) << 47) /* pc is to be shown as it is */
+#define ML_FRESH_BROKEN                                                                            \
+    (UINT64_C(1) << 48) /* no frame: the mark that there is no way further out */
+
+enum ml_unwind_outcome {
+    ML_UNWIND_NEXT, /* one frame further out */
+    ML_UNWIND_ENDED,
+    ML_UNWIND_LOST, /* no way further out */
+    ML_UNWIND_COLD  /* not by recipes */
+};
+
+struct ml_unwind_walk {
+    struct ml_unwind_process *process;
+    struct ml_unwind_thread *thread;
+    const struct ml_unwind_entry *entry;
+    const struct ml_module_seen *seen;
+    uint64_t unloads;
+    bool reuse;         /* recipes and the last stack may be used */
+    bool full;          /* the interpreter walked */
+    uint32_t range;     /* where the walk is reading */
+    uint32_t top;       /* cached frames [0, top) are not passed yet */
+    uint32_t walked;    /* fresh frames */
+    uintptr_t slot;     /* the frame reached: where its pc lies, ... */
+    uintptr_t pc;       /* ... its pc ... */
+    uintptr_t fp;       /* ... and its frame pointer */
+    uintptr_t end_slot; /* as ml_unwind_thread has it */
+};
+
+/* The one place that reads stack memory; the caller has made sure that it may. Other frames' words
+ * are none of the sanitizers' business. */
+__attribute__((no_sanitize("address", "thread", "undefined"))) static inline uintptr_t
+ml_unwind_load(uintptr_t address) {
+    return *(const volatile uintptr_t *)address;
+}
+
+/* Which of the fresh frames i is: the innermost ML_UNWIND_OUTER stay, the others go round. */
+static inline struct ml_unwind_fresh *
+ml_unwind_fresh_at(struct ml_unwind_thread *thread, uint32_t i) {
+    enum { FIXED = ML_UNWIND_FRESH_MAX - ML_UNWIND_OUTER };
+    return &thread->fresh[i < FIXED ? i : FIXED + (i - FIXED) % ML_UNWIND_OUTER];
+}
+
+static inline void ml_unwind_note(struct ml_unwind_walk *walk, uint64_t recipe) {
+    struct ml_unwind_fresh *fresh = ml_unwind_fresh_at(walk->thread, walk->walked++);
+    fresh->slot = walk->slot;
+    fresh->pc = walk->pc;
+    fresh->fp = walk->fp;
+    fresh->recipe = recipe;
+}
+
+/* The recipe for the walk's pc as a return address, from the cache or the tables. */
+uint64_t ml_unwind_rule(struct ml_unwind_walk *walk);
+
+/* What the table's row in thread->scratch is as a recipe. */
+uint64_t ml_unwind_rule_of_row(const struct ml_cfi_scratch *scratch, uint32_t module_id);
+
+/* Step by a recipe that is SP or FP. */
+enum ml_unwind_outcome ml_unwind_step(struct ml_unwind_walk *walk, uint64_t recipe);
+
+/* Is the frame reached the innermost one that is left of the last stack? Passes what is not. */
+bool ml_unwind_join(struct ml_unwind_walk *walk);
+
+/* Walk everything by all registers. */
+enum ml_unwind_outcome ml_unwind_full(struct ml_unwind_walk *walk);
+
+/* Make the fresh frames and what is kept of the last stack into the thread's stack. */
+struct ml_unwind_result ml_unwind_assemble(struct ml_unwind_walk *walk);
+
+#endif

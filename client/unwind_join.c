@@ -1,0 +1,250 @@
+#include <string.h>
+
+#include "client/unwind_internal.h"
+
+/* The frame number at which the inner part of a stack of `depth` frames begins; 0: it is whole. */
+static uint64_t inner_begin(uint64_t depth) {
+    if (depth <= ML_UNWIND_FRAMES_MAX) {
+        return 0;
+    }
+    return (depth - ML_UNWIND_INNER_MIN) / ML_UNWIND_CUT_STEP * ML_UNWIND_CUT_STEP;
+}
+
+/* Is cached frame `i` in the inner part of a cut stack? */
+static bool is_inner(const struct ml_unwind_thread *thread, uint32_t i) {
+    return thread->skipped != 0 && i > ML_UNWIND_OUTER;
+}
+
+/* How many frames of the real stack the cached [0, top) stand for. */
+static uint64_t frames_below(const struct ml_unwind_thread *thread, uint32_t top) {
+    return top == 0 || !is_inner(thread, top - 1) ? top : top - 1 + thread->skipped;
+}
+
+/* Outwards from frame `joint`, which is known to be the same: does every word that a walk would
+ * load still hold what it held? In the walk's order, so that each load is one that it would make.
+ *
+ * Returns 0 when all do, else the number of the first frame that does not, + 1. */
+static uint32_t verify(const struct ml_unwind_thread *thread, uint32_t joint) {
+    for (uint32_t i = joint; i-- > 0;) {
+        const struct ml_unwind_key *key = &thread->keys[i];
+        const struct ml_unwind_frame *frame = &thread->frames[i];
+        if (key->slot == 0) {
+            continue; /* the cut: what it leaves out is not looked at */
+        }
+        if (ml_unwind_load(key->slot) != key->pc) {
+            return i + 1;
+        }
+        if (frame->fp_words != 0) {
+            uintptr_t at =
+                key->slot + ML_ARCH_WORD_BYTES - (uintptr_t)frame->fp_words * ML_ARCH_WORD_BYTES;
+            if (ml_unwind_load(at) != frame->fp) {
+                return i + 1;
+            }
+        }
+    }
+    return thread->end_slot != 0 && ml_unwind_load(thread->end_slot) != 0 ? 1 : 0;
+}
+
+bool ml_unwind_join(struct ml_unwind_walk *walk) {
+    struct ml_unwind_thread *thread = walk->thread;
+    uint32_t top = walk->top;
+    while (top > 0 && thread->keys[top - 1].slot < walk->slot) {
+        top--;
+    }
+    walk->top = top;
+    if (top == 0 || thread->keys[top - 1].slot != walk->slot) {
+        return false;
+    }
+    const struct ml_unwind_frame *frame = &thread->frames[top - 1];
+    if (top > thread->pure || thread->keys[top - 1].pc != walk->pc ||
+        ((frame->flags & ML_UNWIND_FRAME_FP_LIVE) != 0 && frame->fp != walk->fp)) {
+        walk->top = top - 1;
+        return false;
+    }
+    uint32_t mismatch = verify(thread, top - 1);
+    if (mismatch != 0) {
+        walk->top = mismatch - 1;
+        return false;
+    }
+    if (is_inner(thread, top - 1) &&
+        inner_begin(frames_below(thread, top) + walk->walked) < thread->skipped + ML_UNWIND_OUTER) {
+        walk->top = ML_UNWIND_OUTER; /* frames that the cut left out are wanted now */
+        return false;
+    }
+    return true;
+}
+
+/* Where the next frame goes, and what is known of those that are there. */
+struct fill {
+    struct ml_unwind_thread *thread;
+    uint32_t at;
+    uint32_t kept;      /* frames [0, kept) have their nodes */
+    uint32_t old_count; /* frames of the last stack that are still where they were */
+};
+
+/* A node stands for a path of frames: as long as the new stack's outermost frames read as the last
+ * one's, wherever they lie in memory, the nodes are the same. */
+static void settle_node(struct fill *fill, const struct ml_unwind_frame *frame, uintptr_t pc) {
+    const struct ml_unwind_frame *old = &fill->thread->frames[fill->at];
+    bool same = fill->kept == fill->at && fill->at < fill->old_count &&
+                fill->thread->keys[fill->at].pc == pc && old->kind == frame->kind &&
+                old->module == frame->module && old->node != 0 &&
+                ((old->flags ^ frame->flags) & ML_UNWIND_FRAME_EXACT) == 0;
+    if (same) {
+        fill->kept++;
+    } else {
+        fill->thread->frames[fill->at].node = 0;
+    }
+}
+
+static void place(struct fill *fill, struct ml_unwind_frame frame, struct ml_unwind_key key) {
+    struct ml_unwind_thread *thread = fill->thread;
+    settle_node(fill, &frame, key.pc);
+    frame.node = thread->frames[fill->at].node;
+    thread->frames[fill->at] = frame;
+    thread->keys[fill->at] = key;
+    if (thread->pure == fill->at && (frame.flags & ML_UNWIND_FRAME_IMPURE) == 0) {
+        thread->pure++;
+    }
+    fill->at++;
+}
+
+static void place_cut(struct fill *fill) {
+    /* Whether the frames left out leave rbp alone is not known: those within must agree on it. */
+    place(
+        fill,
+        (struct ml_unwind_frame){.kind = ML_FRAME_CUT, .flags = ML_UNWIND_FRAME_FP_LIVE},
+        (struct ml_unwind_key){0}
+    );
+}
+
+static void place_fresh(struct fill *fill, const struct ml_unwind_fresh *fresh) {
+    struct ml_unwind_thread *thread = fill->thread;
+    struct ml_unwind_frame *outer = fill->at > 0 ? &thread->frames[fill->at - 1] : NULL;
+    enum ml_recipe_kind kind = ml_recipe_kind(fresh->recipe);
+    uint32_t fp_words = ml_recipe_fp_words(fresh->recipe);
+    bool outer_live = outer != NULL && (outer->flags & ML_UNWIND_FRAME_FP_LIVE) != 0;
+    struct ml_unwind_frame frame = {
+        .fp = fresh->fp,
+        .module = (uint16_t)ml_recipe_module(fresh->recipe),
+        .kind = ML_FRAME_ADDRESS,
+    };
+    if (kind == ML_RECIPE_FP || kind == ML_RECIPE_COLD ||
+        (kind == ML_RECIPE_SP && fp_words == 0 && outer_live)) {
+        frame.flags |= ML_UNWIND_FRAME_FP_LIVE;
+    }
+    if (kind == ML_RECIPE_COLD) {
+        frame.flags |= ML_UNWIND_FRAME_IMPURE;
+    }
+    if ((fresh->recipe & ML_FRESH_EXACT) != 0) {
+        frame.flags |= ML_UNWIND_FRAME_EXACT;
+    }
+    if ((fresh->recipe & ML_FRESH_BROKEN) != 0) {
+        frame.kind = ML_FRAME_BROKEN;
+    }
+    if (outer != NULL && outer->kind == ML_FRAME_ADDRESS) {
+        outer->fp_words = outer_live ? (uint16_t)fp_words : 0;
+    }
+    place(fill, frame, (struct ml_unwind_key){.slot = fresh->slot, .pc = fresh->pc});
+}
+
+/* Frames that stay cached and change their place; their nodes hang below another parent now. */
+static void move_inner(struct fill *fill, uint32_t from, uint32_t count) {
+    struct ml_unwind_thread *thread = fill->thread;
+    if (count == 0) {
+        return;
+    }
+    memmove(&thread->keys[fill->at], &thread->keys[from], count * sizeof thread->keys[0]);
+    memmove(&thread->frames[fill->at], &thread->frames[from], count * sizeof thread->frames[0]);
+    for (uint32_t i = 0; i < count; i++) {
+        thread->frames[fill->at + i].node = 0;
+    }
+    fill->at += count;
+    fill->old_count = 0;
+    thread->pure = fill->at; /* joined, so all of it may be joined again */
+}
+
+/* Arrange the outer part, the cut and what the last stack has of the inner part. */
+static void arrange_cut(struct ml_unwind_walk *walk, struct fill *fill, uint64_t begin) {
+    struct ml_unwind_thread *thread = walk->thread;
+    bool inner = walk->top > 0 && is_inner(thread, walk->top - 1);
+    uint64_t depth = frames_below(thread, walk->top) + walk->walked;
+    if (inner && begin == thread->skipped + ML_UNWIND_OUTER) {
+        return; /* the last stack's inner part goes on as it is */
+    }
+    /* Where frame number `begin` is in the last stack, if it is there. */
+    uint64_t from = inner ? begin - thread->skipped + 1 : begin;
+    uint32_t moved = from < walk->top ? walk->top - (uint32_t)from : 0;
+    fill->at = walk->top < ML_UNWIND_OUTER ? walk->top : ML_UNWIND_OUTER;
+    fill->kept = fill->at;
+    if (thread->pure > fill->at) {
+        thread->pure = fill->at;
+    }
+    while (fill->at < ML_UNWIND_OUTER) {
+        place_fresh(fill, ml_unwind_fresh_at(thread, (uint32_t)(depth - 1 - fill->at)));
+    }
+    place_cut(fill);
+    move_inner(fill, (uint32_t)from, moved);
+    thread->skipped = begin - ML_UNWIND_OUTER;
+}
+
+struct ml_unwind_result ml_unwind_assemble(struct ml_unwind_walk *walk) {
+    struct ml_unwind_thread *thread = walk->thread;
+    struct fill fill = {
+        .thread = thread, .at = walk->top, .kept = walk->top, .old_count = thread->count};
+    uint64_t depth = frames_below(thread, walk->top) + walk->walked;
+    uint64_t begin = inner_begin(depth);
+    bool joined = walk->top > 0;
+    thread->pure = joined ? walk->top : 0;
+    if (!joined) {
+        thread->end_slot = walk->end_slot;
+    }
+    uint32_t left = walk->walked; /* fresh frames that go behind what stands */
+    if (begin != 0) {
+        arrange_cut(walk, &fill, begin);
+        left = (uint32_t)(depth - thread->skipped + 1 - fill.at);
+    } else {
+        thread->skipped = 0;
+    }
+    while (left-- > 0) {
+        place_fresh(&fill, ml_unwind_fresh_at(thread, left));
+    }
+    thread->count = fill.at;
+    while (fill.kept > 0 && thread->frames[fill.kept - 1].node == 0) {
+        fill.kept--;
+    }
+    struct ml_unwind_result result = {.kept = fill.kept, .count = fill.at};
+    if (begin != 0) {
+        result.flags |= ML_UNWIND_CUT;
+        thread->cut_count++;
+    }
+    if (thread->frames[0].kind == ML_FRAME_BROKEN) {
+        result.flags |= ML_UNWIND_BROKEN;
+        thread->broken_count++;
+    }
+    if (walk->full) {
+        result.flags |= ML_UNWIND_FULL;
+        thread->full_count++;
+    }
+    return result;
+}
+
+bool ml_unwind_check_thread(const struct ml_unwind_thread *thread) {
+    if (thread->count > ML_UNWIND_FRAMES_MAX || thread->pure > thread->count) {
+        return false;
+    }
+    uintptr_t last = UINTPTR_MAX;
+    for (uint32_t i = 0; i < thread->pure; i++) {
+        const struct ml_unwind_frame *frame = &thread->frames[i];
+        uintptr_t slot = thread->keys[i].slot;
+        if ((frame->flags & ML_UNWIND_FRAME_IMPURE) != 0 ||
+            (frame->kind == ML_FRAME_CUT) != (slot == 0)) {
+            return false;
+        }
+        if (slot != 0 && (slot >= last || slot % ML_ARCH_WORD_BYTES != 0)) {
+            return false;
+        }
+        last = slot != 0 ? slot : last;
+    }
+    return true;
+}
