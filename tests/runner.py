@@ -11,6 +11,7 @@ Closes with the line `N passed, N failed`; exit code 1 on a failure, 2 when noth
 """
 import argparse
 import concurrent.futures
+import json
 import os
 import pathlib
 import re
@@ -22,6 +23,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 OUT = "out"
 SANITIZE_OUT = "out-sanitize"
+CHECK = "//tools/gn/libs:check"
 SANITIZE_ARGS = 'sanitizer = "address,undefined"'
 
 # Seconds for a whole executable or script; one that needs longer says so by a line `# runner: timeout=N`.
@@ -125,30 +127,35 @@ class Test:
 
 
 def unit_programs(out):
-    """Every executable that depends on Check, as paths below `out`."""
+    """Every executable that depends on Check: name (tests' label, as host/options_test) -> path below `out`."""
     answer = subprocess.run(
-        ["gn", "refs", out, "//tools/gn/libs:check", "--all", "--type=executable", "--as=output"],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
+        ["gn", "desc", out, "//tests/*", "--format=json"], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True
     )
-    # Nothing found is an answer too (exit code 1).
-    lines = [line.strip() for line in answer.stdout.splitlines()]
-    return sorted(line[len(out) + 1:] for line in lines if line.startswith(out + "/"))
+    targets = json.loads(answer.stdout)
+
+    def uses_check(label):
+        deps = targets.get(label, {}).get("deps", [])
+        return CHECK in deps or any(uses_check(dep) for dep in deps)
+
+    programs = {}
+    for label, target in targets.items():
+        if target["type"] == "executable" and uses_check(label):
+            name = label.removeprefix("//tests/").replace(":", "/")
+            programs[name] = target["outputs"][0].removeprefix(f"//{out}/")
+    return dict(sorted(programs.items()))
 
 
 def unit_tests(out, prefix, factor):
     env = {
         "CK_DEFAULT_TIMEOUT": str(10 * factor),
         "CK_VERBOSITY": "normal",
+        "MEMLOG_TEST_OUT": str(ROOT / out),
         "ASAN_OPTIONS": "abort_on_error=1:detect_leaks=1:handle_abort=0",
         "UBSAN_OPTIONS": "print_stacktrace=1",
     }
     return [
-        Test(prefix + path, [str(ROOT / out / path)], UNIT_TIMEOUT * factor, count_check, env)
-        for path in unit_programs(out)
+        Test(prefix + name, [str(ROOT / out / path)], UNIT_TIMEOUT * factor, count_check, env)
+        for name, path in unit_programs(out).items()
     ]
 
 
@@ -173,7 +180,7 @@ def collect(options):
         env = {**os.environ, "GN_ARGS": SANITIZE_ARGS}
         subprocess.run(["gn", "gen", "-q", SANITIZE_OUT, "--args=" + SANITIZE_ARGS], cwd=ROOT, check=True)
         sanitized = wanted(unit_tests(SANITIZE_OUT, "sanitized/", SANITIZE_FACTOR), options.names)
-        programs = [test.name.removeprefix("sanitized/") for test in sanitized]
+        programs = [os.path.relpath(test.command[0], ROOT / SANITIZE_OUT) for test in sanitized]
         if programs:
             subprocess.run(["tools/build", SANITIZE_OUT, *programs], cwd=ROOT, env=env, check=True)
         tests += sanitized

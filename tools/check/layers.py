@@ -110,7 +110,8 @@ def check_closed(targets):
             continue
         if "*" in target.get("visibility", ["*"]):
             report("closed", label, "has no visibility: name who may use it")
-        if target.get("public", "*") == "*":
+        headers = [name for name in listed(target.get("sources")) if name.endswith(".h")]
+        if headers and target.get("public", "*") == "*":
             report("closed", label, "has no public: every header of it, internal ones too, would be public")
 
 
