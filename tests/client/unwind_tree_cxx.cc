@@ -51,6 +51,5 @@ ml_tree_fn *const functions[] = {catcher, lambda};
 } // namespace
 
 extern "C" {
-extern const ml_tree_set ml_tree_cxx;
 const ml_tree_set ml_tree_cxx = {functions, sizeof functions / sizeof functions[0]};
 }

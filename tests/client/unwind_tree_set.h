@@ -1,4 +1,10 @@
-/* Compiled once for each set: -DML_TREE_SET=ml_tree_plain and so on, with the set's own flags. */
+/* The functions of one set: included once by each unwind_tree_<set>.c, which is compiled with the
+ * set's own flags and defines ML_TREE_SET, the name of the set. Room: tests.
+ *
+ * One rule: each function calls ml_tree_descend, so that frames of all sets mix in one stack. */
+#ifndef MEMLOG_TESTS_CLIENT_UNWIND_TREE_SET_H
+#define MEMLOG_TESTS_CLIENT_UNWIND_TREE_SET_H
+
 #include <alloca.h>
 #include <setjmp.h>
 #include <stdint.h>
@@ -175,3 +181,5 @@ static ml_tree_fn *const functions[] = {
 
 const struct ml_tree_set ML_TREE_SET = {
     .functions = functions, .count = sizeof functions / sizeof functions[0]};
+
+#endif
