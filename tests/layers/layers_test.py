@@ -1,0 +1,221 @@
+"""The architecture's own tests: each breaks one rule of the tree in a scratch copy, and the build must say which.
+
+A check that has never been seen to fail is not yet a check. A case edits the copy, names the stage that must refuse it
+(`gen`: gn gen --check; `layers`: tools/check/layers.py) and what that stage must say.
+"""
+import pathlib
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+
+
+class Tree:
+    """A copy of the tree that may be broken."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def add_include(self, path, include):
+        """As the first include of a file."""
+        text = self.read(path)
+        at = text.index("#include")
+        self.write(path, text[:at] + f"#include {include}\n" + text[at:])
+
+    def add_dep(self, path, target, dep):
+        """Another dep of a target."""
+        self.add_to_target(path, target, f'  deps = [] \n  deps += [ "{dep}" ]\n', f'  deps += [ "{dep}" ]\n')
+
+    def add_to_target(self, path, target, without_deps, with_deps=None):
+        text = self.read(path)
+        start = text.index(f'("{target}") {{')
+        end = text.index("\n}\n", start) + 1
+        has_deps = "\n  deps = " in text[start:end]
+        self.write(path, text[:end] + (with_deps if has_deps and with_deps else without_deps) + text[end:])
+
+    def append(self, path, text):
+        self.write(path, self.read(path) + text)
+
+    def read(self, path):
+        return (self.folder / path).read_text()
+
+    def write(self, path, text):
+        (self.folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (self.folder / path).write_text(text)
+
+    def gen(self):
+        return self.run("gn", "gen", "out", "--check")
+
+    def layers(self):
+        return self.run("tools/check/layers.py", "out")
+
+    def run(self, *words):
+        answer = subprocess.run(
+            words, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120, check=False
+        )
+        return answer.returncode, answer.stdout
+
+
+class Layers(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.scratch = pathlib.Path(tempfile.mkdtemp(prefix="memlog-layers."))
+        cls.addClassCleanup(shutil.rmtree, cls.scratch, True)
+        listed = subprocess.run(
+            ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
+            cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True,
+        )
+        cls.files = [name for name in listed.stdout.splitlines() if (ROOT / name).is_file()]
+
+    def setUp(self):
+        folder = self.scratch / self._testMethodName
+        for name in self.files:
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, folder / name)
+        # Generated headers, so that includes of them resolve as they do after a build.
+        generated = ROOT / "out" / "gen"
+        if generated.is_dir():
+            shutil.copytree(generated, folder / "out" / "gen", dirs_exist_ok=True)
+        self.tree = Tree(folder)
+        self.addCleanup(shutil.rmtree, folder, True)
+
+    def assert_gen_refuses(self, *words):
+        code, text = self.tree.gen()
+        self.assertNotEqual(code, 0, "gn gen --check took it")
+        for word in words:
+            self.assertIn(word, text)
+
+    def assert_layers_refuses(self, *words):
+        code, text = self.tree.gen()
+        self.assertEqual(code, 0, "gn refuses it by itself, so the case belongs there:\n" + text)
+        code, text = self.tree.layers()
+        self.assertEqual(code, 1, "layers.py took it")
+        lines = [line for line in text.splitlines() if all(word in line for word in words)]
+        self.assertTrue(lines, f"no line with all of {words} in:\n{text}")
+
+    def test_the_tree_as_it_is_passes(self):
+        self.assertEqual(self.tree.gen()[0], 0)
+        self.assertEqual(self.tree.layers(), (0, ""))
+
+    # What gn refuses, because every target has include_dirs = [ "//" ], visibility, public and assert_no_deps.
+
+    def test_client_including_service_is_refused(self):
+        self.tree.add_include("client/unwind.c", '"service/session.h"')
+        self.assert_gen_refuses("Include not allowed", "service/session.h")
+
+    def test_client_depending_on_service_is_refused(self):
+        self.tree.add_dep("client/BUILD.gn", "unwind", "//service:session")
+        self.assert_gen_refuses("Dependency not allowed", "//client:unwind", "//service:session")
+
+    def test_client_depending_on_the_channel_is_refused(self):
+        self.tree.add_dep("client/BUILD.gn", "unwind", "//ipc:channel")
+        self.assert_gen_refuses("Dependency not allowed", "//ipc:channel")
+
+    def test_wire_gaining_libev_is_refused_with_the_path_to_the_preload(self):
+        self.tree.add_dep("ipc/BUILD.gn", "wire", "//tools/gn/libs:libev")
+        text = self.tree.read("tools/gn/libs/BUILD.gn")
+        self.tree.write("tools/gn/libs/BUILD.gn", text.replace('"//ipc:channel",', '"//ipc:*",', 1))
+        self.assert_gen_refuses("assert_no_deps", "//client:", "//ipc:wire", "//tools/gn/libs:libev")
+
+    def test_libev_in_the_client_is_refused_though_it_is_a_system_header(self):
+        self.tree.add_include("client/unwind.c", "<ev.h>")
+        self.assert_gen_refuses("Include not allowed", "ev.h")
+
+    def test_service_opening_files_is_refused_by_header(self):
+        self.tree.add_include("service/session.c", "<fcntl.h>")
+        self.assert_gen_refuses("Include not allowed", "fcntl.h")
+
+    def test_service_making_sockets_is_refused_by_header(self):
+        self.tree.add_include("service/session.c", "<sys/socket.h>")
+        self.assert_gen_refuses("Include not allowed", "sys/socket.h")
+
+    def test_service_asking_for_authority_is_refused(self):
+        self.tree.add_dep("service/BUILD.gn", "session", "//tools/gn/libs:authority")
+        self.assert_gen_refuses("Dependency not allowed", "//tools/gn/libs:authority")
+
+    def test_host_including_service_is_refused(self):
+        self.tree.add_include("host/run.c", '"service/session.h"')
+        self.assert_gen_refuses("Include not allowed", "service/session.h")
+
+    def test_a_private_header_is_refused_across_targets(self):
+        self.tree.add_include("host/main.c", '"host/options_internal.h"')
+        self.assert_gen_refuses("Including a private header", "host/options_internal.h")
+
+    def test_a_relative_path_does_not_get_round(self):
+        self.tree.add_include("client/unwind.c", '"../service/session.h"')
+        self.assert_gen_refuses("Include not allowed", "service/session.h")
+
+    def test_a_shipped_target_on_a_testonly_one_is_refused(self):
+        self.tree.add_dep("ipc/BUILD.gn", "wire", "//tools/gn/libs:check")
+        text = self.tree.read("tools/gn/libs/BUILD.gn")
+        self.tree.write(
+            "tools/gn/libs/BUILD.gn",
+            text.replace('testonly = true\n  visibility = [ "//tests/*" ]', 'testonly = true\n  visibility = [ "*" ]', 1),
+        )
+        self.assert_gen_refuses("Test-only dependency not allowed")
+
+    # What gn lets pass, and layers.py does not.
+
+    def test_a_header_in_no_target_is_refused(self):
+        self.tree.write("ipc/stray.h", "#ifndef X\n#define X\n#endif\n")
+        self.tree.add_include("client/unwind.c", '"ipc/stray.h"')
+        self.assert_layers_refuses("ipc/stray.h", "one-target", "stands in no target")
+
+    def test_a_file_in_two_targets_is_refused(self):
+        text = self.tree.read("host/BUILD.gn")
+        self.tree.write("host/BUILD.gn", text.replace('sources = [ "main.c" ]', 'sources = [ "main.c", "size.h" ]'))
+        self.assert_layers_refuses("host/size.h", "one-target", "more than one target")
+
+    def test_nogncheck_is_refused(self):
+        self.tree.add_include("client/unwind.c", '"service/session.h"  // nogncheck')
+        self.assert_layers_refuses("client/unwind.c", "bypass", "nogncheck")
+
+    def test_check_includes_false_is_refused(self):
+        self.tree.add_to_target("client/BUILD.gn", "unwind", "  check_includes = false\n")
+        self.assert_layers_refuses("client/BUILD.gn", "bypass", "check_includes")
+
+    def test_an_include_below_code_is_refused(self):
+        lines = "".join(f"extern int late_{i};\n" for i in range(30))
+        self.tree.append("client/unwind.c", lines + '#include "service/session.h"\n')
+        self.assert_layers_refuses("client/unwind.c", "late-include")
+
+    def test_an_unreachable_build_file_is_refused(self):
+        self.tree.write("tools/forgotten/BUILD.gn", 'source_set("x") {\n}\n')
+        self.assert_layers_refuses("tools/forgotten/BUILD.gn", "reachable", "not loaded")
+
+    def test_a_target_that_nothing_needs_is_refused(self):
+        self.tree.append("ipc/BUILD.gn", '\nsource_set("lonely") {\n  visibility = [ ":*" ]\n  public = []\n  deps = [ ":wire" ]\n}\n')
+        self.assert_layers_refuses("//ipc:lonely", "reachable")
+
+    def test_a_library_by_its_bare_name_is_refused(self):
+        self.tree.add_to_target("client/BUILD.gn", "unwind", '  libs = [ "ev" ]\n')
+        self.assert_layers_refuses("client/BUILD.gn", "libs", "tools/gn/libs")
+
+    def test_a_library_open_to_everybody_is_refused(self):
+        text = self.tree.read("ipc/BUILD.gn")
+        start = text.index("visibility = [")
+        end = text.index("]\n", start) + 2
+        self.tree.write("ipc/BUILD.gn", text[:start] + text[end:].lstrip())
+        self.assert_layers_refuses("//ipc:wire", "closed", "visibility")
+
+    def test_a_neighbours_bare_name_is_refused(self):
+        self.tree.add_include("ipc/reader.c", '"reader.h"')
+        self.assert_layers_refuses("ipc/reader.c", "full-path", "reader.h")
+
+    def test_a_file_over_800_lines_is_refused(self):
+        self.tree.append("ipc/reader.c", "\n" * 800)
+        self.assert_layers_refuses("ipc/reader.c", "length")
+
+    def test_a_suppression_without_a_reason_is_refused(self):
+        self.tree.append("ipc/reader.c", "// NOLINT\n")
+        self.assert_layers_refuses("ipc/reader.c", "suppression")
+
+    def test_a_paper_naming_a_lost_file_is_refused(self):
+        self.tree.write("ipc/LOST.md", "See `ipc/gone.c`.\n")
+        self.assert_layers_refuses("ipc/LOST.md:1", "named-path", "ipc/gone.c")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
