@@ -1,0 +1,199 @@
+"""Bad input, and trouble on our own side: each ends in an error that names the thing, and nothing that was there is lost."""
+import json
+import os
+import pathlib
+import random
+import signal
+import unittest
+
+import harness
+
+PYTHON = "/usr/bin/python3"
+
+
+class Inputs(harness.Case):
+    def memlog_words(self, *words, prefix=(), cwd=None):
+        answer = harness.run_words(
+            [*prefix, str(harness.MEMLOG), *map(str, words)], cwd or self.folder, self.environment(), b"", harness.TIMEOUT
+        )
+        self.assertLess(answer.returncode, 128, (words, answer.stderr))
+        self.assertGreaterEqual(answer.returncode, 0, (words, answer.stderr))
+        return answer.returncode, answer.stdout, answer.stderr.decode(errors="replace")
+
+    def assert_refused(self, code, named, *words, **options):
+        """The exit code, one thing named on stderr, nothing on stdout."""
+        said, out, err = self.memlog_words(*words, **options)
+        self.assertEqual(said, code, err)
+        self.assertIn(named, err)
+        self.assertEqual(out, b"")
+
+
+class Dumps(Inputs):
+    def dump(self):
+        run = self.memlog(harness.PROGRAMS / "oracle" / "single")
+        return run.dumps()[0]
+
+    def test_a_dump_cut_anywhere_still_opens_with_what_it_has(self):
+        dump = self.dump()
+        whole = dump.read_bytes()
+        cut = self.folder / "cut.pftrace"
+        chooser = random.Random(1)
+        for length in [len(whole) - 1, len(whole) // 2] + [chooser.randrange(64, len(whole)) for _ in range(20)]:
+            cut.write_bytes(whole[:length])
+            code, out, err = self.memlog_words("report", "--json", cut)
+            self.assertEqual(code, 0, f"cut at {length} of {len(whole)}: {err}")
+            self.assertFalse(json.loads(out)["dump"]["complete"], f"cut at {length} of {len(whole)}")
+
+    def test_a_dump_with_flipped_bits_is_read_or_refused_by_name(self):
+        whole = bytearray(self.dump().read_bytes())
+        flipped = self.folder / "flipped.pftrace"
+        chooser = random.Random(2)
+        for _ in range(60):
+            at, bit = chooser.randrange(len(whole)), 1 << chooser.randrange(8)
+            whole[at] ^= bit
+            flipped.write_bytes(whole)
+            whole[at] ^= bit
+            code, out, err = self.memlog_words("report", "--json", flipped)
+            if code == 0:
+                json.loads(out)
+            else:
+                self.assertIn("flipped.pftrace", err, f"byte {at}, bit {bit}")
+
+    def test_what_is_no_dump_is_refused_by_name(self):
+        empty = self.folder / "empty.pftrace"
+        empty.touch()
+        text = self.folder / "text.pftrace"
+        text.write_text("this is no dump at all, but some words\n" * 10)
+        for path in (empty, text, self.folder / "missing.pftrace", self.folder):
+            for command in (["report"], ["report", "--json"], ["convert", "--to=pprof"], ["diff", path]):
+                code, _, err = self.memlog_words(*command, path)
+                self.assertNotEqual(code, 0, (command, path))
+                self.assertIn(path.name, err)
+
+    def test_convert_to_an_unknown_format_names_it_and_the_nearest(self):
+        code, _, err = self.memlog_words("convert", "--to=pproff", self.dump())
+        self.assertEqual(code, 2)
+        self.assertIn("pproff", err)
+        self.assertIn("pprof", err.replace("pproff", ""))
+
+    def test_convert_never_leaves_half_a_file(self):
+        text = self.folder / "text.pftrace"
+        text.write_text("no dump\n")
+        kept = self.folder / "kept.pb"
+        kept.write_text("what was there")
+        self.memlog_words("convert", "--to=pprof", "-o", kept, text)
+        self.assertEqual(kept.read_text(), "what was there")
+
+
+class Folders(Inputs):
+    def test_a_folder_that_holds_dumps_is_never_overwritten(self):
+        folder = self.folder / "kept"
+        self.assertEqual(self.memlog_words("run", "-q", "--no-page", "-o", folder, "--", "true")[0], 0)
+        before = {path.name: path.read_bytes() for path in folder.iterdir()}
+        self.assertTrue(before)
+        self.memlog_words("run", "-q", "--no-page", "-o", folder, "--", "true")
+        after = {path.name: path.read_bytes() for path in folder.iterdir()}
+        for name, content in before.items():
+            self.assertEqual(after[name], content, name)
+
+    def test_an_unwritable_folder_is_named_before_the_program_runs(self):
+        mark = self.folder / "mark"
+        self.assert_refused(125, "/proc/nowhere", "run", "--no-page", "-o", "/proc/nowhere", "--", "touch", mark)
+        self.assertFalse(mark.exists())
+
+    @unittest.skipIf(os.geteuid() != 0, "needs root to become somebody else")
+    def test_a_user_without_rights_is_told_which_folder(self):
+        os.chmod(self.folder, 0o755)
+        prefix = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+        target = self.folder / "dumps"
+        self.assert_refused(125, str(target), "run", "--no-page", "-o", target, "--", "true", prefix=prefix)
+
+    @unittest.skipIf(os.geteuid() != 0, "needs root to become somebody else")
+    def test_an_ordinary_user_profiles(self):
+        os.chmod(self.folder, 0o755)
+        home = self.folder / "home"
+        home.mkdir()
+        os.chown(home, 65534, 65534)
+        prefix = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+        code, out, err = self.memlog_words(
+            "run", "-q", "--no-page", "-o", home / "dumps", "--", "perl", "-e", "print 6 * 7", prefix=prefix, cwd=home
+        )
+        self.assertEqual((code, out), (0, b"42"), err)
+        report = self.report(next((home / "dumps").glob("*.exit.pftrace")))
+        self.assertTrue(report["dump"]["complete"])
+        self.assertGreater(report["processes"][0]["total_blocks"], 100)
+
+
+LONG_PROGRAM = """
+import os, sys, time
+open("started", "w").write(str(os.getpid()))
+total = 0
+while not os.path.exists("go"):
+    total += len([bytes(2000) for _ in range(200)])
+    time.sleep(0.002)
+for _ in range(200):
+    total += len([bytes(3000) for _ in range(300)])
+os.system("true")
+open("done", "w").write("done")
+print("finished")
+sys.exit(5)
+"""
+
+
+class OwnTrouble(harness.Case):
+    """Our side dies; the program goes on, unharmed."""
+
+    def start(self):
+        process = self.memlog_start(PYTHON, "-c", LONG_PROGRAM)
+        self.wait_for("the program", lambda: (self.folder / "started").exists())
+        return process
+
+    def children_of(self, pid):
+        """pid -> name of a process's children."""
+        found = {}
+        for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
+            try:
+                text = stat.read_text()
+            except OSError:
+                continue
+            name, rest = text[text.index("(") + 1:text.rindex(")")], text[text.rindex(")") + 2:].split()
+            if int(rest[1]) == pid:
+                found[int(text.split()[0])] = name
+        return found
+
+    def test_the_service_killed_leaves_the_program_unharmed_and_a_gap(self):
+        process = self.start()
+        service = [pid for pid, name in self.children_of(process.pid).items() if name.startswith("memlog-service")]
+        self.assertEqual(len(service), 1, self.children_of(process.pid))
+        os.kill(service[0], signal.SIGKILL)
+        (self.folder / "go").touch()
+        out, _ = process.communicate(timeout=harness.TIMEOUT)
+        self.assertEqual((process.returncode, out), (5, b"finished\n"))
+        for dump in process.memlog_folder.glob("*.exit.pftrace"):
+            report = self.report(dump)
+            self.assertFalse(report["dump"]["complete"])
+            self.assertTrue(report["dump"]["gaps"])
+
+    def test_the_host_killed_leaves_the_program_unharmed(self):
+        process = self.start()
+        os.kill(process.pid, signal.SIGKILL)
+        (self.folder / "go").touch()
+        self.wait_for("the program to finish", lambda: (self.folder / "done").exists())
+
+    def test_nothing_of_ours_outlives_a_killed_host(self):
+        process = self.start()
+        ours = [pid for pid, name in self.children_of(process.pid).items() if name.startswith("memlog")]
+        self.assertTrue(ours)
+        os.kill(process.pid, signal.SIGKILL)
+        (self.folder / "go").touch()
+        self.wait_for("the program to finish", lambda: (self.folder / "done").exists())
+        self.wait_for("our processes to end", lambda: not any(os.path.exists(f"/proc/{pid}/exe") for pid in ours))
+
+    def test_a_stale_preload_does_not_hold_a_program_up(self):
+        env = self.environment(LD_PRELOAD=str(harness.OUT / "libmemlog.so"), MEMLOG_SOCKET="/nonexistent/memlog.sock")
+        answer = harness.run_words(["/bin/sh", "-c", "echo fine; exit 3"], self.folder, env, b"", 5)
+        self.assertEqual((answer.returncode, answer.stdout, answer.stderr), (3, b"fine\n", b""))
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,318 @@
+"""Programs as people use them, with and without memlog: same output, exit code, environment and descriptor numbers, and a sane
+report. They come from the packages that tools/setup installs for tests."""
+# runner: timeout=420
+import os
+import pathlib
+import pwd
+import re
+import shutil
+import signal
+import socket
+import unittest
+import urllib.request
+
+import harness
+
+PYTHON = "/usr/bin/python3"
+MIB = 1 << 20
+
+CXX_SOURCE = """
+#include <algorithm>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <regex>
+#include <sstream>
+#include <string>
+#include <unordered_map>
+#include <vector>
+int main() {
+    std::map<std::string, std::vector<int>> table;
+    for (int i = 0; i < 1000; i++) table[std::to_string(i % 37)].push_back(i);
+    std::regex pattern("([a-z]+)([0-9]+)");
+    std::smatch match;
+    std::string text = "abc123";
+    std::cout << table.size() << ' ' << std::regex_match(text, match, pattern) << ' ' << match[2] << '\\n';
+    return 0;
+}
+"""
+
+PYTHON_POOL = """
+import multiprocessing, os
+def work(n):
+    return sum(len(str(i) * 3) for i in range(n * 1000))
+if __name__ == "__main__":
+    with multiprocessing.Pool(3) as pool:
+        print(pool.map(work, range(20)))
+    queue = multiprocessing.Queue()
+    child = multiprocessing.Process(target=lambda: queue.put("x" * 100000))
+    child.start()
+    print(len(queue.get()))
+    child.join()
+    print(child.exitcode)
+"""
+
+PERL = """
+my %h; for my $i (1..30000) { $h{"key$i"} = [$i, "v" x ($i % 50)]; }
+my $n = 0; $n += length($_->[1]) for values %h; print "$n\\n";
+my $pid = fork; if (!$pid) { my @a = map { $_ x 3 } 1..5000; exit(scalar(@a) % 7) } waitpid $pid, 0; print $? >> 8, "\\n";
+print `echo from a shell`; exit 6;
+"""
+
+NODE = """
+const crypto = require('crypto'), zlib = require('zlib'), {execFileSync} = require('child_process');
+const rows = Array.from({length: 20000}, (_, i) => ({i, s: 'x'.repeat(i % 100)}));
+const packed = zlib.gzipSync(JSON.stringify(rows));
+console.log(JSON.parse(zlib.gunzipSync(packed)).length, crypto.createHash('sha256').update(JSON.stringify(rows)).digest('hex'));
+console.log(execFileSync('/bin/echo', ['from a child']).toString().trim());
+process.exitCode = 4;
+"""
+
+SQL = """
+create table t(id integer primary key, name text, value real);
+with recursive n(i) as (select 1 union all select i + 1 from n where i < 30000) insert into t select i, 'name' || i, i * 1.5 from n;
+create index t_name on t(name);
+select count(*), sum(value) from t;
+select name from t where name like '%999' order by name desc limit 5;
+"""
+
+NGINX_CONF = """
+daemon off; master_process on; worker_processes 2; pid {dir}/pid; error_log {dir}/error.log; {user}
+events {{ worker_connections 64; }}
+http {{
+  access_log off; client_body_temp_path {dir}/a; proxy_temp_path {dir}/b; fastcgi_temp_path {dir}/c; uwsgi_temp_path {dir}/d;
+  scgi_temp_path {dir}/e;
+  server {{ listen 127.0.0.1:{port}; root {dir}/www; gzip on; gzip_types text/plain; }}
+}}
+"""
+
+# Everything a program can see of descriptors and environment without looking for memlog on purpose.
+LOOK_AROUND = """
+import os, sys
+print(sorted(os.environ.items()))
+print(sorted(os.environb.items()) == sorted((os.fsencode(k), os.fsencode(v)) for k, v in os.environ.items()))
+first = os.open("/dev/null", os.O_RDONLY)
+second = os.dup(first)
+r, w = os.pipe()
+print(first, second, r, w)
+mine = sorted(int(n) for n in os.listdir("/proc/self/fd"))
+print([n for n in mine if n < 900])
+import fcntl
+foreign = [n for n in mine if n >= 900]
+for n in foreign:
+    assert n <= 1023, n
+    assert fcntl.fcntl(n, fcntl.F_GETFD) & fcntl.FD_CLOEXEC, n
+assert len(foreign) <= 4, foreign
+os.system("env | sort; ls /proc/self/fd")
+"""
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Programs(harness.Case):
+    def bare(self, *program, stdin=b"", env=None, cwd=None):
+        return harness.run_words([*map(str, program)], cwd or self.folder, env or self.environment(), stdin, harness.TIMEOUT)
+
+    def same(self, *program, stdin=b"", env=None, before=None):
+        """Run without and with memlog, each in a fresh folder; compare what comes out; returns the report."""
+        outcomes = []
+        for way in ("bare", "memlog"):
+            folder = self.folder / "work"
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir()
+            if before:
+                before(folder)
+            if way == "bare":
+                answer = self.bare(*program, stdin=stdin, env=env, cwd=folder)
+                outcomes.append((answer.returncode, answer.stdout, answer.stderr.decode(errors="replace")))
+            else:
+                run = self.memlog(*program, stdin=stdin, env=env, cwd=folder, timeout=2 * harness.TIMEOUT)
+                outcomes.append((run.code, run.out, run.err))
+        self.assertEqual(outcomes[1][1], outcomes[0][1])
+        self.assertEqual(outcomes[1], outcomes[0])
+        report = self.exit_report(run)
+        self.sane(report)
+        return report
+
+    def sane(self, report):
+        self.assertTrue(report["dump"]["complete"], report["dump"]["gaps"])
+        for entry in report["processes"]:
+            who = f"{entry['pid']} {entry['name']}"
+            self.assertEqual(entry["lost_events"], 0, who)
+            self.assertLessEqual(entry["live_bytes"], entry["peak_bytes"], who)
+            self.assertLessEqual(entry["peak_bytes"], entry["total_bytes"], who)
+            for figure in ("live_bytes", "total_blocks", "peak_bytes"):
+                self.assertEqual(sum(stack[figure] for stack in entry["stacks"]), entry[figure], f"{who} {figure}")
+            self.assertNotEqual(entry["state"], "running", who)
+
+    def processes(self, report, name):
+        return [entry for entry in report["processes"] if entry["name"] == name]
+
+    def functions(self, entry):
+        return {frame["function"] for stack in entry["stacks"] for frame in stack["frames"]}
+
+
+class CommandLine(Programs):
+    def test_environment_and_descriptors_are_as_without_memlog(self):
+        self.same(PYTHON, "-c", LOOK_AROUND)
+
+    def test_environment_of_a_program_that_has_preloads_of_its_own(self):
+        self.same(PYTHON, "-c", LOOK_AROUND, env=self.environment(LD_PRELOAD="/usr/lib/x86_64-linux-gnu/libjemalloc.so.2"))
+
+    def test_descriptors_under_a_low_limit(self):
+        code = "import os; print(os.open('/dev/null', 0)); print([n for n in map(int, os.listdir('/proc/self/fd')) if n < 60])"
+        self.same("/bin/sh", "-c", f'ulimit -n 80; exec {PYTHON} -c "{code}"')
+
+    def test_cxx_compiler(self):
+        def write_source(folder):
+            (folder / "a.cc").write_text(CXX_SOURCE)
+
+        report = self.same(
+            "/bin/sh", "-c", "g++ -std=c++17 -O1 -c a.cc -o a.o && sha256sum < a.o && g++ a.o -o a && ./a", before=write_source
+        )
+        compiler = self.processes(report, "cc1plus")
+        self.assertEqual(len(compiler), 1)
+        self.assertGreater(compiler[0]["total_bytes"], 20 * MIB)
+        self.assertEqual(len(self.processes(report, "as")), 1)
+        self.assertTrue(any(entry["command_line"][0].endswith("a") for entry in self.processes(report, "a")))
+
+    def test_python_multiprocessing(self):
+        def write_script(folder):
+            (folder / "pool.py").write_text(PYTHON_POOL)
+
+        report = self.same(PYTHON, "pool.py", before=write_script)
+        self.assertGreaterEqual(len(self.processes(report, "python3")), 5)
+
+    def test_perl(self):
+        report = self.same("perl", "-e", PERL)
+        self.assertEqual(self.processes(report, "perl")[0]["exit_code"], 6)
+        self.assertTrue(any(name.startswith("Perl_") for name in self.functions(self.processes(report, "perl")[0])))
+
+    def test_git(self):
+        script = """set -e
+            export GIT_AUTHOR_DATE='2026-01-01T00:00:00Z' GIT_COMMITTER_DATE='2026-01-01T00:00:00Z' HOME=$PWD
+            export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b
+            git init -q -b main repo; cd repo
+            for i in $(seq 60); do seq $i 300 > file$i; done
+            git add .; git commit -q -m one; seq 9 > file9; git commit -q -am two
+            git log --oneline --stat; git gc -q; git fsck; git diff HEAD~ | tail -3; git clone -q . ../copy; ls ../copy | wc -l
+            git status --porcelain nowhere; git no-such-command"""
+        report = self.same("/bin/sh", "-c", script)
+        self.assertGreater(len(self.processes(report, "git")), 8)
+
+    def test_sqlite3(self):
+        report = self.same("sqlite3", "data.db", stdin=SQL.encode())
+        entry = self.processes(report, "sqlite3")[0]
+        self.assertGreater(entry["total_blocks"], 30000)
+
+    def test_node(self):
+        report = self.same("node", "-e", NODE)
+        self.assertEqual(report["processes"][0]["exit_code"], 4)
+
+
+class Servers(Programs):
+    """Servers are started under memlog, worked by clients without it, and asked to end."""
+
+    def end(self, process, pid, sig, code=0):
+        os.kill(pid, sig)
+        self.assertEqual(process.wait(timeout=harness.TIMEOUT), code, self.log_of(process))
+        report = self.exit_report(harness.Run(process.returncode, b"", "", process.memlog_folder))
+        self.sane(report)
+        return report
+
+    def log_of(self, process):
+        process.memlog_log.seek(0)
+        return process.memlog_log.read().decode(errors="replace")[-3000:]
+
+    def client(self, *words, **options):
+        answer = self.bare(*words, **options)
+        self.assertEqual(answer.returncode, 0, (words, answer.stdout, answer.stderr))
+        return answer.stdout.decode(errors="replace")
+
+    def is_up(self, *words):
+        return lambda: self.bare(*words).returncode == 0
+
+    def test_redis_under_benchmark_with_a_background_save(self):
+        sock = self.folder / "redis.sock"
+        server = self.memlog_start(
+            "redis-server", "--port", "0", "--unixsocket", sock, "--dir", self.folder, "--save", "", "--appendonly", "no"
+        )
+        cli = ("redis-cli", "-s", sock)
+        self.wait_for("redis", self.is_up(*cli, "ping"))
+        self.client("redis-benchmark", "-s", sock, "-q", "-n", "5000", "-c", "10", "-t", "set,get,lpush,sadd,hset")
+        self.client(*cli, "bgsave")
+        self.client("redis-benchmark", "-s", sock, "-q", "-n", "5000", "-c", "10", "-d", "200", "-r", "1000", "-t", "set")
+        self.wait_for("the save", lambda: "rdb_bgsave_in_progress:0" in self.client(*cli, "info", "persistence"))
+        info = self.client(*cli, "info")
+        self.assertIn("mem_allocator:jemalloc", info)
+        self.assertIn("rdb_last_bgsave_status:ok", info)
+        pid = int(re.search(r"process_id:(\d+)", info).group(1))
+        report = self.end(server, pid, signal.SIGTERM)
+        children = [entry for entry in report["processes"] if entry["parent_pid"] == pid]
+        self.assertEqual(len(children), 1, "the background save is a process of its own")
+        self.assertGreater(children[0]["inherited_bytes"], 0)
+        main = next(entry for entry in report["processes"] if entry["pid"] == pid)
+        self.assertGreater(main["total_blocks"], 5000)
+
+    def test_nginx_with_workers(self):
+        folder = self.folder / "nginx"
+        (folder / "www").mkdir(parents=True)
+        (folder / "www" / "page.txt").write_text("line of text\n" * 5000)
+        port = free_port()
+        user = "user root;" if os.geteuid() == 0 else ""
+        (folder / "conf").write_text(NGINX_CONF.format(dir=folder, port=port, user=user))
+        server = self.memlog_start("nginx", "-p", folder, "-c", folder / "conf", "-e", folder / "early.log")
+        address = f"http://127.0.0.1:{port}/page.txt"
+
+        def fetch():
+            request = urllib.request.Request(address, headers={"Accept-Encoding": "gzip"})
+            try:
+                with urllib.request.urlopen(request, timeout=10) as answer:
+                    return answer.read()
+            except OSError:
+                return b""
+
+        self.wait_for("nginx", fetch)
+        for _ in range(200):
+            self.assertGreater(len(fetch()), 50)
+        report = self.end(server, int((folder / "pid").read_text()), signal.SIGQUIT)
+        self.assertEqual(len(self.processes(report, "nginx")), 3, "a master and two workers")
+        self.assertGreater(sum(entry["total_blocks"] for entry in self.processes(report, "nginx")), 300)
+
+    def as_server_user(self):
+        """PostgreSQL refuses root: how to run as its own user then, and who that is."""
+        if os.geteuid() != 0:
+            return (), None
+        user = pwd.getpwnam("postgres")
+        return ("setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups"), user
+
+    def test_postgresql_under_pgbench(self):
+        binaries = pathlib.Path("/usr/lib/postgresql/15/bin")
+        prefix, user = self.as_server_user()
+        data = self.folder / "pg"
+        data.mkdir()
+        if user:
+            os.chmod(self.folder, 0o755)
+            os.chown(data, user.pw_uid, user.pw_gid)
+        self.client(*prefix, binaries / "initdb", "-D", data / "db", "-N", "-A", "trust", "-U", "postgres", cwd=data)
+        server = self.memlog_start(
+            *prefix, binaries / "postgres", "-D", data / "db", "-k", data, "-c", "listen_addresses=", "-c", "fsync=off"
+        )
+        login = ("-h", data, "-U", "postgres")
+        self.wait_for("postgres", self.is_up(binaries / "pg_isready", "-q", *login))
+        self.client(binaries / "pgbench", *login, "-q", "-i", "-s", "1", "postgres")
+        done = self.client(binaries / "pgbench", *login, "-c", "4", "-t", "50", "postgres")
+        self.assertIn("number of transactions actually processed: 200/200", done)
+        pid = int((data / "db" / "postmaster.pid").read_text().split()[0])
+        report = self.end(server, pid, signal.SIGINT)
+        backends = [entry for entry in report["processes"] if entry["parent_pid"] == pid]
+        self.assertGreater(len(backends), 8, "background processes and one backend a connection")
+        self.assertGreater(max(entry["total_blocks"] for entry in backends), 500)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
