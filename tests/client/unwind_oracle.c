@@ -1,11 +1,9 @@
-#define UNW_LOCAL_ONLY
 #include "tests/client/unwind_oracle.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-
-#include <libunwind.h>
 
 enum { BUCKETS = 1 << 16, PRINT_FRAMES = 12 };
 
@@ -27,6 +25,10 @@ struct ml_oracle *ml_oracle_new(struct ml_unwind_process *process, uint32_t libr
     oracle->buckets = zero_pages(sizeof *oracle->buckets * BUCKETS);
     oracle->library_every = library_every;
     ml_unwind_unload_begin(oracle->bare);
+    if (library_every != 0 && ml_unwind_checker_open(&oracle->checker) != ML_OK) {
+        fprintf(stderr, "libunwind.so.8 cannot be opened\n");
+        abort();
+    }
     return oracle;
 }
 
@@ -130,38 +132,25 @@ static bool node_is_path(const struct ml_oracle *oracle) {
     return id == 0;
 }
 
-/* Our cached stack against libunwind's, from the hook's caller on. */
-static bool same_as_library(const struct ml_oracle *oracle, const struct ml_unwind_entry *entry) {
-    const struct ml_unwind_thread *thread = oracle->thread;
-    unw_context_t context;
-    unw_cursor_t cursor;
-    uint32_t i = thread->count;
-    bool seen_entry = false;
-    if (unw_getcontext(&context) != 0 || unw_init_local(&cursor, &context) != 0) {
-        return false;
+/* Our cached stack against libunwind's. */
+static void ask_library(struct ml_oracle *oracle, const struct ml_unwind_entry *entry) {
+    struct ml_unwind_difference difference;
+    enum ml_unwind_verdict verdict =
+        ml_unwind_checker_compare(&oracle->checker, oracle->thread, entry, &difference);
+    oracle->library_checked++;
+    oracle->library_unjudged += verdict == ML_UNWIND_UNJUDGED;
+    if (verdict == ML_UNWIND_DIFFERENT) {
+        oracle->wrong_library++;
+        if (!oracle->quiet) {
+            fprintf(
+                stderr,
+                "frame %u: libunwind says %#lx, we %#lx\n",
+                difference.frame,
+                (unsigned long)difference.theirs,
+                (unsigned long)difference.ours
+            );
+        }
     }
-    do {
-        unw_word_t ip = 0;
-        unw_word_t sp = 0;
-        unw_get_reg(&cursor, UNW_REG_IP, &ip);
-        unw_get_reg(&cursor, UNW_REG_SP, &sp);
-        seen_entry = seen_entry || (ip == entry->pc && sp == entry->sp);
-        if (!seen_entry) {
-            continue;
-        }
-        if (i > 0 && thread->frames[i - 1].kind == ML_FRAME_CUT) {
-            return true; /* what lies beyond is compared with the walk without cache */
-        }
-        if (i == 0) {
-            return ip == 0;
-        }
-        i--;
-        if (thread->keys[i].pc != ip) {
-            fprintf(stderr, "libunwind says %#lx, frame %u\n", (unsigned long)ip, i);
-            return false;
-        }
-    } while (unw_step(&cursor) > 0);
-    return i == 0 && seen_entry;
 }
 
 static void count(struct ml_oracle *oracle, struct ml_unwind_result result) {
@@ -195,8 +184,7 @@ compare(struct ml_oracle *oracle, const struct ml_unwind_entry *entry) {
     } else if (!node_is_path(oracle) || !ml_unwind_check_thread(oracle->thread)) {
         oracle->wrong_nodes++;
     } else if (oracle->library_every != 0 && oracle->events % oracle->library_every == 0) {
-        oracle->library_checked++;
-        oracle->wrong_library += !same_as_library(oracle, entry);
+        ask_library(oracle, entry);
     }
     if (print && oracle->wrong + oracle->wrong_nodes + oracle->wrong_library != 0) {
         fprintf(stderr, "event %lu, kept %u\n", (unsigned long)oracle->events, result.kept);

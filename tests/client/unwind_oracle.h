@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "client/unwind.h"
+#include "client/unwind_check.h"
 
 enum { ML_ORACLE_DEPTH_MAX = 1 << 17, ML_ORACLE_NODES_MAX = 1 << 20 };
 
@@ -26,12 +27,14 @@ struct ml_oracle {
     struct ml_oracle_node *nodes;
     uint32_t *buckets;
     uint32_t node_count;
+    struct ml_unwind_checker checker;
     uint32_t library_every; /* libunwind looks at every Nth stack; 0: at none */
     uint64_t events;
     uint64_t wrong;         /* stacks that differ from the walk without cache, ... */
     uint64_t wrong_nodes;   /* ... whose node is another path, ... */
     uint64_t wrong_library; /* ... that differ from libunwind's */
     uint64_t library_checked;
+    uint64_t library_unjudged; /* of them: libunwind gave up early */
     uint64_t kept_frames;
     uint64_t all_frames;
     uint64_t full;
