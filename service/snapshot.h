@@ -82,6 +82,7 @@ struct ml_snapshot_process {
     bool complete;
     struct ml_text trouble; /* why it is not complete */
     struct ml_text name;
+    struct ml_text exe_path; /* what /proc/PID/exe links to; empty: not known */
     struct ml_text *command_line;
     uint32_t command_line_count;
     uint64_t footprint_bytes, resident_bytes;

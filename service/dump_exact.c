@@ -1,0 +1,339 @@
+#include "service/dump_exact.h"
+
+#include "ipc/columns.h"
+#include "ipc/crc32.h"
+
+/* Raised when a reader of the version before would misread. */
+enum { EXACT_VERSION = 1 };
+
+static const struct ml_column node_columns[] = {
+    ML_COLUMN(ml_trace_MemlogNodes_id_delta_tag, struct ml_snapshot_node, id, true),
+    ML_COLUMN(ml_trace_MemlogNodes_parent_delta_tag, struct ml_snapshot_node, parent, true),
+    ML_COLUMN(ml_trace_MemlogNodes_frame_tag, struct ml_snapshot_node, frame, false),
+    ML_COLUMN(ml_trace_MemlogNodes_module_delta_tag, struct ml_snapshot_node, module, true),
+    ML_COLUMN(ml_trace_MemlogNodes_address_delta_tag, struct ml_snapshot_node, address, true),
+    ML_COLUMN(ml_trace_MemlogNodes_string_tag, struct ml_snapshot_node, string, false),
+};
+
+#define CELL(name, member, delta)                                                                  \
+    ML_COLUMN(ml_trace_MemlogCells_##name##_tag, struct ml_snapshot_cell, member, delta)
+static const struct ml_column cell_columns[] = {
+    CELL(node_delta, node, true),
+    CELL(heap, heap, false),
+    CELL(type, type, false),
+    CELL(size_class, size_class, false),
+    CELL(live_bytes, own.live_bytes, false),
+    CELL(live_blocks, own.live_blocks, false),
+    CELL(peak_bytes, own.peak_bytes, false),
+    CELL(peak_blocks, own.peak_blocks, false),
+    CELL(total_bytes, own.total_bytes, false),
+    CELL(total_blocks, own.total_blocks, false),
+    CELL(tree_peak_bytes, tree_peak_bytes, false),
+    CELL(tree_peak_blocks, tree_peak_blocks, false),
+    CELL(temporary_blocks, temporary_blocks, false),
+};
+#undef CELL
+
+/* Rows on their way into a callback field. */
+struct rows {
+    const struct ml_column *columns;
+    size_t columns_count;
+    const void *first;
+    size_t row_bytes;
+    size_t count;
+};
+
+struct sealed_body {
+    const struct ml_dump_packet *packet;
+    uint32_t kind;
+};
+
+/* The memlog field: the body with its checksum. */
+static bool encode_sealed(pb_ostream_t *stream, const pb_field_t *field, void *const *arg) {
+    const struct sealed_body *sealed = *arg;
+    const struct ml_dump_packet *packet = sealed->packet;
+    uint8_t kind_byte = (uint8_t)sealed->kind;
+    ml_trace_Memlog memlog = ml_trace_Memlog_init_zero;
+
+    memlog.kind = sealed->kind;
+    memlog.crc32 = ml_crc32(ml_crc32(0, &kind_byte, 1), packet->body, packet->body_count);
+    memlog.body.funcs.encode = ml_dump_encode_body;
+    memlog.body.arg = (void *)(uintptr_t)packet; /* only read; nanopb's argument is not const */
+    return pb_encode_tag_for_field(stream, field) &&
+           pb_encode_submessage(stream, ml_trace_Memlog_fields, &memlog);
+}
+
+static void send_sealed(struct ml_dump_packet *packet, uint32_t kind) {
+    struct sealed_body sealed = {.packet = packet, .kind = kind};
+    ml_trace_TracePacket head = ml_trace_TracePacket_init_zero;
+
+    head.memlog.funcs.encode = encode_sealed;
+    head.memlog.arg = &sealed;
+    packet->exact_packets_count++;
+    ml_dump_packet_send(packet, &head, &head.memlog);
+}
+
+/* A packet whose body is one message. */
+static void send_message(
+    struct ml_dump_packet *packet, uint32_t kind, const pb_msgdesc_t *fields, const void *message
+) {
+    ml_dump_packet_append(packet, fields, message);
+    send_sealed(packet, kind);
+}
+
+static ml_trace_MemlogMoment moment_of(const struct ml_moment *moment) {
+    return (ml_trace_MemlogMoment){
+        .ticks = moment->ticks,
+        .monotonic_ns = moment->monotonic_ns,
+        .realtime_ns = moment->realtime_ns,
+        .boottime_ns = moment->boottime_ns,
+    };
+}
+
+static ml_trace_MemlogTotals totals_of(const struct ml_totals *totals) {
+    return (ml_trace_MemlogTotals){
+        .live_bytes = totals->live_bytes,
+        .live_blocks = totals->live_blocks,
+        .peak_bytes = totals->peak_bytes,
+        .peak_blocks = totals->peak_blocks,
+        .total_bytes = totals->total_bytes,
+        .total_blocks = totals->total_blocks,
+    };
+}
+
+static void send_run(struct ml_dump_packet *packet, const struct ml_snapshot *snapshot) {
+    ml_trace_MemlogRun run = {
+        .version = EXACT_VERSION,
+        .run_start = moment_of(&snapshot->run_start),
+        .now = moment_of(&snapshot->now),
+        .reason = snapshot->reason,
+        .program = ml_dump_text(&snapshot->program),
+        .tree = totals_of(&snapshot->tree),
+        .tree_peak_ticks = snapshot->tree_peak_ticks,
+        .complete = snapshot->complete,
+        .sandbox_missing = ml_dump_text(&snapshot->sandbox_missing),
+        .processes_count = snapshot->processes_count,
+        .gaps_count = snapshot->gaps_count,
+        .not_profiled_count = snapshot->not_profiled_count,
+    };
+    send_message(packet, ml_trace_MemlogKind_MEMLOG_RUN, ml_trace_MemlogRun_fields, &run);
+}
+
+static void send_process(struct ml_dump_packet *packet, const struct ml_snapshot_process *process) {
+    ml_trace_MemlogProcess head = {
+        .id = process->id,
+        .parent_id = process->parent_id,
+        .pid = process->pid,
+        .parent_pid = process->parent_pid,
+        .role = process->role,
+        .state = process->state,
+        .exit_code = process->exit_code,
+        .signal = process->signal,
+        .from_startup = process->from_startup,
+        .forked = process->forked,
+        .complete = process->complete,
+        .trouble = ml_dump_text(&process->trouble),
+        .name = ml_dump_text(&process->name),
+        .exe_path = ml_dump_text(&process->exe_path),
+        .footprint_bytes = process->footprint_bytes,
+        .resident_bytes = process->resident_bytes,
+        .sampling_bytes = process->sampling_bytes,
+        .start = moment_of(&process->start),
+        .end = moment_of(&process->end),
+        .totals = totals_of(&process->totals),
+        .peak_ticks = process->peak_ticks,
+        .inherited_bytes = process->inherited_bytes,
+        .inherited_blocks = process->inherited_blocks,
+        .events = process->events,
+        .lost_events = process->lost_events,
+        .unknown_frees = process->unknown_frees,
+        .late_events = process->late_events,
+        .truncated_stacks = process->truncated_stacks,
+        .broken_stacks = process->broken_stacks,
+        .unwind_checked = process->unwind_checked,
+        .unwind_differed = process->unwind_differed,
+        .arguments_count = process->command_line_count,
+        .modules_count = process->modules_count,
+        .strings_count = process->strings_count,
+        .nodes_count = process->nodes_count,
+        .cells_count = process->cells_count,
+    };
+    send_message(packet, ml_trace_MemlogKind_MEMLOG_PROCESS, ml_trace_MemlogProcess_fields, &head);
+}
+
+static void send_gap(struct ml_dump_packet *packet, const struct ml_snapshot_gap *gap) {
+    ml_trace_MemlogGap message = {
+        .process_id = gap->id,
+        .from = moment_of(&gap->from),
+        .to = moment_of(&gap->to),
+        .reason = ml_dump_text(&gap->reason),
+    };
+    send_message(packet, ml_trace_MemlogKind_MEMLOG_GAP, ml_trace_MemlogGap_fields, &message);
+}
+
+static void
+send_not_profiled(struct ml_dump_packet *packet, const struct ml_snapshot_not_profiled *one) {
+    ml_trace_MemlogNotProfiled message = {
+        .pid = one->pid,
+        .parent_pid = one->parent_pid,
+        .reason = ml_dump_text(&one->reason),
+        .path = ml_dump_text(&one->path),
+    };
+    send_message(
+        packet, ml_trace_MemlogKind_MEMLOG_NOT_PROFILED, ml_trace_MemlogNotProfiled_fields, &message
+    );
+}
+
+void ml_dump_exact_heads(struct ml_dump_packet *packet, const struct ml_snapshot *snapshot) {
+    send_run(packet, snapshot);
+    for (uint32_t i = 0; i < snapshot->processes_count; i++) {
+        send_process(packet, &snapshot->processes[i]);
+    }
+    for (uint32_t i = 0; i < snapshot->gaps_count; i++) {
+        send_gap(packet, &snapshot->gaps[i]);
+    }
+    for (uint32_t i = 0; i < snapshot->not_profiled_count; i++) {
+        send_not_profiled(packet, &snapshot->not_profiled[i]);
+    }
+}
+
+/* A table's packet says first whose it is. */
+static void begin_table(struct ml_dump_packet *packet, uint32_t process_id) {
+    if (ml_dump_packet_is_empty(packet) &&
+        !ml_dump_packet_put_number(packet, ml_trace_MemlogTable_process_id_tag, process_id)) {
+        ml_dump_packet_fail(packet, ML_BUG_SPACE);
+    }
+}
+
+static void send_table(struct ml_dump_packet *packet) {
+    send_sealed(packet, ml_trace_MemlogKind_MEMLOG_TABLE);
+}
+
+static void put_texts(
+    struct ml_dump_packet *packet,
+    uint32_t process_id,
+    uint32_t tag,
+    const struct ml_text *texts,
+    uint32_t count
+) {
+    for (uint32_t i = 0; i < count; i++) {
+        begin_table(packet, process_id);
+        if (!ml_dump_packet_put_text(packet, tag, &texts[i])) {
+            send_table(packet);
+            i--;
+        }
+    }
+}
+
+static void put_modules(struct ml_dump_packet *packet, const struct ml_snapshot_process *process) {
+    for (uint32_t i = 0; i < process->modules_count; i++) {
+        const struct ml_snapshot_module *module = &process->modules[i];
+        const struct ml_text build_id = {
+            .bytes = (const char *)module->build_id, .count_bytes = module->build_id_bytes};
+        ml_trace_MemlogModule message = {
+            .id = module->id,
+            .start = module->start,
+            .end = module->end,
+            .bias = module->bias,
+            .build_id = ml_dump_text(&build_id),
+            .path = ml_dump_text(&module->path),
+        };
+        begin_table(packet, process->id);
+        if (!ml_dump_packet_put(
+                packet, ml_trace_MemlogTable_modules_tag, ml_trace_MemlogModule_fields, &message
+            )) {
+            send_table(packet);
+            i--;
+        }
+    }
+}
+
+static bool encode_rows(pb_ostream_t *stream, const pb_field_t *field, void *const *arg) {
+    const struct rows *rows = *arg;
+    pb_ostream_t sizing = PB_OSTREAM_SIZING;
+
+    return ml_columns_encode(
+               &sizing,
+               rows->columns,
+               rows->columns_count,
+               rows->first,
+               rows->row_bytes,
+               rows->count
+           ) &&
+           pb_encode_tag_for_field(stream, field) &&
+           pb_encode_varint(stream, sizing.bytes_written) &&
+           ml_columns_encode(
+               stream, rows->columns, rows->columns_count, rows->first, rows->row_bytes, rows->count
+           );
+}
+
+/* A piece of nodes or cells, each in a packet of its own. */
+static void
+send_rows(struct ml_dump_packet *packet, uint32_t process_id, uint32_t tag, struct rows *rows) {
+    ml_trace_MemlogTable table = ml_trace_MemlogTable_init_zero;
+    pb_callback_t field = {.funcs.encode = encode_rows, .arg = rows};
+
+    table.process_id = process_id;
+    if (tag == ml_trace_MemlogTable_nodes_tag) {
+        table.nodes = field;
+    } else {
+        table.cells = field;
+    }
+    send_message(packet, ml_trace_MemlogKind_MEMLOG_TABLE, ml_trace_MemlogTable_fields, &table);
+}
+
+static void
+send_all_rows(struct ml_dump_packet *packet, uint32_t process_id, uint32_t tag, struct rows all) {
+    for (size_t at = 0; at < all.count; at += ML_COLUMNS_ROWS_MAX) {
+        struct rows piece = all;
+        piece.first = (const unsigned char *)all.first + at * all.row_bytes;
+        piece.count = all.count - at < ML_COLUMNS_ROWS_MAX ? all.count - at : ML_COLUMNS_ROWS_MAX;
+        send_rows(packet, process_id, tag, &piece);
+    }
+}
+
+void ml_dump_exact_tables(
+    struct ml_dump_packet *packet, const struct ml_snapshot_process *process
+) {
+    const struct rows nodes = {
+        .columns = node_columns,
+        .columns_count = sizeof node_columns / sizeof node_columns[0],
+        .first = process->nodes,
+        .row_bytes = sizeof process->nodes[0],
+        .count = process->nodes_count,
+    };
+    const struct rows cells = {
+        .columns = cell_columns,
+        .columns_count = sizeof cell_columns / sizeof cell_columns[0],
+        .first = process->cells,
+        .row_bytes = sizeof process->cells[0],
+        .count = process->cells_count,
+    };
+
+    put_texts(
+        packet,
+        process->id,
+        ml_trace_MemlogTable_arguments_tag,
+        process->command_line,
+        process->command_line_count
+    );
+    put_texts(
+        packet,
+        process->id,
+        ml_trace_MemlogTable_strings_tag,
+        process->strings,
+        process->strings_count
+    );
+    put_modules(packet, process);
+    if (!ml_dump_packet_is_empty(packet)) {
+        send_table(packet);
+    }
+    send_all_rows(packet, process->id, ml_trace_MemlogTable_nodes_tag, nodes);
+    send_all_rows(packet, process->id, ml_trace_MemlogTable_cells_tag, cells);
+}
+
+void ml_dump_exact_end(struct ml_dump_packet *packet) {
+    ml_trace_MemlogEnd end = {.packets_count = packet->exact_packets_count + 1};
+
+    send_message(packet, ml_trace_MemlogKind_MEMLOG_END, ml_trace_MemlogEnd_fields, &end);
+}

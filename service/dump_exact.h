@@ -1,0 +1,21 @@
+/* The exact packets of a dump: everything that a snapshot holds, for our own reader. Room: service.
+ * Context: one thread.
+ *
+ * One rule: what is read back equals the snapshot to the byte. */
+#ifndef MEMLOG_SERVICE_DUMP_EXACT_H
+#define MEMLOG_SERVICE_DUMP_EXACT_H
+
+#include "service/dump_packet.h"
+#include "service/snapshot.h"
+
+/* The run and the heads of all processes, gaps, what was not profiled. Small: a file cut soon after
+ * still tells who was there. */
+void ml_dump_exact_heads(struct ml_dump_packet *packet, const struct ml_snapshot *snapshot);
+
+/* One process's tables. */
+void ml_dump_exact_tables(struct ml_dump_packet *packet, const struct ml_snapshot_process *process);
+
+/* The mark that the file is whole. */
+void ml_dump_exact_end(struct ml_dump_packet *packet);
+
+#endif
