@@ -1,0 +1,433 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <check.h>
+
+#include "ipc/crc32.h"
+#include "service/dump_writer.h"
+#include "service/snapshot.h"
+#include "tests/dump/synthetic.h"
+#include "tools/profile.h"
+#include "tools/trace_reader.h"
+
+static struct ml_arena arena;
+
+static void setup(void) {
+    arena = (struct ml_arena){0};
+}
+
+static void teardown(void) {
+    ml_arena_fini(&arena);
+}
+
+static void text_eq(const struct ml_text *wrote, const struct ml_profile_text *read) {
+    ck_assert_uint_eq(wrote->count_bytes, read->count_bytes);
+    if (wrote->count_bytes > 0) {
+        ck_assert_mem_eq(wrote->bytes, read->bytes, wrote->count_bytes);
+    }
+    ck_assert_int_eq(read->bytes[read->count_bytes], 0);
+}
+
+static void moment_eq(const struct ml_moment *wrote, const struct ml_profile_moment *read) {
+    ck_assert_uint_eq(wrote->ticks, read->ticks);
+    ck_assert_uint_eq(wrote->monotonic_ns, read->monotonic_ns);
+    ck_assert_uint_eq(wrote->realtime_ns, read->realtime_ns);
+    ck_assert_uint_eq(wrote->boottime_ns, read->boottime_ns);
+}
+
+static void totals_eq(const struct ml_totals *wrote, const struct ml_profile_totals *read) {
+    ck_assert_uint_eq(wrote->live_bytes, read->live_bytes);
+    ck_assert_uint_eq(wrote->live_blocks, read->live_blocks);
+    ck_assert_uint_eq(wrote->peak_bytes, read->peak_bytes);
+    ck_assert_uint_eq(wrote->peak_blocks, read->peak_blocks);
+    ck_assert_uint_eq(wrote->total_bytes, read->total_bytes);
+    ck_assert_uint_eq(wrote->total_blocks, read->total_blocks);
+}
+
+static void
+heads_eq(const struct ml_snapshot_process *wrote, const struct ml_profile_process *read) {
+    ck_assert_uint_eq(wrote->id, read->id);
+    ck_assert_uint_eq(wrote->parent_id, read->parent_id);
+    ck_assert_uint_eq(wrote->pid, read->pid);
+    ck_assert_uint_eq(wrote->parent_pid, read->parent_pid);
+    ck_assert_uint_eq(wrote->role, read->role);
+    ck_assert_uint_eq(wrote->state, read->state);
+    ck_assert_int_eq(wrote->exit_code, read->exit_code);
+    ck_assert_uint_eq(wrote->signal, read->signal);
+    ck_assert(wrote->from_startup == read->from_startup);
+    ck_assert(wrote->forked == read->forked);
+    ck_assert(wrote->complete == read->complete);
+    text_eq(&wrote->trouble, &read->trouble);
+    text_eq(&wrote->name, &read->name);
+    text_eq(&wrote->exe_path, &read->exe_path);
+    ck_assert_uint_eq(wrote->footprint_bytes, read->footprint_bytes);
+    ck_assert_uint_eq(wrote->resident_bytes, read->resident_bytes);
+    ck_assert_uint_eq(wrote->sampling_bytes, read->sampling_bytes);
+    moment_eq(&wrote->start, &read->start);
+    moment_eq(&wrote->end, &read->end);
+    totals_eq(&wrote->totals, &read->totals);
+    ck_assert_uint_eq(wrote->peak_ticks, read->peak_ticks);
+    ck_assert_uint_eq(wrote->inherited_bytes, read->inherited_bytes);
+    ck_assert_uint_eq(wrote->inherited_blocks, read->inherited_blocks);
+    ck_assert_uint_eq(wrote->events, read->events);
+    ck_assert_uint_eq(wrote->lost_events, read->lost_events);
+    ck_assert_uint_eq(wrote->unknown_frees, read->unknown_frees);
+    ck_assert_uint_eq(wrote->late_events, read->late_events);
+    ck_assert_uint_eq(wrote->truncated_stacks, read->truncated_stacks);
+    ck_assert_uint_eq(wrote->broken_stacks, read->broken_stacks);
+    ck_assert_uint_eq(wrote->unwind_checked, read->unwind_checked);
+    ck_assert_uint_eq(wrote->unwind_differed, read->unwind_differed);
+}
+
+static void
+nodes_eq(const struct ml_snapshot_process *wrote, const struct ml_profile_process *read) {
+    ck_assert_uint_eq(wrote->nodes_count, read->nodes_count);
+    for (uint32_t i = 0; i < wrote->nodes_count; i++) {
+        const struct ml_snapshot_node *a = &wrote->nodes[i];
+        const struct ml_profile_node *b = &read->nodes[i];
+        ck_assert(
+            a->id == b->id && a->parent == b->parent && a->frame == b->frame &&
+            a->module == b->module && a->address == b->address && a->string == b->string
+        );
+    }
+}
+
+static void
+cells_eq(const struct ml_snapshot_process *wrote, const struct ml_profile_process *read) {
+    ck_assert_uint_eq(wrote->cells_count, read->cells_count);
+    for (uint32_t i = 0; i < wrote->cells_count; i++) {
+        const struct ml_snapshot_cell *a = &wrote->cells[i];
+        const struct ml_profile_cell *b = &read->cells[i];
+        ck_assert(
+            a->node == b->node && a->heap == b->heap && a->type == b->type &&
+            a->size_class == b->size_class && a->tree_peak_bytes == b->tree_peak_bytes &&
+            a->tree_peak_blocks == b->tree_peak_blocks && a->temporary_blocks == b->temporary_blocks
+        );
+        totals_eq(&a->own, &b->own);
+    }
+}
+
+static void
+process_eq(const struct ml_snapshot_process *wrote, const struct ml_profile_process *read) {
+    heads_eq(wrote, read);
+    ck_assert(!read->partial);
+    ck_assert_uint_eq(wrote->command_line_count, read->arguments_count);
+    for (uint32_t i = 0; i < wrote->command_line_count; i++) {
+        text_eq(&wrote->command_line[i], &read->arguments[i]);
+    }
+    ck_assert_uint_eq(wrote->strings_count, read->strings_count);
+    for (uint32_t i = 0; i < wrote->strings_count; i++) {
+        text_eq(&wrote->strings[i], &read->strings[i]);
+    }
+    ck_assert_uint_eq(wrote->modules_count, read->modules_count);
+    for (uint32_t i = 0; i < wrote->modules_count; i++) {
+        const struct ml_snapshot_module *a = &wrote->modules[i];
+        const struct ml_profile_module *b = &read->modules[i];
+        const struct ml_text build_id = {
+            .bytes = (const char *)a->build_id, .count_bytes = a->build_id_bytes};
+        ck_assert(a->id == b->id && a->start == b->start && a->end == b->end && a->bias == b->bias);
+        text_eq(&build_id, &b->build_id);
+        text_eq(&a->path, &b->path);
+    }
+    nodes_eq(wrote, read);
+    cells_eq(wrote, read);
+}
+
+static void snapshot_eq(const struct ml_snapshot *wrote, const struct ml_profile *read) {
+    ck_assert(read->has_run && !read->truncated && !read->damaged);
+    moment_eq(&wrote->run_start, &read->run_start);
+    moment_eq(&wrote->now, &read->now);
+    ck_assert_uint_eq(wrote->reason, read->reason);
+    text_eq(&wrote->program, &read->program);
+    totals_eq(&wrote->tree, &read->tree);
+    ck_assert_uint_eq(wrote->tree_peak_ticks, read->tree_peak_ticks);
+    ck_assert(wrote->complete == read->complete);
+    text_eq(&wrote->sandbox_missing, &read->sandbox_missing);
+    ck_assert_uint_eq(wrote->processes_count, read->processes_count);
+    for (uint32_t i = 0; i < wrote->processes_count; i++) {
+        process_eq(&wrote->processes[i], &read->processes[i]);
+    }
+    ck_assert_uint_eq(wrote->gaps_count, read->gaps_count);
+    for (uint32_t i = 0; i < wrote->gaps_count; i++) {
+        ck_assert_uint_eq(wrote->gaps[i].id, read->gaps[i].process_id);
+        moment_eq(&wrote->gaps[i].from, &read->gaps[i].from);
+        moment_eq(&wrote->gaps[i].to, &read->gaps[i].to);
+        text_eq(&wrote->gaps[i].reason, &read->gaps[i].reason);
+    }
+    ck_assert_uint_eq(wrote->not_profiled_count, read->not_profiled_count);
+    for (uint32_t i = 0; i < wrote->not_profiled_count; i++) {
+        ck_assert_uint_eq(wrote->not_profiled[i].pid, read->not_profiled[i].pid);
+        ck_assert_uint_eq(wrote->not_profiled[i].parent_pid, read->not_profiled[i].parent_pid);
+        text_eq(&wrote->not_profiled[i].reason, &read->not_profiled[i].reason);
+        text_eq(&wrote->not_profiled[i].path, &read->not_profiled[i].path);
+    }
+}
+
+static void round_trip(const struct ml_snapshot *snapshot) {
+    struct ml_profile profile = {0};
+    FILE *file = synthetic_dump(snapshot);
+
+    ck_assert_int_eq(ml_trace_read(file, &profile), ML_OK);
+    snapshot_eq(snapshot, &profile);
+    ml_profile_fini(&profile);
+    fclose(file);
+}
+
+START_TEST(what_is_written_is_read_back_to_the_byte) {
+    const struct synthetic_options options = {
+        .processes_count = 5, .nodes_count = 700, .cells_count = 900};
+    struct ml_snapshot *snapshot = synthetic_snapshot(&arena, &options);
+    struct ml_snapshot_gap gap = {
+        .id = 2,
+        .from = snapshot->run_start,
+        .to = snapshot->now,
+        .reason = synthetic_text(&arena, "the service died"),
+    };
+
+    snapshot->gaps = &gap;
+    snapshot->gaps_count = 1;
+    snapshot->complete = false;
+    snapshot->sandbox_missing = synthetic_text(&arena, "user namespaces");
+    round_trip(snapshot);
+}
+END_TEST
+
+START_TEST(an_empty_run_is_a_whole_file) {
+    const struct synthetic_options none = {0};
+    const struct synthetic_options idle = {.processes_count = 2};
+
+    round_trip(synthetic_snapshot(&arena, &none));
+    round_trip(synthetic_snapshot(&arena, &idle));
+}
+END_TEST
+
+START_TEST(numbers_at_their_limits_come_back) {
+    const struct synthetic_options options = {
+        .processes_count = 1, .nodes_count = 20, .cells_count = 20};
+    struct ml_snapshot *snapshot = synthetic_snapshot(&arena, &options);
+    struct ml_snapshot_process *process = &snapshot->processes[0];
+
+    memset(&process->totals, 0xff, sizeof process->totals);
+    memset(&process->start, 0xff, sizeof process->start);
+    process->exit_code = INT32_MIN;
+    process->modules[0].bias = INT64_MIN;
+    for (uint32_t i = 0; i < process->cells_count; i++) {
+        memset(&process->cells[i].own, 0xff, sizeof process->cells[i].own);
+        process->cells[i].heap = UINT16_MAX;
+        process->cells[i].type = UINT16_MAX;
+        process->cells[i].size_class = UINT8_MAX;
+        process->cells[i].temporary_blocks = UINT64_MAX;
+    }
+    for (uint32_t i = 0; i < process->nodes_count; i++) {
+        process->nodes[i].address = i % 2 ? UINT64_MAX : 0;
+    }
+    round_trip(snapshot);
+}
+END_TEST
+
+START_TEST(large_tables_are_split_into_small_packets) {
+    const struct synthetic_options options = {
+        .processes_count = 1, .nodes_count = 60000, .cells_count = 30000};
+    struct ml_snapshot *snapshot = synthetic_snapshot(&arena, &options);
+    struct ml_snapshot_process *process = &snapshot->processes[0];
+    FILE *file = NULL;
+
+    process->command_line_count = 500;
+    process->command_line = ml_arena_take(&arena, 500 * sizeof process->command_line[0]);
+    for (uint32_t i = 0; i < 500; i++) {
+        char *argument = ml_arena_take(&arena, 4001);
+        memset(argument, 'a', 4000);
+        process->command_line[i] = (struct ml_text){.bytes = argument, .count_bytes = 4000};
+    }
+    round_trip(snapshot);
+
+    file = synthetic_dump(snapshot);
+    for (int head = getc(file); head != EOF; head = getc(file)) {
+        uint64_t length = 0;
+        unsigned shift = 0;
+        int byte = 0x80;
+        ck_assert_int_eq(head, 0x0a);
+        for (; byte & 0x80; shift += 7) {
+            byte = getc(file);
+            length |= (uint64_t)((unsigned)byte & 0x7f) << shift;
+        }
+        ck_assert_uint_le(length, ML_DUMP_PACKET_MAX_BYTES + 64);
+        ck_assert_int_eq(fseek(file, (long)length, SEEK_CUR), 0);
+    }
+    fclose(file);
+}
+END_TEST
+
+/* The dump's bytes, in the arena. */
+static uint8_t *dump_bytes(const struct ml_snapshot *snapshot, size_t *out_count) {
+    FILE *file = synthetic_dump(snapshot);
+    uint8_t *bytes = NULL;
+    long count = 0;
+
+    ck_assert_int_eq(fseek(file, 0, SEEK_END), 0);
+    count = ftell(file);
+    bytes = ml_arena_take(&arena, (size_t)count + 1);
+    rewind(file);
+    ck_assert_uint_eq(fread(bytes, 1, (size_t)count, file), (size_t)count);
+    fclose(file);
+    *out_count = (size_t)count;
+    return bytes;
+}
+
+/* fmemopen refuses 0 bytes. */
+static enum ml_status read_bytes(uint8_t *bytes, size_t count, struct ml_profile *out_profile) {
+    FILE *file = count > 0 ? fmemopen(bytes, count, "r") : fopen("/dev/null", "r");
+    enum ml_status status = ml_trace_read(file, out_profile);
+
+    fclose(file);
+    return status;
+}
+
+START_TEST(a_file_cut_anywhere_opens_with_what_it_has) {
+    const struct synthetic_options options = {
+        .processes_count = 3, .nodes_count = 40, .cells_count = 50};
+    size_t count = 0;
+    uint8_t *bytes = dump_bytes(synthetic_snapshot(&arena, &options), &count);
+    size_t cells_before = 0;
+
+    for (size_t cut = 0; cut < count; cut++) {
+        struct ml_profile profile = {0};
+        enum ml_status status = read_bytes(bytes, cut, &profile);
+        size_t cells = 0;
+
+        ck_assert(status == ML_OK || (status == ML_ENV_MISSING && cut < 2000));
+        if (status == ML_OK) {
+            ck_assert(profile.truncated && !profile.damaged);
+            ck_assert(!ml_profile_is_complete(&profile));
+        }
+        for (size_t i = 0; i < profile.processes_count; i++) {
+            cells += profile.processes[i].cells_count;
+            ck_assert(profile.processes[i].partial == (profile.processes[i].cells_count != 50));
+        }
+        ck_assert_uint_ge(cells, cells_before);
+        cells_before = cells;
+        ml_profile_fini(&profile);
+    }
+    ck_assert_uint_eq(cells_before, 150);
+}
+END_TEST
+
+START_TEST(a_flipped_bit_never_becomes_a_figure) {
+    const struct synthetic_options options = {
+        .processes_count = 2, .nodes_count = 20, .cells_count = 20};
+    struct ml_snapshot *snapshot = synthetic_snapshot(&arena, &options);
+    size_t count = 0;
+    uint8_t *bytes = dump_bytes(snapshot, &count);
+
+    for (size_t bit = 0; bit < count * 8; bit++) {
+        struct ml_profile profile = {0};
+        enum ml_status status = ML_OK;
+
+        bytes[bit / 8] ^= (uint8_t)(1U << bit % 8);
+        status = read_bytes(bytes, count, &profile);
+        bytes[bit / 8] ^= (uint8_t)(1U << bit % 8);
+        if (status != ML_OK) {
+            ck_assert(!profile.has_run);
+        } else if (!profile.damaged && !profile.truncated) {
+            snapshot_eq(snapshot, &profile); /* it hit a standard packet */
+        } else {
+            /* What is there of a process's cells is true. */
+            for (size_t i = 0; i < profile.processes_count; i++) {
+                const struct ml_profile_process *process = &profile.processes[i];
+                if (process->cells_count > 0) {
+                    ck_assert_uint_eq(process->cells_count, 20);
+                    totals_eq(
+                        &snapshot->processes[process->id - 1].cells[7].own, &process->cells[7].own
+                    );
+                }
+            }
+        }
+        ml_profile_fini(&profile);
+    }
+}
+END_TEST
+
+START_TEST(what_is_no_dump_is_an_error) {
+    struct ml_profile profile = {0};
+    uint8_t text[] = "hello, world";
+    uint8_t other_trace[] = {0x0a, 2, 0x50, 1};
+    uint8_t endless[] = {0x0a, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f};
+
+    ck_assert_int_eq(read_bytes(text, sizeof text - 1, &profile), ML_PEER_FORM);
+    ml_profile_fini(&profile);
+    ck_assert_int_eq(read_bytes(other_trace, sizeof other_trace, &profile), ML_ENV_MISSING);
+    ml_profile_fini(&profile);
+    ck_assert_int_eq(read_bytes(endless, sizeof endless, &profile), ML_PEER_FORM);
+    ml_profile_fini(&profile);
+    ck_assert_int_eq(read_bytes(text, 0, &profile), ML_ENV_MISSING);
+    ml_profile_fini(&profile);
+}
+END_TEST
+
+START_TEST(the_checksum_is_the_known_one) {
+    ck_assert_uint_eq(ml_crc32(0, "123456789", 9), 0xcbf43926);
+    ck_assert_uint_eq(ml_crc32(ml_crc32(0, "1234", 4), "56789", 5), 0xcbf43926);
+}
+END_TEST
+
+static enum ml_status refuse_after(void *context, const uint8_t *bytes, size_t count_bytes) {
+    size_t *left = context;
+
+    (void)bytes;
+    if (count_bytes > *left) {
+        return ML_ENV_SYSTEM;
+    }
+    *left -= count_bytes;
+    return ML_OK;
+}
+
+START_TEST(a_full_disk_is_reported) {
+    const struct synthetic_options options = {
+        .processes_count = 2, .nodes_count = 20, .cells_count = 20};
+    struct ml_snapshot *snapshot = synthetic_snapshot(&arena, &options);
+    size_t left = 2000;
+    const struct ml_dump_sink sink = {.write = refuse_after, .context = &left};
+    uint64_t written = 0;
+
+    ck_assert_int_eq(ml_dump_write(snapshot, &sink, &written), ML_ENV_SYSTEM);
+}
+END_TEST
+
+START_TEST(nodes_out_of_order_are_refused) {
+    const struct synthetic_options options = {
+        .processes_count = 1, .nodes_count = 20, .cells_count = 20};
+    struct ml_snapshot *snapshot = synthetic_snapshot(&arena, &options);
+    size_t left = SIZE_MAX;
+    const struct ml_dump_sink sink = {.write = refuse_after, .context = &left};
+    uint64_t written = 0;
+
+    snapshot->processes[0].nodes[5].id = 2;
+    ck_assert_int_eq(ml_dump_write(snapshot, &sink, &written), ML_BUG_CONTRACT);
+}
+END_TEST
+
+int main(void) {
+    Suite *suite = suite_create("dump/round_trip");
+    TCase *tests = tcase_create("all");
+    SRunner *runner = srunner_create(suite);
+    int failed = 0;
+
+    suite_add_tcase(suite, tests);
+    tcase_add_checked_fixture(tests, setup, teardown);
+    tcase_set_timeout(tests, 60);
+    tcase_add_test(tests, what_is_written_is_read_back_to_the_byte);
+    tcase_add_test(tests, an_empty_run_is_a_whole_file);
+    tcase_add_test(tests, numbers_at_their_limits_come_back);
+    tcase_add_test(tests, large_tables_are_split_into_small_packets);
+    tcase_add_test(tests, a_file_cut_anywhere_opens_with_what_it_has);
+    tcase_add_test(tests, a_flipped_bit_never_becomes_a_figure);
+    tcase_add_test(tests, what_is_no_dump_is_an_error);
+    tcase_add_test(tests, the_checksum_is_the_known_one);
+    tcase_add_test(tests, a_full_disk_is_reported);
+    tcase_add_test(tests, nodes_out_of_order_are_refused);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,252 @@
+#include "tests/dump/synthetic.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "ipc/event.h"
+#include "service/dump_writer.h"
+
+enum { MAIN_BASE = 0x400000, HEAPS = 2 };
+
+/* xorshift64: the same numbers everywhere. */
+static uint64_t random_next(uint64_t *state) {
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    return *state;
+}
+
+static void *take(struct ml_arena *arena, size_t count_bytes) {
+    void *piece = ml_arena_take(arena, count_bytes);
+
+    if (!piece) {
+        abort();
+    }
+    return piece;
+}
+
+struct ml_text synthetic_text(struct ml_arena *arena, const char *text) {
+    size_t count = strlen(text);
+    char *bytes = take(arena, count + 1);
+
+    memcpy(bytes, text, count);
+    return (struct ml_text){.bytes = bytes, .count_bytes = (uint32_t)count};
+}
+
+static struct ml_moment moment_at(uint64_t ns) {
+    return (struct ml_moment){
+        .ticks = 5000 + 3 * ns,
+        .monotonic_ns = 1000000000ULL + ns,
+        .realtime_ns = 1795255200000000000ULL + ns, /* 2026-11-21T10:00:00Z */
+        .boottime_ns = 2000000000ULL + ns,
+    };
+}
+
+static void fill_modules(
+    struct ml_arena *arena,
+    const struct synthetic_options *options,
+    struct ml_snapshot_process *process
+) {
+    static const uint8_t made_up_id[20] = {0xde, 0xad, 0xbe, 0xef, 1, 2, 3, 4, 5, 6, 7, 8, 9};
+
+    process->modules_count = 2;
+    process->modules = take(arena, 2 * sizeof process->modules[0]);
+    process->modules[0] = (struct ml_snapshot_module){
+        .id = 1,
+        .start = MAIN_BASE * (1 + process->id),
+        .end = MAIN_BASE * (1 + process->id) + 0x200000,
+        .bias = (int64_t)MAIN_BASE * (1 + process->id),
+        .build_id = options->build_id ? options->build_id : made_up_id,
+        .build_id_bytes =
+            (uint32_t)(options->build_id ? options->build_id_bytes : sizeof made_up_id),
+        .path = synthetic_text(arena, ""),
+    };
+    process->modules[1] = (struct ml_snapshot_module){
+        .id = 2,
+        .start = 0x7f0000000000,
+        .end = 0x7f0000200000,
+        .bias = 0x7f0000000000,
+        .build_id = NULL,
+        .path = synthetic_text(arena, "/usr/lib/libmade-up.so.1"),
+    };
+    process->exe_path =
+        synthetic_text(arena, options->module_path ? options->module_path : "/nonexistent/made-up");
+}
+
+static void fill_nodes(
+    struct ml_arena *arena,
+    const struct synthetic_options *options,
+    struct ml_snapshot_process *process,
+    uint64_t *random
+) {
+    process->nodes_count = options->nodes_count;
+    process->nodes = take(arena, (size_t)options->nodes_count * sizeof process->nodes[0] + 1);
+    for (uint32_t i = 0; i < options->nodes_count; i++) {
+        struct ml_snapshot_node *node = &process->nodes[i];
+        uint64_t offset = 0x1000 + random_next(random) % 0x1000 * 16;
+
+        node->id = i + 1 + i / 100; /* with holes */
+        node->parent = i == 0 ? 0 : process->nodes[random_next(random) % i].id;
+        if (i > 4 && i % 50 == 7) {
+            node->parent = 0;
+            node->frame = ML_FRAME_THREAD;
+            node->string = i % 3;
+            continue;
+        }
+        if (i > 4 && i % 50 == 9) {
+            node->frame = ML_FRAME_CUT;
+            continue;
+        }
+        node->frame = ML_FRAME_ADDRESS;
+        node->module = 1 + (uint32_t)(random_next(random) % 8 == 0);
+        if (options->offsets && node->module == 1) {
+            offset = options->offsets[random_next(random) % options->offsets_count];
+        }
+        node->address = (uint64_t)process->modules[node->module - 1].bias + offset;
+    }
+}
+
+static void add_totals(struct ml_totals *sum, const struct ml_totals *one) {
+    sum->live_bytes += one->live_bytes;
+    sum->live_blocks += one->live_blocks;
+    sum->peak_bytes += one->peak_bytes;
+    sum->peak_blocks += one->peak_blocks;
+    sum->total_bytes += one->total_bytes;
+    sum->total_blocks += one->total_blocks;
+}
+
+static void fill_cells(
+    struct ml_arena *arena,
+    const struct synthetic_options *options,
+    struct ml_snapshot_process *process,
+    struct ml_snapshot *snapshot,
+    uint64_t *random
+) {
+    process->cells_count = options->cells_count;
+    process->cells = take(arena, (size_t)options->cells_count * sizeof process->cells[0] + 1);
+    for (uint32_t i = 0; i < options->cells_count; i++) {
+        struct ml_snapshot_cell *cell = &process->cells[i];
+        uint64_t size = random_next(random) % 2000;
+        uint64_t total = 1 + random_next(random) % 1000;
+        uint64_t live = random_next(random) % (total + 1);
+        uint64_t peak = live + random_next(random) % (total - live + 1);
+
+        if (i % 37 != 5 && process->nodes_count > 0) {
+            cell->node = process->nodes[random_next(random) % process->nodes_count].id;
+        }
+        cell->heap = (uint16_t)(random_next(random) % 16 == 0 ? HEAPS - 1 : 0);
+        cell->size_class = (uint8_t)(random_next(random) % 12);
+        cell->own = (struct ml_totals){
+            .live_bytes = live * size,
+            .live_blocks = live,
+            .peak_bytes = peak * size,
+            .peak_blocks = peak,
+            .total_bytes = total * size,
+            .total_blocks = total,
+        };
+        cell->tree_peak_blocks = peak / 2;
+        cell->tree_peak_bytes = peak / 2 * size;
+        cell->temporary_blocks = random_next(random) % total;
+        add_totals(&process->totals, &cell->own);
+        snapshot->tree.peak_bytes += cell->tree_peak_bytes;
+        snapshot->tree.peak_blocks += cell->tree_peak_blocks;
+    }
+}
+
+static void fill_process(
+    struct ml_arena *arena,
+    const struct synthetic_options *options,
+    struct ml_snapshot *snapshot,
+    uint32_t index,
+    uint64_t *random
+) {
+    static const char *const names[] = {"made-up", "worker", "gpu-process"};
+    struct ml_snapshot_process *process = &snapshot->processes[index];
+
+    process->id = index + 1;
+    process->parent_id = index > 0 ? 1 : 0;
+    process->pid = index == 1 ? 4000 : 4000 + index; /* the second is the first, after an exec */
+    process->parent_pid = index > 1 ? 4000 : 1;
+    process->role = index % 5;
+    process->state = index == 0 && snapshot->processes_count > 1 ? 3 : index % 3;
+    process->exit_code = index == 1 ? -3 : 0;
+    process->signal = process->state == 2 ? 9 : 0;
+    process->from_startup = true;
+    process->forked = index > 1;
+    process->complete = true;
+    process->trouble = synthetic_text(arena, "");
+    process->name = synthetic_text(arena, names[index % 3]);
+    process->command_line_count = 2;
+    process->command_line = take(arena, 2 * sizeof process->command_line[0]);
+    process->command_line[0] = synthetic_text(arena, "./made-up");
+    process->command_line[1] = synthetic_text(arena, "--n\xc3\xa4me=\xff value");
+    process->footprint_bytes = 40000000 + index;
+    process->resident_bytes = 30000000 + index;
+    process->sampling_bytes = 1;
+    process->start = moment_at(index * 1000000ULL);
+    process->end = process->state == 0 ? (struct ml_moment){0} : moment_at(900000000 + index);
+    process->peak_ticks = moment_at(500000000 + index).ticks;
+    process->inherited_bytes = index > 1 ? 12345 : 0;
+    process->inherited_blocks = index > 1 ? 12 : 0;
+    process->events = 100000 + index;
+    process->unknown_frees = index;
+    process->late_events = 2 * index;
+    process->strings_count = 3;
+    process->strings = take(arena, 3 * sizeof process->strings[0]);
+    process->strings[0] = synthetic_text(arena, "main");
+    process->strings[1] = synthetic_text(arena, "worker;1");
+    process->strings[2] = synthetic_text(arena, "");
+    fill_modules(arena, options, process);
+    fill_nodes(arena, options, process, random);
+    fill_cells(arena, options, process, snapshot, random);
+    add_totals(
+        &snapshot->tree,
+        &(struct ml_totals){
+            .live_bytes = process->totals.live_bytes,
+            .live_blocks = process->totals.live_blocks,
+            .total_bytes = process->totals.total_bytes,
+            .total_blocks = process->totals.total_blocks,
+        }
+    );
+}
+
+struct ml_snapshot *
+synthetic_snapshot(struct ml_arena *arena, const struct synthetic_options *options) {
+    struct ml_snapshot *snapshot = take(arena, sizeof *snapshot);
+    uint64_t random = 0x123456789abcdef;
+
+    snapshot->run_start = moment_at(0);
+    snapshot->now = moment_at(1000000000);
+    snapshot->reason = 0;
+    snapshot->program = synthetic_text(arena, "./made-up");
+    snapshot->complete = true;
+    snapshot->tree_peak_ticks = moment_at(600000000).ticks;
+    snapshot->sandbox_missing = synthetic_text(arena, "");
+    snapshot->processes_count = options->processes_count;
+    snapshot->processes =
+        take(arena, (size_t)options->processes_count * sizeof snapshot->processes[0] + 1);
+    for (uint32_t i = 0; i < options->processes_count; i++) {
+        fill_process(arena, options, snapshot, i, &random);
+    }
+    snapshot->not_profiled_count = 1;
+    snapshot->not_profiled = take(arena, sizeof snapshot->not_profiled[0]);
+    snapshot->not_profiled[0] = (struct ml_snapshot_not_profiled){
+        .pid = 4711,
+        .parent_pid = 4000,
+        .reason = synthetic_text(arena, "statically linked"),
+        .path = synthetic_text(arena, "/usr/bin/static-thing"),
+    };
+    return snapshot;
+}
+
+FILE *synthetic_dump(const struct ml_snapshot *snapshot) {
+    FILE *file = tmpfile();
+    int fd = file ? fileno(file) : -1;
+    struct ml_dump_sink sink = ml_dump_sink_over(&fd);
+    uint64_t written = 0;
+
+    if (!file || ml_dump_write(snapshot, &sink, &written) != ML_OK || fseek(file, 0, SEEK_SET)) {
+        abort();
+    }
+    return file;
+}

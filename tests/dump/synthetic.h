@@ -1,0 +1,36 @@
+/* Snapshots made up for tests of what reads and writes dumps. Room: tests.
+ *
+ * One rule: the same arguments give the same snapshot, and its sums are true: totals of a process
+ * are those of its cells, the tree's those of its processes. */
+#ifndef MEMLOG_TESTS_DUMP_SYNTHETIC_H
+#define MEMLOG_TESTS_DUMP_SYNTHETIC_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "service/snapshot.h"
+#include "tools/memory.h"
+
+struct synthetic_options {
+    uint32_t processes_count;
+    uint32_t nodes_count;    /* of each process */
+    uint32_t cells_count;    /* of each process */
+    const char *module_path; /* of every process's main program; NULL: a name that does not exist */
+    const uint8_t *build_id;
+    size_t build_id_bytes;
+    const uint64_t *offsets; /* ELF addresses that frames lie at; NULL: made up */
+    size_t offsets_count;
+};
+
+/* A snapshot in the arena; never given to ml_snapshot_free. */
+struct ml_snapshot *
+synthetic_snapshot(struct ml_arena *arena, const struct synthetic_options *options);
+
+/* The same, written by the dump writer into a new temporary file, at its beginning. */
+FILE *synthetic_dump(const struct ml_snapshot *snapshot);
+
+/* A text in the arena. */
+struct ml_text synthetic_text(struct ml_arena *arena, const char *text);
+
+#endif

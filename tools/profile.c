@@ -1,0 +1,134 @@
+#include "tools/profile.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void process_fini(struct ml_profile_process *process) {
+    free(process->arguments);
+    free(process->modules);
+    free(process->strings);
+    free(process->nodes);
+    free(process->cells);
+}
+
+void ml_profile_fini(struct ml_profile *profile) {
+    for (size_t i = 0; i < profile->processes_count; i++) {
+        process_fini(&profile->processes[i]);
+    }
+    free(profile->processes);
+    free(profile->gaps);
+    free(profile->not_profiled);
+    ml_arena_fini(&profile->arena);
+    *profile = (struct ml_profile){0};
+}
+
+bool ml_profile_is_complete(const struct ml_profile *profile) {
+    if (!profile->complete || profile->truncated || profile->damaged || profile->gaps_count > 0) {
+        return false;
+    }
+    for (size_t i = 0; i < profile->processes_count; i++) {
+        const struct ml_profile_process *process = &profile->processes[i];
+        if (!process->complete || process->partial || process->lost_events > 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+struct ml_profile_process *ml_profile_find(struct ml_profile *profile, uint32_t id) {
+    /* Tables follow their processes in order, so the last ones are asked for most: from behind. */
+    for (size_t i = profile->processes_count; i > 0; i--) {
+        if (profile->processes[i - 1].id == id) {
+            return &profile->processes[i - 1];
+        }
+    }
+    return NULL;
+}
+
+size_t ml_profile_node_at(const struct ml_profile_process *process, uint32_t id) {
+    size_t low = 0;
+    size_t high = process->nodes_count;
+
+    /* Ids are dense as a rule: then the id tells the place. */
+    if (id != 0 && id <= process->nodes_count && process->nodes[id - 1].id == id) {
+        return id - 1;
+    }
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (process->nodes[middle].id < id) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low < process->nodes_count && process->nodes[low].id == id ? low : SIZE_MAX;
+}
+
+size_t ml_profile_module_at(const struct ml_profile_process *process, uint32_t id) {
+    if (id != 0 && id <= process->modules_count && process->modules[id - 1].id == id) {
+        return id - 1;
+    }
+    for (size_t i = 0; id != 0 && i < process->modules_count; i++) {
+        if (process->modules[i].id == id) {
+            return i;
+        }
+    }
+    return SIZE_MAX;
+}
+
+struct ml_profile_text ml_profile_module_path(
+    const struct ml_profile_process *process, const struct ml_profile_module *module
+) {
+    if (module->path.count_bytes > 0) {
+        return module->path;
+    }
+    if (process->exe_path.count_bytes > 0) {
+        return process->exe_path;
+    }
+    return process->arguments_count > 0 ? process->arguments[0] : process->name;
+}
+
+uint64_t ml_profile_realtime_ns(const struct ml_profile *profile, uint64_t ticks) {
+    const struct ml_profile_moment *from = &profile->run_start;
+    const struct ml_profile_moment *to = &profile->now;
+    long double share = 0;
+
+    if (ticks == 0) {
+        return 0;
+    }
+    if (to->ticks <= from->ticks || to->monotonic_ns < from->monotonic_ns) {
+        return to->realtime_ns;
+    }
+    /* By the monotonic clock: the time of day may have been set meanwhile. */
+    share = ((long double)ticks - (long double)to->ticks) /
+            ((long double)to->ticks - (long double)from->ticks);
+    share *= (long double)(to->monotonic_ns - from->monotonic_ns);
+    share += (long double)to->realtime_ns;
+    if (share < 0 || share > (long double)INT64_MAX) {
+        return to->realtime_ns;
+    }
+    return (uint64_t)share;
+}
+
+static const char *name_of(const char *const *names, size_t count, uint32_t value) {
+    return value < count ? names[value] : "unknown";
+}
+
+const char *ml_profile_role_name(uint32_t role) {
+    static const char *const names[] = {"browser", "renderer", "gpu", "utility", "other"};
+
+    return name_of(names, sizeof names / sizeof names[0], role);
+}
+
+const char *ml_profile_state_name(uint32_t state) {
+    static const char *const names[] = {"running", "exited", "killed", "replaced"};
+
+    return name_of(names, sizeof names / sizeof names[0], state);
+}
+
+const char *ml_profile_reason_name(uint32_t reason) {
+    static const char *const names[] = {
+        "exit", "signal", "interval", "peak", "threshold", "manual", "page"};
+
+    return name_of(names, sizeof names / sizeof names[0], reason);
+}

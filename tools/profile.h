@@ -1,0 +1,174 @@
+/* A dump in memory: what every report and every format is made from. Room: tools. Context: one
+ * thread.
+ *
+ * One rule: a profile is consistent. Node ids rise, parents exist and come first, every reference
+ * of a node or cell is in its table; what the file had otherwise was left out and `damaged` says
+ * so. Texts are NUL-terminated and may hold any byte before. */
+#ifndef MEMLOG_TOOLS_PROFILE_H
+#define MEMLOG_TOOLS_PROFILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tools/memory.h"
+
+/* Text that is never NULL. */
+struct ml_profile_text {
+    const char *bytes;
+    size_t count_bytes;
+};
+
+struct ml_profile_totals {
+    uint64_t live_bytes, live_blocks;
+    uint64_t peak_bytes, peak_blocks;
+    uint64_t total_bytes, total_blocks;
+};
+
+struct ml_profile_moment {
+    uint64_t ticks;
+    uint64_t monotonic_ns, realtime_ns, boottime_ns;
+};
+
+struct ml_profile_module {
+    uint32_t id; /* as in the stream, from 1 */
+    uint64_t start, end;
+    int64_t bias;
+    struct ml_profile_text build_id; /* raw */
+    struct ml_profile_text path;     /* as recorded; empty: the main program */
+};
+
+struct ml_profile_node {
+    uint32_t id;
+    uint32_t parent; /* id; 0: root */
+    uint32_t frame;  /* enum ml_frame_kind, ipc/event.h */
+    uint32_t module; /* id; 0: none */
+    uint64_t address;
+    uint32_t string; /* index into strings */
+};
+
+struct ml_profile_cell {
+    uint32_t node; /* id; 0: no stack */
+    uint16_t heap, type;
+    uint8_t size_class;
+    struct ml_profile_totals own;
+    uint64_t tree_peak_bytes, tree_peak_blocks;
+    uint64_t temporary_blocks;
+};
+
+struct ml_profile_process {
+    uint32_t id, parent_id;
+    uint32_t pid, parent_pid;
+    uint32_t role;  /* enum ml_profile_role */
+    uint32_t state; /* enum ml_profile_state */
+    int32_t exit_code;
+    uint32_t signal;
+    bool from_startup;
+    bool forked;
+    bool complete;
+    bool partial; /* the file does not hold all of its tables */
+    struct ml_profile_text trouble;
+    struct ml_profile_text name;
+    struct ml_profile_text exe_path;
+    uint64_t footprint_bytes, resident_bytes;
+    uint64_t sampling_bytes;
+    struct ml_profile_moment start, end;
+
+    struct ml_profile_totals totals;
+    uint64_t peak_ticks;
+    uint64_t inherited_bytes, inherited_blocks;
+    uint64_t events, lost_events, unknown_frees, late_events;
+    uint64_t truncated_stacks, broken_stacks;
+    uint64_t unwind_checked, unwind_differed;
+
+    /* The *_expected counts are what the process's head announced. */
+    struct ml_profile_text *arguments;
+    size_t arguments_count, arguments_capacity, arguments_expected;
+    struct ml_profile_module *modules;
+    size_t modules_count, modules_capacity, modules_expected;
+    struct ml_profile_text *strings;
+    size_t strings_count, strings_capacity, strings_expected;
+    struct ml_profile_node *nodes;
+    size_t nodes_count, nodes_capacity, nodes_expected;
+    struct ml_profile_cell *cells;
+    size_t cells_count, cells_capacity, cells_expected;
+};
+
+struct ml_profile_gap {
+    uint32_t process_id; /* 0: the whole tree */
+    struct ml_profile_moment from, to;
+    struct ml_profile_text reason;
+};
+
+struct ml_profile_not_profiled {
+    uint32_t pid, parent_pid;
+    struct ml_profile_text reason, path;
+};
+
+enum ml_profile_role {
+    ML_ROLE_BROWSER = 0,
+    ML_ROLE_RENDERER = 1,
+    ML_ROLE_GPU = 2,
+    ML_ROLE_UTILITY = 3,
+    ML_ROLE_OTHER = 4
+};
+
+enum ml_profile_state {
+    ML_STATE_RUNNING = 0,
+    ML_STATE_EXITED = 1,
+    ML_STATE_KILLED = 2,
+    ML_STATE_REPLACED = 3
+};
+
+struct ml_profile {
+    struct ml_profile_moment run_start, now;
+    uint32_t reason;
+    struct ml_profile_text program;
+    struct ml_profile_totals tree;
+    uint64_t tree_peak_ticks;
+    bool complete; /* as recorded */
+    struct ml_profile_text sandbox_missing;
+    struct ml_profile_process *processes;
+    size_t processes_count, processes_capacity, processes_expected;
+    struct ml_profile_gap *gaps;
+    size_t gaps_count, gaps_capacity, gaps_expected;
+    struct ml_profile_not_profiled *not_profiled;
+    size_t not_profiled_count, not_profiled_capacity, not_profiled_expected;
+
+    bool has_run;       /* the run's head was read: all above is set */
+    bool truncated;     /* the file ends before its end mark */
+    bool damaged;       /* something in it contradicts itself or its checksum */
+    uint64_t bad_at;    /* file offset of the first trouble */
+    const char *bad_is; /* static text: what it was; NULL if there was none */
+
+    struct ml_arena arena; /* every text */
+};
+
+/* An empty profile is all zero. */
+void ml_profile_fini(struct ml_profile *profile);
+
+/* Whether nothing was lost: neither in recording nor in the file. */
+bool ml_profile_is_complete(const struct ml_profile *profile);
+
+/* The process with that id, NULL if there is none. */
+struct ml_profile_process *ml_profile_find(struct ml_profile *profile, uint32_t id);
+
+/* Position of the node or module with that id; SIZE_MAX: none. */
+size_t ml_profile_node_at(const struct ml_profile_process *process, uint32_t id);
+size_t ml_profile_module_at(const struct ml_profile_process *process, uint32_t id);
+
+/* The file of a module: its own path, or the program's when that is empty. */
+struct ml_profile_text ml_profile_module_path(
+    const struct ml_profile_process *process, const struct ml_profile_module *module
+);
+
+/* Time of day of a moment by the stream's clock, ns; 0 for 0. Linear between the run's two moments.
+ */
+uint64_t ml_profile_realtime_ns(const struct ml_profile *profile, uint64_t ticks);
+
+/* Words of the interface: "browser", "exited", "exit". */
+const char *ml_profile_role_name(uint32_t role);
+const char *ml_profile_state_name(uint32_t state);
+const char *ml_profile_reason_name(uint32_t reason);
+
+#endif
