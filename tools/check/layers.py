@@ -97,8 +97,8 @@ def check_reachable(root, out, files, targets):
             queue += targets[label].get("deps", []) + targets[label].get("public_deps", [])
             queue += targets[label].get("data_deps", [])
     for label, target in targets.items():
-        # Headers of a system library compile nothing; the library is there for whoever wants it. `install` is no part of a build.
-        if label in reached or label.startswith("//tools/gn/libs:") or label == "//:install":
+        # Headers of a system library compile nothing; the library is there for whoever wants it.
+        if label in reached or label.startswith("//tools/gn/libs:") or label in ("//:default", "//:install"):
             continue
         if target.get("type") != "group" or target.get("deps"):
             report("reachable", label, "is not reached from //:all")

@@ -1,0 +1,31 @@
+"""`ninja -C out install` puts down what runs from there, and nothing outside DESTDIR."""
+import unittest
+
+import harness
+
+
+class Install(harness.Case):
+    def install(self, **env):
+        words = ["ninja", "-C", str(harness.OUT), "install"]
+        return harness.run_words(words, self.folder, self.environment(**env), b"", harness.TIMEOUT)
+
+    def test_an_installed_memlog_profiles(self):
+        answer = self.install(DESTDIR=str(self.folder / "root"), PREFIX="/opt/x")
+        self.assertEqual(answer.returncode, 0, answer.stdout)
+        prefix = self.folder / "root" / "opt" / "x"
+        self.assertEqual([path.name for path in (self.folder / "root").iterdir()], ["opt"])
+        run = harness.run_words(
+            [str(prefix / "bin" / "memlog"), "run", "-q", "--no-page", "-o", "dumps", "--", "echo", "hello"],
+            self.folder, self.environment(), b"", harness.TIMEOUT,
+        )
+        self.assertEqual((run.returncode, run.stdout), (0, b"hello\n"), run.stderr)
+        self.assertEqual(len(list((self.folder / "dumps").glob("*.exit.pftrace"))), 1)
+
+    def test_a_relative_prefix_is_refused(self):
+        answer = self.install(PREFIX="relative")
+        self.assertNotEqual(answer.returncode, 0)
+        self.assertIn(b"relative", answer.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
