@@ -40,14 +40,14 @@ void ledger_sub(struct ledger_site *site, size_t size_bytes);
 void ledger_mark_peak(void);
 
 /* With the block's address remembered and the peak followed: one thread only. NULL is no block. */
-void *ledger_alloc(struct ledger_site *site, void *block, size_t size_bytes);
-void ledger_free(void *block);
+void *ledger_alloc(struct ledger_site *site, void *address, size_t size_bytes);
+void ledger_free(void *address);
 
-/* A realloc that succeeded: `old` (NULL: none) became `block`. */
-void *ledger_resize(struct ledger_site *site, void *old, void *block, size_t size_bytes);
+/* A realloc that succeeded: `old` (NULL: none) became the block at `address`. */
+void *ledger_resize(struct ledger_site *site, void *old, void *address, size_t size_bytes);
 
 /* Size of a remembered block. */
-size_t ledger_size(void *block);
+size_t ledger_size(void *address);
 
 /* In a child: own counts begin at zero, what lives is inherited. */
 void ledger_forked(void);

@@ -81,8 +81,7 @@ LEDGER_PATH void kinds_realloc_failing(void) {
     kept[0] = 'k';
     for (int i = 0; i < 3; i++) {
         errno = 0;
-        if (realloc(kept, huge) != NULL ||
-            errno != ENOMEM) { // NOLINT(bugprone-suspicious-realloc-usage): fails
+        if (realloc(kept, huge) != NULL || errno != ENOMEM) {
             ledger_die("a realloc of half the address space did not fail");
         }
     }

@@ -10,8 +10,6 @@
 
 #include "tests/oracle/ledger.h"
 
-extern char **environ;
-
 int main(int argc, char *argv[]);
 LEDGER_PATH void before(void);
 LEDGER_PATH void in_child(void);
@@ -55,10 +53,9 @@ static void become(char *program) {
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 LEDGER_PATH void vfork_and_exec(char *program) {
     child = -1;
-    pid_t answer =
-        vfork(); // NOLINT(clang-analyzer-security.insecureAPI.vfork): what this program is about
+    pid_t answer = vfork();
     if (answer == 0) {
-        in_child(); // NOLINT(clang-analyzer-unix.Vfork): what this program is about
+        in_child();
         become(program);
     }
     child = answer;
