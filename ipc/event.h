@@ -8,44 +8,66 @@
  * ML_FRAME_MAX_BYTES (= PIPE_BUF, so writes of several threads never mix). Frames of one *lane* (a
  * thread's staging, `ipc/staging.h`) come in order; frames of different lanes mix freely.
  *
- *   frame   = u64 word      little-endian: chunk number << 16 | end_bytes
- *             u16 lane      0 .. ML_LANES_MAX - 1
+ *   frame   = u64 word         little-endian: chunk number << 16 | end_bytes
+ *             u16 lane         0 .. ML_LANES_MAX - 1
  *             u16 start_bytes
- *             u32 thread_id the owner's gettid() as it sees it itself; for people
- *             payload       bytes [start_bytes, end_bytes) of that chunk
+ *             u32 thread_id    the owner's gettid() as it sees it itself; for people
+ *             payload          bytes [start_bytes, end_bytes) of that chunk, at least one
  *
  * A lane's *chunks* are numbered from 0 without holes, over all threads that own the lane one after
- * another. A chunk holds at most ML_CHUNK_MAX_BYTES of records, whole records only. Chunks that
- * were dropped are holes in the numbers. At a chunk's first byte the lane's decoding state is all
- * zero (time, address, node, ...), so a lost chunk costs its own records and no others. start_bytes
- * > 0 continues a chunk of which [0, start_bytes) came before.
+ * another. A chunk holds at most ML_CHUNK_MAX_BYTES of records, and a chunk and every frame of it
+ * hold whole records only. Chunks that were dropped are holes in the numbers. At a chunk's first
+ * byte the lane's decoding state is all zero (time, address, node, ...), so a lost chunk costs its
+ * own records and no others. start_bytes > 0 continues a chunk of which [0, start_bytes) came
+ * before.
  *
  *   record  = u8 op, then fields. op & 7 is the kind, op >> 3 the kind's flags (or, for EXTENDED,
- * the sub-kind). varint  = unsigned, 7 bits a byte, least significant first, minimal form only.
- * zigzag = signed, as a varint.
+ *             the sub-kind).
+ *   varint  = unsigned, 7 bits a byte, least significant first, minimal form only.
+ *   zigzag  = signed, as a varint.
+ *   blob    = varint length, then that many bytes.
  *
  * State of a lane's decoder, zero at each chunk's start: time (ticks), address, alloc node, node
  * id, node address, node module. "d X" is the difference to that state, which then becomes X.
  *
- *   ALLOC       varint dtime, zigzag daddress, varint size_bytes,
- *               zigzag dnode                       unless ML_ALLOC_SAME_NODE (then the lane's
- * previous alloc's node), varint heap, varint type           if ML_ALLOC_TYPED (else 0, 0), varint
- * weight_bytes, varint weight_blocks  if ML_ALLOC_WEIGHTED (else size_bytes, 1) FREE        varint
- * dtime, zigzag daddress, varint heap if ML_FREE_HEAP RESIZE      as FREE: the free half of a
- * realloc; the next alloc or CANCEL of this lane completes it CANCEL      varint dtime: the realloc
- * failed, the block of this lane's last RESIZE is live as before NODE        zigzag did, varint id
- * - parent (>= 1, so parents are defined by smaller ids and no cycle can be), address frame: varint
- * module (unless ML_NODE_SAME_MODULE), zigzag daddress (of the return address - 1, or of the
- * interrupted instruction itself) other frames:  varint string id (unless the kind has none)
- *   EXTENDED    see enum ml_event_kind; written out below at each kind's struct.
+ *   ALLOC     varint dtime
+ *             zigzag daddress
+ *             varint size_bytes
+ *             zigzag dnode                        unless ML_ALLOC_SAME_NODE: the lane's previous
+ *                                                 alloc's node (0 at a chunk's start)
+ *             varint heap, varint type            if ML_ALLOC_TYPED, else 0, 0
+ *             varint weight_bytes, weight_blocks  if ML_ALLOC_WEIGHTED, else size_bytes, 1
+ *   FREE      varint dtime
+ *             zigzag daddress
+ *             varint heap                         if ML_FREE_HEAP, else 0
+ *   RESIZE    as FREE: the free half of a realloc; the next ALLOC or CANCEL of this lane
+ *             completes it
+ *   CANCEL    varint dtime: the realloc failed, the block of this lane's last RESIZE is live as
+ *             before
+ *   NODE      zigzag did
+ *             varint id - parent                  >= 1, so parents have smaller ids and no cycle
+ *                                                 can be
+ *             address frame: varint module        unless ML_NODE_SAME_MODULE
+ *                            zigzag daddress      in bytes; of the return address - 1, or of the
+ *                                                 interrupted instruction itself
+ *             other frames:  varint string id     unless the kind has none
+ *   EXTENDED  see enum ml_event_kind; written out below at each kind's struct.
  *
- * daddress counts units of 16 bytes unless ML_UNALIGNED is set (both ends must then be taken as
- * they are: the difference is in bytes).
+ * daddress of ALLOC, FREE and RESIZE counts units of 16 bytes, or bytes if ML_UNALIGNED is set.
+ *
+ * There is one way to write a record: ML_UNALIGNED exactly when the difference is no multiple of
+ * 16, ML_ALLOC_SAME_NODE and ML_NODE_SAME_MODULE exactly when they are the same, ML_ALLOC_TYPED and
+ * ML_FREE_HEAP only for something other than 0, ML_ALLOC_WEIGHTED only for weights other than
+ * size_bytes, 1. Anything else is ML_PEER_FORM; an op, flag or sub-kind that is not here is
+ * ML_PEER_UNKNOWN; an enum, id, address, size or sum out of bounds is ML_PEER_RANGE. Addresses of
+ * blocks are not 0: free(NULL) is no event.
  *
  * Time: ticks of the process tree's one clock (the START record names it): the TSC, or
- * CLOCK_MONOTONIC in ns. Definitions (NODE, MODULE, STRING, TYPE) carry no time: they hold from the
- * moment they arrive, and stand in their lane before any record that refers to them in any lane is
- * stamped. */
+ * CLOCK_MONOTONIC in ns. Definitions (NODE, MODULE, STRING, TYPE, HEAP) carry no time: they hold
+ * from the moment they arrive, and stand in their lane before any record that refers to them in any
+ * lane is stamped. An id may be defined again before anything refers to it (a thread that lost a
+ * race for a node may reuse the id it had reserved): the last definition holds. A record that
+ * refers to something never defined costs its stack, not its bytes. */
 #ifndef MEMLOG_IPC_EVENT_H
 #define MEMLOG_IPC_EVENT_H
 
@@ -83,8 +105,9 @@ enum {
  * more, and 2^16 events of it still do not wrap a 64-bit sum. */
 #define ML_SIZE_MAX_BYTES ((uint64_t)1 << 48)
 
-/* User addresses; ML_PEER_RANGE beyond. */
-#define ML_ADDRESS_MAX ((uint64_t)1 << 57)
+/* User addresses lie below: half of the 57 bits of five-level paging on x86-64, more than arm64's
+ * 52. ML_PEER_RANGE from here on. */
+#define ML_ADDRESS_MAX ((uint64_t)1 << 56)
 
 /* Low three bits of op. */
 enum ml_op {
@@ -169,8 +192,8 @@ enum ml_mapping_kind {
     ML_MAPPING_KIND_COUNT
 };
 
-/* varint version, clock, pid, tid, ticks, monotonic_ns, sampling_bytes, stack_mode, page_bytes,
- * fork_serial. */
+/* varint version, clock, pid, thread_id, ticks, monotonic_ns, sampling_bytes (>= 1), stack_mode,
+ * page_bytes, fork_serial. Another version is ML_PEER_VERSION. */
 struct ml_event_start {
     uint32_t version;
     uint32_t clock; /* enum ml_clock */
@@ -185,15 +208,15 @@ struct ml_event_start {
                              or unknown */
 };
 
-/* varint thread_id, blob name. */
+/* varint thread_id, blob name of at most ML_THREAD_NAME_MAX_BYTES - 1. */
 struct ml_event_thread {
     uint32_t thread_id;
     const uint8_t *name; /* without NUL */
     uint32_t name_bytes;
 };
 
-/* varint id, start, end - start, zigzag bias, blob build_id, blob path. id counts from 1; 0 means
- * "no module". */
+/* varint id, start, end - start (>= 1), zigzag bias, blob build_id, blob path. id counts from 1; 0
+ * means "no module". */
 struct ml_event_module {
     uint32_t id;
     uint64_t start;          /* first mapped address */
@@ -232,7 +255,7 @@ struct ml_event_block {
     uint64_t address;
     uint64_t size_bytes;
     uint64_t weight_bytes;  /* what the block stands for: size_bytes, or more when sampled */
-    uint64_t weight_blocks; /* 1, or more when sampled; in 1/1 blocks */
+    uint64_t weight_blocks; /* 1, or more when sampled; whole blocks */
     uint32_t node;          /* innermost frame; 0: no stack */
     uint16_t heap;
     uint16_t type;
@@ -265,7 +288,9 @@ struct ml_event {
         uint32_t end_kind;       /* END: varint dtime, varint enum ml_end_kind */
         uint32_t unload_module;  /* UNLOAD: varint dtime, varint module id */
         struct {
-            uint32_t reason; /* LOSS: varint dtime, varint enum ml_loss_reason, varint count */
+            uint32_t reason; /* LOSS: varint dtime, varint enum ml_loss_reason, varint count (>= 1).
+                                Says for a replayed file what staging's counters say to the
+                                service, which takes the larger of both */
             uint64_t count;
         } loss;
     };

@@ -7,12 +7,15 @@
  *   page 0                  struct ml_staging_header
  *   ML_STAGING_LANES_OFFSET struct ml_staging_lane [ML_LANES_MAX], a cache line each
  *   ML_STAGING_DATA_OFFSET  per lane `slots` slots of ML_FRAME_MAX_BYTES: a frame header's room,
- * then a chunk's bytes
+ *                           then a chunk's bytes
  *
  * Chunk n of a lane lies in slot n % slots. Publishing is one release store of `published` = n <<
- * 16 | bytes: the bytes [0, bytes) of chunk n are final. They stay until chunk n + slots begins.
- * Chunks below `sent` have been written to the pipe or dropped (then `lost_chunks` counts them);
- * chunks [sent, n] are here and nowhere else.
+ * 16 | bytes: the bytes [0, bytes) of chunk n are final and end with a whole record. They stay
+ * until chunk n + slots begins; a chunk begins by publishing n << 16 | 0, before its first byte is
+ * written. With more than one slot the frame header of chunk n stands in its slot before chunk n +
+ * 1 begins: a reader learns the length of a chunk that is not the last from there. Chunks below
+ * `sent` have been written to the pipe or dropped (then `lost_chunks` counts them, and did so
+ * before `sent` moved); chunks [sent, n] are here, and in the pipe at most in part.
  *
  * A reader takes `published` and `sent`, copies what it wants of the chunks [max(sent, its own
  * next), n], takes `published` again, and drops every copied chunk m with m + slots <= the new n:
