@@ -1,0 +1,271 @@
+#include "client/carry.h"
+
+#include <elf.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "client/hello.h"
+#include "client/process.h"
+#include "client/sys.h"
+
+enum {
+    SCRIPT_DEPTH_MAX = 4, /* the kernel's own bound on #! scripts that run scripts */
+    HEAD_BYTES = 1024,
+    INTERPRETER_MAX_BYTES = 256
+};
+
+static const char socket_key[] = "MEMLOG_SOCKET=";
+static const char preload_key[] = "LD_PRELOAD=";
+
+static char socket_entry[sizeof(socket_key) + 256];
+static char library[4096];
+
+static bool starts_with(const char *text, const char *key, size_t key_bytes) {
+    return strncmp(text, key, key_bytes - 1) == 0;
+}
+
+/* Take our library, the first entry, out of LD_PRELOAD=ours[:others]. True when others are left. */
+static bool take_preload(char *entry) {
+    char *value = entry + sizeof(preload_key) - 1;
+    const size_t length = strcspn(value, ": ");
+    if (length >= sizeof(library) || strstr(value, "libmemlog") == NULL) {
+        return true;
+    }
+    memcpy(library, value, length);
+    library[length] = 0;
+    const char *rest = value + length + (value[length] != 0 ? 1 : 0);
+    const size_t rest_bytes = strlen(rest);
+    const size_t all_bytes = strlen(value);
+    memmove(value, rest, rest_bytes);
+    memset(value + rest_bytes, 0, all_bytes - rest_bytes);
+    if (rest_bytes == 0) {
+        memset(entry, 0, sizeof(preload_key) - 1);
+    }
+    return rest_bytes > 0;
+}
+
+const char *ml_carry_take(char **environment) {
+    const char *socket_path = NULL;
+    char **kept = environment;
+    for (char **entry = environment; *entry != NULL; entry++) {
+        if (starts_with(*entry, socket_key, sizeof(socket_key)) &&
+            strlen(*entry) < sizeof(socket_entry)) {
+            const size_t length = strlen(*entry);
+            memcpy(socket_entry, *entry, length + 1);
+            memset(*entry, 0, length);
+            socket_path = socket_entry + sizeof(socket_key) - 1;
+            continue;
+        }
+        if (starts_with(*entry, preload_key, sizeof(preload_key)) && !take_preload(*entry)) {
+            continue;
+        }
+        *kept++ = *entry;
+    }
+    *kept = NULL;
+    return socket_path;
+}
+
+bool ml_carry_on(void) {
+    return socket_entry[0] != 0 && ml_process.connected;
+}
+
+size_t ml_carry_count(char *const *environment) {
+    size_t count = 0;
+    while (environment != NULL && environment[count] != NULL) {
+        count++;
+    }
+    return count + ML_CARRY_EXTRA;
+}
+
+void ml_carry_environment(char *const *environment, char **out_environment, char *preload_space) {
+    const size_t key_bytes = sizeof(preload_key) - 1;
+    const size_t library_bytes = strlen(library);
+    char **out = out_environment;
+    memcpy(preload_space, preload_key, key_bytes);
+    memcpy(preload_space + key_bytes, library, library_bytes + 1);
+    for (char *const *entry = environment; entry != NULL && *entry != NULL; entry++) {
+        if (starts_with(*entry, socket_key, sizeof(socket_key))) {
+            continue;
+        }
+        if (library_bytes > 0 && starts_with(*entry, preload_key, sizeof(preload_key))) {
+            const char *theirs = *entry + key_bytes;
+            const size_t theirs_bytes = strlen(theirs);
+            if (key_bytes + library_bytes + theirs_bytes + 2 <= ML_CARRY_PRELOAD_MAX_BYTES &&
+                theirs_bytes > 0) {
+                preload_space[key_bytes + library_bytes] = ':';
+                memcpy(preload_space + key_bytes + library_bytes + 1, theirs, theirs_bytes + 1);
+            }
+            continue;
+        }
+        *out++ = *entry;
+    }
+    if (library_bytes > 0) {
+        *out++ = preload_space;
+    }
+    *out++ = socket_entry;
+    *out = NULL;
+}
+
+/* ---- can that file take it? ---- */
+
+static bool refuse(enum memlog_client_not_profiled_reason reason, const char *path) {
+    const int fd = atomic_load(&ml_process.socket_fd);
+    uint64_t device = 0;
+    uint64_t inode = 0;
+    if (ml_hello_identity(fd, &device, &inode) && device == ml_process.socket_device &&
+        inode == ml_process.socket_inode) {
+        ml_hello_not_profiled(fd, reason, path);
+    }
+    return false;
+}
+
+static bool raises_privilege(int fd) {
+    struct stat about;
+    char capability[64];
+    if (ml_sys3(SYS_fstat, fd, (long)&about, 0) != 0) {
+        return false;
+    }
+    const bool setuid =
+        (about.st_mode & S_ISUID) != 0 && about.st_uid != (uid_t)ml_sys0(SYS_geteuid);
+    const bool setgid = (about.st_mode & (S_ISGID | S_IXGRP)) == (S_ISGID | S_IXGRP) &&
+                        about.st_gid != (gid_t)ml_sys0(SYS_getegid);
+    return setuid || setgid ||
+           (ml_sys4(
+                SYS_fgetxattr, fd, (long)"security.capability", (long)capability, sizeof(capability)
+            ) > 0 &&
+            ml_sys0(SYS_geteuid) != 0);
+}
+
+static bool ends_with_loader(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return strncmp(slash != NULL ? slash + 1 : path, "ld-linux", 8) == 0;
+}
+
+/* The loader that the file names; "" when it names none. False: it cannot be read. */
+static bool read_interpreter(int fd, const Elf64_Ehdr *header, char *out_path) {
+    out_path[0] = 0;
+    for (uint32_t i = 0; i < header->e_phnum && i < 64; i++) {
+        Elf64_Phdr segment;
+        const uint64_t at = header->e_phoff + (uint64_t)i * sizeof(segment);
+        if (ml_sys4(SYS_pread64, fd, (long)&segment, sizeof(segment), (long)at) !=
+            (long)sizeof(segment)) {
+            return false;
+        }
+        if (segment.p_type == PT_INTERP) {
+            const long got = ml_sys4(
+                SYS_pread64, fd, (long)out_path, INTERPRETER_MAX_BYTES - 1, (long)segment.p_offset
+            );
+            out_path[got > 0 ? got : 0] = 0;
+            return got > 0;
+        }
+    }
+    return true;
+}
+
+static bool elf_can(int fd, const Elf64_Ehdr *header, const char *path) {
+    char interpreter[INTERPRETER_MAX_BYTES];
+    if (header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_machine != EM_X86_64) {
+        return refuse(MEMLOG_CLIENT_NOT_PROFILED_REASON_OTHER_ARCHITECTURE, path);
+    }
+    if (raises_privilege(fd)) {
+        return refuse(MEMLOG_CLIENT_NOT_PROFILED_REASON_SETUID, path);
+    }
+    if (!read_interpreter(fd, header, interpreter)) {
+        return refuse(MEMLOG_CLIENT_NOT_PROFILED_REASON_UNREADABLE, path);
+    }
+    if (interpreter[0] == 0 && !ends_with_loader(path)) {
+        return refuse(MEMLOG_CLIENT_NOT_PROFILED_REASON_STATIC, path);
+    }
+    if (interpreter[0] != 0 && !ends_with_loader(interpreter)) {
+        return refuse(MEMLOG_CLIENT_NOT_PROFILED_REASON_OTHER_LOADER, path);
+    }
+    if (library[0] == '/' && ml_sys3(SYS_access, (long)library, R_OK, 0) != 0) {
+        return refuse(MEMLOG_CLIENT_NOT_PROFILED_REASON_LIBRARY_NOT_VISIBLE, path);
+    }
+    return true;
+}
+
+/* The interpreter in "#! /path arg", cut out in place. NULL: there is none. */
+static char *script_interpreter(char *head, size_t head_bytes) {
+    char *start = head + 2;
+    const char *end = head + head_bytes;
+    while (start < end && (*start == ' ' || *start == '\t')) {
+        start++;
+    }
+    char *stop = start;
+    while (stop < end && *stop != 0 && strchr(" \t\r\n", *stop) == NULL) {
+        stop++;
+    }
+    if (stop == start || stop == end) {
+        return NULL;
+    }
+    *stop = 0;
+    return start;
+}
+
+static bool file_can(int directory_fd, const char *path, int flags, int depth) {
+    union {
+        Elf64_Ehdr elf;
+        char bytes[HEAD_BYTES];
+    } head;
+    long fd = directory_fd;
+    const bool by_fd = path[0] == 0 && (flags & AT_EMPTY_PATH) != 0;
+    if (!by_fd) {
+        fd = ml_sys4(SYS_openat, directory_fd, (long)path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
+    }
+    if (fd < 0) {
+        /* Executable but not readable runs all the same; one that does not exist runs nothing. */
+        return ml_sys4(SYS_faccessat, directory_fd, (long)path, X_OK, 0) == 0 &&
+               refuse(MEMLOG_CLIENT_NOT_PROFILED_REASON_UNREADABLE, path);
+    }
+    const long got = ml_sys4(SYS_pread64, fd, (long)head.bytes, sizeof(head), 0);
+    bool can = true;
+    if (got >= (long)sizeof(head.elf) && memcmp(head.bytes, ELFMAG, SELFMAG) == 0) {
+        can = elf_can((int)fd, &head.elf, path);
+    } else if (got > 2 && head.bytes[0] == '#' && head.bytes[1] == '!' && depth > 0) {
+        const char *interpreter = script_interpreter(head.bytes, (size_t)got);
+        can = interpreter != NULL && file_can(AT_FDCWD, interpreter, 0, depth - 1);
+    }
+    if (!by_fd) {
+        (void)ml_sys1(SYS_close, fd);
+    }
+    return can;
+}
+
+bool ml_carry_program(int directory_fd, const char *path, int flags) {
+    return path != NULL && file_can(directory_fd, path, flags, SCRIPT_DEPTH_MAX);
+}
+
+bool ml_carry_program_in_path(const char *name) {
+    char candidate[4096];
+    if (name == NULL || name[0] == 0) {
+        return false;
+    }
+    if (strchr(name, '/') != NULL) {
+        return ml_carry_program(AT_FDCWD, name, 0);
+    }
+    const char *path = "/bin:/usr/bin";
+    for (char **entry = environ; entry != NULL && *entry != NULL; entry++) {
+        if (strncmp(*entry, "PATH=", 5) == 0) {
+            path = *entry + 5;
+        }
+    }
+    const size_t name_bytes = strlen(name);
+    for (;;) {
+        const size_t length = strcspn(path, ":");
+        if (length + name_bytes + 2 <= sizeof(candidate)) {
+            memcpy(candidate, path, length);
+            candidate[length] = '/';
+            memcpy(candidate + length + (length > 0 ? 1 : 0), name, name_bytes + 1);
+            if (ml_sys3(SYS_access, (long)candidate, X_OK, 0) == 0) {
+                return ml_carry_program(AT_FDCWD, candidate, 0);
+            }
+        }
+        if (path[length] == 0) {
+            return false;
+        }
+        path += length + 1;
+    }
+}

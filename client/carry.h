@@ -1,0 +1,40 @@
+/* Carrying the preload on into programs that the profiled one starts, unseen by it. Room: client
+ * (private). Context: the constructor; then any thread, also between vfork and exec: stack memory
+ * and system calls alone.
+ *
+ * One rule: the program's own environment shows nothing of memlog. What a new program needs is
+ * added to the environment that it is given, at the moment it is given. */
+#ifndef MEMLOG_CLIENT_CARRY_H
+#define MEMLOG_CLIENT_CARRY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum {
+    ML_CARRY_PRELOAD_MAX_BYTES = 8192,
+    ML_CARRY_EXTRA = 3 /* LD_PRELOAD, MEMLOG_SOCKET, NULL */
+};
+
+/* Take MEMLOG_SOCKET and our own entry of LD_PRELOAD out of the environment, in place, and remember
+ * them. Returns the host's socket path, NULL when there is none. */
+const char *ml_carry_take(char **environment);
+
+/* Whether programs that this one starts are to be carried along. */
+bool ml_carry_on(void);
+
+/* Pointers that ml_carry_environment needs for this environment. */
+size_t ml_carry_count(char *const *environment);
+
+/* The environment for a program that can take the preload: `environment` and ours. out_environment
+ * has ml_carry_count() pointers, preload_space ML_CARRY_PRELOAD_MAX_BYTES; both live until the
+ * exec. */
+void ml_carry_environment(char *const *environment, char **out_environment, char *preload_space);
+
+/* Whether the program file can take the preload. If not, the host is told why (and false is what a
+ * file that cannot be executed at all answers too: the exec itself will say so). */
+bool ml_carry_program(int directory_fd, const char *path, int flags);
+
+/* The same for a name that is looked for in PATH, as execvp does. */
+bool ml_carry_program_in_path(const char *name);
+
+#endif

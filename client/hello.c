@@ -1,0 +1,328 @@
+#include "client/hello.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include "client/sys.h"
+
+enum {
+    HELLO_REQUEST_ID = 1,
+    REPLY_FDS_MAX = 3,
+    LIMIT_MARGIN = 16, /* under a lower RLIMIT_NOFILE ours lie in its last numbers */
+    SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL
+};
+
+static void close_fd(int fd) {
+    if (fd >= 0) {
+        (void)ml_sys1(SYS_close, fd);
+    }
+}
+
+bool ml_hello_identity(int fd, uint64_t *out_device, uint64_t *out_inode) {
+    struct stat about;
+    if (fd < 0 || ml_sys3(SYS_fstat, fd, (long)&about, 0) != 0) {
+        return false;
+    }
+    *out_device = about.st_dev;
+    *out_inode = about.st_ino;
+    return true;
+}
+
+int ml_hello_lift(int take_fd) {
+    int lowest = ML_FD_LOWEST;
+    struct rlimit limit = {1024, 1024};
+    (void)ml_sys4(SYS_prlimit64, 0, RLIMIT_NOFILE, 0, (long)&limit);
+    if (limit.rlim_cur <= ML_FD_LOWEST) {
+        lowest = limit.rlim_cur > LIMIT_MARGIN ? (int)limit.rlim_cur - LIMIT_MARGIN : 0;
+    }
+    const long lifted = ml_sys3(SYS_fcntl, take_fd, F_DUPFD_CLOEXEC, lowest);
+    close_fd(take_fd);
+    return lifted < 0 ? -1 : (int)lifted;
+}
+
+bool ml_hello_connect(const char *path, int *out_socket_fd) {
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    const size_t length = strlen(path);
+    if (length >= sizeof(address.sun_path)) {
+        return false;
+    }
+    memcpy(address.sun_path, path, length + 1);
+    const long fd = ml_sys3(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    if (fd < 0) {
+        return false;
+    }
+    const int lifted = ml_hello_lift((int)fd);
+    if (lifted < 0) {
+        return false;
+    }
+    const long size_bytes = (long)(offsetof(struct sockaddr_un, sun_path) + length + 1);
+    long result = 0;
+    do {
+        result = ml_sys3(SYS_connect, lifted, (long)&address, size_bytes);
+    } while (result == -EINTR);
+    if (result != 0) {
+        close_fd(lifted);
+        return false;
+    }
+    *out_socket_fd = lifted;
+    return true;
+}
+
+/* One packet with its descriptors; the kernel adds who we are (the host's end asks for
+ * credentials). */
+static bool
+send_packet(int fd, const void *packet, size_t count_bytes, const struct ml_handles *handles) {
+    union {
+        struct cmsghdr header;
+        char space[CMSG_SPACE(sizeof(int) * ML_HANDLES_MAX)];
+    } control = {0};
+    struct iovec piece = {.iov_base = (void *)(uintptr_t)packet, .iov_len = count_bytes};
+    struct msghdr message = {.msg_iov = &piece, .msg_iovlen = 1};
+    if (handles->count > 0) {
+        message.msg_control = control.space;
+        message.msg_controllen = CMSG_SPACE(sizeof(int) * handles->count);
+        struct cmsghdr *rights = CMSG_FIRSTHDR(&message);
+        rights->cmsg_level = SOL_SOCKET;
+        rights->cmsg_type = SCM_RIGHTS;
+        rights->cmsg_len = CMSG_LEN(sizeof(int) * handles->count);
+        memcpy(CMSG_DATA(rights), handles->fds, sizeof(int) * handles->count);
+    }
+    long sent = 0;
+    do {
+        sent = ml_sys3(SYS_sendmsg, fd, (long)&message, MSG_NOSIGNAL);
+    } while (sent == -EINTR);
+    return sent == (long)count_bytes;
+}
+
+static bool wait_for_answer(int fd) {
+    const uint64_t deadline_ns = ml_sys_monotonic_ns() + (uint64_t)ML_HELLO_WAIT_MS * 1000000u;
+    for (;;) {
+        const uint64_t now_ns = ml_sys_monotonic_ns();
+        if (now_ns >= deadline_ns) {
+            return false;
+        }
+        struct pollfd wanted = {.fd = fd, .events = POLLIN, .revents = 0};
+        const long left_ms = (long)((deadline_ns - now_ns) / 1000000u + 1);
+        const long ready = ml_sys3(SYS_poll, (long)&wanted, 1, left_ms);
+        if (ready > 0) {
+            return (wanted.revents & POLLIN) != 0;
+        }
+        if (ready < 0 && ready != -EINTR) {
+            return false;
+        }
+    }
+}
+
+struct answer {
+    uint8_t packet[MEMLOG_CLIENT_HELLO_REPLY_MAX_BYTES];
+    size_t count_bytes;
+    int fds[REPLY_FDS_MAX];
+    size_t fds_count;
+};
+
+static void close_all(struct answer *answer) {
+    for (size_t i = 0; i < answer->fds_count; i++) {
+        close_fd(answer->fds[i]);
+    }
+    answer->fds_count = 0;
+}
+
+static bool receive(int fd, struct answer *out_answer) {
+    union {
+        struct cmsghdr header;
+        char space[CMSG_SPACE(sizeof(int) * REPLY_FDS_MAX)];
+    } control = {0};
+    struct iovec piece = {.iov_base = out_answer->packet, .iov_len = sizeof(out_answer->packet)};
+    struct msghdr message = {
+        .msg_iov = &piece,
+        .msg_iovlen = 1,
+        .msg_control = control.space,
+        .msg_controllen = sizeof(control.space)};
+    long got = 0;
+    do {
+        got = ml_sys3(SYS_recvmsg, fd, (long)&message, MSG_CMSG_CLOEXEC);
+    } while (got == -EINTR);
+    out_answer->fds_count = 0;
+    if (got < 0) {
+        return false;
+    }
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(&message); c != NULL; c = CMSG_NXTHDR(&message, c)) {
+        if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS) {
+            const size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+            memcpy(out_answer->fds, CMSG_DATA(c), count * sizeof(int));
+            out_answer->fds_count = count;
+        }
+    }
+    out_answer->count_bytes = (size_t)got;
+    if ((message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) {
+        close_all(out_answer);
+        return false;
+    }
+    return true;
+}
+
+static bool accept_answer(struct answer *answer, struct ml_hello *out_hello) {
+    struct memlog_client_hello_reply reply;
+    if (memlog_client_hello_reply_decode(
+            HELLO_REQUEST_ID,
+            answer->packet,
+            answer->count_bytes,
+            answer->fds,
+            answer->fds_count,
+            NULL,
+            0,
+            &reply
+        ) != ML_OK) {
+        return false;
+    }
+    const bool complete = reply.has_event_pipe && reply.has_staging && reply.has_control;
+    if (!complete && reply.params.verdict != MEMLOG_CLIENT_VERDICT_REFUSED) {
+        return false;
+    }
+    *out_hello = (struct ml_hello){
+        .params = reply.params,
+        .pipe_fd = complete ? ml_hello_lift(reply.event_pipe) : -1,
+        .staging_fd = complete ? reply.staging : -1,
+        .control_fd = complete ? reply.control : -1,
+    };
+    if (!complete) {
+        close_all(answer);
+    }
+    return true;
+}
+
+bool ml_hello_ask(int socket_fd, struct ml_hello *out_hello) {
+    const struct memlog_client_hello_request request = {
+        .version = MEMLOG_CLIENT_CLIENT_VERSION,
+        .parent_pid = (uint32_t)ml_sys0(SYS_getppid),
+    };
+    uint8_t packet[MEMLOG_CLIENT_HELLO_REQUEST_MAX_BYTES];
+    size_t count_bytes = 0;
+    struct ml_handles handles;
+    if (memlog_client_hello_request_encode(
+            &request, HELLO_REQUEST_ID, packet, sizeof(packet), &count_bytes, &handles
+        ) != ML_OK ||
+        !send_packet(socket_fd, packet, count_bytes, &handles)) {
+        return false;
+    }
+    struct answer answer;
+    if (!wait_for_answer(socket_fd) || !receive(socket_fd, &answer)) {
+        return false;
+    }
+    if (!accept_answer(&answer, out_hello)) {
+        close_all(&answer);
+        return false;
+    }
+    return true;
+}
+
+/* A memfd of that size, sealed; -1 where the kernel or the process's own limits do not permit it.
+ */
+static int
+sealed_memfd(const char *name, uint64_t size_bytes, const void *head, size_t head_bytes) {
+    struct rlimit limit = {RLIM_INFINITY, RLIM_INFINITY};
+    (void)ml_sys4(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, (long)&limit);
+    if (limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur < size_bytes) {
+        return -1; /* growing a file beyond it raises SIGXFSZ in the program */
+    }
+    const long fd = ml_sys3(SYS_memfd_create, (long)name, MFD_CLOEXEC | MFD_ALLOW_SEALING, 0);
+    if (fd < 0) {
+        return -1;
+    }
+    if (ml_sys3(SYS_ftruncate, fd, (long)size_bytes, 0) != 0 ||
+        ml_sys4(SYS_pwrite64, fd, (long)head, (long)head_bytes, 0) != (long)head_bytes ||
+        ml_sys3(SYS_fcntl, fd, F_ADD_SEALS, SEALS) != 0) {
+        close_fd((int)fd);
+        return -1;
+    }
+    return (int)fd;
+}
+
+static bool make_own(
+    uint32_t slots, const struct ml_control_page *control, int pipe_fds[2], struct ml_hello *hello
+) {
+    const struct ml_staging_header header = {
+        .magic = ML_STAGING_MAGIC, .version = ML_STAGING_VERSION, .slots = slots};
+    struct ml_control_page page = *control;
+    page.generation = 1;
+    hello->staging_fd =
+        sealed_memfd("memlog-staging", ml_staging_size_bytes(slots), &header, sizeof(header));
+    hello->control_fd = sealed_memfd("memlog-control", ML_CONTROL_BYTES, &page, sizeof(page));
+    return hello->staging_fd >= 0 && hello->control_fd >= 0 &&
+           ml_sys3(SYS_pipe2, (long)pipe_fds, O_CLOEXEC | O_NONBLOCK, 0) == 0;
+}
+
+static bool
+send_forked(int socket_fd, uint64_t fork_serial, int read_fd, const struct ml_hello *hello) {
+    const struct memlog_client_forked_request request = {
+        .version = MEMLOG_CLIENT_CLIENT_VERSION,
+        .parent_pid = (uint32_t)ml_sys0(SYS_getppid),
+        .fork_serial = fork_serial,
+        .event_pipe = read_fd,
+        .staging = hello->staging_fd,
+        .control = hello->control_fd,
+    };
+    uint8_t packet[MEMLOG_CLIENT_FORKED_REQUEST_MAX_BYTES];
+    size_t count_bytes = 0;
+    struct ml_handles handles;
+    return memlog_client_forked_request_encode(
+               &request, 0, packet, sizeof(packet), &count_bytes, &handles
+           ) == ML_OK &&
+           send_packet(socket_fd, packet, count_bytes, &handles);
+}
+
+bool ml_hello_forked(
+    int socket_fd,
+    uint64_t fork_serial,
+    uint32_t slots,
+    const struct ml_control_page *control,
+    struct ml_hello *out_hello
+) {
+    int pipe_fds[2] = {-1, -1};
+    struct ml_hello hello = {.pipe_fd = -1, .staging_fd = -1, .control_fd = -1};
+    hello.params.staging_slots = slots;
+    hello.params.stack_mode = (enum memlog_client_stack_mode)control->stack_mode;
+    bool done = make_own(slots, control, pipe_fds, &hello) &&
+                send_forked(socket_fd, fork_serial, pipe_fds[0], &hello);
+    close_fd(pipe_fds[0]);
+    if (done) {
+        hello.pipe_fd = ml_hello_lift(pipe_fds[1]);
+        done = hello.pipe_fd >= 0;
+    } else {
+        close_fd(pipe_fds[1]);
+    }
+    if (!done) {
+        close_fd(hello.staging_fd);
+        close_fd(hello.control_fd);
+        return false;
+    }
+    *out_hello = hello;
+    return true;
+}
+
+void ml_hello_not_profiled(
+    int socket_fd, enum memlog_client_not_profiled_reason reason, const char *path
+) {
+    struct memlog_client_not_profiled_request request = {.reason = reason};
+    request.path.data = path;
+    const size_t length = strlen(path);
+    request.path.count_bytes = length <= MEMLOG_CLIENT_NOT_PROFILED_REQUEST_PATH_LIMIT
+                                   ? (uint32_t)length
+                                   : MEMLOG_CLIENT_NOT_PROFILED_REQUEST_PATH_LIMIT;
+    uint8_t packet[MEMLOG_CLIENT_NOT_PROFILED_REQUEST_MAX_BYTES];
+    size_t count_bytes = 0;
+    struct ml_handles handles;
+    if (memlog_client_not_profiled_request_encode(
+            &request, 0, packet, sizeof(packet), &count_bytes, &handles
+        ) == ML_OK) {
+        (void)send_packet(socket_fd, packet, count_bytes, &handles);
+    }
+}

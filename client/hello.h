@@ -1,0 +1,57 @@
+/* The handshake with the host, and descriptors that stay ours. Room: client (private). Context: the
+ * constructor and a forked child's first event: one thread, no lock held by us.
+ *
+ * One rule: nobody ever receives on a socket that was inherited. The constructor makes its own
+ * connection and reads its one answer there; a forked child only sends. */
+#ifndef MEMLOG_CLIENT_HELLO_H
+#define MEMLOG_CLIENT_HELLO_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "ipc/staging.h"
+#include "mojom_like_idl/heap_client_mojom.h"
+
+enum {
+    ML_FD_LOWEST = 900, /* our descriptors lie in [900, 1023], or just under a lower limit */
+    ML_FD_HIGHEST = 1023,
+    ML_HELLO_WAIT_MS = 2000 /* a host that does not answer by then is gone */
+};
+
+/* What a handshake yields; descriptors are -1 where there is none. */
+struct ml_hello {
+    struct memlog_client_params params;
+    int pipe_fd;    /* write end */
+    int staging_fd; /* memfd, sealed */
+    int control_fd; /* memfd, sealed */
+};
+
+/* Connect; *out_socket_fd is out of the program's way already. False: no host there. */
+bool ml_hello_connect(const char *path, int *out_socket_fd);
+
+/* Say hello and wait for the answer. False: none in time, or a wrong one; then nothing is open. */
+bool ml_hello_ask(int socket_fd, struct ml_hello *out_hello);
+
+/* A forked child: make its pipe, staging and control page (a copy of `control`), and send them.
+ * False: it could not; then nothing is open. */
+bool ml_hello_forked(
+    int socket_fd,
+    uint64_t fork_serial,
+    uint32_t slots,
+    const struct ml_control_page *control,
+    struct ml_hello *out_hello
+);
+
+/* Tell the host about a program image that will run without us. */
+void ml_hello_not_profiled(
+    int socket_fd, enum memlog_client_not_profiled_reason reason, const char *path
+);
+
+/* Move a descriptor to where ours lie, CLOEXEC; the old number is free again. -1: it could not (it
+ * is closed then). */
+int ml_hello_lift(int take_fd);
+
+/* Device and inode of a descriptor; false when it is not open. */
+bool ml_hello_identity(int fd, uint64_t *out_device, uint64_t *out_inode);
+
+#endif

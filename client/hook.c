@@ -1,0 +1,91 @@
+#include "client/hook.h"
+
+#include <signal.h>
+
+#include "client/life.h"
+
+/* Whether `frame` and the present stack pointer are on the alternate signal stack. */
+static bool on_alternate_stack(uintptr_t frame, bool *out_frame_too) {
+    stack_t now = {.ss_flags = SS_DISABLE};
+    if (ml_sys3(SYS_sigaltstack, 0, (long)&now, 0) != 0 || (now.ss_flags & SS_ONSTACK) == 0) {
+        return false;
+    }
+    *out_frame_too = frame - (uintptr_t)now.ss_sp < now.ss_size;
+    return true;
+}
+
+/* A guard left behind: stacks grow down, so a hook whose frame lies below the new one's on the same
+ * stack has been left without ml_hook_leave: by siglongjmp, or by the death of a vfork child. */
+static bool guard_is_stale(const struct ml_thread *thread, uintptr_t frame) {
+    bool guard_on_alternate = false;
+    if (on_alternate_stack(thread->hook_frame, &guard_on_alternate) && !guard_on_alternate) {
+        return false;
+    }
+    return frame >= thread->hook_frame;
+}
+
+/* What a stale guard left half done: the lane's encoder may be ahead of what was published. A new
+ * chunk starts both afresh. */
+static void repair(struct ml_thread *thread) {
+    struct ml_lane *lane = thread->phase == ML_PHASE_SECOND ? thread->second : thread->lane;
+    if (thread->phase != ML_PHASE_NEXT && lane != NULL &&
+        thread->generation == ml_process.generation && ml_process_state() != ML_GATE_FRESH) {
+        ml_lane_flush(lane);
+        ml_lane_publish(lane, lane->pos);
+    }
+}
+
+static struct ml_hook not_recorded(const struct ml_thread *thread) {
+    return (struct ml_hook
+    ){.lane = NULL, .outer_phase = thread->phase, .outer_frame = thread->hook_frame};
+}
+
+/* A signal handler that allocates while our code below it was at work on this thread's lane. */
+static struct ml_hook enter_second(struct ml_thread *thread, uintptr_t frame) {
+    struct ml_hook hook = not_recorded(thread);
+    if (thread->phase == ML_PHASE_SECOND || thread->generation != ml_process.generation ||
+        ml_process_state() != ML_GATE_RECORDING) {
+        return hook;
+    }
+    thread->phase = ML_PHASE_SECOND;
+    thread->hook_frame = frame;
+    atomic_signal_fence(memory_order_seq_cst);
+    if (thread->second == NULL) {
+        thread->second = ml_life_lane(true);
+    }
+    hook.lane = thread->second;
+    return hook;
+}
+
+struct ml_hook ml_hook_enter_slow(struct ml_thread *thread, uintptr_t frame) {
+    const bool abandoned = thread->phase != ML_PHASE_NONE;
+    if (abandoned && !guard_is_stale(thread, frame)) {
+        return thread->phase == ML_PHASE_NEXT ? not_recorded(thread) : enter_second(thread, frame);
+    }
+    if (abandoned) {
+        repair(thread);
+    }
+    thread->phase = ML_PHASE_RECORD;
+    thread->hook_frame = frame;
+    atomic_signal_fence(memory_order_seq_cst);
+    struct ml_hook hook = {.lane = NULL};
+    if (ml_life_may_record(thread)) {
+        if (thread->exit_rounds == ML_THREAD_GONE) {
+            hook.lane = ml_life_lane(false);
+            hook.give_back = hook.lane != NULL;
+        } else {
+            hook.lane = thread->lane;
+        }
+    }
+    thread->phase = ML_PHASE_NEXT;
+    return hook;
+}
+
+void ml_hook_leave_slow(struct ml_thread *thread, const struct ml_hook *hook) {
+    atomic_signal_fence(memory_order_seq_cst);
+    if (hook->give_back) {
+        ml_lane_give(hook->lane);
+    }
+    thread->phase = hook->outer_phase;
+    thread->hook_frame = hook->outer_frame;
+}

@@ -1,0 +1,134 @@
+/* Starting other programs: the preload goes along where it can. Room: client. Context: any, between
+ * vfork and exec too: stack memory alone.
+ *
+ * One rule: the new program gets exactly the environment that it was meant to get, and ours
+ * besides; the real call decides about everything else. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/carry.h"
+#include "client/libc.h"
+#include "client/process.h"
+#include "client/visible.h"
+
+enum { ENVIRONMENT_MAX = 32768 /* 256 KiB of pointers on the stack; more is not carried */ };
+
+/* Run `expression` with `carried` as the environment: ours added when `can` says so. Result in
+ * `result`. */
+#define CARRYING(environment, can, expression)                                                     \
+    char preload_space[ML_CARRY_PRELOAD_MAX_BYTES];                                                \
+    char *const *carried = (environment);                                                          \
+    const size_t pointers = ml_carry_count(environment);                                           \
+    if (ml_carry_on() && pointers <= ENVIRONMENT_MAX && (can)) {                                   \
+        char **space = __builtin_alloca(pointers * sizeof(char *));                                \
+        ml_carry_environment((environment), space, preload_space);                                 \
+        carried = space;                                                                           \
+    }                                                                                              \
+    expression
+
+static inline void ready(void) {
+    if (ml_libc.execve == NULL) {
+        ml_libc_resolve();
+    }
+}
+
+ML_VISIBLE int execve(const char *path, char *const arguments[], char *const environment[]) {
+    ready();
+    CARRYING(environment, ml_carry_program(AT_FDCWD, path, 0), );
+    ml_life_end(ML_END_EXEC);
+    return ml_libc.execve(path, arguments, carried);
+}
+
+ML_VISIBLE int execv(const char *path, char *const arguments[]) {
+    return execve(path, arguments, environ);
+}
+
+ML_VISIBLE int execvpe(const char *file, char *const arguments[], char *const environment[]) {
+    ready();
+    CARRYING(environment, ml_carry_program_in_path(file), );
+    ml_life_end(ML_END_EXEC);
+    return ml_libc.execvpe(file, arguments, carried);
+}
+
+ML_VISIBLE int execvp(const char *file, char *const arguments[]) {
+    return execvpe(file, arguments, environ);
+}
+
+ML_VISIBLE int fexecve(int fd, char *const arguments[], char *const environment[]) {
+    ready();
+    CARRYING(environment, ml_carry_program(fd, "", AT_EMPTY_PATH), );
+    ml_life_end(ML_END_EXEC);
+    return ml_libc.fexecve(fd, arguments, carried);
+}
+
+ML_VISIBLE int
+execveat(int fd, const char *path, char *const arguments[], char *const environment[], int flags) {
+    ready();
+    CARRYING(environment, ml_carry_program(fd, path, flags), );
+    ml_life_end(ML_END_EXEC);
+    return ml_libc.execveat(fd, path, arguments, carried, flags);
+}
+
+/* The variadic forms: gather what is on the stack, then as above. */
+#define GATHER(first)                                                                              \
+    va_list rest;                                                                                  \
+    size_t count = 1;                                                                              \
+    va_start(rest, first);                                                                         \
+    while (va_arg(rest, char *) != NULL) {                                                         \
+        count++;                                                                                   \
+    }                                                                                              \
+    va_end(rest);                                                                                  \
+    char **arguments = __builtin_alloca((count + 1) * sizeof(char *));                             \
+    va_start(rest, first);                                                                         \
+    memcpy(&arguments[0], &first, sizeof(char *));                                                 \
+    for (size_t i = 1; i <= count; i++) {                                                          \
+        arguments[i] = va_arg(rest, char *);                                                       \
+    }
+
+ML_VISIBLE int execl(const char *path, const char *first, ...) {
+    GATHER(first)
+    va_end(rest);
+    return execve(path, arguments, environ);
+}
+
+ML_VISIBLE int execlp(const char *file, const char *first, ...) {
+    GATHER(first)
+    va_end(rest);
+    return execvpe(file, arguments, environ);
+}
+
+ML_VISIBLE int execle(const char *path, const char *first, ...) {
+    GATHER(first)
+    char *const *environment = va_arg(rest, char *const *);
+    va_end(rest);
+    return execve(path, arguments, environment);
+}
+
+ML_VISIBLE int posix_spawn(
+    pid_t *out_pid,
+    const char *path,
+    const posix_spawn_file_actions_t *actions,
+    const posix_spawnattr_t *attributes,
+    char *const arguments[],
+    char *const environment[]
+) {
+    ready();
+    CARRYING(environment, ml_carry_program(AT_FDCWD, path, 0), );
+    return ml_libc.posix_spawn(out_pid, path, actions, attributes, arguments, carried);
+}
+
+ML_VISIBLE int posix_spawnp(
+    pid_t *out_pid,
+    const char *file,
+    const posix_spawn_file_actions_t *actions,
+    const posix_spawnattr_t *attributes,
+    char *const arguments[],
+    char *const environment[]
+) {
+    ready();
+    CARRYING(environment, ml_carry_program_in_path(file), );
+    return ml_libc.posix_spawnp(out_pid, file, actions, attributes, arguments, carried);
+}

@@ -1,0 +1,119 @@
+/* What else the client has to notice: ends, names, libraries that go. Room: client. Context: any.
+ *
+ * One rule: the real function runs with the program's own arguments and its answer is the
+ * program's. */
+#include <dlfcn.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "client/hook.h"
+#include "client/libc.h"
+#include "client/life.h"
+#include "client/record.h"
+#include "client/visible.h"
+
+static inline void ready(void) {
+    if (ml_libc.wait4 == NULL) {
+        ml_libc_resolve();
+    }
+}
+
+/* A killed child leaves the tree's total no later than at its parent's wait. */
+static pid_t reaped(pid_t pid, int status) {
+    if (pid > 0 && (WIFEXITED(status) || WIFSIGNALED(status))) {
+        ml_life_reaped((uint32_t)pid);
+    }
+    return pid;
+}
+
+ML_VISIBLE pid_t wait4(pid_t pid, int *out_status, int options, struct rusage *usage) {
+    ready();
+    int status = 0;
+    const pid_t got = ml_libc.wait4(pid, &status, options, usage);
+    if (got > 0 && out_status != NULL) {
+        *out_status = status;
+    }
+    return got > 0 ? reaped(got, status) : got;
+}
+
+ML_VISIBLE pid_t wait3(int *out_status, int options, struct rusage *usage) {
+    return wait4(-1, out_status, options, usage);
+}
+
+ML_VISIBLE pid_t waitpid(pid_t pid, int *out_status, int options) {
+    return wait4(pid, out_status, options, NULL);
+}
+
+ML_VISIBLE pid_t wait(int *out_status) {
+    return wait4(-1, out_status, 0, NULL);
+}
+
+ML_VISIBLE int waitid(idtype_t kind, id_t id, siginfo_t *out_info, int options) {
+    ready();
+    const int result = ml_libc.waitid(kind, id, out_info, options);
+    if (result == 0 && out_info != NULL && out_info->si_pid > 0 && (options & WEXITED) != 0) {
+        ml_life_reaped((uint32_t)out_info->si_pid);
+    }
+    return result;
+}
+
+ML_VISIBLE __attribute__((noreturn)) void _exit(int code) {
+    ready();
+    ml_life_end(ML_END_EXIT);
+    ml_libc.exit_now(code);
+}
+
+ML_VISIBLE __attribute__((noreturn)) void _Exit(int code) {
+    _exit(code);
+}
+
+ML_VISIBLE int prctl(int operation, ...) {
+    va_list rest;
+    unsigned long given[4];
+    va_start(rest, operation);
+    for (int i = 0; i < 4; i++) {
+        given[i] = va_arg(rest, unsigned long);
+    }
+    va_end(rest);
+    ready();
+    const int result = ml_libc.prctl(operation, given[0], given[1], given[2], given[3]);
+    if (operation == PR_SET_NAME && result == 0) {
+        ml_life_renamed();
+    }
+    return result;
+}
+
+ML_VISIBLE int pthread_setname_np(pthread_t thread, const char *name) {
+    ready();
+    const int result = ml_libc.pthread_setname_np(thread, name);
+    if (result == 0 && pthread_equal(thread, pthread_self())) {
+        ml_life_renamed();
+    }
+    return result;
+}
+
+/* Recipes and cached stacks die with their module; see client/unwind.h. */
+ML_VISIBLE int dlclose(void *handle) {
+    ready();
+    const bool connected = ml_process.connected && ml_process_state() != ML_GATE_FRESH;
+    if (connected) {
+        ml_unwind_unload_begin(ml_process.unwind);
+    }
+    const int result = ml_libc.dlclose(handle);
+    if (connected) {
+        struct ml_thread *thread = &ml_thread;
+        const struct ml_hook hook =
+            ml_hook_enter(thread, (uintptr_t)__builtin_frame_address(0) + 2 * sizeof(void *));
+        const uint32_t phase = ml_hook_recording(thread);
+        ml_unwind_unload_end(
+            ml_process.unwind, hook.lane != NULL ? ml_record_unload : NULL, hook.lane
+        );
+        ml_hook_calling(thread, phase);
+        ml_hook_leave(thread, &hook);
+    }
+    return result;
+}

@@ -1,0 +1,88 @@
+/* A lane: one thread's staging buffer and its way into the pipe. Room: client (private). Context:
+ * the malloc path; a lane is its thread's alone from take to give.
+ *
+ * One rule: nothing becomes visible but by one release store of the lane header's `published`. */
+#ifndef MEMLOG_CLIENT_LANE_H
+#define MEMLOG_CLIENT_LANE_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "client/process.h"
+#include "client/unwind.h"
+#include "ipc/event_put.h"
+
+/* The private part, in the arena. */
+struct ml_lane {
+    uint8_t *pos;                   /* next byte of the open chunk */
+    uint8_t *limit;                 /* a hot record may start before this */
+    uint8_t *start;                 /* first record byte of the open chunk */
+    struct ml_staging_lane *header; /* shared */
+    struct ml_event_state state;
+    uint64_t number; /* of the open chunk */
+    uint64_t clamp;  /* the last stamp: the stream's times never fall within a lane */
+    uint64_t events; /* in the open chunk, for the count of what a lost chunk costs */
+    uint32_t index;
+    uint32_t thread_id;
+    uint32_t thread_node; /* the thread's name as a root frame, in the modes that want one */
+    uint32_t
+        stuck; /* the pipe was full beyond the bound; no more waiting until it takes something */
+    uint32_t next_free; /* free stack: lane + 1 */
+    uint32_t second;    /* taken for signal handlers: no cached stack */
+    struct ml_unwind_thread unwind;
+};
+
+/* A free lane for the calling thread, with a THREAD record in it; NULL when there is none
+ * (counted). */
+struct ml_lane *ml_lane_take(uint32_t thread_id);
+
+/* The thread needs it no more. What it published stays where it is. */
+void ml_lane_give(struct ml_lane *lane);
+
+/* The open chunk is full: into the pipe with it, and on to the next. */
+void ml_lane_flush(struct ml_lane *lane);
+
+/* Say that an event is about to be stamped. */
+static inline void ml_lane_busy(struct ml_lane *lane) {
+    atomic_store_explicit(
+        (_Atomic uint64_t *)&lane->header->published,
+        lane->number << ML_PUBLISHED_SHIFT | ML_PUBLISHED_BUSY |
+            (uint64_t)(lane->pos - lane->start),
+        memory_order_relaxed
+    );
+    atomic_signal_fence(memory_order_seq_cst);
+}
+
+/* Room for one hot record. */
+static inline uint8_t *ml_lane_room(struct ml_lane *lane) {
+    if (ml_unlikely(lane->pos > lane->limit)) {
+        ml_lane_flush(lane);
+    }
+    return lane->pos;
+}
+
+/* Everything up to `pos` is whole: let it be seen. */
+static inline void ml_lane_publish(struct ml_lane *lane, uint8_t *pos) {
+    lane->pos = pos;
+    atomic_store_explicit(
+        (_Atomic uint64_t *)&lane->header->published,
+        lane->number << ML_PUBLISHED_SHIFT | (uint64_t)(pos - lane->start),
+        memory_order_release
+    );
+}
+
+/* The stamp for the lane's next event. On a machine whose clocks are not quite one the times of a
+ * lane still rise. */
+static inline uint64_t ml_lane_stamp(struct ml_lane *lane) {
+    uint64_t now = ml_process_ticks();
+    if (ml_unlikely(now < lane->clamp)) {
+        now = lane->clamp;
+    }
+    lane->clamp = now;
+    return now;
+}
+
+/* One record of any kind, published; flushes first where it does not fit. Not for hot records. */
+void ml_lane_record(struct ml_lane *lane, const struct ml_event *event);
+
+#endif

@@ -1,0 +1,360 @@
+#include "client/life.h"
+
+#include <limits.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "client/arena.h"
+#include "client/hello.h"
+#include "client/hook.h"
+#include "client/memlog.h"
+#include "client/record.h"
+#include "client/stack_table.h"
+#include "client/visible.h"
+
+/* Until there is a host: a gate that says OFF and a control page that never changes. */
+static struct ml_gate_page no_gate = {.gate = ML_GATE_OFF};
+static const struct ml_control_page no_control;
+
+struct ml_process ml_process = {
+    .gate_page = &no_gate,
+    .control = &no_control,
+    .pipe_fd = -1,
+    .socket_fd = -1,
+};
+
+/* The gate that no process has: a thread's first hook takes the slow path. */
+__thread struct ml_thread ml_thread
+    __attribute__((tls_model("initial-exec"))) = {.gate = UINT64_MAX};
+
+static pthread_key_t exit_key;
+
+static uint32_t thread_id(void) {
+    return (uint32_t)ml_sys0(SYS_gettid);
+}
+
+static void set_state(enum ml_gate_state state) {
+    atomic_store_explicit(
+        &ml_process.gate_page->gate,
+        ml_gate_value(ml_process.generation, state),
+        memory_order_release
+    );
+}
+
+void ml_process_off(void) {
+    set_state(ML_GATE_OFF);
+}
+
+/* ---- threads ---- */
+
+struct ml_lane *ml_life_lane(bool second) {
+    struct ml_lane *lane = ml_lane_take(thread_id());
+    if (lane != NULL) {
+        lane->second = second ? 1 : 0;
+        ml_unwind_thread_clear(&lane->unwind);
+        ml_record_thread(lane);
+    }
+    return lane;
+}
+
+static void give_lanes(struct ml_thread *thread) {
+    if (thread->lane != NULL) {
+        ml_lane_give(thread->lane);
+        thread->lane = NULL;
+    }
+    if (thread->second != NULL) {
+        ml_lane_give(thread->second);
+        thread->second = NULL;
+    }
+}
+
+/* Destructors run in rounds; other keys' may allocate in each. The lanes go back in the last one,
+ * and what this thread still frees behind it (its own stack cache, the allocator's) takes a lane
+ * for each event. */
+static void thread_exits(void *value) {
+    struct ml_thread *thread = &ml_thread;
+    if (thread->exit_rounds == ML_THREAD_GONE) {
+        return;
+    }
+    if (++thread->exit_rounds < PTHREAD_DESTRUCTOR_ITERATIONS) {
+        (void)pthread_setspecific(exit_key, value);
+        return;
+    }
+    thread->exit_rounds = ML_THREAD_GONE;
+    thread->gate = UINT64_MAX;
+    if (thread->generation == ml_process.generation && ml_process_state() != ML_GATE_FRESH) {
+        give_lanes(thread);
+    }
+}
+
+/* ---- start ---- */
+
+static uint8_t *map_shared(int fd, uint64_t size_bytes, int protection, void *at) {
+    const long result = ml_sys6(
+        SYS_mmap,
+        (long)at,
+        (long)size_bytes,
+        protection,
+        MAP_SHARED | (at != NULL ? MAP_FIXED : 0),
+        fd,
+        0
+    );
+    return result < 0 && result > -4096 ? NULL : (uint8_t *)result;
+}
+
+static void close_fd(int fd) {
+    if (fd >= 0) {
+        (void)ml_sys1(SYS_close, fd);
+    }
+}
+
+/* Staging and control, mapped (over what was there, in a forked child); the memfds are not needed
+ * any more. */
+static bool map_shared_parts(struct ml_hello *hello, bool again) {
+    const uint64_t staging_bytes = ml_staging_size_bytes(hello->params.staging_slots);
+    void *old_staging = again ? ml_process.staging : NULL;
+    /* MAP_FIXED needs an address that is not const; the page itself is never written by us. */
+    void *old_control = again ? (void *)(uintptr_t)ml_process.control : NULL;
+    uint8_t *staging =
+        map_shared(hello->staging_fd, staging_bytes, PROT_READ | PROT_WRITE, old_staging);
+    uint8_t *control = map_shared(hello->control_fd, ML_CONTROL_BYTES, PROT_READ, old_control);
+    close_fd(hello->staging_fd);
+    close_fd(hello->control_fd);
+    if (staging == NULL || control == NULL) {
+        return false;
+    }
+    ml_process.staging = staging;
+    ml_process.control = (const struct ml_control_page *)(const void *)control;
+    const struct ml_staging_header *header = ml_process_staging_header();
+    return header->magic == ML_STAGING_MAGIC && header->version == ML_STAGING_VERSION &&
+           header->slots == hello->params.staging_slots &&
+           ml_process.control->magic == ML_CONTROL_MAGIC;
+}
+
+/* Everything is in place: the first lane, with the stream's first records. */
+static void begin_stream(struct ml_thread *thread, uint64_t fork_serial) {
+    struct ml_gate_page *page = ml_process.gate_page;
+    atomic_store_explicit(&page->table_shift, ML_TABLE_SHIFT_MIN, memory_order_relaxed);
+    thread->generation = ml_process.generation;
+    thread->second = NULL;
+    thread->lane = ml_lane_take(thread_id());
+    if (thread->lane == NULL) {
+        set_state(ML_GATE_OFF);
+        return;
+    }
+    ml_record_start(thread->lane, fork_serial);
+    ml_record_thread(thread->lane);
+    (void)pthread_setspecific(exit_key, thread->lane);
+    set_state(ml_process.control->enabled != 0 ? ML_GATE_RECORDING : ML_GATE_DORMANT);
+}
+
+static bool adopt(struct ml_hello *hello, bool again) {
+    ml_process.slots = hello->params.staging_slots;
+    ml_process.stack_mode = (uint32_t)hello->params.stack_mode;
+    ml_process.pid = (uint32_t)ml_sys0(SYS_getpid);
+    if (ml_process.slots == 0 || ml_process.slots > ML_STAGING_SLOTS_MAX ||
+        !map_shared_parts(hello, again)) {
+        return false;
+    }
+    ml_process.clock = ml_process.control->clock;
+    if (!ml_hello_identity(hello->pipe_fd, &ml_process.pipe_device, &ml_process.pipe_inode)) {
+        return false;
+    }
+    ml_process.no_sigpipe = true;
+    atomic_store(&ml_process.pipe_fd, hello->pipe_fd);
+    return true;
+}
+
+/* ---- fork ---- */
+
+static void before_fork(void) {
+    struct ml_thread *thread = &ml_thread;
+    thread->fork_serial = 0;
+    const struct ml_hook hook = ml_hook_enter(thread, (uintptr_t)__builtin_frame_address(0));
+    if (hook.lane != NULL && thread->phase == ML_PHASE_NEXT) {
+        struct ml_event event = {.kind = ML_EVENT_FORK};
+        event.fork_serial = atomic_fetch_add(&ml_process.gate_page->fork_serial, 1) + UINT64_C(1);
+        ml_lane_record(hook.lane, &event);
+        thread->fork_serial = event.fork_serial;
+    }
+    ml_hook_leave(thread, &hook);
+}
+
+static void after_fork_in_parent(void) {
+    ml_thread.fork_serial = 0;
+}
+
+/* A child's first event. The wiped arena reads as an empty one; what is left of the parent are
+ * descriptors and mappings, and they are replaced before anything is written. */
+static void become_child(struct ml_thread *thread) {
+    uint64_t fresh = 0;
+    ml_process.generation++;
+    if (!atomic_compare_exchange_strong(
+            &ml_process.gate_page->gate, &fresh, ml_gate_value(ml_process.generation, ML_GATE_OFF)
+        )) {
+        ml_process.generation--;
+        return;
+    }
+    const uint64_t serial = thread->fork_serial;
+    thread->fork_serial = 0;
+    const int parents_pipe = atomic_exchange(&ml_process.pipe_fd, -1);
+    const int socket_fd = atomic_load(&ml_process.socket_fd);
+    uint64_t device = 0;
+    uint64_t inode = 0;
+    if (ml_hello_identity(parents_pipe, &device, &inode) && device == ml_process.pipe_device &&
+        inode == ml_process.pipe_inode) {
+        close_fd(parents_pipe);
+    }
+    if (!ml_hello_identity(socket_fd, &device, &inode) || device != ml_process.socket_device ||
+        inode != ml_process.socket_inode) {
+        return;
+    }
+    struct ml_hello hello;
+    if (!ml_hello_forked(socket_fd, serial, ml_process.slots, ml_process.control, &hello)) {
+        return;
+    }
+    if (adopt(&hello, true)) {
+        begin_stream(thread, serial);
+    }
+}
+
+bool ml_life_connect(const char *socket_path) {
+    struct ml_thread *thread = &ml_thread;
+    struct ml_hello hello;
+    int socket_fd = -1;
+    if (ml_process.connected || !ml_hello_connect(socket_path, &socket_fd)) {
+        return false;
+    }
+    if (!ml_hello_ask(socket_fd, &hello)) {
+        close_fd(socket_fd);
+        return false;
+    }
+    if (hello.params.verdict == MEMLOG_CLIENT_VERDICT_REFUSED || !ml_arena_map()) {
+        close_fd(hello.pipe_fd);
+        close_fd(hello.staging_fd);
+        close_fd(hello.control_fd);
+        close_fd(socket_fd);
+        return false;
+    }
+    if (!adopt(&hello, false) ||
+        !ml_hello_identity(socket_fd, &ml_process.socket_device, &ml_process.socket_inode)) {
+        ml_arena_unmap();
+        close_fd(hello.pipe_fd);
+        close_fd(socket_fd);
+        return false;
+    }
+    /* These two may allocate: in the phase in which nested calls are somebody else's. */
+    thread->phase = ML_PHASE_NEXT;
+    (void)pthread_key_create(&exit_key, thread_exits);
+    (void)pthread_atfork(before_fork, after_fork_in_parent, NULL);
+    thread->phase = ML_PHASE_RECORD;
+    atomic_store(&ml_process.socket_fd, socket_fd);
+    ml_process.generation = 1;
+    ml_process.connected = true;
+    ml_process.gate_page = (struct ml_gate_page *)(void *)ml_process.arena;
+    begin_stream(thread, 0);
+    return true;
+}
+
+/* ---- what a thread's slow path looks at ---- */
+
+/* Go by what the host says, if it has said something new. */
+static void obey_control(uint64_t gate) {
+    const enum ml_gate_state state = (enum ml_gate_state)(gate & 3);
+    const uint32_t enabled = __atomic_load_n(&ml_process.control->enabled, __ATOMIC_ACQUIRE);
+    const enum ml_gate_state wanted = enabled != 0 ? ML_GATE_RECORDING : ML_GATE_DORMANT;
+    if (state == ML_GATE_OFF || state == ML_GATE_FRESH || state == wanted) {
+        return;
+    }
+    (void)atomic_compare_exchange_strong(
+        &ml_process.gate_page->gate, &gate, ml_gate_value(ml_process.generation, wanted)
+    );
+}
+
+bool ml_life_may_record(struct ml_thread *thread) {
+    if (ml_process.connected && ml_process_state() == ML_GATE_FRESH) {
+        become_child(thread);
+    }
+    const uint32_t control = ml_process_control_generation();
+    obey_control(atomic_load(&ml_process.gate_page->gate));
+    if (thread->generation != ml_process.generation) {
+        thread->generation = ml_process.generation;
+        thread->lane = NULL;
+        thread->second = NULL;
+    }
+    const uint64_t gate = atomic_load(&ml_process.gate_page->gate);
+    const bool recording = (gate & 3) == ML_GATE_RECORDING;
+    if (thread->exit_rounds == ML_THREAD_GONE) {
+        return recording;
+    }
+    if (recording && thread->lane == NULL) {
+        thread->lane = ml_life_lane(false);
+        (void)pthread_setspecific(exit_key, ml_process.arena);
+    } else if (!recording && (gate & 3) == ML_GATE_DORMANT) {
+        give_lanes(thread);
+    } else if (!recording) {
+        thread->lane = NULL;
+        thread->second = NULL;
+    }
+    thread->control = control;
+    /* A thread that found no lane asks again at its next event. */
+    thread->gate = recording && thread->lane == NULL ? UINT64_MAX : gate;
+    return recording && thread->lane != NULL;
+}
+
+void ml_life_renamed(void) {
+    struct ml_thread *thread = &ml_thread;
+    if (ml_process.stack_mode != ML_STACK_NATIVE_WITH_THREAD_NAMES) {
+        return;
+    }
+    const struct ml_hook hook = ml_hook_enter(thread, (uintptr_t)__builtin_frame_address(0));
+    if (hook.lane != NULL) {
+        ml_record_thread(hook.lane);
+    }
+    ml_hook_leave(thread, &hook);
+}
+
+/* One record from outside the allocator's hooks; only in the process that owns the stream: a vfork
+ * child runs in its parent's memory and has nothing to say in its name, a forked one that has not
+ * allocated yet has no stream. */
+static void record_alone(const struct ml_event *event) {
+    struct ml_thread *thread = &ml_thread;
+    if (ml_process_state() != ML_GATE_RECORDING ||
+        ml_process.pid != (uint32_t)ml_sys0(SYS_getpid)) {
+        return;
+    }
+    const struct ml_hook hook = ml_hook_enter(thread, (uintptr_t)__builtin_frame_address(0));
+    if (hook.lane != NULL) {
+        ml_lane_record(hook.lane, event);
+    }
+    ml_hook_leave(thread, &hook);
+}
+
+void ml_life_end(uint32_t kind) {
+    struct ml_event event = {.kind = ML_EVENT_END};
+    event.end_kind = kind;
+    record_alone(&event);
+}
+
+void ml_life_reaped(uint32_t pid) {
+    struct ml_event event = {.kind = ML_EVENT_REAPED};
+    event.reaped_pid = pid;
+    record_alone(&event);
+}
+
+/* ---- as a library ---- */
+
+ML_VISIBLE int memlog_start(const char *socket_path) {
+    struct ml_thread *thread = &ml_thread;
+    thread->hook_frame = (uintptr_t)__builtin_frame_address(0);
+    thread->phase = ML_PHASE_RECORD;
+    const bool connected = socket_path != NULL && ml_life_connect(socket_path);
+    thread->phase = ML_PHASE_NONE;
+    thread->hook_frame = 0;
+    return connected ? 0 : -1;
+}
+
+ML_VISIBLE int memlog_recording(void) {
+    return ml_process_state() == ML_GATE_RECORDING ? 1 : 0;
+}

@@ -1,0 +1,34 @@
+/* The life of a client: start, fork, sleep and waking, threads, end. Room: client (private).
+ * Context: as each function says.
+ *
+ * One rule: every syscall that a sandbox may forbid later happens in the constructor, or at a
+ * forked child's first event; afterwards there are write, fstat and poll, and what a program itself
+ * just asked for. */
+#ifndef MEMLOG_CLIENT_LIFE_H
+#define MEMLOG_CLIENT_LIFE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "client/lane.h"
+#include "client/process.h"
+
+/* Slow path of a hook: whether this thread may record now. Notices a fork, a wish of the host, and
+ * a thread's first event; sets thread->gate so that the next hook is fast. */
+bool ml_life_may_record(struct ml_thread *thread);
+
+/* A lane for the calling thread, with its THREAD record; `second`: for signal handlers. NULL: none
+ * free. */
+struct ml_lane *ml_life_lane(bool second);
+
+/* Connect to the host at that socket. True when there is a connection, recording or dormant. Called
+ * once. */
+bool ml_life_connect(const char *socket_path);
+
+/* The calling thread's name has changed. */
+void ml_life_renamed(void);
+
+/* The process has waited for a child's end: a record, if it is being recorded. */
+void ml_life_reaped(uint32_t pid);
+
+#endif

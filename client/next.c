@@ -1,0 +1,66 @@
+#include "client/next.h"
+
+#include <dlfcn.h>
+#include <stdatomic.h>
+#include <stdint.h>
+
+struct ml_next ml_next;
+
+/* What dlsym and the loader ask for while they look for malloc; a few hundred bytes have been seen.
+ */
+static uint8_t boot_store[64 * 1024] __attribute__((aligned(64)));
+static _Atomic size_t boot_used;
+
+void *ml_next_boot_alloc(size_t alignment, size_t size) {
+    if (size > sizeof(boot_store) || alignment > sizeof(boot_store)) {
+        return NULL;
+    }
+    const size_t mask = alignment < 16 ? 15 : alignment - 1;
+    size_t used = atomic_load(&boot_used);
+    for (;;) {
+        const size_t at = (((uintptr_t)boot_store + used + mask) & ~mask) - (uintptr_t)boot_store;
+        if (at + size > sizeof(boot_store)) {
+            return NULL;
+        }
+        if (atomic_compare_exchange_weak(&boot_used, &used, at + size)) {
+            return boot_store + at;
+        }
+    }
+}
+
+bool ml_next_boot_owns(const void *block) {
+    const uintptr_t at = (uintptr_t)block;
+    return at >= (uintptr_t)boot_store && at < (uintptr_t)boot_store + sizeof(boot_store);
+}
+
+size_t ml_next_boot_room(const void *block) {
+    return (size_t)((uintptr_t)boot_store + sizeof(boot_store) - (uintptr_t)block);
+}
+
+/* A function pointer out of dlsym's object pointer, the way POSIX blesses. */
+static void find(void *out_function, const char *name) {
+    *(void **)out_function = dlsym(RTLD_NEXT, name);
+}
+
+void ml_next_resolve(void) {
+    /* These four first: looking for a name that does not exist makes the loader allocate its error
+     * text. */
+    struct ml_next found = {0};
+    find(&found.malloc, "malloc");
+    find(&found.free, "free");
+    find(&found.calloc, "calloc");
+    find(&found.realloc, "realloc");
+    ml_next.calloc = found.calloc;
+    ml_next.realloc = found.realloc;
+    ml_next.free = found.free;
+    ml_next.malloc = found.malloc;
+    find(&ml_next.posix_memalign, "posix_memalign");
+    find(&ml_next.aligned_alloc, "aligned_alloc");
+    find(&ml_next.memalign, "memalign");
+    find(&ml_next.valloc, "valloc");
+    find(&ml_next.pvalloc, "pvalloc");
+    find(&ml_next.reallocarray, "reallocarray");
+    find(&ml_next.free_sized, "free_sized");
+    find(&ml_next.free_aligned_sized, "free_aligned_sized");
+    (void)dlerror();
+}

@@ -1,0 +1,40 @@
+/* The next allocator in line: glibc's, or a shared jemalloc, tcmalloc, mimalloc. Room: client
+ * (private). Context: any thread; resolved once, before anything is recorded.
+ *
+ * One rule: hooks forward to these and never to __libc_*: redis and others speak to their allocator
+ * by other names too, and blocks must stay with one owner. */
+#ifndef MEMLOG_CLIENT_NEXT_H
+#define MEMLOG_CLIENT_NEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct ml_next {
+    void *(*malloc)(size_t);
+    void (*free)(void *);
+    void *(*calloc)(size_t, size_t);
+    void *(*realloc)(void *, size_t);
+    void *(*reallocarray)(void *, size_t, size_t);
+    void *(*aligned_alloc)(size_t, size_t);
+    int (*posix_memalign)(void **, size_t, size_t);
+    void *(*memalign)(size_t, size_t);
+    void *(*valloc)(size_t);
+    void *(*pvalloc)(size_t);
+    void (*free_sized)(void *, size_t);                 /* C23; NULL where the libc is older */
+    void (*free_aligned_sized)(void *, size_t, size_t); /* likewise */
+};
+
+extern struct ml_next ml_next;
+
+/* Find them all. Calls dlsym, which may itself allocate: what it asks for meanwhile comes from a
+ * small static store (ml_next_boot_*). Safe to call again. */
+void ml_next_resolve(void);
+
+/* While the real functions are unknown: blocks from the static store, never taken back. */
+void *ml_next_boot_alloc(size_t alignment, size_t size);
+bool ml_next_boot_owns(const void *block);
+
+/* Bytes usable at a boot block: up to the store's end, for a realloc's copy. */
+size_t ml_next_boot_room(const void *block);
+
+#endif

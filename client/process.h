@@ -1,0 +1,142 @@
+/* The client's one global, its memory and its per-thread word. Room: client (private). Context:
+ * every thread of the profiled process, inside malloc.
+ *
+ * One rule: everything that must not survive a fork lies in the *arena*, which the kernel wipes in
+ * a child (MADV_WIPEONFORK). A child thus starts empty without running any code of ours, and finds
+ * out at its first event, because `gate` reads zero.
+ *
+ *   arena = gate page | lanes' private parts | stack table: nodes, then hash tables of doubling
+ * size | unwinder
+ *
+ * The arena's address space is reserved once, by the constructor; its pages come when they are
+ * touched. */
+#ifndef MEMLOG_CLIENT_PROCESS_H
+#define MEMLOG_CLIENT_PROCESS_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "client/sys.h"
+#include "ipc/event.h"
+#include "ipc/staging.h"
+
+#define ml_likely(x) __builtin_expect(!!(x), 1)
+#define ml_unlikely(x) __builtin_expect(!!(x), 0)
+
+/* What the process does. FRESH is 0: a wiped page, or nothing has run yet. */
+enum ml_gate_state {
+    ML_GATE_FRESH = 0,
+    ML_GATE_DORMANT = 1,
+    ML_GATE_RECORDING = 2,
+    ML_GATE_OFF = 3 /* for good: no host, no memory, or a broken contract */
+};
+
+/* First page of the arena. `gate` = generation << 2 | state; a thread whose own copy differs takes
+ * the slow path. Counters that many threads write lie on lines of their own. */
+struct ml_gate_page {
+    _Atomic uint64_t gate;
+    uint8_t gate_line[56];
+    _Atomic uint64_t free_lanes; /* stack of free lanes: version << 32 | lane + 1 */
+    _Atomic uint32_t lanes_used; /* lanes [0, lanes_used) were ever handed out */
+    _Atomic uint32_t next_string;
+    _Atomic uint32_t fork_serial; /* FORK records written */
+    uint8_t lanes_line[44];
+    _Atomic uint32_t table_shift; /* log2 of the present hash table's slots */
+    _Atomic uint32_t table_growing;
+    uint8_t table_line[56];
+    _Atomic uint32_t node_count; /* ids handed out: 1 .. node_count */
+};
+
+struct ml_lane;
+struct ml_stack_node;
+struct ml_unwind_process;
+
+/* Where the process's parts lie, and what it may write to. Set by the constructor, again by a
+ * forked child at its first event; constant between, but for the atomics. */
+struct ml_process {
+    struct ml_gate_page *gate_page;        /* arena; never NULL */
+    struct ml_lane *lanes;                 /* arena; [lanes_max] */
+    struct ml_stack_node *nodes;           /* arena; [nodes_max] */
+    _Atomic uint32_t *tables;              /* arena; hash tables of doubling size, stack_table.c */
+    struct ml_unwind_process *unwind;      /* arena */
+    uint8_t *staging;                      /* shared with the service: the memfd, whole */
+    const struct ml_control_page *control; /* shared with the host, read only; never NULL */
+    uint8_t *arena;
+    uint64_t arena_bytes;
+    uint32_t lanes_max, nodes_max, table_shift_max, slots;
+    uint32_t clock;      /* enum ml_clock */
+    uint32_t stack_mode; /* enum ml_stack_mode */
+    uint32_t generation; /* grows with each fork; the upper part of `gate` */
+    uint32_t pid;
+    bool connected;  /* all of the above is set: the process has a host */
+    bool no_sigpipe; /* the kernel takes RWF_NOSIGNAL */
+    /* Descriptors that are ours, and what they must still be when they are used. -1: none. */
+    _Atomic int pipe_fd;
+    _Atomic int socket_fd;
+    uint64_t pipe_device, pipe_inode;
+    uint64_t socket_device, socket_inode;
+};
+
+/* The one global of the client; listed in client/README.md. */
+extern struct ml_process ml_process;
+
+/* What the hook is doing, so that a nested hook knows what it interrupts. */
+enum ml_phase {
+    ML_PHASE_NONE = 0,
+    ML_PHASE_NEXT = 1, /* in the next allocator: a nested call is that one's own business */
+    ML_PHASE_RECORD =
+        2, /* in our code, which calls no allocator: a nested call is a signal handler's */
+    ML_PHASE_SECOND = 3 /* a signal handler's event, on the second lane */
+};
+
+/* A thread's own state; initial-exec, well under 512 bytes. */
+struct ml_thread {
+    uint64_t gate;    /* gate_page->gate while this thread may record; UINT64_MAX: look closer */
+    uint32_t control; /* control->generation, seen when `gate` was set */
+    uint32_t phase;   /* enum ml_phase */
+    uintptr_t hook_frame;   /* the frame of the hook that is at work; 0: none */
+    struct ml_lane *lane;   /* NULL: none yet, or given back */
+    struct ml_lane *second; /* for a signal handler's events inside the hook */
+    uint64_t fork_serial;   /* of the FORK record being acted on; 0: not forking */
+    uint32_t generation;    /* the process generation that `lane` and `second` belong to */
+    uint32_t exit_rounds;   /* rounds of thread exit seen; ML_THREAD_GONE: a lane per event */
+};
+
+enum { ML_THREAD_GONE = UINT32_MAX };
+
+extern __thread struct ml_thread ml_thread __attribute__((tls_model("initial-exec")));
+
+static inline uint64_t ml_gate_value(uint32_t generation, enum ml_gate_state state) {
+    return (uint64_t)generation << 2 | (uint64_t)state;
+}
+
+static inline enum ml_gate_state ml_process_state(void) {
+    return (enum ml_gate_state
+    )(atomic_load_explicit(&ml_process.gate_page->gate, memory_order_relaxed) & 3);
+}
+
+static inline uint32_t ml_process_control_generation(void) {
+    return __atomic_load_n(&ml_process.control->generation, __ATOMIC_RELAXED);
+}
+
+/* Now, by the tree's clock. */
+static inline uint64_t ml_process_ticks(void) {
+    if (ml_likely(ml_process.clock == ML_CLOCK_TSC)) {
+        return ml_sys_tsc();
+    }
+    return ml_sys_monotonic_ns();
+}
+
+static inline struct ml_staging_header *ml_process_staging_header(void) {
+    return (struct ml_staging_header *)(void *)ml_process.staging;
+}
+
+/* Stop recording for good: the way out of every contract of our own that broke. */
+void ml_process_off(void);
+
+/* The process is about to exit or to exec (enum ml_end_kind): a record in the calling thread's
+ * lane, if the process is being recorded. In life.c. */
+void ml_life_end(uint32_t kind);
+
+#endif

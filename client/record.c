@@ -1,0 +1,153 @@
+#include "client/record.h"
+
+#include <sys/prctl.h>
+
+#include "client/stack_table.h"
+
+/* A module appears on a stack for the first time: its record goes before any node that lies in it.
+ */
+static void module_seen(void *context, uint32_t module_id, const struct ml_image *image) {
+    struct ml_event event = {.kind = ML_EVENT_MODULE};
+    event.module.id = module_id;
+    event.module.start = image->start;
+    event.module.end = image->end;
+    event.module.bias = image->bias;
+    event.module.build_id = image->build_id;
+    event.module.build_id_bytes = image->build_id_bytes <= ML_BUILD_ID_MAX_BYTES
+                                      ? image->build_id_bytes
+                                      : ML_BUILD_ID_MAX_BYTES;
+    size_t length = 0;
+    while (image->path[length] != 0) {
+        length++;
+    }
+    const size_t cut = length > ML_PATH_MAX_BYTES ? length - ML_PATH_MAX_BYTES : 0;
+    event.module.path = (const uint8_t *)image->path + cut;
+    event.module.path_bytes = (uint32_t)(length - cut);
+    ml_lane_record(context, &event);
+}
+
+static uint64_t frame_key(const struct ml_unwind_thread *unwind, uint32_t frame) {
+    const enum ml_frame_kind kind = ml_unwind_kind(unwind, frame);
+    if (ml_likely(kind == ML_FRAME_ADDRESS)) {
+        return ml_stack_key_address(
+            ml_unwind_module(unwind, frame), ml_unwind_address(unwind, frame)
+        );
+    }
+    return ml_stack_key_string(kind, 0);
+}
+
+static uint32_t stack_node(struct ml_lane *lane, const struct ml_unwind_entry *entry) {
+    struct ml_unwind_thread *unwind = &lane->unwind;
+    const struct ml_module_seen seen = {.function = module_seen, .context = lane};
+    if (ml_unlikely(lane->second != 0)) {
+        ml_unwind_thread_clear(unwind);
+    }
+    const struct ml_unwind_result result = ml_unwind(ml_process.unwind, unwind, entry, &seen);
+    if (ml_unlikely((result.flags & (ML_UNWIND_CUT | ML_UNWIND_BROKEN)) != 0)) {
+        struct ml_staging_header *header = ml_process_staging_header();
+        if ((result.flags & ML_UNWIND_CUT) != 0) {
+            __atomic_fetch_add(&header->truncated_stacks, 1, __ATOMIC_RELAXED);
+        }
+        if ((result.flags & ML_UNWIND_BROKEN) != 0) {
+            __atomic_fetch_add(&header->broken_stacks, 1, __ATOMIC_RELAXED);
+        }
+    }
+    uint32_t node = result.kept == 0 ? lane->thread_node : ml_unwind_node(unwind, result.kept - 1);
+    for (uint32_t frame = result.kept; frame < result.count; frame++) {
+        const uint32_t child =
+            ml_stack_child(lane, node, frame_key(unwind, frame), ml_unwind_module(unwind, frame));
+        if (ml_unlikely(child == 0)) {
+            /* The table is full: the event hangs below the last frame that found room. */
+            ml_unwind_thread_clear(unwind);
+            return node;
+        }
+        node = child;
+        ml_unwind_set_node(unwind, frame, node);
+    }
+    return node;
+}
+
+void ml_record_alloc(
+    struct ml_lane *lane, const struct ml_unwind_entry *entry, const void *block, size_t size_bytes
+) {
+    const uint32_t node = stack_node(lane, entry);
+    uint8_t *pos = ml_lane_room(lane);
+    ml_lane_busy(lane);
+    const uint64_t now = ml_lane_stamp(lane);
+    pos = ml_put_alloc(pos, &lane->state, now, (uintptr_t)block, size_bytes, node);
+    lane->events++;
+    ml_lane_publish(lane, pos);
+}
+
+void ml_record_free(struct ml_lane *lane, const void *block, enum ml_op op) {
+    uint8_t *pos = ml_lane_room(lane);
+    ml_lane_busy(lane);
+    const uint64_t now = ml_lane_stamp(lane);
+    pos = ml_put_free(pos, &lane->state, now, (uintptr_t)block, op);
+    lane->events++;
+    ml_lane_publish(lane, pos);
+}
+
+void ml_record_cancel(struct ml_lane *lane) {
+    uint8_t *pos = ml_lane_room(lane);
+    ml_lane_busy(lane);
+    pos = ml_put_cancel(pos, &lane->state, ml_lane_stamp(lane));
+    lane->events++;
+    ml_lane_publish(lane, pos);
+}
+
+void ml_record_start(struct ml_lane *lane, uint64_t fork_serial) {
+    struct ml_event event = {.kind = ML_EVENT_START};
+    event.start = (struct ml_event_start){
+        .version = ML_STREAM_VERSION,
+        .clock = ml_process.clock,
+        .pid = ml_process.pid,
+        .thread_id = lane->thread_id,
+        .ticks = ml_process_ticks(),
+        .monotonic_ns = ml_sys_monotonic_ns(),
+        .sampling_bytes = 1,
+        .stack_mode = ml_process.stack_mode,
+        .page_bytes = 4096,
+        .fork_serial = fork_serial,
+    };
+    ml_lane_record(lane, &event);
+}
+
+/* The thread's name as a stack root: a string of its own, and a node below no other. */
+static void name_root(struct ml_lane *lane, const struct ml_event_thread *thread) {
+    struct ml_event event = {.kind = ML_EVENT_STRING};
+    const uint32_t id =
+        atomic_fetch_add_explicit(&ml_process.gate_page->next_string, 1, memory_order_relaxed) + 1;
+    if (id >= ML_STRINGS_MAX) {
+        return;
+    }
+    event.name.id = id;
+    event.name.bytes = thread->name;
+    event.name.bytes_count = thread->name_bytes;
+    ml_lane_record(lane, &event);
+    lane->thread_node = ml_stack_child(lane, 0, ml_stack_key_string(ML_FRAME_THREAD, id), 0);
+    ml_unwind_thread_clear(&lane->unwind);
+}
+
+void ml_record_thread(struct ml_lane *lane) {
+    struct ml_event event = {.kind = ML_EVENT_THREAD};
+    char name[ML_THREAD_NAME_MAX_BYTES] = "";
+    event.thread.thread_id = lane->thread_id;
+    event.thread.name = (const uint8_t *)name;
+    const bool named = ml_process.stack_mode == ML_STACK_NATIVE_WITH_THREAD_NAMES;
+    if (named && ml_sys3(SYS_prctl, PR_GET_NAME, (long)name, 0) == 0) {
+        while (event.thread.name_bytes < sizeof(name) - 1 && name[event.thread.name_bytes] != 0) {
+            event.thread.name_bytes++;
+        }
+    }
+    ml_lane_record(lane, &event);
+    if (named) {
+        name_root(lane, &event.thread);
+    }
+}
+
+void ml_record_unload(void *lane, uint32_t module_id) {
+    struct ml_event event = {.kind = ML_EVENT_UNLOAD};
+    event.unload_module = module_id;
+    ml_lane_record(lane, &event);
+}

@@ -1,0 +1,60 @@
+/* The process's stack tree: (parent node, frame) -> node id, append-only. Room: client (private).
+ * Context: the malloc path of all threads at once.
+ *
+ * One rule: nobody waits for anybody. A node's NODE record is published in its thread's lane before
+ * the one compare-and-swap that lets others find its id. Two threads that meet may define one frame
+ * twice; both ids are true, and the reader adds them up. */
+#ifndef MEMLOG_CLIENT_STACK_TABLE_H
+#define MEMLOG_CLIENT_STACK_TABLE_H
+
+#include <stdint.h>
+
+#include "client/lane.h"
+
+/* 16 bytes; written before its id is visible, but for `last_child`, a hint that anybody may
+ * overwrite. */
+struct ml_stack_node {
+    uint64_t
+        key; /* module << 48 | address; or a string frame's kind and id, ml_stack_key_string() */
+    uint32_t parent;
+    uint32_t last_child;
+};
+_Static_assert(sizeof(struct ml_stack_node) == 16, "16 bytes a node is promised");
+
+enum {
+    ML_TABLE_SHIFT_MIN =
+        13, /* 8,192 slots, 32 KiB: enough for most programs, small enough for the cache */
+    ML_TABLE_SHIFT_MAX = 25 /* twice ML_NODES_MAX */
+};
+
+/* Slots of all hash tables together: 2^MIN + ... + 2^MAX, rounded up. */
+#define ML_TABLE_SLOTS_ALL ((uint64_t)1 << (ML_TABLE_SHIFT_MAX + 1))
+
+/* Keys of frames that are no addresses: bit 63, kind, string id. Modules stay below 2^15 in keys
+ * for that. */
+static inline uint64_t ml_stack_key_string(enum ml_frame_kind kind, uint32_t string_id) {
+    return (uint64_t)1 << 63 | (uint64_t)kind << 32 | string_id;
+}
+
+static inline uint64_t ml_stack_key_address(uint32_t module, uint64_t address) {
+    return (uint64_t)(module & 0x7fff) << 48 | (address & 0xffffffffffff);
+}
+
+/* The slow half of ml_stack_child: look the frame up in the hash table, define it if it is new. 0:
+ * no room left. */
+uint32_t ml_stack_find_or_add(struct ml_lane *lane, uint32_t parent, uint64_t key, uint32_t module);
+
+/* The node of a frame below `parent`. `module` is the frame's full module id (address frames). 0:
+ * no room left. */
+static inline uint32_t
+ml_stack_child(struct ml_lane *lane, uint32_t parent, uint64_t key, uint32_t module) {
+    const struct ml_stack_node *nodes = ml_process.nodes;
+    const uint32_t hint = __atomic_load_n(&nodes[parent].last_child, __ATOMIC_RELAXED);
+    /* A hint is some child of the parent that was whole before it was hinted at. */
+    if (ml_likely(hint != 0 && nodes[hint].key == key && nodes[hint].parent == parent)) {
+        return hint;
+    }
+    return ml_stack_find_or_add(lane, parent, key, module);
+}
+
+#endif
