@@ -1,0 +1,63 @@
+/* The walls around the service. Room: service (:sandbox). Context: once, in the only thread, after
+ * the libev loop exists and before the first foreign byte is read.
+ *
+ * One rule: afterwards all authority is the descriptors that are open. What is read from then on
+ * may take over this process and still reaches no file, no network, no other process. */
+#ifndef MEMLOG_SERVICE_SANDBOX_H
+#define MEMLOG_SERVICE_SANDBOX_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "ipc/ml_status.h"
+
+enum ml_sandbox_level {
+    ML_SANDBOX_AUTO,   /* everything that the kernel permits; what it does not is named */
+    ML_SANDBOX_STRICT, /* everything, or an error */
+    ML_SANDBOX_NONE    /* nothing: for debuggers */
+};
+
+/* Each of them alone keeps an attacker from something; bits, so that tests can take one away and
+ * look at what the others hold. */
+enum ml_sandbox_layer {
+    ML_SANDBOX_NAMESPACES = 1 << 0, /* user, mount, network, IPC, UTS, cgroup: its own, empty */
+    ML_SANDBOX_ROOT = 1 << 1,       /* the root directory: empty and read-only */
+    ML_SANDBOX_LANDLOCK = 1 << 2,   /* no file, no TCP, no signal and no abstract socket outside */
+    ML_SANDBOX_PRIVILEGES = 1 << 3, /* no new privileges, no capabilities, not to be traced */
+    ML_SANDBOX_LIMITS = 1 << 4, /* no new processes, no core file, all descriptors we may have */
+    ML_SANDBOX_SECCOMP = 1 << 5 /* the syscalls of service/policy/syscalls.policy, no other */
+};
+
+enum {
+    ML_SANDBOX_ALL_LAYERS = (1 << 6) - 1,
+    /* What the Configure reply can hold is 4,096; all our own texts together have about 600. */
+    ML_SANDBOX_MISSING_BYTES = 1024
+};
+
+struct ml_sandbox_report {
+    /* What is not on, for people: "no Landlock (Function not implemented), ..."; "" if all is. */
+    char missing[ML_SANDBOX_MISSING_BYTES];
+};
+
+/* The level of that name. Errors: ML_PEER_UNKNOWN. */
+ML_NODISCARD enum ml_status
+ml_sandbox_level_parse(const char *name, enum ml_sandbox_level *out_level);
+
+/* Enter.
+ *
+ * Errors: ML_ENV_REFUSED when something is missing that this level does not do without: at STRICT
+ *         anything, at AUTO seccomp or no_new_privs. Half of the walls may stand then: end the
+ *         process. *out_report is filled in any case. */
+ML_NODISCARD enum ml_status
+ml_sandbox_enter(enum ml_sandbox_level level, struct ml_sandbox_report *out_report);
+
+/* As ml_sandbox_enter with some layers only and without the rules for the syscall named
+ * `without_rule` (NULL: with all), for tests of the sandbox itself. */
+ML_NODISCARD enum ml_status ml_sandbox_enter_layers(
+    enum ml_sandbox_level level,
+    uint32_t layers,
+    const char *without_rule,
+    struct ml_sandbox_report *out_report
+);
+
+#endif

@@ -1,0 +1,22 @@
+/* The layers of the sandbox, one function each. Room: service (:sandbox). Context: as sandbox.h.
+ *
+ * One rule: a layer that the kernel refuses is noted and the next one is tried. */
+#ifndef MEMLOG_SERVICE_SANDBOX_INTERNAL_H
+#define MEMLOG_SERVICE_SANDBOX_INTERNAL_H
+
+#include <stdbool.h>
+
+#include "service/sandbox.h"
+
+/* Note that `what` is missing; `error` is an errno, 0: no more to say. */
+void ml_sandbox_miss(struct ml_sandbox_report *report, const char *what, int error);
+
+/* Each answers whether everything of it is on, and notes what is not. */
+bool ml_sandbox_namespaces(struct ml_sandbox_report *report);
+bool ml_sandbox_root(struct ml_sandbox_report *report);
+bool ml_sandbox_landlock(struct ml_sandbox_report *report);
+bool ml_sandbox_privileges(struct ml_sandbox_report *report);
+bool ml_sandbox_limits(struct ml_sandbox_report *report);
+bool ml_sandbox_filter(const char *without_rule, struct ml_sandbox_report *report);
+
+#endif
