@@ -1,0 +1,66 @@
+/* A host of its own for client tests: runs a program under the preload, takes what every process of
+ * it streams, and puts the events in order. Room: tests.
+ *
+ * One rule: it believes the client nothing that it can check. */
+#ifndef MEMLOG_TESTS_CLIENT_CAPTURE_H
+#define MEMLOG_TESTS_CLIENT_CAPTURE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "ipc/event.h"
+#include "ipc/staging.h"
+
+enum { CAPTURE_PROCESSES_MAX = 64 };
+
+struct captured_event {
+    struct ml_event event; /* its pointers point into the process's bytes */
+    uint32_t lane;
+    uint32_t order;
+};
+
+struct captured_process {
+    pid_t pid;
+    bool forked;
+    uint64_t fork_serial;
+    uint8_t *bytes;
+    size_t bytes_count;
+    struct captured_event *events; /* by time, then lane and order */
+    size_t events_count;
+    uint32_t lanes_used;
+    struct ml_staging_header header;
+    uint64_t lost_events;
+    int pipe_fd, staging_fd, control_fd;
+};
+
+struct capture_options {
+    uint32_t stack_mode;
+    uint32_t slots;
+    bool dormant;
+    bool read_nothing; /* leave the pipe full */
+    bool no_tail;      /* do not read staging at the end */
+};
+
+struct capture {
+    int exit_status; /* as waitpid gives it */
+    struct captured_process processes[CAPTURE_PROCESSES_MAX];
+    size_t processes_count;
+    uint32_t not_profiled_count;
+    char not_profiled[256];
+};
+
+/* Run arguments[0] (a path); waits for it and for the processes that came of it. Asserts on
+ * everything that is not as it must be. */
+void capture_run(
+    struct capture *out_capture, const struct capture_options *options, char *const arguments[]
+);
+void capture_free(struct capture *capture);
+
+/* Live and total of a process by its events alone. */
+struct captured_sums {
+    uint64_t live_bytes, live_blocks, total_bytes, total_blocks, unknown_frees, double_allocs;
+};
+struct captured_sums capture_sums(const struct captured_process *process);
+
+#endif

@@ -1,0 +1,225 @@
+/* The program that client tests run under the preload: one behaviour for each name. It prints what
+ * the test wants to compare and is exact about what it allocates: sizes that nothing else has. */
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+enum { THREADS = 8, ROUNDS = 20000, SLOTS = 64 };
+
+static void *volatile sink;
+static _Atomic(void *) shared[SLOTS];
+
+static int basic(void) {
+    for (int i = 0; i < 1000; i++) {
+        sink = malloc(77777);
+        free(sink);
+    }
+    sink = malloc(88888);
+    sink = realloc(sink, 99999);
+    void *const kept = sink;
+    if (realloc(kept, (size_t)-1 / 4) != NULL || errno != ENOMEM) {
+        return 3;
+    }
+    sink = calloc(3, 31111);
+    sink = aligned_alloc(4096, 4096 * 5);
+    void *aligned = NULL;
+    const int result = posix_memalign(&aligned, 64, 11111);
+    sink = aligned;
+    return result;
+}
+
+static void *swap_blocks(void *argument) {
+    unsigned random = (unsigned)(size_t)argument * 2654435761u + 1;
+    for (int i = 0; i < ROUNDS; i++) {
+        random = random * 1103515245u + 12345u;
+        void *block = malloc(16 + (random >> 16) % 64);
+        free(atomic_exchange(&shared[(random >> 8) % SLOTS], block));
+    }
+    return NULL;
+}
+
+static int threads(void) {
+    pthread_t ids[THREADS];
+    for (size_t i = 0; i < THREADS; i++) {
+        (void)pthread_create(&ids[i], NULL, swap_blocks, (void *)i);
+    }
+    for (size_t i = 0; i < THREADS; i++) {
+        (void)pthread_join(ids[i], NULL);
+    }
+    for (size_t i = 0; i < SLOTS; i++) {
+        free(shared[i]);
+    }
+    return 0;
+}
+
+static void *allocate_once(void *argument) {
+    free(malloc(1234));
+    return argument;
+}
+
+static int many_threads(void) {
+    for (int i = 0; i < 1000; i++) {
+        pthread_t id;
+        if (pthread_create(&id, NULL, allocate_once, NULL) != 0 || pthread_join(id, NULL) != 0) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static int forks(void) {
+    sink = malloc(55555);
+    const pid_t child = fork();
+    if (child == 0) {
+        sink = malloc(44444);
+        _exit(0);
+    }
+    int status = 0;
+    (void)waitpid(child, &status, 0);
+    sink = malloc(33333);
+    return status;
+}
+
+static int vforks(void) {
+    const pid_t child = vfork();
+    if (child == 0) {
+        free(malloc(22222));
+        (void)execl("/bin/true", "true", (char *)NULL);
+        _exit(1);
+    }
+    int status = 0;
+    (void)waitpid(child, &status, 0);
+    return status;
+}
+
+static int raw_exec(void) {
+    sink = malloc(66666);
+    char *const arguments[] = {"/bin/echo", "hello", NULL};
+    char *const nothing[] = {NULL};
+    (void)execve("/bin/echo", arguments, nothing);
+    return 1;
+}
+
+static int environment(void) {
+    for (char **entry = environ; *entry != NULL; entry++) {
+        if (strstr(*entry, "memlog") != NULL || strstr(*entry, "MEMLOG") != NULL) {
+            return 1;
+        }
+    }
+    char bytes[65536];
+    const int fd = open("/proc/self/environ", O_RDONLY);
+    const ssize_t got = read(fd, bytes, sizeof(bytes));
+    return fd != 3 || got < 0 || memmem(bytes, (size_t)got, "memlog", 6) != NULL ? 2 : 0;
+}
+
+static int descriptors(void) {
+    for (int fd = 3; fd < 1024; fd++) {
+        if (close(fd) == 0) {
+            return 1;
+        }
+    }
+    (void)close_range(3, ~0u, 0);
+    const int mine = dup2(1, 1000);
+    for (int fd = 900; fd < 1024; fd++) {
+        if (dup2(2, fd) != fd) {
+            return 2;
+        }
+    }
+    struct stat about;
+    struct stat error;
+    (void)fstat(2, &error);
+    for (int i = 0; i < 10000; i++) {
+        free(malloc(100));
+    }
+    for (int fd = 900; fd < 1024; fd++) {
+        if (fstat(fd, &about) != 0 || about.st_ino != error.st_ino) {
+            return 3;
+        }
+    }
+    return mine == 1000 ? 0 : 4;
+}
+
+static sigjmp_buf back;
+static volatile int handled;
+
+static void on_signal(int number) {
+    handled++;
+    free(malloc(555));
+    if (handled % 4 == 0) {
+        siglongjmp(back, number);
+    }
+}
+
+/* Handlers that allocate, and leave hooks by siglongjmp: free() of unmapped-size blocks keeps glibc
+ * itself out of trouble by being interrupted only around getpid. */
+static int signals(void) {
+    (void)signal(SIGUSR1, on_signal);
+    for (int i = 0; i < 1000; i++) {
+        if (sigsetjmp(back, 1) == 0) {
+            (void)raise(SIGUSR1);
+        }
+        free(malloc(444));
+    }
+    return handled == 1000 ? 0 : 1;
+}
+
+static int preserves_errno(void) {
+    for (int i = 0; i < 100000; i++) {
+        errno = 1000 + i % 7;
+        void *block = malloc(24);
+        if (errno != 1000 + i % 7) {
+            return 1;
+        }
+        free(block);
+        if (errno != 1000 + i % 7) {
+            return 2;
+        }
+    }
+    return 0;
+}
+
+static int flood(void) {
+    for (int i = 0; i < 200000; i++) {
+        free(malloc(24));
+    }
+    return 0;
+}
+
+static const struct {
+    const char *name;
+    int (*run)(void);
+} behaviours[] = {
+    {"basic", basic},
+    {"threads", threads},
+    {"many_threads", many_threads},
+    {"forks", forks},
+    {"vforks", vforks},
+    {"raw_exec", raw_exec},
+    {"environment", environment},
+    {"descriptors", descriptors},
+    {"signals", signals},
+    {"errno", preserves_errno},
+    {"flood", flood},
+};
+
+int main(int count, char **arguments) {
+    for (size_t i = 0; count == 2 && i < sizeof(behaviours) / sizeof(behaviours[0]); i++) {
+        if (strcmp(behaviours[i].name, arguments[1]) == 0) {
+            return behaviours[i].run();
+        }
+    }
+    return 99;
+}
