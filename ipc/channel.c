@@ -1,5 +1,6 @@
 #include "ipc/channel.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -84,7 +85,7 @@ void ml_channel_end_with(
     if (channel->state != ML_CHANNEL_OPEN) {
         return;
     }
-    ml_channel_enter(channel);
+    assert(channel->busy_count > 0);
     channel->end.status = status;
     channel->end.message_name = type == NULL ? NULL : type->name;
     channel->end.method = status == ML_PEER_CLOSED ? 0 : channel->end.method;
@@ -93,7 +94,6 @@ void ml_channel_end_with(
     if (channel->state == ML_CHANNEL_ENDED && channel->options.on_end != NULL) {
         channel->options.on_end(channel->options.context, channel, &channel->end);
     }
-    ml_channel_leave(channel);
 }
 
 void ml_channel_free(struct ml_channel *channel) {

@@ -73,7 +73,8 @@ struct ml_channel {
 
 /* ---- channel.c */
 
-/* The connection is over: tell everybody, once. */
+/* The connection is over: tell everybody, once. Between enter and leave only: a callback may free
+ * the channel. */
 void ml_channel_end_with(
     struct ml_channel *channel, enum ml_status status, const struct ml_message_type *type
 );

@@ -1,5 +1,6 @@
 #include "ipc/channel_internal.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -147,6 +148,7 @@ handle_message(struct ml_channel *channel, struct ml_channel_incoming *take_inco
 /* More room for a message whose packets are still coming: memory follows what has arrived, never
  * what was announced. */
 static enum ml_status grow(struct ml_channel_incoming *in, size_t needed_bytes) {
+    assert(needed_bytes > 0); /* ml_packet_header_read refuses an empty share */
     if (needed_bytes <= in->size_bytes) {
         return ML_OK;
     }

@@ -22,6 +22,9 @@ static enum ml_status check_header(const struct ml_packet_header *header, size_t
     if (header->kind == ML_MESSAGE_REPLY && header->request_id == 0) {
         return ML_PEER_FORM;
     }
+    if (share_bytes == 0) {
+        return ML_PEER_SHORT; /* an empty message is still an empty array, one byte */
+    }
     if (share_bytes > share_max || share_bytes > header->body_bytes) {
         return ML_PEER_FORM;
     }

@@ -7,7 +7,7 @@ static const char *const status_names[ML_STATUS_COUNT] = {
 };
 
 static const char *const status_texts[ML_STATUS_COUNT] = {
-#define ML_STATUS_TEXT(name, text) [name] = text,
+#define ML_STATUS_TEXT(name, text) [name] = (text),
     ML_STATUS_LIST(ML_STATUS_TEXT)
 #undef ML_STATUS_TEXT
 };
