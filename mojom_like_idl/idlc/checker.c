@@ -249,6 +249,11 @@ static void check_union(struct checker *c, struct declaration *d) {
     }
     for (struct field *f = d->record.fields; f != NULL && !c->source->failed; f = f->next) {
         check_field_name(c, f, d->record.fields);
+        if (strcmp(f->name, "tag") == 0) {
+            source_error(
+                c->source, f->place, "expected another name: 'tag' tells the members apart"
+            );
+        }
         check_element(c, f->type);
         if (f->min_version_place.line != 0) {
             source_error(
