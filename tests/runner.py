@@ -6,7 +6,8 @@ What is run (a NAME keeps those whose name contains it):
   unit    every executable that depends on Check (asked of GN, so that none can be forgotten), counted by Check's own tests
   script  tests/**/*_test.py, each a unittest module, counted by its test methods
   check   (--ci) one each for format, lint, layers, symbols, ... : see CHECKS
---sanitize (implied by --ci) runs the unit tests again under address+undefined, built in out-sanitize.
+--sanitize (implied by --ci) runs the unit tests again under address+undefined, built in out-sanitize, and the whole of memlog,
+the preload too, under undefined alone, built in out-undefined (the oracle's programs, and units that address cannot run).
 Closes with the line `N passed, N failed`; exit code 1 on a failure, 2 when nothing was run.
 """
 import argparse
@@ -23,8 +24,18 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 OUT = "out"
 SANITIZE_OUT = "out-sanitize"
+UNDEFINED_OUT = "out-undefined"
 CHECK = "//tools/gn/libs:check"
 SANITIZE_ARGS = 'sanitizer = "address,undefined"'
+UNDEFINED_ARGS = 'sanitizer = "undefined"'
+
+# Units that cannot run under address.
+NOT_UNDER_ADDRESS = {
+    "service/sandbox_test",  # the sandbox's limit of address space leaves no room for address's shadow of it
+}
+
+# Scripts that run the whole of memlog under undefined.
+UNDER_UNDEFINED = ("tests/e2e/oracle_test.py",)
 
 # Seconds for a whole executable or script; one that needs longer says so by a line `# runner: timeout=N`.
 UNIT_TIMEOUT = 120
@@ -159,31 +170,58 @@ def unit_tests(out, prefix, factor):
     ]
 
 
+def script_test(path, out, prefix, factor):
+    limit = re.search(r"^# runner: timeout=(\d+)$", path.read_text(), re.M)
+    timeout = int(limit.group(1)) if limit else SCRIPT_TIMEOUT
+    env = {"PYTHONPATH": str(ROOT / "tests"), "MEMLOG_TEST_OUT": str(ROOT / out)}
+    name = prefix + str(path.relative_to(ROOT))
+    return Test(name, ["/usr/bin/python3", str(path)], timeout * factor, count_unittest, env)
+
+
 def script_tests():
-    tests = []
-    for path in sorted((ROOT / "tests").rglob("*_test.py")):
-        name = str(path.relative_to(ROOT))
-        limit = re.search(r"^# runner: timeout=(\d+)$", path.read_text(), re.M)
-        timeout = int(limit.group(1)) if limit else SCRIPT_TIMEOUT
-        command = ["/usr/bin/python3", str(path)]
-        tests.append(Test(name, command, timeout, count_unittest, {"PYTHONPATH": str(ROOT / "tests")}))
-    return tests
+    return [script_test(path, OUT, "", 1) for path in sorted((ROOT / "tests").rglob("*_test.py"))]
 
 
 def wanted(tests, names):
     return [test for test in tests if not names or any(name in test.name for name in names)]
 
 
+def generate(out, args):
+    subprocess.run(["gn", "gen", "-q", out, "--args=" + args], cwd=ROOT, check=True)
+
+
+def build(out, args, targets):
+    env = {**os.environ, "GN_ARGS": args}
+    subprocess.run(["tools/build", out, *targets], cwd=ROOT, env=env, check=True)
+
+
+def sanitized_tests(names):
+    """The units under address and undefined."""
+    generate(SANITIZE_OUT, SANITIZE_ARGS)
+    tests = wanted(unit_tests(SANITIZE_OUT, "address/", SANITIZE_FACTOR), names)
+    tests = [test for test in tests if test.name.removeprefix("address/") not in NOT_UNDER_ADDRESS]
+    programs = [os.path.relpath(test.command[0], ROOT / SANITIZE_OUT) for test in tests]
+    if programs:
+        build(SANITIZE_OUT, SANITIZE_ARGS, programs)
+    return tests
+
+
+def undefined_tests(names):
+    """Everything that is shipped, and the units that the other build leaves out, under undefined."""
+    generate(UNDEFINED_OUT, UNDEFINED_ARGS)
+    tests = unit_tests(UNDEFINED_OUT, "undefined/", SANITIZE_FACTOR)
+    tests = [test for test in tests if test.name.removeprefix("undefined/") in NOT_UNDER_ADDRESS]
+    tests += [script_test(ROOT / path, UNDEFINED_OUT, "undefined/", SANITIZE_FACTOR) for path in UNDER_UNDEFINED]
+    tests = wanted(tests, names)
+    if tests:
+        build(UNDEFINED_OUT, UNDEFINED_ARGS, ["default"])
+    return tests
+
+
 def collect(options):
     tests = wanted(unit_tests(OUT, "", 1) + script_tests(), options.names)
     if options.sanitize:
-        env = {**os.environ, "GN_ARGS": SANITIZE_ARGS}
-        subprocess.run(["gn", "gen", "-q", SANITIZE_OUT, "--args=" + SANITIZE_ARGS], cwd=ROOT, check=True)
-        sanitized = wanted(unit_tests(SANITIZE_OUT, "sanitized/", SANITIZE_FACTOR), options.names)
-        programs = [os.path.relpath(test.command[0], ROOT / SANITIZE_OUT) for test in sanitized]
-        if programs:
-            subprocess.run(["tools/build", SANITIZE_OUT, *programs], cwd=ROOT, env=env, check=True)
-        tests += sanitized
+        tests += sanitized_tests(options.names) + undefined_tests(options.names)
     if options.ci:
         tests += wanted([Test(name, cmd, limit, count_exit_code) for name, limit, cmd in CHECKS], options.names)
     return tests

@@ -31,5 +31,5 @@ long ml_tree_descend(struct ml_tree *tree, uint32_t depth) {
     }
     const struct ml_tree_set *set = all_sets[i];
     long result = set->functions[ml_tree_random(tree) % set->count](tree, depth + 1);
-    return result + 1;
+    return (result & 0xffffff) + 1; /* the functions add it up many times over: no overflow */
 }
