@@ -3,6 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "host/commands.h"
 #include "host/options.h"
 #include "host/paths.h"
 #include "host/run.h"
@@ -110,6 +111,7 @@ int main(int argc, char **argv) {
         (void)printf("memlog %s\n", ML_VERSION);
         return 0;
     case ML_SUBCOMMAND_HOST:
+        return strcmp(argv[1], "ps") == 0 ? ml_command_ps(argv + 2) : ml_command_dump(argv + 2);
     case ML_SUBCOMMAND_LATER:
         break;
     }

@@ -88,15 +88,8 @@ ml_role_of(const struct ml_patterns *rules, const struct ml_command_line *line, 
     if (is_root) {
         return ML_ROLE_BROWSER;
     }
-    int role = -1;
-    /* A process that overwrites its arguments by a title often leaves empty ones behind it. */
-    bool one_title = line->count > 0;
-    for (size_t i = 1; i < line->count; i++) {
-        one_title = one_title && line->arguments[i][0] == '\0';
-    }
-    if (one_title) {
-        role = role_of_title(line->arguments[0]);
-    }
+    /* A process that gives itself a title overwrites its arguments from the first on. */
+    int role = line->count > 0 ? role_of_title(line->arguments[0]) : -1;
     for (size_t i = 1; i < line->count && role < 0; i++) {
         role = role_of_word(line->arguments[i], strlen(line->arguments[i]));
     }

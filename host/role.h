@@ -32,8 +32,8 @@ ML_NODISCARD enum ml_status
 ml_role_parse(const char *name, enum ml_role *out_role, struct ml_complaint *complaint);
 
 /* The role of a process. `rules` holds (regex, enum ml_role). The built-in rule looks at arguments
- * that are `--type=NAME` as a whole, or, where the process has overwritten its arguments by one
- * title, at the words of that title. */
+ * that are `--type=NAME` as a whole, and at the words of the first one: a process that gives itself
+ * a title overwrites its arguments from there on. */
 enum ml_role
 ml_role_of(const struct ml_patterns *rules, const struct ml_command_line *line, bool is_root);
 

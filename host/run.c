@@ -3,19 +3,32 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include <ev.h>
 
+#include "host/engine.h"
+#include "host/image.h"
 #include "host/launcher.h"
+#include "host/paths.h"
 #include "host/process_info.h"
 #include "host/signals.h"
+#include "host/summary.h"
 #include "host/tree.h"
 #include "host/voice.h"
 
 /* So long nobody wonders why the run has not ended yet (interface.md). */
 static const double say_whom_after_s = 1.0;
+
+/* Where the run is. */
+enum phase {
+    PHASE_ROOT,      /* the program runs */
+    PHASE_OTHERS,    /* it has ended, others of its tree run */
+    PHASE_FINISHING, /* the final dump is being taken */
+    PHASE_DONE
+};
 
 struct run {
     const struct ml_options *options;
@@ -25,13 +38,55 @@ struct run {
     struct ml_signals signals;
     struct ml_tree tree;
     ev_timer whom_timer;
+    struct ml_engine *engine; /* NULL: --memlog=none */
+    char preload_path[PATH_MAX];
     pid_t root;
-    bool root_runs;
+    enum phase phase;
     struct ml_ending root_ending;
+    char dump_path[PATH_MAX];
 };
 
-static void end_run(struct run *run) {
+static void on_finished(void *context, const char *path, bool complete, const char *trouble) {
+    struct run *run = context;
+    if (run->phase != PHASE_FINISHING) {
+        return; /* given up meanwhile */
+    }
+    run->phase = PHASE_DONE;
+    (void)snprintf(run->dump_path, sizeof(run->dump_path), "%s", path);
+    if (path[0] == '\0') {
+        ml_say(&run->voice, "no dump was taken: %s", trouble);
+    } else if (!complete) {
+        ml_say(
+            &run->voice, "the profile is not complete%s%s", trouble[0] != '\0' ? ": " : "", trouble
+        );
+    }
     ev_break(run->loop, EVBREAK_ALL);
+}
+
+/* Take the final dump, then end. */
+static void finish(struct run *run) {
+    if (run->phase == PHASE_FINISHING || run->phase == PHASE_DONE) {
+        return;
+    }
+    run->phase = PHASE_FINISHING;
+    ev_timer_stop(run->loop, &run->whom_timer);
+    if (run->engine != NULL) {
+        ml_engine_finish(run->engine, on_finished, run);
+    } else {
+        run->phase = PHASE_DONE;
+        ev_break(run->loop, EVBREAK_ALL);
+    }
+}
+
+/* Somebody wants the end now: once for the end of the run, twice for the end without a dump. */
+static void end_now(struct run *run) {
+    if (run->phase == PHASE_FINISHING) {
+        ml_say(&run->voice, "ended without a final dump");
+        run->phase = PHASE_DONE;
+        ev_break(run->loop, EVBREAK_ALL);
+        return;
+    }
+    finish(run);
 }
 
 /* The root has stopped at the terminal's word; the shell that waits for us must see a stopped job,
@@ -45,32 +100,45 @@ static void stop_with_root(struct run *run, int stop_signal) {
     (void)kill(run->root, SIGCONT);
 }
 
-static void root_has_ended(struct run *run, const struct ml_ending *ending) {
-    run->root_runs = false;
-    run->root_ending = *ending;
-    ev_timer_again(run->loop, &run->whom_timer);
-}
-
 static void take_children(struct run *run) {
     struct ml_tree_event event;
     while (ml_tree_next(&run->tree, &event)) {
         if (event.stopped) {
-            if (event.pid == run->root) {
+            if (event.pid == run->root && run->phase == PHASE_ROOT) {
                 stop_with_root(run, event.stop_signal);
             }
-        } else if (event.pid == run->root && run->root_runs) {
-            root_has_ended(run, &event.ending);
+            continue;
+        }
+        if (run->engine != NULL && !event.helper) {
+            ml_engine_child_ended(run->engine, event.pid, &event.ending);
+        }
+        if (event.pid == run->root && run->phase == PHASE_ROOT) {
+            run->phase = PHASE_OTHERS;
+            run->root_ending = event.ending;
+            ev_timer_again(run->loop, &run->whom_timer);
         }
     }
-    if (!run->root_runs &&
+    if (run->phase == PHASE_OTHERS &&
         (run->options->end_with_root || ml_tree_left(&run->tree, NULL, 0) == 0)) {
-        end_run(run);
+        finish(run);
+    }
+}
+
+static void on_dump(void *context, const char *path, bool complete, const char *trouble) {
+    struct run *run = context;
+    if (path[0] == '\0') {
+        ml_say(&run->voice, "no dump was taken: %s", trouble);
+    } else {
+        ml_say(
+            &run->voice, "%s%s%s", path, complete ? "" : ", not complete: ", complete ? "" : trouble
+        );
     }
 }
 
 static void on_signal(void *context, int signal, int code) {
     struct run *run = context;
-    switch (ml_signal_decide(signal, code, run->options->dump_signal, run->root_runs)) {
+    bool root_runs = run->phase == PHASE_ROOT;
+    switch (ml_signal_decide(signal, code, run->options->dump_signal, root_runs)) {
     case ML_SIGNAL_CHILDREN:
         take_children(run);
         break;
@@ -78,9 +146,13 @@ static void on_signal(void *context, int signal, int code) {
         (void)kill(run->root, signal);
         break;
     case ML_SIGNAL_END:
-        end_run(run);
+        end_now(run);
         break;
     case ML_SIGNAL_DUMP:
+        if (run->engine != NULL) {
+            ml_engine_dump(run->engine, MEMLOG_SERVICE_DUMP_REASON_SIGNAL, NULL, 0, on_dump, run);
+        }
+        break;
     case ML_SIGNAL_IGNORE:
         break;
     }
@@ -111,25 +183,86 @@ static void on_whom_timer(struct ev_loop *loop, ev_timer *watcher, int events) {
     );
 }
 
-/* Start the program and stay with its tree. Returns the exit code. */
-static int run_program(struct run *run, char *const *environment) {
+static void on_notice(void *context, const char *text) {
+    struct run *run = context;
+    ml_say(&run->voice, "%s", text);
+}
+
+static enum ml_status open_engine(struct run *run, struct ml_complaint *complaint) {
+    char service_path[PATH_MAX];
+    enum ml_status status = ml_paths_find(ML_PRELOAD_FILE, run->preload_path, complaint);
+    if (status == ML_OK) {
+        status = ml_paths_find(ML_SERVICE_FILE, service_path, complaint);
+    }
+    if (status != ML_OK) {
+        return status;
+    }
+    if (strpbrk(run->preload_path, " :") != NULL) {
+        ml_complain(
+            complaint,
+            "%s: the loader takes no preload whose path has a blank or a colon",
+            run->preload_path
+        );
+        return ML_ENV_REFUSED;
+    }
+    const struct ml_engine_setup setup = {
+        .loop = run->loop,
+        .options = run->options,
+        .inherited = &run->inherited,
+        .service_path = service_path,
+        .on_notice = on_notice,
+        .context = run,
+    };
+    status = ml_engine_open(&setup, &run->engine, complaint);
+    if (status == ML_OK) {
+        ml_tree_add_helper(&run->tree, ml_engine_service_pid(run->engine));
+    }
+    return status;
+}
+
+/* Fork, then let it go when all that can fail before it is done. Returns 0, or the exit code. */
+static int start_program(struct run *run, char *const *environment) {
     struct ml_complaint complaint = {.text = ""};
-    struct ml_launch launch = {
-        .argv = run->options->program, .environment = environment, .inherited = &run->inherited};
+    const struct ml_launch launch = {
+        .argv = run->options->program,
+        .environment = environment,
+        .preload_path = run->engine != NULL ? run->preload_path : NULL,
+        .socket_path = run->engine != NULL ? ml_engine_client_path(run->engine) : NULL,
+        .inherited = &run->inherited,
+    };
     struct ml_launched launched;
     if (ml_launcher_fork(&launch, &launched, &complaint) != ML_OK) {
         ml_say_error("%s", complaint.text);
         return ML_EXIT_FAILED;
     }
     run->root = launched.pid;
-    run->root_runs = true;
+    if (run->engine != NULL &&
+        ml_engine_set_root(run->engine, run->root, run->options->program, &complaint) != ML_OK) {
+        ml_launcher_cancel(&launched);
+        ml_say_error("%s", complaint.text);
+        return ML_EXIT_FAILED;
+    }
     int exec_errno = 0;
     ml_launcher_release(&launched, &exec_errno);
     if (exec_errno != 0) {
         ml_say_error("%s: %s", run->options->program[0], strerror(exec_errno));
         return ml_launcher_exit_code(exec_errno);
     }
+    if (run->engine != NULL) {
+        ml_engine_set_root_image(run->engine, ml_image_look(run->root));
+    }
+    return 0;
+}
+
+static int run_program(struct run *run, char *const *environment) {
+    int exit_code = start_program(run, environment);
+    if (exit_code != 0) {
+        return exit_code;
+    }
     ev_run(run->loop, 0);
+    if (run->dump_path[0] != '\0') {
+        ml_summary(&run->voice, &run->inherited, run->dump_path);
+    }
     return ml_ending_exit_code(&run->root_ending);
 }
 
@@ -137,25 +270,24 @@ int ml_run(const struct ml_options *options, char *const *environment) {
     struct run run = {.options = options, .voice = {.quiet = options->quiet}};
     struct ml_complaint complaint = {.text = ""};
     int exit_code = ML_EXIT_FAILED;
-    if (options->mode != ML_MODE_NONE) {
-        ml_say_error("--memlog=%s: only none is available yet", ml_mode_name(options->mode));
-        return ML_EXIT_FAILED;
-    }
     ml_inherited_take(&run.inherited);
     run.loop = ev_loop_new(EVBACKEND_EPOLL | EVFLAG_NOENV);
     if (run.loop == NULL) {
         ml_say_error("cannot make an event loop: %s", strerror(errno));
         return ML_EXIT_FAILED;
     }
+    run.signals.fd = -1;
     ev_timer_init(&run.whom_timer, on_whom_timer, 0., say_whom_after_s);
     run.whom_timer.data = &run;
     if (ml_tree_init(&run.tree, &complaint) != ML_OK ||
-        ml_signals_open(&run.signals, run.loop, on_signal, &run, &complaint) != ML_OK) {
+        ml_signals_open(&run.signals, run.loop, on_signal, &run, &complaint) != ML_OK ||
+        (options->mode != ML_MODE_NONE && open_engine(&run, &complaint) != ML_OK)) {
         ml_say_error("%s", complaint.text);
     } else {
         exit_code = run_program(&run, environment);
-        ml_signals_close(&run.signals);
     }
+    ml_engine_close(run.engine);
+    ml_signals_close(&run.signals);
     ev_loop_destroy(run.loop);
     return exit_code;
 }

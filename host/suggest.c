@@ -48,7 +48,7 @@ const char *ml_suggest(const char *word, const char *const *candidates, size_t c
         return best;
     }
     for (size_t i = 0; i < candidates_count; i++) {
-        if (strncmp(candidates[i], word, word_count) == 0) {
+        if (candidates[i] != NULL && strncmp(candidates[i], word, word_count) == 0) {
             return candidates[i];
         }
     }

@@ -1,0 +1,155 @@
+/* What the command socket answers: `memlog ps`, `memlog dump`. Room: host. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "host/engine_internal.h"
+
+/* A command that waits for the service. The connection may go before the answer comes. */
+struct ml_command_call {
+    struct ml_connection *connection; /* NULL: nobody waits any more */
+    struct ml_engine *engine;
+    struct ml_call call;
+};
+
+void ml_command_forget(struct ml_connection *connection) {
+    if (connection->pending != NULL) {
+        connection->pending->connection = NULL;
+        connection->pending = NULL;
+    }
+}
+
+/* Only the user himself and root command a host; one command at a time. NULL: refused, and the
+ * connection is closed. */
+static struct ml_command_call *
+begin(struct ml_connection *connection, const struct ml_call *call, uint32_t version) {
+    bool permitted = call->peer.uid == geteuid() || call->peer.uid == 0;
+    if (!permitted || version != MEMLOG_HOST_HOST_VERSION || connection->pending != NULL) {
+        ml_connection_close(connection);
+        return NULL;
+    }
+    struct ml_command_call *pending = calloc(1, sizeof(*pending));
+    if (pending == NULL) {
+        ml_connection_close(connection);
+        return NULL;
+    }
+    *pending = (struct ml_command_call
+    ){.connection = connection, .engine = connection->engine, .call = *call};
+    connection->pending = pending;
+    return pending;
+}
+
+/* True if somebody still waits for the answer. */
+static bool end(struct ml_command_call *pending) {
+    if (pending->connection == NULL) {
+        return false;
+    }
+    pending->connection->pending = NULL;
+    return true;
+}
+
+static const struct memlog_service_client_figures *
+figures_of(const struct memlog_service_figures_reply *reply, uint32_t id) {
+    for (uint32_t i = 0; reply != NULL && i < reply->clients.count; i++) {
+        if (reply->clients.items[i].id == id) {
+            return &reply->clients.items[i];
+        }
+    }
+    return NULL;
+}
+
+static struct memlog_host_process_row
+make_row(const struct ml_member *member, const struct memlog_service_client_figures *figures) {
+    struct memlog_host_process_row row = {
+        .id = member->id,
+        .pid = (uint32_t)member->pid,
+        .parent_pid = (uint32_t)member->parent_pid,
+        .role = ml_string_of(ml_role_name(member->role)),
+        .state = ml_string_of(ml_member_state_name(member->state)),
+        .recording = member->recording,
+        .footprint_bytes = member->footprint_bytes,
+        .name = ml_string_of(member->name),
+        .note = ml_string_of(member->note),
+    };
+    if (figures != NULL) {
+        row.live_bytes = figures->totals.live_bytes;
+        row.live_blocks = figures->totals.live_blocks;
+        row.peak_bytes = figures->totals.peak_bytes;
+        row.total_bytes = figures->totals.total_bytes;
+        row.events = figures->events;
+        row.lost_events = figures->lost_events;
+        if (figures->trouble.count_bytes > 0) {
+            row.note = figures->trouble;
+        }
+    }
+    return row;
+}
+
+static void
+on_figures(void *context, enum ml_status status, const struct memlog_service_figures_reply *reply) {
+    struct ml_command_call *pending = context;
+    if (end(pending)) {
+        struct ml_engine *engine = pending->engine;
+        const struct ml_members *members = &engine->members;
+        struct memlog_host_process_row *rows = calloc(members->count + 1, sizeof(*rows));
+        struct memlog_host_ps_reply answer = {
+            .program = ml_string_cut(
+                engine->root_argv != NULL ? engine->root_argv[0] : "",
+                MEMLOG_HOST_PS_REPLY_PROGRAM_LIMIT
+            ),
+        };
+        for (uint32_t i = 0; rows != NULL && i < members->count; i++) {
+            const struct ml_member *member = members->items[i];
+            rows[i] = make_row(member, status == ML_OK ? figures_of(reply, member->id) : NULL);
+            answer.processes.count = i + 1;
+        }
+        answer.processes.items = rows;
+        (void)!memlog_host_ps_answer(&pending->call, &answer);
+        free(rows);
+    }
+    free(pending);
+}
+
+static void
+on_ps(void *context, const struct ml_call *call, const struct memlog_host_ps_request *request) {
+    struct ml_connection *connection = context;
+    struct ml_engine *engine = connection->engine;
+    struct ml_command_call *pending = begin(connection, call, request->version);
+    if (pending != NULL) {
+        ml_service_link_figures(&engine->link, on_figures, pending);
+    }
+}
+
+static void on_dump_done(void *context, const char *path, bool complete, const char *trouble) {
+    (void)complete;
+    struct ml_command_call *pending = context;
+    if (end(pending)) {
+        char *full = path[0] != '\0' ? realpath(path, NULL) : NULL;
+        const struct memlog_host_dump_reply answer = {
+            .path = ml_string_cut(full != NULL ? full : path, MEMLOG_HOST_DUMP_REPLY_PATH_LIMIT),
+            .trouble = ml_string_cut(trouble, MEMLOG_HOST_DUMP_REPLY_TROUBLE_LIMIT),
+        };
+        (void)!memlog_host_dump_answer(&pending->call, &answer);
+        free(full);
+    }
+    free(pending);
+}
+
+static void
+on_dump(void *context, const struct ml_call *call, const struct memlog_host_dump_request *request) {
+    struct ml_connection *connection = context;
+    struct ml_engine *engine = connection->engine;
+    struct ml_command_call *pending = begin(connection, call, request->version);
+    if (pending != NULL) {
+        ml_engine_dump(
+            engine,
+            MEMLOG_SERVICE_DUMP_REASON_MANUAL,
+            request->pids.items,
+            request->pids.count,
+            on_dump_done,
+            pending
+        );
+    }
+}
+
+const struct memlog_host_host_handlers ml_engine_command_handlers = {.ps = on_ps, .dump = on_dump};

@@ -1,0 +1,257 @@
+#include "host/commands.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host/complaint.h"
+#include "host/rendezvous.h"
+#include "host/run.h"
+#include "host/size.h"
+#include "host/suggest.h"
+#include "host/voice.h"
+#include "ipc/channel.h"
+#include "mojom_like_idl/heap_host_mojom.h"
+
+/* An answer to ps needs no work; a dump drains all pipes and is written to disk. */
+enum { PS_TIMEOUT_MS = 10000, DUMP_TIMEOUT_MS = 600000, PIDS_MAX = 1024 };
+
+struct arguments {
+    bool json;
+    const char *host;
+    uint32_t pids[PIDS_MAX];
+    uint32_t pids_count;
+};
+
+static bool unknown_argument(const char *argument, bool json_allowed) {
+    const char *const known[] = {"--host", json_allowed ? "--json" : "--host"};
+    char name[ML_SUGGEST_WORD_MAX + 1];
+    (void)snprintf(name, sizeof(name), "%.*s", (int)strcspn(argument, "="), argument);
+    const char *near = ml_suggest(name, known, 2);
+    if (near != NULL) {
+        ml_say_error("unknown option '%s'; did you mean '%s'?", argument, near);
+    } else {
+        ml_say_error("unknown option '%s'", argument);
+    }
+    return false;
+}
+
+/* False and a word on stderr: wrong usage. */
+static bool parse(char *const *words, bool is_ps, struct arguments *out_arguments) {
+    *out_arguments = (struct arguments){.json = false};
+    for (size_t i = 0; words[i] != NULL; i++) {
+        uint64_t pid = 0;
+        if (is_ps && strcmp(words[i], "--json") == 0) {
+            out_arguments->json = true;
+        } else if (strncmp(words[i], "--host=", 7) == 0) {
+            out_arguments->host = words[i] + 7;
+        } else if (words[i][0] == '-') {
+            return unknown_argument(words[i], is_ps);
+        } else if (is_ps || ml_count_parse(words[i], INT_MAX, &pid) != ML_OK || pid == 0) {
+            ml_say_error("'%s' is not %s", words[i], is_ps ? "an option" : "a process id");
+            return false;
+        } else if (out_arguments->pids_count < PIDS_MAX) {
+            out_arguments->pids[out_arguments->pids_count++] = (uint32_t)pid;
+        }
+    }
+    return true;
+}
+
+static struct ml_channel *reach_host(const char *path) {
+    struct ml_complaint complaint = {.text = ""};
+    int fd = -1;
+    if (ml_rendezvous_connect(path, &fd, &complaint) != ML_OK) {
+        ml_say_error("%s", complaint.text);
+        return NULL;
+    }
+    const struct ml_channel_options options = {.loop = NULL};
+    struct ml_channel *channel = NULL;
+    enum ml_status status = ml_channel_new(fd, &options, &channel);
+    if (status != ML_OK) {
+        ml_say_error("cannot speak to the running memlog: %s", ml_status_text(status));
+        return NULL;
+    }
+    return channel;
+}
+
+/* Length of the UTF-8 sequence at `bytes`; 0: it is none. */
+static size_t utf8_count(const unsigned char *bytes, size_t left) {
+    size_t count = bytes[0] < 0x80   ? 1
+                   : bytes[0] < 0xC2 ? 0
+                   : bytes[0] < 0xE0 ? 2
+                   : bytes[0] < 0xF0 ? 3
+                   : bytes[0] < 0xF5 ? 4
+                                     : 0;
+    if (count == 0 || count > left) {
+        return 0;
+    }
+    for (size_t i = 1; i < count; i++) {
+        if ((bytes[i] & 0xC0) != 0x80) {
+            return 0;
+        }
+    }
+    /* Overlong forms, surrogates, and what lies beyond the last character. */
+    if ((bytes[0] == 0xE0 && bytes[1] < 0xA0) || (bytes[0] == 0xED && bytes[1] > 0x9F) ||
+        (bytes[0] == 0xF0 && bytes[1] < 0x90) || (bytes[0] == 0xF4 && bytes[1] > 0x8F)) {
+        return 0;
+    }
+    return count;
+}
+
+void ml_json_string(FILE *out, const char *bytes, size_t count_bytes) {
+    (void)fputc('"', out);
+    size_t pos = 0;
+    while (pos < count_bytes) {
+        const unsigned char *here = (const unsigned char *)bytes + pos;
+        size_t count = utf8_count(here, count_bytes - pos);
+        if (count == 0) {
+            (void)fputs("\\ufffd", out);
+            pos++;
+            continue;
+        }
+        if (*here == '"' || *here == '\\') {
+            (void)fprintf(out, "\\%c", *here);
+        } else if (*here < 0x20 || *here == 0x7F) {
+            (void)fprintf(out, "\\u%04x", *here);
+        } else {
+            (void)fwrite(here, 1, count, out);
+        }
+        pos += count;
+    }
+    (void)fputc('"', out);
+}
+
+static void json_field(const char *name, struct ml_string value) {
+    (void)printf(", \"%s\": ", name);
+    ml_json_string(stdout, value.data, value.count_bytes);
+}
+
+static void print_json(const struct memlog_host_ps_reply *reply) {
+    (void)printf("{\"memlog\": 1, \"program\": ");
+    ml_json_string(stdout, reply->program.data, reply->program.count_bytes);
+    (void)printf(", \"processes\": [");
+    for (uint32_t i = 0; i < reply->processes.count; i++) {
+        const struct memlog_host_process_row *row = &reply->processes.items[i];
+        (void)printf(
+            "%s\n  {\"id\": %" PRIu32 ", \"pid\": %" PRIu32 ", \"parent_pid\": %" PRIu32,
+            i > 0 ? "," : "",
+            row->id,
+            row->pid,
+            row->parent_pid
+        );
+        json_field("name", row->name);
+        json_field("role", row->role);
+        json_field("state", row->state);
+        (void)printf(
+            ", \"recording\": %s, \"live_bytes\": %" PRIu64 ", \"live_blocks\": %" PRIu64
+            ", \"peak_bytes\": %" PRIu64 ", \"total_bytes\": %" PRIu64 ", \"events\": %" PRIu64
+            ", \"lost_events\": %" PRIu64 ", \"footprint_bytes\": %" PRIu64,
+            row->recording ? "true" : "false",
+            row->live_bytes,
+            row->live_blocks,
+            row->peak_bytes,
+            row->total_bytes,
+            row->events,
+            row->lost_events,
+            row->footprint_bytes
+        );
+        json_field("note", row->note);
+        (void)printf("}");
+    }
+    (void)printf("%s]}\n", reply->processes.count > 0 ? "\n" : "");
+}
+
+static void print_table(const struct memlog_host_ps_reply *reply) {
+    (void)printf(
+        "%8s %8s  %-8s %-8s %11s %11s %12s %8s  %s\n",
+        "PID",
+        "PARENT",
+        "ROLE",
+        "STATE",
+        "LIVE",
+        "PEAK",
+        "EVENTS",
+        "LOST",
+        "NAME"
+    );
+    for (uint32_t i = 0; i < reply->processes.count; i++) {
+        const struct memlog_host_process_row *row = &reply->processes.items[i];
+        char live[ML_SIZE_TEXT_BYTES];
+        char peak[ML_SIZE_TEXT_BYTES];
+        (void)printf(
+            "%8" PRIu32 " %8" PRIu32 "  %-8.*s %-8.*s %11s %11s %12" PRIu64 " %8" PRIu64
+            "  %.*s%s%.*s%s\n",
+            row->pid,
+            row->parent_pid,
+            (int)row->role.count_bytes,
+            row->role.data,
+            (int)row->state.count_bytes,
+            row->state.data,
+            ml_size_text(row->live_bytes, live),
+            ml_size_text(row->peak_bytes, peak),
+            row->events,
+            row->lost_events,
+            (int)row->name.count_bytes,
+            row->name.data,
+            row->note.count_bytes > 0 ? " (" : "",
+            (int)row->note.count_bytes,
+            row->note.count_bytes > 0 ? row->note.data : "",
+            row->note.count_bytes > 0 ? ")" : ""
+        );
+    }
+}
+
+int ml_command_ps(char *const *words) {
+    struct arguments arguments;
+    if (!parse(words, true, &arguments)) {
+        return ML_EXIT_USAGE;
+    }
+    struct ml_channel *channel = reach_host(arguments.host);
+    if (channel == NULL) {
+        return ML_EXIT_FAILED;
+    }
+    const struct memlog_host_ps_request request = {.version = MEMLOG_HOST_HOST_VERSION};
+    struct memlog_host_ps_reply reply;
+    enum ml_status status =
+        memlog_host_ps_wait(ml_channel_port(channel), &request, PS_TIMEOUT_MS, &reply);
+    if (status != ML_OK) {
+        ml_say_error("the running memlog does not answer: %s", ml_status_text(status));
+    } else if (arguments.json) {
+        print_json(&reply);
+    } else {
+        print_table(&reply);
+    }
+    ml_channel_free(channel);
+    return status == ML_OK ? 0 : ML_EXIT_FAILED;
+}
+
+int ml_command_dump(char *const *words) {
+    struct arguments arguments;
+    if (!parse(words, false, &arguments)) {
+        return ML_EXIT_USAGE;
+    }
+    struct ml_channel *channel = reach_host(arguments.host);
+    if (channel == NULL) {
+        return ML_EXIT_FAILED;
+    }
+    const struct memlog_host_dump_request request = {
+        .version = MEMLOG_HOST_HOST_VERSION,
+        .pids = {.items = arguments.pids, .count = arguments.pids_count},
+    };
+    struct memlog_host_dump_reply reply;
+    enum ml_status status =
+        memlog_host_dump_wait(ml_channel_port(channel), &request, DUMP_TIMEOUT_MS, &reply);
+    bool written = status == ML_OK && reply.path.count_bytes > 0;
+    if (status != ML_OK) {
+        ml_say_error("the running memlog does not answer: %s", ml_status_text(status));
+    } else if (reply.trouble.count_bytes > 0) {
+        ml_say_error("%.*s", (int)reply.trouble.count_bytes, reply.trouble.data);
+    }
+    if (written) {
+        (void)printf("%.*s\n", (int)reply.path.count_bytes, reply.path.data);
+    }
+    ml_channel_free(channel);
+    return written ? 0 : ML_EXIT_FAILED;
+}

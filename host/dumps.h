@@ -1,0 +1,66 @@
+/* The folder that a run's dumps go to. Room: host. Context: the host's one thread.
+ *
+ * One rule: nothing that was there is ever overwritten: a folder that holds dumps is refused, and a
+ * dump gets its name only when it is whole. */
+#ifndef MEMLOG_HOST_DUMPS_H
+#define MEMLOG_HOST_DUMPS_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "host/complaint.h"
+#include "ipc/ml_status.h"
+#include "mojom_like_idl/heap_service_mojom.h"
+
+#define ML_DUMP_SUFFIX ".pftrace"
+
+struct ml_dumps {
+    char folder[PATH_MAX];
+    uint32_t last_number; /* of the last dump that was begun */
+    bool made_folder;     /* it was not there before */
+};
+
+/* A dump that is being written. */
+struct ml_dump_file {
+    int fd;
+    char path[PATH_MAX];      /* its name when it is whole */
+    char temporary[PATH_MAX]; /* its name until then */
+};
+
+/* "exit", "signal", ... as in file names. */
+const char *ml_dump_reason_name(enum memlog_service_dump_reason reason);
+
+/* Make or take the folder: `output`, or memlog.PROGRAM.PID in the current one when `output` is
+ * NULL.
+ *
+ * Errors: ML_ENV_SYSTEM, ML_ENV_REFUSED, with a complaint that names it. */
+ML_NODISCARD enum ml_status ml_dumps_open(
+    struct ml_dumps *dumps,
+    const char *output,
+    const char *program,
+    pid_t pid,
+    struct ml_complaint *complaint
+);
+
+/* A new file, under its temporary name. Errors: ML_ENV_SYSTEM with a complaint.
+ * Owner:  end with ml_dumps_commit or ml_dumps_discard. */
+ML_NODISCARD enum ml_status ml_dumps_begin(
+    struct ml_dumps *dumps,
+    enum memlog_service_dump_reason reason,
+    struct ml_dump_file *out_file,
+    struct ml_complaint *complaint
+);
+
+/* It is whole: close it and give it its name. Errors: ML_ENV_SYSTEM with a complaint. */
+ML_NODISCARD enum ml_status
+ml_dumps_commit(struct ml_dump_file *file, struct ml_complaint *complaint);
+
+/* It will not become whole: close and remove it. */
+void ml_dumps_discard(struct ml_dump_file *file);
+
+/* Remove the folder if we made it and nothing came into it. */
+void ml_dumps_close(struct ml_dumps *dumps);
+
+#endif

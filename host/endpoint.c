@@ -1,0 +1,174 @@
+#include "host/endpoint.h"
+
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* Every Linux page size divides it well; the quota is counted in pages. */
+enum { PAGE_BYTES_FALLBACK = 4096 };
+
+bool ml_pipe_privileged(void) {
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
+    struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {{.effective = 0}};
+    if (syscall(SYS_capget, &header, data) != 0) {
+        return false;
+    }
+    return (data[0].effective & ((1U << CAP_SYS_ADMIN) | (1U << CAP_SYS_RESOURCE))) != 0;
+}
+
+void ml_pipe_budget_init(struct ml_pipe_budget *budget, const char *quota_path, bool privileged) {
+    *budget = (struct ml_pipe_budget){.limit_bytes = UINT64_MAX};
+    if (privileged) {
+        return;
+    }
+    long page_bytes = sysconf(_SC_PAGESIZE);
+    /* The kernel's default, should its word be unreadable. */
+    unsigned long long quota_pages = 16384;
+    FILE *file = fopen(quota_path, "re");
+    if (file != NULL) {
+        if (fscanf(file, "%llu", &quota_pages) != 1) {
+            quota_pages = 16384;
+        }
+        (void)fclose(file);
+    }
+    if (quota_pages != 0) { /* 0: no quota */
+        budget->limit_bytes =
+            quota_pages * (uint64_t)(page_bytes > 0 ? page_bytes : PAGE_BYTES_FALLBACK) / 2;
+    }
+}
+
+/* Give the pipe the best size that the budget permits, and take it down. */
+static uint32_t size_pipe(struct ml_pipe_budget *budget, int fd) {
+    static const int sizes[] = {ML_PIPE_LARGE_BYTES, ML_PIPE_MIDDLE_BYTES, ML_PIPE_SMALL_BYTES};
+    uint64_t left =
+        budget->limit_bytes > budget->used_bytes ? budget->limit_bytes - budget->used_bytes : 0;
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        bool last = i + 1 == sizeof(sizes) / sizeof(sizes[0]);
+        if (((uint64_t)sizes[i] <= left || last) && fcntl(fd, F_SETPIPE_SZ, sizes[i]) >= 0) {
+            break;
+        }
+    }
+    int bytes = fcntl(fd, F_GETPIPE_SZ);
+    if (bytes < 0) {
+        return 0;
+    }
+    budget->used_bytes += (uint64_t)bytes;
+    return (uint32_t)bytes;
+}
+
+static int make_memfd(const char *name, uint64_t size_bytes, const void *start, size_t count) {
+    int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (fd < 0) {
+        return -1;
+    }
+    if (ftruncate(fd, (off_t)size_bytes) != 0 || pwrite(fd, start, count, 0) != (ssize_t)count ||
+        fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
+        (void)close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+void ml_endpoint_init(struct ml_endpoint *endpoint) {
+    *endpoint = (struct ml_endpoint){.pipe_read_fd = -1, .staging_fd = -1, .control_fd = -1};
+}
+
+enum ml_status ml_endpoint_make(
+    struct ml_endpoint *endpoint,
+    struct ml_pipe_budget *budget,
+    uint32_t staging_slots,
+    const struct ml_control_page *control,
+    int *out_write_fd
+) {
+    ml_endpoint_init(endpoint);
+    const struct ml_staging_header header = {
+        .magic = ML_STAGING_MAGIC, .version = ML_STAGING_VERSION, .slots = staging_slots};
+    int ends[2] = {-1, -1};
+    if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) {
+        return ML_ENV_SYSTEM;
+    }
+    endpoint->pipe_read_fd = ends[0];
+    endpoint->pipe_bytes = size_pipe(budget, ends[0]);
+    endpoint->staging_fd =
+        make_memfd("memlog-staging", ml_staging_size_bytes(staging_slots), &header, sizeof(header));
+    endpoint->control = *control;
+    endpoint->control.magic = ML_CONTROL_MAGIC;
+    endpoint->control.version = ML_STAGING_VERSION;
+    endpoint->control.generation = 1;
+    endpoint->control_fd = make_memfd(
+        "memlog-control", ML_CONTROL_BYTES, &endpoint->control, sizeof(endpoint->control)
+    );
+    if (endpoint->staging_fd < 0 || endpoint->control_fd < 0) {
+        (void)close(ends[1]);
+        ml_endpoint_close(endpoint, budget);
+        return ML_ENV_SYSTEM;
+    }
+    *out_write_fd = ends[1];
+    return ML_OK;
+}
+
+enum ml_status ml_endpoint_adopt(
+    struct ml_endpoint *endpoint,
+    struct ml_pipe_budget *budget,
+    int take_pipe_fd,
+    int take_staging_fd,
+    int take_control_fd
+) {
+    *endpoint = (struct ml_endpoint
+    ){.pipe_read_fd = take_pipe_fd, .staging_fd = take_staging_fd, .control_fd = take_control_fd};
+    int flags = fcntl(take_pipe_fd, F_GETFL);
+    /* What the child has written of its control page is its word; only the generation counts, so
+     * that ours is another one. */
+    struct ml_control_page page = {.magic = 0};
+    if (flags < 0 || (flags & O_ACCMODE) != O_RDONLY ||
+        fcntl(take_pipe_fd, F_SETFL, flags | O_NONBLOCK) != 0 ||
+        pread(take_control_fd, &page, sizeof(page), 0) != (ssize_t)sizeof(page) ||
+        page.magic != ML_CONTROL_MAGIC || page.version != ML_STAGING_VERSION) {
+        ml_endpoint_close(endpoint, budget);
+        return ML_PEER_HANDLE;
+    }
+    endpoint->control = page;
+    endpoint->pipe_bytes = size_pipe(budget, take_pipe_fd);
+    return ML_OK;
+}
+
+enum ml_status
+ml_endpoint_control(struct ml_endpoint *endpoint, const struct ml_control_page *control) {
+    struct ml_control_page page = *control;
+    page.magic = ML_CONTROL_MAGIC;
+    page.version = ML_STAGING_VERSION;
+    page.clock = endpoint->control.clock;
+    page.generation = endpoint->control.generation + 1;
+    if (page.generation == 0) {
+        page.generation = 1;
+    }
+    /* The process polls the generation: it is written last, when the rest is there. */
+    struct ml_control_page before = page;
+    before.generation = endpoint->control.generation;
+    if (endpoint->control_fd < 0 ||
+        pwrite(endpoint->control_fd, &before, sizeof(before), 0) != (ssize_t)sizeof(before) ||
+        pwrite(endpoint->control_fd, &page, sizeof(page), 0) != (ssize_t)sizeof(page)) {
+        return ML_ENV_SYSTEM;
+    }
+    endpoint->control = page;
+    return ML_OK;
+}
+
+static void close_fd(int *fd) {
+    if (*fd >= 0) {
+        (void)close(*fd);
+        *fd = -1;
+    }
+}
+
+void ml_endpoint_close(struct ml_endpoint *endpoint, struct ml_pipe_budget *budget) {
+    close_fd(&endpoint->pipe_read_fd);
+    close_fd(&endpoint->staging_fd);
+    close_fd(&endpoint->control_fd);
+    budget->used_bytes -=
+        endpoint->pipe_bytes < budget->used_bytes ? endpoint->pipe_bytes : budget->used_bytes;
+    endpoint->pipe_bytes = 0;
+}

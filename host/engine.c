@@ -1,0 +1,279 @@
+#include "host/engine.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "host/clock.h"
+#include "host/engine_internal.h"
+
+void ml_engine_notice(struct ml_engine *engine, const char *format, ...) {
+    if (engine->closing) {
+        return;
+    }
+    char text[1024];
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    engine->on_notice(engine->context, text);
+}
+
+void ml_engine_add_not_profiled(
+    struct ml_engine *engine, pid_t pid, pid_t parent_pid, const char *reason, const char *path
+) {
+    if (engine->not_profiled_count >= ML_NOT_PROFILED_MAX) {
+        return;
+    }
+    struct ml_not_profiled *items =
+        reallocarray(engine->not_profiled, engine->not_profiled_count + 1, sizeof(*items));
+    if (items == NULL) {
+        return;
+    }
+    engine->not_profiled = items;
+    struct ml_not_profiled *item = &items[engine->not_profiled_count++];
+    *item = (struct ml_not_profiled
+    ){.pid = pid, .parent_pid = parent_pid, .path = strdup(path != NULL ? path : "")};
+    (void)snprintf(item->reason, sizeof(item->reason), "%s", reason);
+}
+
+void ml_connection_close(struct ml_connection *connection) {
+    struct ml_engine *engine = connection->engine;
+    ml_command_forget(connection);
+    if (connection->previous != NULL) {
+        connection->previous->next = connection->next;
+    } else {
+        engine->connections = connection->next;
+    }
+    if (connection->next != NULL) {
+        connection->next->previous = connection->previous;
+    }
+    struct ml_channel *channel = connection->channel;
+    free(connection);
+    if (channel != NULL) {
+        ml_channel_free(channel);
+    }
+}
+
+static void
+on_connection_end(void *context, struct ml_channel *channel, const struct ml_channel_end *end) {
+    (void)channel;
+    struct ml_connection *connection = context;
+    if (end->status != ML_PEER_CLOSED) {
+        ml_engine_notice(
+            connection->engine,
+            "process %d broke the contract (%s in %s) and is heard no more",
+            (int)end->peer.pid,
+            ml_status_text(end->status),
+            end->message_name != NULL ? end->message_name : "a message"
+        );
+    }
+    ml_connection_close(connection);
+}
+
+/* Take a connection in. */
+static void accept_from(struct ml_engine *engine, int listening_fd, bool for_commands) {
+    int fd = accept4(listening_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (fd < 0) {
+        return;
+    }
+    struct ml_connection *connection = calloc(1, sizeof(*connection));
+    if (connection == NULL) {
+        (void)close(fd);
+        return;
+    }
+    connection->engine = engine;
+    struct ml_channel_options options = {
+        .loop = engine->loop, .on_end = on_connection_end, .context = connection};
+    options.server =
+        for_commands ? memlog_host_host_server(&ml_engine_command_handlers, connection)
+                     : memlog_client_host_for_client_server(&ml_engine_client_handlers, connection);
+    if (ml_channel_new(fd, &options, &connection->channel) != ML_OK) {
+        free(connection);
+        return;
+    }
+    connection->next = engine->connections;
+    if (connection->next != NULL) {
+        connection->next->previous = connection;
+    }
+    engine->connections = connection;
+}
+
+static void on_client_connects(struct ev_loop *loop, ev_io *watcher, int events) {
+    (void)loop;
+    (void)events;
+    struct ml_engine *engine = watcher->data;
+    accept_from(engine, engine->rendezvous.client_fd, false);
+}
+
+static void on_command_connects(struct ev_loop *loop, ev_io *watcher, int events) {
+    (void)loop;
+    (void)events;
+    struct ml_engine *engine = watcher->data;
+    accept_from(engine, engine->rendezvous.command_fd, true);
+}
+
+static void on_service_ready(void *context, const char *missing_sandbox) {
+    struct ml_engine *engine = context;
+    if (missing_sandbox[0] != '\0' && engine->options->sandbox == ML_SANDBOX_AUTO) {
+        ml_engine_notice(
+            engine, "this system does not permit all of the service's sandbox: %s", missing_sandbox
+        );
+    }
+}
+
+static void on_service_gone(void *context, const char *why) {
+    struct ml_engine *engine = context;
+    if (engine->gaps_count < ML_GAPS_MAX) {
+        struct ml_gap *gap = &engine->gaps[engine->gaps_count++];
+        gap->from = ml_clock_moment(engine->clock);
+        (void)snprintf(gap->reason, sizeof(gap->reason), "memlog-service is gone: %s", why);
+    }
+    ml_engine_notice(
+        engine, "memlog-service is gone (%s): the program goes on, but nothing is recorded now", why
+    );
+    ml_engine_quiet_members(engine);
+}
+
+static void on_client_lost(void *context, uint32_t id, const char *reason) {
+    struct ml_engine *engine = context;
+    struct ml_member *member = ml_members_find(&engine->members, id);
+    if (member == NULL) {
+        return;
+    }
+    member->stream_lost = true;
+    (void)snprintf(member->note, sizeof(member->note), "%s", reason);
+    ml_engine_notice(
+        engine, "%s (%d) is recorded no more: %s", member->name, (int)member->pid, reason
+    );
+    if (member->state == ML_MEMBER_RUNNING) {
+        struct ml_control_page page = member->endpoint.control;
+        page.enabled = 0;
+        (void)!ml_endpoint_control(&member->endpoint, &page);
+        member->recording = false;
+    }
+}
+
+static void watch(struct ml_engine *engine) {
+    ev_io_init(&engine->client_watcher, on_client_connects, engine->rendezvous.client_fd, EV_READ);
+    engine->client_watcher.data = engine;
+    ev_io_start(engine->loop, &engine->client_watcher);
+    ev_io_init(
+        &engine->command_watcher, on_command_connects, engine->rendezvous.command_fd, EV_READ
+    );
+    engine->command_watcher.data = engine;
+    ev_io_start(engine->loop, &engine->command_watcher);
+    ml_engine_dumps_init(engine);
+}
+
+enum ml_status ml_engine_open(
+    const struct ml_engine_setup *setup,
+    struct ml_engine **out_engine,
+    struct ml_complaint *complaint
+) {
+    struct ml_engine *engine = calloc(1, sizeof(*engine));
+    if (engine == NULL) {
+        return ML_ENV_MEMORY;
+    }
+    engine->loop = setup->loop;
+    engine->options = setup->options;
+    engine->inherited = setup->inherited;
+    engine->on_notice = setup->on_notice;
+    engine->context = setup->context;
+    engine->clock = ml_clock_decide(ML_CLOCK_SOURCE_PATH);
+    engine->start = ml_clock_moment(engine->clock);
+    engine->root_image = ML_IMAGE_PRELOADABLE;
+    ml_members_init(&engine->members, engine);
+    ml_pipe_budget_init(&engine->budget, ML_PIPE_QUOTA_PATH, ml_pipe_privileged());
+    enum ml_status status = ml_rendezvous_open(&engine->rendezvous, complaint);
+    if (status != ML_OK) {
+        free(engine);
+        return status;
+    }
+    const struct memlog_service_setup service_setup = {
+        .version = MEMLOG_SERVICE_SERVICE_VERSION,
+        .clock = (enum memlog_service_clock)engine->clock,
+        .start = engine->start,
+    };
+    const struct ml_service_events events = {
+        .on_ready = on_service_ready,
+        .on_gone = on_service_gone,
+        .on_client_lost = on_client_lost,
+        .context = engine,
+    };
+    status = ml_service_link_open(
+        &engine->link,
+        engine->loop,
+        setup->service_path,
+        setup->options->sandbox,
+        setup->inherited,
+        &service_setup,
+        &events,
+        complaint
+    );
+    if (status != ML_OK) {
+        ml_rendezvous_close(&engine->rendezvous);
+        free(engine);
+        return status;
+    }
+    watch(engine);
+    *out_engine = engine;
+    return ML_OK;
+}
+
+void ml_engine_close(struct ml_engine *take_engine) {
+    struct ml_engine *engine = take_engine;
+    if (engine == NULL) {
+        return;
+    }
+    engine->closing = true;
+    ml_engine_quiet_members(engine);
+    ev_io_stop(engine->loop, &engine->client_watcher);
+    ev_io_stop(engine->loop, &engine->command_watcher);
+    ml_rendezvous_close(&engine->rendezvous);
+    for (struct ml_connection *next = NULL, *each = engine->connections; each != NULL;
+         each = next) {
+        next = each->next;
+        ml_connection_close(each);
+    }
+    ml_engine_dumps_fini(engine);
+    ml_service_link_close(&engine->link);
+    for (uint32_t i = 0; i < engine->members.count; i++) {
+        ml_member_release(engine, engine->members.items[i]);
+    }
+    ml_members_fini(&engine->members);
+    for (uint32_t i = 0; i < engine->not_profiled_count; i++) {
+        free(engine->not_profiled[i].path);
+    }
+    free(engine->not_profiled);
+    free(engine);
+}
+
+const char *ml_engine_client_path(const struct ml_engine *engine) {
+    return engine->rendezvous.client_path;
+}
+
+pid_t ml_engine_service_pid(const struct ml_engine *engine) {
+    return engine->link.pid;
+}
+
+enum ml_status ml_engine_set_root(
+    struct ml_engine *engine, pid_t pid, char *const *argv, struct ml_complaint *complaint
+) {
+    enum ml_status status =
+        ml_dumps_open(&engine->dumps, engine->options->output, argv[0], pid, complaint);
+    if (status != ML_OK) {
+        return status;
+    }
+    engine->dumps_open = true;
+    engine->root = pid;
+    engine->root_argv = argv;
+    return ML_OK;
+}
+
+void ml_engine_set_root_image(struct ml_engine *engine, enum ml_image_kind kind) {
+    engine->root_image = kind;
+}

@@ -1,0 +1,81 @@
+/* The host without a program of its own: sockets, members, service, dumps, on somebody's libev
+ * loop. Room: host. Context: the thread of that loop.
+ *
+ * One rule: the engine never waits. Everything that takes time answers by a callback; only closing
+ * is immediate. */
+#ifndef MEMLOG_HOST_ENGINE_H
+#define MEMLOG_HOST_ENGINE_H
+
+#include <sys/types.h>
+
+#include "host/complaint.h"
+#include "host/image.h"
+#include "host/launcher.h"
+#include "host/options.h"
+#include "host/process_info.h"
+#include "ipc/ml_status.h"
+#include "mojom_like_idl/heap_service_mojom.h"
+
+struct ev_loop;
+struct ml_engine;
+
+struct ml_engine_setup {
+    struct ev_loop *loop;
+    const struct ml_options *options;     /* outlive the engine */
+    const struct ml_inherited *inherited; /* for the programs that it starts */
+    const char *service_path;
+    /* Something that people should know, one line. */
+    void (*on_notice)(void *context, const char *text);
+    void *context;
+};
+
+/* Make the sockets and start the service.
+ *
+ * Errors: ML_ENV_* with a complaint.
+ * Owner:  ml_engine_close. */
+ML_NODISCARD enum ml_status ml_engine_open(
+    const struct ml_engine_setup *setup,
+    struct ml_engine **out_engine,
+    struct ml_complaint *complaint
+);
+
+/* Close and remove everything; processes that still run go dormant. NULL is allowed. */
+void ml_engine_close(struct ml_engine *take_engine);
+
+/* Where processes connect: MEMLOG_SOCKET. */
+const char *ml_engine_client_path(const struct ml_engine *engine);
+
+/* Of the service, so that the tree is counted without it; 0: none runs. */
+pid_t ml_engine_service_pid(const struct ml_engine *engine);
+
+/* The program that the run is about, before it makes its exec; opens the folder for its dumps.
+ *
+ * Errors: as ml_dumps_open. Owner:  `argv` is borrowed for the engine's life. */
+ML_NODISCARD enum ml_status ml_engine_set_root(
+    struct ml_engine *engine, pid_t pid, char *const *argv, struct ml_complaint *complaint
+);
+
+/* What the kernel said of the root's image after its exec; used if it never reports itself. */
+void ml_engine_set_root_image(struct ml_engine *engine, enum ml_image_kind kind);
+
+/* A child was reaped: how it ended. */
+void ml_engine_child_ended(struct ml_engine *engine, pid_t pid, const struct ml_ending *ending);
+
+/* How a dump went. `path` is "" when there is none; `trouble` says why, or what it lacks. */
+typedef void ml_dump_done(void *context, const char *path, bool complete, const char *trouble);
+
+/* Take a dump of the members of these pids, or of all if pids_count is 0. `on_done` is called once,
+ * perhaps before this returns. */
+void ml_engine_dump(
+    struct ml_engine *engine,
+    enum memlog_service_dump_reason reason,
+    const uint32_t *pids,
+    size_t pids_count,
+    ml_dump_done *on_done,
+    void *context
+);
+
+/* The end of the run: drain what ended, take the final dump, answer. */
+void ml_engine_finish(struct ml_engine *engine, ml_dump_done *on_done, void *context);
+
+#endif

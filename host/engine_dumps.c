@@ -1,0 +1,277 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <signal.h>
+
+#include "host/clock.h"
+#include "host/engine_internal.h"
+
+static void start_job(struct ml_engine *engine);
+
+static void free_job(struct ml_dump_job *job) {
+    free(job->ids);
+    free(job);
+}
+
+/* The first job is done: answer, and go on with the next. */
+static void
+end_job(struct ml_engine *engine, const char *path, bool complete, const char *trouble) {
+    struct ml_dump_job *job = engine->jobs;
+    engine->jobs = job->next;
+    ev_timer_stop(engine->loop, &engine->guard_timer);
+    job->on_done(job->context, path, complete, trouble);
+    free_job(job);
+    if (engine->jobs != NULL) {
+        start_job(engine);
+    }
+}
+
+static void
+on_dumped(void *context, enum ml_status status, const struct memlog_service_dump_reply *reply) {
+    struct ml_engine *engine = context;
+    struct ml_dump_job *job = engine->jobs;
+    struct ml_complaint complaint = {.text = ""};
+    if (status != ML_OK || reply->written_bytes == 0) {
+        if (status != ML_OK) {
+            ml_complain(&complaint, "memlog-service did not write it: %s", ml_status_text(status));
+        } else {
+            ml_complain(
+                &complaint,
+                "memlog-service did not write it: %.*s",
+                (int)reply->trouble.count_bytes,
+                reply->trouble.count_bytes > 0 ? reply->trouble.data : ""
+            );
+        }
+        ml_dumps_discard(&job->file);
+        end_job(engine, "", false, complaint.text);
+        return;
+    }
+    if (ml_dumps_commit(&job->file, &complaint) != ML_OK) {
+        end_job(engine, "", false, complaint.text);
+        return;
+    }
+    ml_complain(
+        &complaint,
+        "%.*s",
+        (int)reply->trouble.count_bytes,
+        reply->trouble.count_bytes > 0 ? reply->trouble.data : ""
+    );
+    char path[PATH_MAX];
+    (void)snprintf(path, sizeof(path), "%s", job->file.path);
+    end_job(engine, path, reply->complete, complaint.text);
+}
+
+static void guard(struct ml_engine *engine, uint32_t deadline_ms) {
+    ev_timer_stop(engine->loop, &engine->guard_timer);
+    ev_timer_set(&engine->guard_timer, (double)deadline_ms / 1000. + (double)ML_GUARD_EXTRA_S, 0.);
+    ev_timer_start(engine->loop, &engine->guard_timer);
+}
+
+/* The service hangs: without it all waiting ends by the link's own callbacks. */
+static void on_guard(struct ev_loop *loop, ev_timer *watcher, int events) {
+    (void)loop;
+    (void)events;
+    struct ml_engine *engine = watcher->data;
+    ml_engine_notice(engine, "memlog-service does not answer and is ended");
+    if (engine->link.pid > 0 && ml_service_link_up(&engine->link)) {
+        (void)kill(engine->link.pid, SIGKILL);
+    }
+}
+
+/* What the report shall know besides the service's own figures. Both arrays are the caller's. */
+static void fill_order(
+    struct ml_engine *engine,
+    struct memlog_service_dump_order *order,
+    struct memlog_service_not_profiled **out_not_profiled,
+    struct memlog_service_gap **out_gaps
+) {
+    *out_not_profiled = calloc(engine->not_profiled_count + 1, sizeof(**out_not_profiled));
+    for (uint32_t i = 0; *out_not_profiled != NULL && i < engine->not_profiled_count; i++) {
+        const struct ml_not_profiled *item = &engine->not_profiled[i];
+        (*out_not_profiled)[i] = (struct memlog_service_not_profiled){
+            .pid = (uint32_t)item->pid,
+            .parent_pid = (uint32_t)item->parent_pid,
+            .reason = ml_string_of(item->reason),
+            .path = ml_string_cut(
+                item->path != NULL ? item->path : "", MEMLOG_SERVICE_NOT_PROFILED_PATH_LIMIT
+            ),
+        };
+        order->not_profiled.count = i + 1;
+    }
+    order->not_profiled.items = *out_not_profiled;
+    *out_gaps = calloc(engine->gaps_count + 1, sizeof(**out_gaps));
+    for (uint32_t i = 0; *out_gaps != NULL && i < engine->gaps_count; i++) {
+        (*out_gaps)[i] = (struct memlog_service_gap){
+            .from = engine->gaps[i].from,
+            .to = engine->gaps[i].to,
+            .reason = ml_string_of(engine->gaps[i].reason),
+        };
+        order->gaps.count = i + 1;
+    }
+    order->gaps.items = *out_gaps;
+}
+
+static void start_job(struct ml_engine *engine) {
+    struct ml_dump_job *job = engine->jobs;
+    struct ml_complaint complaint = {.text = ""};
+    if (!engine->dumps_open) {
+        end_job(engine, "", false, "there is no folder for dumps yet");
+        return;
+    }
+    if (ml_dumps_begin(&engine->dumps, job->reason, &job->file, &complaint) != ML_OK) {
+        end_job(engine, "", false, complaint.text);
+        return;
+    }
+    for (uint32_t i = 0; i < engine->members.count; i++) {
+        struct ml_member *member = engine->members.items[i];
+        if (member->state == ML_MEMBER_RUNNING && member->in_service) {
+            member->looks += member->looks == 0 ? 1 : 0; /* its memory counts now */
+            ml_member_look(engine, member);
+        }
+    }
+    struct memlog_service_dump_request request = {
+        .order =
+            {.reason = job->reason,
+             .now = ml_clock_moment(engine->clock),
+             .deadline_ms = ML_DUMP_DEADLINE_MS,
+             .ids = {.items = job->ids, .count = job->ids_count},
+             .program = ml_string_cut(
+                 engine->root_argv != NULL ? engine->root_argv[0] : "",
+                 MEMLOG_SERVICE_DUMP_ORDER_PROGRAM_LIMIT
+             )},
+        .file = job->file.fd,
+    };
+    struct memlog_service_not_profiled *not_profiled = NULL;
+    struct memlog_service_gap *gaps = NULL;
+    fill_order(engine, &request.order, &not_profiled, &gaps);
+    guard(engine, ML_DUMP_DEADLINE_MS);
+    ml_service_link_dump(&engine->link, &request, on_dumped, engine);
+    free(not_profiled);
+    free(gaps);
+}
+
+static bool ids_of_pids(
+    struct ml_engine *engine, const uint32_t *pids, size_t pids_count, struct ml_dump_job *job
+) {
+    job->ids = calloc(engine->members.count + 1, sizeof(*job->ids));
+    for (uint32_t i = 0; job->ids != NULL && i < engine->members.count; i++) {
+        const struct ml_member *member = engine->members.items[i];
+        for (size_t j = 0; j < pids_count; j++) {
+            if (member->in_service && (uint32_t)member->pid == pids[j]) {
+                job->ids[job->ids_count++] = member->id;
+                break;
+            }
+        }
+    }
+    return job->ids_count > 0;
+}
+
+void ml_engine_dump(
+    struct ml_engine *engine,
+    enum memlog_service_dump_reason reason,
+    const uint32_t *pids,
+    size_t pids_count,
+    ml_dump_done *on_done,
+    void *context
+) {
+    struct ml_dump_job *job = calloc(1, sizeof(*job));
+    if (job == NULL) {
+        on_done(context, "", false, ml_status_text(ML_ENV_MEMORY));
+        return;
+    }
+    *job = (struct ml_dump_job
+    ){.engine = engine, .reason = reason, .on_done = on_done, .context = context};
+    if (pids_count > 0 && !ids_of_pids(engine, pids, pids_count, job)) {
+        free_job(job);
+        on_done(context, "", false, "none of these processes is recorded");
+        return;
+    }
+    struct ml_dump_job **last = &engine->jobs;
+    while (*last != NULL) {
+        last = &(*last)->next;
+    }
+    *last = job;
+    if (engine->jobs == job) {
+        start_job(engine);
+    }
+}
+
+static void on_interval_dump(void *context, const char *path, bool complete, const char *trouble) {
+    struct ml_engine *engine = context;
+    if (path[0] == '\0') {
+        ml_engine_notice(engine, "no dump was taken: %s", trouble);
+    } else {
+        ml_engine_notice(
+            engine, "%s%s%s", path, complete ? "" : ", incomplete: ", complete ? "" : trouble
+        );
+    }
+}
+
+static void on_interval(struct ev_loop *loop, ev_timer *watcher, int events) {
+    (void)loop;
+    (void)events;
+    struct ml_engine *engine = watcher->data;
+    if (engine->on_finished == NULL) {
+        ml_engine_dump(
+            engine, MEMLOG_SERVICE_DUMP_REASON_INTERVAL, NULL, 0, on_interval_dump, engine
+        );
+    }
+}
+
+void ml_engine_dumps_init(struct ml_engine *engine) {
+    ev_init(&engine->guard_timer, on_guard);
+    engine->guard_timer.data = engine;
+    double interval_s = (double)engine->options->dump_interval_s;
+    ev_timer_init(&engine->interval_timer, on_interval, interval_s, interval_s);
+    engine->interval_timer.data = engine;
+    if (engine->options->dump_interval_s > 0) {
+        ev_timer_start(engine->loop, &engine->interval_timer);
+    }
+}
+
+void ml_engine_dumps_fini(struct ml_engine *engine) {
+    ev_timer_stop(engine->loop, &engine->interval_timer);
+    ev_timer_stop(engine->loop, &engine->guard_timer);
+    while (engine->jobs != NULL) {
+        struct ml_dump_job *job = engine->jobs;
+        engine->jobs = job->next;
+        if (job->file.temporary[0] != '\0') {
+            ml_dumps_discard(&job->file);
+        }
+        job->on_done(job->context, "", false, "the run is over");
+        free_job(job);
+    }
+    if (engine->dumps_open) {
+        ml_dumps_close(&engine->dumps);
+    }
+}
+
+static void on_final_dump(void *context, const char *path, bool complete, const char *trouble) {
+    struct ml_engine *engine = context;
+    engine->on_finished(engine->finished_context, path, complete, trouble);
+}
+
+static void
+on_drained(void *context, enum ml_status status, const struct memlog_service_drain_reply *reply) {
+    struct ml_engine *engine = context;
+    ev_timer_stop(engine->loop, &engine->guard_timer);
+    if (status == ML_OK && !reply->complete) {
+        ml_engine_notice(
+            engine, "not everything that ended processes left behind was read in time"
+        );
+    }
+    ml_engine_dump(engine, MEMLOG_SERVICE_DUMP_REASON_EXIT, NULL, 0, on_final_dump, engine);
+}
+
+void ml_engine_finish(struct ml_engine *engine, ml_dump_done *on_done, void *context) {
+    engine->on_finished = on_done;
+    engine->finished_context = context;
+    ev_timer_stop(engine->loop, &engine->interval_timer);
+    if (!engine->root_seen && engine->root != 0) {
+        ml_engine_add_not_profiled(
+            engine, engine->root, 0, ml_image_text(engine->root_image), engine->root_argv[0]
+        );
+    }
+    guard(engine, ML_DRAIN_DEADLINE_MS);
+    ml_service_link_drain(&engine->link, ML_DRAIN_DEADLINE_MS, on_drained, engine);
+}

@@ -1,0 +1,126 @@
+/* Private to the engine: its parts, and what they call of one another. Room: host. */
+#ifndef MEMLOG_HOST_ENGINE_INTERNAL_H
+#define MEMLOG_HOST_ENGINE_INTERNAL_H
+
+#include <ev.h>
+
+#include "host/dumps.h"
+#include "host/endpoint.h"
+#include "host/engine.h"
+#include "host/member.h"
+#include "host/rendezvous.h"
+#include "host/service_link.h"
+#include "ipc/channel.h"
+#include "mojom_like_idl/heap_client_mojom.h"
+#include "mojom_like_idl/heap_host_mojom.h"
+
+/* Programs that ran without memlog, as told to the report; more of them are only counted. */
+enum { ML_NOT_PROFILED_MAX = 4096, ML_GAPS_MAX = 64 };
+
+/* The service has this long to take in what ended processes have left, and to bring all clients to
+ * one moment for a dump; behind it the guard waits for a service that hangs. */
+enum { ML_DRAIN_DEADLINE_MS = 60000, ML_DUMP_DEADLINE_MS = 10000, ML_GUARD_EXTRA_S = 60 };
+
+struct ml_not_profiled {
+    pid_t pid;
+    pid_t parent_pid;
+    char reason[256];
+    char *path;
+};
+
+struct ml_gap {
+    struct memlog_service_moment from;
+    struct memlog_service_moment to;
+    char reason[256];
+};
+
+struct ml_command_call;
+
+/* A connection to one of the two sockets. */
+struct ml_connection {
+    struct ml_engine *engine;
+    struct ml_channel *channel;
+    uint32_t member_id;              /* who said Hello on it; 0: nobody yet */
+    struct ml_command_call *pending; /* a command that is being carried out; NULL: none */
+    struct ml_connection *next;
+    struct ml_connection *previous;
+};
+
+/* A dump that was asked for. */
+struct ml_dump_job {
+    struct ml_engine *engine;
+    enum memlog_service_dump_reason reason;
+    uint32_t *ids;
+    uint32_t ids_count;
+    ml_dump_done *on_done;
+    void *context;
+    struct ml_dump_file file;
+    struct ml_dump_job *next;
+};
+
+struct ml_engine {
+    struct ev_loop *loop;
+    const struct ml_options *options;
+    const struct ml_inherited *inherited;
+    void (*on_notice)(void *context, const char *text);
+    void *context;
+    enum ml_clock clock;
+    struct memlog_service_moment start;
+    struct ml_rendezvous rendezvous;
+    ev_io client_watcher;
+    ev_io command_watcher;
+    struct ml_connection *connections;
+    struct ml_service_link link;
+    struct ml_members members;
+    struct ml_pipe_budget budget;
+    struct ml_dumps dumps;
+    bool dumps_open;
+    pid_t root;
+    char *const *root_argv;
+    bool root_seen; /* it has reported itself */
+    enum ml_image_kind root_image;
+    struct ml_not_profiled *not_profiled;
+    uint32_t not_profiled_count;
+    struct ml_gap gaps[ML_GAPS_MAX];
+    uint32_t gaps_count;
+    struct ml_dump_job *jobs; /* the first is at work */
+    ev_timer guard_timer;
+    ev_timer interval_timer;
+    ml_dump_done *on_finished;
+    void *finished_context;
+    bool closing;
+};
+
+/* engine.c */
+__attribute__((format(printf, 2, 3))) void
+ml_engine_notice(struct ml_engine *engine, const char *format, ...);
+void ml_connection_close(struct ml_connection *connection);
+
+/* Keep that a program ran without memlog. `path` may be NULL. */
+void ml_engine_add_not_profiled(
+    struct ml_engine *engine, pid_t pid, pid_t parent_pid, const char *reason, const char *path
+);
+
+/* engine_members.c: the handlers of the control socket; the context is a struct ml_connection. */
+extern const struct memlog_client_host_for_client_handlers ml_engine_client_handlers;
+
+/* Look at a member in /proc again, and tell the service what is new. */
+void ml_member_look(struct ml_engine *engine, struct ml_member *member);
+
+/* Stop its watchers, close what it has open. */
+void ml_member_release(struct ml_engine *engine, struct ml_member *member);
+
+/* Switch recording off everywhere: nobody reads any more. */
+void ml_engine_quiet_members(struct ml_engine *engine);
+
+/* engine_dumps.c */
+void ml_engine_dumps_init(struct ml_engine *engine);
+void ml_engine_dumps_fini(struct ml_engine *engine);
+
+/* command_server.c: the handlers of the command socket; the context is a struct ml_connection. */
+extern const struct memlog_host_host_handlers ml_engine_command_handlers;
+
+/* Whoever waits for an answer on that connection is gone. */
+void ml_command_forget(struct ml_connection *connection);
+
+#endif

@@ -1,0 +1,120 @@
+/* The processes of the tree that have reported themselves. Room: host. Context: the host's one
+ * thread.
+ *
+ * One rule: a member is one program image of one process. An exec ends a member and begins another
+ * of the same pid; ids are unique over the run and never used again. Its state changes only by the
+ * table in member.c. */
+#ifndef MEMLOG_HOST_MEMBER_H
+#define MEMLOG_HOST_MEMBER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include <ev.h>
+
+#include "host/command_line.h"
+#include "host/endpoint.h"
+#include "host/process_info.h"
+#include "host/role.h"
+#include "mojom_like_idl/heap_service_mojom.h"
+
+/* Same limit as the contract's (kMaxClients). */
+enum { ML_MEMBERS_MAX = MEMLOG_SERVICE_MAX_CLIENTS };
+
+/* ML_MEMBER_DEAD is 0: a cell of the table that nobody wrote is not allowed. */
+enum ml_member_state {
+    ML_MEMBER_DEAD = 0,
+    ML_MEMBER_RUNNING,
+    ML_MEMBER_EXITED,
+    ML_MEMBER_KILLED,
+    ML_MEMBER_REPLACED,
+    ML_MEMBER_STATE_COUNT
+};
+
+/* What can happen to it. */
+enum ml_member_event {
+    ML_MEMBER_EVENT_EXIT,
+    ML_MEMBER_EVENT_KILL,
+    ML_MEMBER_EVENT_EXEC,
+    ML_MEMBER_EVENT_COUNT
+};
+
+/* Where a member goes from a state by an event; ML_MEMBER_DEAD: it may not. Pure. */
+enum ml_member_state ml_member_next(enum ml_member_state state, enum ml_member_event event);
+
+/* "running", "exited", "killed", "replaced". */
+const char *ml_member_state_name(enum ml_member_state state);
+
+struct ml_members;
+
+struct ml_member {
+    uint32_t id;        /* from 1 */
+    uint32_t parent_id; /* the member whose fork or exec it came from; 0: none known */
+    pid_t pid;
+    pid_t parent_pid;
+    enum ml_member_state state;
+    enum ml_role role;
+    bool is_root;      /* the program that was started, and what it execs */
+    bool forked;       /* it came by fork, not by exec */
+    bool recording;    /* its control page says so */
+    bool from_startup; /* recorded from its first instruction */
+    bool in_service;   /* the service knows it */
+    bool stream_lost;  /* the service reads it no more */
+    uint64_t fork_serial;
+    uint32_t draw;  /* its lot in the sampling modes */
+    uint32_t looks; /* times it was looked at in /proc */
+    struct ml_command_line line;
+    char name[ML_PROCESS_NAME_BYTES];
+    uint64_t footprint_bytes; /* as last read; it cannot be read after the end */
+    uint64_t resident_bytes;
+    struct memlog_service_moment start;
+    struct memlog_service_moment end;
+    struct ml_ending ending;
+    struct ml_endpoint endpoint;
+    int pidfd; /* -1: none */
+    ev_io pidfd_watcher;
+    ev_timer look_timer;
+    char note[256]; /* what people should know of it */
+    /* An exec that cannot take the preload has been announced; the image goes if its exe changes.
+     */
+    bool exec_announced;
+    char executable[256];
+    struct ml_members *members;
+};
+
+struct ml_members {
+    struct ml_member **items; /* by id - 1 */
+    uint32_t count;
+    uint32_t capacity;
+    uint32_t running_count;
+    void *context; /* the owner's, for watchers */
+};
+
+void ml_members_init(struct ml_members *members, void *context);
+
+/* Free all; their watchers must be stopped and endpoints closed. */
+void ml_members_fini(struct ml_members *members);
+
+/* A new running one, everything else 0 and -1. Errors: ML_PEER_LIMIT; ML_ENV_MEMORY. */
+ML_NODISCARD enum ml_status
+ml_members_add(struct ml_members *members, pid_t pid, struct ml_member **out_member);
+
+/* The running member of that pid; NULL: none. */
+struct ml_member *ml_members_running(const struct ml_members *members, pid_t pid);
+
+/* The newest member of that pid, ended ones included; NULL: none. */
+struct ml_member *ml_members_newest(const struct ml_members *members, pid_t pid);
+
+/* NULL: no such id. */
+struct ml_member *ml_members_find(const struct ml_members *members, uint32_t id);
+
+/* Running ones of that role whose control page says record. */
+uint32_t ml_members_recording(const struct ml_members *members, enum ml_role role);
+
+/* Take it through the table. Errors: ML_PEER_STATE; nothing has changed then. */
+ML_NODISCARD enum ml_status
+ml_member_set_state(struct ml_member *member, enum ml_member_event event);
+
+#endif

@@ -1,0 +1,229 @@
+#include "host/rendezvous.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Connections that may wait to be accepted: a thousand processes may start at once. The kernel cuts
+ * it to net.core.somaxconn. */
+enum { BACKLOG = 4096 };
+
+#define COMMAND_SUFFIX ".sock"
+
+static enum ml_status
+listen_at(const char *path, mode_t mode, int *out_fd, struct ml_complaint *complaint) {
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0) {
+        ml_complain(complaint, "cannot make a socket: %s", strerror(errno));
+        return ML_ENV_SYSTEM;
+    }
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    (void)snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
+    /* Before anybody can connect: else a first packet would come without its sender's name. */
+    int on = 1;
+    if (setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) != 0 ||
+        bind(fd, (const struct sockaddr *)&address, sizeof(address)) != 0 ||
+        chmod(path, mode) != 0 || listen(fd, BACKLOG) != 0) {
+        ml_complain(complaint, "%s: %s", path, strerror(errno));
+        (void)close(fd);
+        return ML_ENV_SYSTEM;
+    }
+    *out_fd = fd;
+    return ML_OK;
+}
+
+/* A new folder with 64 random bits in its name. */
+static enum ml_status
+make_folder(struct ml_rendezvous *rendezvous, struct ml_complaint *complaint) {
+    /* /tmp first: the user's own runtime folder is closed to workers that became another user. */
+    const char *bases[] = {"/tmp", getenv("XDG_RUNTIME_DIR")};
+    uint64_t random = 0;
+    if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random)) {
+        ml_complain(complaint, "cannot draw random numbers: %s", strerror(errno));
+        return ML_ENV_SYSTEM;
+    }
+    for (size_t i = 0; i < 2; i++) {
+        char path[ML_RENDEZVOUS_PATH_BYTES];
+        if (bases[i] == NULL || bases[i][0] != '/') {
+            continue;
+        }
+        int count =
+            snprintf(path, sizeof(path), "%s/memlog.%016llx", bases[i], (unsigned long long)random);
+        /* Room for the socket's name behind it. */
+        if (count < 0 || (size_t)count + 4 > sizeof(path) || mkdir(path, 0700) != 0) {
+            continue;
+        }
+        (void)snprintf(rendezvous->folder, sizeof(rendezvous->folder), "%s", path);
+        if (chmod(path, 0711) == 0) {
+            return ML_OK;
+        }
+    }
+    ml_complain(complaint, "cannot make a folder in /tmp: %s", strerror(errno));
+    return ML_ENV_SYSTEM;
+}
+
+/* The user's own folder for command sockets, made if it is not there. */
+static enum ml_status
+command_folder(char out_folder[ML_RENDEZVOUS_PATH_BYTES], struct ml_complaint *complaint) {
+    const char *runtime = getenv("XDG_RUNTIME_DIR");
+    struct stat facts;
+    int count = -1;
+    if (runtime != NULL && runtime[0] == '/' && stat(runtime, &facts) == 0 &&
+        facts.st_uid == geteuid()) {
+        count = snprintf(out_folder, ML_RENDEZVOUS_PATH_BYTES, "%s/memlog", runtime);
+    }
+    /* Room for a name of 16 digits, a pid and the suffix. */
+    if (count < 0 || count > ML_RENDEZVOUS_PATH_BYTES - 40) {
+        (void)snprintf(out_folder, ML_RENDEZVOUS_PATH_BYTES, "/tmp/memlog-%u", (unsigned)geteuid());
+    }
+    if (mkdir(out_folder, 0700) != 0 && errno != EEXIST) {
+        ml_complain(complaint, "cannot make the folder %s: %s", out_folder, strerror(errno));
+        return ML_ENV_SYSTEM;
+    }
+    if (lstat(out_folder, &facts) != 0 || !S_ISDIR(facts.st_mode) || facts.st_uid != geteuid() ||
+        (facts.st_mode & 077) != 0) {
+        ml_complain(complaint, "%s is not a folder of this user alone", out_folder);
+        return ML_ENV_REFUSED;
+    }
+    return ML_OK;
+}
+
+enum ml_status
+ml_rendezvous_open(struct ml_rendezvous *out_rendezvous, struct ml_complaint *complaint) {
+    struct ml_rendezvous *rendezvous = out_rendezvous;
+    *rendezvous = (struct ml_rendezvous){.client_fd = -1, .command_fd = -1, .owner = getpid()};
+    char folder[ML_RENDEZVOUS_PATH_BYTES];
+    enum ml_status status = make_folder(rendezvous, complaint);
+    if (status == ML_OK) {
+        (void)snprintf(
+            rendezvous->client_path, sizeof(rendezvous->client_path), "%.100s/s", rendezvous->folder
+        );
+        status = listen_at(rendezvous->client_path, 0777, &rendezvous->client_fd, complaint);
+    }
+    if (status == ML_OK) {
+        status = command_folder(folder, complaint);
+    }
+    if (status == ML_OK) {
+        struct timespec now;
+        (void)clock_gettime(CLOCK_REALTIME, &now);
+        /* Names in the order of their starts, so that the newest is the last. */
+        unsigned long long started_us =
+            (unsigned long long)now.tv_sec * 1000000ULL + (unsigned long long)now.tv_nsec / 1000ULL;
+        (void)snprintf(
+            rendezvous->command_path,
+            sizeof(rendezvous->command_path),
+            "%.66s/%016llu-%d" COMMAND_SUFFIX,
+            folder,
+            started_us,
+            (int)getpid()
+        );
+        status = listen_at(rendezvous->command_path, 0600, &rendezvous->command_fd, complaint);
+    }
+    if (status != ML_OK) {
+        ml_rendezvous_close(rendezvous);
+    }
+    return status;
+}
+
+void ml_rendezvous_close(struct ml_rendezvous *rendezvous) {
+    if (rendezvous->client_fd >= 0) {
+        (void)close(rendezvous->client_fd);
+        rendezvous->client_fd = -1;
+    }
+    if (rendezvous->command_fd >= 0) {
+        (void)close(rendezvous->command_fd);
+        rendezvous->command_fd = -1;
+    }
+    if (rendezvous->owner != getpid()) {
+        return;
+    }
+    if (rendezvous->client_path[0] != '\0') {
+        (void)unlink(rendezvous->client_path);
+    }
+    if (rendezvous->folder[0] != '\0') {
+        (void)rmdir(rendezvous->folder);
+    }
+    if (rendezvous->command_path[0] != '\0') {
+        (void)unlink(rendezvous->command_path);
+    }
+    rendezvous->client_path[0] = '\0';
+    rendezvous->folder[0] = '\0';
+    rendezvous->command_path[0] = '\0';
+}
+
+/* Connect. -1 and errno if it cannot. */
+static int connect_at(const char *path) {
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    if (strlen(path) >= sizeof(address.sun_path)) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    (void)snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    if (fd >= 0 && connect(fd, (const struct sockaddr *)&address, sizeof(address)) != 0) {
+        int error = errno;
+        (void)close(fd);
+        errno = error;
+        return -1;
+    }
+    return fd;
+}
+
+static int is_command_socket(const struct dirent *entry) {
+    size_t count = strlen(entry->d_name);
+    size_t suffix_count = strlen(COMMAND_SUFFIX);
+    return count > suffix_count &&
+           strcmp(entry->d_name + count - suffix_count, COMMAND_SUFFIX) == 0;
+}
+
+static enum ml_status connect_newest(int *out_fd, struct ml_complaint *complaint) {
+    char folder[ML_RENDEZVOUS_PATH_BYTES];
+    enum ml_status status = command_folder(folder, complaint);
+    if (status != ML_OK) {
+        return status;
+    }
+    struct dirent **entries = NULL;
+    int count = scandir(folder, &entries, is_command_socket, alphasort);
+    int fd = -1;
+    for (int i = count - 1; i >= 0; i--) {
+        char path[ML_RENDEZVOUS_PATH_BYTES + NAME_MAX + 2];
+        (void)snprintf(path, sizeof(path), "%s/%s", folder, entries[i]->d_name);
+        if (fd < 0) {
+            fd = connect_at(path);
+            if (fd < 0 && errno == ECONNREFUSED) {
+                (void)unlink(path); /* its host was killed */
+            }
+        }
+        free(entries[i]);
+    }
+    free(entries);
+    if (fd < 0) {
+        ml_complain(complaint, "no memlog of this user runs (none listens in %s)", folder);
+        return ML_ENV_MISSING;
+    }
+    *out_fd = fd;
+    return ML_OK;
+}
+
+enum ml_status
+ml_rendezvous_connect(const char *path, int *out_fd, struct ml_complaint *complaint) {
+    if (path == NULL) {
+        return connect_newest(out_fd, complaint);
+    }
+    int fd = connect_at(path);
+    if (fd < 0) {
+        ml_complain(complaint, "%s: %s", path, strerror(errno));
+        return ML_ENV_MISSING;
+    }
+    *out_fd = fd;
+    return ML_OK;
+}

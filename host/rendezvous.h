@@ -1,0 +1,42 @@
+/* Where others find this host: the processes it profiles, and `memlog ps`. Room: host. Context: the
+ * host's one thread.
+ *
+ * One rule: a folder whose name nobody guesses, open to be walked through (workers that have
+ * dropped their user must still connect), for the processes; a folder of the user's own, closed to
+ * all others, for the commands. Who connects is told by the kernel. */
+#ifndef MEMLOG_HOST_RENDEZVOUS_H
+#define MEMLOG_HOST_RENDEZVOUS_H
+
+#include <sys/types.h>
+#include <sys/un.h>
+
+#include "host/complaint.h"
+#include "ipc/ml_status.h"
+
+enum { ML_RENDEZVOUS_PATH_BYTES = sizeof(((struct sockaddr_un *)0)->sun_path) };
+
+struct ml_rendezvous {
+    char folder[ML_RENDEZVOUS_PATH_BYTES];      /* "": none */
+    char client_path[ML_RENDEZVOUS_PATH_BYTES]; /* of the control socket, in it */
+    char command_path[ML_RENDEZVOUS_PATH_BYTES];
+    int client_fd;  /* listening; -1: none */
+    int command_fd; /* listening; -1: none */
+    pid_t owner;    /* who made them; a forked copy of the host removes nothing */
+};
+
+/* Make both sockets.
+ *
+ * Errors: ML_ENV_SYSTEM, ML_ENV_REFUSED (the user's folder is somebody else's) with a complaint.
+ * Owner:  ml_rendezvous_close closes and removes them. */
+ML_NODISCARD enum ml_status
+ml_rendezvous_open(struct ml_rendezvous *out_rendezvous, struct ml_complaint *complaint);
+void ml_rendezvous_close(struct ml_rendezvous *rendezvous);
+
+/* Connect to the command socket at `path`, or, when it is NULL, to that of the newest host of this
+ * user; sockets that nobody listens at any more are removed on the way.
+ *
+ * Errors: ML_ENV_MISSING: none runs; ML_ENV_SYSTEM; each with a complaint. */
+ML_NODISCARD enum ml_status
+ml_rendezvous_connect(const char *path, int *out_fd, struct ml_complaint *complaint);
+
+#endif

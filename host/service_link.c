@@ -1,0 +1,339 @@
+#include "host/service_link.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "ipc/channel.h"
+
+static void tell_gone(struct ml_service_link *link, const char *why) {
+    struct ml_channel *channel = link->channel;
+    link->channel = NULL;
+    if (channel != NULL) {
+        ml_channel_free(channel);
+    }
+    if (!link->told) {
+        link->told = true;
+        link->events.on_gone(link->events.context, why);
+    }
+}
+
+static void on_end(void *context, struct ml_channel *channel, const struct ml_channel_end *end) {
+    (void)channel;
+    struct ml_service_link *link = context;
+    if (end->status == ML_PEER_CLOSED) {
+        tell_gone(link, "it has ended");
+        return;
+    }
+    char why[256];
+    (void)snprintf(
+        why,
+        sizeof(why),
+        "%s in %s",
+        ml_status_text(end->status),
+        end->message_name != NULL ? end->message_name : "its messages"
+    );
+    tell_gone(link, why);
+}
+
+static void on_client_lost(
+    void *context,
+    const struct ml_call *call,
+    const struct memlog_service_client_lost_request *request
+) {
+    (void)call;
+    struct ml_service_link *link = context;
+    char reason[MEMLOG_SERVICE_CLIENT_LOST_REQUEST_REASON_LIMIT + 1];
+    (void)snprintf(
+        reason,
+        sizeof(reason),
+        "%.*s",
+        (int)request->reason.count_bytes,
+        request->reason.count_bytes > 0 ? request->reason.data : ""
+    );
+    link->events.on_client_lost(link->events.context, request->id, reason);
+}
+
+static const struct memlog_service_host_for_service_handlers handlers = {
+    .client_lost = on_client_lost};
+
+static void on_configured(
+    void *context, enum ml_status status, const struct memlog_service_configure_reply *reply
+) {
+    struct ml_service_link *link = context;
+    if (status != ML_OK) {
+        return; /* on_end says why */
+    }
+    char missing[MEMLOG_SERVICE_CONFIGURE_REPLY_MISSING_SANDBOX_LIMIT + 1];
+    (void)snprintf(
+        missing,
+        sizeof(missing),
+        "%.*s",
+        (int)reply->missing_sandbox.count_bytes,
+        reply->missing_sandbox.count_bytes > 0 ? reply->missing_sandbox.data : ""
+    );
+    link->events.on_ready(link->events.context, missing);
+}
+
+/* The child's side. A session of its own: the terminal's signals are for the program. */
+__attribute__((noreturn)) static void
+run_service(int fd, const char *path, char *const *argv, const struct ml_inherited *inherited) {
+    static char *const no_environment[] = {NULL};
+    (void)setsid();
+    ml_inherited_restore(inherited);
+    sigset_t none;
+    (void)sigemptyset(&none);
+    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+    /* Its standard input and output are nobody's; stderr it shares, to name its trouble. */
+    int null_fd = open("/dev/null", O_RDWR);
+    if (fd == ML_SERVICE_FD) {
+        (void)fcntl(fd, F_SETFD, 0);
+    } else {
+        (void)dup2(fd, ML_SERVICE_FD);
+    }
+    if (null_fd >= 0) {
+        (void)dup2(null_fd, STDIN_FILENO);
+        (void)dup2(null_fd, STDOUT_FILENO);
+        if (null_fd > ML_SERVICE_FD) {
+            (void)close(null_fd);
+        }
+    }
+    (void)execve(path, argv, no_environment);
+    _exit(127);
+}
+
+static enum ml_status start_service(
+    struct ml_service_link *link,
+    const char *path,
+    enum ml_sandbox sandbox,
+    const struct ml_inherited *inherited,
+    int *out_fd,
+    struct ml_complaint *complaint
+) {
+    int ends[2] = {-1, -1};
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
+        ml_complain(complaint, "cannot make a socket: %s", strerror(errno));
+        return ML_ENV_SYSTEM;
+    }
+    char name[] = "memlog-service";
+    char sandbox_argument[32];
+    (void
+    )snprintf(sandbox_argument, sizeof(sandbox_argument), "--sandbox=%s", ml_sandbox_name(sandbox));
+    char *const argv[] = {name, sandbox_argument, NULL};
+    pid_t pid = fork();
+    if (pid < 0) {
+        ml_complain(complaint, "cannot start a process: %s", strerror(errno));
+        (void)close(ends[0]);
+        (void)close(ends[1]);
+        return ML_ENV_SYSTEM;
+    }
+    if (pid == 0) {
+        run_service(ends[1], path, argv, inherited);
+    }
+    (void)close(ends[1]);
+    link->pid = pid;
+    *out_fd = ends[0];
+    return ML_OK;
+}
+
+enum ml_status ml_service_link_open(
+    struct ml_service_link *link,
+    struct ev_loop *loop,
+    const char *service_path,
+    enum ml_sandbox sandbox,
+    const struct ml_inherited *inherited,
+    const struct memlog_service_setup *setup,
+    const struct ml_service_events *events,
+    struct ml_complaint *complaint
+) {
+    *link = (struct ml_service_link){.events = *events};
+    int fd = -1;
+    enum ml_status status = start_service(link, service_path, sandbox, inherited, &fd, complaint);
+    if (status != ML_OK) {
+        return status;
+    }
+    const struct ml_channel_options options = {
+        .loop = loop,
+        .server = memlog_service_host_for_service_server(&handlers, link),
+        .on_end = on_end,
+        .context = link,
+    };
+    status = ml_channel_new(fd, &options, &link->channel);
+    if (status == ML_OK) {
+        const struct memlog_service_configure_request request = {.setup = *setup};
+        status =
+            memlog_service_configure(ml_channel_port(link->channel), &request, on_configured, link);
+    }
+    if (status != ML_OK) {
+        ml_complain(complaint, "cannot speak to memlog-service: %s", ml_status_text(status));
+        ml_service_link_close(link);
+    }
+    return status;
+}
+
+void ml_service_link_close(struct ml_service_link *link) {
+    link->told = true;
+    struct ml_channel *channel = link->channel;
+    link->channel = NULL;
+    if (channel != NULL) {
+        ml_channel_free(channel);
+    }
+}
+
+bool ml_service_link_up(const struct ml_service_link *link) {
+    return link->channel != NULL;
+}
+
+/* A command line as the contract has it, empty when there is no memory. Returns the array's items,
+ * for the caller to free. */
+static struct ml_string *
+fill_line(const struct ml_command_line *line, struct memlog_service_string_array *out_array) {
+    struct ml_string *items = calloc(line->count + 1, sizeof(*items));
+    for (size_t i = 0; items != NULL && i < line->count; i++) {
+        items[i] = ml_string_of(line->arguments[i]);
+    }
+    *out_array = (struct memlog_service_string_array
+    ){.items = items, .count = items != NULL ? (uint32_t)line->count : 0};
+    return items;
+}
+
+/* A send that failed. A full queue means a service that has taken nothing for 128 MiB of orders: it
+ * hangs. */
+static void note_status(struct ml_service_link *link, enum ml_status status) {
+    if (status == ML_OK || link->channel == NULL) {
+        return;
+    }
+    tell_gone(link, ml_status_text(status));
+}
+
+void ml_service_link_add(
+    struct ml_service_link *link, const struct ml_member *member, uint64_t sampling_bytes
+) {
+    if (link->channel == NULL) {
+        return;
+    }
+    /* A parent that is not recorded is none to the service. */
+    const struct ml_member *parent = ml_members_find(member->members, member->parent_id);
+    struct memlog_service_add_client_request request = {
+        .client =
+            {.id = member->id,
+             .parent_id = parent != NULL && parent->in_service ? parent->id : 0,
+             .pid = (uint32_t)member->pid,
+             .parent_pid = (uint32_t)member->parent_pid,
+             .role = (enum memlog_service_role)member->role,
+             .from_startup = member->from_startup,
+             .forked = member->forked,
+             .fork_serial = member->fork_serial,
+             .sampling_bytes = sampling_bytes,
+             .start = member->start,
+             .name = ml_string_of(member->name)},
+        .event_pipe = member->endpoint.pipe_read_fd,
+        .staging = member->endpoint.staging_fd,
+    };
+    struct ml_string *line = fill_line(&member->line, &request.client.command_line);
+    note_status(link, memlog_service_add_client(ml_channel_port(link->channel), &request));
+    free(line);
+}
+
+void ml_service_link_update(struct ml_service_link *link, const struct ml_member *member) {
+    if (link->channel == NULL) {
+        return;
+    }
+    struct memlog_service_update_process_request request = {
+        .facts =
+            {.id = member->id,
+             .role = (enum memlog_service_role)member->role,
+             .footprint_bytes = member->footprint_bytes,
+             .resident_bytes = member->resident_bytes,
+             .name = ml_string_of(member->name)},
+    };
+    struct ml_string *line = fill_line(&member->line, &request.facts.command_line);
+    note_status(link, memlog_service_update_process(ml_channel_port(link->channel), &request));
+    free(line);
+}
+
+static enum memlog_service_process_state state_of(const struct ml_member *member) {
+    switch (member->state) {
+    case ML_MEMBER_KILLED:
+        return MEMLOG_SERVICE_PROCESS_STATE_KILLED;
+    case ML_MEMBER_REPLACED:
+        return MEMLOG_SERVICE_PROCESS_STATE_REPLACED;
+    case ML_MEMBER_RUNNING:
+        return MEMLOG_SERVICE_PROCESS_STATE_RUNNING;
+    case ML_MEMBER_EXITED:
+    case ML_MEMBER_DEAD:
+    case ML_MEMBER_STATE_COUNT:
+        break;
+    }
+    return MEMLOG_SERVICE_PROCESS_STATE_EXITED;
+}
+
+void ml_service_link_end(struct ml_service_link *link, const struct ml_member *member) {
+    if (link->channel == NULL) {
+        return;
+    }
+    const struct memlog_service_end_client_request request = {
+        .end =
+            {.id = member->id,
+             .state = state_of(member),
+             .exit_code = member->ending.exit_code,
+             .signal = (uint32_t)member->ending.signal,
+             .end = member->end},
+    };
+    note_status(link, memlog_service_end_client(ml_channel_port(link->channel), &request));
+}
+
+void ml_service_link_drain(
+    struct ml_service_link *link,
+    uint32_t deadline_ms,
+    void (*on_reply
+    )(void *context, enum ml_status status, const struct memlog_service_drain_reply *reply),
+    void *context
+) {
+    enum ml_status status = ML_PEER_CLOSED;
+    if (link->channel != NULL) {
+        const struct memlog_service_drain_request request = {.deadline_ms = deadline_ms};
+        status = memlog_service_drain(ml_channel_port(link->channel), &request, on_reply, context);
+    }
+    if (status != ML_OK) {
+        on_reply(context, status, NULL);
+    }
+}
+
+void ml_service_link_dump(
+    struct ml_service_link *link,
+    const struct memlog_service_dump_request *request,
+    void (*on_reply
+    )(void *context, enum ml_status status, const struct memlog_service_dump_reply *reply),
+    void *context
+) {
+    enum ml_status status = ML_PEER_CLOSED;
+    if (link->channel != NULL) {
+        status = memlog_service_dump(ml_channel_port(link->channel), request, on_reply, context);
+    }
+    if (status != ML_OK) {
+        on_reply(context, status, NULL);
+    }
+}
+
+void ml_service_link_figures(
+    struct ml_service_link *link,
+    void (*on_reply
+    )(void *context, enum ml_status status, const struct memlog_service_figures_reply *reply),
+    void *context
+) {
+    enum ml_status status = ML_PEER_CLOSED;
+    if (link->channel != NULL) {
+        const struct memlog_service_figures_request request = {.nothing = 0};
+        status =
+            memlog_service_figures(ml_channel_port(link->channel), &request, on_reply, context);
+    }
+    if (status != ML_OK) {
+        on_reply(context, status, NULL);
+    }
+}

@@ -1,0 +1,93 @@
+/* The sandboxed service: started, spoken to, and its end noticed. Room: host. Context: the host's
+ * one thread, on its loop.
+ *
+ * One rule: a link that is down takes every order and does nothing with it; who asks for an answer
+ * gets one, always. The program that is profiled never waits for the service. */
+#ifndef MEMLOG_HOST_SERVICE_LINK_H
+#define MEMLOG_HOST_SERVICE_LINK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "host/complaint.h"
+#include "host/launcher.h"
+#include "host/member.h"
+#include "host/options.h"
+#include "ipc/ml_status.h"
+#include "mojom_like_idl/heap_service_mojom.h"
+
+struct ev_loop;
+struct ml_channel;
+
+/* The descriptor at which the service finds its socket. */
+enum { ML_SERVICE_FD = 3 };
+
+struct ml_service_events {
+    /* The service serves: what its sandbox lacks, "" if nothing. */
+    void (*on_ready)(void *context, const char *missing_sandbox);
+    /* It is gone, for good; `why` in words. Called once, not by ml_service_link_close. */
+    void (*on_gone)(void *context, const char *why);
+    /* This client's stream broke its contract and is read no more. */
+    void (*on_client_lost)(void *context, uint32_t id, const char *reason);
+    void *context;
+};
+
+struct ml_service_link {
+    struct ml_channel *channel; /* NULL: down */
+    pid_t pid;                  /* of the service; 0: never started */
+    struct ml_service_events events;
+    bool told; /* on_gone was called */
+};
+
+/* Start the service and configure it.
+ *
+ * Errors: ML_ENV_* with a complaint.
+ * Owner:  `link` stays where it is until ml_service_link_close. */
+ML_NODISCARD enum ml_status ml_service_link_open(
+    struct ml_service_link *link,
+    struct ev_loop *loop,
+    const char *service_path,
+    enum ml_sandbox sandbox,
+    const struct ml_inherited *inherited,
+    const struct memlog_service_setup *setup,
+    const struct ml_service_events *events,
+    struct ml_complaint *complaint
+);
+
+/* Hang up; the service ends by itself. Does not wait for it. */
+void ml_service_link_close(struct ml_service_link *link);
+
+bool ml_service_link_up(const struct ml_service_link *link);
+
+/* Orders without an answer. */
+void ml_service_link_add(
+    struct ml_service_link *link, const struct ml_member *member, uint64_t sampling_bytes
+);
+void ml_service_link_update(struct ml_service_link *link, const struct ml_member *member);
+void ml_service_link_end(struct ml_service_link *link, const struct ml_member *member);
+
+/* Orders with an answer: `on_reply` is called exactly once, with a status other than ML_OK and NULL
+ * when there is none. */
+void ml_service_link_drain(
+    struct ml_service_link *link,
+    uint32_t deadline_ms,
+    void (*on_reply
+    )(void *context, enum ml_status status, const struct memlog_service_drain_reply *reply),
+    void *context
+);
+void ml_service_link_dump(
+    struct ml_service_link *link,
+    const struct memlog_service_dump_request *request,
+    void (*on_reply
+    )(void *context, enum ml_status status, const struct memlog_service_dump_reply *reply),
+    void *context
+);
+void ml_service_link_figures(
+    struct ml_service_link *link,
+    void (*on_reply
+    )(void *context, enum ml_status status, const struct memlog_service_figures_reply *reply),
+    void *context
+);
+
+#endif

@@ -1,0 +1,369 @@
+"""`memlog run` with a stand-in client and service: who is registered, in which role, how each ended, what is dumped.
+
+The stand-ins lie in a folder of their own beside a copy of memlog, so that it finds them instead of the real ones.
+"""
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+OUT = pathlib.Path(os.environ.get("MEMLOG_TEST_OUT", pathlib.Path(__file__).resolve().parents[2] / "out"))
+ENVIRONMENT = {key: value for key, value in os.environ.items() if not key.startswith("MEMLOG_")}
+BROWSER, RENDERER, GPU, UTILITY, OTHER = range(5)
+RUNNING, EXITED, KILLED, REPLACED = range(4)
+
+
+def leftovers():
+    """What a host leaves in /tmp while it runs, and must not leave behind."""
+    found = set(pathlib.Path("/tmp").glob("memlog.*"))
+    for base in (f"/tmp/memlog-{os.geteuid()}", os.environ.get("XDG_RUNTIME_DIR", "/nonexistent") + "/memlog"):
+        found |= set(pathlib.Path(base).glob("*.sock"))
+    return found
+
+
+def read_dump(path):
+    """The stand-in service's text: a list of clients, a list of unprofiled programs."""
+    clients, unprofiled = [], []
+    for line in path.read_text().splitlines():
+        kind, _, rest = line.partition(" ")
+        if kind == "client":
+            fields, _, command = rest.partition(" line=")
+            client = dict(field.split("=", 1) for field in fields.split(" "))
+            client = {key: int(value) if re.fullmatch(r"-?\d+", value) else value for key, value in client.items()}
+            client["line"] = command
+            clients.append(client)
+        elif kind == "unprofiled":
+            unprofiled.append(rest)
+    return clients, unprofiled
+
+
+class Bench(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="host-test."))
+        self.addCleanup(shutil.rmtree, self.folder)
+        shutil.copy(OUT / "memlog", self.folder / "memlog")
+        shutil.copy(OUT / "host_fake_service", self.folder / "memlog-service")
+        shutil.copy(OUT / "libhost_fake_client.so", self.folder / "libmemlog.so")
+        self.memlog = str(self.folder / "memlog")
+        self.work = self.folder / "work"
+        self.work.mkdir()
+        self.before = leftovers()
+
+    def run_memlog(self, *program, options=(), check_clean=True, **more):
+        result = subprocess.run(
+            [self.memlog, "run", "-o", "dumps", *options, "--", *program],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            env=ENVIRONMENT,
+            cwd=self.work,
+            **more,
+        )
+        if check_clean:
+            self.assertEqual(leftovers() - self.before, set(), "nothing is left behind")
+        return result
+
+    def clients(self, number=1, reason="exit"):
+        return read_dump(self.work / "dumps" / f"{number:04}.{reason}.pftrace")[0]
+
+    def start(self, *program, options=()):
+        process = subprocess.Popen(
+            [self.memlog, "run", "-o", "dumps", *options, "--", *program],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=ENVIRONMENT,
+            cwd=self.work,
+        )
+        self.addCleanup(process.stderr.close)
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        return process
+
+    def wait_for_member(self):
+        deadline = time.monotonic() + 20
+        while time.monotonic() < deadline:
+            result = subprocess.run([self.memlog, "ps", "--json"], capture_output=True, text=True, env=ENVIRONMENT)
+            if result.returncode == 0:
+                processes = json.loads(result.stdout)["processes"]
+                if processes:
+                    return processes
+            time.sleep(0.05)
+        self.fail(result.stderr)
+
+    def wait_for_file(self, name):
+        deadline = time.monotonic() + 20
+        while not (self.work / "dumps" / name).exists():
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.02)
+
+
+class Registration(Bench):
+    def test_a_single_program_is_the_browser_and_its_exit_is_told(self):
+        result = self.run_memlog("sh", "-c", "exit 3")
+        self.assertEqual(result.returncode, 3, result.stderr)
+        (client,) = self.clients()
+        self.assertEqual((client["role"], client["state"], client["code"]), (BROWSER, EXITED, 3))
+        self.assertEqual((client["stream"], client["forked"], client["startup"]), ("hello", 0, 1))
+        self.assertEqual(client["line"], "sh -c exit 3")
+
+    def test_forks_execs_and_kills_are_told_apart(self):
+        result = self.run_memlog("bash", "-c", "(exit 5) ; true & wait; bash -c 'kill -9 $$'; exit 1")
+        self.assertEqual(result.returncode, 1, result.stderr)
+        clients = self.clients()
+        root = clients[0]
+        forked = [c for c in clients if c["forked"]]
+        self.assertTrue(all(c["stream"] == "forked" and c["role"] == OTHER for c in forked))
+        self.assertIn((EXITED, 5, root["id"]), [(c["state"], c["code"], c["parent"]) for c in forked])
+        self.assertIn(9, [c["signal"] for c in clients if c["state"] == KILLED])
+        replaced = [c for c in clients if c["state"] == REPLACED]
+        self.assertTrue(replaced, "the forked shells that became true and bash")
+        for client in replaced:
+            (heir,) = [c for c in clients if c["parent"] == client["id"] and c["pid"] == client["pid"]]
+            self.assertEqual(heir["forked"], 0)
+        self.assertEqual(len({c["id"] for c in clients}), len(clients))
+
+    def test_the_root_stays_the_root_through_exec(self):
+        self.assertEqual(self.run_memlog("sh", "-c", "exec true", options=["--memlog=browser"]).returncode, 0)
+        clients = self.clients()
+        self.assertEqual([c["role"] for c in clients], [BROWSER, BROWSER])
+        self.assertEqual([c["state"] for c in clients], [REPLACED, EXITED])
+
+    def test_daemons_belong_to_the_run_and_their_exit_codes_are_known(self):
+        script = "(setsid bash -c 'sleep 0.3; exit 7' </dev/null >/dev/null 2>&1 &); exit 2"
+        self.assertEqual(self.run_memlog("bash", "-c", script).returncode, 2)
+        self.assertIn(7, [c["code"] for c in self.clients()])
+
+    def test_exit_codes_of_grandchildren_are_known_while_their_parent_lives(self):
+        self.run_memlog("bash", "-c", "bash -c 'bash -c \"exit 11\"; bash -c \"exit 12\"; exit 13'; exit 14")
+        codes = {c["code"] for c in self.clients() if c["state"] == EXITED}
+        self.assertEqual(codes & {11, 12, 13, 14}, {11, 12, 13, 14})
+
+    def test_modes_and_roles_choose_the_processes(self):
+        script = "for t in renderer gpu utility zygote; do bash -c 'sleep 0.05; true' x --type=$t; done; true"
+        expected = {
+            "all": {BROWSER, RENDERER, GPU, UTILITY, OTHER},
+            "minimal": {BROWSER, GPU},
+            "browser": {BROWSER},
+            "gpu": {GPU},
+            "all-renderers": {RENDERER},
+            "all-utilities": {UTILITY},
+            "utility-and-browser": {BROWSER, UTILITY},
+            "manual": set(),
+        }
+        for mode, roles in expected.items():
+            with self.subTest(mode):
+                shutil.rmtree(self.work / "dumps", ignore_errors=True)
+                self.assertEqual(self.run_memlog("bash", "-c", script, options=[f"--memlog={mode}"]).returncode, 0)
+                self.assertEqual({c["role"] for c in self.clients() if not c["forked"]}, roles)
+
+    def test_only_never_and_roles_by_regex(self):
+        script = "bash -c 'true; true' worker 1; bash -c 'true; true' worker 2; true"
+        options = ["--only=worker", "--never=2$", "--memlog-role=gpu=worker 1$"]
+        self.assertEqual(self.run_memlog("bash", "-c", script, options=options).returncode, 0)
+        execed = [c for c in self.clients() if not c["forked"]]
+        self.assertIn(("bash -c true; true worker 1", GPU), [(c["line"], c["role"]) for c in execed])
+        self.assertFalse([c for c in execed if c["line"].endswith("worker 2")])
+
+    def test_a_zygotes_child_that_becomes_a_renderer_is_woken(self):
+        script = (
+            "import ctypes,os,time\n"
+            "if os.fork() == 0:\n"
+            "    time.sleep(0.05)\n"
+            "    libc = ctypes.CDLL(None)\n"
+            "    argv = ctypes.POINTER(ctypes.c_char_p)()\n"
+            "    start = int(open('/proc/self/stat').read().rsplit(')', 1)[1].split()[45])\n"
+            "    ctypes.memmove(start, b'zygote --type=renderer\\0', 23)\n"
+            "    time.sleep(1)\n"
+            "    os._exit(0)\n"
+            "os.wait()\n"
+        )
+        self.assertEqual(self.run_memlog("python3", "-c", script, options=["--memlog=all-renderers"]).returncode, 0)
+        (client,) = self.clients()
+        self.assertEqual((client["role"], client["forked"], client["startup"]), (RENDERER, 1, 0))
+
+    def test_memory_of_the_processes_is_looked_up(self):
+        self.run_memlog("sleep", "0.3")
+        self.assertEqual(self.clients()[0]["footprint"], 1)
+
+    def test_a_static_program_is_named_as_not_profiled(self):
+        (self.work / "s.c").write_text("#include <unistd.h>\nint main(void) { usleep(50000); return 4; }\n")
+        subprocess.run(["gcc", "-static", "-o", "s", "s.c"], cwd=self.work, check=True)
+        self.assertEqual(self.run_memlog("./s").returncode, 4)
+        clients, unprofiled = read_dump(self.work / "dumps" / "0001.exit.pftrace")
+        self.assertEqual(clients, [])
+        self.assertIn("statically linked", unprofiled[0])
+        self.assertIn("path=./s", unprofiled[0])
+
+
+class Dumps(Bench):
+    def test_a_folder_with_dumps_is_never_overwritten_and_the_program_does_not_run(self):
+        self.assertEqual(self.run_memlog("true").returncode, 0)
+        first = (self.work / "dumps" / "0001.exit.pftrace").read_text()
+        result = self.run_memlog("touch", "ran")
+        self.assertEqual(result.returncode, 125)
+        self.assertIn("holds dumps already", result.stderr)
+        self.assertFalse((self.work / "ran").exists())
+        self.assertEqual((self.work / "dumps" / "0001.exit.pftrace").read_text(), first)
+
+    def test_the_folder_is_named_after_program_and_pid(self):
+        result = subprocess.run(
+            [self.memlog, "run", "--", "/bin/sh", "-c", "echo $$"],
+            capture_output=True,
+            text=True,
+            env=ENVIRONMENT,
+            cwd=self.work,
+        )
+        self.assertEqual([p.name for p in self.work.iterdir()], [f"memlog.sh.{result.stdout.strip()}"])
+
+    def test_a_folder_that_cannot_be_made_is_named_and_the_program_does_not_run(self):
+        result = self.run_memlog("touch", "ran", options=["-o", "no/such/place"])
+        self.assertEqual(result.returncode, 125)
+        self.assertIn("no/such/place", result.stderr)
+        self.assertEqual(list(self.work.iterdir()), [])
+
+    def test_a_program_that_does_not_exist_leaves_no_folder(self):
+        self.assertEqual(self.run_memlog("./nothing").returncode, 127)
+        self.assertEqual(list(self.work.iterdir()), [])
+
+    def test_the_next_command_is_printed_and_quiet_silences_all(self):
+        self.assertIn("report dumps/0001.exit.pftrace", self.run_memlog("true").stderr)
+        shutil.rmtree(self.work / "dumps")
+        self.assertEqual(self.run_memlog("true", options=["-q"]).stderr, "")
+
+    def test_dumps_by_signal_and_interval(self):
+        process = self.start("sleep", "30", options=["--dump-signal=USR1"])
+        self.wait_for_member()
+        process.send_signal(signal.SIGUSR1)
+        self.wait_for_file("0001.signal.pftrace")
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(process.wait(20), 128 + signal.SIGTERM)
+        self.assertEqual(self.clients(2)[0]["signal"], signal.SIGTERM)
+        shutil.rmtree(self.work / "dumps")
+        self.run_memlog("sleep", "1.5", options=["--dump-interval=1"])
+        self.assertTrue((self.work / "dumps" / "0001.interval.pftrace").exists())
+
+    def test_end_with_root_dumps_running_processes(self):
+        self.run_memlog("bash", "-c", "sleep 20 </dev/null >/dev/null 2>&1 & sleep 0.2", options=["--end-with-root"])
+        self.assertIn(RUNNING, [c["state"] for c in self.clients()])
+
+
+class Commands(Bench):
+    """Of a running host. XDG_RUNTIME_DIR of its own, so that no other test's host is met."""
+
+    def setUp(self):
+        super().setUp()
+        runtime = self.folder / "runtime"
+        runtime.mkdir(mode=0o700)
+        before = ENVIRONMENT.get("XDG_RUNTIME_DIR")
+        ENVIRONMENT["XDG_RUNTIME_DIR"] = str(runtime)
+        self.addCleanup(lambda: ENVIRONMENT.update(XDG_RUNTIME_DIR=before or "/nonexistent"))
+
+    def test_ps_lists_the_processes_with_their_figures(self):
+        process = self.start("sleep", "30")
+        self.wait_for_member()
+        (row,) = self.wait_for_member()  # the first may have come between the service's figures and ours
+        self.assertEqual((row["name"], row["role"], row["state"]), ("sleep", "browser", "running"))
+        self.assertTrue(row["recording"])
+        self.assertEqual(row["live_bytes"], 1001)
+        table = subprocess.run([self.memlog, "ps"], capture_output=True, text=True, env=ENVIRONMENT)
+        self.assertIn("sleep", table.stdout)
+        process.terminate()
+        process.wait(20)
+
+    def test_dump_writes_and_prints_a_path(self):
+        process = self.start("sleep", "30")
+        (row,) = self.wait_for_member()
+        result = subprocess.run(
+            [self.memlog, "dump", str(row["pid"])], capture_output=True, text=True, env=ENVIRONMENT, cwd="/"
+        )
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(result.stdout.strip(), str(self.work / "dumps" / "0001.manual.pftrace"))
+        self.assertEqual(len(read_dump(pathlib.Path(result.stdout.strip()))[0]), 1)
+        wrong = subprocess.run([self.memlog, "dump", "1"], capture_output=True, text=True, env=ENVIRONMENT)
+        self.assertEqual((wrong.returncode, wrong.stdout), (125, ""))
+        self.assertIn("none of these processes is recorded", wrong.stderr)
+        process.terminate()
+        process.wait(20)
+
+    def test_without_a_host_it_says_so_and_a_dead_hosts_socket_is_removed(self):
+        result = subprocess.run([self.memlog, "ps"], capture_output=True, text=True, env=ENVIRONMENT)
+        self.assertEqual(result.returncode, 125)
+        self.assertIn("no memlog of this user runs", result.stderr)
+        process = self.start("sleep", "1")
+        self.wait_for_member()
+        process.kill()
+        process.wait(20)
+        sockets = list((self.folder / "runtime" / "memlog").iterdir())
+        self.assertEqual(len(sockets), 1)
+        result = subprocess.run([self.memlog, "ps"], capture_output=True, text=True, env=ENVIRONMENT)
+        self.assertEqual(result.returncode, 125)
+        self.assertEqual(list((self.folder / "runtime" / "memlog").iterdir()), [])
+        for path in leftovers() - self.before:
+            shutil.rmtree(path)
+
+    def test_wrong_arguments_are_usage_errors(self):
+        for arguments, words in [
+            (["ps", "--jsn"], "did you mean '--json'"),
+            (["dump", "x"], "'x' is not a process id"),
+            (["dump", "--json"], "unknown option '--json'"),
+        ]:
+            result = subprocess.run([self.memlog, *arguments], capture_output=True, text=True, env=ENVIRONMENT)
+            self.assertEqual(result.returncode, 2)
+            self.assertIn(words, result.stderr)
+
+
+class Trouble(Bench):
+    def test_a_service_that_dies_harms_nobody(self):
+        result = self.run_memlog("bash", "-c", "bash -c 'true; true' die-service-die; sleep 0.1; (exit 3); exit 9")
+        self.assertEqual(result.returncode, 9)
+        self.assertIn("memlog-service is gone", result.stderr)
+        self.assertIn("no dump was taken", result.stderr)
+        self.assertFalse((self.work / "dumps").exists())
+
+    def test_a_missing_service_or_library_is_named_and_the_program_does_not_run(self):
+        for name in ("memlog-service", "libmemlog.so"):
+            (self.folder / name).rename(self.folder / "away")
+            result = self.run_memlog("touch", "ran")
+            self.assertEqual(result.returncode, 125)
+            self.assertIn(name + " is neither in", result.stderr)
+            self.assertFalse((self.work / "ran").exists())
+            (self.folder / "away").rename(self.folder / name)
+
+    def test_a_killed_host_harms_nobody(self):
+        process = self.start("sh", "-c", "echo $$; sleep 0.5; echo fine > result; sh -c 'echo too >> result'")
+        process.stdout.readline()
+        time.sleep(0.1)
+        process.kill()
+        deadline = time.monotonic() + 20
+        result = self.work / "result"
+        while not (result.exists() and "too" in result.read_text()):
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.05)
+        for path in leftovers() - self.before:
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+    def test_nonsense_on_the_control_socket_is_shut_out(self):
+        script = (
+            "import os,socket\n"
+            "s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)\n"
+            "s.connect(os.environ['MEMLOG_SOCKET'])\n"
+            "s.send(b'nonsense')\n"
+            "assert s.recv(10) == b''\n"
+        )
+        result = self.run_memlog("python3", "-c", script)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertRegex(result.stderr, r"process \d+ broke the contract")
+        self.assertEqual(len(self.clients()), 1)
+
+
+if __name__ == "__main__":
+    unittest.main()
