@@ -19,7 +19,7 @@ enum {
 static const char socket_key[] = "MEMLOG_SOCKET=";
 static const char preload_key[] = "LD_PRELOAD=";
 
-static char socket_entry[sizeof(socket_key) + 256];
+static char socket_entry[ML_CARRY_SOCKET_MAX_BYTES];
 static char library[4096];
 
 static bool starts_with(const char *text, const char *key, size_t key_bytes) {
@@ -79,7 +79,9 @@ size_t ml_carry_count(char *const *environment) {
     return count + ML_CARRY_EXTRA;
 }
 
-void ml_carry_environment(char *const *environment, char **out_environment, char *preload_space) {
+void ml_carry_environment(
+    char *const *environment, char **out_environment, char *preload_space, char *socket_space
+) {
     const size_t key_bytes = sizeof(preload_key) - 1;
     const size_t library_bytes = strlen(library);
     char **out = out_environment;
@@ -104,7 +106,8 @@ void ml_carry_environment(char *const *environment, char **out_environment, char
     if (library_bytes > 0) {
         *out++ = preload_space;
     }
-    *out++ = socket_entry;
+    memcpy(socket_space, socket_entry, sizeof(socket_entry));
+    *out++ = socket_space;
     *out = NULL;
 }
 

@@ -12,7 +12,9 @@
 
 enum {
     ML_CARRY_PRELOAD_MAX_BYTES = 8192,
-    ML_CARRY_EXTRA = 3 /* LD_PRELOAD, MEMLOG_SOCKET, NULL */
+    ML_CARRY_SOCKET_MAX_BYTES = 272, /* the key and a path of sockaddr_un's length */
+    ML_CARRY_EXTRA = 3,              /* LD_PRELOAD, MEMLOG_SOCKET, NULL */
+    ML_CARRY_POINTERS_MAX = 32768    /* 256 KiB of pointers on the stack; more is not carried */
 };
 
 /* Take MEMLOG_SOCKET and our own entry of LD_PRELOAD out of the environment, in place, and remember
@@ -26,9 +28,10 @@ bool ml_carry_on(void);
 size_t ml_carry_count(char *const *environment);
 
 /* The environment for a program that can take the preload: `environment` and ours. out_environment
- * has ml_carry_count() pointers, preload_space ML_CARRY_PRELOAD_MAX_BYTES; both live until the
- * exec. */
-void ml_carry_environment(char *const *environment, char **out_environment, char *preload_space);
+ * has ml_carry_count() pointers, the spaces ML_CARRY_*_MAX_BYTES; all three live until the exec. */
+void ml_carry_environment(
+    char *const *environment, char **out_environment, char *preload_space, char *socket_space
+);
 
 /* Whether the program file can take the preload. If not, the host is told why (and false is what a
  * file that cannot be executed at all answers too: the exec itself will say so). */

@@ -14,20 +14,17 @@
 #include "client/process.h"
 #include "client/visible.h"
 
-enum { ENVIRONMENT_MAX = 32768 /* 256 KiB of pointers on the stack; more is not carried */ };
-
-/* Run `expression` with `carried` as the environment: ours added when `can` says so. Result in
- * `result`. */
-#define CARRYING(environment, can, expression)                                                     \
+/* `carried` is the environment to give: with ours added when `can` says so. */
+#define CARRYING(environment, can)                                                                 \
     char preload_space[ML_CARRY_PRELOAD_MAX_BYTES];                                                \
+    char socket_space[ML_CARRY_SOCKET_MAX_BYTES];                                                  \
     char *const *carried = (environment);                                                          \
     const size_t pointers = ml_carry_count(environment);                                           \
-    if (ml_carry_on() && pointers <= ENVIRONMENT_MAX && (can)) {                                   \
+    if (ml_carry_on() && pointers <= ML_CARRY_POINTERS_MAX && (can)) {                             \
         char **space = __builtin_alloca(pointers * sizeof(char *));                                \
-        ml_carry_environment((environment), space, preload_space);                                 \
+        ml_carry_environment((environment), space, preload_space, socket_space);                   \
         carried = space;                                                                           \
-    }                                                                                              \
-    expression
+    }
 
 static inline void ready(void) {
     if (ml_libc.execve == NULL) {
@@ -37,7 +34,7 @@ static inline void ready(void) {
 
 ML_VISIBLE int execve(const char *path, char *const arguments[], char *const environment[]) {
     ready();
-    CARRYING(environment, ml_carry_program(AT_FDCWD, path, 0), );
+    CARRYING(environment, ml_carry_program(AT_FDCWD, path, 0));
     ml_life_end(ML_END_EXEC);
     return ml_libc.execve(path, arguments, carried);
 }
@@ -48,7 +45,7 @@ ML_VISIBLE int execv(const char *path, char *const arguments[]) {
 
 ML_VISIBLE int execvpe(const char *file, char *const arguments[], char *const environment[]) {
     ready();
-    CARRYING(environment, ml_carry_program_in_path(file), );
+    CARRYING(environment, ml_carry_program_in_path(file));
     ml_life_end(ML_END_EXEC);
     return ml_libc.execvpe(file, arguments, carried);
 }
@@ -59,7 +56,7 @@ ML_VISIBLE int execvp(const char *file, char *const arguments[]) {
 
 ML_VISIBLE int fexecve(int fd, char *const arguments[], char *const environment[]) {
     ready();
-    CARRYING(environment, ml_carry_program(fd, "", AT_EMPTY_PATH), );
+    CARRYING(environment, ml_carry_program(fd, "", AT_EMPTY_PATH));
     ml_life_end(ML_END_EXEC);
     return ml_libc.fexecve(fd, arguments, carried);
 }
@@ -67,7 +64,7 @@ ML_VISIBLE int fexecve(int fd, char *const arguments[], char *const environment[
 ML_VISIBLE int
 execveat(int fd, const char *path, char *const arguments[], char *const environment[], int flags) {
     ready();
-    CARRYING(environment, ml_carry_program(fd, path, flags), );
+    CARRYING(environment, ml_carry_program(fd, path, flags));
     ml_life_end(ML_END_EXEC);
     return ml_libc.execveat(fd, path, arguments, carried, flags);
 }
@@ -116,7 +113,7 @@ ML_VISIBLE int posix_spawn(
     char *const environment[]
 ) {
     ready();
-    CARRYING(environment, ml_carry_program(AT_FDCWD, path, 0), );
+    CARRYING(environment, ml_carry_program(AT_FDCWD, path, 0));
     return ml_libc.posix_spawn(out_pid, path, actions, attributes, arguments, carried);
 }
 
@@ -129,6 +126,6 @@ ML_VISIBLE int posix_spawnp(
     char *const environment[]
 ) {
     ready();
-    CARRYING(environment, ml_carry_program_in_path(file), );
+    CARRYING(environment, ml_carry_program_in_path(file));
     return ml_libc.posix_spawnp(out_pid, file, actions, attributes, arguments, carried);
 }

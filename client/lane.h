@@ -27,6 +27,7 @@ struct ml_lane {
     uint32_t thread_node; /* the thread's name as a root frame, in the modes that want one */
     uint32_t
         stuck; /* the pipe was full beyond the bound; no more waiting until it takes something */
+    uint32_t unchecked; /* stacks since the last one that was held against libunwind */
     uint32_t next_free; /* free stack: lane + 1 */
     uint32_t second;    /* taken for signal handlers: no cached stack */
     struct ml_unwind_thread unwind;

@@ -20,7 +20,8 @@ void ml_libc_resolve(void) {
     find(&ml_libc.execveat, "execveat");
     find(&ml_libc.posix_spawn, "posix_spawn");
     find(&ml_libc.posix_spawnp, "posix_spawnp");
-    find(&ml_libc.pclose, "pclose");
+    find(&ml_libc.system, "system");
+    find(&ml_libc.popen, "popen");
     find(&ml_libc.wait4, "wait4");
     find(&ml_libc.waitid, "waitid");
     find(&ml_libc.exit_now, "_exit");

@@ -35,7 +35,8 @@ struct ml_libc {
       const posix_spawnattr_t *,
       char *const[],
       char *const[]);
-    int (*pclose)(FILE *);
+    int (*system)(const char *);
+    FILE *(*popen)(const char *, const char *);
     pid_t (*wait4)(pid_t, int *, int, struct rusage *);
     int (*waitid)(idtype_t, id_t, siginfo_t *, int);
     void (*exit_now)(int) __attribute__((noreturn)); /* _exit */

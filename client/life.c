@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "client/arena.h"
+#include "client/check.h"
 #include "client/hello.h"
 #include "client/hook.h"
 #include "client/memlog.h"
@@ -244,8 +245,9 @@ bool ml_life_connect(const char *socket_path) {
         close_fd(socket_fd);
         return false;
     }
-    /* These two may allocate: in the phase in which nested calls are somebody else's. */
+    /* These may allocate: in the phase in which nested calls are somebody else's. */
     thread->phase = ML_PHASE_NEXT;
+    ml_check_open(ml_process.control->unwind_check);
     (void)pthread_key_create(&exit_key, thread_exits);
     (void)pthread_atfork(before_fork, after_fork_in_parent, NULL);
     thread->phase = ML_PHASE_RECORD;

@@ -2,6 +2,7 @@
 
 #include <sys/prctl.h>
 
+#include "client/check.h"
 #include "client/stack_table.h"
 
 /* A module appears on a stack for the first time: its record goes before any node that lies in it.
@@ -71,6 +72,9 @@ void ml_record_alloc(
     struct ml_lane *lane, const struct ml_unwind_entry *entry, const void *block, size_t size_bytes
 ) {
     const uint32_t node = stack_node(lane, entry);
+    if (ml_unlikely(ml_check_every != 0)) {
+        ml_check_stack(lane, entry);
+    }
     uint8_t *pos = ml_lane_room(lane);
     ml_lane_busy(lane);
     const uint64_t now = ml_lane_stamp(lane);

@@ -37,6 +37,7 @@ struct captured_process {
 struct capture_options {
     uint32_t stack_mode;
     uint32_t slots;
+    uint32_t unwind_check;
     bool dormant;
     bool read_nothing; /* leave the pipe full */
     bool no_tail;      /* do not read staging at the end */

@@ -3,6 +3,7 @@
 #include <check.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tests/client/capture.h"
@@ -13,7 +14,9 @@ static char **program;
 
 /* The capture asserts, and Check wants assertions inside a test. */
 START_TEST(capture_the_program) {
-    const struct capture_options options = {0};
+    const char *check = getenv("UNWIND_CHECK");
+    const struct capture_options options = {
+        .unwind_check = check == NULL ? 0 : (uint32_t)strtoul(check, NULL, 10)};
     capture_run(&capture, &options, program);
     for (size_t i = 0; i < capture.processes_count; i++) {
         const struct captured_process *process = &capture.processes[i];
@@ -23,7 +26,7 @@ START_TEST(capture_the_program) {
             "%d%s: %zu records, %.2f bytes each, total %" PRIu64 " blocks %" PRIu64
             " bytes, live %" PRIu64 " blocks %" PRIu64 " bytes, unknown frees %" PRIu64
             ", double %" PRIu64 ", lanes %u, lost %" PRIu64 ", cut %" PRIu64 ", broken %" PRIu64
-            "\n",
+            ", checked %" PRIu64 ", differed %" PRIu64 "\n",
             process->pid,
             process->forked ? " (forked)" : "",
             process->events_count,
@@ -37,7 +40,9 @@ START_TEST(capture_the_program) {
             process->lanes_used,
             process->lost_events,
             process->header.truncated_stacks,
-            process->header.broken_stacks
+            process->header.broken_stacks,
+            process->header.unwind_checked,
+            process->header.unwind_differed
         );
     }
     if (capture.not_profiled_count > 0) {

@@ -1,0 +1,22 @@
+/* The check mode, between the hook and libunwind. Room: client (private). Context: inside a hook,
+ * on its lane.
+ *
+ * One rule: off, it costs one load of a word that never changes. */
+#ifndef MEMLOG_CLIENT_CHECK_H
+#define MEMLOG_CLIENT_CHECK_H
+
+#include "client/hook.h"
+#include "client/unwind.h"
+
+/* Every Nth stack of a lane is compared; 0: none. Set by the constructor. */
+extern uint32_t ml_check_every;
+
+/* Open libunwind if the host wants stacks checked. Allocates: call it as somebody else
+ * (ML_PHASE_NEXT). Without libunwind on the machine nothing is checked, and the report says 0
+ * stacks. */
+void ml_check_open(uint32_t every);
+
+/* Compare the stack just walked, when it is its turn; counted in the staging header. */
+void ml_check_stack(struct ml_lane *lane, const struct ml_unwind_entry *entry);
+
+#endif
