@@ -376,6 +376,7 @@ enum ml_status ml_channel_new(
     channel->options.queue_bytes_max = or_default(options->queue_bytes_max, ML_CHANNEL_QUEUE_BYTES);
     channel->options.message_bytes_max =
         or_default(options->message_bytes_max, ML_CHANNEL_MESSAGE_BYTES);
+    channel->peer_version = UINT32_MAX;
     channel->fd = take_fd;
     channel->queue_end = &channel->queue;
     ev_io_init(&channel->read_watcher, on_readable, take_fd, EV_READ);
@@ -391,6 +392,10 @@ enum ml_status ml_channel_new(
 
 struct ml_port *ml_channel_port(struct ml_channel *channel) {
     return &channel->port;
+}
+
+void ml_channel_set_peer_version(struct ml_channel *channel, uint32_t version) {
+    channel->peer_version = version;
 }
 
 size_t ml_channel_queued_bytes(const struct ml_channel *channel) {

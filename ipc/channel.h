@@ -37,7 +37,7 @@ struct ml_channel_options {
     void *context;
     /* Most bytes that may wait for a slow peer; 0: ML_CHANNEL_QUEUE_BYTES. */
     size_t queue_bytes_max;
-    /* Longest message that is accepted; 0: ML_CHANNEL_MESSAGE_BYTES. */
+    /* Longest message, whatever the contract's limits add up to; 0: ML_CHANNEL_MESSAGE_BYTES. */
     size_t message_bytes_max;
 };
 
@@ -75,6 +75,10 @@ void ml_channel_free(struct ml_channel *channel);
  * call_wait  the same, then serves the socket until the reply is there. Errors: also ML_ENV_AGAIN
  *            after timeout_ms (a late reply is dropped); what ended the connection. */
 struct ml_port *ml_channel_port(struct ml_channel *channel);
+
+/* The peer has told that it speaks an older version of the contract: leave out the fields that are
+ * [MinVersion] above it. Until then it is taken to speak ours. */
+void ml_channel_set_peer_version(struct ml_channel *channel, uint32_t version);
 
 /* Bytes that wait for the peer. */
 size_t ml_channel_queued_bytes(const struct ml_channel *channel);

@@ -40,6 +40,7 @@ struct ml_channel_outgoing {
 struct ml_channel_incoming {
     const struct ml_message_type *type; /* NULL: none */
     struct ml_packet_header header;
+    struct ml_peer peer;       /* of the first packet */
     struct ml_handles handles; /* ours until handed over */
     uint8_t *body;             /* malloc */
     size_t size_bytes;
@@ -66,6 +67,7 @@ struct ml_channel {
     struct ml_channel_incoming incoming;
     struct ml_peer peer; /* of the last packet */
     struct ml_channel_end end;
+    uint32_t peer_version;
     void *wait_value; /* the last waited-for reply: value and arena ... */
     void *wait_body;  /* ... and the bytes its strings point into */
     uint8_t packet[ML_PACKET_MAX_BYTES];

@@ -173,27 +173,42 @@ static bool is_same_message(const struct ml_packet_header *a, const struct ml_pa
            a->body_bytes == b->body_bytes;
 }
 
+/* The first packet of a message. Memory is bound by what its contract permits. */
+static enum ml_status begin_message(struct ml_channel *channel, struct packet *packet) {
+    const struct ml_message_type *type = NULL;
+    const enum ml_status status = find_type(channel, &packet->header, &type);
+    if (status != ML_OK) {
+        return status;
+    }
+    if (packet->header.body_bytes > type->body_bytes_max ||
+        packet->header.body_bytes > channel->options.message_bytes_max) {
+        return ML_PEER_LIMIT;
+    }
+    channel->incoming = (struct ml_channel_incoming){
+        .type = type,
+        .header = packet->header,
+        .peer = channel->peer,
+        .handles = packet->handles,
+    };
+    packet->handles.count = 0;
+    return ML_OK;
+}
+
+/* Another packet: of the same message, and of the same one of the processes that share a socket. */
+static enum ml_status
+check_next_packet(const struct ml_channel *channel, const struct packet *packet) {
+    const struct ml_channel_incoming *in = &channel->incoming;
+    if (!is_same_message(&in->header, &packet->header) || in->peer.pid != channel->peer.pid) {
+        return ML_PEER_STATE;
+    }
+    return packet->handles.count == 0 ? ML_OK : ML_PEER_HANDLE;
+}
+
 /* Begin or go on with a message. Owner: the packet's handles are taken in any case. */
 static enum ml_status add_packet(struct ml_channel *channel, struct packet *take_packet) {
     struct ml_channel_incoming *in = &channel->incoming;
-    enum ml_status status = ML_OK;
-    if (in->type == NULL) {
-        const struct ml_message_type *type = NULL;
-        status = find_type(channel, &take_packet->header, &type);
-        if (status == ML_OK &&
-            take_packet->header.body_bytes > channel->options.message_bytes_max) {
-            status = ML_PEER_LIMIT;
-        }
-        if (status == ML_OK) {
-            *in = (struct ml_channel_incoming
-            ){.type = type, .header = take_packet->header, .handles = take_packet->handles};
-            take_packet->handles.count = 0;
-        }
-    } else if (!is_same_message(&in->header, &take_packet->header)) {
-        status = ML_PEER_STATE;
-    } else if (take_packet->handles.count != 0) {
-        status = ML_PEER_HANDLE;
-    }
+    enum ml_status status = in->type == NULL ? begin_message(channel, take_packet)
+                                             : check_next_packet(channel, take_packet);
     ml_channel_handles_close(&take_packet->handles);
     if (status != ML_OK) {
         return status;

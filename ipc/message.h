@@ -115,7 +115,8 @@ struct ml_message_type {
     const char *name; /* "Service.Dump" or "Service.Dump reply" */
     enum ml_message_kind kind;
     uint32_t method;
-    uint32_t size_bytes; /* of its C struct */
+    uint32_t size_bytes;     /* of its C struct */
+    uint32_t body_bytes_max; /* on the wire, if every limit is reached */
     const struct ml_codec *codec;
     const void *layout; /* the codec's table */
 };

@@ -1,7 +1,5 @@
 #include "mojom_like_idl/codec_internal.h"
 
-#include <stdlib.h>
-
 #include <msgpack/pack.h>
 
 #include "mojom_like_idl/layout_internal.h"

@@ -10,7 +10,7 @@
 #include "mojom_like_idl/idlc/syntax.h"
 
 /* Stands in every output. Rises when the same contract gives another output. */
-#define IDLC_VERSION "1"
+#define IDLC_VERSION "2"
 
 /* Write the header; `include_path` is how others include it ("mojom_like_idl/x_mojom.h"). A name
  * that would be defined twice sets source->failed. */

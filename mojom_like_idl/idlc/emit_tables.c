@@ -165,6 +165,7 @@ static void emit_message(struct emitter *e, const struct declaration *d, const s
         "    .kind = %s,\n"
         "    .method = %" PRIu64 ",\n"
         "    .size_bytes = sizeof(struct %s),\n"
+        "    .body_bytes_max = %" PRIu64 ",\n"
         "    .codec = &ml_mojom_codec,\n"
         "    .layout = &%s_layout};\n\n",
         m->name,
@@ -174,6 +175,7 @@ static void emit_message(struct emitter *e, const struct declaration *d, const s
         m->is_reply ? "ML_MESSAGE_REPLY" : "ML_MESSAGE_REQUEST",
         m->method->number,
         m->name,
+        m->record->body_bytes_max,
         m->name
     );
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <check.h>
@@ -531,14 +532,16 @@ START_TEST(a_packet_longer_than_permitted_is_refused) {
 }
 END_TEST
 
+/* By its contract, by the channel. */
 START_TEST(a_message_longer_than_permitted_is_refused_at_its_first_packet) {
     static uint8_t packet[ML_PACKET_MAX_BYTES];
     const struct ml_packet_header header = {
         .kind = ML_MESSAGE_REQUEST,
         .flags = ML_PACKET_MORE,
-        .method = 1,
-        .request_id = 1,
-        .body_bytes = UINT32_MAX};
+        .method =
+            _i == 0 ? MEMLOG_SERVICE_SERVICE_METHOD_END_CLIENT : MEMLOG_SERVICE_SERVICE_METHOD_DUMP,
+        .request_id = _i == 0 ? 0 : 1,
+        .body_bytes = _i == 0 ? 100000 : ML_CHANNEL_MESSAGE_BYTES + 1};
     ml_packet_header_write(&header, packet);
     send_raw(packet, sizeof(packet), NULL, 0);
     expect_end(ML_PEER_LIMIT);
@@ -551,21 +554,46 @@ START_TEST(packets_that_do_not_continue_their_message_are_refused) {
     struct ml_packet_header header = {
         .kind = ML_MESSAGE_REQUEST,
         .flags = ML_PACKET_MORE,
-        .method = 1,
-        .request_id = 1,
+        .method = MEMLOG_SERVICE_SERVICE_METHOD_UPDATE_PROCESS,
         .body_bytes = 100000};
     ml_packet_header_write(&header, packet);
     const int before = open_count();
     send_raw(packet, sizeof(packet), NULL, 0);
     const size_t rest_bytes = 100000 - (ML_PACKET_MAX_BYTES - ML_PACKET_HEADER_BYTES);
     header.flags = 0;
-    header.request_id = _i == 0 ? 2 : 1;
+    header.method -= _i == 0 ? 1 : 0;
     ml_packet_header_write(&header, packet);
     const size_t count_bytes = ML_PACKET_HEADER_BYTES + rest_bytes - (_i == 2);
     send_raw(packet, count_bytes, &(int){0}, _i == 1);
     static const enum ml_status expected[] = {ML_PEER_STATE, ML_PEER_HANDLE, ML_PEER_FORM};
     expect_end(expected[_i]);
     ck_assert_int_eq(open_count(), before - 1);
+}
+END_TEST
+
+/* A forked child shares its parent's socket. */
+START_TEST(packets_of_another_process_do_not_continue_a_message) {
+    static uint8_t packet[ML_PACKET_MAX_BYTES];
+    struct ml_packet_header header = {
+        .kind = ML_MESSAGE_REQUEST,
+        .flags = ML_PACKET_MORE,
+        .method = MEMLOG_SERVICE_SERVICE_METHOD_UPDATE_PROCESS,
+        .body_bytes = 2 * (ML_PACKET_MAX_BYTES - ML_PACKET_HEADER_BYTES)};
+    ml_packet_header_write(&header, packet);
+    send_raw(packet, sizeof(packet), NULL, 0);
+    turn();
+    ck_assert_int_eq(f.ends, 0);
+    const int child = fork();
+    ck_assert_int_ge(child, 0);
+    if (child == 0) {
+        header.flags = 0;
+        ml_packet_header_write(&header, packet);
+        send_raw(packet, sizeof(packet), NULL, 0);
+        _exit(0);
+    }
+    ck_assert_int_eq(waitpid(child, NULL, 0), child);
+    expect_end(ML_PEER_STATE);
+    ck_assert_int_eq(f.end.peer.pid, child);
 }
 END_TEST
 
@@ -621,8 +649,9 @@ static Suite *suite(void) {
     tcase_add_test(bad, a_request_that_does_not_say_how_to_answer_is_refused);
     tcase_add_test(bad, a_body_against_its_contract_is_refused_by_name);
     tcase_add_test(bad, a_packet_longer_than_permitted_is_refused);
-    tcase_add_test(bad, a_message_longer_than_permitted_is_refused_at_its_first_packet);
+    tcase_add_loop_test(bad, a_message_longer_than_permitted_is_refused_at_its_first_packet, 0, 2);
     tcase_add_loop_test(bad, packets_that_do_not_continue_their_message_are_refused, 0, 3);
+    tcase_add_test(bad, packets_of_another_process_do_not_continue_a_message);
     tcase_add_loop_test(bad, every_short_packet_is_refused, 0, 26);
     suite_add_tcase(s, bad);
     return s;
