@@ -142,8 +142,11 @@ struct words lexer_cut(struct source *source) {
     for (;;) {
         skip_blank(&l);
         struct token *token = &l.words.tokens[l.words.token_count++];
-        *token = (struct token){.kind = TOKEN_END, .place = here(&l), .text = l.source->error};
+        *token = (struct token){.kind = TOKEN_END, .place = here(&l)};
         if (*l.at == 0) {
+            if ((size_t)(l.at - source->text) < source->text_bytes) {
+                source_error(source, token->place, "unexpected byte 0x00");
+            }
             return l.words;
         }
         l.is_line_begun = true;

@@ -13,7 +13,7 @@
 #include "mojom_like_idl/idlc/parser.h"
 
 /* The whole file, 0-terminated; NULL: errno says why. */
-static char *read_file(struct pool *pool, const char *path) {
+static char *read_file(struct pool *pool, const char *path, size_t *out_count_bytes) {
     FILE *in = fopen(path, "rb");
     if (in == NULL) {
         return NULL;
@@ -34,6 +34,7 @@ static char *read_file(struct pool *pool, const char *path) {
     }
     char *copy = pool_copy(pool, text, count_bytes);
     free(text);
+    *out_count_bytes = count_bytes;
     return copy;
 }
 
@@ -77,7 +78,8 @@ static char *emitted(
 }
 
 static int compile(struct pool *pool, char **args) {
-    struct source source = {.pool = pool, .name = args[0], .text = read_file(pool, args[1])};
+    struct source source = {.pool = pool, .name = args[0]};
+    source.text = read_file(pool, args[1], &source.text_bytes);
     if (source.text == NULL) {
         perror(args[1]);
         return 1;

@@ -16,8 +16,9 @@ struct place {
 
 struct source {
     struct pool *pool;
-    const char *name; /* as errors and outputs call the file */
-    const char *text; /* 0-terminated */
+    const char *name;  /* as errors and outputs call the file */
+    const char *text;  /* 0-terminated ... */
+    size_t text_bytes; /* ... and this long: a 0 within is an error. 0: up to the first 0 */
     bool failed;
     char *error; /* "name:line:column: error: ...", once failed */
 };
