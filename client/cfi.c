@@ -248,15 +248,24 @@ static bool search(const struct ml_cfi_table *table, uintptr_t pc, uintptr_t *ou
     return true;
 }
 
+static bool find_entry(const struct ml_cfi_table *table, uintptr_t pc, struct ml_cfi_entry *entry) {
+    uintptr_t at = 0;
+    return table->header >= table->segment_lo && search(table, pc, &at) &&
+           entry_parse(table, at, entry) && pc >= entry->pc_begin && pc < entry->pc_end;
+}
+
 bool ml_cfi_find_row(
     const struct ml_cfi_table *table, uintptr_t pc, struct ml_cfi_scratch *scratch
 ) {
-    uintptr_t at = 0;
     struct ml_cfi_entry entry;
-    if (table->header < table->segment_lo || !search(table, pc, &at) ||
-        !entry_parse(table, at, &entry) || pc < entry.pc_begin || pc >= entry.pc_end) {
+    if (!find_entry(table, pc, &entry)) {
         return false;
     }
     scratch->signal_frame = entry.signal_frame;
     return ml_cfi_run(table, &entry, pc, scratch);
+}
+
+bool ml_cfi_starts_function(const struct ml_cfi_table *table, uintptr_t pc) {
+    struct ml_cfi_entry entry;
+    return find_entry(table, pc, &entry) && entry.pc_begin == pc;
 }

@@ -68,6 +68,11 @@ struct ml_cfi_table {
 ML_NODISCARD bool
 ml_cfi_find_row(const struct ml_cfi_table *table, uintptr_t pc, struct ml_cfi_scratch *scratch);
 
+/* Does a function begin exactly at `pc`? A return address that does, with no function around the
+ * byte before it, was not left there by a call: somebody planted it at the outer end of a stack
+ * (makecontext does). */
+bool ml_cfi_starts_function(const struct ml_cfi_table *table, uintptr_t pc);
+
 /* Reads one word of the stack for an expression's DW_OP_deref; false: refused. */
 typedef bool ml_cfi_load_fn(void *context, uintptr_t address, uint64_t *out_word);
 

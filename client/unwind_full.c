@@ -159,16 +159,18 @@ static enum ml_unwind_outcome step(struct interpreter *in) {
     uintptr_t lookup = in->exact ? pc : pc - 1;
     uint32_t module_id = 0;
     bool has_row = false;
-    if (ml_image_find(lookup, image)) {
+    bool has_image = ml_image_find(lookup, image);
+    if (has_image) {
         module_id = in->own ? 0 : ml_modules_id(&walk->process->modules, image, walk->seen);
-        has_row =
-            image->cfi.header != 0 && ml_cfi_find_row(&image->cfi, lookup, &walk->thread->scratch);
+        has_row = ml_cfi_find_row(&image->cfi, lookup, &walk->thread->scratch);
     }
     uint64_t cold = ml_recipe_make(ML_RECIPE_COLD, 0, 0, module_id);
     if (!has_row) {
-        in->recipe =
-            in->exact ? cold | ML_FRESH_EXACT : ml_recipe_make(ML_RECIPE_FP, 2, 2, module_id);
-        return step_by_frame_pointer(in);
+        in->recipe = in->exact   ? cold | ML_FRESH_EXACT
+                     : has_image ? ml_unwind_rule_without_row(walk->thread, pc, module_id)
+                                 : ml_recipe_make(ML_RECIPE_FP, 2, 2, 0);
+        return ml_recipe_kind(in->recipe) == ML_RECIPE_END ? ML_UNWIND_ENDED
+                                                           : step_by_frame_pointer(in);
     }
     in->recipe =
         in->exact || !in->regular ? cold : ml_unwind_rule_of_row(&walk->thread->scratch, module_id);

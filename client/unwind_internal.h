@@ -66,6 +66,10 @@ uint64_t ml_unwind_rule(struct ml_unwind_walk *walk);
 /* What the table's row in thread->scratch is as a recipe. */
 uint64_t ml_unwind_rule_of_row(const struct ml_cfi_scratch *scratch, uint32_t module_id);
 
+/* The recipe where the table of thread->image has no row for the byte before return address pc. */
+uint64_t
+ml_unwind_rule_without_row(const struct ml_unwind_thread *thread, uintptr_t pc, uint32_t module_id);
+
 /* Step by a recipe that is SP or FP. */
 enum ml_unwind_outcome ml_unwind_step(struct ml_unwind_walk *walk, uint64_t recipe);
 

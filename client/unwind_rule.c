@@ -6,6 +6,14 @@ static uint64_t frame_pointer_recipe(uint32_t module_id) {
     return ml_recipe_make(ML_RECIPE_FP, 2, 2, module_id);
 }
 
+uint64_t ml_unwind_rule_without_row(
+    const struct ml_unwind_thread *thread, uintptr_t pc, uint32_t module_id
+) {
+    return ml_cfi_starts_function(&thread->image.cfi, pc)
+               ? ml_recipe_make(ML_RECIPE_END, 0, 0, module_id)
+               : frame_pointer_recipe(module_id);
+}
+
 static bool is_word_offset(uint64_t value, uint64_t max_words) {
     return value % ML_ARCH_WORD_BYTES == 0 && value / ML_ARCH_WORD_BYTES <= max_words;
 }
@@ -60,11 +68,9 @@ uint64_t ml_unwind_rule(struct ml_unwind_walk *walk) {
                                            module's place later, and no dlclose would tell */
     }
     uint32_t module_id = ml_modules_id(&walk->process->modules, image, walk->seen);
-    uint64_t recipe = frame_pointer_recipe(module_id);
-    if (image->cfi.header != 0 &&
-        ml_cfi_find_row(&image->cfi, walk->pc - 1, &walk->thread->scratch)) {
-        recipe = ml_unwind_rule_of_row(&walk->thread->scratch, module_id);
-    }
+    uint64_t recipe = ml_cfi_find_row(&image->cfi, walk->pc - 1, &walk->thread->scratch)
+                          ? ml_unwind_rule_of_row(&walk->thread->scratch, module_id)
+                          : ml_unwind_rule_without_row(walk->thread, walk->pc, module_id);
     if (walk->reuse) {
         ml_recipes_put(recipes, walk->pc, generation, recipe);
     }
