@@ -1,0 +1,47 @@
+/* memlog-analyzer: everything that reads dumps. Started by memlog for its sub-commands. Room:
+ * tools. */
+#include <stdio.h>
+#include <string.h>
+
+#include "tools/command.h"
+
+static const struct ml_command *const commands[] = {
+    &ml_command_report,
+    &ml_command_convert,
+};
+enum { COMMANDS = sizeof commands / sizeof commands[0] };
+
+static void list_commands(FILE *out) {
+    fputs("memlog-analyzer COMMAND [OPTIONS] DUMP: reads dumps; memlog starts it.\n\n", out);
+    for (size_t i = 0; i < COMMANDS; i++) {
+        fprintf(out, "  %-8s  %s\n", commands[i]->name, commands[i]->summary);
+    }
+    fputs("\nmemlog-analyzer COMMAND --help tells more.\n", out);
+}
+
+int main(int argc, char **argv) {
+    const char *names[COMMANDS];
+    const char *nearest = NULL;
+
+    if (argc < 2) {
+        list_commands(stderr);
+        return ML_EXIT_USAGE;
+    }
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+        list_commands(stdout);
+        return ML_EXIT_OK;
+    }
+    for (size_t i = 0; i < COMMANDS; i++) {
+        names[i] = commands[i]->name;
+        if (strcmp(argv[1], names[i]) == 0) {
+            return commands[i]->run(commands[i], argc - 2, argv + 2);
+        }
+    }
+    nearest = ml_nearest_word(argv[1], names, COMMANDS);
+    fprintf(stderr, "memlog-analyzer: unknown command %s", argv[1]);
+    if (nearest) {
+        fprintf(stderr, "; did you mean %s?", nearest);
+    }
+    fputs("\nTry 'memlog-analyzer --help'.\n", stderr);
+    return ML_EXIT_USAGE;
+}

@@ -1,0 +1,32 @@
+/* A dump as collapsed stacks, one a line, for flame graphs: `memlog convert --to=collapsed`. Room:
+ * tools. Context: one thread.
+ *
+ *   name (pid);thread;outermost;...;innermost bytes
+ *
+ * One rule: the lines' sum is the report's figure. A process's lines are unique and sorted; what
+ * would break the form (';', controls) is replaced. */
+#ifndef MEMLOG_TOOLS_COLLAPSED_H
+#define MEMLOG_TOOLS_COLLAPSED_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include "ipc/ml_status.h"
+#include "tools/profile.h"
+#include "tools/stacks.h"
+
+enum ml_metric { ML_METRIC_LIVE, ML_METRIC_PEAK, ML_METRIC_TOTAL };
+
+/* Write one metric's bytes, of all processes or of those with `pid` (0: all). The peak of all is
+ * the tree's, that of one pid its own.
+ *
+ * Errors: ML_ENV_MEMORY. Errors of the file stay with the file. */
+ML_NODISCARD enum ml_status ml_collapsed_write(
+    const struct ml_profile *profile,
+    const struct ml_stacks *stacks,
+    enum ml_metric metric,
+    uint32_t pid,
+    FILE *out
+);
+
+#endif

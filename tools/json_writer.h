@@ -1,0 +1,44 @@
+/* JSON, written as it comes. Room: tools. Context: one thread.
+ *
+ * One rule: what comes out is valid UTF-8 whatever goes in: bytes that are none become U+FFFD.
+ * Errors of the file stay with the file: look at ferror() at the end. */
+#ifndef MEMLOG_TOOLS_JSON_WRITER_H
+#define MEMLOG_TOOLS_JSON_WRITER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+struct ml_json {
+    FILE *out;
+    bool needs_comma;
+};
+
+struct ml_json ml_json_over(FILE *out);
+
+/* '{' or '[', and '}' or ']'. */
+void ml_json_open(struct ml_json *json, char bracket);
+void ml_json_close(struct ml_json *json, char bracket);
+
+/* A member's name; its value comes next. */
+void ml_json_key(struct ml_json *json, const char *name);
+
+/* A line break between values, for people who look at the file. */
+void ml_json_line(struct ml_json *json);
+
+void ml_json_text(struct ml_json *json, const char *bytes, size_t count_bytes);
+void ml_json_string(struct ml_json *json, const char *text);
+void ml_json_number(struct ml_json *json, uint64_t value);
+void ml_json_integer(struct ml_json *json, int64_t value);
+void ml_json_bool(struct ml_json *json, bool value);
+
+/* Name and value in one. */
+void ml_json_string_member(struct ml_json *json, const char *name, const char *text);
+void ml_json_number_member(struct ml_json *json, const char *name, uint64_t value);
+void ml_json_bool_member(struct ml_json *json, const char *name, bool value);
+
+/* How many bytes of well-formed UTF-8 stand first at `bytes`; 0: none. */
+size_t ml_utf8_length(const char *bytes, size_t count_bytes);
+
+#endif

@@ -1,0 +1,23 @@
+/* A dump as a gzipped pprof profile: `memlog convert --to=pprof`. Room: tools. Context: one thread.
+ *
+ * One rule: the sums of the samples are the report's, to the byte. Values are unsampled, as in the
+ * report. */
+#ifndef MEMLOG_TOOLS_PPROF_H
+#define MEMLOG_TOOLS_PPROF_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include "ipc/ml_status.h"
+#include "tools/profile.h"
+#include "tools/stacks.h"
+
+/* Write the profile of all processes, or of those with `pid` (0: all). Sample types, in Go's order:
+ * alloc_objects, alloc_space, inuse_objects, inuse_space; the last is the default.
+ *
+ * Errors: ML_ENV_MEMORY; ML_ENV_SYSTEM when the file refuses. */
+ML_NODISCARD enum ml_status ml_pprof_write(
+    const struct ml_profile *profile, const struct ml_stacks *stacks, uint32_t pid, FILE *out
+);
+
+#endif

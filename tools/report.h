@@ -1,0 +1,33 @@
+/* A dump, told: `memlog report`, as text for a person and as JSON for a program. Room: tools.
+ * Context: one thread.
+ *
+ * One rule: both tell the same figures, those of the dump; nothing is rounded in JSON. */
+#ifndef MEMLOG_TOOLS_REPORT_H
+#define MEMLOG_TOOLS_REPORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include "tools/profile.h"
+#include "tools/stacks.h"
+
+struct ml_report {
+    const struct ml_profile *profile;
+    const struct ml_stacks *stacks;
+    const char *file_path; /* as the user named it */
+    size_t limit;          /* stacks that are shown of each list; 0: the form's own default */
+};
+
+/* The JSON of interface.md; without a limit every stack. */
+void ml_report_json(const struct ml_report *report, FILE *out);
+
+struct ml_report_style {
+    unsigned width; /* columns that lines should fit */
+    bool colour;
+};
+
+/* The text. */
+void ml_report_text(const struct ml_report *report, const struct ml_report_style *style, FILE *out);
+
+#endif

@@ -1,0 +1,252 @@
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ipc/event.h"
+#include "tools/json_writer.h"
+#include "tools/report.h"
+#include "tools/words.h"
+
+/* The version of the form. */
+enum { REPORT_VERSION = 1 };
+
+static void text_member(struct ml_json *json, const char *name, struct ml_profile_text text) {
+    ml_json_key(json, name);
+    ml_json_text(json, text.bytes, text.count_bytes);
+}
+
+static void time_member(struct ml_json *json, const char *name, uint64_t realtime_ns) {
+    char words[ML_WORDS_BYTES];
+
+    ml_json_string_member(json, name, ml_words_time_ms(realtime_ns, words));
+}
+
+static void totals_members(struct ml_json *json, const struct ml_profile_totals *totals) {
+    ml_json_number_member(json, "live_bytes", totals->live_bytes);
+    ml_json_number_member(json, "live_blocks", totals->live_blocks);
+    ml_json_number_member(json, "peak_bytes", totals->peak_bytes);
+    ml_json_number_member(json, "peak_blocks", totals->peak_blocks);
+    ml_json_number_member(json, "total_bytes", totals->total_bytes);
+    ml_json_number_member(json, "total_blocks", totals->total_blocks);
+}
+
+static void hex_member(struct ml_json *json, const char *name, struct ml_profile_text bytes) {
+    static const char digits[] = "0123456789abcdef";
+    char hex[2 * ML_BUILD_ID_MAX_BYTES];
+    size_t count = 0;
+
+    for (size_t i = 0; i < bytes.count_bytes && i < ML_BUILD_ID_MAX_BYTES; i++) {
+        hex[count++] = digits[(unsigned char)bytes.bytes[i] >> 4];
+        hex[count++] = digits[(unsigned char)bytes.bytes[i] & 15];
+    }
+    ml_json_key(json, name);
+    ml_json_text(json, hex, count);
+}
+
+/* One frame; `symbol` NULL: no name is known. */
+static void put_frame(
+    struct ml_json *json,
+    const struct ml_stacks *stacks,
+    const struct ml_place *place,
+    const struct ml_symbol *symbol
+) {
+    const struct ml_profile_text none = {.bytes = "", .count_bytes = 0};
+    const struct ml_code_file *file =
+        place->file == ML_STACKS_NONE ? NULL : &stacks->files[place->file];
+    char buffer[ML_PLACE_NAME_BYTES];
+    char offset[sizeof "0xffffffffffffffff"];
+    const char *function = "";
+
+    if (symbol) {
+        function = symbol->function;
+    } else if (place->kind != ML_FRAME_ADDRESS) {
+        function = ml_place_name(place, buffer);
+    }
+    snprintf(offset, sizeof offset, "0x%" PRIx64, place->offset);
+    ml_json_open(json, '{');
+    ml_json_string_member(json, "function", function);
+    ml_json_string_member(json, "file", symbol ? symbol->file : "");
+    ml_json_number_member(json, "line", symbol ? symbol->line : 0);
+    text_member(json, "module", file ? file->path : none);
+    hex_member(json, "build_id", file ? file->build_id : none);
+    ml_json_string_member(json, "offset", offset);
+    ml_json_bool_member(json, "inlined", symbol && symbol->inlined);
+    ml_json_close(json, '}');
+}
+
+static void put_frames(struct ml_json *json, const struct ml_stacks *stacks, uint32_t node) {
+    for (; node != ML_STACKS_NONE; node = stacks->nodes[node].parent) {
+        const struct ml_place *place = &stacks->places[stacks->nodes[node].place];
+
+        if (place->kind == ML_FRAME_THREAD && stacks->nodes[node].parent == ML_STACKS_NONE) {
+            continue; /* it is the stack's "thread" */
+        }
+        for (size_t i = 0; i < place->symbols_count; i++) {
+            put_frame(json, stacks, place, &stacks->symbols[place->first_symbol + i]);
+        }
+        if (place->symbols_count == 0) {
+            put_frame(json, stacks, place, NULL);
+        }
+    }
+}
+
+static void
+put_stacks(struct ml_json *json, const struct ml_report *report, const struct ml_stack_list *list) {
+    size_t count = report->limit > 0 && report->limit < list->count ? report->limit : list->count;
+
+    ml_json_key(json, "stacks");
+    ml_json_open(json, '[');
+    for (size_t i = 0; i < count; i++) {
+        const struct ml_stack *stack = &list->stacks[i];
+
+        ml_json_line(json);
+        ml_json_open(json, '{');
+        totals_members(json, &stack->own);
+        ml_json_number_member(json, "temporary_blocks", stack->temporary_blocks);
+        text_member(json, "thread", ml_stacks_thread(report->stacks, stack->node));
+        ml_json_key(json, "frames");
+        ml_json_open(json, '[');
+        put_frames(json, report->stacks, stack->node);
+        ml_json_close(json, ']');
+        ml_json_close(json, '}');
+    }
+    ml_json_close(json, ']');
+}
+
+static uint64_t sampling_of(const struct ml_profile *profile) {
+    uint64_t sampling_bytes = 1;
+
+    for (size_t i = 0; i < profile->processes_count; i++) {
+        if (profile->processes[i].sampling_bytes > sampling_bytes) {
+            sampling_bytes = profile->processes[i].sampling_bytes;
+        }
+    }
+    return sampling_bytes;
+}
+
+static void put_gaps(struct ml_json *json, const struct ml_profile *profile) {
+    ml_json_key(json, "gaps");
+    ml_json_open(json, '[');
+    for (size_t i = 0; i < profile->gaps_count; i++) {
+        const struct ml_profile_gap *gap = &profile->gaps[i];
+        ml_json_open(json, '{');
+        ml_json_number_member(json, "id", gap->process_id);
+        time_member(json, "from", gap->from.realtime_ns);
+        time_member(json, "to", gap->to.realtime_ns);
+        text_member(json, "reason", gap->reason);
+        ml_json_close(json, '}');
+    }
+    ml_json_close(json, ']');
+}
+
+static void put_not_profiled(struct ml_json *json, const struct ml_profile *profile) {
+    ml_json_key(json, "not_profiled");
+    ml_json_open(json, '[');
+    for (size_t i = 0; i < profile->not_profiled_count; i++) {
+        const struct ml_profile_not_profiled *one = &profile->not_profiled[i];
+        ml_json_open(json, '{');
+        ml_json_number_member(json, "pid", one->pid);
+        ml_json_number_member(json, "parent_pid", one->parent_pid);
+        text_member(json, "path", one->path);
+        text_member(json, "reason", one->reason);
+        ml_json_close(json, '}');
+    }
+    ml_json_close(json, ']');
+}
+
+static void put_dump(struct ml_json *json, const struct ml_report *report) {
+    const struct ml_profile *profile = report->profile;
+    const char *slash = strrchr(report->file_path, '/');
+    char words[ML_WORDS_BYTES];
+
+    ml_json_key(json, "dump");
+    ml_json_open(json, '{');
+    ml_json_string_member(json, "file", slash ? slash + 1 : report->file_path);
+    ml_json_string_member(json, "time", ml_words_time(profile->now.realtime_ns, words));
+    ml_json_string_member(json, "reason", ml_profile_reason_name(profile->reason));
+    text_member(json, "program", profile->program);
+    ml_json_number_member(json, "sampling_bytes", sampling_of(profile));
+    ml_json_bool_member(json, "complete", ml_profile_is_complete(profile));
+    ml_json_bool_member(json, "truncated", profile->truncated);
+    ml_json_bool_member(json, "damaged", profile->damaged);
+    text_member(json, "sandbox_missing", profile->sandbox_missing);
+    put_gaps(json, profile);
+    put_not_profiled(json, profile);
+    ml_json_close(json, '}');
+}
+
+static void put_process_head(
+    struct ml_json *json, const struct ml_profile *profile, const struct ml_profile_process *process
+) {
+    ml_json_number_member(json, "id", process->id);
+    ml_json_number_member(json, "parent_id", process->parent_id);
+    ml_json_number_member(json, "pid", process->pid);
+    ml_json_number_member(json, "parent_pid", process->parent_pid);
+    text_member(json, "name", process->name);
+    ml_json_key(json, "command_line");
+    ml_json_open(json, '[');
+    for (size_t i = 0; i < process->arguments_count; i++) {
+        ml_json_text(json, process->arguments[i].bytes, process->arguments[i].count_bytes);
+    }
+    ml_json_close(json, ']');
+    ml_json_string_member(json, "role", ml_profile_role_name(process->role));
+    ml_json_string_member(json, "state", ml_profile_state_name(process->state));
+    ml_json_bool_member(json, "from_startup", process->from_startup);
+    ml_json_bool_member(json, "complete", process->complete && !process->partial);
+    text_member(json, "trouble", process->trouble);
+    ml_json_number_member(json, "sampling_bytes", process->sampling_bytes);
+    ml_json_number_member(json, "footprint_bytes", process->footprint_bytes);
+    ml_json_number_member(json, "resident_bytes", process->resident_bytes);
+    ml_json_key(json, "exit_code");
+    ml_json_integer(json, process->exit_code);
+    ml_json_number_member(json, "signal", process->signal);
+    time_member(json, "start_time", process->start.realtime_ns);
+    time_member(json, "end_time", process->end.realtime_ns);
+    time_member(json, "peak_time", ml_profile_realtime_ns(profile, process->peak_ticks));
+}
+
+static void put_process(struct ml_json *json, const struct ml_report *report, size_t index) {
+    const struct ml_profile_process *process = &report->profile->processes[index];
+
+    ml_json_line(json);
+    ml_json_open(json, '{');
+    put_process_head(json, report->profile, process);
+    totals_members(json, &process->totals);
+    ml_json_number_member(json, "inherited_bytes", process->inherited_bytes);
+    ml_json_number_member(json, "inherited_blocks", process->inherited_blocks);
+    ml_json_number_member(json, "events", process->events);
+    ml_json_number_member(json, "lost_events", process->lost_events);
+    ml_json_number_member(json, "late_events", process->late_events);
+    ml_json_number_member(json, "unknown_frees", process->unknown_frees);
+    ml_json_number_member(json, "truncated_stacks", process->truncated_stacks);
+    ml_json_number_member(json, "broken_stacks", process->broken_stacks);
+    ml_json_number_member(json, "unwind_checked", process->unwind_checked);
+    ml_json_number_member(json, "unwind_differed", process->unwind_differed);
+    put_stacks(json, report, &report->stacks->processes[index]);
+    ml_json_close(json, '}');
+}
+
+void ml_report_json(const struct ml_report *report, FILE *out) {
+    const struct ml_profile *profile = report->profile;
+    struct ml_json json = ml_json_over(out);
+
+    ml_json_open(&json, '{');
+    ml_json_number_member(&json, "memlog", REPORT_VERSION);
+    put_dump(&json, report);
+    ml_json_line(&json);
+    ml_json_key(&json, "tree");
+    ml_json_open(&json, '{');
+    totals_members(&json, &profile->tree);
+    time_member(&json, "peak_time", ml_profile_realtime_ns(profile, profile->tree_peak_ticks));
+    put_stacks(&json, report, &report->stacks->tree);
+    ml_json_close(&json, '}');
+    ml_json_line(&json);
+    ml_json_key(&json, "processes");
+    ml_json_open(&json, '[');
+    for (size_t i = 0; i < profile->processes_count; i++) {
+        put_process(&json, report, i);
+    }
+    ml_json_close(&json, ']');
+    ml_json_close(&json, '}');
+    putc('\n', out);
+}

@@ -1,0 +1,381 @@
+#include "tools/report.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/function_name.h"
+#include "tools/report_internal.h"
+#include "tools/words.h"
+
+enum { PROCESSES_SHOWN = 20 };
+
+/* Columns of the process table beside the name. */
+enum { PROCESS_FIGURES_COLUMNS = 66, NAME_COLUMNS_MIN = 14, NAME_COLUMNS_MAX = 32 };
+
+const char *ml_report_bold(const struct ml_report_page *page) {
+    return page->style->colour ? "\033[1m" : "";
+}
+
+const char *ml_report_dim(const struct ml_report_page *page) {
+    return page->style->colour ? "\033[2m" : "";
+}
+
+const char *ml_report_warn(const struct ml_report_page *page) {
+    return page->style->colour ? "\033[33m" : "";
+}
+
+const char *ml_report_plain(const struct ml_report_page *page) {
+    return page->style->colour ? "\033[0m" : "";
+}
+
+void ml_report_heading(const struct ml_report_page *page, const char *title, const char *rest) {
+    fprintf(page->out, "\n%s%s%s", ml_report_bold(page), title, ml_report_plain(page));
+    if (rest[0]) {
+        fprintf(page->out, "  %s%s%s", ml_report_dim(page), rest, ml_report_plain(page));
+    }
+    putc('\n', page->out);
+}
+
+const char *ml_report_plural(uint64_t count) {
+    return count == 1 ? "" : "s";
+}
+
+void ml_report_put(const struct ml_report_page *page, const char *text) {
+    for (; *text; text++) {
+        unsigned char byte = (unsigned char)*text;
+        putc(byte < 0x20 || byte == 0x7f ? '?' : byte, page->out);
+    }
+}
+
+/* "5.3 MiB in 1,204 blocks" */
+static void
+put_amount(const struct ml_report_page *page, const char *title, uint64_t bytes, uint64_t blocks) {
+    char size[ML_WORDS_BYTES];
+    char count[ML_WORDS_BYTES];
+
+    fprintf(
+        page->out,
+        "  %-10s %s%11s%s in %s block%s",
+        title,
+        ml_report_bold(page),
+        ml_words_size(bytes, size),
+        ml_report_plain(page),
+        ml_words_count(blocks, count),
+        ml_report_plural(blocks)
+    );
+}
+
+static const char *moment_of_day(uint64_t realtime_ns, char words[ML_WORDS_BYTES]) {
+    ml_words_time_ms(realtime_ns, words);
+    /* 2026-11-21T10:00:00.123Z -> 10:00:00.123 */
+    if (strlen(words) < sizeof "2026-11-21T10:00:00.123Z" - 1) {
+        return "an unknown time";
+    }
+    words[strlen(words) - 1] = '\0';
+    return words + sizeof "2026-11-21T" - 1;
+}
+
+static bool anyone_runs(const struct ml_profile *profile) {
+    for (size_t i = 0; i < profile->processes_count; i++) {
+        if (profile->processes[i].state == ML_STATE_RUNNING) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whose losses there are, in the order in which a person should care. */
+static void put_losses(const struct ml_report_page *page) {
+    const struct ml_profile *profile = page->report->profile;
+    char words[ML_WORDS_BYTES];
+    char more_words[ML_WORDS_BYTES];
+
+    if (profile->bad_is) {
+        fprintf(
+            page->out, "    the file: %s (byte %" PRIu64 ")\n", profile->bad_is, profile->bad_at
+        );
+    } else if (profile->truncated) {
+        fputs("    the file: it was cut off before its end\n", page->out);
+    }
+    for (size_t i = 0; i < profile->gaps_count; i++) {
+        const struct ml_profile_gap *gap = &profile->gaps[i];
+        fprintf(
+            page->out,
+            "    nothing was seen from %s to ",
+            moment_of_day(gap->from.realtime_ns, words)
+        );
+        fprintf(page->out, "%s: ", moment_of_day(gap->to.realtime_ns, more_words));
+        ml_report_put(page, gap->reason.bytes);
+        putc('\n', page->out);
+    }
+    for (size_t i = 0; i < profile->processes_count; i++) {
+        const struct ml_profile_process *process = &profile->processes[i];
+        if (process->complete && process->lost_events == 0 && !process->partial) {
+            continue;
+        }
+        fprintf(page->out, "    %" PRIu32 " ", process->pid);
+        ml_report_put(page, process->name.bytes);
+        if (process->lost_events > 0) {
+            fprintf(
+                page->out,
+                ": %s of %s events were lost",
+                ml_words_count(process->lost_events, words),
+                ml_words_count(process->events + process->lost_events, more_words)
+            );
+        }
+        if (process->trouble.count_bytes > 0) {
+            fputs(": ", page->out);
+            ml_report_put(page, process->trouble.bytes);
+        } else if (process->partial) {
+            fputs(": the file holds only a part of its stacks", page->out);
+        }
+        putc('\n', page->out);
+    }
+}
+
+static uint64_t sampling_of(const struct ml_profile *profile) {
+    uint64_t sampling_bytes = 1;
+
+    for (size_t i = 0; i < profile->processes_count; i++) {
+        if (profile->processes[i].sampling_bytes > sampling_bytes) {
+            sampling_bytes = profile->processes[i].sampling_bytes;
+        }
+    }
+    return sampling_bytes;
+}
+
+static void put_title(const struct ml_report_page *page) {
+    const struct ml_profile *profile = page->report->profile;
+    char words[ML_WORDS_BYTES];
+
+    fputs(ml_report_bold(page), page->out);
+    ml_report_put(page, profile->program.bytes);
+    fprintf(
+        page->out,
+        "%s  %s%zu process%s, %s, dump at %s%s\n",
+        ml_report_plain(page),
+        ml_report_dim(page),
+        profile->processes_count,
+        profile->processes_count == 1 ? "" : "es",
+        ml_words_span(profile->now.monotonic_ns - profile->run_start.monotonic_ns, words),
+        profile->reason == 0 ? "the end" : ml_profile_reason_name(profile->reason),
+        ml_report_plain(page)
+    );
+}
+
+static void put_answer(const struct ml_report_page *page) {
+    const struct ml_profile *profile = page->report->profile;
+    char words[ML_WORDS_BYTES];
+    const char *when = anyone_runs(profile) ? "now" : "at the end, never freed";
+
+    put_title(page);
+    putc('\n', page->out);
+    put_amount(page, "live", profile->tree.live_bytes, profile->tree.live_blocks);
+    fprintf(page->out, " %s%s%s\n", ml_report_dim(page), when, ml_report_plain(page));
+    put_amount(page, "peak", profile->tree.peak_bytes, profile->tree.peak_blocks);
+    fprintf(
+        page->out,
+        " %s%sat %s%s\n",
+        ml_report_dim(page),
+        profile->processes_count > 1 ? "of all processes together, " : "",
+        moment_of_day(ml_profile_realtime_ns(profile, profile->tree_peak_ticks), words),
+        ml_report_plain(page)
+    );
+    put_amount(page, "allocated", profile->tree.total_bytes, profile->tree.total_blocks);
+    fprintf(page->out, " %sover the run%s\n", ml_report_dim(page), ml_report_plain(page));
+    if (ml_profile_is_complete(profile)) {
+        if (sampling_of(profile) > 1) {
+            fprintf(
+                page->out,
+                "  complete     estimated from samples, one every %s on average; none was lost\n",
+                ml_words_size(sampling_of(profile), words)
+            );
+        } else {
+            fputs("  complete     every allocation was recorded, none was lost\n", page->out);
+        }
+    } else {
+        fprintf(page->out, "  %sNOT COMPLETE%s\n", ml_report_warn(page), ml_report_plain(page));
+        put_losses(page);
+    }
+    if (profile->sandbox_missing.count_bytes > 0) {
+        fprintf(
+            page->out, "  %ssandbox%s      without ", ml_report_warn(page), ml_report_plain(page)
+        );
+        ml_report_put(page, profile->sandbox_missing.bytes);
+        putc('\n', page->out);
+    }
+}
+
+static void put_state(const struct ml_profile_process *process, char *out_state, size_t out_bytes) {
+    switch (process->state) {
+    case ML_STATE_EXITED:
+        snprintf(out_state, out_bytes, "exit %" PRId32, process->exit_code);
+        break;
+    case ML_STATE_KILLED:
+        snprintf(out_state, out_bytes, "signal %" PRIu32, process->signal);
+        break;
+    default:
+        snprintf(out_state, out_bytes, "%s", ml_profile_state_name(process->state));
+        break;
+    }
+}
+
+/* The honest line: what of its memory this report can speak of. */
+static void
+put_honest(const struct ml_report_page *page, const struct ml_profile_process *process) {
+    char live[ML_WORDS_BYTES];
+    char footprint[ML_WORDS_BYTES];
+    char rest[ML_WORDS_BYTES];
+
+    ml_words_size(process->totals.live_bytes, live);
+    ml_words_size(process->footprint_bytes, footprint);
+    if (process->footprint_bytes == 0) {
+        return;
+    }
+    fprintf(page->out, "%7s  %s", "", ml_report_dim(page));
+    if (process->footprint_bytes >= process->totals.live_bytes) {
+        fprintf(
+            page->out,
+            "live heap %s of %s private memory; the other %s is not malloc's",
+            live,
+            footprint,
+            ml_words_size(process->footprint_bytes - process->totals.live_bytes, rest)
+        );
+    } else {
+        fprintf(
+            page->out, "live heap %s; it had %s private memory when last measured", live, footprint
+        );
+    }
+    fprintf(page->out, "%s\n", ml_report_plain(page));
+}
+
+static size_t name_columns(const struct ml_report_page *page) {
+    size_t width = page->style->width;
+
+    if (width < PROCESS_FIGURES_COLUMNS + NAME_COLUMNS_MIN) {
+        return NAME_COLUMNS_MIN;
+    }
+    width -= PROCESS_FIGURES_COLUMNS;
+    return width < NAME_COLUMNS_MAX ? width : NAME_COLUMNS_MAX;
+}
+
+static void
+put_process(const struct ml_report_page *page, const struct ml_profile_process *process) {
+    char state[ML_WORDS_BYTES];
+    char live[ML_WORDS_BYTES];
+    char peak[ML_WORDS_BYTES];
+    char total[ML_WORDS_BYTES];
+    char name[ML_REPORT_NAME_BYTES];
+    size_t columns = name_columns(page);
+
+    put_state(process, state, sizeof state);
+    ml_function_name_fit(process->name.bytes, columns, name, sizeof name);
+    fprintf(page->out, "%7" PRIu32 "  ", process->pid);
+    ml_report_put(page, name);
+    fprintf(
+        page->out,
+        "%*s  %-9s %-9s %11s %11s %11s\n",
+        (int)(columns - ml_text_columns(name)),
+        "",
+        ml_profile_role_name(process->role),
+        state,
+        ml_words_size(process->totals.live_bytes, live),
+        ml_words_size(process->totals.peak_bytes, peak),
+        ml_words_size(process->totals.total_bytes, total)
+    );
+    put_honest(page, process);
+    if (process->inherited_bytes > 0) {
+        fprintf(
+            page->out,
+            "%7s  %sshared with its parent since the fork: %s%s\n",
+            "",
+            ml_report_dim(page),
+            ml_words_size(process->inherited_bytes, live),
+            ml_report_plain(page)
+        );
+    }
+}
+
+/* Largest first: peak, then allocated. */
+static int order_processes(const void *left, const void *right) {
+    const struct ml_profile_totals *a = &(*(const struct ml_profile_process *const *)left)->totals;
+    const struct ml_profile_totals *b = &(*(const struct ml_profile_process *const *)right)->totals;
+
+    if (a->peak_bytes != b->peak_bytes) {
+        return a->peak_bytes < b->peak_bytes ? 1 : -1;
+    }
+    return (a->total_bytes < b->total_bytes) - (a->total_bytes > b->total_bytes);
+}
+
+static void put_processes(const struct ml_report_page *page) {
+    const struct ml_profile *profile = page->report->profile;
+    const struct ml_profile_process **order = calloc(profile->processes_count + 1, sizeof *order);
+    size_t columns = name_columns(page);
+    size_t shown = profile->processes_count;
+
+    if (!order) {
+        return;
+    }
+    for (size_t i = 0; i < profile->processes_count; i++) {
+        order[i] = &profile->processes[i];
+    }
+    qsort(order, profile->processes_count, sizeof *order, order_processes);
+    shown = shown < PROCESSES_SHOWN ? shown : PROCESSES_SHOWN;
+    ml_report_heading(page, "Processes", shown > 1 ? "largest peak first" : "");
+    fprintf(
+        page->out,
+        "%s%7s  %-*s  %-9s %-9s %11s %11s %11s%s\n",
+        ml_report_dim(page),
+        "pid",
+        (int)columns,
+        "name",
+        "role",
+        "state",
+        "live",
+        "peak",
+        "allocated",
+        ml_report_plain(page)
+    );
+    for (size_t i = 0; i < shown; i++) {
+        put_process(page, order[i]);
+    }
+    if (shown < profile->processes_count) {
+        fprintf(page->out, "         ... and %zu smaller ones\n", profile->processes_count - shown);
+    }
+    free(order);
+}
+
+static void put_not_profiled(const struct ml_report_page *page) {
+    const struct ml_profile *profile = page->report->profile;
+
+    if (profile->not_profiled_count == 0) {
+        return;
+    }
+    ml_report_heading(page, "Not profiled", "these ran without memlog");
+    for (size_t i = 0; i < profile->not_profiled_count; i++) {
+        const struct ml_profile_not_profiled *one = &profile->not_profiled[i];
+        if (i == PROCESSES_SHOWN) {
+            fprintf(page->out, "         ... and %zu more\n", profile->not_profiled_count - i);
+            break;
+        }
+        fprintf(page->out, "%7" PRIu32 "  ", one->pid);
+        ml_report_put(page, one->path.bytes);
+        fputs(one->path.count_bytes > 0 ? ": " : "", page->out);
+        ml_report_put(page, one->reason.bytes);
+        putc('\n', page->out);
+    }
+}
+
+void ml_report_text(
+    const struct ml_report *report, const struct ml_report_style *style, FILE *out
+) {
+    const struct ml_report_page page = {.report = report, .style = style, .out = out};
+
+    put_answer(&page);
+    put_processes(&page);
+    put_not_profiled(&page);
+    ml_report_stacks(&page);
+    ml_report_nameless(&page);
+}

@@ -1,0 +1,415 @@
+#include "tools/stacks.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ipc/event.h"
+
+static bool text_eq(struct ml_profile_text a, struct ml_profile_text b) {
+    return a.count_bytes == b.count_bytes &&
+           (a.count_bytes == 0 || memcmp(a.bytes, b.bytes, a.count_bytes) == 0);
+}
+
+/* Number of the file; ML_STACKS_NONE: no memory. */
+static uint32_t file_intern(
+    struct ml_stacks *stacks,
+    const struct ml_profile_process *process,
+    const struct ml_profile_module *module
+) {
+    struct ml_profile_text path = ml_profile_module_path(process, module);
+    uint64_t hash = ml_hash(0, path.bytes, path.count_bytes);
+    size_t at = 0;
+
+    hash = ml_hash(hash, module->build_id.bytes, module->build_id.count_bytes);
+    for (uint32_t item = ml_index_first(&stacks->files_index, hash, &at); item != ML_INDEX_NONE;
+         item = ml_index_next(&stacks->files_index, hash, &at)) {
+        if (text_eq(stacks->files[item].path, path) &&
+            text_eq(stacks->files[item].build_id, module->build_id)) {
+            return item;
+        }
+    }
+    if (!ml_grow(
+            (void **)&stacks->files,
+            &stacks->files_capacity,
+            stacks->files_count + 1,
+            sizeof stacks->files[0]
+        ) ||
+        !ml_index_add(&stacks->files_index, hash, (uint32_t)stacks->files_count)) {
+        return ML_STACKS_NONE;
+    }
+    stacks->files[stacks->files_count] = (struct ml_code_file){
+        .path = path,
+        .build_id = module->build_id,
+        .start = module->start,
+        .end = module->end,
+        .bias = module->bias,
+    };
+    return (uint32_t)stacks->files_count++;
+}
+
+static bool place_eq(const struct ml_place *a, const struct ml_place *b) {
+    return a->kind == b->kind && a->file == b->file && a->offset == b->offset &&
+           text_eq(a->name, b->name);
+}
+
+static uint32_t place_intern(struct ml_stacks *stacks, const struct ml_place *place) {
+    const uint64_t key[] = {place->kind, place->file, place->offset};
+    uint64_t hash =
+        ml_hash(ml_hash(0, key, sizeof key), place->name.bytes, place->name.count_bytes);
+    size_t at = 0;
+
+    for (uint32_t item = ml_index_first(&stacks->places_index, hash, &at); item != ML_INDEX_NONE;
+         item = ml_index_next(&stacks->places_index, hash, &at)) {
+        if (place_eq(&stacks->places[item], place)) {
+            return item;
+        }
+    }
+    if (!ml_grow(
+            (void **)&stacks->places,
+            &stacks->places_capacity,
+            stacks->places_count + 1,
+            sizeof stacks->places[0]
+        ) ||
+        !ml_index_add(&stacks->places_index, hash, (uint32_t)stacks->places_count)) {
+        return ML_STACKS_NONE;
+    }
+    stacks->places[stacks->places_count] = *place;
+    return (uint32_t)stacks->places_count++;
+}
+
+static uint32_t node_intern(struct ml_stacks *stacks, uint32_t parent, uint32_t place) {
+    const uint32_t key[] = {parent, place};
+    uint64_t hash = ml_hash(0, key, sizeof key);
+    size_t at = 0;
+
+    for (uint32_t item = ml_index_first(&stacks->nodes_index, hash, &at); item != ML_INDEX_NONE;
+         item = ml_index_next(&stacks->nodes_index, hash, &at)) {
+        if (stacks->nodes[item].parent == parent && stacks->nodes[item].place == place) {
+            return item;
+        }
+    }
+    if (!ml_grow(
+            (void **)&stacks->nodes,
+            &stacks->nodes_capacity,
+            stacks->nodes_count + 1,
+            sizeof stacks->nodes[0]
+        ) ||
+        !ml_index_add(&stacks->nodes_index, hash, (uint32_t)stacks->nodes_count)) {
+        return ML_STACKS_NONE;
+    }
+    stacks->nodes[stacks->nodes_count] = (struct ml_stack_node){.parent = parent, .place = place};
+    return (uint32_t)stacks->nodes_count++;
+}
+
+/* What a process's node shows. */
+static struct ml_place place_of(
+    const struct ml_profile_process *process,
+    const struct ml_profile_node *node,
+    const uint32_t *files
+) {
+    struct ml_place place = {
+        .kind = node->frame, .file = ML_STACKS_NONE, .name = {.bytes = "", .count_bytes = 0}};
+    size_t module = ml_profile_module_at(process, node->module);
+
+    switch (node->frame) {
+    case ML_FRAME_ADDRESS:
+        place.offset = node->address;
+        if (module != SIZE_MAX) {
+            place.file = files[module];
+            place.offset -= (uint64_t)process->modules[module].bias;
+        }
+        break;
+    case ML_FRAME_THREAD:
+    case ML_FRAME_SCOPE:
+        place.name = process->strings[node->string];
+        break;
+    default:
+        break;
+    }
+    return place;
+}
+
+/* Each node of the process as a merged one. False: no memory. */
+static bool nodes_merge(
+    struct ml_stacks *stacks,
+    const struct ml_profile_process *process,
+    const uint32_t *files,
+    uint32_t *merged
+) {
+    for (size_t i = 0; i < process->nodes_count; i++) {
+        const struct ml_profile_node *node = &process->nodes[i];
+        const struct ml_place place = place_of(process, node, files);
+        uint32_t place_number = place_intern(stacks, &place);
+        uint32_t parent = ML_STACKS_NONE;
+
+        if (node->parent != 0) {
+            parent = merged[ml_profile_node_at(process, node->parent)];
+        }
+        merged[i] = node_intern(stacks, parent, place_number);
+        if (place_number == ML_STACKS_NONE || merged[i] == ML_STACKS_NONE) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void add_totals(struct ml_profile_totals *sum, const struct ml_profile_totals *one) {
+    sum->live_bytes += one->live_bytes;
+    sum->live_blocks += one->live_blocks;
+    sum->peak_bytes += one->peak_bytes;
+    sum->peak_blocks += one->peak_blocks;
+    sum->total_bytes += one->total_bytes;
+    sum->total_blocks += one->total_blocks;
+}
+
+static int order_by_node(const void *left, const void *right) {
+    const struct ml_stack *a = left;
+    const struct ml_stack *b = right;
+
+    return (a->node > b->node) - (a->node < b->node);
+}
+
+static int descending(uint64_t a, uint64_t b) {
+    return (a < b) - (a > b);
+}
+
+static int order_by_size(const void *left, const void *right) {
+    const struct ml_stack *a = left;
+    const struct ml_stack *b = right;
+    int order = descending(a->own.live_bytes, b->own.live_bytes);
+
+    if (order == 0) {
+        order = descending(a->own.peak_bytes, b->own.peak_bytes);
+    }
+    if (order == 0) {
+        order = descending(a->own.total_bytes, b->own.total_bytes);
+    }
+    return order != 0 ? order : order_by_node(left, right);
+}
+
+/* One entry a node, sorted by size. */
+static void list_finish(struct ml_stack_list *list) {
+    size_t merged = 0;
+
+    if (list->count == 0) {
+        return;
+    }
+    qsort(list->stacks, list->count, sizeof list->stacks[0], order_by_node);
+    for (size_t i = 1; i < list->count; i++) {
+        const struct ml_stack *one = &list->stacks[i];
+        struct ml_stack *last = &list->stacks[merged];
+        if (one->node == last->node) {
+            add_totals(&last->own, &one->own);
+            last->tree_peak_bytes += one->tree_peak_bytes;
+            last->tree_peak_blocks += one->tree_peak_blocks;
+            last->temporary_blocks += one->temporary_blocks;
+        } else {
+            list->stacks[++merged] = *one;
+        }
+    }
+    list->count = merged + 1;
+    qsort(list->stacks, list->count, sizeof list->stacks[0], order_by_size);
+}
+
+static bool list_reserve(struct ml_stack_list *list, size_t count) {
+    return ml_grow((void **)&list->stacks, &list->capacity, count, sizeof list->stacks[0]);
+}
+
+static bool cells_collect(
+    const struct ml_profile_process *process, const uint32_t *merged, struct ml_stack_list *list
+) {
+    if (!list_reserve(list, process->cells_count)) {
+        return false;
+    }
+    for (size_t i = 0; i < process->cells_count; i++) {
+        const struct ml_profile_cell *cell = &process->cells[i];
+        size_t node = ml_profile_node_at(process, cell->node);
+        list->stacks[list->count++] = (struct ml_stack){
+            .node = node == SIZE_MAX ? ML_STACKS_NONE : merged[node],
+            .own = cell->own,
+            .tree_peak_bytes = cell->tree_peak_bytes,
+            .tree_peak_blocks = cell->tree_peak_blocks,
+            .temporary_blocks = cell->temporary_blocks,
+        };
+    }
+    list_finish(list);
+    return true;
+}
+
+static enum ml_status process_collect(
+    struct ml_stacks *stacks, const struct ml_profile_process *process, struct ml_stack_list *list
+) {
+    /* One more than needed: an empty array is an array, too. */
+    uint32_t *files = calloc(process->modules_count + 1, sizeof *files);
+    uint32_t *merged = calloc(process->nodes_count + 1, sizeof *merged);
+    bool done = files && merged;
+
+    for (size_t i = 0; done && i < process->modules_count; i++) {
+        files[i] = file_intern(stacks, process, &process->modules[i]);
+        done = files[i] != ML_STACKS_NONE;
+    }
+    done =
+        done && nodes_merge(stacks, process, files, merged) && cells_collect(process, merged, list);
+    free(files);
+    free(merged);
+    return done ? ML_OK : ML_ENV_MEMORY;
+}
+
+static enum ml_status tree_collect(struct ml_stacks *stacks) {
+    size_t count = 0;
+
+    for (size_t i = 0; i < stacks->processes_count; i++) {
+        count += stacks->processes[i].count;
+    }
+    if (!list_reserve(&stacks->tree, count)) {
+        return ML_ENV_MEMORY;
+    }
+    for (size_t i = 0; i < stacks->processes_count; i++) {
+        const struct ml_stack_list *list = &stacks->processes[i];
+        for (size_t s = 0; s < list->count; s++) {
+            struct ml_stack stack = list->stacks[s];
+            stack.own.peak_bytes = stack.tree_peak_bytes;
+            stack.own.peak_blocks = stack.tree_peak_blocks;
+            stacks->tree.stacks[stacks->tree.count++] = stack;
+        }
+    }
+    list_finish(&stacks->tree);
+    return ML_OK;
+}
+
+enum ml_status ml_stacks_init(struct ml_stacks *stacks, const struct ml_profile *profile) {
+    *stacks = (struct ml_stacks){.processes_count = profile->processes_count};
+    stacks->processes = calloc(profile->processes_count + 1, sizeof stacks->processes[0]);
+    if (!stacks->processes) {
+        stacks->processes_count = 0;
+        return ML_ENV_MEMORY;
+    }
+    for (size_t i = 0; i < profile->processes_count; i++) {
+        enum ml_status status =
+            process_collect(stacks, &profile->processes[i], &stacks->processes[i]);
+        if (status != ML_OK) {
+            return status;
+        }
+    }
+    return tree_collect(stacks);
+}
+
+void ml_stacks_fini(struct ml_stacks *stacks) {
+    for (size_t i = 0; i < stacks->processes_count; i++) {
+        free(stacks->processes[i].stacks);
+    }
+    free(stacks->processes);
+    free(stacks->tree.stacks);
+    free(stacks->files);
+    free(stacks->places);
+    free(stacks->nodes);
+    free(stacks->symbols);
+    ml_index_fini(&stacks->files_index);
+    ml_index_fini(&stacks->places_index);
+    ml_index_fini(&stacks->nodes_index);
+    *stacks = (struct ml_stacks){0};
+}
+
+/* Numbers of the places with a file, ordered by file and address: each file is opened once. */
+static int order_places(const void *left, const void *right, void *context) {
+    const struct ml_place *places = context;
+    const struct ml_place *a = &places[*(const uint32_t *)left];
+    const struct ml_place *b = &places[*(const uint32_t *)right];
+
+    if (a->file != b->file) {
+        return (a->file > b->file) - (a->file < b->file);
+    }
+    return (a->offset > b->offset) - (a->offset < b->offset);
+}
+
+static bool
+place_symbolize(struct ml_stacks *stacks, struct ml_place *place, struct ml_symbol_file *file) {
+    struct ml_symbol found[ML_SYMBOL_INLINES_MAX];
+    size_t count = ml_symbol_file_find(file, place->offset, found);
+
+    if (!ml_grow(
+            (void **)&stacks->symbols,
+            &stacks->symbols_capacity,
+            stacks->symbols_count + count,
+            sizeof stacks->symbols[0]
+        )) {
+        return false;
+    }
+    place->first_symbol = stacks->symbols_count;
+    place->symbols_count = count;
+    for (size_t i = 0; i < count; i++) {
+        stacks->symbols[stacks->symbols_count++] = found[i];
+    }
+    if (count > 0) {
+        stacks->files[place->file].is_symbolized = true;
+    }
+    return true;
+}
+
+enum ml_status ml_stacks_symbolize(struct ml_stacks *stacks, struct ml_symbolizer *symbolizer) {
+    uint32_t *order = calloc(stacks->places_count + 1, sizeof *order);
+    struct ml_symbol_file *file = NULL;
+    uint32_t open = ML_STACKS_NONE;
+    size_t count = 0;
+    bool done = order != NULL;
+
+    for (uint32_t i = 0; done && i < stacks->places_count; i++) {
+        if (stacks->places[i].file != ML_STACKS_NONE) {
+            order[count++] = i;
+        }
+    }
+    if (done) {
+        qsort_r(order, count, sizeof *order, order_places, stacks->places);
+    }
+    for (size_t i = 0; done && i < count; i++) {
+        struct ml_place *place = &stacks->places[order[i]];
+        struct ml_code_file *code = &stacks->files[place->file];
+
+        if (place->file != open) {
+            open = place->file;
+            file = ml_symbolizer_open(
+                symbolizer,
+                code->path.bytes,
+                (const uint8_t *)code->build_id.bytes,
+                code->build_id.count_bytes,
+                &code->trouble
+            );
+        }
+        done = file && place_symbolize(stacks, place, file);
+    }
+    free(order);
+    return done ? ML_OK : ML_ENV_MEMORY;
+}
+
+struct ml_profile_text ml_stacks_thread(const struct ml_stacks *stacks, uint32_t node) {
+    const struct ml_place *place = NULL;
+
+    if (node == ML_STACKS_NONE) {
+        return (struct ml_profile_text){.bytes = "", .count_bytes = 0};
+    }
+    while (stacks->nodes[node].parent != ML_STACKS_NONE) {
+        node = stacks->nodes[node].parent;
+    }
+    place = &stacks->places[stacks->nodes[node].place];
+    if (place->kind == ML_FRAME_THREAD) {
+        return place->name;
+    }
+    return (struct ml_profile_text){.bytes = "", .count_bytes = 0};
+}
+
+const char *ml_place_name(const struct ml_place *place, char buffer[ML_PLACE_NAME_BYTES]) {
+    switch (place->kind) {
+    case ML_FRAME_THREAD:
+    case ML_FRAME_SCOPE:
+        return place->name.bytes;
+    case ML_FRAME_CUT:
+        return "[frames left out]";
+    case ML_FRAME_BROKEN:
+        return "[stack not walked further]";
+    default:
+        snprintf(buffer, ML_PLACE_NAME_BYTES, "0x%" PRIx64, place->offset);
+        return buffer;
+    }
+}

@@ -1,0 +1,92 @@
+/* The stacks of all processes over one set of places, so that equal stacks of different processes
+ * are one. Room: tools. Context: one thread.
+ *
+ * One rule: a place is told by its file (path and build id) and its address in that file, never by
+ * where a process had it mapped. */
+#ifndef MEMLOG_TOOLS_STACKS_H
+#define MEMLOG_TOOLS_STACKS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ipc/ml_status.h"
+#include "tools/index.h"
+#include "tools/profile.h"
+#include "tools/symbolizer.h"
+
+/* No file, parent, node. */
+#define ML_STACKS_NONE UINT32_MAX
+
+/* An ELF file that code lies in. */
+struct ml_code_file {
+    struct ml_profile_text path;
+    struct ml_profile_text build_id; /* raw */
+    /* As the first process had it mapped; for formats that want addresses. */
+    uint64_t start, end;
+    int64_t bias;
+    const char *trouble; /* why it has no symbols; NULL: it has */
+    bool is_symbolized;  /* at least one name was found */
+};
+
+/* A frame, whoever's. */
+struct ml_place {
+    uint32_t kind;               /* enum ml_frame_kind */
+    uint32_t file;               /* ML_STACKS_NONE: none */
+    uint64_t offset;             /* ELF address in the file; without a file the address itself */
+    struct ml_profile_text name; /* of THREAD and SCOPE */
+    size_t first_symbol, symbols_count; /* innermost first; 0: not known */
+};
+
+/* A stack: its innermost place and the rest. */
+struct ml_stack_node {
+    uint32_t parent; /* ML_STACKS_NONE: outermost */
+    uint32_t place;
+};
+
+struct ml_stack {
+    uint32_t node;                /* ML_STACKS_NONE: no stack */
+    struct ml_profile_totals own; /* in the tree's list peak_* are the shares of the tree's peak */
+    uint64_t tree_peak_bytes, tree_peak_blocks;
+    uint64_t temporary_blocks;
+};
+
+/* Sorted by live bytes, then peak, then total, then node. */
+struct ml_stack_list {
+    struct ml_stack *stacks;
+    size_t count, capacity;
+};
+
+struct ml_stacks {
+    struct ml_code_file *files;
+    size_t files_count, files_capacity;
+    struct ml_place *places;
+    size_t places_count, places_capacity;
+    struct ml_stack_node *nodes;
+    size_t nodes_count, nodes_capacity;
+    struct ml_symbol *symbols;
+    size_t symbols_count, symbols_capacity;
+    struct ml_stack_list *processes; /* as many as the profile has, in its order */
+    size_t processes_count;
+    struct ml_stack_list tree;
+    struct ml_index files_index, places_index, nodes_index;
+};
+
+/* Build them. The profile must outlive them (its texts are borrowed). Errors: ML_ENV_MEMORY; then
+ * _fini is still allowed. */
+ML_NODISCARD enum ml_status
+ml_stacks_init(struct ml_stacks *stacks, const struct ml_profile *profile);
+void ml_stacks_fini(struct ml_stacks *stacks);
+
+/* Find names for all places. The symbolizer must outlive the stacks. Errors: ML_ENV_MEMORY. */
+ML_NODISCARD enum ml_status
+ml_stacks_symbolize(struct ml_stacks *stacks, struct ml_symbolizer *symbolizer);
+
+/* The thread's name at a stack's root, "" if there is none. */
+struct ml_profile_text ml_stacks_thread(const struct ml_stacks *stacks, uint32_t node);
+
+/* What a place without symbols is called; in `buffer` if it needs one. */
+enum { ML_PLACE_NAME_BYTES = 64 };
+const char *ml_place_name(const struct ml_place *place, char buffer[ML_PLACE_NAME_BYTES]);
+
+#endif

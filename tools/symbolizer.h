@@ -1,0 +1,58 @@
+/* Addresses of ELF files, turned into functions, files and lines. Room: tools. Context: one thread;
+ * ELF and DWARF may come from anybody (libdw reads them).
+ *
+ * One rule: never a wrong name. A file whose build id is not the recorded one gives none. Nothing
+ * is asked of the network. */
+#ifndef MEMLOG_TOOLS_SYMBOLIZER_H
+#define MEMLOG_TOOLS_SYMBOLIZER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ipc/ml_status.h"
+
+/* One function at an address. Strings live as long as the symbolizer, are never NULL. */
+struct ml_symbol {
+    const char *function; /* as a person writes it, without a compiler's suffixes; "" unknown */
+    const char *linkage;  /* as the linker knows it */
+    const char *file;     /* "" unknown */
+    uint32_t line;        /* 0 unknown */
+    bool inlined;
+};
+
+/* Functions inlined into one another at one address; deeper ones are left out. */
+enum { ML_SYMBOL_INLINES_MAX = 64 };
+
+struct ml_symbolizer;
+struct ml_symbol_file;
+
+struct ml_symbolizer_options {
+    const char
+        *debug_root; /* where .build-id/ and detached debug files are; NULL: /usr/lib/debug */
+};
+
+/* NULL when there is no memory. */
+struct ml_symbolizer *ml_symbolizer_new(const struct ml_symbolizer_options *options);
+void ml_symbolizer_free(struct ml_symbolizer *take_symbolizer);
+
+/* Open a module's file and what debug files belong to it. Without a file, or with another build id,
+ * *out_trouble says why (static text) and nothing will be found; NULL otherwise. NULL only without
+ * memory. Owner: the symbolizer's, until the next open: one file at a time is held. */
+struct ml_symbol_file *ml_symbolizer_open(
+    struct ml_symbolizer *symbolizer,
+    const char *path,
+    const uint8_t *build_id,
+    size_t build_id_bytes,
+    const char **out_trouble
+);
+
+/* Functions at an ELF address, innermost inlined one first, the function itself last; at most
+ * ML_SYMBOL_INLINES_MAX. 0: nothing known. */
+size_t ml_symbol_file_find(
+    struct ml_symbol_file *file,
+    uint64_t address,
+    struct ml_symbol out_symbols[ML_SYMBOL_INLINES_MAX]
+);
+
+#endif
