@@ -256,6 +256,21 @@ const char *ml_engine_client_path(const struct ml_engine *engine) {
     return engine->rendezvous.client_path;
 }
 
+enum ml_status ml_engine_preload_path(
+    struct ml_engine *engine,
+    const char *path,
+    const char **out_path,
+    struct ml_complaint *complaint
+) {
+    *out_path = path;
+    if (strpbrk(path, " :") == NULL) {
+        return ML_OK;
+    }
+    enum ml_status status = ml_rendezvous_alias(&engine->rendezvous, path, complaint);
+    *out_path = engine->rendezvous.alias_path;
+    return status;
+}
+
 pid_t ml_engine_service_pid(const struct ml_engine *engine) {
     return engine->link.pid;
 }

@@ -45,6 +45,15 @@ void ml_engine_close(struct ml_engine *take_engine);
 /* Where processes connect: MEMLOG_SOCKET. */
 const char *ml_engine_client_path(const struct ml_engine *engine);
 
+/* The library to preload as the loader can take it: `path` itself, or another name for it that
+ * lives as long as the engine. Errors: ML_ENV_SYSTEM with a complaint. */
+ML_NODISCARD enum ml_status ml_engine_preload_path(
+    struct ml_engine *engine,
+    const char *path,
+    const char **out_path,
+    struct ml_complaint *complaint
+);
+
 /* Of the service, so that the tree is counted without it; 0: none runs. */
 pid_t ml_engine_service_pid(const struct ml_engine *engine);
 

@@ -34,6 +34,13 @@ struct ml_gap {
     char reason[256];
 };
 
+/* A child that was reaped before it had reported itself: its report is still in the socket. */
+struct ml_reaped {
+    pid_t pid; /* 0: none */
+    struct ml_ending ending;
+};
+enum { ML_REAPED_MAX = 256 };
+
 struct ml_command_call;
 
 /* A connection to one of the two sockets. */
@@ -73,6 +80,8 @@ struct ml_engine {
     struct ml_service_link link;
     struct ml_members members;
     struct ml_pipe_budget budget;
+    struct ml_reaped reaped[ML_REAPED_MAX]; /* a ring */
+    uint32_t reaped_next;
     struct ml_dumps dumps;
     bool dumps_open;
     pid_t root;

@@ -169,7 +169,21 @@ void ml_engine_child_ended(struct ml_engine *engine, pid_t pid, const struct ml_
     struct ml_member *member = ml_members_running(&engine->members, pid);
     if (member != NULL) {
         end_process(engine, member, ending);
+        return;
     }
+    engine->reaped[engine->reaped_next] = (struct ml_reaped){.pid = pid, .ending = *ending};
+    engine->reaped_next = (engine->reaped_next + 1) % ML_REAPED_MAX;
+}
+
+/* How a process ended that was gone when it became a member. */
+static struct ml_ending ending_of_gone(struct ml_engine *engine, pid_t pid) {
+    for (uint32_t i = 0; i < ML_REAPED_MAX; i++) {
+        if (engine->reaped[i].pid == pid) {
+            engine->reaped[i].pid = 0;
+            return engine->reaped[i].ending;
+        }
+    }
+    return ml_process_ending(pid, -1);
 }
 
 static void on_pidfd(struct ev_loop *loop, ev_io *watcher, int events) {
@@ -200,6 +214,20 @@ static void on_look(struct ev_loop *loop, ev_timer *watcher, int events) {
     }
 }
 
+/* A forked child is, until it says otherwise, what its parent was: by now it may have made its exec
+ * already, and /proc would show that. */
+static void inherit_identity(struct ml_member *member, const struct ml_member *parent) {
+    struct ml_command_line line;
+    if (parent == NULL || parent->line.count == 0 ||
+        ml_command_line_from_argv(&line, parent->line.arguments) != ML_OK) {
+        return;
+    }
+    ml_command_line_fini(&member->line);
+    member->line = line;
+    (void)snprintf(member->name, sizeof(member->name), "%s", parent->name);
+    (void)snprintf(member->executable, sizeof(member->executable), "%s", parent->executable);
+}
+
 /* A process that has shown itself: make it a member. NULL: there is no room or it has gone. */
 static struct ml_member *add_member(struct ml_engine *engine, pid_t pid) {
     struct ml_member *member = NULL;
@@ -226,7 +254,7 @@ static struct ml_member *add_member(struct ml_engine *engine, pid_t pid) {
 static void watch_member(struct ml_engine *engine, struct ml_member *member) {
     member->pidfd = (int)syscall(SYS_pidfd_open, member->pid, 0);
     if (member->pidfd < 0) {
-        struct ml_ending ending = ml_process_ending(member->pid, -1);
+        struct ml_ending ending = ending_of_gone(engine, member->pid);
         end_process(engine, member, &ending);
         return;
     }
@@ -359,10 +387,11 @@ static void on_forked(
         return;
     }
     member->is_root = false;
-    member->role = ml_role_of(engine->options->roles, &member->line, false);
     member->forked = true;
     member->fork_serial = request->fork_serial;
     member->parent_id = parent_of_fork(connection, member, request->parent_pid);
+    inherit_identity(member, ml_members_find(&engine->members, member->parent_id));
+    member->role = ml_role_of(engine->options->roles, &member->line, false);
     if (ml_endpoint_adopt(
             &member->endpoint,
             &engine->budget,

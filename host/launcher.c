@@ -16,12 +16,17 @@ enum { EXIT_CANNOT_RUN = 126, EXIT_NOT_FOUND = 127 };
 #define PRELOAD_KEY "LD_PRELOAD="
 #define SOCKET_KEY "MEMLOG_SOCKET="
 
+void ml_inherited_read(struct ml_inherited *out_inherited) {
+    (void)pthread_sigmask(SIG_SETMASK, NULL, &out_inherited->mask);
+    (void)sigaction(SIGCHLD, NULL, &out_inherited->on_child);
+    (void)getrlimit(RLIMIT_NOFILE, &out_inherited->descriptors);
+}
+
 void ml_inherited_take(struct ml_inherited *out_inherited) {
-    (void)sigprocmask(SIG_SETMASK, NULL, &out_inherited->mask);
+    ml_inherited_read(out_inherited);
     /* Started with SIGCHLD ignored, the kernel would reap our children behind our back. */
     struct sigaction by_default = {.sa_handler = SIG_DFL};
-    (void)sigaction(SIGCHLD, &by_default, &out_inherited->on_child);
-    (void)getrlimit(RLIMIT_NOFILE, &out_inherited->descriptors);
+    (void)sigaction(SIGCHLD, &by_default, NULL);
     struct rlimit raised = out_inherited->descriptors;
     raised.rlim_cur = raised.rlim_max;
     (void)setrlimit(RLIMIT_NOFILE, &raised);

@@ -24,8 +24,11 @@ struct ml_inherited {
     struct rlimit descriptors;
 };
 
-/* Take down how we were started, then make the host's own: SIGCHLD by default, as many descriptors
- * as permitted. The signal mask is changed by ml_signals_open. */
+/* Take down how we were started, and change nothing. */
+void ml_inherited_read(struct ml_inherited *out_inherited);
+
+/* The same, then make the host's own: SIGCHLD by default, as many descriptors as permitted. The
+ * signal mask is changed by ml_signals_open. */
 void ml_inherited_take(struct ml_inherited *out_inherited);
 
 /* Give it back; between fork and exec: async-signal-safe. */

@@ -58,8 +58,9 @@ make_folder(struct ml_rendezvous *rendezvous, struct ml_complaint *complaint) {
         }
         int count =
             snprintf(path, sizeof(path), "%s/memlog.%016llx", bases[i], (unsigned long long)random);
-        /* Room for the socket's name behind it. */
-        if (count < 0 || (size_t)count + 4 > sizeof(path) || mkdir(path, 0700) != 0) {
+        /* Room for the names behind it. */
+        if (count < 0 || (size_t)count + sizeof("/libmemlog.so") > sizeof(path) ||
+            mkdir(path, 0700) != 0) {
             continue;
         }
         (void)snprintf(rendezvous->folder, sizeof(rendezvous->folder), "%s", path);
@@ -149,6 +150,10 @@ void ml_rendezvous_close(struct ml_rendezvous *rendezvous) {
     if (rendezvous->client_path[0] != '\0') {
         (void)unlink(rendezvous->client_path);
     }
+    if (rendezvous->alias_path[0] != '\0') {
+        (void)unlink(rendezvous->alias_path);
+        rendezvous->alias_path[0] = '\0';
+    }
     if (rendezvous->folder[0] != '\0') {
         (void)rmdir(rendezvous->folder);
     }
@@ -158,6 +163,23 @@ void ml_rendezvous_close(struct ml_rendezvous *rendezvous) {
     rendezvous->client_path[0] = '\0';
     rendezvous->folder[0] = '\0';
     rendezvous->command_path[0] = '\0';
+}
+
+enum ml_status ml_rendezvous_alias(
+    struct ml_rendezvous *rendezvous, const char *target, struct ml_complaint *complaint
+) {
+    (void)snprintf(
+        rendezvous->alias_path,
+        sizeof(rendezvous->alias_path),
+        "%.90s/libmemlog.so",
+        rendezvous->folder
+    );
+    if (symlink(target, rendezvous->alias_path) != 0) {
+        ml_complain(complaint, "%s: %s", rendezvous->alias_path, strerror(errno));
+        rendezvous->alias_path[0] = '\0';
+        return ML_ENV_SYSTEM;
+    }
+    return ML_OK;
 }
 
 /* Connect. -1 and errno if it cannot. */

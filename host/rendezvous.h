@@ -18,6 +18,7 @@ enum { ML_RENDEZVOUS_PATH_BYTES = sizeof(((struct sockaddr_un *)0)->sun_path) };
 struct ml_rendezvous {
     char folder[ML_RENDEZVOUS_PATH_BYTES];      /* "": none */
     char client_path[ML_RENDEZVOUS_PATH_BYTES]; /* of the control socket, in it */
+    char alias_path[ML_RENDEZVOUS_PATH_BYTES];  /* "": none */
     char command_path[ML_RENDEZVOUS_PATH_BYTES];
     int client_fd;  /* listening; -1: none */
     int command_fd; /* listening; -1: none */
@@ -31,6 +32,14 @@ struct ml_rendezvous {
 ML_NODISCARD enum ml_status
 ml_rendezvous_open(struct ml_rendezvous *out_rendezvous, struct ml_complaint *complaint);
 void ml_rendezvous_close(struct ml_rendezvous *rendezvous);
+
+/* Give `target` another name, in the folder of the control socket, without blanks and colons: the
+ * loader takes no preload whose path has one. It goes when the rendezvous is closed.
+ *
+ * Errors: ML_ENV_SYSTEM with a complaint. */
+ML_NODISCARD enum ml_status ml_rendezvous_alias(
+    struct ml_rendezvous *rendezvous, const char *target, struct ml_complaint *complaint
+);
 
 /* Connect to the command socket at `path`, or, when it is NULL, to that of the newest host of this
  * user; sockets that nobody listens at any more are removed on the way.

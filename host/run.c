@@ -39,7 +39,8 @@ struct run {
     struct ml_tree tree;
     ev_timer whom_timer;
     struct ml_engine *engine; /* NULL: --memlog=none */
-    char preload_path[PATH_MAX];
+    char library_path[PATH_MAX];
+    const char *preload_path;
     pid_t root;
     enum phase phase;
     struct ml_ending root_ending;
@@ -190,20 +191,12 @@ static void on_notice(void *context, const char *text) {
 
 static enum ml_status open_engine(struct run *run, struct ml_complaint *complaint) {
     char service_path[PATH_MAX];
-    enum ml_status status = ml_paths_find(ML_PRELOAD_FILE, run->preload_path, complaint);
+    enum ml_status status = ml_paths_find(ML_PRELOAD_FILE, run->library_path, complaint);
     if (status == ML_OK) {
         status = ml_paths_find(ML_SERVICE_FILE, service_path, complaint);
     }
     if (status != ML_OK) {
         return status;
-    }
-    if (strpbrk(run->preload_path, " :") != NULL) {
-        ml_complain(
-            complaint,
-            "%s: the loader takes no preload whose path has a blank or a colon",
-            run->preload_path
-        );
-        return ML_ENV_REFUSED;
     }
     const struct ml_engine_setup setup = {
         .loop = run->loop,
@@ -214,10 +207,11 @@ static enum ml_status open_engine(struct run *run, struct ml_complaint *complain
         .context = run,
     };
     status = ml_engine_open(&setup, &run->engine, complaint);
-    if (status == ML_OK) {
-        ml_tree_add_helper(&run->tree, ml_engine_service_pid(run->engine));
+    if (status != ML_OK) {
+        return status;
     }
-    return status;
+    ml_tree_add_helper(&run->tree, ml_engine_service_pid(run->engine));
+    return ml_engine_preload_path(run->engine, run->library_path, &run->preload_path, complaint);
 }
 
 /* Fork, then let it go when all that can fail before it is done. Returns 0, or the exit code. */

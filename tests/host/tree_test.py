@@ -338,6 +338,40 @@ class Trouble(Bench):
             self.assertFalse((self.work / "ran").exists())
             (self.folder / "away").rename(self.folder / name)
 
+    def test_a_path_with_blanks_and_colons_is_preloaded_all_the_same(self):
+        odd = self.folder / "odd: place"
+        odd.mkdir()
+        for name in ("memlog", "memlog-service", "libmemlog.so"):
+            (self.folder / name).rename(odd / name)
+        self.memlog = str(odd / "memlog")
+        self.assertEqual(self.run_memlog("true").returncode, 0)
+        self.assertEqual(len(self.clients()), 1)
+
+    def test_a_preload_that_was_there_is_kept_behind_ours(self):
+        other = str(OUT / "libhost_fake_client.so")
+        result = subprocess.run(
+            [self.memlog, "run", "-o", "dumps", "--", "sh", "-c", "echo $LD_PRELOAD"],
+            capture_output=True,
+            text=True,
+            env={**ENVIRONMENT, "LD_PRELOAD": other},
+            cwd=self.work,
+        )
+        self.assertEqual(result.stdout.strip(), f"{self.folder}/libmemlog.so:{other}")
+
+    def test_a_second_interrupt_ends_without_waiting_for_the_dump(self):
+        process = self.start("bash", "-c", "sleep 30 </dev/null >/dev/null 2>&1 & exit 4")
+        self.assertIn("waiting for", process.stderr.readline())
+        service = int(subprocess.run(["pgrep", "-P", str(process.pid), "memlog-service"], capture_output=True, text=True).stdout)
+        os.kill(service, signal.SIGSTOP)
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.3)
+        self.assertIsNone(process.poll())
+        process.send_signal(signal.SIGINT)
+        process.wait(20)
+        os.kill(service, signal.SIGCONT)
+        self.assertEqual(process.returncode, 4)
+        self.assertEqual(leftovers() - self.before, set())
+
     def test_a_killed_host_harms_nobody(self):
         process = self.start("sh", "-c", "echo $$; sleep 0.5; echo fine > result; sh -c 'echo too >> result'")
         process.stdout.readline()

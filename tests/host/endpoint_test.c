@@ -1,0 +1,145 @@
+#include "host/endpoint.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <check.h>
+
+static const struct ml_control_page page = {
+    .enabled = 1, .sampling_bytes = 1, .clock = ML_CLOCK_MONOTONIC};
+
+START_TEST(makes_a_pipe_staging_and_control_that_the_contract_permits) {
+    struct ml_pipe_budget budget = {.limit_bytes = UINT64_MAX};
+    struct ml_endpoint endpoint;
+    int write_fd = -1;
+    ck_assert_int_eq(ml_endpoint_make(&endpoint, &budget, 3, &page, &write_fd), ML_OK);
+    ck_assert_int_eq(fcntl(write_fd, F_GETPIPE_SZ), ML_PIPE_LARGE_BYTES);
+    ck_assert_int_ne(fcntl(write_fd, F_GETFL) & O_NONBLOCK, 0);
+    ck_assert_int_eq(fcntl(write_fd, F_GETFD), FD_CLOEXEC);
+    ck_assert_uint_eq(budget.used_bytes, ML_PIPE_LARGE_BYTES);
+    int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+    ck_assert_int_eq(fcntl(endpoint.staging_fd, F_GET_SEALS), seals);
+    ck_assert_int_eq(fcntl(endpoint.control_fd, F_GET_SEALS), seals);
+    struct ml_staging_header header;
+    ck_assert_int_eq(pread(endpoint.staging_fd, &header, sizeof(header), 0), sizeof(header));
+    ck_assert_uint_eq(header.magic, ML_STAGING_MAGIC);
+    ck_assert_uint_eq(header.slots, 3);
+    ck_assert_int_eq(lseek(endpoint.staging_fd, 0, SEEK_END), (off_t)ml_staging_size_bytes(3));
+    (void)close(write_fd);
+    ml_endpoint_close(&endpoint, &budget);
+    ck_assert_uint_eq(budget.used_bytes, 0);
+    ck_assert_int_eq(endpoint.pipe_read_fd, -1);
+}
+END_TEST
+
+START_TEST(each_change_of_the_control_page_has_a_new_generation) {
+    struct ml_pipe_budget budget = {.limit_bytes = UINT64_MAX};
+    struct ml_endpoint endpoint;
+    int write_fd = -1;
+    ck_assert_int_eq(ml_endpoint_make(&endpoint, &budget, 1, &page, &write_fd), ML_OK);
+    const struct ml_control_page *seen =
+        mmap(NULL, ML_CONTROL_BYTES, PROT_READ, MAP_SHARED, endpoint.control_fd, 0);
+    ck_assert_ptr_ne(seen, MAP_FAILED);
+    ck_assert_uint_eq(seen->magic, ML_CONTROL_MAGIC);
+    ck_assert_uint_eq(seen->generation, 1);
+    ck_assert_uint_eq(seen->clock, ML_CLOCK_MONOTONIC);
+    struct ml_control_page next = {.enabled = 0, .sampling_bytes = 7, .clock = ML_CLOCK_TSC};
+    ck_assert_int_eq(ml_endpoint_control(&endpoint, &next), ML_OK);
+    ck_assert_uint_eq(seen->generation, 2);
+    ck_assert_uint_eq(seen->enabled, 0);
+    ck_assert_uint_eq(seen->sampling_bytes, 7);
+    ck_assert_uint_eq(seen->clock, ML_CLOCK_MONOTONIC);
+    endpoint.control.generation = UINT32_MAX;
+    ck_assert_int_eq(ml_endpoint_control(&endpoint, &next), ML_OK);
+    ck_assert_uint_eq(seen->generation, 1);
+    (void)close(write_fd);
+    ml_endpoint_close(&endpoint, &budget);
+    ck_assert_int_eq(ml_endpoint_control(&endpoint, &next), ML_ENV_SYSTEM);
+}
+END_TEST
+
+START_TEST(pipes_get_smaller_when_the_budget_is_used_up) {
+    struct ml_pipe_budget budget = {.limit_bytes = ML_PIPE_LARGE_BYTES + ML_PIPE_MIDDLE_BYTES};
+    struct ml_endpoint endpoints[3];
+    static const uint32_t expected[] = {
+        ML_PIPE_LARGE_BYTES, ML_PIPE_MIDDLE_BYTES, ML_PIPE_SMALL_BYTES};
+    for (int i = 0; i < 3; i++) {
+        int write_fd = -1;
+        ck_assert_int_eq(ml_endpoint_make(&endpoints[i], &budget, 1, &page, &write_fd), ML_OK);
+        ck_assert_uint_eq(endpoints[i].pipe_bytes, expected[i]);
+        (void)close(write_fd);
+    }
+    for (int i = 0; i < 3; i++) {
+        ml_endpoint_close(&endpoints[i], &budget);
+    }
+    ck_assert_uint_eq(budget.used_bytes, 0);
+}
+END_TEST
+
+START_TEST(the_budget_is_half_of_the_users_quota) {
+    char path[] = "/tmp/endpoint-test.XXXXXX";
+    int fd = mkstemp(path);
+    ck_assert_int_gt(dprintf(fd, "16384\n"), 0);
+    struct ml_pipe_budget budget;
+    ml_pipe_budget_init(&budget, path, false);
+    ck_assert_uint_eq(budget.limit_bytes, 16384 * (uint64_t)sysconf(_SC_PAGESIZE) / 2);
+    ml_pipe_budget_init(&budget, path, true);
+    ck_assert_uint_eq(budget.limit_bytes, UINT64_MAX);
+    ck_assert_int_eq(ftruncate(fd, 0), 0);
+    ck_assert_int_eq(pwrite(fd, "0\n", 2, 0), 2);
+    ml_pipe_budget_init(&budget, path, false);
+    ck_assert_uint_eq(budget.limit_bytes, UINT64_MAX);
+    (void)close(fd);
+    (void)unlink(path);
+}
+END_TEST
+
+START_TEST(takes_over_a_forked_childs_handles_and_refuses_wrong_ones) {
+    struct ml_pipe_budget budget = {.limit_bytes = UINT64_MAX};
+    struct ml_endpoint made;
+    struct ml_endpoint adopted;
+    int write_fd = -1;
+    ck_assert_int_eq(ml_endpoint_make(&made, &budget, 1, &page, &write_fd), ML_OK);
+    int control = dup(made.control_fd);
+    ck_assert_int_eq(
+        ml_endpoint_adopt(&adopted, &budget, dup(made.pipe_read_fd), dup(made.staging_fd), control),
+        ML_OK
+    );
+    ck_assert_uint_eq(adopted.control.enabled, 1);
+    ck_assert_uint_eq(adopted.control.generation, 1);
+    ml_endpoint_close(&adopted, &budget);
+    control = dup(made.control_fd);
+    ck_assert_int_eq(
+        ml_endpoint_adopt(&adopted, &budget, dup(write_fd), dup(made.staging_fd), control),
+        ML_PEER_HANDLE
+    );
+    ck_assert_int_eq(fcntl(control, F_GETFD), -1);
+    ck_assert_int_eq(
+        ml_endpoint_adopt(
+            &adopted, &budget, dup(made.pipe_read_fd), dup(made.staging_fd), dup(made.staging_fd)
+        ),
+        ML_PEER_HANDLE
+    );
+    (void)close(write_fd);
+    ml_endpoint_close(&made, &budget);
+}
+END_TEST
+
+int main(void) {
+    TCase *tcase = tcase_create("endpoint");
+    tcase_add_test(tcase, makes_a_pipe_staging_and_control_that_the_contract_permits);
+    tcase_add_test(tcase, each_change_of_the_control_page_has_a_new_generation);
+    tcase_add_test(tcase, pipes_get_smaller_when_the_budget_is_used_up);
+    tcase_add_test(tcase, the_budget_is_half_of_the_users_quota);
+    tcase_add_test(tcase, takes_over_a_forked_childs_handles_and_refuses_wrong_ones);
+    Suite *suite = suite_create("host/endpoint");
+    suite_add_tcase(suite, tcase);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,61 @@
+#include "host/image.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <check.h>
+
+#define EXE "55d0-55d1 r-xp 00000000 00:1a 5  /usr/bin/prog\n"
+#define STACK "7ffe-7fff rw-p 00000000 00:00 0  [stack]\n"
+#define VDSO "7fff0-7fff1 r-xp 00000000 00:00 0  [vdso]\n"
+#define LOADER(path) "7f00-7f01 r-xp 00000000 00:1a 6  " path "\n"
+
+START_TEST(tells_images_by_what_the_kernel_has_mapped) {
+    static const struct {
+        const char *maps;
+        enum ml_image_kind kind;
+    } cases[] = {
+        {"", ML_IMAGE_GONE},
+        {STACK, ML_IMAGE_GONE},
+        {EXE STACK, ML_IMAGE_GONE},
+        {EXE STACK VDSO, ML_IMAGE_STATIC},
+        {EXE LOADER("/usr/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2") STACK VDSO,
+         ML_IMAGE_PRELOADABLE},
+        {EXE LOADER("/lib/ld-linux-aarch64.so.1") STACK VDSO, ML_IMAGE_PRELOADABLE},
+        {EXE LOADER("/lib/ld-musl-x86_64.so.1") STACK VDSO, ML_IMAGE_OTHER_LOADER},
+        {EXE LOADER("/lib/ld-linux.so.2") STACK VDSO, ML_IMAGE_32_BIT},
+        {"garbage\n\n", ML_IMAGE_GONE},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        ck_assert_msg(ml_image_from_maps(cases[i].maps) == cases[i].kind, "%s", cases[i].maps);
+    }
+}
+END_TEST
+
+START_TEST(this_very_program_can_take_the_preload_and_nobody_is_gone) {
+    ck_assert_int_eq(ml_image_look(getpid()), ML_IMAGE_PRELOADABLE);
+    ck_assert_int_eq(ml_image_look(0x3fffffff), ML_IMAGE_GONE);
+}
+END_TEST
+
+START_TEST(every_kind_has_its_words) {
+    for (int kind = 0; kind <= ML_IMAGE_UNREADABLE; kind++) {
+        ck_assert_uint_gt(strlen(ml_image_text((enum ml_image_kind)kind)), 5);
+    }
+}
+END_TEST
+
+int main(void) {
+    TCase *tcase = tcase_create("image");
+    tcase_add_test(tcase, tells_images_by_what_the_kernel_has_mapped);
+    tcase_add_test(tcase, this_very_program_can_take_the_preload_and_nobody_is_gone);
+    tcase_add_test(tcase, every_kind_has_its_words);
+    Suite *suite = suite_create("host/image");
+    suite_add_tcase(suite, tcase);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

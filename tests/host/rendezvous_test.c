@@ -1,0 +1,102 @@
+#include "host/rendezvous.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <check.h>
+
+static char runtime[] = "/tmp/rendezvous-test.XXXXXX";
+static struct ml_complaint complaint;
+
+static void setup(void) {
+    (void)snprintf(runtime, sizeof(runtime), "%s", "/tmp/rendezvous-test.XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(runtime));
+    ck_assert_int_eq(setenv("XDG_RUNTIME_DIR", runtime, 1), 0);
+    complaint = (struct ml_complaint){.text = ""};
+}
+
+static void teardown(void) {
+    char command[64];
+    (void)snprintf(command, sizeof(command), "rm -rf %s", runtime);
+    ck_assert_int_eq(system(command), 0);
+}
+
+START_TEST(folders_and_sockets_are_as_open_as_they_must_be_and_go_again) {
+    struct ml_rendezvous rendezvous;
+    ck_assert_int_eq(ml_rendezvous_open(&rendezvous, &complaint), ML_OK);
+    struct stat facts;
+    ck_assert_int_eq(stat(rendezvous.folder, &facts), 0);
+    ck_assert_int_eq(facts.st_mode & 07777, 0711);
+    ck_assert_int_eq(stat(rendezvous.client_path, &facts), 0);
+    ck_assert_int_eq(facts.st_mode & 07777, 0777);
+    ck_assert_int_eq(stat(rendezvous.command_path, &facts), 0);
+    ck_assert_int_eq(facts.st_mode & 07777, 0600);
+    ck_assert_int_eq(ml_rendezvous_alias(&rendezvous, "/a b/libmemlog.so", &complaint), ML_OK);
+    ck_assert_int_eq(lstat(rendezvous.alias_path, &facts), 0);
+    ck_assert_ptr_null(strpbrk(rendezvous.alias_path, " :"));
+    struct ml_rendezvous copy = rendezvous;
+    ml_rendezvous_close(&rendezvous);
+    ck_assert_int_ne(stat(copy.folder, &facts), 0);
+    ck_assert_int_ne(stat(copy.command_path, &facts), 0);
+}
+END_TEST
+
+START_TEST(the_newest_host_is_found_and_dead_ones_are_cleared_away) {
+    struct ml_rendezvous older;
+    struct ml_rendezvous newer;
+    int fd = -1;
+    ck_assert_int_eq(ml_rendezvous_connect(NULL, &fd, &complaint), ML_ENV_MISSING);
+    ck_assert_int_eq(ml_rendezvous_open(&older, &complaint), ML_OK);
+    (void)usleep(2000);
+    ck_assert_int_eq(ml_rendezvous_open(&newer, &complaint), ML_OK);
+    ck_assert_int_lt(strcmp(older.command_path, newer.command_path), 0);
+    ck_assert_int_eq(ml_rendezvous_connect(NULL, &fd, &complaint), ML_OK);
+    (void)close(fd);
+    /* The newer one dies without a word. */
+    (void)close(newer.command_fd);
+    newer.command_fd = -1;
+    ck_assert_int_eq(ml_rendezvous_connect(NULL, &fd, &complaint), ML_OK);
+    ck_assert_int_ne(access(newer.command_path, F_OK), 0);
+    (void)close(fd);
+    ml_rendezvous_close(&older);
+    ml_rendezvous_close(&newer);
+}
+END_TEST
+
+START_TEST(a_folder_that_others_may_enter_is_refused) {
+    char folder[64];
+    (void)snprintf(folder, sizeof(folder), "%s/memlog", runtime);
+    ck_assert_int_eq(mkdir(folder, 0700), 0);
+    ck_assert_int_eq(chmod(folder, 0755), 0);
+    struct ml_rendezvous rendezvous;
+    ck_assert_int_eq(ml_rendezvous_open(&rendezvous, &complaint), ML_ENV_REFUSED);
+    ck_assert_ptr_nonnull(strstr(complaint.text, folder));
+    ck_assert_int_eq(rendezvous.client_fd, -1);
+}
+END_TEST
+
+START_TEST(a_named_socket_that_nobody_serves_is_named) {
+    int fd = -1;
+    ck_assert_int_eq(ml_rendezvous_connect("/no/such.sock", &fd, &complaint), ML_ENV_MISSING);
+    ck_assert_ptr_nonnull(strstr(complaint.text, "/no/such.sock"));
+}
+END_TEST
+
+int main(void) {
+    TCase *tcase = tcase_create("rendezvous");
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_test(tcase, folders_and_sockets_are_as_open_as_they_must_be_and_go_again);
+    tcase_add_test(tcase, the_newest_host_is_found_and_dead_ones_are_cleared_away);
+    tcase_add_test(tcase, a_folder_that_others_may_enter_is_refused);
+    tcase_add_test(tcase, a_named_socket_that_nobody_serves_is_named);
+    Suite *suite = suite_create("host/rendezvous");
+    suite_add_tcase(suite, tcase);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
