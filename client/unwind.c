@@ -4,7 +4,8 @@
 
 enum { UNLOADS_ACTIVE_MASK = (1 << ML_UNWIND_GENERATION_SHIFT) - 1, WIPE_GENERATIONS = 128 };
 
-enum ml_unwind_outcome ml_unwind_step(struct ml_unwind_walk *walk, uint64_t recipe) {
+/* Step by a recipe that is SP or FP. */
+static inline enum ml_unwind_outcome step(struct ml_unwind_walk *walk, uint64_t recipe) {
     struct ml_unwind_ranges *ranges = &walk->thread->ranges;
     uintptr_t sp = walk->slot + ML_ARCH_WORD_BYTES;
     bool by_sp = ml_recipe_kind(recipe) == ML_RECIPE_SP;
@@ -36,11 +37,18 @@ enum ml_unwind_outcome ml_unwind_step(struct ml_unwind_walk *walk, uint64_t reci
 
 /* Walk by recipes until the last stack is met or the stack ends. */
 static enum ml_unwind_outcome walk_by_recipes(struct ml_unwind_walk *walk) {
+    const struct ml_unwind_thread *thread = walk->thread;
+    uint64_t generation = walk->unloads >> ML_UNWIND_GENERATION_SHIFT;
     while (walk->walked < ML_UNWIND_WALK_MAX) {
-        if (ml_unwind_join(walk)) {
+        if (walk->top > 0 && thread->keys[walk->top - 1].slot <= walk->slot &&
+            ml_unwind_join(walk)) {
             return ML_UNWIND_NEXT;
         }
-        uint64_t recipe = ml_unwind_rule(walk);
+        uint64_t recipe =
+            walk->reuse ? ml_recipes_find(&walk->process->recipes, walk->pc, generation) : 0;
+        if (recipe == 0) {
+            recipe = ml_unwind_rule(walk);
+        }
         ml_unwind_note(walk, recipe);
         enum ml_recipe_kind kind = ml_recipe_kind(recipe);
         if (kind == ML_RECIPE_END) {
@@ -49,7 +57,7 @@ static enum ml_unwind_outcome walk_by_recipes(struct ml_unwind_walk *walk) {
         if (kind == ML_RECIPE_COLD) {
             return ML_UNWIND_COLD;
         }
-        enum ml_unwind_outcome outcome = ml_unwind_step(walk, recipe);
+        enum ml_unwind_outcome outcome = step(walk, recipe);
         if (outcome != ML_UNWIND_NEXT) {
             return outcome;
         }
@@ -95,6 +103,24 @@ static void walk_stack(struct ml_unwind_walk *walk) {
     }
 }
 
+/* Know the stack that this runs on as readable, and forget what may be so no more. */
+static void enter_stack(struct ml_unwind_thread *thread, uint32_t mappings) {
+    bool other_stack;
+    if (thread->owner != ml_arch_thread_pointer()) {
+        thread->ranges = (struct ml_unwind_ranges){0};
+        thread->owner = ml_arch_thread_pointer();
+    }
+    if (thread->mappings != mappings) {
+        ml_unwind_range_forget(&thread->ranges);
+        thread->mappings = mappings;
+    }
+    (void
+    )ml_unwind_range_enter(&thread->ranges, (uintptr_t)__builtin_frame_address(0), &other_stack);
+    if (other_stack) {
+        thread->pure = 0; /* what is known of the other stack's memory is gone */
+    }
+}
+
 struct ml_unwind_result ml_unwind(
     struct ml_unwind_process *process,
     struct ml_unwind_thread *thread,
@@ -102,7 +128,6 @@ struct ml_unwind_result ml_unwind(
     const struct ml_module_seen *seen
 ) {
     uint64_t unloads = atomic_load_explicit(&process->unloads, memory_order_acquire);
-    uint32_t mappings = atomic_load_explicit(&process->mappings, memory_order_relaxed);
     struct ml_unwind_walk walk = {
         .process = process,
         .thread = thread,
@@ -116,17 +141,7 @@ struct ml_unwind_result ml_unwind(
     }
     thread->busy = 1;
     atomic_signal_fence(memory_order_seq_cst);
-    bool changed = thread->mappings != mappings;
-    if (changed) {
-        ml_unwind_range_forget(&thread->ranges);
-        thread->mappings = mappings;
-    }
-    bool other_stack;
-    (void
-    )ml_unwind_range_enter(&thread->ranges, (uintptr_t)__builtin_frame_address(0), &other_stack);
-    if (changed || other_stack) {
-        thread->pure = 0; /* what is known of the other stack's memory is gone */
-    }
+    enter_stack(thread, atomic_load_explicit(&process->mappings, memory_order_relaxed));
     walk_stack(&walk);
     atomic_thread_fence(memory_order_acquire);
     if (walk.reuse && atomic_load_explicit(&process->unloads, memory_order_relaxed) != unloads) {
@@ -147,14 +162,6 @@ void ml_unwind_thread_clear(struct ml_unwind_thread *thread) {
     thread->skipped = 0;
     thread->end_slot = 0;
     thread->busy = 0;
-}
-
-void ml_unwind_thread_reset(struct ml_unwind_thread *thread) {
-    ml_unwind_thread_clear(thread);
-    thread->ranges = (struct ml_unwind_ranges){0};
-    thread->broken_count = 0;
-    thread->cut_count = 0;
-    thread->full_count = 0;
 }
 
 void ml_unwind_unload_begin(struct ml_unwind_process *process) {

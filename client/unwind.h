@@ -133,9 +133,11 @@ struct ml_unwind_registers {
 };
 
 /* One thread's (one lane's) memory of its last stack. All zero is the empty state. Only its thread
- * uses it; wiped at fork; ml_unwind_thread_reset before another thread takes it over. */
+ * uses it; wiped at fork. Another thread may
+ * take it over after ml_unwind_thread_clear. */
 struct ml_unwind_thread {
     uint64_t unloads; /* of the process, when the frames below were walked */
+    uintptr_t owner;  /* thread control block of the thread whose stacks `ranges` knows */
     uint32_t mappings;
     uint32_t busy;      /* a walk that was left by longjmp finds this set */
     uint32_t count;     /* frames kept below */
@@ -166,11 +168,8 @@ struct ml_unwind_result ml_unwind(
     const struct ml_module_seen *seen
 );
 
-/* Forget the last stack: the thread's root frame changed (its name). */
+/* Forget the last stack: the thread's root frame changed (its name), or another thread comes. */
 void ml_unwind_thread_clear(struct ml_unwind_thread *thread);
-
-/* As new, for another thread: stack ranges and counters too. (All zero is the same, for 40 KiB.) */
-void ml_unwind_thread_reset(struct ml_unwind_thread *thread);
 
 /* Around the real dlclose. Between the two nothing cached is used by anybody; afterwards everything
  * cached before is dropped. `gone` (or NULL) is told of each module that is unmapped now. */

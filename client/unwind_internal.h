@@ -60,7 +60,7 @@ static inline void ml_unwind_note(struct ml_unwind_walk *walk, uint64_t recipe) 
     fresh->recipe = recipe;
 }
 
-/* The recipe for the walk's pc as a return address, from the cache or the tables. */
+/* The recipe for the walk's pc as a return address, made from the tables and cached. */
 uint64_t ml_unwind_rule(struct ml_unwind_walk *walk);
 
 /* What the table's row in thread->scratch is as a recipe. */
@@ -69,9 +69,6 @@ uint64_t ml_unwind_rule_of_row(const struct ml_cfi_scratch *scratch, uint32_t mo
 /* The recipe where the table of thread->image has no row for the byte before return address pc. */
 uint64_t
 ml_unwind_rule_without_row(const struct ml_unwind_thread *thread, uintptr_t pc, uint32_t module_id);
-
-/* Step by a recipe that is SP or FP. */
-enum ml_unwind_outcome ml_unwind_step(struct ml_unwind_walk *walk, uint64_t recipe);
 
 /* Is the frame reached the innermost one that is left of the last stack? Passes what is not. */
 bool ml_unwind_join(struct ml_unwind_walk *walk);

@@ -82,70 +82,75 @@ struct fill {
     uint32_t old_count; /* frames of the last stack that are still where they were */
 };
 
-/* A node stands for a path of frames: as long as the new stack's outermost frames read as the last
+/* Write the next frame, field by field: a struct put together first and copied then costs more than
+ * all the rest (the copy waits for the single stores).
+ *
+ * A node stands for a path of frames: as long as the new stack's outermost frames read as the last
  * one's, wherever they lie in memory, the nodes are the same. */
-static void settle_node(struct fill *fill, const struct ml_unwind_frame *frame, uintptr_t pc) {
-    const struct ml_unwind_frame *old = &fill->thread->frames[fill->at];
-    bool same = fill->kept == fill->at && fill->at < fill->old_count &&
-                fill->thread->keys[fill->at].pc == pc && old->kind == frame->kind &&
-                old->module == frame->module && old->node != 0 &&
-                ((old->flags ^ frame->flags) & ML_UNWIND_FRAME_EXACT) == 0;
-    if (same) {
-        fill->kept++;
-    } else {
-        fill->thread->frames[fill->at].node = 0;
-    }
-}
-
-static void place(struct fill *fill, struct ml_unwind_frame frame, struct ml_unwind_key key) {
+static inline void place(
+    struct fill *fill,
+    uintptr_t slot,
+    uintptr_t pc,
+    uintptr_t fp,
+    uint32_t module_id,
+    enum ml_frame_kind kind,
+    uint32_t flags
+) {
     struct ml_unwind_thread *thread = fill->thread;
-    settle_node(fill, &frame, key.pc);
-    frame.node = thread->frames[fill->at].node;
-    thread->frames[fill->at] = frame;
-    thread->keys[fill->at] = key;
-    if (thread->pure == fill->at && (frame.flags & ML_UNWIND_FRAME_IMPURE) == 0) {
-        thread->pure++;
+    uint32_t at = fill->at++;
+    struct ml_unwind_key *key = &thread->keys[at];
+    struct ml_unwind_frame *frame = &thread->frames[at];
+    bool same = fill->kept == at && at < fill->old_count && key->pc == pc && frame->kind == kind &&
+                frame->module == module_id && frame->node != 0 &&
+                ((frame->flags ^ flags) & ML_UNWIND_FRAME_EXACT) == 0;
+    fill->kept += same;
+    key->slot = slot;
+    key->pc = pc;
+    frame->fp = fp;
+    frame->node = same ? frame->node : 0;
+    frame->module = (uint16_t)module_id;
+    frame->fp_words = 0;
+    frame->kind = (uint8_t)kind;
+    frame->flags = (uint8_t)flags;
+    if (thread->pure == at && (flags & ML_UNWIND_FRAME_IMPURE) == 0) {
+        thread->pure = at + 1;
     }
-    fill->at++;
 }
 
 static void place_cut(struct fill *fill) {
     /* Whether the frames left out leave rbp alone is not known: those within must agree on it. */
-    place(
-        fill,
-        (struct ml_unwind_frame){.kind = ML_FRAME_CUT, .flags = ML_UNWIND_FRAME_FP_LIVE},
-        (struct ml_unwind_key){0}
-    );
+    place(fill, 0, 0, 0, 0, ML_FRAME_CUT, ML_UNWIND_FRAME_FP_LIVE);
 }
 
-static void place_fresh(struct fill *fill, const struct ml_unwind_fresh *fresh) {
-    struct ml_unwind_thread *thread = fill->thread;
-    struct ml_unwind_frame *outer = fill->at > 0 ? &thread->frames[fill->at - 1] : NULL;
-    enum ml_recipe_kind kind = ml_recipe_kind(fresh->recipe);
-    uint32_t fp_words = ml_recipe_fp_words(fresh->recipe);
+static inline void place_fresh(struct fill *fill, const struct ml_unwind_fresh *fresh) {
+    struct ml_unwind_frame *outer = fill->at > 0 ? &fill->thread->frames[fill->at - 1] : NULL;
+    uint64_t recipe = fresh->recipe;
+    enum ml_recipe_kind kind = ml_recipe_kind(recipe);
+    uint32_t fp_words = ml_recipe_fp_words(recipe);
     bool outer_live = outer != NULL && (outer->flags & ML_UNWIND_FRAME_FP_LIVE) != 0;
-    struct ml_unwind_frame frame = {
-        .fp = fresh->fp,
-        .module = (uint16_t)ml_recipe_module(fresh->recipe),
-        .kind = ML_FRAME_ADDRESS,
-    };
+    uint32_t flags = 0;
     if (kind == ML_RECIPE_FP || kind == ML_RECIPE_COLD ||
         (kind == ML_RECIPE_SP && fp_words == 0 && outer_live)) {
-        frame.flags |= ML_UNWIND_FRAME_FP_LIVE;
+        flags |= ML_UNWIND_FRAME_FP_LIVE;
     }
     if (kind == ML_RECIPE_COLD) {
-        frame.flags |= ML_UNWIND_FRAME_IMPURE;
+        flags |= ML_UNWIND_FRAME_IMPURE;
     }
-    if ((fresh->recipe & ML_FRESH_EXACT) != 0) {
-        frame.flags |= ML_UNWIND_FRAME_EXACT;
-    }
-    if ((fresh->recipe & ML_FRESH_BROKEN) != 0) {
-        frame.kind = ML_FRAME_BROKEN;
+    if ((recipe & ML_FRESH_EXACT) != 0) {
+        flags |= ML_UNWIND_FRAME_EXACT;
     }
     if (outer != NULL && outer->kind == ML_FRAME_ADDRESS) {
         outer->fp_words = outer_live ? (uint16_t)fp_words : 0;
     }
-    place(fill, frame, (struct ml_unwind_key){.slot = fresh->slot, .pc = fresh->pc});
+    place(
+        fill,
+        fresh->slot,
+        fresh->pc,
+        fresh->fp,
+        ml_recipe_module(recipe),
+        (recipe & ML_FRESH_BROKEN) != 0 ? ML_FRAME_BROKEN : ML_FRAME_ADDRESS,
+        flags
+    );
 }
 
 /* Frames that stay cached and change their place; their nodes hang below another parent now. */

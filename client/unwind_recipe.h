@@ -74,8 +74,43 @@ struct ml_recipes {
     _Alignas(64) struct ml_recipe_slot slots[ML_RECIPE_SETS][ML_RECIPE_WAYS];
 };
 
+#define ML_RECIPE_MASK ((UINT64_C(1) << ML_RECIPE_GENERATION_SHIFT) - 1)
+#define ML_RECIPE_KEY_PC ((UINT64_C(1) << ML_ARCH_ADDRESS_BITS) - 1)
+#define ML_RECIPE_KEY_BUSY (UINT64_C(1) << 63)
+
+static inline uint64_t ml_recipe_hash(uintptr_t pc) {
+    return pc * UINT64_C(0x9e3779b97f4a7c15);
+}
+
+/* Neighbours in the code are neighbours in the table (32 bytes of code share a set), so that the
+ * few pages of code that a program's stacks touch are few pages here. */
+static inline uint32_t ml_recipe_set(uintptr_t pc) {
+    return (uint32_t)((pc >> 5) + (ml_recipe_hash(pc >> 18) >> 40)) & (ML_RECIPE_SETS - 1);
+}
+
+/* The bits of a value that tie it to its address and generation. */
+static inline uint64_t ml_recipe_stamp(uintptr_t pc, uint64_t generation) {
+    return (generation & 0xff) << ML_RECIPE_GENERATION_SHIFT | (ml_recipe_hash(pc) >> 56)
+                                                                   << ML_RECIPE_TAG_SHIFT;
+}
+
 /* The recipe for return address `pc`; 0 (ML_RECIPE_NONE) when there is none. */
-uint64_t ml_recipes_find(struct ml_recipes *recipes, uintptr_t pc, uint64_t generation);
+static inline uint64_t
+ml_recipes_find(struct ml_recipes *recipes, uintptr_t pc, uint64_t generation) {
+    struct ml_recipe_slot *set = recipes->slots[ml_recipe_set(pc)];
+    for (uint32_t way = 0; way < ML_RECIPE_WAYS; way++) {
+        uint64_t key = atomic_load_explicit(&set[way].key, memory_order_acquire);
+        if (((key ^ pc) & (ML_RECIPE_KEY_PC | ML_RECIPE_KEY_BUSY)) != 0) {
+            continue;
+        }
+        uint64_t value = atomic_load_explicit(&set[way].value, memory_order_acquire);
+        if (atomic_load_explicit(&set[way].key, memory_order_relaxed) == key &&
+            (value & ~ML_RECIPE_MASK) == ml_recipe_stamp(pc, generation)) {
+            return value & ML_RECIPE_MASK;
+        }
+    }
+    return 0;
+}
 
 /* Store one; may silently not happen. */
 void ml_recipes_put(struct ml_recipes *recipes, uintptr_t pc, uint64_t generation, uint64_t recipe);

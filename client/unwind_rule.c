@@ -54,14 +54,6 @@ uint64_t ml_unwind_rule_of_row(const struct ml_cfi_scratch *scratch, uint32_t mo
 }
 
 uint64_t ml_unwind_rule(struct ml_unwind_walk *walk) {
-    uint64_t generation = walk->unloads >> ML_UNWIND_GENERATION_SHIFT;
-    struct ml_recipes *recipes = &walk->process->recipes;
-    if (walk->reuse) {
-        uint64_t known = ml_recipes_find(recipes, walk->pc, generation);
-        if (known != 0) {
-            return known;
-        }
-    }
     struct ml_image *image = &walk->thread->image;
     if (!ml_image_find(walk->pc - 1, image)) {
         return frame_pointer_recipe(0); /* never cached: what is generated code now may be a
@@ -72,7 +64,9 @@ uint64_t ml_unwind_rule(struct ml_unwind_walk *walk) {
                           ? ml_unwind_rule_of_row(&walk->thread->scratch, module_id)
                           : ml_unwind_rule_without_row(walk->thread, walk->pc, module_id);
     if (walk->reuse) {
-        ml_recipes_put(recipes, walk->pc, generation, recipe);
+        ml_recipes_put(
+            &walk->process->recipes, walk->pc, walk->unloads >> ML_UNWIND_GENERATION_SHIFT, recipe
+        );
     }
     return recipe;
 }

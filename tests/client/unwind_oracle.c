@@ -203,7 +203,9 @@ __attribute__((noinline)) void ml_oracle_walk(struct ml_oracle *oracle) {
     struct ml_unwind_entry entry = ml_unwind_entry_here();
     struct ml_module_seen seen = {.function = module_seen, .context = oracle};
     struct ml_unwind_result result = ml_unwind(oracle->process, oracle->thread, &entry, &seen);
-    resolve(oracle, result);
+    for (uint32_t i = result.kept; i < result.count; i++) {
+        ml_unwind_set_node(oracle->thread, i, i + 1); /* a table's lookup is not measured here */
+    }
     count(oracle, result);
 }
 

@@ -372,8 +372,8 @@ START_TEST(a_new_thread_in_the_place_of_an_old_one_starts_anew) {
         oracle->events = 15000 - 200;
         ck_assert_int_eq(pthread_create(&thread, NULL, thread_main, oracle), 0);
         pthread_join(thread, NULL);
-        ml_unwind_thread_reset(oracle->thread);
-        ml_unwind_thread_reset(oracle->bare_thread);
+        ml_unwind_thread_clear(oracle->thread);
+        ml_unwind_thread_clear(oracle->bare_thread);
     }
     assert_right(oracle);
 }
