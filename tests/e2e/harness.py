@@ -15,7 +15,7 @@ MEMLOG = OUT / "memlog"
 PROGRAMS = OUT / "tests"
 
 # Far more than any of these runs takes on a loaded machine; a hang is a failure, not a wait.
-TIMEOUT = 60
+TIMEOUT = 40
 
 
 class Run:
