@@ -6,7 +6,11 @@ struct parser {
     struct source *source;
     struct words words;
     int at;
+    int depth; /* types within types */
 };
+
+/* Nobody reads deeper; and the parser, the checker and the walkers recurse. */
+enum { TYPE_DEPTH_MAX = 8 };
 
 /* What may stand in [ ] before a field. */
 struct attributes {
@@ -199,9 +203,15 @@ static struct type *parse_type(struct parser *p) {
             type->bits = simple[i].bits;
         }
     }
+    if (p->depth == TYPE_DEPTH_MAX) {
+        source_error(
+            p->source, type->place, "expected at most %d types within each other", TYPE_DEPTH_MAX
+        );
+    }
     if (p->source->failed) {
         return type; /* also ends the recursion at the end of the file */
     }
+    p->depth++;
     if (type->kind == TYPE_STRING || type->kind == TYPE_BYTES) {
         parse_string(p, type, name);
     } else if (type->kind == TYPE_ARRAY) {
@@ -211,6 +221,7 @@ static struct type *parse_type(struct parser *p) {
     } else if (type->kind == TYPE_HANDLE) {
         parse_handle(p, type);
     }
+    p->depth--;
     type->is_nullable = skip(p, "?");
     return type;
 }

@@ -111,6 +111,8 @@ START_TEST(what_was_expected_is_named_with_its_place) {
          "1:38: error: expected ',' and a limit: map<KEY, VALUE, COUNT>, found '>'"},
         {"module m; struct S { map<uint8> x; };",
          "1:31: error: expected ',' and a value: map<KEY, VALUE, COUNT>, found '>'"},
+        {"module m; struct S { array<array<array<array<array<array<array<array<uint8,",
+         "1:70: error: expected at most 8 types within each other"},
         {"module m; struct S { array<uint8, 3 x; };",
          "1:37: error: expected '>' after the limit, found 'x'"},
         {"module m; struct S { handle x; };",
