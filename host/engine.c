@@ -118,6 +118,7 @@ static void on_command_connects(struct ev_loop *loop, ev_io *watcher, int events
 
 static void on_service_ready(void *context, const char *missing_sandbox) {
     struct ml_engine *engine = context;
+    engine->service_state = ML_ENGINE_SERVING;
     if (missing_sandbox[0] != '\0' && engine->options->sandbox == ML_SANDBOX_AUTO) {
         ml_engine_notice(
             engine, "this system does not permit all of the service's sandbox: %s", missing_sandbox
@@ -127,13 +128,19 @@ static void on_service_ready(void *context, const char *missing_sandbox) {
 
 static void on_service_gone(void *context, const char *why) {
     struct ml_engine *engine = context;
+    enum ml_engine_service before = engine->service_state;
+    engine->service_state = ML_ENGINE_ALONE;
     if (engine->gaps_count < ML_GAPS_MAX) {
         struct ml_gap *gap = &engine->gaps[engine->gaps_count++];
         gap->from = ml_clock_moment(engine->clock);
         (void)snprintf(gap->reason, sizeof(gap->reason), "memlog-service is gone: %s", why);
     }
     ml_engine_notice(
-        engine, "memlog-service is gone (%s): the program goes on, but nothing is recorded now", why
+        engine,
+        before == ML_ENGINE_STARTING
+            ? "memlog-service did not start (%s): nothing is recorded"
+            : "memlog-service is gone (%s): the program goes on, but nothing is recorded now",
+        why
     );
     ml_engine_quiet_members(engine);
 }
@@ -250,6 +257,10 @@ void ml_engine_close(struct ml_engine *take_engine) {
     }
     free(engine->not_profiled);
     free(engine);
+}
+
+enum ml_engine_service ml_engine_service_state(const struct ml_engine *engine) {
+    return engine->service_state;
 }
 
 const char *ml_engine_client_path(const struct ml_engine *engine) {

@@ -42,6 +42,10 @@ ML_NODISCARD enum ml_status ml_engine_open(
 /* Close and remove everything; processes that still run go dormant. NULL is allowed. */
 void ml_engine_close(struct ml_engine *take_engine);
 
+/* Whether the service serves yet. */
+enum ml_engine_service { ML_ENGINE_STARTING = 0, ML_ENGINE_SERVING, ML_ENGINE_ALONE };
+enum ml_engine_service ml_engine_service_state(const struct ml_engine *engine);
+
 /* Where processes connect: MEMLOG_SOCKET. */
 const char *ml_engine_client_path(const struct ml_engine *engine);
 

@@ -78,6 +78,7 @@ struct ml_engine {
     ev_io command_watcher;
     struct ml_connection *connections;
     struct ml_service_link link;
+    enum ml_engine_service service_state;
     struct ml_members members;
     struct ml_pipe_budget budget;
     struct ml_reaped reaped[ML_REAPED_MAX]; /* a ring */

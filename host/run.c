@@ -211,6 +211,19 @@ static enum ml_status open_engine(struct run *run, struct ml_complaint *complain
         return status;
     }
     ml_tree_add_helper(&run->tree, ml_engine_service_pid(run->engine));
+    /* With strict the program must not run unless the service is walled in. Else it need not wait.
+     */
+    while (run->options->sandbox == ML_SANDBOX_STRICT &&
+           ml_engine_service_state(run->engine) == ML_ENGINE_STARTING) {
+        ev_run(run->loop, EVRUN_ONCE);
+    }
+    if (run->options->sandbox == ML_SANDBOX_STRICT &&
+        ml_engine_service_state(run->engine) == ML_ENGINE_ALONE) {
+        ml_complain(
+            complaint, "--sandbox=strict: there is no service in a whole sandbox, nothing was run"
+        );
+        return ML_ENV_REFUSED;
+    }
     return ml_engine_preload_path(run->engine, run->library_path, &run->preload_path, complaint);
 }
 

@@ -54,13 +54,12 @@ START_TEST(a_linked_host_profiles_the_programs_children) {
     char *options[] = {(char[]){"--memlog=all-renderers"}, NULL};
     struct memlog_host *host = start(options, error, sizeof(error));
     ck_assert_msg(host != NULL, "%s", error);
-    char preload[PATH_MAX + 64];
-    (void)snprintf(preload, sizeof(preload), "%s/libhost_fake_client.so", out_folder);
+    char program[PATH_MAX + 64];
+    (void)snprintf(program, sizeof(program), "%s/host_fake_linked", out_folder);
     pid_t child = fork();
     if (child == 0) {
-        (void)setenv("LD_PRELOAD", preload, 1);
         (void)setenv("MEMLOG_SOCKET", memlog_host_socket(host), 1);
-        (void)execl("/bin/sh", "sh", "-c", "exit 7", "--type=renderer", (char *)NULL);
+        (void)execl(program, "worker", "--type=renderer", (char *)NULL);
         _exit(127);
     }
     int status = 0;

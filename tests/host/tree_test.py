@@ -329,6 +329,12 @@ class Trouble(Bench):
         self.assertIn("no dump was taken", result.stderr)
         self.assertFalse((self.work / "dumps").exists())
 
+    def test_strict_runs_nothing_without_a_whole_sandbox(self):
+        result = self.run_memlog("touch", "ran", options=["--sandbox=strict"])
+        self.assertEqual(result.returncode, 125)
+        self.assertIn("--sandbox=strict", result.stderr)
+        self.assertEqual(list(self.work.iterdir()), [])
+
     def test_a_missing_service_or_library_is_named_and_the_program_does_not_run(self):
         for name in ("memlog-service", "libmemlog.so"):
             (self.folder / name).rename(self.folder / "away")
@@ -348,7 +354,7 @@ class Trouble(Bench):
         self.assertEqual(len(self.clients()), 1)
 
     def test_a_preload_that_was_there_is_kept_behind_ours(self):
-        other = str(OUT / "libhost_fake_client.so")
+        other = str(self.folder / "other.so")  # the loader says on stderr that it is not there, and goes on
         result = subprocess.run(
             [self.memlog, "run", "-o", "dumps", "--", "sh", "-c", "echo $LD_PRELOAD"],
             capture_output=True,
