@@ -41,6 +41,7 @@ static int64_t string_at(struct writer *writer, const char *bytes, size_t count_
 
     for (uint32_t item = ml_index_first(&writer->strings_index, hash, &at); item != ML_INDEX_NONE;
          item = ml_index_next(&writer->strings_index, hash, &at)) {
+        // NOLINTNEXTLINE(clang-analyzer-core.NullDereference): what the index names stands there
         if (writer->strings[item].count_bytes == count_bytes &&
             memcmp(writer->strings[item].bytes, bytes, count_bytes) == 0) {
             return item;

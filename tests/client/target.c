@@ -15,7 +15,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-extern char **environ;
 
 enum { THREADS = 8, ROUNDS = 20000, SLOTS = 64 };
 
