@@ -1,6 +1,5 @@
 #include "tools/demangle.h"
 
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,9 +33,9 @@ size_t ml_function_name_bytes(const char *linkage) {
     return (size_t)(strchr(linkage, '\0') - linkage);
 }
 
-static bool looks_mangled(const char *name) {
-    return strncmp(name, "_Z", 2) == 0 || strncmp(name, "_R", 2) == 0 ||
-           strncmp(name, "__Z", 3) == 0;
+bool ml_is_mangled(const char *linkage) {
+    return strncmp(linkage, "_Z", 2) == 0 || strncmp(linkage, "_R", 2) == 0 ||
+           strncmp(linkage, "__Z", 3) == 0;
 }
 
 char *ml_demangle(const char *linkage) {
@@ -44,7 +43,7 @@ char *ml_demangle(const char *linkage) {
     char *name = strndup(linkage, count);
     char *readable = NULL;
 
-    if (name && looks_mangled(name) && count <= MANGLED_MAX_BYTES) {
+    if (name && ml_is_mangled(name) && count <= MANGLED_MAX_BYTES) {
         readable = cplus_demangle(name, DMGL_PARAMS | DMGL_ANSI | DMGL_AUTO);
     }
     if (readable) {

@@ -5,11 +5,15 @@
 #ifndef MEMLOG_TOOLS_DEMANGLE_H
 #define MEMLOG_TOOLS_DEMANGLE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* How much of the name is the function's own: without what a compiler appends to copies that it
  * makes of it (.constprop.0, .isra.0, .part.0, .cold, .lto_priv.0, .llvm.123). */
 size_t ml_function_name_bytes(const char *linkage);
+
+/* Whether it has the form of a mangled name. */
+bool ml_is_mangled(const char *linkage);
 
 /* The readable name, in new memory for free(); NULL only without memory. */
 char *ml_demangle(const char *linkage);

@@ -309,8 +309,12 @@ size_t ml_symbol_file_find(
         frames[count++] = (struct ml_dwarf_frame){0};
     }
     outermost = &frames[count - 1];
-    if (!outermost->name && !outermost->linkage) {
-        outermost->linkage = ml_elf_symbols_find(&file->symbols, address);
+    if (!outermost->linkage) {
+        /* DWARF has no linkage names for functions of a C++ file's own; the symbol table does. */
+        const char *symbol = ml_elf_symbols_find(&file->symbols, address);
+        if (symbol && (!outermost->name || ml_is_mangled(symbol))) {
+            outermost->linkage = symbol;
+        }
     }
     if (count == 1 && !outermost->linkage && !outermost->name && !outermost->file) {
         return 0;
