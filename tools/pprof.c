@@ -11,7 +11,7 @@
 
 enum { VALUES = 4 };
 
-/* Places are numbered from 1 as locations; this one stands behind them. */
+/* Places are numbered from 1 as locations; "no stack" stands behind them. */
 struct writer {
     const struct ml_profile *profile;
     const struct ml_stacks *stacks;
@@ -300,14 +300,17 @@ static bool encode_labels(pb_ostream_t *stream, const pb_field_t *field, void *c
     return true;
 }
 
-/* Fill in path. */
+/* Fill in path; a stack without frames is one of the words. */
 static bool path_take(struct writer *writer, uint32_t node) {
     const struct ml_stacks *stacks = writer->stacks;
 
     writer->path_count = 0;
-    do {
-        uint32_t location = (uint32_t)stacks->places_count + 1;
+    for (; node != ML_STACKS_NONE; node = stacks->nodes[node].parent) {
+        uint32_t place = stacks->nodes[node].place;
 
+        if (stacks->places[place].kind == ML_FRAME_THREAD) {
+            continue; /* it is a label */
+        }
         if (!ml_grow(
                 (void **)&writer->path,
                 &writer->path_capacity,
@@ -316,16 +319,14 @@ static bool path_take(struct writer *writer, uint32_t node) {
             )) {
             return fail(writer, ML_ENV_MEMORY);
         }
-        if (node != ML_STACKS_NONE) {
-            location = stacks->nodes[node].place + 1;
-            node = stacks->nodes[node].parent;
+        writer->path[writer->path_count++] = place + 1;
+    }
+    if (writer->path_count == 0) {
+        if (!ml_grow((void **)&writer->path, &writer->path_capacity, 1, sizeof writer->path[0])) {
+            return fail(writer, ML_ENV_MEMORY);
         }
-        /* A thread is a label. */
-        if (location > stacks->places_count ||
-            stacks->places[location - 1].kind != ML_FRAME_THREAD) {
-            writer->path[writer->path_count++] = location;
-        }
-    } while (node != ML_STACKS_NONE);
+        writer->path[writer->path_count++] = (uint32_t)stacks->places_count + 1;
+    }
     return true;
 }
 

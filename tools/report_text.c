@@ -49,21 +49,30 @@ void ml_report_put(const struct ml_report_page *page, const char *text) {
     }
 }
 
-/* "5.3 MiB in 1,204 blocks" */
-static void
-put_amount(const struct ml_report_page *page, const char *title, uint64_t bytes, uint64_t blocks) {
+/* "live  5.3 MiB  1,204 blocks  what it means" */
+static void put_amount(
+    const struct ml_report_page *page,
+    const char *title,
+    uint64_t bytes,
+    uint64_t blocks,
+    const char *meaning
+) {
     char size[ML_WORDS_BYTES];
     char count[ML_WORDS_BYTES];
 
     fprintf(
         page->out,
-        "  %-10s %s%11s%s in %s block%s",
+        "  %-9s %s%11s%s %13s block%s%s  %s%s%s\n",
         title,
         ml_report_bold(page),
         ml_words_size(bytes, size),
         ml_report_plain(page),
         ml_words_count(blocks, count),
-        ml_report_plural(blocks)
+        ml_report_plural(blocks),
+        blocks == 1 ? " " : "",
+        ml_report_dim(page),
+        meaning,
+        ml_report_plain(page)
     );
 }
 
@@ -168,23 +177,27 @@ static void put_title(const struct ml_report_page *page) {
 static void put_answer(const struct ml_report_page *page) {
     const struct ml_profile *profile = page->report->profile;
     char words[ML_WORDS_BYTES];
-    const char *when = anyone_runs(profile) ? "now" : "at the end, never freed";
+    const char *live = anyone_runs(profile) ? "at the dump" : "never freed";
+    char peak[2 * ML_WORDS_BYTES];
 
     put_title(page);
     putc('\n', page->out);
-    put_amount(page, "live", profile->tree.live_bytes, profile->tree.live_blocks);
-    fprintf(page->out, " %s%s%s\n", ml_report_dim(page), when, ml_report_plain(page));
-    put_amount(page, "peak", profile->tree.peak_bytes, profile->tree.peak_blocks);
-    fprintf(
-        page->out,
-        " %s%sat %s%s\n",
-        ml_report_dim(page),
-        profile->processes_count > 1 ? "of all processes together, " : "",
-        moment_of_day(ml_profile_realtime_ns(profile, profile->tree_peak_ticks), words),
-        ml_report_plain(page)
+    snprintf(
+        peak,
+        sizeof peak,
+        "%sat %s",
+        profile->processes_count > 1 ? "all together, " : "",
+        moment_of_day(ml_profile_realtime_ns(profile, profile->tree_peak_ticks), words)
     );
-    put_amount(page, "allocated", profile->tree.total_bytes, profile->tree.total_blocks);
-    fprintf(page->out, " %sover the run%s\n", ml_report_dim(page), ml_report_plain(page));
+    put_amount(page, "live", profile->tree.live_bytes, profile->tree.live_blocks, live);
+    put_amount(page, "peak", profile->tree.peak_bytes, profile->tree.peak_blocks, peak);
+    put_amount(
+        page,
+        "allocated",
+        profile->tree.total_bytes,
+        profile->tree.total_blocks,
+        "over the whole run"
+    );
     if (ml_profile_is_complete(profile)) {
         if (sampling_of(profile) > 1) {
             fprintf(

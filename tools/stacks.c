@@ -403,7 +403,7 @@ const char *ml_place_name(const struct ml_place *place, char buffer[ML_PLACE_NAM
     switch (place->kind) {
     case ML_FRAME_THREAD:
     case ML_FRAME_SCOPE:
-        return place->name.bytes;
+        return place->name.count_bytes > 0 ? place->name.bytes : "[unnamed]";
     case ML_FRAME_CUT:
         return "[frames left out]";
     case ML_FRAME_BROKEN:

@@ -1,0 +1,398 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+#include <check.h>
+#include <jansson.h>
+#include <pb_decode.h>
+
+#include "ipc/event.h"
+#include "service/snapshot.h"
+#include "tests/dump/synthetic.h"
+#include "tests/tools/sample_places.h"
+#include "tools/collapsed.h"
+#include "tools/pprof.h"
+#include "tools/pprof.pb.h"
+#include "tools/profile.h"
+#include "tools/report.h"
+#include "tools/stacks.h"
+#include "tools/symbolizer.h"
+#include "tools/trace_reader.h"
+
+static struct sample_places places;
+static struct ml_arena arena;
+static struct ml_snapshot *snapshot;
+static struct ml_profile profile;
+static struct ml_stacks stacks;
+static struct ml_symbolizer *symbolizer;
+
+static void setup_once(void) {
+    sample_places_find(&places);
+}
+
+/* Three processes of the program whose places are known. */
+static void setup(void) {
+    uint64_t offsets[SAMPLE_PLACES_MAX];
+    struct synthetic_options options = {
+        .processes_count = 3,
+        .nodes_count = 120,
+        .cells_count = 200,
+        .module_path = places.path,
+        .build_id = places.build_id,
+        .build_id_bytes = places.build_id_bytes,
+        .offsets = offsets,
+        .offsets_count = places.places_count,
+    };
+    FILE *file = NULL;
+
+    for (size_t i = 0; i < places.places_count; i++) {
+        offsets[i] = places.places[i].offset;
+    }
+    arena = (struct ml_arena){0};
+    profile = (struct ml_profile){0};
+    snapshot = synthetic_snapshot(&arena, &options);
+    file = synthetic_dump(snapshot);
+    ck_assert_int_eq(ml_trace_read(file, &profile), ML_OK);
+    fclose(file);
+    symbolizer = ml_symbolizer_new(NULL);
+    ck_assert_int_eq(ml_stacks_init(&stacks, &profile), ML_OK);
+    ck_assert_int_eq(ml_stacks_symbolize(&stacks, symbolizer), ML_OK);
+}
+
+static void teardown(void) {
+    ml_stacks_fini(&stacks);
+    ml_symbolizer_free(symbolizer);
+    ml_profile_fini(&profile);
+    ml_arena_fini(&arena);
+}
+
+static json_t *report_json(size_t limit) {
+    const struct ml_report report = {
+        .profile = &profile,
+        .stacks = &stacks,
+        .file_path = "/a/0001.exit.pftrace",
+        .limit = limit};
+    FILE *file = tmpfile();
+    json_error_t error;
+    json_t *json = NULL;
+
+    ml_report_json(&report, file);
+    rewind(file);
+    json = json_loadf(file, JSON_REJECT_DUPLICATES, &error);
+    ck_assert_msg(json != NULL, "%s", error.text);
+    fclose(file);
+    return json;
+}
+
+static uint64_t number(const json_t *object, const char *name) {
+    const json_t *value = json_object_get(object, name);
+
+    ck_assert_msg(json_is_integer(value), "%s", name);
+    return (uint64_t)json_integer_value(value);
+}
+
+static const char *string(const json_t *object, const char *name) {
+    const json_t *value = json_object_get(object, name);
+
+    ck_assert_msg(json_is_string(value), "%s", name);
+    return json_string_value(value);
+}
+
+static const char *const figures[] = {
+    "live_bytes", "live_blocks", "peak_bytes", "peak_blocks", "total_bytes", "total_blocks"};
+enum { FIGURES = sizeof figures / sizeof figures[0] };
+
+/* Stacks are of the form, sorted, and add up to the figures of what they belong to. */
+static void check_stacks(const json_t *owner) {
+    const json_t *list = json_object_get(owner, "stacks");
+    uint64_t before = UINT64_MAX;
+
+    ck_assert(json_is_array(list));
+    for (size_t f = 0; f < FIGURES; f++) {
+        uint64_t sum = 0;
+        for (size_t i = 0; i < json_array_size(list); i++) {
+            sum += number(json_array_get(list, i), figures[f]);
+        }
+        ck_assert_uint_eq(sum, number(owner, figures[f]));
+    }
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const json_t *stack = json_array_get(list, i);
+        const json_t *frames = json_object_get(stack, "frames");
+
+        ck_assert_uint_le(number(stack, "live_bytes"), before);
+        before = number(stack, "live_bytes");
+        (void)string(stack, "thread");
+        ck_assert(json_is_array(frames));
+        for (size_t f = 0; f < json_array_size(frames); f++) {
+            const json_t *frame = json_array_get(frames, f);
+            (void)string(frame, "function");
+            (void)string(frame, "file");
+            (void)number(frame, "line");
+            (void)string(frame, "module");
+            (void)string(frame, "build_id");
+            ck_assert_int_eq(strncmp(string(frame, "offset"), "0x", 2), 0);
+            ck_assert(json_is_boolean(json_object_get(frame, "inlined")));
+        }
+    }
+}
+
+START_TEST(the_json_report_has_its_form_and_its_sums_are_true) {
+    static const char *const strings[] = {"name", "role", "state"};
+    static const char *const numbers[] = {
+        "id",
+        "pid",
+        "parent_pid",
+        "footprint_bytes",
+        "exit_code",
+        "signal",
+        "inherited_bytes",
+        "inherited_blocks",
+        "events",
+        "lost_events",
+        "unknown_frees",
+        "truncated_stacks"};
+    json_t *json = report_json(0);
+    const json_t *dump = json_object_get(json, "dump");
+    const json_t *tree = json_object_get(json, "tree");
+    const json_t *processes = json_object_get(json, "processes");
+
+    ck_assert_uint_eq(number(json, "memlog"), 1);
+    ck_assert_str_eq(string(dump, "file"), "0001.exit.pftrace");
+    ck_assert_str_eq(string(dump, "time"), "2026-11-21T10:00:01Z");
+    ck_assert_str_eq(string(dump, "reason"), "exit");
+    ck_assert_uint_eq(number(dump, "sampling_bytes"), 1);
+    ck_assert(json_is_true(json_object_get(dump, "complete")));
+    ck_assert_uint_eq(json_array_size(json_object_get(dump, "gaps")), 0);
+    ck_assert_uint_eq(number(tree, "live_bytes"), snapshot->tree.live_bytes);
+    ck_assert_str_eq(string(tree, "peak_time"), "2026-11-21T10:00:00.600Z");
+    check_stacks(tree);
+    ck_assert_uint_eq(json_array_size(processes), 3);
+    for (size_t i = 0; i < 3; i++) {
+        const json_t *process = json_array_get(processes, i);
+        for (size_t s = 0; s < sizeof strings / sizeof strings[0]; s++) {
+            (void)string(process, strings[s]);
+        }
+        for (size_t n = 0; n < sizeof numbers / sizeof numbers[0]; n++) {
+            (void)number(process, numbers[n]);
+        }
+        ck_assert(json_is_array(json_object_get(process, "command_line")));
+        ck_assert(json_is_boolean(json_object_get(process, "from_startup")));
+        ck_assert_uint_eq(number(process, "peak_bytes"), snapshot->processes[i].totals.peak_bytes);
+        check_stacks(process);
+    }
+    ck_assert_int_eq(
+        json_integer_value(json_object_get(json_array_get(processes, 1), "exit_code")), -3
+    );
+    json_decref(json);
+}
+END_TEST
+
+START_TEST(a_limit_cuts_every_list) {
+    json_t *json = report_json(2);
+    const json_t *process = json_array_get(json_object_get(json, "processes"), 1);
+
+    ck_assert_uint_eq(json_array_size(json_object_get(json_object_get(json, "tree"), "stacks")), 2);
+    ck_assert_uint_eq(json_array_size(json_object_get(process, "stacks")), 2);
+    json_decref(json);
+}
+END_TEST
+
+START_TEST(equal_stacks_of_processes_are_one_in_the_tree) {
+    size_t sum = 0;
+
+    for (size_t i = 0; i < stacks.processes_count; i++) {
+        sum += stacks.processes[i].count;
+    }
+    ck_assert_uint_lt(stacks.tree.count, sum);
+    ck_assert_uint_eq(stacks.files_count, 2);
+}
+END_TEST
+
+START_TEST(frames_have_names_inlines_first) {
+    bool seen = false;
+
+    for (size_t i = 0; i < stacks.places_count; i++) {
+        const struct ml_place *place = &stacks.places[i];
+        if (place->kind == ML_FRAME_ADDRESS && place->offset == sample_place(&places, "inlined")) {
+            ck_assert_uint_eq(place->symbols_count, 3);
+            ck_assert_str_eq(stacks.symbols[place->first_symbol].function, "inner_inlined");
+            seen = true;
+        }
+    }
+    ck_assert(seen);
+}
+END_TEST
+
+/* Sums of a pprof profile's samples. */
+struct pprof_sums {
+    uint64_t sums[8];
+    size_t values_count;
+    size_t samples_count, locations_count, functions_count;
+    char first_string[64];
+    size_t strings_count;
+    bool saw_default;
+};
+
+static bool sum_values(pb_istream_t *stream, const pb_field_t *field, void **arg) {
+    struct pprof_sums *sums = *arg;
+    uint64_t value = 0;
+
+    (void)field;
+    sums->values_count = 0;
+    while (stream->bytes_left > 0) {
+        if (!pb_decode_varint(stream, &value)) {
+            return false;
+        }
+        sums->sums[sums->values_count++] += value;
+    }
+    return true;
+}
+
+static bool take_sample(pb_istream_t *stream, const pb_field_t *field, void **arg) {
+    struct pprof_sums *sums = *arg;
+    ml_pprof_Sample sample = ml_pprof_Sample_init_zero;
+
+    (void)field;
+    sample.value.funcs.decode = sum_values;
+    sample.value.arg = sums;
+    sums->samples_count++;
+    return pb_decode(stream, ml_pprof_Sample_fields, &sample);
+}
+
+static bool take_string(pb_istream_t *stream, const pb_field_t *field, void **arg) {
+    struct pprof_sums *sums = *arg;
+    size_t count = stream->bytes_left;
+
+    (void)field;
+    if (sums->strings_count++ == 0 && count < sizeof sums->first_string) {
+        return pb_read(stream, (pb_byte_t *)sums->first_string, count);
+    }
+    return pb_read(stream, NULL, count);
+}
+
+static void pprof_sum(uint32_t pid, struct pprof_sums *sums) {
+    static uint8_t bytes[1 << 20];
+    FILE *file = tmpfile();
+    ml_pprof_Profile message = ml_pprof_Profile_init_zero;
+    pb_istream_t stream;
+    gzFile unzipped = NULL;
+    int count = 0;
+
+    memset(sums, 0, sizeof *sums);
+    sums->first_string[0] = 'x';
+    ck_assert_int_eq(ml_pprof_write(&profile, &stacks, pid, file), ML_OK);
+    fflush(file);
+    rewind(file);
+    unzipped = gzdopen(dup(fileno(file)), "r");
+    count = gzread(unzipped, bytes, sizeof bytes);
+    ck_assert_int_gt(count, 0);
+    ck_assert_int_lt(count, (int)sizeof bytes);
+    ck_assert_int_eq(gzclose(unzipped), Z_OK);
+    fclose(file);
+    message.sample.funcs.decode = take_sample;
+    message.sample.arg = sums;
+    message.string_table.funcs.decode = take_string;
+    message.string_table.arg = sums;
+    stream = pb_istream_from_buffer(bytes, (size_t)count);
+    ck_assert(pb_decode(&stream, ml_pprof_Profile_fields, &message));
+    ck_assert_int_gt(message.default_sample_type, 0);
+    ck_assert_int_eq(message.period, 1);
+}
+
+START_TEST(pprof_values_add_up_to_the_report) {
+    struct pprof_sums sums;
+    uint64_t live_bytes = 0;
+
+    pprof_sum(0, &sums);
+    ck_assert_uint_eq(sums.values_count, 4);
+    ck_assert_uint_eq(sums.sums[0], snapshot->tree.total_blocks);
+    ck_assert_uint_eq(sums.sums[1], snapshot->tree.total_bytes);
+    ck_assert_uint_eq(sums.sums[2], snapshot->tree.live_blocks);
+    ck_assert_uint_eq(sums.sums[3], snapshot->tree.live_bytes);
+    ck_assert_int_eq(sums.first_string[0], 'x'); /* "" wrote nothing into it */
+    live_bytes = snapshot->processes[2].totals.live_bytes;
+    pprof_sum(snapshot->processes[2].pid, &sums);
+    ck_assert_uint_eq(sums.sums[3], live_bytes);
+}
+END_TEST
+
+static uint64_t collapsed_sum(enum ml_metric metric, uint32_t pid) {
+    FILE *file = tmpfile();
+    char line[16384];
+    uint64_t sum = 0;
+
+    ck_assert_int_eq(ml_collapsed_write(&profile, &stacks, metric, pid, file), ML_OK);
+    rewind(file);
+    while (fgets(line, sizeof line, file)) {
+        const char *space = strrchr(line, ' ');
+        ck_assert_ptr_nonnull(space);
+        ck_assert_ptr_null(strstr(line, ";;"));
+        sum += strtoull(space + 1, NULL, 10);
+    }
+    fclose(file);
+    return sum;
+}
+
+START_TEST(collapsed_lines_add_up_to_the_report) {
+    const struct ml_snapshot_process *last = &snapshot->processes[2];
+
+    ck_assert_uint_eq(collapsed_sum(ML_METRIC_LIVE, 0), snapshot->tree.live_bytes);
+    ck_assert_uint_eq(collapsed_sum(ML_METRIC_PEAK, 0), snapshot->tree.peak_bytes);
+    ck_assert_uint_eq(collapsed_sum(ML_METRIC_TOTAL, 0), snapshot->tree.total_bytes);
+    ck_assert_uint_eq(collapsed_sum(ML_METRIC_PEAK, last->pid), last->totals.peak_bytes);
+}
+END_TEST
+
+START_TEST(the_text_report_fits_its_width_and_passes_no_controls) {
+    const struct ml_report report = {
+        .profile = &profile, .stacks = &stacks, .file_path = "x", .limit = 50};
+    FILE *file = tmpfile();
+    char line[4096];
+    bool saw_function = false;
+
+    profile.processes[0].name.bytes = "evil\033[2J\nname";
+    for (unsigned width = 80; width <= 120; width += 20) {
+        const struct ml_report_style style = {.width = width};
+        ml_report_text(&report, &style, file);
+        rewind(file);
+        while (fgets(line, sizeof line, file)) {
+            size_t columns = 0;
+            for (const char *at = line; *at && *at != '\n'; at++) {
+                ck_assert((unsigned char)*at >= 0x20);
+                columns += ((unsigned char)*at & 0xc0) != 0x80;
+            }
+            /* The list of files without names shows whole paths. */
+            ck_assert_msg(columns <= width || line[2] == '/', "%s", line);
+            saw_function = saw_function || strstr(line, "inner_inlined");
+        }
+        rewind(file);
+    }
+    ck_assert(saw_function);
+    fclose(file);
+}
+END_TEST
+
+int main(void) {
+    Suite *suite = suite_create("dump/formats");
+    TCase *tests = tcase_create("all");
+    SRunner *runner = srunner_create(suite);
+    int failed = 0;
+
+    suite_add_tcase(suite, tests);
+    tcase_add_unchecked_fixture(tests, setup_once, NULL);
+    tcase_add_checked_fixture(tests, setup, teardown);
+    tcase_set_timeout(tests, 60);
+    tcase_add_test(tests, the_json_report_has_its_form_and_its_sums_are_true);
+    tcase_add_test(tests, a_limit_cuts_every_list);
+    tcase_add_test(tests, equal_stacks_of_processes_are_one_in_the_tree);
+    tcase_add_test(tests, frames_have_names_inlines_first);
+    tcase_add_test(tests, pprof_values_add_up_to_the_report);
+    tcase_add_test(tests, collapsed_lines_add_up_to_the_report);
+    tcase_add_test(tests, the_text_report_fits_its_width_and_passes_no_controls);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    sample_places_clean(&places);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
