@@ -210,6 +210,9 @@ enum ml_status ml_channel_receive(struct ml_channel *channel, int timeout_ms) {
     if (any && status == ML_ENV_AGAIN) {
         status = ML_OK;
     }
+    if (status == ML_OK && channel->state != ML_CHANNEL_OPEN) {
+        status = ML_PEER_CLOSED; /* a callback has freed it */
+    }
     ml_channel_leave(channel);
     return status;
 }
