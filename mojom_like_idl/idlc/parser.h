@@ -1,4 +1,4 @@
-/* Words into a tree. Room: mojom_like_idl (idlc). The grammar stands in mojom_like_idl/README.md.
+/* Words into a tree. Room: mojom_like_idl (idlc). The grammar stands in mojom_like_idl/GRAMMAR.md.
  */
 #ifndef MEMLOG_MOJOM_LIKE_IDL_IDLC_PARSER_H
 #define MEMLOG_MOJOM_LIKE_IDL_IDLC_PARSER_H
