@@ -80,6 +80,10 @@ static void accept_from(struct ml_engine *engine, int listening_fd, bool for_com
     if (fd < 0) {
         return;
     }
+    /* The kernel then names each sender by a pidfd, even one that has ended already (Linux 6.16
+     * keeps its exit code). Older ones refuse, and pids must do. */
+    int on = 1;
+    (void)setsockopt(fd, SOL_SOCKET, ML_SO_PASSPIDFD, &on, sizeof(on));
     struct ml_connection *connection = calloc(1, sizeof(*connection));
     if (connection == NULL) {
         (void)close(fd);

@@ -1,3 +1,4 @@
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -176,21 +177,21 @@ void ml_engine_child_ended(struct ml_engine *engine, pid_t pid, const struct ml_
 }
 
 /* How a process ended that was gone when it became a member. */
-static struct ml_ending ending_of_gone(struct ml_engine *engine, pid_t pid) {
+static struct ml_ending ending_of_gone(struct ml_engine *engine, pid_t pid, int pidfd) {
     for (uint32_t i = 0; i < ML_REAPED_MAX; i++) {
         if (engine->reaped[i].pid == pid) {
             engine->reaped[i].pid = 0;
             return engine->reaped[i].ending;
         }
     }
-    return ml_process_ending(pid, -1);
+    return ml_process_ending(pid, pidfd);
 }
 
 static void on_pidfd(struct ev_loop *loop, ev_io *watcher, int events) {
     (void)loop;
     (void)events;
     struct ml_member *member = watcher->data;
-    struct ml_ending ending = ml_process_ending(member->pid, member->pidfd);
+    struct ml_ending ending = ending_of_gone(engine_of(member), member->pid, member->pidfd);
     end_process(engine_of(member), member, &ending);
 }
 
@@ -250,11 +251,13 @@ static struct ml_member *add_member(struct ml_engine *engine, pid_t pid) {
     return member;
 }
 
-/* Notice its end. A process that is gone already ends at once. */
-static void watch_member(struct ml_engine *engine, struct ml_member *member) {
-    member->pidfd = (int)syscall(SYS_pidfd_open, member->pid, 0);
+/* Notice its end, by the sender's pidfd where the kernel gave one. A process that is gone already
+ * ends at once. */
+static void watch_member(struct ml_engine *engine, struct ml_member *member, int borrowed_pidfd) {
+    member->pidfd = borrowed_pidfd >= 0 ? fcntl(borrowed_pidfd, F_DUPFD_CLOEXEC, 0)
+                                        : (int)syscall(SYS_pidfd_open, member->pid, 0);
     if (member->pidfd < 0) {
-        struct ml_ending ending = ending_of_gone(engine, member->pid);
+        struct ml_ending ending = ending_of_gone(engine, member->pid, -1);
         end_process(engine, member, &ending);
         return;
     }
@@ -345,7 +348,7 @@ static void on_hello(
             engine, pid, member->parent_pid, "the host could not make its pipe", member->executable
         );
         refuse(call);
-        watch_member(engine, member);
+        watch_member(engine, member, ml_channel_peer_pidfd(connection->channel));
         return;
     }
     if (wanted) {
@@ -354,7 +357,7 @@ static void on_hello(
     }
     answer_hello(engine, call, member, write_fd);
     (void)close(write_fd);
-    watch_member(engine, member);
+    watch_member(engine, member, ml_channel_peer_pidfd(connection->channel));
 }
 
 /* Who forked it: by the kernel, or, where the parent has gone or lives in another pid namespace, by
@@ -402,7 +405,7 @@ static void on_forked(
         ml_engine_add_not_profiled(
             engine, pid, member->parent_pid, "its handles were not what they should be", NULL
         );
-        watch_member(engine, member);
+        watch_member(engine, member, ml_channel_peer_pidfd(connection->channel));
         return;
     }
     bool wanted = is_wanted(engine, member);
@@ -415,7 +418,7 @@ static void on_forked(
         member->from_startup = enabled;
         record(engine, member);
     }
-    watch_member(engine, member);
+    watch_member(engine, member, ml_channel_peer_pidfd(connection->channel));
 }
 
 static const char *not_profiled_text(enum memlog_client_not_profiled_reason reason) {

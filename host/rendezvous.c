@@ -30,6 +30,7 @@ listen_at(const char *path, mode_t mode, int *out_fd, struct ml_complaint *compl
     (void)snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
     /* Before anybody can connect: else a first packet would come without its sender's name. */
     int on = 1;
+    (void)setsockopt(fd, SOL_SOCKET, ML_SO_PASSPIDFD, &on, sizeof(on)); /* where there is one */
     if (setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) != 0 ||
         bind(fd, (const struct sockaddr *)&address, sizeof(address)) != 0 ||
         chmod(path, mode) != 0 || listen(fd, BACKLOG) != 0) {

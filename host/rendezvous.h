@@ -13,6 +13,9 @@
 #include "host/complaint.h"
 #include "ipc/ml_status.h"
 
+/* SO_PASSPIDFD of Linux 6.5, younger than some systems' headers. */
+enum { ML_SO_PASSPIDFD = 76 };
+
 enum { ML_RENDEZVOUS_PATH_BYTES = sizeof(((struct sockaddr_un *)0)->sun_path) };
 
 struct ml_rendezvous {

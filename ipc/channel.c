@@ -68,6 +68,10 @@ static void shut(struct ml_channel *channel, enum ml_channel_state state, enum m
     }
     (void)close(channel->fd);
     channel->fd = -1;
+    if (channel->peer_pidfd >= 0) {
+        (void)close(channel->peer_pidfd);
+        channel->peer_pidfd = -1;
+    }
     ml_channel_drop_queue(channel);
     ml_channel_drop_incoming(&channel->incoming);
     while (channel->calls != NULL) {
@@ -376,6 +380,7 @@ enum ml_status ml_channel_new(
     channel->port = (struct ml_port
     ){.send = send_by_port, .call = call_by_port, .call_wait = call_wait_by_port};
     channel->options = *options;
+    channel->peer_pidfd = -1;
     channel->options.queue_bytes_max = or_default(options->queue_bytes_max, ML_CHANNEL_QUEUE_BYTES);
     channel->options.message_bytes_max =
         or_default(options->message_bytes_max, ML_CHANNEL_MESSAGE_BYTES);
@@ -403,6 +408,10 @@ void ml_channel_set_peer_version(struct ml_channel *channel, uint32_t version) {
 
 size_t ml_channel_queued_bytes(const struct ml_channel *channel) {
     return channel->queued_bytes;
+}
+
+int ml_channel_peer_pidfd(const struct ml_channel *channel) {
+    return channel->peer_pidfd;
 }
 
 int ml_channel_fd(const struct ml_channel *channel) {

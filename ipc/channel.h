@@ -91,6 +91,11 @@ ML_NODISCARD enum ml_status ml_channel_flush(struct ml_channel *channel, int tim
  * Errors: ML_ENV_AGAIN when none came; what ended the connection. */
 ML_NODISCARD enum ml_status ml_channel_receive(struct ml_channel *channel, int timeout_ms);
 
+/* A pidfd of whoever sent the message that is being handled, if the socket's owner has set
+ * SO_PASSPIDFD (Linux 6.5) before; it names that process even when it has ended and its pid is
+ * another's by now. -1: none. Borrowed, until the handler returns. */
+int ml_channel_peer_pidfd(const struct ml_channel *channel);
+
 /* The socket, to ask the kernel about (SO_PEERCRED, pidfd); borrowed. */
 int ml_channel_fd(const struct ml_channel *channel);
 

@@ -6,6 +6,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* Linux 6.5; younger than the headers of some of the systems it runs on. */
+#ifndef SCM_PIDFD
+#    define SCM_PIDFD 0x04
+#endif
+
 static enum ml_status take_fds(const struct cmsghdr *part, struct ml_handles *handles) {
     enum ml_status status = ML_OK;
     const size_t count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
@@ -23,8 +28,15 @@ static enum ml_status take_fds(const struct cmsghdr *part, struct ml_handles *ha
 }
 
 enum ml_status ml_channel_handles_take(
-    struct msghdr *message, struct ml_handles *out_handles, struct ml_peer *out_peer
+    struct msghdr *message,
+    struct ml_handles *out_handles,
+    struct ml_peer *out_peer,
+    int *peer_pidfd
 ) {
+    if (*peer_pidfd >= 0) {
+        (void)close(*peer_pidfd);
+        *peer_pidfd = -1;
+    }
     struct ml_handles handles = {0};
     struct ml_peer peer = {0};
     enum ml_status status = ML_OK;
@@ -36,6 +48,8 @@ enum ml_status ml_channel_handles_take(
         if (part->cmsg_type == SCM_RIGHTS) {
             const enum ml_status taken = take_fds(part, &handles);
             status = status == ML_OK ? taken : status;
+        } else if (part->cmsg_type == SCM_PIDFD && part->cmsg_len == CMSG_LEN(sizeof(int))) {
+            memcpy(peer_pidfd, CMSG_DATA(part), sizeof(int));
         } else if (part->cmsg_type == SCM_CREDENTIALS) {
             struct ucred credentials = {0};
             memcpy(&credentials, CMSG_DATA(part), sizeof(credentials));

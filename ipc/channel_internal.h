@@ -66,6 +66,7 @@ struct ml_channel {
     uint32_t last_request_id;
     struct ml_channel_incoming incoming;
     struct ml_peer peer; /* of the last packet */
+    int peer_pidfd;      /* of the last packet; -1: none; ours */
     struct ml_channel_end end;
     uint32_t peer_version;
     void *wait_value; /* the last waited-for reply: value and arena ... */
@@ -116,11 +117,15 @@ void ml_channel_drop_incoming(struct ml_channel_incoming *incoming);
 
 /* ---- channel_handles.c */
 
-/* Take the descriptors of a received packet and its sender's identity.
+/* Take the descriptors of a received packet and its sender's identity. A pidfd that stands in
+ * *peer_pidfd is closed, and the packet's, or -1, put there.
  *
  * Errors: ML_PEER_HANDLE when there are more than ML_HANDLES_MAX; they are closed then. */
 ML_NODISCARD enum ml_status ml_channel_handles_take(
-    struct msghdr *message, struct ml_handles *out_handles, struct ml_peer *out_peer
+    struct msghdr *message,
+    struct ml_handles *out_handles,
+    struct ml_peer *out_peer,
+    int *peer_pidfd
 );
 
 /* Are they as many and of the kinds that were declared? Errors: ML_PEER_HANDLE. */

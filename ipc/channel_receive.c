@@ -231,7 +231,9 @@ static enum ml_status add_packet(struct ml_channel *channel, struct packet *take
 static enum ml_status read_packet(struct ml_channel *channel, struct packet *out_packet) {
     union {
         struct cmsghdr align;
-        char bytes[CMSG_SPACE(sizeof(struct ucred)) + CMSG_SPACE(ML_HANDLES_MAX * sizeof(int))];
+        char bytes
+            [CMSG_SPACE(sizeof(struct ucred)) + CMSG_SPACE(sizeof(int)) +
+             CMSG_SPACE(ML_HANDLES_MAX * sizeof(int))];
     } control;
     struct iovec part = {.iov_base = channel->packet, .iov_len = sizeof(channel->packet)};
     struct msghdr message = {
@@ -250,7 +252,8 @@ static enum ml_status read_packet(struct ml_channel *channel, struct packet *out
         return errno == ECONNRESET ? ML_PEER_CLOSED : ML_ENV_SYSTEM;
     }
     struct packet packet = {.share = channel->packet + ML_PACKET_HEADER_BYTES};
-    enum ml_status status = ml_channel_handles_take(&message, &packet.handles, &channel->peer);
+    enum ml_status status =
+        ml_channel_handles_take(&message, &packet.handles, &channel->peer, &channel->peer_pidfd);
     if (status != ML_OK) {
         return status;
     }

@@ -147,6 +147,14 @@ class Registration(Bench):
         codes = {c["code"] for c in self.clients() if c["state"] == EXITED}
         self.assertEqual(codes & {11, 12, 13, 14}, {11, 12, 13, 14})
 
+    def test_even_the_shortest_childs_exit_code_is_known(self):
+        release = [int(part) for part in re.match(r"(\d+)\.(\d+)", os.uname().release).groups()]
+        if release < [6, 16]:
+            self.skipTest("the kernel forgets the exit code of a process whose parent has waited for it")
+        self.run_memlog("bash", "-c", "for i in {1..100}; do (exit 21); done; true")
+        forked = [c for c in self.clients() if c["forked"]]
+        self.assertEqual([c["code"] for c in forked], [21] * 100)
+
     def test_modes_and_roles_choose_the_processes(self):
         script = "for t in renderer gpu utility zygote; do bash -c 'sleep 0.05; true' x --type=$t; done; true"
         expected = {
