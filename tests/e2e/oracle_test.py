@@ -88,6 +88,19 @@ class Forks(Oracle):
         self.hold("vfork", "spawn")
 
 
+class Plugins(Oracle):
+    """Code that comes and goes: no deadlock, no frame of a library that is not there any more."""
+
+    def test_a_library_closed_and_another_opened_at_the_same_address(self):
+        self.hold("plugins", "swap")
+
+    def test_threads_that_load_libraries_while_others_allocate(self):
+        self.hold("plugins", "race")
+
+    def test_exceptions_thrown_out_of_a_plugin(self):
+        self.hold("throws")
+
+
 class Ends(Oracle):
     def end(self, way, code, **fields):
         report = self.hold("ends", way, code=code)
@@ -160,7 +173,7 @@ class Peaks(Oracle):
     """What the tree holds at most, where its processes hold most at different times."""
 
     def tree_shares(self, report):
-        sums = truth.sums_by_chain(report["tree"]["stacks"], "peaks")
+        sums = truth.sums_by_chain(report["tree"]["stacks"], {"peaks"})
         return {chain: figures["peak_bytes"] for chain, figures in sums.items() if figures["peak_bytes"]}
 
     def test_combined_peak_is_the_true_one_not_the_sum_of_peaks(self):

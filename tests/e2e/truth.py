@@ -14,12 +14,12 @@ def load(folder):
     return [json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))]
 
 
-def chain_of(stack, module):
+def chain_of(stack, modules):
     """The chain of the program's own functions, innermost first; "" where the allocator's caller is not one of them."""
     frames = stack["frames"]
-    if not frames or module_name(frames[0]) != module:
+    if not frames or module_name(frames[0]) not in modules:
         return ""
-    names = [frame["function"] for frame in frames if module_name(frame) == module]
+    names = [frame["function"] for frame in frames if module_name(frame) in modules]
     return "<".join(name for name in names if name not in NOT_OURS)
 
 
@@ -27,12 +27,16 @@ def module_name(frame):
     return (frame.get("module") or "").rsplit("/", 1)[-1]
 
 
-def sums_by_chain(stacks, module):
+def own_modules(truth):
+    return {truth["argv"][0].rsplit("/", 1)[-1], *truth["modules"]}
+
+
+def sums_by_chain(stacks, modules):
     """chain -> figures, summed; allocations of libc itself are under ""."""
     sums = collections.defaultdict(collections.Counter)
     for stack in stacks:
         for figure in FIGURES + PEAKS:
-            sums[chain_of(stack, module)][figure] += stack[figure]
+            sums[chain_of(stack, modules)][figure] += stack[figure]
     return sums
 
 
@@ -61,8 +65,7 @@ def compare_process(entry, truth):
         if said != true:
             problems.append(f"{who}: {what}: memlog says {said}, the truth is {true} ({said - true:+d})")
 
-    module = truth["argv"][0].rsplit("/", 1)[-1]
-    said, true = sums_by_chain(entry["stacks"], module), truth_by_chain(truth)
+    said, true = sums_by_chain(entry["stacks"], own_modules(truth)), truth_by_chain(truth)
     figures = FIGURES + (PEAKS if truth["peak_known"] else ())
     for chain in sorted(true):
         for figure in figures:

@@ -24,7 +24,7 @@ def site(chain, live, total, peak):
 
 
 TRUTH = {
-    "pid": 7, "label": "end", "argv": ["./prog", "x"], "exact": True, "peak_known": True, "partial": False,
+    "pid": 7, "label": "end", "argv": ["./prog", "x"], "modules": [], "exact": True, "peak_known": True, "partial": False,
     "inherited_known": False, "inherited_bytes": 0, "inherited_blocks": 0,
     "sites": [site("a<main", 10, 30, 20), site("b<main", 1, 3, 2)],
 }

@@ -8,7 +8,8 @@
 
 enum {
     BLOCKS_MAX = 1 << 17, /* slots of the block table; programs keep fewer than half alive */
-    TEXT_MAX = 1 << 18
+    TEXT_MAX = 1 << 18,
+    MODULES_MAX = 8
 };
 
 struct block {
@@ -22,6 +23,9 @@ static _Atomic(struct ledger_site *) sites;
 static uint64_t live_bytes, live_blocks;
 static uint64_t peak_bytes, peak_blocks;
 static uint64_t inherited_bytes, inherited_blocks;
+
+static const char *modules[MODULES_MAX];
+static size_t modules_count;
 
 static char text[TEXT_MAX];
 static size_t text_bytes;
@@ -150,6 +154,13 @@ void ledger_forked(void) {
     }
 }
 
+void ledger_module(const char *name) {
+    if (modules_count == MODULES_MAX) {
+        ledger_die("ledger: too many modules");
+    }
+    modules[modules_count++] = name;
+}
+
 static void put(const char *string) {
     size_t count = strlen(string);
     if (count > TEXT_MAX - text_bytes) {
@@ -266,6 +277,11 @@ void ledger_write(const char *label, unsigned flags, int argc, char *const argv[
     for (int i = 0; i < argc; i++) {
         put(i ? ", " : "");
         put_string(argv[i]);
+    }
+    put("], \"modules\": [");
+    for (size_t i = 0; i < modules_count; i++) {
+        put(i ? ", " : "");
+        put_string(modules[i]);
     }
     put("], ");
     put_flag("exact", flags, LEDGER_EXACT);

@@ -52,6 +52,9 @@ size_t ledger_size(void *address);
 /* In a child: own counts begin at zero, what lives is inherited. */
 void ledger_forked(void);
 
+/* A loaded library's file name: its functions are the program's own, too. The string must stay. */
+void ledger_module(const char *name);
+
 /* Write $ORACLE_DIR/PID-LABEL.json, whole or not at all. */
 void ledger_write(const char *label, unsigned flags, int argc, char *const argv[]);
 
