@@ -1,353 +1,480 @@
 #include "ipc/event.h"
 
-/* A reader with a memory: after the first error every further field reads as 0, and that error
- * stays. */
-struct cursor {
-    struct ml_reader r;
-    enum ml_status status;
-};
-
-static void fail(struct cursor *c, enum ml_status status) {
-    if (c->status == ML_OK) {
-        c->status = status;
+/* Record fields are nearly always one byte long: that case in line, the rest by the reader. */
+static inline enum ml_status take_varint(struct ml_reader *r, uint64_t *out_value) {
+    if (r->pos != r->end && *r->pos < 0x80) {
+        *out_value = *r->pos++;
+        return ML_OK;
     }
+    return ml_reader_varint(r, out_value);
 }
 
-/* A varint of at most `max`. */
-static uint64_t number(struct cursor *c, uint64_t max) {
+static inline enum ml_status take_zigzag(struct ml_reader *r, int64_t *out_value) {
+    uint64_t raw = 0;
+    const enum ml_status status = take_varint(r, &raw);
+    *out_value = (int64_t)((raw >> 1) ^ (0 - (raw & 1)));
+    return status;
+}
+
+/* A varint of [least, most]. */
+static enum ml_status
+take_bounded(struct ml_reader *r, uint64_t least, uint64_t most, uint64_t *out_value) {
     uint64_t value = 0;
-    if (c->status != ML_OK) {
-        return 0;
+    const enum ml_status status = take_varint(r, &value);
+    if (status != ML_OK) {
+        return status;
     }
-    c->status = ml_reader_varint(&c->r, &value);
-    if (c->status == ML_OK && value > max) {
-        c->status = ML_PEER_RANGE;
+    if (value < least || value > most) {
+        return ML_PEER_RANGE;
     }
-    return c->status == ML_OK ? value : 0;
+    *out_value = value;
+    return ML_OK;
 }
 
-static int64_t signed_number(struct cursor *c) {
-    int64_t value = 0;
-    if (c->status == ML_OK) {
-        c->status = ml_reader_zigzag(&c->r, &value);
-    }
-    return c->status == ML_OK ? value : 0;
-}
-
-/* A number from min (1: "not nothing") to max. */
-static uint64_t number_from(struct cursor *c, uint64_t min, uint64_t max) {
-    const uint64_t value = number(c, max);
-    if (c->status == ML_OK && value < min) {
-        fail(c, ML_PEER_RANGE);
-    }
-    return value;
-}
-
-static uint32_t blob(struct cursor *c, size_t max_bytes, const uint8_t **out_bytes) {
-    size_t count_bytes = 0;
-    if (c->status == ML_OK) {
-        c->status = ml_reader_blob(&c->r, max_bytes, out_bytes, &count_bytes);
-    }
-    return (uint32_t)count_bytes;
-}
-
-/* `base` moved by a signed difference; the result lies in [min, max]. */
-static uint64_t moved(struct cursor *c, uint64_t base, int64_t by, uint64_t min, uint64_t max) {
+static enum ml_status
+take_u32(struct ml_reader *r, uint32_t least, uint32_t most, uint32_t *out_value) {
     uint64_t value = 0;
-    if (c->status != ML_OK) {
-        return 0;
-    }
-    const bool wraps = by < 0 ? __builtin_sub_overflow(base, (uint64_t)0 - (uint64_t)by, &value)
-                              : __builtin_add_overflow(base, (uint64_t)by, &value);
-    if (wraps || value < min || value > max) {
-        fail(c, ML_PEER_RANGE);
-        return 0;
-    }
-    return value;
+    const enum ml_status status = take_bounded(r, least, most, &value);
+    *out_value = (uint32_t)value;
+    return status;
 }
 
-static uint64_t time_field(struct cursor *c, struct ml_event_state *state) {
-    uint64_t time = 0;
-    const uint64_t delta = number(c, UINT64_MAX);
-    if (__builtin_add_overflow(state->time, delta, &time)) {
-        fail(c, ML_PEER_RANGE);
+static inline enum ml_status take_time(struct ml_reader *r, struct ml_event_state *state) {
+    uint64_t delta = 0;
+    const enum ml_status status = take_varint(r, &delta);
+    if (status != ML_OK) {
+        return status;
     }
-    state->time = time;
-    return time;
+    if (delta > UINT64_MAX - state->time) {
+        return ML_PEER_RANGE;
+    }
+    state->time += delta;
+    return ML_OK;
 }
 
-static uint64_t address_field(struct cursor *c, struct ml_event_state *state, uint8_t op) {
-    int64_t delta = signed_number(c);
+/* The sum of an address (or id) below `limit` and a difference in units of `unit`. A difference
+ * that is itself out of bounds could wrap into them: refused, or a sum would have many forms. */
+static inline enum ml_status
+add_delta(uint64_t base, int64_t delta, int64_t unit, uint64_t limit, uint64_t *out_sum) {
+    const int64_t bound = (int64_t)limit / unit;
+    if (delta < -bound || delta > bound) {
+        return ML_PEER_RANGE;
+    }
+    const int64_t sum = (int64_t)base + delta * unit;
+    if (sum < 0 || (uint64_t)sum >= limit) {
+        return ML_PEER_RANGE;
+    }
+    *out_sum = (uint64_t)sum;
+    return ML_OK;
+}
+
+static inline enum ml_status
+take_block_address(struct ml_reader *r, struct ml_event_state *state, uint8_t op) {
+    int64_t delta = 0;
+    enum ml_status status = take_zigzag(r, &delta);
+    if (status != ML_OK) {
+        return status;
+    }
     if ((op & ML_UNALIGNED) == 0) {
-        if (__builtin_mul_overflow(delta, (int64_t)16, &delta)) {
-            fail(c, ML_PEER_RANGE);
-        }
-    } else if (c->status == ML_OK && (delta & 15) == 0) {
-        fail(c, ML_PEER_FORM);
+        status = add_delta(state->address, delta, 16, ML_ADDRESS_MAX, &state->address);
+    } else if (delta % 16 == 0) {
+        return ML_PEER_FORM;
+    } else {
+        status = add_delta(state->address, delta, 1, ML_ADDRESS_MAX, &state->address);
     }
-    state->address = moved(c, state->address, delta, 1, ML_ADDRESS_MAX - 1);
-    return state->address;
+    return status == ML_OK && state->address == 0 ? ML_PEER_RANGE : status;
 }
 
-static void
-decode_alloc(struct cursor *c, struct ml_event_state *state, uint8_t op, struct ml_event *e) {
-    struct ml_event_block *block = &e->block;
-    if ((op & ~(uint8_t)(7 | ML_UNALIGNED | ML_ALLOC_SAME_NODE | ML_ALLOC_TYPED | ML_ALLOC_WEIGHTED)
-        ) != 0) {
-        fail(c, ML_PEER_UNKNOWN);
+static enum ml_status
+take_alloc_node(struct ml_reader *r, struct ml_event_state *state, uint8_t op) {
+    if ((op & ML_ALLOC_SAME_NODE) != 0) {
+        return ML_OK;
     }
-    e->kind = ML_EVENT_ALLOC;
-    e->time = time_field(c, state);
-    block->address = address_field(c, state, op);
-    block->size_bytes = number(c, ML_SIZE_MAX_BYTES);
-    if ((op & ML_ALLOC_SAME_NODE) == 0) {
-        const int64_t delta = signed_number(c);
-        if (c->status == ML_OK && delta == 0) {
-            fail(c, ML_PEER_FORM);
-        }
-        state->node = (uint32_t)moved(c, state->node, delta, 0, ML_NODES_MAX - 1);
+    int64_t delta = 0;
+    uint64_t node = 0;
+    enum ml_status status = take_zigzag(r, &delta);
+    if (status == ML_OK && delta == 0) {
+        status = ML_PEER_FORM;
     }
+    if (status == ML_OK) {
+        status = add_delta(state->node, delta, 1, ML_NODES_MAX, &node);
+    }
+    if (status == ML_OK) {
+        state->node = (uint32_t)node;
+    }
+    return status;
+}
+
+static enum ml_status take_heap_and_type(struct ml_reader *r, struct ml_event_block *block) {
+    uint64_t heap = 0;
+    uint64_t type = 0;
+    enum ml_status status = take_bounded(r, 0, ML_HEAPS_MAX - 1, &heap);
+    if (status == ML_OK) {
+        status = take_bounded(r, 0, ML_TYPES_MAX - 1, &type);
+    }
+    if (status == ML_OK && heap == 0 && type == 0) {
+        status = ML_PEER_FORM;
+    }
+    block->heap = (uint16_t)heap;
+    block->type = (uint16_t)type;
+    return status;
+}
+
+static enum ml_status take_weights(struct ml_reader *r, struct ml_event_block *block) {
+    enum ml_status status =
+        take_bounded(r, block->size_bytes, ML_SIZE_MAX_BYTES, &block->weight_bytes);
+    if (status == ML_OK) {
+        status = take_bounded(r, 1, ML_SIZE_MAX_BYTES, &block->weight_blocks);
+    }
+    if (status == ML_OK && block->weight_bytes == block->size_bytes && block->weight_blocks == 1) {
+        status = ML_PEER_FORM;
+    }
+    return status;
+}
+
+static enum ml_status decode_alloc(
+    struct ml_reader *r, struct ml_event_state *state, uint8_t op, struct ml_event *event
+) {
+    struct ml_event_block *block = &event->block;
+    event->kind = ML_EVENT_ALLOC;
+    if ((op & ~(7 | ML_UNALIGNED | ML_ALLOC_SAME_NODE | ML_ALLOC_TYPED | ML_ALLOC_WEIGHTED)) != 0) {
+        return ML_PEER_UNKNOWN;
+    }
+    enum ml_status status = take_time(r, state);
+    if (status == ML_OK) {
+        status = take_block_address(r, state, op);
+    }
+    if (status == ML_OK) {
+        status = take_bounded(r, 0, ML_SIZE_MAX_BYTES, &block->size_bytes);
+    }
+    if (status == ML_OK) {
+        status = take_alloc_node(r, state, op);
+    }
+    if (status != ML_OK) {
+        return status;
+    }
+    event->time = state->time;
+    block->address = state->address;
     block->node = state->node;
-    if ((op & ML_ALLOC_TYPED) != 0) {
-        block->heap = (uint16_t)number(c, ML_HEAPS_MAX - 1);
-        block->type = (uint16_t)number(c, ML_TYPES_MAX - 1);
-        if (c->status == ML_OK && block->heap == 0 && block->type == 0) {
-            fail(c, ML_PEER_FORM);
-        }
-    }
     block->weight_bytes = block->size_bytes;
     block->weight_blocks = 1;
-    if ((op & ML_ALLOC_WEIGHTED) != 0) {
-        block->weight_bytes = number(c, ML_SIZE_MAX_BYTES);
-        block->weight_blocks = number(c, ML_SIZE_MAX_BYTES);
-        if (c->status == ML_OK && block->weight_bytes == block->size_bytes &&
-            block->weight_blocks == 1) {
-            fail(c, ML_PEER_FORM);
+    block->heap = 0;
+    block->type = 0;
+    if ((op & ML_ALLOC_TYPED) != 0) {
+        status = take_heap_and_type(r, block);
+    }
+    if (status == ML_OK && (op & ML_ALLOC_WEIGHTED) != 0) {
+        status = take_weights(r, block);
+    }
+    return status;
+}
+
+/* FREE and RESIZE. */
+static enum ml_status
+decode_free(struct ml_reader *r, struct ml_event_state *state, uint8_t op, struct ml_event *event) {
+    event->kind = (op & 7) == ML_OP_FREE ? ML_EVENT_FREE : ML_EVENT_RESIZE;
+    if ((op & ~(7 | ML_UNALIGNED | ML_FREE_HEAP)) != 0) {
+        return ML_PEER_UNKNOWN;
+    }
+    enum ml_status status = take_time(r, state);
+    if (status == ML_OK) {
+        status = take_block_address(r, state, op);
+    }
+    uint64_t heap = 0;
+    if (status == ML_OK && (op & ML_FREE_HEAP) != 0) {
+        status = take_bounded(r, 0, ML_HEAPS_MAX - 1, &heap);
+        if (status == ML_OK && heap == 0) {
+            status = ML_PEER_FORM;
         }
     }
+    event->time = state->time;
+    event->block = (struct ml_event_block){.address = state->address, .heap = (uint16_t)heap};
+    return status;
 }
 
-static void
-decode_free(struct cursor *c, struct ml_event_state *state, uint8_t op, struct ml_event *e) {
-    if ((op & ~(uint8_t)(7 | ML_UNALIGNED | ML_FREE_HEAP)) != 0) {
-        fail(c, ML_PEER_UNKNOWN);
+static enum ml_status decode_cancel(
+    struct ml_reader *r, struct ml_event_state *state, uint8_t op, struct ml_event *event
+) {
+    event->kind = ML_EVENT_CANCEL;
+    if (op != ML_OP_CANCEL) {
+        return ML_PEER_UNKNOWN;
     }
-    e->kind = (op & 7) == ML_OP_FREE ? ML_EVENT_FREE : ML_EVENT_RESIZE;
-    e->time = time_field(c, state);
-    e->block.address = address_field(c, state, op);
-    if ((op & ML_FREE_HEAP) != 0) {
-        e->block.heap = (uint16_t)number_from(c, 1, ML_HEAPS_MAX - 1);
-    }
+    const enum ml_status status = take_time(r, state);
+    event->time = state->time;
+    event->block = (struct ml_event_block){.address = 0};
+    return status;
 }
 
-static void
-decode_node(struct cursor *c, struct ml_event_state *state, uint8_t op, struct ml_event *e) {
-    struct ml_event_node *node = &e->node;
-    e->kind = ML_EVENT_NODE;
-    node->frame = (uint32_t)op >> ML_NODE_FRAME_SHIFT;
-    const bool is_address = node->frame == ML_FRAME_ADDRESS;
-    if (node->frame >= ML_FRAME_KIND_COUNT || (!is_address && (op & ML_NODE_SAME_MODULE) != 0)) {
-        fail(c, ML_PEER_UNKNOWN);
+static enum ml_status take_frame_address(
+    struct ml_reader *r, struct ml_event_state *state, uint8_t op, struct ml_event_node *node
+) {
+    enum ml_status status = ML_OK;
+    node->module = state->node_module;
+    if ((op & ML_NODE_SAME_MODULE) == 0) {
+        status = take_u32(r, 0, ML_MODULES_MAX - 1, &node->module);
+        if (status == ML_OK && node->module == state->node_module) {
+            status = ML_PEER_FORM;
+        }
     }
-    node->id = (uint32_t)moved(c, state->node_id, signed_number(c), 1, ML_NODES_MAX - 1);
+    int64_t delta = 0;
+    if (status == ML_OK) {
+        status = take_zigzag(r, &delta);
+    }
+    if (status == ML_OK) {
+        status = add_delta(state->node_address, delta, 1, ML_ADDRESS_MAX, &node->address);
+    }
+    if (status == ML_OK) {
+        state->node_module = node->module;
+        state->node_address = node->address;
+    }
+    return status;
+}
+
+static enum ml_status
+decode_node(struct ml_reader *r, struct ml_event_state *state, uint8_t op, struct ml_event *event) {
+    struct ml_event_node *node = &event->node;
+    event->kind = ML_EVENT_NODE;
+    event->time = 0;
+    *node = (struct ml_event_node){.frame = (uint32_t)op >> ML_NODE_FRAME_SHIFT};
+    const bool same_module = (op & ML_NODE_SAME_MODULE) != 0;
+    if (node->frame >= ML_FRAME_KIND_COUNT || (same_module && node->frame != ML_FRAME_ADDRESS)) {
+        return ML_PEER_UNKNOWN;
+    }
+    int64_t delta = 0;
+    uint64_t id = 0;
+    uint32_t below = 0;
+    enum ml_status status = take_zigzag(r, &delta);
+    if (status == ML_OK) {
+        status = add_delta(state->node_id, delta, 1, ML_NODES_MAX, &id);
+    }
+    if (status == ML_OK && id == 0) {
+        status = ML_PEER_RANGE;
+    }
+    if (status == ML_OK) {
+        status = take_u32(r, 1, (uint32_t)id, &below);
+    }
+    if (status != ML_OK) {
+        return status;
+    }
+    node->id = (uint32_t)id;
+    node->parent = node->id - below;
     state->node_id = node->id;
-    node->parent = node->id - (uint32_t)number_from(c, 1, node->id);
-    if (is_address) {
-        if ((op & ML_NODE_SAME_MODULE) == 0) {
-            const uint32_t module = (uint32_t)number(c, ML_MODULES_MAX - 1);
-            if (c->status == ML_OK && module == state->node_module) {
-                fail(c, ML_PEER_FORM);
-            }
-            state->node_module = module;
-        }
-        node->module = state->node_module;
-        state->node_address =
-            moved(c, state->node_address, signed_number(c), 0, ML_ADDRESS_MAX - 1);
-        node->address = state->node_address;
-    } else if (node->frame == ML_FRAME_THREAD || node->frame == ML_FRAME_SCOPE) {
-        node->string_id = (uint32_t)number_from(c, 1, ML_STRINGS_MAX - 1);
+    if (node->frame == ML_FRAME_ADDRESS) {
+        return take_frame_address(r, state, op, node);
+    }
+    if (node->frame == ML_FRAME_THREAD || node->frame == ML_FRAME_SCOPE) {
+        return take_u32(r, 1, ML_STRINGS_MAX - 1, &node->string_id);
+    }
+    return ML_OK;
+}
+
+static enum ml_status decode_start(struct ml_reader *r, struct ml_event_start *start) {
+    *start = (struct ml_event_start){.version = 0};
+    enum ml_status status = take_u32(r, 0, UINT32_MAX, &start->version);
+    if (status == ML_OK && start->version != ML_STREAM_VERSION) {
+        status = ML_PEER_VERSION;
+    }
+    if (status == ML_OK) {
+        status = take_u32(r, 0, ML_CLOCK_COUNT - 1, &start->clock);
+    }
+    if (status == ML_OK) {
+        status = take_u32(r, 0, UINT32_MAX, &start->pid);
+    }
+    if (status == ML_OK) {
+        status = take_u32(r, 0, UINT32_MAX, &start->thread_id);
+    }
+    if (status == ML_OK) {
+        status = take_varint(r, &start->ticks);
+    }
+    if (status == ML_OK) {
+        status = take_varint(r, &start->monotonic_ns);
+    }
+    if (status == ML_OK) {
+        status = take_bounded(r, 1, ML_SIZE_MAX_BYTES, &start->sampling_bytes);
+    }
+    if (status == ML_OK) {
+        status = take_u32(r, 0, ML_STACK_MODE_COUNT - 1, &start->stack_mode);
+    }
+    if (status == ML_OK) {
+        status = take_u32(r, 0, UINT32_MAX, &start->page_bytes);
+    }
+    if (status == ML_OK) {
+        status = take_varint(r, &start->fork_serial);
+    }
+    return status;
+}
+
+static enum ml_status
+take_blob(struct ml_reader *r, size_t max_bytes, const uint8_t **out_bytes, uint32_t *out_count) {
+    size_t count = 0;
+    const enum ml_status status = ml_reader_blob(r, max_bytes, out_bytes, &count);
+    *out_count = (uint32_t)count;
+    return status;
+}
+
+static enum ml_status decode_thread(struct ml_reader *r, struct ml_event_thread *thread) {
+    *thread = (struct ml_event_thread){.thread_id = 0};
+    enum ml_status status = take_u32(r, 0, UINT32_MAX, &thread->thread_id);
+    if (status == ML_OK) {
+        status = take_blob(r, ML_THREAD_NAME_MAX_BYTES - 1, &thread->name, &thread->name_bytes);
+    }
+    return status;
+}
+
+static enum ml_status decode_module(struct ml_reader *r, struct ml_event_module *module) {
+    *module = (struct ml_event_module){.id = 0};
+    uint64_t length = 0;
+    enum ml_status status = take_u32(r, 1, ML_MODULES_MAX - 1, &module->id);
+    if (status == ML_OK) {
+        status = take_bounded(r, 0, ML_ADDRESS_MAX - 1, &module->start);
+    }
+    if (status == ML_OK) {
+        status = take_bounded(r, 1, ML_ADDRESS_MAX - module->start, &length);
+    }
+    if (status == ML_OK) {
+        module->end = module->start + length;
+        status = take_zigzag(r, &module->bias);
+    }
+    if (status == ML_OK) {
+        status = take_blob(r, ML_BUILD_ID_MAX_BYTES, &module->build_id, &module->build_id_bytes);
+    }
+    if (status == ML_OK) {
+        status = take_blob(r, ML_PATH_MAX_BYTES, &module->path, &module->path_bytes);
+    }
+    return status;
+}
+
+/* STRING, TYPE, HEAP. */
+static enum ml_status
+decode_name(struct ml_reader *r, enum ml_event_kind kind, struct ml_event_name *name) {
+    *name = (struct ml_event_name){.id = 0};
+    const uint32_t most = kind == ML_EVENT_STRING ? ML_STRINGS_MAX
+                          : kind == ML_EVENT_TYPE ? ML_TYPES_MAX
+                                                  : ML_HEAPS_MAX;
+    enum ml_status status = take_u32(r, 1, most - 1, &name->id);
+    if (status != ML_OK) {
+        return status;
+    }
+    if (kind == ML_EVENT_STRING) {
+        return take_blob(r, ML_STRING_MAX_BYTES, &name->bytes, &name->bytes_count);
+    }
+    return take_u32(r, 1, ML_STRINGS_MAX - 1, &name->string_id);
+}
+
+static enum ml_status decode_mapping(struct ml_reader *r, struct ml_event_mapping *mapping) {
+    *mapping = (struct ml_event_mapping){.kind = 0};
+    enum ml_status status = take_u32(r, 0, ML_MAPPING_KIND_COUNT - 1, &mapping->kind);
+    uint64_t *const sizes[] = {
+        &mapping->address,
+        &mapping->length_bytes,
+        &mapping->old_address,
+        &mapping->old_length_bytes};
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes) && status == ML_OK; i++) {
+        status = take_bounded(r, 0, ML_ADDRESS_MAX, sizes[i]);
+    }
+    if (status == ML_OK) {
+        status = take_u32(r, 0, UINT32_MAX, &mapping->protection);
+    }
+    if (status == ML_OK) {
+        status = take_u32(r, 0, UINT32_MAX, &mapping->flags);
+    }
+    if (status == ML_OK) {
+        status = take_u32(r, 0, ML_NODES_MAX - 1, &mapping->node);
+    }
+    return status;
+}
+
+static enum ml_status decode_loss(struct ml_reader *r, struct ml_event *event) {
+    enum ml_status status = take_u32(r, 0, ML_LOSS_REASON_COUNT - 1, &event->loss.reason);
+    if (status == ML_OK) {
+        status = take_bounded(r, 1, ML_SIZE_MAX_BYTES, &event->loss.count);
+    }
+    return status;
+}
+
+/* What stands behind the time of the EXTENDED kinds that have one. */
+static enum ml_status decode_timed(struct ml_reader *r, struct ml_event *event) {
+    switch (event->kind) {
+    case ML_EVENT_SAMPLING:
+        return take_bounded(r, 1, ML_SIZE_MAX_BYTES, &event->sampling_bytes);
+    case ML_EVENT_FORK:
+        return take_bounded(r, 1, UINT64_MAX, &event->fork_serial);
+    case ML_EVENT_REAPED:
+        return take_u32(r, 1, UINT32_MAX, &event->reaped_pid);
+    case ML_EVENT_END:
+        return take_u32(r, 0, ML_END_KIND_COUNT - 1, &event->end_kind);
+    case ML_EVENT_MAPPING:
+        return decode_mapping(r, &event->mapping);
+    case ML_EVENT_UNLOAD:
+        return take_u32(r, 1, ML_MODULES_MAX - 1, &event->unload_module);
+    case ML_EVENT_LOSS:
+        return decode_loss(r, event);
+    default:
+        return ML_PEER_UNKNOWN;
     }
 }
 
-static void decode_start(struct cursor *c, struct ml_event_start *start) {
-    start->version = (uint32_t)number(c, UINT32_MAX);
-    if (c->status == ML_OK && start->version != ML_STREAM_VERSION) {
-        fail(c, ML_PEER_VERSION);
-    }
-    start->clock = (uint32_t)number(c, ML_CLOCK_COUNT - 1);
-    start->pid = (uint32_t)number(c, UINT32_MAX);
-    start->thread_id = (uint32_t)number(c, UINT32_MAX);
-    start->ticks = number(c, UINT64_MAX);
-    start->monotonic_ns = number(c, UINT64_MAX);
-    start->sampling_bytes = number_from(c, 1, ML_SIZE_MAX_BYTES);
-    start->stack_mode = (uint32_t)number(c, ML_STACK_MODE_COUNT - 1);
-    start->page_bytes = (uint32_t)number(c, UINT32_MAX);
-    start->fork_serial = number(c, UINT64_MAX);
-}
-
-static void decode_module(struct cursor *c, struct ml_event_module *module) {
-    module->id = (uint32_t)number_from(c, 1, ML_MODULES_MAX - 1);
-    module->start = number(c, ML_ADDRESS_MAX - 1);
-    module->end = module->start + number_from(c, 1, ML_ADDRESS_MAX - module->start);
-    module->bias = signed_number(c);
-    module->build_id_bytes = blob(c, ML_BUILD_ID_MAX_BYTES, &module->build_id);
-    module->path_bytes = blob(c, ML_PATH_MAX_BYTES, &module->path);
-}
-
-static void decode_mapping(struct cursor *c, struct ml_event_mapping *mapping) {
-    mapping->kind = (uint32_t)number(c, ML_MAPPING_KIND_COUNT - 1);
-    mapping->address = number(c, ML_ADDRESS_MAX - 1);
-    mapping->length_bytes = number(c, ML_SIZE_MAX_BYTES);
-    mapping->old_address = number(c, ML_ADDRESS_MAX - 1);
-    mapping->old_length_bytes = number(c, ML_SIZE_MAX_BYTES);
-    mapping->protection = (uint32_t)number(c, UINT32_MAX);
-    mapping->flags = (uint32_t)number(c, UINT32_MAX);
-    mapping->node = (uint32_t)number(c, ML_NODES_MAX - 1);
-}
-
-static void decode_named(struct cursor *c, struct ml_event *e) {
-    switch (e->kind) {
+static enum ml_status decode_extended(
+    struct ml_reader *r, struct ml_event_state *state, uint8_t op, struct ml_event *event
+) {
+    event->kind = (enum ml_event_kind)(op >> 3);
+    event->time = 0;
+    switch (event->kind) {
+    case ML_EVENT_START:
+        return decode_start(r, &event->start);
     case ML_EVENT_THREAD:
-        e->thread.thread_id = (uint32_t)number(c, UINT32_MAX);
-        e->thread.name_bytes = blob(c, ML_THREAD_NAME_MAX_BYTES - 1, &e->thread.name);
-        break;
+        return decode_thread(r, &event->thread);
+    case ML_EVENT_MODULE:
+        return decode_module(r, &event->module);
     case ML_EVENT_STRING:
-        e->name.id = (uint32_t)number_from(c, 1, ML_STRINGS_MAX - 1);
-        e->name.bytes_count = blob(c, ML_STRING_MAX_BYTES, &e->name.bytes);
-        break;
     case ML_EVENT_TYPE:
     case ML_EVENT_HEAP:
-        e->name.id = (uint32_t
-        )number_from(c, 1, e->kind == ML_EVENT_TYPE ? ML_TYPES_MAX - 1 : ML_HEAPS_MAX - 1);
-        e->name.string_id = (uint32_t)number_from(c, 1, ML_STRINGS_MAX - 1);
-        break;
+        return decode_name(r, event->kind, &event->name);
     default:
-        fail(c, ML_PEER_UNKNOWN);
+        break;
     }
-}
-
-static void decode_timed(struct cursor *c, struct ml_event_state *state, struct ml_event *e) {
-    e->time = time_field(c, state);
-    switch (e->kind) {
-    case ML_EVENT_SAMPLING:
-        e->sampling_bytes = number_from(c, 1, ML_SIZE_MAX_BYTES);
-        break;
-    case ML_EVENT_FORK:
-        e->fork_serial = number_from(c, 1, UINT64_MAX);
-        break;
-    case ML_EVENT_REAPED:
-        e->reaped_pid = (uint32_t)number(c, UINT32_MAX);
-        break;
-    case ML_EVENT_END:
-        e->end_kind = (uint32_t)number(c, ML_END_KIND_COUNT - 1);
-        break;
-    case ML_EVENT_MAPPING:
-        decode_mapping(c, &e->mapping);
-        break;
-    case ML_EVENT_UNLOAD:
-        e->unload_module = (uint32_t)number_from(c, 1, ML_MODULES_MAX - 1);
-        break;
-    case ML_EVENT_LOSS:
-        e->loss.reason = (uint32_t)number(c, ML_LOSS_REASON_COUNT - 1);
-        e->loss.count = number_from(c, 1, ML_SIZE_MAX_BYTES);
-        break;
-    default:
-        fail(c, ML_PEER_UNKNOWN);
+    if (event->kind == ML_EVENT_NONE || event->kind >= ML_EVENT_EXTENDED_COUNT) {
+        return ML_PEER_UNKNOWN;
     }
-}
-
-static void
-decode_extended(struct cursor *c, struct ml_event_state *state, uint8_t op, struct ml_event *e) {
-    e->kind = (enum ml_event_kind)(op >> 3);
-    if (e->kind == ML_EVENT_START) {
-        decode_start(c, &e->start);
-    } else if (e->kind == ML_EVENT_MODULE) {
-        decode_module(c, &e->module);
-    } else if (e->kind < ML_EVENT_SAMPLING) {
-        decode_named(c, e);
-    } else {
-        decode_timed(c, state, e);
-    }
+    const enum ml_status status = take_time(r, state);
+    event->time = state->time;
+    return status == ML_OK ? decode_timed(r, event) : status;
 }
 
 enum ml_status
 ml_event_decode(struct ml_reader *r, struct ml_event_state *state, struct ml_event *out_event) {
-    struct cursor c = {.r = *r, .status = ML_OK};
+    struct ml_reader at = *r;
     struct ml_event_state next = *state;
-    struct ml_event e = {.kind = ML_EVENT_NONE};
-    uint8_t op = 0;
-    c.status = ml_reader_u8(&c.r, &op);
-    if (c.status != ML_OK) {
-        return c.status;
+    struct ml_event event;
+    if (at.pos == at.end) {
+        return ML_PEER_SHORT;
     }
+    const uint8_t op = *at.pos++;
+    enum ml_status status = ML_PEER_UNKNOWN;
     switch (op & 7) {
     case ML_OP_ALLOC:
-        decode_alloc(&c, &next, op, &e);
+        status = decode_alloc(&at, &next, op, &event);
         break;
     case ML_OP_FREE:
     case ML_OP_RESIZE:
-        decode_free(&c, &next, op, &e);
-        break;
-    case ML_OP_NODE:
-        decode_node(&c, &next, op, &e);
+        status = decode_free(&at, &next, op, &event);
         break;
     case ML_OP_CANCEL:
-        e.kind = ML_EVENT_CANCEL;
-        if (op != ML_OP_CANCEL) {
-            fail(&c, ML_PEER_UNKNOWN);
-        }
-        e.time = time_field(&c, &next);
+        status = decode_cancel(&at, &next, op, &event);
+        break;
+    case ML_OP_NODE:
+        status = decode_node(&at, &next, op, &event);
         break;
     case ML_OP_EXTENDED:
-        decode_extended(&c, &next, op, &e);
+        status = decode_extended(&at, &next, op, &event);
         break;
     default:
-        fail(&c, ML_PEER_UNKNOWN);
+        break;
     }
-    if (c.status == ML_OK) {
-        *r = c.r;
+    if (status == ML_OK) {
+        *r = at;
         *state = next;
-        *out_event = e;
+        *out_event = event;
     }
-    return c.status;
-}
-
-const char *ml_event_kind_name(enum ml_event_kind kind) {
-    static const char *const names[] = {
-        [ML_EVENT_NONE] = "NONE",     [ML_EVENT_START] = "START",
-        [ML_EVENT_THREAD] = "THREAD", [ML_EVENT_MODULE] = "MODULE",
-        [ML_EVENT_STRING] = "STRING", [ML_EVENT_TYPE] = "TYPE",
-        [ML_EVENT_HEAP] = "HEAP",     [ML_EVENT_SAMPLING] = "SAMPLING",
-        [ML_EVENT_FORK] = "FORK",     [ML_EVENT_REAPED] = "REAPED",
-        [ML_EVENT_END] = "END",       [ML_EVENT_MAPPING] = "MAPPING",
-        [ML_EVENT_UNLOAD] = "UNLOAD", [ML_EVENT_LOSS] = "LOSS",
-        [ML_EVENT_ALLOC] = "ALLOC",   [ML_EVENT_FREE] = "FREE",
-        [ML_EVENT_RESIZE] = "RESIZE", [ML_EVENT_CANCEL] = "CANCEL",
-        [ML_EVENT_NODE] = "NODE",
-    };
-    const size_t index = (size_t)kind;
-    if (index >= sizeof(names) / sizeof(names[0]) || names[index] == NULL) {
-        return "?";
-    }
-    return names[index];
-}
-
-enum ml_status ml_frame_header_read(struct ml_reader *r, struct ml_frame_header *out_header) {
-    struct ml_reader look = *r;
-    uint64_t word = 0;
-    struct ml_frame_header header = {0};
-    if (ml_reader_u64(&look, &word) != ML_OK || ml_reader_u16(&look, &header.lane) != ML_OK ||
-        ml_reader_u16(&look, &header.start_bytes) != ML_OK ||
-        ml_reader_u32(&look, &header.thread_id) != ML_OK) {
-        return ML_PEER_SHORT;
-    }
-    header.chunk_number = word >> 16;
-    header.end_bytes = (uint16_t)word;
-    if (header.lane >= ML_LANES_MAX || header.end_bytes > ML_CHUNK_MAX_BYTES ||
-        header.start_bytes >= header.end_bytes) {
-        return ML_PEER_RANGE;
-    }
-    *r = look;
-    *out_header = header;
-    return ML_OK;
+    return status;
 }
