@@ -29,6 +29,15 @@
 #include "ipc/staging.h"
 #include "service/snapshot.h"
 
+enum {
+    ML_SESSION_CLIENTS_MAX = 65536, /* memlog.service.kMaxClients */
+    ML_SESSION_SETTLE_ROUNDS = 4, /* a chunk may slip into the pipe between two looks; not often */
+    ML_SESSION_BUSY_ROUNDS = 16,  /* advances; well over a scheduler's slice at 10 ms a round */
+    /* Events of one client that wait: 32 MiB. Beyond it they are applied in the order known. */
+    ML_SESSION_QUEUE_MAX_EVENTS = 1 << 20,
+    ML_TROUBLE_MAX_BYTES = 256 /* memlog.service.ClientFigures.trouble */
+};
+
 struct ml_session;
 struct ml_client;
 
@@ -56,6 +65,8 @@ struct ml_client_figures {
     uint64_t events, lost_events, unknown_frees, late_events;
     uint64_t truncated_stacks, broken_stacks;
     uint64_t inherited_bytes, inherited_blocks;
+    uint64_t missed_frees; /* addresses given out again whose free was not seen */
+    uint64_t lost_chunks;
     uint32_t nodes_count;
     bool complete;
     const char *trouble; /* static text or owned by the client; "" if none */
@@ -114,12 +125,20 @@ ML_NODISCARD enum ml_status ml_client_tail(
  * counted as lost. */
 bool ml_client_settled(const struct ml_client *client);
 
-/* Apply, in time order over all clients that are settled, everything stamped up to `ticks`. */
+/* Apply, in time order over all clients that are settled, everything stamped up to `ticks`; less
+ * far where a lane is busy (nothing behind its last event is known of it). What is wrong with a
+ * client's events makes that client lost, not the call fail: ml_client_status(). */
 ML_NODISCARD enum ml_status ml_session_advance(struct ml_session *session, uint64_t ticks);
 
 /* The process has ended and its pipe and staging are read to the end; its remaining events are
  * applied, whatever their stamps, and it leaves the tree's total at its END record's stamp, else at
- * end->end. */
+ * end->end (or when its parent's REAPED record says, if that is earlier). All that is done in its
+ * place in time: with the next ml_session_advance() that reaches end->end, the next snapshot, or
+ * at once if no client runs any more. Then its live map and queues go; its cells stay.
+ *
+ * A process may send events behind its END: threads that ran on while it exited, or an exec that
+ * failed. Behind an END of kind EXIT each moves the moment at which it leaves; an END of kind EXEC
+ * is void with the first event behind it. */
 ML_NODISCARD enum ml_status
 ml_client_ended(struct ml_client *client, const struct ml_client_end *end);
 
@@ -133,6 +152,9 @@ ML_NODISCARD enum ml_status ml_client_describe(
     uint64_t footprint_bytes,
     uint64_t resident_bytes
 );
+
+/* ML_OK, or why the client is lost. */
+enum ml_status ml_client_status(const struct ml_client *client);
 
 /* Mark it incomplete, with the reason for people (copied). The first reason stays. */
 void ml_client_trouble(struct ml_client *client, const char *reason);

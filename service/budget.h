@@ -1,0 +1,27 @@
+/* Memory with a bound, for everything that grows with what clients send. Room: service. Context:
+ * the session's one thread.
+ *
+ * One rule: every block is given back with the size that it was taken with. */
+#ifndef MEMLOG_SERVICE_BUDGET_H
+#define MEMLOG_SERVICE_BUDGET_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct ml_budget {
+    uint64_t used_bytes;
+    uint64_t max_bytes; /* set once before use; UINT64_MAX: no bound */
+};
+
+/* count_bytes of zeros. NULL when budget or system refuse. */
+void *ml_budget_new(struct ml_budget *budget, size_t count_bytes);
+
+/* A larger (or smaller) block with the old one's content; what is new is not cleared. NULL when
+ * refused: the old block stays as it is. take_block may be NULL with old_bytes 0. */
+void *
+ml_budget_resize(struct ml_budget *budget, void *take_block, size_t old_bytes, size_t new_bytes);
+
+/* Give back; NULL is allowed. */
+void ml_budget_free(struct ml_budget *budget, void *take_block, size_t count_bytes);
+
+#endif

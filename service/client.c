@@ -1,0 +1,381 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "service/session_internal.h"
+
+/* ---- what the stream brings */
+
+static void add_saturating(uint64_t *sum, uint64_t value) {
+    if (__builtin_add_overflow(*sum, value, sum)) {
+        *sum = UINT64_MAX;
+    }
+}
+
+static enum ml_status push(struct ml_client *client, uint32_t lane, const struct ml_timed *timed) {
+    bool raised = false;
+    const enum ml_status status = ml_sequencer_push(&client->sequencer, lane, timed, &raised);
+    if (status == ML_OK && (raised || timed->time < client->applied_ticks) &&
+        timed->kind != ML_TIMED_WEIGHTS && timed->kind != ML_TIMED_HOLE) {
+        client->late_events++;
+        client->has_late = true;
+    }
+    return status;
+}
+
+static enum ml_status
+push_block(struct ml_client *client, uint32_t lane, const struct ml_event *event) {
+    const struct ml_event_block *block = &event->block;
+    const bool alloc = event->kind == ML_EVENT_ALLOC;
+    const struct ml_timed timed = {
+        .time = event->time,
+        .key = ml_live_key(block->address, block->heap),
+        .value = block->size_bytes,
+        .node = block->node,
+        .type = block->type,
+        .kind = (uint8_t)event->kind,
+        .weighted =
+            alloc && (block->weight_bytes != block->size_bytes || block->weight_blocks != 1),
+    };
+    client->events++;
+    enum ml_status status = push(client, lane, &timed);
+    if (status == ML_OK && timed.weighted) {
+        const struct ml_timed weights = {
+            .time = event->time,
+            .key = block->weight_bytes,
+            .value = block->weight_blocks,
+            .kind = ML_TIMED_WEIGHTS,
+        };
+        status = push(client, lane, &weights);
+    }
+    if (status == ML_OK && alloc) {
+        client->queued_bytes += block->weight_bytes;
+    }
+    return status;
+}
+
+static enum ml_status take_start(struct ml_client *client, const struct ml_event_start *start) {
+    if (client->started) {
+        return ML_PEER_STATE;
+    }
+    client->started = true;
+    client->start_pid = start->pid;
+    client->start_serial = start->fork_serial;
+    client->sampling_bytes = start->sampling_bytes;
+    return ML_OK;
+}
+
+static enum ml_status on_event(void *context, uint32_t lane, const struct ml_event *event) {
+    struct ml_client *client = context;
+    struct ml_timed timed = {.time = event->time, .kind = (uint8_t)event->kind};
+    switch (event->kind) {
+    case ML_EVENT_ALLOC:
+    case ML_EVENT_FREE:
+    case ML_EVENT_RESIZE:
+    case ML_EVENT_CANCEL:
+        return push_block(client, lane, event);
+    case ML_EVENT_NODE:
+    case ML_EVENT_MODULE:
+    case ML_EVENT_STRING:
+        return ml_stack_store_define(&client->stacks, event);
+    case ML_EVENT_START:
+        return take_start(client, &event->start);
+    case ML_EVENT_FORK:
+        timed.key = event->fork_serial;
+        return push(client, lane, &timed);
+    case ML_EVENT_REAPED:
+        timed.key = event->reaped_pid;
+        return push(client, lane, &timed);
+    case ML_EVENT_END:
+        timed.key = event->end_kind;
+        return push(client, lane, &timed);
+    case ML_EVENT_SAMPLING:
+        client->sampling_bytes = event->sampling_bytes;
+        return ML_OK;
+    case ML_EVENT_LOSS:
+        add_saturating(&client->loss[event->loss.reason], event->loss.count);
+        return ML_OK;
+    default:
+        return ML_OK; /* checked by the decoder; nothing here depends on it yet */
+    }
+}
+
+static enum ml_status on_hole(void *context, uint32_t lane, uint64_t chunks) {
+    struct ml_client *client = context;
+    struct ml_lane_queue *queue = NULL;
+    (void)chunks;
+    const enum ml_status status = ml_sequencer_lane(&client->sequencer, lane, &queue);
+    if (status != ML_OK) {
+        return status;
+    }
+    const struct ml_timed timed = {.time = queue->last_time, .kind = ML_TIMED_HOLE};
+    return push(client, lane, &timed);
+}
+
+/* ---- birth and death */
+
+struct ml_client *ml_client_new(struct ml_session *session, const struct ml_client_setup *setup) {
+    struct ml_client *client = ml_budget_new(&session->budget, sizeof(*client));
+    if (client == NULL) {
+        return NULL;
+    }
+    client->session = session;
+    client->setup = *setup;
+    client->role = setup->role;
+    client->sampling_bytes = setup->sampling_bytes;
+    const struct ml_stream_sink sink = {
+        .context = client, .on_event = on_event, .on_hole = on_hole};
+    const uint64_t seed = (uintptr_t)client ^ session->start.ticks ^ setup->start.ticks << 20;
+    ml_stack_store_init(&client->stacks, &session->budget);
+    ml_tracker_init(&client->tracker, &session->budget, &session->tree, &client->stacks, seed);
+    ml_sequencer_init(&client->sequencer, &session->budget);
+    ml_stream_reader_init(&client->stream, &session->budget, &sink);
+    ml_staging_reader_init(&client->staging, &session->budget, &client->stream);
+    ml_fork_log_init(&client->forks, &session->budget);
+    return client;
+}
+
+static void free_description(struct ml_client *client) {
+    free(client->name);
+    for (size_t i = 0; i < client->command_line_count; i++) {
+        free(client->command_line[i]);
+    }
+    free(client->command_line);
+    client->name = NULL;
+    client->command_line = NULL;
+    client->command_line_count = 0;
+}
+
+void ml_client_free(struct ml_client *take_client) {
+    if (take_client == NULL) {
+        return;
+    }
+    free_description(take_client);
+    ml_tracker_fini(&take_client->tracker);
+    ml_stack_store_fini(&take_client->stacks);
+    ml_sequencer_fini(&take_client->sequencer);
+    ml_staging_reader_fini(&take_client->staging);
+    ml_stream_reader_fini(&take_client->stream);
+    ml_fork_log_fini(&take_client->forks);
+    ml_budget_free(&take_client->session->budget, take_client, sizeof(*take_client));
+}
+
+void ml_client_lose(struct ml_client *client, enum ml_status status) {
+    char reason[ML_TROUBLE_MAX_BYTES];
+    if (client->lost != ML_OK) {
+        return;
+    }
+    client->lost = status;
+    snprintf(
+        reason,
+        sizeof(reason),
+        ml_status_family(status) == ML_FAMILY_PEER ? "its event stream broke the contract: %s (%s)"
+                                                   : "recording it stopped: %s (%s)",
+        ml_status_text(status),
+        ml_status_name(status)
+    );
+    ml_client_trouble(client, reason);
+    if (status == ML_ENV_MEMORY) {
+        /* Room for the others; its cells stay what they are. */
+        ml_sequencer_fini(&client->sequencer);
+        ml_tracker_drop_blocks(&client->tracker);
+        client->queued_bytes = 0;
+        client->resizing_bytes = 0;
+    }
+}
+
+void ml_client_finish(struct ml_client *client) {
+    client->phase = ML_CLIENT_DONE;
+    ml_client_left(client);
+    ml_sequencer_fini(&client->sequencer);
+    ml_tracker_drop_blocks(&client->tracker);
+    client->queued_bytes = 0;
+    client->resizing_bytes = 0;
+}
+
+/* ---- what the connection feeds */
+
+/* After new events: those that are late already, and a queue that has grown too long, go now. */
+static enum ml_status digest(struct ml_client *client, enum ml_status status) {
+    if (client->sequencer.queued > ML_SESSION_QUEUE_MAX_EVENTS) {
+        ml_client_apply(client, UINT64_MAX);
+        for (uint32_t i = 0; i < client->sequencer.lanes_count; i++) {
+            const struct ml_lane_queue *queue = client->sequencer.lanes[i];
+            if (queue != NULL && queue->last_time > client->applied_ticks) {
+                client->applied_ticks = queue->last_time;
+            }
+        }
+    } else if (client->has_late) {
+        ml_client_apply(client, client->applied_ticks);
+    }
+    client->has_late = false;
+    if (status != ML_OK) {
+        ml_client_lose(client, status);
+    }
+    return client->lost;
+}
+
+/* Whether the client takes more. Fork children hold their parent's pipe: bytes behind its end are
+ * nobody's. */
+static enum ml_status open_for_more(const struct ml_client *client) {
+    if (client->lost != ML_OK) {
+        return client->lost;
+    }
+    return client->phase == ML_CLIENT_RUNNING ? ML_OK : ML_PEER_STATE;
+}
+
+enum ml_status ml_client_feed(struct ml_client *client, const uint8_t *bytes, size_t count_bytes) {
+    enum ml_status status = open_for_more(client);
+    if (status != ML_OK) {
+        return status;
+    }
+    /* In parts, so that the queue's bound holds however much is fed at once. */
+    enum { PART_BYTES = 1 << 20 };
+    while (status == ML_OK && count_bytes > 0) {
+        const size_t part = count_bytes < PART_BYTES ? count_bytes : PART_BYTES;
+        status = digest(client, ml_stream_reader_feed(&client->stream, bytes, part));
+        bytes += part;
+        count_bytes -= part;
+    }
+    return status;
+}
+
+enum ml_status ml_client_lanes(
+    struct ml_client *client,
+    const struct ml_staging_header *header,
+    const struct ml_staging_lane *lanes,
+    uint32_t lanes_count,
+    struct ml_client_want *wants,
+    size_t wants_capacity,
+    size_t *out_wants_count
+) {
+    *out_wants_count = 0;
+    enum ml_status status = open_for_more(client);
+    if (status != ML_OK) {
+        return status;
+    }
+    status = ml_staging_reader_look(
+        &client->staging, header, lanes, lanes_count, wants, wants_capacity, out_wants_count
+    );
+    return digest(client, status);
+}
+
+enum ml_status ml_client_tail(
+    struct ml_client *client,
+    const struct ml_client_want *want,
+    const uint8_t *bytes,
+    const struct ml_staging_lane *lane_after
+) {
+    const enum ml_status status = open_for_more(client);
+    if (status != ML_OK) {
+        return status;
+    }
+    return digest(client, ml_staging_reader_take(&client->staging, want, bytes, lane_after));
+}
+
+bool ml_client_settled(const struct ml_client *client) {
+    return client->lost != ML_OK || client->phase != ML_CLIENT_RUNNING ||
+           ml_staging_reader_settled(&client->staging);
+}
+
+enum ml_status ml_client_status(const struct ml_client *client) {
+    return client->lost;
+}
+
+/* ---- what the host says */
+
+/* A copy, NULL when there is no memory: a missing name is no reason to lose a profile. */
+static char *copy_text(const char *text) {
+    const size_t count = strlen(text) + 1;
+    char *copy = malloc(count);
+    if (copy != NULL) {
+        memcpy(copy, text, count);
+    }
+    return copy;
+}
+
+enum ml_status ml_client_describe(
+    struct ml_client *client,
+    uint32_t role,
+    const char *name,
+    const char *const *command_line,
+    size_t command_line_count,
+    uint64_t footprint_bytes,
+    uint64_t resident_bytes
+) {
+    char **words = calloc(command_line_count > 0 ? command_line_count : 1, sizeof(*words));
+    char *name_copy = copy_text(name != NULL ? name : "");
+    size_t count = 0;
+    while (words != NULL && count < command_line_count) {
+        words[count] = copy_text(command_line[count]);
+        if (words[count] == NULL) {
+            break;
+        }
+        count++;
+    }
+    if (words == NULL || name_copy == NULL || count < command_line_count) {
+        for (size_t i = 0; i < count; i++) {
+            free(words[i]);
+        }
+        free(words);
+        free(name_copy);
+        return ML_ENV_MEMORY;
+    }
+    free_description(client);
+    client->name = name_copy;
+    client->command_line = words;
+    client->command_line_count = count;
+    client->role = role;
+    client->footprint_bytes = footprint_bytes;
+    client->resident_bytes = resident_bytes;
+    return ML_OK;
+}
+
+void ml_client_trouble(struct ml_client *client, const char *reason) {
+    if (client->trouble[0] == 0) {
+        snprintf(client->trouble, sizeof(client->trouble), "%s", reason);
+    }
+}
+
+/* ---- figures */
+
+uint64_t ml_client_lost_events(const struct ml_client *client) {
+    /* Staging's counters and LOSS records tell the same story to two readers. */
+    const uint64_t staged = ml_staging_reader_lost_events(&client->staging);
+    uint64_t told = client->loss[ML_LOSS_OVERRUN];
+    add_saturating(&told, client->loss[ML_LOSS_NO_LANE]);
+    uint64_t lost = staged > told ? staged : told;
+    add_saturating(&lost, client->loss[ML_LOSS_NESTED]);
+    return lost;
+}
+
+bool ml_client_complete(const struct ml_client *client) {
+    return client->lost == ML_OK && client->trouble[0] == 0 && client->stream.lost_chunks == 0 &&
+           ml_client_lost_events(client) == 0;
+}
+
+struct ml_client_figures ml_client_figures(const struct ml_client *client) {
+    const struct ml_tracker *tracker = &client->tracker;
+    struct ml_client_figures figures = {
+        .totals = tracker->totals,
+        .events = client->events,
+        .lost_events = ml_client_lost_events(client),
+        .unknown_frees = tracker->unknown_frees,
+        .late_events = client->late_events,
+        .truncated_stacks = client->staging.header.truncated_stacks,
+        .broken_stacks = client->staging.header.broken_stacks,
+        .inherited_bytes = client->inherited_bytes,
+        .inherited_blocks = client->inherited_blocks,
+        .missed_frees = tracker->missed_frees,
+        .lost_chunks = client->stream.lost_chunks,
+        .nodes_count = client->stacks.nodes_count,
+        .complete = ml_client_complete(client),
+        .trouble = client->trouble,
+    };
+    add_saturating(&figures.broken_stacks, tracker->undefined_nodes);
+    return figures;
+}
+
+uint32_t ml_client_id(const struct ml_client *client) {
+    return client->setup.id;
+}

@@ -1,0 +1,342 @@
+#include "service/session.h"
+
+#include <stdlib.h>
+
+#include "service/session_internal.h"
+
+struct ml_session *ml_session_new(const struct ml_moment *start, uint64_t max_memory_bytes) {
+    struct ml_session *session = calloc(1, sizeof(*session));
+    if (session == NULL) {
+        return NULL;
+    }
+    session->start = *start;
+    session->budget.max_bytes = max_memory_bytes == 0 ? UINT64_MAX : max_memory_bytes;
+    ml_tree_init(&session->tree);
+    return session;
+}
+
+void ml_session_free(struct ml_session *take_session) {
+    if (take_session == NULL) {
+        return;
+    }
+    struct ml_client *client = take_session->first;
+    while (client != NULL) {
+        struct ml_client *next = client->next;
+        ml_client_free(client);
+        client = next;
+    }
+    ml_budget_free(
+        &take_session->budget,
+        take_session->merge,
+        take_session->merge_capacity * sizeof(struct ml_client *)
+    );
+    free(take_session);
+}
+
+struct ml_client *ml_session_find(struct ml_session *session, uint32_t id) {
+    struct ml_client *client = session->by_id[id % ML_SESSION_BUCKETS];
+    while (client != NULL && client->setup.id != id) {
+        client = client->next_by_id;
+    }
+    return client;
+}
+
+static enum ml_status reserve_merge(struct ml_session *session) {
+    if (session->clients_count < session->merge_capacity) {
+        return ML_OK;
+    }
+    const uint32_t old = session->merge_capacity;
+    const uint32_t wanted = old == 0 ? 16 : old * 2;
+    struct ml_client **merge = ml_budget_resize(
+        &session->budget, session->merge, old * sizeof(*merge), wanted * sizeof(*merge)
+    );
+    if (merge == NULL) {
+        return ML_ENV_MEMORY;
+    }
+    session->merge = merge;
+    session->merge_capacity = wanted;
+    return ML_OK;
+}
+
+/* The kernel gives a pid to one process at a time: whoever had it before is gone by exec, or dead.
+ */
+static void replace_namesake(struct ml_session *session, struct ml_client *client) {
+    struct ml_client **link = &session->by_pid[client->setup.pid % ML_SESSION_BUCKETS];
+    for (struct ml_client *other = *link; other != NULL; other = other->next_by_pid) {
+        if (other->setup.pid == client->setup.pid && other->phase == ML_CLIENT_RUNNING &&
+            client->setup.pid != 0 && client->setup.start.ticks != 0) {
+            ml_client_queue_leave(other, client->setup.start.ticks);
+        }
+    }
+    client->next_by_pid = *link;
+    *link = client;
+}
+
+static void forget_pid(struct ml_session *session, const struct ml_client *client) {
+    struct ml_client **link = &session->by_pid[client->setup.pid % ML_SESSION_BUCKETS];
+    while (*link != NULL && *link != client) {
+        link = &(*link)->next_by_pid;
+    }
+    if (*link != NULL) {
+        *link = client->next_by_pid;
+    }
+}
+
+static void link_client(struct ml_session *session, struct ml_client *client) {
+    client->order = session->clients_count++;
+    session->running_count++;
+    if (session->last == NULL) {
+        session->first = client;
+    } else {
+        session->last->next = client;
+    }
+    session->last = client;
+    struct ml_client **by_id = &session->by_id[client->setup.id % ML_SESSION_BUCKETS];
+    client->next_by_id = *by_id;
+    *by_id = client;
+    if (client->parent != NULL) {
+        client->next_sibling = client->parent->first_child;
+        client->parent->first_child = client;
+    }
+    replace_namesake(session, client);
+}
+
+enum ml_status ml_session_add(
+    struct ml_session *session, const struct ml_client_setup *setup, struct ml_client **out_client
+) {
+    if (session->clients_count >= ML_SESSION_CLIENTS_MAX) {
+        return ML_PEER_LIMIT;
+    }
+    if (ml_session_find(session, setup->id) != NULL) {
+        return ML_PEER_STATE;
+    }
+    const enum ml_status status = reserve_merge(session);
+    if (status != ML_OK) {
+        return status;
+    }
+    struct ml_client *client = ml_client_new(session, setup);
+    if (client == NULL) {
+        return ML_ENV_MEMORY;
+    }
+    client->parent = setup->parent_id == 0 ? NULL : ml_session_find(session, setup->parent_id);
+    link_client(session, client);
+    ml_client_inherit(client);
+    *out_client = client;
+    return ML_OK;
+}
+
+/* ---- time */
+
+static uint64_t lane_last_time(const void *context, uint32_t lane) {
+    const struct ml_sequencer *sequencer = context;
+    return lane < sequencer->lanes_count && sequencer->lanes[lane] != NULL
+               ? sequencer->lanes[lane]->last_time
+               : 0;
+}
+
+/* Running, listened to, and everything that it published is here. */
+static bool follows(const struct ml_client *client) {
+    return client->phase == ML_CLIENT_RUNNING && client->lost == ML_OK &&
+           ml_staging_reader_settled(&client->staging);
+}
+
+/* Whether its events up to `until` may be applied: all of them are here. */
+static bool ready(const struct ml_client *client, uint64_t until) {
+    uint64_t first = 0;
+    return ml_sequencer_first(&client->sequencer, &first) && first <= until &&
+           ml_client_settled(client);
+}
+
+static uint64_t first_of(const struct ml_client *client) {
+    uint64_t first = UINT64_MAX;
+    return ml_sequencer_first(&client->sequencer, &first) ? first : UINT64_MAX;
+}
+
+static bool earlier(const struct ml_client *a, const struct ml_client *b) {
+    const uint64_t time_a = first_of(a);
+    const uint64_t time_b = first_of(b);
+    return time_a != time_b ? time_a < time_b : a->order < b->order;
+}
+
+static void sift(struct ml_client **heap, uint32_t count, uint32_t at) {
+    for (;;) {
+        uint32_t least = 2 * at + 1;
+        if (least >= count) {
+            return;
+        }
+        if (least + 1 < count && earlier(heap[least + 1], heap[least])) {
+            least++;
+        }
+        if (!earlier(heap[least], heap[at])) {
+            return;
+        }
+        struct ml_client *client = heap[at];
+        heap[at] = heap[least];
+        heap[least] = client;
+        at = least;
+    }
+}
+
+/* How far heap[0] may go before another client's event comes first. */
+static uint64_t alone_until(struct ml_client *const *heap, uint32_t count, uint64_t until) {
+    for (uint32_t i = 1; i < 3 && i < count; i++) {
+        const uint64_t other = first_of(heap[i]);
+        if (heap[0]->order < heap[i]->order) {
+            until = other < until ? other : until;
+        } else if (other <= until) {
+            until = other - 1; /* heap[0] comes first, so other > 0 */
+        }
+    }
+    return until;
+}
+
+/* Exactly in the order of stamps, over all of them. */
+static void apply_merged(struct ml_session *session, uint32_t count, uint64_t until) {
+    struct ml_client **heap = session->merge;
+    for (uint32_t i = count; i-- > 0;) {
+        sift(heap, count, i);
+    }
+    while (count > 0) {
+        ml_client_apply(heap[0], alone_until(heap, count, until));
+        if (first_of(heap[0]) > until || heap[0]->sequencer.queued == 0) {
+            heap[0] = heap[--count];
+        }
+        sift(heap, count, 0);
+    }
+}
+
+/* Apply what is ready up to `until`. The order between processes matters only for the tree's peak:
+ * while no order can reach it, one process after another is as good. */
+static void apply_ready(struct ml_session *session, uint64_t until) {
+    uint32_t count = 0;
+    ml_wide_sum most = 0;
+    for (struct ml_client *client = session->first; client != NULL; client = client->next) {
+        const bool moves = ready(client, until);
+        if (moves) {
+            session->merge[count++] = client;
+            most += client->queued_bytes + client->resizing_bytes;
+        }
+        if (moves || client->tracker.in_tree) {
+            most += client->tracker.totals.live_bytes;
+        }
+    }
+    if (count > 1 && most > session->tree.peak_bytes) {
+        apply_merged(session, count, until);
+        return;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        ml_client_apply(session->merge[i], until);
+    }
+}
+
+static void finish_reached(struct ml_session *session, uint64_t until) {
+    for (struct ml_client *client = session->first; client != NULL; client = client->next) {
+        if (client->phase == ML_CLIENT_ENDED && client->end.end.ticks <= until) {
+            ml_client_apply(client, UINT64_MAX);
+            ml_client_finish(client);
+        }
+    }
+}
+
+static void inherit_all(struct ml_session *session) {
+    for (struct ml_client *client = session->first; client != NULL; client = client->next) {
+        ml_client_inherit(client);
+    }
+}
+
+enum ml_status ml_session_advance(struct ml_session *session, uint64_t ticks) {
+    uint64_t until = ticks;
+    for (struct ml_client *client = session->first; client != NULL; client = client->next) {
+        if (follows(client)) {
+            until = ml_staging_reader_known(
+                &client->staging, until, lane_last_time, &client->sequencer
+            );
+        }
+    }
+    apply_ready(session, until);
+    for (struct ml_client *client = session->first; client != NULL; client = client->next) {
+        if (follows(client)) {
+            client->applied_ticks = until > client->applied_ticks ? until : client->applied_ticks;
+            ml_staging_reader_round(&client->staging, ticks);
+            ml_live_map_trim(&client->tracker.live);
+        }
+    }
+    finish_reached(session, until);
+    inherit_all(session);
+    return ML_OK;
+}
+
+enum ml_status ml_client_ended(struct ml_client *client, const struct ml_client_end *end) {
+    struct ml_session *session = client->session;
+    if (client->phase != ML_CLIENT_RUNNING) {
+        return ML_PEER_STATE;
+    }
+    client->phase = ML_CLIENT_ENDED;
+    client->end = *end;
+    session->running_count--;
+    forget_pid(session, client);
+    ml_client_queue_leave(client, end->end.ticks);
+    if (session->running_count == 0) {
+        apply_ready(session, UINT64_MAX);
+        finish_reached(session, UINT64_MAX);
+        inherit_all(session);
+    }
+    return ML_OK;
+}
+
+void ml_session_flush_ended(struct ml_session *session) {
+    finish_reached(session, UINT64_MAX);
+    inherit_all(session);
+}
+
+/* ---- the whole */
+
+struct ml_client *ml_session_next(struct ml_session *session, struct ml_client *client) {
+    return client == NULL ? session->first : client->next;
+}
+
+static void add_saturating(uint64_t *sum, uint64_t value) {
+    if (__builtin_add_overflow(*sum, value, sum)) {
+        *sum = UINT64_MAX;
+    }
+}
+
+struct ml_totals ml_session_totals(const struct ml_session *session) {
+    struct ml_totals sum = {
+        .peak_bytes = session->tree.peak_bytes,
+        .peak_blocks = session->tree.peak_blocks,
+    };
+    for (const struct ml_client *client = session->first; client != NULL; client = client->next) {
+        const struct ml_totals *totals = &client->tracker.totals;
+        sum.live_bytes += totals->live_bytes; /* bounded each: ML_LIVE_MAX_BYTES */
+        sum.live_blocks += totals->live_blocks;
+        add_saturating(&sum.total_bytes, totals->total_bytes);
+        add_saturating(&sum.total_blocks, totals->total_blocks);
+    }
+    return sum;
+}
+
+bool ml_session_check(const struct ml_session *session) {
+    struct ml_tree sum = {0};
+    for (const struct ml_client *client = session->first; client != NULL; client = client->next) {
+        const struct ml_tracker *tracker = &client->tracker;
+        const bool has_blocks = client->phase != ML_CLIENT_DONE && client->lost != ML_ENV_MEMORY;
+        if (!ml_tracker_check(tracker, has_blocks)) {
+            return false;
+        }
+        if (tracker->in_tree) {
+            sum.live_bytes += tracker->totals.live_bytes;
+            sum.live_blocks += tracker->totals.live_blocks;
+        }
+        for (uint32_t i = 0; i < tracker->cells.count; i++) {
+            uint64_t bytes = 0;
+            uint64_t blocks = 0;
+            ml_tracker_tree_share(tracker, &tracker->cells.cells[i], &bytes, &blocks);
+            sum.peak_bytes += bytes;
+            sum.peak_blocks += blocks;
+        }
+    }
+    const struct ml_tree *tree = &session->tree;
+    return sum.live_bytes == tree->live_bytes && sum.live_blocks == tree->live_blocks &&
+           sum.peak_bytes == tree->peak_bytes && sum.peak_blocks == tree->peak_blocks;
+}

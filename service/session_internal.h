@@ -1,0 +1,120 @@
+/* What session.c, client.c, client_apply.c and snapshot.c share. Room: service (private). Context:
+ * the session's one thread.
+ *
+ * One rule: whatever a client sends, only that client is lost. */
+#ifndef MEMLOG_SERVICE_SESSION_INTERNAL_H
+#define MEMLOG_SERVICE_SESSION_INTERNAL_H
+
+#include "service/budget.h"
+#include "service/fork_log.h"
+#include "service/sequencer.h"
+#include "service/session.h"
+#include "service/stack_store.h"
+#include "service/staging_reader.h"
+#include "service/stream_reader.h"
+#include "service/tracker.h"
+#include "service/tree.h"
+
+enum { ML_SESSION_BUCKETS = 4096 /* of the id and pid tables; chains of 16 at most clients */ };
+
+/* Where a client's life stands. */
+enum ml_client_phase {
+    ML_CLIENT_RUNNING,
+    ML_CLIENT_ENDED, /* the host said so; events may wait for their place in time */
+    ML_CLIENT_DONE   /* everything is applied; cells and nodes remain */
+};
+
+/* How it has left the tree, if it has. */
+enum ml_client_leaving {
+    ML_LEAVING_NOT,
+    ML_LEAVING_EXIT, /* for good: whatever it still sends only moves the moment */
+    ML_LEAVING_EXEC  /* void with the next event: the exec has failed */
+};
+
+/* Sums over queued events that a client may choose: wide enough for any of them. */
+__extension__ typedef unsigned __int128 ml_wide_sum;
+
+struct ml_client {
+    struct ml_session *session;
+    struct ml_client *next; /* in order of addition */
+    struct ml_client *next_by_id, *next_by_pid;
+    struct ml_client *parent;
+    struct ml_client *first_child, *next_sibling; /* children that have not left for good */
+    uint32_t order;                               /* of addition, breaks ties in time */
+
+    struct ml_client_setup setup;
+    struct ml_client_end end;
+    uint32_t role;
+    char *name;
+    char **command_line;
+    size_t command_line_count;
+    uint64_t footprint_bytes, resident_bytes;
+    char trouble[ML_TROUBLE_MAX_BYTES];
+
+    enum ml_client_phase phase;
+    enum ml_client_leaving leaving;
+    enum ml_status lost;
+    bool started; /* its START record has come */
+    uint32_t start_pid;
+    uint64_t start_serial;
+    uint64_t sampling_bytes;
+
+    struct ml_stack_store stacks;
+    struct ml_tracker tracker;
+    struct ml_sequencer sequencer;
+    struct ml_stream_reader stream;
+    struct ml_staging_reader staging;
+    struct ml_fork_log forks;
+
+    uint64_t applied_ticks;     /* everything up to here is applied; what comes below is late */
+    bool has_late;              /* something late is queued */
+    ml_wide_sum queued_bytes;   /* weights of queued ALLOCs */
+    ml_wide_sum resizing_bytes; /* weights of blocks that a CANCEL could bring back */
+    bool inherited_known;
+    uint64_t inherited_bytes, inherited_blocks;
+    uint64_t events, late_events;
+    uint64_t loss[ML_LOSS_REASON_COUNT]; /* by LOSS records; saturating */
+};
+
+struct ml_session {
+    struct ml_budget budget;
+    struct ml_tree tree;
+    struct ml_moment start;
+    struct ml_client *first, *last;
+    uint32_t clients_count, running_count;
+    struct ml_client **merge; /* room for every client */
+    uint32_t merge_capacity;
+    struct ml_client *by_id[ML_SESSION_BUCKETS];
+    struct ml_client *by_pid[ML_SESSION_BUCKETS]; /* that run */
+};
+
+/* A client of a session, empty; NULL when there is no memory. */
+struct ml_client *ml_client_new(struct ml_session *session, const struct ml_client_setup *setup);
+void ml_client_free(struct ml_client *take_client);
+
+/* The client is lost from here on; what it has queued goes. */
+void ml_client_lose(struct ml_client *client, enum ml_status status);
+
+/* Apply what is queued up to `until`, in order. A client whose events cannot be applied is lost. */
+void ml_client_apply(struct ml_client *client, uint64_t until);
+
+/* Queue that the process ended at `ticks`. */
+void ml_client_queue_leave(struct ml_client *client, uint64_t ticks);
+
+/* It is counted in the tree no more, for good; its children stay its children. */
+void ml_client_left(struct ml_client *client);
+
+/* What it inherited, if that can be told by now. */
+void ml_client_inherit(struct ml_client *client);
+
+/* Everything is applied, nothing more will come: keep cells and nodes, give back the rest. */
+void ml_client_finish(struct ml_client *client);
+
+/* Events lost, by whatever counter says more. */
+uint64_t ml_client_lost_events(const struct ml_client *client);
+bool ml_client_complete(const struct ml_client *client);
+
+/* Ended clients are applied to their last event, in whatever order. */
+void ml_session_flush_ended(struct ml_session *session);
+
+#endif

@@ -1,0 +1,257 @@
+#include "service/staging_reader.h"
+
+#include <string.h>
+
+void ml_staging_reader_init(
+    struct ml_staging_reader *staging, struct ml_budget *budget, struct ml_stream_reader *stream
+) {
+    *staging = (struct ml_staging_reader){.budget = budget, .stream = stream};
+}
+
+void ml_staging_reader_fini(struct ml_staging_reader *staging) {
+    ml_budget_free(staging->budget, staging->lanes, staging->lanes_count * sizeof(*staging->lanes));
+    staging->lanes = NULL;
+    staging->lanes_count = 0;
+}
+
+static uint64_t number_of(uint64_t published) {
+    return published >> ML_PUBLISHED_SHIFT;
+}
+
+static uint32_t bytes_of(uint64_t published) {
+    return (uint32_t)(published & ML_PUBLISHED_BYTES_MASK);
+}
+
+static enum ml_status
+check_header(const struct ml_staging_reader *staging, const struct ml_staging_header *header) {
+    if (header->magic != ML_STAGING_MAGIC) {
+        return ML_PEER_FORM;
+    }
+    if (header->version != ML_STAGING_VERSION) {
+        return ML_PEER_VERSION;
+    }
+    if (header->slots < 1 || header->slots > ML_STAGING_SLOTS_MAX) {
+        return ML_PEER_RANGE;
+    }
+    return staging->asked && staging->slots != header->slots ? ML_PEER_STATE : ML_OK;
+}
+
+static enum ml_status grow(struct ml_staging_reader *staging, uint32_t count) {
+    const uint32_t old = staging->lanes_count;
+    if (count <= old) {
+        return ML_OK;
+    }
+    const uint32_t wanted = old * 2 < count ? count : old * 2;
+    struct ml_lane_view *lanes = ml_budget_resize(
+        staging->budget, staging->lanes, old * sizeof(*lanes), wanted * sizeof(*lanes)
+    );
+    if (lanes == NULL) {
+        return ML_ENV_MEMORY;
+    }
+    memset(lanes + old, 0, (wanted - old) * sizeof(*lanes));
+    staging->lanes = lanes;
+    staging->lanes_count = wanted;
+    return ML_OK;
+}
+
+/* Where wants go. */
+struct wants {
+    struct ml_client_want *wants;
+    size_t capacity, count;
+};
+
+static void add_want(struct wants *wants, const struct ml_client_want *want) {
+    if (wants->count < wants->capacity) {
+        wants->wants[wants->count++] = *want;
+    }
+}
+
+/* The chunks of a lane that are in staging and not known. */
+static void want_lane(const struct ml_staging_reader *staging, uint32_t lane, struct wants *wants) {
+    const struct ml_lane_view *view = &staging->lanes[lane];
+    const uint64_t last = number_of(view->published);
+    if (!ml_stream_reader_caught_up(staging->stream, lane, view->sent, view->lost_chunks)) {
+        return; /* what lies before comes first: down the pipe */
+    }
+    uint64_t number = ml_stream_reader_next(staging->stream, lane);
+    number = number < view->sent ? view->sent : number;
+    number = number < view->staged_next ? view->staged_next : number;
+    if (last >= staging->slots && number < last - staging->slots + 1) {
+        number = last - staging->slots + 1; /* a slot holds one chunk */
+    }
+    for (; number < last; number++) {
+        const struct ml_client_want whole = {
+            .number = number,
+            .offset = ml_staging_slot_offset(lane, number, staging->slots),
+            .lane = lane,
+            .start_bytes = 0,
+            .end_bytes = ML_FRAME_MAX_BYTES,
+        };
+        add_want(wants, &whole);
+    }
+    const uint32_t seen = ml_stream_reader_seen(staging->stream, lane, last);
+    if (number == last && seen < bytes_of(view->published)) {
+        const struct ml_client_want tail = {
+            .number = last,
+            .offset =
+                ml_staging_slot_offset(lane, last, staging->slots) + ML_FRAME_HEADER_BYTES + seen,
+            .lane = lane,
+            .start_bytes = seen,
+            .end_bytes = bytes_of(view->published),
+        };
+        add_want(wants, &tail);
+    }
+}
+
+enum ml_status ml_staging_reader_look(
+    struct ml_staging_reader *staging,
+    const struct ml_staging_header *header,
+    const struct ml_staging_lane *lanes,
+    uint32_t lanes_count,
+    struct ml_client_want *wants,
+    size_t wants_capacity,
+    size_t *out_wants_count
+) {
+    *out_wants_count = 0;
+    if (lanes_count > ML_LANES_MAX) {
+        return ML_PEER_LIMIT;
+    }
+    enum ml_status status = check_header(staging, header);
+    if (status == ML_OK) {
+        status = grow(staging, lanes_count);
+    }
+    if (status != ML_OK) {
+        return status;
+    }
+    staging->slots = header->slots;
+    staging->header = *header;
+    staging->asked = true;
+    struct wants list = {.wants = wants, .capacity = wants_capacity};
+    for (uint32_t i = 0; i < lanes_count; i++) {
+        if (bytes_of(lanes[i].published) > ML_CHUNK_MAX_BYTES) {
+            return ML_PEER_RANGE;
+        }
+        struct ml_lane_view *view = &staging->lanes[i];
+        view->published = lanes[i].published;
+        view->sent = lanes[i].sent;
+        view->lost_chunks = lanes[i].lost_chunks;
+        view->lost_events = lanes[i].lost_events;
+        want_lane(staging, i, &list);
+    }
+    *out_wants_count = list.count;
+    return ML_OK;
+}
+
+/* A chunk that is not the last one: its frame header says how long it is. */
+static enum ml_status take_whole(
+    struct ml_staging_reader *staging, const struct ml_client_want *want, const uint8_t *bytes
+) {
+    struct ml_reader r = ml_reader_over(bytes, ML_FRAME_HEADER_BYTES);
+    struct ml_frame_header header = {.lane = 0};
+    enum ml_status status = ml_frame_header_read(&r, &header);
+    if (status == ML_OK && (header.lane != want->lane || header.chunk_number != want->number ||
+                            header.start_bytes != 0)) {
+        status = ML_PEER_FORM;
+    }
+    if (status == ML_OK) {
+        status = ml_stream_reader_staged(
+            staging->stream,
+            want->lane,
+            want->number,
+            0,
+            header.end_bytes,
+            bytes + ML_FRAME_HEADER_BYTES
+        );
+    }
+    if (status == ML_OK) {
+        staging->lanes[want->lane].staged_next = want->number + 1;
+    }
+    return status;
+}
+
+enum ml_status ml_staging_reader_take(
+    struct ml_staging_reader *staging,
+    const struct ml_client_want *want,
+    const uint8_t *bytes,
+    const struct ml_staging_lane *lane_after
+) {
+    if (want->lane >= staging->lanes_count || want->end_bytes > ML_FRAME_MAX_BYTES) {
+        return ML_BUG_CONTRACT;
+    }
+    if (number_of(lane_after->published) >= want->number + staging->slots) {
+        return ML_OK; /* overwritten meanwhile: it is in the pipe, or dropped and counted */
+    }
+    if (want->end_bytes == ML_FRAME_MAX_BYTES) {
+        return take_whole(staging, want, bytes);
+    }
+    return ml_stream_reader_staged(
+        staging->stream, want->lane, want->number, want->start_bytes, want->end_bytes, bytes
+    );
+}
+
+static bool lane_settled(const struct ml_staging_reader *staging, uint32_t lane) {
+    const struct ml_lane_view *view = &staging->lanes[lane];
+    const struct ml_stream_reader *stream = staging->stream;
+    const uint64_t number = number_of(view->published);
+    const uint32_t bytes = bytes_of(view->published);
+    if (!ml_stream_reader_caught_up(stream, lane, view->sent, view->lost_chunks)) {
+        return false;
+    }
+    if (bytes > 0) {
+        return ml_stream_reader_reached(stream, lane, number, bytes);
+    }
+    return view->sent >= number || view->staged_next >= number ||
+           ml_stream_reader_caught_up(stream, lane, number, view->lost_chunks);
+}
+
+bool ml_staging_reader_settled(const struct ml_staging_reader *staging) {
+    bool settled = staging->asked;
+    for (uint32_t i = 0; i < staging->lanes_count && settled; i++) {
+        settled = lane_settled(staging, i);
+    }
+    return settled;
+}
+
+uint64_t ml_staging_reader_known(
+    const struct ml_staging_reader *staging,
+    uint64_t ticks,
+    uint64_t (*last_time)(const void *context, uint32_t lane),
+    const void *context
+) {
+    for (uint32_t i = 0; i < staging->lanes_count; i++) {
+        const struct ml_lane_view *view = &staging->lanes[i];
+        if ((view->published & ML_PUBLISHED_BUSY) == 0 ||
+            view->busy_rounds >= ML_SESSION_BUSY_ROUNDS) {
+            continue;
+        }
+        const uint64_t last = last_time(context, i);
+        const uint64_t known = last > view->known_ticks ? last : view->known_ticks;
+        ticks = known < ticks ? known : ticks;
+    }
+    return ticks;
+}
+
+void ml_staging_reader_round(struct ml_staging_reader *staging, uint64_t ticks) {
+    for (uint32_t i = 0; i < staging->lanes_count; i++) {
+        struct ml_lane_view *view = &staging->lanes[i];
+        if ((view->published & ML_PUBLISHED_BUSY) == 0) {
+            view->known_ticks = ticks;
+            view->busy_rounds = 0;
+        } else if (view->published == view->round_word) {
+            view->busy_rounds += view->busy_rounds < ML_SESSION_BUSY_ROUNDS;
+        } else {
+            view->busy_rounds = 0;
+        }
+        view->round_word = view->published;
+    }
+}
+
+uint64_t ml_staging_reader_lost_events(const struct ml_staging_reader *staging) {
+    uint64_t sum = staging->header.lost_no_lane;
+    for (uint32_t i = 0; i < staging->lanes_count; i++) {
+        if (__builtin_add_overflow(sum, staging->lanes[i].lost_events, &sum)) {
+            return UINT64_MAX;
+        }
+    }
+    return sum;
+}

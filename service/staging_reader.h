@@ -1,0 +1,83 @@
+/* What a client's staging says: which chunks to copy, and up to when each lane is known. Room:
+ * service. Context: the session's one thread.
+ *
+ * One rule: everything here is a copy of what the client wrote while it went on writing; two words
+ * of a lane need not fit together. A lane that makes no sense yet is not settled yet. */
+#ifndef MEMLOG_SERVICE_STAGING_READER_H
+#define MEMLOG_SERVICE_STAGING_READER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ipc/ml_status.h"
+#include "ipc/staging.h"
+#include "service/budget.h"
+#include "service/session.h"
+#include "service/stream_reader.h"
+
+/* A lane as it was seen last. */
+struct ml_lane_view {
+    uint64_t published; /* ipc/staging.h, busy bit included */
+    uint64_t sent;
+    uint64_t lost_chunks;
+    uint64_t lost_events;
+    uint64_t staged_next; /* one behind the last chunk that was copied whole */
+    uint64_t known_ticks; /* every event before this moment is known */
+    uint64_t round_word;  /* `published` at the last round's end */
+    uint32_t busy_rounds; /* rounds over which it has stayed busy with the same word */
+};
+
+struct ml_staging_reader {
+    struct ml_budget *budget;
+    struct ml_stream_reader *stream; /* of the same client; outlives this */
+    struct ml_lane_view *lanes;
+    uint32_t lanes_count;
+    uint32_t slots;
+    bool asked;                      /* there was a first look */
+    struct ml_staging_header header; /* counters, as seen last */
+};
+
+void ml_staging_reader_init(
+    struct ml_staging_reader *staging, struct ml_budget *budget, struct ml_stream_reader *stream
+);
+void ml_staging_reader_fini(struct ml_staging_reader *staging);
+
+/* See ml_client_lanes. */
+ML_NODISCARD enum ml_status ml_staging_reader_look(
+    struct ml_staging_reader *staging,
+    const struct ml_staging_header *header,
+    const struct ml_staging_lane *lanes,
+    uint32_t lanes_count,
+    struct ml_client_want *wants,
+    size_t wants_capacity,
+    size_t *out_wants_count
+);
+
+/* See ml_client_tail. */
+ML_NODISCARD enum ml_status ml_staging_reader_take(
+    struct ml_staging_reader *staging,
+    const struct ml_client_want *want,
+    const uint8_t *bytes,
+    const struct ml_staging_lane *lane_after
+);
+
+/* See ml_client_settled. */
+bool ml_staging_reader_settled(const struct ml_staging_reader *staging);
+
+/* `ticks`, or less where a busy lane is known only up to some earlier moment: the end of the last
+ * round in which it was not busy, or its last event, stamped at last_times[lane]. */
+uint64_t ml_staging_reader_known(
+    const struct ml_staging_reader *staging,
+    uint64_t ticks,
+    uint64_t (*last_time)(const void *context, uint32_t lane),
+    const void *context
+);
+
+/* A round is over in which everything up to `ticks` was applied. */
+void ml_staging_reader_round(struct ml_staging_reader *staging, uint64_t ticks);
+
+/* Events that the lanes' owners dropped because the pipe was full; saturating. */
+uint64_t ml_staging_reader_lost_events(const struct ml_staging_reader *staging);
+
+#endif
