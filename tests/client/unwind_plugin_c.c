@@ -1,0 +1,16 @@
+#include "tests/client/unwind_plugin.h"
+
+/* Compiled with frame pointers and without unwind tables, as large browsers are. */
+__attribute__((noinline)) static long deeper(ml_plugin_probe *probe, void *context, long depth) {
+    long below = 0;
+    if (depth > 0) {
+        below = deeper(probe, context, depth - 1);
+    }
+    probe(context);
+    return below + 1;
+}
+
+__attribute__((visibility("default"))) long
+ml_plugin_run(ml_plugin_probe *probe, void *context, long depth) {
+    return deeper(probe, context, depth) + 1;
+}
