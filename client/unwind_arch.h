@@ -76,7 +76,7 @@ static inline bool ml_arch_readable(uintptr_t address) {
                      : "+a"(result)
                      : "D"(~0L), "S"(address), "d"(0L), "r"(size)
                      : "rcx", "r11", "memory");
-    return result != -14; /* EFAULT */
+    return address != 0 && result == -22; /* EINVAL; anything else, a filter's EPERM too, is a no */
 }
 
 #endif

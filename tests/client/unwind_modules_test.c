@@ -32,7 +32,8 @@ static struct plugin plugin_open(const char *name) {
     ssize_t length = readlink("/proc/self/exe", path, sizeof path - 64);
     ck_assert_int_gt(length, 0);
     path[length] = '\0';
-    strcpy(strrchr(path, '/') + 1, name);
+    char *file = strrchr(path, '/') + 1;
+    (void)snprintf(file, sizeof path - (size_t)(file - path), "%s", name);
     struct plugin plugin = {.handle = dlopen(path, RTLD_NOW | RTLD_LOCAL)};
     ck_assert_msg(plugin.handle != NULL, "%s", dlerror());
     void *symbol = dlsym(plugin.handle, "ml_plugin_run");

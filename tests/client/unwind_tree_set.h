@@ -15,6 +15,9 @@
 
 enum { VICTIMS = 4 };
 
+/* A variable-length array is one of the shapes that a frame may have. */
+#pragma GCC diagnostic ignored "-Wvla"
+
 static void use(void *memory) {
     __asm__ volatile("" ::"r"(memory) : "memory");
 }
