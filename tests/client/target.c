@@ -15,7 +15,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-
 enum { THREADS = 8, ROUNDS = 20000, SLOTS = 64 };
 
 static void *volatile sink;
