@@ -2,7 +2,7 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
+#include <limits.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +18,10 @@
 enum { BACKLOG = 4096 };
 
 #define COMMAND_SUFFIX ".sock"
+#define FOLDER_PREFIX "memlog."
+
+/* The prefix and 16 hexadecimal digits; how long a host may take from its folder to its socket. */
+enum { FOLDER_NAME_BYTES = sizeof(FOLDER_PREFIX) - 1 + 16, FOLDER_YOUNG_S = 10 };
 
 static enum ml_status
 listen_at(const char *path, mode_t mode, int *out_fd, struct ml_complaint *complaint) {
@@ -42,6 +46,59 @@ listen_at(const char *path, mode_t mode, int *out_fd, struct ml_complaint *compl
     return ML_OK;
 }
 
+/* Connect. -1 and errno if it cannot. */
+static int connect_at(const char *path) {
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    if (strlen(path) >= sizeof(address.sun_path)) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    (void)snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    if (fd >= 0 && connect(fd, (const struct sockaddr *)&address, sizeof(address)) != 0) {
+        int error = errno;
+        (void)close(fd);
+        errno = error;
+        return -1;
+    }
+    return fd;
+}
+
+/* Remove the folders of this user's hosts that were killed: nobody listens in them. Young ones are
+ * left alone, a host may just be making its socket. */
+static void clear_dead_folders(const char *base) {
+    DIR *directory = opendir(base);
+    if (directory == NULL) {
+        return;
+    }
+    time_t now = time(NULL);
+    for (struct dirent *entry = readdir(directory); entry != NULL; entry = readdir(directory)) {
+        char path[PATH_MAX];
+        char socket_path[PATH_MAX];
+        struct stat facts;
+        if (strncmp(entry->d_name, FOLDER_PREFIX, strlen(FOLDER_PREFIX)) != 0 ||
+            strlen(entry->d_name) != FOLDER_NAME_BYTES) {
+            continue;
+        }
+        (void)snprintf(path, sizeof(path), "%s/%s", base, entry->d_name);
+        (void)snprintf(socket_path, sizeof(socket_path), "%.1024s/s", path);
+        if (lstat(path, &facts) != 0 || !S_ISDIR(facts.st_mode) || facts.st_uid != geteuid() ||
+            facts.st_mtime + FOLDER_YOUNG_S > now) {
+            continue;
+        }
+        int fd = connect_at(socket_path);
+        if (fd >= 0) {
+            (void)close(fd);
+        } else if (errno == ECONNREFUSED || errno == ENOENT) {
+            (void)unlink(socket_path);
+            (void)snprintf(socket_path, sizeof(socket_path), "%.1024s/libmemlog.so", path);
+            (void)unlink(socket_path);
+            (void)rmdir(path); /* refuses when something else is in it */
+        }
+    }
+    (void)closedir(directory);
+}
+
 /* A new folder with 64 random bits in its name. */
 static enum ml_status
 make_folder(struct ml_rendezvous *rendezvous, struct ml_complaint *complaint) {
@@ -57,8 +114,9 @@ make_folder(struct ml_rendezvous *rendezvous, struct ml_complaint *complaint) {
         if (bases[i] == NULL || bases[i][0] != '/') {
             continue;
         }
-        int count =
-            snprintf(path, sizeof(path), "%s/memlog.%016llx", bases[i], (unsigned long long)random);
+        int count = snprintf(
+            path, sizeof(path), "%s/" FOLDER_PREFIX "%016llx", bases[i], (unsigned long long)random
+        );
         /* Room for the names behind it. */
         if (count < 0 || (size_t)count + sizeof("/libmemlog.so") > sizeof(path) ||
             mkdir(path, 0700) != 0) {
@@ -66,6 +124,7 @@ make_folder(struct ml_rendezvous *rendezvous, struct ml_complaint *complaint) {
         }
         (void)snprintf(rendezvous->folder, sizeof(rendezvous->folder), "%s", path);
         if (chmod(path, 0711) == 0) {
+            clear_dead_folders(bases[i]);
             return ML_OK;
         }
     }
@@ -181,24 +240,6 @@ enum ml_status ml_rendezvous_alias(
         return ML_ENV_SYSTEM;
     }
     return ML_OK;
-}
-
-/* Connect. -1 and errno if it cannot. */
-static int connect_at(const char *path) {
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    if (strlen(path) >= sizeof(address.sun_path)) {
-        errno = ENAMETOOLONG;
-        return -1;
-    }
-    (void)snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
-    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-    if (fd >= 0 && connect(fd, (const struct sockaddr *)&address, sizeof(address)) != 0) {
-        int error = errno;
-        (void)close(fd);
-        errno = error;
-        return -1;
-    }
-    return fd;
 }
 
 static int is_command_socket(const struct dirent *entry) {

@@ -1,5 +1,6 @@
 #include "host/rendezvous.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -85,6 +86,26 @@ START_TEST(a_named_socket_that_nobody_serves_is_named) {
 }
 END_TEST
 
+START_TEST(the_folder_of_a_killed_host_is_cleared_away_by_the_next) {
+    struct ml_rendezvous killed;
+    struct ml_rendezvous alive;
+    struct ml_rendezvous next;
+    ck_assert_int_eq(ml_rendezvous_open(&killed, &complaint), ML_OK);
+    ck_assert_int_eq(ml_rendezvous_open(&alive, &complaint), ML_OK);
+    ck_assert_int_eq(ml_rendezvous_alias(&killed, "/x", &complaint), ML_OK);
+    (void)close(killed.client_fd);
+    (void)close(killed.command_fd);
+    const struct timespec old[2] = {{.tv_sec = 1000}, {.tv_sec = 1000}};
+    ck_assert_int_eq(utimensat(AT_FDCWD, killed.folder, old, 0), 0);
+    ck_assert_int_eq(utimensat(AT_FDCWD, alive.folder, old, 0), 0);
+    ck_assert_int_eq(ml_rendezvous_open(&next, &complaint), ML_OK);
+    ck_assert_int_ne(access(killed.folder, F_OK), 0);
+    ck_assert_int_eq(access(alive.client_path, F_OK), 0);
+    ml_rendezvous_close(&next);
+    ml_rendezvous_close(&alive);
+}
+END_TEST
+
 int main(void) {
     TCase *tcase = tcase_create("rendezvous");
     tcase_add_checked_fixture(tcase, setup, teardown);
@@ -92,6 +113,7 @@ int main(void) {
     tcase_add_test(tcase, the_newest_host_is_found_and_dead_ones_are_cleared_away);
     tcase_add_test(tcase, a_folder_that_others_may_enter_is_refused);
     tcase_add_test(tcase, a_named_socket_that_nobody_serves_is_named);
+    tcase_add_test(tcase, the_folder_of_a_killed_host_is_cleared_away_by_the_next);
     Suite *suite = suite_create("host/rendezvous");
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);
