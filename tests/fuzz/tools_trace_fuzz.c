@@ -1,0 +1,108 @@
+/* Packets of a dump with true checksums: byte kind, two bytes length, body, and so on. */
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <pb_encode.h>
+
+#include "ipc/crc32.h"
+#include "ipc/event.h"
+#include "ipc/trace.pb.h"
+#include "tests/fuzz/fuzz.h"
+#include "tools/collapsed.h"
+#include "tools/profile.h"
+#include "tools/report.h"
+#include "tools/stacks.h"
+#include "tools/trace_decode.h"
+
+struct body {
+    const uint8_t *bytes;
+    size_t count;
+};
+
+static bool put_body(pb_ostream_t *stream, const pb_field_t *field, void *const *arg) {
+    const struct body *body = *arg;
+
+    return pb_encode_tag_for_field(stream, field) &&
+           pb_encode_string(stream, body->bytes, body->count);
+}
+
+static bool put_memlog(pb_ostream_t *stream, const pb_field_t *field, void *const *arg) {
+    return pb_encode_tag_for_field(stream, field) &&
+           pb_encode_submessage(stream, ml_trace_Memlog_fields, *arg);
+}
+
+static void
+feed(struct ml_trace_decoder *decoder, uint8_t kind, const uint8_t *bytes, size_t count) {
+    static uint8_t packet[80 * 1024];
+    struct body body = {.bytes = bytes, .count = count};
+    ml_trace_Memlog memlog = {
+        .crc32 = ml_crc32(ml_crc32(0, &kind, 1), bytes, count),
+        .kind = kind,
+        .body = {.funcs.encode = put_body, .arg = &body},
+    };
+    ml_trace_TracePacket message = ml_trace_TracePacket_init_zero;
+    pb_ostream_t stream = pb_ostream_from_buffer(packet, sizeof packet);
+
+    message.memlog = (pb_callback_t){.funcs.encode = put_memlog, .arg = &memlog};
+    if (!pb_encode(&stream, ml_trace_TracePacket_fields, &message)) {
+        abort();
+    }
+    if (ml_trace_decode_packet(decoder, packet, stream.bytes_written) != ML_OK) {
+        decoder->profile->damaged = true;
+    }
+}
+
+/* The profile's promise (tools/profile.h). */
+static void check(const struct ml_profile_process *process) {
+    for (size_t i = 0; i < process->nodes_count; i++) {
+        const struct ml_profile_node *node = &process->nodes[i];
+        if ((i > 0 && node->id <= process->nodes[i - 1].id) || node->parent >= node->id ||
+            (node->parent != 0 && ml_profile_node_at(process, node->parent) >= i) ||
+            (node->module != 0 && ml_profile_module_at(process, node->module) == SIZE_MAX)) {
+            abort();
+        }
+    }
+    for (size_t i = 0; i < process->cells_count; i++) {
+        uint32_t node = process->cells[i].node;
+        if (node != 0 && ml_profile_node_at(process, node) == SIZE_MAX) {
+            abort();
+        }
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t count_bytes) {
+    static FILE *nowhere;
+    struct ml_profile profile = {.program = {.bytes = ""}, .sandbox_missing = {.bytes = ""}};
+    struct ml_trace_decoder decoder = {.profile = &profile};
+    struct ml_stacks stacks;
+    size_t at = 0;
+
+    while (count_bytes - at >= 3) {
+        size_t length = data[at + 1] | (size_t)data[at + 2] << 8;
+        length = length < count_bytes - at - 3 ? length : count_bytes - at - 3;
+        feed(&decoder, data[at], data + at + 3, length);
+        at += 3 + length;
+    }
+    for (size_t i = 0; i < profile.processes_count; i++) {
+        check(&profile.processes[i]);
+    }
+    if (!nowhere) {
+        nowhere = fopen("/dev/null", "w");
+    }
+    if (ml_stacks_init(&stacks, &profile) == ML_OK) {
+        const struct ml_report report = {
+            .profile = &profile, .stacks = &stacks, .file_path = "x", .limit = 3};
+        const struct ml_report_style style = {.width = 80};
+
+        ml_report_json(&report, nowhere);
+        ml_report_text(&report, &style, nowhere);
+        if (ml_collapsed_write(&profile, &stacks, ML_METRIC_PEAK, 0, nowhere) != ML_OK) {
+            abort();
+        }
+    }
+    ml_stacks_fini(&stacks);
+    ml_profile_fini(&profile);
+    return 0;
+}

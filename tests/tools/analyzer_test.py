@@ -1,0 +1,120 @@
+"""The program memlog-analyzer as a person and a script meet it: words, exit codes, what goes where."""
+import json
+import os
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+OUT = pathlib.Path(os.environ.get("MEMLOG_TEST_OUT", ROOT / "out")).resolve()
+
+
+class Analyzer(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.temporary = tempfile.TemporaryDirectory(prefix="memlog-test.")
+        cls.addClassCleanup(cls.temporary.cleanup)
+        cls.folder = pathlib.Path(cls.temporary.name)
+        cls.dump = cls.folder / "0001.exit.pftrace"
+        subprocess.run([OUT / "write_synthetic", cls.dump, "2", "60", "90"], check=True)
+
+    def analyze(self, *words, env=None, stdin=None):
+        return subprocess.run(
+            [OUT / "memlog-analyzer", *map(str, words)], cwd=self.folder, stdin=stdin or subprocess.DEVNULL,
+            capture_output=True, check=False, env={**os.environ, "COLUMNS": "100", **(env or {})},
+        )
+
+    def refuse(self, *words, code=2, saying):
+        done = self.analyze(*words)
+        self.assertEqual(done.returncode, code, done.stderr)
+        self.assertEqual(done.stdout, b"")
+        self.assertIn(saying, done.stderr.decode())
+
+    def test_every_command_helps_with_an_example_on_stdout(self):
+        for command in ("report", "convert"):
+            done = self.analyze(command, "--help")
+            self.assertEqual((done.returncode, done.stderr), (0, b""))
+            self.assertIn(b"Example: memlog " + command.encode(), done.stdout)
+        self.assertIn(b"convert", self.analyze("--help").stdout)
+
+    def test_words_that_are_not_understood_are_named_with_the_nearest(self):
+        self.refuse("repport", self.dump, saying="unknown command repport; did you mean report?")
+        self.refuse("report", "--jsn", self.dump, saying="unknown option --jsn; did you mean --json?")
+        self.refuse("report", "--json=1", self.dump, saying="--json takes no value")
+        self.refuse("report", "--limit=0", self.dump, saying="--limit")
+        self.refuse("report", "--limit", saying="--limit needs a value")
+        self.refuse("report", saying="no dump was named")
+        self.refuse("report", self.dump, self.dump, saying="one file too many")
+        self.refuse("convert", self.dump, saying="--to")
+        self.refuse("convert", "--to=pprf", self.dump, saying="did you mean pprof?")
+        self.refuse("convert", "--to=collapsed", "--metric=peek", self.dump, saying="did you mean peak?")
+        self.refuse("convert", "--to=pprof", "--metric=peak", self.dump, saying="--metric")
+        self.refuse("convert", "--to=pprof", "--pid=x", self.dump, saying="--pid")
+        self.refuse("convert", "--to=collapsed", "--pid=77", self.dump, code=1, saying="no process 77")
+
+    def test_files_that_cannot_be_read_are_named(self):
+        text = self.folder / "text"
+        text.write_text("hello")
+        empty = self.folder / "empty"
+        empty.write_bytes(b"")
+        self.refuse("report", "missing", code=1, saying="missing: No such file")
+        self.refuse("report", text, code=1, saying="no dump of memlog")
+        self.refuse("report", empty, code=1, saying="empty")
+        self.refuse("report", self.folder, code=1, saying="Is a directory")
+
+    def test_a_cut_file_is_shown_and_said_to_be_cut(self):
+        cut = self.folder / "cut.pftrace"
+        data = self.dump.read_bytes()
+        cut.write_bytes(data[: len(data) * 2 // 3])
+        done = self.analyze("report", "--json", cut)
+        self.assertEqual(done.returncode, 0)
+        self.assertIn(b"cut off", done.stderr)
+        report = json.loads(done.stdout)
+        self.assertFalse(report["dump"]["complete"])
+        self.assertTrue(report["dump"]["truncated"])
+        done = self.analyze("report", cut)
+        self.assertIn(b"NOT COMPLETE", done.stdout)
+
+    def test_a_dump_comes_by_stdin_too(self):
+        with open(self.dump, "rb") as file:
+            done = self.analyze("report", "--json", "-", stdin=file)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(len(json.loads(done.stdout)["processes"]), 2)
+
+    def test_colour_is_for_terminals_unless_asked_for(self):
+        self.assertNotIn(b"\x1b", self.analyze("report", self.dump).stdout)
+        self.assertIn(b"\x1b", self.analyze("report", self.dump, env={"CLICOLOR_FORCE": "1"}).stdout)
+        both = {"CLICOLOR_FORCE": "1", "NO_COLOR": "1"}
+        self.assertNotIn(b"\x1b", self.analyze("report", self.dump, env=both).stdout)
+
+    def test_json_forms_are_the_same(self):
+        report = self.analyze("report", "--json", self.dump)
+        converted = self.analyze("convert", "--to=json", self.dump)
+        self.assertEqual(report.stdout, converted.stdout)
+
+    def test_what_was_there_stays_when_the_new_file_fails(self):
+        target = self.folder / "kept"
+        target.write_text("precious")
+        done = self.analyze("convert", "--to=collapsed", "-o", target, "missing")
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual(target.read_text(), "precious")
+        done = self.analyze("convert", "--to=collapsed", "-o", self.folder / "no" / "folder", self.dump)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b"No such file", done.stderr)
+        done = self.analyze("convert", "--to=collapsed", "-o", target, self.dump)
+        self.assertEqual((done.returncode, done.stdout), (0, b""))
+        self.assertNotEqual(target.read_text(), "precious")
+        self.assertEqual(list(self.folder.glob("*.part")), [])
+
+    def test_a_full_disk_is_an_error(self):
+        with open("/dev/full", "wb") as full:
+            done = subprocess.run(
+                [OUT / "memlog-analyzer", "report", self.dump], stdout=full, stderr=subprocess.PIPE, check=False
+            )
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b"stdout", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
