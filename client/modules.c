@@ -170,12 +170,14 @@ uint32_t ml_modules_id(
     return mine;
 }
 
-/* Still what is mapped there? */
+/* Is the same object still mapped there? By the loader's answer alone: the module is not on this
+ * thread's stack, another thread may be unmapping it right now, and nothing of it may be read. (A
+ * successor that looks the same here is told apart by its fingerprint when a stack comes by.) */
 static bool module_is_mapped(const struct ml_module *record) {
-    struct ml_image image;
-    return ml_image_find(record->start, &image) && record->start == image.start &&
-           record->end == image.end && record->link_map == image.link_map &&
-           record->fingerprint == image_fingerprint(&image);
+    struct dl_find_object found;
+    return _dl_find_object != NULL && _dl_find_object((void *)record->start, &found) == 0 &&
+           record->start == (uintptr_t)found.dlfo_map_start &&
+           record->end == (uintptr_t)found.dlfo_map_end && record->link_map == found.dlfo_link_map;
 }
 
 void ml_modules_sweep(struct ml_modules *modules, ml_module_gone_fn *gone, void *context) {

@@ -183,7 +183,7 @@ START_TEST(survives_random_damage_to_a_real_table) {
     struct ml_image image;
     struct ml_cfi_scratch scratch;
     struct ml_cfi_scratch moved;
-    uintptr_t pc = (uintptr_t)dlsym(RTLD_DEFAULT, "qsort");
+    uintptr_t pc = (uintptr_t)dlsym(RTLD_DEFAULT, "gnu_get_libc_version");
     ck_assert(ml_image_find(pc, &image));
     size_t bytes = image.cfi.segment_hi - image.cfi.segment_lo;
     size_t pages = (bytes + PAGE - 1) / PAGE * PAGE;
