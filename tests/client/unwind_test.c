@@ -64,7 +64,9 @@ START_TEST(walks_realigned_frames_by_all_registers) {
     ml_tree_use(SETS_ALL);
     run_trees(oracle, 1000000, 40, EVENTS / 3);
     assert_right(oracle);
+#ifndef __clang__ /* which finds all its frames by rbp */
     ck_assert_uint_gt(oracle->full, 1000);
+#endif
     ck_assert_uint_eq(oracle->broken, 0);
     ml_oracle_free(oracle);
 }
