@@ -106,8 +106,8 @@ class Layers(unittest.TestCase):
         self.assert_gen_refuses("Include not allowed", "service/session.h")
 
     def test_client_depending_on_service_is_refused(self):
-        self.tree.add_dep("client/BUILD.gn", "unwind", "//service:session")
-        self.assert_gen_refuses("Dependency not allowed", "//client:unwind", "//service:session")
+        self.tree.add_dep("client/BUILD.gn", "unwind", "//service:core")
+        self.assert_gen_refuses("Dependency not allowed", "//client:unwind", "//service:core")
 
     def test_client_depending_on_the_channel_is_refused(self):
         self.tree.add_dep("client/BUILD.gn", "unwind", "//ipc:channel")
@@ -132,7 +132,7 @@ class Layers(unittest.TestCase):
         self.assert_gen_refuses("Include not allowed", "sys/socket.h")
 
     def test_service_asking_for_authority_is_refused(self):
-        self.tree.add_dep("service/BUILD.gn", "session", "//tools/gn/libs:authority")
+        self.tree.add_dep("service/BUILD.gn", "core", "//tools/gn/libs:authority")
         self.assert_gen_refuses("Dependency not allowed", "//tools/gn/libs:authority")
 
     def test_host_including_service_is_refused(self):

@@ -56,7 +56,7 @@ LEDGER_PATH void child_life(unsigned generations) {
     ledger_forked();
     child_grow(50 + generations);
     if (generations > 0) {
-        pid_t child = fork_by(main_argc > 1 ? main_argv[1] : "fork");
+        pid_t child = fork_by(main_argv[1]);
         if (child == 0) {
             ledger_forked();
             static struct ledger_site site = {.chain = "child_life<main"};
@@ -67,7 +67,13 @@ LEDGER_PATH void child_life(unsigned generations) {
         int status = 0;
         waitpid(child, &status, 0);
     }
-    ledger_write("end", LEDGER_EXACT | LEDGER_PEAK | LEDGER_FORKED, main_argc, main_argv);
+    unsigned flags = LEDGER_EXACT | LEDGER_PEAK;
+    /* Nobody sees the moment of a raw clone: the parent may have gone on before the child's first
+     * event. */
+    if (strcmp(main_argv[1], "raw") != 0) {
+        flags |= LEDGER_FORKED;
+    }
+    ledger_write("end", flags, main_argc, main_argv);
 }
 
 LEDGER_PATH void parent_grow(void) {
@@ -82,7 +88,10 @@ LEDGER_PATH void parent_grow(void) {
 int main(int argc, char *argv[]) {
     main_argc = argc;
     main_argv = argv;
-    const char *way = argc > 1 ? argv[1] : "fork";
+    if (argc < 2) {
+        ledger_die("fork fork|raw|deep");
+    }
+    const char *way = argv[1];
     grow_shared();
     pid_t child = fork_by(way);
     if (child == 0) {

@@ -61,9 +61,9 @@ LEDGER_PATH void call_plugin(struct ledger_site *site, plugin_make_fn *make, siz
 }
 
 static void swap(void) {
-    static struct ledger_site small = {.chain = "small_alloc<plugin_make<call_plugin<main"};
+    static struct ledger_site small = {.chain = "small_alloc<plugin_make<call_plugin<swap<main"};
     static struct ledger_site large = {
-        .chain = "large_innermost<large_alloc<plugin_make<call_plugin<main"};
+        .chain = "large_innermost<large_alloc<plugin_make<call_plugin<swap<main"};
     uintptr_t bases[2] = {0, 1};
     bool same = false;
     for (size_t i = 0; i < SWAPS; i++) {

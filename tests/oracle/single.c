@@ -71,7 +71,8 @@ LEDGER_PATH void kinds_realloc(void) {
     if (realloc(gone, 0) != NULL) { /* glibc: a free */
         ledger_die("realloc to 0 gave a block");
     }
-    void *other = kinds_malloc(123); /* made at one path, resized at another */
+    static struct ledger_site elsewhere = {.chain = "leaf<kinds_realloc<main"};
+    void *other = leaf(&elsewhere, 123); /* made at one path, resized at another */
     ledger_resize(&site, other, realloc(other, 321), 321);
 }
 
