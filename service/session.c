@@ -244,6 +244,17 @@ static void inherit_all(struct ml_session *session) {
     }
 }
 
+uint64_t ml_client_known(const struct ml_client *client, uint64_t ticks) {
+    return follows(client) ? ml_staging_reader_known(
+                                 &client->staging, ticks, lane_last_time, &client->sequencer
+                             )
+                           : ticks;
+}
+
+uint64_t ml_session_known(const struct ml_session *session) {
+    return session->known_ticks;
+}
+
 enum ml_status ml_session_advance(struct ml_session *session, uint64_t ticks) {
     uint64_t until = ticks;
     for (struct ml_client *client = session->first; client != NULL; client = client->next) {
@@ -253,6 +264,7 @@ enum ml_status ml_session_advance(struct ml_session *session, uint64_t ticks) {
             );
         }
     }
+    session->known_ticks = until;
     apply_ready(session, until);
     for (struct ml_client *client = session->first; client != NULL; client = client->next) {
         if (follows(client)) {

@@ -130,6 +130,14 @@ bool ml_client_settled(const struct ml_client *client);
  * client's events makes that client lost, not the call fail: ml_client_status(). */
 ML_NODISCARD enum ml_status ml_session_advance(struct ml_session *session, uint64_t ticks);
 
+/* The moment up to which the last ml_session_advance() applied everything, of all settled clients:
+ * its `ticks`, or less where some lane was busy. */
+uint64_t ml_session_known(const struct ml_session *session);
+
+/* The moment up to which every event of this client is known, at most `ticks`: who holds the
+ * session back? */
+uint64_t ml_client_known(const struct ml_client *client, uint64_t ticks);
+
 /* The process has ended and its pipe and staging are read to the end; its remaining events are
  * applied, whatever their stamps, and it leaves the tree's total at its END record's stamp, else at
  * end->end (or when its parent's REAPED record says, if that is earlier). All that is done in its

@@ -82,6 +82,7 @@ struct ml_session {
     struct ml_moment start;
     struct ml_client *first, *last;
     uint32_t clients_count, running_count;
+    uint64_t known_ticks;     /* of the last advance */
     struct ml_client **merge; /* room for every client */
     uint32_t merge_capacity;
     struct ml_client *by_id[ML_SESSION_BUCKETS];
