@@ -36,14 +36,11 @@ enum ml_status ml_sandbox_level_parse(const char *name, enum ml_sandbox_level *o
     return ML_PEER_UNKNOWN;
 }
 
-enum ml_status ml_sandbox_enter_layers(
-    enum ml_sandbox_level level,
-    uint32_t layers,
-    const char *without_rule,
-    struct ml_sandbox_report *out_report
-) {
+enum ml_status
+ml_sandbox_enter(const struct ml_sandbox_options *options, struct ml_sandbox_report *out_report) {
+    const uint32_t layers = ML_SANDBOX_ALL_LAYERS & ~options->left_out_layers;
     out_report->missing[0] = '\0';
-    if (level == ML_SANDBOX_NONE) {
+    if (options->level == ML_SANDBOX_NONE) {
         ml_sandbox_miss(out_report, "sandbox at all: --sandbox=none", 0);
         return ML_OK;
     }
@@ -58,7 +55,7 @@ enum ml_status ml_sandbox_enter_layers(
         complete = ml_sandbox_root(out_report) && complete;
     }
     if ((layers & ML_SANDBOX_LIMITS) != 0) {
-        complete = ml_sandbox_limits(out_report) && complete;
+        essential = ml_sandbox_limits(out_report) && essential;
     }
     if ((layers & ML_SANDBOX_PRIVILEGES) != 0) {
         essential = ml_sandbox_privileges(out_report) && essential;
@@ -67,14 +64,10 @@ enum ml_status ml_sandbox_enter_layers(
         complete = ml_sandbox_landlock(out_report) && complete;
     }
     if ((layers & ML_SANDBOX_SECCOMP) != 0) {
-        essential = ml_sandbox_filter(without_rule, out_report) && essential;
+        essential = ml_sandbox_filter(options->left_out_line, out_report) && essential;
     }
-    if (!essential || (!complete && level == ML_SANDBOX_STRICT)) {
+    if (!essential || (!complete && options->level == ML_SANDBOX_STRICT)) {
         return ML_ENV_REFUSED;
     }
     return ML_OK;
-}
-
-enum ml_status ml_sandbox_enter(enum ml_sandbox_level level, struct ml_sandbox_report *out_report) {
-    return ml_sandbox_enter_layers(level, ML_SANDBOX_ALL_LAYERS, NULL, out_report);
 }

@@ -6,15 +6,14 @@
 #ifndef MEMLOG_SERVICE_SANDBOX_H
 #define MEMLOG_SERVICE_SANDBOX_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "ipc/ml_status.h"
 
 enum ml_sandbox_level {
-    ML_SANDBOX_AUTO,   /* everything that the kernel permits; what it does not is named */
-    ML_SANDBOX_STRICT, /* everything, or an error */
-    ML_SANDBOX_NONE    /* nothing: for debuggers */
+    ML_SANDBOX_AUTO = 0, /* everything that the kernel permits; what it does not is named */
+    ML_SANDBOX_STRICT,   /* everything, or an error */
+    ML_SANDBOX_NONE      /* nothing: for debuggers */
 };
 
 /* Each of them alone keeps an attacker from something; bits, so that tests can take one away and
@@ -24,8 +23,8 @@ enum ml_sandbox_layer {
     ML_SANDBOX_ROOT = 1 << 1,       /* the root directory: empty and read-only */
     ML_SANDBOX_LANDLOCK = 1 << 2,   /* no file, no TCP, no signal and no abstract socket outside */
     ML_SANDBOX_PRIVILEGES = 1 << 3, /* no new privileges, no capabilities, not to be traced */
-    ML_SANDBOX_LIMITS = 1 << 4, /* no new processes, no core file, all descriptors we may have */
-    ML_SANDBOX_SECCOMP = 1 << 5 /* the syscalls of service/policy/syscalls.policy, no other */
+    ML_SANDBOX_LIMITS = 1 << 4,     /* no new processes, no core file */
+    ML_SANDBOX_SECCOMP = 1 << 5     /* the syscalls of service/policy/syscalls.policy, no other */
 };
 
 enum {
@@ -43,21 +42,20 @@ struct ml_sandbox_report {
 ML_NODISCARD enum ml_status
 ml_sandbox_level_parse(const char *name, enum ml_sandbox_level *out_level);
 
+struct ml_sandbox_options {
+    enum ml_sandbox_level level;
+    /* For tests, which look at some layers alone, and at the policy without one of its lines: bits
+     * of enum ml_sandbox_layer, and a line number in service/policy/syscalls.policy. */
+    uint32_t left_out_layers;
+    uint32_t left_out_line;
+};
+
 /* Enter.
  *
  * Errors: ML_ENV_REFUSED when something is missing that this level does not do without: at STRICT
- *         anything, at AUTO seccomp or no_new_privs. Half of the walls may stand then: end the
- *         process. *out_report is filled in any case. */
+ *         anything, at AUTO the privileges, the limits or the filter. Half of the walls may stand
+ * then: end the process. *out_report is filled in any case. */
 ML_NODISCARD enum ml_status
-ml_sandbox_enter(enum ml_sandbox_level level, struct ml_sandbox_report *out_report);
-
-/* As ml_sandbox_enter with some layers only and without the rules for the syscall named
- * `without_rule` (NULL: with all), for tests of the sandbox itself. */
-ML_NODISCARD enum ml_status ml_sandbox_enter_layers(
-    enum ml_sandbox_level level,
-    uint32_t layers,
-    const char *without_rule,
-    struct ml_sandbox_report *out_report
-);
+ml_sandbox_enter(const struct ml_sandbox_options *options, struct ml_sandbox_report *out_report);
 
 #endif

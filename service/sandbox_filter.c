@@ -4,25 +4,35 @@
 #include <seccomp.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <string.h>
+#include <unistd.h>
 
+#include "service/host_fd.h"
 #include "service/policy/policy.h"
 #include "service/sandbox_internal.h"
 
-static int add_rule(scmp_filter_ctx filter, const struct ml_policy_rule *rule) {
-    if (rule->argument < 0) {
-        return seccomp_rule_add(filter, SCMP_ACT_ALLOW, rule->number, 0);
+static uint64_t value_of(const struct ml_policy_condition *condition) {
+    if (condition->value == ML_POLICY_SELF) {
+        return (uint64_t)getpid();
     }
-    return seccomp_rule_add(
-        filter,
-        SCMP_ACT_ALLOW,
-        rule->number,
-        1,
-        SCMP_CMP((unsigned)rule->argument, SCMP_CMP_MASKED_EQ, rule->mask, rule->value)
+    return condition->value == ML_POLICY_HOST ? ML_SERVICE_HOST_FD : condition->value;
+}
+
+static int permit(scmp_filter_ctx filter, const struct ml_policy_line *line) {
+    struct scmp_arg_cmp compared[ML_POLICY_CONDITIONS_MAX];
+    for (uint32_t i = 0; i < line->conditions_count; i++) {
+        const struct ml_policy_condition *condition = &line->conditions[i];
+        compared[i] = (struct scmp_arg_cmp
+        ){.arg = condition->argument,
+          .op = SCMP_CMP_MASKED_EQ,
+          .datum_a = condition->mask,
+          .datum_b = value_of(condition)};
+    }
+    return seccomp_rule_add_array(
+        filter, SCMP_ACT_ALLOW, line->number, line->conditions_count, compared
     );
 }
 
-static int load(const char *without_rule) {
+static int load(uint32_t left_out_line) {
     scmp_filter_ctx filter = seccomp_init(SCMP_ACT_KILL_PROCESS);
     if (filter == NULL) {
         return -ENOMEM;
@@ -32,11 +42,11 @@ static int load(const char *without_rule) {
     if (answer == 0) {
         answer = seccomp_attr_set(filter, SCMP_FLTATR_CTL_OPTIMIZE, 2);
     }
-    for (size_t i = 0; answer == 0 && i < ml_policy_rules_count; i++) {
-        const struct ml_policy_rule *rule = &ml_policy_rules[i];
+    for (size_t i = 0; answer == 0 && i < ml_policy_lines_count; i++) {
+        const struct ml_policy_line *line = &ml_policy_lines[i];
         /* Negative: this architecture has no such call, so nobody can make it. */
-        if (rule->number >= 0 && (without_rule == NULL || strcmp(rule->name, without_rule) != 0)) {
-            answer = add_rule(filter, rule);
+        if (line->number >= 0 && line->line != left_out_line) {
+            answer = permit(filter, line);
         }
     }
     if (answer == 0) {
@@ -46,8 +56,8 @@ static int load(const char *without_rule) {
     return answer;
 }
 
-bool ml_sandbox_filter(const char *without_rule, struct ml_sandbox_report *report) {
-    const int answer = load(without_rule);
+bool ml_sandbox_filter(uint32_t left_out_line, struct ml_sandbox_report *report) {
+    const int answer = load(left_out_line);
     if (answer != 0) {
         ml_sandbox_miss(report, "seccomp filter", -answer);
         return false;

@@ -5,6 +5,7 @@
 #define MEMLOG_SERVICE_SANDBOX_INTERNAL_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "service/sandbox.h"
 
@@ -17,6 +18,6 @@ bool ml_sandbox_root(struct ml_sandbox_report *report);
 bool ml_sandbox_landlock(struct ml_sandbox_report *report);
 bool ml_sandbox_privileges(struct ml_sandbox_report *report);
 bool ml_sandbox_limits(struct ml_sandbox_report *report);
-bool ml_sandbox_filter(const char *without_rule, struct ml_sandbox_report *report);
+bool ml_sandbox_filter(uint32_t left_out_line, struct ml_sandbox_report *report);
 
 #endif

@@ -93,13 +93,7 @@ limit(__rlimit_resource_t which, rlim_t value, const char *name, struct ml_sandb
 }
 
 bool ml_sandbox_limits(struct ml_sandbox_report *report) {
-    bool complete = true;
-    /* Two descriptors a client: a thousand clients need more than the usual soft 1,024. */
-    struct rlimit files = {0};
-    if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
-        complete = limit(RLIMIT_NOFILE, files.rlim_max, "raised limit of descriptors", report);
-    }
-    complete = limit(RLIMIT_NPROC, 0, "limit of processes", report) && complete;
+    bool complete = limit(RLIMIT_NPROC, 0, "limit of processes", report);
     complete = limit(RLIMIT_CORE, 0, "limit of core files", report) && complete;
     complete = limit(RLIMIT_MSGQUEUE, 0, "limit of message queues", report) && complete;
     complete = limit(RLIMIT_MEMLOCK, 0, "limit of locked memory", report) && complete;

@@ -2,44 +2,56 @@
 import re
 import sys
 
-FIELDS = 4
-ALTERNATIVE = re.compile(r"arg(?P<arg>[0-5])(?:\s*&\s*(?P<mask>\w+))?\s*==\s*(?P<value>\w+)")
+CONDITION = re.compile(r"arg([0-5])(?:\s*&\s*(\w+))?\s*==\s*(\w+)")
+RUN_TIME_VALUES = {"SELF": "ML_POLICY_SELF", "HOST": "ML_POLICY_HOST"}
+CONDITIONS_MAX = 2  # ML_POLICY_CONDITIONS_MAX
+
+HEAD = """/* Generated from service/policy/syscalls.policy by service/policy/generate.py. Do not edit. */
+#include "service/policy/policy.h"
+
+#include <linux/fcntl.h>
+#include <seccomp.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+
+const struct ml_policy_line ml_policy_lines[] = {
+"""
+TAIL = "};\nconst size_t ml_policy_lines_count = sizeof(ml_policy_lines) / sizeof(ml_policy_lines[0]);\n"
 
 
-def fail(path, number, text):
-    sys.exit(f"{path}:{number}: error: {text}")
+def fail(path, number, expected):
+    sys.exit(f"{path}:{number}: error: expected {expected}")
 
 
-def alternatives(path, number, condition):
-    """Each way in which the condition can hold, as (argument, mask, value); an argument of -1 is always."""
-    if condition == "-":
-        return [("-1", "0", "0")]
-    rows = []
-    for part in condition.split(","):
-        match = ALTERNATIVE.fullmatch(part.strip())
+def conditions_of(path, number, text):
+    conditions = []
+    for part in filter(None, (part.strip() for part in text.split(" and "))):
+        match = CONDITION.fullmatch(part)
         if not match:
-            fail(path, number, f"expected `argN == VALUE` or `argN & MASK == VALUE`, found `{part.strip()}`")
-        rows.append((match["arg"], match["mask"] or "UINT32_MAX", match["value"]))
-    return rows
+            fail(path, number, f"`argN == VALUE` or `argN & MASK == VALUE`, found `{part}`")
+        argument, mask, value = match.groups()
+        # Descriptors, flags and pids are 32 bits wide; the kernel ignores the rest of the register, so must we.
+        conditions.append((argument, mask or "UINT32_MAX", RUN_TIME_VALUES.get(value, value)))
+    if len(conditions) > CONDITIONS_MAX:
+        fail(path, number, f"at most {CONDITIONS_MAX} conditions")
+    return conditions
 
 
 def rows_of(path):
-    seen = set()
     with open(path, encoding="utf-8") as policy:
         for number, line in enumerate(policy, 1):
             if not line.strip() or line.startswith("#"):
                 continue
-            fields = [field.strip() for field in line.split("|")]
-            if len(fields) != FIELDS or not all(fields):
-                fail(path, number, "expected `syscall | condition | reason | test`")
-            name, condition, reason, _ = fields
-            if not re.fullmatch(r"[a-z0-9_]+", name):
-                fail(path, number, f"expected a syscall's name, found `{name}`")
-            if name in seen:
-                fail(path, number, f"{name} has a line already")
-            seen.add(name)
-            for argument, mask, value in alternatives(path, number, condition):
-                yield f'    {{"{name}", SCMP_SYS({name}), {argument}, {mask}, {value}}}, /* {reason} */'
+            columns = [column.strip() for column in line.split("|")]
+            if len(columns) != 3 or not all(columns):
+                fail(path, number, "`syscall [conditions] | reason | exercise`")
+            name, _, text = columns[0].partition(" ")
+            conditions = conditions_of(path, number, text)
+            body = ", ".join(f"{{{argument}, {mask}, {value}}}" for argument, mask, value in conditions)
+            yield (
+                f'    {{"{name}", SCMP_SYS({name}), {number}, {len(conditions)}, '
+                f'{{{body or "{0, 0, 0}"}}}, "{columns[2]}"}}, /* {columns[1]} */\n'
+            )
 
 
 def main():
@@ -48,20 +60,7 @@ def main():
     source, target = sys.argv[1:]
     rows = list(rows_of(source))
     with open(target, "w", encoding="utf-8") as out:
-        out.write(
-            "/* Generated from service/policy/syscalls.policy by service/policy/generate.py. Do not edit. */\n"
-            '#include "service/policy/policy.h"\n\n'
-            "#include <linux/fcntl.h>\n"
-            "#include <seccomp.h>\n"
-            "#include <sys/ioctl.h>\n"
-            "#include <sys/mman.h>\n\n"
-            "const struct ml_policy_rule ml_policy_rules[] = {\n"
-        )
-        out.write("\n".join(rows))
-        out.write(
-            "\n};\n"
-            "const size_t ml_policy_rules_count = sizeof(ml_policy_rules) / sizeof(ml_policy_rules[0]);\n"
-        )
+        out.write(HEAD + "".join(rows) + TAIL)
 
 
 if __name__ == "__main__":

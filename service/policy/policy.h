@@ -1,4 +1,4 @@
-/* The syscalls that the service may make. Room: service (:sandbox). Context: constant data.
+/* The syscalls that the service may make. Room: service (:policy). Context: constant data.
  *
  * One rule: the table is generated from service/policy/syscalls.policy, where each line has its
  * reason. */
@@ -8,15 +8,32 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A call is permitted when (argument & mask) == value; a call may have several rules. */
-struct ml_policy_rule {
-    const char *name;
-    int number;   /* negative: this architecture does not have the call */
-    int argument; /* from 0; -1: without condition */
-    uint64_t mask, value;
+/* Values that are known only at run time. */
+#define ML_POLICY_SELF UINT64_C(0xffffffff00000001) /* the service's pid */
+#define ML_POLICY_HOST UINT64_C(0xffffffff00000002) /* ML_SERVICE_HOST_FD */
+
+enum {
+    ML_POLICY_CONDITIONS_MAX = 2 /* as the longest line has */
 };
 
-extern const struct ml_policy_rule ml_policy_rules[];
-extern const size_t ml_policy_rules_count;
+/* (argument & mask) == value */
+struct ml_policy_condition {
+    uint32_t argument; /* 0 .. 5 */
+    uint64_t mask;
+    uint64_t value;
+};
+
+/* Permitted when all conditions hold; lines of one call are alternatives. */
+struct ml_policy_line {
+    const char *name;
+    int number;    /* negative: this architecture does not have the call */
+    uint32_t line; /* in the policy's file */
+    uint32_t conditions_count;
+    struct ml_policy_condition conditions[ML_POLICY_CONDITIONS_MAX];
+    const char *exercise; /* of tests/service/exercise.c: it dies without this line */
+};
+
+extern const struct ml_policy_line ml_policy_lines[];
+extern const size_t ml_policy_lines_count;
 
 #endif

@@ -240,8 +240,7 @@ static int attack(const char *name) {
 }
 
 int main(int argc, char **argv) {
-    enum ml_sandbox_level level = ML_SANDBOX_AUTO;
-    uint32_t layers = ML_SANDBOX_ALL_LAYERS;
+    struct ml_sandbox_options options = {0};
     const char *name = "";
     host_pid = getppid();
     for (int i = 1; i < argc; i++) {
@@ -254,11 +253,11 @@ int main(int argc, char **argv) {
                 return USAGE;
             }
         } else if (strncmp(argv[i], "--level=", 8) == 0) {
-            if (ml_sandbox_level_parse(argv[i] + 8, &level) != ML_OK) {
+            if (ml_sandbox_level_parse(argv[i] + 8, &options.level) != ML_OK) {
                 return USAGE;
             }
         } else if (strncmp(argv[i], "--layers=", 9) == 0) {
-            layers = (uint32_t)strtoul(argv[i] + 9, NULL, 0);
+            options.left_out_layers = ~(uint32_t)strtoul(argv[i] + 9, NULL, 0);
         } else {
             name = argv[i];
         }
@@ -266,7 +265,7 @@ int main(int argc, char **argv) {
     /* As in service/main.c: the loop is there before the walls are. */
     struct ev_loop *loop = ev_loop_new(EVBACKEND_EPOLL | EVFLAG_NOENV);
     struct ml_sandbox_report report;
-    const enum ml_status status = ml_sandbox_enter_layers(level, layers, NULL, &report);
+    const enum ml_status status = ml_sandbox_enter(&options, &report);
     const ssize_t written = write(STDOUT_FILENO, report.missing, strlen(report.missing));
     if (status != ML_OK || loop == NULL || written < 0) {
         _exit(NOT_ENTERED);

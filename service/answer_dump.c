@@ -1,0 +1,211 @@
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "service/answer.h"
+#include "service/clock.h"
+#include "service/dump_writer.h"
+#include "service/moment.h"
+
+enum {
+    /* Clients fill a default pipe in about this time at full speed. */
+    DRAIN_INTERVAL_NS = 5000000,
+    TROUBLE_BYTES = 512
+};
+
+/* The order's parts in the snapshot's shape: one block of memory behind this head. */
+struct ml_dump_request {
+    int file_fd;
+    enum memlog_service_dump_reason reason;
+    struct ml_moment now;
+    struct ml_text program;
+    uint32_t *ids;
+    uint32_t ids_count;
+    struct ml_snapshot_gap *gaps;
+    uint32_t gaps_count;
+    struct ml_snapshot_not_profiled *not_profiled;
+    uint32_t not_profiled_count;
+};
+
+/* Bytes of an order's strings, each with a NUL. Lists and lengths are bounded by the contract and
+ * came in one message: the sum fits. */
+static size_t text_bytes(const struct memlog_service_dump_order *order) {
+    size_t bytes = (size_t)order->program.count_bytes + 1;
+    for (uint32_t i = 0; i < order->gaps.count; i++) {
+        bytes += (size_t)order->gaps.items[i].reason.count_bytes + 1;
+    }
+    for (uint32_t i = 0; i < order->not_profiled.count; i++) {
+        bytes += (size_t)order->not_profiled.items[i].reason.count_bytes + 1;
+        bytes += (size_t)order->not_profiled.items[i].path.count_bytes + 1;
+    }
+    return bytes;
+}
+
+static struct ml_text copy_text(char **at, struct ml_string text) {
+    const struct ml_text copy = {.bytes = *at, .count_bytes = text.count_bytes};
+    if (text.count_bytes > 0) {
+        memcpy(*at, text.data, text.count_bytes);
+    }
+    (*at)[text.count_bytes] = '\0';
+    *at += (size_t)text.count_bytes + 1;
+    return copy;
+}
+
+struct ml_dump_request *
+ml_dump_request_new(const struct memlog_service_dump_order *order, int take_file_fd) {
+    const size_t gaps_bytes = order->gaps.count * sizeof(struct ml_snapshot_gap);
+    const size_t others_bytes = order->not_profiled.count * sizeof(struct ml_snapshot_not_profiled);
+    const size_t ids_bytes = order->ids.count * sizeof(uint32_t);
+    struct ml_dump_request *request =
+        calloc(1, sizeof(*request) + gaps_bytes + others_bytes + ids_bytes + text_bytes(order));
+    if (request == NULL) {
+        (void)close(take_file_fd);
+        return NULL;
+    }
+    request->file_fd = take_file_fd;
+    request->reason = order->reason;
+    request->now = ml_moment_of(&order->now);
+    request->gaps_count = order->gaps.count;
+    request->not_profiled_count = order->not_profiled.count;
+    request->ids_count = order->ids.count;
+    /* Widest alignment first: 8, 8, 4, 1. */
+    request->gaps = (struct ml_snapshot_gap *)(request + 1);
+    request->not_profiled = (struct ml_snapshot_not_profiled *)(request->gaps + order->gaps.count);
+    request->ids = (uint32_t *)(request->not_profiled + order->not_profiled.count);
+    char *at = (char *)(request->ids + order->ids.count);
+    if (ids_bytes > 0) {
+        memcpy(request->ids, order->ids.items, ids_bytes);
+    }
+    request->program = copy_text(&at, order->program);
+    for (uint32_t i = 0; i < order->gaps.count; i++) {
+        const struct memlog_service_gap *gap = &order->gaps.items[i];
+        request->gaps[i] = (struct ml_snapshot_gap
+        ){.id = gap->id,
+          .from = ml_moment_of(&gap->from),
+          .to = ml_moment_of(&gap->to),
+          .reason = copy_text(&at, gap->reason)};
+    }
+    for (uint32_t i = 0; i < order->not_profiled.count; i++) {
+        const struct memlog_service_not_profiled *other = &order->not_profiled.items[i];
+        request->not_profiled[i].pid = other->pid;
+        request->not_profiled[i].parent_pid = other->parent_pid;
+        request->not_profiled[i].reason = copy_text(&at, other->reason);
+        request->not_profiled[i].path = copy_text(&at, other->path);
+    }
+    return request;
+}
+
+void ml_dump_request_free(struct ml_dump_request *take_request) {
+    if (take_request != NULL) {
+        (void)close(take_request->file_fd);
+        free(take_request);
+    }
+}
+
+/* A file's sink that lets the clients' pipes run on. */
+struct draining_sink {
+    struct ml_dump_sink file;
+    struct ml_readers *readers;
+    uint64_t drained_ns;
+    int error; /* errno of the write that failed */
+};
+
+static enum ml_status write_and_drain(void *context, const uint8_t *bytes, size_t count_bytes) {
+    struct draining_sink *sink = context;
+    const enum ml_status status = sink->file.write(sink->file.context, bytes, count_bytes);
+    if (status != ML_OK) {
+        sink->error = errno;
+        return status;
+    }
+    /* The snapshot is a copy: reading on does not touch it. */
+    const uint64_t now_ns = ml_clock_monotonic_ns();
+    if (now_ns - sink->drained_ns >= DRAIN_INTERVAL_NS) {
+        ml_readers_drain(sink->readers);
+        sink->drained_ns = now_ns;
+    }
+    return ML_OK;
+}
+
+/* What the order, not the session, knows; borrowed by the snapshot until take_back. */
+static void lend(
+    struct ml_snapshot *snapshot,
+    const struct ml_answer_scene *scene,
+    const struct ml_dump_request *request
+) {
+    snapshot->run_start = scene->run_start;
+    snapshot->now = request->now;
+    snapshot->reason = request->reason;
+    snapshot->program = request->program;
+    snapshot->gaps = request->gaps;
+    snapshot->gaps_count = request->gaps_count;
+    snapshot->not_profiled = request->not_profiled;
+    snapshot->not_profiled_count = request->not_profiled_count;
+    snapshot->sandbox_missing = (struct ml_text
+    ){.bytes = scene->sandbox_missing, .count_bytes = (uint32_t)strlen(scene->sandbox_missing)};
+}
+
+static void take_back(struct ml_snapshot *snapshot) {
+    snapshot->program = (struct ml_text){0};
+    snapshot->gaps = NULL;
+    snapshot->gaps_count = 0;
+    snapshot->not_profiled = NULL;
+    snapshot->not_profiled_count = 0;
+    snapshot->sandbox_missing = (struct ml_text){0};
+}
+
+/* Mark who was not read in time; answers how many. */
+static uint32_t mark_unread(struct ml_snapshot *snapshot, const struct ml_answer_scene *scene) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < snapshot->processes_count; i++) {
+        struct ml_snapshot_process *process = &snapshot->processes[i];
+        if (!ml_readers_client_known(scene->readers, process->id, scene->target_ticks)) {
+            process->complete = false;
+            snapshot->complete = false;
+            count++;
+        }
+    }
+    return count;
+}
+
+enum ml_status ml_answer_dump(
+    const struct ml_answer_scene *scene,
+    const struct ml_call *call,
+    const struct ml_dump_request *request
+) {
+    char trouble[TROUBLE_BYTES] = "";
+    uint64_t written_bytes = 0;
+    bool complete = false;
+    struct ml_snapshot *snapshot = NULL;
+    enum ml_status status =
+        ml_session_snapshot(scene->session, request->ids, request->ids_count, &snapshot);
+    if (status == ML_OK) {
+        const uint32_t unread = mark_unread(snapshot, scene);
+        lend(snapshot, scene, request);
+        struct draining_sink draining = {
+            .file = ml_dump_sink_over(&request->file_fd),
+            .readers = scene->readers,
+            .drained_ns = ml_clock_monotonic_ns()};
+        const struct ml_dump_sink sink = {.write = write_and_drain, .context = &draining};
+        status = ml_dump_write(snapshot, &sink, &written_bytes);
+        take_back(snapshot);
+        complete = status == ML_OK && snapshot->complete;
+        ml_snapshot_free(snapshot);
+        if (status == ML_ENV_SYSTEM && draining.error != 0) {
+            (void)snprintf(
+                trouble, sizeof(trouble), "cannot write the dump: %s", strerror(draining.error)
+            );
+        } else if (unread > 0) {
+            (void
+            )snprintf(trouble, sizeof(trouble), "%u processes could not be read in time", unread);
+        }
+    }
+    if (status != ML_OK && trouble[0] == '\0') {
+        (void
+        )snprintf(trouble, sizeof(trouble), "cannot write the dump: %s", ml_status_text(status));
+    }
+    const struct memlog_service_dump_reply reply = {
+        .complete = complete, .written_bytes = written_bytes, .trouble = ml_string_of(trouble)};
+    return memlog_service_dump_answer(call, &reply);
+}

@@ -1,0 +1,381 @@
+#include "service/connection.h"
+
+#include <ev.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "mojom_like_idl/heap_service_mojom.h"
+#include "service/clock.h"
+#include "service/moment.h"
+#include "service/orders.h"
+#include "service/readers.h"
+#include "service/session.h"
+
+/* CLOSED is 0: a cell of the table that nobody wrote ends the connection. */
+enum connection_state {
+    CONNECTION_CLOSED,
+    CONNECTION_AWAIT_CONFIGURE,
+    CONNECTION_SERVING,
+    CONNECTION_STATE_COUNT
+};
+
+enum { METHOD_COUNT = MEMLOG_SERVICE_SERVICE_METHOD_DRAIN + 1 };
+
+static const uint8_t connection_next[CONNECTION_STATE_COUNT][METHOD_COUNT] = {
+    [CONNECTION_AWAIT_CONFIGURE] = {[MEMLOG_SERVICE_SERVICE_METHOD_CONFIGURE] = CONNECTION_SERVING},
+    [CONNECTION_SERVING] =
+        {[MEMLOG_SERVICE_SERVICE_METHOD_ADD_CLIENT] = CONNECTION_SERVING,
+         [MEMLOG_SERVICE_SERVICE_METHOD_UPDATE_PROCESS] = CONNECTION_SERVING,
+         [MEMLOG_SERVICE_SERVICE_METHOD_END_CLIENT] = CONNECTION_SERVING,
+         [MEMLOG_SERVICE_SERVICE_METHOD_DUMP] = CONNECTION_SERVING,
+         [MEMLOG_SERVICE_SERVICE_METHOD_FIGURES] = CONNECTION_SERVING,
+         [MEMLOG_SERVICE_SERVICE_METHOD_DRAIN] = CONNECTION_SERVING},
+};
+
+/* While somebody waits for an answer: soon again, as most threads that were between stamp and
+ * publishing are behind it at once, then at the pace that ML_SESSION_BUSY_ROUNDS counts on. */
+static const double soon_interval_s = 0.001;
+static const double waiting_interval_s = 0.01;
+
+struct ml_connection {
+    struct ml_connection_options options;
+    struct ml_channel *channel;
+    struct ml_channel_end end;
+    enum connection_state state;
+    double interval_s; /* until the next round while an order waits */
+    /* From Configure on. */
+    struct ml_clock_source clock;
+    struct ml_session *session;
+    struct ml_readers *readers;
+    struct ml_orders *orders;
+};
+
+/* The connection has ended, by the host or by us: say why (the first reason counts), stop. */
+static void
+close_connection(struct ml_connection *connection, enum ml_status status, uint32_t method) {
+    if (connection->state == CONNECTION_CLOSED) {
+        return;
+    }
+    connection->state = CONNECTION_CLOSED;
+    connection->end = (struct ml_channel_end){.status = status, .method = method};
+    ev_break(connection->options.loop, EVBREAK_ALL);
+}
+
+/* Whether the message may come now. */
+static bool enter(struct ml_connection *connection, const struct ml_call *call) {
+    const enum connection_state next =
+        (enum connection_state)connection_next[connection->state][call->method];
+    if (next == CONNECTION_CLOSED) {
+        close_connection(connection, ML_PEER_STATE, call->method);
+        return false;
+    }
+    connection->state = next;
+    return true;
+}
+
+/* An answer that could not be sent, an order that could not be taken on. */
+static void
+check(struct ml_connection *connection, const struct ml_call *call, enum ml_status status) {
+    if (ml_status_family(status) == ML_FAMILY_BUG) {
+        abort();
+    }
+    if (status != ML_OK) {
+        close_connection(connection, status, call->method);
+    }
+}
+
+static void on_lost(void *context, uint32_t id, const char *reason) {
+    struct ml_connection *connection = context;
+    const struct memlog_service_client_lost_request lost = {
+        .id = id, .reason = ml_string_cut(reason, MEMLOG_SERVICE_CLIENT_LOST_REQUEST_REASON_LIMIT)};
+    /* A host that does not read has ended or will: its end is seen by the loop. */
+    const enum ml_status status =
+        memlog_service_client_lost(ml_channel_port(connection->channel), &lost);
+    if (ml_status_family(status) == ML_FAMILY_BUG) {
+        abort();
+    }
+}
+
+static void on_round(void *context, uint64_t known_ticks) {
+    struct ml_connection *connection = context;
+    ml_orders_serve(connection->orders, connection->readers, known_ticks);
+    if (!ml_orders_waiting(connection->orders)) {
+        connection->interval_s = soon_interval_s;
+        return;
+    }
+    ml_readers_round_within(connection->readers, connection->interval_s);
+    connection->interval_s *= 2;
+    if (connection->interval_s > waiting_interval_s) {
+        connection->interval_s = waiting_interval_s;
+    }
+}
+
+/* Everything that Configure makes. */
+static enum ml_status
+set_up(struct ml_connection *connection, const struct memlog_service_setup *setup) {
+    if (setup->version != MEMLOG_SERVICE_SERVICE_VERSION) {
+        return ML_PEER_VERSION;
+    }
+    connection->clock = (struct ml_clock_source
+    ){.kind = setup->clock == MEMLOG_SERVICE_CLOCK_TSC ? ML_CLOCK_TSC : ML_CLOCK_MONOTONIC,
+      .start = ml_moment_of(&setup->start)};
+    connection->session = ml_session_new(&connection->clock.start, setup->max_memory_bytes);
+    if (connection->session == NULL) {
+        return ML_ENV_MEMORY;
+    }
+    const struct ml_readers_options readers_options = {
+        .loop = connection->options.loop,
+        .pipes_fd = connection->options.pipes_fd,
+        .session = connection->session,
+        .clock = &connection->clock,
+        .on_lost = on_lost,
+        .on_round = on_round,
+        .context = connection};
+    connection->readers = ml_readers_new(&readers_options);
+    const struct ml_orders_options orders_options = {
+        .session = connection->session,
+        .clock = &connection->clock,
+        .run_start = connection->clock.start,
+        .sandbox_missing = connection->options.sandbox_missing};
+    connection->orders = ml_orders_new(&orders_options);
+    return connection->readers != NULL && connection->orders != NULL ? ML_OK : ML_ENV_MEMORY;
+}
+
+static void on_configure(
+    void *context,
+    const struct ml_call *call,
+    const struct memlog_service_configure_request *request
+) {
+    struct ml_connection *connection = context;
+    if (!enter(connection, call)) {
+        return;
+    }
+    enum ml_status status = set_up(connection, &request->setup);
+    if (status == ML_OK) {
+        const struct memlog_service_configure_reply reply = {
+            .missing_sandbox = ml_string_cut(
+                connection->options.sandbox_missing,
+                MEMLOG_SERVICE_CONFIGURE_REPLY_MISSING_SANDBOX_LIMIT
+            )};
+        status = memlog_service_configure_answer(call, &reply);
+    }
+    check(connection, call, status);
+}
+
+/* Name and command line, as the session takes them: with a NUL each. */
+static enum ml_status describe(
+    struct ml_client *client,
+    uint32_t role,
+    struct ml_string name,
+    const struct memlog_service_string_array *command_line,
+    uint64_t footprint_bytes,
+    uint64_t resident_bytes
+) {
+    /* The contract bounds both; they came in one message, so the sum fits. */
+    size_t bytes = (size_t)name.count_bytes + 1;
+    for (uint32_t i = 0; i < command_line->count; i++) {
+        bytes += (size_t)command_line->items[i].count_bytes + 1;
+    }
+    const char **words = calloc(1, (size_t)command_line->count * sizeof(*words) + bytes);
+    if (words == NULL) {
+        return ML_ENV_MEMORY;
+    }
+    char *at = (char *)(words + command_line->count);
+    const char *const name_text = at;
+    memcpy(at, name.data, name.count_bytes);
+    at += (size_t)name.count_bytes + 1;
+    for (uint32_t i = 0; i < command_line->count; i++) {
+        words[i] = at;
+        memcpy(at, command_line->items[i].data, command_line->items[i].count_bytes);
+        at += (size_t)command_line->items[i].count_bytes + 1;
+    }
+    const enum ml_status status = ml_client_describe(
+        client, role, name_text, words, command_line->count, footprint_bytes, resident_bytes
+    );
+    free(words);
+    return status;
+}
+
+static void on_add_client(
+    void *context,
+    const struct ml_call *call,
+    const struct memlog_service_add_client_request *request
+) {
+    struct ml_connection *connection = context;
+    if (!enter(connection, call)) {
+        (void)close(request->event_pipe);
+        (void)close(request->staging);
+        return;
+    }
+    const struct memlog_service_client_info *info = &request->client;
+    const struct ml_client_setup setup = {
+        .id = info->id,
+        .parent_id = info->parent_id,
+        .pid = info->pid,
+        .parent_pid = info->parent_pid,
+        .role = info->role,
+        .from_startup = info->from_startup,
+        .forked = info->forked,
+        .fork_serial = info->fork_serial,
+        .sampling_bytes = info->sampling_bytes,
+        .start = ml_moment_of(&info->start)};
+    struct ml_client *client = NULL;
+    enum ml_status status = ml_session_add(connection->session, &setup, &client);
+    if (status != ML_OK) {
+        (void)close(request->event_pipe);
+        (void)close(request->staging);
+    } else {
+        status = describe(client, setup.role, info->name, &info->command_line, 0, 0);
+        const enum ml_status added =
+            ml_readers_add(connection->readers, client, request->event_pipe, request->staging);
+        status = status == ML_OK ? added : status;
+    }
+    if (status == ML_PEER_STATE || ml_status_family(status) == ML_FAMILY_BUG) {
+        check(connection, call, status); /* an id twice: the host is confused */
+    } else if (status != ML_OK) {
+        if (client != NULL) {
+            ml_client_trouble(client, ml_status_text(status));
+        }
+        on_lost(connection, info->id, ml_status_text(status));
+    }
+}
+
+static void on_update_process(
+    void *context,
+    const struct ml_call *call,
+    const struct memlog_service_update_process_request *request
+) {
+    struct ml_connection *connection = context;
+    if (!enter(connection, call)) {
+        return;
+    }
+    const struct memlog_service_process_facts *facts = &request->facts;
+    struct ml_client *client = ml_session_find(connection->session, facts->id);
+    /* Unknown: it was refused, which the host may not have heard of yet. */
+    if (client != NULL) {
+        const enum ml_status status = describe(
+            client,
+            facts->role,
+            facts->name,
+            &facts->command_line,
+            facts->footprint_bytes,
+            facts->resident_bytes
+        );
+        if (ml_status_family(status) == ML_FAMILY_BUG) {
+            abort();
+        }
+        if (status != ML_OK) {
+            ml_client_trouble(client, ml_status_text(status));
+        }
+    }
+}
+
+static void on_end_client(
+    void *context,
+    const struct ml_call *call,
+    const struct memlog_service_end_client_request *request
+) {
+    struct ml_connection *connection = context;
+    if (!enter(connection, call)) {
+        return;
+    }
+    const struct ml_client_end end = {
+        .state = request->end.state,
+        .exit_code = request->end.exit_code,
+        .signal = request->end.signal,
+        .end = ml_moment_of(&request->end.end)};
+    /* ML_ENV_MISSING: as in on_update_process. */
+    (void)!ml_readers_end(connection->readers, request->end.id, &end);
+}
+
+static void on_dump(
+    void *context, const struct ml_call *call, const struct memlog_service_dump_request *request
+) {
+    struct ml_connection *connection = context;
+    if (!enter(connection, call)) {
+        (void)close(request->file);
+        return;
+    }
+    check(
+        connection, call, ml_orders_dump(connection->orders, call, &request->order, request->file)
+    );
+    ml_readers_round_within(connection->readers, 0);
+}
+
+static void on_figures(
+    void *context, const struct ml_call *call, const struct memlog_service_figures_request *request
+) {
+    (void)request;
+    struct ml_connection *connection = context;
+    if (enter(connection, call)) {
+        check(connection, call, ml_orders_figures(connection->orders, call));
+        ml_readers_round_within(connection->readers, 0);
+    }
+}
+
+static void on_drain(
+    void *context, const struct ml_call *call, const struct memlog_service_drain_request *request
+) {
+    struct ml_connection *connection = context;
+    if (enter(connection, call)) {
+        check(connection, call, ml_orders_drain(connection->orders, call, request->deadline_ms));
+        ml_readers_round_within(connection->readers, 0);
+    }
+}
+
+static const struct memlog_service_service_handlers handlers = {
+    .configure = on_configure,
+    .add_client = on_add_client,
+    .update_process = on_update_process,
+    .end_client = on_end_client,
+    .dump = on_dump,
+    .figures = on_figures,
+    .drain = on_drain};
+
+static void on_end(void *context, struct ml_channel *channel, const struct ml_channel_end *end) {
+    (void)channel;
+    struct ml_connection *connection = context;
+    close_connection(connection, end->status, end->method);
+    connection->end = *end;
+}
+
+enum ml_status
+ml_connection_new(const struct ml_connection_options *options, struct ml_connection **out) {
+    struct ml_connection *connection = calloc(1, sizeof(*connection));
+    if (connection == NULL) {
+        (void)close(options->take_host_fd);
+        return ML_ENV_MEMORY;
+    }
+    connection->options = *options;
+    connection->state = CONNECTION_AWAIT_CONFIGURE;
+    connection->interval_s = soon_interval_s;
+    const struct ml_channel_options channel_options = {
+        .loop = options->loop,
+        .server = memlog_service_service_server(&handlers, connection),
+        .on_end = on_end,
+        .context = connection};
+    const enum ml_status status =
+        ml_channel_new(options->take_host_fd, &channel_options, &connection->channel);
+    if (status != ML_OK) {
+        free(connection);
+        return status;
+    }
+    *out = connection;
+    return ML_OK;
+}
+
+void ml_connection_free(struct ml_connection *take_connection) {
+    if (take_connection == NULL) {
+        return;
+    }
+    ml_orders_free(take_connection->orders);
+    ml_readers_free(take_connection->readers);
+    ml_session_free(take_connection->session);
+    ml_channel_free(take_connection->channel);
+    free(take_connection);
+}
+
+struct ml_channel_end ml_connection_end(const struct ml_connection *connection) {
+    return connection->end;
+}

@@ -1,0 +1,11 @@
+/* Where the service finds its host. Room: service. Context: constant.
+ *
+ * One rule: this descriptor and stderr are all that the service is born with. */
+#ifndef MEMLOG_SERVICE_HOST_FD_H
+#define MEMLOG_SERVICE_HOST_FD_H
+
+/* A connected SOCK_SEQPACKET socket, inherited at this number from the host that starts the
+ * service. */
+enum { ML_SERVICE_HOST_FD = 3 };
+
+#endif

@@ -1,0 +1,92 @@
+#include "service/process.h"
+
+#include <errno.h>
+#include <ev.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "service/connection.h"
+#include "service/host_fd.h"
+
+enum { LINE_BYTES = 1536 };
+
+void ml_process_say(const char *what, const char *detail) {
+    char line[LINE_BYTES];
+    const int count = snprintf(line, sizeof(line), "memlog-service: %s%s\n", what, detail);
+    if (count > 0) {
+        const size_t bytes = (size_t)count < sizeof(line) ? (size_t)count : sizeof(line) - 1;
+        (void)!write(STDERR_FILENO, line, bytes);
+    }
+}
+
+/* No descriptor but the host's and stderr; no signal from a terminal that means the program; as
+ * many descriptors as are permitted. */
+static void shed_inheritance(void) {
+    static const int ignored[] = {SIGPIPE, SIGINT, SIGQUIT, SIGHUP, SIGTSTP, SIGXFSZ};
+    for (size_t i = 0; i < sizeof(ignored) / sizeof(ignored[0]); i++) {
+        (void)signal(ignored[i], SIG_IGN);
+    }
+    /* Two descriptors a client: a thousand clients need more than the usual soft 1,024. */
+    struct rlimit files = {0};
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+        files.rlim_cur = files.rlim_max;
+        (void)setrlimit(RLIMIT_NOFILE, &files);
+    }
+    (void)close_range(ML_SERVICE_HOST_FD + 1, ~0U, 0);
+}
+
+static enum ml_process_exit serve(struct ev_loop *loop, struct ml_connection *connection) {
+    (void)ev_run(loop, 0);
+    const struct ml_channel_end end = ml_connection_end(connection);
+    if (end.status == ML_PEER_CLOSED) {
+        return ML_PROCESS_HOST_GONE;
+    }
+    char detail[LINE_BYTES];
+    (void)snprintf(
+        detail,
+        sizeof(detail),
+        "%s (%s, message %u, pid %d)",
+        ml_status_text(end.status),
+        end.message_name != NULL ? end.message_name : ml_status_name(end.status),
+        end.method,
+        end.peer.pid
+    );
+    ml_process_say("the host's connection ended: ", detail);
+    return ML_PROCESS_BROKEN;
+}
+
+enum ml_process_exit ml_process_run(const struct ml_sandbox_options *options) {
+    shed_inheritance();
+    struct ev_loop *loop = ev_loop_new(EVBACKEND_EPOLL | EVFLAG_NOENV);
+    const int pipes_fd = epoll_create1(EPOLL_CLOEXEC);
+    if (loop == NULL || pipes_fd < 0) {
+        ml_process_say("no event loop: ", strerror(errno));
+        return ML_PROCESS_NO_MEMORY;
+    }
+    struct ml_sandbox_report report = {0};
+    struct ml_connection *connection = NULL;
+    const struct ml_connection_options connection_options = {
+        .loop = loop,
+        .take_host_fd = ML_SERVICE_HOST_FD,
+        .pipes_fd = pipes_fd,
+        .sandbox_missing = report.missing};
+    enum ml_status status = ml_connection_new(&connection_options, &connection);
+    if (status != ML_OK) {
+        ml_process_say("descriptor 3 is no host's socket: ", ml_status_text(status));
+        return ML_PROCESS_USAGE;
+    }
+    status = ml_sandbox_enter(options, &report);
+    if (status != ML_OK) {
+        ml_process_say("the sandbox is refused here: ", report.missing);
+        return ML_PROCESS_NO_SANDBOX;
+    }
+    if (report.missing[0] != '\0') {
+        ml_process_say("the sandbox is incomplete here: ", report.missing);
+    }
+    /* Nothing is freed afterwards: the kernel does it faster, and all of it. */
+    return serve(loop, connection);
+}

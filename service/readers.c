@@ -1,0 +1,320 @@
+#include "service/readers.h"
+
+#include <ev.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "service/client_io.h"
+
+enum {
+    /* Ids are the host's, counted from 1: a bucket holds a handful even with the most clients. */
+    BUCKETS_COUNT = 4096,
+    /* Pipes of one turn; the rest keeps its place in the kernel's queue. */
+    TURN_PIPES = 64,
+    /* One turn of the loop: a client's fair share. */
+    SHARE_BYTES = 1 << 18,
+    /* Read since the last round: what waits in the session for its turn. More with many clients,
+     * as a round looks at each of them. */
+    ROUND_BYTES = 1 << 20,
+    ROUND_BYTES_EACH = 1 << 12
+};
+
+/* A round while there is something to see, and the longest pause. Dumps and figures make their own
+ * rounds, so the pause only bounds what waits in staging meanwhile. */
+static const double active_interval_s = 0.05;
+static const double idle_interval_s = 1.0;
+
+struct reader {
+    struct ml_client_io io; /* first: what the epoll names */
+    struct ml_readers *readers;
+    struct reader *next; /* in its bucket */
+    struct ml_client_end end;
+};
+
+struct ml_readers {
+    struct ml_readers_options options;
+    struct ml_io_scratch *scratch;
+    struct reader *buckets[BUCKETS_COUNT];
+    uint32_t count;
+    ev_io pipes; /* some pipe has something to read */
+    ev_timer timer;
+    double interval_s;
+    uint64_t unapplied_bytes; /* read since the last round */
+    bool in_round;
+};
+
+static struct reader **find(struct ml_readers *readers, uint32_t id) {
+    struct reader **at = &readers->buckets[id % BUCKETS_COUNT];
+    while (*at != NULL && (*at)->io.id != id) {
+        at = &(*at)->next;
+    }
+    return at;
+}
+
+static void remove_reader(struct ml_readers *readers, struct reader **at) {
+    struct reader *reader = *at;
+    *at = reader->next;
+    readers->count--;
+    free(reader);
+}
+
+/* Its process has ended and all of it is read, or it is lost and has ended: it leaves the readers.
+ */
+static void finish(struct ml_readers *readers, struct reader **at) {
+    struct reader *reader = *at;
+    const enum ml_status status = ml_client_ended(reader->io.client, &reader->end);
+    if (ml_status_family(status) == ML_FAMILY_BUG) {
+        abort();
+    }
+    remove_reader(readers, at);
+}
+
+/* An error of this client alone: nobody else is disturbed. */
+static void lose(struct reader *reader, enum ml_status status) {
+    if (ml_status_family(status) == ML_FAMILY_BUG) {
+        abort();
+    }
+    ml_client_io_on(&reader->io, ML_IO_BROKEN);
+    ml_client_trouble(reader->io.client, ml_status_text(status));
+    struct ml_readers *readers = reader->readers;
+    readers->options.on_lost(readers->options.context, reader->io.id, ml_status_text(status));
+}
+
+static void read_share(struct reader *reader) {
+    const uint64_t before_bytes = reader->io.read_bytes;
+    const enum ml_status status =
+        ml_client_io_read_pipe(&reader->io, reader->readers->scratch, SHARE_BYTES);
+    reader->readers->unapplied_bytes += reader->io.read_bytes - before_bytes;
+    if (status != ML_OK) {
+        lose(reader, status);
+    }
+}
+
+/* A share of each pipe that has something. */
+static void read_ready(struct ml_readers *readers) {
+    struct epoll_event ready[TURN_PIPES];
+    const int count = epoll_wait(readers->options.pipes_fd, ready, TURN_PIPES, 0);
+    for (int i = 0; i < count; i++) {
+        read_share(ready[i].data.ptr);
+    }
+}
+
+static void on_pipes(struct ev_loop *loop, ev_io *watcher, int events) {
+    (void)loop;
+    (void)events;
+    struct ml_readers *readers = watcher->data;
+    read_ready(readers);
+    if (readers->unapplied_bytes >= ROUND_BYTES + (uint64_t)readers->count * ROUND_BYTES_EACH) {
+        ml_readers_round(readers);
+    } else {
+        ml_readers_round_within(readers, active_interval_s);
+    }
+}
+
+static void on_timer(struct ev_loop *loop, ev_timer *watcher, int events) {
+    (void)loop;
+    (void)events;
+    ml_readers_round(watcher->data);
+}
+
+struct ml_readers *ml_readers_new(const struct ml_readers_options *options) {
+    struct ml_readers *readers = calloc(1, sizeof(*readers));
+    if (readers == NULL) {
+        return NULL;
+    }
+    readers->options = *options;
+    readers->interval_s = idle_interval_s;
+    readers->scratch = ml_io_scratch_new();
+    if (readers->scratch == NULL) {
+        free(readers);
+        return NULL;
+    }
+    ev_io_init(&readers->pipes, on_pipes, options->pipes_fd, EV_READ);
+    readers->pipes.data = readers;
+    ev_io_start(options->loop, &readers->pipes);
+    ev_timer_init(&readers->timer, on_timer, idle_interval_s, 0);
+    readers->timer.data = readers;
+    ev_timer_start(options->loop, &readers->timer);
+    return readers;
+}
+
+void ml_readers_free(struct ml_readers *take_readers) {
+    if (take_readers == NULL) {
+        return;
+    }
+    ev_io_stop(take_readers->options.loop, &take_readers->pipes);
+    ev_timer_stop(take_readers->options.loop, &take_readers->timer);
+    for (uint32_t i = 0; i < BUCKETS_COUNT; i++) {
+        while (take_readers->buckets[i] != NULL) {
+            struct reader *reader = take_readers->buckets[i];
+            ml_client_io_on(&reader->io, ML_IO_BROKEN);
+            remove_reader(take_readers, &take_readers->buckets[i]);
+        }
+    }
+    ml_io_scratch_free(take_readers->scratch);
+    free(take_readers);
+}
+
+enum ml_status ml_readers_add(
+    struct ml_readers *readers, struct ml_client *client, int take_pipe_fd, int take_staging_fd
+) {
+    struct reader *reader = calloc(1, sizeof(*reader));
+    if (reader == NULL) {
+        (void)close(take_pipe_fd);
+        (void)close(take_staging_fd);
+        return ML_ENV_MEMORY;
+    }
+    const uint32_t id = ml_client_id(client);
+    const enum ml_status status = ml_client_io_open(
+        &reader->io, client, id, readers->options.pipes_fd, take_pipe_fd, take_staging_fd
+    );
+    reader->readers = readers;
+    reader->next = readers->buckets[id % BUCKETS_COUNT];
+    readers->buckets[id % BUCKETS_COUNT] = reader;
+    readers->count++;
+    if (status == ML_OK) {
+        ml_readers_round_within(readers, active_interval_s);
+    }
+    return status;
+}
+
+enum ml_status
+ml_readers_end(struct ml_readers *readers, uint32_t id, const struct ml_client_end *end) {
+    struct reader **at = find(readers, id);
+    if (*at == NULL) {
+        return ML_ENV_MISSING;
+    }
+    struct reader *reader = *at;
+    reader->end = *end;
+    ml_client_io_on(&reader->io, ML_IO_END);
+    if (reader->io.state == ML_IO_ENDED) {
+        finish(readers, at);
+        return ML_OK;
+    }
+    /* Soon, not now: many ends that come together share a round. */
+    ml_readers_round_within(readers, 0);
+    return ML_OK;
+}
+
+/* Read everybody as far as it goes; true when anything was new. */
+static bool read_all(struct ml_readers *readers) {
+    bool active = false;
+    for (uint32_t i = 0; i < BUCKETS_COUNT; i++) {
+        for (struct reader *reader = readers->buckets[i]; reader != NULL; reader = reader->next) {
+            if (reader->io.state == ML_IO_LOST) {
+                continue;
+            }
+            const enum ml_status status =
+                ml_client_io_round(&reader->io, readers->scratch, &active);
+            if (status != ML_OK) {
+                const bool ending = reader->io.state == ML_IO_ENDING;
+                lose(reader, status);
+                if (ending) {
+                    ml_client_io_on(&reader->io, ML_IO_END);
+                }
+            } else if (reader->io.state == ML_IO_ENDING) {
+                ml_client_io_on(&reader->io, ML_IO_READ);
+            }
+        }
+    }
+    return active;
+}
+
+/* Whose events could not be applied. */
+static void lose_refused(struct ml_readers *readers) {
+    for (uint32_t i = 0; i < BUCKETS_COUNT; i++) {
+        for (struct reader *reader = readers->buckets[i]; reader != NULL; reader = reader->next) {
+            const enum ml_status status = ml_client_status(reader->io.client);
+            if (status != ML_OK &&
+                (reader->io.state == ML_IO_STREAMING || reader->io.state == ML_IO_SILENT)) {
+                lose(reader, status);
+            }
+        }
+    }
+}
+
+static void finish_ended(struct ml_readers *readers) {
+    for (uint32_t i = 0; i < BUCKETS_COUNT; i++) {
+        struct reader **at = &readers->buckets[i];
+        while (*at != NULL) {
+            if ((*at)->io.state == ML_IO_ENDED) {
+                finish(readers, at);
+            } else {
+                at = &(*at)->next;
+            }
+        }
+    }
+}
+
+static void schedule(struct ml_readers *readers, bool active) {
+    readers->interval_s = active ? active_interval_s : readers->interval_s * 2;
+    if (readers->interval_s > idle_interval_s) {
+        readers->interval_s = idle_interval_s;
+    }
+    ev_timer_stop(readers->options.loop, &readers->timer);
+    ev_timer_set(&readers->timer, readers->interval_s, 0);
+    ev_timer_start(readers->options.loop, &readers->timer);
+}
+
+void ml_readers_round(struct ml_readers *readers) {
+    if (readers->in_round) {
+        return;
+    }
+    readers->in_round = true;
+    /* Taken first: what is stamped before it and published is seen below. The slack is for stores
+     * that are still on their way. */
+    const uint64_t now_ticks = ml_clock_ticks(readers->options.clock);
+    const uint64_t slack_ticks = ml_clock_ticks_of_ns(readers->options.clock, ML_STAGING_SLACK_NS);
+    const uint64_t known_ticks = now_ticks > slack_ticks ? now_ticks - slack_ticks : 0;
+    const bool active = read_all(readers);
+    const enum ml_status status = ml_session_advance(readers->options.session, known_ticks);
+    if (ml_status_family(status) == ML_FAMILY_BUG) {
+        abort();
+    }
+    lose_refused(readers);
+    finish_ended(readers);
+    readers->unapplied_bytes = 0;
+    schedule(readers, active);
+    readers->in_round = false;
+    readers->options.on_round(readers->options.context, ml_session_known(readers->options.session));
+}
+
+void ml_readers_round_within(struct ml_readers *readers, double delay_s) {
+    struct ev_loop *loop = readers->options.loop;
+    if (ev_timer_remaining(loop, &readers->timer) > delay_s) {
+        readers->interval_s = active_interval_s;
+        ev_timer_stop(loop, &readers->timer);
+        ev_timer_set(&readers->timer, delay_s, 0);
+        ev_timer_start(loop, &readers->timer);
+    }
+}
+
+void ml_readers_drain(struct ml_readers *readers) {
+    read_ready(readers);
+}
+
+bool ml_readers_settled(const struct ml_readers *readers) {
+    for (uint32_t i = 0; i < BUCKETS_COUNT; i++) {
+        for (const struct reader *reader = readers->buckets[i]; reader != NULL;
+             reader = reader->next) {
+            if (reader->io.state == ML_IO_ENDING ||
+                (reader->io.state != ML_IO_LOST && !ml_client_settled(reader->io.client))) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+bool ml_readers_client_known(const struct ml_readers *readers, uint32_t id, uint64_t ticks) {
+    const struct reader *reader = readers->buckets[id % BUCKETS_COUNT];
+    while (reader != NULL && reader->io.id != id) {
+        reader = reader->next;
+    }
+    if (reader == NULL || reader->io.state == ML_IO_LOST) {
+        return true;
+    }
+    return ml_client_settled(reader->io.client) &&
+           ml_client_known(reader->io.client, ticks) >= ticks;
+}

@@ -1,0 +1,113 @@
+/* exercise LINE NAME: inside the sandbox without line LINE of service/policy/syscalls.policy (0:
+ * with all of them), do what lines are there for. `life` is the whole service with a host at
+ * descriptor 3; the others are what it does now and then, done at once. */
+#include <signal.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "service/host_fd.h"
+#include "service/process.h"
+
+enum { DONE = 0, UNKNOWN = 98, FAILED = 97, MANY = 4096, LARGE_BYTES = 1 << 20 };
+
+/* Not optimised away. */
+static void *volatile kept;
+
+static int grow_heap(void) {
+    for (int i = 0; i < MANY; i++) {
+        kept = malloc(1000);
+    }
+    return kept != NULL ? DONE : FAILED;
+}
+
+static int grow_block(void) {
+    kept = malloc(LARGE_BYTES);
+    for (size_t i = 2; kept != NULL && i < 64; i++) {
+        kept = realloc(kept, i * LARGE_BYTES);
+    }
+    return kept != NULL ? DONE : FAILED;
+}
+
+static int free_block(void) {
+    /* One freed large block raises malloc's threshold: the second is larger still. */
+    for (size_t i = 1; i < 64; i *= 2) {
+        kept = malloc(i * LARGE_BYTES);
+        free(kept);
+    }
+    return DONE;
+}
+
+static int by_value(const void *a, const void *b) {
+    const int *first = a;
+    const int *second = b;
+    return (*first > *second) - (*first < *second);
+}
+
+static int sort(void) {
+    static int values[MANY];
+    qsort(values, MANY, sizeof(values[0]), by_value);
+    return DONE;
+}
+
+static int ask_time(void) {
+    struct timespec now;
+    return syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &now) == 0 ? DONE : FAILED;
+}
+
+static int ask_fstat(void) {
+#ifdef SYS_fstat
+    struct stat about;
+    return syscall(SYS_fstat, STDERR_FILENO, &about) == 0 ? DONE : FAILED;
+#else
+    return FAILED;
+#endif
+}
+
+static int hang_up(void) {
+    return shutdown(ML_SERVICE_HOST_FD, SHUT_RDWR) == 0 ? DONE : FAILED;
+}
+
+static int do_abort(void) {
+    abort();
+}
+
+static const struct {
+    const char *name;
+    int (*run)(void);
+} exercises[] = {
+    {"grow_heap", grow_heap},
+    {"grow_block", grow_block},
+    {"free_block", free_block},
+    {"sort", sort},
+    {"ask_time", ask_time},
+    {"fstat", ask_fstat},
+    {"hang_up", hang_up},
+    {"abort", do_abort},
+};
+
+int main(int argc, char **argv) {
+    if (argc != 3) {
+        return UNKNOWN;
+    }
+    const struct ml_sandbox_options options = {
+        .level = ML_SANDBOX_AUTO, .left_out_line = (uint32_t)strtoul(argv[1], NULL, 10)};
+    if (strcmp(argv[2], "life") == 0) {
+        _exit((int)ml_process_run(&options));
+    }
+    for (size_t i = 0; i < sizeof(exercises) / sizeof(exercises[0]); i++) {
+        if (strcmp(exercises[i].name, argv[2]) == 0) {
+            struct ml_sandbox_report report;
+            if (ml_sandbox_enter(&options, &report) != ML_OK) {
+                return FAILED;
+            }
+            _exit(exercises[i].run());
+        }
+    }
+    return UNKNOWN;
+}

@@ -1,0 +1,441 @@
+/* The real memlog-service in its real sandbox: a host and hand-made clients around it. */
+#include <check.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/service/fixture.h"
+
+enum { MANY_CLIENTS = 1000, LONG_MS = 3000 };
+
+static void assert_quiet_end(int status) {
+    ck_assert_msg(
+        WIFEXITED(status) && WEXITSTATUS(status) == 0, "wait status %x", (unsigned)status
+    );
+}
+
+static void assert_broken_end(int status) {
+    ck_assert_msg(
+        WIFEXITED(status) && WEXITSTATUS(status) == 1, "wait status %x", (unsigned)status
+    );
+}
+
+/* Ten blocks of 100 bytes at one stack, four freed: half of it by pipe, half left in staging. */
+static void ten_blocks(struct client *client) {
+    client_put_start(client);
+    for (uint64_t i = 0; i < 10; i++) {
+        client_put_alloc(client, 0, 0x10000 + i * 0x100, 100);
+        if (i == 4) {
+            client_flush(client, 0);
+        }
+    }
+    for (uint64_t i = 0; i < 4; i++) {
+        client_put_free(client, 0, 0x10000 + i * 0x100);
+    }
+}
+
+static void assert_ten_blocks(const struct memlog_service_client_figures *figures) {
+    ck_assert_uint_eq(figures->totals.live_bytes, 600);
+    ck_assert_uint_eq(figures->totals.live_blocks, 6);
+    ck_assert_uint_eq(figures->totals.peak_bytes, 1000);
+    ck_assert_uint_eq(figures->totals.total_bytes, 1000);
+    ck_assert_uint_eq(figures->totals.total_blocks, 10);
+    ck_assert_uint_eq(figures->lost_events, 0);
+}
+
+START_TEST(serves_a_client) {
+    struct service service;
+    struct client client;
+    service_start(&service);
+    client_open(&client, 1, 1);
+    client_add(&service, &client);
+    ten_blocks(&client);
+    struct memlog_service_totals tree;
+    const struct memlog_service_client_figures figures = service_client(&service, 1, &tree);
+    assert_ten_blocks(&figures);
+    ck_assert(figures.complete);
+    ck_assert_uint_eq(tree.live_bytes, 600);
+    ck_assert_uint_eq(tree.peak_bytes, 1000);
+    struct memlog_service_dump_reply reply;
+    const int file_fd = service_dump(&service, LONG_MS, &reply);
+    struct stat about;
+    ck_assert_int_eq(fstat(file_fd, &about), 0);
+    ck_assert(reply.complete);
+    ck_assert_uint_eq(reply.trouble.count_bytes, 0);
+    ck_assert_uint_gt(reply.written_bytes, 100);
+    ck_assert_int_eq((int64_t)reply.written_bytes, about.st_size);
+    assert_quiet_end(service_stop(&service));
+}
+END_TEST
+
+START_TEST(sees_the_unflushed_staging_of_an_idle_thread) {
+    struct service service;
+    struct client client;
+    service_start(&service);
+    client_open(&client, 1, 1);
+    client_put_start(&client);
+    client_flush(&client, 0);
+    client_put_alloc(&client, 1, 0x20000, 4321);
+    client_add(&service, &client);
+    const struct memlog_service_client_figures figures = service_client(&service, 1, NULL);
+    ck_assert_uint_eq(figures.totals.live_bytes, 4321);
+    ck_assert(figures.complete);
+    assert_quiet_end(service_stop(&service));
+}
+END_TEST
+
+START_TEST(keeps_the_profile_of_a_process_that_ended) {
+    struct service service;
+    struct client client;
+    service_start(&service);
+    client_open(&client, 1, 1);
+    client_add(&service, &client);
+    ten_blocks(&client);
+    /* Our end of the pipe stays open, as a forked child's would. */
+    service_end_client(&service, 1);
+    const struct memlog_service_drain_request drain = {.deadline_ms = LONG_MS};
+    struct memlog_service_drain_reply drained;
+    ck_assert_int_eq(
+        memlog_service_drain_wait(service.port, &drain, FIXTURE_WAIT_MS, &drained), ML_OK
+    );
+    ck_assert(drained.complete);
+    client_close(&client);
+    struct memlog_service_totals tree;
+    const struct memlog_service_client_figures figures = service_client(&service, 1, &tree);
+    assert_ten_blocks(&figures);
+    ck_assert_uint_eq(tree.peak_bytes, 1000);
+    assert_quiet_end(service_stop(&service));
+}
+END_TEST
+
+START_TEST(reads_what_a_killed_process_left_behind) {
+    struct service service;
+    struct client client;
+    service_start(&service);
+    client_open(&client, 1, 1);
+    client_add(&service, &client);
+    ten_blocks(&client);
+    /* Killed between stamp and publishing. */
+    struct ml_staging_lane *lane = client_lane_header(&client, 0);
+    lane->published |= ML_PUBLISHED_BUSY;
+    client_close(&client);
+    service_end_client(&service, 1);
+    const struct memlog_service_client_figures figures = service_client(&service, 1, NULL);
+    assert_ten_blocks(&figures);
+    assert_quiet_end(service_stop(&service));
+}
+END_TEST
+
+START_TEST(does_not_wait_for_a_stopped_thread) {
+    struct service service;
+    struct client stopped;
+    struct client other;
+    service_start(&service);
+    client_open(&stopped, 1, 1);
+    client_open(&other, 2, 1);
+    client_add(&service, &stopped);
+    client_add(&service, &other);
+    ten_blocks(&stopped);
+    ten_blocks(&other);
+    struct ml_staging_lane *lane = client_lane_header(&stopped, 0);
+    lane->published |= ML_PUBLISHED_BUSY;
+    const uint64_t before = fixture_now();
+    struct memlog_service_dump_reply reply;
+    (void)close(service_dump(&service, 100, &reply));
+    ck_assert_uint_lt(fixture_now() - before, UINT64_C(2000000000));
+    const struct memlog_service_client_figures figures = service_client(&service, 2, NULL);
+    assert_ten_blocks(&figures);
+    ck_assert(figures.complete);
+    lane->published &= ~(uint64_t)ML_PUBLISHED_BUSY;
+    const struct memlog_service_client_figures later = service_client(&service, 1, NULL);
+    assert_ten_blocks(&later);
+    ck_assert(later.complete);
+    assert_quiet_end(service_stop(&service));
+}
+END_TEST
+
+START_TEST(ends_with_its_host) {
+    struct service service;
+    struct client client;
+    service_start(&service);
+    client_open(&client, 1, 1);
+    client_add(&service, &client);
+    ten_blocks(&client);
+    assert_quiet_end(service_stop(&service));
+    char complaint[512];
+    service_complaint(&service, complaint, sizeof(complaint));
+    ck_assert_str_eq(complaint, "");
+}
+END_TEST
+
+START_TEST(drops_a_host_that_sends_garbage) {
+    struct service service;
+    service_start_with(&service, "memlog-service", (const char *const[]){"--sandbox=auto", NULL});
+    ck_assert_int_eq(send(service.host_fd, "no message at all", 17, 0), 17);
+    assert_broken_end(service_wait(&service));
+    char complaint[512];
+    service_complaint(&service, complaint, sizeof(complaint));
+    ck_assert_ptr_nonnull(strstr(complaint, "memlog-service: the host's connection ended"));
+}
+END_TEST
+
+START_TEST(drops_a_host_that_speaks_before_configuring) {
+    struct service service;
+    service_start_with(&service, "memlog-service", (const char *const[]){"--sandbox=auto", NULL});
+    service_speak(&service);
+    const struct memlog_service_figures_request request = {0};
+    struct memlog_service_figures_reply reply;
+    ck_assert_int_eq(
+        memlog_service_figures_wait(service.port, &request, FIXTURE_WAIT_MS, &reply), ML_PEER_CLOSED
+    );
+    assert_broken_end(service_wait(&service));
+}
+END_TEST
+
+START_TEST(drops_a_host_of_another_version) {
+    struct service service;
+    service_start_with(&service, "memlog-service", (const char *const[]){"--sandbox=auto", NULL});
+    service_speak(&service);
+    const struct memlog_service_configure_request request = {
+        .setup = {.version = 99, .clock = MEMLOG_SERVICE_CLOCK_MONOTONIC}};
+    struct memlog_service_configure_reply reply;
+    ck_assert_int_eq(
+        memlog_service_configure_wait(service.port, &request, FIXTURE_WAIT_MS, &reply),
+        ML_PEER_CLOSED
+    );
+    assert_broken_end(service_wait(&service));
+    char complaint[512];
+    service_complaint(&service, complaint, sizeof(complaint));
+    ck_assert_ptr_nonnull(strstr(complaint, "another version"));
+}
+END_TEST
+
+START_TEST(drops_a_host_that_adds_a_client_twice) {
+    struct service service;
+    struct client client;
+    service_start(&service);
+    client_open(&client, 1, 1);
+    client_add(&service, &client);
+    client_add(&service, &client);
+    assert_broken_end(service_wait(&service));
+}
+END_TEST
+
+/* Descriptors of the wrong kind end the host's connection: it made them. */
+START_TEST(drops_a_host_that_sends_the_wrong_kind_of_descriptor) {
+    struct service service;
+    struct client client;
+    service_start(&service);
+    client_open(&client, 1, 1);
+    const int unsealed_fd = memfd_create("unsealed", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    const int fds[][2] = {
+        {client.staging_fd, client.staging_fd},
+        {client.read_fd, client.read_fd},
+        {client.read_fd, unsealed_fd},
+    };
+    client_add_with(&service, &client, fds[_i][0], fds[_i][1]);
+    assert_broken_end(service_wait(&service));
+}
+END_TEST
+
+START_TEST(loses_only_the_client_that_sends_garbage) {
+    struct service service;
+    struct client good;
+    struct client bad;
+    service_start(&service);
+    client_open(&good, 1, 1);
+    client_open(&bad, 2, 1);
+    client_add(&service, &good);
+    client_add(&service, &bad);
+    uint8_t garbage[256];
+    memset(garbage, 0xee, sizeof(garbage));
+    ck_assert_int_eq(write(bad.write_fd, garbage, sizeof(garbage)), sizeof(garbage));
+    service_await_lost(&service, 1);
+    ck_assert_uint_eq(service.lost_ids[0], 2);
+    ck_assert_str_ne(service.lost_reasons[0], "");
+    ten_blocks(&good);
+    const struct memlog_service_client_figures figures = service_client(&service, 1, NULL);
+    assert_ten_blocks(&figures);
+    ck_assert(figures.complete);
+    const struct memlog_service_client_figures lost = service_client(&service, 2, NULL);
+    ck_assert(!lost.complete);
+    ck_assert_uint_gt(lost.trouble.count_bytes, 0);
+    /* The host says what became of it; the id is known still. */
+    service_end_client(&service, 2);
+    (void)service_client(&service, 2, NULL);
+    ck_assert_uint_eq(service.lost_count, 1);
+    assert_quiet_end(service_stop(&service));
+}
+END_TEST
+
+START_TEST(loses_a_client_whose_staging_is_shorter_than_it_says) {
+    struct service service;
+    struct client client;
+    service_start(&service);
+    client_open(&client, 1, 1);
+    const int short_fd = memfd_create("short", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    ck_assert_int_eq(write(short_fd, client.staging, 4096), 4096);
+    ck_assert_int_eq(fcntl(short_fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL), 0);
+    struct ml_staging_header *header =
+        mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, short_fd, 0);
+    ck_assert_ptr_ne(header, MAP_FAILED);
+    header->lanes_used = ML_LANES_MAX;
+    client_add_with(&service, &client, client.read_fd, short_fd);
+    service_await_lost(&service, 1);
+    ck_assert_uint_eq(service.lost_ids[0], 1);
+    assert_quiet_end(service_stop(&service));
+}
+END_TEST
+
+START_TEST(loses_a_client_with_more_lanes_than_there_are) {
+    struct service service;
+    struct client client;
+    service_start(&service);
+    client_open(&client, 1, 1);
+    ((struct ml_staging_header *)client.staging)->lanes_used = UINT32_MAX;
+    client_add(&service, &client);
+    service_await_lost(&service, 1);
+    ck_assert_uint_eq(service.lost_ids[0], 1);
+    assert_quiet_end(service_stop(&service));
+}
+END_TEST
+
+START_TEST(says_why_a_dump_cannot_be_written) {
+    struct service service;
+    service_start(&service);
+    char path[] = "/tmp/memlog-service-test-XXXXXX";
+    const int made_fd = mkstemp(path);
+    ck_assert_int_ge(made_fd, 0);
+    const int read_only_fd = open(path, O_RDONLY | O_CLOEXEC);
+    ck_assert_int_ge(read_only_fd, 0);
+    (void)unlink(path);
+    const struct memlog_service_dump_request request = {
+        .order = {.now = fixture_moment(), .deadline_ms = LONG_MS}, .file = read_only_fd};
+    struct memlog_service_dump_reply reply;
+    ck_assert_int_eq(
+        memlog_service_dump_wait(service.port, &request, FIXTURE_WAIT_MS, &reply), ML_OK
+    );
+    ck_assert(!reply.complete);
+    static const char expected[] = "cannot write the dump: Bad file descriptor";
+    ck_assert_uint_eq(reply.trouble.count_bytes, sizeof(expected) - 1);
+    ck_assert_mem_eq(reply.trouble.data, expected, sizeof(expected) - 1);
+    assert_quiet_end(service_stop(&service));
+}
+END_TEST
+
+/* Far more than pipe and staging hold: who writes must not wait for ever. */
+START_TEST(drains_a_busy_client_without_being_asked) {
+    struct service service;
+    struct client client;
+    service_start(&service);
+    client_open(&client, 1, 1);
+    client_add(&service, &client);
+    client_put_start(&client);
+    const uint64_t blocks_count = 400000;
+    for (uint64_t i = 0; i < blocks_count; i++) {
+        client_put_alloc(&client, (uint32_t)(i % FIXTURE_LANES), 0x100000 + i * 16, 16);
+    }
+    const struct memlog_service_client_figures figures = service_client(&service, 1, NULL);
+    ck_assert_uint_eq(figures.totals.live_blocks, blocks_count);
+    ck_assert_uint_eq(figures.totals.live_bytes, blocks_count * 16);
+    ck_assert(figures.complete);
+    assert_quiet_end(service_stop(&service));
+}
+END_TEST
+
+START_TEST(serves_a_thousand_clients) {
+    struct rlimit files;
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &files), 0);
+    files.rlim_cur = files.rlim_max;
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &files), 0);
+    ck_assert_uint_gt(files.rlim_cur, 3 * MANY_CLIENTS + 100);
+    struct service service;
+    service_start(&service);
+    static struct client clients[MANY_CLIENTS];
+    for (uint32_t i = 0; i < MANY_CLIENTS; i++) {
+        client_open(&clients[i], i + 1, 1);
+        client_add(&service, &clients[i]);
+        ten_blocks(&clients[i]);
+    }
+    struct memlog_service_figures_reply reply;
+    service_figures(&service, &reply);
+    ck_assert_uint_eq(reply.clients.count, MANY_CLIENTS);
+    ck_assert_uint_eq(reply.tree.live_bytes, 600 * MANY_CLIENTS);
+    for (uint32_t i = 0; i < MANY_CLIENTS; i++) {
+        assert_ten_blocks(&reply.clients.items[i]);
+        ck_assert(reply.clients.items[i].complete);
+    }
+    for (uint32_t i = 0; i < MANY_CLIENTS; i++) {
+        service_end_client(&service, i + 1);
+        client_close(&clients[i]);
+    }
+    struct memlog_service_dump_reply dumped;
+    (void)close(service_dump(&service, LONG_MS, &dumped));
+    ck_assert(dumped.complete);
+    assert_quiet_end(service_stop(&service));
+}
+END_TEST
+
+START_TEST(refuses_to_start_without_a_level) {
+    struct service service;
+    service_start_with(&service, "memlog-service", (const char *const[]){NULL});
+    int status = service_wait(&service);
+    ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 2);
+    service_start_with(
+        &service, "memlog-service", (const char *const[]){"--sandbox=perhaps", NULL}
+    );
+    status = service_wait(&service);
+    ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 2);
+}
+END_TEST
+
+START_TEST(does_not_die_of_the_terminals_signals) {
+    struct service service;
+    service_start(&service);
+    static const int signals[] = {SIGINT, SIGHUP, SIGQUIT, SIGPIPE};
+    for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) {
+        ck_assert_int_eq(kill(service.pid, signals[i]), 0);
+    }
+    struct memlog_service_figures_reply reply;
+    service_figures(&service, &reply);
+    assert_quiet_end(service_stop(&service));
+}
+END_TEST
+
+int main(void) {
+    Suite *suite = suite_create("service/service");
+    TCase *all = tcase_create("all");
+    tcase_set_timeout(all, 60);
+    tcase_add_test(all, serves_a_client);
+    tcase_add_test(all, sees_the_unflushed_staging_of_an_idle_thread);
+    tcase_add_test(all, keeps_the_profile_of_a_process_that_ended);
+    tcase_add_test(all, reads_what_a_killed_process_left_behind);
+    tcase_add_test(all, does_not_wait_for_a_stopped_thread);
+    tcase_add_test(all, ends_with_its_host);
+    tcase_add_test(all, drops_a_host_that_sends_garbage);
+    tcase_add_test(all, drops_a_host_that_speaks_before_configuring);
+    tcase_add_test(all, drops_a_host_of_another_version);
+    tcase_add_test(all, drops_a_host_that_adds_a_client_twice);
+    tcase_add_loop_test(all, drops_a_host_that_sends_the_wrong_kind_of_descriptor, 0, 3);
+    tcase_add_test(all, loses_only_the_client_that_sends_garbage);
+    tcase_add_test(all, loses_a_client_whose_staging_is_shorter_than_it_says);
+    tcase_add_test(all, loses_a_client_with_more_lanes_than_there_are);
+    tcase_add_test(all, says_why_a_dump_cannot_be_written);
+    tcase_add_test(all, drains_a_busy_client_without_being_asked);
+    tcase_add_test(all, serves_a_thousand_clients);
+    tcase_add_test(all, refuses_to_start_without_a_level);
+    tcase_add_test(all, does_not_die_of_the_terminals_signals);
+    suite_add_tcase(suite, all);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    const int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? 0 : 1;
+}
