@@ -28,5 +28,7 @@ void ml_libc_resolve(void) {
     find(&ml_libc.prctl, "prctl");
     find(&ml_libc.pthread_setname_np, "pthread_setname_np");
     find(&ml_libc.dlclose, "dlclose");
+    find(&ml_libc.syscall, "syscall");
+    find(&ml_libc.clone, "clone");
     (void)dlerror();
 }

@@ -43,6 +43,8 @@ struct ml_libc {
     int (*prctl)(int, unsigned long, unsigned long, unsigned long, unsigned long);
     int (*pthread_setname_np)(pthread_t, const char *);
     int (*dlclose)(void *);
+    void *syscall; /* jumped to, never called: see hooks_clone.c */
+    void *clone;   /* likewise */
 };
 
 extern struct ml_libc ml_libc;

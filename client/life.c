@@ -169,7 +169,7 @@ static bool adopt(struct ml_hello *hello, bool again) {
 
 /* ---- fork ---- */
 
-static void before_fork(void) {
+void ml_life_before_fork(void) {
     struct ml_thread *thread = &ml_thread;
     thread->fork_serial = 0;
     const struct ml_hook hook = ml_hook_enter(thread, (uintptr_t)__builtin_frame_address(0));
@@ -249,7 +249,7 @@ bool ml_life_connect(const char *socket_path) {
     thread->phase = ML_PHASE_NEXT;
     ml_check_open(ml_process.control->unwind_check);
     (void)pthread_key_create(&exit_key, thread_exits);
-    (void)pthread_atfork(before_fork, after_fork_in_parent, NULL);
+    (void)pthread_atfork(ml_life_before_fork, after_fork_in_parent, NULL);
     thread->phase = ML_PHASE_RECORD;
     atomic_store(&ml_process.socket_fd, socket_fd);
     ml_process.generation = 1;

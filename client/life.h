@@ -28,6 +28,9 @@ bool ml_life_connect(const char *socket_path);
 /* The calling thread's name has changed. */
 void ml_life_renamed(void);
 
+/* The calling thread is about to fork: a FORK record, which the child will name. */
+void ml_life_before_fork(void);
+
 /* The process has waited for a child's end: a record, if it is being recorded. */
 void ml_life_reaped(uint32_t pid);
 

@@ -1,0 +1,73 @@
+/* Forks that pass pthread_atfork by: _Fork, clone and the bare system call. Room: client. Context:
+ * any.
+ *
+ * One rule: the real function runs in the caller's own frame. A new process returns from it a
+ * second time, perhaps on another stack, so these jump there and leave nothing of their own behind.
+ */
+#include <sched.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/syscall.h>
+
+#include "client/libc.h"
+#include "client/life.h"
+#include "client/visible.h"
+
+/* Whether that system call makes a process with memory of its own. clone3's flags lie in memory. */
+static bool forks(long number, long first) {
+    uint64_t flags = 0;
+    if (number == SYS_fork) {
+        return true;
+    }
+    if (number == SYS_clone) {
+        flags = (uint64_t)first;
+    } else if (number == SYS_clone3 && first != 0) {
+        __builtin_memcpy(&flags, (const void *)first, sizeof(flags));
+    } else {
+        return false;
+    }
+    return (flags & (CLONE_VM | CLONE_THREAD)) == 0;
+}
+
+/* Called by the stubs below, which keep the caller's registers. Returns where to go on. */
+static __attribute__((used)) void *before_syscall(long number, long first) {
+    if (ml_libc.syscall == NULL) {
+        ml_libc_resolve();
+    }
+    if (__builtin_expect(forks(number, first), 0)) {
+        ml_life_before_fork();
+    }
+    return ml_libc.syscall;
+}
+
+static __attribute__((used)) void *before_clone(long function, long stack, long flags) {
+    (void)function;
+    (void)stack;
+    if (ml_libc.clone == NULL) {
+        ml_libc_resolve();
+    }
+    if ((flags & (CLONE_VM | CLONE_THREAD)) == 0) {
+        ml_life_before_fork();
+    }
+    return ml_libc.clone;
+}
+
+/* Keep the six argument registers and rax (the count of vector registers of a variadic call) over a
+ * call of `before`, then jump to what it answers. */
+#define STUB(name, before)                                                                         \
+    __asm__(".text\n"                                                                              \
+            ".globl " name "\n"                                                                    \
+            ".type " name ", @function\n" name ":\n"                                               \
+            ".cfi_startproc\n"                                                                     \
+            "push %rdi\n push %rsi\n push %rdx\n push %rcx\n push %r8\n push %r9\n push %rax\n"    \
+            ".cfi_adjust_cfa_offset 56\n"                                                          \
+            "call " before "\n"                                                                    \
+            "mov %rax, %r11\n"                                                                     \
+            "pop %rax\n pop %r9\n pop %r8\n pop %rcx\n pop %rdx\n pop %rsi\n pop %rdi\n"           \
+            ".cfi_adjust_cfa_offset -56\n"                                                         \
+            "jmp *%r11\n"                                                                          \
+            ".cfi_endproc\n"                                                                       \
+            ".size " name ", . - " name "\n")
+
+STUB("syscall", "before_syscall");
+STUB("clone", "before_clone");
