@@ -45,6 +45,29 @@ drop_between(const char *name, char open, char close, char *out_name, size_t out
     out_name[at] = '\0';
 }
 
+static const char *behind_return_type_of_operator(const char *name, const char *start) {
+    while (start > name && start[-1] != ' ') {
+        start--;
+    }
+    return start;
+}
+
+/* Where the name begins behind a return type; at the start if there is none. Nothing but "<...>"
+ * and
+ * "(...)" holds a blank that is no separator, and those are gone. */
+static const char *behind_return_type(const char *name) {
+    const char *end = name + strcspn(name, "(");
+    const char *start = end;
+
+    while (start > name && start[-1] != ' ') {
+        start--;
+    }
+    if (start - name >= 9 && strncmp(start - 9, "operator ", 9) == 0) {
+        return behind_return_type_of_operator(name, start - 9);
+    }
+    return start;
+}
+
 /* Where the column begins, counted from 0. */
 static const char *column_at(const char *text, size_t column) {
     for (; *text; text++) {
@@ -72,7 +95,8 @@ void ml_function_name_fit(const char *name, size_t columns, char *out_name, size
     if (ml_text_columns(out_name) <= columns) {
         return;
     }
-    drop_between(name, '<', '>', out_name, out_bytes);
+    drop_between(name, '<', '>', shorter, sizeof shorter);
+    snprintf(out_name, out_bytes, "%s", behind_return_type(shorter));
     if (ml_text_columns(out_name) <= columns) {
         return;
     }

@@ -20,9 +20,11 @@ enum metric { METRIC_LIVE, METRIC_PEAK };
 
 /* One line of a stack. */
 struct line {
-    char name[ML_REPORT_NAME_BYTES];
-    char where[ML_REPORT_NAME_BYTES];
-    bool is_main;
+    const char *name;   /* NULL: `module` and `offset` stand for it */
+    const char *module; /* "": none */
+    const char *file;   /* "": not known */
+    uint64_t offset;
+    uint32_t source_line;
 };
 
 static const char *base_name(const char *path) {
@@ -31,34 +33,48 @@ static const char *base_name(const char *path) {
     return slash ? slash + 1 : path;
 }
 
-static void line_of(
-    const struct ml_stacks *stacks,
-    const struct ml_place *place,
-    const struct ml_symbol *symbol,
-    struct line *line
+static struct line line_of(
+    const struct ml_stacks *stacks, const struct ml_place *place, const struct ml_symbol *symbol
 ) {
-    char buffer[ML_PLACE_NAME_BYTES];
-    const char *module =
-        place->file == ML_STACKS_NONE ? "" : base_name(stacks->files[place->file].path.bytes);
-    bool has_name = symbol && symbol->function[0];
+    struct line line = {.module = "", .file = "", .offset = place->offset};
 
-    line->is_main = has_name && strcmp(symbol->function, "main") == 0;
-    snprintf(
-        line->name,
-        sizeof line->name,
-        "%s",
-        has_name ? symbol->function : ml_place_name(place, buffer)
-    );
-    if (symbol && symbol->file[0]) {
-        snprintf(
-            line->where, sizeof line->where, "%s:%" PRIu32, base_name(symbol->file), symbol->line
-        );
-    } else {
-        snprintf(line->where, sizeof line->where, "%s", module);
+    if (place->file != ML_STACKS_NONE) {
+        line.module = base_name(stacks->files[place->file].path.bytes);
     }
+    if (symbol) {
+        line.name = symbol->function[0] ? symbol->function : NULL;
+        line.file = base_name(symbol->file);
+        line.source_line = symbol->line;
+    }
+    if (place->kind != ML_FRAME_ADDRESS) {
+        line.name = ml_place_name(place, NULL); /* needs no buffer: it is no address */
+    }
+    return line;
 }
 
-/* All lines of a stack, innermost first, down to main. NULL: no memory. Owner: the caller's. */
+/* What the C library does before main or a thread's function says nothing. */
+static bool is_startup(const char *name) {
+    static const char *const names[] = {
+        "_start",
+        "__libc_start_main",
+        "__libc_start_main_impl",
+        "__libc_start_call_main",
+        "start_thread",
+        "clone",
+        "__clone",
+        "clone3",
+        "__clone3",
+        "__GI___clone3"};
+
+    for (size_t i = 0; name && i < sizeof names / sizeof names[0]; i++) {
+        if (strcmp(name, names[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The lines of a stack that say something, innermost first. Owner: the caller's. */
 static struct line *lines_of(const struct ml_stacks *stacks, uint32_t node, size_t *out_count) {
     struct line *lines = NULL;
     size_t capacity = 0;
@@ -77,10 +93,11 @@ static struct line *lines_of(const struct ml_stacks *stacks, uint32_t node, size
         for (size_t i = 0; i < here; i++) {
             const struct ml_symbol *symbol =
                 place->symbols_count > 0 ? &stacks->symbols[place->first_symbol + i] : NULL;
-            line_of(stacks, place, symbol, &lines[count++]);
+            lines[count++] = line_of(stacks, place, symbol);
         }
-        if (lines[count - 1].is_main) {
-            break; /* what the C library does before main says nothing */
+        if (count > here && is_startup(lines[count - 1].name)) {
+            count -= here;
+            break;
         }
     }
     *out_count = count;
@@ -90,24 +107,45 @@ static struct line *lines_of(const struct ml_stacks *stacks, uint32_t node, size
 static void put_line(const struct ml_report_page *page, const struct line *line) {
     enum { INDENT = 6, GAP = 2 };
     char name[ML_REPORT_NAME_BYTES];
+    char fitted[ML_REPORT_NAME_BYTES];
     char where[ML_REPORT_NAME_BYTES];
     size_t width = page->style->width - INDENT;
-    size_t where_columns = 0;
+    size_t name_columns = width * 2 / 3;
 
-    ml_function_name_fit(line->where, width / 2, where, sizeof where);
-    where_columns = ml_text_columns(where);
-    ml_function_name_fit(line->name, width - where_columns - GAP, name, sizeof name);
+    if (line->name) {
+        ml_function_name_fit(line->name, name_columns - GAP, fitted, sizeof fitted);
+    } else {
+        snprintf(
+            name,
+            sizeof name,
+            "%s%s0x%" PRIx64,
+            line->module,
+            line->module[0] ? "+" : "",
+            line->offset
+        );
+        ml_function_name_fit(name, name_columns - GAP, fitted, sizeof fitted);
+    }
+    where[0] = '\0';
+    if (line->file[0]) {
+        snprintf(where, sizeof where, "%s:%" PRIu32, line->file, line->source_line);
+    } else if (line->name) {
+        snprintf(where, sizeof where, "%s", line->module);
+    }
     fprintf(page->out, "%*s", INDENT, "");
-    ml_report_put(page, name);
-    fprintf(
-        page->out,
-        "%*s%s",
-        (int)(width - ml_text_columns(name) - where_columns),
-        "",
-        ml_report_dim(page)
-    );
-    ml_report_put(page, where);
-    fprintf(page->out, "%s\n", ml_report_plain(page));
+    ml_report_put(page, fitted);
+    if (where[0]) {
+        fprintf(
+            page->out,
+            "%*s%s",
+            (int)(name_columns - ml_text_columns(fitted)),
+            "",
+            ml_report_dim(page)
+        );
+        ml_function_name_fit(where, width - name_columns, name, sizeof name);
+        ml_report_put(page, name);
+        fputs(ml_report_plain(page), page->out);
+    }
+    putc('\n', page->out);
 }
 
 static void put_frames(const struct ml_report_page *page, uint32_t node) {
@@ -228,24 +266,62 @@ void ml_report_stacks(const struct ml_report_page *page) {
     put_list(page, "Who held the peak", "", METRIC_PEAK);
 }
 
+/* How many of a file's places are known, and how many have names. */
+struct naming {
+    size_t places, named;
+    uint32_t file;
+};
+
+static int order_nameless(const void *left, const void *right) {
+    const struct naming *a = left;
+    const struct naming *b = right;
+    size_t a_missing = a->places - a->named;
+    size_t b_missing = b->places - b->named;
+
+    return (a_missing < b_missing) - (a_missing > b_missing);
+}
+
+static bool has_name(const struct ml_stacks *stacks, const struct ml_place *place) {
+    return place->symbols_count > 0 && stacks->symbols[place->first_symbol].function[0];
+}
+
 void ml_report_nameless(const struct ml_report_page *page) {
     const struct ml_stacks *stacks = page->report->stacks;
-    size_t shown = 0;
+    struct naming *namings = calloc(stacks->files_count + 1, sizeof *namings);
 
-    for (size_t i = 0; i < stacks->files_count; i++) {
-        const struct ml_code_file *file = &stacks->files[i];
-        if (!file->trouble || file->path.bytes[0] == '[') {
-            continue;
+    if (!namings) {
+        return;
+    }
+    for (uint32_t i = 0; i < stacks->files_count; i++) {
+        namings[i].file = i;
+    }
+    for (size_t i = 0; i < stacks->places_count; i++) {
+        const struct ml_place *place = &stacks->places[i];
+        if (place->file != ML_STACKS_NONE) {
+            namings[place->file].places++;
+            namings[place->file].named += has_name(stacks, place);
         }
-        if (shown == 0) {
-            ml_report_heading(page, "Names missing", "install the debug symbols of these");
+    }
+    qsort(namings, stacks->files_count, sizeof *namings, order_nameless);
+    for (size_t i = 0; i < stacks->files_count && i < FILES_SHOWN; i++) {
+        const struct ml_code_file *file = &stacks->files[namings[i].file];
+        size_t missing = namings[i].places - namings[i].named;
+
+        if (missing < namings[i].places / 10 + 1) {
+            break;
         }
-        if (shown++ == FILES_SHOWN) {
-            fputs("  ...\n", page->out);
-            return;
+        if (i == 0) {
+            ml_report_heading(
+                page, "Names missing", "debug symbols of these files would give them"
+            );
         }
         fputs("  ", page->out);
         ml_report_put(page, file->path.bytes);
-        fprintf(page->out, ": %s\n", file->trouble);
+        fprintf(page->out, ": %zu of %zu places", missing, namings[i].places);
+        if (file->trouble) {
+            fprintf(page->out, ", %s", file->trouble);
+        }
+        putc('\n', page->out);
     }
+    free(namings);
 }

@@ -85,7 +85,7 @@ ml_stacks_symbolize(struct ml_stacks *stacks, struct ml_symbolizer *symbolizer);
 /* The thread's name at a stack's root, "" if there is none. */
 struct ml_profile_text ml_stacks_thread(const struct ml_stacks *stacks, uint32_t node);
 
-/* What a place without symbols is called; in `buffer` if it needs one. */
+/* What a place without symbols is called; in `buffer` if it needs one (ADDRESS alone does). */
 enum { ML_PLACE_NAME_BYTES = 64 };
 const char *ml_place_name(const struct ml_place *place, char buffer[ML_PLACE_NAME_BYTES]);
 
