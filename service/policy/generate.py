@@ -1,12 +1,16 @@
-"""Make the seccomp filter's table of a policy file: generate.py INPUT OUTPUT. The format stands at the policy's top."""
+"""Make the seccomp filter's table of policy files: generate.py INPUT... OUTPUT.
+
+The format stands at the top of service/policy/syscalls.policy. Lines of a further file are numbered from 10001.
+"""
 import re
 import sys
 
 CONDITION = re.compile(r"arg([0-5])(?:\s*&\s*(\w+))?\s*==\s*(\w+)")
 RUN_TIME_VALUES = {"SELF": "ML_POLICY_SELF", "HOST": "ML_POLICY_HOST"}
 CONDITIONS_MAX = 2  # ML_POLICY_CONDITIONS_MAX
+FILE_LINES_MAX = 10000
 
-HEAD = """/* Generated from service/policy/syscalls.policy by service/policy/generate.py. Do not edit. */
+HEAD = """/* Generated from the policies beside service/policy/generate.py. Do not edit. */
 #include "service/policy/policy.h"
 
 #include <linux/fcntl.h>
@@ -37,7 +41,7 @@ def conditions_of(path, number, text):
     return conditions
 
 
-def rows_of(path):
+def rows_of(path, first_line):
     with open(path, encoding="utf-8") as policy:
         for number, line in enumerate(policy, 1):
             if not line.strip() or line.startswith("#"):
@@ -49,16 +53,16 @@ def rows_of(path):
             conditions = conditions_of(path, number, text)
             body = ", ".join(f"{{{argument}, {mask}, {value}}}" for argument, mask, value in conditions)
             yield (
-                f'    {{"{name}", SCMP_SYS({name}), {number}, {len(conditions)}, '
+                f'    {{"{name}", SCMP_SYS({name}), {first_line + number}, {len(conditions)}, '
                 f'{{{body or "{0, 0, 0}"}}}, "{columns[2]}"}}, /* {columns[1]} */\n'
             )
 
 
 def main():
-    if len(sys.argv) != 3:
+    if len(sys.argv) < 3:
         sys.exit(__doc__)
-    source, target = sys.argv[1:]
-    rows = list(rows_of(source))
+    *sources, target = sys.argv[1:]
+    rows = [row for i, source in enumerate(sources) for row in rows_of(source, i * FILE_LINES_MAX)]
     with open(target, "w", encoding="utf-8") as out:
         out.write(HEAD + "".join(rows) + TAIL)
 

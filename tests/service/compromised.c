@@ -10,7 +10,6 @@
 #include <grp.h>
 #include <netinet/in.h>
 #include <sched.h>
-#include <seccomp.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -26,6 +25,7 @@
 #include <unistd.h>
 
 #include "service/sandbox.h"
+#include "tests/service/container.h"
 
 enum { WORKED = 0, REFUSED = 1, USAGE = 2, NOT_ENTERED = 3, NOBODY = 65534 };
 
@@ -202,27 +202,6 @@ static const struct {
     {"nothing", nothing},
 };
 
-/* A container that forbids what needs privileges, as Docker's default profile does. */
-static int enter_container(void) {
-    static const int forbidden[] = {
-        SCMP_SYS(unshare),
-        SCMP_SYS(mount),
-        SCMP_SYS(fsopen),
-        SCMP_SYS(pivot_root),
-        SCMP_SYS(move_mount),
-        SCMP_SYS(landlock_create_ruleset),
-    };
-    scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
-    for (size_t i = 0; i < sizeof(forbidden) / sizeof(forbidden[0]); i++) {
-        if (seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), forbidden[i], 0) != 0) {
-            return -1;
-        }
-    }
-    const int answer = seccomp_load(filter);
-    seccomp_release(filter);
-    return answer;
-}
-
 static int become_user(void) {
     return setgroups(0, NULL) == 0 && setresgid(NOBODY, NOBODY, NOBODY) == 0 &&
                    setresuid(NOBODY, NOBODY, NOBODY) == 0
@@ -249,7 +228,7 @@ int main(int argc, char **argv) {
                 return USAGE;
             }
         } else if (strcmp(argv[i], "--container") == 0) {
-            if (enter_container() != 0) {
+            if (container_enter() != 0) {
                 return USAGE;
             }
         } else if (strncmp(argv[i], "--level=", 8) == 0) {

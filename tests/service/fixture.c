@@ -13,6 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tests/service/container.h"
+
 enum { HOST_FD = 3 };
 
 uint64_t fixture_now(void) {
@@ -37,7 +39,8 @@ static void program_path(const char *name, char *out_path, size_t size_bytes) {
     (void)snprintf(slash, size_bytes - (size_t)(slash - out_path), "/%s", name);
 }
 
-void service_start_with(struct service *service, const char *program, const char *const *words) {
+static void
+start(struct service *service, const char *program, const char *const *words, bool contained) {
     *service = (struct service){.host_fd = -1};
     char path[4096];
     program_path(program, path, sizeof(path));
@@ -58,6 +61,9 @@ void service_start_with(struct service *service, const char *program, const char
         (void)dup2(socket_fd, HOST_FD);
         (void)dup2(stderr_fd, STDERR_FILENO);
         (void)fcntl(HOST_FD, F_SETFD, 0);
+        if (contained && container_enter() != 0) {
+            _exit(98);
+        }
         (void)execv(path, (char *const *)(const void *)all);
         _exit(99);
     }
@@ -65,6 +71,16 @@ void service_start_with(struct service *service, const char *program, const char
     (void)close(complaints[1]);
     service->host_fd = ends[0];
     service->stderr_fd = complaints[0];
+}
+
+void service_start_with(struct service *service, const char *program, const char *const *words) {
+    start(service, program, words, false);
+}
+
+void service_start_contained(
+    struct service *service, const char *program, const char *const *words
+) {
+    start(service, program, words, true);
 }
 
 static void on_lost(
@@ -102,9 +118,7 @@ void service_speak(struct service *service) {
     service->port = ml_channel_port(service->channel);
 }
 
-void service_start(struct service *service) {
-    service_start_with(service, "memlog-service", (const char *const[]){"--sandbox=auto", NULL});
-    service_speak(service);
+struct memlog_service_configure_reply service_configure(struct service *service) {
     const struct memlog_service_configure_request request = {
         .setup = {
             .version = MEMLOG_SERVICE_SERVICE_VERSION,
@@ -114,12 +128,20 @@ void service_start(struct service *service) {
     ck_assert_int_eq(
         memlog_service_configure_wait(service->port, &request, FIXTURE_WAIT_MS, &reply), ML_OK
     );
-    ck_assert_uint_eq(reply.missing_sandbox.count_bytes, 0);
+    return reply;
+}
+
+void service_start(struct service *service) {
+    service_start_with(service, "memlog-service", (const char *const[]){"--sandbox=auto", NULL});
+    service_speak(service);
+    ck_assert_uint_eq(service_configure(service).missing_sandbox.count_bytes, 0);
 }
 
 int service_wait(struct service *service) {
     int status = 0;
     ck_assert_int_eq(waitpid(service->pid, &status, 0), service->pid);
+    ml_channel_free(service->channel);
+    service->channel = NULL;
     return status;
 }
 

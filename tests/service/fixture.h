@@ -34,8 +34,16 @@ struct memlog_service_moment fixture_moment(void);
 /* Start it, with words behind the program's name; no channel yet. */
 void service_start_with(struct service *service, const char *program, const char *const *words);
 
+/* The same, in a container that forbids namespaces (tests/service/container.h). */
+void service_start_contained(
+    struct service *service, const char *program, const char *const *words
+);
+
 /* Start it with --sandbox=auto, speak with it, configure it. */
 void service_start(struct service *service);
+
+/* The Configure call; answers the reply. */
+struct memlog_service_configure_reply service_configure(struct service *service);
 
 /* Make a channel of host_fd. */
 void service_speak(struct service *service);

@@ -383,6 +383,76 @@ START_TEST(serves_a_thousand_clients) {
 }
 END_TEST
 
+START_TEST(serves_where_a_container_forbids_namespaces) {
+    struct service service;
+    struct client client;
+    service_start_contained(
+        &service, "memlog-service", (const char *const[]){"--sandbox=auto", NULL}
+    );
+    service_speak(&service);
+    const struct memlog_service_configure_reply reply = service_configure(&service);
+    ck_assert_uint_gt(reply.missing_sandbox.count_bytes, 0);
+    client_open(&client, 1, 1);
+    client_add(&service, &client);
+    ten_blocks(&client);
+    const struct memlog_service_client_figures figures = service_client(&service, 1, NULL);
+    assert_ten_blocks(&figures);
+    struct memlog_service_dump_reply dumped;
+    (void)close(service_dump(&service, LONG_MS, &dumped));
+    ck_assert(dumped.complete);
+    assert_quiet_end(service_stop(&service));
+    char complaint[2048];
+    service_complaint(&service, complaint, sizeof(complaint));
+    ck_assert_ptr_nonnull(strstr(complaint, "the sandbox is incomplete here: no user namespace"));
+}
+END_TEST
+
+START_TEST(refuses_a_container_when_strict) {
+    struct service service;
+    service_start_contained(
+        &service, "memlog-service", (const char *const[]){"--sandbox=strict", NULL}
+    );
+    const int status = service_wait(&service);
+    ck_assert_msg(
+        WIFEXITED(status) && WEXITSTATUS(status) == 3, "wait status %x", (unsigned)status
+    );
+    char complaint[2048];
+    service_complaint(&service, complaint, sizeof(complaint));
+    ck_assert_ptr_nonnull(strstr(complaint, "the sandbox is refused here: no user namespace"));
+}
+END_TEST
+
+#ifdef __x86_64__
+/* Every clock that a host may choose. */
+START_TEST(serves_by_the_tsc) {
+    struct service service;
+    service_start_with(&service, "memlog-service", (const char *const[]){"--sandbox=strict", NULL});
+    service_speak(&service);
+    struct memlog_service_configure_request request = {
+        .setup = {
+            .version = MEMLOG_SERVICE_SERVICE_VERSION,
+            .clock = MEMLOG_SERVICE_CLOCK_TSC,
+            .start = fixture_moment()}};
+    request.setup.start.ticks = __builtin_ia32_rdtsc();
+    struct memlog_service_configure_reply configured;
+    ck_assert_int_eq(
+        memlog_service_configure_wait(service.port, &request, FIXTURE_WAIT_MS, &configured), ML_OK
+    );
+    struct memlog_service_dump_request dump = {
+        .order = {.now = fixture_moment(), .deadline_ms = LONG_MS},
+        .file = memfd_create("dump", MFD_CLOEXEC)};
+    dump.order.now.ticks = __builtin_ia32_rdtsc();
+    struct memlog_service_dump_reply dumped;
+    ck_assert_int_eq(
+        memlog_service_dump_wait(service.port, &dump, FIXTURE_WAIT_MS, &dumped), ML_OK
+    );
+    ck_assert(dumped.complete);
+    (void)close(dump.file);
+    assert_quiet_end(service_stop(&service));
+}
+END_TEST
+#endif
+
 START_TEST(refuses_to_start_without_a_level) {
     struct service service;
     service_start_with(&service, "memlog-service", (const char *const[]){NULL});
@@ -430,6 +500,11 @@ int main(void) {
     tcase_add_test(all, says_why_a_dump_cannot_be_written);
     tcase_add_test(all, drains_a_busy_client_without_being_asked);
     tcase_add_test(all, serves_a_thousand_clients);
+    tcase_add_test(all, serves_where_a_container_forbids_namespaces);
+    tcase_add_test(all, refuses_a_container_when_strict);
+#ifdef __x86_64__
+    tcase_add_test(all, serves_by_the_tsc);
+#endif
     tcase_add_test(all, refuses_to_start_without_a_level);
     tcase_add_test(all, does_not_die_of_the_terminals_signals);
     suite_add_tcase(suite, all);
