@@ -80,7 +80,7 @@ struct ml_member {
     /* An exec that cannot take the preload has been announced; the image goes if its exe changes.
      */
     bool exec_announced;
-    char executable[256];
+    char executable[4096]; /* PATH_MAX; what /proc/PID/exe links to */
     struct ml_members *members;
 };
 

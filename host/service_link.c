@@ -231,7 +231,8 @@ void ml_service_link_add(
              .fork_serial = member->fork_serial,
              .sampling_bytes = sampling_bytes,
              .start = member->start,
-             .name = ml_string_of(member->name)},
+             .name = ml_string_of(member->name),
+             .executable = ml_string_of(member->executable)},
         .event_pipe = member->endpoint.pipe_read_fd,
         .staging = member->endpoint.staging_fd,
     };
@@ -250,7 +251,8 @@ void ml_service_link_update(struct ml_service_link *link, const struct ml_member
              .role = (enum memlog_service_role)member->role,
              .footprint_bytes = member->footprint_bytes,
              .resident_bytes = member->resident_bytes,
-             .name = ml_string_of(member->name)},
+             .name = ml_string_of(member->name),
+             .executable = ml_string_of(member->executable)},
     };
     struct ml_string *line = fill_line(&member->line, &request.facts.command_line);
     note_status(link, memlog_service_update_process(ml_channel_port(link->channel), &request));

@@ -151,6 +151,7 @@ void ml_client_free(struct ml_client *take_client) {
         return;
     }
     free_description(take_client);
+    free(take_client->executable);
     ml_tracker_fini(&take_client->tracker);
     ml_stack_store_fini(&take_client->stacks);
     ml_sequencer_fini(&take_client->sequencer);
@@ -329,6 +330,14 @@ enum ml_status ml_client_describe(
     client->footprint_bytes = footprint_bytes;
     client->resident_bytes = resident_bytes;
     return ML_OK;
+}
+
+void ml_client_executable(struct ml_client *client, const char *path, size_t count_bytes) {
+    char *copy = strndup(path, count_bytes);
+    if (copy != NULL) {
+        free(client->executable);
+        client->executable = copy;
+    }
 }
 
 void ml_client_trouble(struct ml_client *client, const char *reason) {

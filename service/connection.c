@@ -197,6 +197,13 @@ static enum ml_status describe(
     return status;
 }
 
+/* An empty one says that the host could not see it: what was known stays. */
+static void set_executable(struct ml_client *client, struct ml_string executable) {
+    if (executable.count_bytes > 0) {
+        ml_client_executable(client, (const char *)executable.data, executable.count_bytes);
+    }
+}
+
 static void on_add_client(
     void *context,
     const struct ml_call *call,
@@ -227,6 +234,7 @@ static void on_add_client(
         (void)close(request->staging);
     } else {
         status = describe(client, setup.role, info->name, &info->command_line, 0, 0);
+        set_executable(client, info->executable);
         const enum ml_status added =
             ml_readers_add(connection->readers, client, request->event_pipe, request->staging);
         status = status == ML_OK ? added : status;
@@ -262,6 +270,7 @@ static void on_update_process(
             facts->footprint_bytes,
             facts->resident_bytes
         );
+        set_executable(client, facts->executable);
         if (ml_status_family(status) == ML_FAMILY_BUG) {
             abort();
         }

@@ -161,6 +161,10 @@ ML_NODISCARD enum ml_status ml_client_describe(
     uint64_t resident_bytes
 );
 
+/* The program's file (copied): the path of its main module, which the stream does not tell. Without
+ * memory what was known stays. */
+void ml_client_executable(struct ml_client *client, const char *path, size_t count_bytes);
+
 /* ML_OK, or why the client is lost. */
 enum ml_status ml_client_status(const struct ml_client *client);
 

@@ -46,6 +46,7 @@ struct ml_client {
     struct ml_client_end end;
     uint32_t role;
     char *name;
+    char *executable; /* NULL: not known */
     char **command_line;
     size_t command_line_count;
     uint64_t footprint_bytes, resident_bytes;
