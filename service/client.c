@@ -274,6 +274,10 @@ enum ml_status ml_client_tail(
     return digest(client, ml_staging_reader_take(&client->staging, want, bytes, lane_after));
 }
 
+bool ml_client_full(const struct ml_client *client) {
+    return client->sequencer.queued > ML_SESSION_QUEUE_FULL_EVENTS;
+}
+
 bool ml_client_settled(const struct ml_client *client) {
     return client->lost != ML_OK || client->phase != ML_CLIENT_RUNNING ||
            ml_staging_reader_settled(&client->staging);

@@ -96,7 +96,10 @@ enum ml_status ml_client_io_open(
 enum ml_status
 ml_client_io_read_pipe(struct ml_client_io *io, struct ml_io_scratch *scratch, size_t limit_bytes) {
     size_t total_bytes = 0;
-    while (io->pipe_fd >= 0 && total_bytes < limit_bytes) {
+    /* A process that has ended adds no more than its pipe still holds. */
+    const bool ending = io->state == ML_IO_ENDING;
+    while (io->pipe_fd >= 0 && total_bytes < limit_bytes && (ending || !ml_client_full(io->client))
+    ) {
         const ssize_t count = read(io->pipe_fd, scratch->pipe, sizeof(scratch->pipe));
         if (count == 0) {
             ml_client_io_on(io, ML_IO_HANGUP);

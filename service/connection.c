@@ -38,6 +38,10 @@ static const uint8_t connection_next[CONNECTION_STATE_COUNT][METHOD_COUNT] = {
 static const double soon_interval_s = 0.001;
 static const double waiting_interval_s = 0.01;
 
+/* A thread preempted between stamp and publishing waits for its turn on a loaded machine: 50
+ * threads on a core at 4 ms each. Longer than that it was stopped, or left the place. */
+static const uint64_t patience_ns = 200000000;
+
 struct ml_connection {
     struct ml_connection_options options;
     struct ml_channel *channel;
@@ -124,6 +128,7 @@ set_up(struct ml_connection *connection, const struct memlog_service_setup *setu
     if (connection->session == NULL) {
         return ML_ENV_MEMORY;
     }
+    ml_session_patience(connection->session, ml_clock_ticks_of_ns(&connection->clock, patience_ns));
     const struct ml_readers_options readers_options = {
         .loop = connection->options.loop,
         .pipes_fd = connection->options.pipes_fd,

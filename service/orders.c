@@ -145,12 +145,12 @@ answer(struct ml_orders *orders, struct order *order, struct ml_readers *readers
 }
 
 void ml_orders_serve(struct ml_orders *orders, struct ml_readers *readers, uint64_t known_ticks) {
-    const bool settled = ml_readers_settled(readers);
+    const bool ends_read = ml_readers_ends_read(readers);
     const uint64_t now_ns = ml_clock_monotonic_ns();
     struct order **at = &orders->first;
     while (*at != NULL) {
         struct order *order = *at;
-        const bool known = settled && known_ticks >= order->target_ticks;
+        const bool known = ends_read && known_ticks >= order->target_ticks;
         if (!known && now_ns < order->deadline_ns) {
             at = &order->next;
             continue;

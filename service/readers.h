@@ -57,9 +57,9 @@ void ml_readers_round_within(struct ml_readers *readers, double delay_s);
 /* Only empty the pipes, a share each: for long work between rounds. */
 void ml_readers_drain(struct ml_readers *readers);
 
-/* Whether every client that is read was read up to the last round, and all that ended are read to
+/* Whether all that ended are read to
  * their end. */
-bool ml_readers_settled(const struct ml_readers *readers);
+bool ml_readers_ends_read(const struct ml_readers *readers);
 
 /* Whether one client was, and nothing of it up to `ticks` is missing; true for one that is not read
  * any more. */

@@ -58,6 +58,10 @@ static enum ml_status reserve_merge(struct ml_session *session) {
     return ML_OK;
 }
 
+void ml_session_patience(struct ml_session *session, uint64_t ticks) {
+    session->patience_ticks = ticks;
+}
+
 /* The kernel gives a pid to one process at a time: whoever had it before is gone by exec, or dead.
  */
 static void replace_namesake(struct ml_session *session, struct ml_client *client) {
@@ -119,6 +123,7 @@ enum ml_status ml_session_add(
         return ML_ENV_MEMORY;
     }
     client->parent = setup->parent_id == 0 ? NULL : ml_session_find(session, setup->parent_id);
+    client->staging.patience_ticks = session->patience_ticks;
     link_client(session, client);
     ml_client_inherit(client);
     *out_client = client;
@@ -134,17 +139,16 @@ static uint64_t lane_last_time(const void *context, uint32_t lane) {
                : 0;
 }
 
-/* Running, listened to, and everything that it published is here. */
+/* Running and listened to. */
 static bool follows(const struct ml_client *client) {
-    return client->phase == ML_CLIENT_RUNNING && client->lost == ML_OK &&
-           ml_staging_reader_settled(&client->staging);
+    return client->phase == ML_CLIENT_RUNNING && client->lost == ML_OK && client->staging.asked;
 }
 
-/* Whether its events up to `until` may be applied: all of them are here. */
+/* Whether it has events up to `until`, all of which are here. */
 static bool ready(const struct ml_client *client, uint64_t until) {
     uint64_t first = 0;
     return ml_sequencer_first(&client->sequencer, &first) && first <= until &&
-           ml_client_settled(client);
+           (follows(client) || client->phase != ML_CLIENT_RUNNING || client->lost != ML_OK);
 }
 
 static uint64_t first_of(const struct ml_client *client) {
@@ -245,6 +249,9 @@ static void inherit_all(struct ml_session *session) {
 }
 
 uint64_t ml_client_known(const struct ml_client *client, uint64_t ticks) {
+    if (client->phase == ML_CLIENT_RUNNING && client->lost == ML_OK && !client->staging.asked) {
+        return 0;
+    }
     return follows(client) ? ml_staging_reader_known(
                                  &client->staging, ticks, lane_last_time, &client->sequencer
                              )
@@ -269,7 +276,7 @@ enum ml_status ml_session_advance(struct ml_session *session, uint64_t ticks) {
     for (struct ml_client *client = session->first; client != NULL; client = client->next) {
         if (follows(client)) {
             client->applied_ticks = until > client->applied_ticks ? until : client->applied_ticks;
-            ml_staging_reader_round(&client->staging, ticks);
+            ml_staging_reader_round(&client->staging, ticks, lane_last_time, &client->sequencer);
             ml_live_map_trim(&client->tracker.live);
         }
     }

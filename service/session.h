@@ -8,15 +8,15 @@
  *   1. now = the stream's clock
  *   2. for each client: read the pipe until it is empty (or a fair share is read), ml_client_feed()
  *   3. for each client: copy the lane headers from staging, ml_client_lanes(); it answers which
- * chunks to copy from staging; ml_client_tail() for each; ml_client_settled() says whether every
- * lane is known up to `now`. If not (a chunk went into the pipe meanwhile) read the pipe again.
- *      A lane whose header says ML_PUBLISHED_BUSY (ipc/staging.h) is not settled: its thread is
- *      between stamp and publishing, perhaps preempted there; later rounds see it settle. One that
- *      stays busy with the same word for ML_SESSION_BUSY_ROUNDS rounds was abandoned there
- *      (siglongjmp, SIGSTOP, kill) and is taken as known.
- *   4. ml_session_advance(session, now) applies what is known up to there, over all settled
- * clients. A client that does not settle in ML_SESSION_SETTLE_ROUNDS rounds is left behind: the
- * others advance without it. */
+ *      chunks to copy from staging; ml_client_tail() for each; ml_client_settled() says whether
+ *      everything published is here. If not (a chunk went into the pipe meanwhile) read it again.
+ *   4. ml_session_advance(session, now) applies what is known, over all clients: up to `now`, or
+ *      to where the first lane is not known. A lane is known up to `now` when it was read as not
+ *      busy (ML_PUBLISHED_BUSY, ipc/staging.h) with everything in hand; else up to its last event
+ *      that is here: its thread is between stamp and publishing, perhaps preempted there, or its
+ *      chunks are still in the pipe. One that stays so and moves by nothing for
+ *      ML_SESSION_BUSY_ROUNDS rounds and ml_session_patience was abandoned there (siglongjmp,
+ * SIGSTOP, a lie) and is taken as known. */
 #ifndef MEMLOG_SERVICE_SESSION_H
 #define MEMLOG_SERVICE_SESSION_H
 
@@ -31,10 +31,11 @@
 
 enum {
     ML_SESSION_CLIENTS_MAX = 65536, /* memlog.service.kMaxClients */
-    ML_SESSION_SETTLE_ROUNDS = 4, /* a chunk may slip into the pipe between two looks; not often */
-    ML_SESSION_BUSY_ROUNDS = 16,  /* advances; well over a scheduler's slice at 10 ms a round */
-    /* Events of one client that wait: 32 MiB. Beyond it they are applied in the order known. */
-    ML_SESSION_QUEUE_MAX_EVENTS = 1 << 20,
+    ML_SESSION_BUSY_ROUNDS = 16,    /* advances, and ml_session_patience besides */
+    /* Events of one client that wait: 32 MiB. Beyond it the client is full (ml_client_full): its
+     * pipe holds it back. One that is fed on all the same has its events applied as they are. */
+    ML_SESSION_QUEUE_FULL_EVENTS = 1 << 20,
+    ML_SESSION_QUEUE_MAX_EVENTS = 1 << 22,
     ML_TROUBLE_MAX_BYTES = 256 /* memlog.service.ClientFigures.trouble */
 };
 
@@ -76,6 +77,10 @@ struct ml_client_figures {
  * memory. */
 struct ml_session *ml_session_new(const struct ml_moment *start, uint64_t max_memory_bytes);
 void ml_session_free(struct ml_session *take_session);
+
+/* How long a lane may stand still in the middle of an event before it is given up, in ticks: well
+ * over what a scheduler keeps a thread waiting. 0 until set; for clients added from now on. */
+void ml_session_patience(struct ml_session *session, uint64_t ticks);
 
 /* Add a client. Errors: ML_PEER_LIMIT too many; ML_PEER_STATE the id exists; ML_ENV_MEMORY. */
 ML_NODISCARD enum ml_status ml_session_add(
@@ -120,6 +125,9 @@ ML_NODISCARD enum ml_status ml_client_tail(
     const uint8_t *bytes,
     const struct ml_staging_lane *lane_after
 );
+
+/* Whether so many of its events wait for their turn that its pipe is better left alone. */
+bool ml_client_full(const struct ml_client *client);
 
 /* Whether everything published before the last ml_client_lanes() was seen: by pipe, by staging, or
  * counted as lost. */

@@ -78,6 +78,7 @@ struct ml_client {
 };
 
 struct ml_session {
+    uint64_t patience_ticks; /* ml_session_patience */
     struct ml_budget budget;
     struct ml_tree tree;
     struct ml_moment start;

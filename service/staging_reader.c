@@ -212,6 +212,19 @@ bool ml_staging_reader_settled(const struct ml_staging_reader *staging) {
     return settled;
 }
 
+/* Something of it is still to come that may be stamped before now. */
+static bool lane_open(const struct ml_staging_reader *staging, uint32_t lane) {
+    return (staging->lanes[lane].published & ML_PUBLISHED_BUSY) != 0 ||
+           !lane_settled(staging, lane);
+}
+
+/* Its thread was left in the middle, or it lies. */
+static bool lane_abandoned(const struct ml_staging_reader *staging, uint32_t lane) {
+    const struct ml_lane_view *view = &staging->lanes[lane];
+    return view->still_rounds >= ML_SESSION_BUSY_ROUNDS &&
+           staging->round_ticks - view->still_since >= staging->patience_ticks;
+}
+
 uint64_t ml_staging_reader_known(
     const struct ml_staging_reader *staging,
     uint64_t ticks,
@@ -220,8 +233,7 @@ uint64_t ml_staging_reader_known(
 ) {
     for (uint32_t i = 0; i < staging->lanes_count; i++) {
         const struct ml_lane_view *view = &staging->lanes[i];
-        if ((view->published & ML_PUBLISHED_BUSY) == 0 ||
-            view->busy_rounds >= ML_SESSION_BUSY_ROUNDS) {
+        if (!lane_open(staging, i) || lane_abandoned(staging, i)) {
             continue;
         }
         const uint64_t last = last_time(context, i);
@@ -231,18 +243,28 @@ uint64_t ml_staging_reader_known(
     return ticks;
 }
 
-void ml_staging_reader_round(struct ml_staging_reader *staging, uint64_t ticks) {
+void ml_staging_reader_round(
+    struct ml_staging_reader *staging,
+    uint64_t ticks,
+    uint64_t (*last_time)(const void *context, uint32_t lane),
+    const void *context
+) {
+    staging->round_ticks = ticks;
     for (uint32_t i = 0; i < staging->lanes_count; i++) {
         struct ml_lane_view *view = &staging->lanes[i];
-        if ((view->published & ML_PUBLISHED_BUSY) == 0) {
+        const uint64_t last = last_time(context, i);
+        if (!lane_open(staging, i)) {
             view->known_ticks = ticks;
-            view->busy_rounds = 0;
-        } else if (view->published == view->round_word) {
-            view->busy_rounds += view->busy_rounds < ML_SESSION_BUSY_ROUNDS;
+            view->still_rounds = 0;
+            view->still_since = ticks;
+        } else if (view->published == view->round_word && last == view->round_time) {
+            view->still_rounds += view->still_rounds < ML_SESSION_BUSY_ROUNDS;
         } else {
-            view->busy_rounds = 0;
+            view->still_rounds = 0;
+            view->still_since = ticks;
         }
         view->round_word = view->published;
+        view->round_time = last;
     }
 }
 

@@ -22,10 +22,12 @@ struct ml_lane_view {
     uint64_t sent;
     uint64_t lost_chunks;
     uint64_t lost_events;
-    uint64_t staged_next; /* one behind the last chunk that was copied whole */
-    uint64_t known_ticks; /* every event before this moment is known */
-    uint64_t round_word;  /* `published` at the last round's end */
-    uint32_t busy_rounds; /* rounds over which it has stayed busy with the same word */
+    uint64_t staged_next;  /* one behind the last chunk that was copied whole */
+    uint64_t known_ticks;  /* every event before this moment is known */
+    uint64_t round_word;   /* `published` at the last round's end, ... */
+    uint64_t round_time;   /* ... and the last event's time */
+    uint64_t still_since;  /* the round since which it has been open and neither has moved, ... */
+    uint32_t still_rounds; /* ... and rounds since */
 };
 
 struct ml_staging_reader {
@@ -34,6 +36,8 @@ struct ml_staging_reader {
     struct ml_lane_view *lanes;
     uint32_t lanes_count;
     uint32_t slots;
+    uint64_t patience_ticks;         /* a lane still for less is never given up */
+    uint64_t round_ticks;            /* the last round's */
     bool asked;                      /* there was a first look */
     struct ml_staging_header header; /* counters, as seen last */
 };
@@ -65,8 +69,10 @@ ML_NODISCARD enum ml_status ml_staging_reader_take(
 /* See ml_client_settled. */
 bool ml_staging_reader_settled(const struct ml_staging_reader *staging);
 
-/* `ticks`, or less where a busy lane is known only up to some earlier moment: the end of the last
- * round in which it was not busy, or its last event, stamped at last_times[lane]. */
+/* `ticks`, or less where a lane is open: busy, or with something published that is still on its way
+ * down the pipe. Such a lane is known up to its last event that is here, or to the end of the last
+ * round in which it was not open. So a pipe that never runs empty delays what is in it, and nothing
+ * else. */
 uint64_t ml_staging_reader_known(
     const struct ml_staging_reader *staging,
     uint64_t ticks,
@@ -74,8 +80,13 @@ uint64_t ml_staging_reader_known(
     const void *context
 );
 
-/* A round is over in which everything up to `ticks` was applied. */
-void ml_staging_reader_round(struct ml_staging_reader *staging, uint64_t ticks);
+/* A round is over that began at `ticks`. */
+void ml_staging_reader_round(
+    struct ml_staging_reader *staging,
+    uint64_t ticks,
+    uint64_t (*last_time)(const void *context, uint32_t lane),
+    const void *context
+);
 
 /* Events that the lanes' owners dropped because the pipe was full; saturating. */
 uint64_t ml_staging_reader_lost_events(const struct ml_staging_reader *staging);
