@@ -56,25 +56,43 @@ static void find_build_id(uintptr_t at, uintptr_t end, struct ml_image *image) {
     }
 }
 
-/* Read the program headers behind the image's first byte. What does not look like an ELF image has
- * no tables and no build id, but is a module all the same. */
-static void read_headers(struct ml_image *image, uintptr_t eh_frame_hdr) {
+/* The program headers behind the image's first byte; 0: it does not look like an ELF image. */
+static uint32_t headers_of_image(const struct ml_image *image, const ElfW(Phdr) * *out_headers) {
     const ElfW(Ehdr) *ehdr = (const ElfW(Ehdr) *)image->start;
     if (image->end - image->start < HEADERS_MAX_BYTES ||
         memcmp(ehdr->e_ident, ELFMAG, SELFMAG) != 0 || ehdr->e_phentsize != sizeof(ElfW(Phdr)) ||
         ehdr->e_phoff % sizeof(uint64_t) != 0 || ehdr->e_phoff > HEADERS_MAX_BYTES ||
         ehdr->e_phnum > (HEADERS_MAX_BYTES - ehdr->e_phoff) / sizeof(ElfW(Phdr))) {
-        return;
+        return 0;
     }
-    const ElfW(Phdr) *headers = (const ElfW(Phdr) *)(image->start + ehdr->e_phoff);
+    *out_headers = (const ElfW(Phdr) *)(image->start + ehdr->e_phoff);
+    return ehdr->e_phnum;
+}
+
+/* The main program's, as the kernel tells them: its segments may lie apart (node's do), then an
+ * image is one of them and does not begin with the headers. */
+static uint32_t headers_of_program(const struct ml_image *image, const ElfW(Phdr) * *out_headers) {
+    if (image->path[0] != '\0' || getauxval(AT_PHENT) != sizeof(ElfW(Phdr))) {
+        return 0;
+    }
+    *out_headers = (const ElfW(Phdr) *)getauxval(AT_PHDR);
+    return *out_headers != NULL ? (uint32_t)getauxval(AT_PHNUM) : 0;
+}
+
+/* Find table and build id. What has no headers has neither, but is a module all the same. */
+static void read_headers(struct ml_image *image, uintptr_t eh_frame_hdr) {
+    const ElfW(Phdr) *headers = NULL;
+    uint32_t count = headers_of_image(image, &headers);
+    if (count == 0) {
+        count = headers_of_program(image, &headers);
+    }
     if (eh_frame_hdr != 0) {
-        image->cfi = segment_around(headers, ehdr->e_phnum, image->bias, eh_frame_hdr, 4);
+        image->cfi = segment_around(headers, count, image->bias, eh_frame_hdr, 4);
     }
-    for (uint32_t i = 0; i < ehdr->e_phnum && image->build_id == NULL; i++) {
+    for (uint32_t i = 0; i < count && image->build_id == NULL; i++) {
         uintptr_t at = (uintptr_t)image->bias + headers[i].p_vaddr;
         if (headers[i].p_type == PT_NOTE && at % NOTE_ALIGN == 0 &&
-            segment_around(headers, ehdr->e_phnum, image->bias, at, headers[i].p_filesz)
-                    .segment_hi != 0) {
+            segment_around(headers, count, image->bias, at, headers[i].p_filesz).segment_hi != 0) {
             find_build_id(at, at + headers[i].p_filesz, image);
         }
     }
