@@ -4,15 +4,16 @@
 
 enum { UNLOADS_ACTIVE_MASK = (1 << ML_UNWIND_GENERATION_SHIFT) - 1, WIPE_GENERATIONS = 128 };
 
-/* Step by a recipe that is SP or FP. */
-static inline enum ml_unwind_outcome step(struct ml_unwind_walk *walk, uint64_t recipe) {
+/* Step out of `at` by a recipe that is SP or FP. */
+static inline enum ml_unwind_outcome
+step(struct ml_unwind_walk *walk, struct ml_unwind_place *at, uint64_t recipe) {
     struct ml_unwind_ranges *ranges = &walk->thread->ranges;
-    uintptr_t sp = walk->slot + ML_ARCH_WORD_BYTES;
+    uintptr_t sp = at->slot + ML_ARCH_WORD_BYTES;
     bool by_sp = ml_recipe_kind(recipe) == ML_RECIPE_SP;
-    if (!by_sp && walk->fp == 0) {
+    if (!by_sp && at->fp == 0) {
         return ML_UNWIND_ENDED; /* the mark that a chain of frame pointers ends with */
     }
-    uintptr_t cfa = (by_sp ? sp : walk->fp) + ml_recipe_cfa_bytes(recipe);
+    uintptr_t cfa = (by_sp ? sp : at->fp) + ml_recipe_cfa_bytes(recipe);
     if (cfa <= sp || cfa % ML_ARCH_WORD_BYTES != 0 ||
         (cfa > ranges->list[walk->range].hi && !ml_unwind_range_reach(ranges, walk->range, sp, cfa)
         )) {
@@ -20,36 +21,48 @@ static inline enum ml_unwind_outcome step(struct ml_unwind_walk *walk, uint64_t 
     }
     uint32_t fp_words = ml_recipe_fp_words(recipe);
     if (fp_words != 0) {
-        uintptr_t at = cfa - (uintptr_t)fp_words * ML_ARCH_WORD_BYTES;
-        if (at < sp || at > cfa) {
+        uintptr_t stored = cfa - (uintptr_t)fp_words * ML_ARCH_WORD_BYTES;
+        if (stored < sp || stored > cfa) {
             return ML_UNWIND_LOST;
         }
-        walk->fp = ml_unwind_load(at);
+        at->fp = ml_unwind_load(stored);
     }
-    walk->slot = cfa - ML_ARCH_WORD_BYTES;
-    walk->pc = ml_unwind_load(walk->slot);
-    if (walk->pc == 0) {
-        walk->end_slot = walk->slot;
+    at->slot = cfa - ML_ARCH_WORD_BYTES;
+    at->pc = ml_unwind_load(at->slot);
+    if (at->pc == 0) {
+        walk->end_slot = at->slot;
         return ML_UNWIND_ENDED;
     }
     return ML_UNWIND_NEXT;
 }
 
-/* Walk by recipes until the last stack is met or the stack ends. */
+/* The recipe for the frame at `at`. The table first, here and inline: each step waits for it. */
+static inline uint64_t
+recipe_for(struct ml_unwind_walk *walk, const struct ml_unwind_place *at, uint64_t generation) {
+    uint64_t recipe =
+        walk->reuse ? ml_recipes_find(&walk->process->recipes, at->pc, generation) : 0;
+    if (recipe == 0) {
+        walk->at = *at;
+        recipe = ml_unwind_rule(walk);
+    }
+    return recipe;
+}
+
+/* Walk by recipes until the last stack is met or the stack ends. The place is a local copy, so that
+ * it stays in registers. */
 static enum ml_unwind_outcome walk_by_recipes(struct ml_unwind_walk *walk) {
     const struct ml_unwind_thread *thread = walk->thread;
     uint64_t generation = walk->unloads >> ML_UNWIND_GENERATION_SHIFT;
+    struct ml_unwind_place at = walk->at;
     while (walk->walked < ML_UNWIND_WALK_MAX) {
-        if (walk->top > 0 && thread->keys[walk->top - 1].slot <= walk->slot &&
-            ml_unwind_join(walk)) {
-            return ML_UNWIND_NEXT;
+        if (walk->top > 0 && thread->keys[walk->top - 1].slot <= at.slot) {
+            walk->at = at;
+            if (ml_unwind_join(walk)) {
+                return ML_UNWIND_NEXT;
+            }
         }
-        uint64_t recipe =
-            walk->reuse ? ml_recipes_find(&walk->process->recipes, walk->pc, generation) : 0;
-        if (recipe == 0) {
-            recipe = ml_unwind_rule(walk);
-        }
-        ml_unwind_note(walk, recipe);
+        uint64_t recipe = recipe_for(walk, &at, generation);
+        ml_unwind_note(walk, &at, recipe);
         enum ml_recipe_kind kind = ml_recipe_kind(recipe);
         if (kind == ML_RECIPE_END) {
             return ML_UNWIND_ENDED;
@@ -57,7 +70,7 @@ static enum ml_unwind_outcome walk_by_recipes(struct ml_unwind_walk *walk) {
         if (kind == ML_RECIPE_COLD) {
             return ML_UNWIND_COLD;
         }
-        enum ml_unwind_outcome outcome = step(walk, recipe);
+        enum ml_unwind_outcome outcome = step(walk, &at, recipe);
         if (outcome != ML_UNWIND_NEXT) {
             return outcome;
         }
@@ -70,9 +83,9 @@ static void walk_start(struct ml_unwind_walk *walk) {
     walk->top = walk->thread->count;
     walk->walked = 0;
     walk->range = walk->thread->ranges.current;
-    walk->slot = walk->entry->sp - ML_ARCH_WORD_BYTES;
-    walk->pc = walk->entry->pc;
-    walk->fp = walk->entry->fp;
+    walk->at.slot = walk->entry->sp - ML_ARCH_WORD_BYTES;
+    walk->at.pc = walk->entry->pc;
+    walk->at.fp = walk->entry->fp;
     walk->end_slot = 0;
 }
 
@@ -80,10 +93,11 @@ static void walk_stack(struct ml_unwind_walk *walk) {
     enum ml_unwind_outcome outcome = ML_UNWIND_LOST;
     walk_start(walk);
     walk->full = false;
-    if (walk->entry->sp % ML_ARCH_WORD_BYTES == 0 && walk->pc != 0 &&
-        ml_unwind_range_reach(
-            &walk->thread->ranges, walk->range, walk->slot, walk->slot + ML_ARCH_WORD_BYTES
-        )) {
+    if (walk->entry->sp % ML_ARCH_WORD_BYTES == 0 && walk->at.pc != 0 &&
+        (ml_unwind_range_is_current(&walk->thread->ranges, walk->at.slot) ||
+         ml_unwind_range_reach(
+             &walk->thread->ranges, walk->range, walk->at.slot, walk->at.slot + ML_ARCH_WORD_BYTES
+         ))) {
         outcome = walk_by_recipes(walk);
     }
     if (outcome == ML_UNWIND_COLD) {
@@ -95,9 +109,8 @@ static void walk_stack(struct ml_unwind_walk *walk) {
         walk->top = 0; /* nothing of the last stack was met */
     }
     if (outcome == ML_UNWIND_LOST) {
-        walk->slot = 0;
-        walk->pc = 0;
-        ml_unwind_note(walk, ml_recipe_make(ML_RECIPE_COLD, 0, 0, 0) | ML_FRESH_BROKEN);
+        walk->at = (struct ml_unwind_place){0};
+        ml_unwind_note(walk, &walk->at, ml_recipe_make(ML_RECIPE_COLD, 0, 0, 0) | ML_FRESH_BROKEN);
     } else if (outcome == ML_UNWIND_ENDED) {
         ml_unwind_range_settle(&walk->thread->ranges);
     }
@@ -105,7 +118,8 @@ static void walk_stack(struct ml_unwind_walk *walk) {
 
 /* Know the stack that this runs on as readable, and forget what may be so no more. */
 static void enter_stack(struct ml_unwind_thread *thread, uint32_t mappings) {
-    bool other_stack;
+    uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+    bool other_stack = false;
     if (thread->owner != ml_arch_thread_pointer()) {
         thread->ranges = (struct ml_unwind_ranges){0};
         thread->owner = ml_arch_thread_pointer();
@@ -114,8 +128,9 @@ static void enter_stack(struct ml_unwind_thread *thread, uint32_t mappings) {
         ml_unwind_range_forget(&thread->ranges);
         thread->mappings = mappings;
     }
-    (void
-    )ml_unwind_range_enter(&thread->ranges, (uintptr_t)__builtin_frame_address(0), &other_stack);
+    if (!ml_unwind_range_is_current(&thread->ranges, here - ML_ARCH_WORD_BYTES)) {
+        (void)ml_unwind_range_enter(&thread->ranges, here, &other_stack);
+    }
     if (other_stack) {
         thread->pure = 0; /* what is known of the other stack's memory is gone */
     }

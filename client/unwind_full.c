@@ -238,9 +238,9 @@ static void start_at_entry(struct interpreter *in) {
 
 /* Tell the walk where the interpreter is. */
 static void publish(struct interpreter *in) {
-    in->walk->slot = in->now->values[ML_ARCH_SP] - ML_ARCH_WORD_BYTES;
-    in->walk->pc = in->now->values[ML_ARCH_RA];
-    in->walk->fp = is_known(in->now, ML_ARCH_FP) ? in->now->values[ML_ARCH_FP] : 0;
+    in->walk->at.slot = in->now->values[ML_ARCH_SP] - ML_ARCH_WORD_BYTES;
+    in->walk->at.pc = in->now->values[ML_ARCH_RA];
+    in->walk->at.fp = is_known(in->now, ML_ARCH_FP) ? in->now->values[ML_ARCH_FP] : 0;
 }
 
 static enum ml_unwind_outcome walk_by_registers(struct interpreter *in) {
@@ -248,14 +248,14 @@ static enum ml_unwind_outcome walk_by_registers(struct interpreter *in) {
     while (walk->walked < ML_UNWIND_FULL_WALK_MAX) {
         publish(in);
         if (in->now->values[ML_ARCH_RA] == 0) {
-            walk->end_slot = in->regular ? walk->slot : 0;
+            walk->end_slot = in->regular ? walk->at.slot : 0;
             return ML_UNWIND_ENDED;
         }
         if (in->regular && is_known(in->now, ML_ARCH_FP) && ml_unwind_join(walk)) {
             return ML_UNWIND_NEXT;
         }
         enum ml_unwind_outcome outcome = step(in);
-        ml_unwind_note(walk, in->recipe);
+        ml_unwind_note(walk, &walk->at, in->recipe);
         if (outcome != ML_UNWIND_NEXT) {
             return outcome;
         }

@@ -21,20 +21,25 @@ enum ml_unwind_outcome {
     ML_UNWIND_COLD  /* not by recipes */
 };
 
+/* The frame that a walk has reached. */
+struct ml_unwind_place {
+    uintptr_t slot; /* where its pc lies */
+    uintptr_t pc;
+    uintptr_t fp;
+};
+
 struct ml_unwind_walk {
     struct ml_unwind_process *process;
     struct ml_unwind_thread *thread;
     const struct ml_unwind_entry *entry;
     const struct ml_module_seen *seen;
     uint64_t unloads;
-    bool reuse;         /* recipes and the last stack may be used */
-    bool full;          /* the interpreter walked */
-    uint32_t range;     /* where the walk is reading */
-    uint32_t top;       /* cached frames [0, top) are not passed yet */
-    uint32_t walked;    /* fresh frames */
-    uintptr_t slot;     /* the frame reached: where its pc lies, ... */
-    uintptr_t pc;       /* ... its pc ... */
-    uintptr_t fp;       /* ... and its frame pointer */
+    bool reuse;      /* recipes and the last stack may be used */
+    bool full;       /* the interpreter walked */
+    uint32_t range;  /* where the walk is reading */
+    uint32_t top;    /* cached frames [0, top) are not passed yet */
+    uint32_t walked; /* fresh frames */
+    struct ml_unwind_place at;
     uintptr_t end_slot; /* as ml_unwind_thread has it */
 };
 
@@ -52,11 +57,12 @@ ml_unwind_fresh_at(struct ml_unwind_thread *thread, uint32_t i) {
     return &thread->fresh[i < FIXED ? i : FIXED + (i - FIXED) % ML_UNWIND_OUTER];
 }
 
-static inline void ml_unwind_note(struct ml_unwind_walk *walk, uint64_t recipe) {
+static inline void
+ml_unwind_note(struct ml_unwind_walk *walk, const struct ml_unwind_place *at, uint64_t recipe) {
     struct ml_unwind_fresh *fresh = ml_unwind_fresh_at(walk->thread, walk->walked++);
-    fresh->slot = walk->slot;
-    fresh->pc = walk->pc;
-    fresh->fp = walk->fp;
+    fresh->slot = at->slot;
+    fresh->pc = at->pc;
+    fresh->fp = at->fp;
     fresh->recipe = recipe;
 }
 

@@ -48,16 +48,16 @@ static uint32_t verify(const struct ml_unwind_thread *thread, uint32_t joint) {
 bool ml_unwind_join(struct ml_unwind_walk *walk) {
     struct ml_unwind_thread *thread = walk->thread;
     uint32_t top = walk->top;
-    while (top > 0 && thread->keys[top - 1].slot < walk->slot) {
+    while (top > 0 && thread->keys[top - 1].slot < walk->at.slot) {
         top--;
     }
     walk->top = top;
-    if (top == 0 || thread->keys[top - 1].slot != walk->slot) {
+    if (top == 0 || thread->keys[top - 1].slot != walk->at.slot) {
         return false;
     }
     const struct ml_unwind_frame *frame = &thread->frames[top - 1];
-    if (top > thread->pure || thread->keys[top - 1].pc != walk->pc ||
-        ((frame->flags & ML_UNWIND_FRAME_FP_LIVE) != 0 && frame->fp != walk->fp)) {
+    if (top > thread->pure || thread->keys[top - 1].pc != walk->at.pc ||
+        ((frame->flags & ML_UNWIND_FRAME_FP_LIVE) != 0 && frame->fp != walk->at.fp)) {
         walk->top = top - 1;
         return false;
     }
@@ -80,7 +80,18 @@ struct fill {
     uint32_t at;
     uint32_t kept;      /* frames [0, kept) have their nodes */
     uint32_t old_count; /* frames of the last stack that are still where they were */
+    uint32_t pure;      /* frames [0, pure) may be joined */
+    bool live;          /* the fp of frame at - 1 has a say in where frames further out are */
+    bool code;          /* frame at - 1 is there, and no cut */
 };
+
+/* Frames [0, at) stand. */
+static void resume(struct fill *fill, uint32_t at) {
+    const struct ml_unwind_frame *outer = &fill->thread->frames[at > 0 ? at - 1 : 0];
+    fill->at = at;
+    fill->live = at > 0 && (outer->flags & ML_UNWIND_FRAME_FP_LIVE) != 0;
+    fill->code = at > 0 && outer->kind == ML_FRAME_ADDRESS;
+}
 
 /* Write the next frame, field by field: a struct put together first and copied then costs more than
  * all the rest (the copy waits for the single stores).
@@ -89,68 +100,64 @@ struct fill {
  * one's, wherever they lie in memory, the nodes are the same. */
 static inline void place(
     struct fill *fill,
-    uintptr_t slot,
-    uintptr_t pc,
-    uintptr_t fp,
+    const struct ml_unwind_place *what,
     uint32_t module_id,
     enum ml_frame_kind kind,
     uint32_t flags
 ) {
-    struct ml_unwind_thread *thread = fill->thread;
-    uint32_t at = fill->at++;
-    struct ml_unwind_key *key = &thread->keys[at];
-    struct ml_unwind_frame *frame = &thread->frames[at];
-    bool same = fill->kept == at && at < fill->old_count && key->pc == pc && frame->kind == kind &&
-                frame->module == module_id && frame->node != 0 &&
+    uint32_t at = fill->at;
+    struct ml_unwind_key *key = &fill->thread->keys[at];
+    struct ml_unwind_frame *frame = &fill->thread->frames[at];
+    bool same = fill->kept == at && at < fill->old_count && key->pc == what->pc &&
+                frame->kind == kind && frame->module == module_id && frame->node != 0 &&
                 ((frame->flags ^ flags) & ML_UNWIND_FRAME_EXACT) == 0;
-    fill->kept += same;
-    key->slot = slot;
-    key->pc = pc;
-    frame->fp = fp;
-    frame->node = same ? frame->node : 0;
+    if (same) {
+        fill->kept = at + 1;
+    } else {
+        frame->node = 0;
+    }
+    key->slot = what->slot;
+    key->pc = what->pc;
+    frame->fp = what->fp;
     frame->module = (uint16_t)module_id;
     frame->fp_words = 0;
     frame->kind = (uint8_t)kind;
     frame->flags = (uint8_t)flags;
-    if (thread->pure == at && (flags & ML_UNWIND_FRAME_IMPURE) == 0) {
-        thread->pure = at + 1;
+    if (fill->pure == at && (flags & ML_UNWIND_FRAME_IMPURE) == 0) {
+        fill->pure = at + 1;
     }
+    fill->at = at + 1;
+    fill->live = (flags & ML_UNWIND_FRAME_FP_LIVE) != 0;
+    fill->code = kind == ML_FRAME_ADDRESS;
 }
 
 static void place_cut(struct fill *fill) {
     /* Whether the frames left out leave rbp alone is not known: those within must agree on it. */
-    place(fill, 0, 0, 0, 0, ML_FRAME_CUT, ML_UNWIND_FRAME_FP_LIVE);
+    struct ml_unwind_place nowhere = {0};
+    place(fill, &nowhere, 0, ML_FRAME_CUT, ML_UNWIND_FRAME_FP_LIVE);
 }
 
 static inline void place_fresh(struct fill *fill, const struct ml_unwind_fresh *fresh) {
-    struct ml_unwind_frame *outer = fill->at > 0 ? &fill->thread->frames[fill->at - 1] : NULL;
     uint64_t recipe = fresh->recipe;
-    enum ml_recipe_kind kind = ml_recipe_kind(recipe);
     uint32_t fp_words = ml_recipe_fp_words(recipe);
-    bool outer_live = outer != NULL && (outer->flags & ML_UNWIND_FRAME_FP_LIVE) != 0;
     uint32_t flags = 0;
-    if (kind == ML_RECIPE_FP || kind == ML_RECIPE_COLD ||
-        (kind == ML_RECIPE_SP && fp_words == 0 && outer_live)) {
-        flags |= ML_UNWIND_FRAME_FP_LIVE;
+    enum ml_frame_kind kind = ML_FRAME_ADDRESS;
+    if (fill->code) {
+        fill->thread->frames[fill->at - 1].fp_words = fill->live ? (uint16_t)fp_words : 0;
     }
-    if (kind == ML_RECIPE_COLD) {
-        flags |= ML_UNWIND_FRAME_IMPURE;
+    if (ml_recipe_kind(recipe) == ML_RECIPE_SP) {
+        flags = fp_words == 0 && fill->live ? ML_UNWIND_FRAME_FP_LIVE : 0;
+    } else if (ml_recipe_kind(recipe) == ML_RECIPE_FP) {
+        flags = ML_UNWIND_FRAME_FP_LIVE;
+    } else {
+        flags = ml_recipe_kind(recipe) == ML_RECIPE_COLD
+                    ? ML_UNWIND_FRAME_FP_LIVE | ML_UNWIND_FRAME_IMPURE
+                    : 0;
+        flags |= (recipe & ML_FRESH_EXACT) != 0 ? ML_UNWIND_FRAME_EXACT : 0;
+        kind = (recipe & ML_FRESH_BROKEN) != 0 ? ML_FRAME_BROKEN : ML_FRAME_ADDRESS;
     }
-    if ((recipe & ML_FRESH_EXACT) != 0) {
-        flags |= ML_UNWIND_FRAME_EXACT;
-    }
-    if (outer != NULL && outer->kind == ML_FRAME_ADDRESS) {
-        outer->fp_words = outer_live ? (uint16_t)fp_words : 0;
-    }
-    place(
-        fill,
-        fresh->slot,
-        fresh->pc,
-        fresh->fp,
-        ml_recipe_module(recipe),
-        (recipe & ML_FRESH_BROKEN) != 0 ? ML_FRAME_BROKEN : ML_FRAME_ADDRESS,
-        flags
-    );
+    struct ml_unwind_place what = {.slot = fresh->slot, .pc = fresh->pc, .fp = fresh->fp};
+    place(fill, &what, ml_recipe_module(recipe), kind, flags);
 }
 
 /* Frames that stay cached and change their place; their nodes hang below another parent now. */
@@ -164,9 +171,9 @@ static void move_inner(struct fill *fill, uint32_t from, uint32_t count) {
     for (uint32_t i = 0; i < count; i++) {
         thread->frames[fill->at + i].node = 0;
     }
-    fill->at += count;
     fill->old_count = 0;
-    thread->pure = fill->at; /* joined, so all of it may be joined again */
+    fill->pure = fill->at + count; /* joined, so all of it may be joined again */
+    resume(fill, fill->at + count);
 }
 
 /* Arrange the outer part, the cut and what the last stack has of the inner part. */
@@ -180,11 +187,9 @@ static void arrange_cut(struct ml_unwind_walk *walk, struct fill *fill, uint64_t
     /* Where frame number `begin` is in the last stack, if it is there. */
     uint64_t from = inner ? begin - thread->skipped + 1 : begin;
     uint32_t moved = from < walk->top ? walk->top - (uint32_t)from : 0;
-    fill->at = walk->top < ML_UNWIND_OUTER ? walk->top : ML_UNWIND_OUTER;
+    resume(fill, walk->top < ML_UNWIND_OUTER ? walk->top : ML_UNWIND_OUTER);
     fill->kept = fill->at;
-    if (thread->pure > fill->at) {
-        thread->pure = fill->at;
-    }
+    fill->pure = fill->pure < fill->at ? fill->pure : fill->at;
     while (fill->at < ML_UNWIND_OUTER) {
         place_fresh(fill, ml_unwind_fresh_at(thread, (uint32_t)(depth - 1 - fill->at)));
     }
@@ -193,28 +198,33 @@ static void arrange_cut(struct ml_unwind_walk *walk, struct fill *fill, uint64_t
     thread->skipped = begin - ML_UNWIND_OUTER;
 }
 
+/* The fresh frames in front, outermost first. By value: the loop is to run in registers. */
+static struct fill place_all(struct fill fill, uint32_t count) {
+    while (count-- > 0) {
+        place_fresh(&fill, ml_unwind_fresh_at(fill.thread, count));
+    }
+    return fill;
+}
+
 struct ml_unwind_result ml_unwind_assemble(struct ml_unwind_walk *walk) {
     struct ml_unwind_thread *thread = walk->thread;
     struct fill fill = {
-        .thread = thread, .at = walk->top, .kept = walk->top, .old_count = thread->count};
+        .thread = thread, .kept = walk->top, .old_count = thread->count, .pure = walk->top};
     uint64_t depth = frames_below(thread, walk->top) + walk->walked;
     uint64_t begin = inner_begin(depth);
-    bool joined = walk->top > 0;
-    thread->pure = joined ? walk->top : 0;
-    if (!joined) {
+    if (walk->top == 0) {
         thread->end_slot = walk->end_slot;
     }
-    uint32_t left = walk->walked; /* fresh frames that go behind what stands */
-    if (begin != 0) {
-        arrange_cut(walk, &fill, begin);
-        left = (uint32_t)(depth - thread->skipped + 1 - fill.at);
-    } else {
+    resume(&fill, walk->top);
+    if (begin == 0) {
         thread->skipped = 0;
-    }
-    while (left-- > 0) {
-        place_fresh(&fill, ml_unwind_fresh_at(thread, left));
+        fill = place_all(fill, walk->walked);
+    } else {
+        arrange_cut(walk, &fill, begin);
+        fill = place_all(fill, (uint32_t)(depth - thread->skipped + 1 - fill.at));
     }
     thread->count = fill.at;
+    thread->pure = fill.pure;
     while (fill.kept > 0 && thread->frames[fill.kept - 1].node == 0) {
         fill.kept--;
     }

@@ -37,6 +37,13 @@ struct ml_unwind_ranges {
     uint32_t current;                              /* the range of the last event */
 };
 
+/* Is `address` in the range of the last event? The common case of what follows, without a call. */
+static inline bool
+ml_unwind_range_is_current(const struct ml_unwind_ranges *ranges, uintptr_t address) {
+    const struct ml_unwind_range *range = &ranges->list[ranges->current];
+    return address - range->lo < range->hi - range->lo;
+}
+
 /* Begin a walk at `sp`; the word below sp is known to be mapped (the hook's return address).
  *
  * Returns the range's index. *out_changed: what was known of other stacks is forgotten, so nothing

@@ -83,9 +83,10 @@ static inline uint64_t ml_recipe_hash(uintptr_t pc) {
 }
 
 /* Neighbours in the code are neighbours in the table (32 bytes of code share a set), so that the
- * few pages of code that a program's stacks touch are few pages here. */
+ * few pages of code that a program's stacks touch are few pages here. Each step of a walk waits for
+ * this, so it is no better hash than that. */
 static inline uint32_t ml_recipe_set(uintptr_t pc) {
-    return (uint32_t)((pc >> 5) + (ml_recipe_hash(pc >> 18) >> 40)) & (ML_RECIPE_SETS - 1);
+    return (uint32_t)(pc >> 5 ^ pc >> 18) & (ML_RECIPE_SETS - 1);
 }
 
 /* The bits of a value that tie it to its address and generation. */

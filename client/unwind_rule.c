@@ -55,17 +55,20 @@ uint64_t ml_unwind_rule_of_row(const struct ml_cfi_scratch *scratch, uint32_t mo
 
 uint64_t ml_unwind_rule(struct ml_unwind_walk *walk) {
     struct ml_image *image = &walk->thread->image;
-    if (!ml_image_find(walk->pc - 1, image)) {
+    if (!ml_image_find(walk->at.pc - 1, image)) {
         return frame_pointer_recipe(0); /* never cached: what is generated code now may be a
                                            module's place later, and no dlclose would tell */
     }
     uint32_t module_id = ml_modules_id(&walk->process->modules, image, walk->seen);
-    uint64_t recipe = ml_cfi_find_row(&image->cfi, walk->pc - 1, &walk->thread->scratch)
+    uint64_t recipe = ml_cfi_find_row(&image->cfi, walk->at.pc - 1, &walk->thread->scratch)
                           ? ml_unwind_rule_of_row(&walk->thread->scratch, module_id)
-                          : ml_unwind_rule_without_row(walk->thread, walk->pc, module_id);
+                          : ml_unwind_rule_without_row(walk->thread, walk->at.pc, module_id);
     if (walk->reuse) {
         ml_recipes_put(
-            &walk->process->recipes, walk->pc, walk->unloads >> ML_UNWIND_GENERATION_SHIFT, recipe
+            &walk->process->recipes,
+            walk->at.pc,
+            walk->unloads >> ML_UNWIND_GENERATION_SHIFT,
+            recipe
         );
     }
     return recipe;
