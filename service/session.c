@@ -276,7 +276,7 @@ enum ml_status ml_session_advance(struct ml_session *session, uint64_t ticks) {
     for (struct ml_client *client = session->first; client != NULL; client = client->next) {
         if (follows(client)) {
             client->applied_ticks = until > client->applied_ticks ? until : client->applied_ticks;
-            ml_staging_reader_round(&client->staging, ticks, lane_last_time, &client->sequencer);
+            ml_staging_reader_round(&client->staging, ticks);
             ml_live_map_trim(&client->tracker.live);
         }
     }

@@ -12,11 +12,11 @@
  *      everything published is here. If not (a chunk went into the pipe meanwhile) read it again.
  *   4. ml_session_advance(session, now) applies what is known, over all clients: up to `now`, or
  *      to where the first lane is not known. A lane is known up to `now` when it was read as not
- *      busy (ML_PUBLISHED_BUSY, ipc/staging.h) with everything in hand; else up to its last event
- *      that is here: its thread is between stamp and publishing, perhaps preempted there, or its
- *      chunks are still in the pipe. One that stays so and moves by nothing for
- *      ML_SESSION_BUSY_ROUNDS rounds and ml_session_patience was abandoned there (siglongjmp,
- * SIGSTOP, a lie) and is taken as known. */
+ *      busy (ML_PUBLISHED_BUSY, ipc/staging.h) with everything in hand; else to just before its
+ *      last event that is here, as stamps within a lane never fall: its thread is between stamp
+ *      and publishing, perhaps preempted there, or its chunks are still in the pipe. One that
+ *      stays so and does not move for ML_SESSION_BUSY_ROUNDS rounds and ml_session_patience was
+ *      abandoned there (siglongjmp, SIGSTOP, a lie) and is taken as known. */
 #ifndef MEMLOG_SERVICE_SESSION_H
 #define MEMLOG_SERVICE_SESSION_H
 

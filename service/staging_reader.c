@@ -236,35 +236,33 @@ uint64_t ml_staging_reader_known(
         if (!lane_open(staging, i) || lane_abandoned(staging, i)) {
             continue;
         }
+        /* What comes may have the very stamp of the last one. */
         const uint64_t last = last_time(context, i);
-        const uint64_t known = last > view->known_ticks ? last : view->known_ticks;
+        const uint64_t known = last > view->known_ticks ? last - 1 : view->known_ticks;
         ticks = known < ticks ? known : ticks;
     }
     return ticks;
 }
 
-void ml_staging_reader_round(
-    struct ml_staging_reader *staging,
-    uint64_t ticks,
-    uint64_t (*last_time)(const void *context, uint32_t lane),
-    const void *context
-) {
+void ml_staging_reader_round(struct ml_staging_reader *staging, uint64_t ticks) {
     staging->round_ticks = ticks;
     for (uint32_t i = 0; i < staging->lanes_count; i++) {
         struct ml_lane_view *view = &staging->lanes[i];
-        const uint64_t last = last_time(context, i);
+        /* A client may publish as it likes: what is on its way moves by coming. */
+        const uint64_t word = lane_settled(staging, i)
+                                  ? view->published
+                                  : ml_stream_reader_position(staging->stream, i);
         if (!lane_open(staging, i)) {
             view->known_ticks = ticks;
             view->still_rounds = 0;
             view->still_since = ticks;
-        } else if (view->published == view->round_word && last == view->round_time) {
+        } else if (word == view->round_word) {
             view->still_rounds += view->still_rounds < ML_SESSION_BUSY_ROUNDS;
         } else {
             view->still_rounds = 0;
             view->still_since = ticks;
         }
-        view->round_word = view->published;
-        view->round_time = last;
+        view->round_word = word;
     }
 }
 

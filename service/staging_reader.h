@@ -24,9 +24,8 @@ struct ml_lane_view {
     uint64_t lost_events;
     uint64_t staged_next;  /* one behind the last chunk that was copied whole */
     uint64_t known_ticks;  /* every event before this moment is known */
-    uint64_t round_word;   /* `published` at the last round's end, ... */
-    uint64_t round_time;   /* ... and the last event's time */
-    uint64_t still_since;  /* the round since which it has been open and neither has moved, ... */
+    uint64_t round_word;   /* what would have changed since the last round's end, had it moved */
+    uint64_t still_since;  /* the round since which it has been open and has not moved, ... */
     uint32_t still_rounds; /* ... and rounds since */
 };
 
@@ -70,9 +69,9 @@ ML_NODISCARD enum ml_status ml_staging_reader_take(
 bool ml_staging_reader_settled(const struct ml_staging_reader *staging);
 
 /* `ticks`, or less where a lane is open: busy, or with something published that is still on its way
- * down the pipe. Such a lane is known up to its last event that is here, or to the end of the last
- * round in which it was not open. So a pipe that never runs empty delays what is in it, and nothing
- * else. */
+ * down the pipe. Such a lane is known to just before its last event that is here, or to the end of
+ * the last round in which it was not open. So a pipe that never runs empty delays what is in it,
+ * and nothing else. */
 uint64_t ml_staging_reader_known(
     const struct ml_staging_reader *staging,
     uint64_t ticks,
@@ -81,12 +80,7 @@ uint64_t ml_staging_reader_known(
 );
 
 /* A round is over that began at `ticks`. */
-void ml_staging_reader_round(
-    struct ml_staging_reader *staging,
-    uint64_t ticks,
-    uint64_t (*last_time)(const void *context, uint32_t lane),
-    const void *context
-);
+void ml_staging_reader_round(struct ml_staging_reader *staging, uint64_t ticks);
 
 /* Events that the lanes' owners dropped because the pipe was full; saturating. */
 uint64_t ml_staging_reader_lost_events(const struct ml_staging_reader *staging);

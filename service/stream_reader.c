@@ -314,3 +314,8 @@ uint64_t ml_stream_reader_next(const struct ml_stream_reader *reader, uint32_t l
     const struct ml_stream_lane *at = known_lane(reader, lane);
     return at != NULL && at->now.open ? at->now.number : 0;
 }
+
+uint64_t ml_stream_reader_position(const struct ml_stream_reader *reader, uint32_t lane) {
+    const struct ml_stream_lane *at = known_lane(reader, lane);
+    return at != NULL && at->now.open ? at->now.number << 16 | at->now.seen_bytes : 0;
+}

@@ -88,6 +88,9 @@ bool ml_stream_reader_caught_up(
 uint32_t
 ml_stream_reader_seen(const struct ml_stream_reader *reader, uint32_t lane, uint64_t number);
 
+/* How far the lane has come: grows with every byte that is decoded. */
+uint64_t ml_stream_reader_position(const struct ml_stream_reader *reader, uint32_t lane);
+
 /* The first chunk number that could be new in this lane. */
 uint64_t ml_stream_reader_next(const struct ml_stream_reader *reader, uint32_t lane);
 

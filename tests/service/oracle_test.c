@@ -239,11 +239,12 @@ static void round_of_reading(void) {
     const uint64_t now = clock_ticks++;
     for (uint32_t i = 0; i < count; i++) {
         if (!processes[i].ended) {
+            /* Not always to the end: what is on its way holds the time back, not the truth. */
             do {
                 read_some(&processes[i], false);
                 look(&processes[i]);
                 read_some(&processes[i], false);
-            } while (!ml_client_settled(processes[i].client));
+            } while (!ml_client_settled(processes[i].client) && pick(3) != 0);
         }
     }
     ck_assert_int_eq(ml_session_advance(session, now), ML_OK);

@@ -309,20 +309,22 @@ START_TEST(late_events_are_applied_on_arrival_and_counted) {
 }
 END_TEST
 
-START_TEST(a_busy_lane_holds_the_others_at_its_last_event_for_a_while) {
+START_TEST(a_busy_lane_holds_the_others_before_its_last_event_for_a_while) {
     add_client(1);
     builder_alloc(builders[1], 0, 10, 0x1000, 100, 1);
-    builder_alloc(builders[1], 1, 20, 0x2000, 50, 1);
+    builder_alloc(builders[1], 0, 15, 0x4000, 1000, 1);
+    builder_alloc(builders[1], 1, 12, 0x2000, 50, 1);
     builder_alloc(builders[1], 1, 30, 0x3000, 25, 1);
     builders[1]->lanes[0].header.published |= ML_PUBLISHED_BUSY;
     advance(25);
-    ck_assert_uint_eq(figures(1).totals.live_bytes, 100);
+    ck_assert_uint_eq(figures(1).totals.live_bytes, 150);
+    ck_assert_uint_eq(ml_session_known(session), 14);
     for (int i = 0; i < ML_SESSION_BUSY_ROUNDS; i++) {
         advance(100);
     }
-    ck_assert_uint_eq(figures(1).totals.live_bytes, 100);
+    ck_assert_uint_eq(figures(1).totals.live_bytes, 150);
     advance(101);
-    ck_assert_uint_eq(figures(1).totals.live_bytes, 175);
+    ck_assert_uint_eq(figures(1).totals.live_bytes, 1175);
 }
 END_TEST
 
@@ -461,7 +463,7 @@ int main(void) {
     tcase_add_test(tcase, a_child_shows_what_it_inherited_whoever_comes_first);
     tcase_add_test(tcase, a_lost_chunk_costs_its_own_records_and_says_so);
     tcase_add_test(tcase, late_events_are_applied_on_arrival_and_counted);
-    tcase_add_test(tcase, a_busy_lane_holds_the_others_at_its_last_event_for_a_while);
+    tcase_add_test(tcase, a_busy_lane_holds_the_others_before_its_last_event_for_a_while);
     tcase_add_test(tcase, temporaries_are_blocks_freed_by_the_next_event_of_their_thread);
     tcase_add_test(tcase, a_stack_that_was_never_defined_costs_the_stack_not_the_bytes);
     tcase_add_test(tcase, an_address_given_out_twice_was_freed_unseen);
