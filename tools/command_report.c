@@ -13,13 +13,14 @@
 enum { WIDTH_DEFAULT = 100, WIDTH_MIN = 60, WIDTH_MAX = 120 };
 
 static const char help[] =
-    "memlog report [--json] [--limit=N] DUMP\n"
+    "memlog report [--json] [--summary] [--limit=N] DUMP\n"
     "\n"
     "Tell who allocated what: the whole process tree, each process, and the stacks that hold "
     "most.\n"
     "\n"
     "  --json      everything, for programs (the form is in the manual: one object, exact "
     "numbers)\n"
+    "  --summary   a dozen lines, as at the end of a run\n"
     "  --limit=N   at most N stacks of each list (text: 5, JSON: all)\n"
     "\n"
     "live       allocated and not freed at the dump; of an ended process: at its end\n"
@@ -56,20 +57,25 @@ static int run(const struct ml_command *command, int argc, char **argv) {
     const char *limit = NULL;
     const char *file = NULL;
     bool json = false;
+    bool summary = false;
     bool go_on = false;
     unsigned long limit_number = 0;
     const struct ml_option options[] = {
         {.name = "--json", .out_given = &json},
+        {.name = "--summary", .out_given = &summary},
         {.name = "--limit", .out_value = &limit},
     };
     struct ml_loaded loaded;
-    int exit_code = ml_command_arguments(command, argc, argv, options, 2, &file, &go_on);
+    int exit_code = ml_command_arguments(command, argc, argv, options, 3, &file, &go_on);
 
     if (!go_on) {
         return exit_code;
     }
     if (limit && (!ml_number_read(limit, UINT_MAX, &limit_number) || limit_number == 0)) {
         return ml_command_complain(command, "--limit wants a number from 1 on");
+    }
+    if (json && summary) {
+        return ml_command_complain(command, "--json and --summary are two things: one of them");
     }
     exit_code = ML_EXIT_FAILED;
     if (ml_command_load(command, file, &loaded)) {
@@ -83,6 +89,8 @@ static int run(const struct ml_command *command, int argc, char **argv) {
 
         if (json) {
             ml_report_json(&report, stdout);
+        } else if (summary) {
+            ml_report_summary(&report, &style, stdout);
         } else {
             ml_report_text(&report, &style, stdout);
         }

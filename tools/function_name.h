@@ -15,4 +15,7 @@ size_t ml_text_columns(const char *text);
  * always NUL-terminated. */
 void ml_function_name_fit(const char *name, size_t columns, char *out_name, size_t out_bytes);
 
+/* The function and what it stands in: "Box::put" of "void shop::Box<int>::put(int) const". */
+void ml_function_name_brief(const char *name, char *out_name, size_t out_bytes);
+
 #endif

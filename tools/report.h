@@ -30,4 +30,9 @@ struct ml_report_style {
 /* The text. */
 void ml_report_text(const struct ml_report *report, const struct ml_report_style *style, FILE *out);
 
+/* The answer and who holds most, one line each: what a run says at its end. */
+void ml_report_summary(
+    const struct ml_report *report, const struct ml_report_style *style, FILE *out
+);
+
 #endif

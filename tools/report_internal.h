@@ -34,6 +34,31 @@ void ml_report_put(const struct ml_report_page *page, const char *text);
 /* "" for one, else "s". */
 const char *ml_report_plural(uint64_t count);
 
+/* How much is live, was live at the peak, was allocated; what was lost. */
+void ml_report_answer(const struct ml_report_page *page);
+
+/* Which of a stack's figures a list is about. */
+enum ml_report_metric { ML_REPORT_LIVE, ML_REPORT_PEAK };
+uint64_t ml_report_bytes(const struct ml_stack *stack, enum ml_report_metric metric);
+
+/* The tree's stacks that have the metric, largest first. NULL: no memory. Owner: the caller's. */
+struct ml_stack *ml_report_sorted(
+    const struct ml_report_page *page, enum ml_report_metric metric, size_t *out_count
+);
+
+/* One line of a stack. */
+struct ml_report_line {
+    const char *name;   /* NULL: `module` and `offset` stand for it */
+    const char *module; /* "": none */
+    const char *file;   /* "": not known */
+    uint64_t offset;
+    uint32_t source_line;
+};
+
+/* The lines of a stack that say something, innermost first. NULL for none. Owner: the caller's. */
+struct ml_report_line *
+ml_report_lines(const struct ml_stacks *stacks, uint32_t node, size_t *out_count);
+
 /* The lists of stacks and what has no names. */
 void ml_report_stacks(const struct ml_report_page *page);
 void ml_report_nameless(const struct ml_report_page *page);

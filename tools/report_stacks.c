@@ -15,28 +15,16 @@ enum {
     FILES_SHOWN = 5,        /* without names */
 };
 
-/* Which of a stack's figures a list is about. */
-enum metric { METRIC_LIVE, METRIC_PEAK };
-
-/* One line of a stack. */
-struct line {
-    const char *name;   /* NULL: `module` and `offset` stand for it */
-    const char *module; /* "": none */
-    const char *file;   /* "": not known */
-    uint64_t offset;
-    uint32_t source_line;
-};
-
 static const char *base_name(const char *path) {
     const char *slash = strrchr(path, '/');
 
     return slash ? slash + 1 : path;
 }
 
-static struct line line_of(
+static struct ml_report_line line_of(
     const struct ml_stacks *stacks, const struct ml_place *place, const struct ml_symbol *symbol
 ) {
-    struct line line = {.module = "", .file = "", .offset = place->offset};
+    struct ml_report_line line = {.module = "", .file = "", .offset = place->offset};
 
     if (place->file != ML_STACKS_NONE) {
         line.module = base_name(stacks->files[place->file].path.bytes);
@@ -74,9 +62,9 @@ static bool is_startup(const char *name) {
     return false;
 }
 
-/* The lines of a stack that say something, innermost first. Owner: the caller's. */
-static struct line *lines_of(const struct ml_stacks *stacks, uint32_t node, size_t *out_count) {
-    struct line *lines = NULL;
+struct ml_report_line *
+ml_report_lines(const struct ml_stacks *stacks, uint32_t node, size_t *out_count) {
+    struct ml_report_line *lines = NULL;
     size_t capacity = 0;
     size_t count = 0;
 
@@ -104,7 +92,7 @@ static struct line *lines_of(const struct ml_stacks *stacks, uint32_t node, size
     return lines;
 }
 
-static void put_line(const struct ml_report_page *page, const struct line *line) {
+static void put_line(const struct ml_report_page *page, const struct ml_report_line *line) {
     enum { INDENT = 6, GAP = 2 };
     char name[ML_REPORT_NAME_BYTES];
     char fitted[ML_REPORT_NAME_BYTES];
@@ -150,7 +138,7 @@ static void put_line(const struct ml_report_page *page, const struct line *line)
 
 static void put_frames(const struct ml_report_page *page, uint32_t node) {
     size_t count = 0;
-    struct line *lines = lines_of(page->report->stacks, node, &count);
+    struct ml_report_line *lines = ml_report_lines(page->report->stacks, node, &count);
 
     if (count == 0) {
         fputs("      (no stack was recorded)\n", page->out);
@@ -172,23 +160,23 @@ static void put_frames(const struct ml_report_page *page, uint32_t node) {
     free(lines);
 }
 
-static uint64_t bytes_of(const struct ml_stack *stack, enum metric metric) {
-    return metric == METRIC_LIVE ? stack->own.live_bytes : stack->own.peak_bytes;
+uint64_t ml_report_bytes(const struct ml_stack *stack, enum ml_report_metric metric) {
+    return metric == ML_REPORT_LIVE ? stack->own.live_bytes : stack->own.peak_bytes;
 }
 
-static uint64_t blocks_of(const struct ml_stack *stack, enum metric metric) {
-    return metric == METRIC_LIVE ? stack->own.live_blocks : stack->own.peak_blocks;
+static uint64_t blocks_of(const struct ml_stack *stack, enum ml_report_metric metric) {
+    return metric == ML_REPORT_LIVE ? stack->own.live_blocks : stack->own.peak_blocks;
 }
 
 static void put_stack(
     const struct ml_report_page *page,
     size_t number,
     const struct ml_stack *stack,
-    enum metric metric,
+    enum ml_report_metric metric,
     uint64_t whole_bytes
 ) {
     struct ml_profile_text thread = ml_stacks_thread(page->report->stacks, stack->node);
-    uint64_t bytes = bytes_of(stack, metric);
+    uint64_t bytes = ml_report_bytes(stack, metric);
     uint64_t blocks = blocks_of(stack, metric);
     char size[ML_WORDS_BYTES];
     char count[ML_WORDS_BYTES];
@@ -215,40 +203,46 @@ static void put_stack(
 }
 
 static int order_stacks(const void *left, const void *right, void *context) {
-    const enum metric *metric = context;
-    uint64_t a = bytes_of(left, *metric);
-    uint64_t b = bytes_of(right, *metric);
+    const enum ml_report_metric *metric = context;
+    uint64_t a = ml_report_bytes(left, *metric);
+    uint64_t b = ml_report_bytes(right, *metric);
 
     return (a < b) - (a > b);
 }
 
-/* The tree's stacks by one figure. */
-static void put_list(
-    const struct ml_report_page *page, const char *title, const char *what, enum metric metric
+struct ml_stack *ml_report_sorted(
+    const struct ml_report_page *page, enum ml_report_metric metric, size_t *out_count
 ) {
     const struct ml_stack_list *list = &page->report->stacks->tree;
-    const struct ml_profile_totals *tree = &page->report->profile->tree;
-    uint64_t whole_bytes = metric == METRIC_LIVE ? tree->live_bytes : tree->peak_bytes;
-    size_t wanted = page->report->limit > 0 ? page->report->limit : STACKS_SHOWN;
     struct ml_stack *stacks = calloc(list->count + 1, sizeof *stacks);
-    char rest[128];
     size_t count = 0;
 
-    if (!stacks) {
-        return;
-    }
-    for (size_t i = 0; i < list->count; i++) {
-        if (bytes_of(&list->stacks[i], metric) > 0) {
+    for (size_t i = 0; stacks && i < list->count; i++) {
+        if (ml_report_bytes(&list->stacks[i], metric) > 0) {
             stacks[count++] = list->stacks[i];
         }
     }
-    if (count > 0) {
+    if (count > 1) {
         qsort_r(stacks, count, sizeof *stacks, order_stacks, &metric);
+    }
+    *out_count = count;
+    return stacks;
+}
+
+static void
+put_list(const struct ml_report_page *page, const char *title, enum ml_report_metric metric) {
+    const struct ml_profile_totals *tree = &page->report->profile->tree;
+    uint64_t whole_bytes = metric == ML_REPORT_LIVE ? tree->live_bytes : tree->peak_bytes;
+    size_t wanted = page->report->limit > 0 ? page->report->limit : STACKS_SHOWN;
+    size_t count = 0;
+    struct ml_stack *stacks = ml_report_sorted(page, metric, &count);
+    char rest[64];
+
+    if (count > 0) {
         snprintf(
             rest,
             sizeof rest,
-            "%s%zu of %zu stack%s",
-            what,
+            "%zu of %zu stack%s",
             wanted < count ? wanted : count,
             count,
             ml_report_plural(count)
@@ -262,8 +256,8 @@ static void put_list(
 }
 
 void ml_report_stacks(const struct ml_report_page *page) {
-    put_list(page, "Who holds what is live", "", METRIC_LIVE);
-    put_list(page, "Who held the peak", "", METRIC_PEAK);
+    put_list(page, "Who holds what is live", ML_REPORT_LIVE);
+    put_list(page, "Who held the peak", ML_REPORT_PEAK);
 }
 
 /* How many of a file's places are known, and how many have names. */

@@ -11,6 +11,9 @@
 
 enum { PROCESSES_SHOWN = 20 };
 
+/* What the honest line takes at its longest. */
+enum { HONEST_COLUMNS = 110 };
+
 /* Columns of the process table beside the name. */
 enum { PROCESS_FIGURES_COLUMNS = 66, NAME_COLUMNS_MIN = 14, NAME_COLUMNS_MAX = 32 };
 
@@ -174,7 +177,7 @@ static void put_title(const struct ml_report_page *page) {
     );
 }
 
-static void put_answer(const struct ml_report_page *page) {
+void ml_report_answer(const struct ml_report_page *page) {
     const struct ml_profile *profile = page->report->profile;
     char words[ML_WORDS_BYTES];
     const char *live = anyone_runs(profile) ? "at the dump" : "never freed";
@@ -240,26 +243,26 @@ static void
 put_honest(const struct ml_report_page *page, const struct ml_profile_process *process) {
     char live[ML_WORDS_BYTES];
     char footprint[ML_WORDS_BYTES];
-    char rest[ML_WORDS_BYTES];
 
     ml_words_size(process->totals.live_bytes, live);
     ml_words_size(process->footprint_bytes, footprint);
     if (process->footprint_bytes == 0) {
         return;
     }
-    fprintf(page->out, "%7s  %s", "", ml_report_dim(page));
-    if (process->footprint_bytes >= process->totals.live_bytes) {
-        fprintf(
-            page->out,
-            "live heap %s of %s private memory; the other %s is not malloc's",
-            live,
-            footprint,
-            ml_words_size(process->footprint_bytes - process->totals.live_bytes, rest)
-        );
+    fprintf(
+        page->out,
+        "%7s  %slive heap %s of %s private memory",
+        "",
+        ml_report_dim(page),
+        live,
+        footprint
+    );
+    if (process->footprint_bytes < process->totals.live_bytes) {
+        fputs(" when last measured", page->out);
+    } else if (page->style->width >= HONEST_COLUMNS) {
+        fputs("; the rest is not malloc, or freed and kept for reuse", page->out);
     } else {
-        fprintf(
-            page->out, "live heap %s; it had %s private memory when last measured", live, footprint
-        );
+        fputs("; the rest is not malloc", page->out);
     }
     fprintf(page->out, "%s\n", ml_report_plain(page));
 }
@@ -386,7 +389,7 @@ void ml_report_text(
 ) {
     const struct ml_report_page page = {.report = report, .style = style, .out = out};
 
-    put_answer(&page);
+    ml_report_answer(&page);
     put_processes(&page);
     put_not_profiled(&page);
     ml_report_stacks(&page);

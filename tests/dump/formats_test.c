@@ -355,6 +355,7 @@ START_TEST(the_text_report_fits_its_width_and_passes_no_controls) {
     for (unsigned width = 80; width <= 120; width += 20) {
         const struct ml_report_style style = {.width = width};
         ml_report_text(&report, &style, file);
+        ml_report_summary(&report, &style, file);
         rewind(file);
         while (fgets(line, sizeof line, file)) {
             size_t columns = 0;

@@ -53,6 +53,13 @@ class Analyzer(unittest.TestCase):
         self.refuse("convert", "--to=pprof", "--pid=x", self.dump, saying="--pid")
         self.refuse("convert", "--to=collapsed", "--pid=77", self.dump, code=1, saying="no process 77")
 
+    def test_a_summary_is_short(self):
+        done = self.analyze("report", "--summary", self.dump)
+        self.assertEqual((done.returncode, done.stderr), (0, b""))
+        self.assertLess(len(done.stdout.splitlines()), 20)
+        self.assertIn(b"peak", done.stdout)
+        self.refuse("report", "--summary", "--json", self.dump, saying="--json and --summary")
+
     def test_files_that_cannot_be_read_are_named(self):
         text = self.folder / "text"
         text.write_text("hello")

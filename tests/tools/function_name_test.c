@@ -39,7 +39,31 @@ END_TEST
 START_TEST(operators_keep_their_signs) {
     fits("std::ostream& operator<<(std::ostream&, shop::Box const&)", 30, "operator<<(...)");
     fits("operator new(unsigned long)", 20, "operator new(...)");
+    fits(
+        "int* v8::(anonymous namespace)::make(int, long)",
+        36,
+        "v8::(anonymous namespace)::make(...)"
+    );
     fits("shop::Box::operator()(int, long) const", 34, "shop::Box::operator()(...) const");
+}
+END_TEST
+
+static void is_brief(const char *name, const char *expected) {
+    char out[1024];
+
+    ml_function_name_brief(name, out, sizeof out);
+    ck_assert_str_eq(out, expected);
+}
+
+START_TEST(a_brief_name_is_the_function_and_what_it_stands_in) {
+    is_brief("malloc", "malloc");
+    is_brief("main", "main");
+    is_brief("void shop::Box<int>::put(int) const", "Box<...>::put");
+    is_brief("v8::internal::BackingStore::Allocate(v8::Isolate*)", "BackingStore::Allocate");
+    is_brief("shop::(anonymous namespace)::hidden(int)", "(anonymous namespace)::hidden");
+    is_brief("operator new(unsigned long)", "operator new");
+    is_brief("core::fmt::write", "fmt::write");
+    is_brief("", "");
 }
 END_TEST
 
@@ -54,6 +78,7 @@ int main(void) {
     tcase_add_test(tests, template_arguments_and_return_type_go_first);
     tcase_add_test(tests, then_parameters);
     tcase_add_test(tests, then_the_middle);
+    tcase_add_test(tests, a_brief_name_is_the_function_and_what_it_stands_in);
     tcase_add_test(tests, operators_keep_their_signs);
     srunner_run_all(runner, CK_ENV);
     failed = srunner_ntests_failed(runner);

@@ -1,0 +1,184 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/function_name.h"
+#include "tools/report_internal.h"
+#include "tools/words.h"
+
+enum {
+    HOLDERS_SHOWN = 5,
+    HOLDERS_MAX = 20000,  /* stacks that are looked at, the largest ones */
+    CALLERS_SHOWN = 4,    /* of each, innermost first */
+    FIGURES_COLUMNS = 24, /* before them */
+    CALLERS_BYTES = 256,
+    NOT_PROFILED_SHOWN = 3,
+};
+
+/* Below this share of the peak what is left at the end is not what the run was about. */
+enum { LIVE_PERCENT_MIN = 10 };
+
+/* What stands between an allocation and whoever wanted it. */
+static bool is_plumbing(const char *name) {
+    static const char *const beginnings[] = {
+        "operator new", "std::", "void std::", "__gnu_cxx::", "xmalloc", "xcalloc", "xrealloc"};
+
+    for (size_t i = 0; i < sizeof beginnings / sizeof beginnings[0]; i++) {
+        if (strncmp(name, beginnings[i], strlen(beginnings[i])) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Stacks with the same callers. */
+struct holder {
+    char callers[CALLERS_BYTES];
+    uint64_t bytes;
+};
+
+/* "inner < outer < ...": the callers that have names, plumbing left out unless there is nothing
+ * else. */
+static void
+callers_of(const struct ml_report_page *page, uint32_t node, char out_callers[CALLERS_BYTES]) {
+    size_t columns = page->style->width - FIGURES_COLUMNS;
+    size_t count = 0;
+    size_t shown = 0;
+    size_t at = 0;
+    struct ml_report_line *lines = ml_report_lines(page->report->stacks, node, &count);
+
+    columns = columns < CALLERS_BYTES - 1 ? columns : CALLERS_BYTES - 1;
+    for (size_t i = 0; i < count && shown < CALLERS_SHOWN; i++) {
+        char name[ML_REPORT_NAME_BYTES];
+        size_t needed = shown > 0 ? 3 : 0;
+
+        /* "[frames left out]" is no caller. */
+        if (!lines[i].name || lines[i].name[0] == '[' ||
+            (is_plumbing(lines[i].name) && i + 1 < count)) {
+            continue;
+        }
+        ml_function_name_brief(lines[i].name, name, sizeof name);
+        needed += strlen(name);
+        if (at + needed > columns) {
+            break;
+        }
+        at += (size_t
+        )snprintf(out_callers + at, CALLERS_BYTES - at, "%s%s", shown > 0 ? " < " : "", name);
+        shown++;
+    }
+    if (shown == 0) {
+        bool module = count > 0 && lines[0].module[0];
+        snprintf(
+            out_callers,
+            CALLERS_BYTES,
+            "(no names%s%.200s)",
+            module ? " in " : "",
+            module ? lines[0].module : ""
+        );
+    }
+    free(lines);
+}
+
+static int order_callers(const void *left, const void *right) {
+    const struct holder *a = left;
+    const struct holder *b = right;
+
+    return strcmp(a->callers, b->callers);
+}
+
+static int order_bytes(const void *left, const void *right) {
+    const struct holder *a = left;
+    const struct holder *b = right;
+
+    return (a->bytes < b->bytes) - (a->bytes > b->bytes);
+}
+
+/* One holder for each of the callers, largest first. NULL: no memory or none. Owner: the caller's.
+ */
+static struct holder *
+holders_of(const struct ml_report_page *page, enum ml_report_metric metric, size_t *out_count) {
+    size_t count = 0;
+    size_t merged = 0;
+    struct ml_stack *stacks = ml_report_sorted(page, metric, &count);
+    struct holder *holders = NULL;
+
+    count = count < HOLDERS_MAX ? count : HOLDERS_MAX;
+    holders = calloc(count + 1, sizeof *holders);
+    *out_count = 0;
+    if (!stacks || !holders || count == 0) {
+        free(stacks);
+        free(holders);
+        return NULL;
+    }
+    for (size_t i = 0; i < count; i++) {
+        callers_of(page, stacks[i].node, holders[i].callers);
+        holders[i].bytes = ml_report_bytes(&stacks[i], metric);
+    }
+    free(stacks);
+    qsort(holders, count, sizeof *holders, order_callers);
+    for (size_t i = 1; i < count; i++) {
+        if (order_callers(&holders[merged], &holders[i]) == 0) {
+            holders[merged].bytes += holders[i].bytes;
+        } else {
+            holders[++merged] = holders[i];
+        }
+    }
+    *out_count = merged + 1;
+    qsort(holders, *out_count, sizeof *holders, order_bytes);
+    return holders;
+}
+
+static void put_holders(const struct ml_report_page *page) {
+    const struct ml_profile_totals *tree = &page->report->profile->tree;
+    bool live = tree->live_bytes / LIVE_PERCENT_MIN >= tree->peak_bytes / 100;
+    enum ml_report_metric metric = live ? ML_REPORT_LIVE : ML_REPORT_PEAK;
+    uint64_t whole_bytes = live ? tree->live_bytes : tree->peak_bytes;
+    size_t count = 0;
+    struct holder *holders = holders_of(page, metric, &count);
+
+    if (count > 0) {
+        ml_report_heading(page, live ? "Who holds what is live" : "Who held the peak", "");
+    }
+    for (size_t i = 0; i < count && i < HOLDERS_SHOWN; i++) {
+        char words[ML_WORDS_BYTES];
+
+        fprintf(
+            page->out,
+            "  %5.1f %%  %s%10s%s   ",
+            whole_bytes > 0 ? 100.0 * (double)holders[i].bytes / (double)whole_bytes : 0.0,
+            ml_report_bold(page),
+            ml_words_size(holders[i].bytes, words),
+            ml_report_plain(page)
+        );
+        ml_report_put(page, holders[i].callers);
+        putc('\n', page->out);
+    }
+    free(holders);
+}
+
+static void put_not_profiled(const struct ml_report_page *page) {
+    const struct ml_profile *profile = page->report->profile;
+    size_t count = profile->not_profiled_count;
+
+    for (size_t i = 0; i < count && i < NOT_PROFILED_SHOWN; i++) {
+        const struct ml_profile_not_profiled *one = &profile->not_profiled[i];
+        fputs(i == 0 ? "\n" : "", page->out);
+        fprintf(page->out, "  %snot profiled%s ", ml_report_warn(page), ml_report_plain(page));
+        ml_report_put(page, one->path.bytes);
+        fputs(one->path.count_bytes > 0 ? ": " : "", page->out);
+        ml_report_put(page, one->reason.bytes);
+        putc('\n', page->out);
+    }
+    if (count > NOT_PROFILED_SHOWN) {
+        fprintf(page->out, "               ... and %zu more\n", count - NOT_PROFILED_SHOWN);
+    }
+}
+
+void ml_report_summary(
+    const struct ml_report *report, const struct ml_report_style *style, FILE *out
+) {
+    const struct ml_report_page page = {.report = report, .style = style, .out = out};
+
+    ml_report_answer(&page);
+    put_not_profiled(&page);
+    put_holders(&page);
+}
