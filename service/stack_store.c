@@ -61,7 +61,7 @@ reach(struct ml_budget *budget, void *table, uint32_t *count, uint32_t index, ui
 
 struct ml_stack_node *ml_stack_store_node(const struct ml_stack_store *store, uint32_t id) {
     const uint32_t page = id / ML_NODE_PAGE_NODES;
-    if (page >= store->pages_count || store->pages[page] == NULL) {
+    if (id >= store->nodes_end || store->pages[page] == NULL) {
         return NULL;
     }
     return &store->pages[page][id % ML_NODE_PAGE_NODES];

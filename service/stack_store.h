@@ -59,7 +59,7 @@ void ml_stack_store_fini(struct ml_stack_store *store);
 ML_NODISCARD enum ml_status
 ml_stack_store_define(struct ml_stack_store *store, const struct ml_event *event);
 
-/* The node of that id, NULL if nothing was ever said near it. Look at `defined`. */
+/* The node of that id, NULL from nodes_end on and perhaps below. Look at `defined`. */
 struct ml_stack_node *ml_stack_store_node(const struct ml_stack_store *store, uint32_t id);
 
 /* The node of that id, with room made for it. Errors: ML_ENV_MEMORY. */
