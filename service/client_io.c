@@ -14,7 +14,10 @@ enum {
     ROUND_PIPE_BYTES = 1 << 20,
     /* A process that has ended writes no more; somebody who inherited its pipe might, forever. */
     LAST_PIPE_BYTES = 64 << 20,
-    WANTS_MAX = 256
+    WANTS_MAX = 1024,
+    /* Looks at one client's staging in one round: every lane's chunk of the widest staging. What a
+     * client publishes faster than that waits for the next round. */
+    LOOKS_MAX = ML_LANES_MAX / WANTS_MAX
 };
 
 struct ml_io_scratch {
@@ -201,10 +204,8 @@ ml_client_io_round(struct ml_client_io *io, struct ml_io_scratch *scratch, bool 
     const uint64_t before_bytes = io->read_bytes;
     enum ml_status status = ml_client_io_read_pipe(io, scratch, limit_bytes);
     bool more = io->staging_fd >= 0;
-    /* Each look copies WANTS_MAX chunks; all lanes with all slots full need no more than this. */
-    for (uint32_t looks = 0; status == ML_OK && more; looks++) {
+    for (uint32_t looks = 0; status == ML_OK && more && looks < LOOKS_MAX; looks++) {
         status = look_once(io, scratch, out_active, &more);
-        more = more && looks < (uint32_t)ML_LANES_MAX * ML_STAGING_SLOTS_MAX / WANTS_MAX;
     }
     /* What was overwritten in staging while we copied has gone down the pipe. */
     if (status == ML_OK && !ml_client_settled(io->client)) {

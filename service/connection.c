@@ -202,8 +202,25 @@ static enum ml_status describe(
     return status;
 }
 
-/* An empty one says that the host could not see it: what was known stays. */
-static void set_executable(struct ml_client *client, struct ml_string executable) {
+/* Without them the profile is whole all the same, but for the names. */
+static void set_facts(
+    struct ml_client *client,
+    uint32_t role,
+    struct ml_string name,
+    struct ml_string executable,
+    const struct memlog_service_string_array *command_line,
+    uint64_t footprint_bytes,
+    uint64_t resident_bytes
+) {
+    const enum ml_status status =
+        describe(client, role, name, command_line, footprint_bytes, resident_bytes);
+    if (ml_status_family(status) == ML_FAMILY_BUG) {
+        abort();
+    }
+    if (status != ML_OK) {
+        ml_client_trouble(client, ml_status_text(status));
+    }
+    /* An empty one says that the host could not see it: what was known stays. */
     if (executable.count_bytes > 0) {
         ml_client_executable(client, (const char *)executable.data, executable.count_bytes);
     }
@@ -238,11 +255,8 @@ static void on_add_client(
         (void)close(request->event_pipe);
         (void)close(request->staging);
     } else {
-        status = describe(client, setup.role, info->name, &info->command_line, 0, 0);
-        set_executable(client, info->executable);
-        const enum ml_status added =
-            ml_readers_add(connection->readers, client, request->event_pipe, request->staging);
-        status = status == ML_OK ? added : status;
+        set_facts(client, setup.role, info->name, info->executable, &info->command_line, 0, 0);
+        status = ml_readers_add(connection->readers, client, request->event_pipe, request->staging);
     }
     if (status == ML_PEER_STATE || ml_status_family(status) == ML_FAMILY_BUG) {
         check(connection, call, status); /* an id twice: the host is confused */
@@ -267,21 +281,15 @@ static void on_update_process(
     struct ml_client *client = ml_session_find(connection->session, facts->id);
     /* Unknown: it was refused, which the host may not have heard of yet. */
     if (client != NULL) {
-        const enum ml_status status = describe(
+        set_facts(
             client,
             facts->role,
             facts->name,
+            facts->executable,
             &facts->command_line,
             facts->footprint_bytes,
             facts->resident_bytes
         );
-        set_executable(client, facts->executable);
-        if (ml_status_family(status) == ML_FAMILY_BUG) {
-            abort();
-        }
-        if (status != ML_OK) {
-            ml_client_trouble(client, ml_status_text(status));
-        }
     }
 }
 
@@ -299,8 +307,14 @@ static void on_end_client(
         .exit_code = request->end.exit_code,
         .signal = request->end.signal,
         .end = ml_moment_of(&request->end.end)};
-    /* ML_ENV_MISSING: as in on_update_process. */
-    (void)!ml_readers_end(connection->readers, request->end.id, &end);
+    if (ml_readers_end(connection->readers, request->end.id, &end) == ML_ENV_MISSING) {
+        /* Never read, for want of memory; or unknown as in on_update_process; or ended already,
+         * which the session knows. */
+        struct ml_client *client = ml_session_find(connection->session, request->end.id);
+        if (client != NULL) {
+            (void)!ml_client_ended(client, &end);
+        }
+    }
 }
 
 static void on_dump(

@@ -27,6 +27,7 @@ struct ml_orders {
     struct order *first;
     struct order **last; /* where the next one is hung in */
     uint32_t count;
+    bool serving; /* a dump lets rounds happen while it is written */
 };
 
 struct ml_orders *ml_orders_new(const struct ml_orders_options *options) {
@@ -145,6 +146,10 @@ answer(struct ml_orders *orders, struct order *order, struct ml_readers *readers
 }
 
 void ml_orders_serve(struct ml_orders *orders, struct ml_readers *readers, uint64_t known_ticks) {
+    if (orders->serving) {
+        return;
+    }
+    orders->serving = true;
     const bool ends_read = ml_readers_ends_read(readers);
     const uint64_t now_ns = ml_clock_monotonic_ns();
     struct order **at = &orders->first;
@@ -165,4 +170,5 @@ void ml_orders_serve(struct ml_orders *orders, struct ml_readers *readers, uint6
         free_order(order);
     }
     orders->last = at;
+    orders->serving = false;
 }

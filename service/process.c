@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <ev.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -23,12 +24,24 @@ void ml_process_say(const char *what, const char *detail) {
     }
 }
 
-/* No descriptor but the host's and stderr; no signal from a terminal that means the program; as
- * many descriptors as are permitted. */
+/* Signals of our own making. All others mean the program, whose process group we may share: a
+ * terminal's, `timeout`'s. Our end is the host's end. */
+static bool is_ours(int number) {
+    static const int ours[] = {SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGSYS, SIGTRAP, SIGXCPU};
+    for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++) {
+        if (ours[i] == number) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* No descriptor but the host's and stderr, but room for as many as are permitted; no signals. */
 static void shed_inheritance(void) {
-    static const int ignored[] = {SIGPIPE, SIGINT, SIGQUIT, SIGHUP, SIGTSTP, SIGXFSZ};
-    for (size_t i = 0; i < sizeof(ignored) / sizeof(ignored[0]); i++) {
-        (void)signal(ignored[i], SIG_IGN);
+    for (int number = 1; number < NSIG; number++) {
+        if (!is_ours(number)) {
+            (void)signal(number, SIG_IGN); /* KILL and STOP stay as they are */
+        }
     }
     /* Two descriptors a client: a thousand clients need more than the usual soft 1,024. */
     struct rlimit files = {0};

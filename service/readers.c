@@ -121,12 +121,8 @@ static void on_pipes(struct ev_loop *loop, ev_io *watcher, int events) {
     (void)loop;
     (void)events;
     struct ml_readers *readers = watcher->data;
-    read_ready(readers);
-    if (readers->unapplied_bytes >= ROUND_BYTES + (uint64_t)readers->count * ROUND_BYTES_EACH) {
-        ml_readers_round(readers);
-    } else {
-        ml_readers_round_within(readers, active_interval_s);
-    }
+    ml_readers_drain(readers);
+    ml_readers_round_within(readers, active_interval_s);
 }
 
 static void on_timer(struct ev_loop *loop, ev_timer *watcher, int events) {
@@ -315,6 +311,9 @@ void ml_readers_round_within(struct ml_readers *readers, double delay_s) {
 
 void ml_readers_drain(struct ml_readers *readers) {
     read_ready(readers);
+    if (readers->unapplied_bytes >= ROUND_BYTES + (uint64_t)readers->count * ROUND_BYTES_EACH) {
+        ml_readers_round(readers);
+    }
 }
 
 bool ml_readers_ends_read(const struct ml_readers *readers) {

@@ -54,7 +54,8 @@ void ml_readers_round(struct ml_readers *readers);
 /* Ask for a round in `delay_s` seconds, or earlier if one is due anyway. */
 void ml_readers_round_within(struct ml_readers *readers, double delay_s);
 
-/* Only empty the pipes, a share each: for long work between rounds. */
+/* Empty the pipes, a share each, and make a round when much has come: for long work between rounds.
+ */
 void ml_readers_drain(struct ml_readers *readers);
 
 /* Whether all that ended are read to

@@ -46,13 +46,14 @@ ml_sandbox_enter(const struct ml_sandbox_options *options, struct ml_sandbox_rep
     }
     bool complete = true;
     bool essential = true;
+    bool own_mounts = false;
     /* The order matters: the root needs the mount namespace's capabilities, Landlock forbids
      * mounting, privileges give the capabilities up, the filter forbids all of it. */
     if ((layers & ML_SANDBOX_NAMESPACES) != 0) {
-        complete = ml_sandbox_namespaces(out_report) && complete;
+        complete = ml_sandbox_namespaces(out_report, &own_mounts) && complete;
     }
     if ((layers & ML_SANDBOX_ROOT) != 0) {
-        complete = ml_sandbox_root(out_report) && complete;
+        complete = ml_sandbox_root(own_mounts, out_report) && complete;
     }
     if ((layers & ML_SANDBOX_LIMITS) != 0) {
         essential = ml_sandbox_limits(out_report) && essential;

@@ -13,8 +13,10 @@
 void ml_sandbox_miss(struct ml_sandbox_report *report, const char *what, int error);
 
 /* Each answers whether everything of it is on, and notes what is not. */
-bool ml_sandbox_namespaces(struct ml_sandbox_report *report);
-bool ml_sandbox_root(struct ml_sandbox_report *report);
+/* *out_own_mounts: the mount namespace is ours alone. */
+bool ml_sandbox_namespaces(struct ml_sandbox_report *report, bool *out_own_mounts);
+/* Only where the mounts are our own: elsewhere it would take everybody's root away. */
+bool ml_sandbox_root(bool own_mounts, struct ml_sandbox_report *report);
 bool ml_sandbox_landlock(struct ml_sandbox_report *report);
 bool ml_sandbox_privileges(struct ml_sandbox_report *report);
 bool ml_sandbox_limits(struct ml_sandbox_report *report);

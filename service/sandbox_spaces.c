@@ -8,7 +8,7 @@
 
 #include "service/sandbox_internal.h"
 
-bool ml_sandbox_namespaces(struct ml_sandbox_report *report) {
+bool ml_sandbox_namespaces(struct ml_sandbox_report *report, bool *out_own_mounts) {
     /* One by one, so that a kernel or container that refuses some gives the others. The user
      * namespace comes first: it brings the right to make the rest. Nobody is mapped into it: files
      * would belong to nobody. A pid namespace would need a fork; seccomp, Landlock and the limits
@@ -25,10 +25,13 @@ bool ml_sandbox_namespaces(struct ml_sandbox_report *report) {
         {CLONE_NEWCGROUP, "cgroup namespace"},
     };
     bool complete = true;
+    *out_own_mounts = false;
     for (size_t i = 0; i < sizeof(spaces) / sizeof(spaces[0]); i++) {
         if (unshare(spaces[i].flag) != 0) {
             ml_sandbox_miss(report, spaces[i].name, errno);
             complete = false;
+        } else if (spaces[i].flag == CLONE_NEWNS) {
+            *out_own_mounts = true;
         }
     }
     return complete;
@@ -55,7 +58,11 @@ static int make_empty_root(void) {
     return mount_fd;
 }
 
-bool ml_sandbox_root(struct ml_sandbox_report *report) {
+bool ml_sandbox_root(bool own_mounts, struct ml_sandbox_report *report) {
+    if (!own_mounts) {
+        ml_sandbox_miss(report, "empty root", 0);
+        return false;
+    }
     /* Private first: in a shared mount tree the new root would appear outside as well. */
     if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0) {
         ml_sandbox_miss(report, "empty root", errno);

@@ -89,7 +89,8 @@ static void *array_of(size_t count, size_t size) {
 
 static bool copy_description(const struct ml_client *client, struct ml_snapshot_process *process) {
     if (!copy_string(client->name, &process->name) ||
-        !copy_string(client->trouble, &process->trouble) || !copy_string(client->executable, &process->exe_path)) {
+        !copy_string(client->trouble, &process->trouble) ||
+        !copy_string(client->executable, &process->exe_path)) {
         return false;
     }
     process->command_line = array_of(client->command_line_count, sizeof(struct ml_text));
@@ -182,16 +183,30 @@ static struct ml_snapshot_node copy_node(
     return copy;
 }
 
+static uint32_t node_of(const struct ml_cell *cell) {
+    return (uint32_t)cell->key & (ML_NODES_MAX - 1);
+}
+
+/* One behind the largest id that is defined or referred to. */
+static uint32_t ids_end(const struct ml_client *client) {
+    uint32_t end = client->stacks.nodes_end;
+    for (uint32_t i = 0; i < client->tracker.cells.count; i++) {
+        const uint32_t id = node_of(&client->tracker.cells.cells[i]);
+        end = id >= end ? id + 1 : end;
+    }
+    return end;
+}
+
 /* One bit an id: the ids that a snapshot needs, from the cells' nodes up to their roots. */
-static uint8_t *needed_nodes(const struct ml_client *client, uint32_t *out_count) {
+static uint8_t *needed_nodes(const struct ml_client *client, uint32_t end, uint32_t *out_count) {
     const struct ml_stack_store *store = &client->stacks;
-    uint8_t *needed = array_of((size_t)store->nodes_end / 8 + 1, 1);
+    uint8_t *needed = array_of((size_t)end / 8 + 1, 1);
     *out_count = 0;
     if (needed == NULL) {
         return NULL;
     }
     for (uint32_t i = 0; i < client->tracker.cells.count; i++) {
-        uint32_t id = (uint32_t)client->tracker.cells.cells[i].key & (ML_NODES_MAX - 1);
+        uint32_t id = node_of(&client->tracker.cells.cells[i]);
         while (id != 0 && (needed[id / 8] >> id % 8 & 1) == 0) {
             needed[id / 8] |= (uint8_t)(1U << id % 8);
             (*out_count)++;
@@ -207,13 +222,14 @@ static bool copy_nodes(
 ) {
     const struct ml_stack_store *store = &client->stacks;
     uint32_t count = 0;
-    uint8_t *needed = needed_nodes(client, &count);
+    const uint32_t end = ids_end(client);
+    uint8_t *needed = needed_nodes(client, end, &count);
     process->nodes = array_of(count, sizeof(*process->nodes));
     if (needed == NULL || process->nodes == NULL) {
         free(needed);
         return false;
     }
-    for (uint32_t id = 1; id < store->nodes_end; id++) {
+    for (uint32_t id = 1; id < end; id++) {
         if ((needed[id / 8] >> id % 8 & 1) != 0) {
             process->nodes[process->nodes_count++] =
                 copy_node(store, id, ml_stack_store_node(store, id), places);
@@ -233,7 +249,7 @@ static bool copy_cells(const struct ml_client *client, struct ml_snapshot_proces
     for (uint32_t i = 0; i < tracker->cells.count; i++) {
         const struct ml_cell *cell = &tracker->cells.cells[i];
         struct ml_snapshot_cell *copy = &process->cells[i];
-        copy->node = (uint32_t)cell->key & (ML_NODES_MAX - 1);
+        copy->node = node_of(cell);
         copy->heap = (uint16_t)(cell->key >> 24 & (ML_HEAPS_MAX - 1));
         copy->type = (uint16_t)(cell->key >> 32);
         copy->size_class = (uint8_t)(cell->key >> 48);

@@ -1,6 +1,7 @@
 /* The service as an attacker would have it: inside the real sandbox, and then it tries things.
  *
- *   compromised [--user] [--container] [--level=auto|strict|none] [--layers=BITS] ATTACK
+ *   compromised [--user] [--container] [--without-unshare] [--level=auto|strict|none]
+ * [--layers=BITS] ATTACK
  *
  * Exit code 0: the attack worked. 1: refused with an errno. 2: wrong usage. 3: the sandbox refused
  * to be entered. Killed by SIGSYS: the filter. What is missing of the sandbox goes to stdout. */
@@ -229,6 +230,10 @@ int main(int argc, char **argv) {
             }
         } else if (strcmp(argv[i], "--container") == 0) {
             if (container_enter() != 0) {
+                return USAGE;
+            }
+        } else if (strcmp(argv[i], "--without-unshare") == 0) {
+            if (container_enter_without_unshare() != 0) {
                 return USAGE;
             }
         } else if (strncmp(argv[i], "--level=", 8) == 0) {

@@ -199,6 +199,20 @@ START_TEST(names_what_a_container_forbids_and_goes_on) {
 }
 END_TEST
 
+/* Root may mount, but not in a namespace of its own: the root must stay, it is everybody's. */
+START_TEST(leaves_mounts_alone_that_are_not_its_own) {
+    if (geteuid() != 0) {
+        return;
+    }
+    char layers[32];
+    (void)snprintf(layers, sizeof(layers), "--layers=%d", ML_SANDBOX_NAMESPACES | ML_SANDBOX_ROOT);
+    const int status = run((const char *const[]){"--without-unshare", layers, "open_file", NULL});
+    ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 0, "%x", (unsigned)status);
+    ck_assert_ptr_nonnull(strstr(missing, "no mount namespace"));
+    ck_assert_ptr_nonnull(strstr(missing, "no empty root"));
+}
+END_TEST
+
 START_TEST(strict_refuses_where_a_container_forbids_namespaces) {
     const int status = run((const char *const[]){"--container", "--level=strict", "nothing", NULL});
     ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == NOT_ENTERED, "%x", (unsigned)status);
@@ -259,6 +273,7 @@ int main(void) {
     tcase_add_test(levels, enters_whole_and_names_nothing);
     tcase_add_test(levels, enters_whole_as_an_ordinary_user);
     tcase_add_test(levels, names_what_a_container_forbids_and_goes_on);
+    tcase_add_test(levels, leaves_mounts_alone_that_are_not_its_own);
     tcase_add_test(levels, strict_refuses_where_a_container_forbids_namespaces);
     tcase_add_test(levels, none_says_so);
     tcase_add_test(levels, knows_its_levels_by_name);

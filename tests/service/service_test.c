@@ -13,7 +13,7 @@
 
 #include "tests/service/fixture.h"
 
-enum { MANY_CLIENTS = 1000, LONG_MS = 3000 };
+enum { MANY_CLIENTS = 1000, HOSTILE_CLIENTS = 300, LONG_MS = 3000 };
 
 static void assert_quiet_end(int status) {
     ck_assert_msg(
@@ -307,6 +307,62 @@ START_TEST(loses_a_client_with_more_lanes_than_there_are) {
 }
 END_TEST
 
+/* A number from a fixed sequence, so that a failure comes again. */
+static uint32_t next_random(uint32_t *state) {
+    *state = *state * 1664525 + 1013904223;
+    return *state >> 8;
+}
+
+static void flip_bits(uint8_t *bytes, size_t count_bytes, uint32_t flips, uint32_t *random) {
+    for (uint32_t i = 0; i < flips && count_bytes > 0; i++) {
+        const size_t at = next_random(random) % count_bytes;
+        bytes[at] = (uint8_t)(bytes[at] ^ 1U << next_random(random) % 8);
+    }
+}
+
+/* What such a client has in its pipe, its staging's head, its first lanes and its first slot. */
+static void damage(struct client *client, uint32_t flips, uint32_t *random) {
+    uint8_t bytes[8192];
+    const ssize_t count = read(client->read_fd, bytes, sizeof(bytes));
+    ck_assert_int_gt(count, 0);
+    flip_bits(bytes, (size_t)count, flips, random);
+    ck_assert_int_eq(write(client->write_fd, bytes, (size_t)count), count);
+    flip_bits(client->staging, sizeof(struct ml_staging_header), flips, random);
+    flip_bits(client->staging + ML_STAGING_LANES_OFFSET, ML_STAGING_LANE_BYTES, flips, random);
+    flip_bits(client->staging + ML_STAGING_DATA_OFFSET, 128, flips, random);
+}
+
+START_TEST(survives_clients_whose_every_byte_may_be_wrong) {
+    struct service service;
+    struct client good;
+    service_start(&service);
+    client_open(&good, 1, 1);
+    client_add(&service, &good);
+    ten_blocks(&good);
+    uint32_t random = 42;
+    for (uint32_t i = 0; i < HOSTILE_CLIENTS; i++) {
+        struct client bad;
+        client_open(&bad, 100 + i, 1 + i % 3);
+        ten_blocks(&bad);
+        damage(&bad, 1 + i % 8, &random);
+        client_add(&service, &bad);
+        /* Half of them end, half stay. */
+        if (i % 2 == 0) {
+            service_end_client(&service, 100 + i);
+        }
+        client_close(&bad);
+    }
+    struct memlog_service_dump_reply reply;
+    (void)close(service_dump(&service, LONG_MS, &reply));
+    ck_assert_uint_gt(reply.written_bytes, 0);
+    const struct memlog_service_client_figures figures = service_client(&service, 1, NULL);
+    assert_ten_blocks(&figures);
+    ck_assert(figures.complete);
+    ck_assert_uint_gt(service.lost_count, 0);
+    assert_quiet_end(service_stop(&service));
+}
+END_TEST
+
 START_TEST(says_why_a_dump_cannot_be_written) {
     struct service service;
     service_start(&service);
@@ -466,10 +522,10 @@ START_TEST(refuses_to_start_without_a_level) {
 }
 END_TEST
 
-START_TEST(does_not_die_of_the_terminals_signals) {
+START_TEST(does_not_die_of_signals_that_mean_the_program) {
     struct service service;
     service_start(&service);
-    static const int signals[] = {SIGINT, SIGHUP, SIGQUIT, SIGPIPE};
+    static const int signals[] = {SIGINT, SIGHUP, SIGQUIT, SIGPIPE, SIGTERM, SIGUSR1};
     for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) {
         ck_assert_int_eq(kill(service.pid, signals[i]), 0);
     }
@@ -497,6 +553,7 @@ int main(void) {
     tcase_add_test(all, loses_only_the_client_that_sends_garbage);
     tcase_add_test(all, loses_a_client_whose_staging_is_shorter_than_it_says);
     tcase_add_test(all, loses_a_client_with_more_lanes_than_there_are);
+    tcase_add_test(all, survives_clients_whose_every_byte_may_be_wrong);
     tcase_add_test(all, says_why_a_dump_cannot_be_written);
     tcase_add_test(all, drains_a_busy_client_without_being_asked);
     tcase_add_test(all, serves_a_thousand_clients);
@@ -506,7 +563,7 @@ int main(void) {
     tcase_add_test(all, serves_by_the_tsc);
 #endif
     tcase_add_test(all, refuses_to_start_without_a_level);
-    tcase_add_test(all, does_not_die_of_the_terminals_signals);
+    tcase_add_test(all, does_not_die_of_signals_that_mean_the_program);
     suite_add_tcase(suite, all);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
