@@ -124,13 +124,20 @@ static bool anchored(struct ml_unwind_range *range, uintptr_t anchor) {
 
 void ml_unwind_range_settle(struct ml_unwind_ranges *ranges) {
     struct ml_unwind_range *range = &ranges->list[ranges->current];
-    if (ranges->list[0].hi != 0) {
+    struct ml_unwind_range *own = &ranges->list[0];
+    if (own->hi != 0) {
+        /* A jump far down the own stack began a range of its own, and has grown into it now. */
+        if (range != own && range->lo < own->lo && range->hi > own->lo) {
+            own->lo = range->lo;
+            ml_unwind_range_forget(ranges);
+            ranges->current = 0;
+        }
         return;
     }
     uintptr_t kernel_block = &__libc_stack_end != NULL ? (uintptr_t)__libc_stack_end : 0;
     if (anchored(range, ml_arch_thread_pointer()) ||
         (kernel_block != 0 && anchored(range, kernel_block))) {
-        ranges->list[0] = *range;
+        *own = *range;
         *range = (struct ml_unwind_range){0};
         ranges->current = 0;
     }

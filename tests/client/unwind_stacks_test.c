@@ -1,4 +1,4 @@
-#include <dlfcn.h>
+#include <alloca.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -123,6 +123,30 @@ START_TEST(recursion_a_hundred_thousand_deep_stays_affordable) {
     ck_assert_uint_eq(oracle->broken, 0);
     ck_assert_uint_gt(oracle->cut, 190000);
     ck_assert_double_lt(seconds, 30);
+    ml_oracle_free(oracle);
+}
+END_TEST
+
+__attribute__((noinline)) static char megabytes(struct ml_oracle *oracle, uint32_t times) {
+    char *memory = alloca(2 * 1024 * 1024);
+    __asm__ volatile("" ::"r"(memory) : "memory");
+    ml_oracle_probe(oracle);
+    if (times > 0) {
+        memory[times] = megabytes(oracle, times - 1);
+    }
+    ml_oracle_probe(oracle);
+    return memory[times];
+}
+
+START_TEST(walks_over_frames_of_megabytes) {
+    struct ml_oracle *oracle = ml_oracle_new(NULL, 1);
+    for (int i = 0; i < 3; i++) {
+        ml_oracle_probe(oracle);
+        (void)megabytes(oracle, 2);
+    }
+    assert_right(oracle);
+    ck_assert_uint_eq(oracle->broken, 0);
+    ck_assert_uint_eq(oracle->thread->ranges.current, 0); /* all one stack, and the own one */
     ml_oracle_free(oracle);
 }
 END_TEST
@@ -386,6 +410,7 @@ static Suite *suite(void) {
     tcase_set_timeout(tcase, 100);
     tcase_add_test(tcase, cuts_deep_stacks_at_the_same_places_with_and_without_cache);
     tcase_add_test(tcase, recursion_a_hundred_thousand_deep_stays_affordable);
+    tcase_add_test(tcase, walks_over_frames_of_megabytes);
     tcase_add_test(tcase, walks_out_of_signal_handlers_through_whatever_they_interrupted);
     tcase_add_test(tcase, walks_from_an_alternate_signal_stack_onto_the_own_one);
     tcase_add_test(tcase, survives_a_jump_out_of_a_walk);
