@@ -337,8 +337,9 @@ enum ml_status ml_client_describe(
 }
 
 void ml_client_executable(struct ml_client *client, const char *path, size_t count_bytes) {
-    char *copy = strndup(path, count_bytes);
+    char *copy = calloc(1, count_bytes + 1);
     if (copy != NULL) {
+        memcpy(copy, path, count_bytes);
         free(client->executable);
         client->executable = copy;
     }

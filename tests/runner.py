@@ -138,7 +138,9 @@ class Test:
 
 
 def unit_programs(out):
-    """Every executable that depends on Check: name (tests' label, as host/options_test) -> path below `out`."""
+    """Every executable that depends on Check: name (tests' label, as host/options_test) -> path below `out`.
+
+    What is named NAME_tool is used by hand: it wants arguments."""
     answer = subprocess.run(
         ["gn", "desc", out, "//tests/*", "--format=json"], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True
     )
@@ -150,7 +152,7 @@ def unit_programs(out):
 
     programs = {}
     for label, target in targets.items():
-        if target["type"] == "executable" and uses_check(label):
+        if target["type"] == "executable" and not label.endswith("_tool") and uses_check(label):
             name = label.removeprefix("//tests/").replace(":", "/")
             programs[name] = target["outputs"][0].removeprefix(f"//{out}/")
     return dict(sorted(programs.items()))

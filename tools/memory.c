@@ -3,8 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Pieces are cut from blocks of this size; larger ones get their own block. */
-enum { BLOCK_BYTES = 64 * 1024 };
+/* Pieces are cut from blocks, each twice the one before up to the maximum; larger pieces get their
+ * own block. */
+enum { BLOCK_MIN_BYTES = 1024, BLOCK_MAX_BYTES = 64 * 1024 };
 
 struct ml_arena_block {
     struct ml_arena_block *next;
@@ -21,9 +22,11 @@ void ml_arena_fini(struct ml_arena *arena) {
 }
 
 static struct ml_arena_block *block_add(struct ml_arena *arena, size_t needed_bytes) {
-    size_t size_bytes = needed_bytes > BLOCK_BYTES ? needed_bytes : BLOCK_BYTES;
+    size_t size_bytes = arena->blocks ? 2 * arena->blocks->size_bytes : BLOCK_MIN_BYTES;
     struct ml_arena_block *block = NULL;
 
+    size_bytes = size_bytes < BLOCK_MAX_BYTES ? size_bytes : BLOCK_MAX_BYTES;
+    size_bytes = size_bytes > needed_bytes ? size_bytes : needed_bytes;
     if (size_bytes > SIZE_MAX - sizeof *block) {
         return NULL;
     }

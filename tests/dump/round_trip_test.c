@@ -315,7 +315,7 @@ END_TEST
 
 START_TEST(a_flipped_bit_never_becomes_a_figure) {
     const struct synthetic_options options = {
-        .processes_count = 2, .nodes_count = 20, .cells_count = 20};
+        .processes_count = 1, .nodes_count = 20, .cells_count = 20};
     struct ml_snapshot *snapshot = synthetic_snapshot(&arena, &options);
     size_t count = 0;
     uint8_t *bytes = dump_bytes(snapshot, &count);

@@ -1,4 +1,4 @@
-/* By hand, without host and sandbox: dump_program FILE PROGRAM [ARGS...] runs the program under the
+/* By hand, without host and sandbox: dump_tool FILE PROGRAM [ARGS...] runs the program under the
  * client, the pipeline over what it streamed, and writes the dump. PROGRAM is a path. */
 #include <check.h>
 #include <stdio.h>
@@ -77,7 +77,7 @@ START_TEST(dump_the_program) {
 END_TEST
 
 int main(int argc, char **argv) {
-    Suite *suite = suite_create("dump_program");
+    Suite *suite = suite_create("dump_tool");
     TCase *tests = tcase_create("all");
     SRunner *runner = srunner_create(suite);
 
