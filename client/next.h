@@ -30,6 +30,9 @@ extern struct ml_next ml_next;
  * small static store (ml_next_boot_*). Safe to call again. */
 void ml_next_resolve(void);
 
+/* The same for operator new and delete; hooks_new.c. */
+void ml_next_resolve_new(void);
+
 /* While the real functions are unknown: blocks from the static store, never taken back. */
 void *ml_next_boot_alloc(size_t alignment, size_t size);
 bool ml_next_boot_owns(const void *block);

@@ -12,6 +12,7 @@ __attribute__((constructor)) static void begin(int count, char **arguments, char
     (void)count;
     (void)arguments;
     ml_next_resolve();
+    ml_next_resolve_new();
     ml_libc_resolve();
     const char *socket_path = environment != NULL ? ml_carry_take(environment) : NULL;
     if (socket_path != NULL) {

@@ -1,0 +1,235 @@
+/* operator new and delete, in all forms. libstdc++'s and libc++'s call malloc, which is seen there;
+ * those of jemalloc, tcmalloc and mimalloc do not. Room: client. Context: any thread; slots are
+ * filled by the constructor, or at the first call in a program whose C++ runtime was loaded later.
+ *
+ * One rule: where malloc sees it anyway, the call goes on by one jump and leaves no frame of ours
+ * in any stack.
+ *
+ * A real operator new may throw: so no guard is held while it runs, and there is nothing to undo.
+ */
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/next.h"
+#include "client/record.h"
+#include "client/visible.h"
+
+/* form, mangled name, parameters behind the first, their names, the fallback's alignment */
+#define NEW_FORMS(X)                                                                               \
+    X(0, "_Znwm", (size_t size), (size), 0)                                                        \
+    X(1, "_Znam", (size_t size), (size), 0)                                                        \
+    X(2, "_ZnwmRKSt9nothrow_t", (size_t size, const void *nothrow), (size, nothrow), 0)            \
+    X(3, "_ZnamRKSt9nothrow_t", (size_t size, const void *nothrow), (size, nothrow), 0)            \
+    X(4, "_ZnwmSt11align_val_t", (size_t size, size_t alignment), (size, alignment), alignment)    \
+    X(5, "_ZnamSt11align_val_t", (size_t size, size_t alignment), (size, alignment), alignment)    \
+    X(6,                                                                                           \
+      "_ZnwmSt11align_val_tRKSt9nothrow_t",                                                        \
+      (size_t size, size_t alignment, const void *nothrow),                                        \
+      (size, alignment, nothrow),                                                                  \
+      alignment)                                                                                   \
+    X(7,                                                                                           \
+      "_ZnamSt11align_val_tRKSt9nothrow_t",                                                        \
+      (size_t size, size_t alignment, const void *nothrow),                                        \
+      (size, alignment, nothrow),                                                                  \
+      alignment)
+
+#define DELETE_FORMS(X)                                                                            \
+    X(8, "_ZdlPv", (void *block), (block))                                                         \
+    X(9, "_ZdaPv", (void *block), (block))                                                         \
+    X(10, "_ZdlPvm", (void *block, size_t size), (block, size))                                    \
+    X(11, "_ZdaPvm", (void *block, size_t size), (block, size))                                    \
+    X(12, "_ZdlPvRKSt9nothrow_t", (void *block, const void *nothrow), (block, nothrow))            \
+    X(13, "_ZdaPvRKSt9nothrow_t", (void *block, const void *nothrow), (block, nothrow))            \
+    X(14, "_ZdlPvSt11align_val_t", (void *block, size_t alignment), (block, alignment))            \
+    X(15, "_ZdaPvSt11align_val_t", (void *block, size_t alignment), (block, alignment))            \
+    X(16,                                                                                          \
+      "_ZdlPvmSt11align_val_t",                                                                    \
+      (void *block, size_t size, size_t alignment),                                                \
+      (block, size, alignment))                                                                    \
+    X(17,                                                                                          \
+      "_ZdaPvmSt11align_val_t",                                                                    \
+      (void *block, size_t size, size_t alignment),                                                \
+      (block, size, alignment))                                                                    \
+    X(18,                                                                                          \
+      "_ZdlPvSt11align_val_tRKSt9nothrow_t",                                                       \
+      (void *block, size_t alignment, const void *nothrow),                                        \
+      (block, alignment, nothrow))                                                                 \
+    X(19,                                                                                          \
+      "_ZdaPvSt11align_val_tRKSt9nothrow_t",                                                       \
+      (void *block, size_t alignment, const void *nothrow),                                        \
+      (block, alignment, nothrow))
+
+enum { FORMS_COUNT = 20, DELETE_FIRST = 8 };
+
+/* The next definitions, and where a call goes: there, or to our hook. Whole before they are used.
+ */
+static void *next_form[FORMS_COUNT];
+__attribute__((used)) static void *target_form[FORMS_COUNT];
+
+/* ---- hooks, for allocators whose operators bypass malloc */
+
+enum {
+    CLEANUP_PHASE = 2,
+    CONTINUE_UNWIND = 8
+}; /* _UA_CLEANUP_PHASE, _URC_CONTINUE_UNWIND of the C++ ABI */
+
+/* An exception (or a thread's cancellation) passes through a hook's frame. */
+__attribute__((used)) static int
+passed_by(int version, int actions, uint64_t kind, void *thrown, void *context) {
+    (void)version;
+    (void)kind;
+    (void)thrown;
+    (void)context;
+    struct ml_thread *thread = &ml_thread;
+    if ((actions & CLEANUP_PHASE) != 0 && thread->phase == ML_PHASE_NEXT) {
+        ml_hook_calling(thread, ML_PHASE_NONE);
+        thread->hook_frame = 0;
+    }
+    return CONTINUE_UNWIND;
+}
+
+/* 0x1b: a 4-byte address relative to itself. */
+#define NEW_HOOK(form, name, parameters, arguments, alignment)                                     \
+    static __attribute__((noinline)) void *hook_##form parameters {                                \
+        __asm__ volatile(".cfi_personality 0x1b, passed_by");                                      \
+        const struct ml_unwind_entry entry = ml_unwind_entry_here();                               \
+        struct ml_thread *thread = &ml_thread;                                                     \
+        const struct ml_hook hook = ml_hook_enter(thread, entry.sp);                               \
+        void *block = ((void *(*)parameters)next_form[form])arguments;                             \
+        if (ml_likely(hook.lane != NULL && block != NULL)) {                                       \
+            (void)ml_hook_recording(thread);                                                       \
+            ml_record_alloc(hook.lane, &entry, block, size);                                       \
+        }                                                                                          \
+        ml_hook_leave(thread, &hook);                                                              \
+        return block;                                                                              \
+    }
+NEW_FORMS(NEW_HOOK)
+
+#define DELETE_HOOK(form, name, parameters, arguments)                                             \
+    static __attribute__((noinline)) void hook_##form parameters {                                 \
+        struct ml_thread *thread = &ml_thread;                                                     \
+        const struct ml_hook hook =                                                                \
+            ml_hook_enter(thread, (uintptr_t)__builtin_frame_address(0) + 2 * sizeof(void *));     \
+        if (ml_likely(hook.lane != NULL && block != NULL)) {                                       \
+            const uint32_t phase = ml_hook_recording(thread);                                      \
+            ml_record_free(hook.lane, block, ML_OP_FREE);                                          \
+            ml_hook_calling(thread, phase);                                                        \
+        }                                                                                          \
+        ((void(*) parameters)next_form[form]) arguments;                                           \
+        ml_hook_leave(thread, &hook);                                                              \
+    }
+DELETE_FORMS(DELETE_HOOK)
+
+/* ---- without any C++ runtime to be found: malloc's memory, which is seen there */
+
+static void *fallback_new(size_t size) {
+    void *block = malloc(size == 0 ? 1 : size);
+    if (block == NULL) {
+        abort(); /* bad_alloc cannot be thrown by nobody */
+    }
+    return block;
+}
+
+static void *fallback_aligned_new(size_t size, size_t alignment) {
+    void *block = NULL;
+    if (posix_memalign(&block, alignment < sizeof(void *) ? sizeof(void *) : alignment, size) !=
+        0) {
+        abort();
+    }
+    return block;
+}
+
+static void *fallback_of(int form) {
+    if (form >= DELETE_FIRST) {
+        return free;
+    }
+    return form < 4 ? (void *)fallback_new : (void *)fallback_aligned_new;
+}
+
+/* ---- where calls go */
+
+static const char *const names[FORMS_COUNT] = {
+#define NEW_NAME(form, name, parameters, arguments, alignment) [form] = name,
+#define DELETE_NAME(form, name, parameters, arguments) [form] = name,
+    NEW_FORMS(NEW_NAME) DELETE_FORMS(DELETE_NAME)};
+
+static void *const hooks[FORMS_COUNT] = {
+#define NEW_ENTRY(form, name, parameters, arguments, alignment) [form] = hook_##form,
+#define DELETE_ENTRY(form, name, parameters, arguments) [form] = hook_##form,
+    NEW_FORMS(NEW_ENTRY) DELETE_FORMS(DELETE_ENTRY)};
+
+/* The C++ runtimes' operators come down to malloc and free. */
+static bool goes_through_malloc(const void *function) {
+    Dl_info where;
+    if (dladdr(function, &where) == 0 || where.dli_fname == NULL) {
+        return false;
+    }
+    const char *slash = strrchr(where.dli_fname, '/');
+    const char *file = slash != NULL ? slash + 1 : where.dli_fname;
+    return strncmp(file, "libstdc++", 9) == 0 || strncmp(file, "libc++", 6) == 0;
+}
+
+static void settle(int form, void *next) {
+    next_form[form] = next;
+    atomic_thread_fence(memory_order_release);
+    __atomic_store_n(
+        &target_form[form], goes_through_malloc(next) ? next : hooks[form], __ATOMIC_RELEASE
+    );
+}
+
+void ml_next_resolve_new(void) {
+    for (int form = 0; form < FORMS_COUNT; form++) {
+        void *next = dlsym(RTLD_NEXT, names[form]);
+        if (next != NULL) {
+            settle(form, next);
+        }
+    }
+    (void)dlerror();
+}
+
+/* A form that nobody had at the start: a library that was opened since brings it, visible to itself
+ * alone. */
+static __attribute__((used)) void *find_late(int form) {
+    static const char *const runtimes[] = {"libstdc++.so.6", "libc++.so.1", "libc++abi.so.1"};
+    void *next = dlsym(RTLD_NEXT, names[form]);
+    for (size_t i = 0; next == NULL && i < sizeof(runtimes) / sizeof(runtimes[0]); i++) {
+        void *runtime = dlopen(runtimes[i], RTLD_LAZY | RTLD_NOLOAD);
+        if (runtime != NULL) {
+            next = dlsym(runtime, names[form]);
+        }
+    }
+    if (next == NULL) {
+        next = fallback_of(form);
+        __atomic_store_n(&target_form[form], next, __ATOMIC_RELEASE);
+    } else {
+        settle(form, next);
+    }
+    (void)dlerror();
+    return __atomic_load_n(&target_form[form], __ATOMIC_RELAXED);
+}
+
+/* One jump through the slot; an empty slot is filled first, with the three argument registers kept.
+ */
+#define STUB(form, name)                                                                           \
+    __asm__(".text\n"                                                                              \
+            ".globl " name "\n"                                                                    \
+            ".type " name ", @function\n" name ":\n"                                               \
+            ".cfi_startproc\n"                                                                     \
+            "mov target_form+8*" #form "(%rip), %rax\n"                                            \
+            "test %rax, %rax\n"                                                                    \
+            "je 1f\n"                                                                              \
+            "jmp *%rax\n"                                                                          \
+            "1: push %rdi\n push %rsi\n push %rdx\n"                                               \
+            ".cfi_adjust_cfa_offset 24\n"                                                          \
+            "mov $" #form ", %edi\n"                                                               \
+            "call find_late\n"                                                                     \
+            "pop %rdx\n pop %rsi\n pop %rdi\n"                                                     \
+            ".cfi_adjust_cfa_offset -24\n"                                                         \
+            "jmp *%rax\n"                                                                          \
+            ".cfi_endproc\n"                                                                       \
+            ".size " name ", . - " name "\n");
+#define NEW_STUB(form, name, parameters, arguments, alignment) STUB(form, name)
+#define DELETE_STUB(form, name, parameters, arguments) STUB(form, name)
+NEW_FORMS(NEW_STUB)
+DELETE_FORMS(DELETE_STUB)
