@@ -284,15 +284,20 @@ static void send_samples(struct profile *profile, bool continued) {
     profile->index++;
 }
 
+/* Never below 0: trace_processor drops or mixes rows of the wrong sign. */
+static uint64_t difference(uint64_t more, uint64_t less) {
+    return more > less ? more - less : 0;
+}
+
 static void put_samples(struct profile *profile) {
     for (uint32_t i = 0; i < profile->frames->stacks_count; i++) {
         const struct ml_dump_stack *stack = &profile->frames->stacks[i];
         ml_trace_ProfilePacket_HeapSample sample = {
             .callstack_id = (uint64_t)i + 1,
             .self_allocated = stack->total_bytes,
-            .self_freed = stack->total_bytes - stack->live_bytes,
+            .self_freed = difference(stack->total_bytes, stack->live_bytes),
             .alloc_count = stack->total_blocks,
-            .free_count = stack->total_blocks - stack->live_blocks,
+            .free_count = difference(stack->total_blocks, stack->live_blocks),
         };
 
         /* A row of 0 bytes with a count makes Perfetto's sums wrong: blocks of size 0 are left to
