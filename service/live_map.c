@@ -114,20 +114,6 @@ static uint32_t take_wide(struct ml_live_map *map) {
     return map->wide_used++;
 }
 
-void ml_live_map_insert(struct ml_live_map *map, uint64_t key, const struct ml_live_block *block) {
-    uint64_t value = block->cell;
-    if (block->weight_blocks == 1 && block->weight_bytes >> INLINE_BITS == 0) {
-        value |= block->weight_bytes << BYTES_SHIFT;
-    } else {
-        const uint32_t index = take_wide(map);
-        map->wide[index].weight_bytes = block->weight_bytes;
-        map->wide[index].weight_blocks = block->weight_blocks;
-        value |= (uint64_t)1 << WIDE_FLAG_BIT | (uint64_t)index << BYTES_SHIFT;
-    }
-    place(map, key, value);
-    map->count++;
-}
-
 static bool is_wide(uint64_t value) {
     return (value >> WIDE_FLAG_BIT & 1) != 0;
 }
@@ -144,6 +130,44 @@ static struct ml_live_block unpack(const struct ml_live_map *map, uint64_t value
         block.weight_blocks = wide->weight_blocks;
     }
     return block;
+}
+
+static void forget_wide(struct ml_live_map *map, uint64_t value) {
+    if (is_wide(value)) {
+        const uint64_t index = value >> BYTES_SHIFT;
+        map->wide[index].weight_blocks = map->wide_free;
+        map->wide_free = index + 1;
+    }
+}
+
+static uint64_t pack(struct ml_live_map *map, const struct ml_live_block *block) {
+    if (block->weight_blocks == 1 && block->weight_bytes >> INLINE_BITS == 0) {
+        return block->cell | block->weight_bytes << BYTES_SHIFT;
+    }
+    const uint32_t index = take_wide(map);
+    map->wide[index].weight_bytes = block->weight_bytes;
+    map->wide[index].weight_blocks = block->weight_blocks;
+    return block->cell | (uint64_t)1 << WIDE_FLAG_BIT | (uint64_t)index << BYTES_SHIFT;
+}
+
+bool ml_live_map_put(
+    struct ml_live_map *map,
+    uint64_t key,
+    const struct ml_live_block *block,
+    struct ml_live_block *out_old
+) {
+    size_t slot = home_of(map, key);
+    while (map->slots[slot].key != 0 && map->slots[slot].key != key) {
+        slot = next_slot(map, slot);
+    }
+    const bool there = map->slots[slot].key != 0;
+    if (there) {
+        *out_old = unpack(map, map->slots[slot].value);
+        forget_wide(map, map->slots[slot].value);
+    }
+    map->slots[slot] = (struct ml_live_slot){.key = key, .value = pack(map, block)};
+    map->count += there ? 0 : 1;
+    return there;
 }
 
 /* Close the hole: every follower that is further from its home than the hole moves into it. */
@@ -173,11 +197,7 @@ bool ml_live_map_remove(struct ml_live_map *map, uint64_t key, struct ml_live_bl
     }
     const uint64_t value = map->slots[slot].value;
     *out_block = unpack(map, value);
-    if (is_wide(value)) {
-        const uint64_t index = value >> BYTES_SHIFT;
-        map->wide[index].weight_blocks = map->wide_free;
-        map->wide_free = index + 1;
-    }
+    forget_wide(map, value);
     close_hole(map, slot);
     map->count--;
     return true;

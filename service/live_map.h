@@ -61,11 +61,17 @@ static inline uint64_t ml_live_key(uint64_t address, unsigned heap) {
 void ml_live_map_init(struct ml_live_map *map, struct ml_budget *budget, uint64_t seed);
 void ml_live_map_fini(struct ml_live_map *map);
 
-/* Room for one more block, so that the next insert cannot fail. Errors: ML_ENV_MEMORY. */
+/* Room for one more block, so that the next put cannot fail. Errors: ML_ENV_MEMORY. */
 ML_NODISCARD enum ml_status ml_live_map_reserve(struct ml_live_map *map);
 
-/* Add a block that is not there yet, after ml_live_map_reserve. key != 0. */
-void ml_live_map_insert(struct ml_live_map *map, uint64_t key, const struct ml_live_block *block);
+/* Put a block there, after ml_live_map_reserve. key != 0. True if there was one, which is then in
+ * *out_old and gone. */
+bool ml_live_map_put(
+    struct ml_live_map *map,
+    uint64_t key,
+    const struct ml_live_block *block,
+    struct ml_live_block *out_old
+);
 
 /* Take a block out. False if it is not there. */
 bool ml_live_map_remove(struct ml_live_map *map, uint64_t key, struct ml_live_block *out_block);

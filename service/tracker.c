@@ -137,13 +137,15 @@ bool ml_tracker_free(struct ml_tracker *tracker, uint64_t key, struct ml_live_bl
     return true;
 }
 
-/* An address that is given out again was freed meanwhile, whether we saw it or not. */
-static void forget_missed_free(struct ml_tracker *tracker, uint64_t key) {
+/* The block is live from now on. An address that is given out again was freed meanwhile, whether we
+ * saw it or not. */
+static void put(struct ml_tracker *tracker, uint64_t key, const struct ml_live_block *block) {
     struct ml_live_block stale;
-    if (ml_live_map_remove(&tracker->live, key, &stale)) {
+    if (ml_live_map_put(&tracker->live, key, block, &stale)) {
         tracker->missed_frees++;
         shrink(tracker, &tracker->cells.cells[stale.cell], stale.weight_bytes, stale.weight_blocks);
     }
+    grow(tracker, &tracker->cells.cells[block->cell], block->weight_bytes, block->weight_blocks);
 }
 
 static enum ml_status
@@ -191,15 +193,13 @@ ml_tracker_alloc(struct ml_tracker *tracker, uint64_t ticks, const struct ml_tra
     if (status != ML_OK) {
         return status;
     }
-    forget_missed_free(tracker, alloc->key);
     const struct ml_live_block block = {
         .weight_bytes = alloc->weight_bytes,
         .weight_blocks = alloc->weight_blocks,
         .cell = index,
     };
-    ml_live_map_insert(&tracker->live, alloc->key, &block);
+    put(tracker, alloc->key, &block);
     struct ml_cell *cell = &tracker->cells.cells[index];
-    grow(tracker, cell, alloc->weight_bytes, alloc->weight_blocks);
     add_saturating(&cell->total_bytes, alloc->weight_bytes);
     add_saturating(&cell->total_blocks, alloc->weight_blocks);
     add_saturating(&tracker->totals.total_bytes, alloc->weight_bytes);
@@ -218,9 +218,7 @@ enum ml_status ml_tracker_restore(
     if (!fits(tracker, block->weight_bytes, block->weight_blocks)) {
         return ML_PEER_LIMIT;
     }
-    forget_missed_free(tracker, key);
-    ml_live_map_insert(&tracker->live, key, block);
-    grow(tracker, &tracker->cells.cells[block->cell], block->weight_bytes, block->weight_blocks);
+    put(tracker, key, block);
     note_peaks(tracker, ticks);
     return ML_OK;
 }
