@@ -1,5 +1,6 @@
-// operator new and delete in every form, a new that throws among them; each form allocates a size of its own, and all
-// but one block a form are given back. tests/e2e/allocators_test.py runs it on every allocator that Debian has.
+// operator new and delete in every form, a new that throws among them; each form allocates a size
+// of its own, and all but one block a form are given back. tests/e2e/allocators_test.py runs it on
+// every allocator that Debian has.
 #include <cstddef>
 #include <cstdio>
 #include <new>
