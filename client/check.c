@@ -2,23 +2,42 @@
 
 #include "client/unwind_check.h"
 
-uint32_t ml_check_every;
-static struct ml_unwind_checker checker;
+enum { CHECK_WANTED, CHECK_OPENING, CHECK_OPEN, CHECK_MISSING };
 
-void ml_check_open(uint32_t every) {
-    if (every != 0 && ml_unwind_checker_open(&checker) == ML_OK) {
-        ml_check_every = every;
+uint32_t ml_check_every;
+static _Atomic uint32_t check_state;
+static struct ml_unwind_checker checker; /* written by the thread that set CHECK_OPENING */
+
+void ml_check_want(uint32_t every) {
+    ml_check_every = every;
+}
+
+/* Open libunwind at the first stack on which it can be; true once it is open. It allocates: as the
+ * next allocator's business, which is not recorded. */
+static bool is_open(struct ml_thread *thread, const struct ml_lane *lane) {
+    uint32_t state = atomic_load_explicit(&check_state, memory_order_acquire);
+    if (state != CHECK_WANTED) {
+        return state == CHECK_OPEN;
     }
+    if (!ml_unwind_checker_may_open(&lane->unwind) ||
+        !atomic_compare_exchange_strong(&check_state, &state, CHECK_OPENING)) {
+        return false;
+    }
+    const uint32_t phase = thread->phase;
+    ml_hook_calling(thread, ML_PHASE_NEXT);
+    state = ml_unwind_checker_open(&checker) == ML_OK ? CHECK_OPEN : CHECK_MISSING;
+    ml_hook_calling(thread, phase);
+    atomic_store_explicit(&check_state, state, memory_order_release);
+    return state == CHECK_OPEN;
 }
 
 void ml_check_stack(struct ml_lane *lane, const struct ml_unwind_entry *entry) {
     struct ml_thread *thread = &ml_thread;
     struct ml_unwind_difference difference;
-    if (++lane->unchecked < ml_check_every) {
+    if (++lane->unchecked < ml_check_every || !is_open(thread, lane)) {
         return;
     }
     lane->unchecked = 0;
-    /* libunwind allocates: as the next allocator's business, which is not recorded. */
     const uint32_t phase = thread->phase;
     ml_hook_calling(thread, ML_PHASE_NEXT);
     const enum ml_unwind_verdict verdict =

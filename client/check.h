@@ -11,10 +11,10 @@
 /* Every Nth stack of a lane is compared; 0: none. Set by the constructor. */
 extern uint32_t ml_check_every;
 
-/* Open libunwind if the host wants stacks checked. Allocates: call it as somebody else
- * (ML_PHASE_NEXT). Without libunwind on the machine nothing is checked, and the report says 0
+/* The host wants stacks checked. libunwind is opened later, at the first stack on which it can be
+ * (ml_unwind_checker_may_open). Without it on the machine nothing is checked, and the report says 0
  * stacks. */
-void ml_check_open(uint32_t every);
+void ml_check_want(uint32_t every);
 
 /* Compare the stack just walked, when it is its turn; counted in the staging header. */
 void ml_check_stack(struct ml_lane *lane, const struct ml_unwind_entry *entry);

@@ -247,7 +247,7 @@ bool ml_life_connect(const char *socket_path) {
     }
     /* These may allocate: in the phase in which nested calls are somebody else's. */
     thread->phase = ML_PHASE_NEXT;
-    ml_check_open(ml_process.control->unwind_check);
+    ml_check_want(ml_process.control->unwind_check);
     (void)pthread_key_create(&exit_key, thread_exits);
     (void)pthread_atfork(ml_life_before_fork, after_fork_in_parent, NULL);
     thread->phase = ML_PHASE_RECORD;

@@ -12,6 +12,23 @@ enum { STEPS_MAX = ML_UNWIND_FULL_WALK_MAX };
 #define NAME_OF(object) NAME_OF_EXPANDED(object)
 #define NAME_OF_EXPANDED(name) #name
 
+/* In the loader, and exported by it: where the loader is. */
+extern void *__libc_stack_end __attribute__((weak));
+
+bool ml_unwind_checker_may_open(const struct ml_unwind_thread *thread) {
+    struct ml_image loader;
+    if (&__libc_stack_end == NULL || !ml_image_find((uintptr_t)&__libc_stack_end, &loader)) {
+        return false;
+    }
+    for (uint32_t i = 0; i < thread->count; i++) {
+        uintptr_t pc = thread->keys[i].pc;
+        if (thread->frames[i].kind != ML_FRAME_ADDRESS || (pc >= loader.start && pc < loader.end)) {
+            return false; /* of a cut or broken stack nobody knows */
+        }
+    }
+    return thread->count != 0;
+}
+
 static bool find_function(void *library, const char *name, void *out_function) {
     void *symbol = dlsym(library, name);
     memcpy(out_function, &symbol, sizeof symbol);

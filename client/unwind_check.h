@@ -1,5 +1,6 @@
 /* Check mode (--unwind-check=N): holds stacks against libunwind's. Room: client. Context: opened at
- * start-up, used inside the hook behind its reentrancy guard; off unless asked for.
+ * the program's first stack, used inside the hook behind its reentrancy guard; off unless asked
+ * for.
  *
  * One rule: this is the only file that knows libunwind, and nothing of it is linked: the library is
  * opened by name when the mode is on. It allocates, takes its own locks and the loader's, needs
@@ -34,6 +35,11 @@ struct ml_unwind_difference {
     uintptr_t ours; /* return addresses; 0: none */
     uintptr_t theirs;
 };
+
+/* May the checker be opened now, on the stack just walked? Only where no frame of the loader is on
+ * it: opening a library inside the loader upsets it, and before the program's own start it would
+ * run libc's constructor too early, without arguments and environment. */
+bool ml_unwind_checker_may_open(const struct ml_unwind_thread *thread);
 
 /* Open libunwind.so.8.
  *

@@ -246,6 +246,30 @@ START_TEST(threads_walk_while_another_opens_and_closes_libraries) {
 }
 END_TEST
 
+static bool open_in_loader;
+
+static void probe_while_loading(void *context) {
+    probe(context);
+    open_in_loader = ml_unwind_checker_may_open(oracle->thread);
+}
+
+START_TEST(the_checker_is_not_opened_inside_the_loader) {
+    char address[32];
+    oracle = ml_oracle_new(NULL, 0);
+    probe(NULL);
+    ck_assert(ml_unwind_checker_may_open(oracle->thread));
+    (void)snprintf(address, sizeof address, "%lx", (unsigned long)(uintptr_t)probe_while_loading);
+    ck_assert_int_eq(setenv(ML_PLUGIN_VARIABLE, address, 1), 0);
+    open_in_loader = true;
+    struct plugin c = plugin_open("unwind_plugin_c.so");
+    ck_assert(!open_in_loader);
+    plugin_close(&c);
+    assert_right();
+    ml_unwind_thread_clear(oracle->thread);
+    ck_assert(!ml_unwind_checker_may_open(oracle->thread));
+}
+END_TEST
+
 static Suite *suite(void) {
     Suite *suite = suite_create("client/modules and the unwinder");
     TCase *tcase = tcase_create("modules");
@@ -258,6 +282,7 @@ static Suite *suite(void) {
     tcase_add_test(tcase, generated_code_is_walked_by_frame_pointer_and_has_no_module);
     tcase_add_test(tcase, a_bad_frame_pointer_ends_in_a_broken_stack);
     tcase_add_test(tcase, images_tell_path_and_build_id);
+    tcase_add_test(tcase, the_checker_is_not_opened_inside_the_loader);
     tcase_add_test(tcase, threads_walk_while_another_opens_and_closes_libraries);
     suite_add_tcase(suite, tcase);
     return suite;
