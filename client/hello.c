@@ -199,6 +199,52 @@ static bool accept_answer(struct answer *answer, struct ml_hello *out_hello) {
     return true;
 }
 
+/* The number in field `wanted` of /proc/self/stat, counted from the state (field 3), 0 if it is not
+ * there. */
+static uint64_t stat_field(const char *fields, const char *end, int wanted) {
+    int field = 3;
+    uint64_t value = 0;
+    for (const char *pos = fields; pos < end; pos++) {
+        if (*pos == ' ') {
+            field++;
+        } else if (field == wanted && *pos >= '0' && *pos <= '9') {
+            value = value * 10 + (uint64_t)(*pos - '0');
+        }
+    }
+    return value;
+}
+
+struct ml_bytes ml_hello_title(void) {
+    enum { ARG_START = 48, ARG_END = 49 };
+    const struct ml_bytes none = {NULL, 0};
+    char text[1024];
+    const long fd = ml_sys3(SYS_openat, AT_FDCWD, (long)"/proc/self/stat", O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        return none;
+    }
+    const long count = ml_sys3(SYS_read, fd, (long)text, sizeof(text));
+    close_fd((int)fd);
+    /* The name stands in brackets and may hold any byte: the last bracket ends it. */
+    long fields = count - 1;
+    while (fields > 0 && text[fields] != ')') {
+        fields--;
+    }
+    if (fields <= 0 || fields + 2 >= count) {
+        return none;
+    }
+    const char *const first = text + fields + 2;
+    const uint64_t start = stat_field(first, text + count, ARG_START);
+    const uint64_t end = stat_field(first, text + count, ARG_END);
+    if (start == 0 || end <= start) {
+        return none;
+    }
+    const uint64_t bytes = end - start;
+    return (struct ml_bytes
+    ){.data = (const uint8_t *)(uintptr_t)start,
+      .count_bytes =
+          bytes < MEMLOG_CLIENT_MAX_TITLE_BYTES ? (uint32_t)bytes : MEMLOG_CLIENT_MAX_TITLE_BYTES};
+}
+
 bool ml_hello_ask(int socket_fd, struct ml_hello *out_hello) {
     const struct memlog_client_hello_request request = {
         .version = MEMLOG_CLIENT_CLIENT_VERSION,
@@ -253,6 +299,7 @@ static bool make_own(
         .magic = ML_STAGING_MAGIC, .version = ML_STAGING_VERSION, .slots = slots};
     struct ml_control_page page = *control;
     page.generation = 1;
+    page.enabled = control->fork_enabled;
     hello->staging_fd =
         sealed_memfd("memlog-staging", ml_staging_size_bytes(slots), &header, sizeof(header));
     hello->control_fd = sealed_memfd("memlog-control", ML_CONTROL_BYTES, &page, sizeof(page));
@@ -260,8 +307,13 @@ static bool make_own(
            ml_sys3(SYS_pipe2, (long)pipe_fds, O_CLOEXEC | O_NONBLOCK, 0) == 0;
 }
 
-static bool
-send_forked(int socket_fd, uint64_t fork_serial, int read_fd, const struct ml_hello *hello) {
+static bool send_forked(
+    int socket_fd,
+    uint64_t fork_serial,
+    int read_fd,
+    struct ml_bytes title,
+    const struct ml_hello *hello
+) {
     const struct memlog_client_forked_request request = {
         .version = MEMLOG_CLIENT_CLIENT_VERSION,
         .parent_pid = (uint32_t)ml_sys0(SYS_getppid),
@@ -269,6 +321,7 @@ send_forked(int socket_fd, uint64_t fork_serial, int read_fd, const struct ml_he
         .event_pipe = read_fd,
         .staging = hello->staging_fd,
         .control = hello->control_fd,
+        .title = title,
     };
     uint8_t packet[MEMLOG_CLIENT_FORKED_REQUEST_MAX_BYTES];
     size_t count_bytes = 0;
@@ -284,6 +337,7 @@ bool ml_hello_forked(
     uint64_t fork_serial,
     uint32_t slots,
     const struct ml_control_page *control,
+    struct ml_bytes title,
     struct ml_hello *out_hello
 ) {
     int pipe_fds[2] = {-1, -1};
@@ -291,7 +345,7 @@ bool ml_hello_forked(
     hello.params.staging_slots = slots;
     hello.params.stack_mode = (enum memlog_client_stack_mode)control->stack_mode;
     bool done = make_own(slots, control, pipe_fds, &hello) &&
-                send_forked(socket_fd, fork_serial, pipe_fds[0], &hello);
+                send_forked(socket_fd, fork_serial, pipe_fds[0], title, &hello);
     close_fd(pipe_fds[0]);
     if (done) {
         hello.pipe_fd = ml_hello_lift(pipe_fds[1]);

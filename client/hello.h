@@ -32,13 +32,18 @@ bool ml_hello_connect(const char *path, int *out_socket_fd);
 /* Say hello and wait for the answer. False: none in time, or a wrong one; then nothing is open. */
 bool ml_hello_ask(int socket_fd, struct ml_hello *out_hello);
 
-/* A forked child: make its pipe, staging and control page (a copy of `control`), and send them.
- * False: it could not; then nothing is open. */
+/* Where this process keeps its arguments, cut to what a message takes; programs write their titles
+ * there. Empty if /proc does not tell. For the start of the process: it opens a file. */
+struct ml_bytes ml_hello_title(void);
+
+/* A forked child: make its pipe, staging and control page (a copy of `control`, enabled as that
+ * says), and send them. False: it could not; then nothing is open. */
 bool ml_hello_forked(
     int socket_fd,
     uint64_t fork_serial,
     uint32_t slots,
     const struct ml_control_page *control,
+    struct ml_bytes title,
     struct ml_hello *out_hello
 );
 

@@ -212,7 +212,8 @@ static void become_child(struct ml_thread *thread) {
         return;
     }
     struct ml_hello hello;
-    if (!ml_hello_forked(socket_fd, serial, ml_process.slots, ml_process.control, &hello)) {
+    const struct ml_bytes title = {ml_process.title, ml_process.title_bytes};
+    if (!ml_hello_forked(socket_fd, serial, ml_process.slots, ml_process.control, title, &hello)) {
         return;
     }
     if (adopt(&hello, true)) {
@@ -251,6 +252,9 @@ bool ml_life_connect(const char *socket_path) {
     (void)pthread_key_create(&exit_key, thread_exits);
     (void)pthread_atfork(ml_life_before_fork, after_fork_in_parent, NULL);
     thread->phase = ML_PHASE_RECORD;
+    const struct ml_bytes title = ml_hello_title();
+    ml_process.title = title.data;
+    ml_process.title_bytes = title.count_bytes;
     atomic_store(&ml_process.socket_fd, socket_fd);
     ml_process.generation = 1;
     ml_process.connected = true;
@@ -343,20 +347,4 @@ void ml_life_reaped(uint32_t pid) {
     struct ml_event event = {.kind = ML_EVENT_REAPED};
     event.reaped_pid = pid;
     record_alone(&event);
-}
-
-/* ---- as a library ---- */
-
-ML_VISIBLE int memlog_start(const char *socket_path) {
-    struct ml_thread *thread = &ml_thread;
-    thread->hook_frame = (uintptr_t)__builtin_frame_address(0);
-    thread->phase = ML_PHASE_RECORD;
-    const bool connected = socket_path != NULL && ml_life_connect(socket_path);
-    thread->phase = ML_PHASE_NONE;
-    thread->hook_frame = 0;
-    return connected ? 0 : -1;
-}
-
-ML_VISIBLE int memlog_recording(void) {
-    return ml_process_state() == ML_GATE_RECORDING ? 1 : 0;
 }

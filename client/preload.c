@@ -7,6 +7,8 @@
 #include "client/life.h"
 #include "client/memlog.h"
 #include "client/next.h"
+#include "client/process.h"
+#include "client/visible.h"
 
 __attribute__((constructor)) static void begin(int count, char **arguments, char **environment) {
     (void)count;
@@ -22,4 +24,23 @@ __attribute__((constructor)) static void begin(int count, char **arguments, char
 
 __attribute__((destructor)) static void end(void) {
     ml_life_end(ML_END_EXIT);
+}
+
+/* ---- as a library: here, so that who links memlog_start gets the constructor with it ---- */
+
+ML_VISIBLE int memlog_start(const char *socket_path) {
+    struct ml_thread *thread = &ml_thread;
+    if (ml_process.connected) { /* the constructor was there first */
+        return 0;
+    }
+    thread->hook_frame = (uintptr_t)__builtin_frame_address(0);
+    thread->phase = ML_PHASE_RECORD;
+    const bool connected = socket_path != NULL && ml_life_connect(socket_path);
+    thread->phase = ML_PHASE_NONE;
+    thread->hook_frame = 0;
+    return connected ? 0 : -1;
+}
+
+ML_VISIBLE int memlog_recording(void) {
+    return ml_process_state() == ML_GATE_RECORDING ? 1 : 0;
 }

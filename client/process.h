@@ -69,8 +69,10 @@ struct ml_process {
     uint32_t stack_mode; /* enum ml_stack_mode */
     uint32_t generation; /* grows with each fork; the upper part of `gate` */
     uint32_t pid;
-    bool connected;  /* all of the above is set: the process has a host */
-    bool no_sigpipe; /* the kernel takes RWF_NOSIGNAL */
+    uint32_t title_bytes;
+    const uint8_t *title; /* the program's argument memory, read by forked children only */
+    bool connected;       /* all of the above is set: the process has a host */
+    bool no_sigpipe;      /* the kernel takes RWF_NOSIGNAL */
     /* Descriptors that are ours, and what they must still be when they are used. -1: none. */
     _Atomic int pipe_fd;
     _Atomic int socket_fd;

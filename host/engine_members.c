@@ -74,8 +74,21 @@ static bool is_wanted(struct ml_engine *engine, struct ml_member *member) {
     return wanted && ml_service_link_up(&engine->link);
 }
 
+/* Whether the mode may want a process that came by fork. Then it records from its first allocation
+ * until it is judged: a zygote's child would be gone before we could wake it. */
+static bool may_want_forked(const struct ml_options *options) {
+    for (int role = ML_ROLE_BROWSER; role < ML_ROLE_COUNT; role++) {
+        bool possible = role != ML_ROLE_BROWSER || ml_patterns_count(options->roles) > 0;
+        if (possible && ml_mode_take(options->mode, (enum ml_role)role) != ML_TAKE_NEVER) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static struct ml_control_page control_page(const struct ml_engine *engine, bool enabled) {
     return (struct ml_control_page){
+        .fork_enabled = may_want_forked(engine->options) ? 1 : 0,
         .enabled = enabled ? 1 : 0,
         .sampling_bytes = engine->options->sampling_bytes,
         .stack_mode = (uint32_t)engine->options->stack_mode,
@@ -136,6 +149,7 @@ void ml_engine_quiet_members(struct ml_engine *engine) {
         if (member->state == ML_MEMBER_RUNNING && member->endpoint.control_fd >= 0) {
             struct ml_control_page page = member->endpoint.control;
             page.enabled = 0;
+            page.fork_enabled = 0;
             (void)!ml_endpoint_control(&member->endpoint, &page);
             member->recording = false;
         }
@@ -215,18 +229,28 @@ static void on_look(struct ev_loop *loop, ev_timer *watcher, int events) {
     }
 }
 
-/* A forked child is, until it says otherwise, what its parent was: by now it may have made its exec
- * already, and /proc would show that. */
-static void inherit_identity(struct ml_member *member, const struct ml_member *parent) {
-    struct ml_command_line line;
-    if (parent == NULL || parent->line.count == 0 ||
-        ml_command_line_from_argv(&line, parent->line.arguments) != ML_OK) {
-        return;
+/* A forked child is what its own memory said when it reported itself: by now it may have ended, or
+ * made its exec, and /proc would show that. */
+static void take_title(
+    struct ml_engine *engine,
+    struct ml_member *member,
+    const struct ml_bytes *title,
+    const struct ml_member *parent
+) {
+    size_t count = title->count_bytes;
+    while (count > 0 && title->data[count - 1] == 0) {
+        count--;
     }
-    ml_command_line_fini(&member->line);
-    member->line = line;
-    (void)snprintf(member->name, sizeof(member->name), "%s", parent->name);
-    (void)snprintf(member->executable, sizeof(member->executable), "%s", parent->executable);
+    struct ml_command_line line;
+    if (count > 0 && ml_command_line_from_bytes(&line, (const char *)title->data, count) == ML_OK) {
+        ml_command_line_fini(&member->line);
+        member->line = line;
+    }
+    if (parent != NULL) {
+        (void)snprintf(member->name, sizeof(member->name), "%s", parent->name);
+        (void)snprintf(member->executable, sizeof(member->executable), "%s", parent->executable);
+    }
+    member->role = ml_role_of(engine->options->roles, &member->line, false);
 }
 
 /* A process that has shown itself: make it a member. NULL: there is no room or it has gone. */
@@ -393,8 +417,9 @@ static void on_forked(
     member->forked = true;
     member->fork_serial = request->fork_serial;
     member->parent_id = parent_of_fork(connection, member, request->parent_pid);
-    inherit_identity(member, ml_members_find(&engine->members, member->parent_id));
-    member->role = ml_role_of(engine->options->roles, &member->line, false);
+    take_title(
+        engine, member, &request->title, ml_members_find(&engine->members, member->parent_id)
+    );
     if (ml_endpoint_adopt(
             &member->endpoint,
             &engine->budget,

@@ -1,12 +1,10 @@
 #include "host/memlog_host.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <ev.h>
@@ -157,12 +155,7 @@ static enum ml_status open_engine(struct memlog_host *host, struct ml_complaint 
 }
 
 static void free_host(struct memlog_host *host) {
-    pid_t service = host->engine != NULL ? ml_engine_service_pid(host->engine) : 0;
     ml_engine_close(host->engine);
-    if (service > 0) { /* it has lost its socket and ends */
-        while (waitpid(service, NULL, 0) < 0 && errno == EINTR) {
-        }
-    }
     if (host->loop != NULL) {
         ev_loop_destroy(host->loop);
     }

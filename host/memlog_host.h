@@ -3,7 +3,7 @@
  * at a time for one host.
  *
  * One rule: the host lives on a thread of its own and touches nothing of yours: no signal, no
- * environment variable, no child but its own service.
+ * environment variable, no child: its service is none of yours.
  *
  *   struct memlog_host_settings settings = {.program = argv[0]};
  *   struct memlog_host *host = memlog_host_start(&settings, error, sizeof(error));

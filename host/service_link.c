@@ -2,14 +2,20 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "ipc/channel.h"
+
+/* For the service to end after its socket was closed. */
+enum { CLOSE_TIMEOUT_MS = 2000 };
 
 static void tell_gone(struct ml_service_link *link, const char *why) {
     struct ml_channel *channel = link->channel;
@@ -107,6 +113,58 @@ run_service(int fd, const char *path, char *const *argv, const struct ml_inherit
     _exit(127);
 }
 
+/* fork(2) without libc's handlers: the host may be a thread of a program that holds any lock. */
+static pid_t bare_fork(unsigned long exit_signal) {
+    return (pid_t)syscall(SYS_clone, exit_signal, NULL, NULL, NULL, NULL);
+}
+
+/* Start the service as nobody's child of ours: a program that links the host and waits for all its
+ * children would wait for it for ever. (`memlog run` is the subreaper and gets it back.) The child
+ * in between raises no SIGCHLD and is seen by no wait but our own. -1: it could not, errno says
+ * why. */
+static pid_t start_orphan(
+    int fd,
+    const char *path,
+    char *const *argv,
+    const struct ml_inherited *inherited,
+    int *out_pidfd
+) {
+    int told[2] = {-1, -1};
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, told) != 0) {
+        return -1;
+    }
+    sigset_t all;
+    sigset_t before;
+    (void)sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
+    pid_t between = bare_fork(0);
+    if (between == 0) {
+        pid_t service = bare_fork(SIGCHLD);
+        if (service == 0) {
+            run_service(fd, path, argv, inherited);
+        }
+        (void)!write(told[1], &service, sizeof(service));
+        /* Not before its pidfd is taken: somebody may reap it then. */
+        char byte = 0;
+        (void)!read(told[1], &byte, 1);
+        _exit(0);
+    }
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    (void)close(told[1]);
+    pid_t service = -1;
+    if (between > 0) {
+        if (read(told[0], &service, sizeof(service)) != (ssize_t)sizeof(service)) {
+            service = -1;
+        }
+        *out_pidfd = service > 0 ? (int)syscall(SYS_pidfd_open, service, 0) : -1;
+    }
+    (void)!send(told[0], "x", 1, MSG_NOSIGNAL);
+    (void)close(told[0]);
+    while (between > 0 && waitpid(between, NULL, (int)__WCLONE) < 0 && errno == EINTR) {
+    }
+    return service;
+}
+
 static enum ml_status start_service(
     struct ml_service_link *link,
     const char *path,
@@ -125,18 +183,16 @@ static enum ml_status start_service(
     (void
     )snprintf(sandbox_argument, sizeof(sandbox_argument), "--sandbox=%s", ml_sandbox_name(sandbox));
     char *const argv[] = {name, sandbox_argument, NULL};
-    pid_t pid = fork();
+    int pidfd = -1;
+    pid_t pid = start_orphan(ends[1], path, argv, inherited, &pidfd);
+    (void)close(ends[1]);
     if (pid < 0) {
         ml_complain(complaint, "cannot start a process: %s", strerror(errno));
         (void)close(ends[0]);
-        (void)close(ends[1]);
         return ML_ENV_SYSTEM;
     }
-    if (pid == 0) {
-        run_service(ends[1], path, argv, inherited);
-    }
-    (void)close(ends[1]);
     link->pid = pid;
+    link->pidfd = pidfd;
     *out_fd = ends[0];
     return ML_OK;
 }
@@ -151,7 +207,7 @@ enum ml_status ml_service_link_open(
     const struct ml_service_events *events,
     struct ml_complaint *complaint
 ) {
-    *link = (struct ml_service_link){.events = *events};
+    *link = (struct ml_service_link){.events = *events, .pidfd = -1};
     int fd = -1;
     enum ml_status status = start_service(link, service_path, sandbox, inherited, &fd, complaint);
     if (status != ML_OK) {
@@ -183,6 +239,16 @@ void ml_service_link_close(struct ml_service_link *link) {
     if (channel != NULL) {
         ml_channel_free(channel);
     }
+    if (link->pidfd < 0) {
+        return;
+    }
+    /* Nothing of us is left behind: it has lost its socket and ends. */
+    struct pollfd ended = {.fd = link->pidfd, .events = POLLIN};
+    if (poll(&ended, 1, CLOSE_TIMEOUT_MS) == 0) {
+        (void)syscall(SYS_pidfd_send_signal, link->pidfd, SIGKILL, NULL, 0);
+    }
+    (void)close(link->pidfd);
+    link->pidfd = -1;
 }
 
 bool ml_service_link_up(const struct ml_service_link *link) {

@@ -36,6 +36,7 @@ struct ml_service_events {
 struct ml_service_link {
     struct ml_channel *channel; /* NULL: down */
     pid_t pid;                  /* of the service; 0: never started */
+    int pidfd;                  /* of the service; -1: none */
     struct ml_service_events events;
     bool told; /* on_gone was called */
 };
@@ -55,7 +56,8 @@ ML_NODISCARD enum ml_status ml_service_link_open(
     struct ml_complaint *complaint
 );
 
-/* Hang up; the service ends by itself. Does not wait for it. */
+/* Hang up. The service then ends by itself; waits for that, at most two seconds, and then ends it.
+ */
 void ml_service_link_close(struct ml_service_link *link);
 
 bool ml_service_link_up(const struct ml_service_link *link);

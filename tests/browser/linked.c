@@ -2,17 +2,32 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "client/memlog.h"
 #include "host/memlog_host.h"
 #include "tests/browser/mini_browser.h"
 
+/* This program stands two folders below the build's own, where memlog-service is. */
+static void find_service(char *path, size_t path_bytes) {
+    char own[2048] = "";
+    ssize_t count = readlink("/proc/self/exe", own, sizeof(own) - 1);
+    own[count > 0 ? count : 0] = '\0';
+    char *slash = strrchr(own, '/');
+    if (slash != NULL) {
+        *slash = '\0';
+    }
+    (void)snprintf(path, path_bytes, "%s/../../memlog-service", own);
+}
+
 static int root_life(char *argv[]) {
-    char mode[64], error[512] = "", path[4096];
+    char mode[64], error[512] = "", path[4096], service[4096];
+    find_service(service, sizeof(service));
     char dir_option[] = "-o";
     (void)snprintf(mode, sizeof(mode), "--memlog=%s", argv[1]);
     char *options[] = {mode, dir_option, argv[2], NULL};
-    const struct memlog_host_settings settings = {.options = options, .program = "mini_browser"};
+    const struct memlog_host_settings settings = {
+        .options = options, .program = "mini_browser", .service_path = service};
     struct memlog_host *host = memlog_host_start(&settings, error, sizeof(error));
     if (host == NULL) {
         (void)fprintf(stderr, "no host: %s\n", error);

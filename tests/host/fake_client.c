@@ -67,6 +67,11 @@ static void forked(void) {
     const struct ml_staging_header header = {
         .magic = ML_STAGING_MAGIC, .version = ML_STAGING_VERSION, .slots = 1};
     struct ml_control_page page = *control;
+    page.enabled = page.fork_enabled;
+    static uint8_t title[MEMLOG_CLIENT_MAX_TITLE_BYTES];
+    int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+    ssize_t title_bytes = read(fd, title, sizeof(title));
+    (void)close(fd);
     struct memlog_client_forked_request request = {
         .version = MEMLOG_CLIENT_CLIENT_VERSION,
         .parent_pid = (uint32_t)getppid(),
@@ -74,6 +79,7 @@ static void forked(void) {
         .event_pipe = ends[0],
         .staging = make_memfd(ml_staging_size_bytes(1), &header, sizeof(header)),
         .control = make_memfd(ML_CONTROL_BYTES, &page, sizeof(page)),
+        .title = {title, (uint32_t)(title_bytes > 0 ? title_bytes : 0)},
     };
     map_control(request.control);
     uint8_t packet[MEMLOG_CLIENT_FORKED_REQUEST_MAX_BYTES];

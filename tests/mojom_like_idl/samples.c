@@ -92,7 +92,8 @@ static const struct memlog_client_forked_request forked = {
     .fork_serial = 300,
     .event_pipe = 100,
     .staging = 101,
-    .control = 102};
+    .control = 102,
+    .title = {(const uint8_t *)"x\0--type=y", 11}};
 static const struct memlog_client_not_profiled_request not_profiled = {
     .reason = MEMLOG_CLIENT_NOT_PROFILED_REASON_SETUID, .path = TEXT("/usr/bin/sudo")};
 
