@@ -2,6 +2,7 @@
 
 #include "ipc/columns.h"
 #include "ipc/crc32.h"
+#include "service/dump_standard.h"
 
 /* Raised when a reader of the version before would misread. */
 enum { EXACT_VERSION = 1 };
@@ -63,14 +64,20 @@ static bool encode_sealed(pb_ostream_t *stream, const pb_field_t *field, void *c
            pb_encode_submessage(stream, ml_trace_Memlog_fields, &memlog);
 }
 
-static void send_sealed(struct ml_dump_packet *packet, uint32_t kind) {
+static void
+send_sealed_with(struct ml_dump_packet *packet, uint32_t kind, ml_trace_TracePacket *head) {
     struct sealed_body sealed = {.packet = packet, .kind = kind};
+
+    head->memlog.funcs.encode = encode_sealed;
+    head->memlog.arg = &sealed;
+    packet->exact_packets_count++;
+    ml_dump_packet_send(packet, head, &head->memlog);
+}
+
+static void send_sealed(struct ml_dump_packet *packet, uint32_t kind) {
     ml_trace_TracePacket head = ml_trace_TracePacket_init_zero;
 
-    head.memlog.funcs.encode = encode_sealed;
-    head.memlog.arg = &sealed;
-    packet->exact_packets_count++;
-    ml_dump_packet_send(packet, &head, &head.memlog);
+    send_sealed_with(packet, kind, &head);
 }
 
 /* A packet whose body is one message. */
@@ -101,7 +108,7 @@ static ml_trace_MemlogTotals totals_of(const struct ml_totals *totals) {
     };
 }
 
-static void send_run(struct ml_dump_packet *packet, const struct ml_snapshot *snapshot) {
+void ml_dump_exact_run(struct ml_dump_packet *packet, const struct ml_snapshot *snapshot) {
     ml_trace_MemlogRun run = {
         .version = EXACT_VERSION,
         .run_start = moment_of(&snapshot->run_start),
@@ -116,7 +123,11 @@ static void send_run(struct ml_dump_packet *packet, const struct ml_snapshot *sn
         .gaps_count = snapshot->gaps_count,
         .not_profiled_count = snapshot->not_profiled_count,
     };
-    send_message(packet, ml_trace_MemlogKind_MEMLOG_RUN, ml_trace_MemlogRun_fields, &run);
+    ml_trace_TracePacket head;
+
+    ml_dump_standard_clocks(snapshot, &head);
+    ml_dump_packet_append(packet, ml_trace_MemlogRun_fields, &run);
+    send_sealed_with(packet, ml_trace_MemlogKind_MEMLOG_RUN, &head);
 }
 
 static void send_process(struct ml_dump_packet *packet, const struct ml_snapshot_process *process) {
@@ -185,7 +196,6 @@ send_not_profiled(struct ml_dump_packet *packet, const struct ml_snapshot_not_pr
 }
 
 void ml_dump_exact_heads(struct ml_dump_packet *packet, const struct ml_snapshot *snapshot) {
-    send_run(packet, snapshot);
     for (uint32_t i = 0; i < snapshot->processes_count; i++) {
         send_process(packet, &snapshot->processes[i]);
     }

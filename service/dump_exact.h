@@ -8,8 +8,11 @@
 #include "service/dump_packet.h"
 #include "service/snapshot.h"
 
-/* The run and the heads of all processes, gaps, what was not profiled. Small: a file cut soon after
- * still tells who was there. */
+/* The run, in the file's first packet: with the clocks, which must come first, too. */
+void ml_dump_exact_run(struct ml_dump_packet *packet, const struct ml_snapshot *snapshot);
+
+/* The heads of all processes, gaps, what was not profiled. Small: a file cut soon after still tells
+ * who was there. */
 void ml_dump_exact_heads(struct ml_dump_packet *packet, const struct ml_snapshot *snapshot);
 
 /* One process's tables. */

@@ -76,33 +76,39 @@ static ml_trace_TracePacket common_head(const struct ml_snapshot *snapshot) {
     };
 }
 
-/* One snapshot of the clocks, ahead of everything: without MONOTONIC_COARSE in it trace_processor
- * drops every heap profile. */
-static void send_clocks(struct ml_dump_packet *packet, const struct ml_snapshot *snapshot) {
+static bool encode_clocks(pb_ostream_t *stream, const pb_field_t *field, void *const *arg) {
+    const struct ml_moment *now = *arg;
     const ml_trace_ClockSnapshot_Clock clocks[] = {
-        {.clock_id = CLOCK_ID_BOOTTIME, .timestamp = snapshot->now.boottime_ns},
-        {.clock_id = CLOCK_ID_MONOTONIC_COARSE, .timestamp = snapshot->now.monotonic_ns},
-        {.clock_id = CLOCK_ID_REALTIME, .timestamp = snapshot->now.realtime_ns},
-        {.clock_id = CLOCK_ID_MONOTONIC, .timestamp = snapshot->now.monotonic_ns},
+        {.clock_id = CLOCK_ID_BOOTTIME, .timestamp = now->boottime_ns},
+        {.clock_id = CLOCK_ID_MONOTONIC_COARSE, .timestamp = now->monotonic_ns},
+        {.clock_id = CLOCK_ID_REALTIME, .timestamp = now->realtime_ns},
+        {.clock_id = CLOCK_ID_MONOTONIC, .timestamp = now->monotonic_ns},
     };
-    ml_trace_TracePacket head = common_head(snapshot);
-    bool fits = true;
 
     for (size_t i = 0; i < sizeof clocks / sizeof clocks[0]; i++) {
-        fits = fits && ml_dump_packet_put(
-                           packet,
-                           ml_trace_ClockSnapshot_clocks_tag,
-                           ml_trace_ClockSnapshot_Clock_fields,
-                           &clocks[i]
-                       );
+        if (!pb_encode_tag_for_field(stream, field) ||
+            !pb_encode_submessage(stream, ml_trace_ClockSnapshot_Clock_fields, &clocks[i])) {
+            return false;
+        }
     }
-    fits = fits && ml_dump_packet_put_number(
-                       packet, ml_trace_ClockSnapshot_primary_trace_clock_tag, CLOCK_ID_BOOTTIME
-                   );
-    if (!fits) {
-        ml_dump_packet_fail(packet, ML_BUG_SPACE);
-    }
-    ml_dump_packet_send(packet, &head, &head.clock_snapshot);
+    return true;
+}
+
+static bool encode_clock_snapshot(pb_ostream_t *stream, const pb_field_t *field, void *const *arg) {
+    const ml_trace_ClockSnapshot message = {
+        .clocks = {.funcs.encode = encode_clocks, .arg = *arg},
+        .primary_trace_clock = CLOCK_ID_BOOTTIME,
+    };
+
+    return pb_encode_tag_for_field(stream, field) &&
+           pb_encode_submessage(stream, ml_trace_ClockSnapshot_fields, &message);
+}
+
+void ml_dump_standard_clocks(const struct ml_snapshot *snapshot, ml_trace_TracePacket *out_head) {
+    *out_head = common_head(snapshot);
+    out_head->clock_snapshot.funcs.encode = encode_clock_snapshot;
+    /* Only read; nanopb's argument is not const. */
+    out_head->clock_snapshot.arg = (void *)(uintptr_t)&snapshot->now;
 }
 
 static bool encode_arguments(pb_ostream_t *stream, const pb_field_t *field, void *const *arg) {
@@ -256,7 +262,6 @@ void ml_dump_standard_heads(
     struct ml_dump_packet *packet,
     const struct ml_snapshot *snapshot
 ) {
-    send_clocks(packet, snapshot);
     if (snapshot->processes_count > 0) {
         send_tree(standard, packet, snapshot);
         send_descriptors(standard, packet, snapshot);

@@ -22,7 +22,11 @@ ML_NODISCARD enum ml_status
 ml_dump_standard_init(struct ml_dump_standard *standard, const struct ml_snapshot *snapshot);
 void ml_dump_standard_fini(struct ml_dump_standard *standard);
 
-/* Clocks, the process tree, names, resident sizes. */
+/* The file's first packet: one snapshot of the clocks, ahead of everything; without
+ * MONOTONIC_COARSE in it trace_processor drops every heap profile. Fills in all of *out_head. */
+void ml_dump_standard_clocks(const struct ml_snapshot *snapshot, ml_trace_TracePacket *out_head);
+
+/* The process tree, names, resident sizes. */
 void ml_dump_standard_heads(
     const struct ml_dump_standard *standard,
     struct ml_dump_packet *packet,

@@ -39,9 +39,10 @@ enum ml_status ml_dump_write(
     ml_dump_packet_init(&packet, sink);
     ml_dump_packet_fail(&packet, ml_dump_standard_init(&standard, snapshot));
 
-    /* The clocks first (Perfetto wants them), then who was there, then one process after another,
-     * so that a file cut short loses the last ones only. */
+    /* The run with the clocks first (Perfetto wants them), then who was there, then one process
+     * after another, so that a file cut short loses the last ones only. */
     if (packet.status == ML_OK) {
+        ml_dump_exact_run(&packet, snapshot);
         ml_dump_standard_heads(&standard, &packet, snapshot);
         ml_dump_exact_heads(&packet, snapshot);
     }

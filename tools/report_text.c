@@ -389,6 +389,10 @@ void ml_report_text(
 ) {
     const struct ml_report_page page = {.report = report, .style = style, .out = out};
 
+    if (!report->profile->has_run) {
+        fputs("Nothing is left of this dump: it was cut off within its first bytes.\n", out);
+        return;
+    }
     ml_report_answer(&page);
     put_processes(&page);
     put_not_profiled(&page);

@@ -8,6 +8,10 @@
 /* Trace.packet: field 1, length-delimited. */
 enum { PACKET_HEAD_BYTE = 0x0a };
 
+/* A dump's first packet begins with the clocks: field 6, length-delimited. Of a file that was cut
+ * inside it, this is all that tells a dump from something else. */
+enum { FIRST_FIELD_BYTE = 0x32 };
+
 /* A packet's announced length is believed in steps: memory follows the bytes that are there. */
 enum { READ_STEP_BYTES = 1 << 20 };
 
@@ -151,14 +155,20 @@ enum ml_status ml_trace_read(FILE *file, struct ml_profile *out_profile) {
     struct packet_buffer buffer = {0};
     size_t whole_packets = 0;
     enum ml_status status = ML_OK;
+    bool is_cut_at_start = false;
 
     out_profile->program.bytes = "";
     out_profile->sandbox_missing.bytes = "";
     status = read_packets(file, &decoder, &buffer, &whole_packets);
+    is_cut_at_start = whole_packets == 0 && out_profile->truncated && !out_profile->damaged &&
+                      buffer.count > 0 && buffer.bytes[0] == FIRST_FIELD_BYTE;
     free(buffer.bytes);
     mark_partial(out_profile);
     if (status != ML_OK || out_profile->has_run) {
         return status;
+    }
+    if (is_cut_at_start) {
+        return ML_OK;
     }
     return whole_packets == 0 && out_profile->damaged ? ML_PEER_FORM : ML_ENV_MISSING;
 }

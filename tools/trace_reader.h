@@ -2,8 +2,8 @@
  * anybody.
  *
  * One rule: what is whole is kept. A file that is cut or damaged gives a profile with what stands
- * before (`truncated`, `damaged`, and for each process `partial` say so); only a file without a
- * single packet of ours, or no trace at all, is an error. */
+ * before (`truncated`, `damaged`, and for each process `partial` say so), be it nothing at all.
+ * Only what is no dump is an error. */
 #ifndef MEMLOG_TOOLS_TRACE_READER_H
 #define MEMLOG_TOOLS_TRACE_READER_H
 
