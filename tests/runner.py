@@ -29,6 +29,9 @@ CHECK = "//tools/gn/libs:check"
 SANITIZE_ARGS = 'sanitizer = "address,undefined"'
 UNDEFINED_ARGS = 'sanitizer = "undefined"'
 
+# They use Check to assert, and are run by hand.
+NOT_TESTS = {"client/capture_tool"}
+
 # Units that cannot run under address.
 NOT_UNDER_ADDRESS = {
     "service/sandbox_test",  # the sandbox's limit of address space leaves no room for address's shadow of it
@@ -154,6 +157,8 @@ def unit_programs(out):
     for label, target in targets.items():
         if target["type"] == "executable" and not label.endswith("_tool") and uses_check(label):
             name = label.removeprefix("//tests/").replace(":", "/")
+            if name in NOT_TESTS:
+                continue
             programs[name] = target["outputs"][0].removeprefix(f"//{out}/")
     return dict(sorted(programs.items()))
 

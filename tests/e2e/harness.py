@@ -10,7 +10,8 @@ import time
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-OUT = pathlib.Path(os.environ.get("MEMLOG_TEST_OUT", ROOT / "out")).resolve()
+OUT = pathlib.Path(os.environ.pop("MEMLOG_TEST_OUT", ROOT / "out")).resolve()
+KEEP = os.environ.pop("MEMLOG_TEST_KEEP", "")  # memlog refuses keys of its own that it does not know
 MEMLOG = OUT / "memlog"
 PROGRAMS = OUT / "tests"
 
@@ -44,7 +45,7 @@ class Case(unittest.TestCase):
         self.addCleanup(self.clean_up)
 
     def clean_up(self):
-        if os.environ.get("MEMLOG_TEST_KEEP"):
+        if KEEP:
             print(f"\nkept: {self.folder}")
         else:
             shutil.rmtree(self.folder, ignore_errors=True)
