@@ -255,7 +255,7 @@ START_TEST(survives_a_jump_out_of_a_walk) {
     sigemptyset(&action.sa_mask);
     ck_assert_int_eq(sigaction(SIGALRM, &action, NULL), 0);
     ml_tree_use(SETS_ALL & ~SET_CXX); /* a jump over a handler loses its exception */
-    for (volatile uint64_t round = 1; round < 300; round++) {
+    for (volatile uint64_t round = 1; round < 100; round++) {
         struct ml_tree tree = tree_make(oracle, round, 15);
         if (sigsetjmp(out_of_handler, 1) == 0) {
             struct itimerval timer = {.it_value = {.tv_usec = 50 + (long)(round % 300)}};
@@ -407,7 +407,7 @@ END_TEST
 static Suite *suite(void) {
     Suite *suite = suite_create("client/unwind, stacks");
     TCase *tcase = tcase_create("stacks");
-    tcase_set_timeout(tcase, 100);
+    tcase_set_timeout(tcase, 200);
     tcase_add_test(tcase, cuts_deep_stacks_at_the_same_places_with_and_without_cache);
     tcase_add_test(tcase, recursion_a_hundred_thousand_deep_stays_affordable);
     tcase_add_test(tcase, walks_over_frames_of_megabytes);

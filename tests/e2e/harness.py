@@ -10,8 +10,8 @@ import time
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-OUT = pathlib.Path(os.environ.pop("MEMLOG_TEST_OUT", ROOT / "out")).resolve()
-KEEP = os.environ.pop("MEMLOG_TEST_KEEP", "")  # memlog refuses keys of its own that it does not know
+OUT = pathlib.Path(os.environ.get("MEMLOG_TEST_OUT", ROOT / "out")).resolve()
+KEEP = os.environ.get("MEMLOG_TEST_KEEP", "")
 MEMLOG = OUT / "memlog"
 PROGRAMS = OUT / "tests"
 
@@ -41,6 +41,7 @@ class Case(unittest.TestCase):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="memlog-test."))
         self.truth_folder = self.folder / "truth"
         self.truth_folder.mkdir()
+        (self.folder / "run").mkdir(mode=0o700)
         self.runs = 0
         self.addCleanup(self.clean_up)
 
@@ -54,6 +55,8 @@ class Case(unittest.TestCase):
         # memlog refuses keys of its own name that it does not know; the runner's are not meant for it.
         env = {key: value for key, value in os.environ.items() if not key.startswith("MEMLOG_")}
         env["ORACLE_DIR"] = str(self.truth_folder)
+        # `memlog dump` looks for the newest host of this user: other tests' hosts lie elsewhere.
+        env["XDG_RUNTIME_DIR"] = str(self.folder / "run")
         env.update(changes)
         return env
 
