@@ -140,14 +140,20 @@ void ml_lane_flush(struct ml_lane *lane) {
     };
     uint8_t *frame = lane->start - ML_FRAME_HEADER_BYTES;
     ml_frame_header_write(frame, &header);
-    if (!send_frame(lane, frame, ML_FRAME_HEADER_BYTES + count_bytes)) {
+    const bool in_pipe = send_frame(lane, frame, ML_FRAME_HEADER_BYTES + count_bytes);
+    if (!in_pipe) {
         header_add(&lane->header->lost_events, lane->events);
-        header_add(&lane->header->lost_chunks, 1);
     }
     lane->number++;
     atomic_store_explicit(
         (_Atomic uint64_t *)&lane->header->sent, lane->number, memory_order_release
     );
+    if (!in_pipe) {
+        /* Behind `sent`: whoever sees the chunk counted sees that it is not on its way. */
+        _Atomic uint64_t *lost = (_Atomic uint64_t *)&lane->header->lost_chunks;
+        const uint64_t before = atomic_load_explicit(lost, memory_order_relaxed);
+        atomic_store_explicit(lost, before + 1, memory_order_release);
+    }
     open_chunk(lane);
 }
 

@@ -76,7 +76,8 @@ struct ml_staging_lane {
     uint64_t
         published; /* release-stored: chunk number << ML_PUBLISHED_SHIFT | bytes of that chunk */
     uint64_t sent; /* first chunk number that is not yet in the pipe (nor dropped) */
-    uint64_t lost_chunks; /* chunks dropped, ever */
+    uint64_t
+        lost_chunks; /* chunks dropped, ever; release-stored behind the `sent` that passes them */
     uint64_t lost_events; /* events in them */
     uint64_t waited_ns;   /* time spent waiting for room in the pipe */
     uint64_t longest_wait_ns;

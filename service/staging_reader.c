@@ -66,18 +66,24 @@ static void add_want(struct wants *wants, const struct ml_client_want *want) {
     }
 }
 
+/* The first chunk of a lane that the pipe has not brought, nor staging as a whole. */
+static uint64_t first_wanted(const struct ml_staging_reader *staging, uint32_t lane) {
+    const struct ml_lane_view *view = &staging->lanes[lane];
+    uint64_t number = ml_stream_reader_next(staging->stream, lane);
+    number = number < view->sent ? view->sent : number;
+    return number < view->staged_next ? view->staged_next : number;
+}
+
 /* The chunks of a lane that are in staging and not known. */
 static void want_lane(const struct ml_staging_reader *staging, uint32_t lane, struct wants *wants) {
     const struct ml_lane_view *view = &staging->lanes[lane];
     const uint64_t last = number_of(view->published);
-    if (!ml_stream_reader_caught_up(staging->stream, lane, view->sent, view->lost_chunks)) {
+    if (!ml_stream_reader_caught_up(staging->stream, lane, view->sent, view->lost_before)) {
         return; /* what lies before comes first: down the pipe */
     }
-    uint64_t number = ml_stream_reader_next(staging->stream, lane);
-    number = number < view->sent ? view->sent : number;
-    number = number < view->staged_next ? view->staged_next : number;
+    uint64_t number = first_wanted(staging, lane);
     if (last >= staging->slots && number < last - staging->slots + 1) {
-        number = last - staging->slots + 1; /* a slot holds one chunk */
+        return; /* a slot holds one chunk: that one is on its way down the pipe */
     }
     for (; number < last; number++) {
         const struct ml_client_want whole = {
@@ -134,6 +140,7 @@ enum ml_status ml_staging_reader_look(
         struct ml_lane_view *view = &staging->lanes[i];
         view->published = lanes[i].published;
         view->sent = lanes[i].sent;
+        view->lost_before = view->lost_chunks;
         view->lost_chunks = lanes[i].lost_chunks;
         view->lost_events = lanes[i].lost_events;
         want_lane(staging, i, &list);
@@ -160,7 +167,8 @@ static enum ml_status take_whole(
             want->number,
             0,
             header.end_bytes,
-            bytes + ML_FRAME_HEADER_BYTES
+            bytes + ML_FRAME_HEADER_BYTES,
+            true
         );
     }
     if (status == ML_OK) {
@@ -181,11 +189,14 @@ enum ml_status ml_staging_reader_take(
     if (number_of(lane_after->published) >= want->number + staging->slots) {
         return ML_OK; /* overwritten meanwhile: it is in the pipe, or dropped and counted */
     }
+    if (want->number > first_wanted(staging, want->lane)) {
+        return ML_OK; /* so was the one before it, which comes first */
+    }
     if (want->end_bytes == ML_FRAME_MAX_BYTES) {
         return take_whole(staging, want, bytes);
     }
     return ml_stream_reader_staged(
-        staging->stream, want->lane, want->number, want->start_bytes, want->end_bytes, bytes
+        staging->stream, want->lane, want->number, want->start_bytes, want->end_bytes, bytes, false
     );
 }
 
@@ -194,14 +205,17 @@ static bool lane_settled(const struct ml_staging_reader *staging, uint32_t lane)
     const struct ml_stream_reader *stream = staging->stream;
     const uint64_t number = number_of(view->published);
     const uint32_t bytes = bytes_of(view->published);
-    if (!ml_stream_reader_caught_up(stream, lane, view->sent, view->lost_chunks)) {
+    if (!ml_stream_reader_caught_up(stream, lane, view->sent, view->lost_before)) {
         return false;
+    }
+    if (view->sent > number) {
+        return true; /* seen in the middle of sending that chunk */
     }
     if (bytes > 0) {
         return ml_stream_reader_reached(stream, lane, number, bytes);
     }
     return view->sent >= number || view->staged_next >= number ||
-           ml_stream_reader_caught_up(stream, lane, number, view->lost_chunks);
+           ml_stream_reader_caught_up(stream, lane, number, view->lost_before);
 }
 
 bool ml_staging_reader_settled(const struct ml_staging_reader *staging) {

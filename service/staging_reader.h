@@ -21,6 +21,7 @@ struct ml_lane_view {
     uint64_t published; /* ipc/staging.h, busy bit included */
     uint64_t sent;
     uint64_t lost_chunks;
+    uint64_t lost_before; /* lost_chunks of the look before: all of them lie below `sent` */
     uint64_t lost_events;
     uint64_t staged_next;  /* one behind the last chunk that was copied whole */
     uint64_t known_ticks;  /* every event before this moment is known */

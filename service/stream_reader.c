@@ -106,11 +106,24 @@ skip_chunks(struct ml_stream_reader *reader, uint32_t lane, uint64_t start, uint
     return reader->sink.on_hole(reader->sink.context, lane, end - start);
 }
 
+/* The rest of the lane's latest chunk was dropped: staging had shown its start alone. */
+static enum ml_status cut_chunk(struct ml_stream_reader *reader, uint32_t lane) {
+    reader->lanes[lane]->now.cut = true;
+    reader->lost_chunks++;
+    return reader->sink.on_hole(reader->sink.context, lane, 1);
+}
+
 /* A chunk beyond the latest: that one is done, unless its rest may still be in the pipe. */
 static enum ml_status
 open_chunk(struct ml_stream_reader *reader, uint32_t lane, uint64_t number, bool by_pipe) {
     struct ml_stream_lane *at = reader->lanes[lane];
     const uint64_t next = at->now.open ? at->now.number + 1 : 0;
+    if (at->now.open && !at->now.whole && !at->now.broken) {
+        const enum ml_status status = cut_chunk(reader, lane);
+        if (status != ML_OK) {
+            return status;
+        }
+    }
     if (by_pipe) {
         at->aside.open = false;
     } else if (at->now.open) {
@@ -131,7 +144,7 @@ fill_hole(struct ml_stream_reader *reader, struct ml_stream_lane *at, const stru
 }
 
 static enum ml_status
-take(struct ml_stream_reader *reader, const struct piece *piece, bool by_pipe) {
+take(struct ml_stream_reader *reader, const struct piece *piece, bool by_pipe, bool whole) {
     struct ml_stream_lane *at = reader->lanes[piece->lane];
     if (!at->now.open || piece->number > at->now.number) {
         const enum ml_status status = open_chunk(reader, piece->lane, piece->number, by_pipe);
@@ -140,9 +153,14 @@ take(struct ml_stream_reader *reader, const struct piece *piece, bool by_pipe) {
         }
     }
     if (piece->number == at->now.number) {
+        at->now.whole = at->now.whole || whole;
         return decode(reader, &at->now, piece);
     }
     if (at->aside.open && piece->number == at->aside.number) {
+        if (at->aside.cut && by_pipe) {
+            at->aside.cut = false;
+            reader->lost_chunks--;
+        }
         return decode(reader, &at->aside, piece);
     }
     if (piece->number >= at->hole_start && piece->number < at->hole_end) {
@@ -174,7 +192,7 @@ static enum ml_status take_frame(
         .end_bytes = header->end_bytes,
         .bytes = payload,
     };
-    return take(reader, &piece, true);
+    return take(reader, &piece, true, true);
 }
 
 /* The frame at the start of [bytes, bytes + count): *out_bytes long, 0 if it is not whole yet. */
@@ -267,7 +285,8 @@ enum ml_status ml_stream_reader_staged(
     uint64_t number,
     uint32_t start_bytes,
     uint32_t end_bytes,
-    const uint8_t *bytes
+    const uint8_t *bytes,
+    bool whole
 ) {
     struct ml_stream_lane *at = NULL;
     if (lane >= ML_LANES_MAX || end_bytes > ML_CHUNK_MAX_BYTES || start_bytes > end_bytes) {
@@ -278,7 +297,7 @@ enum ml_status ml_stream_reader_staged(
         return status;
     }
     const struct piece piece = {lane, number, start_bytes, end_bytes, bytes};
-    return take(reader, &piece, false);
+    return take(reader, &piece, false, whole);
 }
 
 bool ml_stream_reader_reached(

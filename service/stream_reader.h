@@ -31,6 +31,8 @@ struct ml_chunk {
     uint32_t seen_bytes;
     bool open;   /* there is such a chunk */
     bool broken; /* a piece of it is missing: what follows there cannot be decoded */
+    bool whole;  /* it came by pipe, or was copied after it was closed: nothing of it is lost */
+    bool cut;    /* it was left before it was whole: its rest is counted as lost */
     struct ml_event_state state;
 };
 
@@ -63,14 +65,16 @@ void ml_stream_reader_fini(struct ml_stream_reader *reader);
 ML_NODISCARD enum ml_status
 ml_stream_reader_feed(struct ml_stream_reader *reader, const uint8_t *bytes, size_t count_bytes);
 
-/* Bytes [start, end) of a chunk, out of staging. Errors: as _feed. */
+/* Bytes [start, end) of a chunk, out of staging; `whole`: the chunk was closed at `end`. Errors: as
+ * _feed. */
 ML_NODISCARD enum ml_status ml_stream_reader_staged(
     struct ml_stream_reader *reader,
     uint32_t lane,
     uint64_t number,
     uint32_t start_bytes,
     uint32_t end_bytes,
-    const uint8_t *bytes
+    const uint8_t *bytes,
+    bool whole
 );
 
 /* Whether everything of [0, bytes) of chunk `number` and of the chunks before it was seen or is

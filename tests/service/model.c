@@ -231,9 +231,24 @@ static void apply_block(
     }
 }
 
+static void leave_for_good(struct model *model, struct model_client *client, uint64_t ticks) {
+    client->in_tree = false;
+    client->left = 1;
+    note(model, client, ticks);
+}
+
 static void apply(struct model *model, const struct model_event *at) {
     struct model_client *client = &model->clients[at->client];
     switch (at->event.kind) {
+    case ML_EVENT_NONE:
+        client->lanes[at->lane].resizing = false;
+        client->lanes[at->lane].last_address = 0;
+        break;
+    case ML_EVENT_REAPED:
+        leave_for_good(
+            model, &model->clients[at->event.reaped_pid - MODEL_FIRST_PID], at->event.time
+        );
+        break;
     case ML_EVENT_END:
         client->in_tree = false;
         if (at->lane == MODEL_HOST_LANE || client->left != 1) {

@@ -17,7 +17,8 @@ enum {
     MODEL_BLOCKS = 1024,
     MODEL_LANES = 9,
     MODEL_HOST_LANE = 8, /* events that the host tells come behind the threads' of the same stamp */
-    MODEL_FORKS = 64
+    MODEL_FORKS = 64,
+    MODEL_FIRST_PID = 100
 };
 
 struct model_cell {
@@ -80,7 +81,8 @@ void model_fini(struct model *model);
 /* A client begins; returns its index. */
 uint32_t model_add_client(struct model *model);
 
-/* Something happens. An END in MODEL_HOST_LANE is the host's word. */
+/* Something happens. An END in MODEL_HOST_LANE is the host's word; REAPED's pid is the child's
+ * index + MODEL_FIRST_PID; NONE is a hole: records of the lane were lost. */
 void model_add(
     struct model *model,
     uint32_t client,
