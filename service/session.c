@@ -147,8 +147,12 @@ static bool follows(const struct ml_client *client) {
 /* Whether it has events up to `until`, all of which are here. */
 static bool ready(const struct ml_client *client, uint64_t until) {
     uint64_t first = 0;
+    if (follows(client)) {
+        return client->known_ticks >= until && ml_sequencer_first(&client->sequencer, &first) &&
+               first <= until;
+    }
     return ml_sequencer_first(&client->sequencer, &first) && first <= until &&
-           (follows(client) || client->phase != ML_CLIENT_RUNNING || client->lost != ML_OK);
+           (client->phase != ML_CLIENT_RUNNING || client->lost != ML_OK);
 }
 
 static uint64_t first_of(const struct ml_client *client) {
@@ -262,20 +266,42 @@ uint64_t ml_session_known(const struct ml_session *session) {
     return session->known_ticks;
 }
 
-enum ml_status ml_session_advance(struct ml_session *session, uint64_t ticks) {
+/* The moment up to which all clients are known, but for those that are left behind. */
+static uint64_t known_of_all(struct ml_session *session, uint64_t ticks) {
+    const uint64_t lag_ticks = session->patience_ticks * ML_SESSION_PATIENCES;
+    const uint64_t horizon = lag_ticks > 0 && lag_ticks < ticks ? ticks - lag_ticks : 0;
     uint64_t until = ticks;
     for (struct ml_client *client = session->first; client != NULL; client = client->next) {
         if (follows(client)) {
-            until = ml_staging_reader_known(
-                &client->staging, until, lane_last_time, &client->sequencer
-            );
+            client->known_ticks = ml_client_known(client, ticks);
+            client->followed_ticks = client->followed_ticks == 0 ? ticks : client->followed_ticks;
+            const bool left_behind =
+                client->known_ticks < horizon && client->followed_ticks < horizon;
+            if (!left_behind && client->known_ticks < until) {
+                until = client->known_ticks;
+            }
         }
     }
+    return until;
+}
+
+static void apply_left_behind(struct ml_session *session, uint64_t until) {
+    for (struct ml_client *client = session->first; client != NULL; client = client->next) {
+        if (follows(client) && client->known_ticks < until) {
+            ml_client_apply(client, client->known_ticks);
+        }
+    }
+}
+
+enum ml_status ml_session_advance(struct ml_session *session, uint64_t ticks) {
+    const uint64_t until = known_of_all(session, ticks);
     session->known_ticks = until;
+    apply_left_behind(session, until);
     apply_ready(session, until);
     for (struct ml_client *client = session->first; client != NULL; client = client->next) {
         if (follows(client)) {
-            client->applied_ticks = until > client->applied_ticks ? until : client->applied_ticks;
+            const uint64_t own = client->known_ticks < until ? client->known_ticks : until;
+            client->applied_ticks = own > client->applied_ticks ? own : client->applied_ticks;
             ml_staging_reader_round(&client->staging, ticks);
             ml_live_map_trim(&client->tracker.live);
         }

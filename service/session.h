@@ -11,12 +11,12 @@
  *      chunks to copy from staging; ml_client_tail() for each; ml_client_settled() says whether
  *      everything published is here. If not (a chunk went into the pipe meanwhile) read it again.
  *   4. ml_session_advance(session, now) applies what is known, over all clients: up to `now`, or
- *      to where the first lane is not known. A lane is known up to `now` when it was read as not
- *      busy (ML_PUBLISHED_BUSY, ipc/staging.h) with everything in hand; else to just before its
- *      last event that is here, as stamps within a lane never fall: its thread is between stamp
- *      and publishing, perhaps preempted there, or its chunks are still in the pipe. One that
- *      stays so and does not move for ML_SESSION_BUSY_ROUNDS rounds and ml_session_patience was
- *      abandoned there (siglongjmp, SIGSTOP, a lie) and is taken as known. */
+ *      to where the first lane is not known (of a client that is not left behind). A lane is known
+ * up to `now` when it was read as not busy (ML_PUBLISHED_BUSY, ipc/staging.h) with everything in
+ * hand; else to just before its last event that is here, as stamps within a lane never fall: its
+ * thread is between stamp and publishing, perhaps preempted there, or its chunks are still in the
+ * pipe. One that stays so and does not move for ML_SESSION_BUSY_ROUNDS rounds and
+ * ml_session_patience was abandoned there (siglongjmp, SIGSTOP, a lie) and is taken as known. */
 #ifndef MEMLOG_SERVICE_SESSION_H
 #define MEMLOG_SERVICE_SESSION_H
 
@@ -31,6 +31,7 @@
 
 enum {
     ML_SESSION_CLIENTS_MAX = 65536, /* memlog.service.kMaxClients */
+    ML_SESSION_PATIENCES = 5,       /* pipes of a megabyte each are read in that time */
     ML_SESSION_BUSY_ROUNDS = 16,    /* advances, and ml_session_patience besides */
     /* Events of one client that wait: 32 MiB. Beyond it the client is full (ml_client_full): its
      * pipe holds it back. One that is fed on all the same has its events applied as they are. */
@@ -79,7 +80,10 @@ struct ml_session *ml_session_new(const struct ml_moment *start, uint64_t max_me
 void ml_session_free(struct ml_session *take_session);
 
 /* How long a lane may stand still in the middle of an event before it is given up, in ticks: well
- * over what a scheduler keeps a thread waiting. 0 until set; for clients added from now on. */
+ * over what a scheduler keeps a thread waiting. 0 until set; for clients added from now on. A
+ * client that is known less far than ML_SESSION_PATIENCES of it is left behind: its own events wait
+ * for their moment, the others go on without it, and only the order between it and them, which the
+ * tree's peak is made of, is no more exact. */
 void ml_session_patience(struct ml_session *session, uint64_t ticks);
 
 /* Add a client. Errors: ML_PEER_LIMIT too many; ML_PEER_STATE the id exists; ML_ENV_MEMORY. */

@@ -67,6 +67,8 @@ struct ml_client {
     struct ml_staging_reader staging;
     struct ml_fork_log forks;
 
+    uint64_t known_ticks;       /* in this advance, while it runs */
+    uint64_t followed_ticks;    /* of the first advance that saw it; 0: none yet */
     uint64_t applied_ticks;     /* everything up to here is applied; what comes below is late */
     bool has_late;              /* something late is queued */
     ml_wide_sum queued_bytes;   /* weights of queued ALLOCs */

@@ -49,6 +49,11 @@ static enum ml_status grow(struct ml_staging_reader *staging, uint32_t count) {
         return ML_ENV_MEMORY;
     }
     memset(lanes + old, 0, (wanted - old) * sizeof(*lanes));
+    /* Nobody had them in the last round. */
+    for (uint32_t i = old; i < wanted; i++) {
+        lanes[i].known_ticks = staging->round_ticks;
+        lanes[i].still_since = staging->round_ticks;
+    }
     staging->lanes = lanes;
     staging->lanes_count = wanted;
     return ML_OK;

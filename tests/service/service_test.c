@@ -13,7 +13,7 @@
 
 #include "tests/service/fixture.h"
 
-enum { MANY_CLIENTS = 1000, HOSTILE_CLIENTS = 300, LONG_MS = 3000 };
+enum { MANY_CLIENTS = 1000, HOSTILE_CLIENTS = 300, PATIENCE_US = 1500000, LONG_MS = 3000 };
 
 static void assert_quiet_end(int status) {
     ck_assert_msg(
@@ -363,6 +363,45 @@ START_TEST(survives_clients_whose_every_byte_may_be_wrong) {
 }
 END_TEST
 
+/* A lane that is always between stamp and publishing, moves all the time, and whose events are an
+ * hour old: what it does not say yet could be older than anything. */
+static void dawdle(struct client *client) {
+    uint64_t time = fixture_now() - UINT64_C(3600000000000);
+    for (;;) {
+        const struct ml_event event = {
+            .kind = ML_EVENT_FREE, .time = time++, .block = {.address = 0x1000}};
+        client_put(client, 0, &event);
+        client_lane_header(client, 0)->published |= ML_PUBLISHED_BUSY;
+        (void)usleep(100);
+    }
+}
+
+START_TEST(does_not_let_one_client_hold_the_others_back) {
+    struct service service;
+    struct client good;
+    struct client bad;
+    service_start(&service);
+    client_open(&good, 1, 1);
+    client_open(&bad, 2, 1);
+    client_put_start(&bad);
+    const pid_t dawdler = fork();
+    if (dawdler == 0) {
+        dawdle(&bad);
+    }
+    client_add(&service, &good);
+    client_add(&service, &bad);
+    ten_blocks(&good);
+    (void)service_client(&service, 1, NULL);
+    (void)usleep(PATIENCE_US);
+    const struct memlog_service_client_figures figures = service_client(&service, 1, NULL);
+    (void)kill(dawdler, SIGKILL);
+    (void)waitpid(dawdler, NULL, 0);
+    assert_ten_blocks(&figures);
+    ck_assert(figures.complete);
+    assert_quiet_end(service_stop(&service));
+}
+END_TEST
+
 START_TEST(says_why_a_dump_cannot_be_written) {
     struct service service;
     service_start(&service);
@@ -554,6 +593,7 @@ int main(void) {
     tcase_add_test(all, loses_a_client_whose_staging_is_shorter_than_it_says);
     tcase_add_test(all, loses_a_client_with_more_lanes_than_there_are);
     tcase_add_test(all, survives_clients_whose_every_byte_may_be_wrong);
+    tcase_add_test(all, does_not_let_one_client_hold_the_others_back);
     tcase_add_test(all, says_why_a_dump_cannot_be_written);
     tcase_add_test(all, drains_a_busy_client_without_being_asked);
     tcase_add_test(all, serves_a_thousand_clients);
