@@ -189,6 +189,8 @@ void ml_client_finish(struct ml_client *client) {
     client->phase = ML_CLIENT_DONE;
     ml_client_left(client);
     ml_sequencer_fini(&client->sequencer);
+    ml_staging_reader_fini(&client->staging);
+    ml_stream_reader_fini(&client->stream);
     ml_tracker_drop_blocks(&client->tracker);
     client->queued_bytes = 0;
     client->resizing_bytes = 0;

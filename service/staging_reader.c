@@ -8,7 +8,18 @@ void ml_staging_reader_init(
     *staging = (struct ml_staging_reader){.budget = budget, .stream = stream};
 }
 
+static uint64_t lanes_lost_events(const struct ml_staging_reader *staging) {
+    uint64_t sum = staging->past_lost_events;
+    for (uint32_t i = 0; i < staging->lanes_count; i++) {
+        if (__builtin_add_overflow(sum, staging->lanes[i].lost_events, &sum)) {
+            return UINT64_MAX;
+        }
+    }
+    return sum;
+}
+
 void ml_staging_reader_fini(struct ml_staging_reader *staging) {
+    staging->past_lost_events = lanes_lost_events(staging);
     ml_budget_free(staging->budget, staging->lanes, staging->lanes_count * sizeof(*staging->lanes));
     staging->lanes = NULL;
     staging->lanes_count = 0;
@@ -286,11 +297,6 @@ void ml_staging_reader_round(struct ml_staging_reader *staging, uint64_t ticks) 
 }
 
 uint64_t ml_staging_reader_lost_events(const struct ml_staging_reader *staging) {
-    uint64_t sum = staging->header.lost_no_lane;
-    for (uint32_t i = 0; i < staging->lanes_count; i++) {
-        if (__builtin_add_overflow(sum, staging->lanes[i].lost_events, &sum)) {
-            return UINT64_MAX;
-        }
-    }
-    return sum;
+    uint64_t sum = lanes_lost_events(staging);
+    return __builtin_add_overflow(sum, staging->header.lost_no_lane, &sum) ? UINT64_MAX : sum;
 }

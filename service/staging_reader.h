@@ -40,11 +40,14 @@ struct ml_staging_reader {
     uint64_t round_ticks;            /* the last round's */
     bool asked;                      /* there was a first look */
     struct ml_staging_header header; /* counters, as seen last */
+    uint64_t past_lost_events;       /* of the lanes that were given back */
 };
 
 void ml_staging_reader_init(
     struct ml_staging_reader *staging, struct ml_budget *budget, struct ml_stream_reader *stream
 );
+
+/* Give everything back but the counters. */
 void ml_staging_reader_fini(struct ml_staging_reader *staging);
 
 /* See ml_client_lanes. */

@@ -15,8 +15,10 @@ void ml_stream_reader_fini(struct ml_stream_reader *reader) {
         ml_budget_free(reader->budget, reader->lanes[i], sizeof(struct ml_stream_lane));
     }
     ml_budget_free(reader->budget, reader->lanes, reader->lanes_count * sizeof(*reader->lanes));
+    ml_budget_free(reader->budget, reader->frame, ML_FRAME_MAX_BYTES);
     reader->lanes = NULL;
     reader->lanes_count = 0;
+    reader->frame = NULL;
     reader->frame_bytes = 0;
 }
 
@@ -272,6 +274,12 @@ ml_stream_reader_feed(struct ml_stream_reader *reader, const uint8_t *bytes, siz
     }
     /* Less than a frame: its header would have let it be taken. */
     const size_t rest = count_bytes - at;
+    if (rest > 0 && reader->frame == NULL) {
+        reader->frame = ml_budget_new(reader->budget, ML_FRAME_MAX_BYTES);
+        if (reader->frame == NULL) {
+            return ML_ENV_MEMORY;
+        }
+    }
     if (rest > 0) {
         memcpy(reader->frame, bytes + at, rest);
     }

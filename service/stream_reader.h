@@ -52,12 +52,14 @@ struct ml_stream_reader {
     uint32_t lanes_count;
     uint64_t lost_chunks; /* jumped over, and not come since; broken ones included */
     uint32_t frame_bytes; /* of a frame that the pipe gave in parts */
-    uint8_t frame[ML_FRAME_MAX_BYTES];
+    uint8_t *frame;       /* ML_FRAME_MAX_BYTES once there was one */
 };
 
 void ml_stream_reader_init(
     struct ml_stream_reader *reader, struct ml_budget *budget, const struct ml_stream_sink *sink
 );
+
+/* Give everything back but the count of lost chunks. */
 void ml_stream_reader_fini(struct ml_stream_reader *reader);
 
 /* Bytes of the pipe, cut anywhere. Errors: ML_PEER_*, ML_ENV_MEMORY, the sink's. The stream is at

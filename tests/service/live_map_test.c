@@ -1,0 +1,133 @@
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "service/live_map.h"
+
+enum { KEYS = 3000 };
+
+static struct ml_budget budget;
+static struct ml_live_map map;
+static uint64_t random_state;
+
+static uint32_t pick(uint32_t below) {
+    random_state = random_state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (uint32_t)((random_state >> 33) % below);
+}
+
+static void set_up(void) {
+    budget = (struct ml_budget){.max_bytes = UINT64_MAX};
+    random_state = 7;
+    ml_live_map_init(&map, &budget, 1234);
+}
+
+static void tear_down(void) {
+    ml_live_map_fini(&map);
+    ck_assert_uint_eq(budget.used_bytes, 0);
+}
+
+static void put(uint64_t key, const struct ml_live_block *block, bool there) {
+    struct ml_live_block old;
+    ck_assert_int_eq(ml_live_map_reserve(&map), ML_OK);
+    ck_assert_int_eq(ml_live_map_put(&map, key, block, &old), there);
+}
+
+START_TEST(agrees_with_a_plain_table_over_random_puts_and_removes) {
+    static struct ml_live_block blocks[KEYS];
+    static bool live[KEYS];
+    memset(live, 0, sizeof(live));
+    for (int i = 0; i < 200000; i++) {
+        /* The share of removes swings, so that the map grows, empties and is trimmed. */
+        const uint32_t index = pick(KEYS);
+        const uint64_t key = ml_live_key(16 + 16 * (uint64_t)index, index % 3);
+        const bool remove = pick(100) < ((i / 20000) % 2 == 0 ? 30U : 90U);
+        struct ml_live_block block = {
+            .weight_bytes = pick(3) == 0 ? (uint64_t)pick(1U << 30) << 18 : pick(5000),
+            .weight_blocks = pick(4) == 0 ? pick(1000) + 1 : 1,
+            .cell = pick(ML_LIVE_CELLS_MAX),
+        };
+        if (remove) {
+            struct ml_live_block out;
+            ck_assert_int_eq(ml_live_map_remove(&map, key, &out), live[index]);
+            if (live[index]) {
+                ck_assert_uint_eq(out.weight_bytes, blocks[index].weight_bytes);
+                ck_assert_uint_eq(out.weight_blocks, blocks[index].weight_blocks);
+                ck_assert_uint_eq(out.cell, blocks[index].cell);
+            }
+        } else {
+            put(key, &block, live[index]);
+            blocks[index] = block;
+        }
+        live[index] = !remove;
+        if (i % 5000 == 0) {
+            ck_assert(ml_live_map_check(&map));
+            ml_live_map_trim(&map);
+            ck_assert(ml_live_map_check(&map));
+        }
+    }
+}
+END_TEST
+
+START_TEST(a_live_block_takes_no_more_than_24_bytes_on_the_average) {
+    const struct ml_live_block block = {.weight_bytes = 100, .weight_blocks = 1};
+    uint64_t sum = 0;
+    uint64_t count = 0;
+    for (uint64_t i = 1; i <= 200000; i++) {
+        put(i * 32, &block, false);
+        if (i >= 10000) {
+            sum += budget.used_bytes * 1000 / i;
+            count++;
+        }
+    }
+    ck_assert_uint_le(sum / count, 24500);
+}
+END_TEST
+
+START_TEST(memory_comes_back_when_few_blocks_are_left) {
+    const struct ml_live_block block = {.weight_bytes = 100, .weight_blocks = 1};
+    struct ml_live_block out;
+    for (uint64_t i = 1; i <= 100000; i++) {
+        put(i * 16, &block, false);
+    }
+    const uint64_t full_bytes = budget.used_bytes;
+    for (uint64_t i = 11; i <= 100000; i++) {
+        ck_assert(ml_live_map_remove(&map, i * 16, &out));
+    }
+    ml_live_map_trim(&map);
+    ck_assert_uint_lt(budget.used_bytes, full_bytes / 100);
+    for (uint64_t i = 1; i <= 10; i++) {
+        ck_assert(ml_live_map_remove(&map, i * 16, &out));
+    }
+}
+END_TEST
+
+START_TEST(without_memory_the_map_stays_as_it_is) {
+    const struct ml_live_block block = {.weight_bytes = 100, .weight_blocks = 1};
+    struct ml_live_block old;
+    uint64_t i = 1;
+    budget.max_bytes = 10000;
+    while (ml_live_map_reserve(&map) == ML_OK) {
+        ck_assert(!ml_live_map_put(&map, i++ * 16, &block, &old));
+    }
+    ck_assert_uint_gt(i, 100);
+    ck_assert_uint_le(budget.used_bytes, 10000);
+    ck_assert(ml_live_map_check(&map));
+    ck_assert(ml_live_map_remove(&map, 16, &old));
+}
+END_TEST
+
+int main(void) {
+    Suite *suite = suite_create("service/live_map");
+    TCase *tcase = tcase_create("live_map");
+    tcase_add_checked_fixture(tcase, set_up, tear_down);
+    tcase_add_test(tcase, agrees_with_a_plain_table_over_random_puts_and_removes);
+    tcase_add_test(tcase, a_live_block_takes_no_more_than_24_bytes_on_the_average);
+    tcase_add_test(tcase, memory_comes_back_when_few_blocks_are_left);
+    tcase_add_test(tcase, without_memory_the_map_stays_as_it_is);
+    suite_add_tcase(suite, tcase);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    const int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
