@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,9 +21,11 @@ enum { BACKLOG = 4096 };
 #define COMMAND_SUFFIX ".sock"
 #define FOLDER_PREFIX "memlog."
 
-/* The prefix and 16 hexadecimal digits; how long a host may take from its folder to its socket. */
-enum { FOLDER_NAME_BYTES = sizeof(FOLDER_PREFIX) - 1 + 16, FOLDER_YOUNG_S = 10 };
+/* How long a host may take from its folder to its socket. */
+enum { FOLDER_YOUNG_S = 10 };
 
+/* A listening socket at `path`. It gets that name only when it listens: a bound one that does not
+ * yet looks like a dead one to those who clear away. */
 static enum ml_status
 listen_at(const char *path, mode_t mode, int *out_fd, struct ml_complaint *complaint) {
     int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -31,14 +34,21 @@ listen_at(const char *path, mode_t mode, int *out_fd, struct ml_complaint *compl
         return ML_ENV_SYSTEM;
     }
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    (void)snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
+    int count = snprintf(address.sun_path, sizeof(address.sun_path), "%s.n", path);
+    if (count < 0 || (size_t)count >= sizeof(address.sun_path)) {
+        ml_complain(complaint, "%s: the path is too long for a socket", path);
+        (void)close(fd);
+        return ML_ENV_REFUSED;
+    }
     /* Before anybody can connect: else a first packet would come without its sender's name. */
     int on = 1;
     (void)setsockopt(fd, SOL_SOCKET, ML_SO_PASSPIDFD, &on, sizeof(on)); /* where there is one */
     if (setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) != 0 ||
         bind(fd, (const struct sockaddr *)&address, sizeof(address)) != 0 ||
-        chmod(path, mode) != 0 || listen(fd, BACKLOG) != 0) {
+        chmod(address.sun_path, mode) != 0 || listen(fd, BACKLOG) != 0 ||
+        rename(address.sun_path, path) != 0) {
         ml_complain(complaint, "%s: %s", path, strerror(errno));
+        (void)unlink(address.sun_path);
         (void)close(fd);
         return ML_ENV_SYSTEM;
     }
@@ -64,6 +74,13 @@ static int connect_at(const char *path) {
     return fd;
 }
 
+/* memlog.PID.HEX, as make_folder names them. */
+static bool is_folder_name(const char *name) {
+    int end = 0;
+    return sscanf(name, FOLDER_PREFIX "%*u.%*16[0-9a-f]%n", &end) == 0 && end > 0 &&
+           name[end] == '\0';
+}
+
 /* Remove the folders of this user's hosts that were killed: nobody listens in them. Young ones are
  * left alone, a host may just be making its socket. */
 static void clear_dead_folders(const char *base) {
@@ -76,8 +93,7 @@ static void clear_dead_folders(const char *base) {
         char path[PATH_MAX];
         char socket_path[PATH_MAX];
         struct stat facts;
-        if (strncmp(entry->d_name, FOLDER_PREFIX, strlen(FOLDER_PREFIX)) != 0 ||
-            strlen(entry->d_name) != FOLDER_NAME_BYTES) {
+        if (!is_folder_name(entry->d_name)) {
             continue;
         }
         (void)snprintf(path, sizeof(path), "%s/%s", base, entry->d_name);
@@ -115,7 +131,12 @@ make_folder(struct ml_rendezvous *rendezvous, struct ml_complaint *complaint) {
             continue;
         }
         int count = snprintf(
-            path, sizeof(path), "%s/" FOLDER_PREFIX "%016llx", bases[i], (unsigned long long)random
+            path,
+            sizeof(path),
+            "%s/" FOLDER_PREFIX "%d.%016llx",
+            bases[i],
+            (int)getpid(),
+            (unsigned long long)random
         );
         /* Room for the names behind it. */
         if (count < 0 || (size_t)count + sizeof("/libmemlog.so") > sizeof(path) ||
@@ -143,7 +164,7 @@ command_folder(char out_folder[ML_RENDEZVOUS_PATH_BYTES], struct ml_complaint *c
         count = snprintf(out_folder, ML_RENDEZVOUS_PATH_BYTES, "%s/memlog", runtime);
     }
     /* Room for a name of 16 digits, a pid and the suffix. */
-    if (count < 0 || count > ML_RENDEZVOUS_PATH_BYTES - 40) {
+    if (count < 0 || count > ML_RENDEZVOUS_PATH_BYTES - 42) {
         (void)snprintf(out_folder, ML_RENDEZVOUS_PATH_BYTES, "/tmp/memlog-%u", (unsigned)geteuid());
     }
     if (mkdir(out_folder, 0700) != 0 && errno != EEXIST) {

@@ -8,7 +8,6 @@ import pathlib
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -18,31 +17,6 @@ OUT = pathlib.Path(os.environ.get("MEMLOG_TEST_OUT", pathlib.Path(__file__).reso
 ENVIRONMENT = {key: value for key, value in os.environ.items() if not key.startswith("MEMLOG_")}
 BROWSER, RENDERER, GPU, UTILITY, OTHER = range(5)
 RUNNING, EXITED, KILLED, REPLACED = range(4)
-
-
-def is_served(path):
-    """Whether a host listens there: then it is another test's, and alive."""
-    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as probe:
-        try:
-            probe.connect(str(path))
-        except OSError:
-            return False
-    return True
-
-
-def unserved():
-    return {path for path in pathlib.Path("/tmp").glob("memlog.*") if not is_served(path / "s")}
-
-
-def leftovers(before):
-    """Folders that hosts have left behind in /tmp. Others' hosts come and go meanwhile: what is one only for a moment is none."""
-    found = unserved() - before
-    for _ in range(3):
-        if not found:
-            break
-        time.sleep(0.05)
-        found &= unserved()
-    return found
 
 
 def read_dump(path):
@@ -75,10 +49,11 @@ class Bench(unittest.TestCase):
         runtime.mkdir(mode=0o700)
         self.sockets = runtime / "memlog"  # of this test's hosts alone
         self.environment = {**ENVIRONMENT, "XDG_RUNTIME_DIR": str(runtime)}
-        self.before = unserved()
+        self.hosts = []  # their pids, which name their folders
 
     def assert_clean(self):
-        self.assertEqual(leftovers(self.before), set(), "nothing is left behind")
+        folders = [path for pid in self.hosts for path in pathlib.Path("/tmp").glob(f"memlog.{pid}.*")]
+        self.assertEqual(folders, [], "nothing is left behind")
         self.assertEqual(list(self.sockets.glob("*")), [], "nothing is left behind")
 
     def remove_folder_of(self, pid):
@@ -87,16 +62,10 @@ class Bench(unittest.TestCase):
         (path,) = [entry for entry in environment if entry.startswith(b"MEMLOG_SOCKET=")]
         self.addCleanup(shutil.rmtree, pathlib.Path(os.fsdecode(path.partition(b"=")[2])).parent)
 
-    def run_memlog(self, *program, options=(), check_clean=True, **more):
-        result = subprocess.run(
-            [self.memlog, "run", "-o", "dumps", *options, "--", *program],
-            capture_output=True,
-            text=True,
-            timeout=60,
-            env=self.environment,
-            cwd=self.work,
-            **more,
-        )
+    def run_memlog(self, *program, options=(), check_clean=True):
+        process = self.start(*program, options=options)
+        out, err = process.communicate(timeout=60)
+        result = subprocess.CompletedProcess(process.args, process.returncode, out, err)
         if check_clean:
             self.assert_clean()
         return result
@@ -114,6 +83,7 @@ class Bench(unittest.TestCase):
             env=self.environment,
             cwd=self.work,
         )
+        self.hosts.append(process.pid)
         self.addCleanup(process.stderr.close)
         self.addCleanup(process.stdout.close)
         self.addCleanup(process.wait)
@@ -129,7 +99,8 @@ class Bench(unittest.TestCase):
                 if processes:
                     return processes
             time.sleep(0.05)
-        self.fail(result.stderr)
+        states = {pid: pathlib.Path(f"/proc/{pid}/stat").read_text() for pid in self.hosts}
+        self.fail(f"{result.stderr}; {states}")
 
     def wait_for_file(self, name):
         deadline = time.monotonic() + 20
