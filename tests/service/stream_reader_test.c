@@ -66,7 +66,7 @@ static enum ml_status pipe_frame(uint64_t number, uint16_t start, uint16_t end) 
 static enum ml_status staged(uint64_t number, uint32_t start, uint32_t end) {
     uint8_t chunk[6];
     chunk_bytes(number, chunk);
-    return ml_stream_reader_staged(&reader, 0, number, start, end, chunk + start);
+    return ml_stream_reader_staged(&reader, 0, number, start, end, chunk + start, false);
 }
 
 static void expect_times(const char *expected) {
