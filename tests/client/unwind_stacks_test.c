@@ -129,6 +129,7 @@ END_TEST
 
 __attribute__((noinline)) static char megabytes(struct ml_oracle *oracle, uint32_t times) {
     char *memory = alloca(2 * 1024 * 1024);
+    memory[times] = 0;
     __asm__ volatile("" ::"r"(memory) : "memory");
     ml_oracle_probe(oracle);
     if (times > 0) {
