@@ -113,14 +113,14 @@ static int raw_exec(void) {
 
 static int environment(void) {
     for (char **entry = environ; *entry != NULL; entry++) {
-        if (strstr(*entry, "memlog") != NULL || strstr(*entry, "MEMLOG") != NULL) {
+        if (strstr(*entry, "libmemlog") != NULL || strncmp(*entry, "MEMLOG_SOCKET", 13) == 0) {
             return 1;
         }
     }
     char bytes[65536];
     const int fd = open("/proc/self/environ", O_RDONLY);
     const ssize_t got = read(fd, bytes, sizeof(bytes));
-    return fd != 3 || got < 0 || memmem(bytes, (size_t)got, "memlog", 6) != NULL ? 2 : 0;
+    return fd != 3 || got < 0 || memmem(bytes, (size_t)got, "MEMLOG_SOCKET", 13) != NULL ? 2 : 0;
 }
 
 static int descriptors(void) {
