@@ -28,10 +28,16 @@ static void schedule_look(struct ml_engine *engine, struct ml_member *member) {
     ev_timer_start(engine->loop, &member->look_timer);
 }
 
+/* A loader may take that long from the exec to our constructor; who renames itself and makes an
+ * exec within it keeps its older name. */
+enum { EXEC_WINDOW_NS = 1000000000 };
+
 /* Name, command line, role. True if something is new. */
 static bool look_at_identity(struct ml_engine *engine, struct ml_member *member) {
     bool changed = false;
     char name[ML_PROCESS_NAME_BYTES];
+    char name_before[ML_PROCESS_NAME_BYTES];
+    (void)snprintf(name_before, sizeof(name_before), "%s", member->name);
     ml_process_name(member->pid, name);
     if (strcmp(name, "?") != 0 && strcmp(name, member->name) != 0) {
         (void)snprintf(member->name, sizeof(member->name), "%s", name);
@@ -42,7 +48,10 @@ static bool look_at_identity(struct ml_engine *engine, struct ml_member *member)
         if (ml_command_line_equal(&line, &member->line)) {
             ml_command_line_fini(&line);
         } else {
-            ml_command_line_fini(&member->line);
+            ml_command_line_fini(&member->line_before);
+            member->line_before = member->line;
+            (void)snprintf(member->name_before, sizeof(member->name_before), "%s", name_before);
+            member->changed_ns = ml_clock_moment(engine->clock).monotonic_ns;
             member->line = line;
             changed = true;
         }
@@ -209,6 +218,23 @@ static void on_pidfd(struct ev_loop *loop, ev_io *watcher, int events) {
     end_process(engine_of(member), member, &ending);
 }
 
+/* What was read of it in the moments before its exec was known was the new program's. */
+static void restore_identity(struct ml_engine *engine, struct ml_member *member) {
+    const uint64_t now_ns = ml_clock_moment(engine->clock).monotonic_ns;
+    if (member->changed_ns == 0 || now_ns - member->changed_ns > EXEC_WINDOW_NS ||
+        member->line_before.count == 0) {
+        return;
+    }
+    const struct ml_command_line line = member->line;
+    member->line = member->line_before;
+    member->line_before = line;
+    (void)snprintf(member->name, sizeof(member->name), "%s", member->name_before);
+    member->role = ml_role_of(engine->options->roles, &member->line, member->is_root);
+    if (member->in_service) {
+        ml_service_link_update(&engine->link, member);
+    }
+}
+
 static void on_look(struct ev_loop *loop, ev_timer *watcher, int events) {
     (void)loop;
     (void)events;
@@ -219,6 +245,7 @@ static void on_look(struct ev_loop *loop, ev_timer *watcher, int events) {
         char executable[sizeof(member->executable)];
         ml_process_executable(member->pid, executable, sizeof(executable));
         if (executable[0] != '\0' && strcmp(executable, member->executable) != 0) {
+            restore_identity(engine, member);
             end_member(engine, member, ML_MEMBER_EVENT_EXEC);
             return;
         }
@@ -309,6 +336,7 @@ static uint32_t leave_old_image(struct ml_engine *engine, pid_t pid) {
     if (old == NULL || has_ended(engine, old)) {
         return 0;
     }
+    restore_identity(engine, old);
     end_member(engine, old, ML_MEMBER_EVENT_EXEC);
     return old->id;
 }

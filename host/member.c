@@ -34,6 +34,7 @@ void ml_members_init(struct ml_members *members, void *context) {
 void ml_members_fini(struct ml_members *members) {
     for (uint32_t i = 0; i < members->count; i++) {
         ml_command_line_fini(&members->items[i]->line);
+        ml_command_line_fini(&members->items[i]->line_before);
         free(members->items[i]);
     }
     free(members->items);

@@ -67,6 +67,11 @@ struct ml_member {
     uint32_t looks; /* times it was looked at in /proc */
     struct ml_command_line line;
     char name[ML_PROCESS_NAME_BYTES];
+    /* What was known before the last change of the two above, and when it changed: a look between
+     * an exec and the new image's Hello sees the new program, which this member never was. */
+    struct ml_command_line line_before;
+    char name_before[ML_PROCESS_NAME_BYTES];
+    uint64_t changed_ns;      /* CLOCK_MONOTONIC; 0: never */
     uint64_t footprint_bytes; /* as last read; it cannot be read after the end */
     uint64_t resident_bytes;
     struct memlog_service_moment start;
