@@ -97,9 +97,7 @@ enum ml_process_exit ml_process_run(const struct ml_sandbox_options *options) {
         ml_process_say("the sandbox is refused here: ", report.missing);
         return ML_PROCESS_NO_SANDBOX;
     }
-    if (report.missing[0] != '\0') {
-        ml_process_say("the sandbox is incomplete here: ", report.missing);
-    }
-    /* Nothing is freed afterwards: the kernel does it faster, and all of it. */
+    /* What is missing the host says, and every dump. Nothing is freed afterwards: the kernel does
+     * it faster, and all of it. */
     return serve(loop, connection);
 }
