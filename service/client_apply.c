@@ -39,7 +39,8 @@ apply_alloc(struct ml_client *client, struct ml_lane_queue *queue, const struct 
 static void
 apply_free(struct ml_client *client, struct ml_lane_queue *queue, const struct ml_timed *timed) {
     struct ml_live_block block;
-    if (ml_tracker_free(&client->tracker, timed->key, &block) && queue->last_alloc == timed->key) {
+    if (ml_tracker_free(&client->tracker, timed->time, timed->key, &block) &&
+        queue->last_alloc == timed->key) {
         struct ml_cell *cell = &client->tracker.cells.cells[block.cell];
         if (__builtin_add_overflow(
                 cell->temporary_blocks, block.weight_blocks, &cell->temporary_blocks
@@ -54,7 +55,7 @@ static void
 apply_resize(struct ml_client *client, struct ml_lane_queue *queue, const struct ml_timed *timed) {
     forget_resize(client, queue);
     queue->last_alloc = 0;
-    if (ml_tracker_free(&client->tracker, timed->key, &queue->resized)) {
+    if (ml_tracker_free(&client->tracker, timed->time, timed->key, &queue->resized)) {
         queue->resize_key = timed->key;
         client->resizing_bytes += queue->resized.weight_bytes;
     }

@@ -14,16 +14,19 @@ void ml_tracker_init(
     *tracker =
         (struct ml_tracker){.tree = tree, .stacks = stacks, .peak_epoch = 1, .in_tree = true};
     ml_live_map_init(&tracker->live, budget, seed);
+    ml_reuse_log_init(&tracker->reused, budget);
     ml_cells_init(&tracker->cells, budget);
 }
 
 void ml_tracker_fini(struct ml_tracker *tracker) {
     ml_live_map_fini(&tracker->live);
+    ml_reuse_log_fini(&tracker->reused);
     ml_cells_fini(&tracker->cells);
 }
 
 void ml_tracker_drop_blocks(struct ml_tracker *tracker) {
     ml_live_map_fini(&tracker->live);
+    ml_reuse_log_fini(&tracker->reused);
 }
 
 void ml_tracker_peak_share(
@@ -123,7 +126,14 @@ static bool fits(const struct ml_tracker *tracker, uint64_t bytes, uint64_t bloc
            blocks <= ML_LIVE_MAX_BYTES - tracker->totals.live_blocks;
 }
 
-bool ml_tracker_free(struct ml_tracker *tracker, uint64_t key, struct ml_live_block *out_block) {
+bool ml_tracker_free(
+    struct ml_tracker *tracker, uint64_t ticks, uint64_t key, struct ml_live_block *out_block
+) {
+    bool awaited = false;
+    if (ml_reuse_log_outdates(&tracker->reused, key, ticks, &awaited)) {
+        tracker->missed_frees -= awaited;
+        return false;
+    }
     if (!ml_live_map_remove(&tracker->live, key, out_block)) {
         tracker->unknown_frees++;
         return false;
@@ -139,10 +149,12 @@ bool ml_tracker_free(struct ml_tracker *tracker, uint64_t key, struct ml_live_bl
 
 /* The block is live from now on. An address that is given out again was freed meanwhile, whether we
  * saw it or not. */
-static void put(struct ml_tracker *tracker, uint64_t key, const struct ml_live_block *block) {
+static void
+put(struct ml_tracker *tracker, uint64_t ticks, uint64_t key, const struct ml_live_block *block) {
     struct ml_live_block stale;
     if (ml_live_map_put(&tracker->live, key, block, &stale)) {
         tracker->missed_frees++;
+        ml_reuse_log_add(&tracker->reused, key, ticks);
         shrink(tracker, &tracker->cells.cells[stale.cell], stale.weight_bytes, stale.weight_blocks);
     }
     grow(tracker, &tracker->cells.cells[block->cell], block->weight_bytes, block->weight_blocks);
@@ -198,7 +210,7 @@ ml_tracker_alloc(struct ml_tracker *tracker, uint64_t ticks, const struct ml_tra
         .weight_blocks = alloc->weight_blocks,
         .cell = index,
     };
-    put(tracker, alloc->key, &block);
+    put(tracker, ticks, alloc->key, &block);
     struct ml_cell *cell = &tracker->cells.cells[index];
     add_saturating(&cell->total_bytes, alloc->weight_bytes);
     add_saturating(&cell->total_blocks, alloc->weight_blocks);
@@ -218,7 +230,7 @@ enum ml_status ml_tracker_restore(
     if (!fits(tracker, block->weight_bytes, block->weight_blocks)) {
         return ML_PEER_LIMIT;
     }
-    put(tracker, key, block);
+    put(tracker, ticks, key, block);
     note_peaks(tracker, ticks);
     return ML_OK;
 }

@@ -15,6 +15,7 @@
 #include "ipc/ml_status.h"
 #include "service/cells.h"
 #include "service/live_map.h"
+#include "service/reuse_log.h"
 #include "service/snapshot.h"
 #include "service/stack_store.h"
 #include "service/tree.h"
@@ -23,6 +24,7 @@ struct ml_tracker {
     struct ml_tree *tree;
     struct ml_stack_store *stacks;
     struct ml_live_map live;
+    struct ml_reuse_log reused;
     struct ml_cells cells;
     struct ml_totals totals;
     uint64_t peak_ticks;
@@ -62,8 +64,11 @@ void ml_tracker_drop_blocks(struct ml_tracker *tracker);
 ML_NODISCARD enum ml_status
 ml_tracker_alloc(struct ml_tracker *tracker, uint64_t ticks, const struct ml_tracker_alloc *alloc);
 
-/* A block dies. False, and counted, if there is none. */
-bool ml_tracker_free(struct ml_tracker *tracker, uint64_t key, struct ml_live_block *out_block);
+/* A block dies. False if there is none, which is counted, or if what lives there is newer than
+ * `ticks`: the free has come late, for the block before. */
+bool ml_tracker_free(
+    struct ml_tracker *tracker, uint64_t ticks, uint64_t key, struct ml_live_block *out_block
+);
 
 /* A failed realloc: the block that ml_tracker_free took is live as before. Errors: as _alloc. */
 ML_NODISCARD enum ml_status ml_tracker_restore(

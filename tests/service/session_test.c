@@ -309,6 +309,46 @@ START_TEST(late_events_are_applied_on_arrival_and_counted) {
 }
 END_TEST
 
+/* Thread 1 frees a block, and what says so comes only after thread 0 was given the address again
+ * and all that was applied. */
+static void give_out_twice(void) {
+    add_client(1);
+    builder_alloc(builders[1], 0, 10, 0x1000, 100, 1);
+    builder_alloc(builders[1], 0, 30, 0x1000, 7, 2);
+    advance(50);
+    ck_assert_uint_eq(figures(1).totals.live_bytes, 7);
+    ck_assert_uint_eq(figures(1).missed_frees, 1);
+}
+
+START_TEST(a_late_free_never_frees_the_block_that_was_put_there_since) {
+    give_out_twice();
+    builder_free_block(builders[1], 1, 20, 0x1000);
+    builder_flush(builders[1], 1);
+    ck_assert_int_eq(read_pipe(1), ML_OK);
+    ck_assert_uint_eq(figures(1).totals.live_bytes, 7);
+    ck_assert_uint_eq(figures(1).missed_frees, 0);
+    ck_assert_uint_eq(figures(1).unknown_frees, 0);
+    ck_assert_uint_eq(figures(1).late_events, 1);
+    ck_assert(!figures(1).complete);
+    builder_free_block(builders[1], 0, 60, 0x1000);
+    advance(100);
+    ck_assert_uint_eq(figures(1).totals.live_bytes, 0);
+    ck_assert_uint_eq(figures(1).unknown_frees, 0);
+}
+END_TEST
+
+START_TEST(a_late_realloc_never_moves_the_block_that_was_put_there_since) {
+    give_out_twice();
+    builder_timed(builders[1], 1, ML_EVENT_RESIZE, 20, 0x1000);
+    builder_timed(builders[1], 1, ML_EVENT_CANCEL, 21, 0);
+    builder_flush(builders[1], 1);
+    ck_assert_int_eq(read_pipe(1), ML_OK);
+    ck_assert_uint_eq(figures(1).totals.live_bytes, 7);
+    ck_assert_uint_eq(figures(1).totals.live_blocks, 1);
+    ck_assert(ml_session_check(session));
+}
+END_TEST
+
 START_TEST(a_busy_lane_holds_the_others_before_its_last_event_for_a_while) {
     add_client(1);
     builder_alloc(builders[1], 0, 10, 0x1000, 100, 1);
@@ -463,6 +503,8 @@ int main(void) {
     tcase_add_test(tcase, a_child_shows_what_it_inherited_whoever_comes_first);
     tcase_add_test(tcase, a_lost_chunk_costs_its_own_records_and_says_so);
     tcase_add_test(tcase, late_events_are_applied_on_arrival_and_counted);
+    tcase_add_test(tcase, a_late_free_never_frees_the_block_that_was_put_there_since);
+    tcase_add_test(tcase, a_late_realloc_never_moves_the_block_that_was_put_there_since);
     tcase_add_test(tcase, a_busy_lane_holds_the_others_before_its_last_event_for_a_while);
     tcase_add_test(tcase, temporaries_are_blocks_freed_by_the_next_event_of_their_thread);
     tcase_add_test(tcase, a_stack_that_was_never_defined_costs_the_stack_not_the_bytes);
