@@ -8,6 +8,7 @@
 static const struct ml_command *const commands[] = {
     &ml_command_report,
     &ml_command_convert,
+    &ml_command_diff,
 };
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
 

@@ -12,10 +12,9 @@
 #include <stdio.h>
 
 #include "ipc/ml_status.h"
+#include "tools/metric.h"
 #include "tools/profile.h"
 #include "tools/stacks.h"
-
-enum ml_metric { ML_METRIC_LIVE, ML_METRIC_PEAK, ML_METRIC_TOTAL };
 
 /* Write one metric's bytes, of all processes or of those with `pid` (0: all). The peak of all is
  * the tree's, that of one pid its own.

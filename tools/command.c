@@ -2,8 +2,12 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include "tools/trace_reader.h"
 
@@ -22,26 +26,30 @@ int ml_command_arguments(
     char **argv,
     const struct ml_option *options,
     size_t options_count,
-    const char **out_file,
+    const char **out_files,
+    size_t files_count,
     bool *out_go_on
 ) {
     struct ml_option all[OPTIONS_MAX];
     char memory[ML_COMPLAINT_BYTES];
     const char *complaint = NULL;
-    size_t files_count = 0;
+    size_t found_count = 0;
     bool help = false;
 
     *out_go_on = false;
     memcpy(all, options, options_count * sizeof *options);
     all[options_count++] =
         (struct ml_option){.name = "--help", .short_name = "-h", .out_given = &help};
-    complaint =
-        ml_arguments_read(argc, argv, all, options_count, out_file, 1, &files_count, memory);
+    complaint = ml_arguments_read(
+        argc, argv, all, options_count, out_files, files_count, &found_count, memory
+    );
     if (help) {
         fputs(command->help, stdout);
         return ML_EXIT_OK;
     }
-    if (!complaint && files_count == 0) {
+    if (!complaint && found_count == 1 && files_count == 2) {
+        complaint = "one dump more is needed, to compare with";
+    } else if (!complaint && found_count == 0) {
         complaint =
             "no dump was named; dumps are the *.pftrace files in the output folder of memlog "
             "run";
@@ -51,6 +59,96 @@ int ml_command_arguments(
     }
     *out_go_on = true;
     return ML_EXIT_OK;
+}
+
+/* Lines fit this when stdout is no terminal, and never grow beyond the maximum: nobody reads across
+ * a whole wide screen. */
+enum { WIDTH_DEFAULT = 100, WIDTH_MIN = 60, WIDTH_MAX = 120 };
+
+/* Place of the word in the list; `count` if it is not there. */
+static size_t place_of(const char *word, const char *const *words, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(word, words[i]) == 0) {
+            return i;
+        }
+    }
+    return count;
+}
+
+int ml_command_complain_of_value(
+    const struct ml_command *command,
+    const char *option,
+    const char *value,
+    const char *const *words,
+    size_t words_count
+) {
+    char complaint[ML_COMPLAINT_BYTES];
+    const char *nearest = ml_nearest_word(value, words, words_count);
+    size_t at = 0;
+
+    at = (size_t)snprintf(complaint, sizeof complaint, "%s=%.60s is not known; ", option, value);
+    if (nearest) {
+        snprintf(complaint + at, sizeof complaint - at, "did you mean %s?", nearest);
+    } else {
+        at += (size_t)snprintf(complaint + at, sizeof complaint - at, "there is");
+        for (size_t i = 0; i < words_count; i++) {
+            at += (size_t)snprintf(complaint + at, sizeof complaint - at, " %s", words[i]);
+        }
+    }
+    return ml_command_complain(command, complaint);
+}
+
+int ml_command_limit(const struct ml_command *command, const char *text, unsigned long *out_limit) {
+    *out_limit = 0;
+    if (text && (!ml_number_read(text, UINT_MAX, out_limit) || *out_limit == 0)) {
+        return ml_command_complain(command, "--limit wants a number from 1 on");
+    }
+    return ML_EXIT_OK;
+}
+
+int ml_command_metric(
+    const struct ml_command *command, const char *text, enum ml_metric *out_metric
+) {
+    static const char *const names[] = {"live", "peak", "total"}; /* in the enum's order */
+    size_t at = text ? place_of(text, names, 3) : 0;
+
+    if (at == 3) {
+        return ml_command_complain_of_value(command, "--metric", text, names, 3);
+    }
+    *out_metric = (enum ml_metric)at;
+    return ML_EXIT_OK;
+}
+
+static bool is_set(const char *name) {
+    const char *value = getenv(name);
+
+    return value && value[0];
+}
+
+struct ml_report_style ml_command_style(void) {
+    struct ml_report_style style = {.width = WIDTH_DEFAULT};
+    const char *terminal = getenv("TERM");
+    bool is_terminal = isatty(STDOUT_FILENO) && (!terminal || strcmp(terminal, "dumb") != 0);
+    unsigned long columns = 0;
+    struct winsize size;
+
+    style.colour = (is_terminal || is_set("CLICOLOR_FORCE")) && !is_set("NO_COLOR");
+    if (is_set("COLUMNS") && ml_number_read(getenv("COLUMNS"), UINT_MAX, &columns)) {
+        style.width = (unsigned)columns;
+    } else if (isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
+        style.width = size.ws_col;
+    }
+    style.width = style.width < WIDTH_MIN ? WIDTH_MIN : style.width;
+    style.width = style.width > WIDTH_MAX ? WIDTH_MAX : style.width;
+    return style;
+}
+
+int ml_command_finish(const struct ml_command *command) {
+    if (fflush(stdout) == 0 && !ferror(stdout)) {
+        return ML_EXIT_OK;
+    }
+    fprintf(stderr, "memlog %s: stdout cannot be written\n", command->name);
+    return ML_EXIT_FAILED;
 }
 
 static void warn_of_partial(

@@ -6,7 +6,9 @@
 #define MEMLOG_TOOLS_COMMAND_H
 
 #include "tools/arguments.h"
+#include "tools/metric.h"
 #include "tools/profile.h"
+#include "tools/report.h"
 #include "tools/stacks.h"
 
 enum { ML_EXIT_OK = 0, ML_EXIT_FAILED = 1, ML_EXIT_USAGE = 2 };
@@ -20,18 +22,42 @@ struct ml_command {
 
 extern const struct ml_command ml_command_report;
 extern const struct ml_command ml_command_convert;
+extern const struct ml_command ml_command_diff;
 
 /* Read a command's words. ML_EXIT_OK, or the exit code: after --help, or after a complaint.
- * `options` need not hold --help. Exactly one file is wanted. */
+ * `options` need not hold --help. Exactly files_count files are wanted. */
 int ml_command_arguments(
     const struct ml_command *command,
     int argc,
     char **argv,
     const struct ml_option *options,
     size_t options_count,
-    const char **out_file,
+    const char **out_files,
+    size_t files_count,
     bool *out_go_on
 );
+
+/* Read --limit's value (NULL: not given, 0) or --metric's (NULL: live). ML_EXIT_OK, or
+ * ML_EXIT_USAGE after a complaint. */
+int ml_command_limit(const struct ml_command *command, const char *text, unsigned long *out_limit);
+int ml_command_metric(
+    const struct ml_command *command, const char *text, enum ml_metric *out_metric
+);
+
+/* Complain of an option's value, with the nearest valid one or all. Returns ML_EXIT_USAGE. */
+int ml_command_complain_of_value(
+    const struct ml_command *command,
+    const char *option,
+    const char *value,
+    const char *const *words,
+    size_t words_count
+);
+
+/* Width and colour that suit stdout. */
+struct ml_report_style ml_command_style(void);
+
+/* See that stdout took everything. ML_EXIT_OK, or ML_EXIT_FAILED after a message. */
+int ml_command_finish(const struct ml_command *command);
 
 /* Say that a word was not understood, and where help is. Returns ML_EXIT_USAGE. */
 int ml_command_complain(const struct ml_command *command, const char *complaint);

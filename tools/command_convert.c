@@ -34,76 +34,35 @@ struct request {
 enum form { FORM_PPROF, FORM_COLLAPSED, FORM_JSON, FORM_COUNT };
 static const char *const form_names[FORM_COUNT] = {"pprof", "collapsed", "json"};
 
-static const char *const metric_names[] = {"live", "peak", "total"};
-
-/* Place of the word in the list; `count` if it is not there. */
-static size_t place_of(const char *word, const char *const *words, size_t count) {
-    for (size_t i = 0; i < count; i++) {
-        if (strcmp(word, words[i]) == 0) {
-            return i;
-        }
-    }
-    return count;
-}
-
-static int complain_of_value(
-    const struct ml_command *command,
-    const char *option,
-    const char *value,
-    const char *const *words,
-    size_t count
-) {
-    char complaint[ML_COMPLAINT_BYTES];
-    const char *nearest = ml_nearest_word(value, words, count);
-    size_t at = 0;
-
-    at = (size_t)snprintf(complaint, sizeof complaint, "%s=%.60s is not known; ", option, value);
-    if (nearest) {
-        snprintf(complaint + at, sizeof complaint - at, "did you mean %s?", nearest);
-    } else {
-        at += (size_t)snprintf(complaint + at, sizeof complaint - at, "there is");
-        for (size_t i = 0; i < count; i++) {
-            at += (size_t)snprintf(complaint + at, sizeof complaint - at, " %s", words[i]);
-        }
-    }
-    return ml_command_complain(command, complaint);
-}
-
 /* Check what was asked for. ML_EXIT_OK, or the exit code after a complaint. */
 static int
 request_check(const struct ml_command *command, struct request *request, enum form *out_form) {
     unsigned long pid = 0;
-    size_t metric = ML_METRIC_LIVE;
-    size_t form = FORM_COUNT;
+    size_t form = 0;
 
     if (!request->to) {
         return ml_command_complain(command, "--to=FORMAT is missing: pprof, collapsed or json");
     }
-    form = place_of(request->to, form_names, FORM_COUNT);
+    while (form < FORM_COUNT && strcmp(request->to, form_names[form]) != 0) {
+        form++;
+    }
     if (form == FORM_COUNT) {
-        return complain_of_value(command, "--to", request->to, form_names, FORM_COUNT);
+        return ml_command_complain_of_value(command, "--to", request->to, form_names, FORM_COUNT);
     }
     if (request->pid_text && (!ml_number_read(request->pid_text, UINT32_MAX, &pid) || pid == 0)) {
         return ml_command_complain(command, "--pid wants a process's number");
     }
-    if (request->metric_text) {
-        metric = place_of(request->metric_text, metric_names, 3);
-        if (metric == 3) {
-            return complain_of_value(command, "--metric", request->metric_text, metric_names, 3);
-        }
-        if (form != FORM_COLLAPSED) {
-            return ml_command_complain(
-                command, "--metric goes with --to=collapsed only; the other forms hold every metric"
-            );
-        }
+    if (request->metric_text && form != FORM_COLLAPSED) {
+        return ml_command_complain(
+            command, "--metric goes with --to=collapsed only; the other forms hold every metric"
+        );
     }
     if (request->pid_text && form == FORM_JSON) {
         return ml_command_complain(command, "--pid goes with --to=pprof and --to=collapsed only");
     }
     request->pid = (uint32_t)pid;
-    request->metric = (enum ml_metric)metric;
     *out_form = (enum form)form;
-    return ML_EXIT_OK;
+    return ml_command_metric(command, request->metric_text, &request->metric);
 }
 
 static enum ml_status write_form(
@@ -193,7 +152,7 @@ static int run(const struct ml_command *command, int argc, char **argv) {
     enum form form = FORM_PPROF;
     struct ml_loaded loaded;
     bool go_on = false;
-    int exit_code = ml_command_arguments(command, argc, argv, options, 4, &request.file, &go_on);
+    int exit_code = ml_command_arguments(command, argc, argv, options, 4, &request.file, 1, &go_on);
 
     if (go_on) {
         exit_code = request_check(command, &request, &form);

@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdio.h>
 
+#include "tools/diff.h"
+#include "tools/metric.h"
 #include "tools/profile.h"
 #include "tools/stacks.h"
 
@@ -33,6 +35,21 @@ void ml_report_text(const struct ml_report *report, const struct ml_report_style
 /* The answer and who holds most, one line each: what a run says at its end. */
 void ml_report_summary(
     const struct ml_report *report, const struct ml_report_style *style, FILE *out
+);
+
+/* Sort by the change in one figure, largest first. */
+void ml_report_diff_sort(struct ml_diff *diff, enum ml_metric metric);
+
+/* What changed between sides[0] and sides[1]; the limit is that of sides[1]. */
+void ml_report_diff_json(
+    const struct ml_report sides[ML_DIFF_SIDES], const struct ml_diff *diff, FILE *out
+);
+void ml_report_diff_text(
+    const struct ml_report sides[ML_DIFF_SIDES],
+    const struct ml_diff *diff,
+    enum ml_metric metric,
+    const struct ml_report_style *style,
+    FILE *out
 );
 
 #endif

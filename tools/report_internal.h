@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "tools/json_writer.h"
 #include "tools/report.h"
 
 /* Longest name that is shown; the rest of a longer one is cut. */
@@ -58,6 +59,14 @@ struct ml_report_line {
 /* The lines of a stack that say something, innermost first. NULL for none. Owner: the caller's. */
 struct ml_report_line *
 ml_report_lines(const struct ml_stacks *stacks, uint32_t node, size_t *out_count);
+
+/* A stack's frames, one a line. */
+void ml_report_frames(const struct ml_report_page *page, uint32_t node);
+
+/* Members of JSON objects: the six figures; "frames"; "dump". */
+void ml_report_json_totals(struct ml_json *json, const struct ml_profile_totals *totals);
+void ml_report_json_frames(struct ml_json *json, const struct ml_stacks *stacks, uint32_t node);
+void ml_report_json_dump(struct ml_json *json, const struct ml_report *report);
 
 /* The lists of stacks and what has no names. */
 void ml_report_stacks(const struct ml_report_page *page);

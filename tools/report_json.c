@@ -3,8 +3,7 @@
 #include <string.h>
 
 #include "ipc/event.h"
-#include "tools/json_writer.h"
-#include "tools/report.h"
+#include "tools/report_internal.h"
 #include "tools/words.h"
 
 /* The version of the form. */
@@ -21,7 +20,7 @@ static void time_member(struct ml_json *json, const char *name, uint64_t realtim
     ml_json_string_member(json, name, ml_words_time_ms(realtime_ns, words));
 }
 
-static void totals_members(struct ml_json *json, const struct ml_profile_totals *totals) {
+void ml_report_json_totals(struct ml_json *json, const struct ml_profile_totals *totals) {
     ml_json_number_member(json, "live_bytes", totals->live_bytes);
     ml_json_number_member(json, "live_blocks", totals->live_blocks);
     ml_json_number_member(json, "peak_bytes", totals->peak_bytes);
@@ -74,7 +73,9 @@ static void put_frame(
     ml_json_close(json, '}');
 }
 
-static void put_frames(struct ml_json *json, const struct ml_stacks *stacks, uint32_t node) {
+void ml_report_json_frames(struct ml_json *json, const struct ml_stacks *stacks, uint32_t node) {
+    ml_json_key(json, "frames");
+    ml_json_open(json, '[');
     for (; node != ML_STACKS_NONE; node = stacks->nodes[node].parent) {
         const struct ml_place *place = &stacks->places[stacks->nodes[node].place];
 
@@ -88,6 +89,7 @@ static void put_frames(struct ml_json *json, const struct ml_stacks *stacks, uin
             put_frame(json, stacks, place, NULL);
         }
     }
+    ml_json_close(json, ']');
 }
 
 static void
@@ -101,13 +103,10 @@ put_stacks(struct ml_json *json, const struct ml_report *report, const struct ml
 
         ml_json_line(json);
         ml_json_open(json, '{');
-        totals_members(json, &stack->own);
+        ml_report_json_totals(json, &stack->own);
         ml_json_number_member(json, "temporary_blocks", stack->temporary_blocks);
         text_member(json, "thread", ml_stacks_thread(report->stacks, stack->node));
-        ml_json_key(json, "frames");
-        ml_json_open(json, '[');
-        put_frames(json, report->stacks, stack->node);
-        ml_json_close(json, ']');
+        ml_report_json_frames(json, report->stacks, stack->node);
         ml_json_close(json, '}');
     }
     ml_json_close(json, ']');
@@ -154,7 +153,7 @@ static void put_not_profiled(struct ml_json *json, const struct ml_profile *prof
     ml_json_close(json, ']');
 }
 
-static void put_dump(struct ml_json *json, const struct ml_report *report) {
+void ml_report_json_dump(struct ml_json *json, const struct ml_report *report) {
     const struct ml_profile *profile = report->profile;
     const char *slash = strrchr(report->file_path, '/');
     char words[ML_WORDS_BYTES];
@@ -211,7 +210,7 @@ static void put_process(struct ml_json *json, const struct ml_report *report, si
     ml_json_line(json);
     ml_json_open(json, '{');
     put_process_head(json, report->profile, process);
-    totals_members(json, &process->totals);
+    ml_report_json_totals(json, &process->totals);
     ml_json_number_member(json, "inherited_bytes", process->inherited_bytes);
     ml_json_number_member(json, "inherited_blocks", process->inherited_blocks);
     ml_json_number_member(json, "events", process->events);
@@ -232,11 +231,11 @@ void ml_report_json(const struct ml_report *report, FILE *out) {
 
     ml_json_open(&json, '{');
     ml_json_number_member(&json, "memlog", REPORT_VERSION);
-    put_dump(&json, report);
+    ml_report_json_dump(&json, report);
     ml_json_line(&json);
     ml_json_key(&json, "tree");
     ml_json_open(&json, '{');
-    totals_members(&json, &profile->tree);
+    ml_report_json_totals(&json, &profile->tree);
     time_member(&json, "peak_time", ml_profile_realtime_ns(profile, profile->tree_peak_ticks));
     put_stacks(&json, report, &report->stacks->tree);
     ml_json_close(&json, '}');

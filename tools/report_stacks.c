@@ -136,7 +136,7 @@ static void put_line(const struct ml_report_page *page, const struct ml_report_l
     putc('\n', page->out);
 }
 
-static void put_frames(const struct ml_report_page *page, uint32_t node) {
+void ml_report_frames(const struct ml_report_page *page, uint32_t node) {
     size_t count = 0;
     struct ml_report_line *lines = ml_report_lines(page->report->stacks, node, &count);
 
@@ -199,7 +199,7 @@ static void put_stack(
         ml_report_put(page, thread.bytes);
     }
     putc('\n', page->out);
-    put_frames(page, stack->node);
+    ml_report_frames(page, stack->node);
 }
 
 static int order_stacks(const void *left, const void *right, void *context) {

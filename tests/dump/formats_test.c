@@ -12,6 +12,8 @@
 #include "tests/dump/synthetic.h"
 #include "tests/tools/sample_places.h"
 #include "tools/collapsed.h"
+#include "tools/diff.h"
+#include "tools/metric.h"
 #include "tools/pprof.h"
 #include "tools/pprof.pb.h"
 #include "tools/profile.h"
@@ -317,6 +319,65 @@ START_TEST(pprof_values_add_up_to_the_report) {
 }
 END_TEST
 
+START_TEST(a_dump_does_not_differ_from_itself) {
+    struct ml_diff diff;
+    uint64_t live_bytes[ML_DIFF_SIDES] = {0};
+
+    ck_assert_int_eq(ml_diff_init(&diff, &stacks, &stacks), ML_OK);
+    ck_assert_uint_gt(diff.count, 10);
+    for (size_t i = 0; i < diff.count; i++) {
+        const struct ml_profile_totals *from = &diff.stacks[i].sides[ML_DIFF_FROM];
+        ck_assert_mem_eq(from, &diff.stacks[i].sides[ML_DIFF_TO], sizeof *from);
+        live_bytes[0] += from->live_bytes;
+    }
+    ck_assert_uint_eq(live_bytes[0], snapshot->tree.live_bytes);
+    ml_diff_fini(&diff);
+}
+END_TEST
+
+/* The same program somewhere else in memory, with one cell that grew. */
+START_TEST(a_diff_finds_what_grew_wherever_it_lies) {
+    struct ml_snapshot_process *process = &snapshot->processes[0];
+    struct ml_profile other = {0};
+    struct ml_stacks other_stacks;
+    struct ml_diff diff;
+    FILE *file = NULL;
+    uint64_t from_bytes = 0;
+    uint64_t to_bytes = 0;
+    size_t changed = 0;
+
+    for (uint32_t i = 0; i < process->nodes_count; i++) {
+        process->nodes[i].address +=
+            process->nodes[i].frame == ML_FRAME_ADDRESS && process->nodes[i].module == 1 ? 0x5000
+                                                                                         : 0;
+    }
+    process->modules[0].bias += 0x5000;
+    process->cells[9].own.live_bytes += 777;
+    file = synthetic_dump(snapshot);
+    ck_assert_int_eq(ml_trace_read(file, &other), ML_OK);
+    fclose(file);
+    ck_assert_int_eq(ml_stacks_init(&other_stacks, &other), ML_OK);
+    ck_assert_int_eq(ml_stacks_symbolize(&other_stacks, symbolizer), ML_OK);
+    ck_assert_int_eq(ml_diff_init(&diff, &stacks, &other_stacks), ML_OK);
+    ml_report_diff_sort(&diff, ML_METRIC_LIVE);
+    for (size_t i = 0; i < diff.count; i++) {
+        from_bytes += diff.stacks[i].sides[ML_DIFF_FROM].live_bytes;
+        to_bytes += diff.stacks[i].sides[ML_DIFF_TO].live_bytes;
+        changed += diff.stacks[i].sides[ML_DIFF_FROM].live_bytes !=
+                   diff.stacks[i].sides[ML_DIFF_TO].live_bytes;
+    }
+    ck_assert_uint_eq(changed, 1);
+    ck_assert_uint_eq(to_bytes, from_bytes + 777);
+    ck_assert_uint_eq(
+        diff.stacks[0].sides[ML_DIFF_TO].live_bytes,
+        diff.stacks[0].sides[ML_DIFF_FROM].live_bytes + 777
+    );
+    ml_diff_fini(&diff);
+    ml_stacks_fini(&other_stacks);
+    ml_profile_fini(&other);
+}
+END_TEST
+
 static uint64_t collapsed_sum(enum ml_metric metric, uint32_t pid) {
     FILE *file = tmpfile();
     char line[16384];
@@ -389,6 +450,8 @@ int main(void) {
     tcase_add_test(tests, equal_stacks_of_processes_are_one_in_the_tree);
     tcase_add_test(tests, frames_have_names_inlines_first);
     tcase_add_test(tests, pprof_values_add_up_to_the_report);
+    tcase_add_test(tests, a_dump_does_not_differ_from_itself);
+    tcase_add_test(tests, a_diff_finds_what_grew_wherever_it_lies);
     tcase_add_test(tests, collapsed_lines_add_up_to_the_report);
     tcase_add_test(tests, the_text_report_fits_its_width_and_passes_no_controls);
     srunner_run_all(runner, CK_ENV);

@@ -32,7 +32,7 @@ class Analyzer(unittest.TestCase):
         self.assertIn(saying, done.stderr.decode())
 
     def test_every_command_helps_with_an_example_on_stdout(self):
-        for command in ("report", "convert"):
+        for command in ("report", "convert", "diff"):
             done = self.analyze(command, "--help")
             self.assertEqual((done.returncode, done.stderr), (0, b""))
             self.assertIn(b"Example: memlog " + command.encode(), done.stdout)
@@ -59,6 +59,23 @@ class Analyzer(unittest.TestCase):
         self.assertLess(len(done.stdout.splitlines()), 20)
         self.assertIn(b"peak", done.stdout)
         self.refuse("report", "--summary", "--json", self.dump, saying="--json and --summary")
+
+    def test_a_diff_says_what_grew_and_what_shrank(self):
+        other = self.folder / "0002.exit.pftrace"
+        subprocess.run([OUT / "write_synthetic", other, "3", "80", "120"], check=True)
+        done = self.analyze("diff", "--limit=1", self.dump, other)
+        self.assertEqual((done.returncode, done.stderr), (0, b""))
+        self.assertIn(b"Grew", done.stdout)
+        done = self.analyze("diff", "--json", self.dump, other)
+        diff = json.loads(done.stdout)
+        reports = [json.loads(self.analyze("report", "--json", dump).stdout) for dump in (self.dump, other)]
+        for side, report in zip(("from", "to"), reports):
+            for figure in ("live_bytes", "live_blocks", "peak_bytes", "total_bytes", "total_blocks"):
+                self.assertEqual(diff[side]["tree"][figure], report["tree"][figure])
+                self.assertEqual(sum(stack[side][figure] for stack in diff["stacks"]), report["tree"][figure])
+        self.refuse("diff", self.dump, saying="one dump more")
+        self.refuse("diff", self.dump, "missing", code=1, saying="missing: No such file")
+        self.refuse("diff", "--metric=x", self.dump, other, saying="--metric")
 
     def test_files_that_cannot_be_read_are_named(self):
         text = self.folder / "text"

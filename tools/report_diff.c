@@ -1,0 +1,239 @@
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/json_writer.h"
+#include "tools/report_internal.h"
+#include "tools/words.h"
+
+enum { STACKS_SHOWN = 5 };
+
+static uint64_t metric_of(const struct ml_profile_totals *totals, enum ml_metric metric) {
+    switch (metric) {
+    case ML_METRIC_LIVE:
+        return totals->live_bytes;
+    case ML_METRIC_PEAK:
+        return totals->peak_bytes;
+    default:
+        return totals->total_bytes;
+    }
+}
+
+/* Bytes that came, or went: the larger minus the smaller. */
+static uint64_t distance(uint64_t from, uint64_t to) {
+    return from < to ? to - from : from - to;
+}
+
+static uint64_t change_of(const struct ml_diff_stack *stack, enum ml_metric metric) {
+    return distance(
+        metric_of(&stack->sides[ML_DIFF_FROM], metric), metric_of(&stack->sides[ML_DIFF_TO], metric)
+    );
+}
+
+/* Largest change first; of equal ones the larger in all. */
+static int order_by_change(const void *left, const void *right, void *context) {
+    const struct ml_diff_stack *a = left;
+    const struct ml_diff_stack *b = right;
+    const enum ml_metric *metric = context;
+    uint64_t a_change = change_of(a, *metric);
+    uint64_t b_change = change_of(b, *metric);
+
+    if (a_change == b_change) {
+        a_change = change_of(a, ML_METRIC_TOTAL);
+        b_change = change_of(b, ML_METRIC_TOTAL);
+    }
+    if (a_change != b_change) {
+        return a_change < b_change ? 1 : -1;
+    }
+    return (a->node > b->node) - (a->node < b->node);
+}
+
+void ml_report_diff_sort(struct ml_diff *diff, enum ml_metric metric) {
+    if (diff->count > 1) {
+        qsort_r(diff->stacks, diff->count, sizeof diff->stacks[0], order_by_change, &metric);
+    }
+}
+
+/* ---- JSON */
+
+static void put_side(struct ml_json *json, const char *name, const struct ml_report *side) {
+    ml_json_key(json, name);
+    ml_json_open(json, '{');
+    ml_report_json_dump(json, side);
+    ml_json_key(json, "tree");
+    ml_json_open(json, '{');
+    ml_report_json_totals(json, &side->profile->tree);
+    ml_json_close(json, '}');
+    ml_json_close(json, '}');
+}
+
+static void
+put_totals(struct ml_json *json, const char *name, const struct ml_profile_totals *totals) {
+    ml_json_key(json, name);
+    ml_json_open(json, '{');
+    ml_report_json_totals(json, totals);
+    ml_json_close(json, '}');
+}
+
+void ml_report_diff_json(
+    const struct ml_report sides[ML_DIFF_SIDES], const struct ml_diff *diff, FILE *out
+) {
+    struct ml_json json = ml_json_over(out);
+    size_t limit = sides[ML_DIFF_TO].limit;
+    size_t count = limit > 0 && limit < diff->count ? limit : diff->count;
+
+    ml_json_open(&json, '{');
+    ml_json_number_member(&json, "memlog", 1);
+    put_side(&json, "from", &sides[ML_DIFF_FROM]);
+    ml_json_line(&json);
+    put_side(&json, "to", &sides[ML_DIFF_TO]);
+    ml_json_line(&json);
+    ml_json_key(&json, "stacks");
+    ml_json_open(&json, '[');
+    for (size_t i = 0; i < count; i++) {
+        const struct ml_diff_stack *stack = &diff->stacks[i];
+        const struct ml_stacks *stacks = sides[stack->side].stacks;
+        struct ml_profile_text thread = ml_stacks_thread(stacks, stack->node);
+
+        ml_json_line(&json);
+        ml_json_open(&json, '{');
+        put_totals(&json, "from", &stack->sides[ML_DIFF_FROM]);
+        put_totals(&json, "to", &stack->sides[ML_DIFF_TO]);
+        ml_json_key(&json, "thread");
+        ml_json_text(&json, thread.bytes, thread.count_bytes);
+        ml_report_json_frames(&json, stacks, stack->node);
+        ml_json_close(&json, '}');
+    }
+    ml_json_close(&json, ']');
+    ml_json_close(&json, '}');
+    putc('\n', out);
+}
+
+/* ---- text */
+
+/* "+1.5 MiB", "-3.0 KiB", "0 B" */
+static const char *signed_size(uint64_t from, uint64_t to, char out_words[ML_WORDS_BYTES + 1]) {
+    out_words[0] = from < to ? '+' : '-';
+    ml_words_size(distance(from, to), out_words + 1);
+    return from == to ? out_words + 1 : out_words;
+}
+
+static void
+put_row(const struct ml_report_page *page, const char *title, uint64_t from, uint64_t to) {
+    char from_words[ML_WORDS_BYTES];
+    char to_words[ML_WORDS_BYTES];
+    char change_words[ML_WORDS_BYTES + 1];
+
+    fprintf(
+        page->out,
+        "  %-9s  %11s  %11s  %s%12s%s",
+        title,
+        ml_words_size(from, from_words),
+        ml_words_size(to, to_words),
+        ml_report_bold(page),
+        signed_size(from, to, change_words),
+        ml_report_plain(page)
+    );
+    if (from > 0 && from != to) {
+        fprintf(page->out, "  %+.1f %%", 100.0 * ((double)to - (double)from) / (double)from);
+    }
+    putc('\n', page->out);
+}
+
+static void put_change(
+    const struct ml_report_page pages[ML_DIFF_SIDES],
+    const struct ml_diff_stack *stack,
+    enum ml_metric metric,
+    bool is_first
+) {
+    const struct ml_report_page *page = &pages[ML_DIFF_TO];
+    uint64_t from = metric_of(&stack->sides[ML_DIFF_FROM], metric);
+    uint64_t to = metric_of(&stack->sides[ML_DIFF_TO], metric);
+    char from_words[ML_WORDS_BYTES];
+    char to_words[ML_WORDS_BYTES];
+    char change_words[ML_WORDS_BYTES + 1];
+
+    fprintf(
+        page->out,
+        "%s  %s%s%s  %s",
+        is_first ? "" : "\n",
+        ml_report_bold(page),
+        signed_size(from, to, change_words),
+        ml_report_plain(page),
+        ml_report_dim(page)
+    );
+    if (from == 0) {
+        fputs("new", page->out);
+    } else if (to == 0) {
+        fputs("gone", page->out);
+    } else {
+        fprintf(
+            page->out, "%s -> %s", ml_words_size(from, from_words), ml_words_size(to, to_words)
+        );
+    }
+    fprintf(page->out, "%s\n", ml_report_plain(page));
+    ml_report_frames(&pages[stack->side], stack->node);
+}
+
+/* Those that grew, or those that shrank; they are sorted by change. */
+static void put_changes(
+    const struct ml_report_page pages[ML_DIFF_SIDES],
+    const struct ml_diff *diff,
+    enum ml_metric metric,
+    bool grew
+) {
+    const struct ml_report_page *page = &pages[ML_DIFF_TO];
+    size_t wanted = page->report->limit > 0 ? page->report->limit : STACKS_SHOWN;
+    size_t shown = 0;
+
+    for (size_t i = 0; i < diff->count && shown < wanted; i++) {
+        const struct ml_diff_stack *stack = &diff->stacks[i];
+        uint64_t from = metric_of(&stack->sides[ML_DIFF_FROM], metric);
+        uint64_t to = metric_of(&stack->sides[ML_DIFF_TO], metric);
+
+        if (from == to || (to > from) != grew) {
+            continue;
+        }
+        if (shown == 0) {
+            ml_report_heading(page, grew ? "Grew" : "Shrank", "");
+        }
+        put_change(pages, stack, metric, shown == 0);
+        shown++;
+    }
+}
+
+void ml_report_diff_text(
+    const struct ml_report sides[ML_DIFF_SIDES],
+    const struct ml_diff *diff,
+    enum ml_metric metric,
+    const struct ml_report_style *style,
+    FILE *out
+) {
+    const struct ml_report_page pages[ML_DIFF_SIDES] = {
+        {.report = &sides[ML_DIFF_FROM], .style = style, .out = out},
+        {.report = &sides[ML_DIFF_TO], .style = style, .out = out},
+    };
+    const struct ml_report_page *page = &pages[ML_DIFF_TO];
+    const struct ml_profile_totals *from = &sides[ML_DIFF_FROM].profile->tree;
+    const struct ml_profile_totals *to = &sides[ML_DIFF_TO].profile->tree;
+
+    fprintf(out, "from  ");
+    ml_report_put(page, sides[ML_DIFF_FROM].file_path);
+    fprintf(out, "\nto    ");
+    ml_report_put(page, sides[ML_DIFF_TO].file_path);
+    fprintf(
+        out,
+        "\n\n%s  %-9s  %11s  %11s  %12s%s\n",
+        ml_report_dim(page),
+        "",
+        "from",
+        "to",
+        "change",
+        ml_report_plain(page)
+    );
+    put_row(page, "live", from->live_bytes, to->live_bytes);
+    put_row(page, "peak", from->peak_bytes, to->peak_bytes);
+    put_row(page, "allocated", from->total_bytes, to->total_bytes);
+    put_changes(pages, diff, metric, true);
+    put_changes(pages, diff, metric, false);
+}
