@@ -329,10 +329,12 @@ enum ml_status ml_session_snapshot(
     if (snapshot == NULL) {
         return ML_ENV_MEMORY;
     }
-    snapshot->run_start = session->start;
-    snapshot->tree = ml_session_totals(session);
-    snapshot->tree_peak_ticks = session->tree.peak_ticks;
-    snapshot->complete = true;
+    *snapshot = (struct ml_snapshot){
+        .run_start = session->start,
+        .tree = ml_session_totals(session),
+        .tree_peak_ticks = session->tree.peak_ticks,
+        .complete = true,
+    };
     snapshot->processes = array_of(session->clients_count, sizeof(*snapshot->processes));
     bool copied = snapshot->processes != NULL;
     for (struct ml_client *client = session->first; client != NULL && copied;

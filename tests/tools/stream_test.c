@@ -6,8 +6,8 @@
 
 static const char *const lines[] = {
     "START pid=7",
-    "START clock=monotonic pid=4294967295 thread=7 ticks=18446744073709551615 monotonic_ns=1 "
-    "sampling_bytes=4096 stack_mode=mixed page_bytes=4096 fork_serial=3",
+    "START clock=monotonic pid=4294967295 thread=7 ticks=18446744073709551615",
+    "START pid=1 monotonic_ns=1 sampling_bytes=4096 stack_mode=mixed page_bytes=4096 fork_serial=3",
     "THREAD id=9 name=\"a\\x00\\\"\\\\\\xff\"",
     "MODULE id=1 start=0x1000 end=0x2000 bias=-5 build_id=00ab path=\"/lib/x y\"",
     "STRING id=1 text=\"\\x0a\"",
@@ -24,8 +24,8 @@ static const char *const lines[] = {
     "SAMPLING time=9 bytes=1",
     "FORK time=9 serial=1",
     "REAPED time=9 pid=44",
-    "MAPPING time=10 kind=mremap address=0x7000 length=1 old_address=0x8000 old_length=2 "
-    "protection=3 flags=34 node=2",
+    "MAPPING time=10 kind=mremap address=0x7000 length=1 old_address=0x8000 old_length=2 node=2",
+    "MAPPING time=10 address=0x7000 length=1 protection=3 flags=34",
     "UNLOAD time=11 module=1",
     "LOSS time=11 reason=nested count=12",
     "END time=12 kind=exec",

@@ -186,7 +186,7 @@ static void replay(const struct stream *stream) {
     struct ml_session *session = ml_session_new(&start, 0);
     struct ml_client *client = NULL;
     if (session != NULL) {
-        ml_session_patience(session, UINT64_MAX);
+        ml_session_patience(session, UINT64_MAX / 16);
     }
     if (session == NULL || ml_session_add(session, &setup, &client) != ML_OK) {
         die("no memory");
