@@ -101,7 +101,8 @@ struct ml_control_page {
     uint32_t overrun;        /* 0: block within the bound, 1: sample coarser */
     uint32_t unwind_check;   /* every Nth stack is also stepped by libunwind; 0: none */
     uint32_t clock;          /* enum ml_clock: the tree's one clock; never changes */
-    uint32_t fork_enabled;   /* what a forked child's own page says first, until the host has judged it */
+    uint32_t
+        fork_enabled; /* what a forked child's own page says first, until the host has judged it */
 };
 
 /* Size of the whole memfd for so many slots a lane. */
