@@ -44,6 +44,7 @@ struct run {
     pid_t root;
     enum phase phase;
     struct ml_ending root_ending;
+    unsigned end_requests; /* signals that ask for the end, since the program has ended */
     char dump_path[PATH_MAX];
 };
 
@@ -79,15 +80,19 @@ static void finish(struct run *run) {
     }
 }
 
-/* Somebody wants the end now: once for the end of the run, twice for the end without a dump. */
+/* Somebody wants the end now: once for the end of the run with its dump, twice for the end without
+ * one. Who has asked the program to end and asks again a moment later shall not lose the dump. */
 static void end_now(struct run *run) {
-    if (run->phase == PHASE_FINISHING) {
+    run->end_requests++;
+    if (run->phase != PHASE_FINISHING) {
+        finish(run);
+    } else if (run->end_requests < 2) {
+        ml_say(&run->voice, "the final dump is being written; once more ends without it");
+    } else {
         ml_say(&run->voice, "ended without a final dump");
         run->phase = PHASE_DONE;
         ev_break(run->loop, EVBREAK_ALL);
-        return;
     }
-    finish(run);
 }
 
 /* The root has stopped at the terminal's word; the shell that waits for us must see a stopped job,

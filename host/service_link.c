@@ -197,6 +197,15 @@ static enum ml_status start_service(
     return ML_OK;
 }
 
+/* A send that failed. A full queue means a service that has taken nothing for 128 MiB of orders: it
+ * hangs. */
+static void note_status(struct ml_service_link *link, enum ml_status status) {
+    if (status == ML_OK || link->channel == NULL) {
+        return;
+    }
+    tell_gone(link, ml_status_text(status));
+}
+
 enum ml_status ml_service_link_open(
     struct ml_service_link *link,
     struct ev_loop *loop,
@@ -220,16 +229,17 @@ enum ml_status ml_service_link_open(
         .context = link,
     };
     status = ml_channel_new(fd, &options, &link->channel);
-    if (status == ML_OK) {
-        const struct memlog_service_configure_request request = {.setup = *setup};
-        status =
-            memlog_service_configure(ml_channel_port(link->channel), &request, on_configured, link);
-    }
     if (status != ML_OK) {
         ml_complain(complaint, "cannot speak to memlog-service: %s", ml_status_text(status));
         ml_service_link_close(link);
+        return status;
     }
-    return status;
+    const struct memlog_service_configure_request request = {.setup = *setup};
+    note_status(
+        link,
+        memlog_service_configure(ml_channel_port(link->channel), &request, on_configured, link)
+    );
+    return ML_OK;
 }
 
 void ml_service_link_close(struct ml_service_link *link) {
@@ -266,15 +276,6 @@ fill_line(const struct ml_command_line *line, struct memlog_service_string_array
     *out_array = (struct memlog_service_string_array
     ){.items = items, .count = items != NULL ? (uint32_t)line->count : 0};
     return items;
-}
-
-/* A send that failed. A full queue means a service that has taken nothing for 128 MiB of orders: it
- * hangs. */
-static void note_status(struct ml_service_link *link, enum ml_status status) {
-    if (status == ML_OK || link->channel == NULL) {
-        return;
-    }
-    tell_gone(link, ml_status_text(status));
 }
 
 void ml_service_link_add(

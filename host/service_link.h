@@ -41,7 +41,8 @@ struct ml_service_link {
     bool told; /* on_gone was called */
 };
 
-/* Start the service and configure it.
+/* Start the service and configure it. One that ends at once is told by on_gone, perhaps before this
+ * returns.
  *
  * Errors: ML_ENV_* with a complaint.
  * Owner:  `link` stays where it is until ml_service_link_close. */
