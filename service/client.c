@@ -82,6 +82,7 @@ static enum ml_status on_event(void *context, uint32_t lane, const struct ml_eve
         return take_start(client, &event->start);
     case ML_EVENT_FORK:
         timed.key = event->fork_serial;
+        ml_client_expect(client, event->fork_serial, event->time);
         return push(client, lane, &timed);
     case ML_EVENT_REAPED:
         timed.key = event->reaped_pid;

@@ -1,5 +1,7 @@
 #include "service/session_internal.h"
 
+#include <string.h>
+
 /* Slots of the live map that are brought into the cache ahead of their events. */
 enum { PREFETCH_EVENTS = 16 };
 
@@ -222,6 +224,39 @@ void ml_client_queue_leave(struct ml_client *client, uint64_t ticks) {
     bool raised = false;
     if (ml_sequencer_push(&client->sequencer, ML_SEQUENCER_HOST_LANE, &timed, &raised) != ML_OK) {
         ml_client_left(client);
+    }
+}
+
+void ml_client_expect(struct ml_client *client, uint64_t serial, uint64_t time) {
+    for (const struct ml_client *child = client->first_child; child != NULL;
+         child = child->next_sibling) {
+        if (child->setup.fork_serial == serial) {
+            return; /* faster than its parent's record */
+        }
+    }
+    if (client->expected_count == ML_SESSION_EXPECTED_MAX) {
+        client->expected_count--;
+        memmove(
+            &client->expected[0],
+            &client->expected[1],
+            client->expected_count * sizeof(client->expected[0])
+        );
+    }
+    client->expected[client->expected_count].serial = serial;
+    client->expected[client->expected_count++].time = time;
+}
+
+void ml_client_expected(struct ml_client *client, uint64_t serial) {
+    for (uint32_t i = 0; i < client->expected_count; i++) {
+        if (serial == 0 || client->expected[i].serial == serial) {
+            client->expected_count--;
+            memmove(
+                &client->expected[i],
+                &client->expected[i + 1],
+                (client->expected_count - i) * sizeof(client->expected[0])
+            );
+            return;
+        }
     }
 }
 

@@ -124,6 +124,9 @@ enum ml_status ml_session_add(
     }
     client->parent = setup->parent_id == 0 ? NULL : ml_session_find(session, setup->parent_id);
     client->staging.patience_ticks = session->patience_ticks;
+    if (client->parent != NULL) {
+        ml_client_expected(client->parent, setup->forked ? setup->fork_serial : 0);
+    }
     link_client(session, client);
     ml_client_inherit(client);
     *out_client = client;
@@ -267,6 +270,21 @@ uint64_t ml_session_known(const struct ml_session *session) {
 }
 
 /* The moment up to which all clients are known, but for those that are left behind. */
+/* Up to where the tree may go for this client's forks: a child records from its first allocation
+ * on, and is announced to us a moment later. One that only execs, or ends, is never announced: so
+ * no longer than patience. */
+static uint64_t known_of_forks(struct ml_client *client, uint64_t ticks, uint64_t until) {
+    const uint64_t patience = client->session->patience_ticks;
+    while (client->expected_count > 0 && client->expected[0].time < ticks &&
+           ticks - client->expected[0].time >= patience) {
+        ml_client_expected(client, client->expected[0].serial);
+    }
+    if (client->expected_count > 0 && client->expected[0].time < until) {
+        until = client->expected[0].time;
+    }
+    return until;
+}
+
 static uint64_t known_of_all(struct ml_session *session, uint64_t ticks) {
     const uint64_t lag_ticks = session->patience_ticks * ML_SESSION_PATIENCES;
     const uint64_t horizon = lag_ticks > 0 && lag_ticks < ticks ? ticks - lag_ticks : 0;
@@ -281,6 +299,7 @@ static uint64_t known_of_all(struct ml_session *session, uint64_t ticks) {
                 until = client->known_ticks;
             }
         }
+        until = known_of_forks(client, ticks, until);
     }
     return until;
 }

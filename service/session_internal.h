@@ -34,6 +34,8 @@ enum ml_client_leaving {
 /* Sums over queued events that a client may choose: wide enough for any of them. */
 __extension__ typedef unsigned __int128 ml_wide_sum;
 
+enum { ML_SESSION_EXPECTED_MAX = 64 };
+
 struct ml_client {
     struct ml_session *session;
     struct ml_client *next; /* in order of addition */
@@ -66,6 +68,12 @@ struct ml_client {
     struct ml_stream_reader stream;
     struct ml_staging_reader staging;
     struct ml_fork_log forks;
+    /* Forks whose children may stream soon: the tree waits for them, see ml_session_patience. Of
+     * more than so many at once the oldest are waited for no longer. */
+    struct {
+        uint64_t serial, time;
+    } expected[ML_SESSION_EXPECTED_MAX];
+    uint32_t expected_count;
 
     uint64_t known_ticks;       /* in this advance, while it runs */
     uint64_t followed_ticks;    /* of the first advance that saw it; 0: none yet */
@@ -78,6 +86,11 @@ struct ml_client {
     uint64_t events, late_events;
     uint64_t loss[ML_LOSS_REASON_COUNT]; /* by LOSS records; saturating */
 };
+
+/* A fork is about to happen; its child has come, by fork (its serial) or by an exec at once (0: the
+ * oldest that is expected). */
+void ml_client_expect(struct ml_client *client, uint64_t serial, uint64_t time);
+void ml_client_expected(struct ml_client *client, uint64_t serial);
 
 struct ml_session {
     uint64_t patience_ticks; /* ml_session_patience */
