@@ -226,6 +226,23 @@ static void set_facts(
     }
 }
 
+/* Take the client's descriptors, unless there would be too few left for the next message: one that
+ * finds no room for what it carries ends the connection, and with it everybody's profile. */
+static enum ml_status read_client(
+    struct ml_connection *connection,
+    struct ml_client *client,
+    const struct memlog_service_add_client_request *request
+) {
+    const int last =
+        request->event_pipe > request->staging ? request->event_pipe : request->staging;
+    if (last >= connection->options.descriptors_max - 2 * ML_HANDLES_MAX) {
+        (void)close(request->event_pipe);
+        (void)close(request->staging);
+        return ML_PEER_LIMIT;
+    }
+    return ml_readers_add(connection->readers, client, request->event_pipe, request->staging);
+}
+
 static void on_add_client(
     void *context,
     const struct ml_call *call,
@@ -256,15 +273,17 @@ static void on_add_client(
         (void)close(request->staging);
     } else {
         set_facts(client, setup.role, info->name, info->executable, &info->command_line, 0, 0);
-        status = ml_readers_add(connection->readers, client, request->event_pipe, request->staging);
+        status = read_client(connection, client, request);
     }
     if (status == ML_PEER_STATE || ml_status_family(status) == ML_FAMILY_BUG) {
         check(connection, call, status); /* an id twice: the host is confused */
     } else if (status != ML_OK) {
+        const char *reason = status == ML_PEER_LIMIT ? "more processes at once than can be read"
+                                                     : ml_status_text(status);
         if (client != NULL) {
-            ml_client_trouble(client, ml_status_text(status));
+            ml_client_trouble(client, reason);
         }
-        on_lost(connection, info->id, ml_status_text(status));
+        on_lost(connection, info->id, reason);
     }
 }
 

@@ -14,8 +14,9 @@ struct ml_connection;
 
 struct ml_connection_options {
     struct ev_loop *loop;
-    int take_host_fd; /* a connected SOCK_SEQPACKET socket */
-    int pipes_fd;     /* an empty epoll; borrowed */
+    int take_host_fd;    /* a connected SOCK_SEQPACKET socket */
+    int pipes_fd;        /* an empty epoll; borrowed */
+    int descriptors_max; /* as many as the process may have */
     const char
         *sandbox_missing; /* for the Configure reply and each dump; outlives the connection */
 };

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <ev.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -36,8 +37,9 @@ static bool is_ours(int number) {
     return false;
 }
 
-/* No descriptor but the host's and stderr, but room for as many as are permitted; no signals. */
-static void shed_inheritance(void) {
+/* No descriptor but the host's and stderr, but room for as many as are permitted, which it answers;
+ * no signals. */
+static int shed_inheritance(void) {
     for (int number = 1; number < NSIG; number++) {
         if (!is_ours(number)) {
             (void)signal(number, SIG_IGN); /* KILL and STOP stay as they are */
@@ -50,6 +52,7 @@ static void shed_inheritance(void) {
         (void)setrlimit(RLIMIT_NOFILE, &files);
     }
     (void)close_range(ML_SERVICE_HOST_FD + 1, ~0U, 0);
+    return files.rlim_cur < INT_MAX ? (int)files.rlim_cur : INT_MAX;
 }
 
 static enum ml_process_exit serve(struct ev_loop *loop, struct ml_connection *connection) {
@@ -73,7 +76,7 @@ static enum ml_process_exit serve(struct ev_loop *loop, struct ml_connection *co
 }
 
 enum ml_process_exit ml_process_run(const struct ml_sandbox_options *options) {
-    shed_inheritance();
+    const int descriptors_max = shed_inheritance();
     struct ev_loop *loop = ev_loop_new(EVBACKEND_EPOLL | EVFLAG_NOENV);
     const int pipes_fd = epoll_create1(EPOLL_CLOEXEC);
     if (loop == NULL || pipes_fd < 0) {
@@ -86,6 +89,7 @@ enum ml_process_exit ml_process_run(const struct ml_sandbox_options *options) {
         .loop = loop,
         .take_host_fd = ML_SERVICE_HOST_FD,
         .pipes_fd = pipes_fd,
+        .descriptors_max = descriptors_max,
         .sandbox_missing = report.missing};
     enum ml_status status = ml_connection_new(&connection_options, &connection);
     if (status != ML_OK) {

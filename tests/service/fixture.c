@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -16,6 +17,8 @@
 #include "tests/service/container.h"
 
 enum { HOST_FD = 3 };
+
+unsigned fixture_descriptors_max;
 
 uint64_t fixture_now(void) {
     struct timespec now;
@@ -61,6 +64,10 @@ start(struct service *service, const char *program, const char *const *words, bo
         (void)dup2(socket_fd, HOST_FD);
         (void)dup2(stderr_fd, STDERR_FILENO);
         (void)fcntl(HOST_FD, F_SETFD, 0);
+        const struct rlimit files = {fixture_descriptors_max, fixture_descriptors_max};
+        if (fixture_descriptors_max > 0 && setrlimit(RLIMIT_NOFILE, &files) != 0) {
+            _exit(97);
+        }
         if (contained && container_enter() != 0) {
             _exit(98);
         }

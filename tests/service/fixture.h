@@ -27,6 +27,9 @@ struct service {
     char lost_reasons[FIXTURE_LOST_MAX][257];
 };
 
+/* Most descriptors that services started from now on may have; 0: as many as this process. */
+extern unsigned fixture_descriptors_max;
+
 /* Now by CLOCK_MONOTONIC, which is the tests' clock. */
 uint64_t fixture_now(void);
 struct memlog_service_moment fixture_moment(void);

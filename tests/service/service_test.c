@@ -402,6 +402,41 @@ START_TEST(does_not_let_one_client_hold_the_others_back) {
 }
 END_TEST
 
+START_TEST(refuses_more_clients_than_it_has_descriptors_for) {
+    struct service service;
+    fixture_descriptors_max = 64;
+    service_start(&service);
+    static struct client clients[60];
+    const uint32_t count = sizeof(clients) / sizeof(clients[0]);
+    for (uint32_t i = 0; i < count; i++) {
+        client_open(&clients[i], i + 1, 1);
+        client_add(&service, &clients[i]);
+        ten_blocks(&clients[i]);
+    }
+    struct memlog_service_figures_reply reply;
+    service_figures(&service, &reply);
+    ck_assert_uint_eq(reply.clients.count, count);
+    ck_assert_uint_gt(service.lost_count, 0);
+    const uint32_t read_count = count - service.lost_count;
+    ck_assert_uint_gt(read_count, 10);
+    ck_assert_uint_eq(reply.tree.live_bytes, UINT64_C(600) * read_count);
+    ck_assert_str_eq(service.lost_reasons[0], "more processes at once than can be read");
+    /* Room again, once some have ended. */
+    for (uint32_t i = 0; i < count; i++) {
+        service_end_client(&service, i + 1);
+    }
+    (void)service_client(&service, 1, NULL);
+    struct client later;
+    client_open(&later, 1000, 1);
+    client_add(&service, &later);
+    ten_blocks(&later);
+    const struct memlog_service_client_figures figures = service_client(&service, 1000, NULL);
+    ck_assert_uint_eq(service.lost_count, count - read_count);
+    assert_ten_blocks(&figures);
+    assert_quiet_end(service_stop(&service));
+}
+END_TEST
+
 START_TEST(says_why_a_dump_cannot_be_written) {
     struct service service;
     service_start(&service);
@@ -593,6 +628,7 @@ int main(void) {
     tcase_add_test(all, loses_a_client_with_more_lanes_than_there_are);
     tcase_add_test(all, survives_clients_whose_every_byte_may_be_wrong);
     tcase_add_test(all, does_not_let_one_client_hold_the_others_back);
+    tcase_add_test(all, refuses_more_clients_than_it_has_descriptors_for);
     tcase_add_test(all, says_why_a_dump_cannot_be_written);
     tcase_add_test(all, drains_a_busy_client_without_being_asked);
     tcase_add_test(all, serves_a_thousand_clients);
