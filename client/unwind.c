@@ -55,7 +55,7 @@ static enum ml_unwind_outcome walk_by_recipes(struct ml_unwind_walk *walk) {
     uint64_t generation = walk->unloads >> ML_UNWIND_GENERATION_SHIFT;
     struct ml_unwind_place at = walk->at;
     while (walk->walked < ML_UNWIND_WALK_MAX) {
-        if (walk->top > 0 && thread->keys[walk->top - 1].slot <= at.slot) {
+        if (walk->top > 0 && thread->frames[walk->top - 1].slot <= at.slot) {
             walk->at = at;
             if (ml_unwind_join(walk)) {
                 return ML_UNWIND_NEXT;
@@ -110,7 +110,9 @@ static void walk_stack(struct ml_unwind_walk *walk) {
     }
     if (outcome == ML_UNWIND_LOST) {
         walk->at = (struct ml_unwind_place){0};
-        ml_unwind_note(walk, &walk->at, ml_recipe_make(ML_RECIPE_COLD, 0, 0, 0) | ML_FRESH_BROKEN);
+        ml_unwind_note(
+            walk, &walk->at, ml_recipe_make(ML_RECIPE_COLD, 0, 0, 0) | ML_UNWIND_FRAME_BROKEN
+        );
     } else if (outcome == ML_UNWIND_ENDED) {
         ml_unwind_range_settle(&walk->thread->ranges);
     }

@@ -103,27 +103,19 @@ struct ml_unwind_process {
     struct ml_recipes recipes;
 };
 
-/* What a walk has found, inside first. */
-struct ml_unwind_fresh {
-    uintptr_t slot; /* where the return address lies */
-    uintptr_t pc;
-    uintptr_t fp;
-    uint64_t recipe; /* enum ml_recipe_kind and its fields; COLD: never join */
-};
+/* Bits that a frame's recipe has beside those of unwind_recipe.h. */
+#define ML_UNWIND_FRAME_EXACT                                                                      \
+    (UINT64_C(1) << 47) /* pc is an interrupted instruction, not a return address */
+#define ML_UNWIND_FRAME_BROKEN (UINT64_C(1) << 48) /* no frame: no way further out from here */
+#define ML_UNWIND_FRAME_CUT (UINT64_C(1) << 49)    /* no frame: frames left out */
+#define ML_UNWIND_FRAME_FP_LIVE                                                                    \
+    (UINT64_C(1) << 50) /* this frame's fp has a say in where frames further out are */
 
-/* A cached frame: what a join compares ... */
-struct ml_unwind_key {
-    uintptr_t slot;
-    uintptr_t pc;
-};
-/* ... and the rest. */
 struct ml_unwind_frame {
+    uintptr_t slot; /* where the return address lies; 0: nowhere */
+    uintptr_t pc;
     uintptr_t fp;
-    uint32_t node;
-    uint16_t module;
-    uint16_t fp_words; /* the frame within stored this fp so many words below slot + 8; 0: unused */
-    uint8_t kind;      /* enum ml_frame_kind */
-    uint8_t flags;     /* ML_UNWIND_FRAME_* */
+    uint64_t recipe; /* how the frame was stepped out of; COLD: not to be joined */
 };
 
 /* The interpreter's registers, by DWARF number. */
@@ -133,8 +125,7 @@ struct ml_unwind_registers {
 };
 
 /* One thread's (one lane's) memory of its last stack. All zero is the empty state. Only its thread
- * uses it; wiped at fork. Another thread may
- * take it over after ml_unwind_thread_clear. */
+ * uses it; wiped at fork. Another thread may take it over after ml_unwind_thread_clear. */
 struct ml_unwind_thread {
     uint64_t unloads; /* of the process, when the frames below were walked */
     uintptr_t owner;  /* thread control block of the thread whose stacks `ranges` knows */
@@ -148,9 +139,9 @@ struct ml_unwind_thread {
     uint64_t broken_count; /* walks that ended broken, ... */
     uint64_t cut_count;    /* ... were cut, ... */
     uint64_t full_count;   /* ... needed the interpreter; this thread's own counters */
-    struct ml_unwind_key keys[ML_UNWIND_FRAMES_MAX];
+    uint32_t nodes[ML_UNWIND_FRAMES_MAX];
     struct ml_unwind_frame frames[ML_UNWIND_FRAMES_MAX];
-    struct ml_unwind_fresh fresh[ML_UNWIND_FRESH_MAX];
+    struct ml_unwind_frame fresh[ML_UNWIND_FRESH_MAX]; /* what a walk finds, inside first */
     struct ml_cfi_scratch scratch;
     struct ml_unwind_registers registers[2];
     struct ml_image image;
@@ -184,30 +175,26 @@ void ml_unwind_mappings_changed(struct ml_unwind_process *process);
 
 /* The frames. Frame 0 is the outermost; i < count of the last ml_unwind. */
 static inline enum ml_frame_kind ml_unwind_kind(const struct ml_unwind_thread *thread, uint32_t i) {
-    return (enum ml_frame_kind)thread->frames[i].kind;
+    uint64_t recipe = thread->frames[i].recipe;
+    return (recipe & ML_UNWIND_FRAME_CUT) != 0      ? ML_FRAME_CUT
+           : (recipe & ML_UNWIND_FRAME_BROKEN) != 0 ? ML_FRAME_BROKEN
+                                                    : ML_FRAME_ADDRESS;
 }
 static inline uint32_t ml_unwind_module(const struct ml_unwind_thread *thread, uint32_t i) {
-    return thread->frames[i].module;
+    return ml_recipe_module(thread->frames[i].recipe);
 }
 static inline uint32_t ml_unwind_node(const struct ml_unwind_thread *thread, uint32_t i) {
-    return thread->frames[i].node;
+    return thread->nodes[i];
 }
 static inline void ml_unwind_set_node(struct ml_unwind_thread *thread, uint32_t i, uint32_t node) {
-    thread->frames[i].node = node;
+    thread->nodes[i] = node;
 }
-
-enum {
-    ML_UNWIND_FRAME_EXACT = 1 << 0,  /* pc is an interrupted instruction, not a return address */
-    ML_UNWIND_FRAME_IMPURE = 1 << 1, /* neither rsp+a nor rbp+b: not to be joined */
-    ML_UNWIND_FRAME_FP_LIVE = 1 << 2 /* this frame's fp has a say in where frames further out are */
-};
 
 /* The address as the stream carries it: inside the call instruction, or the interrupted
  * instruction itself. 0 for frames that are no code (CUT, BROKEN). */
 static inline uintptr_t ml_unwind_address(const struct ml_unwind_thread *thread, uint32_t i) {
-    return thread->frames[i].kind != ML_FRAME_ADDRESS               ? 0
-           : (thread->frames[i].flags & ML_UNWIND_FRAME_EXACT) != 0 ? thread->keys[i].pc
-                                                                    : thread->keys[i].pc - 1;
+    const struct ml_unwind_frame *frame = &thread->frames[i];
+    return frame->pc - (frame->pc != 0 && (frame->recipe & ML_UNWIND_FRAME_EXACT) == 0);
 }
 
 /* Invariants of a thread's cache, for tests: true when all hold. */

@@ -21,8 +21,9 @@ bool ml_unwind_checker_may_open(const struct ml_unwind_thread *thread) {
         return false;
     }
     for (uint32_t i = 0; i < thread->count; i++) {
-        uintptr_t pc = thread->keys[i].pc;
-        if (thread->frames[i].kind != ML_FRAME_ADDRESS || (pc >= loader.start && pc < loader.end)) {
+        uintptr_t pc = thread->frames[i].pc;
+        if (ml_unwind_kind(thread, i) != ML_FRAME_ADDRESS ||
+            (pc >= loader.start && pc < loader.end)) {
             return false; /* of a cut or broken stack nobody knows */
         }
     }
@@ -96,13 +97,13 @@ enum ml_unwind_verdict ml_unwind_checker_compare(
         return ML_UNWIND_UNJUDGED;
     }
     int more = 1;
-    for (uint32_t i = thread->count; i-- > 0 && thread->frames[i].kind != ML_FRAME_CUT;) {
-        bool broken = thread->frames[i].kind == ML_FRAME_BROKEN;
+    for (uint32_t i = thread->count; i-- > 0 && ml_unwind_kind(thread, i) != ML_FRAME_CUT;) {
+        bool broken = ml_unwind_kind(thread, i) == ML_FRAME_BROKEN;
         bool they_go_on = more > 0 && comparison.ip != 0;
         if (more < 0 || (broken && !they_go_on)) {
             return ML_UNWIND_UNJUDGED;
         }
-        uintptr_t ours = broken ? 0 : thread->keys[i].pc;
+        uintptr_t ours = broken ? 0 : thread->frames[i].pc;
         uintptr_t theirs = they_go_on ? comparison.ip : 0;
         if (ours != theirs) {
             *out_difference =

@@ -166,7 +166,7 @@ static enum ml_unwind_outcome step(struct interpreter *in) {
     }
     uint64_t cold = ml_recipe_make(ML_RECIPE_COLD, 0, 0, module_id);
     if (!has_row) {
-        in->recipe = in->exact   ? cold | ML_FRESH_EXACT
+        in->recipe = in->exact   ? cold | ML_UNWIND_FRAME_EXACT
                      : has_image ? ml_unwind_rule_without_row(walk->thread, pc, module_id)
                                  : ml_recipe_make(ML_RECIPE_FP, 2, 2, 0);
         return ml_recipe_kind(in->recipe) == ML_RECIPE_END ? ML_UNWIND_ENDED
@@ -175,7 +175,7 @@ static enum ml_unwind_outcome step(struct interpreter *in) {
     in->recipe =
         in->exact || !in->regular ? cold : ml_unwind_rule_of_row(&walk->thread->scratch, module_id);
     if (in->exact || walk->thread->scratch.signal_frame) {
-        in->recipe |= ML_FRESH_EXACT;
+        in->recipe |= ML_UNWIND_FRAME_EXACT;
     }
     return step_by_row(in);
 }

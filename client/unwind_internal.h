@@ -9,11 +9,6 @@
 
 #include "client/unwind.h"
 
-/* Bits that a fresh frame's recipe has beside the table's. */
-#define ML_FRESH_EXACT (UINT64_C(1) << 47) /* pc is to be shown as it is */
-#define ML_FRESH_BROKEN                                                                            \
-    (UINT64_C(1) << 48) /* no frame: the mark that there is no way further out */
-
 enum ml_unwind_outcome {
     ML_UNWIND_NEXT, /* one frame further out */
     ML_UNWIND_ENDED,
@@ -51,7 +46,7 @@ ml_unwind_load(uintptr_t address) {
 }
 
 /* Which of the fresh frames i is: the innermost ML_UNWIND_OUTER stay, the others go round. */
-static inline struct ml_unwind_fresh *
+static inline struct ml_unwind_frame *
 ml_unwind_fresh_at(struct ml_unwind_thread *thread, uint32_t i) {
     enum { FIXED = ML_UNWIND_FRESH_MAX - ML_UNWIND_OUTER };
     return &thread->fresh[i < FIXED ? i : FIXED + (i - FIXED) % ML_UNWIND_OUTER];
@@ -59,7 +54,7 @@ ml_unwind_fresh_at(struct ml_unwind_thread *thread, uint32_t i) {
 
 static inline void
 ml_unwind_note(struct ml_unwind_walk *walk, const struct ml_unwind_place *at, uint64_t recipe) {
-    struct ml_unwind_fresh *fresh = ml_unwind_fresh_at(walk->thread, walk->walked++);
+    struct ml_unwind_frame *fresh = ml_unwind_fresh_at(walk->thread, walk->walked++);
     fresh->slot = at->slot;
     fresh->pc = at->pc;
     fresh->fp = at->fp;

@@ -25,18 +25,20 @@ static uint64_t frames_below(const struct ml_unwind_thread *thread, uint32_t top
  *
  * Returns 0 when all do, else the number of the first frame that does not, + 1. */
 static uint32_t verify(const struct ml_unwind_thread *thread, uint32_t joint) {
+    uint64_t inner = thread->frames[joint].recipe; /* of the frame within: where it has stored fp */
     for (uint32_t i = joint; i-- > 0;) {
-        const struct ml_unwind_key *key = &thread->keys[i];
         const struct ml_unwind_frame *frame = &thread->frames[i];
-        if (key->slot == 0) {
+        uint32_t fp_words = ml_recipe_fp_words(inner);
+        inner = frame->recipe;
+        if (frame->slot == 0) {
             continue; /* the cut: what it leaves out is not looked at */
         }
-        if (ml_unwind_load(key->slot) != key->pc) {
+        if (ml_unwind_load(frame->slot) != frame->pc) {
             return i + 1;
         }
-        if (frame->fp_words != 0) {
+        if (fp_words != 0 && (frame->recipe & ML_UNWIND_FRAME_FP_LIVE) != 0) {
             uintptr_t at =
-                key->slot + ML_ARCH_WORD_BYTES - (uintptr_t)frame->fp_words * ML_ARCH_WORD_BYTES;
+                frame->slot + ML_ARCH_WORD_BYTES - (uintptr_t)fp_words * ML_ARCH_WORD_BYTES;
             if (ml_unwind_load(at) != frame->fp) {
                 return i + 1;
             }
@@ -48,16 +50,16 @@ static uint32_t verify(const struct ml_unwind_thread *thread, uint32_t joint) {
 bool ml_unwind_join(struct ml_unwind_walk *walk) {
     struct ml_unwind_thread *thread = walk->thread;
     uint32_t top = walk->top;
-    while (top > 0 && thread->keys[top - 1].slot < walk->at.slot) {
+    while (top > 0 && thread->frames[top - 1].slot < walk->at.slot) {
         top--;
     }
     walk->top = top;
-    if (top == 0 || thread->keys[top - 1].slot != walk->at.slot) {
+    if (top == 0 || thread->frames[top - 1].slot != walk->at.slot) {
         return false;
     }
     const struct ml_unwind_frame *frame = &thread->frames[top - 1];
-    if (top > thread->pure || thread->keys[top - 1].pc != walk->at.pc ||
-        ((frame->flags & ML_UNWIND_FRAME_FP_LIVE) != 0 && frame->fp != walk->at.fp)) {
+    if (top > thread->pure || frame->pc != walk->at.pc ||
+        ((frame->recipe & ML_UNWIND_FRAME_FP_LIVE) != 0 && frame->fp != walk->at.fp)) {
         walk->top = top - 1;
         return false;
     }
@@ -82,82 +84,55 @@ struct fill {
     uint32_t old_count; /* frames of the last stack that are still where they were */
     uint32_t pure;      /* frames [0, pure) may be joined */
     bool live;          /* the fp of frame at - 1 has a say in where frames further out are */
-    bool code;          /* frame at - 1 is there, and no cut */
 };
 
 /* Frames [0, at) stand. */
-static void resume(struct fill *fill, uint32_t at) {
-    const struct ml_unwind_frame *outer = &fill->thread->frames[at > 0 ? at - 1 : 0];
+static inline void resume(struct fill *fill, uint32_t at) {
     fill->at = at;
-    fill->live = at > 0 && (outer->flags & ML_UNWIND_FRAME_FP_LIVE) != 0;
-    fill->code = at > 0 && outer->kind == ML_FRAME_ADDRESS;
+    fill->live = at > 0 && (fill->thread->frames[at - 1].recipe & ML_UNWIND_FRAME_FP_LIVE) != 0;
 }
 
-/* Write the next frame, field by field: a struct put together first and copied then costs more than
- * all the rest (the copy waits for the single stores).
+/* Put the next frame, word by word: a struct copied whole waits for the single stores that made it,
+ * and costs more than all the rest.
  *
  * A node stands for a path of frames: as long as the new stack's outermost frames read as the last
  * one's, wherever they lie in memory, the nodes are the same. */
-static inline void place(
-    struct fill *fill,
-    const struct ml_unwind_place *what,
-    uint32_t module_id,
-    enum ml_frame_kind kind,
-    uint32_t flags
-) {
+static inline void place(struct fill *fill, const struct ml_unwind_frame *what, uint64_t recipe) {
+    static const uint64_t IDENTITY = (UINT64_C(0xffff) << ML_RECIPE_MODULE_SHIFT) |
+                                     ML_UNWIND_FRAME_EXACT | ML_UNWIND_FRAME_BROKEN |
+                                     ML_UNWIND_FRAME_CUT;
     uint32_t at = fill->at;
-    struct ml_unwind_key *key = &fill->thread->keys[at];
     struct ml_unwind_frame *frame = &fill->thread->frames[at];
-    bool same = fill->kept == at && at < fill->old_count && key->pc == what->pc &&
-                frame->kind == kind && frame->module == module_id && frame->node != 0 &&
-                ((frame->flags ^ flags) & ML_UNWIND_FRAME_EXACT) == 0;
-    if (same) {
+    uint32_t *node = &fill->thread->nodes[at];
+    if (fill->kept == at && at < fill->old_count && frame->pc == what->pc &&
+        ((frame->recipe ^ recipe) & IDENTITY) == 0 && *node != 0) {
         fill->kept = at + 1;
     } else {
-        frame->node = 0;
+        *node = 0;
     }
-    key->slot = what->slot;
-    key->pc = what->pc;
+    frame->slot = what->slot;
+    frame->pc = what->pc;
     frame->fp = what->fp;
-    frame->module = (uint16_t)module_id;
-    frame->fp_words = 0;
-    frame->kind = (uint8_t)kind;
-    frame->flags = (uint8_t)flags;
-    if (fill->pure == at && (flags & ML_UNWIND_FRAME_IMPURE) == 0) {
+    frame->recipe = recipe;
+    fill->at = at + 1;
+    fill->live = (recipe & ML_UNWIND_FRAME_FP_LIVE) != 0;
+    if (fill->pure == at && ml_recipe_kind(recipe) != ML_RECIPE_COLD) {
         fill->pure = at + 1;
     }
-    fill->at = at + 1;
-    fill->live = (flags & ML_UNWIND_FRAME_FP_LIVE) != 0;
-    fill->code = kind == ML_FRAME_ADDRESS;
 }
 
 static void place_cut(struct fill *fill) {
     /* Whether the frames left out leave rbp alone is not known: those within must agree on it. */
-    struct ml_unwind_place nowhere = {0};
-    place(fill, &nowhere, 0, ML_FRAME_CUT, ML_UNWIND_FRAME_FP_LIVE);
+    struct ml_unwind_frame nowhere = {0};
+    place(fill, &nowhere, ML_UNWIND_FRAME_CUT | ML_UNWIND_FRAME_FP_LIVE);
 }
 
-static inline void place_fresh(struct fill *fill, const struct ml_unwind_fresh *fresh) {
+static inline void place_fresh(struct fill *fill, const struct ml_unwind_frame *fresh) {
     uint64_t recipe = fresh->recipe;
-    uint32_t fp_words = ml_recipe_fp_words(recipe);
-    uint32_t flags = 0;
-    enum ml_frame_kind kind = ML_FRAME_ADDRESS;
-    if (fill->code) {
-        fill->thread->frames[fill->at - 1].fp_words = fill->live ? (uint16_t)fp_words : 0;
-    }
-    if (ml_recipe_kind(recipe) == ML_RECIPE_SP) {
-        flags = fp_words == 0 && fill->live ? ML_UNWIND_FRAME_FP_LIVE : 0;
-    } else if (ml_recipe_kind(recipe) == ML_RECIPE_FP) {
-        flags = ML_UNWIND_FRAME_FP_LIVE;
-    } else {
-        flags = ml_recipe_kind(recipe) == ML_RECIPE_COLD
-                    ? ML_UNWIND_FRAME_FP_LIVE | ML_UNWIND_FRAME_IMPURE
-                    : 0;
-        flags |= (recipe & ML_FRESH_EXACT) != 0 ? ML_UNWIND_FRAME_EXACT : 0;
-        kind = (recipe & ML_FRESH_BROKEN) != 0 ? ML_FRAME_BROKEN : ML_FRAME_ADDRESS;
-    }
-    struct ml_unwind_place what = {.slot = fresh->slot, .pc = fresh->pc, .fp = fresh->fp};
-    place(fill, &what, ml_recipe_module(recipe), kind, flags);
+    enum ml_recipe_kind kind = ml_recipe_kind(recipe);
+    bool live = kind == ML_RECIPE_SP ? fill->live && ml_recipe_fp_words(recipe) == 0
+                                     : kind != ML_RECIPE_END;
+    place(fill, fresh, live ? recipe | ML_UNWIND_FRAME_FP_LIVE : recipe);
 }
 
 /* Frames that stay cached and change their place; their nodes hang below another parent now. */
@@ -166,10 +141,9 @@ static void move_inner(struct fill *fill, uint32_t from, uint32_t count) {
     if (count == 0) {
         return;
     }
-    memmove(&thread->keys[fill->at], &thread->keys[from], count * sizeof thread->keys[0]);
     memmove(&thread->frames[fill->at], &thread->frames[from], count * sizeof thread->frames[0]);
     for (uint32_t i = 0; i < count; i++) {
-        thread->frames[fill->at + i].node = 0;
+        thread->nodes[fill->at + i] = 0;
     }
     fill->old_count = 0;
     fill->pure = fill->at + count; /* joined, so all of it may be joined again */
@@ -225,7 +199,7 @@ struct ml_unwind_result ml_unwind_assemble(struct ml_unwind_walk *walk) {
     }
     thread->count = fill.at;
     thread->pure = fill.pure;
-    while (fill.kept > 0 && thread->frames[fill.kept - 1].node == 0) {
+    while (fill.kept > 0 && thread->nodes[fill.kept - 1] == 0) {
         fill.kept--;
     }
     struct ml_unwind_result result = {.kept = fill.kept, .count = fill.at};
@@ -233,7 +207,7 @@ struct ml_unwind_result ml_unwind_assemble(struct ml_unwind_walk *walk) {
         result.flags |= ML_UNWIND_CUT;
         thread->cut_count++;
     }
-    if (thread->frames[0].kind == ML_FRAME_BROKEN) {
+    if ((thread->frames[0].recipe & ML_UNWIND_FRAME_BROKEN) != 0) {
         result.flags |= ML_UNWIND_BROKEN;
         thread->broken_count++;
     }
@@ -250,10 +224,10 @@ bool ml_unwind_check_thread(const struct ml_unwind_thread *thread) {
     }
     uintptr_t last = UINTPTR_MAX;
     for (uint32_t i = 0; i < thread->pure; i++) {
-        const struct ml_unwind_frame *frame = &thread->frames[i];
-        uintptr_t slot = thread->keys[i].slot;
-        if ((frame->flags & ML_UNWIND_FRAME_IMPURE) != 0 ||
-            (frame->kind == ML_FRAME_CUT) != (slot == 0)) {
+        uint64_t recipe = thread->frames[i].recipe;
+        uintptr_t slot = thread->frames[i].slot;
+        if (ml_recipe_kind(recipe) == ML_RECIPE_COLD ||
+            ((recipe & ML_UNWIND_FRAME_CUT) != 0) != (slot == 0)) {
             return false;
         }
         if (slot != 0 && (slot >= last || slot % ML_ARCH_WORD_BYTES != 0)) {

@@ -91,13 +91,13 @@ static void print_stack(const char *title, const struct ml_unwind_thread *thread
     for (uint32_t i = thread->count; i-- > 0 && i + PRINT_FRAMES * 3 > thread->count;) {
         fprintf(
             stderr,
-            "  %#lx kind %u slot %#lx fp %#lx flags %u node %u\n",
+            "  %#lx kind %u slot %#lx fp %#lx recipe %#lx node %u\n",
             (unsigned long)ml_unwind_address(thread, i),
-            thread->frames[i].kind,
-            (unsigned long)thread->keys[i].slot,
+            ml_unwind_kind(thread, i),
+            (unsigned long)thread->frames[i].slot,
             (unsigned long)thread->frames[i].fp,
-            thread->frames[i].flags,
-            thread->frames[i].node
+            (unsigned long)thread->frames[i].recipe,
+            ml_unwind_node(thread, i)
         );
     }
 }
@@ -108,7 +108,7 @@ static bool same_stack(const struct ml_unwind_thread *a, const struct ml_unwind_
         return false;
     }
     for (uint32_t i = 0; i < a->count; i++) {
-        if (a->frames[i].kind != b->frames[i].kind ||
+        if (ml_unwind_kind(a, i) != ml_unwind_kind(b, i) ||
             ml_unwind_address(a, i) != ml_unwind_address(b, i)) {
             return false;
         }
@@ -122,7 +122,7 @@ static bool node_is_path(const struct ml_oracle *oracle) {
     uint32_t id = thread->count == 0 ? 0 : ml_unwind_node(thread, thread->count - 1);
     for (uint32_t i = thread->count; i-- > 0;) {
         const struct ml_oracle_node *node = &oracle->nodes[id];
-        if (id == 0 || node->kind != thread->frames[i].kind ||
+        if (id == 0 || node->kind != ml_unwind_kind(thread, i) ||
             node->pc != ml_unwind_address(thread, i) ||
             node->module != ml_unwind_module(thread, i)) {
             return false;
