@@ -177,6 +177,42 @@ static void put_title(const struct ml_report_page *page) {
     );
 }
 
+/* How far the stacks can be trusted; nothing when there is nothing to say. */
+static void put_stack_quality(const struct ml_report_page *page) {
+    const struct ml_profile *profile = page->report->profile;
+    uint64_t cut = 0;
+    uint64_t broken = 0;
+    uint64_t checked = 0;
+    uint64_t differed = 0;
+    char words[ML_WORDS_BYTES];
+    char more_words[ML_WORDS_BYTES];
+
+    for (size_t i = 0; i < profile->processes_count; i++) {
+        cut += profile->processes[i].truncated_stacks;
+        broken += profile->processes[i].broken_stacks;
+        checked += profile->processes[i].unwind_checked;
+        differed += profile->processes[i].unwind_differed;
+    }
+    if (cut > 0 || broken > 0) {
+        fprintf(
+            page->out,
+            "  stacks       %s too deep and cut, %s not walked to the end\n",
+            ml_words_count(cut, words),
+            ml_words_count(broken, more_words)
+        );
+    }
+    if (checked > 0) {
+        fprintf(
+            page->out,
+            "  %sunwinder%s     %s stacks checked against libunwind, %s differed\n",
+            differed > 0 ? ml_report_warn(page) : "",
+            differed > 0 ? ml_report_plain(page) : "",
+            ml_words_count(checked, words),
+            ml_words_count(differed, more_words)
+        );
+    }
+}
+
 void ml_report_answer(const struct ml_report_page *page) {
     const struct ml_profile *profile = page->report->profile;
     char words[ML_WORDS_BYTES];
@@ -215,6 +251,7 @@ void ml_report_answer(const struct ml_report_page *page) {
         fprintf(page->out, "  %sNOT COMPLETE%s\n", ml_report_warn(page), ml_report_plain(page));
         put_losses(page);
     }
+    put_stack_quality(page);
     if (profile->sandbox_missing.count_bytes > 0) {
         fprintf(
             page->out, "  %ssandbox%s      without ", ml_report_warn(page), ml_report_plain(page)
