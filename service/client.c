@@ -371,6 +371,18 @@ bool ml_client_complete(const struct ml_client *client) {
            ml_client_lost_events(client) == 0;
 }
 
+/* Why it is not complete, in words; the first reason that somebody gave goes before the counters.
+ */
+static const char *trouble_of(const struct ml_client *client) {
+    if (client->trouble[0] != 0) {
+        return client->trouble;
+    }
+    if (client->loss[ML_LOSS_NO_LANE] > 0 || client->staging.header.lost_no_lane > 0) {
+        return "more threads at once than there are lanes: events were lost";
+    }
+    return ml_client_complete(client) ? "" : "its pipe stayed full: events were lost";
+}
+
 struct ml_client_figures ml_client_figures(const struct ml_client *client) {
     const struct ml_tracker *tracker = &client->tracker;
     struct ml_client_figures figures = {
@@ -387,7 +399,7 @@ struct ml_client_figures ml_client_figures(const struct ml_client *client) {
         .lost_chunks = client->stream.lost_chunks,
         .nodes_count = client->stacks.nodes_count,
         .complete = ml_client_complete(client),
-        .trouble = client->trouble,
+        .trouble = trouble_of(client),
     };
     add_saturating(&figures.broken_stacks, tracker->undefined_nodes);
     return figures;

@@ -89,7 +89,7 @@ static void *array_of(size_t count, size_t size) {
 
 static bool copy_description(const struct ml_client *client, struct ml_snapshot_process *process) {
     if (!copy_string(client->name, &process->name) ||
-        !copy_string(client->trouble, &process->trouble) ||
+        !copy_string(ml_client_figures(client).trouble, &process->trouble) ||
         !copy_string(client->executable, &process->exe_path)) {
         return false;
     }
