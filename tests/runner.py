@@ -34,6 +34,7 @@ NOT_TESTS = {"client/capture_tool", "dump/dump_program"}
 
 # Units that cannot run under address.
 NOT_UNDER_ADDRESS = {
+    "client/unwind_budget_test",  # measures stack use, which address multiplies
     "service/sandbox_test",  # the sandbox's limit of address space leaves no room for address's shadow of it
 }
 

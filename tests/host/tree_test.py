@@ -197,7 +197,7 @@ class Registration(Bench):
             "    os._exit(0)\n"
             "os.wait()\n"
         )
-        self.assertEqual(self.run_memlog("python3", "-c", script, options=["--memlog=all-renderers"]).returncode, 0)
+        self.assertEqual(self.run_memlog("/usr/bin/python3", "-c", script, options=["--memlog=all-renderers"]).returncode, 0)
         (client,) = self.clients()
         self.assertEqual((client["role"], client["forked"], client["startup"]), (RENDERER, 1, 0))
 
@@ -397,7 +397,7 @@ class Trouble(Bench):
             "s.send(b'nonsense')\n"
             "assert s.recv(10) == b''\n"
         )
-        result = self.run_memlog("python3", "-c", script)
+        result = self.run_memlog("/usr/bin/python3", "-c", script)
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertRegex(result.stderr, r"process \d+ broke the contract")
         self.assertEqual(len(self.clients()), 1)
