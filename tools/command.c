@@ -9,6 +9,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "tools/confine.h"
 #include "tools/trace_reader.h"
 
 enum { OPTIONS_MAX = 16 };
@@ -199,10 +200,14 @@ read_file(const struct ml_command *command, const char *path, struct ml_profile 
 }
 
 bool ml_command_load(
-    const struct ml_command *command, const char *path, struct ml_loaded *out_loaded
+    const struct ml_command *command,
+    const char *path,
+    const char *output_path,
+    struct ml_loaded *out_loaded
 ) {
     enum ml_status status = ML_OK;
 
+    ml_confine(output_path);
     *out_loaded = (struct ml_loaded){0};
     if (!read_file(command, path, &out_loaded->profile)) {
         return false;

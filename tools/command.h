@@ -69,10 +69,14 @@ struct ml_loaded {
     struct ml_symbolizer *symbolizer;
 };
 
-/* Load `path` ("-": stdin). False after a message on stderr; what is cut or damaged is said there,
+/* Load `path` ("-": stdin), behind walls (tools/confine.h) that let `output_path` alone be written;
+ * NULL: nothing. False after a message on stderr; what is cut or damaged is said there,
  * too, and loaded as far as it goes. _fini in any case. */
 bool ml_command_load(
-    const struct ml_command *command, const char *path, struct ml_loaded *out_loaded
+    const struct ml_command *command,
+    const char *path,
+    const char *output_path,
+    struct ml_loaded *out_loaded
 );
 void ml_loaded_fini(struct ml_loaded *loaded);
 

@@ -2,6 +2,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "tools/collapsed.h"
@@ -97,6 +98,13 @@ static bool has_pid(const struct ml_profile *profile, uint32_t pid) {
     return false;
 }
 
+/* A device or pipe takes the bytes as they come; to rename over it would destroy it. */
+static bool is_special(const char *path) {
+    struct stat status;
+
+    return stat(path, &status) == 0 && !S_ISREG(status.st_mode);
+}
+
 /* Write under a temporary name and rename: what was there stays until the new file is whole. */
 static int convert_to(
     const struct ml_command *command,
@@ -105,13 +113,17 @@ static int convert_to(
     const struct ml_loaded *loaded
 ) {
     const char *target = request->output ? request->output : "stdout";
-    bool is_stdout = !request->output || strcmp(request->output, "-") == 0;
+    bool is_stdout = !request->output || strcmp(request->output, "-") == 0 ||
+                     strcmp(request->output, "/dev/stdout") == 0;
+    bool is_renamed = !is_stdout && !is_special(request->output);
     char temporary[PATH_MAX];
     enum ml_status status = ML_ENV_SYSTEM;
     FILE *out = stdout;
 
     if (!is_stdout) {
-        int count = snprintf(temporary, sizeof temporary, "%s.part", request->output);
+        int count = snprintf(
+            temporary, sizeof temporary, "%s%s", request->output, is_renamed ? ".part" : ""
+        );
         out = count < (int)sizeof temporary ? fopen(temporary, "we") : NULL;
     }
     if (out) {
@@ -121,10 +133,10 @@ static int convert_to(
         if (fclose(out) != 0 && status == ML_OK) {
             status = ML_ENV_SYSTEM;
         }
-        if (status == ML_OK && rename(temporary, request->output) != 0) {
+        if (is_renamed && status == ML_OK && rename(temporary, request->output) != 0) {
             status = ML_ENV_SYSTEM;
         }
-        if (status != ML_OK) {
+        if (is_renamed && status != ML_OK) {
             unlink(temporary);
         }
     }
@@ -164,7 +176,7 @@ static int run(const struct ml_command *command, int argc, char **argv) {
         return ml_command_complain(command, "pprof's form is binary: say -o FILE");
     }
     exit_code = ML_EXIT_FAILED;
-    if (!ml_command_load(command, request.file, &loaded)) {
+    if (!ml_command_load(command, request.file, request.output, &loaded)) {
         /* said */
     } else if (request.pid != 0 && !has_pid(&loaded.profile, request.pid)) {
         fprintf(

@@ -69,8 +69,8 @@ static int run(const struct ml_command *command, int argc, char **argv) {
     }
     memset(loaded, 0, sizeof loaded); /* the second is not touched when the first cannot be read */
     exit_code = ML_EXIT_FAILED;
-    if (ml_command_load(command, files[0], &loaded[0]) &&
-        ml_command_load(command, files[1], &loaded[1])) {
+    if (ml_command_load(command, files[0], NULL, &loaded[0]) &&
+        ml_command_load(command, files[1], NULL, &loaded[1])) {
         struct ml_report sides[ML_DIFF_SIDES];
         for (int i = 0; i < ML_DIFF_SIDES; i++) {
             sides[i] = (struct ml_report){

@@ -46,7 +46,7 @@ static int run(const struct ml_command *command, int argc, char **argv) {
         return ml_command_complain(command, "--json and --summary are two things: one of them");
     }
     exit_code = ML_EXIT_FAILED;
-    if (ml_command_load(command, file, &loaded)) {
+    if (ml_command_load(command, file, NULL, &loaded)) {
         const struct ml_report report = {
             .profile = &loaded.profile,
             .stacks = &loaded.stacks,

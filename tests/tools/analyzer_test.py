@@ -131,6 +131,16 @@ class Analyzer(unittest.TestCase):
         self.assertNotEqual(target.read_text(), "precious")
         self.assertEqual(list(self.folder.glob("*.part")), [])
 
+    def test_devices_and_pipes_are_written_to_not_replaced(self):
+        for target in ("/dev/null", "/dev/stdout", "-"):
+            done = self.analyze("convert", "--to=collapsed", "-o", target, self.dump)
+            self.assertEqual((done.returncode, done.stderr), (0, b""), target)
+            self.assertEqual(bool(done.stdout), target != "/dev/null")
+        self.assertTrue(pathlib.Path("/dev/null").is_char_device())
+        done = self.analyze("convert", "--to=collapsed", "-o", self.folder, self.dump)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b"Is a directory", done.stderr)
+
     def test_a_full_disk_is_an_error(self):
         with open("/dev/full", "wb") as full:
             done = subprocess.run(
