@@ -187,8 +187,15 @@ void ml_engine_dump(
         return;
     }
     struct ml_dump_job **last = &engine->jobs;
+    unsigned waiting = 0;
     while (*last != NULL) {
         last = &(*last)->next;
+        waiting++;
+    }
+    if (waiting >= ML_DUMPS_WAITING_MAX && reason != MEMLOG_SERVICE_DUMP_REASON_EXIT) {
+        free_job(job);
+        on_done(context, "", false, "too many dumps are waiting to be written already");
+        return;
     }
     *last = job;
     if (engine->jobs == job) {
@@ -211,7 +218,8 @@ static void on_interval(struct ev_loop *loop, ev_timer *watcher, int events) {
     (void)loop;
     (void)events;
     struct ml_engine *engine = watcher->data;
-    if (engine->on_finished == NULL) {
+    /* One that takes longer than the interval must not make them pile up. */
+    if (engine->on_finished == NULL && engine->jobs == NULL) {
         ml_engine_dump(
             engine, MEMLOG_SERVICE_DUMP_REASON_INTERVAL, NULL, 0, on_interval_dump, engine
         );

@@ -21,6 +21,9 @@ enum { ML_NOT_PROFILED_MAX = 4096, ML_GAPS_MAX = 64 };
  * one moment for a dump; behind it the guard waits for a service that hangs. */
 enum { ML_DRAIN_DEADLINE_MS = 60000, ML_DUMP_DEADLINE_MS = 10000, ML_GUARD_EXTRA_S = 60 };
 
+/* Dumps that may wait behind one another: they are asked for by people and timers, not by load. */
+enum { ML_DUMPS_WAITING_MAX = 16 };
+
 struct ml_not_profiled {
     pid_t pid;
     pid_t parent_pid;

@@ -1,0 +1,37 @@
+#include "host/paths.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <check.h>
+
+START_TEST(files_are_found_beside_this_very_program) {
+    char path[PATH_MAX];
+    struct ml_complaint complaint = {.text = ""};
+    ck_assert_int_eq(ml_paths_find("host_fake_service", path, &complaint), ML_OK);
+    ck_assert_int_eq(path[0], '/');
+    ck_assert_ptr_nonnull(strstr(path, "/host_fake_service"));
+}
+END_TEST
+
+START_TEST(a_missing_file_is_named_with_the_places_where_it_was_looked_for) {
+    char path[PATH_MAX];
+    struct ml_complaint complaint = {.text = ""};
+    ck_assert_int_eq(ml_paths_find("no-such-file", path, &complaint), ML_ENV_MISSING);
+    ck_assert_ptr_nonnull(strstr(complaint.text, "no-such-file is neither in /"));
+    ck_assert_ptr_nonnull(strstr(complaint.text, "/../lib/memlog"));
+}
+END_TEST
+
+int main(void) {
+    TCase *tcase = tcase_create("paths");
+    tcase_add_test(tcase, files_are_found_beside_this_very_program);
+    tcase_add_test(tcase, a_missing_file_is_named_with_the_places_where_it_was_looked_for);
+    Suite *suite = suite_create("host/paths");
+    suite_add_tcase(suite, tcase);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
