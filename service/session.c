@@ -95,6 +95,8 @@ static void link_client(struct ml_session *session, struct ml_client *client) {
         session->last->next = client;
     }
     session->last = client;
+    client->next_active = session->first_active;
+    session->first_active = client;
     struct ml_client **by_id = &session->by_id[client->setup.id % ML_SESSION_BUCKETS];
     client->next_by_id = *by_id;
     *by_id = client;
@@ -221,7 +223,8 @@ static void apply_merged(struct ml_session *session, uint32_t count, uint64_t un
 static void apply_ready(struct ml_session *session, uint64_t until) {
     uint32_t count = 0;
     ml_wide_sum most = 0;
-    for (struct ml_client *client = session->first; client != NULL; client = client->next) {
+    for (struct ml_client *client = session->first_active; client != NULL;
+         client = client->next_active) {
         const bool moves = ready(client, until);
         if (moves) {
             session->merge[count++] = client;
@@ -240,15 +243,22 @@ static void apply_ready(struct ml_session *session, uint64_t until) {
     }
 }
 
+/* Whoever is finished leaves the list of those that an advance looks at. */
 static void finish_reached(struct ml_session *session, uint64_t until) {
-    for (struct ml_client *client = session->first; client != NULL; client = client->next) {
+    struct ml_client **link = &session->first_active;
+    while (*link != NULL) {
+        struct ml_client *client = *link;
         if (client->phase == ML_CLIENT_ENDED && client->end.end.ticks <= until) {
             ml_client_apply(client, UINT64_MAX);
             ml_client_finish(client);
+            *link = client->next_active;
+        } else {
+            link = &client->next_active;
         }
     }
 }
 
+/* Children that were done before their parent's FORK record came are no more active. */
 static void inherit_all(struct ml_session *session) {
     for (struct ml_client *client = session->first; client != NULL; client = client->next) {
         ml_client_inherit(client);
@@ -289,7 +299,8 @@ static uint64_t known_of_all(struct ml_session *session, uint64_t ticks) {
     const uint64_t lag_ticks = session->patience_ticks * ML_SESSION_PATIENCES;
     const uint64_t horizon = lag_ticks > 0 && lag_ticks < ticks ? ticks - lag_ticks : 0;
     uint64_t until = ticks;
-    for (struct ml_client *client = session->first; client != NULL; client = client->next) {
+    for (struct ml_client *client = session->first_active; client != NULL;
+         client = client->next_active) {
         if (follows(client)) {
             client->known_ticks = ml_client_known(client, ticks);
             client->followed_ticks = client->followed_ticks == 0 ? ticks : client->followed_ticks;
@@ -305,7 +316,8 @@ static uint64_t known_of_all(struct ml_session *session, uint64_t ticks) {
 }
 
 static void apply_left_behind(struct ml_session *session, uint64_t until) {
-    for (struct ml_client *client = session->first; client != NULL; client = client->next) {
+    for (struct ml_client *client = session->first_active; client != NULL;
+         client = client->next_active) {
         if (follows(client) && client->known_ticks < until) {
             ml_client_apply(client, client->known_ticks);
         }
@@ -317,7 +329,8 @@ enum ml_status ml_session_advance(struct ml_session *session, uint64_t ticks) {
     session->known_ticks = until;
     apply_left_behind(session, until);
     apply_ready(session, until);
-    for (struct ml_client *client = session->first; client != NULL; client = client->next) {
+    for (struct ml_client *client = session->first_active; client != NULL;
+         client = client->next_active) {
         if (follows(client)) {
             const uint64_t own = client->known_ticks < until ? client->known_ticks : until;
             client->applied_ticks = own > client->applied_ticks ? own : client->applied_ticks;
@@ -325,8 +338,11 @@ enum ml_status ml_session_advance(struct ml_session *session, uint64_t ticks) {
             ml_live_map_trim(&client->tracker.live);
         }
     }
+    for (struct ml_client *client = session->first_active; client != NULL;
+         client = client->next_active) {
+        ml_client_inherit(client);
+    }
     finish_reached(session, until);
-    inherit_all(session);
     return ML_OK;
 }
 

@@ -38,7 +38,8 @@ enum { ML_SESSION_EXPECTED_MAX = 64 };
 
 struct ml_client {
     struct ml_session *session;
-    struct ml_client *next; /* in order of addition */
+    struct ml_client *next;        /* in order of addition */
+    struct ml_client *next_active; /* of those that are not ML_CLIENT_DONE */
     struct ml_client *next_by_id, *next_by_pid;
     struct ml_client *parent;
     struct ml_client *first_child, *next_sibling; /* children that have not left for good */
@@ -98,6 +99,7 @@ struct ml_session {
     struct ml_tree tree;
     struct ml_moment start;
     struct ml_client *first, *last;
+    struct ml_client *first_active;
     uint32_t clients_count, running_count;
     uint64_t known_ticks;     /* of the last advance */
     struct ml_client **merge; /* room for every client */
