@@ -114,8 +114,35 @@ void ml_engine_add_not_profiled(
     struct ml_engine *engine, pid_t pid, pid_t parent_pid, const char *reason, const char *path
 );
 
-/* engine_members.c: the handlers of the control socket; the context is a struct ml_connection. */
+/* engine_clients.c: the handlers of the control socket; the context is a struct ml_connection. */
 extern const struct memlog_client_host_for_client_handlers ml_engine_client_handlers;
+
+/* engine_members.c: the life of a member. */
+
+/* A process that has shown itself: make it a member. NULL: there is no room. */
+struct ml_member *ml_engine_add_member(struct ml_engine *engine, pid_t pid);
+
+/* Notice its end, by the sender's pidfd where the kernel gave one (-1: none; borrowed). A process
+ * that is gone already ends at once. */
+void ml_member_watch(struct ml_engine *engine, struct ml_member *member, int borrowed_pidfd);
+
+/* Whether the process behind it has ended without our having noticed yet; then it ends here. */
+bool ml_member_has_ended(struct ml_engine *engine, struct ml_member *member);
+
+/* End the image that a Hello of this pid leaves behind. Its id; 0: there was none. */
+uint32_t ml_engine_leave_old_image(struct ml_engine *engine, pid_t pid);
+
+/* Whether it shall be recorded, by what is known of it now. */
+bool ml_member_is_wanted(struct ml_engine *engine, struct ml_member *member);
+
+/* What a control page says first. */
+struct ml_control_page ml_engine_control_page(const struct ml_engine *engine, bool enabled);
+
+/* Bring it to the service and let it record. */
+void ml_member_record(struct ml_engine *engine, struct ml_member *member);
+
+/* Look at it again when its number of looks says so. */
+void ml_member_look_soon(struct ml_engine *engine, struct ml_member *member);
 
 /* Look at a member in /proc again, and tell the service what is new. */
 void ml_member_look(struct ml_engine *engine, struct ml_member *member);

@@ -21,7 +21,7 @@ static struct ml_engine *engine_of(const struct ml_member *member) {
     return member->members->context;
 }
 
-static void schedule_look(struct ml_engine *engine, struct ml_member *member) {
+void ml_member_look_soon(struct ml_engine *engine, struct ml_member *member) {
     uint32_t index = member->looks < LOOKS_COUNT ? member->looks : LOOKS_COUNT - 1;
     ev_timer_stop(engine->loop, &member->look_timer);
     ev_timer_set(&member->look_timer, look_after_s[index], 0.);
@@ -63,7 +63,7 @@ static bool look_at_identity(struct ml_engine *engine, struct ml_member *member)
 }
 
 /* Whether it shall be recorded, by what is known of it now. */
-static bool is_wanted(struct ml_engine *engine, struct ml_member *member) {
+bool ml_member_is_wanted(struct ml_engine *engine, struct ml_member *member) {
     const struct ml_options *options = engine->options;
     bool wanted = ml_mode_takes(
                       options->mode,
@@ -95,7 +95,7 @@ static bool may_want_forked(const struct ml_options *options) {
     return false;
 }
 
-static struct ml_control_page control_page(const struct ml_engine *engine, bool enabled) {
+struct ml_control_page ml_engine_control_page(const struct ml_engine *engine, bool enabled) {
     return (struct ml_control_page){
         .fork_enabled = may_want_forked(engine->options) ? 1 : 0,
         .enabled = enabled ? 1 : 0,
@@ -108,7 +108,7 @@ static struct ml_control_page control_page(const struct ml_engine *engine, bool 
 }
 
 /* Bring a member to the service and let it record. */
-static void record(struct ml_engine *engine, struct ml_member *member) {
+void ml_member_record(struct ml_engine *engine, struct ml_member *member) {
     member->recording = true;
     member->in_service = true;
     member->note[0] = '\0';
@@ -131,11 +131,11 @@ void ml_member_look(struct ml_engine *engine, struct ml_member *member) {
         }
     }
     if (!member->recording && !member->stream_lost && !member->in_service &&
-        is_wanted(engine, member)) {
-        struct ml_control_page page = control_page(engine, true);
+        ml_member_is_wanted(engine, member)) {
+        struct ml_control_page page = ml_engine_control_page(engine, true);
         if (ml_endpoint_control(&member->endpoint, &page) == ML_OK) {
             member->from_startup = false;
-            record(engine, member);
+            ml_member_record(engine, member);
         }
     } else if (changed && member->in_service) {
         ml_service_link_update(&engine->link, member);
@@ -252,36 +252,12 @@ static void on_look(struct ev_loop *loop, ev_timer *watcher, int events) {
     }
     ml_member_look(engine, member);
     if (member->state == ML_MEMBER_RUNNING) {
-        schedule_look(engine, member);
+        ml_member_look_soon(engine, member);
     }
-}
-
-/* A forked child is what its own memory said when it reported itself: by now it may have ended, or
- * made its exec, and /proc would show that. */
-static void take_title(
-    struct ml_engine *engine,
-    struct ml_member *member,
-    const struct ml_bytes *title,
-    const struct ml_member *parent
-) {
-    size_t count = title->count_bytes;
-    while (count > 0 && title->data[count - 1] == 0) {
-        count--;
-    }
-    struct ml_command_line line;
-    if (count > 0 && ml_command_line_from_bytes(&line, (const char *)title->data, count) == ML_OK) {
-        ml_command_line_fini(&member->line);
-        member->line = line;
-    }
-    if (parent != NULL) {
-        (void)snprintf(member->name, sizeof(member->name), "%s", parent->name);
-        (void)snprintf(member->executable, sizeof(member->executable), "%s", parent->executable);
-    }
-    member->role = ml_role_of(engine->options->roles, &member->line, false);
 }
 
 /* A process that has shown itself: make it a member. NULL: there is no room or it has gone. */
-static struct ml_member *add_member(struct ml_engine *engine, pid_t pid) {
+struct ml_member *ml_engine_add_member(struct ml_engine *engine, pid_t pid) {
     struct ml_member *member = NULL;
     if (ml_members_add(&engine->members, pid, &member) != ML_OK) {
         ml_engine_add_not_profiled(
@@ -304,7 +280,7 @@ static struct ml_member *add_member(struct ml_engine *engine, pid_t pid) {
 
 /* Notice its end, by the sender's pidfd where the kernel gave one. A process that is gone already
  * ends at once. */
-static void watch_member(struct ml_engine *engine, struct ml_member *member, int borrowed_pidfd) {
+void ml_member_watch(struct ml_engine *engine, struct ml_member *member, int borrowed_pidfd) {
     member->pidfd = borrowed_pidfd >= 0 ? fcntl(borrowed_pidfd, F_DUPFD_CLOEXEC, 0)
                                         : (int)syscall(SYS_pidfd_open, member->pid, 0);
     if (member->pidfd < 0) {
@@ -315,11 +291,11 @@ static void watch_member(struct ml_engine *engine, struct ml_member *member, int
     ev_io_init(&member->pidfd_watcher, on_pidfd, member->pidfd, EV_READ);
     member->pidfd_watcher.data = member;
     ev_io_start(engine->loop, &member->pidfd_watcher);
-    schedule_look(engine, member);
+    ml_member_look_soon(engine, member);
 }
 
 /* Whether the process behind a member has ended without our having noticed yet. */
-static bool has_ended(struct ml_engine *engine, struct ml_member *member) {
+bool ml_member_has_ended(struct ml_engine *engine, struct ml_member *member) {
     if (member->pidfd >= 0 && syscall(SYS_pidfd_send_signal, member->pidfd, 0, NULL, 0) == 0) {
         struct ml_ending ending = ml_process_ending(member->pid, member->pidfd);
         if (!ending.known) {
@@ -331,195 +307,12 @@ static bool has_ended(struct ml_engine *engine, struct ml_member *member) {
 }
 
 /* The program image that a Hello leaves behind: the same process before its exec. */
-static uint32_t leave_old_image(struct ml_engine *engine, pid_t pid) {
+uint32_t ml_engine_leave_old_image(struct ml_engine *engine, pid_t pid) {
     struct ml_member *old = ml_members_running(&engine->members, pid);
-    if (old == NULL || has_ended(engine, old)) {
+    if (old == NULL || ml_member_has_ended(engine, old)) {
         return 0;
     }
     restore_identity(engine, old);
     end_member(engine, old, ML_MEMBER_EVENT_EXEC);
     return old->id;
 }
-
-static void refuse(const struct ml_call *call) {
-    const struct memlog_client_hello_reply reply = {
-        .params = {.verdict = MEMLOG_CLIENT_VERDICT_REFUSED, .sampling_bytes = 1}};
-    (void)!memlog_client_hello_answer(call, &reply);
-}
-
-static void answer_hello(
-    struct ml_engine *engine, const struct ml_call *call, struct ml_member *member, int write_fd
-) {
-    const struct ml_options *options = engine->options;
-    const struct memlog_client_hello_reply reply = {
-        .params =
-            {.verdict =
-                 member->recording ? MEMLOG_CLIENT_VERDICT_RECORD : MEMLOG_CLIENT_VERDICT_DORMANT,
-             .stack_mode = (enum memlog_client_stack_mode)options->stack_mode,
-             .sampling_bytes = options->sampling_bytes,
-             .staging_slots = options->staging_slots,
-             .unwind_check = options->unwind_check},
-        .has_event_pipe = true,
-        .event_pipe = write_fd,
-        .has_staging = true,
-        .staging = member->endpoint.staging_fd,
-        .has_control = true,
-        .control = member->endpoint.control_fd,
-    };
-    (void)!memlog_client_hello_answer(call, &reply);
-}
-
-static void on_hello(
-    void *context, const struct ml_call *call, const struct memlog_client_hello_request *request
-) {
-    struct ml_connection *connection = context;
-    struct ml_engine *engine = connection->engine;
-    pid_t pid = call->peer.pid;
-    if (pid <= 0 || connection->member_id != 0 ||
-        request->version != MEMLOG_CLIENT_CLIENT_VERSION) {
-        refuse(call);
-        return;
-    }
-    uint32_t old_id = leave_old_image(engine, pid);
-    struct ml_member *member = add_member(engine, pid);
-    if (member == NULL) {
-        refuse(call);
-        return;
-    }
-    connection->member_id = member->id;
-    engine->root_seen = engine->root_seen || member->is_root;
-    const struct ml_member *parent = ml_members_newest(&engine->members, member->parent_pid);
-    member->parent_id = old_id != 0 ? old_id : (parent != NULL ? parent->id : 0);
-    bool wanted = is_wanted(engine, member);
-    struct ml_control_page page = control_page(engine, wanted);
-    int write_fd = -1;
-    if (ml_endpoint_make(
-            &member->endpoint, &engine->budget, engine->options->staging_slots, &page, &write_fd
-        ) != ML_OK) {
-        ml_engine_add_not_profiled(
-            engine, pid, member->parent_pid, "the host could not make its pipe", member->executable
-        );
-        refuse(call);
-        watch_member(engine, member, ml_channel_peer_pidfd(connection->channel));
-        return;
-    }
-    if (wanted) {
-        member->from_startup = true;
-        record(engine, member);
-    }
-    answer_hello(engine, call, member, write_fd);
-    (void)close(write_fd);
-    watch_member(engine, member, ml_channel_peer_pidfd(connection->channel));
-}
-
-/* Who forked it: by the kernel, or, where the parent has gone or lives in another pid namespace, by
- * its own word as far as that names a member, else who owns the socket that it inherited. */
-static uint32_t parent_of_fork(
-    struct ml_connection *connection, const struct ml_member *child, uint32_t parent_pid
-) {
-    const struct ml_members *members = &connection->engine->members;
-    const struct ml_member *parent = ml_members_newest(members, child->parent_pid);
-    if (parent == NULL || parent == child) {
-        parent = ml_members_newest(members, (pid_t)parent_pid);
-    }
-    return parent != NULL && parent != child ? parent->id : connection->member_id;
-}
-
-static void on_forked(
-    void *context, const struct ml_call *call, const struct memlog_client_forked_request *request
-) {
-    struct ml_connection *connection = context;
-    struct ml_engine *engine = connection->engine;
-    pid_t pid = call->peer.pid;
-    struct ml_member *old = pid > 0 ? ml_members_running(&engine->members, pid) : NULL;
-    bool allowed = pid > 0 && request->version == MEMLOG_CLIENT_CLIENT_VERSION &&
-                   (old == NULL || has_ended(engine, old));
-    struct ml_member *member = allowed ? add_member(engine, pid) : NULL;
-    if (member == NULL) {
-        (void)close(request->event_pipe);
-        (void)close(request->staging);
-        (void)close(request->control);
-        return;
-    }
-    member->is_root = false;
-    member->forked = true;
-    member->fork_serial = request->fork_serial;
-    member->parent_id = parent_of_fork(connection, member, request->parent_pid);
-    take_title(
-        engine, member, &request->title, ml_members_find(&engine->members, member->parent_id)
-    );
-    if (ml_endpoint_adopt(
-            &member->endpoint,
-            &engine->budget,
-            request->event_pipe,
-            request->staging,
-            request->control
-        ) != ML_OK) {
-        ml_engine_add_not_profiled(
-            engine, pid, member->parent_pid, "its handles were not what they should be", NULL
-        );
-        watch_member(engine, member, ml_channel_peer_pidfd(connection->channel));
-        return;
-    }
-    bool wanted = is_wanted(engine, member);
-    bool enabled = member->endpoint.control.enabled != 0;
-    struct ml_control_page page = control_page(engine, wanted);
-    if (wanted != enabled) {
-        (void)!ml_endpoint_control(&member->endpoint, &page);
-    }
-    if (wanted) {
-        member->from_startup = enabled;
-        record(engine, member);
-    }
-    watch_member(engine, member, ml_channel_peer_pidfd(connection->channel));
-}
-
-static const char *not_profiled_text(enum memlog_client_not_profiled_reason reason) {
-    switch (reason) {
-    case MEMLOG_CLIENT_NOT_PROFILED_REASON_STATIC:
-        return ml_image_text(ML_IMAGE_STATIC);
-    case MEMLOG_CLIENT_NOT_PROFILED_REASON_OTHER_LOADER:
-        return ml_image_text(ML_IMAGE_OTHER_LOADER);
-    case MEMLOG_CLIENT_NOT_PROFILED_REASON_OTHER_ARCHITECTURE:
-        return "of another architecture than memlog";
-    case MEMLOG_CLIENT_NOT_PROFILED_REASON_SETUID:
-        return ml_image_text(ML_IMAGE_SETUID);
-    case MEMLOG_CLIENT_NOT_PROFILED_REASON_LIBRARY_NOT_VISIBLE:
-        return "libmemlog.so is not visible in its root directory";
-    case MEMLOG_CLIENT_NOT_PROFILED_REASON_UNREADABLE:
-        return ml_image_text(ML_IMAGE_UNREADABLE);
-    case MEMLOG_CLIENT_NOT_PROFILED_REASON_HANDSHAKE_FAILED:
-        return "it started, but found no host in time";
-    }
-    return "for an unknown reason";
-}
-
-static void on_not_profiled(
-    void *context,
-    const struct ml_call *call,
-    const struct memlog_client_not_profiled_request *request
-) {
-    struct ml_connection *connection = context;
-    struct ml_engine *engine = connection->engine;
-    char path[MEMLOG_CLIENT_NOT_PROFILED_REQUEST_PATH_LIMIT + 1];
-    (void)snprintf(
-        path,
-        sizeof(path),
-        "%.*s",
-        (int)request->path.count_bytes,
-        request->path.count_bytes > 0 ? request->path.data : ""
-    );
-    pid_t pid = call->peer.pid;
-    ml_engine_add_not_profiled(
-        engine, pid, ml_process_parent(pid), not_profiled_text(request->reason), path
-    );
-    struct ml_member *member = ml_members_running(&engine->members, pid);
-    if (member != NULL) { /* soon another image, unless the exec fails */
-        member->exec_announced = true;
-        member->looks = 0;
-        schedule_look(engine, member);
-    }
-}
-
-const struct memlog_client_host_for_client_handlers ml_engine_client_handlers = {
-    .hello = on_hello, .forked = on_forked, .not_profiled = on_not_profiled};
