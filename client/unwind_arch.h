@@ -1,7 +1,7 @@
 /* What the unwinder needs to know of the processor. Room: client. Context: any.
  *
- * One rule: everything specific to x86-64 stands here, in unwind_arch_x86_64.h's place; a port adds
- * its numbers and its three pieces of assembly and changes nothing else. */
+ * One rule: everything specific to x86-64 stands here; a port adds its numbers and its three pieces
+ * of assembly and changes nothing else. */
 #ifndef MEMLOG_CLIENT_UNWIND_ARCH_H
 #define MEMLOG_CLIENT_UNWIND_ARCH_H
 
