@@ -52,7 +52,7 @@ CHECKS = [
     ("check/layers", 60, ["tools/check/layers.py", OUT]),
     ("check/symbols", 60, ["tools/check/symbols.sh", OUT]),
     ("check/format", 120, ["tools/check/format.sh"]),
-    ("check/lint", 600, ["tools/check/lint.py", OUT]),
+    ("check/lint", 1800, ["tools/check/lint.py", OUT]),
 ]
 
 
