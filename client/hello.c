@@ -323,7 +323,8 @@ static bool send_forked(
         .control = hello->control_fd,
         .title = title,
     };
-    uint8_t packet[MEMLOG_CLIENT_FORKED_REQUEST_MAX_BYTES];
+    /* Not on the stack, of which a hook takes little: a child at its first event has one thread. */
+    static uint8_t packet[MEMLOG_CLIENT_FORKED_REQUEST_MAX_BYTES];
     size_t count_bytes = 0;
     struct ml_handles handles;
     return memlog_client_forked_request_encode(
