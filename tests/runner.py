@@ -256,6 +256,11 @@ def main():
     options = parser.parse_args()
     options.sanitize = options.sanitize or options.ci
 
+    # Under nohup and the like some signals come ignored, and a shell under test cannot trap them.
+    for ignored in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
+        if signal.getsignal(ignored) == signal.SIG_IGN:
+            signal.signal(ignored, signal.SIG_DFL)
+
     tests = collect(options)
     results = []
     with concurrent.futures.ThreadPoolExecutor(max(options.jobs, 1)) as pool:
