@@ -56,7 +56,7 @@ void ml_orders_free(struct ml_orders *take_orders) {
     free(take_orders);
 }
 
-/* Hang in an order for now. */
+/* Queue an order: it is answered when everything up to this moment is known, or at its deadline. */
 static enum ml_status
 add(struct ml_orders *orders, const struct ml_call *call, uint32_t deadline_ms, struct order **out
 ) {
