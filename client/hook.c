@@ -43,8 +43,11 @@ static struct ml_hook not_recorded(const struct ml_thread *thread) {
 /* A signal handler that allocates while our code below it was at work on this thread's lane. */
 static struct ml_hook enter_second(struct ml_thread *thread, uintptr_t frame) {
     struct ml_hook hook = not_recorded(thread);
-    if (thread->phase == ML_PHASE_SECOND || thread->generation != ml_process.generation ||
-        ml_process_state() != ML_GATE_RECORDING) {
+    if (thread->generation != ml_process.generation || ml_process_state() != ML_GATE_RECORDING) {
+        return hook;
+    }
+    if (thread->phase == ML_PHASE_SECOND) {
+        __atomic_fetch_add(&ml_process_staging_header()->lost_nested, 1, __ATOMIC_RELAXED);
         return hook;
     }
     thread->phase = ML_PHASE_SECOND;

@@ -34,7 +34,7 @@ static void open_chunk(struct ml_lane *lane) {
                   ML_FRAME_HEADER_BYTES;
     lane->limit = lane->start + ML_CHUNK_MAX_BYTES - ML_EVENT_HOT_MAX_BYTES;
     lane->state = (struct ml_event_state){0};
-    lane->events = 0;
+    lane->produced_before = lane->header->produced;
     ml_lane_publish(lane, lane->start);
 }
 
@@ -85,13 +85,15 @@ static void wait_for_room(int fd, uint64_t now_ns, uint64_t deadline_ns) {
     (void)ml_sys3(SYS_poll, (long)&wanted, 1, (long)left_ms);
 }
 
-/* Send one frame; true when it is in the pipe. */
-static bool send_frame(struct ml_lane *lane, void *frame, size_t count_bytes) {
+/* What became of a frame. */
+enum sent { SENT, NO_ROOM, NO_PIPE };
+
+static enum sent send_frame(struct ml_lane *lane, void *frame, size_t count_bytes) {
     uint64_t started_ns = 0;
     for (;;) {
         const int fd = atomic_load_explicit(&ml_process.pipe_fd, memory_order_relaxed);
         if (fd < 0 || !still_our_pipe(fd)) {
-            return false;
+            return NO_PIPE;
         }
         const long result = write_silently(fd, frame, count_bytes);
         if (result == (long)count_bytes) {
@@ -100,7 +102,7 @@ static bool send_frame(struct ml_lane *lane, void *frame, size_t count_bytes) {
         }
         if (result == -EPIPE || (result != -EAGAIN && result != -EINTR)) {
             ml_process_off();
-            return false;
+            return NO_PIPE;
         }
         const uint64_t now_ns = ml_sys_monotonic_ns();
         if (started_ns == 0) {
@@ -123,7 +125,7 @@ static bool send_frame(struct ml_lane *lane, void *frame, size_t count_bytes) {
             lane->header->longest_wait_ns = waited_ns;
         }
     }
-    return lane->stuck == 0;
+    return lane->stuck == 0 ? SENT : NO_ROOM;
 }
 
 void ml_lane_flush(struct ml_lane *lane) {
@@ -140,15 +142,18 @@ void ml_lane_flush(struct ml_lane *lane) {
     };
     uint8_t *frame = lane->start - ML_FRAME_HEADER_BYTES;
     ml_frame_header_write(frame, &header);
-    const bool in_pipe = send_frame(lane, frame, ML_FRAME_HEADER_BYTES + count_bytes);
-    if (!in_pipe) {
-        header_add(&lane->header->lost_events, lane->events);
+    const enum sent sent = send_frame(lane, frame, ML_FRAME_HEADER_BYTES + count_bytes);
+    const uint64_t events = lane->header->produced - lane->produced_before;
+    if (sent == NO_ROOM) {
+        header_add(&lane->header->lost_events, events);
+    } else if (sent == NO_PIPE) {
+        __atomic_fetch_add(&ml_process_staging_header()->lost_no_pipe, events, __ATOMIC_RELAXED);
     }
     lane->number++;
     atomic_store_explicit(
         (_Atomic uint64_t *)&lane->header->sent, lane->number, memory_order_release
     );
-    if (!in_pipe) {
+    if (sent != SENT) {
         /* Behind `sent`: whoever sees the chunk counted sees that it is not on its way. */
         _Atomic uint64_t *lost = (_Atomic uint64_t *)&lane->header->lost_chunks;
         const uint64_t before = atomic_load_explicit(lost, memory_order_relaxed);
@@ -177,7 +182,6 @@ void ml_lane_record(struct ml_lane *lane, const struct ml_event *event) {
             }
             const enum ml_status status = ml_event_encode(&w, &lane->state, &copy);
             if (status == ML_OK) {
-                lane->events++;
                 ml_lane_publish(lane, w.pos);
                 return;
             }

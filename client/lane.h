@@ -19,9 +19,9 @@ struct ml_lane {
     uint8_t *start;                 /* first record byte of the open chunk */
     struct ml_staging_lane *header; /* shared */
     struct ml_event_state state;
-    uint64_t number; /* of the open chunk */
-    uint64_t clamp;  /* the last stamp: the stream's times never fall within a lane */
-    uint64_t events; /* in the open chunk, for the count of what a lost chunk costs */
+    uint64_t number;          /* of the open chunk */
+    uint64_t clamp;           /* the last stamp: the stream's times never fall within a lane */
+    uint64_t produced_before; /* events of the lane when the open chunk began */
     uint32_t index;
     uint32_t thread_id;
     uint32_t thread_node; /* the thread's name as a root frame, in the modes that want one */
@@ -60,6 +60,12 @@ static inline uint8_t *ml_lane_room(struct ml_lane *lane) {
         ml_lane_flush(lane);
     }
     return lane->pos;
+}
+
+/* An event (ALLOC, FREE, RESIZE, CANCEL) is about to be published. Only the owner writes, and the
+ * line is dirty anyway. */
+static inline void ml_lane_count(struct ml_lane *lane) {
+    lane->header->produced++;
 }
 
 /* Everything up to `pos` is whole: let it be seen. */

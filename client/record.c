@@ -79,7 +79,7 @@ void ml_record_alloc(
     ml_lane_busy(lane);
     const uint64_t now = ml_lane_stamp(lane);
     pos = ml_put_alloc(pos, &lane->state, now, (uintptr_t)block, size_bytes, node);
-    lane->events++;
+    ml_lane_count(lane);
     ml_lane_publish(lane, pos);
 }
 
@@ -88,7 +88,7 @@ void ml_record_free(struct ml_lane *lane, const void *block, enum ml_op op) {
     ml_lane_busy(lane);
     const uint64_t now = ml_lane_stamp(lane);
     pos = ml_put_free(pos, &lane->state, now, (uintptr_t)block, op);
-    lane->events++;
+    ml_lane_count(lane);
     ml_lane_publish(lane, pos);
 }
 
@@ -96,7 +96,7 @@ void ml_record_cancel(struct ml_lane *lane) {
     uint8_t *pos = ml_lane_room(lane);
     ml_lane_busy(lane);
     pos = ml_put_cancel(pos, &lane->state, ml_lane_stamp(lane));
-    lane->events++;
+    ml_lane_count(lane);
     ml_lane_publish(lane, pos);
 }
 

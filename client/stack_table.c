@@ -68,7 +68,6 @@ static uint32_t define(struct ml_lane *lane, uint32_t parent, uint64_t key, uint
     if ((key >> 63) == 0) {
         uint8_t *pos = ml_lane_room(lane);
         pos = ml_put_node_address(pos, &lane->state, id, parent, key & 0xffffffffffff, module);
-        lane->events++;
         ml_lane_publish(lane, pos);
     } else {
         struct ml_event event = {.kind = ML_EVENT_NODE};

@@ -78,6 +78,9 @@ make_row(const struct ml_member *member, const struct memlog_service_client_figu
         row.total_bytes = figures->totals.total_bytes;
         row.events = figures->events;
         row.lost_events = figures->lost_events;
+        row.waits = figures->waits;
+        row.waited_ns = figures->waited_ns;
+        row.longest_wait_ns = figures->longest_wait_ns;
         if (figures->trouble.count_bytes > 0) {
             row.note = figures->trouble;
         }

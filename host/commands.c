@@ -147,7 +147,8 @@ static void print_json(const struct memlog_host_ps_reply *reply) {
         (void)printf(
             ", \"recording\": %s, \"live_bytes\": %" PRIu64 ", \"live_blocks\": %" PRIu64
             ", \"peak_bytes\": %" PRIu64 ", \"total_bytes\": %" PRIu64 ", \"events\": %" PRIu64
-            ", \"lost_events\": %" PRIu64 ", \"footprint_bytes\": %" PRIu64,
+            ", \"lost_events\": %" PRIu64 ", \"waits\": %" PRIu64 ", \"waited_ns\": %" PRIu64
+            ", \"longest_wait_ns\": %" PRIu64 ", \"footprint_bytes\": %" PRIu64,
             row->recording ? "true" : "false",
             row->live_bytes,
             row->live_blocks,
@@ -155,6 +156,9 @@ static void print_json(const struct memlog_host_ps_reply *reply) {
             row->total_bytes,
             row->events,
             row->lost_events,
+            row->waits,
+            row->waited_ns,
+            row->longest_wait_ns,
             row->footprint_bytes
         );
         json_field("note", row->note);
@@ -165,7 +169,7 @@ static void print_json(const struct memlog_host_ps_reply *reply) {
 
 static void print_table(const struct memlog_host_ps_reply *reply) {
     (void)printf(
-        "%8s %8s  %-8s %-8s %11s %11s %12s %8s  %s\n",
+        "%8s %8s  %-8s %-8s %11s %11s %12s %8s %9s  %s\n",
         "PID",
         "PARENT",
         "ROLE",
@@ -174,6 +178,7 @@ static void print_table(const struct memlog_host_ps_reply *reply) {
         "PEAK",
         "EVENTS",
         "LOST",
+        "WAITED",
         "NAME"
     );
     for (uint32_t i = 0; i < reply->processes.count; i++) {
@@ -182,7 +187,7 @@ static void print_table(const struct memlog_host_ps_reply *reply) {
         char peak[ML_SIZE_TEXT_BYTES];
         (void)printf(
             "%8" PRIu32 " %8" PRIu32 "  %-8.*s %-8.*s %11s %11s %12" PRIu64 " %8" PRIu64
-            "  %.*s%s%.*s%s\n",
+            " %6" PRIu64 " ms  %.*s%s%.*s%s\n",
             row->pid,
             row->parent_pid,
             (int)row->role.count_bytes,
@@ -193,6 +198,7 @@ static void print_table(const struct memlog_host_ps_reply *reply) {
             ml_size_text(row->peak_bytes, peak),
             row->events,
             row->lost_events,
+            row->waited_ns / 1000000,
             (int)row->name.count_bytes,
             row->name.data,
             row->note.count_bytes > 0 ? " (" : "",

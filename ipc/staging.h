@@ -27,10 +27,15 @@
  * takes to be seen: ML_STAGING_SLACK_NS). A lane read as busy is not known up to now: its thread
  * may have been preempted between stamp and publishing, for as long as the scheduler likes.
  *
+ * An event is counted in `produced` while its lane is busy, just before it is published. So when a
+ * process has ended, what its lanes produced is what the service has received, what the client says
+ * it has dropped, and at most one event for each lane that was left busy (service/accounting.h).
+ *
  * The memfd is sealed against shrinking, growing and further seals before anybody else sees it. */
 #ifndef MEMLOG_IPC_STAGING_H
 #define MEMLOG_IPC_STAGING_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -64,11 +69,13 @@ struct ml_staging_header {
     uint64_t truncated_stacks; /* stacks cut at ML_STACK_DEPTH_MAX: events, not stacks; relaxed
                                   counter */
     uint64_t broken_stacks;    /* events whose stack could not be walked to its end */
-    uint64_t lost_no_lane;     /* events that found no lane */
-    uint64_t lost_no_node;     /* events whose stack found no room in the stack table */
-    uint64_t unwind_checked;   /* --unwind-check: stacks compared ... */
-    uint64_t unwind_differed;  /* ... and found different from libunwind's */
-    uint64_t node_count;       /* nodes defined */
+    uint64_t lost_no_lane; /* calls that found no lane; their events are in no lane's `produced` */
+    uint64_t lost_nested;  /* calls of a signal handler inside a signal handler inside the hook */
+    uint64_t lost_no_pipe; /* events in chunks dropped because the program had closed the pipe */
+    uint64_t lost_no_node; /* events whose stack found no room in the stack table */
+    uint64_t unwind_checked;  /* --unwind-check: stacks compared ... */
+    uint64_t unwind_differed; /* ... and found different from libunwind's */
+    uint64_t node_count;      /* nodes defined */
 };
 
 /* One cache line: only its owner writes it. */
@@ -78,12 +85,12 @@ struct ml_staging_lane {
     uint64_t sent; /* first chunk number that is not yet in the pipe (nor dropped) */
     uint64_t
         lost_chunks; /* chunks dropped, ever; release-stored behind the `sent` that passes them */
-    uint64_t lost_events; /* events in them */
+    uint64_t lost_events; /* events in those of them for which the pipe had no room */
     uint64_t waited_ns;   /* time spent waiting for room in the pipe */
     uint64_t longest_wait_ns;
     uint32_t thread_id; /* the present owner; 0: free */
     uint32_t waits;
-    uint64_t reserved;
+    uint64_t produced; /* events ever, see ml_staging_counts */
 };
 _Static_assert(
     sizeof(struct ml_staging_lane) == ML_STAGING_LANE_BYTES, "a lane header is one cache line"
@@ -104,6 +111,12 @@ struct ml_control_page {
     uint32_t
         fork_enabled; /* what a forked child's own page says first, until the host has judged it */
 };
+
+/* Whether a record of that kind is an event: what `produced`, `lost_events` and a report's figures
+ * count. The others define and frame. */
+static inline bool ml_staging_counts(enum ml_event_kind kind) {
+    return kind >= ML_EVENT_ALLOC && kind <= ML_EVENT_CANCEL;
+}
 
 /* Size of the whole memfd for so many slots a lane. */
 static inline uint64_t ml_staging_size_bytes(uint32_t slots) {

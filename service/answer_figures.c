@@ -30,7 +30,10 @@ figures_of(const struct ml_answer_scene *scene, const struct ml_client *client) 
       .inherited_blocks = figures.inherited_blocks,
       .nodes = figures.nodes_count,
       .complete = figures.complete && read,
-      .trouble = ml_string_cut(trouble, MEMLOG_SERVICE_CLIENT_FIGURES_TROUBLE_LIMIT)};
+      .trouble = ml_string_cut(trouble, MEMLOG_SERVICE_CLIENT_FIGURES_TROUBLE_LIMIT),
+      .waits = figures.accounting.waits,
+      .waited_ns = figures.accounting.waited_ns,
+      .longest_wait_ns = figures.accounting.longest_wait_ns};
 }
 
 enum ml_status ml_answer_figures(const struct ml_answer_scene *scene, const struct ml_call *call) {

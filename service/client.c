@@ -6,12 +6,6 @@
 
 /* ---- what the stream brings */
 
-static void add_saturating(uint64_t *sum, uint64_t value) {
-    if (__builtin_add_overflow(*sum, value, sum)) {
-        *sum = UINT64_MAX;
-    }
-}
-
 static enum ml_status push(struct ml_client *client, uint32_t lane, const struct ml_timed *timed) {
     bool raised = false;
     const enum ml_status status = ml_sequencer_push(&client->sequencer, lane, timed, &raised);
@@ -94,7 +88,7 @@ static enum ml_status on_event(void *context, uint32_t lane, const struct ml_eve
         client->sampling_bytes = event->sampling_bytes;
         return ML_OK;
     case ML_EVENT_LOSS:
-        add_saturating(&client->loss[event->loss.reason], event->loss.count);
+        ml_add_saturating(&client->loss[event->loss.reason], event->loss.count);
         return ML_OK;
     default:
         return ML_OK; /* checked by the decoder; nothing here depends on it yet */
@@ -356,39 +350,67 @@ void ml_client_trouble(struct ml_client *client, const char *reason) {
 
 /* ---- figures */
 
-uint64_t ml_client_lost_events(const struct ml_client *client) {
-    /* Staging's counters and LOSS records tell the same story to two readers. */
-    const uint64_t staged = ml_staging_reader_lost_events(&client->staging);
-    uint64_t told = client->loss[ML_LOSS_OVERRUN];
-    add_saturating(&told, client->loss[ML_LOSS_NO_LANE]);
-    uint64_t lost = staged > told ? staged : told;
-    add_saturating(&lost, client->loss[ML_LOSS_NESTED]);
-    return lost;
+static uint64_t larger(uint64_t a, uint64_t b) {
+    return a > b ? a : b;
 }
 
-bool ml_client_complete(const struct ml_client *client) {
+static struct ml_accounting accounting_of(const struct ml_client *client) {
+    const struct ml_lane_sums sums = ml_staging_reader_sums(&client->staging);
+    const struct ml_staging_header *header = &client->staging.header;
+    /* Staging's counters and LOSS records tell the same story to two readers. */
+    const struct ml_accounting_facts facts = {
+        .looked = client->staging.asked,
+        .ended = client->phase != ML_CLIENT_RUNNING,
+        .refused = client->lost != ML_OK,
+        .produced = sums.produced,
+        .received = client->events,
+        .overrun = larger(sums.lost_events, client->loss[ML_LOSS_OVERRUN]),
+        .no_lane = larger(header->lost_no_lane, client->loss[ML_LOSS_NO_LANE]),
+        .nested = larger(header->lost_nested, client->loss[ML_LOSS_NESTED]),
+        .no_pipe = header->lost_no_pipe,
+        .busy_lanes = sums.busy_lanes,
+        .waits = sums.waits,
+        .waited_ns = sums.waited_ns,
+        .longest_wait_ns = sums.longest_wait_ns,
+    };
+    return ml_accounting_of(&facts);
+}
+
+static bool complete(const struct ml_client *client, const struct ml_accounting *accounting) {
     return client->lost == ML_OK && client->trouble[0] == 0 && client->stream.lost_chunks == 0 &&
-           ml_client_lost_events(client) == 0;
+           accounting->balanced && ml_accounting_lost(accounting) == 0;
 }
 
 /* Why it is not complete, in words; the first reason that somebody gave goes before the counters.
  */
-static const char *trouble_of(const struct ml_client *client) {
+static const char *
+trouble_of(const struct ml_client *client, const struct ml_accounting *accounting) {
     if (client->trouble[0] != 0) {
         return client->trouble;
     }
-    if (client->loss[ML_LOSS_NO_LANE] > 0 || client->staging.header.lost_no_lane > 0) {
+    if (accounting->no_lane > 0) {
         return "more threads at once than there are lanes: events were lost";
     }
-    return ml_client_complete(client) ? "" : "its pipe stayed full: events were lost";
+    if (accounting->no_pipe > 0) {
+        return "the program closed its pipe: events were lost";
+    }
+    if (accounting->overrun > 0 || client->stream.lost_chunks > 0) {
+        return "its pipe stayed full: events were lost";
+    }
+    if (accounting->nested > 0) {
+        return "signal handlers interrupted each other in the allocator: events were lost";
+    }
+    return complete(client, accounting) ? "" : "its events do not add up: see \"accounting\"";
 }
 
 struct ml_client_figures ml_client_figures(const struct ml_client *client) {
     const struct ml_tracker *tracker = &client->tracker;
+    const struct ml_accounting accounting = accounting_of(client);
     struct ml_client_figures figures = {
         .totals = tracker->totals,
         .events = client->events,
-        .lost_events = ml_client_lost_events(client),
+        .accounting = accounting,
+        .lost_events = ml_accounting_lost(&accounting),
         .unknown_frees = tracker->unknown_frees,
         .late_events = client->late_events,
         .truncated_stacks = client->staging.header.truncated_stacks,
@@ -398,10 +420,10 @@ struct ml_client_figures ml_client_figures(const struct ml_client *client) {
         .missed_frees = tracker->missed_frees,
         .lost_chunks = client->stream.lost_chunks,
         .nodes_count = client->stacks.nodes_count,
-        .complete = ml_client_complete(client),
-        .trouble = trouble_of(client),
+        .complete = complete(client, &accounting),
+        .trouble = trouble_of(client, &accounting),
     };
-    add_saturating(&figures.broken_stacks, tracker->undefined_nodes);
+    ml_add_saturating(&figures.broken_stacks, tracker->undefined_nodes);
     return figures;
 }
 

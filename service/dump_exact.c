@@ -130,6 +130,24 @@ void ml_dump_exact_run(struct ml_dump_packet *packet, const struct ml_snapshot *
     send_sealed_with(packet, ml_trace_MemlogKind_MEMLOG_RUN, &head);
 }
 
+static ml_trace_MemlogAccounting accounting_of(const struct ml_accounting *accounting) {
+    return (ml_trace_MemlogAccounting){
+        .produced = accounting->produced,
+        .received = accounting->received,
+        .in_flight = accounting->in_flight,
+        .overrun = accounting->overrun,
+        .no_lane = accounting->no_lane,
+        .nested = accounting->nested,
+        .no_pipe = accounting->no_pipe,
+        .refused = accounting->refused,
+        .unaccounted = accounting->unaccounted,
+        .balanced = accounting->balanced,
+        .waits = accounting->waits,
+        .waited_ns = accounting->waited_ns,
+        .longest_wait_ns = accounting->longest_wait_ns,
+    };
+}
+
 static void send_process(struct ml_dump_packet *packet, const struct ml_snapshot_process *process) {
     ml_trace_MemlogProcess head = {
         .id = process->id,
@@ -168,6 +186,7 @@ static void send_process(struct ml_dump_packet *packet, const struct ml_snapshot
         .strings_count = process->strings_count,
         .nodes_count = process->nodes_count,
         .cells_count = process->cells_count,
+        .accounting = accounting_of(&process->accounting),
     };
     send_message(packet, ml_trace_MemlogKind_MEMLOG_PROCESS, ml_trace_MemlogProcess_fields, &head);
 }

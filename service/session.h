@@ -27,6 +27,7 @@
 #include "ipc/event.h"
 #include "ipc/ml_status.h"
 #include "ipc/staging.h"
+#include "service/accounting.h"
 #include "service/snapshot.h"
 
 enum {
@@ -64,6 +65,7 @@ struct ml_client_end {
 /* Live figures of a client or (id 0) of the tree. */
 struct ml_client_figures {
     struct ml_totals totals;
+    struct ml_accounting accounting;
     uint64_t events, lost_events, unknown_frees, late_events;
     uint64_t truncated_stacks, broken_stacks;
     uint64_t inherited_bytes, inherited_blocks;

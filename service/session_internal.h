@@ -130,10 +130,6 @@ void ml_client_inherit(struct ml_client *client);
 /* Everything is applied, nothing more will come: keep cells and nodes, give back the rest. */
 void ml_client_finish(struct ml_client *client);
 
-/* Events lost, by whatever counter says more. */
-uint64_t ml_client_lost_events(const struct ml_client *client);
-bool ml_client_complete(const struct ml_client *client);
-
 /* Ended clients are applied to their last event, in whatever order. */
 void ml_session_flush_ended(struct ml_session *session);
 

@@ -289,6 +289,7 @@ static void copy_figures(const struct ml_client *client, struct ml_snapshot_proc
     process->peak_ticks = client->tracker.peak_ticks;
     process->inherited_bytes = figures.inherited_bytes;
     process->inherited_blocks = figures.inherited_blocks;
+    process->accounting = figures.accounting;
     process->events = figures.events;
     process->lost_events = figures.lost_events;
     process->unknown_frees = figures.unknown_frees;

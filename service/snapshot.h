@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "service/accounting.h"
+
 /* A string that may hold any byte, NUL-terminated besides. */
 struct ml_text {
     const char *bytes;
@@ -92,6 +94,7 @@ struct ml_snapshot_process {
     struct ml_totals totals;
     uint64_t peak_ticks;
     uint64_t inherited_bytes, inherited_blocks;
+    struct ml_accounting accounting;
     uint64_t events, lost_events, unknown_frees, late_events;
     uint64_t truncated_stacks, broken_stacks;
     uint64_t unwind_checked, unwind_differed;

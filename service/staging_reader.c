@@ -2,24 +2,32 @@
 
 #include <string.h>
 
+#include "service/accounting.h"
+
 void ml_staging_reader_init(
     struct ml_staging_reader *staging, struct ml_budget *budget, struct ml_stream_reader *stream
 ) {
     *staging = (struct ml_staging_reader){.budget = budget, .stream = stream};
 }
 
-static uint64_t lanes_lost_events(const struct ml_staging_reader *staging) {
-    uint64_t sum = staging->past_lost_events;
+struct ml_lane_sums ml_staging_reader_sums(const struct ml_staging_reader *staging) {
+    struct ml_lane_sums sums = staging->past;
     for (uint32_t i = 0; i < staging->lanes_count; i++) {
-        if (__builtin_add_overflow(sum, staging->lanes[i].lost_events, &sum)) {
-            return UINT64_MAX;
+        const struct ml_lane_view *view = &staging->lanes[i];
+        ml_add_saturating(&sums.produced, view->produced);
+        ml_add_saturating(&sums.lost_events, view->lost_events);
+        ml_add_saturating(&sums.waits, view->waits);
+        ml_add_saturating(&sums.waited_ns, view->waited_ns);
+        if (view->longest_wait_ns > sums.longest_wait_ns) {
+            sums.longest_wait_ns = view->longest_wait_ns;
         }
+        sums.busy_lanes += (view->published & ML_PUBLISHED_BUSY) != 0 ? 1 : 0;
     }
-    return sum;
+    return sums;
 }
 
 void ml_staging_reader_fini(struct ml_staging_reader *staging) {
-    staging->past_lost_events = lanes_lost_events(staging);
+    staging->past = ml_staging_reader_sums(staging);
     ml_budget_free(staging->budget, staging->lanes, staging->lanes_count * sizeof(*staging->lanes));
     staging->lanes = NULL;
     staging->lanes_count = 0;
@@ -159,6 +167,10 @@ enum ml_status ml_staging_reader_look(
         view->lost_before = view->lost_chunks;
         view->lost_chunks = lanes[i].lost_chunks;
         view->lost_events = lanes[i].lost_events;
+        view->produced = lanes[i].produced;
+        view->waits = lanes[i].waits;
+        view->waited_ns = lanes[i].waited_ns;
+        view->longest_wait_ns = lanes[i].longest_wait_ns;
         want_lane(staging, i, &list);
     }
     *out_wants_count = list.count;
@@ -294,9 +306,4 @@ void ml_staging_reader_round(struct ml_staging_reader *staging, uint64_t ticks) 
         }
         view->round_word = word;
     }
-}
-
-uint64_t ml_staging_reader_lost_events(const struct ml_staging_reader *staging) {
-    uint64_t sum = lanes_lost_events(staging);
-    return __builtin_add_overflow(sum, staging->header.lost_no_lane, &sum) ? UINT64_MAX : sum;
 }

@@ -23,11 +23,20 @@ struct ml_lane_view {
     uint64_t lost_chunks;
     uint64_t lost_before; /* lost_chunks of the look before: all of them lie below `sent` */
     uint64_t lost_events;
+    uint64_t produced;
+    uint64_t waits, waited_ns, longest_wait_ns;
     uint64_t staged_next;  /* one behind the last chunk that was copied whole */
     uint64_t known_ticks;  /* every event before this moment is known */
     uint64_t round_word;   /* what would have changed since the last round's end, had it moved */
     uint64_t still_since;  /* the round since which it has been open and has not moved, ... */
     uint32_t still_rounds; /* ... and rounds since */
+};
+
+/* What the lanes say together; saturating, as it is their word. */
+struct ml_lane_sums {
+    uint64_t produced, lost_events;
+    uint64_t waits, waited_ns, longest_wait_ns;
+    uint32_t busy_lanes;
 };
 
 struct ml_staging_reader {
@@ -40,7 +49,7 @@ struct ml_staging_reader {
     uint64_t round_ticks;            /* the last round's */
     bool asked;                      /* there was a first look */
     struct ml_staging_header header; /* counters, as seen last */
-    uint64_t past_lost_events;       /* of the lanes that were given back */
+    struct ml_lane_sums past;        /* of the lanes that were given back */
 };
 
 void ml_staging_reader_init(
@@ -86,7 +95,7 @@ uint64_t ml_staging_reader_known(
 /* A round is over that began at `ticks`. */
 void ml_staging_reader_round(struct ml_staging_reader *staging, uint64_t ticks);
 
-/* Events that the lanes' owners dropped because the pipe was full; saturating. */
-uint64_t ml_staging_reader_lost_events(const struct ml_staging_reader *staging);
+/* Over all lanes, as seen last. */
+struct ml_lane_sums ml_staging_reader_sums(const struct ml_staging_reader *staging);
 
 #endif

@@ -56,6 +56,15 @@ struct ml_profile_cell {
     uint64_t temporary_blocks;
 };
 
+/* Where a process's events have gone; ipc/trace.proto, MemlogAccounting. All 0: the dump does not
+ * say. */
+struct ml_profile_accounting {
+    uint64_t produced, received, in_flight;
+    uint64_t overrun, no_lane, nested, no_pipe, refused, unaccounted;
+    bool balanced;
+    uint64_t waits, waited_ns, longest_wait_ns;
+};
+
 struct ml_profile_process {
     uint32_t id, parent_id;
     uint32_t pid, parent_pid;
@@ -78,6 +87,7 @@ struct ml_profile_process {
     uint64_t peak_ticks;
     uint64_t inherited_bytes, inherited_blocks;
     uint64_t events, lost_events, unknown_frees, late_events;
+    struct ml_profile_accounting accounting;
     uint64_t truncated_stacks, broken_stacks;
     uint64_t unwind_checked, unwind_differed;
 

@@ -10,6 +10,7 @@
 
 #include "tools/json_writer.h"
 #include "tools/report.h"
+#include "tools/words.h"
 
 /* Longest name that is shown; the rest of a longer one is cut. */
 enum { ML_REPORT_NAME_BYTES = 1024 };
@@ -31,6 +32,15 @@ void ml_report_heading(const struct ml_report_page *page, const char *title, con
 
 /* Text of a dump, its controls as '?'. */
 void ml_report_put(const struct ml_report_page *page, const char *text);
+
+/* "10:00:00.123" of a time of day. */
+const char *ml_report_time_of_day(uint64_t realtime_ns, char words[ML_WORDS_BYTES]);
+
+/* Whose losses there are, in the order in which a person should care: why, and what to do. */
+void ml_report_losses(const struct ml_report_page *page);
+
+/* What the programs waited for room in their pipes; nothing when they did not. */
+void ml_report_waits(const struct ml_report_page *page);
 
 /* "" for one, else "s". */
 const char *ml_report_plural(uint64_t count);

@@ -204,6 +204,29 @@ static void put_process_head(
     time_member(json, "peak_time", ml_profile_realtime_ns(profile, process->peak_ticks));
 }
 
+/* produced = received + in_flight + what dropped holds; "balanced" says that it is so. */
+static void put_accounting(struct ml_json *json, const struct ml_profile_accounting *accounting) {
+    ml_json_key(json, "accounting");
+    ml_json_open(json, '{');
+    ml_json_number_member(json, "produced", accounting->produced);
+    ml_json_number_member(json, "received", accounting->received);
+    ml_json_number_member(json, "in_flight", accounting->in_flight);
+    ml_json_key(json, "dropped");
+    ml_json_open(json, '{');
+    ml_json_number_member(json, "overrun", accounting->overrun);
+    ml_json_number_member(json, "no_lane", accounting->no_lane);
+    ml_json_number_member(json, "nested", accounting->nested);
+    ml_json_number_member(json, "no_pipe", accounting->no_pipe);
+    ml_json_number_member(json, "refused", accounting->refused);
+    ml_json_number_member(json, "unaccounted", accounting->unaccounted);
+    ml_json_close(json, '}');
+    ml_json_bool_member(json, "balanced", accounting->balanced);
+    ml_json_number_member(json, "waits", accounting->waits);
+    ml_json_number_member(json, "waited_ns", accounting->waited_ns);
+    ml_json_number_member(json, "longest_wait_ns", accounting->longest_wait_ns);
+    ml_json_close(json, '}');
+}
+
 static void put_process(struct ml_json *json, const struct ml_report *report, size_t index) {
     const struct ml_profile_process *process = &report->profile->processes[index];
 
@@ -215,6 +238,7 @@ static void put_process(struct ml_json *json, const struct ml_report *report, si
     ml_json_number_member(json, "inherited_blocks", process->inherited_blocks);
     ml_json_number_member(json, "events", process->events);
     ml_json_number_member(json, "lost_events", process->lost_events);
+    put_accounting(json, &process->accounting);
     ml_json_number_member(json, "late_events", process->late_events);
     ml_json_number_member(json, "unknown_frees", process->unknown_frees);
     ml_json_number_member(json, "truncated_stacks", process->truncated_stacks);

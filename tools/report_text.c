@@ -79,7 +79,7 @@ static void put_amount(
     );
 }
 
-static const char *moment_of_day(uint64_t realtime_ns, char words[ML_WORDS_BYTES]) {
+const char *ml_report_time_of_day(uint64_t realtime_ns, char words[ML_WORDS_BYTES]) {
     ml_words_time_ms(realtime_ns, words);
     /* 2026-11-21T10:00:00.123Z -> 10:00:00.123 */
     if (strlen(words) < sizeof "2026-11-21T10:00:00.123Z" - 1) {
@@ -96,55 +96,6 @@ static bool anyone_runs(const struct ml_profile *profile) {
         }
     }
     return false;
-}
-
-/* Whose losses there are, in the order in which a person should care. */
-static void put_losses(const struct ml_report_page *page) {
-    const struct ml_profile *profile = page->report->profile;
-    char words[ML_WORDS_BYTES];
-    char more_words[ML_WORDS_BYTES];
-
-    if (profile->bad_is) {
-        fprintf(
-            page->out, "    the file: %s (byte %" PRIu64 ")\n", profile->bad_is, profile->bad_at
-        );
-    } else if (profile->truncated) {
-        fputs("    the file: it was cut off before its end\n", page->out);
-    }
-    for (size_t i = 0; i < profile->gaps_count; i++) {
-        const struct ml_profile_gap *gap = &profile->gaps[i];
-        fprintf(
-            page->out,
-            "    nothing was seen from %s to ",
-            moment_of_day(gap->from.realtime_ns, words)
-        );
-        fprintf(page->out, "%s: ", moment_of_day(gap->to.realtime_ns, more_words));
-        ml_report_put(page, gap->reason.bytes);
-        putc('\n', page->out);
-    }
-    for (size_t i = 0; i < profile->processes_count; i++) {
-        const struct ml_profile_process *process = &profile->processes[i];
-        if (process->complete && process->lost_events == 0 && !process->partial) {
-            continue;
-        }
-        fprintf(page->out, "    %" PRIu32 " ", process->pid);
-        ml_report_put(page, process->name.bytes);
-        if (process->lost_events > 0) {
-            fprintf(
-                page->out,
-                ": %s of %s events were lost",
-                ml_words_count(process->lost_events, words),
-                ml_words_count(process->events + process->lost_events, more_words)
-            );
-        }
-        if (process->trouble.count_bytes > 0) {
-            fputs(": ", page->out);
-            ml_report_put(page, process->trouble.bytes);
-        } else if (process->partial) {
-            fputs(": the file holds only a part of its stacks", page->out);
-        }
-        putc('\n', page->out);
-    }
 }
 
 static uint64_t sampling_of(const struct ml_profile *profile) {
@@ -226,7 +177,7 @@ void ml_report_answer(const struct ml_report_page *page) {
         sizeof peak,
         "%sat %s",
         profile->processes_count > 1 ? "all together, " : "",
-        moment_of_day(ml_profile_realtime_ns(profile, profile->tree_peak_ticks), words)
+        ml_report_time_of_day(ml_profile_realtime_ns(profile, profile->tree_peak_ticks), words)
     );
     put_amount(page, "live", profile->tree.live_bytes, profile->tree.live_blocks, live);
     put_amount(page, "peak", profile->tree.peak_bytes, profile->tree.peak_blocks, peak);
@@ -249,8 +200,9 @@ void ml_report_answer(const struct ml_report_page *page) {
         }
     } else {
         fprintf(page->out, "  %sNOT COMPLETE%s\n", ml_report_warn(page), ml_report_plain(page));
-        put_losses(page);
+        ml_report_losses(page);
     }
+    ml_report_waits(page);
     put_stack_quality(page);
     if (profile->sandbox_missing.count_bytes > 0) {
         fprintf(

@@ -115,6 +115,24 @@ static enum ml_status decode_run(struct ml_trace_decoder *decoder, pb_istream_t 
     return ML_OK;
 }
 
+static struct ml_profile_accounting accounting_of(const ml_trace_MemlogAccounting *accounting) {
+    return (struct ml_profile_accounting){
+        .produced = accounting->produced,
+        .received = accounting->received,
+        .in_flight = accounting->in_flight,
+        .overrun = accounting->overrun,
+        .no_lane = accounting->no_lane,
+        .nested = accounting->nested,
+        .no_pipe = accounting->no_pipe,
+        .refused = accounting->refused,
+        .unaccounted = accounting->unaccounted,
+        .balanced = accounting->balanced,
+        .waits = accounting->waits,
+        .waited_ns = accounting->waited_ns,
+        .longest_wait_ns = accounting->longest_wait_ns,
+    };
+}
+
 static void process_take(struct ml_profile_process *process, const ml_trace_MemlogProcess *head) {
     process->id = head->id;
     process->parent_id = head->parent_id;
@@ -138,6 +156,7 @@ static void process_take(struct ml_profile_process *process, const ml_trace_Meml
     process->inherited_blocks = head->inherited_blocks;
     process->events = head->events;
     process->lost_events = head->lost_events;
+    process->accounting = accounting_of(&head->accounting);
     process->unknown_frees = head->unknown_frees;
     process->late_events = head->late_events;
     process->truncated_stacks = head->truncated_stacks;

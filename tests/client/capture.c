@@ -221,6 +221,7 @@ static void read_staging(struct captured_process *process) {
     );
     for (uint32_t i = 0; i < process->lanes_used; i++) {
         process->lost_events += lanes[i].lost_events;
+        process->produced += lanes[i].produced;
         const uint64_t number = lanes[i].published >> ML_PUBLISHED_SHIFT;
         const uint32_t bytes = lanes[i].published & ML_PUBLISHED_BYTES_MASK;
         ck_assert_uint_eq(lanes[i].sent, number);

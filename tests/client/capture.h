@@ -31,6 +31,7 @@ struct captured_process {
     uint32_t lanes_used;
     struct ml_staging_header header;
     uint64_t lost_events;
+    uint64_t produced; /* by the lanes' own count */
     int pipe_fd, staging_fd, control_fd;
 };
 

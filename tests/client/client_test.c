@@ -34,6 +34,11 @@ count_of(const struct captured_process *process, enum ml_event_kind kind, uint64
     return count;
 }
 
+static uint64_t events_of(const struct captured_process *process) {
+    return count_of(process, ML_EVENT_ALLOC, 0) + count_of(process, ML_EVENT_FREE, 0) +
+           count_of(process, ML_EVENT_RESIZE, 0) + count_of(process, ML_EVENT_CANCEL, 0);
+}
+
 START_TEST(every_way_to_allocate_is_in_the_stream) {
     run("basic", (struct capture_options){0});
     ck_assert_uint_eq(capture.processes_count, 1);
@@ -47,6 +52,7 @@ START_TEST(every_way_to_allocate_is_in_the_stream) {
     ck_assert_uint_eq(count_of(process, ML_EVENT_CANCEL, 0), 1);
     ck_assert_uint_eq(count_of(process, ML_EVENT_END, 0), 1);
     ck_assert_uint_eq(process->lost_events, 0);
+    ck_assert_uint_eq(process->produced, events_of(process));
     const struct captured_sums sums = capture_sums(process);
     ck_assert_uint_eq(sums.live_bytes, 99999 + 3 * 31111 + 4096 * 5 + 11111);
     ck_assert_uint_eq(sums.double_allocs, 0);
@@ -60,6 +66,7 @@ START_TEST(threads_that_free_each_others_blocks_leave_nothing_live) {
     const struct captured_process *process = &capture.processes[0];
     const struct captured_sums sums = capture_sums(process);
     ck_assert_uint_eq(process->lost_events, 0);
+    ck_assert_uint_eq(process->produced, events_of(process));
     ck_assert_uint_eq(sums.double_allocs, 0);
     ck_assert_uint_eq(sums.unknown_frees, 0);
     ck_assert_uint_ge(sums.total_blocks, 8 * 20000);
@@ -136,6 +143,7 @@ START_TEST(handlers_that_allocate_and_jump_away_are_recorded) {
     const struct captured_process *process = &capture.processes[0];
     ck_assert_uint_eq(count_of(process, ML_EVENT_ALLOC, 555), 1000);
     ck_assert_uint_eq(count_of(process, ML_EVENT_ALLOC, 444), 1000);
+    ck_assert_uint_eq(process->produced, events_of(process));
     capture_free(&capture);
 }
 END_TEST
@@ -159,6 +167,7 @@ START_TEST(a_pipe_that_stays_full_costs_counted_events_and_about_a_second) {
     const struct captured_sums sums = capture_sums(process);
     ck_assert_uint_gt(process->lost_events, 0);
     ck_assert_uint_ge(sums.total_blocks + sums.unknown_frees + process->lost_events + 4, 200000);
+    ck_assert_uint_eq(process->produced, events_of(process) + process->lost_events);
     capture_free(&capture);
 }
 END_TEST

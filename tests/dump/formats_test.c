@@ -139,6 +139,22 @@ static void check_stacks(const json_t *owner) {
     }
 }
 
+static void check_accounting(const json_t *accounting, const struct ml_snapshot_process *process) {
+    static const char *const reasons[] = {
+        "overrun", "no_lane", "nested", "no_pipe", "refused", "unaccounted"};
+    const json_t *dropped = json_object_get(accounting, "dropped");
+    uint64_t sum = number(accounting, "received") + number(accounting, "in_flight");
+
+    for (size_t i = 0; i < sizeof reasons / sizeof reasons[0]; i++) {
+        sum += number(dropped, reasons[i]);
+    }
+    ck_assert_uint_eq(sum, number(accounting, "produced"));
+    ck_assert(json_is_true(json_object_get(accounting, "balanced")));
+    ck_assert_uint_eq(number(accounting, "waits"), process->accounting.waits);
+    ck_assert_uint_eq(number(accounting, "waited_ns"), process->accounting.waited_ns);
+    ck_assert_uint_eq(number(accounting, "longest_wait_ns"), process->accounting.longest_wait_ns);
+}
+
 START_TEST(the_json_report_has_its_form_and_its_sums_are_true) {
     static const char *const strings[] = {"name", "role", "state"};
     static const char *const numbers[] = {
@@ -178,6 +194,7 @@ START_TEST(the_json_report_has_its_form_and_its_sums_are_true) {
         for (size_t n = 0; n < sizeof numbers / sizeof numbers[0]; n++) {
             (void)number(process, numbers[n]);
         }
+        check_accounting(json_object_get(process, "accounting"), &snapshot->processes[i]);
         ck_assert(json_is_array(json_object_get(process, "command_line")));
         ck_assert(json_is_boolean(json_object_get(process, "from_startup")));
         ck_assert_uint_eq(number(process, "peak_bytes"), snapshot->processes[i].totals.peak_bytes);

@@ -46,6 +46,23 @@ static void totals_eq(const struct ml_totals *wrote, const struct ml_profile_tot
 }
 
 static void
+accounting_eq(const struct ml_accounting *wrote, const struct ml_profile_accounting *read) {
+    ck_assert_uint_eq(wrote->produced, read->produced);
+    ck_assert_uint_eq(wrote->received, read->received);
+    ck_assert_uint_eq(wrote->in_flight, read->in_flight);
+    ck_assert_uint_eq(wrote->overrun, read->overrun);
+    ck_assert_uint_eq(wrote->no_lane, read->no_lane);
+    ck_assert_uint_eq(wrote->nested, read->nested);
+    ck_assert_uint_eq(wrote->no_pipe, read->no_pipe);
+    ck_assert_uint_eq(wrote->refused, read->refused);
+    ck_assert_uint_eq(wrote->unaccounted, read->unaccounted);
+    ck_assert(wrote->balanced == read->balanced);
+    ck_assert_uint_eq(wrote->waits, read->waits);
+    ck_assert_uint_eq(wrote->waited_ns, read->waited_ns);
+    ck_assert_uint_eq(wrote->longest_wait_ns, read->longest_wait_ns);
+}
+
+static void
 heads_eq(const struct ml_snapshot_process *wrote, const struct ml_profile_process *read) {
     ck_assert_uint_eq(wrote->id, read->id);
     ck_assert_uint_eq(wrote->parent_id, read->parent_id);
@@ -72,6 +89,7 @@ heads_eq(const struct ml_snapshot_process *wrote, const struct ml_profile_proces
     ck_assert_uint_eq(wrote->inherited_blocks, read->inherited_blocks);
     ck_assert_uint_eq(wrote->events, read->events);
     ck_assert_uint_eq(wrote->lost_events, read->lost_events);
+    accounting_eq(&wrote->accounting, &read->accounting);
     ck_assert_uint_eq(wrote->unknown_frees, read->unknown_frees);
     ck_assert_uint_eq(wrote->late_events, read->late_events);
     ck_assert_uint_eq(wrote->truncated_stacks, read->truncated_stacks);

@@ -189,6 +189,14 @@ static void fill_process(
     process->inherited_bytes = index > 1 ? 12345 : 0;
     process->inherited_blocks = index > 1 ? 12 : 0;
     process->events = 100000 + index;
+    process->accounting = (struct ml_accounting){
+        .produced = 100000 + index,
+        .received = 100000 + index,
+        .balanced = true,
+        .waits = 3 + index,
+        .waited_ns = 45000000 + index,
+        .longest_wait_ns = 12000000 + index,
+    };
     process->unknown_frees = index;
     process->late_events = 2 * index;
     process->strings_count = 3;

@@ -19,6 +19,26 @@ PROGRAMS = OUT / "tests"
 TIMEOUT = 40
 
 
+def unbalanced(report):
+    """What is wrong with where a report says that its events went; [] if every one is accounted for."""
+    wrong = []
+    for entry in report["processes"]:
+        who = f'{entry["name"]} {entry["pid"]} ({entry["state"]})'
+        accounting = entry["accounting"]
+        dropped = sum(accounting["dropped"].values())
+        if accounting["produced"] != accounting["received"] + accounting["in_flight"] + dropped:
+            wrong.append(f"{who}: produced is not received + in_flight + dropped: {accounting}")
+        if not accounting["balanced"] or accounting["dropped"]["unaccounted"]:
+            wrong.append(f"{who}: events are unaccounted for: {accounting}")
+        if accounting["received"] != entry["events"] or dropped != entry["lost_events"]:
+            wrong.append(f"{who}: two counts of the same: {entry['events']}, {entry['lost_events']}, {accounting}")
+        if accounting["in_flight"] and entry["state"] == "exited":
+            wrong.append(f"{who}: it ended by itself, and something is still on its way: {accounting}")
+        if not accounting["waits"] and (accounting["waited_ns"] or accounting["longest_wait_ns"]):
+            wrong.append(f"{who}: waited, but never: {accounting}")
+    return wrong
+
+
 class Run:
     """A finished `memlog run`."""
 
@@ -43,13 +63,21 @@ class Case(unittest.TestCase):
         self.truth_folder.mkdir()
         (self.folder / "run").mkdir(mode=0o700)
         self.runs = 0
+        self.reported = set()
         self.addCleanup(self.clean_up)
+        self.addCleanup(self.check_runs)
 
     def clean_up(self):
         if KEEP:
             print(f"\nkept: {self.folder}")
         else:
             shutil.rmtree(self.folder, ignore_errors=True)
+
+    def check_runs(self):
+        """Every dump of every run of this test adds up, also those that the test did not look at."""
+        dumps = set(self.folder.glob("dumps*/*.pftrace"))
+        for dump in sorted(dumps - self.reported):
+            self.report(dump)
 
     def environment(self, **changes):
         # memlog refuses keys of its own name that it does not know; the runner's are not meant for it.
@@ -97,7 +125,10 @@ class Case(unittest.TestCase):
         answer = run_words([str(MEMLOG), "report", "--json", str(dump)], self.folder, self.environment(), b"", TIMEOUT)
         if answer.returncode != 0:
             self.fail(f"report failed ({answer.returncode}): {answer.stderr.decode(errors='replace')}")
-        return json.loads(answer.stdout)
+        report = json.loads(answer.stdout)
+        self.reported.add(pathlib.Path(dump))
+        self.assertEqual(unbalanced(report), [], dump)
+        return report
 
     def exit_report(self, run):
         dumps = run.dumps()

@@ -341,6 +341,7 @@ void client_put(struct client *client, uint32_t lane, const struct ml_event *eve
     }
     ck_assert_int_eq(status, ML_OK);
     own->used_bytes += ml_writer_count(&w);
+    client_lane_header(client, lane)->produced += ml_staging_counts(event->kind) ? 1 : 0;
     publish(client, lane);
 }
 

@@ -15,6 +15,7 @@ static char *names[NAMES_MAX];
 static int names_count;
 
 struct player {
+    uint64_t produced[IDS_MAX];
     struct ml_session *session;
     FILE *out;
     struct ml_client *clients[IDS_MAX];
@@ -59,6 +60,7 @@ static void look(struct player *player, uint64_t id) {
         .magic = ML_STAGING_MAGIC, .version = ML_STAGING_VERSION, .slots = 1, .lanes_used = LANES};
     struct ml_client_want want;
     size_t wanted = 0;
+    player->lanes[id][0].produced = player->produced[id];
     const enum ml_status status =
         ml_client_lanes(player->clients[id], &header, player->lanes[id], LANES, &want, 1, &wanted);
     ck_assert_int_eq(status, ml_client_status(player->clients[id]));
@@ -122,6 +124,7 @@ static void direct(struct player *player, const char *line) {
         lane->published = lane->sent << ML_PUBLISHED_SHIFT;
         lane->lost_chunks = number(line, "lost_chunks");
         lane->lost_events = number(line, "lost_events");
+        player->produced[player->to] += lane->lost_events;
     } else if (strncmp(line, "@end ", 5) == 0) {
         const struct ml_client_end end = {.state = 1, .end = {.ticks = number(line, "at")}};
         feed_all(player);
@@ -221,6 +224,14 @@ static void print_snapshot(struct player *player) {
     ml_snapshot_free(snapshot);
 }
 
+/* The process's own count of its events. */
+static void count_event(struct player *player, const char *line) {
+    static const char *const counted[] = {"ALLOC ", "FREE ", "RESIZE ", "CANCEL "};
+    for (size_t i = 0; i < sizeof(counted) / sizeof(counted[0]); i++) {
+        player->produced[player->to] += strncmp(line, counted[i], strlen(counted[i])) == 0 ? 1 : 0;
+    }
+}
+
 static void play(FILE *in, struct player *player, const char *name) {
     char *line = NULL;
     size_t size = 0;
@@ -235,6 +246,7 @@ static void play(FILE *in, struct player *player, const char *name) {
             ck_assert_msg(line[0] == '#' || line[0] == 0, "%s: a record before any @client", name);
             continue;
         }
+        count_event(player, line);
         const enum ml_status status = ml_stream_packer_line(packer, line);
         ck_assert_msg(status == ML_OK, "%s: %s: %s", name, line, packer->scratch.error);
     }

@@ -153,9 +153,9 @@ static void read_pipe(struct process *process, bool all) {
 
 /* The header's words one by one, in any order. */
 static void copy_lane(const struct ml_staging_lane *from, struct ml_staging_lane *to) {
-    const uint32_t first = racer_pick(4);
-    for (uint32_t i = 0; i < 4; i++) {
-        switch ((first + i) % 4) {
+    const uint32_t first = racer_pick(5);
+    for (uint32_t i = 0; i < 5; i++) {
+        switch ((first + i) % 5) {
         case 0:
             to->published = from->published;
             break;
@@ -164,6 +164,9 @@ static void copy_lane(const struct ml_staging_lane *from, struct ml_staging_lane
             break;
         case 2:
             to->lost_chunks = from->lost_chunks;
+            break;
+        case 3:
+            to->produced = from->produced;
             break;
         default:
             to->lost_events = from->lost_events;
@@ -291,6 +294,24 @@ static void compare_cell(const struct ml_snapshot_process *is, const struct mode
     ck_abort_msg("a cell is missing");
 }
 
+/* Of a process that was read to its end the threads' own counts leave nothing open. */
+static void compare_accounting(const struct ml_snapshot_process *is, const struct racer *racer) {
+    const struct ml_accounting *accounting = &is->accounting;
+    uint64_t produced = 0;
+    for (uint32_t i = 0; i < RACER_LANES; i++) {
+        produced += racer->lanes[i].header.produced;
+    }
+    ck_assert(accounting->balanced);
+    ck_assert_uint_eq(accounting->unaccounted, 0);
+    ck_assert_uint_eq(accounting->received, is->events);
+    if (is->state != 0) {
+        ck_assert_uint_eq(accounting->produced, produced);
+        ck_assert_uint_eq(produced, is->events + accounting->overrun + accounting->in_flight);
+        ck_assert_uint_eq(accounting->in_flight, 0);
+        ck_assert_uint_eq(is->lost_events, accounting->overrun);
+    }
+}
+
 static void compare_process(const struct ml_snapshot_process *is, uint32_t index) {
     const struct model_client *should = &model.clients[index];
     ck_assert_uint_eq(is->late_events, 0);
@@ -302,6 +323,7 @@ static void compare_process(const struct ml_snapshot_process *is, uint32_t index
     for (uint32_t i = 0; i < should->cells_count; i++) {
         compare_cell(is, &should->cells[i]);
     }
+    compare_accounting(is, processes[index].racer);
     if (processes[index].racer->lost || should->missed_frees > 0) {
         ck_assert(!is->complete);
     }

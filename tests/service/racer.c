@@ -116,6 +116,14 @@ static void into_pipe(struct racer *racer, const uint8_t *bytes, size_t count) {
     racer->pipe_count += count;
 }
 
+static uint64_t blocks_of(const struct racer_chunk *chunk) {
+    uint64_t blocks = 0;
+    for (uint32_t i = 0; i < chunk->count; i++) {
+        blocks += ml_staging_counts(chunk->records[i].event.kind) ? 1 : 0;
+    }
+    return blocks;
+}
+
 /* True when the record is in the open chunk. */
 static bool record(struct racer *racer, uint32_t lane, const struct ml_event *event) {
     struct racer_lane *at = &racer->lanes[lane];
@@ -224,6 +232,7 @@ bool racer_step(struct racer *racer, uint32_t lane) {
             at->step = RACER_CLOSE;
             return true;
         }
+        at->header.produced += ml_staging_counts(at->event.kind) ? 1 : 0;
         publish(racer, lane);
         at->step = chunk_of(racer, lane, at->number)->bytes >= racer->chunk_bytes ? RACER_CLOSE
                                                                                   : RACER_IDLE;
@@ -235,7 +244,7 @@ bool racer_step(struct racer *racer, uint32_t lane) {
         send_oldest(racer, lane);
         return true;
     case RACER_LOST_EVENTS:
-        at->header.lost_events += chunk_of(racer, lane, at->unsent)->count;
+        at->header.lost_events += blocks_of(chunk_of(racer, lane, at->unsent));
         at->step = RACER_SENT;
         return true;
     case RACER_SENT:

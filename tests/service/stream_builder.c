@@ -73,7 +73,8 @@ void builder_add(struct builder *builder, uint32_t lane, const struct ml_event *
         const enum ml_status status = ml_event_encode(&w, &at->state, event);
         if (status == ML_OK) {
             at->bytes += (uint32_t)ml_writer_count(&w);
-            at->events++;
+            at->events += ml_staging_counts(event->kind) ? 1 : 0;
+            at->header.produced += ml_staging_counts(event->kind) ? 1 : 0;
             publish(at);
             if (at->bytes >= builder->chunk_bytes) {
                 builder_flush(builder, lane);

@@ -20,7 +20,7 @@ struct builder_lane {
     struct ml_event_state state;
     struct ml_staging_lane header;
     uint64_t number;
-    uint32_t events; /* in the open chunk */
+    uint32_t events; /* ALLOC, FREE, RESIZE, CANCEL in the open chunk */
     bool drops;      /* the pipe is full: chunks are lost */
 };
 
