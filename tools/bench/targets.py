@@ -1,0 +1,107 @@
+"""What memlog promises to reach, beside what it reached."""
+import figures
+
+REAL = ("sqlite3", "python3", "cc1plus", "clang++", "redis")
+# With frees and new stacks together.
+BYTES_AN_EVENT = 8
+CLIENT_BYTES, CLIENT_NODE_BYTES = 8e6, 16
+SERVICE_BLOCK_BYTES = 24
+LATENCY_NS = 20e3
+
+
+class Row:
+    """One target; `reached`: a number or None (not measured)."""
+
+    def __init__(self, what, limit, reached, unit="×"):
+        self.what = what
+        self.limit = limit
+        self.reached = reached
+        self.unit = unit
+        self.limit_text = f"≤ {limit:g} {unit}"
+
+    def reached_text(self):
+        return "–" if self.reached is None else f"{self.reached:.3g} {self.unit}"
+
+    def verdict(self):
+        if self.reached is None:
+            return "not measured"
+        return "reached" if self.reached <= self.limit else "missed"
+
+
+def median(spread):
+    return spread.median if spread else None
+
+
+def cpu(results, program, name):
+    return median(results.ratio(program, name, figures.target_cpu))
+
+
+def wall(results, program, name):
+    return median(results.ratio(program, name, figures.wall))
+
+
+EXACT_CPU = {"sqlite3": 1.35, "python3": 1.6, "clang++": 1.25, "redis": 1.25}
+EXACT_WALL = {**{program: 1.5 for program in REAL}, "threads": 2, "deep": 3}
+EXACT_NS = {"sqlite3": 35, "python3": 35, "redis": 35, "clang++": 100}
+SAMPLED = {"memlog-512k": ("512 KiB", 1.02), "memlog-4k": ("4 KiB", 1.08)}
+
+
+def client_memory(results, program):
+    """What the target's peak of resident memory grew by, less 16 bytes for each stack node."""
+    found = []
+    for run, bare in results.pairs(program, "memlog-exact"):
+        nodes = run.get("stack_nodes")
+        if nodes is not None:
+            found.append(run["target_peak_rss_bytes"] - bare["target_peak_rss_bytes"] - CLIENT_NODE_BYTES * nodes)
+    return median(figures.spread(found))
+
+
+def service_block_bytes(results):
+    """From 1 to 4 million live blocks: what the service's memory grew by, a block; at both its table is filled alike."""
+    peaks = []
+    for program in ("live-1m", "live-4m"):
+        peaks.append(median(results.spread(program, "memlog-exact", lambda run: run["recorder_peak_rss_bytes"])))
+    return None if None in peaks else (peaks[1] - peaks[0]) / 3e6
+
+
+def bytes_an_event(results):
+    means = []
+    for program in (*REAL, "deep", "threads", "tight"):
+        means.append(median(results.spread(program, "memlog-exact", lambda run: per_event(run))))
+    means = [mean for mean in means if mean is not None]
+    return sum(means) / len(means) if means else None
+
+
+def per_event(run):
+    return run["stream_bytes"] / run["events"] if run.get("stream_bytes") and run.get("events") else None
+
+
+def added_latency(results, program):
+    """The worse of malloc's and free's 99.99th percentiles, in microseconds."""
+    worst = None
+    for call in ("malloc", "free"):
+        profiled, bare = (results.latency(program, name, call) for name in ("memlog-exact", "nothing"))
+        if profiled and bare:
+            added = figures.Added(profiled, bare, 99.99).difference_ns / 1e3
+            worst = added if worst is None else max(worst, added)
+    return worst
+
+
+def judged(results):
+    rows = [Row(f"exact, target's CPU, {name}", limit, cpu(results, name, "memlog-exact")) for name, limit in EXACT_CPU.items()]
+    rows += [Row(f"exact, wall, {name}", limit, wall(results, name, "memlog-exact")) for name, limit in EXACT_WALL.items()]
+    rows += [
+        Row(f"exact, client's cost, {name}", limit, median(results.ns_an_event(name, "memlog-exact")), "ns an event")
+        for name, limit in EXACT_NS.items()
+    ]
+    for configuration, (rate, limit) in SAMPLED.items():
+        rows += [Row(f"sampled at {rate}, target's CPU, {name}", limit, cpu(results, name, configuration)) for name in REAL]
+    rows.append(Row("event stream, mean over programs", BYTES_AN_EVENT, bytes_an_event(results), "bytes an event"))
+    for name in ("sqlite3", "clang++", "deep"):
+        value = client_memory(results, name)
+        reached = None if value is None else value / 1e6
+        rows.append(Row(f"client's memory without its stack nodes, {name}", CLIENT_BYTES / 1e6, reached, "MB"))
+    rows.append(Row("service's memory", SERVICE_BLOCK_BYTES, service_block_bytes(results), "bytes a live block"))
+    for name in ("latency-steady", "latency-flood"):
+        rows.append(Row(f"added to 99.99 % of calls, {name}", LATENCY_NS / 1e3, added_latency(results, name), "us"))
+    return rows
