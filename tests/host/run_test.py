@@ -156,13 +156,14 @@ class Signals(unittest.TestCase):
             script = 'echo up; while [ ! -e "$1" ]; do sleep 0.02; done; exit 5'
             child = os.fork()
             if child == 0:
+                # The terminal is ours before anything is said; who waits for "up" may press keys at once.
                 os.setpgid(0, 0)
+                signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+                os.tcsetpgrp(0, os.getpid())
+                signal.signal(signal.SIGTTOU, signal.SIG_DFL)
                 os.execve(
                     MEMLOG, [MEMLOG, "run", "--memlog=none", "--", "bash", "-c", script, "x", "/dev/null/never"], ENVIRONMENT
                 )
-            signal.signal(signal.SIGTTOU, signal.SIG_IGN)
-            os.setpgid(child, child)
-            os.tcsetpgrp(0, child)
             _, status = os.waitpid(child, os.WUNTRACED)
             stopped = os.WIFSTOPPED(status)
             os.killpg(child, signal.SIGCONT)
