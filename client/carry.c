@@ -118,8 +118,9 @@ static bool refuse(enum memlog_client_not_profiled_reason reason, const char *pa
     uint64_t device = 0;
     uint64_t inode = 0;
     if (ml_hello_identity(fd, &device, &inode) && device == ml_process.socket_device &&
-        inode == ml_process.socket_inode) {
-        ml_hello_not_profiled(fd, reason, path);
+        inode == ml_process.socket_inode &&
+        !ml_hello_not_profiled(fd, ml_process_host_listens(), reason, path)) {
+        ml_process_lost_message();
     }
     return false;
 }

@@ -48,6 +48,14 @@ int ml_hello_lift(int take_fd) {
     return lifted < 0 ? -1 : (int)lifted;
 }
 
+/* connect and sendmsg wait for a host that is stopped no longer than this: here, and in all that
+ * inherit the socket. */
+static void limit_waits(int fd) {
+    const struct timeval bound = {.tv_sec = ML_HELLO_WAIT_MS / 1000};
+    (void
+    )ml_sys6(SYS_setsockopt, fd, SOL_SOCKET, SO_SNDTIMEO, (long)&bound, (long)sizeof(bound), 0);
+}
+
 bool ml_hello_connect(const char *path, int *out_socket_fd) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     const size_t length = strlen(path);
@@ -64,6 +72,7 @@ bool ml_hello_connect(const char *path, int *out_socket_fd) {
         return false;
     }
     const long size_bytes = (long)(offsetof(struct sockaddr_un, sun_path) + length + 1);
+    limit_waits(lifted);
     long result = 0;
     do {
         result = ml_sys3(SYS_connect, lifted, (long)&address, size_bytes);
@@ -77,9 +86,10 @@ bool ml_hello_connect(const char *path, int *out_socket_fd) {
 }
 
 /* One packet with its descriptors; the kernel adds who we are (the host's end asks for
- * credentials). */
-static bool
-send_packet(int fd, const void *packet, size_t count_bytes, const struct ml_handles *handles) {
+ * credentials). The socket's own bound (limit_waits) holds when it has no room. */
+static bool send_packet(
+    int fd, bool patient, const void *packet, size_t count_bytes, const struct ml_handles *handles
+) {
     union {
         struct cmsghdr header;
         char space[CMSG_SPACE(sizeof(int) * ML_HANDLES_MAX)];
@@ -97,7 +107,8 @@ send_packet(int fd, const void *packet, size_t count_bytes, const struct ml_hand
     }
     long sent = 0;
     do {
-        sent = ml_sys3(SYS_sendmsg, fd, (long)&message, MSG_NOSIGNAL);
+        sent =
+            ml_sys3(SYS_sendmsg, fd, (long)&message, MSG_NOSIGNAL | (patient ? 0 : MSG_DONTWAIT));
     } while (sent == -EINTR);
     return sent == (long)count_bytes;
 }
@@ -256,7 +267,7 @@ bool ml_hello_ask(int socket_fd, struct ml_hello *out_hello) {
     if (memlog_client_hello_request_encode(
             &request, HELLO_REQUEST_ID, packet, sizeof(packet), &count_bytes, &handles
         ) != ML_OK ||
-        !send_packet(socket_fd, packet, count_bytes, &handles)) {
+        !send_packet(socket_fd, true, packet, count_bytes, &handles)) {
         return false;
     }
     struct answer answer;
@@ -309,6 +320,7 @@ static bool make_own(
 
 static bool send_forked(
     int socket_fd,
+    bool patient,
     uint64_t fork_serial,
     int read_fd,
     struct ml_bytes title,
@@ -330,11 +342,12 @@ static bool send_forked(
     return memlog_client_forked_request_encode(
                &request, 0, packet, sizeof(packet), &count_bytes, &handles
            ) == ML_OK &&
-           send_packet(socket_fd, packet, count_bytes, &handles);
+           send_packet(socket_fd, patient, packet, count_bytes, &handles);
 }
 
 bool ml_hello_forked(
     int socket_fd,
+    bool patient,
     uint64_t fork_serial,
     uint32_t slots,
     const struct ml_control_page *control,
@@ -346,7 +359,7 @@ bool ml_hello_forked(
     hello.params.staging_slots = slots;
     hello.params.stack_mode = (enum memlog_client_stack_mode)control->stack_mode;
     bool done = make_own(slots, control, pipe_fds, &hello) &&
-                send_forked(socket_fd, fork_serial, pipe_fds[0], title, &hello);
+                send_forked(socket_fd, patient, fork_serial, pipe_fds[0], title, &hello);
     close_fd(pipe_fds[0]);
     if (done) {
         hello.pipe_fd = ml_hello_lift(pipe_fds[1]);
@@ -363,8 +376,8 @@ bool ml_hello_forked(
     return true;
 }
 
-void ml_hello_not_profiled(
-    int socket_fd, enum memlog_client_not_profiled_reason reason, const char *path
+bool ml_hello_not_profiled(
+    int socket_fd, bool patient, enum memlog_client_not_profiled_reason reason, const char *path
 ) {
     struct memlog_client_not_profiled_request request = {.reason = reason};
     request.path.data = path;
@@ -375,9 +388,8 @@ void ml_hello_not_profiled(
     uint8_t packet[MEMLOG_CLIENT_NOT_PROFILED_REQUEST_MAX_BYTES];
     size_t count_bytes = 0;
     struct ml_handles handles;
-    if (memlog_client_not_profiled_request_encode(
-            &request, 0, packet, sizeof(packet), &count_bytes, &handles
-        ) == ML_OK) {
-        (void)send_packet(socket_fd, packet, count_bytes, &handles);
-    }
+    return memlog_client_not_profiled_request_encode(
+               &request, 0, packet, sizeof(packet), &count_bytes, &handles
+           ) == ML_OK &&
+           send_packet(socket_fd, patient, packet, count_bytes, &handles);
 }

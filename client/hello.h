@@ -15,7 +15,7 @@
 enum {
     ML_FD_LOWEST = 900, /* our descriptors lie in [900, 1023], or just under a lower limit */
     ML_FD_HIGHEST = 1023,
-    ML_HELLO_WAIT_MS = 2000 /* a host that does not answer by then is gone */
+    ML_HELLO_WAIT_MS = 2000 /* a host that does not take or answer a message by then is gone */
 };
 
 /* What a handshake yields; descriptors are -1 where there is none. */
@@ -26,7 +26,8 @@ struct ml_hello {
     int control_fd; /* memfd, sealed */
 };
 
-/* Connect; *out_socket_fd is out of the program's way already. False: no host there. */
+/* Connect; *out_socket_fd is out of the program's way already. False: no host there, or none that
+ * accepts within ML_HELLO_WAIT_MS. */
 bool ml_hello_connect(const char *path, int *out_socket_fd);
 
 /* Say hello and wait for the answer. False: none in time, or a wrong one; then nothing is open. */
@@ -37,9 +38,11 @@ bool ml_hello_ask(int socket_fd, struct ml_hello *out_hello);
 struct ml_bytes ml_hello_title(void);
 
 /* A forked child: make its pipe, staging and control page (a copy of `control`, enabled as that
- * says), and send them. False: it could not; then nothing is open. */
+ * says), and send them. A socket without room is waited for if `patient`, within
+ * ML_HELLO_WAIT_MS. False: it could not; then nothing is open. */
 bool ml_hello_forked(
     int socket_fd,
+    bool patient,
     uint64_t fork_serial,
     uint32_t slots,
     const struct ml_control_page *control,
@@ -47,9 +50,10 @@ bool ml_hello_forked(
     struct ml_hello *out_hello
 );
 
-/* Tell the host about a program image that will run without us. */
-void ml_hello_not_profiled(
-    int socket_fd, enum memlog_client_not_profiled_reason reason, const char *path
+/* Tell the host about a program image that will run without us. `patient` as above. False: the host
+ * does not know. */
+bool ml_hello_not_profiled(
+    int socket_fd, bool patient, enum memlog_client_not_profiled_reason reason, const char *path
 );
 
 /* Move a descriptor to where ours lie, CLOEXEC; the old number is free again. -1: it could not (it

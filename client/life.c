@@ -207,13 +207,20 @@ static void become_child(struct ml_thread *thread) {
         inode == ml_process.pipe_inode) {
         close_fd(parents_pipe);
     }
-    if (!ml_hello_identity(socket_fd, &device, &inode) || device != ml_process.socket_device ||
-        inode != ml_process.socket_inode) {
-        return;
-    }
     struct ml_hello hello;
     const struct ml_bytes title = {ml_process.title, ml_process.title_bytes};
-    if (!ml_hello_forked(socket_fd, serial, ml_process.slots, ml_process.control, title, &hello)) {
+    if (!ml_hello_identity(socket_fd, &device, &inode) || device != ml_process.socket_device ||
+        inode != ml_process.socket_inode ||
+        !ml_hello_forked(
+            socket_fd,
+            ml_process_host_listens(),
+            serial,
+            ml_process.slots,
+            ml_process.control,
+            title,
+            &hello
+        )) {
+        ml_process_lost_message();
         return;
     }
     if (adopt(&hello, true)) {

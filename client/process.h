@@ -134,6 +134,17 @@ static inline struct ml_staging_header *ml_process_staging_header(void) {
     return (struct ml_staging_header *)(void *)ml_process.staging;
 }
 
+/* A message that the host did not take is counted where the service sees it: in a forked child that
+ * has no staging yet, that is its parent's. */
+static inline void ml_process_lost_message(void) {
+    (void)__atomic_fetch_add(&ml_process_staging_header()->lost_messages, 1, __ATOMIC_RELAXED);
+}
+
+/* Nobody waits again for a host that has let somebody wait in vain. */
+static inline bool ml_process_host_listens(void) {
+    return __atomic_load_n(&ml_process_staging_header()->lost_messages, __ATOMIC_RELAXED) == 0;
+}
+
 /* Stop recording for good: the way out of every contract of our own that broke. */
 void ml_process_off(void);
 

@@ -76,6 +76,8 @@ struct ml_staging_header {
     uint64_t unwind_checked;  /* --unwind-check: stacks compared ... */
     uint64_t unwind_differed; /* ... and found different from libunwind's */
     uint64_t node_count;      /* nodes defined */
+    uint64_t lost_messages;   /* the host did not take them: forked children, and programs that run
+                                 without us, of which the report does not know */
 };
 
 /* One cache line: only its owner writes it. */

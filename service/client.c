@@ -378,7 +378,8 @@ static struct ml_accounting accounting_of(const struct ml_client *client) {
 
 static bool complete(const struct ml_client *client, const struct ml_accounting *accounting) {
     return client->lost == ML_OK && client->trouble[0] == 0 && client->stream.lost_chunks == 0 &&
-           accounting->balanced && ml_accounting_lost(accounting) == 0;
+           client->staging.header.lost_messages == 0 && accounting->balanced &&
+           ml_accounting_lost(accounting) == 0;
 }
 
 /* Why it is not complete, in words; the first reason that somebody gave goes before the counters.
@@ -399,6 +400,9 @@ trouble_of(const struct ml_client *client, const struct ml_accounting *accountin
     }
     if (accounting->nested > 0) {
         return "signal handlers interrupted each other in the allocator: events were lost";
+    }
+    if (client->staging.header.lost_messages > 0) {
+        return "the host did not answer: forked children of it, or programs it became, are missing";
     }
     return complete(client, accounting) ? "" : "its events do not add up: see \"accounting\"";
 }

@@ -1,0 +1,177 @@
+"""What is known to break other profilers of this kind: a vfork child that allocates, programs that are not profiled, a host that is
+gone or hangs, a pipe that nobody reads. The program goes on within a bound, and what is missing is said."""
+import os
+import signal
+import subprocess
+import time
+import unittest
+
+import harness
+import truth
+
+PYTHON = "/usr/bin/python3"
+
+# What a program waits at most: for a host at its start (client/hello.h), for room in its pipe (interface.md).
+HOST_BOUND_S = 2
+PIPE_BOUND_S = 1
+# A loaded machine's share of what these programs do besides.
+SLACK_S = 6
+
+FORKS = """
+import os, sys, time
+open("up", "w").close()
+while not os.path.exists("go"):
+    time.sleep(0.01)
+for _ in range(int(sys.argv[1])):
+    child = os.fork()
+    if child == 0:
+        kept = [bytearray(1000) for _ in range(50)]
+        os._exit(0)
+    os.waitpid(child, 0)
+print("done")
+"""
+
+STATIC = "#include <unistd.h>\nint main(void) { return write(1, \"static\\n\", 7) == 7 ? 0 : 1; }\n"
+
+
+class VforkChild(harness.Case):
+    def test_the_parents_profile_goes_on_after_a_vfork_child_has_allocated(self):
+        run = self.memlog(harness.PROGRAMS / "oracle" / "vfork", "vfork")
+        self.assertEqual(run.code, 0, run.err)
+        report = self.exit_report(run)
+        written = truth.load(self.truth_folder)
+        self.assertEqual(truth.compare(report, written), [])
+        process = next(entry for entry in report["processes"] if entry["name"] == "vfork")
+        functions = {frame["function"] for stack in process["stacks"] for frame in stack["frames"]}
+        self.assertLessEqual({"before", "in_child", "after"}, functions)
+
+
+class Unprofiled(harness.Case):
+    """Children that exec what we do not profile: they start at once, and the report knows why they are not in it."""
+
+    def test_programs_that_policy_leaves_out_start_at_once(self):
+        begun = time.monotonic()
+        run = self.memlog("/bin/sh", "-c", "ls / >/dev/null; ls / >/dev/null; exec true", options=("-q", "--only=^/bin/sh"))
+        self.assertEqual(run.code, 0, run.err)
+        self.assertLess(time.monotonic() - begun, HOST_BOUND_S + SLACK_S)
+        report = self.exit_report(run)
+        self.assertEqual({entry["name"] for entry in report["processes"]}, {"sh"})
+
+    def test_a_static_program_runs_and_is_named_in_the_report(self):
+        (self.folder / "s.c").write_text(STATIC)
+        subprocess.run(["gcc", "-static", "-o", "static", "s.c"], cwd=self.folder, check=True)
+        begun = time.monotonic()
+        run = self.memlog("/bin/sh", "-c", "./static; ./static; echo after")
+        self.assertEqual((run.code, run.out), (0, b"static\nstatic\nafter\n"), run.err)
+        self.assertLess(time.monotonic() - begun, HOST_BOUND_S + SLACK_S)
+        text = harness.run_words(
+            [str(harness.MEMLOG), "report", str(run.dumps()[0])], self.folder, self.environment(), b"", harness.TIMEOUT
+        ).stdout.decode()
+        self.assertIn("statically linked", text)
+        self.assertIn("static", text)
+        self.assertTrue(self.exit_report(run)["dump"]["complete"])
+
+
+class HostGone(harness.Case):
+    def start_program(self, *program):
+        process = self.memlog_start(*program)
+        self.wait_for("the program", (self.folder / "up").exists)
+        return process
+
+    def test_new_programs_of_a_killed_host_start_at_once(self):
+        script = "touch up; while [ ! -e go ]; do sleep 0.01; done; for i in 1 2 3 4 5 6 7 8; do /bin/true; done; touch done"
+        process = self.start_program("/bin/sh", "-c", script)
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+        begun = time.monotonic()
+        (self.folder / "go").touch()
+        self.wait_for("the program's end", (self.folder / "done").exists)
+        self.assertLess(time.monotonic() - begun, SLACK_S, "eight programs, and none waits")
+
+    def test_a_program_started_under_a_stopped_host_waits_no_longer_than_its_bound(self):
+        script = "touch up; while [ ! -e go ]; do sleep 0.01; done; /bin/true; echo $?; touch done"
+        process = self.start_program("/bin/sh", "-c", script)
+        os.kill(process.pid, signal.SIGSTOP)
+        begun = time.monotonic()
+        (self.folder / "go").touch()
+        self.wait_for("the program's end", (self.folder / "done").exists)
+        self.assertLess(time.monotonic() - begun, HOST_BOUND_S + SLACK_S)
+        os.kill(process.pid, signal.SIGCONT)
+        self.assertEqual(process.communicate(timeout=harness.TIMEOUT)[0], b"0\n")
+
+    def test_more_children_than_a_stopped_host_has_room_for_are_forked_without_waiting_and_said_to_be_missing(self):
+        process = self.start_program(PYTHON, "-c", FORKS, "700")
+        os.kill(process.pid, signal.SIGSTOP)
+        begun = time.monotonic()
+        (self.folder / "go").touch()
+        self.assertEqual(process.stdout.readline(), b"done\n")
+        self.assertLess(time.monotonic() - begun, HOST_BOUND_S + SLACK_S, "one waits, the others do not")
+        os.kill(process.pid, signal.SIGCONT)
+        self.assertEqual(process.wait(timeout=harness.TIMEOUT), 0)
+        report = self.exit_report(harness.Run(0, b"", "", process.memlog_folder))
+        self.assertFalse(report["dump"]["complete"])
+        parent = next(entry for entry in report["processes"] if not entry["inherited_blocks"])
+        self.assertIn("the host did not answer", parent["trouble"])
+        # What did find room is whole.
+        children = [entry for entry in report["processes"] if entry["inherited_blocks"]]
+        self.assertGreater(len(children), 50)
+        self.assertTrue(all(entry["complete"] and entry["total_bytes"] >= 50 * 1000 for entry in children))
+
+
+class Overrun(harness.Case):
+    PAIRS = 400_000
+
+    def flood(self):
+        """The program, ready to begin."""
+        for old in self.truth_folder.iterdir():
+            old.unlink()
+        process = self.memlog_start(harness.PROGRAMS / "oracle" / "flood", str(self.PAIRS))
+        self.wait_for("the program", lambda: truth.load(self.truth_folder))
+        return process
+
+    def end(self, process):
+        self.assertEqual(process.wait(timeout=harness.TIMEOUT), 0)
+        return self.exit_report(harness.Run(0, b"", "", process.memlog_folder))
+
+    def service_of(self, process):
+        answer = subprocess.run(["pgrep", "-P", str(process.pid), "memlog-service"], capture_output=True, text=True, check=True)
+        return int(answer.stdout)
+
+    def truth_of(self, label):
+        return [one for one in truth.load(self.truth_folder) if one["label"] == label]
+
+    def test_a_pipe_that_nobody_reads_costs_a_bounded_wait_and_counted_events(self):
+        process = self.flood()
+        (self.truth_folder / "go").touch()
+        produced = self.end(process)["processes"][0]
+        self.assertTrue(produced["complete"])
+
+        process = self.flood()
+        service = self.service_of(process)
+        os.kill(service, signal.SIGSTOP)
+        begun = time.monotonic()
+        (self.truth_folder / "go").touch()
+        self.wait_for("the program's end", lambda: self.truth_of("end"))
+        self.assertLess(time.monotonic() - begun, PIPE_BOUND_S + SLACK_S)
+        os.kill(service, signal.SIGCONT)
+        report = self.end(process)
+        entry = report["processes"][0]
+        self.assertFalse(report["dump"]["complete"])
+        self.assertGreater(entry["lost_events"], 0)
+        self.assertEqual(entry["events"] + entry["lost_events"], produced["events"], "received and lost are what was produced")
+        self.assertIn("pipe", entry["trouble"])
+
+    def test_a_service_that_pauses_for_less_than_the_bound_costs_nothing(self):
+        process = self.flood()
+        service = self.service_of(process)
+        os.kill(service, signal.SIGSTOP)
+        (self.truth_folder / "go").touch()
+        time.sleep(PIPE_BOUND_S / 4)
+        os.kill(service, signal.SIGCONT)
+        report = self.end(process)
+        self.assertTrue(report["dump"]["complete"], report["processes"][0]["trouble"])
+        self.assertEqual(truth.compare(report, self.truth_of("end")), [])
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
