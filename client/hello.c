@@ -310,6 +310,7 @@ static bool make_own(
         .magic = ML_STAGING_MAGIC, .version = ML_STAGING_VERSION, .slots = slots};
     struct ml_control_page page = *control;
     page.generation = 1;
+    page.profile = 0; /* the child's stream begins with its first */
     page.enabled = control->fork_enabled;
     hello->staging_fd =
         sealed_memfd("memlog-staging", ml_staging_size_bytes(slots), &header, sizeof(header));

@@ -55,6 +55,8 @@ static struct ml_hook enter_second(struct ml_thread *thread, uintptr_t frame) {
     atomic_signal_fence(memory_order_seq_cst);
     if (thread->second == NULL) {
         thread->second = ml_life_lane(true);
+    } else {
+        ml_life_lane_update(thread->second);
     }
     hook.lane = thread->second;
     return hook;

@@ -6,6 +6,8 @@
 #include <sys/stat.h>
 #include <sys/uio.h>
 
+#include "client/stack_table.h"
+
 enum {
     FLAG_NOSIGNAL = 0x100, /* RWF_NOSIGNAL, Linux 6.18 */
     WAIT_MAX_MS = 1000,    /* interface.md, --memlog-overrun=block */
@@ -36,6 +38,23 @@ static void open_chunk(struct ml_lane *lane) {
     lane->state = (struct ml_event_state){0};
     lane->produced_before = lane->header->produced;
     ml_lane_publish(lane, lane->start);
+}
+
+void ml_lane_begin(struct ml_lane *lane, uint32_t profile) {
+    struct ml_staging_lane *header = lane->header;
+    lane->number = ml_profile_first_chunk(profile);
+    lane->stuck = 0;
+    lane->thread_node = 0;
+    header->lost_chunks = 0;
+    header->lost_events = 0;
+    header->produced = 0;
+    header->waited_ns = 0;
+    header->longest_wait_ns = 0;
+    header->waits = 0;
+    __atomic_store_n(&header->sent, lane->number, __ATOMIC_RELEASE);
+    open_chunk(lane);
+    lane->tag = ml_stack_tag(profile);
+    lane->profile = profile;
 }
 
 /* Programs close every descriptor and reuse the numbers: what is not our pipe any more is not
@@ -222,7 +241,6 @@ static struct ml_lane *first_use(void) {
     struct ml_lane *lane = &ml_process.lanes[index];
     lane->index = index;
     lane->header = shared_header(index);
-    lane->number = 0;
     _Atomic uint32_t *used = (_Atomic uint32_t *)&ml_process_staging_header()->lanes_used;
     uint32_t seen = atomic_load_explicit(used, memory_order_relaxed);
     while (seen <= index && !atomic_compare_exchange_weak(used, &seen, index + 1)) {
@@ -244,8 +262,9 @@ struct ml_lane *ml_lane_take(uint32_t thread_id) {
     lane->thread_node = 0;
     lane->second = 0;
     __atomic_store_n(&lane->header->thread_id, thread_id, __ATOMIC_RELAXED);
-    if (!reused) {
-        open_chunk(lane);
+    const uint32_t profile = ml_process_profile();
+    if (!reused || lane->profile != profile) {
+        ml_lane_begin(lane, profile);
     }
     return lane;
 }

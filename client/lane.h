@@ -29,13 +29,18 @@ struct ml_lane {
         stuck; /* the pipe was full beyond the bound; no more waiting until it takes something */
     uint32_t unchecked; /* stacks since the last one that was held against libunwind */
     uint32_t next_free; /* free stack: lane + 1 */
+    uint32_t profile;   /* that its records belong to */
+    uint32_t tag;       /* the same as stack nodes bear it: client/stack_table.h */
     uint32_t second;    /* taken for signal handlers: no cached stack */
     struct ml_unwind_thread unwind;
 };
 
-/* A free lane for the calling thread, with a THREAD record in it; NULL when there is none
- * (counted). */
+/* A free lane for the calling thread, in the present profile; NULL when there is none (counted). */
 struct ml_lane *ml_lane_take(uint32_t thread_id);
+
+/* Its next record is the first one of the lane in that profile. What is in the open chunk stays
+ * behind, with the profile that it belongs to. The caller forgets the lane's cached stack. */
+void ml_lane_begin(struct ml_lane *lane, uint32_t profile);
 
 /* The thread needs it no more. What it published stays where it is. */
 void ml_lane_give(struct ml_lane *lane);

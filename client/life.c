@@ -49,14 +49,37 @@ void ml_process_off(void) {
 
 /* ---- threads ---- */
 
+/* A lane's first records; the first lane of a profile begins with START. */
+static void record_first(struct ml_lane *lane) {
+    _Atomic uint32_t *begun = &ml_process.gate_page->profile;
+    uint32_t seen = atomic_load_explicit(begun, memory_order_relaxed);
+    /* Of two threads one begins it; one that has slept through it all comes too late to. */
+    while ((int32_t)(lane->profile - seen) > 0) {
+        if (atomic_compare_exchange_weak(begun, &seen, lane->profile)) {
+            ml_record_start(lane, 0);
+            ml_stack_forget(seen, lane->profile);
+        }
+    }
+    ml_record_thread(lane);
+}
+
 struct ml_lane *ml_life_lane(bool second) {
     struct ml_lane *lane = ml_lane_take(thread_id());
     if (lane != NULL) {
         lane->second = second ? 1 : 0;
         ml_unwind_thread_clear(&lane->unwind);
-        ml_record_thread(lane);
+        record_first(lane);
     }
     return lane;
+}
+
+void ml_life_lane_update(struct ml_lane *lane) {
+    const uint32_t profile = ml_process_profile();
+    if (lane->profile != profile) {
+        ml_lane_begin(lane, profile);
+        ml_unwind_thread_clear(&lane->unwind);
+        record_first(lane);
+    }
 }
 
 static void give_lanes(struct ml_thread *thread) {
@@ -144,6 +167,7 @@ static void begin_stream(struct ml_thread *thread, uint64_t fork_serial) {
         set_state(ML_GATE_OFF);
         return;
     }
+    atomic_store_explicit(&page->profile, thread->lane->profile, memory_order_relaxed);
     ml_record_start(thread->lane, fork_serial);
     ml_record_thread(thread->lane);
     (void)pthread_setspecific(exit_key, thread->lane);
@@ -290,6 +314,7 @@ bool ml_life_may_record(struct ml_thread *thread) {
         become_child(thread);
     }
     const uint32_t control = ml_process_control_generation();
+    atomic_thread_fence(memory_order_acquire); /* what else the page says is as new, or newer */
     obey_control(atomic_load(&ml_process.gate_page->gate));
     if (thread->generation != ml_process.generation) {
         thread->generation = ml_process.generation;
@@ -304,6 +329,8 @@ bool ml_life_may_record(struct ml_thread *thread) {
     if (recording && thread->lane == NULL) {
         thread->lane = ml_life_lane(false);
         (void)pthread_setspecific(exit_key, ml_process.arena);
+    } else if (recording) {
+        ml_life_lane_update(thread->lane);
     } else if (!recording && (gate & 3) == ML_GATE_DORMANT) {
         give_lanes(thread);
     } else if (!recording) {

@@ -21,6 +21,9 @@ bool ml_life_may_record(struct ml_thread *thread);
  * free. */
 struct ml_lane *ml_life_lane(bool second);
 
+/* A lane that was taken in a former profile goes on in the present one. */
+void ml_life_lane_update(struct ml_lane *lane);
+
 /* Connect to the host at that socket. True when there is a connection, recording or dormant. Called
  * once. */
 bool ml_life_connect(const char *socket_path);

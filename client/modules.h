@@ -60,6 +60,7 @@ struct ml_module {
     const void *link_map;
     uint64_t fingerprint;  /* of bias, build id and path */
     _Atomic uint32_t gone; /* 1: unmapped; the record never answers again */
+    _Atomic uint32_t told; /* the latest profile that has its MODULE record, + 1; 0: none has */
     uint32_t next;         /* older record of the bucket, 0: none; set before publication */
 };
 

@@ -37,11 +37,12 @@ enum ml_gate_state {
 struct ml_gate_page {
     _Atomic uint64_t gate;
     uint8_t gate_line[56];
-    _Atomic uint64_t free_lanes; /* stack of free lanes: version << 32 | lane + 1 */
-    _Atomic uint32_t lanes_used; /* lanes [0, lanes_used) were ever handed out */
-    _Atomic uint32_t next_string;
+    _Atomic uint64_t free_lanes;  /* stack of free lanes: version << 32 | lane + 1 */
+    _Atomic uint64_t next_string; /* profile << 32 | string ids given out in it */
+    _Atomic uint32_t lanes_used;  /* lanes [0, lanes_used) were ever handed out */
     _Atomic uint32_t fork_serial; /* FORK records written */
-    uint8_t lanes_line[44];
+    _Atomic uint32_t profile;     /* the latest that has its START record */
+    uint8_t lanes_line[36];
     _Atomic uint32_t table_shift; /* log2 of the present hash table's slots */
     _Atomic uint32_t table_growing;
     uint8_t table_line[56];
@@ -120,6 +121,11 @@ static inline enum ml_gate_state ml_process_state(void) {
 
 static inline uint32_t ml_process_control_generation(void) {
     return __atomic_load_n(&ml_process.control->generation, __ATOMIC_RELAXED);
+}
+
+/* The profile that the host wants. */
+static inline uint32_t ml_process_profile(void) {
+    return __atomic_load_n(&ml_process.control->profile, __ATOMIC_ACQUIRE);
 }
 
 /* Now, by the tree's clock. */

@@ -3,29 +3,8 @@
 #include <sys/prctl.h>
 
 #include "client/check.h"
+#include "client/module_record.h"
 #include "client/stack_table.h"
-
-/* A module appears on a stack for the first time: its record goes before any node that lies in it.
- */
-static void module_seen(void *context, uint32_t module_id, const struct ml_image *image) {
-    struct ml_event event = {.kind = ML_EVENT_MODULE};
-    event.module.id = module_id;
-    event.module.start = image->start;
-    event.module.end = image->end;
-    event.module.bias = image->bias;
-    event.module.build_id = image->build_id;
-    event.module.build_id_bytes = image->build_id_bytes <= ML_BUILD_ID_MAX_BYTES
-                                      ? image->build_id_bytes
-                                      : ML_BUILD_ID_MAX_BYTES;
-    size_t length = 0;
-    while (image->path[length] != 0) {
-        length++;
-    }
-    const size_t cut = length > ML_PATH_MAX_BYTES ? length - ML_PATH_MAX_BYTES : 0;
-    event.module.path = (const uint8_t *)image->path + cut;
-    event.module.path_bytes = (uint32_t)(length - cut);
-    ml_lane_record(context, &event);
-}
 
 static uint64_t frame_key(const struct ml_unwind_thread *unwind, uint32_t frame) {
     const enum ml_frame_kind kind = ml_unwind_kind(unwind, frame);
@@ -39,7 +18,7 @@ static uint64_t frame_key(const struct ml_unwind_thread *unwind, uint32_t frame)
 
 static uint32_t stack_node(struct ml_lane *lane, const struct ml_unwind_entry *entry) {
     struct ml_unwind_thread *unwind = &lane->unwind;
-    const struct ml_module_seen seen = {.function = module_seen, .context = lane};
+    const struct ml_module_seen seen = {.function = ml_module_record, .context = lane};
     if (ml_unlikely(lane->second != 0)) {
         ml_unwind_thread_clear(unwind);
     }
@@ -117,11 +96,23 @@ void ml_record_start(struct ml_lane *lane, uint64_t fork_serial) {
     ml_lane_record(lane, &event);
 }
 
+/* An id that no other string of the profile has; a new profile counts from 1 again. */
+static uint32_t next_string(uint32_t profile) {
+    _Atomic uint64_t *next = &ml_process.gate_page->next_string;
+    uint64_t seen = atomic_load_explicit(next, memory_order_relaxed);
+    uint64_t mine = 0;
+    do {
+        mine = (uint32_t)(seen >> 32) == profile ? seen + 1 : (uint64_t)profile << 32 | 1;
+    } while (!atomic_compare_exchange_weak_explicit(
+        next, &seen, mine, memory_order_relaxed, memory_order_relaxed
+    ));
+    return (uint32_t)mine;
+}
+
 /* The thread's name as a stack root: a string of its own, and a node below no other. */
 static void name_root(struct ml_lane *lane, const struct ml_event_thread *thread) {
     struct ml_event event = {.kind = ML_EVENT_STRING};
-    const uint32_t id =
-        atomic_fetch_add_explicit(&ml_process.gate_page->next_string, 1, memory_order_relaxed) + 1;
+    const uint32_t id = next_string(lane->profile);
     if (id >= ML_STRINGS_MAX) {
         return;
     }

@@ -1,6 +1,13 @@
 #include "client/stack_table.h"
 
+#include "client/module_record.h"
 #include "ipc/event_put.h"
+
+enum {
+    PARENT_MASK = (1 << ML_TAG_SHIFT) - 1,
+    FORGET_PROFILES = 64, /* between two sweeps */
+    FORGET_AHEAD = 128    /* tags that come back within so many profiles are taken off */
+};
 
 /* The table in use: tables of 2^MIN, 2^(MIN+1), ... slots lie one behind the other. */
 static _Atomic uint32_t *table_of(uint32_t shift) {
@@ -17,14 +24,14 @@ static uint64_t hash_of(uint32_t parent, uint64_t key) {
 
 static bool node_is(uint32_t id, uint32_t parent, uint64_t key) {
     const struct ml_stack_node *node = &ml_process.nodes[id];
-    return node->key == key && node->parent == parent;
+    return node->key == key && (node->owner & PARENT_MASK) == parent;
 }
 
 /* Put a known id into a table nobody reads yet. */
 static void rehash_one(_Atomic uint32_t *table, uint32_t shift, uint32_t id) {
     const struct ml_stack_node *node = &ml_process.nodes[id];
     const uint64_t mask = ((uint64_t)1 << shift) - 1;
-    uint64_t slot = hash_of(node->parent, node->key) & mask;
+    uint64_t slot = hash_of(node->owner & PARENT_MASK, node->key) & mask;
     while (atomic_load_explicit(&table[slot], memory_order_relaxed) != 0) {
         slot = (slot + 1) & mask;
     }
@@ -54,6 +61,25 @@ static void grow(struct ml_gate_page *page, uint32_t shift) {
     atomic_store_explicit(&page->table_growing, 0, memory_order_release);
 }
 
+/* The node's record, behind its module's. */
+static void
+put_node(struct ml_lane *lane, uint32_t id, uint32_t parent, uint64_t key, uint32_t module) {
+    if ((key >> 63) == 0) {
+        const uint64_t address = key & 0xffffffffffff;
+        ml_module_define(lane, module, address);
+        uint8_t *pos = ml_lane_room(lane);
+        pos = ml_put_node_address(pos, &lane->state, id, parent, address, module);
+        ml_lane_publish(lane, pos);
+    } else {
+        struct ml_event event = {.kind = ML_EVENT_NODE};
+        event.node.id = id;
+        event.node.parent = parent;
+        event.node.frame = (uint32_t)(key >> 32) & 0xff;
+        event.node.string_id = (uint32_t)key;
+        ml_lane_record(lane, &event);
+    }
+}
+
 static uint32_t define(struct ml_lane *lane, uint32_t parent, uint64_t key, uint32_t module) {
     struct ml_gate_page *page = ml_process.gate_page;
     const uint32_t id = atomic_fetch_add_explicit(&page->node_count, 1, memory_order_relaxed) + 1;
@@ -64,20 +90,19 @@ static uint32_t define(struct ml_lane *lane, uint32_t parent, uint64_t key, uint
     }
     struct ml_stack_node *node = &ml_process.nodes[id];
     node->key = key;
-    node->parent = parent;
-    if ((key >> 63) == 0) {
-        uint8_t *pos = ml_lane_room(lane);
-        pos = ml_put_node_address(pos, &lane->state, id, parent, key & 0xffffffffffff, module);
-        ml_lane_publish(lane, pos);
-    } else {
-        struct ml_event event = {.kind = ML_EVENT_NODE};
-        event.node.id = id;
-        event.node.parent = parent;
-        event.node.frame = (uint32_t)(key >> 32) & 0xff;
-        event.node.string_id = (uint32_t)key;
-        ml_lane_record(lane, &event);
-    }
+    node->owner = parent | lane->tag;
+    put_node(lane, id, parent, key, module);
     return id;
+}
+
+/* A node that was found is defined in the lane's profile, by now. */
+static void
+define_again(struct ml_lane *lane, uint32_t id, uint32_t parent, uint64_t key, uint32_t module) {
+    uint32_t *owner = &ml_process.nodes[id].owner;
+    if (ml_unlikely(__atomic_load_n(owner, __ATOMIC_ACQUIRE) != (parent | lane->tag))) {
+        put_node(lane, id, parent, key, module);
+        __atomic_store_n(owner, parent | lane->tag, __ATOMIC_RELEASE);
+    }
 }
 
 uint32_t
@@ -105,9 +130,30 @@ ml_stack_find_or_add(struct ml_lane *lane, uint32_t parent, uint64_t key, uint32
             }
         }
         if (node_is(id, parent, key)) {
+            define_again(lane, id, parent, key, module);
             __atomic_store_n(&ml_process.nodes[parent].last_child, id, __ATOMIC_RELAXED);
             return id;
         }
     }
     return mine;
+}
+
+void ml_stack_forget(uint32_t before, uint32_t profile) {
+    if (before / FORGET_PROFILES == profile / FORGET_PROFILES) {
+        return;
+    }
+    const uint32_t now = profile % ML_TAG_COUNT;
+    const uint32_t count =
+        atomic_load_explicit(&ml_process.gate_page->node_count, memory_order_relaxed);
+    for (uint32_t id = 1; id <= count && id < ml_process.nodes_max; id++) {
+        uint32_t *owner = &ml_process.nodes[id].owner;
+        uint32_t seen = __atomic_load_n(owner, __ATOMIC_RELAXED);
+        const uint32_t tag = seen >> ML_TAG_SHIFT;
+        const uint32_t ahead = (tag + ML_TAG_COUNT - 1 - now) % ML_TAG_COUNT;
+        if (tag != 0 && ahead >= 1 && ahead <= FORGET_AHEAD) {
+            (void)__atomic_compare_exchange_n(
+                owner, &seen, seen & PARENT_MASK, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED
+            );
+        }
+    }
 }

@@ -3,7 +3,11 @@
  *
  * One rule: nobody waits for anybody. A node's NODE record is published in its thread's lane before
  * the one compare-and-swap that lets others find its id. Two threads that meet may define one frame
- * twice; both ids are true, and the reader adds them up. */
+ * twice; both ids are true, and the reader adds them up.
+ *
+ * Nodes outlive profiles (ipc/staging.h), their definitions do not: a node bears the tag of the
+ * profile in which it was defined last. Whoever meets it in another one defines it again, under its
+ * old id, before it puts the new tag on it. */
 #ifndef MEMLOG_CLIENT_STACK_TABLE_H
 #define MEMLOG_CLIENT_STACK_TABLE_H
 
@@ -16,7 +20,7 @@
 struct ml_stack_node {
     uint64_t
         key; /* module << 48 | address; or a string frame's kind and id, ml_stack_key_string() */
-    uint32_t parent;
+    uint32_t owner; /* tag | parent; 0 on top: defined in no profile that may come back */
     uint32_t last_child;
 };
 _Static_assert(sizeof(struct ml_stack_node) == 16, "16 bytes a node is promised");
@@ -26,6 +30,18 @@ enum {
         13, /* 8,192 slots, 32 KiB: enough for most programs, small enough for the cache */
     ML_TABLE_SHIFT_MAX = 25 /* twice ML_NODES_MAX */
 };
+
+enum { ML_TAG_SHIFT = 24, ML_TAG_COUNT = 255 };
+_Static_assert(ML_NODES_MAX <= 1 << ML_TAG_SHIFT, "node ids leave room for the tag");
+
+/* A profile's tag, in its place. Tags come back after 255 profiles: ml_stack_forget. */
+static inline uint32_t ml_stack_tag(uint32_t profile) {
+    return (profile % ML_TAG_COUNT + 1) << ML_TAG_SHIFT;
+}
+
+/* A profile begins, the last one that did was `before`: take off the tags that soon come back. By
+ * the one thread that begins it, every 64 profiles; others go on meanwhile. */
+void ml_stack_forget(uint32_t before, uint32_t profile);
 
 /* Slots of all hash tables together: 2^MIN + ... + 2^MAX, rounded up. */
 #define ML_TABLE_SLOTS_ALL ((uint64_t)1 << (ML_TABLE_SHIFT_MAX + 1))
@@ -51,7 +67,9 @@ ml_stack_child(struct ml_lane *lane, uint32_t parent, uint64_t key, uint32_t mod
     const struct ml_stack_node *nodes = ml_process.nodes;
     const uint32_t hint = __atomic_load_n(&nodes[parent].last_child, __ATOMIC_RELAXED);
     /* A hint is some child of the parent that was whole before it was hinted at. */
-    if (ml_likely(hint != 0 && nodes[hint].key == key && nodes[hint].parent == parent)) {
+    if (ml_likely(
+            hint != 0 && nodes[hint].key == key && nodes[hint].owner == (parent | lane->tag)
+        )) {
         return hint;
     }
     return ml_stack_find_or_add(lane, parent, key, module);

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <linux/capability.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -130,6 +131,7 @@ enum ml_status ml_endpoint_adopt(
         ml_endpoint_close(endpoint, budget);
         return ML_PEER_HANDLE;
     }
+    page.profile = 0; /* the child's stream has begun with its first, whatever it says here */
     endpoint->control = page;
     endpoint->pipe_bytes = size_pipe(budget, take_pipe_fd);
     return ML_OK;
@@ -145,12 +147,16 @@ ml_endpoint_control(struct ml_endpoint *endpoint, const struct ml_control_page *
     if (page.generation == 0) {
         page.generation = 1;
     }
-    /* The process polls the generation: it is written last, when the rest is there. */
+    /* The process polls the generation: it is written last, when the rest is there, and the profile
+     * with it (ipc/staging.h says why). */
     struct ml_control_page before = page;
     before.generation = endpoint->control.generation;
+    before.profile = endpoint->control.profile;
+    const uint32_t last[] = {page.generation, page.profile};
+    const off_t last_at = offsetof(struct ml_control_page, generation);
     if (endpoint->control_fd < 0 ||
         pwrite(endpoint->control_fd, &before, sizeof(before), 0) != (ssize_t)sizeof(before) ||
-        pwrite(endpoint->control_fd, &page, sizeof(page), 0) != (ssize_t)sizeof(page)) {
+        pwrite(endpoint->control_fd, last, sizeof(last), last_at) != (ssize_t)sizeof(last)) {
         return ML_ENV_SYSTEM;
     }
     endpoint->control = page;

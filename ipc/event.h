@@ -14,6 +14,10 @@
  *             u32 thread_id    the owner's gettid() as it sees it itself; for people
  *             payload          bytes [start_bytes, end_bytes) of that chunk, at least one
  *
+ * A stream may hold several *profiles* of the process one after another, each of which knows
+ * nothing of the ones before: the upper 16 bits of the 48 of a chunk number tell which
+ * (ml_profile_first_chunk, ipc/staging.h). What follows holds within one.
+ *
  * A lane's *chunks* are numbered from 0 without holes, over all threads that own the lane one after
  * another. A chunk holds at most ML_CHUNK_MAX_BYTES of records, and a chunk and every frame of it
  * hold whole records only. Chunks that were dropped are holes in the numbers. At a chunk's first
@@ -143,12 +147,13 @@ enum ml_frame_kind {
 /* Every kind of record after decoding. EXTENDED sub-kinds are written as op = kind << 3. */
 enum ml_event_kind {
     ML_EVENT_NONE = 0,
-    ML_EVENT_START = 1,    /* EXTENDED; first record of lane 0's chunk 0 */
-    ML_EVENT_THREAD = 2,   /* EXTENDED; this lane now belongs to that thread */
-    ML_EVENT_MODULE = 3,   /* EXTENDED; an ELF file's mapped image */
-    ML_EVENT_STRING = 4,   /* EXTENDED; id -> bytes */
-    ML_EVENT_TYPE = 5,     /* EXTENDED; type id -> string id */
-    ML_EVENT_HEAP = 6,     /* EXTENDED; heap id -> string id. Heap 0 is "malloc" and needs none */
+    ML_EVENT_START = 1,  /* EXTENDED; once a profile: first record of the lane that begins it, which
+                            in the first one is lane 0 */
+    ML_EVENT_THREAD = 2, /* EXTENDED; this lane now belongs to that thread */
+    ML_EVENT_MODULE = 3, /* EXTENDED; an ELF file's mapped image */
+    ML_EVENT_STRING = 4, /* EXTENDED; id -> bytes */
+    ML_EVENT_TYPE = 5,   /* EXTENDED; type id -> string id */
+    ML_EVENT_HEAP = 6,   /* EXTENDED; heap id -> string id. Heap 0 is "malloc" and needs none */
     ML_EVENT_SAMPLING = 7, /* EXTENDED; from here on this lane samples at that interval */
     ML_EVENT_FORK = 8,     /* EXTENDED; the process is about to fork; the child names the serial */
     ML_EVENT_REAPED = 9,   /* EXTENDED; the process has waited for a child's end */

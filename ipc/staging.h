@@ -56,6 +56,8 @@ enum {
     ML_PUBLISHED_SHIFT = 16,
     ML_PUBLISHED_BUSY = 1 << 15, /* beside the byte count, which needs 12 bits */
     ML_PUBLISHED_BYTES_MASK = (1 << 15) - 1,
+    ML_PROFILE_SHIFT =
+        32, /* of chunk numbers, which have 48 bits: 2^32 chunks a lane and profile */
     ML_STAGING_SLACK_NS =
         20000 /* a store buffer drains in well under 1 us; interrupts drain it too */
 };
@@ -98,6 +100,24 @@ _Static_assert(
     sizeof(struct ml_staging_lane) == ML_STAGING_LANE_BYTES, "a lane header is one cache line"
 );
 
+/* A profile: what a process says between one START and the next. The host numbers a process's
+ * profiles (struct ml_control_page); the lower half of the number stands on top of every chunk
+ * number of it, in `published`, `sent` and the frame headers. A lane's owner goes over to a new
+ * profile between two events: it sets every counter of its lane header to 0, `sent` to the new
+ * profile's first chunk, and publishes that chunk empty. So a lane's counters are those of the
+ * profile that `published` names; a lane that names another profile than the one that is read has
+ * nothing in it. The header's own counters go on: a reader that begins with a later profile takes
+ * them off. */
+static inline uint64_t ml_profile_first_chunk(uint32_t profile) {
+    return (uint64_t)(profile & 0xffff) << ML_PROFILE_SHIFT;
+}
+
+/* The chunk's number within `profile`; false: it is of another one. */
+static inline bool ml_profile_strip(uint32_t profile, uint64_t chunk_number, uint64_t *out_number) {
+    *out_number = chunk_number & (((uint64_t)1 << ML_PROFILE_SHIFT) - 1);
+    return chunk_number - *out_number == ml_profile_first_chunk(profile);
+}
+
 /* What the host tells one process, in a page that the process only reads. Written with pwrite by
  * the host. */
 struct ml_control_page {
@@ -105,14 +125,23 @@ struct ml_control_page {
     uint32_t version;
     uint32_t enabled;        /* 0: dormant, 1: record */
     uint64_t sampling_bytes; /* mean bytes between samples; 1: every allocation */
-    uint32_t stack_mode;     /* enum ml_stack_mode */
-    uint32_t generation;     /* changes with every change above; never 0 */
-    uint32_t overrun;        /* 0: block within the bound, 1: sample coarser */
-    uint32_t unwind_check;   /* every Nth stack is also stepped by libunwind; 0: none */
-    uint32_t clock;          /* enum ml_clock: the tree's one clock; never changes */
+    /* These two change last and in one store: a thread that sees the profile sees the generation,
+     * and so does every thread that acts upon what that thread does. */
+    uint32_t generation; /* changes with every change of the page; never 0 */
+    uint32_t profile; /* another one: begin a clean profile; a forked child's page begins with 0 */
+    uint32_t stack_mode;   /* enum ml_stack_mode */
+    uint32_t overrun;      /* 0: block within the bound, 1: sample coarser */
+    uint32_t unwind_check; /* every Nth stack is also stepped by libunwind; 0: none */
+    uint32_t clock;        /* enum ml_clock: the tree's one clock; never changes */
     uint32_t
         fork_enabled; /* what a forked child's own page says first, until the host has judged it */
 };
+_Static_assert(
+    offsetof(struct ml_control_page, generation) % 8 == 0 &&
+        offsetof(struct ml_control_page, profile) ==
+            offsetof(struct ml_control_page, generation) + 4,
+    "one aligned word"
+);
 
 /* Whether a record of that kind is an event: what `produced`, `lost_events` and a report's figures
  * count. The others define and frame. */

@@ -109,6 +109,31 @@ static enum ml_status on_hole(void *context, uint32_t lane, uint64_t chunks) {
 
 /* ---- birth and death */
 
+/* Everything that a profile consists of, empty. */
+static void init_profile(struct ml_client *client) {
+    struct ml_session *session = client->session;
+    const struct ml_stream_sink sink = {
+        .context = client, .on_event = on_event, .on_hole = on_hole};
+    const uint64_t seed =
+        (uintptr_t)client ^ session->start.ticks ^ client->setup.start.ticks << 20;
+    ml_stack_store_init(&client->stacks, &session->budget);
+    ml_tracker_init(&client->tracker, &session->budget, &session->tree, &client->stacks, seed);
+    ml_sequencer_init(&client->sequencer, &session->budget);
+    ml_stream_reader_init(&client->stream, &session->budget, &sink, client->setup.profile);
+    ml_staging_reader_init(&client->staging, &session->budget, &client->stream);
+    client->staging.patience_ticks = session->patience_ticks;
+    ml_fork_log_init(&client->forks, &session->budget);
+}
+
+static void fini_profile(struct ml_client *client) {
+    ml_tracker_fini(&client->tracker);
+    ml_stack_store_fini(&client->stacks);
+    ml_sequencer_fini(&client->sequencer);
+    ml_staging_reader_fini(&client->staging);
+    ml_stream_reader_fini(&client->stream);
+    ml_fork_log_fini(&client->forks);
+}
+
 struct ml_client *ml_client_new(struct ml_session *session, const struct ml_client_setup *setup) {
     struct ml_client *client = ml_budget_new(&session->budget, sizeof(*client));
     if (client == NULL) {
@@ -118,15 +143,7 @@ struct ml_client *ml_client_new(struct ml_session *session, const struct ml_clie
     client->setup = *setup;
     client->role = setup->role;
     client->sampling_bytes = setup->sampling_bytes;
-    const struct ml_stream_sink sink = {
-        .context = client, .on_event = on_event, .on_hole = on_hole};
-    const uint64_t seed = (uintptr_t)client ^ session->start.ticks ^ setup->start.ticks << 20;
-    ml_stack_store_init(&client->stacks, &session->budget);
-    ml_tracker_init(&client->tracker, &session->budget, &session->tree, &client->stacks, seed);
-    ml_sequencer_init(&client->sequencer, &session->budget);
-    ml_stream_reader_init(&client->stream, &session->budget, &sink);
-    ml_staging_reader_init(&client->staging, &session->budget, &client->stream);
-    ml_fork_log_init(&client->forks, &session->budget);
+    init_profile(client);
     return client;
 }
 
@@ -147,12 +164,7 @@ void ml_client_free(struct ml_client *take_client) {
     }
     free_description(take_client);
     free(take_client->executable);
-    ml_tracker_fini(&take_client->tracker);
-    ml_stack_store_fini(&take_client->stacks);
-    ml_sequencer_fini(&take_client->sequencer);
-    ml_staging_reader_fini(&take_client->staging);
-    ml_stream_reader_fini(&take_client->stream);
-    ml_fork_log_fini(&take_client->forks);
+    fini_profile(take_client);
     ml_budget_free(&take_client->session->budget, take_client, sizeof(*take_client));
 }
 
@@ -178,6 +190,48 @@ void ml_client_lose(struct ml_client *client, enum ml_status status) {
         client->queued_bytes = 0;
         client->resizing_bytes = 0;
     }
+}
+
+void ml_client_stop(struct ml_client *client, uint64_t ticks) {
+    if (client->phase != ML_CLIENT_RUNNING || client->lost != ML_OK || client->cut_ticks != 0) {
+        return;
+    }
+    /* What was applied already stays: up to there nothing is missing either. */
+    client->cut_ticks = ticks > client->applied_ticks ? ticks : client->applied_ticks;
+    ml_client_queue_leave(client, client->cut_ticks);
+}
+
+enum ml_status ml_client_begin(struct ml_client *client, uint32_t profile) {
+    if (client->phase != ML_CLIENT_RUNNING || client->lost != ML_OK) {
+        return ML_PEER_STATE;
+    }
+    ml_tracker_forget(&client->tracker, client->session->known_ticks);
+    fini_profile(client);
+    client->setup.profile = profile;
+    client->setup.from_startup = false;
+    init_profile(client);
+    if (client->leaving == ML_LEAVING_EXIT && client->parent != NULL) {
+        client->next_sibling = client->parent->first_child;
+        client->parent->first_child = client;
+    }
+    client->leaving = ML_LEAVING_NOT;
+    client->trouble[0] = 0;
+    client->started = false;
+    client->sampling_bytes = client->setup.sampling_bytes;
+    client->expected_count = 0;
+    client->known_ticks = 0;
+    client->followed_ticks = 0;
+    client->cut_ticks = 0;
+    client->has_late = false;
+    client->queued_bytes = 0;
+    client->resizing_bytes = 0;
+    client->inherited_known = true; /* nothing: what it had at its fork is not this profile's */
+    client->inherited_bytes = 0;
+    client->inherited_blocks = 0;
+    client->events = 0;
+    client->late_events = 0;
+    memset(client->loss, 0, sizeof(client->loss));
+    return ML_OK;
 }
 
 void ml_client_finish(struct ml_client *client) {

@@ -125,9 +125,20 @@ static void come_back(struct ml_client *client, uint64_t ticks) {
     }
 }
 
+/* Behind the moment at which its recording was stopped: some of its threads went on a little. */
+static void drop_block(struct ml_client *client, const struct ml_timed *timed) {
+    if (timed->kind == ML_EVENT_ALLOC) {
+        client->queued_bytes -= timed->weighted ? timed[1].key : timed->value;
+    }
+}
+
 static enum ml_status
 apply_block(struct ml_client *client, struct ml_lane_queue *queue, const struct ml_timed *timed) {
     enum ml_status status = ML_OK;
+    if (client->cut_ticks != 0 && timed->time > client->cut_ticks) {
+        drop_block(client, timed);
+        return ML_OK;
+    }
     if (!client->tracker.in_tree) {
         come_back(client, timed->time);
     }

@@ -20,7 +20,7 @@ enum connection_state {
     CONNECTION_STATE_COUNT
 };
 
-enum { METHOD_COUNT = MEMLOG_SERVICE_SERVICE_METHOD_DRAIN + 1 };
+enum { METHOD_COUNT = MEMLOG_SERVICE_SERVICE_METHOD_STOP_CLIENT + 1 };
 
 static const uint8_t connection_next[CONNECTION_STATE_COUNT][METHOD_COUNT] = {
     [CONNECTION_AWAIT_CONFIGURE] = {[MEMLOG_SERVICE_SERVICE_METHOD_CONFIGURE] = CONNECTION_SERVING},
@@ -30,7 +30,9 @@ static const uint8_t connection_next[CONNECTION_STATE_COUNT][METHOD_COUNT] = {
          [MEMLOG_SERVICE_SERVICE_METHOD_END_CLIENT] = CONNECTION_SERVING,
          [MEMLOG_SERVICE_SERVICE_METHOD_DUMP] = CONNECTION_SERVING,
          [MEMLOG_SERVICE_SERVICE_METHOD_FIGURES] = CONNECTION_SERVING,
-         [MEMLOG_SERVICE_SERVICE_METHOD_DRAIN] = CONNECTION_SERVING},
+         [MEMLOG_SERVICE_SERVICE_METHOD_DRAIN] = CONNECTION_SERVING,
+         [MEMLOG_SERVICE_SERVICE_METHOD_BEGIN_PROFILE] = CONNECTION_SERVING,
+         [MEMLOG_SERVICE_SERVICE_METHOD_STOP_CLIENT] = CONNECTION_SERVING},
 };
 
 /* While somebody waits for an answer: soon again, as most threads that were between stamp and
@@ -226,6 +228,17 @@ static void set_facts(
     }
 }
 
+static void set_trouble(struct ml_client *client, struct ml_string trouble) {
+    char text[ML_TROUBLE_MAX_BYTES];
+    const size_t count =
+        trouble.count_bytes < sizeof(text) ? trouble.count_bytes : sizeof(text) - 1;
+    if (count > 0) {
+        memcpy(text, trouble.data, count);
+        text[count] = 0;
+        ml_client_trouble(client, text);
+    }
+}
+
 /* Take the client's descriptors, unless there would be too few left for the next message: one that
  * finds no room for what it carries ends the connection, and with it everybody's profile. */
 static enum ml_status read_client(
@@ -265,7 +278,8 @@ static void on_add_client(
         .forked = info->forked,
         .fork_serial = info->fork_serial,
         .sampling_bytes = info->sampling_bytes,
-        .start = ml_moment_of(&info->start)};
+        .start = ml_moment_of(&info->start),
+        .profile = info->profile};
     struct ml_client *client = NULL;
     enum ml_status status = ml_session_add(connection->session, &setup, &client);
     if (status != ML_OK) {
@@ -273,6 +287,7 @@ static void on_add_client(
         (void)close(request->staging);
     } else {
         set_facts(client, setup.role, info->name, info->executable, &info->command_line, 0, 0);
+        set_trouble(client, info->trouble);
         status = read_client(connection, client, request);
     }
     if (status == ML_PEER_STATE || ml_status_family(status) == ML_FAMILY_BUG) {
@@ -371,6 +386,39 @@ static void on_drain(
     }
 }
 
+static void on_begin_profile(
+    void *context,
+    const struct ml_call *call,
+    const struct memlog_service_begin_profile_request *request
+) {
+    struct ml_connection *connection = context;
+    if (!enter(connection, call)) {
+        return;
+    }
+    struct ml_client *client = ml_session_find(connection->session, request->id);
+    const struct memlog_service_begin_profile_reply reply = {
+        .running = client != NULL && ml_client_begin(client, request->profile) == ML_OK};
+    check(connection, call, memlog_service_begin_profile_answer(call, &reply));
+}
+
+static void on_stop_client(
+    void *context,
+    const struct ml_call *call,
+    const struct memlog_service_stop_client_request *request
+) {
+    struct ml_connection *connection = context;
+    if (!enter(connection, call)) {
+        return;
+    }
+    struct ml_client *client = ml_session_find(connection->session, request->id);
+    const bool running = client != NULL && ml_client_status(client) == ML_OK;
+    if (running) {
+        ml_client_stop(client, ml_clock_ticks(&connection->clock));
+    }
+    const struct memlog_service_stop_client_reply reply = {.running = running};
+    check(connection, call, memlog_service_stop_client_answer(call, &reply));
+}
+
 static const struct memlog_service_service_handlers handlers = {
     .configure = on_configure,
     .add_client = on_add_client,
@@ -378,7 +426,9 @@ static const struct memlog_service_service_handlers handlers = {
     .end_client = on_end_client,
     .dump = on_dump,
     .figures = on_figures,
-    .drain = on_drain};
+    .drain = on_drain,
+    .begin_profile = on_begin_profile,
+    .stop_client = on_stop_client};
 
 static void on_end(void *context, struct ml_channel *channel, const struct ml_channel_end *end) {
     (void)channel;

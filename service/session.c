@@ -125,7 +125,6 @@ enum ml_status ml_session_add(
         return ML_ENV_MEMORY;
     }
     client->parent = setup->parent_id == 0 ? NULL : ml_session_find(session, setup->parent_id);
-    client->staging.patience_ticks = session->patience_ticks;
     if (client->parent != NULL) {
         ml_client_expected(client->parent, setup->forked ? setup->fork_serial : 0);
     }

@@ -53,6 +53,7 @@ struct ml_client_setup {
     uint64_t fork_serial;
     uint64_t sampling_bytes;
     struct ml_moment start;
+    uint32_t profile; /* the one that is read, ipc/staging.h; older ones' bytes are nobody's */
 };
 
 struct ml_client_end {
@@ -163,6 +164,15 @@ uint64_t ml_client_known(const struct ml_client *client, uint64_t ticks);
  * is void with the first event behind it. */
 ML_NODISCARD enum ml_status
 ml_client_ended(struct ml_client *client, const struct ml_client_end *end);
+
+/* The process shall be recorded no more: what is stamped behind this moment is dropped, and it
+ * leaves the tree's total. Its figures stay. `ticks` is now; the host tells the process afterwards,
+ * so that every event up to here comes. */
+void ml_client_stop(struct ml_client *client, uint64_t ticks);
+
+/* Forget its profile and read another one, from nothing; what the former one had in the tree's peak
+ * goes with it. Errors: ML_PEER_STATE: it has ended or is lost. */
+ML_NODISCARD enum ml_status ml_client_begin(struct ml_client *client, uint32_t profile);
 
 /* What the host learnt of it: replaces what was known. */
 ML_NODISCARD enum ml_status ml_client_describe(

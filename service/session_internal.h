@@ -78,6 +78,7 @@ struct ml_client {
 
     uint64_t known_ticks;       /* in this advance, while it runs */
     uint64_t followed_ticks;    /* of the first advance that saw it; 0: none yet */
+    uint64_t cut_ticks;         /* ml_client_stop: what is stamped behind it is dropped; 0: none */
     uint64_t applied_ticks;     /* everything up to here is applied; what comes below is late */
     bool has_late;              /* something late is queued */
     ml_wide_sum queued_bytes;   /* weights of queued ALLOCs */

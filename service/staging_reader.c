@@ -7,7 +7,8 @@
 void ml_staging_reader_init(
     struct ml_staging_reader *staging, struct ml_budget *budget, struct ml_stream_reader *stream
 ) {
-    *staging = (struct ml_staging_reader){.budget = budget, .stream = stream};
+    *staging =
+        (struct ml_staging_reader){.budget = budget, .stream = stream, .profile = stream->profile};
 }
 
 struct ml_lane_sums ml_staging_reader_sums(const struct ml_staging_reader *staging) {
@@ -98,6 +99,13 @@ static uint64_t first_wanted(const struct ml_staging_reader *staging, uint32_t l
     return number < view->staged_next ? view->staged_next : number;
 }
 
+static uint64_t
+slot_offset(const struct ml_staging_reader *staging, uint32_t lane, uint64_t number) {
+    return ml_staging_slot_offset(
+        lane, ml_profile_first_chunk(staging->profile) + number, staging->slots
+    );
+}
+
 /* The chunks of a lane that are in staging and not known. */
 static void want_lane(const struct ml_staging_reader *staging, uint32_t lane, struct wants *wants) {
     const struct ml_lane_view *view = &staging->lanes[lane];
@@ -112,7 +120,7 @@ static void want_lane(const struct ml_staging_reader *staging, uint32_t lane, st
     for (; number < last; number++) {
         const struct ml_client_want whole = {
             .number = number,
-            .offset = ml_staging_slot_offset(lane, number, staging->slots),
+            .offset = slot_offset(staging, lane, number),
             .lane = lane,
             .start_bytes = 0,
             .end_bytes = ML_FRAME_MAX_BYTES,
@@ -123,14 +131,48 @@ static void want_lane(const struct ml_staging_reader *staging, uint32_t lane, st
     if (number == last && seen < bytes_of(view->published)) {
         const struct ml_client_want tail = {
             .number = last,
-            .offset =
-                ml_staging_slot_offset(lane, last, staging->slots) + ML_FRAME_HEADER_BYTES + seen,
+            .offset = slot_offset(staging, lane, last) + ML_FRAME_HEADER_BYTES + seen,
             .lane = lane,
             .start_bytes = seen,
             .end_bytes = bytes_of(view->published),
         };
         add_want(wants, &tail);
     }
+}
+
+/* A lane header with its chunk numbers within the profile. One that names another profile belongs
+ * to a thread that has not come by since: nothing of it is ours. */
+static struct ml_staging_lane
+within_profile(const struct ml_staging_reader *staging, const struct ml_staging_lane *lane) {
+    struct ml_staging_lane own = *lane;
+    uint64_t number = 0;
+    if (!ml_profile_strip(staging->profile, number_of(lane->published), &number)) {
+        return (struct ml_staging_lane){0};
+    }
+    own.published = number << ML_PUBLISHED_SHIFT |
+                    (lane->published & (((uint64_t)1 << ML_PUBLISHED_SHIFT) - 1));
+    if (!ml_profile_strip(staging->profile, lane->sent, &own.sent)) {
+        own.sent = 0; /* seen in the middle of its change */
+    }
+    return own;
+}
+
+/* The header's counters since the profile began: since its first look. */
+static void
+take_counters(struct ml_staging_reader *staging, const struct ml_staging_header *header) {
+    if (!staging->asked && staging->profile != 0) {
+        staging->before = *header;
+    }
+    const struct ml_staging_header *before = &staging->before;
+    staging->header = *header;
+    staging->header.truncated_stacks -= before->truncated_stacks;
+    staging->header.broken_stacks -= before->broken_stacks;
+    staging->header.lost_no_lane -= before->lost_no_lane;
+    staging->header.lost_nested -= before->lost_nested;
+    staging->header.lost_no_pipe -= before->lost_no_pipe;
+    staging->header.lost_no_node -= before->lost_no_node;
+    staging->header.unwind_checked -= before->unwind_checked;
+    staging->header.unwind_differed -= before->unwind_differed;
 }
 
 enum ml_status ml_staging_reader_look(
@@ -154,23 +196,24 @@ enum ml_status ml_staging_reader_look(
         return status;
     }
     staging->slots = header->slots;
-    staging->header = *header;
+    take_counters(staging, header);
     staging->asked = true;
     struct wants list = {.wants = wants, .capacity = wants_capacity};
     for (uint32_t i = 0; i < lanes_count; i++) {
-        if (bytes_of(lanes[i].published) > ML_CHUNK_MAX_BYTES) {
+        const struct ml_staging_lane lane = within_profile(staging, &lanes[i]);
+        if (bytes_of(lane.published) > ML_CHUNK_MAX_BYTES) {
             return ML_PEER_RANGE;
         }
         struct ml_lane_view *view = &staging->lanes[i];
-        view->published = lanes[i].published;
-        view->sent = lanes[i].sent;
+        view->published = lane.published;
+        view->sent = lane.sent;
         view->lost_before = view->lost_chunks;
-        view->lost_chunks = lanes[i].lost_chunks;
-        view->lost_events = lanes[i].lost_events;
-        view->produced = lanes[i].produced;
-        view->waits = lanes[i].waits;
-        view->waited_ns = lanes[i].waited_ns;
-        view->longest_wait_ns = lanes[i].longest_wait_ns;
+        view->lost_chunks = lane.lost_chunks;
+        view->lost_events = lane.lost_events;
+        view->produced = lane.produced;
+        view->waits = lane.waits;
+        view->waited_ns = lane.waited_ns;
+        view->longest_wait_ns = lane.longest_wait_ns;
         want_lane(staging, i, &list);
     }
     *out_wants_count = list.count;
@@ -184,8 +227,10 @@ static enum ml_status take_whole(
     struct ml_reader r = ml_reader_over(bytes, ML_FRAME_HEADER_BYTES);
     struct ml_frame_header header = {.lane = 0};
     enum ml_status status = ml_frame_header_read(&r, &header);
-    if (status == ML_OK && (header.lane != want->lane || header.chunk_number != want->number ||
-                            header.start_bytes != 0)) {
+    if (status == ML_OK &&
+        (header.lane != want->lane ||
+         header.chunk_number != ml_profile_first_chunk(staging->profile) + want->number ||
+         header.start_bytes != 0)) {
         status = ML_PEER_FORM;
     }
     if (status == ML_OK) {
@@ -214,7 +259,9 @@ enum ml_status ml_staging_reader_take(
     if (want->lane >= staging->lanes_count || want->end_bytes > ML_FRAME_MAX_BYTES) {
         return ML_BUG_CONTRACT;
     }
-    if (number_of(lane_after->published) >= want->number + staging->slots) {
+    uint64_t number = 0;
+    if (!ml_profile_strip(staging->profile, number_of(lane_after->published), &number) ||
+        number >= want->number + staging->slots) {
         return ML_OK; /* overwritten meanwhile: it is in the pipe, or dropped and counted */
     }
     if (want->number > first_wanted(staging, want->lane)) {

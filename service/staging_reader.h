@@ -16,7 +16,7 @@
 #include "service/session.h"
 #include "service/stream_reader.h"
 
-/* A lane as it was seen last. */
+/* A lane as it was seen last; chunk numbers within the profile. */
 struct ml_lane_view {
     uint64_t published; /* ipc/staging.h, busy bit included */
     uint64_t sent;
@@ -45,13 +45,16 @@ struct ml_staging_reader {
     struct ml_lane_view *lanes;
     uint32_t lanes_count;
     uint32_t slots;
+    uint32_t profile;                /* lanes that are still in another one are empty */
     uint64_t patience_ticks;         /* a lane still for less is never given up */
     uint64_t round_ticks;            /* the last round's */
     bool asked;                      /* there was a first look */
-    struct ml_staging_header header; /* counters, as seen last */
+    struct ml_staging_header header; /* counters of this profile, as seen last */
+    struct ml_staging_header before; /* what they were when it began; all 0 for the first */
     struct ml_lane_sums past;        /* of the lanes that were given back */
 };
 
+/* Reads the profile that the stream reader reads. */
 void ml_staging_reader_init(
     struct ml_staging_reader *staging, struct ml_budget *budget, struct ml_stream_reader *stream
 );

@@ -2,12 +2,18 @@
 
 #include <string.h>
 
+#include "ipc/staging.h"
+
 void ml_stream_reader_init(
-    struct ml_stream_reader *reader, struct ml_budget *budget, const struct ml_stream_sink *sink
+    struct ml_stream_reader *reader,
+    struct ml_budget *budget,
+    const struct ml_stream_sink *sink,
+    uint32_t profile
 ) {
     memset(reader, 0, sizeof(*reader));
     reader->budget = budget;
     reader->sink = *sink;
+    reader->profile = profile;
 }
 
 void ml_stream_reader_fini(struct ml_stream_reader *reader) {
@@ -176,20 +182,24 @@ static enum ml_status take_frame(
     struct ml_stream_reader *reader, const struct ml_frame_header *header, const uint8_t *payload
 ) {
     struct ml_stream_lane *at = NULL;
+    uint64_t number = 0;
+    if (!ml_profile_strip(reader->profile, header->chunk_number, &number)) {
+        return ML_OK;
+    }
     const enum ml_status status = lane_of(reader, header->lane, &at);
     if (status != ML_OK) {
         return status;
     }
-    const bool same = at->pipe_next != 0 && header->chunk_number == at->pipe_next - 1;
-    if (same ? header->start_bytes < at->pipe_bytes : header->chunk_number < at->pipe_next) {
+    const bool same = at->pipe_next != 0 && number == at->pipe_next - 1;
+    if (same ? header->start_bytes < at->pipe_bytes : number < at->pipe_next) {
         return ML_PEER_STATE; /* frames of a lane come in order and do not overlap */
     }
     at->pipe_chunks += same ? 0 : 1;
-    at->pipe_next = header->chunk_number + 1;
+    at->pipe_next = number + 1;
     at->pipe_bytes = header->end_bytes;
     const struct piece piece = {
         .lane = header->lane,
-        .number = header->chunk_number,
+        .number = number,
         .start_bytes = header->start_bytes,
         .end_bytes = header->end_bytes,
         .bytes = payload,

@@ -50,13 +50,18 @@ struct ml_stream_reader {
     struct ml_stream_sink sink;
     struct ml_stream_lane **lanes; /* NULL: nothing ever came there */
     uint32_t lanes_count;
+    uint32_t profile;     /* frames of another one are nobody's; chunk numbers here are within it */
     uint64_t lost_chunks; /* jumped over, and not come since; broken ones included */
     uint32_t frame_bytes; /* of a frame that the pipe gave in parts */
     uint8_t *frame;       /* ML_FRAME_MAX_BYTES once there was one */
 };
 
+/* `profile`: ipc/staging.h. */
 void ml_stream_reader_init(
-    struct ml_stream_reader *reader, struct ml_budget *budget, const struct ml_stream_sink *sink
+    struct ml_stream_reader *reader,
+    struct ml_budget *budget,
+    const struct ml_stream_sink *sink,
+    uint32_t profile
 );
 
 /* Give everything back but the count of lost chunks. */

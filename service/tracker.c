@@ -258,6 +258,19 @@ void ml_tracker_enter(struct ml_tracker *tracker, uint64_t ticks) {
     ml_tree_note(tracker->tree, ticks);
 }
 
+void ml_tracker_forget(struct ml_tracker *tracker, uint64_t ticks) {
+    struct ml_tree *tree = tracker->tree;
+    uint64_t bytes = 0;
+    uint64_t blocks = 0;
+    for (uint32_t i = 0; i < tracker->cells.count; i++) {
+        ml_tracker_tree_share(tracker, &tracker->cells.cells[i], &bytes, &blocks);
+        tree->peak_bytes -= bytes;
+        tree->peak_blocks -= blocks;
+    }
+    ml_tracker_leave(tracker);
+    ml_tree_note(tree, ticks); /* the others may hold more now than they did then */
+}
+
 /* Each cell's live sums against those of the blocks; they must come out at zero. */
 static bool check_blocks(const struct ml_tracker *tracker) {
     const uint32_t count = tracker->cells.count;

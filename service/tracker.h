@@ -79,6 +79,10 @@ ML_NODISCARD enum ml_status ml_tracker_restore(
 void ml_tracker_leave(struct ml_tracker *tracker);
 void ml_tracker_enter(struct ml_tracker *tracker, uint64_t ticks);
 
+/* Take out of the tree's sum and of its peak what they have of this process, whose profile is
+ * forgotten; only ml_tracker_fini comes behind it. */
+void ml_tracker_forget(struct ml_tracker *tracker, uint64_t ticks);
+
 /* A cell's shares at the peaks of process and tree. */
 void ml_tracker_peak_share(
     const struct ml_tracker *tracker,

@@ -5,6 +5,8 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdatomic.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -225,7 +227,7 @@ static void read_staging(struct captured_process *process) {
         const uint64_t number = lanes[i].published >> ML_PUBLISHED_SHIFT;
         const uint32_t bytes = lanes[i].published & ML_PUBLISHED_BYTES_MASK;
         ck_assert_uint_eq(lanes[i].sent, number);
-        if (bytes == 0) {
+        if (bytes == 0 || number >> ML_PROFILE_SHIFT < process->unread_profile) {
             continue;
         }
         ck_assert_uint_le(bytes, ML_CHUNK_MAX_BYTES);
@@ -246,9 +248,63 @@ static void read_staging(struct captured_process *process) {
     }
 }
 
+/* ---- what obliging does */
+
+static _Atomic pid_t wants_profile, wants_stop;
+
+static void on_wish(int number, siginfo_t *info, void *context) {
+    (void)context;
+    atomic_store(number == SIGUSR1 ? &wants_profile : &wants_stop, info->si_pid);
+}
+
+static void listen_to_wishes(void) {
+    struct sigaction action = {.sa_flags = SA_SIGINFO | SA_RESTART};
+    action.sa_sigaction = on_wish;
+    (void)sigaction(SIGUSR1, &action, NULL);
+    (void)sigaction(SIGUSR2, &action, NULL);
+}
+
+/* As the host writes it: the generation last. */
+static void
+grant(struct capture *capture, const struct capture_options *options, pid_t pid, int number) {
+    for (size_t i = 0; i < capture->processes_count; i++) {
+        struct captured_process *process = &capture->processes[i];
+        if (process->pid != pid) {
+            continue;
+        }
+        struct ml_control_page page;
+        ck_assert_int_eq(pread(process->control_fd, &page, sizeof(page), 0), sizeof(page));
+        if (number == SIGUSR1 && (page.profile % 2 == 1 || options->obliging_even)) {
+            (void)drain(process);
+            read_staging(process);
+        }
+        process->unread_profile += number == SIGUSR1;
+        page.enabled = number == SIGUSR1;
+        ck_assert_int_eq(pwrite(process->control_fd, &page, sizeof(page), 0), sizeof(page));
+        const uint32_t word[] = {page.generation + 1, page.profile + (number == SIGUSR1)};
+        const off_t at = offsetof(struct ml_control_page, generation);
+        ck_assert_int_eq(pwrite(process->control_fd, word, sizeof(word), at), sizeof(word));
+        (void)kill(pid, number);
+    }
+}
+
+static void grant_wishes(struct capture *capture, const struct capture_options *options) {
+    const pid_t profile = atomic_exchange(&wants_profile, 0);
+    const pid_t stop = atomic_exchange(&wants_stop, 0);
+    if (profile != 0) {
+        grant(capture, options, profile, SIGUSR1);
+    }
+    if (stop != 0) {
+        grant(capture, options, stop, SIGUSR2);
+    }
+}
+
 static int by_time(const void *a, const void *b) {
     const struct captured_event *x = a;
     const struct captured_event *y = b;
+    if (x->profile != y->profile) {
+        return x->profile < y->profile ? -1 : 1;
+    }
     if (x->event.time != y->event.time) {
         return x->event.time < y->event.time ? -1 : 1;
     }
@@ -283,6 +339,7 @@ static void decode(struct captured_process *process) {
             struct captured_event *event = &process->events[process->events_count];
             ck_assert_int_eq(ml_event_decode(&r, &state, &event->event), ML_OK);
             event->lane = header.lane;
+            event->profile = (uint32_t)(header.chunk_number >> ML_PROFILE_SHIFT);
             event->order = (uint32_t)process->events_count++;
         }
     }
@@ -352,17 +409,21 @@ void capture_run(
     size_t connections_count = 0;
     *out_capture = (struct capture){0};
     const int listener = listen_somewhere();
+    if (options->obliging) {
+        listen_to_wishes();
+    }
     const pid_t pid = start(arguments);
     bool ended = false;
     /* A little longer than the program itself: what it forked may still say something. */
-    for (int quiet = 0; quiet < 50 || !ended;) {
+    for (int quiet = 0; quiet < (options->obliging ? 500 : 50) || !ended;) {
         const bool any = round_of(out_capture, options, listener, connections, &connections_count);
+        grant_wishes(out_capture, options);
         if (!ended && waitpid(pid, &out_capture->exit_status, WNOHANG) == pid) {
             ended = true;
         }
         quiet = any || !ended ? 0 : quiet + 1;
         if (!any) {
-            (void)usleep(1000);
+            (void)usleep(options->obliging ? 100 : 1000);
         }
     }
     for (size_t i = 0; i < out_capture->processes_count; i++) {
@@ -388,6 +449,22 @@ void capture_free(struct capture *capture) {
         free(capture->processes[i].bytes);
         free(capture->processes[i].events);
     }
+}
+
+void capture_profile(
+    const struct captured_process *process, uint32_t profile, struct captured_process *out_part
+) {
+    size_t first = 0;
+    while (first < process->events_count && process->events[first].profile < profile) {
+        first++;
+    }
+    size_t end = first;
+    while (end < process->events_count && process->events[end].profile == profile) {
+        end++;
+    }
+    *out_part = *process;
+    out_part->events = process->events + first;
+    out_part->events_count = end - first;
 }
 
 /* ---- a simple model of what the events mean ---- */

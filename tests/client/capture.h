@@ -18,6 +18,7 @@ struct captured_event {
     struct ml_event event; /* its pointers point into the process's bytes */
     uint32_t lane;
     uint32_t order;
+    uint32_t profile; /* ipc/staging.h: what its chunk's number says */
 };
 
 struct captured_process {
@@ -26,12 +27,13 @@ struct captured_process {
     uint64_t fork_serial;
     uint8_t *bytes;
     size_t bytes_count;
-    struct captured_event *events; /* by time, then lane and order */
+    struct captured_event *events; /* by profile, time, lane and order */
     size_t events_count;
     uint32_t lanes_used;
     struct ml_staging_header header;
     uint64_t lost_events;
-    uint64_t produced; /* by the lanes' own count */
+    uint64_t produced;       /* by the lanes' own count */
+    uint32_t unread_profile; /* what older ones left in staging was read, or is not wanted */
     int pipe_fd, staging_fd, control_fd;
 };
 
@@ -40,8 +42,12 @@ struct capture_options {
     uint32_t slots;
     uint32_t unwind_check;
     bool dormant;
-    bool read_nothing; /* leave the pipe full */
-    bool no_tail;      /* do not read staging at the end */
+    bool read_nothing;  /* leave the pipe full */
+    bool no_tail;       /* do not read staging at the end */
+    bool obliging;      /* a process that sends SIGUSR1 gets a new profile, SIGUSR2 stops its
+                           recording; the same signal tells it that it is done. What an odd profile
+                           has left in staging is read then: nobody must be at work */
+    bool obliging_even; /* of an even one too */
 };
 
 struct capture {
@@ -58,6 +64,11 @@ void capture_run(
     struct capture *out_capture, const struct capture_options *options, char *const arguments[]
 );
 void capture_free(struct capture *capture);
+
+/* The events of one profile alone, as a view of the process. */
+void capture_profile(
+    const struct captured_process *process, uint32_t profile, struct captured_process *out_part
+);
 
 /* Live and total of a process by its events alone. */
 struct captured_sums {

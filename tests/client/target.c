@@ -7,6 +7,7 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -196,6 +197,109 @@ static int flood(void) {
     return 0;
 }
 
+/* ---- profiles: tests/client/capture.h, obliging ---- */
+
+static void ask_for(int wish) {
+    sigset_t answers;
+    int number = 0;
+    (void)sigemptyset(&answers);
+    (void)sigaddset(&answers, SIGUSR1);
+    (void)sigaddset(&answers, SIGUSR2);
+    (void)pthread_sigmask(SIG_BLOCK, &answers, NULL);
+    (void)kill(getppid(), wish);
+    (void)sigwait(&answers, &number);
+}
+
+static void *block_of_profile(size_t size) {
+    sink = malloc(size);
+    return sink;
+}
+
+static int profiles(void) {
+    void *const first = block_of_profile(71111);
+    void *second = block_of_profile(71112);
+    ask_for(SIGUSR1);
+    free(first);
+    second = realloc(second, 72111);
+    sink = block_of_profile(72222);
+    ask_for(SIGUSR2);
+    sink = block_of_profile(74444);
+    free(second);
+    ask_for(SIGUSR1);
+    sink = block_of_profile(75555);
+    return 0;
+}
+
+enum { PROFILES = 520, PROFILE_THREADS = 4 };
+static atomic_bool enough, pause_now;
+static pthread_barrier_t paused;
+
+static void *swap_on(void *argument) {
+    unsigned random = (unsigned)(size_t)argument * 2654435761u + 1;
+    for (unsigned i = 0; !atomic_load(&enough); i++) {
+        random = random * 1103515245u + 12345u;
+        free(atomic_exchange(&shared[(random >> 8) % SLOTS], malloc(16 + (random >> 16) % 64)));
+        if (i % 32 == 0) {
+            (void)usleep(10); /* or there are more events than a test can look at */
+        }
+        if (atomic_load(&pause_now)) {
+            (void)pthread_barrier_wait(&paused);
+            (void)pthread_barrier_wait(&paused);
+        }
+    }
+    return NULL;
+}
+
+/* A stack that appears in two profiles, with twice as many between them as there are tags. */
+static __attribute__((noinline)) void seldom(void) {
+    free(block_of_profile(73334));
+}
+
+/* More profiles than there are tags. The odd ones begin under threads that hand blocks across, and
+ * end while nobody is at work: what they leave in staging can be read then. */
+static int many_profiles(void) {
+    pthread_t ids[PROFILE_THREADS];
+    sigset_t answers;
+    (void)sigemptyset(&answers);
+    (void)sigaddset(&answers, SIGUSR1);
+    (void)pthread_sigmask(SIG_BLOCK, &answers, NULL);
+    (void)pthread_barrier_init(&paused, NULL, PROFILE_THREADS + 1);
+    for (size_t i = 0; i < PROFILE_THREADS; i++) {
+        (void)pthread_create(&ids[i], NULL, swap_on, (void *)i);
+    }
+    for (int i = 0; i < PROFILES; i += 2) {
+        ask_for(SIGUSR1);
+        free(block_of_profile(73333));
+        if (i % 510 == 0) {
+            seldom();
+        }
+        (void)usleep(500);
+        atomic_store(&pause_now, true);
+        (void)pthread_barrier_wait(&paused);
+        ask_for(SIGUSR1);
+        atomic_store(&pause_now, false);
+        atomic_store(&enough, i + 2 >= PROFILES);
+        (void)pthread_barrier_wait(&paused);
+    }
+    for (size_t i = 0; i < PROFILE_THREADS; i++) {
+        (void)pthread_join(ids[i], NULL);
+    }
+    return 0;
+}
+
+/* A child of a process in a later profile begins with its own first. */
+static int profile_forks(void) {
+    ask_for(SIGUSR1);
+    const pid_t child = fork();
+    if (child == 0) {
+        sink = block_of_profile(77777);
+        _exit(0);
+    }
+    int status = 0;
+    (void)waitpid(child, &status, 0);
+    return status;
+}
+
 static const struct {
     const char *name;
     int (*run)(void);
@@ -211,6 +315,9 @@ static const struct {
     {"signals", signals},
     {"errno", preserves_errno},
     {"flood", flood},
+    {"profiles", profiles},
+    {"many_profiles", many_profiles},
+    {"profile_forks", profile_forks},
 };
 
 int main(int count, char **arguments) {

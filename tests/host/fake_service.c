@@ -16,7 +16,7 @@ enum { SERVICE_FD = 3, CLIENTS_MAX = 4096 };
 struct client {
     unsigned long long fork_serial;
     unsigned long long footprint;
-    unsigned id, parent_id, pid, role, state, forked, from_startup;
+    unsigned id, parent_id, pid, role, state, forked, from_startup, profile, stopped;
     int exit_code;
     unsigned signal;
     int pipe, staging;
@@ -84,6 +84,7 @@ static void on_add(
         .forked = request->client.forked,
         .from_startup = request->client.from_startup,
         .fork_serial = request->client.fork_serial,
+        .profile = request->client.profile,
         .pipe = request->event_pipe,
         .staging = request->staging,
     };
@@ -221,6 +222,28 @@ static void on_drain(
     (void)!memlog_service_drain_answer(call, &reply);
 }
 
+static void on_begin_profile(
+    void *context,
+    const struct ml_call *call,
+    const struct memlog_service_begin_profile_request *request
+) {
+    (void)context;
+    find(request->id)->profile = request->profile;
+    const struct memlog_service_begin_profile_reply reply = {.running = true};
+    (void)!memlog_service_begin_profile_answer(call, &reply);
+}
+
+static void on_stop_client(
+    void *context,
+    const struct ml_call *call,
+    const struct memlog_service_stop_client_request *request
+) {
+    (void)context;
+    find(request->id)->stopped = true;
+    const struct memlog_service_stop_client_reply reply = {.running = true};
+    (void)!memlog_service_stop_client_answer(call, &reply);
+}
+
 static void
 on_channel_end(void *context, struct ml_channel *channel, const struct ml_channel_end *end) {
     (void)context;
@@ -237,6 +260,8 @@ static const struct memlog_service_service_handlers handlers = {
     .dump = on_dump,
     .figures = on_figures,
     .drain = on_drain,
+    .begin_profile = on_begin_profile,
+    .stop_client = on_stop_client,
 };
 
 int main(int argc, char **argv) {

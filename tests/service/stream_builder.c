@@ -65,6 +65,14 @@ void builder_flush(struct builder *builder, uint32_t lane) {
     publish(at);
 }
 
+void builder_begin(struct builder *builder, uint32_t lane, uint32_t profile) {
+    struct builder_lane *at = &builder->lanes[lane];
+    memset(at, 0, sizeof(*at));
+    at->number = ml_profile_first_chunk(profile);
+    at->header.sent = at->number;
+    publish(at);
+}
+
 void builder_add(struct builder *builder, uint32_t lane, const struct ml_event *event) {
     struct builder_lane *at = &builder->lanes[lane];
     uint8_t *records = at->slot + ML_FRAME_HEADER_BYTES;

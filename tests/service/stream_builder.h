@@ -41,6 +41,9 @@ void builder_add(struct builder *builder, uint32_t lane, const struct ml_event *
 /* Close the lane's open chunk: into the pipe, or lost. */
 void builder_flush(struct builder *builder, uint32_t lane);
 
+/* The lane's thread goes over to another profile: what is in the open chunk stays behind. */
+void builder_begin(struct builder *builder, uint32_t lane, uint32_t profile);
+
 /* Short forms. */
 void builder_start(struct builder *builder, uint32_t pid, uint64_t fork_serial);
 void builder_node(struct builder *builder, uint32_t lane, uint32_t id, uint32_t parent);

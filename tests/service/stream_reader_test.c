@@ -35,7 +35,7 @@ static void set_up(void) {
     budget = (struct ml_budget){.max_bytes = UINT64_MAX};
     times_count = 0;
     holes = 0;
-    ml_stream_reader_init(&reader, &budget, &sink);
+    ml_stream_reader_init(&reader, &budget, &sink, 0);
     ml_staging_reader_init(&staging, &budget, &reader);
 }
 
