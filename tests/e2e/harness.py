@@ -52,6 +52,16 @@ class Run:
         return sorted(self.folder.glob(f"*.{reason}.pftrace"))
 
 
+class FrameStore:
+    """Makes equal frames of a parsed report one object: a compiler's report has millions of frames, thousands of them different."""
+
+    def __init__(self):
+        self.frames = {}
+
+    def share(self, parsed):
+        return self.frames.setdefault(tuple(parsed.values()), parsed) if "function" in parsed else parsed
+
+
 class Case(unittest.TestCase):
     """A test with a folder of its own, which stays with MEMLOG_TEST_KEEP=1."""
 
@@ -125,7 +135,7 @@ class Case(unittest.TestCase):
         answer = run_words([str(MEMLOG), "report", "--json", str(dump)], self.folder, self.environment(), b"", TIMEOUT)
         if answer.returncode != 0:
             self.fail(f"report failed ({answer.returncode}): {answer.stderr.decode(errors='replace')}")
-        report = json.loads(answer.stdout)
+        report = json.loads(answer.stdout, object_hook=FrameStore().share)
         self.reported.add(pathlib.Path(dump))
         self.assertEqual(unbalanced(report), [], dump)
         return report
