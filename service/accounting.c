@@ -17,6 +17,7 @@ struct ml_accounting ml_accounting_of(const struct ml_accounting_facts *facts) {
         .waits = facts->waits,
         .waited_ns = facts->waited_ns,
         .longest_wait_ns = facts->longest_wait_ns,
+        .stream_bytes = facts->stream_bytes,
     };
     if (!facts->looked) {
         out.overrun = facts->overrun;

@@ -28,6 +28,7 @@ struct ml_accounting {
     bool balanced;        /* nothing is unaccounted, and no more was received than produced */
     /* Not losses: what the threads waited for room in the pipe. */
     uint64_t waits, waited_ns, longest_wait_ns;
+    uint64_t stream_bytes; /* of all records received: events, nodes, modules, names */
 };
 
 /* What is known of a process. */
@@ -44,6 +45,7 @@ struct ml_accounting_facts {
     uint64_t no_pipe;
     uint32_t busy_lanes; /* lanes that stand between stamp and publishing */
     uint64_t waits, waited_ns, longest_wait_ns;
+    uint64_t stream_bytes;
 };
 
 struct ml_accounting ml_accounting_of(const struct ml_accounting_facts *facts);

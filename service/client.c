@@ -426,6 +426,7 @@ static struct ml_accounting accounting_of(const struct ml_client *client) {
         .waits = sums.waits,
         .waited_ns = sums.waited_ns,
         .longest_wait_ns = sums.longest_wait_ns,
+        .stream_bytes = client->stream.decoded_bytes,
     };
     return ml_accounting_of(&facts);
 }

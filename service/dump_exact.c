@@ -145,6 +145,7 @@ static ml_trace_MemlogAccounting accounting_of(const struct ml_accounting *accou
         .waits = accounting->waits,
         .waited_ns = accounting->waited_ns,
         .longest_wait_ns = accounting->longest_wait_ns,
+        .stream_bytes = accounting->stream_bytes,
     };
 }
 

@@ -98,6 +98,7 @@ decode(struct ml_stream_reader *reader, struct ml_chunk *chunk, const struct pie
             return status;
         }
     }
+    reader->decoded_bytes += piece->end_bytes - chunk->seen_bytes;
     chunk->seen_bytes = piece->end_bytes;
     return ML_OK;
 }

@@ -52,8 +52,9 @@ struct ml_stream_reader {
     uint32_t lanes_count;
     uint32_t profile;     /* frames of another one are nobody's; chunk numbers here are within it */
     uint64_t lost_chunks; /* jumped over, and not come since; broken ones included */
-    uint32_t frame_bytes; /* of a frame that the pipe gave in parts */
-    uint8_t *frame;       /* ML_FRAME_MAX_BYTES once there was one */
+    uint64_t decoded_bytes; /* of records; each once */
+    uint32_t frame_bytes;   /* of a frame that the pipe gave in parts */
+    uint8_t *frame;         /* ML_FRAME_MAX_BYTES once there was one */
 };
 
 /* `profile`: ipc/staging.h. */

@@ -63,6 +63,7 @@ struct ml_profile_accounting {
     uint64_t overrun, no_lane, nested, no_pipe, refused, unaccounted;
     bool balanced;
     uint64_t waits, waited_ns, longest_wait_ns;
+    uint64_t stream_bytes; /* of all records received */
 };
 
 struct ml_profile_process {

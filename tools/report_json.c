@@ -224,6 +224,7 @@ static void put_accounting(struct ml_json *json, const struct ml_profile_account
     ml_json_number_member(json, "waits", accounting->waits);
     ml_json_number_member(json, "waited_ns", accounting->waited_ns);
     ml_json_number_member(json, "longest_wait_ns", accounting->longest_wait_ns);
+    ml_json_number_member(json, "stream_bytes", accounting->stream_bytes);
     ml_json_close(json, '}');
 }
 
@@ -245,6 +246,8 @@ static void put_process(struct ml_json *json, const struct ml_report *report, si
     ml_json_number_member(json, "broken_stacks", process->broken_stacks);
     ml_json_number_member(json, "unwind_checked", process->unwind_checked);
     ml_json_number_member(json, "unwind_differed", process->unwind_differed);
+    ml_json_number_member(json, "stack_nodes", process->nodes_count);
+    ml_json_number_member(json, "counter_cells", process->cells_count);
     put_stacks(json, report, &report->stacks->processes[index]);
     ml_json_close(json, '}');
 }

@@ -130,6 +130,7 @@ static struct ml_profile_accounting accounting_of(const ml_trace_MemlogAccountin
         .waits = accounting->waits,
         .waited_ns = accounting->waited_ns,
         .longest_wait_ns = accounting->longest_wait_ns,
+        .stream_bytes = accounting->stream_bytes,
     };
 }
 

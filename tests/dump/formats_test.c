@@ -153,6 +153,7 @@ static void check_accounting(const json_t *accounting, const struct ml_snapshot_
     ck_assert_uint_eq(number(accounting, "waits"), process->accounting.waits);
     ck_assert_uint_eq(number(accounting, "waited_ns"), process->accounting.waited_ns);
     ck_assert_uint_eq(number(accounting, "longest_wait_ns"), process->accounting.longest_wait_ns);
+    ck_assert_uint_eq(number(accounting, "stream_bytes"), process->accounting.stream_bytes);
 }
 
 START_TEST(the_json_report_has_its_form_and_its_sums_are_true) {

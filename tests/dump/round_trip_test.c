@@ -60,6 +60,7 @@ accounting_eq(const struct ml_accounting *wrote, const struct ml_profile_account
     ck_assert_uint_eq(wrote->waits, read->waits);
     ck_assert_uint_eq(wrote->waited_ns, read->waited_ns);
     ck_assert_uint_eq(wrote->longest_wait_ns, read->longest_wait_ns);
+    ck_assert_uint_eq(wrote->stream_bytes, read->stream_bytes);
 }
 
 static void

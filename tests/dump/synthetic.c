@@ -196,6 +196,7 @@ static void fill_process(
         .waits = 3 + index,
         .waited_ns = 45000000 + index,
         .longest_wait_ns = 12000000 + index,
+        .stream_bytes = 7654321 + index,
     };
     process->unknown_frees = index;
     process->late_events = 2 * index;

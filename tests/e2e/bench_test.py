@@ -53,6 +53,9 @@ class Bench(harness.Case):
         # 2 million pairs, and what the C library does of its own.
         self.assertAlmostEqual(tight["events"], 4_000_000, delta=100)
         self.assertEqual(tight["lost_events"], 0)
+        # An event is a byte of kind and one of time at least.
+        self.assertGreater(tight["stream_bytes"], 2 * tight["events"])
+        self.assertGreater(tight["stack_nodes"], 0)
         self.assertTrue(tight["complete"])
         self.assertGreater(tight["recorder_cpu_s"], 0)
         self.assertGreater(tight["recorder_peak_rss_bytes"], 1_000_000)

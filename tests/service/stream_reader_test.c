@@ -45,7 +45,9 @@ static void tear_down(void) {
     ck_assert_uint_eq(budget.used_bytes, 0);
 }
 
-/* A chunk of three records of 2 bytes each, at the times number * 10, + 1, + 2. */
+enum { RECORD_BYTES = 2 };
+
+/* A chunk of three records, at the times number * 10, + 1, + 2. */
 static void chunk_bytes(uint64_t number, uint8_t *bytes) {
     const uint8_t first = (uint8_t)(number * 10);
     const uint8_t records[] = {ML_OP_CANCEL, first, ML_OP_CANCEL, 1, ML_OP_CANCEL, 1};
@@ -82,6 +84,7 @@ START_TEST(what_staging_gave_is_skipped_in_the_pipe) {
     ck_assert_int_eq(staged(1, 2, 4), ML_OK);
     ck_assert_int_eq(pipe_frame(1, 0, 6), ML_OK);
     expect_times(" 10 11 12");
+    ck_assert_uint_eq(reader.decoded_bytes, times_count * RECORD_BYTES);
 }
 END_TEST
 
@@ -90,6 +93,7 @@ START_TEST(what_the_pipe_gave_is_skipped_in_staging) {
     ck_assert_int_eq(staged(0, 0, 6), ML_OK);
     ck_assert_int_eq(pipe_frame(0, 4, 6), ML_OK);
     expect_times(" 0 1 2");
+    ck_assert_uint_eq(reader.decoded_bytes, times_count * RECORD_BYTES);
 }
 END_TEST
 
@@ -111,6 +115,7 @@ START_TEST(a_chunk_that_staging_ran_ahead_of_is_still_taken_from_the_pipe) {
     ck_assert_int_eq(pipe_frame(2, 0, 6), ML_OK);
     ck_assert_uint_eq(reader.lost_chunks, 0);
     expect_times(" 0 1 2 20 10 11 12 21 22");
+    ck_assert_uint_eq(reader.decoded_bytes, times_count * RECORD_BYTES);
 }
 END_TEST
 

@@ -213,10 +213,11 @@ def memlog_figures(folder):
         return {"report_error": answer.stderr.decode(errors="replace")[-300:]}
     report = json.loads(answer.stdout)
     figures = {"complete": report["dump"]["complete"], "dump_bytes": dumps[-1].stat().st_size}
-    for key in ("events", "lost_events", "stream_bytes", "stack_nodes", "counter_cells", "truncated_stacks", "broken_stacks", "peak_blocks"):
-        values = [process[key] for process in report["processes"] if key in process]
-        if values:
-            figures[key] = sum(values)
+    for key in ("events", "lost_events", "stack_nodes", "counter_cells", "truncated_stacks", "broken_stacks", "peak_blocks"):
+        figures[key] = sum(process[key] for process in report["processes"])
+    for key in ("stream_bytes", "waits", "waited_ns"):
+        figures[key] = sum(process["accounting"][key] for process in report["processes"])
+    figures["longest_wait_ns"] = max(process["accounting"]["longest_wait_ns"] for process in report["processes"])
     return figures
 
 
