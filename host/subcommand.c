@@ -73,7 +73,7 @@ static const struct ml_subcommand subcommands[] = {
     {"report", ML_SUBCOMMAND_ANALYZER, "who holds which memory, as text or JSON", NULL},
     {"convert", ML_SUBCOMMAND_ANALYZER, "turn a dump into another format", NULL},
     {"diff", ML_SUBCOMMAND_ANALYZER, "what changed between two dumps", NULL},
-    {"flamegraph", ML_SUBCOMMAND_LATER, "one HTML page with a flame graph", NULL},
+    {"flamegraph", ML_SUBCOMMAND_ANALYZER, "one HTML page with a flame graph", NULL},
     {"symbolize", ML_SUBCOMMAND_LATER, "add function names to a dump", NULL},
     {"timeline", ML_SUBCOMMAND_LATER, "what was live when", NULL},
     {"start", ML_SUBCOMMAND_LATER, "start recording a process", NULL},

@@ -9,13 +9,14 @@ static const struct ml_command *const commands[] = {
     &ml_command_report,
     &ml_command_convert,
     &ml_command_diff,
+    &ml_command_flamegraph,
 };
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
 
 static void list_commands(FILE *out) {
     fputs("memlog-analyzer COMMAND [OPTIONS] DUMP: reads dumps; memlog starts it.\n\n", out);
     for (size_t i = 0; i < COMMANDS; i++) {
-        fprintf(out, "  %-8s  %s\n", commands[i]->name, commands[i]->summary);
+        fprintf(out, "  %-10s  %s\n", commands[i]->name, commands[i]->summary);
     }
     fputs("\nmemlog-analyzer COMMAND --help tells more.\n", out);
 }

@@ -1,6 +1,7 @@
 #include "tools/arguments.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,6 +61,26 @@ bool ml_number_read(const char *text, unsigned long max, unsigned long *out_numb
         return false;
     }
     *out_number = number;
+    return true;
+}
+
+bool ml_size_read(const char *text, uint64_t *out_bytes) {
+    static const char units[] = "KMG";
+    size_t digits = strspn(text, "0123456789");
+    const char *unit = text[digits] ? strchr(units, text[digits]) : NULL;
+    unsigned shift = unit ? 10 * (unsigned)(unit - units + 1) : 0;
+    char number[sizeof "18446744073709551615"];
+    unsigned long value = 0;
+
+    if (digits == 0 || digits >= sizeof number || (text[digits] && (!unit || text[digits + 1]))) {
+        return false;
+    }
+    memcpy(number, text, digits);
+    number[digits] = '\0';
+    if (!ml_number_read(number, ULONG_MAX >> shift, &value)) {
+        return false;
+    }
+    *out_bytes = (uint64_t)value << shift;
     return true;
 }
 

@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* One option of a sub-command. */
 struct ml_option {
@@ -36,5 +37,8 @@ const char *ml_nearest_word(const char *word, const char *const *words, size_t w
 
 /* A decimal number of 0 .. max. False: it is none. */
 bool ml_number_read(const char *text, unsigned long max, unsigned long *out_number);
+
+/* A size in bytes: a number, or one of K, M, G (times 1024) behind it. False: it is none. */
+bool ml_size_read(const char *text, uint64_t *out_bytes);
 
 #endif

@@ -150,12 +150,12 @@ static void print_lines(struct lines *lines, FILE *out) {
     }
 }
 
-static uint64_t bytes_of(const struct ml_stack *stack, enum ml_metric metric, uint32_t pid) {
+static uint64_t bytes_of(const struct ml_stack *stack, enum ml_metric metric) {
     switch (metric) {
     case ML_METRIC_LIVE:
         return stack->own.live_bytes;
     case ML_METRIC_PEAK:
-        return pid != 0 ? stack->own.peak_bytes : stack->tree_peak_bytes;
+        return stack->tree_peak_bytes;
     default:
         return stack->own.total_bytes;
     }
@@ -165,7 +165,6 @@ enum ml_status ml_collapsed_write(
     const struct ml_profile *profile,
     const struct ml_stacks *stacks,
     enum ml_metric metric,
-    uint32_t pid,
     FILE *out
 ) {
     bool done = true;
@@ -175,11 +174,8 @@ enum ml_status ml_collapsed_write(
         const struct ml_stack_list *list = &stacks->processes[p];
         struct lines lines = {0};
 
-        if (pid != 0 && process->pid != pid) {
-            continue;
-        }
         for (size_t i = 0; done && i < list->count; i++) {
-            uint64_t bytes = bytes_of(&list->stacks[i], metric, pid);
+            uint64_t bytes = bytes_of(&list->stacks[i], metric);
             done = bytes == 0 || (put_stack(&lines, process, stacks, list->stacks[i].node) &&
                                   add_line(&lines, bytes));
         }

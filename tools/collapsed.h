@@ -16,15 +16,13 @@
 #include "tools/profile.h"
 #include "tools/stacks.h"
 
-/* Write one metric's bytes, of all processes or of those with `pid` (0: all). The peak of all is
- * the tree's, that of one pid its own.
+/* Write one metric's bytes of all processes; the peak is the tree's.
  *
  * Errors: ML_ENV_MEMORY. Errors of the file stay with the file. */
 ML_NODISCARD enum ml_status ml_collapsed_write(
     const struct ml_profile *profile,
     const struct ml_stacks *stacks,
     enum ml_metric metric,
-    uint32_t pid,
     FILE *out
 );
 

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "tools/confine.h"
+#include "tools/prune.h"
 #include "tools/trace_reader.h"
 
 enum { OPTIONS_MAX = 16 };
@@ -120,6 +121,24 @@ int ml_command_metric(
     return ML_EXIT_OK;
 }
 
+int ml_command_pid(const struct ml_command *command, const char *text, uint32_t *out_pid) {
+    unsigned long pid = 0;
+
+    if (text && (!ml_number_read(text, UINT32_MAX, &pid) || pid == 0)) {
+        return ml_command_complain(command, "--pid wants a process's number");
+    }
+    *out_pid = (uint32_t)pid;
+    return ML_EXIT_OK;
+}
+
+int ml_command_prune(const struct ml_command *command, const char *text, uint64_t *out_bytes) {
+    *out_bytes = 0;
+    if (text && (!ml_size_read(text, out_bytes) || *out_bytes == 0)) {
+        return ml_command_complain(command, "--prune wants a size, as 16K");
+    }
+    return ML_EXIT_OK;
+}
+
 static bool is_set(const char *name) {
     const char *value = getenv(name);
 
@@ -149,6 +168,20 @@ int ml_command_finish(const struct ml_command *command) {
         return ML_EXIT_OK;
     }
     fprintf(stderr, "memlog %s: stdout cannot be written\n", command->name);
+    return ML_EXIT_FAILED;
+}
+
+int ml_command_written(const struct ml_command *command, const char *path, enum ml_status status) {
+    if (status == ML_OK) {
+        return ML_EXIT_OK;
+    }
+    fprintf(
+        stderr,
+        "memlog %s: %s: %s\n",
+        command->name,
+        path ? path : "stdout",
+        status == ML_ENV_SYSTEM && errno != 0 ? strerror(errno) : ml_status_text(status)
+    );
     return ML_EXIT_FAILED;
 }
 
@@ -199,26 +232,41 @@ read_file(const struct ml_command *command, const char *path, struct ml_profile 
     return status == ML_OK;
 }
 
-bool ml_command_load(
-    const struct ml_command *command,
-    const char *path,
-    const char *output_path,
-    struct ml_loaded *out_loaded
-) {
-    enum ml_status status = ML_OK;
+static enum ml_status stacks_make(const struct ml_load *load, struct ml_loaded *loaded) {
+    enum ml_status status = ml_stacks_init(&loaded->stacks, &loaded->profile);
 
-    ml_confine(output_path);
+    if (status == ML_OK) {
+        status = ml_stacks_prune(&loaded->stacks, load->prune_bytes);
+    }
+    loaded->symbolizer = ml_symbolizer_new(NULL);
+    if (!loaded->symbolizer) {
+        status = ML_ENV_MEMORY;
+    }
+    return status == ML_OK ? ml_stacks_symbolize(&loaded->stacks, loaded->symbolizer) : status;
+}
+
+bool ml_command_load(
+    const struct ml_command *command, const struct ml_load *load, struct ml_loaded *out_loaded
+) {
+    ml_confine(load->output_path);
     *out_loaded = (struct ml_loaded){0};
-    if (!read_file(command, path, &out_loaded->profile)) {
+    if (!read_file(command, load->path, &out_loaded->profile)) {
         return false;
     }
-    out_loaded->symbolizer = ml_symbolizer_new(NULL);
-    status = ml_stacks_init(&out_loaded->stacks, &out_loaded->profile);
-    if (status == ML_OK && out_loaded->symbolizer) {
-        status = ml_stacks_symbolize(&out_loaded->stacks, out_loaded->symbolizer);
+    if (load->pid != 0 && !ml_profile_select(&out_loaded->profile, load->pid)) {
+        fprintf(
+            stderr,
+            "memlog %s: %s: no process %" PRIu32 " in it; memlog report lists them\n",
+            command->name,
+            load->path,
+            load->pid
+        );
+        return false;
     }
-    if (status != ML_OK || !out_loaded->symbolizer) {
-        fprintf(stderr, "memlog %s: %s: %s\n", command->name, path, ml_status_text(ML_ENV_MEMORY));
+    if (stacks_make(load, out_loaded) != ML_OK) {
+        fprintf(
+            stderr, "memlog %s: %s: %s\n", command->name, load->path, ml_status_text(ML_ENV_MEMORY)
+        );
         return false;
     }
     return true;

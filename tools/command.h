@@ -7,6 +7,7 @@
 
 #include "tools/arguments.h"
 #include "tools/metric.h"
+#include "tools/output.h"
 #include "tools/profile.h"
 #include "tools/report.h"
 #include "tools/stacks.h"
@@ -23,6 +24,7 @@ struct ml_command {
 extern const struct ml_command ml_command_report;
 extern const struct ml_command ml_command_convert;
 extern const struct ml_command ml_command_diff;
+extern const struct ml_command ml_command_flamegraph;
 
 /* Read a command's words. ML_EXIT_OK, or the exit code: after --help, or after a complaint.
  * `options` need not hold --help. Exactly files_count files are wanted. */
@@ -44,6 +46,10 @@ int ml_command_metric(
     const struct ml_command *command, const char *text, enum ml_metric *out_metric
 );
 
+/* Read --pid's value (NULL: 0, all) or --prune's (NULL: 0, nothing). The same answers. */
+int ml_command_pid(const struct ml_command *command, const char *text, uint32_t *out_pid);
+int ml_command_prune(const struct ml_command *command, const char *text, uint64_t *out_bytes);
+
 /* Complain of an option's value, with the nearest valid one or all. Returns ML_EXIT_USAGE. */
 int ml_command_complain_of_value(
     const struct ml_command *command,
@@ -59,6 +65,10 @@ struct ml_report_style ml_command_style(void);
 /* See that stdout took everything. ML_EXIT_OK, or ML_EXIT_FAILED after a message. */
 int ml_command_finish(const struct ml_command *command);
 
+/* Say what became of an output (its path, NULL: stdout). ML_EXIT_OK, or ML_EXIT_FAILED after a
+ * message. */
+int ml_command_written(const struct ml_command *command, const char *path, enum ml_status status);
+
 /* Say that a word was not understood, and where help is. Returns ML_EXIT_USAGE. */
 int ml_command_complain(const struct ml_command *command, const char *complaint);
 
@@ -69,14 +79,18 @@ struct ml_loaded {
     struct ml_symbolizer *symbolizer;
 };
 
-/* Load `path` ("-": stdin), behind walls (tools/confine.h) that let `output_path` alone be written;
- * NULL: nothing. False after a message on stderr; what is cut or damaged is said there,
- * too, and loaded as far as it goes. _fini in any case. */
+/* What is to be loaded. */
+struct ml_load {
+    const char *path;        /* "-": stdin */
+    const char *output_path; /* what alone may be written; NULL: nothing */
+    uint32_t pid;            /* this process alone, as if it were the tree; 0: all */
+    uint64_t prune_bytes;    /* tools/prune.h; 0: nothing is left out */
+};
+
+/* Load it, behind walls (tools/confine.h). False after a message on stderr; what is cut or damaged
+ * is said there, too, and loaded as far as it goes. _fini in any case. */
 bool ml_command_load(
-    const struct ml_command *command,
-    const char *path,
-    const char *output_path,
-    struct ml_loaded *out_loaded
+    const struct ml_command *command, const struct ml_load *load, struct ml_loaded *out_loaded
 );
 void ml_loaded_fini(struct ml_loaded *loaded);
 

@@ -1,156 +1,160 @@
-#include <errno.h>
-#include <limits.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include "tools/chrome_trace.h"
 #include "tools/collapsed.h"
 #include "tools/command.h"
+#include "tools/flame.h"
+#include "tools/heap_text.h"
 #include "tools/pprof.h"
 #include "tools/report.h"
+#include "tools/sqlite_file.h"
 
 static const char help[] =
-    "memlog convert --to=FORMAT [-o FILE] [--pid=PID] [--metric=METRIC] DUMP\n"
+    "memlog convert --to=FORMAT [-o FILE] [--pid=PID] [--metric=METRIC] [--prune=BYTES] DUMP\n"
     "\n"
     "Turn a dump into what other tools read.\n"
     "\n"
     "  --to=pprof      gzipped profile.proto, for go tool pprof, speedscope, Pyroscope ...\n"
+    "  --to=heap       gperftools' text heap profile, for google-pprof and jeprof\n"
+    "  --to=chrome     gzipped memory-infra JSON (heaps_v2), for chrome://tracing\n"
     "  --to=collapsed  one stack a line, for flamegraph.pl, inferno, speedscope\n"
+    "  --to=sqlite     a database with the names of Perfetto's tables, for sqlite3\n"
     "  --to=json       what memlog report --json prints\n"
+    "  --to=html       one page with a flame graph (= memlog flamegraph)\n"
     "  -o FILE         where to (default: stdout)\n"
-    "  --pid=PID       this process only (pprof, collapsed)\n"
-    "  --metric=METRIC live (default), peak or total bytes (collapsed; pprof holds live and "
-    "total)\n"
+    "  --pid=PID       this process only\n"
+    "  --metric=METRIC live (default), peak or total bytes (chrome, collapsed; html shows it "
+    "first;\n"
+    "                  the others hold more than one)\n"
+    "  --prune=BYTES   leave out stacks that hold less than BYTES (16K is Chromium's), live and at "
+    "the\n"
+    "                  peak, and fewer than 1,024 blocks: they become <other>, sums stay\n"
     "\n"
     "Example: memlog convert --to=pprof -o heap.pb.gz memlog.sqlite3.1234/0001.exit.pftrace\n"
     "         pprof -http=: heap.pb.gz\n";
 
 struct request {
-    const char *to, *output, *pid_text, *metric_text, *file;
-    uint32_t pid; /* 0: all */
+    const char *to, *output, *pid, *metric_text, *prune, *file;
     enum ml_metric metric;
 };
 
-enum form { FORM_PPROF, FORM_COLLAPSED, FORM_JSON, FORM_COUNT };
-static const char *const form_names[FORM_COUNT] = {"pprof", "collapsed", "json"};
-
-/* Check what was asked for. ML_EXIT_OK, or the exit code after a complaint. */
-static int
-request_check(const struct ml_command *command, struct request *request, enum form *out_form) {
-    unsigned long pid = 0;
-    size_t form = 0;
-
-    if (!request->to) {
-        return ml_command_complain(command, "--to=FORMAT is missing: pprof, collapsed or json");
-    }
-    while (form < FORM_COUNT && strcmp(request->to, form_names[form]) != 0) {
-        form++;
-    }
-    if (form == FORM_COUNT) {
-        return ml_command_complain_of_value(command, "--to", request->to, form_names, FORM_COUNT);
-    }
-    if (request->pid_text && (!ml_number_read(request->pid_text, UINT32_MAX, &pid) || pid == 0)) {
-        return ml_command_complain(command, "--pid wants a process's number");
-    }
-    if (request->metric_text && form != FORM_COLLAPSED) {
-        return ml_command_complain(
-            command, "--metric goes with --to=collapsed only; the other forms hold every metric"
-        );
-    }
-    if (request->pid_text && form == FORM_JSON) {
-        return ml_command_complain(command, "--pid goes with --to=pprof and --to=collapsed only");
-    }
-    request->pid = (uint32_t)pid;
-    *out_form = (enum form)form;
-    return ml_command_metric(command, request->metric_text, &request->metric);
+static enum ml_status
+write_pprof(const struct request *request, const struct ml_loaded *loaded, FILE *out) {
+    (void)request;
+    return ml_pprof_write(&loaded->profile, &loaded->stacks, out);
 }
 
-static enum ml_status write_form(
-    const struct request *request, enum form form, const struct ml_loaded *loaded, FILE *out
-) {
+static enum ml_status
+write_heap(const struct request *request, const struct ml_loaded *loaded, FILE *out) {
+    (void)request;
+    return ml_heap_text_write(&loaded->profile, &loaded->stacks, out);
+}
+
+static enum ml_status
+write_chrome(const struct request *request, const struct ml_loaded *loaded, FILE *out) {
+    const struct ml_chrome_dump dump = {.profile = &loaded->profile, .stacks = &loaded->stacks};
+
+    return ml_chrome_trace_write(&dump, 1, request->metric, out);
+}
+
+static enum ml_status
+write_collapsed(const struct request *request, const struct ml_loaded *loaded, FILE *out) {
+    return ml_collapsed_write(&loaded->profile, &loaded->stacks, request->metric, out);
+}
+
+static enum ml_status
+write_sqlite(const struct request *request, const struct ml_loaded *loaded, FILE *out) {
+    (void)request;
+    return ml_sqlite_file_write(&loaded->profile, &loaded->stacks, out);
+}
+
+static enum ml_status
+write_json(const struct request *request, const struct ml_loaded *loaded, FILE *out) {
     const struct ml_report report = {
         .profile = &loaded->profile, .stacks = &loaded->stacks, .file_path = request->file};
-    enum ml_status status = ML_OK;
 
-    switch (form) {
-    case FORM_PPROF:
-        status = ml_pprof_write(&loaded->profile, &loaded->stacks, request->pid, out);
-        break;
-    case FORM_COLLAPSED:
-        status = ml_collapsed_write(
-            &loaded->profile, &loaded->stacks, request->metric, request->pid, out
-        );
-        break;
-    default:
-        ml_report_json(&report, out);
-        break;
-    }
-    return status == ML_OK && (fflush(out) != 0 || ferror(out)) ? ML_ENV_SYSTEM : status;
+    ml_report_json(&report, out);
+    return ML_OK;
 }
 
-static bool has_pid(const struct ml_profile *profile, uint32_t pid) {
-    for (size_t i = 0; i < profile->processes_count; i++) {
-        if (profile->processes[i].pid == pid) {
-            return true;
+static enum ml_status
+write_html(const struct request *request, const struct ml_loaded *loaded, FILE *out) {
+    const struct ml_flame_side side = {.profile = &loaded->profile, .stacks = &loaded->stacks};
+
+    return ml_flame_write(&side, NULL, request->metric, out);
+}
+
+/* A form that a dump can take. */
+struct form {
+    const char *name;
+    enum ml_status (*write)(const struct request *, const struct ml_loaded *, FILE *);
+    bool has_metric; /* shows one at a time */
+    bool is_binary;  /* not for a terminal */
+};
+
+static const struct form forms[] = {
+    {"pprof", write_pprof, false, true},
+    {"heap", write_heap, false, false},
+    {"chrome", write_chrome, true, true},
+    {"collapsed", write_collapsed, true, false},
+    {"sqlite", write_sqlite, false, true},
+    {"json", write_json, false, false},
+    {"html", write_html, true, false},
+};
+enum { FORMS_COUNT = sizeof forms / sizeof forms[0] };
+
+static const struct form *form_find(const char *name) {
+    for (size_t i = 0; i < FORMS_COUNT; i++) {
+        if (strcmp(name, forms[i].name) == 0) {
+            return &forms[i];
         }
     }
-    return false;
+    return NULL;
 }
 
-/* A device or pipe takes the bytes as they come; to rename over it would destroy it. */
-static bool is_special(const char *path) {
-    struct stat status;
-
-    return stat(path, &status) == 0 && !S_ISREG(status.st_mode);
-}
-
-/* Write under a temporary name and rename: what was there stays until the new file is whole. */
-static int convert_to(
+/* Check what was asked for. ML_EXIT_OK, or the exit code after a complaint. */
+static int request_check(
     const struct ml_command *command,
-    const struct request *request,
-    enum form form,
-    const struct ml_loaded *loaded
+    struct request *request,
+    const struct form **out_form,
+    struct ml_load *out_load
 ) {
-    const char *target = request->output ? request->output : "stdout";
-    bool is_stdout = !request->output || strcmp(request->output, "-") == 0 ||
-                     strcmp(request->output, "/dev/stdout") == 0;
-    bool is_renamed = !is_stdout && !is_special(request->output);
-    char temporary[PATH_MAX];
-    enum ml_status status = ML_ENV_SYSTEM;
-    FILE *out = stdout;
+    const char *names[FORMS_COUNT];
+    int exit_code = ML_EXIT_OK;
 
-    if (!is_stdout) {
-        int count = snprintf(
-            temporary, sizeof temporary, "%s%s", request->output, is_renamed ? ".part" : ""
+    for (size_t i = 0; i < FORMS_COUNT; i++) {
+        names[i] = forms[i].name;
+    }
+    if (!request->to) {
+        return ml_command_complain(
+            command, "--to=FORMAT is missing: pprof, heap, chrome, collapsed, sqlite, json or html"
         );
-        out = count < (int)sizeof temporary ? fopen(temporary, "we") : NULL;
     }
-    if (out) {
-        status = write_form(request, form, loaded, out);
+    *out_form = form_find(request->to);
+    if (!*out_form) {
+        return ml_command_complain_of_value(command, "--to", request->to, names, FORMS_COUNT);
     }
-    if (out && !is_stdout) {
-        if (fclose(out) != 0 && status == ML_OK) {
-            status = ML_ENV_SYSTEM;
-        }
-        if (is_renamed && status == ML_OK && rename(temporary, request->output) != 0) {
-            status = ML_ENV_SYSTEM;
-        }
-        if (is_renamed && status != ML_OK) {
-            unlink(temporary);
-        }
-    }
-    if (status != ML_OK) {
-        fprintf(
-            stderr,
-            "memlog %s: %s: %s\n",
-            command->name,
-            target,
-            status == ML_ENV_SYSTEM && errno != 0 ? strerror(errno) : ml_status_text(status)
+    if (request->metric_text && !(*out_form)->has_metric) {
+        return ml_command_complain(
+            command,
+            "--metric goes with --to=chrome, collapsed and html only; the other forms hold more "
+            "than one"
         );
-        return ML_EXIT_FAILED;
     }
-    return ML_EXIT_OK;
+    if ((*out_form)->is_binary && !request->output && isatty(STDOUT_FILENO)) {
+        return ml_command_complain(command, "this form is binary: say -o FILE");
+    }
+    exit_code = ml_command_pid(command, request->pid, &out_load->pid);
+    if (exit_code == ML_EXIT_OK) {
+        exit_code = ml_command_prune(command, request->prune, &out_load->prune_bytes);
+    }
+    if (exit_code == ML_EXIT_OK) {
+        exit_code = ml_command_metric(command, request->metric_text, &request->metric);
+    }
+    return exit_code;
 }
 
 static int run(const struct ml_command *command, int argc, char **argv) {
@@ -158,36 +162,33 @@ static int run(const struct ml_command *command, int argc, char **argv) {
     const struct ml_option options[] = {
         {.name = "--to", .out_value = &request.to},
         {.name = "--output", .short_name = "-o", .out_value = &request.output},
-        {.name = "--pid", .out_value = &request.pid_text},
+        {.name = "--pid", .out_value = &request.pid},
         {.name = "--metric", .out_value = &request.metric_text},
+        {.name = "--prune", .out_value = &request.prune},
     };
-    enum form form = FORM_PPROF;
+    const struct form *form = NULL;
+    struct ml_load load = {0};
     struct ml_loaded loaded;
+    struct ml_output output;
+    enum ml_status status = ML_OK;
     bool go_on = false;
-    int exit_code = ml_command_arguments(command, argc, argv, options, 4, &request.file, 1, &go_on);
+    int exit_code = ml_command_arguments(command, argc, argv, options, 5, &request.file, 1, &go_on);
 
     if (go_on) {
-        exit_code = request_check(command, &request, &form);
+        exit_code = request_check(command, &request, &form, &load);
     }
     if (!go_on || exit_code != ML_EXIT_OK) {
         return exit_code;
     }
-    if (form == FORM_PPROF && !request.output && isatty(STDOUT_FILENO)) {
-        return ml_command_complain(command, "pprof's form is binary: say -o FILE");
-    }
+    load.path = request.file;
+    load.output_path = request.output;
     exit_code = ML_EXIT_FAILED;
-    if (!ml_command_load(command, request.file, request.output, &loaded)) {
-        /* said */
-    } else if (request.pid != 0 && !has_pid(&loaded.profile, request.pid)) {
-        fprintf(
-            stderr,
-            "memlog %s: %s: no process %s in it; memlog report lists them\n",
-            command->name,
-            request.file,
-            request.pid_text
-        );
-    } else {
-        exit_code = convert_to(command, &request, form, &loaded);
+    if (ml_command_load(command, &load, &loaded)) {
+        status = ml_output_open(&output, request.output);
+        if (status == ML_OK) {
+            status = ml_output_close(&output, form->write(&request, &loaded, output.file));
+        }
+        exit_code = ml_command_written(command, request.output, status);
     }
     ml_loaded_fini(&loaded);
     return exit_code;

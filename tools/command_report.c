@@ -4,7 +4,7 @@
 #include "tools/report.h"
 
 static const char help[] =
-    "memlog report [--json] [--summary] [--limit=N] DUMP\n"
+    "memlog report [--json] [--summary] [--limit=N] [--pid=PID] DUMP\n"
     "\n"
     "Tell who allocated what: the whole process tree, each process, and the stacks that hold "
     "most.\n"
@@ -13,6 +13,7 @@ static const char help[] =
     "numbers)\n"
     "  --summary   a dozen lines, as at the end of a run\n"
     "  --limit=N   at most N stacks of each list (text: 5, JSON: all)\n"
+    "  --pid=PID   this process alone, as if it were the tree\n"
     "\n"
     "live       allocated and not freed at the dump; of an ended process: at its end\n"
     "peak       what was live at the moment when the tree held most, not the sum of peaks\n"
@@ -22,6 +23,7 @@ static const char help[] =
 
 static int run(const struct ml_command *command, int argc, char **argv) {
     const char *limit = NULL;
+    const char *pid_text = NULL;
     const char *file = NULL;
     bool json = false;
     bool summary = false;
@@ -31,22 +33,28 @@ static int run(const struct ml_command *command, int argc, char **argv) {
         {.name = "--json", .out_given = &json},
         {.name = "--summary", .out_given = &summary},
         {.name = "--limit", .out_value = &limit},
+        {.name = "--pid", .out_value = &pid_text},
     };
+    struct ml_load load = {0};
     struct ml_loaded loaded;
-    int exit_code = ml_command_arguments(command, argc, argv, options, 3, &file, 1, &go_on);
+    int exit_code = ml_command_arguments(command, argc, argv, options, 4, &file, 1, &go_on);
 
     if (!go_on) {
         return exit_code;
     }
     exit_code = ml_command_limit(command, limit, &limit_number);
+    if (exit_code == ML_EXIT_OK) {
+        exit_code = ml_command_pid(command, pid_text, &load.pid);
+    }
     if (exit_code != ML_EXIT_OK) {
         return exit_code;
     }
     if (json && summary) {
         return ml_command_complain(command, "--json and --summary are two things: one of them");
     }
+    load.path = file;
     exit_code = ML_EXIT_FAILED;
-    if (ml_command_load(command, file, NULL, &loaded)) {
+    if (ml_command_load(command, &load, &loaded)) {
         const struct ml_report report = {
             .profile = &loaded.profile,
             .stacks = &loaded.stacks,

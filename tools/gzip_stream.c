@@ -2,6 +2,7 @@
 
 #include <stdbool.h>
 #include <string.h>
+#include <sys/types.h>
 
 /* zlib's word for "with a gzip header": 15 bits of window and 16. */
 enum { WINDOW_BITS_GZIP = 15 + 16, MEMORY_LEVEL = 8 };
@@ -63,6 +64,16 @@ static bool take(pb_ostream_t *stream, const pb_byte_t *bytes, size_t count_byte
 
 pb_ostream_t ml_gzip_stream_over(struct ml_gzip_stream *gzip) {
     return (pb_ostream_t){.callback = take, .state = gzip, .max_size = SIZE_MAX};
+}
+
+static ssize_t file_write(void *cookie, const char *bytes, size_t count_bytes) {
+    pb_ostream_t stream = ml_gzip_stream_over(cookie);
+
+    return take(&stream, (const pb_byte_t *)bytes, count_bytes) ? (ssize_t)count_bytes : 0;
+}
+
+FILE *ml_gzip_stream_file(struct ml_gzip_stream *gzip) {
+    return fopencookie(gzip, "w", (cookie_io_functions_t){.write = file_write});
 }
 
 enum ml_status ml_gzip_stream_finish(struct ml_gzip_stream *gzip) {

@@ -1,4 +1,4 @@
-/* A nanopb stream that goes gzipped into a file. Room: tools. Context: one thread.
+/* A nanopb stream, or a file, that goes gzipped into a file. Room: tools. Context: one thread.
  *
  * One rule: nothing is complete before _finish said so. */
 #ifndef MEMLOG_TOOLS_GZIP_STREAM_H
@@ -25,6 +25,10 @@ ML_NODISCARD enum ml_status ml_gzip_stream_init(struct ml_gzip_stream *gzip, FIL
 
 /* The stream to encode into. */
 pb_ostream_t ml_gzip_stream_over(struct ml_gzip_stream *gzip);
+
+/* The same for those who print. NULL without memory. Owner: the caller's, to be closed before
+ * _finish. */
+FILE *ml_gzip_stream_file(struct ml_gzip_stream *gzip);
 
 /* Write the rest and free everything. Errors: ML_ENV_SYSTEM. */
 ML_NODISCARD enum ml_status ml_gzip_stream_finish(struct ml_gzip_stream *gzip);

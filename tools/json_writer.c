@@ -81,7 +81,7 @@ size_t ml_utf8_length(const char *bytes, size_t count_bytes) {
     return length;
 }
 
-static void put_ascii(FILE *out, unsigned char byte) {
+static void put_ascii(FILE *out, unsigned char byte, bool in_html) {
     static const char escapes[] = "\"\"\\\\\bb\ff\nn\rr\tt";
 
     for (size_t i = 0; i + 1 < sizeof escapes; i += 2) {
@@ -91,7 +91,7 @@ static void put_ascii(FILE *out, unsigned char byte) {
             return;
         }
     }
-    if (byte < 0x20 || byte == 0x7f) {
+    if (byte < 0x20 || byte == 0x7f || (in_html && byte == '<')) {
         fprintf(out, "\\u%04x", byte);
     } else {
         putc(byte, out);
@@ -104,7 +104,7 @@ void ml_json_text(struct ml_json *json, const char *bytes, size_t count_bytes) {
     while (count_bytes > 0) {
         size_t length = ml_utf8_length(bytes, count_bytes);
         if (length == 1) {
-            put_ascii(json->out, (unsigned char)bytes[0]);
+            put_ascii(json->out, (unsigned char)bytes[0], json->in_html);
         } else if (length > 1) {
             fwrite(bytes, 1, length, json->out);
         } else {

@@ -13,6 +13,7 @@
 struct ml_json {
     FILE *out;
     bool needs_comma;
+    bool in_html; /* '<' is written as an escape: nothing ends the script element that it is in */
 };
 
 struct ml_json ml_json_over(FILE *out);

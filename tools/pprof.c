@@ -283,8 +283,10 @@ static bool encode_values(pb_ostream_t *stream, const pb_field_t *field, void *c
     return true;
 }
 
+enum { LABELS_MAX = 5 };
+
 struct labels {
-    ml_pprof_Label labels[4];
+    ml_pprof_Label labels[LABELS_MAX];
     size_t count;
 };
 
@@ -346,12 +348,10 @@ static void put_sample(
                 {.key = text_at(writer, "pid"), .num = process->pid},
                 {.key = text_at(writer, "process"),
                  .str = string_at(writer, process->name.bytes, process->name.count_bytes)},
-                {.key = text_at(writer, "role"),
+                {.key = text_at(writer, "process_type"),
                  .str = text_at(writer, ml_profile_role_name(process->role))},
-                {.key = text_at(writer, "thread_name"),
-                 .str = string_at(writer, thread.bytes, thread.count_bytes)},
             },
-        .count = thread.count_bytes > 0 ? 4 : 3,
+        .count = 3,
     };
     const ml_pprof_Sample sample = {
         .location_id = {.funcs.encode = encode_locations, .arg = writer},
@@ -359,6 +359,19 @@ static void put_sample(
         .label = {.funcs.encode = encode_labels, .arg = &labels},
     };
 
+    if (stack->own.total_blocks > 0) {
+        labels.labels[labels.count++] = (ml_pprof_Label){
+            .key = text_at(writer, "bytes"),
+            .num = (int64_t)(stack->own.total_bytes / stack->own.total_blocks),
+            .num_unit = text_at(writer, "bytes"),
+        };
+    }
+    if (thread.count_bytes > 0) {
+        labels.labels[labels.count++] = (ml_pprof_Label){
+            .key = text_at(writer, "thread_name"),
+            .str = string_at(writer, thread.bytes, thread.count_bytes),
+        };
+    }
     if (path_take(writer, stack->node)) {
         put(writer, ml_pprof_Profile_sample_tag, ml_pprof_Sample_fields, &sample);
     }
@@ -421,20 +434,19 @@ static void put_strings(struct writer *writer) {
     }
 }
 
-static void put_samples(struct writer *writer, uint32_t pid) {
+static void put_samples(struct writer *writer) {
     for (size_t p = 0; p < writer->profile->processes_count; p++) {
         const struct ml_profile_process *process = &writer->profile->processes[p];
         const struct ml_stack_list *list = &writer->stacks->processes[p];
 
-        for (size_t i = 0; (pid == 0 || process->pid == pid) && i < list->count; i++) {
+        for (size_t i = 0; i < list->count; i++) {
             put_sample(writer, process, &list->stacks[i]);
         }
     }
 }
 
-enum ml_status ml_pprof_write(
-    const struct ml_profile *profile, const struct ml_stacks *stacks, uint32_t pid, FILE *out
-) {
+enum ml_status
+ml_pprof_write(const struct ml_profile *profile, const struct ml_stacks *stacks, FILE *out) {
     struct ml_gzip_stream *gzip = malloc(sizeof *gzip);
     struct ml_arena arena = {0};
     struct writer writer = {.profile = profile, .stacks = stacks};
@@ -447,7 +459,7 @@ enum ml_status ml_pprof_write(
     writer.stream = ml_gzip_stream_over(gzip);
     (void)text_at(&writer, ""); /* the table's first must be empty */
     put_head(&writer);
-    put_samples(&writer, pid);
+    put_samples(&writer);
     put_mappings(&writer, &arena);
     for (uint32_t i = 0; i < stacks->places_count; i++) {
         put_location(&writer, i);

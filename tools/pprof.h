@@ -12,12 +12,12 @@
 #include "tools/profile.h"
 #include "tools/stacks.h"
 
-/* Write the profile of all processes, or of those with `pid` (0: all). Sample types, in Go's order:
- * alloc_objects, alloc_space, inuse_objects, inuse_space; the last is the default.
+/* Write the profile of all processes. Sample types, in Go's order: alloc_objects, alloc_space,
+ * inuse_objects, inuse_space; the last is the default. Labels: pid, process, process_type,
+ * thread_name, and as Go has it bytes, a block's size on average.
  *
  * Errors: ML_ENV_MEMORY; ML_ENV_SYSTEM when the file refuses. */
-ML_NODISCARD enum ml_status ml_pprof_write(
-    const struct ml_profile *profile, const struct ml_stacks *stacks, uint32_t pid, FILE *out
-);
+ML_NODISCARD enum ml_status
+ml_pprof_write(const struct ml_profile *profile, const struct ml_stacks *stacks, FILE *out);
 
 #endif

@@ -22,6 +22,87 @@ void ml_profile_fini(struct ml_profile *profile) {
     *profile = (struct ml_profile){0};
 }
 
+void ml_profile_totals_add(struct ml_profile_totals *sum, const struct ml_profile_totals *one) {
+    sum->live_bytes += one->live_bytes;
+    sum->live_blocks += one->live_blocks;
+    sum->peak_bytes += one->peak_bytes;
+    sum->peak_blocks += one->peak_blocks;
+    sum->total_bytes += one->total_bytes;
+    sum->total_blocks += one->total_blocks;
+}
+
+/* What is left is the tree: its peak that of the image that held most. */
+static void tree_of_images(struct ml_profile *profile) {
+    const struct ml_profile_process *largest = &profile->processes[0];
+
+    profile->tree = (struct ml_profile_totals){0};
+    for (size_t i = 0; i < profile->processes_count; i++) {
+        const struct ml_profile_process *process = &profile->processes[i];
+        ml_profile_totals_add(&profile->tree, &process->totals);
+        if (process->totals.peak_bytes > largest->totals.peak_bytes) {
+            largest = process;
+        }
+    }
+    profile->tree.peak_bytes = largest->totals.peak_bytes;
+    profile->tree.peak_blocks = largest->totals.peak_blocks;
+    profile->tree_peak_ticks = largest->peak_ticks;
+    for (size_t i = 0; i < profile->processes_count; i++) {
+        struct ml_profile_process *process = &profile->processes[i];
+        for (size_t c = 0; c < process->cells_count; c++) {
+            struct ml_profile_cell *cell = &process->cells[c];
+            cell->tree_peak_bytes = process == largest ? cell->own.peak_bytes : 0;
+            cell->tree_peak_blocks = process == largest ? cell->own.peak_blocks : 0;
+        }
+    }
+}
+
+static bool has_image(const struct ml_profile *profile, uint32_t id) {
+    for (size_t i = 0; i < profile->processes_count; i++) {
+        if (profile->processes[i].id == id) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool ml_profile_select(struct ml_profile *profile, uint32_t pid) {
+    size_t kept = 0;
+    bool found = false;
+
+    for (size_t i = 0; i < profile->processes_count; i++) {
+        found = found || profile->processes[i].pid == pid;
+    }
+    if (!found) {
+        return false;
+    }
+    for (size_t i = 0; i < profile->processes_count; i++) {
+        if (profile->processes[i].pid == pid) {
+            profile->processes[kept++] = profile->processes[i];
+        } else {
+            process_fini(&profile->processes[i]);
+        }
+    }
+    profile->processes_count = kept;
+    tree_of_images(profile);
+
+    kept = 0;
+    for (size_t i = 0; i < profile->gaps_count; i++) {
+        uint32_t of = profile->gaps[i].process_id;
+        if (of == 0 || has_image(profile, of)) {
+            profile->gaps[kept++] = profile->gaps[i];
+        }
+    }
+    profile->gaps_count = kept;
+    kept = 0;
+    for (size_t i = 0; i < profile->not_profiled_count; i++) {
+        if (profile->not_profiled[i].parent_pid == pid) {
+            profile->not_profiled[kept++] = profile->not_profiled[i];
+        }
+    }
+    profile->not_profiled_count = kept;
+    return true;
+}
+
 bool ml_profile_is_complete(const struct ml_profile *profile) {
     if (!profile->complete || profile->truncated || profile->damaged || profile->gaps_count > 0) {
         return false;

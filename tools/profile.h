@@ -158,6 +158,14 @@ struct ml_profile {
 /* An empty profile is all zero. */
 void ml_profile_fini(struct ml_profile *profile);
 
+/* Keep the process images with that pid alone, as if they were the whole tree: its peak is the
+ * pid's own, that of the image that held most (images of one pid never run at the same time).
+ * False: there is none; nothing was changed. */
+bool ml_profile_select(struct ml_profile *profile, uint32_t pid);
+
+/* Add the six figures. */
+void ml_profile_totals_add(struct ml_profile_totals *sum, const struct ml_profile_totals *one);
+
 /* Whether nothing was lost: neither in recording nor in the file. */
 bool ml_profile_is_complete(const struct ml_profile *profile);
 

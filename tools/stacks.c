@@ -54,7 +54,7 @@ static bool place_eq(const struct ml_place *a, const struct ml_place *b) {
            text_eq(a->name, b->name);
 }
 
-static uint32_t place_intern(struct ml_stacks *stacks, const struct ml_place *place) {
+uint32_t ml_stacks_place(struct ml_stacks *stacks, const struct ml_place *place) {
     const uint64_t key[] = {place->kind, place->file, place->offset};
     uint64_t hash =
         ml_hash(ml_hash(0, key, sizeof key), place->name.bytes, place->name.count_bytes);
@@ -79,7 +79,7 @@ static uint32_t place_intern(struct ml_stacks *stacks, const struct ml_place *pl
     return (uint32_t)stacks->places_count++;
 }
 
-static uint32_t node_intern(struct ml_stacks *stacks, uint32_t parent, uint32_t place) {
+uint32_t ml_stacks_node(struct ml_stacks *stacks, uint32_t parent, uint32_t place) {
     const uint32_t key[] = {parent, place};
     uint64_t hash = ml_hash(0, key, sizeof key);
     size_t at = 0;
@@ -141,13 +141,13 @@ static bool nodes_merge(
     for (size_t i = 0; i < process->nodes_count; i++) {
         const struct ml_profile_node *node = &process->nodes[i];
         const struct ml_place place = place_of(process, node, files);
-        uint32_t place_number = place_intern(stacks, &place);
+        uint32_t place_number = ml_stacks_place(stacks, &place);
         uint32_t parent = ML_STACKS_NONE;
 
         if (node->parent != 0) {
             parent = merged[ml_profile_node_at(process, node->parent)];
         }
-        merged[i] = node_intern(stacks, parent, place_number);
+        merged[i] = ml_stacks_node(stacks, parent, place_number);
         if (place_number == ML_STACKS_NONE || merged[i] == ML_STACKS_NONE) {
             return false;
         }
@@ -155,72 +155,10 @@ static bool nodes_merge(
     return true;
 }
 
-static void add_totals(struct ml_profile_totals *sum, const struct ml_profile_totals *one) {
-    sum->live_bytes += one->live_bytes;
-    sum->live_blocks += one->live_blocks;
-    sum->peak_bytes += one->peak_bytes;
-    sum->peak_blocks += one->peak_blocks;
-    sum->total_bytes += one->total_bytes;
-    sum->total_blocks += one->total_blocks;
-}
-
-static int order_by_node(const void *left, const void *right) {
-    const struct ml_stack *a = left;
-    const struct ml_stack *b = right;
-
-    return (a->node > b->node) - (a->node < b->node);
-}
-
-static int descending(uint64_t a, uint64_t b) {
-    return (a < b) - (a > b);
-}
-
-static int order_by_size(const void *left, const void *right) {
-    const struct ml_stack *a = left;
-    const struct ml_stack *b = right;
-    int order = descending(a->own.live_bytes, b->own.live_bytes);
-
-    if (order == 0) {
-        order = descending(a->own.peak_bytes, b->own.peak_bytes);
-    }
-    if (order == 0) {
-        order = descending(a->own.total_bytes, b->own.total_bytes);
-    }
-    return order != 0 ? order : order_by_node(left, right);
-}
-
-/* One entry a node, sorted by size. */
-static void list_finish(struct ml_stack_list *list) {
-    size_t merged = 0;
-
-    if (list->count == 0) {
-        return;
-    }
-    qsort(list->stacks, list->count, sizeof list->stacks[0], order_by_node);
-    for (size_t i = 1; i < list->count; i++) {
-        const struct ml_stack *one = &list->stacks[i];
-        struct ml_stack *last = &list->stacks[merged];
-        if (one->node == last->node) {
-            add_totals(&last->own, &one->own);
-            last->tree_peak_bytes += one->tree_peak_bytes;
-            last->tree_peak_blocks += one->tree_peak_blocks;
-            last->temporary_blocks += one->temporary_blocks;
-        } else {
-            list->stacks[++merged] = *one;
-        }
-    }
-    list->count = merged + 1;
-    qsort(list->stacks, list->count, sizeof list->stacks[0], order_by_size);
-}
-
-static bool list_reserve(struct ml_stack_list *list, size_t count) {
-    return ml_grow((void **)&list->stacks, &list->capacity, count, sizeof list->stacks[0]);
-}
-
 static bool cells_collect(
     const struct ml_profile_process *process, const uint32_t *merged, struct ml_stack_list *list
 ) {
-    if (!list_reserve(list, process->cells_count)) {
+    if (!ml_stack_list_reserve(list, process->cells_count)) {
         return false;
     }
     for (size_t i = 0; i < process->cells_count; i++) {
@@ -234,7 +172,7 @@ static bool cells_collect(
             .temporary_blocks = cell->temporary_blocks,
         };
     }
-    list_finish(list);
+    ml_stack_list_finish(list);
     return true;
 }
 
@@ -263,7 +201,7 @@ static enum ml_status tree_collect(struct ml_stacks *stacks) {
     for (size_t i = 0; i < stacks->processes_count; i++) {
         count += stacks->processes[i].count;
     }
-    if (!list_reserve(&stacks->tree, count)) {
+    if (!ml_stack_list_reserve(&stacks->tree, count)) {
         return ML_ENV_MEMORY;
     }
     for (size_t i = 0; i < stacks->processes_count; i++) {
@@ -275,7 +213,7 @@ static enum ml_status tree_collect(struct ml_stacks *stacks) {
             stacks->tree.stacks[stacks->tree.count++] = stack;
         }
     }
-    list_finish(&stacks->tree);
+    ml_stack_list_finish(&stacks->tree);
     return ML_OK;
 }
 
@@ -376,6 +314,9 @@ enum ml_status ml_stacks_symbolize(struct ml_stacks *stacks, struct ml_symbolize
                 code->build_id.count_bytes,
                 &code->trouble
             );
+            if (file && !ml_symbol_file_text(file, &code->text)) {
+                code->text = (struct ml_text_segment){0};
+            }
         }
         done = file && place_symbolize(stacks, place, file);
     }
@@ -408,6 +349,8 @@ const char *ml_place_name(const struct ml_place *place, char buffer[ML_PLACE_NAM
         return "[frames left out]";
     case ML_FRAME_BROKEN:
         return "[stack not walked further]";
+    case ML_PLACE_OTHER:
+        return "<other>";
     default:
         snprintf(buffer, ML_PLACE_NAME_BYTES, "0x%" PRIx64, place->offset);
         return buffer;

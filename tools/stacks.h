@@ -13,10 +13,11 @@
 #include "ipc/ml_status.h"
 #include "tools/index.h"
 #include "tools/profile.h"
+#include "tools/stack_list.h"
 #include "tools/symbolizer.h"
 
-/* No file, parent, node. */
-#define ML_STACKS_NONE UINT32_MAX
+/* Beside the kinds of ipc/event.h: what pruning left out (tools/prune.h). */
+enum { ML_PLACE_OTHER = 256 };
 
 /* An ELF file that code lies in. */
 struct ml_code_file {
@@ -25,13 +26,14 @@ struct ml_code_file {
     /* As the first process had it mapped; for formats that want addresses. */
     uint64_t start, end;
     int64_t bias;
-    const char *trouble; /* why it has no symbols; NULL: it has */
-    bool is_symbolized;  /* at least one name was found */
+    const char *trouble;         /* why it has no symbols; NULL: it has */
+    bool is_symbolized;          /* at least one name was found */
+    struct ml_text_segment text; /* known if size_bytes > 0 */
 };
 
 /* A frame, whoever's. */
 struct ml_place {
-    uint32_t kind;               /* enum ml_frame_kind */
+    uint32_t kind;               /* enum ml_frame_kind, or ML_PLACE_OTHER */
     uint32_t file;               /* ML_STACKS_NONE: none */
     uint64_t offset;             /* ELF address in the file; without a file the address itself */
     struct ml_profile_text name; /* of THREAD and SCOPE */
@@ -42,19 +44,6 @@ struct ml_place {
 struct ml_stack_node {
     uint32_t parent; /* ML_STACKS_NONE: outermost */
     uint32_t place;
-};
-
-struct ml_stack {
-    uint32_t node;                /* ML_STACKS_NONE: no stack */
-    struct ml_profile_totals own; /* in the tree's list peak_* are the shares of the tree's peak */
-    uint64_t tree_peak_bytes, tree_peak_blocks;
-    uint64_t temporary_blocks;
-};
-
-/* Sorted by live bytes, then peak, then total, then node. */
-struct ml_stack_list {
-    struct ml_stack *stacks;
-    size_t count, capacity;
 };
 
 struct ml_stacks {
@@ -77,6 +66,10 @@ struct ml_stacks {
 ML_NODISCARD enum ml_status
 ml_stacks_init(struct ml_stacks *stacks, const struct ml_profile *profile);
 void ml_stacks_fini(struct ml_stacks *stacks);
+
+/* The place's or node's number; a new one when there is none. ML_STACKS_NONE: no memory. */
+uint32_t ml_stacks_place(struct ml_stacks *stacks, const struct ml_place *place);
+uint32_t ml_stacks_node(struct ml_stacks *stacks, uint32_t parent, uint32_t place);
 
 /* Find names for all places. The symbolizer must outlive the stacks. Errors: ML_ENV_MEMORY. */
 ML_NODISCARD enum ml_status

@@ -2,6 +2,7 @@
 
 #include <elfutils/libdwelf.h>
 #include <elfutils/libdwfl.h>
+#include <gelf.h>
 
 #include <limits.h>
 #include <stdio.h>
@@ -23,7 +24,8 @@ struct ml_symbol_file {
     struct ml_symbolizer *owner;
     Dwfl *dwfl; /* NULL: nothing is known */
     Dwfl_Module *module;
-    uint64_t bias; /* libdwfl's address = ELF address + bias */
+    uint64_t bias;  /* libdwfl's address = ELF address + bias */
+    bool is_module; /* the module itself, not its debug file alone */
     struct ml_elf_symbols symbols;
     struct ml_dwarf_functions functions;
 };
@@ -254,7 +256,7 @@ struct ml_symbol_file *ml_symbolizer_open(
     file->owner = symbolizer;
     *out_trouble = NULL;
     if (is_there && file_load(file, found_path, build_id, build_id_bytes)) {
-        /* as recorded */
+        file->is_module = true;
     } else if (debug_path(symbolizer, build_id, build_id_bytes, found_path) && file_load(file, found_path, build_id, build_id_bytes)) {
         /* gone or changed since, but its debug file is here */
     } else {
@@ -287,6 +289,29 @@ symbol_of(struct ml_symbolizer *symbolizer, const struct ml_dwarf_frame *frame) 
         symbol.function = readable_of(symbolizer, symbol.linkage);
     }
     return symbol;
+}
+
+bool ml_symbol_file_text(struct ml_symbol_file *file, struct ml_text_segment *out_segment) {
+    GElf_Addr bias = 0;
+    Elf *elf = file->is_module ? dwfl_module_getelf(file->module, &bias) : NULL;
+    size_t count = 0;
+
+    if (!elf || elf_getphdrnum(elf, &count) != 0) {
+        return false;
+    }
+    for (size_t i = 0; i < count; i++) {
+        GElf_Phdr header;
+        if (gelf_getphdr(elf, (int)i, &header) && header.p_type == PT_LOAD &&
+            (header.p_flags & PF_X)) {
+            *out_segment = (struct ml_text_segment){
+                .address = header.p_vaddr,
+                .offset = header.p_offset,
+                .size_bytes = header.p_memsz,
+            };
+            return true;
+        }
+    }
+    return false;
 }
 
 size_t ml_symbol_file_find(

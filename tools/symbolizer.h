@@ -47,6 +47,13 @@ struct ml_symbol_file *ml_symbolizer_open(
     const char **out_trouble
 );
 
+/* Where the open file's code lies: its first executable segment, ELF address and place in the file.
+ * False: not known. */
+struct ml_text_segment {
+    uint64_t address, offset, size_bytes;
+};
+bool ml_symbol_file_text(struct ml_symbol_file *file, struct ml_text_segment *out_segment);
+
 /* Functions at an ELF address, innermost inlined one first, the function itself last; at most
  * ML_SYMBOL_INLINES_MAX. 0: nothing known. */
 size_t ml_symbol_file_find(

@@ -9,8 +9,8 @@
 
 #include "ipc/event.h"
 #include "service/snapshot.h"
+#include "tests/dump/formats_fixture.h"
 #include "tests/dump/synthetic.h"
-#include "tests/tools/sample_places.h"
 #include "tools/collapsed.h"
 #include "tools/diff.h"
 #include "tools/metric.h"
@@ -21,53 +21,6 @@
 #include "tools/stacks.h"
 #include "tools/symbolizer.h"
 #include "tools/trace_reader.h"
-
-static struct sample_places places;
-static struct ml_arena arena;
-static struct ml_snapshot *snapshot;
-static struct ml_profile profile;
-static struct ml_stacks stacks;
-static struct ml_symbolizer *symbolizer;
-
-static void setup_once(void) {
-    sample_places_find(&places);
-}
-
-/* Three processes of the program whose places are known. */
-static void setup(void) {
-    uint64_t offsets[SAMPLE_PLACES_MAX];
-    struct synthetic_options options = {
-        .processes_count = 3,
-        .nodes_count = 120,
-        .cells_count = 200,
-        .module_path = places.path,
-        .build_id = places.build_id,
-        .build_id_bytes = places.build_id_bytes,
-        .offsets = offsets,
-        .offsets_count = places.places_count,
-    };
-    FILE *file = NULL;
-
-    for (size_t i = 0; i < places.places_count; i++) {
-        offsets[i] = places.places[i].offset;
-    }
-    arena = (struct ml_arena){0};
-    profile = (struct ml_profile){0};
-    snapshot = synthetic_snapshot(&arena, &options);
-    file = synthetic_dump(snapshot);
-    ck_assert_int_eq(ml_trace_read(file, &profile), ML_OK);
-    fclose(file);
-    symbolizer = ml_symbolizer_new(NULL);
-    ck_assert_int_eq(ml_stacks_init(&stacks, &profile), ML_OK);
-    ck_assert_int_eq(ml_stacks_symbolize(&stacks, symbolizer), ML_OK);
-}
-
-static void teardown(void) {
-    ml_stacks_fini(&stacks);
-    ml_symbolizer_free(symbolizer);
-    ml_profile_fini(&profile);
-    ml_arena_fini(&arena);
-}
 
 static json_t *report_json(size_t limit) {
     const struct ml_report report = {
@@ -291,7 +244,7 @@ static bool take_string(pb_istream_t *stream, const pb_field_t *field, void **ar
     return pb_read(stream, NULL, count);
 }
 
-static void pprof_sum(uint32_t pid, struct pprof_sums *sums) {
+static void pprof_sum(struct pprof_sums *sums) {
     static uint8_t bytes[1 << 20];
     FILE *file = tmpfile();
     ml_pprof_Profile message = ml_pprof_Profile_init_zero;
@@ -301,7 +254,7 @@ static void pprof_sum(uint32_t pid, struct pprof_sums *sums) {
 
     memset(sums, 0, sizeof *sums);
     sums->first_string[0] = 'x';
-    ck_assert_int_eq(ml_pprof_write(&profile, &stacks, pid, file), ML_OK);
+    ck_assert_int_eq(ml_pprof_write(&profile, &stacks, file), ML_OK);
     fflush(file);
     rewind(file);
     unzipped = gzdopen(dup(fileno(file)), "r");
@@ -324,7 +277,7 @@ START_TEST(pprof_values_add_up_to_the_report) {
     struct pprof_sums sums;
     uint64_t live_bytes = 0;
 
-    pprof_sum(0, &sums);
+    pprof_sum(&sums);
     ck_assert_uint_eq(sums.values_count, 4);
     ck_assert_uint_eq(sums.sums[0], snapshot->tree.total_blocks);
     ck_assert_uint_eq(sums.sums[1], snapshot->tree.total_bytes);
@@ -332,7 +285,8 @@ START_TEST(pprof_values_add_up_to_the_report) {
     ck_assert_uint_eq(sums.sums[3], snapshot->tree.live_bytes);
     ck_assert_int_eq(sums.first_string[0], 'x'); /* "" wrote nothing into it */
     live_bytes = snapshot->processes[2].totals.live_bytes;
-    pprof_sum(snapshot->processes[2].pid, &sums);
+    formats_select(snapshot->processes[2].pid);
+    pprof_sum(&sums);
     ck_assert_uint_eq(sums.sums[3], live_bytes);
 }
 END_TEST
@@ -396,12 +350,12 @@ START_TEST(a_diff_finds_what_grew_wherever_it_lies) {
 }
 END_TEST
 
-static uint64_t collapsed_sum(enum ml_metric metric, uint32_t pid) {
+static uint64_t collapsed_sum(enum ml_metric metric) {
     FILE *file = tmpfile();
     char line[16384];
     uint64_t sum = 0;
 
-    ck_assert_int_eq(ml_collapsed_write(&profile, &stacks, metric, pid, file), ML_OK);
+    ck_assert_int_eq(ml_collapsed_write(&profile, &stacks, metric, file), ML_OK);
     rewind(file);
     while (fgets(line, sizeof line, file)) {
         const char *space = strrchr(line, ' ');
@@ -416,10 +370,11 @@ static uint64_t collapsed_sum(enum ml_metric metric, uint32_t pid) {
 START_TEST(collapsed_lines_add_up_to_the_report) {
     const struct ml_snapshot_process *last = &snapshot->processes[2];
 
-    ck_assert_uint_eq(collapsed_sum(ML_METRIC_LIVE, 0), snapshot->tree.live_bytes);
-    ck_assert_uint_eq(collapsed_sum(ML_METRIC_PEAK, 0), snapshot->tree.peak_bytes);
-    ck_assert_uint_eq(collapsed_sum(ML_METRIC_TOTAL, 0), snapshot->tree.total_bytes);
-    ck_assert_uint_eq(collapsed_sum(ML_METRIC_PEAK, last->pid), last->totals.peak_bytes);
+    ck_assert_uint_eq(collapsed_sum(ML_METRIC_LIVE), snapshot->tree.live_bytes);
+    ck_assert_uint_eq(collapsed_sum(ML_METRIC_PEAK), snapshot->tree.peak_bytes);
+    ck_assert_uint_eq(collapsed_sum(ML_METRIC_TOTAL), snapshot->tree.total_bytes);
+    formats_select(last->pid);
+    ck_assert_uint_eq(collapsed_sum(ML_METRIC_PEAK), last->totals.peak_bytes);
 }
 END_TEST
 
@@ -460,8 +415,8 @@ int main(void) {
     int failed = 0;
 
     suite_add_tcase(suite, tests);
-    tcase_add_unchecked_fixture(tests, setup_once, NULL);
-    tcase_add_checked_fixture(tests, setup, teardown);
+    tcase_add_unchecked_fixture(tests, formats_setup_once, NULL);
+    tcase_add_checked_fixture(tests, formats_setup, formats_teardown);
     tcase_set_timeout(tests, 60);
     tcase_add_test(tests, the_json_report_has_its_form_and_its_sums_are_true);
     tcase_add_test(tests, a_limit_cuts_every_list);
@@ -475,6 +430,6 @@ int main(void) {
     srunner_run_all(runner, CK_ENV);
     failed = srunner_ntests_failed(runner);
     srunner_free(runner);
-    sample_places_clean(&places);
+    formats_clean();
     return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

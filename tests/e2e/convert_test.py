@@ -1,5 +1,7 @@
-"""What `memlog convert` writes, read by others: pprof (built from Debian's source package) and anything that takes collapsed stacks."""
+"""What `memlog convert` writes, read by others: pprof (built from Debian's source package), google-pprof, jeprof, sqlite3 and anything
+that takes collapsed stacks. What browsers read is in pages_test.py."""
 import collections
+import json
 import os
 import re
 import unittest
@@ -87,6 +89,55 @@ class Convert(harness.Case):
         for metric in ("live", "peak", "total"):
             sums = self.collapsed(dump, f"--metric={metric}")
             self.assertEqual(sum(sums.values()), report["tree"][f"{metric}_bytes"], metric)
+
+    def test_every_reader_of_gperftools_text_finds_our_totals(self):
+        dump = self.dump(harness.PROGRAMS / "oracle" / "single")
+        live = self.report(dump)["tree"]["live_bytes"]
+        heap = self.convert(dump, "heap")
+        program = harness.PROGRAMS / "oracle" / "single"
+        for reader in ("google-pprof", "jeprof"):
+            text = self.words(reader, "--text", "--show_bytes", program, heap)
+            self.assertIn(f"Total: {live} B", text, reader)
+            self.assertIn("leaf", text, reader)
+        self.assertIn(f"% of {live}B total", self.words(self.pprof, "-top", "-unit=B", program, heap))
+
+    def test_heapprofds_example_query_runs_in_sqlite3(self):
+        dump = self.dump(harness.PROGRAMS / "oracle" / "fork", "fork")
+        report = self.report(dump)
+        base = self.convert(dump, "sqlite")
+        query = """
+            select a.callsite_id, a.ts, a.upid, f.name, f.rel_pc, m.build_id, m.name as mapping_name,
+                   sum(a.size) as space_size, sum(a.count) as space_count
+            from heap_profile_allocation a join
+                 stack_profile_callsite c ON (a.callsite_id = c.id) join
+                 stack_profile_frame f ON (c.frame_id = f.id) join
+                 stack_profile_mapping m ON (f.mapping = m.id)
+            group by 1, 2, 3, 4, 5, 6, 7 order by space_size desc;"""
+        rows = [line.split("|") for line in self.words("sqlite3", base, query).splitlines()]
+        self.assertEqual(sum(int(row[-2]) for row in rows), report["tree"]["live_bytes"])
+        self.assertEqual(sum(int(row[-1]) for row in rows), report["tree"]["live_blocks"])
+        for entry in report["processes"]:
+            pid = self.words("sqlite3", base, f"select sum(size) from heap_profile_allocation join process using (upid) where pid = {entry['pid']}")
+            self.assertEqual(int(pid), entry["live_bytes"])
+
+    def test_what_is_pruned_is_small_and_adds_up(self):
+        dump = self.dump("/usr/bin/git", "--version")
+        whole, pruned = self.report(dump), json.loads(self.convert(dump, "json", "--prune=16K").read_text())
+        self.assertLess(len(pruned["tree"]["stacks"]), len(whole["tree"]["stacks"]))
+        for figure in FIGURES + ["peak_bytes"]:
+            self.assertEqual(sum(stack[figure] for stack in pruned["tree"]["stacks"]), whole["tree"][figure])
+        self.assertTrue(any(frame["function"] == "<other>" for stack in pruned["tree"]["stacks"] for frame in stack["frames"]))
+        for form in ("pprof", "collapsed", "heap", "chrome", "html"):
+            self.assertLess(self.convert(dump, form, "--prune=16K").stat().st_size, self.convert(dump, form).stat().st_size, form)
+
+    def test_one_process_is_the_tree_in_every_form(self):
+        dump = self.dump(harness.PROGRAMS / "oracle" / "fork", "fork")
+        entry = self.report(dump)["processes"][1]
+        alone = json.loads(self.convert(dump, "json", f"--pid={entry['pid']}").read_text())
+        self.assertEqual([one["id"] for one in alone["processes"]], [entry["id"]])
+        for figure in FIGURES + ["peak_bytes", "peak_blocks"]:
+            self.assertEqual(alone["tree"][figure], entry[figure])
+        self.assertEqual(sum(self.collapsed(dump, f"--pid={entry['pid']}", "--metric=peak").values()), entry["peak_bytes"])
 
 
 if __name__ == "__main__":

@@ -1,0 +1,65 @@
+#include "tests/dump/formats_fixture.h"
+
+#include <stdio.h>
+
+#include <check.h>
+
+#include "tests/dump/synthetic.h"
+#include "tools/trace_reader.h"
+
+struct sample_places places;
+static struct ml_arena arena;
+struct ml_snapshot *snapshot;
+struct ml_profile profile;
+struct ml_stacks stacks;
+struct ml_symbolizer *symbolizer;
+
+void formats_setup_once(void) {
+    sample_places_find(&places);
+}
+
+void formats_setup(void) {
+    uint64_t offsets[SAMPLE_PLACES_MAX];
+    struct synthetic_options options = {
+        .processes_count = 3,
+        .nodes_count = 120,
+        .cells_count = 200,
+        .module_path = places.path,
+        .build_id = places.build_id,
+        .build_id_bytes = places.build_id_bytes,
+        .offsets = offsets,
+        .offsets_count = places.places_count,
+    };
+    FILE *file = NULL;
+
+    for (size_t i = 0; i < places.places_count; i++) {
+        offsets[i] = places.places[i].offset;
+    }
+    arena = (struct ml_arena){0};
+    profile = (struct ml_profile){0};
+    snapshot = synthetic_snapshot(&arena, &options);
+    file = synthetic_dump(snapshot);
+    ck_assert_int_eq(ml_trace_read(file, &profile), ML_OK);
+    fclose(file);
+    symbolizer = ml_symbolizer_new(NULL);
+    ck_assert_int_eq(ml_stacks_init(&stacks, &profile), ML_OK);
+    ck_assert_int_eq(ml_stacks_symbolize(&stacks, symbolizer), ML_OK);
+}
+
+void formats_teardown(void) {
+    ml_stacks_fini(&stacks);
+    ml_symbolizer_free(symbolizer);
+    ml_profile_fini(&profile);
+    ml_arena_fini(&arena);
+}
+
+void formats_clean(void) {
+    sample_places_clean(&places);
+}
+
+void formats_select(uint32_t pid) {
+    ml_stacks_fini(&stacks);
+    ck_assert(ml_profile_select(&profile, pid));
+    ck_assert_int_eq(ml_stacks_init(&stacks, &profile), ML_OK);
+    ck_assert_int_eq(ml_stacks_symbolize(&stacks, symbolizer), ML_OK);
+}

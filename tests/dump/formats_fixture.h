@@ -1,0 +1,30 @@
+/* A made-up dump, read and with names, for tests of what it becomes. Room: tests.
+ *
+ * One rule: every test has a new one: three processes of a program whose places are known. */
+#ifndef MEMLOG_TESTS_DUMP_FORMATS_FIXTURE_H
+#define MEMLOG_TESTS_DUMP_FORMATS_FIXTURE_H
+
+#include <stdint.h>
+
+#include "service/snapshot.h"
+#include "tests/tools/sample_places.h"
+#include "tools/profile.h"
+#include "tools/stacks.h"
+#include "tools/symbolizer.h"
+
+extern struct sample_places places;
+extern struct ml_snapshot *snapshot; /* what was dumped */
+extern struct ml_profile profile;
+extern struct ml_stacks stacks;
+extern struct ml_symbolizer *symbolizer;
+
+/* Check's fixtures: the first unchecked, the others of each test. _clean at the very end. */
+void formats_setup_once(void);
+void formats_setup(void);
+void formats_teardown(void);
+void formats_clean(void);
+
+/* This process alone from here on. */
+void formats_select(uint32_t pid);
+
+#endif

@@ -1,0 +1,54 @@
+"""A browser for tests: Debian's Chromium, driven by the scripts of tests/pages, over a folder served on loopback."""
+import functools
+import http.server
+import json
+import os
+import shutil
+import subprocess
+import threading
+
+import harness
+
+SCRIPTS = harness.ROOT / "tests" / "pages"
+NODE = harness.PROGRAMS / "pages"  # the scripts with what package-lock.json names, outside of the source
+
+
+def install():
+    """npm's packages, once for each state of the lock file."""
+    stamp = NODE / ".installed"
+    lock = (SCRIPTS / "package-lock.json").read_text()
+    NODE.mkdir(parents=True, exist_ok=True)
+    for script in SCRIPTS.iterdir():
+        shutil.copy(script, NODE / script.name)
+    if stamp.exists() and stamp.read_text() == lock:
+        return
+    words = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
+    done = subprocess.run(words, cwd=NODE, capture_output=True, text=True, timeout=300, stdin=subprocess.DEVNULL)
+    if done.returncode != 0:
+        raise AssertionError(done.stderr)
+    stamp.write_text(lock)
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_):
+        pass
+
+
+def look(script, folder, path, screenshot=None):
+    """Serve `folder`, let the script look at `path` in it; its answer."""
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=str(folder)))
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        words = ["node", script, f"http://127.0.0.1:{server.server_port}/{path}"]
+        if screenshot:
+            words.append(str(screenshot))
+        env = {key: value for key, value in os.environ.items() if not key.startswith("MEMLOG_")}
+        answer = harness.run_words(words, NODE, {**env, "HOME": str(folder)}, b"", 240)
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+    if answer.returncode != 0:
+        raise AssertionError(answer.stderr.decode(errors="replace"))
+    return json.loads(answer.stdout)

@@ -1,0 +1,54 @@
+// catapult.js URL [SCREENSHOT]: import the trace there, open the heap details of its memory dumps.
+import { withPage } from "./browser.js";
+
+const [url, screenshot] = process.argv.slice(2);
+
+await withPage(url, async (page) => {
+  await page.waitForFunction(() => window.tr && tr.importer && tr.importer.Import && tr.ui && tr.ui.analysis, null, { timeout: 60000 });
+  const imported = await page.evaluate(async () => {
+    const model = new tr.Model();
+    const bytes = await (await fetch("trace.json.gz")).arrayBuffer();
+    const unzipped = new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip")));
+    new tr.importer.Import(model).importTraces([await unzipped.text()]);
+    window.model = model;
+    return {
+      warnings: model.importWarnings.map((warning) => warning.message),
+      dumps: model.globalMemoryDumps.map((dump) => Object.fromEntries(Object.entries(dump.processMemoryDumps).map(([pid, one]) => {
+        const heap = one.heapDumps && one.heapDumps.malloc;
+        return [pid, {
+          bytes: heap ? heap.entries.reduce((sum, entry) => sum + entry.size, 0) : null,
+          blocks: heap ? heap.entries.reduce((sum, entry) => sum + entry.count, 0) : null,
+        }];
+      }))),
+    };
+  });
+  // What a click on the memory dumps' dots shows, and then one on the first process's heap.
+  await page.evaluate(() => {
+    const view = document.createElement("tr-ui-a-container-memory-dump-sub-view");
+    Polymer.dom(document.body).appendChild(view);
+    view.selection = new tr.model.EventSet(model.globalMemoryDumps);
+    const dumps = model.globalMemoryDumps.map((dump) => Object.values(dump.processMemoryDumps)[0]);
+    const details = document.createElement("tr-ui-a-memory-dump-heap-details-pane");
+    details.style.height = "500px";
+    details.style.display = "flex";
+    Polymer.dom(document.body).appendChild(details);
+    details.heapDumps = dumps.map((dump) => dump.heapDumps.malloc);
+    details.aggregationMode = tr.ui.analysis.MemoryColumn.AggregationMode.DIFF;
+    details.rebuild();
+    window.overview = view;
+    window.details = details;
+  });
+  await page.waitForTimeout(500);
+  const words = (element) => page.evaluate((name) => {
+    const texts = [];
+    const walk = (node) => {
+      if (node.nodeType === Node.TEXT_NODE) { texts.push(node.textContent.trim()); return; }
+      if (["STYLE", "SCRIPT", "TEMPLATE"].includes(node.tagName)) { return; }
+      if (node.shadowRoot) { walk(node.shadowRoot); }
+      for (let child = node.firstChild; child; child = child.nextSibling) { walk(child); }
+    };
+    walk(window[name]);
+    return texts.filter(Boolean).join(" ");
+  }, element);
+  return { ...imported, overview: await words("overview"), details: await words("details") };
+}, screenshot);

@@ -1,0 +1,484 @@
+#include "tools/chrome_trace.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ipc/event.h"
+#include "tools/gzip_stream.h"
+#include "tools/index.h"
+#include "tools/json_writer.h"
+#include "tools/memory.h"
+
+/* Pages of code, as /proc/PID/maps says r-xp: Chromium's bits for read and execute. */
+enum { FLAGS_CODE = 4 | 1 };
+
+/* Above PID_MAX_LIMIT (2^22), so that no process can have it: former images of a pid. */
+enum { PID_FORMER = 1 << 30 };
+
+struct string {
+    struct ml_profile_text text;
+    uint64_t number;
+};
+
+/* One process of one dump. */
+struct writer {
+    struct ml_json json;
+    const struct ml_profile *profile;
+    const struct ml_stacks *stacks;
+    size_t process; /* its place in the profile */
+    enum ml_metric metric;
+    uint64_t pid;
+    uint64_t *next_node, *next_string; /* over the whole dump */
+    struct ml_arena arena;
+    struct string *strings;
+    size_t strings_count, strings_capacity;
+    struct ml_index strings_index;
+    uint64_t *node_ids; /* of each of the stacks' nodes: its innermost frame's; 0: not used */
+    uint64_t *file_biases;
+    bool done;
+};
+
+static void hex_member(struct ml_json *json, const char *name, uint64_t value) {
+    char text[sizeof "ffffffffffffffff"];
+
+    snprintf(text, sizeof text, "%" PRIx64, value);
+    ml_json_string_member(json, name, text);
+}
+
+/* The string's number; the bytes must live as long as the writer. */
+static uint64_t string_number(struct writer *writer, const char *bytes, size_t count_bytes) {
+    uint64_t hash = ml_hash(0, bytes, count_bytes);
+    size_t at = 0;
+
+    for (uint32_t item = ml_index_first(&writer->strings_index, hash, &at); item != ML_INDEX_NONE;
+         item = ml_index_next(&writer->strings_index, hash, &at)) {
+        const struct string *string = &writer->strings[item];
+        if (string->text.count_bytes == count_bytes &&
+            memcmp(string->text.bytes, bytes, count_bytes) == 0) {
+            return string->number;
+        }
+    }
+    if (!ml_grow(
+            (void **)&writer->strings,
+            &writer->strings_capacity,
+            writer->strings_count + 1,
+            sizeof writer->strings[0]
+        ) ||
+        !ml_index_add(&writer->strings_index, hash, (uint32_t)writer->strings_count)) {
+        writer->done = false;
+        return 0;
+    }
+    writer->strings[writer->strings_count++] = (struct string){
+        .text = {.bytes = bytes, .count_bytes = count_bytes},
+        .number = ++*writer->next_string,
+    };
+    return *writer->next_string;
+}
+
+static void put_node(struct writer *writer, uint64_t id, uint64_t parent, const char *name) {
+    struct ml_json *json = &writer->json;
+
+    ml_json_open(json, '{');
+    ml_json_number_member(json, "id", id);
+    ml_json_number_member(json, "name_sid", string_number(writer, name, strlen(name)));
+    if (parent != 0) {
+        ml_json_number_member(json, "parent", parent);
+    }
+    ml_json_close(json, '}');
+}
+
+/* What a place without a function is called. Owner: the arena's, or static. */
+static const char *nameless(struct writer *writer, const struct ml_place *place) {
+    char buffer[ML_PLACE_NAME_BYTES];
+    uint64_t address = place->offset;
+    char *name = NULL;
+
+    if (place->kind != ML_FRAME_ADDRESS) {
+        return ml_place_name(place, buffer);
+    }
+    if (place->file != ML_STACKS_NONE) {
+        address += writer->file_biases[place->file];
+    }
+    snprintf(buffer, sizeof buffer, "pc:%" PRIx64, address);
+    name = ml_arena_text(&writer->arena, buffer, strlen(buffer));
+    writer->done = writer->done && name;
+    return name ? name : "";
+}
+
+static void put_frames(struct writer *writer, uint32_t node) {
+    const struct ml_stack_node *one = &writer->stacks->nodes[node];
+    const struct ml_place *place = &writer->stacks->places[one->place];
+    uint64_t parent = one->parent == ML_STACKS_NONE ? 0 : writer->node_ids[one->parent];
+    size_t count = place->symbols_count > 0 ? place->symbols_count : 1;
+
+    for (size_t i = count; i > 0; i--) {
+        const char *name = "";
+        if (place->symbols_count > 0) {
+            name = writer->stacks->symbols[place->first_symbol + i - 1].function;
+        }
+        put_node(writer, ++*writer->next_node, parent, name[0] ? name : nameless(writer, place));
+        parent = *writer->next_node;
+    }
+    writer->node_ids[node] = parent;
+}
+
+static uint64_t figure(const struct ml_stack *stack, enum ml_metric metric, uint64_t *out_blocks) {
+    switch (metric) {
+    case ML_METRIC_LIVE:
+        *out_blocks = stack->own.live_blocks;
+        return stack->own.live_bytes;
+    case ML_METRIC_PEAK:
+        *out_blocks = stack->own.peak_blocks;
+        return stack->own.peak_bytes;
+    default:
+        *out_blocks = stack->own.total_blocks;
+        return stack->own.total_bytes;
+    }
+}
+
+/* Stacks that have something of the metric. */
+static bool is_shown(const struct writer *writer, const struct ml_stack *stack) {
+    uint64_t blocks = 0;
+
+    return figure(stack, writer->metric, &blocks) > 0 || blocks > 0;
+}
+
+/* The nodes that the process's stacks need, parents first. Returns the id of "no stack". */
+static uint64_t put_nodes(struct writer *writer) {
+    const struct ml_stack_list *list = &writer->stacks->processes[writer->process];
+    uint64_t no_stack = 0;
+
+    for (size_t i = 0; i < list->count; i++) {
+        uint32_t node = list->stacks[i].node;
+        if (!is_shown(writer, &list->stacks[i])) {
+            continue;
+        }
+        if (node == ML_STACKS_NONE && no_stack == 0) {
+            no_stack = ++*writer->next_node;
+            put_node(writer, no_stack, 0, "[no stack]");
+        }
+        while (node != ML_STACKS_NONE && writer->node_ids[node] == 0) {
+            writer->node_ids[node] = UINT64_MAX;
+            node = writer->stacks->nodes[node].parent;
+        }
+    }
+    for (uint32_t i = 0; i < writer->stacks->nodes_count; i++) {
+        if (writer->node_ids[i] != 0) {
+            put_frames(writer, i);
+        }
+    }
+    return no_stack;
+}
+
+static void put_maps(struct writer *writer, uint64_t *out_no_stack, uint64_t *out_type) {
+    struct ml_json *json = &writer->json;
+    static const char unknown[] = "[unknown]";
+
+    ml_json_key(json, "maps");
+    ml_json_open(json, '{');
+    ml_json_key(json, "nodes");
+    ml_json_open(json, '[');
+    *out_no_stack = put_nodes(writer);
+    ml_json_close(json, ']');
+    *out_type = 0;
+    ml_json_key(json, "types");
+    ml_json_open(json, '[');
+    ml_json_open(json, '{');
+    ml_json_number_member(json, "id", *out_type);
+    ml_json_number_member(json, "name_sid", string_number(writer, unknown, sizeof unknown - 1));
+    ml_json_close(json, '}');
+    ml_json_close(json, ']');
+    ml_json_key(json, "strings");
+    ml_json_open(json, '[');
+    for (size_t i = 0; i < writer->strings_count; i++) {
+        ml_json_open(json, '{');
+        ml_json_number_member(json, "id", writer->strings[i].number);
+        ml_json_key(json, "string");
+        ml_json_text(json, writer->strings[i].text.bytes, writer->strings[i].text.count_bytes);
+        ml_json_close(json, '}');
+    }
+    ml_json_close(json, ']');
+    ml_json_close(json, '}');
+}
+
+enum column { COLUMN_COUNTS, COLUMN_SIZES, COLUMN_TYPES, COLUMN_NODES, COLUMNS };
+
+static void
+put_column(struct writer *writer, enum column column, uint64_t no_stack, uint64_t type) {
+    static const char *const names[COLUMNS] = {"counts", "sizes", "types", "nodes"};
+    const struct ml_stack_list *list = &writer->stacks->processes[writer->process];
+    struct ml_json *json = &writer->json;
+
+    ml_json_key(json, names[column]);
+    ml_json_open(json, '[');
+    for (size_t i = 0; i < list->count; i++) {
+        const struct ml_stack *stack = &list->stacks[i];
+        uint64_t values[COLUMNS] = {0};
+
+        values[COLUMN_SIZES] = figure(stack, writer->metric, &values[COLUMN_COUNTS]);
+        values[COLUMN_TYPES] = type;
+        values[COLUMN_NODES] =
+            stack->node == ML_STACKS_NONE ? no_stack : writer->node_ids[stack->node];
+        if (is_shown(writer, stack)) {
+            ml_json_number(json, values[column]);
+        }
+    }
+    ml_json_close(json, ']');
+}
+
+static void put_heaps(struct writer *writer) {
+    struct ml_json *json = &writer->json;
+    uint64_t no_stack = 0;
+    uint64_t type = 0;
+
+    ml_json_key(json, "heaps_v2");
+    ml_json_open(json, '{');
+    ml_json_number_member(json, "version", 1);
+    put_maps(writer, &no_stack, &type);
+    ml_json_key(json, "allocators");
+    ml_json_open(json, '{');
+    ml_json_key(json, "malloc");
+    ml_json_open(json, '{');
+    for (enum column column = 0; column < COLUMNS; column++) {
+        put_column(writer, column, no_stack, type);
+    }
+    ml_json_close(json, '}');
+    ml_json_close(json, '}');
+    ml_json_close(json, '}');
+}
+
+static void put_scalar(struct ml_json *json, const char *name, const char *units, uint64_t value) {
+    ml_json_key(json, name);
+    ml_json_open(json, '{');
+    ml_json_string_member(json, "type", "scalar");
+    ml_json_string_member(json, "units", units);
+    hex_member(json, "value", value);
+    ml_json_close(json, '}');
+}
+
+/* The viewer shows heap details only of what stands here, too. */
+static void put_allocator(struct writer *writer) {
+    struct ml_json *json = &writer->json;
+    const struct ml_profile_process *process = &writer->profile->processes[writer->process];
+    const struct ml_stack all = {.own = process->totals};
+    uint64_t blocks = 0;
+    uint64_t bytes = figure(&all, writer->metric, &blocks);
+
+    ml_json_key(json, "allocators");
+    ml_json_open(json, '{');
+    ml_json_key(json, "malloc");
+    ml_json_open(json, '{');
+    hex_member(json, "guid", ((uint64_t)1 << 32) + writer->pid);
+    ml_json_key(json, "attrs");
+    ml_json_open(json, '{');
+    put_scalar(json, "size", "bytes", bytes);
+    put_scalar(json, "object_count", "objects", blocks);
+    put_scalar(json, "peak_size", "bytes", process->totals.peak_bytes);
+    ml_json_close(json, '}');
+    ml_json_close(json, '}');
+    ml_json_close(json, '}');
+}
+
+static void put_regions(struct writer *writer) {
+    const struct ml_profile_process *process = &writer->profile->processes[writer->process];
+    struct ml_json *json = &writer->json;
+
+    ml_json_key(json, "process_mmaps");
+    ml_json_open(json, '{');
+    ml_json_key(json, "vm_regions");
+    ml_json_open(json, '[');
+    for (size_t i = 0; i < process->modules_count; i++) {
+        const struct ml_profile_module *module = &process->modules[i];
+        struct ml_profile_text path = ml_profile_module_path(process, module);
+
+        ml_json_open(json, '{');
+        hex_member(json, "sa", module->start);
+        hex_member(json, "sz", module->end - module->start);
+        ml_json_number_member(json, "pf", FLAGS_CODE);
+        ml_json_key(json, "mf");
+        ml_json_text(json, path.bytes, path.count_bytes);
+        ml_json_key(json, "bs");
+        ml_json_open(json, '{');
+        ml_json_close(json, '}');
+        ml_json_close(json, '}');
+    }
+    ml_json_close(json, ']');
+    ml_json_close(json, '}');
+}
+
+static void put_totals(struct writer *writer) {
+    const struct ml_profile_process *process = &writer->profile->processes[writer->process];
+    struct ml_json *json = &writer->json;
+
+    ml_json_key(json, "process_totals");
+    ml_json_open(json, '{');
+    hex_member(json, "resident_set_bytes", process->resident_bytes);
+    hex_member(json, "private_footprint_bytes", process->footprint_bytes);
+    ml_json_close(json, '}');
+}
+
+static void put_event_head(struct ml_json *json, const char *phase, const char *name) {
+    ml_json_line(json);
+    ml_json_open(json, '{');
+    ml_json_string_member(json, "ph", phase);
+    ml_json_string_member(
+        json, "cat", phase[0] == 'M' ? "__metadata" : "disabled-by-default-memory-infra"
+    );
+    ml_json_string_member(json, "name", name);
+}
+
+static void put_metadata(
+    struct ml_json *json, uint64_t pid, const char *name, const char *member, const char *text
+) {
+    put_event_head(json, "M", name);
+    ml_json_number_member(json, "pid", pid);
+    ml_json_number_member(json, "tid", pid);
+    ml_json_number_member(json, "ts", 0);
+    ml_json_key(json, "args");
+    ml_json_open(json, '{');
+    ml_json_string_member(json, member, text);
+    ml_json_close(json, '}');
+    ml_json_close(json, '}');
+}
+
+static void put_dump(struct writer *writer) {
+    const struct ml_profile_process *process = &writer->profile->processes[writer->process];
+    struct ml_json *json = &writer->json;
+
+    put_metadata(json, writer->pid, "process_name", "name", process->name.bytes);
+    if (writer->pid != process->pid) {
+        char label[sizeof "pid 4294967295, before exec"];
+        snprintf(label, sizeof label, "pid %" PRIu32 ", before exec", process->pid);
+        put_metadata(json, writer->pid, "process_labels", "labels", label);
+    }
+    put_event_head(json, "v", "periodic_interval");
+    hex_member(json, "id", writer->profile->now.boottime_ns);
+    ml_json_number_member(json, "pid", writer->pid);
+    ml_json_key(json, "tid");
+    ml_json_integer(json, -1);
+    ml_json_number_member(json, "ts", writer->profile->now.boottime_ns / 1000);
+    ml_json_key(json, "args");
+    ml_json_open(json, '{');
+    ml_json_key(json, "dumps");
+    ml_json_open(json, '{');
+    ml_json_string_member(json, "level_of_detail", "detailed");
+    put_totals(writer);
+    put_regions(writer);
+    put_allocator(writer);
+    put_heaps(writer);
+    ml_json_close(json, '}');
+    ml_json_close(json, '}');
+    ml_json_close(json, '}');
+}
+
+/* Bias of each file in the process; that of its first process where it has none. */
+static void biases_find(struct writer *writer) {
+    const struct ml_profile_process *process = &writer->profile->processes[writer->process];
+
+    for (size_t f = 0; f < writer->stacks->files_count; f++) {
+        const struct ml_code_file *file = &writer->stacks->files[f];
+        writer->file_biases[f] = (uint64_t)file->bias;
+        for (size_t i = 0; i < process->modules_count; i++) {
+            const struct ml_profile_module *module = &process->modules[i];
+            struct ml_profile_text path = ml_profile_module_path(process, module);
+            if (path.bytes == file->path.bytes ||
+                (path.count_bytes == file->path.count_bytes &&
+                 memcmp(path.bytes, file->path.bytes, path.count_bytes) == 0)) {
+                writer->file_biases[f] = (uint64_t)module->bias;
+            }
+        }
+    }
+}
+
+/* The pid that stands for a process: only the last image of a pid has the pid itself. */
+static uint64_t pid_of(const struct ml_profile *profile, size_t process) {
+    for (size_t i = process + 1; i < profile->processes_count; i++) {
+        if (profile->processes[i].pid == profile->processes[process].pid) {
+            return (uint64_t)PID_FORMER + process;
+        }
+    }
+    return profile->processes[process].pid;
+}
+
+static bool process_write(struct writer *writer, const struct ml_chrome_dump *dump) {
+    writer->done = true;
+    writer->pid = pid_of(dump->profile, writer->process);
+    writer->node_ids = calloc(dump->stacks->nodes_count + 1, sizeof *writer->node_ids);
+    writer->file_biases = calloc(dump->stacks->files_count + 1, sizeof *writer->file_biases);
+    if (writer->node_ids && writer->file_biases) {
+        biases_find(writer);
+        put_dump(writer);
+    } else {
+        writer->done = false;
+    }
+    free(writer->node_ids);
+    free(writer->file_biases);
+    free(writer->strings);
+    ml_index_fini(&writer->strings_index);
+    ml_arena_fini(&writer->arena);
+    return writer->done;
+}
+
+static bool
+events_write(struct ml_json *json, const struct ml_chrome_dump *dump, enum ml_metric metric) {
+    uint64_t next_node = 0;
+    uint64_t next_string = 0;
+    bool done = true;
+
+    for (size_t i = 0; done && i < dump->profile->processes_count; i++) {
+        struct writer writer = {
+            .json = *json,
+            .profile = dump->profile,
+            .stacks = dump->stacks,
+            .process = i,
+            .metric = metric,
+            .next_node = &next_node,
+            .next_string = &next_string,
+        };
+        done = process_write(&writer, dump);
+        *json = writer.json;
+    }
+    return done;
+}
+
+static bool
+trace_write(const struct ml_chrome_dump *dumps, size_t count, enum ml_metric metric, FILE *out) {
+    struct ml_json json = ml_json_over(out);
+    bool done = true;
+
+    ml_json_open(&json, '{');
+    ml_json_key(&json, "traceEvents");
+    ml_json_open(&json, '[');
+    for (size_t i = 0; done && i < count; i++) {
+        done = events_write(&json, &dumps[i], metric);
+    }
+    ml_json_close(&json, ']');
+    ml_json_close(&json, '}');
+    putc('\n', out);
+    return done;
+}
+
+enum ml_status ml_chrome_trace_write(
+    const struct ml_chrome_dump *dumps, size_t dumps_count, enum ml_metric metric, FILE *out
+) {
+    struct ml_gzip_stream *gzip = malloc(sizeof *gzip);
+    enum ml_status status = ML_ENV_MEMORY;
+    enum ml_status finished = ML_OK;
+    FILE *squeezed = NULL;
+
+    if (!gzip || ml_gzip_stream_init(gzip, out) != ML_OK) {
+        free(gzip);
+        return ML_ENV_MEMORY;
+    }
+    squeezed = ml_gzip_stream_file(gzip);
+    if (squeezed) {
+        status = trace_write(dumps, dumps_count, metric, squeezed) ? ML_OK : ML_ENV_MEMORY;
+        if (fclose(squeezed) != 0 && status == ML_OK) {
+            status = ML_ENV_SYSTEM;
+        }
+    }
+    finished = ml_gzip_stream_finish(gzip);
+    free(gzip);
+    return status != ML_OK ? status : finished;
+}

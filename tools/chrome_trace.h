@@ -1,0 +1,35 @@
+/* A dump as Chrome's memory-infra trace, gzipped JSON: `memlog convert --to=chrome`. For catapult's
+ * trace viewer (chrome://tracing, trace_viewer_full.html) and its scripts. Room: tools. Context:
+ * one thread.
+ *
+ * One rule: each process's heap is a heaps_v2 dump whose sums are the report's. Several dumps of a
+ * run, one after another, are several dumps in one trace.
+ *
+ * Shape: one event "v" for each process, all of one dump under one id; stacks are nodes with
+ *        parents, from 1, unique over the dump; values are a node's own. A frame without a name is
+ *        "pc:ADDRESS", the address as its process had it. Numbers in hex, as the viewer reads them.
+ * Source: Chromium's json_exporter of mid-2018. */
+#ifndef MEMLOG_TOOLS_CHROME_TRACE_H
+#define MEMLOG_TOOLS_CHROME_TRACE_H
+
+#include <stdio.h>
+
+#include "ipc/ml_status.h"
+#include "tools/metric.h"
+#include "tools/profile.h"
+#include "tools/stacks.h"
+
+/* One dump. */
+struct ml_chrome_dump {
+    const struct ml_profile *profile;
+    const struct ml_stacks *stacks;
+};
+
+/* Write the metric's bytes and blocks of every process; its peak is its own.
+ *
+ * Errors: ML_ENV_MEMORY; ML_ENV_SYSTEM when the file refuses. */
+ML_NODISCARD enum ml_status ml_chrome_trace_write(
+    const struct ml_chrome_dump *dumps, size_t dumps_count, enum ml_metric metric, FILE *out
+);
+
+#endif

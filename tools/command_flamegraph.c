@@ -1,0 +1,75 @@
+#include <stdio.h>
+#include <unistd.h>
+
+#include "tools/command.h"
+#include "tools/flame.h"
+
+static const char help[] =
+    "memlog flamegraph [-o FILE.html] [--pid=PID] [--metric=METRIC] [--prune=BYTES] DUMP\n"
+    "\n"
+    "Draw a dump as a flame graph: one HTML page that opens anywhere and asks nobody for "
+    "anything.\n"
+    "In it: every process or all, live, peak and total, bytes and blocks, search, zoom, inverted\n"
+    "stacks. The address bar holds what is shown.\n"
+    "\n"
+    "  -o FILE          where to (default: stdout)\n"
+    "  --pid=PID        this process only\n"
+    "  --metric=METRIC  what is shown first: live (default), peak or total\n"
+    "  --prune=BYTES    leave out stacks that hold less; they become <other>, sums stay\n"
+    "\n"
+    "Example: memlog flamegraph -o heap.html memlog.sqlite3.1234/0001.exit.pftrace\n";
+
+static int run(const struct ml_command *command, int argc, char **argv) {
+    const char *output_path = NULL;
+    const char *pid = NULL;
+    const char *metric_text = NULL;
+    const char *prune = NULL;
+    const struct ml_option options[] = {
+        {.name = "--output", .short_name = "-o", .out_value = &output_path},
+        {.name = "--pid", .out_value = &pid},
+        {.name = "--metric", .out_value = &metric_text},
+        {.name = "--prune", .out_value = &prune},
+    };
+    enum ml_metric metric = ML_METRIC_LIVE;
+    struct ml_load load = {0};
+    struct ml_loaded loaded;
+    struct ml_output output;
+    enum ml_status status = ML_OK;
+    bool go_on = false;
+    int exit_code = ml_command_arguments(command, argc, argv, options, 4, &load.path, 1, &go_on);
+
+    if (go_on && !output_path && isatty(STDOUT_FILENO)) {
+        return ml_command_complain(command, "a page is not for a terminal: say -o FILE.html");
+    }
+    if (go_on) {
+        exit_code = ml_command_pid(command, pid, &load.pid);
+    }
+    if (go_on && exit_code == ML_EXIT_OK) {
+        exit_code = ml_command_metric(command, metric_text, &metric);
+    }
+    if (go_on && exit_code == ML_EXIT_OK) {
+        exit_code = ml_command_prune(command, prune, &load.prune_bytes);
+    }
+    if (!go_on || exit_code != ML_EXIT_OK) {
+        return exit_code;
+    }
+    load.output_path = output_path;
+    exit_code = ML_EXIT_FAILED;
+    if (ml_command_load(command, &load, &loaded)) {
+        const struct ml_flame_side side = {.profile = &loaded.profile, .stacks = &loaded.stacks};
+        status = ml_output_open(&output, output_path);
+        if (status == ML_OK) {
+            status = ml_output_close(&output, ml_flame_write(&side, NULL, metric, output.file));
+        }
+        exit_code = ml_command_written(command, output_path, status);
+    }
+    ml_loaded_fini(&loaded);
+    return exit_code;
+}
+
+const struct ml_command ml_command_flamegraph = {
+    .name = "flamegraph",
+    .summary = "one HTML page with a flame graph",
+    .help = help,
+    .run = run,
+};

@@ -1,0 +1,137 @@
+-- What `memlog convert --to=sqlite` makes. Up to "Our own" names and columns are those of
+-- Perfetto's trace_processor, columns that say nothing of a heap left out.
+
+CREATE TABLE process(
+    id INTEGER PRIMARY KEY, -- = upid
+    upid INTEGER NOT NULL,
+    pid INTEGER NOT NULL,
+    name TEXT,
+    start_ts INTEGER, -- ns, BOOTTIME as every ts
+    end_ts INTEGER, -- NULL: it ran at the dump
+    parent_upid INTEGER,
+    cmdline TEXT
+);
+
+CREATE TABLE stack_profile_mapping(
+    id INTEGER PRIMARY KEY,
+    build_id TEXT, -- hex
+    exact_offset INTEGER,
+    start_offset INTEGER,
+    start INTEGER,
+    "end" INTEGER,
+    load_bias INTEGER,
+    name TEXT -- path
+);
+
+CREATE TABLE stack_profile_frame(
+    id INTEGER PRIMARY KEY,
+    name TEXT, -- the function, not what was inlined into it
+    mapping INTEGER NOT NULL REFERENCES stack_profile_mapping(id),
+    rel_pc INTEGER, -- ELF address
+    symbol_set_id INTEGER, -- NULL: no names were found
+    deobfuscated_name TEXT
+);
+
+CREATE TABLE stack_profile_symbol(
+    id INTEGER PRIMARY KEY,
+    symbol_set_id INTEGER NOT NULL, -- one frame's functions, innermost inlined one first
+    name TEXT,
+    source_file TEXT,
+    line_number INTEGER,
+    inlined INTEGER NOT NULL
+);
+
+CREATE TABLE stack_profile_callsite(
+    id INTEGER PRIMARY KEY,
+    depth INTEGER NOT NULL, -- 0: outermost
+    parent_id INTEGER,
+    frame_id INTEGER NOT NULL REFERENCES stack_profile_frame(id)
+);
+
+-- Of each stack a row of what was allocated and, if any, one of what was freed, below 0: the sum of
+-- a stack's rows is live.
+CREATE TABLE heap_profile_allocation(
+    id INTEGER PRIMARY KEY,
+    ts INTEGER NOT NULL,
+    upid INTEGER NOT NULL REFERENCES process(id),
+    heap_name TEXT NOT NULL,
+    callsite_id INTEGER NOT NULL REFERENCES stack_profile_callsite(id),
+    count INTEGER NOT NULL,
+    size INTEGER NOT NULL
+);
+
+-- Our own.
+
+CREATE TABLE memlog_dump(
+    time TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    program TEXT NOT NULL,
+    complete INTEGER NOT NULL, -- 1: nothing was lost
+    live_bytes INTEGER NOT NULL,
+    live_blocks INTEGER NOT NULL,
+    peak_bytes INTEGER NOT NULL, -- of all processes together
+    peak_blocks INTEGER NOT NULL,
+    total_bytes INTEGER NOT NULL,
+    total_blocks INTEGER NOT NULL
+);
+
+CREATE TABLE memlog_process(
+    upid INTEGER PRIMARY KEY REFERENCES process(id),
+    role TEXT NOT NULL,
+    state TEXT NOT NULL,
+    complete INTEGER NOT NULL,
+    sampling_bytes INTEGER NOT NULL,
+    footprint_bytes INTEGER NOT NULL,
+    resident_bytes INTEGER NOT NULL,
+    inherited_bytes INTEGER NOT NULL,
+    inherited_blocks INTEGER NOT NULL,
+    live_bytes INTEGER NOT NULL,
+    live_blocks INTEGER NOT NULL,
+    peak_bytes INTEGER NOT NULL,
+    peak_blocks INTEGER NOT NULL,
+    total_bytes INTEGER NOT NULL,
+    total_blocks INTEGER NOT NULL
+);
+
+CREATE TABLE memlog_stack(
+    upid INTEGER NOT NULL REFERENCES process(id),
+    callsite_id INTEGER NOT NULL REFERENCES stack_profile_callsite(id),
+    thread TEXT NOT NULL,
+    live_bytes INTEGER NOT NULL,
+    live_blocks INTEGER NOT NULL,
+    peak_bytes INTEGER NOT NULL, -- at its process's peak
+    peak_blocks INTEGER NOT NULL,
+    total_bytes INTEGER NOT NULL,
+    total_blocks INTEGER NOT NULL,
+    tree_peak_bytes INTEGER NOT NULL, -- at the peak of all processes together
+    tree_peak_blocks INTEGER NOT NULL,
+    temporary_blocks INTEGER NOT NULL, -- freed by the thread that took them, with nothing in between
+    PRIMARY KEY (upid, callsite_id)
+) WITHOUT ROWID;
+
+-- Each function's own and cumulative bytes, live and ever allocated; recursion counts once.
+CREATE VIEW memlog_function AS
+WITH RECURSIVE path(leaf, site) AS (
+    SELECT DISTINCT callsite_id, callsite_id FROM memlog_stack
+    UNION
+    SELECT path.leaf, c.parent_id FROM path JOIN stack_profile_callsite c ON c.id = path.site
+    WHERE c.parent_id IS NOT NULL
+),
+stack(leaf, live_bytes, total_bytes) AS (
+    SELECT callsite_id, sum(live_bytes), sum(total_bytes) FROM memlog_stack GROUP BY callsite_id
+),
+on_path(leaf, name, own) AS (
+    SELECT path.leaf, f.name, max(path.leaf = path.site)
+    FROM path
+    JOIN stack_profile_callsite c ON c.id = path.site
+    JOIN stack_profile_frame f ON f.id = c.frame_id
+    GROUP BY path.leaf, f.name
+)
+SELECT
+    name,
+    sum(own * live_bytes) AS self_live_bytes,
+    sum(live_bytes) AS cumulative_live_bytes,
+    sum(own * total_bytes) AS self_total_bytes,
+    sum(total_bytes) AS cumulative_total_bytes
+FROM on_path JOIN stack USING (leaf)
+GROUP BY name;
