@@ -24,14 +24,12 @@ static bool guard_is_stale(const struct ml_thread *thread, uintptr_t frame) {
     return frame >= thread->hook_frame;
 }
 
-/* What a stale guard left half done: the lane's encoder may be ahead of what was published. A new
- * chunk starts both afresh. */
+/* What a stale guard left half done. */
 static void repair(struct ml_thread *thread) {
     struct ml_lane *lane = thread->phase == ML_PHASE_SECOND ? thread->second : thread->lane;
     if (thread->phase != ML_PHASE_NEXT && lane != NULL &&
         thread->generation == ml_process.generation && ml_process_state() != ML_GATE_FRESH) {
-        ml_lane_flush(lane);
-        ml_lane_publish(lane, lane->pos);
+        ml_lane_repair(lane);
     }
 }
 

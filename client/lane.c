@@ -1,18 +1,14 @@
 #include "client/lane.h"
 
-#include <errno.h>
-#include <poll.h>
-#include <sys/prctl.h>
-#include <sys/stat.h>
-#include <sys/uio.h>
+#include <string.h>
 
+#include "client/pipe.h"
+#include "client/salvage.h"
 #include "client/stack_table.h"
 
 enum {
-    FLAG_NOSIGNAL = 0x100, /* RWF_NOSIGNAL, Linux 6.18 */
-    WAIT_MAX_MS = 1000,    /* interface.md, --memlog-overrun=block */
-    SIGSET_BYTES = 8,
-    SIGPIPE_BIT = 12 /* SIGPIPE is 13, bits count from signal 1 */
+    /* Of a dropped chunk's definitions: the next one must hold events as well. */
+    SALVAGE_MAX_BYTES = ML_CHUNK_MAX_BYTES / 2
 };
 
 static struct ml_staging_lane *shared_header(uint32_t index) {
@@ -30,10 +26,14 @@ static void header_add(uint64_t *counter, uint64_t amount) {
     );
 }
 
-static void open_chunk(struct ml_lane *lane) {
-    lane->start = ml_process.staging +
-                  ml_staging_slot_offset(lane->index, lane->number, ml_process.slots) +
-                  ML_FRAME_HEADER_BYTES;
+static uint8_t *frame_of(const struct ml_lane *lane, uint64_t number) {
+    return ml_process.staging + ml_staging_slot_offset(lane->index, number, ml_process.slots);
+}
+
+/* May be done again from its start. */
+static void open_chunk(struct ml_lane *lane, uint64_t number) {
+    lane->number = number;
+    lane->start = frame_of(lane, number) + ML_FRAME_HEADER_BYTES;
     lane->limit = lane->start + ML_CHUNK_MAX_BYTES - ML_EVENT_HOT_MAX_BYTES;
     lane->state = (struct ml_event_state){0};
     lane->produced_before = lane->header->produced;
@@ -42,8 +42,8 @@ static void open_chunk(struct ml_lane *lane) {
 
 void ml_lane_begin(struct ml_lane *lane, uint32_t profile) {
     struct ml_staging_lane *header = lane->header;
-    lane->number = ml_profile_first_chunk(profile);
-    lane->stuck = 0;
+    lane->unsent = ml_profile_first_chunk(profile);
+    lane->next = 0;
     lane->thread_node = 0;
     header->lost_chunks = 0;
     header->lost_events = 0;
@@ -51,100 +51,93 @@ void ml_lane_begin(struct ml_lane *lane, uint32_t profile) {
     header->waited_ns = 0;
     header->longest_wait_ns = 0;
     header->waits = 0;
-    __atomic_store_n(&header->sent, lane->number, __ATOMIC_RELEASE);
-    open_chunk(lane);
+    __atomic_store_n(&header->sent, lane->unsent, __ATOMIC_RELEASE);
+    open_chunk(lane, lane->unsent);
     lane->tag = ml_stack_tag(profile);
     lane->profile = profile;
 }
 
-/* Programs close every descriptor and reuse the numbers: what is not our pipe any more is not
- * written to. */
-static bool still_our_pipe(int fd) {
-    struct stat about;
-    if (ml_sys3(SYS_fstat, fd, (long)&about, 0) != 0) {
-        return false;
+/* Records of a closed chunk: its frame header tells. The memfd is open in other processes too, so
+ * what it says is bounded. */
+static size_t records_bytes(const uint8_t *frame) {
+    uint16_t end_bytes = 0;
+    memcpy(&end_bytes, frame, sizeof(end_bytes));
+    return end_bytes < ML_CHUNK_MAX_BYTES ? end_bytes : ML_CHUNK_MAX_BYTES;
+}
+
+static void pass(struct ml_lane *lane) {
+    lane->unsent++;
+    atomic_store_explicit(
+        (_Atomic uint64_t *)&lane->header->sent, lane->unsent, memory_order_release
+    );
+}
+
+/* The oldest chunk that is not in the pipe never will be. */
+static void drop_oldest(struct ml_lane *lane, enum ml_pipe_answer why) {
+    const uint8_t *frame = frame_of(lane, lane->unsent);
+    const uint64_t events = ml_salvage_events(frame + ML_FRAME_HEADER_BYTES, records_bytes(frame));
+    if (why == ML_PIPE_FULL) {
+        header_add(&lane->header->lost_events, events);
+    } else {
+        __atomic_fetch_add(&ml_process_staging_header()->lost_no_pipe, events, __ATOMIC_RELAXED);
     }
-    return about.st_dev == ml_process.pipe_device && about.st_ino == ml_process.pipe_inode;
+    pass(lane);
+    /* Behind `sent`: whoever sees the chunk counted sees that it is not on its way. */
+    _Atomic uint64_t *lost = (_Atomic uint64_t *)&lane->header->lost_chunks;
+    const uint64_t before = atomic_load_explicit(lost, memory_order_relaxed);
+    atomic_store_explicit(lost, before + 1, memory_order_release);
+    lane->dropped = 1;
 }
 
-/* A write that never raises SIGPIPE, on kernels that have no flag for that: block it, write, take
- * it back. */
-static long write_guarded(int fd, const void *bytes, size_t count_bytes) {
-    const uint64_t sigpipe = (uint64_t)1 << SIGPIPE_BIT;
-    uint64_t before = 0;
-    uint64_t pending_before = 0;
-    (void
-    )ml_sys4(SYS_rt_sigprocmask, 0 /* SIG_BLOCK */, (long)&sigpipe, (long)&before, SIGSET_BYTES);
-    (void)ml_sys3(SYS_rt_sigpending, (long)&pending_before, SIGSET_BYTES, 0);
-    const long result = ml_sys3(SYS_write, fd, (long)bytes, (long)count_bytes);
-    if (result == -EPIPE && (pending_before & sigpipe) == 0) {
-        const int64_t no_time[2] = {0, 0};
-        (void)ml_sys4(SYS_rt_sigtimedwait, (long)&sigpipe, 0, (long)no_time, SIGSET_BYTES);
+static void count_wait(struct ml_staging_lane *header, uint64_t waited_ns) {
+    header_add(&header->waited_ns, waited_ns);
+    header->waits++;
+    if (waited_ns > header->longest_wait_ns) {
+        header->longest_wait_ns = waited_ns;
     }
-    (void)ml_sys4(SYS_rt_sigprocmask, 2 /* SIG_SETMASK */, (long)&before, 0, SIGSET_BYTES);
-    return result;
 }
 
-static long write_silently(int fd, void *bytes, size_t count_bytes) {
-    if (ml_process.no_sigpipe) {
-        const struct iovec piece = {.iov_base = bytes, .iov_len = count_bytes};
-        const long result = ml_sys6(SYS_pwritev2, fd, (long)&piece, 1, -1, -1, FLAG_NOSIGNAL);
-        if (result != -EOPNOTSUPP && result != -EINVAL && result != -ENOSYS && result != -EPERM) {
-            return result;
-        }
-        ml_process.no_sigpipe = false;
-    }
-    return write_guarded(fd, bytes, count_bytes);
-}
-
-/* Wait until the pipe takes something again, at most until `deadline_ns`. */
-static void wait_for_room(int fd, uint64_t now_ns, uint64_t deadline_ns) {
-    struct pollfd wanted = {.fd = fd, .events = POLLOUT, .revents = 0};
-    const uint64_t left_ms = (deadline_ns - now_ns) / 1000000u + 1;
-    (void)ml_sys3(SYS_poll, (long)&wanted, 1, (long)left_ms);
-}
-
-/* What became of a frame. */
-enum sent { SENT, NO_ROOM, NO_PIPE };
-
-static enum sent send_frame(struct ml_lane *lane, void *frame, size_t count_bytes) {
+/* Put into the pipe what it takes; wait, and drop at last, only where the next chunk would need the
+ * slot. */
+static void send_closed(struct ml_lane *lane) {
     uint64_t started_ns = 0;
-    for (;;) {
-        const int fd = atomic_load_explicit(&ml_process.pipe_fd, memory_order_relaxed);
-        if (fd < 0 || !still_our_pipe(fd)) {
-            return NO_PIPE;
+    while (lane->unsent <= lane->number) {
+        uint8_t *frame = frame_of(lane, lane->unsent);
+        const enum ml_pipe_answer answer =
+            ml_pipe_put(frame, ML_FRAME_HEADER_BYTES + records_bytes(frame));
+        if (answer == ML_PIPE_TAKEN) {
+            ml_pipe_moves();
+            pass(lane);
+            continue;
         }
-        const long result = write_silently(fd, frame, count_bytes);
-        if (result == (long)count_bytes) {
-            lane->stuck = 0;
+        if (answer == ML_PIPE_FULL && lane->number + 1 < lane->unsent + ml_process.slots) {
             break;
         }
-        if (result == -EPIPE || (result != -EAGAIN && result != -EINTR)) {
-            ml_process_off();
-            return NO_PIPE;
+        if (answer == ML_PIPE_FULL) {
+            const uint64_t now_ns = ml_sys_monotonic_ns();
+            const uint64_t start_ns = started_ns == 0 ? now_ns : started_ns;
+            if (ml_pipe_wait(now_ns, start_ns + ML_PIPE_WAIT_MAX_NS)) {
+                started_ns = start_ns;
+                continue;
+            }
         }
-        const uint64_t now_ns = ml_sys_monotonic_ns();
-        if (started_ns == 0) {
-            started_ns = now_ns;
-        }
-        const uint64_t deadline_ns = started_ns + (uint64_t)WAIT_MAX_MS * 1000000u;
-        if (result == -EAGAIN && (lane->stuck != 0 || now_ns >= deadline_ns)) {
-            lane->stuck = 1;
-            break;
-        }
-        if (result == -EAGAIN) {
-            wait_for_room(fd, now_ns, deadline_ns);
-        }
+        drop_oldest(lane, answer);
     }
     if (started_ns != 0) {
-        const uint64_t waited_ns = ml_sys_monotonic_ns() - started_ns;
-        header_add(&lane->header->waited_ns, waited_ns);
-        lane->header->waits++;
-        if (waited_ns > lane->header->longest_wait_ns) {
-            lane->header->longest_wait_ns = waited_ns;
-        }
+        count_wait(lane->header, ml_sys_monotonic_ns() - started_ns);
     }
-    return lane->stuck == 0 ? SENT : NO_ROOM;
+}
+
+/* The chunk whose slot the open one has taken was dropped: what it defined goes into the open one.
+ * Definitions that come late heal what was there before them. */
+static void salvage(struct ml_lane *lane, size_t count_bytes) {
+    struct ml_salvage kept;
+    ml_salvage_definitions(lane->start, count_bytes, SALVAGE_MAX_BYTES, &kept);
+    lane->state = kept.state;
+    ml_lane_publish(lane, lane->start + kept.bytes);
+    for (uint32_t i = 0; i < kept.timed_count; i++) {
+        ml_lane_record(lane, &kept.timed[i]);
+    }
 }
 
 void ml_lane_flush(struct ml_lane *lane) {
@@ -159,26 +152,34 @@ void ml_lane_flush(struct ml_lane *lane) {
         .lane = (uint16_t)lane->index,
         .thread_id = lane->thread_id,
     };
-    uint8_t *frame = lane->start - ML_FRAME_HEADER_BYTES;
-    ml_frame_header_write(frame, &header);
-    const enum sent sent = send_frame(lane, frame, ML_FRAME_HEADER_BYTES + count_bytes);
-    const uint64_t events = lane->header->produced - lane->produced_before;
-    if (sent == NO_ROOM) {
-        header_add(&lane->header->lost_events, events);
-    } else if (sent == NO_PIPE) {
-        __atomic_fetch_add(&ml_process_staging_header()->lost_no_pipe, events, __ATOMIC_RELAXED);
+    ml_frame_header_write(frame_of(lane, lane->number), &header);
+    lane->dropped = 0;
+    send_closed(lane);
+    const size_t slot_bytes = records_bytes(frame_of(lane, lane->number + 1));
+    lane->next = lane->number + 1;
+    atomic_signal_fence(memory_order_seq_cst);
+    open_chunk(lane, lane->next);
+    atomic_signal_fence(memory_order_seq_cst);
+    lane->next = 0;
+    if (lane->dropped != 0) {
+        salvage(lane, slot_bytes);
     }
-    lane->number++;
-    atomic_store_explicit(
-        (_Atomic uint64_t *)&lane->header->sent, lane->number, memory_order_release
-    );
-    if (sent != SENT) {
-        /* Behind `sent`: whoever sees the chunk counted sees that it is not on its way. */
-        _Atomic uint64_t *lost = (_Atomic uint64_t *)&lane->header->lost_chunks;
-        const uint64_t before = atomic_load_explicit(lost, memory_order_relaxed);
-        atomic_store_explicit(lost, before + 1, memory_order_release);
+}
+
+void ml_lane_repair(struct ml_lane *lane) {
+    if (lane->next != 0) {
+        open_chunk(lane, lane->next);
+        atomic_signal_fence(memory_order_seq_cst);
+        lane->next = 0;
+        return;
     }
-    open_chunk(lane);
+    const size_t count_bytes = (size_t)(lane->pos - lane->start);
+    lane->header->produced = lane->produced_before + ml_salvage_events(lane->start, count_bytes);
+    if (count_bytes == 0) {
+        open_chunk(lane, lane->number);
+    } else {
+        ml_lane_flush(lane);
+    }
 }
 
 /* Records with a time are small; the longest, MAPPING, has ten varints. */

@@ -20,18 +20,19 @@ struct ml_lane {
     struct ml_staging_lane *header; /* shared */
     struct ml_event_state state;
     uint64_t number;          /* of the open chunk */
+    uint64_t unsent;          /* the first chunk that is not in the pipe; private form of `sent` */
+    uint64_t next;            /* the chunk that is being opened; 0: none */
     uint64_t clamp;           /* the last stamp: the stream's times never fall within a lane */
     uint64_t produced_before; /* events of the lane when the open chunk began */
     uint32_t index;
     uint32_t thread_id;
     uint32_t thread_node; /* the thread's name as a root frame, in the modes that want one */
-    uint32_t
-        stuck; /* the pipe was full beyond the bound; no more waiting until it takes something */
-    uint32_t unchecked; /* stacks since the last one that was held against libunwind */
-    uint32_t next_free; /* free stack: lane + 1 */
-    uint32_t profile;   /* that its records belong to */
-    uint32_t tag;       /* the same as stack nodes bear it: client/stack_table.h */
-    uint32_t second;    /* taken for signal handlers: no cached stack */
+    uint32_t dropped;     /* the flush at work has dropped a chunk */
+    uint32_t unchecked;   /* stacks since the last one that was held against libunwind */
+    uint32_t next_free;   /* free stack: lane + 1 */
+    uint32_t profile;     /* that its records belong to */
+    uint32_t tag;         /* the same as stack nodes bear it: client/stack_table.h */
+    uint32_t second;      /* taken for signal handlers: no cached stack */
     struct ml_unwind_thread unwind;
 };
 
@@ -45,8 +46,15 @@ void ml_lane_begin(struct ml_lane *lane, uint32_t profile);
 /* The thread needs it no more. What it published stays where it is. */
 void ml_lane_give(struct ml_lane *lane);
 
-/* The open chunk is full: into the pipe with it, and on to the next. */
+/* The open chunk is full: into the pipe with it, and on to the next. A full pipe is waited for only
+ * when the next chunk would need the slot of one that is not in it yet, and never for more than a
+ * second; then the oldest is dropped and counted, but for what it defines, which the next one
+ * repeats. At most half of that one is full then. */
 void ml_lane_flush(struct ml_lane *lane);
+
+/* The lane was left in the middle of anything by siglongjmp: make it whole. What was not published
+ * is not recorded; a frame that is perhaps in the pipe already is put there again. */
+void ml_lane_repair(struct ml_lane *lane);
 
 /* Say that an event is about to be stamped. */
 static inline void ml_lane_busy(struct ml_lane *lane) {

@@ -47,6 +47,8 @@ struct ml_gate_page {
     _Atomic uint32_t table_growing;
     uint8_t table_line[56];
     _Atomic uint32_t node_count; /* ids handed out: 1 .. node_count */
+    uint8_t node_line[60];
+    _Atomic uint64_t full_since_ns; /* the pipe was found full and has taken nothing since; 0: no */
 };
 
 struct ml_lane;

@@ -208,10 +208,38 @@ static bool drain(struct captured_process *process) {
     }
 }
 
-/* Everything that has ended: the chunks that only staging has. */
+/* The chunks of a lane that only staging has: closed ones, then the open one. */
+static void
+read_lane(struct captured_process *process, uint32_t lane, const struct ml_staging_lane *header) {
+    static uint8_t frame[ML_FRAME_MAX_BYTES];
+    const uint64_t last = header->published >> ML_PUBLISHED_SHIFT;
+    ck_assert_uint_le(header->sent, last);
+    ck_assert_uint_le(last - header->sent, process->header.slots - 1);
+    for (uint64_t number = header->sent; number <= last; number++) {
+        const uint64_t at = ml_staging_slot_offset(lane, number, process->header.slots);
+        ck_assert_int_eq(
+            pread(process->staging_fd, frame, sizeof(frame), (off_t)at), sizeof(frame)
+        );
+        struct ml_frame_header own = {
+            .chunk_number = number,
+            .end_bytes = header->published & ML_PUBLISHED_BYTES_MASK,
+            .lane = (uint16_t)lane};
+        if (number != last) {
+            struct ml_reader r = ml_reader_over(frame, ML_FRAME_HEADER_BYTES);
+            ck_assert_int_eq(ml_frame_header_read(&r, &own), ML_OK);
+            ck_assert_uint_eq(own.chunk_number, number);
+        }
+        ck_assert_uint_le(own.end_bytes, ML_CHUNK_MAX_BYTES);
+        if (own.end_bytes > 0) {
+            ml_frame_header_write(frame, &own);
+            append(process, frame, ML_FRAME_HEADER_BYTES + (size_t)own.end_bytes);
+        }
+    }
+}
+
+/* Everything that has ended. */
 static void read_staging(struct captured_process *process) {
     static struct ml_staging_lane lanes[ML_LANES_MAX];
-    static uint8_t frame[ML_FRAME_MAX_BYTES];
     ck_assert_int_eq(
         pread(process->staging_fd, &process->header, sizeof(process->header), 0),
         sizeof(process->header)
@@ -224,27 +252,16 @@ static void read_staging(struct captured_process *process) {
     for (uint32_t i = 0; i < process->lanes_used; i++) {
         process->lost_events += lanes[i].lost_events;
         process->produced += lanes[i].produced;
-        const uint64_t number = lanes[i].published >> ML_PUBLISHED_SHIFT;
-        const uint32_t bytes = lanes[i].published & ML_PUBLISHED_BYTES_MASK;
-        ck_assert_uint_eq(lanes[i].sent, number);
-        if (bytes == 0 || number >> ML_PROFILE_SHIFT < process->unread_profile) {
+        process->waits += lanes[i].waits;
+        process->waited_ns += lanes[i].waited_ns;
+        if (lanes[i].longest_wait_ns > process->longest_wait_ns) {
+            process->longest_wait_ns = lanes[i].longest_wait_ns;
+        }
+        if (lanes[i].published >> ML_PUBLISHED_SHIFT >> ML_PROFILE_SHIFT <
+            process->unread_profile) {
             continue;
         }
-        ck_assert_uint_le(bytes, ML_CHUNK_MAX_BYTES);
-        const uint64_t at = ml_staging_slot_offset(i, number, process->header.slots);
-        ck_assert_int_eq(
-            pread(
-                process->staging_fd,
-                frame + ML_FRAME_HEADER_BYTES,
-                bytes,
-                (off_t)at + ML_FRAME_HEADER_BYTES
-            ),
-            bytes
-        );
-        const struct ml_frame_header header = {
-            .chunk_number = number, .end_bytes = (uint16_t)bytes, .lane = (uint16_t)i};
-        ml_frame_header_write(frame, &header);
-        append(process, frame, ML_FRAME_HEADER_BYTES + bytes);
+        read_lane(process, i, &lanes[i]);
     }
 }
 

@@ -34,6 +34,7 @@ struct captured_process {
     uint64_t lost_events;
     uint64_t produced;       /* by the lanes' own count */
     uint32_t unread_profile; /* what older ones left in staging was read, or is not wanted */
+    uint64_t waits, waited_ns, longest_wait_ns;
     int pipe_fd, staging_fd, control_fd;
 };
 

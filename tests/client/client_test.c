@@ -164,10 +164,73 @@ END_TEST
 START_TEST(a_pipe_that_stays_full_costs_counted_events_and_about_a_second) {
     run("flood", (struct capture_options){.read_nothing = true});
     const struct captured_process *process = &capture.processes[0];
+    ck_assert_uint_eq(process->waits, 1);
+    ck_assert_uint_ge(process->longest_wait_ns, 1000000000);
     const struct captured_sums sums = capture_sums(process);
     ck_assert_uint_gt(process->lost_events, 0);
     ck_assert_uint_ge(sums.total_blocks + sums.unknown_frees + process->lost_events + 4, 200000);
     ck_assert_uint_eq(process->produced, events_of(process) + process->lost_events);
+    capture_free(&capture);
+}
+END_TEST
+
+START_TEST(a_full_pipe_costs_a_process_one_second_however_many_threads_it_has) {
+    run("flood_threads", (struct capture_options){.read_nothing = true});
+    const struct captured_process *process = &capture.processes[0];
+    ck_assert_uint_gt(process->lost_events, 0);
+    ck_assert_uint_eq(process->produced, events_of(process) + process->lost_events);
+    ck_assert_uint_ge(process->waits, 1);
+    ck_assert_uint_le(process->waits, 32);
+    ck_assert_uint_ge(process->longest_wait_ns, 900000000);
+    /* The second of all threads is the same one; the rest is for a loaded machine. */
+    ck_assert_uint_lt(process->longest_wait_ns, 2500000000);
+    ck_assert_uint_le(process->waited_ns, process->waits * process->longest_wait_ns);
+    capture_free(&capture);
+}
+END_TEST
+
+START_TEST(wide_staging_takes_what_the_pipe_cannot) {
+    run("flood", (struct capture_options){.read_nothing = true, .slots = 256});
+    const struct captured_process *process = &capture.processes[0];
+    const uint64_t lost_events = process->lost_events;
+    ck_assert_uint_eq(process->produced, events_of(process) + lost_events);
+    capture_free(&capture);
+    run("flood", (struct capture_options){.read_nothing = true, .slots = 1});
+    /* 255 chunks, of which none holds fewer events than this. */
+    ck_assert_uint_ge(process->lost_events, lost_events + (uint64_t)255 * 500);
+    capture_free(&capture);
+}
+END_TEST
+
+static const struct ml_event *node_of(const struct captured_process *process, uint32_t id) {
+    for (size_t i = 0; i < process->events_count; i++) {
+        const struct ml_event *event = &process->events[i].event;
+        if (event->kind == ML_EVENT_NODE && event->node.id == id) {
+            return event;
+        }
+    }
+    return NULL;
+}
+
+START_TEST(dropped_chunks_leave_what_they_define) {
+    run("flood_paths", (struct capture_options){.read_nothing = true});
+    const struct captured_process *process = &capture.processes[0];
+    ck_assert_uint_gt(process->lost_events, 100000);
+    ck_assert_uint_eq(process->produced, events_of(process) + process->lost_events);
+    ck_assert_uint_eq(count_of(process, ML_EVENT_ALLOC, 7777), 1);
+    uint32_t frames = 0;
+    for (size_t i = 0; i < process->events_count; i++) {
+        const struct ml_event *event = &process->events[i].event;
+        if (event->kind == ML_EVENT_ALLOC && event->block.size_bytes == 7777) {
+            const struct ml_event *node = node_of(process, event->block.node);
+            ck_assert_ptr_nonnull(node);
+            for (frames = 1; node->node.parent != 0; frames++) {
+                node = node_of(process, node->node.parent);
+                ck_assert_ptr_nonnull(node);
+            }
+        }
+    }
+    ck_assert_uint_ge(frames, 41);
     capture_free(&capture);
 }
 END_TEST
@@ -188,6 +251,9 @@ int main(void) {
     tcase_add_test(cases, errno_is_the_programs_own);
     tcase_add_test(cases, a_dormant_process_streams_no_event);
     tcase_add_test(cases, a_pipe_that_stays_full_costs_counted_events_and_about_a_second);
+    tcase_add_test(cases, a_full_pipe_costs_a_process_one_second_however_many_threads_it_has);
+    tcase_add_test(cases, wide_staging_takes_what_the_pipe_cannot);
+    tcase_add_test(cases, dropped_chunks_leave_what_they_define);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

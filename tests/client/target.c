@@ -300,6 +300,51 @@ static int profile_forks(void) {
     return status;
 }
 
+static void *flood_thread(void *unused) {
+    (void)unused;
+    for (int i = 0; i < 50000; i++) {
+        free(malloc(24));
+    }
+    return NULL;
+}
+
+/* Each thread finds the pipe full. */
+static int flood_threads(void) {
+    pthread_t threads[16];
+    for (size_t i = 0; i < 16; i++) {
+        if (pthread_create(&threads[i], NULL, flood_thread, NULL) != 0) {
+            return 1;
+        }
+    }
+    for (size_t i = 0; i < 16; i++) {
+        (void)pthread_join(threads[i], NULL);
+    }
+    return 0;
+}
+
+static void *volatile result_of_deep;
+
+static __attribute__((noinline)) void deep(int depth, size_t size) {
+    if (depth == 0) {
+        result_of_deep = malloc(size);
+    } else {
+        deep(depth - 1, size);
+    }
+    __asm__ volatile("" ::: "memory"); /* no tail call */
+}
+
+/* New paths while everything is dropped. */
+static int flood_paths(void) {
+    static volatile size_t sizes[] = {24, 7777};
+    for (int depth = 0; depth <= 40; depth++) {
+        for (int i = 0; i < 5000; i++) {
+            free(malloc(24));
+        }
+        deep(depth, sizes[depth / 40]); /* one place: the compiler makes two of a condition */
+    }
+    return 0;
+}
+
 static const struct {
     const char *name;
     int (*run)(void);
@@ -315,6 +360,8 @@ static const struct {
     {"signals", signals},
     {"errno", preserves_errno},
     {"flood", flood},
+    {"flood_threads", flood_threads},
+    {"flood_paths", flood_paths},
     {"profiles", profiles},
     {"many_profiles", many_profiles},
     {"profile_forks", profile_forks},

@@ -106,6 +106,17 @@ START_TEST(numbers_that_the_pipe_jumps_over_are_lost) {
 }
 END_TEST
 
+START_TEST(a_frame_that_comes_twice_counts_once) {
+    ck_assert_int_eq(pipe_frame(0, 0, 6), ML_OK);
+    ck_assert_int_eq(pipe_frame(0, 0, 6), ML_OK);
+    ck_assert_int_eq(pipe_frame(1, 0, 6), ML_OK);
+    expect_times(" 0 1 2 10 11 12");
+    ck_assert_uint_eq(reader.lost_chunks, 0);
+    /* Only the last one, and only word for word. */
+    ck_assert_int_eq(pipe_frame(0, 0, 6), ML_PEER_STATE);
+}
+END_TEST
+
 START_TEST(a_chunk_that_staging_ran_ahead_of_is_still_taken_from_the_pipe) {
     ck_assert_int_eq(pipe_frame(0, 0, 6), ML_OK);
     ck_assert_int_eq(staged(2, 0, 2), ML_OK);
@@ -237,6 +248,7 @@ int main(void) {
     tcase_add_test(tcase, what_staging_gave_is_skipped_in_the_pipe);
     tcase_add_test(tcase, what_the_pipe_gave_is_skipped_in_staging);
     tcase_add_test(tcase, numbers_that_the_pipe_jumps_over_are_lost);
+    tcase_add_test(tcase, a_frame_that_comes_twice_counts_once);
     tcase_add_test(tcase, a_chunk_that_staging_ran_ahead_of_is_still_taken_from_the_pipe);
     tcase_add_test(tcase, the_rest_of_a_chunk_is_taken_after_its_successor_was_staged);
     tcase_add_test(tcase, a_missing_middle_costs_the_rest_of_its_chunk);
