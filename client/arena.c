@@ -16,8 +16,8 @@ enum {
 };
 
 struct plan {
-    uint64_t lanes_at, nodes_at, tables_at, unwind_at, all_bytes;
-    uint32_t lanes_max, nodes_max, table_shift_max;
+    uint64_t lanes_at, nodes_at, tables_at, unwind_at, memo_at, all_bytes;
+    uint32_t lanes_max, nodes_max, table_shift_max, memo_blocks_max;
 };
 
 static uint64_t page_up(uint64_t bytes) {
@@ -34,7 +34,9 @@ static struct plan plan_for(uint32_t halvings) {
     plan.tables_at = page_up(plan.nodes_at + plan.nodes_max * sizeof(struct ml_stack_node));
     plan.unwind_at =
         page_up(plan.tables_at + ((uint64_t)sizeof(uint32_t) << (plan.table_shift_max + 1)));
-    plan.all_bytes = page_up(plan.unwind_at + sizeof(struct ml_unwind_process));
+    plan.memo_blocks_max = ML_MEMO_POOL_BLOCKS >> halvings;
+    plan.memo_at = page_up(plan.unwind_at + sizeof(struct ml_unwind_process));
+    plan.all_bytes = plan.memo_at + (uint64_t)plan.memo_blocks_max * ML_MEMO_BLOCK_BYTES;
     return plan;
 }
 
@@ -52,6 +54,8 @@ static void place(uint8_t *arena, const struct plan *plan) {
     ml_process.nodes = (struct ml_stack_node *)(void *)(arena + plan->nodes_at);
     ml_process.tables = (_Atomic uint32_t *)(void *)(arena + plan->tables_at);
     ml_process.unwind = (struct ml_unwind_process *)(void *)(arena + plan->unwind_at);
+    ml_process.memo_blocks = arena + plan->memo_at;
+    ml_process.memo_blocks_max = plan->memo_blocks_max;
     ml_process.arena = arena;
     ml_process.arena_bytes = plan->all_bytes;
     ml_process.lanes_max = plan->lanes_max;

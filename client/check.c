@@ -31,9 +31,13 @@ static bool is_open(struct ml_thread *thread, const struct ml_lane *lane) {
     return state == CHECK_OPEN;
 }
 
-void ml_check_stack(struct ml_lane *lane, const struct ml_unwind_entry *entry) {
+void ml_check_stack(struct ml_lane *lane, const struct ml_unwind_entry *entry, bool memo_agrees) {
     struct ml_thread *thread = &ml_thread;
     struct ml_unwind_difference difference;
+    struct ml_staging_header *header = ml_process_staging_header();
+    if (!memo_agrees) {
+        __atomic_fetch_add(&header->unwind_differed, 1, __ATOMIC_RELAXED);
+    }
     if (++lane->unchecked < ml_check_every || !is_open(thread, lane)) {
         return;
     }
@@ -43,7 +47,6 @@ void ml_check_stack(struct ml_lane *lane, const struct ml_unwind_entry *entry) {
     const enum ml_unwind_verdict verdict =
         ml_unwind_checker_compare(&checker, &lane->unwind, entry, &difference);
     ml_hook_calling(thread, phase);
-    struct ml_staging_header *header = ml_process_staging_header();
     if (verdict != ML_UNWIND_UNJUDGED) {
         __atomic_fetch_add(&header->unwind_checked, 1, __ATOMIC_RELAXED);
     }

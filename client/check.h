@@ -16,7 +16,8 @@ extern uint32_t ml_check_every;
  * stacks. */
 void ml_check_want(uint32_t every);
 
-/* Compare the stack just walked, when it is its turn; counted in the staging header. */
-void ml_check_stack(struct ml_lane *lane, const struct ml_unwind_entry *entry);
+/* Compare the stack just walked, when it is its turn; counted in the staging header, as is each
+ * stack for which the memo had another path than the walk (`memo_agrees`). */
+void ml_check_stack(struct ml_lane *lane, const struct ml_unwind_entry *entry, bool memo_agrees);
 
 #endif

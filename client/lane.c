@@ -239,6 +239,10 @@ static struct ml_lane *first_use(void) {
         atomic_fetch_sub_explicit(&page->lanes_used, 1, memory_order_relaxed);
         return NULL;
     }
+    if (index > 0) {
+        /* Before anything of this lane's thread can be seen: ml_process_ticks. */
+        atomic_store_explicit(&page->several, 1, memory_order_release);
+    }
     struct ml_lane *lane = &ml_process.lanes[index];
     lane->index = index;
     lane->header = shared_header(index);

@@ -160,6 +160,8 @@ static bool map_shared_parts(struct ml_hello *hello, bool again) {
 static void begin_stream(struct ml_thread *thread, uint64_t fork_serial) {
     struct ml_gate_page *page = ml_process.gate_page;
     atomic_store_explicit(&page->table_shift, ML_TABLE_SHIFT_MIN, memory_order_relaxed);
+    ml_process.unwind->memos.blocks = ml_process.memo_blocks;
+    ml_process.unwind->memos.blocks_max = ml_process.memo_blocks_max;
     thread->generation = ml_process.generation;
     thread->second = NULL;
     thread->lane = ml_lane_take(thread_id());

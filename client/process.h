@@ -6,7 +6,7 @@
  * out at its first event, because `gate` reads zero.
  *
  *   arena = gate page | lanes' private parts | stack table: nodes, then hash tables of doubling
- * size | unwinder
+ * size | unwinder | memo blocks
  *
  * The arena's address space is reserved once, by the constructor; its pages come when they are
  * touched. */
@@ -36,7 +36,8 @@ enum ml_gate_state {
  * the slow path. Counters that many threads write lie on lines of their own. */
 struct ml_gate_page {
     _Atomic uint64_t gate;
-    uint8_t gate_line[56];
+    _Atomic uint32_t several; /* 1: more than one lane was ever taken; never 0 again */
+    uint8_t gate_line[52];
     _Atomic uint64_t free_lanes;  /* stack of free lanes: version << 32 | lane + 1 */
     _Atomic uint64_t next_string; /* profile << 32 | string ids given out in it */
     _Atomic uint32_t lanes_used;  /* lanes [0, lanes_used) were ever handed out */
@@ -63,11 +64,12 @@ struct ml_process {
     struct ml_stack_node *nodes;           /* arena; [nodes_max] */
     _Atomic uint32_t *tables;              /* arena; hash tables of doubling size, stack_table.c */
     struct ml_unwind_process *unwind;      /* arena */
+    uint8_t *memo_blocks;                  /* arena; [memo_blocks_max], unwind_memo.h */
     uint8_t *staging;                      /* shared with the service: the memfd, whole */
     const struct ml_control_page *control; /* shared with the host, read only; never NULL */
     uint8_t *arena;
     uint64_t arena_bytes;
-    uint32_t lanes_max, nodes_max, table_shift_max, slots;
+    uint32_t lanes_max, nodes_max, table_shift_max, memo_blocks_max, slots;
     uint32_t clock;      /* enum ml_clock */
     uint32_t stack_mode; /* enum ml_stack_mode */
     uint32_t generation; /* grows with each fork; the upper part of `gate` */
@@ -130,12 +132,20 @@ static inline uint32_t ml_process_profile(void) {
     return __atomic_load_n(&ml_process.control->profile, __ATOMIC_ACQUIRE);
 }
 
-/* Now, by the tree's clock. */
+/* Now, by the tree's clock.
+ *
+ * While one lane alone was ever taken no event of another thread can have been seen by this one, so
+ * there is nothing that the stamp must stay behind, and the cheaper reading will do. Once there is
+ * another, its thread has set `several` before its first event; whoever has seen a trace of that
+ * event (a block handed over, memory that it freed) reads `several` later in program order, and so
+ * sees it set: x86 keeps both the stores of the one and the loads of the other in order. */
 static inline uint64_t ml_process_ticks(void) {
-    if (ml_likely(ml_process.clock == ML_CLOCK_TSC)) {
-        return ml_sys_tsc();
+    if (ml_unlikely(ml_process.clock != ML_CLOCK_TSC)) {
+        return ml_sys_monotonic_ns();
     }
-    return ml_sys_monotonic_ns();
+    return atomic_load_explicit(&ml_process.gate_page->several, memory_order_relaxed) == 0
+               ? ml_sys_tsc()
+               : ml_sys_tsc_ordered();
 }
 
 static inline struct ml_staging_header *ml_process_staging_header(void) {

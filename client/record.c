@@ -16,7 +16,8 @@ static uint64_t frame_key(const struct ml_unwind_thread *unwind, uint32_t frame)
     return ml_stack_key_string(kind, 0);
 }
 
-static uint32_t stack_node(struct ml_lane *lane, const struct ml_unwind_entry *entry) {
+/* Walk the stack and look its new frames up. */
+static uint32_t walked_node(struct ml_lane *lane, const struct ml_unwind_entry *entry) {
     struct ml_unwind_thread *unwind = &lane->unwind;
     const struct ml_module_seen seen = {.function = ml_module_record, .context = lane};
     if (ml_unlikely(lane->second != 0)) {
@@ -47,13 +48,38 @@ static uint32_t stack_node(struct ml_lane *lane, const struct ml_unwind_entry *e
     return node;
 }
 
+static __attribute__((noinline)) uint32_t
+new_node(struct ml_lane *lane, const struct ml_unwind_entry *entry) {
+    const uint32_t node = walked_node(lane, entry);
+    if (lane->second == 0 && node != 0) {
+        ml_unwind_memo_keep(&lane->unwind, ml_process.unwind, entry, node);
+    }
+    return node;
+}
+
+/* --unwind-check: the walk is made each time, and what the memo says is held against it. */
+static __attribute__((noinline)) uint32_t
+checked_node(struct ml_lane *lane, const struct ml_unwind_entry *entry, uint32_t found) {
+    const uint32_t node = found == 0 ? new_node(lane, entry) : walked_node(lane, entry);
+    ml_check_stack(lane, entry, found == 0 || ml_stack_same_path(found, node));
+    return node;
+}
+
+static inline uint32_t stack_node(struct ml_lane *lane, const struct ml_unwind_entry *entry) {
+    uint32_t node = 0;
+    if (ml_likely(lane->second == 0)) {
+        node = ml_unwind_memo_find(&lane->unwind.memo, ml_process.unwind, entry);
+    }
+    if (ml_unlikely(ml_check_every != 0)) {
+        return checked_node(lane, entry, node);
+    }
+    return ml_likely(node != 0) ? node : new_node(lane, entry);
+}
+
 void ml_record_alloc(
     struct ml_lane *lane, const struct ml_unwind_entry *entry, const void *block, size_t size_bytes
 ) {
     const uint32_t node = stack_node(lane, entry);
-    if (ml_unlikely(ml_check_every != 0)) {
-        ml_check_stack(lane, entry);
-    }
     uint8_t *pos = ml_lane_room(lane);
     ml_lane_busy(lane);
     const uint64_t now = ml_lane_stamp(lane);

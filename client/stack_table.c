@@ -157,3 +157,14 @@ void ml_stack_forget(uint32_t before, uint32_t profile) {
         }
     }
 }
+
+bool ml_stack_same_path(uint32_t a, uint32_t b) {
+    while (a != b) {
+        if (a == 0 || b == 0 || ml_process.nodes[a].key != ml_process.nodes[b].key) {
+            return false;
+        }
+        a = ml_process.nodes[a].owner & PARENT_MASK;
+        b = ml_process.nodes[b].owner & PARENT_MASK;
+    }
+    return true;
+}

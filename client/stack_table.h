@@ -75,4 +75,8 @@ ml_stack_child(struct ml_lane *lane, uint32_t parent, uint64_t key, uint32_t mod
     return ml_stack_find_or_add(lane, parent, key, module);
 }
 
+/* Are the two nodes' paths the same, frame by frame? Nodes that two threads made at once for one
+ * frame are the same path. */
+bool ml_stack_same_path(uint32_t a, uint32_t b);
+
 #endif

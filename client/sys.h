@@ -49,13 +49,22 @@ static inline uint64_t ml_sys_monotonic_ns(void) {
     return (uint64_t)now[0] * 1000000000u + (uint64_t)now[1];
 }
 
-/* The stamp of an event: ordered behind everything before it, so that what another core does after
- * having seen our stores is stamped later. */
-static inline uint64_t ml_sys_tsc(void) {
+/* The stamp of an event among several threads: ordered behind everything before it, so that what
+ * another core does after having seen our stores is stamped later. */
+static inline uint64_t ml_sys_tsc_ordered(void) {
     uint32_t low;
     uint32_t high;
     uint32_t core;
     __asm__ volatile("rdtscp" : "=a"(low), "=d"(high), "=c"(core)::"memory");
+    return (uint64_t)high << 32 | low;
+}
+
+/* The same clock, read whenever the processor likes: up to a few hundred instructions early. 6 ns
+ * less, and what stands around it need not wait. */
+static inline uint64_t ml_sys_tsc(void) {
+    uint32_t low;
+    uint32_t high;
+    __asm__ volatile("rdtsc" : "=a"(low), "=d"(high)::"memory");
     return (uint64_t)high << 32 | low;
 }
 

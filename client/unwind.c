@@ -2,7 +2,7 @@
 
 #include "client/unwind_internal.h"
 
-enum { UNLOADS_ACTIVE_MASK = (1 << ML_UNWIND_GENERATION_SHIFT) - 1, WIPE_GENERATIONS = 128 };
+enum { WIPE_GENERATIONS = 128 };
 
 /* Step out of `at` by a recipe that is SP or FP. */
 static inline enum ml_unwind_outcome
@@ -138,6 +138,15 @@ static void enter_stack(struct ml_unwind_thread *thread, uint32_t mappings) {
     }
 }
 
+/* The last stack alone. */
+static void drop_stack(struct ml_unwind_thread *thread) {
+    thread->count = 0;
+    thread->pure = 0;
+    thread->skipped = 0;
+    thread->end_slot = 0;
+    thread->busy = 0;
+}
+
 struct ml_unwind_result ml_unwind(
     struct ml_unwind_process *process,
     struct ml_unwind_thread *thread,
@@ -151,10 +160,10 @@ struct ml_unwind_result ml_unwind(
         .entry = entry,
         .seen = seen,
         .unloads = unloads,
-        .reuse = (unloads & UNLOADS_ACTIVE_MASK) == 0,
+        .reuse = ml_unwind_unloads_rest(unloads),
     };
     if (thread->busy != 0 || thread->unloads != unloads || !walk.reuse) {
-        ml_unwind_thread_clear(thread);
+        drop_stack(thread);
     }
     thread->busy = 1;
     atomic_signal_fence(memory_order_seq_cst);
@@ -163,7 +172,7 @@ struct ml_unwind_result ml_unwind(
     atomic_thread_fence(memory_order_acquire);
     if (walk.reuse && atomic_load_explicit(&process->unloads, memory_order_relaxed) != unloads) {
         walk.reuse = false;
-        ml_unwind_thread_clear(thread);
+        drop_stack(thread);
         walk_stack(&walk);
     }
     struct ml_unwind_result result = ml_unwind_assemble(&walk);
@@ -174,11 +183,8 @@ struct ml_unwind_result ml_unwind(
 }
 
 void ml_unwind_thread_clear(struct ml_unwind_thread *thread) {
-    thread->count = 0;
-    thread->pure = 0;
-    thread->skipped = 0;
-    thread->end_slot = 0;
-    thread->busy = 0;
+    drop_stack(thread);
+    ml_unwind_memo_clear(&thread->memo);
 }
 
 void ml_unwind_unload_begin(struct ml_unwind_process *process) {

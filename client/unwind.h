@@ -42,6 +42,7 @@
 #include "client/cfi.h"
 #include "client/modules.h"
 #include "client/unwind_arch.h"
+#include "client/unwind_memo.h"
 #include "client/unwind_range.h"
 #include "client/unwind_recipe.h"
 #include "ipc/event.h"
@@ -99,6 +100,7 @@ struct ml_unwind_result {
 struct ml_unwind_process {
     _Atomic uint64_t unloads;  /* dlcloses done << 16 | dlcloses going on */
     _Atomic uint32_t mappings; /* times that ml_unwind_mappings_changed was told */
+    struct ml_memo_pool memos;
     struct ml_modules modules;
     struct ml_recipes recipes;
 };
@@ -145,7 +147,13 @@ struct ml_unwind_thread {
     struct ml_cfi_scratch scratch;
     struct ml_unwind_registers registers[2];
     struct ml_image image;
+    struct ml_unwind_memo memo;
 };
+
+/* Is no dlclose going on? */
+static inline bool ml_unwind_unloads_rest(uint64_t unloads) {
+    return (unloads & ((UINT64_C(1) << ML_UNWIND_GENERATION_SHIFT) - 1)) == 0;
+}
 
 /* Walk the caller's stack. The frames are in `thread` afterwards.
  *

@@ -67,7 +67,9 @@ __attribute__((noinline)) static uint32_t plugin_use(const struct plugin *plugin
 
 static void assert_right(void) {
     ck_assert_uint_gt(oracle->events, 0);
-    ck_assert_uint_eq(oracle->wrong + oracle->wrong_nodes + oracle->wrong_library, 0);
+    ck_assert_uint_eq(
+        oracle->wrong + oracle->wrong_nodes + oracle->wrong_memo + oracle->wrong_library, 0
+    );
     ck_assert_uint_eq(oracle->broken, 0);
 }
 

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { BUCKETS = 1 << 16, PRINT_FRAMES = 12 };
+enum { BUCKETS = 1 << 16, PRINT_FRAMES = 12, MEMO_BLOCKS = 256, CHECK_EVERY = 1000 };
 
 /* Zero pages that stay untouched until used; the tests run inside signal handlers, so no malloc. */
 static void *zero_pages(size_t bytes) {
@@ -18,6 +18,10 @@ static void *zero_pages(size_t bytes) {
 struct ml_oracle *ml_oracle_new(struct ml_unwind_process *process, uint32_t library_every) {
     struct ml_oracle *oracle = zero_pages(sizeof *oracle);
     oracle->process = process != NULL ? process : zero_pages(sizeof *process);
+    if (process == NULL) {
+        oracle->process->memos.blocks = zero_pages((size_t)MEMO_BLOCKS * ML_MEMO_BLOCK_BYTES);
+        oracle->process->memos.blocks_max = MEMO_BLOCKS;
+    }
     oracle->bare = zero_pages(sizeof *process);
     oracle->thread = zero_pages(sizeof *oracle->thread);
     oracle->bare_thread = zero_pages(sizeof *oracle->bare_thread);
@@ -170,13 +174,31 @@ static void module_seen(void *context, uint32_t module_id, const struct ml_image
     oracle->modules_seen++;
 }
 
+/* Hold what the memo said before the walk against the walk's node, as the client's check mode does.
+ */
+static void
+judge_memo(struct ml_oracle *oracle, const struct ml_unwind_entry *entry, uint32_t found) {
+    struct ml_unwind_thread *thread = oracle->thread;
+    const uint32_t node = thread->count == 0 ? 0 : ml_unwind_node(thread, thread->count - 1);
+    oracle->memo_hits += found != 0;
+    if ((found != 0 && found != node) || (oracle->events % CHECK_EVERY == 0 &&
+                                          !ml_unwind_memo_check(&thread->memo, oracle->process))) {
+        oracle->wrong_memo++;
+    }
+    if (found == 0 && node != 0) {
+        ml_unwind_memo_keep(thread, oracle->process, entry, node);
+    }
+}
+
 __attribute__((noinline)) static void
 compare(struct ml_oracle *oracle, const struct ml_unwind_entry *entry) {
     struct ml_module_seen seen = {.function = module_seen, .context = oracle};
     struct ml_module_seen deaf = {0};
+    const uint32_t found = ml_unwind_memo_find(&oracle->thread->memo, oracle->process, entry);
     struct ml_unwind_result result = ml_unwind(oracle->process, oracle->thread, entry, &seen);
     resolve(oracle, result);
     count(oracle, result);
+    judge_memo(oracle, entry, found);
     (void)ml_unwind(oracle->bare, oracle->bare_thread, entry, &deaf);
     bool print = !oracle->quiet && oracle->wrong + oracle->wrong_nodes + oracle->wrong_library == 0;
     if (!same_stack(oracle->thread, oracle->bare_thread)) {

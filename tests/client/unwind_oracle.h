@@ -1,5 +1,6 @@
 /* Holds the unwinder against others: every stack against a walk of the same unwinder that has no
- * cache (tables alone), and every Nth against libunwind. Room: tests. Context: one thread each. */
+ * cache (tables alone), what the memo says against both, and every Nth against libunwind. Room:
+ * tests. Context: one thread each. */
 #ifndef MEMLOG_TESTS_CLIENT_UNWIND_ORACLE_H
 #define MEMLOG_TESTS_CLIENT_UNWIND_ORACLE_H
 
@@ -33,6 +34,8 @@ struct ml_oracle {
     uint64_t wrong;         /* stacks that differ from the walk without cache, ... */
     uint64_t wrong_nodes;   /* ... whose node is another path, ... */
     uint64_t wrong_library; /* ... that differ from libunwind's */
+    uint64_t memo_hits;
+    uint64_t wrong_memo; /* hits with another node than the walk's */
     uint64_t library_checked;
     uint64_t library_unjudged; /* of them: libunwind gave up early */
     uint64_t kept_frames;

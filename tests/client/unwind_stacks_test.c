@@ -44,6 +44,7 @@ static void assert_right(const struct ml_oracle *oracle) {
     ck_assert_uint_gt(oracle->events, 0);
     ck_assert_uint_eq(oracle->wrong, 0);
     ck_assert_uint_eq(oracle->wrong_nodes, 0);
+    ck_assert_uint_eq(oracle->wrong_memo, 0);
     ck_assert_uint_eq(oracle->wrong_library, 0);
 }
 
@@ -268,10 +269,11 @@ START_TEST(survives_a_jump_out_of_a_walk) {
         }
         oracle->wrong = 0; /* the comparison itself was jumped out of */
         oracle->wrong_nodes = 0;
+        oracle->wrong_memo = 0;
         memset(oracle->bare_thread, 0, sizeof *oracle->bare_thread);
         tree.calls_left = 50;
         (void)ml_tree_descend(&tree, 0);
-        ck_assert_uint_eq(oracle->wrong + oracle->wrong_nodes, 0);
+        ck_assert_uint_eq(oracle->wrong + oracle->wrong_nodes + oracle->wrong_memo, 0);
     }
 }
 END_TEST

@@ -43,6 +43,7 @@ static void assert_right(const struct ml_oracle *oracle) {
     ck_assert_uint_gt(oracle->events, 0);
     ck_assert_uint_eq(oracle->wrong, 0);
     ck_assert_uint_eq(oracle->wrong_nodes, 0);
+    ck_assert_uint_eq(oracle->wrong_memo, 0);
     ck_assert_uint_eq(oracle->wrong_library, 0);
 }
 

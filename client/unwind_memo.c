@@ -1,0 +1,396 @@
+#include "client/unwind_memo.h"
+
+#include "client/unwind_internal.h"
+
+enum {
+    LAP_MAX = 255,
+    UNIT_MASK = (1 << ML_MEMO_LAP_SHIFT) - 1,
+    STRIDE = 4, /* words compared before their sum is looked at; a stack is filled up to it */
+    LARGE_BLOCKS = ML_MEMO_LARGE_BUCKETS * sizeof(struct ml_memo_bucket) / ML_MEMO_BLOCK_BYTES
+};
+
+/* A stack in the ring. pc 0: it is being written. */
+struct kept {
+    uintptr_t pc;
+    uintptr_t sp;
+    uintptr_t fp;
+    uint32_t epoch;
+    uint32_t node;
+    uint32_t next;  /* the stack that came behind this one the last time; 0: none yet */
+    uint16_t words; /* a multiple of STRIDE */
+    uint16_t fp_matters;
+    uint64_t values[]; /* [words], then uint16_t places[words]: in words above sp */
+};
+
+static inline const uint16_t *places_of(const struct kept *kept) {
+    return (const uint16_t *)(const void *)&kept->values[kept->words];
+}
+
+static inline uint64_t mix(uint64_t x) {
+    x *= UINT64_C(0x9e3779b97f4a7c15);
+    return x ^ x >> 32;
+}
+
+static inline uint32_t tag_of(uint64_t hash) {
+    return (uint32_t)(hash >> 32) | 1;
+}
+
+static inline struct ml_memo_bucket *bucket_of(struct ml_unwind_memo *memo, uint64_t hash) {
+    return memo->large != NULL ? &memo->large[hash & (ML_MEMO_LARGE_BUCKETS - 1)]
+                               : &memo->small[hash & (ML_MEMO_SMALL_BUCKETS - 1)];
+}
+
+static inline struct kept *
+kept_at(const struct ml_unwind_memo *memo, const struct ml_memo_pool *pool, uint32_t stack) {
+    const uint32_t unit = stack & UNIT_MASK;
+    const uint64_t block = memo->blocks[unit / ML_MEMO_BLOCK_UNITS];
+    return (struct kept
+                *)(void
+                       *)(pool->blocks + block * ML_MEMO_BLOCK_BYTES + (uint64_t)(unit % ML_MEMO_BLOCK_UNITS) * ML_MEMO_UNIT_BYTES);
+}
+
+/* Is that stack still in the ring? What was written a lap ago lives from `head` on. */
+static inline bool is_there(const struct ml_unwind_memo *memo, uint32_t stack) {
+    const uint32_t lap = stack >> ML_MEMO_LAP_SHIFT;
+    const uint32_t unit = stack & UNIT_MASK;
+    return unit < memo->head ? lap == memo->lap : lap != 0 && lap + 1 == memo->lap;
+}
+
+static inline uint64_t load_place(uintptr_t sp, uint16_t place) {
+    return ml_unwind_load(sp + (uintptr_t)place * ML_ARCH_WORD_BYTES);
+}
+
+/* The first word of the STRIDE from `at` on that the stack has otherwise. */
+static uint32_t first_difference(const struct kept *kept, uint32_t at) {
+    const uint16_t *places = places_of(kept);
+    const uint32_t last = at + STRIDE - 1;
+    while (at < last && load_place(kept->sp, places[at]) == kept->values[at]) {
+        at++;
+    }
+    return at;
+}
+
+/* Compare all words. Returns kept->words when all are the same, else the first that is not. */
+static inline uint32_t compare(const struct kept *kept) {
+    const uint32_t words = kept->words;
+    const uint16_t *places = places_of(kept);
+    const uintptr_t sp = kept->sp;
+    for (uint32_t at = 0; at < words; at += STRIDE) {
+        uint64_t differ = 0;
+        for (uint32_t i = at; i < at + STRIDE; i++) {
+            differ |= load_place(sp, places[i]) ^ kept->values[i];
+        }
+        if (__builtin_expect(differ != 0, 0)) {
+            return first_difference(kept, at);
+        }
+    }
+    return words;
+}
+
+static inline bool same_entry(
+    const struct ml_unwind_memo *memo, const struct kept *kept, const struct ml_unwind_entry *entry
+) {
+    return kept->pc == entry->pc && kept->sp == entry->sp && kept->epoch == memo->epoch &&
+           (kept->fp_matters == 0 || kept->fp == entry->fp);
+}
+
+/* The bucket's stack of that hash; 0: none, or one that is overwritten. */
+static uint32_t
+look_up(const struct ml_unwind_memo *memo, const struct ml_memo_bucket *bucket, uint64_t hash) {
+    for (uint32_t way = 0; way < ML_MEMO_WAYS; way++) {
+        if (bucket->tags[way] == tag_of(hash)) {
+            return is_there(memo, bucket->stacks[way]) ? bucket->stacks[way] : 0;
+        }
+    }
+    return 0;
+}
+
+static __attribute__((noinline)) uint32_t search(
+    struct ml_unwind_memo *memo,
+    const struct ml_memo_pool *pool,
+    const struct ml_unwind_entry *entry
+) {
+    uint64_t hash = mix(entry->pc ^ mix(entry->sp));
+    for (uint32_t probe = 0; probe < ML_MEMO_PROBES; probe++) {
+        memo->hash = hash;
+        const uint32_t stack = look_up(memo, bucket_of(memo, hash), hash);
+        if (stack == 0) {
+            return 0;
+        }
+        const struct kept *kept = kept_at(memo, pool, stack);
+        if (kept->pc != entry->pc || kept->sp != entry->sp || kept->epoch != memo->epoch) {
+            return 0; /* the tag's mistake, or forgotten: its place is free */
+        }
+        if (!same_entry(memo, kept, entry)) {
+            hash = mix(hash ^ entry->fp);
+            continue;
+        }
+        const uint32_t same = compare(kept);
+        if (same == kept->words) {
+            return stack;
+        }
+        const uint16_t place = places_of(kept)[same];
+        hash = mix(hash ^ place ^ load_place(kept->sp, place));
+    }
+    return 0;
+}
+
+uint32_t ml_unwind_memo_find(
+    struct ml_unwind_memo *memo,
+    const struct ml_unwind_process *process,
+    const struct ml_unwind_entry *entry
+) {
+    const struct ml_memo_pool *pool = &process->memos;
+    if (atomic_load_explicit(&process->unloads, memory_order_relaxed) != memo->unloads) {
+        ml_unwind_memo_clear(memo);
+    }
+    uint32_t stack = memo->expected;
+    struct kept *kept = NULL;
+    if (is_there(memo, stack)) {
+        kept = kept_at(memo, pool, stack);
+        if (same_entry(memo, kept, entry) && compare(kept) == kept->words) {
+            memo->last = stack;
+            memo->expected = kept->next;
+            return kept->node;
+        }
+    }
+    stack = search(memo, pool, entry);
+    if (stack == 0) {
+        return 0;
+    }
+    kept = kept_at(memo, pool, stack);
+    if (is_there(memo, memo->last)) {
+        kept_at(memo, pool, memo->last)->next = stack;
+    }
+    memo->last = stack;
+    memo->expected = kept->next;
+    return kept->node;
+}
+
+/* ---- keeping ---- */
+
+/* Where the frame within, of recipe `inner`, has stored the frame pointer that `frame` goes on
+ * with, if a frame further out depends on it; 0: nowhere. */
+static uintptr_t stored_fp(const struct ml_unwind_frame *frame, uint64_t inner) {
+    const uintptr_t words = ml_recipe_fp_words(inner);
+    return words != 0 && (frame->recipe & ML_UNWIND_FRAME_FP_LIVE) != 0
+               ? frame->slot + ML_ARCH_WORD_BYTES - words * ML_ARCH_WORD_BYTES
+               : 0;
+}
+
+/* How many words say that a stack is this one; 0: it is not to be kept. */
+static uint32_t words_of(const struct ml_unwind_thread *thread, uintptr_t sp) {
+    const uint32_t count = thread->count;
+    if (thread->ranges.current != 0 || thread->ranges.list[0].hi == 0 || count == 0 ||
+        thread->pure != count || thread->skipped != 0 || count > ML_MEMO_WORDS_MAX) {
+        return 0;
+    }
+    uint32_t words = thread->end_slot != 0 ? 1 : 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct ml_unwind_frame *frame = &thread->frames[i];
+        if (ml_recipe_module(frame->recipe) == 0) {
+            return 0;
+        }
+        if (i + 1 < count) {
+            words += stored_fp(frame, thread->frames[i + 1].recipe) != 0 ? 2 : 1;
+        }
+    }
+    const uintptr_t outermost = thread->end_slot != 0 ? thread->end_slot : thread->frames[0].slot;
+    words = (words + STRIDE - 1) / STRIDE * STRIDE;
+    return words <= ML_MEMO_WORDS_MAX && (outermost - sp) / ML_ARCH_WORD_BYTES <= ML_MEMO_PLACE_MAX
+               ? words
+               : 0;
+}
+
+static uint32_t units_of(uint32_t words) {
+    const size_t bytes = sizeof(struct kept) + words * (sizeof(uint64_t) + sizeof(uint16_t));
+    return (uint32_t)((bytes + ML_MEMO_UNIT_BYTES - 1) / ML_MEMO_UNIT_BYTES);
+}
+
+/* So many blocks, one behind the other; false: there are none, or this thread has its share. */
+static bool draw(struct ml_memo_pool *pool, uint32_t most, uint32_t blocks, uint32_t *out_first) {
+    most = most < pool->blocks_max ? most : pool->blocks_max;
+    uint32_t used = atomic_load_explicit(&pool->used, memory_order_relaxed);
+    do {
+        if (blocks > most || used > most - blocks) {
+            return false;
+        }
+    } while (!atomic_compare_exchange_weak_explicit(
+        &pool->used, &used, used + blocks, memory_order_relaxed, memory_order_relaxed
+    ));
+    *out_first = used;
+    return true;
+}
+
+/* Another block for the ring. */
+static bool add_block(struct ml_unwind_memo *memo, struct ml_memo_pool *pool) {
+    const uint32_t most = memo->blocks_count == 0 ? pool->blocks_max : ML_MEMO_SHARED_BLOCKS;
+    uint32_t first = 0;
+    if (memo->blocks_count == ML_MEMO_BLOCKS || !draw(pool, most, 1, &first)) {
+        return false;
+    }
+    memo->blocks[memo->blocks_count] = (uint16_t)first;
+    atomic_signal_fence(memory_order_seq_cst);
+    memo->blocks_count++;
+    if (memo->large == NULL && memo->blocks_count > ML_MEMO_LARGE_FROM_BLOCKS &&
+        draw(pool, ML_MEMO_SHARED_BLOCKS, LARGE_BLOCKS, &first)) {
+        memo->large = (void *)(pool->blocks + (uint64_t)first * ML_MEMO_BLOCK_BYTES);
+    }
+    return true;
+}
+
+/* Forget everything, also that it ever was: laps may be counted from 1 again. */
+static void start_over(struct ml_unwind_memo *memo) {
+    const uint32_t buckets = memo->large != NULL ? ML_MEMO_LARGE_BUCKETS : ML_MEMO_SMALL_BUCKETS;
+    for (uint32_t i = 0; i < buckets; i++) {
+        *bucket_of(memo, i) = (struct ml_memo_bucket){0};
+    }
+    ml_unwind_memo_clear(memo);
+    atomic_signal_fence(memory_order_seq_cst);
+    memo->head = 0;
+    memo->lap = 1;
+}
+
+/* Room for so many units in one block; false: there is no block. What lies there is forgotten
+ * before it is overwritten, and each store here leaves a state in which nothing is found that may
+ * be overwritten: a signal handler may leave by longjmp anywhere. */
+static bool make_room(
+    struct ml_unwind_memo *memo, struct ml_memo_pool *pool, uint32_t units, uint32_t *out_unit
+) {
+    const uint32_t left = ML_MEMO_BLOCK_UNITS - memo->head % ML_MEMO_BLOCK_UNITS;
+    uint32_t head = left < units ? memo->head + left : memo->head;
+    if (head == memo->blocks_count * ML_MEMO_BLOCK_UNITS &&
+        (memo->lap > 1 || !add_block(memo, pool))) {
+        if (memo->blocks_count == 0) {
+            return false;
+        }
+        head = 0;
+        if (memo->lap == LAP_MAX) {
+            start_over(memo);
+        } else {
+            memo->lap++;
+            atomic_signal_fence(memory_order_seq_cst);
+            memo->head = 0;
+        }
+    } else if (memo->lap == 0) {
+        memo->lap = 1;
+    }
+    *out_unit = head;
+    memo->head = head + units;
+    atomic_signal_fence(memory_order_seq_cst);
+    return true;
+}
+
+/* Write the words, the innermost first. */
+static void fill(struct kept *kept, const struct ml_unwind_thread *thread) {
+    uint16_t *places = (uint16_t *)(void *)&kept->values[kept->words];
+    uint32_t at = 0;
+    for (uint32_t i = thread->count - 1; i-- > 0;) {
+        const struct ml_unwind_frame *frame = &thread->frames[i];
+        const uintptr_t fp = stored_fp(frame, thread->frames[i + 1].recipe);
+        kept->values[at] = frame->pc;
+        places[at++] = (uint16_t)((frame->slot - kept->sp) / ML_ARCH_WORD_BYTES);
+        if (fp != 0) {
+            kept->values[at] = frame->fp;
+            places[at++] = (uint16_t)((fp - kept->sp) / ML_ARCH_WORD_BYTES);
+        }
+    }
+    if (thread->end_slot != 0) {
+        kept->values[at] = 0;
+        places[at++] = (uint16_t)((thread->end_slot - kept->sp) / ML_ARCH_WORD_BYTES);
+    }
+    for (; at < kept->words; at++) {
+        kept->values[at] = kept->values[at - 1];
+        places[at] = places[at - 1];
+    }
+}
+
+/* The way where the last search ended, if its stack was seen before; a new one is noted as seen. */
+static uint32_t *seen_way(struct ml_unwind_memo *memo) {
+    struct ml_memo_bucket *bucket = bucket_of(memo, memo->hash);
+    const uint32_t tag = tag_of(memo->hash);
+    uint32_t victim = (tag >> 1) % ML_MEMO_WAYS;
+    for (uint32_t way = 0; way < ML_MEMO_WAYS; way++) {
+        if (bucket->tags[way] == tag) {
+            return &bucket->stacks[way];
+        }
+        if (bucket->tags[way] == 0) {
+            victim = way;
+        }
+    }
+    bucket->stacks[victim] = 0;
+    bucket->tags[victim] = tag;
+    return NULL;
+}
+
+void ml_unwind_memo_keep(
+    struct ml_unwind_thread *thread,
+    struct ml_unwind_process *process,
+    const struct ml_unwind_entry *entry,
+    uint32_t node
+) {
+    struct ml_unwind_memo *memo = &thread->memo;
+    memo->last = 0;
+    memo->expected = 0;
+    uint32_t *way = seen_way(memo);
+    const uint32_t words = way == NULL ? 0 : words_of(thread, entry->sp);
+    uint32_t unit = 0;
+    if (words == 0 || !ml_unwind_unloads_rest(thread->unloads) ||
+        atomic_load_explicit(&process->unloads, memory_order_relaxed) != thread->unloads ||
+        !make_room(memo, &process->memos, units_of(words), &unit)) {
+        return;
+    }
+    if (memo->unloads != thread->unloads) {
+        ml_unwind_memo_clear(memo);
+        memo->unloads = thread->unloads;
+    }
+    struct kept *kept = kept_at(memo, &process->memos, unit);
+    /* Half a stack must be none. */
+    kept->pc = 0;
+    atomic_signal_fence(memory_order_seq_cst);
+    kept->sp = entry->sp;
+    kept->fp = entry->fp;
+    kept->epoch = memo->epoch;
+    kept->node = node;
+    kept->next = 0;
+    kept->words = (uint16_t)words;
+    kept->fp_matters =
+        (thread->frames[thread->count - 1].recipe & ML_UNWIND_FRAME_FP_LIVE) != 0 ? 1 : 0;
+    fill(kept, thread);
+    atomic_signal_fence(memory_order_seq_cst);
+    kept->pc = entry->pc;
+    memo->last = memo->lap << ML_MEMO_LAP_SHIFT | unit;
+    *way = memo->last;
+}
+
+/* A stack in the ring is whole: it ends in its block, and not behind `head` if it is of this lap.
+ */
+static bool
+kept_is_whole(const struct ml_unwind_memo *memo, const struct ml_memo_pool *pool, uint32_t stack) {
+    const struct kept *kept = kept_at(memo, pool, stack);
+    const uint32_t unit = stack & UNIT_MASK;
+    const uint32_t end = unit + units_of(kept->words);
+    const uint32_t block_end = unit - unit % ML_MEMO_BLOCK_UNITS + ML_MEMO_BLOCK_UNITS;
+    return kept->words <= ML_MEMO_WORDS_MAX && kept->words % STRIDE == 0 && end <= block_end &&
+           (unit >= memo->head || end <= memo->head);
+}
+
+bool ml_unwind_memo_check(
+    const struct ml_unwind_memo *memo, const struct ml_unwind_process *process
+) {
+    const struct ml_memo_bucket *buckets = memo->large != NULL ? memo->large : memo->small;
+    const uint32_t count = memo->large != NULL ? ML_MEMO_LARGE_BUCKETS : ML_MEMO_SMALL_BUCKETS;
+    if (memo->blocks_count > ML_MEMO_BLOCKS || memo->lap > LAP_MAX ||
+        memo->head > memo->blocks_count * ML_MEMO_BLOCK_UNITS) {
+        return false;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        for (uint32_t way = 0; way < ML_MEMO_WAYS; way++) {
+            if (is_there(memo, buckets[i].stacks[way]) &&
+                !kept_is_whole(memo, &process->memos, buckets[i].stacks[way])) {
+                return false;
+            }
+        }
+    }
+    return true;
+}

@@ -1,0 +1,156 @@
+#include <string.h>
+
+#include <check.h>
+
+#include "tests/client/unwind_oracle.h"
+#include "tests/client/unwind_tree.h"
+
+enum { SETS_PURE = 0xf, SETS_ALL = 0x1f, DEPTH = 15, SETTLED = 12 };
+
+static void probe(void *context) {
+    ml_oracle_probe(context);
+    __asm__ volatile("" ::: "memory");
+}
+
+/* The same tree of calls each time for the same seed. */
+static void run_tree(struct ml_oracle *oracle, uint64_t seed) {
+    struct ml_tree tree = {
+        .random = seed * UINT64_C(0x9e3779b97f4a7c15) | 1,
+        .depth_max = DEPTH,
+        .calls_left = 300,
+        .probe = probe,
+        .context = oracle,
+    };
+    (void)ml_tree_descend(&tree, 0);
+}
+
+static void assert_right(const struct ml_oracle *oracle) {
+    ck_assert_uint_eq(
+        oracle->wrong + oracle->wrong_nodes + oracle->wrong_memo + oracle->wrong_library, 0
+    );
+    ck_assert(ml_unwind_memo_check(&oracle->thread->memo, oracle->process));
+}
+
+/* Events of one more run of the tree, and how many of them the memo knew. One place to call it
+ * from: another would be another stack. */
+__attribute__((noinline)) static uint64_t
+hits_of(struct ml_oracle *oracle, uint64_t seed, uint64_t *out_events) {
+    const uint64_t events = oracle->events;
+    const uint64_t hits = oracle->memo_hits;
+    run_tree(oracle, seed);
+    *out_events = oracle->events - events;
+    return oracle->memo_hits - hits;
+}
+
+START_TEST(knows_a_stack_when_it_comes_for_the_third_time) {
+    struct ml_oracle *oracle = ml_oracle_new(NULL, 50);
+    uint64_t events = 0;
+    uint64_t hits = 0;
+    ml_tree_use(SETS_PURE);
+    /* Stacks of one pc and stack pointer take some rounds more to be told apart. */
+    for (int i = 0; i < SETTLED; i++) {
+        hits = hits_of(oracle, 7, &events);
+    }
+    ck_assert_uint_gt(events, 50);
+    ck_assert_uint_eq(hits, events);
+    assert_right(oracle);
+}
+END_TEST
+
+START_TEST(says_what_a_walk_says_for_stacks_that_are_alike) {
+    struct ml_oracle *oracle = ml_oracle_new(NULL, 97);
+    ml_tree_use(SETS_ALL);
+    for (uint64_t round = 0; round < 30; round++) {
+        for (uint64_t seed = 1; seed < 8; seed++) {
+            run_tree(oracle, seed);
+        }
+    }
+    assert_right(oracle);
+    ck_assert_uint_gt(oracle->memo_hits, oracle->events / 4);
+    ck_assert_uint_lt(oracle->memo_hits, oracle->events);
+}
+END_TEST
+
+/* With room for a few hundred stacks and thousands of them, often enough for the count of laps to
+ * begin anew. */
+START_TEST(stays_right_while_the_ring_goes_round) {
+    struct ml_oracle *oracle = ml_oracle_new(NULL, 0);
+    uint32_t laps = 0;
+    bool began_anew = false;
+    oracle->process->memos.blocks_max = 2;
+    ml_tree_use(SETS_PURE);
+    for (uint64_t round = 0; round < 400 && !began_anew; round++) {
+        for (uint64_t seed = 1; seed < 30; seed++) {
+            run_tree(oracle, seed);
+            run_tree(oracle, seed);
+            run_tree(oracle, seed);
+            began_anew |= oracle->thread->memo.lap < laps;
+            laps = oracle->thread->memo.lap;
+        }
+    }
+    ck_assert(began_anew);
+    ck_assert_uint_eq(oracle->process->memos.used, 2);
+    ck_assert_uint_gt(oracle->memo_hits, 1000);
+    assert_right(oracle);
+}
+END_TEST
+
+START_TEST(without_blocks_nothing_is_kept_and_nothing_is_wrong) {
+    struct ml_oracle *oracle = ml_oracle_new(NULL, 0);
+    oracle->process->memos.blocks_max = 0;
+    ml_tree_use(SETS_PURE);
+    for (int i = 0; i < 5; i++) {
+        run_tree(oracle, 3);
+    }
+    ck_assert_uint_eq(oracle->memo_hits, 0);
+    assert_right(oracle);
+}
+END_TEST
+
+/* All hits, then none of the stacks is known, then all again; a tree repeats some of its stacks. */
+START_TEST(forgets_when_told_and_when_a_library_is_closed) {
+    enum { CLEARED = SETTLED, CLOSING = 2 * SETTLED, CLOSED, ROUNDS = 3 * SETTLED };
+    struct ml_oracle *oracle = ml_oracle_new(NULL, 0);
+    uint64_t hits[ROUNDS];
+    uint64_t events = 0;
+    ml_tree_use(SETS_PURE);
+    for (int round = 0; round < ROUNDS; round++) {
+        if (round == CLEARED) {
+            ml_unwind_thread_clear(oracle->thread);
+        } else if (round == CLOSING) {
+            ml_unwind_unload_begin(oracle->process);
+        } else if (round == CLOSED) {
+            ml_unwind_unload_end(oracle->process, NULL, NULL);
+        }
+        hits[round] = hits_of(oracle, 5, &events);
+    }
+    ck_assert_uint_eq(hits[CLEARED - 1], events);
+    ck_assert_uint_lt(hits[CLEARED], events / 2);
+    ck_assert_uint_eq(hits[CLOSING - 1], events);
+    ck_assert_uint_eq(hits[CLOSING], 0);
+    ck_assert_uint_lt(hits[CLOSED], events / 2);
+    ck_assert_uint_eq(hits[ROUNDS - 1], events);
+    assert_right(oracle);
+}
+END_TEST
+
+static Suite *suite(void) {
+    Suite *suite = suite_create("client/unwind_memo");
+    TCase *tcase = tcase_create("memo");
+    tcase_set_timeout(tcase, 120);
+    tcase_add_test(tcase, knows_a_stack_when_it_comes_for_the_third_time);
+    tcase_add_test(tcase, says_what_a_walk_says_for_stacks_that_are_alike);
+    tcase_add_test(tcase, stays_right_while_the_ring_goes_round);
+    tcase_add_test(tcase, without_blocks_nothing_is_kept_and_nothing_is_wrong);
+    tcase_add_test(tcase, forgets_when_told_and_when_a_library_is_closed);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}
+
+int main(void) {
+    SRunner *runner = srunner_create(suite());
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? 0 : 1;
+}
