@@ -2,16 +2,14 @@
 report. They come from the packages that tools/setup installs for tests."""
 # runner: timeout=420
 import os
-import pathlib
-import pwd
 import re
 import shutil
 import signal
-import socket
 import unittest
 import urllib.request
 
 import harness
+import servers
 
 PYTHON = "/usr/bin/python3"
 MIB = 1 << 20
@@ -76,42 +74,6 @@ select count(*), sum(value) from t;
 select name from t where name like '%999' order by name desc limit 5;
 """
 
-NGINX_CONF = """
-daemon off; master_process on; worker_processes 2; pid {dir}/pid; error_log {dir}/error.log; {user}
-events {{ worker_connections 64; }}
-http {{
-  access_log off; client_body_temp_path {dir}/a; proxy_temp_path {dir}/b; fastcgi_temp_path {dir}/c; uwsgi_temp_path {dir}/d;
-  scgi_temp_path {dir}/e;
-  server {{ listen 127.0.0.1:{port}; root {dir}/www; gzip on; gzip_types text/plain; }}
-}}
-"""
-
-# Everything a program can see of descriptors and environment without looking for memlog on purpose.
-LOOK_AROUND = """
-import os, sys
-print(sorted(os.environ.items()))
-print(sorted(os.environb.items()) == sorted((os.fsencode(k), os.fsencode(v)) for k, v in os.environ.items()))
-first = os.open("/dev/null", os.O_RDONLY)
-second = os.dup(first)
-r, w = os.pipe()
-print(first, second, r, w)
-mine = sorted(int(n) for n in os.listdir("/proc/self/fd"))
-print([n for n in mine if n < 900])
-import fcntl
-foreign = [n for n in mine if n >= 900]
-for n in foreign:
-    assert n <= 1023, n
-    assert fcntl.fcntl(n, fcntl.F_GETFD) & fcntl.FD_CLOEXEC, n
-assert len(foreign) <= 4, foreign
-os.system("env | sort; ls /proc/self/fd | grep -v '^9..$'")
-"""
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
 
 class Programs(harness.Case):
     def bare(self, *program, stdin=b"", env=None, cwd=None):
@@ -157,12 +119,6 @@ class Programs(harness.Case):
 
 
 class CommandLine(Programs):
-    def test_environment_and_descriptors_are_as_without_memlog(self):
-        self.same(PYTHON, "-c", LOOK_AROUND)
-
-    def test_environment_of_a_program_that_has_preloads_of_its_own(self):
-        self.same(PYTHON, "-c", LOOK_AROUND, env=self.environment(LD_PRELOAD="/usr/lib/x86_64-linux-gnu/libjemalloc.so.2"))
-
     def test_descriptors_under_a_low_limit(self):
         code = "import os; print(os.open('/dev/null', 0)); print([n for n in map(int, os.listdir('/proc/self/fd')) if n < 60])"
         self.same("/bin/sh", "-c", f'ulimit -n 80; exec {PYTHON} -c "{code}"')
@@ -238,9 +194,7 @@ class Servers(Programs):
 
     def test_redis_under_benchmark_with_a_background_save(self):
         sock = self.folder / "redis.sock"
-        server = self.memlog_start(
-            "redis-server", "--port", "0", "--unixsocket", sock, "--dir", self.folder, "--save", "", "--appendonly", "no"
-        )
+        server = self.memlog_start(*servers.redis(self.folder))
         cli = ("redis-cli", "-s", sock)
         self.wait_for("redis", self.is_up(*cli, "ping"))
         self.client("redis-benchmark", "-s", sock, "-q", "-n", "5000", "-c", "10", "-t", "set,get,lpush,sadd,hset")
@@ -260,12 +214,8 @@ class Servers(Programs):
 
     def test_nginx_with_workers(self):
         folder = self.folder / "nginx"
-        (folder / "www").mkdir(parents=True)
-        (folder / "www" / "page.txt").write_text("line of text\n" * 5000)
-        port = free_port()
-        user = "user root;" if os.geteuid() == 0 else ""
-        (folder / "conf").write_text(NGINX_CONF.format(dir=folder, port=port, user=user))
-        server = self.memlog_start("nginx", "-p", folder, "-c", folder / "conf", "-e", folder / "early.log")
+        port = servers.free_port()
+        server = self.memlog_start(*servers.nginx(folder, port))
         address = f"http://127.0.0.1:{port}/page.txt"
 
         def fetch():
@@ -283,31 +233,16 @@ class Servers(Programs):
         self.assertEqual(len(self.processes(report, "nginx")), 3, "a master and two workers")
         self.assertGreater(sum(entry["total_blocks"] for entry in self.processes(report, "nginx")), 300)
 
-    def as_server_user(self):
-        """PostgreSQL refuses root: how to run as its own user then, and who that is."""
-        if os.geteuid() != 0:
-            return (), None
-        user = pwd.getpwnam("postgres")
-        return ("setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups"), user
-
     def test_postgresql_under_pgbench(self):
-        binaries = pathlib.Path("/usr/lib/postgresql/15/bin")
-        prefix, user = self.as_server_user()
-        data = self.folder / "pg"
-        data.mkdir()
-        if user:
-            os.chmod(self.folder, 0o755)
-            os.chown(data, user.pw_uid, user.pw_gid)
-        self.client(*prefix, binaries / "initdb", "-D", data / "db", "-N", "-A", "trust", "-U", "postgres", cwd=data)
-        server = self.memlog_start(
-            *prefix, binaries / "postgres", "-D", data / "db", "-k", data, "-c", "listen_addresses=", "-c", "fsync=off"
-        )
-        login = ("-h", data, "-U", "postgres")
-        self.wait_for("postgres", self.is_up(binaries / "pg_isready", "-q", *login))
-        self.client(binaries / "pgbench", *login, "-q", "-i", "-s", "1", "postgres")
-        done = self.client(binaries / "pgbench", *login, "-c", "4", "-t", "50", "postgres")
+        postgres = servers.Postgres(self.folder)
+        self.client(*postgres.init, cwd=postgres.data)
+        server = self.memlog_start(*postgres.words)
+        self.wait_for("postgres", self.is_up(*postgres.is_ready))
+        pgbench = (servers.POSTGRES / "pgbench", *postgres.login)
+        self.client(*pgbench, "-q", "-i", "-s", "1", "postgres")
+        done = self.client(*pgbench, "-c", "4", "-t", "50", "postgres")
         self.assertIn("number of transactions actually processed: 200/200", done)
-        pid = int((data / "db" / "postmaster.pid").read_text().split()[0])
+        pid = postgres.pid()
         report = self.end(server, pid, signal.SIGINT)
         backends = [entry for entry in report["processes"] if entry["parent_pid"] == pid]
         self.assertGreater(len(backends), 8, "background processes and one backend a connection")
