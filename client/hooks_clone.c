@@ -52,6 +52,14 @@ static __attribute__((used)) void *before_clone(long function, long stack, long 
     return ml_libc.clone;
 }
 
+static __attribute__((used)) void *before_fork(void) {
+    if (ml_libc.fork == NULL) {
+        ml_libc_resolve();
+    }
+    ml_life_before_fork();
+    return ml_libc.fork;
+}
+
 /* Keep the six argument registers and rax (the count of vector registers of a variadic call) over a
  * call of `before`, then jump to what it answers. */
 #define STUB(name, before)                                                                         \
@@ -71,3 +79,4 @@ static __attribute__((used)) void *before_clone(long function, long stack, long 
 
 STUB("syscall", "before_syscall");
 STUB("clone", "before_clone");
+STUB("_Fork", "before_fork");

@@ -30,5 +30,6 @@ void ml_libc_resolve(void) {
     find(&ml_libc.dlclose, "dlclose");
     find(&ml_libc.syscall, "syscall");
     find(&ml_libc.clone, "clone");
+    find(&ml_libc.fork, "_Fork");
     (void)dlerror();
 }

@@ -45,6 +45,7 @@ struct ml_libc {
     int (*dlclose)(void *);
     void *syscall; /* jumped to, never called: see hooks_clone.c */
     void *clone;   /* likewise */
+    void *fork;    /* _Fork; likewise */
 };
 
 extern struct ml_libc ml_libc;

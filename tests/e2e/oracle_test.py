@@ -69,8 +69,17 @@ class Forks(Oracle):
         report = self.hold("fork", "fork", truths=2)
         self.only_process(report, exit_code=3)
 
-    def test_raw_clone_with_live_blocks(self):
-        self.hold("fork", "raw", truths=2)
+    def test_fork_without_its_handlers(self):
+        self.hold("fork", "_Fork", truths=2)
+
+    def test_raw_clone_by_libcs_syscall(self):
+        self.hold("fork", "syscall", truths=2)
+
+    def test_clone_onto_a_stack_of_its_own(self):
+        self.hold("fork", "clone", truths=2)
+
+    def test_raw_clone_by_an_instruction_of_the_programs_own(self):
+        self.hold("fork", "inline", truths=2)
 
     def test_a_child_that_forks_in_turn(self):
         self.hold("fork", "deep", truths=3)
