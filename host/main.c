@@ -87,7 +87,7 @@ static int do_help(char **argv) {
     return 0;
 }
 
-int main(int argc, char **argv) {
+static int do_command(int argc, char **argv) {
     if (argc < 2) {
         ml_subcommand_overview(stderr);
         return ML_EXIT_USAGE;
@@ -117,4 +117,13 @@ int main(int argc, char **argv) {
     }
     ml_say_error("'memlog %s' is not available in this version", argv[1]);
     return ML_EXIT_USAGE;
+}
+
+int main(int argc, char **argv) {
+    const int exit_code = do_command(argc, argv);
+    if (fflush(stdout) != 0 || ferror(stdout) != 0) { /* ours alone: `run` writes nothing to it */
+        ml_say_error("stdout cannot be written");
+        return exit_code != 0 ? exit_code : ML_EXIT_FAILED;
+    }
+    return exit_code;
 }

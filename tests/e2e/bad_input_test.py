@@ -4,6 +4,7 @@ import os
 import pathlib
 import random
 import signal
+import subprocess
 import unittest
 
 import harness
@@ -125,6 +126,89 @@ class Folders(Inputs):
         report = self.report(next((home / "dumps").glob("*.exit.pftrace")))
         self.assertTrue(report["dump"]["complete"])
         self.assertGreater(report["processes"][0]["total_blocks"], 100)
+
+
+class Options(Inputs):
+    """What is not understood is named, with the nearest that would be."""
+
+    def test_an_unknown_option_or_value_is_named_with_the_nearest_valid_one(self):
+        for words, unknown, nearest in (
+            (("run", "--memlgo=all", "--", "true"), "--memlgo", "--memlog"),
+            (("run", "--memlog=rendrer-sampling", "--", "true"), "rendrer-sampling", "renderer-sampling"),
+            (("run", "--memlog-stack-mode=nativ", "--", "true"), "nativ", "native"),
+            (("run", "--sandbox=strickt", "--", "true"), "strickt", "strict"),
+            (("run", "--memlog-role=rendrer=x", "--", "true"), "rendrer", "renderer"),
+            (("ps", "--jsn"), "--jsn", "--json"),
+            (("dump", "--hots=x"), "--hots=x", "--host"),
+            (("report", "--jsn", "x"), "--jsn", "--json"),
+            (("convert", "--too=pprof", "x"), "--too=pprof", "--to"),
+            (("diff", "--jsno", "a", "b"), "--jsno", "--json"),
+            (("repotr", "x"), "repotr", "report"),
+        ):
+            with self.subTest(words=words):
+                code, out, err = self.memlog_words(*words)
+                self.assertEqual((code, out), (2, b""), err)
+                self.assertIn(unknown, err)
+                self.assertRegex(err, f"did you mean '?{nearest}'?\\?")
+                self.assertEqual(list(self.folder.glob("memlog.*")), [], "nothing was run")
+
+    def test_nonsense_numbers_are_named_with_what_is_wanted(self):
+        for option in ("--memlog-sampling-rate=0", "--memlog-sampling-rate=x", "--unwind-check=-1", "--dump-interval=x"):
+            with self.subTest(option=option):
+                code, out, err = self.memlog_words("run", option, "--", "true")
+                self.assertEqual((code, out), (2, b""), err)
+                self.assertIn(option.partition("=")[0], err)
+                self.assertIn("is wanted", err)
+
+
+class FullDisk(Inputs):
+    def small_disk(self):
+        """A folder with 64 KiB of room."""
+        if os.geteuid() != 0:
+            self.skipTest("needs root to mount a small disk")
+        disk = self.folder / "disk"
+        disk.mkdir()
+        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", disk], stderr=subprocess.PIPE, text=True)
+        if mounted.returncode != 0:
+            self.skipTest(f"cannot mount: {mounted.stderr.strip()}")
+        self.addCleanup(subprocess.run, ["umount", "-l", disk], check=True)
+        return disk
+
+    def test_a_dump_that_finds_no_room_is_named_keeps_what_it_has_and_costs_the_program_nothing(self):
+        disk = self.small_disk()
+        (disk / "kept").write_bytes(bytes(40000))
+        code, out, err = self.memlog_words(
+            "run", "--no-page", "-o", disk / "dumps", "--", "perl", "-e", "$h{$_} = [$_] for 1..5000; print 'out'; exit 3"
+        )
+        self.assertEqual((code, out), (3, b"out"))
+        self.assertIn("No space left on device", err)
+        self.assertIn(str(disk / "dumps"), err)
+        self.assertEqual((disk / "kept").stat().st_size, 40000)
+        report = self.report(next((disk / "dumps").glob("*.pftrace")))
+        self.assertFalse(report["dump"]["complete"])
+
+    def test_a_conversion_that_finds_no_room_leaves_what_was_there(self):
+        dump = self.memlog("perl", "-e", "$h{$_} = [$_] for 1..5000").dumps()[0]
+        disk = self.small_disk()
+        target = disk / "heap.pb.gz"
+        target.write_bytes(b"what was there")
+        (disk / "filler").write_bytes(bytes((64 - 8) * 1024))
+        code, _, err = self.memlog_words("convert", "--to=pprof", "-o", target, dump)
+        self.assertEqual(code, 1, err)
+        self.assertIn("heap.pb.gz: No space left on device", err)
+        self.assertEqual(target.read_bytes(), b"what was there")
+        self.assertEqual({path.name for path in disk.iterdir()}, {"heap.pb.gz", "filler"})
+
+    def test_an_output_that_takes_nothing_is_an_error_of_every_command(self):
+        dump = self.memlog("perl", "-e", "$x = 'x' x 1000").dumps()[0]
+        for words in (("report", dump), ("report", "--json", dump), ("diff", dump, dump), ("convert", "--to=json", dump),
+                      ("help",), ("run", "--help"), ("--version",)):
+            with self.subTest(words=words), open("/dev/full", "wb") as full:
+                answer = subprocess.run(
+                    [str(harness.MEMLOG), *map(str, words)], env=self.environment(), stdout=full, stderr=subprocess.PIPE
+                )
+                self.assertNotEqual(answer.returncode, 0)
+                self.assertRegex(answer.stderr, b"stdout( cannot be written|: No space left on device)")
 
 
 LONG_PROGRAM = """
