@@ -40,11 +40,41 @@ class Allocators(harness.Case):
         self.assertEqual(sums, TRUTH, name)
 
 
+    def probed_on(self, name, library):
+        """A program that asks for an allocator's own calls is told what it would be told without us. It is told by the loader, so
+        our library must not define them: a weak reference would find them on every allocator."""
+        changes = {} if library is None else {"LD_PRELOAD": str(library)}
+        program = harness.PROGRAMS / "oracle" / "probe"
+        env = self.environment(**changes)
+        bare = harness.run_words([str(program)], self.folder, env, b"", harness.TIMEOUT)
+        run = self.memlog(program, env=env)
+        self.assertEqual((run.code, run.out), (bare.returncode, bare.stdout), run.err)
+        expected = {"jemalloc": "mallocx", "tcmalloc": "tc_malloc", "mimalloc": "mi_malloc"}
+        for allocator, call in expected.items():
+            has_it = library.name if name == allocator else "nobody"
+            self.assertIn(f"{call}: {has_it}, the same by dlsym", run.out.decode())
+        process = self.exit_report(run)["processes"][0]
+        self.assertEqual(process["lost_events"], 0)
+        if name == "jemalloc":
+            # What such calls make is not seen, its free is counted as unknown; what malloc made and they
+            # freed stays live, until its address comes again.
+            self.assertEqual(process["unknown_frees"], int(run.out.split()[-1]))
+            functions = {
+                frame["function"]: stack["live_blocks"] for stack in process["stacks"] for frame in stack["frames"][:1]
+            }
+            self.assertEqual(functions.get("use_jemalloc"), int(run.out.split()[-1]))
+
+
 def held_on(name, library):
     return lambda self: self.held_on(name, library)
 
 
+def probed_on(name, library):
+    return lambda self: self.probed_on(name, library)
+
+
 for _name, _library in ALLOCATORS.items():
+    setattr(Allocators, f"test_what_a_program_finds_by_asking_for_allocators_on_{_name}", probed_on(_name, _library))
     setattr(Allocators, f"test_every_operator_new_is_seen_on_{_name}", held_on(_name, _library))
 
 
