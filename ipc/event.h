@@ -158,7 +158,7 @@ enum ml_event_kind {
     ML_EVENT_FORK = 8,     /* EXTENDED; the process is about to fork; the child names the serial */
     ML_EVENT_REAPED = 9,   /* EXTENDED; the process has waited for a child's end */
     ML_EVENT_END = 10,     /* EXTENDED; the process is about to exit or to exec */
-    ML_EVENT_MAPPING = 11, /* EXTENDED; mmap, munmap, mremap, brk */
+    ML_EVENT_MAPPING = 11, /* EXTENDED; mmap, munmap, mremap, brk, dlopen */
     ML_EVENT_UNLOAD = 12,  /* EXTENDED; dlclose has unmapped a module */
     ML_EVENT_LOSS = 13,    /* EXTENDED; events of this lane that were dropped, with the reason */
     ML_EVENT_EXTENDED_COUNT,
@@ -194,6 +194,7 @@ enum ml_mapping_kind {
     ML_MAPPING_MUNMAP = 1,
     ML_MAPPING_MREMAP = 2,
     ML_MAPPING_BRK = 3,
+    ML_MAPPING_DLOPEN = 4, /* the image of a MODULE that stands before; UNLOAD says when it goes */
     ML_MAPPING_KIND_COUNT
 };
 

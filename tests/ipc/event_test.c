@@ -106,6 +106,10 @@ static void add_timed(void) {
         .flags = UINT32_MAX,
         .node = 2,
     };
+    for (uint32_t kind = 0; kind < ML_MAPPING_KIND_COUNT; kind++) {
+        add(ML_EVENT_MAPPING, 1000001)->mapping =
+            (struct ml_event_mapping){.kind = kind, .address = 0x7000, .length_bytes = 1};
+    }
     add(ML_EVENT_UNLOAD, 1000001)->unload_module = 1;
     struct ml_event *loss = add(ML_EVENT_LOSS, 1000002);
     loss->loss.reason = ML_LOSS_NESTED;

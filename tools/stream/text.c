@@ -48,7 +48,7 @@ static const char *const mode_words[] = {
 static const char *const frame_words[] = {"address", "thread", "scope", "cut", "broken", NULL};
 static const char *const end_words[] = {"exit", "exec", NULL};
 static const char *const loss_words[] = {"overrun", "no-lane", "no-node", "nested", NULL};
-static const char *const mapping_words[] = {"mmap", "munmap", "mremap", "brk", NULL};
+static const char *const mapping_words[] = {"mmap", "munmap", "mremap", "brk", "dlopen", NULL};
 
 static const struct field start_fields[] = {
     DEFAULT("version", start.version, ML_STREAM_VERSION),
