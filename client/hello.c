@@ -15,6 +15,7 @@
 
 enum {
     HELLO_REQUEST_ID = 1,
+    PIPE_DEFAULT_BYTES = 64 << 10, /* 16 pages, what pipe2 gives while there is quota */
     REPLY_FDS_MAX = 3,
     LIMIT_MARGIN = 16, /* under a lower RLIMIT_NOFILE ours lie in its last numbers */
     SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL
@@ -315,8 +316,16 @@ static bool make_own(
     hello->staging_fd =
         sealed_memfd("memlog-staging", ml_staging_size_bytes(slots), &header, sizeof(header));
     hello->control_fd = sealed_memfd("memlog-control", ML_CONTROL_BYTES, &page, sizeof(page));
-    return hello->staging_fd >= 0 && hello->control_fd >= 0 &&
-           ml_sys3(SYS_pipe2, (long)pipe_fds, O_CLOEXEC | O_NONBLOCK, 0) == 0;
+    if (hello->staging_fd < 0 || hello->control_fd < 0 ||
+        ml_sys3(SYS_pipe2, (long)pipe_fds, O_CLOEXEC | O_NONBLOCK, 0) != 0) {
+        return false;
+    }
+    /* Thousands may be forked before the host sees the first. It makes it larger again if it may.
+     */
+    if (page.fork_pipe_bytes != 0 && page.fork_pipe_bytes < PIPE_DEFAULT_BYTES) {
+        (void)ml_sys3(SYS_fcntl, pipe_fds[1], F_SETPIPE_SZ, (long)page.fork_pipe_bytes);
+    }
+    return true;
 }
 
 static bool send_forked(

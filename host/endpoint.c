@@ -8,58 +8,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Every Linux page size divides it well; the quota is counted in pages. */
-enum { PAGE_BYTES_FALLBACK = 4096 };
-
-bool ml_pipe_privileged(void) {
-    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
-    struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {{.effective = 0}};
-    if (syscall(SYS_capget, &header, data) != 0) {
-        return false;
-    }
-    return (data[0].effective & ((1U << CAP_SYS_ADMIN) | (1U << CAP_SYS_RESOURCE))) != 0;
-}
-
-void ml_pipe_budget_init(struct ml_pipe_budget *budget, const char *quota_path, bool privileged) {
-    *budget = (struct ml_pipe_budget){.limit_bytes = UINT64_MAX};
-    if (privileged) {
-        return;
-    }
-    long page_bytes = sysconf(_SC_PAGESIZE);
-    /* The kernel's default, should its word be unreadable. */
-    unsigned long long quota_pages = 16384;
-    FILE *file = fopen(quota_path, "re");
-    if (file != NULL) {
-        if (fscanf(file, "%llu", &quota_pages) != 1) {
-            quota_pages = 16384;
-        }
-        (void)fclose(file);
-    }
-    if (quota_pages != 0) { /* 0: no quota */
-        budget->limit_bytes =
-            quota_pages * (uint64_t)(page_bytes > 0 ? page_bytes : PAGE_BYTES_FALLBACK) / 2;
-    }
-}
-
-/* Give the pipe the best size that the budget permits, and take it down. */
-static uint32_t size_pipe(struct ml_pipe_budget *budget, int fd) {
-    static const int sizes[] = {ML_PIPE_LARGE_BYTES, ML_PIPE_MIDDLE_BYTES, ML_PIPE_SMALL_BYTES};
-    uint64_t left =
-        budget->limit_bytes > budget->used_bytes ? budget->limit_bytes - budget->used_bytes : 0;
-    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-        bool last = i + 1 == sizeof(sizes) / sizeof(sizes[0]);
-        if (((uint64_t)sizes[i] <= left || last) && fcntl(fd, F_SETPIPE_SZ, sizes[i]) >= 0) {
-            break;
-        }
-    }
-    int bytes = fcntl(fd, F_GETPIPE_SZ);
-    if (bytes < 0) {
-        return 0;
-    }
-    budget->used_bytes += (uint64_t)bytes;
-    return (uint32_t)bytes;
-}
-
 static int make_memfd(const char *name, uint64_t size_bytes, const void *start, size_t count) {
     int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd < 0) {
@@ -92,7 +40,8 @@ enum ml_status ml_endpoint_make(
         return ML_ENV_SYSTEM;
     }
     endpoint->pipe_read_fd = ends[0];
-    endpoint->pipe_bytes = size_pipe(budget, ends[0]);
+    endpoint->pipe_uid = getuid();
+    endpoint->pipe_bytes = ml_pipe_budget_take(budget, endpoint->pipe_uid, ends[0]);
     endpoint->staging_fd =
         make_memfd("memlog-staging", ml_staging_size_bytes(staging_slots), &header, sizeof(header));
     endpoint->control = *control;
@@ -114,6 +63,7 @@ enum ml_status ml_endpoint_make(
 enum ml_status ml_endpoint_adopt(
     struct ml_endpoint *endpoint,
     struct ml_pipe_budget *budget,
+    uid_t uid,
     int take_pipe_fd,
     int take_staging_fd,
     int take_control_fd
@@ -133,7 +83,8 @@ enum ml_status ml_endpoint_adopt(
     }
     page.profile = 0; /* the child's stream has begun with its first, whatever it says here */
     endpoint->control = page;
-    endpoint->pipe_bytes = size_pipe(budget, take_pipe_fd);
+    endpoint->pipe_uid = uid;
+    endpoint->pipe_bytes = ml_pipe_budget_take(budget, uid, take_pipe_fd);
     return ML_OK;
 }
 
@@ -163,6 +114,18 @@ ml_endpoint_control(struct ml_endpoint *endpoint, const struct ml_control_page *
     return ML_OK;
 }
 
+void ml_endpoint_fork_pipe(struct ml_endpoint *endpoint, uint32_t bytes) {
+    endpoint->control.fork_pipe_bytes = bytes;
+    if (endpoint->control_fd >= 0) {
+        (void)!pwrite(
+            endpoint->control_fd,
+            &endpoint->control.fork_pipe_bytes,
+            sizeof(endpoint->control.fork_pipe_bytes),
+            offsetof(struct ml_control_page, fork_pipe_bytes)
+        );
+    }
+}
+
 static void close_fd(int *fd) {
     if (*fd >= 0) {
         (void)close(*fd);
@@ -174,7 +137,8 @@ void ml_endpoint_close(struct ml_endpoint *endpoint, struct ml_pipe_budget *budg
     close_fd(&endpoint->pipe_read_fd);
     close_fd(&endpoint->staging_fd);
     close_fd(&endpoint->control_fd);
-    budget->used_bytes -=
-        endpoint->pipe_bytes < budget->used_bytes ? endpoint->pipe_bytes : budget->used_bytes;
+    if (endpoint->pipe_bytes > 0) {
+        ml_pipe_budget_give(budget, endpoint->pipe_uid, endpoint->pipe_bytes);
+    }
     endpoint->pipe_bytes = 0;
 }

@@ -1,39 +1,16 @@
 /* What a process streams through: its pipe, its staging, its control page. Room: host. Context: the
  * host's one thread.
  *
- * One rule: all our pipes together take at most half of what the user may have in pipes; beyond it
- * they are small. A stranger's pipe must never hang because of us. */
+ * One rule: whoever makes one pays for the pipe out of its user's budget (host/pipe_budget.h). */
 #ifndef MEMLOG_HOST_ENDPOINT_H
 #define MEMLOG_HOST_ENDPOINT_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "host/pipe_budget.h"
 #include "ipc/ml_status.h"
 #include "ipc/staging.h"
-
-/* 1 MiB is the most that an unprivileged process gets (/proc/sys/fs/pipe-max-size), 64 KiB what a
- * pipe has by itself, two frames the least that keeps a writer and a reader busy. */
-enum {
-    ML_PIPE_LARGE_BYTES = 1 << 20,
-    ML_PIPE_MIDDLE_BYTES = 64 << 10,
-    ML_PIPE_SMALL_BYTES = 2 * ML_FRAME_MAX_BYTES
-};
-
-#define ML_PIPE_QUOTA_PATH "/proc/sys/fs/pipe-user-pages-soft"
-
-/* What our pipes may take and take. */
-struct ml_pipe_budget {
-    uint64_t limit_bytes; /* UINT64_MAX: no quota holds for us */
-    uint64_t used_bytes;
-};
-
-/* Half of the user's quota; no bound for those whom the kernel does not hold to it
- * (CAP_SYS_RESOURCE, CAP_SYS_ADMIN). `quota_path` is ML_PIPE_QUOTA_PATH but in tests. */
-void ml_pipe_budget_init(struct ml_pipe_budget *budget, const char *quota_path, bool privileged);
-
-/* Whether the quota does not hold for this process. */
-bool ml_pipe_privileged(void);
 
 /* -1 in a descriptor: there is none (any more). */
 struct ml_endpoint {
@@ -41,6 +18,7 @@ struct ml_endpoint {
     int staging_fd;
     int control_fd;
     uint32_t pipe_bytes;
+    uid_t pipe_uid;                 /* whose quota it is counted in */
     struct ml_control_page control; /* as last written */
 };
 
@@ -61,13 +39,14 @@ ML_NODISCARD enum ml_status ml_endpoint_make(
 );
 
 /* Take over what a forked child has made. The channel has checked the kinds; here: that the pipe
- * end can be read and the control page written.
+ * end can be read and the control page written. `uid` is the child's, by the kernel's word.
  *
  * Errors: ML_PEER_HANDLE, then all three are closed.
  * Owner:  the three are taken. */
 ML_NODISCARD enum ml_status ml_endpoint_adopt(
     struct ml_endpoint *endpoint,
     struct ml_pipe_budget *budget,
+    uid_t uid,
     int take_pipe_fd,
     int take_staging_fd,
     int take_control_fd
@@ -77,6 +56,10 @@ ML_NODISCARD enum ml_status ml_endpoint_adopt(
  * generation, which grows by one. Errors: ML_ENV_SYSTEM. */
 ML_NODISCARD enum ml_status
 ml_endpoint_control(struct ml_endpoint *endpoint, const struct ml_control_page *control);
+
+/* Tell the process how large its forked children make their pipes at first. Nobody need look at the
+ * page anew for that: the generation stays. */
+void ml_endpoint_fork_pipe(struct ml_endpoint *endpoint, uint32_t bytes);
 
 /* Close what is open and give the pipe's bytes back. */
 void ml_endpoint_close(struct ml_endpoint *endpoint, struct ml_pipe_budget *budget);

@@ -91,6 +91,7 @@ static void on_hello(
         ml_member_watch(engine, member, ml_channel_peer_pidfd(connection->channel));
         return;
     }
+    ml_engine_tell_pipes(engine);
     if (wanted) {
         member->from_startup = true;
         ml_member_record(engine, member);
@@ -139,6 +140,7 @@ static void on_forked(
     if (ml_endpoint_adopt(
             &member->endpoint,
             &engine->budget,
+            call->peer.uid,
             request->event_pipe,
             request->staging,
             request->control
@@ -149,6 +151,7 @@ static void on_forked(
         ml_member_watch(engine, member, ml_channel_peer_pidfd(connection->channel));
         return;
     }
+    ml_engine_tell_pipes(engine);
     bool wanted = ml_member_is_wanted(engine, member);
     bool enabled = member->endpoint.control.enabled != 0;
     struct ml_control_page page = ml_engine_control_page(engine, wanted);

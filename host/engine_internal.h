@@ -84,6 +84,7 @@ struct ml_engine {
     enum ml_engine_service service_state;
     struct ml_members members;
     struct ml_pipe_budget budget;
+    uint32_t fork_pipe_bytes;               /* as all control pages say */
     struct ml_reaped reaped[ML_REAPED_MAX]; /* a ring */
     uint32_t reaped_next;
     struct ml_dumps dumps;
@@ -136,6 +137,9 @@ uint32_t ml_engine_leave_old_image(struct ml_engine *engine, pid_t pid);
 bool ml_member_is_wanted(struct ml_engine *engine, struct ml_member *member);
 
 /* What a control page says first. */
+/* After a pipe was made or closed: tell every process how large those of its children may be. */
+void ml_engine_tell_pipes(struct ml_engine *engine);
+
 struct ml_control_page ml_engine_control_page(const struct ml_engine *engine, bool enabled);
 
 /* Bring it to the service and let it record. */

@@ -104,7 +104,21 @@ struct ml_control_page ml_engine_control_page(const struct ml_engine *engine, bo
         .overrun = (uint32_t)engine->options->overrun,
         .unwind_check = engine->options->unwind_check,
         .clock = (uint32_t)engine->clock,
+        .fork_pipe_bytes = engine->fork_pipe_bytes,
     };
+}
+
+void ml_engine_tell_pipes(struct ml_engine *engine) {
+    const uint32_t bytes = ml_pipe_budget_fork_bytes(&engine->budget);
+    if (bytes == engine->fork_pipe_bytes) {
+        return;
+    }
+    engine->fork_pipe_bytes = bytes;
+    for (uint32_t i = 0; i < engine->members.count; i++) {
+        if (engine->members.items[i]->state == ML_MEMBER_RUNNING) {
+            ml_endpoint_fork_pipe(&engine->members.items[i]->endpoint, bytes);
+        }
+    }
 }
 
 /* Bring a member to the service and let it record. */
@@ -150,6 +164,7 @@ void ml_member_release(struct ml_engine *engine, struct ml_member *member) {
     }
     ev_timer_stop(engine->loop, &member->look_timer);
     ml_endpoint_close(&member->endpoint, &engine->budget);
+    ml_engine_tell_pipes(engine);
 }
 
 void ml_engine_quiet_members(struct ml_engine *engine) {

@@ -135,6 +135,8 @@ struct ml_control_page {
     uint32_t clock;        /* enum ml_clock: the tree's one clock; never changes */
     uint32_t
         fork_enabled; /* what a forked child's own page says first, until the host has judged it */
+    uint32_t fork_pipe_bytes; /* how large a forked child makes its pipe, until the host has seen
+                                 it; changes without a new generation; 0: as the kernel gives it */
 };
 _Static_assert(
     offsetof(struct ml_control_page, generation) % 8 == 0 &&

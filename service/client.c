@@ -226,6 +226,7 @@ enum ml_status ml_client_begin(struct ml_client *client, uint32_t profile) {
     client->followed_ticks = 0;
     client->cut_ticks = 0;
     client->has_late = false;
+    client->missed = false;
     client->queued_bytes = 0;
     client->resizing_bytes = 0;
     client->inherited_known = true; /* nothing: what it had at its fork is not this profile's */
@@ -436,7 +437,7 @@ static struct ml_accounting accounting_of(const struct ml_client *client) {
 
 static bool complete(const struct ml_client *client, const struct ml_accounting *accounting) {
     return client->lost == ML_OK && client->trouble[0] == 0 && client->stream.lost_chunks == 0 &&
-           client->staging.header.lost_messages == 0 && accounting->balanced &&
+           client->staging.header.lost_messages == 0 && !client->missed && accounting->balanced &&
            ml_accounting_lost(accounting) == 0;
 }
 
@@ -461,6 +462,9 @@ trouble_of(const struct ml_client *client, const struct ml_accounting *accountin
     }
     if (client->staging.header.lost_messages > 0) {
         return "the host did not answer: forked children of it, or programs it became, are missing";
+    }
+    if (client->missed) {
+        return "an address was given out twice: a free was not seen";
     }
     return complete(client, accounting) ? "" : "its events do not add up: see \"accounting\"";
 }

@@ -80,6 +80,7 @@ struct ml_client {
     uint64_t followed_ticks;    /* of the first advance that saw it; 0: none yet */
     uint64_t cut_ticks;         /* ml_client_stop: what is stamped behind it is dropped; 0: none */
     uint64_t applied_ticks;     /* everything up to here is applied; what comes below is late */
+    bool missed;                /* an address was given out again before its free was seen */
     bool has_late;              /* something late is queued */
     ml_wide_sum queued_bytes;   /* weights of queued ALLOCs */
     ml_wide_sum resizing_bytes; /* weights of blocks that a CANCEL could bring back */

@@ -19,7 +19,7 @@ START_TEST(makes_a_pipe_staging_and_control_that_the_contract_permits) {
     ck_assert_int_eq(fcntl(write_fd, F_GETPIPE_SZ), ML_PIPE_LARGE_BYTES);
     ck_assert_int_ne(fcntl(write_fd, F_GETFL) & O_NONBLOCK, 0);
     ck_assert_int_eq(fcntl(write_fd, F_GETFD), FD_CLOEXEC);
-    ck_assert_uint_eq(budget.used_bytes, ML_PIPE_LARGE_BYTES);
+    ck_assert_uint_eq(ml_pipe_budget_used(&budget, getuid()), ML_PIPE_LARGE_BYTES);
     int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
     ck_assert_int_eq(fcntl(endpoint.staging_fd, F_GET_SEALS), seals);
     ck_assert_int_eq(fcntl(endpoint.control_fd, F_GET_SEALS), seals);
@@ -30,7 +30,7 @@ START_TEST(makes_a_pipe_staging_and_control_that_the_contract_permits) {
     ck_assert_int_eq(lseek(endpoint.staging_fd, 0, SEEK_END), (off_t)ml_staging_size_bytes(3));
     (void)close(write_fd);
     ml_endpoint_close(&endpoint, &budget);
-    ck_assert_uint_eq(budget.used_bytes, 0);
+    ck_assert_uint_eq(ml_pipe_budget_used(&budget, getuid()), 0);
     ck_assert_int_eq(endpoint.pipe_read_fd, -1);
 }
 END_TEST
@@ -61,39 +61,20 @@ START_TEST(each_change_of_the_control_page_has_a_new_generation) {
 }
 END_TEST
 
-START_TEST(pipes_get_smaller_when_the_budget_is_used_up) {
-    struct ml_pipe_budget budget = {.limit_bytes = ML_PIPE_LARGE_BYTES + ML_PIPE_MIDDLE_BYTES};
-    struct ml_endpoint endpoints[3];
-    static const uint32_t expected[] = {
-        ML_PIPE_LARGE_BYTES, ML_PIPE_MIDDLE_BYTES, ML_PIPE_SMALL_BYTES};
-    for (int i = 0; i < 3; i++) {
-        int write_fd = -1;
-        ck_assert_int_eq(ml_endpoint_make(&endpoints[i], &budget, 1, &page, &write_fd), ML_OK);
-        ck_assert_uint_eq(endpoints[i].pipe_bytes, expected[i]);
-        (void)close(write_fd);
-    }
-    for (int i = 0; i < 3; i++) {
-        ml_endpoint_close(&endpoints[i], &budget);
-    }
-    ck_assert_uint_eq(budget.used_bytes, 0);
-}
-END_TEST
-
-START_TEST(the_budget_is_half_of_the_users_quota) {
-    char path[] = "/tmp/endpoint-test.XXXXXX";
-    int fd = mkstemp(path);
-    ck_assert_int_gt(dprintf(fd, "16384\n"), 0);
-    struct ml_pipe_budget budget;
-    ml_pipe_budget_init(&budget, path, false);
-    ck_assert_uint_eq(budget.limit_bytes, 16384 * (uint64_t)sysconf(_SC_PAGESIZE) / 2);
-    ml_pipe_budget_init(&budget, path, true);
-    ck_assert_uint_eq(budget.limit_bytes, UINT64_MAX);
-    ck_assert_int_eq(ftruncate(fd, 0), 0);
-    ck_assert_int_eq(pwrite(fd, "0\n", 2, 0), 2);
-    ml_pipe_budget_init(&budget, path, false);
-    ck_assert_uint_eq(budget.limit_bytes, UINT64_MAX);
-    (void)close(fd);
-    (void)unlink(path);
+START_TEST(the_size_of_childrens_pipes_changes_without_a_new_generation) {
+    struct ml_pipe_budget budget = {.limit_bytes = UINT64_MAX};
+    struct ml_endpoint endpoint;
+    int write_fd = -1;
+    ck_assert_int_eq(ml_endpoint_make(&endpoint, &budget, 1, &page, &write_fd), ML_OK);
+    ml_endpoint_fork_pipe(&endpoint, 8192);
+    struct ml_control_page seen;
+    ck_assert_int_eq(pread(endpoint.control_fd, &seen, sizeof(seen), 0), sizeof(seen));
+    ck_assert_uint_eq(seen.fork_pipe_bytes, 8192);
+    ck_assert_uint_eq(seen.generation, 1);
+    ck_assert_uint_eq(seen.enabled, 1);
+    (void)close(write_fd);
+    ml_endpoint_close(&endpoint, &budget);
+    ml_endpoint_fork_pipe(&endpoint, 4096);
 }
 END_TEST
 
@@ -105,21 +86,25 @@ START_TEST(takes_over_a_forked_childs_handles_and_refuses_wrong_ones) {
     ck_assert_int_eq(ml_endpoint_make(&made, &budget, 1, &page, &write_fd), ML_OK);
     int control = dup(made.control_fd);
     ck_assert_int_eq(
-        ml_endpoint_adopt(&adopted, &budget, dup(made.pipe_read_fd), dup(made.staging_fd), control),
+        ml_endpoint_adopt(
+            &adopted, &budget, 7, dup(made.pipe_read_fd), dup(made.staging_fd), control
+        ),
         ML_OK
     );
     ck_assert_uint_eq(adopted.control.enabled, 1);
     ck_assert_uint_eq(adopted.control.generation, 1);
+    ck_assert_uint_eq(ml_pipe_budget_used(&budget, 7), ML_PIPE_LARGE_BYTES);
     ml_endpoint_close(&adopted, &budget);
+    ck_assert_uint_eq(ml_pipe_budget_used(&budget, 7), 0);
     control = dup(made.control_fd);
     ck_assert_int_eq(
-        ml_endpoint_adopt(&adopted, &budget, dup(write_fd), dup(made.staging_fd), control),
+        ml_endpoint_adopt(&adopted, &budget, 7, dup(write_fd), dup(made.staging_fd), control),
         ML_PEER_HANDLE
     );
     ck_assert_int_eq(fcntl(control, F_GETFD), -1);
     ck_assert_int_eq(
         ml_endpoint_adopt(
-            &adopted, &budget, dup(made.pipe_read_fd), dup(made.staging_fd), dup(made.staging_fd)
+            &adopted, &budget, 7, dup(made.pipe_read_fd), dup(made.staging_fd), dup(made.staging_fd)
         ),
         ML_PEER_HANDLE
     );
@@ -132,8 +117,7 @@ int main(void) {
     TCase *tcase = tcase_create("endpoint");
     tcase_add_test(tcase, makes_a_pipe_staging_and_control_that_the_contract_permits);
     tcase_add_test(tcase, each_change_of_the_control_page_has_a_new_generation);
-    tcase_add_test(tcase, pipes_get_smaller_when_the_budget_is_used_up);
-    tcase_add_test(tcase, the_budget_is_half_of_the_users_quota);
+    tcase_add_test(tcase, the_size_of_childrens_pipes_changes_without_a_new_generation);
     tcase_add_test(tcase, takes_over_a_forked_childs_handles_and_refuses_wrong_ones);
     Suite *suite = suite_create("host/endpoint");
     suite_add_tcase(suite, tcase);

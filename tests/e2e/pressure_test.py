@@ -1,0 +1,339 @@
+"""More than memlog can take, and less than it needs: programs that do nothing but allocate, a service that is held back or short of
+memory, small pipes, few descriptors, a full disk, a user's quota of pipes. The program goes on within a bound and ends as it would;
+what was lost is counted by reason, and the counts add up (harness.unbalanced holds every dump of these runs to that)."""
+# runner: timeout=400
+import contextlib
+import ctypes
+import fcntl
+import json
+import os
+import pathlib
+import re
+import resource
+import signal
+import subprocess
+import sys
+import time
+import unittest
+
+import harness
+
+PYTHON = "/usr/bin/python3"
+F_SETPIPE_SZ, F_GETPIPE_SZ = 1031, 1032
+PAGE = 4096
+# Somebody with no other process on this machine, so that the quota is all there.
+USER = 61234
+
+OVERLOAD = harness.PROGRAMS / "oracle" / "overload"
+CODE = 42  # what it ends with
+# Calls of the program beside those that it counts: stdio, threads' starts, libc's own.
+BESIDE = 2000
+PIPE_BOUND_S = 1
+SLACK_S = 8
+
+
+def pipe_quota():
+    """(soft, hard) in pages; 0: none."""
+    return tuple(
+        int(pathlib.Path(f"/proc/sys/fs/pipe-user-pages-{name}").read_text()) for name in ("soft", "hard")
+    )
+
+
+def pipes_of(process):
+    """Sizes of the pipes that a process has open, each once, but those to us."""
+    pid = process.pid
+    sizes = {}
+    for name in os.listdir(f"/proc/{pid}/fd"):
+        with contextlib.suppress(OSError):
+            if os.readlink(f"/proc/{pid}/fd/{name}").startswith("pipe:"):
+                fd = os.open(f"/proc/{pid}/fd/{name}", os.O_RDONLY | os.O_NONBLOCK)
+                sizes[os.fstat(fd).st_ino] = fcntl.fcntl(fd, F_GETPIPE_SZ)
+                os.close(fd)
+    for ours in (process.stdin, process.stdout):
+        sizes.pop(os.fstat(ours.fileno()).st_ino, None)
+    return list(sizes.values())
+
+
+class Pressure(harness.Case):
+    """A program of memlog run, ready to begin."""
+
+    def start(self, *program, options=("-q", "--no-page"), user=None, limits=()):
+        words, folder = self.memlog_command(program, options)
+        log = open(self.folder / f"stderr{self.runs}", "wb+")
+        self.addCleanup(log.close)
+
+        def before():
+            for which, value in limits:
+                resource.setrlimit(which, (value, value))
+
+        process = subprocess.Popen(
+            words, cwd=self.folder, env=self.environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log,
+            start_new_session=True, user=user, group=user, extra_groups=[] if user else None, preexec_fn=before,
+        )
+        process.memlog_folder = folder
+        process.memlog_log = log
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.stdin.close)
+
+        def end():
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+
+        self.addCleanup(end)
+        return process
+
+    def overload(self, threads, milliseconds, keep=64, **options):
+        process = self.start(OVERLOAD, str(threads), str(milliseconds), str(keep), **options)
+        self.assertEqual(process.stdout.readline(), b"ready\n")
+        return process
+
+    def go(self, process):
+        process.stdin.write(b"\n")
+        process.stdin.flush()
+
+    def service_of(self, process):
+        answer = subprocess.run(["pgrep", "-P", str(process.pid), "memlog-service"], capture_output=True, text=True, check=True)
+        return int(answer.stdout)
+
+    def ended(self, process):
+        """(the program's own count of its calls, its entry in the report, the report)."""
+        done = process.stdout.readline().decode()
+        found = re.fullmatch(r"done (\d+) ok\n", done)
+        self.assertTrue(found, f"its own memory: {done!r}")
+        self.assertEqual(process.wait(timeout=harness.TIMEOUT), CODE)
+        report = self.exit_report(harness.Run(CODE, b"", "", process.memlog_folder))
+        (entry,) = report["processes"]
+        calls = int(found.group(1))
+        self.assertGreaterEqual(entry["accounting"]["produced"], calls, "every call counts")
+        self.assertLessEqual(entry["accounting"]["produced"], calls + BESIDE)
+        return calls, entry, report
+
+    def text_report(self, process):
+        (dump,) = process.memlog_folder.glob("*.exit.pftrace")
+        answer = subprocess.run(
+            [str(harness.MEMLOG), "report", str(dump)], capture_output=True, text=True, env=self.environment(), check=True
+        )
+        return answer.stdout
+
+
+class Overload(Pressure):
+    def test_more_threads_than_cores_lose_nothing_while_the_service_can_wait_for(self):
+        process = self.overload(16, 500)
+        self.go(process)
+        _, entry, report = self.ended(process)
+        # The service is given the second that a full pipe may take, again and again: blocked is not lost.
+        if entry["accounting"]["dropped"]["overrun"] == 0:
+            self.assertTrue(report["dump"]["complete"], entry["trouble"])
+
+    def test_a_service_that_stands_still_costs_a_second_and_counted_events(self):
+        process = self.overload(8, 4000)
+        service = self.service_of(process)
+        self.go(process)
+        os.kill(service, signal.SIGSTOP)
+        begun = time.monotonic()
+        time.sleep(3)
+        os.kill(service, signal.SIGCONT)
+        _, entry, report = self.ended(process)
+        self.assertLess(time.monotonic() - begun, 4 + PIPE_BOUND_S + SLACK_S)
+        accounting = entry["accounting"]
+        self.assertGreater(accounting["dropped"]["overrun"], 0)
+        self.assertEqual(accounting["dropped"]["overrun"], entry["lost_events"])
+        self.assertGreater(accounting["waits"], 0)
+        self.assertGreaterEqual(accounting["longest_wait_ns"], 900_000_000)
+        self.assertLess(accounting["longest_wait_ns"], 2_500_000_000, "a second, and what a loaded machine adds")
+        self.assertFalse(report["dump"]["complete"])
+        self.assertIn("pipe", entry["trouble"])
+        # Stacks of what did come are whole: the chunks that were dropped had defined them.
+        self.assertEqual(entry["broken_stacks"], 0)
+        text = self.text_report(process)
+        self.assertRegex(text, r"events were lost")
+        self.assertRegex(text, r"its pipe stayed full for a second and more \(.*--memlog-buffer-bytes")
+        self.assertRegex(text, r"waited +[\d,]+ times? for memlog, .*at most 1\.\d s")
+
+    def test_ps_tells_of_waits_and_losses_while_they_happen(self):
+        process = self.overload(2, 60_000)
+        service = self.service_of(process)
+        self.go(process)
+        os.kill(service, signal.SIGSTOP)
+        time.sleep(1.5)
+        os.kill(service, signal.SIGCONT)
+
+        def row():
+            answer = subprocess.run(
+                [str(harness.MEMLOG), "ps", "--json"], capture_output=True, text=True, env=self.environment(), check=False
+            )
+            rows = json.loads(answer.stdout)["processes"] if answer.returncode == 0 else []
+            return next((one for one in rows if one["lost_events"] > 0), None)
+
+        found = self.wait_for("lost events in ps", row)
+        self.assertGreater(found["waits"], 0)
+        self.assertGreaterEqual(found["waited_ns"], found["longest_wait_ns"])
+        self.assertGreaterEqual(found["longest_wait_ns"], 900_000_000)
+        table = subprocess.run(
+            [str(harness.MEMLOG), "ps"], capture_output=True, text=True, env=self.environment(), check=True
+        ).stdout
+        self.assertRegex(table.splitlines()[0], r"LOST +WAITED")
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+    def test_wide_staging_carries_a_short_pause_without_a_wait(self):
+        process = self.overload(1, 300, options=("-q", "--no-page", "--memlog-buffer-bytes=1M"))
+        self.go(process)
+        _, wide, _ = self.ended(process)
+        self.assertEqual(wide["accounting"]["dropped"]["overrun"], 0)
+
+    def test_a_service_short_of_memory_loses_the_profile_and_not_the_program(self):
+        process = self.overload(2, 1500, keep=1 << 20)
+        service = self.service_of(process)
+        limit = int(pathlib.Path(f"/proc/{service}/statm").read_text().split()[0]) * PAGE + (4 << 20)
+        resource.prlimit(service, resource.RLIMIT_AS, (limit, limit))
+        self.go(process)
+        self.assertRegex(process.stdout.readline().decode(), r"done \d+ ok\n")
+        self.assertEqual(process.wait(timeout=harness.TIMEOUT), CODE)
+        report = self.exit_report(harness.Run(CODE, b"", "", process.memlog_folder))
+        self.assertFalse(report["dump"]["complete"])
+        self.assertIn("memory", report["processes"][0]["trouble"])
+
+
+class FewDescriptors(Pressure):
+    def test_a_program_with_few_of_them_is_profiled(self):
+        process = self.overload(2, 50, limits=())
+        self.go(process)
+        self.ended(process)
+        script = "ulimit -n 12; exec \"$@\""
+        process = self.start("/bin/sh", "-c", script, "sh", OVERLOAD, "2", "50", "64")
+        self.assertEqual(process.stdout.readline(), b"ready\n")
+        self.go(process)
+        self.assertRegex(process.stdout.readline().decode(), r"done \d+ ok\n")
+        self.assertEqual(process.wait(timeout=harness.TIMEOUT), CODE)
+        report = self.exit_report(harness.Run(CODE, b"", "", process.memlog_folder))
+        names = [entry["name"] for entry in report["processes"] if entry["state"] == "exited"]
+        self.assertEqual(names, ["overload"])
+
+    def test_a_host_with_few_of_them_says_whom_it_could_not_follow(self):
+        script = """
+import os, sys
+ends = os.pipe()
+for _ in range(40):
+    if os.fork() == 0:
+        os.close(ends[1])
+        kept = [bytearray(100) for _ in range(100)]
+        os.read(ends[0], 1)
+        os._exit(0)
+print("up", flush=True)
+sys.stdin.readline()
+os.close(ends[1])
+codes = [os.waitstatus_to_exitcode(os.wait()[1]) for _ in range(40)]
+print(sum(codes), flush=True)
+sys.exit(7)
+"""
+        process = self.start(PYTHON, "-c", script, limits=((resource.RLIMIT_NOFILE, 64),))
+        self.assertEqual(process.stdout.readline(), b"up\n")
+        time.sleep(1)  # nothing to wait for: who is missing says nothing
+        self.go(process)
+        self.assertEqual(process.stdout.readline(), b"0\n")
+        self.assertEqual(process.wait(timeout=harness.TIMEOUT), 7)
+        report = self.exit_report(harness.Run(7, b"", "", process.memlog_folder))
+        followed = [entry for entry in report["processes"] if entry["parent_pid"] != process.pid]
+        missing = report["dump"]["not_profiled"]
+        self.assertLess(len(followed), 40)
+        self.assertFalse(report["dump"]["complete"] and not missing, "somebody is missing, and nothing says so")
+
+
+class FullDisk(Pressure):
+    @unittest.skipIf(os.geteuid() != 0, "needs root to mount a small file system")
+    def test_a_dump_that_finds_no_room_says_so_and_leaves_nothing(self):
+        disk = self.folder / "disk"
+        disk.mkdir()
+        libc = ctypes.CDLL(None, use_errno=True)
+        if libc.mount(b"none", str(disk).encode(), b"tmpfs", 0, b"size=16k") != 0:
+            self.skipTest(f"cannot mount: {os.strerror(ctypes.get_errno())}")
+        self.addCleanup(lambda: libc.umount2(str(disk).encode(), 2))
+        words = [str(harness.MEMLOG), "run", "--no-page", "-o", str(disk / "dumps"), "--", PYTHON, "-c", "import json; print(3)"]
+        answer = harness.run_words(words, self.folder, self.environment(), b"", harness.TIMEOUT)
+        self.assertEqual(answer.stdout, b"3\n")
+        self.assertEqual(answer.returncode, 0, "the program's own")
+        self.assertIn(b"No space left on device", answer.stderr)
+        # What found room is a dump that was cut off: it opens, and says so.
+        left = [path for path in (disk / "dumps").rglob("*")]
+        self.assertEqual([path.name for path in left], ["0001.exit.pftrace"])
+        report = json.loads(subprocess.run(
+            [str(harness.MEMLOG), "report", "--json", str(left[0])], capture_output=True, env=self.environment(), check=True
+        ).stdout)
+        self.assertTrue(report["dump"]["truncated"])
+        self.assertFalse(report["dump"]["complete"])
+
+
+class Quota(Pressure):
+    """A user's pipes are his own: memlog takes no more than half of what he may have."""
+
+    MANY = 200
+
+    # Half of the children are forked and go on, half make an exec; all of them until standard input ends.
+    FAMILY = """
+import os, sys
+for index in range(int(sys.argv[1])):
+    if os.fork() == 0:
+        if index % 2:
+            os.execv("/bin/sh", ["sh", "-c", "read line"])
+        kept = [bytearray(100) for _ in range(1000)]
+        os.read(0, 1)
+        os._exit(0)
+print("up", flush=True)
+os.read(0, 1)
+for _ in range(int(sys.argv[1])):
+    os.wait()
+"""
+
+    STRANGER = """
+import fcntl, os
+ends = os.pipe()
+os.set_blocking(ends[1], False)
+print(fcntl.fcntl(ends[1], 1032), os.write(ends[1], bytes(65536)))
+"""
+
+    def setUp(self):
+        super().setUp()
+        soft, _ = pipe_quota()
+        if os.geteuid() != 0 or soft < 2 * 1024:
+            self.skipTest("needs root to become somebody with a quota of his own")
+        for path in (self.folder, self.folder / "run"):
+            os.chown(path, USER, USER)
+
+    def test_with_two_hundred_processes_a_strangers_pipe_is_whole(self):
+        process = self.start(PYTHON, "-c", self.FAMILY, str(self.MANY), user=USER)
+        self.assertEqual(process.stdout.readline(), b"up\n")
+        pipes = self.wait_for("everybody's pipe", lambda: (lambda all: len(all) > self.MANY and all)(pipes_of(process)))
+        soft, _ = pipe_quota()
+        self.assertLessEqual(sum(pipes), soft * PAGE // 2)
+        self.assertIn(1 << 20, pipes, "the first ones are large")
+        stranger = subprocess.run([PYTHON, "-c", self.STRANGER], capture_output=True, user=USER, group=USER, extra_groups=[], check=True)
+        self.assertEqual(stranger.stdout, b"65536 65536\n")
+        process.stdin.close()
+        self.assertEqual(process.wait(timeout=harness.TIMEOUT), 0)
+        report = self.exit_report(harness.Run(0, b"", "", process.memlog_folder))
+        self.assertGreaterEqual(len(report["processes"]), self.MANY + 1)
+        self.assertTrue(report["dump"]["complete"])
+
+    def test_where_the_user_has_used_up_his_quota_small_pipes_do(self):
+        soft, _ = pipe_quota()
+        hog = subprocess.Popen(
+            [PYTHON, "-c", f"import os, sys\nkept = [os.pipe() for _ in range({soft // 16 + 2})]\nprint('up', flush=True)\nsys.stdin.read()"],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, user=USER, group=USER, extra_groups=[],
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (soft // 8 + 64, soft // 8 + 64)),
+        )
+        self.addCleanup(hog.communicate)
+        self.addCleanup(hog.kill)
+        self.assertEqual(hog.stdout.readline(), b"up\n")
+        process = self.overload(2, 300, user=USER)
+        self.assertLessEqual(max(pipes_of(process)), 8192)
+        self.go(process)
+        _, entry, report = self.ended(process)
+        self.assertEqual(entry["lost_events"], 0, "a small pipe is slow, not lossy")
+        self.assertTrue(report["dump"]["complete"])
+        self.assertGreater(entry["accounting"]["waits"], 0)
+
+
+if __name__ == "__main__":
+    sys.exit(unittest.main(verbosity=2))
