@@ -140,6 +140,19 @@ class TablesTest(unittest.TestCase):
         text = tables.everything(record)
         self.assertRegex(text, r"heaptrack +\| stopped at 8 GiB")
 
+    def test_what_ran_in_another_series_was_not_left_out(self):
+        common = {"cpu": "c", "cores": 2, "memory_bytes": 1, "virtualised": "no", "governor": "g", "clock": "tsc",
+                  "huge_pages": "h", "distribution": "d", "kernel": "k", "packages": {}}
+        record = record_of(run_of("memlog-exact"), run_of("memlog-4k", series="2"))
+        left_out = {"memlog-4k": "not yet", "massif": "no valgrind"}
+        record["machines"] = {
+            "1": common | {"date": "1st", "commit": "a", "left_out": left_out},
+            "2": common | {"date": "2nd", "commit": "b"},
+            "3": common | {"date": "3rd", "commit": "c"},
+        }
+        lines = tables.machines_text(record).split("\n")
+        self.assertEqual((lines[0], lines[3:]), ("* 1st to 2nd; memlog a, b", ["* left out: massif: no valgrind"]))
+
     def test_events_are_taken_from_runs_that_lost_none(self):
         record = record_of(run_of("memlog-exact", events=90, lost_events=10), run_of("memlog-exact", events=100, lost_events=0))
         self.assertEqual(tables.Results(record).events("sqlite3", "full"), 100)
@@ -264,6 +277,19 @@ class RecordsTest(unittest.TestCase):
         second["runs"] = [*first["runs"], run_of(series="2")]
         merged = records.merge([first, second])
         self.assertEqual([run["series"] for run in merged["runs"]], ["1", "1", "2"])
+
+
+    def test_memlogs_runs_of_an_older_commit_give_way(self):
+        record = record_of(
+            run_of(series="1"), run_of("memlog-exact", series="1"), run_of("memlog-exact", series="1", program="redis"),
+            run_of(series="2"), run_of("memlog-exact", series="2"),
+        )
+        record["machines"] = {"1": {"commit": "a"}, "2": {"commit": "b"}}
+        kept = [(run["series"], run["program"], run["configuration"]) for run in records.newest(record)["runs"]]
+        self.assertEqual(
+            kept,
+            [("1", "sqlite3", "nothing"), ("1", "redis", "memlog-exact"), ("2", "sqlite3", "nothing"), ("2", "sqlite3", "memlog-exact")],
+        )
 
 
 class MeasureTest(unittest.TestCase):

@@ -38,11 +38,10 @@ def cpu_model(cpuinfo):
 
 
 def virtualised(cpuinfo):
-    """systemd's name of the virtual machine, "none", or what the CPU itself says."""
+    """What the CPU says, and systemd's name of the machine or container."""
+    by_cpu = "yes, the CPU says" if re.search(r"^flags\s*:.*\bhypervisor\b", cpuinfo, re.M) else "no"
     named = first_line(["systemd-detect-virt"])
-    if named:
-        return named
-    return "yes (hypervisor flag)" if re.search(r"^flags\s*:.*\bhypervisor\b", cpuinfo, re.M) else "no"
+    return f"{by_cpu} ({named})" if named not in ("", "none") else by_cpu
 
 
 def memory_bytes(meminfo):
@@ -67,6 +66,5 @@ def describe(root):
         "kernel": platform.release(),
         "distribution": distribution.group(1) if distribution else "",
         "commit": commit + ("+" if commit and changed else ""),
-        "load_before": os.getloadavg()[0],
         "packages": {package: package_version(package) for package in PACKAGES},
     }

@@ -27,6 +27,28 @@ def merge(records):
     return merged
 
 
+def commit_of(record, run):
+    return record["machines"].get(run["series"], {}).get("commit", "")
+
+
+def newest(record):
+    """Without memlog's runs of another commit than its latest run of that program, size and configuration: a file that
+    was added to after a change must not mix both."""
+    latest = {}
+    for run in record["runs"]:
+        what = run["program"], run["size"], run["configuration"]
+        if what not in latest or float(run["series"]) >= float(latest[what]["series"]):
+            latest[what] = run
+
+    def stays(run):
+        if not run["configuration"].startswith("memlog"):
+            return True
+        last = latest[run["program"], run["size"], run["configuration"]]
+        return commit_of(record, run) == commit_of(record, last)
+
+    return record | {"runs": [run for run in record["runs"] if stays(run)]}
+
+
 def save(path, record):
     """Replaced as a whole, so that an interrupted run leaves what was there."""
     temporary = f"{path}.new"

@@ -149,9 +149,9 @@ def bare_line(results):
         cpu = results.spread(program, "nothing", figures.target_cpu)
         rows.append([
             program, workloads.BY_NAME[program].says, size, f"{events / 1e6:.2f} M" if events else "–",
-            spread_text(wall), spread_text(cpu),
+            spread_text(wall), spread_text(cpu), f"{events / 1e6 / cpu.median:.1f} M" if events and cpu else "–",
         ])
-    return table(["program", "what it does", "size", "events", "wall, s", "CPU, s"], rows)
+    return table(["program", "what it does", "size", "events", "wall, s", "CPU, s", "events a second of CPU"], rows)
 
 
 def per_event(run, key):
@@ -206,23 +206,34 @@ def latency_table(results, program):
     return f"**{program}**: {workloads.BY_NAME[program].says}\n\n" + table(["", "50 %", "99 %", "99.99 %", "longest"], rows)
 
 
-def machine_text(machine):
+def machine_lines(machine):
     packages = ", ".join(f"{name} {version}" for name, version in machine["packages"].items() if version)
     memory = f"{(machine['memory_bytes'] or 0) / 2**30:.0f} GiB"
-    return "\n".join([
-        f"* {machine['date']}, memlog {machine['commit']}, load before: {machine['load_before']:.2f}",
+    return [
         f"* {machine['cpu']}, {machine['cores']} cores, {memory}; virtualised: {machine['virtualised']}; governor: {machine['governor']}; "
         f"clock: {machine['clock']}; huge pages: {machine['huge_pages']}",
         f"* {machine['distribution']}, Linux {machine['kernel']}; {packages}",
-        *(f"* left out: {name}: {reason}" for name, reason in machine.get("left_out", {}).items()),
-    ])
+    ]
 
 
 def machines_text(record):
-    """Each machine once: series differ in date and commit."""
-    lines = []
-    for machine in record["machines"].values():
-        lines += [line for line in machine_text(machine).split("\n") if line not in lines]
+    """Of the series whose runs are shown; what they have in common is told once."""
+    ran = {}
+    for run in record["runs"]:
+        ran.setdefault(run["series"], set()).add(run["configuration"])
+    known = [machine for series, machine in sorted(record["machines"].items()) if series in ran]
+    dates = sorted(machine["date"] for machine in known)
+    # Whose binaries took part, not merely which checkout the harness stood in.
+    commits = {
+        record["machines"][run["series"]]["commit"] for run in record["runs"]
+        if run["configuration"].startswith("memlog") and run["series"] in record["machines"]
+    }
+    lines = [f"* {' to '.join(dict.fromkeys([dates[0], dates[-1]]))}; memlog {', '.join(sorted(commits))}"] if known else []
+    for machine in known:
+        lines += [line for line in machine_lines(machine) if line not in lines]
+    measured = set().union(*ran.values()) if ran else set()
+    left_out = {name: reason for machine in known for name, reason in machine.get("left_out", {}).items()}
+    lines += [f"* left out: {name}: {reason}" for name, reason in left_out.items() if name not in measured]
     return "\n".join(lines)
 
 
