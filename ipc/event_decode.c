@@ -218,8 +218,8 @@ decode_node(struct ml_reader *r, struct ml_event_state *state, uint8_t op, struc
     return ML_OK;
 }
 
-static enum ml_status
-decode_any(struct ml_reader *r, struct ml_event_state *state, struct ml_event *out_event) {
+enum ml_status
+ml_event_decode(struct ml_reader *r, struct ml_event_state *state, struct ml_event *out_event) {
     struct ml_reader at = *r;
     struct ml_event_state next = *state;
     struct ml_event event;
@@ -254,99 +254,4 @@ decode_any(struct ml_reader *r, struct ml_event_state *state, struct ml_event *o
         *out_event = event;
     }
     return status;
-}
-
-/* ---- the hot records, in registers
- *
- * Nearly all records are plain ALLOCs and FREEs far from the end of their chunk. Those are decoded
- * here, without looking for the end at each byte. Whatever is unusual is left to the decoder above,
- * which alone knows what is wrong: a false from here says no more than "not here". */
-
-/* op, time, address, size, node. */
-enum { HOT_MAX_BYTES = 1 + 4 * ML_VARINT_MAX_BYTES };
-
-struct hot_number {
-    const uint8_t *pos; /* behind it; NULL: not here */
-    uint64_t value;
-};
-
-/* A varint in minimal form of at most nine bytes. */
-static inline struct hot_number hot_varint(const uint8_t *pos) {
-    uint64_t value = *pos & 0x7f;
-    if (*pos++ < 0x80) {
-        return (struct hot_number){pos, value};
-    }
-    for (unsigned shift = 7; shift < 63; shift += 7) {
-        const uint8_t byte = *pos++;
-        value |= (uint64_t)(byte & 0x7f) << shift;
-        if (byte < 0x80) {
-            return (struct hot_number){byte != 0 ? pos : NULL, value};
-        }
-    }
-    return (struct hot_number){NULL, 0};
-}
-
-static inline int64_t unzigzag(uint64_t raw) {
-    return (int64_t)((raw >> 1) ^ (0 - (raw & 1)));
-}
-
-static bool
-decode_hot(struct ml_reader *r, struct ml_event_state *state, struct ml_event *out_event) {
-    const uint8_t op = *r->pos;
-    const bool alloc = (op & ~(ML_UNALIGNED | ML_ALLOC_SAME_NODE)) == ML_OP_ALLOC;
-    if (!alloc && (op & ~ML_UNALIGNED) != ML_OP_FREE) {
-        return false;
-    }
-    const struct hot_number time = hot_varint(r->pos + 1);
-    if (time.pos == NULL || time.value > UINT64_MAX - state->time) {
-        return false;
-    }
-    struct hot_number at = hot_varint(time.pos);
-    const int64_t delta = unzigzag(at.value);
-    uint64_t address = 0;
-    if (at.pos == NULL || ((op & ML_UNALIGNED) != 0 && delta % 16 == 0) ||
-        add_delta(
-            state->address, delta, (op & ML_UNALIGNED) != 0 ? 1 : 16, ML_ADDRESS_MAX, &address
-        ) != ML_OK ||
-        address == 0) {
-        return false;
-    }
-    uint64_t size = 0;
-    uint64_t node = state->node;
-    if (alloc) {
-        at = hot_varint(at.pos);
-        size = at.value;
-        if (at.pos == NULL || size > ML_SIZE_MAX_BYTES) {
-            return false;
-        }
-        if ((op & ML_ALLOC_SAME_NODE) == 0) {
-            at = hot_varint(at.pos);
-            if (at.pos == NULL || at.value == 0 ||
-                add_delta(state->node, unzigzag(at.value), 1, ML_NODES_MAX, &node) != ML_OK) {
-                return false;
-            }
-        }
-    }
-    r->pos = at.pos;
-    state->time += time.value;
-    state->address = address;
-    state->node = (uint32_t)node;
-    out_event->kind = alloc ? ML_EVENT_ALLOC : ML_EVENT_FREE;
-    out_event->time = state->time;
-    out_event->block = (struct ml_event_block){
-        .address = address,
-        .size_bytes = size,
-        .weight_bytes = size,
-        .weight_blocks = alloc ? 1 : 0,
-        .node = alloc ? (uint32_t)node : 0,
-    };
-    return true;
-}
-
-enum ml_status
-ml_event_decode(struct ml_reader *r, struct ml_event_state *state, struct ml_event *out_event) {
-    if (ml_reader_left(r) >= HOT_MAX_BYTES && decode_hot(r, state, out_event)) {
-        return ML_OK;
-    }
-    return decode_any(r, state, out_event);
 }
