@@ -449,7 +449,9 @@ void capture_run(
         if (!options->no_tail) {
             read_staging(process);
         }
-        decode(process);
+        if (!options->no_events) {
+            decode(process);
+        }
         (void)close(process->pipe_fd);
         (void)close(process->staging_fd);
         (void)close(process->control_fd);

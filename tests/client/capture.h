@@ -49,6 +49,7 @@ struct capture_options {
                            recording; the same signal tells it that it is done. What an odd profile
                            has left in staging is read then: nobody must be at work */
     bool obliging_even; /* of an even one too */
+    bool no_events;     /* keep the bytes alone: long streams to be written to files */
 };
 
 struct capture {
