@@ -21,6 +21,12 @@ void *ml_budget_new(struct ml_budget *budget, size_t count_bytes);
 void *
 ml_budget_resize(struct ml_budget *budget, void *take_block, size_t old_bytes, size_t new_bytes);
 
+/* A table of count_bytes of zeros, at a cache line's start, which is read and written all over: a
+ * large one asks the kernel for huge pages, as a look-up in it would else cost a walk through the
+ * page tables besides. NULL when refused. To be given back by ml_budget_free_table alone. */
+void *ml_budget_new_table(struct ml_budget *budget, size_t count_bytes);
+void ml_budget_free_table(struct ml_budget *budget, void *take_table, size_t count_bytes);
+
 /* Give back; NULL is allowed. */
 void ml_budget_free(struct ml_budget *budget, void *take_block, size_t count_bytes);
 

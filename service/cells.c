@@ -4,6 +4,9 @@
 
 #include "service/live_map.h"
 
+/* A cell's number + 1 in an entry of the index; all numbers fit, but for the very last. */
+enum { NUMBER_MASK = ML_LIVE_CELLS_MAX - 1 };
+
 void ml_cells_init(struct ml_cells *cells, struct ml_budget *budget) {
     *cells = (struct ml_cells){.budget = budget};
 }
@@ -14,16 +17,15 @@ void ml_cells_fini(struct ml_cells *cells) {
     *cells = (struct ml_cells){.budget = cells->budget};
 }
 
-static uint32_t *slot_of(const struct ml_cells *cells, uint64_t key) {
-    uint64_t hash = key * UINT64_C(0x9e3779b97f4a7c15);
-    hash ^= hash >> 29;
-    hash *= UINT64_C(0xbf58476d1ce4e5b9);
+/* The place of that key in the index, or the empty one where it belongs. */
+static uint32_t *place_of(const struct ml_cells *cells, uint64_t key, uint64_t hash) {
     const uint32_t mask = cells->index_capacity - 1;
-    uint32_t slot = (uint32_t)(hash >> 32) & mask;
-    while (cells->index[slot] != 0 && cells->cells[cells->index[slot] - 1].key != key) {
-        slot = (slot + 1) & mask;
+    uint32_t place = ml_cells_place(hash, mask);
+    while (cells->index[place] != 0 &&
+           cells->cells[(cells->index[place] & NUMBER_MASK) - 1].key != key) {
+        place = (place + 1) & mask;
     }
-    return &cells->index[slot];
+    return &cells->index[place];
 }
 
 static enum ml_status grow_index(struct ml_cells *cells) {
@@ -37,17 +39,19 @@ static enum ml_status grow_index(struct ml_cells *cells) {
     cells->index = index;
     cells->index_capacity = capacity;
     for (uint32_t i = 0; i < cells->count; i++) {
-        *slot_of(cells, cells->cells[i].key) = i + 1;
+        const uint64_t hash = ml_cells_hash(cells->cells[i].key);
+        *place_of(cells, cells->cells[i].key, hash) = (i + 1) | ml_cells_tag(hash);
     }
     ml_budget_free(cells->budget, old, old_capacity * sizeof(*old));
     return ML_OK;
 }
 
 static enum ml_status grow_cells(struct ml_cells *cells) {
-    if (cells->count == ML_LIVE_CELLS_MAX) {
+    if (cells->count == NUMBER_MASK) {
         return ML_PEER_LIMIT;
     }
-    const uint32_t capacity = cells->capacity == 0 ? 32 : cells->capacity + cells->capacity / 2;
+    /* By an eighth: large tables are moved by the kernel, which copies nothing. */
+    const uint32_t capacity = cells->capacity + cells->capacity / 8 + 32;
     struct ml_cell *grown = ml_budget_resize(
         cells->budget, cells->cells, cells->capacity * sizeof(*grown), capacity * sizeof(*grown)
     );
@@ -59,16 +63,17 @@ static enum ml_status grow_cells(struct ml_cells *cells) {
     return ML_OK;
 }
 
-enum ml_status ml_cells_find(struct ml_cells *cells, uint64_t key, uint32_t *out_cell) {
-    /* At most half full: the keys are a client's choice of clusters, short probes are ours. */
-    if (cells->count >= cells->index_capacity / 2) {
+enum ml_status
+ml_cells_make(struct ml_cells *cells, uint64_t key, uint64_t hash, uint32_t *out_cell) {
+    /* At most two thirds full: short probes, and at most 12 bytes a cell. */
+    if (cells->count >= cells->index_capacity / 3 * 2) {
         const enum ml_status status = grow_index(cells);
         if (status != ML_OK) {
             return status;
         }
     }
-    uint32_t *slot = slot_of(cells, key);
-    if (*slot == 0) {
+    uint32_t *place = place_of(cells, key, hash);
+    if (*place == 0) {
         if (cells->count == cells->capacity) {
             const enum ml_status status = grow_cells(cells);
             if (status != ML_OK) {
@@ -77,8 +82,8 @@ enum ml_status ml_cells_find(struct ml_cells *cells, uint64_t key, uint32_t *out
         }
         cells->cells[cells->count] = (struct ml_cell){.key = key};
         cells->count++;
-        *slot = cells->count;
+        *place = cells->count | ml_cells_tag(hash);
     }
-    *out_cell = *slot - 1;
+    *out_cell = (*place & NUMBER_MASK) - 1;
     return ML_OK;
 }

@@ -5,6 +5,7 @@
 #ifndef MEMLOG_SERVICE_CELLS_H
 #define MEMLOG_SERVICE_CELLS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "ipc/ml_status.h"
@@ -15,24 +16,30 @@ struct ml_cell {
     uint64_t live_bytes, live_blocks;
     uint64_t total_bytes, total_blocks;
     uint64_t temporary_blocks;
-    uint64_t peak_bytes, peak_blocks; /* share at the process's peak, if peak_epoch is its epoch */
-    uint64_t peak_epoch;
-    uint64_t tree_bytes, tree_blocks; /* share at the tree's peak, if tree_epoch is its epoch */
-    uint64_t tree_epoch;
+    /* Shares at the peaks of process and tree, if the cell has changed since: service/tracker.h. */
+    uint64_t peak_bytes, peak_blocks;
+    uint64_t tree_bytes, tree_blocks;
+    uint64_t mark; /* the tracker's, at the last change */
 };
 
 struct ml_cells {
     struct ml_budget *budget;
     struct ml_cell *cells;
     uint32_t count, capacity;
-    uint32_t *index; /* open addressing over cells: index + 1, 0 empty */
-    uint32_t index_capacity;
+    /* Open addressing over cells: the cell's number + 1 and eight bits of its hash above; 0 empty.
+     */
+    uint32_t *index;
+    uint32_t index_capacity; /* a power of two */
 };
 
 static inline uint64_t
 ml_cell_key(uint32_t node, unsigned heap, unsigned type, unsigned size_class) {
     return (uint64_t)node | (uint64_t)heap << 24 | (uint64_t)type << 32 |
            (uint64_t)size_class << 48;
+}
+
+static inline uint32_t ml_cell_node(uint64_t key) {
+    return (uint32_t)key & 0x00ffffffU;
 }
 
 /* floor(log2(size)) + 1, 0 for size 0. */
@@ -43,7 +50,56 @@ static inline unsigned ml_size_class(uint64_t size_bytes) {
 void ml_cells_init(struct ml_cells *cells, struct ml_budget *budget);
 void ml_cells_fini(struct ml_cells *cells);
 
-/* The cell of that key, made when it is new. Errors: ML_ENV_MEMORY, ML_PEER_LIMIT. */
-ML_NODISCARD enum ml_status ml_cells_find(struct ml_cells *cells, uint64_t key, uint32_t *out_cell);
+static inline uint64_t ml_cells_hash(uint64_t key) {
+    uint64_t hash = key * UINT64_C(0x9e3779b97f4a7c15);
+    hash ^= hash >> 29;
+    return hash * UINT64_C(0xbf58476d1ce4e5b9);
+}
+
+/* Where the index says that cell is; ends at the first empty place. */
+static inline uint32_t ml_cells_place(uint64_t hash, uint32_t mask) {
+    return (uint32_t)(hash >> 32) & mask;
+}
+
+static inline uint32_t ml_cells_tag(uint64_t hash) {
+    return (uint32_t)(hash >> 32) & 0xff000000U;
+}
+
+/* Bring what ml_cells_find reads first into the cache. */
+static inline void ml_cells_prefetch(const struct ml_cells *cells, uint64_t hash) {
+    __builtin_prefetch(&cells->index[ml_cells_place(hash, cells->index_capacity - 1)]);
+}
+
+/* The number of a cell with that tag: a guess at ml_cells_find's, right for nearly all. UINT32_MAX
+ * if there is none. */
+static inline uint32_t ml_cells_guess(const struct ml_cells *cells, uint64_t hash) {
+    const uint32_t mask = cells->index_capacity - 1;
+    if (cells->index_capacity == 0) {
+        return UINT32_MAX;
+    }
+    const uint32_t tag = ml_cells_tag(hash);
+    uint32_t place = ml_cells_place(hash, mask);
+    while (cells->index[place] != 0 && (cells->index[place] & 0xff000000U) != tag) {
+        place = (place + 1) & mask;
+    }
+    return (cells->index[place] & 0x00ffffffU) - 1;
+}
+
+/* Make the cell of that key, or find it. Errors: ML_ENV_MEMORY, ML_PEER_LIMIT. */
+ML_NODISCARD enum ml_status
+ml_cells_make(struct ml_cells *cells, uint64_t key, uint64_t hash, uint32_t *out_cell);
+
+static inline void ml_cells_prefetch_cell(const struct ml_cells *cells, uint32_t number) {
+    if (number < cells->count) {
+        /* A cell stands on two cache lines. */
+        __builtin_prefetch(&cells->cells[number], 1);
+        __builtin_prefetch(&cells->cells[number].mark, 1);
+    }
+}
+
+/* Whether that is the cell of that key. */
+static inline bool ml_cells_is(const struct ml_cells *cells, uint32_t number, uint64_t key) {
+    return number < cells->count && cells->cells[number].key == key;
+}
 
 #endif

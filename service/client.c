@@ -1,3 +1,4 @@
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,45 +7,82 @@
 
 /* ---- what the stream brings */
 
+static void count_late(struct ml_client *client, uint32_t late) {
+    client->late_events += late;
+    client->has_late = client->has_late || late > 0;
+}
+
 static enum ml_status push(struct ml_client *client, uint32_t lane, const struct ml_timed *timed) {
-    bool raised = false;
-    const enum ml_status status = ml_sequencer_push(&client->sequencer, lane, timed, &raised);
-    if (status == ML_OK && (raised || timed->time < client->applied_ticks) &&
-        timed->kind != ML_TIMED_WEIGHTS && timed->kind != ML_TIMED_HOLE) {
-        client->late_events++;
-        client->has_late = true;
-    }
+    uint32_t late = 0;
+    const enum ml_status status =
+        ml_sequencer_push(&client->sequencer, lane, timed, 1, client->applied_ticks, &late);
+    count_late(client, late);
     return status;
 }
 
+_Static_assert(
+    sizeof(struct ml_timed) == sizeof(struct ml_event_plain) &&
+        offsetof(struct ml_timed, time) == offsetof(struct ml_event_plain, time) &&
+        offsetof(struct ml_timed, key) == offsetof(struct ml_event_plain, address) &&
+        offsetof(struct ml_timed, size_bytes) == offsetof(struct ml_event_plain, size_bytes),
+    "a plain event is queued as it is: an address of heap 0 is its key"
+);
+
+static enum ml_status on_run(
+    void *context,
+    uint32_t lane,
+    const struct ml_event_plain *events,
+    uint32_t count,
+    uint64_t size_bytes
+) {
+    struct ml_client *client = context;
+    uint32_t late = 0;
+    const enum ml_status status = ml_sequencer_push(
+        &client->sequencer,
+        lane,
+        (const struct ml_timed *)(const void *)events,
+        count,
+        client->applied_ticks,
+        &late
+    );
+    count_late(client, late);
+    client->events += count;
+    client->queued_bytes += status == ML_OK ? size_bytes : 0;
+    return status;
+}
+
+/* What is not plain. */
 static enum ml_status
 push_block(struct ml_client *client, uint32_t lane, const struct ml_event *event) {
     const struct ml_event_block *block = &event->block;
     const bool alloc = event->kind == ML_EVENT_ALLOC;
+    const bool wide =
+        alloc && (block->weight_bytes != block->size_bytes || block->weight_blocks != 1 ||
+                  block->type != 0 || block->size_bytes > UINT32_MAX);
     const struct ml_timed timed = {
         .time = event->time,
         .key = ml_live_key(block->address, block->heap),
-        .value = block->size_bytes,
-        .node = block->node,
-        .type = block->type,
-        .kind = (uint8_t)event->kind,
-        .weighted =
-            alloc && (block->weight_bytes != block->size_bytes || block->weight_blocks != 1),
+        .size_bytes = (uint32_t)block->size_bytes,
+        .node = block->node & (ML_NODES_MAX - 1),
+        .kind = (wide ? ML_TIMED_ALLOC_WIDE : event->kind) & 0xff,
     };
     client->events++;
-    enum ml_status status = push(client, lane, &timed);
-    if (status == ML_OK && timed.weighted) {
-        const struct ml_timed weights = {
-            .time = event->time,
-            .key = block->weight_bytes,
-            .value = block->weight_blocks,
-            .kind = ML_TIMED_WEIGHTS,
-        };
-        status = push(client, lane, &weights);
+    if (!wide) {
+        client->queued_bytes += timed.size_bytes;
+        return push(client, lane, &timed);
     }
-    if (status == ML_OK && alloc) {
-        client->queued_bytes += block->weight_bytes;
-    }
+    const struct ml_timed_rest rest = {
+        .weight_bytes = block->weight_bytes,
+        .weight_blocks = block->weight_blocks,
+        .size_high = (uint32_t)(block->size_bytes >> 32),
+        .type = block->type,
+    };
+    uint32_t late = 0;
+    const enum ml_status status = ml_sequencer_push_wide(
+        &client->sequencer, lane, &timed, &rest, client->applied_ticks, &late
+    );
+    count_late(client, late);
+    client->queued_bytes += block->weight_bytes;
     return status;
 }
 
@@ -64,7 +102,7 @@ static enum ml_status take_start(struct ml_client *client, const struct ml_event
 
 static enum ml_status on_event(void *context, uint32_t lane, const struct ml_event *event) {
     struct ml_client *client = context;
-    struct ml_timed timed = {.time = event->time, .kind = (uint8_t)event->kind};
+    struct ml_timed timed = {.time = event->time, .kind = event->kind & 0xff};
     switch (event->kind) {
     case ML_EVENT_ALLOC:
     case ML_EVENT_FREE:
@@ -107,7 +145,9 @@ static enum ml_status on_hole(void *context, uint32_t lane, uint64_t chunks) {
         return status;
     }
     const struct ml_timed timed = {.time = queue->last_time, .kind = ML_TIMED_HOLE};
-    return push(client, lane, &timed);
+    uint32_t late = 0;
+    /* No event: it may come late, and is applied with the next one that does. */
+    return ml_sequencer_push(&client->sequencer, lane, &timed, 1, 0, &late);
 }
 
 /* ---- birth and death */
@@ -116,7 +156,7 @@ static enum ml_status on_hole(void *context, uint32_t lane, uint64_t chunks) {
 static void init_profile(struct ml_client *client) {
     struct ml_session *session = client->session;
     const struct ml_stream_sink sink = {
-        .context = client, .on_event = on_event, .on_hole = on_hole};
+        .context = client, .on_run = on_run, .on_event = on_event, .on_hole = on_hole};
     const uint64_t seed =
         (uintptr_t)client ^ session->start.ticks ^ client->setup.start.ticks << 20;
     ml_stack_store_init(&client->stacks, &session->budget);

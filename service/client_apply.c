@@ -2,8 +2,9 @@
 
 #include <string.h>
 
-/* Slots of the live map that are brought into the cache ahead of their events. */
-enum { PREFETCH_EVENTS = 16 };
+/* Events that are applied together: what they need is asked of memory for all of them before the
+ * first one needs it. */
+enum { BATCH_EVENTS = 64 };
 
 /* The lane's half-done realloc is over, one way or another. */
 static void forget_resize(struct ml_client *client, struct ml_lane_queue *queue) {
@@ -13,34 +14,46 @@ static void forget_resize(struct ml_client *client, struct ml_lane_queue *queue)
     }
 }
 
-static enum ml_status
-apply_alloc(struct ml_client *client, struct ml_lane_queue *queue, const struct ml_timed *timed) {
-    struct ml_tracker_alloc alloc = {
-        .key = timed->key,
-        .size_bytes = timed->value,
-        .weight_bytes = timed->value,
-        .weight_blocks = 1,
-        .node = timed->node,
-        .type = timed->type,
-    };
-    if (timed->weighted) {
-        alloc.weight_bytes = timed[1].key;
-        alloc.weight_blocks = timed[1].value;
-    }
-    client->queued_bytes -= alloc.weight_bytes;
-    forget_resize(client, queue);
-    queue->last_alloc = timed->key;
-    const uint64_t missed_before = client->tracker.missed_frees;
-    const enum ml_status status = ml_tracker_alloc(&client->tracker, timed->time, &alloc);
-    client->missed = client->missed || client->tracker.missed_frees != missed_before;
-    return status;
+/* An event whose turn it is, and where it will be looked up. */
+struct step {
+    const struct ml_timed *timed;
+    struct ml_lane_queue *queue;
+    const struct ml_tracker_lookup *lookup;
+};
+
+static enum ml_status apply_alloc(struct ml_client *client, const struct step *step) {
+    const struct ml_timed *timed = step->timed;
+    client->queued_bytes -= timed->size_bytes;
+    forget_resize(client, step->queue);
+    step->queue->last_alloc = timed->key;
+    return ml_tracker_alloc_plain(
+        &client->tracker, timed->time, timed->key, timed->size_bytes, step->lookup
+    );
 }
 
-static void
-apply_free(struct ml_client *client, struct ml_lane_queue *queue, const struct ml_timed *timed) {
+static enum ml_status apply_alloc_wide(struct ml_client *client, const struct step *step) {
+    const struct ml_timed *timed = step->timed;
+    const struct ml_timed_rest rest = ml_timed_rest_of(timed);
+    const uint64_t size_bytes = timed->size_bytes | (uint64_t)rest.size_high << 32;
+    struct ml_tracker_alloc alloc = {
+        .key = timed->key,
+        .weight_bytes = rest.weight_bytes,
+        .weight_blocks = rest.weight_blocks,
+    };
+    ml_tracker_look_up_alloc(
+        &client->tracker, timed->key, timed->node, (uint16_t)rest.type, size_bytes, &alloc.lookup
+    );
+    client->queued_bytes -= rest.weight_bytes;
+    forget_resize(client, step->queue);
+    step->queue->last_alloc = timed->key;
+    return ml_tracker_alloc(&client->tracker, timed->time, &alloc);
+}
+
+static void apply_free(struct ml_client *client, const struct step *step) {
+    const struct ml_timed *timed = step->timed;
     struct ml_live_block block;
-    if (ml_tracker_free(&client->tracker, timed->time, timed->key, &block) &&
-        queue->last_alloc == timed->key) {
+    if (ml_tracker_free(&client->tracker, timed->time, timed->key, step->lookup, &block) &&
+        step->queue->last_alloc == timed->key) {
         struct ml_cell *cell = &client->tracker.cells.cells[block.cell];
         if (__builtin_add_overflow(
                 cell->temporary_blocks, block.weight_blocks, &cell->temporary_blocks
@@ -48,14 +61,15 @@ apply_free(struct ml_client *client, struct ml_lane_queue *queue, const struct m
             cell->temporary_blocks = UINT64_MAX;
         }
     }
-    queue->last_alloc = 0;
+    step->queue->last_alloc = 0;
 }
 
-static void
-apply_resize(struct ml_client *client, struct ml_lane_queue *queue, const struct ml_timed *timed) {
+static void apply_resize(struct ml_client *client, const struct step *step) {
+    const struct ml_timed *timed = step->timed;
+    struct ml_lane_queue *queue = step->queue;
     forget_resize(client, queue);
     queue->last_alloc = 0;
-    if (ml_tracker_free(&client->tracker, timed->time, timed->key, &queue->resized)) {
+    if (ml_tracker_free(&client->tracker, timed->time, timed->key, step->lookup, &queue->resized)) {
         queue->resize_key = timed->key;
         client->resizing_bytes += queue->resized.weight_bytes;
     }
@@ -126,32 +140,36 @@ static void come_back(struct ml_client *client, uint64_t ticks) {
 /* Behind the moment at which its recording was stopped: some of its threads went on a little. */
 static void drop_block(struct ml_client *client, const struct ml_timed *timed) {
     if (timed->kind == ML_EVENT_ALLOC) {
-        client->queued_bytes -= timed->weighted ? timed[1].key : timed->value;
+        client->queued_bytes -= timed->size_bytes;
+    } else if (timed->kind == ML_TIMED_ALLOC_WIDE) {
+        client->queued_bytes -= ml_timed_rest_of(timed).weight_bytes;
     }
 }
 
-static enum ml_status
-apply_block(struct ml_client *client, struct ml_lane_queue *queue, const struct ml_timed *timed) {
+static enum ml_status apply_block(struct ml_client *client, const struct step *step) {
     enum ml_status status = ML_OK;
-    if (client->cut_ticks != 0 && timed->time > client->cut_ticks) {
-        drop_block(client, timed);
+    if (client->cut_ticks != 0 && step->timed->time > client->cut_ticks) {
+        drop_block(client, step->timed);
         return ML_OK;
     }
     if (!client->tracker.in_tree) {
-        come_back(client, timed->time);
+        come_back(client, step->timed->time);
     }
-    switch (timed->kind) {
+    switch (step->timed->kind) {
     case ML_EVENT_ALLOC:
-        status = apply_alloc(client, queue, timed);
+        status = apply_alloc(client, step);
         break;
     case ML_EVENT_FREE:
-        apply_free(client, queue, timed);
+        apply_free(client, step);
         break;
     case ML_EVENT_RESIZE:
-        apply_resize(client, queue, timed);
+        apply_resize(client, step);
+        break;
+    case ML_EVENT_CANCEL:
+        status = apply_cancel(client, step->queue, step->timed);
         break;
     default:
-        status = apply_cancel(client, queue, timed);
+        status = apply_alloc_wide(client, step);
         break;
     }
     if (client->leaving == ML_LEAVING_EXIT) {
@@ -160,17 +178,12 @@ apply_block(struct ml_client *client, struct ml_lane_queue *queue, const struct 
     return status;
 }
 
-static enum ml_status
-apply_one(struct ml_client *client, struct ml_lane_queue *queue, const struct ml_timed *timed) {
+static enum ml_status apply_one(struct ml_client *client, const struct step *step) {
+    const struct ml_timed *timed = step->timed;
     switch (timed->kind) {
-    case ML_EVENT_ALLOC:
-    case ML_EVENT_FREE:
-    case ML_EVENT_RESIZE:
-    case ML_EVENT_CANCEL:
-        return apply_block(client, queue, timed);
     case ML_TIMED_HOLE:
-        forget_resize(client, queue);
-        queue->last_alloc = 0;
+        forget_resize(client, step->queue);
+        step->queue->last_alloc = 0;
         return ML_OK;
     case ML_EVENT_FORK:
         return apply_fork(client, timed->key);
@@ -184,38 +197,60 @@ apply_one(struct ml_client *client, struct ml_lane_queue *queue, const struct ml
         ml_client_left(client);
         return ML_OK;
     default:
-        return ML_OK; /* ML_TIMED_WEIGHTS: taken with its ALLOC */
+        return apply_block(client, step);
     }
 }
 
-static enum ml_status apply_run(
-    struct ml_client *client,
-    struct ml_lane_queue *queue,
-    const struct ml_timed *events,
-    uint32_t count
+/* What a batch will need, asked of memory in two steps: where its events are looked up, then, when
+ * that has come, the cells that it leads to. */
+static void look_up(
+    struct ml_tracker *tracker,
+    const struct ml_due *due,
+    uint32_t count,
+    struct ml_tracker_lookup *out_lookups
 ) {
-    const struct ml_live_map *live = &client->tracker.live;
+    const bool reserved = ml_tracker_reserve(tracker, count);
     for (uint32_t i = 0; i < count; i++) {
-        if (i + PREFETCH_EVENTS < count) {
-            ml_live_map_prefetch(live, events[i + PREFETCH_EVENTS].key);
-        }
-        const enum ml_status status = apply_one(client, queue, &events[i]);
-        if (status != ML_OK) {
-            return status;
+        const struct ml_timed *timed = due[i].event;
+        if (timed->kind == ML_EVENT_ALLOC) {
+            ml_tracker_look_up_alloc(
+                tracker, timed->key, timed->node, 0, timed->size_bytes, &out_lookups[i]
+            );
+        } else {
+            ml_tracker_look_up_free(tracker, timed->key, &out_lookups[i]);
         }
     }
-    return ML_OK;
+    for (uint32_t i = 0; i < count && reserved; i++) {
+        if (due[i].event->kind == ML_EVENT_ALLOC) {
+            ml_tracker_guess_alloc(tracker, &out_lookups[i]);
+        } else {
+            ml_tracker_guess_free(tracker, due[i].event->key, &out_lookups[i]);
+        }
+    }
+}
+
+static enum ml_status
+apply_batch(struct ml_client *client, const struct ml_due *due, uint32_t count) {
+    struct ml_tracker *tracker = &client->tracker;
+    struct ml_tracker_lookup lookups[BATCH_EVENTS];
+    look_up(tracker, due, count, lookups);
+    enum ml_status status = ML_OK;
+    for (uint32_t i = 0; i < count && status == ML_OK; i++) {
+        const struct step step = {due[i].event, due[i].queue, &lookups[i]};
+        status = apply_one(client, &step);
+    }
+    client->missed = client->missed || tracker->has_reused;
+    return status;
 }
 
 void ml_client_apply(struct ml_client *client, uint64_t until) {
-    const struct ml_timed *events = NULL;
-    uint32_t count = 0;
+    struct ml_due due[BATCH_EVENTS];
     for (;;) {
-        struct ml_lane_queue *queue = ml_sequencer_run(&client->sequencer, until, &events, &count);
-        if (queue == NULL) {
+        const uint32_t count = ml_sequencer_take(&client->sequencer, until, due, BATCH_EVENTS);
+        if (count == 0) {
             return;
         }
-        const enum ml_status status = apply_run(client, queue, events, count);
+        const enum ml_status status = apply_batch(client, due, count);
         if (status != ML_OK) {
             /* Nothing behind an event that could not be applied would be true. */
             ml_client_lose(client, status);
@@ -224,14 +259,14 @@ void ml_client_apply(struct ml_client *client, uint64_t until) {
             client->resizing_bytes = 0;
             return;
         }
-        ml_sequencer_took(&client->sequencer, count);
     }
 }
 
 void ml_client_queue_leave(struct ml_client *client, uint64_t ticks) {
     const struct ml_timed timed = {.time = ticks, .kind = ML_TIMED_LEAVE};
-    bool raised = false;
-    if (ml_sequencer_push(&client->sequencer, ML_SEQUENCER_HOST_LANE, &timed, &raised) != ML_OK) {
+    uint32_t late = 0;
+    if (ml_sequencer_push(&client->sequencer, ML_SEQUENCER_HOST_LANE, &timed, 1, 0, &late) !=
+        ML_OK) {
         ml_client_left(client);
     }
 }

@@ -1,12 +1,15 @@
 #include "service/live_map.h"
 
-#include <string.h>
-
 enum {
-    CAPACITY_MIN = 64,
-    WIDE_FLAG_BIT = ML_LIVE_CELL_BITS,
-    BYTES_SHIFT = ML_LIVE_CELL_BITS + 1,
-    INLINE_BITS = 64 - BYTES_SHIFT
+    LINES_MIN = 16,
+    /* While a process grows, between 13/16 of 5/6 and 13/16 of the slots are used: 20 to 24 bytes a
+     * block. Fuller, and many are turned away from their homes; growing by more, and a block costs
+     * more right after. */
+    FULL = 13,
+    FULL_OF = 16,
+    GROWTH_PART = 5,
+    /* A line's count that is no more kept: it stays until the map grows. */
+    AWAY_MAX = 255
 };
 
 void ml_live_map_init(struct ml_live_map *map, struct ml_budget *budget, uint64_t seed) {
@@ -19,62 +22,111 @@ void ml_live_map_init(struct ml_live_map *map, struct ml_budget *budget, uint64_
 }
 
 void ml_live_map_fini(struct ml_live_map *map) {
-    ml_budget_free(map->budget, map->slots, map->capacity * sizeof(*map->slots));
+    ml_budget_free_table(map->budget, map->lines, map->lines_count * sizeof(*map->lines));
     ml_budget_free(map->budget, map->wide, map->wide_capacity * sizeof(*map->wide));
-    map->slots = NULL;
-    map->wide = NULL;
-    map->capacity = 0;
-    map->count = 0;
-    map->wide_capacity = 0;
-    map->wide_used = 0;
-    map->wide_free = 0;
+    *map = (struct ml_live_map){.budget = map->budget, .factor = map->factor};
 }
 
-static inline size_t home_of(const struct ml_live_map *map, uint64_t key) {
-    uint64_t hash = key * map->factor;
-    hash ^= hash >> 32;
-    hash *= UINT64_C(0x9e3779b97f4a7c15);
-    return (size_t)(((unsigned __int128)hash * map->capacity) >> 64);
+static inline struct ml_live_line *
+next_line(const struct ml_live_map *map, struct ml_live_line *line) {
+    return line + 1 == map->lines + map->lines_count ? map->lines : line + 1;
 }
 
-static inline size_t next_slot(const struct ml_live_map *map, size_t slot) {
-    return slot + 1 == map->capacity ? 0 : slot + 1;
-}
+/* ---- how many were turned away from a line */
 
-static size_t distance(const struct ml_live_map *map, size_t from, size_t to) {
-    return to >= from ? to - from : to + map->capacity - from;
-}
-
-static void place(struct ml_live_map *map, uint64_t key, uint64_t value) {
-    size_t slot = home_of(map, key);
-    while (map->slots[slot].key != 0) {
-        slot = next_slot(map, slot);
+static unsigned away_of(const struct ml_live_line *line) {
+    unsigned away = 0;
+    for (unsigned i = 0; i < ML_LIVE_LINE_SLOTS; i++) {
+        away |= (unsigned)(line->slots[i].value >> ML_LIVE_AWAY_SHIFT & 3) << 2 * i;
     }
-    map->slots[slot] = (struct ml_live_slot){.key = key, .value = value};
+    return away;
 }
 
-static enum ml_status resize(struct ml_live_map *map, size_t capacity) {
-    struct ml_live_slot *const old = map->slots;
-    const size_t old_capacity = map->capacity;
-    struct ml_live_slot *slots = NULL;
-    if (capacity <= SIZE_MAX / sizeof(*slots)) {
-        slots = ml_budget_new(map->budget, capacity * sizeof(*slots));
+static inline bool has_away(const struct ml_live_line *line) {
+    return ((line->slots[0].value | line->slots[1].value | line->slots[2].value |
+             line->slots[3].value) &
+            ML_LIVE_AWAY_MASK) != 0;
+}
+
+static void set_away(struct ml_live_line *line, unsigned away) {
+    for (unsigned i = 0; i < ML_LIVE_LINE_SLOTS; i++) {
+        const uint64_t part = (uint64_t)(away >> 2 * i & 3) << ML_LIVE_AWAY_SHIFT;
+        line->slots[i].value = (line->slots[i].value & ~ML_LIVE_AWAY_MASK) | part;
     }
-    if (slots == NULL) {
+}
+
+static void turn_away(struct ml_live_line *line) {
+    const unsigned away = away_of(line);
+    set_away(line, away == AWAY_MAX ? away : away + 1);
+}
+
+/* One of those that were turned away is gone. */
+static void turned_away_no_more(struct ml_live_line *line) {
+    const unsigned away = away_of(line);
+    set_away(line, away == AWAY_MAX ? away : away - 1);
+}
+
+/* ---- slots */
+
+static void fill(struct ml_live_slot *slot, uint64_t key, uint64_t value) {
+    slot->key = key;
+    slot->value = (slot->value & ML_LIVE_AWAY_MASK) | (value & ~ML_LIVE_AWAY_MASK);
+}
+
+static struct ml_live_slot *
+find(const struct ml_live_map *map, uint64_t key, uint64_t hash, struct ml_live_line **out_line) {
+    struct ml_live_line *line = ml_live_map_home(map, hash);
+    for (;;) {
+        const unsigned found = ml_live_line_match(line, key);
+        if (found != 0) {
+            *out_line = line;
+            return &line->slots[__builtin_ctz(found)];
+        }
+        if (!has_away(line)) {
+            return NULL;
+        }
+        line = next_line(map, line);
+    }
+}
+
+/* A key that is not there; a slot is free somewhere. */
+static void place(struct ml_live_map *map, uint64_t key, uint64_t hash, uint64_t value) {
+    struct ml_live_line *line = ml_live_map_home(map, hash);
+    unsigned empty = ml_live_line_match(line, 0);
+    while (empty == 0) {
+        turn_away(line);
+        line = next_line(map, line);
+        empty = ml_live_line_match(line, 0);
+    }
+    fill(&line->slots[__builtin_ctz(empty)], key, value);
+}
+
+static enum ml_status resize(struct ml_live_map *map, size_t lines_count) {
+    struct ml_live_line *const old = map->lines;
+    const size_t old_count = map->lines_count;
+    struct ml_live_line *lines = NULL;
+    if (lines_count <= SIZE_MAX / sizeof(*lines)) {
+        lines = ml_budget_new_table(map->budget, lines_count * sizeof(*lines));
+    }
+    if (lines == NULL) {
         return ML_ENV_MEMORY;
     }
-    map->slots = slots;
-    map->capacity = capacity;
-    for (size_t i = 0; i < old_capacity; i++) {
-        if (old[i].key != 0) {
-            place(map, old[i].key, old[i].value);
+    map->lines = lines;
+    map->lines_count = lines_count;
+    map->count_max = lines_count * ML_LIVE_LINE_SLOTS / FULL_OF * FULL;
+    for (size_t i = 0; i < old_count; i++) {
+        for (unsigned k = 0; k < ML_LIVE_LINE_SLOTS; k++) {
+            const struct ml_live_slot *slot = &old[i].slots[k];
+            if (slot->key != 0) {
+                place(map, slot->key, ml_live_map_hash(map, slot->key), slot->value);
+            }
         }
     }
-    ml_budget_free(map->budget, old, old_capacity * sizeof(*old));
+    ml_budget_free_table(map->budget, old, old_count * sizeof(*old));
     return ML_OK;
 }
 
-static enum ml_status reserve_wide(struct ml_live_map *map) {
+enum ml_status ml_live_map_reserve_wide(struct ml_live_map *map) {
     if (map->wide_free != 0 || map->wide_used < map->wide_capacity) {
         return ML_OK;
     }
@@ -93,17 +145,19 @@ static enum ml_status reserve_wide(struct ml_live_map *map) {
     return ML_OK;
 }
 
-enum ml_status ml_live_map_reserve(struct ml_live_map *map) {
-    if (map->count >= map->capacity / 16 * 13) {
-        const size_t capacity =
-            map->capacity == 0 ? CAPACITY_MIN : (map->capacity + map->capacity / 2 + 15) / 16 * 16;
-        const enum ml_status status = resize(map, capacity);
-        if (status != ML_OK) {
-            return status;
-        }
-    }
-    return reserve_wide(map);
+/* Lines in fours: what is full of them is then a whole number. */
+static size_t whole_lines(size_t count) {
+    return (count + 3) / 4 * 4;
 }
+
+enum ml_status ml_live_map_reserve_more(struct ml_live_map *map, size_t count) {
+    const size_t needed = (map->count + count) / (ML_LIVE_LINE_SLOTS * FULL) * FULL_OF + FULL_OF;
+    const size_t grown = map->lines_count + map->lines_count / GROWTH_PART;
+    const size_t wanted = grown < needed ? needed : grown;
+    return resize(map, wanted < LINES_MIN ? LINES_MIN : whole_lines(wanted));
+}
+
+/* ---- weights that do not fit */
 
 static uint32_t take_wide(struct ml_live_map *map) {
     if (map->wide_free != 0) {
@@ -115,17 +169,17 @@ static uint32_t take_wide(struct ml_live_map *map) {
 }
 
 static bool is_wide(uint64_t value) {
-    return (value >> WIDE_FLAG_BIT & 1) != 0;
+    return (value >> ML_LIVE_WIDE_BIT & 1) != 0;
 }
 
 static struct ml_live_block unpack(const struct ml_live_map *map, uint64_t value) {
     struct ml_live_block block = {
-        .weight_bytes = value >> BYTES_SHIFT,
+        .weight_bytes = value >> ML_LIVE_BYTES_SHIFT,
         .weight_blocks = 1,
         .cell = (uint32_t)(value & (ML_LIVE_CELLS_MAX - 1)),
     };
     if (is_wide(value)) {
-        const struct ml_live_wide *wide = &map->wide[value >> BYTES_SHIFT];
+        const struct ml_live_wide *wide = &map->wide[value >> ML_LIVE_BYTES_SHIFT];
         block.weight_bytes = wide->weight_bytes;
         block.weight_blocks = wide->weight_blocks;
     }
@@ -134,86 +188,73 @@ static struct ml_live_block unpack(const struct ml_live_map *map, uint64_t value
 
 static void forget_wide(struct ml_live_map *map, uint64_t value) {
     if (is_wide(value)) {
-        const uint64_t index = value >> BYTES_SHIFT;
+        const uint64_t index = value >> ML_LIVE_BYTES_SHIFT;
         map->wide[index].weight_blocks = map->wide_free;
         map->wide_free = index + 1;
     }
 }
 
 static uint64_t pack(struct ml_live_map *map, const struct ml_live_block *block) {
-    if (block->weight_blocks == 1 && block->weight_bytes >> INLINE_BITS == 0) {
-        return block->cell | block->weight_bytes << BYTES_SHIFT;
+    if (block->weight_blocks == 1 && block->weight_bytes >> ML_LIVE_INLINE_BITS == 0) {
+        return block->cell | block->weight_bytes << ML_LIVE_BYTES_SHIFT;
     }
     const uint32_t index = take_wide(map);
     map->wide[index].weight_bytes = block->weight_bytes;
     map->wide[index].weight_blocks = block->weight_blocks;
-    return block->cell | (uint64_t)1 << WIDE_FLAG_BIT | (uint64_t)index << BYTES_SHIFT;
+    return block->cell | (uint64_t)1 << ML_LIVE_WIDE_BIT | (uint64_t)index << ML_LIVE_BYTES_SHIFT;
 }
+
+/* ---- */
 
 bool ml_live_map_put(
     struct ml_live_map *map,
     uint64_t key,
+    uint64_t hash,
     const struct ml_live_block *block,
     struct ml_live_block *out_old
 ) {
-    size_t slot = home_of(map, key);
-    while (map->slots[slot].key != 0 && map->slots[slot].key != key) {
-        slot = next_slot(map, slot);
+    struct ml_live_line *line = NULL;
+    struct ml_live_slot *slot = find(map, key, hash, &line);
+    if (slot != NULL) {
+        *out_old = unpack(map, slot->value);
+        forget_wide(map, slot->value);
+        fill(slot, key, pack(map, block));
+        return true;
     }
-    const bool there = map->slots[slot].key != 0;
-    if (there) {
-        *out_old = unpack(map, map->slots[slot].value);
-        forget_wide(map, map->slots[slot].value);
-    }
-    map->slots[slot] = (struct ml_live_slot){.key = key, .value = pack(map, block)};
-    map->count += there ? 0 : 1;
-    return there;
+    place(map, key, hash, pack(map, block));
+    map->count++;
+    return false;
 }
 
-/* Close the hole: every follower that is further from its home than the hole moves into it. */
-static void close_hole(struct ml_live_map *map, size_t hole) {
-    size_t slot = next_slot(map, hole);
-    while (map->slots[slot].key != 0) {
-        const size_t home = home_of(map, map->slots[slot].key);
-        if (distance(map, home, slot) >= distance(map, hole, slot)) {
-            map->slots[hole] = map->slots[slot];
-            hole = slot;
-        }
-        slot = next_slot(map, slot);
-    }
-    map->slots[hole].key = 0;
-}
-
-bool ml_live_map_remove(struct ml_live_map *map, uint64_t key, struct ml_live_block *out_block) {
+bool ml_live_map_remove(
+    struct ml_live_map *map, uint64_t key, uint64_t hash, struct ml_live_block *out_block
+) {
     if (map->count == 0) {
         return false;
     }
-    size_t slot = home_of(map, key);
-    while (map->slots[slot].key != key) {
-        if (map->slots[slot].key == 0) {
-            return false;
-        }
-        slot = next_slot(map, slot);
+    struct ml_live_line *line = NULL;
+    struct ml_live_slot *slot = find(map, key, hash, &line);
+    if (slot == NULL) {
+        return false;
     }
-    const uint64_t value = map->slots[slot].value;
-    *out_block = unpack(map, value);
-    forget_wide(map, value);
-    close_hole(map, slot);
+    *out_block = unpack(map, slot->value);
+    forget_wide(map, slot->value);
+    fill(slot, 0, 0);
+    for (struct ml_live_line *at = ml_live_map_home(map, hash); at != line;
+         at = next_line(map, at)) {
+        turned_away_no_more(at);
+    }
     map->count--;
     return true;
 }
 
 void ml_live_map_trim(struct ml_live_map *map) {
-    /* An eighth in use is far below what growing leaves (a half), so the two do not alternate. */
-    if (map->capacity > 64 * CAPACITY_MIN && map->count < map->capacity / 8) {
-        const enum ml_status status = resize(map, (map->count * 2 + CAPACITY_MIN + 15) / 16 * 16);
+    const size_t needed = map->count / ML_LIVE_LINE_SLOTS;
+    /* An eighth in use is far below what growing leaves (two thirds), so the two do not alternate.
+     */
+    if (map->lines_count > 64 * LINES_MIN && needed < map->lines_count / 8) {
+        const enum ml_status status = resize(map, whole_lines(needed + needed / 2 + LINES_MIN));
         (void)status; /* no memory to save memory with: it stays as it is */
-    }
-}
-
-void ml_live_map_prefetch(const struct ml_live_map *map, uint64_t key) {
-    if (map->capacity != 0) {
-        __builtin_prefetch(&map->slots[home_of(map, key)], 1);
     }
 }
 
@@ -223,8 +264,9 @@ bool ml_live_map_next(
     uint64_t *out_key,
     struct ml_live_block *out_block
 ) {
-    while (*cursor < map->capacity) {
-        const struct ml_live_slot *slot = &map->slots[(*cursor)++];
+    while (*cursor < map->lines_count * ML_LIVE_LINE_SLOTS) {
+        const struct ml_live_line *line = &map->lines[*cursor / ML_LIVE_LINE_SLOTS];
+        const struct ml_live_slot *slot = &line->slots[(*cursor)++ % ML_LIVE_LINE_SLOTS];
         if (slot->key != 0) {
             *out_key = slot->key;
             *out_block = unpack(map, slot->value);
@@ -236,21 +278,16 @@ bool ml_live_map_next(
 
 bool ml_live_map_check(const struct ml_live_map *map) {
     size_t used = 0;
-    for (size_t i = 0; i < map->capacity; i++) {
-        const uint64_t key = map->slots[i].key;
-        if (key == 0) {
+    for (size_t i = 0; i < map->lines_count * ML_LIVE_LINE_SLOTS; i++) {
+        struct ml_live_line *const line = &map->lines[i / ML_LIVE_LINE_SLOTS];
+        const struct ml_live_slot *slot = &line->slots[i % ML_LIVE_LINE_SLOTS];
+        struct ml_live_line *found_line = NULL;
+        if (slot->key == 0) {
             continue;
         }
         used++;
-        size_t slot = home_of(map, key);
-        while (map->slots[slot].key != key) {
-            if (map->slots[slot].key == 0) {
-                return false;
-            }
-            slot = next_slot(map, slot);
-        }
-        if (slot != i) {
-            return false; /* twice there */
+        if (find(map, slot->key, ml_live_map_hash(map, slot->key), &found_line) != slot) {
+            return false; /* not found, or twice there */
         }
     }
     return used == map->count;

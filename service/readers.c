@@ -14,9 +14,9 @@ enum {
     TURN_PIPES = 64,
     /* One turn of the loop: a client's fair share. */
     SHARE_BYTES = 1 << 18,
-    /* Read since the last round: what waits in the session for its turn. More with many clients,
-     * as a round looks at each of them. */
-    ROUND_BYTES = 1 << 20,
+    /* Read since the last round: what waits in the session for its turn, decoded, in a processor's
+     * own cache. More with many clients, as a round looks at each of them. */
+    ROUND_BYTES = 1 << 18,
     ROUND_BYTES_EACH = 1 << 12
 };
 

@@ -58,37 +58,33 @@ ml_sequencer_lane(struct ml_sequencer *sequencer, uint32_t lane, struct ml_lane_
 
 /* ---- the heap of lanes */
 
-static inline uint64_t first_time(const struct ml_sequencer *sequencer, uint16_t lane) {
-    const struct ml_lane_queue *queue = sequencer->lanes[lane];
-    return queue->events[queue->head].time;
-}
-
-static bool before(const struct ml_sequencer *sequencer, uint16_t a, uint16_t b) {
-    const uint64_t time_a = first_time(sequencer, a);
-    const uint64_t time_b = first_time(sequencer, b);
-    return time_a != time_b ? time_a < time_b : a < b;
+static inline bool before(const struct ml_lane_head *a, const struct ml_lane_head *b) {
+    return a->time != b->time ? a->time < b->time : a->lane < b->lane;
 }
 
 static void sift_down(struct ml_sequencer *sequencer) {
-    uint16_t *const heap = sequencer->heap;
+    struct ml_lane_head *const heap = sequencer->heap;
     const uint32_t count = sequencer->heap_count;
+    if (count < 2) {
+        return;
+    }
+    const struct ml_lane_head moved = heap[0];
     uint32_t at = 0;
     for (;;) {
         uint32_t least = 2 * at + 1;
         if (least >= count) {
-            return;
+            break;
         }
-        if (least + 1 < count && before(sequencer, heap[least + 1], heap[least])) {
+        if (least + 1 < count && before(&heap[least + 1], &heap[least])) {
             least++;
         }
-        if (!before(sequencer, heap[least], heap[at])) {
-            return;
+        if (!before(&heap[least], &moved)) {
+            break;
         }
-        const uint16_t lane = heap[at];
         heap[at] = heap[least];
-        heap[least] = lane;
         at = least;
     }
+    heap[at] = moved;
 }
 
 static enum ml_status heap_reserve(struct ml_sequencer *sequencer) {
@@ -97,7 +93,7 @@ static enum ml_status heap_reserve(struct ml_sequencer *sequencer) {
     }
     const uint32_t old = sequencer->heap_capacity;
     const uint32_t wanted = old == 0 ? 8 : old * 2;
-    uint16_t *heap = ml_budget_resize(
+    struct ml_lane_head *heap = ml_budget_resize(
         sequencer->budget, sequencer->heap, old * sizeof(*heap), wanted * sizeof(*heap)
     );
     if (heap == NULL) {
@@ -108,21 +104,22 @@ static enum ml_status heap_reserve(struct ml_sequencer *sequencer) {
     return ML_OK;
 }
 
-static void heap_add(struct ml_sequencer *sequencer, uint16_t lane) {
-    uint16_t *const heap = sequencer->heap;
+static void heap_add(struct ml_sequencer *sequencer, uint32_t lane, uint64_t time) {
+    struct ml_lane_head *const heap = sequencer->heap;
+    const struct ml_lane_head added = {.time = time, .lane = lane};
     uint32_t at = sequencer->heap_count++;
-    heap[at] = lane;
-    while (at > 0 && before(sequencer, heap[at], heap[(at - 1) / 2])) {
+    while (at > 0 && before(&added, &heap[(at - 1) / 2])) {
         heap[at] = heap[(at - 1) / 2];
-        heap[(at - 1) / 2] = lane;
         at = (at - 1) / 2;
     }
+    heap[at] = added;
 }
 
 /* ---- the queues */
 
-static enum ml_status queue_reserve(struct ml_sequencer *sequencer, struct ml_lane_queue *queue) {
-    if (queue->count < queue->capacity) {
+static enum ml_status
+queue_reserve(struct ml_sequencer *sequencer, struct ml_lane_queue *queue, uint32_t count) {
+    if (queue->capacity - queue->count >= count) {
         return ML_OK;
     }
     /* What is applied makes room first, if it is enough to be worth the move. */
@@ -134,9 +131,12 @@ static enum ml_status queue_reserve(struct ml_sequencer *sequencer, struct ml_la
         );
         queue->count -= queue->head;
         queue->head = 0;
-        return ML_OK;
+        if (queue->capacity - queue->count >= count) {
+            return ML_OK;
+        }
     }
-    const uint32_t wanted = queue->capacity == 0 ? 64 : queue->capacity * 2;
+    uint32_t wanted = queue->capacity == 0 ? 64 : queue->capacity * 2;
+    wanted = wanted - queue->count < count ? queue->count + count : wanted;
     struct ml_timed *events = ml_budget_resize(
         sequencer->budget,
         queue->events,
@@ -151,49 +151,110 @@ static enum ml_status queue_reserve(struct ml_sequencer *sequencer, struct ml_la
     return ML_OK;
 }
 
-enum ml_status ml_sequencer_push(
-    struct ml_sequencer *sequencer, uint32_t lane, const struct ml_timed *event, bool *out_raised
+/* The lane's queue with room for so many more, and room in the heap for the lane. */
+static enum ml_status reserve(
+    struct ml_sequencer *sequencer, uint32_t lane, uint32_t count, struct ml_lane_queue **out_queue
 ) {
-    struct ml_lane_queue *queue = NULL;
-    enum ml_status status = ml_sequencer_lane(sequencer, lane, &queue);
+    enum ml_status status = ml_sequencer_lane(sequencer, lane, out_queue);
     if (status == ML_OK) {
         status = heap_reserve(sequencer);
     }
-    if (status == ML_OK) {
-        status = queue_reserve(sequencer, queue);
+    return status == ML_OK ? queue_reserve(sequencer, *out_queue, count) : status;
+}
+
+/* The places [count, count + pushed) of the queue have been filled, `events` of them with events;
+ * the rest belongs to the last one. */
+static uint32_t commit(
+    struct ml_sequencer *sequencer,
+    uint32_t lane,
+    struct ml_lane_queue *queue,
+    uint32_t pushed,
+    uint32_t events,
+    uint64_t applied
+) {
+    struct ml_timed *const first = &queue->events[queue->count];
+    uint32_t late = 0;
+    while (late < events && (first[late].time < queue->last_time || first[late].time < applied)) {
+        first[late].time =
+            first[late].time < queue->last_time ? queue->last_time : first[late].time;
+        late++;
     }
+    queue->last_time = first[events - 1].time;
+    queue->used = true;
+    if (queue->count == queue->head) {
+        heap_add(sequencer, lane, first[0].time);
+    }
+    queue->count += pushed;
+    sequencer->queued += pushed;
+    return late;
+}
+
+enum ml_status ml_sequencer_push(
+    struct ml_sequencer *sequencer,
+    uint32_t lane,
+    const struct ml_timed *events,
+    uint32_t count,
+    uint64_t applied,
+    uint32_t *out_late
+) {
+    struct ml_lane_queue *queue = NULL;
+    *out_late = 0;
+    if (count == 0) {
+        return ML_OK;
+    }
+    const enum ml_status status = reserve(sequencer, lane, count, &queue);
     if (status != ML_OK) {
         return status;
     }
-    struct ml_timed *place = &queue->events[queue->count];
-    *place = *event;
-    *out_raised = event->time < queue->last_time;
-    if (*out_raised) {
-        place->time = queue->last_time;
-    }
-    queue->last_time = place->time;
-    queue->count++;
-    sequencer->queued++;
-    if (queue->count - queue->head == 1) {
-        heap_add(sequencer, (uint16_t)lane);
-    }
+    memcpy(&queue->events[queue->count], events, count * sizeof(*events));
+    *out_late = commit(sequencer, lane, queue, count, count, applied);
     return ML_OK;
+}
+
+_Static_assert(
+    sizeof(struct ml_timed) == sizeof(struct ml_timed_rest), "a rest takes the place of an event"
+);
+
+enum ml_status ml_sequencer_push_wide(
+    struct ml_sequencer *sequencer,
+    uint32_t lane,
+    const struct ml_timed *event,
+    const struct ml_timed_rest *rest,
+    uint64_t applied,
+    uint32_t *out_late
+) {
+    struct ml_lane_queue *queue = NULL;
+    *out_late = 0;
+    const enum ml_status status = reserve(sequencer, lane, 2, &queue);
+    if (status != ML_OK) {
+        return status;
+    }
+    queue->events[queue->count] = *event;
+    memcpy(&queue->events[queue->count + 1], rest, sizeof(*rest));
+    *out_late = commit(sequencer, lane, queue, 2, 1, applied);
+    return ML_OK;
+}
+
+struct ml_timed_rest ml_timed_rest_of(const struct ml_timed *event) {
+    struct ml_timed_rest rest;
+    memcpy(&rest, event + 1, sizeof(rest));
+    return rest;
 }
 
 bool ml_sequencer_first(const struct ml_sequencer *sequencer, uint64_t *out_time) {
     if (sequencer->heap_count == 0) {
         return false;
     }
-    *out_time = first_time(sequencer, sequencer->heap[0]);
+    *out_time = sequencer->heap[0].time;
     return true;
 }
 
 /* The last time up to which heap[0]'s events come before every other lane's. */
-static uint64_t alone_until(const struct ml_sequencer *sequencer, uint64_t until) {
-    const uint16_t *const heap = sequencer->heap;
+static inline uint64_t alone_until(const struct ml_sequencer *sequencer, uint64_t until) {
+    const struct ml_lane_head *const heap = sequencer->heap;
     for (uint32_t i = 1; i < 3 && i < sequencer->heap_count; i++) {
-        const uint64_t other = first_time(sequencer, heap[i]);
-        if (heap[0] < heap[i]) {
+        const uint64_t other = heap[i].time;
+        if (heap[0].lane < heap[i].lane) {
             until = other < until ? other : until;
         } else if (other <= until) {
             /* other > 0: heap[0] comes first, so its first time is smaller still */
@@ -203,41 +264,43 @@ static uint64_t alone_until(const struct ml_sequencer *sequencer, uint64_t until
     return until;
 }
 
-struct ml_lane_queue *ml_sequencer_run(
-    struct ml_sequencer *sequencer,
-    uint64_t until,
-    const struct ml_timed **out_events,
-    uint32_t *out_count
+uint32_t ml_sequencer_take(
+    struct ml_sequencer *sequencer, uint64_t until, struct ml_due *out_due, uint32_t capacity
 ) {
-    if (sequencer->heap_count == 0 || first_time(sequencer, sequencer->heap[0]) > until) {
-        return NULL;
-    }
-    struct ml_lane_queue *queue = sequencer->lanes[sequencer->heap[0]];
-    const uint64_t last = alone_until(sequencer, until);
-    uint32_t end = queue->head + 1;
-    if (queue->events[queue->count - 1].time <= last) {
-        end = queue->count;
-    } else {
-        while (queue->events[end].time <= last) {
-            end++;
+    uint32_t taken = 0;
+    while (taken < capacity && sequencer->heap_count > 0 && sequencer->heap[0].time <= until) {
+        struct ml_lane_queue *queue = sequencer->lanes[sequencer->heap[0].lane];
+        const uint64_t last = alone_until(sequencer, until);
+        const uint32_t before_head = queue->head;
+        uint32_t head = before_head;
+        do {
+            const struct ml_timed *event = &queue->events[head];
+            out_due[taken++] = (struct ml_due){.event = event, .queue = queue};
+            head += event->kind == ML_TIMED_ALLOC_WIDE ? 2 : 1;
+        } while (taken < capacity && head < queue->count && queue->events[head].time <= last);
+        sequencer->queued -= head - before_head;
+        if (head == queue->count) {
+            queue->head = 0;
+            queue->count = 0;
+            sequencer->heap[0] = sequencer->heap[--sequencer->heap_count];
+        } else {
+            queue->head = head;
+            sequencer->heap[0].time = queue->events[head].time;
         }
+        sift_down(sequencer);
     }
-    *out_events = queue->events + queue->head;
-    *out_count = end - queue->head;
-    return queue;
+    return taken;
 }
 
-void ml_sequencer_took(struct ml_sequencer *sequencer, uint32_t count) {
-    struct ml_lane_queue *queue = sequencer->lanes[sequencer->heap[0]];
-    queue->head += count;
-    sequencer->queued -= count;
-    if (queue->head == queue->count) {
-        queue->head = 0;
-        queue->count = 0;
-        sequencer->heap[0] = sequencer->heap[--sequencer->heap_count];
-        if (queue->capacity > ML_QUEUE_KEPT_EVENTS) {
+void ml_sequencer_round(struct ml_sequencer *sequencer) {
+    for (uint32_t i = 0; i < sequencer->lanes_count; i++) {
+        struct ml_lane_queue *queue = sequencer->lanes[i];
+        if (queue == NULL) {
+            continue;
+        }
+        if (!queue->used && queue->count == 0 && queue->capacity > ML_QUEUE_KEPT_EVENTS) {
             free_events(sequencer, queue);
         }
+        queue->used = false;
     }
-    sift_down(sequencer);
 }

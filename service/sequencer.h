@@ -2,7 +2,10 @@
  * session's one thread.
  *
  * One rule: within a lane the order of arrival holds; between lanes the stamps decide, at equal
- * stamps the smaller lane number. */
+ * stamps the smaller lane number.
+ *
+ * Events are given out many at a time, with the lane of each: whoever applies them can bring what
+ * they need into the cache before it is needed, however often the lanes alternate. */
 #ifndef MEMLOG_SERVICE_SEQUENCER_H
 #define MEMLOG_SERVICE_SEQUENCER_H
 
@@ -18,31 +21,38 @@ enum {
     /* One lane more than a client can name: for what the host says of the process. */
     ML_SEQUENCER_HOST_LANE = ML_LANES_MAX,
     ML_SEQUENCER_LANES_MAX,
-    /* A queue's memory that is kept over a round with nothing in it: 64 KiB. */
+    /* A queue's memory that is kept over a round in which it was not used: 48 KiB. */
     ML_QUEUE_KEPT_EVENTS = 2048
 };
 
 /* What is queued, beside enum ml_event_kind's ALLOC FREE RESIZE CANCEL FORK REAPED END. */
 enum {
-    ML_TIMED_WEIGHTS = 100, /* follows an ALLOC: key = weight_bytes, value = weight_blocks */
-    ML_TIMED_HOLE = 101,    /* chunks were lost here: no half-done realloc is completed across it */
-    ML_TIMED_LEAVE = 102    /* the host says that the process ended at this moment */
+    ML_TIMED_ALLOC_WIDE = 100, /* an ALLOC of which a ml_timed_rest follows */
+    ML_TIMED_HOLE = 101,       /* chunks were lost here: no half-done realloc is completed across */
+    ML_TIMED_LEAVE = 102       /* the host says that the process ended at this moment */
 };
 
 /* A queued event. */
 struct ml_timed {
     uint64_t time;
-    uint64_t key;   /* ml_live_key of the block; FORK: serial; REAPED: pid; END: kind */
-    uint64_t value; /* size_bytes of the block */
-    uint32_t node;
-    uint16_t type;
-    uint8_t kind;
-    bool weighted; /* a ML_TIMED_WEIGHTS with the same time follows */
+    uint64_t key;        /* ml_live_key of the block; FORK: serial; REAPED: pid; END: kind */
+    uint32_t size_bytes; /* of the block of an ALLOC; its low half, of an ALLOC_WIDE */
+    uint32_t node : 24;
+    uint32_t kind : 8;
+};
+
+/* The second half of an ML_TIMED_ALLOC_WIDE: typed, weighted, or of 4 GiB and more. */
+struct ml_timed_rest {
+    uint64_t weight_bytes;
+    uint64_t weight_blocks;
+    uint32_t size_high;
+    uint32_t type;
 };
 
 struct ml_lane_queue {
     struct ml_timed *events; /* [head, count) wait */
     uint32_t head, count, capacity;
+    bool used;          /* since the last ml_sequencer_round */
     uint64_t last_time; /* of the last event pushed */
     /* Of the applied events: */
     uint64_t last_alloc; /* key, if the last event was an ALLOC; else 0 */
@@ -50,38 +60,67 @@ struct ml_lane_queue {
     struct ml_live_block resized;
 };
 
+/* An event whose turn has come. It lies in its lane's queue: nothing may be pushed before it is
+ * applied. */
+struct ml_due {
+    const struct ml_timed *event;
+    struct ml_lane_queue *queue;
+};
+
+/* A lane that has events. */
+struct ml_lane_head {
+    uint64_t time; /* of its first event */
+    uint32_t lane;
+};
+
 struct ml_sequencer {
     struct ml_budget *budget;
     struct ml_lane_queue **lanes; /* NULL: nothing ever came there */
     uint32_t lanes_count;
-    uint16_t *heap; /* lanes that have events, by the time of their first */
+    struct ml_lane_head *heap; /* by time, then lane */
     uint32_t heap_count, heap_capacity;
-    uint64_t queued; /* events in all lanes */
+    uint64_t queued; /* in all lanes; an ALLOC_WIDE is two */
 };
 
 void ml_sequencer_init(struct ml_sequencer *sequencer, struct ml_budget *budget);
 void ml_sequencer_fini(struct ml_sequencer *sequencer);
 
-/* Append. A time before the lane's last one is raised to it: *out_raised says so.
+/* Append events of one lane whose times do not fall. Times before the lane's last one are raised to
+ * it; *out_late is the number of events that were, or that are from before `applied`.
  * Errors: ML_ENV_MEMORY. */
 ML_NODISCARD enum ml_status ml_sequencer_push(
-    struct ml_sequencer *sequencer, uint32_t lane, const struct ml_timed *event, bool *out_raised
+    struct ml_sequencer *sequencer,
+    uint32_t lane,
+    const struct ml_timed *events,
+    uint32_t count,
+    uint64_t applied,
+    uint32_t *out_late
 );
+
+/* Append one ALLOC_WIDE. Otherwise as ml_sequencer_push. */
+ML_NODISCARD enum ml_status ml_sequencer_push_wide(
+    struct ml_sequencer *sequencer,
+    uint32_t lane,
+    const struct ml_timed *event,
+    const struct ml_timed_rest *rest,
+    uint64_t applied,
+    uint32_t *out_late
+);
+
+/* The rest of an event of kind ALLOC_WIDE. */
+struct ml_timed_rest ml_timed_rest_of(const struct ml_timed *event);
 
 /* Whether anything waits, and the least time of it. */
 bool ml_sequencer_first(const struct ml_sequencer *sequencer, uint64_t *out_time);
 
-/* The longest run of events of one lane that come next and not after `until`. NULL when there is
- * none. To be followed by ml_sequencer_took() of the run's lane, before anything is pushed. */
-struct ml_lane_queue *ml_sequencer_run(
-    struct ml_sequencer *sequencer,
-    uint64_t until,
-    const struct ml_timed **out_events,
-    uint32_t *out_count
+/* Take the events that come next and are not after `until`, at most `capacity`, out of the queues.
+ * Returns their number. */
+uint32_t ml_sequencer_take(
+    struct ml_sequencer *sequencer, uint64_t until, struct ml_due *out_due, uint32_t capacity
 );
 
-/* The first `count` events of the run are applied. */
-void ml_sequencer_took(struct ml_sequencer *sequencer, uint32_t count);
+/* A round is over: memory of lanes that were not used since the last one is given back. */
+void ml_sequencer_round(struct ml_sequencer *sequencer);
 
 /* A lane's queue, made when it is new. Errors: ML_ENV_MEMORY. */
 ML_NODISCARD enum ml_status

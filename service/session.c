@@ -334,6 +334,7 @@ enum ml_status ml_session_advance(struct ml_session *session, uint64_t ticks) {
             const uint64_t own = client->known_ticks < until ? client->known_ticks : until;
             client->applied_ticks = own > client->applied_ticks ? own : client->applied_ticks;
             ml_staging_reader_round(&client->staging, ticks);
+            ml_sequencer_round(&client->sequencer);
             ml_live_map_trim(&client->tracker.live);
         }
     }

@@ -184,7 +184,7 @@ static struct ml_snapshot_node copy_node(
 }
 
 static uint32_t node_of(const struct ml_cell *cell) {
-    return (uint32_t)cell->key & (ML_NODES_MAX - 1);
+    return ml_cell_node(cell->key);
 }
 
 /* One behind the largest id that is defined or referred to. */

@@ -59,16 +59,9 @@ reach(struct ml_budget *budget, void *table, uint32_t *count, uint32_t index, ui
     return grown;
 }
 
-struct ml_stack_node *ml_stack_store_node(const struct ml_stack_store *store, uint32_t id) {
-    const uint32_t page = id / ML_NODE_PAGE_NODES;
-    if (id >= store->nodes_end || store->pages[page] == NULL) {
-        return NULL;
-    }
-    return &store->pages[page][id % ML_NODE_PAGE_NODES];
-}
-
-enum ml_status
-ml_stack_store_touch(struct ml_stack_store *store, uint32_t id, struct ml_stack_node **out_node) {
+/* The node of that id, with room made for it. */
+static enum ml_status
+touch(struct ml_stack_store *store, uint32_t id, struct ml_stack_node **out_node) {
     const uint32_t page = id / ML_NODE_PAGE_NODES;
     if (page >= store->pages_count) {
         void *pages = reach(
@@ -99,7 +92,7 @@ ml_stack_store_touch(struct ml_stack_store *store, uint32_t id, struct ml_stack_
 
 static enum ml_status define_node(struct ml_stack_store *store, const struct ml_event_node *event) {
     struct ml_stack_node *node = NULL;
-    const enum ml_status status = ml_stack_store_touch(store, event->id, &node);
+    const enum ml_status status = touch(store, event->id, &node);
     if (status != ML_OK) {
         return status;
     }

@@ -9,6 +9,7 @@
 #define MEMLOG_SERVICE_STACK_STORE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "ipc/event.h"
@@ -22,9 +23,8 @@ enum {
 struct ml_stack_node {
     uint64_t address;
     uint32_t parent;
-    uint32_t link;      /* address frames: module id; named frames: string id */
-    uint32_t last_cell; /* the cell last used at this node + 1; 0: none */
-    uint8_t frame;      /* enum ml_frame_kind */
+    uint32_t link; /* address frames: module id; named frames: string id */
+    uint8_t frame; /* enum ml_frame_kind */
     bool defined;
 };
 
@@ -45,7 +45,7 @@ struct ml_stack_store {
     struct ml_stack_node **pages;
     uint32_t pages_count;
     uint32_t nodes_count; /* defined */
-    uint32_t nodes_end;   /* one behind the largest id that was touched */
+    uint32_t nodes_end;   /* one behind the largest id that was defined */
     struct ml_stored_module **modules;
     uint32_t modules_end; /* one behind the largest id; slots may be NULL */
     struct ml_stored_string **strings;
@@ -60,10 +60,11 @@ ML_NODISCARD enum ml_status
 ml_stack_store_define(struct ml_stack_store *store, const struct ml_event *event);
 
 /* The node of that id, NULL from nodes_end on and perhaps below. Look at `defined`. */
-struct ml_stack_node *ml_stack_store_node(const struct ml_stack_store *store, uint32_t id);
-
-/* The node of that id, with room made for it. Errors: ML_ENV_MEMORY. */
-ML_NODISCARD enum ml_status
-ml_stack_store_touch(struct ml_stack_store *store, uint32_t id, struct ml_stack_node **out_node);
+static inline struct ml_stack_node *
+ml_stack_store_node(const struct ml_stack_store *store, uint32_t id) {
+    struct ml_stack_node *page =
+        id < store->nodes_end ? store->pages[id / ML_NODE_PAGE_NODES] : NULL;
+    return page == NULL ? NULL : &page[id % ML_NODE_PAGE_NODES];
+}
 
 #endif

@@ -67,6 +67,32 @@ struct piece {
     const uint8_t *bytes; /* from start_bytes on */
 };
 
+static enum ml_status decode_records(
+    struct ml_stream_reader *reader,
+    uint32_t lane,
+    struct ml_reader *r,
+    struct ml_event_state *state
+) {
+    const struct ml_stream_sink *sink = &reader->sink;
+    struct ml_event_plain run[ML_STREAM_RUN_EVENTS];
+    enum ml_status status = ML_OK;
+    while (status == ML_OK && ml_reader_left(r) > 0) {
+        uint64_t size_bytes = 0;
+        const size_t count =
+            ml_event_decode_plain(r, state, run, ML_STREAM_RUN_EVENTS, &size_bytes);
+        if (count > 0) {
+            status = sink->on_run(sink->context, lane, run, (uint32_t)count, size_bytes);
+        } else {
+            struct ml_event event;
+            status = ml_event_decode(r, state, &event);
+            if (status == ML_OK) {
+                status = sink->on_event(sink->context, lane, &event);
+            }
+        }
+    }
+    return status;
+}
+
 /* What of the piece is behind the chunk's seen bytes. */
 static enum ml_status
 decode(struct ml_stream_reader *reader, struct ml_chunk *chunk, const struct piece *piece) {
@@ -88,19 +114,12 @@ decode(struct ml_stream_reader *reader, struct ml_chunk *chunk, const struct pie
     const uint32_t skip = chunk->seen_bytes - piece->start_bytes;
     struct ml_reader r =
         ml_reader_over(piece->bytes + skip, piece->end_bytes - piece->start_bytes - skip);
-    while (ml_reader_left(&r) > 0) {
-        struct ml_event event;
-        enum ml_status status = ml_event_decode(&r, &chunk->state, &event);
-        if (status == ML_OK) {
-            status = reader->sink.on_event(reader->sink.context, piece->lane, &event);
-        }
-        if (status != ML_OK) {
-            return status;
-        }
+    const enum ml_status status = decode_records(reader, piece->lane, &r, &chunk->state);
+    if (status == ML_OK) {
+        reader->decoded_bytes += piece->end_bytes - chunk->seen_bytes;
+        chunk->seen_bytes = piece->end_bytes;
     }
-    reader->decoded_bytes += piece->end_bytes - chunk->seen_bytes;
-    chunk->seen_bytes = piece->end_bytes;
-    return ML_OK;
+    return status;
 }
 
 /* Chunks [start, end) were jumped over. */

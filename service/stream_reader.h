@@ -15,12 +15,23 @@
 #include <stdint.h>
 
 #include "ipc/event.h"
+#include "ipc/event_plain.h"
 #include "ipc/ml_status.h"
 #include "service/budget.h"
+
+enum { ML_STREAM_RUN_EVENTS = 256 /* 6 KiB: decoded into the innermost cache */ };
 
 /* Where events go. Any status but ML_OK ends the reading and is handed up. */
 struct ml_stream_sink {
     void *context;
+    /* Plain records that follow each other, at most ML_STREAM_RUN_EVENTS; their sizes' sum. */
+    enum ml_status (*on_run
+    )(void *context,
+      uint32_t lane,
+      const struct ml_event_plain *events,
+      uint32_t count,
+      uint64_t size_bytes);
+    /* One record of any kind. */
     enum ml_status (*on_event)(void *context, uint32_t lane, const struct ml_event *event);
     enum ml_status (*on_hole)(void *context, uint32_t lane, uint64_t chunks);
 };

@@ -11,8 +11,14 @@ void ml_tracker_init(
     struct ml_stack_store *stacks,
     uint64_t seed
 ) {
-    *tracker =
-        (struct ml_tracker){.tree = tree, .stacks = stacks, .peak_epoch = 1, .in_tree = true};
+    *tracker = (struct ml_tracker
+    ){.tree = tree,
+      .stacks = stacks,
+      .mark = 1,
+      .peak_mark = 1,
+      .tree_mark = 1,
+      .tree_epoch = tree->epoch,
+      .in_tree = true};
     ml_live_map_init(&tracker->live, budget, seed);
     ml_reuse_log_init(&tracker->reused, budget);
     ml_cells_init(&tracker->cells, budget);
@@ -35,7 +41,7 @@ void ml_tracker_peak_share(
     uint64_t *out_bytes,
     uint64_t *out_blocks
 ) {
-    const bool kept = cell->peak_epoch == tracker->peak_epoch;
+    const bool kept = cell->mark >= tracker->peak_mark;
     *out_bytes = kept ? cell->peak_bytes : cell->live_bytes;
     *out_blocks = kept ? cell->peak_blocks : cell->live_blocks;
 }
@@ -54,30 +60,44 @@ void ml_tracker_tree_share(
     uint64_t *out_blocks
 ) {
     const bool absent = absent_at_peak(tracker);
-    const bool kept = cell->tree_epoch == tracker->tree->epoch;
+    const bool kept =
+        tracker->tree_epoch == tracker->tree->epoch && cell->mark >= tracker->tree_mark;
     *out_bytes = kept ? cell->tree_bytes : absent ? 0 : cell->live_bytes;
     *out_blocks = kept ? cell->tree_blocks : absent ? 0 : cell->live_blocks;
 }
 
-/* Before a cell changes: what it held at the peaks, unless that is already kept. */
-static inline void keep_shares(const struct ml_tracker *tracker, struct ml_cell *cell) {
-    if (cell->peak_epoch != tracker->peak_epoch) {
-        cell->peak_epoch = tracker->peak_epoch;
+/* The tree has reached a new maximum: what this process's cells hold is their share of it. */
+static void notice_tree(struct ml_tracker *tracker) {
+    tracker->tree_epoch = tracker->tree->epoch;
+    tracker->tree_mark = ++tracker->mark;
+}
+
+static void keep_shares(const struct ml_tracker *tracker, struct ml_cell *cell) {
+    if (cell->mark < tracker->peak_mark) {
         cell->peak_bytes = cell->live_bytes;
         cell->peak_blocks = cell->live_blocks;
     }
-    const uint64_t tree_epoch = tracker->tree->epoch;
-    if (cell->tree_epoch != tree_epoch) {
+    if (cell->mark < tracker->tree_mark) {
         const bool absent = absent_at_peak(tracker);
-        cell->tree_epoch = tree_epoch;
         cell->tree_bytes = absent ? 0 : cell->live_bytes;
         cell->tree_blocks = absent ? 0 : cell->live_blocks;
+    }
+    cell->mark = tracker->mark;
+}
+
+/* Before a cell changes: what it held at the peaks, unless that is already kept. */
+static inline void before_change(struct ml_tracker *tracker, struct ml_cell *cell) {
+    if (tracker->tree_epoch != tracker->tree->epoch) {
+        notice_tree(tracker);
+    }
+    if (cell->mark != tracker->mark) {
+        keep_shares(tracker, cell);
     }
 }
 
 static inline void
 grow(struct ml_tracker *tracker, struct ml_cell *cell, uint64_t bytes, uint64_t blocks) {
-    keep_shares(tracker, cell);
+    before_change(tracker, cell);
     cell->live_bytes += bytes;
     cell->live_blocks += blocks;
     tracker->totals.live_bytes += bytes;
@@ -90,7 +110,7 @@ grow(struct ml_tracker *tracker, struct ml_cell *cell, uint64_t bytes, uint64_t 
 
 static inline void
 shrink(struct ml_tracker *tracker, struct ml_cell *cell, uint64_t bytes, uint64_t blocks) {
-    keep_shares(tracker, cell);
+    before_change(tracker, cell);
     cell->live_bytes -= bytes;
     cell->live_blocks -= blocks;
     tracker->totals.live_bytes -= bytes;
@@ -107,7 +127,7 @@ static inline void note_peaks(struct ml_tracker *tracker, uint64_t ticks) {
         totals->peak_bytes = totals->live_bytes;
         totals->peak_blocks = totals->live_blocks;
         tracker->peak_ticks = ticks;
-        tracker->peak_epoch++;
+        tracker->peak_mark = ++tracker->mark;
     }
     if (tracker->in_tree) {
         ml_tree_note(tracker->tree, ticks);
@@ -127,14 +147,32 @@ static bool fits(const struct ml_tracker *tracker, uint64_t bytes, uint64_t bloc
 }
 
 bool ml_tracker_free(
-    struct ml_tracker *tracker, uint64_t ticks, uint64_t key, struct ml_live_block *out_block
+    struct ml_tracker *tracker,
+    uint64_t ticks,
+    uint64_t key,
+    const struct ml_tracker_lookup *lookup,
+    struct ml_live_block *out_block
 ) {
     bool awaited = false;
     if (ml_reuse_log_outdates(&tracker->reused, key, ticks, &awaited)) {
         tracker->missed_frees -= awaited;
         return false;
     }
-    if (!ml_live_map_remove(&tracker->live, key, out_block)) {
+    struct ml_live_slot *slot = lookup->slot;
+    if (slot == NULL && tracker->live.count > 0) {
+        /* Perhaps it has come since: nothing lives shorter than most blocks. */
+        slot = ml_live_map_at_home(&tracker->live, key, lookup->hash);
+    }
+    if (slot != NULL && slot->key == key && !ml_live_slot_is_wide(slot)) {
+        const uint64_t bytes = slot->value >> ML_LIVE_BYTES_SHIFT;
+        const uint32_t cell = ml_live_slot_cell(slot);
+        *out_block =
+            (struct ml_live_block){.weight_bytes = bytes, .weight_blocks = 1, .cell = cell};
+        ml_live_map_empty_home(&tracker->live, slot);
+        shrink(tracker, &tracker->cells.cells[cell], bytes, 1);
+        return true;
+    }
+    if (!ml_live_map_remove(&tracker->live, key, lookup->hash, out_block)) {
         tracker->unknown_frees++;
         return false;
     }
@@ -150,54 +188,102 @@ bool ml_tracker_free(
 /* The block is live from now on. An address that is given out again was freed meanwhile, whether we
  * saw it or not. */
 static void
-put(struct ml_tracker *tracker, uint64_t ticks, uint64_t key, const struct ml_live_block *block) {
+put(struct ml_tracker *tracker,
+    uint64_t ticks,
+    uint64_t key,
+    uint64_t hash,
+    const struct ml_live_block *block) {
     struct ml_live_block stale;
-    if (ml_live_map_put(&tracker->live, key, block, &stale)) {
+    if (ml_live_map_put(&tracker->live, key, hash, block, &stale)) {
         tracker->missed_frees++;
+        tracker->has_reused = true;
         ml_reuse_log_add(&tracker->reused, key, ticks);
         shrink(tracker, &tracker->cells.cells[stale.cell], stale.weight_bytes, stale.weight_blocks);
     }
     grow(tracker, &tracker->cells.cells[block->cell], block->weight_bytes, block->weight_blocks);
 }
 
-static enum ml_status
-cell_of(struct ml_tracker *tracker, const struct ml_tracker_alloc *alloc, uint32_t *out_cell) {
-    struct ml_stack_node *node = NULL;
-    enum ml_status status = ML_OK;
-    const uint64_t key = ml_cell_key(
-        alloc->node, (unsigned)(alloc->key >> 56), alloc->type, ml_size_class(alloc->size_bytes)
-    );
-    if (alloc->node == 0) {
-        return ml_cells_find(&tracker->cells, key, out_cell);
-    }
-    node = ml_stack_store_node(tracker->stacks, alloc->node);
-    if (node == NULL) {
-        status = ml_stack_store_touch(tracker->stacks, alloc->node, &node);
-        if (status != ML_OK) {
-            return status;
-        }
-    }
-    if (!node->defined) {
+/* Out of line: streams that lost chunks are rare. */
+static void count_undefined(struct ml_tracker *tracker, uint32_t node) {
+    const struct ml_stack_node *known = ml_stack_store_node(tracker->stacks, node);
+    if (node != 0 && (known == NULL || !known->defined)) {
         tracker->undefined_nodes++;
+        tracker->has_undefined = true;
     }
-    /* Most nodes allocate one size of one thing: the last cell there is the one wanted again. */
-    if (node->last_cell != 0 && tracker->cells.cells[node->last_cell - 1].key == key) {
-        *out_cell = node->last_cell - 1;
-        return ML_OK;
-    }
-    status = ml_cells_find(&tracker->cells, key, out_cell);
-    if (status == ML_OK) {
-        node->last_cell = *out_cell + 1;
+}
+
+static enum ml_status
+make_cell(struct ml_tracker *tracker, const struct ml_tracker_lookup *lookup, uint32_t *out_cell) {
+    const uint32_t before = tracker->cells.count;
+    const enum ml_status status =
+        ml_cells_make(&tracker->cells, lookup->cell_key, lookup->cell_hash, out_cell);
+    /* A node is defined for good: what is allocated at a cell needs no look unless some cell was
+     * made before its node. */
+    if (status == ML_OK && tracker->cells.count != before && !tracker->has_undefined) {
+        count_undefined(tracker, ml_cell_node(lookup->cell_key));
     }
     return status;
+}
+
+static inline enum ml_status
+cell_of(struct ml_tracker *tracker, const struct ml_tracker_lookup *lookup, uint32_t *out_cell) {
+    if (tracker->has_undefined) {
+        count_undefined(tracker, ml_cell_node(lookup->cell_key));
+    }
+    *out_cell = lookup->cell;
+    return ml_cells_is(&tracker->cells, lookup->cell, lookup->cell_key)
+               ? ML_OK
+               : make_cell(tracker, lookup, out_cell);
+}
+
+static inline void
+count_total(struct ml_tracker *tracker, struct ml_cell *cell, uint64_t bytes, uint64_t blocks) {
+    add_saturating(&cell->total_bytes, bytes);
+    add_saturating(&cell->total_blocks, blocks);
+    add_saturating(&tracker->totals.total_bytes, bytes);
+    add_saturating(&tracker->totals.total_blocks, blocks);
+}
+
+enum ml_status ml_tracker_alloc_plain(
+    struct ml_tracker *tracker,
+    uint64_t ticks,
+    uint64_t key,
+    uint32_t size_bytes,
+    const struct ml_tracker_lookup *lookup
+) {
+    uint32_t index = 0;
+    enum ml_status status = cell_of(tracker, lookup, &index);
+    if (status == ML_OK) {
+        status = ml_live_map_reserve(&tracker->live, 1);
+    }
+    if (status == ML_OK && !fits(tracker, size_bytes, 1)) {
+        status = ML_PEER_LIMIT;
+    }
+    if (status != ML_OK) {
+        return status;
+    }
+    struct ml_cell *cell = &tracker->cells.cells[index];
+    if (ml_live_map_put_at_home(&tracker->live, key, lookup->hash, size_bytes, index)) {
+        grow(tracker, cell, size_bytes, 1);
+    } else {
+        const struct ml_live_block block = {
+            .weight_bytes = size_bytes, .weight_blocks = 1, .cell = index};
+        put(tracker, ticks, key, lookup->hash, &block);
+    }
+    count_total(tracker, cell, size_bytes, 1);
+    note_peaks(tracker, ticks);
+    return ML_OK;
 }
 
 enum ml_status
 ml_tracker_alloc(struct ml_tracker *tracker, uint64_t ticks, const struct ml_tracker_alloc *alloc) {
     uint32_t index = 0;
-    enum ml_status status = cell_of(tracker, alloc, &index);
+    enum ml_status status = cell_of(tracker, &alloc->lookup, &index);
     if (status == ML_OK) {
-        status = ml_live_map_reserve(&tracker->live);
+        status = ml_live_map_reserve(&tracker->live, 1);
+    }
+    if (status == ML_OK) {
+        status = ml_live_map_reserve_wide(&tracker->live);
     }
     if (status == ML_OK && !fits(tracker, alloc->weight_bytes, alloc->weight_blocks)) {
         status = ML_PEER_LIMIT;
@@ -210,12 +296,8 @@ ml_tracker_alloc(struct ml_tracker *tracker, uint64_t ticks, const struct ml_tra
         .weight_blocks = alloc->weight_blocks,
         .cell = index,
     };
-    put(tracker, ticks, alloc->key, &block);
-    struct ml_cell *cell = &tracker->cells.cells[index];
-    add_saturating(&cell->total_bytes, alloc->weight_bytes);
-    add_saturating(&cell->total_blocks, alloc->weight_blocks);
-    add_saturating(&tracker->totals.total_bytes, alloc->weight_bytes);
-    add_saturating(&tracker->totals.total_blocks, alloc->weight_blocks);
+    put(tracker, ticks, alloc->key, alloc->lookup.hash, &block);
+    count_total(tracker, &tracker->cells.cells[index], alloc->weight_bytes, alloc->weight_blocks);
     note_peaks(tracker, ticks);
     return ML_OK;
 }
@@ -223,14 +305,14 @@ ml_tracker_alloc(struct ml_tracker *tracker, uint64_t ticks, const struct ml_tra
 enum ml_status ml_tracker_restore(
     struct ml_tracker *tracker, uint64_t ticks, uint64_t key, const struct ml_live_block *block
 ) {
-    const enum ml_status status = ml_live_map_reserve(&tracker->live);
+    const enum ml_status status = ml_live_map_reserve(&tracker->live, 1);
     if (status != ML_OK) {
         return status;
     }
     if (!fits(tracker, block->weight_bytes, block->weight_blocks)) {
         return ML_PEER_LIMIT;
     }
-    put(tracker, ticks, key, block);
+    put(tracker, ticks, key, ml_live_map_hash(&tracker->live, key), block);
     note_peaks(tracker, ticks);
     return ML_OK;
 }

@@ -4,6 +4,13 @@
  * One rule: every change of a cell goes through one function, which first keeps what a peak that
  * has been reached still needs of it. Events come in the order of their stamps.
  *
+ * Shares at the peaks, in O(1) an event and without a copy: `mark` counts the new maxima of the
+ * process and of the tree, as far as this process has noticed them (before its next change). A cell
+ * notes the mark at each of its changes. One that is about to change and whose note is from before
+ * the process's (or the tree's) last maximum holds still what it held then, and keeps that as its
+ * share. So a cell whose note is no older than a maximum has its share there; any other's share is
+ * what is live in it.
+ *
  * Sums are of weights (requested bytes; more when sampled). Totals saturate; a live sum beyond
  * ML_LIVE_MAX_BYTES is ML_PEER_LIMIT. */
 #ifndef MEMLOG_SERVICE_TRACKER_H
@@ -28,23 +35,37 @@ struct ml_tracker {
     struct ml_cells cells;
     struct ml_totals totals;
     uint64_t peak_ticks;
-    uint64_t peak_epoch; /* as tree->epoch, of this process */
+    uint64_t mark;       /* grows with every maximum, from 1 */
+    uint64_t peak_mark;  /* of the process's last maximum */
+    uint64_t tree_mark;  /* of the tree's, ... */
+    uint64_t tree_epoch; /* ... which is this tree->epoch */
     uint64_t unknown_frees;
     uint64_t missed_frees;    /* allocs at an address that was live: its free was not seen */
     uint64_t undefined_nodes; /* allocs whose node was not defined when they were applied */
+    bool has_reused;          /* there was such an alloc */
+    bool has_undefined;       /* so undefined_nodes has to be counted on */
     bool in_tree;             /* counted in tree->live_* */
     uint64_t left_epoch;      /* tree->epoch when it left last */
     uint64_t absent_epoch;    /* tree epochs up to here were reached without this process, if it
                                  came back since; 0: none */
 };
 
+/* Where an event is looked up: made early, for many events at once, so that what they will need is
+ * in the cache by then. Only the hashes are certain; slot and cell are guesses, right for nearly
+ * all, that are looked at again before they are used. */
+struct ml_tracker_lookup {
+    uint64_t hash;             /* ml_live_map_hash of the block's key */
+    struct ml_live_slot *slot; /* of a free: where the block is; NULL: no guess */
+    uint64_t cell_key;         /* of an alloc: ml_cell_key, ... */
+    uint64_t cell_hash;        /* ... its ml_cells_hash, ... */
+    uint32_t cell;             /* ... and the cell's number */
+};
+
 /* What is allocated. */
 struct ml_tracker_alloc {
     uint64_t key; /* ml_live_key */
-    uint64_t size_bytes;
     uint64_t weight_bytes, weight_blocks;
-    uint32_t node;
-    uint16_t type;
+    struct ml_tracker_lookup lookup;
 };
 
 /* Begins in the tree, with nothing live. `seed` as ml_live_map_init's. */
@@ -60,14 +81,76 @@ void ml_tracker_fini(struct ml_tracker *tracker);
 /* The process has ended: its blocks are wanted no more, its cells are. */
 void ml_tracker_drop_blocks(struct ml_tracker *tracker);
 
+/* Room for so many blocks, for their look-ups' slots to stay where they are until they have come.
+ * False when there is no memory: look-ups are then made without slots. */
+static inline bool ml_tracker_reserve(struct ml_tracker *tracker, uint32_t blocks) {
+    return ml_live_map_reserve(&tracker->live, blocks) == ML_OK;
+}
+
+/* The look-up's first step: hashes, and what they lead to asked of memory. */
+static inline void ml_tracker_look_up_alloc(
+    const struct ml_tracker *tracker,
+    uint64_t key,
+    uint32_t node,
+    uint16_t type,
+    uint64_t size_bytes,
+    struct ml_tracker_lookup *out_lookup
+) {
+    out_lookup->hash = ml_live_map_hash(&tracker->live, key);
+    out_lookup->cell_key =
+        ml_cell_key(node, (unsigned)(key >> 56), type, ml_size_class(size_bytes));
+    out_lookup->cell_hash = ml_cells_hash(out_lookup->cell_key);
+    out_lookup->cell = UINT32_MAX;
+    ml_live_map_prefetch(&tracker->live, out_lookup->hash);
+    ml_cells_prefetch(&tracker->cells, out_lookup->cell_hash);
+}
+
+static inline void ml_tracker_look_up_free(
+    const struct ml_tracker *tracker, uint64_t key, struct ml_tracker_lookup *out_lookup
+) {
+    out_lookup->hash = ml_live_map_hash(&tracker->live, key);
+    out_lookup->slot = NULL;
+    ml_live_map_prefetch(&tracker->live, out_lookup->hash);
+}
+
+/* Its second step: the guesses, and the cells asked of memory. */
+static inline void
+ml_tracker_guess_alloc(const struct ml_tracker *tracker, struct ml_tracker_lookup *lookup) {
+    lookup->cell = ml_cells_guess(&tracker->cells, lookup->cell_hash);
+    ml_cells_prefetch_cell(&tracker->cells, lookup->cell);
+}
+
+static inline void ml_tracker_guess_free(
+    const struct ml_tracker *tracker, uint64_t key, struct ml_tracker_lookup *lookup
+) {
+    lookup->slot =
+        tracker->live.count == 0 ? NULL : ml_live_map_at_home(&tracker->live, key, lookup->hash);
+    if (lookup->slot != NULL) {
+        ml_cells_prefetch_cell(&tracker->cells, ml_live_slot_cell(lookup->slot));
+    }
+}
+
+/* A block of weight 1 comes to life. Errors: as ml_tracker_alloc. */
+ML_NODISCARD enum ml_status ml_tracker_alloc_plain(
+    struct ml_tracker *tracker,
+    uint64_t ticks,
+    uint64_t key,
+    uint32_t size_bytes,
+    const struct ml_tracker_lookup *lookup
+);
+
 /* A block comes to life. Errors: ML_ENV_MEMORY; ML_PEER_LIMIT: nothing has changed then. */
 ML_NODISCARD enum ml_status
 ml_tracker_alloc(struct ml_tracker *tracker, uint64_t ticks, const struct ml_tracker_alloc *alloc);
 
-/* A block dies. False if there is none, which is counted, or if what lives there is newer than
- * `ticks`: the free has come late, for the block before. */
+/* A block dies. False if there is none, which is counted, or if what lives
+ * there is newer than `ticks`: the free has come late, for the block before. */
 bool ml_tracker_free(
-    struct ml_tracker *tracker, uint64_t ticks, uint64_t key, struct ml_live_block *out_block
+    struct ml_tracker *tracker,
+    uint64_t ticks,
+    uint64_t key,
+    const struct ml_tracker_lookup *lookup,
+    struct ml_live_block *out_block
 );
 
 /* A failed realloc: the block that ml_tracker_free took is live as before. Errors: as _alloc. */

@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "service/budget.h"
 #include "service/host_fd.h"
 #include "service/process.h"
 
@@ -41,6 +42,12 @@ static int free_block(void) {
         free(kept);
     }
     return DONE;
+}
+
+static int large_table(void) {
+    struct ml_budget budget = {.max_bytes = UINT64_MAX};
+    kept = ml_budget_new_table(&budget, (size_t)8 * LARGE_BYTES);
+    return kept != NULL ? DONE : FAILED;
 }
 
 static int by_value(const void *a, const void *b) {
@@ -84,6 +91,7 @@ static const struct {
     {"grow_heap", grow_heap},
     {"grow_block", grow_block},
     {"free_block", free_block},
+    {"large_table", large_table},
     {"sort", sort},
     {"ask_time", ask_time},
     {"fstat", ask_fstat},

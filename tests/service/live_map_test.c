@@ -26,10 +26,15 @@ static void tear_down(void) {
     ck_assert_uint_eq(budget.used_bytes, 0);
 }
 
+static bool take(uint64_t key, struct ml_live_block *out) {
+    return ml_live_map_remove(&map, key, ml_live_map_hash(&map, key), out);
+}
+
 static void put(uint64_t key, const struct ml_live_block *block, bool there) {
     struct ml_live_block old;
-    ck_assert_int_eq(ml_live_map_reserve(&map), ML_OK);
-    ck_assert_int_eq(ml_live_map_put(&map, key, block, &old), there);
+    ck_assert_int_eq(ml_live_map_reserve(&map, 1), ML_OK);
+    ck_assert_int_eq(ml_live_map_reserve_wide(&map), ML_OK);
+    ck_assert_int_eq(ml_live_map_put(&map, key, ml_live_map_hash(&map, key), block, &old), there);
 }
 
 START_TEST(agrees_with_a_plain_table_over_random_puts_and_removes) {
@@ -48,7 +53,7 @@ START_TEST(agrees_with_a_plain_table_over_random_puts_and_removes) {
         };
         if (remove) {
             struct ml_live_block out;
-            ck_assert_int_eq(ml_live_map_remove(&map, key, &out), live[index]);
+            ck_assert_int_eq(take(key, &out), live[index]);
             if (live[index]) {
                 ck_assert_uint_eq(out.weight_bytes, blocks[index].weight_bytes);
                 ck_assert_uint_eq(out.weight_blocks, blocks[index].weight_blocks);
@@ -91,12 +96,12 @@ START_TEST(memory_comes_back_when_few_blocks_are_left) {
     }
     const uint64_t full_bytes = budget.used_bytes;
     for (uint64_t i = 11; i <= 100000; i++) {
-        ck_assert(ml_live_map_remove(&map, i * 16, &out));
+        ck_assert(take(i * 16, &out));
     }
     ml_live_map_trim(&map);
     ck_assert_uint_lt(budget.used_bytes, full_bytes / 100);
     for (uint64_t i = 1; i <= 10; i++) {
-        ck_assert(ml_live_map_remove(&map, i * 16, &out));
+        ck_assert(take(i * 16, &out));
     }
 }
 END_TEST
@@ -106,13 +111,14 @@ START_TEST(without_memory_the_map_stays_as_it_is) {
     struct ml_live_block old;
     uint64_t i = 1;
     budget.max_bytes = 10000;
-    while (ml_live_map_reserve(&map) == ML_OK) {
-        ck_assert(!ml_live_map_put(&map, i++ * 16, &block, &old));
+    while (ml_live_map_reserve(&map, 1) == ML_OK) {
+        const uint64_t key = i++ * 16;
+        ck_assert(!ml_live_map_put(&map, key, ml_live_map_hash(&map, key), &block, &old));
     }
     ck_assert_uint_gt(i, 100);
     ck_assert_uint_le(budget.used_bytes, 10000);
     ck_assert(ml_live_map_check(&map));
-    ck_assert(ml_live_map_remove(&map, 16, &old));
+    ck_assert(take(16, &old));
 }
 END_TEST
 

@@ -23,6 +23,22 @@ static enum ml_status on_event(void *context, uint32_t lane, const struct ml_eve
     return ML_OK;
 }
 
+/* A CANCEL is no plain record. */
+static enum ml_status on_run(
+    void *context,
+    uint32_t lane,
+    const struct ml_event_plain *events,
+    uint32_t count,
+    uint64_t size_bytes
+) {
+    (void)context;
+    (void)lane;
+    (void)events;
+    (void)size_bytes;
+    ck_assert_uint_eq(count, 0);
+    return ML_OK;
+}
+
 static enum ml_status on_hole(void *context, uint32_t lane, uint64_t chunks) {
     (void)context;
     (void)lane;
@@ -31,7 +47,7 @@ static enum ml_status on_hole(void *context, uint32_t lane, uint64_t chunks) {
 }
 
 static void set_up(void) {
-    const struct ml_stream_sink sink = {.on_event = on_event, .on_hole = on_hole};
+    const struct ml_stream_sink sink = {.on_run = on_run, .on_event = on_event, .on_hole = on_hole};
     budget = (struct ml_budget){.max_bytes = UINT64_MAX};
     times_count = 0;
     holes = 0;

@@ -13,7 +13,7 @@
 
 enum {
     READ_BYTES = 1 << 16,  /* a read of the pipe */
-    ROUND_BYTES = 1 << 20, /* read between two advances */
+    ROUND_BYTES = 1 << 18, /* read between two advances */
     NODES = 5000
 };
 
