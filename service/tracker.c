@@ -20,19 +20,22 @@ void ml_tracker_init(
       .tree_epoch = tree->epoch,
       .in_tree = true};
     ml_live_map_init(&tracker->live, budget, seed);
-    ml_reuse_log_init(&tracker->reused, budget);
+    ml_reuse_log_init(&tracker->reused, budget, ML_REUSE_LOG_ENTRIES);
+    ml_reuse_log_init(&tracker->early, budget, ML_EARLY_LOG_ENTRIES);
     ml_cells_init(&tracker->cells, budget);
 }
 
 void ml_tracker_fini(struct ml_tracker *tracker) {
     ml_live_map_fini(&tracker->live);
     ml_reuse_log_fini(&tracker->reused);
+    ml_reuse_log_fini(&tracker->early);
     ml_cells_fini(&tracker->cells);
 }
 
 void ml_tracker_drop_blocks(struct ml_tracker *tracker) {
     ml_live_map_fini(&tracker->live);
     ml_reuse_log_fini(&tracker->reused);
+    ml_reuse_log_fini(&tracker->early);
 }
 
 void ml_tracker_peak_share(
@@ -174,6 +177,7 @@ bool ml_tracker_free(
     }
     if (!ml_live_map_remove(&tracker->live, key, lookup->hash, out_block)) {
         tracker->unknown_frees++;
+        ml_reuse_log_add(&tracker->early, key, ticks);
         return false;
     }
     shrink(
@@ -244,6 +248,14 @@ count_total(struct ml_tracker *tracker, struct ml_cell *cell, uint64_t bytes, ui
     add_saturating(&tracker->totals.total_blocks, blocks);
 }
 
+/* The alloc has come late, behind its own free, which found nothing there. */
+static bool is_dead(struct ml_tracker *tracker, uint64_t ticks, uint64_t key) {
+    bool awaited = false;
+    (void)ml_reuse_log_outdates(&tracker->early, key, ticks, &awaited);
+    tracker->unknown_frees -= awaited;
+    return awaited;
+}
+
 enum ml_status ml_tracker_alloc_plain(
     struct ml_tracker *tracker,
     uint64_t ticks,
@@ -263,6 +275,10 @@ enum ml_status ml_tracker_alloc_plain(
         return status;
     }
     struct ml_cell *cell = &tracker->cells.cells[index];
+    if (ticks < tracker->early.latest && is_dead(tracker, ticks, key)) {
+        count_total(tracker, cell, size_bytes, 1);
+        return ML_OK;
+    }
     if (ml_live_map_put_at_home(&tracker->live, key, lookup->hash, size_bytes, index)) {
         grow(tracker, cell, size_bytes, 1);
     } else {
@@ -291,13 +307,18 @@ ml_tracker_alloc(struct ml_tracker *tracker, uint64_t ticks, const struct ml_tra
     if (status != ML_OK) {
         return status;
     }
+    struct ml_cell *cell = &tracker->cells.cells[index];
+    if (ticks < tracker->early.latest && is_dead(tracker, ticks, alloc->key)) {
+        count_total(tracker, cell, alloc->weight_bytes, alloc->weight_blocks);
+        return ML_OK;
+    }
     const struct ml_live_block block = {
         .weight_bytes = alloc->weight_bytes,
         .weight_blocks = alloc->weight_blocks,
         .cell = index,
     };
     put(tracker, ticks, alloc->key, alloc->lookup.hash, &block);
-    count_total(tracker, &tracker->cells.cells[index], alloc->weight_bytes, alloc->weight_blocks);
+    count_total(tracker, cell, alloc->weight_bytes, alloc->weight_blocks);
     note_peaks(tracker, ticks);
     return ML_OK;
 }

@@ -31,7 +31,8 @@ struct ml_tracker {
     struct ml_tree *tree;
     struct ml_stack_store *stacks;
     struct ml_live_map live;
-    struct ml_reuse_log reused;
+    struct ml_reuse_log reused; /* given out again, the free not seen */
+    struct ml_reuse_log early;  /* freed, the alloc not seen */
     struct ml_cells cells;
     struct ml_totals totals;
     uint64_t peak_ticks;
@@ -139,7 +140,8 @@ ML_NODISCARD enum ml_status ml_tracker_alloc_plain(
     const struct ml_tracker_lookup *lookup
 );
 
-/* A block comes to life. Errors: ML_ENV_MEMORY; ML_PEER_LIMIT: nothing has changed then. */
+/* A block comes to life; one whose free has come already does not, it was there all the same.
+ * Errors: ML_ENV_MEMORY; ML_PEER_LIMIT: nothing has changed then. */
 ML_NODISCARD enum ml_status
 ml_tracker_alloc(struct ml_tracker *tracker, uint64_t ticks, const struct ml_tracker_alloc *alloc);
 

@@ -349,6 +349,48 @@ START_TEST(a_late_realloc_never_moves_the_block_that_was_put_there_since) {
 }
 END_TEST
 
+/* A block is freed, and its address perhaps given out again, before its alloc is seen. */
+static void free_unseen(bool again) {
+    add_client(1);
+    builder_alloc(builders[1], 0, 5, 0x9000, 1, 1);
+    builder_free_block(builders[1], 0, 20, 0x1000);
+    if (again) {
+        builder_alloc(builders[1], 0, 30, 0x1000, 7, 1);
+    }
+    advance(50);
+    ck_assert_uint_eq(figures(1).unknown_frees, 1);
+    builder_alloc(builders[1], 1, 10, 0x1000, 100, 1);
+    builder_flush(builders[1], 1);
+    ck_assert_int_eq(read_pipe(1), ML_OK);
+    ck_assert_uint_eq(figures(1).late_events, 1);
+    ck_assert_uint_eq(figures(1).unknown_frees, 0);
+    ck_assert_uint_eq(figures(1).missed_frees, 0);
+    ck_assert_uint_eq(figures(1).totals.total_bytes, again ? 108 : 101);
+}
+
+START_TEST(a_late_alloc_never_replaces_the_block_that_was_put_there_since) {
+    free_unseen(true);
+    ck_assert_uint_eq(figures(1).totals.live_bytes, 8);
+    builder_free_block(builders[1], 0, 60, 0x1000);
+    advance(100);
+    ck_assert_uint_eq(figures(1).totals.live_bytes, 1);
+    ck_assert_uint_eq(figures(1).unknown_frees, 0);
+    ck_assert(ml_session_check(session));
+}
+END_TEST
+
+START_TEST(a_late_alloc_that_was_freed_before_it_came_does_not_live) {
+    free_unseen(false);
+    ck_assert_uint_eq(figures(1).totals.live_bytes, 1);
+    /* One free, one alloc: the next late one there has not been freed. */
+    builder_alloc(builders[1], 1, 15, 0x1000, 30, 1);
+    builder_flush(builders[1], 1);
+    ck_assert_int_eq(read_pipe(1), ML_OK);
+    ck_assert_uint_eq(figures(1).totals.live_bytes, 31);
+    ck_assert(ml_session_check(session));
+}
+END_TEST
+
 START_TEST(a_busy_lane_holds_the_others_before_its_last_event_for_a_while) {
     add_client(1);
     builder_alloc(builders[1], 0, 10, 0x1000, 100, 1);
@@ -505,6 +547,8 @@ int main(void) {
     tcase_add_test(tcase, late_events_are_applied_on_arrival_and_counted);
     tcase_add_test(tcase, a_late_free_never_frees_the_block_that_was_put_there_since);
     tcase_add_test(tcase, a_late_realloc_never_moves_the_block_that_was_put_there_since);
+    tcase_add_test(tcase, a_late_alloc_never_replaces_the_block_that_was_put_there_since);
+    tcase_add_test(tcase, a_late_alloc_that_was_freed_before_it_came_does_not_live);
     tcase_add_test(tcase, a_busy_lane_holds_the_others_before_its_last_event_for_a_while);
     tcase_add_test(tcase, temporaries_are_blocks_freed_by_the_next_event_of_their_thread);
     tcase_add_test(tcase, a_stack_that_was_never_defined_costs_the_stack_not_the_bytes);
