@@ -1,6 +1,6 @@
 /* Eight threads that free each other's blocks at full speed: an address freed by one is handed out
  * to another within nanoseconds. The peak lies in a quiet phase before, so it is known. Writes its
- * truth as "end". */
+ * truth as "end". `threads ROUNDS`: so many rounds a thread (tests/e2e/soak.py). */
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -29,6 +29,7 @@ struct worker {
 
 static struct worker workers[THREADS];
 static _Atomic(struct cell *) slots[SLOTS];
+static unsigned long rounds = ROUNDS; /* set once before threads */
 static pthread_barrier_t all_hold, peak_taken;
 
 int main(int argc, char *argv[]);
@@ -84,7 +85,7 @@ static uint32_t random_below(struct worker *worker, uint32_t bound) {
 }
 
 LEDGER_PATH void exchange(struct worker *worker) {
-    for (int round = 0; round < ROUNDS; round++) {
+    for (unsigned long round = 0; round < rounds; round++) {
         size_t size = sizeof(struct cell) + random_below(worker, BLOCK_MAX - sizeof(struct cell));
         uint32_t way = random_below(worker, 8);
         struct cell *mine = NULL;
@@ -111,6 +112,9 @@ LEDGER_PATH void *work(void *argument) {
 }
 
 int main(int argc, char *argv[]) {
+    if (argc > 1) {
+        rounds = strtoul(argv[1], NULL, 10);
+    }
     pthread_barrier_init(&all_hold, NULL, THREADS + 1);
     pthread_barrier_init(&peak_taken, NULL, THREADS + 1);
     for (size_t i = 0; i < THREADS; i++) {
