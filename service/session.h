@@ -211,6 +211,16 @@ ML_NODISCARD enum ml_status ml_session_snapshot(
     struct ml_snapshot **out_snapshot
 );
 
+/* Where the session's memory is, by what it holds; used_bytes is everything. O(lanes). */
+struct ml_session_memory {
+    uint64_t used_bytes;
+    uint64_t blocks, blocks_bytes; /* live ones */
+    uint64_t cells, cells_bytes;
+    uint64_t nodes, nodes_bytes;
+    uint64_t queues_bytes; /* events that wait for their turn, and room for them */
+};
+struct ml_session_memory ml_session_memory(const struct ml_session *session);
+
 /* For tests: recompute every sum from the live maps and compare. True when all agree. */
 bool ml_session_check(const struct ml_session *session);
 

@@ -1,8 +1,13 @@
-/* replay FILE | replay --synthetic EVENTS LIVE LANES: how fast the service's core takes a stream on
- * one core. Room: tools (testonly: it links the service's core, no shipped tool does).
+/* replay [--repeat=N] STREAM... | replay [--repeat=N] --synthetic EVENTS LIVE LANES: how fast the
+ * service's core takes a stream on one core, and what it remembers takes. Room: tools (testonly: it
+ * links the service's core, no shipped tool does).
  *
  * One rule: what is timed is what the service does with bytes that it has read: decode, sequence,
- * track. The file is in memory before the clock starts. */
+ * track. The stream is in memory before the clock starts, and the clock is of processor time.
+ *
+ * STREAM is a process's stream as out/capture_tool --streams=FOLDER PROGRAM keeps it, cut into
+ * reads and rounds as the service makes them. --synthetic makes EVENTS allocations and frees at
+ * random addresses, on LANES threads, around LIVE live blocks; making those is not timed. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +25,7 @@ enum {
 struct stream {
     uint8_t *bytes;
     size_t count, capacity;
+    size_t untimed; /* bytes in front that are only there to begin with */
 };
 
 static void die(const char *what) {
@@ -101,10 +107,11 @@ static uint32_t pick(uint32_t below) {
     return (uint32_t)((state >> 32) % below);
 }
 
-/* Blocks come and go at random; half of the time a thread stays at one place of the program. */
+/* LIVE of twice as many places are taken, which is not timed; then blocks come and go at random.
+ * Half of the time a thread stays at one place of the program. */
 static void make(struct stream *stream, uint64_t events, uint32_t live, unsigned lanes_count) {
     struct lane *lanes = calloc(lanes_count, sizeof(*lanes));
-    uint8_t *used = calloc(live, 1);
+    uint8_t *used = calloc((size_t)live * 2, 1);
     uint32_t node = 1;
     uint64_t time = 1;
     if (lanes == NULL || used == NULL) {
@@ -116,9 +123,9 @@ static void make(struct stream *stream, uint64_t events, uint32_t live, unsigned
             .node = {.id = id, .parent = pick(id), .address = 0x400000 + 16 * (uint64_t)id}};
         emit(stream, &lanes[0], 0, &event);
     }
-    for (uint64_t i = 0; i < events; i++) {
-        const unsigned lane = pick(lanes_count);
-        const uint32_t place = pick(live);
+    for (uint64_t i = 0; i < live + events; i++) {
+        const unsigned lane = i < live ? 0 : pick(lanes_count);
+        const uint32_t place = i < live ? (uint32_t)i * 2 : pick(live * 2);
         struct ml_event event = {.kind = ML_EVENT_FREE, .time = time};
         event.block.address = 0x7f0000000000 + 64 * (uint64_t)place;
         if (used[place] == 0) {
@@ -131,10 +138,16 @@ static void make(struct stream *stream, uint64_t events, uint32_t live, unsigned
         }
         used[place] ^= 1;
         time += 1 + pick(200);
+        if (i == live) {
+            flush(stream, &lanes[0], 0);
+            stream->untimed = stream->count;
+        }
         emit(stream, &lanes[lane], lane, &event);
     }
     for (unsigned i = 0; i < lanes_count; i++) {
-        flush(stream, &lanes[i], i);
+        if (lanes[i].bytes > 0) {
+            flush(stream, &lanes[i], i);
+        }
     }
     free(lanes);
     free(used);
@@ -179,69 +192,173 @@ static void advance(struct ml_session *session, struct ml_client *client, uint32
     }
 }
 
-static void replay(const struct stream *stream) {
+/* What one replay has shown. */
+struct result {
+    double seconds;
+    uint64_t timed_events;
+    struct ml_client_figures figures;
+    struct ml_session_memory memory; /* when most blocks were live */
+};
+
+/* The session with its one client, and how far it has got. */
+struct player {
+    struct ml_session *session;
+    struct ml_client *client;
+    uint32_t lanes_count;
+    size_t round_bytes;
+};
+
+static struct player open_player(const struct stream *stream) {
     const struct ml_moment start = {.ticks = 1};
     const struct ml_client_setup setup = {.id = 1, .pid = 1};
-    const struct ml_client_end end = {.end = {.ticks = UINT64_MAX}};
-    struct ml_session *session = ml_session_new(&start, 0);
-    struct ml_client *client = NULL;
-    if (session != NULL) {
-        ml_session_patience(session, UINT64_MAX / 16);
+    struct player player = {
+        .session = ml_session_new(&start, 0), .lanes_count = count_lanes(stream)};
+    if (player.session != NULL) {
+        ml_session_patience(player.session, UINT64_MAX / 16);
     }
-    if (session == NULL || ml_session_add(session, &setup, &client) != ML_OK) {
+    if (player.session == NULL || ml_session_add(player.session, &setup, &player.client) != ML_OK) {
         die("no memory");
     }
-    const uint32_t lanes_count = count_lanes(stream);
-    const double begin = seconds();
-    size_t round_bytes = 0;
-    for (size_t at = 0; at < stream->count; at += READ_BYTES) {
-        const size_t part = stream->count - at < READ_BYTES ? stream->count - at : READ_BYTES;
-        const enum ml_status status = ml_client_feed(client, stream->bytes + at, part);
+    return player;
+}
+
+/* [at, end) of the stream. */
+static void feed(
+    struct player *player, const struct stream *stream, size_t at, size_t end, struct result *out
+) {
+    while (at < end) {
+        const size_t part = end - at < READ_BYTES ? end - at : READ_BYTES;
+        const enum ml_status status = ml_client_feed(player->client, stream->bytes + at, part);
         if (status != ML_OK) {
             die(ml_status_text(status));
         }
-        round_bytes += part;
-        if (round_bytes >= ROUND_BYTES) {
-            advance(session, client, lanes_count);
-            round_bytes = 0;
+        at += part;
+        player->round_bytes += part;
+        if (player->round_bytes >= ROUND_BYTES || at == end) {
+            advance(player->session, player->client, player->lanes_count);
+            player->round_bytes = 0;
+            const struct ml_session_memory memory = ml_session_memory(player->session);
+            if (memory.blocks >= out->memory.blocks) {
+                out->memory = memory;
+            }
         }
     }
-    if (ml_client_ended(client, &end) != ML_OK) {
+}
+
+static struct result replay(const struct stream *stream) {
+    const struct ml_client_end end = {.end = {.ticks = UINT64_MAX}};
+    struct result result = {.seconds = 0};
+    struct player player = open_player(stream);
+    feed(&player, stream, 0, stream->untimed, &result);
+    const uint64_t untimed_events = ml_client_figures(player.client).events;
+    const double begin = seconds();
+    feed(&player, stream, stream->untimed, stream->count, &result);
+    if (ml_client_ended(player.client, &end) != ML_OK) {
         die("not ended");
     }
-    const double took = seconds() - begin;
-    const struct ml_client_figures figures = ml_client_figures(client);
+    result.seconds = seconds() - begin;
+    result.figures = ml_client_figures(player.client);
+    result.figures.trouble = ""; /* the client's, which goes */
+    result.timed_events = result.figures.events - untimed_events;
+    ml_session_free(player.session);
+    return result;
+}
+
+static int by_seconds(const void *a, const void *b) {
+    const struct result *first = a;
+    const struct result *second = b;
+    return (first->seconds > second->seconds) - (first->seconds < second->seconds);
+}
+
+static double rate(const struct result *result) {
+    return (double)result->timed_events / result->seconds / 1e6;
+}
+
+static double each(uint64_t bytes, uint64_t count) {
+    return count == 0 ? 0 : (double)bytes / (double)count;
+}
+
+static void report(const char *name, const struct stream *stream, unsigned repeat) {
+    struct result *results = calloc(repeat, sizeof(*results));
+    if (results == NULL) {
+        die("no memory");
+    }
+    for (unsigned i = 0; i < repeat; i++) {
+        results[i] = replay(stream);
+    }
+    qsort(results, repeat, sizeof(*results), by_seconds);
+    const struct result *median = &results[repeat / 2];
+    const struct ml_session_memory *memory = &median->memory;
     printf(
-        "%.1f million events/s: %llu events, %.2f bytes each, %.3f s\n"
-        "late %llu, unknown frees %llu, live %llu, peak %llu\n",
-        (double)figures.events / took / 1e6,
-        (unsigned long long)figures.events,
-        (double)stream->count / (double)figures.events,
-        took,
-        (unsigned long long)figures.late_events,
-        (unsigned long long)figures.unknown_frees,
-        (unsigned long long)figures.totals.live_bytes,
-        (unsigned long long)figures.totals.peak_bytes
+        "%s\n"
+        "  speed    %.1f million events/s, the median of %u (%.1f to %.1f); %.1f ns an event\n"
+        "  stream   %llu events, %.2f bytes each; late %llu, unknown frees %llu, lost %llu\n"
+        "  blocks   %llu live at most, %.1f bytes each\n"
+        "  cells    %llu, %.1f bytes each; nodes %llu, %.1f bytes each\n"
+        "  queues   %.1f KiB; all memory %.1f MiB\n",
+        name,
+        rate(median),
+        repeat,
+        rate(&results[repeat - 1]),
+        rate(&results[0]),
+        1e3 / rate(median),
+        (unsigned long long)median->figures.events,
+        each(stream->count, median->figures.events),
+        (unsigned long long)median->figures.late_events,
+        (unsigned long long)median->figures.unknown_frees,
+        (unsigned long long)median->figures.lost_events,
+        (unsigned long long)memory->blocks,
+        each(memory->blocks_bytes, memory->blocks),
+        (unsigned long long)memory->cells,
+        each(memory->cells_bytes, memory->cells),
+        (unsigned long long)memory->nodes,
+        each(memory->nodes_bytes, memory->nodes),
+        (double)memory->queues_bytes / 1024,
+        (double)memory->used_bytes / (1 << 20)
     );
-    ml_session_free(session);
+    free(results);
+}
+
+static int usage(void) {
+    fputs(
+        "usage: replay [--repeat=N] STREAM...\n"
+        "       replay [--repeat=N] --synthetic EVENTS LIVE LANES\n",
+        stderr
+    );
+    return 2;
 }
 
 int main(int argc, char **argv) {
-    struct stream stream = {NULL, 0, 0};
-    if (argc == 5 && strcmp(argv[1], "--synthetic") == 0) {
-        const unsigned long live = strtoul(argv[3], NULL, 0);
-        const unsigned long lanes = strtoul(argv[4], NULL, 0);
-        if (live == 0 || live > UINT32_MAX || lanes == 0 || lanes > ML_LANES_MAX) {
-            die("LIVE and LANES are at least 1, LANES at most 8192");
-        }
-        make(&stream, strtoull(argv[2], NULL, 0), (uint32_t)live, (unsigned)lanes);
-    } else if (argc == 2) {
-        read_file(&stream, argv[1]);
-    } else {
-        fputs("usage: replay STREAM | replay --synthetic EVENTS LIVE LANES\n", stderr);
-        return 2;
+    static const char repeat_word[] = "--repeat=";
+    unsigned long repeat = 1;
+    int at = 1;
+    if (argc > 1 && strncmp(argv[1], repeat_word, sizeof(repeat_word) - 1) == 0) {
+        repeat = strtoul(argv[1] + sizeof(repeat_word) - 1, NULL, 10);
+        at++;
     }
-    replay(&stream);
+    if (at == argc || repeat < 1 || repeat > 1000) {
+        return usage();
+    }
+    if (strcmp(argv[at], "--synthetic") != 0) {
+        for (; at < argc; at++) {
+            struct stream stream = {.bytes = NULL};
+            read_file(&stream, argv[at]);
+            report(argv[at], &stream, (unsigned)repeat);
+            free(stream.bytes);
+        }
+        return EXIT_SUCCESS;
+    }
+    if (argc - at != 4) {
+        return usage();
+    }
+    struct stream stream = {.bytes = NULL};
+    const unsigned long live = strtoul(argv[at + 2], NULL, 0);
+    const unsigned long lanes = strtoul(argv[at + 3], NULL, 0);
+    if (live == 0 || live > UINT32_MAX / 2 || lanes == 0 || lanes > ML_LANES_MAX) {
+        die("LIVE and LANES are at least 1, LANES at most 8192");
+    }
+    make(&stream, strtoull(argv[at + 1], NULL, 0), (uint32_t)live, (unsigned)lanes);
+    report("synthetic", &stream, (unsigned)repeat);
     free(stream.bytes);
     return EXIT_SUCCESS;
 }
