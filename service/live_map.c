@@ -2,12 +2,15 @@
 
 enum {
     LINES_MIN = 16,
-    /* While a process grows, between 13/16 of 5/6 and 13/16 of the slots are used: 20 to 24 bytes a
-     * block. Fuller, and many are turned away from their homes; growing by more, and a block costs
-     * more right after. */
+    /* While a process grows, between 3/4 of 13/16 and 13/16 of the slots are used: 20 to 26 bytes a
+     * block, 23 on the average. Fuller, and many are turned away from their homes; growing by more,
+     * and a block costs more right after; by less, and it is moved too often. */
     FULL = 13,
     FULL_OF = 16,
-    GROWTH_PART = 5,
+    GROWTH_PART = 3,
+    /* Rounds of few blocks before memory is given back: a program that fills and empties its heap
+     * in turns pays for growing once. */
+    TRIM_ROUNDS = 64,
     /* A line's count that is no more kept: it stays until the map grows. */
     AWAY_MAX = 255
 };
@@ -55,13 +58,23 @@ static void set_away(struct ml_live_line *line, unsigned away) {
     }
 }
 
-static void turn_away(struct ml_live_line *line) {
+/* Nearly always the lowest quarter of the count alone. */
+static inline void turn_away(struct ml_live_line *line) {
+    if ((line->slots[0].value & ML_LIVE_AWAY_MASK) != ML_LIVE_AWAY_MASK) {
+        line->slots[0].value += (uint64_t)1 << ML_LIVE_AWAY_SHIFT;
+        return;
+    }
     const unsigned away = away_of(line);
     set_away(line, away == AWAY_MAX ? away : away + 1);
 }
 
 /* One of those that were turned away is gone. */
-static void turned_away_no_more(struct ml_live_line *line) {
+static inline void turned_away_no_more(struct ml_live_line *line) {
+    const uint64_t low = line->slots[0].value & ML_LIVE_AWAY_MASK;
+    if (low != 0 && low != ML_LIVE_AWAY_MASK) {
+        line->slots[0].value -= (uint64_t)1 << ML_LIVE_AWAY_SHIFT;
+        return;
+    }
     const unsigned away = away_of(line);
     set_away(line, away == AWAY_MAX ? away : away - 1);
 }
@@ -213,16 +226,32 @@ bool ml_live_map_put(
     const struct ml_live_block *block,
     struct ml_live_block *out_old
 ) {
-    struct ml_live_line *line = NULL;
-    struct ml_live_slot *slot = find(map, key, hash, &line);
-    if (slot != NULL) {
-        *out_old = unpack(map, slot->value);
-        forget_wide(map, slot->value);
-        fill(slot, key, pack(map, block));
-        return true;
+    struct ml_live_line *const home = ml_live_map_home(map, hash);
+    struct ml_live_line *line = home;
+    struct ml_live_line *empty_line = NULL;
+    for (;;) {
+        const unsigned found = ml_live_line_match(line, key);
+        if (found != 0) {
+            struct ml_live_slot *slot = &line->slots[__builtin_ctz(found)];
+            *out_old = unpack(map, slot->value);
+            forget_wide(map, slot->value);
+            fill(slot, key, pack(map, block));
+            return true;
+        }
+        if (empty_line == NULL && ml_live_line_match(line, 0) != 0) {
+            empty_line = line;
+        }
+        if (!has_away(line)) {
+            break;
+        }
+        line = next_line(map, line);
     }
-    place(map, key, hash, pack(map, block));
     map->count++;
+    if (empty_line != home) {
+        place(map, key, hash, pack(map, block));
+        return false;
+    }
+    fill(&home->slots[__builtin_ctz(ml_live_line_match(home, 0))], key, pack(map, block));
     return false;
 }
 
@@ -250,9 +279,11 @@ bool ml_live_map_remove(
 
 void ml_live_map_trim(struct ml_live_map *map) {
     const size_t needed = map->count / ML_LIVE_LINE_SLOTS;
-    /* An eighth in use is far below what growing leaves (two thirds), so the two do not alternate.
-     */
-    if (map->lines_count > 64 * LINES_MIN && needed < map->lines_count / 8) {
+    /* An eighth in use is far below what growing leaves, so the two do not alternate. */
+    const bool low = map->lines_count > 64 * LINES_MIN && needed < map->lines_count / 8;
+    map->low_rounds = low ? map->low_rounds + 1 : 0;
+    if (map->low_rounds == TRIM_ROUNDS) {
+        map->low_rounds = 0;
         const enum ml_status status = resize(map, whole_lines(needed + needed / 2 + LINES_MIN));
         (void)status; /* no memory to save memory with: it stays as it is */
     }

@@ -9,7 +9,7 @@
  * every search, for what is there and for what is not, sees one cache line, in the same few steps;
  * and a block that goes leaves its slot free and moves no other.
  *
- * The home is the hash scaled to the number of lines: growing, by a fifth, is one pass in order
+ * The home is the hash scaled to the number of lines: growing, by a third, is one pass in order
  * over both tables. The hash's factor is the map's own, so that a client cannot choose addresses
  * that meet. */
 #ifndef MEMLOG_SERVICE_LIVE_MAP_H
@@ -63,8 +63,9 @@ struct ml_live_map {
     struct ml_live_line *lines;
     size_t lines_count; /* 0 before the first block */
     size_t count;
-    size_t count_max; /* one more block needs more lines */
-    uint64_t factor;  /* odd; of the hash */
+    size_t count_max;    /* one more block needs more lines */
+    uint64_t factor;     /* odd; of the hash */
+    uint32_t low_rounds; /* calls of ml_live_map_trim in a row that found few blocks */
     struct ml_live_wide *wide;
     uint32_t wide_capacity;
     uint32_t wide_used; /* entries ever used */
@@ -139,7 +140,7 @@ bool ml_live_map_remove(
     struct ml_live_map *map, uint64_t key, uint64_t hash, struct ml_live_block *out_block
 );
 
-/* Give memory back when far fewer blocks live than once did. */
+/* A round is over: give memory back when far fewer blocks live than once did, for some rounds. */
 void ml_live_map_trim(struct ml_live_map *map);
 
 /* Walk: the next used slot at or behind *cursor (start with 0). False at the end. */
