@@ -18,10 +18,10 @@ struct number {
     uint64_t value;
 };
 
-/* Of four bytes and more. */
+/* Of four bytes and more; at most eight, so that no sum or shift of it can wrap below. */
 static struct number long_number(const uint8_t *pos) {
     uint64_t value = 0;
-    for (unsigned shift = 0; shift < 63; shift += 7) {
+    for (unsigned shift = 0; shift < 56; shift += 7) {
         const uint8_t byte = *pos++;
         value |= (uint64_t)(byte & 0x7f) << shift;
         if (byte < 0x80) {
@@ -50,20 +50,17 @@ static inline struct number take_number(const uint8_t *pos) {
 /* Two bytes as a rule: the ticks between two events of a thread. */
 static inline struct number take_time(const uint8_t *pos, uint64_t base) {
     const struct number delta = take_number(pos);
-    return delta.value > UINT64_MAX - base ? (struct number){NULL, 0}
-                                           : (struct number){delta.pos, base + delta.value};
+    const uint64_t time = base + delta.value;
+    return (struct number){time >= base ? delta.pos : NULL, time};
 }
 
 static inline struct number take_address(const uint8_t *pos, uint64_t base, bool unaligned) {
     const struct number raw = take_number(pos);
     const int64_t delta = unzigzag(raw.value);
-    const int64_t bound = (int64_t)ML_ADDRESS_MAX / 16;
-    /* With the bound no sum below can wrap; a difference beyond it is nowhere in range. */
-    if (raw.pos == NULL || (unaligned && delta % 16 == 0) ||
-        (!unaligned && (delta < -bound || delta > bound))) {
-        return (struct number){NULL, 0};
+    uint64_t address = base + ((uint64_t)delta << 4);
+    if (unaligned) {
+        address = delta % 16 != 0 ? base + (uint64_t)delta : 0;
     }
-    const uint64_t address = base + ((uint64_t)delta << (unaligned ? 0 : 4));
     return (struct number){address - 1 < ML_ADDRESS_MAX - 1 ? raw.pos : NULL, address};
 }
 

@@ -6,7 +6,8 @@
  * them against each other.
  *
  * Plain is: an ALLOC without TYPED and WEIGHTED and of less than 4 GiB, a FREE or a RESIZE without
- * HEAP, far enough from the end of the bytes (ML_EVENT_PLAIN_MARGIN_BYTES). */
+ * HEAP, all numbers of at most eight bytes, far enough from the end of the bytes
+ * (ML_EVENT_PLAIN_MARGIN_BYTES). */
 #ifndef MEMLOG_IPC_EVENT_PLAIN_H
 #define MEMLOG_IPC_EVENT_PLAIN_H
 

@@ -72,6 +72,29 @@ void *ml_budget_new_table(struct ml_budget *budget, size_t count_bytes) {
     return table;
 }
 
+void *ml_budget_grow_table(
+    struct ml_budget *budget, void *take_table, size_t old_bytes, size_t new_bytes
+) {
+    if (old_bytes >= MAPPED_TABLE_BYTES) {
+        /* The kernel moves the pages: nothing is copied, and nothing is there twice. */
+        if (new_bytes - old_bytes > budget->max_bytes - budget->used_bytes) {
+            return NULL;
+        }
+        void *moved = mremap(take_table, old_bytes, new_bytes, MREMAP_MAYMOVE);
+        if (moved == MAP_FAILED) {
+            return NULL;
+        }
+        budget->used_bytes += new_bytes - old_bytes;
+        return moved;
+    }
+    void *table = ml_budget_new_table(budget, new_bytes);
+    if (table != NULL && take_table != NULL) {
+        memcpy(table, take_table, old_bytes);
+        ml_budget_free_table(budget, take_table, old_bytes);
+    }
+    return table;
+}
+
 void ml_budget_free_table(struct ml_budget *budget, void *take_table, size_t count_bytes) {
     if (take_table == NULL) {
         return;

@@ -25,6 +25,12 @@ ml_budget_resize(struct ml_budget *budget, void *take_block, size_t old_bytes, s
  * large one asks the kernel for huge pages, as a look-up in it would else cost a walk through the
  * page tables besides. NULL when refused. To be given back by ml_budget_free_table alone. */
 void *ml_budget_new_table(struct ml_budget *budget, size_t count_bytes);
+
+/* A larger table with the old one's content and zeros behind it; NULL when refused: the old one
+ * stays. take_table may be NULL with old_bytes 0. */
+void *ml_budget_grow_table(
+    struct ml_budget *budget, void *take_table, size_t old_bytes, size_t new_bytes
+);
 void ml_budget_free_table(struct ml_budget *budget, void *take_table, size_t count_bytes);
 
 /* Give back; NULL is allowed. */

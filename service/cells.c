@@ -12,7 +12,7 @@ void ml_cells_init(struct ml_cells *cells, struct ml_budget *budget) {
 }
 
 void ml_cells_fini(struct ml_cells *cells) {
-    ml_budget_free(cells->budget, cells->cells, cells->capacity * sizeof(*cells->cells));
+    ml_budget_free_table(cells->budget, cells->cells, cells->capacity * sizeof(*cells->cells));
     ml_budget_free(cells->budget, cells->index, cells->index_capacity * sizeof(*cells->index));
     *cells = (struct ml_cells){.budget = cells->budget};
 }
@@ -21,8 +21,10 @@ void ml_cells_fini(struct ml_cells *cells) {
 static uint32_t *place_of(const struct ml_cells *cells, uint64_t key, uint64_t hash) {
     const uint32_t mask = cells->index_capacity - 1;
     uint32_t place = ml_cells_place(hash, mask);
+    const uint32_t tag = ml_cells_tag(hash);
     while (cells->index[place] != 0 &&
-           cells->cells[(cells->index[place] & NUMBER_MASK) - 1].key != key) {
+           ((cells->index[place] & ~(uint32_t)NUMBER_MASK) != tag ||
+            cells->cells[(cells->index[place] & NUMBER_MASK) - 1].key != key)) {
         place = (place + 1) & mask;
     }
     return &cells->index[place];
@@ -52,7 +54,7 @@ static enum ml_status grow_cells(struct ml_cells *cells) {
     }
     /* By an eighth: large tables are moved by the kernel, which copies nothing. */
     const uint32_t capacity = cells->capacity + cells->capacity / 8 + 32;
-    struct ml_cell *grown = ml_budget_resize(
+    struct ml_cell *grown = ml_budget_grow_table(
         cells->budget, cells->cells, cells->capacity * sizeof(*grown), capacity * sizeof(*grown)
     );
     if (grown == NULL) {

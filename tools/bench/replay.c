@@ -6,8 +6,9 @@
  * track. The stream is in memory before the clock starts, and the clock is of processor time.
  *
  * STREAM is a process's stream as out/capture_tool --streams=FOLDER PROGRAM keeps it, cut into
- * reads and rounds as the service makes them. --synthetic makes EVENTS allocations and frees at
- * random addresses, on LANES threads, around LIVE live blocks; making those is not timed. */
+ * reads and rounds as the service makes them; each read is copied first, as the kernel would.
+ * --synthetic makes EVENTS allocations and frees at random addresses, on LANES threads, around LIVE
+ * live blocks; making those is not timed. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -226,9 +227,11 @@ static struct player open_player(const struct stream *stream) {
 static void feed(
     struct player *player, const struct stream *stream, size_t at, size_t end, struct result *out
 ) {
+    static uint8_t pipe[READ_BYTES];
     while (at < end) {
         const size_t part = end - at < READ_BYTES ? end - at : READ_BYTES;
-        const enum ml_status status = ml_client_feed(player->client, stream->bytes + at, part);
+        memcpy(pipe, stream->bytes + at, part);
+        const enum ml_status status = ml_client_feed(player->client, pipe, part);
         if (status != ML_OK) {
             die(ml_status_text(status));
         }
