@@ -134,6 +134,20 @@ class TablesTest(unittest.TestCase):
         )
         self.assertEqual(tables.Results(record).ratio("sqlite3", "massif", figures.wall).median, 10)
 
+    def test_a_recorders_cost_is_told_where_there_is_one(self):
+        alone, recorded = run_of(), run_of("memlog-exact", recorder_cpu_s=0.5, recorder_peak_rss_bytes=1)
+        self.assertIsNone(tables.recorder_ns(alone, 10_000_000))
+        self.assertIsNone(tables.recorder_ns(recorded, None))
+        self.assertEqual(tables.recorder_ns(recorded, 10_000_000), 50.0)
+
+    def test_every_row_of_a_programs_table_is_as_wide_as_its_head(self):
+        record = record_of(
+            run_of(), run_of("memlog-exact", events=100, lost_events=0, stream_bytes=500, recorder_peak_rss_bytes=1),
+            run_of("heaptrack", ended="killed by SIGPIPE"),
+        )
+        lines = tables.details(tables.Results(record), "sqlite3").split("\n")[2:]
+        self.assertEqual({line.count("|") for line in lines}, {12})
+
     def test_who_died_is_named_with_how(self):
         record = record_of(run_of(), run_of("heaptrack", ended="stopped at 8 GiB"))
         record["machines"] = {}

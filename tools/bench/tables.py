@@ -158,18 +158,25 @@ def per_event(run, key):
     return run[key] / run["events"] if run.get(key) is not None and run.get("events") else None
 
 
+def recorder_ns(run, events):
+    """None where nobody but the program ran."""
+    return run["recorder_cpu_s"] * 1e9 / events if events and run["recorder_peak_rss_bytes"] else None
+
+
 def details(results, program):
     rows = []
     for name in results.configurations(program):
         failure = results.failure(program, name)
         if failure:
-            rows.append([name, failure] + [""] * 8)
+            rows.append([name, failure] + [""] * 9)
             continue
 
         def median(key, text, name=name):
             spread = results.spread(program, name, lambda run: run.get(key))
             return text(spread.median) if spread else "–"
 
+        events = results.events(program, results.full_size(program, name))
+        recorder = results.spread(program, name, lambda run, events=events: recorder_ns(run, events))
         stream = results.spread(program, name, lambda run: per_event(run, "stream_bytes"))
         rows.append([
             name,
@@ -180,10 +187,12 @@ def details(results, program):
             median("target_peak_rss_bytes", bytes_text),
             median("recorder_peak_rss_bytes", bytes_text),
             spread_text(results.ns_an_event(program, name)) if name != "nothing" else "–",
+            number(recorder.median) if recorder else "–",
             number(stream.median) if stream else "–",
             median("lost_events", lambda value: f"{value:.0f}"),
         ])
-    heads = ["", "wall ×", "target CPU ×", "all CPU ×", "recorder CPU, s", "target RSS", "recorder RSS", "CPU ns an event", "bytes an event", "lost"]
+    heads = ["", "wall ×", "target CPU ×", "all CPU ×", "recorder CPU, s", "target RSS", "recorder RSS", "target ns an event", "recorder ns an event",
+             "bytes an event", "lost"]
     return f"**{program}**: {workloads.BY_NAME[program].says}\n\n" + table(heads, rows)
 
 
