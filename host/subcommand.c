@@ -75,7 +75,7 @@ static const struct ml_subcommand subcommands[] = {
     {"convert", ML_SUBCOMMAND_ANALYZER, "turn a dump into another format", NULL},
     {"diff", ML_SUBCOMMAND_ANALYZER, "what changed between two dumps", NULL},
     {"flamegraph", ML_SUBCOMMAND_ANALYZER, "one HTML page with a flame graph", NULL},
-    {"symbolize", ML_SUBCOMMAND_LATER, "add function names to a dump", NULL},
+    {"symbolize", ML_SUBCOMMAND_ANALYZER, "add function names to a dump", NULL},
     {"timeline", ML_SUBCOMMAND_LATER, "what was live when", NULL},
     {"start", ML_SUBCOMMAND_LATER, "start recording a process", NULL},
     {"stop", ML_SUBCOMMAND_LATER, "stop recording a process", NULL},

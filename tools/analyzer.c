@@ -10,6 +10,7 @@ static const struct ml_command *const commands[] = {
     &ml_command_convert,
     &ml_command_diff,
     &ml_command_flamegraph,
+    &ml_command_symbolize,
 };
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
 

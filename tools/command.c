@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "tools/confine.h"
+#include "tools/fetcher.h"
 #include "tools/prune.h"
 #include "tools/trace_reader.h"
 
@@ -131,6 +132,16 @@ int ml_command_pid(const struct ml_command *command, const char *text, uint32_t 
     return ML_EXIT_OK;
 }
 
+int ml_command_dump(const struct ml_command *command, const char *text, uint32_t *out_dump) {
+    unsigned long dump = 0;
+
+    if (text && (!ml_number_read(text, UINT32_MAX, &dump) || dump == 0)) {
+        return ml_command_complain(command, "--dump wants a number from 1 on");
+    }
+    *out_dump = (uint32_t)dump;
+    return ML_EXIT_OK;
+}
+
 int ml_command_prune(const struct ml_command *command, const char *text, uint64_t *out_bytes) {
     *out_bytes = 0;
     if (text && (!ml_size_read(text, out_bytes) || *out_bytes == 0)) {
@@ -207,24 +218,45 @@ static void warn_of_partial(
     }
 }
 
-static bool
-read_file(const struct ml_command *command, const char *path, struct ml_profile *profile) {
-    bool is_stdin = strcmp(path, "-") == 0;
-    FILE *file = is_stdin ? stdin : fopen(path, "re");
+static bool read_file(
+    const struct ml_command *command, const struct ml_load *load, struct ml_profile *profile
+) {
+    bool is_stdin = strcmp(load->path, "-") == 0;
+    FILE *file = is_stdin ? stdin : fopen(load->path, "re");
     enum ml_status status = ML_OK;
 
     if (!file) {
-        fprintf(stderr, "memlog %s: %s: %s\n", command->name, path, strerror(errno));
+        fprintf(stderr, "memlog %s: %s: %s\n", command->name, load->path, strerror(errno));
         return false;
     }
     errno = 0;
-    status = ml_trace_read(file, profile);
+    status = ml_trace_read_dump(file, load->dump, profile);
     if (status == ML_ENV_SYSTEM) {
-        fprintf(stderr, "memlog %s: %s: %s\n", command->name, path, strerror(errno));
+        fprintf(stderr, "memlog %s: %s: %s\n", command->name, load->path, strerror(errno));
+    } else if (status == ML_ENV_MISSING && profile->dumps_count > 0) {
+        fprintf(
+            stderr,
+            "memlog %s: %s: there is no dump %" PRIu32 " in it, but %" PRIu32 "\n",
+            command->name,
+            load->path,
+            load->dump,
+            profile->dumps_count
+        );
     } else if (status != ML_OK) {
-        fprintf(stderr, "memlog %s: %s: %s\n", command->name, path, ml_trace_read_advice(status));
+        fprintf(
+            stderr, "memlog %s: %s: %s\n", command->name, load->path, ml_trace_read_advice(status)
+        );
     } else {
-        warn_of_partial(command, path, profile);
+        warn_of_partial(command, load->path, profile);
+        if (profile->dumps_count > 1 && load->dump == 0) {
+            fprintf(
+                stderr,
+                "memlog %s: %s holds %" PRIu32 " dumps, this is the last; --dump=N shows others\n",
+                command->name,
+                load->path,
+                profile->dumps_count
+            );
+        }
     }
     if (!is_stdin) {
         fclose(file);
@@ -233,12 +265,17 @@ read_file(const struct ml_command *command, const char *path, struct ml_profile 
 }
 
 static enum ml_status stacks_make(const struct ml_load *load, struct ml_loaded *loaded) {
+    static char cache[ML_SYMBOL_CACHE_BYTES];
+    struct ml_symbolizer_options options = {.fetch = NULL};
     enum ml_status status = ml_stacks_init(&loaded->stacks, &loaded->profile);
 
     if (status == ML_OK) {
         status = ml_stacks_prune(&loaded->stacks, load->prune_bytes);
     }
-    loaded->symbolizer = ml_symbolizer_new(NULL);
+    ml_symbol_search_environment(&options.search, cache);
+    options.search.alternative_dirs = load->alternative_dirs;
+    options.fetch = load->is_fetching ? ml_fetcher_get : NULL;
+    loaded->symbolizer = ml_symbolizer_new(&options);
     if (!loaded->symbolizer) {
         status = ML_ENV_MEMORY;
     }
@@ -248,9 +285,12 @@ static enum ml_status stacks_make(const struct ml_load *load, struct ml_loaded *
 bool ml_command_load(
     const struct ml_command *command, const struct ml_load *load, struct ml_loaded *out_loaded
 ) {
+    if (load->is_fetching) {
+        ml_fetcher_start();
+    }
     ml_confine(load->output_path);
     *out_loaded = (struct ml_loaded){0};
-    if (!read_file(command, load->path, &out_loaded->profile)) {
+    if (!read_file(command, load, &out_loaded->profile)) {
         return false;
     }
     if (load->pid != 0 && !ml_profile_select(&out_loaded->profile, load->pid)) {

@@ -25,6 +25,7 @@ extern const struct ml_command ml_command_report;
 extern const struct ml_command ml_command_convert;
 extern const struct ml_command ml_command_diff;
 extern const struct ml_command ml_command_flamegraph;
+extern const struct ml_command ml_command_symbolize;
 
 /* Read a command's words. ML_EXIT_OK, or the exit code: after --help, or after a complaint.
  * `options` need not hold --help. Exactly files_count files are wanted. */
@@ -46,8 +47,10 @@ int ml_command_metric(
     const struct ml_command *command, const char *text, enum ml_metric *out_metric
 );
 
-/* Read --pid's value (NULL: 0, all) or --prune's (NULL: 0, nothing). The same answers. */
+/* Read --pid's value (NULL: 0, all), --dump's (NULL: 0, the last) or --prune's (NULL: 0, nothing).
+ * The same answers. */
 int ml_command_pid(const struct ml_command *command, const char *text, uint32_t *out_pid);
+int ml_command_dump(const struct ml_command *command, const char *text, uint32_t *out_dump);
 int ml_command_prune(const struct ml_command *command, const char *text, uint64_t *out_bytes);
 
 /* Complain of an option's value, with the nearest valid one or all. Returns ML_EXIT_USAGE. */
@@ -81,10 +84,13 @@ struct ml_loaded {
 
 /* What is to be loaded. */
 struct ml_load {
-    const char *path;        /* "-": stdin */
-    const char *output_path; /* what alone may be written; NULL: nothing */
-    uint32_t pid;            /* this process alone, as if it were the tree; 0: all */
-    uint64_t prune_bytes;    /* tools/prune.h; 0: nothing is left out */
+    const char *path;             /* "-": stdin */
+    const char *output_path;      /* what alone may be written; NULL: nothing */
+    uint32_t pid;                 /* this process alone, as if it were the tree; 0: all */
+    uint64_t prune_bytes;         /* tools/prune.h; 0: nothing is left out */
+    uint32_t dump;                /* which of the file's, from 1; 0: the last */
+    const char *alternative_dirs; /* tools/symbol_search.h; NULL: none */
+    bool is_fetching;             /* ask the servers of DEBUGINFOD_URLS */
 };
 
 /* Load it, behind walls (tools/confine.h). False after a message on stderr; what is cut or damaged
@@ -93,5 +99,12 @@ bool ml_command_load(
     const struct ml_command *command, const struct ml_load *load, struct ml_loaded *out_loaded
 );
 void ml_loaded_fini(struct ml_loaded *loaded);
+
+/* Write the dump file that was loaded from `path` again, as far as it is whole, with the names that
+ * were found behind it. *out_places says of how many places. Errors: ML_ENV_MEMORY, ML_ENV_SYSTEM.
+ */
+ML_NODISCARD enum ml_status ml_command_write_symbolized(
+    const char *path, const struct ml_loaded *loaded, FILE *out, size_t *out_places
+);
 
 #endif

@@ -1,5 +1,6 @@
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -13,7 +14,8 @@
 #include "tools/sqlite_file.h"
 
 static const char help[] =
-    "memlog convert --to=FORMAT [-o FILE] [--pid=PID] [--metric=METRIC] [--prune=BYTES] DUMP\n"
+    "memlog convert --to=FORMAT [-o FILE] [--pid=PID] [--metric=METRIC] [--prune=BYTES]\n"
+    "               [--dump=N] DUMP\n"
     "\n"
     "Turn a dump into what other tools read.\n"
     "\n"
@@ -21,6 +23,8 @@ static const char help[] =
     "  --to=heap       gperftools' text heap profile, for google-pprof and jeprof\n"
     "  --to=chrome     gzipped memory-infra JSON (heaps_v2), for chrome://tracing\n"
     "  --to=collapsed  one stack a line, for flamegraph.pl, inferno, speedscope\n"
+    "  --to=perfetto   the dump itself with the names that were found (= memlog symbolize -o "
+    "FILE)\n"
     "  --to=sqlite     a database with the names of Perfetto's tables, for sqlite3\n"
     "  --to=json       what memlog report --json prints\n"
     "  --to=html       one page with a flame graph (= memlog flamegraph)\n"
@@ -32,13 +36,17 @@ static const char help[] =
     "  --prune=BYTES   leave out stacks that hold less than BYTES (16K is Chromium's), live and at "
     "the\n"
     "                  peak, and fewer than 1,024 blocks: they become <other>, sums stay\n"
+    "  --dump=N        of several dumps in one file (cat A B) the Nth (default: the last; chrome "
+    "shows\n"
+    "                  them all)\n"
     "\n"
     "Example: memlog convert --to=pprof -o heap.pb.gz memlog.sqlite3.1234/0001.exit.pftrace\n"
     "         pprof -http=: heap.pb.gz\n";
 
 struct request {
-    const char *to, *output, *pid, *metric_text, *prune, *file;
+    const char *to, *output, *pid, *metric_text, *prune, *dump, *file;
     enum ml_metric metric;
+    struct ml_load load;
 };
 
 static enum ml_status
@@ -55,9 +63,32 @@ write_heap(const struct request *request, const struct ml_loaded *loaded, FILE *
 
 static enum ml_status
 write_chrome(const struct request *request, const struct ml_loaded *loaded, FILE *out) {
-    const struct ml_chrome_dump dump = {.profile = &loaded->profile, .stacks = &loaded->stacks};
+    size_t count =
+        request->dump || strcmp(request->file, "-") == 0 ? 1 : loaded->profile.dumps_count;
+    struct ml_chrome_dump *dumps = calloc(count, sizeof *dumps);
+    struct ml_loaded *others = calloc(count, sizeof *others);
+    struct ml_load load = request->load;
+    bool done = dumps && others;
+    enum ml_status status = ML_ENV_MEMORY;
 
-    return ml_chrome_trace_write(&dump, 1, request->metric, out);
+    /* The last is loaded already. */
+    for (size_t i = 0; done && i + 1 < count; i++) {
+        load.dump = (uint32_t)i + 1;
+        done = ml_command_load(&ml_command_convert, &load, &others[i]);
+        dumps[i] =
+            (struct ml_chrome_dump){.profile = &others[i].profile, .stacks = &others[i].stacks};
+    }
+    if (done) {
+        dumps[count - 1] =
+            (struct ml_chrome_dump){.profile = &loaded->profile, .stacks = &loaded->stacks};
+        status = ml_chrome_trace_write(dumps, count, request->metric, out);
+    }
+    for (size_t i = 0; others && i + 1 < count; i++) {
+        ml_loaded_fini(&others[i]);
+    }
+    free(dumps);
+    free(others);
+    return status;
 }
 
 static enum ml_status
@@ -87,22 +118,31 @@ write_html(const struct request *request, const struct ml_loaded *loaded, FILE *
     return ml_flame_write(&side, NULL, request->metric, out);
 }
 
+static enum ml_status
+write_perfetto(const struct request *request, const struct ml_loaded *loaded, FILE *out) {
+    size_t places = 0;
+
+    return ml_command_write_symbolized(request->file, loaded, out, &places);
+}
+
 /* A form that a dump can take. */
 struct form {
     const char *name;
     enum ml_status (*write)(const struct request *, const struct ml_loaded *, FILE *);
     bool has_metric; /* shows one at a time */
     bool is_binary;  /* not for a terminal */
+    bool is_whole;   /* cannot leave anything out */
 };
 
 static const struct form forms[] = {
-    {"pprof", write_pprof, false, true},
-    {"heap", write_heap, false, false},
-    {"chrome", write_chrome, true, true},
-    {"collapsed", write_collapsed, true, false},
-    {"sqlite", write_sqlite, false, true},
-    {"json", write_json, false, false},
-    {"html", write_html, true, false},
+    {.name = "perfetto", .write = write_perfetto, .is_binary = true, .is_whole = true},
+    {.name = "pprof", .write = write_pprof, .is_binary = true},
+    {.name = "heap", .write = write_heap},
+    {.name = "chrome", .write = write_chrome, .has_metric = true, .is_binary = true},
+    {.name = "collapsed", .write = write_collapsed, .has_metric = true},
+    {.name = "sqlite", .write = write_sqlite, .is_binary = true},
+    {.name = "json", .write = write_json},
+    {.name = "html", .write = write_html, .has_metric = true},
 };
 enum { FORMS_COUNT = sizeof forms / sizeof forms[0] };
 
@@ -130,7 +170,8 @@ static int request_check(
     }
     if (!request->to) {
         return ml_command_complain(
-            command, "--to=FORMAT is missing: pprof, heap, chrome, collapsed, sqlite, json or html"
+            command,
+            "--to=FORMAT is missing: perfetto, pprof, heap, chrome, collapsed, sqlite, json or html"
         );
     }
     *out_form = form_find(request->to);
@@ -144,12 +185,22 @@ static int request_check(
             "than one"
         );
     }
+    if ((*out_form)->is_whole &&
+        (request->pid || request->prune || request->dump || strcmp(request->file, "-") == 0)) {
+        return ml_command_complain(
+            command,
+            "--to=perfetto is a dump file as it stands: no --pid, --prune or --dump, not stdin"
+        );
+    }
     if ((*out_form)->is_binary && !request->output && isatty(STDOUT_FILENO)) {
         return ml_command_complain(command, "this form is binary: say -o FILE");
     }
     exit_code = ml_command_pid(command, request->pid, &out_load->pid);
     if (exit_code == ML_EXIT_OK) {
         exit_code = ml_command_prune(command, request->prune, &out_load->prune_bytes);
+    }
+    if (exit_code == ML_EXIT_OK) {
+        exit_code = ml_command_dump(command, request->dump, &out_load->dump);
     }
     if (exit_code == ML_EXIT_OK) {
         exit_code = ml_command_metric(command, request->metric_text, &request->metric);
@@ -165,25 +216,25 @@ static int run(const struct ml_command *command, int argc, char **argv) {
         {.name = "--pid", .out_value = &request.pid},
         {.name = "--metric", .out_value = &request.metric_text},
         {.name = "--prune", .out_value = &request.prune},
+        {.name = "--dump", .out_value = &request.dump},
     };
     const struct form *form = NULL;
-    struct ml_load load = {0};
     struct ml_loaded loaded;
     struct ml_output output;
     enum ml_status status = ML_OK;
     bool go_on = false;
-    int exit_code = ml_command_arguments(command, argc, argv, options, 5, &request.file, 1, &go_on);
+    int exit_code = ml_command_arguments(command, argc, argv, options, 6, &request.file, 1, &go_on);
 
     if (go_on) {
-        exit_code = request_check(command, &request, &form, &load);
+        exit_code = request_check(command, &request, &form, &request.load);
     }
     if (!go_on || exit_code != ML_EXIT_OK) {
         return exit_code;
     }
-    load.path = request.file;
-    load.output_path = request.output;
+    request.load.path = request.file;
+    request.load.output_path = request.output;
     exit_code = ML_EXIT_FAILED;
-    if (ml_command_load(command, &load, &loaded)) {
+    if (ml_command_load(command, &request.load, &loaded)) {
         status = ml_output_open(&output, request.output);
         if (status == ML_OK) {
             status = ml_output_close(&output, form->write(&request, &loaded, output.file));

@@ -5,7 +5,8 @@
 #include "tools/flame.h"
 
 static const char help[] =
-    "memlog flamegraph [-o FILE.html] [--pid=PID] [--metric=METRIC] [--prune=BYTES] DUMP\n"
+    "memlog flamegraph [-o FILE.html] [--pid=PID] [--metric=METRIC] [--prune=BYTES] [--dump=N] "
+    "DUMP\n"
     "\n"
     "Draw a dump as a flame graph: one HTML page that opens anywhere and asks nobody for "
     "anything.\n"
@@ -16,6 +17,7 @@ static const char help[] =
     "  --pid=PID        this process only\n"
     "  --metric=METRIC  what is shown first: live (default), peak or total\n"
     "  --prune=BYTES    leave out stacks that hold less; they become <other>, sums stay\n"
+    "  --dump=N         of several dumps in one file (cat A B) the Nth (default: the last)\n"
     "\n"
     "Example: memlog flamegraph -o heap.html memlog.sqlite3.1234/0001.exit.pftrace\n";
 
@@ -24,11 +26,13 @@ static int run(const struct ml_command *command, int argc, char **argv) {
     const char *pid = NULL;
     const char *metric_text = NULL;
     const char *prune = NULL;
+    const char *dump = NULL;
     const struct ml_option options[] = {
         {.name = "--output", .short_name = "-o", .out_value = &output_path},
         {.name = "--pid", .out_value = &pid},
         {.name = "--metric", .out_value = &metric_text},
         {.name = "--prune", .out_value = &prune},
+        {.name = "--dump", .out_value = &dump},
     };
     enum ml_metric metric = ML_METRIC_LIVE;
     struct ml_load load = {0};
@@ -36,7 +40,7 @@ static int run(const struct ml_command *command, int argc, char **argv) {
     struct ml_output output;
     enum ml_status status = ML_OK;
     bool go_on = false;
-    int exit_code = ml_command_arguments(command, argc, argv, options, 4, &load.path, 1, &go_on);
+    int exit_code = ml_command_arguments(command, argc, argv, options, 5, &load.path, 1, &go_on);
 
     if (go_on && !output_path && isatty(STDOUT_FILENO)) {
         return ml_command_complain(command, "a page is not for a terminal: say -o FILE.html");
@@ -49,6 +53,9 @@ static int run(const struct ml_command *command, int argc, char **argv) {
     }
     if (go_on && exit_code == ML_EXIT_OK) {
         exit_code = ml_command_prune(command, prune, &load.prune_bytes);
+    }
+    if (go_on && exit_code == ML_EXIT_OK) {
+        exit_code = ml_command_dump(command, dump, &load.dump);
     }
     if (!go_on || exit_code != ML_EXIT_OK) {
         return exit_code;

@@ -4,7 +4,7 @@
 #include "tools/report.h"
 
 static const char help[] =
-    "memlog report [--json] [--summary] [--limit=N] [--pid=PID] DUMP\n"
+    "memlog report [--json] [--summary] [--limit=N] [--pid=PID] [--dump=N] DUMP\n"
     "\n"
     "Tell who allocated what: the whole process tree, each process, and the stacks that hold "
     "most.\n"
@@ -14,6 +14,7 @@ static const char help[] =
     "  --summary   a dozen lines, as at the end of a run\n"
     "  --limit=N   at most N stacks of each list (text: 5, JSON: all)\n"
     "  --pid=PID   this process alone, as if it were the tree\n"
+    "  --dump=N    of several dumps in one file (cat A B) the Nth (default: the last)\n"
     "\n"
     "live       allocated and not freed at the dump; of an ended process: at its end\n"
     "peak       what was live at the moment when the tree held most, not the sum of peaks\n"
@@ -24,6 +25,7 @@ static const char help[] =
 static int run(const struct ml_command *command, int argc, char **argv) {
     const char *limit = NULL;
     const char *pid_text = NULL;
+    const char *dump = NULL;
     const char *file = NULL;
     bool json = false;
     bool summary = false;
@@ -34,10 +36,11 @@ static int run(const struct ml_command *command, int argc, char **argv) {
         {.name = "--summary", .out_given = &summary},
         {.name = "--limit", .out_value = &limit},
         {.name = "--pid", .out_value = &pid_text},
+        {.name = "--dump", .out_value = &dump},
     };
     struct ml_load load = {0};
     struct ml_loaded loaded;
-    int exit_code = ml_command_arguments(command, argc, argv, options, 4, &file, 1, &go_on);
+    int exit_code = ml_command_arguments(command, argc, argv, options, 5, &file, 1, &go_on);
 
     if (!go_on) {
         return exit_code;
@@ -45,6 +48,9 @@ static int run(const struct ml_command *command, int argc, char **argv) {
     exit_code = ml_command_limit(command, limit, &limit_number);
     if (exit_code == ML_EXIT_OK) {
         exit_code = ml_command_pid(command, pid_text, &load.pid);
+    }
+    if (exit_code == ML_EXIT_OK) {
+        exit_code = ml_command_dump(command, dump, &load.dump);
     }
     if (exit_code != ML_EXIT_OK) {
         return exit_code;

@@ -162,6 +162,8 @@ static void put_location(struct writer *writer, uint32_t number) {
     if (place->file != ML_STACKS_NONE) {
         location.mapping_id = (uint64_t)place->file + 1;
         location.address += (uint64_t)writer->stacks->files[place->file].bias;
+    }
+    if (place->symbols_count > 0) {
         lines.symbols = &writer->stacks->symbols[place->first_symbol];
         lines.count = place->symbols_count;
         /* A line without a name says nothing to pprof: it shows the address then. */

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/trace_symbols.h"
+
 static void process_fini(struct ml_profile_process *process) {
     free(process->arguments);
     free(process->modules);
@@ -11,7 +13,7 @@ static void process_fini(struct ml_profile_process *process) {
     free(process->cells);
 }
 
-void ml_profile_fini(struct ml_profile *profile) {
+static void dump_fini(struct ml_profile *profile) {
     for (size_t i = 0; i < profile->processes_count; i++) {
         process_fini(&profile->processes[i]);
     }
@@ -19,7 +21,27 @@ void ml_profile_fini(struct ml_profile *profile) {
     free(profile->gaps);
     free(profile->not_profiled);
     ml_arena_fini(&profile->arena);
+}
+
+void ml_profile_fini(struct ml_profile *profile) {
+    dump_fini(profile);
+    ml_trace_symbols_fini(&profile->symbols);
     *profile = (struct ml_profile){0};
+}
+
+void ml_profile_restart(struct ml_profile *profile) {
+    dump_fini(profile);
+    *profile = (struct ml_profile){
+        .program = {.bytes = ""},
+        .sandbox_missing = {.bytes = ""},
+        .symbols = profile->symbols,
+        .dumps_count = profile->dumps_count,
+        .truncated = profile->truncated,
+        .damaged = profile->damaged,
+        .bad_at = profile->bad_at,
+        .bad_is = profile->bad_is,
+        .whole_bytes = profile->whole_bytes,
+    };
 }
 
 void ml_profile_totals_add(struct ml_profile_totals *sum, const struct ml_profile_totals *one) {

@@ -116,6 +116,35 @@ struct ml_profile_not_profiled {
     struct ml_profile_text reason, path;
 };
 
+/* A function that the dump itself names. */
+struct ml_profile_line {
+    struct ml_profile_text function, source;
+    uint32_t number; /* 0: not known */
+};
+
+struct ml_profile_symbol_file {
+    struct ml_profile_text path;
+    struct ml_profile_text build_id; /* raw */
+};
+
+/* An ELF address of a file, and its functions. */
+struct ml_profile_symbolized {
+    uint32_t file; /* index into files */
+    uint64_t address;
+    size_t first_line, lines_count;
+};
+
+/* The names that a dump brings (tools/trace_symbols.h). */
+struct ml_profile_symbols {
+    struct ml_profile_symbol_file *files;
+    size_t files_count, files_capacity;
+    struct ml_profile_symbolized *symbolized;
+    size_t symbolized_count, symbolized_capacity;
+    struct ml_profile_line *lines;
+    size_t lines_count, lines_capacity;
+    struct ml_arena arena; /* the texts */
+};
+
 enum ml_profile_role {
     ML_ROLE_BROWSER = 0,
     ML_ROLE_RENDERER = 1,
@@ -146,17 +175,24 @@ struct ml_profile {
     struct ml_profile_not_profiled *not_profiled;
     size_t not_profiled_count, not_profiled_capacity, not_profiled_expected;
 
-    bool has_run;       /* the run's head was read: all above is set */
-    bool truncated;     /* the file ends before its end mark */
-    bool damaged;       /* something in it contradicts itself or its checksum */
-    uint64_t bad_at;    /* file offset of the first trouble */
-    const char *bad_is; /* static text: what it was; NULL if there was none */
+    struct ml_profile_symbols symbols; /* of the whole file */
+    uint32_t dumps_count;              /* in the file; this is one of them */
+
+    bool has_run;         /* the run's head was read: all above but the symbols is set */
+    bool truncated;       /* the file ends before its end mark */
+    bool damaged;         /* something in it contradicts itself or its checksum */
+    uint64_t bad_at;      /* file offset of the first trouble */
+    const char *bad_is;   /* static text: what it was; NULL if there was none */
+    uint64_t whole_bytes; /* of the file: so far it is whole packets */
 
     struct ml_arena arena; /* every text */
 };
 
 /* An empty profile is all zero. */
 void ml_profile_fini(struct ml_profile *profile);
+
+/* Forget the dump, keep what is the file's: symbols and troubles. */
+void ml_profile_restart(struct ml_profile *profile);
 
 /* Keep the process images with that pid alone, as if they were the whole tree: its peak is the
  * pid's own, that of the image that held most (images of one pid never run at the same time).

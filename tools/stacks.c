@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "ipc/event.h"
+#include "tools/trace_symbols.h"
 
 static bool text_eq(struct ml_profile_text a, struct ml_profile_text b) {
     return a.count_bytes == b.count_bytes &&
@@ -45,17 +46,18 @@ static uint32_t file_intern(
         .start = module->start,
         .end = module->end,
         .bias = module->bias,
+        .pid = process->pid,
     };
     return (uint32_t)stacks->files_count++;
 }
 
 static bool place_eq(const struct ml_place *a, const struct ml_place *b) {
     return a->kind == b->kind && a->file == b->file && a->offset == b->offset &&
-           text_eq(a->name, b->name);
+           a->process == b->process && text_eq(a->name, b->name);
 }
 
 uint32_t ml_stacks_place(struct ml_stacks *stacks, const struct ml_place *place) {
-    const uint64_t key[] = {place->kind, place->file, place->offset};
+    const uint64_t key[] = {place->kind, place->file, place->offset, place->process};
     uint64_t hash =
         ml_hash(ml_hash(0, key, sizeof key), place->name.bytes, place->name.count_bytes);
     size_t at = 0;
@@ -105,10 +107,12 @@ uint32_t ml_stacks_node(struct ml_stacks *stacks, uint32_t parent, uint32_t plac
 
 /* What a process's node shows. */
 static struct ml_place place_of(
+    const struct ml_stacks *stacks,
     const struct ml_profile_process *process,
     const struct ml_profile_node *node,
     const uint32_t *files
 ) {
+    uint32_t number = (uint32_t)(process - stacks->profile->processes);
     struct ml_place place = {
         .kind = node->frame, .file = ML_STACKS_NONE, .name = {.bytes = "", .count_bytes = 0}};
     size_t module = ml_profile_module_at(process, node->module);
@@ -116,6 +120,7 @@ static struct ml_place place_of(
     switch (node->frame) {
     case ML_FRAME_ADDRESS:
         place.offset = node->address;
+        place.process = module == SIZE_MAX ? number + 1 : 0;
         if (module != SIZE_MAX) {
             place.file = files[module];
             place.offset -= (uint64_t)process->modules[module].bias;
@@ -140,7 +145,7 @@ static bool nodes_merge(
 ) {
     for (size_t i = 0; i < process->nodes_count; i++) {
         const struct ml_profile_node *node = &process->nodes[i];
-        const struct ml_place place = place_of(process, node, files);
+        const struct ml_place place = place_of(stacks, process, node, files);
         uint32_t place_number = ml_stacks_place(stacks, &place);
         uint32_t parent = ML_STACKS_NONE;
 
@@ -218,7 +223,7 @@ static enum ml_status tree_collect(struct ml_stacks *stacks) {
 }
 
 enum ml_status ml_stacks_init(struct ml_stacks *stacks, const struct ml_profile *profile) {
-    *stacks = (struct ml_stacks){.processes_count = profile->processes_count};
+    *stacks = (struct ml_stacks){.profile = profile, .processes_count = profile->processes_count};
     stacks->processes = calloc(profile->processes_count + 1, sizeof stacks->processes[0]);
     if (!stacks->processes) {
         stacks->processes_count = 0;
@@ -262,26 +267,102 @@ static int order_places(const void *left, const void *right, void *context) {
     return (a->offset > b->offset) - (a->offset < b->offset);
 }
 
+static bool symbols_reserve(struct ml_stacks *stacks, size_t more) {
+    return ml_grow(
+        (void **)&stacks->symbols,
+        &stacks->symbols_capacity,
+        stacks->symbols_count + more,
+        sizeof stacks->symbols[0]
+    );
+}
+
+static void
+place_name(struct ml_stacks *stacks, struct ml_place *place, const struct ml_symbol *symbol) {
+    if (place->symbols_count++ == 0) {
+        place->first_symbol = stacks->symbols_count;
+        if (place->file != ML_STACKS_NONE) {
+            stacks->files[place->file].is_symbolized = true;
+        }
+    }
+    stacks->symbols[stacks->symbols_count++] = *symbol;
+}
+
+/* By what the dump brings. False: no memory. */
+static bool place_take(struct ml_stacks *stacks, struct ml_place *place) {
+    const struct ml_code_file *file = &stacks->files[place->file];
+    size_t count = 0;
+    const struct ml_profile_line *lines = ml_trace_symbols_find(
+        &stacks->profile->symbols, file->path, file->build_id, place->offset, &count
+    );
+
+    if (!symbols_reserve(stacks, count)) {
+        return false;
+    }
+    for (size_t i = 0; i < count; i++) {
+        const struct ml_symbol symbol = {
+            .function = lines[i].function.bytes,
+            .linkage = lines[i].function.bytes,
+            .file = lines[i].source.bytes,
+            .line = lines[i].number,
+            .inlined = i + 1 < count,
+        };
+        place_name(stacks, place, &symbol);
+    }
+    place->is_brought = count > 0;
+    return true;
+}
+
+/* By the file. False: no memory. */
 static bool
-place_symbolize(struct ml_stacks *stacks, struct ml_place *place, struct ml_symbol_file *file) {
+place_find(struct ml_stacks *stacks, struct ml_place *place, struct ml_symbol_file *file) {
     struct ml_symbol found[ML_SYMBOL_INLINES_MAX];
     size_t count = ml_symbol_file_find(file, place->offset, found);
 
-    if (!ml_grow(
-            (void **)&stacks->symbols,
-            &stacks->symbols_capacity,
-            stacks->symbols_count + count,
-            sizeof stacks->symbols[0]
-        )) {
+    if (!symbols_reserve(stacks, count)) {
         return false;
     }
-    place->first_symbol = stacks->symbols_count;
-    place->symbols_count = count;
     for (size_t i = 0; i < count; i++) {
-        stacks->symbols[stacks->symbols_count++] = found[i];
+        place_name(stacks, place, &found[i]);
     }
-    if (count > 0) {
-        stacks->files[place->file].is_symbolized = true;
+    return true;
+}
+
+static struct ml_symbol_file *
+file_open(struct ml_code_file *code, struct ml_symbolizer *symbolizer) {
+    const struct ml_symbol_wanted wanted = {
+        .path = code->path.bytes,
+        .build_id = (const uint8_t *)code->build_id.bytes,
+        .build_id_bytes = code->build_id.count_bytes,
+        .pid = code->pid,
+    };
+    struct ml_symbol_file *file = ml_symbolizer_open(symbolizer, &wanted, &code->trouble);
+
+    if (file && !ml_symbol_file_text(file, &code->text)) {
+        code->text = (struct ml_text_segment){0};
+    }
+    return file;
+}
+
+/* Code that a runtime made, by the map that it left. The names live as long as the symbolizer.
+ * False: no memory. */
+static bool generated_find(struct ml_stacks *stacks, struct ml_symbolizer *symbolizer) {
+    for (size_t i = 0; i < stacks->places_count; i++) {
+        struct ml_place *place = &stacks->places[i];
+        const struct ml_profile_process *process = NULL;
+        struct ml_symbol symbol;
+
+        if (place->process == 0) {
+            continue;
+        }
+        process = &stacks->profile->processes[place->process - 1];
+        if (!symbols_reserve(stacks, 1)) {
+            return false;
+        }
+        if (ml_symbolizer_generated(
+                symbolizer, process->pid, process->start.realtime_ns, place->offset, &symbol
+            )) {
+            place_name(stacks, place, &symbol);
+        }
     }
     return true;
 }
@@ -295,7 +376,9 @@ enum ml_status ml_stacks_symbolize(struct ml_stacks *stacks, struct ml_symbolize
 
     for (uint32_t i = 0; done && i < stacks->places_count; i++) {
         if (stacks->places[i].file != ML_STACKS_NONE) {
-            order[count++] = i;
+            done = place_take(stacks, &stacks->places[i]);
+            order[count] = i;
+            count += !stacks->places[i].is_brought;
         }
     }
     if (done) {
@@ -303,25 +386,15 @@ enum ml_status ml_stacks_symbolize(struct ml_stacks *stacks, struct ml_symbolize
     }
     for (size_t i = 0; done && i < count; i++) {
         struct ml_place *place = &stacks->places[order[i]];
-        struct ml_code_file *code = &stacks->files[place->file];
 
         if (place->file != open) {
             open = place->file;
-            file = ml_symbolizer_open(
-                symbolizer,
-                code->path.bytes,
-                (const uint8_t *)code->build_id.bytes,
-                code->build_id.count_bytes,
-                &code->trouble
-            );
-            if (file && !ml_symbol_file_text(file, &code->text)) {
-                code->text = (struct ml_text_segment){0};
-            }
+            file = file_open(&stacks->files[open], symbolizer);
         }
-        done = file && place_symbolize(stacks, place, file);
+        done = file && place_find(stacks, place, file);
     }
     free(order);
-    return done ? ML_OK : ML_ENV_MEMORY;
+    return done && generated_find(stacks, symbolizer) ? ML_OK : ML_ENV_MEMORY;
 }
 
 struct ml_profile_text ml_stacks_thread(const struct ml_stacks *stacks, uint32_t node) {

@@ -26,6 +26,7 @@ struct ml_code_file {
     /* As the first process had it mapped; for formats that want addresses. */
     uint64_t start, end;
     int64_t bias;
+    uint32_t pid;                /* of the first process that had it */
     const char *trouble;         /* why it has no symbols; NULL: it has */
     bool is_symbolized;          /* at least one name was found */
     struct ml_text_segment text; /* known if size_bytes > 0 */
@@ -36,8 +37,10 @@ struct ml_place {
     uint32_t kind;               /* enum ml_frame_kind, or ML_PLACE_OTHER */
     uint32_t file;               /* ML_STACKS_NONE: none */
     uint64_t offset;             /* ELF address in the file; without a file the address itself */
+    uint32_t process;            /* without a file: whose address (its place in the profile) + 1 */
     struct ml_profile_text name; /* of THREAD and SCOPE */
     size_t first_symbol, symbols_count; /* innermost first; 0: not known */
+    bool is_brought;                    /* the dump itself names it */
 };
 
 /* A stack: its innermost place and the rest. */
@@ -47,6 +50,7 @@ struct ml_stack_node {
 };
 
 struct ml_stacks {
+    const struct ml_profile *profile; /* what they are of */
     struct ml_code_file *files;
     size_t files_count, files_capacity;
     struct ml_place *places;

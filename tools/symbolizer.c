@@ -4,11 +4,11 @@
 #include <elfutils/libdwfl.h>
 #include <gelf.h>
 
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "tools/demangle.h"
@@ -16,15 +16,14 @@
 #include "tools/elf_symbols.h"
 #include "tools/index.h"
 #include "tools/memory.h"
-
-/* A build id in hex, with its NUL; the stream's limit is 64 bytes. */
-enum { BUILD_ID_HEX_BYTES = 2 * 64 + 1 };
+#include "tools/perf_map.h"
 
 struct ml_symbol_file {
     struct ml_symbolizer *owner;
     Dwfl *dwfl; /* NULL: nothing is known */
     Dwfl_Module *module;
-    uint64_t bias;  /* libdwfl's address = ELF address + bias */
+    uint64_t bias; /* libdwfl's address = ELF address + bias */
+    struct ml_symbol_wanted wanted;
     bool is_module; /* the module itself, not its debug file alone */
     struct ml_elf_symbols symbols;
     struct ml_dwarf_functions functions;
@@ -37,8 +36,11 @@ struct name_pair {
 };
 
 struct ml_symbolizer {
-    char *debug_root;
-    char *debug_path; /* libdwfl's list of folders */
+    struct ml_symbol_search *search;
+    bool (*fetch)(const char *build_id_hex, char *out_path, unsigned long path_bytes);
+    char *debug_path;       /* libdwfl's list of folders */
+    struct ml_perf_map map; /* of map_pid */
+    uint32_t map_pid;
     Dwfl_Callbacks callbacks;
     struct ml_symbol_file file; /* the open one */
     struct ml_arena arena;      /* every string that was given out */
@@ -69,7 +71,8 @@ void ml_symbolizer_free(struct ml_symbolizer *take_symbolizer) {
     ml_index_fini(&take_symbolizer->strings_index);
     free(take_symbolizer->names);
     free(take_symbolizer->strings);
-    free(take_symbolizer->debug_root);
+    ml_symbol_search_free(take_symbolizer->search);
+    ml_perf_map_fini(&take_symbolizer->map);
     free(take_symbolizer->debug_path);
     free(take_symbolizer);
 }
@@ -131,79 +134,118 @@ static const char *readable_of(struct ml_symbolizer *symbolizer, const char *lin
     return pair.readable;
 }
 
+/* From elsewhere. */
+static bool fetch_debug_file(
+    struct ml_symbolizer *symbolizer,
+    const struct ml_symbol_wanted *wanted,
+    ml_symbol_try *try,
+    void *context
+) {
+    char hex[ML_BUILD_ID_HEX_BYTES];
+    char path[PATH_MAX];
+
+    return symbolizer->fetch && ml_build_id_hex(wanted, hex) &&
+           symbolizer->fetch(hex, path, sizeof path) && try(context, path, false);
+}
+
+/* Whether the file has that build id. */
+static bool file_matches(const char *path, const struct ml_symbol_wanted *wanted, int *out_fd) {
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    Elf *elf = fd >= 0 ? elf_begin(fd, ELF_C_READ_MMAP, NULL) : NULL;
+    const void *build_id = NULL;
+    ssize_t count = elf ? dwelf_elf_gnu_build_id(elf, &build_id) : -1;
+    bool matches = count > 0 && (size_t)count == wanted->build_id_bytes &&
+                   memcmp(build_id, wanted->build_id, wanted->build_id_bytes) == 0;
+
+    elf_end(elf);
+    if (fd >= 0 && !matches) {
+        close(fd);
+    }
+    *out_fd = fd;
+    return matches;
+}
+
+/* A debug file at hand. */
+struct debug_file {
+    const struct ml_symbol_wanted *wanted;
+    int fd;
+    char **out_path;
+};
+
+static bool try_debug_file(void *context, const char *path, bool is_module) {
+    struct debug_file *file = context;
+
+    (void)is_module;
+    if (!file_matches(path, file->wanted, &file->fd)) {
+        return false;
+    }
+    *file->out_path = strdup(path);
+    return true;
+}
+
+/* libdwfl's own ways (beside the file by .gnu_debuglink with its CRC, .debug, .build-id), then
+ * ours. */
+static int find_debuginfo(
+    Dwfl_Module *module,
+    void **user_data,
+    const char *module_name,
+    Dwarf_Addr base,
+    const char *file_name,
+    const char *debuglink_file,
+    GElf_Word debuglink_crc,
+    char **debuginfo_file_name
+) {
+    struct ml_symbol_file *file = *user_data;
+    struct debug_file debug = {.fd = -1, .out_path = debuginfo_file_name};
+    int fd = dwfl_standard_find_debuginfo(
+        module,
+        user_data,
+        module_name,
+        base,
+        file_name,
+        debuglink_file,
+        debuglink_crc,
+        debuginfo_file_name
+    );
+
+    if (fd >= 0 || !file || file->wanted.build_id_bytes == 0) {
+        return fd;
+    }
+    debug.wanted = &file->wanted;
+    if (ml_symbol_search_debug(file->owner->search, &file->wanted, try_debug_file, &debug) ||
+        fetch_debug_file(file->owner, &file->wanted, try_debug_file, &debug)) {
+        return debug.fd;
+    }
+    return -1;
+}
+
 struct ml_symbolizer *ml_symbolizer_new(const struct ml_symbolizer_options *options) {
+    static const struct ml_symbolizer_options defaults = {.fetch = NULL};
     struct ml_symbolizer *symbolizer = calloc(1, sizeof *symbolizer);
-    const char *root = options && options->debug_root ? options->debug_root : "/usr/lib/debug";
+    const char *root = NULL;
 
     if (!symbolizer) {
         return NULL;
     }
+    options = options ? options : &defaults;
+    root = options->search.debug_root ? options->search.debug_root : "/usr/lib/debug";
     /* libdwfl would ask the servers named there. */
     unsetenv("DEBUGINFOD_URLS");
-    symbolizer->debug_root = strdup(root);
+    symbolizer->fetch = options->fetch;
+    symbolizer->search = ml_symbol_search_new(&options->search);
     /* Beside the file (with the CRC checked, ":"), in .debug beside it, under the root. */
-    if (!symbolizer->debug_root || asprintf(&symbolizer->debug_path, ":.debug:%s", root) < 0) {
-        free(symbolizer->debug_root);
+    if (!symbolizer->search || asprintf(&symbolizer->debug_path, ":.debug:%s", root) < 0) {
+        ml_symbol_search_free(symbolizer->search);
         free(symbolizer);
         return NULL;
     }
     symbolizer->callbacks = (Dwfl_Callbacks){
         .find_elf = dwfl_build_id_find_elf,
-        .find_debuginfo = dwfl_standard_find_debuginfo,
+        .find_debuginfo = find_debuginfo,
         .section_address = dwfl_offline_section_address,
         .debuginfo_path = &symbolizer->debug_path,
     };
     return symbolizer;
-}
-
-static bool is_regular_file(const char *path) {
-    struct stat status;
-
-    return stat(path, &status) == 0 && S_ISREG(status.st_mode);
-}
-
-/* A bare command name is looked for where a shell does; the build id tells whether it is the one.
- */
-static bool path_resolve(const char *path, char out_path[PATH_MAX]) {
-    const char *folders = getenv("PATH");
-
-    if (path[0] == '\0') {
-        return false;
-    }
-    if (strchr(path, '/') || !folders) {
-        return snprintf(out_path, PATH_MAX, "%s", path) < PATH_MAX && is_regular_file(out_path);
-    }
-    while (*folders) {
-        size_t count = strcspn(folders, ":");
-        int written = snprintf(out_path, PATH_MAX, "%.*s/%s", (int)count, folders, path);
-        if (written > 0 && written < PATH_MAX && is_regular_file(out_path)) {
-            return true;
-        }
-        folders += count + (folders[count] == ':');
-    }
-    return false;
-}
-
-/* ROOT/.build-id/ab/cdef.debug */
-static bool debug_path(
-    const struct ml_symbolizer *symbolizer,
-    const uint8_t *build_id,
-    size_t build_id_bytes,
-    char out_path[PATH_MAX]
-) {
-    char hex[BUILD_ID_HEX_BYTES] = "";
-    int written = 0;
-
-    if (build_id_bytes < 2 || build_id_bytes > (BUILD_ID_HEX_BYTES - 1) / 2) {
-        return false;
-    }
-    for (size_t i = 0; i < build_id_bytes; i++) {
-        snprintf(hex + 2 * i, 3, "%02x", build_id[i]);
-    }
-    written = snprintf(
-        out_path, PATH_MAX, "%s/.build-id/%.2s/%s.debug", symbolizer->debug_root, hex, hex + 2
-    );
-    return written > 0 && written < PATH_MAX && is_regular_file(out_path);
 }
 
 /* Whether the module is the recorded one. A file without a build id matches a record without. */
@@ -223,6 +265,7 @@ static bool file_load(
     struct ml_symbol_file *file, const char *path, const uint8_t *build_id, size_t build_id_bytes
 ) {
     GElf_Addr bias = 0;
+    void **user_data = NULL;
 
     file->dwfl = dwfl_begin(&file->owner->callbacks);
     if (!file->dwfl) {
@@ -230,6 +273,10 @@ static bool file_load(
     }
     file->module = dwfl_report_offline(file->dwfl, "module", path, -1);
     dwfl_report_end(file->dwfl, NULL, NULL);
+    if (file->module &&
+        dwfl_module_info(file->module, &user_data, NULL, NULL, NULL, NULL, NULL, NULL)) {
+        *user_data = file; /* for find_debuginfo */
+    }
     if (!file->module || !dwfl_module_getelf(file->module, &bias) ||
         !build_id_matches(file->module, build_id, build_id_bytes)) {
         dwfl_end(file->dwfl);
@@ -241,25 +288,27 @@ static bool file_load(
     return true;
 }
 
+static bool try_module(void *context, const char *path, bool is_module) {
+    struct ml_symbol_file *file = context;
+
+    file->is_module = is_module;
+    return file_load(file, path, file->wanted.build_id, file->wanted.build_id_bytes);
+}
+
 struct ml_symbol_file *ml_symbolizer_open(
     struct ml_symbolizer *symbolizer,
-    const char *path,
-    const uint8_t *build_id,
-    size_t build_id_bytes,
+    const struct ml_symbol_wanted *wanted,
     const char **out_trouble
 ) {
     struct ml_symbol_file *file = &symbolizer->file;
-    char found_path[PATH_MAX];
-    bool is_there = path_resolve(path, found_path);
+    bool is_there = false;
 
     file_close(file);
     file->owner = symbolizer;
+    file->wanted = *wanted;
     *out_trouble = NULL;
-    if (is_there && file_load(file, found_path, build_id, build_id_bytes)) {
-        file->is_module = true;
-    } else if (debug_path(symbolizer, build_id, build_id_bytes, found_path) && file_load(file, found_path, build_id, build_id_bytes)) {
-        /* gone or changed since, but its debug file is here */
-    } else {
+    if (!ml_symbol_search(symbolizer->search, wanted, try_module, file, &is_there) &&
+        !fetch_debug_file(symbolizer, wanted, try_module, file)) {
         *out_trouble = is_there ? "the file is another one by now" : "the file is not here";
         return file;
     }
@@ -348,4 +397,27 @@ size_t ml_symbol_file_find(
         out_symbols[i] = symbol_of(file->owner, &frames[i]);
     }
     return count;
+}
+
+bool ml_symbolizer_generated(
+    struct ml_symbolizer *symbolizer,
+    uint32_t pid,
+    uint64_t since_ns,
+    uint64_t address,
+    struct ml_symbol *out_symbol
+) {
+    const char *name = NULL;
+
+    if (symbolizer->map_pid != pid) {
+        ml_perf_map_fini(&symbolizer->map);
+        symbolizer->map_pid = pid;
+        (void)ml_perf_map_read(&symbolizer->map, pid, since_ns);
+    }
+    name = ml_perf_map_find(&symbolizer->map, address);
+    if (!name) {
+        return false;
+    }
+    name = keep(symbolizer, name);
+    *out_symbol = (struct ml_symbol){.function = name, .linkage = name, .file = ""};
+    return true;
 }

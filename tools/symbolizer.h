@@ -2,7 +2,7 @@
  * ELF and DWARF may come from anybody (libdw reads them).
  *
  * One rule: never a wrong name. A file whose build id is not the recorded one gives none. Nothing
- * is asked of the network. */
+ * is asked of the network by itself: who may is given as `fetch`. */
 #ifndef MEMLOG_TOOLS_SYMBOLIZER_H
 #define MEMLOG_TOOLS_SYMBOLIZER_H
 
@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "ipc/ml_status.h"
+#include "tools/symbol_search.h"
 
 /* One function at an address. Strings live as long as the symbolizer, are never NULL. */
 struct ml_symbol {
@@ -28,22 +29,23 @@ struct ml_symbolizer;
 struct ml_symbol_file;
 
 struct ml_symbolizer_options {
-    const char
-        *debug_root; /* where .build-id/ and detached debug files are; NULL: /usr/lib/debug */
+    struct ml_symbol_search_options search;
+    /* The path of a debug file with that build id from elsewhere; NULL: nowhere. */
+    bool (*fetch)(const char *build_id_hex, char *out_path, unsigned long path_bytes);
 };
 
-/* NULL when there is no memory. */
+/* `options` NULL: the defaults. The texts of the options must live as long. NULL when there is no
+ * memory. */
 struct ml_symbolizer *ml_symbolizer_new(const struct ml_symbolizer_options *options);
 void ml_symbolizer_free(struct ml_symbolizer *take_symbolizer);
 
 /* Open a module's file and what debug files belong to it. Without a file, or with another build id,
  * *out_trouble says why (static text) and nothing will be found; NULL otherwise. NULL only without
- * memory. Owner: the symbolizer's, until the next open: one file at a time is held. */
+ * memory. Owner: the symbolizer's, until the next open: one file at a time is held. `wanted`'s
+ * texts must live until then. */
 struct ml_symbol_file *ml_symbolizer_open(
     struct ml_symbolizer *symbolizer,
-    const char *path,
-    const uint8_t *build_id,
-    size_t build_id_bytes,
+    const struct ml_symbol_wanted *wanted,
     const char **out_trouble
 );
 
@@ -60,6 +62,17 @@ size_t ml_symbol_file_find(
     struct ml_symbol_file *file,
     uint64_t address,
     struct ml_symbol out_symbols[ML_SYMBOL_INLINES_MAX]
+);
+
+/* The function of code that a runtime made in that process (tools/perf_map.h), which began at
+ * `since_ns` (time of day). Ask for one process after another: one map at a time is held. False:
+ * not known. */
+bool ml_symbolizer_generated(
+    struct ml_symbolizer *symbolizer,
+    uint32_t pid,
+    uint64_t since_ns,
+    uint64_t address,
+    struct ml_symbol *out_symbol
 );
 
 #endif

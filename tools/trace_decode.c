@@ -6,6 +6,7 @@
 
 #include "ipc/crc32.h"
 #include "ipc/trace.pb.h"
+#include "tools/trace_symbols.h"
 #include "tools/trace_table.h"
 
 /* The version of the exact packets that this reader knows. */
@@ -53,6 +54,20 @@ static bool decode_memlog(pb_istream_t *stream, const pb_field_t *field, void **
     return true;
 }
 
+/* A packet's symbols, and what became of them. */
+struct symbols_field {
+    struct ml_profile_symbols *symbols;
+    enum ml_status status;
+};
+
+static bool decode_symbols(pb_istream_t *stream, const pb_field_t *field, void **arg) {
+    struct symbols_field *symbols = *arg;
+
+    (void)field;
+    symbols->status = ml_trace_symbols_decode(symbols->symbols, stream);
+    return symbols->status == ML_OK;
+}
+
 static bool decode_text(pb_istream_t *stream, const pb_field_t *field, void **arg) {
     struct ml_text_target *target = *arg;
 
@@ -92,7 +107,8 @@ static enum ml_status decode_run(struct ml_trace_decoder *decoder, pb_istream_t 
     ml_trace_MemlogRun run = ml_trace_MemlogRun_init_zero;
 
     if (profile->has_run) {
-        return ML_PEER_STATE;
+        ml_profile_restart(profile);
+        decoder->ended = false;
     }
     run.program = text_into(&program);
     run.sandbox_missing = text_into(&sandbox);
@@ -103,6 +119,7 @@ static enum ml_status decode_run(struct ml_trace_decoder *decoder, pb_istream_t 
         return ML_PEER_VERSION;
     }
     profile->has_run = true;
+    profile->dumps_count = decoder->dumps_count;
     profile->run_start = moment_of(&run.run_start);
     profile->now = moment_of(&run.now);
     profile->reason = run.reason;
@@ -263,6 +280,14 @@ static enum ml_status decode_end(struct ml_trace_decoder *decoder, pb_istream_t 
 /* Kinds of a later version are skipped: the run's version says whether that is allowed. */
 static enum ml_status
 decode_kind(struct ml_trace_decoder *decoder, uint32_t kind, pb_istream_t *stream) {
+    if (kind == ml_trace_MemlogKind_MEMLOG_RUN) {
+        decoder->dumps_count++;
+        decoder->packets_count = 1;
+    }
+    if (decoder->wanted_dump != 0 && decoder->dumps_count != decoder->wanted_dump) {
+        decoder->profile->dumps_count = decoder->dumps_count;
+        return ML_OK;
+    }
     if (kind != ml_trace_MemlogKind_MEMLOG_RUN && !decoder->profile->has_run) {
         return ML_PEER_STATE;
     }
@@ -287,14 +312,17 @@ decode_kind(struct ml_trace_decoder *decoder, uint32_t kind, pb_istream_t *strea
 enum ml_status
 ml_trace_decode_packet(struct ml_trace_decoder *decoder, const uint8_t *bytes, size_t count_bytes) {
     struct sealed sealed = {0};
+    struct symbols_field symbols = {.symbols = &decoder->profile->symbols};
     pb_istream_t stream = pb_istream_from_buffer(bytes, count_bytes);
     ml_trace_TracePacket packet = ml_trace_TracePacket_init_zero;
     uint8_t kind_byte = 0;
 
     packet.memlog.funcs.decode = decode_memlog;
     packet.memlog.arg = &sealed;
+    packet.module_symbols.funcs.decode = decode_symbols;
+    packet.module_symbols.arg = &symbols;
     if (!pb_decode(&stream, ml_trace_TracePacket_fields, &packet)) {
-        return ML_PEER_FORM;
+        return symbols.status == ML_ENV_MEMORY ? ML_ENV_MEMORY : ML_PEER_FORM;
     }
     if (!sealed.found) {
         return ML_OK;

@@ -15,11 +15,15 @@
 /* What happened to the file so far. */
 struct ml_trace_decoder {
     struct ml_profile *profile;
-    uint32_t packets_count; /* of ours */
-    bool ended;             /* the end mark was read */
+    uint32_t packets_count; /* of ours, of the dump at hand */
+    uint32_t dumps_count;   /* that began so far */
+    uint32_t wanted_dump;   /* from 1; 0: the last one of the file */
+    bool ended;             /* the dump's end mark was read */
 };
 
-/* Decode one TracePacket. Packets without a field of ours are ignored.
+/* Decode one TracePacket. Packets without a field of ours are ignored, but for symbols. Where
+ * another dump begins in the file (`cat A B`), the one before is forgotten unless it is the wanted
+ * one.
  *
  * Errors: ML_PEER_FORM no protobuf, or a checksum that does not fit; ML_PEER_RANGE, ML_PEER_LIMIT,
  *         ML_PEER_REFERENCE, ML_PEER_STATE: contradicts what came before; ML_PEER_VERSION;

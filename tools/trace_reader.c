@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "tools/trace_decode.h"
+#include "tools/trace_symbols.h"
 
 /* Trace.packet: field 1, length-delimited. */
 enum { PACKET_HEAD_BYTE = 0x0a };
@@ -137,6 +138,7 @@ static enum ml_status read_packets(
         case STEP_PACKET:
             break;
         }
+        profile->whole_bytes = buffer->end;
         status = ml_trace_decode_packet(decoder, buffer->bytes, buffer->count);
         if (is_final(status)) {
             return status;
@@ -151,7 +153,11 @@ static enum ml_status read_packets(
 }
 
 enum ml_status ml_trace_read(FILE *file, struct ml_profile *out_profile) {
-    struct ml_trace_decoder decoder = {.profile = out_profile};
+    return ml_trace_read_dump(file, 0, out_profile);
+}
+
+enum ml_status ml_trace_read_dump(FILE *file, uint32_t number, struct ml_profile *out_profile) {
+    struct ml_trace_decoder decoder = {.profile = out_profile, .wanted_dump = number};
     struct packet_buffer buffer = {0};
     size_t whole_packets = 0;
     enum ml_status status = ML_OK;
@@ -164,6 +170,7 @@ enum ml_status ml_trace_read(FILE *file, struct ml_profile *out_profile) {
                       buffer.count > 0 && buffer.bytes[0] == FIRST_FIELD_BYTE;
     free(buffer.bytes);
     mark_partial(out_profile);
+    ml_trace_symbols_finish(&out_profile->symbols);
     if (status != ML_OK || out_profile->has_run) {
         return status;
     }

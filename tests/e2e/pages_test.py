@@ -75,17 +75,21 @@ class Pages(harness.Case):
         for name in ("trace_viewer_full.html", "webcomponents.min.js"):
             shutil.copy(CATAPULT / name, site)
         shutil.copy(pages.SCRIPTS / "catapult.html", site)
-        dump = self.python_dump()
+        first, dump = self.dump_of_fork(), self.python_dump()
         report = self.report(dump)
-        self.words(harness.MEMLOG, "convert", "--to=chrome", "-o", site / "trace.json.gz", dump)
+        both = self.folder / "both.pftrace"
+        both.write_bytes(first.read_bytes() + dump.read_bytes())
+        self.words(harness.MEMLOG, "convert", "--to=chrome", "-o", site / "trace.json.gz", both)
         answer = pages.look("catapult.js", site, "catapult.html", self.screenshot("catapult"))
         self.assert_asked_only_here(answer)
         self.assertEqual(answer["warnings"], [])
-        self.assertEqual(len(answer["dumps"]), 1)
+        self.assertEqual(len(answer["dumps"]), 2)
+        before = self.report(first)["tree"]["live_bytes"]
+        self.assertEqual(sum(one["bytes"] for one in answer["dumps"][0].values()), before)
         last = report["processes"][-1]
-        heap = answer["dumps"][0][str(last["pid"])]
+        heap = answer["dumps"][1][str(last["pid"])]
         self.assertEqual((heap["bytes"], heap["blocks"]), (last["live_bytes"], last["live_blocks"]))
-        self.assertEqual(sum(one["bytes"] for one in answer["dumps"][0].values()), report["tree"]["live_bytes"])
+        self.assertEqual(sum(one["bytes"] for one in answer["dumps"][1].values()), report["tree"]["live_bytes"])
         self.assertIn(f"{last['live_bytes'] / 2**20:.1f} MiB", answer["overview"])
         self.assertIn("Heap details", answer["details"])
         self.assertIn(f"malloc {last['live_bytes'] / 1024:,.1f} KiB {last['live_blocks']:,} ", answer["details"])

@@ -27,7 +27,8 @@ await withPage(url, async (page) => {
     const view = document.createElement("tr-ui-a-container-memory-dump-sub-view");
     Polymer.dom(document.body).appendChild(view);
     view.selection = new tr.model.EventSet(model.globalMemoryDumps);
-    const dumps = model.globalMemoryDumps.map((dump) => Object.values(dump.processMemoryDumps)[0]);
+    // The last dump's last process: the one that the test knows.
+    const dumps = model.globalMemoryDumps.slice(-1).map((dump) => Object.values(dump.processMemoryDumps).filter((one) => one.process.pid < 2 ** 22).pop());
     const details = document.createElement("tr-ui-a-memory-dump-heap-details-pane");
     details.style.height = "500px";
     details.style.display = "flex";

@@ -29,10 +29,17 @@ static void teardown(void) {
     ml_symbolizer_free(symbolizer);
 }
 
+static struct ml_symbol_file *
+open_file(const char *path, const uint8_t *build_id, size_t build_id_bytes, const char **trouble) {
+    struct ml_symbol_wanted wanted = {
+        .path = path, .build_id = build_id, .build_id_bytes = build_id_bytes};
+
+    return ml_symbolizer_open(symbolizer, &wanted, trouble);
+}
+
 static size_t find(const char *path, const char *name, struct ml_symbol *out_symbols) {
     const char *trouble = "unset";
-    struct ml_symbol_file *file =
-        ml_symbolizer_open(symbolizer, path, places.build_id, places.build_id_bytes, &trouble);
+    struct ml_symbol_file *file = open_file(path, places.build_id, places.build_id_bytes, &trouble);
 
     ck_assert_ptr_nonnull(file);
     ck_assert_ptr_null(trouble);
@@ -104,7 +111,7 @@ END_TEST
 
 START_TEST(a_debug_file_is_found_by_build_id) {
     struct ml_symbol found[ML_SYMBOL_INLINES_MAX];
-    struct ml_symbolizer_options options = {.debug_root = places.debug_root};
+    struct ml_symbolizer_options options = {.search = {.debug_root = places.debug_root}};
 
     ml_symbolizer_free(symbolizer);
     symbolizer = ml_symbolizer_new(&options);
@@ -133,15 +140,14 @@ START_TEST(another_build_gives_no_names) {
     struct ml_symbol found[ML_SYMBOL_INLINES_MAX];
     const uint8_t other[20] = {1, 2, 3};
     const char *trouble = NULL;
-    struct ml_symbol_file *file =
-        ml_symbolizer_open(symbolizer, places.path, other, sizeof other, &trouble);
+    struct ml_symbol_file *file = open_file(places.path, other, sizeof other, &trouble);
 
     ck_assert_ptr_nonnull(trouble);
     ck_assert_uint_eq(ml_symbol_file_find(file, sample_place(&places, "static"), found), 0);
-    file = ml_symbolizer_open(symbolizer, "/nonexistent", other, sizeof other, &trouble);
+    file = open_file("/nonexistent", other, sizeof other, &trouble);
     ck_assert_ptr_nonnull(trouble);
     ck_assert_uint_eq(ml_symbol_file_find(file, 0x1000, found), 0);
-    file = ml_symbolizer_open(symbolizer, "/dev/null", other, sizeof other, &trouble);
+    file = open_file("/dev/null", other, sizeof other, &trouble);
     ck_assert_ptr_nonnull(trouble);
     ck_assert_uint_eq(ml_symbol_file_find(file, 0x1000, found), 0);
 }
@@ -150,9 +156,8 @@ END_TEST
 START_TEST(addresses_outside_have_no_names) {
     struct ml_symbol found[ML_SYMBOL_INLINES_MAX];
     const char *trouble = NULL;
-    struct ml_symbol_file *file = ml_symbolizer_open(
-        symbolizer, places.path, places.build_id, places.build_id_bytes, &trouble
-    );
+    struct ml_symbol_file *file =
+        open_file(places.path, places.build_id, places.build_id_bytes, &trouble);
 
     ck_assert_uint_eq(ml_symbol_file_find(file, 0, found), 0);
     ck_assert_uint_eq(ml_symbol_file_find(file, UINT64_MAX, found), 0);
@@ -177,8 +182,7 @@ START_TEST(a_damaged_elf_file_is_survived) {
         file = fopen(path, "wb");
         ck_assert_uint_eq(fwrite(bytes, 1, cut % 3 ? count : cut, file), cut % 3 ? count : cut);
         fclose(file);
-        opened =
-            ml_symbolizer_open(symbolizer, path, places.build_id, places.build_id_bytes, &trouble);
+        opened = open_file(path, places.build_id, places.build_id_bytes, &trouble);
         ck_assert_ptr_nonnull(opened);
         (void)ml_symbol_file_find(opened, sample_place(&places, "inlined"), found);
     }

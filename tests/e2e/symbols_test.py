@@ -1,0 +1,243 @@
+"""Where names come from: the file, its debug files, folders, servers, the dump itself; and that none ever comes from another build."""
+import http.server
+import json
+import os
+import shutil
+import subprocess
+import threading
+
+import harness
+
+SOURCE = """
+#include <stdlib.h>
+__attribute__((noinline)) void *deep_keeper(size_t size) { void *kept = malloc(size); __asm__ volatile("" ::: "memory"); return kept; }
+__attribute__((noinline)) void *outer_keeper(size_t size) { void *kept = deep_keeper(size); __asm__ volatile("" ::: "memory"); return kept; }
+int main(void) { return outer_keeper(%d) == NULL; }
+"""
+SIZE = 123457
+
+
+class Symbols(harness.Case):
+    def setUp(self):
+        super().setUp()
+        self.program = self.folder / "bin" / "keeper"
+        self.program.parent.mkdir()
+        self.whole = self.folder / "whole"
+        self.compile(self.program)
+        shutil.copy(self.program, self.whole)
+
+    def compile(self, target, size=SIZE):
+        source = self.folder / "keeper.c"
+        source.write_text(SOURCE % size)
+        self.tool("gcc", "-g", "-O1", "-o", target, source)
+
+    def tool(self, *words):
+        subprocess.run([*map(str, words)], check=True, capture_output=True, cwd=self.folder)
+
+    def analyze(self, *words, **environment):
+        env = self.environment(HOME=str(self.folder), DEBUGINFOD_URLS="", **{})
+        for key in ("MEMLOG_BINARY_PATH", "PERFETTO_BINARY_PATH"):
+            env.pop(key, None)
+        env.update(environment)
+        answer = harness.run_words([str(harness.MEMLOG), *map(str, words)], self.folder, env, b"", harness.TIMEOUT)
+        self.assertEqual(answer.returncode, 0, (words, answer.stderr))
+        return answer.stdout.decode(), answer.stderr.decode()
+
+    def collapsed(self, dump, *options, **environment):
+        return self.analyze("convert", "--to=collapsed", *options, dump, **environment)[0]
+
+    def assert_named(self, text):
+        self.assertIn(f"main;outer_keeper;deep_keeper {SIZE}\n", text)
+
+    def assert_nameless(self, text):
+        self.assertNotIn("keeper;deep", text)
+        self.assertNotIn("outer_keeper", text)
+        self.assertIn(f" {SIZE}\n", text)
+
+    def stripped_dump(self, *strip):
+        """A dump of the program without symbols."""
+        self.tool("strip", *strip, self.program)
+        return self.memlog(self.program).dumps()[0]
+
+    def test_a_stripped_program_has_no_names_and_its_debug_file_gives_them(self):
+        dump = self.stripped_dump()
+        self.assert_nameless(self.collapsed(dump))
+        debug = self.program.parent / ".debug"
+        debug.mkdir()
+        self.tool("objcopy", "--only-keep-debug", self.whole, debug / "keeper.debug")
+        os.chdir(self.folder)
+        self.tool("objcopy", f"--add-gnu-debuglink={debug / 'keeper.debug'}", self.program)
+        self.assert_named(self.collapsed(dump))
+
+    def test_a_debug_file_with_another_checksum_gives_none(self):
+        dump = self.stripped_dump()
+        debug = self.program.parent / "keeper.debug"
+        self.tool("objcopy", "--only-keep-debug", self.whole, debug)
+        self.tool("objcopy", f"--add-gnu-debuglink={debug}", self.program)
+        self.compile(self.folder / "another", SIZE + 16)
+        self.tool("objcopy", "--only-keep-debug", self.folder / "another", debug)
+        self.assert_nameless(self.collapsed(dump))
+
+    def test_a_compressed_symbol_table_in_the_file_gives_names(self):
+        self.tool("objcopy", "--only-keep-debug", self.whole, "mini.debug")
+        self.tool("strip", "--strip-debug", "mini.debug")
+        self.tool("xz", "mini.debug")
+        self.tool("strip", self.program)
+        self.tool("objcopy", "--add-section", ".gnu_debugdata=mini.debug.xz", self.program)
+        self.assert_named(self.collapsed(self.memlog(self.program).dumps()[0]))
+
+    def test_folders_are_searched_in_five_steps(self):
+        dump = self.stripped_dump()
+        build_id = self.report(dump)["processes"][0]["stacks"][0]["frames"][0]["build_id"]
+        places = [
+            str(self.program).lstrip("/"), "keeper", f".build-id/{build_id[:2]}/{build_id[2:]}.debug",
+        ]
+        for number, place in enumerate(places):
+            root = self.folder / f"symbols{number}"
+            (root / place).parent.mkdir(parents=True)
+            shutil.copy(self.whole, root / place)
+            self.assert_named(self.collapsed(dump, MEMLOG_BINARY_PATH=f"/nonexistent:{root}"))
+            self.assert_named(self.collapsed(dump, PERFETTO_BINARY_PATH=str(root)))
+
+    def test_another_build_of_the_same_name_gives_no_names(self):
+        dump = self.stripped_dump()
+        root = self.folder / "symbols"
+        root.mkdir()
+        self.compile(root / "keeper", SIZE + 16)
+        self.assert_nameless(self.collapsed(dump, MEMLOG_BINARY_PATH=str(root)))
+        shutil.copy(root / "keeper", self.program)
+        self.assert_nameless(self.collapsed(dump))
+        _, said = self.analyze("symbolize", dump)
+        self.assertIn(f"no names for {self.program} (build id ", said)
+        self.assertIn("): the file is another one by now", said)
+
+    def test_an_index_finds_a_file_under_any_name(self):
+        dump = self.stripped_dump()
+        root = self.folder / "symbols" / "deep"
+        root.mkdir(parents=True)
+        shutil.copy(self.whole, root / "any.name")
+        self.assert_nameless(self.collapsed(dump, MEMLOG_BINARY_PATH=str(root.parent)))
+        self.assert_named(self.collapsed(dump, MEMLOG_BINARY_PATH=str(root.parent), MEMLOG_SYMBOLIZER_MODE="index"))
+
+    def test_alternative_folders_stand_for_those_of_the_device(self):
+        dump = self.memlog(self.program).dumps()[0]
+        self.program.unlink()
+        host = self.folder / "host"
+        (host / "bin").mkdir(parents=True)
+        shutil.copy(self.whole, host / "bin" / "keeper")
+        named = self.folder / "named.pftrace"
+        self.analyze("symbolize", f"--alternative-dirs=/nowhere@/x:{self.folder}@{host}", "-o", named, dump)
+        self.assert_nameless(self.collapsed(dump))
+        self.assert_named(self.collapsed(named))
+
+    def test_a_dump_with_names_needs_no_files_any_more(self):
+        dump = self.memlog(self.program).dumps()[0]
+        before = self.report(dump)
+        names = self.folder / "names"
+        self.analyze("symbolize", "--symbols-only", "-o", names, dump)
+        together = self.folder / "together.pftrace"
+        together.write_bytes(dump.read_bytes() + names.read_bytes())
+        perfetto = self.folder / "perfetto.pftrace"
+        self.analyze("convert", "--to=perfetto", "-o", perfetto, dump)
+        self.assertEqual(perfetto.read_bytes(), together.read_bytes())
+        _, said = self.analyze("symbolize", dump)
+        self.assertNotIn(" 0 more places", said)
+        self.assertEqual(dump.read_bytes(), together.read_bytes())
+        _, said = self.analyze("symbolize", dump)
+        self.assertIn(" 0 more places", said)
+        self.program.unlink()
+        self.assert_named(self.collapsed(dump))
+        after = self.report(dump)
+        self.assertEqual(
+            [stack for stack in after["tree"]["stacks"] if stack["live_bytes"] == SIZE],
+            [stack for stack in before["tree"]["stacks"] if stack["live_bytes"] == SIZE],
+        )
+
+    def test_names_behind_a_cut_dump_are_not_lost_in_it(self):
+        dump = self.memlog(self.program).dumps()[0]
+        cut = self.folder / "cut.pftrace"
+        cut.write_bytes(dump.read_bytes()[:-7])
+        self.analyze("symbolize", cut)
+        self.program.unlink()
+        self.assertIn("outer_keeper", self.collapsed(cut))
+
+    def test_servers_are_asked_by_symbolize_alone_and_only_when_named(self):
+        dump = self.stripped_dump()
+        build_id = self.report(dump)["processes"][0]["stacks"][0]["frames"][0]["build_id"]
+        asked = []
+        whole = self.whole.read_bytes()
+
+        class Server(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                asked.append(self.path)
+                found = self.path == f"/buildid/{build_id}/debuginfo"
+                self.send_response(200 if found else 404)
+                self.send_header("Content-Length", str(len(whole) if found else 0))
+                self.end_headers()
+                if found:
+                    self.wfile.write(whole)
+
+            def log_message(self, *_):
+                pass
+
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Server)
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        urls = {"DEBUGINFOD_URLS": f"http://127.0.0.1:{server.server_port}"}
+        try:
+            self.assert_nameless(self.collapsed(dump, **urls))
+            self.analyze("symbolize", "-o", self.folder / "unasked.pftrace", dump)
+            self.assertEqual(asked, [])
+            self.analyze("symbolize", "-o", self.folder / "named.pftrace", dump, **urls)
+            self.assertIn(f"/buildid/{build_id}/debuginfo", asked)
+        finally:
+            server.shutdown()
+            thread.join()
+            server.server_close()
+        self.assert_named(self.collapsed(self.folder / "named.pftrace"))
+        # What was fetched is there for every view from then on.
+        self.assert_named(self.collapsed(dump))
+
+    def test_code_made_at_run_time_has_the_names_of_its_map(self):
+        script = self.folder / "jit.js"
+        script.write_text(
+            "function keepManyBuffers(count) { const kept = []; for (let i = 0; i < count; i++) kept.push(Buffer.allocUnsafeSlow(5003)); return kept; }\n"
+            "globalThis.kept = []; for (let i = 0; i < 300; i++) globalThis.kept.push(keepManyBuffers(20)); process.reallyExit(0);\n"
+        )
+        run = self.memlog("/usr/bin/env", "node", "--perf-basic-prof", "--no-opt", script)
+        dump = run.dumps()[0]
+        pid = next(entry["pid"] for entry in self.report(dump)["processes"] if entry["name"].startswith("node"))
+        self.addCleanup(lambda: os.path.exists(f"/tmp/perf-{pid}.map") and os.unlink(f"/tmp/perf-{pid}.map"))
+        self.assertRegex(self.collapsed(dump), r"keepManyBuffers")
+        os.unlink(f"/tmp/perf-{pid}.map")
+        self.assertNotRegex(self.collapsed(dump), r"keepManyBuffers")
+
+
+class SeveralDumps(harness.Case):
+    def json(self, *words):
+        answer = harness.run_words(
+            [str(harness.MEMLOG), "report", "--json", *map(str, words)], self.folder, self.environment(), b"", harness.TIMEOUT
+        )
+        self.assertEqual(answer.returncode, 0, answer.stderr)
+        return json.loads(answer.stdout)
+
+    def test_dumps_behind_one_another_are_shown_one_by_one(self):
+        dumps = [self.memlog(harness.PROGRAMS / "oracle" / "fork", "fork").dumps()[0], self.memlog("/bin/true").dumps()[0]]
+        together = self.folder / "together.pftrace"
+        together.write_bytes(b"".join(dump.read_bytes() for dump in dumps))
+        wholes = [self.json(dump) for dump in dumps]
+        for number, whole in enumerate(wholes, 1):
+            for options in ([f"--dump={number}"], [] if number == 2 else [f"--dump={number}"]):
+                one = self.json(together, *options)
+                self.assertEqual((one["tree"], one["processes"]), (whole["tree"], whole["processes"]))
+                self.assertTrue(one["dump"]["complete"])
+        words = [str(harness.MEMLOG), "report", "--dump=3", str(together)]
+        answer = harness.run_words(words, self.folder, self.environment(), b"", harness.TIMEOUT)
+        self.assertEqual(answer.returncode, 1)
+        self.assertIn(b"there is no dump 3 in it, but 2", answer.stderr)
+
+
+if __name__ == "__main__":
+    import unittest
+
+    unittest.main(verbosity=2)

@@ -1,0 +1,146 @@
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tools/command.h"
+#include "tools/fetcher.h"
+#include "tools/symbol_packets.h"
+
+static const char help[] =
+    "memlog symbolize [-o FILE] [--symbols-only] [--alternative-dirs=DEVICE@HOST[:...]] DUMP\n"
+    "\n"
+    "Add the names of functions, files and lines to a dump, so that it has them wherever it goes\n"
+    "and is read at once. Without -o the dump itself gets them, behind what it holds.\n"
+    "\n"
+    "  -o FILE         write the dump with its names here instead\n"
+    "  --symbols-only  write the names alone: cat DUMP NAMES is the dump with its names\n"
+    "\n"
+    "  --alternative-dirs=DEVICE@HOST[:...]\n"
+    "                  what was recorded below DEVICE lies below HOST here\n"
+    "\n"
+    "Names come from the recorded file, its debug file (.gnu_debuglink, .debug, /usr/lib/debug, "
+    "also\n"
+    ".gnu_debugdata in it), the folders of MEMLOG_BINARY_PATH (or PERFETTO_BINARY_PATH; with\n"
+    "MEMLOG_SYMBOLIZER_MODE=index whatever lies below them), and from the servers of "
+    "DEBUGINFOD_URLS\n"
+    "if that is set; of code made at run time from /tmp/perf-PID.map. A file of another build id\n"
+    "gives none. What has no names is listed with the reason.\n"
+    "\n"
+    "Example: memlog symbolize memlog.sqlite3.1234/0001.exit.pftrace\n";
+
+enum { COPY_BYTES = 64 * 1024 };
+
+/* The first `count_bytes` bytes of the file. */
+static enum ml_status copy(const char *path, uint64_t count_bytes, FILE *out) {
+    FILE *file = fopen(path, "re");
+    char bytes[COPY_BYTES];
+    bool done = file != NULL;
+
+    while (done && count_bytes > 0) {
+        size_t wanted = count_bytes < sizeof bytes ? (size_t)count_bytes : sizeof bytes;
+        size_t got = fread(bytes, 1, wanted, file);
+        done = got > 0 && fwrite(bytes, 1, got, out) == got;
+        count_bytes -= got;
+    }
+    if (file) {
+        fclose(file);
+    }
+    return done ? ML_OK : ML_ENV_SYSTEM;
+}
+
+enum ml_status ml_command_write_symbolized(
+    const char *path, const struct ml_loaded *loaded, FILE *out, size_t *out_places
+) {
+    enum ml_status status = copy(path, loaded->profile.whole_bytes, out);
+
+    *out_places = 0;
+    return status == ML_OK ? ml_symbol_packets_write(&loaded->stacks, out, out_places) : status;
+}
+
+/* Files without names, each with build id and reason. */
+static void list_nameless(const struct ml_command *command, const struct ml_stacks *stacks) {
+    for (size_t i = 0; i < stacks->files_count; i++) {
+        const struct ml_code_file *file = &stacks->files[i];
+
+        if (file->is_symbolized || !file->trouble) {
+            continue;
+        }
+        fprintf(stderr, "memlog %s: no names for ", command->name);
+        for (const char *at = file->path.bytes; *at; at++) {
+            putc((unsigned char)*at < ' ' || *at == 0x7f ? '?' : *at, stderr);
+        }
+        fputs(" (build id ", stderr);
+        for (size_t b = 0; b < file->build_id.count_bytes; b++) {
+            fprintf(stderr, "%02x", (unsigned)(unsigned char)file->build_id.bytes[b]);
+        }
+        fprintf(stderr, "%s): %s\n", file->build_id.count_bytes > 0 ? "" : "none", file->trouble);
+    }
+}
+
+static int write_names(
+    const struct ml_command *command,
+    const char *path,
+    const char *target,
+    bool is_symbols_only,
+    const struct ml_loaded *loaded
+) {
+    struct ml_output output;
+    size_t places = 0;
+    enum ml_status status = ml_output_open(&output, target);
+    int exit_code = ML_EXIT_OK;
+
+    if (status == ML_OK) {
+        status = is_symbols_only ? ml_symbol_packets_write(&loaded->stacks, output.file, &places)
+                                 : ml_command_write_symbolized(path, loaded, output.file, &places);
+        status = ml_output_close(&output, status);
+    }
+    exit_code = ml_command_written(command, target, status);
+    if (exit_code == ML_EXIT_OK) {
+        list_nameless(command, &loaded->stacks);
+        fprintf(stderr, "memlog %s: names for %zu more places\n", command->name, places);
+    }
+    return exit_code;
+}
+
+static int run(const struct ml_command *command, int argc, char **argv) {
+    const char *target = NULL;
+    bool is_symbols_only = false;
+    struct ml_load load = {.is_fetching = true};
+    const struct ml_option options[] = {
+        {.name = "--output", .short_name = "-o", .out_value = &target},
+        {.name = "--symbols-only", .out_given = &is_symbols_only},
+        {.name = "--alternative-dirs", .out_value = &load.alternative_dirs},
+    };
+    struct ml_loaded loaded;
+    bool go_on = false;
+    int exit_code = ml_command_arguments(command, argc, argv, options, 3, &load.path, 1, &go_on);
+
+    if (!go_on) {
+        return exit_code;
+    }
+    if (strcmp(load.path, "-") == 0 && !is_symbols_only) {
+        return ml_command_complain(command, "a dump from stdin can only give --symbols-only");
+    }
+    if (is_symbols_only && !target && isatty(STDOUT_FILENO)) {
+        return ml_command_complain(command, "names are binary: say -o FILE");
+    }
+    if (!target && !is_symbols_only) {
+        target = load.path;
+    }
+    load.output_path = target;
+    exit_code = ML_EXIT_FAILED;
+    if (ml_command_load(command, &load, &loaded)) {
+        exit_code = write_names(command, load.path, target, is_symbols_only, &loaded);
+    }
+    ml_loaded_fini(&loaded);
+    ml_fetcher_stop();
+    return exit_code;
+}
+
+const struct ml_command ml_command_symbolize = {
+    .name = "symbolize",
+    .summary = "add function names to a dump",
+    .help = help,
+    .run = run,
+};
