@@ -46,14 +46,15 @@ struct ml_gate_page {
     uint8_t lanes_line[36];
     _Atomic uint32_t table_shift; /* log2 of the present hash table's slots */
     _Atomic uint32_t table_growing;
-    uint8_t table_line[56];
+    _Atomic uint32_t table_used; /* its slots, not quite exactly */
+    uint8_t table_line[52];
     _Atomic uint32_t node_count; /* ids handed out: 1 .. node_count */
     uint8_t node_line[60];
     _Atomic uint64_t full_since_ns; /* the pipe was found full and has taken nothing since; 0: no */
 };
 
 struct ml_lane;
-struct ml_stack_node;
+struct ml_stack_block;
 struct ml_unwind_process;
 
 /* Where the process's parts lie, and what it may write to. Set by the constructor, again by a
@@ -61,7 +62,7 @@ struct ml_unwind_process;
 struct ml_process {
     struct ml_gate_page *gate_page;        /* arena; never NULL */
     struct ml_lane *lanes;                 /* arena; [lanes_max] */
-    struct ml_stack_node *nodes;           /* arena; [nodes_max] */
+    struct ml_stack_block *stack_blocks;   /* arena; nodes_max nodes, stack_table.h */
     _Atomic uint32_t *tables;              /* arena; hash tables of doubling size, stack_table.c */
     struct ml_unwind_process *unwind;      /* arena */
     uint8_t *memo_blocks;                  /* arena; [memo_blocks_max], unwind_memo.h */

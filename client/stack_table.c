@@ -4,10 +4,22 @@
 #include "ipc/event_put.h"
 
 enum {
-    PARENT_MASK = (1 << ML_TAG_SHIFT) - 1,
+    ID_MASK = (1 << ML_TAG_SHIFT) - 1,
     FORGET_PROFILES = 64, /* between two sweeps */
     FORGET_AHEAD = 128    /* tags that come back within so many profiles are taken off */
 };
+
+static struct ml_stack_block *block_of(uint32_t id) {
+    return &ml_process.stack_blocks[id / ML_STACK_BLOCK_NODES];
+}
+
+static uint64_t *key_of(uint32_t id) {
+    return &block_of(id)->keys[id % ML_STACK_BLOCK_NODES];
+}
+
+static uint32_t *owner_of(uint32_t id) {
+    return &block_of(id)->owners[id % ML_STACK_BLOCK_NODES];
+}
 
 /* The table in use: tables of 2^MIN, 2^(MIN+1), ... slots lie one behind the other. */
 static _Atomic uint32_t *table_of(uint32_t shift) {
@@ -22,20 +34,25 @@ static uint64_t hash_of(uint32_t parent, uint64_t key) {
     return x;
 }
 
-static bool node_is(uint32_t id, uint32_t parent, uint64_t key) {
-    const struct ml_stack_node *node = &ml_process.nodes[id];
-    return node->key == key && (node->owner & PARENT_MASK) == parent;
+/* How a slot names a node: eight bits of the hash spare most looks at other nodes. */
+static uint32_t slot_word(uint64_t hash, uint32_t id) {
+    return (uint32_t)(hash >> 56) << ML_TAG_SHIFT | id;
 }
 
-/* Put a known id into a table nobody reads yet. */
-static void rehash_one(_Atomic uint32_t *table, uint32_t shift, uint32_t id) {
-    const struct ml_stack_node *node = &ml_process.nodes[id];
+static bool node_is(uint32_t id, uint32_t parent, uint64_t key) {
+    const uint32_t owner = __atomic_load_n(owner_of(id), __ATOMIC_ACQUIRE);
+    return (owner & ID_MASK) == parent && *key_of(id) == key;
+}
+
+/* Put a known node into a table nobody reads yet. */
+static void rehash_one(_Atomic uint32_t *table, uint32_t shift, uint32_t word) {
+    const uint32_t id = word & ID_MASK;
     const uint64_t mask = ((uint64_t)1 << shift) - 1;
-    uint64_t slot = hash_of(node->owner & PARENT_MASK, node->key) & mask;
+    uint64_t slot = hash_of(*owner_of(id) & ID_MASK, *key_of(id)) & mask;
     while (atomic_load_explicit(&table[slot], memory_order_relaxed) != 0) {
         slot = (slot + 1) & mask;
     }
-    atomic_store_explicit(&table[slot], id, memory_order_relaxed);
+    atomic_store_explicit(&table[slot], word, memory_order_relaxed);
 }
 
 /* Half full: one thread fills the next table and switches; the others go on in the old one
@@ -51,9 +68,9 @@ static void grow(struct ml_gate_page *page, uint32_t shift) {
         _Atomic uint32_t *from = table_of(shift);
         _Atomic uint32_t *to = table_of(shift + 1);
         for (uint64_t slot = 0; slot < (uint64_t)1 << shift; slot++) {
-            const uint32_t id = atomic_load_explicit(&from[slot], memory_order_acquire);
-            if (id != 0) {
-                rehash_one(to, shift + 1, id);
+            const uint32_t word = atomic_load_explicit(&from[slot], memory_order_acquire);
+            if (word != 0) {
+                rehash_one(to, shift + 1, word);
             }
         }
         atomic_store_explicit(&page->table_shift, shift + 1, memory_order_release);
@@ -80,6 +97,7 @@ put_node(struct ml_lane *lane, uint32_t id, uint32_t parent, uint64_t key, uint3
     }
 }
 
+/* Nobody finds the node before its owner is stored, and the record is published before that. */
 static uint32_t define(struct ml_lane *lane, uint32_t parent, uint64_t key, uint32_t module) {
     struct ml_gate_page *page = ml_process.gate_page;
     const uint32_t id = atomic_fetch_add_explicit(&page->node_count, 1, memory_order_relaxed) + 1;
@@ -88,54 +106,110 @@ static uint32_t define(struct ml_lane *lane, uint32_t parent, uint64_t key, uint
         __atomic_fetch_add(&ml_process_staging_header()->lost_no_node, 1, __ATOMIC_RELAXED);
         return 0;
     }
-    struct ml_stack_node *node = &ml_process.nodes[id];
-    node->key = key;
-    node->owner = parent | lane->tag;
+    *key_of(id) = key;
     put_node(lane, id, parent, key, module);
+    __atomic_store_n(owner_of(id), parent | lane->tag, __ATOMIC_RELEASE);
     return id;
 }
 
 /* A node that was found is defined in the lane's profile, by now. */
 static void
 define_again(struct ml_lane *lane, uint32_t id, uint32_t parent, uint64_t key, uint32_t module) {
-    uint32_t *owner = &ml_process.nodes[id].owner;
+    uint32_t *owner = owner_of(id);
     if (ml_unlikely(__atomic_load_n(owner, __ATOMIC_ACQUIRE) != (parent | lane->tag))) {
         put_node(lane, id, parent, key, module);
         __atomic_store_n(owner, parent | lane->tag, __ATOMIC_RELEASE);
     }
 }
 
-uint32_t
-ml_stack_find_or_add(struct ml_lane *lane, uint32_t parent, uint64_t key, uint32_t module) {
-    struct ml_gate_page *page = ml_process.gate_page;
-    const uint32_t shift = atomic_load_explicit(&page->table_shift, memory_order_acquire);
-    _Atomic uint32_t *table = table_of(shift);
-    const uint64_t mask = ((uint64_t)1 << shift) - 1;
-    uint64_t slot = hash_of(parent, key) & mask;
-    uint32_t mine = 0;
-    for (uint64_t probes = 0; probes <= mask; probes++, slot = (slot + 1) & mask) {
-        uint32_t id = atomic_load_explicit(&table[slot], memory_order_acquire);
-        if (id == 0) {
-            if (mine == 0) {
-                mine = define(lane, parent, key, module);
-                if (mine == 0) {
+/* What is looked for, and what became of it. */
+struct search {
+    struct ml_lane *lane;
+    uint64_t hash;
+    uint64_t key;
+    uint32_t parent;
+    uint32_t module;
+    uint32_t mine; /* the node defined for it; 0: none yet */
+    bool no_room;
+};
+
+/* Look in slots [from, from + probes), around a table of mask + 1; the first free one gets the
+ * node. Returns its id; 0: not there, and no slot is free, or there is no room for a node. */
+static uint32_t probe(
+    struct search *search, _Atomic uint32_t *slots, uint64_t from, uint64_t mask, uint64_t probes
+) {
+    for (uint64_t i = 0; i < probes; i++) {
+        _Atomic uint32_t *slot = &slots[(from + i) & mask];
+        uint32_t word = atomic_load_explicit(slot, memory_order_acquire);
+        if (word == 0) {
+            if (search->mine == 0) {
+                search->mine = define(search->lane, search->parent, search->key, search->module);
+                if (search->mine == 0) {
+                    search->no_room = true;
                     return 0;
                 }
-            }
-            if (atomic_compare_exchange_strong(&table[slot], &id, mine)) {
-                id = mine;
-                if (((uint64_t)mine << 1) > mask) {
-                    grow(page, shift);
+                if (search->mine == search->parent + 1 && search->parent != 0) {
+                    return search->mine; /* found without a slot */
                 }
             }
+            if (atomic_compare_exchange_strong(
+                    slot, &word, slot_word(search->hash, search->mine)
+                )) {
+                return search->mine;
+            }
         }
-        if (node_is(id, parent, key)) {
-            define_again(lane, id, parent, key, module);
-            __atomic_store_n(&ml_process.nodes[parent].last_child, id, __ATOMIC_RELAXED);
-            return id;
+        if (word == slot_word(search->hash, word & ID_MASK) &&
+            node_is(word & ID_MASK, search->parent, search->key)) {
+            return word & ID_MASK;
         }
     }
-    return mine;
+    return 0;
+}
+
+/* A parent with many children: look in the table. */
+static uint32_t find_in_table(struct search *search) {
+    struct ml_gate_page *page = ml_process.gate_page;
+    const uint32_t shift = atomic_load_explicit(&page->table_shift, memory_order_acquire);
+    const uint64_t mask = ((uint64_t)1 << shift) - 1;
+    const uint32_t before = search->mine;
+    const uint32_t id = probe(search, table_of(shift), search->hash & mask, mask, mask + 1);
+    if (id != 0 && id == search->mine && before == 0) {
+        const uint32_t used = atomic_fetch_add_explicit(&page->table_used, 1, memory_order_relaxed);
+        if (((uint64_t)used << 1) > mask) {
+            grow(page, shift);
+        }
+    }
+    return id;
+}
+
+uint32_t
+ml_stack_find_or_add(struct ml_lane *lane, uint32_t parent, uint64_t key, uint32_t module) {
+    struct search search = {
+        .lane = lane,
+        .hash = hash_of(parent, key),
+        .key = key,
+        .parent = parent,
+        .module = module,
+    };
+    uint32_t id = parent + 1;
+    /* A node that is the root's child may have an owner of 0, as one not defined yet. */
+    if (parent == 0 || id >= ml_process.nodes_max || !node_is(id, parent, key)) {
+        id = probe(
+            &search,
+            block_of(parent)->children,
+            search.hash % ML_STACK_BLOCK_NODES,
+            ML_STACK_BLOCK_NODES - 1,
+            ML_STACK_BLOCK_NODES
+        );
+        if (id == 0 && !search.no_room) {
+            id = find_in_table(&search);
+        }
+    }
+    if (id == 0) {
+        return search.mine;
+    }
+    define_again(lane, id, parent, key, module);
+    return id;
 }
 
 void ml_stack_forget(uint32_t before, uint32_t profile) {
@@ -146,13 +220,13 @@ void ml_stack_forget(uint32_t before, uint32_t profile) {
     const uint32_t count =
         atomic_load_explicit(&ml_process.gate_page->node_count, memory_order_relaxed);
     for (uint32_t id = 1; id <= count && id < ml_process.nodes_max; id++) {
-        uint32_t *owner = &ml_process.nodes[id].owner;
+        uint32_t *owner = owner_of(id);
         uint32_t seen = __atomic_load_n(owner, __ATOMIC_RELAXED);
         const uint32_t tag = seen >> ML_TAG_SHIFT;
         const uint32_t ahead = (tag + ML_TAG_COUNT - 1 - now) % ML_TAG_COUNT;
         if (tag != 0 && ahead >= 1 && ahead <= FORGET_AHEAD) {
             (void)__atomic_compare_exchange_n(
-                owner, &seen, seen & PARENT_MASK, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED
+                owner, &seen, seen & ID_MASK, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED
             );
         }
     }
@@ -160,11 +234,11 @@ void ml_stack_forget(uint32_t before, uint32_t profile) {
 
 bool ml_stack_same_path(uint32_t a, uint32_t b) {
     while (a != b) {
-        if (a == 0 || b == 0 || ml_process.nodes[a].key != ml_process.nodes[b].key) {
+        if (a == 0 || b == 0 || *key_of(a) != *key_of(b)) {
             return false;
         }
-        a = ml_process.nodes[a].owner & PARENT_MASK;
-        b = ml_process.nodes[b].owner & PARENT_MASK;
+        a = *owner_of(a) & ID_MASK;
+        b = *owner_of(b) & ID_MASK;
     }
     return true;
 }

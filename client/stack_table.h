@@ -15,20 +15,25 @@
 
 #include "client/lane.h"
 
-/* 16 bytes; written before its id is visible, but for `last_child`, a hint that anybody may
- * overwrite. */
-struct ml_stack_node {
-    uint64_t
-        key; /* module << 48 | address; or a string frame's kind and id, ml_stack_key_string() */
-    uint32_t owner; /* tag | parent; 0 on top: defined in no profile that may come back */
-    uint32_t last_child;
+/* Sixteen nodes and what it takes to find sixteen: 16 bytes a node, in four cache lines of one
+ * page. A path's nodes are defined one after the other, so most nodes are their parent's successor
+ * and are found there. The others, the second and later children, stand in `children` of their
+ * parent's block, wherever they are themselves; and those that find that full, in the hash table.
+ */
+enum { ML_STACK_BLOCK_NODES = 16 };
+struct ml_stack_block {
+    _Alignas(64) uint64_t keys[ML_STACK_BLOCK_NODES]; /* ml_stack_key_*; written before the owner */
+    uint32_t owners[ML_STACK_BLOCK_NODES];           /* tag | parent, release-stored; tag 0: defined
+                                                        in no profile that may come back. 0: not yet */
+    _Atomic uint32_t children[ML_STACK_BLOCK_NODES]; /* hash's bits << ML_TAG_SHIFT | id; 0: free */
 };
-_Static_assert(sizeof(struct ml_stack_node) == 16, "16 bytes a node is promised");
+_Static_assert(
+    sizeof(struct ml_stack_block) == 16 * ML_STACK_BLOCK_NODES, "16 bytes a node are promised"
+);
 
 enum {
-    ML_TABLE_SHIFT_MIN =
-        13, /* 8,192 slots, 32 KiB: enough for most programs, small enough for the cache */
-    ML_TABLE_SHIFT_MAX = 25 /* twice ML_NODES_MAX */
+    ML_TABLE_SHIFT_MIN = 13, /* 8,192 slots, 32 KiB, touched only by programs that need them */
+    ML_TABLE_SHIFT_MAX = 25  /* twice ML_NODES_MAX */
 };
 
 enum { ML_TAG_SHIFT = 24, ML_TAG_COUNT = 255 };
@@ -56,21 +61,20 @@ static inline uint64_t ml_stack_key_address(uint32_t module, uint64_t address) {
     return (uint64_t)(module & 0x7fff) << 48 | (address & 0xffffffffffff);
 }
 
-/* The slow half of ml_stack_child: look the frame up in the hash table, define it if it is new. 0:
- * no room left. */
+/* The slow half of ml_stack_child: look the frame up elsewhere, define it if it is new. 0: no room
+ * left. */
 uint32_t ml_stack_find_or_add(struct ml_lane *lane, uint32_t parent, uint64_t key, uint32_t module);
 
 /* The node of a frame below `parent`. `module` is the frame's full module id (address frames). 0:
  * no room left. */
 static inline uint32_t
 ml_stack_child(struct ml_lane *lane, uint32_t parent, uint64_t key, uint32_t module) {
-    const struct ml_stack_node *nodes = ml_process.nodes;
-    const uint32_t hint = __atomic_load_n(&nodes[parent].last_child, __ATOMIC_RELAXED);
-    /* A hint is some child of the parent that was whole before it was hinted at. */
-    if (ml_likely(
-            hint != 0 && nodes[hint].key == key && nodes[hint].owner == (parent | lane->tag)
-        )) {
-        return hint;
+    const uint32_t next = parent + 1;
+    const struct ml_stack_block *block = &ml_process.stack_blocks[next / ML_STACK_BLOCK_NODES];
+    const uint32_t at = next % ML_STACK_BLOCK_NODES;
+    if (__atomic_load_n(&block->owners[at], __ATOMIC_ACQUIRE) == (parent | lane->tag) &&
+        block->keys[at] == key) {
+        return next;
     }
     return ml_stack_find_or_add(lane, parent, key, module);
 }
