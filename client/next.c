@@ -6,35 +6,29 @@
 
 struct ml_next ml_next;
 
-/* What dlsym and the loader ask for while they look for malloc; a few hundred bytes have been seen.
- */
-static uint8_t boot_store[64 * 1024] __attribute__((aligned(64)));
+uint8_t ml_next_boot_store[ML_NEXT_BOOT_BYTES] __attribute__((aligned(64)));
 static _Atomic size_t boot_used;
 
 void *ml_next_boot_alloc(size_t alignment, size_t size) {
-    if (size > sizeof(boot_store) || alignment > sizeof(boot_store)) {
+    if (size > sizeof(ml_next_boot_store) || alignment > sizeof(ml_next_boot_store)) {
         return NULL;
     }
     const size_t mask = alignment < 16 ? 15 : alignment - 1;
     size_t used = atomic_load(&boot_used);
     for (;;) {
-        const size_t at = (((uintptr_t)boot_store + used + mask) & ~mask) - (uintptr_t)boot_store;
-        if (at + size > sizeof(boot_store)) {
+        const size_t at =
+            (((uintptr_t)ml_next_boot_store + used + mask) & ~mask) - (uintptr_t)ml_next_boot_store;
+        if (at + size > sizeof(ml_next_boot_store)) {
             return NULL;
         }
         if (atomic_compare_exchange_weak(&boot_used, &used, at + size)) {
-            return boot_store + at;
+            return ml_next_boot_store + at;
         }
     }
 }
 
-bool ml_next_boot_owns(const void *block) {
-    const uintptr_t at = (uintptr_t)block;
-    return at >= (uintptr_t)boot_store && at < (uintptr_t)boot_store + sizeof(boot_store);
-}
-
 size_t ml_next_boot_room(const void *block) {
-    return (size_t)((uintptr_t)boot_store + sizeof(boot_store) - (uintptr_t)block);
+    return (size_t)((uintptr_t)ml_next_boot_store + sizeof(ml_next_boot_store) - (uintptr_t)block);
 }
 
 /* A function pointer out of dlsym's object pointer, the way POSIX blesses. */

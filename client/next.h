@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct ml_next {
     void *(*malloc)(size_t);
@@ -34,8 +35,12 @@ void ml_next_resolve(void);
 void ml_next_resolve_new(void);
 
 /* While the real functions are unknown: blocks from the static store, never taken back. */
+enum { ML_NEXT_BOOT_BYTES = 64 * 1024 }; /* a few hundred have been seen to be used */
+extern uint8_t ml_next_boot_store[ML_NEXT_BOOT_BYTES];
 void *ml_next_boot_alloc(size_t alignment, size_t size);
-bool ml_next_boot_owns(const void *block);
+static inline bool ml_next_boot_owns(const void *block) {
+    return (uintptr_t)block - (uintptr_t)ml_next_boot_store < ML_NEXT_BOOT_BYTES;
+}
 
 /* Bytes usable at a boot block: up to the store's end, for a realloc's copy. */
 size_t ml_next_boot_room(const void *block);

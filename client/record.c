@@ -68,7 +68,13 @@ checked_node(struct ml_lane *lane, const struct ml_unwind_entry *entry, uint32_t
 static inline uint32_t stack_node(struct ml_lane *lane, const struct ml_unwind_entry *entry) {
     uint32_t node = 0;
     if (ml_likely(lane->second == 0)) {
-        node = ml_unwind_memo_find(&lane->unwind.memo, ml_process.unwind, entry);
+        const struct ml_unwind_process *process = ml_process.unwind;
+        node = ml_unwind_memo_find(
+            &lane->unwind.memo,
+            &process->memos,
+            atomic_load_explicit(&process->unloads, memory_order_relaxed),
+            entry
+        );
     }
     if (ml_unlikely(ml_check_every != 0)) {
         return checked_node(lane, entry, node);

@@ -69,13 +69,6 @@ _Static_assert(
     "a cut stack fits"
 );
 
-/* The frame that called the hook, at the moment of the call. */
-struct ml_unwind_entry {
-    uintptr_t pc; /* the hook's return address */
-    uintptr_t sp; /* the stack pointer just after the hook will have returned (the hook's CFA) */
-    uintptr_t fp; /* rbp as the caller had it */
-};
-
 /* The entry of the function that this stands in. */
 static inline __attribute__((always_inline)) struct ml_unwind_entry ml_unwind_entry_here(void) {
     const uintptr_t *frame = __builtin_frame_address(0);

@@ -66,6 +66,13 @@ static inline uintptr_t ml_arch_thread_pointer(void) {
     return self;
 }
 
+/* The one place that reads stack memory; the caller has made sure that it may. Other frames' words
+ * are none of the sanitizers' business. */
+__attribute__((no_sanitize("address", "thread", "undefined"))) static inline uintptr_t
+ml_unwind_load(uintptr_t address) {
+    return *(const volatile uintptr_t *)address;
+}
+
 /* Can the word at `address` be read? One rt_sigprocmask with a `how` that does not exist: the
  * kernel copies the set from `address` first (EFAULT: no) and then refuses (EINVAL: yes), so
  * nothing changes. errno is not touched. Every sandbox that lets threads live permits the call. */

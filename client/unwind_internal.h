@@ -38,13 +38,6 @@ struct ml_unwind_walk {
     uintptr_t end_slot; /* as ml_unwind_thread has it */
 };
 
-/* The one place that reads stack memory; the caller has made sure that it may. Other frames' words
- * are none of the sanitizers' business. */
-__attribute__((no_sanitize("address", "thread", "undefined"))) static inline uintptr_t
-ml_unwind_load(uintptr_t address) {
-    return *(const volatile uintptr_t *)address;
-}
-
 /* Which of the fresh frames i is: the innermost ML_UNWIND_OUTER stay, the others go round. */
 static inline struct ml_unwind_frame *
 ml_unwind_fresh_at(struct ml_unwind_thread *thread, uint32_t i) {

@@ -5,26 +5,8 @@
 enum {
     LAP_MAX = 255,
     UNIT_MASK = (1 << ML_MEMO_LAP_SHIFT) - 1,
-    STRIDE = 4, /* words compared before their sum is looked at; a stack is filled up to it */
     LARGE_BLOCKS = ML_MEMO_LARGE_BUCKETS * sizeof(struct ml_memo_bucket) / ML_MEMO_BLOCK_BYTES
 };
-
-/* A stack in the ring. pc 0: it is being written. */
-struct kept {
-    uintptr_t pc;
-    uintptr_t sp;
-    uintptr_t fp;
-    uint32_t epoch;
-    uint32_t node;
-    uint32_t next;  /* the stack that came behind this one the last time; 0: none yet */
-    uint16_t words; /* a multiple of STRIDE */
-    uint16_t fp_matters;
-    uint64_t values[]; /* [words], then uint16_t places[words]: in words above sp */
-};
-
-static inline const uint16_t *places_of(const struct kept *kept) {
-    return (const uint16_t *)(const void *)&kept->values[kept->words];
-}
 
 static inline uint64_t mix(uint64_t x) {
     x *= UINT64_C(0x9e3779b97f4a7c15);
@@ -40,131 +22,78 @@ static inline struct ml_memo_bucket *bucket_of(struct ml_unwind_memo *memo, uint
                                : &memo->small[hash & (ML_MEMO_SMALL_BUCKETS - 1)];
 }
 
-static inline struct kept *
-kept_at(const struct ml_unwind_memo *memo, const struct ml_memo_pool *pool, uint32_t stack) {
-    const uint32_t unit = stack & UNIT_MASK;
-    const uint64_t block = memo->blocks[unit / ML_MEMO_BLOCK_UNITS];
-    return (struct kept
-                *)(void
-                       *)(pool->blocks + block * ML_MEMO_BLOCK_BYTES + (uint64_t)(unit % ML_MEMO_BLOCK_UNITS) * ML_MEMO_UNIT_BYTES);
-}
-
-/* Is that stack still in the ring? What was written a lap ago lives from `head` on. */
-static inline bool is_there(const struct ml_unwind_memo *memo, uint32_t stack) {
-    const uint32_t lap = stack >> ML_MEMO_LAP_SHIFT;
-    const uint32_t unit = stack & UNIT_MASK;
-    return unit < memo->head ? lap == memo->lap : lap != 0 && lap + 1 == memo->lap;
-}
-
-static inline uint64_t load_place(uintptr_t sp, uint16_t place) {
-    return ml_unwind_load(sp + (uintptr_t)place * ML_ARCH_WORD_BYTES);
-}
-
-/* The first word of the STRIDE from `at` on that the stack has otherwise. */
-static uint32_t first_difference(const struct kept *kept, uint32_t at) {
-    const uint16_t *places = places_of(kept);
-    const uint32_t last = at + STRIDE - 1;
-    while (at < last && load_place(kept->sp, places[at]) == kept->values[at]) {
-        at++;
-    }
-    return at;
-}
-
-/* Compare all words. Returns kept->words when all are the same, else the first that is not. */
-static inline uint32_t compare(const struct kept *kept) {
-    const uint32_t words = kept->words;
-    const uint16_t *places = places_of(kept);
-    const uintptr_t sp = kept->sp;
-    for (uint32_t at = 0; at < words; at += STRIDE) {
-        uint64_t differ = 0;
-        for (uint32_t i = at; i < at + STRIDE; i++) {
-            differ |= load_place(sp, places[i]) ^ kept->values[i];
-        }
-        if (__builtin_expect(differ != 0, 0)) {
-            return first_difference(kept, at);
-        }
-    }
-    return words;
-}
-
-static inline bool same_entry(
-    const struct ml_unwind_memo *memo, const struct kept *kept, const struct ml_unwind_entry *entry
-) {
-    return kept->pc == entry->pc && kept->sp == entry->sp && kept->epoch == memo->epoch &&
-           (kept->fp_matters == 0 || kept->fp == entry->fp);
-}
-
 /* The bucket's stack of that hash; 0: none, or one that is overwritten. */
 static uint32_t
 look_up(const struct ml_unwind_memo *memo, const struct ml_memo_bucket *bucket, uint64_t hash) {
     for (uint32_t way = 0; way < ML_MEMO_WAYS; way++) {
         if (bucket->tags[way] == tag_of(hash)) {
-            return is_there(memo, bucket->stacks[way]) ? bucket->stacks[way] : 0;
+            return ml_memo_is_there(memo, bucket->stacks[way]) ? bucket->stacks[way] : 0;
         }
     }
     return 0;
 }
 
-static __attribute__((noinline)) uint32_t search(
+/* The first word that the stack has otherwise, in the ML_MEMO_STRIDE words from `at` on. */
+static uint32_t first_difference(const struct ml_memo_stack *stack, uint32_t at) {
+    const uint16_t *places = ml_memo_places(stack);
+    const uint32_t last = at + ML_MEMO_STRIDE - 1;
+    while (at < last && ml_memo_differ(stack, places, at) == 0) {
+        at++;
+    }
+    return at;
+}
+
+/* By the index; NULL: not there. */
+static struct ml_memo_stack *find_by_index(
     struct ml_unwind_memo *memo,
     const struct ml_memo_pool *pool,
-    const struct ml_unwind_entry *entry
+    const struct ml_unwind_entry *entry,
+    uint32_t *out_name
 ) {
     uint64_t hash = mix(entry->pc ^ mix(entry->sp));
     for (uint32_t probe = 0; probe < ML_MEMO_PROBES; probe++) {
         memo->hash = hash;
-        const uint32_t stack = look_up(memo, bucket_of(memo, hash), hash);
-        if (stack == 0) {
-            return 0;
+        *out_name = look_up(memo, bucket_of(memo, hash), hash);
+        if (*out_name == 0) {
+            return NULL;
         }
-        const struct kept *kept = kept_at(memo, pool, stack);
-        if (kept->pc != entry->pc || kept->sp != entry->sp || kept->epoch != memo->epoch) {
-            return 0; /* the tag's mistake, or forgotten: its place is free */
+        struct ml_memo_stack *stack = ml_memo_stack_at(memo, pool, *out_name);
+        if (stack->pc != entry->pc || stack->sp != entry->sp || stack->epoch != memo->epoch) {
+            return NULL; /* the tag's mistake, or forgotten: its place is free */
         }
-        if (!same_entry(memo, kept, entry)) {
+        if (stack->fp_matters != 0 && stack->fp != entry->fp) {
             hash = mix(hash ^ entry->fp);
             continue;
         }
-        const uint32_t same = compare(kept);
-        if (same == kept->words) {
+        const uint32_t same = ml_memo_compare(stack);
+        if (same == stack->words) {
             return stack;
         }
-        const uint16_t place = places_of(kept)[same];
-        hash = mix(hash ^ place ^ load_place(kept->sp, place));
+        const uint16_t place = ml_memo_places(stack)[first_difference(stack, same)];
+        hash =
+            mix(hash ^ place ^ ml_unwind_load(stack->sp + (uintptr_t)place * ML_ARCH_WORD_BYTES));
     }
-    return 0;
+    return NULL;
 }
 
-uint32_t ml_unwind_memo_find(
+__attribute__((noinline)) uint32_t ml_unwind_memo_search(
     struct ml_unwind_memo *memo,
-    const struct ml_unwind_process *process,
+    const struct ml_memo_pool *pool,
+    uint64_t unloads,
     const struct ml_unwind_entry *entry
 ) {
-    const struct ml_memo_pool *pool = &process->memos;
-    if (atomic_load_explicit(&process->unloads, memory_order_relaxed) != memo->unloads) {
+    if (unloads != memo->unloads) {
         ml_unwind_memo_clear(memo);
     }
-    uint32_t stack = memo->expected;
-    struct kept *kept = NULL;
-    if (is_there(memo, stack)) {
-        kept = kept_at(memo, pool, stack);
-        if (same_entry(memo, kept, entry) && compare(kept) == kept->words) {
-            memo->last = stack;
-            memo->expected = kept->next;
-            return kept->node;
-        }
-    }
-    stack = search(memo, pool, entry);
-    if (stack == 0) {
+    uint32_t name = 0;
+    struct ml_memo_stack *stack = find_by_index(memo, pool, entry, &name);
+    if (stack == NULL) {
         return 0;
     }
-    kept = kept_at(memo, pool, stack);
-    if (is_there(memo, memo->last)) {
-        kept_at(memo, pool, memo->last)->next = stack;
+    if (memo->last != NULL) {
+        memo->last->next = name;
     }
-    memo->last = stack;
-    memo->expected = kept->next;
-    return kept->node;
+    return ml_memo_found(memo, pool, stack);
 }
 
 /* ---- keeping ---- */
@@ -196,14 +125,15 @@ static uint32_t words_of(const struct ml_unwind_thread *thread, uintptr_t sp) {
         }
     }
     const uintptr_t outermost = thread->end_slot != 0 ? thread->end_slot : thread->frames[0].slot;
-    words = (words + STRIDE - 1) / STRIDE * STRIDE;
+    words = (words + ML_MEMO_STRIDE - 1) / ML_MEMO_STRIDE * ML_MEMO_STRIDE;
     return words <= ML_MEMO_WORDS_MAX && (outermost - sp) / ML_ARCH_WORD_BYTES <= ML_MEMO_PLACE_MAX
                ? words
                : 0;
 }
 
 static uint32_t units_of(uint32_t words) {
-    const size_t bytes = sizeof(struct kept) + words * (sizeof(uint64_t) + sizeof(uint16_t));
+    const size_t bytes =
+        sizeof(struct ml_memo_stack) + words * (sizeof(uint64_t) + sizeof(uint16_t));
     return (uint32_t)((bytes + ML_MEMO_UNIT_BYTES - 1) / ML_MEMO_UNIT_BYTES);
 }
 
@@ -282,7 +212,7 @@ static bool make_room(
 }
 
 /* Write the words, the innermost first. */
-static void fill(struct kept *kept, const struct ml_unwind_thread *thread) {
+static void fill(struct ml_memo_stack *kept, const struct ml_unwind_thread *thread) {
     uint16_t *places = (uint16_t *)(void *)&kept->values[kept->words];
     uint32_t at = 0;
     for (uint32_t i = thread->count - 1; i-- > 0;) {
@@ -330,8 +260,8 @@ void ml_unwind_memo_keep(
     uint32_t node
 ) {
     struct ml_unwind_memo *memo = &thread->memo;
-    memo->last = 0;
-    memo->expected = 0;
+    memo->last = NULL;
+    memo->expected = NULL;
     uint32_t *way = seen_way(memo);
     const uint32_t words = way == NULL ? 0 : words_of(thread, entry->sp);
     uint32_t unit = 0;
@@ -344,7 +274,7 @@ void ml_unwind_memo_keep(
         ml_unwind_memo_clear(memo);
         memo->unloads = thread->unloads;
     }
-    struct kept *kept = kept_at(memo, &process->memos, unit);
+    struct ml_memo_stack *kept = ml_memo_stack_at(memo, &process->memos, unit);
     /* Half a stack must be none. */
     kept->pc = 0;
     atomic_signal_fence(memory_order_seq_cst);
@@ -359,20 +289,20 @@ void ml_unwind_memo_keep(
     fill(kept, thread);
     atomic_signal_fence(memory_order_seq_cst);
     kept->pc = entry->pc;
-    memo->last = memo->lap << ML_MEMO_LAP_SHIFT | unit;
-    *way = memo->last;
+    memo->last = kept;
+    *way = memo->lap << ML_MEMO_LAP_SHIFT | unit;
 }
 
 /* A stack in the ring is whole: it ends in its block, and not behind `head` if it is of this lap.
  */
 static bool
 kept_is_whole(const struct ml_unwind_memo *memo, const struct ml_memo_pool *pool, uint32_t stack) {
-    const struct kept *kept = kept_at(memo, pool, stack);
+    const struct ml_memo_stack *kept = ml_memo_stack_at(memo, pool, stack);
     const uint32_t unit = stack & UNIT_MASK;
     const uint32_t end = unit + units_of(kept->words);
     const uint32_t block_end = unit - unit % ML_MEMO_BLOCK_UNITS + ML_MEMO_BLOCK_UNITS;
-    return kept->words <= ML_MEMO_WORDS_MAX && kept->words % STRIDE == 0 && end <= block_end &&
-           (unit >= memo->head || end <= memo->head);
+    return kept->words <= ML_MEMO_WORDS_MAX && kept->words % ML_MEMO_STRIDE == 0 &&
+           end <= block_end && (unit >= memo->head || end <= memo->head);
 }
 
 bool ml_unwind_memo_check(
@@ -386,7 +316,7 @@ bool ml_unwind_memo_check(
     }
     for (uint32_t i = 0; i < count; i++) {
         for (uint32_t way = 0; way < ML_MEMO_WAYS; way++) {
-            if (is_there(memo, buckets[i].stacks[way]) &&
+            if (ml_memo_is_there(memo, buckets[i].stacks[way]) &&
                 !kept_is_whole(memo, &process->memos, buckets[i].stacks[way])) {
                 return false;
             }

@@ -25,7 +25,10 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+
+#include "client/unwind_arch.h"
 
 enum {
     ML_MEMO_WAYS = 8, /* a bucket is one cache line */
@@ -41,10 +44,18 @@ enum {
     ML_MEMO_POOL_BLOCKS = 1 << 12,
     ML_MEMO_WORDS_MAX = 192,           /* return addresses and stored frame pointers of one stack */
     ML_MEMO_PLACE_MAX = (1 << 16) - 1, /* in words above the stack pointer: 512 KiB */
+    ML_MEMO_STRIDE =
+        4, /* words compared before their sum is looked at; a stack is filled up to it */
     ML_MEMO_LAP_SHIFT = 24
 };
 
-struct ml_unwind_entry;
+/* The frame that called the hook, at the moment of the call. */
+struct ml_unwind_entry {
+    uintptr_t pc; /* the hook's return address */
+    uintptr_t sp; /* the stack pointer just after the hook will have returned (the hook's CFA) */
+    uintptr_t fp; /* rbp as the caller had it */
+};
+
 struct ml_unwind_process;
 struct ml_unwind_thread;
 
@@ -55,6 +66,19 @@ struct ml_memo_pool {
     _Atomic uint32_t used;
 };
 
+/* A stack in the ring. pc 0: it is being written. */
+struct ml_memo_stack {
+    uintptr_t pc;
+    uintptr_t sp;
+    uintptr_t fp;
+    uint32_t epoch;
+    uint32_t node;
+    uint32_t next;  /* the stack that came behind this one the last time; 0: none yet */
+    uint16_t words; /* a multiple of ML_MEMO_STRIDE */
+    uint16_t fp_matters;
+    uint64_t values[]; /* [words], then uint16_t places[words]: in words above sp */
+};
+
 struct ml_memo_bucket {
     _Alignas(64) uint32_t tags[ML_MEMO_WAYS]; /* never 0 for one in use */
     uint32_t stacks[ML_MEMO_WAYS];            /* 0 beside a tag: seen once, kept the next time */
@@ -62,27 +86,99 @@ struct ml_memo_bucket {
 
 /* One thread's. All zero is the empty state. */
 struct ml_unwind_memo {
-    uint64_t unloads;  /* of the process, when the stacks were kept */
-    uint32_t epoch;    /* stacks of another one are forgotten */
-    uint32_t head;     /* unit where the next stack goes */
-    uint32_t lap;      /* of the ring: 1 .. 255; 0: it has no block yet */
-    uint32_t last;     /* the last event's stack; 0: not known */
-    uint32_t expected; /* the one that came behind that the last time */
-    uint64_t hash;     /* where the last search ended: the new stack's place in the index */
+    uint64_t unloads;               /* of the process, when the stacks were kept */
+    uint32_t epoch;                 /* stacks of another one are forgotten */
+    uint32_t head;                  /* unit where the next stack goes */
+    uint32_t lap;                   /* of the ring: 1 .. 255; 0: it has no block yet */
+    struct ml_memo_stack *last;     /* the last event's; NULL: not known */
+    struct ml_memo_stack *expected; /* the one that came behind that the last time; still there:
+                                       whoever overwrites anything forgets it */
+    uint64_t hash; /* where the last search ended: the new stack's place in the index */
     struct ml_memo_bucket *large;
     uint32_t blocks_count;
     uint16_t blocks[ML_MEMO_BLOCKS]; /* pool indices */
     struct ml_memo_bucket small[ML_MEMO_SMALL_BUCKETS];
 };
 
-/* The node of the stack at `entry`; 0: not known, walk it.
- *
- * Shape:  as for ml_unwind. Whether the program is closing a library is looked at here. */
-uint32_t ml_unwind_memo_find(
+static inline const uint16_t *ml_memo_places(const struct ml_memo_stack *stack) {
+    return (const uint16_t *)(const void *)&stack->values[stack->words];
+}
+
+/* Is that stack still in the ring? What was written a lap ago lives from `head` on. */
+static inline bool ml_memo_is_there(const struct ml_unwind_memo *memo, uint32_t stack) {
+    const uint32_t lap = stack >> ML_MEMO_LAP_SHIFT;
+    const uint32_t unit = stack & ((1 << ML_MEMO_LAP_SHIFT) - 1);
+    return unit < memo->head ? lap == memo->lap : lap != 0 && lap + 1 == memo->lap;
+}
+
+static inline struct ml_memo_stack *ml_memo_stack_at(
+    const struct ml_unwind_memo *memo, const struct ml_memo_pool *pool, uint32_t stack
+) {
+    const uint32_t unit = stack & ((1 << ML_MEMO_LAP_SHIFT) - 1);
+    const uint64_t block = memo->blocks[unit / ML_MEMO_BLOCK_UNITS];
+    return (struct ml_memo_stack
+                *)(void
+                       *)(pool->blocks + block * ML_MEMO_BLOCK_BYTES + (uint64_t)(unit % ML_MEMO_BLOCK_UNITS) * ML_MEMO_UNIT_BYTES);
+}
+
+/* What a word of the stack has that the memo's has not; 0: they are the same. */
+static inline uint64_t
+ml_memo_differ(const struct ml_memo_stack *stack, const uint16_t *places, uint32_t i) {
+    return stack->values[i] ^ ml_unwind_load(stack->sp + (uintptr_t)places[i] * ML_ARCH_WORD_BYTES);
+}
+
+/* Compare all words. Returns stack->words when all are the same, else the first of the
+ * ML_MEMO_STRIDE with one that is not. */
+static inline uint32_t ml_memo_compare(const struct ml_memo_stack *stack) {
+    const uint32_t words = stack->words;
+    const uint16_t *places = ml_memo_places(stack);
+    for (uint32_t i = 0; i < words; i += ML_MEMO_STRIDE) {
+        const uint64_t differ =
+            ml_memo_differ(stack, places, i) | ml_memo_differ(stack, places, i + 1) |
+            ml_memo_differ(stack, places, i + 2) | ml_memo_differ(stack, places, i + 3);
+        if (__builtin_expect(differ != 0, 0)) {
+            return i;
+        }
+    }
+    return words;
+}
+
+/* The stack is that of the event: the one behind it will be expected next. */
+static inline uint32_t ml_memo_found(
+    struct ml_unwind_memo *memo, const struct ml_memo_pool *pool, struct ml_memo_stack *stack
+) {
+    memo->last = stack;
+    memo->expected =
+        ml_memo_is_there(memo, stack->next) ? ml_memo_stack_at(memo, pool, stack->next) : NULL;
+    return stack->node;
+}
+
+/* The slow half of ml_unwind_memo_find: by the index. */
+uint32_t ml_unwind_memo_search(
     struct ml_unwind_memo *memo,
-    const struct ml_unwind_process *process,
+    const struct ml_memo_pool *pool,
+    uint64_t unloads,
     const struct ml_unwind_entry *entry
 );
+
+/* The node of the stack at `entry`; 0: not known, walk it. `unloads` is the process's, now. */
+static inline uint32_t ml_unwind_memo_find(
+    struct ml_unwind_memo *memo,
+    const struct ml_memo_pool *pool,
+    uint64_t unloads,
+    const struct ml_unwind_entry *entry
+) {
+    struct ml_memo_stack *stack = memo->expected;
+    if (__builtin_expect(
+            stack != NULL && stack->pc == entry->pc && stack->sp == entry->sp &&
+                memo->unloads == unloads && (stack->fp_matters == 0 || stack->fp == entry->fp) &&
+                ml_memo_compare(stack) == stack->words,
+            1
+        )) {
+        return ml_memo_found(memo, pool, stack);
+    }
+    return ml_unwind_memo_search(memo, pool, unloads, entry);
+}
 
 /* Keep the stack that ml_unwind has just left in `thread`, whose innermost frame's node is `node`;
  * behind a search for it that found nothing. May silently not happen: a stack is kept when it is
@@ -97,8 +193,8 @@ void ml_unwind_memo_keep(
 /* Forget all. */
 static inline void ml_unwind_memo_clear(struct ml_unwind_memo *memo) {
     memo->epoch++;
-    memo->last = 0;
-    memo->expected = 0;
+    memo->last = NULL;
+    memo->expected = NULL;
 }
 
 /* Invariants, for tests: true when all hold. */

@@ -43,9 +43,22 @@ static inline uint64_t ml_zigzag(int64_t value) {
     return ((uint64_t)value << 1) ^ (uint64_t)(value >> 63);
 }
 
-/* The varint of `value` at `pos`, unchecked: the caller has ML_VARINT_MAX_BYTES of room. Returns
- * the next position. */
+/* The varint of `value` at `pos`, unchecked: the caller has ML_VARINT_MAX_BYTES of room, all of
+ * which may be written. Returns the next position.
+ *
+ * Up to 28 bits, which is nearly all there are, without a loop: how long the next number is no
+ * processor can guess. */
 static inline uint8_t *ml_put_varint(uint8_t *pos, uint64_t value) {
+    if (__builtin_expect(value < 1u << 28, 1)) {
+        const uint32_t bits = (uint32_t)value;
+        const uint32_t groups =
+            (bits & 0x7f) | (bits & 0x3f80) << 1 | (bits & 0x1fc000) << 2 | (bits & 0xfe00000) << 3;
+        const uint32_t more = (31u - (uint32_t)__builtin_clz(bits | 1)) * 37 >> 8; /* bytes; / 7 */
+        const uint32_t marks = UINT32_C(0x808080) & ((UINT32_C(1) << 8 * more) - 1);
+        const uint32_t bytes = groups | marks;
+        memcpy(pos, &bytes, sizeof(bytes)); /* little-endian, as all that memlog runs on */
+        return pos + more + 1;
+    }
     while (value >= 0x80) {
         *pos++ = (uint8_t)(value | 0x80);
         value >>= 7;

@@ -194,7 +194,12 @@ __attribute__((noinline)) static void
 compare(struct ml_oracle *oracle, const struct ml_unwind_entry *entry) {
     struct ml_module_seen seen = {.function = module_seen, .context = oracle};
     struct ml_module_seen deaf = {0};
-    const uint32_t found = ml_unwind_memo_find(&oracle->thread->memo, oracle->process, entry);
+    const uint32_t found = ml_unwind_memo_find(
+        &oracle->thread->memo,
+        &oracle->process->memos,
+        atomic_load(&oracle->process->unloads),
+        entry
+    );
     struct ml_unwind_result result = ml_unwind(oracle->process, oracle->thread, entry, &seen);
     resolve(oracle, result);
     count(oracle, result);
