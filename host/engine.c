@@ -198,7 +198,13 @@ enum ml_status ml_engine_open(
     engine->start = ml_clock_moment(engine->clock);
     engine->root_image = ML_IMAGE_PRELOADABLE;
     ml_members_init(&engine->members, engine);
-    ml_pipe_budget_init(&engine->budget, ML_PIPE_QUOTA_FOLDER, getuid(), ml_pipe_privileged());
+    ml_pipe_budget_init(
+        &engine->budget,
+        ML_PIPE_QUOTA_FOLDER,
+        getuid(),
+        ml_pipe_privileged(),
+        ml_rendezvous_others()
+    );
     engine->fork_pipe_bytes = ml_pipe_budget_fork_bytes(&engine->budget);
     enum ml_status status = ml_rendezvous_open(&engine->rendezvous, complaint);
     if (status != ML_OK) {

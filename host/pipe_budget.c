@@ -10,6 +10,8 @@
 /* The kernel's own defaults, should its word be unreadable. */
 enum { PAGE_BYTES_FALLBACK = 4096, SOFT_PAGES_FALLBACK = 16384, HARD_PAGES_FALLBACK = 0 };
 
+enum { OTHERS_MAX = 20 /* what is left is nothing by then */ };
+
 bool ml_pipe_privileged(void) {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
     struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {{.effective = 0}};
@@ -35,7 +37,7 @@ static uint64_t read_pages(const char *folder, const char *name, uint64_t fallba
 }
 
 void ml_pipe_budget_init(
-    struct ml_pipe_budget *budget, const char *folder, uid_t uid, bool privileged
+    struct ml_pipe_budget *budget, const char *folder, uid_t uid, bool privileged, uint32_t others
 ) {
     *budget =
         (struct ml_pipe_budget){.limit_bytes = UINT64_MAX, .exempt_uid = uid, .exempt = privileged};
@@ -45,7 +47,8 @@ void ml_pipe_budget_init(
     const uint64_t pages = soft == 0 || (hard != 0 && hard < soft) ? hard : soft;
     if (pages != 0 && pages < UINT64_MAX / PAGE_BYTES_FALLBACK) {
         budget->limit_bytes =
-            pages * (uint64_t)(page_bytes > 0 ? page_bytes : PAGE_BYTES_FALLBACK) / 2;
+            (pages * (uint64_t)(page_bytes > 0 ? page_bytes : PAGE_BYTES_FALLBACK) / 2) >>
+            (others < OTHERS_MAX ? others : OTHERS_MAX);
     }
 }
 

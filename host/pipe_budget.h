@@ -40,9 +40,11 @@ struct ml_pipe_budget {
 };
 
 /* Half of the least of pipe-user-pages-soft and pipe-user-pages-hard in `folder`
- * (ML_PIPE_QUOTA_FOLDER but in tests). `privileged`: the quota binds everybody but `uid`. */
+ * (ML_PIPE_QUOTA_FOLDER but in tests), halved again for each of the `others`, hosts of the same
+ * user that run already: all of them together stay below the quota. `privileged`: it binds
+ * everybody but `uid`. */
 void ml_pipe_budget_init(
-    struct ml_pipe_budget *budget, const char *folder, uid_t uid, bool privileged
+    struct ml_pipe_budget *budget, const char *folder, uid_t uid, bool privileged, uint32_t others
 );
 
 /* Whether the quota does not hold for this process (CAP_SYS_RESOURCE, CAP_SYS_ADMIN). */

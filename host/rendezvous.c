@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -268,6 +269,26 @@ static int is_command_socket(const struct dirent *entry) {
     size_t suffix_count = strlen(COMMAND_SUFFIX);
     return count > suffix_count &&
            strcmp(entry->d_name + count - suffix_count, COMMAND_SUFFIX) == 0;
+}
+
+uint32_t ml_rendezvous_others(void) {
+    char folder[ML_RENDEZVOUS_PATH_BYTES];
+    struct ml_complaint complaint = {.text = ""};
+    struct dirent **entries = NULL;
+    uint32_t others = 0;
+    const int count = command_folder(folder, &complaint) == ML_OK
+                          ? scandir(folder, &entries, is_command_socket, NULL)
+                          : 0;
+    for (int i = 0; i < count; i++) {
+        int pid = 0;
+        if (sscanf(entries[i]->d_name, "%*16u-%d", &pid) == 1 && pid > 0 && pid != getpid() &&
+            (kill(pid, 0) == 0 || errno == EPERM)) {
+            others++;
+        }
+        free(entries[i]);
+    }
+    free(entries);
+    return others;
 }
 
 static enum ml_status connect_newest(int *out_fd, struct ml_complaint *complaint) {

@@ -7,6 +7,7 @@
 #ifndef MEMLOG_HOST_RENDEZVOUS_H
 #define MEMLOG_HOST_RENDEZVOUS_H
 
+#include <stdint.h>
 #include <sys/types.h>
 #include <sys/un.h>
 
@@ -43,6 +44,9 @@ void ml_rendezvous_close(struct ml_rendezvous *rendezvous);
 ML_NODISCARD enum ml_status ml_rendezvous_alias(
     struct ml_rendezvous *rendezvous, const char *target, struct ml_complaint *complaint
 );
+
+/* Other hosts of this user that run now, as far as their command sockets tell. */
+uint32_t ml_rendezvous_others(void);
 
 /* Connect to the command socket at `path`, or, when it is NULL, to that of the newest host of this
  * user; sockets that nobody listens at any more are removed on the way.

@@ -17,7 +17,7 @@ put_reasons(const struct ml_report_page *page, const struct ml_profile_accountin
     const struct reason reasons[] = {
         {accounting->overrun,
          "its pipe stayed full for a second and more",
-         "--memlog-overrun=sample records less instead, --memlog-buffer-bytes=1M buffers more"},
+         "--memlog-buffer-bytes=1M buffers more"},
         {accounting->no_lane,
          "more threads at once than memlog follows",
          "nothing helps but fewer threads at once"},
@@ -147,7 +147,7 @@ void ml_report_waits(const struct ml_report_page *page) {
     );
     fprintf(
         page->out,
-        "               %s--memlog-sampling or --memlog-buffer-bytes=1M makes it less%s\n",
+        "               %s--memlog-buffer-bytes=1M makes it less%s\n",
         ml_report_dim(page),
         ml_report_plain(page)
     );

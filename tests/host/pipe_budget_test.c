@@ -37,7 +37,7 @@ static uint64_t limit_for(const char *soft, const char *hard) {
     struct ml_pipe_budget budget;
     write_pages("pipe-user-pages-soft", soft);
     write_pages("pipe-user-pages-hard", hard);
-    ml_pipe_budget_init(&budget, folder, USER, false);
+    ml_pipe_budget_init(&budget, folder, USER, false, 0);
     return budget.limit_bytes;
 }
 
@@ -49,8 +49,13 @@ START_TEST(it_is_half_of_the_least_quota_there_is) {
     ck_assert_uint_eq(limit_for("0\n", "0\n"), UINT64_MAX);
     ck_assert_uint_eq(limit_for("nonsense\n", "\n"), 8192 * page_bytes);
     struct ml_pipe_budget budget;
-    ml_pipe_budget_init(&budget, "/nowhere", USER, false);
+    ml_pipe_budget_init(&budget, "/nowhere", USER, false, 0);
     ck_assert_uint_eq(budget.limit_bytes, 8192 * page_bytes);
+    /* The second host of a user, the third, and so on: never the whole of it. */
+    ml_pipe_budget_init(&budget, "/nowhere", USER, false, 2);
+    ck_assert_uint_eq(budget.limit_bytes, 2048 * page_bytes);
+    ml_pipe_budget_init(&budget, "/nowhere", USER, false, 1000);
+    ck_assert_uint_lt(budget.limit_bytes, page_bytes);
 }
 END_TEST
 

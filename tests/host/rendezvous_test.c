@@ -1,6 +1,7 @@
 #include "host/rendezvous.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,6 +68,22 @@ START_TEST(the_newest_host_is_found_and_dead_ones_are_cleared_away) {
 }
 END_TEST
 
+START_TEST(other_hosts_are_counted_while_they_live) {
+    struct ml_rendezvous own;
+    ck_assert_uint_eq(ml_rendezvous_others(), 0);
+    ck_assert_int_eq(ml_rendezvous_open(&own, &complaint), ML_OK);
+    ck_assert_uint_eq(ml_rendezvous_others(), 0);
+    char path[256];
+    /* One that lives, and one that has been dead for as long as there are pids. */
+    (void)snprintf(path, sizeof(path), "%s/memlog/0000000000000001-%d.sock", runtime, getppid());
+    (void)close(open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+    (void)snprintf(path, sizeof(path), "%s/memlog/0000000000000002-%d.sock", runtime, INT_MAX);
+    (void)close(open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+    ck_assert_uint_eq(ml_rendezvous_others(), 1);
+    ml_rendezvous_close(&own);
+}
+END_TEST
+
 START_TEST(a_folder_that_others_may_enter_is_refused) {
     char folder[64];
     (void)snprintf(folder, sizeof(folder), "%s/memlog", runtime);
@@ -111,6 +128,7 @@ int main(void) {
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, folders_and_sockets_are_as_open_as_they_must_be_and_go_again);
     tcase_add_test(tcase, the_newest_host_is_found_and_dead_ones_are_cleared_away);
+    tcase_add_test(tcase, other_hosts_are_counted_while_they_live);
     tcase_add_test(tcase, a_folder_that_others_may_enter_is_refused);
     tcase_add_test(tcase, a_named_socket_that_nobody_serves_is_named);
     tcase_add_test(tcase, the_folder_of_a_killed_host_is_cleared_away_by_the_next);
