@@ -13,6 +13,7 @@
 #include "host/image.h"
 #include "host/launcher.h"
 #include "host/paths.h"
+#include "host/probe.h"
 #include "host/process_info.h"
 #include "host/signals.h"
 #include "host/summary.h"
@@ -232,13 +233,21 @@ static enum ml_status open_engine(struct run *run, struct ml_complaint *complain
     return ml_engine_preload_path(run->engine, run->library_path, &run->preload_path, complaint);
 }
 
+/* Another libc's loader dies of a library of ours, a 32-bit one complains on the program's stderr.
+ */
+static bool takes_preload(enum ml_image_kind kind) {
+    return kind != ML_IMAGE_OTHER_LOADER && kind != ML_IMAGE_32_BIT;
+}
+
 /* Fork, then let it go when all that can fail before it is done. Returns 0, or the exit code. */
 static int start_program(struct run *run, char *const *environment) {
     struct ml_complaint complaint = {.text = ""};
+    const enum ml_image_kind kind =
+        run->engine != NULL ? ml_probe_program(run->options->program) : ML_IMAGE_GONE;
     const struct ml_launch launch = {
         .argv = run->options->program,
         .environment = environment,
-        .preload_path = run->engine != NULL ? run->preload_path : NULL,
+        .preload_path = run->engine != NULL && takes_preload(kind) ? run->preload_path : NULL,
         .socket_path = run->engine != NULL ? ml_engine_client_path(run->engine) : NULL,
         .inherited = &run->inherited,
     };
@@ -261,7 +270,9 @@ static int start_program(struct run *run, char *const *environment) {
         return ml_launcher_exit_code(exec_errno);
     }
     if (run->engine != NULL) {
-        ml_engine_set_root_image(run->engine, ml_image_look(run->root));
+        ml_engine_set_root_image(
+            run->engine, kind != ML_IMAGE_GONE ? kind : ml_image_look(run->root)
+        );
     }
     return 0;
 }

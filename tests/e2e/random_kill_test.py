@@ -99,6 +99,18 @@ class RandomKills(harness.Case):
                 self.wait_for("the program to end", lambda pid=program: not is_alive(pid))
                 self.assertEqual((self.folder / "done").read_text(), "done")
 
+    def test_both_killed_leave_a_program_alive_that_dies_of_sigpipe(self):
+        # Shells and interpreters may ignore SIGPIPE; this program does not, and writes a full pipe after the other.
+        process = self.memlog_start(harness.PROGRAMS / "oracle" / "flood", "400000")
+        up = self.wait_for("the program", lambda: list(self.truth_folder.glob("*-up.json")))
+        for pid in (*self.ours(process.pid), process.pid):
+            os.kill(pid, signal.SIGKILL)
+        process.wait()
+        (self.truth_folder / "go").touch()
+        program = int(up[0].name.partition("-")[0])
+        self.wait_for("the program to end", lambda: not is_alive(program))
+        self.assertTrue(list(self.truth_folder.glob("*-end.json")), "it came to its end")
+
     def program_of(self, process):
         answer = subprocess.run(["pgrep", "-P", str(process.pid), "python3"], stdout=subprocess.PIPE, text=True)
         return int(answer.stdout.split()[0]) if answer.stdout else None

@@ -1,0 +1,101 @@
+"""Programs that cannot take the preload run as ever, from the root and from a child, with nothing on stderr, and the report says why."""
+import os
+import pathlib
+import shutil
+import subprocess
+import unittest
+
+import harness
+
+HELLO = "#include <unistd.h>\nint main(void) { return write(1, \"hello\\n\", 6) == 6 ? 7 : 1; }\n"
+
+# write(1, text, 6); exit(7), by the 32-bit way into the kernel.
+HELLO_32 = """
+.globl _start
+_start: mov $4, %eax; mov $1, %ebx; mov $text, %ecx; mov $6, %edx; int $0x80; mov $1, %eax; mov $7, %ebx; int $0x80
+.data
+text: .ascii "hello\\n"
+"""
+
+
+class Unprofiled(harness.Case):
+    def setUp(self):
+        super().setUp()
+        os.chmod(self.folder, 0o755)
+        self.program = self.folder / "hello"
+
+    def build(self, *options):
+        (self.folder / "hello.c").write_text(HELLO)
+        subprocess.run(["gcc", "-o", self.program, self.folder / "hello.c", *options], check=True)
+
+    def loader(self):
+        return pathlib.Path("/lib64/ld-linux-x86-64.so.2")
+
+    def assert_unprofiled(self, reason, *program):
+        """As the child of a shell that is profiled, and as the first program."""
+        program = program or (str(self.program),)
+        for words, others in ((("/bin/sh", "-c", '"$@"; exit $?', "sh", *program), 1), (program, 0)):
+            run = self.memlog(*words)
+            self.assertEqual((run.code, run.out, run.err), (7, b"hello\n", ""))
+            report = self.exit_report(run)
+            self.assertNotIn("hello", {entry["name"] for entry in report["processes"]})
+            self.assertGreaterEqual(len(report["processes"]), others)
+            answer = harness.run_words(
+                [str(harness.MEMLOG), "report", str(run.dumps()[0])], self.folder, self.environment(), b"", harness.TIMEOUT
+            )
+            text = answer.stdout.decode()
+            self.assertIn("hello", text)
+            self.assertRegex(text, reason)
+
+    def test_a_static_program(self):
+        self.build("-static")
+        self.assert_unprofiled("statically linked")
+
+    def test_a_program_of_another_architecture(self):
+        (self.folder / "hello.s").write_text(HELLO_32)
+        subprocess.run(["as", "--32", "-o", self.folder / "hello.o", self.folder / "hello.s"], check=True)
+        subprocess.run(["ld", "-m", "elf_i386", "-o", self.program, self.folder / "hello.o"], check=True)
+        try:
+            works = subprocess.run([self.program], stdout=subprocess.DEVNULL).returncode == 7
+        except OSError:
+            works = False
+        if not works:
+            self.skipTest("this kernel runs no 32-bit programs")
+        self.assert_unprofiled("architecture|32-bit|statically linked")  # without a loader it is both
+
+    def test_a_program_with_another_loader(self):
+        # What musl's programs look like from outside; the loader is glibc's own under that name, so that it runs, and would preload.
+        loader = self.folder / "ld-musl-x86_64.so.1"
+        shutil.copy(self.loader(), loader)
+        self.build(f"-Wl,--dynamic-linker={loader}")
+        self.assert_unprofiled("loader|musl")
+
+    @unittest.skipIf(os.geteuid() != 0, "needs root to give a program to somebody else")
+    def test_a_setuid_program(self):
+        self.build()
+        os.chown(self.program, 65534, 65534)
+        self.program.chmod(0o4755)
+        if os.statvfs(self.folder).f_flag & os.ST_NOSUID:
+            self.skipTest("this folder's file system knows no setuid")
+        self.assert_unprofiled("setuid|privilege")
+
+    @unittest.skipIf(os.geteuid() != 0, "needs root for chroot")
+    def test_a_program_in_another_root(self):
+        self.build()
+        root = self.folder / "root"
+        for path in (self.loader(), pathlib.Path("/lib/x86_64-linux-gnu/libc.so.6")):
+            place = root / path.relative_to("/")
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(path, place)
+        shutil.copy(self.program, root / "hello")
+        words = ("/bin/sh", "-c", '/usr/sbin/chroot "$0" /hello', str(root))
+        run = self.memlog(*words)
+        self.assertEqual((run.code, run.out, run.err), (7, b"hello\n", ""))
+        answer = harness.run_words(
+            [str(harness.MEMLOG), "report", str(run.dumps()[0])], self.folder, self.environment(), b"", harness.TIMEOUT
+        )
+        self.assertRegex(answer.stdout.decode(), "/hello.*(visible|root)|(visible|root).*/hello")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
