@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/demangle.h"
 #include "tools/memory.h"
 
 /* How far a symbol without a size may reach: hand-written assembly, not a hole between sections. */
@@ -45,6 +46,24 @@ static int order_symbols(const void *left, const void *right) {
     return strcmp(a->name, b->name);
 }
 
+/* Whether a linker or compiler made one of two functions. Aliases are usual in C; in C++ and Rust
+ * names that read the same are one function's (a constructor's variants). */
+static bool are_merged(const struct ml_elf_symbol *a, const struct ml_elf_symbol *b) {
+    char *names[2] = {NULL, NULL};
+    bool differ = false;
+
+    if (a->end != b->end || a->end == a->start || !ml_is_mangled(a->name) ||
+        !ml_is_mangled(b->name) || strcmp(a->name, b->name) == 0) {
+        return false;
+    }
+    names[0] = ml_demangle(a->name);
+    names[1] = ml_demangle(b->name);
+    differ = names[0] && names[1] && strcmp(names[0], names[1]) != 0;
+    free(names[0]);
+    free(names[1]);
+    return differ;
+}
+
 /* One symbol an address, unsized ones reaching to the next. */
 static void symbols_finish(struct ml_elf_symbols *symbols) {
     size_t kept = 0;
@@ -58,7 +77,10 @@ static void symbols_finish(struct ml_elf_symbols *symbols) {
         const struct ml_elf_symbol *one = &symbols->symbols[i];
         if (one->start != last->start) {
             symbols->symbols[++kept] = *one;
-        } else if (one->end > last->end) {
+            continue;
+        }
+        last->is_merged = last->is_merged || are_merged(last, one);
+        if (one->end > last->end) {
             last->end = one->end;
         }
     }
@@ -109,7 +131,8 @@ void ml_elf_symbols_fini(struct ml_elf_symbols *symbols) {
     *symbols = (struct ml_elf_symbols){0};
 }
 
-const char *ml_elf_symbols_find(const struct ml_elf_symbols *symbols, uint64_t address) {
+const struct ml_elf_symbol *
+ml_elf_symbols_find(const struct ml_elf_symbols *symbols, uint64_t address) {
     size_t low = 0;
     size_t high = symbols->count;
 
@@ -125,7 +148,7 @@ const char *ml_elf_symbols_find(const struct ml_elf_symbols *symbols, uint64_t a
     for (size_t back = 0; back < 8 && back < low; back++) {
         const struct ml_elf_symbol *one = &symbols->symbols[low - 1 - back];
         if (address < one->end) {
-            return one->name;
+            return one;
         }
     }
     return NULL;

@@ -15,6 +15,7 @@ struct ml_elf_symbol {
     uint64_t start, end;
     const char *name; /* the file's, lives with it */
     uint8_t rank;     /* of several at one address the lowest is shown */
+    bool is_merged;   /* functions of other names are the same code: nobody can tell which ran */
 };
 
 /* Empty: all zero. Sorted by start. */
@@ -28,6 +29,7 @@ bool ml_elf_symbols_load(struct ml_elf_symbols *symbols, Dwfl_Module *module);
 void ml_elf_symbols_fini(struct ml_elf_symbols *symbols);
 
 /* The function there; NULL: none. */
-const char *ml_elf_symbols_find(const struct ml_elf_symbols *symbols, uint64_t address);
+const struct ml_elf_symbol *
+ml_elf_symbols_find(const struct ml_elf_symbols *symbols, uint64_t address);
 
 #endif

@@ -69,8 +69,24 @@ static uint32_t frame_of(const struct flame *flame, size_t side, const struct ml
     return stack->node == ML_STACKS_NONE ? flame->no_stack : flame->frames[side][stack->node];
 }
 
-/* Keep what is wide enough by one of its figures. */
-static void list_keep(struct flame *flame, size_t side, const struct ml_stack_list *list) {
+/* How often the whole is halved until it is no more than the frame, by its largest figure;
+ * ML_FLAME_HALVINGS + 1: too thin. */
+static unsigned thinness(const struct figures *sum, const struct figures *total) {
+    unsigned least = ML_FLAME_HALVINGS + 1;
+
+    for (size_t f = 0; f < FIGURES; f++) {
+        unsigned halvings = 0;
+        while (sum->of[f] > 0 && halvings < least && total->of[f] >> halvings > sum->of[f]) {
+            halvings++;
+        }
+        least = sum->of[f] > 0 && halvings < least ? halvings : least;
+    }
+    return least;
+}
+
+/* What every frame of the list holds with all that it called; returns the sum. */
+static struct figures
+sums_take(struct flame *flame, size_t side, const struct ml_stack_list *list) {
     struct figures total = {{0}};
 
     memset(flame->sums, 0, flame->tree.frames_count * sizeof flame->sums[0]);
@@ -81,16 +97,31 @@ static void list_keep(struct flame *flame, size_t side, const struct ml_stack_li
     }
     /* Callers come first. */
     for (size_t i = flame->tree.frames_count; i > 0; i--) {
-        const struct figures *sum = &flame->sums[i - 1];
         uint32_t parent = flame->tree.frames[i - 1].parent;
-
         if (parent != ML_STACKS_NONE) {
-            figures_add(&flame->sums[parent], sum);
+            figures_add(&flame->sums[parent], &flame->sums[i - 1]);
         }
-        for (size_t f = 0; f < FIGURES && !flame->is_kept[i - 1]; f++) {
-            flame->is_kept[i - 1] =
-                sum->of[f] > 0 && sum->of[f] >= total.of[f] / ML_FLAME_RESOLUTION;
-        }
+    }
+    return total;
+}
+
+/* Keep what is wide enough by one of its figures, `frames_max` frames at most. */
+static void
+list_keep(struct flame *flame, size_t side, const struct ml_stack_list *list, size_t frames_max) {
+    const struct figures total = sums_take(flame, side, list);
+    size_t counts[ML_FLAME_HALVINGS + 2] = {0};
+    size_t wide = 0;
+    unsigned kept = 0;
+
+    for (size_t i = 0; i < flame->tree.frames_count; i++) {
+        counts[thinness(&flame->sums[i], &total)]++;
+    }
+    wide = counts[0];
+    while (kept < ML_FLAME_HALVINGS && wide + counts[kept + 1] <= frames_max) {
+        wide += counts[++kept];
+    }
+    for (size_t i = 0; i < flame->tree.frames_count; i++) {
+        flame->is_kept[i] = flame->is_kept[i] || thinness(&flame->sums[i], &total) <= kept;
     }
 }
 
@@ -327,9 +358,11 @@ static bool flame_fill(
         return false;
     }
     for (size_t i = 0; i < flame->views_count; i++) {
+        size_t frames_max =
+            i == 0 ? ML_FLAME_TREE_FRAMES : ML_FLAME_PROCESS_FRAMES / (flame->views_count - 1);
         for (size_t s = 0; s < SIDES; s++) {
             if (flame->views[i].lists[s]) {
-                list_keep(flame, s, flame->views[i].lists[s]);
+                list_keep(flame, s, flame->views[i].lists[s], frames_max);
             }
         }
     }

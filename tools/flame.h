@@ -2,8 +2,8 @@
  * one thread.
  *
  * One rule: the page holds all it needs and asks nobody for anything; its sums are the report's.
- * Frames that would be thinner than ML_FLAME_RESOLUTION of every figure of every view are folded
- * into `<other>` below their caller, so the largest profile opens at once. */
+ * Frames that are too thin by every figure of every view are folded into `<other>` below their
+ * caller, so the largest profile opens at once. */
 #ifndef MEMLOG_TOOLS_FLAME_H
 #define MEMLOG_TOOLS_FLAME_H
 
@@ -15,9 +15,11 @@
 #include "tools/profile.h"
 #include "tools/stacks.h"
 
-/* The finest share of a view's figure that is shown: a tenth of a pixel of a wide screen, so that
- * there is something to see after zooming in. */
-enum { ML_FLAME_RESOLUTION = 20000 };
+/* The finest share of a view's figure that is shown, as how often the whole is halved: 1/16384, a
+ * tenth of a pixel of a wide screen, so that there is something to see after zooming in. It is
+ * coarser where more frames than these would be kept, of the tree and of all processes together:
+ * what a browser draws at once. */
+enum { ML_FLAME_HALVINGS = 14, ML_FLAME_TREE_FRAMES = 20000, ML_FLAME_PROCESS_FRAMES = 40000 };
 
 /* One dump. */
 struct ml_flame_side {

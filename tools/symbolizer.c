@@ -363,12 +363,25 @@ bool ml_symbol_file_text(struct ml_symbol_file *file, struct ml_text_segment *ou
     return false;
 }
 
+/* The name of code that several functions share. */
+static const char *merged_name(struct ml_symbolizer *symbolizer, const char *name) {
+    char *text = NULL;
+    const char *kept = name;
+
+    if (asprintf(&text, "%s [merged]", name) >= 0) {
+        kept = keep(symbolizer, text);
+        free(text);
+    }
+    return kept;
+}
+
 size_t ml_symbol_file_find(
     struct ml_symbol_file *file,
     uint64_t address,
     struct ml_symbol out_symbols[ML_SYMBOL_INLINES_MAX]
 ) {
     struct ml_dwarf_frame frames[ML_SYMBOL_INLINES_MAX];
+    const struct ml_elf_symbol *symbol = NULL;
     struct ml_dwarf_frame *outermost = NULL;
     size_t count = 0;
 
@@ -383,18 +396,19 @@ size_t ml_symbol_file_find(
         frames[count++] = (struct ml_dwarf_frame){0};
     }
     outermost = &frames[count - 1];
-    if (!outermost->linkage) {
-        /* DWARF has no linkage names for functions of a C++ file's own; the symbol table does. */
-        const char *symbol = ml_elf_symbols_find(&file->symbols, address);
-        if (symbol && (!outermost->name || ml_is_mangled(symbol))) {
-            outermost->linkage = symbol;
-        }
+    symbol = ml_elf_symbols_find(&file->symbols, address);
+    /* DWARF has no linkage names for functions of a C++ file's own; the symbol table does. */
+    if (symbol && !outermost->linkage && (!outermost->name || ml_is_mangled(symbol->name))) {
+        outermost->linkage = symbol->name;
     }
     if (count == 1 && !outermost->linkage && !outermost->name && !outermost->file) {
         return 0;
     }
     for (size_t i = 0; i < count; i++) {
         out_symbols[i] = symbol_of(file->owner, &frames[i]);
+    }
+    if (symbol && symbol->is_merged) {
+        out_symbols[count - 1].function = merged_name(file->owner, out_symbols[count - 1].function);
     }
     return count;
 }

@@ -15,7 +15,8 @@
 
 /* One function at an address. Strings live as long as the symbolizer, are never NULL. */
 struct ml_symbol {
-    const char *function; /* as a person writes it, without a compiler's suffixes; "" unknown */
+    const char *function; /* as a person writes it, without a compiler's suffixes; "" unknown.
+                           * " [merged]" behind it: functions of other names are the same code */
     const char *linkage;  /* as the linker knows it */
     const char *file;     /* "" unknown */
     uint32_t line;        /* 0 unknown */

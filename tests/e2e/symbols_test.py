@@ -213,6 +213,36 @@ class Symbols(harness.Case):
         self.assertNotRegex(self.collapsed(dump), r"keepManyBuffers")
 
 
+class Merged(harness.Case):
+    """Code that a linker made one of: whose it was nobody can tell."""
+
+    SOURCE = """
+#include <cstdlib>
+namespace shop { struct Fish { static void *take(std::size_t size); }; struct Bird { static void *take(std::size_t size); static void *other(std::size_t size); }; }
+#define KEEP __attribute__((noinline, noclone, no_icf))
+KEEP void *shop::Fish::take(std::size_t size) { void *kept = std::malloc(size); __asm__ volatile("" ::: "memory"); return kept; }
+KEEP void *shop::Bird::take(std::size_t size) { void *kept = std::malloc(size); __asm__ volatile("" ::: "memory"); return kept; }
+KEEP void *shop::Bird::other(std::size_t size) { void *kept = std::malloc(size + 7); __asm__ volatile("" ::: "memory"); return kept; }
+int main() { return !shop::Fish::take(70001) + !shop::Bird::take(70003) + !shop::Bird::other(70001); }
+"""
+
+    def functions(self, *link):
+        source, program = self.folder / "merged.cc", self.folder / "merged"
+        source.write_text(self.SOURCE)
+        words = ["g++", "-g", "-O1", "-ffunction-sections", "-fuse-ld=gold", *link, "-o", program, source]
+        subprocess.run([*map(str, words)], check=True, capture_output=True)
+        stacks = self.report(self.memlog(program).dumps()[0])["tree"]["stacks"]
+        return sorted((stack["live_bytes"], stack["frames"][0]["function"]) for stack in stacks if 70000 < stack["live_bytes"] < 70010)
+
+    def test_functions_that_are_one_are_marked(self):
+        apart = self.functions("-Wl,--icf=none")
+        self.assertEqual([name for _, name in apart], ["shop::Fish::take(unsigned long)", "shop::Bird::take(unsigned long)", "shop::Bird::other(unsigned long)"])
+        merged = self.functions("-Wl,--icf=all")
+        self.assertEqual(merged[2], apart[2])
+        for _, name in merged[:2]:
+            self.assertRegex(name, r"^shop::(Fish|Bird)::take\(unsigned long\) \[merged\]$")
+
+
 class SeveralDumps(harness.Case):
     def json(self, *words):
         answer = harness.run_words(
