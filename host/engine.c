@@ -120,54 +120,6 @@ static void on_command_connects(struct ev_loop *loop, ev_io *watcher, int events
     accept_from(engine, engine->rendezvous.command_fd, true);
 }
 
-static void on_service_ready(void *context, const char *missing_sandbox) {
-    struct ml_engine *engine = context;
-    engine->service_state = ML_ENGINE_SERVING;
-    if (missing_sandbox[0] != '\0' && engine->options->sandbox == ML_SANDBOX_AUTO) {
-        ml_engine_notice(
-            engine, "this system does not permit all of the service's sandbox: %s", missing_sandbox
-        );
-    }
-}
-
-static void on_service_gone(void *context, const char *why) {
-    struct ml_engine *engine = context;
-    enum ml_engine_service before = engine->service_state;
-    engine->service_state = ML_ENGINE_ALONE;
-    if (engine->gaps_count < ML_GAPS_MAX) {
-        struct ml_gap *gap = &engine->gaps[engine->gaps_count++];
-        gap->from = ml_clock_moment(engine->clock);
-        (void)snprintf(gap->reason, sizeof(gap->reason), "memlog-service is gone: %s", why);
-    }
-    ml_engine_notice(
-        engine,
-        before == ML_ENGINE_STARTING
-            ? "memlog-service did not start (%s): nothing is recorded"
-            : "memlog-service is gone (%s): the program goes on, but nothing is recorded now",
-        why
-    );
-    ml_engine_quiet_members(engine);
-}
-
-static void on_client_lost(void *context, uint32_t id, const char *reason) {
-    struct ml_engine *engine = context;
-    struct ml_member *member = ml_members_find(&engine->members, id);
-    if (member == NULL) {
-        return;
-    }
-    member->stream_lost = true;
-    (void)snprintf(member->note, sizeof(member->note), "%s", reason);
-    ml_engine_notice(
-        engine, "%s (%d) is recorded no more: %s", member->name, (int)member->pid, reason
-    );
-    if (member->state == ML_MEMBER_RUNNING) {
-        struct ml_control_page page = member->endpoint.control;
-        page.enabled = 0;
-        (void)!ml_endpoint_control(&member->endpoint, &page);
-        member->recording = false;
-    }
-}
-
 static void watch(struct ml_engine *engine) {
     ev_io_init(&engine->client_watcher, on_client_connects, engine->rendezvous.client_fd, EV_READ);
     engine->client_watcher.data = engine;
@@ -211,27 +163,8 @@ enum ml_status ml_engine_open(
         free(engine);
         return status;
     }
-    const struct memlog_service_setup service_setup = {
-        .version = MEMLOG_SERVICE_SERVICE_VERSION,
-        .clock = (enum memlog_service_clock)engine->clock,
-        .start = engine->start,
-    };
-    const struct ml_service_events events = {
-        .on_ready = on_service_ready,
-        .on_gone = on_service_gone,
-        .on_client_lost = on_client_lost,
-        .context = engine,
-    };
-    status = ml_service_link_open(
-        &engine->link,
-        engine->loop,
-        setup->service_path,
-        setup->options->sandbox,
-        setup->inherited,
-        &service_setup,
-        &events,
-        complaint
-    );
+    engine->on_service = setup->on_service;
+    status = ml_engine_service_open(engine, setup->service_path, complaint);
     if (status != ML_OK) {
         ml_rendezvous_close(&engine->rendezvous);
         free(engine);
@@ -258,7 +191,7 @@ void ml_engine_close(struct ml_engine *take_engine) {
         ml_connection_close(each);
     }
     ml_engine_dumps_fini(engine);
-    ml_service_link_close(&engine->link);
+    ml_engine_service_close(engine);
     for (uint32_t i = 0; i < engine->members.count; i++) {
         ml_member_release(engine, engine->members.items[i]);
     }
@@ -291,10 +224,6 @@ enum ml_status ml_engine_preload_path(
     enum ml_status status = ml_rendezvous_alias(&engine->rendezvous, path, complaint);
     *out_path = engine->rendezvous.alias_path;
     return status;
-}
-
-pid_t ml_engine_service_pid(const struct ml_engine *engine) {
-    return engine->link.pid;
 }
 
 enum ml_status ml_engine_set_root(

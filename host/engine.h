@@ -24,6 +24,8 @@ struct ml_engine_setup {
     const struct ml_options *options;     /* outlive the engine */
     const struct ml_inherited *inherited; /* for the programs that it starts */
     const char *service_path;
+    /* A service was started: it is no part of the program. NULL: nobody needs to know. */
+    void (*on_service)(void *context, pid_t pid);
     /* Something that people should know, one line. */
     void (*on_notice)(void *context, const char *text);
     void *context;
@@ -43,7 +45,12 @@ ML_NODISCARD enum ml_status ml_engine_open(
 void ml_engine_close(struct ml_engine *take_engine);
 
 /* Whether the service serves yet. */
-enum ml_engine_service { ML_ENGINE_STARTING = 0, ML_ENGINE_SERVING, ML_ENGINE_ALONE };
+enum ml_engine_service {
+    ML_ENGINE_STARTING = 0,
+    ML_ENGINE_SERVING,
+    ML_ENGINE_REVIVING, /* it has died; another one is about to take over */
+    ML_ENGINE_ALONE     /* for good */
+};
 enum ml_engine_service ml_engine_service_state(const struct ml_engine *engine);
 
 /* Where processes connect: MEMLOG_SOCKET. */
@@ -58,9 +65,6 @@ ML_NODISCARD enum ml_status ml_engine_preload_path(
     struct ml_complaint *complaint
 );
 
-/* Of the service, so that the tree is counted without it; 0: none runs. */
-pid_t ml_engine_service_pid(const struct ml_engine *engine);
-
 /* The program that the run is about, before it makes its exec; opens the folder for its dumps.
  *
  * Errors: as ml_dumps_open. Owner:  `argv` is borrowed for the engine's life. */
@@ -71,7 +75,7 @@ ML_NODISCARD enum ml_status ml_engine_set_root(
 /* What the kernel said of the root's image after its exec; used if it never reports itself. */
 void ml_engine_set_root_image(struct ml_engine *engine, enum ml_image_kind kind);
 
-/* A child was reaped: how it ended. */
+/* A child was reaped: how it ended. A service of ours may be one. */
 void ml_engine_child_ended(struct ml_engine *engine, pid_t pid, const struct ml_ending *ending);
 
 /* How a dump went. `path` is "" when there is none; `trouble` says why, or what it lacks. */

@@ -26,11 +26,23 @@ end_job(struct ml_engine *engine, const char *path, bool complete, const char *t
     }
 }
 
+/* There is no service now, but there may be one soon: on_gone is told next. */
+static bool may_come_back(const struct ml_engine *engine) {
+    return !engine->closing && engine->service_state != ML_ENGINE_ALONE;
+}
+
 static void
 on_dumped(void *context, enum ml_status status, const struct memlog_service_dump_reply *reply) {
     struct ml_engine *engine = context;
     struct ml_dump_job *job = engine->jobs;
     struct ml_complaint complaint = {.text = ""};
+    if (status != ML_OK && may_come_back(engine) && job->tries < ML_DUMP_TRIES_MAX) {
+        /* The service has died over it: its successor writes another one. */
+        ev_timer_stop(engine->loop, &engine->guard_timer);
+        ml_dumps_discard(&job->file);
+        job->started = false;
+        return;
+    }
     if (status != ML_OK || reply->written_bytes == 0) {
         if (status != ML_OK) {
             ml_complain(&complaint, "memlog-service did not write it: %s", ml_status_text(status));
@@ -114,6 +126,11 @@ static void fill_order(
 static void start_job(struct ml_engine *engine) {
     struct ml_dump_job *job = engine->jobs;
     struct ml_complaint complaint = {.text = ""};
+    if (engine->service_state == ML_ENGINE_REVIVING) {
+        return; /* ml_engine_dumps_resume */
+    }
+    job->started = true;
+    job->tries++;
     if (!engine->dumps_open) {
         end_job(engine, "", false, "there is no folder for dumps yet");
         return;
@@ -263,12 +280,25 @@ static void
 on_drained(void *context, enum ml_status status, const struct memlog_service_drain_reply *reply) {
     struct ml_engine *engine = context;
     ev_timer_stop(engine->loop, &engine->guard_timer);
+    if (status != ML_OK && may_come_back(engine)) {
+        engine->drain_waits = true;
+        return;
+    }
     if (status == ML_OK && !reply->complete) {
         ml_engine_notice(
             engine, "not everything that ended processes left behind was read in time"
         );
     }
     ml_engine_dump(engine, MEMLOG_SERVICE_DUMP_REASON_EXIT, NULL, 0, on_final_dump, engine);
+}
+
+static void drain(struct ml_engine *engine) {
+    if (engine->service_state == ML_ENGINE_REVIVING) {
+        engine->drain_waits = true;
+        return;
+    }
+    guard(engine, ML_DRAIN_DEADLINE_MS);
+    ml_service_link_drain(&engine->link, ML_DRAIN_DEADLINE_MS, on_drained, engine);
 }
 
 void ml_engine_finish(struct ml_engine *engine, ml_dump_done *on_done, void *context) {
@@ -280,6 +310,15 @@ void ml_engine_finish(struct ml_engine *engine, ml_dump_done *on_done, void *con
             engine, engine->root, 0, ml_image_text(engine->root_image), engine->root_argv[0]
         );
     }
-    guard(engine, ML_DRAIN_DEADLINE_MS);
-    ml_service_link_drain(&engine->link, ML_DRAIN_DEADLINE_MS, on_drained, engine);
+    drain(engine);
+}
+
+void ml_engine_dumps_resume(struct ml_engine *engine) {
+    if (engine->drain_waits) {
+        engine->drain_waits = false;
+        drain(engine);
+    }
+    if (engine->jobs != NULL && !engine->jobs->started) {
+        start_job(engine);
+    }
 }

@@ -9,6 +9,7 @@
 #include "host/engine.h"
 #include "host/member.h"
 #include "host/rendezvous.h"
+#include "host/revival.h"
 #include "host/service_link.h"
 #include "ipc/channel.h"
 #include "mojom_like_idl/heap_client_mojom.h"
@@ -23,6 +24,9 @@ enum { ML_DRAIN_DEADLINE_MS = 60000, ML_DUMP_DEADLINE_MS = 10000, ML_GUARD_EXTRA
 
 /* Dumps that may wait behind one another: they are asked for by people and timers, not by load. */
 enum { ML_DUMPS_WAITING_MAX = 16 };
+
+/* A dump that so many services die over is not taken. */
+enum { ML_DUMP_TRIES_MAX = 3 };
 
 struct ml_not_profiled {
     pid_t pid;
@@ -65,6 +69,8 @@ struct ml_dump_job {
     ml_dump_done *on_done;
     void *context;
     struct ml_dump_file file;
+    bool started;   /* the service writes it */
+    unsigned tries; /* services that have died over it */
     struct ml_dump_job *next;
 };
 
@@ -80,8 +86,19 @@ struct ml_engine {
     ev_io client_watcher;
     ev_io command_watcher;
     struct ml_connection *connections;
+    char *service_path;
     struct ml_service_link link;
     enum ml_engine_service service_state;
+    void (*on_service)(void *context, pid_t pid);
+    int words_fd; /* ipc/last_words.h */
+    struct ml_revival revival;
+    ev_timer revival_timer;
+    struct memlog_service_moment serving_since; /* of the present service, or the last one */
+    bool service_dead;                          /* the last one; its successor does not serve yet */
+    struct memlog_service_moment service_died;
+    struct ml_ending service_ending; /* as its parent was told */
+    bool last_killed;
+    char last_ending[64]; /* of the last service, in words */
     struct ml_members members;
     struct ml_pipe_budget budget;
     uint32_t fork_pipe_bytes;               /* as all control pages say */
@@ -102,6 +119,7 @@ struct ml_engine {
     ev_timer interval_timer;
     ml_dump_done *on_finished;
     void *finished_context;
+    bool drain_waits; /* the end of the run waits for a service that drains what ended */
     bool closing;
 };
 
@@ -157,7 +175,28 @@ void ml_member_release(struct ml_engine *engine, struct ml_member *member);
 /* Switch recording off everywhere: nobody reads any more. */
 void ml_engine_quiet_members(struct ml_engine *engine);
 
+/* Say in its control page whether it shall record, in its present profile. */
+ML_NODISCARD enum ml_status
+ml_member_enable(struct ml_engine *engine, struct ml_member *member, bool enabled);
+
+/* The service is dead: nobody records until the next one has attached them, but who had not been
+ * read yet and loses nothing. Answers how many profiles of ended processes went with it. */
+uint32_t ml_engine_detach_members(struct ml_engine *engine);
+
+/* A new service serves: bring everybody who shall record to it. */
+void ml_engine_attach_members(struct ml_engine *engine);
+
+/* engine_service.c: the service's birth, death and successor. */
+
+/* Start the first one. Errors: ML_ENV_* with a complaint. */
+ML_NODISCARD enum ml_status
+ml_engine_service_open(struct ml_engine *engine, const char *path, struct ml_complaint *complaint);
+void ml_engine_service_close(struct ml_engine *engine);
+
 /* engine_dumps.c */
+
+/* A new service serves, or there will be none: what waits for one goes on. */
+void ml_engine_dumps_resume(struct ml_engine *engine);
 void ml_engine_dumps_init(struct ml_engine *engine);
 void ml_engine_dumps_fini(struct ml_engine *engine);
 

@@ -80,7 +80,7 @@ bool ml_member_is_wanted(struct ml_engine *engine, struct ml_member *member) {
             ml_mode_name(options->mode)
         );
     }
-    return wanted && ml_service_link_up(&engine->link);
+    return wanted && engine->service_state != ML_ENGINE_ALONE;
 }
 
 /* Whether the mode may want a process that came by fork. Then it records from its first allocation
@@ -121,12 +121,81 @@ void ml_engine_tell_pipes(struct ml_engine *engine) {
     }
 }
 
-/* Bring a member to the service and let it record. */
+enum ml_status ml_member_enable(struct ml_engine *engine, struct ml_member *member, bool enabled) {
+    struct ml_control_page page = ml_engine_control_page(engine, enabled);
+    page.profile = member->profile;
+    return ml_endpoint_control(&member->endpoint, &page);
+}
+
+/* Bring a member to the service, whose control page lets it record. Without a service it waits for
+ * the next one, in its pipe: nothing of it is lost. */
 void ml_member_record(struct ml_engine *engine, struct ml_member *member) {
     member->recording = true;
-    member->in_service = true;
     member->note[0] = '\0';
-    ml_service_link_add(&engine->link, member, engine->options->sampling_bytes);
+    if (ml_service_link_up(&engine->link)) {
+        member->in_service = true;
+        ml_service_link_add(&engine->link, member, engine->options->sampling_bytes);
+    }
+}
+
+uint32_t ml_engine_detach_members(struct ml_engine *engine) {
+    uint32_t lost = 0;
+    for (uint32_t i = 0; i < engine->members.count; i++) {
+        struct ml_member *member = engine->members.items[i];
+        if (!member->in_service) {
+            continue;
+        }
+        member->in_service = false;
+        member->was_read = true;
+        if (member->state != ML_MEMBER_RUNNING) {
+            lost++;
+            (void
+            )snprintf(member->note, sizeof(member->note), "its profile went with memlog-service");
+        } else if (member->recording) {
+            (void)!ml_member_enable(engine, member, false);
+        }
+    }
+    return lost;
+}
+
+/* A service that died may have read half a frame. Behind what is in the pipe now, frames are whole:
+ * each was written at once. A process that goes on writing loses nothing but itself. */
+static void empty_pipe(struct ml_member *member) {
+    static uint8_t nothing[1 << 16];
+    enum { READS_MAX = 1 << 10 };
+    for (unsigned i = 0; i < READS_MAX; i++) {
+        if (read(member->endpoint.pipe_read_fd, nothing, sizeof(nothing)) <= 0) {
+            return;
+        }
+    }
+}
+
+static void attach(struct ml_engine *engine, struct ml_member *member) {
+    if (member->was_read) {
+        empty_pipe(member);
+        member->profile++;
+        member->from_startup = false;
+        member->was_read = false;
+        (void)snprintf(
+            member->trouble,
+            sizeof(member->trouble),
+            "%s: what it had allocated before is not known",
+            engine->last_ending
+        );
+    }
+    if (ml_member_enable(engine, member, true) == ML_OK) {
+        ml_member_record(engine, member);
+    }
+}
+
+void ml_engine_attach_members(struct ml_engine *engine) {
+    for (uint32_t i = 0; i < engine->members.count; i++) {
+        struct ml_member *member = engine->members.items[i];
+        if (member->state == ML_MEMBER_RUNNING && member->recording && !member->in_service &&
+            !member->stream_lost && member->endpoint.control_fd >= 0) {
+            attach(engine, member);
+        }
+    }
 }
 
 void ml_member_look(struct ml_engine *engine, struct ml_member *member) {
@@ -146,8 +215,7 @@ void ml_member_look(struct ml_engine *engine, struct ml_member *member) {
     }
     if (!member->recording && !member->stream_lost && !member->in_service &&
         ml_member_is_wanted(engine, member)) {
-        struct ml_control_page page = ml_engine_control_page(engine, true);
-        if (ml_endpoint_control(&member->endpoint, &page) == ML_OK) {
+        if (ml_member_enable(engine, member, true) == ML_OK) {
             member->from_startup = false;
             ml_member_record(engine, member);
         }
@@ -205,6 +273,10 @@ end_process(struct ml_engine *engine, struct ml_member *member, const struct ml_
 }
 
 void ml_engine_child_ended(struct ml_engine *engine, pid_t pid, const struct ml_ending *ending) {
+    if (pid == engine->link.pid) {
+        engine->service_ending = *ending;
+        return;
+    }
     struct ml_member *member = ml_members_running(&engine->members, pid);
     if (member != NULL) {
         end_process(engine, member, ending);

@@ -62,6 +62,9 @@ struct ml_member {
     bool from_startup; /* recorded from its first instruction */
     bool in_service;   /* the service knows it */
     bool stream_lost;  /* the service reads it no more */
+    bool was_read;     /* by a service that is dead: what its pipe still holds is a torn stream */
+    char trouble[256]; /* why its profile cannot be complete; "" if it can */
+    uint32_t profile;  /* the one that it records, ipc/staging.h */
     uint64_t fork_serial;
     uint32_t draw;  /* its lot in the sampling modes */
     uint32_t looks; /* times it was looked at in /proc */

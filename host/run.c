@@ -116,7 +116,7 @@ static void take_children(struct run *run) {
             }
             continue;
         }
-        if (run->engine != NULL && !event.helper) {
+        if (run->engine != NULL) {
             ml_engine_child_ended(run->engine, event.pid, &event.ending);
         }
         if (event.pid == run->root && run->phase == PHASE_ROOT) {
@@ -195,6 +195,11 @@ static void on_notice(void *context, const char *text) {
     ml_say(&run->voice, "%s", text);
 }
 
+static void on_service(void *context, pid_t pid) {
+    struct run *run = context;
+    ml_tree_add_helper(&run->tree, pid);
+}
+
 static enum ml_status open_engine(struct run *run, struct ml_complaint *complaint) {
     char service_path[PATH_MAX];
     enum ml_status status = ml_paths_find(ML_PRELOAD_FILE, run->library_path, complaint);
@@ -209,6 +214,7 @@ static enum ml_status open_engine(struct run *run, struct ml_complaint *complain
         .options = run->options,
         .inherited = &run->inherited,
         .service_path = service_path,
+        .on_service = on_service,
         .on_notice = on_notice,
         .context = run,
     };
@@ -216,7 +222,6 @@ static enum ml_status open_engine(struct run *run, struct ml_complaint *complain
     if (status != ML_OK) {
         return status;
     }
-    ml_tree_add_helper(&run->tree, ml_engine_service_pid(run->engine));
     /* With strict the program must not run unless the service is walled in. Else it need not wait.
      */
     while (run->options->sandbox == ML_SANDBOX_STRICT &&

@@ -87,8 +87,9 @@ static void on_configured(
 }
 
 /* The child's side. A session of its own: the terminal's signals are for the program. */
-__attribute__((noreturn)) static void
-run_service(int fd, const char *path, char *const *argv, const struct ml_inherited *inherited) {
+__attribute__((noreturn)) static void run_service(
+    const int fds[2], const char *path, char *const *argv, const struct ml_inherited *inherited
+) {
     static char *const no_environment[] = {NULL};
     (void)setsid();
     ml_inherited_restore(inherited);
@@ -97,15 +98,18 @@ run_service(int fd, const char *path, char *const *argv, const struct ml_inherit
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
     /* Its standard input and output are nobody's; stderr it shares, to name its trouble. */
     int null_fd = open("/dev/null", O_RDWR);
-    if (fd == ML_SERVICE_FD) {
-        (void)fcntl(fd, F_SETFD, 0);
-    } else {
-        (void)dup2(fd, ML_SERVICE_FD);
+    /* Out of the way first: one may have the number that another one is to get. */
+    const int socket_fd = fcntl(fds[0], F_DUPFD_CLOEXEC, ML_SERVICE_WORDS_FD + 1);
+    const int words_fd = fds[1] < 0 ? -1 : fcntl(fds[1], F_DUPFD_CLOEXEC, ML_SERVICE_WORDS_FD + 1);
+    (void)dup2(socket_fd, ML_SERVICE_FD);
+    (void)close(ML_SERVICE_WORDS_FD);
+    if (words_fd >= 0) {
+        (void)dup2(words_fd, ML_SERVICE_WORDS_FD);
     }
     if (null_fd >= 0) {
         (void)dup2(null_fd, STDIN_FILENO);
         (void)dup2(null_fd, STDOUT_FILENO);
-        if (null_fd > ML_SERVICE_FD) {
+        if (null_fd > ML_SERVICE_WORDS_FD) {
             (void)close(null_fd);
         }
     }
@@ -123,7 +127,7 @@ static pid_t bare_fork(unsigned long exit_signal) {
  * in between raises no SIGCHLD and is seen by no wait but our own. -1: it could not, errno says
  * why. */
 static pid_t start_orphan(
-    int fd,
+    const int fds[2],
     const char *path,
     char *const *argv,
     const struct ml_inherited *inherited,
@@ -141,7 +145,7 @@ static pid_t start_orphan(
     if (between == 0) {
         pid_t service = bare_fork(SIGCHLD);
         if (service == 0) {
-            run_service(fd, path, argv, inherited);
+            run_service(fds, path, argv, inherited);
         }
         (void)!write(told[1], &service, sizeof(service));
         /* Not before its pidfd is taken: somebody may reap it then. */
@@ -170,6 +174,7 @@ static enum ml_status start_service(
     const char *path,
     enum ml_sandbox sandbox,
     const struct ml_inherited *inherited,
+    int words_fd,
     int *out_fd,
     struct ml_complaint *complaint
 ) {
@@ -184,7 +189,8 @@ static enum ml_status start_service(
     )snprintf(sandbox_argument, sizeof(sandbox_argument), "--sandbox=%s", ml_sandbox_name(sandbox));
     char *const argv[] = {name, sandbox_argument, NULL};
     int pidfd = -1;
-    pid_t pid = start_orphan(ends[1], path, argv, inherited, &pidfd);
+    const int fds[] = {ends[1], words_fd};
+    pid_t pid = start_orphan(fds, path, argv, inherited, &pidfd);
     (void)close(ends[1]);
     if (pid < 0) {
         ml_complain(complaint, "cannot start a process: %s", strerror(errno));
@@ -212,13 +218,15 @@ enum ml_status ml_service_link_open(
     const char *service_path,
     enum ml_sandbox sandbox,
     const struct ml_inherited *inherited,
+    int words_fd,
     const struct memlog_service_setup *setup,
     const struct ml_service_events *events,
     struct ml_complaint *complaint
 ) {
     *link = (struct ml_service_link){.events = *events, .pidfd = -1};
     int fd = -1;
-    enum ml_status status = start_service(link, service_path, sandbox, inherited, &fd, complaint);
+    enum ml_status status =
+        start_service(link, service_path, sandbox, inherited, words_fd, &fd, complaint);
     if (status != ML_OK) {
         return status;
     }
@@ -299,7 +307,9 @@ void ml_service_link_add(
              .sampling_bytes = sampling_bytes,
              .start = member->start,
              .name = ml_string_of(member->name),
-             .executable = ml_string_of(member->executable)},
+             .executable = ml_string_of(member->executable),
+             .profile = member->profile,
+             .trouble = ml_string_of(member->trouble)},
         .event_pipe = member->endpoint.pipe_read_fd,
         .staging = member->endpoint.staging_fd,
     };
@@ -371,6 +381,7 @@ void ml_service_link_drain(
     }
     if (status != ML_OK) {
         on_reply(context, status, NULL);
+        note_status(link, status);
     }
 }
 
@@ -387,6 +398,7 @@ void ml_service_link_dump(
     }
     if (status != ML_OK) {
         on_reply(context, status, NULL);
+        note_status(link, status);
     }
 }
 
@@ -404,5 +416,6 @@ void ml_service_link_figures(
     }
     if (status != ML_OK) {
         on_reply(context, status, NULL);
+        note_status(link, status);
     }
 }

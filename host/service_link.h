@@ -20,8 +20,8 @@
 struct ev_loop;
 struct ml_channel;
 
-/* The descriptor at which the service finds its socket. */
-enum { ML_SERVICE_FD = 3 };
+/* The descriptors at which the service finds its socket, and the page for its last words. */
+enum { ML_SERVICE_FD = 3, ML_SERVICE_WORDS_FD = 4 };
 
 struct ml_service_events {
     /* The service serves: what its sandbox lacks, "" if nothing. */
@@ -41,8 +41,8 @@ struct ml_service_link {
     bool told; /* on_gone was called */
 };
 
-/* Start the service and configure it. One that ends at once is told by on_gone, perhaps before this
- * returns.
+/* Start the service and configure it; `words_fd` (ipc/last_words.h) is borrowed, -1: none. One that
+ * ends at once is told by on_gone, perhaps before this returns.
  *
  * Errors: ML_ENV_* with a complaint.
  * Owner:  `link` stays where it is until ml_service_link_close. */
@@ -52,6 +52,7 @@ ML_NODISCARD enum ml_status ml_service_link_open(
     const char *service_path,
     enum ml_sandbox sandbox,
     const struct ml_inherited *inherited,
+    int words_fd,
     const struct memlog_service_setup *setup,
     const struct ml_service_events *events,
     struct ml_complaint *complaint

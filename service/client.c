@@ -325,6 +325,7 @@ enum ml_status ml_client_feed(struct ml_client *client, const uint8_t *bytes, si
     if (status != ML_OK) {
         return status;
     }
+    const uint32_t before = ml_session_work_on(client->session, client->setup.id);
     /* In parts, so that the queue's bound holds however much is fed at once. */
     enum { PART_BYTES = 1 << 20 };
     while (status == ML_OK && count_bytes > 0) {
@@ -333,6 +334,7 @@ enum ml_status ml_client_feed(struct ml_client *client, const uint8_t *bytes, si
         bytes += part;
         count_bytes -= part;
     }
+    (void)ml_session_work_on(client->session, before);
     return status;
 }
 
@@ -350,10 +352,13 @@ enum ml_status ml_client_lanes(
     if (status != ML_OK) {
         return status;
     }
+    const uint32_t before = ml_session_work_on(client->session, client->setup.id);
     status = ml_staging_reader_look(
         &client->staging, header, lanes, lanes_count, wants, wants_capacity, out_wants_count
     );
-    return digest(client, status);
+    status = digest(client, status);
+    (void)ml_session_work_on(client->session, before);
+    return status;
 }
 
 enum ml_status ml_client_tail(
@@ -362,11 +367,14 @@ enum ml_status ml_client_tail(
     const uint8_t *bytes,
     const struct ml_staging_lane *lane_after
 ) {
-    const enum ml_status status = open_for_more(client);
+    enum ml_status status = open_for_more(client);
     if (status != ML_OK) {
         return status;
     }
-    return digest(client, ml_staging_reader_take(&client->staging, want, bytes, lane_after));
+    const uint32_t before = ml_session_work_on(client->session, client->setup.id);
+    status = digest(client, ml_staging_reader_take(&client->staging, want, bytes, lane_after));
+    (void)ml_session_work_on(client->session, before);
+    return status;
 }
 
 bool ml_client_full(const struct ml_client *client) {

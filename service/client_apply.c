@@ -243,7 +243,7 @@ apply_batch(struct ml_client *client, const struct ml_due *due, uint32_t count) 
     return status;
 }
 
-void ml_client_apply(struct ml_client *client, uint64_t until) {
+static void apply_queued(struct ml_client *client, uint64_t until) {
     struct ml_due due[BATCH_EVENTS];
     for (;;) {
         const uint32_t count = ml_sequencer_take(&client->sequencer, until, due, BATCH_EVENTS);
@@ -260,6 +260,12 @@ void ml_client_apply(struct ml_client *client, uint64_t until) {
             return;
         }
     }
+}
+
+void ml_client_apply(struct ml_client *client, uint64_t until) {
+    const uint32_t before = ml_session_work_on(client->session, client->setup.id);
+    apply_queued(client, until);
+    (void)ml_session_work_on(client->session, before);
 }
 
 void ml_client_queue_leave(struct ml_client *client, uint64_t ticks) {

@@ -11,12 +11,14 @@
 
 struct ev_loop;
 struct ml_connection;
+struct ml_last_words;
 
 struct ml_connection_options {
     struct ev_loop *loop;
-    int take_host_fd;    /* a connected SOCK_SEQPACKET socket */
-    int pipes_fd;        /* an empty epoll; borrowed */
-    int descriptors_max; /* as many as the process may have */
+    int take_host_fd;                 /* a connected SOCK_SEQPACKET socket */
+    int pipes_fd;                     /* an empty epoll; borrowed */
+    int descriptors_max;              /* as many as the process may have */
+    struct ml_last_words *last_words; /* whose data is worked on; outlives the connection */
     const char
         *sandbox_missing; /* for the Configure reply and each dump; outlives the connection */
 };

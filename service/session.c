@@ -10,6 +10,7 @@ struct ml_session *ml_session_new(const struct ml_moment *start, uint64_t max_me
         return NULL;
     }
     session->start = *start;
+    session->words = &session->own_words;
     session->budget.max_bytes = max_memory_bytes == 0 ? UINT64_MAX : max_memory_bytes;
     ml_tree_init(&session->tree);
     return session;
@@ -56,6 +57,10 @@ static enum ml_status reserve_merge(struct ml_session *session) {
     session->merge = merge;
     session->merge_capacity = wanted;
     return ML_OK;
+}
+
+void ml_session_say(struct ml_session *session, struct ml_last_words *words) {
+    session->words = words;
 }
 
 void ml_session_patience(struct ml_session *session, uint64_t ticks) {

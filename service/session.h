@@ -43,6 +43,7 @@ enum {
 
 struct ml_session;
 struct ml_client;
+struct ml_last_words;
 
 /* What the host said of a client when it added it. Strings are copied. */
 struct ml_client_setup {
@@ -88,6 +89,9 @@ void ml_session_free(struct ml_session *take_session);
  * for their moment, the others go on without it, and only the order between it and them, which the
  * tree's peak is made of, is no more exact. */
 void ml_session_patience(struct ml_session *session, uint64_t ticks);
+
+/* Where it says whose data it works on, from now on; outlives the session. */
+void ml_session_say(struct ml_session *session, struct ml_last_words *words);
 
 /* Add a client. Errors: ML_PEER_LIMIT too many; ML_PEER_STATE the id exists; ML_ENV_MEMORY. */
 ML_NODISCARD enum ml_status ml_session_add(

@@ -5,6 +5,7 @@
 #ifndef MEMLOG_SERVICE_SESSION_INTERNAL_H
 #define MEMLOG_SERVICE_SESSION_INTERNAL_H
 
+#include "ipc/last_words.h"
 #include "service/budget.h"
 #include "service/fork_log.h"
 #include "service/sequencer.h"
@@ -97,6 +98,8 @@ void ml_client_expected(struct ml_client *client, uint64_t serial);
 
 struct ml_session {
     uint64_t patience_ticks; /* ml_session_patience */
+    struct ml_last_words *words;
+    struct ml_last_words own_words; /* until ml_session_say */
     struct ml_budget budget;
     struct ml_tree tree;
     struct ml_moment start;
@@ -109,6 +112,15 @@ struct ml_session {
     struct ml_client *by_id[ML_SESSION_BUCKETS];
     struct ml_client *by_pid[ML_SESSION_BUCKETS]; /* that run */
 };
+
+/* Say whose data is worked on, 0: nobody's; answers what was said before, to be said again.
+ * Volatile: it is read by others, once we are dead. */
+static inline uint32_t ml_session_work_on(struct ml_session *session, uint32_t id) {
+    volatile uint32_t *client = &session->words->client;
+    const uint32_t before = *client;
+    *client = id;
+    return before;
+}
 
 /* A client of a session, empty; NULL when there is no memory. */
 struct ml_client *ml_client_new(struct ml_session *session, const struct ml_client_setup *setup);

@@ -189,8 +189,11 @@ static void take_message(
 }
 
 static void append(struct captured_process *process, const void *bytes, size_t count_bytes) {
-    process->bytes = realloc(process->bytes, process->bytes_count + count_bytes);
-    ck_assert_ptr_nonnull(process->bytes);
+    if (process->bytes_count + count_bytes > process->bytes_capacity) {
+        process->bytes_capacity = (process->bytes_count + count_bytes) * 2;
+        process->bytes = realloc(process->bytes, process->bytes_capacity);
+        ck_assert_ptr_nonnull(process->bytes);
+    }
     memcpy(process->bytes + process->bytes_count, bytes, count_bytes);
     process->bytes_count += count_bytes;
 }

@@ -26,7 +26,7 @@ struct captured_process {
     bool forked;
     uint64_t fork_serial;
     uint8_t *bytes;
-    size_t bytes_count;
+    size_t bytes_count, bytes_capacity;
     struct captured_event *events; /* by profile, time, lane and order */
     size_t events_count;
     uint32_t lanes_used;

@@ -9,9 +9,10 @@
 #include <ev.h>
 
 #include "ipc/channel.h"
+#include "ipc/last_words.h"
 #include "mojom_like_idl/heap_service_mojom.h"
 
-enum { SERVICE_FD = 3, CLIENTS_MAX = 4096 };
+enum { SERVICE_FD = 3, WORDS_FD = 4, CLIENTS_MAX = 4096 };
 
 struct client {
     unsigned long long fork_serial;
@@ -96,7 +97,11 @@ static void on_add(
         request->client.name.data
     );
     copy_line(client, &request->client.command_line);
-    if (strstr(client->line, "die-service-die") != NULL) {
+    static const char poison[] = " die-service-die";
+    const size_t used = strlen(client->line);
+    if (used >= sizeof(poison) && strcmp(client->line + used + 1 - sizeof(poison), poison) == 0) {
+        const struct ml_last_words words = {.client = client->id};
+        (void)!pwrite(WORDS_FD, &words, sizeof(words), 0);
         abort();
     }
 }
@@ -145,7 +150,7 @@ write_client(FILE *out, const struct memlog_service_dump_order *order, struct cl
     (void)fprintf(
         out,
         "client id=%u parent=%u pid=%u role=%u state=%u forked=%u startup=%u serial=%llu code=%d "
-        "signal=%u footprint=%d stream=%s name=%s line=%s\n",
+        "signal=%u footprint=%d profile=%u stopped=%u stream=%s name=%s line=%s\n",
         client->id,
         client->parent_id,
         client->pid,
@@ -157,6 +162,8 @@ write_client(FILE *out, const struct memlog_service_dump_order *order, struct cl
         client->exit_code,
         client->signal,
         client->footprint > 0,
+        client->profile,
+        client->stopped,
         stream,
         client->name,
         client->line
@@ -180,6 +187,17 @@ static void on_dump(
     );
     for (unsigned i = 0; i < clients_count; i++) {
         write_client(out, &request->order, &clients[i]);
+    }
+    for (unsigned i = 0; i < request->order.gaps.count; i++) {
+        const struct memlog_service_gap *gap = &request->order.gaps.items[i];
+        (void)fprintf(
+            out,
+            "gap id=%u ns=%llu reason=%.*s\n",
+            gap->id,
+            (unsigned long long)(gap->to.monotonic_ns - gap->from.monotonic_ns),
+            (int)gap->reason.count_bytes,
+            gap->reason.data
+        );
     }
     for (unsigned i = 0; i < request->order.not_profiled.count; i++) {
         const struct memlog_service_not_profiled *item = &request->order.not_profiled.items[i];

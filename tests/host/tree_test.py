@@ -323,11 +323,35 @@ class Commands(Bench):
 
 class Trouble(Bench):
     def test_a_service_that_dies_harms_nobody(self):
-        result = self.run_memlog("bash", "-c", "bash -c 'true; true' die-service-die; sleep 0.1; (exit 3); exit 9")
+        result = self.run_memlog("bash", "-c", "bash -c 'true; true' die-service-die; sleep 0.5; (exit 3); exit 9")
         self.assertEqual(result.returncode, 9)
-        self.assertRegex(result.stderr, "memlog-service (is gone|did not start)")
-        self.assertIn("no dump was taken", result.stderr)
-        self.assertFalse((self.work / "dumps").exists())
+        self.assertIn("memlog-service was killed by signal 6; another one has taken over", result.stderr)
+        (root,) = [client for client in self.clients() if client["line"].startswith("bash -c bash -c") and not client["forked"]]
+        self.assertEqual((root["startup"], root["code"]), (0, 9))
+        self.assertGreaterEqual(root["profile"], 1)
+        self.assertNotIn("bash -c true; true die-service-die", [client["line"] for client in self.clients()])
+
+    def gaps(self):
+        text = (self.work / "dumps" / "0001.exit.pftrace").read_text()
+        return [line.split(" reason=", 1)[1] for line in text.splitlines() if line.startswith("gap ")]
+
+    def test_the_dump_says_what_went_with_a_service_and_when_nobody_looked(self):
+        script = "true; true; bash -c 'true; true' die-service-die; sleep 0.5; true"
+        self.assertEqual(self.run_memlog("bash", "-c", script).returncode, 0)
+        gone, unseen = self.gaps()
+        self.assertRegex(gone, "what memlog-service had recorded is gone with it, with the profiles of [0-9]+ ended processes")
+        self.assertEqual(unseen, "memlog-service was killed by signal 6: nothing was seen")
+
+    def test_who_kills_service_after_service_is_left_out_and_the_others_go_on(self):
+        script = "bash -c 'sleep 1; true' die-service-die & sleep 0.7; bash -c 'true; true' late; wait; exit 4"
+        result = self.run_memlog("bash", "-c", script)
+        self.assertEqual(result.returncode, 4)
+        self.assertIn("recorded no more: 2 services in a row died while they read it", result.stderr)
+        self.assertEqual(result.stderr.count("another one has taken over"), 2)
+        lines = [client["line"] for client in self.clients()]
+        self.assertIn("bash -c true; true late", lines)
+        self.assertNotIn("bash -c sleep 1; true die-service-die", lines)
+        self.assertEqual(len(self.gaps()), 4)
 
     def test_strict_runs_nothing_without_a_whole_sandbox(self):
         result = self.run_memlog("touch", "ran", options=["--sandbox=strict"])

@@ -1,0 +1,260 @@
+/* The service's birth, death and successor. Room: host. */
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "host/clock.h"
+#include "host/engine_internal.h"
+#include "ipc/last_words.h"
+
+enum { NS_PER_MS = 1000000 };
+
+/* From the end of its socket to the end of the process, of which we want to tell the reason. */
+static const double dying_s = 0.01;
+
+static void add_gap(
+    struct ml_engine *engine,
+    const struct memlog_service_moment *from,
+    const struct memlog_service_moment *to,
+    const char *reason
+) {
+    if (engine->gaps_count == ML_GAPS_MAX) { /* the two oldest become one */
+        engine->gaps[0].to = engine->gaps[1].to;
+        memmove(&engine->gaps[1], &engine->gaps[2], (ML_GAPS_MAX - 2) * sizeof(engine->gaps[0]));
+        engine->gaps_count--;
+    }
+    struct ml_gap *gap = &engine->gaps[engine->gaps_count++];
+    *gap = (struct ml_gap){.from = *from, .to = *to};
+    (void)snprintf(gap->reason, sizeof(gap->reason), "%s", reason);
+}
+
+/* Whose data it was at work on; 0: nobody's. */
+static uint32_t last_words(struct ml_engine *engine) {
+    struct ml_last_words words = {.client = 0};
+    const struct ml_last_words none = {.client = 0};
+    if (pread(engine->words_fd, &words, sizeof(words), 0) != (ssize_t)sizeof(words)) {
+        return 0;
+    }
+    (void)!pwrite(engine->words_fd, &none, sizeof(none), 0);
+    return words.client;
+}
+
+/* Who makes service after service die is read no more; the others go on. */
+static void leave_out(struct ml_engine *engine, uint32_t id) {
+    struct ml_member *member = ml_members_find(&engine->members, id);
+    if (member == NULL || member->stream_lost) {
+        return;
+    }
+    member->stream_lost = true;
+    member->recording = false;
+    (void)snprintf(
+        member->note,
+        sizeof(member->note),
+        "recorded no more: %d services in a row died while they read it",
+        ML_REVIVAL_POISON_DEATHS
+    );
+    ml_engine_notice(engine, "%s (%d) is %s", member->name, (int)member->pid, member->note);
+    if (member->state == ML_MEMBER_RUNNING) {
+        (void)!ml_member_enable(engine, member, false);
+    }
+}
+
+static void give_up(struct ml_engine *engine, const char *why) {
+    const bool first = engine->service_state == ML_ENGINE_STARTING;
+    engine->service_state = ML_ENGINE_ALONE;
+    ml_engine_notice(
+        engine,
+        first ? "memlog-service did not start (%s): nothing is recorded"
+              : "memlog-service is gone (%s): the program goes on, but nothing is recorded now",
+        why
+    );
+    ml_engine_quiet_members(engine);
+    ml_engine_dumps_resume(engine);
+}
+
+static void on_service_gone(void *context, const char *why) {
+    struct ml_engine *engine = context;
+    const struct memlog_service_moment now = ml_clock_moment(engine->clock);
+    const bool served = engine->service_state == ML_ENGINE_SERVING;
+    const uint64_t served_ns = served ? now.monotonic_ns - engine->serving_since.monotonic_ns : 0;
+    if (!engine->service_dead) {
+        engine->service_dead = true;
+        engine->service_died = now;
+    }
+    if (engine->service_state != ML_ENGINE_STARTING) {
+        engine->service_state = ML_ENGINE_REVIVING;
+    }
+    const struct ml_revival_verdict verdict =
+        ml_revival_died(&engine->revival, served_ns / NS_PER_MS, last_words(engine));
+    const uint32_t lost = ml_engine_detach_members(engine);
+    if (served) {
+        char reason[256];
+        char ended[64] = "";
+        if (lost > 0) {
+            (void)snprintf(ended, sizeof(ended), ", with the profiles of %u ended processes", lost);
+        }
+        (void)snprintf(
+            reason, sizeof(reason), "what memlog-service had recorded is gone with it%s", ended
+        );
+        add_gap(engine, &engine->serving_since, &now, reason);
+    }
+    leave_out(engine, verdict.poison);
+    if (!verdict.again) {
+        give_up(engine, why);
+        return;
+    }
+    ev_timer_stop(engine->loop, &engine->revival_timer);
+    ev_timer_set(&engine->revival_timer, dying_s + (double)verdict.delay_ms / 1000., 0.);
+    ev_timer_start(engine->loop, &engine->revival_timer);
+}
+
+/* How the last one ended, in words. */
+static void tell_ending(struct ml_engine *engine) {
+    char *const out_text = engine->last_ending;
+    const size_t text_bytes = sizeof(engine->last_ending);
+    struct ml_ending ending = engine->service_ending;
+    if (!ending.known) {
+        ending = ml_process_ending(engine->link.pid, engine->link.pidfd);
+    }
+    engine->last_killed = ending.known && ending.signal != 0;
+    if (engine->last_killed) {
+        (void
+        )snprintf(out_text, text_bytes, "memlog-service was killed by signal %d", ending.signal);
+    } else if (ending.known) {
+        (void)snprintf(out_text, text_bytes, "memlog-service ended with %d", ending.exit_code);
+    } else {
+        (void)snprintf(out_text, text_bytes, "memlog-service ended");
+    }
+}
+
+static void on_service_ready(void *context, const char *missing_sandbox) {
+    struct ml_engine *engine = context;
+    engine->service_state = ML_ENGINE_SERVING;
+    if (engine->service_dead) {
+        ml_engine_attach_members(engine);
+        const struct memlog_service_moment now = ml_clock_moment(engine->clock);
+        engine->service_dead = false;
+        engine->serving_since = now;
+        char reason[128];
+        (void)snprintf(reason, sizeof(reason), "%s: nothing was seen", engine->last_ending);
+        add_gap(engine, &engine->service_died, &now, reason);
+        ml_engine_notice(
+            engine,
+            "%s; another one has taken over, what was recorded before is not in the dumps from now "
+            "on",
+            engine->last_ending
+        );
+        ml_engine_dumps_resume(engine);
+        return;
+    }
+    if (missing_sandbox[0] != '\0' && engine->options->sandbox == ML_SANDBOX_AUTO) {
+        ml_engine_notice(
+            engine, "this system does not permit all of the service's sandbox: %s", missing_sandbox
+        );
+    }
+}
+
+static void on_client_lost(void *context, uint32_t id, const char *reason) {
+    struct ml_engine *engine = context;
+    struct ml_member *member = ml_members_find(&engine->members, id);
+    if (member == NULL) {
+        return;
+    }
+    member->stream_lost = true;
+    (void)snprintf(member->note, sizeof(member->note), "%s", reason);
+    ml_engine_notice(
+        engine, "%s (%d) is recorded no more: %s", member->name, (int)member->pid, reason
+    );
+    if (member->state == ML_MEMBER_RUNNING) {
+        (void)!ml_member_enable(engine, member, false);
+        member->recording = false;
+    }
+}
+
+static enum ml_status start(struct ml_engine *engine, struct ml_complaint *complaint) {
+    const struct memlog_service_setup service_setup = {
+        .version = MEMLOG_SERVICE_SERVICE_VERSION,
+        .clock = (enum memlog_service_clock)engine->clock,
+        .start = engine->start,
+    };
+    const struct ml_service_events events = {
+        .on_ready = on_service_ready,
+        .on_gone = on_service_gone,
+        .on_client_lost = on_client_lost,
+        .context = engine,
+    };
+    engine->service_ending = (struct ml_ending){.known = false};
+    const enum ml_status status = ml_service_link_open(
+        &engine->link,
+        engine->loop,
+        engine->service_path,
+        engine->options->sandbox,
+        engine->inherited,
+        engine->words_fd,
+        &service_setup,
+        &events,
+        complaint
+    );
+    if (status == ML_OK && engine->on_service != NULL) {
+        engine->on_service(engine->context, engine->link.pid);
+    }
+    return status;
+}
+
+static void on_revival(struct ev_loop *loop, ev_timer *watcher, int events) {
+    (void)loop;
+    (void)events;
+    struct ml_engine *engine = watcher->data;
+    struct ml_complaint complaint = {.text = ""};
+    /* One that has only lost its socket must not go on beside its successor. */
+    if (engine->link.pidfd >= 0) {
+        (void)syscall(SYS_pidfd_send_signal, engine->link.pidfd, SIGKILL, NULL, 0);
+    }
+    tell_ending(engine);
+    ml_service_link_close(&engine->link);
+    if (engine->service_state == ML_ENGINE_STARTING && !engine->last_killed) {
+        give_up(engine, engine->last_ending); /* it cannot run here, and will not another time */
+        return;
+    }
+    if (start(engine, &complaint) != ML_OK) {
+        give_up(engine, complaint.text);
+    }
+}
+
+enum ml_status
+ml_engine_service_open(struct ml_engine *engine, const char *path, struct ml_complaint *complaint) {
+    ev_init(&engine->revival_timer, on_revival);
+    engine->revival_timer.data = engine;
+    engine->serving_since = engine->start;
+    engine->service_path = strdup(path);
+    engine->link.pidfd = -1;
+    engine->words_fd = memfd_create("memlog-last-words", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (engine->words_fd >= 0 &&
+        (ftruncate(engine->words_fd, ML_LAST_WORDS_BYTES) != 0 ||
+         fcntl(engine->words_fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)) {
+        (void)close(engine->words_fd);
+        engine->words_fd = -1; /* then nobody is suspected */
+    }
+    const enum ml_status status =
+        engine->service_path != NULL ? start(engine, complaint) : ML_ENV_MEMORY;
+    if (status != ML_OK) {
+        ml_engine_service_close(engine);
+    }
+    return status;
+}
+
+void ml_engine_service_close(struct ml_engine *engine) {
+    ev_timer_stop(engine->loop, &engine->revival_timer);
+    ml_service_link_close(&engine->link);
+    free(engine->service_path);
+    engine->service_path = NULL;
+    if (engine->words_fd >= 0) {
+        (void)close(engine->words_fd);
+        engine->words_fd = -1;
+    }
+}
