@@ -178,7 +178,6 @@ static void begin_stream(struct ml_thread *thread, uint64_t fork_serial) {
 
 static bool adopt(struct ml_hello *hello, bool again) {
     ml_process.slots = hello->params.staging_slots;
-    ml_process.stack_mode = (uint32_t)hello->params.stack_mode;
     ml_process.pid = (uint32_t)ml_sys0(SYS_getpid);
     if (ml_process.slots == 0 || ml_process.slots > ML_STAGING_SLOTS_MAX ||
         !map_shared_parts(hello, again)) {
@@ -347,7 +346,7 @@ bool ml_life_may_record(struct ml_thread *thread) {
 
 void ml_life_renamed(void) {
     struct ml_thread *thread = &ml_thread;
-    if (ml_process.stack_mode != ML_STACK_NATIVE_WITH_THREAD_NAMES) {
+    if (ml_process_stack_mode() != ML_STACK_NATIVE_WITH_THREAD_NAMES) {
         return;
     }
     const struct ml_hook hook = ml_hook_enter(thread, (uintptr_t)__builtin_frame_address(0));

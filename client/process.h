@@ -72,7 +72,6 @@ struct ml_process {
     uint64_t arena_bytes;
     uint32_t lanes_max, nodes_max, table_shift_max, memo_blocks_max, slots;
     uint32_t clock;      /* enum ml_clock */
-    uint32_t stack_mode; /* enum ml_stack_mode */
     uint32_t generation; /* grows with each fork; the upper part of `gate` */
     uint32_t pid;
     uint32_t title_bytes;
@@ -131,6 +130,11 @@ static inline uint32_t ml_process_control_generation(void) {
 /* The profile that the host wants. */
 static inline uint32_t ml_process_profile(void) {
     return __atomic_load_n(&ml_process.control->profile, __ATOMIC_ACQUIRE);
+}
+
+/* enum ml_stack_mode. */
+static inline uint32_t ml_process_stack_mode(void) {
+    return __atomic_load_n(&ml_process.control->stack_mode, __ATOMIC_RELAXED);
 }
 
 /* Now, by the tree's clock.

@@ -121,7 +121,7 @@ void ml_record_start(struct ml_lane *lane, uint64_t fork_serial) {
         .ticks = ml_process_ticks(),
         .monotonic_ns = ml_sys_monotonic_ns(),
         .sampling_bytes = 1,
-        .stack_mode = ml_process.stack_mode,
+        .stack_mode = ml_process_stack_mode(),
         .page_bytes = 4096,
         .fork_serial = fork_serial,
     };
@@ -161,7 +161,7 @@ void ml_record_thread(struct ml_lane *lane) {
     char name[ML_THREAD_NAME_MAX_BYTES] = "";
     event.thread.thread_id = lane->thread_id;
     event.thread.name = (const uint8_t *)name;
-    const bool named = ml_process.stack_mode == ML_STACK_NATIVE_WITH_THREAD_NAMES;
+    const bool named = ml_process_stack_mode() == ML_STACK_NATIVE_WITH_THREAD_NAMES;
     if (named && ml_sys3(SYS_prctl, PR_GET_NAME, (long)name, 0) == 0) {
         while (event.thread.name_bytes < sizeof(name) - 1 && name[event.thread.name_bytes] != 0) {
             event.thread.name_bytes++;

@@ -1,4 +1,5 @@
-/* What the command socket answers: `memlog ps`, `memlog dump`. Room: host. */
+/* What the command socket answers: `memlog ps`, `dump`, `start`, `stop`. Room: host. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -155,4 +156,142 @@ on_dump(void *context, const struct ml_call *call, const struct memlog_host_dump
     }
 }
 
-const struct memlog_host_host_handlers ml_engine_command_handlers = {.ps = on_ps, .dump = on_dump};
+/* ---- start and stop: one answer for all their processes */
+
+struct control;
+
+struct control_one {
+    struct control *control;
+    uint32_t pid;
+    char trouble[MEMLOG_HOST_OUTCOME_TROUBLE_LIMIT + 1];
+};
+
+struct control {
+    struct ml_command_call *pending;
+    bool is_start;
+    uint32_t count;
+    uint32_t waiting; /* processes of which the end is not known; one more while they are begun */
+    struct control_one ones[];
+};
+
+static void finish_control(struct control *control) {
+    struct ml_command_call *pending = control->pending;
+    if (--control->waiting > 0) {
+        return;
+    }
+    struct memlog_host_outcome *outcomes = calloc(control->count + 1, sizeof(*outcomes));
+    for (uint32_t i = 0; outcomes != NULL && i < control->count; i++) {
+        const struct control_one *one = &control->ones[i];
+        outcomes[i] = (struct memlog_host_outcome
+        ){.pid = one->pid, .done = one->trouble[0] == '\0', .trouble = ml_string_of(one->trouble)};
+    }
+    const uint32_t count = outcomes != NULL ? control->count : 0;
+    const bool awaited = end(pending);
+    if (awaited && control->is_start) {
+        const struct memlog_host_start_reply reply = {
+            .outcomes = {.items = outcomes, .count = count}};
+        (void)!memlog_host_start_answer(&pending->call, &reply);
+    } else if (awaited) {
+        const struct memlog_host_stop_reply reply = {
+            .outcomes = {.items = outcomes, .count = count}};
+        (void)!memlog_host_stop_answer(&pending->call, &reply);
+    }
+    free(outcomes);
+    free(pending);
+    free(control);
+}
+
+static void on_controlled(void *context, const char *trouble) {
+    struct control_one *one = context;
+    (void)snprintf(one->trouble, sizeof(one->trouble), "%s", trouble);
+    finish_control(one->control);
+}
+
+static struct control *control_new(
+    struct ml_connection *connection,
+    const struct ml_call *call,
+    uint32_t version,
+    const uint32_t *pids,
+    uint32_t count
+) {
+    struct ml_command_call *pending = begin(connection, call, version);
+    if (pending == NULL) {
+        return NULL;
+    }
+    struct control *control = calloc(1, sizeof(*control) + count * sizeof(control->ones[0]));
+    if (control == NULL) {
+        ml_connection_close(connection);
+        free(pending);
+        return NULL;
+    }
+    control->pending = pending;
+    control->count = count;
+    control->waiting = count + 1;
+    for (uint32_t i = 0; i < count; i++) {
+        control->ones[i].control = control;
+        control->ones[i].pid = pids[i];
+    }
+    return control;
+}
+
+/* The member that a wish is about; NULL: there is none, which is said. */
+static struct ml_member *member_of(struct ml_engine *engine, struct control_one *one) {
+    struct ml_member *member = ml_members_running(&engine->members, (pid_t)one->pid);
+    if (member == NULL) {
+        on_controlled(
+            one,
+            ml_members_newest(&engine->members, (pid_t)one->pid) != NULL
+                ? "it has ended"
+                : "no process of this run that memlog could be loaded into"
+        );
+    }
+    return member;
+}
+
+static void on_start(
+    void *context, const struct ml_call *call, const struct memlog_host_start_request *request
+) {
+    struct ml_connection *connection = context;
+    struct ml_engine *engine = connection->engine;
+    struct control *control =
+        control_new(connection, call, request->version, request->pids.items, request->pids.count);
+    if (control == NULL) {
+        return;
+    }
+    control->is_start = true;
+    for (uint32_t i = 0; i < control->count; i++) {
+        struct ml_member *member = member_of(engine, &control->ones[i]);
+        if (member != NULL) {
+            ml_engine_start_member(
+                engine,
+                member,
+                request->sampling_bytes,
+                request->stack_mode < ML_STACK_MODE_COUNT ? request->stack_mode : 0,
+                on_controlled,
+                &control->ones[i]
+            );
+        }
+    }
+    finish_control(control);
+}
+
+static void
+on_stop(void *context, const struct ml_call *call, const struct memlog_host_stop_request *request) {
+    struct ml_connection *connection = context;
+    struct ml_engine *engine = connection->engine;
+    struct control *control =
+        control_new(connection, call, request->version, request->pids.items, request->pids.count);
+    if (control == NULL) {
+        return;
+    }
+    for (uint32_t i = 0; i < control->count; i++) {
+        struct ml_member *member = member_of(engine, &control->ones[i]);
+        if (member != NULL) {
+            ml_engine_stop_member(engine, member, on_controlled, &control->ones[i]);
+        }
+    }
+    finish_control(control);
+}
+
+const struct memlog_host_host_handlers ml_engine_command_handlers = {
+    .ps = on_ps, .dump = on_dump, .start = on_start, .stop = on_stop};

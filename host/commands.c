@@ -59,7 +59,7 @@ static bool parse(char *const *words, bool is_ps, struct arguments *out_argument
     return true;
 }
 
-static struct ml_channel *reach_host(const char *path) {
+struct ml_channel *ml_commands_reach_host(const char *path) {
     struct ml_complaint complaint = {.text = ""};
     int fd = -1;
     if (ml_rendezvous_connect(path, &fd, &complaint) != ML_OK) {
@@ -214,7 +214,7 @@ int ml_command_ps(char *const *words) {
     if (!parse(words, true, &arguments)) {
         return ML_EXIT_USAGE;
     }
-    struct ml_channel *channel = reach_host(arguments.host);
+    struct ml_channel *channel = ml_commands_reach_host(arguments.host);
     if (channel == NULL) {
         return ML_EXIT_FAILED;
     }
@@ -238,7 +238,7 @@ int ml_command_dump(char *const *words) {
     if (!parse(words, false, &arguments)) {
         return ML_EXIT_USAGE;
     }
-    struct ml_channel *channel = reach_host(arguments.host);
+    struct ml_channel *channel = ml_commands_reach_host(arguments.host);
     if (channel == NULL) {
         return ML_EXIT_FAILED;
     }

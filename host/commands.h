@@ -1,5 +1,5 @@
-/* `memlog ps` and `memlog dump`: what a person says to a running host. Room: host. Context: their
- * own process.
+/* `memlog ps`, `dump`, `start` and `stop`: what a person says to a running host. Room: host.
+ * Context: their own process.
  *
  * One rule: stdout is data, stderr is talk. */
 #ifndef MEMLOG_HOST_COMMANDS_H
@@ -7,12 +7,20 @@
 
 #include <stdio.h>
 
+struct ml_channel;
+
 /* Carry out a command with the words behind it (NULL-terminated). Returns the exit
  * code. */
 int ml_command_ps(char *const *words);
 int ml_command_dump(char *const *words);
+int ml_command_start(char *const *words);
+int ml_command_stop(char *const *words);
 
 /* A string as JSON writes it, quotes included; bytes that are no UTF-8 become U+FFFD. */
 void ml_json_string(FILE *out, const char *bytes, size_t count_bytes);
+
+/* A channel without a loop to the newest host of this user, or to the one whose command socket is
+ * `path`. NULL: there is none, which was said on stderr. Owner: ml_channel_free. */
+struct ml_channel *ml_commands_reach_host(const char *path);
 
 #endif

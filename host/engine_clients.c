@@ -39,12 +39,14 @@ static void answer_hello(
     struct ml_engine *engine, const struct ml_call *call, struct ml_member *member, int write_fd
 ) {
     const struct ml_options *options = engine->options;
+    const bool own = member->sampling_bytes != 0;
     const struct memlog_client_hello_reply reply = {
         .params =
             {.verdict =
                  member->recording ? MEMLOG_CLIENT_VERDICT_RECORD : MEMLOG_CLIENT_VERDICT_DORMANT,
-             .stack_mode = (enum memlog_client_stack_mode)options->stack_mode,
-             .sampling_bytes = options->sampling_bytes,
+             .stack_mode = own ? (enum memlog_client_stack_mode)member->stack_mode
+                               : (enum memlog_client_stack_mode)options->stack_mode,
+             .sampling_bytes = own ? member->sampling_bytes : options->sampling_bytes,
              .staging_slots = options->staging_slots,
              .unwind_check = options->unwind_check},
         .has_event_pipe = true,
@@ -55,6 +57,15 @@ static void answer_hello(
         .control = member->endpoint.control_fd,
     };
     (void)!memlog_client_hello_answer(call, &reply);
+}
+
+/* The same process in another image. */
+static void keep_wish(struct ml_member *member, const struct ml_member *old) {
+    if (old != NULL) {
+        member->wish = old->wish;
+        member->sampling_bytes = old->sampling_bytes;
+        member->stack_mode = old->stack_mode;
+    }
 }
 
 static void on_hello(
@@ -78,8 +89,13 @@ static void on_hello(
     engine->root_seen = engine->root_seen || member->is_root;
     const struct ml_member *parent = ml_members_newest(&engine->members, member->parent_pid);
     member->parent_id = old_id != 0 ? old_id : (parent != NULL ? parent->id : 0);
+    keep_wish(member, ml_members_find(&engine->members, old_id));
     bool wanted = ml_member_is_wanted(engine, member);
     struct ml_control_page page = ml_engine_control_page(engine, wanted);
+    if (member->sampling_bytes != 0) {
+        page.sampling_bytes = member->sampling_bytes;
+        page.stack_mode = member->stack_mode;
+    }
     int write_fd = -1;
     if (ml_endpoint_make(
             &member->endpoint, &engine->budget, engine->options->staging_slots, &page, &write_fd

@@ -111,7 +111,7 @@ static void fill_order(
         order->not_profiled.count = i + 1;
     }
     order->not_profiled.items = *out_not_profiled;
-    *out_gaps = calloc(engine->gaps_count + 1, sizeof(**out_gaps));
+    *out_gaps = calloc(engine->gaps_count + engine->members.count + 1, sizeof(**out_gaps));
     for (uint32_t i = 0; *out_gaps != NULL && i < engine->gaps_count; i++) {
         (*out_gaps)[i] = (struct memlog_service_gap){
             .from = engine->gaps[i].from,
@@ -121,6 +121,18 @@ static void fill_order(
         order->gaps.count = i + 1;
     }
     order->gaps.items = *out_gaps;
+    for (uint32_t i = 0; *out_gaps != NULL && i < engine->members.count; i++) {
+        const struct ml_member *member = engine->members.items[i];
+        if (member->stopped.ticks != 0 && member->in_service &&
+            order->gaps.count < MEMLOG_SERVICE_MAX_CLIENTS) {
+            (*out_gaps)[order->gaps.count++] = (struct memlog_service_gap){
+                .id = member->id,
+                .from = member->stopped,
+                .to = member->state == ML_MEMBER_RUNNING ? order->now : member->end,
+                .reason = ml_string_of("its recording was stopped"),
+            };
+        }
+    }
 }
 
 static void start_job(struct ml_engine *engine) {

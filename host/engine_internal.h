@@ -179,9 +179,33 @@ void ml_engine_quiet_members(struct ml_engine *engine);
 ML_NODISCARD enum ml_status
 ml_member_enable(struct ml_engine *engine, struct ml_member *member, bool enabled);
 
+/* Throw away, unread, what its pipe holds: behind it frames are whole. */
+void ml_member_empty_pipe(struct ml_member *member);
+
 /* The service is dead: nobody records until the next one has attached them, but who had not been
  * read yet and loses nothing. Answers how many profiles of ended processes went with it. */
 uint32_t ml_engine_detach_members(struct ml_engine *engine);
+
+/* engine_control.c: what people wish, one process at a time. */
+
+/* How it went: "" or why not. */
+typedef void ml_control_done(void *context, const char *trouble);
+
+/* Record this process from now on, in a clean profile. `sampling_bytes` 0: with the run's settings.
+ * `on_done` is called once, perhaps before this returns. */
+void ml_engine_start_member(
+    struct ml_engine *engine,
+    struct ml_member *member,
+    uint64_t sampling_bytes,
+    uint32_t stack_mode,
+    ml_control_done *on_done,
+    void *context
+);
+
+/* Record it no more; its profile stays as it is at this moment. */
+void ml_engine_stop_member(
+    struct ml_engine *engine, struct ml_member *member, ml_control_done *on_done, void *context
+);
 
 /* A new service serves: bring everybody who shall record to it. */
 void ml_engine_attach_members(struct ml_engine *engine);

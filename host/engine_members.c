@@ -65,6 +65,9 @@ static bool look_at_identity(struct ml_engine *engine, struct ml_member *member)
 /* Whether it shall be recorded, by what is known of it now. */
 bool ml_member_is_wanted(struct ml_engine *engine, struct ml_member *member) {
     const struct ml_options *options = engine->options;
+    if (member->wish != ML_WISH_NONE) {
+        return member->wish == ML_WISH_START && engine->service_state != ML_ENGINE_ALONE;
+    }
     bool wanted = ml_mode_takes(
                       options->mode,
                       member->role,
@@ -124,6 +127,10 @@ void ml_engine_tell_pipes(struct ml_engine *engine) {
 enum ml_status ml_member_enable(struct ml_engine *engine, struct ml_member *member, bool enabled) {
     struct ml_control_page page = ml_engine_control_page(engine, enabled);
     page.profile = member->profile;
+    if (member->sampling_bytes != 0) {
+        page.sampling_bytes = member->sampling_bytes;
+        page.stack_mode = member->stack_mode;
+    }
     return ml_endpoint_control(&member->endpoint, &page);
 }
 
@@ -134,7 +141,11 @@ void ml_member_record(struct ml_engine *engine, struct ml_member *member) {
     member->note[0] = '\0';
     if (ml_service_link_up(&engine->link)) {
         member->in_service = true;
-        ml_service_link_add(&engine->link, member, engine->options->sampling_bytes);
+        ml_service_link_add(
+            &engine->link,
+            member,
+            member->sampling_bytes != 0 ? member->sampling_bytes : engine->options->sampling_bytes
+        );
     }
 }
 
@@ -160,7 +171,7 @@ uint32_t ml_engine_detach_members(struct ml_engine *engine) {
 
 /* A service that died may have read half a frame. Behind what is in the pipe now, frames are whole:
  * each was written at once. A process that goes on writing loses nothing but itself. */
-static void empty_pipe(struct ml_member *member) {
+void ml_member_empty_pipe(struct ml_member *member) {
     static uint8_t nothing[1 << 16];
     enum { READS_MAX = 1 << 10 };
     for (unsigned i = 0; i < READS_MAX; i++) {
@@ -172,7 +183,7 @@ static void empty_pipe(struct ml_member *member) {
 
 static void attach(struct ml_engine *engine, struct ml_member *member) {
     if (member->was_read) {
-        empty_pipe(member);
+        ml_member_empty_pipe(member);
         member->profile++;
         member->from_startup = false;
         member->was_read = false;
@@ -401,5 +412,5 @@ uint32_t ml_engine_leave_old_image(struct ml_engine *engine, pid_t pid) {
     }
     restore_identity(engine, old);
     end_member(engine, old, ML_MEMBER_EVENT_EXEC);
-    return old->id;
+    return old->id; /* never 0 */
 }

@@ -55,6 +55,25 @@ static int do_analyze(char **argv) {
     return ML_EXIT_FAILED;
 }
 
+/* What is said to a running host. */
+static int do_host_command(char *const *argv) {
+    static const struct {
+        const char *name;
+        int (*run)(char *const *words);
+    } commands[] = {
+        {"ps", ml_command_ps},
+        {"dump", ml_command_dump},
+        {"start", ml_command_start},
+        {"stop", ml_command_stop},
+    };
+    for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+        if (strcmp(argv[1], commands[i].name) == 0) {
+            return commands[i].run(argv + 2);
+        }
+    }
+    return ML_EXIT_USAGE;
+}
+
 static int unknown_command(const char *name) {
     const char *near = ml_subcommand_suggest(name);
     if (near != NULL) {
@@ -111,7 +130,7 @@ static int do_command(int argc, char **argv) {
         (void)printf("memlog %s\n", ML_VERSION);
         return 0;
     case ML_SUBCOMMAND_HOST:
-        return strcmp(argv[1], "ps") == 0 ? ml_command_ps(argv + 2) : ml_command_dump(argv + 2);
+        return do_host_command(argv);
     case ML_SUBCOMMAND_LATER:
         break;
     }

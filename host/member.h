@@ -49,6 +49,10 @@ const char *ml_member_state_name(enum ml_member_state state);
 
 struct ml_members;
 
+/* What somebody has said of a process; it goes before the mode, and with the process through its
+ * execs. */
+enum ml_wish { ML_WISH_NONE = 0, ML_WISH_START, ML_WISH_STOP };
+
 struct ml_member {
     uint32_t id;        /* from 1 */
     uint32_t parent_id; /* the member whose fork or exec it came from; 0: none known */
@@ -64,7 +68,12 @@ struct ml_member {
     bool stream_lost;  /* the service reads it no more */
     bool was_read;     /* by a service that is dead: what its pipe still holds is a torn stream */
     char trouble[256]; /* why its profile cannot be complete; "" if it can */
-    uint32_t profile;  /* the one that it records, ipc/staging.h */
+    enum ml_wish wish;
+    bool wish_waits;         /* for the service's word */
+    uint64_t sampling_bytes; /* of its own; 0: the run's, and the run's stack mode */
+    uint32_t stack_mode;
+    struct memlog_service_moment stopped; /* all 0: it was not */
+    uint32_t profile;                     /* the one that it records, ipc/staging.h */
     uint64_t fork_serial;
     uint32_t draw;  /* its lot in the sampling modes */
     uint32_t looks; /* times it was looked at in /proc */

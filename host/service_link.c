@@ -419,3 +419,43 @@ void ml_service_link_figures(
         note_status(link, status);
     }
 }
+
+void ml_service_link_begin_profile(
+    struct ml_service_link *link,
+    uint32_t id,
+    uint32_t profile,
+    void (*on_reply
+    )(void *context, enum ml_status status, const struct memlog_service_begin_profile_reply *reply),
+    void *context
+) {
+    enum ml_status status = ML_PEER_CLOSED;
+    if (link->channel != NULL) {
+        const struct memlog_service_begin_profile_request request = {.id = id, .profile = profile};
+        status = memlog_service_begin_profile(
+            ml_channel_port(link->channel), &request, on_reply, context
+        );
+    }
+    if (status != ML_OK) {
+        on_reply(context, status, NULL);
+        note_status(link, status);
+    }
+}
+
+void ml_service_link_stop(
+    struct ml_service_link *link,
+    uint32_t id,
+    void (*on_reply
+    )(void *context, enum ml_status status, const struct memlog_service_stop_client_reply *reply),
+    void *context
+) {
+    enum ml_status status = ML_PEER_CLOSED;
+    if (link->channel != NULL) {
+        const struct memlog_service_stop_client_request request = {.id = id};
+        status =
+            memlog_service_stop_client(ml_channel_port(link->channel), &request, on_reply, context);
+    }
+    if (status != ML_OK) {
+        on_reply(context, status, NULL);
+        note_status(link, status);
+    }
+}

@@ -87,6 +87,21 @@ void ml_service_link_dump(
     )(void *context, enum ml_status status, const struct memlog_service_dump_reply *reply),
     void *context
 );
+void ml_service_link_begin_profile(
+    struct ml_service_link *link,
+    uint32_t id,
+    uint32_t profile,
+    void (*on_reply
+    )(void *context, enum ml_status status, const struct memlog_service_begin_profile_reply *reply),
+    void *context
+);
+void ml_service_link_stop(
+    struct ml_service_link *link,
+    uint32_t id,
+    void (*on_reply
+    )(void *context, enum ml_status status, const struct memlog_service_stop_client_reply *reply),
+    void *context
+);
 void ml_service_link_figures(
     struct ml_service_link *link,
     void (*on_reply

@@ -62,6 +62,25 @@ static const char dump_help[] =
     "Example:\n"
     "  memlog dump 4711\n";
 
+static const char start_help[] =
+    "Usage: memlog start [--json] [--host=PATH] [--memlog-sampling-rate=BYTES]\n"
+    "                    [--memlog-stack-mode=MODE] PID...\n"
+    "\n"
+    "Records processes of a running memlog from now on, each in a new, empty profile. What was\n"
+    "recorded of them before is dropped. With --memlog=manual nothing is recorded until then.\n"
+    "\n"
+    "Example:\n"
+    "  memlog start 4711\n";
+
+static const char stop_help[] = "Usage: memlog stop [--json] [--host=PATH] PID...\n"
+                                "\n"
+                                "Records processes of a running memlog no more. Their profiles "
+                                "stay as they are at this moment,\n"
+                                "in every dump, until they are started again.\n"
+                                "\n"
+                                "Example:\n"
+                                "  memlog stop 4711\n";
+
 static const char help_help[] = "Usage: memlog help [COMMAND]\n"
                                 "\n"
                                 "Example:\n"
@@ -71,14 +90,14 @@ static const struct ml_subcommand subcommands[] = {
     {"run", ML_SUBCOMMAND_RUN, "run a program and profile all its processes", run_help},
     {"ps", ML_SUBCOMMAND_HOST, "list the processes of a running memlog", ps_help},
     {"dump", ML_SUBCOMMAND_HOST, "take a dump of a running memlog now", dump_help},
+    {"start", ML_SUBCOMMAND_HOST, "start recording a process", start_help},
+    {"stop", ML_SUBCOMMAND_HOST, "stop recording a process", stop_help},
     {"report", ML_SUBCOMMAND_ANALYZER, "who holds which memory, as text or JSON", NULL},
     {"convert", ML_SUBCOMMAND_ANALYZER, "turn a dump into another format", NULL},
     {"diff", ML_SUBCOMMAND_ANALYZER, "what changed between two dumps", NULL},
     {"flamegraph", ML_SUBCOMMAND_ANALYZER, "one HTML page with a flame graph", NULL},
     {"symbolize", ML_SUBCOMMAND_ANALYZER, "add function names to a dump", NULL},
     {"timeline", ML_SUBCOMMAND_LATER, "what was live when", NULL},
-    {"start", ML_SUBCOMMAND_LATER, "start recording a process", NULL},
-    {"stop", ML_SUBCOMMAND_LATER, "stop recording a process", NULL},
     {"upload", ML_SUBCOMMAND_LATER, "send a pruned dump", NULL},
     {"page", ML_SUBCOMMAND_LATER, "the live page over ended runs", NULL},
     {"env", ML_SUBCOMMAND_LATER, "print what a program needs to join a running memlog", NULL},

@@ -315,6 +315,11 @@ void ml_client_inherit(struct ml_client *client) {
         return;
     }
     const struct ml_client *parent = client->parent;
+    if (parent->trouble[0] != 0) {
+        ml_client_trouble(
+            client, "what it inherited is not all known: its parent's profile is not whole"
+        );
+    }
     uint64_t serial = client->setup.fork_serial;
     if (serial == 0) {
         serial = client->start_serial;

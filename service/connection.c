@@ -415,6 +415,7 @@ static void on_stop_client(
     const bool running = client != NULL && ml_client_status(client) == ML_OK;
     if (running) {
         ml_client_stop(client, ml_clock_ticks(&connection->clock));
+        ml_client_trouble(client, "its recording was stopped");
     }
     const struct memlog_service_stop_client_reply reply = {.running = running};
     check(connection, call, memlog_service_stop_client_answer(call, &reply));

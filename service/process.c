@@ -96,6 +96,7 @@ static enum ml_process_exit serve(struct ev_loop *loop, struct ml_connection *co
 
 enum ml_process_exit ml_process_run(const struct ml_sandbox_options *options) {
     const int descriptors_max = shed_inheritance();
+    struct ml_last_words *const words = map_last_words(); /* its number is free for others then */
     struct ev_loop *loop = ev_loop_new(EVBACKEND_EPOLL | EVFLAG_NOENV);
     const int pipes_fd = epoll_create1(EPOLL_CLOEXEC);
     if (loop == NULL || pipes_fd < 0) {
@@ -109,7 +110,7 @@ enum ml_process_exit ml_process_run(const struct ml_sandbox_options *options) {
         .take_host_fd = ML_SERVICE_HOST_FD,
         .pipes_fd = pipes_fd,
         .descriptors_max = descriptors_max,
-        .last_words = map_last_words(),
+        .last_words = words,
         .sandbox_missing = report.missing};
     enum ml_status status = ml_connection_new(&connection_options, &connection);
     if (status != ML_OK) {

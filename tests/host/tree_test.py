@@ -347,11 +347,12 @@ class Trouble(Bench):
         result = self.run_memlog("bash", "-c", script)
         self.assertEqual(result.returncode, 4)
         self.assertIn("recorded no more: 2 services in a row died while they read it", result.stderr)
-        self.assertEqual(result.stderr.count("another one has taken over"), 2)
+        deaths = result.stderr.count("another one has taken over")
+        self.assertGreaterEqual(deaths, 2)  # its forked child has the same command line for a moment
         lines = [client["line"] for client in self.clients()]
         self.assertIn("bash -c true; true late", lines)
         self.assertNotIn("bash -c sleep 1; true die-service-die", lines)
-        self.assertEqual(len(self.gaps()), 4)
+        self.assertEqual(len(self.gaps()), 2 * deaths)
 
     def test_strict_runs_nothing_without_a_whole_sandbox(self):
         result = self.run_memlog("touch", "ran", options=["--sandbox=strict"])

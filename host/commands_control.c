@@ -1,0 +1,197 @@
+/* `memlog start` and `memlog stop`. Room: host. Context: their own process. */
+#include <inttypes.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host/commands.h"
+#include "host/complaint.h"
+#include "host/options.h"
+#include "host/run.h"
+#include "host/size.h"
+#include "host/suggest.h"
+#include "host/voice.h"
+#include "ipc/channel.h"
+#include "mojom_like_idl/heap_host_mojom.h"
+
+/* The service takes part: it reads up to its now, and may just be replaced. */
+enum { CONTROL_TIMEOUT_MS = 60000, PIDS_MAX = 1024, SETTINGS_MAX = 8 };
+
+#define SAMPLING "--memlog-sampling"
+#define STACK_MODE "--memlog-stack-mode"
+
+struct arguments {
+    bool json;
+    const char *host;
+    uint32_t pids[PIDS_MAX];
+    uint32_t pids_count;
+    char *settings[SETTINGS_MAX + 2]; /* words of `memlog run`, and room for a program */
+    size_t settings_count;
+};
+
+static bool is_setting(const char *word) {
+    return strncmp(word, SAMPLING, strlen(SAMPLING)) == 0 ||
+           strncmp(word, STACK_MODE, strlen(STACK_MODE)) == 0;
+}
+
+static bool unknown_option(const char *word, bool is_start) {
+    const char *const known[] = {"--host", "--json", SAMPLING "-rate", STACK_MODE};
+    char name[ML_SUGGEST_WORD_MAX + 1];
+    (void)snprintf(name, sizeof(name), "%.*s", (int)strcspn(word, "="), word);
+    const char *near = ml_suggest(name, known, is_start ? 4 : 2);
+    if (near != NULL) {
+        ml_say_error("unknown option '%s'; did you mean '%s'?", word, near);
+    } else {
+        ml_say_error("unknown option '%s'", word);
+    }
+    return false;
+}
+
+/* False and a word on stderr: wrong usage. */
+static bool parse(char *const *words, bool is_start, struct arguments *out_arguments) {
+    *out_arguments = (struct arguments){.json = false};
+    for (size_t i = 0; words[i] != NULL; i++) {
+        uint64_t pid = 0;
+        if (strcmp(words[i], "--json") == 0) {
+            out_arguments->json = true;
+        } else if (strncmp(words[i], "--host=", 7) == 0) {
+            out_arguments->host = words[i] + 7;
+        } else if (is_start && is_setting(words[i]) && out_arguments->settings_count < SETTINGS_MAX) {
+            out_arguments->settings[out_arguments->settings_count++] = words[i];
+        } else if (words[i][0] == '-') {
+            return unknown_option(words[i], is_start);
+        } else if (ml_count_parse(words[i], INT_MAX, &pid) != ML_OK || pid == 0) {
+            ml_say_error("'%s' is not a process id", words[i]);
+            return false;
+        } else if (out_arguments->pids_count < PIDS_MAX) {
+            out_arguments->pids[out_arguments->pids_count++] = (uint32_t)pid;
+        } else {
+            ml_say_error("more than %d processes", PIDS_MAX);
+            return false;
+        }
+    }
+    if (out_arguments->pids_count == 0) {
+        ml_say_error("which process? 'memlog ps' lists them");
+        return false;
+    }
+    return true;
+}
+
+/* The settings, as `memlog run` understands them; sampling_bytes 0: none were given. */
+static bool parse_settings(
+    struct arguments *arguments, uint64_t *out_sampling_bytes, uint32_t *out_stack_mode
+) {
+    static char program[] = "program";
+    struct ml_complaint complaint = {.text = ""};
+    struct ml_options options;
+    *out_sampling_bytes = 0;
+    *out_stack_mode = 0;
+    if (arguments->settings_count == 0) {
+        return true;
+    }
+    arguments->settings[arguments->settings_count] = program;
+    if (ml_options_init(&options) != ML_OK) {
+        ml_say_error("no memory");
+        return false;
+    }
+    const enum ml_status status = ml_options_parse(&options, arguments->settings, &complaint);
+    if (status == ML_OK) {
+        *out_sampling_bytes = options.sampling_bytes;
+        *out_stack_mode = (uint32_t)options.stack_mode;
+    } else {
+        ml_say_error("%s", complaint.text);
+    }
+    ml_options_fini(&options);
+    return status == ML_OK;
+}
+
+/* Say what came of it; the exit code. */
+static int
+tell(const struct memlog_host_outcome *outcomes, uint32_t count, bool json, const char *what) {
+    bool all = true;
+    (void)printf("%s", json ? "{\"memlog\": 1, \"processes\": [" : "");
+    for (uint32_t i = 0; i < count; i++) {
+        const struct memlog_host_outcome *one = &outcomes[i];
+        all = all && one->done;
+        if (json) {
+            (void)printf(
+                "%s\n  {\"pid\": %" PRIu32 ", \"done\": %s, \"trouble\": ",
+                i > 0 ? "," : "",
+                one->pid,
+                one->done ? "true" : "false"
+            );
+            ml_json_string(stdout, one->trouble.data, one->trouble.count_bytes);
+            (void)printf("}");
+        } else if (one->done) {
+            (void)printf("%" PRIu32 " %s\n", one->pid, what);
+        } else {
+            ml_say_error(
+                "%" PRIu32 " is not %s: %.*s",
+                one->pid,
+                what,
+                (int)one->trouble.count_bytes,
+                one->trouble.data
+            );
+        }
+    }
+    (void)printf("%s", json ? "\n]}\n" : "");
+    return all ? 0 : ML_EXIT_FAILED;
+}
+
+int ml_command_start(char *const *words) {
+    struct arguments arguments;
+    uint64_t sampling_bytes = 0;
+    uint32_t stack_mode = 0;
+    if (!parse(words, true, &arguments) ||
+        !parse_settings(&arguments, &sampling_bytes, &stack_mode)) {
+        return ML_EXIT_USAGE;
+    }
+    struct ml_channel *channel = ml_commands_reach_host(arguments.host);
+    if (channel == NULL) {
+        return ML_EXIT_FAILED;
+    }
+    const struct memlog_host_start_request request = {
+        .version = MEMLOG_HOST_HOST_VERSION,
+        .pids = {.items = arguments.pids, .count = arguments.pids_count},
+        .sampling_bytes = sampling_bytes,
+        .stack_mode = stack_mode,
+    };
+    struct memlog_host_start_reply reply;
+    const enum ml_status status =
+        memlog_host_start_wait(ml_channel_port(channel), &request, CONTROL_TIMEOUT_MS, &reply);
+    int exit_code = ML_EXIT_FAILED;
+    if (status != ML_OK) {
+        ml_say_error("the running memlog does not answer: %s", ml_status_text(status));
+    } else {
+        exit_code = tell(reply.outcomes.items, reply.outcomes.count, arguments.json, "started");
+    }
+    ml_channel_free(channel);
+    return exit_code;
+}
+
+int ml_command_stop(char *const *words) {
+    struct arguments arguments;
+    if (!parse(words, false, &arguments)) {
+        return ML_EXIT_USAGE;
+    }
+    struct ml_channel *channel = ml_commands_reach_host(arguments.host);
+    if (channel == NULL) {
+        return ML_EXIT_FAILED;
+    }
+    const struct memlog_host_stop_request request = {
+        .version = MEMLOG_HOST_HOST_VERSION,
+        .pids = {.items = arguments.pids, .count = arguments.pids_count},
+    };
+    struct memlog_host_stop_reply reply;
+    const enum ml_status status =
+        memlog_host_stop_wait(ml_channel_port(channel), &request, CONTROL_TIMEOUT_MS, &reply);
+    int exit_code = ML_EXIT_FAILED;
+    if (status != ML_OK) {
+        ml_say_error("the running memlog does not answer: %s", ml_status_text(status));
+    } else {
+        exit_code = tell(reply.outcomes.items, reply.outcomes.count, arguments.json, "stopped");
+    }
+    ml_channel_free(channel);
+    return exit_code;
+}
