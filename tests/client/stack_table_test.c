@@ -83,7 +83,7 @@ static void read_lane(const struct ml_lane *lane) {
 
 static uint64_t address_of(uint64_t path, uint32_t depth) {
     /* Few calls lead to few: paths share their beginnings. */
-    const uint64_t bits = path * UINT64_C(0x9e3779b97f4a7c15) >> (64 - depth % 12);
+    const uint64_t bits = path * UINT64_C(0x9e3779b97f4a7c15) >> (63 - depth % 12);
     return UINT64_C(0x400000) + (depth == 0 ? 1 : (uint64_t)depth * 4096 + bits % 5);
 }
 
