@@ -1,4 +1,5 @@
 """What a browser makes of our files: our own flame graph, catapult's trace viewer, speedscope."""
+# runner: timeout=900
 import pathlib
 import shutil
 import unittest
