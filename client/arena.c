@@ -16,8 +16,8 @@ enum {
 };
 
 struct plan {
-    uint64_t lanes_at, nodes_at, tables_at, unwind_at, memo_at, all_bytes;
-    uint32_t lanes_max, nodes_max, table_shift_max, memo_blocks_max;
+    uint64_t lanes_at, nodes_at, tables_at, unwind_at, memo_at, sampled_at, all_bytes;
+    uint32_t lanes_max, nodes_max, table_shift_max, memo_blocks_max, sampled_levels;
 };
 
 static uint64_t page_up(uint64_t bytes) {
@@ -38,7 +38,9 @@ static struct plan plan_for(uint32_t halvings) {
         page_up(plan.tables_at + ((uint64_t)sizeof(uint32_t) << (plan.table_shift_max + 1)));
     plan.memo_blocks_max = ML_MEMO_POOL_BLOCKS >> halvings;
     plan.memo_at = page_up(plan.unwind_at + sizeof(struct ml_unwind_process));
-    plan.all_bytes = plan.memo_at + (uint64_t)plan.memo_blocks_max * ML_MEMO_BLOCK_BYTES;
+    plan.sampled_at = page_up(plan.memo_at + (uint64_t)plan.memo_blocks_max * ML_MEMO_BLOCK_BYTES);
+    plan.sampled_levels = ML_SAMPLED_LEVELS_MAX - (halvings + 2) / ML_SAMPLED_FAN_SHIFT;
+    plan.all_bytes = page_up(plan.sampled_at + ml_sampled_set_bytes(plan.sampled_levels));
     return plan;
 }
 
@@ -58,6 +60,8 @@ static void place(uint8_t *arena, const struct plan *plan) {
     ml_process.unwind = (struct ml_unwind_process *)(void *)(arena + plan->unwind_at);
     ml_process.memo_blocks = arena + plan->memo_at;
     ml_process.memo_blocks_max = plan->memo_blocks_max;
+    ml_process.sampled.buckets = (struct ml_sampled_bucket *)(void *)(arena + plan->sampled_at);
+    ml_process.sampled.levels = plan->sampled_levels;
     ml_process.arena = arena;
     ml_process.arena_bytes = plan->all_bytes;
     ml_process.lanes_max = plan->lanes_max;

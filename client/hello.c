@@ -313,6 +313,7 @@ static bool make_own(
     page.generation = 1;
     page.profile = 0; /* the child's stream begins with its first */
     page.enabled = control->fork_enabled;
+    page.all_sampled = 1; /* it starts empty */
     hello->staging_fd =
         sealed_memfd("memlog-staging", ml_staging_size_bytes(slots), &header, sizeof(header));
     hello->control_fd = sealed_memfd("memlog-control", ML_CONTROL_BYTES, &page, sizeof(page));

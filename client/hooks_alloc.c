@@ -6,20 +6,41 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/hook_record.h"
 #include "client/next.h"
-#include "client/record.h"
+#include "client/sampler.h"
 #include "client/visible.h"
 
 /* C23's; this libc's headers may not have them yet. */
 void free_sized(void *block, size_t size);
 void free_aligned_sized(void *block, size_t alignment, size_t size);
 
-/* Every hook keeps a frame of its own (ml_unwind_entry_here) and is never inlined into another. */
+/* Every hook keeps a frame of its own (ml_unwind_entry_here) and is never inlined into another. The
+ * four that most programs call all the time leave recording to a function of its own, by a jump, so
+ * that what sampling passes over saves no registers. */
 #define HOOK ML_VISIBLE __attribute__((noinline))
+#define RECORDED static __attribute__((noinline))
 
 static inline uintptr_t frame_of(const struct ml_unwind_entry *entry) {
     return entry->sp;
 }
+
+/* What sampling passes over goes on by a jump, without a guard: no allocator's malloc, calloc,
+ * realloc or free calls another of its functions by name. The rarer ones do (glibc's reallocarray),
+ * so they keep the guard that tells a nested call. */
+#define PASS(bytes, call)                                                                          \
+    if (ml_sampler_passes(&ml_thread, (bytes))) {                                                  \
+        return (call);                                                                             \
+    }
+
+#define PASS_GUARDED(bytes, call)                                                                  \
+    if (ml_sampler_passes(&ml_thread, (bytes))) {                                                  \
+        const struct ml_unwind_entry here = ml_unwind_entry_here();                                \
+        ml_sampler_pass(&ml_thread, frame_of(&here));                                              \
+        __typeof__(call) passed = (call);                                                          \
+        ml_sampler_passed(&ml_thread);                                                             \
+        return passed;                                                                             \
+    }
 
 /* Forward, then record; the body of every hook that returns a new block. */
 #define ALLOCATE(call, bytes)                                                                      \
@@ -28,20 +49,25 @@ static inline uintptr_t frame_of(const struct ml_unwind_entry *entry) {
     const struct ml_hook hook = ml_hook_enter(thread, frame_of(&entry));                           \
     void *block = (call);                                                                          \
     if (ml_likely(hook.lane != NULL && block != NULL)) {                                           \
-        (void)ml_hook_recording(thread);                                                           \
-        ml_record_alloc(hook.lane, &entry, block, (bytes));                                        \
+        ml_hook_alloc(thread, &hook, &entry, block, (bytes));                                      \
     }                                                                                              \
     ml_hook_leave(thread, &hook);                                                                  \
     return block
 
-HOOK void *malloc(size_t size) {
+RECORDED void *recorded_malloc(size_t size) {
     if (ml_unlikely(ml_next.malloc == NULL)) {
         return ml_next_boot_alloc(1, size);
     }
     ALLOCATE(ml_next.malloc(size), size);
 }
 
-HOOK void *calloc(size_t count, size_t size) {
+HOOK void *malloc(size_t size) {
+    /* NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): until it is found nothing passes */
+    PASS(size, ml_next.malloc(size))
+    return recorded_malloc(size);
+}
+
+RECORDED void *recorded_calloc(size_t count, size_t size) {
     if (ml_unlikely(ml_next.malloc == NULL)) {
         size_t bytes = 0;
         /* The boot store is static memory: zero, and never used twice. */
@@ -50,10 +76,19 @@ HOOK void *calloc(size_t count, size_t size) {
     ALLOCATE(ml_next.calloc(count, size), count * size);
 }
 
+HOOK void *calloc(size_t count, size_t size) {
+    size_t bytes = 0;
+    if (ml_likely(!__builtin_mul_overflow(count, size, &bytes))) {
+        PASS(bytes, ml_next.calloc(count, size))
+    }
+    return recorded_calloc(count, size);
+}
+
 HOOK void *aligned_alloc(size_t alignment, size_t size) {
     if (ml_unlikely(ml_next.malloc == NULL)) {
         return ml_next_boot_alloc(alignment, size);
     }
+    PASS_GUARDED(size, ml_next.aligned_alloc(alignment, size))
     ALLOCATE(ml_next.aligned_alloc(alignment, size), size);
 }
 
@@ -61,60 +96,78 @@ HOOK void *memalign(size_t alignment, size_t size) {
     if (ml_unlikely(ml_next.malloc == NULL)) {
         return ml_next_boot_alloc(alignment, size);
     }
+    PASS_GUARDED(size, ml_next.memalign(alignment, size))
     ALLOCATE(ml_next.memalign(alignment, size), size);
 }
 
 HOOK void *valloc(size_t size) {
+    PASS_GUARDED(size, ml_next.valloc(size))
     ALLOCATE(ml_next.valloc(size), size);
 }
 
 HOOK void *pvalloc(size_t size) {
+    PASS_GUARDED(size, ml_next.pvalloc(size))
     ALLOCATE(ml_next.pvalloc(size), size);
 }
 
 HOOK int posix_memalign(void **out_block, size_t alignment, size_t size) {
+    PASS_GUARDED(size, ml_next.posix_memalign(out_block, alignment, size))
     const struct ml_unwind_entry entry = ml_unwind_entry_here();
     struct ml_thread *thread = &ml_thread;
     const struct ml_hook hook = ml_hook_enter(thread, frame_of(&entry));
     const int result = ml_next.posix_memalign(out_block, alignment, size);
     if (hook.lane != NULL && result == 0 && *out_block != NULL) {
-        (void)ml_hook_recording(thread);
-        ml_record_alloc(hook.lane, &entry, *out_block, size);
+        ml_hook_alloc(thread, &hook, &entry, *out_block, size);
     }
     ml_hook_leave(thread, &hook);
     return result;
 }
 
-static inline void before_free(
-    struct ml_thread *thread, const struct ml_hook *hook, const void *block, enum ml_op op
-) {
-    if (ml_likely(hook->lane != NULL)) {
-        const uint32_t phase = ml_hook_recording(thread);
-        ml_record_free(hook->lane, block, op);
-        ml_hook_calling(thread, phase);
-    }
-}
-
 /* The body of every hook that gives a block back. */
 #define RELEASE(block, call)                                                                       \
-    if ((block) == NULL || ml_unlikely(ml_next_boot_owns(block))) {                                \
+    if (ml_unlikely(ml_next_boot_owns(block))) {                                                   \
         return;                                                                                    \
     }                                                                                              \
     struct ml_thread *thread = &ml_thread;                                                         \
-    const struct ml_hook hook =                                                                    \
-        ml_hook_enter(thread, (uintptr_t)__builtin_frame_address(0) + 2 * sizeof(void *));         \
-    before_free(thread, &hook, (block), ML_OP_FREE);                                               \
+    const uintptr_t frame = (uintptr_t)__builtin_frame_address(0) + 2 * sizeof(void *);            \
+    const struct ml_hook hook = ml_hook_enter(thread, frame);                                      \
+    (void)ml_hook_free(thread, &hook, (block), ML_OP_FREE);                                        \
     call;                                                                                          \
     ml_hook_leave(thread, &hook)
 
-HOOK void free(void *block) {
+RECORDED void recorded_free(void *block) {
     RELEASE(block, ml_next.free(block));
+}
+
+/* A second look at a free that the first could not let pass. */
+RECORDED void looked_free(void *block) {
+    if (ml_sampler_drops_after_all(&ml_thread, block)) {
+        ml_next.free(block);
+        return;
+    }
+    recorded_free(block);
+}
+
+HOOK void free(void *block) {
+    if (block == NULL) {
+        return;
+    }
+    if (!ml_sampler_filters(&ml_thread) || ml_unlikely(ml_next_boot_owns(block))) {
+        recorded_free(block);
+    } else if (ml_likely(ml_sampler_drops(&ml_thread, block))) {
+        ml_next.free(block);
+    } else {
+        looked_free(block);
+    }
 }
 
 /* C23. Where the libc is older there is nothing to forward to, and free means the same. */
 HOOK void free_sized(void *block, size_t size) {
     if (ml_next.free_sized == NULL) {
-        RELEASE(block, ml_next.free(block));
+        free(block);
+        return;
+    }
+    if (block == NULL) {
         return;
     }
     RELEASE(block, ml_next.free_sized(block, size));
@@ -122,7 +175,10 @@ HOOK void free_sized(void *block, size_t size) {
 
 HOOK void free_aligned_sized(void *block, size_t alignment, size_t size) {
     if (ml_next.free_aligned_sized == NULL) {
-        RELEASE(block, ml_next.free(block));
+        free(block);
+        return;
+    }
+    if (block == NULL) {
         return;
     }
     RELEASE(block, ml_next.free_aligned_sized(block, alignment, size));
@@ -146,17 +202,21 @@ static inline void after_realloc(
     const struct ml_hook *hook,
     const struct ml_unwind_entry *entry,
     const void *old_block,
+    enum ml_freed freed,
     const void *new_block,
     size_t size
 ) {
     if (hook->lane == NULL) {
         return;
     }
-    (void)ml_hook_recording(thread);
     if (new_block != NULL) {
-        ml_record_alloc(hook->lane, entry, new_block, size);
-    } else if (old_block != NULL && size != 0) {
+        ml_hook_alloc(thread, hook, entry, new_block, size);
+    } else if (freed != ML_FREED_UNSAID && size != 0) {
+        (void)ml_hook_recording(thread);
         ml_record_cancel(hook->lane);
+        if (freed == ML_FREED_SAMPLED) {
+            ml_sampled_set_add(&ml_process.sampled, (uintptr_t)old_block);
+        }
     }
 }
 
@@ -164,19 +224,33 @@ static inline void after_realloc(
     const struct ml_unwind_entry entry = ml_unwind_entry_here();                                   \
     struct ml_thread *thread = &ml_thread;                                                         \
     const struct ml_hook hook = ml_hook_enter(thread, frame_of(&entry));                           \
+    enum ml_freed freed = ML_FREED_UNSAID;                                                         \
     if ((old_block) != NULL) {                                                                     \
-        before_free(thread, &hook, (old_block), ML_OP_RESIZE);                                     \
+        freed = ml_hook_free(thread, &hook, (old_block), ML_OP_RESIZE);                            \
     }                                                                                              \
     void *new_block = (call);                                                                      \
-    after_realloc(thread, &hook, &entry, (old_block), new_block, (bytes));                         \
+    after_realloc(thread, &hook, &entry, (old_block), freed, new_block, (bytes));                  \
     ml_hook_leave(thread, &hook);                                                                  \
     return new_block
 
-HOOK void *realloc(void *block, size_t size) {
+/* Whether nothing needs to be said of the block that a realloc takes. */
+static inline bool resizes_unsampled(const void *block) {
+    return ml_sampler_filters(&ml_thread) && ml_sampler_drops(&ml_thread, block) &&
+           ml_likely(!ml_next_boot_owns(block));
+}
+
+RECORDED void *recorded_realloc(void *block, size_t size) {
     if (ml_unlikely(ml_next_boot_owns(block) || ml_next.malloc == NULL)) {
         return block == NULL ? malloc(size) : leave_boot_store(block, size);
     }
     REALLOCATE(block, ml_next.realloc(block, size), size);
+}
+
+HOOK void *realloc(void *block, size_t size) {
+    if (block == NULL || resizes_unsampled(block)) {
+        PASS(size, ml_next.realloc(block, size))
+    }
+    return recorded_realloc(block, size);
 }
 
 HOOK void *reallocarray(void *block, size_t count, size_t size) {
@@ -188,6 +262,9 @@ HOOK void *reallocarray(void *block, size_t count, size_t size) {
     }
     if (ml_unlikely(ml_next_boot_owns(block))) {
         return leave_boot_store(block, bytes);
+    }
+    if (block == NULL || resizes_unsampled(block)) {
+        PASS_GUARDED(bytes, ml_next.reallocarray(block, count, size))
     }
     REALLOCATE(block, ml_next.reallocarray(block, count, size), bytes);
 }

@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/hook_record.h"
 #include "client/next.h"
-#include "client/record.h"
 #include "client/visible.h"
 
 /* form, mangled name, parameters behind the first, their names, the fallback's alignment */
@@ -95,11 +95,13 @@ passed_by(int version, int actions, uint64_t kind, void *thrown, void *context) 
         __asm__ volatile(".cfi_personality 0x1b, passed_by");                                      \
         const struct ml_unwind_entry entry = ml_unwind_entry_here();                               \
         struct ml_thread *thread = &ml_thread;                                                     \
+        if (ml_sampler_passes(thread, size)) {                                                     \
+            return ((void *(*)parameters)next_form[form])arguments;                                \
+        }                                                                                          \
         const struct ml_hook hook = ml_hook_enter(thread, entry.sp);                               \
         void *block = ((void *(*)parameters)next_form[form])arguments;                             \
         if (ml_likely(hook.lane != NULL && block != NULL)) {                                       \
-            (void)ml_hook_recording(thread);                                                       \
-            ml_record_alloc(hook.lane, &entry, block, size);                                       \
+            ml_hook_alloc(thread, &hook, &entry, block, size);                                     \
         }                                                                                          \
         ml_hook_leave(thread, &hook);                                                              \
         return block;                                                                              \
@@ -109,12 +111,14 @@ NEW_FORMS(NEW_HOOK)
 #define DELETE_HOOK(form, name, parameters, arguments)                                             \
     static __attribute__((noinline)) void hook_##form parameters {                                 \
         struct ml_thread *thread = &ml_thread;                                                     \
-        const struct ml_hook hook =                                                                \
-            ml_hook_enter(thread, (uintptr_t)__builtin_frame_address(0) + 2 * sizeof(void *));     \
-        if (ml_likely(hook.lane != NULL && block != NULL)) {                                       \
-            const uint32_t phase = ml_hook_recording(thread);                                      \
-            ml_record_free(hook.lane, block, ML_OP_FREE);                                          \
-            ml_hook_calling(thread, phase);                                                        \
+        const uintptr_t frame = (uintptr_t)__builtin_frame_address(0) + 2 * sizeof(void *);        \
+        if (block != NULL && ml_sampler_filters(thread) && ml_sampler_drops(thread, block)) {      \
+            ((void(*) parameters)next_form[form]) arguments;                                       \
+            return;                                                                                \
+        }                                                                                          \
+        const struct ml_hook hook = ml_hook_enter(thread, frame);                                  \
+        if (ml_likely(block != NULL)) {                                                            \
+            (void)ml_hook_free(thread, &hook, block, ML_OP_FREE);                                  \
         }                                                                                          \
         ((void(*) parameters)next_form[form]) arguments;                                           \
         ml_hook_leave(thread, &hook);                                                              \

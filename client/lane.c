@@ -44,6 +44,7 @@ void ml_lane_begin(struct ml_lane *lane, uint32_t profile) {
     struct ml_staging_lane *header = lane->header;
     lane->unsent = ml_profile_first_chunk(profile);
     lane->next = 0;
+    lane->interval = 0;
     lane->thread_node = 0;
     header->lost_chunks = 0;
     header->lost_events = 0;

@@ -24,6 +24,7 @@ struct ml_lane {
     uint64_t next;            /* the chunk that is being opened; 0: none */
     uint64_t clamp;           /* the last stamp: the stream's times never fall within a lane */
     uint64_t produced_before; /* events of the lane when the open chunk began */
+    uint64_t interval;        /* sampling_bytes, as the lane's records say; 0: as START */
     uint32_t index;
     uint32_t thread_id;
     uint32_t thread_node; /* the thread's name as a root frame, in the modes that want one */

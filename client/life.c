@@ -11,6 +11,7 @@
 #include "client/hook.h"
 #include "client/memlog.h"
 #include "client/record.h"
+#include "client/sampler.h"
 #include "client/stack_table.h"
 #include "client/visible.h"
 
@@ -69,6 +70,7 @@ struct ml_lane *ml_life_lane(bool second) {
         lane->second = second ? 1 : 0;
         ml_unwind_thread_clear(&lane->unwind);
         record_first(lane);
+        ml_sampler_announce(&ml_thread, lane);
     }
     return lane;
 }
@@ -80,6 +82,7 @@ void ml_life_lane_update(struct ml_lane *lane) {
         ml_unwind_thread_clear(&lane->unwind);
         record_first(lane);
     }
+    ml_sampler_announce(&ml_thread, lane);
 }
 
 static void give_lanes(struct ml_thread *thread) {
@@ -324,7 +327,9 @@ bool ml_life_may_record(struct ml_thread *thread) {
     }
     const uint64_t gate = atomic_load(&ml_process.gate_page->gate);
     const bool recording = (gate & 3) == ML_GATE_RECORDING;
+    ml_sampler_follow(thread, recording);
     if (thread->exit_rounds == ML_THREAD_GONE) {
+        thread->control = control;
         return recording;
     }
     if (recording && thread->lane == NULL) {
@@ -339,8 +344,10 @@ bool ml_life_may_record(struct ml_thread *thread) {
         thread->second = NULL;
     }
     thread->control = control;
-    /* A thread that found no lane asks again at its next event. */
-    thread->gate = recording && thread->lane == NULL ? UINT64_MAX : gate;
+    /* A thread that found no lane asks again at its next event; one that samples comes here only
+     * for what it records. */
+    const bool plain = !recording || (thread->lane != NULL && thread->filter == ML_FILTER_OFF);
+    thread->gate = plain ? gate : UINT64_MAX;
     return recording && thread->lane != NULL;
 }
 

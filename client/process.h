@@ -6,7 +6,7 @@
  * out at its first event, because `gate` reads zero.
  *
  *   arena = gate page | lanes' private parts | stack table: nodes, then hash tables of doubling
- * size | unwinder | memo blocks
+ * size | unwinder | memo blocks | addresses of sampled blocks
  *
  * The arena's address space is reserved once, by the constructor; its pages come when they are
  * touched. */
@@ -17,6 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "client/sampled_set.h"
 #include "client/sys.h"
 #include "ipc/event.h"
 #include "ipc/staging.h"
@@ -51,6 +52,9 @@ struct ml_gate_page {
     _Atomic uint32_t node_count; /* ids handed out: 1 .. node_count */
     uint8_t node_line[60];
     _Atomic uint64_t full_since_ns; /* the pipe was found full and has taken nothing since; 0: no */
+    uint8_t full_line[56];
+    _Atomic uint32_t sampled;         /* 1: a thread of the process has sampled */
+    _Atomic uint64_t stream_interval; /* sampling_bytes of the START record */
 };
 
 struct ml_lane;
@@ -66,6 +70,7 @@ struct ml_process {
     _Atomic uint32_t *tables;              /* arena; hash tables of doubling size, stack_table.c */
     struct ml_unwind_process *unwind;      /* arena */
     uint8_t *memo_blocks;                  /* arena; [memo_blocks_max], unwind_memo.h */
+    struct ml_sampled_set sampled;         /* arena */
     uint8_t *staging;                      /* shared with the service: the memfd, whole */
     const struct ml_control_page *control; /* shared with the host, read only; never NULL */
     uint8_t *arena;
@@ -97,14 +102,29 @@ enum ml_phase {
     ML_PHASE_SECOND = 3 /* a signal handler's event, on the second lane */
 };
 
+/* Which frees leave the process; client/sampler.h. */
+enum ml_filter {
+    ML_FILTER_OFF = 0,     /* all: everything is recorded, and always was */
+    ML_FILTER_SAMPLED = 1, /* those of sampled blocks */
+    ML_FILTER_NONE = 2     /* all: blocks of exact times may live, and sampled ones too */
+};
+
 /* A thread's own state; initial-exec, well under 512 bytes. */
 struct ml_thread {
-    uint64_t gate;    /* gate_page->gate while this thread may record; UINT64_MAX: look closer */
-    uint32_t control; /* control->generation, seen when `gate` was set */
-    uint32_t phase;   /* enum ml_phase */
+    uint64_t gate; /* gate_page->gate while this thread may record exactly; UINT64_MAX: look closer
+                    */
+    uint32_t control;       /* control->generation, seen when `gate` was set */
+    uint32_t phase;         /* enum ml_phase */
     uintptr_t hook_frame;   /* the frame of the hook that is at work; 0: none */
     struct ml_lane *lane;   /* NULL: none yet, or given back */
+    uint64_t left;          /* bytes that may be passed over; client/sampler.h */
+    uint32_t filter;        /* enum ml_filter */
+    uint32_t skipped;       /* 1: something was not recorded since the lane's last record */
     struct ml_lane *second; /* for a signal handler's events inside the hook */
+    uint64_t rest;          /* further bytes up to the next point, behind `left` */
+    uint64_t interval;      /* 1: exact; 0: not recording */
+    uint64_t random;        /* the state of ml_sampler_random */
+    uint32_t seeded;        /* the process generation in which `random` was seeded */
     uint64_t fork_serial;   /* of the FORK record being acted on; 0: not forking */
     uint32_t generation;    /* the process generation that `lane` and `second` belong to */
     uint32_t exit_rounds;   /* rounds of thread exit seen; ML_THREAD_GONE: a lane per event */

@@ -4,6 +4,7 @@
 
 #include "client/check.h"
 #include "client/module_record.h"
+#include "client/sampler.h"
 #include "client/stack_table.h"
 
 static uint64_t frame_key(const struct ml_unwind_thread *unwind, uint32_t frame) {
@@ -94,7 +95,32 @@ void ml_record_alloc(
     ml_lane_publish(lane, pos);
 }
 
-void ml_record_free(struct ml_lane *lane, const void *block, enum ml_op op) {
+void ml_record_alloc_sampled(
+    struct ml_lane *lane,
+    const struct ml_unwind_entry *entry,
+    const void *block,
+    size_t size_bytes,
+    uint64_t weight_bytes,
+    uint64_t weight_blocks
+) {
+    const uint32_t node = stack_node(lane, entry);
+    uint8_t *pos = ml_lane_room(lane);
+    ml_lane_busy(lane);
+    pos = ml_put_alloc_sampled(
+        pos,
+        &lane->state,
+        ml_lane_stamp(lane),
+        (uintptr_t)block,
+        size_bytes,
+        node,
+        weight_bytes,
+        weight_blocks
+    );
+    ml_lane_count(lane);
+    ml_lane_publish(lane, pos);
+}
+
+void ml_record_free(struct ml_lane *lane, const void *block, unsigned op) {
     uint8_t *pos = ml_lane_room(lane);
     ml_lane_busy(lane);
     const uint64_t now = ml_lane_stamp(lane);
@@ -112,6 +138,9 @@ void ml_record_cancel(struct ml_lane *lane) {
 }
 
 void ml_record_start(struct ml_lane *lane, uint64_t fork_serial) {
+    const uint64_t interval = ml_sampler_interval();
+    atomic_store_explicit(&ml_process.gate_page->stream_interval, interval, memory_order_relaxed);
+    lane->interval = interval;
     struct ml_event event = {.kind = ML_EVENT_START};
     event.start = (struct ml_event_start){
         .version = ML_STREAM_VERSION,
@@ -120,7 +149,7 @@ void ml_record_start(struct ml_lane *lane, uint64_t fork_serial) {
         .thread_id = lane->thread_id,
         .ticks = ml_process_ticks(),
         .monotonic_ns = ml_sys_monotonic_ns(),
-        .sampling_bytes = 1,
+        .sampling_bytes = interval,
         .stack_mode = ml_process_stack_mode(),
         .page_bytes = 4096,
         .fork_serial = fork_serial,

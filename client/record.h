@@ -17,8 +17,19 @@ void ml_record_alloc(
     struct ml_lane *lane, const struct ml_unwind_entry *entry, const void *block, size_t size_bytes
 );
 
-/* The block is about to be freed, or (op ML_OP_RESIZE) about to be given to realloc. */
-void ml_record_free(struct ml_lane *lane, const void *block, enum ml_op op);
+/* The same for a block of a sample, which stands for more. */
+void ml_record_alloc_sampled(
+    struct ml_lane *lane,
+    const struct ml_unwind_entry *entry,
+    const void *block,
+    size_t size_bytes,
+    uint64_t weight_bytes,
+    uint64_t weight_blocks
+);
+
+/* The block is about to be freed, or (op ML_OP_RESIZE) about to be given to realloc. With op may
+ * stand ML_FREE_SKIPPED and ML_FREE_UNSURE. */
+void ml_record_free(struct ml_lane *lane, const void *block, unsigned op);
 
 /* That realloc failed: the block of the lane's last RESIZE is as it was. */
 void ml_record_cancel(struct ml_lane *lane);

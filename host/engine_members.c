@@ -103,6 +103,7 @@ struct ml_control_page ml_engine_control_page(const struct ml_engine *engine, bo
         .fork_enabled = may_want_forked(engine->options) ? 1 : 0,
         .enabled = enabled ? 1 : 0,
         .sampling_bytes = engine->options->sampling_bytes,
+        .all_sampled = 1, /* nothing has been recorded yet */
         .stack_mode = (uint32_t)engine->options->stack_mode,
         .overrun = (uint32_t)engine->options->overrun,
         .unwind_check = engine->options->unwind_check,

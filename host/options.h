@@ -22,7 +22,8 @@ enum ml_sandbox { ML_SANDBOX_AUTO = 0, ML_SANDBOX_STRICT, ML_SANDBOX_NONE, ML_SA
 struct ml_options {
     enum ml_mode mode;
     enum ml_stack_mode stack_mode;
-    uint64_t sampling_bytes; /* 1: every allocation */
+    uint64_t sampling_bytes;  /* 1: every allocation; at most ML_SAMPLING_MAX_BYTES */
+    bool sampling_rate_given; /* --memlog-sampling says no more then */
     bool keep_small_allocations;
     enum ml_overrun overrun;
     enum ml_sandbox sandbox;

@@ -11,8 +11,8 @@
 #include "host/suggest.h"
 #include "ipc/staging.h"
 
-/* Every allocation is recorded. */
-enum { SAMPLING_OFF_BYTES = 1 };
+/* What --memlog-sampling alone means: interface.md. */
+enum { SAMPLING_DEFAULT_BYTES = 4096 };
 
 enum { DUMP_INTERVAL_MAX_S = 365 * 24 * 3600, UNWIND_CHECK_MAX = 1 << 30 };
 
@@ -78,42 +78,34 @@ apply_stack_mode(struct ml_options *options, const char *value, struct ml_compla
     return ML_OK;
 }
 
-static enum ml_status not_sampled_yet(const char *option, struct ml_complaint *complaint) {
-    ml_complain(
-        complaint,
-        "%s: sampling is not available in this version of memlog; every allocation is recorded",
-        option
-    );
-    return ML_ENV_MISSING;
-}
-
 static enum ml_status
 apply_sampling(struct ml_options *options, const char *value, struct ml_complaint *complaint) {
-    (void)options;
     (void)value;
-    return not_sampled_yet("--memlog-sampling", complaint);
+    (void)complaint;
+    if (!options->sampling_rate_given) {
+        options->sampling_bytes = SAMPLING_DEFAULT_BYTES;
+    }
+    return ML_OK;
 }
 
 static enum ml_status
 apply_sampling_rate(struct ml_options *options, const char *value, struct ml_complaint *complaint) {
     uint64_t bytes = 0;
     enum ml_status status = ml_size_parse(value, &bytes);
-    if (status == ML_OK && bytes == 0) {
+    if (status == ML_OK && (bytes == 0 || bytes > ML_SAMPLING_MAX_BYTES)) {
         status = ML_PEER_RANGE;
     }
     if (status != ML_OK) {
         ml_complain(
             complaint,
-            "--memlog-sampling-rate=%s: a size in bytes is wanted, 1 (every allocation) or more, "
-            "such as 4096 or 64K",
+            "--memlog-sampling-rate=%s: a size in bytes is wanted, from 1 (every allocation) to "
+            "4G, such as 4096 or 64K",
             value
         );
         return status;
     }
-    if (bytes != SAMPLING_OFF_BYTES) {
-        return not_sampled_yet("--memlog-sampling-rate", complaint);
-    }
     options->sampling_bytes = bytes;
+    options->sampling_rate_given = true;
     return ML_OK;
 }
 
@@ -157,7 +149,11 @@ apply_overrun(struct ml_options *options, const char *value, struct ml_complaint
         return ML_ENV_MISSING;
     }
     if (chosen == ML_OVERRUN_SAMPLE) {
-        return not_sampled_yet("--memlog-overrun=sample", complaint);
+        ml_complain(
+            complaint,
+            "--memlog-overrun=sample is not available in this version of memlog; block is"
+        );
+        return ML_ENV_MISSING;
     }
     options->overrun = (enum ml_overrun)chosen;
     return ML_OK;

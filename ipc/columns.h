@@ -13,9 +13,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Rows of one piece. So many rows of the widest table (cells: under 112 bytes each as varints) stay
+/* Rows of one piece. So many rows of the widest table (cells: under 192 bytes each as varints) stay
  * under 1 MiB. */
-enum { ML_COLUMNS_ROWS_MAX = 8192 };
+enum { ML_COLUMNS_ROWS_MAX = 4096 };
 
 /* The field that holds the number of rows; it comes first. */
 enum { ML_COLUMNS_COUNT_TAG = 1 };

@@ -40,10 +40,13 @@
  *             zigzag dnode                        unless ML_ALLOC_SAME_NODE: the lane's previous
  *                                                 alloc's node (0 at a chunk's start)
  *             varint heap, varint type            if ML_ALLOC_TYPED, else 0, 0
- *             varint weight_bytes, weight_blocks  if ML_ALLOC_WEIGHTED, else size_bytes, 1
+ *             varint weight_bytes, weight_blocks  if ML_ALLOC_SAMPLED, else size_bytes, 1
  *   FREE      varint dtime
  *             zigzag daddress
  *             varint heap                         if ML_FREE_HEAP, else 0
+ *             ML_FREE_SKIPPED: the thread has done something between the lane's last record and
+ *             this one that was not recorded; ML_FREE_UNSURE: nobody knows whether the block was
+ *             ever recorded, so one that is unknown is no sign of a loss
  *   RESIZE    as FREE: the free half of a realloc; the next ALLOC or CANCEL of this lane
  *             completes it
  *   CANCEL    varint dtime: the realloc failed, the block of this lane's last RESIZE is live as
@@ -61,10 +64,17 @@
  *
  * There is one way to write a record: ML_UNALIGNED exactly when the difference is no multiple of
  * 16, ML_ALLOC_SAME_NODE and ML_NODE_SAME_MODULE exactly when they are the same, ML_ALLOC_TYPED and
- * ML_FREE_HEAP only for something other than 0, ML_ALLOC_WEIGHTED only for weights other than
- * size_bytes, 1. Anything else is ML_PEER_FORM; an op, flag or sub-kind that is not here is
- * ML_PEER_UNKNOWN; an enum, id, address, size or sum out of bounds is ML_PEER_RANGE. Addresses of
- * blocks are not 0: free(NULL) is no event.
+ * ML_FREE_HEAP only for something other than 0. Anything else is ML_PEER_FORM; an op, flag or
+ * sub-kind that is not here is ML_PEER_UNKNOWN; an enum, id, address, size or sum out of bounds is
+ * ML_PEER_RANGE. Addresses of blocks are not 0: free(NULL) is no event.
+ *
+ * Sampling: a lane that samples at an interval of R bytes (START, SAMPLING) records a block of size
+ * s < R with a chance of p = 1 - exp(-(s + 1) / R), which does not depend on any other block's, and
+ * a larger one always. A block so recorded is marked ML_ALLOC_SAMPLED and stands for weight_blocks
+ * blocks and weight_bytes bytes: 1 / p and s / p, rounded up or down at random so that their means
+ * are exactly those; 1 and s for a large block. Sums of weights are thus unbiased estimates, and
+ * sums of weight_bytes * (weight_bytes - s) and weight_blocks * (weight_blocks - 1) unbiased
+ * estimates of their variances. A lane that does not sample marks nothing.
  *
  * Time: ticks of the process tree's one clock (the START record names it): the TSC, or
  * CLOCK_MONOTONIC in ns. Definitions (NODE, MODULE, STRING, TYPE, HEAP) carry no time: they hold
@@ -128,8 +138,10 @@ enum {
     ML_UNALIGNED = 1 << 3, /* ALLOC, FREE, RESIZE */
     ML_ALLOC_SAME_NODE = 1 << 4,
     ML_ALLOC_TYPED = 1 << 5,
-    ML_ALLOC_WEIGHTED = 1 << 6,
+    ML_ALLOC_SAMPLED = 1 << 6,
     ML_FREE_HEAP = 1 << 4, /* FREE, RESIZE */
+    ML_FREE_SKIPPED = 1 << 5,
+    ML_FREE_UNSURE = 1 << 6,
     ML_NODE_SAME_MODULE = 1 << 3,
     ML_NODE_FRAME_SHIFT = 4 /* NODE: enum ml_frame_kind in bits 4..7 */
 };
@@ -256,6 +268,13 @@ struct ml_event_mapping {
     uint32_t node;
 };
 
+/* What the flags of a block's record say of it. */
+enum {
+    ML_BLOCK_SAMPLED = 1, /* ALLOC: ML_ALLOC_SAMPLED */
+    ML_BLOCK_SKIPPED = 2, /* FREE, RESIZE: ML_FREE_SKIPPED */
+    ML_BLOCK_UNSURE = 4   /* FREE, RESIZE: ML_FREE_UNSURE */
+};
+
 /* ALLOC and, as far as they have the field, FREE, RESIZE, CANCEL. */
 struct ml_event_block {
     uint64_t address;
@@ -263,8 +282,9 @@ struct ml_event_block {
     uint64_t weight_bytes;  /* what the block stands for: size_bytes, or more when sampled */
     uint64_t weight_blocks; /* 1, or more when sampled; whole blocks */
     uint32_t node;          /* innermost frame; 0: no stack */
-    uint16_t heap;
     uint16_t type;
+    uint8_t heap;
+    uint8_t marks; /* ML_BLOCK_* */
 };
 
 /* NODE. */

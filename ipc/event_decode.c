@@ -65,7 +65,7 @@ static enum ml_status take_heap_and_type(struct ml_reader *r, struct ml_event_bl
     if (status == ML_OK && heap == 0 && type == 0) {
         status = ML_PEER_FORM;
     }
-    block->heap = (uint16_t)heap;
+    block->heap = (uint8_t)heap;
     block->type = (uint16_t)type;
     return status;
 }
@@ -76,9 +76,6 @@ static enum ml_status take_weights(struct ml_reader *r, struct ml_event_block *b
     if (status == ML_OK) {
         status = ml_take_bounded(r, 1, ML_SIZE_MAX_BYTES, &block->weight_blocks);
     }
-    if (status == ML_OK && block->weight_bytes == block->size_bytes && block->weight_blocks == 1) {
-        status = ML_PEER_FORM;
-    }
     return status;
 }
 
@@ -87,7 +84,7 @@ static enum ml_status decode_alloc(
 ) {
     struct ml_event_block *block = &event->block;
     event->kind = ML_EVENT_ALLOC;
-    if ((op & ~(7 | ML_UNALIGNED | ML_ALLOC_SAME_NODE | ML_ALLOC_TYPED | ML_ALLOC_WEIGHTED)) != 0) {
+    if ((op & ~(7 | ML_UNALIGNED | ML_ALLOC_SAME_NODE | ML_ALLOC_TYPED | ML_ALLOC_SAMPLED)) != 0) {
         return ML_PEER_UNKNOWN;
     }
     enum ml_status status = ml_take_time(r, state);
@@ -110,10 +107,11 @@ static enum ml_status decode_alloc(
     block->weight_blocks = 1;
     block->heap = 0;
     block->type = 0;
+    block->marks = (op & ML_ALLOC_SAMPLED) != 0 ? ML_BLOCK_SAMPLED : 0;
     if ((op & ML_ALLOC_TYPED) != 0) {
         status = take_heap_and_type(r, block);
     }
-    if (status == ML_OK && (op & ML_ALLOC_WEIGHTED) != 0) {
+    if (status == ML_OK && (op & ML_ALLOC_SAMPLED) != 0) {
         status = take_weights(r, block);
     }
     return status;
@@ -123,7 +121,7 @@ static enum ml_status decode_alloc(
 static enum ml_status
 decode_free(struct ml_reader *r, struct ml_event_state *state, uint8_t op, struct ml_event *event) {
     event->kind = (op & 7) == ML_OP_FREE ? ML_EVENT_FREE : ML_EVENT_RESIZE;
-    if ((op & ~(7 | ML_UNALIGNED | ML_FREE_HEAP)) != 0) {
+    if ((op & ~(7 | ML_UNALIGNED | ML_FREE_HEAP | ML_FREE_SKIPPED | ML_FREE_UNSURE)) != 0) {
         return ML_PEER_UNKNOWN;
     }
     enum ml_status status = ml_take_time(r, state);
@@ -138,7 +136,13 @@ decode_free(struct ml_reader *r, struct ml_event_state *state, uint8_t op, struc
         }
     }
     event->time = state->time;
-    event->block = (struct ml_event_block){.address = state->address, .heap = (uint16_t)heap};
+    event->block = (struct ml_event_block){
+        .address = state->address,
+        .heap = (uint8_t)heap,
+        .marks = (uint8_t
+        )(((op & ML_FREE_SKIPPED) != 0 ? ML_BLOCK_SKIPPED : 0) |
+          ((op & ML_FREE_UNSURE) != 0 ? ML_BLOCK_UNSURE : 0)),
+    };
     return status;
 }
 

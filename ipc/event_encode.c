@@ -12,14 +12,16 @@ static enum ml_status put_time(struct ml_writer *w, struct ml_event_state *state
 }
 
 static bool block_in_range(const struct ml_event_block *block) {
-    return block->address != 0 && block->address < ML_ADDRESS_MAX && block->heap < ML_HEAPS_MAX;
+    return block->address != 0 && block->address < ML_ADDRESS_MAX;
 }
 
 static bool alloc_in_range(const struct ml_event_block *block) {
     return block_in_range(block) && block->size_bytes <= ML_SIZE_MAX_BYTES &&
            block->weight_bytes >= block->size_bytes && block->weight_bytes <= ML_SIZE_MAX_BYTES &&
            block->weight_blocks >= 1 && block->weight_blocks <= ML_SIZE_MAX_BYTES &&
-           block->node < ML_NODES_MAX;
+           block->node < ML_NODES_MAX && (block->marks & ~ML_BLOCK_SAMPLED) == 0 &&
+           (block->marks != 0 ||
+            (block->weight_bytes == block->size_bytes && block->weight_blocks == 1));
 }
 
 /* The address difference in the unit that ML_UNALIGNED of op announces. */
@@ -38,14 +40,14 @@ encode_alloc(struct ml_writer *w, struct ml_event_state *state, const struct ml_
     }
     const int64_t daddress = (int64_t)(block->address - state->address);
     const bool typed = block->heap != 0 || block->type != 0;
-    const bool weighted = block->weight_bytes != block->size_bytes || block->weight_blocks != 1;
+    const bool sampled = (block->marks & ML_BLOCK_SAMPLED) != 0;
     const bool same_node = block->node == state->node;
     ml_writer_u8(
         w,
         (uint8_t
         )(ML_OP_ALLOC | (daddress % 16 != 0 ? ML_UNALIGNED : 0) |
           (same_node ? ML_ALLOC_SAME_NODE : 0) | (typed ? ML_ALLOC_TYPED : 0) |
-          (weighted ? ML_ALLOC_WEIGHTED : 0))
+          (sampled ? ML_ALLOC_SAMPLED : 0))
     );
     const enum ml_status status = put_time(w, state, event->time);
     put_block_address(w, state, daddress, block->address);
@@ -58,7 +60,7 @@ encode_alloc(struct ml_writer *w, struct ml_event_state *state, const struct ml_
         ml_writer_varint(w, block->heap);
         ml_writer_varint(w, block->type);
     }
-    if (weighted) {
+    if (sampled) {
         ml_writer_varint(w, block->weight_bytes);
         ml_writer_varint(w, block->weight_blocks);
     }
@@ -69,7 +71,7 @@ encode_alloc(struct ml_writer *w, struct ml_event_state *state, const struct ml_
 static enum ml_status
 encode_free(struct ml_writer *w, struct ml_event_state *state, const struct ml_event *event) {
     const struct ml_event_block *block = &event->block;
-    if (!block_in_range(block)) {
+    if (!block_in_range(block) || (block->marks & ~(ML_BLOCK_SKIPPED | ML_BLOCK_UNSURE)) != 0) {
         return ML_BUG_CONTRACT;
     }
     const int64_t daddress = (int64_t)(block->address - state->address);
@@ -77,7 +79,9 @@ encode_free(struct ml_writer *w, struct ml_event_state *state, const struct ml_e
     ml_writer_u8(
         w,
         (uint8_t
-        )(op | (daddress % 16 != 0 ? ML_UNALIGNED : 0) | (block->heap != 0 ? ML_FREE_HEAP : 0))
+        )(op | (daddress % 16 != 0 ? ML_UNALIGNED : 0) | (block->heap != 0 ? ML_FREE_HEAP : 0) |
+          ((block->marks & ML_BLOCK_SKIPPED) != 0 ? ML_FREE_SKIPPED : 0) |
+          ((block->marks & ML_BLOCK_UNSURE) != 0 ? ML_FREE_UNSURE : 0))
     );
     const enum ml_status status = put_time(w, state, event->time);
     put_block_address(w, state, daddress, block->address);

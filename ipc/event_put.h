@@ -51,7 +51,7 @@ static inline uint8_t *ml_put_alloc(
 }
 
 /* ALLOC of a sampled block that stands for weight_blocks of them. */
-static inline uint8_t *ml_put_alloc_weighted(
+static inline uint8_t *ml_put_alloc_sampled(
     uint8_t *pos,
     struct ml_event_state *state,
     uint64_t time,
@@ -63,14 +63,14 @@ static inline uint8_t *ml_put_alloc_weighted(
 ) {
     uint8_t *op = pos;
     pos = ml_put_alloc(pos, state, time, address, size_bytes, node);
-    *op |= ML_ALLOC_WEIGHTED;
+    *op |= ML_ALLOC_SAMPLED;
     pos = ml_put_varint(pos, weight_bytes);
     return ml_put_varint(pos, weight_blocks);
 }
 
-/* FREE or, as `op`, RESIZE; heap 0. */
+/* FREE or, as `op`, RESIZE, with ML_FREE_SKIPPED and ML_FREE_UNSURE where they hold; heap 0. */
 static inline uint8_t *ml_put_free(
-    uint8_t *pos, struct ml_event_state *state, uint64_t time, uint64_t address, enum ml_op op
+    uint8_t *pos, struct ml_event_state *state, uint64_t time, uint64_t address, unsigned op
 ) {
     uint8_t *op_byte = pos++;
     uint8_t flags = (uint8_t)op;

@@ -44,6 +44,10 @@
 #define ML_STAGING_MAGIC UINT64_C(0x31676c6d656d6d6c)
 #define ML_CONTROL_MAGIC UINT64_C(0x31636c6d656d6d6c)
 
+/* The largest interval of ml_control_page.sampling_bytes, 4 GiB: beyond it nothing would be found
+ * in any heap, and products of sizes and intervals stay below 2^64. */
+#define ML_SAMPLING_MAX_BYTES (UINT64_C(1) << 32)
+
 enum {
     ML_STAGING_VERSION = 1,
     ML_STAGING_HEADER_BYTES = 4096,
@@ -124,7 +128,8 @@ struct ml_control_page {
     uint64_t magic;
     uint32_t version;
     uint32_t enabled;        /* 0: dormant, 1: record */
-    uint64_t sampling_bytes; /* mean bytes between samples; 1: every allocation */
+    uint64_t sampling_bytes; /* mean bytes between samples, at most ML_SAMPLING_MAX_BYTES; 1: every
+                                allocation */
     /* These two change last and in one store: a thread that sees the profile sees the generation,
      * and so does every thread that acts upon what that thread does. */
     uint32_t generation; /* changes with every change of the page; never 0 */
@@ -137,6 +142,8 @@ struct ml_control_page {
         fork_enabled; /* what a forked child's own page says first, until the host has judged it */
     uint32_t fork_pipe_bytes; /* how large a forked child makes its pipe, until the host has seen
                                  it; changes without a new generation; 0: as the kernel gives it */
+    uint32_t all_sampled;     /* 1: no block lives that was recorded while every allocation was, so
+                                 frees of blocks that were not sampled may stay in the process */
 };
 _Static_assert(
     offsetof(struct ml_control_page, generation) % 8 == 0 &&

@@ -57,18 +57,17 @@ push_block(struct ml_client *client, uint32_t lane, const struct ml_event *event
     const struct ml_event_block *block = &event->block;
     const bool alloc = event->kind == ML_EVENT_ALLOC;
     const bool wide =
-        alloc && (block->weight_bytes != block->size_bytes || block->weight_blocks != 1 ||
-                  block->type != 0 || block->size_bytes > UINT32_MAX);
+        alloc && (block->marks != 0 || block->type != 0 || block->size_bytes > UINT32_MAX);
     const struct ml_timed timed = {
         .time = event->time,
         .key = ml_live_key(block->address, block->heap),
-        .size_bytes = (uint32_t)block->size_bytes,
+        .size_bytes = alloc ? (uint32_t)block->size_bytes : block->marks,
         .node = block->node & (ML_NODES_MAX - 1),
         .kind = (wide ? ML_TIMED_ALLOC_WIDE : event->kind) & 0xff,
     };
     client->events++;
     if (!wide) {
-        client->queued_bytes += timed.size_bytes;
+        client->queued_bytes += alloc ? timed.size_bytes : 0;
         return push(client, lane, &timed);
     }
     const struct ml_timed_rest rest = {
@@ -76,6 +75,7 @@ push_block(struct ml_client *client, uint32_t lane, const struct ml_event *event
         .weight_blocks = block->weight_blocks,
         .size_high = (uint32_t)(block->size_bytes >> 32),
         .type = block->type,
+        .sampled = block->marks != 0,
     };
     uint32_t late = 0;
     const enum ml_status status = ml_sequencer_push_wide(
@@ -525,7 +525,9 @@ struct ml_client_figures ml_client_figures(const struct ml_client *client) {
         .events = client->events,
         .accounting = accounting,
         .lost_events = ml_accounting_lost(&accounting),
-        .unknown_frees = tracker->unknown_frees,
+        .unknown_frees = tracker->unknown_frees > client->unsure_frees
+                             ? tracker->unknown_frees - client->unsure_frees
+                             : 0,
         .late_events = client->late_events,
         .truncated_stacks = client->staging.header.truncated_stacks,
         .broken_stacks = client->staging.header.broken_stacks,

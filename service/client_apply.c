@@ -39,6 +39,8 @@ static enum ml_status apply_alloc_wide(struct ml_client *client, const struct st
         .key = timed->key,
         .weight_bytes = rest.weight_bytes,
         .weight_blocks = rest.weight_blocks,
+        .size_bytes = size_bytes,
+        .sampled = rest.sampled != 0,
     };
     ml_tracker_look_up_alloc(
         &client->tracker, timed->key, timed->node, (uint16_t)rest.type, size_bytes, &alloc.lookup
@@ -49,11 +51,24 @@ static enum ml_status apply_alloc_wide(struct ml_client *client, const struct st
     return ml_tracker_alloc(&client->tracker, timed->time, &alloc);
 }
 
+/* Take the block that is freed. One that may never have been recorded is not missed. */
+static bool
+take_block(struct ml_client *client, const struct step *step, struct ml_live_block *out_block) {
+    const struct ml_timed *timed = step->timed;
+    struct ml_tracker *tracker = &client->tracker;
+    const uint64_t unknown_before = tracker->unknown_frees;
+    const bool there = ml_tracker_free(tracker, timed->time, timed->key, step->lookup, out_block);
+    if ((timed->size_bytes & ML_BLOCK_UNSURE) != 0 && tracker->unknown_frees > unknown_before) {
+        client->unsure_frees++;
+    }
+    return there;
+}
+
 static void apply_free(struct ml_client *client, const struct step *step) {
     const struct ml_timed *timed = step->timed;
     struct ml_live_block block;
-    if (ml_tracker_free(&client->tracker, timed->time, timed->key, step->lookup, &block) &&
-        step->queue->last_alloc == timed->key) {
+    if (take_block(client, step, &block) && step->queue->last_alloc == timed->key &&
+        (timed->size_bytes & ML_BLOCK_SKIPPED) == 0) {
         struct ml_cell *cell = &client->tracker.cells.cells[block.cell];
         if (__builtin_add_overflow(
                 cell->temporary_blocks, block.weight_blocks, &cell->temporary_blocks
@@ -69,7 +84,7 @@ static void apply_resize(struct ml_client *client, const struct step *step) {
     struct ml_lane_queue *queue = step->queue;
     forget_resize(client, queue);
     queue->last_alloc = 0;
-    if (ml_tracker_free(&client->tracker, timed->time, timed->key, step->lookup, &queue->resized)) {
+    if (take_block(client, step, &queue->resized)) {
         queue->resize_key = timed->key;
         client->resizing_bytes += queue->resized.weight_bytes;
     }

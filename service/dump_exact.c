@@ -32,6 +32,14 @@ static const struct ml_column cell_columns[] = {
     CELL(tree_peak_bytes, tree_peak_bytes, false),
     CELL(tree_peak_blocks, tree_peak_blocks, false),
     CELL(temporary_blocks, temporary_blocks, false),
+    CELL(live_bytes_error, own_errors.live_bytes, false),
+    CELL(live_blocks_error, own_errors.live_blocks, false),
+    CELL(peak_bytes_error, own_errors.peak_bytes, false),
+    CELL(peak_blocks_error, own_errors.peak_blocks, false),
+    CELL(total_bytes_error, own_errors.total_bytes, false),
+    CELL(total_blocks_error, own_errors.total_blocks, false),
+    CELL(tree_peak_bytes_error, tree_peak_bytes_error, false),
+    CELL(tree_peak_blocks_error, tree_peak_blocks_error, false),
 };
 #undef CELL
 

@@ -189,12 +189,15 @@ static struct ml_live_block unpack(const struct ml_live_map *map, uint64_t value
     struct ml_live_block block = {
         .weight_bytes = value >> ML_LIVE_BYTES_SHIFT,
         .weight_blocks = 1,
+        .size_bytes = value >> ML_LIVE_BYTES_SHIFT,
         .cell = (uint32_t)(value & (ML_LIVE_CELLS_MAX - 1)),
     };
     if (is_wide(value)) {
         const struct ml_live_wide *wide = &map->wide[value >> ML_LIVE_BYTES_SHIFT];
         block.weight_bytes = wide->weight_bytes;
         block.weight_blocks = wide->weight_blocks;
+        block.size_bytes = wide->size_bytes;
+        block.sampled = wide->sampled != 0;
     }
     return block;
 }
@@ -208,12 +211,16 @@ static void forget_wide(struct ml_live_map *map, uint64_t value) {
 }
 
 static uint64_t pack(struct ml_live_map *map, const struct ml_live_block *block) {
-    if (block->weight_blocks == 1 && block->weight_bytes >> ML_LIVE_INLINE_BITS == 0) {
+    if (!block->sampled && block->weight_bytes >> ML_LIVE_INLINE_BITS == 0) {
         return block->cell | block->weight_bytes << ML_LIVE_BYTES_SHIFT;
     }
     const uint32_t index = take_wide(map);
-    map->wide[index].weight_bytes = block->weight_bytes;
-    map->wide[index].weight_blocks = block->weight_blocks;
+    map->wide[index] = (struct ml_live_wide){
+        .weight_bytes = block->weight_bytes,
+        .weight_blocks = block->weight_blocks,
+        .size_bytes = block->size_bytes & (UINT64_MAX >> 1),
+        .sampled = block->sampled,
+    };
     return block->cell | (uint64_t)1 << ML_LIVE_WIDE_BIT | (uint64_t)index << ML_LIVE_BYTES_SHIFT;
 }
 

@@ -38,7 +38,9 @@ enum {
 struct ml_live_block {
     uint64_t weight_bytes;
     uint64_t weight_blocks;
+    uint64_t size_bytes; /* weight_bytes, or less when sampled */
     uint32_t cell;
+    bool sampled; /* its process knows that it was recorded (client/sampled_set.h) */
 };
 
 struct ml_live_slot {
@@ -52,10 +54,12 @@ struct ml_live_line {
     struct ml_live_slot slots[ML_LIVE_LINE_SLOTS];
 };
 
-/* A block whose weights do not fit a slot: sampled, or 128 GiB and more. */
+/* A block that does not fit a slot: sampled, or 128 GiB and more. */
 struct ml_live_wide {
     uint64_t weight_bytes;
     uint64_t weight_blocks; /* of a free entry: the next free one's index + 1 */
+    uint64_t size_bytes : 63;
+    uint64_t sampled : 1;
 };
 
 struct ml_live_map {

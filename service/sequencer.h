@@ -36,17 +36,19 @@ enum {
 struct ml_timed {
     uint64_t time;
     uint64_t key;        /* ml_live_key of the block; FORK: serial; REAPED: pid; END: kind */
-    uint32_t size_bytes; /* of the block of an ALLOC; its low half, of an ALLOC_WIDE */
+    uint32_t size_bytes; /* of the block of an ALLOC; its low half, of an ALLOC_WIDE; of a FREE or
+                            RESIZE its ML_BLOCK_* marks */
     uint32_t node : 24;
     uint32_t kind : 8;
 };
 
-/* The second half of an ML_TIMED_ALLOC_WIDE: typed, weighted, or of 4 GiB and more. */
+/* The second half of an ML_TIMED_ALLOC_WIDE: typed, sampled, or of 4 GiB and more. */
 struct ml_timed_rest {
     uint64_t weight_bytes;
     uint64_t weight_blocks;
     uint32_t size_high;
-    uint32_t type;
+    uint32_t type : 16;
+    uint32_t sampled : 1;
 };
 
 struct ml_lane_queue {

@@ -88,6 +88,7 @@ struct ml_client {
     bool inherited_known;
     uint64_t inherited_bytes, inherited_blocks;
     uint64_t events, late_events;
+    uint64_t unsure_frees; /* of tracker.unknown_frees: no wonder that they are unknown */
     uint64_t loss[ML_LOSS_REASON_COUNT]; /* by LOSS records; saturating */
 };
 

@@ -239,6 +239,26 @@ static bool copy_nodes(
     return true;
 }
 
+static void
+copy_errors(const struct ml_tracker *tracker, uint32_t index, struct ml_snapshot_cell *copy) {
+    const struct ml_cell_variances *own = ml_variances_of(&tracker->variances, index);
+    if (own == NULL) {
+        return;
+    }
+    const struct ml_variance_pair peak = ml_tracker_peak_variance(tracker, index);
+    const struct ml_variance_pair tree = ml_tracker_tree_variance(tracker, index);
+    copy->own_errors = (struct ml_totals){
+        .live_bytes = ml_variance_error(own->live.bytes),
+        .live_blocks = ml_variance_error(own->live.blocks),
+        .peak_bytes = ml_variance_error(peak.bytes),
+        .peak_blocks = ml_variance_error(peak.blocks),
+        .total_bytes = ml_variance_error(own->total.bytes),
+        .total_blocks = ml_variance_error(own->total.blocks),
+    };
+    copy->tree_peak_bytes_error = ml_variance_error(tree.bytes);
+    copy->tree_peak_blocks_error = ml_variance_error(tree.blocks);
+}
+
 static bool copy_cells(const struct ml_client *client, struct ml_snapshot_process *process) {
     const struct ml_tracker *tracker = &client->tracker;
     process->cells = array_of(tracker->cells.count, sizeof(*process->cells));
@@ -260,6 +280,7 @@ static bool copy_cells(const struct ml_client *client, struct ml_snapshot_proces
         ml_tracker_peak_share(tracker, cell, &copy->own.peak_bytes, &copy->own.peak_blocks);
         ml_tracker_tree_share(tracker, cell, &copy->tree_peak_bytes, &copy->tree_peak_blocks);
         copy->temporary_blocks = cell->temporary_blocks;
+        copy_errors(tracker, i, copy);
     }
     return true;
 }

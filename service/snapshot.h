@@ -59,6 +59,9 @@ struct ml_snapshot_cell {
     struct ml_totals own; /* peak_*: this cell's share at the moment of its process's peak */
     uint64_t tree_peak_bytes, tree_peak_blocks; /* its share at the moment of the tree's peak */
     uint64_t temporary_blocks; /* freed as the next event of the thread that allocated them */
+    /* Standard errors of the figures above, in 1/256 of a byte or block; 0: exact. */
+    struct ml_totals own_errors;
+    uint64_t tree_peak_bytes_error, tree_peak_blocks_error;
 };
 
 struct ml_snapshot_gap {

@@ -23,6 +23,7 @@ void ml_tracker_init(
     ml_reuse_log_init(&tracker->reused, budget, ML_REUSE_LOG_ENTRIES);
     ml_reuse_log_init(&tracker->early, budget, ML_EARLY_LOG_ENTRIES);
     ml_cells_init(&tracker->cells, budget);
+    ml_variances_init(&tracker->variances, budget);
 }
 
 void ml_tracker_fini(struct ml_tracker *tracker) {
@@ -30,6 +31,7 @@ void ml_tracker_fini(struct ml_tracker *tracker) {
     ml_reuse_log_fini(&tracker->reused);
     ml_reuse_log_fini(&tracker->early);
     ml_cells_fini(&tracker->cells);
+    ml_variances_fini(&tracker->variances);
 }
 
 void ml_tracker_drop_blocks(struct ml_tracker *tracker) {
@@ -75,7 +77,44 @@ static void notice_tree(struct ml_tracker *tracker) {
     tracker->tree_mark = ++tracker->mark;
 }
 
+struct ml_variance_pair
+ml_tracker_peak_variance(const struct ml_tracker *tracker, uint32_t cell_index) {
+    const struct ml_cell_variances *own = ml_variances_of(&tracker->variances, cell_index);
+    if (own == NULL) {
+        return (struct ml_variance_pair){0, 0};
+    }
+    return tracker->cells.cells[cell_index].mark >= tracker->peak_mark ? own->peak : own->live;
+}
+
+struct ml_variance_pair
+ml_tracker_tree_variance(const struct ml_tracker *tracker, uint32_t cell_index) {
+    const struct ml_cell_variances *own = ml_variances_of(&tracker->variances, cell_index);
+    if (own == NULL) {
+        return (struct ml_variance_pair){0, 0};
+    }
+    if (tracker->tree_epoch == tracker->tree->epoch &&
+        tracker->cells.cells[cell_index].mark >= tracker->tree_mark) {
+        return own->tree;
+    }
+    return absent_at_peak(tracker) ? (struct ml_variance_pair){0, 0} : own->live;
+}
+
+/* As keep_shares, before it. */
+static void keep_variances(const struct ml_tracker *tracker, const struct ml_cell *cell) {
+    struct ml_cell_variances *own =
+        ml_variances_of(&tracker->variances, (uint32_t)(cell - tracker->cells.cells));
+    if (own != NULL && cell->mark < tracker->peak_mark) {
+        own->peak = own->live;
+    }
+    if (own != NULL && cell->mark < tracker->tree_mark) {
+        own->tree = absent_at_peak(tracker) ? (struct ml_variance_pair){0, 0} : own->live;
+    }
+}
+
 static void keep_shares(const struct ml_tracker *tracker, struct ml_cell *cell) {
+    if (tracker->variances.cells != NULL) {
+        keep_variances(tracker, cell);
+    }
     if (cell->mark < tracker->peak_mark) {
         cell->peak_bytes = cell->live_bytes;
         cell->peak_blocks = cell->live_blocks;
@@ -124,6 +163,21 @@ shrink(struct ml_tracker *tracker, struct ml_cell *cell, uint64_t bytes, uint64_
     }
 }
 
+/* The same for a block that may be one of a sample. */
+static void grow_by(struct ml_tracker *tracker, const struct ml_live_block *block) {
+    grow(tracker, &tracker->cells.cells[block->cell], block->weight_bytes, block->weight_blocks);
+    if (block->sampled) {
+        ml_variance_add(&tracker->variances.cells[block->cell].live, ml_variance_of(block));
+    }
+}
+
+static void shrink_by(struct ml_tracker *tracker, const struct ml_live_block *block) {
+    shrink(tracker, &tracker->cells.cells[block->cell], block->weight_bytes, block->weight_blocks);
+    if (block->sampled) {
+        ml_variance_take(&tracker->variances.cells[block->cell].live, ml_variance_of(block));
+    }
+}
+
 static inline void note_peaks(struct ml_tracker *tracker, uint64_t ticks) {
     struct ml_totals *totals = &tracker->totals;
     if (totals->live_bytes > totals->peak_bytes) {
@@ -169,8 +223,8 @@ bool ml_tracker_free(
     if (slot != NULL && slot->key == key && !ml_live_slot_is_wide(slot)) {
         const uint64_t bytes = slot->value >> ML_LIVE_BYTES_SHIFT;
         const uint32_t cell = ml_live_slot_cell(slot);
-        *out_block =
-            (struct ml_live_block){.weight_bytes = bytes, .weight_blocks = 1, .cell = cell};
+        *out_block = (struct ml_live_block
+        ){.weight_bytes = bytes, .weight_blocks = 1, .size_bytes = bytes, .cell = cell};
         ml_live_map_empty_home(&tracker->live, slot);
         shrink(tracker, &tracker->cells.cells[cell], bytes, 1);
         return true;
@@ -180,12 +234,7 @@ bool ml_tracker_free(
         ml_reuse_log_add(&tracker->early, key, ticks);
         return false;
     }
-    shrink(
-        tracker,
-        &tracker->cells.cells[out_block->cell],
-        out_block->weight_bytes,
-        out_block->weight_blocks
-    );
+    shrink_by(tracker, out_block);
     return true;
 }
 
@@ -202,9 +251,9 @@ put(struct ml_tracker *tracker,
         tracker->missed_frees++;
         tracker->has_reused = true;
         ml_reuse_log_add(&tracker->reused, key, ticks);
-        shrink(tracker, &tracker->cells.cells[stale.cell], stale.weight_bytes, stale.weight_blocks);
+        shrink_by(tracker, &stale);
     }
-    grow(tracker, &tracker->cells.cells[block->cell], block->weight_bytes, block->weight_blocks);
+    grow_by(tracker, block);
 }
 
 /* Out of line: streams that lost chunks are rare. */
@@ -283,7 +332,10 @@ enum ml_status ml_tracker_alloc_plain(
         grow(tracker, cell, size_bytes, 1);
     } else {
         const struct ml_live_block block = {
-            .weight_bytes = size_bytes, .weight_blocks = 1, .cell = index};
+            .weight_bytes = size_bytes,
+            .weight_blocks = 1,
+            .size_bytes = size_bytes,
+            .cell = index};
         put(tracker, ticks, key, lookup->hash, &block);
     }
     count_total(tracker, cell, size_bytes, 1);
@@ -301,22 +353,30 @@ ml_tracker_alloc(struct ml_tracker *tracker, uint64_t ticks, const struct ml_tra
     if (status == ML_OK) {
         status = ml_live_map_reserve_wide(&tracker->live);
     }
+    if (status == ML_OK && alloc->sampled) {
+        status = ml_variances_reserve(&tracker->variances, index + 1);
+    }
     if (status == ML_OK && !fits(tracker, alloc->weight_bytes, alloc->weight_blocks)) {
         status = ML_PEER_LIMIT;
     }
     if (status != ML_OK) {
         return status;
     }
+    const struct ml_live_block block = {
+        .weight_bytes = alloc->weight_bytes,
+        .weight_blocks = alloc->weight_blocks,
+        .size_bytes = alloc->size_bytes,
+        .cell = index,
+        .sampled = alloc->sampled,
+    };
+    if (block.sampled) {
+        ml_variance_add(&tracker->variances.cells[index].total, ml_variance_of(&block));
+    }
     struct ml_cell *cell = &tracker->cells.cells[index];
     if (ticks < tracker->early.latest && is_dead(tracker, ticks, alloc->key)) {
         count_total(tracker, cell, alloc->weight_bytes, alloc->weight_blocks);
         return ML_OK;
     }
-    const struct ml_live_block block = {
-        .weight_bytes = alloc->weight_bytes,
-        .weight_blocks = alloc->weight_blocks,
-        .cell = index,
-    };
     put(tracker, ticks, alloc->key, alloc->lookup.hash, &block);
     count_total(tracker, cell, alloc->weight_bytes, alloc->weight_blocks);
     note_peaks(tracker, ticks);

@@ -26,6 +26,7 @@
 #include "service/snapshot.h"
 #include "service/stack_store.h"
 #include "service/tree.h"
+#include "service/variances.h"
 
 struct ml_tracker {
     struct ml_tree *tree;
@@ -34,6 +35,7 @@ struct ml_tracker {
     struct ml_reuse_log reused; /* given out again, the free not seen */
     struct ml_reuse_log early;  /* freed, the alloc not seen */
     struct ml_cells cells;
+    struct ml_variances variances;
     struct ml_totals totals;
     uint64_t peak_ticks;
     uint64_t mark;       /* grows with every maximum, from 1 */
@@ -66,6 +68,8 @@ struct ml_tracker_lookup {
 struct ml_tracker_alloc {
     uint64_t key; /* ml_live_key */
     uint64_t weight_bytes, weight_blocks;
+    uint64_t size_bytes;
+    bool sampled;
     struct ml_tracker_lookup lookup;
 };
 
@@ -181,6 +185,12 @@ void ml_tracker_tree_share(
     uint64_t *out_bytes,
     uint64_t *out_blocks
 );
+
+/* The variances of a cell's shares, as far as it has any. */
+struct ml_variance_pair
+ml_tracker_peak_variance(const struct ml_tracker *tracker, uint32_t cell_index);
+struct ml_variance_pair
+ml_tracker_tree_variance(const struct ml_tracker *tracker, uint32_t cell_index);
 
 /* For tests: recompute every sum. */
 bool ml_tracker_check(const struct ml_tracker *tracker, bool has_blocks);

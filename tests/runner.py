@@ -7,7 +7,8 @@ What is run (a NAME keeps those whose name contains it):
   script  tests/**/*_test.py, each a unittest module, counted by its test methods
   check   (--ci) one each for format, lint, layers, symbols, ... : see CHECKS
 --sanitize (implied by --ci) runs the unit tests again under address+undefined, built in out-sanitize, and the whole of memlog,
-the preload too, under undefined alone, built in out-undefined (the oracle's programs, and units that address cannot run).
+the preload too, under undefined alone, built in out-undefined (the oracle's programs, and units that address cannot run); and
+what threads share without locks under thread, built in out-thread.
 Closes with the line `N passed, N failed`; exit code 1 on a failure, 2 when nothing was run.
 """
 import argparse
@@ -25,9 +26,11 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 OUT = "out"
 SANITIZE_OUT = "out-sanitize"
 UNDEFINED_OUT = "out-undefined"
+THREAD_OUT = "out-thread"
 CHECK = "//tools/gn/libs:check"
 SANITIZE_ARGS = 'sanitizer = "address,undefined"'
 UNDEFINED_ARGS = 'sanitizer = "undefined"'
+THREAD_ARGS = 'sanitizer = "thread"'
 
 # They use Check to assert, and are run by hand.
 NOT_TESTS = {"client/capture_tool", "dump/dump_program"}
@@ -41,6 +44,9 @@ NOT_UNDER_ADDRESS = {
 
 # Scripts that run the whole of memlog under undefined.
 UNDER_UNDEFINED = ("tests/e2e/oracle_test.py",)
+
+# Units whose threads share memory without locks.
+UNDER_THREAD = {"client/sampled_set_test"}
 
 # Seconds for a whole executable or script; one that needs longer says so by a line `# runner: timeout=N`.
 UNIT_TIMEOUT = 240
@@ -226,10 +232,22 @@ def undefined_tests(names):
     return tests
 
 
+def thread_tests(names):
+    """The lock-free units under thread."""
+    generate(THREAD_OUT, THREAD_ARGS)
+    tests = wanted(unit_tests(THREAD_OUT, "thread/", SANITIZE_FACTOR), names)
+    tests = [test for test in tests if test.name.removeprefix("thread/") in UNDER_THREAD]
+    programs = [os.path.relpath(test.command[0], ROOT / THREAD_OUT) for test in tests]
+    if programs:
+        build(THREAD_OUT, THREAD_ARGS, programs)
+    return tests
+
+
 def collect(options):
     tests = wanted(unit_tests(OUT, "", 1) + script_tests(), options.names)
     if options.sanitize:
         tests += sanitized_tests(options.names) + undefined_tests(options.names)
+        tests += thread_tests(options.names)
     if options.ci:
         tests += wanted([Test(name, cmd, limit, count_exit_code) for name, limit, cmd in CHECKS], options.names)
     return tests

@@ -44,15 +44,6 @@ void ml_profile_restart(struct ml_profile *profile) {
     };
 }
 
-void ml_profile_totals_add(struct ml_profile_totals *sum, const struct ml_profile_totals *one) {
-    sum->live_bytes += one->live_bytes;
-    sum->live_blocks += one->live_blocks;
-    sum->peak_bytes += one->peak_bytes;
-    sum->peak_blocks += one->peak_blocks;
-    sum->total_bytes += one->total_bytes;
-    sum->total_blocks += one->total_blocks;
-}
-
 /* What is left is the tree: its peak that of the image that held most. */
 static void tree_of_images(struct ml_profile *profile) {
     const struct ml_profile_process *largest = &profile->processes[0];
@@ -67,6 +58,8 @@ static void tree_of_images(struct ml_profile *profile) {
     }
     profile->tree.peak_bytes = largest->totals.peak_bytes;
     profile->tree.peak_blocks = largest->totals.peak_blocks;
+    profile->tree.variances.peak_bytes = largest->totals.variances.peak_bytes;
+    profile->tree.variances.peak_blocks = largest->totals.variances.peak_blocks;
     profile->tree_peak_ticks = largest->peak_ticks;
     for (size_t i = 0; i < profile->processes_count; i++) {
         struct ml_profile_process *process = &profile->processes[i];
@@ -74,6 +67,10 @@ static void tree_of_images(struct ml_profile *profile) {
             struct ml_profile_cell *cell = &process->cells[c];
             cell->tree_peak_bytes = process == largest ? cell->own.peak_bytes : 0;
             cell->tree_peak_blocks = process == largest ? cell->own.peak_blocks : 0;
+            cell->tree_peak_bytes_variance =
+                process == largest ? cell->own.variances.peak_bytes : 0;
+            cell->tree_peak_blocks_variance =
+                process == largest ? cell->own.variances.peak_blocks : 0;
         }
     }
 }

@@ -19,7 +19,22 @@ struct ml_profile_text {
     size_t count_bytes;
 };
 
+/* The six figures as numbers with a fraction: their variances, or their standard errors. */
+struct ml_profile_spread {
+    double live_bytes, live_blocks;
+    double peak_bytes, peak_blocks;
+    double total_bytes, total_blocks;
+};
+
 struct ml_profile_totals {
+    uint64_t live_bytes, live_blocks;
+    uint64_t peak_bytes, peak_blocks;
+    uint64_t total_bytes, total_blocks;
+    struct ml_profile_spread variances; /* all 0: exact */
+};
+
+/* Standard errors as a dump has them, in 1/256. */
+struct ml_profile_errors {
     uint64_t live_bytes, live_blocks;
     uint64_t peak_bytes, peak_blocks;
     uint64_t total_bytes, total_blocks;
@@ -54,6 +69,9 @@ struct ml_profile_cell {
     struct ml_profile_totals own;
     uint64_t tree_peak_bytes, tree_peak_blocks;
     uint64_t temporary_blocks;
+    struct ml_profile_errors own_errors;
+    uint64_t tree_peak_bytes_error, tree_peak_blocks_error;
+    double tree_peak_bytes_variance, tree_peak_blocks_variance;
 };
 
 /* Where a process's events have gone; ipc/trace.proto, MemlogAccounting. All 0: the dump does not
@@ -199,7 +217,16 @@ void ml_profile_restart(struct ml_profile *profile);
  * False: there is none; nothing was changed. */
 bool ml_profile_select(struct ml_profile *profile, uint32_t pid);
 
-/* Add the six figures. */
+/* Turn the dump's standard errors of cells into variances, of cells, processes and tree. After
+ * reading, once. */
+void ml_profile_spread_errors(struct ml_profile *profile);
+
+/* The standard errors: the variances' roots. False, and all 0: the figures are exact. */
+bool ml_profile_standard_errors(
+    const struct ml_profile_totals *totals, struct ml_profile_spread *out_errors
+);
+
+/* Add the six figures, and their variances. */
 void ml_profile_totals_add(struct ml_profile_totals *sum, const struct ml_profile_totals *one);
 
 /* Whether nothing was lost: neither in recording nor in the file. */

@@ -20,6 +20,26 @@ static void time_member(struct ml_json *json, const char *name, uint64_t realtim
     ml_json_string_member(json, name, ml_words_time_ms(realtime_ns, words));
 }
 
+/* Whole bytes and blocks, rounded. */
+static void error_member(struct ml_json *json, const char *name, double error) {
+    ml_json_number_member(json, name, (uint64_t)(error + 0.5));
+}
+
+/* Standard errors, where the figures are estimates. */
+static void put_errors(struct ml_json *json, const struct ml_profile_totals *totals) {
+    struct ml_profile_spread errors;
+
+    if (!ml_profile_standard_errors(totals, &errors)) {
+        return;
+    }
+    error_member(json, "live_bytes_error", errors.live_bytes);
+    error_member(json, "live_blocks_error", errors.live_blocks);
+    error_member(json, "peak_bytes_error", errors.peak_bytes);
+    error_member(json, "peak_blocks_error", errors.peak_blocks);
+    error_member(json, "total_bytes_error", errors.total_bytes);
+    error_member(json, "total_blocks_error", errors.total_blocks);
+}
+
 void ml_report_json_totals(struct ml_json *json, const struct ml_profile_totals *totals) {
     ml_json_number_member(json, "live_bytes", totals->live_bytes);
     ml_json_number_member(json, "live_blocks", totals->live_blocks);
@@ -27,6 +47,7 @@ void ml_report_json_totals(struct ml_json *json, const struct ml_profile_totals 
     ml_json_number_member(json, "peak_blocks", totals->peak_blocks);
     ml_json_number_member(json, "total_bytes", totals->total_bytes);
     ml_json_number_member(json, "total_blocks", totals->total_blocks);
+    put_errors(json, totals);
 }
 
 static void hex_member(struct ml_json *json, const char *name, struct ml_profile_text bytes) {

@@ -58,18 +58,25 @@ static void put_amount(
     const char *title,
     uint64_t bytes,
     uint64_t blocks,
+    double bytes_error,
     const char *meaning
 ) {
     char size[ML_WORDS_BYTES];
+    char error[ML_WORDS_BYTES] = "";
     char count[ML_WORDS_BYTES];
 
+    if (bytes_error > 0) {
+        ml_words_size((uint64_t)(bytes_error + 0.5), error);
+    }
     fprintf(
         page->out,
-        "  %-9s %s%11s%s %13s block%s%s  %s%s%s\n",
+        "  %-9s %s%11s%s%s%s %13s block%s%s  %s%s%s\n",
         title,
         ml_report_bold(page),
         ml_words_size(bytes, size),
         ml_report_plain(page),
+        bytes_error > 0 ? " \u00b1 " : "",
+        error,
         ml_words_count(blocks, count),
         ml_report_plural(blocks),
         blocks == 1 ? " " : "",
@@ -169,6 +176,7 @@ void ml_report_answer(const struct ml_report_page *page) {
     char words[ML_WORDS_BYTES];
     const char *live = anyone_runs(profile) ? "at the dump" : "never freed";
     char peak[2 * ML_WORDS_BYTES];
+    struct ml_profile_spread errors;
 
     put_title(page);
     putc('\n', page->out);
@@ -179,20 +187,27 @@ void ml_report_answer(const struct ml_report_page *page) {
         profile->processes_count > 1 ? "all together, " : "",
         ml_report_time_of_day(ml_profile_realtime_ns(profile, profile->tree_peak_ticks), words)
     );
-    put_amount(page, "live", profile->tree.live_bytes, profile->tree.live_blocks, live);
-    put_amount(page, "peak", profile->tree.peak_bytes, profile->tree.peak_blocks, peak);
+    (void)ml_profile_standard_errors(&profile->tree, &errors);
+    put_amount(
+        page, "live", profile->tree.live_bytes, profile->tree.live_blocks, errors.live_bytes, live
+    );
+    put_amount(
+        page, "peak", profile->tree.peak_bytes, profile->tree.peak_blocks, errors.peak_bytes, peak
+    );
     put_amount(
         page,
         "allocated",
         profile->tree.total_bytes,
         profile->tree.total_blocks,
+        errors.total_bytes,
         "over the whole run"
     );
     if (ml_profile_is_complete(profile)) {
         if (sampling_of(profile) > 1) {
             fprintf(
                 page->out,
-                "  complete     estimated from samples, one every %s on average; none was lost\n",
+                "  complete     estimated from samples, one every %s on average (\u00b1 one "
+                "standard error)\n",
                 ml_words_size(sampling_of(profile), words)
             );
         } else {

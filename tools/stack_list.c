@@ -41,6 +41,8 @@ void ml_stack_list_finish(struct ml_stack_list *list) {
             ml_profile_totals_add(&last->own, &one->own);
             last->tree_peak_bytes += one->tree_peak_bytes;
             last->tree_peak_blocks += one->tree_peak_blocks;
+            last->tree_peak_bytes_variance += one->tree_peak_bytes_variance;
+            last->tree_peak_blocks_variance += one->tree_peak_blocks_variance;
             last->temporary_blocks += one->temporary_blocks;
         } else {
             list->stacks[++merged] = *one;

@@ -18,6 +18,7 @@ struct ml_stack {
     uint32_t node;                /* ML_STACKS_NONE: no stack */
     struct ml_profile_totals own; /* in the tree's list peak_* are the shares of the tree's peak */
     uint64_t tree_peak_bytes, tree_peak_blocks;
+    double tree_peak_bytes_variance, tree_peak_blocks_variance;
     uint64_t temporary_blocks;
 };
 

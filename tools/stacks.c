@@ -174,6 +174,8 @@ static bool cells_collect(
             .own = cell->own,
             .tree_peak_bytes = cell->tree_peak_bytes,
             .tree_peak_blocks = cell->tree_peak_blocks,
+            .tree_peak_bytes_variance = cell->tree_peak_bytes_variance,
+            .tree_peak_blocks_variance = cell->tree_peak_blocks_variance,
             .temporary_blocks = cell->temporary_blocks,
         };
     }
@@ -215,6 +217,8 @@ static enum ml_status tree_collect(struct ml_stacks *stacks) {
             struct ml_stack stack = list->stacks[s];
             stack.own.peak_bytes = stack.tree_peak_bytes;
             stack.own.peak_blocks = stack.tree_peak_blocks;
+            stack.own.variances.peak_bytes = stack.tree_peak_bytes_variance;
+            stack.own.variances.peak_blocks = stack.tree_peak_blocks_variance;
             stacks->tree.stacks[stacks->tree.count++] = stack;
         }
     }

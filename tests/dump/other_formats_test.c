@@ -506,7 +506,12 @@ START_TEST(a_flame_graph_folds_what_is_too_thin) {
     rows_before = json_array_size(json_object_get(data, "frames"));
     json_decref(data);
     stacks.tree.stacks[3].own = (struct ml_profile_totals
-    ){1ULL << 52, 1ULL << 50, 1ULL << 52, 1ULL << 50, 1ULL << 52, 1ULL << 50};
+    ){.live_bytes = 1ULL << 52,
+      .live_blocks = 1ULL << 50,
+      .peak_bytes = 1ULL << 52,
+      .peak_blocks = 1ULL << 50,
+      .total_bytes = 1ULL << 52,
+      .total_blocks = 1ULL << 50};
     profile.tree = list_sum(&stacks.tree);
     /* The tree alone: in the processes' own views the others are as wide as before. */
     for (size_t i = 0; i < stacks.processes_count; i++) {

@@ -45,6 +45,28 @@ START_TEST(defaults_are_those_of_the_interface) {
 }
 END_TEST
 
+/* Which of the two comes first makes no difference. */
+START_TEST(a_sampling_rate_implies_sampling_and_sampling_alone_is_at_4096) {
+    static const struct {
+        const char *words;
+        uint64_t bytes;
+    } cases[] = {
+        {"--memlog-sampling prog", 4096},
+        {"--memlog-sampling-rate=512K prog", 512 << 10},
+        {"--memlog-sampling --memlog-sampling-rate=2M prog", 2 << 20},
+        {"--memlog-sampling-rate=100 --memlog-sampling prog", 100},
+        {"--memlog-sampling --memlog-sampling-rate=1 prog", 1},
+        {"--memlog-sampling-rate=4G prog", UINT64_C(4) << 30},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        ml_options_fini(&options);
+        ck_assert_int_eq(ml_options_init(&options), ML_OK);
+        ck_assert_int_eq(parse(cases[i].words), ML_OK);
+        ck_assert_uint_eq(options.sampling_bytes, cases[i].bytes);
+    }
+}
+END_TEST
+
 START_TEST(reads_every_option_of_the_main_job) {
     ck_assert_int_eq(
         parse(
@@ -106,9 +128,12 @@ static const struct {
     {"--end-with-root=1 prog", "--end-with-root takes no value"},
     {"--memlog-stack-mode=natve prog", "did you mean 'native'?"},
     {"--memlog-stack-mode=pseudo prog", "--memlog-stack-mode=pseudo is not available"},
-    {"--memlog-sampling prog", "sampling is not available"},
-    {"--memlog-sampling-rate=4096 prog", "sampling is not available"},
+    {"--memlog-sampling=4096 prog", "--memlog-sampling takes no value"},
     {"--memlog-sampling-rate=0 prog", "--memlog-sampling-rate=0: a size in bytes is wanted"},
+    {"--memlog-sampling-rate=5G prog", "--memlog-sampling-rate=5G: a size in bytes is wanted"},
+    {"--memlog-sampling-rate=often prog", "--memlog-sampling-rate=often: a size in bytes"},
+    {"--memlog-sampling-rate= prog", "--memlog-sampling-rate=: a size in bytes is wanted"},
+    {"--memlog-sampling-rate=4096x prog", "--memlog-sampling-rate=4096x: a size in bytes"},
     {"--memlog-sampling-rate=-5 prog", "--memlog-sampling-rate=-5: a size in bytes is wanted"},
     {"--memlog-overrun=sample prog", "not available"},
     {"--memlog-overrun=blok prog", "did you mean 'block'?"},
@@ -176,6 +201,7 @@ int main(void) {
     TCase *tcase = tcase_create("options");
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, defaults_are_those_of_the_interface);
+    tcase_add_test(tcase, a_sampling_rate_implies_sampling_and_sampling_alone_is_at_4096);
     tcase_add_test(tcase, reads_every_option_of_the_main_job);
     tcase_add_test(tcase, values_may_follow_as_the_next_argument);
     tcase_add_test(tcase, buffer_sizes_are_rounded_up_to_slots);

@@ -41,13 +41,16 @@ static void random_event(struct ml_event *event, uint64_t *time) {
     }
     struct ml_event_block *block = &event->block;
     block->address = next() % 4 == 0 ? pick(55) + 1 : 0x7f0000000000 + (pick(30) + 1) * 16;
-    block->heap = next() % 30 == 0 ? (uint16_t)pick(7) : 0;
+    block->heap = (uint8_t)(next() % 30 == 0 ? pick(7) : 0);
     if (event->kind != ML_EVENT_ALLOC) {
+        block->marks = next() % 30 == 0 ? ML_BLOCK_SKIPPED : 0;
+        block->marks |= next() % 30 == 0 ? ML_BLOCK_UNSURE : 0;
         return;
     }
     block->size_bytes = pick(next() % 10 == 0 ? 47 : 20);
     block->node = next() % 2 == 0 ? 7 : (uint32_t)pick(23);
     const bool weighted = next() % 30 == 0;
+    block->marks = weighted ? ML_BLOCK_SAMPLED : 0;
     block->weight_bytes = block->size_bytes + (weighted ? pick(40) : 0);
     block->weight_blocks = weighted ? pick(20) + 2 : 1;
 }
@@ -102,6 +105,7 @@ static bool compare_run(struct ml_reader *r, struct ml_event_state *state) {
         ck_assert_uint_eq(event.block.type, 0);
         ck_assert(!alloc || event.block.weight_bytes == event.block.size_bytes);
         ck_assert(!alloc || event.block.weight_blocks == 1);
+        ck_assert_uint_eq(event.block.marks, 0);
         sum += run[i].size_bytes;
     }
     plain_count += count;

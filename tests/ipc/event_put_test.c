@@ -42,10 +42,19 @@ static void random_event(struct ml_event *event, uint64_t *time) {
     if (event->kind == ML_EVENT_ALLOC) {
         event->block.size_bytes = pick(47);
         event->block.node = next() % 2 == 0 ? 7 : (uint32_t)pick(23);
-        const bool weighted = next() % 4 == 0;
-        event->block.weight_bytes = event->block.size_bytes + (weighted ? pick(40) : 0);
-        event->block.weight_blocks = weighted ? pick(20) + 2 : 1;
+        const bool sampled = next() % 4 == 0;
+        event->block.marks = sampled ? ML_BLOCK_SAMPLED : 0;
+        event->block.weight_bytes = event->block.size_bytes + (sampled ? pick(40) : 0);
+        event->block.weight_blocks = sampled ? pick(20) + 1 : 1;
+    } else {
+        event->block.marks = next() % 4 == 0 ? ML_BLOCK_SKIPPED : 0;
+        event->block.marks |= next() % 4 == 0 ? ML_BLOCK_UNSURE : 0;
     }
+}
+
+static unsigned free_op(const struct ml_event_block *block, enum ml_op op) {
+    return op | ((block->marks & ML_BLOCK_SKIPPED) != 0 ? ML_FREE_SKIPPED : 0U) |
+           ((block->marks & ML_BLOCK_UNSURE) != 0 ? ML_FREE_UNSURE : 0U);
 }
 
 static uint8_t *put(uint8_t *pos, struct ml_event_state *state, const struct ml_event *event) {
@@ -58,14 +67,14 @@ static uint8_t *put(uint8_t *pos, struct ml_event_state *state, const struct ml_
     case ML_EVENT_CANCEL:
         return ml_put_cancel(pos, state, event->time);
     case ML_EVENT_FREE:
-        return ml_put_free(pos, state, event->time, block->address, ML_OP_FREE);
+        return ml_put_free(pos, state, event->time, block->address, free_op(block, ML_OP_FREE));
     case ML_EVENT_RESIZE:
-        return ml_put_free(pos, state, event->time, block->address, ML_OP_RESIZE);
+        return ml_put_free(pos, state, event->time, block->address, free_op(block, ML_OP_RESIZE));
     default:
         break;
     }
-    if (block->weight_blocks != 1) {
-        return ml_put_alloc_weighted(
+    if (block->marks != 0) {
+        return ml_put_alloc_sampled(
             pos,
             state,
             event->time,

@@ -84,11 +84,20 @@ static void add_blocks(void) {
     add_alloc(
         8,
         (struct ml_event_block
-        ){.address = 1, .size_bytes = 3, .weight_bytes = 100, .weight_blocks = 33}
+        ){.address = 1,
+          .size_bytes = 3,
+          .weight_bytes = 100,
+          .weight_blocks = 33,
+          .marks = ML_BLOCK_SAMPLED}
     );
+    add_alloc(8, (struct ml_event_block){.address = 2, .marks = ML_BLOCK_SAMPLED});
     add(ML_EVENT_FREE, 8)->block = (struct ml_event_block){.address = 0x1020};
     add(ML_EVENT_FREE, 8)->block = (struct ml_event_block){.address = 0x1021, .heap = 9};
+    add(ML_EVENT_FREE, 9)->block =
+        (struct ml_event_block){.address = 0x1020, .marks = ML_BLOCK_SKIPPED};
     add(ML_EVENT_RESIZE, 9)->block = (struct ml_event_block){.address = 0x1001};
+    add(ML_EVENT_RESIZE, 9)->block = (struct ml_event_block
+    ){.address = 0x1001, .heap = 1, .marks = ML_BLOCK_SKIPPED | ML_BLOCK_UNSURE};
     add(ML_EVENT_CANCEL, 1000000);
 }
 
@@ -323,7 +332,7 @@ static const struct refusal refusals[] = {
     {"kind 7", BYTES(7, 0), ML_PEER_UNKNOWN},
     {"sub-kind 14", BYTES(14 << 3, 0, 0), ML_PEER_UNKNOWN},
     {"a flag of ALLOC that does not exist", BYTES(1 | 0x80, 0, 2, 1, 2), ML_PEER_UNKNOWN},
-    {"a flag of FREE that does not exist", BYTES(2 | 0x20, 0, 2), ML_PEER_UNKNOWN},
+    {"a flag of FREE that does not exist", BYTES(2 | 0x80, 0, 2), ML_PEER_UNKNOWN},
     {"a flag of CANCEL", BYTES(5 | 8, 0), ML_PEER_UNKNOWN},
     {"frame kind 5", BYTES(4 | 5 << 4, 2, 1), ML_PEER_UNKNOWN},
     {"same module on a cut", BYTES(4 | 8 | 3 << 4, 2, 1), ML_PEER_UNKNOWN},
@@ -335,7 +344,6 @@ static const struct refusal refusals[] = {
     {"heap 0 named", BYTES(2 | 0x10, 0, 2, 0), ML_PEER_FORM},
     {"heap 256", BYTES(2 | 0x10, 0, 2, 0x80, 2), ML_PEER_RANGE},
     {"heap and type 0 named", BYTES(1 | 0x10 | 0x20, 0, 2, 1, 0, 0), ML_PEER_FORM},
-    {"plain weights named", BYTES(1 | 0x10 | 0x40, 0, 2, 1, 1, 1), ML_PEER_FORM},
     {"a weight below the size", BYTES(1 | 0x10 | 0x40, 0, 2, 9, 8, 2), ML_PEER_RANGE},
     {"no blocks", BYTES(1 | 0x10 | 0x40, 0, 2, 9, 9, 0), ML_PEER_RANGE},
     {"the same module by number", BYTES(4, 2, 1, 0, 0), ML_PEER_FORM},
@@ -391,6 +399,15 @@ START_TEST(the_encoder_refuses_what_could_not_be_read) {
     event = (struct ml_event){.kind = ML_EVENT_NODE, .node = {.id = 4, .parent = 4}};
     ck_assert_int_eq(ml_event_encode(&w, &state, &event), ML_BUG_CONTRACT);
     event = (struct ml_event){.kind = ML_EVENT_FREE, .time = 10};
+    ck_assert_int_eq(ml_event_encode(&w, &state, &event), ML_BUG_CONTRACT);
+    event.block = (struct ml_event_block){.address = 16, .marks = ML_BLOCK_SAMPLED};
+    ck_assert_int_eq(ml_event_encode(&w, &state, &event), ML_BUG_CONTRACT);
+    event.kind = ML_EVENT_ALLOC;
+    event.block.marks = ML_BLOCK_SKIPPED;
+    event.block.weight_blocks = 1;
+    ck_assert_int_eq(ml_event_encode(&w, &state, &event), ML_BUG_CONTRACT);
+    event.block.marks = 0;
+    event.block.weight_blocks = 2; /* stands for two, and was not sampled */
     ck_assert_int_eq(ml_event_encode(&w, &state, &event), ML_BUG_CONTRACT);
     event = (struct ml_event){.kind = ML_EVENT_NONE};
     ck_assert_int_eq(ml_event_encode(&w, &state, &event), ML_BUG_CONTRACT);

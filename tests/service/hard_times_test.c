@@ -108,7 +108,8 @@ static void write_all_kinds(void) {
                  .size_bytes = i,
                  .weight_bytes = i + i % 3,
                  .weight_blocks = 1 + i % 3,
-                 .node = 1 + i % 599},
+                 .node = 1 + i % 599,
+                 .marks = i % 3 != 0 ? ML_BLOCK_SAMPLED : 0},
         };
         builder_add(builder, i % BUILDER_LANES, &event);
         if (i % 50 == 0) {

@@ -55,15 +55,23 @@ START_TEST(agrees_with_a_plain_table_over_random_puts_and_removes) {
         const bool remove = pick(100) < ((i / 20000) % 2 == 0 ? 30U : 90U);
         struct ml_live_block block = {
             .weight_bytes = pick(3) == 0 ? (uint64_t)pick(1U << 30) << 18 : pick(5000),
-            .weight_blocks = pick(4) == 0 ? pick(1000) + 1 : 1,
+            .weight_blocks = 1,
             .cell = pick(ML_LIVE_CELLS_MAX),
+            .sampled = pick(4) == 0,
         };
+        block.size_bytes = block.weight_bytes;
+        if (block.sampled) {
+            block.weight_blocks = pick(1000) + 1;
+            block.size_bytes = block.weight_bytes / block.weight_blocks;
+        }
         if (remove) {
             struct ml_live_block out;
             ck_assert_int_eq(take(key, &out), live[index]);
             if (live[index]) {
                 ck_assert_uint_eq(out.weight_bytes, blocks[index].weight_bytes);
                 ck_assert_uint_eq(out.weight_blocks, blocks[index].weight_blocks);
+                ck_assert_uint_eq(out.size_bytes, blocks[index].size_bytes);
+                ck_assert_int_eq(out.sampled, blocks[index].sampled);
                 ck_assert_uint_eq(out.cell, blocks[index].cell);
             }
         } else {

@@ -90,6 +90,9 @@ static void note(struct model *model, struct model_client *client, uint64_t tick
         for (uint32_t i = 0; i < client->cells_count; i++) {
             client->cells[i].own.peak_bytes = client->cells[i].own.live_bytes;
             client->cells[i].own.peak_blocks = client->cells[i].own.live_blocks;
+            struct ml_totals *variances = &client->cells[i].variances.own;
+            variances->peak_bytes = variances->live_bytes;
+            variances->peak_blocks = variances->live_blocks;
         }
     }
     uint64_t bytes = 0;
@@ -111,6 +114,9 @@ static void note(struct model *model, struct model_client *client, uint64_t tick
         for (uint32_t c = 0; c < each->cells_count; c++) {
             each->cells[c].tree_bytes = each->in_tree ? each->cells[c].own.live_bytes : 0;
             each->cells[c].tree_blocks = each->in_tree ? each->cells[c].own.live_blocks : 0;
+            const struct ml_totals *variances = &each->cells[c].variances.own;
+            each->cells[c].variances.tree_bytes = each->in_tree ? variances->live_bytes : 0;
+            each->cells[c].variances.tree_blocks = each->in_tree ? variances->live_blocks : 0;
         }
     }
 }
@@ -119,6 +125,8 @@ static void take_out(struct model_client *client, struct model_block *block) {
     struct ml_totals *own = &client->cells[block->cell].own;
     own->live_bytes -= block->bytes;
     own->live_blocks -= block->blocks;
+    client->cells[block->cell].variances.own.live_bytes -= block->bytes_variance;
+    client->cells[block->cell].variances.own.live_blocks -= block->blocks_variance;
     client->totals.live_bytes -= block->bytes;
     client->totals.live_blocks -= block->blocks;
     block->live = false;
@@ -142,6 +150,8 @@ static void put_in(struct model_client *client, const struct model_block *block)
     struct ml_totals *own = &client->cells[block->cell].own;
     own->live_bytes += block->bytes;
     own->live_blocks += block->blocks;
+    client->cells[block->cell].variances.own.live_bytes += block->bytes_variance;
+    client->cells[block->cell].variances.own.live_blocks += block->blocks_variance;
     client->totals.live_bytes += block->bytes;
     client->totals.live_blocks += block->blocks;
 }
@@ -157,12 +167,16 @@ alloc(struct model_client *client, struct model_lane *lane, const struct ml_even
         .heap = event->heap,
         .bytes = event->weight_bytes,
         .blocks = event->weight_blocks,
+        .bytes_variance = event->weight_bytes * (event->weight_bytes - event->size_bytes),
+        .blocks_variance = event->weight_blocks * (event->weight_blocks - 1),
         .cell = cell_of(client, event, size_class),
     };
     put_in(client, &block);
     struct ml_totals *own = &client->cells[block.cell].own;
     own->total_bytes += block.bytes;
     own->total_blocks += block.blocks;
+    client->cells[block.cell].variances.own.total_bytes += block.bytes_variance;
+    client->cells[block.cell].variances.own.total_blocks += block.blocks_variance;
     client->totals.total_bytes += block.bytes;
     client->totals.total_blocks += block.blocks;
     lane->resizing = false;
@@ -181,9 +195,11 @@ static void release(
         lane->resizing = block != NULL;
     }
     if (block == NULL) {
-        client->unknown_frees++;
+        client->unknown_frees += (event->marks & ML_BLOCK_UNSURE) == 0;
     } else {
-        if (!resize && lane->last_address == event->address && lane->last_heap == event->heap) {
+        const bool next = (event->marks & ML_BLOCK_SKIPPED) == 0 &&
+                          lane->last_address == event->address && lane->last_heap == event->heap;
+        if (!resize && next) {
             client->cells[block->cell].temporary_blocks += block->blocks;
         }
         if (resize) {
@@ -267,6 +283,28 @@ static void apply(struct model *model, const struct model_event *at) {
         apply_block(model, client, &client->lanes[at->lane], &at->event);
         break;
     }
+}
+
+__extension__ typedef unsigned __int128 wide_square;
+
+static void compare_error(uint64_t error, uint64_t variance) {
+    /* In 1/256: the largest whole number whose square is not more. */
+    const wide_square wide = (wide_square)variance << 16;
+    if ((wide_square)error * error > wide || (wide_square)(error + 1) * (error + 1) <= wide) {
+        abort();
+    }
+}
+
+void model_compare_errors(const struct ml_snapshot_cell *is, const struct model_cell *should) {
+    const struct ml_totals *own = &should->variances.own;
+    compare_error(is->own_errors.live_bytes, own->live_bytes);
+    compare_error(is->own_errors.live_blocks, own->live_blocks);
+    compare_error(is->own_errors.peak_bytes, own->peak_bytes);
+    compare_error(is->own_errors.peak_blocks, own->peak_blocks);
+    compare_error(is->own_errors.total_bytes, own->total_bytes);
+    compare_error(is->own_errors.total_blocks, own->total_blocks);
+    compare_error(is->tree_peak_bytes_error, should->variances.tree_bytes);
+    compare_error(is->tree_peak_blocks_error, should->variances.tree_blocks);
 }
 
 void model_apply(struct model *model, uint64_t ticks) {

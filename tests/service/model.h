@@ -26,6 +26,10 @@ struct model_cell {
     struct ml_totals own;
     uint64_t tree_bytes, tree_blocks;
     uint64_t temporary_blocks;
+    struct {
+        struct ml_totals own;
+        uint64_t tree_bytes, tree_blocks;
+    } variances;
 };
 
 struct model_block {
@@ -33,6 +37,7 @@ struct model_block {
     uint64_t address;
     uint32_t heap;
     uint64_t bytes, blocks;
+    uint64_t bytes_variance, blocks_variance;
     uint32_t cell;
 };
 
@@ -90,6 +95,9 @@ void model_add(
     uint64_t order,
     const struct ml_event *event
 );
+
+/* A cell's standard errors are the roots of the model's variances; else the test aborts. */
+void model_compare_errors(const struct ml_snapshot_cell *is, const struct model_cell *should);
 
 /* Apply everything stamped up to `ticks`. */
 void model_apply(struct model *model, uint64_t ticks);

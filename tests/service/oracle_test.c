@@ -82,6 +82,7 @@ static void emit_alloc(uint32_t index, uint32_t lane, uint32_t place) {
     event.block.weight_bytes = event.block.size_bytes;
     event.block.weight_blocks = 1;
     if (pick(6) == 0) {
+        event.block.marks = ML_BLOCK_SAMPLED;
         event.block.weight_bytes += pick(50000);
         event.block.weight_blocks += pick(50);
     }
@@ -95,6 +96,8 @@ static void emit_alloc(uint32_t index, uint32_t lane, uint32_t place) {
 static void emit_free(uint32_t index, uint32_t lane, uint32_t place, enum ml_event_kind kind) {
     struct ml_event event = {.kind = kind};
     event.block.address = 0x10000 + (uint64_t)place * 24;
+    event.block.marks =
+        (uint8_t)((pick(8) == 0 ? ML_BLOCK_SKIPPED : 0) | (pick(8) == 0 ? ML_BLOCK_UNSURE : 0));
     processes[index].live[place] = false;
     emit(index, lane, &event);
 }
@@ -291,6 +294,7 @@ static void compare_process(const struct ml_snapshot_process *is, uint32_t index
         ck_assert_uint_eq(found->tree_peak_bytes, cell->tree_bytes);
         ck_assert_uint_eq(found->tree_peak_blocks, cell->tree_blocks);
         ck_assert_uint_eq(found->temporary_blocks, cell->temporary_blocks);
+        model_compare_errors(found, cell);
     }
     const struct process *process = &processes[index];
     if (process->parent != 0 && process->born_of != 0) {

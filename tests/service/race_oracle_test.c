@@ -73,9 +73,13 @@ static struct ml_event block_event(enum ml_event_kind kind) {
         event.block.weight_bytes = event.block.size_bytes;
         event.block.weight_blocks = 1;
         if (racer_pick(6) == 0) {
+            event.block.marks = ML_BLOCK_SAMPLED;
             event.block.weight_bytes += racer_pick(50000);
             event.block.weight_blocks += racer_pick(50);
         }
+    } else {
+        event.block.marks = (uint8_t
+        )((racer_pick(8) == 0 ? ML_BLOCK_SKIPPED : 0) | (racer_pick(8) == 0 ? ML_BLOCK_UNSURE : 0));
     }
     return event;
 }
@@ -288,6 +292,7 @@ static void compare_cell(const struct ml_snapshot_process *is, const struct mode
             ck_assert_uint_eq(cell->tree_peak_bytes, should->tree_bytes);
             ck_assert_uint_eq(cell->tree_peak_blocks, should->tree_blocks);
             ck_assert_uint_eq(cell->temporary_blocks, should->temporary_blocks);
+            model_compare_errors(cell, should);
             return;
         }
     }

@@ -48,6 +48,9 @@ static const char *const mode_words[] = {
 static const char *const frame_words[] = {"address", "thread", "scope", "cut", "broken", NULL};
 static const char *const end_words[] = {"exit", "exec", NULL};
 static const char *const loss_words[] = {"overrun", "no-lane", "no-node", "nested", NULL};
+/* By the number of ML_BLOCK_*; a free has two of them. */
+static const char *const free_words[] = {
+    "none", "-", "skipped", "-", "unsure", "-", "skipped-unsure", NULL};
 static const char *const mapping_words[] = {"mmap", "munmap", "mremap", "brk", "dlopen", NULL};
 
 static const struct field start_fields[] = {
@@ -102,7 +105,7 @@ static const struct field unload_fields[] = {
     DECIMAL("time", time), DECIMAL("module", unload_module)};
 static const struct field loss_fields[] = {
     DECIMAL("time", time), WORD("reason", loss.reason, loss_words), DECIMAL("count", loss.count)};
-/* Weights left out are the size and 1: filled in behind the table. */
+/* Without weights the block was not sampled and stands for itself: filled in behind the table. */
 static const struct field alloc_fields[] = {
     DECIMAL("time", time),
     HEX("address", block.address),
@@ -114,7 +117,11 @@ static const struct field alloc_fields[] = {
     DEFAULT("weight_blocks", block.weight_blocks, 1),
 };
 static const struct field free_fields[] = {
-    DECIMAL("time", time), HEX("address", block.address), DECIMAL("heap", block.heap)};
+    DECIMAL("time", time),
+    HEX("address", block.address),
+    DECIMAL("heap", block.heap),
+    WORD("marks", block.marks, free_words),
+};
 static const struct field cancel_fields[] = {DECIMAL("time", time)};
 static const struct field node_fields[] = {
     DECIMAL("id", node.id),
@@ -356,6 +363,8 @@ enum ml_status ml_stream_text_parse(
     }
     if (event.kind == ML_EVENT_ALLOC && event.block.weight_bytes == UINT64_MAX) {
         event.block.weight_bytes = event.block.size_bytes;
+    } else if (event.kind == ML_EVENT_ALLOC) {
+        event.block.marks = ML_BLOCK_SAMPLED;
     }
     *out_event = event;
     return ML_OK;
@@ -422,7 +431,7 @@ static char *format_field(char *at, const struct ml_event *event, const struct f
 /* Whether the field says nothing that its being left out would not. */
 static int is_default(const struct ml_event *event, const struct field *field) {
     if (event->kind == ML_EVENT_ALLOC && field->fallback == UINT64_MAX) {
-        return event->block.weight_bytes == event->block.size_bytes;
+        return event->block.marks == 0;
     }
     if (field->form == FORM_TEXT || field->form == FORM_BYTES) {
         uint32_t count = 0;

@@ -1,0 +1,93 @@
+/* The addresses of the blocks that were sampled: frees of all others never leave the process. Room:
+ * client (private). Context: the malloc path of every thread, signal handlers.
+ *
+ * One rule: nobody waits for anybody. An address enters after the real alloc has returned it and
+ * leaves before the real free, so no two threads ever work on the same one.
+ *
+ * A tree of hashed buckets, a cache line each. A bucket that is full sends what comes next to one
+ * of the ML_SAMPLED_FAN buckets below it on the next level, and counts that: a look-up that finds
+ * neither its tag nor a count is done after one load. The set says no only where that is so: where
+ * even the last level is full it says yes to everything that could have gone there.
+ *
+ * All zero is empty: the set lies in the arena, so a forked child's is. */
+#ifndef MEMLOG_CLIENT_SAMPLED_SET_H
+#define MEMLOG_CLIENT_SAMPLED_SET_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    ML_SAMPLED_PLACES = 7,
+    ML_SAMPLED_FIRST_SHIFT = 10, /* log2 of level 0's buckets: 64 KiB, half full at 3,500 blocks */
+    ML_SAMPLED_FAN_SHIFT = 3,
+    ML_SAMPLED_FAN = 1 << ML_SAMPLED_FAN_SHIFT,
+    ML_SAMPLED_LEVELS_MAX = 5, /* 4 M buckets, 256 MiB of address space, on the last */
+    ML_SAMPLED_BELOW_SHIFT = 56,
+    ML_SAMPLED_BELOW_STUCK = 255 /* a count that is not counted any more */
+};
+
+struct ml_sampled_bucket {
+    /* Bytes 0..6: a tag of the address at that place, 0: the place is free. Byte 7: how many
+     * addresses of this bucket lie below it. */
+    _Atomic uint64_t tags;
+    _Atomic uint64_t places[ML_SAMPLED_PLACES]; /* 0 while its tag is being set or taken away */
+};
+_Static_assert(sizeof(struct ml_sampled_bucket) == 64, "a bucket is one cache line");
+
+struct ml_sampled_set {
+    struct ml_sampled_bucket *buckets; /* all levels, one after another; aligned to 64 bytes */
+    uint32_t levels;
+};
+
+/* What an address turns into: buckets by the uppermost bits, the tag by those that no level uses.
+ */
+static inline uint64_t ml_sampled_hash(uint64_t address) {
+    return address * UINT64_C(0x9e3779b97f4a7c15);
+}
+
+static inline uint64_t ml_sampled_tag(uint64_t hash) {
+    return (hash >> 34 & 0xff) | 1;
+}
+
+/* Not 0 where one of the seven tags may be `tag` (a place above a true one may be named too). */
+static inline uint64_t ml_sampled_matches(uint64_t tags, uint64_t tag) {
+    const uint64_t ones = UINT64_C(0x0001010101010101);
+    const uint64_t differ = tags ^ tag * ones;
+    return (differ - ones) & ~differ & ones << 7;
+}
+
+/* Bytes of so many levels. */
+size_t ml_sampled_set_bytes(uint32_t levels);
+
+/* Whether the address is in it; true also where nobody can tell. */
+bool ml_sampled_set_has(const struct ml_sampled_set *set, uint64_t address);
+
+/* The first load of that: false says that it is not in it, true nothing. */
+static inline bool ml_sampled_set_may_have(const struct ml_sampled_set *set, uint64_t address) {
+    const uint64_t hash = ml_sampled_hash(address);
+    const struct ml_sampled_bucket *bucket = &set->buckets[hash >> (64 - ML_SAMPLED_FIRST_SHIFT)];
+    const uint64_t tags = atomic_load_explicit(&bucket->tags, memory_order_relaxed);
+    return (ml_sampled_matches(tags, ml_sampled_tag(hash)) | tags >> ML_SAMPLED_BELOW_SHIFT) != 0;
+}
+
+/* An address comes in, which is not in it. Where there is no room ml_sampled_set_has says yes to it
+ * from now on all the same. */
+void ml_sampled_set_add(struct ml_sampled_set *set, uint64_t address);
+
+enum ml_sampled {
+    ML_SAMPLED_NOT = 0,
+    ML_SAMPLED_YES = 1,  /* it was in it */
+    ML_SAMPLED_MAYBE = 2 /* there was no room for it, if it came */
+};
+
+/* Take an address out. */
+enum ml_sampled ml_sampled_set_remove(struct ml_sampled_set *set, uint64_t address);
+
+/* For tests: addresses in it, and buckets whose count is stuck or not that of what lies below. */
+void ml_sampled_set_count(
+    const struct ml_sampled_set *set, uint64_t *out_addresses, uint64_t *out_wrong_counts
+);
+
+#endif

@@ -1,0 +1,143 @@
+#include "client/sampler.h"
+
+#include "client/chance.h"
+#include "client/record.h"
+
+/* ---- a thread's way */
+
+static void set_way(struct ml_thread *thread, uint64_t way_bytes) {
+    thread->left = way_bytes < thread->interval ? way_bytes : thread->interval;
+    thread->rest = way_bytes - thread->left;
+}
+
+/* Another state for each thread of each process; a forked child goes on with its parent's copy. */
+static void seed(struct ml_thread *thread) {
+    if (thread->seeded == ml_process.generation) {
+        return;
+    }
+    thread->random ^= ml_sys_tsc() ^ (uint64_t)ml_process.pid << 40 ^ (uintptr_t)thread << 13;
+    thread->seeded = ml_process.generation;
+}
+
+uint64_t ml_sampler_interval(void) {
+    const uint64_t wanted = __atomic_load_n(&ml_process.control->sampling_bytes, __ATOMIC_RELAXED);
+    if (wanted == 0) {
+        return 1;
+    }
+    return wanted < ML_SAMPLING_MAX_BYTES ? wanted : ML_SAMPLING_MAX_BYTES;
+}
+
+void ml_sampler_follow(struct ml_thread *thread, bool recording) {
+    if (!recording) {
+        thread->left = 0;
+        thread->rest = 0;
+        thread->interval = 0;
+        thread->filter = ML_FILTER_OFF;
+        return;
+    }
+    _Atomic uint32_t *sampled = &ml_process.gate_page->sampled;
+    const uint64_t interval = ml_sampler_interval();
+    seed(thread);
+    if (interval != thread->interval) {
+        /* How far the way was at the old interval says nothing of the new one's points. */
+        thread->interval = interval;
+        set_way(thread, interval > 1 ? ml_chance_distance(&thread->random, interval) : 0);
+    }
+    if (interval > 1) {
+        if (atomic_load_explicit(sampled, memory_order_relaxed) == 0) {
+            atomic_store_explicit(sampled, 1, memory_order_relaxed);
+        }
+        const uint32_t all = __atomic_load_n(&ml_process.control->all_sampled, __ATOMIC_RELAXED);
+        thread->filter = all != 0 ? ML_FILTER_SAMPLED : ML_FILTER_NONE;
+    } else {
+        thread->filter = atomic_load_explicit(sampled, memory_order_relaxed) != 0 ? ML_FILTER_NONE
+                                                                                  : ML_FILTER_OFF;
+    }
+}
+
+void ml_sampler_announce(const struct ml_thread *thread, struct ml_lane *lane) {
+    const uint64_t said =
+        lane->interval != 0
+            ? lane->interval
+            : atomic_load_explicit(&ml_process.gate_page->stream_interval, memory_order_relaxed);
+    if (thread->interval == 0 || said == thread->interval) {
+        return;
+    }
+    lane->interval = thread->interval;
+    struct ml_event event = {.kind = ML_EVENT_SAMPLING};
+    event.sampling_bytes = thread->interval;
+    ml_lane_record(lane, &event);
+}
+
+/* ---- inside a hook */
+
+/* Whether a block is recorded, and then what it stands for. */
+static bool
+decide(struct ml_thread *thread, uint64_t size_bytes, struct ml_chance_weights *out_weights) {
+    if (size_bytes >= thread->interval) {
+        *out_weights = (struct ml_chance_weights){.bytes = size_bytes, .blocks = 1};
+        return true;
+    }
+    const uint64_t way_bytes = thread->left + thread->rest;
+    if (way_bytes > size_bytes) {
+        set_way(thread, way_bytes - size_bytes - 1);
+        return false;
+    }
+    *out_weights = ml_chance_weigh(&thread->random, thread->interval, size_bytes);
+    set_way(thread, ml_chance_distance(&thread->random, thread->interval));
+    return true;
+}
+
+void ml_sampler_alloc(
+    struct ml_thread *thread,
+    struct ml_lane *lane,
+    const struct ml_unwind_entry *entry,
+    const void *block,
+    size_t size_bytes
+) {
+    if (thread->interval <= 1) {
+        ml_record_alloc(lane, entry, block, size_bytes);
+        if (thread->control != ml_process_control_generation()) {
+            ml_sampler_late(block);
+        }
+        return;
+    }
+    struct ml_chance_weights weights;
+    if (!decide(thread, size_bytes, &weights)) {
+        thread->skipped = 1;
+        return;
+    }
+    thread->skipped = 0;
+    ml_sampled_set_add(&ml_process.sampled, (uintptr_t)block);
+    ml_record_alloc_sampled(lane, entry, block, size_bytes, weights.bytes, weights.blocks);
+}
+
+bool ml_sampler_free(
+    struct ml_thread *thread,
+    struct ml_lane *lane,
+    const void *block,
+    unsigned op,
+    bool *out_sampled
+) {
+    *out_sampled = false;
+    if (thread->filter != ML_FILTER_OFF) {
+        const enum ml_sampled sampled =
+            ml_sampled_set_remove(&ml_process.sampled, (uintptr_t)block);
+        *out_sampled = sampled == ML_SAMPLED_YES;
+        if (sampled == ML_SAMPLED_NOT && thread->filter == ML_FILTER_SAMPLED) {
+            thread->skipped = 1;
+            return false;
+        }
+        op |= sampled == ML_SAMPLED_YES ? 0 : ML_FREE_UNSURE;
+        op |= thread->skipped != 0 ? ML_FREE_SKIPPED : 0;
+        thread->skipped = 0;
+    }
+    ml_record_free(lane, block, op);
+    return true;
+}
+
+void ml_sampler_late(const void *block) {
+    if (ml_sampler_interval() > 1 && ml_process_state() == ML_GATE_RECORDING) {
+        ml_sampled_set_add(&ml_process.sampled, (uintptr_t)block);
+    }
+}

@@ -1,0 +1,153 @@
+"""Sampled profiles of a program that knows its own heap: estimates lie where their own standard errors say."""
+import collections
+import pathlib
+import unittest
+
+import harness
+
+LIBRARIES = pathlib.Path("/usr/lib/x86_64-linux-gnu")
+PROGRAM = harness.PROGRAMS / "oracle" / "sampled"
+FIGURES = ("live_bytes", "live_blocks", "total_bytes", "total_blocks")
+# What lies further off than this by chance alone does so once in 10^9; the figures here are a few hundred a run.
+MOST_DEVIATIONS = 6
+
+
+def truths(out):
+    """pid -> function -> figure -> number, out of what the program prints."""
+    processes = {}
+    for line in out.decode().splitlines():
+        name, *numbers = line.split()
+        if name == "pid":
+            processes[int(numbers[0])] = functions = {}
+        else:
+            functions[name] = dict(zip(FIGURES, map(int, numbers)))
+    return processes
+
+
+def sums_of(process):
+    """function -> figure -> (estimate, variance); what has no function of the program's is under ""."""
+    sums = collections.defaultdict(lambda: {figure: (0, 0.0) for figure in FIGURES})
+    for stack in process["stacks"]:
+        names = [frame["function"] for frame in stack["frames"]]
+        function = next((name for name in names if name in ("keep", "churn", "resize", "large")), "")
+        for figure in FIGURES:
+            estimate, variance = sums[function][figure]
+            error = stack.get(f"{figure}_error", 0)
+            sums[function][figure] = (estimate + stack[figure], variance + error**2)
+    return sums
+
+
+def deviations(estimate, variance, truth):
+    """How many standard errors an estimate is off; 0 and infinite for an exact figure."""
+    if variance == 0:
+        return 0.0 if estimate == truth else float("inf")
+    return (estimate - truth) / variance**0.5
+
+
+class Sampling(harness.Case):
+    def sampled(self, rate, *options, env=None):
+        run = self.memlog(PROGRAM, options=("-q", "--no-page", f"--memlog-sampling-rate={rate}", *options), env=env)
+        self.assertEqual(run.code, 0, run.err)
+        return truths(run.out), self.exit_report(run)
+
+    def compare(self, known, report):
+        """Every figure that is too far off, as a line; and how well the figures are known."""
+        problems, relative = [], []
+        self.assertEqual(len(report["processes"]), len(known))
+        for process in report["processes"]:
+            self.assertTrue(process["complete"], process["trouble"])
+            self.assertEqual((process["unknown_frees"], process["lost_events"]), (0, 0))
+            sums = sums_of(process)
+            for function, truth in known[process["pid"]].items():
+                for figure in FIGURES:
+                    estimate, variance = sums[function][figure]
+                    off = deviations(estimate, variance, truth[figure])
+                    if abs(off) > MOST_DEVIATIONS:
+                        problems.append(f"{function} {figure}: {estimate}, not {truth[figure]}: {off:.1f} errors off")
+                    if truth[figure] > 0:
+                        relative.append(variance**0.5 / truth[figure])
+        return problems, relative
+
+    def test_estimates_lie_where_their_errors_say(self):
+        for rate in ("100", "4K", "64K"):
+            with self.subTest(rate=rate):
+                known, report = self.sampled(rate)
+                problems, _ = self.compare(known, report)
+                self.assertEqual(problems, [])
+
+    def test_a_wrong_weight_would_be_seen(self):
+        known, report = self.sampled(100)
+        for process in report["processes"]:
+            for stack in process["stacks"]:
+                for figure in FIGURES:
+                    stack[figure] = round(stack[figure] * 1.05)
+        problems, _ = self.compare(known, report)
+        self.assertGreater(len(problems), 8, problems)
+
+    def test_blocks_of_the_interval_and_more_are_exact(self):
+        known, report = self.sampled("1M")
+        for process in report["processes"]:
+            for figure, (estimate, variance) in sums_of(process)["large"].items():
+                self.assertEqual((estimate, variance), (known[process["pid"]]["large"][figure], 0), figure)
+
+    def test_frees_of_what_was_not_sampled_stay_in_the_process(self):
+        known, report = self.sampled("1M")
+        for process in report["processes"]:
+            blocks = sum(truth["total_blocks"] for truth in known[process["pid"]].values())
+            bytes_ = sum(truth["total_bytes"] for truth in known[process["pid"]].values())
+            # A hit each mebibyte, an allocation and a free at most, with room for chance.
+            self.assertLess(process["events"], 4 * (bytes_ / (1 << 20)) + 60, (process["events"], blocks))
+
+    def test_little_is_temporary_where_little_is_freed_next(self):
+        _, report = self.sampled("100")
+        for process in report["processes"]:
+            stacks = [stack for stack in process["stacks"] if "churn" in [frame["function"] for frame in stack["frames"]]]
+            temporary = sum(stack["temporary_blocks"] for stack in stacks)
+            # One in 2000 places is chosen twice in a row.
+            self.assertLess(temporary / sum(stack["total_blocks"] for stack in stacks), 1 / 500)
+
+    def test_the_report_says_how_far_it_may_be_off(self):
+        known, report = self.sampled("4K")
+        self.assertEqual(report["dump"]["sampling_bytes"], 4096)
+        for where in [report["tree"], *report["processes"]]:
+            for figure in FIGURES + ("peak_bytes", "peak_blocks"):
+                self.assertGreater(where[f"{figure}_error"], 0, figure)
+        tree = report["tree"]["live_bytes_error"] ** 2
+        parts = sum(process["live_bytes_error"] ** 2 for process in report["processes"])
+        self.assertAlmostEqual(tree / parts, 1, delta=0.001)
+        text = self.text_of(report["dump"]["file"])
+        self.assertIn("estimated from samples, one every 4.0 KiB on average", text)
+        self.assertRegex(text, r"live +[0-9.]+ MiB ± [0-9.]+ KiB")
+        self.assertEqual(len(known), 2)
+
+    def text_of(self, name):
+        dump = next(self.folder.rglob(name))
+        answer = harness.run_words([str(harness.MEMLOG), "report", str(dump)], self.folder, self.environment(), b"", 40)
+        self.assertEqual(answer.returncode, 0, answer.stderr)
+        return answer.stdout.decode()
+
+    def test_an_exact_report_has_no_errors(self):
+        known, report = self.sampled("1")
+        problems, relative = self.compare(known, report)
+        self.assertEqual((problems, max(relative)), ([], 0))
+        self.assertNotIn("live_bytes_error", report["tree"])
+
+    def on_allocator(self, library):
+        if not library.exists():
+            self.fail(f"{library} is not installed")
+        known, report = self.sampled("1000", env=self.environment(LD_PRELOAD=str(library)))
+        problems, _ = self.compare(known, report)
+        self.assertEqual(problems, [])
+
+    def test_on_jemalloc(self):
+        self.on_allocator(LIBRARIES / "libjemalloc.so.2")
+
+    def test_on_tcmalloc(self):
+        self.on_allocator(LIBRARIES / "libtcmalloc_minimal.so.4")
+
+    def test_on_mimalloc(self):
+        self.on_allocator(LIBRARIES / "libmimalloc.so.2")
+
+
+if __name__ == "__main__":
+    unittest.main()
