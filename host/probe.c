@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/types.h>
 #include <sys/wait.h>
@@ -19,9 +20,12 @@ static bool wait_for(pid_t pid, int *out_status) {
 
 enum ml_image_kind ml_probe_program(char *const *argv) {
     enum ml_image_kind kind = ML_IMAGE_GONE;
+    const pid_t host = getpid();
     const pid_t pid = fork();
     if (pid == 0) {
-        if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) == 0) {
+        /* A host that is killed now must not leave a try behind that runs on as the program. */
+        if (prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == host &&
+            ptrace(PTRACE_TRACEME, 0, NULL, NULL) == 0) {
             (void)execvp(argv[0], argv);
         }
         _exit(0);
