@@ -62,7 +62,7 @@ static int run(uint32_t left_out_line, const char *exercise) {
 /* Not the lines that only sanitizers need, nor what their malloc does in its own way. */
 static bool is_exercised(const struct ml_policy_line *line) {
 #ifdef __SANITIZE_ADDRESS__
-    static const char *const of_malloc[] = {"grow_heap", "grow_block", "free_block"};
+    static const char *const of_malloc[] = {"grow_heap", "grow_block", "free_block", "large_table"};
     for (size_t i = 0; i < sizeof(of_malloc) / sizeof(of_malloc[0]); i++) {
         if (strcmp(line->exercise, of_malloc[i]) == 0) {
             return false;
