@@ -201,7 +201,8 @@ static void attach(struct ml_engine *engine, struct ml_member *member) {
 }
 
 void ml_engine_attach_members(struct ml_engine *engine) {
-    for (uint32_t i = 0; i < engine->members.count; i++) {
+    for (uint32_t i = 0; i < engine->members.count && engine->service_state == ML_ENGINE_SERVING;
+         i++) {
         struct ml_member *member = engine->members.items[i];
         if (member->state == ML_MEMBER_RUNNING && member->recording && !member->in_service &&
             !member->stream_lost && member->endpoint.control_fd >= 0) {

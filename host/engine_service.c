@@ -136,7 +136,6 @@ static void on_service_ready(void *context, const char *missing_sandbox) {
     struct ml_engine *engine = context;
     engine->service_state = ML_ENGINE_SERVING;
     if (engine->service_dead) {
-        ml_engine_attach_members(engine);
         const struct memlog_service_moment now = ml_clock_moment(engine->clock);
         engine->service_dead = false;
         engine->serving_since = now;
@@ -149,7 +148,11 @@ static void on_service_ready(void *context, const char *missing_sandbox) {
             "on",
             engine->last_ending
         );
-        ml_engine_dumps_resume(engine);
+        /* Last, for this one may die over what it is given, which is noticed while it is given. */
+        ml_engine_attach_members(engine);
+        if (engine->service_state == ML_ENGINE_SERVING) {
+            ml_engine_dumps_resume(engine);
+        }
         return;
     }
     if (missing_sandbox[0] != '\0' && engine->options->sandbox == ML_SANDBOX_AUTO) {
