@@ -1,7 +1,7 @@
 /* Rows of structs as packed columns of varints, both ways. Room: ipc (:trace). Context: any.
  *
- * One rule: a table of columns is the format; writer and reader have one each over their own
- * structs, with the same numbers and modes. The first column is always written, so that rows never
+ * One rule: a table of columns is the format; writer and reader lay the same one over structs of
+ * their own (ipc/trace_columns.h). The first column is always written, so that rows never
  * outnumber the bytes that bring them. */
 #ifndef MEMLOG_IPC_COLUMNS_H
 #define MEMLOG_IPC_COLUMNS_H

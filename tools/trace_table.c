@@ -2,45 +2,11 @@
 
 #include <string.h>
 
-#include "ipc/columns.h"
 #include "ipc/event.h"
-#include "ipc/trace.pb.h"
+#include "ipc/trace_columns.h"
 
-static const struct ml_column node_columns[] = {
-    ML_COLUMN(ml_trace_MemlogNodes_id_delta_tag, struct ml_profile_node, id, true),
-    ML_COLUMN(ml_trace_MemlogNodes_parent_delta_tag, struct ml_profile_node, parent, true),
-    ML_COLUMN(ml_trace_MemlogNodes_frame_tag, struct ml_profile_node, frame, false),
-    ML_COLUMN(ml_trace_MemlogNodes_module_delta_tag, struct ml_profile_node, module, true),
-    ML_COLUMN(ml_trace_MemlogNodes_address_delta_tag, struct ml_profile_node, address, true),
-    ML_COLUMN(ml_trace_MemlogNodes_string_tag, struct ml_profile_node, string, false),
-};
-
-#define CELL(name, member, delta)                                                                  \
-    ML_COLUMN(ml_trace_MemlogCells_##name##_tag, struct ml_profile_cell, member, delta)
-static const struct ml_column cell_columns[] = {
-    CELL(node_delta, node, true),
-    CELL(heap, heap, false),
-    CELL(type, type, false),
-    CELL(size_class, size_class, false),
-    CELL(live_bytes, own.live_bytes, false),
-    CELL(live_blocks, own.live_blocks, false),
-    CELL(peak_bytes, own.peak_bytes, false),
-    CELL(peak_blocks, own.peak_blocks, false),
-    CELL(total_bytes, own.total_bytes, false),
-    CELL(total_blocks, own.total_blocks, false),
-    CELL(tree_peak_bytes, tree_peak_bytes, false),
-    CELL(tree_peak_blocks, tree_peak_blocks, false),
-    CELL(temporary_blocks, temporary_blocks, false),
-    CELL(live_bytes_error, own_errors.live_bytes, false),
-    CELL(live_blocks_error, own_errors.live_blocks, false),
-    CELL(peak_bytes_error, own_errors.peak_bytes, false),
-    CELL(peak_blocks_error, own_errors.peak_blocks, false),
-    CELL(total_bytes_error, own_errors.total_bytes, false),
-    CELL(total_blocks_error, own_errors.total_blocks, false),
-    CELL(tree_peak_bytes_error, tree_peak_bytes_error, false),
-    CELL(tree_peak_blocks_error, tree_peak_blocks_error, false),
-};
-#undef CELL
+static const struct ml_column node_columns[] = {ML_TRACE_NODE_COLUMNS(struct ml_profile_node)};
+static const struct ml_column cell_columns[] = {ML_TRACE_CELL_COLUMNS(struct ml_profile_cell)};
 
 /* Rows of one table of one process; everything in it is of a fixed limit. */
 struct table {

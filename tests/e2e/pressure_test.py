@@ -243,7 +243,7 @@ sys.exit(7)
 
 class FullDisk(Pressure):
     @unittest.skipIf(os.geteuid() != 0, "needs root to mount a small file system")
-    def test_a_dump_that_finds_no_room_says_so_and_leaves_nothing(self):
+    def test_a_dump_that_finds_no_room_says_so_and_leaves_what_opens(self):
         disk = self.folder / "disk"
         disk.mkdir()
         libc = ctypes.CDLL(None, use_errno=True)
