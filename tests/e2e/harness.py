@@ -157,6 +157,18 @@ class Case(unittest.TestCase):
         return None
 
 
+def service_of(host):
+    """The pid of the service of a memlog that runs as process `host`; a child that is not yet it has another name."""
+    deadline = time.monotonic() + TIMEOUT
+    while True:
+        answer = subprocess.run(["pgrep", "-P", str(host), "memlog-service"], capture_output=True, text=True, check=False)
+        if answer.stdout.strip():
+            return int(answer.stdout)
+        if time.monotonic() > deadline:
+            raise AssertionError(f"memlog {host} started no service within {TIMEOUT} s")
+        time.sleep(0.01)
+
+
 def run_words(words, cwd, env, stdin, timeout):
     """Run in a session of its own, ended as a whole when it takes too long."""
     process = subprocess.Popen(

@@ -92,10 +92,6 @@ class Pressure(harness.Case):
         process.stdin.write(b"\n")
         process.stdin.flush()
 
-    def service_of(self, process):
-        answer = subprocess.run(["pgrep", "-P", str(process.pid), "memlog-service"], capture_output=True, text=True, check=True)
-        return int(answer.stdout)
-
     def ended(self, process):
         """(the program's own count of its calls, its entry in the report, the report)."""
         done = process.stdout.readline().decode()
@@ -128,7 +124,7 @@ class Overload(Pressure):
 
     def test_a_service_that_stands_still_costs_a_second_and_counted_events(self):
         process = self.overload(8, 4000)
-        service = self.service_of(process)
+        service = harness.service_of(process.pid)
         self.go(process)
         os.kill(service, signal.SIGSTOP)
         begun = time.monotonic()
@@ -153,7 +149,7 @@ class Overload(Pressure):
 
     def test_ps_tells_of_waits_and_losses_while_they_happen(self):
         process = self.overload(2, 60_000)
-        service = self.service_of(process)
+        service = harness.service_of(process.pid)
         self.go(process)
         os.kill(service, signal.SIGSTOP)
         time.sleep(1.5)
@@ -185,7 +181,7 @@ class Overload(Pressure):
 
     def test_a_service_short_of_memory_loses_the_profile_and_not_the_program(self):
         process = self.overload(2, 1500, keep=1 << 20)
-        service = self.service_of(process)
+        service = harness.service_of(process.pid)
         limit = int(pathlib.Path(f"/proc/{service}/statm").read_text().split()[0]) * PAGE + (4 << 20)
         resource.prlimit(service, resource.RLIMIT_AS, (limit, limit))
         self.go(process)

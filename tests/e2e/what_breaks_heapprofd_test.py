@@ -133,10 +133,6 @@ class Overrun(harness.Case):
         self.assertEqual(process.wait(timeout=harness.TIMEOUT), 0)
         return self.exit_report(harness.Run(0, b"", "", process.memlog_folder))
 
-    def service_of(self, process):
-        answer = subprocess.run(["pgrep", "-P", str(process.pid), "memlog-service"], capture_output=True, text=True, check=True)
-        return int(answer.stdout)
-
     def truth_of(self, label):
         return [one for one in truth.load(self.truth_folder) if one["label"] == label]
 
@@ -147,7 +143,7 @@ class Overrun(harness.Case):
         self.assertTrue(produced["complete"])
 
         process = self.flood()
-        service = self.service_of(process)
+        service = harness.service_of(process.pid)
         os.kill(service, signal.SIGSTOP)
         begun = time.monotonic()
         (self.truth_folder / "go").touch()
@@ -163,7 +159,7 @@ class Overrun(harness.Case):
 
     def test_a_service_that_pauses_for_less_than_the_bound_costs_nothing(self):
         process = self.flood()
-        service = self.service_of(process)
+        service = harness.service_of(process.pid)
         os.kill(service, signal.SIGSTOP)
         (self.truth_folder / "go").touch()
         time.sleep(PIPE_BOUND_S / 4)
