@@ -96,6 +96,9 @@ ML_NODISCARD enum ml_status ml_channel_receive(struct ml_channel *channel, int t
  * another's by now. -1: none. Borrowed, until the handler returns. */
 int ml_channel_peer_pidfd(const struct ml_channel *channel);
 
+/* How many bytes a pipe that came as a handle holds (F_GETPIPE_SZ); 0: it is none. */
+uint64_t ml_channel_pipe_bytes(int pipe_fd);
+
 /* The socket, to ask the kernel about (SO_PEERCRED, pidfd); borrowed. */
 int ml_channel_fd(const struct ml_channel *channel);
 

@@ -127,3 +127,8 @@ void ml_channel_handles_close(struct ml_handles *handles) {
     }
     handles->count = 0;
 }
+
+uint64_t ml_channel_pipe_bytes(int pipe_fd) {
+    const int bytes = fcntl(pipe_fd, F_GETPIPE_SZ);
+    return bytes > 0 ? (uint64_t)bytes : 0;
+}

@@ -6,6 +6,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "ipc/channel.h"
+
 enum {
     /* A pipe's default capacity: most reads empty it. */
     PIPE_READ_BYTES = 1 << 16,
@@ -84,7 +86,8 @@ enum ml_status ml_client_io_open(
       .state = ML_IO_STREAMING,
       .pipes_fd = pipes_fd,
       .pipe_fd = take_pipe_fd,
-      .staging_fd = take_staging_fd};
+      .staging_fd = take_staging_fd,
+      .pipe_bytes = ml_channel_pipe_bytes(take_pipe_fd)};
     int on = 1;
     uint8_t first = 0;
     struct epoll_event readable = {.events = EPOLLIN, .data = {.ptr = io}};

@@ -39,6 +39,7 @@ struct ml_client_io {
     int pipe_fd;    /* -1 once it is closed */
     int staging_fd; /* -1 once it is closed */
     uint64_t read_bytes;
+    uint64_t pipe_bytes; /* what the pipe held when it came; its owner may change that */
 };
 
 /* Memory that reading needs, shared by all clients: nothing in it outlives a call. */

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "service/client_io.h"
+#include "service/pace.h"
 
 enum {
     /* Ids are the host's, counted from 1: a bucket holds a handful even with the most clients. */
@@ -27,12 +28,14 @@ static const double idle_interval_s = 1.0;
 /* While a client is full its thread that holds the others up needs the processor more than we do.
  */
 static const double full_interval_s = 0.002;
+static const double look_interval_s = ML_PACE_LOOK_NS / 1e9;
 
 struct reader {
     struct ml_client_io io; /* first: what the epoll names */
     struct ml_readers *readers;
     struct reader *next; /* in its bucket */
     struct ml_client_end end;
+    struct ml_pace_pipe pace;
 };
 
 struct ml_readers {
@@ -40,8 +43,11 @@ struct ml_readers {
     struct ml_io_scratch *scratch;
     struct reader *buckets[BUCKETS_COUNT];
     uint32_t count;
-    ev_io pipes; /* some pipe has something to read */
+    ev_io pipes;   /* some pipe has something to read; while we sleep on them */
+    ev_timer look; /* time to see whether one has; else */
     ev_timer timer;
+    struct ml_pace pace;
+    bool somebody_full;
     double interval_s;
     uint64_t unapplied_bytes; /* read since the last round */
     bool in_round;
@@ -88,7 +94,9 @@ static void read_share(struct reader *reader) {
     const uint64_t before_bytes = reader->io.read_bytes;
     const enum ml_status status =
         ml_client_io_read_pipe(&reader->io, reader->readers->scratch, SHARE_BYTES);
-    reader->readers->unapplied_bytes += reader->io.read_bytes - before_bytes;
+    const uint64_t bytes = reader->io.read_bytes - before_bytes;
+    reader->readers->unapplied_bytes += bytes;
+    ml_pace_read(&reader->readers->pace, &reader->pace, bytes, bytes >= SHARE_BYTES);
     if (status != ML_OK) {
         lose(reader, status);
     }
@@ -108,21 +116,54 @@ static bool somebody_full(const struct ml_readers *readers) {
     return false;
 }
 
-/* A share of each pipe that has something. */
-static void read_ready(struct ml_readers *readers) {
+/* A share of each pipe that has something; whether one had. */
+static bool read_ready(struct ml_readers *readers) {
     struct epoll_event ready[TURN_PIPES];
     const int count = epoll_wait(readers->options.pipes_fd, ready, TURN_PIPES, 0);
     for (int i = 0; i < count; i++) {
         read_share(ready[i].data.ptr);
     }
+    readers->pace.urgent = readers->pace.urgent || count == TURN_PIPES;
+    return count > 0;
+}
+
+/* Sleep on the pipes, or look by the clock, or leave them alone. */
+static void await_pipes(struct ml_readers *readers) {
+    struct ev_loop *loop = readers->options.loop;
+    const bool by_clock = readers->pace.by_clock && !readers->somebody_full;
+    if (by_clock || readers->somebody_full) {
+        ev_io_stop(loop, &readers->pipes);
+    } else {
+        ev_io_start(loop, &readers->pipes);
+    }
+    if (by_clock) {
+        ev_timer_start(loop, &readers->look);
+    } else {
+        ev_timer_stop(loop, &readers->look);
+    }
+}
+
+static void look(struct ml_readers *readers) {
+    const bool found = read_ready(readers);
+    if (readers->unapplied_bytes >= ROUND_BYTES + (uint64_t)readers->count * ROUND_BYTES_EACH) {
+        ml_readers_round(readers);
+    } else if (found) {
+        ml_readers_round_within(readers, active_interval_s);
+    }
+    ml_pace_looked(&readers->pace, ml_clock_monotonic_ns());
+    await_pipes(readers);
 }
 
 static void on_pipes(struct ev_loop *loop, ev_io *watcher, int events) {
     (void)loop;
     (void)events;
-    struct ml_readers *readers = watcher->data;
-    ml_readers_drain(readers);
-    ml_readers_round_within(readers, active_interval_s);
+    look(watcher->data);
+}
+
+static void on_look(struct ev_loop *loop, ev_timer *watcher, int events) {
+    (void)loop;
+    (void)events;
+    look(watcher->data);
 }
 
 static void on_timer(struct ev_loop *loop, ev_timer *watcher, int events) {
@@ -146,6 +187,8 @@ struct ml_readers *ml_readers_new(const struct ml_readers_options *options) {
     ev_io_init(&readers->pipes, on_pipes, options->pipes_fd, EV_READ);
     readers->pipes.data = readers;
     ev_io_start(options->loop, &readers->pipes);
+    ev_timer_init(&readers->look, on_look, look_interval_s, look_interval_s);
+    readers->look.data = readers;
     ev_timer_init(&readers->timer, on_timer, idle_interval_s, 0);
     readers->timer.data = readers;
     ev_timer_start(options->loop, &readers->timer);
@@ -157,6 +200,7 @@ void ml_readers_free(struct ml_readers *take_readers) {
         return;
     }
     ev_io_stop(take_readers->options.loop, &take_readers->pipes);
+    ev_timer_stop(take_readers->options.loop, &take_readers->look);
     ev_timer_stop(take_readers->options.loop, &take_readers->timer);
     for (uint32_t i = 0; i < BUCKETS_COUNT; i++) {
         while (take_readers->buckets[i] != NULL) {
@@ -183,6 +227,7 @@ enum ml_status ml_readers_add(
         &reader->io, client, id, readers->options.pipes_fd, take_pipe_fd, take_staging_fd
     );
     reader->readers = readers;
+    reader->pace.capacity_bytes = reader->io.pipe_bytes;
     reader->next = readers->buckets[id % BUCKETS_COUNT];
     readers->buckets[id % BUCKETS_COUNT] = reader;
     readers->count++;
@@ -262,12 +307,11 @@ static void finish_ended(struct ml_readers *readers) {
 
 static void schedule(struct ml_readers *readers, bool active) {
     readers->interval_s = active ? active_interval_s : readers->interval_s * 2;
-    if (somebody_full(readers)) {
+    readers->somebody_full = somebody_full(readers);
+    if (readers->somebody_full) {
         readers->interval_s = full_interval_s;
-        ev_io_stop(readers->options.loop, &readers->pipes);
-    } else {
-        ev_io_start(readers->options.loop, &readers->pipes);
     }
+    await_pipes(readers);
     if (readers->interval_s > idle_interval_s) {
         readers->interval_s = idle_interval_s;
     }

@@ -4,7 +4,8 @@
  * One rule: a round never waits for a client. Whoever is stopped, slow or hostile is left behind,
  * counted, and costs the others nothing but its share of one round.
  *
- * Pipes are read when they have something; a round (service/session.h) is made on a timer, faster
+ * Pipes are read when they have something, or by the clock while they are busy (service/pace.h); a
+ * round (service/session.h) is made on a timer, faster
  * while there is activity, and when much was read since the last one. */
 #ifndef MEMLOG_SERVICE_READERS_H
 #define MEMLOG_SERVICE_READERS_H
