@@ -49,14 +49,19 @@ static bool end(struct ml_command_call *pending) {
     return true;
 }
 
-static const struct memlog_service_client_figures *
-figures_of(const struct memlog_service_figures_reply *reply, uint32_t id) {
-    for (uint32_t i = 0; reply != NULL && i < reply->clients.count; i++) {
-        if (reply->clients.items[i].id == id) {
-            return &reply->clients.items[i];
+/* The figures that belong to each member: by its id. The caller's; NULL without any. */
+static const struct memlog_service_client_figures **
+figures_by_id(const struct ml_members *members, const struct memlog_service_figures_reply *reply) {
+    /* NOLINTNEXTLINE(bugprone-sizeof-expression): an array of pointers is meant */
+    const struct memlog_service_client_figures **by_id =
+        calloc((size_t)members->count + 1, sizeof(*by_id));
+    for (uint32_t i = 0; by_id != NULL && i < reply->clients.count; i++) {
+        const struct memlog_service_client_figures *figures = &reply->clients.items[i];
+        if (figures->id <= members->count) {
+            by_id[figures->id] = figures;
         }
     }
-    return NULL;
+    return by_id;
 }
 
 static struct memlog_host_process_row
@@ -96,6 +101,8 @@ on_figures(void *context, enum ml_status status, const struct memlog_service_fig
         struct ml_engine *engine = pending->engine;
         const struct ml_members *members = &engine->members;
         struct memlog_host_process_row *rows = calloc(members->count + 1, sizeof(*rows));
+        const struct memlog_service_client_figures **by_id =
+            status == ML_OK ? figures_by_id(members, reply) : NULL;
         struct memlog_host_ps_reply answer = {
             .program = ml_string_cut(
                 engine->root_argv != NULL ? engine->root_argv[0] : "",
@@ -104,11 +111,12 @@ on_figures(void *context, enum ml_status status, const struct memlog_service_fig
         };
         for (uint32_t i = 0; rows != NULL && i < members->count; i++) {
             const struct ml_member *member = members->items[i];
-            rows[i] = make_row(member, status == ML_OK ? figures_of(reply, member->id) : NULL);
+            rows[i] = make_row(member, by_id != NULL ? by_id[member->id] : NULL);
             answer.processes.count = i + 1;
         }
         answer.processes.items = rows;
         (void)!memlog_host_ps_answer(&pending->call, &answer);
+        free(by_id);
         free(rows);
     }
     free(pending);

@@ -37,7 +37,8 @@ static enum ml_status look_for_dumps(const char *folder, struct ml_complaint *co
     enum ml_status status = ML_OK;
     for (struct dirent *entry = readdir(directory); entry != NULL && status == ML_OK;
          entry = readdir(directory)) {
-        if (ends_with(entry->d_name, ML_DUMP_SUFFIX)) {
+        if (ends_with(entry->d_name, ML_DUMP_SUFFIX) ||
+            ends_with(entry->d_name, ML_DUMP_SUFFIX ML_DUMP_CUT_SUFFIX)) {
             ml_complain(
                 complaint,
                 "%s holds dumps already (%s) and is not overwritten; choose another folder by -o",
@@ -125,7 +126,8 @@ enum ml_status ml_dumps_begin(
     return ML_OK;
 }
 
-enum ml_status ml_dumps_commit(struct ml_dump_file *file, struct ml_complaint *complaint) {
+/* Close it and give it the name file->path. */
+static enum ml_status settle(struct ml_dump_file *file, struct ml_complaint *complaint) {
     /* Another program may have made a file of this name meanwhile: link(2) does not overwrite. */
     bool fine = close(file->fd) == 0 && link(file->temporary, file->path) == 0;
     file->fd = -1;
@@ -139,6 +141,16 @@ enum ml_status ml_dumps_commit(struct ml_dump_file *file, struct ml_complaint *c
     }
     (void)unlink(file->temporary);
     return ML_OK;
+}
+
+enum ml_status ml_dumps_commit(struct ml_dump_file *file, struct ml_complaint *complaint) {
+    return settle(file, complaint);
+}
+
+enum ml_status ml_dumps_keep_cut(struct ml_dump_file *file, struct ml_complaint *complaint) {
+    const size_t count = strlen(file->path);
+    (void)snprintf(file->path + count, sizeof(file->path) - count, "%s", ML_DUMP_CUT_SUFFIX);
+    return settle(file, complaint);
 }
 
 void ml_dumps_discard(struct ml_dump_file *file) {

@@ -15,6 +15,8 @@
 #include "mojom_like_idl/heap_service_mojom.h"
 
 #define ML_DUMP_SUFFIX ".pftrace"
+/* Behind it, of one that was cut off: who looks for dumps does not take it for a whole one. */
+#define ML_DUMP_CUT_SUFFIX ".cut"
 
 struct ml_dumps {
     char folder[PATH_MAX];
@@ -57,7 +59,12 @@ ML_NODISCARD enum ml_status ml_dumps_begin(
 ML_NODISCARD enum ml_status
 ml_dumps_commit(struct ml_dump_file *file, struct ml_complaint *complaint);
 
-/* It will not become whole: close and remove it. */
+/* It was cut off, by a full disk for one: close it and name it so (file->path), for what it holds
+ * can be read. Errors: ML_ENV_SYSTEM with a complaint; it keeps its temporary name then. */
+ML_NODISCARD enum ml_status
+ml_dumps_keep_cut(struct ml_dump_file *file, struct ml_complaint *complaint);
+
+/* It will not become whole, and nothing is in it: close and remove it. */
 void ml_dumps_discard(struct ml_dump_file *file);
 
 /* Remove the folder if we made it and nothing came into it. */

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -74,10 +75,42 @@ on_connection_end(void *context, struct ml_channel *channel, const struct ml_cha
     ml_connection_close(connection);
 }
 
+bool ml_engine_has_descriptors(struct ml_engine *engine, int last_fd, pid_t pid, pid_t parent_pid) {
+    if ((uint64_t)last_fd + ML_DESCRIPTORS_SPARE < engine->descriptors_max) {
+        return true;
+    }
+    ml_engine_add_not_profiled(
+        engine, pid, parent_pid, "memlog has too few descriptors for one more process", NULL
+    );
+    if (!engine->said_descriptors) {
+        engine->said_descriptors = true;
+        ml_engine_notice(
+            engine,
+            "%u processes at once are as many as %llu descriptors permit: those that come now are "
+            "not recorded; raise the hard limit (ulimit -Hn) before memlog starts",
+            engine->members.running_count,
+            (unsigned long long)engine->descriptors_max
+        );
+    }
+    return false;
+}
+
+/* A process that connects while there is room for no more of them goes on without us at once. */
+static bool refuse_for_descriptors(struct ml_engine *engine, int fd) {
+    struct ucred peer = {.pid = 0};
+    socklen_t count = sizeof(peer);
+    (void)getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &count);
+    return !ml_engine_has_descriptors(engine, fd, peer.pid, ml_process_parent(peer.pid));
+}
+
 /* Take a connection in. */
 static void accept_from(struct ml_engine *engine, int listening_fd, bool for_commands) {
     int fd = accept4(listening_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd < 0) {
+        return;
+    }
+    if (!for_commands && refuse_for_descriptors(engine, fd)) {
+        (void)close(fd);
         return;
     }
     /* The kernel then names each sender by a pidfd, even one that has ended already (Linux 6.16
@@ -148,6 +181,9 @@ enum ml_status ml_engine_open(
     engine->context = setup->context;
     engine->clock = ml_clock_decide(ML_CLOCK_SOURCE_PATH);
     engine->start = ml_clock_moment(engine->clock);
+    struct rlimit descriptors = {.rlim_cur = RLIM_INFINITY};
+    (void)getrlimit(RLIMIT_NOFILE, &descriptors);
+    engine->descriptors_max = descriptors.rlim_cur;
     engine->root_image = ML_IMAGE_PRELOADABLE;
     ml_members_init(&engine->members, engine);
     ml_pipe_budget_init(

@@ -24,7 +24,7 @@ static void take_title(
     }
     if (parent != NULL) {
         (void)snprintf(member->name, sizeof(member->name), "%s", parent->name);
-        (void)snprintf(member->executable, sizeof(member->executable), "%s", parent->executable);
+        ml_member_executable(member, parent->executable);
     }
     member->role = ml_role_of(engine->options->roles, &member->line, false);
 }
@@ -137,8 +137,10 @@ static void on_forked(
     struct ml_engine *engine = connection->engine;
     pid_t pid = call->peer.pid;
     struct ml_member *old = pid > 0 ? ml_members_running(&engine->members, pid) : NULL;
+    const int last_fd = request->control > request->staging ? request->control : request->staging;
     bool allowed = pid > 0 && request->version == MEMLOG_CLIENT_CLIENT_VERSION &&
-                   (old == NULL || ml_member_has_ended(engine, old));
+                   (old == NULL || ml_member_has_ended(engine, old)) &&
+                   ml_engine_has_descriptors(engine, last_fd, pid, (pid_t)request->parent_pid);
     struct ml_member *member = allowed ? ml_engine_add_member(engine, pid) : NULL;
     if (member == NULL) {
         (void)close(request->event_pipe);

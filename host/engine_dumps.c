@@ -58,15 +58,20 @@ on_dumped(void *context, enum ml_status status, const struct memlog_service_dump
         end_job(engine, "", false, complaint.text);
         return;
     }
-    if (ml_dumps_commit(&job->file, &complaint) != ML_OK) {
+    const enum ml_status kept = reply->whole ? ml_dumps_commit(&job->file, &complaint)
+                                             : ml_dumps_keep_cut(&job->file, &complaint);
+    if (kept != ML_OK) {
         end_job(engine, "", false, complaint.text);
         return;
     }
     ml_complain(
         &complaint,
-        "%.*s",
+        "%.*s%s%s%s",
         (int)reply->trouble.count_bytes,
-        reply->trouble.count_bytes > 0 ? reply->trouble.data : ""
+        reply->trouble.count_bytes > 0 ? reply->trouble.data : "",
+        reply->whole ? "" : ": ",
+        reply->whole ? "" : job->file.path,
+        reply->whole ? "" : " was cut off, what it holds can be read"
     );
     char path[PATH_MAX];
     (void)snprintf(path, sizeof(path), "%s", job->file.path);

@@ -28,6 +28,10 @@ enum { ML_DUMPS_WAITING_MAX = 16 };
 /* A dump that so many services die over is not taken. */
 enum { ML_DUMP_TRIES_MAX = 3 };
 
+/* Descriptors that stay free of members: for messages on their way with all that one may carry, for
+ * a dump, for `memlog ps`. */
+enum { ML_DESCRIPTORS_SPARE = 24 };
+
 struct ml_not_profiled {
     pid_t pid;
     pid_t parent_pid;
@@ -100,6 +104,8 @@ struct ml_engine {
     bool last_killed;
     char last_ending[64]; /* of the last service, in words */
     struct ml_members members;
+    uint64_t descriptors_max; /* RLIMIT_NOFILE */
+    bool said_descriptors;    /* that they do not suffice */
     struct ml_pipe_budget budget;
     uint32_t fork_pipe_bytes;               /* as all control pages say */
     struct ml_reaped reaped[ML_REAPED_MAX]; /* a ring */
@@ -132,6 +138,10 @@ void ml_connection_close(struct ml_connection *connection);
 void ml_engine_add_not_profiled(
     struct ml_engine *engine, pid_t pid, pid_t parent_pid, const char *reason, const char *path
 );
+
+/* Whether a process may be taken in whose descriptors reach up to that number. If not it is listed
+ * as not profiled, and people are told once. */
+bool ml_engine_has_descriptors(struct ml_engine *engine, int last_fd, pid_t pid, pid_t parent_pid);
 
 /* engine_clients.c: the handlers of the control socket; the context is a struct ml_connection. */
 extern const struct memlog_client_host_for_client_handlers ml_engine_client_handlers;

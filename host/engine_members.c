@@ -1,4 +1,5 @@
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -342,7 +343,7 @@ static void on_look(struct ev_loop *loop, ev_timer *watcher, int events) {
     struct ml_engine *engine = engine_of(member);
     member->looks++;
     if (member->exec_announced) {
-        char executable[sizeof(member->executable)];
+        char executable[PATH_MAX];
         ml_process_executable(member->pid, executable, sizeof(executable));
         if (executable[0] != '\0' && strcmp(executable, member->executable) != 0) {
             restore_identity(engine, member);
@@ -374,7 +375,9 @@ struct ml_member *ml_engine_add_member(struct ml_engine *engine, pid_t pid) {
     ev_init(&member->look_timer, on_look);
     member->look_timer.data = member;
     (void)look_at_identity(engine, member);
-    ml_process_executable(pid, member->executable, sizeof(member->executable));
+    char executable[PATH_MAX];
+    ml_process_executable(pid, executable, sizeof(executable));
+    ml_member_executable(member, executable);
     return member;
 }
 

@@ -1,6 +1,10 @@
 #include "host/member.h"
 
 #include <stdlib.h>
+#include <string.h>
+
+/* Of all that do not know theirs. */
+static char nothing[] = "";
 
 static const uint8_t next_state[ML_MEMBER_STATE_COUNT][ML_MEMBER_EVENT_COUNT] = {
     [ML_MEMBER_RUNNING] =
@@ -35,6 +39,7 @@ void ml_members_fini(struct ml_members *members) {
     for (uint32_t i = 0; i < members->count; i++) {
         ml_command_line_fini(&members->items[i]->line);
         ml_command_line_fini(&members->items[i]->line_before);
+        ml_member_executable(members->items[i], "");
         free(members->items[i]);
     }
     free(members->items);
@@ -65,6 +70,10 @@ ml_members_add(struct ml_members *members, pid_t pid, struct ml_member **out_mem
     member->pidfd = -1;
     member->state = ML_MEMBER_RUNNING;
     member->members = members;
+    member->executable = nothing;
+    struct ml_member **bucket = &members->by_pid[(uint32_t)pid % ML_MEMBERS_BUCKETS];
+    member->next_by_pid = *bucket;
+    *bucket = member;
     ml_endpoint_init(&member->endpoint);
     members->items[members->count++] = member;
     members->running_count++;
@@ -73,10 +82,19 @@ ml_members_add(struct ml_members *members, pid_t pid, struct ml_member **out_mem
     return ML_OK;
 }
 
-/* From the newest on: pids come back, and the running are among the young. */
+void ml_member_executable(struct ml_member *member, const char *path) {
+    char *copy = path[0] != '\0' ? strdup(path) : NULL;
+    if (member->executable != nothing) {
+        free(member->executable);
+    }
+    member->executable = copy != NULL ? copy : nothing;
+}
+
+/* From the newest on: pids come back. */
 static struct ml_member *find_pid(const struct ml_members *members, pid_t pid, bool running) {
-    for (uint32_t i = members->count; i > 0; i--) {
-        struct ml_member *member = members->items[i - 1];
+    for (struct ml_member *member = members->by_pid[(uint32_t)pid % ML_MEMBERS_BUCKETS];
+         member != NULL;
+         member = member->next_by_pid) {
         if (member->pid == pid && (!running || member->state == ML_MEMBER_RUNNING)) {
             return member;
         }

@@ -97,8 +97,15 @@ struct ml_member {
     /* An exec that cannot take the preload has been announced; the image goes if its exe changes.
      */
     bool exec_announced;
-    char executable[4096]; /* PATH_MAX; what /proc/PID/exe links to */
+    char *
+        executable; /* what /proc/PID/exe links to; "" or its own memory, by ml_member_executable */
     struct ml_members *members;
+    struct ml_member *next_by_pid; /* in its bucket, older than this one */
+};
+
+enum {
+    /* Of pids: a thousand processes at once and ten thousand ended ones stand a few in a bucket. */
+    ML_MEMBERS_BUCKETS = 4096
 };
 
 struct ml_members {
@@ -106,7 +113,8 @@ struct ml_members {
     uint32_t count;
     uint32_t capacity;
     uint32_t running_count;
-    void *context; /* the owner's, for watchers */
+    struct ml_member *by_pid[ML_MEMBERS_BUCKETS]; /* the newest first */
+    void *context;                                /* the owner's, for watchers */
 };
 
 void ml_members_init(struct ml_members *members, void *context);
@@ -126,6 +134,9 @@ struct ml_member *ml_members_newest(const struct ml_members *members, pid_t pid)
 
 /* NULL: no such id. */
 struct ml_member *ml_members_find(const struct ml_members *members, uint32_t id);
+
+/* Copy what it runs; without memory it is not known. */
+void ml_member_executable(struct ml_member *member, const char *path);
 
 /* Running ones of that role whose control page says record. */
 uint32_t ml_members_recording(const struct ml_members *members, enum ml_role role);

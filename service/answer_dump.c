@@ -206,6 +206,9 @@ enum ml_status ml_answer_dump(
         )snprintf(trouble, sizeof(trouble), "cannot write the dump: %s", ml_status_text(status));
     }
     const struct memlog_service_dump_reply reply = {
-        .complete = complete, .written_bytes = written_bytes, .trouble = ml_string_of(trouble)};
+        .complete = complete,
+        .written_bytes = written_bytes,
+        .trouble = ml_string_of(trouble),
+        .whole = status == ML_OK};
     return memlog_service_dump_answer(call, &reply);
 }

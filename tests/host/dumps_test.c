@@ -50,6 +50,23 @@ START_TEST(a_dump_gets_its_name_only_when_it_is_whole) {
 }
 END_TEST
 
+START_TEST(a_dump_that_was_cut_off_is_kept_under_a_name_that_says_so) {
+    struct ml_dump_file file;
+    ck_assert_int_eq(ml_dumps_open(&dumps, "d", "prog", 1, &complaint), ML_OK);
+    ck_assert_int_eq(
+        ml_dumps_begin(&dumps, MEMLOG_SERVICE_DUMP_REASON_EXIT, &file, &complaint), ML_OK
+    );
+    ck_assert_int_eq(write(file.fd, "x", 1), 1);
+    ck_assert_int_eq(ml_dumps_keep_cut(&file, &complaint), ML_OK);
+    ck_assert_str_eq(file.path, "d/0001.exit.pftrace.cut");
+    ck_assert_int_eq(access(file.path, F_OK), 0);
+    ck_assert_int_ne(access("d/0001.exit.pftrace", F_OK), 0);
+    ck_assert_int_ne(access(file.temporary, F_OK), 0);
+    ml_dumps_close(&dumps);
+    ck_assert_int_eq(ml_dumps_open(&dumps, "d", "prog", 1, &complaint), ML_ENV_REFUSED);
+}
+END_TEST
+
 START_TEST(a_folder_with_dumps_is_refused_and_left_as_it_is) {
     struct ml_dump_file file;
     ck_assert_int_eq(mkdir("d", 0777), 0);
@@ -108,6 +125,7 @@ int main(void) {
     TCase *tcase = tcase_create("dumps");
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, a_dump_gets_its_name_only_when_it_is_whole);
+    tcase_add_test(tcase, a_dump_that_was_cut_off_is_kept_under_a_name_that_says_so);
     tcase_add_test(tcase, a_folder_with_dumps_is_refused_and_left_as_it_is);
     tcase_add_test(tcase, a_file_that_appears_meanwhile_is_not_overwritten);
     tcase_add_test(tcase, an_empty_folder_of_ours_goes_again_and_one_of_theirs_stays);

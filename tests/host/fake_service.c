@@ -211,7 +211,7 @@ static void on_dump(
         );
     }
     const struct memlog_service_dump_reply reply = {
-        .complete = true, .written_bytes = (unsigned long long)ftell(out)};
+        .complete = true, .written_bytes = (unsigned long long)ftell(out), .whole = true};
     (void)fclose(out);
     (void)!memlog_service_dump_answer(call, &reply);
 }
