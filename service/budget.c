@@ -1,5 +1,6 @@
 #include "service/budget.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -10,25 +11,47 @@ enum {
     MAPPED_TABLE_BYTES = 2 << 20
 };
 
-void *ml_budget_new(struct ml_budget *budget, size_t count_bytes) {
-    if (count_bytes > budget->max_bytes - budget->used_bytes) {
-        return NULL;
-    }
-    void *block = calloc(1, count_bytes > 0 ? count_bytes : 1);
-    if (block != NULL) {
-        budget->used_bytes += count_bytes;
+static void put_back(struct ml_budget *budget, size_t count_bytes) {
+    atomic_fetch_sub_explicit(&budget->used_bytes, count_bytes, memory_order_relaxed);
+}
+
+/* Count them in, if there is so much left. */
+static bool take(struct ml_budget *budget, size_t count_bytes) {
+    uint64_t used = atomic_load_explicit(&budget->used_bytes, memory_order_relaxed);
+    do {
+        if (used > budget->max_bytes || count_bytes > budget->max_bytes - used) {
+            return false;
+        }
+    } while (!atomic_compare_exchange_weak_explicit(
+        &budget->used_bytes, &used, used + count_bytes, memory_order_relaxed, memory_order_relaxed
+    ));
+    return true;
+}
+
+/* What was counted in, or nothing if there is no block of it. */
+static void *taken(struct ml_budget *budget, void *block, size_t count_bytes) {
+    if (block == NULL) {
+        put_back(budget, count_bytes);
     }
     return block;
 }
 
-void *
-ml_budget_resize(struct ml_budget *budget, void *take_block, size_t old_bytes, size_t new_bytes) {
-    if (new_bytes > old_bytes && new_bytes - old_bytes > budget->max_bytes - budget->used_bytes) {
+void *ml_budget_new(struct ml_budget *budget, size_t count_bytes) {
+    if (!take(budget, count_bytes)) {
         return NULL;
     }
-    void *block = realloc(take_block, new_bytes > 0 ? new_bytes : 1);
-    if (block != NULL) {
-        budget->used_bytes = budget->used_bytes - old_bytes + new_bytes;
+    return taken(budget, calloc(1, count_bytes > 0 ? count_bytes : 1), count_bytes);
+}
+
+void *
+ml_budget_resize(struct ml_budget *budget, void *take_block, size_t old_bytes, size_t new_bytes) {
+    const size_t more = new_bytes > old_bytes ? new_bytes - old_bytes : 0;
+    if (!take(budget, more)) {
+        return NULL;
+    }
+    void *block = taken(budget, realloc(take_block, new_bytes > 0 ? new_bytes : 1), more);
+    if (block != NULL && new_bytes < old_bytes) {
+        put_back(budget, old_bytes - new_bytes);
     }
     return block;
 }
@@ -37,7 +60,7 @@ void ml_budget_free(struct ml_budget *budget, void *take_block, size_t count_byt
     if (take_block == NULL) {
         return;
     }
-    budget->used_bytes -= count_bytes;
+    put_back(budget, count_bytes);
     free(take_block);
 }
 
@@ -53,7 +76,7 @@ static void *map_table(size_t count_bytes) {
 }
 
 void *ml_budget_new_table(struct ml_budget *budget, size_t count_bytes) {
-    if (count_bytes > budget->max_bytes - budget->used_bytes) {
+    if (!take(budget, count_bytes)) {
         return NULL;
     }
     void *table = NULL;
@@ -66,10 +89,7 @@ void *ml_budget_new_table(struct ml_budget *budget, size_t count_bytes) {
             memset(table, 0, count_bytes);
         }
     }
-    if (table != NULL) {
-        budget->used_bytes += count_bytes;
-    }
-    return table;
+    return taken(budget, table, count_bytes);
 }
 
 void *ml_budget_grow_table(
@@ -77,15 +97,11 @@ void *ml_budget_grow_table(
 ) {
     if (old_bytes >= MAPPED_TABLE_BYTES) {
         /* The kernel moves the pages: nothing is copied, and nothing is there twice. */
-        if (new_bytes - old_bytes > budget->max_bytes - budget->used_bytes) {
+        if (!take(budget, new_bytes - old_bytes)) {
             return NULL;
         }
         void *moved = mremap(take_table, old_bytes, new_bytes, MREMAP_MAYMOVE);
-        if (moved == MAP_FAILED) {
-            return NULL;
-        }
-        budget->used_bytes += new_bytes - old_bytes;
-        return moved;
+        return taken(budget, moved == MAP_FAILED ? NULL : moved, new_bytes - old_bytes);
     }
     void *table = ml_budget_new_table(budget, new_bytes);
     if (table != NULL && take_table != NULL) {
@@ -99,7 +115,7 @@ void ml_budget_free_table(struct ml_budget *budget, void *take_table, size_t cou
     if (take_table == NULL) {
         return;
     }
-    budget->used_bytes -= count_bytes;
+    put_back(budget, count_bytes);
     if (count_bytes >= MAPPED_TABLE_BYTES) {
         (void)munmap(take_table, count_bytes);
     } else {

@@ -1,16 +1,17 @@
 /* Memory with a bound, for everything that grows with what clients send. Room: service. Context:
- * the session's one thread.
+ * any thread; a block belongs to the one that works on its client.
  *
  * One rule: every block is given back with the size that it was taken with. */
 #ifndef MEMLOG_SERVICE_BUDGET_H
 #define MEMLOG_SERVICE_BUDGET_H
 
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 
 struct ml_budget {
-    uint64_t used_bytes;
-    uint64_t max_bytes; /* set once before use; UINT64_MAX: no bound */
+    _Atomic uint64_t used_bytes; /* relaxed: a sum, and nothing is told by it */
+    uint64_t max_bytes;          /* set once before use; UINT64_MAX: no bound */
 };
 
 /* count_bytes of zeros. NULL when budget or system refuse. */

@@ -66,6 +66,7 @@ push_block(struct ml_client *client, uint32_t lane, const struct ml_event *event
         .kind = (wide ? ML_TIMED_ALLOC_WIDE : event->kind) & 0xff,
     };
     client->events++;
+    client->sampled = client->sampled || (alloc && block->marks != 0);
     if (!wide) {
         client->queued_bytes += alloc ? timed.size_bytes : 0;
         return push(client, lane, &timed);
@@ -121,9 +122,12 @@ static enum ml_status on_event(void *context, uint32_t lane, const struct ml_eve
         return push(client, lane, &timed);
     case ML_EVENT_REAPED:
         timed.key = event->reaped_pid;
+        client->reaps_queued++;
+        ml_client_turn_queued(client, event->time);
         return push(client, lane, &timed);
     case ML_EVENT_END:
         timed.key = event->end_kind;
+        ml_client_turn_queued(client, event->time);
         return push(client, lane, &timed);
     case ML_EVENT_SAMPLING:
         client->sampling_bytes = event->sampling_bytes;
@@ -186,6 +190,8 @@ struct ml_client *ml_client_new(struct ml_session *session, const struct ml_clie
     client->setup = *setup;
     client->role = setup->role;
     client->sampling_bytes = setup->sampling_bytes;
+    client->hand = &session->hands[0];
+    client->first_turn = UINT64_MAX;
     init_profile(client);
     return client;
 }
@@ -211,6 +217,20 @@ void ml_client_free(struct ml_client *take_client) {
     ml_budget_free(&take_client->session->budget, take_client, sizeof(*take_client));
 }
 
+/* What is counted of the queued events, when there are none any more. */
+static void forget_queued(struct ml_client *client) {
+    client->queued_bytes = 0;
+    client->resizing_bytes = 0;
+    client->reaps_queued = 0;
+    client->turns_queued = 0;
+    client->first_turn = UINT64_MAX;
+}
+
+void ml_client_drop_queue(struct ml_client *client) {
+    ml_sequencer_fini(&client->sequencer);
+    forget_queued(client);
+}
+
 void ml_client_lose(struct ml_client *client, enum ml_status status) {
     char reason[ML_TROUBLE_MAX_BYTES];
     if (client->lost != ML_OK) {
@@ -228,10 +248,8 @@ void ml_client_lose(struct ml_client *client, enum ml_status status) {
     ml_client_trouble(client, reason);
     if (status == ML_ENV_MEMORY) {
         /* Room for the others; its cells stay what they are. */
-        ml_sequencer_fini(&client->sequencer);
+        ml_client_drop_queue(client);
         ml_tracker_drop_blocks(&client->tracker);
-        client->queued_bytes = 0;
-        client->resizing_bytes = 0;
     }
 }
 
@@ -267,8 +285,8 @@ enum ml_status ml_client_begin(struct ml_client *client, uint32_t profile) {
     client->cut_ticks = 0;
     client->has_late = false;
     client->missed = false;
-    client->queued_bytes = 0;
-    client->resizing_bytes = 0;
+    client->sampled = false;
+    forget_queued(client);
     client->inherited_known = true; /* nothing: what it had at its fork is not this profile's */
     client->inherited_bytes = 0;
     client->inherited_blocks = 0;
@@ -281,18 +299,16 @@ enum ml_status ml_client_begin(struct ml_client *client, uint32_t profile) {
 void ml_client_finish(struct ml_client *client) {
     client->phase = ML_CLIENT_DONE;
     ml_client_left(client);
-    ml_sequencer_fini(&client->sequencer);
+    ml_client_drop_queue(client);
     ml_staging_reader_fini(&client->staging);
     ml_stream_reader_fini(&client->stream);
     ml_tracker_drop_blocks(&client->tracker);
-    client->queued_bytes = 0;
-    client->resizing_bytes = 0;
 }
 
 /* ---- what the connection feeds */
 
 /* After new events: those that are late already, and a queue that has grown too long, go now. */
-static enum ml_status digest(struct ml_client *client, enum ml_status status) {
+static void apply_what_cannot_wait(struct ml_client *client) {
     if (client->sequencer.queued > ML_SESSION_QUEUE_MAX_EVENTS) {
         ml_client_apply(client, UINT64_MAX);
         for (uint32_t i = 0; i < client->sequencer.lanes_count; i++) {
@@ -305,10 +321,30 @@ static enum ml_status digest(struct ml_client *client, enum ml_status status) {
         ml_client_apply(client, client->applied_ticks);
     }
     client->has_late = false;
+}
+
+/* Apart, nothing is applied: it would change the tree. */
+static enum ml_status digest(struct ml_client *client, enum ml_status status) {
+    if (client->session->apart) {
+        client->undigested = true;
+    } else {
+        apply_what_cannot_wait(client);
+    }
     if (status != ML_OK) {
         ml_client_lose(client, status);
     }
     return client->lost;
+}
+
+void ml_client_digest(struct ml_client *client) {
+    if (client->undigested) {
+        client->undigested = false;
+        apply_what_cannot_wait(client);
+    }
+}
+
+bool ml_client_stuffed(const struct ml_client *client) {
+    return client->session->apart && client->sequencer.queued > ML_SESSION_QUEUE_MAX_EVENTS;
 }
 
 /* Whether the client takes more. Fork children hold their parent's pipe: bytes behind its end are
@@ -325,7 +361,7 @@ enum ml_status ml_client_feed(struct ml_client *client, const uint8_t *bytes, si
     if (status != ML_OK) {
         return status;
     }
-    const uint32_t before = ml_session_work_on(client->session, client->setup.id);
+    const uint32_t before = ml_hand_work_on(client->hand, client->setup.id);
     /* In parts, so that the queue's bound holds however much is fed at once. */
     enum { PART_BYTES = 1 << 20 };
     while (status == ML_OK && count_bytes > 0) {
@@ -334,7 +370,7 @@ enum ml_status ml_client_feed(struct ml_client *client, const uint8_t *bytes, si
         bytes += part;
         count_bytes -= part;
     }
-    (void)ml_session_work_on(client->session, before);
+    (void)ml_hand_work_on(client->hand, before);
     return status;
 }
 
@@ -352,12 +388,12 @@ enum ml_status ml_client_lanes(
     if (status != ML_OK) {
         return status;
     }
-    const uint32_t before = ml_session_work_on(client->session, client->setup.id);
+    const uint32_t before = ml_hand_work_on(client->hand, client->setup.id);
     status = ml_staging_reader_look(
         &client->staging, header, lanes, lanes_count, wants, wants_capacity, out_wants_count
     );
     status = digest(client, status);
-    (void)ml_session_work_on(client->session, before);
+    (void)ml_hand_work_on(client->hand, before);
     return status;
 }
 
@@ -371,9 +407,9 @@ enum ml_status ml_client_tail(
     if (status != ML_OK) {
         return status;
     }
-    const uint32_t before = ml_session_work_on(client->session, client->setup.id);
+    const uint32_t before = ml_hand_work_on(client->hand, client->setup.id);
     status = digest(client, ml_staging_reader_take(&client->staging, want, bytes, lane_after));
-    (void)ml_session_work_on(client->session, before);
+    (void)ml_hand_work_on(client->hand, before);
     return status;
 }
 

@@ -114,6 +114,10 @@ void ml_client_left(struct ml_client *client) {
     if (client->parent == NULL) {
         return;
     }
+    if (client->session->apart) {
+        client->left_apart = true; /* the list is the parent's, whom another worker may have */
+        return;
+    }
     struct ml_client **link = &client->parent->first_child;
     while (*link != NULL && *link != client) {
         link = &(*link)->next_sibling;
@@ -193,6 +197,18 @@ static enum ml_status apply_block(struct ml_client *client, const struct step *s
     return status;
 }
 
+void ml_client_turn_queued(struct ml_client *client, uint64_t ticks) {
+    client->turns_queued++;
+    client->first_turn = ticks < client->first_turn ? ticks : client->first_turn;
+}
+
+static void turn_applied(struct ml_client *client) {
+    client->turns_queued--;
+    if (client->turns_queued == 0) {
+        client->first_turn = UINT64_MAX;
+    }
+}
+
 static enum ml_status apply_one(struct ml_client *client, const struct step *step) {
     const struct ml_timed *timed = step->timed;
     switch (timed->kind) {
@@ -203,12 +219,16 @@ static enum ml_status apply_one(struct ml_client *client, const struct step *ste
     case ML_EVENT_FORK:
         return apply_fork(client, timed->key);
     case ML_EVENT_REAPED:
+        client->reaps_queued--;
+        turn_applied(client);
         apply_reaped(client, timed->key);
         return ML_OK;
     case ML_EVENT_END:
+        turn_applied(client);
         apply_end(client, timed->key);
         return ML_OK;
     case ML_TIMED_LEAVE:
+        turn_applied(client);
         ml_client_left(client);
         return ML_OK;
     default:
@@ -269,25 +289,25 @@ static void apply_queued(struct ml_client *client, uint64_t until) {
         if (status != ML_OK) {
             /* Nothing behind an event that could not be applied would be true. */
             ml_client_lose(client, status);
-            ml_sequencer_fini(&client->sequencer);
-            client->queued_bytes = 0;
-            client->resizing_bytes = 0;
+            ml_client_drop_queue(client);
             return;
         }
     }
 }
 
 void ml_client_apply(struct ml_client *client, uint64_t until) {
-    const uint32_t before = ml_session_work_on(client->session, client->setup.id);
+    const uint32_t before = ml_hand_work_on(client->hand, client->setup.id);
     apply_queued(client, until);
-    (void)ml_session_work_on(client->session, before);
+    (void)ml_hand_work_on(client->hand, before);
 }
 
 void ml_client_queue_leave(struct ml_client *client, uint64_t ticks) {
     const struct ml_timed timed = {.time = ticks, .kind = ML_TIMED_LEAVE};
     uint32_t late = 0;
-    if (ml_sequencer_push(&client->sequencer, ML_SEQUENCER_HOST_LANE, &timed, 1, 0, &late) !=
+    if (ml_sequencer_push(&client->sequencer, ML_SEQUENCER_HOST_LANE, &timed, 1, 0, &late) ==
         ML_OK) {
+        ml_client_turn_queued(client, ticks);
+    } else {
         ml_client_left(client);
     }
 }

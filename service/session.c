@@ -1,16 +1,21 @@
 #include "service/session.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "service/session_internal.h"
 
 struct ml_session *ml_session_new(const struct ml_moment *start, uint64_t max_memory_bytes) {
-    struct ml_session *session = calloc(1, sizeof(*session));
+    /* Its hands stand on cache lines of their own. */
+    struct ml_session *session = aligned_alloc(_Alignof(struct ml_session), sizeof(*session));
     if (session == NULL) {
         return NULL;
     }
+    memset(session, 0, sizeof(*session));
     session->start = *start;
-    session->words = &session->own_words;
+    for (unsigned i = 0; i < ML_WORKERS_MAX; i++) {
+        session->hands[i].words = &session->hands[i].own_words;
+    }
     session->budget.max_bytes = max_memory_bytes == 0 ? UINT64_MAX : max_memory_bytes;
     ml_tree_init(&session->tree);
     return session;
@@ -26,6 +31,7 @@ void ml_session_free(struct ml_session *take_session) {
         ml_client_free(client);
         client = next;
     }
+    ml_notes_fini(&take_session->notes, &take_session->budget);
     ml_budget_free(
         &take_session->budget,
         take_session->merge,
@@ -60,7 +66,31 @@ static enum ml_status reserve_merge(struct ml_session *session) {
 }
 
 void ml_session_say(struct ml_session *session, struct ml_last_words *words) {
-    session->words = words;
+    session->hands[0].words = words;
+}
+
+void ml_session_workers(
+    struct ml_session *session, struct ml_workers *workers, uint64_t least_events
+) {
+    session->workers = workers;
+    session->least_events = least_events;
+}
+
+void ml_session_apart(struct ml_session *session) {
+    session->apart = true;
+}
+
+void ml_client_take(struct ml_client *client, unsigned worker) {
+    client->hand = &client->session->hands[worker];
+}
+
+void ml_session_together(struct ml_session *session) {
+    session->apart = false;
+    for (struct ml_client *client = session->first_active; client != NULL;
+         client = client->next_active) {
+        client->hand = &session->hands[0];
+        ml_client_digest(client);
+    }
 }
 
 void ml_session_patience(struct ml_session *session, uint64_t ticks) {
@@ -148,105 +178,6 @@ static uint64_t lane_last_time(const void *context, uint32_t lane) {
                : 0;
 }
 
-/* Running and listened to. */
-static bool follows(const struct ml_client *client) {
-    return client->phase == ML_CLIENT_RUNNING && client->lost == ML_OK && client->staging.asked;
-}
-
-/* Whether it has events up to `until`, all of which are here. */
-static bool ready(const struct ml_client *client, uint64_t until) {
-    uint64_t first = 0;
-    if (follows(client)) {
-        return client->known_ticks >= until && ml_sequencer_first(&client->sequencer, &first) &&
-               first <= until;
-    }
-    return ml_sequencer_first(&client->sequencer, &first) && first <= until &&
-           (client->phase != ML_CLIENT_RUNNING || client->lost != ML_OK);
-}
-
-static uint64_t first_of(const struct ml_client *client) {
-    uint64_t first = UINT64_MAX;
-    return ml_sequencer_first(&client->sequencer, &first) ? first : UINT64_MAX;
-}
-
-static bool earlier(const struct ml_client *a, const struct ml_client *b) {
-    const uint64_t time_a = first_of(a);
-    const uint64_t time_b = first_of(b);
-    return time_a != time_b ? time_a < time_b : a->order < b->order;
-}
-
-static void sift(struct ml_client **heap, uint32_t count, uint32_t at) {
-    for (;;) {
-        uint32_t least = 2 * at + 1;
-        if (least >= count) {
-            return;
-        }
-        if (least + 1 < count && earlier(heap[least + 1], heap[least])) {
-            least++;
-        }
-        if (!earlier(heap[least], heap[at])) {
-            return;
-        }
-        struct ml_client *client = heap[at];
-        heap[at] = heap[least];
-        heap[least] = client;
-        at = least;
-    }
-}
-
-/* How far heap[0] may go before another client's event comes first. */
-static uint64_t alone_until(struct ml_client *const *heap, uint32_t count, uint64_t until) {
-    for (uint32_t i = 1; i < 3 && i < count; i++) {
-        const uint64_t other = first_of(heap[i]);
-        if (heap[0]->order < heap[i]->order) {
-            until = other < until ? other : until;
-        } else if (other <= until) {
-            until = other - 1; /* heap[0] comes first, so other > 0 */
-        }
-    }
-    return until;
-}
-
-/* Exactly in the order of stamps, over all of them. */
-static void apply_merged(struct ml_session *session, uint32_t count, uint64_t until) {
-    struct ml_client **heap = session->merge;
-    for (uint32_t i = count; i-- > 0;) {
-        sift(heap, count, i);
-    }
-    while (count > 0) {
-        ml_client_apply(heap[0], alone_until(heap, count, until));
-        if (first_of(heap[0]) > until || heap[0]->sequencer.queued == 0) {
-            heap[0] = heap[--count];
-        }
-        sift(heap, count, 0);
-    }
-}
-
-/* Apply what is ready up to `until`. The order between processes matters only for the tree's peak:
- * while no order can reach it, one process after another is as good. */
-static void apply_ready(struct ml_session *session, uint64_t until) {
-    uint32_t count = 0;
-    ml_wide_sum most = 0;
-    for (struct ml_client *client = session->first_active; client != NULL;
-         client = client->next_active) {
-        const bool moves = ready(client, until);
-        if (moves) {
-            session->merge[count++] = client;
-            most += client->queued_bytes + client->resizing_bytes;
-        }
-        if (moves || client->tracker.in_tree) {
-            most += client->tracker.totals.live_bytes;
-        }
-    }
-    if (count > 1 && most > session->tree.peak_bytes) {
-        apply_merged(session, count, until);
-        return;
-    }
-    for (uint32_t i = 0; i < count; i++) {
-        ml_client_apply(session->merge[i], until);
-    }
-}
-
 /* Whoever is finished leaves the list of those that an advance looks at. */
 static void finish_reached(struct ml_session *session, uint64_t until) {
     struct ml_client **link = &session->first_active;
@@ -273,10 +204,11 @@ uint64_t ml_client_known(const struct ml_client *client, uint64_t ticks) {
     if (client->phase == ML_CLIENT_RUNNING && client->lost == ML_OK && !client->staging.asked) {
         return 0;
     }
-    return follows(client) ? ml_staging_reader_known(
-                                 &client->staging, ticks, lane_last_time, &client->sequencer
-                             )
-                           : ticks;
+    return ml_client_follows(client)
+               ? ml_staging_reader_known(
+                     &client->staging, ticks, lane_last_time, &client->sequencer
+                 )
+               : ticks;
 }
 
 uint64_t ml_session_known(const struct ml_session *session) {
@@ -305,7 +237,7 @@ static uint64_t known_of_all(struct ml_session *session, uint64_t ticks) {
     uint64_t until = ticks;
     for (struct ml_client *client = session->first_active; client != NULL;
          client = client->next_active) {
-        if (follows(client)) {
+        if (ml_client_follows(client)) {
             client->known_ticks = ml_client_known(client, ticks);
             client->followed_ticks = client->followed_ticks == 0 ? ticks : client->followed_ticks;
             const bool left_behind =
@@ -322,7 +254,7 @@ static uint64_t known_of_all(struct ml_session *session, uint64_t ticks) {
 static void apply_left_behind(struct ml_session *session, uint64_t until) {
     for (struct ml_client *client = session->first_active; client != NULL;
          client = client->next_active) {
-        if (follows(client) && client->known_ticks < until) {
+        if (ml_client_follows(client) && client->known_ticks < until) {
             ml_client_apply(client, client->known_ticks);
         }
     }
@@ -332,10 +264,10 @@ enum ml_status ml_session_advance(struct ml_session *session, uint64_t ticks) {
     const uint64_t until = known_of_all(session, ticks);
     session->known_ticks = until;
     apply_left_behind(session, until);
-    apply_ready(session, until);
+    ml_session_apply_ready(session, until);
     for (struct ml_client *client = session->first_active; client != NULL;
          client = client->next_active) {
-        if (follows(client)) {
+        if (ml_client_follows(client)) {
             const uint64_t own = client->known_ticks < until ? client->known_ticks : until;
             client->applied_ticks = own > client->applied_ticks ? own : client->applied_ticks;
             ml_staging_reader_round(&client->staging, ticks);
@@ -348,6 +280,7 @@ enum ml_status ml_session_advance(struct ml_session *session, uint64_t ticks) {
         ml_client_inherit(client);
     }
     finish_reached(session, until);
+    ml_notes_round(&session->notes, &session->budget);
     return ML_OK;
 }
 
@@ -362,7 +295,7 @@ enum ml_status ml_client_ended(struct ml_client *client, const struct ml_client_
     forget_pid(session, client);
     ml_client_queue_leave(client, end->end.ticks);
     if (session->running_count == 0) {
-        apply_ready(session, UINT64_MAX);
+        ml_session_apply_ready(session, UINT64_MAX);
         finish_reached(session, UINT64_MAX);
         inherit_all(session);
     }

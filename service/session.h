@@ -1,5 +1,6 @@
 /* All clients of one run, and the tree: bytes in, exact figures out. Room: service. Context: one
- * thread; no I/O: the connection reads pipes and staging and feeds what it read.
+ * thread, the session's, which may share out the work (ml_session_workers); no I/O: the connection
+ * reads pipes and staging and feeds what it read.
  *
  * One rule: nothing is applied before every lane of its process is known up to its time stamp (the
  * watermark), except what arrives late, which is applied on arrival and counted.
@@ -44,6 +45,7 @@ enum {
 struct ml_session;
 struct ml_client;
 struct ml_last_words;
+struct ml_workers;
 
 /* What the host said of a client when it added it. Strings are copied. */
 struct ml_client_setup {
@@ -93,6 +95,20 @@ void ml_session_patience(struct ml_session *session, uint64_t ticks);
 /* Where it says whose data it works on, from now on; outlives the session. */
 void ml_session_say(struct ml_session *session, struct ml_last_words *words);
 
+/* Who works on several clients at once from now on; outlives the session. Nothing of the outcome
+ * depends on it: what is late is applied a little later. Slices of fewer than least_events events
+ * are applied by the session's thread alone: waking somebody costs more. */
+void ml_session_workers(
+    struct ml_session *session, struct ml_workers *workers, uint64_t least_events
+);
+
+/* From here to ml_session_together clients are fed apart: workers may call ml_client_feed, _lanes,
+ * _tail, _full, _stuffed and _settled, each client by one of them at a time, which first calls
+ * ml_client_take with its number. Nothing else of the session is called meanwhile. */
+void ml_session_apart(struct ml_session *session);
+void ml_client_take(struct ml_client *client, unsigned worker);
+void ml_session_together(struct ml_session *session);
+
 /* Add a client. Errors: ML_PEER_LIMIT too many; ML_PEER_STATE the id exists; ML_ENV_MEMORY. */
 ML_NODISCARD enum ml_status ml_session_add(
     struct ml_session *session, const struct ml_client_setup *setup, struct ml_client **out_client
@@ -139,6 +155,10 @@ ML_NODISCARD enum ml_status ml_client_tail(
 
 /* Whether so many of its events wait for their turn that its pipe is better left alone. */
 bool ml_client_full(const struct ml_client *client);
+
+/* Fed apart, it holds all that it may, ending or not: whatever is fed now is one part too much.
+ * Never so behind ml_session_together. */
+bool ml_client_stuffed(const struct ml_client *client);
 
 /* Whether everything published before the last ml_client_lanes() was seen: by pipe, by staging, or
  * counted as lost. */

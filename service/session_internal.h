@@ -1,5 +1,5 @@
-/* What session.c, client.c, client_apply.c and snapshot.c share. Room: service (private). Context:
- * the session's one thread.
+/* What session.c, slice.c, client.c, client_apply.c and snapshot.c share. Room: service (private).
+ * Context: the session's thread; of a client that is worked on apart, the worker that has it.
  *
  * One rule: whatever a client sends, only that client is lost. */
 #ifndef MEMLOG_SERVICE_SESSION_INTERNAL_H
@@ -7,6 +7,7 @@
 
 #include "ipc/last_words.h"
 #include "service/budget.h"
+#include "service/change_log.h"
 #include "service/fork_log.h"
 #include "service/sequencer.h"
 #include "service/session.h"
@@ -15,6 +16,7 @@
 #include "service/stream_reader.h"
 #include "service/tracker.h"
 #include "service/tree.h"
+#include "service/workers.h"
 
 enum { ML_SESSION_BUCKETS = 4096 /* of the id and pid tables; chains of 16 at most clients */ };
 
@@ -37,8 +39,27 @@ __extension__ typedef unsigned __int128 ml_wide_sum;
 
 enum { ML_SESSION_EXPECTED_MAX = 64 };
 
+/* What a worker has to itself while clients are worked on apart; hands[0] is the session's
+ * thread's. Cache lines of its own: all workers write here with every event. */
+struct ml_hand {
+    _Alignas(128) struct ml_tree tree; /* stands in for the session's */
+    struct ml_last_words *words;       /* where it says whose data it works on */
+    struct ml_last_words own_words;    /* what only the session's thread can tell the host */
+};
+
+/* Memory for the changes of a slice that is noted (service/slice.c), kept for the next. */
+struct ml_notes {
+    struct ml_change *changes;
+    uint64_t capacity;
+    struct ml_change_log *logs; /* one a client */
+    struct ml_change_log **heap;
+    uint32_t logs_capacity;
+    uint32_t idle_rounds; /* advances that made no notes, in a row */
+};
+
 struct ml_client {
     struct ml_session *session;
+    struct ml_hand *hand;          /* of whoever works on it */
     struct ml_client *next;        /* in order of addition */
     struct ml_client *next_active; /* of those that are not ML_CLIENT_DONE */
     struct ml_client *next_by_id, *next_by_pid;
@@ -83,6 +104,12 @@ struct ml_client {
     uint64_t applied_ticks;     /* everything up to here is applied; what comes below is late */
     bool missed;                /* an address was given out again before its free was seen */
     bool has_late;              /* something late is queued */
+    bool undigested;            /* fed apart: what is late or too much is still to be applied */
+    bool left_apart;            /* applied apart: it is still in its parent's list */
+    bool sampled;               /* a sampled block has come */
+    uint64_t reaps_queued;      /* REAPED records, which concern other clients */
+    uint64_t turns_queued;      /* events that take clients out of the tree */
+    uint64_t first_turn;        /* no such event that is queued is stamped before */
     ml_wide_sum queued_bytes;   /* weights of queued ALLOCs */
     ml_wide_sum resizing_bytes; /* weights of blocks that a CANCEL could bring back */
     bool inherited_known;
@@ -99,8 +126,11 @@ void ml_client_expected(struct ml_client *client, uint64_t serial);
 
 struct ml_session {
     uint64_t patience_ticks; /* ml_session_patience */
-    struct ml_last_words *words;
-    struct ml_last_words own_words; /* until ml_session_say */
+    struct ml_workers *workers;
+    uint64_t least_events; /* of a slice that is worth waking them */
+    bool apart;            /* several workers are at work: each client by itself */
+    struct ml_hand hands[ML_WORKERS_MAX];
+    struct ml_notes notes;
     struct ml_budget budget;
     struct ml_tree tree;
     struct ml_moment start;
@@ -116,8 +146,8 @@ struct ml_session {
 
 /* Say whose data is worked on, 0: nobody's; answers what was said before, to be said again.
  * Volatile: it is read by others, once we are dead. */
-static inline uint32_t ml_session_work_on(struct ml_session *session, uint32_t id) {
-    volatile uint32_t *client = &session->words->client;
+static inline uint32_t ml_hand_work_on(struct ml_hand *hand, uint32_t id) {
+    volatile uint32_t *client = &hand->words->client;
     const uint32_t before = *client;
     *client = id;
     return before;
@@ -126,6 +156,15 @@ static inline uint32_t ml_session_work_on(struct ml_session *session, uint32_t i
 /* A client of a session, empty; NULL when there is no memory. */
 struct ml_client *ml_client_new(struct ml_session *session, const struct ml_client_setup *setup);
 void ml_client_free(struct ml_client *take_client);
+
+/* An event that takes clients out of the tree is queued. */
+void ml_client_turn_queued(struct ml_client *client, uint64_t ticks);
+
+/* Forget what is queued. */
+void ml_client_drop_queue(struct ml_client *client);
+
+/* Apply what was fed apart and cannot wait. */
+void ml_client_digest(struct ml_client *client);
 
 /* The client is lost from here on; what it has queued goes. */
 void ml_client_lose(struct ml_client *client, enum ml_status status);
@@ -144,6 +183,16 @@ void ml_client_inherit(struct ml_client *client);
 
 /* Everything is applied, nothing more will come: keep cells and nodes, give back the rest. */
 void ml_client_finish(struct ml_client *client);
+
+/* Running and listened to. */
+bool ml_client_follows(const struct ml_client *client);
+
+/* Apply what is ready up to `until`, of all clients. */
+void ml_session_apply_ready(struct ml_session *session, uint64_t until);
+
+/* An advance is over: memory for notes is given back when nothing was noted for some of them. */
+void ml_notes_round(struct ml_notes *notes, struct ml_budget *budget);
+void ml_notes_fini(struct ml_notes *notes, struct ml_budget *budget);
 
 /* Ended clients are applied to their last event, in whatever order. */
 void ml_session_flush_ended(struct ml_session *session);

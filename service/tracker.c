@@ -77,6 +77,26 @@ static void notice_tree(struct ml_tracker *tracker) {
     tracker->tree_mark = ++tracker->mark;
 }
 
+void ml_tracker_notice_late(struct ml_tracker *tracker, const struct ml_change_log *log) {
+    notice_tree(tracker);
+    for (uint32_t i = log->count; i-- > log->at_peak;) {
+        const struct ml_change *change = &log->changes[i];
+        struct ml_cell *cell = &tracker->cells.cells[change->cell];
+        if (cell->mark < tracker->mark) {
+            /* Its last change lies behind the tree's peak, and perhaps before its process's. */
+            if (cell->mark < tracker->peak_mark) {
+                cell->peak_bytes = cell->live_bytes;
+                cell->peak_blocks = cell->live_blocks;
+            }
+            cell->tree_bytes = cell->live_bytes;
+            cell->tree_blocks = cell->live_blocks;
+            cell->mark = tracker->mark;
+        }
+        cell->tree_bytes -= (uint64_t)change->bytes;
+        cell->tree_blocks -= (uint64_t)(int64_t)change->blocks;
+    }
+}
+
 struct ml_variance_pair
 ml_tracker_peak_variance(const struct ml_tracker *tracker, uint32_t cell_index) {
     const struct ml_cell_variances *own = ml_variances_of(&tracker->variances, cell_index);
@@ -137,9 +157,32 @@ static inline void before_change(struct ml_tracker *tracker, struct ml_cell *cel
     }
 }
 
-static inline void
-grow(struct ml_tracker *tracker, struct ml_cell *cell, uint64_t bytes, uint64_t blocks) {
+static void note_change(
+    const struct ml_tracker *tracker,
+    uint64_t ticks,
+    const struct ml_cell *cell,
+    int64_t bytes,
+    int32_t blocks
+) {
+    const struct ml_change change = {
+        .time = ticks,
+        .bytes = bytes,
+        .cell = (uint32_t)(cell - tracker->cells.cells),
+        .blocks = blocks};
+    ml_change_log_add(tracker->log, &change);
+}
+
+static inline void grow(
+    struct ml_tracker *tracker,
+    uint64_t ticks,
+    struct ml_cell *cell,
+    uint64_t bytes,
+    uint64_t blocks
+) {
     before_change(tracker, cell);
+    if (tracker->log != NULL) {
+        note_change(tracker, ticks, cell, (int64_t)bytes, (int32_t)blocks);
+    }
     cell->live_bytes += bytes;
     cell->live_blocks += blocks;
     tracker->totals.live_bytes += bytes;
@@ -150,9 +193,17 @@ grow(struct ml_tracker *tracker, struct ml_cell *cell, uint64_t bytes, uint64_t 
     }
 }
 
-static inline void
-shrink(struct ml_tracker *tracker, struct ml_cell *cell, uint64_t bytes, uint64_t blocks) {
+static inline void shrink(
+    struct ml_tracker *tracker,
+    uint64_t ticks,
+    struct ml_cell *cell,
+    uint64_t bytes,
+    uint64_t blocks
+) {
     before_change(tracker, cell);
+    if (tracker->log != NULL) {
+        note_change(tracker, ticks, cell, -(int64_t)bytes, -(int32_t)blocks);
+    }
     cell->live_bytes -= bytes;
     cell->live_blocks -= blocks;
     tracker->totals.live_bytes -= bytes;
@@ -164,15 +215,18 @@ shrink(struct ml_tracker *tracker, struct ml_cell *cell, uint64_t bytes, uint64_
 }
 
 /* The same for a block that may be one of a sample. */
-static void grow_by(struct ml_tracker *tracker, const struct ml_live_block *block) {
-    grow(tracker, &tracker->cells.cells[block->cell], block->weight_bytes, block->weight_blocks);
+static void grow_by(struct ml_tracker *tracker, uint64_t ticks, const struct ml_live_block *block) {
+    struct ml_cell *cell = &tracker->cells.cells[block->cell];
+    grow(tracker, ticks, cell, block->weight_bytes, block->weight_blocks);
     if (block->sampled) {
         ml_variance_add(&tracker->variances.cells[block->cell].live, ml_variance_of(block));
     }
 }
 
-static void shrink_by(struct ml_tracker *tracker, const struct ml_live_block *block) {
-    shrink(tracker, &tracker->cells.cells[block->cell], block->weight_bytes, block->weight_blocks);
+static void
+shrink_by(struct ml_tracker *tracker, uint64_t ticks, const struct ml_live_block *block) {
+    struct ml_cell *cell = &tracker->cells.cells[block->cell];
+    shrink(tracker, ticks, cell, block->weight_bytes, block->weight_blocks);
     if (block->sampled) {
         ml_variance_take(&tracker->variances.cells[block->cell].live, ml_variance_of(block));
     }
@@ -226,7 +280,7 @@ bool ml_tracker_free(
         *out_block = (struct ml_live_block
         ){.weight_bytes = bytes, .weight_blocks = 1, .size_bytes = bytes, .cell = cell};
         ml_live_map_empty_home(&tracker->live, slot);
-        shrink(tracker, &tracker->cells.cells[cell], bytes, 1);
+        shrink(tracker, ticks, &tracker->cells.cells[cell], bytes, 1);
         return true;
     }
     if (!ml_live_map_remove(&tracker->live, key, lookup->hash, out_block)) {
@@ -234,7 +288,7 @@ bool ml_tracker_free(
         ml_reuse_log_add(&tracker->early, key, ticks);
         return false;
     }
-    shrink_by(tracker, out_block);
+    shrink_by(tracker, ticks, out_block);
     return true;
 }
 
@@ -251,9 +305,9 @@ put(struct ml_tracker *tracker,
         tracker->missed_frees++;
         tracker->has_reused = true;
         ml_reuse_log_add(&tracker->reused, key, ticks);
-        shrink_by(tracker, &stale);
+        shrink_by(tracker, ticks, &stale);
     }
-    grow_by(tracker, block);
+    grow_by(tracker, ticks, block);
 }
 
 /* Out of line: streams that lost chunks are rare. */
@@ -329,7 +383,7 @@ enum ml_status ml_tracker_alloc_plain(
         return ML_OK;
     }
     if (ml_live_map_put_at_home(&tracker->live, key, lookup->hash, size_bytes, index)) {
-        grow(tracker, cell, size_bytes, 1);
+        grow(tracker, ticks, cell, size_bytes, 1);
     } else {
         const struct ml_live_block block = {
             .weight_bytes = size_bytes,

@@ -21,6 +21,7 @@
 
 #include "ipc/ml_status.h"
 #include "service/cells.h"
+#include "service/change_log.h"
 #include "service/live_map.h"
 #include "service/reuse_log.h"
 #include "service/snapshot.h"
@@ -30,6 +31,7 @@
 
 struct ml_tracker {
     struct ml_tree *tree;
+    struct ml_change_log *log; /* where changes are noted besides; NULL: nowhere */
     struct ml_stack_store *stacks;
     struct ml_live_map live;
     struct ml_reuse_log reused; /* given out again, the free not seen */
@@ -171,6 +173,11 @@ void ml_tracker_enter(struct ml_tracker *tracker, uint64_t ticks);
 /* Take out of the tree's sum and of its peak what they have of this process, whose profile is
  * forgotten; only ml_tracker_fini comes behind it. */
 void ml_tracker_forget(struct ml_tracker *tracker, uint64_t ticks);
+
+/* The tree has reached a new maximum when this process had made the first log->at_peak changes of
+ * its log, and is at tree->epoch since: keep what the cells held then. The process was in the tree
+ * all the while. */
+void ml_tracker_notice_late(struct ml_tracker *tracker, const struct ml_change_log *log);
 
 /* A cell's shares at the peaks of process and tree. */
 void ml_tracker_peak_share(

@@ -3,13 +3,14 @@
 #include <string.h>
 
 #include "service/session.h"
+#include "service/workers.h"
 #include "tests/service/model.h"
 #include "tests/service/stream_builder.h"
 
 /* Random processes with random threads, read through random cuts of their pipes and random looks
  * into their staging, against the model, to the byte. A seed's whole run is one test. */
 
-enum { ADDRESSES = 48, STEPS = 1500, NODES = 12 };
+enum { ADDRESSES = 48, STEPS = 1500, NODES = 12, WORKERS = 3 };
 
 static uint64_t random_state;
 
@@ -32,6 +33,8 @@ struct process {
 };
 
 static struct ml_session *session;
+static struct ml_workers *workers; /* NULL: one thread does everything */
+static bool sampling;              /* some blocks are sampled */
 static struct model model;
 static struct process processes[MODEL_CLIENTS];
 static uint32_t count;
@@ -81,7 +84,7 @@ static void emit_alloc(uint32_t index, uint32_t lane, uint32_t place) {
     event.block.node = pick(NODES);
     event.block.weight_bytes = event.block.size_bytes;
     event.block.weight_blocks = 1;
-    if (pick(6) == 0) {
+    if (sampling && pick(6) == 0) {
         event.block.marks = ML_BLOCK_SAMPLED;
         event.block.weight_bytes += pick(50000);
         event.block.weight_blocks += pick(50);
@@ -240,8 +243,14 @@ static void kill_process(uint32_t index) {
 /* Everything up to now, but for what a busy lane holds back. */
 static void round_of_reading(void) {
     const uint64_t now = clock_ticks++;
+    if (workers != NULL) {
+        ml_session_apart(session);
+    }
     for (uint32_t i = 0; i < count; i++) {
         if (!processes[i].ended) {
+            if (workers != NULL) {
+                ml_client_take(processes[i].client, pick(WORKERS));
+            }
             /* Not always to the end: what is on its way holds the time back, not the truth. */
             do {
                 read_some(&processes[i], false);
@@ -249,6 +258,9 @@ static void round_of_reading(void) {
                 read_some(&processes[i], false);
             } while (!ml_client_settled(processes[i].client) && pick(3) != 0);
         }
+    }
+    if (workers != NULL) {
+        ml_session_together(session);
     }
     ck_assert_int_eq(ml_session_advance(session, now), ML_OK);
     ck_assert(ml_session_check(session));
@@ -367,6 +379,9 @@ START_TEST(the_session_agrees_with_the_model_to_the_byte) {
     clock_ticks = 10;
     session = ml_session_new(&start, 0);
     ck_assert_ptr_nonnull(session);
+    sampling = _i % 3 == 0;
+    workers = _i % 2 == 0 ? NULL : ml_workers_new(WORKERS);
+    ml_session_workers(session, workers, 0);
     model_init(&model);
     add_process(0);
     for (int i = 0; i < STEPS; i++) {
@@ -400,6 +415,7 @@ START_TEST(the_session_agrees_with_the_model_to_the_byte) {
     }
     model_fini(&model);
     ml_session_free(session);
+    ml_workers_free(workers);
 }
 END_TEST
 
