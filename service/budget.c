@@ -6,7 +6,8 @@
 #include <sys/mman.h>
 
 enum {
-    CACHE_LINE_BYTES = 64,
+    /* Two cache lines, which processors fetch together. */
+    TABLE_ALIGNMENT_BYTES = 128,
     /* A huge page on x86-64 and arm64; a table of fewer has nothing to put on one. */
     MAPPED_TABLE_BYTES = 2 << 20
 };
@@ -83,8 +84,9 @@ void *ml_budget_new_table(struct ml_budget *budget, size_t count_bytes) {
     if (count_bytes >= MAPPED_TABLE_BYTES) {
         table = map_table(count_bytes);
     } else {
-        const size_t lines = (count_bytes + CACHE_LINE_BYTES - 1) / CACHE_LINE_BYTES;
-        table = aligned_alloc(CACHE_LINE_BYTES, (lines > 0 ? lines : 1) * CACHE_LINE_BYTES);
+        const size_t units = (count_bytes + TABLE_ALIGNMENT_BYTES - 1) / TABLE_ALIGNMENT_BYTES;
+        table =
+            aligned_alloc(TABLE_ALIGNMENT_BYTES, (units > 0 ? units : 1) * TABLE_ALIGNMENT_BYTES);
         if (table != NULL) {
             memset(table, 0, count_bytes);
         }

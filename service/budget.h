@@ -22,9 +22,10 @@ void *ml_budget_new(struct ml_budget *budget, size_t count_bytes);
 void *
 ml_budget_resize(struct ml_budget *budget, void *take_block, size_t old_bytes, size_t new_bytes);
 
-/* A table of count_bytes of zeros, at a cache line's start, which is read and written all over: a
- * large one asks the kernel for huge pages, as a look-up in it would else cost a walk through the
- * page tables besides. NULL when refused. To be given back by ml_budget_free_table alone. */
+/* A table of count_bytes of zeros, at the start of two cache lines, which is read and written all
+ * over: a large one asks the kernel for huge pages, as a look-up in it would else cost a walk
+ * through the page tables besides. NULL when refused. To be given back by ml_budget_free_table
+ * alone. */
 void *ml_budget_new_table(struct ml_budget *budget, size_t count_bytes);
 
 /* A larger table with the old one's content and zeros behind it; NULL when refused: the old one

@@ -259,7 +259,7 @@ static void look_up(
         if (due[i].event->kind == ML_EVENT_ALLOC) {
             ml_tracker_guess_alloc(tracker, &out_lookups[i]);
         } else {
-            ml_tracker_guess_free(tracker, due[i].event->key, &out_lookups[i]);
+            ml_tracker_guess_free(tracker, &out_lookups[i]);
         }
     }
 }

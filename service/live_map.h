@@ -1,17 +1,20 @@
-/* A process's live blocks: address and heap -> what is held there. Room: service. Context: the
- * session's one thread.
+/* A process's live blocks: address and heap -> what is held there. Room: service. Context: whoever
+ * applies the client's events; a map is only ever in one thread's hands.
  *
- * One rule: 16 bytes a slot, at most 13 of 16 slots used, nothing allocated per event.
+ * One rule: 12 bytes a slot, at most 3.7 of the five slots of a cache line used on the average,
+ * nothing allocated per event.
  *
- * Slots stand in lines of four, a cache line each. A block lives in the line that its hash says,
- * its home, or if that is full in the next one behind it that is not. Each line counts the blocks
- * that were turned away from it; they are looked for only where that count is not 0. So nearly
- * every search, for what is there and for what is not, sees one cache line, in the same few steps;
- * and a block that goes leaves its slot free and moves no other.
+ * The hash of a usual block's key is the key in other words: 53 bits either way. Its top bits say
+ * in which line the block belongs, its home; all of it stands in the slot, in place of the address.
+ * So growing never hashes again: homes are the hash scaled to the number of lines, and a third more
+ * lines are filled in place, from the last one down, in one pass in order. The factor of the hash
+ * is the map's own, so that a client cannot choose addresses that meet.
  *
- * The home is the hash scaled to the number of lines: growing, by a third, is one pass in order
- * over both tables. The hash's factor is the map's own, so that a client cannot choose addresses
- * that meet. */
+ * Lines come in pairs, which the processor fetches together. A block whose home is full goes to the
+ * other line of the pair; if that is full too it is turned away, to a small table of its own
+ * (live_away.h). Each line counts both, and blocks are looked for elsewhere only where that count
+ * is not 0. So nearly every search, for what is there and for what is not, sees one cache line, in
+ * the same few steps; and a block that goes moves no other. */
 #ifndef MEMLOG_SERVICE_LIVE_MAP_H
 #define MEMLOG_SERVICE_LIVE_MAP_H
 
@@ -21,18 +24,35 @@
 
 #include "ipc/ml_status.h"
 #include "service/budget.h"
+#include "service/live_away.h"
 
 enum {
     ML_LIVE_CELL_BITS = 24, /* cells of a process; 100 bytes each make 1.6 GiB */
     ML_LIVE_CELLS_MAX = 1 << ML_LIVE_CELL_BITS,
-    ML_LIVE_WIDE_BIT = ML_LIVE_CELL_BITS,
-    ML_LIVE_AWAY_SHIFT = ML_LIVE_WIDE_BIT + 1, /* two bits: of the line's count, its quarter */
-    ML_LIVE_BYTES_SHIFT = ML_LIVE_AWAY_SHIFT + 2,
+    ML_LIVE_HASH_SHIFT = 11, /* a hash's low bits, which are none of it */
+    ML_LIVE_LOW_BITS = 32,
+    ML_LIVE_HIGH_BITS = 64 - ML_LIVE_HASH_SHIFT - ML_LIVE_LOW_BITS,
+    ML_LIVE_WIDE_BIT = ML_LIVE_CELL_BITS + ML_LIVE_HIGH_BITS,
+    ML_LIVE_BYTES_SHIFT = ML_LIVE_WIDE_BIT + 1,
     ML_LIVE_INLINE_BITS = 64 - ML_LIVE_BYTES_SHIFT,
-    ML_LIVE_LINE_SLOTS = 4
+    ML_LIVE_LINE_SLOTS = 5,
+    ML_LIVE_USED_MASK = (1 << ML_LIVE_LINE_SLOTS) - 1,
+    /* In a hash: the key is not what the hash says, a wide entry has it. */
+    ML_LIVE_ODD = 1
 };
 
-#define ML_LIVE_AWAY_MASK ((uint64_t)3 << ML_LIVE_AWAY_SHIFT)
+/* Blocks of fewer bytes fit a slot: 256 KiB. What a larger one costs besides is nothing to it. */
+#define ML_LIVE_INLINE_MAX ((uint64_t)1 << ML_LIVE_INLINE_BITS)
+
+/* Of a key: heap; what must be 0 for the hash to say it all: addresses below 2^48, of every 8th
+ * byte. */
+#define ML_LIVE_HEAP_MASK ((uint64_t)0xff << 56)
+#define ML_LIVE_ODD_MASK (((uint64_t)0xff << 48) | 7)
+
+/* Of a slot's rest: what of it says which block it is, none of a wide one. */
+#define ML_LIVE_SAME_MASK                                                                          \
+    ((((uint64_t)1 << ML_LIVE_HIGH_BITS) - 1) << ML_LIVE_CELL_BITS | (uint64_t)1                   \
+                                                                         << ML_LIVE_WIDE_BIT)
 
 /* What stands behind an address. */
 struct ml_live_block {
@@ -43,41 +63,50 @@ struct ml_live_block {
     bool sampled; /* its process knows that it was recorded (client/sampled_set.h) */
 };
 
-struct ml_live_slot {
-    uint64_t key; /* address | heap << 56; 0: empty */
-    /* cell | away << 25 | bytes << 27, or with bit 24 set cell | away << 25 | index into
-     * wide << 27. `away` is the line's, whether the slot is used or not. */
-    uint64_t value;
+/* A bit for each used slot | how many of its own are in the other line << 5 | how many were turned
+ * away << 8. */
+enum {
+    ML_LIVE_IN_OTHER = 1 << ML_LIVE_LINE_SLOTS,
+    ML_LIVE_IN_OTHER_MASK = 7 << ML_LIVE_LINE_SLOTS,
+    ML_LIVE_TURNED_AWAY = 1 << 8
 };
 
+/* A slot is `low`, the hash's bits 11 to 42, and `rest`: cell | the hash's bits 43 to 63 << 24 |
+ * bytes << 46; or with bit 45 set, an index into `wide` in the place of cell (its low half) and
+ * bytes. An empty one is 0: the key 0 has the hash 0, and no other has. */
 struct ml_live_line {
-    struct ml_live_slot slots[ML_LIVE_LINE_SLOTS];
+    uint32_t state;
+    uint32_t low[ML_LIVE_LINE_SLOTS];
+    uint64_t rest[ML_LIVE_LINE_SLOTS];
 };
 
-/* A block that does not fit a slot: sampled, or 128 GiB and more. */
+_Static_assert(sizeof(struct ml_live_line) == 64, "a cache line");
+
+/* A block that does not fit a slot: sampled, of 256 KiB and more, or at an odd address. */
 struct ml_live_wide {
+    uint64_t key;
     uint64_t weight_bytes;
     uint64_t weight_blocks; /* of a free entry: the next free one's index + 1 */
     uint64_t size_bytes : 63;
     uint64_t sampled : 1;
+    uint32_t cell;
 };
 
 struct ml_live_map {
     struct ml_budget *budget;
     struct ml_live_line *lines;
     size_t lines_count; /* 0 before the first block */
+    size_t lines_capacity;
     size_t count;
     size_t count_max;    /* one more block needs more lines */
     uint64_t factor;     /* odd; of the hash */
     uint32_t low_rounds; /* calls of ml_live_map_trim in a row that found few blocks */
+    struct ml_live_away away;
     struct ml_live_wide *wide;
     uint32_t wide_capacity;
     uint32_t wide_used; /* entries ever used */
     uint64_t wide_free; /* first free entry + 1; 0: none */
 };
-
-/* Of two words. */
-__extension__ typedef unsigned __int128 ml_live_product;
 
 static inline uint64_t ml_live_key(uint64_t address, unsigned heap) {
     return address | (uint64_t)heap << 56;
@@ -87,16 +116,37 @@ static inline uint64_t ml_live_key(uint64_t address, unsigned heap) {
 void ml_live_map_init(struct ml_live_map *map, struct ml_budget *budget, uint64_t seed);
 void ml_live_map_fini(struct ml_live_map *map);
 
+/* The bytes that it takes. */
+uint64_t ml_live_map_bytes(const struct ml_live_map *map);
+
+/* The hash of a key whose hash does not say it all. */
+uint64_t ml_live_map_odd_hash(const struct ml_live_map *map, uint64_t key);
+
 /* The key's hash, which all calls about the key take: it is good for as long as the map is. */
 static inline uint64_t ml_live_map_hash(const struct ml_live_map *map, uint64_t key) {
-    uint64_t hash = key * map->factor;
-    hash ^= hash >> 32;
+    if ((key & ML_LIVE_ODD_MASK) != 0) {
+        return ml_live_map_odd_hash(map, key);
+    }
+    /* Each step can be undone: different keys have different hashes. */
+    uint64_t hash = ((key & ML_LIVE_HEAP_MASK) + (key << 8)) * map->factor;
+    hash ^= hash >> 27 & UINT64_MAX << ML_LIVE_HASH_SHIFT;
     return hash * UINT64_C(0x9e3779b97f4a7c15);
 }
 
-/* Where a search for that hash begins. The map has had a block. */
+/* A block's home among so many lines. */
+static inline size_t ml_live_home(uint64_t hash, size_t lines_count) {
+    return (size_t)((hash >> 32) * lines_count >> 32);
+}
+
+/* The map has had a block. */
 static inline struct ml_live_line *ml_live_map_home(const struct ml_live_map *map, uint64_t hash) {
-    return map->lines + (size_t)(((ml_live_product)hash * map->lines_count) >> 64);
+    return map->lines + ml_live_home(hash, map->lines_count);
+}
+
+/* The other one of its pair. */
+static inline struct ml_live_line *
+ml_live_map_other(const struct ml_live_map *map, const struct ml_live_line *line) {
+    return map->lines + ((size_t)(line - map->lines) ^ 1);
 }
 
 /* Bring what a search for that hash will see into the cache. */
@@ -104,26 +154,71 @@ static inline void ml_live_map_prefetch(const struct ml_live_map *map, uint64_t 
     __builtin_prefetch(ml_live_map_home(map, hash), 1);
 }
 
-/* The slots of a line that hold that key (0: nothing), a bit each. */
-static inline unsigned ml_live_line_match(const struct ml_live_line *line, uint64_t key) {
-    return (unsigned)(line->slots[0].key == key) | (unsigned)(line->slots[1].key == key) << 1 |
-           (unsigned)(line->slots[2].key == key) << 2 | (unsigned)(line->slots[3].key == key) << 3;
+static inline uint32_t ml_live_low(uint64_t hash) {
+    return (uint32_t)(hash >> ML_LIVE_HASH_SHIFT);
 }
 
-/* The slot of a key in its home, NULL if it is not there. */
-static inline struct ml_live_slot *
-ml_live_map_at_home(const struct ml_live_map *map, uint64_t key, uint64_t hash) {
-    struct ml_live_line *home = ml_live_map_home(map, hash);
-    const unsigned found = ml_live_line_match(home, key);
-    return found == 0 ? NULL : &home->slots[__builtin_ctz(found)];
+static inline uint64_t ml_live_high(uint64_t hash) {
+    return hash >> (ML_LIVE_HASH_SHIFT + ML_LIVE_LOW_BITS) << ML_LIVE_CELL_BITS;
 }
 
-/* Room for so many more blocks, so that their puts cannot fail, and slots stay where they are
+/* The last slot with that low part; ML_LIVE_LINE_SLOTS: there is none. Written out: a loop would
+ * not become five conditional moves. */
+static inline unsigned ml_live_line_match(const struct ml_live_line *line, uint32_t low) {
+    unsigned slot = ML_LIVE_LINE_SLOTS;
+    slot = line->low[0] == low ? 0 : slot;
+    slot = line->low[1] == low ? 1 : slot;
+    slot = line->low[2] == low ? 2 : slot;
+    slot = line->low[3] == low ? 3 : slot;
+    slot = line->low[4] == low ? 4 : slot;
+    return slot;
+}
+
+/* Whether that slot holds the block of that hash, which is not a wide one. */
+static inline bool
+ml_live_line_holds(const struct ml_live_line *line, unsigned slot, uint64_t hash) {
+    return slot < ML_LIVE_LINE_SLOTS && (hash & ML_LIVE_ODD) == 0 &&
+           line->low[slot] == ml_live_low(hash) &&
+           ((line->rest[slot] ^ ml_live_high(hash)) & ML_LIVE_SAME_MASK) == 0;
+}
+
+/* Whether some of its own are in the other line, or turned away. */
+static inline bool ml_live_line_lends(const struct ml_live_line *line) {
+    return (line->state & ML_LIVE_IN_OTHER_MASK) != 0;
+}
+
+static inline bool ml_live_line_has_away(const struct ml_live_line *line) {
+    return line->state >= ML_LIVE_TURNED_AWAY;
+}
+
+/* The same for what is not at home. */
+static inline void ml_live_map_prefetch_elsewhere(
+    const struct ml_live_map *map, const struct ml_live_line *home, uint64_t hash
+) {
+    if (home->state >= ML_LIVE_USED_MASK) {
+        __builtin_prefetch(ml_live_map_other(map, home), 1);
+        if (ml_live_line_has_away(home)) {
+            __builtin_prefetch(&map->away.entries[ml_live_away_place(&map->away, hash)], 1);
+        }
+    }
+}
+
+static inline uint32_t ml_live_rest_cell(uint64_t rest) {
+    return (uint32_t)(rest & (ML_LIVE_CELLS_MAX - 1));
+}
+
+static inline uint64_t ml_live_rest_bytes(uint64_t rest) {
+    return rest >> ML_LIVE_BYTES_SHIFT;
+}
+
+/* Room for so many more blocks, so that their puts cannot fail, and lines stay where they are
  * meanwhile. Errors: ML_ENV_MEMORY. */
 ML_NODISCARD enum ml_status ml_live_map_reserve_more(struct ml_live_map *map, size_t count);
 
 static inline enum ml_status ml_live_map_reserve(struct ml_live_map *map, size_t count) {
-    return map->count_max - map->count >= count ? ML_OK : ml_live_map_reserve_more(map, count);
+    return map->count_max - map->count >= count && ml_live_away_left(&map->away) >= count
+               ? ML_OK
+               : ml_live_map_reserve_more(map, count);
 }
 
 /* Room for one more block of a weight that does not fit a slot. Errors: ML_ENV_MEMORY. */
@@ -147,12 +242,9 @@ bool ml_live_map_remove(
 /* A round is over: give memory back when far fewer blocks live than once did, for some rounds. */
 void ml_live_map_trim(struct ml_live_map *map);
 
-/* Walk: the next used slot at or behind *cursor (start with 0). False at the end. */
+/* Walk: the next block at or behind *cursor (start with 0). False at the end. */
 bool ml_live_map_next(
-    const struct ml_live_map *map,
-    size_t *cursor,
-    uint64_t *out_key,
-    struct ml_live_block *out_block
+    const struct ml_live_map *map, size_t *cursor, struct ml_live_block *out_block
 );
 
 /* For tests: every block is found from its home, counts agree. */
@@ -160,43 +252,39 @@ bool ml_live_map_check(const struct ml_live_map *map);
 
 /* ---- the usual cases, in line */
 
-/* Put a block of fewer than 2^32 bytes and of weight 1 there, after ml_live_map_reserve, if its
- * home has room and nobody was ever turned away there. False if that is not so: nothing has changed
- * then, and ml_live_map_put will do. */
-static inline bool ml_live_map_put_at_home(
-    struct ml_live_map *map, uint64_t key, uint64_t hash, uint32_t bytes, uint32_t cell
-) {
-    struct ml_live_slot *const slots = ml_live_map_home(map, hash)->slots;
-    struct ml_live_slot *empty = NULL;
-    uint64_t values = 0;
-    bool there = false;
-    for (unsigned i = 0; i < ML_LIVE_LINE_SLOTS; i++) {
-        empty = slots[i].key == 0 ? &slots[i] : empty;
-        there |= slots[i].key == key;
-        values |= slots[i].value;
+/* Whether ml_live_map_put_usual may be asked. */
+static inline bool ml_live_fits_slot(uint64_t hash, uint64_t bytes) {
+    return (hash & ML_LIVE_ODD) == 0 && bytes < ML_LIVE_INLINE_MAX;
+}
+
+/* The same out of line, wherever the block goes. False if the key may be there already. */
+bool ml_live_map_put_plain(struct ml_live_map *map, uint64_t hash, uint64_t bytes, uint32_t cell);
+
+/* Put a block that fits a slot, of weight 1, there, after ml_live_map_reserve. False if the key may
+ * be there already: nothing has changed then, and ml_live_map_put will do. */
+static inline bool
+ml_live_map_put_usual(struct ml_live_map *map, uint64_t hash, uint64_t bytes, uint32_t cell) {
+    struct ml_live_line *const line = ml_live_map_home(map, hash);
+    const uint32_t low = ml_live_low(hash);
+    /* Full, or some of its own are elsewhere, or it may be there already. */
+    if (line->state >= ML_LIVE_USED_MASK || ml_live_line_match(line, low) < ML_LIVE_LINE_SLOTS) {
+        return ml_live_map_put_plain(map, hash, bytes, cell);
     }
-    if (empty == NULL || there || (values & ML_LIVE_AWAY_MASK) != 0) {
-        return false;
-    }
-    *empty =
-        (struct ml_live_slot){.key = key, .value = cell | (uint64_t)bytes << ML_LIVE_BYTES_SHIFT};
+    const unsigned slot = (unsigned)__builtin_ctz(~line->state);
+    line->state |= 1U << slot;
+    line->low[slot] = low;
+    line->rest[slot] = cell | ml_live_high(hash) | bytes << ML_LIVE_BYTES_SHIFT;
     map->count++;
     return true;
 }
 
-/* Empty a slot that holds a block in its home, not a wide one. */
-static inline void ml_live_map_empty_home(struct ml_live_map *map, struct ml_live_slot *slot) {
-    slot->key = 0;
-    slot->value &= ML_LIVE_AWAY_MASK;
+/* Empty a slot that holds a block, not a wide one. */
+static inline void
+ml_live_map_empty(struct ml_live_map *map, struct ml_live_line *line, unsigned slot) {
+    line->low[slot] = 0;
+    line->rest[slot] = 0;
+    line->state &= ~(1U << slot);
     map->count--;
-}
-
-static inline uint32_t ml_live_slot_cell(const struct ml_live_slot *slot) {
-    return (uint32_t)(slot->value & (ML_LIVE_CELLS_MAX - 1));
-}
-
-static inline bool ml_live_slot_is_wide(const struct ml_live_slot *slot) {
-    return (slot->value >> ML_LIVE_WIDE_BIT & 1) != 0;
 }
 
 #endif

@@ -23,8 +23,7 @@ struct ml_session_memory ml_session_memory(const struct ml_session *session) {
     for (const struct ml_client *client = session->first; client != NULL; client = client->next) {
         const struct ml_tracker *tracker = &client->tracker;
         memory.blocks += tracker->live.count;
-        memory.blocks_bytes += tracker->live.lines_count * sizeof(struct ml_live_line) +
-                               tracker->live.wide_capacity * sizeof(struct ml_live_wide);
+        memory.blocks_bytes += ml_live_map_bytes(&tracker->live);
         memory.cells += tracker->cells.count;
         memory.cells_bytes += tracker->cells.capacity * sizeof(struct ml_cell) +
                               tracker->cells.index_capacity * sizeof(uint32_t);

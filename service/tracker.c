@@ -257,6 +257,34 @@ static bool fits(const struct ml_tracker *tracker, uint64_t bytes, uint64_t bloc
            blocks <= ML_LIVE_MAX_BYTES - tracker->totals.live_blocks;
 }
 
+/* The usual case: the block is in its home, or the line beside that. */
+static inline bool take_plain(
+    struct ml_tracker *tracker,
+    uint64_t ticks,
+    const struct ml_tracker_lookup *lookup,
+    struct ml_live_block *out_block
+) {
+    struct ml_live_line *const home = ml_live_map_home(&tracker->live, lookup->hash);
+    struct ml_live_line *line = home;
+    /* Looked for again: it may have come since. Nothing lives shorter than most blocks. */
+    unsigned slot = ml_live_line_match(line, ml_live_low(lookup->hash));
+    if (slot == ML_LIVE_LINE_SLOTS && ml_live_line_lends(home)) {
+        line = ml_live_map_other(&tracker->live, home);
+        slot = ml_live_line_match(line, ml_live_low(lookup->hash));
+    }
+    if (!ml_live_line_holds(line, slot, lookup->hash)) {
+        return false;
+    }
+    const uint64_t bytes = ml_live_rest_bytes(line->rest[slot]);
+    const uint32_t cell = ml_live_rest_cell(line->rest[slot]);
+    *out_block = (struct ml_live_block
+    ){.weight_bytes = bytes, .weight_blocks = 1, .size_bytes = bytes, .cell = cell};
+    home->state -= line == home ? 0 : ML_LIVE_IN_OTHER;
+    ml_live_map_empty(&tracker->live, line, slot);
+    shrink(tracker, ticks, &tracker->cells.cells[cell], bytes, 1);
+    return true;
+}
+
 bool ml_tracker_free(
     struct ml_tracker *tracker,
     uint64_t ticks,
@@ -269,18 +297,7 @@ bool ml_tracker_free(
         tracker->missed_frees -= awaited;
         return false;
     }
-    struct ml_live_slot *slot = lookup->slot;
-    if (slot == NULL && tracker->live.count > 0) {
-        /* Perhaps it has come since: nothing lives shorter than most blocks. */
-        slot = ml_live_map_at_home(&tracker->live, key, lookup->hash);
-    }
-    if (slot != NULL && slot->key == key && !ml_live_slot_is_wide(slot)) {
-        const uint64_t bytes = slot->value >> ML_LIVE_BYTES_SHIFT;
-        const uint32_t cell = ml_live_slot_cell(slot);
-        *out_block = (struct ml_live_block
-        ){.weight_bytes = bytes, .weight_blocks = 1, .size_bytes = bytes, .cell = cell};
-        ml_live_map_empty_home(&tracker->live, slot);
-        shrink(tracker, ticks, &tracker->cells.cells[cell], bytes, 1);
+    if (tracker->live.count > 0 && take_plain(tracker, ticks, lookup, out_block)) {
         return true;
     }
     if (!ml_live_map_remove(&tracker->live, key, lookup->hash, out_block)) {
@@ -367,6 +384,15 @@ enum ml_status ml_tracker_alloc_plain(
     const struct ml_tracker_lookup *lookup
 ) {
     uint32_t index = 0;
+    if (!ml_live_fits_slot(lookup->hash, size_bytes)) {
+        const struct ml_tracker_alloc alloc = {
+            .key = key,
+            .weight_bytes = size_bytes,
+            .weight_blocks = 1,
+            .size_bytes = size_bytes,
+            .lookup = *lookup};
+        return ml_tracker_alloc(tracker, ticks, &alloc);
+    }
     enum ml_status status = cell_of(tracker, lookup, &index);
     if (status == ML_OK) {
         status = ml_live_map_reserve(&tracker->live, 1);
@@ -382,7 +408,7 @@ enum ml_status ml_tracker_alloc_plain(
         count_total(tracker, cell, size_bytes, 1);
         return ML_OK;
     }
-    if (ml_live_map_put_at_home(&tracker->live, key, lookup->hash, size_bytes, index)) {
+    if (ml_live_map_put_usual(&tracker->live, lookup->hash, size_bytes, index)) {
         grow(tracker, ticks, cell, size_bytes, 1);
     } else {
         const struct ml_live_block block = {
@@ -501,9 +527,8 @@ static bool check_blocks(const struct ml_tracker *tracker) {
         left[2 * (size_t)i + 1] = tracker->cells.cells[i].live_blocks;
     }
     size_t cursor = 0;
-    uint64_t key = 0;
     struct ml_live_block block;
-    while (ml_live_map_next(&tracker->live, &cursor, &key, &block)) {
+    while (ml_live_map_next(&tracker->live, &cursor, &block)) {
         if (block.cell < count) {
             left[2 * (size_t)block.cell] -= block.weight_bytes;
             left[2 * (size_t)block.cell + 1] -= block.weight_blocks;

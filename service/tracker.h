@@ -59,11 +59,10 @@ struct ml_tracker {
  * in the cache by then. Only the hashes are certain; slot and cell are guesses, right for nearly
  * all, that are looked at again before they are used. */
 struct ml_tracker_lookup {
-    uint64_t hash;             /* ml_live_map_hash of the block's key */
-    struct ml_live_slot *slot; /* of a free: where the block is; NULL: no guess */
-    uint64_t cell_key;         /* of an alloc: ml_cell_key, ... */
-    uint64_t cell_hash;        /* ... its ml_cells_hash, ... */
-    uint32_t cell;             /* ... and the cell's number */
+    uint64_t hash;      /* ml_live_map_hash of the block's key */
+    uint64_t cell_key;  /* of an alloc: ml_cell_key, ... */
+    uint64_t cell_hash; /* ... its ml_cells_hash, ... */
+    uint32_t cell;      /* ... and the cell's number */
 };
 
 /* What is allocated. */
@@ -116,24 +115,27 @@ static inline void ml_tracker_look_up_free(
     const struct ml_tracker *tracker, uint64_t key, struct ml_tracker_lookup *out_lookup
 ) {
     out_lookup->hash = ml_live_map_hash(&tracker->live, key);
-    out_lookup->slot = NULL;
     ml_live_map_prefetch(&tracker->live, out_lookup->hash);
 }
 
 /* Its second step: the guesses, and the cells asked of memory. */
 static inline void
 ml_tracker_guess_alloc(const struct ml_tracker *tracker, struct ml_tracker_lookup *lookup) {
+    ml_live_map_prefetch_elsewhere(
+        &tracker->live, ml_live_map_home(&tracker->live, lookup->hash), lookup->hash
+    );
     lookup->cell = ml_cells_guess(&tracker->cells, lookup->cell_hash);
     ml_cells_prefetch_cell(&tracker->cells, lookup->cell);
 }
 
-static inline void ml_tracker_guess_free(
-    const struct ml_tracker *tracker, uint64_t key, struct ml_tracker_lookup *lookup
-) {
-    lookup->slot =
-        tracker->live.count == 0 ? NULL : ml_live_map_at_home(&tracker->live, key, lookup->hash);
-    if (lookup->slot != NULL) {
-        ml_cells_prefetch_cell(&tracker->cells, ml_live_slot_cell(lookup->slot));
+static inline void
+ml_tracker_guess_free(const struct ml_tracker *tracker, const struct ml_tracker_lookup *lookup) {
+    const struct ml_live_line *home = ml_live_map_home(&tracker->live, lookup->hash);
+    const unsigned slot = ml_live_line_match(home, ml_live_low(lookup->hash));
+    if (slot < ML_LIVE_LINE_SLOTS) {
+        ml_cells_prefetch_cell(&tracker->cells, ml_live_rest_cell(home->rest[slot]));
+    } else {
+        ml_live_map_prefetch_elsewhere(&tracker->live, home, lookup->hash);
     }
 }
 
