@@ -1,5 +1,6 @@
 #include "tools/perf_map.h"
 
+#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
@@ -61,8 +62,19 @@ static int order_entries(const void *left, const void *right) {
     return (a->line < b->line) - (a->line > b->line);
 }
 
+/* Anybody may make files in /tmp: a FIFO there would keep who opens it waiting. NULL: none. */
+static FILE *open_map(const char *path) {
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
+
+    if (fd >= 0 && !file) {
+        close(fd);
+    }
+    return file;
+}
+
 bool ml_perf_map_read_file(struct ml_perf_map *map, const char *path, uint64_t since_ns) {
-    FILE *file = fopen(path, "re");
+    FILE *file = open_map(path);
     char *line = NULL;
     size_t capacity = 0;
     bool done = file && is_ours(file, since_ns);

@@ -57,6 +57,14 @@ START_TEST(lines_that_are_none_are_skipped) {
 }
 END_TEST
 
+START_TEST(a_fifo_in_its_place_keeps_nobody_waiting) {
+    write_map("");
+    ck_assert_int_eq(unlink(path), 0);
+    ck_assert_int_eq(mkfifo(path, 0600), 0);
+    ck_assert(!ml_perf_map_read_file(&map, path, 0));
+}
+END_TEST
+
 START_TEST(a_map_older_than_its_process_is_anothers) {
     struct stat status;
     uint64_t written_ns = 0;
@@ -87,6 +95,7 @@ int main(void) {
     tcase_add_test(tests, an_address_has_the_name_of_its_line);
     tcase_add_test(tests, code_that_took_anothers_place_has_the_later_name);
     tcase_add_test(tests, lines_that_are_none_are_skipped);
+    tcase_add_test(tests, a_fifo_in_its_place_keeps_nobody_waiting);
     tcase_add_test(tests, a_map_older_than_its_process_is_anothers);
     tcase_add_test(tests, no_map_is_no_trouble);
     srunner_run_all(runner, CK_ENV);
