@@ -65,9 +65,11 @@ static inline uint32_t ml_cells_tag(uint64_t hash) {
     return (uint32_t)(hash >> 32) & 0xff000000U;
 }
 
-/* Bring what ml_cells_find reads first into the cache. */
+/* Bring what ml_cells_find reads first into the cache. As a number, not as a place in the index:
+ * there is none before the first cell. */
 static inline void ml_cells_prefetch(const struct ml_cells *cells, uint64_t hash) {
-    __builtin_prefetch(&cells->index[ml_cells_place(hash, cells->index_capacity - 1)]);
+    const uintptr_t place = ml_cells_place(hash, cells->index_capacity - 1);
+    __builtin_prefetch((const void *)((uintptr_t)cells->index + place * sizeof(cells->index[0])));
 }
 
 /* The number of a cell with that tag: a guess at ml_cells_find's, right for nearly all. UINT32_MAX
