@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -78,24 +79,39 @@ void ml_process_executable(pid_t pid, char *out_path, size_t size_bytes) {
     out_path[count > 0 ? count : 0] = '\0';
 }
 
-/* The fields of /proc/PID/stat behind the name, from the state on. NULL: unreadable. */
-static const char *stat_fields(pid_t pid, char text[SMALL_FILE_BYTES]) {
-    if (read_proc(pid, "stat", text, SMALL_FILE_BYTES) <= 0) {
-        return NULL;
-    }
+/* The fields of /proc/PID/stat behind the name, from the state on. NULL: none. */
+static const char *stat_fields(const char *text) {
     /* The name stands in brackets and may hold any byte: the last bracket ends it. */
     const char *after = strrchr(text, ')');
     return after != NULL && after[1] == ' ' ? after + 2 : NULL;
 }
 
-pid_t ml_process_parent(pid_t pid) {
-    char text[SMALL_FILE_BYTES];
-    const char *fields = stat_fields(pid, text);
-    long parent = 0;
-    if (fields == NULL || sscanf(fields, "%*c %ld", &parent) != 1) {
+/* A decimal number that stands at *text, and what is behind it. False: there is none that fits. */
+static bool take_int(const char **text, int *out_value) {
+    char *end = NULL;
+    errno = 0;
+    const long value = strtol(*text, &end, 10);
+    if (end == *text || errno != 0 || value < INT_MIN || value > INT_MAX) {
+        return false;
+    }
+    *text = end;
+    *out_value = (int)value;
+    return true;
+}
+
+pid_t ml_process_parent_parse(const char *text) {
+    const char *fields = stat_fields(text);
+    int parent = 0;
+    if (fields == NULL || fields[0] == '\0' || fields[1] != ' ') {
         return 0;
     }
-    return (pid_t)parent;
+    fields += 2;
+    return take_int(&fields, &parent) && parent > 0 ? parent : 0;
+}
+
+pid_t ml_process_parent(pid_t pid) {
+    char text[SMALL_FILE_BYTES];
+    return read_proc(pid, "stat", text, sizeof(text)) > 0 ? ml_process_parent_parse(text) : 0;
 }
 
 void ml_process_footprint_parse(
@@ -127,28 +143,26 @@ void ml_process_footprint(pid_t pid, uint64_t *out_footprint_bytes, uint64_t *ou
     ml_process_footprint_parse(text, out_footprint_bytes, out_resident_bytes);
 }
 
-pid_t ml_process_inner_pid(pid_t pid) {
-    char text[SMALL_FILE_BYTES];
-    if (read_proc(pid, "status", text, sizeof(text)) <= 0) {
-        return pid;
-    }
+pid_t ml_process_inner_pid_parse(const char *text, pid_t pid) {
     const char *line = strstr(text, "\nNSpid:");
     if (line == NULL) {
         return pid;
     }
     line += strlen("\nNSpid:");
-    long inner = pid;
-    size_t end = strcspn(line, "\n");
-    for (const char *pos = line; pos < line + end;) {
-        char *next = NULL;
-        long value = strtol(pos, &next, 10);
-        if (next == pos) {
-            break;
-        }
+    const char *const end = line + strcspn(line, "\n");
+    int inner = pid;
+    int value = 0;
+    /* Blanks that strtol() skips may be the line's end: what stands behind it is another key's. */
+    while (take_int(&line, &value) && line <= end && value > 0) {
         inner = value;
-        pos = next;
     }
-    return (pid_t)inner;
+    return inner;
+}
+
+pid_t ml_process_inner_pid(pid_t pid) {
+    char text[SMALL_FILE_BYTES];
+    return read_proc(pid, "status", text, sizeof(text)) > 0 ? ml_process_inner_pid_parse(text, pid)
+                                                            : pid;
 }
 
 /* The kernel's struct pidfd_info, first version (Linux 6.13; the exit code since 6.15). Written out
@@ -172,20 +186,24 @@ static struct ml_ending ending_by_pidfd(int pidfd) {
     return ml_ending_from_wait(info.exit_code);
 }
 
-/* Field 52 of stat, shown while it is a zombie and to whom may look. */
-static struct ml_ending ending_by_stat(pid_t pid) {
-    char text[SMALL_FILE_BYTES];
-    const char *fields = stat_fields(pid, text);
+struct ml_ending ml_process_ending_parse(const char *text) {
+    const char *fields = stat_fields(text);
     if (fields == NULL || (fields[0] != 'Z' && fields[0] != 'X')) {
         return (struct ml_ending){.known = false};
     }
     const char *last = strrchr(fields, ' ');
     int status = 0;
-    if (last == NULL || sscanf(last, " %d", &status) != 1) {
+    if (last == NULL || !take_int(&last, &status)) {
         return (struct ml_ending){.known = false};
     }
     /* To whom may not look the field is 0, as to others a clean exit: root and owner may. */
     return ml_ending_from_wait(status);
+}
+
+static struct ml_ending ending_by_stat(pid_t pid) {
+    char text[SMALL_FILE_BYTES];
+    return read_proc(pid, "stat", text, sizeof(text)) > 0 ? ml_process_ending_parse(text)
+                                                          : (struct ml_ending){.known = false};
 }
 
 struct ml_ending ml_process_ending(pid_t pid, int pidfd) {

@@ -41,6 +41,9 @@ void ml_process_executable(pid_t pid, char *out_path, size_t size_bytes);
 /* Its parent as we see it; 0 if unknown. */
 pid_t ml_process_parent(pid_t pid);
 
+/* The same from the text of /proc/PID/stat. */
+pid_t ml_process_parent_parse(const char *text);
+
 /* Memory of its own: Private_Clean + Private_Dirty + swap, and resident; both 0 if unknown.
  * Units: bytes. Source: /proc/PID/smaps_rollup. */
 void ml_process_footprint(pid_t pid, uint64_t *out_footprint_bytes, uint64_t *out_resident_bytes);
@@ -53,8 +56,15 @@ void ml_process_footprint_parse(
 /* The pid it sees of itself: the last of NSpid; its own pid if unknown. */
 pid_t ml_process_inner_pid(pid_t pid);
 
+/* The same from the text of /proc/PID/status. */
+pid_t ml_process_inner_pid_parse(const char *text, pid_t pid);
+
 /* How it ended, of one that has: asked of the kernel by every way there is (our own child, the
  * zombie's stat, the pidfd's info since Linux 6.15). `pidfd` may be -1. */
 struct ml_ending ml_process_ending(pid_t pid, int pidfd);
+
+/* What the text of /proc/PID/stat says of it: field 52, shown while it is a zombie and to whom may
+ * look. */
+struct ml_ending ml_process_ending_parse(const char *text);
 
 #endif

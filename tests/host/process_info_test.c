@@ -48,6 +48,31 @@ START_TEST(knows_nothing_of_a_process_that_is_not_there) {
 }
 END_TEST
 
+START_TEST(reads_a_stat_whose_name_holds_brackets_and_digits) {
+    ck_assert_int_eq(ml_process_parent_parse("9 (a) Z 1 (b) ) R 4 5\n"), 4);
+    ck_assert_int_eq(ml_process_parent_parse("9 (a) R 99999999999999999999 5\n"), 0);
+    ck_assert_int_eq(ml_process_parent_parse("9 (a) R -4 5\n"), 0);
+    ck_assert_int_eq(ml_process_parent_parse("9 (a"), 0);
+    ck_assert_int_eq(ml_process_parent_parse("9 (a) "), 0);
+    struct ml_ending ending = ml_process_ending_parse("9 (a) Z ) Z 1 2 3 2304\n");
+    ck_assert(ending.known && ending.exit_code == 9 && ending.signal == 0);
+    ending = ml_process_ending_parse("9 (a) X 1 11\n");
+    ck_assert(ending.known && ending.signal == 11);
+    ck_assert(!ml_process_ending_parse("9 (a) S 1 11\n").known);
+    ck_assert(!ml_process_ending_parse("9 (a) Z 1 4294967296\n").known);
+    ck_assert(!ml_process_ending_parse("9 (a) Z").known);
+}
+END_TEST
+
+START_TEST(takes_the_innermost_pid_and_nothing_of_the_next_line) {
+    ck_assert_int_eq(ml_process_inner_pid_parse("Pid:\t70\nNSpid:\t70\t3\t2\nVm:\t9\n", 70), 2);
+    ck_assert_int_eq(ml_process_inner_pid_parse("Pid:\t70\nNSpid:\n12 13\n", 70), 70);
+    ck_assert_int_eq(ml_process_inner_pid_parse("\nNSpid:\t70\t-3\n", 70), 70);
+    ck_assert_int_eq(ml_process_inner_pid_parse("\nNSpid:\t70\t99999999999\n", 70), 70);
+    ck_assert_int_eq(ml_process_inner_pid_parse("Pid:\t70\n", 70), 70);
+}
+END_TEST
+
 START_TEST(adds_up_private_memory_and_swap) {
     uint64_t footprint = 0;
     uint64_t resident = 0;
@@ -93,6 +118,8 @@ int main(void) {
     TCase *tcase = tcase_create("process_info");
     tcase_add_test(tcase, tells_of_ourselves);
     tcase_add_test(tcase, knows_nothing_of_a_process_that_is_not_there);
+    tcase_add_test(tcase, reads_a_stat_whose_name_holds_brackets_and_digits);
+    tcase_add_test(tcase, takes_the_innermost_pid_and_nothing_of_the_next_line);
     tcase_add_test(tcase, adds_up_private_memory_and_swap);
     tcase_add_test(tcase, the_ending_of_somebody_elses_child_is_known_from_its_zombie);
     Suite *suite = suite_create("host/process_info");
