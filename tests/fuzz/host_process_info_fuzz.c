@@ -1,0 +1,24 @@
+/* Text of the kernel's about processes, whose names may hold any byte: stat, status, smaps_rollup.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "host/process_info.h"
+#include "tests/fuzz/fuzz.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t count_bytes) {
+    uint64_t footprint_bytes = 0;
+    uint64_t resident_bytes = 0;
+    char *text = malloc(count_bytes + 1);
+    REQUIRE(text != NULL);
+    memcpy(text, data, count_bytes);
+    text[count_bytes] = '\0';
+    ml_process_footprint_parse(text, &footprint_bytes, &resident_bytes);
+    const pid_t parent = ml_process_parent_parse(text);
+    const pid_t inner = ml_process_inner_pid_parse(text, 7);
+    const struct ml_ending ending = ml_process_ending_parse(text);
+    REQUIRE(parent >= 0 && inner >= 0);
+    REQUIRE(ending.known || (ending.signal == 0 && ending.exit_code == 0));
+    free(text);
+    return 0;
+}
