@@ -87,11 +87,20 @@ make_row(const struct ml_member *member, const struct memlog_service_client_figu
         row.waits = figures->waits;
         row.waited_ns = figures->waited_ns;
         row.longest_wait_ns = figures->longest_wait_ns;
+        row.folded_processes = figures->folded_processes;
         if (figures->trouble.count_bytes > 0) {
             row.note = figures->trouble;
         }
     }
     return row;
+}
+
+/* The service knows no more of it by itself: another row tells of it. */
+static bool is_folded(
+    const struct ml_member *member, const struct memlog_service_client_figures *const *by_id
+) {
+    return by_id != NULL && member->in_service && member->state != ML_MEMBER_RUNNING &&
+           by_id[member->id] == NULL;
 }
 
 static void
@@ -111,8 +120,11 @@ on_figures(void *context, enum ml_status status, const struct memlog_service_fig
         };
         for (uint32_t i = 0; rows != NULL && i < members->count; i++) {
             const struct ml_member *member = members->items[i];
-            rows[i] = make_row(member, by_id != NULL ? by_id[member->id] : NULL);
-            answer.processes.count = i + 1;
+            const struct memlog_service_client_figures *figures =
+                by_id != NULL ? by_id[member->id] : NULL;
+            if (figures != NULL || !is_folded(member, by_id)) {
+                rows[answer.processes.count++] = make_row(member, figures);
+            }
         }
         answer.processes.items = rows;
         (void)!memlog_host_ps_answer(&pending->call, &answer);

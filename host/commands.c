@@ -161,11 +161,16 @@ static void print_json(const struct memlog_host_ps_reply *reply) {
             row->longest_wait_ns,
             row->footprint_bytes
         );
+        if (row->folded_processes > 0) {
+            (void)printf(", \"folded_processes\": %" PRIu32, row->folded_processes);
+        }
         json_field("note", row->note);
         (void)printf("}");
     }
     (void)printf("%s]}\n", reply->processes.count > 0 ? "\n" : "");
 }
+
+enum { FOLDED_TEXT_BYTES = 48 };
 
 static void print_table(const struct memlog_host_ps_reply *reply) {
     (void)printf(
@@ -185,9 +190,18 @@ static void print_table(const struct memlog_host_ps_reply *reply) {
         const struct memlog_host_process_row *row = &reply->processes.items[i];
         char live[ML_SIZE_TEXT_BYTES];
         char peak[ML_SIZE_TEXT_BYTES];
+        char folded[FOLDED_TEXT_BYTES] = "";
+        if (row->folded_processes > 0) {
+            (void)snprintf(
+                folded,
+                sizeof(folded),
+                " (the sums of %" PRIu32 " processes)",
+                row->folded_processes
+            );
+        }
         (void)printf(
             "%8" PRIu32 " %8" PRIu32 "  %-8.*s %-8.*s %11s %11s %12" PRIu64 " %8" PRIu64
-            " %6" PRIu64 " ms  %.*s%s%.*s%s\n",
+            " %6" PRIu64 " ms  %.*s%s%s%.*s%s\n",
             row->pid,
             row->parent_pid,
             (int)row->role.count_bytes,
@@ -201,6 +215,7 @@ static void print_table(const struct memlog_host_ps_reply *reply) {
             row->waited_ns / 1000000,
             (int)row->name.count_bytes,
             row->name.data,
+            folded,
             row->note.count_bytes > 0 ? " (" : "",
             (int)row->note.count_bytes,
             row->note.count_bytes > 0 ? row->note.data : "",

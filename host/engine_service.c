@@ -184,6 +184,7 @@ static enum ml_status start(struct ml_engine *engine, struct ml_complaint *compl
         .version = MEMLOG_SERVICE_SERVICE_VERSION,
         .clock = (enum memlog_service_clock)engine->clock,
         .start = engine->start,
+        .keep_processes = engine->options->keep_processes,
     };
     const struct ml_service_events events = {
         .on_ready = on_service_ready,

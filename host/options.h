@@ -19,6 +19,10 @@ enum ml_overrun { ML_OVERRUN_BLOCK = 0, ML_OVERRUN_SAMPLE = 1 };
 
 enum ml_sandbox { ML_SANDBOX_AUTO = 0, ML_SANDBOX_STRICT, ML_SANDBOX_NONE, ML_SANDBOX_COUNT };
 
+/* Ended processes that a report tells of one by one: more than anybody reads, and what they take in
+ * the service is tens of MiB: a compiler's profile has 50 to 500 KiB. */
+enum { ML_KEEP_PROCESSES_DEFAULT = 1000 };
+
 struct ml_options {
     enum ml_mode mode;
     enum ml_stack_mode stack_mode;
@@ -27,8 +31,9 @@ struct ml_options {
     bool keep_small_allocations;
     enum ml_overrun overrun;
     enum ml_sandbox sandbox;
-    uint32_t staging_slots; /* 4 KiB each, per thread */
-    uint32_t unwind_check;  /* 0: none */
+    uint32_t staging_slots;  /* 4 KiB each, per thread */
+    uint32_t unwind_check;   /* 0: none */
+    uint32_t keep_processes; /* ended ones whose profiles stay apart */
     bool end_with_root;
     bool quiet;
     bool help;                 /* --help was asked for: nothing else counts */

@@ -14,6 +14,9 @@
 /* What --memlog-sampling alone means: interface.md. */
 enum { SAMPLING_DEFAULT_BYTES = 4096 };
 
+/* memlog.service.kMaxClients: no run has more processes. */
+enum { KEEP_PROCESSES_MAX = 65536 };
+
 enum { DUMP_INTERVAL_MAX_S = 365 * 24 * 3600, UNWIND_CHECK_MAX = 1 << 30 };
 
 /* The one word that differs between options of a few fixed values. -1 and a complaint if `value`
@@ -177,6 +180,24 @@ apply_buffer(struct ml_options *options, const char *value, struct ml_complaint 
         return status;
     }
     options->staging_slots = (uint32_t)((bytes + ML_FRAME_MAX_BYTES - 1) / ML_FRAME_MAX_BYTES);
+    return ML_OK;
+}
+
+static enum ml_status apply_keep_processes(
+    struct ml_options *options, const char *value, struct ml_complaint *complaint
+) {
+    uint64_t count = 0;
+    enum ml_status status = ml_count_parse(value, KEEP_PROCESSES_MAX, &count);
+    if (status != ML_OK) {
+        ml_complain(
+            complaint,
+            "--keep-processes=%s: a number from 0 to %d is wanted",
+            value,
+            KEEP_PROCESSES_MAX
+        );
+        return status;
+    }
+    options->keep_processes = (uint32_t)count;
     return ML_OK;
 }
 
@@ -344,6 +365,7 @@ const struct ml_option ml_run_options[] = {
     {"--memlog-role", ML_VALUE_REQUIRED, apply_role},
     {"--memlog-overrun", ML_VALUE_REQUIRED, apply_overrun},
     {"--memlog-buffer-bytes", ML_VALUE_REQUIRED, apply_buffer},
+    {"--keep-processes", ML_VALUE_REQUIRED, apply_keep_processes},
     {"--sandbox", ML_VALUE_REQUIRED, apply_sandbox},
     {"--only", ML_VALUE_REQUIRED, apply_only},
     {"--never", ML_VALUE_REQUIRED, apply_never},

@@ -33,7 +33,8 @@ figures_of(const struct ml_answer_scene *scene, const struct ml_client *client) 
       .trouble = ml_string_cut(trouble, MEMLOG_SERVICE_CLIENT_FIGURES_TROUBLE_LIMIT),
       .waits = figures.accounting.waits,
       .waited_ns = figures.accounting.waited_ns,
-      .longest_wait_ns = figures.accounting.longest_wait_ns};
+      .longest_wait_ns = figures.accounting.longest_wait_ns,
+      .folded_processes = figures.folded_processes};
 }
 
 enum ml_status ml_answer_figures(const struct ml_answer_scene *scene, const struct ml_call *call) {

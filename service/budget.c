@@ -18,6 +18,9 @@ static void put_back(struct ml_budget *budget, size_t count_bytes) {
 
 /* Count them in, if there is so much left. */
 static bool take(struct ml_budget *budget, size_t count_bytes) {
+    if (count_bytes == 0) {
+        return true; /* what is too much already may shrink */
+    }
     uint64_t used = atomic_load_explicit(&budget->used_bytes, memory_order_relaxed);
     do {
         if (used > budget->max_bytes || count_bytes > budget->max_bytes - used) {

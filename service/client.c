@@ -213,6 +213,7 @@ void ml_client_free(struct ml_client *take_client) {
     }
     free_description(take_client);
     free(take_client->executable);
+    ml_fold_free(take_client->fold, &take_client->session->budget);
     fini_profile(take_client);
     ml_budget_free(&take_client->session->budget, take_client, sizeof(*take_client));
 }
@@ -553,7 +554,21 @@ trouble_of(const struct ml_client *client, const struct ml_accounting *accountin
     return complete(client, accounting) ? "" : "its events do not add up: see \"accounting\"";
 }
 
+/* Of an entry that stands for several: their sums. */
+static struct ml_client_figures figures_of_fold(const struct ml_client *client) {
+    struct ml_client_figures figures = client->fold->figures;
+    figures.totals = client->tracker.totals;
+    figures.nodes_count = client->stacks.nodes_count;
+    figures.folded_processes = client->fold->processes;
+    figures.folded_failed = client->fold->failed;
+    figures.trouble = client->trouble;
+    return figures;
+}
+
 struct ml_client_figures ml_client_figures(const struct ml_client *client) {
+    if (client->fold != NULL) {
+        return figures_of_fold(client);
+    }
     const struct ml_tracker *tracker = &client->tracker;
     const struct ml_accounting accounting = accounting_of(client);
     struct ml_client_figures figures = {

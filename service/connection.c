@@ -130,6 +130,7 @@ set_up(struct ml_connection *connection, const struct memlog_service_setup *setu
     if (connection->session == NULL) {
         return ML_ENV_MEMORY;
     }
+    ml_session_keep(connection->session, setup->keep_processes);
     ml_session_say(connection->session, connection->options.last_words);
     ml_session_patience(connection->session, ml_clock_ticks_of_ns(&connection->clock, patience_ns));
     const struct ml_readers_options readers_options = {

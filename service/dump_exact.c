@@ -163,6 +163,8 @@ static void send_process(struct ml_dump_packet *packet, const struct ml_snapshot
         .nodes_count = process->nodes_count,
         .cells_count = process->cells_count,
         .accounting = accounting_of(&process->accounting),
+        .folded_processes = process->folded_processes,
+        .folded_failed = process->folded_failed,
     };
     send_message(packet, ml_trace_MemlogKind_MEMLOG_PROCESS, ml_trace_MemlogProcess_fields, &head);
 }

@@ -17,6 +17,7 @@ struct ml_session *ml_session_new(const struct ml_moment *start, uint64_t max_me
         session->hands[i].words = &session->hands[i].own_words;
     }
     session->budget.max_bytes = max_memory_bytes == 0 ? UINT64_MAX : max_memory_bytes;
+    session->keep_processes = UINT32_MAX;
     ml_tree_init(&session->tree);
     return session;
 }
@@ -36,6 +37,11 @@ void ml_session_free(struct ml_session *take_session) {
         &take_session->budget,
         take_session->merge,
         take_session->merge_capacity * sizeof(struct ml_client *)
+    );
+    ml_budget_free(
+        &take_session->budget,
+        take_session->folded_into,
+        take_session->folded_into_count * sizeof(*take_session->folded_into)
     );
     free(take_session);
 }
@@ -93,6 +99,14 @@ void ml_session_together(struct ml_session *session) {
     }
 }
 
+void ml_session_limit(struct ml_session *session, uint64_t max_memory_bytes) {
+    session->budget.max_bytes = max_memory_bytes == 0 ? UINT64_MAX : max_memory_bytes;
+}
+
+void ml_session_keep(struct ml_session *session, uint32_t processes) {
+    session->keep_processes = processes;
+}
+
 void ml_session_patience(struct ml_session *session, uint64_t ticks) {
     session->patience_ticks = ticks;
 }
@@ -122,7 +136,8 @@ static void forget_pid(struct ml_session *session, const struct ml_client *clien
 }
 
 static void link_client(struct ml_session *session, struct ml_client *client) {
-    client->order = session->clients_count++;
+    client->order = session->orders_count++;
+    session->clients_count++;
     session->running_count++;
     if (session->last == NULL) {
         session->first = client;
@@ -186,6 +201,7 @@ static void finish_reached(struct ml_session *session, uint64_t until) {
         if (client->phase == ML_CLIENT_ENDED && client->end.end.ticks <= until) {
             ml_client_apply(client, UINT64_MAX);
             ml_client_finish(client);
+            session->done_count++;
             *link = client->next_active;
         } else {
             link = &client->next_active;
@@ -281,6 +297,7 @@ enum ml_status ml_session_advance(struct ml_session *session, uint64_t ticks) {
     }
     finish_reached(session, until);
     ml_notes_round(&session->notes, &session->budget);
+    ml_session_fold(session, false);
     return ML_OK;
 }
 

@@ -76,6 +76,9 @@ struct ml_client_figures {
     uint64_t missed_frees; /* addresses given out again whose free was not seen */
     uint64_t lost_chunks;
     uint32_t nodes_count;
+    /* Of an entry that stands for several: how many, and who of them failed. 0: it is one process.
+     */
+    uint32_t folded_processes, folded_failed;
     bool complete;
     const char *trouble; /* static text or owned by the client; "" if none */
 };
@@ -91,6 +94,13 @@ void ml_session_free(struct ml_session *take_session);
  * for their moment, the others go on without it, and only the order between it and them, which the
  * tree's peak is made of, is no more exact. */
 void ml_session_patience(struct ml_session *session, uint64_t ticks);
+
+/* Another bound for the tables' memory (0: none). What is taken stays, though it be more. */
+void ml_session_limit(struct ml_session *session, uint64_t max_memory_bytes);
+
+/* Keep the profiles of so many ended processes, each on its own; what goes beyond is folded:
+ * service/fold.h. All of them until this is called. */
+void ml_session_keep(struct ml_session *session, uint32_t processes);
 
 /* Where it says whose data it works on, from now on; outlives the session. */
 void ml_session_say(struct ml_session *session, struct ml_last_words *words);

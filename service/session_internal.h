@@ -8,6 +8,7 @@
 #include "ipc/last_words.h"
 #include "service/budget.h"
 #include "service/change_log.h"
+#include "service/fold.h"
 #include "service/fork_log.h"
 #include "service/sequencer.h"
 #include "service/session.h"
@@ -115,6 +116,8 @@ struct ml_client {
     bool inherited_known;
     uint64_t inherited_bytes, inherited_blocks;
     uint64_t events, late_events;
+    struct ml_fold *fold;  /* it stands for several: service/fold.h; NULL: it does not */
+    bool folded_away;      /* another one has its figures: it leaves the session */
     uint64_t unsure_frees; /* of tracker.unknown_frees: no wonder that they are unknown */
     uint64_t loss[ML_LOSS_REASON_COUNT]; /* by LOSS records; saturating */
 };
@@ -137,6 +140,12 @@ struct ml_session {
     struct ml_client *first, *last;
     struct ml_client *first_active;
     uint32_t clients_count, running_count;
+    uint32_t orders_count;    /* clients ever added */
+    uint32_t keep_processes;  /* of done_count: ml_session_keep */
+    uint32_t done_count;      /* clients that are ML_CLIENT_DONE, without entries of a fold */
+    struct ml_client *others; /* the entry of programs that have none; NULL: not yet */
+    uint32_t *folded_into;    /* by id: where it has gone; 0: nowhere */
+    uint32_t folded_into_count;
     uint64_t known_ticks;     /* of the last advance */
     struct ml_client **merge; /* room for every client */
     uint32_t merge_capacity;

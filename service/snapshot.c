@@ -289,7 +289,9 @@ static void copy_figures(const struct ml_client *client, struct ml_snapshot_proc
     const struct ml_client_figures figures = ml_client_figures(client);
     const struct ml_client_setup *setup = &client->setup;
     process->id = setup->id;
-    process->parent_id = setup->parent_id;
+    process->parent_id = ml_session_where(client->session, setup->parent_id);
+    process->folded_processes = figures.folded_processes;
+    process->folded_failed = figures.folded_failed;
     process->pid = setup->pid;
     process->parent_pid = setup->parent_pid;
     process->role = client->role;
@@ -317,8 +319,10 @@ static void copy_figures(const struct ml_client *client, struct ml_snapshot_proc
     process->late_events = figures.late_events;
     process->truncated_stacks = figures.truncated_stacks;
     process->broken_stacks = figures.broken_stacks;
-    process->unwind_checked = client->staging.header.unwind_checked;
-    process->unwind_differed = client->staging.header.unwind_differed;
+    process->unwind_checked =
+        client->fold != NULL ? client->fold->unwind_checked : client->staging.header.unwind_checked;
+    process->unwind_differed = client->fold != NULL ? client->fold->unwind_differed
+                                                    : client->staging.header.unwind_differed;
 }
 
 static bool copy_process(const struct ml_client *client, struct ml_snapshot_process *process) {
@@ -333,7 +337,7 @@ static bool copy_process(const struct ml_client *client, struct ml_snapshot_proc
 
 static bool wanted(const struct ml_client *client, const uint32_t *ids, size_t ids_count) {
     for (size_t i = 0; i < ids_count; i++) {
-        if (ids[i] == client->setup.id) {
+        if (ml_session_where(client->session, ids[i]) == client->setup.id) {
             return true;
         }
     }
@@ -347,6 +351,7 @@ enum ml_status ml_session_snapshot(
     struct ml_snapshot **out_snapshot
 ) {
     ml_session_flush_ended(session);
+    ml_session_fold(session, true);
     struct ml_snapshot *snapshot = calloc(1, sizeof(*snapshot));
     if (snapshot == NULL) {
         return ML_ENV_MEMORY;

@@ -101,6 +101,8 @@ struct ml_snapshot_process {
     uint64_t events, lost_events, unknown_frees, late_events;
     uint64_t truncated_stacks, broken_stacks;
     uint64_t unwind_checked, unwind_differed;
+    /* It stands for so many processes of one program, of which so many failed; 0: it is one. */
+    uint32_t folded_processes, folded_failed;
 
     struct ml_snapshot_module *modules;
     uint32_t modules_count;

@@ -168,3 +168,25 @@ enum ml_status ml_stack_store_define(struct ml_stack_store *store, const struct 
         return ML_BUG_CONTRACT;
     }
 }
+
+enum ml_status
+ml_stack_store_name_module(struct ml_stack_store *store, uint32_t id, const char *path) {
+    struct ml_stored_module *const unnamed = store->modules[id];
+    store->modules[id] = NULL; /* borrowed by the event until the new one has its copy */
+    const struct ml_event_module event = {
+        .id = id,
+        .start = unnamed->start,
+        .end = unnamed->end,
+        .bias = unnamed->bias,
+        .build_id = unnamed->bytes,
+        .build_id_bytes = unnamed->build_id_bytes,
+        .path = (const uint8_t *)path,
+        .path_bytes = (uint32_t)strlen(path)};
+    const enum ml_status status = define_module(store, &event);
+    if (status == ML_OK) {
+        free_module(store, unnamed);
+    } else {
+        store->modules[id] = unnamed;
+    }
+    return status;
+}

@@ -59,6 +59,10 @@ void ml_stack_store_fini(struct ml_stack_store *store);
 ML_NODISCARD enum ml_status
 ml_stack_store_define(struct ml_stack_store *store, const struct ml_event *event);
 
+/* Give the module of that id, which has no path, this one. Errors: ML_ENV_MEMORY. */
+ML_NODISCARD enum ml_status
+ml_stack_store_name_module(struct ml_stack_store *store, uint32_t id, const char *path);
+
 /* The node of that id, NULL from nodes_end on and perhaps below. Look at `defined`. */
 static inline struct ml_stack_node *
 ml_stack_store_node(const struct ml_stack_store *store, uint32_t id) {

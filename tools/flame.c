@@ -322,11 +322,11 @@ static void put_about(
         snprintf(
             about,
             sizeof about,
-            "Dump of %s (%s), %zu process%s%s",
+            "Dump of %s (%s), %" PRIu64 " process%s%s",
             ml_words_time(profile->now.realtime_ns, words[0]),
             ml_profile_reason_name(profile->reason),
-            profile->processes_count,
-            profile->processes_count == 1 ? "" : "es",
+            ml_profile_processes(profile),
+            ml_profile_processes(profile) == 1 ? "" : "es",
             ml_profile_is_complete(profile) ? "; nothing was lost"
                                             : "; not complete, see memlog report"
         );

@@ -122,6 +122,16 @@ bool ml_profile_select(struct ml_profile *profile, uint32_t pid) {
     return true;
 }
 
+uint64_t ml_profile_processes(const struct ml_profile *profile) {
+    uint64_t count = 0;
+
+    for (size_t i = 0; i < profile->processes_count; i++) {
+        const uint32_t folded = profile->processes[i].folded_processes;
+        count += folded > 0 ? folded : 1;
+    }
+    return count;
+}
+
 bool ml_profile_is_complete(const struct ml_profile *profile) {
     if (!profile->complete || profile->truncated || profile->damaged || profile->gaps_count > 0) {
         return false;

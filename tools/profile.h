@@ -109,6 +109,7 @@ struct ml_profile_process {
     struct ml_profile_accounting accounting;
     uint64_t truncated_stacks, broken_stacks;
     uint64_t unwind_checked, unwind_differed;
+    uint32_t folded_processes, folded_failed; /* it stands for so many; 0: it is one */
 
     /* The *_expected counts are what the process's head announced. */
     struct ml_profile_text *arguments;
@@ -228,6 +229,9 @@ bool ml_profile_standard_errors(
 
 /* Add the six figures, and their variances. */
 void ml_profile_totals_add(struct ml_profile_totals *sum, const struct ml_profile_totals *one);
+
+/* How many processes it tells of: an entry that was folded stands for several. */
+uint64_t ml_profile_processes(const struct ml_profile *profile);
 
 /* Whether nothing was lost: neither in recording nor in the file. */
 bool ml_profile_is_complete(const struct ml_profile *profile);

@@ -267,6 +267,10 @@ static void put_process(struct ml_json *json, const struct ml_report *report, si
     ml_json_number_member(json, "broken_stacks", process->broken_stacks);
     ml_json_number_member(json, "unwind_checked", process->unwind_checked);
     ml_json_number_member(json, "unwind_differed", process->unwind_differed);
+    if (process->folded_processes > 0) {
+        ml_json_number_member(json, "folded_processes", process->folded_processes);
+        ml_json_number_member(json, "folded_failed", process->folded_failed);
+    }
     ml_json_number_member(json, "stack_nodes", process->nodes_count);
     ml_json_number_member(json, "counter_cells", process->cells_count);
     put_stacks(json, report, &report->stacks->processes[index]);

@@ -118,17 +118,18 @@ static uint64_t sampling_of(const struct ml_profile *profile) {
 
 static void put_title(const struct ml_report_page *page) {
     const struct ml_profile *profile = page->report->profile;
+    const uint64_t processes = ml_profile_processes(profile);
     char words[ML_WORDS_BYTES];
 
     fputs(ml_report_bold(page), page->out);
     ml_report_put(page, profile->program.bytes);
     fprintf(
         page->out,
-        "%s  %s%zu process%s, %s, dump at %s%s\n",
+        "%s  %s%" PRIu64 " process%s, %s, dump at %s%s\n",
         ml_report_plain(page),
         ml_report_dim(page),
-        profile->processes_count,
-        profile->processes_count == 1 ? "" : "es",
+        processes,
+        processes == 1 ? "" : "es",
         ml_words_span(profile->now.monotonic_ns - profile->run_start.monotonic_ns, words),
         profile->reason == 0 ? "the end" : ml_profile_reason_name(profile->reason),
         ml_report_plain(page)
@@ -231,9 +232,17 @@ void ml_report_answer(const struct ml_report_page *page) {
 static void put_state(const struct ml_profile_process *process, char *out_state, size_t out_bytes) {
     switch (process->state) {
     case ML_STATE_EXITED:
+        if (process->folded_processes > 0 && process->exit_code == -1) {
+            snprintf(out_state, out_bytes, "exited"); /* not all of them with one code */
+            break;
+        }
         snprintf(out_state, out_bytes, "exit %" PRId32, process->exit_code);
         break;
     case ML_STATE_KILLED:
+        if (process->folded_processes > 0 && process->signal == 0) {
+            snprintf(out_state, out_bytes, "killed");
+            break;
+        }
         snprintf(out_state, out_bytes, "signal %" PRIu32, process->signal);
         break;
     default:
@@ -271,6 +280,25 @@ put_honest(const struct ml_report_page *page, const struct ml_profile_process *p
     fprintf(page->out, "%s\n", ml_report_plain(page));
 }
 
+/* An entry that stands for several; its figures are their sums. */
+static void
+put_folded(const struct ml_report_page *page, const struct ml_profile_process *process) {
+    char count[ML_WORDS_BYTES];
+    char failed[ML_WORDS_BYTES];
+
+    fprintf(
+        page->out,
+        "%7s  %sthe sums of %s such processes",
+        "",
+        ml_report_dim(page),
+        ml_words_count(process->folded_processes, count)
+    );
+    if (process->folded_failed > 0) {
+        fprintf(page->out, ", %s failed", ml_words_count(process->folded_failed, failed));
+    }
+    fprintf(page->out, "; see --keep-processes%s\n", ml_report_plain(page));
+}
+
 static size_t name_columns(const struct ml_report_page *page) {
     size_t width = page->style->width;
 
@@ -305,7 +333,11 @@ put_process(const struct ml_report_page *page, const struct ml_profile_process *
         ml_words_size(process->totals.peak_bytes, peak),
         ml_words_size(process->totals.total_bytes, total)
     );
-    put_honest(page, process);
+    if (process->folded_processes > 0) {
+        put_folded(page, process);
+    } else {
+        put_honest(page, process);
+    }
     if (process->inherited_bytes > 0) {
         fprintf(
             page->out,

@@ -323,7 +323,7 @@ static void put_own(struct writer *writer) {
         prepare(writer, "INSERT INTO memlog_dump VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10)");
     sqlite3_stmt *processes = prepare(
         writer,
-        "INSERT INTO memlog_process VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15)"
+        "INSERT INTO memlog_process VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16)"
     );
     const struct ml_profile *profile = writer->profile;
     char words[ML_WORDS_BYTES];
@@ -347,6 +347,7 @@ static void put_own(struct writer *writer) {
         bind(writer, processes, 8, process->inherited_bytes);
         bind(writer, processes, 9, process->inherited_blocks);
         (void)bind_totals(writer, processes, 10, &process->totals);
+        bind(writer, processes, 16, process->folded_processes > 0 ? process->folded_processes : 1);
         step(writer, processes);
     }
     sqlite3_finalize(dump);

@@ -90,7 +90,8 @@ CREATE TABLE memlog_process(
     peak_bytes INTEGER NOT NULL,
     peak_blocks INTEGER NOT NULL,
     total_bytes INTEGER NOT NULL,
-    total_blocks INTEGER NOT NULL
+    total_blocks INTEGER NOT NULL,
+    processes INTEGER NOT NULL -- that the row stands for: 1, or as many as were folded
 );
 
 CREATE TABLE memlog_stack(

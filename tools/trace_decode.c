@@ -181,6 +181,8 @@ static void process_take(struct ml_profile_process *process, const ml_trace_Meml
     process->broken_stacks = head->broken_stacks;
     process->unwind_checked = head->unwind_checked;
     process->unwind_differed = head->unwind_differed;
+    process->folded_processes = head->folded_processes;
+    process->folded_failed = head->folded_failed;
     process->arguments_expected = head->arguments_count;
     process->modules_expected = head->modules_count;
     process->strings_expected = head->strings_count;

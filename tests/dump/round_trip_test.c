@@ -97,6 +97,8 @@ heads_eq(const struct ml_snapshot_process *wrote, const struct ml_profile_proces
     ck_assert_uint_eq(wrote->broken_stacks, read->broken_stacks);
     ck_assert_uint_eq(wrote->unwind_checked, read->unwind_checked);
     ck_assert_uint_eq(wrote->unwind_differed, read->unwind_differed);
+    ck_assert_uint_eq(wrote->folded_processes, read->folded_processes);
+    ck_assert_uint_eq(wrote->folded_failed, read->folded_failed);
 }
 
 static void

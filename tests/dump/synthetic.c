@@ -200,6 +200,8 @@ static void fill_process(
     };
     process->unknown_frees = index;
     process->late_events = 2 * index;
+    process->folded_processes = index % 3 == 2 ? 10 * index : 0;
+    process->folded_failed = process->folded_processes / 2;
     process->strings_count = 3;
     process->strings = take(arena, 3 * sizeof process->strings[0]);
     process->strings[0] = synthetic_text(arena, "main");

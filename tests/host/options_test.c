@@ -40,6 +40,7 @@ START_TEST(defaults_are_those_of_the_interface) {
     ck_assert_int_eq(options.overrun, ML_OVERRUN_BLOCK);
     ck_assert_int_eq(options.sandbox, ML_SANDBOX_AUTO);
     ck_assert_uint_eq(options.staging_slots, 1);
+    ck_assert_uint_eq(options.keep_processes, 1000);
     ck_assert_ptr_null(options.output);
     ck_assert_str_eq(options.program[0], "prog");
 }
@@ -69,19 +70,19 @@ END_TEST
 
 START_TEST(reads_every_option_of_the_main_job) {
     ck_assert_int_eq(
-        parse(
-            "--memlog=minimal --memlog-stack-mode=native-with-thread-names "
-            "--memlog-sampling-rate=1 --memlog-keep-small-allocations --memlog-overrun=block "
-            "--memlog-buffer-bytes=16K --memlog-role=gpu=^x --only=a --never=b --unwind-check=100 "
-            "--end-with-root --output=dir --dump-interval=10 --dump-signal=USR2 --no-page "
-            "--sandbox=strict -q -- prog -q"
-        ),
+        parse("--memlog=minimal --memlog-stack-mode=native-with-thread-names "
+              "--memlog-sampling-rate=1 --memlog-keep-small-allocations --memlog-overrun=block "
+              "--memlog-buffer-bytes=16K --keep-processes=7 --memlog-role=gpu=^x --only=a "
+              "--never=b --unwind-check=100 "
+              "--end-with-root --output=dir --dump-interval=10 --dump-signal=USR2 --no-page "
+              "--sandbox=strict -q -- prog -q"),
         ML_OK
     );
     ck_assert_int_eq(options.mode, ML_MODE_MINIMAL);
     ck_assert_int_eq(options.stack_mode, ML_STACK_NATIVE_WITH_THREAD_NAMES);
     ck_assert(options.keep_small_allocations);
     ck_assert_uint_eq(options.staging_slots, 4);
+    ck_assert_uint_eq(options.keep_processes, 7);
     ck_assert_uint_eq(ml_patterns_count(options.roles), 1);
     ck_assert_int_eq(ml_patterns_match(options.roles, "xy"), ML_ROLE_GPU);
     ck_assert_uint_eq(ml_patterns_count(options.only), 1);
@@ -137,6 +138,8 @@ static const struct {
     {"--memlog-sampling-rate=-5 prog", "--memlog-sampling-rate=-5: a size in bytes is wanted"},
     {"--memlog-overrun=sample prog", "not available"},
     {"--memlog-overrun=blok prog", "did you mean 'block'?"},
+    {"--keep-processes=65537 prog", "--keep-processes=65537"},
+    {"--keep-processes=many prog", "--keep-processes=many"},
     {"--memlog-buffer-bytes=0 prog", "--memlog-buffer-bytes=0"},
     {"--memlog-buffer-bytes=2M prog", "--memlog-buffer-bytes=2M"},
     {"--memlog-role=gpu prog", "ROLE=REGEX is wanted"},
