@@ -14,7 +14,7 @@
 #include "tools/prune.h"
 #include "tools/trace_reader.h"
 
-enum { OPTIONS_MAX = 16 };
+enum { OPTIONS_MAX = 24 };
 
 int ml_command_complain(const struct ml_command *command, const char *complaint) {
     fprintf(
@@ -150,6 +150,13 @@ int ml_command_prune(const struct ml_command *command, const char *text, uint64_
     return ML_EXIT_OK;
 }
 
+int ml_command_sift(const struct ml_command *command, const struct ml_sift *sift) {
+    char memory[ML_SIFT_COMPLAINT_BYTES];
+    const char *complaint = ml_sift_check(sift, memory);
+
+    return complaint ? ml_command_complain(command, complaint) : ML_EXIT_OK;
+}
+
 static bool is_set(const char *name) {
     const char *value = getenv(name);
 
@@ -279,7 +286,13 @@ static enum ml_status stacks_make(const struct ml_load *load, struct ml_loaded *
     if (!loaded->symbolizer) {
         status = ML_ENV_MEMORY;
     }
-    return status == ML_OK ? ml_stacks_symbolize(&loaded->stacks, loaded->symbolizer) : status;
+    if (status == ML_OK) {
+        status = ml_stacks_symbolize(&loaded->stacks, loaded->symbolizer);
+    }
+    if (status == ML_OK && ml_sift_is_any(&load->sift)) {
+        status = ml_stacks_sift(&loaded->stacks, &load->sift);
+    }
+    return status;
 }
 
 bool ml_command_load(

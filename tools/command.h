@@ -10,6 +10,7 @@
 #include "tools/output.h"
 #include "tools/profile.h"
 #include "tools/report.h"
+#include "tools/sift.h"
 #include "tools/stacks.h"
 
 enum { ML_EXIT_OK = 0, ML_EXIT_FAILED = 1, ML_EXIT_USAGE = 2 };
@@ -53,6 +54,9 @@ int ml_command_pid(const struct ml_command *command, const char *text, uint32_t 
 int ml_command_dump(const struct ml_command *command, const char *text, uint32_t *out_dump);
 int ml_command_prune(const struct ml_command *command, const char *text, uint64_t *out_bytes);
 
+/* See that --focus, --ignore, --show and --hide are regular expressions. The same answers. */
+int ml_command_sift(const struct ml_command *command, const struct ml_sift *sift);
+
 /* Complain of an option's value, with the nearest valid one or all. Returns ML_EXIT_USAGE. */
 int ml_command_complain_of_value(
     const struct ml_command *command,
@@ -88,6 +92,7 @@ struct ml_load {
     const char *output_path;      /* what alone may be written; NULL: nothing */
     uint32_t pid;                 /* this process alone, as if it were the tree; 0: all */
     uint64_t prune_bytes;         /* tools/prune.h; 0: nothing is left out */
+    struct ml_sift sift;          /* tools/sift.h; good ones */
     uint32_t dump;                /* which of the file's, from 1; 0: the last */
     const char *alternative_dirs; /* tools/symbol_search.h; NULL: none */
     bool is_fetching;             /* ask the servers of DEBUGINFOD_URLS */

@@ -106,18 +106,10 @@ list_mark(const struct ml_stacks *stacks, const struct ml_stack_list *list, bool
     }
 }
 
-enum ml_status ml_stacks_prune(struct ml_stacks *stacks, uint64_t below_bytes) {
-    bool *marks = NULL;
-    bool done = below_bytes == 0 || list_prune(stacks, &stacks->tree, below_bytes);
+enum ml_status ml_stacks_forget(struct ml_stacks *stacks) {
+    bool *marks = calloc(stacks->nodes_count + 1, sizeof *marks);
+    bool done = marks != NULL;
 
-    for (size_t i = 0; below_bytes > 0 && done && i < stacks->processes_count; i++) {
-        done = list_prune(stacks, &stacks->processes[i], below_bytes);
-    }
-    if (!done || below_bytes == 0) {
-        return done ? ML_OK : ML_ENV_MEMORY;
-    }
-    marks = calloc(stacks->nodes_count + 1, sizeof *marks);
-    done = marks != NULL;
     if (done) {
         list_mark(stacks, &stacks->tree, marks);
         for (size_t i = 0; i < stacks->processes_count; i++) {
@@ -130,4 +122,16 @@ enum ml_status ml_stacks_prune(struct ml_stacks *stacks, uint64_t below_bytes) {
     ml_index_fini(&stacks->places_index);
     ml_index_fini(&stacks->nodes_index);
     return done ? ML_OK : ML_ENV_MEMORY;
+}
+
+enum ml_status ml_stacks_prune(struct ml_stacks *stacks, uint64_t below_bytes) {
+    bool done = below_bytes == 0 || list_prune(stacks, &stacks->tree, below_bytes);
+
+    for (size_t i = 0; below_bytes > 0 && done && i < stacks->processes_count; i++) {
+        done = list_prune(stacks, &stacks->processes[i], below_bytes);
+    }
+    if (!done || below_bytes == 0) {
+        return done ? ML_OK : ML_ENV_MEMORY;
+    }
+    return ml_stacks_forget(stacks);
 }

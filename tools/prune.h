@@ -21,4 +21,7 @@ enum { ML_PRUNE_KEPT_BLOCKS = 1024 };
  * Errors: ML_ENV_MEMORY; then the stacks are good for _fini alone. */
 ML_NODISCARD enum ml_status ml_stacks_prune(struct ml_stacks *stacks, uint64_t below_bytes);
 
+/* Let go of the nodes and places that no list needs. Errors: as above. */
+ML_NODISCARD enum ml_status ml_stacks_forget(struct ml_stacks *stacks);
+
 #endif

@@ -9,16 +9,31 @@
 #include <stddef.h>
 #include <stdio.h>
 
+#include "tools/breakdown.h"
 #include "tools/diff.h"
 #include "tools/metric.h"
 #include "tools/profile.h"
 #include "tools/stacks.h"
 
+/* What a report's lists are about. */
+enum ml_report_list {
+    ML_LIST_USUAL,  /* stacks that are live, and those of the peak */
+    ML_LIST_STACKS, /* stacks by `metric` and `order` */
+    ML_LIST_ROWS    /* `breakdown`, by `metric` */
+};
+
 struct ml_report {
     const struct ml_profile *profile;
     const struct ml_stacks *stacks;
-    const char *file_path; /* as the user named it */
-    size_t limit;          /* stacks that are shown of each list; 0: the form's own default */
+    const char *file_path;  /* as the user named it */
+    size_t limit;           /* lines that are shown of each list; 0: the form's own default */
+    bool is_plumbing_shown; /* operator new and the like are frames as others, also in text */
+    bool is_sifted;         /* stacks were left out by a wish (tools/sift.h) */
+    enum ml_report_list list;
+    enum ml_metric metric;
+    enum ml_breakdown_by by;
+    enum ml_breakdown_order order;
+    const struct ml_breakdown *breakdown; /* sorted; of ML_LIST_ROWS */
 };
 
 /* The JSON of interface.md; without a limit every stack. */
@@ -31,6 +46,10 @@ struct ml_report_style {
 
 /* The text. */
 void ml_report_text(const struct ml_report *report, const struct ml_report_style *style, FILE *out);
+
+/* The list alone as comma-separated values with a line of titles (RFC 4180): rows of the breakdown,
+ * or stacks, their frames joined by ';', outermost first. */
+void ml_report_csv(const struct ml_report *report, FILE *out);
 
 /* The answer and who holds most, one line each: what a run says at its end. */
 void ml_report_summary(

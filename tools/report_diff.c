@@ -8,17 +8,6 @@
 
 enum { STACKS_SHOWN = 5 };
 
-static uint64_t metric_of(const struct ml_profile_totals *totals, enum ml_metric metric) {
-    switch (metric) {
-    case ML_METRIC_LIVE:
-        return totals->live_bytes;
-    case ML_METRIC_PEAK:
-        return totals->peak_bytes;
-    default:
-        return totals->total_bytes;
-    }
-}
-
 /* Bytes that came, or went: the larger minus the smaller. */
 static uint64_t distance(uint64_t from, uint64_t to) {
     return from < to ? to - from : from - to;
@@ -26,7 +15,8 @@ static uint64_t distance(uint64_t from, uint64_t to) {
 
 static uint64_t change_of(const struct ml_diff_stack *stack, enum ml_metric metric) {
     return distance(
-        metric_of(&stack->sides[ML_DIFF_FROM], metric), metric_of(&stack->sides[ML_DIFF_TO], metric)
+        ml_metric_bytes(&stack->sides[ML_DIFF_FROM], metric),
+        ml_metric_bytes(&stack->sides[ML_DIFF_TO], metric)
     );
 }
 
@@ -147,8 +137,8 @@ static void put_change(
     bool is_first
 ) {
     const struct ml_report_page *page = &pages[ML_DIFF_TO];
-    uint64_t from = metric_of(&stack->sides[ML_DIFF_FROM], metric);
-    uint64_t to = metric_of(&stack->sides[ML_DIFF_TO], metric);
+    uint64_t from = ml_metric_bytes(&stack->sides[ML_DIFF_FROM], metric);
+    uint64_t to = ml_metric_bytes(&stack->sides[ML_DIFF_TO], metric);
     char from_words[ML_WORDS_BYTES];
     char to_words[ML_WORDS_BYTES];
     char change_words[ML_WORDS_BYTES + 1];
@@ -188,8 +178,8 @@ static void put_changes(
 
     for (size_t i = 0; i < diff->count && shown < wanted; i++) {
         const struct ml_diff_stack *stack = &diff->stacks[i];
-        uint64_t from = metric_of(&stack->sides[ML_DIFF_FROM], metric);
-        uint64_t to = metric_of(&stack->sides[ML_DIFF_TO], metric);
+        uint64_t from = ml_metric_bytes(&stack->sides[ML_DIFF_FROM], metric);
+        uint64_t to = ml_metric_bytes(&stack->sides[ML_DIFF_TO], metric);
 
         if (from == to || (to > from) != grew) {
             continue;

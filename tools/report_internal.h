@@ -42,19 +42,25 @@ void ml_report_losses(const struct ml_report_page *page);
 /* What the programs waited for room in their pipes; nothing when they did not. */
 void ml_report_waits(const struct ml_report_page *page);
 
+/* "5 of 12", and that stacks were left out where they were: what stands beside a list's title. */
+enum { ML_REPORT_REST_BYTES = 96 };
+const char *ml_report_rest(
+    const struct ml_report *report, size_t shown, size_t count, char out_rest[ML_REPORT_REST_BYTES]
+);
+
 /* "" for one, else "s". */
 const char *ml_report_plural(uint64_t count);
 
 /* How much is live, was live at the peak, was allocated; what was lost. */
 void ml_report_answer(const struct ml_report_page *page);
 
-/* Which of a stack's figures a list is about. */
-enum ml_report_metric { ML_REPORT_LIVE, ML_REPORT_PEAK };
-uint64_t ml_report_bytes(const struct ml_stack *stack, enum ml_report_metric metric);
-
-/* The tree's stacks that have the metric, largest first. NULL: no memory. Owner: the caller's. */
+/* The tree's stacks that have any of the metric, largest first. NULL: no memory. Owner: the
+ * caller's. */
 struct ml_stack *ml_report_sorted(
-    const struct ml_report_page *page, enum ml_report_metric metric, size_t *out_count
+    const struct ml_report_page *page,
+    enum ml_metric metric,
+    enum ml_breakdown_order order,
+    size_t *out_count
 );
 
 /* One line of a stack. */
@@ -77,6 +83,12 @@ void ml_report_frames(const struct ml_report_page *page, uint32_t node);
 void ml_report_json_totals(struct ml_json *json, const struct ml_profile_totals *totals);
 void ml_report_json_frames(struct ml_json *json, const struct ml_stacks *stacks, uint32_t node);
 void ml_report_json_dump(struct ml_json *json, const struct ml_report *report);
+
+/* Members "by" and "rows". */
+void ml_report_json_rows(struct ml_json *json, const struct ml_report *report);
+
+/* Rows by function, module, thread or size, as the report wishes. */
+void ml_report_breakdown(const struct ml_report_page *page);
 
 /* The lists of stacks and what has no names. */
 void ml_report_stacks(const struct ml_report_page *page);

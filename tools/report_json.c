@@ -289,6 +289,14 @@ void ml_report_json(const struct ml_report *report, FILE *out) {
     ml_json_open(&json, '{');
     ml_report_json_totals(&json, &profile->tree);
     time_member(&json, "peak_time", ml_profile_realtime_ns(profile, profile->tree_peak_ticks));
+    if (report->list == ML_LIST_ROWS) {
+        ml_json_close(&json, '}');
+        ml_json_line(&json);
+        ml_report_json_rows(&json, report);
+        ml_json_close(&json, '}');
+        putc('\n', out);
+        return;
+    }
     put_stacks(&json, report, &report->stacks->tree);
     ml_json_close(&json, '}');
     ml_json_line(&json);

@@ -6,6 +6,7 @@
 
 #include "ipc/event.h"
 #include "tools/function_name.h"
+#include "tools/plumbing.h"
 #include "tools/words.h"
 
 enum {
@@ -136,9 +137,26 @@ static void put_line(const struct ml_report_page *page, const struct ml_report_l
     putc('\n', page->out);
 }
 
+/* How many of the innermost lines hand memory on for others; none when all do. */
+static size_t plumbing_count(const struct ml_report_line *lines, size_t count) {
+    size_t at = 0;
+
+    while (at < count && lines[at].name && ml_is_plumbing(lines[at].name)) {
+        at++;
+    }
+    return at < count ? at : 0;
+}
+
 void ml_report_frames(const struct ml_report_page *page, uint32_t node) {
     size_t count = 0;
-    struct ml_report_line *lines = ml_report_lines(page->report->stacks, node, &count);
+    struct ml_report_line *all = ml_report_lines(page->report->stacks, node, &count);
+    const struct ml_report_line *lines = all;
+
+    if (!page->report->is_plumbing_shown) {
+        size_t plumbing = plumbing_count(all, count);
+        lines += plumbing;
+        count -= plumbing;
+    }
 
     if (count == 0) {
         fputs("      (no stack was recorded)\n", page->out);
@@ -157,27 +175,19 @@ void ml_report_frames(const struct ml_report_page *page, uint32_t node) {
         }
         put_line(page, &lines[i]);
     }
-    free(lines);
-}
-
-uint64_t ml_report_bytes(const struct ml_stack *stack, enum ml_report_metric metric) {
-    return metric == ML_REPORT_LIVE ? stack->own.live_bytes : stack->own.peak_bytes;
-}
-
-static uint64_t blocks_of(const struct ml_stack *stack, enum ml_report_metric metric) {
-    return metric == ML_REPORT_LIVE ? stack->own.live_blocks : stack->own.peak_blocks;
+    free(all);
 }
 
 static void put_stack(
     const struct ml_report_page *page,
     size_t number,
     const struct ml_stack *stack,
-    enum ml_report_metric metric,
+    enum ml_metric metric,
     uint64_t whole_bytes
 ) {
     struct ml_profile_text thread = ml_stacks_thread(page->report->stacks, stack->node);
-    uint64_t bytes = ml_report_bytes(stack, metric);
-    uint64_t blocks = blocks_of(stack, metric);
+    uint64_t bytes = ml_metric_bytes(&stack->own, metric);
+    uint64_t blocks = ml_metric_blocks(&stack->own, metric);
     char size[ML_WORDS_BYTES];
     char count[ML_WORDS_BYTES];
     double share = whole_bytes > 0 ? 100.0 * (double)bytes / (double)whole_bytes : 0;
@@ -194,6 +204,9 @@ static void put_stack(
         ml_words_count(blocks, count),
         ml_report_plural(blocks)
     );
+    if (page->report->order == ML_ORDER_TEMPORARY) {
+        fprintf(page->out, ", %s freed at once", ml_words_count(stack->temporary_blocks, count));
+    }
     if (thread.count_bytes > 0) {
         fputs(", thread ", page->out);
         ml_report_put(page, thread.bytes);
@@ -202,52 +215,85 @@ static void put_stack(
     ml_report_frames(page, stack->node);
 }
 
+struct stack_order {
+    enum ml_metric metric;
+    enum ml_breakdown_order order;
+};
+
+static uint64_t weight_of(const struct ml_stack *stack, const struct stack_order *order) {
+    switch (order->order) {
+    case ML_ORDER_BLOCKS:
+        return ml_metric_blocks(&stack->own, order->metric);
+    case ML_ORDER_TEMPORARY:
+        return stack->temporary_blocks;
+    default:
+        return ml_metric_bytes(&stack->own, order->metric);
+    }
+}
+
 static int order_stacks(const void *left, const void *right, void *context) {
-    const enum ml_report_metric *metric = context;
-    uint64_t a = ml_report_bytes(left, *metric);
-    uint64_t b = ml_report_bytes(right, *metric);
+    uint64_t a = weight_of(left, context);
+    uint64_t b = weight_of(right, context);
 
     return (a < b) - (a > b);
 }
 
 struct ml_stack *ml_report_sorted(
-    const struct ml_report_page *page, enum ml_report_metric metric, size_t *out_count
+    const struct ml_report_page *page,
+    enum ml_metric metric,
+    enum ml_breakdown_order order,
+    size_t *out_count
 ) {
     const struct ml_stack_list *list = &page->report->stacks->tree;
+    struct stack_order by = {.metric = metric, .order = order};
     struct ml_stack *stacks = calloc(list->count + 1, sizeof *stacks);
     size_t count = 0;
 
     for (size_t i = 0; stacks && i < list->count; i++) {
-        if (ml_report_bytes(&list->stacks[i], metric) > 0) {
+        if (weight_of(&list->stacks[i], &by) > 0) {
             stacks[count++] = list->stacks[i];
         }
     }
     if (count > 1) {
-        qsort_r(stacks, count, sizeof *stacks, order_stacks, &metric);
+        qsort_r(stacks, count, sizeof *stacks, order_stacks, &by);
     }
     *out_count = count;
     return stacks;
 }
 
-static void
-put_list(const struct ml_report_page *page, const char *title, enum ml_report_metric metric) {
-    const struct ml_profile_totals *tree = &page->report->profile->tree;
-    uint64_t whole_bytes = metric == ML_REPORT_LIVE ? tree->live_bytes : tree->peak_bytes;
+const char *ml_report_rest(
+    const struct ml_report *report, size_t shown, size_t count, char out_rest[ML_REPORT_REST_BYTES]
+) {
+    snprintf(
+        out_rest,
+        ML_REPORT_REST_BYTES,
+        "%zu of %zu%s%s",
+        shown,
+        count,
+        report->list == ML_LIST_ROWS ? ""
+        : count == 1                 ? " stack"
+                                     : " stacks",
+        report->is_sifted ? ", of those that were asked for" : ""
+    );
+    return out_rest;
+}
+
+static void put_list(
+    const struct ml_report_page *page,
+    const char *title,
+    enum ml_metric metric,
+    enum ml_breakdown_order order
+) {
+    uint64_t whole_bytes = ml_metric_bytes(&page->report->profile->tree, metric);
     size_t wanted = page->report->limit > 0 ? page->report->limit : STACKS_SHOWN;
     size_t count = 0;
-    struct ml_stack *stacks = ml_report_sorted(page, metric, &count);
-    char rest[64];
+    struct ml_stack *stacks = ml_report_sorted(page, metric, order, &count);
+    char rest[ML_REPORT_REST_BYTES];
 
     if (count > 0) {
-        snprintf(
-            rest,
-            sizeof rest,
-            "%zu of %zu stack%s",
-            wanted < count ? wanted : count,
-            count,
-            ml_report_plural(count)
+        ml_report_heading(
+            page, title, ml_report_rest(page->report, wanted < count ? wanted : count, count, rest)
         );
-        ml_report_heading(page, title, rest);
         for (size_t i = 0; i < count && i < wanted; i++) {
             put_stack(page, i + 1, &stacks[i], metric, whole_bytes);
         }
@@ -255,9 +301,38 @@ put_list(const struct ml_report_page *page, const char *title, enum ml_report_me
     free(stacks);
 }
 
+/* The one list that was asked for. */
+static void put_wished(const struct ml_report_page *page) {
+    static const char *const titles[] = {
+        "Who holds what is live", "Who held the peak", "Who allocated"}; /* in the metric's order */
+    const struct ml_report *report = page->report;
+    const char *title = titles[report->metric];
+
+    if (report->order == ML_ORDER_BLOCKS) {
+        static const char *const of_blocks[] = {
+            "Who holds most live blocks",
+            "Who held most blocks of the peak",
+            "Who allocated most often"};
+        title = of_blocks[report->metric];
+    } else if (report->order == ML_ORDER_TEMPORARY) {
+        title = "Who frees at once what it allocates";
+    }
+    put_list(page, title, report->metric, report->order);
+}
+
 void ml_report_stacks(const struct ml_report_page *page) {
-    put_list(page, "Who holds what is live", ML_REPORT_LIVE);
-    put_list(page, "Who held the peak", ML_REPORT_PEAK);
+    switch (page->report->list) {
+    case ML_LIST_STACKS:
+        put_wished(page);
+        break;
+    case ML_LIST_ROWS:
+        ml_report_breakdown(page);
+        break;
+    default:
+        put_list(page, "Who holds what is live", ML_METRIC_LIVE, ML_ORDER_SELF);
+        put_list(page, "Who held the peak", ML_METRIC_PEAK, ML_ORDER_SELF);
+        break;
+    }
 }
 
 /* How many of a file's places are known, and how many have names. */

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "tools/function_name.h"
+#include "tools/plumbing.h"
 #include "tools/report_internal.h"
 #include "tools/words.h"
 
@@ -16,19 +17,6 @@ enum {
 
 /* Below this share of the peak what is left at the end is not what the run was about. */
 enum { LIVE_PERCENT_MIN = 10 };
-
-/* What stands between an allocation and whoever wanted it. */
-static bool is_plumbing(const char *name) {
-    static const char *const beginnings[] = {
-        "operator new", "std::", "void std::", "__gnu_cxx::", "xmalloc", "xcalloc", "xrealloc"};
-
-    for (size_t i = 0; i < sizeof beginnings / sizeof beginnings[0]; i++) {
-        if (strncmp(name, beginnings[i], strlen(beginnings[i])) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
 
 /* Stacks with the same callers. */
 struct holder {
@@ -53,7 +41,7 @@ callers_of(const struct ml_report_page *page, uint32_t node, char out_callers[CA
 
         /* "[frames left out]" is no caller. */
         if (!lines[i].name || lines[i].name[0] == '[' ||
-            (is_plumbing(lines[i].name) && i + 1 < count)) {
+            (ml_is_plumbing(lines[i].name) && i + 1 < count)) {
             continue;
         }
         ml_function_name_brief(lines[i].name, name, sizeof name);
@@ -95,10 +83,10 @@ static int order_bytes(const void *left, const void *right) {
 /* One holder for each of the callers, largest first. NULL: no memory or none. Owner: the caller's.
  */
 static struct holder *
-holders_of(const struct ml_report_page *page, enum ml_report_metric metric, size_t *out_count) {
+holders_of(const struct ml_report_page *page, enum ml_metric metric, size_t *out_count) {
     size_t count = 0;
     size_t merged = 0;
-    struct ml_stack *stacks = ml_report_sorted(page, metric, &count);
+    struct ml_stack *stacks = ml_report_sorted(page, metric, ML_ORDER_SELF, &count);
     struct holder *holders = NULL;
 
     count = count < HOLDERS_MAX ? count : HOLDERS_MAX;
@@ -111,7 +99,7 @@ holders_of(const struct ml_report_page *page, enum ml_report_metric metric, size
     }
     for (size_t i = 0; i < count; i++) {
         callers_of(page, stacks[i].node, holders[i].callers);
-        holders[i].bytes = ml_report_bytes(&stacks[i], metric);
+        holders[i].bytes = ml_metric_bytes(&stacks[i].own, metric);
     }
     free(stacks);
     qsort(holders, count, sizeof *holders, order_callers);
@@ -130,7 +118,7 @@ holders_of(const struct ml_report_page *page, enum ml_report_metric metric, size
 static void put_holders(const struct ml_report_page *page) {
     const struct ml_profile_totals *tree = &page->report->profile->tree;
     bool live = tree->live_bytes / LIVE_PERCENT_MIN >= tree->peak_bytes / 100;
-    enum ml_report_metric metric = live ? ML_REPORT_LIVE : ML_REPORT_PEAK;
+    enum ml_metric metric = live ? ML_METRIC_LIVE : ML_METRIC_PEAK;
     uint64_t whole_bytes = live ? tree->live_bytes : tree->peak_bytes;
     size_t count = 0;
     struct holder *holders = holders_of(page, metric, &count);

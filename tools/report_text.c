@@ -420,6 +420,40 @@ static void put_not_profiled(const struct ml_report_page *page) {
     }
 }
 
+/* Blocks that lived for nothing else to happen, where they are many. */
+static void put_temporary(const struct ml_report_page *page) {
+    enum { WORTH_A_LINE_PERCENT = 10 };
+    const struct ml_stack_list *list = &page->report->stacks->tree;
+    uint64_t total = page->report->profile->tree.total_blocks;
+    uint64_t temporary = 0;
+    char words[ML_WORDS_BYTES];
+
+    for (size_t i = 0; i < list->count; i++) {
+        temporary += list->stacks[i].temporary_blocks;
+    }
+    if (temporary == 0 || temporary < total / 100 * WORTH_A_LINE_PERCENT) {
+        return;
+    }
+    fprintf(
+        page->out,
+        "  temporary    %s block%s (%.0f %%) freed at once: --sort=temporary\n",
+        ml_words_count(temporary, words),
+        ml_report_plural(temporary),
+        100.0 * (double)temporary / (double)total
+    );
+}
+
+static void put_more(const struct ml_report_page *page) {
+    if (page->report->list == ML_LIST_USUAL && !page->report->is_sifted) {
+        fprintf(
+            page->out,
+            "\n%sMore: --by=function, --metric=total, --focus=REGEX, --help%s\n",
+            ml_report_dim(page),
+            ml_report_plain(page)
+        );
+    }
+}
+
 void ml_report_text(
     const struct ml_report *report, const struct ml_report_style *style, FILE *out
 ) {
@@ -430,8 +464,12 @@ void ml_report_text(
         return;
     }
     ml_report_answer(&page);
+    if (!report->is_sifted) {
+        put_temporary(&page); /* counted over the stacks, which are not all there else */
+    }
     put_processes(&page);
     put_not_profiled(&page);
     ml_report_stacks(&page);
     ml_report_nameless(&page);
+    put_more(&page);
 }

@@ -58,7 +58,7 @@ class Analyzer(unittest.TestCase):
         self.assertEqual((done.returncode, done.stderr), (0, b""))
         self.assertLess(len(done.stdout.splitlines()), 20)
         self.assertIn(b"peak", done.stdout)
-        self.refuse("report", "--summary", "--json", self.dump, saying="--json and --summary")
+        self.refuse("report", "--summary", "--json", self.dump, saying="--json, --csv and --summary")
 
     def test_a_diff_says_what_grew_and_what_shrank(self):
         other = self.folder / "0002.exit.pftrace"

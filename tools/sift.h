@@ -1,0 +1,32 @@
+/* Some of the stacks, and some of their frames: --focus, --ignore, --show, --hide. Room: tools.
+ * Context: one thread.
+ *
+ * One rule: words match a frame as in pprof, anywhere in its function, source file or module; sums
+ * of the dump stay what they are, so a share is always one of the whole. */
+#ifndef MEMLOG_TOOLS_SIFT_H
+#define MEMLOG_TOOLS_SIFT_H
+
+#include <stdbool.h>
+
+#include "tools/stacks.h"
+
+/* POSIX extended regular expressions; NULL: no wish. */
+struct ml_sift {
+    const char *focus;  /* stacks with such a frame alone */
+    const char *ignore; /* no stack with such a frame */
+    const char *show;   /* such frames alone */
+    const char *hide;   /* no such frame */
+};
+
+/* Why one of them is no regular expression, in `complaint`; NULL: all are. */
+enum { ML_SIFT_COMPLAINT_BYTES = 200 };
+const char *ml_sift_check(const struct ml_sift *sift, char complaint[ML_SIFT_COMPLAINT_BYTES]);
+
+/* Whether anything is wished. */
+bool ml_sift_is_any(const struct ml_sift *sift);
+
+/* Do it, once, after names were found; the words are those that _check found good. Errors:
+ * ML_ENV_MEMORY. */
+ML_NODISCARD enum ml_status ml_stacks_sift(struct ml_stacks *stacks, const struct ml_sift *sift);
+
+#endif
