@@ -8,7 +8,7 @@
 enum {
     /* Two cache lines, which processors fetch together. */
     TABLE_ALIGNMENT_BYTES = 128,
-    /* A huge page on x86-64 and arm64; a table of fewer has nothing to put on one. */
+    /* From here on a table has pages of its own, which the kernel can move instead of copying. */
     MAPPED_TABLE_BYTES = 2 << 20
 };
 
@@ -68,15 +68,75 @@ void ml_budget_free(struct ml_budget *budget, void *take_block, size_t count_byt
     free(take_block);
 }
 
-static void *map_table(size_t count_bytes) {
-    void *table =
-        mmap(NULL, count_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (table == MAP_FAILED) {
+/* What is mapped for a table: a huge one ends with a huge page, so that whatever is touched of it
+ * is on one. */
+static size_t mapped_bytes(size_t count_bytes) {
+    return count_bytes < ML_HUGE_TABLE_BYTES
+               ? count_bytes
+               : (count_bytes + ML_HUGE_PAGE_BYTES - 1) / ML_HUGE_PAGE_BYTES * ML_HUGE_PAGE_BYTES;
+}
+
+static void *map(size_t count_bytes) {
+    void *map = mmap(NULL, count_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return map == MAP_FAILED ? NULL : map;
+}
+
+/* Whole huge pages: more than asked for, and what is too much at both ends given back. */
+static void *map_huge(size_t count_bytes) {
+    char *const first = map(count_bytes + ML_HUGE_PAGE_BYTES);
+    if (first == NULL) {
         return NULL;
     }
+    const size_t before_bytes = -(uintptr_t)first % ML_HUGE_PAGE_BYTES;
+    char *const table = first + before_bytes;
+    if (before_bytes > 0) {
+        (void)munmap(first, before_bytes);
+    }
+    (void)munmap(table + count_bytes, ML_HUGE_PAGE_BYTES - before_bytes);
     /* A kernel without huge pages refuses: small ones do as well, slower. */
     (void)madvise(table, count_bytes, MADV_HUGEPAGE);
     return table;
+}
+
+static void *map_table(size_t count_bytes) {
+    if (count_bytes > SIZE_MAX / 2) {
+        return NULL;
+    }
+    return count_bytes < ML_HUGE_TABLE_BYTES ? map(count_bytes)
+                                             : map_huge(mapped_bytes(count_bytes));
+}
+
+/* The kernel moves the pages: nothing is copied, and nothing is there twice. A table that is not
+ * huge yet is copied to where it can be. NULL when refused. */
+static void *move_table(void *take_table, size_t old_bytes, size_t new_bytes) {
+    if (old_bytes < ML_HUGE_TABLE_BYTES && new_bytes < ML_HUGE_TABLE_BYTES) {
+        void *moved = mremap(take_table, old_bytes, new_bytes, MREMAP_MAYMOVE);
+        return moved == MAP_FAILED ? NULL : moved;
+    }
+    if (mapped_bytes(old_bytes) == mapped_bytes(new_bytes)) {
+        return take_table;
+    }
+    void *const place = map_table(new_bytes);
+    if (place == NULL) {
+        return NULL;
+    }
+    if (old_bytes < ML_HUGE_TABLE_BYTES) {
+        memcpy(place, take_table, old_bytes);
+        (void)munmap(take_table, old_bytes);
+        return place;
+    }
+    void *moved = mremap(
+        take_table,
+        mapped_bytes(old_bytes),
+        mapped_bytes(new_bytes),
+        MREMAP_MAYMOVE | MREMAP_FIXED,
+        place
+    );
+    if (moved == MAP_FAILED) {
+        (void)munmap(place, mapped_bytes(new_bytes));
+        return NULL;
+    }
+    return moved;
 }
 
 void *ml_budget_new_table(struct ml_budget *budget, size_t count_bytes) {
@@ -101,12 +161,10 @@ void *ml_budget_grow_table(
     struct ml_budget *budget, void *take_table, size_t old_bytes, size_t new_bytes
 ) {
     if (old_bytes >= MAPPED_TABLE_BYTES) {
-        /* The kernel moves the pages: nothing is copied, and nothing is there twice. */
         if (!take(budget, new_bytes - old_bytes)) {
             return NULL;
         }
-        void *moved = mremap(take_table, old_bytes, new_bytes, MREMAP_MAYMOVE);
-        return taken(budget, moved == MAP_FAILED ? NULL : moved, new_bytes - old_bytes);
+        return taken(budget, move_table(take_table, old_bytes, new_bytes), new_bytes - old_bytes);
     }
     void *table = ml_budget_new_table(budget, new_bytes);
     if (table != NULL && take_table != NULL) {
@@ -122,7 +180,7 @@ void ml_budget_free_table(struct ml_budget *budget, void *take_table, size_t cou
     }
     put_back(budget, count_bytes);
     if (count_bytes >= MAPPED_TABLE_BYTES) {
-        (void)munmap(take_table, count_bytes);
+        (void)munmap(take_table, mapped_bytes(count_bytes));
     } else {
         free(take_table);
     }

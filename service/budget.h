@@ -22,10 +22,15 @@ void *ml_budget_new(struct ml_budget *budget, size_t count_bytes);
 void *
 ml_budget_resize(struct ml_budget *budget, void *take_block, size_t old_bytes, size_t new_bytes);
 
+enum {
+    ML_HUGE_PAGE_BYTES = 2 << 20, /* of x86-64 and arm64 */
+    /* From here on the processor would have to walk the page tables for look-ups in small pages. */
+    ML_HUGE_TABLE_BYTES = 8 << 20
+};
+
 /* A table of count_bytes of zeros, at the start of two cache lines, which is read and written all
- * over: a large one asks the kernel for huge pages, as a look-up in it would else cost a walk
- * through the page tables besides. NULL when refused. To be given back by ml_budget_free_table
- * alone. */
+ * over: a huge one, of whole huge pages best, asks the kernel for those. NULL when refused. To be
+ * given back by ml_budget_free_table alone. */
 void *ml_budget_new_table(struct ml_budget *budget, size_t count_bytes);
 
 /* A larger table with the old one's content and zeros behind it; NULL when refused: the old one

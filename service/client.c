@@ -15,7 +15,7 @@ static void count_late(struct ml_client *client, uint32_t late) {
 static enum ml_status push(struct ml_client *client, uint32_t lane, const struct ml_timed *timed) {
     uint32_t late = 0;
     const enum ml_status status =
-        ml_sequencer_push(&client->sequencer, lane, timed, 1, client->applied_ticks, &late);
+        ml_sequencer_push(&client->sequencer, lane, timed, client->applied_ticks, &late);
     count_late(client, late);
     return status;
 }
@@ -28,27 +28,21 @@ _Static_assert(
     "a plain event is queued as it is: an address of heap 0 is its key"
 );
 
-static enum ml_status on_run(
-    void *context,
-    uint32_t lane,
-    const struct ml_event_plain *events,
-    uint32_t count,
-    uint64_t size_bytes
-) {
+static enum ml_status
+on_room(void *context, uint32_t lane, uint32_t count, struct ml_event_plain **out_events) {
     struct ml_client *client = context;
-    uint32_t late = 0;
-    const enum ml_status status = ml_sequencer_push(
-        &client->sequencer,
-        lane,
-        (const struct ml_timed *)(const void *)events,
-        count,
-        client->applied_ticks,
-        &late
-    );
-    count_late(client, late);
-    client->events += count;
-    client->queued_bytes += status == ML_OK ? size_bytes : 0;
+    struct ml_timed *events = NULL;
+    const enum ml_status status = ml_sequencer_room(&client->sequencer, lane, count, &events);
+    *out_events = (struct ml_event_plain *)(void *)events;
     return status;
+}
+
+static enum ml_status on_run(void *context, uint32_t lane, uint32_t count, uint64_t size_bytes) {
+    struct ml_client *client = context;
+    count_late(client, ml_sequencer_pushed(&client->sequencer, lane, count, client->applied_ticks));
+    client->events += count;
+    client->queued_bytes += size_bytes;
+    return ML_OK;
 }
 
 /* What is not plain. */
@@ -151,7 +145,7 @@ static enum ml_status on_hole(void *context, uint32_t lane, uint64_t chunks) {
     const struct ml_timed timed = {.time = queue->last_time, .kind = ML_TIMED_HOLE};
     uint32_t late = 0;
     /* No event: it may come late, and is applied with the next one that does. */
-    return ml_sequencer_push(&client->sequencer, lane, &timed, 1, 0, &late);
+    return ml_sequencer_push(&client->sequencer, lane, &timed, 0, &late);
 }
 
 /* ---- birth and death */
@@ -160,7 +154,11 @@ static enum ml_status on_hole(void *context, uint32_t lane, uint64_t chunks) {
 static void init_profile(struct ml_client *client) {
     struct ml_session *session = client->session;
     const struct ml_stream_sink sink = {
-        .context = client, .on_run = on_run, .on_event = on_event, .on_hole = on_hole};
+        .context = client,
+        .on_room = on_room,
+        .on_run = on_run,
+        .on_event = on_event,
+        .on_hole = on_hole};
     const uint64_t seed =
         (uintptr_t)client ^ session->start.ticks ^ client->setup.start.ticks << 20;
     ml_stack_store_init(&client->stacks, &session->budget);

@@ -14,20 +14,19 @@ static void forget_resize(struct ml_client *client, struct ml_lane_queue *queue)
     }
 }
 
-/* An event whose turn it is, and where it will be looked up. */
+/* An event whose turn it is, and where it is looked up. */
 struct step {
     const struct ml_timed *timed;
     struct ml_lane_queue *queue;
-    const struct ml_tracker_lookup *lookup;
+    struct ml_tracker_lookup lookup;
 };
 
 static enum ml_status apply_alloc(struct ml_client *client, const struct step *step) {
     const struct ml_timed *timed = step->timed;
-    client->queued_bytes -= timed->size_bytes;
     forget_resize(client, step->queue);
     step->queue->last_alloc = timed->key;
     return ml_tracker_alloc_plain(
-        &client->tracker, timed->time, timed->key, timed->size_bytes, step->lookup
+        &client->tracker, timed->time, timed->key, timed->size_bytes, &step->lookup
     );
 }
 
@@ -42,7 +41,7 @@ static enum ml_status apply_alloc_wide(struct ml_client *client, const struct st
         .size_bytes = size_bytes,
         .sampled = rest.sampled != 0,
     };
-    ml_tracker_look_up_alloc(
+    ml_tracker_look_up(
         &client->tracker, timed->key, timed->node, (uint16_t)rest.type, size_bytes, &alloc.lookup
     );
     client->queued_bytes -= rest.weight_bytes;
@@ -57,7 +56,7 @@ take_block(struct ml_client *client, const struct step *step, struct ml_live_blo
     const struct ml_timed *timed = step->timed;
     struct ml_tracker *tracker = &client->tracker;
     const uint64_t unknown_before = tracker->unknown_frees;
-    const bool there = ml_tracker_free(tracker, timed->time, timed->key, step->lookup, out_block);
+    const bool there = ml_tracker_free(tracker, timed->time, timed->key, &step->lookup, out_block);
     if ((timed->size_bytes & ML_BLOCK_UNSURE) != 0 && tracker->unknown_frees > unknown_before) {
         client->unsure_frees++;
     }
@@ -158,9 +157,7 @@ static void come_back(struct ml_client *client, uint64_t ticks) {
 
 /* Behind the moment at which its recording was stopped: some of its threads went on a little. */
 static void drop_block(struct ml_client *client, const struct ml_timed *timed) {
-    if (timed->kind == ML_EVENT_ALLOC) {
-        client->queued_bytes -= timed->size_bytes;
-    } else if (timed->kind == ML_TIMED_ALLOC_WIDE) {
+    if (timed->kind == ML_TIMED_ALLOC_WIDE) {
         client->queued_bytes -= ml_timed_rest_of(timed).weight_bytes;
     }
 }
@@ -236,62 +233,60 @@ static enum ml_status apply_one(struct ml_client *client, const struct step *ste
     }
 }
 
-/* What a batch will need, asked of memory in two steps: where its events are looked up, then, when
- * that has come, the cells that it leads to. */
-static void look_up(
-    struct ml_tracker *tracker,
-    const struct ml_due *due,
-    uint32_t count,
-    struct ml_tracker_lookup *out_lookups
-) {
-    const bool reserved = ml_tracker_reserve(tracker, count);
-    for (uint32_t i = 0; i < count; i++) {
-        const struct ml_timed *timed = due[i].event;
-        if (timed->kind == ML_EVENT_ALLOC) {
-            ml_tracker_look_up_alloc(
-                tracker, timed->key, timed->node, 0, timed->size_bytes, &out_lookups[i]
+/* Take the events of a batch, and ask memory for where they are looked up: the first of two steps.
+ * Whatever the kind, the same is done: a free is looked up in a cell's place too, as guessing which
+ * comes next costs more. */
+static uint32_t take_batch(struct ml_client *client, uint64_t until, struct step *out_steps) {
+    struct ml_tracker *tracker = &client->tracker;
+    struct ml_run run;
+    uint32_t count = 0;
+    uint64_t size_bytes = 0;
+    while (ml_sequencer_take(&client->sequencer, until, BATCH_EVENTS - count, &run)) {
+        for (const struct ml_timed *timed = run.events; timed < run.end; timed++) {
+            struct step *step = &out_steps[count++];
+            step->timed = timed;
+            step->queue = run.queue;
+            ml_tracker_look_up(
+                tracker, timed->key, timed->node, 0, timed->size_bytes, &step->lookup
             );
-        } else {
-            ml_tracker_look_up_free(tracker, timed->key, &out_lookups[i]);
+            size_bytes += timed->kind == ML_EVENT_ALLOC ? timed->size_bytes : 0;
+            timed += timed->kind == ML_TIMED_ALLOC_WIDE;
         }
     }
-    for (uint32_t i = 0; i < count && reserved; i++) {
-        if (due[i].event->kind == ML_EVENT_ALLOC) {
-            ml_tracker_guess_alloc(tracker, &out_lookups[i]);
-        } else {
-            ml_tracker_guess_free(tracker, &out_lookups[i]);
-        }
-    }
+    client->queued_bytes -= size_bytes;
+    return count;
 }
 
-static enum ml_status
-apply_batch(struct ml_client *client, const struct ml_due *due, uint32_t count) {
-    struct ml_tracker *tracker = &client->tracker;
-    struct ml_tracker_lookup lookups[BATCH_EVENTS];
-    look_up(tracker, due, count, lookups);
-    enum ml_status status = ML_OK;
-    for (uint32_t i = 0; i < count && status == ML_OK; i++) {
-        const struct step step = {due[i].event, due[i].queue, &lookups[i]};
-        status = apply_one(client, &step);
+/* The second step: when that has come, the cells that it leads to. */
+static void guess(const struct ml_tracker *tracker, struct step *steps, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++) {
+        if (steps[i].timed->kind == ML_EVENT_ALLOC) {
+            ml_tracker_guess_alloc(tracker, &steps[i].lookup);
+        } else {
+            ml_tracker_guess_free(tracker, &steps[i].lookup);
+        }
     }
-    client->missed = client->missed || tracker->has_reused;
-    return status;
 }
 
 static void apply_queued(struct ml_client *client, uint64_t until) {
-    struct ml_due due[BATCH_EVENTS];
-    for (;;) {
-        const uint32_t count = ml_sequencer_take(&client->sequencer, until, due, BATCH_EVENTS);
-        if (count == 0) {
-            return;
+    struct step steps[BATCH_EVENTS];
+    enum ml_status status = ML_OK;
+    uint64_t first = 0;
+    while (status == ML_OK && ml_sequencer_first(&client->sequencer, &first) && first <= until) {
+        const bool reserved = ml_tracker_reserve(&client->tracker, BATCH_EVENTS);
+        const uint32_t count = take_batch(client, until, steps);
+        if (reserved) {
+            guess(&client->tracker, steps, count);
         }
-        const enum ml_status status = apply_batch(client, due, count);
-        if (status != ML_OK) {
-            /* Nothing behind an event that could not be applied would be true. */
-            ml_client_lose(client, status);
-            ml_client_drop_queue(client);
-            return;
+        for (uint32_t i = 0; i < count && status == ML_OK; i++) {
+            status = apply_one(client, &steps[i]);
         }
+        client->missed = client->missed || client->tracker.has_reused;
+    }
+    if (status != ML_OK) {
+        /* Nothing behind an event that could not be applied would be true. */
+        ml_client_lose(client, status);
+        ml_client_drop_queue(client);
     }
 }
 
@@ -304,8 +299,7 @@ void ml_client_apply(struct ml_client *client, uint64_t until) {
 void ml_client_queue_leave(struct ml_client *client, uint64_t ticks) {
     const struct ml_timed timed = {.time = ticks, .kind = ML_TIMED_LEAVE};
     uint32_t late = 0;
-    if (ml_sequencer_push(&client->sequencer, ML_SEQUENCER_HOST_LANE, &timed, 1, 0, &late) ==
-        ML_OK) {
+    if (ml_sequencer_push(&client->sequencer, ML_SEQUENCER_HOST_LANE, &timed, 0, &late) == ML_OK) {
         ml_client_turn_queued(client, ticks);
     } else {
         ml_client_left(client);

@@ -196,18 +196,15 @@ static bool is_same(const struct ml_live_map *map, uint64_t key, uint64_t hash, 
 static bool
 find_in(const struct ml_live_map *map, uint64_t key, uint64_t hash, struct found *found) {
     struct ml_live_line *const line = found->line;
-    const uint32_t low = ml_live_low(hash);
-    unsigned slot = ml_live_line_match(line, low);
-    /* Nearly always the first look says it all: low parts are seldom the same. */
-    for (unsigned i = 0; slot < ML_LIVE_LINE_SLOTS && i < ML_LIVE_LINE_SLOTS; i++) {
-        if ((line->state >> slot & 1) != 0 && line->low[slot] == low &&
-            slot_hash(line, slot) == (hash & ~(uint64_t)ML_LIVE_ODD) &&
+    const unsigned matches = ml_live_line_match(line, ml_live_low(hash)) & line->state;
+    for (unsigned left = matches; left != 0; left &= left - 1) {
+        const unsigned slot = (unsigned)__builtin_ctz(left);
+        if (slot_hash(line, slot) == (hash & ~(uint64_t)ML_LIVE_ODD) &&
             is_same(map, key, hash, line->rest[slot])) {
             found->slot = slot;
             found->rest = &line->rest[slot];
             return true;
         }
-        slot = i;
     }
     return false;
 }
@@ -238,9 +235,8 @@ static struct found find(const struct ml_live_map *map, uint64_t key, uint64_t h
 bool ml_live_map_put_plain(struct ml_live_map *map, uint64_t hash, uint64_t bytes, uint32_t cell) {
     struct ml_live_line *const home = ml_live_map_home(map, hash);
     const uint32_t low = ml_live_low(hash);
-    if (ml_live_line_match(home, low) < ML_LIVE_LINE_SLOTS ||
-        (ml_live_line_lends(home) &&
-         ml_live_line_match(ml_live_map_other(map, home), low) < ML_LIVE_LINE_SLOTS) ||
+    if (ml_live_line_match(home, low) != 0 ||
+        (ml_live_line_lends(home) && ml_live_line_match(ml_live_map_other(map, home), low) != 0) ||
         (ml_live_line_has_away(home) && ml_live_away_find(&map->away, hash, NULL) != NULL)) {
         return false;
     }
@@ -332,7 +328,7 @@ static bool spread_away(struct ml_live_map *map, const struct ml_live_away *away
 static void set_lines(struct ml_live_map *map, struct ml_live_line *lines, size_t lines_count) {
     map->lines = lines;
     map->lines_count = lines_count;
-    map->count_max = lines_count / FULL_OF * FULL;
+    map->count_max = lines_count * FULL / FULL_OF;
 }
 
 /* Undo a spread that reached down to `start`: every block came out of its pair's slots, so that is
@@ -412,20 +408,24 @@ static void shrink(struct ml_live_map *map, size_t lines_count) {
     ml_live_away_shrink(&map->away, 0);
 }
 
-/* Lines in thirties: what is full of them is then a whole number, and so are pairs. */
-static size_t whole_lines(size_t count) {
-    return (count + FULL_OF - 1) / FULL_OF * FULL_OF;
+/* Lines come in thirties: what is full of them is then a whole number, and so are pairs. In a huge
+ * table they fill whole huge pages. */
+static size_t unit_of(size_t lines_count) {
+    const size_t page_lines = ML_HUGE_PAGE_BYTES / sizeof(struct ml_live_line);
+    return lines_count < ML_HUGE_TABLE_BYTES / sizeof(struct ml_live_line) ? FULL_OF : page_lines;
 }
 
 static size_t lines_for(size_t blocks) {
-    return blocks / FULL * FULL_OF + FULL_OF;
+    const size_t lines = blocks / FULL * FULL_OF + FULL_OF;
+    return (lines + unit_of(lines) - 1) / unit_of(lines) * unit_of(lines);
 }
 
 enum ml_status ml_live_map_reserve_more(struct ml_live_map *map, size_t count) {
     if (map->count_max - map->count < count) {
         const size_t needed = lines_for(map->count + count);
         const size_t grown = map->lines_count + map->lines_count / GROWTH_PART;
-        const enum ml_status status = grow(map, whole_lines(grown < needed ? needed : grown));
+        const size_t whole = grown / unit_of(grown) * unit_of(grown);
+        const enum ml_status status = grow(map, whole < needed ? needed : whole);
         if (status != ML_OK) {
             return status;
         }

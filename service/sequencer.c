@@ -119,21 +119,16 @@ static void heap_add(struct ml_sequencer *sequencer, uint32_t lane, uint64_t tim
 
 static enum ml_status
 queue_reserve(struct ml_sequencer *sequencer, struct ml_lane_queue *queue, uint32_t count) {
+    /* What waits moves up to the front as soon as that is little: the same memory is filled again
+     * while it is in the cache. */
+    const uint32_t waiting = queue->count - queue->head;
+    if (queue->head > 0 && waiting <= queue->head / 4) {
+        memmove(queue->events, queue->events + queue->head, waiting * sizeof(*queue->events));
+        queue->count = waiting;
+        queue->head = 0;
+    }
     if (queue->capacity - queue->count >= count) {
         return ML_OK;
-    }
-    /* What is applied makes room first, if it is enough to be worth the move. */
-    if (queue->head > queue->capacity / 2) {
-        memmove(
-            queue->events,
-            queue->events + queue->head,
-            (queue->count - queue->head) * sizeof(*queue->events)
-        );
-        queue->count -= queue->head;
-        queue->head = 0;
-        if (queue->capacity - queue->count >= count) {
-            return ML_OK;
-        }
     }
     uint32_t wanted = queue->capacity == 0 ? 64 : queue->capacity * 2;
     wanted = wanted - queue->count < count ? queue->count + count : wanted;
@@ -189,26 +184,38 @@ static uint32_t commit(
     return late;
 }
 
+enum ml_status ml_sequencer_room(
+    struct ml_sequencer *sequencer, uint32_t lane, uint32_t count, struct ml_timed **out_events
+) {
+    struct ml_lane_queue *queue = NULL;
+    const enum ml_status status = reserve(sequencer, lane, count, &queue);
+    if (status == ML_OK) {
+        *out_events = &queue->events[queue->count];
+    }
+    return status;
+}
+
+uint32_t ml_sequencer_pushed(
+    struct ml_sequencer *sequencer, uint32_t lane, uint32_t count, uint64_t applied
+) {
+    return count == 0 ? 0 : commit(sequencer, lane, sequencer->lanes[lane], count, count, applied);
+}
+
 enum ml_status ml_sequencer_push(
     struct ml_sequencer *sequencer,
     uint32_t lane,
-    const struct ml_timed *events,
-    uint32_t count,
+    const struct ml_timed *event,
     uint64_t applied,
     uint32_t *out_late
 ) {
-    struct ml_lane_queue *queue = NULL;
+    struct ml_timed *events = NULL;
     *out_late = 0;
-    if (count == 0) {
-        return ML_OK;
+    const enum ml_status status = ml_sequencer_room(sequencer, lane, 1, &events);
+    if (status == ML_OK) {
+        *events = *event;
+        *out_late = ml_sequencer_pushed(sequencer, lane, 1, applied);
     }
-    const enum ml_status status = reserve(sequencer, lane, count, &queue);
-    if (status != ML_OK) {
-        return status;
-    }
-    memcpy(&queue->events[queue->count], events, count * sizeof(*events));
-    *out_late = commit(sequencer, lane, queue, count, count, applied);
-    return ML_OK;
+    return status;
 }
 
 _Static_assert(
@@ -231,6 +238,7 @@ enum ml_status ml_sequencer_push_wide(
     }
     queue->events[queue->count] = *event;
     memcpy(&queue->events[queue->count + 1], rest, sizeof(*rest));
+    queue->has_wide = true;
     *out_late = commit(sequencer, lane, queue, 2, 1, applied);
     return ML_OK;
 }
@@ -264,32 +272,44 @@ static inline uint64_t alone_until(const struct ml_sequencer *sequencer, uint64_
     return until;
 }
 
-uint32_t ml_sequencer_take(
-    struct ml_sequencer *sequencer, uint64_t until, struct ml_due *out_due, uint32_t capacity
-) {
-    uint32_t taken = 0;
-    while (taken < capacity && sequencer->heap_count > 0 && sequencer->heap[0].time <= until) {
-        struct ml_lane_queue *queue = sequencer->lanes[sequencer->heap[0].lane];
-        const uint64_t last = alone_until(sequencer, until);
-        const uint32_t before_head = queue->head;
-        uint32_t head = before_head;
-        do {
-            const struct ml_timed *event = &queue->events[head];
-            out_due[taken++] = (struct ml_due){.event = event, .queue = queue};
-            head += event->kind == ML_TIMED_ALLOC_WIDE ? 2 : 1;
-        } while (taken < capacity && head < queue->count && queue->events[head].time <= last);
-        sequencer->queued -= head - before_head;
-        if (head == queue->count) {
-            queue->head = 0;
-            queue->count = 0;
-            sequencer->heap[0] = sequencer->heap[--sequencer->heap_count];
-        } else {
-            queue->head = head;
-            sequencer->heap[0].time = queue->events[head].time;
-        }
-        sift_down(sequencer);
+/* Where the events of a queue that are not after `last` end; the first one is not. */
+static uint32_t run_end(const struct ml_lane_queue *queue, uint64_t last, uint32_t capacity) {
+    uint32_t end = queue->count - queue->head < capacity ? queue->count : queue->head + capacity;
+    if (!queue->has_wide && queue->events[end - 1].time <= last) {
+        return end;
     }
-    return taken;
+    uint32_t at = queue->head;
+    for (uint32_t taken = 0; taken < capacity && at < queue->count; taken++) {
+        if (queue->events[at].time > last) {
+            break;
+        }
+        at += queue->events[at].kind == ML_TIMED_ALLOC_WIDE ? 2 : 1;
+    }
+    return at;
+}
+
+bool ml_sequencer_take(
+    struct ml_sequencer *sequencer, uint64_t until, uint32_t capacity, struct ml_run *out_run
+) {
+    if (sequencer->heap_count == 0 || sequencer->heap[0].time > until || capacity == 0) {
+        return false;
+    }
+    struct ml_lane_queue *queue = sequencer->lanes[sequencer->heap[0].lane];
+    const uint32_t end = run_end(queue, alone_until(sequencer, until), capacity);
+    *out_run = (struct ml_run
+    ){.queue = queue, .events = queue->events + queue->head, .end = queue->events + end};
+    sequencer->queued -= end - queue->head;
+    if (end == queue->count) {
+        queue->head = 0;
+        queue->count = 0;
+        queue->has_wide = false;
+        sequencer->heap[0] = sequencer->heap[--sequencer->heap_count];
+    } else {
+        queue->head = end;
+        sequencer->heap[0].time = queue->events[end].time;
+    }
+    sift_down(sequencer);
+    return true;
 }
 
 void ml_sequencer_round(struct ml_sequencer *sequencer) {

@@ -4,8 +4,9 @@
  * One rule: within a lane the order of arrival holds; between lanes the stamps decide, at equal
  * stamps the smaller lane number.
  *
- * Events are given out many at a time, with the lane of each: whoever applies them can bring what
- * they need into the cache before it is needed, however often the lanes alternate. */
+ * Events are given out in runs of one lane, and stay where they are meanwhile: whoever applies them
+ * can bring what they need into the cache before it is needed, however often the lanes alternate.
+ */
 #ifndef MEMLOG_SERVICE_SEQUENCER_H
 #define MEMLOG_SERVICE_SEQUENCER_H
 
@@ -55,6 +56,7 @@ struct ml_lane_queue {
     struct ml_timed *events; /* [head, count) wait */
     uint32_t head, count, capacity;
     bool used;          /* since the last ml_sequencer_round */
+    bool has_wide;      /* an ALLOC_WIDE has come since it was last empty */
     uint64_t last_time; /* of the last event pushed */
     /* Of the applied events: */
     uint64_t last_alloc; /* key, if the last event was an ALLOC; else 0 */
@@ -62,11 +64,11 @@ struct ml_lane_queue {
     struct ml_live_block resized;
 };
 
-/* An event whose turn has come. It lies in its lane's queue: nothing may be pushed before it is
- * applied. */
-struct ml_due {
-    const struct ml_timed *event;
+/* Events of one lane whose turn has come, the rests of wide ones between them. They lie in the
+ * lane's queue: nothing may be pushed before they are applied. */
+struct ml_run {
     struct ml_lane_queue *queue;
+    const struct ml_timed *events, *end;
 };
 
 /* A lane that has events. */
@@ -87,14 +89,24 @@ struct ml_sequencer {
 void ml_sequencer_init(struct ml_sequencer *sequencer, struct ml_budget *budget);
 void ml_sequencer_fini(struct ml_sequencer *sequencer);
 
-/* Append events of one lane whose times do not fall. Times before the lane's last one are raised to
- * it; *out_late is the number of events that were, or that are from before `applied`.
- * Errors: ML_ENV_MEMORY. */
+/* Room for so many more events of a lane at *out_events, for ml_sequencer_pushed. Errors:
+ * ML_ENV_MEMORY. */
+ML_NODISCARD enum ml_status ml_sequencer_room(
+    struct ml_sequencer *sequencer, uint32_t lane, uint32_t count, struct ml_timed **out_events
+);
+
+/* The first `count` of them are there, and their times do not fall. Times before the lane's last
+ * one are raised to it. Returns the number of events that were, or that are from before `applied`.
+ */
+uint32_t ml_sequencer_pushed(
+    struct ml_sequencer *sequencer, uint32_t lane, uint32_t count, uint64_t applied
+);
+
+/* Append one event, in both steps; *out_late as above. Errors: ML_ENV_MEMORY. */
 ML_NODISCARD enum ml_status ml_sequencer_push(
     struct ml_sequencer *sequencer,
     uint32_t lane,
-    const struct ml_timed *events,
-    uint32_t count,
+    const struct ml_timed *event,
     uint64_t applied,
     uint32_t *out_late
 );
@@ -115,10 +127,10 @@ struct ml_timed_rest ml_timed_rest_of(const struct ml_timed *event);
 /* Whether anything waits, and the least time of it. */
 bool ml_sequencer_first(const struct ml_sequencer *sequencer, uint64_t *out_time);
 
-/* Take the events that come next and are not after `until`, at most `capacity`, out of the queues.
- * Returns their number. */
-uint32_t ml_sequencer_take(
-    struct ml_sequencer *sequencer, uint64_t until, struct ml_due *out_due, uint32_t capacity
+/* Take the events of one lane that come next and are not after `until`, at most `capacity`, out of
+ * its queue. False: there are none. */
+bool ml_sequencer_take(
+    struct ml_sequencer *sequencer, uint64_t until, uint32_t capacity, struct ml_run *out_run
 );
 
 /* A round is over: memory of lanes that were not used since the last one is given back. */

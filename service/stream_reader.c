@@ -74,14 +74,18 @@ static enum ml_status decode_records(
     struct ml_event_state *state
 ) {
     const struct ml_stream_sink *sink = &reader->sink;
-    struct ml_event_plain run[ML_STREAM_RUN_EVENTS];
     enum ml_status status = ML_OK;
     while (status == ML_OK && ml_reader_left(r) > 0) {
+        struct ml_event_plain *run = NULL;
         uint64_t size_bytes = 0;
+        status = sink->on_room(sink->context, lane, ML_STREAM_RUN_EVENTS, &run);
+        if (status != ML_OK) {
+            break;
+        }
         const size_t count =
             ml_event_decode_plain(r, state, run, ML_STREAM_RUN_EVENTS, &size_bytes);
         if (count > 0) {
-            status = sink->on_run(sink->context, lane, run, (uint32_t)count, size_bytes);
+            status = sink->on_run(sink->context, lane, (uint32_t)count, size_bytes);
         } else {
             struct ml_event event;
             status = ml_event_decode(r, state, &event);

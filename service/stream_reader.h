@@ -19,18 +19,16 @@
 #include "ipc/ml_status.h"
 #include "service/budget.h"
 
-enum { ML_STREAM_RUN_EVENTS = 256 /* 6 KiB: decoded into the innermost cache */ };
+enum { ML_STREAM_RUN_EVENTS = 256 /* decoded at once */ };
 
 /* Where events go. Any status but ML_OK ends the reading and is handed up. */
 struct ml_stream_sink {
     void *context;
-    /* Plain records that follow each other, at most ML_STREAM_RUN_EVENTS; their sizes' sum. */
-    enum ml_status (*on_run
-    )(void *context,
-      uint32_t lane,
-      const struct ml_event_plain *events,
-      uint32_t count,
-      uint64_t size_bytes);
+    /* Where plain records that follow each other go: room for so many, until any other call. */
+    enum ml_status (*on_room
+    )(void *context, uint32_t lane, uint32_t count, struct ml_event_plain **out_events);
+    /* The first `count` of them are there; their sizes' sum. */
+    enum ml_status (*on_run)(void *context, uint32_t lane, uint32_t count, uint64_t size_bytes);
     /* One record of any kind. */
     enum ml_status (*on_event)(void *context, uint32_t lane, const struct ml_event *event);
     enum ml_status (*on_hole)(void *context, uint32_t lane, uint64_t chunks);

@@ -266,13 +266,13 @@ static inline bool take_plain(
 ) {
     struct ml_live_line *const home = ml_live_map_home(&tracker->live, lookup->hash);
     struct ml_live_line *line = home;
-    /* Looked for again: it may have come since. Nothing lives shorter than most blocks. */
-    unsigned slot = ml_live_line_match(line, ml_live_low(lookup->hash));
-    if (slot == ML_LIVE_LINE_SLOTS && ml_live_line_lends(home)) {
+    unsigned found = ml_live_line_match(line, ml_live_low(lookup->hash));
+    if (found == 0 && ml_live_line_lends(home)) {
         line = ml_live_map_other(&tracker->live, home);
-        slot = ml_live_line_match(line, ml_live_low(lookup->hash));
+        found = ml_live_line_match(line, ml_live_low(lookup->hash));
     }
-    if (!ml_live_line_holds(line, slot, lookup->hash)) {
+    const unsigned slot = (unsigned)__builtin_ctz(found | 1U << ML_LIVE_LINE_SLOTS);
+    if (found == 0 || !ml_live_line_holds(line, slot, lookup->hash)) {
         return false;
     }
     const uint64_t bytes = ml_live_rest_bytes(line->rest[slot]);

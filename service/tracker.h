@@ -93,8 +93,9 @@ static inline bool ml_tracker_reserve(struct ml_tracker *tracker, uint32_t block
     return ml_live_map_reserve(&tracker->live, blocks) == ML_OK;
 }
 
-/* The look-up's first step: hashes, and what they lead to asked of memory. */
-static inline void ml_tracker_look_up_alloc(
+/* The look-up's first step: hashes, and what they lead to asked of memory. A free's node, type and
+ * size are none, and lead nowhere that matters. */
+static inline void ml_tracker_look_up(
     const struct ml_tracker *tracker,
     uint64_t key,
     uint32_t node,
@@ -111,13 +112,6 @@ static inline void ml_tracker_look_up_alloc(
     ml_cells_prefetch(&tracker->cells, out_lookup->cell_hash);
 }
 
-static inline void ml_tracker_look_up_free(
-    const struct ml_tracker *tracker, uint64_t key, struct ml_tracker_lookup *out_lookup
-) {
-    out_lookup->hash = ml_live_map_hash(&tracker->live, key);
-    ml_live_map_prefetch(&tracker->live, out_lookup->hash);
-}
-
 /* Its second step: the guesses, and the cells asked of memory. */
 static inline void
 ml_tracker_guess_alloc(const struct ml_tracker *tracker, struct ml_tracker_lookup *lookup) {
@@ -131,9 +125,10 @@ ml_tracker_guess_alloc(const struct ml_tracker *tracker, struct ml_tracker_looku
 static inline void
 ml_tracker_guess_free(const struct ml_tracker *tracker, const struct ml_tracker_lookup *lookup) {
     const struct ml_live_line *home = ml_live_map_home(&tracker->live, lookup->hash);
-    const unsigned slot = ml_live_line_match(home, ml_live_low(lookup->hash));
-    if (slot < ML_LIVE_LINE_SLOTS) {
-        ml_cells_prefetch_cell(&tracker->cells, ml_live_rest_cell(home->rest[slot]));
+    const unsigned found = ml_live_line_match(home, ml_live_low(lookup->hash));
+    if (found != 0) {
+        const uint64_t rest = home->rest[__builtin_ctz(found)];
+        ml_cells_prefetch_cell(&tracker->cells, ml_live_rest_cell(rest));
     } else {
         ml_live_map_prefetch_elsewhere(&tracker->live, home, lookup->hash);
     }

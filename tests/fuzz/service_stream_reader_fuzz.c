@@ -12,6 +12,7 @@
 struct reading {
     uint64_t sum, events, holes;
     enum ml_status status;
+    struct ml_event_plain run[ML_STREAM_RUN_EVENTS];
 };
 
 /* FNV-1a, a word at a time. */
@@ -19,14 +20,18 @@ static void add(struct reading *reading, uint64_t word) {
     reading->sum = (reading->sum ^ word) * UINT64_C(0x100000001b3);
 }
 
-static enum ml_status on_run(
-    void *context,
-    uint32_t lane,
-    const struct ml_event_plain *events,
-    uint32_t count,
-    uint64_t size_bytes
-) {
+static enum ml_status
+on_room(void *context, uint32_t lane, uint32_t count, struct ml_event_plain **out_events) {
     struct reading *reading = context;
+    (void)lane;
+    REQUIRE(count <= ML_STREAM_RUN_EVENTS);
+    *out_events = reading->run;
+    return ML_OK;
+}
+
+static enum ml_status on_run(void *context, uint32_t lane, uint32_t count, uint64_t size_bytes) {
+    struct reading *reading = context;
+    const struct ml_event_plain *events = reading->run;
     uint64_t sum_bytes = 0;
     for (uint32_t i = 0; i < count; i++) {
         add(reading, lane);
@@ -66,7 +71,11 @@ static enum ml_status on_hole(void *context, uint32_t lane, uint64_t chunks) {
 static void
 open_reader(struct ml_stream_reader *reader, struct ml_budget *budget, struct reading *reading) {
     const struct ml_stream_sink sink = {
-        .context = reading, .on_run = on_run, .on_event = on_event, .on_hole = on_hole};
+        .context = reading,
+        .on_room = on_room,
+        .on_run = on_run,
+        .on_event = on_event,
+        .on_hole = on_hole};
     *budget = (struct ml_budget){.max_bytes = UINT64_MAX};
     *reading = (struct reading){.status = ML_OK};
     ml_stream_reader_init(reader, budget, &sink, 0);
