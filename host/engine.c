@@ -163,6 +163,7 @@ static void watch(struct ml_engine *engine) {
     engine->command_watcher.data = engine;
     ev_io_start(engine->loop, &engine->command_watcher);
     ml_engine_dumps_init(engine);
+    ml_engine_triggers_init(engine);
 }
 
 enum ml_status ml_engine_open(
@@ -226,6 +227,7 @@ void ml_engine_close(struct ml_engine *take_engine) {
         next = each->next;
         ml_connection_close(each);
     }
+    ml_engine_triggers_fini(engine);
     ml_engine_dumps_fini(engine);
     ml_engine_service_close(engine);
     for (uint32_t i = 0; i < engine->members.count; i++) {

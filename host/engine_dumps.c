@@ -172,7 +172,15 @@ static void start_job(struct ml_engine *engine) {
              .program = ml_string_cut(
                  engine->root_argv != NULL ? engine->root_argv[0] : "",
                  MEMLOG_SERVICE_DUMP_ORDER_PROGRAM_LIMIT
-             )},
+             ),
+             .has_trigger = job->trigger.is_set,
+             .trigger =
+                 {.kind = job->trigger.kind,
+                  .dump = true,
+                  .id = job->trigger.id,
+                  .node = job->trigger.node,
+                  .node_bytes = job->trigger.node_bytes,
+                  .reason = ml_string_of(job->trigger.reason)}},
         .file = job->file.fd,
     };
     struct memlog_service_not_profiled *not_profiled = NULL;
@@ -200,6 +208,24 @@ static bool ids_of_pids(
     return job->ids_count > 0;
 }
 
+static void queue_job(struct ml_engine *engine, struct ml_dump_job *job) {
+    struct ml_dump_job **last = &engine->jobs;
+    unsigned waiting = 0;
+    while (*last != NULL) {
+        last = &(*last)->next;
+        waiting++;
+    }
+    if (waiting >= ML_DUMPS_WAITING_MAX && job->reason != MEMLOG_SERVICE_DUMP_REASON_EXIT) {
+        job->on_done(job->context, "", false, "too many dumps are waiting to be written already");
+        free_job(job);
+        return;
+    }
+    *last = job;
+    if (engine->jobs == job) {
+        start_job(engine);
+    }
+}
+
 void ml_engine_dump(
     struct ml_engine *engine,
     enum memlog_service_dump_reason reason,
@@ -215,28 +241,36 @@ void ml_engine_dump(
     }
     *job = (struct ml_dump_job
     ){.engine = engine, .reason = reason, .on_done = on_done, .context = context};
+    if (reason == MEMLOG_SERVICE_DUMP_REASON_EXIT) {
+        job->trigger = engine->triggers.last;
+    }
     if (pids_count > 0 && !ids_of_pids(engine, pids, pids_count, job)) {
         free_job(job);
         on_done(context, "", false, "none of these processes is recorded");
         return;
     }
-    struct ml_dump_job **last = &engine->jobs;
-    unsigned waiting = 0;
-    while (*last != NULL) {
-        last = &(*last)->next;
-        waiting++;
-    }
-    if (waiting >= ML_DUMPS_WAITING_MAX && reason != MEMLOG_SERVICE_DUMP_REASON_EXIT) {
-        free_job(job);
-        on_done(context, "", false, "too many dumps are waiting to be written already");
-        return;
-    }
-    *last = job;
-    if (engine->jobs == job) {
-        start_job(engine);
-    }
+    queue_job(engine, job);
 }
 
+void ml_engine_dump_for(
+    struct ml_engine *engine,
+    const struct ml_dump_trigger *trigger,
+    ml_dump_done *on_done,
+    void *context
+) {
+    struct ml_dump_job *job = calloc(1, sizeof(*job));
+    if (job == NULL) {
+        on_done(context, "", false, ml_status_text(ML_ENV_MEMORY));
+        return;
+    }
+    *job = (struct ml_dump_job
+    ){.engine = engine,
+      .reason = MEMLOG_SERVICE_DUMP_REASON_THRESHOLD,
+      .trigger = *trigger,
+      .on_done = on_done,
+      .context = context};
+    queue_job(engine, job);
+}
 static void on_interval_dump(void *context, const char *path, bool complete, const char *trouble) {
     struct ml_engine *engine = context;
     if (path[0] == '\0') {
@@ -327,7 +361,9 @@ void ml_engine_finish(struct ml_engine *engine, ml_dump_done *on_done, void *con
             engine, engine->root, 0, ml_image_text(engine->root_image), engine->root_argv[0]
         );
     }
-    drain(engine);
+    if (!ml_engine_triggers_flush(engine, drain)) {
+        drain(engine);
+    }
 }
 
 void ml_engine_dumps_resume(struct ml_engine *engine) {

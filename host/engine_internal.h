@@ -8,6 +8,7 @@
 #include "host/endpoint.h"
 #include "host/engine.h"
 #include "host/member.h"
+#include "host/memory_info.h"
 #include "host/rendezvous.h"
 #include "host/revival.h"
 #include "host/service_link.h"
@@ -64,12 +65,42 @@ struct ml_connection {
     struct ml_connection *previous;
 };
 
+/* Why a dump is taken unasked, as the service has decided. */
+struct ml_dump_trigger {
+    bool is_set;
+    enum memlog_service_trigger_kind kind;
+    uint32_t id, node;
+    uint64_t node_bytes;
+    char reason[MEMLOG_SERVICE_DECISION_REASON_LIMIT + 1];
+};
+
+enum { ML_TRIGGER_KINDS = MEMLOG_SERVICE_TRIGGER_KIND_KILLED + 1 };
+
+/* engine_triggers.c */
+struct ml_engine_triggers {
+    ev_timer look_timer, memory_timer, killed_timer;
+    unsigned asked;                         /* looks that the service has not answered */
+    bool killed_waits;                      /* somebody was, and it was not told yet */
+    void (*on_flushed)(struct ml_engine *); /* the run's end waits for the decision */
+    struct ml_dump_trigger last;            /* what the run's last dump is for, too */
+    uint64_t oom_kills;                     /* the kernel's count at the last look, ... */
+    uint64_t oom_ns;                        /* ... and when it was seen to rise; 0: never */
+    struct ml_cgroup *groups;               /* of the members up to members_grouped */
+    unsigned groups_count;
+    uint32_t members_grouped;
+    int log_fd; /* -1: not made yet */
+    uint64_t log_bytes;
+    uint64_t decisions[ML_TRIGGER_KINDS][2]; /* [1]: for a dump */
+    uint64_t dumps_count;
+};
+
 /* A dump that was asked for. */
 struct ml_dump_job {
     struct ml_engine *engine;
     enum memlog_service_dump_reason reason;
     uint32_t *ids;
     uint32_t ids_count;
+    struct ml_dump_trigger trigger;
     ml_dump_done *on_done;
     void *context;
     struct ml_dump_file file;
@@ -121,6 +152,7 @@ struct ml_engine {
     struct ml_gap gaps[ML_GAPS_MAX];
     uint32_t gaps_count;
     struct ml_dump_job *jobs; /* the first is at work */
+    struct ml_engine_triggers triggers;
     ev_timer guard_timer;
     ev_timer interval_timer;
     ml_dump_done *on_finished;
@@ -233,6 +265,38 @@ void ml_engine_service_close(struct ml_engine *engine);
 void ml_engine_dumps_resume(struct ml_engine *engine);
 void ml_engine_dumps_init(struct ml_engine *engine);
 void ml_engine_dumps_fini(struct ml_engine *engine);
+
+/* A dump of everything, for that reason. As ml_engine_dump. */
+void ml_engine_dump_for(
+    struct ml_engine *engine,
+    const struct ml_dump_trigger *trigger,
+    ml_dump_done *on_done,
+    void *context
+);
+
+/* engine_triggers.c: looks, and what the service makes of them. */
+void ml_engine_triggers_init(struct ml_engine *engine);
+void ml_engine_triggers_fini(struct ml_engine *engine);
+
+/* A member was ended by a signal. */
+void ml_engine_member_killed(struct ml_engine *engine, const struct ml_member *member);
+
+/* The run ends: have decided what waits for it. False: nothing does, and on_flushed is not called.
+ */
+bool ml_engine_triggers_flush(
+    struct ml_engine *engine, void (*on_flushed)(struct ml_engine *engine)
+);
+
+/* "footprint". */
+const char *ml_engine_trigger_name(enum memlog_service_trigger_kind kind);
+
+/* A decision that outlives its message. */
+void ml_dump_trigger_of(
+    const struct memlog_service_decision *decision, struct ml_dump_trigger *out_trigger
+);
+
+/* Rules as the contract has them; they borrow. */
+struct memlog_service_trigger_rules ml_engine_trigger_rules(const struct ml_trigger_rules *rules);
 
 /* command_server.c: the handlers of the command socket; the context is a struct ml_connection. */
 extern const struct memlog_host_host_handlers ml_engine_command_handlers;

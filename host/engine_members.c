@@ -284,6 +284,7 @@ end_process(struct ml_engine *engine, struct ml_member *member, const struct ml_
         (void)snprintf(member->note, sizeof(member->note), "how it ended is not known");
     }
     end_member(engine, member, ending->signal != 0 ? ML_MEMBER_EVENT_KILL : ML_MEMBER_EVENT_EXIT);
+    ml_engine_member_killed(engine, member);
 }
 
 void ml_engine_child_ended(struct ml_engine *engine, pid_t pid, const struct ml_ending *ending) {

@@ -185,6 +185,7 @@ static enum ml_status start(struct ml_engine *engine, struct ml_complaint *compl
         .clock = (enum memlog_service_clock)engine->clock,
         .start = engine->start,
         .keep_processes = engine->options->keep_processes,
+        .triggers = ml_engine_trigger_rules(&engine->options->triggers),
     };
     const struct ml_service_events events = {
         .on_ready = on_service_ready,

@@ -75,8 +75,9 @@ struct ml_member {
     struct memlog_service_moment stopped; /* all 0: it was not */
     uint32_t profile;                     /* the one that it records, ipc/staging.h */
     uint64_t fork_serial;
-    uint32_t draw;  /* its lot in the sampling modes */
-    uint32_t looks; /* times it was looked at in /proc */
+    uint32_t draw;    /* its lot in the sampling modes */
+    bool told_killed; /* the triggers know it */
+    uint32_t looks;   /* times it was looked at in /proc */
     struct ml_command_line line;
     char name[ML_PROCESS_NAME_BYTES];
     /* What was known before the last change of the two above, and when it changed: a look between

@@ -18,6 +18,7 @@ enum ml_status ml_options_init(struct ml_options *out_options) {
         .sampling_bytes = 1,
         .staging_slots = ML_STAGING_SLOTS_DEFAULT,
         .keep_processes = ML_KEEP_PROCESSES_DEFAULT,
+        .triggers = ml_trigger_rules_default(),
         .roles = ml_patterns_new(),
         .only = ml_patterns_new(),
         .never = ml_patterns_new(),

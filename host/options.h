@@ -11,6 +11,7 @@
 #include "host/complaint.h"
 #include "host/mode.h"
 #include "host/patterns.h"
+#include "host/trigger_rules.h"
 #include "ipc/event.h"
 #include "ipc/ml_status.h"
 
@@ -36,8 +37,9 @@ struct ml_options {
     uint32_t keep_processes; /* ended ones whose profiles stay apart */
     bool end_with_root;
     bool quiet;
-    bool help;                 /* --help was asked for: nothing else counts */
-    const char *output;        /* NULL: memlog.PROGRAM.PID in the current folder */
+    bool help;          /* --help was asked for: nothing else counts */
+    const char *output; /* NULL: memlog.PROGRAM.PID in the current folder */
+    struct ml_trigger_rules triggers;
     uint32_t dump_interval_s;  /* 0: none */
     int dump_signal;           /* 0: none */
     struct ml_patterns *roles; /* (regex, enum ml_role) */

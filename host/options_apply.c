@@ -309,6 +309,38 @@ apply_dump_interval(struct ml_options *options, const char *value, struct ml_com
 }
 
 static enum ml_status
+apply_threshold(struct ml_options *options, const char *value, struct ml_complaint *complaint) {
+    struct ml_complaint why = {.text = ""};
+    const enum ml_status status = ml_trigger_rules_threshold(&options->triggers, value, &why);
+    if (status != ML_OK) {
+        ml_complain(complaint, "--threshold=%s", why.text);
+    }
+    return status;
+}
+
+static enum ml_status apply_trigger_interval(
+    struct ml_options *options, const char *value, struct ml_complaint *complaint
+) {
+    return apply_count(
+        "--trigger-interval",
+        value,
+        DUMP_INTERVAL_MAX_S,
+        &options->triggers.interval_seconds,
+        complaint
+    );
+}
+
+static enum ml_status
+apply_triggers(struct ml_options *options, const char *value, struct ml_complaint *complaint) {
+    struct ml_complaint why = {.text = ""};
+    const enum ml_status status = ml_trigger_rules_load(&options->triggers, value, &why);
+    if (status != ML_OK) {
+        ml_complain(complaint, "--triggers: %s", why.text);
+    }
+    return status;
+}
+
+static enum ml_status
 apply_dump_signal(struct ml_options *options, const char *value, struct ml_complaint *complaint) {
     int number = ml_signal_parse(value);
     if (number == 0) {
@@ -378,9 +410,9 @@ const struct ml_option ml_run_options[] = {
     {"--dump-interval", ML_VALUE_REQUIRED, apply_dump_interval},
     {"--dump-signal", ML_VALUE_REQUIRED, apply_dump_signal},
     {"--dump-at-peak", ML_VALUE_NONE, NULL},
-    {"--threshold", ML_VALUE_REQUIRED, NULL},
-    {"--trigger-interval", ML_VALUE_REQUIRED, NULL},
-    {"--triggers", ML_VALUE_REQUIRED, NULL},
+    {"--threshold", ML_VALUE_REQUIRED, apply_threshold},
+    {"--trigger-interval", ML_VALUE_REQUIRED, apply_trigger_interval},
+    {"--triggers", ML_VALUE_REQUIRED, apply_triggers},
     {"--upload", ML_VALUE_REQUIRED, NULL},
     {"--upload-max-bytes", ML_VALUE_REQUIRED, NULL},
     {"--quiet", ML_VALUE_NONE, apply_quiet},

@@ -459,3 +459,22 @@ void ml_service_link_stop(
         note_status(link, status);
     }
 }
+
+void ml_service_link_observe(
+    struct ml_service_link *link,
+    const struct memlog_service_observation *observation,
+    void (*on_reply
+    )(void *context, enum ml_status status, const struct memlog_service_observe_reply *reply),
+    void *context
+) {
+    enum ml_status status = ML_PEER_CLOSED;
+    if (link->channel != NULL) {
+        const struct memlog_service_observe_request request = {.observation = *observation};
+        status =
+            memlog_service_observe(ml_channel_port(link->channel), &request, on_reply, context);
+    }
+    if (status != ML_OK) {
+        on_reply(context, status, NULL);
+        note_status(link, status);
+    }
+}

@@ -108,5 +108,12 @@ void ml_service_link_figures(
     )(void *context, enum ml_status status, const struct memlog_service_figures_reply *reply),
     void *context
 );
+void ml_service_link_observe(
+    struct ml_service_link *link,
+    const struct memlog_service_observation *observation,
+    void (*on_reply
+    )(void *context, enum ml_status status, const struct memlog_service_observe_reply *reply),
+    void *context
+);
 
 #endif

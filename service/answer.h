@@ -10,6 +10,7 @@
 #include "mojom_like_idl/heap_service_mojom.h"
 #include "service/readers.h"
 #include "service/session.h"
+#include "service/triggers.h"
 
 struct ml_answer_scene {
     struct ml_session *session;
@@ -17,6 +18,7 @@ struct ml_answer_scene {
     uint64_t target_ticks; /* everybody should be read up to here */
     struct ml_moment run_start;
     const char *sandbox_missing;
+    struct ml_triggers *triggers; /* NULL: none */
 };
 
 /* A dump order that outlives its message, with its file. */
@@ -39,5 +41,20 @@ ML_NODISCARD enum ml_status ml_answer_dump(
 /* Errors: of the answer's sending; ML_ENV_MEMORY. */
 ML_NODISCARD enum ml_status
 ml_answer_figures(const struct ml_answer_scene *scene, const struct ml_call *call);
+
+/* What the host has read, outliving its message. NULL when there is no memory. */
+struct ml_observation;
+struct ml_observation *ml_observation_new(const struct memlog_service_observation *observation);
+void ml_observation_free(struct ml_observation *take_observation);
+
+/* Let the triggers decide. Errors: of the answer's sending; ML_ENV_MEMORY. */
+ML_NODISCARD enum ml_status ml_answer_observe(
+    const struct ml_answer_scene *scene,
+    const struct ml_call *call,
+    const struct ml_observation *observation
+);
+
+/* The contract's rules as the triggers have them. */
+struct ml_trigger_rules ml_trigger_rules_of(const struct memlog_service_trigger_rules *rules);
 
 #endif

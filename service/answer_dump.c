@@ -27,12 +27,16 @@ struct ml_dump_request {
     uint32_t gaps_count;
     struct ml_snapshot_not_profiled *not_profiled;
     uint32_t not_profiled_count;
+    struct ml_snapshot_trigger trigger;
 };
 
 /* Bytes of an order's strings, each with a NUL. Lists and lengths are bounded by the contract and
  * came in one message: the sum fits. */
 static size_t text_bytes(const struct memlog_service_dump_order *order) {
     size_t bytes = (size_t)order->program.count_bytes + 1;
+    if (order->has_trigger) {
+        bytes += (size_t)order->trigger.reason.count_bytes + 1;
+    }
     for (uint32_t i = 0; i < order->gaps.count; i++) {
         bytes += (size_t)order->gaps.items[i].reason.count_bytes + 1;
     }
@@ -79,6 +83,15 @@ ml_dump_request_new(const struct memlog_service_dump_order *order, int take_file
         memcpy(request->ids, order->ids.items, ids_bytes);
     }
     request->program = copy_text(&at, order->program);
+    if (order->has_trigger) {
+        request->trigger = (struct ml_snapshot_trigger
+        ){.is_set = true,
+          .kind = order->trigger.kind,
+          .id = order->trigger.id,
+          .node = order->trigger.node,
+          .node_bytes = order->trigger.node_bytes,
+          .reason = copy_text(&at, order->trigger.reason)};
+    }
     for (uint32_t i = 0; i < order->gaps.count; i++) {
         const struct memlog_service_gap *gap = &order->gaps.items[i];
         request->gaps[i] = (struct ml_snapshot_gap
@@ -138,6 +151,7 @@ static void lend(
     snapshot->now = request->now;
     snapshot->reason = request->reason;
     snapshot->program = request->program;
+    snapshot->trigger = request->trigger;
     snapshot->gaps = request->gaps;
     snapshot->gaps_count = request->gaps_count;
     snapshot->not_profiled = request->not_profiled;
@@ -148,6 +162,7 @@ static void lend(
 
 static void take_back(struct ml_snapshot *snapshot) {
     snapshot->program = (struct ml_text){0};
+    snapshot->trigger = (struct ml_snapshot_trigger){0};
     snapshot->gaps = NULL;
     snapshot->gaps_count = 0;
     snapshot->not_profiled = NULL;

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "mojom_like_idl/heap_service_mojom.h"
+#include "service/answer.h"
 #include "service/clock.h"
 #include "service/moment.h"
 #include "service/orders.h"
@@ -20,7 +21,7 @@ enum connection_state {
     CONNECTION_STATE_COUNT
 };
 
-enum { METHOD_COUNT = MEMLOG_SERVICE_SERVICE_METHOD_STOP_CLIENT + 1 };
+enum { METHOD_COUNT = MEMLOG_SERVICE_SERVICE_METHOD_OBSERVE + 1 };
 
 static const uint8_t connection_next[CONNECTION_STATE_COUNT][METHOD_COUNT] = {
     [CONNECTION_AWAIT_CONFIGURE] = {[MEMLOG_SERVICE_SERVICE_METHOD_CONFIGURE] = CONNECTION_SERVING},
@@ -32,7 +33,8 @@ static const uint8_t connection_next[CONNECTION_STATE_COUNT][METHOD_COUNT] = {
          [MEMLOG_SERVICE_SERVICE_METHOD_FIGURES] = CONNECTION_SERVING,
          [MEMLOG_SERVICE_SERVICE_METHOD_DRAIN] = CONNECTION_SERVING,
          [MEMLOG_SERVICE_SERVICE_METHOD_BEGIN_PROFILE] = CONNECTION_SERVING,
-         [MEMLOG_SERVICE_SERVICE_METHOD_STOP_CLIENT] = CONNECTION_SERVING},
+         [MEMLOG_SERVICE_SERVICE_METHOD_STOP_CLIENT] = CONNECTION_SERVING,
+         [MEMLOG_SERVICE_SERVICE_METHOD_OBSERVE] = CONNECTION_SERVING},
 };
 
 /* While somebody waits for an answer: soon again, as most threads that were between stamp and
@@ -55,6 +57,7 @@ struct ml_connection {
     struct ml_session *session;
     struct ml_readers *readers;
     struct ml_orders *orders;
+    struct ml_triggers *triggers;
 };
 
 /* The connection has ended, by the host or by us: say why (the first reason counts), stop. */
@@ -142,13 +145,18 @@ set_up(struct ml_connection *connection, const struct memlog_service_setup *setu
         .on_round = on_round,
         .context = connection};
     connection->readers = ml_readers_new(&readers_options);
+    const struct ml_trigger_rules rules = ml_trigger_rules_of(&setup->triggers);
+    connection->triggers = ml_triggers_new(&rules, setup->start.monotonic_ns);
     const struct ml_orders_options orders_options = {
         .session = connection->session,
         .clock = &connection->clock,
         .run_start = connection->clock.start,
-        .sandbox_missing = connection->options.sandbox_missing};
+        .sandbox_missing = connection->options.sandbox_missing,
+        .triggers = connection->triggers};
     connection->orders = ml_orders_new(&orders_options);
-    return connection->readers != NULL && connection->orders != NULL ? ML_OK : ML_ENV_MEMORY;
+    return connection->readers != NULL && connection->orders != NULL && connection->triggers != NULL
+               ? ML_OK
+               : ML_ENV_MEMORY;
 }
 
 static void on_configure(
@@ -422,6 +430,16 @@ static void on_stop_client(
     check(connection, call, memlog_service_stop_client_answer(call, &reply));
 }
 
+static void on_observe(
+    void *context, const struct ml_call *call, const struct memlog_service_observe_request *request
+) {
+    struct ml_connection *connection = context;
+    if (enter(connection, call)) {
+        check(connection, call, ml_orders_observe(connection->orders, call, &request->observation));
+        ml_readers_round_within(connection->readers, 0);
+    }
+}
+
 static const struct memlog_service_service_handlers handlers = {
     .configure = on_configure,
     .add_client = on_add_client,
@@ -431,7 +449,8 @@ static const struct memlog_service_service_handlers handlers = {
     .figures = on_figures,
     .drain = on_drain,
     .begin_profile = on_begin_profile,
-    .stop_client = on_stop_client};
+    .stop_client = on_stop_client,
+    .observe = on_observe};
 
 static void on_end(void *context, struct ml_channel *channel, const struct ml_channel_end *end) {
     (void)channel;
@@ -470,6 +489,7 @@ void ml_connection_free(struct ml_connection *take_connection) {
         return;
     }
     ml_orders_free(take_connection->orders);
+    ml_triggers_free(take_connection->triggers);
     ml_readers_free(take_connection->readers);
     ml_session_free(take_connection->session);
     ml_channel_free(take_connection->channel);

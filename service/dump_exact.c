@@ -100,6 +100,15 @@ void ml_dump_exact_run(struct ml_dump_packet *packet, const struct ml_snapshot *
     };
     ml_trace_TracePacket head;
 
+    if (snapshot->trigger.is_set) {
+        run.trigger = (ml_trace_MemlogTrigger){
+            .kind = snapshot->trigger.kind + 1,
+            .process_id = snapshot->trigger.id,
+            .node = snapshot->trigger.node,
+            .node_bytes = snapshot->trigger.node_bytes,
+            .reason = ml_dump_text(&snapshot->trigger.reason),
+        };
+    }
     ml_dump_standard_clocks(snapshot, &head);
     ml_dump_packet_append(packet, ml_trace_MemlogRun_fields, &run);
     send_sealed_with(packet, ml_trace_MemlogKind_MEMLOG_RUN, &head);

@@ -15,11 +15,12 @@ enum {
 
 struct order {
     struct order *next;
-    enum { ORDER_DUMP, ORDER_FIGURES, ORDER_DRAIN } kind;
+    enum { ORDER_DUMP, ORDER_FIGURES, ORDER_DRAIN, ORDER_OBSERVE } kind;
     struct ml_call call;
     uint64_t target_ticks;
     uint64_t deadline_ns; /* CLOCK_MONOTONIC */
     struct ml_dump_request *dump;
+    struct ml_observation *observation;
 };
 
 struct ml_orders {
@@ -41,6 +42,7 @@ struct ml_orders *ml_orders_new(const struct ml_orders_options *options) {
 
 static void free_order(struct order *order) {
     ml_dump_request_free(order->dump);
+    ml_observation_free(order->observation);
     free(order);
 }
 
@@ -121,6 +123,26 @@ ml_orders_drain(struct ml_orders *orders, const struct ml_call *call, uint32_t d
     return status;
 }
 
+enum ml_status ml_orders_observe(
+    struct ml_orders *orders,
+    const struct ml_call *call,
+    const struct memlog_service_observation *observation
+) {
+    struct ml_observation *copy = ml_observation_new(observation);
+    if (copy == NULL) {
+        return ML_ENV_MEMORY;
+    }
+    struct order *added = NULL;
+    const enum ml_status status = add(orders, call, FIGURES_DEADLINE_MS, &added);
+    if (status != ML_OK) {
+        ml_observation_free(copy);
+        return status;
+    }
+    added->kind = ORDER_OBSERVE;
+    added->observation = copy;
+    return ML_OK;
+}
+
 bool ml_orders_waiting(const struct ml_orders *orders) {
     return orders->first != NULL;
 }
@@ -132,12 +154,15 @@ answer(struct ml_orders *orders, struct order *order, struct ml_readers *readers
         .readers = readers,
         .target_ticks = order->target_ticks,
         .run_start = orders->options.run_start,
-        .sandbox_missing = orders->options.sandbox_missing};
+        .sandbox_missing = orders->options.sandbox_missing,
+        .triggers = orders->options.triggers};
     switch (order->kind) {
     case ORDER_DUMP:
         return ml_answer_dump(&scene, &order->call, order->dump);
     case ORDER_FIGURES:
         return ml_answer_figures(&scene, &order->call);
+    case ORDER_OBSERVE:
+        return ml_answer_observe(&scene, &order->call, order->observation);
     case ORDER_DRAIN:
         break;
     }

@@ -17,12 +17,14 @@
 #include "service/session.h"
 
 struct ml_orders;
+struct ml_triggers;
 
 struct ml_orders_options {
     struct ml_session *session;          /* these outlive the orders */
     const struct ml_clock_source *clock; /* */
     struct ml_moment run_start;
     const char *sandbox_missing;
+    struct ml_triggers *triggers;
 };
 
 /* NULL when there is no memory. */
@@ -44,6 +46,12 @@ ML_NODISCARD enum ml_status ml_orders_dump(
 ML_NODISCARD enum ml_status ml_orders_figures(struct ml_orders *orders, const struct ml_call *call);
 ML_NODISCARD enum ml_status
 ml_orders_drain(struct ml_orders *orders, const struct ml_call *call, uint32_t deadline_ms);
+
+ML_NODISCARD enum ml_status ml_orders_observe(
+    struct ml_orders *orders,
+    const struct ml_call *call,
+    const struct memlog_service_observation *observation
+);
 
 /* A round is over: answer what can or must be answered. */
 void ml_orders_serve(struct ml_orders *orders, struct ml_readers *readers, uint64_t known_ticks);

@@ -236,6 +236,18 @@ struct ml_totals ml_session_totals(const struct ml_session *session);
 struct ml_client *ml_session_next(struct ml_session *session, struct ml_client *client);
 uint32_t ml_client_id(const struct ml_client *client);
 
+/* Who it is, as the host has said. */
+struct ml_client_face {
+    uint32_t id, pid, role;
+    const char *name; /* the client's, until it is described anew */
+    bool running;
+};
+struct ml_client_face ml_client_face(const struct ml_client *client);
+
+/* What is live at each of its stack nodes, by id; [0] is what has no stack. An array of *out_count,
+ * for the caller to free. NULL when there is no memory. */
+uint64_t *ml_client_live_by_node(const struct ml_client *client, uint32_t *out_count);
+
 /* Copy the present state. ids_count 0: all clients. O(stacks), not O(live blocks). The caller fills
  * in gaps, not_profiled, reason, program, now, sandbox_missing. Errors: ML_ENV_MEMORY. */
 ML_NODISCARD enum ml_status ml_session_snapshot(

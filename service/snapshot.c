@@ -379,3 +379,29 @@ enum ml_status ml_session_snapshot(
     *out_snapshot = snapshot;
     return ML_OK;
 }
+
+/* ---- for the triggers */
+
+struct ml_client_face ml_client_face(const struct ml_client *client) {
+    return (struct ml_client_face
+    ){.id = client->setup.id,
+      .pid = client->setup.pid,
+      .role = client->role,
+      .name = client->name != NULL ? client->name : "",
+      .running = client->phase == ML_CLIENT_RUNNING};
+}
+
+uint64_t *ml_client_live_by_node(const struct ml_client *client, uint32_t *out_count) {
+    const struct ml_cells *cells = &client->tracker.cells;
+    uint32_t count = 1;
+    for (uint32_t i = 0; i < cells->count; i++) {
+        const uint32_t node = ml_cell_node(cells->cells[i].key);
+        count = node >= count ? node + 1 : count;
+    }
+    uint64_t *nodes = calloc(count, sizeof(*nodes));
+    for (uint32_t i = 0; nodes != NULL && i < cells->count; i++) {
+        nodes[ml_cell_node(cells->cells[i].key)] += cells->cells[i].live_bytes;
+    }
+    *out_count = nodes != NULL ? count : 0;
+    return nodes;
+}

@@ -114,9 +114,20 @@ struct ml_snapshot_process {
     uint32_t cells_count;
 };
 
+/* Why a dump was taken unasked. */
+struct ml_snapshot_trigger {
+    bool is_set;
+    uint32_t kind; /* memlog.service.TriggerKind */
+    uint32_t id;   /* process; 0: none in particular */
+    uint32_t node; /* the guilty stack, in that process; 0: not known */
+    uint64_t node_bytes;
+    struct ml_text reason;
+};
+
 struct ml_snapshot {
     struct ml_moment run_start, now;
     uint32_t reason; /* memlog.service.DumpReason */
+    struct ml_snapshot_trigger trigger;
     struct ml_text program;
     struct ml_totals tree; /* live: every process's, ended ones at their end; peak: of the running
                               ones together */

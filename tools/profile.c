@@ -34,6 +34,7 @@ void ml_profile_restart(struct ml_profile *profile) {
     *profile = (struct ml_profile){
         .program = {.bytes = ""},
         .sandbox_missing = {.bytes = ""},
+        .trigger = {.reason = {.bytes = ""}},
         .symbols = profile->symbols,
         .dumps_count = profile->dumps_count,
         .truncated = profile->truncated,
@@ -234,6 +235,24 @@ const char *ml_profile_state_name(uint32_t state) {
     static const char *const names[] = {"running", "exited", "killed", "replaced"};
 
     return name_of(names, sizeof names / sizeof names[0], state);
+}
+
+const char *ml_profile_trigger_name(uint32_t kind) {
+    static const char *const names[] = {
+        "",
+        "footprint",
+        "control",
+        "growth",
+        "live",
+        "limit",
+        "time_to_limit",
+        "pressure",
+        "every",
+        "peak",
+        "stack",
+        "killed"};
+
+    return name_of(names, sizeof names / sizeof names[0], kind);
 }
 
 const char *ml_profile_reason_name(uint32_t reason) {

@@ -179,9 +179,19 @@ enum ml_profile_state {
     ML_STATE_REPLACED = 3
 };
 
+/* Why the dump was taken unasked. */
+struct ml_profile_trigger {
+    uint32_t kind;       /* memlog.service.TriggerKind + 1; 0: somebody asked for the dump */
+    uint32_t process_id; /* 0: none in particular */
+    uint32_t node;       /* the guilty stack, in that process; 0: not known */
+    uint64_t node_bytes;
+    struct ml_profile_text reason;
+};
+
 struct ml_profile {
     struct ml_profile_moment run_start, now;
     uint32_t reason;
+    struct ml_profile_trigger trigger;
     struct ml_profile_text program;
     struct ml_profile_totals tree;
     uint64_t tree_peak_ticks;
@@ -256,5 +266,6 @@ uint64_t ml_profile_realtime_ns(const struct ml_profile *profile, uint64_t ticks
 const char *ml_profile_role_name(uint32_t role);
 const char *ml_profile_state_name(uint32_t state);
 const char *ml_profile_reason_name(uint32_t reason);
+const char *ml_profile_trigger_name(uint32_t kind); /* of struct ml_profile_trigger */
 
 #endif

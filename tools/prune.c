@@ -94,6 +94,9 @@ static bool nodes_compact(struct ml_stacks *stacks, const bool *marks) {
         list_renumber(&stacks->processes[i], nodes);
     }
     list_renumber(&stacks->tree, nodes);
+    if (stacks->guilty != ML_STACKS_NONE) {
+        stacks->guilty = marks[stacks->guilty] ? nodes[stacks->guilty] : ML_STACKS_NONE;
+    }
     free(nodes);
     free(places);
     return true;

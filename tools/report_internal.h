@@ -72,6 +72,13 @@ struct ml_report_line {
     uint32_t source_line;
 };
 
+/* "inner < outer < ...": the callers that have names, plumbing left out unless there is nothing
+ * else. */
+enum { ML_REPORT_CALLERS_BYTES = 256 };
+void ml_report_callers(
+    const struct ml_report_page *page, uint32_t node, char out_callers[ML_REPORT_CALLERS_BYTES]
+);
+
 /* The lines of a stack that say something, innermost first. NULL for none. Owner: the caller's. */
 struct ml_report_line *
 ml_report_lines(const struct ml_stacks *stacks, uint32_t node, size_t *out_count);

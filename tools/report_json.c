@@ -174,6 +174,23 @@ static void put_not_profiled(struct ml_json *json, const struct ml_profile *prof
     ml_json_close(json, ']');
 }
 
+/* Why it was taken unasked, and who is guilty; nothing when somebody asked. */
+static void put_trigger(struct ml_json *json, const struct ml_report *report) {
+    const struct ml_profile_trigger *trigger = &report->profile->trigger;
+
+    if (trigger->kind == 0) {
+        return;
+    }
+    ml_json_key(json, "trigger");
+    ml_json_open(json, '{');
+    ml_json_string_member(json, "kind", ml_profile_trigger_name(trigger->kind));
+    text_member(json, "reason", trigger->reason);
+    ml_json_number_member(json, "process_id", trigger->process_id);
+    ml_json_number_member(json, "stack_bytes", trigger->node_bytes);
+    ml_report_json_frames(json, report->stacks, report->stacks->guilty);
+    ml_json_close(json, '}');
+}
+
 void ml_report_json_dump(struct ml_json *json, const struct ml_report *report) {
     const struct ml_profile *profile = report->profile;
     const char *slash = strrchr(report->file_path, '/');
@@ -190,6 +207,7 @@ void ml_report_json_dump(struct ml_json *json, const struct ml_report *report) {
     ml_json_bool_member(json, "truncated", profile->truncated);
     ml_json_bool_member(json, "damaged", profile->damaged);
     text_member(json, "sandbox_missing", profile->sandbox_missing);
+    put_trigger(json, report);
     put_gaps(json, profile);
     put_not_profiled(json, profile);
     ml_json_close(json, '}');

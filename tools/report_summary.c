@@ -11,7 +11,6 @@ enum {
     HOLDERS_MAX = 20000,  /* stacks that are looked at, the largest ones */
     CALLERS_SHOWN = 4,    /* of each, innermost first */
     FIGURES_COLUMNS = 24, /* before them */
-    CALLERS_BYTES = 256,
     NOT_PROFILED_SHOWN = 3,
 };
 
@@ -20,21 +19,20 @@ enum { LIVE_PERCENT_MIN = 10 };
 
 /* Stacks with the same callers. */
 struct holder {
-    char callers[CALLERS_BYTES];
+    char callers[ML_REPORT_CALLERS_BYTES];
     uint64_t bytes;
 };
 
-/* "inner < outer < ...": the callers that have names, plumbing left out unless there is nothing
- * else. */
-static void
-callers_of(const struct ml_report_page *page, uint32_t node, char out_callers[CALLERS_BYTES]) {
+void ml_report_callers(
+    const struct ml_report_page *page, uint32_t node, char out_callers[ML_REPORT_CALLERS_BYTES]
+) {
     size_t columns = page->style->width - FIGURES_COLUMNS;
     size_t count = 0;
     size_t shown = 0;
     size_t at = 0;
     struct ml_report_line *lines = ml_report_lines(page->report->stacks, node, &count);
 
-    columns = columns < CALLERS_BYTES - 1 ? columns : CALLERS_BYTES - 1;
+    columns = columns < ML_REPORT_CALLERS_BYTES - 1 ? columns : ML_REPORT_CALLERS_BYTES - 1;
     for (size_t i = 0; i < count && shown < CALLERS_SHOWN; i++) {
         char name[ML_REPORT_NAME_BYTES];
         size_t needed = shown > 0 ? 3 : 0;
@@ -49,15 +47,16 @@ callers_of(const struct ml_report_page *page, uint32_t node, char out_callers[CA
         if (at + needed > columns) {
             break;
         }
-        at += (size_t
-        )snprintf(out_callers + at, CALLERS_BYTES - at, "%s%s", shown > 0 ? " < " : "", name);
+        at += (size_t)snprintf(
+            out_callers + at, ML_REPORT_CALLERS_BYTES - at, "%s%s", shown > 0 ? " < " : "", name
+        );
         shown++;
     }
     if (shown == 0) {
         bool module = count > 0 && lines[0].module[0];
         snprintf(
             out_callers,
-            CALLERS_BYTES,
+            ML_REPORT_CALLERS_BYTES,
             "(no names%s%.200s)",
             module ? " in " : "",
             module ? lines[0].module : ""
@@ -98,7 +97,7 @@ holders_of(const struct ml_report_page *page, enum ml_metric metric, size_t *out
         return NULL;
     }
     for (size_t i = 0; i < count; i++) {
-        callers_of(page, stacks[i].node, holders[i].callers);
+        ml_report_callers(page, stacks[i].node, holders[i].callers);
         holders[i].bytes = ml_metric_bytes(&stacks[i].own, metric);
     }
     free(stacks);

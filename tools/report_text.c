@@ -136,6 +136,32 @@ static void put_title(const struct ml_report_page *page) {
     );
 }
 
+/* Why the dump was taken unasked, and who is guilty. */
+static void put_trigger(const struct ml_report_page *page) {
+    const struct ml_profile_trigger *trigger = &page->report->profile->trigger;
+    char callers[ML_REPORT_CALLERS_BYTES];
+    char words[ML_WORDS_BYTES];
+
+    if (trigger->kind == 0) {
+        return;
+    }
+    fprintf(page->out, "  taken for    %s: ", ml_profile_trigger_name(trigger->kind));
+    ml_report_put(page, trigger->reason.bytes);
+    putc('\n', page->out);
+    if (page->report->stacks->guilty != ML_STACKS_NONE) {
+        ml_report_callers(page, page->report->stacks->guilty, callers);
+        fprintf(
+            page->out,
+            "  guilty       %s%s%s in ",
+            ml_report_bold(page),
+            ml_words_size(trigger->node_bytes, words),
+            ml_report_plain(page)
+        );
+        ml_report_put(page, callers);
+        putc('\n', page->out);
+    }
+}
+
 /* How far the stacks can be trusted; nothing when there is nothing to say. */
 static void put_stack_quality(const struct ml_report_page *page) {
     const struct ml_profile *profile = page->report->profile;
@@ -181,6 +207,7 @@ void ml_report_answer(const struct ml_report_page *page) {
 
     put_title(page);
     putc('\n', page->out);
+    put_trigger(page);
     snprintf(
         peak,
         sizeof peak,

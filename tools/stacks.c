@@ -197,6 +197,10 @@ static enum ml_status process_collect(
     }
     done =
         done && nodes_merge(stacks, process, files, merged) && cells_collect(process, merged, list);
+    if (done && stacks->profile->trigger.process_id == process->id) {
+        size_t node = ml_profile_node_at(process, stacks->profile->trigger.node);
+        stacks->guilty = node == SIZE_MAX ? ML_STACKS_NONE : merged[node];
+    }
     free(files);
     free(merged);
     return done ? ML_OK : ML_ENV_MEMORY;
@@ -227,7 +231,8 @@ static enum ml_status tree_collect(struct ml_stacks *stacks) {
 }
 
 enum ml_status ml_stacks_init(struct ml_stacks *stacks, const struct ml_profile *profile) {
-    *stacks = (struct ml_stacks){.profile = profile, .processes_count = profile->processes_count};
+    *stacks = (struct ml_stacks
+    ){.profile = profile, .processes_count = profile->processes_count, .guilty = ML_STACKS_NONE};
     stacks->processes = calloc(profile->processes_count + 1, sizeof stacks->processes[0]);
     if (!stacks->processes) {
         stacks->processes_count = 0;

@@ -62,6 +62,7 @@ struct ml_stacks {
     struct ml_stack_list *processes; /* as many as the profile has, in its order */
     size_t processes_count;
     struct ml_stack_list tree;
+    uint32_t guilty; /* the node that the dump's trigger names; ML_STACKS_NONE: none */
     struct ml_index files_index, places_index, nodes_index;
 };
 

@@ -104,6 +104,8 @@ static enum ml_status decode_run(struct ml_trace_decoder *decoder, pb_istream_t 
     struct ml_text_target program = {.arena = &profile->arena, .out_text = &profile->program};
     struct ml_text_target sandbox = {
         .arena = &profile->arena, .out_text = &profile->sandbox_missing};
+    struct ml_text_target trigger = {
+        .arena = &profile->arena, .out_text = &profile->trigger.reason};
     ml_trace_MemlogRun run = ml_trace_MemlogRun_init_zero;
 
     if (profile->has_run) {
@@ -112,6 +114,7 @@ static enum ml_status decode_run(struct ml_trace_decoder *decoder, pb_istream_t 
     }
     run.program = text_into(&program);
     run.sandbox_missing = text_into(&sandbox);
+    run.trigger.reason = text_into(&trigger);
     if (!pb_decode(stream, ml_trace_MemlogRun_fields, &run)) {
         return ML_PEER_FORM;
     }
@@ -123,6 +126,10 @@ static enum ml_status decode_run(struct ml_trace_decoder *decoder, pb_istream_t 
     profile->run_start = moment_of(&run.run_start);
     profile->now = moment_of(&run.now);
     profile->reason = run.reason;
+    profile->trigger.kind = run.trigger.kind;
+    profile->trigger.process_id = run.trigger.process_id;
+    profile->trigger.node = run.trigger.node;
+    profile->trigger.node_bytes = run.trigger.node_bytes;
     profile->tree = totals_of(&run.tree);
     profile->tree_peak_ticks = run.tree_peak_ticks;
     profile->complete = run.complete;

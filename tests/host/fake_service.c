@@ -270,6 +270,16 @@ on_channel_end(void *context, struct ml_channel *channel, const struct ml_channe
     ev_break(loop, EVBREAK_ALL);
 }
 
+/* Nothing is worth a dump. */
+static void on_observe(
+    void *context, const struct ml_call *call, const struct memlog_service_observe_request *request
+) {
+    (void)context;
+    (void)request;
+    const struct memlog_service_observe_reply reply = {.decisions = {.count = 0}};
+    (void)!memlog_service_observe_answer(call, &reply);
+}
+
 static const struct memlog_service_service_handlers handlers = {
     .configure = on_configure,
     .add_client = on_add,
@@ -280,6 +290,7 @@ static const struct memlog_service_service_handlers handlers = {
     .drain = on_drain,
     .begin_profile = on_begin_profile,
     .stop_client = on_stop_client,
+    .observe = on_observe,
 };
 
 int main(int argc, char **argv) {

@@ -1,0 +1,256 @@
+#include "service/triggers.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "service/triggers_internal.h"
+
+static const uint64_t ns_per_s = UINT64_C(1000000000);
+
+const char *ml_trigger_kind_name(enum ml_trigger_kind kind) {
+    static const char *const names[ML_TRIGGER_KIND_COUNT] = {
+        [ML_TRIGGER_FOOTPRINT] = "footprint",
+        [ML_TRIGGER_CONTROL] = "control",
+        [ML_TRIGGER_GROWTH] = "growth",
+        [ML_TRIGGER_LIVE] = "live",
+        [ML_TRIGGER_LIMIT] = "limit",
+        [ML_TRIGGER_TIME_TO_LIMIT] = "time_to_limit",
+        [ML_TRIGGER_PRESSURE] = "pressure",
+        [ML_TRIGGER_INTERVAL] = "every",
+        [ML_TRIGGER_PEAK] = "peak",
+        [ML_TRIGGER_STACK] = "stack",
+        [ML_TRIGGER_KILLED] = "killed",
+    };
+    return (unsigned)kind < ML_TRIGGER_KIND_COUNT ? names[kind] : "?";
+}
+
+const char *ml_trigger_size(uint64_t bytes, char out[ML_TRIGGER_SIZE_BYTES]) {
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+    unsigned unit = 0;
+    double value = (double)bytes;
+    while (value >= 1024. && unit < 6) {
+        value /= 1024.;
+        unit++;
+    }
+    (void
+    )snprintf(out, ML_TRIGGER_SIZE_BYTES, unit == 0 ? "%.0f %s" : "%.1f %s", value, units[unit]);
+    return out;
+}
+
+struct ml_triggers *ml_triggers_new(const struct ml_trigger_rules *rules, uint64_t now_ns) {
+    struct ml_triggers *triggers = calloc(1, sizeof(*triggers));
+    if (triggers != NULL) {
+        triggers->rules = *rules;
+        triggers->start_ns = now_ns;
+        triggers->interval_ns = now_ns;
+    }
+    return triggers;
+}
+
+void ml_triggers_free(struct ml_triggers *take_triggers) {
+    if (take_triggers == NULL) {
+        return;
+    }
+    for (uint32_t i = 0; i < take_triggers->states_count; i++) {
+        ml_trigger_state_fini(&take_triggers->states[i]);
+    }
+    free(take_triggers->states);
+    free(take_triggers);
+}
+
+static struct ml_trigger_decision *
+add(struct ml_triggers *triggers, enum ml_trigger_kind kind, const char *format, va_list args) {
+    if (triggers->decisions_count >= ML_TRIGGER_DECISIONS_MAX) {
+        return NULL;
+    }
+    struct ml_trigger_decision *decision = &triggers->decisions[triggers->decisions_count++];
+    *decision = (struct ml_trigger_decision){.kind = kind};
+    (void)vsnprintf(decision->reason, sizeof(decision->reason), format, args);
+    return decision;
+}
+
+void ml_trigger_leave(
+    struct ml_triggers *triggers, enum ml_trigger_kind kind, const char *format, ...
+) {
+    va_list args;
+    va_start(args, format);
+    (void)add(triggers, kind, format, args);
+    va_end(args);
+}
+
+/* How long the rate limit forbids another dump; 0: it does not. */
+static uint64_t forbidden_ns(const struct ml_triggers *triggers) {
+    const struct ml_trigger_rules *rules = &triggers->rules;
+    const unsigned most =
+        rules->most_dumps < ML_TRIGGER_RECENT ? rules->most_dumps : ML_TRIGGER_RECENT;
+    if (most == 0 || rules->most_seconds == 0 || triggers->recent_count < most) {
+        return 0;
+    }
+    const uint64_t first_ns =
+        triggers->recent_ns[(triggers->recent_count - most) % ML_TRIGGER_RECENT];
+    const uint64_t free_ns = first_ns + rules->most_seconds * ns_per_s;
+    return free_ns > triggers->look->now_ns ? free_ns - triggers->look->now_ns : 0;
+}
+
+/* The stack that holds most. */
+static void find_guilty(const struct ml_trigger_look *look, struct ml_trigger_decision *decision) {
+    uint32_t count = 0;
+    uint64_t *nodes =
+        look->live_by_node == NULL ? NULL : look->live_by_node(look->context, decision->id, &count);
+    for (uint32_t i = 1; nodes != NULL && i < count; i++) {
+        if (nodes[i] > decision->node_bytes) {
+            decision->node = i;
+            decision->node_bytes = nodes[i];
+        }
+    }
+    free(nodes);
+}
+
+bool ml_trigger_take(
+    struct ml_triggers *triggers,
+    enum ml_trigger_kind kind,
+    uint32_t id,
+    uint32_t node,
+    uint64_t node_bytes,
+    const char *format,
+    ...
+) {
+    va_list args;
+    va_start(args, format);
+    struct ml_trigger_decision *decision = add(triggers, kind, format, args);
+    va_end(args);
+    if (decision == NULL) {
+        return false; /* it stays crossed, for the next look */
+    }
+    decision->id = id;
+    decision->node = node;
+    decision->node_bytes = node_bytes;
+    const uint64_t wait_ns = triggers->dumped ? 0 : forbidden_ns(triggers);
+    if (wait_ns > 0) {
+        const size_t used = strlen(decision->reason);
+        (void)snprintf(
+            decision->reason + used,
+            sizeof(decision->reason) - used,
+            "; but %" PRIu32 " dumps in %" PRIu32 " s are the limit, the next may come in %" PRIu64
+            " s",
+            triggers->rules.most_dumps,
+            triggers->rules.most_seconds,
+            (wait_ns + ns_per_s - 1) / ns_per_s
+        );
+        return false;
+    }
+    decision->dump = true;
+    if (id != 0 && node == 0) {
+        find_guilty(triggers->look, decision);
+    }
+    if (!triggers->dumped) {
+        triggers->dumped = true;
+        triggers->recent_ns[triggers->recent_count++ % ML_TRIGGER_RECENT] = triggers->look->now_ns;
+    }
+    return true;
+}
+
+static void interval(struct ml_triggers *triggers) {
+    const uint64_t every_ns = triggers->rules.every_seconds * ns_per_s;
+    const uint64_t now_ns = triggers->look->now_ns;
+    if (every_ns == 0) {
+        return;
+    }
+    const uint64_t since_ns = now_ns - triggers->interval_ns;
+    if (since_ns < every_ns) {
+        ml_trigger_leave(
+            triggers,
+            ML_TRIGGER_INTERVAL,
+            "the next is due in %" PRIu64 " s",
+            (every_ns - since_ns) / ns_per_s
+        );
+    } else if (ml_trigger_take(
+                   triggers,
+                   ML_TRIGGER_INTERVAL,
+                   0,
+                   0,
+                   0,
+                   "every %" PRIu32 " s",
+                   triggers->rules.every_seconds
+               )) {
+        /* In step with the clock, not with the looks. */
+        triggers->interval_ns += since_ns / every_ns * every_ns;
+    }
+}
+
+static void peak(struct ml_triggers *triggers) {
+    const uint64_t step_bytes = triggers->rules.peak_step_bytes;
+    const uint64_t peak_bytes = triggers->look->tree_peak_bytes;
+    char size[ML_TRIGGER_SIZE_BYTES];
+    char before[ML_TRIGGER_SIZE_BYTES];
+    if (step_bytes == 0) {
+        return;
+    }
+    (void)ml_trigger_size(peak_bytes, size);
+    (void)ml_trigger_size(triggers->peak_bytes, before);
+    if (peak_bytes < triggers->peak_bytes || peak_bytes - triggers->peak_bytes < step_bytes) {
+        ml_trigger_leave(
+            triggers,
+            ML_TRIGGER_PEAK,
+            "the tree's peak is %s, at its last dump it was %s",
+            size,
+            before
+        );
+    } else if (ml_trigger_take(
+                   triggers,
+                   ML_TRIGGER_PEAK,
+                   0,
+                   0,
+                   0,
+                   "the tree's peak is %s, at its last dump it was %s",
+                   size,
+                   before
+               )) {
+        triggers->peak_bytes = peak_bytes;
+    }
+}
+
+static void control(struct ml_triggers *triggers) {
+    const uint32_t one_in = triggers->rules.control_one_in;
+    if (one_in == 0) {
+        return;
+    }
+    if (triggers->look->random % one_in == 0) {
+        (void)ml_trigger_take(
+            triggers, ML_TRIGGER_CONTROL, 0, 0, 0, "by chance, one look in %" PRIu32, one_in
+        );
+    } else {
+        ml_trigger_leave(triggers, ML_TRIGGER_CONTROL, "not drawn, one look in %" PRIu32, one_in);
+    }
+}
+
+size_t ml_triggers_look(
+    struct ml_triggers *triggers,
+    const struct ml_trigger_look *look,
+    struct ml_trigger_decision out_decisions[ML_TRIGGER_DECISIONS_MAX]
+) {
+    triggers->look = look;
+    triggers->decisions = out_decisions;
+    triggers->decisions_count = 0;
+    triggers->dumped = false;
+    /* What names a process goes first: the dump carries the first one's reason. */
+    ml_trigger_killed(triggers);
+    if (look->whole) {
+        ml_trigger_stack(triggers);
+        ml_trigger_growth(triggers);
+        ml_trigger_footprint(triggers);
+        ml_trigger_live(triggers);
+    }
+    ml_trigger_memories(triggers);
+    if (look->whole) {
+        peak(triggers);
+        interval(triggers);
+        control(triggers);
+    }
+    triggers->look = NULL;
+    triggers->decisions = NULL;
+    return triggers->decisions_count;
+}

@@ -1,0 +1,257 @@
+"""Dumps that memlog takes unasked: one for each threshold that is crossed, of the right process, with the guilty stack;
+none below it."""
+import json
+import os
+import pathlib
+import subprocess
+import time
+import unittest
+
+import harness
+
+GROWER = harness.PROGRAMS / "oracle" / "grower"
+MIB = 1 << 20
+CGROUPS = pathlib.Path("/sys/fs/cgroup")
+
+
+class Triggers(harness.Case):
+    def rules(self, **rules):
+        """A triggers file with nothing on but what is named."""
+        off = {role: "off" for role in ("browser", "renderer", "gpu", "utility", "other")}
+        path = self.folder / f"rules{time.monotonic_ns()}.json"
+        path.write_text(json.dumps({"interval_seconds": 1, "killed": False, "footprint": off, **rules}))
+        return f"--triggers={path}"
+
+    def grow(self, *actions, options=(), role="-"):
+        """The program in the background, stopped by its waits; paths in its actions lie in the test's folder."""
+        words = [word.replace("=@", f"={self.folder}/") for word in actions]
+        return self.memlog_start(GROWER, role, *words, options=("-q", "--no-page", *options))
+
+    def log(self, process):
+        path = process.memlog_folder / "triggers.log"
+        return path.read_text().splitlines() if path.exists() else []
+
+    def looks(self, process, more=2):
+        """Wait until the triggers have looked so many times more."""
+        def count():
+            return sum(" no dump " in line or " dump " in line for line in self.log(process))
+        before = count()
+        self.wait_for("looks of the triggers", lambda: count() >= before + more)
+
+    def triggered(self, process):
+        return sorted(process.memlog_folder.glob("*.threshold.pftrace"))
+
+    def wait_triggered(self, process, count):
+        self.wait_for(f"{count} triggered dumps", lambda: len(self.triggered(process)) >= count)
+        return self.triggered(process)[count - 1]
+
+    def end(self, process, go="end"):
+        (self.folder / go).touch()
+        process.communicate(timeout=harness.TIMEOUT)
+
+    def check(self, dump, kind, function="guilty"):
+        """What the dump says of itself; the report names the guilty stack."""
+        report = self.report(dump)
+        trigger = report["dump"]["trigger"]
+        self.assertEqual(report["dump"]["reason"], "threshold")
+        self.assertEqual(trigger["kind"], kind, trigger)
+        if function:
+            self.assertIn(function, [frame["function"] for frame in trigger["frames"]][:3])
+        text = subprocess.run([str(harness.MEMLOG), "report", str(dump)], capture_output=True, text=True, check=True).stdout
+        self.assertIn(f"taken for    {kind}: {trigger['reason']}", text)
+        return report, trigger
+
+    def test_a_footprint_over_its_threshold_dumps_once_and_again_after_the_step(self):
+        process = self.grow(
+            f"guilty={4 * MIB}", "wait=@go1", f"guilty={8 * MIB}", "wait=@go2", f"guilty={8 * MIB}", "wait=@end",
+            options=(self.rules(footprint={"browser": "10M", "again": "7M"}),),
+        )
+        self.looks(process)
+        self.assertEqual(self.triggered(process), [])
+        self.assertIn("the nearest is browser grower", self.log(process)[-1])
+        (self.folder / "go1").touch()
+        report, trigger = self.check(self.wait_triggered(process, 1), "footprint")
+        (member,) = report["processes"]
+        self.assertEqual(trigger["process_id"], member["id"])
+        self.assertGreater(member["footprint_bytes"], 10 * MIB)
+        self.assertGreaterEqual(trigger["stack_bytes"], 12 * MIB)
+        self.looks(process)
+        self.assertEqual(len(self.triggered(process)), 1)
+        (self.folder / "go2").touch()
+        self.check(self.wait_triggered(process, 2), "footprint")
+        self.end(process)
+        self.assertEqual(len(self.triggered(process)), 2)
+        self.assertEqual(sum(" dump footprint:" in line and " no dump" not in line for line in self.log(process)), 2)
+        self.assertEqual(sum(" written footprint:" in line for line in self.log(process)), 2)
+
+    def test_the_short_flags_do_the_same_for_the_right_process_of_a_tree(self):
+        process = self.grow(
+            "fork", f"guilty={9 * MIB}", "wait=@end", "end", "fork", f"innocent={2 * MIB}", "wait=@end", "end", "wait=@end",
+            options=("--threshold=other=8M", "--trigger-interval=1"),
+        )
+        report, trigger = self.check(self.wait_triggered(process, 1), "footprint")
+        (guilty,) = [one for one in report["processes"] if one["id"] == trigger["process_id"]]
+        self.assertGreaterEqual(guilty["live_bytes"], 9 * MIB)
+        self.assertEqual(len(report["processes"]), 3)
+        self.looks(process)
+        self.end(process)
+        self.assertEqual(len(self.triggered(process)), 1)
+
+    def test_growth_names_who_grew_and_not_who_holds_most(self):
+        process = self.grow(
+            f"innocent={30 * MIB}", "done=@there", "wait=@go", f"guilty={6 * MIB}", "wait=@end",
+            options=(self.rules(growth={"bytes": "5M", "seconds": 600}),),
+        )
+        self.wait_for("the start", (self.folder / "there").exists)
+        self.looks(process)
+        (self.folder / "go").touch()
+        _, trigger = self.check(self.wait_triggered(process, 1), "growth")
+        self.assertEqual(trigger["stack_bytes"], 6 * MIB)
+        self.looks(process)
+        self.end(process)
+        self.assertEqual(len(self.triggered(process)), 1)
+
+    def test_live_heap_a_stacks_budget_and_a_new_peak(self):
+        cases = {
+            "live": {"live": {"browser": "5M", "again": "off"}},
+            "stack": {"stack": {"bytes": "5M"}},
+            "peak": {"peak": {"step": "5M"}},
+        }
+        for kind, rules in cases.items():
+            with self.subTest(kind):
+                go, end = f"go-{kind}", f"end-{kind}"
+                process = self.grow(
+                    f"innocent={4 * MIB}", f"wait=@{go}", f"guilty={6 * MIB}", "drop", f"guilty={6 * MIB}", f"wait=@{end}",
+                    options=(self.rules(**rules),),
+                )
+                self.looks(process)
+                self.assertEqual(self.triggered(process), [])
+                (self.folder / go).touch()
+                self.check(self.wait_triggered(process, 1), kind, None if kind == "peak" else "guilty")
+                self.looks(process)
+                self.end(process, end)
+                self.assertEqual(len(self.triggered(process)), 1)
+
+    def test_an_interval_and_a_certain_control_sample(self):
+        process = self.grow("wait=@end", options=(self.rules(every_seconds=2),))
+        self.check(self.wait_triggered(process, 2), "every", None)
+        self.end(process)
+        (self.folder / "end").unlink()
+        process = self.grow("wait=@end", options=(self.rules(control={"one_in": 1}),))
+        self.check(self.wait_triggered(process, 1), "control", None)
+        self.end(process)
+
+    def test_the_machines_limit_and_the_time_until_it(self):
+        """One percent of any machine's memory is in use."""
+        process = self.grow("wait=@end", options=(self.rules(limit={"percent": 1}),))
+        _, trigger = self.check(self.wait_triggered(process, 1), "limit", None)
+        self.assertRegex(trigger["reason"], "this machine|cgroup")
+        self.looks(process)
+        self.end(process)
+        kinds = [json.dumps(self.report(dump)["dump"]["trigger"]["reason"]) for dump in self.triggered(process)]
+        self.assertEqual(len(kinds), len(set(kinds)), kinds)
+
+    def test_the_rate_limit_is_said_and_what_it_forbade_comes_later(self):
+        process = self.grow("wait=@end", options=(self.rules(control={"one_in": 1}, at_most={"dumps": 2, "seconds": 3600}),))
+        self.wait_triggered(process, 2)
+        self.wait_for("the refusal", lambda: any("are the limit, the next may come" in line for line in self.log(process)))
+        self.end(process)
+        self.assertEqual(len(self.triggered(process)), 2)
+
+    def test_below_the_defaults_nothing_is_dumped_and_no_log_is_made(self):
+        process = self.grow(f"guilty={MIB}")
+        process.communicate(timeout=harness.TIMEOUT)
+        self.assertEqual(sorted(path.name for path in process.memlog_folder.iterdir()), ["0001.exit.pftrace"])
+
+    def test_a_killed_process_leaves_its_last_state_whoever_killed_it(self):
+        process = self.grow("fork", f"guilty={5 * MIB}", "kill", "end", "wait=@end")
+        report, trigger = self.check(self.wait_triggered(process, 1), "killed")
+        (killed,) = [one for one in report["processes"] if one["state"] == "killed"]
+        self.assertEqual(trigger["process_id"], killed["id"])
+        self.assertEqual(killed["live_bytes"], 5 * MIB)
+        self.assertIn("SIGKILL", trigger["reason"])
+        self.end(process)
+        self.assertEqual(len(self.triggered(process)), 1)
+
+    def test_the_last_of_a_tree_that_is_killed_is_told_by_the_last_dump(self):
+        process = self.grow(f"guilty={5 * MIB}", "kill")
+        process.communicate(timeout=harness.TIMEOUT)
+        self.assertEqual(process.returncode, 128 + 9)
+        (dump,) = process.memlog_folder.glob("*.pftrace")
+        report = self.report(dump)
+        self.assertEqual(report["dump"]["reason"], "exit")
+        self.assertEqual(report["dump"]["trigger"]["kind"], "killed")
+        self.assertIn("guilty", [frame["function"] for frame in report["dump"]["trigger"]["frames"]][:3])
+
+    def cgroup(self, limit_bytes):
+        """A control group of our own with that limit; a function that puts a process into it. None: not permitted."""
+        own = [line.split(":", 2) for line in pathlib.Path("/proc/self/cgroup").read_text().splitlines()]
+        for _, controllers, path in own:
+            if "memory" in controllers.split(","):
+                parent, limit = CGROUPS / "memory" / path.lstrip("/"), "memory.limit_in_bytes"
+                parent = parent if parent.is_dir() else CGROUPS / "memory"
+            elif controllers == "" and (CGROUPS / "cgroup.controllers").exists():
+                parent, limit = CGROUPS, "memory.max"
+            else:
+                continue
+            group = parent / f"memlog-test-{os.getpid()}"
+            try:
+                group.mkdir()
+                self.addCleanup(group.rmdir)
+                (group / limit).write_text(str(limit_bytes))
+                swap = group / limit.replace("memory.", "memory.memsw.") if "limit" in limit else group / "memory.swap.max"
+                if swap.exists():
+                    swap.write_text(str(limit_bytes) if "limit" in limit else "0")
+                return group
+            except OSError:
+                continue
+        return None
+
+    def test_the_oom_killers_victim_leaves_what_ate_the_memory(self):
+        group = self.cgroup(48 * MIB)
+        if group is None:
+            self.skipTest("no control group can be made here")
+        eat = [f"guilty={2 * MIB}"] * 60
+        process = self.memlog_start(
+            "/bin/sh", "-c", f'echo $$ >{group}/cgroup.procs; exec "$@"', "sh", GROWER, "-",
+            "fork", *eat, "end", f"wait={self.folder}/end",
+        )
+        try:
+            report, trigger = self.check(self.wait_triggered(process, 1), "killed")
+            (killed,) = [one for one in report["processes"] if one["state"] == "killed"]
+            self.assertIn("out of memory", trigger["reason"])
+            self.assertGreater(killed["live_bytes"], 30 * MIB)
+            self.assertGreater(trigger["stack_bytes"], 30 * MIB)
+        finally:
+            self.end(process)
+
+    def test_a_groups_limit_is_seen_before_it_kills(self):
+        group = self.cgroup(64 * MIB)
+        if group is None:
+            self.skipTest("no control group can be made here")
+        process = self.memlog_start(
+            "/bin/sh", "-c", f'echo $$ >{group}/cgroup.procs; exec "$@"', "sh", GROWER, "-",
+            f"guilty={20 * MIB}", f"done={self.folder}/there", f"wait={self.folder}/go", f"guilty={34 * MIB}",
+            f"wait={self.folder}/end", options=("-q", "--no-page", self.rules(limit={"percent": 80})),
+        )
+        self.wait_for("the start", (self.folder / "there").exists)
+        self.looks(process)
+        (self.folder / "go").touch()
+        report, trigger = self.check(self.wait_triggered(process, 1), "limit", None)
+        self.assertIn(group.name, trigger["reason"])
+        self.assertEqual(report["processes"][-1]["state"], "running")
+        self.end(process)
+
+    def test_what_is_wrong_in_a_triggers_file_stops_the_run_and_is_named(self):
+        path = self.folder / "wrong.json"
+        path.write_text('{"footprint": {"browsre": "1M"}}')
+        answer = subprocess.run(
+            [str(harness.MEMLOG), "run", f"--triggers={path}", "--", "true"], capture_output=True, text=True, check=False,
+            cwd=self.folder, env=self.environment(),
+        )
+        self.assertEqual(answer.returncode, 2)
+        self.assertIn('unknown key "footprint.browsre"; did you mean "footprint.browser"?', answer.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,131 @@
+#include "host/memory_info.h"
+
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char root[] = "/tmp/memlog-cgroup-test.XXXXXX";
+
+static void put(const char *path, const char *text) {
+    char full[512];
+    (void)snprintf(full, sizeof(full), "%s/%s", root, path);
+    for (char *slash = strchr(full + strlen(root) + 1, '/'); slash != NULL;
+         slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        (void)mkdir(full, 0700);
+        *slash = '/';
+    }
+    FILE *file = fopen(full, "w");
+    ck_assert_ptr_nonnull(file);
+    fputs(text, file);
+    fclose(file);
+}
+
+static void set_up(void) {
+    (void)strcpy(root + strlen(root) - 6, "XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(root));
+}
+
+static void tear_down(void) {
+    char command[600];
+    (void)snprintf(command, sizeof(command), "rm -r %s", root);
+    ck_assert_int_eq(system(command), 0);
+}
+
+START_TEST(version_2_is_read_without_what_the_cache_gives_back) {
+    struct ml_cgroup group;
+    struct ml_memory_info info;
+    put("a/b/memory.current", "5000\n");
+    put("a/b/memory.max", "9000\n");
+    put("a/b/memory.high", "max\n");
+    put("a/b/memory.stat", "anon 1\ninactive_file 1000\n");
+    put("a/b/memory.events", "low 0\nhigh 3\nmax 4\noom 1\noom_kill 1\n");
+    put("a/b/memory.pressure",
+        "some avg10=12.34 avg60=1.00 avg300=0.00 total=1\nfull avg10=0.05 avg60=0.00 avg300=0 "
+        "total=1\n");
+    ck_assert(ml_cgroup_find(root, "0::/a/b\n", &group));
+    ck_assert(group.unified);
+    ck_assert_str_eq(group.name, "cgroup /a/b");
+    ck_assert(ml_cgroup_read(&group, &info));
+    ck_assert_uint_eq(info.used_bytes, 4000);
+    ck_assert_uint_eq(info.limit_bytes, 9000);
+    ck_assert_uint_eq(info.high_events, 3);
+    ck_assert_uint_eq(info.max_events, 4);
+    ck_assert_uint_eq(info.some_percent_100, 1234);
+    ck_assert_uint_eq(info.full_percent_100, 5);
+}
+END_TEST
+
+START_TEST(the_nearest_group_with_a_limit_counts) {
+    struct ml_cgroup group;
+    put("a/memory.current", "1\n");
+    put("a/memory.max", "7777\n");
+    put("a/b/memory.current", "1\n");
+    put("a/b/memory.max", "max\n");
+    ck_assert(ml_cgroup_find(root, "0::/a/b\n", &group));
+    ck_assert_str_eq(group.name, "cgroup /a");
+    put("a/memory.max", "max\n");
+    ck_assert(ml_cgroup_find(root, "0::/a/b\n", &group));
+    ck_assert_str_eq(group.name, "cgroup /a/b");
+}
+END_TEST
+
+START_TEST(version_1_is_found_by_its_controller_and_no_limit_is_none) {
+    struct ml_cgroup group;
+    struct ml_memory_info info;
+    static const char cgroups[] = "5:cpuset:/z\n4:memory:/x\n1:name=systemd:/\n0::/\n";
+    put("memory/x/memory.usage_in_bytes", "300\n");
+    put("memory/x/memory.limit_in_bytes", "1000\n");
+    put("memory/x/memory.failcnt", "2\n");
+    put("memory/x/memory.stat", "inactive_file 5\ntotal_inactive_file 100\n");
+    ck_assert(ml_cgroup_find(root, cgroups, &group));
+    ck_assert(!group.unified);
+    ck_assert(ml_cgroup_read(&group, &info));
+    ck_assert_uint_eq(info.used_bytes, 200);
+    ck_assert_uint_eq(info.limit_bytes, 1000);
+    ck_assert_uint_eq(info.max_events, 2);
+    put("memory/x/memory.limit_in_bytes", "9223372036854771712\n");
+    ck_assert(ml_cgroup_read(&group, &info));
+    ck_assert_uint_eq(info.limit_bytes, 0);
+}
+END_TEST
+
+START_TEST(a_group_whose_folder_is_not_seen_is_its_mounts_root) {
+    struct ml_cgroup group;
+    put("memory/memory.usage_in_bytes", "300\n");
+    put("memory/memory.limit_in_bytes", "1000\n");
+    ck_assert(ml_cgroup_find(root, "4:memory:/docker/abc\n", &group));
+    ck_assert_str_eq(group.name, "cgroup /");
+    ck_assert(!ml_cgroup_find(root, "4:cpu:/docker/abc\n", &group));
+    ck_assert(!ml_cgroup_find(root, "nonsense", &group));
+    ck_assert(!ml_cgroup_find(root, "", &group));
+}
+END_TEST
+
+START_TEST(this_machine_has_memory) {
+    struct ml_memory_info info;
+    ck_assert(ml_machine_read(&info));
+    ck_assert_uint_gt(info.limit_bytes, info.used_bytes);
+    ck_assert_uint_gt(info.used_bytes, 1 << 20);
+}
+END_TEST
+
+int main(void) {
+    Suite *suite = suite_create("host/memory_info");
+    TCase *cases = tcase_create("memory_info");
+    tcase_add_checked_fixture(cases, set_up, tear_down);
+    tcase_add_test(cases, version_2_is_read_without_what_the_cache_gives_back);
+    tcase_add_test(cases, the_nearest_group_with_a_limit_counts);
+    tcase_add_test(cases, version_1_is_found_by_its_controller_and_no_limit_is_none);
+    tcase_add_test(cases, a_group_whose_folder_is_not_seen_is_its_mounts_root);
+    tcase_add_test(cases, this_machine_has_memory);
+    suite_add_tcase(suite, cases);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    const int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
