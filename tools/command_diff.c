@@ -5,10 +5,11 @@
 #include "tools/command.h"
 #include "tools/diff.h"
 #include "tools/flame.h"
+#include "tools/pprof.h"
 #include "tools/report.h"
 
 static const char help[] =
-    "memlog diff [--json|--html] [-o FILE] [--metric=METRIC] [--limit=N] FROM TO\n"
+    "memlog diff [--json|--leaks|--html|--pprof] [-o FILE] [--metric=METRIC] [--limit=N] FROM TO\n"
     "\n"
     "Tell what changed between two dumps, of one run or of two, also of two builds: stacks are\n"
     "told by their functions. What grew stands first.\n"
@@ -17,13 +18,17 @@ static const char help[] =
     "  --html           a flame graph: what grew is orange, what shrank blue; processes are "
     "paired\n"
     "                   by pid and name, else by role and command line\n"
+    "  --pprof          for pprof, as its -diff_base makes it: FROM's samples are negative, with "
+    "the\n"
+    "                   label pprof::base\n"
+    "  --leaks          what grew alone, in the JSON form of catapult's diff_heap_profiler\n"
     "  -o FILE          where to (default: stdout)\n"
     "  --metric=METRIC  what the change is counted in: live (default), peak or total bytes\n"
     "  --limit=N        at most N stacks of each list (text: 5, JSON: all)\n"
     "\n"
     "Example: memlog diff --html -o grown.html 0001.manual.pftrace 0002.exit.pftrace\n";
 
-enum form { FORM_TEXT, FORM_JSON, FORM_HTML };
+enum form { FORM_TEXT, FORM_JSON, FORM_LEAKS, FORM_HTML, FORM_PPROF };
 
 struct request {
     enum form form;
@@ -42,6 +47,8 @@ write_rows(const struct request *request, const struct ml_report sides[ML_DIFF_S
         ml_report_diff_sort(&diff, request->metric);
         if (request->form == FORM_JSON) {
             ml_report_diff_json(sides, &diff, out);
+        } else if (request->form == FORM_LEAKS) {
+            ml_report_diff_leaks(sides, &diff, request->metric, out);
         } else {
             ml_report_diff_text(sides, &diff, request->metric, &style, out);
         }
@@ -60,6 +67,27 @@ write_page(const struct request *request, const struct ml_report sides[ML_DIFF_S
     return ml_flame_write(&flames[ML_DIFF_TO], &flames[ML_DIFF_FROM], request->metric, out);
 }
 
+static enum ml_status write_pprof(const struct ml_report sides[ML_DIFF_SIDES], FILE *out) {
+    struct ml_pprof_side of[ML_DIFF_SIDES];
+
+    for (int i = 0; i < ML_DIFF_SIDES; i++) {
+        of[i] = (struct ml_pprof_side){.profile = sides[i].profile, .stacks = sides[i].stacks};
+    }
+    return ml_pprof_write_diff(&of[ML_DIFF_TO], &of[ML_DIFF_FROM], out);
+}
+
+static enum ml_status
+write_form(const struct request *request, const struct ml_report sides[ML_DIFF_SIDES], FILE *out) {
+    switch (request->form) {
+    case FORM_HTML:
+        return write_page(request, sides, out);
+    case FORM_PPROF:
+        return write_pprof(sides, out);
+    default:
+        return write_rows(request, sides, out);
+    }
+}
+
 static int
 say(const struct ml_command *command,
     const struct request *request,
@@ -68,9 +96,7 @@ say(const struct ml_command *command,
     enum ml_status status = ml_output_open(&output, request->output);
 
     if (status == ML_OK) {
-        status = request->form == FORM_HTML ? write_page(request, sides, output.file)
-                                            : write_rows(request, sides, output.file);
-        status = ml_output_close(&output, status);
+        status = ml_output_close(&output, write_form(request, sides, output.file));
     }
     return ml_command_written(command, request->output, status);
 }
@@ -79,21 +105,28 @@ static int run(const struct ml_command *command, int argc, char **argv) {
     const char *limit = NULL;
     const char *metric_text = NULL;
     const char *files[ML_DIFF_SIDES] = {NULL};
-    bool json = false;
-    bool html = false;
+    bool forms[] = {
+        [FORM_TEXT] = false,
+        [FORM_JSON] = false,
+        [FORM_LEAKS] = false,
+        [FORM_HTML] = false,
+        [FORM_PPROF] = false};
+    int forms_count = 0;
     bool go_on = false;
     unsigned long limit_number = 0;
     struct request request = {.form = FORM_TEXT};
     const struct ml_option options[] = {
-        {.name = "--json", .out_given = &json},
-        {.name = "--html", .out_given = &html},
+        {.name = "--json", .out_given = &forms[FORM_JSON]},
+        {.name = "--leaks", .out_given = &forms[FORM_LEAKS]},
+        {.name = "--html", .out_given = &forms[FORM_HTML]},
+        {.name = "--pprof", .out_given = &forms[FORM_PPROF]},
         {.name = "--output", .short_name = "-o", .out_value = &request.output},
         {.name = "--limit", .out_value = &limit},
         {.name = "--metric", .out_value = &metric_text},
     };
     struct ml_loaded loaded[ML_DIFF_SIDES];
     int exit_code =
-        ml_command_arguments(command, argc, argv, options, 5, files, ML_DIFF_SIDES, &go_on);
+        ml_command_arguments(command, argc, argv, options, 7, files, ML_DIFF_SIDES, &go_on);
 
     if (go_on) {
         exit_code = ml_command_limit(command, limit, &limit_number);
@@ -104,14 +137,19 @@ static int run(const struct ml_command *command, int argc, char **argv) {
     if (!go_on || exit_code != ML_EXIT_OK) {
         return exit_code;
     }
-    if (json && html) {
-        return ml_command_complain(command, "--json and --html are two things: one of them");
+    for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
+        if (forms[i]) {
+            request.form = (enum form)i;
+            forms_count++;
+        }
     }
-    if (json || html) {
-        request.form = json ? FORM_JSON : FORM_HTML;
+    if (forms_count > 1) {
+        return ml_command_complain(
+            command, "--json, --leaks, --html and --pprof are different things: one of them"
+        );
     }
-    if (html && !request.output && isatty(STDOUT_FILENO)) {
-        return ml_command_complain(command, "a page is not for a terminal: say -o FILE.html");
+    if (request.form >= FORM_HTML && !request.output && isatty(STDOUT_FILENO)) {
+        return ml_command_complain(command, "this is not for a terminal: say -o FILE");
     }
     memset(loaded, 0, sizeof loaded); /* the second is not touched when the first cannot be read */
     exit_code = ML_EXIT_FAILED;

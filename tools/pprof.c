@@ -11,10 +11,12 @@
 
 enum { VALUES = 4 };
 
-/* Places are numbered from 1 as locations; "no stack" stands behind them. */
+/* Places are numbered as locations; "no stack" stands behind them. */
 struct writer {
-    const struct ml_profile *profile;
+    const struct ml_profile *profile; /* of the side at hand */
     const struct ml_stacks *stacks;
+    uint64_t first_location, first_mapping; /* ids of the side's first ones */
+    bool is_base;                           /* what is compared with */
     pb_ostream_t stream;
     struct ml_profile_text *strings;
     size_t strings_count, strings_capacity;
@@ -22,7 +24,7 @@ struct writer {
     struct ml_symbol *functions; /* of each function's id - 1: its names */
     size_t functions_count, functions_capacity;
     struct ml_index functions_index;
-    uint32_t *path; /* of the stack at hand: locations, innermost first */
+    uint64_t *path; /* of the stack at hand: locations, innermost first */
     size_t path_count, path_capacity;
     enum ml_status status; /* the first trouble */
 };
@@ -157,10 +159,10 @@ static void put_location(struct writer *writer, uint32_t number) {
     char buffer[ML_PLACE_NAME_BYTES];
     struct ml_symbol word = word_symbol("");
     struct lines lines = {.writer = writer};
-    ml_pprof_Location location = {.id = (uint64_t)number + 1, .address = place->offset};
+    ml_pprof_Location location = {.id = writer->first_location + number, .address = place->offset};
 
     if (place->file != ML_STACKS_NONE) {
-        location.mapping_id = (uint64_t)place->file + 1;
+        location.mapping_id = writer->first_mapping + place->file;
         location.address += (uint64_t)writer->stacks->files[place->file].bias;
     }
     if (place->symbols_count > 0) {
@@ -183,7 +185,7 @@ static void put_no_stack_location(struct writer *writer) {
     struct ml_symbol word = word_symbol("[no stack]");
     struct lines lines = {.writer = writer, .symbols = &word, .count = 1};
     const ml_pprof_Location location = {
-        .id = writer->stacks->places_count + 1,
+        .id = writer->first_location + writer->stacks->places_count,
         .line = {.funcs.encode = encode_lines, .arg = &lines},
     };
     put(writer, ml_pprof_Profile_location_tag, ml_pprof_Location_fields, &location);
@@ -194,7 +196,7 @@ static void put_mapping(struct writer *writer, uint32_t number, struct ml_arena 
     const struct ml_code_file *file = &writer->stacks->files[number];
     char *hex = ml_arena_take(arena, 2 * file->build_id.count_bytes + 1);
     ml_pprof_Mapping mapping = {
-        .id = (uint64_t)number + 1,
+        .id = writer->first_mapping + number,
         .memory_start = file->start,
         .memory_limit = file->end,
         .filename = string_at(writer, file->path.bytes, file->path.count_bytes),
@@ -285,7 +287,7 @@ static bool encode_values(pb_ostream_t *stream, const pb_field_t *field, void *c
     return true;
 }
 
-enum { LABELS_MAX = 5 };
+enum { LABELS_MAX = 6 };
 
 struct labels {
     ml_pprof_Label labels[LABELS_MAX];
@@ -323,13 +325,13 @@ static bool path_take(struct writer *writer, uint32_t node) {
             )) {
             return fail(writer, ML_ENV_MEMORY);
         }
-        writer->path[writer->path_count++] = place + 1;
+        writer->path[writer->path_count++] = writer->first_location + place;
     }
     if (writer->path_count == 0) {
         if (!ml_grow((void **)&writer->path, &writer->path_capacity, 1, sizeof writer->path[0])) {
             return fail(writer, ML_ENV_MEMORY);
         }
-        writer->path[writer->path_count++] = (uint32_t)stacks->places_count + 1;
+        writer->path[writer->path_count++] = writer->first_location + stacks->places_count;
     }
     return true;
 }
@@ -337,11 +339,12 @@ static bool path_take(struct writer *writer, uint32_t node) {
 static void put_sample(
     struct writer *writer, const struct ml_profile_process *process, const struct ml_stack *stack
 ) {
+    const uint64_t sign = writer->is_base ? UINT64_MAX : 1; /* -1 of two's complement */
     const uint64_t values[VALUES] = {
-        stack->own.total_blocks,
-        stack->own.total_bytes,
-        stack->own.live_blocks,
-        stack->own.live_bytes,
+        sign * stack->own.total_blocks,
+        sign * stack->own.total_bytes,
+        sign * stack->own.live_blocks,
+        sign * stack->own.live_bytes,
     };
     const struct ml_profile_text thread = ml_stacks_thread(writer->stacks, stack->node);
     struct labels labels = {
@@ -372,6 +375,12 @@ static void put_sample(
         labels.labels[labels.count++] = (ml_pprof_Label){
             .key = text_at(writer, "thread_name"),
             .str = string_at(writer, thread.bytes, thread.count_bytes),
+        };
+    }
+    if (writer->is_base) {
+        labels.labels[labels.count++] = (ml_pprof_Label){
+            .key = text_at(writer, "pprof::base"),
+            .str = text_at(writer, "true"),
         };
     }
     if (path_take(writer, stack->node)) {
@@ -447,11 +456,32 @@ static void put_samples(struct writer *writer) {
     }
 }
 
-enum ml_status
-ml_pprof_write(const struct ml_profile *profile, const struct ml_stacks *stacks, FILE *out) {
+/* Turn to the next dump; ids go on. */
+static void turn_to(struct writer *writer, const struct ml_pprof_side *side, bool is_base) {
+    if (writer->stacks) {
+        writer->first_location += writer->stacks->places_count + 1;
+        writer->first_mapping += writer->stacks->files_count;
+    }
+    writer->profile = side->profile;
+    writer->stacks = side->stacks;
+    writer->is_base = is_base;
+}
+
+static void put_side(struct writer *writer, struct ml_arena *arena) {
+    put_samples(writer);
+    put_mappings(writer, arena);
+    for (uint32_t i = 0; i < writer->stacks->places_count; i++) {
+        put_location(writer, i);
+    }
+    put_no_stack_location(writer);
+}
+
+enum ml_status ml_pprof_write_diff(
+    const struct ml_pprof_side *after, const struct ml_pprof_side *before, FILE *out
+) {
     struct ml_gzip_stream *gzip = malloc(sizeof *gzip);
     struct ml_arena arena = {0};
-    struct writer writer = {.profile = profile, .stacks = stacks};
+    struct writer writer = {.first_location = 1, .first_mapping = 1};
     enum ml_status finished = ML_OK;
 
     if (!gzip || ml_gzip_stream_init(gzip, out) != ML_OK) {
@@ -460,13 +490,13 @@ ml_pprof_write(const struct ml_profile *profile, const struct ml_stacks *stacks,
     }
     writer.stream = ml_gzip_stream_over(gzip);
     (void)text_at(&writer, ""); /* the table's first must be empty */
+    turn_to(&writer, after, false);
     put_head(&writer);
-    put_samples(&writer);
-    put_mappings(&writer, &arena);
-    for (uint32_t i = 0; i < stacks->places_count; i++) {
-        put_location(&writer, i);
+    put_side(&writer, &arena);
+    if (before) {
+        turn_to(&writer, before, true);
+        put_side(&writer, &arena);
     }
-    put_no_stack_location(&writer);
     for (size_t i = 0; i < writer.functions_count; i++) {
         put_function(&writer, i + 1, &writer.functions[i]);
     }
@@ -481,4 +511,11 @@ ml_pprof_write(const struct ml_profile *profile, const struct ml_stacks *stacks,
     ml_index_fini(&writer.functions_index);
     ml_arena_fini(&arena);
     return writer.status != ML_OK ? writer.status : finished;
+}
+
+enum ml_status
+ml_pprof_write(const struct ml_profile *profile, const struct ml_stacks *stacks, FILE *out) {
+    const struct ml_pprof_side side = {.profile = profile, .stacks = stacks};
+
+    return ml_pprof_write_diff(&side, NULL, out);
 }

@@ -20,4 +20,16 @@
 ML_NODISCARD enum ml_status
 ml_pprof_write(const struct ml_profile *profile, const struct ml_stacks *stacks, FILE *out);
 
+/* One dump. */
+struct ml_pprof_side {
+    const struct ml_profile *profile;
+    const struct ml_stacks *stacks;
+};
+
+/* Write what changed from `before` (NULL: nothing) to `after`, as `pprof -diff_base` makes it: the
+ * samples of `before` are negative, with the label pprof::base. The same errors. */
+ML_NODISCARD enum ml_status ml_pprof_write_diff(
+    const struct ml_pprof_side *after, const struct ml_pprof_side *before, FILE *out
+);
+
 #endif

@@ -63,6 +63,14 @@ void ml_report_diff_sort(struct ml_diff *diff, enum ml_metric metric);
 void ml_report_diff_json(
     const struct ml_report sides[ML_DIFF_SIDES], const struct ml_diff *diff, FILE *out
 );
+/* What grew alone, largest first, as catapult's diff_heap_profiler lists leaks: count, size,
+ * count_by_type, stackframes (innermost first). The limit is that of sides[1]. */
+void ml_report_diff_leaks(
+    const struct ml_report sides[ML_DIFF_SIDES],
+    const struct ml_diff *diff,
+    enum ml_metric metric,
+    FILE *out
+);
 void ml_report_diff_text(
     const struct ml_report sides[ML_DIFF_SIDES],
     const struct ml_diff *diff,

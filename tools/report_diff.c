@@ -2,7 +2,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/function_name.h"
 #include "tools/json_writer.h"
+#include "tools/process_pairs.h"
 #include "tools/report_internal.h"
 #include "tools/words.h"
 
@@ -99,6 +101,63 @@ void ml_report_diff_json(
     putc('\n', out);
 }
 
+/* The frames' names, innermost first. */
+static void put_stackframes(struct ml_json *json, const struct ml_stacks *stacks, uint32_t node) {
+    size_t count = 0;
+    struct ml_report_line *lines = ml_report_lines(stacks, node, &count);
+
+    ml_json_key(json, "stackframes");
+    ml_json_open(json, '[');
+    for (size_t i = 0; i < count; i++) {
+        char unnamed[ML_REPORT_NAME_BYTES];
+
+        snprintf(unnamed, sizeof unnamed, "%s+0x%" PRIx64, lines[i].module, lines[i].offset);
+        ml_json_string(json, lines[i].name ? lines[i].name : unnamed);
+    }
+    ml_json_close(json, ']');
+    free(lines);
+}
+
+void ml_report_diff_leaks(
+    const struct ml_report sides[ML_DIFF_SIDES],
+    const struct ml_diff *diff,
+    enum ml_metric metric,
+    FILE *out
+) {
+    struct ml_json json = ml_json_over(out);
+    size_t limit = sides[ML_DIFF_TO].limit;
+    size_t shown = 0;
+
+    ml_json_open(&json, '[');
+    for (size_t i = 0; i < diff->count && (limit == 0 || shown < limit); i++) {
+        const struct ml_diff_stack *stack = &diff->stacks[i];
+        const struct ml_profile_totals *from = &stack->sides[ML_DIFF_FROM];
+        const struct ml_profile_totals *to = &stack->sides[ML_DIFF_TO];
+        int64_t blocks = (int64_t)(ml_metric_blocks(to, metric) - ml_metric_blocks(from, metric));
+
+        if (ml_metric_bytes(to, metric) <= ml_metric_bytes(from, metric)) {
+            continue;
+        }
+        shown++;
+        ml_json_line(&json);
+        ml_json_open(&json, '{');
+        ml_json_key(&json, "count");
+        ml_json_integer(&json, blocks);
+        ml_json_number_member(
+            &json, "size", ml_metric_bytes(to, metric) - ml_metric_bytes(from, metric)
+        );
+        ml_json_key(&json, "count_by_type");
+        ml_json_open(&json, '{');
+        ml_json_key(&json, "[unknown]"); /* a diff does not tell types apart */
+        ml_json_integer(&json, blocks);
+        ml_json_close(&json, '}');
+        put_stackframes(&json, sides[stack->side].stacks, stack->node);
+        ml_json_close(&json, '}');
+    }
+    ml_json_close(&json, ']');
+    putc('\n', out);
+}
+
 /* ---- text */
 
 /* "+1.5 MiB", "-3.0 KiB", "0 B" */
@@ -192,6 +251,103 @@ static void put_changes(
     }
 }
 
+/* A process in both dumps, or in one. */
+struct process_change {
+    const struct ml_profile_process *process; /* the later one, if there are two */
+    uint32_t from_pid;                        /* 0: it is new */
+    bool is_gone;
+    uint64_t from, to;
+};
+
+static int order_processes(const void *left, const void *right) {
+    const struct process_change *a = left;
+    const struct process_change *b = right;
+    uint64_t a_change = distance(a->from, a->to);
+    uint64_t b_change = distance(b->from, b->to);
+
+    return (a_change < b_change) - (a_change > b_change);
+}
+
+static void put_process(const struct ml_report_page *page, const struct process_change *change) {
+    enum { NAME_COLUMNS = 24 };
+    char from_words[ML_WORDS_BYTES];
+    char to_words[ML_WORDS_BYTES];
+    char change_words[ML_WORDS_BYTES + 1];
+    char name[ML_REPORT_NAME_BYTES];
+
+    fprintf(
+        page->out,
+        "  %-9s  %11s  %11s  %s%12s%s  %7" PRIu32 "  ",
+        change->from_pid == 0 ? "new"
+        : change->is_gone     ? "gone"
+                              : "",
+        change->from_pid != 0 ? ml_words_size(change->from, from_words) : "",
+        change->is_gone ? "" : ml_words_size(change->to, to_words),
+        ml_report_bold(page),
+        signed_size(change->from, change->to, change_words),
+        ml_report_plain(page),
+        change->process->pid
+    );
+    ml_function_name_fit(change->process->name.bytes, NAME_COLUMNS, name, sizeof name);
+    ml_report_put(page, name);
+    if (change->from_pid != 0 && change->from_pid != change->process->pid) {
+        fprintf(page->out, " (was %" PRIu32 ")", change->from_pid);
+    }
+    putc('\n', page->out);
+}
+
+static struct process_change change_of_pair(
+    const struct ml_profile *before,
+    const struct ml_profile *after,
+    const struct ml_process_pair *pair,
+    enum ml_metric metric
+) {
+    struct process_change change = {.is_gone = pair->after == SIZE_MAX};
+
+    if (pair->before != SIZE_MAX) {
+        change.process = &before->processes[pair->before];
+        change.from_pid = change.process->pid;
+        change.from = ml_metric_bytes(&change.process->totals, metric);
+    }
+    if (!change.is_gone) {
+        change.process = &after->processes[pair->after];
+        change.to = ml_metric_bytes(&change.process->totals, metric);
+    }
+    return change;
+}
+
+/* What changed in which process, where there are several. */
+static void put_processes(const struct ml_report_page pages[ML_DIFF_SIDES], enum ml_metric metric) {
+    enum { PROCESSES_SHOWN = 10 };
+    const struct ml_report_page *page = &pages[ML_DIFF_TO];
+    const struct ml_profile *before = pages[ML_DIFF_FROM].report->profile;
+    const struct ml_profile *after = page->report->profile;
+    struct ml_process_pair *pairs = NULL;
+    struct process_change *changes = NULL;
+    size_t count = 0;
+
+    if ((before->processes_count > 1 || after->processes_count > 1) &&
+        ml_process_pairs(before, after, &pairs, &count)) {
+        changes = calloc(count + 1, sizeof *changes);
+    }
+    for (size_t i = 0; changes && i < count; i++) {
+        changes[i] = change_of_pair(before, after, &pairs[i], metric);
+    }
+    if (changes) {
+        static const char *const meanings[] = {"live", "peak of each", "allocated"};
+        qsort(changes, count, sizeof *changes, order_processes);
+        ml_report_heading(page, "Processes", meanings[metric]);
+        for (size_t i = 0; i < count && i < PROCESSES_SHOWN; i++) {
+            put_process(page, &changes[i]);
+        }
+        if (count > PROCESSES_SHOWN) {
+            fprintf(page->out, "  ... and %zu that changed less\n", count - PROCESSES_SHOWN);
+        }
+    }
+    free(pairs);
+    free(changes);
+}
+
 void ml_report_diff_text(
     const struct ml_report sides[ML_DIFF_SIDES],
     const struct ml_diff *diff,
@@ -224,6 +380,7 @@ void ml_report_diff_text(
     put_row(page, "live", from->live_bytes, to->live_bytes);
     put_row(page, "peak", from->peak_bytes, to->peak_bytes);
     put_row(page, "allocated", from->total_bytes, to->total_bytes);
+    put_processes(pages, metric);
     put_changes(pages, diff, metric, true);
     put_changes(pages, diff, metric, false);
 }

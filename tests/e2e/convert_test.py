@@ -69,6 +69,28 @@ class Convert(harness.Case):
             profile = self.convert(dump, "pprof", f"--pid={entry['pid']}")
             self.assertEqual(self.pprof_totals(profile), [entry[figure] for figure in FIGURES])
 
+    def top(self, *words):
+        """{function: (its own, with callees)} as pprof -top tells it, in bytes."""
+        text = self.words(self.pprof, "-top", "-nodecount=0", "-nodefraction=0", "-edgefraction=0", "-unit=B", *words)
+        rows = re.findall(r"^\s*(-?[\d.]+)B?\s+\S+\s+\S+\s+(-?[\d.]+)B?\s+\S+\s+(.*)$", text, re.M)
+        return {name: (float(own), float(all_of_it)) for own, all_of_it, name in rows}
+
+    def test_a_diff_for_pprof_is_what_its_own_diff_base_makes(self):
+        program = harness.PROGRAMS / "oracle" / "fork"
+        before, after = self.dump(harness.PROGRAMS / "oracle" / "single"), self.dump(program, "fork")
+        target = self.folder / "diff.pb.gz"
+        self.words(harness.MEMLOG, "diff", "--pprof", "-o", target, before, after)
+        profiles = []
+        for dump in (before, after):
+            profiles.append(self.convert(dump, "pprof").rename(self.folder / f"{dump.parent.name}.pb.gz"))
+        index = "-sample_index=alloc_space"
+        ours, theirs = self.top(index, target), self.top(index, f"-diff_base={profiles[0]}", profiles[1])
+        self.assertTrue(ours)
+        self.assertEqual(ours, theirs)
+        grown = [self.report(after)["tree"]["total_bytes"], self.report(before)["tree"]["total_bytes"]]
+        self.assertEqual(sum(own for own, _ in ours.values()), grown[0] - grown[1])
+        self.assertIn("pprof::base", self.words(self.pprof, "-raw", target))
+
     def collapsed(self, dump, *options):
         sums = collections.Counter()
         for line in self.convert(dump, "collapsed", *options).read_text().splitlines():

@@ -73,6 +73,17 @@ class Analyzer(unittest.TestCase):
             for figure in ("live_bytes", "live_blocks", "peak_bytes", "total_bytes", "total_blocks"):
                 self.assertEqual(diff[side]["tree"][figure], report["tree"][figure])
                 self.assertEqual(sum(stack[side][figure] for stack in diff["stacks"]), report["tree"][figure])
+        grown = [
+            {figure: stack["to"][figure] - stack["from"][figure] for figure in ("live_bytes", "live_blocks")}
+            for stack in diff["stacks"] if stack["to"]["live_bytes"] > stack["from"]["live_bytes"]
+        ]
+        leaks = json.loads(self.analyze("diff", "--leaks", self.dump, other).stdout)
+        self.assertTrue(leaks)
+        self.assertEqual([(leak["size"], leak["count"]) for leak in leaks], [(one["live_bytes"], one["live_blocks"]) for one in grown])
+        self.assertTrue(any(leak["stackframes"] for leak in leaks))
+        self.assertTrue(all(set(leak["count_by_type"].values()) == {leak["count"]} for leak in leaks))
+        self.assertIn("Processes", self.analyze("diff", self.dump, other).stdout.decode())
+        self.refuse("diff", "--leaks", "--pprof", self.dump, other, saying="one of them")
         self.refuse("diff", self.dump, saying="one dump more")
         self.refuse("diff", self.dump, "missing", code=1, saying="missing: No such file")
         self.refuse("diff", "--metric=x", self.dump, other, saying="--metric")
