@@ -125,6 +125,16 @@ struct draining_sink {
     int error; /* errno of the write that failed */
 };
 
+/* The snapshot is a copy: reading on does not touch it. */
+static void drain(void *context) {
+    struct draining_sink *sink = context;
+    const uint64_t now_ns = ml_clock_monotonic_ns();
+    if (now_ns - sink->drained_ns >= DRAIN_INTERVAL_NS) {
+        ml_readers_drain(sink->readers);
+        sink->drained_ns = ml_clock_monotonic_ns();
+    }
+}
+
 static enum ml_status write_and_drain(void *context, const uint8_t *bytes, size_t count_bytes) {
     struct draining_sink *sink = context;
     const enum ml_status status = sink->file.write(sink->file.context, bytes, count_bytes);
@@ -132,12 +142,7 @@ static enum ml_status write_and_drain(void *context, const uint8_t *bytes, size_
         sink->error = errno;
         return status;
     }
-    /* The snapshot is a copy: reading on does not touch it. */
-    const uint64_t now_ns = ml_clock_monotonic_ns();
-    if (now_ns - sink->drained_ns >= DRAIN_INTERVAL_NS) {
-        ml_readers_drain(sink->readers);
-        sink->drained_ns = now_ns;
-    }
+    drain(sink);
     return ML_OK;
 }
 
@@ -202,7 +207,8 @@ enum ml_status ml_answer_dump(
             .file = ml_dump_sink_over(&request->file_fd),
             .readers = scene->readers,
             .drained_ns = ml_clock_monotonic_ns()};
-        const struct ml_dump_sink sink = {.write = write_and_drain, .context = &draining};
+        const struct ml_dump_sink sink = {
+            .write = write_and_drain, .rest = drain, .context = &draining};
         status = ml_dump_write(snapshot, &sink, &written_bytes);
         take_back(snapshot);
         complete = status == ML_OK && snapshot->complete;

@@ -3,6 +3,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Look-ups, or comparisons of a sort, between two rests: about a millisecond where each misses the
+ * cache. A million nodes take seconds. */
+enum { STEPS_A_REST = 8192 };
+
+static void step(struct ml_dump_frames *frames) {
+    if (++frames->steps == STEPS_A_REST) {
+        frames->steps = 0;
+        if (frames->sink->rest != NULL) {
+            frames->sink->rest(frames->sink->context);
+        }
+    }
+}
+
 /* The index of the node with that id; ML_DUMP_NO_INDEX if there is none. */
 static uint32_t node_find(const struct ml_snapshot_process *process, uint32_t id) {
     uint32_t low = 0;
@@ -27,6 +40,7 @@ static enum ml_status parents_resolve(struct ml_dump_frames *frames) {
         if ((i > 0 && node->id <= process->nodes[i - 1].id) || node->parent >= node->id) {
             return ML_BUG_CONTRACT;
         }
+        step(frames);
         frames->parent_index[i] = ML_DUMP_NO_INDEX;
         if (node->parent != 0) {
             frames->parent_index[i] = node_find(process, node->parent);
@@ -38,12 +52,15 @@ static enum ml_status parents_resolve(struct ml_dump_frames *frames) {
     return ML_OK;
 }
 
-enum ml_status
-ml_dump_frames_init(struct ml_dump_frames *frames, const struct ml_snapshot_process *process) {
+enum ml_status ml_dump_frames_init(
+    struct ml_dump_frames *frames,
+    const struct ml_snapshot_process *process,
+    const struct ml_dump_sink *sink
+) {
     /* One more than needed: an empty array is an array, too. */
     size_t nodes = (size_t)process->nodes_count + 1;
 
-    *frames = (struct ml_dump_frames){.process = process};
+    *frames = (struct ml_dump_frames){.process = process, .sink = sink};
     frames->parent_index = calloc(nodes, sizeof *frames->parent_index);
     frames->frame = calloc(nodes, sizeof *frames->frame);
     frames->used = calloc(nodes, sizeof *frames->used);
@@ -62,10 +79,11 @@ void ml_dump_frames_fini(struct ml_dump_frames *frames) {
     *frames = (struct ml_dump_frames){0};
 }
 
-static int order_stacks(const void *left, const void *right) {
+static int order_stacks(const void *left, const void *right, void *context) {
     const struct ml_dump_stack *a = left;
     const struct ml_dump_stack *b = right;
 
+    step(context);
     return (a->node_index > b->node_index) - (a->node_index < b->node_index);
 }
 
@@ -77,6 +95,7 @@ static void stacks_collect(struct ml_dump_frames *frames, uint16_t heap) {
 
     for (uint32_t i = 0; i < process->cells_count; i++) {
         const struct ml_snapshot_cell *cell = &process->cells[i];
+        step(frames);
         if (cell->heap == heap) {
             frames->stacks[count++] = (struct ml_dump_stack){
                 .node_index = cell->node == 0 ? ML_DUMP_NO_INDEX : node_find(process, cell->node),
@@ -87,7 +106,7 @@ static void stacks_collect(struct ml_dump_frames *frames, uint16_t heap) {
             };
         }
     }
-    qsort(frames->stacks, count, sizeof frames->stacks[0], order_stacks);
+    qsort_r(frames->stacks, count, sizeof frames->stacks[0], order_stacks, frames);
     for (uint32_t i = 0; i < count; i++) {
         const struct ml_dump_stack *one = &frames->stacks[i];
         struct ml_dump_stack *last = merged > 0 ? &frames->stacks[merged - 1] : NULL;
@@ -105,12 +124,14 @@ static void stacks_collect(struct ml_dump_frames *frames, uint16_t heap) {
 
 /* By what a frame shows, then by index, so that one frame's nodes lie together in a fixed order. */
 static int order_used(const void *left, const void *right, void *context) {
-    const struct ml_snapshot_node *nodes = context;
+    struct ml_dump_frames *frames = context;
+    const struct ml_snapshot_node *nodes = frames->process->nodes;
     uint32_t left_index = *(const uint32_t *)left;
     uint32_t right_index = *(const uint32_t *)right;
     const struct ml_snapshot_node *a = &nodes[left_index];
     const struct ml_snapshot_node *b = &nodes[right_index];
 
+    step(frames);
     if (a->frame != b->frame) {
         return (a->frame > b->frame) - (a->frame < b->frame);
     }
@@ -147,16 +168,11 @@ void ml_dump_frames_take(struct ml_dump_frames *frames, uint16_t heap) {
             frames->frame[at] = 1;
             frames->used[used_count++] = at;
             at = frames->parent_index[at];
+            step(frames);
         }
     }
     if (used_count > 0) {
-        qsort_r(
-            frames->used,
-            used_count,
-            sizeof frames->used[0],
-            order_used,
-            (void *)(uintptr_t)nodes /* only read; qsort_r's context is not const */
-        );
+        qsort_r(frames->used, used_count, sizeof frames->used[0], order_used, frames);
     }
     for (uint32_t i = 0; i < used_count; i++) {
         uint32_t index = frames->used[i];

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "ipc/ml_status.h"
+#include "service/dump_writer.h"
 #include "service/snapshot.h"
 
 /* Beyond every index. */
@@ -23,9 +24,11 @@ struct ml_dump_stack {
 
 struct ml_dump_frames {
     const struct ml_snapshot_process *process;
-    uint32_t *parent_index; /* of each node; ML_DUMP_NO_INDEX at the root */
-    uint32_t *frame;        /* of each node: number of its frame, from 1; 0: not used */
-    uint32_t *used;         /* node indexes, one for each frame: used[frame - 1] */
+    const struct ml_dump_sink *sink; /* rests in between */
+    uint32_t steps;                  /* since it did */
+    uint32_t *parent_index;          /* of each node; ML_DUMP_NO_INDEX at the root */
+    uint32_t *frame;                 /* of each node: number of its frame, from 1; 0: not used */
+    uint32_t *used;                  /* node indexes, one for each frame: used[frame - 1] */
     uint32_t frames_count;
     struct ml_dump_stack *stacks; /* room for every cell */
     uint32_t stacks_count;
@@ -34,8 +37,11 @@ struct ml_dump_frames {
 
 /* Errors: ML_ENV_MEMORY; ML_BUG_CONTRACT for unsorted nodes or a parent that is not among them.
  * After an error only _fini is allowed. A cell of an unknown node counts as one without a stack. */
-ML_NODISCARD enum ml_status
-ml_dump_frames_init(struct ml_dump_frames *frames, const struct ml_snapshot_process *process);
+ML_NODISCARD enum ml_status ml_dump_frames_init(
+    struct ml_dump_frames *frames,
+    const struct ml_snapshot_process *process,
+    const struct ml_dump_sink *sink
+);
 void ml_dump_frames_fini(struct ml_dump_frames *frames);
 
 /* Take the stacks of one heap. */

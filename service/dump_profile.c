@@ -334,7 +334,7 @@ void ml_dump_profile(
     struct ml_dump_frames frames;
     uint16_t heap = 0;
     uint32_t from = 0;
-    enum ml_status status = ml_dump_frames_init(&frames, process);
+    enum ml_status status = ml_dump_frames_init(&frames, process, packet->sink);
 
     ml_dump_packet_fail(packet, status);
     while (packet->status == ML_OK && ml_dump_frames_next_heap(&frames, from, &heap)) {

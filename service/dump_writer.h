@@ -21,6 +21,8 @@ enum { ML_DUMP_PACKET_MAX_BYTES = 1 << 20 };
 /* Where the bytes go: all of them, or a status. */
 struct ml_dump_sink {
     enum ml_status (*write)(void *context, const uint8_t *bytes, size_t count_bytes);
+    /* Called every millisecond or so while something takes long; NULL: nobody waits meanwhile. */
+    void (*rest)(void *context);
     void *context;
 };
 

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <ev.h>
 #include <limits.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -58,6 +59,13 @@ static int shed_inheritance(void) {
     return files.rlim_cur < INT_MAX ? (int)files.rlim_cur : INT_MAX;
 }
 
+/* What a client leaves goes back to the system: by itself glibc keeps ever larger blocks in its
+ * heap once one was given back (up to 32 MiB), and what lies above them never leaves it. */
+static void keep_little(void) {
+    enum { LARGE_BLOCK_BYTES = 128 << 10 /* glibc's first choice */ };
+    (void)mallopt(M_MMAP_THRESHOLD, LARGE_BLOCK_BYTES);
+}
+
 /* Where we say whose data we work on. Mapped before the walls are up: they permit no mapping of a
  * file. Without the page it goes nowhere. */
 static struct ml_last_words *map_last_words(void) {
@@ -96,6 +104,7 @@ static enum ml_process_exit serve(struct ev_loop *loop, struct ml_connection *co
 
 enum ml_process_exit ml_process_run(const struct ml_sandbox_options *options) {
     const int descriptors_max = shed_inheritance();
+    keep_little();
     struct ml_last_words *const words = map_last_words(); /* its number is free for others then */
     struct ev_loop *loop = ev_loop_new(EVBACKEND_EPOLL | EVFLAG_NOENV);
     const int pipes_fd = epoll_create1(EPOLL_CLOEXEC);
