@@ -33,14 +33,15 @@ look_up(const struct ml_unwind_memo *memo, const struct ml_memo_bucket *bucket, 
     return 0;
 }
 
-/* The first word that the stack has otherwise, in the ML_MEMO_STRIDE words from `at` on. */
-static uint32_t first_difference(const struct ml_memo_stack *stack, uint32_t at) {
-    const uint16_t *places = ml_memo_places(stack);
-    const uint32_t last = at + ML_MEMO_STRIDE - 1;
-    while (at < last && ml_memo_differ(stack, places, at) == 0) {
-        at++;
+/* The first word that the stack has otherwise, of the ML_MEMO_STRIDE words from `at` on: itself and
+ * its place. */
+static uint64_t first_difference(const struct ml_memo_stack *stack, uint32_t at) {
+    const struct ml_memo_words *group = &stack->groups[at / ML_MEMO_STRIDE];
+    uint32_t i = 0;
+    while (i + 1 < ML_MEMO_STRIDE && (uint32_t)ml_memo_load(stack, group, i) == group->lower[i]) {
+        i++;
     }
-    return at;
+    return ml_memo_load(stack, group, i) ^ group->places[i];
 }
 
 /* By the index; NULL: not there. */
@@ -69,9 +70,10 @@ static struct ml_memo_stack *find_by_index(
         if (same == stack->words) {
             return stack;
         }
-        const uint16_t place = ml_memo_places(stack)[first_difference(stack, same)];
-        hash =
-            mix(hash ^ place ^ ml_unwind_load(stack->sp + (uintptr_t)place * ML_ARCH_WORD_BYTES));
+        if (same == ML_MEMO_UPPER) {
+            return NULL;
+        }
+        hash = mix(hash ^ first_difference(stack, same));
     }
     return NULL;
 }
@@ -133,7 +135,7 @@ static uint32_t words_of(const struct ml_unwind_thread *thread, uintptr_t sp) {
 
 static uint32_t units_of(uint32_t words) {
     const size_t bytes =
-        sizeof(struct ml_memo_stack) + words * (sizeof(uint64_t) + sizeof(uint16_t));
+        sizeof(struct ml_memo_stack) + words / ML_MEMO_STRIDE * sizeof(struct ml_memo_words);
     return (uint32_t)((bytes + ML_MEMO_UNIT_BYTES - 1) / ML_MEMO_UNIT_BYTES);
 }
 
@@ -211,27 +213,39 @@ static bool make_room(
     return true;
 }
 
+/* Write word number `at`. */
+static void put_word(struct ml_memo_stack *kept, uint32_t at, uintptr_t slot, uint64_t value) {
+    struct ml_memo_words *group = &kept->groups[at / ML_MEMO_STRIDE];
+    group->lower[at % ML_MEMO_STRIDE] = (uint32_t)value;
+    group->places[at % ML_MEMO_STRIDE] = (uint16_t)((slot - kept->sp) / ML_ARCH_WORD_BYTES);
+    kept->sum += value;
+}
+
 /* Write the words, the innermost first. */
 static void fill(struct ml_memo_stack *kept, const struct ml_unwind_thread *thread) {
-    uint16_t *places = (uint16_t *)(void *)&kept->values[kept->words];
     uint32_t at = 0;
+    uintptr_t slot = 0;
+    uint64_t value = 0;
+    kept->sum = 0;
     for (uint32_t i = thread->count - 1; i-- > 0;) {
         const struct ml_unwind_frame *frame = &thread->frames[i];
         const uintptr_t fp = stored_fp(frame, thread->frames[i + 1].recipe);
-        kept->values[at] = frame->pc;
-        places[at++] = (uint16_t)((frame->slot - kept->sp) / ML_ARCH_WORD_BYTES);
+        slot = frame->slot;
+        value = frame->pc;
+        put_word(kept, at++, slot, value);
         if (fp != 0) {
-            kept->values[at] = frame->fp;
-            places[at++] = (uint16_t)((fp - kept->sp) / ML_ARCH_WORD_BYTES);
+            slot = fp;
+            value = frame->fp;
+            put_word(kept, at++, slot, value);
         }
     }
     if (thread->end_slot != 0) {
-        kept->values[at] = 0;
-        places[at++] = (uint16_t)((thread->end_slot - kept->sp) / ML_ARCH_WORD_BYTES);
+        slot = thread->end_slot;
+        value = 0;
+        put_word(kept, at++, slot, value);
     }
-    for (; at < kept->words; at++) {
-        kept->values[at] = kept->values[at - 1];
-        places[at] = places[at - 1];
+    while (at < kept->words) {
+        put_word(kept, at++, slot, value);
     }
 }
 

@@ -3,8 +3,10 @@
  *
  * One rule: a stack is found only if every word that a walk by recipes would load holds what it
  * held when the stack was walked: then the walk would say the same again, by construction, and is
- * not made. The words lie where they lay (same stack pointer), in the thread's own stack, which
- * stays mapped: so they may be loaded in any order, and no load waits for another.
+ * not made. (Compared are the lower half of each word, and the sum of all whole words: what passes
+ * unseen is two addresses that are off by multiples of 4 GiB which cancel each other out.) The
+ * words lie where they lay (same stack pointer), in the thread's own stack, which stays mapped: so
+ * they may be loaded in any order, and no load waits for another.
  *
  * What cannot be said so plainly is not kept, and is walked each time (client/unwind.h): stacks
  * other than the thread's own, cut or broken ones, those with cold frames, those with code outside
@@ -39,13 +41,14 @@ enum {
     ML_MEMO_UNIT_BYTES = 16,
     ML_MEMO_BLOCK_BYTES = 1 << 14,
     ML_MEMO_BLOCK_UNITS = ML_MEMO_BLOCK_BYTES / ML_MEMO_UNIT_BYTES,
-    ML_MEMO_BLOCKS = 192,        /* of one thread's ring: 3 MiB, 6,000 stacks of 45 frames */
+    ML_MEMO_BLOCKS = 192,        /* of one thread's ring: 3 MiB, 9,000 stacks of 45 frames */
     ML_MEMO_SHARED_BLOCKS = 256, /* of all threads: beyond 4 MiB a thread gets its first only */
     ML_MEMO_POOL_BLOCKS = 1 << 12,
     ML_MEMO_WORDS_MAX = 192,           /* return addresses and stored frame pointers of one stack */
     ML_MEMO_PLACE_MAX = (1 << 16) - 1, /* in words above the stack pointer: 512 KiB */
     ML_MEMO_STRIDE =
         4, /* words compared before their sum is looked at; a stack is filled up to it */
+    ML_MEMO_UPPER = ML_MEMO_WORDS_MAX + 1, /* an answer of ml_memo_compare */
     ML_MEMO_LAP_SHIFT = 24
 };
 
@@ -66,7 +69,15 @@ struct ml_memo_pool {
     _Atomic uint32_t used;
 };
 
-/* A stack in the ring. pc 0: it is being written. */
+/* Some words of a stack, the innermost first. Lower halves: the upper ones are the same for all
+ * code of a module and all of a stack, and a difference in one of them is one in the sum. */
+struct ml_memo_words {
+    uint32_t lower[ML_MEMO_STRIDE];
+    uint16_t places[ML_MEMO_STRIDE]; /* in words above sp */
+};
+
+/* A stack in the ring, in few cache lines: they push the program's own out of the cache. pc 0: it
+ * is being written. */
 struct ml_memo_stack {
     uintptr_t pc;
     uintptr_t sp;
@@ -76,7 +87,8 @@ struct ml_memo_stack {
     uint32_t next;  /* the stack that came behind this one the last time; 0: none yet */
     uint16_t words; /* a multiple of ML_MEMO_STRIDE */
     uint16_t fp_matters;
-    uint64_t values[]; /* [words], then uint16_t places[words]: in words above sp */
+    uint64_t sum;                  /* of all words */
+    struct ml_memo_words groups[]; /* [words / ML_MEMO_STRIDE] */
 };
 
 struct ml_memo_bucket {
@@ -100,10 +112,6 @@ struct ml_unwind_memo {
     struct ml_memo_bucket small[ML_MEMO_SMALL_BUCKETS];
 };
 
-static inline const uint16_t *ml_memo_places(const struct ml_memo_stack *stack) {
-    return (const uint16_t *)(const void *)&stack->values[stack->words];
-}
-
 /* Is that stack still in the ring? What was written a lap ago lives from `head` on. */
 static inline bool ml_memo_is_there(const struct ml_unwind_memo *memo, uint32_t stack) {
     const uint32_t lap = stack >> ML_MEMO_LAP_SHIFT;
@@ -121,26 +129,32 @@ static inline struct ml_memo_stack *ml_memo_stack_at(
                        *)(pool->blocks + block * ML_MEMO_BLOCK_BYTES + (uint64_t)(unit % ML_MEMO_BLOCK_UNITS) * ML_MEMO_UNIT_BYTES);
 }
 
-/* What a word of the stack has that the memo's has not; 0: they are the same. */
+/* The word that lies at that place now. */
 static inline uint64_t
-ml_memo_differ(const struct ml_memo_stack *stack, const uint16_t *places, uint32_t i) {
-    return stack->values[i] ^ ml_unwind_load(stack->sp + (uintptr_t)places[i] * ML_ARCH_WORD_BYTES);
+ml_memo_load(const struct ml_memo_stack *stack, const struct ml_memo_words *group, uint32_t i) {
+    return ml_unwind_load(stack->sp + (uintptr_t)group->places[i] * ML_ARCH_WORD_BYTES);
 }
 
-/* Compare all words. Returns stack->words when all are the same, else the first of the
- * ML_MEMO_STRIDE with one that is not. */
+/* Compare all words. Returns stack->words when all are the same; else the first of the
+ * ML_MEMO_STRIDE with one whose lower half is not; ML_MEMO_UPPER when only upper halves differ. */
 static inline uint32_t ml_memo_compare(const struct ml_memo_stack *stack) {
     const uint32_t words = stack->words;
-    const uint16_t *places = ml_memo_places(stack);
-    for (uint32_t i = 0; i < words; i += ML_MEMO_STRIDE) {
-        const uint64_t differ =
-            ml_memo_differ(stack, places, i) | ml_memo_differ(stack, places, i + 1) |
-            ml_memo_differ(stack, places, i + 2) | ml_memo_differ(stack, places, i + 3);
+    const struct ml_memo_words *group = stack->groups;
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < words; i += ML_MEMO_STRIDE, group++) {
+        const uint64_t word0 = ml_memo_load(stack, group, 0);
+        const uint64_t word1 = ml_memo_load(stack, group, 1);
+        const uint64_t word2 = ml_memo_load(stack, group, 2);
+        const uint64_t word3 = ml_memo_load(stack, group, 3);
+        const uint32_t differ =
+            ((uint32_t)word0 ^ group->lower[0]) | ((uint32_t)word1 ^ group->lower[1]) |
+            ((uint32_t)word2 ^ group->lower[2]) | ((uint32_t)word3 ^ group->lower[3]);
         if (__builtin_expect(differ != 0, 0)) {
             return i;
         }
+        sum += word0 + word1 + word2 + word3;
     }
-    return words;
+    return sum == stack->sum ? words : ML_MEMO_UPPER;
 }
 
 /* The stack is that of the event: the one behind it will be expected next. */

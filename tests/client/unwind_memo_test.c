@@ -42,6 +42,39 @@ hits_of(struct ml_oracle *oracle, uint64_t seed, uint64_t *out_events) {
     return oracle->memo_hits - hits;
 }
 
+/* A stack of the eight words, as it is kept. */
+static void keep_words(struct ml_memo_stack *kept, const uint64_t words[8]) {
+    kept->sp = (uintptr_t)words;
+    kept->words = 8;
+    for (uint32_t i = 0; i < 8; i++) {
+        kept->groups[i / ML_MEMO_STRIDE].lower[i % ML_MEMO_STRIDE] = (uint32_t)words[i];
+        kept->groups[i / ML_MEMO_STRIDE].places[i % ML_MEMO_STRIDE] = (uint16_t)i;
+        kept->sum += words[i];
+    }
+}
+
+START_TEST(sees_each_bit_of_each_word) {
+    uint64_t words[8] = {0};
+    for (uint64_t i = 0; i < 7; i++) {
+        words[i] = UINT64_C(0x7f0123456789) + i * UINT64_C(0x1000010001);
+    }
+    _Alignas(struct ml_memo_stack)
+        uint8_t memory[sizeof(struct ml_memo_stack) + 2 * sizeof(struct ml_memo_words)] = {0};
+    struct ml_memo_stack *kept = (struct ml_memo_stack *)(void *)memory;
+    keep_words(kept, words);
+    ck_assert_uint_eq(ml_memo_compare(kept), 8);
+    for (uint32_t i = 0; i < 8; i++) {
+        for (uint32_t bit = 0; bit < 64; bit++) {
+            words[i] ^= UINT64_C(1) << bit;
+            const uint32_t at = i / ML_MEMO_STRIDE * ML_MEMO_STRIDE;
+            ck_assert_uint_eq(ml_memo_compare(kept), bit < 32 ? at : ML_MEMO_UPPER);
+            words[i] ^= UINT64_C(1) << bit;
+        }
+    }
+    ck_assert_uint_eq(ml_memo_compare(kept), 8);
+}
+END_TEST
+
 START_TEST(knows_a_stack_when_it_comes_for_the_third_time) {
     struct ml_oracle *oracle = ml_oracle_new(NULL, 50);
     uint64_t events = 0;
@@ -138,6 +171,7 @@ static Suite *suite(void) {
     Suite *suite = suite_create("client/unwind_memo");
     TCase *tcase = tcase_create("memo");
     tcase_set_timeout(tcase, 120);
+    tcase_add_test(tcase, sees_each_bit_of_each_word);
     tcase_add_test(tcase, knows_a_stack_when_it_comes_for_the_third_time);
     tcase_add_test(tcase, says_what_a_walk_says_for_stacks_that_are_alike);
     tcase_add_test(tcase, stays_right_while_the_ring_goes_round);
