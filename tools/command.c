@@ -11,6 +11,7 @@
 
 #include "tools/confine.h"
 #include "tools/fetcher.h"
+#include "tools/profile_delta.h"
 #include "tools/prune.h"
 #include "tools/trace_reader.h"
 
@@ -295,6 +296,24 @@ static enum ml_status stacks_make(const struct ml_load *load, struct ml_loaded *
     return status;
 }
 
+/* Take away what an earlier dump of the same run held. */
+static bool
+subtract(const struct ml_command *command, const struct ml_load *load, struct ml_profile *profile) {
+    const struct ml_load earlier = {.path = load->before};
+    struct ml_profile before = {0};
+    enum ml_status status = ML_OK;
+    bool done = read_file(command, &earlier, &before);
+
+    if (done) {
+        status = ml_profile_subtract(profile, &before);
+    }
+    if (status != ML_OK) {
+        fprintf(stderr, "memlog %s: %s: %s\n", command->name, load->before, ml_status_text(status));
+    }
+    ml_profile_fini(&before);
+    return done && status == ML_OK;
+}
+
 bool ml_command_load(
     const struct ml_command *command, const struct ml_load *load, struct ml_loaded *out_loaded
 ) {
@@ -314,6 +333,19 @@ bool ml_command_load(
             load->path,
             load->pid
         );
+        return false;
+    }
+    if (load->role && !ml_profile_select_role(&out_loaded->profile, load->role)) {
+        fprintf(
+            stderr,
+            "memlog %s: %s: no process of role %s in it\n",
+            command->name,
+            load->path,
+            load->role
+        );
+        return false;
+    }
+    if (load->before && !subtract(command, load, &out_loaded->profile)) {
         return false;
     }
     if (stacks_make(load, out_loaded) != ML_OK) {

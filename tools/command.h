@@ -26,6 +26,7 @@ extern const struct ml_command ml_command_report;
 extern const struct ml_command ml_command_convert;
 extern const struct ml_command ml_command_diff;
 extern const struct ml_command ml_command_flamegraph;
+extern const struct ml_command ml_command_page_data;
 extern const struct ml_command ml_command_symbolize;
 
 /* Read a command's words. ML_EXIT_OK, or the exit code: after --help, or after a complaint.
@@ -91,6 +92,8 @@ struct ml_load {
     const char *path;             /* "-": stdin */
     const char *output_path;      /* what alone may be written; NULL: nothing */
     uint32_t pid;                 /* this process alone, as if it were the tree; 0: all */
+    const char *role;             /* processes of that role alone; NULL: all */
+    const char *before;           /* an earlier dump of the run: show what changed; NULL: none */
     uint64_t prune_bytes;         /* tools/prune.h; 0: nothing is left out */
     struct ml_sift sift;          /* tools/sift.h; good ones */
     uint32_t dump;                /* which of the file's, from 1; 0: the last */

@@ -30,9 +30,10 @@ static const char help[] =
     "  --to=html       one page with a flame graph (= memlog flamegraph)\n"
     "  -o FILE         where to (default: stdout)\n"
     "  --pid=PID       this process only\n"
-    "  --metric=METRIC live (default), peak or total bytes (chrome, collapsed; html shows it "
-    "first;\n"
-    "                  the others hold more than one)\n"
+    "  --metric=METRIC live (default), peak or total bytes (chrome, collapsed; html and pprof show "
+    "it\n"
+    "                  first; the others hold more than one)\n"
+    "  --before=DUMP   what changed since an earlier dump of the same run (pprof)\n"
     "  --prune=BYTES   leave out stacks that hold less than BYTES (16K is Chromium's), live and at "
     "the\n"
     "                  peak, and fewer than 1,024 blocks: they become <other>, sums stay\n"
@@ -44,15 +45,14 @@ static const char help[] =
     "         pprof -http=: heap.pb.gz\n";
 
 struct request {
-    const char *to, *output, *pid, *metric_text, *prune, *dump, *file;
+    const char *to, *output, *pid, *metric_text, *prune, *dump, *before, *file;
     enum ml_metric metric;
     struct ml_load load;
 };
 
 static enum ml_status
 write_pprof(const struct request *request, const struct ml_loaded *loaded, FILE *out) {
-    (void)request;
-    return ml_pprof_write(&loaded->profile, &loaded->stacks, out);
+    return ml_pprof_write(&loaded->profile, &loaded->stacks, request->metric, out);
 }
 
 static enum ml_status
@@ -132,11 +132,16 @@ struct form {
     bool has_metric; /* shows one at a time */
     bool is_binary;  /* not for a terminal */
     bool is_whole;   /* cannot leave anything out */
+    bool is_signed;  /* can say that something shrank */
 };
 
 static const struct form forms[] = {
     {.name = "perfetto", .write = write_perfetto, .is_binary = true, .is_whole = true},
-    {.name = "pprof", .write = write_pprof, .is_binary = true},
+    {.name = "pprof",
+     .write = write_pprof,
+     .has_metric = true,
+     .is_binary = true,
+     .is_signed = true},
     {.name = "heap", .write = write_heap},
     {.name = "chrome", .write = write_chrome, .has_metric = true, .is_binary = true},
     {.name = "collapsed", .write = write_collapsed, .has_metric = true},
@@ -181,8 +186,13 @@ static int request_check(
     if (request->metric_text && !(*out_form)->has_metric) {
         return ml_command_complain(
             command,
-            "--metric goes with --to=chrome, collapsed and html only; the other forms hold more "
-            "than one"
+            "--metric goes with --to=pprof, chrome, collapsed and html only; the other forms hold "
+            "more than one"
+        );
+    }
+    if (request->before && !(*out_form)->is_signed) {
+        return ml_command_complain(
+            command, "--before goes with --to=pprof only; memlog diff --html shows what changed"
         );
     }
     if ((*out_form)->is_whole &&
@@ -217,13 +227,14 @@ static int run(const struct ml_command *command, int argc, char **argv) {
         {.name = "--metric", .out_value = &request.metric_text},
         {.name = "--prune", .out_value = &request.prune},
         {.name = "--dump", .out_value = &request.dump},
+        {.name = "--before", .out_value = &request.before},
     };
     const struct form *form = NULL;
     struct ml_loaded loaded;
     struct ml_output output;
     enum ml_status status = ML_OK;
     bool go_on = false;
-    int exit_code = ml_command_arguments(command, argc, argv, options, 6, &request.file, 1, &go_on);
+    int exit_code = ml_command_arguments(command, argc, argv, options, 7, &request.file, 1, &go_on);
 
     if (go_on) {
         exit_code = request_check(command, &request, &form, &request.load);
@@ -233,6 +244,7 @@ static int run(const struct ml_command *command, int argc, char **argv) {
     }
     request.load.path = request.file;
     request.load.output_path = request.output;
+    request.load.before = request.before;
     exit_code = ML_EXIT_FAILED;
     if (ml_command_load(command, &request.load, &loaded)) {
         status = ml_output_open(&output, request.output);

@@ -27,6 +27,8 @@ struct view {
 };
 
 struct flame {
+    size_t tree_frames_max; /* of the view of all processes */
+    bool is_tree_alone;     /* no view of a process */
     struct ml_frame_tree tree;
     uint32_t *frames[SIDES];  /* innermost frame of each stack's node */
     uint32_t no_stack, other; /* frames; of `other` the texts alone are used */
@@ -285,7 +287,8 @@ static bool views_find(
     flame->views[0].lists[1] = before ? &before->stacks->tree : NULL;
     snprintf(flame->views[0].title, TITLE_BYTES, "All processes (%zu)", after_count);
     flame->views_count = 1;
-    for (size_t i = 0; (after_count > 1 || before_count > 1) && i < count; i++) {
+    for (size_t i = 0; !flame->is_tree_alone && (after_count > 1 || before_count > 1) && i < count;
+         i++) {
         struct view *view = &flame->views[flame->views_count++];
         if (before && pairs[i].before != SIZE_MAX) {
             view->lists[1] = &before->stacks->processes[pairs[i].before];
@@ -359,7 +362,7 @@ static bool flame_fill(
     }
     for (size_t i = 0; i < flame->views_count; i++) {
         size_t frames_max =
-            i == 0 ? ML_FLAME_TREE_FRAMES : ML_FLAME_PROCESS_FRAMES / (flame->views_count - 1);
+            i == 0 ? flame->tree_frames_max : ML_FLAME_PROCESS_FRAMES / (flame->views_count - 1);
         for (size_t s = 0; s < SIDES; s++) {
             if (flame->views[i].lists[s]) {
                 list_keep(flame, s, flame->views[i].lists[s], frames_max);
@@ -381,6 +384,24 @@ static void flame_fini(struct flame *flame) {
     free(flame->shown);
 }
 
+static bool put_data(
+    struct flame *flame,
+    struct ml_json *json,
+    const struct ml_flame_side *after,
+    const struct ml_flame_side *before,
+    enum ml_metric metric
+) {
+    bool done = true;
+
+    ml_json_open(json, '{');
+    put_about(json, after, before);
+    ml_json_number_member(json, "metric", 2 * (uint64_t)metric);
+    ml_json_number_member(json, "frames_total", flame->tree.frames_count);
+    done = put_views(flame, json, before != NULL) && put_frames(flame, json);
+    ml_json_close(json, '}');
+    return done;
+}
+
 enum ml_status ml_flame_write(
     const struct ml_flame_side *after,
     const struct ml_flame_side *before,
@@ -389,19 +410,30 @@ enum ml_status ml_flame_write(
 ) {
     const char *hole = strstr(ml_flamegraph_page, mark);
     struct ml_json json = ml_json_over(out);
-    struct flame flame = {.frames = {NULL}};
+    struct flame flame = {.tree_frames_max = ML_FLAME_TREE_FRAMES};
     bool done = flame_fill(&flame, after, before);
 
     if (done) {
         json.in_html = true;
         fwrite(ml_flamegraph_page, 1, (size_t)(hole - ml_flamegraph_page), out);
-        ml_json_open(&json, '{');
-        put_about(&json, after, before);
-        ml_json_number_member(&json, "metric", 2 * (uint64_t)metric);
-        done = put_views(&flame, &json, before != NULL) && put_frames(&flame, &json);
-        ml_json_close(&json, '}');
+        done = put_data(&flame, &json, after, before, metric);
         fputs(hole + strlen(mark), out);
     }
+    flame_fini(&flame);
+    return done ? ML_OK : ML_ENV_MEMORY;
+}
+
+enum ml_status ml_flame_write_data(
+    const struct ml_flame_side *after,
+    const struct ml_flame_side *before,
+    enum ml_metric metric,
+    size_t frames_max,
+    FILE *out
+) {
+    struct ml_json json = ml_json_over(out);
+    struct flame flame = {.tree_frames_max = frames_max, .is_tree_alone = true};
+    bool done = flame_fill(&flame, after, before) && put_data(&flame, &json, after, before, metric);
+
     flame_fini(&flame);
     return done ? ML_OK : ML_ENV_MEMORY;
 }

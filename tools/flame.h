@@ -38,4 +38,14 @@ ML_NODISCARD enum ml_status ml_flame_write(
     FILE *out
 );
 
+/* Its data alone, as JSON, of the tree and no single process, in at most about `frames_max` frames:
+ * what the live page draws. Errors: as above. */
+ML_NODISCARD enum ml_status ml_flame_write_data(
+    const struct ml_flame_side *after,
+    const struct ml_flame_side *before,
+    enum ml_metric metric,
+    size_t frames_max,
+    FILE *out
+);
+
 #endif

@@ -388,7 +388,7 @@ static void put_sample(
     }
 }
 
-static void put_head(struct writer *writer) {
+static void put_head(struct writer *writer, enum ml_metric metric) {
     const struct ml_profile *profile = writer->profile;
     const ml_pprof_ValueType types[VALUES] = {
         value_type(writer, "alloc_objects", "count"),
@@ -415,7 +415,11 @@ static void put_head(struct writer *writer) {
     );
     put(writer, ml_pprof_Profile_period_type_tag, ml_pprof_ValueType_fields, &period_type);
     put_number(writer, ml_pprof_Profile_period_tag, period);
-    put_number(writer, ml_pprof_Profile_default_sample_type_tag, (uint64_t)types[3].type);
+    put_number(
+        writer,
+        ml_pprof_Profile_default_sample_type_tag,
+        (uint64_t)types[metric == ML_METRIC_TOTAL ? 1 : 3].type
+    );
     put_number(
         writer,
         ml_pprof_Profile_comment_tag,
@@ -476,8 +480,11 @@ static void put_side(struct writer *writer, struct ml_arena *arena) {
     put_no_stack_location(writer);
 }
 
-enum ml_status ml_pprof_write_diff(
-    const struct ml_pprof_side *after, const struct ml_pprof_side *before, FILE *out
+static enum ml_status write_sides(
+    const struct ml_pprof_side *after,
+    const struct ml_pprof_side *before,
+    enum ml_metric metric,
+    FILE *out
 ) {
     struct ml_gzip_stream *gzip = malloc(sizeof *gzip);
     struct ml_arena arena = {0};
@@ -491,7 +498,7 @@ enum ml_status ml_pprof_write_diff(
     writer.stream = ml_gzip_stream_over(gzip);
     (void)text_at(&writer, ""); /* the table's first must be empty */
     turn_to(&writer, after, false);
-    put_head(&writer);
+    put_head(&writer, metric);
     put_side(&writer, &arena);
     if (before) {
         turn_to(&writer, before, true);
@@ -513,9 +520,19 @@ enum ml_status ml_pprof_write_diff(
     return writer.status != ML_OK ? writer.status : finished;
 }
 
-enum ml_status
-ml_pprof_write(const struct ml_profile *profile, const struct ml_stacks *stacks, FILE *out) {
+enum ml_status ml_pprof_write_diff(
+    const struct ml_pprof_side *after, const struct ml_pprof_side *before, FILE *out
+) {
+    return write_sides(after, before, ML_METRIC_LIVE, out);
+}
+
+enum ml_status ml_pprof_write(
+    const struct ml_profile *profile,
+    const struct ml_stacks *stacks,
+    enum ml_metric metric,
+    FILE *out
+) {
     const struct ml_pprof_side side = {.profile = profile, .stacks = stacks};
 
-    return ml_pprof_write_diff(&side, NULL, out);
+    return write_sides(&side, NULL, metric, out);
 }

@@ -9,16 +9,22 @@
 #include <stdio.h>
 
 #include "ipc/ml_status.h"
+#include "tools/metric.h"
 #include "tools/profile.h"
 #include "tools/stacks.h"
 
 /* Write the profile of all processes. Sample types, in Go's order: alloc_objects, alloc_space,
- * inuse_objects, inuse_space; the last is the default. Labels: pid, process, process_type,
+ * inuse_objects, inuse_space; which is shown first is the metric's word: alloc_space for total,
+ * else inuse_space. Labels: pid, process, process_type,
  * thread_name, and as Go has it bytes, a block's size on average.
  *
  * Errors: ML_ENV_MEMORY; ML_ENV_SYSTEM when the file refuses. */
-ML_NODISCARD enum ml_status
-ml_pprof_write(const struct ml_profile *profile, const struct ml_stacks *stacks, FILE *out);
+ML_NODISCARD enum ml_status ml_pprof_write(
+    const struct ml_profile *profile,
+    const struct ml_stacks *stacks,
+    enum ml_metric metric,
+    FILE *out
+);
 
 /* One dump. */
 struct ml_pprof_side {

@@ -85,26 +85,30 @@ static bool has_image(const struct ml_profile *profile, uint32_t id) {
     return false;
 }
 
-bool ml_profile_select(struct ml_profile *profile, uint32_t pid) {
-    size_t kept = 0;
-    bool found = false;
-
-    for (size_t i = 0; i < profile->processes_count; i++) {
-        found = found || profile->processes[i].pid == pid;
-    }
-    if (!found) {
-        return false;
-    }
+static bool has_pid(const struct ml_profile *profile, uint32_t pid) {
     for (size_t i = 0; i < profile->processes_count; i++) {
         if (profile->processes[i].pid == pid) {
-            profile->processes[kept++] = profile->processes[i];
-        } else {
-            process_fini(&profile->processes[i]);
+            return true;
         }
     }
-    profile->processes_count = kept;
-    tree_of_images(profile);
+    return false;
+}
 
+/* Forget the processes that are not marked, and what was said of them. */
+static void keep_marked(struct ml_profile *profile, const bool *is_kept) {
+    size_t kept = 0;
+
+    for (size_t i = 0; i < profile->processes_count; i++) {
+        if (is_kept[i]) {
+            const struct ml_profile_process one = profile->processes[i];
+            profile->processes[i] = profile->processes[kept];
+            profile->processes[kept++] = one;
+        }
+    }
+    for (size_t i = kept; i < profile->processes_count; i++) {
+        process_fini(&profile->processes[i]);
+    }
+    profile->processes_count = kept;
     kept = 0;
     for (size_t i = 0; i < profile->gaps_count; i++) {
         uint32_t of = profile->gaps[i].process_id;
@@ -115,11 +119,57 @@ bool ml_profile_select(struct ml_profile *profile, uint32_t pid) {
     profile->gaps_count = kept;
     kept = 0;
     for (size_t i = 0; i < profile->not_profiled_count; i++) {
-        if (profile->not_profiled[i].parent_pid == pid) {
+        if (has_pid(profile, profile->not_profiled[i].parent_pid)) {
             profile->not_profiled[kept++] = profile->not_profiled[i];
         }
     }
     profile->not_profiled_count = kept;
+}
+
+/* Keep those of that pid, or if it is 0 of that role. False: there is none, or no memory. */
+static bool select_some(struct ml_profile *profile, uint32_t pid, const char *role) {
+    bool *is_kept = calloc(profile->processes_count + 1, sizeof *is_kept);
+    bool found = false;
+
+    for (size_t i = 0; is_kept && i < profile->processes_count; i++) {
+        const struct ml_profile_process *process = &profile->processes[i];
+        is_kept[i] =
+            pid != 0 ? process->pid == pid : strcmp(ml_profile_role_name(process->role), role) == 0;
+        found = found || is_kept[i];
+    }
+    if (found) {
+        keep_marked(profile, is_kept);
+    }
+    free(is_kept);
+    return found;
+}
+
+bool ml_profile_select(struct ml_profile *profile, uint32_t pid) {
+    if (pid == 0 || !select_some(profile, pid, "")) {
+        return false;
+    }
+    tree_of_images(profile);
+    return true;
+}
+
+bool ml_profile_select_role(struct ml_profile *profile, const char *role) {
+    if (!select_some(profile, 0, role)) {
+        return false;
+    }
+    profile->tree = (struct ml_profile_totals){0};
+    for (size_t i = 0; i < profile->processes_count; i++) {
+        const struct ml_profile_process *process = &profile->processes[i];
+        struct ml_profile_totals own = process->totals;
+        own.peak_bytes = own.peak_blocks = 0;
+        own.variances.peak_bytes = own.variances.peak_blocks = 0;
+        for (size_t c = 0; c < process->cells_count; c++) {
+            own.peak_bytes += process->cells[c].tree_peak_bytes;
+            own.peak_blocks += process->cells[c].tree_peak_blocks;
+            own.variances.peak_bytes += process->cells[c].tree_peak_bytes_variance;
+            own.variances.peak_blocks += process->cells[c].tree_peak_blocks_variance;
+        }
+        ml_profile_totals_add(&profile->tree, &own);
+    }
     return true;
 }
 

@@ -228,6 +228,10 @@ void ml_profile_restart(struct ml_profile *profile);
  * False: there is none; nothing was changed. */
 bool ml_profile_select(struct ml_profile *profile, uint32_t pid);
 
+/* Keep the processes of that role (its name) alone; the tree's peak is their share of the whole
+ * tree's. False: there is none, or no such role; nothing was changed. */
+bool ml_profile_select_role(struct ml_profile *profile, const char *role);
+
 /* Turn the dump's standard errors of cells into variances, of cells, processes and tree. After
  * reading, once. */
 void ml_profile_spread_errors(struct ml_profile *profile);

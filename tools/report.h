@@ -39,6 +39,9 @@ struct ml_report {
 /* The JSON of interface.md; without a limit every stack. */
 void ml_report_json(const struct ml_report *report, FILE *out);
 
+/* The same without any stack. */
+void ml_report_json_processes(const struct ml_report *report, FILE *out);
+
 struct ml_report_style {
     unsigned width; /* columns that lines should fit */
     bool colour;

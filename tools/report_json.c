@@ -267,7 +267,8 @@ static void put_accounting(struct ml_json *json, const struct ml_profile_account
     ml_json_close(json, '}');
 }
 
-static void put_process(struct ml_json *json, const struct ml_report *report, size_t index) {
+static void
+put_process(struct ml_json *json, const struct ml_report *report, size_t index, bool with_stacks) {
     const struct ml_profile_process *process = &report->profile->processes[index];
 
     ml_json_line(json);
@@ -291,11 +292,13 @@ static void put_process(struct ml_json *json, const struct ml_report *report, si
     }
     ml_json_number_member(json, "stack_nodes", process->nodes_count);
     ml_json_number_member(json, "counter_cells", process->cells_count);
-    put_stacks(json, report, &report->stacks->processes[index]);
+    if (with_stacks) {
+        put_stacks(json, report, &report->stacks->processes[index]);
+    }
     ml_json_close(json, '}');
 }
 
-void ml_report_json(const struct ml_report *report, FILE *out) {
+static void put_report(const struct ml_report *report, bool with_stacks, FILE *out) {
     const struct ml_profile *profile = report->profile;
     struct ml_json json = ml_json_over(out);
 
@@ -315,15 +318,25 @@ void ml_report_json(const struct ml_report *report, FILE *out) {
         putc('\n', out);
         return;
     }
-    put_stacks(&json, report, &report->stacks->tree);
+    if (with_stacks) {
+        put_stacks(&json, report, &report->stacks->tree);
+    }
     ml_json_close(&json, '}');
     ml_json_line(&json);
     ml_json_key(&json, "processes");
     ml_json_open(&json, '[');
     for (size_t i = 0; i < profile->processes_count; i++) {
-        put_process(&json, report, i);
+        put_process(&json, report, i, with_stacks);
     }
     ml_json_close(&json, ']');
     ml_json_close(&json, '}');
     putc('\n', out);
+}
+
+void ml_report_json(const struct ml_report *report, FILE *out) {
+    put_report(report, true, out);
+}
+
+void ml_report_json_processes(const struct ml_report *report, FILE *out) {
+    put_report(report, false, out);
 }

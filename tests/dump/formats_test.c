@@ -254,7 +254,7 @@ static void pprof_sum(struct pprof_sums *sums) {
 
     memset(sums, 0, sizeof *sums);
     sums->first_string[0] = 'x';
-    ck_assert_int_eq(ml_pprof_write(&profile, &stacks, file), ML_OK);
+    ck_assert_int_eq(ml_pprof_write(&profile, &stacks, ML_METRIC_LIVE, file), ML_OK);
     fflush(file);
     rewind(file);
     unzipped = gzdopen(dup(fileno(file)), "r");

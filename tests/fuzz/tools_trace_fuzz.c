@@ -84,7 +84,7 @@ write_others(const struct ml_profile *profile, struct ml_stacks *stacks, FILE *n
     const struct ml_flame_side side = {.profile = profile, .stacks = stacks};
 
     if (ml_stacks_prune(stacks, 100) != ML_OK ||
-        ml_pprof_write(profile, stacks, nowhere) != ML_OK ||
+        ml_pprof_write(profile, stacks, ML_METRIC_LIVE, nowhere) != ML_OK ||
         ml_heap_text_write(profile, stacks, nowhere) != ML_OK ||
         ml_chrome_trace_write(&dump, 1, ML_METRIC_LIVE, nowhere) != ML_OK ||
         ml_flame_write(&side, &side, ML_METRIC_LIVE, nowhere) != ML_OK ||
