@@ -92,6 +92,12 @@ void ml_engine_dump(
     void *context
 );
 
+/* The same of everything into `file_fd`, an empty file that stays the caller's, for the page: no
+ * dump of the run, and `path` is "snapshot". */
+void ml_engine_snapshot(
+    struct ml_engine *engine, int file_fd, ml_dump_done *on_done, void *context
+);
+
 /* The end of the run: drain what ended, take the final dump, answer. */
 void ml_engine_finish(struct ml_engine *engine, ml_dump_done *on_done, void *context);
 

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include "host/clock.h"
 #include "host/engine_internal.h"
@@ -26,6 +27,24 @@ end_job(struct ml_engine *engine, const char *path, bool complete, const char *t
     }
 }
 
+static void discard_file(struct ml_dump_job *job) {
+    if (job->is_snapshot) {
+        (void)!ftruncate(job->file.fd, 0);
+        (void)lseek(job->file.fd, 0, SEEK_SET);
+    } else {
+        ml_dumps_discard(&job->file);
+    }
+}
+
+static enum ml_status
+keep_file(struct ml_dump_job *job, bool is_whole, struct ml_complaint *complaint) {
+    if (job->is_snapshot) {
+        return ML_OK; /* a cut one shows what is there */
+    }
+    return is_whole ? ml_dumps_commit(&job->file, complaint)
+                    : ml_dumps_keep_cut(&job->file, complaint);
+}
+
 /* There is no service now, but there may be one soon: on_gone is told next. */
 static bool may_come_back(const struct ml_engine *engine) {
     return !engine->closing && engine->service_state != ML_ENGINE_ALONE;
@@ -39,7 +58,7 @@ on_dumped(void *context, enum ml_status status, const struct memlog_service_dump
     if (status != ML_OK && may_come_back(engine) && job->tries < ML_DUMP_TRIES_MAX) {
         /* The service has died over it: its successor writes another one. */
         ev_timer_stop(engine->loop, &engine->guard_timer);
-        ml_dumps_discard(&job->file);
+        discard_file(job);
         job->started = false;
         return;
     }
@@ -54,13 +73,11 @@ on_dumped(void *context, enum ml_status status, const struct memlog_service_dump
                 reply->trouble.count_bytes > 0 ? reply->trouble.data : ""
             );
         }
-        ml_dumps_discard(&job->file);
+        discard_file(job);
         end_job(engine, "", false, complaint.text);
         return;
     }
-    const enum ml_status kept = reply->whole ? ml_dumps_commit(&job->file, &complaint)
-                                             : ml_dumps_keep_cut(&job->file, &complaint);
-    if (kept != ML_OK) {
+    if (keep_file(job, reply->whole, &complaint) != ML_OK) {
         end_job(engine, "", false, complaint.text);
         return;
     }
@@ -74,7 +91,7 @@ on_dumped(void *context, enum ml_status status, const struct memlog_service_dump
         reply->whole ? "" : " was cut off, what it holds can be read"
     );
     char path[PATH_MAX];
-    (void)snprintf(path, sizeof(path), "%s", job->file.path);
+    (void)snprintf(path, sizeof(path), "%s", job->is_snapshot ? "snapshot" : job->file.path);
     end_job(engine, path, reply->complete, complaint.text);
 }
 
@@ -140,6 +157,17 @@ static void fill_order(
     }
 }
 
+/* The members' memory, as it is now: walking over it holds each of them up a little. */
+static void look_at_members(struct ml_engine *engine) {
+    for (uint32_t i = 0; i < engine->members.count; i++) {
+        struct ml_member *member = engine->members.items[i];
+        if (member->state == ML_MEMBER_RUNNING && member->in_service) {
+            member->looks += member->looks == 0 ? 1 : 0; /* its memory counts now */
+            ml_member_look(engine, member);
+        }
+    }
+}
+
 static void start_job(struct ml_engine *engine) {
     struct ml_dump_job *job = engine->jobs;
     struct ml_complaint complaint = {.text = ""};
@@ -148,20 +176,16 @@ static void start_job(struct ml_engine *engine) {
     }
     job->started = true;
     job->tries++;
-    if (!engine->dumps_open) {
+    if (!engine->dumps_open && !job->is_snapshot) {
         end_job(engine, "", false, "there is no folder for dumps yet");
         return;
     }
-    if (ml_dumps_begin(&engine->dumps, job->reason, &job->file, &complaint) != ML_OK) {
-        end_job(engine, "", false, complaint.text);
-        return;
-    }
-    for (uint32_t i = 0; i < engine->members.count; i++) {
-        struct ml_member *member = engine->members.items[i];
-        if (member->state == ML_MEMBER_RUNNING && member->in_service) {
-            member->looks += member->looks == 0 ? 1 : 0; /* its memory counts now */
-            ml_member_look(engine, member);
+    if (!job->is_snapshot) {
+        if (ml_dumps_begin(&engine->dumps, job->reason, &job->file, &complaint) != ML_OK) {
+            end_job(engine, "", false, complaint.text);
+            return;
         }
+        look_at_members(engine);
     }
     struct memlog_service_dump_request request = {
         .order =
@@ -252,6 +276,25 @@ void ml_engine_dump(
     queue_job(engine, job);
 }
 
+void ml_engine_snapshot(
+    struct ml_engine *engine, int file_fd, ml_dump_done *on_done, void *context
+) {
+    struct ml_dump_job *job = calloc(1, sizeof(*job));
+    if (job == NULL) {
+        on_done(context, "", false, ml_status_text(ML_ENV_MEMORY));
+        return;
+    }
+    *job = (struct ml_dump_job){
+        .engine = engine,
+        .reason = MEMLOG_SERVICE_DUMP_REASON_PAGE,
+        .on_done = on_done,
+        .context = context,
+        .file = {.fd = file_fd},
+        .is_snapshot = true,
+    };
+    queue_job(engine, job);
+}
+
 void ml_engine_dump_for(
     struct ml_engine *engine,
     const struct ml_dump_trigger *trigger,
@@ -312,7 +355,7 @@ void ml_engine_dumps_fini(struct ml_engine *engine) {
         struct ml_dump_job *job = engine->jobs;
         engine->jobs = job->next;
         if (job->file.temporary[0] != '\0') {
-            ml_dumps_discard(&job->file);
+            discard_file(job);
         }
         job->on_done(job->context, "", false, "the run is over");
         free_job(job);

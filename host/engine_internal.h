@@ -104,8 +104,9 @@ struct ml_dump_job {
     ml_dump_done *on_done;
     void *context;
     struct ml_dump_file file;
-    bool started;   /* the service writes it */
-    unsigned tries; /* services that have died over it */
+    bool is_snapshot; /* into the asker's own file.fd, not into the folder */
+    bool started;     /* the service writes it */
+    unsigned tries;   /* services that have died over it */
     struct ml_dump_job *next;
 };
 

@@ -19,6 +19,7 @@ enum ml_status ml_options_init(struct ml_options *out_options) {
         .staging_slots = ML_STAGING_SLOTS_DEFAULT,
         .keep_processes = ML_KEEP_PROCESSES_DEFAULT,
         .triggers = ml_trigger_rules_default(),
+        .page = ml_page_place_default(),
         .roles = ml_patterns_new(),
         .only = ml_patterns_new(),
         .never = ml_patterns_new(),
@@ -121,6 +122,15 @@ enum ml_status ml_options_parse(
     if (arguments[index] == NULL || arguments[index][0] == '\0') {
         ml_complain(complaint, "no program given: memlog run [OPTIONS] -- PROGRAM [ARGS...]");
         return ML_PEER_SHORT;
+    }
+    if (!options->page_remote && !ml_page_place_is_local(&options->page)) {
+        ml_complain(
+            complaint,
+            "--page=%s: others than this machine could reach the page there, and its token would "
+            "travel in the clear; --page-remote says that this is wanted",
+            options->page.address
+        );
+        return ML_ENV_REFUSED;
     }
     options->program = arguments + index;
     return ML_OK;

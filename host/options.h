@@ -10,6 +10,7 @@
 
 #include "host/complaint.h"
 #include "host/mode.h"
+#include "host/page_place.h"
 #include "host/patterns.h"
 #include "host/trigger_rules.h"
 #include "ipc/event.h"
@@ -40,6 +41,8 @@ struct ml_options {
     bool help;          /* --help was asked for: nothing else counts */
     const char *output; /* NULL: memlog.PROGRAM.PID in the current folder */
     struct ml_trigger_rules triggers;
+    struct ml_page_place page; /* where the live page is; ML_PAGE_NONE: nowhere */
+    bool page_remote;          /* others than this machine may reach it */
     uint32_t dump_interval_s;  /* 0: none */
     int dump_signal;           /* 0: none */
     struct ml_patterns *roles; /* (regex, enum ml_role) */

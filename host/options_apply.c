@@ -292,12 +292,24 @@ apply_output(struct ml_options *options, const char *value, struct ml_complaint 
     return ML_OK;
 }
 
-/* There is no page in this version, so asking for none is granted. */
 static enum ml_status
 apply_no_page(struct ml_options *options, const char *value, struct ml_complaint *complaint) {
-    (void)options;
     (void)value;
     (void)complaint;
+    options->page = (struct ml_page_place){.kind = ML_PAGE_NONE};
+    return ML_OK;
+}
+
+static enum ml_status
+apply_page(struct ml_options *options, const char *value, struct ml_complaint *complaint) {
+    return ml_page_place_parse(value, &options->page, complaint);
+}
+
+static enum ml_status
+apply_page_remote(struct ml_options *options, const char *value, struct ml_complaint *complaint) {
+    (void)value;
+    (void)complaint;
+    options->page_remote = true;
     return ML_OK;
 }
 
@@ -406,7 +418,8 @@ const struct ml_option ml_run_options[] = {
     {"--output", ML_VALUE_REQUIRED, apply_output},
     {"-o", ML_VALUE_REQUIRED, apply_output},
     {"--no-page", ML_VALUE_NONE, apply_no_page},
-    {"--page", ML_VALUE_OPTIONAL, NULL},
+    {"--page", ML_VALUE_OPTIONAL, apply_page},
+    {"--page-remote", ML_VALUE_NONE, apply_page_remote},
     {"--dump-interval", ML_VALUE_REQUIRED, apply_dump_interval},
     {"--dump-signal", ML_VALUE_REQUIRED, apply_dump_signal},
     {"--dump-at-peak", ML_VALUE_NONE, NULL},

@@ -12,6 +12,7 @@
 #include "host/engine.h"
 #include "host/image.h"
 #include "host/launcher.h"
+#include "host/page.h"
 #include "host/paths.h"
 #include "host/probe.h"
 #include "host/process_info.h"
@@ -40,6 +41,8 @@ struct run {
     struct ml_tree tree;
     ev_timer whom_timer;
     struct ml_engine *engine; /* NULL: --memlog=none */
+    struct ml_page *page;     /* NULL: --no-page, or there could be none */
+    char analyzer_path[PATH_MAX];
     char library_path[PATH_MAX];
     const char *preload_path;
     pid_t root;
@@ -117,6 +120,7 @@ static void take_children(struct run *run) {
             continue;
         }
         if (run->engine != NULL) {
+            ml_page_child_ended(run->page, event.pid, &event.ending);
             ml_engine_child_ended(run->engine, event.pid, &event.ending);
         }
         if (event.pid == run->root && run->phase == PHASE_ROOT) {
@@ -195,9 +199,39 @@ static void on_notice(void *context, const char *text) {
     ml_say(&run->voice, "%s", text);
 }
 
-static void on_service(void *context, pid_t pid) {
+static void on_helper(void *context, pid_t pid) {
     struct run *run = context;
     ml_tree_add_helper(&run->tree, pid);
+}
+
+/* A page that was asked for must be where it was asked for; another one is only missed. */
+static enum ml_status open_page(struct run *run, struct ml_complaint *complaint) {
+    struct ml_complaint why = {.text = ""};
+    const struct ml_page_setup setup = {
+        .loop = run->loop,
+        .engine = run->engine,
+        .place = &run->options->page,
+        .analyzer_path = run->analyzer_path,
+        .inherited = &run->inherited,
+        .on_helper = on_helper,
+        .context = run,
+    };
+    if (run->options->page.kind == ML_PAGE_NONE) {
+        return ML_OK;
+    }
+    enum ml_status status = ml_paths_find(ML_ANALYZER_FILE, run->analyzer_path, &why);
+    if (status == ML_OK) {
+        status = ml_page_open(&setup, &run->page, &why);
+    }
+    if (status == ML_OK) {
+        ml_say(&run->voice, "page: %s", ml_page_url(run->page));
+    } else if (run->options->page.asked) {
+        ml_complain(complaint, "%s", why.text);
+        return status;
+    } else {
+        ml_say(&run->voice, "there is no page: %s", why.text);
+    }
+    return ML_OK;
 }
 
 static enum ml_status open_engine(struct run *run, struct ml_complaint *complaint) {
@@ -214,7 +248,7 @@ static enum ml_status open_engine(struct run *run, struct ml_complaint *complain
         .options = run->options,
         .inherited = &run->inherited,
         .service_path = service_path,
-        .on_service = on_service,
+        .on_service = on_helper,
         .on_notice = on_notice,
         .context = run,
     };
@@ -235,7 +269,8 @@ static enum ml_status open_engine(struct run *run, struct ml_complaint *complain
         );
         return ML_ENV_REFUSED;
     }
-    return ml_engine_preload_path(run->engine, run->library_path, &run->preload_path, complaint);
+    status = ml_engine_preload_path(run->engine, run->library_path, &run->preload_path, complaint);
+    return status == ML_OK ? open_page(run, complaint) : status;
 }
 
 /* Another libc's loader dies of a library of ours, a 32-bit one complains on the program's stderr.
@@ -314,7 +349,9 @@ int ml_run(const struct ml_options *options, char *const *environment) {
     } else {
         exit_code = run_program(&run, environment);
     }
+    ml_page_close(run.page);
     ml_engine_close(run.engine);
+    ml_page_free(run.page);
     ml_signals_close(&run.signals);
     ev_loop_destroy(run.loop);
     return exit_code;

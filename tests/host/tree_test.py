@@ -75,7 +75,7 @@ class Bench(unittest.TestCase):
 
     def start(self, *program, options=()):
         process = subprocess.Popen(
-            [self.memlog, "run", "-o", "dumps", *options, "--", *program],
+            [self.memlog, "run", "--no-page", "-o", "dumps", *options, "--", *program],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

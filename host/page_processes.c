@@ -1,0 +1,267 @@
+/* The page's processes: who they are, what they hold, start and stop. Room: host. */
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host/page_internal.h"
+#include "host/size.h"
+
+const struct memlog_service_client_figures *
+ml_page_figures_of(const struct memlog_service_figures_reply *reply, uint32_t id) {
+    for (uint32_t i = 0; reply != NULL && i < reply->clients.count; i++) {
+        if (reply->clients.items[i].id == id) {
+            return &reply->clients.items[i];
+        }
+    }
+    return NULL;
+}
+
+static void set_totals(json_t *json, const struct memlog_service_totals *totals) {
+    ml_page_set_number(json, "live_bytes", totals->live_bytes);
+    ml_page_set_number(json, "live_blocks", totals->live_blocks);
+    ml_page_set_number(json, "peak_bytes", totals->peak_bytes);
+    ml_page_set_number(json, "peak_blocks", totals->peak_blocks);
+    ml_page_set_number(json, "total_bytes", totals->total_bytes);
+    ml_page_set_number(json, "total_blocks", totals->total_blocks);
+}
+
+json_t *ml_page_totals(const struct memlog_service_totals *totals) {
+    json_t *json = json_object();
+    set_totals(json, totals);
+    return json;
+}
+
+static json_t *command_line_of(const struct ml_member *member) {
+    json_t *words = json_array();
+    for (size_t i = 0; i < member->line.count; i++) {
+        const char *word = member->line.arguments[i];
+        (void)json_array_append_new(words, ml_page_text(word, strlen(word)));
+    }
+    return words;
+}
+
+static void set_figures(json_t *json, const struct memlog_service_client_figures *figures) {
+    static const struct memlog_service_client_figures none = {.complete = false};
+    const struct memlog_service_client_figures *f = figures != NULL ? figures : &none;
+    set_totals(json, &f->totals);
+    ml_page_set_number(json, "inherited_bytes", f->inherited_bytes);
+    ml_page_set_number(json, "inherited_blocks", f->inherited_blocks);
+    ml_page_set_number(json, "events", f->events);
+    ml_page_set_number(json, "lost_events", f->lost_events);
+    ml_page_set_number(json, "unknown_frees", f->unknown_frees);
+    ml_page_set_number(json, "truncated_stacks", f->truncated_stacks);
+    ml_page_set_number(json, "stack_nodes", f->nodes);
+    ml_page_set_bool(json, "complete", f->complete);
+    ml_page_set_number(json, "waits", f->waits);
+    ml_page_set_number(json, "waited_ns", f->waited_ns);
+    ml_page_set_number(json, "longest_wait_ns", f->longest_wait_ns);
+    (void
+    )json_object_set_new(json, "trouble", ml_page_text(f->trouble.data, f->trouble.count_bytes));
+}
+
+json_t *ml_page_process_row(
+    const struct ml_engine *engine,
+    const struct ml_member *member,
+    const struct memlog_service_client_figures *figures
+) {
+    static const char *const stack_modes[ML_STACK_MODE_COUNT] = {
+        [ML_STACK_NATIVE] = "native",
+        [ML_STACK_NATIVE_WITH_THREAD_NAMES] = "native-with-thread-names",
+        [ML_STACK_PSEUDO] = "pseudo",
+        [ML_STACK_MIXED] = "mixed",
+    };
+    const bool own = member->sampling_bytes != 0;
+    const uint32_t mode = own ? member->stack_mode : (uint32_t)engine->options->stack_mode;
+    json_t *json = json_object();
+    ml_page_set_number(json, "id", member->id);
+    ml_page_set_number(json, "parent_id", member->parent_id);
+    ml_page_set_number(json, "pid", (uint64_t)member->pid);
+    ml_page_set_number(json, "parent_pid", (uint64_t)member->parent_pid);
+    ml_page_set_text(json, "name", member->name);
+    (void)json_object_set_new(json, "command_line", command_line_of(member));
+    ml_page_set_text(json, "role", ml_role_name(member->role));
+    ml_page_set_text(json, "state", ml_member_state_name(member->state));
+    ml_page_set_bool(json, "from_startup", member->from_startup);
+    ml_page_set_bool(json, "recording", member->recording);
+    ml_page_set_bool(json, "recorded", member->in_service);
+    ml_page_set_number(
+        json, "sampling_bytes", own ? member->sampling_bytes : engine->options->sampling_bytes
+    );
+    ml_page_set_text(json, "stack_mode", mode < ML_STACK_MODE_COUNT ? stack_modes[mode] : "?");
+    ml_page_set_number(json, "footprint_bytes", member->footprint_bytes);
+    ml_page_set_number(json, "resident_bytes", member->resident_bytes);
+    (void)json_object_set_new(json, "exit_code", json_integer(member->ending.exit_code));
+    ml_page_set_number(json, "signal", (uint64_t)member->ending.signal);
+    ml_page_set_number(json, "start_ms", member->start.realtime_ns / 1000000);
+    ml_page_set_number(json, "end_ms", member->end.realtime_ns / 1000000);
+    ml_page_set_text(json, "note", member->note);
+    set_figures(json, figures);
+    return json;
+}
+
+static json_t *not_profiled_of(const struct ml_engine *engine) {
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < engine->not_profiled_count; i++) {
+        const struct ml_not_profiled *one = &engine->not_profiled[i];
+        json_t *json = json_object();
+        ml_page_set_number(json, "pid", (uint64_t)one->pid);
+        ml_page_set_number(json, "parent_pid", (uint64_t)one->parent_pid);
+        ml_page_set_text(json, "path", one->path != NULL ? one->path : "");
+        ml_page_set_text(json, "reason", one->reason);
+        (void)json_array_append_new(list, json);
+    }
+    return list;
+}
+
+static void
+on_figures(void *context, enum ml_status status, const struct memlog_service_figures_reply *reply) {
+    struct ml_page_question *question = context;
+    struct ml_engine *engine = question->page->engine;
+    struct ml_http_request *request = ml_page_asked(question);
+    if (request == NULL) {
+        return;
+    }
+    const struct memlog_service_totals none = {.live_bytes = 0};
+    const struct memlog_service_figures_reply *figures = status == ML_OK ? reply : NULL;
+    json_t *answer = json_object();
+    json_t *rows = json_array();
+    for (uint32_t i = 0; i < engine->members.count; i++) {
+        const struct ml_member *member = engine->members.items[i];
+        (void)json_array_append_new(
+            rows, ml_page_process_row(engine, member, ml_page_figures_of(figures, member->id))
+        );
+    }
+    ml_page_set_number(answer, "memlog", 1);
+    (void
+    )json_object_set_new(answer, "tree", ml_page_totals(figures != NULL ? &figures->tree : &none));
+    (void)json_object_set_new(answer, "processes", rows);
+    (void)json_object_set_new(answer, "not_profiled", not_profiled_of(engine));
+    ml_page_answer_json(request, 200, answer);
+}
+
+void ml_page_get_processes(
+    struct ml_page *page, struct ml_http_request *request, const char *word
+) {
+    (void)word;
+    const char *dump = ml_http_argument(request, "dump");
+    if (page->engine == NULL || (dump != NULL && dump[0] != '\0')) {
+        ml_page_get_dump_processes(page, request, dump);
+        return;
+    }
+    struct ml_page_question *question = ml_page_ask(page, request);
+    if (question != NULL) {
+        ml_service_link_figures(&page->engine->link, on_figures, question);
+    }
+}
+
+/* What everything else is called by; what the page must know before it asks for more. */
+void ml_page_get_session(struct ml_page *page, struct ml_http_request *request, const char *word) {
+    (void)word;
+    const struct ml_engine *engine = page->engine;
+    json_t *answer = json_object();
+    json_t *program = json_array();
+    for (size_t i = 0; engine != NULL && engine->root_argv != NULL && engine->root_argv[i] != NULL;
+         i++) {
+        const char *argument = engine->root_argv[i];
+        (void)json_array_append_new(program, ml_page_text(argument, strlen(argument)));
+    }
+    ml_page_set_number(answer, "memlog", 1);
+    ml_page_set_text(answer, "page_token", page->guard.page_token);
+    ml_page_set_bool(answer, "live", engine != NULL);
+    ml_page_set_text(answer, "folder", ml_page_folder(page));
+    (void)json_object_set_new(answer, "program", program);
+    if (engine != NULL) {
+        ml_page_set_text(answer, "mode", ml_mode_name(engine->options->mode));
+        ml_page_set_number(answer, "sampling_bytes", engine->options->sampling_bytes);
+        ml_page_set_number(answer, "start_ms", engine->start.realtime_ns / 1000000);
+    }
+    ml_page_answer_json(request, 200, answer);
+}
+
+/* ---- start and stop */
+
+static void on_controlled(void *context, const char *trouble) {
+    struct ml_http_request *request = ml_page_asked(context);
+    if (request == NULL) {
+        return;
+    }
+    if (trouble[0] != '\0') {
+        ml_page_answer_error(request, 409, "%s", trouble);
+        return;
+    }
+    json_t *answer = json_object();
+    ml_page_set_bool(answer, "done", true);
+    ml_page_answer_json(request, 200, answer);
+}
+
+/* The running process of that pid. NULL: there is none, and it was answered. */
+static struct ml_member *
+member_of(struct ml_page *page, struct ml_http_request *request, const char *word) {
+    uint64_t pid = 0;
+    if (ml_count_parse(word, INT_MAX, &pid) != ML_OK) {
+        ml_page_answer_error(request, 400, "%.40s is not a process id", word);
+        return NULL;
+    }
+    struct ml_member *member = ml_members_running(&page->engine->members, (pid_t)pid);
+    if (member == NULL && ml_members_newest(&page->engine->members, (pid_t)pid) != NULL) {
+        ml_page_answer_error(request, 409, "process %s has ended", word);
+    } else if (member == NULL) {
+        ml_page_answer_error(
+            request, 404, "process %s is none of this run that memlog could be loaded into", word
+        );
+    }
+    return member;
+}
+
+/* False: it was answered. */
+static bool
+stack_mode_of(struct ml_http_request *request, const struct ml_engine *engine, uint32_t *out_mode) {
+    const char *text = ml_http_argument(request, "stack_mode");
+    *out_mode = (uint32_t)engine->options->stack_mode;
+    if (text == NULL || text[0] == '\0') {
+        return true;
+    }
+    if (strcmp(text, "native") == 0) {
+        *out_mode = ML_STACK_NATIVE;
+    } else if (strcmp(text, "native-with-thread-names") == 0) {
+        *out_mode = ML_STACK_NATIVE_WITH_THREAD_NAMES;
+    } else {
+        ml_page_answer_error(
+            request, 400, "stack_mode=%.40s: native or native-with-thread-names is wanted", text
+        );
+        return false;
+    }
+    return true;
+}
+
+void ml_page_post_start(struct ml_page *page, struct ml_http_request *request, const char *word) {
+    uint64_t sampling_bytes = page->engine->options->sampling_bytes;
+    uint32_t stack_mode = 0;
+    if (!ml_page_number_argument(
+            request, "sampling_bytes", ML_SAMPLING_MAX_BYTES, &sampling_bytes
+        ) ||
+        !stack_mode_of(request, page->engine, &stack_mode)) {
+        return;
+    }
+    if (sampling_bytes == 0) {
+        ml_page_answer_error(
+            request, 400, "sampling_bytes=0: 1 records every allocation, N one in N bytes"
+        );
+        return;
+    }
+    struct ml_member *member = member_of(page, request, word);
+    struct ml_page_question *question = member != NULL ? ml_page_ask(page, request) : NULL;
+    if (question != NULL) {
+        ml_engine_start_member(
+            page->engine, member, sampling_bytes, stack_mode, on_controlled, question
+        );
+    }
+}
+
+void ml_page_post_stop(struct ml_page *page, struct ml_http_request *request, const char *word) {
+    struct ml_member *member = member_of(page, request, word);
+    struct ml_page_question *question = member != NULL ? ml_page_ask(page, request) : NULL;
+    if (question != NULL) {
+        ml_engine_stop_member(page->engine, member, on_controlled, question);
+    }
+}

@@ -1,0 +1,91 @@
+"""A run with its page, spoken to by sockets of our own: what a browser would never send can be sent, too."""
+import json
+import re
+import socket
+import urllib.parse
+
+import harness
+
+
+class Answer:
+    def __init__(self, raw):
+        head, _, body = raw.partition(b"\r\n\r\n")
+        lines = head.decode("latin-1").split("\r\n")
+        self.status = int(lines[0].split()[1])
+        self.headers = {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines[1:])}
+        self.body = dechunk(body) if self.headers.get("transfer-encoding") == "chunked" else body
+
+    def json(self):
+        return json.loads(self.body)
+
+
+def dechunk(body):
+    out = b""
+    while body:
+        size, _, rest = body.partition(b"\r\n")
+        count = int(size or b"0", 16)
+        if not count:
+            break
+        out += rest[:count]
+        body = rest[count + 2:]
+    return out
+
+
+class Page:
+    """The page of a run, by the address that memlog printed."""
+
+    def __init__(self, url):
+        parts = urllib.parse.urlsplit(url)
+        self.url = url
+        self.base = f"{parts.scheme}://{parts.netloc}"
+        self.address = (parts.hostname, parts.port)
+        self.host = parts.netloc
+        self.token = urllib.parse.parse_qs(parts.query)["token"][0]
+        self.cookie = f"memlog-{parts.port}={self.token}"
+
+    def connect(self, timeout=harness.TIMEOUT):
+        return socket.create_connection(self.address, timeout)
+
+    def raw(self, data, timeout=harness.TIMEOUT):
+        """Send bytes, take all that comes until the other side closes; None: it closed without a word."""
+        with self.connect(timeout) as peer:
+            try:
+                peer.sendall(data)
+            except OSError:
+                pass  # refused before it was all there
+            got = b""
+            try:
+                while piece := peer.recv(65536):
+                    got += piece
+            except ConnectionResetError:
+                pass
+        return Answer(got) if got else None
+
+    def ask(self, path, method="GET", token=True, timeout=harness.TIMEOUT, **headers):
+        """`headers`: host_="x" sends Host: x; a header that is None is left out."""
+        lines = {"Host": self.host, "Connection": "close"}
+        if token:
+            lines["Authorization"] = f"token {self.token}"
+        for name, value in headers.items():
+            lines[name.strip("_").replace("_", "-").title()] = value
+        if method == "POST":
+            lines.setdefault("Content-Length", "0")
+        head = "".join(f"{name}: {value}\r\n" for name, value in lines.items() if value is not None)
+        return self.raw(f"{method} {path} HTTP/1.1\r\n{head}\r\n".encode("latin-1"), timeout)
+
+    def json(self, path, method="GET"):
+        answer = self.ask(path, method)
+        if answer.status not in (200, 201):
+            raise AssertionError((path, answer.status, answer.body))
+        return answer.json()
+
+
+class Case(harness.Case):
+    """Tests of a page over a run of their own."""
+
+    def open_page(self, *program, options=(), env=None):
+        """Start it, and read where its page is; (process, page)."""
+        process = self.memlog_start(*program, options=options, env=env)
+        log = self.folder / f"stderr{self.runs}"
+        found = self.wait_for("the page's address", lambda: re.search(r"^memlog: page: (http\S+)$", log.read_text(), re.M))
+        return process, Page(found[1])

@@ -1,0 +1,502 @@
+"""The page's HTTP interface from outside: what it answers, and what it refuses while the run goes on."""
+# runner: timeout=600
+import json
+import os
+import re
+import socket
+import stat
+import subprocess
+import time
+import unittest
+import urllib.parse
+
+import browsing
+import convert_test
+import harness
+
+PYTHON = "/usr/bin/python3"
+
+# A parent and a child of its own program, each of which allocates a little more whenever it is told.
+TREE = r"""
+import os, sys
+kept = []
+def leak_here(count):
+    kept.append([bytearray(3000) for _ in range(count)])
+child = os.fork()
+name = sys.argv[1] + ("/parent" if child else "/child")
+os.mkfifo(name)
+leak_here(100)
+print("ready", flush=True)
+while True:
+    with open(name) as orders:
+        count = int(orders.read())
+    if count == 0:
+        break
+    leak_here(count)
+    open(name + ".done", "a").write("x")
+if child:
+    os.waitpid(child, 0)
+"""
+
+
+def members(page):
+    return [one for one in page.json("/api/v1/processes")["processes"] if one["state"] == "running"]
+
+
+class Http(browsing.Case):
+    def start_tree(self, *options):
+        self.place = self.folder / f"orders{self.runs}"
+        self.place.mkdir()
+        env = self.environment(PYTHONMALLOC="malloc")
+        process, page = self.open_page(PYTHON, "-c", TREE, self.place, options=options, env=env)
+        self.wait_for("both", lambda: len(list(self.place.iterdir())) == 2 or None)
+        return process, page
+
+    def order(self, who, count):
+        done = self.place / f"{who}.done"
+        before = done.stat().st_size if done.exists() else 0
+        (self.place / who).write_text(str(count))
+        if count:
+            self.wait_for("it is done", lambda: done.exists() and done.stat().st_size > before)
+
+    def end(self, process):
+        self.order("child", 0)
+        self.order("parent", 0)
+        self.assertEqual(process.wait(harness.TIMEOUT), 0)
+
+    def test_figures_are_the_reports_and_control_works(self):
+        process, page = self.start_tree()
+        self.assertEqual(page.ask("/healthz", token=False).body, b"ok\n")
+        session = page.json("/api/v1/session")
+        self.assertTrue(session["live"])
+        self.assertEqual(session["program"][0], PYTHON)
+        parent, child = members(page)
+        self.assertEqual(child["parent_pid"], parent["pid"])
+        self.assertEqual((parent["role"], child["role"]), ("browser", "other"))
+
+        # A dump, and the same figures before and behind it: nobody allocates meanwhile.
+        made = page.json("/api/v1/dumps", "POST")
+        self.assertTrue(made["complete"])
+        dump = harness.pathlib.Path(process.memlog_folder) / made["file"]
+        report = self.report(dump)
+        before = {one["id"]: one for one in page.json("/api/v1/processes")["processes"]}
+        same = ("pid", "parent_pid", "name", "command_line", "role", "from_startup", "live_bytes", "live_blocks", "peak_bytes", "total_bytes", "events")
+        for entry in report["processes"]:
+            self.assertEqual({key: before[entry["id"]][key] for key in same}, {key: entry[key] for key in same})
+        again = {one["id"]: one for one in page.json(f"/api/v1/processes?dump={made['id']}")["processes"]}
+        for entry in report["processes"]:
+            self.assertEqual(again[entry["id"]], {key: value for key, value in entry.items() if key != "stacks"})
+
+        # Every form of it, and the dump itself.
+        self.assertEqual(page.json("/api/v1/dumps")["dumps"][0]["id"], made["id"])
+        self.assertEqual(page.ask(f"/api/v1/dumps/{made['id']}").body, dump.read_bytes())
+        for form in ("perfetto", "pprof", "heap", "chrome", "collapsed", "sqlite", "json", "html"):
+            answer = page.ask(f"/api/v1/dumps/{made['id']}?format={form}")
+            self.assertEqual(answer.status, 200, form)
+            self.assertGreater(len(answer.body), 100, form)
+            self.assertIn("filename=", answer.headers["content-disposition"])
+        collapsed = page.ask(f"/api/v1/dumps/{made['id']}?format=collapsed&pid={child['pid']}&metric=total").body.decode()
+        total = sum(int(line.rpartition(" ")[2]) for line in collapsed.splitlines())
+        self.assertEqual(total, next(one["total_bytes"] for one in report["processes"] if one["pid"] == child["pid"]))
+
+        # The flame graph adds up, of the tree, a process and a role.
+        def sums(path):
+            data = page.json(path)
+            self.assertLessEqual(len(data["frames"]) // 3, 8000)
+            values = data["views"][0]["values"]
+            return [sum(values[figure::7]) for figure in (1, 2, 5)]
+
+        def figures(entry):
+            return [entry["live_bytes"], entry["live_blocks"], entry["total_bytes"]]
+
+        self.assertEqual(sums(f"/api/v1/profile?dump={made['id']}"), figures(report["tree"]))
+        self.assertEqual(sums("/api/v1/profile"), figures(report["tree"]))
+        self.assertEqual(sums(f"/api/v1/profile?pid={child['pid']}&metric=total"), figures(before[child["id"]]))
+        self.assertEqual(sums("/api/v1/profile?role=other"), figures(before[child["id"]]))
+
+        # What a leak adds is in the difference, and under its name.
+        self.order("child", 50)
+        diff = page.json(f"/api/v1/diff?from={made['id']}")
+        views = diff["views"][0]
+        grown = sum(views["values"][1::7]) - sum(views["before"][1::7])
+        self.assertGreaterEqual(grown, 50 * 3000)
+        self.assertLess(grown, 50 * 3000 + 100000)
+        child_now = next(one for one in members(page) if one["pid"] == child["pid"])
+        self.assertEqual(child_now["live_bytes"] - child["live_bytes"], grown)
+
+        # Stop really stops, start begins a clean profile at the rate that was asked for.
+        pid = child["pid"]
+        self.assertEqual(page.json(f"/api/v1/processes/{pid}/stop", "POST"), {"done": True})
+        self.order("child", 50)
+        stopped = next(one for one in members(page) if one["pid"] == pid)
+        self.assertFalse(stopped["recording"])
+        self.assertEqual(stopped["live_bytes"], child_now["live_bytes"])
+        self.assertEqual(page.ask(f"/api/v1/processes/{pid}/stop", "POST").status, 409)
+        self.assertEqual(page.json(f"/api/v1/processes/{pid}/start?sampling_bytes=1", "POST"), {"done": True})
+        self.order("child", 50)
+        started = next(one for one in members(page) if one["pid"] == pid)
+        self.assertTrue(started["recording"])
+        self.assertGreaterEqual(started["live_bytes"], 50 * 3000)
+        self.assertLess(started["live_bytes"], 50 * 3000 + 100000)
+        self.end(process)
+
+    def test_events_tell_what_changes(self):
+        process, page = self.start_tree()
+        with page.connect() as peer:
+            peer.sendall(f"GET /api/v1/events?token={page.token} HTTP/1.1\r\nHost: {page.host}\r\n\r\n".encode())
+            stream = peer.makefile("rb")
+
+            def event(name):
+                while True:
+                    line = stream.readline().decode()
+                    self.assertTrue(line, "the stream ended")
+                    if line == f"event: {name}\n":
+                        return json.loads(stream.readline()[len("data: "):])
+
+            first = event("all")
+            running = {one["pid"]: one for one in first["processes"] if one["state"] == "running"}
+            self.assertEqual(len(running), 2)
+            self.order("child", 100)
+            parent, child = sorted(running)
+            live = 0
+            while live < running[child]["live_bytes"] + 100 * 3000:
+                update = event("update")
+                for one in update["processes"]:
+                    if one["pid"] == parent:
+                        self.assertEqual(one["live_bytes"], running[parent]["live_bytes"])
+                live = max([live, *(one["live_bytes"] for one in update["processes"] if one["pid"] == child)])
+            self.order("child", 0)
+            while not [one for one in event("update")["processes"] if one["pid"] == child and one["state"] == "exited"]:
+                pass
+        self.order("parent", 0)
+        self.assertEqual(process.wait(harness.TIMEOUT), 0)
+
+    def test_pprof_reads_the_endpoints(self):
+        convert_test.Convert.setUpClass()
+        pprof = convert_test.Convert.pprof
+        process, page = self.start_tree()
+
+        def run_pprof(path, *options):
+            env = self.environment(HOME=str(self.folder), PPROF_TMPDIR=str(self.folder))
+            url = f"{page.base}{path}{'&' if '?' in path else '?'}token={page.token}"
+            answer = harness.run_words([str(pprof), *options, url], self.folder, env, b"", harness.TIMEOUT)
+            self.assertEqual(answer.returncode, 0, answer.stderr)
+            return answer.stdout.decode()
+
+        def total(text):
+            return int(re.search(r"of ([-\d]+)B total", text)[1])
+
+        report = page.json("/api/v1/processes")
+        child = members(page)[1]
+        top = ("-top", "-unit=B", "-nodecount=1000")
+        self.assertEqual(total(run_pprof("/debug/pprof/heap", *top)), report["tree"]["live_bytes"])
+        self.assertEqual(total(run_pprof("/debug/pprof/allocs", *top)), report["tree"]["total_bytes"])
+        mine = run_pprof(f"/debug/pprof/heap?pid={child['pid']}", *top)
+        self.assertEqual(total(mine), child["live_bytes"])
+        self.assertIn("PyByteArray_Resize", mine)
+        # A difference: what the child leaks while pprof waits.
+        url = f"{page.base}/debug/pprof/heap?pid={child['pid']}&seconds=3&token={page.token}"
+        env = self.environment(HOME=str(self.folder), PPROF_TMPDIR=str(self.folder))
+        delta = subprocess.Popen([str(pprof), *top, url], cwd=self.folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        time.sleep(1)  # the first half is taken at once
+        self.order("child", 70)
+        out, err = delta.communicate(timeout=harness.TIMEOUT)
+        self.assertEqual(delta.returncode, 0, err)
+        grown = total(out.decode())
+        now = next(one for one in members(page) if one["pid"] == child["pid"])
+        self.assertEqual(grown, now["live_bytes"] - child["live_bytes"])
+        self.assertTrue(page.ask("/debug/pprof/heap?debug=1").body.startswith(b"heap profile:"))
+        self.end(process)
+
+    def test_prometheus_reads_the_figures(self):
+        def parse(kind, text):
+            """By Debian's parser, in Debian's Python: [name, type, [[labels, value], ...]] of each family."""
+            program = (
+                f"import json, sys; from prometheus_client{kind}.parser import text_string_to_metric_families as parse; "
+                "print(json.dumps([[one.name, one.type, [[s.labels, s.value] for s in one.samples]] for one in parse(sys.stdin.read())]))"
+            )
+            answer = harness.run_words([PYTHON, "-c", program], self.folder, self.environment(), text, harness.TIMEOUT)
+            self.assertEqual(answer.returncode, 0, answer.stderr)
+            return {name: (kind, samples) for name, kind, samples in json.loads(answer.stdout)}
+
+        process, page = self.start_tree()
+        tree = page.json("/api/v1/processes")["tree"]
+        running = {str(one["pid"]): one for one in members(page)}
+        for accept, parser, kind in (
+            (None, "", "text/plain; version=0.0.4"), ("application/openmetrics-text", ".openmetrics", "application/openmetrics-text; version=1.0.0"),
+        ):
+            answer = page.ask("/metrics", accept=accept)
+            self.assertTrue(answer.headers["content-type"].startswith(kind), answer.headers)
+            found = parse(parser, answer.body)
+            self.assertEqual(found["memlog_tree_live_bytes"][1][0][1], tree["live_bytes"])
+            live = {labels["pid"]: value for labels, value in found["memlog_process_live_bytes"][1]}
+            self.assertEqual(live, {pid: one["live_bytes"] for pid, one in running.items()})
+            self.assertEqual(found["memlog_process_events"][0], "counter")
+            events = {labels["pid"]: value for labels, value in found["memlog_process_events"][1]}
+            self.assertEqual(events, {pid: one["events"] for pid, one in running.items()})
+        self.end(process)
+
+    def test_strangers_are_refused(self):
+        process, page = self.start_tree()
+        pid = members(page)[1]["pid"]
+        stop = f"/api/v1/processes/{pid}/stop"
+        refused = [
+            # Another name that points here (DNS rebinding), whatever else is right.
+            (421, page.ask("/", host="evil.example")),
+            (421, page.ask("/healthz", token=False, host="evil.example")),
+            (421, page.ask("/api/v1/processes", host=f"evil.example:{page.address[1]}")),
+            (421, page.ask("/api/v1/processes", host="127.0.0.1")),
+            (421, page.ask(f"http://evil.example/api/v1/processes", host="evil.example")),
+            (400, page.ask("/api/v1/processes", host=None)),
+            # No token, a wrong one, half of it.
+            (401, page.ask("/", token=False)),
+            (401, page.ask("/metrics", token=False)),
+            (401, page.ask("/nothing", token=False)),
+            (401, page.ask(stop, "POST", token=False)),
+            (401, page.ask("/api/v1/processes", token=False, authorization="token " + "0" * 32)),
+            (401, page.ask("/api/v1/processes", token=False, authorization="token " + page.token[:-1])),
+            (401, page.ask("/api/v1/processes", token=False, authorization=page.token)),
+            (401, page.ask(f"/api/v1/processes?token={page.token}0", token=False)),
+            (401, page.ask("/api/v1/processes", token=False, cookie=f"memlog={page.token}")),
+            # A page of somebody else's in the same browser.
+            (403, page.ask(stop, "POST", token=False, cookie=page.cookie)),
+            (403, page.ask(stop, "POST", token=False, cookie=page.cookie, origin=page.base)),
+            (403, page.ask(stop, "POST", origin="http://evil.example")),
+            (403, page.ask(stop, "POST", origin="null")),
+            (403, page.ask(stop, "POST", origin="http://127.0.0.1:1")),
+            (403, page.ask(stop, "POST", sec_fetch_site="cross-site")),
+            (403, page.ask("/debug/pprof/heap", token=False, cookie=page.cookie, sec_fetch_site="same-site")),
+            # GET does nothing; other methods are none.
+            (405, page.ask(stop)),
+            (405, page.ask(stop + "?_method=POST")),
+            (405, page.ask("/api/v1/processes", "POST")),
+            (405, page.ask("/", "POST")),
+            (405, page.ask("/api/v1/dumps", "DELETE")),
+            (405, page.ask("/healthz", "OPTIONS")),
+            # Paths that are none.
+            (404, page.ask("/api/v1/dumps/..%2f..%2fetc%2fpasswd")),
+            (404, page.ask("/api/v1/dumps/../../../../etc/passwd")),
+            (404, page.ask("/../../etc/passwd")),
+            (404, page.ask("//healthz")),
+            (404, page.ask("/healthz%00/x")),
+            (404, page.ask("/api/v1/dumps/0001%00.exit.pftrace")),
+            (404, page.ask("/api/v1/dumps/9999")),
+            (404, page.ask("/api/v1/processes/1/start", "POST")),
+            (404, page.ask("/api/v1/processes/" + "1" * 100 + "/start", "POST")),
+            (404, page.ask("/api/v1/profile?pid=1")),
+            (404, page.ask("/api/v1/profile?role=gpu")),
+            # Values that are none.
+            (400, page.ask("/api/v1/processes/x/start", "POST")),
+            (400, page.ask(f"/api/v1/processes/{pid}/start?sampling_bytes=0", "POST")),
+            (400, page.ask(f"/api/v1/processes/{pid}/start?sampling_bytes=-1", "POST")),
+            (400, page.ask(f"/api/v1/processes/{pid}/start?stack_mode=none", "POST")),
+            (400, page.ask("/api/v1/dumps?pid=1,x", "POST")),
+            (400, page.ask("/api/v1/profile?metric=nothing")),
+            (400, page.ask("/api/v1/profile?pid=x")),
+            (400, page.ask("/api/v1/profile?role=boss")),
+            (400, page.ask("/api/v1/diff")),
+            (404, page.ask("/api/v1/diff?from=0009")),
+            (400, page.ask("/debug/pprof/heap?seconds=99999")),
+            (409, page.ask("/api/v1/dumps?pid=1", "POST")),
+        ]
+        for number, (status, answer) in enumerate(refused):
+            self.assertEqual(answer.status, status, (number, answer.body))
+            if status != 400:
+                self.assertIn("error", answer.json())
+                self.assertEqual(answer.headers["x-content-type-options"], "nosniff")
+        # Nothing of it has done anything.
+        self.assertTrue(next(one for one in members(page) if one["pid"] == pid)["recording"])
+        self.assertEqual(page.json("/api/v1/dumps")["dumps"], [])
+        # The same by those who may.
+        secret = page.ask("/api/v1/session", token=False, cookie=page.cookie, sec_fetch_site="same-origin").json()["page_token"]
+        mine = {"token": False, "cookie": page.cookie, "origin": page.base, "sec_fetch_site": "same-origin"}
+        self.assertEqual(page.ask(stop, "POST", x_memlog_page=secret, **mine).status, 200)
+        self.assertEqual(page.ask(f"/api/v1/processes/{pid}/start?token={page.token}", "POST", token=False).status, 200)
+        self.end(process)
+
+    def test_the_first_visit_sets_a_cookie_that_scripts_cannot_read(self):
+        process, page = self.start_tree()
+        visit = page.ask(f"/?token={page.token}", token=False, sec_fetch_site="cross-site")
+        self.assertEqual(visit.status, 200)
+        cookie = visit.headers["set-cookie"]
+        self.assertTrue(cookie.startswith(page.cookie + ";"), cookie)
+        self.assertIn("HttpOnly", cookie)
+        self.assertIn("SameSite=Strict", cookie)
+        policy = visit.headers["content-security-policy"]
+        self.assertIn("default-src 'none'", policy)
+        for word in ("unsafe", "http", "*", "data:"):
+            self.assertNotIn(word, policy)
+        self.assertEqual(visit.headers["referrer-policy"], "no-referrer")
+        self.assertEqual(visit.headers["cache-control"], "no-store")
+        self.assertEqual(page.ask("/", token=False, cookie=page.cookie).status, 200)
+        self.assertEqual(page.ask("/", "HEAD", token=False, cookie=page.cookie).body, b"")
+        # What the page is made of comes from here alone.
+        text = visit.body.decode()
+        for source in re.findall(r'(?:src|href)="([^"]+)"', text):
+            self.assertTrue(source.startswith("/") and not source.startswith("//"), source)
+            self.assertEqual(page.ask(source).status, 200, source)
+        self.assertNotRegex(text, r"<script>|\son\w+=|style=")
+        self.end(process)
+
+    def test_floods_and_dawdlers_do_not_keep_others_out(self):
+        process, page = self.start_tree()
+        dawdlers = []
+        for number in range(500):
+            peer = socket.socket()
+            peer.settimeout(harness.TIMEOUT)
+            peer.connect(page.address)
+            if number % 2:
+                peer.send(b"GET / HTTP/1.1\r\nHost: " + b"x" * (number % 7))
+            dawdlers.append(peer)
+            if number % 100 == 99:
+                self.assertEqual(page.ask("/healthz", token=False).status, 200)
+                self.assertEqual(len(members(page)), 2)
+        host_fds = len(os.listdir(f"/proc/{process.pid}/fd"))
+        self.assertLess(host_fds, 300)
+        # One that sends a byte now and then is ended all the same.
+        slow = page.connect()
+        slow.settimeout(harness.TIMEOUT)
+        ended = False
+        for _ in range(harness.TIMEOUT):
+            try:
+                slow.sendall(b"G")
+                time.sleep(1)
+                slow.setblocking(False)
+                ended = slow.recv(1000) == b"" or ended
+            except BlockingIOError:
+                pass
+            except (BrokenPipeError, ConnectionResetError):
+                ended = True
+            if ended:
+                break
+            slow.setblocking(True)
+        self.assertTrue(ended)
+        for peer in [*dawdlers, slow]:
+            peer.close()
+        # Too long a line, too many headers, too large a body: an answer or none, never more.
+        long_line = page.raw(b"GET /" + b"a" * 200000 + b" HTTP/1.1\r\nHost: " + page.host.encode() + b"\r\n\r\n")
+        self.assertIn(long_line and long_line.status, (None, 400, 413, 414, 431))
+        headers = b"".join(b"X-%d: %s\r\n" % (number, b"y" * 1000) for number in range(300))
+        many = page.raw(b"GET / HTTP/1.1\r\nHost: " + page.host.encode() + b"\r\n" + headers + b"\r\n")
+        self.assertIn(many and many.status, (None, 400, 413, 431))
+        self.assertEqual(page.ask("/api/v1/dumps", "POST", content_length="100000000").status, 413)
+        chunks = b"10000\r\n" + b"z" * 65536 + b"\r\n"
+        endless = page.raw(
+            b"POST /api/v1/dumps HTTP/1.1\r\nHost: " + page.host.encode() + b"\r\nAuthorization: token " + page.token.encode() +
+            b"\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks * 10
+        )
+        self.assertTrue(endless is None or endless.status >= 400)
+        for nonsense in (b"\0" * 100, b"HELO\r\n\r\n", b"GET\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", b"\r\n" * 50 + b"X", os.urandom(4096)):
+            with page.connect() as peer:
+                try:
+                    peer.sendall(nonsense)
+                    peer.shutdown(socket.SHUT_WR)
+                    peer.settimeout(harness.TIMEOUT)
+                    while peer.recv(65536):
+                        pass
+                except OSError:
+                    pass
+        self.assertEqual(page.json("/api/v1/dumps")["dumps"], [])
+        self.assertTrue(page.json("/api/v1/dumps", "POST")["complete"])
+        self.end(process)
+
+    def test_the_document_tells_the_truth(self):
+        """Every path of the OpenAPI document is there by its method, and answers as it says; no path is there that it does not tell."""
+        process, page = self.start_tree()
+        document = page.json("/openapi.json")
+        pid = members(page)[1]["pid"]
+        made = page.json("/api/v1/dumps", "POST")["id"]
+        seen = set()
+        samples = {"pid": pid, "id": made}
+        queries = {"/api/v1/diff": f"?from={made}"}
+        bad = {
+            400: {"/api/v1/processes": "?dump=now&x=", "/api/v1/profile": "?metric=x", "/api/v1/diff": "", "/api/v1/dumps/{id}": "?format=x"},
+        }
+        for path, methods in document["paths"].items():
+            for method, entry in methods.items():
+                told = {int(code) for code in entry["responses"]}
+                real = re.sub(r"{(\w+)}", lambda name: str(samples[name[1]]), path)
+                if real.endswith("/start"):
+                    page.ask(real.replace("start", "stop"), "POST")
+                where = real + queries.get(path, "")
+                if path == "/api/v1/events":
+                    with page.connect() as peer:
+                        peer.sendall(f"GET {path} HTTP/1.1\r\nHost: {page.host}\r\nAuthorization: token {page.token}\r\n\r\n".encode())
+                        answers = [browsing.Answer(peer.recv(200).split(b"\r\n\r\n")[0] + b"\r\n\r\n")]
+                else:
+                    answers = [page.ask(where, method.upper())]
+                self.assertEqual(min(told), answers[0].status, (method, path, answers[0].body))
+                kind = answers[0].headers["content-type"].split(";")[0]
+                self.assertIn(kind, entry["responses"][str(answers[0].status)]["content"], path)
+                answers.append(page.ask(where, method.upper(), host="evil.example"))
+                if path != "/healthz":
+                    answers.append(page.ask(where, method.upper(), token=False))
+                    answers.append(page.ask(where, method.upper(), token=False, cookie=page.cookie, sec_fetch_site="cross-site"))
+                if "{pid}" in path:
+                    answers += [page.ask(path.format(pid=1), "POST"), page.ask(path.format(pid="x"), "POST")]
+                if "{id}" in path:
+                    answers.append(page.ask(path.format(id="9999")))
+                if path in bad[400]:
+                    answers.append(page.ask(real + bad[400][path], method.upper()))
+                for answer in answers:
+                    self.assertIn(answer.status, told, (method, path, answer.body))
+                    seen.add((path, method, answer.status))
+                    if answer.status >= 400:
+                        self.assertEqual(set(answer.json()), {"error"})
+        self.assertGreater(len(seen), 60)
+        # The table of routes in the source is the document's list.
+        source = (harness.ROOT / "host" / "page.c").read_text()
+        routes = {(method.lower(), path) for method, path in re.findall(r'^\s+{"(GET|POST)", "([^"]+)"', source, re.M)}
+        told = {(method, re.sub(r"{\w+}", "*", path)) for path, methods in document["paths"].items() for method in methods}
+        self.assertEqual(routes | {("get", "/"), ("get", "/openapi.json")}, told)
+        page.ask(f"/api/v1/processes/{pid}/start", "POST")
+        self.end(process)
+
+    def test_a_socket_in_the_file_system_is_ours_alone(self):
+        path = self.folder / "page.sock"
+        process = self.memlog_start("/bin/sleep", "60", options=("-q", f"--page=unix:{path}"))
+        self.wait_for("the socket", path.exists)
+        self.assertEqual(stat.S_IMODE(path.stat().st_mode), 0o600)
+        with socket.socket(socket.AF_UNIX) as peer:
+            peer.connect(str(path))
+            peer.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+            self.assertIn(b" 200 ", peer.makefile("rb").readline())
+        self.assertEqual((self.folder / f"stderr{self.runs}").read_text(), "")
+        process.terminate()
+        self.assertEqual(process.wait(harness.TIMEOUT), 143)
+        self.assertFalse(path.exists())
+
+    def test_where_it_listens_is_said_or_refused(self):
+        def run(*options):
+            words, _ = self.memlog_command(["/bin/echo", "ran"], options)
+            answer = harness.run_words(words, self.folder, self.environment(), b"", harness.TIMEOUT)
+            return answer.returncode, answer.stdout, answer.stderr.decode()
+
+        code, out, err = run("--page")
+        self.assertEqual((code, out), (0, b"ran\n"))
+        self.assertRegex(err, r"(?m)^memlog: page: http://127\.0\.0\.1:\d+/\?token=[0-9a-f]{32}$")
+        self.assertNotIn("page:", run("--no-page")[2])
+        self.assertEqual(run("-q")[2], "")
+        code, out, err = run("--page=0.0.0.0:0")
+        self.assertEqual((code, out), (2, b""))
+        self.assertIn("--page-remote", err)
+        self.assertIn("http://0.0.0.0:", run("--page=0.0.0.0:0", "--page-remote")[2])
+        self.assertIn("http://[::1]:", run("--page=[::1]:0")[2])
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            port = taken.getsockname()[1]
+            code, out, err = run(f"--page={port}")
+            self.assertEqual((code, out), (125, b""))
+            self.assertIn(str(port), err)
+
+    def test_the_program_sees_nothing_of_it(self):
+        """Nor does it inherit a descriptor; and its own server on every address is not in the way."""
+        program = "import os; print(sorted(fd for fd in os.listdir('/proc/self/fd') if int(fd) < 900)); print([key for key in os.environ if 'MEMLOG' in key])"
+        alone = subprocess.run([PYTHON, "-c", program], capture_output=True, check=True, stdin=subprocess.DEVNULL)
+        run = self.memlog(PYTHON, "-c", program, options=())
+        self.assertEqual(run.out, alone.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
