@@ -493,7 +493,7 @@ class Http(browsing.Case):
     def test_the_program_sees_nothing_of_it(self):
         """Nor does it inherit a descriptor; and its own server on every address is not in the way."""
         program = "import os; print(sorted(fd for fd in os.listdir('/proc/self/fd') if int(fd) < 900)); print([key for key in os.environ if 'MEMLOG' in key])"
-        alone = subprocess.run([PYTHON, "-c", program], capture_output=True, check=True, stdin=subprocess.DEVNULL)
+        alone = subprocess.run([PYTHON, "-c", program], capture_output=True, check=True, stdin=subprocess.DEVNULL, env=self.environment())
         run = self.memlog(PYTHON, "-c", program, options=())
         self.assertEqual(run.out, alone.stdout)
 

@@ -49,7 +49,7 @@ class Analyzer(unittest.TestCase):
         self.refuse("convert", self.dump, saying="--to")
         self.refuse("convert", "--to=pprf", self.dump, saying="did you mean pprof?")
         self.refuse("convert", "--to=collapsed", "--metric=peek", self.dump, saying="did you mean peak?")
-        self.refuse("convert", "--to=pprof", "--metric=peak", self.dump, saying="--metric")
+        self.refuse("convert", "--to=heap", "--metric=peak", self.dump, saying="--metric")
         self.refuse("convert", "--to=pprof", "--pid=x", self.dump, saying="--pid")
         self.refuse("convert", "--to=collapsed", "--pid=77", self.dump, code=1, saying="no process 77")
 
