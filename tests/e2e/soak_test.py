@@ -13,7 +13,7 @@ class Soak(unittest.TestCase):
         )
         self.assertEqual(answer.returncode, 0, answer.stdout[-4000:] + answer.stderr[-2000:])
         self.assertIn("exact profiles", answer.stdout)
-        self.assertIn(" service", answer.stdout)
+        self.assertIn(" killed service", answer.stdout)
 
 
 if __name__ == "__main__":
