@@ -9,8 +9,11 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <termios.h>
 #include <unistd.h>
 
 /* AddressSanitizer's leak check at the end is a process that traces this one. */
@@ -60,68 +63,135 @@ static void confine_files(const char *output_path) {
     close(ruleset_fd);
 }
 
-/* Calls that no reader of files needs, by what they would give away. */
-static const int refused_calls[] = {
-    /* other programs and processes */
-    SCMP_SYS(execve),
-    SCMP_SYS(execveat),
-    SCMP_SYS(fork),
-    SCMP_SYS(vfork),
-    SCMP_SYS(clone),
-    SCMP_SYS(clone3),
-    SCMP_SYS(kill),
-    SCMP_SYS(tkill),
-    SCMP_SYS(pidfd_open),
-    SCMP_SYS(pidfd_getfd),
-    SCMP_SYS(pidfd_send_signal),
-    SCMP_SYS(ptrace),
-    SCMP_SYS(process_vm_readv),
-    SCMP_SYS(process_vm_writev),
-    /* the network, and daemons on local sockets */
-    SCMP_SYS(socket),
-    SCMP_SYS(socketpair),
-    SCMP_SYS(connect),
-    SCMP_SYS(bind),
-    SCMP_SYS(listen),
-    SCMP_SYS(accept),
-    SCMP_SYS(accept4),
-    SCMP_SYS(sendto),
-    SCMP_SYS(sendmsg),
-    SCMP_SYS(sendmmsg),
-    /* the kernel's wider surface */
-    SCMP_SYS(bpf),
-    SCMP_SYS(io_uring_setup),
-    SCMP_SYS(userfaultfd),
-    SCMP_SYS(perf_event_open),
-    SCMP_SYS(keyctl),
-    SCMP_SYS(add_key),
-    SCMP_SYS(request_key),
-    SCMP_SYS(unshare),
-    SCMP_SYS(setns),
-    SCMP_SYS(mount),
-    SCMP_SYS(umount2),
-    SCMP_SYS(pivot_root),
-    SCMP_SYS(chroot),
-    /* what Landlock's first version does not cover */
-    SCMP_SYS(truncate),
-    SCMP_SYS(chmod),
-    SCMP_SYS(fchmodat),
-    SCMP_SYS(chown),
-    SCMP_SYS(lchown),
-    SCMP_SYS(fchownat),
-    SCMP_SYS(setxattr),
-    SCMP_SYS(lsetxattr),
-    SCMP_SYS(removexattr),
-    SCMP_SYS(lremovexattr),
+/* A call that is permitted; with a mask, if (argument & mask) == value. */
+struct permitted {
+    int call;
+    unsigned argument;
+    uint64_t mask, value;
 };
 
-static void confine_calls(void) {
-    scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
+/* Argument `number_` must be `value_`. Descriptors, flags and pids are 32 bits wide. */
+#define ONLY(call_, number_, value_)                                                               \
+    { SCMP_SYS(call_), (number_), UINT32_MAX, (value_) }
+/* None of `flags_` may be set in argument `number_`. */
+#define WITHOUT(call_, number_, flags_)                                                            \
+    { SCMP_SYS(call_), (number_), (flags_), 0 }
+#define ANY(call_)                                                                                 \
+    { SCMP_SYS(call_), 0, 0, 0 }
+
+/* What reading files, working on them and saying the outcome needs, and what libc needs for it. The
+ * rest is refused with EPERM: a library that asks for more goes on without. */
+static const struct permitted permitted[] = {
+    /* files */
+    ANY(read),
+    ANY(readv),
+    ANY(pread64),
+    ANY(lseek),
+    ANY(close),
+    ANY(stat),
+    ANY(lstat),
+    ANY(fstat),
+    ANY(newfstatat),
+    ANY(statx),
+    ANY(access),
+    ANY(faccessat),
+    ANY(faccessat2),
+    ANY(readlink),
+    ANY(readlinkat),
+    ANY(getcwd),
+    ANY(getdents64),
+    ANY(fadvise64),
+    /* what is said; the descriptors are those that it was started with, and the output's */
+    ANY(write),
+    ANY(writev),
+    ONLY(ioctl, 1, TCGETS),
+    ONLY(ioctl, 1, TIOCGWINSZ),
+    ONLY(fcntl, 1, F_GETFD),
+    ONLY(fcntl, 1, F_SETFD),
+    ONLY(fcntl, 1, F_GETFL),
+    ONLY(fcntl, 1, F_DUPFD_CLOEXEC),
+    /* memory, but no code: libdw would load libdebuginfod and libcurl into this process */
+    ANY(brk),
+    WITHOUT(mmap, 2, PROT_EXEC),
+    WITHOUT(mprotect, 2, PROT_EXEC),
+    ANY(mremap),
+    ANY(munmap),
+    ANY(madvise),
+    /* libc: locks, random numbers for its tables, how much memory there is, time, who are we */
+    ANY(futex),
+    ANY(getrandom),
+    ANY(sysinfo),
+    ANY(clock_gettime),
+    ANY(gettimeofday),
+    ANY(time),
+    ANY(getpid),
+    ANY(gettid),
+    ANY(getuid),
+    ANY(geteuid),
+    ANY(getgid),
+    ANY(getegid),
+    ANY(uname),
+    /* the answers of the fetcher, and its end */
+    ANY(poll),
+    ANY(ppoll),
+    ANY(wait4),
+    /* abort(), signal handlers of sanitizers, and the end */
+    ANY(rt_sigaction),
+    ANY(rt_sigprocmask),
+    ANY(rt_sigreturn),
+    ANY(sigaltstack),
+    ANY(restart_syscall),
+    ANY(exit),
+    ANY(exit_group),
+};
+
+/* Without an output nothing is opened for writing, whatever Landlock says. */
+static const struct permitted permitted_to_read[] = {
+    WITHOUT(open, 1, O_ACCMODE | O_CREAT | O_TRUNC),
+    WITHOUT(openat, 2, O_ACCMODE | O_CREAT | O_TRUNC),
+};
+static const struct permitted permitted_to_write[] = {
+    ANY(open),
+    ANY(openat),
+    ANY(rename),
+    ANY(renameat),
+    ANY(renameat2),
+    ANY(unlink),
+    ANY(unlinkat),
+};
+
+static bool permit(scmp_filter_ctx filter, const struct permitted *list, size_t count) {
+    bool done = true;
+
+    for (size_t i = 0; done && i < count; i++) {
+        const struct scmp_arg_cmp compared = {
+            .arg = list[i].argument,
+            .op = SCMP_CMP_MASKED_EQ,
+            .datum_a = list[i].mask,
+            .datum_b = list[i].value,
+        };
+        /* Negative: this architecture has no such call, so nobody can make it. */
+        if (list[i].call >= 0) {
+            done = seccomp_rule_add_array(
+                       filter, SCMP_ACT_ALLOW, list[i].call, list[i].mask != 0 ? 1 : 0, &compared
+                   ) == 0;
+        }
+    }
+    return done;
+}
+
+#define COUNT_OF(list_) (sizeof(list_) / sizeof((list_)[0]))
+
+static void confine_calls(bool writes) {
+    const struct permitted abort_itself = ONLY(tgkill, 0, (uint64_t)getpid());
+    scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
     bool done = filter != NULL;
 
-    for (size_t i = 0; done && i < sizeof refused_calls / sizeof refused_calls[0]; i++) {
-        done = seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), refused_calls[i], 0) == 0;
-    }
+    done = done && seccomp_attr_set(filter, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS) == 0;
+    done = done && permit(filter, permitted, COUNT_OF(permitted));
+    done = done && permit(filter, &abort_itself, 1);
+    done = done && (writes ? permit(filter, permitted_to_write, COUNT_OF(permitted_to_write))
+                           : permit(filter, permitted_to_read, COUNT_OF(permitted_to_read)));
     if (done) {
         (void)seccomp_load(filter);
     }
@@ -134,6 +204,6 @@ void ml_confine(const char *output_path) {
     }
     confine_files(output_path);
     if (CONFINE_CALLS) {
-        confine_calls();
+        confine_calls(output_path != NULL);
     }
 }

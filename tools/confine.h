@@ -2,7 +2,8 @@
  * Room: tools. Context: main's thread, before any other.
  *
  * One rule: reading stays possible, that is what it is for; nothing else of the machine is: no
- * other program, no network, no process, no file written but the one that was asked for. */
+ * other program, no network, no process, no terminal to type into, no code that comes later, no
+ * file written but the one that was asked for. What is permitted is a list; the rest is refused. */
 #ifndef MEMLOG_TOOLS_CONFINE_H
 #define MEMLOG_TOOLS_CONFINE_H
 
