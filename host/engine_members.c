@@ -136,13 +136,29 @@ enum ml_status ml_member_enable(struct ml_engine *engine, struct ml_member *memb
     return ml_endpoint_control(&member->endpoint, &page);
 }
 
+/* A forked child of a process whose profile has gone with a service: its own is whole, but for what
+ * it began with. */
+static void doubt_inheritance(const struct ml_engine *engine, struct ml_member *member) {
+    const struct ml_member *parent = ml_members_find(&engine->members, member->parent_id);
+    if (member->forked && member->from_startup && member->trouble[0] == '\0' && parent != NULL &&
+        parent->was_recorded && !parent->in_service) {
+        (void)snprintf(
+            member->trouble,
+            sizeof(member->trouble),
+            "what it inherited is not known: its parent's profile went with a service that died"
+        );
+    }
+}
+
 /* Bring a member to the service, whose control page lets it record. Without a service it waits for
  * the next one, in its pipe: nothing of it is lost. */
 void ml_member_record(struct ml_engine *engine, struct ml_member *member) {
     member->recording = true;
+    member->was_recorded = true;
     member->note[0] = '\0';
     if (ml_service_link_up(&engine->link)) {
         member->in_service = true;
+        doubt_inheritance(engine, member);
         ml_service_link_add(
             &engine->link,
             member,

@@ -64,6 +64,7 @@ struct ml_member {
     bool forked;       /* it came by fork, not by exec */
     bool recording;    /* its control page says so */
     bool from_startup; /* recorded from its first instruction */
+    bool was_recorded; /* now or ever */
     bool in_service;   /* the service knows it */
     bool stream_lost;  /* the service reads it no more */
     bool was_read;     /* by a service that is dead: what its pipe still holds is a torn stream */

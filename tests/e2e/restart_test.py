@@ -127,6 +127,29 @@ class Restart(harness.Case):
             self.assertTrue(child["from_startup"])
             self.assertEqual(sized(child, 700000), (700000 + number,) * 2)
 
+    def test_who_was_forked_while_there_was_no_service_by_one_that_ended_is_not_complete(self):
+        process = self.memlog_start(PYTHON, "-c", HANDS_DOWN, options=("--no-page",))
+        self.wait_for("the parent", lambda: (self.folder / "done0").exists())
+        # The more have died, the longer the next one is waited for.
+        for count in range(1, 5):
+            self.kill_service(process)
+            self.told(process, count)
+        (old,) = self.services(process)
+        os.kill(old, signal.SIGKILL)
+        self.wait_for("no service", lambda: not self.services(process))
+        (self.folder / "fork").touch()
+        self.wait_for("the heir", lambda: (self.folder / "orphaned").exists() and (self.folder / "heir").exists())
+        self.told(process, 5)
+        _, report = self.finish(process)
+        heir = int((self.folder / "heir").read_text())
+        for entry in report["processes"]:
+            if entry["pid"] == heir:
+                self.assertFalse(entry["complete"])
+                self.assertRegex(entry["trouble"], "what it inherited is not (all )?known: its parent's profile")
+                break
+        else:
+            self.fail(f"{heir} is in no profile: {[entry['pid'] for entry in report['processes']]}")
+
     def test_dumps_taken_before_stay_and_are_whole(self):
         process = self.begin(options=("--no-page", "--dump-signal=USR1"))
         process.send_signal(signal.SIGUSR1)
@@ -171,6 +194,27 @@ class Restart(harness.Case):
         self.assertFalse(report["dump"]["complete"])
         self.assertTrue(report["dump"]["gaps"])
 
+
+# A child that forks one of its own, at the test's word, and ends; that one ends at another word.
+HANDS_DOWN = """
+import os, sys, time
+def wait_for(name):
+    while not os.path.exists(name):
+        time.sleep(0.001)
+if os.fork() == 0:
+    kept = [bytes(5000) for _ in range(100)]
+    open("done0", "w").close()
+    wait_for("fork")
+    if os.fork() == 0:
+        open("heir", "w").write(str(os.getpid()))
+        wait_for("end")
+    os._exit(0)
+os.wait()
+open("orphaned", "w").close()
+wait_for("end")
+time.sleep(0.3)
+sys.exit(7)
+"""
 
 # Allocates without a pause; each of three threads frees what another has allocated.
 BUSY = """
