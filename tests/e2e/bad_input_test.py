@@ -184,7 +184,7 @@ class FullDisk(Inputs):
         self.assertIn("No space left on device", err)
         self.assertIn(str(disk / "dumps"), err)
         self.assertEqual((disk / "kept").stat().st_size, 40000)
-        report = self.report(next((disk / "dumps").glob("*.pftrace")))
+        report = self.report(next((disk / "dumps").glob("*.pftrace.cut")))
         self.assertFalse(report["dump"]["complete"])
 
     def test_a_conversion_that_finds_no_room_leaves_what_was_there(self):
