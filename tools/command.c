@@ -282,6 +282,7 @@ static enum ml_status stacks_make(const struct ml_load *load, struct ml_loaded *
     }
     ml_symbol_search_environment(&options.search, cache);
     options.search.alternative_dirs = load->alternative_dirs;
+    options.search.breakpad_dirs = load->breakpad_dirs;
     options.fetch = load->is_fetching ? ml_fetcher_get : NULL;
     loaded->symbolizer = ml_symbolizer_new(&options);
     if (!loaded->symbolizer) {

@@ -98,6 +98,7 @@ struct ml_load {
     struct ml_sift sift;          /* tools/sift.h; good ones */
     uint32_t dump;                /* which of the file's, from 1; 0: the last */
     const char *alternative_dirs; /* tools/symbol_search.h; NULL: none */
+    const char *breakpad_dirs;    /* likewise */
     bool is_fetching;             /* ask the servers of DEBUGINFOD_URLS */
 };
 

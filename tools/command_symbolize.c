@@ -8,7 +8,8 @@
 #include "tools/symbol_packets.h"
 
 static const char help[] =
-    "memlog symbolize [-o FILE] [--symbols-only] [--alternative-dirs=DEVICE@HOST[:...]] DUMP\n"
+    "memlog symbolize [-o FILE] [--symbols-only] [--alternative-dirs=DEVICE@HOST[:...]]\n"
+    "                 [--use-breakpad-symbols=DIR[:...]] DUMP\n"
     "\n"
     "Add the names of functions, files and lines to a dump, so that it has them wherever it goes\n"
     "and is read at once. Without -o the dump itself gets them, behind what it holds.\n"
@@ -18,6 +19,9 @@ static const char help[] =
     "\n"
     "  --alternative-dirs=DEVICE@HOST[:...]\n"
     "                  what was recorded below DEVICE lies below HOST here\n"
+    "  --use-breakpad-symbols=DIR[:...]\n"
+    "                  where no DWARF is found, Breakpad's symbol files: DIR/NAME/ID/NAME.sym,\n"
+    "                  DIR/NAME.sym or DIR/NAME.breakpad\n"
     "\n"
     "Names come from the recorded file, its debug file (.gnu_debuglink, .debug, /usr/lib/debug, "
     "also\n"
@@ -111,10 +115,11 @@ static int run(const struct ml_command *command, int argc, char **argv) {
         {.name = "--output", .short_name = "-o", .out_value = &target},
         {.name = "--symbols-only", .out_given = &is_symbols_only},
         {.name = "--alternative-dirs", .out_value = &load.alternative_dirs},
+        {.name = "--use-breakpad-symbols", .out_value = &load.breakpad_dirs},
     };
     struct ml_loaded loaded;
     bool go_on = false;
-    int exit_code = ml_command_arguments(command, argc, argv, options, 3, &load.path, 1, &go_on);
+    int exit_code = ml_command_arguments(command, argc, argv, options, 4, &load.path, 1, &go_on);
 
     if (!go_on) {
         return exit_code;

@@ -343,6 +343,7 @@ file_open(struct ml_code_file *code, struct ml_symbolizer *symbolizer) {
         .build_id = (const uint8_t *)code->build_id.bytes,
         .build_id_bytes = code->build_id.count_bytes,
         .pid = code->pid,
+        .base = code->start - (uint64_t)code->bias,
     };
     struct ml_symbol_file *file = ml_symbolizer_open(symbolizer, &wanted, &code->trouble);
 

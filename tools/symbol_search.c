@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tools/breakpad.h"
 #include "tools/memory.h"
 
 enum { BUILD_ID_MAX_BYTES = (ML_BUILD_ID_HEX_BYTES - 1) / 2 };
@@ -371,4 +372,33 @@ bool ml_build_id_hex(const struct ml_symbol_wanted *wanted, char out_hex[ML_BUIL
         snprintf(out_hex + 2 * i, 3, "%02x", wanted->build_id[i]);
     }
     return true;
+}
+
+bool ml_symbol_search_breakpad(
+    struct ml_symbol_search *search,
+    const struct ml_symbol_wanted *wanted,
+    ml_symbol_try *try,
+    void *context
+) {
+    const struct looking looking = {
+        .search = search, .wanted = wanted, .try = try, .context = context};
+    const char *slash = strrchr(wanted->path, '/');
+    const char *name = slash ? slash + 1 : wanted->path;
+    const char *list = search->options.breakpad_dirs;
+    const char *dir = NULL;
+    char id[ML_BREAKPAD_ID_BYTES];
+    int length = 0;
+
+    if (!ml_breakpad_id(wanted->build_id, wanted->build_id_bytes, id)) {
+        return false;
+    }
+    while (piece_next(&list, &length, &dir)) {
+        if (propose(&looking, false, "%.*s/%s/%s/%s.sym", length, dir, name, id, name) ||
+            propose(&looking, false, "%.*s/%s.sym", length, dir, name) ||
+            propose(&looking, false, "%.*s/%s.breakpad", length, dir, name) ||
+            propose(&looking, false, "%.*s/%s.breakpad.x64", length, dir, name)) {
+            return true;
+        }
+    }
+    return false;
 }

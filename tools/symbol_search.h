@@ -20,14 +20,16 @@ struct ml_symbol_wanted {
     const char *path; /* as recorded; a bare name: a program of PATH */
     const uint8_t *build_id;
     size_t build_id_bytes;
-    uint32_t pid; /* of a process that had it; 0: not known */
+    uint32_t pid;  /* of a process that had it; 0: not known */
+    uint64_t base; /* ELF address of its first byte in memory; Breakpad counts from there */
 };
 
 struct ml_symbol_search_options {
     const char *binary_path;      /* folders, parted by ':'; NULL: none */
     bool is_index;                /* look the folders' files through for build ids */
     const char *alternative_dirs; /* DEVICE@HOST[:...]; NULL: none */
-    const char *debug_root;       /* NULL: /usr/lib/debug */
+    const char *breakpad_dirs; /* folders of Breakpad's symbol files, parted by ':'; NULL: none */
+    const char *debug_root;    /* NULL: /usr/lib/debug */
     const char *debuginfod_cache; /* NULL: none */
 };
 
@@ -60,6 +62,15 @@ bool ml_symbol_search(
 
 /* The same, of debug files by build id alone. */
 bool ml_symbol_search_debug(
+    struct ml_symbol_search *search,
+    const struct ml_symbol_wanted *wanted,
+    ml_symbol_try *try,
+    void *context
+);
+
+/* The same, of Breakpad's symbol files: DIR/NAME/ID/NAME.sym as its servers have them,
+ * DIR/NAME.sym, DIR/NAME.breakpad and DIR/NAME.breakpad.x64 as Chromium's tools do. */
+bool ml_symbol_search_breakpad(
     struct ml_symbol_search *search,
     const struct ml_symbol_wanted *wanted,
     ml_symbol_try *try,

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tools/breakpad.h"
 #include "tools/demangle.h"
 #include "tools/dwarf_functions.h"
 #include "tools/elf_symbols.h"
@@ -27,6 +28,7 @@ struct ml_symbol_file {
     bool is_module; /* the module itself, not its debug file alone */
     struct ml_elf_symbols symbols;
     struct ml_dwarf_functions functions;
+    struct ml_breakpad breakpad; /* where there is no DWARF */
 };
 
 /* A linkage name and what became of it. */
@@ -55,6 +57,7 @@ struct ml_symbolizer {
 static void file_close(struct ml_symbol_file *file) {
     ml_elf_symbols_fini(&file->symbols);
     ml_dwarf_functions_fini(&file->functions);
+    ml_breakpad_fini(&file->breakpad);
     if (file->dwfl) {
         dwfl_end(file->dwfl);
     }
@@ -295,6 +298,19 @@ static bool try_module(void *context, const char *path, bool is_module) {
     return file_load(file, path, file->wanted.build_id, file->wanted.build_id_bytes);
 }
 
+static bool try_breakpad(void *context, const char *path, bool is_module) {
+    struct ml_symbol_file *file = context;
+
+    (void)is_module;
+    return ml_breakpad_read(
+        &file->breakpad, path, file->wanted.build_id, file->wanted.build_id_bytes
+    );
+}
+
+static bool breakpad_load(struct ml_symbol_file *file) {
+    return ml_symbol_search_breakpad(file->owner->search, &file->wanted, try_breakpad, file);
+}
+
 struct ml_symbol_file *ml_symbolizer_open(
     struct ml_symbolizer *symbolizer,
     const struct ml_symbol_wanted *wanted,
@@ -309,12 +325,17 @@ struct ml_symbol_file *ml_symbolizer_open(
     *out_trouble = NULL;
     if (!ml_symbol_search(symbolizer->search, wanted, try_module, file, &is_there) &&
         !fetch_debug_file(symbolizer, wanted, try_module, file)) {
-        *out_trouble = is_there ? "the file is another one by now" : "the file is not here";
+        if (!breakpad_load(file)) {
+            *out_trouble = is_there ? "the file is another one by now" : "the file is not here";
+        }
         return file;
     }
     if (!ml_elf_symbols_load(&file->symbols, file->module) ||
         !ml_dwarf_functions_load(&file->functions, file->module)) {
         return NULL;
+    }
+    if (!file->functions.dwarf && breakpad_load(file)) {
+        return file;
     }
     if (file->symbols.count == 0 && !file->functions.dwarf) {
         *out_trouble = "the file has no symbols";
@@ -375,6 +396,35 @@ static const char *merged_name(struct ml_symbolizer *symbolizer, const char *nam
     return kept;
 }
 
+/* By Breakpad's file. */
+static size_t breakpad_find(
+    struct ml_symbol_file *file,
+    uint64_t address,
+    struct ml_symbol out_symbols[ML_SYMBOL_INLINES_MAX]
+) {
+    struct ml_symbolizer *symbolizer = file->owner;
+    struct ml_breakpad_frame frames[ML_SYMBOL_INLINES_MAX];
+    size_t count = 0;
+
+    if (address >= file->wanted.base) {
+        count = ml_breakpad_find(
+            &file->breakpad, address - file->wanted.base, frames, ML_SYMBOL_INLINES_MAX
+        );
+    }
+    for (size_t i = 0; i < count; i++) {
+        const char *linkage = keep(symbolizer, frames[i].name);
+        const char *function = readable_of(symbolizer, linkage);
+        out_symbols[i] = (struct ml_symbol){
+            .function = frames[i].is_merged ? merged_name(symbolizer, function) : function,
+            .linkage = linkage,
+            .file = keep(symbolizer, frames[i].file),
+            .line = frames[i].line,
+            .inlined = frames[i].is_inlined,
+        };
+    }
+    return count;
+}
+
 size_t ml_symbol_file_find(
     struct ml_symbol_file *file,
     uint64_t address,
@@ -385,8 +435,11 @@ size_t ml_symbol_file_find(
     struct ml_dwarf_frame *outermost = NULL;
     size_t count = 0;
 
-    if (!file->module) {
-        return 0;
+    if (file->breakpad.functions_count > 0) {
+        count = breakpad_find(file, address, out_symbols);
+    }
+    if (!file->module || count > 0) {
+        return count;
     }
     address += file->bias;
     if (file->functions.dwarf) {

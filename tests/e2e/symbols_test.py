@@ -198,6 +198,51 @@ class Symbols(harness.Case):
         # What was fetched is there for every view from then on.
         self.assert_named(self.collapsed(dump))
 
+    def breakpad_file(self, program, build_id):
+        """What dump_syms would write of a program: functions and their sizes by nm, one line record each by addr2line."""
+        raw = bytes.fromhex(build_id)[:16]
+        identifier = (raw[3::-1] + raw[5:3:-1] + raw[7:5:-1] + raw[8:]).hex().upper() + "0"
+        base = min(
+            int(line.split()[2], 16) for line in self.said("readelf", "-lW", program).splitlines() if line.split()[:1] == ["LOAD"]
+        )
+        text = [f"MODULE Linux x86_64 {identifier} {program.name}", f"INFO CODE_ID {build_id.upper()}", "FILE 0 keeper.c"]
+        for line in self.said("nm", "-S", "--defined-only", program).splitlines():
+            words = line.split()
+            if len(words) == 4 and words[2] in "tT":
+                start, size = int(words[0], 16), int(words[1], 16)
+                number = self.said("addr2line", "-e", program, hex(start)).strip().rpartition(":")[2]
+                text.append(f"FUNC {start - base:x} {size:x} 0 {words[3]}")
+                text += [f"{start - base:x} {size:x} {number} 0"] if number.isdigit() else []
+        return identifier, "\n".join(text) + "\n"
+
+    def said(self, *words):
+        return subprocess.run([*map(str, words)], check=True, capture_output=True, text=True).stdout
+
+    def test_breakpads_files_name_what_has_no_dwarf(self):
+        for flags in ("-pie", "-no-pie"):
+            source = self.folder / "keeper.c"
+            source.write_text(SOURCE % SIZE)
+            self.tool("gcc", "-g", "-O1", flags, "-o", self.program, source)
+            shutil.copy(self.program, self.whole)
+            dump = self.stripped_dump()
+            build_id = self.report(dump)["processes"][0]["stacks"][0]["frames"][0]["build_id"]
+            identifier, text = self.breakpad_file(self.whole, build_id)
+            for number, place in enumerate((f"keeper/{identifier}/keeper.sym", "keeper.sym", "keeper.breakpad.x64")):
+                root = self.folder / f"breakpad{flags}{number}"
+                (root / place).parent.mkdir(parents=True)
+                (root / place).write_text(text)
+                named = self.folder / f"named{flags}{number}.pftrace"
+                self.analyze("symbolize", "-o", named, f"--use-breakpad-symbols=/nonexistent:{root}", dump)
+                self.assert_named(self.collapsed(named))
+                frames = json.loads(self.analyze("report", "--json", named)[0])["processes"][0]["stacks"][0]["frames"]
+                self.assertEqual((frames[0]["function"], frames[0]["file"], frames[0]["line"]), ("deep_keeper", "keeper.c", 3))
+            other = self.folder / f"other{flags}"
+            other.mkdir()
+            (other / "keeper.sym").write_text(text.replace(identifier, identifier[::-1]))
+            named = self.folder / f"other{flags}.pftrace"
+            self.analyze("symbolize", "-o", named, f"--use-breakpad-symbols={other}", dump)
+            self.assert_nameless(self.collapsed(named))
+
     def test_code_made_at_run_time_has_the_names_of_its_map(self):
         script = self.folder / "jit.js"
         script.write_text(
