@@ -201,6 +201,7 @@ static enum ml_status start(struct ml_engine *engine, struct ml_complaint *compl
         engine->options->sandbox,
         engine->inherited,
         engine->words_fd,
+        engine->revival.deaths > 0,
         &service_setup,
         &events,
         complaint

@@ -175,6 +175,7 @@ static enum ml_status start_service(
     enum ml_sandbox sandbox,
     const struct ml_inherited *inherited,
     int words_fd,
+    bool one_worker,
     int *out_fd,
     struct ml_complaint *complaint
 ) {
@@ -187,7 +188,8 @@ static enum ml_status start_service(
     char sandbox_argument[32];
     (void
     )snprintf(sandbox_argument, sizeof(sandbox_argument), "--sandbox=%s", ml_sandbox_name(sandbox));
-    char *const argv[] = {name, sandbox_argument, NULL};
+    char workers_argument[] = "--workers=1";
+    char *const argv[] = {name, sandbox_argument, one_worker ? workers_argument : NULL, NULL};
     int pidfd = -1;
     const int fds[] = {ends[1], words_fd};
     pid_t pid = start_orphan(fds, path, argv, inherited, &pidfd);
@@ -219,6 +221,7 @@ enum ml_status ml_service_link_open(
     enum ml_sandbox sandbox,
     const struct ml_inherited *inherited,
     int words_fd,
+    bool one_worker,
     const struct memlog_service_setup *setup,
     const struct ml_service_events *events,
     struct ml_complaint *complaint
@@ -226,7 +229,7 @@ enum ml_status ml_service_link_open(
     *link = (struct ml_service_link){.events = *events, .pidfd = -1};
     int fd = -1;
     enum ml_status status =
-        start_service(link, service_path, sandbox, inherited, words_fd, &fd, complaint);
+        start_service(link, service_path, sandbox, inherited, words_fd, one_worker, &fd, complaint);
     if (status != ML_OK) {
         return status;
     }

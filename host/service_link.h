@@ -41,8 +41,9 @@ struct ml_service_link {
     bool told; /* on_gone was called */
 };
 
-/* Start the service and configure it; `words_fd` (ipc/last_words.h) is borrowed, -1: none. One that
- * ends at once is told by on_gone, perhaps before this returns.
+/* Start the service and configure it; `words_fd` (ipc/last_words.h) is borrowed, -1: none; on one
+ * core when `one_worker`, so that it can say whose data it is at work on. One that ends at once is
+ * told by on_gone, perhaps before this returns.
  *
  * Errors: ML_ENV_* with a complaint.
  * Owner:  `link` stays where it is until ml_service_link_close. */
@@ -53,6 +54,7 @@ ML_NODISCARD enum ml_status ml_service_link_open(
     enum ml_sandbox sandbox,
     const struct ml_inherited *inherited,
     int words_fd,
+    bool one_worker,
     const struct memlog_service_setup *setup,
     const struct ml_service_events *events,
     struct ml_complaint *complaint

@@ -11,7 +11,9 @@
 enum { ML_LAST_WORDS_BYTES = 4096 };
 
 struct ml_last_words {
-    uint32_t client; /* the host's id of the client whose data is being worked on; 0: nobody's */
+    /* The host's id of the client whose data is being worked on; 0: nobody's, or that of several at
+     * once on several cores. The next service of one that has died works on one. */
+    uint32_t client;
 };
 
 #endif

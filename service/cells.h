@@ -1,5 +1,5 @@
 /* A process's counter cells, one for each (node, heap, type, size class) that was ever allocated
- * at. Room: service. Context: the session's one thread.
+ * at. Room: service. Context: whoever works on the client.
  *
  * One rule: a cell never moves to another index and is never taken away. */
 #ifndef MEMLOG_SERVICE_CELLS_H

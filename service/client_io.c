@@ -104,8 +104,8 @@ ml_client_io_read_pipe(struct ml_client_io *io, struct ml_io_scratch *scratch, s
     size_t total_bytes = 0;
     /* A process that has ended adds no more than its pipe still holds. */
     const bool ending = io->state == ML_IO_ENDING;
-    while (io->pipe_fd >= 0 && total_bytes < limit_bytes && (ending || !ml_client_full(io->client))
-    ) {
+    while (io->pipe_fd >= 0 && total_bytes < limit_bytes && !ml_client_stuffed(io->client) &&
+           (ending || !ml_client_full(io->client))) {
         const ssize_t count = read(io->pipe_fd, scratch->pipe, sizeof(scratch->pipe));
         if (count == 0) {
             ml_client_io_on(io, ML_IO_HANGUP);
@@ -193,7 +193,7 @@ static enum ml_status look_once(
             &wants_count
         );
     }
-    for (size_t i = 0; status == ML_OK && i < wants_count; i++) {
+    for (size_t i = 0; status == ML_OK && i < wants_count && !ml_client_stuffed(io->client); i++) {
         status = copy_want(io, scratch, &scratch->wants[i]);
     }
     *out_active = *out_active || wants_count > 0;
@@ -207,7 +207,9 @@ ml_client_io_round(struct ml_client_io *io, struct ml_io_scratch *scratch, bool 
     const uint64_t before_bytes = io->read_bytes;
     enum ml_status status = ml_client_io_read_pipe(io, scratch, limit_bytes);
     bool more = io->staging_fd >= 0;
-    for (uint32_t looks = 0; status == ML_OK && more && looks < LOOKS_MAX; looks++) {
+    for (uint32_t looks = 0;
+         status == ML_OK && more && looks < LOOKS_MAX && !ml_client_stuffed(io->client);
+         looks++) {
         status = look_once(io, scratch, out_active, &more);
     }
     /* What was overwritten in staging while we copied has gone down the pipe. */

@@ -1,5 +1,5 @@
 /* One client's descriptors: its event pipe and its staging, read into the session. Room: service.
- * Context: one thread; never waits.
+ * Context: one thread at a time, which need not be the session's (ml_session_apart); never waits.
  *
  * One rule: bytes come by read and pread alone, never by a mapping, and nobody else reads them. An
  * answer of ML_PEER_* or ML_ENV_* concerns this client only. */
@@ -42,7 +42,7 @@ struct ml_client_io {
     uint64_t pipe_bytes; /* what the pipe held when it came; its owner may change that */
 };
 
-/* Memory that reading needs, shared by all clients: nothing in it outlives a call. */
+/* Memory that reading needs, one for each thread that reads: nothing in it outlives a call. */
 struct ml_io_scratch;
 struct ml_io_scratch *ml_io_scratch_new(void);
 void ml_io_scratch_free(struct ml_io_scratch *take_scratch);
@@ -69,7 +69,8 @@ ML_NODISCARD enum ml_status
 ml_client_io_read_pipe(struct ml_client_io *io, struct ml_io_scratch *scratch, size_t limit_bytes);
 
 /* One round's reading: the pipe, then staging, then what went into the pipe meanwhile.
- * *out_active says whether anything was new. Whether that was all: ml_client_settled. */
+ * *out_active says whether anything was new. Whether that was all: ml_client_settled. Of a client
+ * that is stuffed (ml_client_stuffed) it stops where it is. */
 ML_NODISCARD enum ml_status
 ml_client_io_round(struct ml_client_io *io, struct ml_io_scratch *scratch, bool *out_active);
 

@@ -48,6 +48,7 @@ static const uint64_t patience_ns = 200000000;
 
 struct ml_connection {
     struct ml_connection_options options;
+    struct ml_workers *workers; /* NULL: none */
     struct ml_channel *channel;
     struct ml_channel_end end;
     enum connection_state state;
@@ -135,11 +136,13 @@ set_up(struct ml_connection *connection, const struct memlog_service_setup *setu
     }
     ml_session_keep(connection->session, setup->keep_processes);
     ml_session_say(connection->session, connection->options.last_words);
+    ml_session_workers(connection->session, connection->workers, ML_SESSION_LEAST_EVENTS);
     ml_session_patience(connection->session, ml_clock_ticks_of_ns(&connection->clock, patience_ns));
     const struct ml_readers_options readers_options = {
         .loop = connection->options.loop,
         .pipes_fd = connection->options.pipes_fd,
         .session = connection->session,
+        .workers = connection->workers,
         .clock = &connection->clock,
         .on_lost = on_lost,
         .on_round = on_round,
@@ -482,6 +485,10 @@ ml_connection_new(const struct ml_connection_options *options, struct ml_connect
     }
     *out = connection;
     return ML_OK;
+}
+
+void ml_connection_workers(struct ml_connection *connection, struct ml_workers *workers) {
+    connection->workers = workers;
 }
 
 void ml_connection_free(struct ml_connection *take_connection) {

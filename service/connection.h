@@ -12,6 +12,7 @@
 struct ev_loop;
 struct ml_connection;
 struct ml_last_words;
+struct ml_workers;
 
 struct ml_connection_options {
     struct ev_loop *loop;
@@ -29,6 +30,10 @@ struct ml_connection_options {
  * Errors: ML_ENV_MEMORY; ML_ENV_SYSTEM when the descriptor is no such socket. */
 ML_NODISCARD enum ml_status
 ml_connection_new(const struct ml_connection_options *options, struct ml_connection **out);
+
+/* Before the loop runs: who works on several clients at once; outlives the connection. */
+void ml_connection_workers(struct ml_connection *connection, struct ml_workers *workers);
+
 void ml_connection_free(struct ml_connection *take_connection);
 
 /* Why it ended; status ML_PEER_CLOSED: the host is gone, all is well. */

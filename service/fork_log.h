@@ -1,5 +1,5 @@
-/* What a process held at each of its forks, for its children. Room: service. Context: the session's
- * one thread.
+/* What a process held at each of its forks, for its children. Room: service. Context: whoever works
+ * on the client.
  *
  * One rule: a fork's serial finds its entry whichever comes first, the parent's FORK record or the
  * child; of very many forks the oldest are forgotten. */

@@ -17,6 +17,7 @@
 #include "ipc/last_words.h"
 #include "service/connection.h"
 #include "service/host_fd.h"
+#include "service/workers.h"
 
 enum { LINE_BYTES = 1536 };
 
@@ -102,7 +103,22 @@ static enum ml_process_exit serve(struct ev_loop *loop, struct ml_connection *co
     return ML_PROCESS_BROKEN;
 }
 
-enum ml_process_exit ml_process_run(const struct ml_sandbox_options *options) {
+/* The threads of a service that has several. */
+struct crew {
+    unsigned count; /* that is asked for */
+    struct ml_workers *workers;
+};
+
+static void make_workers(void *context) {
+    struct crew *crew = context;
+    if (crew->count > 1) {
+        /* One arena for all: each of its own would need mprotect, and allocations are rare. */
+        (void)mallopt(M_ARENA_MAX, 1);
+    }
+    crew->workers = ml_workers_new(crew->count);
+}
+
+enum ml_process_exit ml_process_run(const struct ml_sandbox_options *sandbox, unsigned workers) {
     const int descriptors_max = shed_inheritance();
     keep_little();
     struct ml_last_words *const words = map_last_words(); /* its number is free for others then */
@@ -126,11 +142,20 @@ enum ml_process_exit ml_process_run(const struct ml_sandbox_options *options) {
         ml_process_say("descriptor 3 is no host's socket: ", ml_status_text(status));
         return ML_PROCESS_USAGE;
     }
-    status = ml_sandbox_enter(options, &report);
+    struct crew crew = {.count = workers > 0 ? workers : ml_workers_default()};
+    struct ml_sandbox_options options = *sandbox;
+    options.make_threads = make_workers;
+    options.context = &crew;
+    status = ml_sandbox_enter(&options, &report);
     if (status != ML_OK) {
         ml_process_say("the sandbox is refused here: ", report.missing);
         return ML_PROCESS_NO_SANDBOX;
     }
+    if (crew.workers == NULL) {
+        ml_process_say("no memory", "");
+        return ML_PROCESS_NO_MEMORY;
+    }
+    ml_connection_workers(connection, crew.workers);
     /* What is missing the host says, and every dump. Nothing is freed afterwards: the kernel does
      * it faster, and all of it. */
     return serve(loop, connection);

@@ -17,8 +17,9 @@ enum ml_process_exit {
     ML_PROCESS_NO_MEMORY = 4
 };
 
-/* Serve the host on ML_SERVICE_HOST_FD until it is gone. Trouble is said on stderr, one line. */
-enum ml_process_exit ml_process_run(const struct ml_sandbox_options *options);
+/* Serve the host on ML_SERVICE_HOST_FD until it is gone, on `workers` cores, 0: as many as are good
+ * here (service/workers.h). Trouble is said on stderr, one line. */
+enum ml_process_exit ml_process_run(const struct ml_sandbox_options *sandbox, unsigned workers);
 
 /* One line on stderr: "memlog-service: " what detail. What cannot be said is not said. */
 void ml_process_say(const char *what, const char *detail);

@@ -7,6 +7,7 @@
 
 #include "service/client_io.h"
 #include "service/pace.h"
+#include "service/workers.h"
 
 enum {
     /* Ids are the host's, counted from 1: a bucket holds a handful even with the most clients. */
@@ -18,7 +19,10 @@ enum {
     /* Read since the last round: what waits in the session for its turn, decoded, in a processor's
      * own cache. More with many clients, as a round looks at each of them. */
     ROUND_BYTES = 1 << 18,
-    ROUND_BYTES_EACH = 1 << 12
+    ROUND_BYTES_EACH = 1 << 12,
+    /* Read in the last look or round, by all: then several workers read the next. Reading and
+     * decoding that takes one some 200 us, several times what waking the others does. */
+    SHARED_OUT_BYTES = 1 << 16
 };
 
 /* A round while there is something to see, and the longest pause. Dumps and figures make their own
@@ -36,11 +40,19 @@ struct reader {
     struct reader *next; /* in its bucket */
     struct ml_client_end end;
     struct ml_pace_pipe pace;
+    /* Of the last reading: */
+    enum ml_status status;
+    uint64_t bytes;
+    bool active;
+    bool stuffed; /* it was broken off */
 };
 
 struct ml_readers {
     struct ml_readers_options options;
-    struct ml_io_scratch *scratch;
+    struct ml_io_scratch *scratches[ML_WORKERS_MAX]; /* one a worker */
+    struct reader **batch;                           /* who is read now; room for all */
+    uint32_t batch_count, batch_capacity;
+    uint64_t recent_bytes; /* read in the last look or round */
     struct reader *buckets[BUCKETS_COUNT];
     uint32_t count;
     ev_io pipes;   /* some pipe has something to read; while we sleep on them */
@@ -90,15 +102,64 @@ static void lose(struct reader *reader, enum ml_status status) {
     readers->options.on_lost(readers->options.context, reader->io.id, ml_status_text(status));
 }
 
-static void read_share(struct reader *reader) {
+/* ---- a batch of clients is read, by all workers while much comes */
+
+/* A share of its pipe. */
+static void read_share(struct reader *reader, struct ml_io_scratch *scratch) {
+    reader->status = ml_client_io_read_pipe(&reader->io, scratch, SHARE_BYTES);
+}
+
+/* Pipe and staging, as far as they go. */
+static void read_round(struct reader *reader, struct ml_io_scratch *scratch) {
+    reader->status = ml_client_io_round(&reader->io, scratch, &reader->active);
+}
+
+typedef void reading(struct reader *reader, struct ml_io_scratch *scratch);
+
+struct batch {
+    struct ml_readers *readers;
+    reading *read;
+};
+
+static void read_one(void *context, uint32_t item, unsigned worker) {
+    const struct batch *batch = context;
+    struct reader *reader = batch->readers->batch[item];
+    ml_client_take(reader->io.client, worker);
     const uint64_t before_bytes = reader->io.read_bytes;
-    const enum ml_status status =
-        ml_client_io_read_pipe(&reader->io, reader->readers->scratch, SHARE_BYTES);
-    const uint64_t bytes = reader->io.read_bytes - before_bytes;
-    reader->readers->unapplied_bytes += bytes;
-    ml_pace_read(&reader->readers->pace, &reader->pace, bytes, bytes >= SHARE_BYTES);
-    if (status != ML_OK) {
-        lose(reader, status);
+    batch->read(reader, batch->readers->scratches[worker]);
+    reader->bytes = reader->io.read_bytes - before_bytes;
+    reader->stuffed = ml_client_stuffed(reader->io.client);
+}
+
+/* What was broken off is read on by us, who may apply what is too much. */
+static void take_back(struct ml_readers *readers, struct reader *reader, reading *read) {
+    ml_client_give_back(reader->io.client);
+    if (reader->stuffed && reader->status == ML_OK) {
+        const uint64_t before_bytes = reader->io.read_bytes;
+        read(reader, readers->scratches[0]);
+        reader->bytes += reader->io.read_bytes - before_bytes;
+    }
+}
+
+/* Everybody in the batch; how it went stands with each of them. */
+static void read_batch(struct ml_readers *readers, reading *read) {
+    struct batch batch = {.readers = readers, .read = read};
+    const bool apart = readers->batch_count > 1 && readers->recent_bytes >= SHARED_OUT_BYTES &&
+                       ml_workers_count(readers->options.workers) > 1;
+    if (apart) {
+        ml_session_apart(readers->options.session);
+        ml_workers_run(readers->options.workers, read_one, &batch, readers->batch_count);
+        ml_session_together(readers->options.session);
+    }
+    readers->recent_bytes = 0;
+    for (uint32_t i = 0; i < readers->batch_count; i++) {
+        struct reader *reader = readers->batch[i];
+        if (apart) {
+            take_back(readers, reader, read);
+        } else {
+            read_one(&batch, i, 0);
+        }
+        readers->recent_bytes += reader->bytes;
     }
 }
 
@@ -120,8 +181,19 @@ static bool somebody_full(const struct ml_readers *readers) {
 static bool read_ready(struct ml_readers *readers) {
     struct epoll_event ready[TURN_PIPES];
     const int count = epoll_wait(readers->options.pipes_fd, ready, TURN_PIPES, 0);
+    readers->batch_count = 0;
     for (int i = 0; i < count; i++) {
-        read_share(ready[i].data.ptr);
+        readers->batch[readers->batch_count++] = ready[i].data.ptr;
+    }
+    read_batch(readers, read_share);
+    for (uint32_t i = 0; i < readers->batch_count; i++) {
+        struct reader *reader = readers->batch[i];
+        const bool more = reader->bytes >= SHARE_BYTES;
+        readers->unapplied_bytes += reader->bytes;
+        ml_pace_read(&readers->pace, &reader->pace, reader->bytes, more);
+        if (reader->status != ML_OK) {
+            lose(reader, reader->status);
+        }
     }
     readers->pace.urgent = readers->pace.urgent || count == TURN_PIPES;
     return count > 0;
@@ -172,6 +244,12 @@ static void on_timer(struct ev_loop *loop, ev_timer *watcher, int events) {
     ml_readers_round(watcher->data);
 }
 
+static void free_scratches(struct ml_readers *readers) {
+    for (unsigned i = 0; i < ML_WORKERS_MAX; i++) {
+        ml_io_scratch_free(readers->scratches[i]);
+    }
+}
+
 struct ml_readers *ml_readers_new(const struct ml_readers_options *options) {
     struct ml_readers *readers = calloc(1, sizeof(*readers));
     if (readers == NULL) {
@@ -179,10 +257,13 @@ struct ml_readers *ml_readers_new(const struct ml_readers_options *options) {
     }
     readers->options = *options;
     readers->interval_s = idle_interval_s;
-    readers->scratch = ml_io_scratch_new();
-    if (readers->scratch == NULL) {
-        free(readers);
-        return NULL;
+    for (unsigned i = 0; i < ml_workers_count(options->workers); i++) {
+        readers->scratches[i] = ml_io_scratch_new();
+        if (readers->scratches[i] == NULL) {
+            free_scratches(readers);
+            free(readers);
+            return NULL;
+        }
     }
     ev_io_init(&readers->pipes, on_pipes, options->pipes_fd, EV_READ);
     readers->pipes.data = readers;
@@ -209,14 +290,30 @@ void ml_readers_free(struct ml_readers *take_readers) {
             remove_reader(take_readers, &take_readers->buckets[i]);
         }
     }
-    ml_io_scratch_free(take_readers->scratch);
+    free_scratches(take_readers);
+    free(take_readers->batch);
     free(take_readers);
+}
+
+/* A batch may hold one more. */
+static bool reserve_batch(struct ml_readers *readers) {
+    if (readers->count < readers->batch_capacity) {
+        return true;
+    }
+    const uint32_t wanted = readers->batch_capacity * 2 + TURN_PIPES;
+    struct reader **batch = realloc(readers->batch, wanted * sizeof(struct reader *));
+    if (batch == NULL) {
+        return false;
+    }
+    readers->batch = batch;
+    readers->batch_capacity = wanted;
+    return true;
 }
 
 enum ml_status ml_readers_add(
     struct ml_readers *readers, struct ml_client *client, int take_pipe_fd, int take_staging_fd
 ) {
-    struct reader *reader = calloc(1, sizeof(*reader));
+    struct reader *reader = reserve_batch(readers) ? calloc(1, sizeof(*reader)) : NULL;
     if (reader == NULL) {
         (void)close(take_pipe_fd);
         (void)close(take_staging_fd);
@@ -258,22 +355,27 @@ ml_readers_end(struct ml_readers *readers, uint32_t id, const struct ml_client_e
 /* Read everybody as far as it goes; true when anything was new. */
 static bool read_all(struct ml_readers *readers) {
     bool active = false;
+    readers->batch_count = 0;
     for (uint32_t i = 0; i < BUCKETS_COUNT; i++) {
         for (struct reader *reader = readers->buckets[i]; reader != NULL; reader = reader->next) {
-            if (reader->io.state == ML_IO_LOST) {
-                continue;
+            if (reader->io.state != ML_IO_LOST) {
+                reader->active = false;
+                readers->batch[readers->batch_count++] = reader;
             }
-            const enum ml_status status =
-                ml_client_io_round(&reader->io, readers->scratch, &active);
-            if (status != ML_OK) {
-                const bool ending = reader->io.state == ML_IO_ENDING;
-                lose(reader, status);
-                if (ending) {
-                    ml_client_io_on(&reader->io, ML_IO_END);
-                }
-            } else if (reader->io.state == ML_IO_ENDING) {
-                ml_client_io_on(&reader->io, ML_IO_READ);
+        }
+    }
+    read_batch(readers, read_round);
+    for (uint32_t i = 0; i < readers->batch_count; i++) {
+        struct reader *reader = readers->batch[i];
+        active = active || reader->active;
+        if (reader->status != ML_OK) {
+            const bool ending = reader->io.state == ML_IO_ENDING;
+            lose(reader, reader->status);
+            if (ending) {
+                ml_client_io_on(&reader->io, ML_IO_END);
             }
+        } else if (reader->io.state == ML_IO_ENDING) {
+            ml_client_io_on(&reader->io, ML_IO_READ);
         }
     }
     return active;

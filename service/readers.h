@@ -1,5 +1,5 @@
 /* All clients that are being read, and the rounds that read them. Room: service. Context: one
- * thread, on its libev loop.
+ * thread, on its libev loop; while much comes, workers read several clients at once.
  *
  * One rule: a round never waits for a client. Whoever is stopped, slow or hostile is left behind,
  * counted, and costs the others nothing but its share of one round.
@@ -19,11 +19,13 @@
 
 struct ev_loop;
 struct ml_readers;
+struct ml_workers;
 
 struct ml_readers_options {
     struct ev_loop *loop;
     int pipes_fd;                        /* an empty epoll, made before the sandbox; borrowed */
     struct ml_session *session;          /* outlives the readers */
+    struct ml_workers *workers;          /* likewise; NULL: there are none */
     const struct ml_clock_source *clock; /* likewise */
     /* A client is read no more; `reason` for people. */
     void (*on_lost)(void *context, uint32_t id, const char *reason);

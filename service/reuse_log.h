@@ -1,5 +1,5 @@
-/* Addresses where an event has come before the one that goes before it. Room: service. Context: the
- * session's one thread.
+/* Addresses where an event has come before the one that goes before it. Room: service. Context:
+ * whoever works on the client.
  *
  * One rule: what comes late is told by its stamp, and leaves what was put there since alone. Of two
  * addresses that share a place the later stays.

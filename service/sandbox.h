@@ -1,5 +1,6 @@
 /* The walls around the service. Room: service (:sandbox). Context: once, in the only thread, after
- * the libev loop exists and before the first foreign byte is read.
+ * the libev loop exists and before the first foreign byte is read; other threads are made in the
+ * middle of it (struct ml_sandbox_options).
  *
  * One rule: afterwards all authority is the descriptors that are open. What is read from then on
  * may take over this process and still reaches no file, no network, no other process. */
@@ -23,7 +24,7 @@ enum ml_sandbox_layer {
     ML_SANDBOX_ROOT = 1 << 1,       /* the root directory: empty and read-only */
     ML_SANDBOX_LANDLOCK = 1 << 2,   /* no file, no TCP, no signal and no abstract socket outside */
     ML_SANDBOX_PRIVILEGES = 1 << 3, /* no new privileges, no capabilities, not to be traced */
-    ML_SANDBOX_LIMITS = 1 << 4,     /* no new processes, no core file */
+    ML_SANDBOX_LIMITS = 1 << 4,     /* no new processes or threads, no core file */
     ML_SANDBOX_SECCOMP = 1 << 5     /* the syscalls of service/policy/syscalls.policy, no other */
 };
 
@@ -48,6 +49,11 @@ struct ml_sandbox_options {
      * of enum ml_sandbox_layer, and a line number in service/policy/syscalls.policy. */
     uint32_t left_out_layers;
     uint32_t left_out_line;
+    /* Called when only limits and filter are missing; NULL: not. A thread that is made here
+     * inherits all walls that stand, which are each thread's own, and the filter is laid over it as
+     * well. Before, some namespaces could not be left; later, there are no new threads. */
+    void (*make_threads)(void *context);
+    void *context;
 };
 
 /* Enter.

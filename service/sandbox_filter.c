@@ -42,6 +42,10 @@ static int load(uint32_t left_out_line) {
     if (answer == 0) {
         answer = seccomp_attr_set(filter, SCMP_FLTATR_CTL_OPTIMIZE, 2);
     }
+    if (answer == 0) {
+        /* Over all threads, or over none. */
+        answer = seccomp_attr_set(filter, SCMP_FLTATR_CTL_TSYNC, 1);
+    }
     for (size_t i = 0; answer == 0 && i < ml_policy_lines_count; i++) {
         const struct ml_policy_line *line = &ml_policy_lines[i];
         /* Negative: this architecture has no such call, so nobody can make it. */

@@ -1,5 +1,5 @@
-/* A process's events, lane by lane, put in the order of their stamps. Room: service. Context: the
- * session's one thread.
+/* A process's events, lane by lane, put in the order of their stamps. Room: service. Context:
+ * whoever works on the client.
  *
  * One rule: within a lane the order of arrival holds; between lanes the stamps decide, at equal
  * stamps the smaller lane number.

@@ -13,9 +13,10 @@ struct ml_session *ml_session_new(const struct ml_moment *start, uint64_t max_me
     }
     memset(session, 0, sizeof(*session));
     session->start = *start;
-    for (unsigned i = 0; i < ML_WORKERS_MAX; i++) {
+    for (unsigned i = 0; i <= ML_WORKERS_MAX; i++) {
         session->hands[i].words = &session->hands[i].own_words;
     }
+    session->least_events = ML_SESSION_LEAST_EVENTS;
     session->budget.max_bytes = max_memory_bytes == 0 ? UINT64_MAX : max_memory_bytes;
     session->keep_processes = UINT32_MAX;
     ml_tree_init(&session->tree);
@@ -87,16 +88,16 @@ void ml_session_apart(struct ml_session *session) {
 }
 
 void ml_client_take(struct ml_client *client, unsigned worker) {
-    client->hand = &client->session->hands[worker];
+    client->hand = ml_session_hand(client->session, worker);
 }
 
 void ml_session_together(struct ml_session *session) {
     session->apart = false;
-    for (struct ml_client *client = session->first_active; client != NULL;
-         client = client->next_active) {
-        client->hand = &session->hands[0];
-        ml_client_digest(client);
-    }
+}
+
+void ml_client_give_back(struct ml_client *client) {
+    client->hand = &client->session->hands[0];
+    ml_client_digest(client);
 }
 
 void ml_session_limit(struct ml_session *session, uint64_t max_memory_bytes) {

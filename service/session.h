@@ -39,6 +39,8 @@ enum {
      * pipe holds it back. One that is fed on all the same has its events applied as they are. */
     ML_SESSION_QUEUE_FULL_EVENTS = 1 << 20,
     ML_SESSION_QUEUE_MAX_EVENTS = 1 << 22,
+    /* For ml_session_workers: some 100 us of work, several times what waking a thread takes. */
+    ML_SESSION_LEAST_EVENTS = 4096,
     ML_TROUBLE_MAX_BYTES = 256 /* memlog.service.ClientFigures.trouble */
 };
 
@@ -102,22 +104,25 @@ void ml_session_limit(struct ml_session *session, uint64_t max_memory_bytes);
  * service/fold.h. All of them until this is called. */
 void ml_session_keep(struct ml_session *session, uint32_t processes);
 
-/* Where it says whose data it works on, from now on; outlives the session. */
+/* Where it says whose data it works on, from now on; outlives the session. Nothing is said while
+ * several workers are at several clients: who of them dies of his could not be told from it. */
 void ml_session_say(struct ml_session *session, struct ml_last_words *words);
 
 /* Who works on several clients at once from now on; outlives the session. Nothing of the outcome
  * depends on it: what is late is applied a little later. Slices of fewer than least_events events
- * are applied by the session's thread alone: waking somebody costs more. */
+ * are applied in the order of their stamps by the session's thread: anything else costs more. */
 void ml_session_workers(
     struct ml_session *session, struct ml_workers *workers, uint64_t least_events
 );
 
 /* From here to ml_session_together clients are fed apart: workers may call ml_client_feed, _lanes,
  * _tail, _full, _stuffed and _settled, each client by one of them at a time, which first calls
- * ml_client_take with its number. Nothing else of the session is called meanwhile. */
+ * ml_client_take with its number. Nothing else of the session is called meanwhile, and behind it
+ * ml_client_give_back for each client that was taken. */
 void ml_session_apart(struct ml_session *session);
 void ml_client_take(struct ml_client *client, unsigned worker);
 void ml_session_together(struct ml_session *session);
+void ml_client_give_back(struct ml_client *client);
 
 /* Add a client. Errors: ML_PEER_LIMIT too many; ML_PEER_STATE the id exists; ML_ENV_MEMORY. */
 ML_NODISCARD enum ml_status ml_session_add(
@@ -167,7 +172,7 @@ ML_NODISCARD enum ml_status ml_client_tail(
 bool ml_client_full(const struct ml_client *client);
 
 /* Fed apart, it holds all that it may, ending or not: whatever is fed now is one part too much.
- * Never so behind ml_session_together. */
+ * Never so when it is not fed apart. */
 bool ml_client_stuffed(const struct ml_client *client);
 
 /* Whether everything published before the last ml_client_lanes() was seen: by pipe, by staging, or

@@ -132,7 +132,7 @@ struct ml_session {
     struct ml_workers *workers;
     uint64_t least_events; /* of a slice that is worth waking them */
     bool apart;            /* several workers are at work: each client by itself */
-    struct ml_hand hands[ML_WORKERS_MAX];
+    struct ml_hand hands[1 + ML_WORKERS_MAX];
     struct ml_notes notes;
     struct ml_budget budget;
     struct ml_tree tree;
@@ -160,6 +160,12 @@ static inline uint32_t ml_hand_work_on(struct ml_hand *hand, uint32_t id) {
     const uint32_t before = *client;
     *client = id;
     return before;
+}
+
+/* A worker's, while clients are worked on apart or not. */
+static inline struct ml_hand *ml_session_hand(struct ml_session *session, unsigned worker) {
+    const bool several = session->apart && ml_workers_count(session->workers) > 1;
+    return &session->hands[several ? 1 + worker : 0];
 }
 
 /* A client of a session, empty; NULL when there is no memory. */

@@ -1,5 +1,5 @@
-/* A process's definitions: stack nodes, modules, strings. Room: service. Context: the session's one
- * thread.
+/* A process's definitions: stack nodes, modules, strings. Room: service. Context: whoever works on
+ * the client.
  *
  * One rule: they hold from the moment they arrive, the last one of an id wins, and nothing else
  * fails because one is missing: what refers to an undefined node keeps that id, and a snapshot

@@ -1,5 +1,5 @@
 /* What a client's staging says: which chunks to copy, and up to when each lane is known. Room:
- * service. Context: the session's one thread.
+ * service. Context: whoever works on the client.
  *
  * One rule: everything here is a copy of what the client wrote while it went on writing; two words
  * of a lane need not fit together. A lane that makes no sense yet is not settled yet. */

@@ -1,5 +1,5 @@
 /* A client's bytes, from the pipe and from staging, turned into events: each byte once. Room:
- * service. Context: the session's one thread.
+ * service. Context: whoever works on the client.
  *
  * One rule: a piece of a chunk is told by (lane, chunk number, start, end); what of it was seen
  * before, by whichever way, is skipped.

@@ -1,5 +1,5 @@
 /* One process's heap as its events say it: live blocks, cells, sums, exact peaks. Room: service.
- * Context: the session's one thread.
+ * Context: whoever works on the client.
  *
  * One rule: every change of a cell goes through one function, which first keeps what a peak that
  * has been reached still needs of it. Events come in the order of their stamps.

@@ -1,5 +1,5 @@
 /* The running processes together: their live sum and its exact peak. Room: service. Context: the
- * session's one thread.
+ * session's thread; what clients change while they are applied apart is added up behind it.
  *
  * One rule: `epoch` grows with every new maximum. A counter cell that changes for the first time in
  * an epoch keeps its value from before: that is its share at the peak. So the shares of all cells

@@ -1,5 +1,5 @@
 /* How far a sampled process's figures may be off: variances, beside its counter cells. Room:
- * service. Context: the session's one thread.
+ * service. Context: whoever works on the client.
  *
  * One rule: a process that does not sample has none, and pays for none.
  *

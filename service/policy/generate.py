@@ -14,6 +14,7 @@ HEAD = """/* Generated from the policies beside service/policy/generate.py. Do n
 #include "service/policy/policy.h"
 
 #include <linux/fcntl.h>
+#include <linux/futex.h>
 #include <seccomp.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>

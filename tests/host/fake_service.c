@@ -170,6 +170,8 @@ write_client(FILE *out, const struct memlog_service_dump_order *order, struct cl
     );
 }
 
+static bool one_worker; /* our command line says so */
+
 static void on_dump(
     void *context, const struct ml_call *call, const struct memlog_service_dump_request *request
 ) {
@@ -180,8 +182,9 @@ static void on_dump(
     }
     (void)fprintf(
         out,
-        "dump reason=%d program=%.*s\n",
+        "dump reason=%d workers=%s program=%.*s\n",
         (int)request->order.reason,
+        one_worker ? "one" : "any",
         (int)request->order.program.count_bytes,
         request->order.program.data
     );
@@ -294,9 +297,11 @@ static const struct memlog_service_service_handlers handlers = {
 };
 
 int main(int argc, char **argv) {
-    if (argc != 2 || strncmp(argv[1], "--sandbox=", 10) != 0) {
+    if (argc < 2 || argc > 3 || strncmp(argv[1], "--sandbox=", 10) != 0 ||
+        (argc == 3 && strcmp(argv[2], "--workers=1") != 0)) {
         return 2;
     }
+    one_worker = argc == 3;
     /* The stand-in has no sandbox at all. */
     if (strcmp(argv[1], "--sandbox=strict") == 0) {
         return 3;

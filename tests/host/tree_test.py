@@ -342,6 +342,18 @@ class Trouble(Bench):
         self.assertRegex(gone, "what memlog-service had recorded is gone with it, with the profiles of [0-9]+ ended processes")
         self.assertEqual(unseen, "memlog-service was killed by signal 6: nothing was seen")
 
+    def workers_of_the_last_service(self, script):
+        self.assertEqual(self.run_memlog("bash", "-c", script).returncode, 0)
+        text = (self.work / "dumps" / "0001.exit.pftrace").read_text()
+        return text.split(" workers=", 1)[1].split()[0]
+
+    def test_a_service_may_work_on_several_cores(self):
+        self.assertEqual(self.workers_of_the_last_service("true; true"), "any")
+
+    def test_one_that_follows_a_death_works_on_one_and_can_say_whose_data_it_is_at(self):
+        script = "bash -c 'true; true' die-service-die; sleep 0.5; true"
+        self.assertEqual(self.workers_of_the_last_service(script), "one")
+
     def test_who_kills_service_after_service_is_left_out_and_the_others_go_on(self):
         script = "bash -c 'sleep 1; true' die-service-die & sleep 0.7; bash -c 'true; true' late; wait; exit 4"
         result = self.run_memlog("bash", "-c", script)

@@ -1,7 +1,9 @@
 /* exercise LINE NAME: inside the sandbox without line LINE of service/policy/syscalls.policy (0:
  * with all of them), do what lines are there for. `life` is the whole service with a host at
  * descriptor 3; the others are what it does now and then, done at once. */
+#include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +16,9 @@
 #include "service/budget.h"
 #include "service/host_fd.h"
 #include "service/process.h"
+#include "service/workers.h"
 
+enum { WORKERS = 2, PIECES = 100, HELD_NS = 200000000 };
 enum { DONE = 0, UNKNOWN = 98, FAILED = 97, MANY = 4096, LARGE_BYTES = 1 << 20 };
 
 /* Not optimised away. */
@@ -80,6 +84,68 @@ static int hang_up(void) {
     return shutdown(ML_SERVICE_HOST_FD, SHUT_RDWR) == 0 ? DONE : FAILED;
 }
 
+static struct ml_workers *workers;
+
+static void make_workers(void *context) {
+    (void)context;
+    workers = ml_workers_new(WORKERS);
+}
+
+/* Each item waits for the other one: both workers are at work. */
+static void meet(void *context, uint32_t item, unsigned worker) {
+    atomic_uint *here = context;
+    (void)item;
+    (void)worker;
+    const unsigned met = (atomic_fetch_add(here, 1) / WORKERS + 1) * WORKERS;
+    while (atomic_load(here) < met) {
+    }
+}
+
+/* Between two pieces everybody sleeps. */
+static int share_out(void) {
+    atomic_uint here = 0;
+    for (int i = 0; i < PIECES; i++) {
+        ml_workers_run(workers, meet, &here, WORKERS);
+    }
+    return DONE;
+}
+
+static pthread_mutex_t contended = PTHREAD_MUTEX_INITIALIZER;
+
+static uint64_t now_ns(void) {
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* One holds the lock while the other one comes for it. */
+static void come_for_it(void *context, uint32_t item, unsigned worker) {
+    atomic_uint *step = context;
+    (void)worker;
+    if (item == 0) {
+        (void)pthread_mutex_lock(&contended);
+        atomic_store(step, 1);
+        while (atomic_load(step) < 2) {
+        }
+        const uint64_t until_ns = now_ns() + HELD_NS;
+        while (now_ns() < until_ns) {
+        }
+        (void)pthread_mutex_unlock(&contended);
+        return;
+    }
+    while (atomic_load(step) < 1) {
+    }
+    atomic_store(step, 2);
+    (void)pthread_mutex_lock(&contended);
+    (void)pthread_mutex_unlock(&contended);
+}
+
+static int contend(void) {
+    atomic_uint step = 0;
+    ml_workers_run(workers, come_for_it, &step, WORKERS);
+    return DONE;
+}
+
 static int do_abort(void) {
     abort();
 }
@@ -96,6 +162,8 @@ static const struct {
     {"ask_time", ask_time},
     {"fstat", ask_fstat},
     {"hang_up", hang_up},
+    {"share_out", share_out},
+    {"contend", contend},
     {"abort", do_abort},
 };
 
@@ -104,14 +172,16 @@ int main(int argc, char **argv) {
         return UNKNOWN;
     }
     const struct ml_sandbox_options options = {
-        .level = ML_SANDBOX_AUTO, .left_out_line = (uint32_t)strtoul(argv[1], NULL, 10)};
+        .level = ML_SANDBOX_AUTO,
+        .left_out_line = (uint32_t)strtoul(argv[1], NULL, 10),
+        .make_threads = make_workers};
     if (strcmp(argv[2], "life") == 0) {
-        _exit((int)ml_process_run(&options));
+        _exit((int)ml_process_run(&options, WORKERS));
     }
     for (size_t i = 0; i < sizeof(exercises) / sizeof(exercises[0]); i++) {
         if (strcmp(exercises[i].name, argv[2]) == 0) {
             struct ml_sandbox_report report;
-            if (ml_sandbox_enter(&options, &report) != ML_OK) {
+            if (ml_sandbox_enter(&options, &report) != ML_OK || workers == NULL) {
                 return FAILED;
             }
             _exit(exercises[i].run());

@@ -63,7 +63,9 @@ enum ml_status __wrap_ml_stream_reader_staged(
     );
 }
 
-int main(void) {
+/* --sandbox=auto, and --workers=1 behind it or nothing. */
+int main(int argc, char **argv) {
     const struct ml_sandbox_options options = {0};
-    _exit((int)ml_process_run(&options));
+    (void)argv;
+    _exit((int)ml_process_run(&options, argc > 2 ? 1 : 0));
 }

@@ -261,6 +261,9 @@ static void round_of_reading(void) {
     }
     if (workers != NULL) {
         ml_session_together(session);
+        for (uint32_t i = 0; i < count; i++) {
+            ml_client_give_back(processes[i].client);
+        }
     }
     ck_assert_int_eq(ml_session_advance(session, now), ML_OK);
     ck_assert(ml_session_check(session));

@@ -81,6 +81,12 @@ START_TEST(kills_every_attack) {
 }
 END_TEST
 
+START_TEST(kills_every_attack_of_a_worker) {
+    const char *attack = forbidden(_i);
+    assert_killed(run((const char *const[]){"--worker", attack, NULL}), attack);
+}
+END_TEST
+
 START_TEST(kills_every_attack_of_an_ordinary_user) {
     const char *attack = forbidden(_i);
     assert_killed(
@@ -139,6 +145,11 @@ enum { ALONE_COUNT = sizeof(alone) / sizeof(alone[0]) };
 
 START_TEST(refuses_by_each_layer_alone) {
     assert_refused(NULL, alone[_i].layers, alone[_i].attack);
+}
+END_TEST
+
+START_TEST(refuses_a_worker_by_each_layer_alone) {
+    assert_refused("--worker", alone[_i].layers, alone[_i].attack);
 }
 END_TEST
 
@@ -293,6 +304,7 @@ int main(void) {
     TCase *attempts = tcase_create("attacks");
     tcase_set_timeout(attempts, 20);
     tcase_add_loop_test(attempts, kills_every_attack, 0, (int)attacks_count - 1);
+    tcase_add_loop_test(attempts, kills_every_attack_of_a_worker, 0, (int)attacks_count - 1);
     tcase_add_loop_test(
         attempts, kills_every_attack_of_an_ordinary_user, 0, (int)attacks_count - 1
     );
@@ -300,6 +312,7 @@ int main(void) {
         attempts, kills_every_attack_where_a_container_forbids_namespaces, 0, (int)attacks_count - 1
     );
     tcase_add_loop_test(attempts, refuses_by_each_layer_alone, 0, ALONE_COUNT);
+    tcase_add_loop_test(attempts, refuses_a_worker_by_each_layer_alone, 0, ALONE_COUNT);
     tcase_add_loop_test(attempts, refuses_an_ordinary_user_by_each_layer_alone, 0, ALONE_COUNT);
     tcase_add_test(attempts, refuses_new_processes_by_limit_alone);
     tcase_add_loop_test(attempts, lets_attacks_work_outside_the_sandbox, 0, WORKING_COUNT);

@@ -480,6 +480,78 @@ START_TEST(drains_a_busy_client_without_being_asked) {
 }
 END_TEST
 
+enum { BUSY_CLIENTS = 4, BUSY_EVENTS = 400000, BUSY_BLOCKS = 4096 };
+
+/* What the test knows of a busy client: its blocks, the oldest first. */
+struct busy {
+    struct client client;
+    uint64_t sizes[BUSY_BLOCKS];
+    uint64_t first, count;
+    uint64_t live_bytes;
+};
+
+static uint64_t busy_address(uint64_t block) {
+    return 0x100000 + block * 8192;
+}
+
+/* Each takes and gives back by turns, more and more of it; how much is live at once is known here
+ * to the byte. */
+static uint64_t keep_busy(struct busy *busy) {
+    uint64_t live_bytes = 0;
+    uint64_t peak_bytes = 0;
+    uint64_t state = 1;
+    for (uint64_t i = 0; i < BUSY_EVENTS; i++) {
+        state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+        struct busy *one = &busy[(state >> 33) % BUSY_CLIENTS];
+        const uint64_t most = i * 7919 % (i / 200 + 3);
+        if (one->count > most || one->count == BUSY_BLOCKS) {
+            const uint64_t size = one->sizes[one->first % BUSY_BLOCKS];
+            client_put_free(&one->client, 0, busy_address(one->first++));
+            one->count--;
+            one->live_bytes -= size;
+            live_bytes -= size;
+            continue;
+        }
+        const uint64_t block = one->first + one->count++;
+        const uint64_t size = 1 + (state >> 40) % 5000;
+        one->sizes[block % BUSY_BLOCKS] = size;
+        client_put_alloc(&one->client, 0, busy_address(block), size);
+        one->live_bytes += size;
+        live_bytes += size;
+        peak_bytes = live_bytes > peak_bytes ? live_bytes : peak_bytes;
+    }
+    return peak_bytes;
+}
+
+START_TEST(keeps_the_books_of_busy_clients_on_several_cores) {
+    static const char *const workers[] = {"--workers=1", "--workers=2", "--workers=5"};
+    struct service service;
+    struct memlog_service_totals tree;
+    struct busy *busy = calloc(BUSY_CLIENTS, sizeof(*busy));
+    ck_assert_ptr_nonnull(busy);
+    service_start_with(
+        &service, "memlog-service", (const char *const[]){"--sandbox=auto", workers[_i], NULL}
+    );
+    service_speak(&service);
+    (void)service_configure(&service);
+    for (uint32_t i = 0; i < BUSY_CLIENTS; i++) {
+        client_open(&busy[i].client, i + 1, 1);
+        client_add(&service, &busy[i].client);
+        client_put_start(&busy[i].client);
+    }
+    const uint64_t peak_bytes = keep_busy(busy);
+    for (uint32_t i = 0; i < BUSY_CLIENTS; i++) {
+        const struct memlog_service_client_figures figures = service_client(&service, i + 1, &tree);
+        ck_assert_uint_eq(figures.totals.live_blocks, busy[i].count);
+        ck_assert_uint_eq(figures.totals.live_bytes, busy[i].live_bytes);
+        ck_assert(figures.complete);
+    }
+    ck_assert_uint_eq(tree.peak_bytes, peak_bytes);
+    assert_quiet_end(service_stop(&service));
+    free(busy);
+}
+END_TEST
+
 START_TEST(serves_a_thousand_clients) {
     struct rlimit files;
     ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &files), 0);
@@ -631,6 +703,7 @@ int main(void) {
     tcase_add_test(all, refuses_more_clients_than_it_has_descriptors_for);
     tcase_add_test(all, says_why_a_dump_cannot_be_written);
     tcase_add_test(all, drains_a_busy_client_without_being_asked);
+    tcase_add_loop_test(all, keeps_the_books_of_busy_clients_on_several_cores, 0, 3);
     tcase_add_test(all, serves_a_thousand_clients);
     tcase_add_test(all, serves_where_a_container_forbids_namespaces);
     tcase_add_test(all, refuses_a_container_when_strict);

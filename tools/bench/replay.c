@@ -1,6 +1,7 @@
 /* replay [--repeat=N] STREAM... | replay [--repeat=N] --synthetic EVENTS LIVE LANES: how fast the
- * service's core takes a stream on one core, and what it remembers takes. Room: tools (testonly: it
- * links the service's core, no shipped tool does).
+ * service's core takes a stream on one core, and what it remembers takes. replay [--repeat=N]
+ * --together WORKERS[,WORKERS...] STREAM...: how fast several cores take several streams
+ * (replay_together.c). Room: tools (testonly: it links the service's core, no shipped tool does).
  *
  * One rule: what is timed is what the service does with bytes that it has read: decode, sequence,
  * track. The stream is in memory before the clock starts, and the clock is of processor time.
@@ -16,46 +17,37 @@
 
 #include "ipc/event.h"
 #include "service/session.h"
+#include "tools/bench/replay.h"
 
-enum {
-    READ_BYTES = 1 << 16,  /* a read of the pipe */
-    ROUND_BYTES = 1 << 18, /* read between two advances */
-    NODES = 5000
-};
+enum { READ_BYTES = REPLAY_READ_BYTES, ROUND_BYTES = REPLAY_ROUND_BYTES, NODES = 5000 };
 
-struct stream {
-    uint8_t *bytes;
-    size_t count, capacity;
-    size_t untimed; /* bytes in front that are only there to begin with */
-};
-
-static void die(const char *what) {
+_Noreturn void replay_die(const char *what) {
     fprintf(stderr, "replay: %s\n", what);
     exit(EXIT_FAILURE);
 }
 
-static void append(struct stream *stream, const void *bytes, size_t count) {
+void replay_append(struct stream *stream, const void *bytes, size_t count) {
     if (stream->capacity - stream->count < count) {
         stream->capacity = (stream->count + count) * 2;
         stream->bytes = realloc(stream->bytes, stream->capacity);
         if (stream->bytes == NULL) {
-            die("no memory");
+            replay_die("no memory");
         }
     }
     memcpy(stream->bytes + stream->count, bytes, count);
     stream->count += count;
 }
 
-static void read_file(struct stream *stream, const char *path) {
+void replay_read_file(struct stream *stream, const char *path) {
     static uint8_t buffer[READ_BYTES];
     FILE *in = fopen(path, "rb");
     if (in == NULL) {
-        die("cannot open the file");
+        replay_die("cannot open the file");
     }
     size_t got = 0;
     do {
         got = fread(buffer, 1, sizeof(buffer), in);
-        append(stream, buffer, got);
+        replay_append(stream, buffer, got);
     } while (got > 0);
     fclose(in);
 }
@@ -77,8 +69,8 @@ static void flush(struct stream *stream, struct lane *lane, unsigned index) {
         .lane = (uint16_t)index,
     };
     ml_frame_header_write(header_bytes, &header);
-    append(stream, header_bytes, sizeof(header_bytes));
-    append(stream, lane->payload, lane->bytes);
+    replay_append(stream, header_bytes, sizeof(header_bytes));
+    replay_append(stream, lane->payload, lane->bytes);
     lane->bytes = 0;
     lane->state = (struct ml_event_state){0};
 }
@@ -94,7 +86,7 @@ emit(struct stream *stream, struct lane *lane, unsigned index, const struct ml_e
             return;
         }
         if (status != ML_BUG_SPACE) {
-            die(ml_status_text(status));
+            replay_die(ml_status_text(status));
         }
         flush(stream, lane, index);
     }
@@ -116,7 +108,7 @@ static void make(struct stream *stream, uint64_t events, uint32_t live, unsigned
     uint32_t node = 1;
     uint64_t time = 1;
     if (lanes == NULL || used == NULL) {
-        die("no memory");
+        replay_die("no memory");
     }
     for (uint32_t id = 1; id < NODES; id++) {
         const struct ml_event event = {
@@ -189,7 +181,7 @@ static void advance(struct ml_session *session, struct ml_client *client, uint32
     }
     if (ml_client_lanes(client, &header, lanes, lanes_count, &want, 1, &wanted) != ML_OK ||
         ml_session_advance(session, UINT64_MAX) != ML_OK) {
-        die(ml_status_text(ml_client_status(client)));
+        replay_die(ml_status_text(ml_client_status(client)));
     }
 }
 
@@ -218,7 +210,7 @@ static struct player open_player(const struct stream *stream) {
         ml_session_patience(player.session, UINT64_MAX / 16);
     }
     if (player.session == NULL || ml_session_add(player.session, &setup, &player.client) != ML_OK) {
-        die("no memory");
+        replay_die("no memory");
     }
     return player;
 }
@@ -233,7 +225,7 @@ static void feed(
         memcpy(pipe, stream->bytes + at, part);
         const enum ml_status status = ml_client_feed(player->client, pipe, part);
         if (status != ML_OK) {
-            die(ml_status_text(status));
+            replay_die(ml_status_text(status));
         }
         at += part;
         player->round_bytes += part;
@@ -257,7 +249,7 @@ static struct result replay(const struct stream *stream) {
     const double begin = seconds();
     feed(&player, stream, stream->untimed, stream->count, &result);
     if (ml_client_ended(player.client, &end) != ML_OK) {
-        die("not ended");
+        replay_die("not ended");
     }
     result.seconds = seconds() - begin;
     result.figures = ml_client_figures(player.client);
@@ -284,7 +276,7 @@ static double each(uint64_t bytes, uint64_t count) {
 static void report(const char *name, const struct stream *stream, unsigned repeat) {
     struct result *results = calloc(repeat, sizeof(*results));
     if (results == NULL) {
-        die("no memory");
+        replay_die("no memory");
     }
     for (unsigned i = 0; i < repeat; i++) {
         results[i] = replay(stream);
@@ -325,6 +317,7 @@ static void report(const char *name, const struct stream *stream, unsigned repea
 static int usage(void) {
     fputs(
         "usage: replay [--repeat=N] STREAM...\n"
+        "       replay [--repeat=N] --together WORKERS[,WORKERS...] STREAM...\n"
         "       replay [--repeat=N] --synthetic EVENTS LIVE LANES\n",
         stderr
     );
@@ -342,10 +335,17 @@ int main(int argc, char **argv) {
     if (at == argc || repeat < 1 || repeat > 1000) {
         return usage();
     }
+    if (strcmp(argv[at], "--together") == 0) {
+        return argc - at < 3
+                   ? usage()
+                   : replay_together(
+                         argv[at + 1], argv + at + 2, (unsigned)(argc - at - 2), (unsigned)repeat
+                     );
+    }
     if (strcmp(argv[at], "--synthetic") != 0) {
         for (; at < argc; at++) {
             struct stream stream = {.bytes = NULL};
-            read_file(&stream, argv[at]);
+            replay_read_file(&stream, argv[at]);
             report(argv[at], &stream, (unsigned)repeat);
             free(stream.bytes);
         }
@@ -358,7 +358,7 @@ int main(int argc, char **argv) {
     const unsigned long live = strtoul(argv[at + 2], NULL, 0);
     const unsigned long lanes = strtoul(argv[at + 3], NULL, 0);
     if (live == 0 || live > UINT32_MAX / 2 || lanes == 0 || lanes > ML_LANES_MAX) {
-        die("LIVE and LANES are at least 1, LANES at most 8192");
+        replay_die("LIVE and LANES are at least 1, LANES at most 8192");
     }
     make(&stream, strtoull(argv[at + 1], NULL, 0), (uint32_t)live, (unsigned)lanes);
     report("synthetic", &stream, (unsigned)repeat);
