@@ -8,7 +8,7 @@ await withPage(url, async (page) => {
   const shown = async () => ({ name: await text("name"), figures: await text("figures"), where: await text("where"), hash: decodeURIComponent(await page.evaluate(() => location.hash)) });
   const answer = { title: await text("title"), about: await text("about"), views: await page.$$eval("#view option", (all) => all.map((one) => one.textContent)) };
   answer.first = await shown();
-  answer.rows = await page.evaluate(() => rows.length);
+  answer.rows = await page.evaluate(() => graph.rows.length);
   answer.milliseconds = await page.evaluate(() => performance.now());
   // Keyboard: in, zoomed, and all the way out again.
   await page.focus("#graph");
@@ -23,7 +23,7 @@ await withPage(url, async (page) => {
   answer.total = await shown();
   await page.click("#invert");
   answer.inverted = await shown();
-  answer.innermost = await page.evaluate(() => tree.sorted[0].name);
+  answer.innermost = await page.evaluate(() => graph.tree.sorted[0].name);
   await page.click("#invert");
   await page.fill("#search", "main");
   answer.found = await text("found");

@@ -1,12 +1,18 @@
 #!/usr/bin/env python3
-"""embed.py NAME INPUT OUTPUT: the input's bytes as a C text, `const char NAME[]`, with a NUL behind it."""
+"""embed.py NAME INPUT OUTPUT: the input's bytes as a C text, `const char NAME[]`, with a NUL behind it.
+
+A line @FILE:name@ in it becomes that file, which lies beside the input.
+"""
 import pathlib
+import re
 import sys
 
 
 def main():
     name, source, target = sys.argv[1:]
+    folder = pathlib.Path(source).parent
     content = pathlib.Path(source).read_bytes()
+    content = re.sub(rb"(?m)^@FILE:([\w.]+)@$", lambda name: (folder / name[1].decode()).read_bytes(), content)
     lines = [f"/* Made of {pathlib.Path(source).name} by tools/gn/embed.py; not to be edited. */"]
     lines += [f"extern const char {name}[];", f"const char {name}[] = {{"]
     for start in range(0, len(content), 20):

@@ -1,0 +1,207 @@
+// The page: who is looked at, in which view. Everything seen is in the address bar (state.js).
+import { state, change, onChange } from "./state.js";
+import * as api from "./api.js";
+import * as processes from "./processes.js";
+import * as profile from "./profile.js";
+import * as dumps from "./dumps.js";
+import * as timeline from "./timeline.js";
+
+const at = (id) => document.getElementById(id);
+const TABS = [["", "Flame graph", "flame-view"], ["functions", "Functions", "functions-view"], ["timeline", "Timeline", "timeline-view"], ["dumps", "Dumps", "dumps-view"]];
+let session = null;
+let known = -1; // dumps that were there
+
+function say(text, isBad) {
+  const box = at("message");
+  box.textContent = text;
+  box.hidden = !text;
+  box.classList.toggle("bad", Boolean(isBad));
+}
+
+function sayTotals(tree) {
+  const running = processes.all().filter((row) => row.state === "running").length;
+  const parts = [["live", sizeText(tree.live_bytes)], ["peak", sizeText(tree.peak_bytes)], ["total", sizeText(tree.total_bytes)], [session.live ? "running" : "processes", String(session.live ? running : processes.all().length)]];
+  at("totals").replaceChildren(...parts.map(([name, value]) => {
+    const box = document.createElement("div");
+    const dt = document.createElement("dt");
+    const dd = document.createElement("dd");
+    dt.textContent = name;
+    dd.textContent = value;
+    box.append(dt, dd);
+    return box;
+  }));
+}
+
+// ---- views
+
+function showTab() {
+  for (const [name, , view] of TABS) { at(view).hidden = name !== state.tab; }
+  for (const button of at("tabs").children) { button.setAttribute("aria-current", button.dataset.tab === state.tab); }
+  at("profile-bar").hidden = !["", "functions"].includes(state.tab);
+  for (const id of ["invert", "flip"]) { at(id).hidden = state.tab !== ""; }
+}
+
+function makeTabs() {
+  TABS.forEach(([name, title], number) => {
+    const button = document.createElement("button");
+    button.textContent = title;
+    button.dataset.tab = name;
+    button.title = String(number + 1);
+    button.onclick = () => change({ tab: name });
+    at("tabs").append(button);
+  });
+  if (!TABS.some(([name]) => name === state.tab)) { state.tab = ""; }
+}
+
+function draw(changed) {
+  showTab();
+  processes.draw();
+  profile.onState(changed);
+  timeline.draw();
+}
+
+// ---- record and stop
+
+function askHow(row) {
+  return new Promise((done) => {
+    const dialog = at("record");
+    at("record-about").textContent = `Record ${row.name} ${row.pid} from now on, in a new, empty profile.`;
+    at("record-bytes").value = String(row.sampling_bytes || session.sampling_bytes || 1);
+    at("record-mode").value = row.stack_mode || "native";
+    dialog.returnValue = "";
+    dialog.onclose = () => done(dialog.returnValue === "start" ? { sampling_bytes: at("record-bytes").value.trim(), stack_mode: at("record-mode").value } : null);
+    dialog.showModal();
+  });
+}
+
+async function act(row) {
+  try {
+    if (row.recording) {
+      await api.post(`/api/v1/processes/${row.pid}/stop`);
+      say(`${row.name} ${row.pid} is recorded no more; what was recorded stays.`);
+      return;
+    }
+    const how = await askHow(row);
+    if (how) {
+      await api.post(api.query(`/api/v1/processes/${row.pid}/start`, how));
+      say(`${row.name} ${row.pid} is recorded from now on.`);
+    }
+  } catch (error) {
+    say(`${row.name} ${row.pid}: ${error.message}`, true);
+  }
+}
+
+// ---- what memlog tells
+
+function take(what) {
+  processes.take(what.processes, what.time_ms, what.tree);
+  timeline.take(what.time_ms, what.tree);
+  sayTotals(what.tree);
+  processes.draw();
+  timeline.draw();
+  at("detail-title").textContent = profile.title();
+  if (what.dumps !== known) {
+    known = what.dumps;
+    dumps.load().catch((error) => say(error.message, true));
+  }
+  if (!what.serving) { say("memlog-service does not serve just now: nothing is recorded.", true); }
+}
+
+async function sayMissing() {
+  const answer = await api.get("/api/v1/processes");
+  processes.sayMissing(answer.not_profiled || []);
+}
+
+function followRun() {
+  const events = new EventSource("/api/v1/events");
+  let lost = false;
+  const on = (event) => {
+    if (lost) { lost = false; say(""); }
+    take(JSON.parse(event.data));
+  };
+  events.addEventListener("all", (event) => { on(event); sayMissing().catch(() => {}); });
+  events.addEventListener("update", on);
+  events.onerror = () => { lost = true; say("The run has ended, or memlog does not answer. What was seen stays here.", true); };
+}
+
+// Ended runs: their processes come with the dump that is looked at.
+async function followDump() {
+  const list = dumps.dumps();
+  if (!list.length) { say("There are no dumps here.", true); return; }
+  if (!state.dump) { change({ dump: list.at(-1).id }); }
+  const answer = await api.get(api.query("/api/v1/processes", { dump: state.dump }));
+  processes.take(answer.processes, Date.parse(answer.dump.time), answer.tree);
+  processes.sayMissing(answer.dump.not_profiled || []);
+  sayTotals(answer.tree);
+  processes.draw();
+}
+
+// ---- keys
+
+const keys = {
+  "/": () => { change({ tab: ["", "functions"].includes(state.tab) ? state.tab : "" }); at("search").focus(); },
+  p: () => at("filter").focus(),
+  j: () => processes.step(1),
+  k: () => processes.step(-1),
+  a: () => change({ pid: "", role: "" }),
+  s: () => { const row = state.pid && processes.byPid(state.pid); if (row && session.live) { act(row); } },
+  d: () => { if (session.live) { dumps.save(); } },
+  r: () => profile.load(true),
+  m: () => profile.nextMetric(),
+  i: () => at("invert").click(),
+  f: () => at("flip").click(),
+  t: () => theme(),
+  "?": () => at("keys").showModal(),
+};
+TABS.forEach(([name], number) => { keys[String(number + 1)] = () => change({ tab: name }); });
+
+function onKey(event) {
+  if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) { return; }
+  const typing = ["INPUT", "SELECT", "TEXTAREA"].includes(event.target.tagName) && event.target.type !== "checkbox";
+  if (typing && event.key === "Escape") { event.target.blur(); return; }
+  const inGraph = event.target === at("graph") || event.target === document.body;
+  if (typing || (state.tab === "" && inGraph && profile.key(event.key))) {
+    if (!typing) { event.preventDefault(); }
+    return;
+  }
+  if (keys[event.key]) { event.preventDefault(); keys[event.key](); }
+}
+
+function theme() {
+  const root = document.documentElement;
+  root.dataset.theme = root.dataset.theme === "dark" ? "light" : "dark";
+  profile.redraw();
+  processes.draw();
+  timeline.draw();
+}
+
+async function start() {
+  document.documentElement.dataset.theme = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
+  /* The cookie is set: the token need not stay in the address and the history. */
+  if (location.search) { history.replaceState(null, "", location.pathname + location.hash); }
+  session = await api.session();
+  const [program = session.folder, ...words] = session.program;
+  const name = [program.split("/").at(-1), ...words].join(" ").replace(/\s+/g, " ").slice(0, 200);
+  at("title").textContent = name;
+  document.title = `${name} \u2014 memlog`;
+  at("about").textContent = session.live ? `--memlog=${session.mode}, since ${new Date(session.start_ms).toLocaleTimeString()}, dumps go to ${session.folder}` : `Ended runs in ${session.folder}`;
+  at("save").hidden = !session.live;
+  makeTabs();
+  processes.init(session.live, act);
+  profile.init(session.live, say);
+  dumps.init(say);
+  at("save").onclick = () => dumps.save();
+  at("theme").onclick = theme;
+  at("help").onclick = () => at("keys").showModal();
+  document.addEventListener("keydown", onKey);
+  window.addEventListener("resize", () => timeline.draw());
+  onChange(draw);
+  onChange((changed) => { if (!session.live && changed.includes("dump")) { followDump().catch((error) => say(error.message, true)); } });
+  showTab();
+  await dumps.load();
+  if (session.live) { followRun(); } else { await followDump(); }
+  profile.draw();
+  await profile.load(false);
+}
+
+start().catch((error) => say(error.message, true));

@@ -1,0 +1,250 @@
+// The table of processes, kept up to date row by row.
+import { state, change } from "./state.js";
+
+const at = (id) => document.getElementById(id);
+const HISTORY = 300; // seconds that a row remembers
+const processes = new Map(); // id -> { row, history: [{ t, live }], events, element }
+const chosen = new Set(); // ids with a mark
+let now = 0;
+let previous = 0;
+let act = () => {};
+let live = true;
+let treeLive = 0;
+
+export const all = () => [...processes.values()].map((one) => one.row);
+export const history = () => processes;
+export const chosenPids = () => [...chosen].map((id) => processes.get(id)?.row).filter((row) => row && row.state === "running").map((row) => row.pid);
+export const byPid = (pid) => all().filter((row) => row.pid === Number(pid)).at(-1);
+
+export function init(isLive, onAct) {
+  live = isLive;
+  act = onAct;
+  at("filter").value = state.filter;
+  at("ended").checked = state.ended === "1";
+  at("filter").oninput = () => change({ filter: at("filter").value });
+  at("ended").onchange = () => change({ ended: at("ended").checked ? "1" : "" });
+}
+
+// Rows that changed, at a time in ms, of a tree that holds so much.
+export function take(rows, time, tree) {
+  previous = now;
+  now = time;
+  treeLive = tree.live_bytes;
+  for (const row of rows) {
+    const known = processes.get(row.id) || { history: [], eventsBefore: row.events, eventsNow: row.events };
+    known.row = row;
+    known.eventsNow = row.events;
+    processes.set(row.id, known);
+  }
+  for (const one of processes.values()) {
+    const over = one.row.state !== "running";
+    const last = one.history.at(-1);
+    if (over && last && last.live === one.row.live_bytes) { one.rate = 0; continue; }
+    one.rate = previous ? 1000 * (one.eventsNow - one.eventsBefore) / Math.max(1, now - previous) : 0;
+    one.eventsBefore = one.eventsNow;
+    one.history.push({ t: now, live: one.row.live_bytes, resident: one.row.resident_bytes });
+    if (one.history.length > HISTORY) { one.history.shift(); }
+  }
+}
+
+// Bytes a second over the last ten seconds.
+function growth(one) {
+  const last = one.history.at(-1);
+  const first = one.history.find((point) => point.t >= last.t - 10500) || last;
+  return last.t > first.t ? 1000 * (last.live - first.live) / (last.t - first.t) : 0;
+}
+
+const isShown = (row) => {
+  if (row.state !== "running" && state.ended !== "1" && live && String(row.pid) !== state.pid) { return false; }
+  const words = `${row.name} ${row.pid} ${row.role} ${(row.command_line || []).join(" ")}`.toLowerCase();
+  return words.includes(state.filter.toLowerCase());
+};
+
+// Children behind their parents; who is not shown hands its children to its own parent.
+function ordered() {
+  const below = new Map();
+  const shownParent = (row) => {
+    let parent = processes.get(row.parent_id);
+    while (parent && !isShown(parent.row)) { parent = processes.get(parent.row.parent_id); }
+    return parent ? parent.row.id : 0;
+  };
+  for (const { row } of processes.values()) {
+    if (!isShown(row)) { continue; }
+    const parent = shownParent(row);
+    if (!below.has(parent)) { below.set(parent, []); }
+    below.get(parent).push(row.id);
+  }
+  const out = [];
+  const walk = (id, depth) => { for (const child of below.get(id) || []) { out.push([child, depth]); walk(child, depth + 1); } };
+  walk(0, 0);
+  return out;
+}
+
+function cell(tr, className) {
+  const td = document.createElement("td");
+  if (className) { td.className = className; }
+  tr.append(td);
+  return td;
+}
+
+function element(id) {
+  const tr = document.createElement("tr");
+  const parts = { tr };
+  const mark = document.createElement("input");
+  mark.type = "checkbox";
+  mark.onchange = () => { if (mark.checked) { chosen.add(id); } else { chosen.delete(id); } saySelection(); };
+  cell(tr).append(mark);
+  parts.mark = mark;
+  const box = cell(tr);
+  const name = document.createElement("div");
+  name.className = "name";
+  parts.dot = document.createElement("span");
+  parts.button = document.createElement("button");
+  parts.button.className = "link";
+  parts.button.onclick = () => { const { pid } = processes.get(id).row; change({ pid: state.pid === String(pid) ? "" : pid, role: "" }); };
+  parts.pid = document.createElement("span");
+  parts.pid.className = "tag pid";
+  parts.role = document.createElement("span");
+  parts.role.className = "tag";
+  name.append(parts.dot, parts.button, parts.pid, parts.role);
+  parts.note = document.createElement("div");
+  parts.note.className = "note";
+  box.append(name, parts.note);
+  parts.name = name;
+  parts.live = cell(tr, "number");
+  parts.share = cell(tr, "number wide share");
+  parts.shareText = document.createElement("span");
+  parts.meter = document.createElement("meter");
+  parts.meter.setAttribute("aria-hidden", "true");
+  parts.share.append(parts.meter, parts.shareText);
+  parts.growth = cell(tr, "number");
+  const sparkCell = cell(tr, "wide");
+  parts.spark = document.createElement("canvas");
+  parts.spark.className = "spark";
+  parts.spark.width = 240;
+  parts.spark.height = 40;
+  parts.spark.setAttribute("aria-hidden", "true");
+  sparkCell.append(parts.spark);
+  parts.resident = cell(tr, "number wide");
+  parts.sampling = cell(tr, "wide");
+  parts.events = cell(tr, "number wide");
+  parts.lost = cell(tr, "number wide");
+  parts.action = document.createElement("button");
+  parts.action.onclick = () => act(processes.get(id).row);
+  cell(tr).append(parts.action);
+  return parts;
+}
+
+function set(node, text) { if (node.textContent !== text) { node.textContent = text; } }
+
+function spark(canvas, points) {
+  const pen = canvas.getContext("2d");
+  const style = getComputedStyle(document.documentElement);
+  pen.clearRect(0, 0, canvas.width, canvas.height);
+  if (points.length < 2) { return; }
+  const most = Math.max(...points.map((point) => point.live), 1);
+  const [first, last] = [points[0].t, points.at(-1).t];
+  const x = (point) => (point.t - first) / (last - first || 1) * canvas.width;
+  const y = (point) => canvas.height - 2 - point.live / most * (canvas.height - 6);
+  pen.beginPath();
+  points.forEach((point, number) => number ? pen.lineTo(x(point), y(point)) : pen.moveTo(x(point), y(point)));
+  pen.strokeStyle = style.getPropertyValue("--accent");
+  pen.lineWidth = 2;
+  pen.stroke();
+  pen.lineTo(canvas.width, canvas.height);
+  pen.lineTo(0, canvas.height);
+  pen.fillStyle = style.getPropertyValue("--bar");
+  pen.globalAlpha = 0.35;
+  pen.fill();
+  pen.globalAlpha = 1;
+}
+
+const ENDINGS = { exited: (row) => row.exit_code ? `exited ${row.exit_code}` : "exited", killed: (row) => `killed by signal ${row.signal}`, replaced: () => "before exec" };
+
+function noteOf(row) {
+  if (row.trouble) { return row.trouble; }
+  if (row.note) { return row.note; }
+  if (row.lost_events) { return `${countText(row.lost_events)} events are lost`; }
+  return row.recorded === false && !row.recording && row.state === "running" && live ? "not recorded" : "";
+}
+
+function fill(one, depth) {
+  const { row, parts } = one;
+  const over = row.state !== "running";
+  const grows = growth(one);
+  parts.tr.className = [over && live ? "over" : "", String(row.pid) === state.pid ? "chosen" : ""].join(" ").trim();
+  parts.dot.className = row.recording ? "dot on" : "dot";
+  parts.dot.title = row.recording ? "recorded" : "not recorded";
+  set(parts.button, row.name);
+  parts.button.title = (row.command_line || []).join(" ").slice(0, 500);
+  parts.button.setAttribute("aria-pressed", String(row.pid) === state.pid);
+  parts.button.setAttribute("aria-label", `${row.name} ${row.pid}`);
+  parts.mark.setAttribute("aria-label", `Choose ${row.name} ${row.pid}`);
+  parts.mark.checked = chosen.has(row.id);
+  parts.mark.disabled = over || !live;
+  set(parts.pid, String(row.pid));
+  set(parts.role, [row.role, over ? ENDINGS[row.state]?.(row) || row.state : ""].filter(Boolean).join(", "));
+  set(parts.note, noteOf(row));
+  parts.name.style.paddingLeft = `${Math.min(depth, 8) * 14}px`;
+  set(parts.live, sizeText(row.live_bytes));
+  set(parts.shareText, shareText(row.live_bytes, treeLive));
+  parts.meter.value = treeLive ? row.live_bytes / treeLive : 0;
+  set(parts.growth, over || Math.abs(grows) < 0.5 ? "" : `${grows > 0 ? "+" : ""}${sizeText(Math.round(grows))}/s`);
+  spark(parts.spark, one.history);
+  set(parts.resident, row.resident_bytes ? sizeText(row.resident_bytes) : "");
+  set(parts.sampling, !row.recording ? "" : row.sampling_bytes > 1 ? `1 in ${sizeText(row.sampling_bytes)}` : "every one");
+  set(parts.events, one.rate >= 1 ? `${countText(Math.round(one.rate))}/s` : "");
+  set(parts.lost, row.lost_events ? countText(row.lost_events) : "");
+  parts.lost.classList.toggle("bad", row.lost_events > 0);
+  set(parts.action, row.recording ? "Stop" : "Record");
+  parts.action.setAttribute("aria-label", `${row.recording ? "Stop" : "Record"} ${row.name} ${row.pid}`);
+  parts.action.hidden = over || !live;
+}
+
+function saySelection() {
+  const count = chosenPids().length;
+  at("chosen").textContent = count ? `${count} chosen` : "";
+  at("save").textContent = count ? `Save dump of ${count}` : "Save dump";
+}
+
+export function draw() {
+  const body = at("rows");
+  const order = ordered();
+  const shown = new Set(order.map(([id]) => id));
+  for (const [id, one] of processes) { if (!shown.has(id) && one.parts) { one.parts.tr.remove(); } }
+  let place = body.firstElementChild;
+  for (const [id, depth] of order) {
+    const one = processes.get(id);
+    one.parts ||= element(id);
+    if (place === one.parts.tr) { place = place.nextElementSibling; } else { body.insertBefore(one.parts.tr, place); }
+    fill(one, depth);
+  }
+  const over = [...processes.values()].filter((one) => one.row.state !== "running").length;
+  at("ended").parentElement.lastChild.textContent = ` ended (${over})`;
+  at("ended").parentElement.hidden = !live;
+  at("ended").checked = state.ended === "1";
+  if (at("filter").value !== state.filter) { at("filter").value = state.filter; }
+  saySelection();
+}
+
+// The process before or behind the one that is looked at.
+export function step(by) {
+  const order = ordered().map(([id]) => processes.get(id).row.pid);
+  const place = order.indexOf(Number(state.pid));
+  const next = order[place < 0 ? (by > 0 ? 0 : order.length - 1) : place + by];
+  if (next !== undefined) {
+    change({ pid: next, role: "" });
+    [...processes.values()].find((one) => one.row.pid === next)?.parts?.tr.scrollIntoView({ block: "nearest" });
+  }
+}
+
+export function sayMissing(list) {
+  const box = at("missing");
+  box.hidden = !list.length;
+  box.firstElementChild.textContent = `${list.length} not profiled`;
+  box.lastElementChild.replaceChildren(...list.slice(0, 500).map((one) => {
+    const item = document.createElement("li");
+    item.textContent = `${one.path || "?"} (${one.pid}): ${one.reason}`;
+    return item;
+  }));
+}

@@ -1,0 +1,206 @@
+// Flame graph and table of functions of what is looked at: a process, a role or all; now, a dump, or the difference of two.
+import { state, change, note } from "./state.js";
+import { get, query } from "./api.js";
+import * as processes from "./processes.js";
+
+const at = (id) => document.getElementById(id);
+const ROLES = ["browser", "renderer", "gpu", "utility", "other"];
+const FOLLOW_MS = 5000;
+const ROWS_MAX = 500;
+let graph = null;
+let data = null;
+let shownAs = ""; // the question that `data` answers
+let asking = null; // an AbortController
+let timer = 0;
+let live = true;
+let say = () => {};
+
+const metricOf = (text) => Math.max(0, FIGURES.indexOf((text || "live-bytes").replace("-", " ")));
+const isVisible = () => ["", "flame", "functions"].includes(state.tab);
+
+function question() {
+  const words = { pid: state.pid, role: state.pid ? "" : state.role };
+  if (state.before) { return query("/api/v1/diff", { from: state.before, to: state.dump, ...words }); }
+  return query("/api/v1/profile", { dump: state.dump, ...words });
+}
+
+export function title() {
+  const row = state.pid ? processes.byPid(state.pid) : null;
+  return state.pid ? `${row ? row.name : "Process"} ${state.pid}` : state.role ? `Role ${state.role}` : "All processes";
+}
+
+export function init(isLive, onSay) {
+  live = isLive;
+  say = onSay;
+  FIGURES.forEach((name) => at("metric").add(new Option(name[0].toUpperCase() + name.slice(1), name.replace(" ", "-"))));
+  at("role").add(new Option("All roles", ""));
+  ROLES.forEach((role) => at("role").add(new Option(role, role)));
+  graph = new FlameGraph(at("graph"), onGraph);
+  at("metric").onchange = () => change({ metric: at("metric").value });
+  at("role").onchange = () => change({ role: at("role").value, pid: "" });
+  at("source").onchange = () => change({ dump: at("source").value });
+  at("before").onchange = () => change({ before: at("before").value });
+  at("invert").onclick = () => change({ invert: state.invert ? "" : "1", zoom: "" });
+  at("flip").onclick = () => change({ flame: state.flame ? "" : "1" });
+  at("search").oninput = () => change({ search: at("search").value });
+  at("refresh").onclick = () => load(true);
+  at("follow").onchange = follow;
+  at("by-own").onclick = () => change({ sort: "own" });
+  at("by-all").onclick = () => change({ sort: "" });
+  at("follow").parentElement.hidden = !live;
+  new ResizeObserver(() => graph.draw()).observe(at("graph-box"));
+  apply();
+}
+
+// The dumps that can be looked at or compared with.
+export function offer(dumps) {
+  const name = (one) => `${one.id} ${one.reason}, ${new Date(one.time_ms).toLocaleTimeString()}`;
+  const fill = (select, first, value) => {
+    select.replaceChildren(...first, ...dumps.map((one) => new Option(name(one), one.id)));
+    select.value = value;
+  };
+  fill(at("source"), live ? [new Option("Now", "")] : [], state.dump);
+  fill(at("before"), [new Option("Compare with \u2026", "")], state.before);
+}
+
+function apply() {
+  at("metric").value = FIGURES[metricOf(state.metric)].replace(" ", "-");
+  at("role").value = state.pid ? "" : state.role;
+  at("source").value = state.dump;
+  at("before").value = state.before;
+  at("invert").setAttribute("aria-pressed", state.invert === "1");
+  at("flip").setAttribute("aria-pressed", state.flame === "1");
+  if (at("search").value !== state.search) { at("search").value = state.search; }
+  let path = [];
+  try { path = JSON.parse(state.zoom || "[]"); } catch { path = []; }
+  Object.assign(graph, { metric: metricOf(state.metric), invert: state.invert === "1", flip: state.flame === "1", search: state.search, path: Array.isArray(path) ? path : [] });
+}
+
+function onGraph() {
+  at("where").textContent = graph.whereText();
+  at("frame-name").textContent = graph.nameText();
+  at("frame-figures").textContent = graph.figuresText();
+  at("found").textContent = graph.foundText();
+  at("search").setAttribute("aria-invalid", graph.searchError);
+  note({ zoom: graph.path.length ? JSON.stringify(graph.path) : "" });
+}
+
+export function draw() {
+  at("detail-title").textContent = title();
+  apply();
+  if (!data) { return; }
+  if (state.tab === "functions") { drawFunctions(); } else if (isVisible()) { graph.show(data); }
+}
+
+export async function load(force) {
+  const asked = question();
+  if (!isVisible() || (!force && asked === shownAs) || (!live && !state.dump)) { return; }
+  asking?.abort();
+  const mine = new AbortController();
+  asking = mine;
+  const began = performance.now();
+  at("flame-view").classList.toggle("waiting", asked !== shownAs);
+  at("refresh").disabled = true;
+  try {
+    const answer = await get(asked, mine.signal);
+    data = answer;
+    shownAs = asked;
+    at("profile-about").textContent = answer.about;
+    say("");
+    draw();
+  } catch (error) {
+    if (mine.signal.aborted) { return; }
+    shownAs = "";
+    at("profile-about").textContent = error.message;
+    at("follow").checked = at("follow").checked && !/has the run ended/.test(error.message);
+  } finally {
+    if (asking === mine) {
+      asking = null;
+      at("flame-view").classList.remove("waiting");
+      at("refresh").disabled = false;
+      again(performance.now() - began);
+    }
+  }
+}
+
+// The next look; one that takes long is not taken often.
+function again(took) {
+  clearTimeout(timer);
+  if (live && at("follow").checked && !state.dump && isVisible()) {
+    timer = setTimeout(() => document.hidden ? again(0) : load(true), Math.max(FOLLOW_MS, 5 * took));
+  }
+}
+
+function follow() { if (at("follow").checked) { load(true); } else { clearTimeout(timer); } }
+
+export function onState(changed) {
+  const asks = ["pid", "role", "dump", "before", "tab"].some((key) => changed.includes(key));
+  if (changed.some((key) => ["pid", "role"].includes(key))) { state.zoom = changed.includes("zoom") ? state.zoom : ""; }
+  draw();
+  if (asks) { load(false); }
+}
+
+export const key = (name) => graph.key(name);
+export const nextMetric = () => change({ metric: FIGURES[(metricOf(state.metric) + 1) % 6].replace(" ", "-") });
+export const redraw = () => graph.draw();
+
+// ---- functions: what each holds itself, and with all that it called; a recursive one counts once a stack
+
+function functionsOf(metric) {
+  const sums = new Map();
+  const view = data.views[0];
+  const nameOf = (frame) => data.names[data.frames[3 * frame + 1]];
+  const moduleOf = (frame) => data.names[data.frames[3 * frame + 2]];
+  const add = (values, sign) => graph.eachStack(values, (path, figures) => {
+    const seen = new Set();
+    path.forEach((frame, depth) => {
+      const id = nameOf(frame) + "\n" + moduleOf(frame);
+      if (seen.has(id)) { return; }
+      seen.add(id);
+      let one = sums.get(id);
+      if (!one) { one = { name: nameOf(frame), module: moduleOf(frame), own: 0, all: 0 }; sums.set(id, one); }
+      one.all += sign * figures[metric];
+      if (depth === 0) { one.own += sign * figures[metric]; }
+    });
+  });
+  graph.data = data;
+  add(view.values, 1);
+  if (view.before) { add(view.before, -1); }
+  return [...sums.values()];
+}
+
+function drawFunctions() {
+  const metric = metricOf(state.metric);
+  const isDiff = data.views[0].before !== undefined;
+  let pattern = null;
+  try { pattern = state.search ? new RegExp(state.search, "i") : null; } catch { pattern = null; }
+  const list = functionsOf(metric).filter((one) => !pattern || pattern.test(one.name) || pattern.test(one.module));
+  const by = state.sort === "own" ? "own" : "all";
+  list.sort((a, b) => Math.abs(b[by]) - Math.abs(a[by]) || b.own - a.own);
+  const total = functionsTotal(metric);
+  at("by-own").setAttribute("aria-pressed", by === "own");
+  at("by-all").setAttribute("aria-pressed", by === "all");
+  at("found").textContent = `${countText(list.length)} functions`;
+  const text = (value) => (isDiff && value > 0 ? "+" : "") + figureText(value, metric);
+  at("functions").replaceChildren(...list.slice(0, ROWS_MAX).map((one) => {
+    const tr = document.createElement("tr");
+    const button = document.createElement("button");
+    button.className = "link";
+    button.textContent = one.name;
+    button.title = "Show it in the flame graph";
+    button.onclick = () => change({ tab: "", search: `^${one.name.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")}$` });
+    const cells = [button, one.module, text(one.own), text(one.all), shareText(Math.abs(one[by]), total)].map((content, number) => {
+      const td = document.createElement("td");
+      td.className = ["", "wide", "number", "number", "number wide"][number];
+      td.append(content);
+      return td;
+    });
+    tr.append(...cells);
+    return tr;
+  }));
+}
+
+function functionsTotal(metric) {
+  const sum = (values) => { let all = 0; for (let i = 0; i < values.length; i += 7) { all += values[i + 1 + metric]; } return all; };
+  return Math.max(sum(data.views[0].values), data.views[0].before ? sum(data.views[0].before) : 0);
+}
