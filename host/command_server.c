@@ -1,4 +1,4 @@
-/* What the command socket answers: `memlog ps`, `dump`, `start`, `stop`. Room: host. */
+/* What the command socket answers: `memlog ps`, `dump`, `start`, `stop`, `env`. Room: host. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -313,5 +313,21 @@ on_stop(void *context, const struct ml_call *call, const struct memlog_host_stop
     finish_control(control);
 }
 
+static void
+on_join(void *context, const struct ml_call *call, const struct memlog_host_join_request *request) {
+    struct ml_connection *connection = context;
+    const struct ml_engine *engine = connection->engine;
+    struct ml_command_call *pending = begin(connection, call, request->version);
+    if (pending != NULL) {
+        const struct memlog_host_join_reply reply = {
+            .preload = ml_string_of(engine->preload_path),
+            .socket = ml_string_of(engine->rendezvous.client_path),
+        };
+        (void)end(pending);
+        (void)!memlog_host_join_answer(&pending->call, &reply);
+        free(pending);
+    }
+}
+
 const struct memlog_host_host_handlers ml_engine_command_handlers = {
-    .ps = on_ps, .dump = on_dump, .start = on_start, .stop = on_stop};
+    .ps = on_ps, .dump = on_dump, .start = on_start, .stop = on_stop, .join = on_join};

@@ -25,17 +25,21 @@ struct arguments {
     uint32_t pids_count;
 };
 
-static bool unknown_argument(const char *argument, bool json_allowed) {
-    const char *const known[] = {"--host", json_allowed ? "--json" : "--host"};
+bool ml_commands_unknown(const char *word, const char *const *known, size_t known_count) {
     char name[ML_SUGGEST_WORD_MAX + 1];
-    (void)snprintf(name, sizeof(name), "%.*s", (int)strcspn(argument, "="), argument);
-    const char *near = ml_suggest(name, known, 2);
+    (void)snprintf(name, sizeof(name), "%.*s", (int)strcspn(word, "="), word);
+    const char *near = ml_suggest(name, known, known_count);
     if (near != NULL) {
-        ml_say_error("unknown option '%s'; did you mean '%s'?", argument, near);
+        ml_say_error("unknown option '%s'; did you mean '%s'?", word, near);
     } else {
-        ml_say_error("unknown option '%s'", argument);
+        ml_say_error("unknown option '%s'", word);
     }
     return false;
+}
+
+static bool unknown_argument(const char *argument, bool json_allowed) {
+    static const char *const known[] = {"--host", "--json"};
+    return ml_commands_unknown(argument, known, json_allowed ? 2 : 1);
 }
 
 /* False and a word on stderr: wrong usage. */

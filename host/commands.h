@@ -1,10 +1,12 @@
-/* `memlog ps`, `dump`, `start` and `stop`: what a person says to a running host. Room: host.
- * Context: their own process.
+/* `memlog ps`, `dump`, `start`, `stop`, `env`: what a person says to a running host; and `doctor`.
+ * Room: host. Context: their own process.
  *
  * One rule: stdout is data, stderr is talk. */
 #ifndef MEMLOG_HOST_COMMANDS_H
 #define MEMLOG_HOST_COMMANDS_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 
 struct ml_channel;
@@ -15,6 +17,11 @@ int ml_command_ps(char *const *words);
 int ml_command_dump(char *const *words);
 int ml_command_start(char *const *words);
 int ml_command_stop(char *const *words);
+int ml_command_env(char *const *words);
+int ml_command_doctor(char *const *words);
+
+/* Say that an option is not known, and the nearest that is. Returns false. */
+bool ml_commands_unknown(const char *word, const char *const *known, size_t known_count);
 
 /* A string as JSON writes it, quotes included; bytes that are no UTF-8 become U+FFFD. */
 void ml_json_string(FILE *out, const char *bytes, size_t count_bytes);

@@ -10,7 +10,6 @@
 #include "host/options.h"
 #include "host/run.h"
 #include "host/size.h"
-#include "host/suggest.h"
 #include "host/voice.h"
 #include "ipc/channel.h"
 #include "mojom_like_idl/heap_host_mojom.h"
@@ -37,15 +36,7 @@ static bool is_setting(const char *word) {
 
 static bool unknown_option(const char *word, bool is_start) {
     const char *const known[] = {"--host", "--json", SAMPLING "-rate", STACK_MODE};
-    char name[ML_SUGGEST_WORD_MAX + 1];
-    (void)snprintf(name, sizeof(name), "%.*s", (int)strcspn(word, "="), word);
-    const char *near = ml_suggest(name, known, is_start ? 4 : 2);
-    if (near != NULL) {
-        ml_say_error("unknown option '%s'; did you mean '%s'?", word, near);
-    } else {
-        ml_say_error("unknown option '%s'", word);
-    }
-    return false;
+    return ml_commands_unknown(word, known, is_start ? 4 : 2);
 }
 
 /* False and a word on stderr: wrong usage. */

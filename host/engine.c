@@ -255,12 +255,13 @@ enum ml_status ml_engine_preload_path(
     const char **out_path,
     struct ml_complaint *complaint
 ) {
+    enum ml_status status = ML_OK;
     *out_path = path;
-    if (strpbrk(path, " :") == NULL) {
-        return ML_OK;
+    if (strpbrk(path, " :") != NULL) {
+        status = ml_rendezvous_alias(&engine->rendezvous, path, complaint);
+        *out_path = engine->rendezvous.alias_path;
     }
-    enum ml_status status = ml_rendezvous_alias(&engine->rendezvous, path, complaint);
-    *out_path = engine->rendezvous.alias_path;
+    (void)snprintf(engine->preload_path, sizeof(engine->preload_path), "%s", *out_path);
     return status;
 }
 

@@ -118,6 +118,7 @@ struct ml_engine {
     void *context;
     enum ml_clock clock;
     struct memlog_service_moment start;
+    char preload_path[PATH_MAX]; /* "": nothing is loaded by it */
     struct ml_rendezvous rendezvous;
     ev_io client_watcher;
     ev_io command_watcher;

@@ -55,7 +55,7 @@ static int do_analyze(char **argv) {
     return ML_EXIT_FAILED;
 }
 
-/* What is said to a running host. */
+/* What is said to a running host, or about it. */
 static int do_host_command(char *const *argv) {
     static const struct {
         const char *name;
@@ -65,6 +65,8 @@ static int do_host_command(char *const *argv) {
         {"dump", ml_command_dump},
         {"start", ml_command_start},
         {"stop", ml_command_stop},
+        {"env", ml_command_env},
+        {"doctor", ml_command_doctor},
     };
     for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
         if (strcmp(argv[1], commands[i].name) == 0) {

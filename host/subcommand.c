@@ -97,6 +97,32 @@ static const char stop_help[] = "Usage: memlog stop [--json] [--host=PATH] PID..
                                 "Example:\n"
                                 "  memlog stop 4711\n";
 
+static const char env_help[] =
+    "Usage: memlog env [--json|--plain] [--host=PATH]\n"
+    "\n"
+    "Prints the variables by which a program that is started elsewhere (by a service manager, a\n"
+    "test runner, another shell) joins a running memlog: the newest of this user, or the one\n"
+    "whose command socket is PATH. It is profiled, with all that it starts, while that memlog\n"
+    "runs, and runs on by itself behind it.\n"
+    "\n"
+    "  --plain  KEY=VALUE lines, as for systemd's EnvironmentFile; without, for a shell's eval\n"
+    "  --json   one object\n"
+    "\n"
+    "Example:\n"
+    "  eval \"$(memlog env)\" && python3 server.py\n";
+
+static const char doctor_help[] =
+    "Usage: memlog doctor [--json] [PROGRAM [ARGS...]]\n"
+    "       memlog doctor [--json] --pid=PID\n"
+    "\n"
+    "Finds out why nothing is recorded: whether memlog's parts are there, what this system "
+    "permits,\n"
+    "whether a program can be profiled (it is not run, but for its first instruction), or why a\n"
+    "process that runs is not. Ends with 1 if something stands in the way.\n"
+    "\n"
+    "Example:\n"
+    "  memlog doctor python3\n";
+
 static const char help_help[] = "Usage: memlog help [COMMAND]\n"
                                 "\n"
                                 "Example:\n"
@@ -116,8 +142,8 @@ static const struct ml_subcommand subcommands[] = {
     {"timeline", ML_SUBCOMMAND_LATER, "what was live when", NULL},
     {"upload", ML_SUBCOMMAND_LATER, "send a pruned dump", NULL},
     {"page", ML_SUBCOMMAND_LATER, "the live page over ended runs", NULL},
-    {"env", ML_SUBCOMMAND_LATER, "print what a program needs to join a running memlog", NULL},
-    {"doctor", ML_SUBCOMMAND_LATER, "find out why nothing is recorded", NULL},
+    {"env", ML_SUBCOMMAND_HOST, "print what a program needs to join a running memlog", env_help},
+    {"doctor", ML_SUBCOMMAND_HOST, "find out why nothing is recorded", doctor_help},
     {"help", ML_SUBCOMMAND_HELP, "this list, or the help of one command", help_help},
     {"--help", ML_SUBCOMMAND_HELP, NULL, help_help},
     {"-h", ML_SUBCOMMAND_HELP, NULL, help_help},

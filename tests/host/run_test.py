@@ -54,7 +54,7 @@ class ExitCodes(unittest.TestCase):
             (["run", "--memlgo=all", "--", "true"], "did you mean '--memlog'"),
             (["run"], "no program given"),
             (["rum"], "did you mean 'run'"),
-            (["doctor"], "not available in this version"),
+            (["timeline"], "not available in this version"),
             ([], "Usage"),
         ]:
             result = memlog(*arguments)

@@ -1,0 +1,372 @@
+/* `memlog doctor`: why is nothing recorded? Room: host. Context: its own process. */
+#include <errno.h>
+#include <gnu/libc-version.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "host/commands.h"
+#include "host/image.h"
+#include "host/paths.h"
+#include "host/pipe_budget.h"
+#include "host/probe.h"
+#include "host/rendezvous.h"
+#include "host/run.h"
+#include "host/size.h"
+#include "host/trial.h"
+#include "host/voice.h"
+#include "ipc/channel.h"
+#include "mojom_like_idl/heap_host_mojom.h"
+
+/* The client finds frames by _dl_find_object, which is glibc's since then. */
+enum { GLIBC_MAJOR = 2, GLIBC_MINOR = 35 };
+
+/* Fewer descriptors than these are soon too few for a tree of processes, four each. */
+enum { DESCRIPTORS_FEW = 1024 };
+
+enum { PS_TIMEOUT_MS = 10000, ADVICE_BYTES = 1024 };
+
+enum verdict { VERDICT_OK, VERDICT_NOTE, VERDICT_FAIL };
+
+struct findings {
+    bool json;
+    bool is_first;
+    bool failed;
+};
+
+/* One finding, a line. */
+__attribute__((format(printf, 4, 5))) static void
+find(struct findings *findings, enum verdict verdict, const char *what, const char *format, ...) {
+    static const char *const words[] = {"ok", "note", "FAIL"};
+    static const char *const json_words[] = {"ok", "note", "fail"};
+    char text[ADVICE_BYTES];
+    va_list arguments;
+    va_start(arguments, format);
+    (void)vsnprintf(text, sizeof(text), format, arguments);
+    va_end(arguments);
+    findings->failed = findings->failed || verdict == VERDICT_FAIL;
+    if (findings->json) {
+        (void)printf(
+            "%s\n  {\"check\": \"%s\", \"verdict\": \"%s\", \"text\": ",
+            findings->is_first ? "" : ",",
+            what,
+            json_words[verdict]
+        );
+        ml_json_string(stdout, text, strlen(text));
+        (void)printf("}");
+    } else {
+        (void)printf("  %-4s  %-12s  %s\n", words[verdict], what, text);
+    }
+    findings->is_first = false;
+}
+
+/* ---- memlog itself, and this system */
+
+static void check_parts(struct findings *findings) {
+    static const char *const files[] = {ML_PRELOAD_FILE, ML_SERVICE_FILE, ML_ANALYZER_FILE};
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+        struct ml_complaint complaint = {.text = ""};
+        char path[PATH_MAX];
+        if (ml_paths_find(files[i], path, &complaint) != ML_OK) {
+            find(findings, VERDICT_FAIL, "parts", "%s", complaint.text);
+        } else if (access(path, R_OK) != 0) {
+            find(findings, VERDICT_FAIL, "parts", "%s: %s", path, strerror(errno));
+        } else {
+            find(findings, VERDICT_OK, "parts", "%s", path);
+        }
+    }
+}
+
+static void check_system(struct findings *findings) {
+    struct utsname names = {.release = "?"};
+    int major = 0;
+    int minor = 0;
+    (void)uname(&names);
+    const char *glibc = gnu_get_libc_version();
+    const bool known = sscanf(glibc, "%d.%d", &major, &minor) == 2;
+    const bool enough =
+        known && (major > GLIBC_MAJOR || (major == GLIBC_MAJOR && minor >= GLIBC_MINOR));
+    find(
+        findings,
+        enough ? VERDICT_OK : VERDICT_FAIL,
+        "system",
+        "Linux %s, %s, glibc %s%s",
+        names.release,
+        names.machine,
+        glibc,
+        enough ? "" : "; memlog needs 2.35 or later"
+    );
+}
+
+static void check_limits(struct findings *findings) {
+    struct rlimit limit = {.rlim_max = 0};
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+        const bool few = limit.rlim_max < DESCRIPTORS_FEW;
+        find(
+            findings,
+            few ? VERDICT_NOTE : VERDICT_OK,
+            "descriptors",
+            "memlog may open %" PRIu64 " files%s",
+            (uint64_t)limit.rlim_max,
+            few ? ", four for each process: raise it (ulimit -Hn) for large trees" : ""
+        );
+    }
+    struct ml_pipe_budget budget;
+    const bool privileged = ml_pipe_privileged();
+    ml_pipe_budget_init(
+        &budget, ML_PIPE_QUOTA_FOLDER, getuid(), privileged, ml_rendezvous_others()
+    );
+    if (budget.limit_bytes == UINT64_MAX || privileged) {
+        find(findings, VERDICT_OK, "pipes", "no quota binds memlog's pipes");
+    } else {
+        find(
+            findings,
+            budget.limit_bytes < ML_PIPE_LARGE_BYTES ? VERDICT_NOTE : VERDICT_OK,
+            "pipes",
+            "%" PRIu64 " KiB for all of them (half of your quota, pipe-user-pages-soft); beyond it "
+            "they are small and wait more often",
+            budget.limit_bytes / 1024
+        );
+    }
+}
+
+static void check_trial(struct findings *findings) {
+    struct ml_trial trial;
+    ml_trial_run("--sandbox=strict", &trial);
+    const bool strict = trial.recorded;
+    if (strict) {
+        find(findings, VERDICT_OK, "sandbox", "the service is walled in whole");
+    } else {
+        find(findings, VERDICT_NOTE, "sandbox", "not whole here: %s", trial.said);
+        ml_trial_run("--sandbox=auto", &trial);
+    }
+    if (trial.recorded) {
+        find(findings, VERDICT_OK, "trial", "a run of memlog over itself was recorded");
+    } else {
+        find(
+            findings,
+            VERDICT_FAIL,
+            "trial",
+            "a run of memlog over itself left no dump: %s",
+            trial.said
+        );
+    }
+}
+
+/* ---- a program */
+
+static const char *base_name(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash != NULL ? slash + 1 : path;
+}
+
+/* What is seen of programs that serve most of their memory themselves. */
+static void hint_at_own_memory(struct findings *findings, const char *name) {
+    static const struct {
+        const char *beginning, *hint;
+    } known[] = {
+        {"python", "small objects come from arenas of its own; PYTHONMALLOC=malloc shows them all"},
+        {"node", "memlog sees its C++ side; JavaScript objects live in V8's own heap"},
+        {"java", "memlog sees the JVM's C heap; Java objects live in its own"},
+        {"ruby", "objects live in its own heap pages; their contents are malloc's"},
+        {"chrom", "its own allocator is inside the executable and is not seen"},
+        {"firefox", "its own allocator is inside the executable and is not seen"},
+        {"rustc", "its own allocator is inside the executable and is not seen"},
+        {"go", "Go programs have a heap of their own, which is not malloc's"},
+    };
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        if (strncmp(name, known[i].beginning, strlen(known[i].beginning)) == 0) {
+            find(findings, VERDICT_NOTE, "program", "%s: %s", name, known[i].hint);
+            return;
+        }
+    }
+}
+
+static void check_environment(struct findings *findings) {
+    const char *preload = getenv("LD_PRELOAD");
+    if (preload == NULL || preload[0] == '\0') {
+        return;
+    }
+    const char *hint = strstr(preload, "heaptrack") != NULL
+                           ? ": two profilers at once see each other's memory; unset it"
+                           : "; memlog is loaded before it, and calls it";
+    find(findings, VERDICT_NOTE, "environment", "LD_PRELOAD=%s%s", preload, hint);
+}
+
+static void check_program(struct findings *findings, char *const *argv) {
+    const enum ml_image_kind kind = ml_probe_program(argv);
+    switch (kind) {
+    case ML_IMAGE_PRELOADABLE:
+        find(findings, VERDICT_OK, "program", "%s can be profiled", argv[0]);
+        hint_at_own_memory(findings, base_name(argv[0]));
+        break;
+    case ML_IMAGE_GONE:
+        find(
+            findings,
+            VERDICT_FAIL,
+            "program",
+            "%s could not be tried: there is no such program, or this system permits no ptrace",
+            argv[0]
+        );
+        break;
+    default:
+        find(
+            findings,
+            VERDICT_FAIL,
+            "program",
+            "%s: %s; it runs unprofiled",
+            argv[0],
+            ml_image_text(kind)
+        );
+        break;
+    }
+    check_environment(findings);
+}
+
+/* ---- a process */
+
+/* True if a running memlog knows it, and has been told of. */
+static bool check_in_host(struct findings *findings, uint32_t pid) {
+    struct ml_complaint complaint = {.text = ""};
+    const struct ml_channel_options options = {.loop = NULL};
+    struct ml_channel *channel = NULL;
+    int fd = -1;
+    if (ml_rendezvous_connect(NULL, &fd, &complaint) != ML_OK) {
+        find(findings, VERDICT_NOTE, "host", "%s", complaint.text);
+        return false;
+    }
+    const struct memlog_host_ps_request request = {.version = MEMLOG_HOST_HOST_VERSION};
+    struct memlog_host_ps_reply reply;
+    bool known = false;
+    enum ml_status status = ml_channel_new(fd, &options, &channel);
+    if (status == ML_OK) {
+        status = memlog_host_ps_wait(ml_channel_port(channel), &request, PS_TIMEOUT_MS, &reply);
+    }
+    if (status != ML_OK) {
+        find(findings, VERDICT_FAIL, "host", "it does not answer: %s", ml_status_text(status));
+        ml_channel_free(channel);
+        return true;
+    }
+    for (uint32_t i = 0; i < reply.processes.count; i++) {
+        const struct memlog_host_process_row *row = &reply.processes.items[i];
+        if (row->pid == pid && strncmp(row->state.data, "running", row->state.count_bytes) == 0) {
+            known = true;
+            find(
+                findings,
+                row->recording ? VERDICT_OK : VERDICT_FAIL,
+                "process",
+                row->recording ? "it is being recorded: %" PRIu64 " events so far%s%.*s"
+                               : "it is not recorded after %" PRIu64 " events%s%.*s; memlog start",
+                row->events,
+                row->note.count_bytes > 0 ? ", " : "",
+                (int)row->note.count_bytes,
+                row->note.data
+            );
+        }
+    }
+    ml_channel_free(channel);
+    return known;
+}
+
+/* Whether a file with that name is mapped by it. */
+static bool maps_preload(uint32_t pid) {
+    char path[64];
+    char line[PATH_MAX + 128];
+    bool found = false;
+    (void)snprintf(path, sizeof(path), "/proc/%" PRIu32 "/maps", pid);
+    FILE *file = fopen(path, "re");
+    while (file != NULL && !found && fgets(line, sizeof(line), file) != NULL) {
+        found = strstr(line, "/" ML_PRELOAD_FILE) != NULL;
+    }
+    if (file != NULL) {
+        (void)fclose(file);
+    }
+    return found;
+}
+
+static void check_process(struct findings *findings, uint32_t pid) {
+    if (check_in_host(findings, pid)) {
+        return;
+    }
+    const enum ml_image_kind kind = ml_image_look((pid_t)pid);
+    if (kind == ML_IMAGE_GONE) {
+        find(findings, VERDICT_FAIL, "process", "there is no process %" PRIu32, pid);
+    } else if (kind != ML_IMAGE_PRELOADABLE) {
+        find(findings, VERDICT_FAIL, "process", "%s", ml_image_text(kind));
+    } else if (maps_preload(pid)) {
+        find(
+            findings,
+            VERDICT_FAIL,
+            "process",
+            "memlog is loaded into it, but its host is not the newest one of yours, or has ended"
+        );
+    } else {
+        find(
+            findings,
+            VERDICT_FAIL,
+            "process",
+            "memlog is not loaded into it, and enters no process that runs: start it under memlog "
+            "run, or with the variables of memlog env"
+        );
+    }
+}
+
+/* ---- */
+
+/* False and a word on stderr: wrong usage. */
+static bool parse(char **words, bool *out_json, uint32_t *out_pid, char ***out_program) {
+    static const char *const known[] = {"--json", "--pid"};
+    uint64_t pid = 0;
+    size_t i = 0;
+    *out_json = false;
+    *out_pid = 0;
+    for (; words[i] != NULL && words[i][0] == '-'; i++) {
+        if (strcmp(words[i], "--") == 0) {
+            i++;
+            break;
+        }
+        if (strcmp(words[i], "--json") == 0) {
+            *out_json = true;
+        } else if (strncmp(words[i], "--pid=", 6) != 0) {
+            return ml_commands_unknown(words[i], known, 2);
+        } else if (ml_count_parse(words[i] + 6, INT_MAX, &pid) != ML_OK || pid == 0) {
+            ml_say_error("'%s' is not a process id", words[i] + 6);
+            return false;
+        } else {
+            *out_pid = (uint32_t)pid;
+        }
+    }
+    *out_program = words + i;
+    if (*out_pid != 0 && words[i] != NULL) {
+        ml_say_error("--pid and a program are two things: one of them");
+        return false;
+    }
+    return true;
+}
+
+int ml_command_doctor(char *const *words) {
+    struct findings findings = {.is_first = true};
+    uint32_t pid = 0;
+    char **program = (char **)(uintptr_t)words;
+    if (!parse(program, &findings.json, &pid, &program)) {
+        return ML_EXIT_USAGE;
+    }
+    (void)printf("%s", findings.json ? "{\"memlog\": 1, \"findings\": [" : "");
+    check_parts(&findings);
+    check_system(&findings);
+    check_limits(&findings);
+    check_trial(&findings);
+    if (pid != 0) {
+        check_process(&findings, pid);
+    } else if (program[0] != NULL) {
+        check_program(&findings, program);
+    }
+    (void)printf("%s", findings.json ? "]}\n" : "");
+    return findings.failed ? 1 : 0;
+}

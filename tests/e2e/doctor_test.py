@@ -1,0 +1,150 @@
+"""memlog doctor says why nothing is recorded; memlog env lets a program that was started elsewhere join."""
+import json
+import os
+import subprocess
+import sys
+import unittest
+
+import harness
+
+PROGRAM = "import ctypes, sys; keep = ctypes.CDLL(None).malloc(%d); print('joined', flush=True); sys.stdin.read()"
+SIZE = 45_678_901
+
+
+class Commands(harness.Case):
+    def say(self, *words, code=0, **environment):
+        answer = harness.run_words(
+            [str(harness.MEMLOG), *map(str, words)], self.folder, self.environment(**environment), b"", harness.TIMEOUT
+        )
+        self.assertEqual(answer.returncode, code, (words, answer.stdout, answer.stderr))
+        return answer
+
+
+class Doctor(Commands):
+    def findings(self, *words, code=0, **environment):
+        answer = self.say("doctor", "--json", *words, code=code, **environment)
+        self.assertEqual(answer.stderr, b"")
+        return json.loads(answer.stdout)["findings"]
+
+    def one(self, findings, check):
+        return [(one["verdict"], one["text"]) for one in findings if one["check"] == check]
+
+    def test_where_all_is_well_it_says_so_and_leaves_nothing(self):
+        (self.folder / "tmp").mkdir()
+        findings = self.findings(TMPDIR=str(self.folder / "tmp"))
+        self.assertEqual([one for one in findings if one["verdict"] == "fail"], [])
+        self.assertEqual(self.one(findings, "trial"), [("ok", "a run of memlog over itself was recorded")])
+        self.assertEqual(len(self.one(findings, "parts")), 3)
+        self.assertEqual(list((self.folder / "tmp").iterdir()), [])
+        text = self.say("doctor").stdout.decode()
+        self.assertRegex(text, r"(?m)^  ok +trial +a run of memlog")
+
+    def test_a_missing_part_is_named(self):
+        out = self.folder / "elsewhere"
+        out.mkdir()
+        for name in ("memlog", "memlog-analyzer", "libmemlog.so"):
+            os.link(harness.OUT / name, out / name) if os.stat(harness.OUT).st_dev == os.stat(out).st_dev else self.copy(name, out)
+        answer = harness.run_words([str(out / "memlog"), "doctor", "--json"], self.folder, self.environment(), b"", harness.TIMEOUT)
+        self.assertEqual(answer.returncode, 1)
+        findings = json.loads(answer.stdout)["findings"]
+        self.assertTrue([text for verdict, text in self.one(findings, "parts") if verdict == "fail" and "memlog-service" in text])
+        self.assertEqual([verdict for verdict, _ in self.one(findings, "trial")], ["fail"])
+
+    def copy(self, name, out):
+        (out / name).write_bytes((harness.OUT / name).read_bytes())
+        (out / name).chmod(0o755)
+
+    def test_a_program_is_judged_without_being_run(self):
+        source = self.folder / "witness.c"
+        source.write_text('#include <stdio.h>\nint main(void) { fclose(fopen("witness", "w")); return 0; }\n')
+        for name, flags, verdict, text in (("dynamic", [], "ok", "can be profiled"), ("static", ["-static"], "fail", "statically linked")):
+            program = self.folder / name
+            subprocess.run(["gcc", *flags, "-o", program, source], check=True)
+            findings = self.findings(program, code=0 if verdict == "ok" else 1)
+            [(said, why)] = self.one(findings, "program")
+            self.assertEqual(said, verdict)
+            self.assertIn(text, why)
+            self.assertFalse((self.folder / "witness").exists())
+        self.assertIn("no such program", str(self.one(self.findings("/nonexistent", code=1), "program")))
+        self.assertIn("PYTHONMALLOC=malloc", str(self.one(self.findings("python3"), "program")))
+
+    def test_a_process_is_told_why_it_is_not_recorded(self):
+        with subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE) as stranger:
+            self.assertIn("memlog is not loaded into it", str(self.one(self.findings(f"--pid={stranger.pid}", code=1), "process")))
+            stranger.stdin.close()
+        self.assertIn("no process", str(self.one(self.findings(f"--pid={stranger.pid}", code=1), "process")))
+
+    def test_a_process_of_a_run_is_told_of(self):
+        program = [sys.executable, "-c", "import os, sys; print(os.getpid(), flush=True); sys.stdin.read()"]
+        for options, verdict, text, code in (
+            (("-q", "--no-page"), "ok", "it is being recorded", 0),
+            (("-q", "--no-page", "--memlog=manual"), "fail", "memlog start", 1),
+        ):
+            words, _ = self.memlog_command(program, options)
+            with subprocess.Popen(words, cwd=self.folder, env=self.environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE) as run:
+                pid = int(run.stdout.readline())
+                [(said, why)] = self.one(self.findings(f"--pid={pid}", code=code), "process")
+                self.assertEqual(said, verdict)
+                self.assertIn(text, why)
+                run.stdin.write(b"\n")
+                run.stdin.close()
+
+    def test_what_cannot_be_meant_is_refused(self):
+        for words, text in ((["--jsn"], "did you mean '--json'?"), (["--pid=x"], "not a process id"), (["--pid=1", "ls"], "one of them")):
+            self.assertIn(text, self.say("doctor", *words, code=2).stderr.decode())
+
+
+class Env(Commands):
+    def setUp(self):
+        super().setUp()
+        words, self.dumps = self.memlog_command([sys.executable, "-c", "import sys; print('up', flush=True); sys.stdin.read()"], ("-q", "--no-page"))
+        self.run_of = subprocess.Popen(words, cwd=self.folder, env=self.environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.addCleanup(self.end)
+        self.assertEqual(self.run_of.stdout.readline(), b"up\n")
+
+    def end(self):
+        if self.run_of.poll() is None:
+            self.run_of.stdin.close()
+        self.run_of.wait(timeout=harness.TIMEOUT)
+        self.run_of.stdout.close()
+
+    def join(self, words, env):
+        """Start it, see it hold its block, then end the run: (its pid, the exit report)."""
+        with subprocess.Popen(words, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=self.folder) as joined:
+            self.assertEqual(joined.stdout.readline(), b"joined\n")
+            listed = json.loads(self.say("ps", "--json").stdout)
+            dump = self.say("dump").stdout.decode().strip()
+            joined.stdin.write(b"\n")
+            joined.stdin.close()
+        self.assertEqual(joined.returncode, 0)
+        return listed, self.report(dump)
+
+    def assert_joined(self, listed, report):
+        self.assertEqual(len([row for row in listed["processes"] if row["live_bytes"] >= SIZE]), 1)
+        sizes = [stack["live_bytes"] for entry in report["processes"] for stack in entry["stacks"]]
+        self.assertIn(SIZE, sizes)
+
+    def test_a_shell_takes_it(self):
+        script = 'eval "$("$MEMLOG" env)" && exec "$0" -c "$1"'
+        words = ["sh", "-c", script, sys.executable, PROGRAM % SIZE]
+        self.assert_joined(*self.join(words, self.environment(MEMLOG=str(harness.MEMLOG))))
+
+    def test_plain_and_json_are_the_same_variables(self):
+        plain = dict(line.split("=", 1) for line in self.say("env", "--plain").stdout.decode().splitlines())
+        self.assertEqual(plain, json.loads(self.say("env", "--json").stdout))
+        self.assertEqual(set(plain), {"LD_PRELOAD", "MEMLOG_SOCKET"})
+        self.assert_joined(*self.join([sys.executable, "-c", PROGRAM % SIZE], self.environment(**plain)))
+
+    def test_behind_the_run_a_program_runs_by_itself(self):
+        plain = json.loads(self.say("env", "--json").stdout)
+        self.end()
+        answer = subprocess.run(
+            [sys.executable, "-c", "print('alone')"], env=self.environment(**plain), capture_output=True, check=False, cwd=self.folder
+        )
+        self.assertEqual((answer.returncode, answer.stdout, answer.stderr), (0, b"alone\n", b""))
+        self.assertIn(b"no memlog of this user runs", self.say("env", code=125).stderr)
+        self.assertIn(b"did you mean '--plain'?", self.say("env", "--plan", code=2).stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
