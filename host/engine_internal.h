@@ -137,8 +137,9 @@ struct ml_engine {
     bool last_killed;
     char last_ending[64]; /* of the last service, in words */
     struct ml_members members;
-    uint64_t descriptors_max; /* RLIMIT_NOFILE */
-    bool said_descriptors;    /* that they do not suffice */
+    uint64_t descriptors_max;        /* RLIMIT_NOFILE */
+    bool said_descriptors;           /* that they do not suffice */
+    bool said_coarser, said_dropped; /* what the service does when its memory runs short */
     struct ml_pipe_budget budget;
     uint32_t fork_pipe_bytes;               /* as all control pages say */
     struct ml_reaped reaped[ML_REAPED_MAX]; /* a ring */

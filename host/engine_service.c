@@ -10,6 +10,8 @@
 
 #include "host/clock.h"
 #include "host/engine_internal.h"
+#include "host/memory_info.h"
+#include "host/size.h"
 #include "ipc/last_words.h"
 
 enum { NS_PER_MS = 1000000 };
@@ -179,18 +181,97 @@ static void on_client_lost(void *context, uint32_t id, const char *reason) {
     }
 }
 
+/* The service lives longest when the largest process tells it less. */
+static void sample_coarser(struct ml_engine *engine, struct ml_member *member, uint64_t bytes) {
+    if (member->state != ML_MEMBER_RUNNING || !member->recording ||
+        bytes <= member->endpoint.control.sampling_bytes || bytes > ML_SAMPLING_MAX_BYTES) {
+        return;
+    }
+    struct ml_control_page page = member->endpoint.control;
+    page.sampling_bytes = bytes;
+    page.all_sampled = 0; /* blocks live of which it does not know that they were recorded */
+    if (ml_endpoint_control(&member->endpoint, &page) != ML_OK) {
+        return;
+    }
+    char size[ML_SIZE_TEXT_BYTES];
+    (void)snprintf(
+        member->note,
+        sizeof(member->note),
+        "sampled, one allocation in %s: memlog-service ran short of memory",
+        ml_size_text(bytes, size)
+    );
+    if (!engine->said_coarser) {
+        engine->said_coarser = true;
+        ml_engine_notice(
+            engine,
+            "memlog-service runs short of memory: %s (%d) is sampled from now on, one allocation "
+            "in "
+            "%s; --service-memory=BYTES gives it more",
+            member->name,
+            (int)member->pid,
+            size
+        );
+    }
+}
+
+static void
+on_memory_short(void *context, const struct memlog_service_memory_short_request *request) {
+    struct ml_engine *engine = context;
+    struct ml_member *member = ml_members_find(&engine->members, request->id);
+    if (member == NULL) {
+        return;
+    }
+    if (!request->dropped) {
+        sample_coarser(engine, member, request->sampling_bytes);
+    } else if (!engine->said_dropped) {
+        engine->said_dropped = true;
+        ml_engine_notice(
+            engine,
+            "memlog-service runs out of memory: of %s (%d) it keeps totals alone from now on, not "
+            "what is live; --service-memory=BYTES gives it more",
+            member->name,
+            (int)member->pid
+        );
+    }
+}
+
+/* A quarter of what the machine, or our control group, has: the rest is the programs'. 0: not
+ * known.
+ */
+static uint64_t default_memory_bytes(void) {
+    enum { SERVICE_PART = 4 };
+    struct ml_memory_info machine = {.limit_bytes = 0};
+    struct ml_memory_info group = {.limit_bytes = 0};
+    struct ml_cgroup cgroup;
+    if (!ml_machine_read(&machine)) {
+        machine.limit_bytes = 0;
+    }
+    if (!ml_cgroup_of(getpid(), &cgroup) || !ml_cgroup_read(&cgroup, &group)) {
+        group.limit_bytes = 0;
+    }
+    const uint64_t bytes = group.limit_bytes != 0 && (machine.limit_bytes == 0 ||
+                                                      group.limit_bytes < machine.limit_bytes)
+                               ? group.limit_bytes
+                               : machine.limit_bytes;
+    return bytes / SERVICE_PART;
+}
+
 static enum ml_status start(struct ml_engine *engine, struct ml_complaint *complaint) {
     const struct memlog_service_setup service_setup = {
         .version = MEMLOG_SERVICE_SERVICE_VERSION,
         .clock = (enum memlog_service_clock)engine->clock,
         .start = engine->start,
         .keep_processes = engine->options->keep_processes,
+        .max_memory_bytes = engine->options->service_memory_bytes != 0
+                                ? engine->options->service_memory_bytes
+                                : default_memory_bytes(),
         .triggers = ml_engine_trigger_rules(&engine->options->triggers),
     };
     const struct ml_service_events events = {
         .on_ready = on_service_ready,
         .on_gone = on_service_gone,
         .on_client_lost = on_client_lost,
+        .on_memory_short = on_memory_short,
         .context = engine,
     };
     engine->service_ending = (struct ml_ending){.known = false};

@@ -33,9 +33,10 @@ struct ml_options {
     bool keep_small_allocations;
     enum ml_overrun overrun;
     enum ml_sandbox sandbox;
-    uint32_t staging_slots;  /* 4 KiB each, per thread */
-    uint32_t unwind_check;   /* 0: none */
-    uint32_t keep_processes; /* ended ones whose profiles stay apart */
+    uint32_t staging_slots;        /* 4 KiB each, per thread */
+    uint32_t unwind_check;         /* 0: none */
+    uint64_t service_memory_bytes; /* of memlog-service's tables; 0: a part of what there is */
+    uint32_t keep_processes;       /* ended ones whose profiles stay apart */
     bool end_with_root;
     bool quiet;
     bool help;          /* --help was asked for: nothing else counts */

@@ -17,6 +17,9 @@ enum { SAMPLING_DEFAULT_BYTES = 4096 };
 /* memlog.service.kMaxClients: no run has more processes. */
 enum { KEEP_PROCESSES_MAX = 65536 };
 
+/* With less not even one small process's tables fit. */
+enum { SERVICE_MEMORY_MIN_BYTES = 1 << 20 };
+
 enum { DUMP_INTERVAL_MAX_S = 365 * 24 * 3600, UNWIND_CHECK_MAX = 1 << 30 };
 
 /* The one word that differs between options of a few fixed values. -1 and a complaint if `value`
@@ -198,6 +201,22 @@ static enum ml_status apply_keep_processes(
         return status;
     }
     options->keep_processes = (uint32_t)count;
+    return ML_OK;
+}
+
+static enum ml_status apply_service_memory(
+    struct ml_options *options, const char *value, struct ml_complaint *complaint
+) {
+    uint64_t bytes = 0;
+    enum ml_status status = ml_size_parse(value, &bytes);
+    if (status == ML_OK && bytes < SERVICE_MEMORY_MIN_BYTES) {
+        status = ML_PEER_RANGE;
+    }
+    if (status != ML_OK) {
+        ml_complain(complaint, "--service-memory=%s: a size of at least 1M is wanted", value);
+        return status;
+    }
+    options->service_memory_bytes = bytes;
     return ML_OK;
 }
 
@@ -409,6 +428,7 @@ const struct ml_option ml_run_options[] = {
     {"--memlog-role", ML_VALUE_REQUIRED, apply_role},
     {"--memlog-overrun", ML_VALUE_REQUIRED, apply_overrun},
     {"--memlog-buffer-bytes", ML_VALUE_REQUIRED, apply_buffer},
+    {"--service-memory", ML_VALUE_REQUIRED, apply_service_memory},
     {"--keep-processes", ML_VALUE_REQUIRED, apply_keep_processes},
     {"--sandbox", ML_VALUE_REQUIRED, apply_sandbox},
     {"--only", ML_VALUE_REQUIRED, apply_only},

@@ -65,8 +65,18 @@ static void on_client_lost(
     link->events.on_client_lost(link->events.context, request->id, reason);
 }
 
+static void on_memory_short(
+    void *context,
+    const struct ml_call *call,
+    const struct memlog_service_memory_short_request *request
+) {
+    (void)call;
+    struct ml_service_link *link = context;
+    link->events.on_memory_short(link->events.context, request);
+}
+
 static const struct memlog_service_host_for_service_handlers handlers = {
-    .client_lost = on_client_lost};
+    .client_lost = on_client_lost, .memory_short = on_memory_short};
 
 static void on_configured(
     void *context, enum ml_status status, const struct memlog_service_configure_reply *reply

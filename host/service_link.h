@@ -30,6 +30,9 @@ struct ml_service_events {
     void (*on_gone)(void *context, const char *why);
     /* This client's stream broke its contract and is read no more. */
     void (*on_client_lost)(void *context, uint32_t id, const char *reason);
+    /* Its memory comes to its limit: what it asks for, or has done. */
+    void (*on_memory_short
+    )(void *context, const struct memlog_service_memory_short_request *request);
     void *context;
 };
 

@@ -276,6 +276,8 @@ enum ml_status ml_client_begin(struct ml_client *client, uint32_t profile) {
     }
     client->leaving = ML_LEAVING_NOT;
     client->trouble[0] = 0;
+    client->guard_sampling_bytes = 0;
+    client->drop_told = false;
     client->started = false;
     client->sampling_bytes = client->setup.sampling_bytes;
     client->expected_count = 0;

@@ -8,6 +8,7 @@
 #include "mojom_like_idl/heap_service_mojom.h"
 #include "service/answer.h"
 #include "service/clock.h"
+#include "service/guard.h"
 #include "service/moment.h"
 #include "service/orders.h"
 #include "service/readers.h"
@@ -107,8 +108,26 @@ static void on_lost(void *context, uint32_t id, const char *reason) {
     }
 }
 
+static void guard(struct ml_connection *connection) {
+    struct ml_guard_event event;
+    while (ml_session_guard(connection->session, &event)) {
+        const struct memlog_service_memory_short_request request = {
+            .id = event.client,
+            .sampling_bytes = event.step == ML_GUARD_COARSER ? event.sampling_bytes : 0,
+            .dropped = event.step == ML_GUARD_DROPPED,
+            .used_bytes = event.used_bytes,
+            .max_bytes = event.max_bytes};
+        const enum ml_status status =
+            memlog_service_memory_short(ml_channel_port(connection->channel), &request);
+        if (ml_status_family(status) == ML_FAMILY_BUG) {
+            abort();
+        }
+    }
+}
+
 static void on_round(void *context, uint64_t known_ticks) {
     struct ml_connection *connection = context;
+    guard(connection);
     ml_orders_serve(connection->orders, connection->readers, known_ticks);
     if (!ml_orders_waiting(connection->orders)) {
         connection->interval_s = soon_interval_s;

@@ -97,6 +97,7 @@ void ml_dump_exact_run(struct ml_dump_packet *packet, const struct ml_snapshot *
         .processes_count = snapshot->processes_count,
         .gaps_count = snapshot->gaps_count,
         .not_profiled_count = snapshot->not_profiled_count,
+        .service_trouble = ml_dump_text(&snapshot->service_trouble),
     };
     ml_trace_TracePacket head;
 

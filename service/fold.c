@@ -302,7 +302,7 @@ static struct ml_client **candidates_of(struct ml_session *session, struct entri
 }
 
 void ml_session_fold(struct ml_session *session, bool exactly) {
-    const uint32_t keep = session->keep_processes;
+    const uint32_t keep = session->guard.fold_all ? 0 : session->keep_processes;
     const uint32_t slack = keep / 4 > ML_FOLD_SLACK_MIN ? keep / 4 : ML_FOLD_SLACK_MIN;
     if (session->done_count <= keep || (!exactly && session->done_count - keep <= slack)) {
         return;

@@ -42,6 +42,11 @@ void ml_live_map_fini(struct ml_live_map *map) {
     ){.budget = map->budget, .factor = map->factor, .away = {.budget = map->budget}};
 }
 
+void ml_live_map_close(struct ml_live_map *map) {
+    ml_live_map_fini(map);
+    map->closed = true;
+}
+
 uint64_t ml_live_map_bytes(const struct ml_live_map *map) {
     return map->lines_capacity * sizeof(*map->lines) + map->wide_capacity * sizeof(*map->wide) +
            map->away.capacity * sizeof(*map->away.entries);
@@ -421,6 +426,9 @@ static size_t lines_for(size_t blocks) {
 }
 
 enum ml_status ml_live_map_reserve_more(struct ml_live_map *map, size_t count) {
+    if (map->closed) {
+        return ML_ENV_MEMORY;
+    }
     if (map->count_max - map->count < count) {
         const size_t needed = lines_for(map->count + count);
         const size_t grown = map->lines_count + map->lines_count / GROWTH_PART;

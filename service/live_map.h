@@ -102,6 +102,7 @@ struct ml_live_map {
     size_t count_max;    /* one more block needs more lines */
     uint64_t factor;     /* odd; of the hash */
     uint32_t low_rounds; /* calls of ml_live_map_trim in a row that found few blocks */
+    bool closed;         /* empty for good: it refuses every block */
     struct ml_live_away away;
     struct ml_live_wide *wide;
     uint32_t wide_capacity;
@@ -116,6 +117,9 @@ static inline uint64_t ml_live_key(uint64_t address, unsigned heap) {
 /* `seed` should be hard to guess for a client. */
 void ml_live_map_init(struct ml_live_map *map, struct ml_budget *budget, uint64_t seed);
 void ml_live_map_fini(struct ml_live_map *map);
+
+/* Forget all blocks, and refuse more: ML_ENV_MEMORY. */
+void ml_live_map_close(struct ml_live_map *map);
 
 /* The bytes that it takes. */
 uint64_t ml_live_map_bytes(const struct ml_live_map *map);

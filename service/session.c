@@ -356,7 +356,8 @@ bool ml_session_check(const struct ml_session *session) {
     struct ml_tree sum = {0};
     for (const struct ml_client *client = session->first; client != NULL; client = client->next) {
         const struct ml_tracker *tracker = &client->tracker;
-        const bool has_blocks = client->phase != ML_CLIENT_DONE && client->lost != ML_ENV_MEMORY;
+        const bool has_blocks = client->phase != ML_CLIENT_DONE && client->lost != ML_ENV_MEMORY &&
+                                !tracker->totals_only;
         if (!ml_tracker_check(tracker, has_blocks)) {
             return false;
         }

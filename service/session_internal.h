@@ -10,6 +10,7 @@
 #include "service/change_log.h"
 #include "service/fold.h"
 #include "service/fork_log.h"
+#include "service/guard.h"
 #include "service/sequencer.h"
 #include "service/session.h"
 #include "service/stack_store.h"
@@ -116,9 +117,11 @@ struct ml_client {
     bool inherited_known;
     uint64_t inherited_bytes, inherited_blocks;
     uint64_t events, late_events;
-    struct ml_fold *fold;  /* it stands for several: service/fold.h; NULL: it does not */
-    bool folded_away;      /* another one has its figures: it leaves the session */
-    uint64_t unsure_frees; /* of tracker.unknown_frees: no wonder that they are unknown */
+    struct ml_fold *fold;          /* it stands for several: service/fold.h; NULL: it does not */
+    uint64_t guard_sampling_bytes; /* what the guard has asked for; 0: nothing */
+    bool drop_told;                /* the host knows that it keeps totals only */
+    bool folded_away;              /* another one has its figures: it leaves the session */
+    uint64_t unsure_frees;         /* of tracker.unknown_frees: no wonder that they are unknown */
     uint64_t loss[ML_LOSS_REASON_COUNT]; /* by LOSS records; saturating */
 };
 
@@ -140,6 +143,7 @@ struct ml_session {
     struct ml_client *first, *last;
     struct ml_client *first_active;
     uint32_t clients_count, running_count;
+    struct ml_guard guard;
     uint32_t orders_count;    /* clients ever added */
     uint32_t keep_processes;  /* of done_count: ml_session_keep */
     uint32_t done_count;      /* clients that are ML_CLIENT_DONE, without entries of a fold */

@@ -58,6 +58,7 @@ void ml_snapshot_free(struct ml_snapshot *take_snapshot) {
     }
     free(take_snapshot->not_profiled);
     free_text(&take_snapshot->program);
+    free_text(&take_snapshot->service_trouble);
     free_text(&take_snapshot->sandbox_missing);
     free(take_snapshot);
 }
@@ -362,8 +363,10 @@ enum ml_status ml_session_snapshot(
         .tree_peak_ticks = session->tree.peak_ticks,
         .complete = true,
     };
+    char guard[ML_TROUBLE_MAX_BYTES];
+    ml_session_guard_text(session, guard, sizeof(guard));
     snapshot->processes = array_of(session->clients_count, sizeof(*snapshot->processes));
-    bool copied = snapshot->processes != NULL;
+    bool copied = snapshot->processes != NULL && copy_string(guard, &snapshot->service_trouble);
     for (struct ml_client *client = session->first; client != NULL && copied;
          client = client->next) {
         if (wanted(client, ids, ids_count)) {

@@ -139,6 +139,7 @@ struct ml_snapshot {
     uint32_t gaps_count;
     struct ml_snapshot_not_profiled *not_profiled;
     uint32_t not_profiled_count;
+    struct ml_text service_trouble; /* what its guard did, service/guard.h; empty: nothing */
     struct ml_text sandbox_missing; /* what the kernel did not permit; empty: everything is on */
 };
 

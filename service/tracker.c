@@ -40,6 +40,12 @@ void ml_tracker_drop_blocks(struct ml_tracker *tracker) {
     ml_reuse_log_fini(&tracker->early);
 }
 
+void ml_tracker_keep_totals(struct ml_tracker *tracker) {
+    ml_tracker_drop_blocks(tracker);
+    ml_live_map_close(&tracker->live);
+    tracker->totals_only = true;
+}
+
 void ml_tracker_peak_share(
     const struct ml_tracker *tracker,
     const struct ml_cell *cell,
@@ -301,6 +307,9 @@ bool ml_tracker_free(
         return true;
     }
     if (!ml_live_map_remove(&tracker->live, key, lookup->hash, out_block)) {
+        if (tracker->totals_only) {
+            return false;
+        }
         tracker->unknown_frees++;
         ml_reuse_log_add(&tracker->early, key, ticks);
         return false;
@@ -376,6 +385,27 @@ static bool is_dead(struct ml_tracker *tracker, uint64_t ticks, uint64_t key) {
     return awaited;
 }
 
+/* There is no live map to put it into: it counts in the totals alone, if its cell was made. */
+static enum ml_status count_only(
+    struct ml_tracker *tracker,
+    uint32_t index,
+    const struct ml_tracker_alloc *alloc,
+    enum ml_status status
+) {
+    if (!tracker->totals_only || !ml_cells_is(&tracker->cells, index, alloc->lookup.cell_key)) {
+        return status;
+    }
+    if (alloc->sampled && ml_variances_reserve(&tracker->variances, index + 1) == ML_OK) {
+        const struct ml_live_block block = {
+            .weight_bytes = alloc->weight_bytes,
+            .weight_blocks = alloc->weight_blocks,
+            .size_bytes = alloc->size_bytes};
+        ml_variance_add(&tracker->variances.cells[index].total, ml_variance_of(&block));
+    }
+    count_total(tracker, &tracker->cells.cells[index], alloc->weight_bytes, alloc->weight_blocks);
+    return ML_OK;
+}
+
 enum ml_status ml_tracker_alloc_plain(
     struct ml_tracker *tracker,
     uint64_t ticks,
@@ -401,7 +431,9 @@ enum ml_status ml_tracker_alloc_plain(
         status = ML_PEER_LIMIT;
     }
     if (status != ML_OK) {
-        return status;
+        const struct ml_tracker_alloc alloc = {
+            .weight_bytes = size_bytes, .weight_blocks = 1, .lookup = *lookup};
+        return count_only(tracker, index, &alloc, status);
     }
     struct ml_cell *cell = &tracker->cells.cells[index];
     if (ticks < tracker->early.latest && is_dead(tracker, ticks, key)) {
@@ -440,7 +472,7 @@ ml_tracker_alloc(struct ml_tracker *tracker, uint64_t ticks, const struct ml_tra
         status = ML_PEER_LIMIT;
     }
     if (status != ML_OK) {
-        return status;
+        return count_only(tracker, index, alloc, status);
     }
     const struct ml_live_block block = {
         .weight_bytes = alloc->weight_bytes,
@@ -468,7 +500,7 @@ enum ml_status ml_tracker_restore(
 ) {
     const enum ml_status status = ml_live_map_reserve(&tracker->live, 1);
     if (status != ML_OK) {
-        return status;
+        return tracker->totals_only ? ML_OK : status;
     }
     if (!fits(tracker, block->weight_bytes, block->weight_blocks)) {
         return ML_PEER_LIMIT;

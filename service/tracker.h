@@ -49,6 +49,7 @@ struct ml_tracker {
     uint64_t undefined_nodes; /* allocs whose node was not defined when they were applied */
     bool has_reused;          /* there was such an alloc */
     bool has_undefined;       /* so undefined_nodes has to be counted on */
+    bool totals_only;         /* live sums stand still: ml_tracker_keep_totals */
     bool in_tree;             /* counted in tree->live_* */
     uint64_t left_epoch;      /* tree->epoch when it left last */
     uint64_t absent_epoch;    /* tree epochs up to here were reached without this process, if it
@@ -86,6 +87,10 @@ void ml_tracker_fini(struct ml_tracker *tracker);
 
 /* The process has ended: its blocks are wanted no more, its cells are. */
 void ml_tracker_drop_blocks(struct ml_tracker *tracker);
+
+/* Drop the live blocks for good: from now on totals grow and live sums stand still, cell by cell.
+ * What is freed is not known any more, and not counted as unknown. */
+void ml_tracker_keep_totals(struct ml_tracker *tracker);
 
 /* Room for so many blocks, for their look-ups' slots to stay where they are until they have come.
  * False when there is no memory: look-ups are then made without slots. */

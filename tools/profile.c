@@ -34,6 +34,7 @@ void ml_profile_restart(struct ml_profile *profile) {
     *profile = (struct ml_profile){
         .program = {.bytes = ""},
         .sandbox_missing = {.bytes = ""},
+        .service_trouble = {.bytes = ""},
         .trigger = {.reason = {.bytes = ""}},
         .symbols = profile->symbols,
         .dumps_count = profile->dumps_count,

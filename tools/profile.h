@@ -197,6 +197,8 @@ struct ml_profile {
     uint64_t tree_peak_ticks;
     bool complete; /* as recorded */
     struct ml_profile_text sandbox_missing;
+    struct ml_profile_text
+        service_trouble; /* what it did when its memory ran short; empty: nothing */
     struct ml_profile_process *processes;
     size_t processes_count, processes_capacity, processes_expected;
     struct ml_profile_gap *gaps;

@@ -207,6 +207,7 @@ void ml_report_json_dump(struct ml_json *json, const struct ml_report *report) {
     ml_json_bool_member(json, "truncated", profile->truncated);
     ml_json_bool_member(json, "damaged", profile->damaged);
     text_member(json, "sandbox_missing", profile->sandbox_missing);
+    text_member(json, "service_trouble", profile->service_trouble);
     put_trigger(json, report);
     put_gaps(json, profile);
     put_not_profiled(json, profile);

@@ -247,6 +247,11 @@ void ml_report_answer(const struct ml_report_page *page) {
     }
     ml_report_waits(page);
     put_stack_quality(page);
+    if (profile->service_trouble.count_bytes > 0) {
+        fprintf(page->out, "  %sservice%s      ", ml_report_warn(page), ml_report_plain(page));
+        ml_report_put(page, profile->service_trouble.bytes);
+        putc('\n', page->out);
+    }
     if (profile->sandbox_missing.count_bytes > 0) {
         fprintf(
             page->out, "  %ssandbox%s      without ", ml_report_warn(page), ml_report_plain(page)

@@ -104,6 +104,8 @@ static enum ml_status decode_run(struct ml_trace_decoder *decoder, pb_istream_t 
     struct ml_text_target program = {.arena = &profile->arena, .out_text = &profile->program};
     struct ml_text_target sandbox = {
         .arena = &profile->arena, .out_text = &profile->sandbox_missing};
+    struct ml_text_target service = {
+        .arena = &profile->arena, .out_text = &profile->service_trouble};
     struct ml_text_target trigger = {
         .arena = &profile->arena, .out_text = &profile->trigger.reason};
     ml_trace_MemlogRun run = ml_trace_MemlogRun_init_zero;
@@ -114,6 +116,7 @@ static enum ml_status decode_run(struct ml_trace_decoder *decoder, pb_istream_t 
     }
     run.program = text_into(&program);
     run.sandbox_missing = text_into(&sandbox);
+    run.service_trouble = text_into(&service);
     run.trigger.reason = text_into(&trigger);
     if (!pb_decode(stream, ml_trace_MemlogRun_fields, &run)) {
         return ML_PEER_FORM;

@@ -165,6 +165,7 @@ static void snapshot_eq(const struct ml_snapshot *wrote, const struct ml_profile
     ck_assert_uint_eq(wrote->tree_peak_ticks, read->tree_peak_ticks);
     ck_assert(wrote->complete == read->complete);
     text_eq(&wrote->sandbox_missing, &read->sandbox_missing);
+    text_eq(&wrote->service_trouble, &read->service_trouble);
     ck_assert_uint_eq(wrote->processes_count, read->processes_count);
     for (uint32_t i = 0; i < wrote->processes_count; i++) {
         process_eq(&wrote->processes[i], &read->processes[i]);
@@ -210,6 +211,7 @@ START_TEST(what_is_written_is_read_back_to_the_byte) {
     snapshot->gaps_count = 1;
     snapshot->complete = false;
     snapshot->sandbox_missing = synthetic_text(&arena, "user namespaces");
+    snapshot->service_trouble = synthetic_text(&arena, "ran short of memory");
     round_trip(snapshot);
 }
 END_TEST

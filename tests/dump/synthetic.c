@@ -233,6 +233,7 @@ synthetic_snapshot(struct ml_arena *arena, const struct synthetic_options *optio
     snapshot->complete = true;
     snapshot->tree_peak_ticks = moment_at(600000000).ticks;
     snapshot->sandbox_missing = synthetic_text(arena, "");
+    snapshot->service_trouble = synthetic_text(arena, "");
     snapshot->processes_count = options->processes_count;
     snapshot->processes =
         take(arena, (size_t)options->processes_count * sizeof snapshot->processes[0] + 1);

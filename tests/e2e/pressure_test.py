@@ -192,6 +192,63 @@ class Overload(Pressure):
         self.assertIn("memory", report["processes"][0]["trouble"])
 
 
+class Guard(Pressure):
+    """The service's own memory comes to its limit: it keeps less, says so, and goes on."""
+
+    def said(self, process, words):
+        process.memlog_log.seek(0)
+        return process.memlog_log.read().decode().count(words)
+
+    def test_the_largest_process_is_sampled_before_anything_is_lost(self):
+        process = self.overload(2, 60_000, keep=1 << 20, options=("--no-page", "--service-memory=32M"))
+        self.go(process)
+
+        def row():
+            answer = subprocess.run(
+                [str(harness.MEMLOG), "ps", "--json"], capture_output=True, text=True, env=self.environment(), check=True
+            )
+            return next((one for one in json.loads(answer.stdout)["processes"] if "ran short of memory" in one["note"]), None)
+
+        self.wait_for("what ps says of it", row)
+        self.wait_for("what stderr says of it", lambda: self.said(process, "is sampled from now on"))
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+    def test_less_than_its_live_blocks_take_leaves_the_totals(self):
+        process = self.overload(2, 2000, keep=1 << 20, options=("--no-page", "--service-memory=1M"))
+        self.go(process)
+        self.assertRegex(process.stdout.readline().decode(), r"done \d+ ok\n")
+        self.assertEqual(process.wait(timeout=harness.TIMEOUT), CODE)
+        report = self.exit_report(harness.Run(CODE, b"", "", process.memlog_folder))
+        (entry,) = report["processes"]
+        self.assertFalse(entry["complete"])
+        self.assertIn("what is live is as of then", entry["trouble"])
+        self.assertEqual(entry["lost_events"], 0, "nothing was lost on the way")
+        self.assertEqual(entry["unknown_frees"], 0, "what is not known is not counted")
+        if entry["sampling_bytes"] == 1:  # every block was given back, and each event came
+            self.assertLess(abs(2 * entry["total_blocks"] - entry["events"]), BESIDE)
+        self.assertIn("its memory of 1 MiB ran short", report["dump"]["service_trouble"])
+        self.assertEqual(self.said(process, "it keeps totals alone from now on"), 1, "once")
+        self.assertLessEqual(self.said(process, "is sampled from now on"), 1, "once")
+        self.assertRegex(self.text_report(process), r"service +its memory of 1 MiB ran short")
+
+    def test_others_stay_whole_beside_the_one_that_pays(self):
+        script = """
+import subprocess, sys
+large = subprocess.Popen(sys.argv[1:], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+large.stdout.readline()
+large.communicate(b"\\n")
+sys.exit(large.returncode)
+"""
+        process = self.start(PYTHON, "-c", script, OVERLOAD, "2", "2000", str(1 << 20), options=("-q", "--no-page", "--service-memory=24M"))
+        self.assertEqual(process.wait(timeout=harness.TIMEOUT), CODE)
+        report = self.exit_report(harness.Run(CODE, b"", "", process.memlog_folder))
+        self.assertNotEqual(report["dump"]["service_trouble"], "")
+        others = [entry for entry in report["processes"] if entry["name"] != "overload"]
+        self.assertEqual([entry["trouble"] for entry in others if not entry["complete"]], [])
+        self.assertEqual({entry["sampling_bytes"] for entry in others}, {1})
+
+
 class FewDescriptors(Pressure):
     def test_a_program_with_few_of_them_is_profiled(self):
         process = self.overload(2, 50, limits=())

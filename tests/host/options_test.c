@@ -72,7 +72,8 @@ START_TEST(reads_every_option_of_the_main_job) {
     ck_assert_int_eq(
         parse("--memlog=minimal --memlog-stack-mode=native-with-thread-names "
               "--memlog-sampling-rate=1 --memlog-keep-small-allocations --memlog-overrun=block "
-              "--memlog-buffer-bytes=16K --keep-processes=7 --memlog-role=gpu=^x --only=a "
+              "--memlog-buffer-bytes=16K --keep-processes=7 --service-memory=64M "
+              "--memlog-role=gpu=^x --only=a "
               "--never=b --unwind-check=100 "
               "--end-with-root --output=dir --dump-interval=10 --dump-signal=USR2 --no-page "
               "--sandbox=strict -q -- prog -q"),
@@ -83,6 +84,7 @@ START_TEST(reads_every_option_of_the_main_job) {
     ck_assert(options.keep_small_allocations);
     ck_assert_uint_eq(options.staging_slots, 4);
     ck_assert_uint_eq(options.keep_processes, 7);
+    ck_assert_uint_eq(options.service_memory_bytes, 64 << 20);
     ck_assert_uint_eq(ml_patterns_count(options.roles), 1);
     ck_assert_int_eq(ml_patterns_match(options.roles, "xy"), ML_ROLE_GPU);
     ck_assert_uint_eq(ml_patterns_count(options.only), 1);
@@ -138,6 +140,8 @@ static const struct {
     {"--memlog-sampling-rate=-5 prog", "--memlog-sampling-rate=-5: a size in bytes is wanted"},
     {"--memlog-overrun=sample prog", "not available"},
     {"--memlog-overrun=blok prog", "did you mean 'block'?"},
+    {"--service-memory=1000 prog", "--service-memory=1000"},
+    {"--service-memory=much prog", "--service-memory=much"},
     {"--keep-processes=65537 prog", "--keep-processes=65537"},
     {"--keep-processes=many prog", "--keep-processes=many"},
     {"--memlog-buffer-bytes=0 prog", "--memlog-buffer-bytes=0"},

@@ -1,0 +1,144 @@
+#include "service/guard.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "service/session_internal.h"
+
+enum { LIMIT_BYTES = 40 };
+
+/* What a client's tables hold that its events let grow. */
+static uint64_t tables_bytes(const struct ml_client *client) {
+    return ml_live_map_bytes(&client->tracker.live) +
+           client->tracker.cells.capacity * sizeof(struct ml_cell) +
+           client->sequencer.queued * sizeof(struct ml_timed);
+}
+
+static bool can_pay(const struct ml_client *client) {
+    return client->phase == ML_CLIENT_RUNNING && client->lost == ML_OK &&
+           !client->tracker.totals_only;
+}
+
+/* Who holds most of those that can still give something; NULL: nobody. */
+static struct ml_client *largest_of(struct ml_session *session) {
+    struct ml_client *largest = NULL;
+    for (struct ml_client *client = session->first_active; client != NULL;
+         client = client->next_active) {
+        if (can_pay(client) && (largest == NULL || tables_bytes(client) > tables_bytes(largest))) {
+            largest = client;
+        }
+    }
+    return largest;
+}
+
+bool ml_client_drop_blocks(struct ml_client *client) {
+    if (client->tracker.totals_only) {
+        return false;
+    }
+    ml_tracker_keep_totals(&client->tracker);
+    ml_client_trouble(client, ML_GUARD_DROPPED_TROUBLE);
+    return true;
+}
+
+/* Somebody who has lost his live blocks, by us or by himself, and was not told of. */
+static struct ml_client *untold(struct ml_session *session) {
+    for (struct ml_client *client = session->first_active; client != NULL;
+         client = client->next_active) {
+        if (client->tracker.totals_only && !client->drop_told) {
+            return client;
+        }
+    }
+    return NULL;
+}
+
+static bool tell(
+    const struct ml_session *session,
+    enum ml_guard_step step,
+    const struct ml_client *client,
+    struct ml_guard_event *out_event
+) {
+    *out_event = (struct ml_guard_event
+    ){.step = step,
+      .client = client->setup.id,
+      .sampling_bytes = client->guard_sampling_bytes,
+      .used_bytes = session->budget.used_bytes,
+      .max_bytes = session->budget.max_bytes == UINT64_MAX ? 0 : session->budget.max_bytes};
+    return true;
+}
+
+static bool tell_dropped(struct ml_session *session, struct ml_guard_event *out_event) {
+    struct ml_client *client = untold(session);
+    if (client == NULL) {
+        return false;
+    }
+    client->drop_told = true;
+    session->guard.dropped_count++;
+    return tell(session, ML_GUARD_DROPPED, client, out_event);
+}
+
+/* A step coarser; false: it is as coarse as it gets, or the last step has not shown yet. */
+static bool make_coarser(
+    struct ml_session *session, struct ml_client *client, struct ml_guard_event *out_event
+) {
+    struct ml_guard *guard = &session->guard;
+    const uint64_t pause_ticks = session->patience_ticks * ML_SESSION_PATIENCES;
+    const uint64_t present = client->sampling_bytes > client->guard_sampling_bytes
+                                 ? client->sampling_bytes
+                                 : client->guard_sampling_bytes;
+    uint64_t next = present * ML_GUARD_SAMPLING_STEP;
+    next = next < ML_GUARD_SAMPLING_FIRST_BYTES ? ML_GUARD_SAMPLING_FIRST_BYTES : next;
+    if (present >= ML_GUARD_SAMPLING_LAST_BYTES ||
+        (guard->coarser_ticks != 0 && session->known_ticks < guard->coarser_ticks + pause_ticks)) {
+        return false;
+    }
+    guard->coarser_ticks = session->known_ticks;
+    guard->coarser_count += client->guard_sampling_bytes == 0;
+    client->guard_sampling_bytes =
+        next < ML_GUARD_SAMPLING_LAST_BYTES ? next : ML_GUARD_SAMPLING_LAST_BYTES;
+    return tell(session, ML_GUARD_COARSER, client, out_event);
+}
+
+bool ml_session_guard(struct ml_session *session, struct ml_guard_event *out_event) {
+    if (tell_dropped(session, out_event)) {
+        return true;
+    }
+    const uint64_t max_bytes = session->budget.max_bytes;
+    const uint64_t used_bytes = session->budget.used_bytes;
+    if (max_bytes == UINT64_MAX || used_bytes < max_bytes / ML_GUARD_GROWTH_DIVISOR) {
+        session->guard.fold_all = false;
+        return false;
+    }
+    struct ml_client *client = largest_of(session);
+    const uint64_t map_bytes = client != NULL ? ml_live_map_bytes(&client->tracker.live) : 0;
+    const uint64_t needed_bytes = used_bytes + map_bytes + map_bytes / ML_GUARD_GROWTH_DIVISOR;
+    const uint64_t percent_bytes = max_bytes / 100 + 1;
+    session->guard.fold_all = needed_bytes >= percent_bytes * ML_GUARD_FOLD_PERCENT;
+    if (client == NULL) {
+        return false;
+    }
+    if (needed_bytes >= percent_bytes * ML_GUARD_DROP_PERCENT && ml_client_drop_blocks(client)) {
+        return tell_dropped(session, out_event);
+    }
+    return needed_bytes >= percent_bytes * ML_GUARD_COARSER_PERCENT &&
+           make_coarser(session, client, out_event);
+}
+
+void ml_session_guard_text(const struct ml_session *session, char *text, uint32_t text_bytes) {
+    const struct ml_guard *guard = &session->guard;
+    char limit[LIMIT_BYTES] = "";
+    text[0] = 0;
+    if (session->budget.max_bytes != UINT64_MAX) {
+        (void
+        )snprintf(limit, sizeof(limit), " of %" PRIu64 " MiB", session->budget.max_bytes >> 20);
+    }
+    if (guard->coarser_count + guard->dropped_count > 0) {
+        (void)snprintf(
+            text,
+            text_bytes,
+            "its memory%s ran short; processes sampled: %" PRIu32 ", kept as totals: %" PRIu32,
+            limit,
+            guard->coarser_count,
+            guard->dropped_count
+        );
+    }
+}

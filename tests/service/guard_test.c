@@ -1,0 +1,225 @@
+/* What a session gives up when its memory runs short, and that it gives up nothing else. */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "service/guard.h"
+#include "service/session.h"
+#include "tests/service/stream_builder.h"
+
+enum { CLIENTS = 3, SIZE_BYTES = 40, PATIENCE = 1000, MIB = 1 << 20 };
+
+static struct ml_session *session;
+static struct ml_client *clients[CLIENTS];
+static struct builder *builders[CLIENTS];
+static uint64_t now_ticks;
+static uint64_t blocks[CLIENTS]; /* allocated by each */
+
+static void set_up(void) {
+    const struct ml_moment start = {.ticks = 1};
+    session = ml_session_new(&start, 0);
+    ck_assert_ptr_nonnull(session);
+    ml_session_patience(session, PATIENCE);
+    now_ticks = 10;
+    for (uint32_t i = 0; i < CLIENTS; i++) {
+        const struct ml_client_setup setup = {
+            .id = i + 1, .pid = 100 + i, .sampling_bytes = 1, .from_startup = true};
+        ck_assert_int_eq(ml_session_add(session, &setup, &clients[i]), ML_OK);
+        builders[i] = builder_new();
+        builder_start(builders[i], 100 + i, 0);
+        builder_node(builders[i], 0, 1, 0);
+        blocks[i] = 0;
+    }
+}
+
+static void tear_down(void) {
+    for (uint32_t i = 0; i < CLIENTS; i++) {
+        builder_free(builders[i]);
+    }
+    ml_session_free(session);
+}
+
+static void advance(void) {
+    for (uint32_t i = 0; i < CLIENTS; i++) {
+        struct builder *builder = builders[i];
+        struct ml_staging_lane lanes[BUILDER_LANES];
+        struct ml_client_want wants[BUILDER_LANES];
+        size_t count = 0;
+        builder_flush(builder, 0);
+        for (uint32_t lane = 0; lane < BUILDER_LANES; lane++) {
+            lanes[lane] = builder->lanes[lane].header;
+        }
+        const size_t count_bytes = builder->pipe_count - builder->pipe_read;
+        (void)!ml_client_feed(clients[i], builder->pipe + builder->pipe_read, count_bytes);
+        builder->pipe_read = builder->pipe_count;
+        (void)!ml_client_lanes(
+            clients[i], &builder->header, lanes, BUILDER_LANES, wants, BUILDER_LANES, &count
+        );
+    }
+    ck_assert_int_eq(ml_session_advance(session, now_ticks), ML_OK);
+    ck_assert(ml_session_check(session));
+}
+
+static void allocate(uint32_t at, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++) {
+        builder_alloc(builders[at], 0, ++now_ticks, 0x10000 + 64 * blocks[at]++, SIZE_BYTES, 1);
+    }
+}
+
+/* A limit of which so much is taken, the largest client's next growth with it. */
+static void limit_at(uint64_t percent) {
+    const struct ml_session_memory memory = ml_session_memory(session);
+    const uint64_t needed_bytes =
+        memory.used_bytes + memory.blocks_bytes + memory.blocks_bytes / ML_GUARD_GROWTH_DIVISOR;
+    ml_session_limit(session, needed_bytes * 100 / percent);
+}
+
+/* The guard's next word; false: it has none. */
+static bool hear(struct ml_guard_event *out_event) {
+    return ml_session_guard(session, out_event);
+}
+
+START_TEST(the_largest_is_sampled_first_and_step_by_step) {
+    struct ml_guard_event event;
+    ck_assert(!hear(&event));
+    allocate(0, 200000);
+    allocate(1, 1000);
+    advance();
+    limit_at(85);
+    ck_assert(hear(&event));
+    ck_assert_int_eq(event.step, ML_GUARD_COARSER);
+    ck_assert_uint_eq(event.client, 1);
+    ck_assert_uint_eq(event.sampling_bytes, ML_GUARD_SAMPLING_FIRST_BYTES);
+    ck_assert(!hear(&event)); /* it must show first */
+    now_ticks += (uint64_t)PATIENCE * ML_SESSION_PATIENCES;
+    advance();
+    limit_at(85);
+    ck_assert(hear(&event));
+    ck_assert_uint_eq(event.sampling_bytes, ML_GUARD_SAMPLING_FIRST_BYTES * ML_GUARD_SAMPLING_STEP);
+    uint64_t last = 0;
+    for (int i = 0; i < 20; i++) {
+        now_ticks += (uint64_t)PATIENCE * ML_SESSION_PATIENCES;
+        advance();
+        limit_at(85);
+        last = hear(&event) ? event.sampling_bytes : last;
+    }
+    ck_assert_uint_eq(last, ML_GUARD_SAMPLING_LAST_BYTES);
+    ck_assert(!hear(&event));
+    char text[ML_TROUBLE_MAX_BYTES];
+    ml_session_guard_text(session, text, sizeof(text));
+    ck_assert_ptr_nonnull(strstr(text, "processes sampled: 1, kept as totals: 0"));
+    ck_assert(ml_client_figures(clients[0]).complete);
+}
+END_TEST
+
+START_TEST(then_its_live_blocks_go_and_its_totals_stay_exact) {
+    struct ml_guard_event event;
+    allocate(0, 200000);
+    allocate(1, 1000);
+    advance();
+    const struct ml_client_figures before = ml_client_figures(clients[0]);
+    const uint64_t blocks_bytes = ml_session_memory(session).blocks_bytes;
+    limit_at(98);
+    ck_assert(hear(&event));
+    ck_assert_int_eq(event.step, ML_GUARD_DROPPED);
+    ck_assert_uint_eq(event.client, 1);
+    ck_assert_uint_lt(ml_session_memory(session).blocks_bytes, blocks_bytes / 50);
+    ck_assert(ml_session_check(session));
+    ml_session_limit(session, 0);
+    for (uint32_t i = 0; i < 500; i++) {
+        builder_free_block(builders[0], 0, ++now_ticks, 0x10000 + 64 * (uint64_t)i);
+        builder_free_block(builders[1], 0, ++now_ticks, 0x10000 + 64 * (uint64_t)i);
+    }
+    allocate(0, 300);
+    advance();
+    const struct ml_client_figures large = ml_client_figures(clients[0]);
+    ck_assert_uint_eq(large.totals.live_bytes, before.totals.live_bytes);
+    ck_assert_uint_eq(large.totals.peak_bytes, before.totals.peak_bytes);
+    ck_assert_uint_eq(large.totals.total_blocks, 200300);
+    ck_assert_uint_eq(large.totals.total_bytes, 200300 * SIZE_BYTES);
+    ck_assert_uint_eq(large.unknown_frees, 0);
+    ck_assert_uint_eq(large.events, 200800);
+    ck_assert(!large.complete);
+    ck_assert_str_eq(large.trouble, ML_GUARD_DROPPED_TROUBLE);
+    const struct ml_client_figures small = ml_client_figures(clients[1]);
+    ck_assert_uint_eq(small.totals.live_blocks, 500);
+    ck_assert(small.complete);
+    ck_assert(!hear(&event)); /* told once */
+    /* A new profile is whole again. */
+    ck_assert_int_eq(ml_client_begin(clients[0], 1), ML_OK);
+    ck_assert_str_eq(ml_client_figures(clients[0]).trouble, "");
+}
+END_TEST
+
+/* The system refuses before any limit is near, or the limit is too low for one client alone. */
+START_TEST(whoever_finds_no_memory_keeps_totals_and_goes_on) {
+    struct ml_guard_event event;
+    allocate(0, 20000);
+    allocate(1, 1000);
+    advance();
+    ml_session_limit(session, ml_session_memory(session).used_bytes + MIB);
+    for (int i = 0; i < 20; i++) {
+        allocate(0, 5000);
+        builder_free_block(builders[0], 0, ++now_ticks, 0x10000);
+        advance();
+    }
+    const struct ml_client_figures large = ml_client_figures(clients[0]);
+    ck_assert_int_eq(ml_client_status(clients[0]), ML_OK);
+    ck_assert_uint_eq(large.totals.total_blocks, 120000);
+    ck_assert_uint_lt(large.totals.live_blocks, 120000);
+    ck_assert(!large.complete);
+    bool told = false;
+    while (hear(&event)) {
+        told = told || (event.step == ML_GUARD_DROPPED && event.client == 1);
+    }
+    ck_assert(told);
+    ck_assert(ml_client_figures(clients[1]).complete);
+}
+END_TEST
+
+START_TEST(ended_processes_are_folded_before_anybody_pays) {
+    struct ml_guard_event event;
+    allocate(0, 100000);
+    for (uint32_t i = 1; i < CLIENTS; i++) {
+        allocate(i, 10);
+        ck_assert_int_eq(ml_client_describe(clients[i], 0, "same", NULL, 0, 0, 0), ML_OK);
+    }
+    advance();
+    for (uint32_t i = 1; i < CLIENTS; i++) {
+        const struct ml_client_end end = {.state = 1, .end = {.ticks = ++now_ticks}};
+        ck_assert_int_eq(ml_client_ended(clients[i], &end), ML_OK);
+        builder_free(builders[i]);
+        builders[i] = NULL;
+    }
+    ml_session_keep(session, 100);
+    limit_at(60);
+    ck_assert(!hear(&event));
+    ck_assert_int_eq(ml_session_advance(session, now_ticks), ML_OK);
+    now_ticks += (uint64_t)PATIENCE * (ML_SESSION_PATIENCES + 1);
+    builder_flush(builders[0], 0);
+    ck_assert_int_eq(ml_session_advance(session, now_ticks), ML_OK);
+    struct ml_snapshot *snapshot = NULL;
+    ck_assert_int_eq(ml_session_snapshot(session, NULL, 0, &snapshot), ML_OK);
+    ck_assert_uint_eq(snapshot->processes_count, 2);
+    ck_assert_uint_eq(snapshot->tree.total_blocks, 100020);
+    ml_snapshot_free(snapshot);
+}
+END_TEST
+
+int main(void) {
+    TCase *tcase = tcase_create("guard");
+    tcase_add_checked_fixture(tcase, set_up, tear_down);
+    tcase_set_timeout(tcase, 120); /* under sanitizers on a busy machine */
+    tcase_add_test(tcase, the_largest_is_sampled_first_and_step_by_step);
+    tcase_add_test(tcase, then_its_live_blocks_go_and_its_totals_stay_exact);
+    tcase_add_test(tcase, whoever_finds_no_memory_keeps_totals_and_goes_on);
+    tcase_add_test(tcase, ended_processes_are_folded_before_anybody_pays);
+    Suite *suite = suite_create("service/guard");
+    suite_add_tcase(suite, tcase);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    const int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
