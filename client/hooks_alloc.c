@@ -47,6 +47,9 @@ static inline uintptr_t frame_of(const struct ml_unwind_entry *entry) {
     const struct ml_unwind_entry entry = ml_unwind_entry_here();                                   \
     struct ml_thread *thread = &ml_thread;                                                         \
     const struct ml_hook hook = ml_hook_enter(thread, frame_of(&entry));                           \
+    if (ml_likely(hook.lane != NULL)) {                                                            \
+        ml_unwind_memo_foresee(&hook.lane->unwind.memo, &entry);                                   \
+    }                                                                                              \
     void *block = (call);                                                                          \
     if (ml_likely(hook.lane != NULL && block != NULL)) {                                           \
         ml_hook_alloc(thread, &hook, &entry, block, (bytes));                                      \

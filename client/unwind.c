@@ -89,6 +89,26 @@ static void walk_start(struct ml_unwind_walk *walk) {
     walk->end_slot = 0;
 }
 
+/* The innermost words are those of a stack that the memo has: have the recipes of what lies there
+ * on their way, all at once. The walk itself learns of one after the other. */
+static void foresee(const struct ml_unwind_walk *walk) {
+    struct ml_unwind_memo *memo = &walk->thread->memo;
+    struct ml_recipes *recipes = &walk->process->recipes;
+    const struct ml_memo_stack *alike = memo->alike;
+    __builtin_prefetch(recipes->slots[ml_recipe_set(walk->entry->pc)]);
+    if (alike == NULL || alike->sp != walk->entry->sp) {
+        return;
+    }
+    const uint32_t behind = memo->alike_words + ML_MEMO_STRIDE;
+    const uint32_t words = behind < alike->words ? behind : alike->words;
+    for (uint32_t i = 0; i < words; i++) {
+        const struct ml_memo_words *group = &alike->groups[i / ML_MEMO_STRIDE];
+        const uintptr_t pc = ml_memo_load(alike, group, i % ML_MEMO_STRIDE);
+        __builtin_prefetch(recipes->slots[ml_recipe_set(pc)]);
+    }
+    memo->alike = NULL;
+}
+
 static void walk_stack(struct ml_unwind_walk *walk) {
     enum ml_unwind_outcome outcome = ML_UNWIND_LOST;
     walk_start(walk);
@@ -167,6 +187,7 @@ struct ml_unwind_result ml_unwind(
     }
     thread->busy = 1;
     atomic_signal_fence(memory_order_seq_cst);
+    foresee(&walk);
     enter_stack(thread, atomic_load_explicit(&process->mappings, memory_order_relaxed));
     walk_stack(&walk);
     atomic_thread_fence(memory_order_acquire);

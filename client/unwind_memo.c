@@ -8,18 +8,8 @@ enum {
     LARGE_BLOCKS = ML_MEMO_LARGE_BUCKETS * sizeof(struct ml_memo_bucket) / ML_MEMO_BLOCK_BYTES
 };
 
-static inline uint64_t mix(uint64_t x) {
-    x *= UINT64_C(0x9e3779b97f4a7c15);
-    return x ^ x >> 32;
-}
-
 static inline uint32_t tag_of(uint64_t hash) {
     return (uint32_t)(hash >> 32) | 1;
-}
-
-static inline struct ml_memo_bucket *bucket_of(struct ml_unwind_memo *memo, uint64_t hash) {
-    return memo->large != NULL ? &memo->large[hash & (ML_MEMO_LARGE_BUCKETS - 1)]
-                               : &memo->small[hash & (ML_MEMO_SMALL_BUCKETS - 1)];
 }
 
 /* The bucket's stack of that hash; 0: none, or one that is overwritten. */
@@ -51,10 +41,11 @@ static struct ml_memo_stack *find_by_index(
     const struct ml_unwind_entry *entry,
     uint32_t *out_name
 ) {
-    uint64_t hash = mix(entry->pc ^ mix(entry->sp));
+    uint64_t hash = ml_memo_hash(entry);
+    memo->alike = NULL;
     for (uint32_t probe = 0; probe < ML_MEMO_PROBES; probe++) {
         memo->hash = hash;
-        *out_name = look_up(memo, bucket_of(memo, hash), hash);
+        *out_name = look_up(memo, ml_memo_bucket_of(memo, hash), hash);
         if (*out_name == 0) {
             return NULL;
         }
@@ -63,17 +54,19 @@ static struct ml_memo_stack *find_by_index(
             return NULL; /* the tag's mistake, or forgotten: its place is free */
         }
         if (stack->fp_matters != 0 && stack->fp != entry->fp) {
-            hash = mix(hash ^ entry->fp);
+            hash = ml_memo_mix(hash ^ entry->fp);
             continue;
         }
         const uint32_t same = ml_memo_compare(stack);
+        memo->alike = stack;
+        memo->alike_words = same;
         if (same == stack->words) {
             return stack;
         }
         if (same == ML_MEMO_UPPER) {
             return NULL;
         }
-        hash = mix(hash ^ first_difference(stack, same));
+        hash = ml_memo_mix(hash ^ first_difference(stack, same));
     }
     return NULL;
 }
@@ -92,6 +85,7 @@ __attribute__((noinline)) uint32_t ml_unwind_memo_search(
     if (stack == NULL) {
         return 0;
     }
+    memo->alike = NULL;
     if (memo->last != NULL) {
         memo->last->next = name;
     }
@@ -164,6 +158,7 @@ static bool add_block(struct ml_unwind_memo *memo, struct ml_memo_pool *pool) {
     memo->blocks[memo->blocks_count] = (uint16_t)first;
     atomic_signal_fence(memory_order_seq_cst);
     memo->blocks_count++;
+    memo->spread = memo->blocks_count > ML_MEMO_SPREAD_BLOCKS;
     if (memo->large == NULL && memo->blocks_count > ML_MEMO_LARGE_FROM_BLOCKS &&
         draw(pool, ML_MEMO_SHARED_BLOCKS, LARGE_BLOCKS, &first)) {
         memo->large = (void *)(pool->blocks + (uint64_t)first * ML_MEMO_BLOCK_BYTES);
@@ -175,7 +170,7 @@ static bool add_block(struct ml_unwind_memo *memo, struct ml_memo_pool *pool) {
 static void start_over(struct ml_unwind_memo *memo) {
     const uint32_t buckets = memo->large != NULL ? ML_MEMO_LARGE_BUCKETS : ML_MEMO_SMALL_BUCKETS;
     for (uint32_t i = 0; i < buckets; i++) {
-        *bucket_of(memo, i) = (struct ml_memo_bucket){0};
+        *ml_memo_bucket_of(memo, i) = (struct ml_memo_bucket){0};
     }
     ml_unwind_memo_clear(memo);
     atomic_signal_fence(memory_order_seq_cst);
@@ -251,7 +246,7 @@ static void fill(struct ml_memo_stack *kept, const struct ml_unwind_thread *thre
 
 /* The way where the last search ended, if its stack was seen before; a new one is noted as seen. */
 static uint32_t *seen_way(struct ml_unwind_memo *memo) {
-    struct ml_memo_bucket *bucket = bucket_of(memo, memo->hash);
+    struct ml_memo_bucket *bucket = ml_memo_bucket_of(memo, memo->hash);
     const uint32_t tag = tag_of(memo->hash);
     uint32_t victim = (tag >> 1) % ML_MEMO_WAYS;
     for (uint32_t way = 0; way < ML_MEMO_WAYS; way++) {

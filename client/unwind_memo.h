@@ -49,6 +49,8 @@ enum {
     ML_MEMO_STRIDE =
         4, /* words compared before their sum is looked at; a stack is filled up to it */
     ML_MEMO_UPPER = ML_MEMO_WORDS_MAX + 1, /* an answer of ml_memo_compare */
+    ML_MEMO_LINE_BYTES = 64,
+    ML_MEMO_SPREAD_BLOCKS = 32, /* half a MiB: a good part of a processor's own cache */
     ML_MEMO_LAP_SHIFT = 24
 };
 
@@ -105,7 +107,11 @@ struct ml_unwind_memo {
     struct ml_memo_stack *last;     /* the last event's; NULL: not known */
     struct ml_memo_stack *expected; /* the one that came behind that the last time; still there:
                                        whoever overwrites anything forgets it */
+    bool spread;   /* the ring is so large that what is wanted next may not be in the cache */
     uint64_t hash; /* where the last search ended: the new stack's place in the index */
+    const struct ml_memo_stack *alike; /* between a search in vain and its walk: the last stack that
+                                          was looked at, of which the first ... */
+    uint32_t alike_words;              /* ... so many words are the same */
     struct ml_memo_bucket *large;
     uint32_t blocks_count;
     uint16_t blocks[ML_MEMO_BLOCKS]; /* pool indices */
@@ -161,10 +167,43 @@ static inline uint32_t ml_memo_compare(const struct ml_memo_stack *stack) {
 static inline uint32_t ml_memo_found(
     struct ml_unwind_memo *memo, const struct ml_memo_pool *pool, struct ml_memo_stack *stack
 ) {
-    memo->last = stack;
-    memo->expected =
+    struct ml_memo_stack *expected =
         ml_memo_is_there(memo, stack->next) ? ml_memo_stack_at(memo, pool, stack->next) : NULL;
+    memo->last = stack;
+    memo->expected = expected;
+    if (memo->spread && expected != NULL) {
+        const uint8_t *lines = (const uint8_t *)expected;
+        __builtin_prefetch(lines);
+        __builtin_prefetch(lines + ML_MEMO_LINE_BYTES);
+        __builtin_prefetch(lines + 2 * ML_MEMO_LINE_BYTES);
+    }
     return stack->node;
+}
+
+static inline uint64_t ml_memo_mix(uint64_t x) {
+    x *= UINT64_C(0x9e3779b97f4a7c15);
+    return x ^ x >> 32;
+}
+
+/* Where a search by the index begins. */
+static inline uint64_t ml_memo_hash(const struct ml_unwind_entry *entry) {
+    return ml_memo_mix(entry->pc ^ ml_memo_mix(entry->sp));
+}
+
+static inline struct ml_memo_bucket *ml_memo_bucket_of(struct ml_unwind_memo *memo, uint64_t hash) {
+    return memo->large != NULL ? &memo->large[hash & (ML_MEMO_LARGE_BUCKETS - 1)]
+                               : &memo->small[hash & (ML_MEMO_SMALL_BUCKETS - 1)];
+}
+
+/* Behind the next allocator's call an event of that entry will come: have what the search reads
+ * first on its way meanwhile. */
+static inline void
+ml_unwind_memo_foresee(struct ml_unwind_memo *memo, const struct ml_unwind_entry *entry) {
+    const struct ml_memo_stack *expected = memo->expected;
+    if (memo->spread &&
+        (expected == NULL || expected->pc != entry->pc || expected->sp != entry->sp)) {
+        __builtin_prefetch(ml_memo_bucket_of(memo, ml_memo_hash(entry)));
+    }
 }
 
 /* The slow half of ml_unwind_memo_find: by the index. */
@@ -207,6 +246,7 @@ void ml_unwind_memo_keep(
 /* Forget all. */
 static inline void ml_unwind_memo_clear(struct ml_unwind_memo *memo) {
     memo->epoch++;
+    memo->alike = NULL;
     memo->last = NULL;
     memo->expected = NULL;
 }
