@@ -11,6 +11,8 @@ struct ml_command_call {
     struct ml_connection *connection; /* NULL: nobody waits any more */
     struct ml_engine *engine;
     struct ml_call call;
+    bool waits; /* for an upload to arrive */
+    char path[PATH_MAX];
 };
 
 void ml_command_forget(struct ml_connection *connection) {
@@ -103,6 +105,28 @@ static bool is_folded(
            by_id[member->id] == NULL;
 }
 
+static struct memlog_host_uploads uploads_of(
+    const struct ml_upload_figures *figures, struct ml_string out_history[ML_UPLOAD_HISTORY]
+) {
+    uint32_t count = 0;
+    const uint64_t first =
+        figures->history_count < ML_UPLOAD_HISTORY ? 0 : figures->history_count - ML_UPLOAD_HISTORY;
+    for (uint64_t i = first; i < figures->history_count; i++) {
+        out_history[count++] = ml_string_of(figures->history[i % ML_UPLOAD_HISTORY]);
+    }
+    return (struct memlog_host_uploads
+    ){.target = ml_string_cut(figures->target, MEMLOG_HOST_UPLOADS_TARGET_LIMIT),
+      .sent = figures->sent,
+      .sent_bytes = figures->sent_bytes,
+      .retries = figures->retries,
+      .given_up = figures->given_up,
+      .refused = figures->refused,
+      .waiting = figures->waiting,
+      .next_ms = figures->next_ms,
+      .last_error = ml_string_of(figures->last_error),
+      .history = {.items = out_history, .count = count}};
+}
+
 static void
 on_figures(void *context, enum ml_status status, const struct memlog_service_figures_reply *reply) {
     struct ml_command_call *pending = context;
@@ -127,6 +151,12 @@ on_figures(void *context, enum ml_status status, const struct memlog_service_fig
             }
         }
         answer.processes.items = rows;
+        struct ml_upload_figures figures = {.target = NULL};
+        struct ml_string history[ML_UPLOAD_HISTORY];
+        if (engine->uploader != NULL) {
+            ml_uploader_figures(engine->uploader, &figures);
+            answer.uploads = uploads_of(&figures, history);
+        }
         (void)!memlog_host_ps_answer(&pending->call, &answer);
         free(by_id);
         free(rows);
@@ -329,5 +359,61 @@ on_join(void *context, const struct ml_call *call, const struct memlog_host_join
     }
 }
 
+static void answer_upload(struct ml_command_call *pending, const char *path, const char *trouble) {
+    if (end(pending)) {
+        const struct memlog_host_upload_reply answer = {
+            .path = ml_string_cut(path, MEMLOG_HOST_UPLOAD_REPLY_PATH_LIMIT),
+            .trouble = ml_string_cut(trouble, MEMLOG_HOST_UPLOAD_REPLY_TROUBLE_LIMIT),
+        };
+        (void)!memlog_host_upload_answer(&pending->call, &answer);
+    }
+    free(pending);
+}
+
+static void on_uploaded(void *context, const char *trouble) {
+    struct ml_command_call *pending = context;
+    answer_upload(pending, pending->path, trouble);
+}
+
+static void on_upload_dump(void *context, const char *path, bool complete, const char *trouble) {
+    (void)complete;
+    struct ml_command_call *pending = context;
+    if (path[0] == '\0') {
+        answer_upload(pending, "", trouble);
+        return;
+    }
+    (void)snprintf(pending->path, sizeof(pending->path), "%s", path);
+    if (pending->waits) {
+        ml_uploader_submit(pending->engine->uploader, path, on_uploaded, pending);
+    } else {
+        ml_uploader_submit(pending->engine->uploader, path, NULL, NULL);
+        answer_upload(pending, path, "");
+    }
+}
+
+static void on_upload(
+    void *context, const struct ml_call *call, const struct memlog_host_upload_request *request
+) {
+    struct ml_connection *connection = context;
+    struct ml_engine *engine = connection->engine;
+    struct ml_command_call *pending = begin(connection, call, request->version);
+    if (pending == NULL) {
+        return;
+    }
+    if (engine->uploader == NULL) {
+        answer_upload(
+            pending, "", "it was started without --upload=URL: nothing leaves this machine"
+        );
+        return;
+    }
+    pending->waits = request->wait;
+    ml_engine_dump(engine, MEMLOG_SERVICE_DUMP_REASON_MANUAL, NULL, 0, on_upload_dump, pending);
+}
+
 const struct memlog_host_host_handlers ml_engine_command_handlers = {
-    .ps = on_ps, .dump = on_dump, .start = on_start, .stop = on_stop, .join = on_join};
+    .ps = on_ps,
+    .dump = on_dump,
+    .start = on_start,
+    .stop = on_stop,
+    .join = on_join,
+    .upload = on_upload};

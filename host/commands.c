@@ -132,6 +132,34 @@ static void json_field(const char *name, struct ml_string value) {
     ml_json_string(stdout, value.data, value.count_bytes);
 }
 
+static void json_uploads(const struct memlog_host_uploads *uploads) {
+    if (uploads->target.count_bytes == 0) {
+        return;
+    }
+    (void)printf(
+        ", \"uploads\": {\"sent\": %" PRIu64 ", \"sent_bytes\": %" PRIu64 ", \"retries\": %" PRIu64
+        ", \"given_up\": %" PRIu64 ", \"refused\": %" PRIu64 ", \"waiting\": %" PRIu32
+        ", \"next_ms\": %" PRIu64,
+        uploads->sent,
+        uploads->sent_bytes,
+        uploads->retries,
+        uploads->given_up,
+        uploads->refused,
+        uploads->waiting,
+        uploads->next_ms
+    );
+    json_field("target", uploads->target);
+    json_field("last_error", uploads->last_error);
+    (void)printf(", \"history\": [");
+    for (uint32_t i = 0; i < uploads->history.count; i++) {
+        (void)printf(i > 0 ? ", " : "");
+        ml_json_string(
+            stdout, uploads->history.items[i].data, uploads->history.items[i].count_bytes
+        );
+    }
+    (void)printf("]}");
+}
+
 static void print_json(const struct memlog_host_ps_reply *reply) {
     (void)printf("{\"memlog\": 1, \"program\": ");
     ml_json_string(stdout, reply->program.data, reply->program.count_bytes);
@@ -171,7 +199,9 @@ static void print_json(const struct memlog_host_ps_reply *reply) {
         json_field("note", row->note);
         (void)printf("}");
     }
-    (void)printf("%s]}\n", reply->processes.count > 0 ? "\n" : "");
+    (void)printf("%s]", reply->processes.count > 0 ? "\n" : "");
+    json_uploads(&reply->uploads);
+    (void)printf("}\n");
 }
 
 enum { FOLDED_TEXT_BYTES = 48 };
@@ -228,6 +258,28 @@ static void print_table(const struct memlog_host_ps_reply *reply) {
     }
 }
 
+static void print_uploads(const struct memlog_host_uploads *uploads) {
+    if (uploads->target.count_bytes == 0) {
+        return;
+    }
+    (void)printf(
+        "\nuploads to %.*s: %" PRIu64 " sent, %" PRIu32 " waiting, %" PRIu64 " retries, %" PRIu64
+        " given up, %" PRIu64 " refused\n",
+        (int)uploads->target.count_bytes,
+        uploads->target.data,
+        uploads->sent,
+        uploads->waiting,
+        uploads->retries,
+        uploads->given_up,
+        uploads->refused
+    );
+    for (uint32_t i = 0; i < uploads->history.count; i++) {
+        (void)printf(
+            "  %.*s\n", (int)uploads->history.items[i].count_bytes, uploads->history.items[i].data
+        );
+    }
+}
+
 int ml_command_ps(char *const *words) {
     struct arguments arguments;
     if (!parse(words, true, &arguments)) {
@@ -247,6 +299,7 @@ int ml_command_ps(char *const *words) {
         print_json(&reply);
     } else {
         print_table(&reply);
+        print_uploads(&reply.uploads);
     }
     ml_channel_free(channel);
     return status == ML_OK ? 0 : ML_EXIT_FAILED;

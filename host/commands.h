@@ -22,6 +22,7 @@ int ml_command_doctor(char *const *words);
 
 /* Say that an option is not known, and the nearest that is. Returns false. */
 bool ml_commands_unknown(const char *word, const char *const *known, size_t known_count);
+int ml_command_upload(char *const *words);
 
 /* A string as JSON writes it, quotes included; bytes that are no UTF-8 become U+FFFD. */
 void ml_json_string(FILE *out, const char *bytes, size_t count_bytes);

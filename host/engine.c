@@ -166,6 +166,21 @@ static void watch(struct ml_engine *engine) {
     ml_engine_triggers_init(engine);
 }
 
+static enum ml_status open_uploader(struct ml_engine *engine, struct ml_complaint *complaint) {
+    if (engine->options->upload.url == NULL) {
+        return ML_OK;
+    }
+    const struct ml_uploader_setup setup = {
+        .loop = engine->loop,
+        .options = engine->options,
+        .inherited = engine->inherited,
+        .on_helper = engine->on_service,
+        .on_notice = engine->on_notice,
+        .context = engine->context,
+    };
+    return ml_uploader_open(&setup, &engine->uploader, complaint);
+}
+
 enum ml_status ml_engine_open(
     const struct ml_engine_setup *setup,
     struct ml_engine **out_engine,
@@ -208,6 +223,11 @@ enum ml_status ml_engine_open(
         return status;
     }
     watch(engine);
+    status = open_uploader(engine, complaint);
+    if (status != ML_OK) {
+        ml_engine_close(engine);
+        return status;
+    }
     *out_engine = engine;
     return ML_OK;
 }
@@ -227,6 +247,7 @@ void ml_engine_close(struct ml_engine *take_engine) {
         next = each->next;
         ml_connection_close(each);
     }
+    ml_uploader_close(engine->uploader);
     ml_engine_triggers_fini(engine);
     ml_engine_dumps_fini(engine);
     ml_engine_service_close(engine);

@@ -9,6 +9,9 @@
 
 static void start_job(struct ml_engine *engine);
 
+/* A run that has ended waits so long for its uploads; what is not sent then waits in the spool. */
+enum { UPLOADS_SETTLE_S = 10 };
+
 static void free_job(struct ml_dump_job *job) {
     free(job->ids);
     free(job);
@@ -365,9 +368,24 @@ void ml_engine_dumps_fini(struct ml_engine *engine) {
     }
 }
 
+static void on_uploads_settled(void *context) {
+    struct ml_engine *engine = context;
+    engine->on_finished(
+        engine->finished_context, engine->final.path, engine->final.complete, engine->final.trouble
+    );
+}
+
 static void on_final_dump(void *context, const char *path, bool complete, const char *trouble) {
     struct ml_engine *engine = context;
-    engine->on_finished(engine->finished_context, path, complete, trouble);
+    if (engine->uploader == NULL) {
+        engine->on_finished(engine->finished_context, path, complete, trouble);
+        return;
+    }
+    /* The exit dump itself is not sent: nobody has asked for that. */
+    (void)snprintf(engine->final.path, sizeof(engine->final.path), "%s", path);
+    engine->final.complete = complete;
+    (void)snprintf(engine->final.trouble, sizeof(engine->final.trouble), "%s", trouble);
+    ml_uploader_settle(engine->uploader, UPLOADS_SETTLE_S, on_uploads_settled, engine);
 }
 
 static void

@@ -12,6 +12,7 @@
 #include "host/rendezvous.h"
 #include "host/revival.h"
 #include "host/service_link.h"
+#include "host/uploader.h"
 #include "ipc/channel.h"
 #include "mojom_like_idl/heap_client_mojom.h"
 #include "mojom_like_idl/heap_host_mojom.h"
@@ -94,6 +95,13 @@ struct ml_engine_triggers {
     uint64_t dumps_count;
 };
 
+/* How the run's last dump went. */
+struct ml_final_dump {
+    char path[PATH_MAX];
+    bool complete;
+    char trouble[ML_COMPLAINT_BYTES];
+};
+
 /* A dump that was asked for. */
 struct ml_dump_job {
     struct ml_engine *engine;
@@ -156,6 +164,8 @@ struct ml_engine {
     uint32_t gaps_count;
     struct ml_dump_job *jobs; /* the first is at work */
     struct ml_engine_triggers triggers;
+    struct ml_uploader *uploader; /* NULL: nothing leaves */
+    struct ml_final_dump final;   /* while its run's uploads settle */
     ev_timer guard_timer;
     ev_timer interval_timer;
     ml_dump_done *on_finished;

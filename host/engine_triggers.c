@@ -129,6 +129,9 @@ static void on_triggered_dump(void *context, const char *path, bool complete, co
             complete ? "" : "; not complete: ",
             complete ? "" : trouble
         );
+        if (engine->uploader != NULL) {
+            ml_uploader_submit(engine->uploader, path, NULL, NULL);
+        }
     }
     free(triggered);
 }
@@ -166,7 +169,7 @@ on_decided(void *context, enum ml_status status, const struct memlog_service_obs
             first = trigger;
         }
     }
-    if (first.is_set && triggers->on_flushed != NULL) {
+    if (first.is_set && triggers->on_flushed != NULL && engine->uploader == NULL) {
         triggers->last = first; /* the run ends: its last dump is this one's */
     } else if (first.is_set) {
         dump(engine, &first);

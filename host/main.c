@@ -22,6 +22,16 @@ static bool asks_for_help(char *const *arguments) {
            (strcmp(arguments[0], "--help") == 0 || strcmp(arguments[0], "-h") == 0);
 }
 
+/* `memlog upload --dry-run DUMP` reads a dump and speaks to no host. */
+static bool asks_for_dry_run(char *const *arguments) {
+    for (size_t i = 0; arguments[i] != NULL; i++) {
+        if (strcmp(arguments[i], "--dry-run") == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static int do_run(const struct ml_subcommand *command, char *const *arguments) {
     struct ml_complaint complaint = {.text = ""};
     struct ml_options options;
@@ -67,6 +77,7 @@ static int do_host_command(char *const *argv) {
         {"stop", ml_command_stop},
         {"env", ml_command_env},
         {"doctor", ml_command_doctor},
+        {"upload", ml_command_upload},
     };
     for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
         if (strcmp(argv[1], commands[i].name) == 0) {
@@ -118,6 +129,9 @@ static int do_command(int argc, char **argv) {
         return unknown_command(argv[1]);
     }
     bool help = asks_for_help(argv + 2);
+    if (strcmp(argv[1], "upload") == 0 && asks_for_dry_run(argv + 2)) {
+        return do_analyze(argv);
+    }
     if (help && command->kind != ML_SUBCOMMAND_ANALYZER) {
         return do_help(argv);
     }

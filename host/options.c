@@ -11,6 +11,9 @@
 /* More than the table has: options are few. */
 enum { OPTIONS_MAX = 64 };
 
+/* Chromium's bound for a report. */
+enum { UPLOAD_MAX_BYTES = 10000000 };
+
 enum ml_status ml_options_init(struct ml_options *out_options) {
     *out_options = (struct ml_options){
         .mode = ML_MODE_ALL,
@@ -20,6 +23,7 @@ enum ml_status ml_options_init(struct ml_options *out_options) {
         .keep_processes = ML_KEEP_PROCESSES_DEFAULT,
         .triggers = ml_trigger_rules_default(),
         .page = ml_page_place_default(),
+        .upload = {.max_bytes = UPLOAD_MAX_BYTES},
         .roles = ml_patterns_new(),
         .only = ml_patterns_new(),
         .never = ml_patterns_new(),

@@ -13,6 +13,7 @@
 #include "host/page_place.h"
 #include "host/patterns.h"
 #include "host/trigger_rules.h"
+#include "host/upload_target.h"
 #include "ipc/event.h"
 #include "ipc/ml_status.h"
 
@@ -24,6 +25,17 @@ enum ml_sandbox { ML_SANDBOX_AUTO = 0, ML_SANDBOX_STRICT, ML_SANDBOX_NONE, ML_SA
 /* Ended processes that a report tells of one by one: more than anybody reads, and what they take in
  * the service is tens of MiB: a compiler's profile has 50 to 500 KiB. */
 enum { ML_KEEP_PROCESSES_DEFAULT = 1000 };
+
+/* Where pruned dumps go; `url` NULL: nowhere. */
+struct ml_upload_options {
+    const char *url;
+    struct ml_upload_target target;
+    uint64_t max_bytes;
+    const char *names;      /* tools/redact.h; NULL: plain */
+    const char *token_file; /* a bearer token in its first line; NULL: none */
+    const char *ca_file;    /* certificates to trust; NULL: the system's */
+    const char *spool;      /* NULL: in the user's state folder */
+};
 
 struct ml_options {
     enum ml_mode mode;
@@ -44,6 +56,7 @@ struct ml_options {
     struct ml_trigger_rules triggers;
     struct ml_page_place page; /* where the live page is; ML_PAGE_NONE: nowhere */
     bool page_remote;          /* others than this machine may reach it */
+    struct ml_upload_options upload;
     uint32_t dump_interval_s;  /* 0: none */
     int dump_signal;           /* 0: none */
     struct ml_patterns *roles; /* (regex, enum ml_role) */

@@ -372,6 +372,63 @@ apply_triggers(struct ml_options *options, const char *value, struct ml_complain
 }
 
 static enum ml_status
+apply_upload(struct ml_options *options, const char *value, struct ml_complaint *complaint) {
+    struct ml_complaint why = {.text = ""};
+    const enum ml_status status = ml_upload_target_parse(value, &options->upload.target, &why);
+    if (status != ML_OK) {
+        /* Not the value: it may hold a secret. */
+        ml_complain(complaint, "--upload: %s", why.text);
+        return status;
+    }
+    options->upload.url = value;
+    return ML_OK;
+}
+
+static enum ml_status
+apply_upload_max(struct ml_options *options, const char *value, struct ml_complaint *complaint) {
+    enum ml_status status = ml_size_parse(value, &options->upload.max_bytes);
+    if (status == ML_OK && options->upload.max_bytes == 0) {
+        status = ML_PEER_RANGE;
+    }
+    if (status != ML_OK) {
+        ml_complain(complaint, "--upload-max-bytes=%s: a size such as 10M is wanted", value);
+    }
+    return status;
+}
+
+static enum ml_status
+apply_upload_names(struct ml_options *options, const char *value, struct ml_complaint *complaint) {
+    static const char *const names[] = {"plain", "none", "all"};
+    const int chosen = choose("--upload-names", value, names, 3, complaint);
+    if (chosen < 0) {
+        return ML_ENV_MISSING;
+    }
+    options->upload.names = names[chosen];
+    return ML_OK;
+}
+
+static enum ml_status
+apply_upload_token(struct ml_options *options, const char *value, struct ml_complaint *complaint) {
+    (void)complaint;
+    options->upload.token_file = value;
+    return ML_OK;
+}
+
+static enum ml_status
+apply_upload_ca(struct ml_options *options, const char *value, struct ml_complaint *complaint) {
+    (void)complaint;
+    options->upload.ca_file = value;
+    return ML_OK;
+}
+
+static enum ml_status
+apply_upload_spool(struct ml_options *options, const char *value, struct ml_complaint *complaint) {
+    (void)complaint;
+    options->upload.spool = value;
+    return ML_OK;
+}
+
+static enum ml_status
 apply_dump_signal(struct ml_options *options, const char *value, struct ml_complaint *complaint) {
     int number = ml_signal_parse(value);
     if (number == 0) {
@@ -446,8 +503,12 @@ const struct ml_option ml_run_options[] = {
     {"--threshold", ML_VALUE_REQUIRED, apply_threshold},
     {"--trigger-interval", ML_VALUE_REQUIRED, apply_trigger_interval},
     {"--triggers", ML_VALUE_REQUIRED, apply_triggers},
-    {"--upload", ML_VALUE_REQUIRED, NULL},
-    {"--upload-max-bytes", ML_VALUE_REQUIRED, NULL},
+    {"--upload", ML_VALUE_REQUIRED, apply_upload},
+    {"--upload-max-bytes", ML_VALUE_REQUIRED, apply_upload_max},
+    {"--upload-names", ML_VALUE_REQUIRED, apply_upload_names},
+    {"--upload-token-file", ML_VALUE_REQUIRED, apply_upload_token},
+    {"--upload-ca", ML_VALUE_REQUIRED, apply_upload_ca},
+    {"--upload-spool", ML_VALUE_REQUIRED, apply_upload_spool},
     {"--quiet", ML_VALUE_NONE, apply_quiet},
     {"-q", ML_VALUE_NONE, apply_quiet},
     {"--help", ML_VALUE_NONE, apply_help},

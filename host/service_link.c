@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "host/orphan.h"
 #include "ipc/channel.h"
 
 /* For the service to end after its socket was closed. */
@@ -127,56 +128,16 @@ __attribute__((noreturn)) static void run_service(
     _exit(127);
 }
 
-/* fork(2) without libc's handlers: the host may be a thread of a program that holds any lock. */
-static pid_t bare_fork(unsigned long exit_signal) {
-    return (pid_t)syscall(SYS_clone, exit_signal, NULL, NULL, NULL, NULL);
-}
+struct birth {
+    const int *fds;
+    const char *path;
+    char *const *argv;
+    const struct ml_inherited *inherited;
+};
 
-/* Start the service as nobody's child of ours: a program that links the host and waits for all its
- * children would wait for it for ever. (`memlog run` is the subreaper and gets it back.) The child
- * in between raises no SIGCHLD and is seen by no wait but our own. -1: it could not, errno says
- * why. */
-static pid_t start_orphan(
-    const int fds[2],
-    const char *path,
-    char *const *argv,
-    const struct ml_inherited *inherited,
-    int *out_pidfd
-) {
-    int told[2] = {-1, -1};
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, told) != 0) {
-        return -1;
-    }
-    sigset_t all;
-    sigset_t before;
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    pid_t between = bare_fork(0);
-    if (between == 0) {
-        pid_t service = bare_fork(SIGCHLD);
-        if (service == 0) {
-            run_service(fds, path, argv, inherited);
-        }
-        (void)!write(told[1], &service, sizeof(service));
-        /* Not before its pidfd is taken: somebody may reap it then. */
-        char byte = 0;
-        (void)!read(told[1], &byte, 1);
-        _exit(0);
-    }
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    (void)close(told[1]);
-    pid_t service = -1;
-    if (between > 0) {
-        if (read(told[0], &service, sizeof(service)) != (ssize_t)sizeof(service)) {
-            service = -1;
-        }
-        *out_pidfd = service > 0 ? (int)syscall(SYS_pidfd_open, service, 0) : -1;
-    }
-    (void)!send(told[0], "x", 1, MSG_NOSIGNAL);
-    (void)close(told[0]);
-    while (between > 0 && waitpid(between, NULL, (int)__WCLONE) < 0 && errno == EINTR) {
-    }
-    return service;
+static void run_birth(void *context) {
+    const struct birth *birth = context;
+    run_service(birth->fds, birth->path, birth->argv, birth->inherited);
 }
 
 static enum ml_status start_service(
@@ -202,7 +163,8 @@ static enum ml_status start_service(
     char *const argv[] = {name, sandbox_argument, one_worker ? workers_argument : NULL, NULL};
     int pidfd = -1;
     const int fds[] = {ends[1], words_fd};
-    pid_t pid = start_orphan(fds, path, argv, inherited, &pidfd);
+    struct birth birth = {.fds = fds, .path = path, .argv = argv, .inherited = inherited};
+    pid_t pid = ml_orphan_start(run_birth, &birth, &pidfd);
     (void)close(ends[1]);
     if (pid < 0) {
         ml_complain(complaint, "cannot start a process: %s", strerror(errno));

@@ -57,6 +57,15 @@ static const char run_help[] =
     "  --triggers=FILE      more that makes a dump, in JSON: growth, live heap, a stack's budget,\n"
     "                       limits, pressure, ...; README.md lists the keys. Who is killed by\n"
     "                       SIGKILL is dumped in any case. DIR/triggers.log tells every decision\n"
+    "  --upload=URL         send the dumps that triggers and 'memlog upload' make, pruned, to\n"
+    "                       https://..., s3://BUCKET/PREFIX, s3+https://ENDPOINT/BUCKET/PREFIX,\n"
+    "                       pyroscope+https://..., pyroscope-ingest+https://..., "
+    "otlp+https://...,\n"
+    "                       or into a folder. Nothing leaves without it\n"
+    "  --upload-max-bytes=N, --upload-names=plain|none|all\n"
+    "                       how large it may be (10000000); which names of threads may leave\n"
+    "  --upload-token-file=FILE, --upload-ca=FILE, --upload-spool=DIR\n"
+    "                       a bearer token; certificates to trust; where reports wait\n"
     "  -q, --quiet          say nothing\n"
     "  -h, --help\n"
     "\n"
@@ -128,6 +137,19 @@ static const char doctor_help[] =
     "Example:\n"
     "  memlog doctor python3\n";
 
+static const char upload_help[] =
+    "Usage: memlog upload [--wait] [--host=PATH]\n"
+    "       memlog upload --dry-run [--form=FORM] [-o FILE] DUMP\n"
+    "\n"
+    "Takes a dump of a running memlog and sends it, pruned, to where its --upload says; with "
+    "--wait\n"
+    "it ends when that has arrived. --dry-run shows byte for byte what would leave of a dump, and "
+    "on\n"
+    "stderr what was cut; nothing is sent ('memlog upload --dry-run --help' has its options).\n"
+    "\n"
+    "Example:\n"
+    "  memlog upload --dry-run memlog.prog.4711/0001.exit.pftrace | less\n";
+
 static const char help_help[] = "Usage: memlog help [COMMAND]\n"
                                 "\n"
                                 "Example:\n"
@@ -145,7 +167,7 @@ static const struct ml_subcommand subcommands[] = {
     {"flamegraph", ML_SUBCOMMAND_ANALYZER, "one HTML page with a flame graph", NULL},
     {"symbolize", ML_SUBCOMMAND_ANALYZER, "add function names to a dump", NULL},
     {"timeline", ML_SUBCOMMAND_LATER, "what was live when", NULL},
-    {"upload", ML_SUBCOMMAND_LATER, "send a pruned dump", NULL},
+    {"upload", ML_SUBCOMMAND_HOST, "send a pruned dump, or show what would be sent", upload_help},
     {"page", ML_SUBCOMMAND_LATER, "the live page over ended runs", NULL},
     {"env", ML_SUBCOMMAND_HOST, "print what a program needs to join a running memlog", env_help},
     {"doctor", ML_SUBCOMMAND_HOST, "find out why nothing is recorded", doctor_help},

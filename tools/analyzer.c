@@ -12,6 +12,7 @@ static const struct ml_command *const commands[] = {
     &ml_command_flamegraph,
     &ml_command_symbolize,
     &ml_command_page_data,
+    &ml_command_upload,
 };
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
 

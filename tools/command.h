@@ -28,6 +28,7 @@ extern const struct ml_command ml_command_diff;
 extern const struct ml_command ml_command_flamegraph;
 extern const struct ml_command ml_command_page_data;
 extern const struct ml_command ml_command_symbolize;
+extern const struct ml_command ml_command_upload;
 
 /* Read a command's words. ML_EXIT_OK, or the exit code: after --help, or after a complaint.
  * `options` need not hold --help. Exactly files_count files are wanted. */

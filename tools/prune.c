@@ -3,12 +3,10 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-static bool stays(const struct ml_stack *stack, uint64_t below_bytes) {
+static bool stays(const struct ml_stack *stack, uint64_t below_bytes, uint64_t kept_blocks) {
     return stack->own.live_bytes >= below_bytes || stack->own.peak_bytes >= below_bytes ||
-           stack->tree_peak_bytes >= below_bytes ||
-           stack->own.live_blocks >= ML_PRUNE_KEPT_BLOCKS ||
-           stack->own.peak_blocks >= ML_PRUNE_KEPT_BLOCKS ||
-           stack->tree_peak_blocks >= ML_PRUNE_KEPT_BLOCKS;
+           stack->tree_peak_bytes >= below_bytes || stack->own.live_blocks >= kept_blocks ||
+           stack->own.peak_blocks >= kept_blocks || stack->tree_peak_blocks >= kept_blocks;
 }
 
 /* Mark the node and its callers. */
@@ -19,7 +17,9 @@ static void mark_path(const struct ml_stacks *stacks, uint32_t node, bool *marks
     }
 }
 
-static bool list_prune(struct ml_stacks *stacks, struct ml_stack_list *list, uint64_t below_bytes) {
+static bool list_prune(
+    struct ml_stacks *stacks, struct ml_stack_list *list, uint64_t below_bytes, uint64_t kept_blocks
+) {
     const struct ml_place other = {
         .kind = ML_PLACE_OTHER, .file = ML_STACKS_NONE, .name = {.bytes = "", .count_bytes = 0}};
     uint32_t other_place = ml_stacks_place(stacks, &other);
@@ -27,7 +27,7 @@ static bool list_prune(struct ml_stacks *stacks, struct ml_stack_list *list, uin
     bool done = is_kept && other_place != ML_STACKS_NONE;
 
     for (size_t i = 0; done && i < list->count; i++) {
-        if (stays(&list->stacks[i], below_bytes)) {
+        if (stays(&list->stacks[i], below_bytes, kept_blocks)) {
             mark_path(stacks, list->stacks[i].node, is_kept);
         }
     }
@@ -122,16 +122,20 @@ enum ml_status ml_stacks_forget(struct ml_stacks *stacks) {
     }
     free(marks);
     /* They hold the numbers of before. */
-    ml_index_fini(&stacks->places_index);
-    ml_index_fini(&stacks->nodes_index);
+    done = done && ml_stacks_reindex(stacks);
     return done ? ML_OK : ML_ENV_MEMORY;
 }
 
 enum ml_status ml_stacks_prune(struct ml_stacks *stacks, uint64_t below_bytes) {
-    bool done = below_bytes == 0 || list_prune(stacks, &stacks->tree, below_bytes);
+    return ml_stacks_prune_to(stacks, below_bytes, ML_PRUNE_KEPT_BLOCKS);
+}
+
+enum ml_status
+ml_stacks_prune_to(struct ml_stacks *stacks, uint64_t below_bytes, uint64_t kept_blocks) {
+    bool done = below_bytes == 0 || list_prune(stacks, &stacks->tree, below_bytes, kept_blocks);
 
     for (size_t i = 0; below_bytes > 0 && done && i < stacks->processes_count; i++) {
-        done = list_prune(stacks, &stacks->processes[i], below_bytes);
+        done = list_prune(stacks, &stacks->processes[i], below_bytes, kept_blocks);
     }
     if (!done || below_bytes == 0) {
         return done ? ML_OK : ML_ENV_MEMORY;

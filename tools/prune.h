@@ -24,4 +24,9 @@ ML_NODISCARD enum ml_status ml_stacks_prune(struct ml_stacks *stacks, uint64_t b
 /* Let go of the nodes and places that no list needs. Errors: as above. */
 ML_NODISCARD enum ml_status ml_stacks_forget(struct ml_stacks *stacks);
 
+/* The same, where `kept_blocks` stands for ML_PRUNE_KEPT_BLOCKS. May be called again with larger
+ * figures. */
+ML_NODISCARD enum ml_status
+ml_stacks_prune_to(struct ml_stacks *stacks, uint64_t below_bytes, uint64_t kept_blocks);
+
 #endif

@@ -56,10 +56,35 @@ static bool place_eq(const struct ml_place *a, const struct ml_place *b) {
            a->process == b->process && text_eq(a->name, b->name);
 }
 
-uint32_t ml_stacks_place(struct ml_stacks *stacks, const struct ml_place *place) {
+static uint64_t place_hash(const struct ml_place *place) {
     const uint64_t key[] = {place->kind, place->file, place->offset, place->process};
-    uint64_t hash =
-        ml_hash(ml_hash(0, key, sizeof key), place->name.bytes, place->name.count_bytes);
+
+    return ml_hash(ml_hash(0, key, sizeof key), place->name.bytes, place->name.count_bytes);
+}
+
+static uint64_t node_hash(uint32_t parent, uint32_t place) {
+    const uint32_t key[] = {parent, place};
+
+    return ml_hash(0, key, sizeof key);
+}
+
+bool ml_stacks_reindex(struct ml_stacks *stacks) {
+    bool done = true;
+
+    ml_index_fini(&stacks->places_index);
+    ml_index_fini(&stacks->nodes_index);
+    for (uint32_t i = 0; done && i < stacks->places_count; i++) {
+        done = ml_index_add(&stacks->places_index, place_hash(&stacks->places[i]), i);
+    }
+    for (uint32_t i = 0; done && i < stacks->nodes_count; i++) {
+        const struct ml_stack_node *node = &stacks->nodes[i];
+        done = ml_index_add(&stacks->nodes_index, node_hash(node->parent, node->place), i);
+    }
+    return done;
+}
+
+uint32_t ml_stacks_place(struct ml_stacks *stacks, const struct ml_place *place) {
+    uint64_t hash = place_hash(place);
     size_t at = 0;
 
     for (uint32_t item = ml_index_first(&stacks->places_index, hash, &at); item != ML_INDEX_NONE;
@@ -82,8 +107,7 @@ uint32_t ml_stacks_place(struct ml_stacks *stacks, const struct ml_place *place)
 }
 
 uint32_t ml_stacks_node(struct ml_stacks *stacks, uint32_t parent, uint32_t place) {
-    const uint32_t key[] = {parent, place};
-    uint64_t hash = ml_hash(0, key, sizeof key);
+    uint64_t hash = node_hash(parent, place);
     size_t at = 0;
 
     for (uint32_t item = ml_index_first(&stacks->nodes_index, hash, &at); item != ML_INDEX_NONE;

@@ -76,6 +76,10 @@ void ml_stacks_fini(struct ml_stacks *stacks);
 uint32_t ml_stacks_place(struct ml_stacks *stacks, const struct ml_place *place);
 uint32_t ml_stacks_node(struct ml_stacks *stacks, uint32_t parent, uint32_t place);
 
+/* Know all places and nodes by what they are again, after their numbers have changed. False: no
+ * memory. */
+bool ml_stacks_reindex(struct ml_stacks *stacks);
+
 /* Find names for all places. The symbolizer must outlive the stacks. Errors: ML_ENV_MEMORY. */
 ML_NODISCARD enum ml_status
 ml_stacks_symbolize(struct ml_stacks *stacks, struct ml_symbolizer *symbolizer);

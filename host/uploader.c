@@ -1,0 +1,317 @@
+#include "host/uploader.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "host/paths.h"
+#include "host/uploader_internal.h"
+
+/* Another host of this user is sending. */
+static const double lock_wait_s = 0.5;
+
+uint64_t ml_uploader_now_ms(void) {
+    struct timespec now = {.tv_sec = 0};
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+void ml_uploader_note(struct ml_uploader *uploader, bool is_error, const char *format, ...) {
+    struct ml_upload_figures *figures = &uploader->figures;
+    char *text = figures->history[figures->history_count++ % ML_UPLOAD_HISTORY];
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(text, ML_UPLOAD_TEXT_BYTES, format, args);
+    va_end(args);
+    for (char *at = text; *at != '\0'; at++) {
+        if ((unsigned char)*at < ' ' || *at == 127) {
+            *at = '?'; /* a server's words */
+        }
+    }
+    if (is_error) {
+        memcpy(figures->last_error, text, ML_UPLOAD_TEXT_BYTES);
+    }
+    uploader->setup.on_notice(uploader->setup.context, text);
+}
+
+void ml_uploader_end(struct ml_uploader *uploader, const char *id, const char *trouble) {
+    for (struct ml_upload_job **link = &uploader->jobs; *link != NULL; link = &(*link)->next) {
+        struct ml_upload_job *job = *link;
+        if (strcmp(job->item.id, id) == 0) {
+            *link = job->next;
+            if (job->on_done != NULL) {
+                job->on_done(job->context, trouble);
+            }
+            free(job);
+            return;
+        }
+    }
+}
+
+/* Its job; a new one for what a former run has left. NULL: no memory. */
+static struct ml_upload_job *job_of(struct ml_uploader *uploader, const char *id) {
+    struct ml_upload_job *job = uploader->jobs;
+    while (job != NULL && strcmp(job->item.id, id) != 0) {
+        job = job->next;
+    }
+    if (job == NULL) {
+        job = calloc(1, sizeof(*job));
+        if (job != NULL) {
+            job->next = uploader->jobs;
+            uploader->jobs = job;
+        }
+    }
+    return job;
+}
+
+/* What the try was worth. */
+void ml_uploader_tried(struct ml_uploader *uploader, unsigned http_status, const char *why) {
+    struct ml_spool_item item = uploader->sending;
+    struct ml_upload_figures *figures = &uploader->figures;
+    uint32_t random = 0;
+    (void)!getrandom(&random, sizeof(random), 0);
+    item.tries++;
+    switch (ml_upload_judge(http_status, item.tries, item.harder)) {
+    case ML_UPLOAD_DONE:
+        figures->sent++;
+        figures->sent_bytes += uploader->body_bytes;
+        ml_spool_remove(&uploader->spool, item.id);
+        ml_uploader_note(
+            uploader,
+            false,
+            "uploaded %s (%zu bytes) as %s",
+            item.dump,
+            uploader->body_bytes,
+            item.id
+        );
+        ml_uploader_end(uploader, item.id, "");
+        break;
+    case ML_UPLOAD_AGAIN: {
+        const uint64_t now_ms = ml_uploader_now_ms();
+        const uint64_t delay_ms =
+            ml_upload_delay_ms(item.tries, uploader->retry_after, now_ms / 1000, random);
+        item.next_ms = now_ms + delay_ms;
+        figures->retries++;
+        ml_uploader_note(
+            uploader,
+            true,
+            "upload of %s failed (%s); again in %.1f s",
+            item.dump,
+            why,
+            (double)delay_ms / 1000.
+        );
+        if (ml_spool_keep(&uploader->spool, &item) != ML_OK) {
+            ml_uploader_note(uploader, true, "the spool %s refuses", uploader->spool.folder);
+        }
+        break;
+    }
+    case ML_UPLOAD_HARDER: {
+        struct ml_upload_job *job = job_of(uploader, item.id);
+        ml_uploader_note(
+            uploader, true, "upload of %s: too large for the server; pruning it harder", item.dump
+        );
+        item.harder = true;
+        item.next_ms = UINT64_MAX; /* until it is packed again */
+        if (job != NULL && ml_spool_keep(&uploader->spool, &item) == ML_OK) {
+            job->item = item;
+            job->packed = false; /* who waits for it goes on waiting */
+        }
+        break;
+    }
+    case ML_UPLOAD_GIVE_UP:
+        figures->given_up++;
+        ml_spool_remove(&uploader->spool, item.id);
+        ml_uploader_note(
+            uploader, true, "upload of %s given up after %u tries: %s", item.dump, item.tries, why
+        );
+        ml_uploader_end(uploader, item.id, why);
+        break;
+    }
+    ml_spool_unlock(&uploader->spool);
+    ml_uploader_go_on(uploader);
+}
+
+static void wait_for_next(struct ml_uploader *uploader, double seconds) {
+    ev_timer_stop(uploader->setup.loop, &uploader->next_timer);
+    ev_timer_set(&uploader->next_timer, seconds, 0.);
+    ev_timer_start(uploader->setup.loop, &uploader->next_timer);
+}
+
+static bool has_unpacked(const struct ml_uploader *uploader) {
+    for (const struct ml_upload_job *job = uploader->jobs; job != NULL; job = job->next) {
+        if (!job->packed) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void settle(struct ml_uploader *uploader) {
+    void (*on_settled)(void *context) = uploader->on_settled;
+    uploader->on_settled = NULL;
+    ev_timer_stop(uploader->setup.loop, &uploader->settle_timer);
+    if (on_settled != NULL) {
+        on_settled(uploader->settle_context);
+    }
+}
+
+void ml_uploader_go_on(struct ml_uploader *uploader) {
+    struct ml_spool_item item;
+    unsigned waiting = 0;
+    ml_uploader_pack(uploader);
+    if (uploader->easy != NULL || uploader->body != NULL) {
+        return; /* one at a time */
+    }
+    const uint64_t now_ms = ml_uploader_now_ms();
+    const bool any = ml_spool_next(&uploader->spool, uploader->options->url, &item, &waiting);
+    uploader->figures.waiting = waiting;
+    uploader->figures.next_ms = any && item.next_ms != UINT64_MAX ? item.next_ms : 0;
+    if (any && item.next_ms <= now_ms) {
+        if (!ml_spool_lock(&uploader->spool)) {
+            wait_for_next(uploader, lock_wait_s);
+            return;
+        }
+        /* Another host may have sent it between our look and the lock. */
+        if (ml_spool_next(&uploader->spool, uploader->options->url, &item, &waiting) &&
+            item.next_ms <= now_ms) {
+            ml_uploader_send(uploader, &item);
+            return;
+        }
+        ml_spool_unlock(&uploader->spool);
+        wait_for_next(uploader, lock_wait_s);
+        return;
+    }
+    if (any && item.next_ms != UINT64_MAX) {
+        const double wait_s = (double)(item.next_ms - now_ms) / 1000.;
+        wait_for_next(uploader, wait_s < 3600. ? wait_s : 3600.);
+    }
+    if (!has_unpacked(uploader)) {
+        settle(uploader);
+    }
+}
+
+static void on_next(struct ev_loop *loop, ev_timer *watcher, int events) {
+    (void)loop;
+    (void)events;
+    ml_uploader_go_on(watcher->data);
+}
+
+static void on_settle_timer(struct ev_loop *loop, ev_timer *watcher, int events) {
+    (void)loop;
+    (void)events;
+    struct ml_uploader *uploader = watcher->data;
+    if (uploader->figures.waiting > 0 || has_unpacked(uploader)) {
+        ml_uploader_note(
+            uploader,
+            false,
+            "what is not sent yet waits in %s for the next run with this --upload",
+            uploader->spool.folder
+        );
+    }
+    settle(uploader);
+}
+
+enum ml_status ml_uploader_open(
+    const struct ml_uploader_setup *setup,
+    struct ml_uploader **out_uploader,
+    struct ml_complaint *complaint
+) {
+    struct ml_uploader *uploader = calloc(1, sizeof(*uploader));
+    if (uploader == NULL) {
+        return ML_ENV_MEMORY;
+    }
+    uploader->setup = *setup;
+    uploader->options = &setup->options->upload;
+    uploader->pack_pidfd = -1;
+    uploader->figures.target = uploader->options->url;
+    uploader->spool.lock_fd = -1;
+    ev_init(&uploader->next_timer, on_next);
+    ev_init(&uploader->settle_timer, on_settle_timer);
+    uploader->next_timer.data = uploader;
+    uploader->settle_timer.data = uploader;
+    enum ml_status status = ml_paths_find(ML_ANALYZER_FILE, uploader->analyzer_path, complaint);
+    if (status == ML_OK) {
+        status = ml_spool_open(&uploader->spool, uploader->options->spool, complaint);
+    }
+    if (status == ML_OK) {
+        status = ml_uploader_send_init(uploader, complaint);
+    }
+    if (status != ML_OK) {
+        ml_uploader_close(uploader);
+        return status;
+    }
+    *out_uploader = uploader;
+    /* What former runs have left. */
+    wait_for_next(uploader, 0.);
+    return ML_OK;
+}
+
+void ml_uploader_close(struct ml_uploader *take_uploader) {
+    struct ml_uploader *uploader = take_uploader;
+    if (uploader == NULL) {
+        return;
+    }
+    ev_timer_stop(uploader->setup.loop, &uploader->next_timer);
+    ev_timer_stop(uploader->setup.loop, &uploader->settle_timer);
+    ml_uploader_pack_stop(uploader);
+    ml_uploader_send_fini(uploader);
+    ml_spool_close(&uploader->spool);
+    while (uploader->jobs != NULL) {
+        struct ml_upload_job *job = uploader->jobs;
+        uploader->jobs = job->next;
+        if (job->on_done != NULL) {
+            job->on_done(job->context, job->packed ? "it waits in the spool" : "the run is over");
+        }
+        free(job);
+    }
+    free(uploader);
+}
+
+void ml_uploader_submit(
+    struct ml_uploader *uploader, const char *dump_path, ml_upload_done *on_done, void *context
+) {
+    struct ml_upload_job *job = calloc(1, sizeof(*job));
+    char *full = realpath(dump_path, NULL);
+    if (job == NULL || full == NULL || strlen(full) >= sizeof(job->item.dump) ||
+        strchr(full, '\n') != NULL || !ml_spool_new_id(job->item.id)) {
+        free(job);
+        free(full);
+        if (on_done != NULL) {
+            on_done(context, "the dump cannot be found");
+        }
+        return;
+    }
+    memcpy(job->item.dump, full, strlen(full) + 1);
+    (void)snprintf(job->item.target, sizeof(job->item.target), "%s", uploader->options->url);
+    job->on_done = on_done;
+    job->context = context;
+    free(full);
+    struct ml_upload_job **last = &uploader->jobs;
+    while (*last != NULL) {
+        last = &(*last)->next;
+    }
+    *last = job;
+    ml_uploader_go_on(uploader);
+}
+
+void ml_uploader_settle(
+    struct ml_uploader *uploader, double seconds, void (*on_settled)(void *context), void *context
+) {
+    uploader->on_settled = on_settled;
+    uploader->settle_context = context;
+    ev_timer_set(&uploader->settle_timer, seconds, 0.);
+    ev_timer_start(uploader->setup.loop, &uploader->settle_timer);
+    ml_uploader_go_on(uploader);
+}
+
+void ml_uploader_figures(struct ml_uploader *uploader, struct ml_upload_figures *out_figures) {
+    struct ml_spool_item item;
+    (void
+    )ml_spool_next(&uploader->spool, uploader->options->url, &item, &uploader->figures.waiting);
+    *out_figures = uploader->figures;
+}

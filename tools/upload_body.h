@@ -1,0 +1,51 @@
+/* The body of an upload, byte for byte: what memlog sends is what this wrote. Room: tools. Context:
+ * one thread.
+ *
+ * One rule: a body that is larger than it may be is pruned harder until it fits; its sums stay. */
+#ifndef MEMLOG_TOOLS_UPLOAD_BODY_H
+#define MEMLOG_TOOLS_UPLOAD_BODY_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include "ipc/ml_status.h"
+#include "tools/profile.h"
+#include "tools/stacks.h"
+
+enum ml_upload_form {
+    ML_UPLOAD_REPORT = 0, /* multipart/form-data as Chromium's slow reports, trace.json.gz in it */
+    ML_UPLOAD_TRACE,      /* that trace.json.gz alone: folders, S3 */
+    ML_UPLOAD_PPROF,      /* gzipped profile.proto */
+    ML_UPLOAD_PYROSCOPE,  /* JSON for Pyroscope's push */
+    ML_UPLOAD_PYROSCOPE_INGEST, /* multipart for its /ingest */
+    ML_UPLOAD_OTLP,             /* ExportProfilesServiceRequest, gzipped */
+    ML_UPLOAD_FORM_COUNT
+};
+
+/* "report", "trace", ... */
+extern const char *const ml_upload_form_names[ML_UPLOAD_FORM_COUNT];
+
+struct ml_upload {
+    const struct ml_profile *profile; /* redacted (tools/redact.h) */
+    struct ml_stacks *stacks;
+    enum ml_upload_form form;
+    uint64_t max_bytes;   /* of the body, compressed */
+    bool keeps_small;     /* begin without pruning */
+    const char *guid;     /* 32 hex digits: the same at every try */
+    const char *boundary; /* of multipart forms */
+};
+
+/* How it was made to fit. */
+struct ml_upload_cut {
+    uint64_t below_bytes; /* stacks with less were folded; 0: none were */
+    uint64_t body_bytes;
+    uint64_t live_bytes, attributed_bytes; /* of all processes; in stacks that were not folded */
+    size_t stacks_before, stacks_after;
+};
+
+/* Write it to `out`. Errors: ML_ENV_MEMORY, ML_ENV_SYSTEM; ML_PEER_LIMIT: even pruned to a frame a
+ * process it does not fit, *out_cut says how large it is. */
+ML_NODISCARD enum ml_status
+ml_upload_write(const struct ml_upload *upload, FILE *out, struct ml_upload_cut *out_cut);
+
+#endif
