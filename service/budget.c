@@ -9,7 +9,7 @@ enum {
     /* Two cache lines, which processors fetch together. */
     TABLE_ALIGNMENT_BYTES = 128,
     /* From here on a table has pages of its own, which the kernel can move instead of copying. */
-    MAPPED_TABLE_BYTES = 2 << 20
+    MAPPED_TABLE_BYTES = 128 << 10
 };
 
 static void put_back(struct ml_budget *budget, size_t count_bytes) {

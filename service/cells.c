@@ -52,8 +52,9 @@ static enum ml_status grow_cells(struct ml_cells *cells) {
     if (cells->count == NUMBER_MASK) {
         return ML_PEER_LIMIT;
     }
-    /* By a sixteenth: large tables are moved by the kernel, which copies nothing. */
-    const uint32_t capacity = cells->capacity + cells->capacity / 16 + 32;
+    /* By little, so that a cell costs no more than 100 bytes with all that is spare: all but small
+     * tables are moved by the kernel, which copies nothing. */
+    const uint32_t capacity = cells->capacity + cells->capacity / 64 + 8;
     struct ml_cell *grown = ml_budget_grow_table(
         cells->budget, cells->cells, cells->capacity * sizeof(*grown), capacity * sizeof(*grown)
     );

@@ -1,7 +1,8 @@
 /* replay [--repeat=N] STREAM... | replay [--repeat=N] --synthetic EVENTS LIVE LANES: how fast the
  * service's core takes a stream on one core, and what it remembers takes. replay [--repeat=N]
  * --together WORKERS[,WORKERS...] STREAM...: how fast several cores take several streams
- * (replay_together.c). Room: tools (testonly: it links the service's core, no shipped tool does).
+ * (replay_together.c); with --floor in its place: what of it is decoding and finding blocks alone
+ * (replay_floor.c). Room: tools (testonly: it links the service's core, no shipped tool does).
  *
  * One rule: what is timed is what the service does with bytes that it has read: decode, sequence,
  * track. The stream is in memory before the clock starts, and the clock is of processor time.
@@ -318,6 +319,7 @@ static int usage(void) {
     fputs(
         "usage: replay [--repeat=N] STREAM...\n"
         "       replay [--repeat=N] --together WORKERS[,WORKERS...] STREAM...\n"
+        "       replay [--repeat=N] --floor STREAM...\n"
         "       replay [--repeat=N] --synthetic EVENTS LIVE LANES\n",
         stderr
     );
@@ -341,6 +343,11 @@ int main(int argc, char **argv) {
                    : replay_together(
                          argv[at + 1], argv + at + 2, (unsigned)(argc - at - 2), (unsigned)repeat
                      );
+    }
+    if (strcmp(argv[at], "--floor") == 0) {
+        return argc - at < 2
+                   ? usage()
+                   : replay_floor(argv + at + 1, (unsigned)(argc - at - 1), (unsigned)repeat);
     }
     if (strcmp(argv[at], "--synthetic") != 0) {
         for (; at < argc; at++) {

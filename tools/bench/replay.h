@@ -1,4 +1,4 @@
-/* What the two ways to replay have in common. Room: tools (testonly). Context: one thread. */
+/* What the ways to replay have in common. Room: tools (testonly). Context: one thread. */
 #ifndef MEMLOG_TOOLS_BENCH_REPLAY_H
 #define MEMLOG_TOOLS_BENCH_REPLAY_H
 
@@ -27,5 +27,9 @@ void replay_read_file(struct stream *stream, const char *path);
 /* Replay the files as the processes of one tree, all at the same time, by each of the numbers of
  * workers in `workers` ("1,2"), in turn. Answers the program's exit code. */
 int replay_together(const char *workers, char *const *paths, unsigned paths_count, unsigned repeat);
+
+/* How fast the files can be decoded, and decoded and put into a map of live blocks, with nothing
+ * else done. Answers the program's exit code. */
+int replay_floor(char *const *paths, unsigned paths_count, unsigned repeat);
 
 #endif
