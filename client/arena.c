@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 
 #include "client/lane.h"
+#include "client/overrun.h"
 #include "client/process.h"
 #include "client/stack_table.h"
 #include "client/unwind.h"
@@ -16,7 +17,7 @@ enum {
 };
 
 struct plan {
-    uint64_t lanes_at, nodes_at, tables_at, unwind_at, memo_at, sampled_at, all_bytes;
+    uint64_t lanes_at, nodes_at, tables_at, unwind_at, memo_at, sampled_at, skipped_at, all_bytes;
     uint32_t lanes_max, nodes_max, table_shift_max, memo_blocks_max, sampled_levels;
 };
 
@@ -40,7 +41,8 @@ static struct plan plan_for(uint32_t halvings) {
     plan.memo_at = page_up(plan.unwind_at + sizeof(struct ml_unwind_process));
     plan.sampled_at = page_up(plan.memo_at + (uint64_t)plan.memo_blocks_max * ML_MEMO_BLOCK_BYTES);
     plan.sampled_levels = ML_SAMPLED_LEVELS_MAX - (halvings + 2) / ML_SAMPLED_FAN_SHIFT;
-    plan.all_bytes = page_up(plan.sampled_at + ml_sampled_set_bytes(plan.sampled_levels));
+    plan.skipped_at = page_up(plan.sampled_at + ml_sampled_set_bytes(plan.sampled_levels));
+    plan.all_bytes = page_up(plan.skipped_at + (sizeof(uint64_t) << ML_OVERRUN_SKIPPED_SHIFT));
     return plan;
 }
 
@@ -62,6 +64,7 @@ static void place(uint8_t *arena, const struct plan *plan) {
     ml_process.memo_blocks_max = plan->memo_blocks_max;
     ml_process.sampled.buckets = (struct ml_sampled_bucket *)(void *)(arena + plan->sampled_at);
     ml_process.sampled.levels = plan->sampled_levels;
+    ml_process.skipped = (_Atomic uint64_t *)(void *)(arena + plan->skipped_at);
     ml_process.arena = arena;
     ml_process.arena_bytes = plan->all_bytes;
     ml_process.lanes_max = plan->lanes_max;

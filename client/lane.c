@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "client/overrun.h"
 #include "client/pipe.h"
 #include "client/salvage.h"
 #include "client/stack_table.h"
@@ -106,6 +107,9 @@ static void send_closed(struct ml_lane *lane) {
         uint8_t *frame = frame_of(lane, lane->unsent);
         const enum ml_pipe_answer answer =
             ml_pipe_put(frame, ML_FRAME_HEADER_BYTES + records_bytes(frame));
+        if (ml_unlikely(ml_overrun_samples())) {
+            ml_overrun_put(answer);
+        }
         if (answer == ML_PIPE_TAKEN) {
             ml_pipe_moves();
             pass(lane);

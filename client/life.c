@@ -15,6 +15,8 @@
 #include "client/stack_table.h"
 #include "client/visible.h"
 
+enum { GET_PIPE_BYTES = 1032 /* F_GETPIPE_SZ */, PIPE_DEFAULT_BYTES = 1 << 16 };
+
 /* Until there is a host: a gate that says OFF and a control page that never changes. */
 static struct ml_gate_page no_gate = {.gate = ML_GATE_OFF};
 static const struct ml_control_page no_control;
@@ -190,6 +192,8 @@ static bool adopt(struct ml_hello *hello, bool again) {
     if (!ml_hello_identity(hello->pipe_fd, &ml_process.pipe_device, &ml_process.pipe_inode)) {
         return false;
     }
+    const long pipe_bytes = ml_sys3(SYS_fcntl, hello->pipe_fd, GET_PIPE_BYTES, 0);
+    ml_process.pipe_bytes = pipe_bytes > 0 ? (uint64_t)pipe_bytes : PIPE_DEFAULT_BYTES;
     ml_process.no_sigpipe = true;
     atomic_store(&ml_process.pipe_fd, hello->pipe_fd);
     return true;

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 
@@ -72,6 +73,14 @@ enum ml_pipe_answer ml_pipe_put(void *frame, size_t count_bytes) {
             return ML_PIPE_GONE;
         }
     }
+}
+
+uint64_t ml_pipe_fill_bytes(void) {
+    const int fd = atomic_load_explicit(&ml_process.pipe_fd, memory_order_relaxed);
+    int bytes = 0;
+    return fd >= 0 && ml_sys3(SYS_ioctl, fd, FIONREAD, (long)&bytes) == 0 && bytes > 0
+               ? (uint64_t)bytes
+               : 0;
 }
 
 bool ml_pipe_wait(uint64_t now_ns, uint64_t deadline_ns) {

@@ -20,6 +20,9 @@ enum ml_pipe_answer {
 /* Put a frame into the pipe, all of it at once (count_bytes <= PIPE_BUF), without waiting. */
 enum ml_pipe_answer ml_pipe_put(void *frame, size_t count_bytes);
 
+/* Bytes in the pipe. A pipe that cannot be asked (any more) is said to be empty. */
+uint64_t ml_pipe_fill_bytes(void);
+
 /* Wait until the pipe takes something again. At most until a second after it was found full, by
  * whichever thread, and at most until `deadline_ns`; a signal handler that ran ends it early.
  * False, and at once: that moment has passed. Who got a frame in says so by ml_pipe_moves. */

@@ -6,7 +6,7 @@
  * out at its first event, because `gate` reads zero.
  *
  *   arena = gate page | lanes' private parts | stack table: nodes, then hash tables of doubling
- * size | unwinder | memo blocks | addresses of sampled blocks
+ * size | unwinder | memo blocks | addresses of sampled blocks | and of passed over ones
  *
  * The arena's address space is reserved once, by the constructor; its pages come when they are
  * touched. */
@@ -33,8 +33,8 @@ enum ml_gate_state {
     ML_GATE_OFF = 3 /* for good: no host, no memory, or a broken contract */
 };
 
-/* First page of the arena. `gate` = generation << 2 | state; a thread whose own copy differs takes
- * the slow path. Counters that many threads write lie on lines of their own. */
+/* First page of the arena. `gate` = stirs << 40 | generation << 2 | state; a thread whose own copy
+ * differs takes the slow path. Counters that many threads write lie on lines of their own. */
 struct ml_gate_page {
     _Atomic uint64_t gate;
     _Atomic uint32_t several; /* 1: more than one lane was ever taken; never 0 again */
@@ -52,7 +52,12 @@ struct ml_gate_page {
     _Atomic uint32_t node_count; /* ids handed out: 1 .. node_count */
     uint8_t node_line[60];
     _Atomic uint64_t full_since_ns; /* the pipe was found full and has taken nothing since; 0: no */
-    uint8_t full_line[56];
+    /* --memlog-overrun=sample, client/overrun.h. */
+    _Atomic uint64_t overrun_bytes; /* the interval that the pipe has room for; 0: the wished one */
+    _Atomic uint64_t overrun_fill_bytes; /* of the pipe, when the last chunk was put */
+    _Atomic uint64_t overrun_calm_ns;    /* nearly empty since then; 0: it is not */
+    _Atomic uint32_t overrun_records;    /* of sampled blocks, while the pipe sets the interval */
+    uint8_t full_line[28];
     _Atomic uint32_t sampled;         /* 1: a thread of the process has sampled */
     _Atomic uint64_t stream_interval; /* sampling_bytes of the START record */
 };
@@ -71,6 +76,7 @@ struct ml_process {
     struct ml_unwind_process *unwind;      /* arena */
     uint8_t *memo_blocks;                  /* arena; [memo_blocks_max], unwind_memo.h */
     struct ml_sampled_set sampled;         /* arena */
+    _Atomic uint64_t *skipped;             /* arena; blocks that were passed over, overrun.h */
     uint8_t *staging;                      /* shared with the service: the memfd, whole */
     const struct ml_control_page *control; /* shared with the host, read only; never NULL */
     uint8_t *arena;
@@ -87,6 +93,7 @@ struct ml_process {
     _Atomic int pipe_fd;
     _Atomic int socket_fd;
     uint64_t pipe_device, pipe_inode;
+    uint64_t pipe_bytes; /* what the pipe held when it came */
     uint64_t socket_device, socket_inode;
 };
 
@@ -134,8 +141,17 @@ enum { ML_THREAD_GONE = UINT32_MAX };
 
 extern __thread struct ml_thread ml_thread __attribute__((tls_model("initial-exec")));
 
+enum { ML_GATE_STIRS_SHIFT = 40 };
+
 static inline uint64_t ml_gate_value(uint32_t generation, enum ml_gate_state state) {
     return (uint64_t)generation << 2 | (uint64_t)state;
+}
+
+/* Let every thread that records exactly look closer at its next event. */
+static inline void ml_process_stir(void) {
+    (void)atomic_fetch_add_explicit(
+        &ml_process.gate_page->gate, (uint64_t)1 << ML_GATE_STIRS_SHIFT, memory_order_relaxed
+    );
 }
 
 static inline enum ml_gate_state ml_process_state(void) {

@@ -1,12 +1,17 @@
 #include "client/sampler.h"
 
 #include "client/chance.h"
+#include "client/overrun.h"
 #include "client/record.h"
 
 /* ---- a thread's way */
 
+/* While frees are not filtered what is passed over is remembered: nothing passes at a glance. */
 static void set_way(struct ml_thread *thread, uint64_t way_bytes) {
     thread->left = way_bytes < thread->interval ? way_bytes : thread->interval;
+    if (thread->filter != ML_FILTER_SAMPLED) {
+        thread->left = 0;
+    }
     thread->rest = way_bytes - thread->left;
 }
 
@@ -22,9 +27,25 @@ static void seed(struct ml_thread *thread) {
 uint64_t ml_sampler_interval(void) {
     const uint64_t wanted = __atomic_load_n(&ml_process.control->sampling_bytes, __ATOMIC_RELAXED);
     if (wanted == 0) {
-        return 1;
+        return ml_overrun_interval(1);
     }
-    return wanted < ML_SAMPLING_MAX_BYTES ? wanted : ML_SAMPLING_MAX_BYTES;
+    return ml_overrun_interval(wanted < ML_SAMPLING_MAX_BYTES ? wanted : ML_SAMPLING_MAX_BYTES);
+}
+
+/* Which frees leave the process. Where the pipe alone makes us sample, exactly recorded blocks come
+ * again when it has room, and always may live. */
+static enum ml_filter filter_of(uint64_t interval) {
+    _Atomic uint32_t *sampled = &ml_process.gate_page->sampled;
+    const bool before = atomic_load_explicit(sampled, memory_order_relaxed) != 0;
+    if (interval <= 1) {
+        return before ? ML_FILTER_NONE : ML_FILTER_OFF;
+    }
+    if (!before) {
+        atomic_store_explicit(sampled, 1, memory_order_relaxed);
+    }
+    const bool all = __atomic_load_n(&ml_process.control->all_sampled, __ATOMIC_RELAXED) != 0 &&
+                     __atomic_load_n(&ml_process.control->sampling_bytes, __ATOMIC_RELAXED) > 1;
+    return all ? ML_FILTER_SAMPLED : ML_FILTER_NONE;
 }
 
 void ml_sampler_follow(struct ml_thread *thread, bool recording) {
@@ -35,23 +56,17 @@ void ml_sampler_follow(struct ml_thread *thread, bool recording) {
         thread->filter = ML_FILTER_OFF;
         return;
     }
-    _Atomic uint32_t *sampled = &ml_process.gate_page->sampled;
     const uint64_t interval = ml_sampler_interval();
+    const enum ml_filter filter = filter_of(interval);
     seed(thread);
     if (interval != thread->interval) {
         /* How far the way was at the old interval says nothing of the new one's points. */
         thread->interval = interval;
+        thread->filter = filter;
         set_way(thread, interval > 1 ? ml_chance_distance(&thread->random, interval) : 0);
-    }
-    if (interval > 1) {
-        if (atomic_load_explicit(sampled, memory_order_relaxed) == 0) {
-            atomic_store_explicit(sampled, 1, memory_order_relaxed);
-        }
-        const uint32_t all = __atomic_load_n(&ml_process.control->all_sampled, __ATOMIC_RELAXED);
-        thread->filter = all != 0 ? ML_FILTER_SAMPLED : ML_FILTER_NONE;
-    } else {
-        thread->filter = atomic_load_explicit(sampled, memory_order_relaxed) != 0 ? ML_FILTER_NONE
-                                                                                  : ML_FILTER_OFF;
+    } else if (filter != thread->filter) {
+        thread->filter = filter;
+        set_way(thread, thread->left + thread->rest);
     }
 }
 
@@ -96,6 +111,9 @@ void ml_sampler_alloc(
     size_t size_bytes
 ) {
     if (thread->interval <= 1) {
+        if (thread->filter != ML_FILTER_OFF) {
+            (void)ml_overrun_forget((uintptr_t)block);
+        }
         ml_record_alloc(lane, entry, block, size_bytes);
         if (thread->control != ml_process_control_generation()) {
             ml_sampler_late(block);
@@ -105,11 +123,18 @@ void ml_sampler_alloc(
     struct ml_chance_weights weights;
     if (!decide(thread, size_bytes, &weights)) {
         thread->skipped = 1;
+        if (thread->filter == ML_FILTER_NONE) {
+            ml_overrun_skipped((uintptr_t)block);
+        }
         return;
     }
     thread->skipped = 0;
+    if (thread->filter == ML_FILTER_NONE) {
+        (void)ml_overrun_forget((uintptr_t)block);
+    }
     ml_sampled_set_add(&ml_process.sampled, (uintptr_t)block);
     ml_record_alloc_sampled(lane, entry, block, size_bytes, weights.bytes, weights.blocks);
+    ml_overrun_recorded();
 }
 
 bool ml_sampler_free(
@@ -121,6 +146,10 @@ bool ml_sampler_free(
 ) {
     *out_sampled = false;
     if (thread->filter != ML_FILTER_OFF) {
+        if (thread->filter == ML_FILTER_NONE && ml_overrun_forget((uintptr_t)block)) {
+            thread->skipped = 1;
+            return false;
+        }
         const enum ml_sampled sampled =
             ml_sampled_set_remove(&ml_process.sampled, (uintptr_t)block);
         *out_sampled = sampled == ML_SAMPLED_YES;

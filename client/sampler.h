@@ -10,7 +10,8 @@
  * exact mode `left` is 0: one comparison that always goes the same way.
  *
  * `left` is never more than the interval, so that no large block slips through; the rest of the way
- * stands in `rest`. */
+ * stands in `rest`. It is 0 too while exactly recorded blocks may live: what is passed over then is
+ * looked at (client/overrun.h). */
 #ifndef MEMLOG_CLIENT_SAMPLER_H
 #define MEMLOG_CLIENT_SAMPLER_H
 
@@ -25,7 +26,8 @@
 
 /* ---- a thread's way */
 
-/* What the host wants of this process now; 1: everything is recorded. */
+/* At what interval the process records now: what the host wants, or what the pipe has room for (in
+ * client/overrun.h); 1: everything. */
 uint64_t ml_sampler_interval(void);
 
 /* What the host wants of this process now, for this thread: interval, filter, the way to the next

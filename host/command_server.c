@@ -90,6 +90,7 @@ make_row(const struct ml_member *member, const struct memlog_service_client_figu
         row.waited_ns = figures->waited_ns;
         row.longest_wait_ns = figures->longest_wait_ns;
         row.folded_processes = figures->folded_processes;
+        row.sampling_bytes = figures->sampling_bytes;
         if (figures->trouble.count_bytes > 0) {
             row.note = figures->trouble;
         }

@@ -180,7 +180,8 @@ static void print_json(const struct memlog_host_ps_reply *reply) {
             ", \"recording\": %s, \"live_bytes\": %" PRIu64 ", \"live_blocks\": %" PRIu64
             ", \"peak_bytes\": %" PRIu64 ", \"total_bytes\": %" PRIu64 ", \"events\": %" PRIu64
             ", \"lost_events\": %" PRIu64 ", \"waits\": %" PRIu64 ", \"waited_ns\": %" PRIu64
-            ", \"longest_wait_ns\": %" PRIu64 ", \"footprint_bytes\": %" PRIu64,
+            ", \"longest_wait_ns\": %" PRIu64 ", \"sampling_bytes\": %" PRIu64
+            ", \"footprint_bytes\": %" PRIu64,
             row->recording ? "true" : "false",
             row->live_bytes,
             row->live_blocks,
@@ -191,6 +192,7 @@ static void print_json(const struct memlog_host_ps_reply *reply) {
             row->waits,
             row->waited_ns,
             row->longest_wait_ns,
+            row->sampling_bytes,
             row->footprint_bytes
         );
         if (row->folded_processes > 0) {
@@ -208,7 +210,7 @@ enum { FOLDED_TEXT_BYTES = 48 };
 
 static void print_table(const struct memlog_host_ps_reply *reply) {
     (void)printf(
-        "%8s %8s  %-8s %-8s %11s %11s %12s %8s %9s  %s\n",
+        "%8s %8s  %-8s %-8s %11s %11s %12s %8s %9s %9s  %s\n",
         "PID",
         "PARENT",
         "ROLE",
@@ -218,6 +220,7 @@ static void print_table(const struct memlog_host_ps_reply *reply) {
         "EVENTS",
         "LOST",
         "WAITED",
+        "SAMPLED",
         "NAME"
     );
     for (uint32_t i = 0; i < reply->processes.count; i++) {
@@ -233,9 +236,10 @@ static void print_table(const struct memlog_host_ps_reply *reply) {
                 row->folded_processes
             );
         }
+        char interval[ML_SIZE_TEXT_BYTES];
         (void)printf(
             "%8" PRIu32 " %8" PRIu32 "  %-8.*s %-8.*s %11s %11s %12" PRIu64 " %8" PRIu64
-            " %6" PRIu64 " ms  %.*s%s%s%.*s%s\n",
+            " %6" PRIu64 " ms %9s  %.*s%s%s%.*s%s\n",
             row->pid,
             row->parent_pid,
             (int)row->role.count_bytes,
@@ -247,6 +251,8 @@ static void print_table(const struct memlog_host_ps_reply *reply) {
             row->events,
             row->lost_events,
             row->waited_ns / 1000000,
+            row->sampling_bytes > 1 ? ml_size_text(row->sampling_bytes, interval)
+                                    : (row->sampling_bytes == 1 ? "all" : "-"),
             (int)row->name.count_bytes,
             row->name.data,
             folded,

@@ -8,8 +8,13 @@
 #include "host/suggest.h"
 #include "ipc/staging.h"
 
-/* More than the table has: options are few. */
-enum { OPTIONS_MAX = 64 };
+enum {
+    /* More than the table has: options are few. */
+    OPTIONS_MAX = 64,
+    /* With --memlog-overrun=sample: what comes while the interval grows twelve times is not waited
+     * for (client/overrun.h). */
+    SAMPLE_SLOTS = 16
+};
 
 /* Chromium's bound for a report. */
 enum { UPLOAD_MAX_BYTES = 10000000 };
@@ -137,6 +142,10 @@ enum ml_status ml_options_parse(
         return ML_ENV_REFUSED;
     }
     options->program = arguments + index;
+    if (options->overrun == ML_OVERRUN_SAMPLE &&
+        options->staging_slots == ML_STAGING_SLOTS_DEFAULT) {
+        options->staging_slots = SAMPLE_SLOTS;
+    }
     return ML_OK;
 }
 

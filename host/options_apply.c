@@ -154,13 +154,6 @@ apply_overrun(struct ml_options *options, const char *value, struct ml_complaint
     if (chosen < 0) {
         return ML_ENV_MISSING;
     }
-    if (chosen == ML_OVERRUN_SAMPLE) {
-        ml_complain(
-            complaint,
-            "--memlog-overrun=sample is not available in this version of memlog; block is"
-        );
-        return ML_ENV_MISSING;
-    }
     options->overrun = (enum ml_overrun)chosen;
     return ML_OK;
 }

@@ -34,7 +34,9 @@ figures_of(const struct ml_answer_scene *scene, const struct ml_client *client) 
       .waits = figures.accounting.waits,
       .waited_ns = figures.accounting.waited_ns,
       .longest_wait_ns = figures.accounting.longest_wait_ns,
-      .folded_processes = figures.folded_processes};
+      .folded_processes = figures.folded_processes,
+      .sampling_bytes = figures.sampling_bytes,
+      .exact_blocks = figures.exact_blocks};
 }
 
 enum ml_status ml_answer_figures(const struct ml_answer_scene *scene, const struct ml_call *call) {

@@ -91,7 +91,7 @@ static enum ml_status take_start(struct ml_client *client, const struct ml_event
     client->started = true;
     client->start_pid = start->pid;
     client->start_serial = start->fork_serial;
-    client->sampling_bytes = start->sampling_bytes;
+    ml_sampling_log_begin(&client->sampling, start->ticks, start->sampling_bytes);
     return ML_OK;
 }
 
@@ -124,7 +124,7 @@ static enum ml_status on_event(void *context, uint32_t lane, const struct ml_eve
         ml_client_turn_queued(client, event->time);
         return push(client, lane, &timed);
     case ML_EVENT_SAMPLING:
-        client->sampling_bytes = event->sampling_bytes;
+        ml_sampling_log_note(&client->sampling, event->time, event->sampling_bytes);
         return ML_OK;
     case ML_EVENT_LOSS:
         ml_add_saturating(&client->loss[event->loss.reason], event->loss.count);
@@ -187,7 +187,7 @@ struct ml_client *ml_client_new(struct ml_session *session, const struct ml_clie
     client->session = session;
     client->setup = *setup;
     client->role = setup->role;
-    client->sampling_bytes = setup->sampling_bytes;
+    client->sampling.longest_bytes = setup->sampling_bytes; /* until it says it itself */
     client->hand = &session->hands[0];
     client->first_turn = UINT64_MAX;
     init_profile(client);
@@ -279,7 +279,7 @@ enum ml_status ml_client_begin(struct ml_client *client, uint32_t profile) {
     client->guard_sampling_bytes = 0;
     client->drop_told = false;
     client->started = false;
-    client->sampling_bytes = client->setup.sampling_bytes;
+    client->sampling = (struct ml_sampling_log){.longest_bytes = client->setup.sampling_bytes};
     client->expected_count = 0;
     client->known_ticks = 0;
     client->followed_ticks = 0;
@@ -587,6 +587,9 @@ struct ml_client_figures ml_client_figures(const struct ml_client *client) {
         .missed_frees = tracker->missed_frees,
         .lost_chunks = client->stream.lost_chunks,
         .nodes_count = client->stacks.nodes_count,
+        .sampling_bytes = ml_sampling_log_latest(&client->sampling),
+        .exact_blocks = tracker->live.count - tracker->sampled_blocks +
+                        (client->resizing_bytes > 0 ? 1 : 0), /* may come back */
         .complete = complete(client, &accounting),
         .trouble = trouble_of(client, &accounting),
     };

@@ -152,7 +152,10 @@ static void send_process(struct ml_dump_packet *packet, const struct ml_snapshot
         .exe_path = ml_dump_text(&process->exe_path),
         .footprint_bytes = process->footprint_bytes,
         .resident_bytes = process->resident_bytes,
-        .sampling_bytes = process->sampling_bytes,
+        .sampling_bytes = process->sampling.longest_bytes,
+        .sampling_ticks_count = (pb_size_t)process->sampling.count,
+        .sampling_intervals_count = (pb_size_t)process->sampling.count,
+        .sampling_left_out = process->sampling.left_out,
         .start = moment_of(&process->start),
         .end = moment_of(&process->end),
         .totals = totals_of(&process->totals),
@@ -176,6 +179,10 @@ static void send_process(struct ml_dump_packet *packet, const struct ml_snapshot
         .folded_processes = process->folded_processes,
         .folded_failed = process->folded_failed,
     };
+    for (uint32_t i = 0; i < process->sampling.count; i++) {
+        head.sampling_ticks[i] = process->sampling.changes[i].ticks;
+        head.sampling_intervals[i] = process->sampling.changes[i].interval_bytes;
+    }
     send_message(packet, ml_trace_MemlogKind_MEMLOG_PROCESS, ml_trace_MemlogProcess_fields, &head);
 }
 

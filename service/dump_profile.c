@@ -257,8 +257,8 @@ static void put_dump_head(struct profile *profile) {
         .buffer_overran = process->lost_events > 0,
         /* Heaps of one process at the same moment would be added up by the UI's labels. */
         .timestamp = (ended ? process->end.monotonic_ns : now->monotonic_ns) + profile->heap,
-        .sampling_interval_bytes = process->sampling_bytes,
-        .orig_sampling_interval_bytes = process->sampling_bytes,
+        .sampling_interval_bytes = process->sampling.longest_bytes,
+        .orig_sampling_interval_bytes = process->sampling.longest_bytes,
         .start_timestamp = process->start.monotonic_ns,
         .stats = {.unwinding_errors = process->broken_stacks, .heap_samples = process->events},
     };

@@ -16,7 +16,7 @@ static bool same_text(const char *a, const char *b) {
  */
 static bool is_alike(const struct ml_client *a, const struct ml_client *b) {
     return a->role == b->role && a->end.state == b->end.state &&
-           a->sampling_bytes == b->sampling_bytes && same_text(a->name, b->name) &&
+           a->sampling.longest_bytes == b->sampling.longest_bytes && same_text(a->name, b->name) &&
            same_text(a->executable, b->executable);
 }
 

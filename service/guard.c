@@ -82,9 +82,9 @@ static bool make_coarser(
 ) {
     struct ml_guard *guard = &session->guard;
     const uint64_t pause_ticks = session->patience_ticks * ML_SESSION_PATIENCES;
-    const uint64_t present = client->sampling_bytes > client->guard_sampling_bytes
-                                 ? client->sampling_bytes
-                                 : client->guard_sampling_bytes;
+    const uint64_t said = ml_sampling_log_latest(&client->sampling);
+    const uint64_t present =
+        said > client->guard_sampling_bytes ? said : client->guard_sampling_bytes;
     uint64_t next = present * ML_GUARD_SAMPLING_STEP;
     next = next < ML_GUARD_SAMPLING_FIRST_BYTES ? ML_GUARD_SAMPLING_FIRST_BYTES : next;
     if (present >= ML_GUARD_SAMPLING_LAST_BYTES ||

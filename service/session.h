@@ -81,6 +81,8 @@ struct ml_client_figures {
     /* Of an entry that stands for several: how many, and who of them failed. 0: it is one process.
      */
     uint32_t folded_processes, folded_failed;
+    uint64_t sampling_bytes; /* of its latest records; 1: every allocation */
+    uint64_t exact_blocks;   /* live, and recorded while every allocation was */
     bool complete;
     const char *trouble; /* static text or owned by the client; "" if none */
 };

@@ -85,7 +85,7 @@ struct ml_client {
     bool started; /* its START record has come */
     uint32_t start_pid;
     uint64_t start_serial;
-    uint64_t sampling_bytes;
+    struct ml_sampling_log sampling;
 
     struct ml_stack_store stacks;
     struct ml_tracker tracker;

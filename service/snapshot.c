@@ -301,7 +301,7 @@ static void copy_figures(const struct ml_client *client, struct ml_snapshot_proc
     process->complete = figures.complete;
     process->footprint_bytes = client->footprint_bytes;
     process->resident_bytes = client->resident_bytes;
-    process->sampling_bytes = client->sampling_bytes;
+    process->sampling = client->sampling;
     process->start = setup->start;
     if (client->phase != ML_CLIENT_RUNNING) {
         process->state = client->end.state;

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "service/accounting.h"
+#include "service/sampling_log.h"
 
 /* A string that may hold any byte, NUL-terminated besides. */
 struct ml_text {
@@ -91,7 +92,7 @@ struct ml_snapshot_process {
     struct ml_text *command_line;
     uint32_t command_line_count;
     uint64_t footprint_bytes, resident_bytes;
-    uint64_t sampling_bytes;
+    struct ml_sampling_log sampling;
     struct ml_moment start, end; /* end: all 0 while it runs */
 
     struct ml_totals totals;

@@ -38,6 +38,7 @@ void ml_tracker_drop_blocks(struct ml_tracker *tracker) {
     ml_live_map_fini(&tracker->live);
     ml_reuse_log_fini(&tracker->reused);
     ml_reuse_log_fini(&tracker->early);
+    tracker->sampled_blocks = 0;
 }
 
 void ml_tracker_keep_totals(struct ml_tracker *tracker) {
@@ -225,6 +226,7 @@ static void grow_by(struct ml_tracker *tracker, uint64_t ticks, const struct ml_
     struct ml_cell *cell = &tracker->cells.cells[block->cell];
     grow(tracker, ticks, cell, block->weight_bytes, block->weight_blocks);
     if (block->sampled) {
+        tracker->sampled_blocks++;
         ml_variance_add(&tracker->variances.cells[block->cell].live, ml_variance_of(block));
     }
 }
@@ -234,6 +236,7 @@ shrink_by(struct ml_tracker *tracker, uint64_t ticks, const struct ml_live_block
     struct ml_cell *cell = &tracker->cells.cells[block->cell];
     shrink(tracker, ticks, cell, block->weight_bytes, block->weight_blocks);
     if (block->sampled) {
+        tracker->sampled_blocks--;
         ml_variance_take(&tracker->variances.cells[block->cell].live, ml_variance_of(block));
     }
 }
@@ -559,14 +562,16 @@ static bool check_blocks(const struct ml_tracker *tracker) {
         left[2 * (size_t)i + 1] = tracker->cells.cells[i].live_blocks;
     }
     size_t cursor = 0;
+    uint64_t sampled = 0;
     struct ml_live_block block;
     while (ml_live_map_next(&tracker->live, &cursor, &block)) {
+        sampled += block.sampled ? 1 : 0;
         if (block.cell < count) {
             left[2 * (size_t)block.cell] -= block.weight_bytes;
             left[2 * (size_t)block.cell + 1] -= block.weight_blocks;
         }
     }
-    bool good = true;
+    bool good = sampled == tracker->sampled_blocks;
     for (size_t i = 0; i < (size_t)count * 2; i++) {
         good = good && left[i] == 0;
     }

@@ -40,10 +40,11 @@ struct ml_tracker {
     struct ml_variances variances;
     struct ml_totals totals;
     uint64_t peak_ticks;
-    uint64_t mark;       /* grows with every maximum, from 1 */
-    uint64_t peak_mark;  /* of the process's last maximum */
-    uint64_t tree_mark;  /* of the tree's, ... */
-    uint64_t tree_epoch; /* ... which is this tree->epoch */
+    uint64_t mark;           /* grows with every maximum, from 1 */
+    uint64_t peak_mark;      /* of the process's last maximum */
+    uint64_t tree_mark;      /* of the tree's, ... */
+    uint64_t tree_epoch;     /* ... which is this tree->epoch */
+    uint64_t sampled_blocks; /* live; of blocks, not of their weights */
     uint64_t unknown_frees;
     uint64_t missed_frees;    /* allocs at an address that was live: its free was not seen */
     uint64_t undefined_nodes; /* allocs whose node was not defined when they were applied */

@@ -84,6 +84,8 @@ struct ml_profile_accounting {
     uint64_t stream_bytes; /* of all records received */
 };
 
+enum { ML_PROFILE_SAMPLING_MAX = 64 };
+
 struct ml_profile_process {
     uint32_t id, parent_id;
     uint32_t pid, parent_pid;
@@ -99,7 +101,12 @@ struct ml_profile_process {
     struct ml_profile_text name;
     struct ml_profile_text exe_path;
     uint64_t footprint_bytes, resident_bytes;
-    uint64_t sampling_bytes;
+    uint64_t sampling_bytes; /* the longest interval that held */
+    struct {
+        uint64_t ticks, interval_bytes; /* from then on */
+    } sampling_changes[ML_PROFILE_SAMPLING_MAX];
+    size_t sampling_changes_count;
+    uint64_t sampling_left_out; /* changes between the last two */
     struct ml_profile_moment start, end;
 
     struct ml_profile_totals totals;

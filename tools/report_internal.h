@@ -41,6 +41,7 @@ void ml_report_losses(const struct ml_report_page *page);
 
 /* What the programs waited for room in their pipes; nothing when they did not. */
 void ml_report_waits(const struct ml_report_page *page);
+void ml_report_sampling(const struct ml_report_page *page);
 
 /* "5 of 12", and that stacks were left out where they were: what stands beside a list's title. */
 enum { ML_REPORT_REST_BYTES = 96 };

@@ -144,6 +144,24 @@ static uint64_t sampling_of(const struct ml_profile *profile) {
     return sampling_bytes;
 }
 
+/* At what interval from when on. */
+static void put_sampling(
+    struct ml_json *json, const struct ml_profile *profile, const struct ml_profile_process *process
+) {
+    ml_json_key(json, "sampling");
+    ml_json_open(json, '[');
+    for (size_t i = 0; i < process->sampling_changes_count; i++) {
+        ml_json_open(json, '{');
+        time_member(
+            json, "from", ml_profile_realtime_ns(profile, process->sampling_changes[i].ticks)
+        );
+        ml_json_number_member(json, "bytes", process->sampling_changes[i].interval_bytes);
+        ml_json_close(json, '}');
+    }
+    ml_json_close(json, ']');
+    ml_json_number_member(json, "sampling_left_out", process->sampling_left_out);
+}
+
 static void put_gaps(struct ml_json *json, const struct ml_profile *profile) {
     ml_json_key(json, "gaps");
     ml_json_open(json, '[');
@@ -234,6 +252,7 @@ static void put_process_head(
     ml_json_bool_member(json, "complete", process->complete && !process->partial);
     text_member(json, "trouble", process->trouble);
     ml_json_number_member(json, "sampling_bytes", process->sampling_bytes);
+    put_sampling(json, profile, process);
     ml_json_number_member(json, "footprint_bytes", process->footprint_bytes);
     ml_json_number_member(json, "resident_bytes", process->resident_bytes);
     ml_json_key(json, "exit_code");

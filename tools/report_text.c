@@ -116,6 +116,15 @@ static uint64_t sampling_of(const struct ml_profile *profile) {
     return sampling_bytes;
 }
 
+static bool sampling_changed(const struct ml_profile *profile) {
+    for (size_t i = 0; i < profile->processes_count; i++) {
+        if (profile->processes[i].sampling_changes_count > 1) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void put_title(const struct ml_report_page *page) {
     const struct ml_profile *profile = page->report->profile;
     const uint64_t processes = ml_profile_processes(profile);
@@ -234,9 +243,10 @@ void ml_report_answer(const struct ml_report_page *page) {
         if (sampling_of(profile) > 1) {
             fprintf(
                 page->out,
-                "  complete     estimated from samples, one every %s on average (\u00b1 one "
+                "  complete     estimated from samples, one every %s on average%s (\u00b1 one "
                 "standard error)\n",
-                ml_words_size(sampling_of(profile), words)
+                ml_words_size(sampling_of(profile), words),
+                sampling_changed(profile) ? " at times" : ""
             );
         } else {
             fputs("  complete     every allocation was recorded, none was lost\n", page->out);
@@ -500,6 +510,7 @@ void ml_report_text(
         put_temporary(&page); /* counted over the stacks, which are not all there else */
     }
     put_processes(&page);
+    ml_report_sampling(&page);
     put_not_profiled(&page);
     ml_report_stacks(&page);
     ml_report_nameless(&page);

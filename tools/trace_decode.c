@@ -176,6 +176,14 @@ static void process_take(struct ml_profile_process *process, const ml_trace_Meml
     process->footprint_bytes = head->footprint_bytes;
     process->resident_bytes = head->resident_bytes;
     process->sampling_bytes = head->sampling_bytes;
+    process->sampling_changes_count = head->sampling_ticks_count < head->sampling_intervals_count
+                                          ? head->sampling_ticks_count
+                                          : head->sampling_intervals_count;
+    for (size_t i = 0; i < process->sampling_changes_count; i++) {
+        process->sampling_changes[i].ticks = head->sampling_ticks[i];
+        process->sampling_changes[i].interval_bytes = head->sampling_intervals[i];
+    }
+    process->sampling_left_out = head->sampling_left_out;
     process->start = moment_of(&head->start);
     process->end = moment_of(&head->end);
     process->totals = totals_of(&head->totals);

@@ -81,7 +81,14 @@ heads_eq(const struct ml_snapshot_process *wrote, const struct ml_profile_proces
     text_eq(&wrote->exe_path, &read->exe_path);
     ck_assert_uint_eq(wrote->footprint_bytes, read->footprint_bytes);
     ck_assert_uint_eq(wrote->resident_bytes, read->resident_bytes);
-    ck_assert_uint_eq(wrote->sampling_bytes, read->sampling_bytes);
+    ck_assert_uint_eq(wrote->sampling.longest_bytes, read->sampling_bytes);
+    ck_assert_uint_eq(wrote->sampling.count, read->sampling_changes_count);
+    ck_assert_uint_eq(wrote->sampling.left_out, read->sampling_left_out);
+    for (uint32_t i = 0; i < wrote->sampling.count; i++) {
+        const struct ml_sampling_change *change = &wrote->sampling.changes[i];
+        ck_assert_uint_eq(change->ticks, read->sampling_changes[i].ticks);
+        ck_assert_uint_eq(change->interval_bytes, read->sampling_changes[i].interval_bytes);
+    }
     moment_eq(&wrote->start, &read->start);
     moment_eq(&wrote->end, &read->end);
     totals_eq(&wrote->totals, &read->totals);

@@ -182,7 +182,14 @@ static void fill_process(
     process->command_line[1] = synthetic_text(arena, "--n\xc3\xa4me=\xff value");
     process->footprint_bytes = 40000000 + index;
     process->resident_bytes = 30000000 + index;
-    process->sampling_bytes = 1;
+    ml_sampling_log_begin(&process->sampling, moment_at(index * 1000000ULL).ticks, 1);
+    for (uint32_t i = 0; i < index * 40; i++) {
+        /* Of many changes some are left out; the longest interval stays 1. */
+        ml_sampling_log_note(
+            &process->sampling, moment_at(index * 1000000ULL + i + 1).ticks, i % 2 == 0 ? 512 : 1
+        );
+    }
+    process->sampling.longest_bytes = 1;
     process->start = moment_at(index * 1000000ULL);
     process->end = process->state == 0 ? (struct ml_moment){0} : moment_at(900000000 + index);
     process->peak_ticks = moment_at(500000000 + index).ticks;

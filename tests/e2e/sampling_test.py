@@ -1,47 +1,12 @@
 """Sampled profiles of a program that knows its own heap: estimates lie where their own standard errors say."""
-import collections
 import pathlib
 import unittest
 
 import harness
+from estimates import FIGURES, MOST_DEVIATIONS, deviations, sums_of, truths
 
 LIBRARIES = pathlib.Path("/usr/lib/x86_64-linux-gnu")
 PROGRAM = harness.PROGRAMS / "oracle" / "sampled"
-FIGURES = ("live_bytes", "live_blocks", "total_bytes", "total_blocks")
-# What lies further off than this by chance alone does so once in 10^9; the figures here are a few hundred a run.
-MOST_DEVIATIONS = 6
-
-
-def truths(out):
-    """pid -> function -> figure -> number, out of what the program prints."""
-    processes = {}
-    for line in out.decode().splitlines():
-        name, *numbers = line.split()
-        if name == "pid":
-            processes[int(numbers[0])] = functions = {}
-        else:
-            functions[name] = dict(zip(FIGURES, map(int, numbers)))
-    return processes
-
-
-def sums_of(process):
-    """function -> figure -> (estimate, variance); what has no function of the program's is under ""."""
-    sums = collections.defaultdict(lambda: {figure: (0, 0.0) for figure in FIGURES})
-    for stack in process["stacks"]:
-        names = [frame["function"] for frame in stack["frames"]]
-        function = next((name for name in names if name in ("keep", "churn", "resize", "large")), "")
-        for figure in FIGURES:
-            estimate, variance = sums[function][figure]
-            error = stack.get(f"{figure}_error", 0)
-            sums[function][figure] = (estimate + stack[figure], variance + error**2)
-    return sums
-
-
-def deviations(estimate, variance, truth):
-    """How many standard errors an estimate is off; 0 and infinite for an exact figure."""
-    if variance == 0:
-        return 0.0 if estimate == truth else float("inf")
-    return (estimate - truth) / variance**0.5
 
 
 class Sampling(harness.Case):

@@ -68,6 +68,18 @@ START_TEST(a_sampling_rate_implies_sampling_and_sampling_alone_is_at_4096) {
 }
 END_TEST
 
+START_TEST(sampling_on_overrun_comes_with_room_for_what_it_does_not_wait_for) {
+    ck_assert_int_eq(parse("--memlog-overrun=sample prog"), ML_OK);
+    ck_assert_int_eq(options.overrun, ML_OVERRUN_SAMPLE);
+    ck_assert_uint_eq(options.sampling_bytes, 1);
+    ck_assert_uint_eq(options.staging_slots, 16);
+    ml_options_fini(&options);
+    ck_assert_int_eq(ml_options_init(&options), ML_OK);
+    ck_assert_int_eq(parse("--memlog-overrun=sample --memlog-buffer-bytes=8K prog"), ML_OK);
+    ck_assert_uint_eq(options.staging_slots, 2);
+}
+END_TEST
+
 START_TEST(reads_every_option_of_the_main_job) {
     ck_assert_int_eq(
         parse("--memlog=minimal --memlog-stack-mode=native-with-thread-names "
@@ -138,7 +150,6 @@ static const struct {
     {"--memlog-sampling-rate= prog", "--memlog-sampling-rate=: a size in bytes is wanted"},
     {"--memlog-sampling-rate=4096x prog", "--memlog-sampling-rate=4096x: a size in bytes"},
     {"--memlog-sampling-rate=-5 prog", "--memlog-sampling-rate=-5: a size in bytes is wanted"},
-    {"--memlog-overrun=sample prog", "not available"},
     {"--memlog-overrun=blok prog", "did you mean 'block'?"},
     {"--service-memory=1000 prog", "--service-memory=1000"},
     {"--service-memory=much prog", "--service-memory=much"},
@@ -214,6 +225,7 @@ int main(void) {
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, defaults_are_those_of_the_interface);
     tcase_add_test(tcase, a_sampling_rate_implies_sampling_and_sampling_alone_is_at_4096);
+    tcase_add_test(tcase, sampling_on_overrun_comes_with_room_for_what_it_does_not_wait_for);
     tcase_add_test(tcase, reads_every_option_of_the_main_job);
     tcase_add_test(tcase, values_may_follow_as_the_next_argument);
     tcase_add_test(tcase, buffer_sizes_are_rounded_up_to_slots);

@@ -1,6 +1,7 @@
 /* Threads that allocate blocks of random sizes, free each other's, resize some and keep a part;
- * then a forked child that does the same alone. Each process prints what it has by function: a line
- * of NAME LIVE_BYTES LIVE_BLOCKS TOTAL_BYTES TOTAL_BLOCKS, after its pid. */
+ * then a forked child that does the same alone. With arguments STEPS SEED it takes so many and
+ * other sizes, and waits for a line before it begins. Each process prints what it has by function:
+ * a line of NAME LIVE_BYTES LIVE_BLOCKS TOTAL_BYTES TOTAL_BLOCKS, after its pid. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stddef.h>
@@ -12,7 +13,7 @@
 
 #define PATH __attribute__((noinline, visibility("default")))
 
-enum { THREADS = 4, STEPS = 60000, HELD = 2000, LARGE_BYTES = 1 << 20 };
+enum { THREADS = 4, HELD = 2000, LARGE_BYTES = 1 << 20 };
 
 struct sum {
     uint64_t live_bytes, live_blocks, total_bytes, total_blocks;
@@ -25,6 +26,7 @@ struct worker {
 };
 
 static struct worker workers[THREADS];
+static uint64_t steps = 60000;
 static void *_Atomic passed_on[64];
 
 static uint64_t pick(struct worker *worker, uint64_t below) {
@@ -80,7 +82,7 @@ PATH void large(struct worker *worker) {
 static void *work(void *argument) {
     struct worker *worker = argument;
     void **held = calloc(HELD, sizeof(*held));
-    for (uint64_t step = 0; held != NULL && step < STEPS; step++) {
+    for (uint64_t step = 0; held != NULL && step < steps; step++) {
         void **place = &held[pick(worker, HELD)];
         free(*place);
         *place = churn(worker);
@@ -136,9 +138,17 @@ static void finish(void) {
     fflush(stdout);
 }
 
-int main(void) {
+int main(int argc, char **argv) {
+    uint64_t seed = 0;
+    if (argc == 3) {
+        steps = strtoull(argv[1], NULL, 10);
+        seed = strtoull(argv[2], NULL, 10) * THREADS;
+        printf("ready\n");
+        (void)fflush(stdout);
+        (void)getchar();
+    }
     for (uint64_t i = 0; i < THREADS; i++) {
-        workers[i].state = i + 1;
+        workers[i].state = seed + i + 1;
         if (pthread_create(&workers[i].thread, NULL, work, &workers[i]) != 0) {
             return 1;
         }

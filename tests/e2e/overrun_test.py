@@ -1,0 +1,180 @@
+"""--memlog-overrun=sample: a program that allocates faster than the service reads is sampled instead of held up, and its figures lie where
+their own standard errors say. Whether anybody waited is told by the client's counters, not by a clock."""
+import collections
+import contextlib
+import os
+import signal
+import subprocess
+import threading
+import time
+import unittest
+
+import harness
+from estimates import FIGURES, MOST_DEVIATIONS, deviations, sums_of, truths
+
+PROGRAM = harness.PROGRAMS / "oracle" / "sampled"
+OPTIONS = ("--no-page", "--memlog-overrun=sample")
+FUNCTIONS = ("keep", "churn", "resize")  # what is smaller than every interval
+SEEDS = range(1, 6)
+# By chance alone the sums over all seeds lie further off once in 10^6; a skewed estimate of few blocks a little more often.
+SUM_DEVIATIONS = 5
+
+PACED = """
+import sys, time
+print("ready", flush=True)
+sys.stdin.readline()
+while True:
+    blocks = [bytes(600) for _ in range(2000)]
+    del blocks
+    time.sleep(0.005)
+"""
+
+
+@contextlib.contextmanager
+def stopped(pid):
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+class Overrun(harness.Case):
+    def start(self, *program, options=OPTIONS):
+        words, folder = self.memlog_command(program, options)
+        log = open(f"{folder}.log", "wb+")
+        self.addCleanup(log.close)
+        process = subprocess.Popen(
+            words, cwd=self.folder, env=self.environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log,
+            start_new_session=True,
+        )
+        process.memlog_folder, process.memlog_log = folder, log
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.stdin.close)
+
+        def end():
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+
+        self.addCleanup(end)
+        self.assertEqual(process.stdout.readline(), b"ready\n")
+        return process, harness.service_of(process.pid)
+
+    def go(self, process):
+        process.stdin.write(b"\n")
+        process.stdin.flush()
+
+    def ended(self, process):
+        self.assertEqual(process.wait(timeout=harness.TIMEOUT), 0)
+        process.memlog_log.seek(0)
+        said = f"{sorted(process.memlog_folder.iterdir())}, {process.memlog_log.read()}"
+        return self.exit_report(harness.Run(0, b"", said, process.memlog_folder))
+
+    def held_back(self, seed):
+        """(what the program knows, the report) of a run whose service gets a fifth of the time that it wants."""
+        process, service = self.start(PROGRAM, 150_000, seed)
+        over = threading.Event()
+
+        def hold():
+            while not over.is_set():
+                with stopped(service):
+                    time.sleep(0.02)
+                time.sleep(0.005)
+
+        holder = threading.Thread(target=hold)
+        self.go(process)
+        holder.start()
+        out = process.stdout.read()
+        over.set()
+        holder.join()
+        return truths(out), self.ended(process)
+
+    def assert_nothing_lost(self, process):
+        self.assertTrue(process["complete"], process["trouble"])
+        self.assertEqual((process["unknown_frees"], process["lost_events"]), (0, 0))
+        accounting = process["accounting"]
+        self.assertEqual((accounting["waits"], accounting["longest_wait_ns"]), (0, 0))
+
+    def test_estimates_are_unbiased_and_nobody_waits(self):
+        sums = collections.Counter()
+        longest = 0
+        for seed in SEEDS:
+            known, report = self.held_back(seed)
+            self.assertEqual(len(report["processes"]), len(known))
+            for process in report["processes"]:
+                self.assert_nothing_lost(process)
+                longest = max(longest, process["sampling_bytes"])
+                self.assertEqual(process["sampling_bytes"], max(change["bytes"] for change in process["sampling"]))
+                estimates = sums_of(process)
+                for function in FUNCTIONS:
+                    for figure in FIGURES:
+                        estimate, variance = estimates[function][figure]
+                        sums[function, figure, "estimate"] += estimate
+                        sums[function, figure, "variance"] += variance
+                        sums[function, figure, "truth"] += known[process["pid"]][function][figure]
+        self.assertGreaterEqual(longest, 512, "it was never sampled")
+        for function in FUNCTIONS:
+            for figure in FIGURES:
+                estimate, variance, truth = (sums[function, figure, part] for part in ("estimate", "variance", "truth"))
+                if truth > 0:
+                    self.assertLess(abs(deviations(estimate, variance, truth)), SUM_DEVIATIONS, (function, figure, estimate, truth))
+
+    def test_a_service_that_stands_still_is_left_behind_without_a_wait(self):
+        process, service = self.start(PROGRAM, 200_000, 1)
+        with stopped(service):
+            self.go(process)
+            first = [process.stdout.readline() for _ in range(5)]  # the parent's figures: its threads are done
+        known = truths(b"".join(first) + process.stdout.read())
+        report = self.ended(process)
+        for entry in report["processes"]:
+            self.assert_nothing_lost(entry)
+            estimates = sums_of(entry)
+            for function in FUNCTIONS:
+                estimate, variance = estimates[function]["total_bytes"]
+                truth = known[entry["pid"]][function]["total_bytes"]
+                self.assertLess(abs(deviations(estimate, variance, truth)), MOST_DEVIATIONS, (function, estimate, truth))
+        parent = report["processes"][0]
+        self.assertEqual(parent["sampling"][0]["bytes"], 1)
+        self.assertGreater(len(parent["sampling"]), 2)
+        self.assertGreaterEqual(parent["sampling_bytes"], 1024)
+        # Blocks of every interval are exact.
+        estimate, variance = sums_of(parent)["large"]["total_bytes"]
+        self.assertEqual((estimate, variance), (known[parent["pid"]]["large"]["total_bytes"], 0))
+        (dump,) = process.memlog_folder.glob("*.exit.pftrace")
+        answer = harness.run_words([str(harness.MEMLOG), "report", str(dump)], self.folder, self.environment(), b"", 40)
+        text = answer.stdout.decode()
+        self.assertRegex(text, r"estimated from samples, one every [0-9.]+ [KM]?i?B on average at times")
+        self.assertRegex(text, r"Processes whose sampling interval changed:\n +\d+ sampled")
+        self.assertRegex(text, r"from [0-9:.]+ on every allocation")
+        self.assertRegex(text, r"from [0-9:.]+ on one every 512 B")
+
+    def test_every_allocation_is_recorded_again_when_the_pipe_has_room(self):
+        process, service = self.start("/usr/bin/python3", "-c", PACED)
+        with stopped(service):
+            self.go(process)
+            time.sleep(1)
+
+        def back():
+            answer = subprocess.run(
+                [str(harness.MEMLOG), "ps", "--json"], capture_output=True, env=self.environment(), check=False
+            )
+            text = answer.stdout.decode()
+            return answer.returncode == 0 and '"sampling_bytes": 1,' in text
+
+        self.wait_for("every allocation again", back)
+        table = subprocess.run(
+            [str(harness.MEMLOG), "ps"], capture_output=True, text=True, env=self.environment(), check=True
+        ).stdout
+        self.assertRegex(table, r"SAMPLED +NAME\n(.*\n)*.* all +python3")
+        os.killpg(os.getpgid(process.pid), signal.SIGINT)
+        process.wait(timeout=harness.TIMEOUT)
+        report = self.exit_report(harness.Run(0, b"", "", process.memlog_folder))
+        (entry,) = report["processes"]
+        self.assert_nothing_lost(entry)
+        self.assertEqual((entry["sampling"][0]["bytes"], entry["sampling"][-1]["bytes"]), (1, 1))
+        self.assertGreater(entry["sampling_bytes"], 1)
+
+
+if __name__ == "__main__":
+    unittest.main()
