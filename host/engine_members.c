@@ -232,7 +232,8 @@ void ml_member_look(struct ml_engine *engine, struct ml_member *member) {
     if (member->state != ML_MEMBER_RUNNING) {
         return;
     }
-    bool changed = look_at_identity(engine, member);
+    const bool is_another = look_at_identity(engine, member);
+    bool changed = is_another;
     if (member->looks >= LOOK_AT_MEMORY_FROM) {
         uint64_t footprint = 0;
         uint64_t resident = 0;
@@ -243,7 +244,9 @@ void ml_member_look(struct ml_engine *engine, struct ml_member *member) {
             member->resident_bytes = resident;
         }
     }
-    if (!member->recording && !member->stream_lost && !member->in_service &&
+    /* Judged anew only as somebody else: where a mode takes one at a time, the end of that one must
+     * not make others begin in the middle of their lives. */
+    if (is_another && !member->recording && !member->stream_lost && !member->in_service &&
         ml_member_is_wanted(engine, member)) {
         if (ml_member_enable(engine, member, true) == ML_OK) {
             member->from_startup = false;

@@ -16,7 +16,7 @@ MEMLOG = OUT / "memlog"
 PROGRAMS = OUT / "tests"
 
 # Far more than any of these runs takes on a loaded machine; a hang is a failure, not a wait.
-TIMEOUT = 40
+TIMEOUT = 120
 
 
 def unbalanced(report):

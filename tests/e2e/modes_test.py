@@ -84,6 +84,19 @@ class Modes(harness.Case):
             # A third of each: all of them in six runs would be a chance under one in a million.
             self.assertLess(taken, 6 * most, mode)
 
+    def test_who_was_not_taken_is_not_taken_in_the_middle_of_its_life(self):
+        """One renderer at a time is taken: its end makes no other begin."""
+        script = """
+for number in $(seq 24); do
+    bash -c 'for turn in 1 2 3 4 5 6 7 8; do sleep 0.1; text=$(printf %01000d $turn); done' child --type=renderer &
+    sleep 0.05
+done
+wait
+"""
+        run = self.memlog("bash", "-c", script, options=("-q", "--no-page", "--memlog=renderer-sampling"))
+        taken = [entry for entry in self.exit_report(run)["processes"] if entry["role"] == "renderer" and entry["total_blocks"]]
+        self.assertEqual([entry["pid"] for entry in taken if not entry["from_startup"]], [])
+
     def test_a_role_by_rule(self):
         program = harness.PROGRAMS / "browser" / "mini_browser"
         options = ("-q", "--no-page", "--memlog=gpu", "--memlog-role=gpu=--type=utility")
