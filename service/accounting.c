@@ -26,10 +26,10 @@ struct ml_accounting ml_accounting_of(const struct ml_accounting_facts *facts) {
         ml_add_saturating(&out.produced, out.overrun);
         ml_add_saturating(&out.produced, out.no_pipe);
     } else if (facts->received > facts->produced) {
-        /* A running process was looked at before its pipe was read on. One that has ended produces
-         * no more. */
+        /* A running process was looked at before its pipe was read on, and one that is refused is
+         * looked at no more. One that has ended produces no more. */
         out.produced = facts->received;
-        out.balanced = !facts->ended;
+        out.balanced = !facts->ended || facts->refused;
     }
     uint64_t left = 0;
     if (facts->looked) {

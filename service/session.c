@@ -296,7 +296,9 @@ enum ml_status ml_session_advance(struct ml_session *session, uint64_t ticks) {
          client = client->next_active) {
         ml_client_inherit(client);
     }
+    const uint32_t done_before = session->done_count;
     finish_reached(session, until);
+    ml_session_give_back(session, session->done_count != done_before);
     ml_notes_round(&session->notes, &session->budget);
     ml_session_fold(session, false);
     return ML_OK;

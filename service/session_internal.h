@@ -144,6 +144,7 @@ struct ml_session {
     struct ml_client *first_active;
     uint32_t clients_count, running_count;
     struct ml_guard guard;
+    uint64_t high_bytes;      /* most of budget.used_bytes since it last gave back */
     uint32_t orders_count;    /* clients ever added */
     uint32_t keep_processes;  /* of done_count: ml_session_keep */
     uint32_t done_count;      /* clients that are ML_CLIENT_DONE, without entries of a fold */
@@ -212,6 +213,10 @@ void ml_session_apply_ready(struct ml_session *session, uint64_t until);
 /* An advance is over: memory for notes is given back when nothing was noted for some of them. */
 void ml_notes_round(struct ml_notes *notes, struct ml_budget *budget);
 void ml_notes_fini(struct ml_notes *notes, struct ml_budget *budget);
+
+/* Clients have finished: what they took goes back to the system, if it was much. malloc keeps what
+ * lies below a block that is still used. */
+void ml_session_give_back(struct ml_session *session, bool finished);
 
 /* Ended clients are applied to their last event, in whatever order. */
 void ml_session_flush_ended(struct ml_session *session);

@@ -1,4 +1,9 @@
+#include <malloc.h>
+
 #include "service/session_internal.h"
+
+/* Fewer are not worth a walk through malloc's heap. */
+enum { GIVE_BACK_BYTES = 4 << 20 };
 
 static uint64_t queues_bytes(const struct ml_sequencer *sequencer) {
     uint64_t sum = 0;
@@ -16,6 +21,16 @@ static uint64_t nodes_bytes(const struct ml_stack_store *store) {
         sum += store->pages[i] == NULL ? 0 : ML_NODE_PAGE_NODES * sizeof(struct ml_stack_node);
     }
     return sum;
+}
+
+void ml_session_give_back(struct ml_session *session, bool finished) {
+    const uint64_t used_bytes = session->budget.used_bytes;
+    if (used_bytes > session->high_bytes) {
+        session->high_bytes = used_bytes;
+    } else if (finished && session->high_bytes - used_bytes >= GIVE_BACK_BYTES) {
+        session->high_bytes = used_bytes;
+        (void)malloc_trim(0);
+    }
 }
 
 struct ml_session_memory ml_session_memory(const struct ml_session *session) {

@@ -7,8 +7,9 @@ import unittest
 import harness
 import many
 
-# What a service holds for itself beside its clients': scratch, buffers, what the allocator keeps.
-OWN_BYTES = 8 << 20
+# What a service holds for itself beside its clients': scratch of its threads, notes of the last slices for some rounds more
+# (service/slice.c), what the allocator keeps.
+OWN_BYTES = 24 << 20
 
 
 class Many(harness.Case):
@@ -26,7 +27,7 @@ class Many(harness.Case):
         figures = self.play("in a row")
         self.assertLessEqual(figures["entries"], 200 + 4)
         self.assertLessEqual(figures["ps_rows"], figures["entries"] + many.SLACK)
-        self.assertLess(figures["peak_bytes"], 2 * OWN_BYTES)
+        self.assertLess(figures["peak_bytes"], OWN_BYTES)
 
     def test_a_parallel_build_is_whole(self):
         self.play("make -j")
@@ -37,7 +38,7 @@ class Many(harness.Case):
 
     def test_what_millions_of_blocks_took_goes_back_and_a_dump_holds_nobody_up(self):
         figures = self.play("blocks")
-        self.assertGreater(figures["peak_bytes"], 32 << 20)
+        self.assertGreater(figures["peak_bytes"], figures["before_bytes"] + 2 * OWN_BYTES)
         self.assertLess(figures["after_bytes"], figures["before_bytes"] + OWN_BYTES)
         self.assertEqual((figures["lost"], figures["busy_lost"]), (0, 0))
 

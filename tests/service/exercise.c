@@ -1,6 +1,7 @@
 /* exercise LINE NAME: inside the sandbox without line LINE of service/policy/syscalls.policy (0:
  * with all of them), do what lines are there for. `life` is the whole service with a host at
  * descriptor 3; the others are what it does now and then, done at once. */
+#include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -52,6 +53,18 @@ static int large_table(void) {
     struct ml_budget budget = {.max_bytes = UINT64_MAX};
     kept = ml_budget_new_table(&budget, (size_t)8 * LARGE_BYTES);
     return kept != NULL ? DONE : FAILED;
+}
+
+static int give_back(void) {
+    static void *blocks[MANY];
+    for (int i = 0; i < MANY; i++) {
+        blocks[i] = malloc(LARGE_BYTES / 64);
+    }
+    kept = malloc(1); /* above them */
+    for (int i = 0; i < MANY; i++) {
+        free(blocks[i]);
+    }
+    return malloc_trim(0) == 1 ? DONE : FAILED;
 }
 
 static int by_value(const void *a, const void *b) {
@@ -158,6 +171,7 @@ static const struct {
     {"grow_block", grow_block},
     {"free_block", free_block},
     {"large_table", large_table},
+    {"give_back", give_back},
     {"sort", sort},
     {"ask_time", ask_time},
     {"fstat", ask_fstat},
