@@ -154,7 +154,7 @@ void ml_report_frames(const struct ml_report_page *page, uint32_t node) {
 
     if (!page->report->is_plumbing_shown) {
         size_t plumbing = plumbing_count(all, count);
-        lines += plumbing;
+        lines = all != NULL ? all + plumbing : NULL;
         count -= plumbing;
     }
 
