@@ -68,7 +68,8 @@ const char *ml_carry_take(char **environment) {
 }
 
 bool ml_carry_on(void) {
-    return socket_entry[0] != 0 && ml_process.connected;
+    return socket_entry[0] != 0 && ml_process.connected &&
+           (ml_process.walls & ML_WALLS_NO_HELLO) == 0;
 }
 
 size_t ml_carry_count(char *const *environment) {

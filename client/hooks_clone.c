@@ -4,6 +4,7 @@
  * One rule: the real function runs in the caller's own frame. A new process returns from it a
  * second time, perhaps on another stack, so these jump there and leave nothing of their own behind.
  */
+#include <linux/seccomp.h>
 #include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -12,6 +13,7 @@
 #include "client/libc.h"
 #include "client/life.h"
 #include "client/visible.h"
+#include "client/walls.h"
 
 /* Whether that system call makes a process with memory of its own. clone3's flags lie in memory. */
 static bool forks(long number, long first) {
@@ -29,6 +31,21 @@ static bool forks(long number, long first) {
     return (flags & (CLONE_VM | CLONE_THREAD)) == 0;
 }
 
+/* seccomp(2), for which libc has no function of its own. It returns once, so it may be called. */
+static long call_seccomp(long number, long operation, long flags, const void *given) {
+    long (*const real)(long, ...) = (long (*)(long, ...))ml_libc.syscall;
+    const long result = real(number, operation, flags, given);
+    /* Above 0 it is the new listener, or a thread that could not follow: then no filter is up. */
+    const bool taken =
+        result == 0 || (result > 0 && ((unsigned long)flags & SECCOMP_FILTER_FLAG_TSYNC) == 0);
+    if (taken && operation == SECCOMP_SET_MODE_FILTER) {
+        ml_walls_filter(given);
+    } else if (result == 0 && operation == SECCOMP_SET_MODE_STRICT) {
+        ml_walls_strict();
+    }
+    return result;
+}
+
 /* Called by the stubs below, which keep the caller's registers. Returns where to go on. */
 static __attribute__((used)) void *before_syscall(long number, long first) {
     if (ml_libc.syscall == NULL) {
@@ -36,6 +53,9 @@ static __attribute__((used)) void *before_syscall(long number, long first) {
     }
     if (__builtin_expect(forks(number, first), 0)) {
         ml_life_before_fork();
+    }
+    if (__builtin_expect(number == SYS_seccomp, 0)) {
+        return (void *)call_seccomp;
     }
     return ml_libc.syscall;
 }

@@ -15,6 +15,7 @@
 #include "client/life.h"
 #include "client/record.h"
 #include "client/visible.h"
+#include "client/walls.h"
 
 static inline void ready(void) {
     if (ml_libc.wait4 == NULL) {
@@ -83,6 +84,12 @@ ML_VISIBLE int prctl(int operation, ...) {
     const int result = ml_libc.prctl(operation, given[0], given[1], given[2], given[3]);
     if (operation == PR_SET_NAME && result == 0) {
         ml_life_renamed();
+    } else if (operation == PR_SET_SECCOMP && result == 0) {
+        if (given[0] == SECCOMP_MODE_FILTER) {
+            ml_walls_filter((const struct sock_fprog *)given[1]);
+        } else {
+            ml_walls_strict();
+        }
     }
     return result;
 }

@@ -229,6 +229,10 @@ static void become_child(struct ml_thread *thread) {
         ml_process.generation--;
         return;
     }
+    if ((ml_process.walls & ML_WALLS_NO_HELLO) != 0) {
+        ml_process_lost_message();
+        return;
+    }
     const uint64_t serial = thread->fork_serial;
     thread->fork_serial = 0;
     const int parents_pipe = atomic_exchange(&ml_process.pipe_fd, -1);
@@ -372,7 +376,11 @@ void ml_life_renamed(void) {
  * allocated yet has no stream. */
 static void record_alone(const struct ml_event *event) {
     struct ml_thread *thread = &ml_thread;
-    if (ml_process_state() != ML_GATE_RECORDING ||
+    if (ml_process_state() != ML_GATE_RECORDING) {
+        return;
+    }
+    /* Who may not even ask for its pid starts no other programs by vfork either. */
+    if ((ml_process.walls & ML_WALLS_NO_PID) == 0 &&
         ml_process.pid != (uint32_t)ml_sys0(SYS_getpid)) {
         return;
     }

@@ -62,6 +62,12 @@ struct ml_gate_page {
     _Atomic uint64_t stream_interval; /* sampling_bytes of the START record */
 };
 
+/* Of `walls`: what the program's own sandbox does not let through; client/walls.h. */
+enum {
+    ML_WALLS_NO_HELLO = 1, /* neither a forked child nor another program can come to the host */
+    ML_WALLS_NO_PID = 2    /* getpid */
+};
+
 struct ml_lane;
 struct ml_stack_block;
 struct ml_unwind_process;
@@ -89,6 +95,7 @@ struct ml_process {
     const uint8_t *title; /* the program's argument memory, read by forked children only */
     bool connected;       /* all of the above is set: the process has a host */
     bool no_sigpipe;      /* the kernel takes RWF_NOSIGNAL */
+    uint32_t walls;       /* ML_WALLS_*; stays through forks, as filters do */
     /* Descriptors that are ours, and what they must still be when they are used. -1: none. */
     _Atomic int pipe_fd;
     _Atomic int socket_fd;

@@ -537,7 +537,8 @@ trouble_of(const struct ml_client *client, const struct ml_accounting *accountin
         return "more threads at once than there are lanes: events were lost";
     }
     if (accounting->no_pipe > 0) {
-        return "the program closed its pipe: events were lost";
+        return "the program closed its pipe, or its own sandbox forbids to write to it: events "
+               "were lost";
     }
     if (accounting->overrun > 0 || client->stream.lost_chunks > 0) {
         return "its pipe stayed full: events were lost";

@@ -25,7 +25,8 @@ put_reasons(const struct ml_report_page *page, const struct ml_profile_accountin
          "signal handlers interrupted each other inside the allocator",
          "handlers should not allocate"},
         {accounting->no_pipe,
-         "the program closed the descriptor that it is recorded through",
+         "the program closed the descriptor that it is recorded through, or forbade its use "
+         "(seccomp)",
          "memlog's descriptors are the ones from 900 on"},
         {accounting->refused,
          "the service had stopped reading it",

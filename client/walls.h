@@ -1,0 +1,20 @@
+/* What a seccomp filter that the program puts up leaves us. Room: client (private). Context: the
+ * thread that has just put it up; no system call.
+ *
+ * One rule: a filter may kill for a call that the program itself never makes. So the filter is
+ * asked, by running it here, what it would say to each of ours; where one would not be let through,
+ * or would be noticed, we make none any more: the process is recorded no further, and that is
+ * counted. */
+#ifndef MEMLOG_CLIENT_WALLS_H
+#define MEMLOG_CLIENT_WALLS_H
+
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+
+/* The kernel has taken this filter, for this thread or for all. */
+void ml_walls_filter(const struct sock_fprog *program);
+
+/* The kernel permits read, write and the end from now on, and kills for the rest. */
+void ml_walls_strict(void);
+
+#endif

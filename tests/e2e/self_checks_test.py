@@ -1,0 +1,107 @@
+"""The target cannot tell: programs' own self-checks bare and under memlog, exact and sampled, and what a program sees of itself.
+
+The short form of tests/e2e/self_checks.py, which has many more. The packages come with tools/setup test."""
+# runner: timeout=900
+import unittest
+
+import harness
+import self_checks
+
+GROWTH_MAX_KIB = 4096  # its half a megabyte: the library, its tables' first pages, staging
+
+
+class Suites(unittest.TestCase):
+    def assert_same(self, suite):
+        said = []
+        checks = [check for check in self_checks.short() if check.suite == suite]
+        self.assertGreater(len(checks), 7, f"the self-checks of {suite} are not installed (tools/setup test)")
+        same, different, unsteady = self_checks.compare_all(checks, said.append)
+        self.assertEqual([str(check) for check, _ in different], [], "\n".join(said))
+        self.assertGreater(same, 0.8 * len(checks), f"prove nothing: {', '.join(map(str, unsteady))}")
+
+    def test_glib(self):
+        self.assert_same("glib")
+
+    def test_systemd(self):
+        self.assert_same("systemd")
+
+    def test_python(self):
+        self.assert_same("python")
+
+    def test_stress_ng(self):
+        self.assert_same("stress")
+
+
+class Seen(harness.Case):
+    """tests/oracle/seen.c: signals, masks, limits, descriptors, errno, environment, children; twice, as it execs itself."""
+
+    def see(self, *before):
+        words = [*map(str, before), str(harness.PROGRAMS / "oracle" / "seen")]
+        answer = harness.run_words(words, self.folder, self.environment(), b"", harness.TIMEOUT)
+        self.assertEqual(answer.returncode, 4, answer.stderr)
+        lines = (answer.stdout + answer.stderr).decode().split("\n")
+        return [line for line in lines if not line.startswith("KiB")], [int(line[4:]) for line in lines if line.startswith("KiB")]
+
+    def assert_same(self, *options):
+        bare, bare_kib = self.see()
+        self.assertGreater(len(bare), 150)
+        lines, kib = self.see(harness.MEMLOG, "run", "-q", "--no-page", "-o", self.folder / "dumps1", *options, "--")
+        self.assertEqual(lines, bare)
+        for own, others in zip(kib, bare_kib, strict=True):
+            self.assertLess(own - others, GROWTH_MAX_KIB)
+        (dump,) = (self.folder / "dumps1").glob("*.exit.pftrace")
+        self.assertGreaterEqual(len(self.report(dump)["processes"]), 2)  # its images; sampled, a child may have nothing to say
+
+    def test_exact(self):
+        self.assert_same()
+
+    def test_sampled(self):
+        self.assert_same("--memlog-sampling-rate=4096")
+
+    def test_not_recorded(self):
+        bare, _ = self.see()
+        lines, _ = self.see(harness.MEMLOG, "run", "-q", "--no-page", "--memlog=manual", "-o", self.folder / "dumps1", "--")
+        self.assertEqual(lines, bare)
+
+
+class Sealed(harness.Case):
+    """tests/oracle/sealed.c walls itself in by seccomp, and a filter may kill for what only memlog would do."""
+
+    BLOCKS = 50000
+
+    def run_sealed(self, how):
+        """Its own end is the same; returns the report's processes, the program first."""
+        program = harness.PROGRAMS / "oracle" / "sealed"
+        bare = harness.run_words([str(program), how], self.folder, self.environment(), b"", harness.TIMEOUT)
+        self.assertEqual(bare.returncode, 5)
+        run = self.memlog(program, how)
+        self.assertEqual((run.code, run.out), (5, bare.stdout), run.err)
+        return self.exit_report(run)["processes"]
+
+    def blocks(self, entry):
+        return sum(stack["total_blocks"] for stack in entry["stacks"] if any(frame["function"] == "work" for frame in stack["frames"]))
+
+    def test_what_forbids_our_calls_ends_the_recording_and_is_told(self):
+        for how in ("strict", "narrow", "trap", "narrow-call"):
+            (entry,) = self.run_sealed(how)
+            self.assertEqual((entry["state"], entry["exit_code"]), ("exited", 5), how)
+            self.assertFalse(entry["complete"], how)
+            self.assertIn("its own sandbox forbids", entry["trouble"], how)
+            self.assertEqual(entry["accounting"]["dropped"]["no_pipe"], 1, how)
+            self.assertEqual(self.blocks(entry), self.BLOCKS, how)
+
+    def test_a_forked_child_that_walls_itself_in(self):
+        parent, child = self.run_sealed("child")
+        self.assertTrue(parent["complete"], parent["trouble"])
+        self.assertFalse(child["complete"])
+        self.assertEqual((self.blocks(parent), self.blocks(child)), (self.BLOCKS, self.BLOCKS))
+
+    def test_what_lets_our_calls_through_changes_nothing(self):
+        for how in ("wide", "wide-call"):
+            (entry,) = self.run_sealed(how)
+            self.assertTrue(entry["complete"], entry["trouble"])
+            self.assertEqual(self.blocks(entry), 2 * self.BLOCKS, how)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
