@@ -219,7 +219,7 @@ struct control_one {
 
 struct control {
     struct ml_command_call *pending;
-    bool is_start;
+    bool is_start, is_rate;
     uint32_t count;
     uint32_t waiting; /* processes of which the end is not known; one more while they are begun */
     struct control_one ones[];
@@ -242,6 +242,10 @@ static void finish_control(struct control *control) {
         const struct memlog_host_start_reply reply = {
             .outcomes = {.items = outcomes, .count = count}};
         (void)!memlog_host_start_answer(&pending->call, &reply);
+    } else if (awaited && control->is_rate) {
+        const struct memlog_host_rate_reply reply = {
+            .outcomes = {.items = outcomes, .count = count}};
+        (void)!memlog_host_rate_answer(&pending->call, &reply);
     } else if (awaited) {
         const struct memlog_host_stop_reply reply = {
             .outcomes = {.items = outcomes, .count = count}};
@@ -320,6 +324,27 @@ static void on_start(
                 request->stack_mode < ML_STACK_MODE_COUNT ? request->stack_mode : 0,
                 on_controlled,
                 &control->ones[i]
+            );
+        }
+    }
+    finish_control(control);
+}
+
+static void
+on_rate(void *context, const struct ml_call *call, const struct memlog_host_rate_request *request) {
+    struct ml_connection *connection = context;
+    struct ml_engine *engine = connection->engine;
+    struct control *control =
+        control_new(connection, call, request->version, request->pids.items, request->pids.count);
+    if (control == NULL) {
+        return;
+    }
+    control->is_rate = true;
+    for (uint32_t i = 0; i < control->count; i++) {
+        struct ml_member *member = member_of(engine, &control->ones[i]);
+        if (member != NULL) {
+            on_controlled(
+                &control->ones[i], ml_engine_rate_member(engine, member, request->sampling_bytes)
             );
         }
     }
@@ -416,5 +441,6 @@ const struct memlog_host_host_handlers ml_engine_command_handlers = {
     .dump = on_dump,
     .start = on_start,
     .stop = on_stop,
+    .rate = on_rate,
     .join = on_join,
     .upload = on_upload};

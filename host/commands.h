@@ -17,6 +17,7 @@ int ml_command_ps(char *const *words);
 int ml_command_dump(char *const *words);
 int ml_command_start(char *const *words);
 int ml_command_stop(char *const *words);
+int ml_command_rate(char *const *words);
 int ml_command_env(char *const *words);
 int ml_command_doctor(char *const *words);
 

@@ -186,3 +186,43 @@ int ml_command_stop(char *const *words) {
     ml_channel_free(channel);
     return exit_code;
 }
+
+int ml_command_rate(char *const *words) {
+    struct arguments arguments;
+    uint64_t sampling_bytes = 0;
+    uint32_t stack_mode = 0;
+    if (!parse(words, true, &arguments)) {
+        return ML_EXIT_USAGE;
+    }
+    bool given = arguments.settings_count > 0;
+    for (size_t i = 0; i < arguments.settings_count; i++) {
+        given = given && strncmp(arguments.settings[i], SAMPLING, strlen(SAMPLING)) == 0;
+    }
+    if (!given) {
+        ml_say_error("rate takes the new rate alone: --memlog-sampling-rate=BYTES");
+        return ML_EXIT_USAGE;
+    }
+    if (!parse_settings(&arguments, &sampling_bytes, &stack_mode)) {
+        return ML_EXIT_USAGE;
+    }
+    struct ml_channel *channel = ml_commands_reach_host(arguments.host);
+    if (channel == NULL) {
+        return ML_EXIT_FAILED;
+    }
+    const struct memlog_host_rate_request request = {
+        .version = MEMLOG_HOST_HOST_VERSION,
+        .pids = {.items = arguments.pids, .count = arguments.pids_count},
+        .sampling_bytes = sampling_bytes,
+    };
+    struct memlog_host_rate_reply reply;
+    const enum ml_status status =
+        memlog_host_rate_wait(ml_channel_port(channel), &request, CONTROL_TIMEOUT_MS, &reply);
+    int exit_code = ML_EXIT_FAILED;
+    if (status != ML_OK) {
+        ml_say_error("the running memlog does not answer: %s", ml_status_text(status));
+    } else {
+        exit_code = tell(reply.outcomes.items, reply.outcomes.count, arguments.json, "changed");
+    }
+    ml_channel_free(channel);
+    return exit_code;
+}

@@ -138,6 +138,7 @@ struct ml_engine {
     int words_fd; /* ipc/last_words.h */
     struct ml_revival revival;
     ev_timer revival_timer;
+    ev_timer rate_timer; /* some member waits for frees that may stay in it */
     struct memlog_service_moment serving_since; /* of the present service, or the last one */
     bool service_dead;                          /* the last one; its successor does not serve yet */
     struct memlog_service_moment service_died;
@@ -240,6 +241,19 @@ void ml_member_empty_pipe(struct ml_member *member);
 /* The service is dead: nobody records until the next one has attached them, but who had not been
  * read yet and loses nothing. Answers how many profiles of ended processes went with it. */
 uint32_t ml_engine_detach_members(struct ml_engine *engine);
+
+/* engine_rate.c: at what interval a process is sampled. */
+
+/* From its next allocation on; its profile goes on. Errors: as ml_endpoint_control. */
+ML_NODISCARD enum ml_status
+ml_member_interval(struct ml_engine *engine, struct ml_member *member, uint64_t interval_bytes);
+
+/* The same, as somebody wishes; "" or why not. */
+const char *
+ml_engine_rate_member(struct ml_engine *engine, struct ml_member *member, uint64_t interval_bytes);
+
+void ml_engine_rate_init(struct ml_engine *engine);
+void ml_engine_rate_fini(struct ml_engine *engine);
 
 /* engine_control.c: what people wish, one process at a time. */
 

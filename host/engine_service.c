@@ -187,10 +187,7 @@ static void sample_coarser(struct ml_engine *engine, struct ml_member *member, u
         bytes <= member->endpoint.control.sampling_bytes || bytes > ML_SAMPLING_MAX_BYTES) {
         return;
     }
-    struct ml_control_page page = member->endpoint.control;
-    page.sampling_bytes = bytes;
-    page.all_sampled = 0; /* blocks live of which it does not know that they were recorded */
-    if (ml_endpoint_control(&member->endpoint, &page) != ML_OK) {
+    if (ml_member_interval(engine, member, bytes) != ML_OK) {
         return;
     }
     char size[ML_SIZE_TEXT_BYTES];
@@ -315,6 +312,7 @@ static void on_revival(struct ev_loop *loop, ev_timer *watcher, int events) {
 
 enum ml_status
 ml_engine_service_open(struct ml_engine *engine, const char *path, struct ml_complaint *complaint) {
+    ml_engine_rate_init(engine);
     ev_init(&engine->revival_timer, on_revival);
     engine->revival_timer.data = engine;
     engine->serving_since = engine->start;
@@ -337,6 +335,7 @@ ml_engine_service_open(struct ml_engine *engine, const char *path, struct ml_com
 
 void ml_engine_service_close(struct ml_engine *engine) {
     ev_timer_stop(engine->loop, &engine->revival_timer);
+    ml_engine_rate_fini(engine);
     ml_service_link_close(&engine->link);
     free(engine->service_path);
     engine->service_path = NULL;

@@ -75,6 +75,7 @@ static int do_host_command(char *const *argv) {
         {"dump", ml_command_dump},
         {"start", ml_command_start},
         {"stop", ml_command_stop},
+        {"rate", ml_command_rate},
         {"env", ml_command_env},
         {"doctor", ml_command_doctor},
         {"upload", ml_command_upload},

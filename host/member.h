@@ -70,8 +70,10 @@ struct ml_member {
     bool was_read;     /* by a service that is dead: what its pipe still holds is a torn stream */
     char trouble[256]; /* why its profile cannot be complete; "" if it can */
     enum ml_wish wish;
-    bool wish_waits;         /* for the service's word */
-    uint64_t sampling_bytes; /* of its own; 0: the run's, and the run's stack mode */
+    bool wish_waits;   /* for the service's word */
+    bool asks_sampled; /* frees of what was passed over leave it, until the service says ... */
+    uint32_t asked_generation; /* ... what it was asked when its control page was this */
+    uint64_t sampling_bytes;   /* of its own; 0: the run's, and the run's stack mode */
     uint32_t stack_mode;
     struct memlog_service_moment stopped; /* all 0: it was not */
     uint32_t profile;                     /* the one that it records, ipc/staging.h */

@@ -114,6 +114,16 @@ static const char stop_help[] = "Usage: memlog stop [--json] [--host=PATH] PID..
                                 "Example:\n"
                                 "  memlog stop 4711\n";
 
+static const char rate_help[] =
+    "Usage: memlog rate [--json] [--host=PATH] --memlog-sampling-rate=BYTES PID...\n"
+    "\n"
+    "Records processes of a running memlog at another sampling rate from now on: one allocation\n"
+    "in so many bytes on average, or all with 1. Their profiles go on, and what was recorded\n"
+    "counts as it was: figures stay unbiased over every change, and say how exact they are.\n"
+    "\n"
+    "Example:\n"
+    "  memlog rate --memlog-sampling-rate=512K 4711\n";
+
 static const char env_help[] =
     "Usage: memlog env [--json|--plain] [--host=PATH]\n"
     "\n"
@@ -164,6 +174,7 @@ static const struct ml_subcommand subcommands[] = {
     {"dump", ML_SUBCOMMAND_HOST, "take a dump of a running memlog now", dump_help},
     {"start", ML_SUBCOMMAND_HOST, "start recording a process", start_help},
     {"stop", ML_SUBCOMMAND_HOST, "stop recording a process", stop_help},
+    {"rate", ML_SUBCOMMAND_HOST, "record a process at another sampling rate", rate_help},
     {"report", ML_SUBCOMMAND_ANALYZER, "who holds which memory, as text or JSON", NULL},
     {"convert", ML_SUBCOMMAND_ANALYZER, "turn a dump into another format", NULL},
     {"diff", ML_SUBCOMMAND_ANALYZER, "what changed between two dumps", NULL},

@@ -23,7 +23,7 @@ def sums_of(process):
     sums = collections.defaultdict(lambda: {figure: (0, 0.0) for figure in FIGURES})
     for stack in process["stacks"]:
         names = [frame["function"] for frame in stack["frames"]]
-        function = next((name for name in names if name in ("keep", "churn", "resize", "large")), "")
+        function = next((name for name in names if name in ("keep", "churn", "resize", "large", "early")), "")
         for figure in FIGURES:
             estimate, variance = sums[function][figure]
             error = stack.get(f"{figure}_error", 0)

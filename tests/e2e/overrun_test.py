@@ -124,7 +124,7 @@ class Overrun(harness.Case):
         process, service = self.start(PROGRAM, 200_000, 1)
         with stopped(service):
             self.go(process)
-            first = [process.stdout.readline() for _ in range(5)]  # the parent's figures: its threads are done
+            first = [process.stdout.readline() for _ in range(6)]  # the parent's figures: its threads are done
         known = truths(b"".join(first) + process.stdout.read())
         report = self.ended(process)
         for entry in report["processes"]:

@@ -12,6 +12,7 @@ START_TEST(every_command_of_the_interface_is_known) {
         "dump",
         "start",
         "stop",
+        "rate",
         "upload",
         "report",
         "diff",

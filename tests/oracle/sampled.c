@@ -1,6 +1,7 @@
 /* Threads that allocate blocks of random sizes, free each other's, resize some and keep a part;
  * then a forked child that does the same alone. With arguments STEPS SEED it takes so many and
- * other sizes, and waits for a line before it begins. Each process prints what it has by function:
+ * other sizes, and waits for a line before it begins; some blocks are there before, and half of
+ * them are freed at the end. Each process prints what it has by function:
  * a line of NAME LIVE_BYTES LIVE_BLOCKS TOTAL_BYTES TOTAL_BLOCKS, after its pid. */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -13,7 +14,7 @@
 
 #define PATH __attribute__((noinline, visibility("default")))
 
-enum { THREADS = 4, HELD = 2000, LARGE_BYTES = 1 << 20 };
+enum { THREADS = 4, HELD = 2000, LARGE_BYTES = 1 << 20, EARLY = 600 };
 
 struct sum {
     uint64_t live_bytes, live_blocks, total_bytes, total_blocks;
@@ -22,7 +23,7 @@ struct sum {
 struct worker {
     pthread_t thread;
     uint64_t state;
-    struct sum kept, churned, resized, large;
+    struct sum kept, churned, resized, large, early;
 };
 
 static struct worker workers[THREADS];
@@ -77,6 +78,23 @@ PATH void large(struct worker *worker) {
         abort();
     }
     count(&worker->large, LARGE_BYTES, 1);
+}
+
+PATH void early(struct worker *worker);
+
+static void *early_blocks[EARLY];
+
+PATH void early(struct worker *worker) {
+    for (uint64_t i = 0; i < EARLY; i++) {
+        early_blocks[i] = malloc(100);
+        count(&worker->early, 100, i % 2 == 0);
+    }
+}
+
+static void free_early(void) {
+    for (uint64_t i = 1; i < EARLY; i += 2) {
+        free(early_blocks[i]);
+    }
 }
 
 static void *work(void *argument) {
@@ -135,6 +153,7 @@ static void finish(void) {
     print("churn", offsetof(struct worker, churned));
     print("resize", offsetof(struct worker, resized));
     print("large", offsetof(struct worker, large));
+    print("early", offsetof(struct worker, early));
     fflush(stdout);
 }
 
@@ -143,6 +162,7 @@ int main(int argc, char **argv) {
     if (argc == 3) {
         steps = strtoull(argv[1], NULL, 10);
         seed = strtoull(argv[2], NULL, 10) * THREADS;
+        early(&workers[0]);
         printf("ready\n");
         (void)fflush(stdout);
         (void)getchar();
@@ -156,6 +176,7 @@ int main(int argc, char **argv) {
     for (uint64_t i = 0; i < THREADS; i++) {
         (void)pthread_join(workers[i].thread, NULL);
     }
+    free_early();
     finish();
     const pid_t child = fork();
     if (child == 0) {
