@@ -25,7 +25,7 @@ end_job(struct ml_engine *engine, const char *path, bool complete, const char *t
     ev_timer_stop(engine->loop, &engine->guard_timer);
     job->on_done(job->context, path, complete, trouble);
     free_job(job);
-    if (engine->jobs != NULL) {
+    if (engine->jobs != NULL && !engine->jobs->started) { /* who was told may have asked again */
         start_job(engine);
     }
 }

@@ -490,6 +490,24 @@ class Http(browsing.Case):
             self.assertEqual((code, out), (125, b""))
             self.assertIn(str(port), err)
 
+    def test_many_ask_at_once_and_some_hang_up(self):
+        """A question that comes while a snapshot is written is answered by the next one."""
+        process, page = self.start_tree()
+        live = page.json("/api/v1/processes")["tree"]["live_bytes"]
+        request = f"GET /api/v1/profile?token={page.token} HTTP/1.1\r\nHost: {page.host}\r\nConnection: close\r\n\r\n".encode()
+        for _ in range(4):
+            peers = []
+            for _ in range(5):
+                peers.append(page.connect())
+                peers[-1].sendall(request)
+                time.sleep(0.01)
+            peers.pop(1).close()
+            for peer in peers:
+                data = browsing.Answer(peer.makefile("rb").read()).json()
+                self.assertEqual(sum(data["views"][0]["values"][1::7]), live)
+                peer.close()
+        self.end(process)
+
     def test_the_program_sees_nothing_of_it(self):
         """Nor does it inherit a descriptor; and its own server on every address is not in the way."""
         program = "import os; print(sorted(fd for fd in os.listdir('/proc/self/fd') if int(fd) < 900)); print([key for key in os.environ if 'MEMLOG' in key])"

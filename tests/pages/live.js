@@ -100,9 +100,13 @@ try {
   // The timeline: a span over a leak says who grew.
   await page.keyboard.press("a");
   await page.keyboard.press("3");
-  await page.waitForTimeout(2500);
+  await page.reload(); // the timeline begins here
+  const pointsAre = (count) => page.waitForFunction((wanted) => document.querySelectorAll("#rows tr").length && window.points >= wanted, count);
+  await page.evaluate(() => { window.points = 0; new EventSource("/api/v1/events").addEventListener("update", () => { window.points++; }); });
+  await pointsAre(3);
   await tell("leak");
-  await page.waitForTimeout(3500);
+  await page.evaluate(() => { window.points = 0; });
+  await pointsAre(3);
   const box = await page.locator("#chart .u-over").boundingBox();
   await page.mouse.move(box.x + 3, box.y + 50);
   await page.mouse.down();
