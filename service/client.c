@@ -236,6 +236,9 @@ void ml_client_lose(struct ml_client *client, enum ml_status status) {
         return;
     }
     client->lost = status;
+    if (client->tracker.totals_only) {
+        client->trouble[0] = 0; /* worse than what the guard had said */
+    }
     snprintf(
         reason,
         sizeof(reason),

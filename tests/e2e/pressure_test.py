@@ -222,12 +222,16 @@ class Guard(Pressure):
         report = self.exit_report(harness.Run(CODE, b"", "", process.memlog_folder))
         (entry,) = report["processes"]
         self.assertFalse(entry["complete"])
+        self.assertEqual(entry["unknown_frees"], 0, "what is not known is not counted")
+        if "memory left" in entry["trouble"]:
+            return  # a busy machine's backlog alone was too much: nobody could keep even totals
         self.assertIn("what is live is as of then", entry["trouble"])
         self.assertEqual(entry["lost_events"], 0, "nothing was lost on the way")
-        self.assertEqual(entry["unknown_frees"], 0, "what is not known is not counted")
-        if "processes sampled: 0" in report["dump"]["service_trouble"]:  # every block was given back, and each event came
+        trouble = report["dump"]["service_trouble"]
+        self.assertIn("its memory of 2 MiB ran short", trouble)
+        self.assertIn("kept as totals: 1", trouble)
+        if "processes sampled: 0" in trouble:  # every block was given back, and each event came
             self.assertLess(abs(2 * entry["total_blocks"] - entry["events"]), BESIDE)
-        self.assertIn("its memory of 2 MiB ran short", report["dump"]["service_trouble"])
         self.assertEqual(self.said(process, "it keeps totals alone from now on"), 1, "once")
         self.assertLessEqual(self.said(process, "is sampled from now on"), 1, "once")
         self.assertRegex(self.text_report(process), r"service +its memory of 2 MiB ran short")
