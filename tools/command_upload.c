@@ -97,6 +97,11 @@ say_cut(const struct ml_redacted *redacted, const struct ml_upload_cut *cut, uin
         cut->live_bytes > 0 ? 100.0 * (double)cut->attributed_bytes / (double)cut->live_bytes
                             : 100.0
     );
+    if (cut->frames > 0) {
+        fprintf(
+            stderr, "cut: of each stack the innermost %ju frames stay\n", (uintmax_t)cut->frames
+        );
+    }
     fprintf(
         stderr, "size: %ju bytes of %ju allowed\n", (uintmax_t)cut->body_bytes, (uintmax_t)max_bytes
     );

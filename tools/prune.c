@@ -2,6 +2,9 @@
 
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
+
+#include "ipc/event.h"
 
 static bool stays(const struct ml_stack *stack, uint64_t below_bytes, uint64_t kept_blocks) {
     return stack->own.live_bytes >= below_bytes || stack->own.peak_bytes >= below_bytes ||
@@ -141,4 +144,122 @@ ml_stacks_prune_to(struct ml_stacks *stacks, uint64_t below_bytes, uint64_t kept
         return done ? ML_OK : ML_ENV_MEMORY;
     }
     return ml_stacks_forget(stacks);
+}
+
+enum { SHORTENED_MAX = 64 };
+
+/* The stack with its innermost frames alone; itself if it has no more. ML_STACKS_NONE: no memory.
+ */
+static uint32_t
+shortened(struct ml_stacks *stacks, uint32_t node, uint32_t frames, uint32_t cut_place) {
+    uint32_t places[SHORTENED_MAX];
+    uint32_t count = 0;
+    uint32_t outer = node;
+    uint32_t at = ML_STACKS_NONE;
+
+    while (outer != ML_STACKS_NONE && count < frames && count < SHORTENED_MAX) {
+        places[count++] = stacks->nodes[outer].place;
+        outer = stacks->nodes[outer].parent;
+    }
+    if (outer == ML_STACKS_NONE) {
+        return node;
+    }
+    at = ml_stacks_node(stacks, ML_STACKS_NONE, cut_place);
+    while (count > 0 && at != ML_STACKS_NONE) {
+        at = ml_stacks_node(stacks, at, places[--count]);
+    }
+    return at;
+}
+
+static bool list_shorten(
+    struct ml_stacks *stacks, struct ml_stack_list *list, uint32_t frames, uint32_t cut_place
+) {
+    for (size_t i = 0; i < list->count; i++) {
+        if (list->stacks[i].node != ML_STACKS_NONE) {
+            list->stacks[i].node = shortened(stacks, list->stacks[i].node, frames, cut_place);
+            if (list->stacks[i].node == ML_STACKS_NONE) {
+                return false;
+            }
+        }
+    }
+    ml_stack_list_finish(list);
+    return true;
+}
+
+enum ml_status ml_stacks_shorten(struct ml_stacks *stacks, uint32_t frames) {
+    const struct ml_place cut = {
+        .kind = ML_FRAME_CUT, .file = ML_STACKS_NONE, .name = {.bytes = "", .count_bytes = 0}};
+    uint32_t cut_place = ml_stacks_place(stacks, &cut);
+    bool done =
+        cut_place != ML_STACKS_NONE && list_shorten(stacks, &stacks->tree, frames, cut_place);
+
+    for (size_t i = 0; done && i < stacks->processes_count; i++) {
+        done = list_shorten(stacks, &stacks->processes[i], frames, cut_place);
+    }
+    return done ? ml_stacks_forget(stacks) : ML_ENV_MEMORY;
+}
+
+static const struct ml_stack_list *list_at(const struct ml_stacks *stacks, size_t number) {
+    return number == 0 ? &stacks->tree : &stacks->processes[number - 1];
+}
+
+bool ml_stacks_copy_init(struct ml_stacks_copy *copy, const struct ml_stacks *stacks) {
+    size_t total = 0;
+
+    for (size_t i = 0; i <= stacks->processes_count; i++) {
+        total += list_at(stacks, i)->count;
+    }
+    *copy = (struct ml_stacks_copy){
+        .nodes = calloc(stacks->nodes_count + 1, sizeof *copy->nodes),
+        .places = calloc(stacks->places_count + 1, sizeof *copy->places),
+        .stacks = calloc(total + 1, sizeof *copy->stacks),
+        .counts = calloc(stacks->processes_count + 1, sizeof *copy->counts),
+        .nodes_count = stacks->nodes_count,
+        .places_count = stacks->places_count,
+        .guilty = stacks->guilty,
+    };
+    if (!copy->nodes || !copy->places || !copy->stacks || !copy->counts) {
+        ml_stacks_copy_fini(copy);
+        return false;
+    }
+    memcpy(copy->nodes, stacks->nodes, stacks->nodes_count * sizeof *copy->nodes);
+    memcpy(copy->places, stacks->places, stacks->places_count * sizeof *copy->places);
+    total = 0;
+    for (size_t i = 0; i <= stacks->processes_count; i++) {
+        const struct ml_stack_list *list = list_at(stacks, i);
+        copy->counts[i] = list->count;
+        if (list->count > 0) {
+            memcpy(copy->stacks + total, list->stacks, list->count * sizeof *copy->stacks);
+        }
+        total += list->count;
+    }
+    return true;
+}
+
+void ml_stacks_copy_fini(struct ml_stacks_copy *copy) {
+    free(copy->nodes);
+    free(copy->places);
+    free(copy->stacks);
+    free(copy->counts);
+    *copy = (struct ml_stacks_copy){0};
+}
+
+enum ml_status ml_stacks_restore(struct ml_stacks *stacks, const struct ml_stacks_copy *copy) {
+    size_t at = 0;
+
+    /* They have only become fewer since, and their arrays are as large as they were, or larger. */
+    memcpy(stacks->nodes, copy->nodes, copy->nodes_count * sizeof *copy->nodes);
+    memcpy(stacks->places, copy->places, copy->places_count * sizeof *copy->places);
+    stacks->nodes_count = copy->nodes_count;
+    stacks->places_count = copy->places_count;
+    stacks->guilty = copy->guilty;
+    for (size_t i = 0; i <= stacks->processes_count; i++) {
+        struct ml_stack_list *list = i == 0 ? &stacks->tree : &stacks->processes[i - 1];
+        if (copy->counts[i] > 0) {
+            memcpy(list->stacks, copy->stacks + at, copy->counts[i] * sizeof *copy->stacks);
+        }
+        list->count = copy->counts[i];
+        at += copy->counts[i];
+    }
+    return ml_stacks_reindex(stacks) ? ML_OK : ML_ENV_MEMORY;
 }

@@ -5,6 +5,7 @@
 #ifndef MEMLOG_TOOLS_PRUNE_H
 #define MEMLOG_TOOLS_PRUNE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "ipc/ml_status.h"
@@ -28,5 +29,27 @@ ML_NODISCARD enum ml_status ml_stacks_forget(struct ml_stacks *stacks);
  * figures. */
 ML_NODISCARD enum ml_status
 ml_stacks_prune_to(struct ml_stacks *stacks, uint64_t below_bytes, uint64_t kept_blocks);
+
+/* Keep the innermost `frames` frames of each stack; what stood further out becomes one frame "left
+ * out". Stacks that are equal then are one: every sum stays. Errors: ML_ENV_MEMORY. */
+ML_NODISCARD enum ml_status ml_stacks_shorten(struct ml_stacks *stacks, uint32_t frames);
+
+/* Stacks as they were, to prune them in another way. */
+struct ml_stacks_copy {
+    struct ml_stack_node *nodes;
+    struct ml_place *places;
+    struct ml_stack *stacks; /* the tree's, then each process's */
+    size_t *counts;          /* of each list */
+    size_t nodes_count, places_count;
+    uint32_t guilty;
+};
+
+/* False: no memory; nothing is to be freed then. */
+bool ml_stacks_copy_init(struct ml_stacks_copy *copy, const struct ml_stacks *stacks);
+void ml_stacks_copy_fini(struct ml_stacks_copy *copy);
+
+/* Make the stacks what they were when the copy was made. Errors: ML_ENV_MEMORY. */
+ML_NODISCARD enum ml_status
+ml_stacks_restore(struct ml_stacks *stacks, const struct ml_stacks_copy *copy);
 
 #endif

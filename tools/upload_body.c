@@ -11,8 +11,17 @@
 #include "tools/prune.h"
 #include "tools/words.h"
 
-/* Where Chromium begins; each further step asks for twice as much. */
-enum { BELOW_FIRST_BYTES = 16 * 1024, STEPS_MAX = 48 };
+enum {
+    BELOW_FIRST_BYTES = 16 * 1024, /* Chromium's, with ML_PRUNE_KEPT_BLOCKS */
+    BELOW_SHORT_BYTES = 1024,      /* where the others begin */
+    KEPT_SHORT_BLOCKS = 64,
+    DEPTHS = 5,
+    FRAMES_LEAST = 5,
+    ENOUGH_FIFTHS = 4, /* of the live bytes with a stack: better than that is not looked for */
+};
+
+/* More than anything holds: everything is folded then. */
+static const uint64_t below_last_bytes = UINT64_C(1) << 60;
 
 const char *const ml_upload_form_names[ML_UPLOAD_FORM_COUNT] = {
     "report", "trace", "pprof", "pyroscope", "pyroscope-ingest", "otlp"};
@@ -302,34 +311,107 @@ static void count_cut(const struct ml_upload *upload, struct ml_upload_cut *cut)
     }
 }
 
+/* A way to prune: the innermost frames of each stack (0: all), and what is folded then. */
+struct way {
+    unsigned depth; /* 0: not begun; 1: Chromium's own; else the place in depths, + 2 */
+    uint32_t frames;
+    uint64_t below_bytes, kept_blocks;
+};
+
+/* The next way. Chromium's comes first; if that tells too little or is too large, others: whole
+ * stacks before short ones, many before few. Short stacks are merged before small ones are folded:
+ * who allocates is told by the innermost frames. False: everything is folded already. */
+static bool next_way(struct way *way) {
+    static const uint32_t depths[DEPTHS] = {0, 24, 12, 8, FRAMES_LEAST};
+
+    if (way->depth == 0) {
+        *way = (struct way
+        ){.depth = 1, .below_bytes = BELOW_FIRST_BYTES, .kept_blocks = ML_PRUNE_KEPT_BLOCKS};
+        return true;
+    }
+    if (way->depth == 1 || (way->depth < DEPTHS + 1 && way->below_bytes >= BELOW_FIRST_BYTES)) {
+        *way = (struct way){
+            .depth = way->depth + 1,
+            .frames = depths[way->depth - 1],
+            .below_bytes = BELOW_SHORT_BYTES,
+            .kept_blocks = KEPT_SHORT_BLOCKS,
+        };
+        return true;
+    }
+    /* By half as much again: a coarser step would leave half of the room empty. */
+    way->below_bytes += way->below_bytes / 2;
+    way->kept_blocks += way->kept_blocks / 2;
+    return way->below_bytes < below_last_bytes;
+}
+
+/* Prune the stacks, as they came, in that way. */
+static enum ml_status
+prune(struct ml_stacks *stacks, const struct ml_stacks_copy *whole, const struct way *way) {
+    enum ml_status status = ml_stacks_restore(stacks, whole);
+
+    if (status == ML_OK && way->frames > 0) {
+        status = ml_stacks_shorten(stacks, way->frames);
+    }
+    return status == ML_OK ? ml_stacks_prune_to(stacks, way->below_bytes, way->kept_blocks)
+                           : status;
+}
+
+/* Go on until a body fits that tells who holds most of what is live; else take the one that tells
+ * most of those that fit. */
+static enum ml_status
+fit(const struct ml_upload *upload,
+    const struct ml_stacks_copy *whole,
+    struct body *out_body,
+    struct ml_upload_cut *out_cut) {
+    const size_t stacks_before = count_stacks(upload->stacks);
+    struct way way = {0};
+    bool more = upload->keeps_small || next_way(&way);
+    bool fits = false;
+    enum ml_status status = ML_OK;
+
+    while (more && status == ML_OK) {
+        struct ml_upload_cut cut = {
+            .stacks_before = stacks_before, .below_bytes = way.below_bytes, .frames = way.frames};
+        struct body body = {NULL, 0};
+
+        status = prune(upload->stacks, whole, &way);
+        status = status == ML_OK ? make(upload, &body) : status;
+        cut.body_bytes = body.count_bytes;
+        count_cut(upload, &cut);
+        if (status == ML_OK && body.count_bytes > upload->max_bytes) {
+            out_cut->body_bytes = fits ? out_cut->body_bytes : body.count_bytes;
+            free(body.bytes);
+        } else if (!fits || cut.attributed_bytes > out_cut->attributed_bytes) {
+            free(out_body->bytes);
+            *out_body = body;
+            *out_cut = cut;
+            fits = status == ML_OK;
+        } else {
+            free(body.bytes);
+        }
+        /* Harder ways only tell less, once there is one that fits. */
+        more = !(fits && out_cut->attributed_bytes >= out_cut->live_bytes / 5 * ENOUGH_FIFTHS) &&
+               !(fits && way.frames == FRAMES_LEAST && way.below_bytes >= BELOW_FIRST_BYTES) &&
+               next_way(&way);
+    }
+    return status == ML_OK && !fits ? ML_PEER_LIMIT : status;
+}
+
 enum ml_status
 ml_upload_write(const struct ml_upload *upload, FILE *out, struct ml_upload_cut *out_cut) {
     struct body body = {NULL, 0};
+    struct ml_stacks_copy whole;
     enum ml_status status = ML_OK;
 
-    *out_cut = (struct ml_upload_cut){.stacks_before = count_stacks(upload->stacks)};
-    for (unsigned step = upload->keeps_small ? 0 : 1; step <= STEPS_MAX; step++) {
-        if (step > 0) {
-            out_cut->below_bytes = (uint64_t)BELOW_FIRST_BYTES << (step - 1);
-            status = ml_stacks_prune_to(
-                upload->stacks, out_cut->below_bytes, (uint64_t)ML_PRUNE_KEPT_BLOCKS << (step - 1)
-            );
-        }
-        free(body.bytes);
-        body.bytes = NULL;
-        status = status == ML_OK ? make(upload, &body) : status;
-        if (status != ML_OK || body.count_bytes <= upload->max_bytes) {
-            break;
-        }
+    *out_cut = (struct ml_upload_cut){0};
+    if (!ml_stacks_copy_init(&whole, upload->stacks)) {
+        return ML_ENV_MEMORY;
     }
-    out_cut->body_bytes = body.count_bytes;
-    if (status == ML_OK && body.count_bytes > upload->max_bytes) {
-        status = ML_PEER_LIMIT;
-    }
+    status = fit(upload, &whole, &body, out_cut);
+    ml_stacks_copy_fini(&whole);
     if (status == ML_OK && fwrite(body.bytes, 1, body.count_bytes, out) != body.count_bytes) {
         status = ML_ENV_SYSTEM;
     }
     free(body.bytes);
-    count_cut(upload, out_cut);
     return status;
 }

@@ -38,6 +38,7 @@ struct ml_upload {
 /* How it was made to fit. */
 struct ml_upload_cut {
     uint64_t below_bytes; /* stacks with less were folded; 0: none were */
+    uint32_t frames;      /* innermost ones of each stack that were left; 0: all */
     uint64_t body_bytes;
     uint64_t live_bytes, attributed_bytes; /* of all processes; in stacks that were not folded */
     size_t stacks_before, stacks_after;
