@@ -34,6 +34,61 @@ static uint64_t first_difference(const struct ml_memo_stack *stack, uint32_t at)
     return ml_memo_load(stack, group, i) ^ group->places[i];
 }
 
+/* Of all words that lie at the stack's places. */
+static uint64_t hash_by_shape(const struct ml_memo_stack *shape, uint64_t seed) {
+    uint64_t hash = ~seed;
+    for (uint32_t i = 0; i < shape->words; i += ML_MEMO_STRIDE) {
+        const struct ml_memo_words *group = &shape->groups[i / ML_MEMO_STRIDE];
+        hash = ml_memo_mix(
+            hash ^ (ml_memo_load(shape, group, 0) + 3 * ml_memo_load(shape, group, 1) +
+                    5 * ml_memo_load(shape, group, 2) + 7 * ml_memo_load(shape, group, 3))
+        );
+    }
+    return hash;
+}
+
+static bool same_shape(const struct ml_memo_stack *a, const struct ml_memo_stack *b) {
+    uint32_t differ = a->words ^ b->words;
+    for (uint32_t i = 0; differ == 0 && i < a->words; i++) {
+        differ = a->groups[i / ML_MEMO_STRIDE].places[i % ML_MEMO_STRIDE] ^
+                 b->groups[i / ML_MEMO_STRIDE].places[i % ML_MEMO_STRIDE];
+    }
+    return differ == 0;
+}
+
+/* Whether all is as the stack has it. */
+static bool is_at(
+    const struct ml_unwind_memo *memo,
+    const struct ml_memo_stack *stack,
+    const struct ml_unwind_entry *entry
+) {
+    return stack->pc == entry->pc && stack->sp == entry->sp && stack->epoch == memo->epoch &&
+           (stack->fp_matters == 0 || stack->fp == entry->fp) &&
+           ml_memo_compare(stack) == stack->words;
+}
+
+/* By all words at the places of stack `shape`, which has the same pc and stack pointer; NULL: not
+ * there. */
+static struct ml_memo_stack *find_by_shape(
+    struct ml_unwind_memo *memo,
+    const struct ml_memo_pool *pool,
+    const struct ml_unwind_entry *entry,
+    uint32_t shape,
+    uint32_t *out_name
+) {
+    const uint64_t hash = hash_by_shape(ml_memo_stack_at(memo, pool, shape), ml_memo_hash(entry));
+    memo->shape = shape;
+    memo->shape_hash = hash;
+    const uint32_t name = look_up(memo, ml_memo_bucket_of(memo, hash), hash);
+    struct ml_memo_stack *stack = name != 0 ? ml_memo_stack_at(memo, pool, name) : NULL;
+    if (stack == NULL || !is_at(memo, stack, entry)) {
+        return NULL;
+    }
+    memo->shape = 0; /* it is there already */
+    *out_name = name;
+    return stack;
+}
+
 /* By the index; NULL: not there. */
 static struct ml_memo_stack *find_by_index(
     struct ml_unwind_memo *memo,
@@ -42,7 +97,9 @@ static struct ml_memo_stack *find_by_index(
     uint32_t *out_name
 ) {
     uint64_t hash = ml_memo_hash(entry);
+    uint32_t first = 0; /* that had the same pc and stack pointer, and other words */
     memo->alike = NULL;
+    memo->shape = 0;
     for (uint32_t probe = 0; probe < ML_MEMO_PROBES; probe++) {
         memo->hash = hash;
         *out_name = look_up(memo, ml_memo_bucket_of(memo, hash), hash);
@@ -58,17 +115,57 @@ static struct ml_memo_stack *find_by_index(
             continue;
         }
         const uint32_t same = ml_memo_compare(stack);
-        memo->alike = stack;
-        memo->alike_words = same;
         if (same == stack->words) {
             return stack;
         }
         if (same == ML_MEMO_UPPER) {
             return NULL;
         }
+        memo->alike = stack;
+        memo->alike_words = same;
         hash = ml_memo_mix(hash ^ first_difference(stack, same));
+        first = first != 0 ? first : *out_name;
+        if (probe == ML_MEMO_SHAPE_PROBE) {
+            struct ml_memo_stack *found = find_by_shape(memo, pool, entry, first, out_name);
+            if (found != NULL) {
+                return found;
+            }
+        }
     }
     return NULL;
+}
+
+/* The way for that hash in its bucket: its own, a free one, or another's. */
+static uint32_t way_of(const struct ml_memo_bucket *bucket, uint64_t hash) {
+    const uint32_t tag = tag_of(hash);
+    uint32_t free_way = (tag >> 1) % ML_MEMO_WAYS;
+    for (uint32_t way = 0; way < ML_MEMO_WAYS; way++) {
+        if (bucket->tags[way] == tag) {
+            return way;
+        }
+        if (bucket->tags[way] == 0) {
+            free_way = way;
+        }
+    }
+    return free_way;
+}
+
+/* The stack was searched for by another one's shape in vain: have it found that way the next time.
+ */
+static void put_by_shape(
+    struct ml_unwind_memo *memo,
+    const struct ml_memo_pool *pool,
+    const struct ml_memo_stack *stack,
+    uint32_t name
+) {
+    if (!ml_memo_is_there(memo, memo->shape) ||
+        !same_shape(stack, ml_memo_stack_at(memo, pool, memo->shape))) {
+        return;
+    }
+    struct ml_memo_bucket *bucket = ml_memo_bucket_of(memo, memo->shape_hash);
+    const uint32_t way = way_of(bucket, memo->shape_hash);
+    bucket->stacks[way] = name;
+    bucket->tags[way] = tag_of(memo->shape_hash);
 }
 
 __attribute__((noinline)) uint32_t ml_unwind_memo_search(
@@ -86,6 +183,9 @@ __attribute__((noinline)) uint32_t ml_unwind_memo_search(
         return 0;
     }
     memo->alike = NULL;
+    if (memo->shape != 0) {
+        put_by_shape(memo, pool, stack, name);
+    }
     if (memo->last != NULL) {
         memo->last->next = name;
     }
@@ -247,18 +347,12 @@ static void fill(struct ml_memo_stack *kept, const struct ml_unwind_thread *thre
 /* The way where the last search ended, if its stack was seen before; a new one is noted as seen. */
 static uint32_t *seen_way(struct ml_unwind_memo *memo) {
     struct ml_memo_bucket *bucket = ml_memo_bucket_of(memo, memo->hash);
-    const uint32_t tag = tag_of(memo->hash);
-    uint32_t victim = (tag >> 1) % ML_MEMO_WAYS;
-    for (uint32_t way = 0; way < ML_MEMO_WAYS; way++) {
-        if (bucket->tags[way] == tag) {
-            return &bucket->stacks[way];
-        }
-        if (bucket->tags[way] == 0) {
-            victim = way;
-        }
+    const uint32_t way = way_of(bucket, memo->hash);
+    if (bucket->tags[way] == tag_of(memo->hash)) {
+        return &bucket->stacks[way];
     }
-    bucket->stacks[victim] = 0;
-    bucket->tags[victim] = tag;
+    bucket->stacks[way] = 0;
+    bucket->tags[way] = tag_of(memo->hash);
     return NULL;
 }
 
@@ -299,7 +393,11 @@ void ml_unwind_memo_keep(
     atomic_signal_fence(memory_order_seq_cst);
     kept->pc = entry->pc;
     memo->last = kept;
-    *way = memo->lap << ML_MEMO_LAP_SHIFT | unit;
+    const uint32_t name = memo->lap << ML_MEMO_LAP_SHIFT | unit;
+    *way = name;
+    if (memo->shape != 0) {
+        put_by_shape(memo, &process->memos, kept, name);
+    }
 }
 
 /* A stack in the ring is whole: it ends in its block, and not behind `head` if it is of this lap.

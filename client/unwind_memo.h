@@ -19,7 +19,8 @@
  *   index   hash -> stack. Several stacks may share pc and stack pointer: where a stack differs
  * from the one found, the place and the differing word are hashed in, and the search goes on. The
  * words are compared in the walk's order, so the first that differs is the walk's too: what is
- * hashed is the stack's own
+ * hashed is the stack's own. Where many share them, most have their words at the same places too:
+ * after two looks all words at the first one's places are hashed at once
  *
  * A place in the ring is named by one word, lap << ML_MEMO_LAP_SHIFT | unit; 0: none. */
 #ifndef MEMLOG_CLIENT_UNWIND_MEMO_H
@@ -38,6 +39,7 @@ enum {
     ML_MEMO_LARGE_BUCKETS = 1 << 11,
     ML_MEMO_LARGE_FROM_BLOCKS = 2, /* a ring that needs more blocks gets the large index */
     ML_MEMO_PROBES = 16,           /* stacks of the same pc and stack pointer that are looked at */
+    ML_MEMO_SHAPE_PROBE = 1,       /* so many that differ, and one more: then by all words */
     ML_MEMO_UNIT_BYTES = 16,
     ML_MEMO_BLOCK_BYTES = 1 << 14,
     ML_MEMO_BLOCK_UNITS = ML_MEMO_BLOCK_BYTES / ML_MEMO_UNIT_BYTES,
@@ -107,8 +109,10 @@ struct ml_unwind_memo {
     struct ml_memo_stack *last;     /* the last event's; NULL: not known */
     struct ml_memo_stack *expected; /* the one that came behind that the last time; still there:
                                        whoever overwrites anything forgets it */
-    bool spread;   /* the ring is so large that what is wanted next may not be in the cache */
-    uint64_t hash; /* where the last search ended: the new stack's place in the index */
+    bool spread;         /* the ring is so large that what is wanted next may not be in the cache */
+    uint64_t hash;       /* where the last search ended: the new stack's place in the index */
+    uint32_t shape;      /* the stack by whose places the last search has hashed; 0: it has not */
+    uint64_t shape_hash; /* what came of it */
     const struct ml_memo_stack *alike; /* between a search in vain and its walk: the last stack that
                                           was looked at, of which the first ... */
     uint32_t alike_words;              /* ... so many words are the same */
