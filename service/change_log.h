@@ -14,6 +14,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 #include "service/tree.h"
 
@@ -26,7 +27,7 @@ struct ml_change {
 
 struct ml_change_log {
     struct ml_change *changes; /* room for as many as can come: borrowed */
-    uint32_t count;
+    uint32_t capacity, count;
     int64_t bytes;      /* the sum of all changes */
     int64_t most_bytes; /* and the most that it ever was, 0 at the start */
     uint32_t order;     /* of the process: at equal stamps the smaller comes first */
@@ -34,6 +35,9 @@ struct ml_change_log {
 };
 
 static inline void ml_change_log_add(struct ml_change_log *log, const struct ml_change *change) {
+    if (log->count == log->capacity) {
+        abort(); /* somebody has counted wrongly, and what stands behind is somebody else's */
+    }
     log->changes[log->count++] = *change;
     log->bytes += change->bytes;
     log->most_bytes = log->bytes > log->most_bytes ? log->bytes : log->most_bytes;

@@ -225,7 +225,6 @@ static enum ml_status apply_one(struct ml_client *client, const struct step *ste
         apply_end(client, timed->key);
         return ML_OK;
     case ML_TIMED_LEAVE:
-        turn_applied(client);
         ml_client_left(client);
         return ML_OK;
     default:
@@ -302,9 +301,7 @@ void ml_client_apply(struct ml_client *client, uint64_t until) {
 void ml_client_queue_leave(struct ml_client *client, uint64_t ticks) {
     const struct ml_timed timed = {.time = ticks, .kind = ML_TIMED_LEAVE};
     uint32_t late = 0;
-    if (ml_sequencer_push(&client->sequencer, ML_SEQUENCER_HOST_LANE, &timed, 0, &late) == ML_OK) {
-        ml_client_turn_queued(client, ticks);
-    } else {
+    if (ml_sequencer_push(&client->sequencer, ML_SEQUENCER_HOST_LANE, &timed, 0, &late) != ML_OK) {
         ml_client_left(client);
     }
 }

@@ -257,6 +257,34 @@ bool ml_sequencer_first(const struct ml_sequencer *sequencer, uint64_t *out_time
     return true;
 }
 
+static uint32_t count_in_lane(const struct ml_lane_queue *queue, uint64_t until) {
+    uint32_t low = queue->head;
+    if (queue->has_wide) {
+        while (low < queue->count && queue->events[low].time <= until) {
+            low += queue->events[low].kind == ML_TIMED_ALLOC_WIDE ? 2 : 1;
+        }
+        return low - queue->head;
+    }
+    uint32_t high = queue->count;
+    while (low < high) {
+        const uint32_t middle = low + (high - low) / 2;
+        if (queue->events[middle].time <= until) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low - queue->head;
+}
+
+uint64_t ml_sequencer_count(const struct ml_sequencer *sequencer, uint64_t until) {
+    uint64_t count = 0;
+    for (uint32_t i = 0; i < sequencer->heap_count; i++) {
+        count += count_in_lane(sequencer->lanes[sequencer->heap[i].lane], until);
+    }
+    return count;
+}
+
 /* The last time up to which heap[0]'s events come before every other lane's. */
 static inline uint64_t alone_until(const struct ml_sequencer *sequencer, uint64_t until) {
     const struct ml_lane_head *const heap = sequencer->heap;

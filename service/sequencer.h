@@ -127,6 +127,10 @@ struct ml_timed_rest ml_timed_rest_of(const struct ml_timed *event);
 /* Whether anything waits, and the least time of it. */
 bool ml_sequencer_first(const struct ml_sequencer *sequencer, uint64_t *out_time);
 
+/* The places that events up to `until` take in the queues: an ALLOC_WIDE has two. O(log) a lane,
+ * unless it has such. */
+uint64_t ml_sequencer_count(const struct ml_sequencer *sequencer, uint64_t until);
+
 /* Take the events of one lane that come next and are not after `until`, at most `capacity`, out of
  * its queue. False: there are none. */
 bool ml_sequencer_take(

@@ -110,7 +110,7 @@ struct ml_client {
     bool left_apart;            /* applied apart: it is still in its parent's list */
     bool sampled;               /* a sampled block has come */
     uint64_t reaps_queued;      /* REAPED records, which concern other clients */
-    uint64_t turns_queued;      /* events that take clients out of the tree */
+    uint64_t turns_queued;      /* END and REAPED records, which take clients out of the tree */
     uint64_t first_turn;        /* no such event that is queued is stamped before */
     ml_wide_sum queued_bytes;   /* weights of queued ALLOCs */
     ml_wide_sum resizing_bytes; /* weights of blocks that a CANCEL could bring back */
@@ -177,7 +177,7 @@ static inline struct ml_hand *ml_session_hand(struct ml_session *session, unsign
 struct ml_client *ml_client_new(struct ml_session *session, const struct ml_client_setup *setup);
 void ml_client_free(struct ml_client *take_client);
 
-/* An event that takes clients out of the tree is queued. */
+/* An END or REAPED record is queued. */
 void ml_client_turn_queued(struct ml_client *client, uint64_t ticks);
 
 /* Forget what is queued. */

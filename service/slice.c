@@ -15,14 +15,17 @@
  * While clients are applied apart, none of them touches another one: not the tree's sums (each hand
  * has sums of its own, which are added behind), not its parent's list of children, not the children
  * that it has reaped. */
+#include <stdlib.h>
+
 #include "service/change_log.h"
 #include "service/session_internal.h"
 
 enum {
-    /* Changes that are noted at once, 24 bytes each: 24 MiB. A backlog of more is merged. */
-    NOTES_MAX = 1 << 20,
-    /* Between two moments at which a client leaves the tree there is a slice that may be noted. Of
-     * a client that leaves it all the time, the rest is merged. */
+    /* Events that are noted at once: 48 bytes each at most, 3 MiB. What waits beyond them makes
+     * further pieces. */
+    PIECE_EVENTS = 1 << 16,
+    /* Between two moments at which a client leaves the tree there is a piece that may be noted. Of
+     * clients that leave it all the time, the rest is merged. */
     CUTS_MAX = 8,
     /* Advances without notes, until their memory is given back. */
     NOTES_IDLE_ROUNDS = 64
@@ -34,8 +37,8 @@ struct slice {
     uint32_t count;
     uint64_t until;
     ml_wide_sum most_bytes; /* the tree's sum cannot rise above */
-    uint64_t events;
-    uint64_t first_turn; /* no client leaves or enters the tree before */
+    uint64_t events;        /* that are queued up to `until` */
+    uint64_t first_turn;    /* no client leaves or enters the tree before */
     bool can_note;
 };
 
@@ -56,17 +59,57 @@ static bool ready(const struct ml_client *client, uint64_t until) {
            (client->phase != ML_CLIENT_RUNNING || client->lost != ML_OK);
 }
 
+static uint64_t first_of(const struct ml_client *client) {
+    uint64_t first = UINT64_MAX;
+    return ml_sequencer_first(&client->sequencer, &first) ? first : UINT64_MAX;
+}
+
+/* Where the first of its own turns is queued: the one that was first has been applied. */
+static void find_turn(struct ml_client *client) {
+    const struct ml_sequencer *sequencer = &client->sequencer;
+    client->first_turn = UINT64_MAX;
+    for (uint32_t i = 0; i < sequencer->heap_count; i++) {
+        const struct ml_lane_queue *queue = sequencer->lanes[sequencer->heap[i].lane];
+        for (uint32_t k = queue->head; k < queue->count; k++) {
+            const struct ml_timed *timed = &queue->events[k];
+            if ((timed->kind == ML_EVENT_END || timed->kind == ML_EVENT_REAPED) &&
+                timed->time < client->first_turn) {
+                client->first_turn = timed->time;
+            }
+            k += timed->kind == ML_TIMED_ALLOC_WIDE ? 1 : 0;
+        }
+    }
+}
+
+/* The first queued event that takes a client out of the tree: its own or, in a lane that has no
+ * other events, the host's. */
+static uint64_t next_turn(struct ml_client *client) {
+    const struct ml_sequencer *sequencer = &client->sequencer;
+    uint64_t turn = UINT64_MAX;
+    if (client->turns_queued > 0) {
+        if (client->first_turn < first_of(client)) {
+            find_turn(client);
+        }
+        turn = client->first_turn;
+    }
+    const struct ml_lane_queue *host = sequencer->lanes_count > ML_SEQUENCER_HOST_LANE
+                                           ? sequencer->lanes[ML_SEQUENCER_HOST_LANE]
+                                           : NULL;
+    if (host != NULL && host->head < host->count && host->events[host->head].time < turn) {
+        turn = host->events[host->head].time;
+    }
+    return turn;
+}
+
 static void add_client(struct slice *slice, struct ml_client *client) {
+    const uint64_t turn = next_turn(client);
     slice->clients[slice->count++] = client;
     slice->most_bytes += client->queued_bytes + client->resizing_bytes;
-    slice->events += client->sequencer.queued;
-    /* What is sampled has variances, which notes do not tell; who is out comes back with an event.
-     */
-    slice->can_note = slice->can_note && !client->sampled && client->tracker.in_tree &&
-                      client->leaving == ML_LEAVING_NOT;
-    if (client->turns_queued > 0 && client->first_turn < slice->first_turn) {
-        slice->first_turn = client->first_turn;
-    }
+    slice->first_turn = turn < slice->first_turn ? turn : slice->first_turn;
+    /* What is sampled has variances, which notes do not tell; who is out of the tree comes back
+     * with its next event, unless that is a turn. */
+    const bool steady = client->tracker.in_tree && client->leaving == ML_LEAVING_NOT;
+    slice->can_note = slice->can_note && !client->sampled && (steady || turn <= first_of(client));
 }
 
 static struct slice slice_until(struct ml_session *session, uint64_t until) {
@@ -86,15 +129,13 @@ static struct slice slice_until(struct ml_session *session, uint64_t until) {
             slice.most_bytes += client->tracker.totals.live_bytes;
         }
     }
+    for (uint32_t i = 0; i < slice.count; i++) {
+        slice.events += ml_sequencer_count(&slice.clients[i]->sequencer, until);
+    }
     return slice;
 }
 
 /* ---- merged */
-
-static uint64_t first_of(const struct ml_client *client) {
-    uint64_t first = UINT64_MAX;
-    return ml_sequencer_first(&client->sequencer, &first) ? first : UINT64_MAX;
-}
 
 static bool earlier(const struct ml_client *a, const struct ml_client *b) {
     const uint64_t time_a = first_of(a);
@@ -247,10 +288,8 @@ static void notice_one(void *context, uint32_t item, unsigned worker) {
     ml_tracker_notice_late(&noted->slice.clients[item]->tracker, &noted->logs[item]);
 }
 
-/* An event makes two changes at most: the block that was there, and the new one. */
-static uint64_t notes_needed(const struct slice *slice) {
-    return slice->events * 2;
-}
+/* At most: the block that was there, and the new one. */
+enum { CHANGES_EACH = 2 };
 
 static void free_logs(struct ml_notes *notes, struct ml_budget *budget) {
     ml_budget_free(budget, notes->logs, notes->logs_capacity * sizeof(*notes->logs));
@@ -260,24 +299,26 @@ static void free_logs(struct ml_notes *notes, struct ml_budget *budget) {
     notes->logs_capacity = 0;
 }
 
-/* Room for the slice's notes, or they are not made. */
-static bool reserve_notes(const struct slice *slice) {
-    struct ml_budget *budget = &slice->session->budget;
-    struct ml_notes *notes = &slice->session->notes;
+/* Room for the notes of a piece, or they are not made. */
+static bool reserve_notes(struct ml_session *session) {
+    struct ml_budget *budget = &session->budget;
+    struct ml_notes *notes = &session->notes;
     notes->idle_rounds = 0;
-    if (notes->capacity < notes_needed(slice)) {
-        ml_budget_free_table(budget, notes->changes, notes->capacity * sizeof(*notes->changes));
-        notes->changes = ml_budget_new_table(budget, notes_needed(slice) * sizeof(*notes->changes));
-        notes->capacity = notes->changes == NULL ? 0 : notes_needed(slice);
+    if (notes->changes == NULL) {
+        notes->capacity = PIECE_EVENTS * CHANGES_EACH;
+        notes->changes = ml_budget_new_table(budget, notes->capacity * sizeof(*notes->changes));
     }
-    if (notes->logs_capacity < slice->count) {
+    if (notes->logs_capacity < session->merge_capacity) {
         free_logs(notes, budget);
-        const uint32_t wanted = slice->session->merge_capacity;
-        notes->logs = ml_budget_new(budget, wanted * sizeof(*notes->logs));
-        notes->heap = ml_budget_new(budget, wanted * sizeof(struct ml_change_log *));
-        notes->logs_capacity = wanted;
+        notes->logs_capacity = session->merge_capacity;
+        notes->logs = ml_budget_new(budget, notes->logs_capacity * sizeof(*notes->logs));
+        notes->heap = ml_budget_new(budget, notes->logs_capacity * sizeof(struct ml_change_log *));
     }
-    return notes->changes != NULL && notes->logs != NULL && notes->heap != NULL;
+    if (notes->changes != NULL && notes->logs != NULL && notes->heap != NULL) {
+        return true;
+    }
+    ml_notes_fini(notes, budget);
+    return false;
 }
 
 void ml_notes_fini(struct ml_notes *notes, struct ml_budget *budget) {
@@ -294,16 +335,20 @@ void ml_notes_round(struct ml_notes *notes, struct ml_budget *budget) {
 }
 
 static void open_logs(const struct slice *slice, struct ml_notes *notes) {
-    struct ml_change *changes = notes->changes;
+    uint64_t used = 0;
     for (uint32_t i = 0; i < slice->count; i++) {
         const struct ml_client *client = slice->clients[i];
-        notes->logs[i] = (struct ml_change_log){.changes = changes, .order = client->order};
-        changes += client->sequencer.queued * 2;
+        const uint64_t most = ml_sequencer_count(&client->sequencer, slice->until) * CHANGES_EACH;
+        if (most > notes->capacity - used) {
+            abort(); /* take_piece has counted wrongly */
+        }
+        notes->logs[i] = (struct ml_change_log
+        ){.changes = notes->changes + used, .capacity = (uint32_t)most, .order = client->order};
+        used += most;
     }
 }
 
 static void apply_noted(const struct slice *slice) {
-
     struct ml_session *session = slice->session;
     struct noted noted = {.slice = *slice, .logs = session->notes.logs};
     struct ml_tree tree = session->tree;
@@ -312,7 +357,6 @@ static void apply_noted(const struct slice *slice) {
     run_apart(slice, slice->count, apply_one_noted, &noted);
     if (!ml_change_logs_stay_below(noted.logs, slice->count, &tree) &&
         ml_change_logs_merge(noted.logs, slice->count, session->notes.heap, &tree)) {
-
         session->tree = tree;
         ml_workers_run(session->workers, notice_one, &noted, slice->count);
     }
@@ -324,41 +368,60 @@ static bool pays(const struct slice *slice) {
     return slice->count > 1 && slice->events >= slice->session->least_events;
 }
 
-/* Between the moments at which clients leave the tree or come back, which are merged. */
-static void apply_in_cuts(struct slice *slice) {
-    const uint64_t until = slice->until;
-    for (int cuts = 0; cuts < CUTS_MAX; cuts++) {
-        if (!pays(slice) || !slice->can_note || notes_needed(slice) > NOTES_MAX ||
-            !reserve_notes(slice)) {
-            break;
-        }
-        const uint64_t turn = slice->first_turn;
-        if (turn > until) {
-            apply_noted(slice);
-            return;
-        }
-        if (turn > 0) {
-            *slice = slice_until(slice->session, turn - 1);
-            apply_noted(slice);
-        }
-        *slice = slice_until(slice->session, turn);
-        apply_merged(slice);
-        *slice = slice_until(slice->session, until);
+/* In whatever order. */
+static void apply_each(struct slice *slice) {
+    if (pays(slice)) {
+        apply_apart(slice);
+        return;
     }
-    apply_merged(slice);
+    for (uint32_t i = 0; i < slice->count; i++) {
+        ml_client_apply(slice->clients[i], slice->until);
+    }
+}
+
+static uint64_t first_of_all(const struct slice *slice) {
+    uint64_t first = UINT64_MAX;
+    for (uint32_t i = 0; i < slice->count; i++) {
+        const uint64_t own = first_of(slice->clients[i]);
+        first = own < first ? own : first;
+    }
+    return first;
+}
+
+/* The slice's first piece: what can be noted at once, or true, and what has to be merged before
+ * more can be noted. */
+static bool take_piece(const struct slice *slice, struct slice *out_piece) {
+    const uint64_t first = first_of_all(slice);
+    if (slice->first_turn <= first) {
+        *out_piece = slice_until(slice->session, first);
+        return true;
+    }
+    const uint64_t last = slice->first_turn - 1;
+    *out_piece = slice_until(slice->session, last < slice->until ? last : slice->until);
+    while (out_piece->events > PIECE_EVENTS && out_piece->until > first) {
+        *out_piece = slice_until(slice->session, first + (out_piece->until - first) / 2);
+    }
+    return out_piece->events > PIECE_EVENTS;
 }
 
 void ml_session_apply_ready(struct ml_session *session, uint64_t until) {
-    struct slice slice = slice_until(session, until);
-    if (slice.count > 1 && slice.most_bytes > session->tree.peak_bytes) {
-        apply_in_cuts(&slice);
-        return;
-    }
-    if (pays(&slice)) {
-        apply_apart(&slice);
-        return;
-    }
-    for (uint32_t i = 0; i < slice.count; i++) {
-        ml_client_apply(slice.clients[i], until);
+    uint32_t cuts = 0;
+    for (;;) {
+        struct slice slice = slice_until(session, until);
+        if (slice.count < 2 || slice.most_bytes <= session->tree.peak_bytes) {
+            apply_each(&slice);
+            return;
+        }
+        if (cuts == CUTS_MAX || !pays(&slice) || !slice.can_note || !reserve_notes(session)) {
+            apply_merged(&slice);
+            return;
+        }
+        struct slice piece;
+        if (take_piece(&slice, &piece)) {
+            cuts++;
+            apply_merged(&piece);
+        } else {
+            apply_noted(&piece);
+        }
     }
 }

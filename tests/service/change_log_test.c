@@ -12,7 +12,7 @@ static struct ml_change_log *heap[LOGS];
 
 static void set_up(void) {
     for (uint32_t i = 0; i < LOGS; i++) {
-        logs[i] = (struct ml_change_log){.changes = changes[i], .order = i};
+        logs[i] = (struct ml_change_log){.changes = changes[i], .capacity = CHANGES, .order = i};
     }
 }
 

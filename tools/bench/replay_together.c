@@ -2,8 +2,9 @@
  *
  * The streams were recorded one after another: their stamps are moved to one start and stretched to
  * one span, that of the shortest, so that events of all of them follow each other closely and the
- * tree's peak has to be found among them. In each round every stream is fed to the same part of its
- * span. What is timed is the wall clock, and beside it the processor time of all workers. */
+ * tree's peak has to be found among them. In each round every stream is fed up to the same stamp.
+ * With 0 workers every slice is merged event by event, as a reference. What is timed is the wall
+ * clock, and beside it the processor time of all workers. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,6 +42,7 @@ struct tree {
     struct process processes[STREAMS_MAX];
     unsigned count;
     size_t bytes;
+    uint64_t span; /* stamps are from 1 to this */
 };
 
 struct outcome {
@@ -201,6 +203,7 @@ static void read_tree(struct tree *tree, char *const *paths, unsigned count) {
         const uint64_t own = scales[i].last - scales[i].first + 1;
         span = own < span ? own : span;
     }
+    tree->span = span;
     for (unsigned i = 0; i < count; i++) {
         scales[i].span = span;
         restamp(&tree->processes[i], &streams[i], &scales[i]);
@@ -281,14 +284,38 @@ static void open_clients(struct ml_session *session, struct tree *tree) {
     }
 }
 
-/* Not ended yet: a tree that ends has no more to it than its last round. */
+/* The end of the last frame that begins by then. */
+static size_t end_by(const struct process *process, uint64_t time) {
+    size_t end = process->at;
+    for (size_t i = process->frame;
+         i < process->frames_count && process->frames[i].first_time <= time;
+         i++) {
+        end = process->frames[i].end;
+    }
+    return end;
+}
+
+static size_t bytes_by(const struct tree *tree, uint64_t time) {
+    size_t bytes = 0;
+    for (unsigned i = 0; i < tree->count; i++) {
+        bytes += end_by(&tree->processes[i], time) - tree->processes[i].at;
+    }
+    return bytes;
+}
+
+/* Rounds of about as many bytes as the service makes them of. Nobody is ended: a tree that ends has
+ * no more to it than its last round. */
 static void play(struct ml_session *session, struct ml_workers *workers, struct tree *tree) {
-    const size_t rounds = tree->bytes / ((size_t)REPLAY_ROUND_BYTES * tree->count) + 1;
-    for (size_t i = 1; i <= rounds; i++) {
-        for (unsigned k = 0; k < tree->count; k++) {
-            struct process *process = &tree->processes[k];
-            process->end = (size_t)((double)process->stream.count * (double)i / (double)rounds);
-            process->end = i == rounds ? process->stream.count : process->end;
+    const size_t wanted = (size_t)REPLAY_ROUND_BYTES * tree->count + 1;
+    uint64_t step = tree->span / (tree->bytes / wanted + 1) + 1;
+    for (uint64_t time = 0; time <= tree->span;) {
+        while (step > 1 && bytes_by(tree, time + step) > 2 * wanted) {
+            step /= 2;
+        }
+        time += step;
+        step = bytes_by(tree, time) < wanted / 2 ? step * 2 : step;
+        for (unsigned i = 0; i < tree->count; i++) {
+            tree->processes[i].end = end_by(&tree->processes[i], time);
         }
         round_of(session, workers, tree);
     }
@@ -317,14 +344,14 @@ static uint64_t hash_of(const struct ml_snapshot *snapshot) {
 static struct outcome replay(struct tree *tree, unsigned workers_count) {
     const struct ml_moment start = {.ticks = 1};
     struct outcome outcome = {.events = 0};
-    struct ml_workers *workers = ml_workers_new(workers_count);
+    struct ml_workers *workers = ml_workers_new(workers_count > 0 ? workers_count : 1);
     struct ml_session *session = ml_session_new(&start, 0);
     struct ml_snapshot *snapshot = NULL;
-    if (session == NULL || ml_workers_count(workers) != workers_count) {
+    if (session == NULL || ml_workers_count(workers) < workers_count) {
         replay_die("no memory, or no threads");
     }
     ml_session_patience(session, UINT64_MAX / 16);
-    ml_session_workers(session, workers, ML_SESSION_LEAST_EVENTS);
+    ml_session_workers(session, workers, workers_count > 0 ? ML_SESSION_LEAST_EVENTS : UINT64_MAX);
     open_clients(session, tree);
     outcome.wall_s = -now_of(CLOCK_MONOTONIC);
     outcome.cpu_s = -now_of(CLOCK_PROCESS_CPUTIME_ID);
@@ -388,9 +415,9 @@ static unsigned parse_workers(const char *text, unsigned *out_counts) {
     for (;;) {
         char *end = NULL;
         const unsigned long workers = strtoul(text, &end, 10);
-        if (end == text || workers < 1 || workers > ML_WORKERS_MAX || count == RUNS_MAX ||
+        if (end == text || workers > ML_WORKERS_MAX || count == RUNS_MAX ||
             (*end != '\0' && *end != ',')) {
-            replay_die("WORKERS is a list of up to 8 numbers from 1 to 16");
+            replay_die("WORKERS is a list of up to 8 numbers from 0 to 16");
         }
         out_counts[count++] = (unsigned)workers;
         if (*end == '\0') {
