@@ -63,29 +63,54 @@ static uint64_t mean_survival(uint64_t x) {
         SHARE(17),
         SHARE(18)};
 #undef SHARE
+    /* The smaller x, the fewer terms: x^n is below 2^-(n * zeros). */
+    enum { TERMS = sizeof(shares) / sizeof(shares[0]), BITS = 56 };
+    const unsigned zeros = (unsigned)__builtin_clzll(x);
+    const size_t enough = BITS / (zeros + 2) + 2;
     uint64_t sum = ONE;
-    for (size_t i = sizeof(shares) / sizeof(shares[0]); i-- > 0;) {
+    for (size_t i = zeros > 0 && enough < TERMS ? enough : TERMS; i-- > 0;) {
         const uint64_t product = (uint64_t)((wide)x * sum >> 63);
         sum = ONE - (uint64_t)((wide)product * shares[i] >> 63);
     }
     return sum;
 }
 
-/* A whole number whose mean is numerator / denominator. */
-static uint64_t round_at_random(wide numerator, wide denominator, uint64_t random) {
-    const wide part = (denominator >> 64) * random + ((wide)(uint64_t)denominator * random >> 64);
-    return (uint64_t)((numerator + part) / denominator);
-}
-
-struct ml_chance_weights
-ml_chance_weigh(uint64_t *state, uint64_t interval_bytes, uint64_t size_bytes) {
+struct ml_chance_inverse ml_chance_inverse_of(uint64_t interval_bytes, uint64_t size_bytes) {
     const uint64_t charged_bytes = size_bytes + 1;
     const uint64_t x = (uint64_t)(((wide)charged_bytes << 63) / interval_bytes);
     /* The chance p is x * survival; so 1 / p is interval / (charged * survival). */
     const wide denominator = (wide)charged_bytes * mean_survival(x);
     const wide numerator = (wide)interval_bytes << 63;
-    return (struct ml_chance_weights){
-        .bytes = round_at_random(numerator * size_bytes, denominator, ml_chance_random(state)),
-        .blocks = round_at_random(numerator, denominator, ml_chance_random(state)),
+    const uint64_t whole = (uint64_t)(numerator / denominator);
+    /* 64 bits of what is left; of the denominator as many. */
+    const uint64_t high = (uint64_t)(denominator >> 64);
+    const unsigned shift = high == 0 ? 0 : 64 - (unsigned)__builtin_clzll(high);
+    const uint64_t rest = (uint64_t)((numerator - whole * denominator) >> shift);
+    const uint64_t divisor = (uint64_t)(denominator >> shift);
+    return (struct ml_chance_inverse){
+        .interval_bytes = interval_bytes,
+        .size_bytes = size_bytes,
+        .whole = whole,
+        .part = rest < divisor ? (uint64_t)(((wide)rest << 64) / divisor) : UINT64_MAX,
     };
+}
+
+struct ml_chance_weights ml_chance_draw(uint64_t *state, const struct ml_chance_inverse *inverse) {
+    const wide part = (wide)inverse->size_bytes * inverse->part;
+    const uint64_t bytes = inverse->size_bytes * inverse->whole + (uint64_t)(part >> 64);
+    return (struct ml_chance_weights){
+        .bytes = bytes + (ml_chance_random(state) < (uint64_t)part ? 1 : 0),
+        .blocks = inverse->whole + (ml_chance_random(state) < inverse->part ? 1 : 0),
+    };
+}
+
+struct ml_chance_weights ml_chance_weigh(
+    uint64_t *state, struct ml_chance_memo *memo, uint64_t interval_bytes, uint64_t size_bytes
+) {
+    struct ml_chance_inverse *inverse =
+        &memo->inverses[size_bytes * UINT64_C(0x9e3779b97f4a7c15) >> (64 - ML_CHANCE_MEMO_SHIFT)];
+    if (inverse->size_bytes != size_bytes || inverse->interval_bytes != interval_bytes) {
+        *inverse = ml_chance_inverse_of(interval_bytes, size_bytes);
+    }
+    return ml_chance_draw(state, inverse);
 }

@@ -22,9 +22,26 @@ struct ml_chance_weights {
 };
 
 /* Of a block of size_bytes < interval_bytes <= ML_SAMPLING_MAX_BYTES that was recorded with a
- * chance of p = 1 - exp(-(size_bytes + 1) / interval_bytes): size / p and 1 / p, each rounded up or
- * down at random so that this is its mean. */
-struct ml_chance_weights
-ml_chance_weigh(uint64_t *state, uint64_t interval_bytes, uint64_t size_bytes);
+ * chance of p = 1 - exp(-(size_bytes + 1) / interval_bytes): 1 / p. */
+struct ml_chance_inverse {
+    uint64_t interval_bytes, size_bytes;
+    uint64_t whole;
+    uint64_t part; /* behind the point, in 64 bits */
+};
+struct ml_chance_inverse ml_chance_inverse_of(uint64_t interval_bytes, uint64_t size_bytes);
+
+/* size / p and 1 / p, each rounded up or down at random so that this is its mean. */
+struct ml_chance_weights ml_chance_draw(uint64_t *state, const struct ml_chance_inverse *inverse);
+
+/* Programs ask for the same sizes again and again; all zero at first. */
+enum { ML_CHANCE_MEMO_SHIFT = 8 };
+struct ml_chance_memo {
+    struct ml_chance_inverse inverses[1 << ML_CHANCE_MEMO_SHIFT];
+};
+
+/* Both in one. */
+struct ml_chance_weights ml_chance_weigh(
+    uint64_t *state, struct ml_chance_memo *memo, uint64_t interval_bytes, uint64_t size_bytes
+);
 
 #endif

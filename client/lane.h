@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#include "client/chance.h"
 #include "client/process.h"
 #include "client/unwind.h"
 #include "ipc/event_put.h"
@@ -35,6 +36,7 @@ struct ml_lane {
     uint32_t tag;         /* the same as stack nodes bear it: client/stack_table.h */
     uint32_t second;      /* taken for signal handlers: no cached stack */
     struct ml_unwind_thread unwind;
+    struct ml_chance_memo chances; /* for sampling */
 };
 
 /* A free lane for the calling thread, in the present profile; NULL when there is none (counted). */

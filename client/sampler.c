@@ -87,8 +87,12 @@ void ml_sampler_announce(const struct ml_thread *thread, struct ml_lane *lane) {
 /* ---- inside a hook */
 
 /* Whether a block is recorded, and then what it stands for. */
-static bool
-decide(struct ml_thread *thread, uint64_t size_bytes, struct ml_chance_weights *out_weights) {
+static bool decide(
+    struct ml_thread *thread,
+    struct ml_lane *lane,
+    uint64_t size_bytes,
+    struct ml_chance_weights *out_weights
+) {
     if (size_bytes >= thread->interval) {
         *out_weights = (struct ml_chance_weights){.bytes = size_bytes, .blocks = 1};
         return true;
@@ -98,7 +102,7 @@ decide(struct ml_thread *thread, uint64_t size_bytes, struct ml_chance_weights *
         set_way(thread, way_bytes - size_bytes - 1);
         return false;
     }
-    *out_weights = ml_chance_weigh(&thread->random, thread->interval, size_bytes);
+    *out_weights = ml_chance_weigh(&thread->random, &lane->chances, thread->interval, size_bytes);
     set_way(thread, ml_chance_distance(&thread->random, thread->interval));
     return true;
 }
@@ -121,7 +125,7 @@ void ml_sampler_alloc(
         return;
     }
     struct ml_chance_weights weights;
-    if (!decide(thread, size_bytes, &weights)) {
+    if (!decide(thread, lane, size_bytes, &weights)) {
         thread->skipped = 1;
         if (thread->filter == ML_FILTER_NONE) {
             ml_overrun_skipped((uintptr_t)block);

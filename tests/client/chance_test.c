@@ -92,10 +92,11 @@ START_TEST(weights_have_the_size_and_one_over_the_chance_as_their_means) {
     const double chance = -expm1(-((double)size + 1) / (double)interval);
     const double most = 5 * 0.5 / sqrt(DRAWS);
     uint64_t state = 1;
+    struct ml_chance_memo memo = {.inverses = {{0}}};
     double blocks = 0;
     double bytes = 0;
     for (size_t i = 0; i < DRAWS; i++) {
-        const struct ml_chance_weights weights = ml_chance_weigh(&state, interval, size);
+        const struct ml_chance_weights weights = ml_chance_weigh(&state, &memo, interval, size);
         ck_assert_double_lt(fabs((double)weights.blocks - 1 / chance), 1 + 1e-6);
         ck_assert_uint_ge(weights.blocks, 1);
         ck_assert_uint_ge(weights.bytes, size);
@@ -110,6 +111,24 @@ START_TEST(weights_have_the_size_and_one_over_the_chance_as_their_means) {
 }
 END_TEST
 
+/* Sizes that fall on one place of the memo, and intervals that change, do not get each other's. */
+START_TEST(what_is_remembered_is_what_is_worked_out) {
+    struct ml_chance_memo memo = {.inverses = {{0}}};
+    uint64_t sizes = 1;
+    for (int i = 0; i < 100000; i++) {
+        const uint64_t interval = i % 7 == 0 ? 4096 : 512;
+        const uint64_t size = ml_chance_random(&sizes) % 300;
+        uint64_t state = (uint64_t)i;
+        uint64_t other = state;
+        const struct ml_chance_inverse inverse = ml_chance_inverse_of(interval, size);
+        const struct ml_chance_weights a = ml_chance_weigh(&state, &memo, interval, size);
+        const struct ml_chance_weights b = ml_chance_draw(&other, &inverse);
+        ck_assert_uint_eq(a.bytes, b.bytes);
+        ck_assert_uint_eq(a.blocks, b.blocks);
+    }
+}
+END_TEST
+
 /* What it is all for: sums of weights, and what they say of their own spread. */
 struct estimate {
     double bytes, blocks, bytes_variance, blocks_variance;
@@ -119,6 +138,7 @@ struct estimate {
  * `bias`. */
 static struct estimate walk(uint64_t *state, uint64_t interval, int count, double bias) {
     struct estimate sum = {0, 0, 0, 0};
+    struct ml_chance_memo memo = {.inverses = {{0}}};
     uint64_t way = ml_chance_distance(state, interval);
     for (int i = 0; i < count; i++) {
         const uint64_t size = (uint64_t)i * 37 % (interval * 3 / 2);
@@ -129,7 +149,7 @@ static struct estimate walk(uint64_t *state, uint64_t interval, int count, doubl
             continue;
         }
         if (size < interval) {
-            const struct ml_chance_weights weights = ml_chance_weigh(state, interval, size);
+            const struct ml_chance_weights weights = ml_chance_weigh(state, &memo, interval, size);
             bytes = (double)weights.bytes * bias;
             blocks = (double)weights.blocks * bias;
             way = ml_chance_distance(state, interval);
@@ -209,6 +229,7 @@ static Suite *suite(void) {
         (int)(sizeof(weighed) / sizeof(weighed[0]))
     );
     tcase_add_test(tcase, sums_of_weights_are_unbiased_and_know_their_own_spread);
+    tcase_add_test(tcase, what_is_remembered_is_what_is_worked_out);
     tcase_add_test(tcase, weights_that_are_wrong_by_a_hundredth_are_noticed);
     suite_add_tcase(suite, tcase);
     return suite;
