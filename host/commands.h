@@ -1,5 +1,5 @@
-/* `memlog ps`, `dump`, `start`, `stop`, `env`: what a person says to a running host; and `doctor`.
- * Room: host. Context: their own process.
+/* `memlog ps`, `dump`, `start`, `stop`, `env`: what a person says to a running host; `doctor`,
+ * `page`. Room: host. Context: their own process.
  *
  * One rule: stdout is data, stderr is talk. */
 #ifndef MEMLOG_HOST_COMMANDS_H
@@ -20,6 +20,7 @@ int ml_command_stop(char *const *words);
 int ml_command_rate(char *const *words);
 int ml_command_env(char *const *words);
 int ml_command_doctor(char *const *words);
+int ml_command_page(char *const *words);
 
 /* Say that an option is not known, and the nearest that is. Returns false. */
 bool ml_commands_unknown(const char *word, const char *const *known, size_t known_count);

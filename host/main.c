@@ -78,6 +78,7 @@ static int do_host_command(char *const *argv) {
         {"rate", ml_command_rate},
         {"env", ml_command_env},
         {"doctor", ml_command_doctor},
+        {"page", ml_command_page},
         {"upload", ml_command_upload},
     };
     for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {

@@ -163,6 +163,16 @@ static const char upload_help[] =
     "Example:\n"
     "  memlog upload --dry-run memlog.prog.4711/0001.exit.pftrace | less\n";
 
+static const char page_help[] =
+    "Usage: memlog page [--page=[ADDRESS:]PORT|--page=unix:PATH] [--page-remote] DIR\n"
+    "\n"
+    "Serves the page over the dumps of an ended run, which lie in DIR, and prints its address "
+    "with\n"
+    "the token: processes, flame graphs, functions, what changed between two dumps. ^C ends it.\n"
+    "\n"
+    "Example:\n"
+    "  memlog page memlog.sqlite3.1234\n";
+
 static const char help_help[] = "Usage: memlog help [COMMAND]\n"
                                 "\n"
                                 "Example:\n"
@@ -182,7 +192,7 @@ static const struct ml_subcommand subcommands[] = {
     {"symbolize", ML_SUBCOMMAND_ANALYZER, "add function names to a dump", NULL},
     {"timeline", ML_SUBCOMMAND_LATER, "what was live when", NULL},
     {"upload", ML_SUBCOMMAND_HOST, "send a pruned dump, or show what would be sent", upload_help},
-    {"page", ML_SUBCOMMAND_LATER, "the live page over ended runs", NULL},
+    {"page", ML_SUBCOMMAND_HOST, "the live page over an ended run", page_help},
     {"env", ML_SUBCOMMAND_HOST, "print what a program needs to join a running memlog", env_help},
     {"doctor", ML_SUBCOMMAND_HOST, "find out why nothing is recorded", doctor_help},
     {"help", ML_SUBCOMMAND_HELP, "this list, or the help of one command", help_help},

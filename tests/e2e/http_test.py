@@ -490,6 +490,32 @@ class Http(browsing.Case):
             self.assertEqual((code, out), (125, b""))
             self.assertIn(str(port), err)
 
+    def test_an_ended_run_has_its_page(self):
+        run = self.memlog(harness.PROGRAMS / "oracle" / "fork", "fork")
+        report = self.report(run.dumps()[0])
+        log = open(self.folder / "page.err", "wb+")
+        self.addCleanup(log.close)
+        served = subprocess.Popen([harness.MEMLOG, "page", run.folder], stdin=subprocess.DEVNULL, stderr=log, env=self.environment())
+        self.addCleanup(served.kill)
+        found = self.wait_for("the address", lambda: re.search(rb"page: (http\S+)", (self.folder / "page.err").read_bytes()))
+        page = browsing.Page(found[1].decode())
+        self.assertFalse(page.json("/api/v1/session")["live"])
+        self.assertEqual([one["id"] for one in page.json("/api/v1/dumps")["dumps"]], ["0001"])
+        entries = page.json("/api/v1/processes?dump=0001")["processes"]
+        self.assertEqual([one["live_bytes"] for one in entries], [one["live_bytes"] for one in report["processes"]])
+        values = page.json("/api/v1/profile?dump=0001")["views"][0]["values"]
+        self.assertEqual(sum(values[1::7]), report["tree"]["live_bytes"])
+        for path, method, status in (
+            ("/api/v1/profile", "GET", 400), ("/api/v1/events", "GET", 409), ("/metrics", "GET", 409), ("/api/v1/dumps", "POST", 409),
+            (f"/api/v1/processes/{entries[0]['pid']}/stop", "POST", 409), ("/api/v1/diff?from=0001&to=0001", "GET", 200),
+        ):
+            self.assertEqual(page.ask(path, method).status, status, path)
+        served.terminate()
+        self.assertEqual(served.wait(harness.TIMEOUT), 0)
+        empty = harness.run_words([str(harness.MEMLOG), "page", str(self.truth_folder)], self.folder, self.environment(), b"", harness.TIMEOUT)
+        self.assertEqual(empty.returncode, 1)
+        self.assertIn(b"no dumps", empty.stderr)
+
     def test_many_ask_at_once_and_some_hang_up(self):
         """A question that comes while a snapshot is written is answered by the next one."""
         process, page = self.start_tree()

@@ -1,0 +1,157 @@
+/* `memlog page DIR`: the page over the dumps of an ended run. Room: host. Context: its own
+ * process. */
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <dirent.h>
+#include <ev.h>
+
+#include "host/commands.h"
+#include "host/options.h"
+#include "host/page.h"
+#include "host/paths.h"
+#include "host/run.h"
+#include "host/signals.h"
+#include "host/tree.h"
+#include "host/voice.h"
+
+struct show {
+    struct ev_loop *loop;
+    struct ml_page *page;
+    struct ml_tree tree; /* the analyzers alone */
+};
+
+static void on_helper(void *context, pid_t pid) {
+    struct show *show = context;
+    ml_tree_add_helper(&show->tree, pid);
+}
+
+static void on_signal(void *context, int signal, int code) {
+    struct show *show = context;
+    struct ml_tree_event event;
+    (void)code;
+    switch (signal) {
+    case SIGCHLD:
+        while (ml_tree_next(&show->tree, &event)) {
+            if (!event.stopped) {
+                ml_page_child_ended(show->page, event.pid, &event.ending);
+            }
+        }
+        break;
+    case SIGINT:
+    case SIGTERM:
+    case SIGHUP:
+        ev_break(show->loop, EVBREAK_ALL);
+        break;
+    default:
+        break;
+    }
+}
+
+/* Serve until a signal says that it is enough. The exit code. */
+static int serve(struct show *show, const struct ml_page_setup *setup) {
+    struct ml_complaint complaint = {.text = ""};
+    struct ml_signals signals;
+    const struct ml_voice voice = {.quiet = false};
+    if (ml_signals_open(&signals, show->loop, on_signal, show, &complaint) != ML_OK) {
+        ml_say_error("%s", complaint.text);
+        return ML_EXIT_FAILED;
+    }
+    const bool is_open = ml_page_open(setup, &show->page, &complaint) == ML_OK;
+    if (is_open) {
+        ml_say(&voice, "page: %s", ml_page_url(show->page));
+        ml_say(&voice, "^C ends it");
+        ev_run(show->loop, 0);
+    } else {
+        ml_say_error("%s", complaint.text);
+    }
+    ml_page_close(show->page);
+    ml_page_free(show->page);
+    ml_signals_close(&signals);
+    return is_open ? 0 : ML_EXIT_FAILED;
+}
+
+static bool has_dumps(const char *path) {
+    DIR *folder = opendir(path);
+    bool found = false;
+    if (folder == NULL) {
+        ml_say_error("%s: %s", path, strerror(errno));
+        return false;
+    }
+    for (struct dirent *entry = readdir(folder); entry != NULL && !found; entry = readdir(folder)) {
+        found = strstr(entry->d_name, ".pftrace") != NULL && entry->d_name[0] != '.';
+    }
+    (void)closedir(folder);
+    if (!found) {
+        ml_say_error("%s: there are no dumps in it; it is the -o folder of a memlog run", path);
+    }
+    return found;
+}
+
+/* --page and --page-remote as of memlog run, and the folder, which stands where the program does.
+ * False: it was said. */
+static bool parse(char *const *words, struct ml_options *options) {
+    struct ml_complaint complaint = {.text = ""};
+    for (size_t i = 0; words[i] != NULL && words[i][0] == '-'; i++) {
+        if (strncmp(words[i], "--page", 6) != 0) {
+            ml_say_error("unknown option '%s'; --page=PLACE and --page-remote are known", words[i]);
+            return false;
+        }
+    }
+    if (ml_options_parse(options, words, &complaint) != ML_OK) {
+        const bool is_missing = strncmp(complaint.text, "no program", 10) == 0;
+        ml_say_error("%s", is_missing ? "which folder? memlog run names it, -o" : complaint.text);
+        return false;
+    }
+    if (options->program[1] != NULL) {
+        ml_say_error("'%s' is one folder too many", options->program[1]);
+        return false;
+    }
+    return true;
+}
+
+static int show_folder(const struct ml_options *options) {
+    struct ml_complaint complaint = {.text = ""};
+    char analyzer_path[PATH_MAX];
+    struct ml_inherited inherited;
+    struct show show = {.page = NULL};
+    if (ml_paths_find(ML_ANALYZER_FILE, analyzer_path, &complaint) != ML_OK) {
+        ml_say_error("%s", complaint.text);
+        return ML_EXIT_FAILED;
+    }
+    ml_inherited_take(&inherited);
+    show.loop = ev_loop_new(EVBACKEND_EPOLL | EVFLAG_NOENV);
+    if (show.loop == NULL) {
+        ml_say_error("cannot make an event loop: %s", strerror(errno));
+        return ML_EXIT_FAILED;
+    }
+    const struct ml_page_setup setup = {
+        .loop = show.loop,
+        .folder = options->program[0],
+        .place = &options->page,
+        .analyzer_path = analyzer_path,
+        .inherited = &inherited,
+        .on_helper = on_helper,
+        .context = &show,
+    };
+    const int exit_code = serve(&show, &setup);
+    ev_loop_destroy(show.loop);
+    return exit_code;
+}
+
+int ml_command_page(char *const *words) {
+    struct ml_options options;
+    int exit_code = ML_EXIT_USAGE;
+    if (ml_options_init(&options) != ML_OK) {
+        ml_say_error("no memory");
+        return ML_EXIT_FAILED;
+    }
+    if (parse(words, &options)) {
+        exit_code = has_dumps(options.program[0]) ? show_folder(&options) : 1;
+    }
+    ml_options_fini(&options);
+    return exit_code;
+}
