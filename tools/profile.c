@@ -272,6 +272,15 @@ uint64_t ml_profile_realtime_ns(const struct ml_profile *profile, uint64_t ticks
     return (uint64_t)share;
 }
 
+uint64_t
+ml_profile_moment_ns(const struct ml_profile *profile, const struct ml_profile_moment *moment) {
+    /* A running process's end, or a moment that nobody has counted ticks at. */
+    if (moment->realtime_ns == 0 || moment->ticks == 0 || profile->now.ticks == 0) {
+        return moment->realtime_ns;
+    }
+    return ml_profile_realtime_ns(profile, moment->ticks);
+}
+
 static const char *name_of(const char *const *names, size_t count, uint32_t value) {
     return value < count ? names[value] : "unknown";
 }

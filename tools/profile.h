@@ -275,6 +275,10 @@ struct ml_profile_text ml_profile_module_path(
  */
 uint64_t ml_profile_realtime_ns(const struct ml_profile *profile, uint64_t ticks);
 
+/* A moment's time of day, by the clock as it stood at the dump: it may have been set since. */
+uint64_t
+ml_profile_moment_ns(const struct ml_profile *profile, const struct ml_profile_moment *moment);
+
 /* Words of the interface: "browser", "exited", "exit". */
 const char *ml_profile_role_name(uint32_t role);
 const char *ml_profile_state_name(uint32_t state);

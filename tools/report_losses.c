@@ -61,14 +61,17 @@ static void put_file_trouble(const struct ml_report_page *page) {
 }
 
 static void put_gap(const struct ml_report_page *page, const struct ml_profile_gap *gap) {
+    const struct ml_profile *profile = page->report->profile;
     char words[ML_WORDS_BYTES];
 
     fprintf(
         page->out,
         "    nothing was seen from %s to ",
-        ml_report_time_of_day(gap->from.realtime_ns, words)
+        ml_report_time_of_day(ml_profile_moment_ns(profile, &gap->from), words)
     );
-    fprintf(page->out, "%s: ", ml_report_time_of_day(gap->to.realtime_ns, words));
+    fprintf(
+        page->out, "%s: ", ml_report_time_of_day(ml_profile_moment_ns(profile, &gap->to), words)
+    );
     ml_report_put(page, gap->reason.bytes);
     putc('\n', page->out);
 }
