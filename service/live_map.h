@@ -1,14 +1,14 @@
 /* A process's live blocks: address and heap -> what is held there. Room: service. Context: whoever
  * applies the client's events; a map is only ever in one thread's hands.
  *
- * One rule: 12 bytes a slot, at most 3.7 of the five slots of a cache line used on the average,
+ * One rule: 12 bytes a slot, at most 3.43 of the five slots of a cache line used on the average,
  * nothing allocated per event.
  *
  * The hash of a usual block's key is the key in other words: 53 bits either way. Its top bits say
  * in which line the block belongs, its home; all of it stands in the slot, in place of the address.
- * So growing never hashes again: homes are the hash scaled to the number of lines, and a third more
- * lines are filled in place, from the last one down, in one pass in order. The factor of the hash
- * is the map's own, so that a client cannot choose addresses that meet.
+ * So growing never hashes again: homes are the hash scaled to the number of lines, and a quarter
+ * more lines are filled in place, from the last one down, in one pass in order. The factor of the
+ * hash is the map's own, so that a client cannot choose addresses that meet.
  *
  * Lines come in pairs, which the processor fetches together. A block whose home is full goes to the
  * other line of the pair; if that is full too it is turned away, to a small table of its own

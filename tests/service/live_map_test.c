@@ -162,7 +162,7 @@ START_TEST(growing_that_runs_out_of_memory_half_way_is_undone) {
         ck_assert_int_eq(ml_live_map_reserve(&map, map.count_max + 1), ML_OK);
         lines_count = map.lines_count;
     }
-    const size_t grown_count = (lines_count + lines_count / 3) / 30 * 30;
+    const size_t grown_count = (lines_count + lines_count / 4) / 30 * 30;
     const uint32_t count = fill_for_crowding(keys, lines_count, grown_count);
     /* The lines' memory is there, so that what is refused is that of those turned away. */
     map.lines = ml_budget_grow_table(
