@@ -43,6 +43,7 @@ function showTab() {
 
 function makeTabs() {
   TABS.forEach(([name, title], number) => {
+    if (name === "timeline" && !session.live) { return; }
     const button = document.createElement("button");
     button.textContent = title;
     button.dataset.tab = name;
@@ -181,10 +182,11 @@ async function start() {
   if (location.search) { history.replaceState(null, "", location.pathname + location.hash); }
   session = await api.session();
   const [program = session.folder, ...words] = session.program;
-  const name = [program.split("/").at(-1), ...words].join(" ").replace(/\s+/g, " ").slice(0, 200);
+  const name = [program.replace(/\/+$/, "").split("/").at(-1), ...words].join(" ").replace(/\s+/g, " ").slice(0, 200);
   at("title").textContent = name;
   document.title = `${name} \u2014 memlog`;
   at("about").textContent = session.live ? `--memlog=${session.mode}, since ${new Date(session.start_ms).toLocaleTimeString()}, dumps go to ${session.folder}` : `Ended runs in ${session.folder}`;
+  document.body.classList.toggle("ended", !session.live);
   at("save").hidden = !session.live;
   makeTabs();
   processes.init(session.live, act);

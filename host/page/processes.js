@@ -93,7 +93,7 @@ function element(id) {
   const mark = document.createElement("input");
   mark.type = "checkbox";
   mark.onchange = () => { if (mark.checked) { chosen.add(id); } else { chosen.delete(id); } saySelection(); };
-  cell(tr).append(mark);
+  cell(tr, "live").append(mark);
   parts.mark = mark;
   const box = cell(tr);
   const name = document.createElement("div");
@@ -117,8 +117,8 @@ function element(id) {
   parts.meter = document.createElement("meter");
   parts.meter.setAttribute("aria-hidden", "true");
   parts.share.append(parts.meter, parts.shareText);
-  parts.growth = cell(tr, "number");
-  const sparkCell = cell(tr, "wide");
+  parts.growth = cell(tr, "number live");
+  const sparkCell = cell(tr, "wide live");
   parts.spark = document.createElement("canvas");
   parts.spark.className = "spark";
   parts.spark.width = 240;
@@ -126,12 +126,12 @@ function element(id) {
   parts.spark.setAttribute("aria-hidden", "true");
   sparkCell.append(parts.spark);
   parts.resident = cell(tr, "number wide");
-  parts.sampling = cell(tr, "wide");
-  parts.events = cell(tr, "number wide");
+  parts.sampling = cell(tr, "wide live");
+  parts.events = cell(tr, "number wide live");
   parts.lost = cell(tr, "number wide");
   parts.action = document.createElement("button");
   parts.action.onclick = () => act(processes.get(id).row);
-  cell(tr).append(parts.action);
+  cell(tr, "live").append(parts.action);
   return parts;
 }
 
