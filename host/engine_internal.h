@@ -2,6 +2,8 @@
 #ifndef MEMLOG_HOST_ENGINE_INTERNAL_H
 #define MEMLOG_HOST_ENGINE_INTERNAL_H
 
+#include <stdio.h>
+
 #include <ev.h>
 
 #include "host/dumps.h"
@@ -300,6 +302,9 @@ void ml_engine_dump_for(
     ml_dump_done *on_done,
     void *context
 );
+
+/* engine_calls.c: decisions and uploads, as metrics. */
+void ml_engine_put_calls(FILE *out, const struct ml_engine *engine, bool is_open);
 
 /* engine_triggers.c: looks, and what the service makes of them. */
 void ml_engine_triggers_init(struct ml_engine *engine);

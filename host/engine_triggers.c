@@ -299,10 +299,15 @@ static void look(struct ml_engine *engine, bool whole) {
     free(processes);
 }
 
+/* One that is starting answers, too, once it serves. */
+static bool has_service(const struct ml_engine *engine) {
+    return engine->service_state == ML_ENGINE_SERVING ||
+           engine->service_state == ML_ENGINE_STARTING;
+}
+
 /* A service that has not answered yet is not asked again; without one there is nobody to ask. */
 static bool may_look(const struct ml_engine *engine) {
-    return engine->service_state == ML_ENGINE_SERVING && engine->triggers.asked == 0 &&
-           engine->on_finished == NULL;
+    return has_service(engine) && engine->triggers.asked == 0 && engine->on_finished == NULL;
 }
 
 static void on_look(struct ev_loop *loop, ev_timer *watcher, int events) {
@@ -343,7 +348,7 @@ bool ml_engine_triggers_flush(
 ) {
     struct ml_engine_triggers *triggers = &engine->triggers;
     ev_timer_stop(engine->loop, &triggers->killed_timer);
-    if (!triggers->killed_waits || engine->service_state != ML_ENGINE_SERVING) {
+    if (!triggers->killed_waits || !has_service(engine)) {
         return false;
     }
     triggers->killed_waits = false;

@@ -10,6 +10,7 @@ import http.server
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import socket
@@ -19,6 +20,7 @@ import threading
 import time
 import unittest
 import urllib.parse
+import urllib.request
 
 import harness
 
@@ -223,6 +225,26 @@ class Uploads(harness.Case):
         self.assertEqual(len(receiver.requests), 1)
         config = json.loads(parts(*receiver.requests[0][2:])["config"].get_content())
         self.assertEqual(config["configs"][0]["trigger_name"], "MEMLOG_BACKGROUND_TRIGGER")
+
+    def test_metrics_tell_of_decisions_and_uploads(self):
+        receiver = self.receiver()
+        process = self.memlog_start(
+            GROWER, "-", f"guilty={5 * MIB}", f"wait={self.folder}/end", options=(
+                "--page", f"--upload=http://127.0.0.1:{receiver.port}/", f"--upload-spool={self.folder}/spool",
+                "--threshold=browser=1M", "--trigger-interval=1"))
+        log = self.folder / "stderr1"
+        found = self.wait_for("the page", lambda: re.search(r"http://127\.0\.0\.1:(\d+)/\?token=(\S+)", log.read_text()))
+
+        def metrics():
+            address = f"http://127.0.0.1:{found[1]}/metrics?token={found[2]}"
+            with urllib.request.urlopen(address, timeout=harness.TIMEOUT) as answer:
+                return dict(line.rsplit(" ", 1) for line in answer.read().decode().splitlines() if line[0] != "#")
+
+        told = self.wait_for("the upload in the metrics", lambda: (now := metrics())["memlog_uploads_sent_total"] == "1" and now)
+        self.assertEqual(told['memlog_trigger_decisions_total{trigger="footprint",dump="yes"}'], "1")
+        self.assertEqual((told["memlog_trigger_dumps_total"], told["memlog_uploads_waiting"]), ("1", "0"))
+        self.assertGreater(int(told["memlog_uploads_sent_bytes_total"]), 100)
+        self.end(process)
 
     def test_nothing_leaves_without_upload(self):
         process = self.memlog_start(GROWER, "-", f"done={self.folder}/there", f"wait={self.folder}/end")
