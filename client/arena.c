@@ -62,8 +62,7 @@ static void place(uint8_t *arena, const struct plan *plan) {
     ml_process.unwind = (struct ml_unwind_process *)(void *)(arena + plan->unwind_at);
     ml_process.memo_blocks = arena + plan->memo_at;
     ml_process.memo_blocks_max = plan->memo_blocks_max;
-    ml_process.sampled.buckets = (struct ml_sampled_bucket *)(void *)(arena + plan->sampled_at);
-    ml_process.sampled.levels = plan->sampled_levels;
+    ml_process.sampled = ml_sampled_set_at(arena + plan->sampled_at, plan->sampled_levels);
     ml_process.skipped = (_Atomic uint64_t *)(void *)(arena + plan->skipped_at);
     ml_process.arena = arena;
     ml_process.arena_bytes = plan->all_bytes;

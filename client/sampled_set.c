@@ -1,6 +1,12 @@
 #include "client/sampled_set.h"
 
-/* Buckets of all levels above `level`: 2^10 (1 + 8 + 64 + ...). */
+/* One bucket. */
+struct bucket {
+    _Atomic uint64_t *tags;
+    _Atomic uint64_t *places;
+};
+
+/* Buckets of all levels above `level`: 2^11 (1 + 8 + 64 + ...). */
 static size_t level_start(uint32_t level) {
     size_t start = 0;
     for (uint32_t i = 0; i < level; i++) {
@@ -10,22 +16,30 @@ static size_t level_start(uint32_t level) {
 }
 
 size_t ml_sampled_set_bytes(uint32_t levels) {
-    return level_start(levels) * sizeof(struct ml_sampled_bucket);
+    return level_start(levels) * (sizeof(uint64_t) + sizeof(struct ml_sampled_places));
 }
 
-static struct ml_sampled_bucket *
-bucket_of(const struct ml_sampled_set *set, uint64_t hash, uint32_t level) {
+struct ml_sampled_set ml_sampled_set_at(void *memory, uint32_t levels) {
+    uint8_t *places = (uint8_t *)memory + level_start(levels) * sizeof(uint64_t);
+    return (struct ml_sampled_set
+    ){.tags = memory, .places = (struct ml_sampled_places *)(void *)places, .levels = levels};
+}
+
+static struct bucket bucket_at(const struct ml_sampled_set *set, size_t index) {
+    return (struct bucket){&set->tags[index], set->places[index].addresses};
+}
+
+static struct bucket bucket_of(const struct ml_sampled_set *set, uint64_t hash, uint32_t level) {
     const uint32_t shift = 64 - ML_SAMPLED_FIRST_SHIFT - ML_SAMPLED_FAN_SHIFT * level;
-    return &set->buckets[level_start(level) + (hash >> shift)];
+    return bucket_at(set, level_start(level) + (hash >> shift));
 }
 
 /* The place of the address in the bucket; ML_SAMPLED_PLACES: none. */
-static uint32_t
-place_of(const struct ml_sampled_bucket *bucket, uint64_t tags, uint64_t tag, uint64_t address) {
+static uint32_t place_of(struct bucket bucket, uint64_t tags, uint64_t tag, uint64_t address) {
     uint64_t matches = ml_sampled_matches(tags, tag);
     while (matches != 0) {
         const uint32_t place = (uint32_t)__builtin_ctzll(matches) / 8;
-        if (atomic_load_explicit(&bucket->places[place], memory_order_relaxed) == address) {
+        if (atomic_load_explicit(&bucket.places[place], memory_order_relaxed) == address) {
             return place;
         }
         matches &= matches - 1;
@@ -37,8 +51,8 @@ bool ml_sampled_set_has(const struct ml_sampled_set *set, uint64_t address) {
     const uint64_t hash = ml_sampled_hash(address);
     const uint64_t tag = ml_sampled_tag(hash);
     for (uint32_t level = 0; level < set->levels; level++) {
-        const struct ml_sampled_bucket *bucket = bucket_of(set, hash, level);
-        const uint64_t tags = atomic_load_explicit(&bucket->tags, memory_order_relaxed);
+        const struct bucket bucket = bucket_of(set, hash, level);
+        const uint64_t tags = atomic_load_explicit(bucket.tags, memory_order_relaxed);
         if (place_of(bucket, tags, tag, address) != ML_SAMPLED_PLACES) {
             return true;
         }
@@ -50,8 +64,8 @@ bool ml_sampled_set_has(const struct ml_sampled_set *set, uint64_t address) {
 }
 
 /* A free place that is now ours, its tag set; ML_SAMPLED_PLACES: none, and one more lies below. */
-static uint32_t take_place(struct ml_sampled_bucket *bucket, uint64_t tag) {
-    uint64_t tags = atomic_load_explicit(&bucket->tags, memory_order_relaxed);
+static uint32_t take_place(struct bucket bucket, uint64_t tag) {
+    uint64_t tags = atomic_load_explicit(bucket.tags, memory_order_relaxed);
     for (;;) {
         const uint64_t free_places = ml_sampled_matches(tags, 0);
         uint32_t place = ML_SAMPLED_PLACES;
@@ -63,7 +77,7 @@ static uint32_t take_place(struct ml_sampled_bucket *bucket, uint64_t tag) {
             wanted = tags + ((uint64_t)1 << ML_SAMPLED_BELOW_SHIFT);
         }
         if (atomic_compare_exchange_weak_explicit(
-                &bucket->tags, &tags, wanted, memory_order_acq_rel, memory_order_relaxed
+                bucket.tags, &tags, wanted, memory_order_acq_rel, memory_order_relaxed
             )) {
             return place;
         }
@@ -74,10 +88,10 @@ void ml_sampled_set_add(struct ml_sampled_set *set, uint64_t address) {
     const uint64_t hash = ml_sampled_hash(address);
     const uint64_t tag = ml_sampled_tag(hash);
     for (uint32_t level = 0; level < set->levels; level++) {
-        struct ml_sampled_bucket *bucket = bucket_of(set, hash, level);
+        const struct bucket bucket = bucket_of(set, hash, level);
         const uint32_t place = take_place(bucket, tag);
         if (place != ML_SAMPLED_PLACES) {
-            atomic_store_explicit(&bucket->places[place], address, memory_order_release);
+            atomic_store_explicit(&bucket.places[place], address, memory_order_release);
             return;
         }
     }
@@ -87,7 +101,7 @@ void ml_sampled_set_add(struct ml_sampled_set *set, uint64_t address) {
 /* One less lies below each bucket above `level`. */
 static void uncount(const struct ml_sampled_set *set, uint64_t hash, uint32_t level) {
     while (level-- > 0) {
-        _Atomic uint64_t *word = &bucket_of(set, hash, level)->tags;
+        _Atomic uint64_t *word = bucket_of(set, hash, level).tags;
         uint64_t tags = atomic_load_explicit(word, memory_order_relaxed);
         while (tags >> ML_SAMPLED_BELOW_SHIFT != ML_SAMPLED_BELOW_STUCK &&
                !atomic_compare_exchange_weak_explicit(
@@ -105,15 +119,15 @@ enum ml_sampled ml_sampled_set_remove(struct ml_sampled_set *set, uint64_t addre
     const uint64_t hash = ml_sampled_hash(address);
     const uint64_t tag = ml_sampled_tag(hash);
     for (uint32_t level = 0; level < set->levels; level++) {
-        struct ml_sampled_bucket *bucket = bucket_of(set, hash, level);
-        const uint64_t tags = atomic_load_explicit(&bucket->tags, memory_order_relaxed);
+        const struct bucket bucket = bucket_of(set, hash, level);
+        const uint64_t tags = atomic_load_explicit(bucket.tags, memory_order_relaxed);
         const uint32_t place = place_of(bucket, tags, tag, address);
         if (place != ML_SAMPLED_PLACES) {
             /* The place first: whoever takes it next must not show this address under its own tag.
              */
-            atomic_store_explicit(&bucket->places[place], 0, memory_order_relaxed);
+            atomic_store_explicit(&bucket.places[place], 0, memory_order_relaxed);
             atomic_fetch_and_explicit(
-                &bucket->tags, ~(UINT64_C(0xff) << 8 * place), memory_order_release
+                bucket.tags, ~(UINT64_C(0xff) << 8 * place), memory_order_release
             );
             uncount(set, hash, level);
             return ML_SAMPLED_YES;
@@ -125,10 +139,10 @@ enum ml_sampled ml_sampled_set_remove(struct ml_sampled_set *set, uint64_t addre
     return ML_SAMPLED_MAYBE;
 }
 
-static uint64_t used_places(const struct ml_sampled_bucket *bucket) {
+static uint64_t used_places(struct bucket bucket) {
     uint64_t used = 0;
     for (uint32_t place = 0; place < ML_SAMPLED_PLACES; place++) {
-        used += (atomic_load(&bucket->tags) >> 8 * place & 0xff) != 0;
+        used += (atomic_load(bucket.tags) >> 8 * place & 0xff) != 0;
     }
     return used;
 }
@@ -136,12 +150,12 @@ static uint64_t used_places(const struct ml_sampled_bucket *bucket) {
 /* What lies in a bucket and below it. */
 static uint64_t
 count_from(const struct ml_sampled_set *set, uint32_t level, uint64_t index, uint64_t *wrong) {
-    const struct ml_sampled_bucket *bucket = &set->buckets[level_start(level) + index];
+    const struct bucket bucket = bucket_at(set, level_start(level) + index);
     uint64_t below = 0;
     for (uint64_t i = 0; level + 1 < set->levels && i < ML_SAMPLED_FAN; i++) {
         below += count_from(set, level + 1, index * ML_SAMPLED_FAN + i, wrong);
     }
-    *wrong += atomic_load(&bucket->tags) >> ML_SAMPLED_BELOW_SHIFT != below;
+    *wrong += atomic_load(bucket.tags) >> ML_SAMPLED_BELOW_SHIFT != below;
     return below + used_places(bucket);
 }
 

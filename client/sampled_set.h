@@ -4,10 +4,12 @@
  * One rule: nobody waits for anybody. An address enters after the real alloc has returned it and
  * leaves before the real free, so no two threads ever work on the same one.
  *
- * A tree of hashed buckets, a cache line each. A bucket that is full sends what comes next to one
- * of the ML_SAMPLED_FAN buckets below it on the next level, and counts that: a look-up that finds
- * neither its tag nor a count is done after one load. The set says no only where that is so: where
- * even the last level is full it says yes to everything that could have gone there.
+ * A tree of hashed buckets. Their tags lie together, eight buckets on a cache line, since a look-up
+ * nearly always needs no more of them; the addresses lie elsewhere. A bucket that is full sends
+ * what comes next to one of the ML_SAMPLED_FAN buckets below it on the next level, and counts that:
+ * a look-up that finds neither its tag nor a count is done after one load. The set says no only
+ * where that is so: where even the last level is full it says yes to everything that could have
+ * gone there.
  *
  * All zero is empty: the set lies in the arena, so a forked child's is. */
 #ifndef MEMLOG_CLIENT_SAMPLED_SET_H
@@ -20,24 +22,25 @@
 
 enum {
     ML_SAMPLED_PLACES = 7,
-    ML_SAMPLED_FIRST_SHIFT = 10, /* log2 of level 0's buckets: 64 KiB, half full at 3,500 blocks */
+    ML_SAMPLED_FIRST_SHIFT = 11, /* log2 of level 0's buckets: half full at 7,000 blocks; 16 KiB of
+                                    tags, which stay in a core's first cache */
     ML_SAMPLED_FAN_SHIFT = 3,
     ML_SAMPLED_FAN = 1 << ML_SAMPLED_FAN_SHIFT,
-    ML_SAMPLED_LEVELS_MAX = 5, /* 4 M buckets, 256 MiB of address space, on the last */
+    ML_SAMPLED_LEVELS_MAX = 4, /* 8 million blocks; 75 MiB of address space */
     ML_SAMPLED_BELOW_SHIFT = 56,
     ML_SAMPLED_BELOW_STUCK = 255 /* a count that is not counted any more */
 };
 
-struct ml_sampled_bucket {
+struct ml_sampled_places {
+    _Atomic uint64_t addresses[ML_SAMPLED_PLACES]; /* 0 while its tag is being set or taken away */
+};
+
+/* Buckets of all levels, one after another. */
+struct ml_sampled_set {
     /* Bytes 0..6: a tag of the address at that place, 0: the place is free. Byte 7: how many
      * addresses of this bucket lie below it. */
-    _Atomic uint64_t tags;
-    _Atomic uint64_t places[ML_SAMPLED_PLACES]; /* 0 while its tag is being set or taken away */
-};
-_Static_assert(sizeof(struct ml_sampled_bucket) == 64, "a bucket is one cache line");
-
-struct ml_sampled_set {
-    struct ml_sampled_bucket *buckets; /* all levels, one after another; aligned to 64 bytes */
+    _Atomic uint64_t *tags;
+    struct ml_sampled_places *places;
     uint32_t levels;
 };
 
@@ -61,14 +64,18 @@ static inline uint64_t ml_sampled_matches(uint64_t tags, uint64_t tag) {
 /* Bytes of so many levels. */
 size_t ml_sampled_set_bytes(uint32_t levels);
 
+/* An empty set in so many bytes, all 0 and aligned to 64. */
+struct ml_sampled_set ml_sampled_set_at(void *memory, uint32_t levels);
+
 /* Whether the address is in it; true also where nobody can tell. */
 bool ml_sampled_set_has(const struct ml_sampled_set *set, uint64_t address);
 
 /* The first load of that: false says that it is not in it, true nothing. */
 static inline bool ml_sampled_set_may_have(const struct ml_sampled_set *set, uint64_t address) {
     const uint64_t hash = ml_sampled_hash(address);
-    const struct ml_sampled_bucket *bucket = &set->buckets[hash >> (64 - ML_SAMPLED_FIRST_SHIFT)];
-    const uint64_t tags = atomic_load_explicit(&bucket->tags, memory_order_relaxed);
+    const uint64_t tags = atomic_load_explicit(
+        &set->tags[hash >> (64 - ML_SAMPLED_FIRST_SHIFT)], memory_order_relaxed
+    );
     return (ml_sampled_matches(tags, ml_sampled_tag(hash)) | tags >> ML_SAMPLED_BELOW_SHIFT) != 0;
 }
 
