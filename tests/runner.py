@@ -8,7 +8,7 @@ What is run (a NAME keeps those whose name contains it):
   check   (--ci) one each for format, lint, layers, symbols, ... : see CHECKS
 --sanitize (implied by --ci) runs the unit tests again under address+undefined, built in out-sanitize, and the whole of memlog,
 the preload too, under undefined alone, built in out-undefined (the oracle's programs, and units that address cannot run); and
-what threads share without locks under thread, built in out-thread.
+what threads share without locks, and the service on several cores, under thread, built in out-thread.
 Closes with the line `N passed, N failed`; exit code 1 on a failure, 2 when nothing was run.
 """
 import argparse
@@ -45,8 +45,8 @@ NOT_UNDER_ADDRESS = {
 # Scripts that run the whole of memlog under undefined.
 UNDER_UNDEFINED = ("tests/e2e/oracle_test.py",)
 
-# Units whose threads share memory without locks.
-UNDER_THREAD = {"client/sampled_set_test"}
+# Units whose threads share memory without locks, and those that have the service work on several cores.
+UNDER_THREAD = {"client/sampled_set_test", "service/oracle_test", "service/slice_test", "service/workers_test"}
 
 # Seconds for a whole executable or script; one that needs longer says so by a line `# runner: timeout=N`.
 UNIT_TIMEOUT = 240
@@ -235,7 +235,7 @@ def undefined_tests(names):
 
 
 def thread_tests(names):
-    """The lock-free units under thread."""
+    """What several threads do at once, under thread."""
     generate(THREAD_OUT, THREAD_ARGS)
     tests = wanted(unit_tests(THREAD_OUT, "thread/", SANITIZE_FACTOR), names)
     tests = [test for test in tests if test.name.removeprefix("thread/") in UNDER_THREAD]
