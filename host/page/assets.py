@@ -3,7 +3,7 @@
 
 A FILE of the form npm:NAME is one of an npm package: package-lock.json beside this script names its version and checksum, and npm
 brings it into the folder PACKAGES, once for each state of the lock file. Nothing is taken from anywhere else, and the finished page
-asks nobody but memlog for anything.
+asks nobody but memlog for anything. Where npm cannot bring it, memlog is built all the same: the page goes without, and says so.
 """
 import pathlib
 import shutil
@@ -11,6 +11,7 @@ import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
+TIMEOUT_S = 300
 TYPES = {
     ".html": "text/html; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
@@ -21,20 +22,25 @@ TYPES = {
 
 
 def install(folder):
+    """None, or why the packages are not there."""
     lock = (HERE / "package-lock.json").read_text()
     stamp = folder / ".installed"
     if stamp.exists() and stamp.read_text() == lock:
-        return
+        return None
     if not shutil.which("npm"):
-        sys.exit("assets.py: npm is missing; tools/setup installs it (Debian's package npm)")
+        return "npm is missing; tools/setup installs it (Debian's package npm)"
     folder.mkdir(parents=True, exist_ok=True)
     for name in ("package.json", "package-lock.json"):
         shutil.copy(HERE / name, folder / name)
-    words = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
-    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=600, stdin=subprocess.DEVNULL)
+    words = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error", "--fetch-retries=1", "--fetch-timeout=30000"]
+    try:
+        done = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=TIMEOUT_S, stdin=subprocess.DEVNULL)
+    except subprocess.TimeoutExpired:
+        return f"npm brought nothing within {TIMEOUT_S} s"
     if done.returncode != 0:
-        sys.exit(f"assets.py: npm could not bring what {HERE / 'package-lock.json'} names:\n{done.stderr}")
+        return f"npm could not bring what package-lock.json names: {done.stderr.strip()}"
     stamp.write_text(lock)
+    return None
 
 
 def array(name, content):
@@ -47,13 +53,16 @@ def array(name, content):
 def main():
     output, packages, *pairs = sys.argv[1:]
     packages = pathlib.Path(packages)
-    install(packages)
+    trouble = install(packages)
+    if trouble:
+        print(f"memlog: the page is built without its chart: {trouble}. To try again: rm {output}", file=sys.stderr)
     lines = ["/* Made by host/page/assets.py; not to be edited. */", '#include "host/page_assets.h"', ""]
     rows = []
     for number, pair in enumerate(pairs):
         path, _, name = pair.partition("=")
-        file = packages / "node_modules" / name[4:] if name.startswith("npm:") else pathlib.Path(name)
-        content = file.read_bytes()
+        is_brought = name.startswith("npm:")
+        file = packages / "node_modules" / name[4:] if is_brought else pathlib.Path(name)
+        content = b"" if is_brought and trouble else file.read_bytes()
         lines += [*array(f"asset_{number}", content), ""]
         rows.append(f'    {{"{path}", "{TYPES[file.suffix]}", asset_{number}, {len(content)}}},')
     lines += ["const struct ml_page_asset ml_page_assets[] = {", *rows, "    {0, 0, 0, 0},", "};", ""]

@@ -102,6 +102,10 @@ function make(box) {
 
 export function draw() {
   if (state.tab !== "timeline") { return; }
+  if (typeof uPlot === "undefined") {
+    at("timeline-about").textContent = "There is no chart: npm could not bring its library when this memlog was built.";
+    return;
+  }
   const box = at("chart");
   const theme = document.documentElement.dataset.theme;
   const of = `${theme} ${box.clientWidth}`;
