@@ -1,0 +1,46 @@
+/* A file of triggers, and a threshold as a word. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "host/trigger_rules.h"
+#include "tests/fuzz/fuzz.h"
+
+static void check_threshold(const uint8_t *data, size_t count_bytes) {
+    char word[256];
+    const size_t count = count_bytes < sizeof(word) - 1 ? count_bytes : sizeof(word) - 1;
+    struct ml_trigger_rules rules = ml_trigger_rules_default();
+    struct ml_complaint complaint = {.text = ""};
+    memcpy(word, data, count);
+    word[count] = '\0';
+    const enum ml_status status = ml_trigger_rules_threshold(&rules, word, &complaint);
+    REQUIRE((status == ML_OK) == (complaint.text[0] == '\0'));
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t count_bytes) {
+    char path[64];
+    const int fd = memfd_create("fuzz", MFD_CLOEXEC);
+    REQUIRE(fd >= 0 && write(fd, data, count_bytes) == (ssize_t)count_bytes);
+    (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    struct ml_trigger_rules before;
+    struct ml_trigger_rules rules;
+    struct ml_complaint complaint = {.text = ""};
+    /* Padding as well: a failure changes nothing. */
+    memset(&before, 0, sizeof(before));
+    before.limit_percent = 77;
+    memcpy(&rules, &before, sizeof(rules));
+    const enum ml_status status = ml_trigger_rules_load(&rules, path, &complaint);
+    if (status == ML_OK) {
+        REQUIRE(complaint.text[0] == '\0');
+        REQUIRE(rules.limit_percent <= 100);
+        REQUIRE(rules.pressure_some_percent <= 100 && rules.pressure_full_percent <= 100);
+    } else {
+        REQUIRE(complaint.text[0] != '\0');
+        REQUIRE(memcmp(&rules, &before, sizeof(rules)) == 0);
+    }
+    check_threshold(data, count_bytes);
+    (void)close(fd);
+    return 0;
+}
