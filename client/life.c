@@ -10,6 +10,7 @@
 #include "client/hello.h"
 #include "client/hook.h"
 #include "client/memlog.h"
+#include "client/pipe.h"
 #include "client/record.h"
 #include "client/sampler.h"
 #include "client/stack_table.h"
@@ -194,7 +195,9 @@ static bool adopt(struct ml_hello *hello, bool again) {
     }
     const long pipe_bytes = ml_sys3(SYS_fcntl, hello->pipe_fd, GET_PIPE_BYTES, 0);
     ml_process.pipe_bytes = pipe_bytes > 0 ? (uint64_t)pipe_bytes : PIPE_DEFAULT_BYTES;
-    ml_process.no_sigpipe = true;
+    if (!again) { /* a child keeps what its parent found, and what its parent's walls leave */
+        ml_process.no_sigpipe = ml_pipe_is_silent(hello->pipe_fd);
+    }
     atomic_store(&ml_process.pipe_fd, hello->pipe_fd);
     return true;
 }

@@ -43,11 +43,24 @@ static long write_guarded(int fd, const void *bytes, size_t count_bytes) {
     return result;
 }
 
+/* False: the kernel, or a filter, has nothing for the flag. */
+static bool write_flagged(int fd, void *bytes, size_t count_bytes, long *out_result) {
+    const struct iovec piece = {.iov_base = bytes, .iov_len = count_bytes};
+    *out_result = ml_sys6(SYS_pwritev2, fd, (long)&piece, 1, -1, -1, FLAG_NOSIGNAL);
+    return *out_result != -EOPNOTSUPP && *out_result != -EINVAL && *out_result != -ENOSYS &&
+           *out_result != -EPERM;
+}
+
+bool ml_pipe_is_silent(int fd) {
+    /* The kernel judges flags before it looks for the bytes, and there are none at that address. */
+    long result = 0;
+    return write_flagged(fd, NULL, 1, &result);
+}
+
 static long write_silently(int fd, void *bytes, size_t count_bytes) {
     if (ml_process.no_sigpipe) {
-        const struct iovec piece = {.iov_base = bytes, .iov_len = count_bytes};
-        const long result = ml_sys6(SYS_pwritev2, fd, (long)&piece, 1, -1, -1, FLAG_NOSIGNAL);
-        if (result != -EOPNOTSUPP && result != -EINVAL && result != -ENOSYS && result != -EPERM) {
+        long result = 0;
+        if (write_flagged(fd, bytes, count_bytes, &result)) {
             return result;
         }
         ml_process.no_sigpipe = false;

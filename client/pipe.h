@@ -20,6 +20,10 @@ enum ml_pipe_answer {
 /* Put a frame into the pipe, all of it at once (count_bytes <= PIPE_BUF), without waiting. */
 enum ml_pipe_answer ml_pipe_put(void *frame, size_t count_bytes);
 
+/* Whether the kernel writes to that pipe without SIGPIPE when it is asked to; nothing is written.
+ */
+bool ml_pipe_is_silent(int fd);
+
 /* Bytes in the pipe. A pipe that cannot be asked (any more) is said to be empty. */
 uint64_t ml_pipe_fill_bytes(void);
 

@@ -65,7 +65,8 @@ struct ml_gate_page {
 /* Of `walls`: what the program's own sandbox does not let through; client/walls.h. */
 enum {
     ML_WALLS_NO_HELLO = 1, /* neither a forked child nor another program can come to the host */
-    ML_WALLS_NO_PID = 2    /* getpid */
+    ML_WALLS_NO_PID = 2,   /* getpid */
+    ML_WALLS_NO_NAME = 4   /* a thread's name */
 };
 
 struct ml_lane;
@@ -94,7 +95,7 @@ struct ml_process {
     uint32_t title_bytes;
     const uint8_t *title; /* the program's argument memory, read by forked children only */
     bool connected;       /* all of the above is set: the process has a host */
-    bool no_sigpipe;      /* the kernel takes RWF_NOSIGNAL */
+    bool no_sigpipe;      /* the kernel takes RWF_NOSIGNAL, and the program's sandbox pwritev2 */
     uint32_t walls;       /* ML_WALLS_*; stays through forks, as filters do */
     /* Descriptors that are ours, and what they must still be when they are used. -1: none. */
     _Atomic int pipe_fd;

@@ -1,6 +1,7 @@
 #include "client/walls.h"
 
 #include <linux/audit.h>
+#include <asm-generic/ioctls.h>
 #include <linux/fcntl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -72,17 +73,20 @@ void ml_walls_filter(const struct sock_fprog *program) {
     /* client/README.md, "What we call, and when". */
     const struct own_call of_recording[] = {
         {SYS_fstat, {fd}},
-        {SYS_write, {fd, 0, ML_FRAME_MAX_BYTES}},
         {SYS_poll, {0, 1, 1000}},
         {SYS_clock_gettime, {1}},
         {SYS_gettid, {0}},
-        {SYS_prctl, {PR_GET_NAME}},
         {SYS_sigaltstack, {0}},
+        {SYS_rt_sigprocmask, {UINT64_MAX}}}; /* is a page of stack there? */
+    const struct own_call of_guarded_write[] = {
+        {SYS_write, {fd, 0, ML_FRAME_MAX_BYTES}},
         {SYS_rt_sigprocmask, {0}},
         {SYS_rt_sigprocmask, {2}},
         {SYS_rt_sigpending, {0}},
         {SYS_rt_sigtimedwait, {0}}};
     const struct own_call without_sigpipe = {SYS_pwritev2, {fd, 0, 1}};
+    const struct own_call fill = {SYS_ioctl, {fd, FIONREAD}};
+    const struct own_call name = {SYS_prctl, {PR_GET_NAME}};
     const struct own_call pid = {SYS_getpid, {0}};
     const struct own_call of_hello[] = {
         {SYS_socket, {UNIX_FAMILY, SEQPACKET | O_CLOEXEC}},
@@ -113,12 +117,18 @@ void ml_walls_filter(const struct sock_fprog *program) {
     if (!ml_process.connected || program == NULL) {
         return;
     }
-    if (!are_let_through(program, of_recording, COUNT_OF(of_recording))) {
+    if (!is_let_through(program, &without_sigpipe)) {
+        ml_process.no_sigpipe = false;
+    }
+    if (!are_let_through(program, of_recording, COUNT_OF(of_recording)) ||
+        (!ml_process.no_sigpipe &&
+         !are_let_through(program, of_guarded_write, COUNT_OF(of_guarded_write))) ||
+        (ml_process.control->overrun != 0 && !is_let_through(program, &fill))) {
         close_down();
         return;
     }
-    if (!is_let_through(program, &without_sigpipe)) {
-        ml_process.no_sigpipe = false;
+    if (!is_let_through(program, &name)) {
+        ml_process.walls |= ML_WALLS_NO_NAME;
     }
     if (!is_let_through(program, &pid)) {
         ml_process.walls |= ML_WALLS_NO_PID;
