@@ -23,13 +23,20 @@ static uint64_t nodes_bytes(const struct ml_stack_store *store) {
     return sum;
 }
 
+/* What malloc keeps goes back to the system. A sanitizer has an allocator of its own. */
+static void trim(void) {
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+    (void)malloc_trim(0);
+#endif
+}
+
 void ml_session_give_back(struct ml_session *session, bool finished) {
     const uint64_t used_bytes = session->budget.used_bytes;
     if (used_bytes > session->high_bytes) {
         session->high_bytes = used_bytes;
     } else if (finished && session->high_bytes - used_bytes >= GIVE_BACK_BYTES) {
         session->high_bytes = used_bytes;
-        (void)malloc_trim(0);
+        trim();
     }
 }
 

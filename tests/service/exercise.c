@@ -64,7 +64,11 @@ static int give_back(void) {
     for (int i = 0; i < MANY; i++) {
         free(blocks[i]);
     }
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    return DONE; /* another allocator's blocks, which the service does not trim */
+#else
     return malloc_trim(0) == 1 ? DONE : FAILED;
+#endif
 }
 
 static int by_value(const void *a, const void *b) {
