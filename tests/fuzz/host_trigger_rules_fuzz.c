@@ -24,13 +24,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t count_bytes) {
     const int fd = memfd_create("fuzz", MFD_CLOEXEC);
     REQUIRE(fd >= 0 && write(fd, data, count_bytes) == (ssize_t)count_bytes);
     (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-    struct ml_trigger_rules before;
+    unsigned char before[sizeof(struct ml_trigger_rules)];
     struct ml_trigger_rules rules;
     struct ml_complaint complaint = {.text = ""};
-    /* Padding as well: a failure changes nothing. */
-    memset(&before, 0, sizeof(before));
-    before.limit_percent = 77;
-    memcpy(&rules, &before, sizeof(rules));
+    memset(&rules, 0, sizeof(rules)); /* its padding as well: a failure changes nothing */
+    rules.limit_percent = 77;
+    memcpy(before, &rules, sizeof(rules));
     const enum ml_status status = ml_trigger_rules_load(&rules, path, &complaint);
     if (status == ML_OK) {
         REQUIRE(complaint.text[0] == '\0');
@@ -38,7 +37,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t count_bytes) {
         REQUIRE(rules.pressure_some_percent <= 100 && rules.pressure_full_percent <= 100);
     } else {
         REQUIRE(complaint.text[0] != '\0');
-        REQUIRE(memcmp(&rules, &before, sizeof(rules)) == 0);
+        REQUIRE(memcmp((const unsigned char *)&rules, before, sizeof(rules)) == 0);
     }
     check_threshold(data, count_bytes);
     (void)close(fd);
