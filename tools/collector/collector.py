@@ -24,6 +24,9 @@ import urllib.parse
 
 # Ten times what memlog sends unless told otherwise.
 BODY_MAX_BYTES = 100 * 1000 * 1000
+# What is taken, and how long is waited for it, of a body that is refused for its size.
+DISCARD_BYTES_MAX = 256 << 20
+DISCARD_SECONDS = 10
 # A trace that unpacks to more than this is a bomb.
 TRACE_MAX_BYTES = 1 << 30
 FIELDS = ("prod", "ver", "guid", "type", "config", "build_id", "time", "reason", "trigger", "complete", "live_bytes",
@@ -205,6 +208,16 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
+    def discard(self, length):
+        """Take what is still coming, within bounds: closed upon it, the answer would be lost on its way."""
+        self.connection.settimeout(DISCARD_SECONDS)
+        left = min(length, DISCARD_BYTES_MAX)
+        try:
+            while left > 0 and (piece := self.rfile.read(min(left, 1 << 16))):
+                left -= len(piece)
+        except OSError:
+            pass
+
     def do_POST(self):
         try:
             length = int(self.headers.get("Content-Length", ""))
@@ -214,6 +227,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if length > self.server.body_max_bytes:
             self.close_connection = True
             self.reply(413, b"too large\n")
+            self.discard(length)
             return
         try:
             key = self.server.store.add(*parse(self.headers.get("Content-Type", ""), self.rfile.read(length)))
