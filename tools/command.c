@@ -11,7 +11,6 @@
 
 #include "tools/confine.h"
 #include "tools/fetcher.h"
-#include "tools/profile_delta.h"
 #include "tools/prune.h"
 #include "tools/trace_reader.h"
 
@@ -297,22 +296,34 @@ static enum ml_status stacks_make(const struct ml_load *load, struct ml_loaded *
     return status;
 }
 
-/* Take away what an earlier dump of the same run held. */
+/* Keep what was asked for alone. False: there is none of it, which was said. */
 static bool
-subtract(const struct ml_command *command, const struct ml_load *load, struct ml_profile *profile) {
-    const struct ml_load earlier = {.path = load->before};
-    struct ml_profile before = {0};
-    enum ml_status status = ML_OK;
-    bool done = read_file(command, &earlier, &before);
-
-    if (done) {
-        status = ml_profile_subtract(profile, &before);
+narrow(const struct ml_command *command, const struct ml_load *load, struct ml_profile *profile) {
+    if (load->pid != 0 && !ml_profile_select(profile, load->pid)) {
+        if (!load->may_lack) {
+            fprintf(
+                stderr,
+                "memlog %s: %s: no process %" PRIu32 " in it; memlog report lists them\n",
+                command->name,
+                load->path,
+                load->pid
+            );
+        }
+        return false;
     }
-    if (status != ML_OK) {
-        fprintf(stderr, "memlog %s: %s: %s\n", command->name, load->before, ml_status_text(status));
+    if (load->role && !ml_profile_select_role(profile, load->role)) {
+        if (!load->may_lack) {
+            fprintf(
+                stderr,
+                "memlog %s: %s: no process of role %s in it\n",
+                command->name,
+                load->path,
+                load->role
+            );
+        }
+        return false;
     }
-    ml_profile_fini(&before);
-    return done && status == ML_OK;
+    return true;
 }
 
 bool ml_command_load(
@@ -326,28 +337,9 @@ bool ml_command_load(
     if (!read_file(command, load, &out_loaded->profile)) {
         return false;
     }
-    if (load->pid != 0 && !ml_profile_select(&out_loaded->profile, load->pid)) {
-        fprintf(
-            stderr,
-            "memlog %s: %s: no process %" PRIu32 " in it; memlog report lists them\n",
-            command->name,
-            load->path,
-            load->pid
-        );
-        return false;
-    }
-    if (load->role && !ml_profile_select_role(&out_loaded->profile, load->role)) {
-        fprintf(
-            stderr,
-            "memlog %s: %s: no process of role %s in it\n",
-            command->name,
-            load->path,
-            load->role
-        );
-        return false;
-    }
-    if (load->before && !subtract(command, load, &out_loaded->profile)) {
-        return false;
+    if (!narrow(command, load, &out_loaded->profile)) {
+        out_loaded->is_lacking = load->may_lack;
+        return load->may_lack;
     }
     if (stacks_make(load, out_loaded) != ML_OK) {
         fprintf(

@@ -86,6 +86,7 @@ struct ml_loaded {
     struct ml_profile profile;
     struct ml_stacks stacks;
     struct ml_symbolizer *symbolizer;
+    bool is_lacking; /* ml_load.may_lack: it is not in it; nothing was made of the dump */
 };
 
 /* What is to be loaded. */
@@ -94,7 +95,7 @@ struct ml_load {
     const char *output_path;      /* what alone may be written; NULL: nothing */
     uint32_t pid;                 /* this process alone, as if it were the tree; 0: all */
     const char *role;             /* processes of that role alone; NULL: all */
-    const char *before;           /* an earlier dump of the run: show what changed; NULL: none */
+    bool may_lack;                /* an earlier dump: the pid or role may not be in it yet */
     uint64_t prune_bytes;         /* tools/prune.h; 0: nothing is left out */
     struct ml_sift sift;          /* tools/sift.h; good ones */
     uint32_t dump;                /* which of the file's, from 1; 0: the last */

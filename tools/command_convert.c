@@ -33,7 +33,7 @@ static const char help[] =
     "  --metric=METRIC live (default), peak or total bytes (chrome, collapsed; html and pprof show "
     "it\n"
     "                  first; the others hold more than one)\n"
-    "  --before=DUMP   what changed since an earlier dump of the same run (pprof)\n"
+    "  --before=DUMP   what changed since an earlier dump, as pprof's -base does (pprof)\n"
     "  --prune=BYTES   leave out stacks that hold less than BYTES (16K is Chromium's), live and at "
     "the\n"
     "                  peak, and fewer than 1,024 blocks: they become <other>, sums stay\n"
@@ -48,11 +48,19 @@ struct request {
     const char *to, *output, *pid, *metric_text, *prune, *dump, *before, *file;
     enum ml_metric metric;
     struct ml_load load;
+    struct ml_loaded earlier; /* of `before`, if it has what is shown */
 };
 
 static enum ml_status
 write_pprof(const struct request *request, const struct ml_loaded *loaded, FILE *out) {
-    return ml_pprof_write(&loaded->profile, &loaded->stacks, request->metric, out);
+    const struct ml_pprof_side after = {.profile = &loaded->profile, .stacks = &loaded->stacks};
+    const struct ml_pprof_side before = {
+        .profile = &request->earlier.profile, .stacks = &request->earlier.stacks};
+    const bool has_before = request->before && !request->earlier.is_lacking;
+
+    return ml_pprof_write_diff(
+        &after, has_before ? &before : NULL, ML_PPROF_BASE, request->metric, out
+    );
 }
 
 static enum ml_status
@@ -231,6 +239,7 @@ static int run(const struct ml_command *command, int argc, char **argv) {
     };
     const struct form *form = NULL;
     struct ml_loaded loaded;
+    struct ml_load earlier;
     struct ml_output output;
     enum ml_status status = ML_OK;
     bool go_on = false;
@@ -244,15 +253,20 @@ static int run(const struct ml_command *command, int argc, char **argv) {
     }
     request.load.path = request.file;
     request.load.output_path = request.output;
-    request.load.before = request.before;
     exit_code = ML_EXIT_FAILED;
-    if (ml_command_load(command, &request.load, &loaded)) {
+    earlier = request.load;
+    earlier.path = request.before;
+    earlier.dump = 0;
+    earlier.may_lack = true;
+    if (ml_command_load(command, &request.load, &loaded) &&
+        (!request.before || ml_command_load(command, &earlier, &request.earlier))) {
         status = ml_output_open(&output, request.output);
         if (status == ML_OK) {
             status = ml_output_close(&output, form->write(&request, &loaded, output.file));
         }
         exit_code = ml_command_written(command, request.output, status);
     }
+    ml_loaded_fini(&request.earlier);
     ml_loaded_fini(&loaded);
     return exit_code;
 }

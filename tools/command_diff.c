@@ -73,7 +73,9 @@ static enum ml_status write_pprof(const struct ml_report sides[ML_DIFF_SIDES], F
     for (int i = 0; i < ML_DIFF_SIDES; i++) {
         of[i] = (struct ml_pprof_side){.profile = sides[i].profile, .stacks = sides[i].stacks};
     }
-    return ml_pprof_write_diff(&of[ML_DIFF_TO], &of[ML_DIFF_FROM], out);
+    return ml_pprof_write_diff(
+        &of[ML_DIFF_TO], &of[ML_DIFF_FROM], ML_PPROF_DIFF_BASE, ML_METRIC_LIVE, out
+    );
 }
 
 static enum ml_status

@@ -43,7 +43,11 @@ static enum ml_status write_data(
         return ML_OK;
     }
     return ml_flame_write_data(
-        &sides[0], request->before ? &sides[1] : NULL, request->metric, PAGE_FRAMES_MAX, stdout
+        &sides[0],
+        request->before && !before->is_lacking ? &sides[1] : NULL,
+        request->metric,
+        PAGE_FRAMES_MAX,
+        stdout
     );
 }
 
@@ -76,6 +80,7 @@ static int run(const struct ml_command *command, int argc, char **argv) {
     load.path = request.file;
     earlier = load;
     earlier.path = request.before;
+    earlier.may_lack = true;
     memset(loaded, 0, sizeof loaded);
     done = ml_command_load(command, &load, &loaded[0]) &&
            (!request.before || ml_command_load(command, &earlier, &loaded[1]));

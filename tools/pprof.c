@@ -16,7 +16,8 @@ struct writer {
     const struct ml_profile *profile; /* of the side at hand */
     const struct ml_stacks *stacks;
     uint64_t first_location, first_mapping; /* ids of the side's first ones */
-    bool is_base;                           /* what is compared with */
+    bool is_base;                           /* what is taken away, or compared with */
+    bool is_labelled;                       /* its samples say so */
     pb_ostream_t stream;
     struct ml_profile_text *strings;
     size_t strings_count, strings_capacity;
@@ -377,7 +378,7 @@ static void put_sample(
             .str = string_at(writer, thread.bytes, thread.count_bytes),
         };
     }
-    if (writer->is_base) {
+    if (writer->is_base && writer->is_labelled) {
         labels.labels[labels.count++] = (ml_pprof_Label){
             .key = text_at(writer, "pprof::base"),
             .str = text_at(writer, "true"),
@@ -480,9 +481,10 @@ static void put_side(struct writer *writer, struct ml_arena *arena) {
     put_no_stack_location(writer);
 }
 
-static enum ml_status write_sides(
+enum ml_status ml_pprof_write_diff(
     const struct ml_pprof_side *after,
     const struct ml_pprof_side *before,
+    enum ml_pprof_base base,
     enum ml_metric metric,
     FILE *out
 ) {
@@ -501,6 +503,7 @@ static enum ml_status write_sides(
     put_head(&writer, metric);
     put_side(&writer, &arena);
     if (before) {
+        writer.is_labelled = base == ML_PPROF_DIFF_BASE;
         turn_to(&writer, before, true);
         put_side(&writer, &arena);
     }
@@ -520,12 +523,6 @@ static enum ml_status write_sides(
     return writer.status != ML_OK ? writer.status : finished;
 }
 
-enum ml_status ml_pprof_write_diff(
-    const struct ml_pprof_side *after, const struct ml_pprof_side *before, FILE *out
-) {
-    return write_sides(after, before, ML_METRIC_LIVE, out);
-}
-
 enum ml_status ml_pprof_write(
     const struct ml_profile *profile,
     const struct ml_stacks *stacks,
@@ -534,5 +531,5 @@ enum ml_status ml_pprof_write(
 ) {
     const struct ml_pprof_side side = {.profile = profile, .stacks = stacks};
 
-    return write_sides(&side, NULL, metric, out);
+    return ml_pprof_write_diff(&side, NULL, ML_PPROF_BASE, metric, out);
 }

@@ -91,6 +91,22 @@ class Convert(harness.Case):
         self.assertEqual(sum(own for own, _ in ours.values()), grown[0] - grown[1])
         self.assertIn("pprof::base", self.words(self.pprof, "-raw", target))
 
+    def test_what_changed_since_an_earlier_dump(self):
+        """Between two runs, as after a service's death or a start anew, numbers of stacks mean nothing; their frames do."""
+        dumps = [self.dump(harness.PROGRAMS / "oracle" / "single"), self.dump(harness.PROGRAMS / "oracle" / "fork", "fork")]
+        whole = [self.report(dump) for dump in dumps]
+        profile = self.convert(dumps[1], "pprof", f"--before={dumps[0]}", "--metric=total")
+        ours = self.top(profile)
+        for figure, index in (("total_bytes", "alloc_space"), ("live_bytes", "inuse_space")):
+            rows = self.top(f"-sample_index={index}", profile)
+            self.assertEqual(sum(own for own, _ in rows.values()), whole[1]["tree"][figure] - whole[0]["tree"][figure])
+        profiles = [self.convert(dump, "pprof").rename(self.folder / f"whole{number}.pb.gz") for number, dump in enumerate(dumps)]
+        self.assertEqual(ours, self.top("-sample_index=alloc_space", f"-base={profiles[0]}", profiles[1]))
+        # A process that is not in the earlier one has all of it from then on.
+        child = next(entry for entry in whole[1]["processes"] if entry["parent_id"] != 0)
+        profile = self.convert(dumps[1], "pprof", f"--before={dumps[0]}", f"--pid={child['pid']}")
+        self.assertEqual(self.pprof_totals(profile), [child[figure] for figure in FIGURES])
+
     def collapsed(self, dump, *options):
         sums = collections.Counter()
         for line in self.convert(dump, "collapsed", *options).read_text().splitlines():
