@@ -1,4 +1,5 @@
 """A browser for tests: Debian's Chromium, driven by the scripts of tests/pages, over a folder served on loopback."""
+import fcntl
 import functools
 import http.server
 import json
@@ -14,12 +15,20 @@ NODE = harness.PROGRAMS / "pages"  # the scripts with what package-lock.json nam
 
 
 def install():
-    """npm's packages, once for each state of the lock file."""
+    """npm's packages, once for each state of the lock file. Tests run beside each other: the first one brings them, others wait."""
+    NODE.mkdir(parents=True, exist_ok=True)
+    with open(NODE / ".lock", "w") as turn:
+        fcntl.flock(turn, fcntl.LOCK_EX)
+        bring()
+
+
+def bring():
     stamp = NODE / ".installed"
     lock = (SCRIPTS / "package-lock.json").read_text()
-    NODE.mkdir(parents=True, exist_ok=True)
     for script in SCRIPTS.iterdir():
-        shutil.copy(script, NODE / script.name)
+        copy = NODE / script.name
+        if not copy.exists() or copy.read_bytes() != script.read_bytes():
+            shutil.copy(script, copy)
     if stamp.exists() and stamp.read_text() == lock:
         return
     words = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
