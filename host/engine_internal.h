@@ -148,9 +148,10 @@ struct ml_engine {
     bool last_killed;
     char last_ending[64]; /* of the last service, in words */
     struct ml_members members;
-    uint64_t descriptors_max;        /* RLIMIT_NOFILE */
-    bool said_descriptors;           /* that they do not suffice */
-    bool said_coarser, said_dropped; /* what the service does when its memory runs short */
+    uint64_t descriptors_max; /* RLIMIT_NOFILE */
+    bool said_descriptors;    /* that they do not suffice */
+    /* What the service does when its memory runs short, and when one client's part of it does. */
+    bool said_coarser, said_dropped, said_quota;
     struct ml_pipe_budget budget;
     uint32_t fork_pipe_bytes;               /* as all control pages say */
     struct ml_reaped reaped[ML_REAPED_MAX]; /* a ring */

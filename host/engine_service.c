@@ -211,6 +211,22 @@ static void sample_coarser(struct ml_engine *engine, struct ml_member *member, u
     }
 }
 
+static void say_quota(struct ml_engine *engine, const struct ml_member *member, uint64_t bytes) {
+    char size[ML_SIZE_TEXT_BYTES];
+    if (!engine->said_quota) {
+        engine->said_quota = true;
+        ml_engine_notice(
+            engine,
+            "%s (%d) is over its quota of memory in memlog-service, %s: totals alone are kept of "
+            "it "
+            "from now on, not what is live; --client-memory=BYTES gives it more",
+            member->name,
+            (int)member->pid,
+            ml_size_text(bytes, size)
+        );
+    }
+}
+
 static void
 on_memory_short(void *context, const struct memlog_service_memory_short_request *request) {
     struct ml_engine *engine = context;
@@ -220,6 +236,8 @@ on_memory_short(void *context, const struct memlog_service_memory_short_request 
     }
     if (!request->dropped) {
         sample_coarser(engine, member, request->sampling_bytes);
+    } else if (request->quota) {
+        say_quota(engine, member, request->max_bytes);
     } else if (!engine->said_dropped) {
         engine->said_dropped = true;
         ml_engine_notice(
@@ -262,6 +280,7 @@ static enum ml_status start(struct ml_engine *engine, struct ml_complaint *compl
         .max_memory_bytes = engine->options->service_memory_bytes != 0
                                 ? engine->options->service_memory_bytes
                                 : default_memory_bytes(),
+        .max_client_bytes = engine->options->client_memory_bytes,
         .triggers = ml_engine_trigger_rules(&engine->options->triggers),
     };
     const struct ml_service_events events = {

@@ -48,6 +48,7 @@ struct ml_options {
     uint32_t staging_slots;        /* 4 KiB each, per thread */
     uint32_t unwind_check;         /* 0: none */
     uint64_t service_memory_bytes; /* of memlog-service's tables; 0: a part of what there is */
+    uint64_t client_memory_bytes;  /* of what one process may hold of them; 0: nine tenths */
     uint32_t keep_processes;       /* ended ones whose profiles stay apart */
     bool end_with_root;
     bool quiet;

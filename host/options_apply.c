@@ -18,7 +18,7 @@ enum { SAMPLING_DEFAULT_BYTES = 4096 };
 enum { KEEP_PROCESSES_MAX = 65536 };
 
 /* With less not even one small process's tables fit. */
-enum { SERVICE_MEMORY_MIN_BYTES = 1 << 20 };
+enum { SERVICE_MEMORY_MIN_BYTES = 1 << 20 }; /* and of one client's part of it */
 
 enum { DUMP_INTERVAL_MAX_S = 365 * 24 * 3600, UNWIND_CHECK_MAX = 1 << 30 };
 
@@ -197,8 +197,8 @@ static enum ml_status apply_keep_processes(
     return ML_OK;
 }
 
-static enum ml_status apply_service_memory(
-    struct ml_options *options, const char *value, struct ml_complaint *complaint
+static enum ml_status apply_memory(
+    const char *option, const char *value, uint64_t *out_bytes, struct ml_complaint *complaint
 ) {
     uint64_t bytes = 0;
     enum ml_status status = ml_size_parse(value, &bytes);
@@ -206,11 +206,22 @@ static enum ml_status apply_service_memory(
         status = ML_PEER_RANGE;
     }
     if (status != ML_OK) {
-        ml_complain(complaint, "--service-memory=%s: a size of at least 1M is wanted", value);
+        ml_complain(complaint, "%s=%s: a size of at least 1M is wanted", option, value);
         return status;
     }
-    options->service_memory_bytes = bytes;
+    *out_bytes = bytes;
     return ML_OK;
+}
+
+static enum ml_status apply_service_memory(
+    struct ml_options *options, const char *value, struct ml_complaint *complaint
+) {
+    return apply_memory("--service-memory", value, &options->service_memory_bytes, complaint);
+}
+
+static enum ml_status
+apply_client_memory(struct ml_options *options, const char *value, struct ml_complaint *complaint) {
+    return apply_memory("--client-memory", value, &options->client_memory_bytes, complaint);
 }
 
 static const char *const sandbox_names[ML_SANDBOX_COUNT] = {
@@ -479,6 +490,7 @@ const struct ml_option ml_run_options[] = {
     {"--memlog-overrun", ML_VALUE_REQUIRED, apply_overrun},
     {"--memlog-buffer-bytes", ML_VALUE_REQUIRED, apply_buffer},
     {"--service-memory", ML_VALUE_REQUIRED, apply_service_memory},
+    {"--client-memory", ML_VALUE_REQUIRED, apply_client_memory},
     {"--keep-processes", ML_VALUE_REQUIRED, apply_keep_processes},
     {"--sandbox", ML_VALUE_REQUIRED, apply_sandbox},
     {"--only", ML_VALUE_REQUIRED, apply_only},

@@ -1,6 +1,5 @@
 #include "service/budget.h"
 
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -12,15 +11,22 @@ enum {
     MAPPED_TABLE_BYTES = 128 << 10
 };
 
-static void put_back(struct ml_budget *budget, size_t count_bytes) {
+static void put_back_here(struct ml_budget *budget, size_t count_bytes) {
     atomic_fetch_sub_explicit(&budget->used_bytes, count_bytes, memory_order_relaxed);
 }
 
-/* Count them in, if there is so much left. */
-static bool take(struct ml_budget *budget, size_t count_bytes) {
-    if (count_bytes == 0) {
-        return true; /* what is too much already may shrink */
+static void put_back(struct ml_budget *budget, size_t count_bytes) {
+    put_back_here(budget, count_bytes);
+    if (budget->whole != NULL) {
+        put_back_here(budget->whole, count_bytes);
     }
+}
+
+static void refused(struct ml_budget *budget, bool over) {
+    atomic_store_explicit(&budget->over, over, memory_order_relaxed);
+}
+
+static bool take_here(struct ml_budget *budget, size_t count_bytes) {
     uint64_t used = atomic_load_explicit(&budget->used_bytes, memory_order_relaxed);
     do {
         if (used > budget->max_bytes || count_bytes > budget->max_bytes - used) {
@@ -32,10 +38,28 @@ static bool take(struct ml_budget *budget, size_t count_bytes) {
     return true;
 }
 
+/* Count them in, if there is so much left, here and in the whole. */
+static bool take(struct ml_budget *budget, size_t count_bytes) {
+    if (count_bytes == 0) {
+        return true; /* what is too much already may shrink */
+    }
+    if (!take_here(budget, count_bytes)) {
+        refused(budget, true);
+        return false;
+    }
+    if (budget->whole != NULL && !take_here(budget->whole, count_bytes)) {
+        put_back_here(budget, count_bytes);
+        refused(budget, false);
+        return false;
+    }
+    return true;
+}
+
 /* What was counted in, or nothing if there is no block of it. */
 static void *taken(struct ml_budget *budget, void *block, size_t count_bytes) {
     if (block == NULL) {
         put_back(budget, count_bytes);
+        refused(budget, false);
     }
     return block;
 }

@@ -1,17 +1,21 @@
-/* Memory with a bound, for everything that grows with what clients send. Room: service. Context:
- * any thread; a block belongs to the one that works on its client.
+/* Memory with a bound, for everything that grows with what clients send: each client's is a part of
+ * the session's. Room: service. Context: any thread; a block belongs to the one that works on its
+ * client.
  *
  * One rule: every block is given back with the size that it was taken with. */
 #ifndef MEMLOG_SERVICE_BUDGET_H
 #define MEMLOG_SERVICE_BUDGET_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 struct ml_budget {
     _Atomic uint64_t used_bytes; /* relaxed: a sum, and nothing is told by it */
     uint64_t max_bytes;          /* set once before use; UINT64_MAX: no bound */
+    struct ml_budget *whole;     /* what it is a part of, itself no part; NULL: of nothing */
+    _Atomic bool over;           /* relaxed: what was refused last was refused by max_bytes here */
 };
 
 /* count_bytes of zeros. NULL when budget or system refuse. */

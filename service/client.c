@@ -161,13 +161,13 @@ static void init_profile(struct ml_client *client) {
         .on_hole = on_hole};
     const uint64_t seed =
         (uintptr_t)client ^ session->start.ticks ^ client->setup.start.ticks << 20;
-    ml_stack_store_init(&client->stacks, &session->budget);
-    ml_tracker_init(&client->tracker, &session->budget, &session->tree, &client->stacks, seed);
-    ml_sequencer_init(&client->sequencer, &session->budget);
-    ml_stream_reader_init(&client->stream, &session->budget, &sink, client->setup.profile);
-    ml_staging_reader_init(&client->staging, &session->budget, &client->stream);
+    ml_stack_store_init(&client->stacks, &client->budget);
+    ml_tracker_init(&client->tracker, &client->budget, &session->tree, &client->stacks, seed);
+    ml_sequencer_init(&client->sequencer, &client->budget);
+    ml_stream_reader_init(&client->stream, &client->budget, &sink, client->setup.profile);
+    ml_staging_reader_init(&client->staging, &client->budget, &client->stream);
     client->staging.patience_ticks = session->patience_ticks;
-    ml_fork_log_init(&client->forks, &session->budget);
+    ml_fork_log_init(&client->forks, &client->budget);
 }
 
 static void fini_profile(struct ml_client *client) {
@@ -185,6 +185,8 @@ struct ml_client *ml_client_new(struct ml_session *session, const struct ml_clie
         return NULL;
     }
     client->session = session;
+    client->budget =
+        (struct ml_budget){.max_bytes = ml_session_quota_bytes(session), .whole = &session->budget};
     client->setup = *setup;
     client->role = setup->role;
     client->sampling.longest_bytes = setup->sampling_bytes; /* until it says it itself */
@@ -213,6 +215,9 @@ void ml_client_free(struct ml_client *take_client) {
     free(take_client->executable);
     ml_fold_free(take_client->fold, &take_client->session->budget);
     fini_profile(take_client);
+    atomic_fetch_sub_explicit(
+        &take_client->session->stuck_bytes, take_client->stuck_bytes, memory_order_relaxed
+    );
     ml_budget_free(&take_client->session->budget, take_client, sizeof(*take_client));
 }
 
@@ -239,6 +244,11 @@ void ml_client_lose(struct ml_client *client, enum ml_status status) {
     if (client->tracker.totals_only) {
         client->trouble[0] = 0; /* worse than what the guard had said */
     }
+    if (status == ML_ENV_MEMORY && client->budget.over) {
+        client->over_quota = true;
+        ml_client_quota_text(client, "recording it stopped", reason);
+        ml_client_trouble(client, reason);
+    }
     snprintf(
         reason,
         sizeof(reason),
@@ -252,6 +262,10 @@ void ml_client_lose(struct ml_client *client, enum ml_status status) {
         /* Room for the others; its cells stay what they are. */
         ml_client_drop_queue(client);
         ml_tracker_drop_blocks(&client->tracker);
+        client->stuck_bytes = client->budget.used_bytes;
+        atomic_fetch_add_explicit(
+            &client->session->stuck_bytes, client->stuck_bytes, memory_order_relaxed
+        );
     }
 }
 
@@ -281,6 +295,7 @@ enum ml_status ml_client_begin(struct ml_client *client, uint32_t profile) {
     client->trouble[0] = 0;
     client->guard_sampling_bytes = 0;
     client->drop_told = false;
+    client->over_quota = false;
     client->started = false;
     client->sampling = (struct ml_sampling_log){.longest_bytes = client->setup.sampling_bytes};
     client->expected_count = 0;

@@ -279,7 +279,7 @@ static void apply_queued(struct ml_client *client, uint64_t until) {
         }
         for (uint32_t i = 0; i < count && status == ML_OK; i++) {
             status = apply_one(client, &steps[i]);
-            if (status == ML_ENV_MEMORY && ml_client_drop_blocks(client)) {
+            if (status == ML_ENV_MEMORY && ml_client_pay(client)) {
                 status = apply_one(client, &steps[i]); /* nothing of it was done */
             }
         }

@@ -116,7 +116,8 @@ static void guard(struct ml_connection *connection) {
             .sampling_bytes = event.step == ML_GUARD_COARSER ? event.sampling_bytes : 0,
             .dropped = event.step == ML_GUARD_DROPPED,
             .used_bytes = event.used_bytes,
-            .max_bytes = event.max_bytes};
+            .max_bytes = event.max_bytes,
+            .quota = event.quota};
         const enum ml_status status =
             memlog_service_memory_short(ml_channel_port(connection->channel), &request);
         if (ml_status_family(status) == ML_FAMILY_BUG) {
@@ -153,6 +154,7 @@ set_up(struct ml_connection *connection, const struct memlog_service_setup *setu
     if (connection->session == NULL) {
         return ML_ENV_MEMORY;
     }
+    ml_session_quota(connection->session, setup->max_client_bytes);
     ml_session_keep(connection->session, setup->keep_processes);
     ml_session_say(connection->session, connection->options.last_words);
     ml_session_workers(connection->session, connection->workers, ML_SESSION_LEAST_EVENTS);

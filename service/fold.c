@@ -135,7 +135,8 @@ static enum ml_status make_entry(struct ml_client *client) {
         );
     }
     client->fold = fold;
-    client->session->done_count--; /* an entry is none of those that are kept */
+    client->budget.max_bytes = UINT64_MAX; /* what it holds from now on is of many */
+    client->session->done_count--;         /* an entry is none of those that are kept */
     return ML_OK;
 }
 

@@ -2,16 +2,30 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "service/session_internal.h"
 
 enum { LIMIT_BYTES = 40 };
 
-/* What a client's tables hold that its events let grow. */
-static uint64_t tables_bytes(const struct ml_client *client) {
-    return ml_live_map_bytes(&client->tracker.live) +
-           client->tracker.cells.capacity * sizeof(struct ml_cell) +
-           client->sequencer.queued * sizeof(struct ml_timed);
+uint64_t ml_session_quota_bytes(const struct ml_session *session) {
+    const uint64_t max_bytes = session->budget.max_bytes;
+    if (session->max_client_bytes != 0) {
+        return session->max_client_bytes;
+    }
+    return max_bytes == UINT64_MAX ? max_bytes : max_bytes / 100 * ML_GUARD_CLIENT_PERCENT;
+}
+
+void ml_client_quota_text(
+    const struct ml_client *client, const char *outcome, char out_text[ML_TROUBLE_MAX_BYTES]
+) {
+    (void)snprintf(
+        out_text,
+        ML_TROUBLE_MAX_BYTES,
+        "it is over its quota of memory in memlog-service, %" PRIu64 " MiB (--client-memory): %s",
+        client->budget.max_bytes >> 20,
+        outcome
+    );
 }
 
 static bool can_pay(const struct ml_client *client) {
@@ -24,20 +38,33 @@ static struct ml_client *largest_of(struct ml_session *session) {
     struct ml_client *largest = NULL;
     for (struct ml_client *client = session->first_active; client != NULL;
          client = client->next_active) {
-        if (can_pay(client) && (largest == NULL || tables_bytes(client) > tables_bytes(largest))) {
+        if (can_pay(client) &&
+            (largest == NULL || client->budget.used_bytes > largest->budget.used_bytes)) {
             largest = client;
         }
     }
     return largest;
 }
 
-bool ml_client_drop_blocks(struct ml_client *client) {
+static bool drop_blocks(struct ml_client *client, const char *trouble) {
     if (client->tracker.totals_only) {
         return false;
     }
     ml_tracker_keep_totals(&client->tracker);
-    ml_client_trouble(client, ML_GUARD_DROPPED_TROUBLE);
+    ml_client_trouble(client, trouble);
     return true;
+}
+
+bool ml_client_pay(struct ml_client *client) {
+    char trouble[ML_TROUBLE_MAX_BYTES];
+    if (client->tracker.totals_only || !client->budget.over) {
+        return drop_blocks(client, ML_GUARD_DROPPED_TROUBLE);
+    }
+    client->over_quota = true;
+    ml_client_quota_text(
+        client, "what is live is as of then, what was freed since is not known", trouble
+    );
+    return drop_blocks(client, trouble);
 }
 
 /* Somebody who has lost his live blocks, by us or by himself, and was not told of. */
@@ -57,12 +84,14 @@ static bool tell(
     const struct ml_client *client,
     struct ml_guard_event *out_event
 ) {
+    const struct ml_budget *budget = client->over_quota ? &client->budget : &session->budget;
     *out_event = (struct ml_guard_event
     ){.step = step,
       .client = client->setup.id,
       .sampling_bytes = client->guard_sampling_bytes,
-      .used_bytes = session->budget.used_bytes,
-      .max_bytes = session->budget.max_bytes == UINT64_MAX ? 0 : session->budget.max_bytes};
+      .used_bytes = budget->used_bytes,
+      .max_bytes = budget->max_bytes == UINT64_MAX ? 0 : budget->max_bytes,
+      .quota = client->over_quota};
     return true;
 }
 
@@ -72,7 +101,7 @@ static bool tell_dropped(struct ml_session *session, struct ml_guard_event *out_
         return false;
     }
     client->drop_told = true;
-    session->guard.dropped_count++;
+    session->guard.dropped_count += !client->over_quota;
     return tell(session, ML_GUARD_DROPPED, client, out_event);
 }
 
@@ -98,13 +127,21 @@ static bool make_coarser(
     return tell(session, ML_GUARD_COARSER, client, out_event);
 }
 
+static uint64_t smaller(uint64_t a, uint64_t b) {
+    return a < b ? a : b;
+}
+
 bool ml_session_guard(struct ml_session *session, struct ml_guard_event *out_event) {
     if (tell_dropped(session, out_event)) {
         return true;
     }
-    const uint64_t max_bytes = session->budget.max_bytes;
-    const uint64_t used_bytes = session->budget.used_bytes;
-    if (max_bytes == UINT64_MAX || used_bytes < max_bytes / ML_GUARD_GROWTH_DIVISOR) {
+    /* What nobody gives back any more the others neither have nor pay for. */
+    const uint64_t bound_bytes = smaller(session->budget.used_bytes, session->budget.max_bytes);
+    const uint64_t stuck_bytes = smaller(session->stuck_bytes, bound_bytes);
+    const uint64_t max_bytes = session->budget.max_bytes - stuck_bytes;
+    const uint64_t used_bytes = session->budget.used_bytes - stuck_bytes;
+    if (session->budget.max_bytes == UINT64_MAX ||
+        used_bytes < max_bytes / ML_GUARD_GROWTH_DIVISOR) {
         session->guard.fold_all = false;
         return false;
     }
@@ -116,15 +153,25 @@ bool ml_session_guard(struct ml_session *session, struct ml_guard_event *out_eve
     if (client == NULL) {
         return false;
     }
-    if (needed_bytes >= percent_bytes * ML_GUARD_DROP_PERCENT && ml_client_drop_blocks(client)) {
+    if (needed_bytes >= percent_bytes * ML_GUARD_DROP_PERCENT &&
+        drop_blocks(client, ML_GUARD_DROPPED_TROUBLE)) {
         return tell_dropped(session, out_event);
     }
     return needed_bytes >= percent_bytes * ML_GUARD_COARSER_PERCENT &&
            make_coarser(session, client, out_event);
 }
 
+static uint32_t over_quota_count(const struct ml_session *session) {
+    uint32_t count = 0;
+    for (const struct ml_client *client = session->first; client != NULL; client = client->next) {
+        count += client->over_quota;
+    }
+    return count;
+}
+
 void ml_session_guard_text(const struct ml_session *session, char *text, uint32_t text_bytes) {
     const struct ml_guard *guard = &session->guard;
+    const uint32_t over_quota = over_quota_count(session);
     char limit[LIMIT_BYTES] = "";
     text[0] = 0;
     if (session->budget.max_bytes != UINT64_MAX) {
@@ -139,6 +186,16 @@ void ml_session_guard_text(const struct ml_session *session, char *text, uint32_
             limit,
             guard->coarser_count,
             guard->dropped_count
+        );
+    }
+    if (over_quota > 0) {
+        const size_t said_bytes = strlen(text);
+        (void)snprintf(
+            text + said_bytes,
+            text_bytes - said_bytes,
+            "%sprocesses over their quota of memory in it: %" PRIu32,
+            said_bytes > 0 ? "; " : "",
+            over_quota
         );
     }
 }

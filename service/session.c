@@ -104,6 +104,10 @@ void ml_session_limit(struct ml_session *session, uint64_t max_memory_bytes) {
     session->budget.max_bytes = max_memory_bytes == 0 ? UINT64_MAX : max_memory_bytes;
 }
 
+void ml_session_quota(struct ml_session *session, uint64_t max_client_bytes) {
+    session->max_client_bytes = max_client_bytes;
+}
+
 void ml_session_keep(struct ml_session *session, uint32_t processes) {
     session->keep_processes = processes;
 }

@@ -102,6 +102,11 @@ void ml_session_patience(struct ml_session *session, uint64_t ticks);
 /* Another bound for the tables' memory (0: none). What is taken stays, though it be more. */
 void ml_session_limit(struct ml_session *session, uint64_t max_memory_bytes);
 
+/* What one client may hold of it at most, from the next one on that is added; 0:
+ * ML_GUARD_CLIENT_PERCENT of the session's bound. Beyond it the client loses itself: its live
+ * blocks first, then it is lost. Nobody else is asked for anything. */
+void ml_session_quota(struct ml_session *session, uint64_t max_client_bytes);
+
 /* Keep the profiles of so many ended processes, each on its own; what goes beyond is folded:
  * service/fold.h. All of them until this is called. */
 void ml_session_keep(struct ml_session *session, uint32_t processes);

@@ -87,6 +87,9 @@ struct ml_client {
     uint64_t start_serial;
     struct ml_sampling_log sampling;
 
+    struct ml_budget budget; /* its part of the session's: everything below takes from it */
+    bool over_quota;         /* it has used that up, and paid for it */
+    uint64_t stuck_bytes;    /* of session->stuck_bytes */
     struct ml_stack_store stacks;
     struct ml_tracker tracker;
     struct ml_sequencer sequencer;
@@ -138,6 +141,10 @@ struct ml_session {
     struct ml_hand hands[1 + ML_WORKERS_MAX];
     struct ml_notes notes;
     struct ml_budget budget;
+    uint64_t max_client_bytes; /* ml_session_quota */
+    /* Of the budget: what clients that were lost for want of memory keep, until they are freed.
+     * Relaxed: a sum. */
+    _Atomic uint64_t stuck_bytes;
     struct ml_tree tree;
     struct ml_moment start;
     struct ml_client *first, *last;
@@ -185,6 +192,9 @@ void ml_client_drop_queue(struct ml_client *client);
 
 /* Apply what was fed apart and cannot wait. */
 void ml_client_digest(struct ml_client *client);
+
+/* What a new client may hold; UINT64_MAX: no bound. */
+uint64_t ml_session_quota_bytes(const struct ml_session *session);
 
 /* The client is lost from here on; what it has queued goes. */
 void ml_client_lose(struct ml_client *client, enum ml_status status);

@@ -85,6 +85,7 @@ START_TEST(reads_every_option_of_the_main_job) {
         parse("--memlog=minimal --memlog-stack-mode=native-with-thread-names "
               "--memlog-sampling-rate=1 --memlog-keep-small-allocations --memlog-overrun=block "
               "--memlog-buffer-bytes=16K --keep-processes=7 --service-memory=64M "
+              "--client-memory=8M "
               "--memlog-role=gpu=^x --only=a "
               "--never=b --unwind-check=100 "
               "--end-with-root --output=dir --dump-interval=10 --dump-signal=USR2 --no-page "
@@ -97,6 +98,7 @@ START_TEST(reads_every_option_of_the_main_job) {
     ck_assert_uint_eq(options.staging_slots, 4);
     ck_assert_uint_eq(options.keep_processes, 7);
     ck_assert_uint_eq(options.service_memory_bytes, 64 << 20);
+    ck_assert_uint_eq(options.client_memory_bytes, 8 << 20);
     ck_assert_uint_eq(ml_patterns_count(options.roles), 1);
     ck_assert_int_eq(ml_patterns_match(options.roles, "xy"), ML_ROLE_GPU);
     ck_assert_uint_eq(ml_patterns_count(options.only), 1);
@@ -153,6 +155,8 @@ static const struct {
     {"--memlog-overrun=blok prog", "did you mean 'block'?"},
     {"--service-memory=1000 prog", "--service-memory=1000"},
     {"--service-memory=much prog", "--service-memory=much"},
+    {"--client-memory=1000 prog", "--client-memory=1000"},
+    {"--client-memory=much prog", "--client-memory=much"},
     {"--keep-processes=65537 prog", "--keep-processes=65537"},
     {"--keep-processes=many prog", "--keep-processes=many"},
     {"--memlog-buffer-bytes=0 prog", "--memlog-buffer-bytes=0"},

@@ -16,10 +16,11 @@ static struct builder *builders[CLIENTS];
 static uint64_t now_ticks;
 static uint64_t blocks[CLIENTS]; /* allocated by each */
 
-static void set_up(void) {
+static void set_up_with(uint64_t max_bytes, uint64_t quota_bytes) {
     const struct ml_moment start = {.ticks = 1};
-    session = ml_session_new(&start, 0);
+    session = ml_session_new(&start, max_bytes);
     ck_assert_ptr_nonnull(session);
+    ml_session_quota(session, quota_bytes);
     ml_session_patience(session, PATIENCE);
     now_ticks = 10;
     for (uint32_t i = 0; i < CLIENTS; i++) {
@@ -31,6 +32,10 @@ static void set_up(void) {
         builder_node(builders[i], 0, 1, 0);
         blocks[i] = 0;
     }
+}
+
+static void set_up(void) {
+    set_up_with(0, 0);
 }
 
 static void tear_down(void) {
@@ -152,6 +157,89 @@ START_TEST(then_its_live_blocks_go_and_its_totals_stay_exact) {
 }
 END_TEST
 
+/* Clients of a session of this bound, each with this quota. */
+static void set_up_quota(uint64_t max_bytes, uint64_t quota_bytes) {
+    tear_down();
+    set_up_with(max_bytes, quota_bytes);
+}
+
+START_TEST(whoever_is_over_its_quota_of_blocks_pays_alone) {
+    struct ml_guard_event event;
+    set_up_quota(0, MIB);
+    allocate(1, 1000);
+    for (int i = 0; i < 20; i++) {
+        allocate(0, 5000);
+        advance();
+    }
+    ck_assert(hear(&event));
+    ck_assert_int_eq(event.step, ML_GUARD_DROPPED);
+    ck_assert_uint_eq(event.client, 1);
+    ck_assert(event.quota);
+    ck_assert_uint_eq(event.max_bytes, MIB);
+    ck_assert(!hear(&event));
+    const struct ml_client_figures large = ml_client_figures(clients[0]);
+    ck_assert_int_eq(ml_client_status(clients[0]), ML_OK);
+    ck_assert_uint_eq(large.totals.total_blocks, 100000);
+    ck_assert_uint_lt(large.totals.live_blocks, 100000);
+    ck_assert(!large.complete);
+    ck_assert_ptr_nonnull(strstr(large.trouble, "over its quota"));
+    ck_assert_ptr_nonnull(strstr(large.trouble, "1 MiB (--client-memory)"));
+    ck_assert_ptr_nonnull(strstr(large.trouble, "what is live is as of then"));
+    ck_assert(ml_client_figures(clients[1]).complete);
+    char text[ML_TROUBLE_MAX_BYTES];
+    ml_session_guard_text(session, text, sizeof(text));
+    ck_assert_str_eq(text, "processes over their quota of memory in it: 1");
+    /* A new profile is whole again. */
+    ck_assert_int_eq(ml_client_begin(clients[0], 1), ML_OK);
+    ck_assert_str_eq(ml_client_figures(clients[0]).trouble, "");
+    ml_session_guard_text(session, text, sizeof(text));
+    ck_assert_str_eq(text, "");
+}
+END_TEST
+
+/* Stack nodes cannot be given up for totals: it is lost, and the others need not even notice. */
+static void define_nodes(uint32_t at, uint32_t first, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++) {
+        builder_node(builders[at], 0, first + i, first + i - 1);
+    }
+}
+
+START_TEST(whoever_is_over_its_quota_of_stacks_is_lost_alone) {
+    struct ml_guard_event event;
+    for (int by_default = 0; by_default < 2; by_default++) {
+        const uint64_t quota_bytes =
+            by_default ? (uint64_t)8 * MIB / 100 * ML_GUARD_CLIENT_PERCENT : MIB;
+        set_up_quota(8 * MIB, by_default ? 0 : quota_bytes);
+        allocate(1, 1000);
+        advance();
+        const uint64_t others_bytes = ml_session_memory(session).used_bytes;
+        for (uint32_t i = 0; i < 200 && ml_client_status(clients[0]) == ML_OK; i++) {
+            define_nodes(0, 2 + i * 5000, 5000);
+            advance();
+            while (hear(&event)) {
+                ck_assert_uint_eq(event.client, 1);
+            }
+        }
+        ck_assert_int_eq(ml_client_status(clients[0]), ML_ENV_MEMORY);
+        ck_assert_uint_le(ml_session_memory(session).used_bytes, others_bytes + quota_bytes);
+        const struct ml_client_figures large = ml_client_figures(clients[0]);
+        ck_assert(!large.complete);
+        ck_assert_ptr_nonnull(strstr(large.trouble, "over its quota"));
+        ck_assert_ptr_nonnull(strstr(large.trouble, "recording it stopped"));
+        for (int i = 0; i < 3; i++) {
+            allocate(1, 100);
+            allocate(2, 100);
+            now_ticks += (uint64_t)PATIENCE * ML_SESSION_PATIENCES;
+            advance();
+            ck_assert(!hear(&event));
+        }
+        ck_assert_uint_eq(ml_client_figures(clients[1]).totals.live_blocks, 1300);
+        ck_assert(ml_client_figures(clients[1]).complete);
+        ck_assert(ml_client_figures(clients[2]).complete);
+    }
+}
+END_TEST
+
 /* The system refuses before any limit is near, or the limit is too low for one client alone. */
 START_TEST(whoever_finds_no_memory_keeps_totals_and_goes_on) {
     struct ml_guard_event event;
@@ -214,6 +302,8 @@ int main(void) {
     tcase_add_test(tcase, the_largest_is_sampled_first_and_step_by_step);
     tcase_add_test(tcase, then_its_live_blocks_go_and_its_totals_stay_exact);
     tcase_add_test(tcase, whoever_finds_no_memory_keeps_totals_and_goes_on);
+    tcase_add_test(tcase, whoever_is_over_its_quota_of_blocks_pays_alone);
+    tcase_add_test(tcase, whoever_is_over_its_quota_of_stacks_is_lost_alone);
     tcase_add_test(tcase, ended_processes_are_folded_before_anybody_pays);
     Suite *suite = suite_create("service/guard");
     suite_add_tcase(suite, tcase);
