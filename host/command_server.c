@@ -195,16 +195,31 @@ on_dump(void *context, const struct ml_call *call, const struct memlog_host_dump
     struct ml_connection *connection = context;
     struct ml_engine *engine = connection->engine;
     struct ml_command_call *pending = begin(connection, call, request->version);
-    if (pending != NULL) {
-        ml_engine_dump(
-            engine,
-            MEMLOG_SERVICE_DUMP_REASON_MANUAL,
-            request->pids.items,
-            request->pids.count,
-            on_dump_done,
-            pending
-        );
+    if (pending == NULL) {
+        return;
     }
+    struct ml_complaint complaint = {.text = ""};
+    struct ml_dump_wish wish = {
+        .reason = MEMLOG_SERVICE_DUMP_REASON_MANUAL,
+        .pids = request->pids.items,
+        .pids_count = request->pids.count,
+        .words = request->reason.data,
+        .words_bytes = request->reason.count_bytes,
+    };
+    char role[MEMLOG_HOST_DUMP_REQUEST_ROLE_LIMIT + 1];
+    (void)snprintf(
+        role,
+        sizeof(role),
+        "%.*s",
+        (int)request->role.count_bytes,
+        request->role.count_bytes > 0 ? request->role.data : ""
+    );
+    wish.has_role = role[0] != '\0';
+    if (wish.has_role && ml_role_parse(role, &wish.role, &complaint) != ML_OK) {
+        on_dump_done(pending, "", false, complaint.text);
+        return;
+    }
+    ml_engine_dump_wish(engine, &wish, on_dump_done, pending);
 }
 
 /* ---- start and stop: one answer for all their processes */

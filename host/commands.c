@@ -8,9 +8,11 @@
 
 #include "host/complaint.h"
 #include "host/rendezvous.h"
+#include "host/role.h"
 #include "host/run.h"
 #include "host/size.h"
 #include "host/suggest.h"
+#include "host/utf8.h"
 #include "host/voice.h"
 #include "ipc/channel.h"
 #include "mojom_like_idl/heap_host_mojom.h"
@@ -21,6 +23,7 @@ enum { PS_TIMEOUT_MS = 10000, DUMP_TIMEOUT_MS = 600000, PIDS_MAX = 1024 };
 struct arguments {
     bool json;
     const char *host;
+    const char *role, *reason; /* of a dump; "" without */
     uint32_t pids[PIDS_MAX];
     uint32_t pids_count;
 };
@@ -37,20 +40,49 @@ bool ml_commands_unknown(const char *word, const char *const *known, size_t know
     return false;
 }
 
-static bool unknown_argument(const char *argument, bool json_allowed) {
-    static const char *const known[] = {"--host", "--json"};
-    return ml_commands_unknown(argument, known, json_allowed ? 2 : 1);
+static bool unknown_argument(const char *argument, bool is_ps) {
+    static const char *const of_ps[] = {"--host", "--json"};
+    static const char *const of_dump[] = {"--host", "--role", "--reason"};
+    return ml_commands_unknown(argument, is_ps ? of_ps : of_dump, is_ps ? 2 : 3);
+}
+
+/* A role that there is, a reason that is not empty. */
+static bool take_dump_word(const char *word, struct arguments *arguments) {
+    struct ml_complaint complaint = {.text = ""};
+    enum ml_role role = ML_ROLE_OTHER;
+    if (strncmp(word, "--reason=", 9) == 0) {
+        arguments->reason = word + 9;
+        if (strlen(arguments->reason) > MEMLOG_HOST_DUMP_REQUEST_REASON_LIMIT) {
+            ml_say_error("--reason: at most %d bytes", MEMLOG_HOST_DUMP_REQUEST_REASON_LIMIT);
+            return false;
+        }
+        return true;
+    }
+    arguments->role = word + 7;
+    if (ml_role_parse(arguments->role, &role, &complaint) != ML_OK) {
+        ml_say_error("--role: %s", complaint.text);
+        return false;
+    }
+    return true;
+}
+
+static bool is_dump_word(const char *word) {
+    return strncmp(word, "--role=", 7) == 0 || strncmp(word, "--reason=", 9) == 0;
 }
 
 /* False and a word on stderr: wrong usage. */
 static bool parse(char *const *words, bool is_ps, struct arguments *out_arguments) {
-    *out_arguments = (struct arguments){.json = false};
+    *out_arguments = (struct arguments){.role = "", .reason = ""};
     for (size_t i = 0; words[i] != NULL; i++) {
         uint64_t pid = 0;
         if (is_ps && strcmp(words[i], "--json") == 0) {
             out_arguments->json = true;
         } else if (strncmp(words[i], "--host=", 7) == 0) {
             out_arguments->host = words[i] + 7;
+        } else if (!is_ps && is_dump_word(words[i])) {
+            if (!take_dump_word(words[i], out_arguments)) {
+                return false;
+            }
         } else if (words[i][0] == '-') {
             return unknown_argument(words[i], is_ps);
         } else if (is_ps || ml_count_parse(words[i], INT_MAX, &pid) != ML_OK || pid == 0) {
@@ -80,36 +112,12 @@ struct ml_channel *ml_commands_reach_host(const char *path) {
     return channel;
 }
 
-/* Length of the UTF-8 sequence at `bytes`; 0: it is none. */
-static size_t utf8_count(const unsigned char *bytes, size_t left) {
-    size_t count = bytes[0] < 0x80   ? 1
-                   : bytes[0] < 0xC2 ? 0
-                   : bytes[0] < 0xE0 ? 2
-                   : bytes[0] < 0xF0 ? 3
-                   : bytes[0] < 0xF5 ? 4
-                                     : 0;
-    if (count == 0 || count > left) {
-        return 0;
-    }
-    for (size_t i = 1; i < count; i++) {
-        if ((bytes[i] & 0xC0) != 0x80) {
-            return 0;
-        }
-    }
-    /* Overlong forms, surrogates, and what lies beyond the last character. */
-    if ((bytes[0] == 0xE0 && bytes[1] < 0xA0) || (bytes[0] == 0xED && bytes[1] > 0x9F) ||
-        (bytes[0] == 0xF0 && bytes[1] < 0x90) || (bytes[0] == 0xF4 && bytes[1] > 0x8F)) {
-        return 0;
-    }
-    return count;
-}
-
 void ml_json_string(FILE *out, const char *bytes, size_t count_bytes) {
     (void)fputc('"', out);
     size_t pos = 0;
     while (pos < count_bytes) {
         const unsigned char *here = (const unsigned char *)bytes + pos;
-        size_t count = utf8_count(here, count_bytes - pos);
+        size_t count = ml_utf8_count(here, count_bytes - pos);
         if (count == 0) {
             (void)fputs("\\ufffd", out);
             pos++;
@@ -323,6 +331,8 @@ int ml_command_dump(char *const *words) {
     const struct memlog_host_dump_request request = {
         .version = MEMLOG_HOST_HOST_VERSION,
         .pids = {.items = arguments.pids, .count = arguments.pids_count},
+        .role = ml_string_of(arguments.role),
+        .reason = ml_string_of(arguments.reason),
     };
     struct memlog_host_dump_reply reply;
     enum ml_status status =

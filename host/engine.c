@@ -164,6 +164,7 @@ static void watch(struct ml_engine *engine) {
     ev_io_start(engine->loop, &engine->command_watcher);
     ml_engine_dumps_init(engine);
     ml_engine_triggers_init(engine);
+    ml_engine_peak_init(engine);
 }
 
 static enum ml_status open_uploader(struct ml_engine *engine, struct ml_complaint *complaint) {
@@ -249,6 +250,7 @@ void ml_engine_close(struct ml_engine *take_engine) {
     }
     ml_uploader_close(engine->uploader);
     ml_engine_triggers_fini(engine);
+    ml_engine_peak_fini(engine);
     ml_engine_dumps_fini(engine);
     ml_engine_service_close(engine);
     for (uint32_t i = 0; i < engine->members.count; i++) {

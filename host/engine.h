@@ -13,6 +13,7 @@
 #include "host/launcher.h"
 #include "host/options.h"
 #include "host/process_info.h"
+#include "host/role.h"
 #include "ipc/ml_status.h"
 #include "mojom_like_idl/heap_service_mojom.h"
 
@@ -91,6 +92,26 @@ void ml_engine_dump(
     ml_dump_done *on_done,
     void *context
 );
+
+/* A dump that somebody has asked for, in his own words. */
+struct ml_dump_wish {
+    enum memlog_service_dump_reason reason;
+    const uint32_t *pids; /* of these alone; pids_count 0: whatever pid */
+    size_t pids_count;
+    bool has_role;
+    enum ml_role role; /* of that role alone */
+    const char *words; /* why, for people; any bytes, words_bytes of them; 0: nothing was said */
+    size_t words_bytes;
+    uint32_t asker_id; /* the member that asked; 0: a person */
+};
+
+/* The same for a wish. */
+void ml_engine_dump_wish(
+    struct ml_engine *engine, const struct ml_dump_wish *wish, ml_dump_done *on_done, void *context
+);
+
+/* Why the dump of that number was taken, as far as anybody has said; "" else. */
+const char *ml_engine_dump_words(const struct ml_engine *engine, uint32_t number);
 
 /* The same of everything into `file_fd`, an empty file that stays the caller's, for the page: no
  * dump of the run, and `path` is "snapshot". */

@@ -12,9 +12,9 @@ static void start_job(struct ml_engine *engine);
 /* A run that has ended waits so long for its uploads; what is not sent then waits in the spool. */
 enum { UPLOADS_SETTLE_S = 10 };
 
-static void free_job(struct ml_dump_job *job) {
-    free(job->ids);
-    free(job);
+void ml_dump_job_free(struct ml_dump_job *take_job) {
+    free(take_job->ids);
+    free(take_job);
 }
 
 /* The first job is done: answer, and go on with the next. */
@@ -24,7 +24,7 @@ end_job(struct ml_engine *engine, const char *path, bool complete, const char *t
     engine->jobs = job->next;
     ev_timer_stop(engine->loop, &engine->guard_timer);
     job->on_done(job->context, path, complete, trouble);
-    free_job(job);
+    ml_dump_job_free(job);
     if (engine->jobs != NULL && !engine->jobs->started) { /* who was told may have asked again */
         start_job(engine);
     }
@@ -95,6 +95,9 @@ on_dumped(void *context, enum ml_status status, const struct memlog_service_dump
     );
     char path[PATH_MAX];
     (void)snprintf(path, sizeof(path), "%s", job->is_snapshot ? "snapshot" : job->file.path);
+    if (!job->is_snapshot) {
+        ml_engine_keep_words(engine, &job->trigger);
+    }
     end_job(engine, path, reply->complete, complaint.text);
 }
 
@@ -219,23 +222,7 @@ static void start_job(struct ml_engine *engine) {
     free(gaps);
 }
 
-static bool ids_of_pids(
-    struct ml_engine *engine, const uint32_t *pids, size_t pids_count, struct ml_dump_job *job
-) {
-    job->ids = calloc(engine->members.count + 1, sizeof(*job->ids));
-    for (uint32_t i = 0; job->ids != NULL && i < engine->members.count; i++) {
-        const struct ml_member *member = engine->members.items[i];
-        for (size_t j = 0; j < pids_count; j++) {
-            if (member->in_service && (uint32_t)member->pid == pids[j]) {
-                job->ids[job->ids_count++] = member->id;
-                break;
-            }
-        }
-    }
-    return job->ids_count > 0;
-}
-
-static void queue_job(struct ml_engine *engine, struct ml_dump_job *job) {
+void ml_dump_job_queue(struct ml_engine *engine, struct ml_dump_job *job) {
     struct ml_dump_job **last = &engine->jobs;
     unsigned waiting = 0;
     while (*last != NULL) {
@@ -244,39 +231,13 @@ static void queue_job(struct ml_engine *engine, struct ml_dump_job *job) {
     }
     if (waiting >= ML_DUMPS_WAITING_MAX && job->reason != MEMLOG_SERVICE_DUMP_REASON_EXIT) {
         job->on_done(job->context, "", false, "too many dumps are waiting to be written already");
-        free_job(job);
+        ml_dump_job_free(job);
         return;
     }
     *last = job;
     if (engine->jobs == job) {
         start_job(engine);
     }
-}
-
-void ml_engine_dump(
-    struct ml_engine *engine,
-    enum memlog_service_dump_reason reason,
-    const uint32_t *pids,
-    size_t pids_count,
-    ml_dump_done *on_done,
-    void *context
-) {
-    struct ml_dump_job *job = calloc(1, sizeof(*job));
-    if (job == NULL) {
-        on_done(context, "", false, ml_status_text(ML_ENV_MEMORY));
-        return;
-    }
-    *job = (struct ml_dump_job
-    ){.engine = engine, .reason = reason, .on_done = on_done, .context = context};
-    if (reason == MEMLOG_SERVICE_DUMP_REASON_EXIT) {
-        job->trigger = engine->triggers.last;
-    }
-    if (pids_count > 0 && !ids_of_pids(engine, pids, pids_count, job)) {
-        free_job(job);
-        on_done(context, "", false, "none of these processes is recorded");
-        return;
-    }
-    queue_job(engine, job);
 }
 
 void ml_engine_snapshot(
@@ -295,11 +256,12 @@ void ml_engine_snapshot(
         .file = {.fd = file_fd},
         .is_snapshot = true,
     };
-    queue_job(engine, job);
+    ml_dump_job_queue(engine, job);
 }
 
-void ml_engine_dump_for(
+void ml_engine_dump_as(
     struct ml_engine *engine,
+    enum memlog_service_dump_reason reason,
     const struct ml_dump_trigger *trigger,
     ml_dump_done *on_done,
     void *context
@@ -311,12 +273,13 @@ void ml_engine_dump_for(
     }
     *job = (struct ml_dump_job
     ){.engine = engine,
-      .reason = MEMLOG_SERVICE_DUMP_REASON_THRESHOLD,
+      .reason = reason,
       .trigger = *trigger,
       .on_done = on_done,
       .context = context};
-    queue_job(engine, job);
+    ml_dump_job_queue(engine, job);
 }
+
 static void on_interval_dump(void *context, const char *path, bool complete, const char *trouble) {
     struct ml_engine *engine = context;
     if (path[0] == '\0') {
@@ -361,7 +324,7 @@ void ml_engine_dumps_fini(struct ml_engine *engine) {
             discard_file(job);
         }
         job->on_done(job->context, "", false, "the run is over");
-        free_job(job);
+        ml_dump_job_free(job);
     }
     if (engine->dumps_open) {
         ml_dumps_close(&engine->dumps);

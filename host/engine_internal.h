@@ -77,7 +77,7 @@ struct ml_dump_trigger {
     char reason[MEMLOG_SERVICE_DECISION_REASON_LIMIT + 1];
 };
 
-enum { ML_TRIGGER_KINDS = MEMLOG_SERVICE_TRIGGER_KIND_KILLED + 1 };
+enum { ML_TRIGGER_KINDS = MEMLOG_SERVICE_TRIGGER_KIND_ASKED + 1 };
 
 /* engine_triggers.c */
 struct ml_engine_triggers {
@@ -97,12 +97,31 @@ struct ml_engine_triggers {
     uint64_t dumps_count;
 };
 
+/* engine_peak.c */
+struct ml_engine_peak {
+    ev_timer look_timer;
+    bool is_asking;        /* the service */
+    bool is_dumping;       /* no second one meanwhile */
+    uint64_t dumped_bytes; /* the tree's peak at the last of these dumps */
+    uint64_t asked_ns;     /* when that was asked for; CLOCK_MONOTONIC */
+    uint64_t free_ns;      /* no other before then */
+};
+
 /* How the run's last dump went. */
 struct ml_final_dump {
     char path[PATH_MAX];
     bool complete;
     char trouble[ML_COMPLAINT_BYTES];
 };
+
+/* Why a dump of this run was taken, for people who look at the list. */
+struct ml_dump_words {
+    uint32_t number; /* 0: nothing is here */
+    char text[MEMLOG_SERVICE_DECISION_REASON_LIMIT + 1];
+};
+
+/* More than anybody scrolls through. */
+enum { ML_DUMP_WORDS_KEPT = 128 };
 
 /* A dump that was asked for. */
 struct ml_dump_job {
@@ -168,8 +187,11 @@ struct ml_engine {
     uint32_t gaps_count;
     struct ml_dump_job *jobs; /* the first is at work */
     struct ml_engine_triggers triggers;
-    struct ml_uploader *uploader; /* NULL: nothing leaves */
-    struct ml_final_dump final;   /* while its run's uploads settle */
+    struct ml_engine_peak peak;
+    struct ml_uploader *uploader;                        /* NULL: nothing leaves */
+    struct ml_final_dump final;                          /* while its run's uploads settle */
+    struct ml_dump_words dump_words[ML_DUMP_WORDS_KEPT]; /* a ring */
+    uint32_t dump_words_next;
     ev_timer guard_timer;
     ev_timer interval_timer;
     ml_dump_done *on_finished;
@@ -296,13 +318,27 @@ void ml_engine_dumps_resume(struct ml_engine *engine);
 void ml_engine_dumps_init(struct ml_engine *engine);
 void ml_engine_dumps_fini(struct ml_engine *engine);
 
-/* A dump of everything, for that reason. As ml_engine_dump. */
-void ml_engine_dump_for(
+/* A dump of everything, for that cause. As ml_engine_dump. */
+void ml_engine_dump_as(
     struct ml_engine *engine,
+    enum memlog_service_dump_reason reason,
     const struct ml_dump_trigger *trigger,
     ml_dump_done *on_done,
     void *context
 );
+
+/* Put a job behind the others; its on_done is called once, perhaps before this returns. */
+void ml_dump_job_queue(struct ml_engine *engine, struct ml_dump_job *take_job);
+void ml_dump_job_free(struct ml_dump_job *take_job);
+
+/* engine_peak.c: dumps at the tree's peaks. */
+void ml_engine_peak_init(struct ml_engine *engine);
+void ml_engine_peak_fini(struct ml_engine *engine);
+
+/* engine_wishes.c: dumps that somebody asks for. */
+
+/* The dump that was begun last is written: remember why it was taken, if anybody said. */
+void ml_engine_keep_words(struct ml_engine *engine, const struct ml_dump_trigger *trigger);
 
 /* engine_calls.c: decisions and uploads, as metrics. */
 void ml_engine_put_calls(FILE *out, const struct ml_engine *engine, bool is_open);

@@ -36,7 +36,8 @@ static const char *const kind_names[ML_TRIGGER_KINDS] = {
     "every",
     "peak",
     "stack",
-    "killed"};
+    "killed",
+    "asked"};
 
 const char *ml_engine_trigger_name(enum memlog_service_trigger_kind kind) {
     return (unsigned)kind < ML_TRIGGER_KINDS ? kind_names[kind] : "?";
@@ -142,7 +143,13 @@ static void dump(struct ml_engine *engine, const struct ml_dump_trigger *trigger
         return;
     }
     *triggered = (struct triggered){.engine = engine, .trigger = *trigger};
-    ml_engine_dump_for(engine, &triggered->trigger, on_triggered_dump, triggered);
+    ml_engine_dump_as(
+        engine,
+        MEMLOG_SERVICE_DUMP_REASON_THRESHOLD,
+        &triggered->trigger,
+        on_triggered_dump,
+        triggered
+    );
 }
 
 /* ---- decisions */

@@ -37,6 +37,13 @@ struct ml_upload_options {
     const char *spool;      /* NULL: in the user's state folder */
 };
 
+/* --dump-at-peak: by how much more than at its last dump the tree's peak makes another one. */
+struct ml_peak_step {
+    bool is_set;
+    uint32_t percent; /* of that peak, and a mebibyte at least; 0: by bytes */
+    uint64_t bytes;   /* 0: by percent */
+};
+
 struct ml_options {
     enum ml_mode mode;
     enum ml_stack_mode stack_mode;
@@ -58,7 +65,8 @@ struct ml_options {
     struct ml_page_place page; /* where the live page is; ML_PAGE_NONE: nowhere */
     bool page_remote;          /* others than this machine may reach it */
     struct ml_upload_options upload;
-    uint32_t dump_interval_s;  /* 0: none */
+    uint32_t dump_interval_s; /* 0: none */
+    struct ml_peak_step peak_step;
     int dump_signal;           /* 0: none */
     struct ml_patterns *roles; /* (regex, enum ml_role) */
     struct ml_patterns *only;

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -16,6 +17,9 @@ enum { SAMPLING_DEFAULT_BYTES = 4096 };
 
 /* memlog.service.kMaxClients: no run has more processes. */
 enum { KEEP_PROCESSES_MAX = 65536 };
+
+/* Thirty dumps from 1 MiB to 1 GiB: enough to see who came when, too few to fill a disk. */
+enum { PEAK_STEP_PERCENT = 25, PEAK_STEP_PERCENT_MAX = 1000, PEAK_STEP_DIGITS = 4 };
 
 /* With less not even one small process's tables fit. */
 enum { SERVICE_MEMORY_MIN_BYTES = 1 << 20 }; /* and of one client's part of it */
@@ -344,6 +348,35 @@ apply_dump_interval(struct ml_options *options, const char *value, struct ml_com
 }
 
 static enum ml_status
+apply_dump_at_peak(struct ml_options *options, const char *value, struct ml_complaint *complaint) {
+    struct ml_peak_step step = {.is_set = true, .percent = PEAK_STEP_PERCENT};
+    enum ml_status status = ML_OK;
+    const size_t count = value != NULL ? strlen(value) : 0;
+    if (count > 0 && value[count - 1] == '%') {
+        char number[PEAK_STEP_DIGITS + 1];
+        uint64_t percent = 0;
+        (void)snprintf(number, sizeof(number), "%.*s", (int)count - 1, value);
+        status = count - 1 < sizeof(number)
+                     ? ml_count_parse(number, PEAK_STEP_PERCENT_MAX, &percent)
+                     : ML_PEER_RANGE;
+        step.percent = (uint32_t)percent;
+    } else if (value != NULL) {
+        status = ml_size_parse(value, &step.bytes);
+        step.percent = 0;
+    }
+    if (status != ML_OK || (step.percent == 0 && step.bytes == 0)) {
+        ml_complain(
+            complaint,
+            "--dump-at-peak=%s: by how much the peak has risen, such as 25%% or 50M, is wanted",
+            value
+        );
+        return ML_PEER_RANGE;
+    }
+    options->peak_step = step;
+    return ML_OK;
+}
+
+static enum ml_status
 apply_threshold(struct ml_options *options, const char *value, struct ml_complaint *complaint) {
     struct ml_complaint why = {.text = ""};
     const enum ml_status status = ml_trigger_rules_threshold(&options->triggers, value, &why);
@@ -504,7 +537,7 @@ const struct ml_option ml_run_options[] = {
     {"--page-remote", ML_VALUE_NONE, apply_page_remote},
     {"--dump-interval", ML_VALUE_REQUIRED, apply_dump_interval},
     {"--dump-signal", ML_VALUE_REQUIRED, apply_dump_signal},
-    {"--dump-at-peak", ML_VALUE_NONE, NULL},
+    {"--dump-at-peak", ML_VALUE_OPTIONAL, apply_dump_at_peak},
     {"--threshold", ML_VALUE_REQUIRED, apply_threshold},
     {"--trigger-interval", ML_VALUE_REQUIRED, apply_trigger_interval},
     {"--triggers", ML_VALUE_REQUIRED, apply_triggers},

@@ -34,7 +34,9 @@ static size_t id_digits(const char *name) {
     return is_dump ? digits : 0;
 }
 
-static void append_dump(json_t *list, DIR *folder, const char *name, size_t digits) {
+static void append_dump(
+    const struct ml_page *page, json_t *list, DIR *folder, const char *name, size_t digits
+) {
     struct stat about;
     if (fstatat(dirfd(folder), name, &about, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(about.st_mode)) {
         return;
@@ -45,6 +47,10 @@ static void append_dump(json_t *list, DIR *folder, const char *name, size_t digi
     (void)json_object_set_new(json, "id", ml_page_text(name, digits));
     ml_page_set_text(json, "file", name);
     (void)json_object_set_new(json, "reason", ml_page_text(reason, count));
+    if (page->engine != NULL) {
+        const uint32_t number = (uint32_t)strtoul(name, NULL, 10);
+        ml_page_set_text(json, "words", ml_engine_dump_words(page->engine, number));
+    }
     ml_page_set_number(json, "bytes", (uint64_t)about.st_size);
     ml_page_set_number(
         json,
@@ -71,7 +77,7 @@ void ml_page_get_dumps(struct ml_page *page, struct ml_http_request *request, co
     struct dirent **entries = NULL;
     int count = folder != NULL ? scandir(path, &entries, is_dump_entry, later_names) : 0;
     for (int i = 0; i < count; i++) {
-        append_dump(list, folder, entries[i]->d_name, id_digits(entries[i]->d_name));
+        append_dump(page, list, folder, entries[i]->d_name, id_digits(entries[i]->d_name));
         free(entries[i]);
     }
     free(entries);
@@ -278,6 +284,27 @@ pids_of(struct ml_http_request *request, uint32_t out_pids[DUMP_PIDS_MAX], size_
     return true;
 }
 
+/* role= and reason=. False: it was answered. */
+static bool wish_of(struct ml_http_request *request, struct ml_dump_wish *wish) {
+    struct ml_complaint complaint = {.text = ""};
+    const char *role = ml_http_argument(request, "role");
+    const char *words = ml_http_argument(request, "reason");
+    wish->has_role = role != NULL && role[0] != '\0';
+    if (wish->has_role && ml_role_parse(role, &wish->role, &complaint) != ML_OK) {
+        ml_page_answer_error(request, 400, "role=: %s", complaint.text);
+        return false;
+    }
+    wish->words = words;
+    wish->words_bytes = words != NULL ? strlen(words) : 0;
+    if (wish->words_bytes > MEMLOG_HOST_DUMP_REQUEST_REASON_LIMIT) {
+        ml_page_answer_error(
+            request, 400, "reason=: at most %d bytes", MEMLOG_HOST_DUMP_REQUEST_REASON_LIMIT
+        );
+        return false;
+    }
+    return true;
+}
+
 void ml_page_post_dumps(struct ml_page *page, struct ml_http_request *request, const char *word) {
     (void)word;
     uint32_t pids[DUMP_PIDS_MAX];
@@ -285,10 +312,13 @@ void ml_page_post_dumps(struct ml_page *page, struct ml_http_request *request, c
     if (!pids_of(request, pids, &count)) {
         return;
     }
+    struct ml_dump_wish wish = {
+        .reason = MEMLOG_SERVICE_DUMP_REASON_PAGE, .pids = pids, .pids_count = count};
+    if (!wish_of(request, &wish)) {
+        return;
+    }
     struct ml_page_question *question = ml_page_ask(page, request);
     if (question != NULL) {
-        ml_engine_dump(
-            page->engine, MEMLOG_SERVICE_DUMP_REASON_PAGE, pids, count, on_dumped, question
-        );
+        ml_engine_dump_wish(page->engine, &wish, on_dumped, question);
     }
 }

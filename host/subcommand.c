@@ -57,6 +57,9 @@ static const char run_help[] =
     "  --page-remote        let ADDRESS be one that other machines reach\n"
     "  --dump-interval=SECONDS, --dump-signal=SIG\n"
     "                       more dumps: every so often; when memlog gets the signal\n"
+    "  --dump-at-peak[=STEP]\n"
+    "                       and whenever the tree has come to hold STEP more than at the last of\n"
+    "                       these dumps: a size, or a share such as 25% (default; 1M at least)\n"
     "  --threshold=ROLE=SIZE, --trigger-interval=SECONDS\n"
     "                       a dump when a process has more private memory than its role may\n"
     "                       (browser and gpu 400M, renderer 500M, utility 250M; off: none), and\n"
@@ -92,12 +95,14 @@ static const char ps_help[] =
     "  memlog ps --json\n";
 
 static const char dump_help[] =
-    "Usage: memlog dump [--host=PATH] [PID...]\n"
+    "Usage: memlog dump [--role=ROLE] [--reason=TEXT] [--host=PATH] [PID...]\n"
     "\n"
-    "Takes a dump of a running memlog, of the given processes or of all, and prints its path.\n"
+    "Takes a dump of a running memlog, of the given processes, of those of a role (browser,\n"
+    "renderer, gpu, utility, other) or of all, and prints its path. The reason stands in the\n"
+    "dump, where 'memlog report' shows it, and in the page's list: up to 256 bytes of one line.\n"
     "\n"
     "Example:\n"
-    "  memlog dump 4711\n";
+    "  memlog dump --role=renderer --reason='after the tenth tab'\n";
 
 static const char start_help[] =
     "Usage: memlog start [--json] [--host=PATH] [--memlog-sampling-rate=BYTES]\n"

@@ -4,7 +4,7 @@
 #include "service/answer.h"
 
 _Static_assert(
-    (int)ML_TRIGGER_KILLED == (int)MEMLOG_SERVICE_TRIGGER_KIND_KILLED, "the contract's kinds"
+    (int)ML_TRIGGER_ASKED == (int)MEMLOG_SERVICE_TRIGGER_KIND_ASKED, "the contract's kinds"
 );
 _Static_assert(
     (int)ML_TRIGGER_STACK == (int)MEMLOG_SERVICE_TRIGGER_KIND_STACK, "the contract's kinds"

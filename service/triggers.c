@@ -23,6 +23,7 @@ const char *ml_trigger_kind_name(enum ml_trigger_kind kind) {
         [ML_TRIGGER_PEAK] = "peak",
         [ML_TRIGGER_STACK] = "stack",
         [ML_TRIGGER_KILLED] = "killed",
+        [ML_TRIGGER_ASKED] = "asked",
     };
     return (unsigned)kind < ML_TRIGGER_KIND_COUNT ? names[kind] : "?";
 }

@@ -29,6 +29,7 @@ enum ml_trigger_kind {
     ML_TRIGGER_PEAK = 8,
     ML_TRIGGER_STACK = 9,
     ML_TRIGGER_KILLED = 10,
+    ML_TRIGGER_ASKED = 11, /* the host's alone */
     ML_TRIGGER_KIND_COUNT
 };
 

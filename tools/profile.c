@@ -310,7 +310,8 @@ const char *ml_profile_trigger_name(uint32_t kind) {
         "every",
         "peak",
         "stack",
-        "killed"};
+        "killed",
+        "asked"};
 
     return name_of(names, sizeof names / sizeof names[0], kind);
 }

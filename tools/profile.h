@@ -186,9 +186,12 @@ enum ml_profile_state {
     ML_STATE_REPLACED = 3
 };
 
-/* Why the dump was taken unasked. */
+/* memlog.service.TriggerKind.kAsked + 1: not unasked, but in the words of who asked. */
+enum { ML_PROFILE_TRIGGER_ASKED = 12 };
+
+/* Why the dump was taken. */
 struct ml_profile_trigger {
-    uint32_t kind;       /* memlog.service.TriggerKind + 1; 0: somebody asked for the dump */
+    uint32_t kind;       /* memlog.service.TriggerKind + 1; 0: nobody has said */
     uint32_t process_id; /* 0: none in particular */
     uint32_t node;       /* the guilty stack, in that process; 0: not known */
     uint64_t node_bytes;

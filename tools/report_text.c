@@ -145,7 +145,7 @@ static void put_title(const struct ml_report_page *page) {
     );
 }
 
-/* Why the dump was taken unasked, and who is guilty. */
+/* Why the dump was taken, and who is guilty. */
 static void put_trigger(const struct ml_report_page *page) {
     const struct ml_profile_trigger *trigger = &page->report->profile->trigger;
     char callers[ML_REPORT_CALLERS_BYTES];
@@ -154,7 +154,11 @@ static void put_trigger(const struct ml_report_page *page) {
     if (trigger->kind == 0) {
         return;
     }
-    fprintf(page->out, "  taken for    %s: ", ml_profile_trigger_name(trigger->kind));
+    if (trigger->kind == ML_PROFILE_TRIGGER_ASKED) {
+        fputs("  asked for    ", page->out); /* in the words of who asked */
+    } else {
+        fprintf(page->out, "  taken for    %s: ", ml_profile_trigger_name(trigger->kind));
+    }
     ml_report_put(page, trigger->reason.bytes);
     putc('\n', page->out);
     if (page->report->stacks->guilty != ML_STACKS_NONE) {

@@ -56,7 +56,7 @@ function draw() {
     select.add(new Option("as \u2026", ""));
     FORMATS.forEach((format) => select.add(new Option(format, format)));
     select.onchange = () => { if (select.value) { location.href = query(`/api/v1/dumps/${one.id}`, { format: select.value }); select.value = ""; } };
-    [one.file, new Date(one.time_ms).toLocaleString(), one.reason, sizeText(one.bytes), box, select].forEach((content, number) => {
+    [one.file, new Date(one.time_ms).toLocaleString(), one.words ? `${one.reason}: ${one.words}` : one.reason, sizeText(one.bytes), box, select].forEach((content, number) => {
       const td = document.createElement("td");
       td.className = ["", "", "wide", "number", "", ""][number];
       td.append(content);

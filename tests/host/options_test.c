@@ -123,6 +123,29 @@ START_TEST(values_may_follow_as_the_next_argument) {
 }
 END_TEST
 
+START_TEST(a_peak_step_is_a_share_or_a_size) {
+    static const struct {
+        const char *words;
+        uint32_t percent;
+        uint64_t bytes;
+    } cases[] = {
+        {"--dump-at-peak prog", 25, 0},
+        {"--dump-at-peak=5% prog", 5, 0},
+        {"--dump-at-peak=50M prog", 0, 50 << 20},
+        {"--dump-at-peak=1 prog", 0, 1},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        ml_options_fini(&options);
+        ck_assert_int_eq(ml_options_init(&options), ML_OK);
+        ck_assert(!options.peak_step.is_set);
+        ck_assert_int_eq(parse(cases[i].words), ML_OK);
+        ck_assert(options.peak_step.is_set);
+        ck_assert_uint_eq(options.peak_step.percent, cases[i].percent);
+        ck_assert_uint_eq(options.peak_step.bytes, cases[i].bytes);
+    }
+}
+END_TEST
+
 START_TEST(buffer_sizes_are_rounded_up_to_slots) {
     ck_assert_int_eq(parse("--memlog-buffer-bytes=1 prog"), ML_OK);
     ck_assert_uint_eq(options.staging_slots, 1);
@@ -183,7 +206,13 @@ static const struct {
     {"--threshold=gpx=1M prog", "did you mean 'gpu'?"},
     {"--trigger-interval=0 prog", "--trigger-interval=0: a whole number"},
     {"--triggers=/nowhere/f prog", "/nowhere/f"},
-    {"--dump-at-peak prog", "--dump-at-peak is not available"},
+    {"--dump-at-peak=0 prog", "--dump-at-peak=0: by how much"},
+    {"--dump-at-peak=0% prog", "--dump-at-peak=0%: by how much"},
+    {"--dump-at-peak=% prog", "--dump-at-peak=%: by how much"},
+    {"--dump-at-peak=1001% prog", "--dump-at-peak=1001%: by how much"},
+    {"--dump-at-peak=99999999999% prog", "--dump-at-peak=99999999999%: by how much"},
+    {"--dump-at-peak= prog", "--dump-at-peak=: by how much"},
+    {"--dump-at-peak=high prog", "--dump-at-peak=high: by how much"},
     {"-x prog", "unknown option '-x'"},
     {"--frobnicate prog", "unknown option '--frobnicate'"},
     {"", "no program given"},
@@ -232,6 +261,7 @@ int main(void) {
     tcase_add_test(tcase, sampling_on_overrun_comes_with_room_for_what_it_does_not_wait_for);
     tcase_add_test(tcase, reads_every_option_of_the_main_job);
     tcase_add_test(tcase, values_may_follow_as_the_next_argument);
+    tcase_add_test(tcase, a_peak_step_is_a_share_or_a_size);
     tcase_add_test(tcase, buffer_sizes_are_rounded_up_to_slots);
     tcase_add_loop_test(
         tcase, what_is_wrong_is_refused_and_named, 0, (int)(sizeof(wrong) / sizeof(wrong[0]))

@@ -118,6 +118,8 @@ static const struct memlog_service_client_figures figures[] = {
 static const struct memlog_service_figures_reply figures_reply = {
     .tree = {.live_bytes = 5}, .clients = {figures, 2}};
 static const struct memlog_host_ps_request ps = {.version = 1};
+static const struct memlog_host_dump_request host_dump = {
+    .version = 2, .pids = {ids, 3}, .role = TEXT("renderer"), .reason = TEXT("before the leak")};
 
 const struct sample samples[] = {
     {"keep, everything there", &memlog_example_keep_request_type, &keep_full},
@@ -133,6 +135,7 @@ const struct sample samples[] = {
     {"dump", &memlog_service_dump_request_type, &dump},
     {"figures reply", &memlog_service_figures_reply_type, &figures_reply},
     {"ps", &memlog_host_ps_request_type, &ps},
+    {"host dump", &memlog_host_dump_request_type, &host_dump},
 };
 const int sample_count = sizeof(samples) / sizeof(samples[0]);
 
