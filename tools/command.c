@@ -11,6 +11,7 @@
 
 #include "tools/confine.h"
 #include "tools/fetcher.h"
+#include "tools/process_files.h"
 #include "tools/prune.h"
 #include "tools/trace_reader.h"
 
@@ -282,6 +283,7 @@ static enum ml_status stacks_make(const struct ml_load *load, struct ml_loaded *
     ml_symbol_search_environment(&options.search, cache);
     options.search.alternative_dirs = load->alternative_dirs;
     options.search.breakpad_dirs = load->breakpad_dirs;
+    options.search.process_file = ml_process_files_get;
     options.fetch = load->is_fetching ? ml_fetcher_get : NULL;
     loaded->symbolizer = ml_symbolizer_new(&options);
     if (!loaded->symbolizer) {
@@ -332,6 +334,7 @@ bool ml_command_load(
     if (load->is_fetching) {
         ml_fetcher_start();
     }
+    ml_process_files_start();
     ml_confine(load->output_path);
     *out_loaded = (struct ml_loaded){0};
     if (!read_file(command, load, &out_loaded->profile)) {

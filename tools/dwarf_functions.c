@@ -110,6 +110,7 @@ bool ml_dwarf_functions_load(struct ml_dwarf_functions *functions, Dwfl_Module *
 void ml_dwarf_functions_fini(struct ml_dwarf_functions *functions) {
     for (size_t i = 0; i < functions->units_count; i++) {
         free(functions->units[i].functions.ranges);
+        ml_dwarf_names_fini(&functions->units[i].names);
     }
     free(functions->units);
     free(functions->ranges.ranges);
@@ -133,22 +134,72 @@ static bool holds_functions(int tag) {
     }
 }
 
+/* Where a walk is. */
+struct walking {
+    struct ml_dwarf_unit *unit;
+    uint32_t number; /* the unit's */
+    bool is_scoped;  /* its language has functions within something */
+};
+
 static bool
-functions_walk(struct ml_dwarf_ranges *ranges, Dwarf_Die *parent, uint32_t unit, int depth) {
+functions_walk(const struct walking *walking, Dwarf_Die *parent, uint32_t scope, int depth) {
+    struct ml_dwarf_unit *unit = walking->unit;
     Dwarf_Die child;
     int more = depth < DEPTH_MAX ? dwarf_child(parent, &child) : 1;
 
     while (more == 0) {
         int tag = dwarf_tag(&child);
-        if (tag == DW_TAG_subprogram && !ranges_of(ranges, &child, unit, dwarf_dieoffset(&child))) {
-            return false;
+        if (tag == DW_TAG_subprogram) {
+            Dwarf_Off entry = dwarf_dieoffset(&child);
+            if (!ranges_of(&unit->functions, &child, walking->number, entry)) {
+                return false;
+            }
+            if (walking->is_scoped) {
+                ml_dwarf_names_add(&unit->names, scope, &child);
+            }
         }
-        if (holds_functions(tag) && !functions_walk(ranges, &child, unit, depth + 1)) {
-            return false;
+        if (holds_functions(tag)) {
+            uint32_t inner =
+                walking->is_scoped ? ml_dwarf_names_scope(&unit->names, scope, &child) : 0;
+            if (!functions_walk(walking, &child, inner, depth + 1)) {
+                return false;
+            }
         }
         more = dwarf_siblingof(&child, &child);
     }
     return true;
+}
+
+/* In C a function stands in nothing that it is called by. */
+static bool is_scoped(Dwarf_Die *die) {
+    switch (dwarf_srclang(die)) {
+    case DW_LANG_C:
+    case DW_LANG_C89:
+    case DW_LANG_C99:
+    case DW_LANG_C11:
+    case DW_LANG_Mips_Assembler:
+        return false;
+    default:
+        return true;
+    }
+}
+
+/* Find what the unit has of functions. Without memory, and without the file of a split one, it
+ * stays without: names come from the symbol table then. */
+static void unit_walk(struct ml_dwarf_unit *unit, uint32_t number) {
+    struct walking walking = {.unit = unit, .number = number};
+    Dwarf_Die body = {0};
+    uint8_t type = 0;
+
+    unit->is_walked = true;
+    unit->body = unit->die;
+    if (dwarf_cu_info(unit->die.cu, NULL, &type, NULL, &body, NULL, NULL, NULL) == 0 &&
+        type == DW_UT_skeleton && body.addr) {
+        unit->body = body;
+    }
+    walking.is_scoped = is_scoped(&unit->body);
+    (void)functions_walk(&walking, &unit->body, 0, 0);
+    ranges_sort(&unit->functions);
 }
 
 static const char *linkage_of(Dwarf_Die *die) {
@@ -220,6 +271,41 @@ static void line_find(Dwarf_Die *unit, uint64_t address, struct ml_dwarf_frame *
     }
 }
 
+/* The unit that the DIE stands in, walked; NULL: in another file. */
+static struct ml_dwarf_unit *
+unit_of(struct ml_dwarf_functions *functions, struct ml_dwarf_unit *likely, const Dwarf_Die *die) {
+    if (likely->body.cu == die->cu) {
+        return likely;
+    }
+    for (size_t i = 0; i < functions->units_count; i++) {
+        struct ml_dwarf_unit *unit = &functions->units[i];
+        if (unit->die.cu == die->cu) {
+            if (!unit->is_walked) {
+                unit_walk(unit, (uint32_t)i);
+            }
+            return unit;
+        }
+    }
+    return NULL;
+}
+
+static void name_find(
+    struct ml_dwarf_functions *functions,
+    struct ml_dwarf_unit *unit,
+    Dwarf_Die *die,
+    struct ml_dwarf_frame *frame
+) {
+    const char *name = NULL;
+
+    frame->linkage = linkage_of(die);
+    if (!frame->linkage) {
+        Dwarf_Die declaration = ml_dwarf_names_declaration(die);
+        struct ml_dwarf_unit *other = unit_of(functions, unit, &declaration);
+        name = other ? ml_dwarf_names_find(&other->names, &declaration) : NULL;
+    }
+    frame->name = name ? name : dwarf_diename(die);
+}
+
 size_t ml_dwarf_functions_find(
     struct ml_dwarf_functions *functions,
     uint64_t address,
@@ -242,28 +328,23 @@ size_t ml_dwarf_functions_find(
     unit = &functions->units[range->unit];
     line_find(&unit->die, address, &at);
     if (!unit->is_walked) {
-        /* Without memory the unit stays without functions: names come from the symbol table. */
-        unit->is_walked = true;
-        (void)functions_walk(&unit->functions, &unit->die, range->unit, 0);
-        ranges_sort(&unit->functions);
+        unit_walk(unit, range->unit);
     }
     range = range_find(&unit->functions, address);
-    if (!range || !dwarf_offdie(functions->dwarf, range->entry, &function)) {
+    if (!range || !dwarf_offdie(dwarf_cu_getdwarf(unit->body.cu), range->entry, &function)) {
         out_frames[0] = at;
         return at.file ? 1 : 0;
     }
     inlines_count = inlines_find(&function, address, inlines, DEPTH_MAX);
     while (inlines_count > 0 && count + 1 < capacity) {
         Dwarf_Die *inlined = &inlines[--inlines_count];
-        at.name = dwarf_diename(inlined);
-        at.linkage = linkage_of(inlined);
+        name_find(functions, unit, inlined, &at);
         at.inlined = true;
         out_frames[count++] = at;
-        at.file = file_of(&unit->die, number_of(inlined, DW_AT_call_file));
+        at.file = file_of(&unit->body, number_of(inlined, DW_AT_call_file));
         at.line = number_of(inlined, DW_AT_call_line);
     }
-    at.name = dwarf_diename(&function);
-    at.linkage = linkage_of(&function);
+    name_find(functions, unit, &function, &at);
     at.inlined = false;
     out_frames[count++] = at;
     return count;

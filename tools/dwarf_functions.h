@@ -13,6 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "tools/dwarf_names.h"
+
 /* Code of one thing: of a unit, or of a function of a unit. */
 struct ml_dwarf_range {
     uint64_t start, end;
@@ -27,8 +29,10 @@ struct ml_dwarf_ranges {
 
 struct ml_dwarf_unit {
     Dwarf_Die die;
+    Dwarf_Die body; /* the same, or in the file that -gsplit-dwarf put it into; once walked */
     bool is_walked;
     struct ml_dwarf_ranges functions; /* sorted by start */
+    struct ml_dwarf_names names;
 };
 
 /* Empty: all zero. */

@@ -30,7 +30,8 @@ static bool is_function(const GElf_Sym *symbol, const char *name) {
         return false;
     }
     return type == STT_FUNC || type == STT_GNU_IFUNC ||
-           (type == STT_NOTYPE && GELF_ST_BIND(symbol->st_info) == STB_GLOBAL);
+           (type == STT_NOTYPE && GELF_ST_BIND(symbol->st_info) == STB_GLOBAL &&
+            symbol->st_shndx != SHN_ABS); /* a number, no place */
 }
 
 static int order_symbols(const void *left, const void *right) {

@@ -13,6 +13,20 @@ static bool text_eq(struct ml_profile_text a, struct ml_profile_text b) {
            (a.count_bytes == 0 || memcmp(a.bytes, b.bytes, a.count_bytes) == 0);
 }
 
+/* Where the file may be asked for: of a process that runs, if any does. */
+static void file_found_in(
+    struct ml_code_file *file,
+    const struct ml_profile_process *process,
+    const struct ml_profile_module *module
+) {
+    if (file->pid == 0 || (!file->is_running && process->state == ML_STATE_RUNNING)) {
+        file->pid = process->pid;
+        file->pid_start = module->start;
+        file->pid_end = module->end;
+        file->is_running = process->state == ML_STATE_RUNNING;
+    }
+}
+
 /* Number of the file; ML_STACKS_NONE: no memory. */
 static uint32_t file_intern(
     struct ml_stacks *stacks,
@@ -28,6 +42,7 @@ static uint32_t file_intern(
          item = ml_index_next(&stacks->files_index, hash, &at)) {
         if (text_eq(stacks->files[item].path, path) &&
             text_eq(stacks->files[item].build_id, module->build_id)) {
+            file_found_in(&stacks->files[item], process, module);
             return item;
         }
     }
@@ -46,8 +61,8 @@ static uint32_t file_intern(
         .start = module->start,
         .end = module->end,
         .bias = module->bias,
-        .pid = process->pid,
     };
+    file_found_in(&stacks->files[stacks->files_count], process, module);
     return (uint32_t)stacks->files_count++;
 }
 
@@ -367,6 +382,8 @@ file_open(struct ml_code_file *code, struct ml_symbolizer *symbolizer) {
         .build_id = (const uint8_t *)code->build_id.bytes,
         .build_id_bytes = code->build_id.count_bytes,
         .pid = code->pid,
+        .start = code->pid_start,
+        .end = code->pid_end,
         .base = code->start - (uint64_t)code->bias,
     };
     struct ml_symbol_file *file = ml_symbolizer_open(symbolizer, &wanted, &code->trouble);

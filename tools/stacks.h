@@ -26,7 +26,9 @@ struct ml_code_file {
     /* As the first process had it mapped; for formats that want addresses. */
     uint64_t start, end;
     int64_t bias;
-    uint32_t pid;                /* of the first process that had it */
+    uint32_t pid; /* of a process that had it, one that was running at the dump if any */
+    uint64_t pid_start, pid_end; /* where that has it mapped */
+    bool is_running;             /* that process was */
     const char *trouble;         /* why it has no symbols; NULL: it has */
     bool is_symbolized;          /* at least one name was found */
     struct ml_text_segment text; /* known if size_bytes > 0 */

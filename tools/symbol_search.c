@@ -287,12 +287,22 @@ static bool try_recorded(const struct looking *looking, bool *out_seen) {
 
 /* While the process lives its files are there, whatever became of their names. */
 static bool try_process(const struct looking *looking) {
-    uint32_t pid = looking->wanted->pid;
-    const char *path = looking->wanted->path;
+    const struct ml_symbol_search_options *options = &looking->search->options;
+    const struct ml_symbol_wanted *wanted = looking->wanted;
+    char found[PATH_MAX];
 
-    return pid != 0 && path[0] == '/' &&
-           (propose(looking, true, "/proc/%" PRIu32 "/root%s", pid, path) ||
-            propose(looking, true, "/proc/%" PRIu32 "/exe", pid));
+    if (!options->process_file || wanted->pid == 0) {
+        return false;
+    }
+    for (enum ml_process_way way = 0; way < ML_PROCESS_WAYS; way++) {
+        bool fits = (way != ML_PROCESS_ROOT && way != ML_PROCESS_FOLDER) ||
+                    (way == ML_PROCESS_ROOT) == (wanted->path[0] == '/');
+        if (fits && options->process_file(wanted, way, found, sizeof found) &&
+            propose(looking, true, "%s", found)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static bool try_debug_files(const struct looking *looking) {

@@ -5,9 +5,9 @@
  *
  * The order: --alternative-dirs; the folders of MEMLOG_BINARY_PATH (or PERFETTO_BINARY_PATH), each
  * in five steps as Perfetto's symbolizer has them, or by an index of every build id below them
- * (MEMLOG_SYMBOLIZER_MODE=index, or PERFETTO_SYMBOLIZER_MODE); the recorded path; the same in the
- * file system of the process, if it still runs, whose files may be in another mount namespace or
- * deleted; ROOT/.build-id; what debuginfod has in its cache. */
+ * (MEMLOG_SYMBOLIZER_MODE=index, or PERFETTO_SYMBOLIZER_MODE); the recorded path; the process, if
+ * it still runs, whose files may be deleted, replaced or in another mount namespace;
+ * ROOT/.build-id; what debuginfod has in its cache. */
 #ifndef MEMLOG_TOOLS_SYMBOL_SEARCH_H
 #define MEMLOG_TOOLS_SYMBOL_SEARCH_H
 
@@ -20,8 +20,19 @@ struct ml_symbol_wanted {
     const char *path; /* as recorded; a bare name: a program of PATH */
     const uint8_t *build_id;
     size_t build_id_bytes;
-    uint32_t pid;  /* of a process that had it; 0: not known */
-    uint64_t base; /* ELF address of its first byte in memory; Breakpad counts from there */
+    uint32_t pid;        /* of a process that had it; 0: not known */
+    uint64_t start, end; /* where that process has it mapped */
+    uint64_t base;       /* ELF address of its first byte in memory; Breakpad counts from there */
+};
+
+/* Ways to a file through a process that has it: its mapping itself; by its name below the process's
+ * root or its current folder; the program. */
+enum ml_process_way {
+    ML_PROCESS_MAPPED,
+    ML_PROCESS_ROOT,
+    ML_PROCESS_FOLDER,
+    ML_PROCESS_PROGRAM,
+    ML_PROCESS_WAYS
 };
 
 struct ml_symbol_search_options {
@@ -31,6 +42,12 @@ struct ml_symbol_search_options {
     const char *breakpad_dirs; /* folders of Breakpad's symbol files, parted by ':'; NULL: none */
     const char *debug_root;    /* NULL: /usr/lib/debug */
     const char *debuginfod_cache; /* NULL: none */
+    /* The path of a file that a running process has, tools/process_files.h; NULL: nobody looks. */
+    bool (*process_file
+    )(const struct ml_symbol_wanted *wanted,
+      enum ml_process_way way,
+      char *out_path,
+      unsigned long path_bytes);
 };
 
 /* The options that the environment gives. Their texts are the environment's; that of the cache is

@@ -15,7 +15,7 @@ struct ml_stacks stacks;
 struct ml_symbolizer *symbolizer;
 
 void formats_setup_once(void) {
-    sample_places_find(&places);
+    sample_places_find(&places, "known_places");
 }
 
 void formats_setup(void) {

@@ -93,7 +93,7 @@ static void copies_make(struct sample_places *places) {
     );
 }
 
-void sample_places_find(struct sample_places *out_places) {
+void sample_places_find(struct sample_places *out_places, const char *program) {
     char self[PATH_MAX] = "";
     ssize_t count = readlink("/proc/self/exe", self, sizeof self - 1);
     char *slash = count > 0 ? strrchr(self, '/') : NULL;
@@ -103,7 +103,7 @@ void sample_places_find(struct sample_places *out_places) {
         abort();
     }
     *slash = '\0';
-    snprintf(out_places->path, sizeof out_places->path, "%.4000s/known_places", self);
+    snprintf(out_places->path, sizeof out_places->path, "%.4000s/%.80s", self, program);
     places_read(out_places);
     build_id_read(out_places);
     copies_make(out_places);

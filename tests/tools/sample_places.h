@@ -1,4 +1,4 @@
-/* The places of the program `known_places`, and copies of it without this or that. Room: tests.
+/* The places of a program `known_places`, and copies of it without this or that. Room: tests.
  *
  * One rule: the copies live in a folder of the test's own, gone with _clean. */
 #ifndef MEMLOG_TESTS_TOOLS_SAMPLE_PLACES_H
@@ -26,8 +26,9 @@ struct sample_places {
     size_t places_count;
 };
 
-/* Run it, and make the copies with objcopy. Aborts when it cannot. */
-void sample_places_find(struct sample_places *out_places);
+/* Run the program of that name beside this one, and make the copies with objcopy. Aborts when it
+ * cannot. */
+void sample_places_find(struct sample_places *out_places, const char *program);
 void sample_places_clean(const struct sample_places *places);
 
 /* The ELF address of a place by name; aborts when there is none. */

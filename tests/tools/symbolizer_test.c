@@ -12,10 +12,24 @@
 #include "tests/tools/sample_places.h"
 #include "tools/demangle.h"
 
-static struct sample_places places;
+/* The same program as linkers make it. */
+static const char *const programs[] = {
+    "known_places",
+    "known_places_static",
+    "known_places_static_pie",
+    "known_places_fixed",
+    "known_places_biased",
+};
+enum { PROGRAMS = sizeof programs / sizeof programs[0] };
+static size_t programs_used;
+static struct sample_places places; /* of the last one used */
 
 static void setup_once(void) {
-    sample_places_find(&places);
+    sample_places_find(&places, programs[programs_used++]);
+}
+
+static void teardown_once(void) {
+    sample_places_clean(&places);
 }
 
 static struct ml_symbolizer *symbolizer;
@@ -214,14 +228,10 @@ START_TEST(names_of_c_cpp_and_rust_are_made_readable) {
 }
 END_TEST
 
-int main(void) {
-    Suite *suite = suite_create("tools/symbolizer");
-    TCase *tests = tcase_create("all");
-    SRunner *runner = srunner_create(suite);
-    int failed = 0;
+static TCase *cases_of(const char *program) {
+    TCase *tests = tcase_create(program);
 
-    suite_add_tcase(suite, tests);
-    tcase_add_unchecked_fixture(tests, setup_once, NULL);
+    tcase_add_unchecked_fixture(tests, setup_once, teardown_once);
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_set_timeout(tests, 60);
     tcase_add_test(tests, a_static_function_has_its_name_file_and_line);
@@ -234,10 +244,22 @@ int main(void) {
     tcase_add_test(tests, another_build_gives_no_names);
     tcase_add_test(tests, addresses_outside_have_no_names);
     tcase_add_test(tests, a_damaged_elf_file_is_survived);
-    tcase_add_test(tests, names_of_c_cpp_and_rust_are_made_readable);
+    return tests;
+}
+
+int main(void) {
+    Suite *suite = suite_create("tools/symbolizer");
+    TCase *names = tcase_create("names");
+    SRunner *runner = srunner_create(suite);
+    int failed = 0;
+
+    for (size_t i = 0; i < PROGRAMS; i++) {
+        suite_add_tcase(suite, cases_of(programs[i]));
+    }
+    tcase_add_test(names, names_of_c_cpp_and_rust_are_made_readable);
+    suite_add_tcase(suite, names);
     srunner_run_all(runner, CK_ENV);
     failed = srunner_ntests_failed(runner);
     srunner_free(runner);
-    sample_places_clean(&places);
     return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
