@@ -1,19 +1,10 @@
-/* What the command socket answers: `memlog ps`, `dump`, `start`, `stop`, `env`. Room: host. */
+/* What the command socket answers: `memlog ps`, `dump`, `upload`, `env`. Room: host. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "host/engine_internal.h"
-
-/* A command that waits for the service. The connection may go before the answer comes. */
-struct ml_command_call {
-    struct ml_connection *connection; /* NULL: nobody waits any more */
-    struct ml_engine *engine;
-    struct ml_call call;
-    bool waits; /* for an upload to arrive */
-    char path[PATH_MAX];
-};
+#include "host/command_server_internal.h"
 
 void ml_command_forget(struct ml_connection *connection) {
     if (connection->pending != NULL) {
@@ -22,10 +13,8 @@ void ml_command_forget(struct ml_connection *connection) {
     }
 }
 
-/* Only the user himself and root command a host; one command at a time. NULL: refused, and the
- * connection is closed. */
-static struct ml_command_call *
-begin(struct ml_connection *connection, const struct ml_call *call, uint32_t version) {
+struct ml_command_call *
+ml_command_begin(struct ml_connection *connection, const struct ml_call *call, uint32_t version) {
     bool permitted = call->peer.uid == geteuid() || call->peer.uid == 0;
     if (!permitted || version != MEMLOG_HOST_HOST_VERSION || connection->pending != NULL) {
         ml_connection_close(connection);
@@ -42,8 +31,7 @@ begin(struct ml_connection *connection, const struct ml_call *call, uint32_t ver
     return pending;
 }
 
-/* True if somebody still waits for the answer. */
-static bool end(struct ml_command_call *pending) {
+bool ml_command_end(struct ml_command_call *pending) {
     if (pending->connection == NULL) {
         return false;
     }
@@ -91,7 +79,7 @@ make_row(const struct ml_member *member, const struct memlog_service_client_figu
         row.longest_wait_ns = figures->longest_wait_ns;
         row.folded_processes = figures->folded_processes;
         row.sampling_bytes = figures->sampling_bytes;
-        if (figures->trouble.count_bytes > 0) {
+        if (figures->trouble.count_bytes > 0 && member->note[0] == '\0') {
             row.note = figures->trouble;
         }
     }
@@ -131,7 +119,7 @@ static struct memlog_host_uploads uploads_of(
 static void
 on_figures(void *context, enum ml_status status, const struct memlog_service_figures_reply *reply) {
     struct ml_command_call *pending = context;
-    if (end(pending)) {
+    if (ml_command_end(pending)) {
         struct ml_engine *engine = pending->engine;
         const struct ml_members *members = &engine->members;
         struct memlog_host_process_row *rows = calloc(members->count + 1, sizeof(*rows));
@@ -169,7 +157,7 @@ static void
 on_ps(void *context, const struct ml_call *call, const struct memlog_host_ps_request *request) {
     struct ml_connection *connection = context;
     struct ml_engine *engine = connection->engine;
-    struct ml_command_call *pending = begin(connection, call, request->version);
+    struct ml_command_call *pending = ml_command_begin(connection, call, request->version);
     if (pending != NULL) {
         ml_service_link_figures(&engine->link, on_figures, pending);
     }
@@ -178,7 +166,7 @@ on_ps(void *context, const struct ml_call *call, const struct memlog_host_ps_req
 static void on_dump_done(void *context, const char *path, bool complete, const char *trouble) {
     (void)complete;
     struct ml_command_call *pending = context;
-    if (end(pending)) {
+    if (ml_command_end(pending)) {
         char *full = path[0] != '\0' ? realpath(path, NULL) : NULL;
         const struct memlog_host_dump_reply answer = {
             .path = ml_string_cut(full != NULL ? full : path, MEMLOG_HOST_DUMP_REPLY_PATH_LIMIT),
@@ -194,7 +182,7 @@ static void
 on_dump(void *context, const struct ml_call *call, const struct memlog_host_dump_request *request) {
     struct ml_connection *connection = context;
     struct ml_engine *engine = connection->engine;
-    struct ml_command_call *pending = begin(connection, call, request->version);
+    struct ml_command_call *pending = ml_command_begin(connection, call, request->version);
     if (pending == NULL) {
         return;
     }
@@ -222,186 +210,24 @@ on_dump(void *context, const struct ml_call *call, const struct memlog_host_dump
     ml_engine_dump_wish(engine, &wish, on_dump_done, pending);
 }
 
-/* ---- start and stop: one answer for all their processes */
-
-struct control;
-
-struct control_one {
-    struct control *control;
-    uint32_t pid;
-    char trouble[MEMLOG_HOST_OUTCOME_TROUBLE_LIMIT + 1];
-};
-
-struct control {
-    struct ml_command_call *pending;
-    bool is_start, is_rate;
-    uint32_t count;
-    uint32_t waiting; /* processes of which the end is not known; one more while they are begun */
-    struct control_one ones[];
-};
-
-static void finish_control(struct control *control) {
-    struct ml_command_call *pending = control->pending;
-    if (--control->waiting > 0) {
-        return;
-    }
-    struct memlog_host_outcome *outcomes = calloc(control->count + 1, sizeof(*outcomes));
-    for (uint32_t i = 0; outcomes != NULL && i < control->count; i++) {
-        const struct control_one *one = &control->ones[i];
-        outcomes[i] = (struct memlog_host_outcome
-        ){.pid = one->pid, .done = one->trouble[0] == '\0', .trouble = ml_string_of(one->trouble)};
-    }
-    const uint32_t count = outcomes != NULL ? control->count : 0;
-    const bool awaited = end(pending);
-    if (awaited && control->is_start) {
-        const struct memlog_host_start_reply reply = {
-            .outcomes = {.items = outcomes, .count = count}};
-        (void)!memlog_host_start_answer(&pending->call, &reply);
-    } else if (awaited && control->is_rate) {
-        const struct memlog_host_rate_reply reply = {
-            .outcomes = {.items = outcomes, .count = count}};
-        (void)!memlog_host_rate_answer(&pending->call, &reply);
-    } else if (awaited) {
-        const struct memlog_host_stop_reply reply = {
-            .outcomes = {.items = outcomes, .count = count}};
-        (void)!memlog_host_stop_answer(&pending->call, &reply);
-    }
-    free(outcomes);
-    free(pending);
-    free(control);
-}
-
-static void on_controlled(void *context, const char *trouble) {
-    struct control_one *one = context;
-    (void)snprintf(one->trouble, sizeof(one->trouble), "%s", trouble);
-    finish_control(one->control);
-}
-
-static struct control *control_new(
-    struct ml_connection *connection,
-    const struct ml_call *call,
-    uint32_t version,
-    const uint32_t *pids,
-    uint32_t count
-) {
-    struct ml_command_call *pending = begin(connection, call, version);
-    if (pending == NULL) {
-        return NULL;
-    }
-    struct control *control = calloc(1, sizeof(*control) + count * sizeof(control->ones[0]));
-    if (control == NULL) {
-        ml_connection_close(connection);
-        free(pending);
-        return NULL;
-    }
-    control->pending = pending;
-    control->count = count;
-    control->waiting = count + 1;
-    for (uint32_t i = 0; i < count; i++) {
-        control->ones[i].control = control;
-        control->ones[i].pid = pids[i];
-    }
-    return control;
-}
-
-/* The member that a wish is about; NULL: there is none, which is said. */
-static struct ml_member *member_of(struct ml_engine *engine, struct control_one *one) {
-    struct ml_member *member = ml_members_running(&engine->members, (pid_t)one->pid);
-    if (member == NULL) {
-        on_controlled(
-            one,
-            ml_members_newest(&engine->members, (pid_t)one->pid) != NULL
-                ? "it has ended"
-                : "no process of this run that memlog could be loaded into"
-        );
-    }
-    return member;
-}
-
-static void on_start(
-    void *context, const struct ml_call *call, const struct memlog_host_start_request *request
-) {
-    struct ml_connection *connection = context;
-    struct ml_engine *engine = connection->engine;
-    struct control *control =
-        control_new(connection, call, request->version, request->pids.items, request->pids.count);
-    if (control == NULL) {
-        return;
-    }
-    control->is_start = true;
-    for (uint32_t i = 0; i < control->count; i++) {
-        struct ml_member *member = member_of(engine, &control->ones[i]);
-        if (member != NULL) {
-            ml_engine_start_member(
-                engine,
-                member,
-                request->sampling_bytes,
-                request->stack_mode < ML_STACK_MODE_COUNT ? request->stack_mode : 0,
-                on_controlled,
-                &control->ones[i]
-            );
-        }
-    }
-    finish_control(control);
-}
-
-static void
-on_rate(void *context, const struct ml_call *call, const struct memlog_host_rate_request *request) {
-    struct ml_connection *connection = context;
-    struct ml_engine *engine = connection->engine;
-    struct control *control =
-        control_new(connection, call, request->version, request->pids.items, request->pids.count);
-    if (control == NULL) {
-        return;
-    }
-    control->is_rate = true;
-    for (uint32_t i = 0; i < control->count; i++) {
-        struct ml_member *member = member_of(engine, &control->ones[i]);
-        if (member != NULL) {
-            on_controlled(
-                &control->ones[i], ml_engine_rate_member(engine, member, request->sampling_bytes)
-            );
-        }
-    }
-    finish_control(control);
-}
-
-static void
-on_stop(void *context, const struct ml_call *call, const struct memlog_host_stop_request *request) {
-    struct ml_connection *connection = context;
-    struct ml_engine *engine = connection->engine;
-    struct control *control =
-        control_new(connection, call, request->version, request->pids.items, request->pids.count);
-    if (control == NULL) {
-        return;
-    }
-    for (uint32_t i = 0; i < control->count; i++) {
-        struct ml_member *member = member_of(engine, &control->ones[i]);
-        if (member != NULL) {
-            ml_engine_stop_member(engine, member, on_controlled, &control->ones[i]);
-        }
-    }
-    finish_control(control);
-}
-
 static void
 on_join(void *context, const struct ml_call *call, const struct memlog_host_join_request *request) {
     struct ml_connection *connection = context;
     const struct ml_engine *engine = connection->engine;
-    struct ml_command_call *pending = begin(connection, call, request->version);
+    struct ml_command_call *pending = ml_command_begin(connection, call, request->version);
     if (pending != NULL) {
         const struct memlog_host_join_reply reply = {
             .preload = ml_string_of(engine->preload_path),
             .socket = ml_string_of(engine->rendezvous.client_path),
         };
-        (void)end(pending);
+        (void)ml_command_end(pending);
         (void)!memlog_host_join_answer(&pending->call, &reply);
         free(pending);
     }
 }
 
 static void answer_upload(struct ml_command_call *pending, const char *path, const char *trouble) {
-    if (end(pending)) {
+    if (ml_command_end(pending)) {
         const struct memlog_host_upload_reply answer = {
             .path = ml_string_cut(path, MEMLOG_HOST_UPLOAD_REPLY_PATH_LIMIT),
             .trouble = ml_string_cut(trouble, MEMLOG_HOST_UPLOAD_REPLY_TROUBLE_LIMIT),
@@ -437,7 +263,7 @@ static void on_upload(
 ) {
     struct ml_connection *connection = context;
     struct ml_engine *engine = connection->engine;
-    struct ml_command_call *pending = begin(connection, call, request->version);
+    struct ml_command_call *pending = ml_command_begin(connection, call, request->version);
     if (pending == NULL) {
         return;
     }
@@ -454,8 +280,8 @@ static void on_upload(
 const struct memlog_host_host_handlers ml_engine_command_handlers = {
     .ps = on_ps,
     .dump = on_dump,
-    .start = on_start,
-    .stop = on_stop,
-    .rate = on_rate,
+    .start = ml_command_on_start,
+    .stop = ml_command_on_stop,
+    .rate = ml_command_on_rate,
     .join = on_join,
     .upload = on_upload};

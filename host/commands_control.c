@@ -7,7 +7,9 @@
 
 #include "host/commands.h"
 #include "host/complaint.h"
+#include "host/name_wishes.h"
 #include "host/options.h"
+#include "host/patterns.h"
 #include "host/run.h"
 #include "host/size.h"
 #include "host/voice.h"
@@ -18,11 +20,13 @@
 enum { CONTROL_TIMEOUT_MS = 60000, PIDS_MAX = 1024, SETTINGS_MAX = 8 };
 
 #define SAMPLING "--memlog-sampling"
+#define SAMPLING_RATE "--memlog-sampling-rate"
 #define STACK_MODE "--memlog-stack-mode"
 
 struct arguments {
     bool json;
     const char *host;
+    const char *name; /* whose processes; "": by pid alone */
     uint32_t pids[PIDS_MAX];
     uint32_t pids_count;
     char *settings[SETTINGS_MAX + 2]; /* words of `memlog run`, and room for a program */
@@ -35,19 +39,40 @@ static bool is_setting(const char *word) {
 }
 
 static bool unknown_option(const char *word, bool is_start) {
-    const char *const known[] = {"--host", "--json", SAMPLING "-rate", STACK_MODE};
-    return ml_commands_unknown(word, known, is_start ? 4 : 2);
+    const char *const known[] = {"--host", "--json", "--name", SAMPLING_RATE, STACK_MODE};
+    return ml_commands_unknown(word, known, is_start ? 5 : 3);
+}
+
+/* Whether the running memlog could understand it; else that is said here. */
+static bool is_name(const char *regex) {
+    struct ml_complaint complaint = {.text = ""};
+    struct ml_patterns *patterns = ml_patterns_new();
+    bool fine = patterns != NULL && regex[0] != '\0' && strlen(regex) <= ML_NAME_WISH_BYTES;
+    if (!fine) {
+        ml_complain(&complaint, "1 to %d bytes are wanted", ML_NAME_WISH_BYTES);
+    }
+    fine = fine && ml_patterns_add(patterns, regex, 0, &complaint) == ML_OK;
+    if (!fine) {
+        ml_say_error("--name: %s", complaint.text);
+    }
+    ml_patterns_free(patterns);
+    return fine;
 }
 
 /* False and a word on stderr: wrong usage. */
 static bool parse(char *const *words, bool is_start, struct arguments *out_arguments) {
-    *out_arguments = (struct arguments){.json = false};
+    *out_arguments = (struct arguments){.name = ""};
     for (size_t i = 0; words[i] != NULL; i++) {
         uint64_t pid = 0;
         if (strcmp(words[i], "--json") == 0) {
             out_arguments->json = true;
         } else if (strncmp(words[i], "--host=", 7) == 0) {
             out_arguments->host = words[i] + 7;
+        } else if (strncmp(words[i], "--name=", 7) == 0) {
+            out_arguments->name = words[i] + 7;
+            if (!is_name(out_arguments->name)) {
+                return false;
+            }
         } else if (is_start && is_setting(words[i]) && out_arguments->settings_count < SETTINGS_MAX) {
             out_arguments->settings[out_arguments->settings_count++] = words[i];
         } else if (words[i][0] == '-') {
@@ -62,7 +87,7 @@ static bool parse(char *const *words, bool is_start, struct arguments *out_argum
             return false;
         }
     }
-    if (out_arguments->pids_count == 0) {
+    if (out_arguments->pids_count == 0 && out_arguments->name[0] == '\0') {
         ml_say_error("which process? 'memlog ps' lists them");
         return false;
     }
@@ -147,6 +172,7 @@ int ml_command_start(char *const *words) {
         .pids = {.items = arguments.pids, .count = arguments.pids_count},
         .sampling_bytes = sampling_bytes,
         .stack_mode = stack_mode,
+        .name = ml_string_of(arguments.name),
     };
     struct memlog_host_start_reply reply;
     const enum ml_status status =
@@ -156,6 +182,9 @@ int ml_command_start(char *const *words) {
         ml_say_error("the running memlog does not answer: %s", ml_status_text(status));
     } else {
         exit_code = tell(reply.outcomes.items, reply.outcomes.count, arguments.json, "started");
+        if (reply.outcomes.count == 0) {
+            ml_say_error("nobody of that name runs unrecorded; whoever comes is recorded");
+        }
     }
     ml_channel_free(channel);
     return exit_code;
@@ -173,6 +202,7 @@ int ml_command_stop(char *const *words) {
     const struct memlog_host_stop_request request = {
         .version = MEMLOG_HOST_HOST_VERSION,
         .pids = {.items = arguments.pids, .count = arguments.pids_count},
+        .name = ml_string_of(arguments.name),
     };
     struct memlog_host_stop_reply reply;
     const enum ml_status status =
@@ -182,6 +212,9 @@ int ml_command_stop(char *const *words) {
         ml_say_error("the running memlog does not answer: %s", ml_status_text(status));
     } else {
         exit_code = tell(reply.outcomes.items, reply.outcomes.count, arguments.json, "stopped");
+        if (reply.outcomes.count == 0) {
+            ml_say_error("nobody of that name is recorded");
+        }
     }
     ml_channel_free(channel);
     return exit_code;
@@ -192,6 +225,10 @@ int ml_command_rate(char *const *words) {
     uint64_t sampling_bytes = 0;
     uint32_t stack_mode = 0;
     if (!parse(words, true, &arguments)) {
+        return ML_EXIT_USAGE;
+    }
+    if (arguments.name[0] != '\0') {
+        ml_say_error("rate takes process ids, no --name");
         return ML_EXIT_USAGE;
     }
     bool given = arguments.settings_count > 0;

@@ -13,9 +13,11 @@
 
 #include "host/commands.h"
 #include "host/image.h"
+#include "host/never_list.h"
 #include "host/paths.h"
 #include "host/pipe_budget.h"
 #include "host/probe.h"
+#include "host/process_info.h"
 #include "host/rendezvous.h"
 #include "host/run.h"
 #include "host/size.h"
@@ -159,6 +161,78 @@ static void check_trial(struct findings *findings) {
     }
 }
 
+/* The machine's list of programs that are never recorded; empty without one. */
+static struct ml_never_list check_never(struct findings *findings) {
+    struct ml_complaint complaint = {.text = ""};
+    struct ml_never_list list;
+    if (ml_never_list_load(&list, ML_NEVER_LIST_FOLDER, ML_NEVER_LIST_FILE, 0, &complaint) !=
+        ML_OK) {
+        find(findings, VERDICT_FAIL, "never", "%s", complaint.text);
+    } else if (list.path[0] == '\0') {
+        find(
+            findings,
+            VERDICT_OK,
+            "never",
+            "this machine forbids no program (there is no " ML_NEVER_LIST_FOLDER
+            "/" ML_NEVER_LIST_FILE ")"
+        );
+    } else {
+        find(
+            findings,
+            VERDICT_OK,
+            "never",
+            "%s forbids what matches its %zu patterns",
+            list.path,
+            ml_never_list_count(&list)
+        );
+    }
+    return list;
+}
+
+/* Where a program lies, as execvp finds it; "" if it does not. */
+static void find_program(const char *name, char out_path[PATH_MAX]) {
+    char candidate[PATH_MAX];
+    const char *at = strchr(name, '/') != NULL ? NULL : getenv("PATH");
+    out_path[0] = '\0';
+    if (at == NULL) {
+        if (realpath(name, out_path) == NULL) {
+            out_path[0] = '\0';
+        }
+        return;
+    }
+    while (*at != '\0') {
+        const size_t count = strcspn(at, ":");
+        (void)snprintf(candidate, sizeof(candidate), "%.*s/%s", (int)count, at, name);
+        if (access(candidate, X_OK) == 0 && realpath(candidate, out_path) != NULL) {
+            return;
+        }
+        at += count + (at[count] == ':');
+    }
+    out_path[0] = '\0';
+}
+
+/* True, and told, if the list forbids it. */
+static bool check_forbidden(
+    struct findings *findings,
+    const struct ml_never_list *list,
+    const struct ml_command_line *line,
+    const char *executable
+) {
+    const int number = ml_never_list_match(list, line->joined, executable);
+    if (number > 0) {
+        find(
+            findings,
+            VERDICT_FAIL,
+            "never",
+            "line %d of %s forbids %s: it is never recorded, whoever asks",
+            number,
+            list->path,
+            executable[0] != '\0' ? executable : line->joined
+        );
+    }
+    return number > 0;
+}
+
 /* ---- a program */
 
 static const char *base_name(const char *path) {
@@ -199,7 +273,15 @@ static void check_environment(struct findings *findings) {
     find(findings, VERDICT_NOTE, "environment", "LD_PRELOAD=%s%s", preload, hint);
 }
 
-static void check_program(struct findings *findings, char *const *argv) {
+static void
+check_program(struct findings *findings, const struct ml_never_list *never, char *const *argv) {
+    char executable[PATH_MAX];
+    struct ml_command_line line = {.count = 0};
+    find_program(argv[0], executable);
+    if (ml_command_line_from_argv(&line, argv) == ML_OK) {
+        (void)check_forbidden(findings, never, &line, executable);
+        ml_command_line_fini(&line);
+    }
     const enum ml_image_kind kind = ml_probe_program(argv);
     switch (kind) {
     case ML_IMAGE_PRELOADABLE:
@@ -290,7 +372,18 @@ static bool maps_preload(uint32_t pid) {
     return found;
 }
 
-static void check_process(struct findings *findings, uint32_t pid) {
+static void
+check_process(struct findings *findings, const struct ml_never_list *never, uint32_t pid) {
+    char executable[PATH_MAX];
+    struct ml_command_line line = {.count = 0};
+    ml_process_executable((pid_t)pid, executable, sizeof(executable));
+    if (ml_process_command_line((pid_t)pid, &line) == ML_OK) {
+        const bool forbidden = check_forbidden(findings, never, &line, executable);
+        ml_command_line_fini(&line);
+        if (forbidden) {
+            return;
+        }
+    }
     if (check_in_host(findings, pid)) {
         return;
     }
@@ -361,12 +454,14 @@ int ml_command_doctor(char *const *words) {
     check_parts(&findings);
     check_system(&findings);
     check_limits(&findings);
+    struct ml_never_list never = check_never(&findings);
     check_trial(&findings);
     if (pid != 0) {
-        check_process(&findings, pid);
+        check_process(&findings, &never, pid);
     } else if (program[0] != NULL) {
-        check_program(&findings, program);
+        check_program(&findings, &never, program);
     }
+    ml_never_list_fini(&never);
     (void)printf("%s", findings.json ? "]}\n" : "");
     return findings.failed ? 1 : 0;
 }

@@ -126,6 +126,18 @@ void ml_endpoint_fork_pipe(struct ml_endpoint *endpoint, uint32_t bytes) {
     }
 }
 
+void ml_endpoint_fork_enabled(struct ml_endpoint *endpoint, bool enabled) {
+    endpoint->control.fork_enabled = enabled ? 1 : 0;
+    if (endpoint->control_fd >= 0) {
+        (void)!pwrite(
+            endpoint->control_fd,
+            &endpoint->control.fork_enabled,
+            sizeof(endpoint->control.fork_enabled),
+            offsetof(struct ml_control_page, fork_enabled)
+        );
+    }
+}
+
 static void close_fd(int *fd) {
     if (*fd >= 0) {
         (void)close(*fd);

@@ -61,6 +61,9 @@ ml_endpoint_control(struct ml_endpoint *endpoint, const struct ml_control_page *
  * page anew for that: the generation stays. */
 void ml_endpoint_fork_pipe(struct ml_endpoint *endpoint, uint32_t bytes);
 
+/* Tell it whether its forked children record until they are judged; as above. */
+void ml_endpoint_fork_enabled(struct ml_endpoint *endpoint, bool enabled);
+
 /* Close what is open and give the pipe's bytes back. */
 void ml_endpoint_close(struct ml_endpoint *endpoint, struct ml_pipe_budget *budget);
 

@@ -211,8 +211,12 @@ enum ml_status ml_engine_open(
         ml_rendezvous_others()
     );
     engine->fork_pipe_bytes = ml_pipe_budget_fork_bytes(&engine->budget);
-    enum ml_status status = ml_rendezvous_open(&engine->rendezvous, complaint);
+    enum ml_status status = ml_engine_never_open(engine, complaint);
+    if (status == ML_OK) {
+        status = ml_rendezvous_open(&engine->rendezvous, complaint);
+    }
     if (status != ML_OK) {
+        ml_engine_targets_close(engine);
         free(engine);
         return status;
     }
@@ -220,6 +224,7 @@ enum ml_status ml_engine_open(
     status = ml_engine_service_open(engine, setup->service_path, complaint);
     if (status != ML_OK) {
         ml_rendezvous_close(&engine->rendezvous);
+        ml_engine_targets_close(engine);
         free(engine);
         return status;
     }
@@ -261,6 +266,7 @@ void ml_engine_close(struct ml_engine *take_engine) {
         free(engine->not_profiled[i].path);
     }
     free(engine->not_profiled);
+    ml_engine_targets_close(engine);
     free(engine);
 }
 

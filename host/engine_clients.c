@@ -172,9 +172,8 @@ static void on_forked(
     ml_engine_tell_pipes(engine);
     bool wanted = ml_member_is_wanted(engine, member);
     bool enabled = member->endpoint.control.enabled != 0;
-    struct ml_control_page page = ml_engine_control_page(engine, wanted);
-    if (wanted != enabled) {
-        (void)!ml_endpoint_control(&member->endpoint, &page);
+    if (wanted != enabled || member->sampling_bytes != 0) {
+        (void)!ml_member_enable(engine, member, wanted);
     }
     if (wanted) {
         member->from_startup = enabled;

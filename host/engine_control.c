@@ -87,6 +87,9 @@ void ml_engine_start_member(
     if (refusal[0] == '\0' && member->recording) {
         refusal = "it is being recorded already";
     }
+    if (refusal[0] == '\0' && ml_engine_forbids(engine, member)) {
+        refusal = member->note;
+    }
     if (refusal[0] != '\0') {
         on_done(context, refusal);
         return;

@@ -11,6 +11,8 @@
 #include "host/engine.h"
 #include "host/member.h"
 #include "host/memory_info.h"
+#include "host/name_wishes.h"
+#include "host/never_list.h"
 #include "host/rendezvous.h"
 #include "host/revival.h"
 #include "host/service_link.h"
@@ -28,6 +30,9 @@ enum { ML_DRAIN_DEADLINE_MS = 60000, ML_DUMP_DEADLINE_MS = 10000, ML_GUARD_EXTRA
 
 /* Dumps that may wait behind one another: they are asked for by people and timers, not by load. */
 enum { ML_DUMPS_WAITING_MAX = 16 };
+
+/* The machine's list of programs never to record, and the person's own. */
+enum { ML_NEVER_LISTS = 2 };
 
 /* A dump that so many services die over is not taken. */
 enum { ML_DUMP_TRIES_MAX = 3 };
@@ -167,6 +172,8 @@ struct ml_engine {
     bool last_killed;
     char last_ending[64]; /* of the last service, in words */
     struct ml_members members;
+    struct ml_never_list never[ML_NEVER_LISTS]; /* the machine's; the person's own */
+    struct ml_name_wishes names;
     uint64_t descriptors_max; /* RLIMIT_NOFILE */
     bool said_descriptors;    /* that they do not suffice */
     /* What the service does when its memory runs short, and when one client's part of it does. */
@@ -266,6 +273,31 @@ void ml_member_empty_pipe(struct ml_member *member);
 /* The service is dead: nobody records until the next one has attached them, but who had not been
  * read yet and loses nothing. Answers how many profiles of ended processes went with it. */
 uint32_t ml_engine_detach_members(struct ml_engine *engine);
+
+/* Whether a process that comes by fork may be wanted: then it records until it is judged. */
+bool ml_engine_wants_forked(const struct ml_engine *engine);
+
+/* engine_targets.c: who is recorded whatever the mode, and who never. */
+
+/* Read the lists of programs that are never recorded. Errors: as ml_never_list_load. */
+ML_NODISCARD enum ml_status
+ml_engine_never_open(struct ml_engine *engine, struct ml_complaint *complaint);
+void ml_engine_targets_close(struct ml_engine *engine);
+
+/* Whether it must never be recorded; its note says why then. */
+bool ml_engine_forbids(struct ml_engine *engine, struct ml_member *member);
+
+/* It is another one than it was: if that must not be recorded, stop. */
+void ml_engine_stop_forbidden(struct ml_engine *engine, struct ml_member *member);
+
+/* Record who has that name and comes from now on. Errors: as ml_name_wishes_add. */
+ML_NODISCARD enum ml_status ml_engine_want_name(
+    struct ml_engine *engine, const struct ml_name_wish *wish, struct ml_complaint *complaint
+);
+void ml_engine_forget_name(struct ml_engine *engine, const char *regex);
+
+/* Whether somebody wants it by its name; it has that wish's settings then. */
+bool ml_engine_wants_name(const struct ml_engine *engine, struct ml_member *member);
 
 /* engine_rate.c: at what interval a process is sampled. */
 

@@ -66,6 +66,9 @@ static bool look_at_identity(struct ml_engine *engine, struct ml_member *member)
 /* Whether it shall be recorded, by what is known of it now. */
 bool ml_member_is_wanted(struct ml_engine *engine, struct ml_member *member) {
     const struct ml_options *options = engine->options;
+    if (ml_engine_forbids(engine, member)) {
+        return false;
+    }
     if (member->wish != ML_WISH_NONE) {
         return member->wish == ML_WISH_START && engine->service_state != ML_ENGINE_ALONE;
     }
@@ -76,6 +79,7 @@ bool ml_member_is_wanted(struct ml_engine *engine, struct ml_member *member) {
                       ml_members_recording(&engine->members, member->role)
                   ) &&
                   ml_mode_permits(options->only, options->never, &member->line);
+    wanted = wanted || ml_engine_wants_name(engine, member);
     if (!wanted && member->note[0] == '\0') {
         (void)snprintf(
             member->note,
@@ -87,21 +91,20 @@ bool ml_member_is_wanted(struct ml_engine *engine, struct ml_member *member) {
     return wanted && engine->service_state != ML_ENGINE_ALONE;
 }
 
-/* Whether the mode may want a process that came by fork. Then it records from its first allocation
- * until it is judged: a zygote's child would be gone before we could wake it. */
-static bool may_want_forked(const struct ml_options *options) {
-    for (int role = ML_ROLE_BROWSER; role < ML_ROLE_COUNT; role++) {
-        bool possible = role != ML_ROLE_BROWSER || ml_patterns_count(options->roles) > 0;
-        if (possible && ml_mode_take(options->mode, (enum ml_role)role) != ML_TAKE_NEVER) {
-            return true;
-        }
+/* A zygote's child would be gone before we could wake it. */
+bool ml_engine_wants_forked(const struct ml_engine *engine) {
+    const struct ml_options *options = engine->options;
+    bool possible = engine->names.count > 0;
+    for (int role = ML_ROLE_BROWSER; role < ML_ROLE_COUNT && !possible; role++) {
+        const bool may_be = role != ML_ROLE_BROWSER || ml_patterns_count(options->roles) > 0;
+        possible = may_be && ml_mode_take(options->mode, (enum ml_role)role) != ML_TAKE_NEVER;
     }
-    return false;
+    return possible;
 }
 
 struct ml_control_page ml_engine_control_page(const struct ml_engine *engine, bool enabled) {
     return (struct ml_control_page){
-        .fork_enabled = may_want_forked(engine->options) ? 1 : 0,
+        .fork_enabled = ml_engine_wants_forked(engine) ? 1 : 0,
         .enabled = enabled ? 1 : 0,
         .sampling_bytes = engine->options->sampling_bytes,
         .all_sampled = 1, /* nothing has been recorded yet */
@@ -254,6 +257,9 @@ void ml_member_look(struct ml_engine *engine, struct ml_member *member) {
         }
     } else if (changed && member->in_service) {
         ml_service_link_update(&engine->link, member);
+    }
+    if (is_another) {
+        ml_engine_stop_forbidden(engine, member);
     }
 }
 

@@ -71,7 +71,8 @@ struct ml_options {
     struct ml_patterns *roles; /* (regex, enum ml_role) */
     struct ml_patterns *only;
     struct ml_patterns *never;
-    char *const *program; /* argv of the program, borrowed from the command line */
+    const char *never_list; /* a file of more programs that are never recorded; NULL: none */
+    char *const *program;   /* argv of the program, borrowed from the command line */
 };
 
 /* "auto", "strict", "none". */

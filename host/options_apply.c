@@ -272,6 +272,16 @@ apply_never(struct ml_options *options, const char *value, struct ml_complaint *
     return add_pattern(options->never, "--never", value, complaint);
 }
 
+static enum ml_status
+apply_never_list(struct ml_options *options, const char *value, struct ml_complaint *complaint) {
+    if (value[0] == '\0') {
+        ml_complain(complaint, "--never-list: the name of a file is wanted");
+        return ML_PEER_FORM;
+    }
+    options->never_list = value;
+    return ML_OK;
+}
+
 static enum ml_status apply_count(
     const char *option,
     const char *value,
@@ -528,6 +538,7 @@ const struct ml_option ml_run_options[] = {
     {"--sandbox", ML_VALUE_REQUIRED, apply_sandbox},
     {"--only", ML_VALUE_REQUIRED, apply_only},
     {"--never", ML_VALUE_REQUIRED, apply_never},
+    {"--never-list", ML_VALUE_REQUIRED, apply_never_list},
     {"--unwind-check", ML_VALUE_REQUIRED, apply_unwind_check},
     {"--end-with-root", ML_VALUE_NONE, apply_end_with_root},
     {"--output", ML_VALUE_REQUIRED, apply_output},

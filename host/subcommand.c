@@ -19,6 +19,8 @@ static const char run_help[] =
     "                       or other; built in: --type=ROLE, and the first process is the browser\n"
     "  --only=REGEX, --never=REGEX\n"
     "                       profile only, or never, command lines that match\n"
+    "  --never-list=FILE    nor what a line of FILE matches, whoever asks; what /etc/memlog/never\n"
+    "                       lists is never recorded on this machine\n"
     "  --memlog-stack-mode=native|native-with-thread-names\n"
     "  --memlog-sampling, --memlog-sampling-rate=BYTES\n"
     "                       record one allocation in so many bytes on average (K, M, G suffixes;\n"
@@ -106,22 +108,25 @@ static const char dump_help[] =
 
 static const char start_help[] =
     "Usage: memlog start [--json] [--host=PATH] [--memlog-sampling-rate=BYTES]\n"
-    "                    [--memlog-stack-mode=MODE] PID...\n"
+    "                    [--memlog-stack-mode=MODE] [--name=REGEX] [PID...]\n"
     "\n"
     "Records processes of a running memlog from now on, each in a new, empty profile. What was\n"
     "recorded of them before is dropped. With --memlog=manual nothing is recorded until then.\n"
+    "--name=REGEX is about programs: everything whose name or command line matches, what runs\n"
+    "now and what starts later, until 'memlog stop' with the same --name.\n"
     "\n"
     "Example:\n"
-    "  memlog start 4711\n";
+    "  memlog start --name='--type=renderer'\n";
 
-static const char stop_help[] = "Usage: memlog stop [--json] [--host=PATH] PID...\n"
-                                "\n"
-                                "Records processes of a running memlog no more. Their profiles "
-                                "stay as they are at this moment,\n"
-                                "in every dump, until they are started again.\n"
-                                "\n"
-                                "Example:\n"
-                                "  memlog stop 4711\n";
+static const char stop_help[] =
+    "Usage: memlog stop [--json] [--host=PATH] [--name=REGEX] [PID...]\n"
+    "\n"
+    "Records processes of a running memlog no more. Their profiles "
+    "stay as they are at this moment,\n"
+    "in every dump, until they are started again.\n"
+    "\n"
+    "Example:\n"
+    "  memlog stop 4711\n";
 
 static const char rate_help[] =
     "Usage: memlog rate [--json] [--host=PATH] --memlog-sampling-rate=BYTES PID...\n"
