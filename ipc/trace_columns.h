@@ -12,6 +12,8 @@
     ML_COLUMN(ml_trace_MemlogNodes_##name_##_tag, type_, member_, delta_)
 #define ML_TRACE_CELL(type_, name_, member_, delta_)                                               \
     ML_COLUMN(ml_trace_MemlogCells_##name_##_tag, type_, member_, delta_)
+#define ML_TRACE_POINT(type_, name_, member_)                                                      \
+    ML_COLUMN(ml_trace_MemlogPoints_##name_##_delta_tag, type_, member_, true)
 
 /* MemlogNodes: initializers of struct ml_column over rows of `type_`. */
 #define ML_TRACE_NODE_COLUMNS(type_)                                                               \
@@ -43,5 +45,13 @@
         ML_TRACE_CELL(type_, total_blocks_error, own_errors.total_blocks, false),                  \
         ML_TRACE_CELL(type_, tree_peak_bytes_error, tree_peak_bytes_error, false),                 \
         ML_TRACE_CELL(type_, tree_peak_blocks_error, tree_peak_blocks_error, false),
+
+/* MemlogPoints, likewise. */
+#define ML_TRACE_POINT_COLUMNS(type_)                                                              \
+    ML_TRACE_POINT(type_, end_ms, end_ms), ML_TRACE_POINT(type_, least_bytes, least_bytes),        \
+        ML_TRACE_POINT(type_, most_bytes, most_bytes),                                             \
+        ML_TRACE_POINT(type_, last_bytes, last_bytes),                                             \
+        ML_TRACE_POINT(type_, total_bytes, total_bytes),                                           \
+        ML_TRACE_POINT(type_, total_blocks, total_blocks),
 
 #endif

@@ -198,6 +198,7 @@ enum ml_status ml_answer_dump(
     uint64_t written_bytes = 0;
     bool complete = false;
     struct ml_snapshot *snapshot = NULL;
+    ml_session_note_time(scene->session, ml_clock_monotonic_ns(), true);
     enum ml_status status =
         ml_session_snapshot(scene->session, request->ids, request->ids_count, &snapshot);
     if (status == ML_OK) {

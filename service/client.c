@@ -171,6 +171,7 @@ static void init_profile(struct ml_client *client) {
 }
 
 static void fini_profile(struct ml_client *client) {
+    ml_client_free_timeline(client);
     ml_tracker_fini(&client->tracker);
     ml_stack_store_fini(&client->stacks);
     ml_sequencer_fini(&client->sequencer);
@@ -192,6 +193,7 @@ struct ml_client *ml_client_new(struct ml_session *session, const struct ml_clie
     client->sampling.longest_bytes = setup->sampling_bytes; /* until it says it itself */
     client->hand = &session->hands[0];
     client->first_turn = UINT64_MAX;
+    client->profile_ns = setup->start.monotonic_ns;
     init_profile(client);
     return client;
 }
@@ -286,6 +288,8 @@ enum ml_status ml_client_begin(struct ml_client *client, uint32_t profile) {
     fini_profile(client);
     client->setup.profile = profile;
     client->setup.from_startup = false;
+    client->timeline_over = false;
+    client->profile_ns = client->session->timelines.noted_ns;
     init_profile(client);
     if (client->leaving == ML_LEAVING_EXIT && client->parent != NULL) {
         client->next_sibling = client->parent->first_child;
@@ -317,6 +321,7 @@ enum ml_status ml_client_begin(struct ml_client *client, uint32_t profile) {
 
 void ml_client_finish(struct ml_client *client) {
     client->phase = ML_CLIENT_DONE;
+    ml_client_end_timeline(client, client->end.end.monotonic_ns);
     ml_client_left(client);
     ml_client_drop_queue(client);
     ml_staging_reader_fini(&client->staging);

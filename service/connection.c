@@ -129,6 +129,7 @@ static void guard(struct ml_connection *connection) {
 static void on_round(void *context, uint64_t known_ticks) {
     struct ml_connection *connection = context;
     guard(connection);
+    ml_session_note_time(connection->session, ml_clock_monotonic_ns(), false);
     ml_orders_serve(connection->orders, connection->readers, known_ticks);
     if (!ml_orders_waiting(connection->orders)) {
         connection->interval_s = soon_interval_s;

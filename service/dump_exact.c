@@ -9,6 +9,7 @@ enum { EXACT_VERSION = 1 };
 
 static const struct ml_column node_columns[] = {ML_TRACE_NODE_COLUMNS(struct ml_snapshot_node)};
 static const struct ml_column cell_columns[] = {ML_TRACE_CELL_COLUMNS(struct ml_snapshot_cell)};
+static const struct ml_column point_columns[] = {ML_TRACE_POINT_COLUMNS(struct ml_snapshot_point)};
 
 /* Rows on their way into a callback field. */
 struct rows {
@@ -316,6 +317,39 @@ send_all_rows(struct ml_dump_packet *packet, uint32_t process_id, uint32_t tag, 
     }
 }
 
+/* Pieces of it, each of which begins where the one before ends. */
+static void send_series(
+    struct ml_dump_packet *packet, uint32_t process_id, const struct ml_snapshot_series *series
+) {
+    uint64_t from_ms = series->from_ms;
+
+    for (uint32_t at = 0; at < series->points_count; at += ML_COLUMNS_ROWS_MAX) {
+        const uint32_t left = series->points_count - at;
+        struct rows piece = {
+            .columns = point_columns,
+            .columns_count = sizeof point_columns / sizeof point_columns[0],
+            .first = &series->points[at],
+            .row_bytes = sizeof series->points[0],
+            .count = left < ML_COLUMNS_ROWS_MAX ? left : ML_COLUMNS_ROWS_MAX,
+        };
+        ml_trace_MemlogSeries message = {
+            .process_id = process_id,
+            .node = series->node,
+            .is_stack = series->is_stack,
+            .from_ms = from_ms,
+            .points = {.funcs.encode = encode_rows, .arg = &piece},
+        };
+        send_message(
+            packet, ml_trace_MemlogKind_MEMLOG_SERIES, ml_trace_MemlogSeries_fields, &message
+        );
+        from_ms = series->points[at + piece.count - 1].end_ms;
+    }
+}
+
+void ml_dump_exact_tree(struct ml_dump_packet *packet, const struct ml_snapshot *snapshot) {
+    send_series(packet, 0, &snapshot->series);
+}
+
 void ml_dump_exact_tables(
     struct ml_dump_packet *packet, const struct ml_snapshot_process *process
 ) {
@@ -354,6 +388,9 @@ void ml_dump_exact_tables(
     }
     send_all_rows(packet, process->id, ml_trace_MemlogTable_nodes_tag, nodes);
     send_all_rows(packet, process->id, ml_trace_MemlogTable_cells_tag, cells);
+    for (uint32_t i = 0; i < process->series_count; i++) {
+        send_series(packet, process->id, &process->series[i]);
+    }
 }
 
 void ml_dump_exact_end(struct ml_dump_packet *packet) {

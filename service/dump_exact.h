@@ -15,7 +15,10 @@ void ml_dump_exact_run(struct ml_dump_packet *packet, const struct ml_snapshot *
  * who was there. */
 void ml_dump_exact_heads(struct ml_dump_packet *packet, const struct ml_snapshot *snapshot);
 
-/* One process's tables. */
+/* The tree's series. */
+void ml_dump_exact_tree(struct ml_dump_packet *packet, const struct ml_snapshot *snapshot);
+
+/* One process's tables and series. */
 void ml_dump_exact_tables(struct ml_dump_packet *packet, const struct ml_snapshot_process *process);
 
 /* The mark that the file is whole. */

@@ -204,9 +204,7 @@ static struct ml_text shown_name(
     return (struct ml_text){.bytes = buffer, .count_bytes = (uint32_t)count};
 }
 
-/* The same for a process in every dump of it, another for any other process: traces are put behind
- * one another. */
-static uint64_t track_of(uint32_t trace_pid, const struct ml_snapshot_process *process) {
+uint64_t ml_dump_standard_track(uint32_t trace_pid, const struct ml_snapshot_process *process) {
     return ((uint64_t)trace_pid << 32 | (uint32_t)(process->start.monotonic_ns >> 10)) + 1;
 }
 
@@ -222,7 +220,7 @@ static void send_descriptors(
         const struct ml_text name =
             shown_name(process, standard->trace_pids[i] != process->pid, buffer);
         ml_trace_TrackDescriptor message = {
-            .uuid = track_of(standard->trace_pids[i], process),
+            .uuid = ml_dump_standard_track(standard->trace_pids[i], process),
             .process =
                 {
                     .pid = (int32_t)standard->trace_pids[i],

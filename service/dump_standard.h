@@ -13,6 +13,7 @@
 struct ml_dump_standard {
     uint32_t *trace_pids; /* of each process; see ml_dump_standard_init */
     uint32_t next_sequence;
+    uint32_t counters_sequence; /* 0: no counter was written yet */
 };
 
 /* Give each process the pid under which the trace shows it: its own, unless a later process has the
@@ -21,6 +22,10 @@ struct ml_dump_standard {
 ML_NODISCARD enum ml_status
 ml_dump_standard_init(struct ml_dump_standard *standard, const struct ml_snapshot *snapshot);
 void ml_dump_standard_fini(struct ml_dump_standard *standard);
+
+/* The uuid of a process's track: the same for it in every dump of it, another for any other
+ * process: traces are put behind one another. */
+uint64_t ml_dump_standard_track(uint32_t trace_pid, const struct ml_snapshot_process *process);
 
 /* The file's first packet: one snapshot of the clocks, ahead of everything; without
  * MONOTONIC_COARSE in it trace_processor drops every heap profile. Fills in all of *out_head. */

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <unistd.h>
 
+#include "service/dump_counters.h"
 #include "service/dump_exact.h"
 #include "service/dump_packet.h"
 #include "service/dump_profile.h"
@@ -45,6 +46,7 @@ enum ml_status ml_dump_write(
         ml_dump_exact_run(&packet, snapshot);
         ml_dump_standard_heads(&standard, &packet, snapshot);
         ml_dump_exact_heads(&packet, snapshot);
+        ml_dump_exact_tree(&packet, snapshot);
     }
     for (uint32_t i = 0; packet.status == ML_OK && i < snapshot->processes_count; i++) {
         const struct ml_snapshot_process *process = &snapshot->processes[i];
@@ -52,6 +54,7 @@ enum ml_status ml_dump_write(
         ml_dump_profile(
             &packet, snapshot, process, standard.trace_pids[i], &standard.next_sequence
         );
+        ml_dump_counters(&packet, &standard, snapshot, i);
     }
     if (packet.status == ML_OK) {
         ml_dump_exact_end(&packet);

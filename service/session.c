@@ -20,6 +20,8 @@ struct ml_session *ml_session_new(const struct ml_moment *start, uint64_t max_me
     session->budget.max_bytes = max_memory_bytes == 0 ? UINT64_MAX : max_memory_bytes;
     session->keep_processes = UINT32_MAX;
     ml_tree_init(&session->tree);
+    session->timelines.budget.max_bytes = ML_TIMELINE_MAX_BYTES;
+    ml_series_init(&session->timelines.tree, &ml_timeline_sums_shape);
     return session;
 }
 
@@ -34,6 +36,7 @@ void ml_session_free(struct ml_session *take_session) {
         client = next;
     }
     ml_notes_fini(&take_session->notes, &take_session->budget);
+    ml_series_fini(&take_session->timelines.tree, &take_session->timelines.budget);
     ml_budget_free(
         &take_session->budget,
         take_session->merge,

@@ -260,6 +260,11 @@ struct ml_client_face ml_client_face(const struct ml_client *client);
  * for the caller to free. NULL when there is no memory. */
 uint64_t *ml_client_live_by_node(const struct ml_client *client, uint32_t *out_count);
 
+/* It is `monotonic_ns`, between two rounds: for the series of what was live when
+ * (service/timeline.h), which are made from the first call on. is_exact: somebody is about to take
+ * a snapshot. */
+void ml_session_note_time(struct ml_session *session, uint64_t monotonic_ns, bool is_exact);
+
 /* Copy the present state. ids_count 0: all clients. O(stacks), not O(live blocks). The caller fills
  * in gaps, not_profiled, reason, program, now, sandbox_missing. Errors: ML_ENV_MEMORY. */
 ML_NODISCARD enum ml_status ml_session_snapshot(

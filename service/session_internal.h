@@ -16,6 +16,7 @@
 #include "service/stack_store.h"
 #include "service/staging_reader.h"
 #include "service/stream_reader.h"
+#include "service/timeline.h"
 #include "service/tracker.h"
 #include "service/tree.h"
 #include "service/workers.h"
@@ -126,6 +127,9 @@ struct ml_client {
     bool folded_away;              /* another one has its figures: it leaves the session */
     uint64_t unsure_frees;         /* of tracker.unknown_frees: no wonder that they are unknown */
     uint64_t loss[ML_LOSS_REASON_COUNT]; /* by LOSS records; saturating */
+    struct ml_timeline *timeline;        /* NULL: nothing noted, or its place was needed */
+    bool timeline_over;                  /* nothing more is noted */
+    uint64_t profile_ns;                 /* CLOCK_MONOTONIC: from when on it is recorded */
 };
 
 /* A fork is about to happen; its child has come, by fork (its serial) or by an exec at once (0: the
@@ -151,6 +155,7 @@ struct ml_session {
     struct ml_client *first_active;
     uint32_t clients_count, running_count;
     struct ml_guard guard;
+    struct ml_timelines timelines;
     uint64_t high_bytes;      /* most of budget.used_bytes since it last gave back */
     uint32_t orders_count;    /* clients ever added */
     uint32_t keep_processes;  /* of done_count: ml_session_keep */
@@ -213,6 +218,10 @@ void ml_client_inherit(struct ml_client *client);
 
 /* Everything is applied, nothing more will come: keep cells and nodes, give back the rest. */
 void ml_client_finish(struct ml_client *client);
+
+/* Its series ends as it is now, at `ns`; nothing before the session has been told the time. */
+void ml_client_end_timeline(struct ml_client *client, uint64_t ns);
+void ml_client_free_timeline(struct ml_client *client);
 
 /* Running and listened to. */
 bool ml_client_follows(const struct ml_client *client);

@@ -38,6 +38,10 @@ static void free_process(struct ml_snapshot_process *process) {
     free(process->strings);
     free(process->nodes);
     free(process->cells);
+    for (uint32_t i = 0; i < process->series_count; i++) {
+        free(process->series[i].points);
+    }
+    free(process->series);
 }
 
 void ml_snapshot_free(struct ml_snapshot *take_snapshot) {
@@ -48,6 +52,7 @@ void ml_snapshot_free(struct ml_snapshot *take_snapshot) {
         free_process(&take_snapshot->processes[i]);
     }
     free(take_snapshot->processes);
+    free(take_snapshot->series.points);
     for (uint32_t i = 0; i < take_snapshot->gaps_count; i++) {
         free_text(&take_snapshot->gaps[i].reason);
     }
@@ -326,12 +331,19 @@ static void copy_figures(const struct ml_client *client, struct ml_snapshot_proc
                                                     : client->staging.header.unwind_differed;
 }
 
+/* An entry that stands for several has none of its own. */
+static bool copy_timeline(const struct ml_client *client, struct ml_snapshot_process *process) {
+    return client->timeline == NULL || client->fold != NULL ||
+           ml_timeline_copy(client->timeline, process);
+}
+
 static bool copy_process(const struct ml_client *client, struct ml_snapshot_process *process) {
     copy_figures(client, process);
     uint32_t *places = array_of(client->stacks.strings_end, sizeof(*places));
     const bool copied = places != NULL && copy_description(client, process) &&
                         copy_modules(client, process) && copy_strings(client, process, places) &&
-                        copy_nodes(client, process, places) && copy_cells(client, process);
+                        copy_nodes(client, process, places) && copy_cells(client, process) &&
+                        copy_timeline(client, process);
     free(places);
     return copied;
 }
@@ -366,7 +378,8 @@ enum ml_status ml_session_snapshot(
     char guard[ML_TROUBLE_MAX_BYTES];
     ml_session_guard_text(session, guard, sizeof(guard));
     snapshot->processes = array_of(session->clients_count, sizeof(*snapshot->processes));
-    bool copied = snapshot->processes != NULL && copy_string(guard, &snapshot->service_trouble);
+    bool copied = snapshot->processes != NULL && copy_string(guard, &snapshot->service_trouble) &&
+                  ml_timeline_copy_series(&session->timelines.tree, &snapshot->series);
     for (struct ml_client *client = session->first; client != NULL && copied;
          client = client->next) {
         if (wanted(client, ids, ids_count)) {

@@ -65,6 +65,21 @@ struct ml_snapshot_cell {
     uint64_t tree_peak_bytes_error, tree_peak_blocks_error;
 };
 
+/* A slot of a series (service/series.h): from the point before it to end_ms. */
+struct ml_snapshot_point {
+    uint64_t end_ms;                              /* CLOCK_MONOTONIC */
+    uint64_t least_bytes, most_bytes, last_bytes; /* live */
+    uint64_t total_bytes, total_blocks;           /* allocated until then; 0 of a stack */
+};
+
+struct ml_snapshot_series {
+    uint32_t node; /* the stack's id; of a process's or the tree's own: 0 */
+    bool is_stack;
+    uint64_t from_ms; /* where the first point begins */
+    struct ml_snapshot_point *points;
+    uint32_t points_count;
+};
+
 struct ml_snapshot_gap {
     uint32_t id; /* process; 0: the whole tree */
     struct ml_moment from, to;
@@ -113,6 +128,8 @@ struct ml_snapshot_process {
     uint32_t nodes_count;
     struct ml_snapshot_cell *cells;
     uint32_t cells_count;
+    struct ml_snapshot_series *series; /* its own, then its stacks' */
+    uint32_t series_count;
 };
 
 /* Why a dump was taken unasked. */
@@ -133,6 +150,8 @@ struct ml_snapshot {
     struct ml_totals tree; /* live: every process's, ended ones at their end; peak: of the running
                               ones together */
     uint64_t tree_peak_ticks;
+    struct ml_snapshot_series series; /* the tree's: live of the running ones together, allocated by
+                                         all; no points: none */
     bool complete;
     struct ml_snapshot_process *processes;
     uint32_t processes_count;

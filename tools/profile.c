@@ -14,6 +14,10 @@ static void process_fini(struct ml_profile_process *process) {
 }
 
 static void dump_fini(struct ml_profile *profile) {
+    for (size_t i = 0; i < profile->series_count; i++) {
+        free(profile->series[i].points);
+    }
+    free(profile->series);
     for (size_t i = 0; i < profile->processes_count; i++) {
         process_fini(&profile->processes[i]);
     }
@@ -125,6 +129,7 @@ static void keep_marked(struct ml_profile *profile, const bool *is_kept) {
         }
     }
     profile->not_profiled_count = kept;
+    ml_profile_match_series(profile);
 }
 
 /* Keep those of that pid, or if it is 0 of that role. False: there is none, or no memory. */

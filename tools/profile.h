@@ -129,6 +129,7 @@ struct ml_profile_process {
     size_t nodes_count, nodes_capacity, nodes_expected;
     struct ml_profile_cell *cells;
     size_t cells_count, cells_capacity, cells_expected;
+    size_t series_first, series_count; /* of the profile's series */
 };
 
 struct ml_profile_gap {
@@ -140,6 +141,24 @@ struct ml_profile_gap {
 struct ml_profile_not_profiled {
     uint32_t pid, parent_pid;
     struct ml_profile_text reason, path;
+};
+
+/* A slot of a series: from the end of the one before it to end_ms. */
+struct ml_profile_point {
+    uint64_t end_ms;                              /* CLOCK_MONOTONIC */
+    uint64_t least_bytes, most_bytes, last_bytes; /* live; least <= last <= most */
+    uint64_t total_bytes, total_blocks;           /* allocated until then; 0 of a stack */
+};
+
+/* What a process, one of its stacks or the tree held when. Points rise in time; there is one at
+ * least. */
+struct ml_profile_series {
+    uint32_t process_id; /* 0: the tree */
+    uint32_t node;       /* of a stack: id; 0: no stack */
+    bool is_stack;
+    uint64_t from_ms; /* where the first point begins */
+    struct ml_profile_point *points;
+    size_t points_count, points_capacity;
 };
 
 /* A function that the dump itself names. */
@@ -215,6 +234,8 @@ struct ml_profile {
     size_t gaps_count, gaps_capacity, gaps_expected;
     struct ml_profile_not_profiled *not_profiled;
     size_t not_profiled_count, not_profiled_capacity, not_profiled_expected;
+    struct ml_profile_series *series; /* the tree's, then each process's beside each other */
+    size_t series_count, series_capacity;
 
     struct ml_profile_symbols symbols; /* of the whole file */
     uint32_t dumps_count;              /* in the file; this is one of them */
@@ -243,6 +264,16 @@ bool ml_profile_select(struct ml_profile *profile, uint32_t pid);
 /* Keep the processes of that role (its name) alone; the tree's peak is their share of the whole
  * tree's. False: there is none, or no such role; nothing was changed. */
 bool ml_profile_select_role(struct ml_profile *profile, const char *role);
+
+/* Forget the tree's series and those of processes that are not there any more. */
+void ml_profile_match_series(struct ml_profile *profile);
+
+/* Keep of every process's tables only what its series' stacks need: no cells, few nodes. False: no
+ * memory; some was forgotten. */
+bool ml_profile_keep_series(struct ml_profile *profile);
+
+/* Time of day of a moment of CLOCK_MONOTONIC, ms. */
+uint64_t ml_profile_realtime_ms(const struct ml_profile *profile, uint64_t monotonic_ms);
 
 /* Turn the dump's standard errors of cells into variances, of cells, processes and tree. After
  * reading, once. */

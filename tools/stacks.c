@@ -240,6 +240,11 @@ static enum ml_status process_collect(
         size_t node = ml_profile_node_at(process, stacks->profile->trigger.node);
         stacks->guilty = node == SIZE_MAX ? ML_STACKS_NONE : merged[node];
     }
+    for (size_t i = 0; done && i < process->series_count; i++) {
+        const size_t number = process->series_first + i;
+        const size_t node = ml_profile_node_at(process, stacks->profile->series[number].node);
+        stacks->series[number] = node == SIZE_MAX ? ML_STACKS_NONE : merged[node];
+    }
     free(files);
     free(merged);
     return done ? ML_OK : ML_ENV_MEMORY;
@@ -273,9 +278,13 @@ enum ml_status ml_stacks_init(struct ml_stacks *stacks, const struct ml_profile 
     *stacks = (struct ml_stacks
     ){.profile = profile, .processes_count = profile->processes_count, .guilty = ML_STACKS_NONE};
     stacks->processes = calloc(profile->processes_count + 1, sizeof stacks->processes[0]);
-    if (!stacks->processes) {
+    stacks->series = calloc(profile->series_count + 1, sizeof stacks->series[0]);
+    if (!stacks->processes || !stacks->series) {
         stacks->processes_count = 0;
         return ML_ENV_MEMORY;
+    }
+    for (size_t i = 0; i < profile->series_count; i++) {
+        stacks->series[i] = ML_STACKS_NONE;
     }
     for (size_t i = 0; i < profile->processes_count; i++) {
         enum ml_status status =
@@ -292,6 +301,7 @@ void ml_stacks_fini(struct ml_stacks *stacks) {
         free(stacks->processes[i].stacks);
     }
     free(stacks->processes);
+    free(stacks->series);
     free(stacks->tree.stacks);
     free(stacks->files);
     free(stacks->places);

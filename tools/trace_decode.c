@@ -7,6 +7,7 @@
 #include "ipc/crc32.h"
 #include "ipc/trace.pb.h"
 #include "tools/trace_symbols.h"
+#include "tools/trace_series.h"
 #include "tools/trace_table.h"
 
 /* The version of the exact packets that this reader knows. */
@@ -322,6 +323,8 @@ decode_kind(struct ml_trace_decoder *decoder, uint32_t kind, pb_istream_t *strea
         return decode_gap(decoder, stream);
     case ml_trace_MemlogKind_MEMLOG_NOT_PROFILED:
         return decode_not_profiled(decoder, stream);
+    case ml_trace_MemlogKind_MEMLOG_SERIES:
+        return ml_trace_decode_series(decoder->profile, stream);
     case ml_trace_MemlogKind_MEMLOG_END:
         return decode_end(decoder, stream);
     default:

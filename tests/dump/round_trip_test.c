@@ -162,6 +162,46 @@ process_eq(const struct ml_snapshot_process *wrote, const struct ml_profile_proc
     cells_eq(wrote, read);
 }
 
+static void series_eq(
+    const struct ml_snapshot_series *wrote,
+    uint32_t process_id,
+    const struct ml_profile_series *read
+) {
+    ck_assert_uint_eq(read->process_id, process_id);
+    ck_assert_uint_eq(wrote->node, read->node);
+    ck_assert(wrote->is_stack == read->is_stack);
+    ck_assert_uint_eq(wrote->from_ms, read->from_ms);
+    ck_assert_uint_eq(wrote->points_count, read->points_count);
+    for (uint32_t i = 0; i < wrote->points_count; i++) {
+        const struct ml_snapshot_point *a = &wrote->points[i];
+        const struct ml_profile_point *b = &read->points[i];
+        ck_assert(
+            a->end_ms == b->end_ms && a->least_bytes == b->least_bytes &&
+            a->most_bytes == b->most_bytes && a->last_bytes == b->last_bytes &&
+            a->total_bytes == b->total_bytes && a->total_blocks == b->total_blocks
+        );
+    }
+}
+
+static void all_series_eq(const struct ml_snapshot *wrote, const struct ml_profile *read) {
+    size_t at = 0;
+
+    if (wrote->series.points_count > 0) {
+        ck_assert_uint_gt(read->series_count, 0);
+        series_eq(&wrote->series, 0, &read->series[at++]);
+    }
+    for (uint32_t i = 0; i < wrote->processes_count; i++) {
+        const struct ml_snapshot_process *process = &wrote->processes[i];
+        ck_assert_uint_eq(read->processes[i].series_count, process->series_count);
+        ck_assert(process->series_count == 0 || read->processes[i].series_first == at);
+        ck_assert_uint_le(at + process->series_count, read->series_count);
+        for (uint32_t s = 0; s < process->series_count; s++) {
+            series_eq(&process->series[s], process->id, &read->series[at++]);
+        }
+    }
+    ck_assert_uint_eq(at, read->series_count);
+}
+
 static void snapshot_eq(const struct ml_snapshot *wrote, const struct ml_profile *read) {
     ck_assert(read->has_run && !read->truncated && !read->damaged);
     moment_eq(&wrote->run_start, &read->run_start);
@@ -177,6 +217,7 @@ static void snapshot_eq(const struct ml_snapshot *wrote, const struct ml_profile
     for (uint32_t i = 0; i < wrote->processes_count; i++) {
         process_eq(&wrote->processes[i], &read->processes[i]);
     }
+    all_series_eq(wrote, read);
     ck_assert_uint_eq(wrote->gaps_count, read->gaps_count);
     for (uint32_t i = 0; i < wrote->gaps_count; i++) {
         ck_assert_uint_eq(wrote->gaps[i].id, read->gaps[i].process_id);
@@ -286,6 +327,121 @@ START_TEST(large_tables_are_split_into_small_packets) {
         ck_assert_int_eq(fseek(file, (long)length, SEEK_CUR), 0);
     }
     fclose(file);
+}
+END_TEST
+
+START_TEST(a_long_series_comes_back_in_one_piece) {
+    const struct synthetic_options options = {
+        .processes_count = 2, .nodes_count = 20, .cells_count = 20};
+    struct ml_snapshot *snapshot = synthetic_snapshot(&arena, &options);
+    struct ml_snapshot_series *series = &snapshot->processes[0].series[1];
+
+    series->points_count = 10000;
+    series->points = ml_arena_take(&arena, 10000 * sizeof series->points[0]);
+    for (uint32_t i = 0; i < 10000; i++) {
+        series->points[i] = (struct ml_snapshot_point
+        ){.end_ms = 1001 + i, .last_bytes = i % 7 * 1000000, .most_bytes = i % 7 * 1000001};
+    }
+    series->points[9999].most_bytes = UINT64_MAX;
+    round_trip(snapshot);
+}
+END_TEST
+
+START_TEST(a_series_that_makes_no_sense_is_left_out_and_said) {
+    const struct synthetic_options options = {
+        .processes_count = 1, .nodes_count = 20, .cells_count = 20};
+    for (int what = 0; what < 4; what++) {
+        struct ml_snapshot *snapshot = synthetic_snapshot(&arena, &options);
+        struct ml_snapshot_series *series = &snapshot->processes[0].series[1];
+        struct ml_profile profile = {0};
+        FILE *file = NULL;
+
+        series->points[2].end_ms = what == 0 ? 5 : series->points[2].end_ms;
+        series->points[2].least_bytes = what == 1 ? UINT64_MAX : 0;
+        series->points[2].most_bytes = what == 2 ? 0 : UINT64_MAX;
+        series->node = what == 3 ? 7777 : series->node; /* it is kept: whose it is is not known */
+        file = synthetic_dump(snapshot);
+        ck_assert_int_eq(ml_trace_read(file, &profile), ML_OK);
+        ck_assert(profile.damaged);
+        ck_assert_uint_eq(profile.processes[0].series_count, what == 3 ? 4 : 3);
+        ck_assert_uint_eq(profile.processes[0].cells_count, 20);
+        ml_profile_fini(&profile);
+        fclose(file);
+    }
+}
+END_TEST
+
+/* What a process has after a day in which everything changed all the time, and more. */
+static void fill_day(struct ml_snapshot_series *series, uint32_t count) {
+    uint64_t end_ms = series->from_ms;
+    series->points_count = count;
+    series->points = ml_arena_take(&arena, count * sizeof series->points[0]);
+    for (uint32_t i = 0; i < count; i++) {
+        end_ms += UINT64_C(250) << (2 * ((count - i) * 6 / count));
+        const uint64_t last = 100000000 + i * UINT64_C(7919) % 10000019;
+        series->points[i] = (struct ml_snapshot_point
+        ){.end_ms = end_ms,
+          .least_bytes = last - i * UINT64_C(104729) % 1000003,
+          .most_bytes = last + i * UINT64_C(130003) % 1000003,
+          .last_bytes = last,
+          .total_bytes = series->is_stack ? 0 : i * UINT64_C(1000000007),
+          .total_blocks = series->is_stack ? 0 : i * UINT64_C(1000003)};
+    }
+}
+
+START_TEST(a_day_of_series_adds_less_than_300_kilobytes_a_process) {
+    const struct synthetic_options options = {
+        .processes_count = 1, .nodes_count = 40, .cells_count = 40};
+    struct ml_snapshot *snapshot = synthetic_snapshot(&arena, &options);
+    struct ml_snapshot_process *process = &snapshot->processes[0];
+    uint64_t written[2] = {0};
+
+    for (int turn = 0; turn < 2; turn++) {
+        FILE *file = synthetic_dump(snapshot);
+        ck_assert_int_eq(fseek(file, 0, SEEK_END), 0);
+        written[turn] = (uint64_t)ftell(file);
+        fclose(file);
+        process->series_count = 21;
+        process->series = ml_arena_take(&arena, 21 * sizeof process->series[0]);
+        for (uint32_t i = 0; i < 21; i++) {
+            process->series[i] = (struct ml_snapshot_series
+            ){.node = i > 0 ? process->nodes[i].id : 0, .is_stack = i > 0, .from_ms = 1000};
+            fill_day(&process->series[i], i == 0 ? 2800 : 750);
+        }
+    }
+    round_trip(snapshot);
+    ck_assert_uint_gt(written[1], written[0] + 100000);
+    ck_assert_uint_lt(written[1], written[0] + 300000);
+}
+END_TEST
+
+START_TEST(what_series_need_is_kept_of_the_tables) {
+    const struct synthetic_options options = {
+        .processes_count = 3, .nodes_count = 400, .cells_count = 20};
+    struct ml_profile profile = {0};
+    FILE *file = synthetic_dump(synthetic_snapshot(&arena, &options));
+
+    ck_assert_int_eq(ml_trace_read(file, &profile), ML_OK);
+    fclose(file);
+    ck_assert(ml_profile_keep_series(&profile));
+    for (size_t i = 0; i < profile.processes_count; i++) {
+        const struct ml_profile_process *process = &profile.processes[i];
+        ck_assert_uint_eq(process->cells_count, 0);
+        ck_assert_uint_lt(process->nodes_count, 100);
+        for (size_t s = 1; s < process->series_count; s++) {
+            uint32_t id = profile.series[process->series_first + s].node;
+            while (id != 0) {
+                const size_t at = ml_profile_node_at(process, id);
+                ck_assert_uint_ne(at, SIZE_MAX);
+                id = process->nodes[at].parent;
+            }
+        }
+    }
+    ck_assert(ml_profile_select(&profile, 4002));
+    ck_assert_uint_eq(profile.series_count, 4);
+    ck_assert_uint_eq(profile.series[0].process_id, profile.processes[0].id);
+    ck_assert_uint_eq(profile.processes[0].series_first, 0);
+    ml_profile_fini(&profile);
 }
 END_TEST
 
@@ -449,6 +605,10 @@ int main(void) {
     tcase_add_test(tests, what_is_written_is_read_back_to_the_byte);
     tcase_add_test(tests, an_empty_run_is_a_whole_file);
     tcase_add_test(tests, numbers_at_their_limits_come_back);
+    tcase_add_test(tests, a_long_series_comes_back_in_one_piece);
+    tcase_add_test(tests, a_series_that_makes_no_sense_is_left_out_and_said);
+    tcase_add_test(tests, a_day_of_series_adds_less_than_300_kilobytes_a_process);
+    tcase_add_test(tests, what_series_need_is_kept_of_the_tables);
     tcase_add_test(tests, large_tables_are_split_into_small_packets);
     tcase_add_test(tests, a_file_cut_anywhere_opens_with_what_it_has);
     tcase_add_test(tests, a_flipped_bit_never_becomes_a_figure);

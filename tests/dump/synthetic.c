@@ -153,6 +153,48 @@ static void fill_cells(
     }
 }
 
+/* A second in slots of a quarter; what it ends with is `last`'s. */
+static void fill_points(
+    struct ml_arena *arena,
+    struct ml_snapshot_series *series,
+    const struct ml_totals *last,
+    uint64_t *random
+) {
+    enum { POINTS = 4 };
+
+    series->from_ms = 1000;
+    series->points_count = POINTS;
+    series->points = take(arena, POINTS * sizeof series->points[0]);
+    for (uint32_t i = 0; i < POINTS; i++) {
+        struct ml_snapshot_point *point = &series->points[i];
+        const uint64_t parts = i + 1;
+
+        point->end_ms = 1000 + 250 * parts;
+        point->last_bytes = last->live_bytes / POINTS * parts;
+        point->most_bytes = point->last_bytes + random_next(random) % 1000;
+        point->least_bytes = point->last_bytes / 2;
+        if (!series->is_stack) {
+            point->total_bytes = last->total_bytes / POINTS * parts;
+            point->total_blocks = last->total_blocks / POINTS * parts;
+        }
+    }
+}
+
+static void
+fill_series(struct ml_arena *arena, struct ml_snapshot_process *process, uint64_t *random) {
+    const uint32_t stacks = process->nodes_count < 3 ? process->nodes_count : 3;
+
+    process->series_count = 1 + stacks;
+    process->series = take(arena, process->series_count * sizeof process->series[0]);
+    fill_points(arena, &process->series[0], &process->totals, random);
+    for (uint32_t i = 1; i <= stacks; i++) {
+        const struct ml_totals share = {.live_bytes = process->totals.live_bytes / (i + 1)};
+        process->series[i].is_stack = true;
+        process->series[i].node = process->nodes[process->nodes_count - i].id;
+        fill_points(arena, &process->series[i], &share, random);
+    }
+}
+
 static void fill_process(
     struct ml_arena *arena,
     const struct synthetic_options *options,
@@ -217,6 +259,9 @@ static void fill_process(
     fill_modules(arena, options, process);
     fill_nodes(arena, options, process, random);
     fill_cells(arena, options, process, snapshot, random);
+    /* Others' figures stay as they were before there were series. */
+    uint64_t own_random = 1 + index;
+    fill_series(arena, process, &own_random);
     add_totals(
         &snapshot->tree,
         &(struct ml_totals){
@@ -247,6 +292,8 @@ synthetic_snapshot(struct ml_arena *arena, const struct synthetic_options *optio
     for (uint32_t i = 0; i < options->processes_count; i++) {
         fill_process(arena, options, snapshot, i, &random);
     }
+    uint64_t own_random = 77;
+    fill_points(arena, &snapshot->series, &snapshot->tree, &own_random);
     snapshot->not_profiled_count = 1;
     snapshot->not_profiled = take(arena, sizeof snapshot->not_profiled[0]);
     snapshot->not_profiled[0] = (struct ml_snapshot_not_profiled){
