@@ -102,8 +102,7 @@ static void foresee(const struct ml_unwind_walk *walk) {
     const uint32_t behind = memo->alike_words + ML_MEMO_STRIDE;
     const uint32_t words = behind < alike->words ? behind : alike->words;
     for (uint32_t i = 0; i < words; i++) {
-        const struct ml_memo_words *group = &alike->groups[i / ML_MEMO_STRIDE];
-        const uintptr_t pc = ml_memo_load(alike, group, i % ML_MEMO_STRIDE);
+        const uintptr_t pc = ml_memo_load(alike, alike->held[i]);
         __builtin_prefetch(recipes->slots[ml_recipe_set(pc)]);
     }
     memo->alike = NULL;

@@ -70,7 +70,7 @@ static inline uintptr_t ml_arch_thread_pointer(void) {
  * are none of the sanitizers' business. */
 __attribute__((no_sanitize("address", "thread", "undefined"))) static inline uintptr_t
 ml_unwind_load(uintptr_t address) {
-    return *(const volatile uintptr_t *)address;
+    return *(const uintptr_t *)address; /* not volatile: comparing a word may be its load */
 }
 
 /* Can the word at `address` be read? One rt_sigprocmask with a `how` that does not exist: the

@@ -23,25 +23,24 @@ look_up(const struct ml_unwind_memo *memo, const struct ml_memo_bucket *bucket, 
     return 0;
 }
 
-/* The first word that the stack has otherwise, of the ML_MEMO_STRIDE words from `at` on: itself and
- * its place. */
-static uint64_t first_difference(const struct ml_memo_stack *stack, uint32_t at) {
-    const struct ml_memo_words *group = &stack->groups[at / ML_MEMO_STRIDE];
-    uint32_t i = 0;
-    while (i + 1 < ML_MEMO_STRIDE && (uint32_t)ml_memo_load(stack, group, i) == group->lower[i]) {
-        i++;
+/* The first word that the stack has otherwise, of the ML_MEMO_STRIDE words from `held` on: itself
+ * and its place. */
+static uint64_t first_difference(const struct ml_memo_stack *stack, const uint64_t *held) {
+    const uint64_t *last = held + ML_MEMO_STRIDE - 1;
+    while (held < last && ml_memo_differs(stack, *held) == 0) {
+        held++;
     }
-    return ml_memo_load(stack, group, i) ^ group->places[i];
+    return ml_memo_load(stack, *held) ^ ml_memo_place(*held);
 }
 
 /* Of all words that lie at the stack's places. */
 static uint64_t hash_by_shape(const struct ml_memo_stack *shape, uint64_t seed) {
     uint64_t hash = ~seed;
     for (uint32_t i = 0; i < shape->words; i += ML_MEMO_STRIDE) {
-        const struct ml_memo_words *group = &shape->groups[i / ML_MEMO_STRIDE];
+        const uint64_t *held = &shape->held[i];
         hash = ml_memo_mix(
-            hash ^ (ml_memo_load(shape, group, 0) + 3 * ml_memo_load(shape, group, 1) +
-                    5 * ml_memo_load(shape, group, 2) + 7 * ml_memo_load(shape, group, 3))
+            hash ^ (ml_memo_load(shape, held[0]) + 3 * ml_memo_load(shape, held[1]) +
+                    5 * ml_memo_load(shape, held[2]) + 7 * ml_memo_load(shape, held[3]))
         );
     }
     return hash;
@@ -50,8 +49,7 @@ static uint64_t hash_by_shape(const struct ml_memo_stack *shape, uint64_t seed) 
 static bool same_shape(const struct ml_memo_stack *a, const struct ml_memo_stack *b) {
     uint32_t differ = a->words ^ b->words;
     for (uint32_t i = 0; differ == 0 && i < a->words; i++) {
-        differ = a->groups[i / ML_MEMO_STRIDE].places[i % ML_MEMO_STRIDE] ^
-                 b->groups[i / ML_MEMO_STRIDE].places[i % ML_MEMO_STRIDE];
+        differ = ml_memo_place(a->held[i] ^ b->held[i]);
     }
     return differ == 0;
 }
@@ -63,8 +61,7 @@ static bool is_at(
     const struct ml_unwind_entry *entry
 ) {
     return stack->pc == entry->pc && stack->sp == entry->sp && stack->epoch == memo->epoch &&
-           (stack->fp_matters == 0 || stack->fp == entry->fp) &&
-           ml_memo_compare(stack) == stack->words;
+           (stack->fp_matters == 0 || stack->fp == entry->fp) && ml_memo_compare(stack) == NULL;
 }
 
 /* By all words at the places of stack `shape`, which has the same pc and stack pointer; NULL: not
@@ -114,16 +111,13 @@ static struct ml_memo_stack *find_by_index(
             hash = ml_memo_mix(hash ^ entry->fp);
             continue;
         }
-        const uint32_t same = ml_memo_compare(stack);
-        if (same == stack->words) {
+        const uint64_t *other = ml_memo_compare(stack);
+        if (other == NULL) {
             return stack;
         }
-        if (same == ML_MEMO_UPPER) {
-            return NULL;
-        }
         memo->alike = stack;
-        memo->alike_words = same;
-        hash = ml_memo_mix(hash ^ first_difference(stack, same));
+        memo->alike_words = (uint32_t)(other - stack->held);
+        hash = ml_memo_mix(hash ^ first_difference(stack, other));
         first = first != 0 ? first : *out_name;
         if (probe == ML_MEMO_SHAPE_PROBE) {
             struct ml_memo_stack *found = find_by_shape(memo, pool, entry, first, out_name);
@@ -188,6 +182,7 @@ __attribute__((noinline)) uint32_t ml_unwind_memo_search(
     }
     if (memo->last != NULL) {
         memo->last->next = name;
+        memo->last->next_unit = ml_memo_unit_of(memo, name);
     }
     return ml_memo_found(memo, pool, stack);
 }
@@ -213,11 +208,15 @@ static uint32_t words_of(const struct ml_unwind_thread *thread, uintptr_t sp) {
     uint32_t words = thread->end_slot != 0 ? 1 : 0;
     for (uint32_t i = 0; i < count; i++) {
         const struct ml_unwind_frame *frame = &thread->frames[i];
-        if (ml_recipe_module(frame->recipe) == 0) {
+        if (ml_recipe_module(frame->recipe) == 0 || frame->pc > ML_MEMO_VALUE_MAX) {
             return 0;
         }
         if (i + 1 < count) {
-            words += stored_fp(frame, thread->frames[i + 1].recipe) != 0 ? 2 : 1;
+            const bool fp = stored_fp(frame, thread->frames[i + 1].recipe) != 0;
+            if (fp && frame->fp > ML_MEMO_VALUE_MAX) {
+                return 0;
+            }
+            words += fp ? 2 : 1;
         }
     }
     const uintptr_t outermost = thread->end_slot != 0 ? thread->end_slot : thread->frames[0].slot;
@@ -228,8 +227,7 @@ static uint32_t words_of(const struct ml_unwind_thread *thread, uintptr_t sp) {
 }
 
 static uint32_t units_of(uint32_t words) {
-    const size_t bytes =
-        sizeof(struct ml_memo_stack) + words / ML_MEMO_STRIDE * sizeof(struct ml_memo_words);
+    const size_t bytes = sizeof(struct ml_memo_stack) + words * sizeof(uint64_t);
     return (uint32_t)((bytes + ML_MEMO_UNIT_BYTES - 1) / ML_MEMO_UNIT_BYTES);
 }
 
@@ -308,39 +306,31 @@ static bool make_room(
     return true;
 }
 
-/* Write word number `at`. */
-static void put_word(struct ml_memo_stack *kept, uint32_t at, uintptr_t slot, uint64_t value) {
-    struct ml_memo_words *group = &kept->groups[at / ML_MEMO_STRIDE];
-    group->lower[at % ML_MEMO_STRIDE] = (uint32_t)value;
-    group->places[at % ML_MEMO_STRIDE] = (uint16_t)((slot - kept->sp) / ML_ARCH_WORD_BYTES);
-    kept->sum += value;
+/* A word that holds that value. */
+static uint64_t held_at(const struct ml_memo_stack *kept, uintptr_t slot, uint64_t value) {
+    return (slot - kept->sp) / ML_ARCH_WORD_BYTES << ML_MEMO_PLACE_SHIFT | value;
 }
 
 /* Write the words, the innermost first. */
 static void fill(struct ml_memo_stack *kept, const struct ml_unwind_thread *thread) {
     uint32_t at = 0;
-    uintptr_t slot = 0;
-    uint64_t value = 0;
-    kept->sum = 0;
+    uint64_t held = 0;
     for (uint32_t i = thread->count - 1; i-- > 0;) {
         const struct ml_unwind_frame *frame = &thread->frames[i];
         const uintptr_t fp = stored_fp(frame, thread->frames[i + 1].recipe);
-        slot = frame->slot;
-        value = frame->pc;
-        put_word(kept, at++, slot, value);
+        held = held_at(kept, frame->slot, frame->pc);
+        kept->held[at++] = held;
         if (fp != 0) {
-            slot = fp;
-            value = frame->fp;
-            put_word(kept, at++, slot, value);
+            held = held_at(kept, fp, frame->fp);
+            kept->held[at++] = held;
         }
     }
     if (thread->end_slot != 0) {
-        slot = thread->end_slot;
-        value = 0;
-        put_word(kept, at++, slot, value);
+        held = held_at(kept, thread->end_slot, 0);
+        kept->held[at++] = held;
     }
     while (at < kept->words) {
-        put_word(kept, at++, slot, value);
+        kept->held[at++] = held;
     }
 }
 
@@ -386,7 +376,7 @@ void ml_unwind_memo_keep(
     kept->epoch = memo->epoch;
     kept->node = node;
     kept->next = 0;
-    kept->words = (uint16_t)words;
+    kept->words = words;
     kept->fp_matters =
         (thread->frames[thread->count - 1].recipe & ML_UNWIND_FRAME_FP_LIVE) != 0 ? 1 : 0;
     fill(kept, thread);

@@ -3,10 +3,9 @@
  *
  * One rule: a stack is found only if every word that a walk by recipes would load holds what it
  * held when the stack was walked: then the walk would say the same again, by construction, and is
- * not made. (Compared are the lower half of each word, and the sum of all whole words: what passes
- * unseen is two addresses that are off by multiples of 4 GiB which cancel each other out.) The
- * words lie where they lay (same stack pointer), in the thread's own stack, which stays mapped: so
- * they may be loaded in any order, and no load waits for another.
+ * not made. Compared are all 64 bits of each. The words lie where they lay (same stack pointer), in
+ * the thread's own stack, which stays mapped: so they may be loaded in any order, and no load waits
+ * for another.
  *
  * What cannot be said so plainly is not kept, and is walked each time (client/unwind.h): stacks
  * other than the thread's own, cut or broken ones, those with cold frames, those with code outside
@@ -49,8 +48,7 @@ enum {
     ML_MEMO_WORDS_MAX = 192,           /* return addresses and stored frame pointers of one stack */
     ML_MEMO_PLACE_MAX = (1 << 16) - 1, /* in words above the stack pointer: 512 KiB */
     ML_MEMO_STRIDE =
-        4, /* words compared before their sum is looked at; a stack is filled up to it */
-    ML_MEMO_UPPER = ML_MEMO_WORDS_MAX + 1, /* an answer of ml_memo_compare */
+        4, /* words compared before the answer is looked at; a stack is filled up to it */
     ML_MEMO_LINE_BYTES = 64,
     ML_MEMO_SPREAD_BLOCKS = 32, /* half a MiB: a good part of a processor's own cache */
     ML_MEMO_LAP_SHIFT = 24
@@ -73,12 +71,15 @@ struct ml_memo_pool {
     _Atomic uint32_t used;
 };
 
-/* Some words of a stack, the innermost first. Lower halves: the upper ones are the same for all
- * code of a module and all of a stack, and a difference in one of them is one in the sum. */
-struct ml_memo_words {
-    uint32_t lower[ML_MEMO_STRIDE];
-    uint16_t places[ML_MEMO_STRIDE]; /* in words above sp */
-};
+/* A word of a stack, and where it lies: place << ML_MEMO_PLACE_SHIFT | what it holds. The place is
+ * in words above sp. What it holds is an address or 0: a stack in which anything else should matter
+ * is not kept. */
+enum { ML_MEMO_PLACE_SHIFT = ML_ARCH_ADDRESS_BITS };
+#define ML_MEMO_VALUE_MAX ((UINT64_C(1) << ML_MEMO_PLACE_SHIFT) - 1)
+
+static inline uint32_t ml_memo_place(uint64_t held) {
+    return (uint32_t)(held >> ML_MEMO_PLACE_SHIFT);
+}
 
 /* A stack in the ring, in few cache lines: they push the program's own out of the cache. pc 0: it
  * is being written. */
@@ -88,11 +89,11 @@ struct ml_memo_stack {
     uintptr_t fp;
     uint32_t epoch;
     uint32_t node;
-    uint32_t next;  /* the stack that came behind this one the last time; 0: none yet */
-    uint16_t words; /* a multiple of ML_MEMO_STRIDE */
-    uint16_t fp_matters;
-    uint64_t sum;                  /* of all words */
-    struct ml_memo_words groups[]; /* [words / ML_MEMO_STRIDE] */
+    uint32_t next;      /* the stack that came behind this one the last time; 0: none yet */
+    uint32_t next_unit; /* where that lies in the pool */
+    uint32_t words;     /* a multiple of ML_MEMO_STRIDE, and not 0 */
+    uint32_t fp_matters;
+    uint64_t held[]; /* [words], the innermost first */
 };
 
 struct ml_memo_bucket {
@@ -106,11 +107,11 @@ struct ml_unwind_memo {
     uint32_t epoch;                 /* stacks of another one are forgotten */
     uint32_t head;                  /* unit where the next stack goes */
     uint32_t lap;                   /* of the ring: 1 .. 255; 0: it has no block yet */
-    struct ml_memo_stack *last;     /* the last event's; NULL: not known */
-    struct ml_memo_stack *expected; /* the one that came behind that the last time; still there:
+    struct ml_memo_stack *expected; /* the one that came behind `last` the last time; still there:
                                        whoever overwrites anything forgets it */
-    bool spread;         /* the ring is so large that what is wanted next may not be in the cache */
-    uint64_t hash;       /* where the last search ended: the new stack's place in the index */
+    bool spread;   /* the ring is so large that what is wanted next may not be in the cache */
+    uint64_t hash; /* where the last search ended: the new stack's place in the index */
+    struct ml_memo_stack *last; /* the last event's; NULL: not known */
     uint32_t shape;      /* the stack by whose places the last search has hashed; 0: it has not */
     uint64_t shape_hash; /* what came of it */
     const struct ml_memo_stack *alike; /* between a search in vain and its walk: the last stack that
@@ -129,42 +130,50 @@ static inline bool ml_memo_is_there(const struct ml_unwind_memo *memo, uint32_t 
     return unit < memo->head ? lap == memo->lap : lap != 0 && lap + 1 == memo->lap;
 }
 
+/* Where that stack lies in the pool. */
+static inline uint32_t ml_memo_unit_of(const struct ml_unwind_memo *memo, uint32_t stack) {
+    const uint32_t unit = stack & ((1 << ML_MEMO_LAP_SHIFT) - 1);
+    return memo->blocks[unit / ML_MEMO_BLOCK_UNITS] * (uint32_t)ML_MEMO_BLOCK_UNITS +
+           unit % ML_MEMO_BLOCK_UNITS;
+}
+
+static inline struct ml_memo_stack *
+ml_memo_stack_in(const struct ml_memo_pool *pool, uint32_t pool_unit) {
+    return (struct ml_memo_stack *)(void *)(pool->blocks + (size_t)pool_unit * ML_MEMO_UNIT_BYTES);
+}
+
 static inline struct ml_memo_stack *ml_memo_stack_at(
     const struct ml_unwind_memo *memo, const struct ml_memo_pool *pool, uint32_t stack
 ) {
-    const uint32_t unit = stack & ((1 << ML_MEMO_LAP_SHIFT) - 1);
-    const uint64_t block = memo->blocks[unit / ML_MEMO_BLOCK_UNITS];
-    return (struct ml_memo_stack
-                *)(void
-                       *)(pool->blocks + block * ML_MEMO_BLOCK_BYTES + (uint64_t)(unit % ML_MEMO_BLOCK_UNITS) * ML_MEMO_UNIT_BYTES);
+    return ml_memo_stack_in(pool, ml_memo_unit_of(memo, stack));
 }
 
-/* The word that lies at that place now. */
-static inline uint64_t
-ml_memo_load(const struct ml_memo_stack *stack, const struct ml_memo_words *group, uint32_t i) {
-    return ml_unwind_load(stack->sp + (uintptr_t)group->places[i] * ML_ARCH_WORD_BYTES);
+/* What lies now where a word of the stack lay. */
+static inline uint64_t ml_memo_load(const struct ml_memo_stack *stack, uint64_t held) {
+    return ml_unwind_load(stack->sp + (uintptr_t)ml_memo_place(held) * ML_ARCH_WORD_BYTES);
 }
 
-/* Compare all words. Returns stack->words when all are the same; else the first of the
- * ML_MEMO_STRIDE with one whose lower half is not; ML_MEMO_UPPER when only upper halves differ. */
-static inline uint32_t ml_memo_compare(const struct ml_memo_stack *stack) {
-    const uint32_t words = stack->words;
-    const struct ml_memo_words *group = stack->groups;
-    uint64_t sum = 0;
-    for (uint32_t i = 0; i < words; i += ML_MEMO_STRIDE, group++) {
-        const uint64_t word0 = ml_memo_load(stack, group, 0);
-        const uint64_t word1 = ml_memo_load(stack, group, 1);
-        const uint64_t word2 = ml_memo_load(stack, group, 2);
-        const uint64_t word3 = ml_memo_load(stack, group, 3);
-        const uint32_t differ =
-            ((uint32_t)word0 ^ group->lower[0]) | ((uint32_t)word1 ^ group->lower[1]) |
-            ((uint32_t)word2 ^ group->lower[2]) | ((uint32_t)word3 ^ group->lower[3]);
-        if (__builtin_expect(differ != 0, 0)) {
-            return i;
+/* 0: it is the same, in every bit. */
+static inline uint64_t ml_memo_differs(const struct ml_memo_stack *stack, uint64_t held) {
+    return ml_memo_load(stack, held) ^ (held & ML_MEMO_VALUE_MAX);
+}
+
+/* Compare all words. NULL: all are the same; else the first ML_MEMO_STRIDE of them with one that is
+ * not. */
+static inline const uint64_t *ml_memo_compare(const struct ml_memo_stack *stack) {
+    const uint64_t *held = stack->held;
+    const uint64_t *end = held + stack->words;
+    do {
+        if (__builtin_expect(
+                (ml_memo_differs(stack, held[0]) | ml_memo_differs(stack, held[1]) |
+                 ml_memo_differs(stack, held[2]) | ml_memo_differs(stack, held[3])) != 0,
+                0
+            )) {
+            return held;
         }
-        sum += word0 + word1 + word2 + word3;
-    }
-    return sum == stack->sum ? words : ML_MEMO_UPPER;
+        held += ML_MEMO_STRIDE;
+    } while (held != end);
+    return NULL;
 }
 
 /* The stack is that of the event: the one behind it will be expected next. */
@@ -172,7 +181,7 @@ static inline uint32_t ml_memo_found(
     struct ml_unwind_memo *memo, const struct ml_memo_pool *pool, struct ml_memo_stack *stack
 ) {
     struct ml_memo_stack *expected =
-        ml_memo_is_there(memo, stack->next) ? ml_memo_stack_at(memo, pool, stack->next) : NULL;
+        ml_memo_is_there(memo, stack->next) ? ml_memo_stack_in(pool, stack->next_unit) : NULL;
     memo->last = stack;
     memo->expected = expected;
     if (memo->spread && expected != NULL) {
@@ -229,7 +238,7 @@ static inline uint32_t ml_unwind_memo_find(
     if (__builtin_expect(
             stack != NULL && stack->pc == entry->pc && stack->sp == entry->sp &&
                 memo->unloads == unloads && (stack->fp_matters == 0 || stack->fp == entry->fp) &&
-                ml_memo_compare(stack) == stack->words,
+                ml_memo_compare(stack) == NULL,
             1
         )) {
         return ml_memo_found(memo, pool, stack);

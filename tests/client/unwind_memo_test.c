@@ -42,36 +42,73 @@ hits_of(struct ml_oracle *oracle, uint64_t seed, uint64_t *out_events) {
     return oracle->memo_hits - hits;
 }
 
-/* A stack of the eight words, as it is kept. */
-static void keep_words(struct ml_memo_stack *kept, const uint64_t words[8]) {
-    kept->sp = (uintptr_t)words;
-    kept->words = 8;
-    for (uint32_t i = 0; i < 8; i++) {
-        kept->groups[i / ML_MEMO_STRIDE].lower[i % ML_MEMO_STRIDE] = (uint32_t)words[i];
-        kept->groups[i / ML_MEMO_STRIDE].places[i % ML_MEMO_STRIDE] = (uint16_t)i;
-        kept->sum += words[i];
+enum { WORDS = 8 };
+
+/* A stack of some words, as it is kept. */
+struct kept {
+    uint64_t words[WORDS];
+    _Alignas(struct ml_memo_stack
+    ) uint8_t memory[sizeof(struct ml_memo_stack) + WORDS * sizeof(uint64_t)];
+};
+
+static struct ml_memo_stack *keep_words(struct kept *kept) {
+    struct ml_memo_stack *stack = (struct ml_memo_stack *)(void *)kept->memory;
+    for (uint32_t i = 0; i + 1 < WORDS; i++) {
+        kept->words[i] = UINT64_C(0x7f0123456789) + i * UINT64_C(0x1000010001);
     }
+    kept->words[WORDS - 1] = 0;
+    *stack = (struct ml_memo_stack){.sp = (uintptr_t)kept->words, .words = WORDS};
+    for (uint32_t i = 0; i < WORDS; i++) {
+        stack->held[i] = (uint64_t)i << ML_MEMO_PLACE_SHIFT | kept->words[i];
+    }
+    return stack;
 }
 
 START_TEST(sees_each_bit_of_each_word) {
-    uint64_t words[8] = {0};
-    for (uint64_t i = 0; i < 7; i++) {
-        words[i] = UINT64_C(0x7f0123456789) + i * UINT64_C(0x1000010001);
-    }
-    _Alignas(struct ml_memo_stack)
-        uint8_t memory[sizeof(struct ml_memo_stack) + 2 * sizeof(struct ml_memo_words)] = {0};
-    struct ml_memo_stack *kept = (struct ml_memo_stack *)(void *)memory;
-    keep_words(kept, words);
-    ck_assert_uint_eq(ml_memo_compare(kept), 8);
-    for (uint32_t i = 0; i < 8; i++) {
+    struct kept kept;
+    const struct ml_memo_stack *stack = keep_words(&kept);
+    ck_assert_ptr_null(ml_memo_compare(stack));
+    for (uint32_t i = 0; i < WORDS; i++) {
         for (uint32_t bit = 0; bit < 64; bit++) {
-            words[i] ^= UINT64_C(1) << bit;
-            const uint32_t at = i / ML_MEMO_STRIDE * ML_MEMO_STRIDE;
-            ck_assert_uint_eq(ml_memo_compare(kept), bit < 32 ? at : ML_MEMO_UPPER);
-            words[i] ^= UINT64_C(1) << bit;
+            kept.words[i] ^= UINT64_C(1) << bit;
+            ck_assert_ptr_eq(
+                ml_memo_compare(stack), &stack->held[i / ML_MEMO_STRIDE * ML_MEMO_STRIDE]
+            );
+            kept.words[i] ^= UINT64_C(1) << bit;
         }
     }
-    ck_assert_uint_eq(ml_memo_compare(kept), 8);
+    ck_assert_ptr_null(ml_memo_compare(stack));
+}
+END_TEST
+
+/* What sums, parities and lower halves would take for the same: words that are off by amounts which
+ * cancel each other out, and words that have changed places. */
+START_TEST(sees_differences_that_make_up_for_each_other) {
+    struct kept kept;
+    const struct ml_memo_stack *stack = keep_words(&kept);
+    for (uint32_t a = 0; a < WORDS; a++) {
+        for (uint32_t b = 0; b < WORDS; b++) {
+            for (uint32_t bit = 0; bit < 64 && a != b; bit++) {
+                const uint64_t was[2] = {kept.words[a], kept.words[b]};
+                kept.words[a] += UINT64_C(1) << bit;
+                kept.words[b] -= UINT64_C(1) << bit;
+                ck_assert_ptr_nonnull(ml_memo_compare(stack));
+                kept.words[a] = was[0] ^ UINT64_C(1) << bit;
+                kept.words[b] = was[1] ^ UINT64_C(1) << bit;
+                ck_assert_ptr_nonnull(ml_memo_compare(stack));
+                kept.words[a] = was[1];
+                kept.words[b] = was[0];
+                ck_assert_ptr_nonnull(ml_memo_compare(stack));
+                /* The upper halves alone. */
+                kept.words[a] = (was[1] >> 32 << 32) | (uint32_t)was[0];
+                kept.words[b] = (was[0] >> 32 << 32) | (uint32_t)was[1];
+                ck_assert(kept.words[a] == was[0] || ml_memo_compare(stack) != NULL);
+                kept.words[a] = was[0];
+                kept.words[b] = was[1];
+            }
+        }
+    }
+    ck_assert_ptr_null(ml_memo_compare(stack));
 }
 END_TEST
 
@@ -172,6 +209,7 @@ static Suite *suite(void) {
     TCase *tcase = tcase_create("memo");
     tcase_set_timeout(tcase, 120);
     tcase_add_test(tcase, sees_each_bit_of_each_word);
+    tcase_add_test(tcase, sees_differences_that_make_up_for_each_other);
     tcase_add_test(tcase, knows_a_stack_when_it_comes_for_the_third_time);
     tcase_add_test(tcase, says_what_a_walk_says_for_stacks_that_are_alike);
     tcase_add_test(tcase, stays_right_while_the_ring_goes_round);
