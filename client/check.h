@@ -7,9 +7,10 @@
 
 #include "client/hook.h"
 #include "client/unwind.h"
+#include "client/visible.h"
 
 /* Every Nth stack of a lane is compared; 0: none. Set by the constructor. */
-extern uint32_t ml_check_every;
+extern ML_OURS uint32_t ml_check_every;
 
 /* The host wants stacks checked. libunwind is opened later, at the first stack on which it can be
  * (ml_unwind_checker_may_open). Without it on the machine nothing is checked, and the report says 0

@@ -22,18 +22,31 @@ struct ml_hook {
 struct ml_hook ml_hook_enter_slow(struct ml_thread *thread, uintptr_t frame);
 void ml_hook_leave_slow(struct ml_thread *thread, const struct ml_hook *hook);
 
-static inline struct ml_hook ml_hook_enter(struct ml_thread *thread, uintptr_t frame) {
+/* The fast way alone, for hooks that keep what is behind it in registers: false: not this time, and
+ * nothing has happened. True: thread->lane is where to record, and NULL is not. */
+static inline bool ml_hook_enter_plain(struct ml_thread *thread, uintptr_t frame) {
     const uint64_t gate = atomic_load_explicit(&ml_process.gate_page->gate, memory_order_relaxed);
     if (ml_unlikely(
             thread->gate != gate || thread->phase != ML_PHASE_NONE ||
             thread->control != ml_process_control_generation()
         )) {
-        return ml_hook_enter_slow(thread, frame);
+        return false;
     }
     thread->phase = ML_PHASE_NEXT;
     thread->hook_frame = frame;
     atomic_signal_fence(memory_order_seq_cst);
-    return (struct ml_hook){.lane = thread->lane, .plain = true};
+    return true;
+}
+
+static inline void ml_hook_leave_plain(struct ml_thread *thread) {
+    atomic_signal_fence(memory_order_seq_cst);
+    thread->phase = ML_PHASE_NONE; /* hook_frame says nothing from here on */
+}
+
+static inline struct ml_hook ml_hook_enter(struct ml_thread *thread, uintptr_t frame) {
+    return ml_hook_enter_plain(thread, frame)
+               ? (struct ml_hook){.lane = thread->lane, .plain = true}
+               : ml_hook_enter_slow(thread, frame);
 }
 
 static inline void ml_hook_leave(struct ml_thread *thread, const struct ml_hook *hook) {
@@ -41,9 +54,7 @@ static inline void ml_hook_leave(struct ml_thread *thread, const struct ml_hook 
         ml_hook_leave_slow(thread, hook);
         return;
     }
-    atomic_signal_fence(memory_order_seq_cst);
-    thread->phase = ML_PHASE_NONE;
-    thread->hook_frame = 0;
+    ml_hook_leave_plain(thread);
 }
 
 /* From calling the next allocator to our own work on the lane; returns what ml_hook_calling puts

@@ -10,7 +10,23 @@
 #include "client/record.h"
 #include "client/sampler.h"
 
-/* The next allocator has returned a new block. */
+/* The next allocator has returned a new block, inside a hook that was entered the fast way. */
+static inline void ml_hook_alloc_plain(
+    struct ml_thread *thread,
+    struct ml_lane *lane,
+    const struct ml_unwind_entry *entry,
+    const void *block,
+    size_t size_bytes
+) {
+    thread->phase = ML_PHASE_RECORD;
+    atomic_signal_fence(memory_order_seq_cst);
+    ml_record_alloc(lane, entry, block, size_bytes);
+    if (ml_unlikely(thread->control != ml_process_control_generation())) {
+        ml_sampler_late(block);
+    }
+}
+
+/* The same in any hook. */
 static inline void ml_hook_alloc(
     struct ml_thread *thread,
     const struct ml_hook *hook,
@@ -18,15 +34,12 @@ static inline void ml_hook_alloc(
     const void *block,
     size_t size_bytes
 ) {
-    (void)ml_hook_recording(thread);
-    if (ml_unlikely(!hook->plain)) {
-        ml_sampler_alloc(thread, hook->lane, entry, block, size_bytes);
+    if (ml_likely(hook->plain)) {
+        ml_hook_alloc_plain(thread, hook->lane, entry, block, size_bytes);
         return;
     }
-    ml_record_alloc(hook->lane, entry, block, size_bytes);
-    if (ml_unlikely(thread->control != ml_process_control_generation())) {
-        ml_sampler_late(block);
-    }
+    (void)ml_hook_recording(thread);
+    ml_sampler_alloc(thread, hook->lane, entry, block, size_bytes);
 }
 
 /* What has been said of a block that goes. */
@@ -36,24 +49,33 @@ enum ml_freed {
     ML_FREED_SAMPLED /* and it has left the set */
 };
 
-/* The next allocator is about to get a block back, or (op ML_OP_RESIZE) to resize it. */
+/* The next allocator is about to get a block back, or (op ML_OP_RESIZE) to resize it, inside a hook
+ * that was entered the fast way. */
+static inline void ml_hook_free_plain(
+    struct ml_thread *thread, struct ml_lane *lane, const void *block, enum ml_op op
+) {
+    thread->phase = ML_PHASE_RECORD;
+    atomic_signal_fence(memory_order_seq_cst);
+    ml_record_free(lane, block, op);
+    ml_hook_calling(thread, ML_PHASE_NEXT);
+}
+
+/* The same in any hook. */
 static inline enum ml_freed ml_hook_free(
     struct ml_thread *thread, const struct ml_hook *hook, const void *block, enum ml_op op
 ) {
-    enum ml_freed freed = ML_FREED_UNSAID;
-    if (ml_likely(hook->lane != NULL)) {
-        const uint32_t phase = ml_hook_recording(thread);
-        if (ml_likely(hook->plain)) {
-            ml_record_free(hook->lane, block, op);
-            freed = ML_FREED_EXACT;
-        } else {
-            bool sampled = false;
-            const bool said = ml_sampler_free(thread, hook->lane, block, op, &sampled);
-            freed = sampled ? ML_FREED_SAMPLED : said ? ML_FREED_EXACT : ML_FREED_UNSAID;
-        }
-        ml_hook_calling(thread, phase);
+    if (hook->lane == NULL) {
+        return ML_FREED_UNSAID;
     }
-    return freed;
+    if (ml_likely(hook->plain)) {
+        ml_hook_free_plain(thread, hook->lane, block, op);
+        return ML_FREED_EXACT;
+    }
+    const uint32_t phase = ml_hook_recording(thread);
+    bool sampled = false;
+    const bool said = ml_sampler_free(thread, hook->lane, block, op, &sampled);
+    ml_hook_calling(thread, phase);
+    return sampled ? ML_FREED_SAMPLED : said ? ML_FREED_EXACT : ML_FREED_UNSAID;
 }
 
 #endif

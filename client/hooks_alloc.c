@@ -42,19 +42,29 @@ static inline uintptr_t frame_of(const struct ml_unwind_entry *entry) {
         return passed;                                                                             \
     }
 
-/* Forward, then record; the body of every hook that returns a new block. */
+/* Forward, then record; the body of every hook that returns a new block. The fast way keeps what it
+ * knows in registers; the other has more to know. */
 #define ALLOCATE(call, bytes)                                                                      \
     const struct ml_unwind_entry entry = ml_unwind_entry_here();                                   \
     struct ml_thread *thread = &ml_thread;                                                         \
-    const struct ml_hook hook = ml_hook_enter(thread, frame_of(&entry));                           \
-    if (ml_likely(hook.lane != NULL)) {                                                            \
-        ml_unwind_memo_foresee(&hook.lane->unwind.memo, &entry);                                   \
+    if (ml_likely(ml_hook_enter_plain(thread, frame_of(&entry)))) {                                \
+        struct ml_lane *lane = thread->lane;                                                       \
+        if (ml_likely(lane != NULL)) {                                                             \
+            ml_unwind_memo_foresee(&lane->unwind.memo, &entry);                                    \
+        }                                                                                          \
+        void *block = (call);                                                                      \
+        if (ml_likely(lane != NULL && block != NULL)) {                                            \
+            ml_hook_alloc_plain(thread, lane, &entry, block, (bytes));                             \
+        }                                                                                          \
+        ml_hook_leave_plain(thread);                                                               \
+        return block;                                                                              \
     }                                                                                              \
+    const struct ml_hook hook = ml_hook_enter_slow(thread, frame_of(&entry));                      \
     void *block = (call);                                                                          \
-    if (ml_likely(hook.lane != NULL && block != NULL)) {                                           \
+    if (hook.lane != NULL && block != NULL) {                                                      \
         ml_hook_alloc(thread, &hook, &entry, block, (bytes));                                      \
     }                                                                                              \
-    ml_hook_leave(thread, &hook);                                                                  \
+    ml_hook_leave_slow(thread, &hook);                                                             \
     return block
 
 RECORDED void *recorded_malloc(size_t size) {
@@ -133,10 +143,18 @@ HOOK int posix_memalign(void **out_block, size_t alignment, size_t size) {
     }                                                                                              \
     struct ml_thread *thread = &ml_thread;                                                         \
     const uintptr_t frame = (uintptr_t)__builtin_frame_address(0) + 2 * sizeof(void *);            \
-    const struct ml_hook hook = ml_hook_enter(thread, frame);                                      \
+    if (ml_likely(ml_hook_enter_plain(thread, frame))) {                                           \
+        if (ml_likely(thread->lane != NULL)) {                                                     \
+            ml_hook_free_plain(thread, thread->lane, (block), ML_OP_FREE);                         \
+        }                                                                                          \
+        call;                                                                                      \
+        ml_hook_leave_plain(thread);                                                               \
+        return;                                                                                    \
+    }                                                                                              \
+    const struct ml_hook hook = ml_hook_enter_slow(thread, frame);                                 \
     (void)ml_hook_free(thread, &hook, (block), ML_OP_FREE);                                        \
     call;                                                                                          \
-    ml_hook_leave(thread, &hook)
+    ml_hook_leave_slow(thread, &hook)
 
 RECORDED void recorded_free(void *block) {
     RELEASE(block, ml_next.free(block));

@@ -35,6 +35,7 @@ static uint8_t *frame_of(const struct ml_lane *lane, uint64_t number) {
 static void open_chunk(struct ml_lane *lane, uint64_t number) {
     lane->number = number;
     lane->start = frame_of(lane, number) + ML_FRAME_HEADER_BYTES;
+    lane->origin = (number << ML_PUBLISHED_SHIFT) - (uintptr_t)lane->start;
     lane->limit = lane->start + ML_CHUNK_MAX_BYTES - ML_EVENT_HOT_MAX_BYTES;
     lane->state = (struct ml_event_state){0};
     lane->produced_before = lane->header->produced;

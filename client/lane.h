@@ -19,6 +19,8 @@ struct ml_lane {
     uint8_t *limit;                 /* a hot record may start before this */
     uint8_t *start;                 /* first record byte of the open chunk */
     struct ml_staging_lane *header; /* shared */
+    uint64_t
+        origin; /* what `pos` is added to for header->published: the chunk's number, less start */
     struct ml_event_state state;
     uint64_t number;          /* of the open chunk */
     uint64_t unsent;          /* the first chunk that is not in the pipe; private form of `sent` */
@@ -63,8 +65,7 @@ void ml_lane_repair(struct ml_lane *lane);
 static inline void ml_lane_busy(struct ml_lane *lane) {
     atomic_store_explicit(
         (_Atomic uint64_t *)&lane->header->published,
-        lane->number << ML_PUBLISHED_SHIFT | ML_PUBLISHED_BUSY |
-            (uint64_t)(lane->pos - lane->start),
+        (lane->origin + (uintptr_t)lane->pos) | ML_PUBLISHED_BUSY,
         memory_order_relaxed
     );
     atomic_signal_fence(memory_order_seq_cst);
@@ -89,7 +90,7 @@ static inline void ml_lane_publish(struct ml_lane *lane, uint8_t *pos) {
     lane->pos = pos;
     atomic_store_explicit(
         (_Atomic uint64_t *)&lane->header->published,
-        lane->number << ML_PUBLISHED_SHIFT | (uint64_t)(pos - lane->start),
+        lane->origin + (uintptr_t)pos,
         memory_order_release
     );
 }

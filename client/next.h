@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "client/visible.h"
+
 struct ml_next {
     void *(*malloc)(size_t);
     void (*free)(void *);
@@ -25,7 +27,7 @@ struct ml_next {
     void (*free_aligned_sized)(void *, size_t, size_t); /* likewise */
 };
 
-extern struct ml_next ml_next;
+extern ML_OURS struct ml_next ml_next;
 
 /* Find them all. Calls dlsym, which may itself allocate: what it asks for meanwhile comes from a
  * small static store (ml_next_boot_*). Safe to call again. */
@@ -36,7 +38,7 @@ void ml_next_resolve_new(void);
 
 /* While the real functions are unknown: blocks from the static store, never taken back. */
 enum { ML_NEXT_BOOT_BYTES = 64 * 1024 }; /* a few hundred have been seen to be used */
-extern uint8_t ml_next_boot_store[ML_NEXT_BOOT_BYTES];
+extern ML_OURS uint8_t ml_next_boot_store[ML_NEXT_BOOT_BYTES];
 void *ml_next_boot_alloc(size_t alignment, size_t size);
 static inline bool ml_next_boot_owns(const void *block) {
     return (uintptr_t)block - (uintptr_t)ml_next_boot_store < ML_NEXT_BOOT_BYTES;

@@ -19,6 +19,7 @@
 
 #include "client/sampled_set.h"
 #include "client/sys.h"
+#include "client/visible.h"
 #include "ipc/event.h"
 #include "ipc/staging.h"
 
@@ -106,7 +107,7 @@ struct ml_process {
 };
 
 /* The one global of the client; listed in client/README.md. */
-extern struct ml_process ml_process;
+extern ML_OURS struct ml_process ml_process;
 
 /* What the hook is doing, so that a nested hook knows what it interrupts. */
 enum ml_phase {
@@ -130,7 +131,7 @@ struct ml_thread {
                     */
     uint32_t control;       /* control->generation, seen when `gate` was set */
     uint32_t phase;         /* enum ml_phase */
-    uintptr_t hook_frame;   /* the frame of the hook that is at work; 0: none */
+    uintptr_t hook_frame;   /* the frame of the hook that is at work, if one is */
     struct ml_lane *lane;   /* NULL: none yet, or given back */
     uint64_t left;          /* bytes that may be passed over; client/sampler.h */
     uint32_t filter;        /* enum ml_filter */
@@ -147,7 +148,7 @@ struct ml_thread {
 
 enum { ML_THREAD_GONE = UINT32_MAX };
 
-extern __thread struct ml_thread ml_thread __attribute__((tls_model("initial-exec")));
+extern ML_OURS __thread struct ml_thread ml_thread __attribute__((tls_model("initial-exec")));
 
 enum { ML_GATE_STIRS_SHIFT = 40 };
 

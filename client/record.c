@@ -66,7 +66,8 @@ checked_node(struct ml_lane *lane, const struct ml_unwind_entry *entry, uint32_t
     return node;
 }
 
-static inline uint32_t stack_node(struct ml_lane *lane, const struct ml_unwind_entry *entry) {
+static inline __attribute__((always_inline)) uint32_t
+stack_node(struct ml_lane *lane, const struct ml_unwind_entry *entry) {
     uint32_t node = 0;
     if (ml_likely(lane->second == 0)) {
         const struct ml_unwind_process *process = ml_process.unwind;

@@ -1,8 +1,13 @@
-/* What the program may see of the client: the hooks, and client/memlog.h. Room: client (private).
+/* What the program may see of the client: the hooks, and client/memlog.h; and what it may not.
+ * Room: client (private).
  */
 #ifndef MEMLOG_CLIENT_VISIBLE_H
 #define MEMLOG_CLIENT_VISIBLE_H
 
 #define ML_VISIBLE __attribute__((visibility("default")))
+
+/* On the declaration of a variable of ours: without it each use looks for the variable's address in
+ * a table first, since somebody else's might come before it. */
+#define ML_OURS __attribute__((visibility("hidden")))
 
 #endif
