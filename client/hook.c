@@ -3,6 +3,7 @@
 #include <signal.h>
 
 #include "client/life.h"
+#include "client/sampler.h"
 
 /* Whether `frame` and the present stack pointer are on the alternate signal stack. */
 static bool on_alternate_stack(uintptr_t frame, bool *out_frame_too) {
@@ -71,6 +72,7 @@ struct ml_hook ml_hook_enter_slow(struct ml_thread *thread, uintptr_t frame) {
     thread->phase = ML_PHASE_RECORD;
     thread->hook_frame = frame;
     atomic_signal_fence(memory_order_seq_cst);
+    ml_sampler_hold(thread);
     struct ml_hook hook = {.lane = NULL};
     if (ml_life_may_record(thread)) {
         if (thread->exit_rounds == ML_THREAD_GONE) {
@@ -88,6 +90,9 @@ void ml_hook_leave_slow(struct ml_thread *thread, const struct ml_hook *hook) {
     atomic_signal_fence(memory_order_seq_cst);
     if (hook->give_back) {
         ml_lane_give(hook->lane);
+    }
+    if (hook->outer_phase == ML_PHASE_NONE) {
+        ml_sampler_let(thread);
     }
     thread->phase = hook->outer_phase;
     thread->hook_frame = hook->outer_frame;

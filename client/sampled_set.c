@@ -16,13 +16,19 @@ static size_t level_start(uint32_t level) {
 }
 
 size_t ml_sampled_set_bytes(uint32_t levels) {
-    return level_start(levels) * (sizeof(uint64_t) + sizeof(struct ml_sampled_places));
+    return ML_SAMPLED_GLANCES +
+           level_start(levels) * (sizeof(uint64_t) + sizeof(struct ml_sampled_places));
 }
 
 struct ml_sampled_set ml_sampled_set_at(void *memory, uint32_t levels) {
-    uint8_t *places = (uint8_t *)memory + level_start(levels) * sizeof(uint64_t);
-    return (struct ml_sampled_set
-    ){.tags = memory, .places = (struct ml_sampled_places *)(void *)places, .levels = levels};
+    uint8_t *tags = (uint8_t *)memory + ML_SAMPLED_GLANCES;
+    uint8_t *places = tags + level_start(levels) * sizeof(uint64_t);
+    return (struct ml_sampled_set){
+        .glances = memory,
+        .tags = (_Atomic uint64_t *)(void *)tags,
+        .places = (struct ml_sampled_places *)(void *)places,
+        .levels = levels,
+    };
 }
 
 static struct bucket bucket_at(const struct ml_sampled_set *set, size_t index) {
@@ -84,7 +90,19 @@ static uint32_t take_place(struct bucket bucket, uint64_t tag) {
     }
 }
 
+/* One address more (1) or less (-1) at its glance. */
+static void glance_count(const struct ml_sampled_set *set, uint64_t address, int change) {
+    _Atomic uint8_t *glance = ml_sampled_glance(set, address);
+    uint8_t seen = atomic_load_explicit(glance, memory_order_relaxed);
+    while (seen != ML_SAMPLED_GLANCE_STUCK &&
+           !atomic_compare_exchange_weak_explicit(
+               glance, &seen, (uint8_t)(seen + change), memory_order_relaxed, memory_order_relaxed
+           )) {
+    }
+}
+
 void ml_sampled_set_add(struct ml_sampled_set *set, uint64_t address) {
+    glance_count(set, address, 1); /* whoever frees it has it from us, and so sees this too */
     const uint64_t hash = ml_sampled_hash(address);
     const uint64_t tag = ml_sampled_tag(hash);
     for (uint32_t level = 0; level < set->levels; level++) {
@@ -95,7 +113,8 @@ void ml_sampled_set_add(struct ml_sampled_set *set, uint64_t address) {
             return;
         }
     }
-    /* The counts on the way say "below" for good, as nothing will ever take this one out again. */
+    /* The counts on the way, and the glance, say so for good, as nothing will ever take this one
+     * out again. */
 }
 
 /* One less lies below each bucket above `level`. */
@@ -130,6 +149,7 @@ enum ml_sampled ml_sampled_set_remove(struct ml_sampled_set *set, uint64_t addre
                 bucket.tags, ~(UINT64_C(0xff) << 8 * place), memory_order_release
             );
             uncount(set, hash, level);
+            glance_count(set, address, -1);
             return ML_SAMPLED_YES;
         }
         if (tags >> ML_SAMPLED_BELOW_SHIFT == 0) {
@@ -167,4 +187,9 @@ void ml_sampled_set_count(
     for (uint64_t i = 0; i < (uint64_t)1 << ML_SAMPLED_FIRST_SHIFT; i++) {
         *out_addresses += count_from(set, 0, i, out_wrong_counts);
     }
+    uint64_t glances = 0;
+    for (uint64_t i = 0; i < ML_SAMPLED_GLANCES; i++) {
+        glances += atomic_load(&set->glances[i]);
+    }
+    *out_wrong_counts += glances != *out_addresses;
 }

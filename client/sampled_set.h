@@ -11,6 +11,11 @@
  * where that is so: where even the last level is full it says yes to everything that could have
  * gone there.
  *
+ * In front of all that stands a glance: a byte for each 16 bytes of a MiB, all MiBs on one another,
+ * which counts the addresses in the set that lie there. It is what nearly every free reads, and all
+ * that it reads; and as it keeps neighbours together it takes a sixteenth of the cache that the
+ * blocks themselves do.
+ *
  * All zero is empty: the set lies in the arena, so a forked child's is. */
 #ifndef MEMLOG_CLIENT_SAMPLED_SET_H
 #define MEMLOG_CLIENT_SAMPLED_SET_H
@@ -27,6 +32,10 @@ enum {
     ML_SAMPLED_FAN_SHIFT = 3,
     ML_SAMPLED_FAN = 1 << ML_SAMPLED_FAN_SHIFT,
     ML_SAMPLED_LEVELS_MAX = 4, /* 8 million blocks; 75 MiB of address space */
+    ML_SAMPLED_GLANCE_SHIFT = 16,
+    ML_SAMPLED_GLANCES = 1 << ML_SAMPLED_GLANCE_SHIFT, /* 64 KiB */
+    ML_SAMPLED_GRAIN_SHIFT = 4,                        /* blocks are 16 bytes apart */
+    ML_SAMPLED_GLANCE_STUCK = 255,                     /* as ML_SAMPLED_BELOW_STUCK */
     ML_SAMPLED_BELOW_SHIFT = 56,
     ML_SAMPLED_BELOW_STUCK = 255 /* a count that is not counted any more */
 };
@@ -37,6 +46,7 @@ struct ml_sampled_places {
 
 /* Buckets of all levels, one after another. */
 struct ml_sampled_set {
+    _Atomic uint8_t *glances; /* [ML_SAMPLED_GLANCES] */
     /* Bytes 0..6: a tag of the address at that place, 0: the place is free. Byte 7: how many
      * addresses of this bucket lie below it. */
     _Atomic uint64_t *tags;
@@ -70,13 +80,14 @@ struct ml_sampled_set ml_sampled_set_at(void *memory, uint32_t levels);
 /* Whether the address is in it; true also where nobody can tell. */
 bool ml_sampled_set_has(const struct ml_sampled_set *set, uint64_t address);
 
+static inline _Atomic uint8_t *
+ml_sampled_glance(const struct ml_sampled_set *set, uint64_t address) {
+    return &set->glances[address >> ML_SAMPLED_GRAIN_SHIFT & (ML_SAMPLED_GLANCES - 1)];
+}
+
 /* The first load of that: false says that it is not in it, true nothing. */
 static inline bool ml_sampled_set_may_have(const struct ml_sampled_set *set, uint64_t address) {
-    const uint64_t hash = ml_sampled_hash(address);
-    const uint64_t tags = atomic_load_explicit(
-        &set->tags[hash >> (64 - ML_SAMPLED_FIRST_SHIFT)], memory_order_relaxed
-    );
-    return (ml_sampled_matches(tags, ml_sampled_tag(hash)) | tags >> ML_SAMPLED_BELOW_SHIFT) != 0;
+    return atomic_load_explicit(ml_sampled_glance(set, address), memory_order_relaxed) != 0;
 }
 
 /* An address comes in, which is not in it. Where there is no room ml_sampled_set_has says yes to it
@@ -92,7 +103,8 @@ enum ml_sampled {
 /* Take an address out. */
 enum ml_sampled ml_sampled_set_remove(struct ml_sampled_set *set, uint64_t address);
 
-/* For tests: addresses in it, and buckets whose count is stuck or not that of what lies below. */
+/* For tests: addresses in it; and buckets whose count is stuck or not that of what lies below, with
+ * glances, all together, that count something else than the addresses. */
 void ml_sampled_set_count(
     const struct ml_sampled_set *set, uint64_t *out_addresses, uint64_t *out_wrong_counts
 );

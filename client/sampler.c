@@ -6,13 +6,10 @@
 
 /* ---- a thread's way */
 
-/* While frees are not filtered what is passed over is remembered: nothing passes at a glance. */
+/* Inside a hook, which holds all of it. */
 static void set_way(struct ml_thread *thread, uint64_t way_bytes) {
-    thread->left = way_bytes < thread->interval ? way_bytes : thread->interval;
-    if (thread->filter != ML_FILTER_SAMPLED) {
-        thread->left = 0;
-    }
-    thread->rest = way_bytes - thread->left;
+    thread->left = 0;
+    thread->rest = way_bytes;
 }
 
 /* Another state for each thread of each process; a forked child goes on with its parent's copy. */
@@ -64,9 +61,8 @@ void ml_sampler_follow(struct ml_thread *thread, bool recording) {
         thread->interval = interval;
         thread->filter = filter;
         set_way(thread, interval > 1 ? ml_chance_distance(&thread->random, interval) : 0);
-    } else if (filter != thread->filter) {
+    } else {
         thread->filter = filter;
-        set_way(thread, thread->left + thread->rest);
     }
 }
 

@@ -11,7 +11,8 @@
  *
  * `left` is never more than the interval, so that no large block slips through; the rest of the way
  * stands in `rest`. It is 0 too while exactly recorded blocks may live: what is passed over then is
- * looked at (client/overrun.h). */
+ * looked at (client/overrun.h); and while a hook is at work, so that what comes nested is looked at
+ * too. A hook that was left by longjmp leaves it 0, and the next one finds it so. */
 #ifndef MEMLOG_CLIENT_SAMPLER_H
 #define MEMLOG_CLIENT_SAMPLER_H
 
@@ -39,11 +40,15 @@ void ml_sampler_announce(const struct ml_thread *thread, struct ml_lane *lane);
 
 /* Whether a block of that size is passed over; if so its bytes are taken off. */
 static inline bool ml_sampler_passes(struct ml_thread *thread, size_t size_bytes) {
-    if (ml_likely(thread->left <= size_bytes) || thread->phase != ML_PHASE_NONE ||
+    uint64_t left = 0;
+    /* Carries where as much is left as the block and one byte more: left - size_bytes - 1. A signal
+     * handler that draws anew before it is stored is overwritten, and nothing ever falls below 0.
+     */
+    if (ml_likely(!__builtin_add_overflow(thread->left, ~(uint64_t)size_bytes, &left)) ||
         thread->control != ml_process_control_generation()) {
         return false;
     }
-    thread->left -= size_bytes + 1;
+    thread->left = left;
     thread->skipped = 1;
     return true;
 }
@@ -71,15 +76,32 @@ static inline bool ml_sampler_drops_after_all(struct ml_thread *thread, const vo
     return true;
 }
 
+/* What is left of the way is not for a nested call: until ml_sampler_let. */
+static inline void ml_sampler_hold(struct ml_thread *thread) {
+    thread->rest += thread->left;
+    thread->left = 0;
+    atomic_signal_fence(memory_order_seq_cst);
+}
+
+/* As much of the way as may be passed over at a glance. */
+static inline void ml_sampler_let(struct ml_thread *thread) {
+    atomic_signal_fence(memory_order_seq_cst);
+    if (thread->filter == ML_FILTER_SAMPLED) {
+        const uint64_t way_bytes = thread->left + thread->rest;
+        thread->left = way_bytes < thread->interval ? way_bytes : thread->interval;
+        thread->rest = way_bytes - thread->left;
+    }
+}
+
 /* Around a next allocator that calls itself by name: that is its own business. */
 static inline void ml_sampler_pass(struct ml_thread *thread, uintptr_t frame) {
     thread->phase = ML_PHASE_NEXT;
     thread->hook_frame = frame;
-    atomic_signal_fence(memory_order_seq_cst);
+    ml_sampler_hold(thread);
 }
 
 static inline void ml_sampler_passed(struct ml_thread *thread) {
-    atomic_signal_fence(memory_order_seq_cst);
+    ml_sampler_let(thread);
     thread->phase = ML_PHASE_NONE;
 }
 

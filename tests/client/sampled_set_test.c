@@ -17,7 +17,7 @@ static void begin(uint32_t levels) {
 }
 
 static void end(void) {
-    free(set.tags);
+    free(set.glances);
 }
 
 static uint64_t random_state = 1;
@@ -63,6 +63,7 @@ START_TEST(it_says_yes_to_what_is_in_it_and_to_nothing_else) {
     for (uint64_t step = 0; step < 1500000; step++) {
         const uint64_t index = next() % ADDRESSES;
         ck_assert_int_eq(ml_sampled_set_has(&set, address_of(index)), in[index]);
+        ck_assert(!in[index] || ml_sampled_set_may_have(&set, address_of(index)));
         if (in[index]) {
             ck_assert_int_eq(ml_sampled_set_remove(&set, address_of(index)), ML_SAMPLED_YES);
             ck_assert(!ml_sampled_set_has(&set, address_of(index)));
