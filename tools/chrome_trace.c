@@ -16,6 +16,9 @@ enum { FLAGS_CODE = 4 | 1 };
 /* Above PID_MAX_LIMIT (2^22), so that no process can have it: former images of a pid. */
 enum { PID_FORMER = 1 << 30 };
 
+/* Of those that are told as one. */
+enum { PID_OTHERS = PID_FORMER - 1 };
+
 struct string {
     struct ml_profile_text text;
     uint64_t number;
@@ -36,8 +39,21 @@ struct writer {
     struct ml_index strings_index;
     uint64_t *node_ids; /* of each of the stacks' nodes: its innermost frame's; 0: not used */
     uint64_t *file_biases;
+    bool *files_needed; /* some frame without a name lies in it; NULL: all are told */
     bool done;
 };
+
+static bool is_module_of(
+    const struct ml_profile_process *process,
+    const struct ml_profile_module *module,
+    const struct ml_code_file *file
+) {
+    struct ml_profile_text path = ml_profile_module_path(process, module);
+
+    return path.bytes == file->path.bytes ||
+           (path.count_bytes == file->path.count_bytes &&
+            memcmp(path.bytes, file->path.bytes, path.count_bytes) == 0);
+}
 
 static void hex_member(struct ml_json *json, const char *name, uint64_t value) {
     char text[sizeof "ffffffffffffffff"];
@@ -274,16 +290,46 @@ static void put_allocator(struct writer *writer) {
     ml_json_open(json, '{');
     put_scalar(json, "size", "bytes", bytes);
     put_scalar(json, "object_count", "objects", blocks);
-    put_scalar(json, "peak_size", "bytes", process->totals.peak_bytes);
+    if (process->totals.peak_bytes > 0) {
+        put_scalar(json, "peak_size", "bytes", process->totals.peak_bytes);
+    }
     ml_json_close(json, '}');
     ml_json_close(json, '}');
     ml_json_close(json, '}');
+}
+
+/* Whether anything that a reader could look up lies in the module. */
+static bool is_needed(
+    const struct writer *writer,
+    const struct ml_profile_process *process,
+    const struct ml_profile_module *module
+) {
+    for (size_t f = 0; writer->files_needed && f < writer->stacks->files_count; f++) {
+        if (writer->files_needed[f] && is_module_of(process, module, &writer->stacks->files[f])) {
+            return true;
+        }
+    }
+    return !writer->files_needed;
+}
+
+static bool has_regions(const struct writer *writer) {
+    const struct ml_profile_process *process = &writer->profile->processes[writer->process];
+
+    for (size_t i = 0; i < process->modules_count; i++) {
+        if (is_needed(writer, process, &process->modules[i])) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static void put_regions(struct writer *writer) {
     const struct ml_profile_process *process = &writer->profile->processes[writer->process];
     struct ml_json *json = &writer->json;
 
+    if (!has_regions(writer)) {
+        return;
+    }
     ml_json_key(json, "process_mmaps");
     ml_json_open(json, '{');
     ml_json_key(json, "vm_regions");
@@ -292,6 +338,9 @@ static void put_regions(struct writer *writer) {
         const struct ml_profile_module *module = &process->modules[i];
         struct ml_profile_text path = ml_profile_module_path(process, module);
 
+        if (!is_needed(writer, process, module)) {
+            continue;
+        }
         ml_json_open(json, '{');
         hex_member(json, "sa", module->start);
         hex_member(json, "sz", module->end - module->start);
@@ -381,11 +430,24 @@ static void biases_find(struct writer *writer) {
         writer->file_biases[f] = (uint64_t)file->bias;
         for (size_t i = 0; i < process->modules_count; i++) {
             const struct ml_profile_module *module = &process->modules[i];
-            struct ml_profile_text path = ml_profile_module_path(process, module);
-            if (path.bytes == file->path.bytes ||
-                (path.count_bytes == file->path.count_bytes &&
-                 memcmp(path.bytes, file->path.bytes, path.count_bytes) == 0)) {
+            if (is_module_of(process, module, file)) {
                 writer->file_biases[f] = (uint64_t)module->bias;
+            }
+        }
+    }
+}
+
+/* Note the files of which an address is shown that no symbol names. */
+static void needed_find(struct writer *writer) {
+    const struct ml_stacks *stacks = writer->stacks;
+    const struct ml_stack_list *list = &stacks->processes[writer->process];
+
+    for (size_t i = 0; i < list->count; i++) {
+        uint32_t node = is_shown(writer, &list->stacks[i]) ? list->stacks[i].node : ML_STACKS_NONE;
+        for (; node != ML_STACKS_NONE; node = stacks->nodes[node].parent) {
+            const struct ml_place *place = &stacks->places[stacks->nodes[node].place];
+            if (place->symbols_count == 0 && place->file != ML_STACKS_NONE) {
+                writer->files_needed[place->file] = true;
             }
         }
     }
@@ -406,7 +468,14 @@ static bool process_write(struct writer *writer, const struct ml_chrome_dump *du
     writer->pid = pid_of(dump->profile, writer->process);
     writer->node_ids = calloc(dump->stacks->nodes_count + 1, sizeof *writer->node_ids);
     writer->file_biases = calloc(dump->stacks->files_count + 1, sizeof *writer->file_biases);
-    if (writer->node_ids && writer->file_biases) {
+    if (dump->needed_modules_only) {
+        writer->files_needed = calloc(dump->stacks->files_count + 1, sizeof *writer->files_needed);
+    }
+    if (writer->node_ids && writer->file_biases &&
+        (writer->files_needed || !dump->needed_modules_only)) {
+        if (writer->files_needed) {
+            needed_find(writer);
+        }
         biases_find(writer);
         put_dump(writer);
     } else {
@@ -414,19 +483,85 @@ static bool process_write(struct writer *writer, const struct ml_chrome_dump *du
     }
     free(writer->node_ids);
     free(writer->file_biases);
+    free(writer->files_needed);
     free(writer->strings);
     ml_index_fini(&writer->strings_index);
     ml_arena_fini(&writer->arena);
     return writer->done;
 }
 
+/* Whether pruning has left nothing of the process but sums. */
+static bool is_other(const struct ml_stacks *stacks, const struct ml_stack_list *list) {
+    for (size_t i = 0; i < list->count; i++) {
+        const uint32_t node = list->stacks[i].node;
+        if (node != ML_STACKS_NONE &&
+            stacks->places[stacks->nodes[node].place].kind != ML_PLACE_OTHER) {
+            return false;
+        }
+    }
+    return true;
+}
+
+size_t ml_chrome_trace_others(const struct ml_stacks *stacks) {
+    size_t count = 0;
+
+    for (size_t i = 0; i < stacks->processes_count; i++) {
+        count += is_other(stacks, &stacks->processes[i]);
+    }
+    return count > 1 ? count : 0;
+}
+
+/* One process with the sums of all of which only those are left; it is nobody's pid. What each held
+ * at its own peak adds up to nothing that ever was, so no peak is told. */
+static bool
+others_write(struct writer *writer, const struct ml_chrome_dump *dump, size_t others_count) {
+    static const struct ml_place other = {.kind = ML_PLACE_OTHER, .file = ML_STACKS_NONE};
+    struct ml_place place = other;
+    struct ml_stack_node node = {.parent = ML_STACKS_NONE, .place = 0};
+    struct ml_stack sum = {.node = 0};
+    struct ml_stack_list list = {.stacks = &sum, .count = 1};
+    struct ml_stacks stacks = {
+        .places = &place,
+        .places_count = 1,
+        .nodes = &node,
+        .nodes_count = 1,
+        .processes = &list,
+        .processes_count = 1,
+    };
+    char name[sizeof "18446744073709551615 other processes"];
+    struct ml_profile_process process = {.pid = 0};
+    const struct ml_profile profile = {
+        .now = dump->profile->now, .processes = &process, .processes_count = 1};
+    const struct ml_chrome_dump alone = {&profile, &stacks, true, false};
+
+    for (size_t i = 0; i < dump->profile->processes_count; i++) {
+        const struct ml_profile_process *one = &dump->profile->processes[i];
+        if (is_other(dump->stacks, &dump->stacks->processes[i])) {
+            process.footprint_bytes += one->footprint_bytes;
+            process.resident_bytes += one->resident_bytes;
+            ml_profile_totals_add(&process.totals, &one->totals);
+        }
+    }
+    sum.own = process.totals;
+    snprintf(name, sizeof name, "%zu other processes", others_count);
+    process.name = (struct ml_profile_text){.bytes = name, .count_bytes = strlen(name)};
+    process.pid = (uint32_t)PID_OTHERS;
+    process.totals.peak_bytes = 0;
+    writer->profile = &profile;
+    writer->stacks = &stacks;
+    writer->process = 0;
+    return process_write(writer, &alone);
+}
+
 static bool
 events_write(struct ml_json *json, const struct ml_chrome_dump *dump, enum ml_metric metric) {
+    const size_t others_count = dump->others_as_one ? ml_chrome_trace_others(dump->stacks) : 0;
     uint64_t next_node = 0;
     uint64_t next_string = 0;
     bool done = true;
 
-    for (size_t i = 0; done && i < dump->profile->processes_count; i++) {
+    for (size_t i = 0; done && i < dump->profile->processes_count + (others_count > 0); i++) {
+        const bool is_last = i == dump->profile->processes_count;
         struct writer writer = {
             .json = *json,
             .profile = dump->profile,
@@ -436,7 +571,11 @@ events_write(struct ml_json *json, const struct ml_chrome_dump *dump, enum ml_me
             .next_node = &next_node,
             .next_string = &next_string,
         };
-        done = process_write(&writer, dump);
+        if (is_last) {
+            done = others_write(&writer, dump, others_count);
+        } else if (others_count == 0 || !is_other(dump->stacks, &dump->stacks->processes[i])) {
+            done = process_write(&writer, dump);
+        }
         *json = writer.json;
     }
     return done;

@@ -12,6 +12,7 @@
 #ifndef MEMLOG_TOOLS_CHROME_TRACE_H
 #define MEMLOG_TOOLS_CHROME_TRACE_H
 
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "ipc/ml_status.h"
@@ -23,7 +24,15 @@
 struct ml_chrome_dump {
     const struct ml_profile *profile;
     const struct ml_stacks *stacks;
+    /* Tell of those modules alone that a frame without a name lies in: for pruned stacks, of which
+     * the list of all modules would be the larger part. */
+    bool needed_modules_only;
+    /* Tell processes of which pruning has left sums alone as one process with the sums of all. */
+    bool others_as_one;
 };
+
+/* How many processes `others_as_one` makes one of; 0: fewer than two, they stay. */
+size_t ml_chrome_trace_others(const struct ml_stacks *stacks);
 
 /* Write the metric's bytes and blocks of every process; its peak is its own.
  *

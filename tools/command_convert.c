@@ -83,12 +83,12 @@ write_chrome(const struct request *request, const struct ml_loaded *loaded, FILE
     for (size_t i = 0; done && i + 1 < count; i++) {
         load.dump = (uint32_t)i + 1;
         done = ml_command_load(&ml_command_convert, &load, &others[i]);
-        dumps[i] =
-            (struct ml_chrome_dump){.profile = &others[i].profile, .stacks = &others[i].stacks};
+        dumps[i] = (struct ml_chrome_dump
+        ){&others[i].profile, &others[i].stacks, load.prune_bytes > 0, false};
     }
     if (done) {
         dumps[count - 1] =
-            (struct ml_chrome_dump){.profile = &loaded->profile, .stacks = &loaded->stacks};
+            (struct ml_chrome_dump){&loaded->profile, &loaded->stacks, load.prune_bytes > 0, false};
         status = ml_chrome_trace_write(dumps, count, request->metric, out);
     }
     for (size_t i = 0; others && i + 1 < count; i++) {

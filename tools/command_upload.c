@@ -86,12 +86,21 @@ say_cut(const struct ml_redacted *redacted, const struct ml_upload_cut *cut, uin
         redacted->arguments,
         redacted->names
     );
+    if (cut->least_worth > 0) {
+        fprintf(
+            stderr,
+            "cut: stacks worth less than %.0f bytes for each byte of their place in it folded into "
+            "<other>: ",
+            cut->least_worth
+        );
+    } else {
+        fprintf(
+            stderr, "cut: stacks below %ju bytes folded into <other>: ", (uintmax_t)cut->below_bytes
+        );
+    }
     fprintf(
         stderr,
-        "cut: stacks below %ju bytes folded into <other>: %zu of %zu left, with %.1f %% of the "
-        "live "
-        "bytes\n",
-        (uintmax_t)cut->below_bytes,
+        "%zu of %zu left, with %.1f %% of the live bytes\n",
         cut->stacks_after,
         cut->stacks_before,
         cut->live_bytes > 0 ? 100.0 * (double)cut->attributed_bytes / (double)cut->live_bytes
@@ -101,6 +110,9 @@ say_cut(const struct ml_redacted *redacted, const struct ml_upload_cut *cut, uin
         fprintf(
             stderr, "cut: of each stack the innermost %ju frames stay\n", (uintmax_t)cut->frames
         );
+    }
+    if (cut->others > 0) {
+        fprintf(stderr, "cut: %zu processes with nothing left but sums became one\n", cut->others);
     }
     fprintf(
         stderr, "size: %ju bytes of %ju allowed\n", (uintmax_t)cut->body_bytes, (uintmax_t)max_bytes

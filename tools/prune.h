@@ -30,6 +30,16 @@ ML_NODISCARD enum ml_status ml_stacks_forget(struct ml_stacks *stacks);
 ML_NODISCARD enum ml_status
 ml_stacks_prune_to(struct ml_stacks *stacks, uint64_t below_bytes, uint64_t kept_blocks);
 
+/* Keep, in each list, the stacks that are worth at least `least_worth` for every byte that they add
+ * to a body: a stack's worth is what it holds, its price its callers that no larger stack has
+ * brought already. The stack that a trigger blames always stays. Errors: as above. */
+ML_NODISCARD enum ml_status ml_stacks_prune_to_worth(struct ml_stacks *stacks, double least_worth);
+
+/* Make one of what reads alike: places of the same functions, whatever address and line they are
+ * of. For forms that show functions alone; the figures of stacks that are equal then add up.
+ * Errors: as above. */
+ML_NODISCARD enum ml_status ml_stacks_merge_functions(struct ml_stacks *stacks);
+
 /* Keep the innermost `frames` frames of each stack; what stood further out becomes one frame "left
  * out". Stacks that are equal then are one: every sum stays. Errors: ML_ENV_MEMORY. */
 ML_NODISCARD enum ml_status ml_stacks_shorten(struct ml_stacks *stacks, uint32_t frames);

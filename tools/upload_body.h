@@ -31,14 +31,17 @@ struct ml_upload {
     enum ml_upload_form form;
     uint64_t max_bytes;   /* of the body, compressed */
     bool keeps_small;     /* begin without pruning */
+    bool others_as_one;   /* set where it is made to fit: tools/chrome_trace.h */
     const char *guid;     /* 32 hex digits: the same at every try */
     const char *boundary; /* of multipart forms */
 };
 
 /* How it was made to fit. */
 struct ml_upload_cut {
-    uint64_t below_bytes; /* stacks with less were folded; 0: none were */
+    uint64_t below_bytes; /* stacks with less were folded; 0: none, or by worth */
+    double least_worth;   /* a stack that holds less than this for a byte of body was; 0: by size */
     uint32_t frames;      /* innermost ones of each stack that were left; 0: all */
+    size_t others;        /* processes that became one; 0: none */
     uint64_t body_bytes;
     uint64_t live_bytes, attributed_bytes; /* of all processes; in stacks that were not folded */
     size_t stacks_before, stacks_after;

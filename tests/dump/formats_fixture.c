@@ -63,3 +63,22 @@ void formats_select(uint32_t pid) {
     ck_assert_int_eq(ml_stacks_init(&stacks, &profile), ML_OK);
     ck_assert_int_eq(ml_stacks_symbolize(&stacks, symbolizer), ML_OK);
 }
+
+struct ml_profile_totals formats_sum(const struct ml_stack_list *list) {
+    struct ml_profile_totals sum = {0};
+
+    for (size_t i = 0; i < list->count; i++) {
+        ml_profile_totals_add(&sum, &list->stacks[i].own);
+    }
+    return sum;
+}
+
+void formats_check_sums(void) {
+    struct ml_profile_totals sum = formats_sum(&stacks.tree);
+
+    ck_assert_mem_eq(&sum, &profile.tree, sizeof sum);
+    for (size_t i = 0; i < profile.processes_count; i++) {
+        sum = formats_sum(&stacks.processes[i]);
+        ck_assert_mem_eq(&sum, &profile.processes[i].totals, sizeof sum);
+    }
+}

@@ -27,4 +27,10 @@ void formats_clean(void);
 /* This process alone from here on. */
 void formats_select(uint32_t pid);
 
+/* What all stacks of a list hold. */
+struct ml_profile_totals formats_sum(const struct ml_stack_list *list);
+
+/* The stacks' sums are the profile's figures, of the tree and of each process. */
+void formats_check_sums(void);
+
 #endif

@@ -1,4 +1,4 @@
-/* Pruning, and the formats beside pprof and collapsed stacks: each one's sums are the dump's. */
+/* The formats beside pprof and collapsed stacks: each one's sums are the dump's. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +16,6 @@
 #include "tools/flame.h"
 #include "tools/heap_text.h"
 #include "tools/metric.h"
-#include "tools/prune.h"
 #include "tools/sqlite_file.h"
 
 enum { TEXT_BYTES = 8 << 20 };
@@ -47,98 +46,6 @@ static json_t *json_of(const char *text) {
     return json;
 }
 
-static struct ml_profile_totals list_sum(const struct ml_stack_list *list) {
-    struct ml_profile_totals sum = {0};
-
-    for (size_t i = 0; i < list->count; i++) {
-        ml_profile_totals_add(&sum, &list->stacks[i].own);
-    }
-    return sum;
-}
-
-static void check_sums(void) {
-    struct ml_profile_totals sum = list_sum(&stacks.tree);
-
-    ck_assert_mem_eq(&sum, &profile.tree, sizeof sum);
-    for (size_t i = 0; i < profile.processes_count; i++) {
-        sum = list_sum(&stacks.processes[i]);
-        ck_assert_mem_eq(&sum, &profile.processes[i].totals, sizeof sum);
-    }
-}
-
-static bool is_other(const struct ml_stack *stack) {
-    return stack->node != ML_STACKS_NONE &&
-           stacks.places[stacks.nodes[stack->node].place].kind == ML_PLACE_OTHER;
-}
-
-START_TEST(pruning_keeps_sums_and_what_is_large) {
-    const uint64_t below_bytes = 600000;
-    size_t nodes_before = stacks.nodes_count;
-    size_t before = stacks.tree.count;
-    size_t others = 0;
-    size_t large = 0;
-
-    for (size_t i = 0; i < before; i++) {
-        large += stacks.tree.stacks[i].own.live_bytes >= below_bytes;
-    }
-    ck_assert_uint_gt(large, 0);
-    ck_assert_int_eq(ml_stacks_prune(&stacks, below_bytes), ML_OK);
-    check_sums();
-    ck_assert_uint_lt(stacks.tree.count, before);
-    ck_assert_uint_lt(stacks.nodes_count, nodes_before);
-    for (size_t i = 0; i < stacks.tree.count; i++) {
-        const struct ml_stack *stack = &stacks.tree.stacks[i];
-        char buffer[ML_PLACE_NAME_BYTES];
-        others += is_other(stack);
-        large -= !is_other(stack) && stack->own.live_bytes >= below_bytes;
-        if (is_other(stack)) {
-            const struct ml_place *place = &stacks.places[stacks.nodes[stack->node].place];
-            ck_assert_str_eq(ml_place_name(place, buffer), "<other>");
-        }
-    }
-    ck_assert_uint_gt(others, 0);
-    ck_assert_uint_eq(large, 0);
-    /* Compact and in order: parents come first. */
-    for (size_t i = 0; i < stacks.nodes_count; i++) {
-        ck_assert(stacks.nodes[i].parent == ML_STACKS_NONE || stacks.nodes[i].parent < i);
-        ck_assert_uint_lt(stacks.nodes[i].place, stacks.places_count);
-    }
-}
-END_TEST
-
-START_TEST(pruning_everything_keeps_only_whoever_has_many_blocks) {
-    size_t many = 0;
-    size_t own = 0;
-
-    for (size_t i = 0; i < stacks.tree.count; i++) {
-        const struct ml_stack *stack = &stacks.tree.stacks[i];
-        many += stack->node != ML_STACKS_NONE && (stack->own.live_blocks >= ML_PRUNE_KEPT_BLOCKS ||
-                                                  stack->own.peak_blocks >= ML_PRUNE_KEPT_BLOCKS);
-    }
-    ck_assert_int_eq(ml_stacks_prune(&stacks, UINT64_MAX), ML_OK);
-    check_sums();
-    for (size_t i = 0; i < stacks.tree.count; i++) {
-        const struct ml_stack *stack = &stacks.tree.stacks[i];
-        own += stack->own.live_blocks >= ML_PRUNE_KEPT_BLOCKS && !is_other(stack) &&
-               stack->node != ML_STACKS_NONE;
-    }
-    ck_assert_uint_le(own, many);
-    if (many == 0) {
-        ck_assert_uint_le(stacks.nodes_count, 1); /* `<other>` alone */
-    }
-}
-END_TEST
-
-START_TEST(pruning_nothing_changes_nothing) {
-    size_t nodes_before = stacks.nodes_count;
-    size_t before = stacks.tree.count;
-
-    ck_assert_int_eq(ml_stacks_prune(&stacks, 0), ML_OK);
-    ck_assert_uint_eq(stacks.nodes_count, nodes_before);
-    ck_assert_uint_eq(stacks.tree.count, before);
-}
-END_TEST
-
 START_TEST(a_selected_process_is_the_tree) {
     uint32_t pid = profile.processes[2].pid;
     struct ml_profile_totals own = profile.processes[2].totals;
@@ -148,7 +55,7 @@ START_TEST(a_selected_process_is_the_tree) {
     formats_select(pid);
     ck_assert_uint_eq(profile.processes_count, 1);
     ck_assert_mem_eq(&profile.tree, &own, sizeof own);
-    check_sums();
+    formats_check_sums();
 }
 END_TEST
 
@@ -164,7 +71,7 @@ START_TEST(the_peak_of_a_pid_is_that_of_its_largest_image) {
     ck_assert_uint_eq(profile.processes_count, 2);
     ck_assert_uint_eq(profile.tree.live_bytes, live_bytes);
     ck_assert_uint_eq(profile.tree.peak_bytes, peak_bytes);
-    check_sums();
+    formats_check_sums();
 }
 END_TEST
 
@@ -222,7 +129,7 @@ static void check_maps(const json_t *maps, json_t *seen_nodes) {
 }
 
 START_TEST(a_chrome_trace_holds_every_processes_heap) {
-    const struct ml_chrome_dump dumps[] = {{&profile, &stacks}};
+    const struct ml_chrome_dump dumps[] = {{&profile, &stacks, false, false}};
     FILE *file = tmpfile();
     json_t *trace = NULL;
     json_t *seen_nodes = json_object();
@@ -512,7 +419,7 @@ START_TEST(a_flame_graph_folds_what_is_too_thin) {
       .peak_blocks = 1ULL << 50,
       .total_bytes = 1ULL << 52,
       .total_blocks = 1ULL << 50};
-    profile.tree = list_sum(&stacks.tree);
+    profile.tree = formats_sum(&stacks.tree);
     /* The tree alone: in the processes' own views the others are as wide as before. */
     for (size_t i = 0; i < stacks.processes_count; i++) {
         stacks.processes[i].count = 0;
@@ -534,9 +441,6 @@ int main(void) {
     tcase_add_unchecked_fixture(tests, formats_setup_once, NULL);
     tcase_add_checked_fixture(tests, formats_setup, formats_teardown);
     tcase_set_timeout(tests, 60);
-    tcase_add_test(tests, pruning_keeps_sums_and_what_is_large);
-    tcase_add_test(tests, pruning_everything_keeps_only_whoever_has_many_blocks);
-    tcase_add_test(tests, pruning_nothing_changes_nothing);
     tcase_add_test(tests, a_selected_process_is_the_tree);
     tcase_add_test(tests, the_peak_of_a_pid_is_that_of_its_largest_image);
     tcase_add_test(tests, a_chrome_trace_holds_every_processes_heap);

@@ -118,6 +118,18 @@ def live_of(trace):
     return sum(sum(heap["allocators"]["malloc"]["sizes"]) for heap in heaps), names
 
 
+def largest_of(trace):
+    """The stack that holds most: its bytes, and its innermost function."""
+    rows = []
+    for event in trace["traceEvents"]:
+        if event["ph"] == "v":
+            heap = event["args"]["dumps"]["heaps_v2"]
+            strings = {string["id"]: string["string"] for string in heap["maps"]["strings"]}
+            names = {node["id"]: strings[node["name_sid"]] for node in heap["maps"]["nodes"]}
+            rows += [(size, names[node]) for size, node in zip(*(heap["allocators"]["malloc"][key] for key in ("sizes", "nodes")))]
+    return max(rows)
+
+
 class Uploads(harness.Case):
     def receiver(self, *answers, context=None):
         receiver = Receiver(answers or ((200, {}),), context)
@@ -201,7 +213,7 @@ class Uploads(harness.Case):
         live = sum(process["live_bytes"] for process in whole["processes"])
         (dump,) = run.dumps()
         sizes = []
-        for limit in (1 << 20, 6000, 4500):
+        for limit in (1 << 20, 6000, 2000, 900):
             path = self.folder / f"body{limit}"
             answer = self.command("upload", "--dry-run", "--form=trace", f"--upload-max-bytes={limit}", "-o", path, dump)
             self.assertEqual(answer.returncode, 0, answer.stderr)
@@ -209,9 +221,9 @@ class Uploads(harness.Case):
             self.assertLessEqual(sizes[-1], limit)
             trace = json.loads(gzip.decompress(path.read_bytes()))
             self.assertEqual(live_of(trace)[0], live)
-            largest = max(max(event["args"]["dumps"]["heaps_v2"]["allocators"]["malloc"]["sizes"])
-                          for event in trace["traceEvents"] if event["ph"] == "v")
-            self.assertGreaterEqual(largest, 20 << 20)
+            size, function = largest_of(trace)
+            self.assertGreaterEqual(size, 20 << 20)
+            self.assertNotEqual(function, "<other>")
         self.assertGreater(sizes[0], sizes[-1])
         answer = self.command("upload", "--dry-run", "--upload-max-bytes=10", "-o", self.folder / "none", dump)
         self.assertEqual(answer.returncode, 1)

@@ -1,0 +1,311 @@
+/* Stacks made fewer, in every way that there is: every sum stays. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <check.h>
+#include <jansson.h>
+#include <zlib.h>
+
+#include "ipc/event.h"
+#include "tests/dump/formats_fixture.h"
+#include "tools/chrome_trace.h"
+#include "tools/metric.h"
+#include "tools/prune.h"
+#include "tools/upload_body.h"
+
+static bool is_other(const struct ml_stack *stack) {
+    return stack->node != ML_STACKS_NONE &&
+           stacks.places[stacks.nodes[stack->node].place].kind == ML_PLACE_OTHER;
+}
+
+START_TEST(pruning_keeps_sums_and_what_is_large) {
+    const uint64_t below_bytes = 600000;
+    size_t nodes_before = stacks.nodes_count;
+    size_t before = stacks.tree.count;
+    size_t others = 0;
+    size_t large = 0;
+
+    for (size_t i = 0; i < before; i++) {
+        large += stacks.tree.stacks[i].own.live_bytes >= below_bytes;
+    }
+    ck_assert_uint_gt(large, 0);
+    ck_assert_int_eq(ml_stacks_prune(&stacks, below_bytes), ML_OK);
+    formats_check_sums();
+    ck_assert_uint_lt(stacks.tree.count, before);
+    ck_assert_uint_lt(stacks.nodes_count, nodes_before);
+    for (size_t i = 0; i < stacks.tree.count; i++) {
+        const struct ml_stack *stack = &stacks.tree.stacks[i];
+        char buffer[ML_PLACE_NAME_BYTES];
+        others += is_other(stack);
+        large -= !is_other(stack) && stack->own.live_bytes >= below_bytes;
+        if (is_other(stack)) {
+            const struct ml_place *place = &stacks.places[stacks.nodes[stack->node].place];
+            ck_assert_str_eq(ml_place_name(place, buffer), "<other>");
+        }
+    }
+    ck_assert_uint_gt(others, 0);
+    ck_assert_uint_eq(large, 0);
+    /* Compact and in order: parents come first. */
+    for (size_t i = 0; i < stacks.nodes_count; i++) {
+        ck_assert(stacks.nodes[i].parent == ML_STACKS_NONE || stacks.nodes[i].parent < i);
+        ck_assert_uint_lt(stacks.nodes[i].place, stacks.places_count);
+    }
+}
+END_TEST
+
+START_TEST(pruning_everything_keeps_only_whoever_has_many_blocks) {
+    size_t many = 0;
+    size_t own = 0;
+
+    for (size_t i = 0; i < stacks.tree.count; i++) {
+        const struct ml_stack *stack = &stacks.tree.stacks[i];
+        many += stack->node != ML_STACKS_NONE && (stack->own.live_blocks >= ML_PRUNE_KEPT_BLOCKS ||
+                                                  stack->own.peak_blocks >= ML_PRUNE_KEPT_BLOCKS);
+    }
+    ck_assert_int_eq(ml_stacks_prune(&stacks, UINT64_MAX), ML_OK);
+    formats_check_sums();
+    for (size_t i = 0; i < stacks.tree.count; i++) {
+        const struct ml_stack *stack = &stacks.tree.stacks[i];
+        own += stack->own.live_blocks >= ML_PRUNE_KEPT_BLOCKS && !is_other(stack) &&
+               stack->node != ML_STACKS_NONE;
+    }
+    ck_assert_uint_le(own, many);
+    if (many == 0) {
+        ck_assert_uint_le(stacks.nodes_count, 1); /* `<other>` alone */
+    }
+}
+END_TEST
+
+START_TEST(pruning_nothing_changes_nothing) {
+    size_t nodes_before = stacks.nodes_count;
+    size_t before = stacks.tree.count;
+
+    ck_assert_int_eq(ml_stacks_prune(&stacks, 0), ML_OK);
+    ck_assert_uint_eq(stacks.nodes_count, nodes_before);
+    ck_assert_uint_eq(stacks.tree.count, before);
+}
+END_TEST
+
+/* Live bytes of the tree with a stack of their own. */
+static uint64_t attributed(void) {
+    uint64_t sum = 0;
+
+    for (size_t i = 0; i < stacks.tree.count; i++) {
+        const struct ml_stack *stack = &stacks.tree.stacks[i];
+        sum += stack->node == ML_STACKS_NONE || is_other(stack) ? 0 : stack->own.live_bytes;
+    }
+    return sum;
+}
+
+START_TEST(pruning_by_worth_keeps_sums_and_tells_less_the_more_is_asked) {
+    struct ml_stacks_copy whole;
+    uint64_t before = UINT64_MAX;
+    size_t count_before = SIZE_MAX;
+
+    ck_assert(ml_stacks_copy_init(&whole, &stacks));
+    for (double least = 1; least < 1e12; least *= 100) {
+        ck_assert_int_eq(ml_stacks_restore(&stacks, &whole), ML_OK);
+        ck_assert_int_eq(ml_stacks_prune_to_worth(&stacks, least), ML_OK);
+        formats_check_sums();
+        ck_assert_uint_le(attributed(), before);
+        ck_assert_uint_le(stacks.tree.count, count_before);
+        before = attributed();
+        count_before = stacks.tree.count;
+    }
+    ck_assert_uint_eq(before, 0); /* nothing is worth that */
+    ml_stacks_copy_fini(&whole);
+}
+END_TEST
+
+/* A small stack that shares its callers with a large one costs little, one that stands alone much.
+ */
+START_TEST(of_equal_stacks_the_one_with_callers_that_stay_is_kept) {
+    enum { BIG_AT = 0, NEAR_AT = 1, FAR_AT = 2, ADDED = 3 };
+    const struct ml_profile_totals small = {.live_bytes = 40000, .live_blocks = 1};
+    struct ml_stack *list = stacks.processes[0].stacks;
+    const uint32_t root = list[BIG_AT].node;
+    uint32_t nodes[ADDED] = {root, ML_STACKS_NONE, ML_STACKS_NONE};
+    uint32_t far = ML_STACKS_NONE;
+    char names[2][200];
+
+    memset(names, 'x', sizeof names);
+    for (uint32_t i = 0; i < 12; i++) {
+        const struct ml_place place = {
+            .kind = ML_FRAME_SCOPE,
+            .file = ML_STACKS_NONE,
+            .name = {.bytes = names[0], .count_bytes = 100 + i}};
+        far = ml_stacks_node(&stacks, far, ml_stacks_place(&stacks, &place));
+    }
+    nodes[NEAR_AT] = ml_stacks_node(&stacks, root, stacks.nodes[root].place);
+    nodes[FAR_AT] = far;
+    for (int i = BIG_AT; i < ADDED; i++) {
+        list[i] = (struct ml_stack){.node = nodes[i], .own = small};
+    }
+    list[BIG_AT].own.live_bytes = 1000000000;
+    stacks.processes[0].count = ADDED;
+    ck_assert_int_eq(ml_stacks_prune_to_worth(&stacks, 500), ML_OK);
+    ck_assert_uint_eq(stacks.processes[0].count, ADDED);
+    for (size_t i = 1; i < ADDED; i++) {
+        /* The far one is all `<other>`, outermost; the near one is below what stays. */
+        const struct ml_stack *stack = &stacks.processes[0].stacks[i];
+        ck_assert(is_other(stack) == (stacks.nodes[stack->node].parent == ML_STACKS_NONE));
+    }
+}
+END_TEST
+
+START_TEST(the_stack_that_a_trigger_blames_survives_everything) {
+    const struct ml_stack *last = &stacks.processes[0].stacks[stacks.processes[0].count - 1];
+    bool found = false;
+
+    ck_assert(last->node != ML_STACKS_NONE);
+    stacks.guilty = last->node;
+    ck_assert_int_eq(ml_stacks_merge_functions(&stacks), ML_OK);
+    ck_assert_int_eq(ml_stacks_shorten(&stacks, 2), ML_OK);
+    ck_assert_int_eq(ml_stacks_prune_to_worth(&stacks, 1e18), ML_OK);
+    formats_check_sums();
+    ck_assert_uint_ne(stacks.guilty, ML_STACKS_NONE);
+    for (size_t i = 0; i < stacks.processes[0].count; i++) {
+        found = found || stacks.processes[0].stacks[i].node == stacks.guilty;
+    }
+    ck_assert(found);
+}
+END_TEST
+
+START_TEST(what_reads_alike_becomes_one) {
+    size_t before = stacks.tree.count;
+    size_t nodes_before = stacks.nodes_count;
+
+    ck_assert_int_eq(ml_stacks_merge_functions(&stacks), ML_OK);
+    formats_check_sums();
+    ck_assert_uint_le(stacks.tree.count, before);
+    ck_assert_uint_lt(stacks.nodes_count, nodes_before);
+    before = stacks.tree.count;
+    ck_assert_int_eq(ml_stacks_merge_functions(&stacks), ML_OK);
+    ck_assert_uint_eq(stacks.tree.count, before);
+    for (size_t i = 0; i < stacks.nodes_count; i++) {
+        ck_assert(stacks.nodes[i].parent == ML_STACKS_NONE || stacks.nodes[i].parent < i);
+    }
+}
+END_TEST
+
+/* Sums of all heaps of a Chrome trace: bytes, blocks, events. */
+static void trace_sums(FILE *file, uint64_t out_sums[3]) {
+    static char text[1 << 22];
+    json_t *trace = NULL;
+    const json_t *event = NULL;
+    size_t i = 0;
+    gzFile unzipped = NULL;
+    int count = 0;
+
+    memset(out_sums, 0, 3 * sizeof out_sums[0]);
+    ck_assert_int_eq(fflush(file), 0);
+    rewind(file);
+    unzipped = gzdopen(dup(fileno(file)), "r");
+    count = gzread(unzipped, text, sizeof text);
+    ck_assert_int_gt(count, 0);
+    ck_assert_int_eq(gzclose(unzipped), Z_OK);
+    fclose(file);
+    trace = json_loadb(text, (size_t)count, JSON_REJECT_DUPLICATES, NULL);
+    ck_assert_ptr_nonnull(trace);
+    json_array_foreach(json_object_get(trace, "traceEvents"), i, event) {
+        const json_t *dump = json_object_get(json_object_get(event, "args"), "dumps");
+        const json_t *heap = json_object_get(
+            json_object_get(json_object_get(dump, "heaps_v2"), "allocators"), "malloc"
+        );
+        const json_t *value = NULL;
+        size_t at = 0;
+        json_array_foreach(json_object_get(heap, "sizes"), at, value) {
+            out_sums[0] += (uint64_t)json_integer_value(value);
+        }
+        json_array_foreach(json_object_get(heap, "counts"), at, value) {
+            out_sums[1] += (uint64_t)json_integer_value(value);
+        }
+        out_sums[2] += dump != NULL;
+    }
+    json_decref(trace);
+}
+
+START_TEST(processes_of_which_sums_are_left_become_one) {
+    struct ml_chrome_dump dump = {&profile, &stacks, true, true};
+    FILE *file = tmpfile();
+    uint64_t sums[3];
+
+    ck_assert_uint_eq(ml_chrome_trace_others(&stacks), 0);
+    ck_assert_int_eq(ml_stacks_prune_to_worth(&stacks, 1e18), ML_OK);
+    ck_assert_uint_eq(ml_chrome_trace_others(&stacks), profile.processes_count);
+    ck_assert_int_eq(ml_chrome_trace_write(&dump, 1, ML_METRIC_LIVE, file), ML_OK);
+    trace_sums(file, sums);
+    ck_assert_uint_eq(sums[0], profile.tree.live_bytes);
+    ck_assert_uint_eq(sums[1], profile.tree.live_blocks);
+    ck_assert_uint_eq(sums[2], 1);
+    dump.others_as_one = false;
+    file = tmpfile();
+    ck_assert_int_eq(ml_chrome_trace_write(&dump, 1, ML_METRIC_LIVE, file), ML_OK);
+    trace_sums(file, sums);
+    ck_assert_uint_eq(sums[0], profile.tree.live_bytes);
+    ck_assert_uint_eq(sums[2], profile.processes_count);
+}
+END_TEST
+
+/* Every size that is allowed: it fits, its sums are the dump's, and more room never tells less. */
+START_TEST(a_body_fits_and_adds_up_at_every_size) {
+    struct ml_upload upload = {
+        .profile = &profile,
+        .stacks = &stacks,
+        .form = ML_UPLOAD_TRACE,
+        .guid = "0123456789abcdef0123456789abcdef",
+        .boundary = "memlog",
+    };
+    struct ml_stacks_copy whole;
+    uint64_t before = 0;
+
+    ck_assert(ml_stacks_copy_init(&whole, &stacks));
+    for (upload.max_bytes = 900; upload.max_bytes < 40000; upload.max_bytes *= 3) {
+        FILE *file = tmpfile();
+        struct ml_upload_cut cut;
+        uint64_t sums[3];
+
+        ck_assert_int_eq(ml_stacks_restore(&stacks, &whole), ML_OK);
+        ck_assert_int_eq(ml_upload_write(&upload, file, &cut), ML_OK);
+        ck_assert_uint_le(cut.body_bytes, upload.max_bytes);
+        ck_assert_uint_eq(cut.live_bytes, profile.tree.live_bytes);
+        ck_assert_uint_le(cut.attributed_bytes, cut.live_bytes);
+        /* 80 % are enough: beyond them whole stacks come before more of them. */
+        ck_assert(cut.attributed_bytes >= before || cut.attributed_bytes >= cut.live_bytes / 5 * 4);
+        before = cut.attributed_bytes;
+        trace_sums(file, sums);
+        ck_assert_uint_eq(sums[0], profile.tree.live_bytes);
+        ck_assert_uint_eq(sums[1], profile.tree.live_blocks);
+    }
+    ck_assert_uint_gt(before, 0);
+    ml_stacks_copy_fini(&whole);
+}
+END_TEST
+
+int main(void) {
+    Suite *suite = suite_create("dump/pruning");
+    TCase *tests = tcase_create("all");
+    SRunner *runner = srunner_create(suite);
+    int failed = 0;
+
+    suite_add_tcase(suite, tests);
+    tcase_add_unchecked_fixture(tests, formats_setup_once, NULL);
+    tcase_add_checked_fixture(tests, formats_setup, formats_teardown);
+    tcase_set_timeout(tests, 60);
+    tcase_add_test(tests, pruning_keeps_sums_and_what_is_large);
+    tcase_add_test(tests, pruning_everything_keeps_only_whoever_has_many_blocks);
+    tcase_add_test(tests, pruning_nothing_changes_nothing);
+    tcase_add_test(tests, pruning_by_worth_keeps_sums_and_tells_less_the_more_is_asked);
+    tcase_add_test(tests, of_equal_stacks_the_one_with_callers_that_stay_is_kept);
+    tcase_add_test(tests, the_stack_that_a_trigger_blames_survives_everything);
+    tcase_add_test(tests, what_reads_alike_becomes_one);
+    tcase_add_test(tests, processes_of_which_sums_are_left_become_one);
+    tcase_add_test(tests, a_body_fits_and_adds_up_at_every_size);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    formats_clean();
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
