@@ -404,3 +404,21 @@ bool ml_hello_not_profiled(
            ) == ML_OK &&
            send_packet(socket_fd, patient, packet, count_bytes, &handles);
 }
+
+bool ml_hello_ask_dump(
+    int socket_fd, struct ml_bytes role, struct ml_bytes reason, uint32_t passed_over
+) {
+    const struct memlog_client_dump_asked_request request = {
+        .version = MEMLOG_CLIENT_CLIENT_VERSION,
+        .role = role,
+        .reason = reason,
+        .passed_over = passed_over,
+    };
+    uint8_t packet[MEMLOG_CLIENT_DUMP_ASKED_REQUEST_MAX_BYTES];
+    size_t count_bytes = 0;
+    struct ml_handles handles;
+    return memlog_client_dump_asked_request_encode(
+               &request, 0, packet, sizeof(packet), &count_bytes, &handles
+           ) == ML_OK &&
+           send_packet(socket_fd, false, packet, count_bytes, &handles);
+}

@@ -56,6 +56,12 @@ bool ml_hello_not_profiled(
     int socket_fd, bool patient, enum memlog_client_not_profiled_reason reason, const char *path
 );
 
+/* Ask the host for a dump, in the program's words, which are cut to what a message takes. Never
+ * waits. False: the socket has no room. */
+bool ml_hello_ask_dump(
+    int socket_fd, struct ml_bytes role, struct ml_bytes reason, uint32_t passed_over
+);
+
 /* Move a descriptor to where ours lie, CLOEXEC; the old number is free again. -1: it could not (it
  * is closed then). */
 int ml_hello_lift(int take_fd);

@@ -2,9 +2,25 @@
  * wants to say when. Room: client (public). Context: any thread, but not inside an allocator.
  *
  * One rule: nothing here can fail in a way that the program has to handle. Without a host
- * everything is a no-op. */
+ * everything is a no-op.
+ *
+ * A program that is not linked with it, and talks to the preload if that is there, says so:
+ *
+ *     #define MEMLOG_WEAK
+ *     #include <memlog.h>
+ *     if (memlog_dump) { memlog_dump("", "after start-up"); }
+ *
+ * Only position-independent code can (gcc's and clang's default on Debian): in code built with
+ * -fno-pie the linker takes a weak function for none at all, and dlsym(RTLD_DEFAULT, "memlog_dump")
+ * finds it. */
 #ifndef MEMLOG_CLIENT_MEMLOG_H
 #define MEMLOG_CLIENT_MEMLOG_H
+
+#ifdef MEMLOG_WEAK
+#    pragma weak memlog_start
+#    pragma weak memlog_recording
+#    pragma weak memlog_dump
+#endif
 
 #ifdef __cplusplus
 extern "C" {
@@ -21,6 +37,19 @@ int memlog_start(const char *socket_path);
 
 /* 1 while this process is being recorded, 0 while it is not. */
 int memlog_recording(void);
+
+/* Ask the host for a dump, at a moment that the program knows best: `memlog dump` from inside. It
+ * has everything that happened before the call, and is taken while the program goes on: what is
+ * freed at once behind the call may be gone from it.
+ *
+ * Shape:  role: "browser", "renderer", "gpu", "utility", "other": the processes of that role alone;
+ *         NULL or "": all. reason: why, for people, in the dump, the report and the page; any
+ * bytes, of which 256 are kept; NULL or "": nothing. Bounds: never waits: a host that has no room
+ * for the message is not asked. A process may ask eight times in a row and then ten times a second,
+ * a run is given twenty dumps in a row and then one in ten seconds; what is beyond that is counted
+ * (DIR/triggers.log, /metrics). Errors: 0 when the host was asked, whose answer nobody waits for;
+ * -1 when it was not. errno is kept. From any thread, and from a signal handler. */
+int memlog_dump(const char *role, const char *reason);
 
 #ifdef __cplusplus
 }

@@ -230,4 +230,7 @@ static void on_not_profiled(
 }
 
 const struct memlog_client_host_for_client_handlers ml_engine_client_handlers = {
-    .hello = on_hello, .forked = on_forked, .not_profiled = on_not_profiled};
+    .hello = on_hello,
+    .forked = on_forked,
+    .not_profiled = on_not_profiled,
+    .dump_asked = ml_engine_on_dump_asked};

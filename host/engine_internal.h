@@ -199,6 +199,7 @@ struct ml_engine {
     struct ml_final_dump final;                          /* while its run's uploads settle */
     struct ml_dump_words dump_words[ML_DUMP_WORDS_KEPT]; /* a ring */
     uint32_t dump_words_next;
+    uint64_t asked_to_ns; /* programs have asked for all dumps that they get up to this moment */
     ev_timer guard_timer;
     ev_timer interval_timer;
     ml_dump_done *on_finished;
@@ -369,6 +370,13 @@ void ml_engine_peak_fini(struct ml_engine *engine);
 
 /* engine_wishes.c: dumps that somebody asks for. */
 
+/* A process asks for a dump: the control socket's message. */
+void ml_engine_on_dump_asked(
+    void *context,
+    const struct ml_call *call,
+    const struct memlog_client_dump_asked_request *request
+);
+
 /* The dump that was begun last is written: remember why it was taken, if anybody said. */
 void ml_engine_keep_words(struct ml_engine *engine, const struct ml_dump_trigger *trigger);
 
@@ -386,6 +394,11 @@ void ml_engine_member_killed(struct ml_engine *engine, const struct ml_member *m
  */
 bool ml_engine_triggers_flush(
     struct ml_engine *engine, void (*on_flushed)(struct ml_engine *engine)
+);
+
+/* A line for triggers.log; without `must` none comes any more once the log has its size. */
+void ml_engine_write_log(
+    struct ml_engine *engine, bool must, const char *kind, const char *what, const char *why
 );
 
 /* "footprint". */

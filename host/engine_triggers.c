@@ -46,7 +46,7 @@ const char *ml_engine_trigger_name(enum memlog_service_trigger_kind kind) {
 /* ---- the log */
 
 /* One line more. The log is made with its first line; what made no dump stops at its bound. */
-static void write_log(
+void ml_engine_write_log(
     struct ml_engine *engine, bool must, const char *kind, const char *what, const char *why
 ) {
     struct ml_engine_triggers *triggers = &engine->triggers;
@@ -117,11 +117,11 @@ static void on_triggered_dump(void *context, const char *path, bool complete, co
     struct ml_engine *engine = triggered->engine;
     const char *kind = ml_engine_trigger_name(triggered->trigger.kind);
     if (path[0] == '\0') {
-        write_log(engine, true, kind, "failed", trouble);
+        ml_engine_write_log(engine, true, kind, "failed", trouble);
         ml_engine_notice(engine, "no dump was taken (%s): %s", triggered->trigger.reason, trouble);
     } else {
         engine->triggers.dumps_count++;
-        write_log(engine, true, kind, "written", path);
+        ml_engine_write_log(engine, true, kind, "written", path);
         ml_engine_notice(
             engine,
             "%s: %s%s%s",
@@ -165,7 +165,7 @@ on_decided(void *context, enum ml_status status, const struct memlog_service_obs
         struct ml_dump_trigger trigger;
         ml_dump_trigger_of(decision, &trigger);
         triggers->decisions[decision->kind][decision->dump ? 1 : 0]++;
-        write_log(
+        ml_engine_write_log(
             engine,
             decision->dump,
             ml_engine_trigger_name(decision->kind),

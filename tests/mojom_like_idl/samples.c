@@ -97,6 +97,12 @@ static const struct memlog_client_forked_request forked = {
 static const struct memlog_client_not_profiled_request not_profiled = {
     .reason = MEMLOG_CLIENT_NOT_PROFILED_REASON_SETUID, .path = TEXT("/usr/bin/sudo")};
 
+static const struct memlog_client_dump_asked_request dump_asked = {
+    .version = 2,
+    .role = {(const uint8_t *)"gpu", 3},
+    .reason = {(const uint8_t *)"\xff\n", 2},
+    .passed_over = 7};
+
 static const uint32_t ids[] = {1, 2, 300};
 static const struct memlog_service_not_profiled unprofiled[] = {
     {.pid = 9, .parent_pid = 8, .reason = TEXT("static"), .path = TEXT("/bin/busybox")}};
@@ -132,6 +138,7 @@ const struct sample samples[] = {
     {"hello reply", &memlog_client_hello_reply_type, &hello_reply},
     {"forked", &memlog_client_forked_request_type, &forked},
     {"not profiled", &memlog_client_not_profiled_request_type, &not_profiled},
+    {"dump asked", &memlog_client_dump_asked_request_type, &dump_asked},
     {"dump", &memlog_service_dump_request_type, &dump},
     {"figures reply", &memlog_service_figures_reply_type, &figures_reply},
     {"ps", &memlog_host_ps_request_type, &ps},
