@@ -204,7 +204,7 @@ static const struct ml_subcommand subcommands[] = {
     {"diff", ML_SUBCOMMAND_ANALYZER, "what changed between two dumps", NULL},
     {"flamegraph", ML_SUBCOMMAND_ANALYZER, "one HTML page with a flame graph", NULL},
     {"symbolize", ML_SUBCOMMAND_ANALYZER, "add function names to a dump", NULL},
-    {"timeline", ML_SUBCOMMAND_LATER, "what was live when", NULL},
+    {"timeline", ML_SUBCOMMAND_ANALYZER, "what was live when, and what grew", NULL},
     {"upload", ML_SUBCOMMAND_HOST, "send a pruned dump, or show what would be sent", upload_help},
     {"page", ML_SUBCOMMAND_HOST, "the live page over an ended run", page_help},
     {"env", ML_SUBCOMMAND_HOST, "print what a program needs to join a running memlog", env_help},
@@ -247,13 +247,7 @@ void ml_subcommand_overview(FILE *out) {
         if (command->summary == NULL) {
             continue;
         }
-        (void)fprintf(
-            out,
-            "  %-11s %s%s\n",
-            command->name,
-            command->summary,
-            command->kind == ML_SUBCOMMAND_LATER ? " (not in this version)" : ""
-        );
+        (void)fprintf(out, "  %-11s %s\n", command->name, command->summary);
     }
     (void)fputs(
         "\n"

@@ -14,8 +14,7 @@ enum ml_subcommand_kind {
     ML_SUBCOMMAND_HOST,     /* speaks to a running host over its command socket */
     ML_SUBCOMMAND_ANALYZER, /* memlog-analyzer, found beside memlog */
     ML_SUBCOMMAND_HELP,
-    ML_SUBCOMMAND_VERSION,
-    ML_SUBCOMMAND_LATER /* promised, not in this version */
+    ML_SUBCOMMAND_VERSION
 };
 
 struct ml_subcommand {

@@ -11,6 +11,7 @@ static const struct ml_command *const commands[] = {
     &ml_command_diff,
     &ml_command_flamegraph,
     &ml_command_symbolize,
+    &ml_command_timeline,
     &ml_command_page_data,
     &ml_command_upload,
 };

@@ -275,7 +275,12 @@ static bool read_file(
 static enum ml_status stacks_make(const struct ml_load *load, struct ml_loaded *loaded) {
     static char cache[ML_SYMBOL_CACHE_BYTES];
     struct ml_symbolizer_options options = {.fetch = NULL};
-    enum ml_status status = ml_stacks_init(&loaded->stacks, &loaded->profile);
+    enum ml_status status = ML_OK;
+
+    if (load->series_only && !ml_profile_keep_series(&loaded->profile)) {
+        return ML_ENV_MEMORY;
+    }
+    status = ml_stacks_init(&loaded->stacks, &loaded->profile);
 
     if (status == ML_OK) {
         status = ml_stacks_prune(&loaded->stacks, load->prune_bytes);

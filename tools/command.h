@@ -28,6 +28,7 @@ extern const struct ml_command ml_command_diff;
 extern const struct ml_command ml_command_flamegraph;
 extern const struct ml_command ml_command_page_data;
 extern const struct ml_command ml_command_symbolize;
+extern const struct ml_command ml_command_timeline;
 extern const struct ml_command ml_command_upload;
 
 /* Read a command's words. ML_EXIT_OK, or the exit code: after --help, or after a complaint.
@@ -101,6 +102,7 @@ struct ml_load {
     uint32_t dump;                /* which of the file's, from 1; 0: the last */
     const char *alternative_dirs; /* tools/symbol_search.h; NULL: none */
     const char *breakpad_dirs;    /* likewise */
+    bool series_only;             /* its series and their stacks; nothing of its cells */
     bool is_fetching;             /* ask the servers of DEBUGINFOD_URLS */
 };
 

@@ -54,7 +54,6 @@ class ExitCodes(unittest.TestCase):
             (["run", "--memlgo=all", "--", "true"], "did you mean '--memlog'"),
             (["run"], "no program given"),
             (["rum"], "did you mean 'run'"),
-            (["timeline"], "not available in this version"),
             ([], "Usage"),
         ]:
             result = memlog(*arguments)
