@@ -53,6 +53,8 @@ static const struct route routes[] = {
     {"GET", "/api/v1/dumps", ml_page_get_dumps, false, false},
     {"POST", "/api/v1/dumps", ml_page_post_dumps, false, true},
     {"GET", "/api/v1/dumps/*", ml_page_get_dump, false, false},
+    {"POST", "/api/v1/upload", ml_page_post_upload, false, true},
+    {"GET", "/api/v1/uploads", ml_page_get_uploads, false, true},
     {"GET", "/api/v1/profile", ml_page_get_profile, false, false},
     {"GET", "/api/v1/diff", ml_page_get_diff, false, false},
     {"GET", "/api/v1/events", ml_page_get_events, false, true},

@@ -284,8 +284,7 @@ pids_of(struct ml_http_request *request, uint32_t out_pids[DUMP_PIDS_MAX], size_
     return true;
 }
 
-/* role= and reason=. False: it was answered. */
-static bool wish_of(struct ml_http_request *request, struct ml_dump_wish *wish) {
+bool ml_page_wish_of(struct ml_http_request *request, struct ml_dump_wish *wish) {
     struct ml_complaint complaint = {.text = ""};
     const char *role = ml_http_argument(request, "role");
     const char *words = ml_http_argument(request, "reason");
@@ -314,7 +313,7 @@ void ml_page_post_dumps(struct ml_page *page, struct ml_http_request *request, c
     }
     struct ml_dump_wish wish = {
         .reason = MEMLOG_SERVICE_DUMP_REASON_PAGE, .pids = pids, .pids_count = count};
-    if (!wish_of(request, &wish)) {
+    if (!ml_page_wish_of(request, &wish)) {
         return;
     }
     struct ml_page_question *question = ml_page_ask(page, request);

@@ -88,6 +88,12 @@ head_of(struct ml_page *page, const struct memlog_service_figures_reply *reply, 
     ml_page_set_number(json, "time_ms", ml_clock_moment(page->engine->clock).realtime_ns / 1000000);
     ml_page_set_bool(json, "serving", reply != NULL);
     ml_page_set_number(json, "dumps", page->engine->dumps.last_number);
+    if (page->engine->uploader != NULL) {
+        struct ml_upload_figures figures;
+        ml_uploader_figures(page->engine->uploader, &figures);
+        ml_page_set_number(json, "uploads_told", figures.history_count);
+        ml_page_set_number(json, "uploads_waiting", figures.waiting);
+    }
     (void)json_object_set_new(json, "tree", ml_page_totals(reply != NULL ? &reply->tree : &none));
     (void)json_object_set_new(json, "processes", take_rows);
     return json;

@@ -100,6 +100,13 @@ ml_page_handler ml_page_get_dumps;
 ml_page_handler ml_page_get_dump;
 ml_page_handler ml_page_post_dumps;
 
+/* role= and reason= of a wish for a dump. False: it was answered with an error. */
+ML_NODISCARD bool ml_page_wish_of(struct ml_http_request *request, struct ml_dump_wish *wish);
+
+/* page_uploads.c */
+ml_page_handler ml_page_post_upload;
+ml_page_handler ml_page_get_uploads;
+
 /* The folder where dumps lie; "": there is none yet. */
 const char *ml_page_folder(const struct ml_page *page);
 

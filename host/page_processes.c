@@ -174,6 +174,7 @@ void ml_page_get_session(struct ml_page *page, struct ml_http_request *request, 
         ml_page_set_text(answer, "mode", ml_mode_name(engine->options->mode));
         ml_page_set_number(answer, "sampling_bytes", engine->options->sampling_bytes);
         ml_page_set_number(answer, "start_ms", engine->start.realtime_ns / 1000000);
+        ml_page_set_bool(answer, "uploads", engine->uploader != NULL);
     }
     ml_page_answer_json(request, 200, answer);
 }

@@ -5,6 +5,7 @@ import * as processes from "./processes.js";
 import * as profile from "./profile.js";
 import * as dumps from "./dumps.js";
 import * as timeline from "./timeline.js";
+import * as uploads from "./uploads.js";
 
 const at = (id) => document.getElementById(id);
 const TABS = [["", "Flame graph", "flame-view"], ["functions", "Functions", "functions-view"], ["timeline", "Timeline", "timeline-view"], ["dumps", "Dumps", "dumps-view"]];
@@ -105,6 +106,7 @@ function take(what) {
     known = what.dumps;
     dumps.load().catch((error) => say(error.message, true));
   }
+  uploads.take(what);
   if (!what.serving) { say("memlog-service does not serve just now: nothing is recorded.", true); }
 }
 
@@ -192,6 +194,7 @@ async function start() {
   processes.init(session.live, act);
   profile.init(session.live, say);
   dumps.init(say);
+  uploads.init(Boolean(session.uploads), say);
   at("save").onclick = () => dumps.save();
   at("theme").onclick = theme;
   at("help").onclick = () => at("keys").showModal();

@@ -403,15 +403,15 @@ class Http(browsing.Case):
 
     def test_the_document_tells_the_truth(self):
         """Every path of the OpenAPI document is there by its method, and answers as it says; no path is there that it does not tell."""
-        process, page = self.start_tree()
+        process, page = self.start_tree(f"--upload={self.folder}", f"--upload-spool={self.folder}/spool")
         document = page.json("/openapi.json")
         pid = members(page)[1]["pid"]
         made = page.json("/api/v1/dumps", "POST")["id"]
         seen = set()
         samples = {"pid": pid, "id": made}
-        queries = {"/api/v1/diff": f"?from={made}"}
+        queries = {"/api/v1/diff": f"?from={made}", "/api/v1/upload": "?wait=1"}
         bad = {
-            400: {"/api/v1/processes": "?dump=now&x=", "/api/v1/profile": "?metric=x", "/api/v1/diff": "", "/api/v1/dumps/{id}": "?format=x"},
+            400: {"/api/v1/processes": "?dump=now&x=", "/api/v1/profile": "?metric=x", "/api/v1/diff": "", "/api/v1/dumps/{id}": "?format=x", "/api/v1/upload": "?wait=x"},
         }
         for path, methods in document["paths"].items():
             for method, entry in methods.items():

@@ -23,6 +23,7 @@ import unittest
 import urllib.parse
 import urllib.request
 
+import browsing
 import harness
 
 GROWER = harness.PROGRAMS / "oracle" / "grower"
@@ -258,6 +259,51 @@ class Uploads(harness.Case):
         self.assertEqual(told['memlog_trigger_decisions_total{trigger="footprint",dump="yes"}'], "1")
         self.assertEqual((told["memlog_trigger_dumps_total"], told["memlog_uploads_waiting"]), ("1", "0"))
         self.assertGreater(int(told["memlog_uploads_sent_bytes_total"]), 100)
+        self.end(process)
+
+    def test_the_page_sends_what_the_command_sends_and_tells_how_it_went(self):
+        receiver = self.receiver((503, {"Retry-After": "1"}), (200, {}), (200, {}), (404, {}))
+        process = self.memlog_start(
+            GROWER, "-", f"guilty={5 * MIB}", f"done={self.folder}/there", f"wait={self.folder}/end",
+            options=("--page", f"--upload=http://127.0.0.1:{receiver.port}/", f"--upload-spool={self.folder}/spool"))
+        log = self.folder / "stderr1"
+        page = browsing.Page(self.wait_for("the page", lambda: re.search(r"^memlog: page: (http\S+)$", log.read_text(), re.M))[1])
+        self.wait_for("the program", (self.folder / "there").exists)
+        self.assertTrue(page.json("/api/v1/session")["uploads"])
+        # A GET sends nothing, nor does anybody else's page.
+        self.assertEqual(page.ask("/api/v1/upload").status, 405)
+        self.assertEqual(page.ask("/api/v1/upload", "POST", token=False, cookie=page.cookie, origin="http://evil.example").status, 403)
+        self.assertEqual(page.json("/api/v1/uploads")["history"], [])
+        sent = page.ask("/api/v1/upload?reason=secret+words", "POST")
+        self.assertEqual(sent.status, 202)
+        self.assertRegex(sent.json()["file"], r"^0001\.manual\.pftrace$")
+        told = self.wait_for("the second try", lambda: (now := page.json("/api/v1/uploads"))["sent"] == 1 and now)
+        self.assertEqual((told["retries"], told["waiting"], told["refused"]), (1, 0, 0))
+        self.assertIn("503", " ".join(told["history"]))
+        self.assertEqual(told["target"], f"http://127.0.0.1:{receiver.port}/")
+        self.assertEqual(page.json("/api/v1/upload?wait=1", "POST")["file"], "0002.manual.pftrace")
+        refused = page.ask("/api/v1/upload?wait=1", "POST")
+        self.assertEqual(refused.status, 502)
+        self.assertRegex(refused.json()["error"], r"0003\.manual\.pftrace was not sent: .*404")
+        told = page.json("/api/v1/uploads")
+        self.assertEqual((told["sent"], told["given_up"]), (2, 1))
+        self.assertIn("404", told["last_error"])
+        self.assertEqual(len(receiver.requests), 4)
+        for _, _, headers, body in receiver.requests:
+            trace = gzip.decompress(parts(headers, body)["trace"].get_content())
+            self.assertFalse(b"secret words" in trace or b"secret words" in body)
+        self.end(process)
+
+    def test_the_page_of_a_run_without_upload_says_so(self):
+        process = self.memlog_start(GROWER, "-", f"guilty={MIB}", f"wait={self.folder}/end", options=("--page",))
+        log = self.folder / "stderr1"
+        page = browsing.Page(self.wait_for("the page", lambda: re.search(r"^memlog: page: (http\S+)$", log.read_text(), re.M))[1])
+        self.assertFalse(page.json("/api/v1/session")["uploads"])
+        answer = page.ask("/api/v1/upload", "POST")
+        self.assertEqual(answer.status, 409)
+        self.assertIn("nothing leaves this machine", answer.json()["error"])
+        self.assertEqual(page.json("/api/v1/uploads")["target"], "")
+        self.assertEqual(page.json("/api/v1/dumps")["dumps"], [])
         self.end(process)
 
     def test_nothing_leaves_without_upload(self):
