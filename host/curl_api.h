@@ -4,6 +4,7 @@
 #define MEMLOG_HOST_CURL_API_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #define CURL_DISABLE_TYPECHECK 1
 #include <curl/curl.h>
@@ -26,8 +27,15 @@ struct ml_curl_api {
     CURLMcode (*multi_cleanup)(CURLM *multi);
     struct curl_slist *(*slist_append)(struct curl_slist *list, const char *text);
     void (*slist_free_all)(struct curl_slist *list);
-    /* Of the crypto library that libcurl brings, for S3 alone; NULL: another one than OpenSSL. */
-    unsigned char *(*sha256)(const unsigned char *bytes, size_t count, unsigned char *out_hash);
+    /* Of the crypto library that libcurl brings, for S3 alone (its names: EVP_...); has_digest is
+     * false where that is another one than OpenSSL. */
+    bool has_digest;
+    const void *(*digest_sha256)(void);
+    void *(*digest_new)(void);
+    int (*digest_begin)(void *digest, const void *kind, void *engine);
+    int (*digest_add)(void *digest, const void *bytes, size_t count);
+    int (*digest_end)(void *digest, unsigned char *out_hash, unsigned *out_count);
+    void (*digest_free)(void *digest);
 };
 
 /* False: there is no libcurl here, or an older one. */

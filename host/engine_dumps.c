@@ -9,9 +9,6 @@
 
 static void start_job(struct ml_engine *engine);
 
-/* A run that has ended waits so long for its uploads; what is not sent then waits in the spool. */
-enum { UPLOADS_SETTLE_S = 10 };
-
 void ml_dump_job_free(struct ml_dump_job *take_job) {
     free(take_job->ids);
     free(take_job);
@@ -348,7 +345,8 @@ static void on_final_dump(void *context, const char *path, bool complete, const 
     (void)snprintf(engine->final.path, sizeof(engine->final.path), "%s", path);
     engine->final.complete = complete;
     (void)snprintf(engine->final.trouble, sizeof(engine->final.trouble), "%s", trouble);
-    ml_uploader_settle(engine->uploader, UPLOADS_SETTLE_S, on_uploads_settled, engine);
+    const double wait_s = (double)engine->options->upload.wait_s;
+    ml_uploader_settle(engine->uploader, wait_s, on_uploads_settled, engine);
 }
 
 static void

@@ -35,6 +35,7 @@ struct ml_upload_options {
     const char *token_file; /* a bearer token in its first line; NULL: none */
     const char *ca_file;    /* certificates to trust; NULL: the system's */
     const char *spool;      /* NULL: in the user's state folder */
+    uint64_t wait_s;        /* at the run's end; what is not sent by then waits in the spool */
 };
 
 /* --dump-at-peak: by how much more than at its last dump the tree's peak makes another one. */

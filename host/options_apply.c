@@ -469,6 +469,15 @@ apply_upload_ca(struct ml_options *options, const char *value, struct ml_complai
 }
 
 static enum ml_status
+apply_upload_wait(struct ml_options *options, const char *value, struct ml_complaint *complaint) {
+    if (ml_count_parse(value, DUMP_INTERVAL_MAX_S, &options->upload.wait_s) != ML_OK) {
+        ml_complain(complaint, "--upload-wait=%s: seconds are wanted, 0 for not at all", value);
+        return ML_PEER_FORM;
+    }
+    return ML_OK;
+}
+
+static enum ml_status
 apply_upload_spool(struct ml_options *options, const char *value, struct ml_complaint *complaint) {
     (void)complaint;
     options->upload.spool = value;
@@ -558,6 +567,7 @@ const struct ml_option ml_run_options[] = {
     {"--upload-token-file", ML_VALUE_REQUIRED, apply_upload_token},
     {"--upload-ca", ML_VALUE_REQUIRED, apply_upload_ca},
     {"--upload-spool", ML_VALUE_REQUIRED, apply_upload_spool},
+    {"--upload-wait", ML_VALUE_REQUIRED, apply_upload_wait},
     {"--quiet", ML_VALUE_NONE, apply_quiet},
     {"-q", ML_VALUE_NONE, apply_quiet},
     {"--help", ML_VALUE_NONE, apply_help},

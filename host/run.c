@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <ev.h>
@@ -234,6 +235,12 @@ static enum ml_status open_page(struct run *run, struct ml_complaint *complaint)
     return ML_OK;
 }
 
+/* Whether keys or a token will pass through this process. */
+static bool has_secrets(const struct ml_options *options) {
+    return options->upload.url != NULL &&
+           (options->upload.target.kind == ML_UPLOAD_S3 || options->upload.token_file != NULL);
+}
+
 static enum ml_status open_engine(struct run *run, struct ml_complaint *complaint) {
     char service_path[PATH_MAX];
     enum ml_status status = ml_paths_find(ML_PRELOAD_FILE, run->library_path, complaint);
@@ -252,6 +259,10 @@ static enum ml_status open_engine(struct run *run, struct ml_complaint *complain
         .on_notice = on_notice,
         .context = run,
     };
+    if (has_secrets(run->options)) {
+        /* They stand in no core of this process; what it starts has its own. */
+        (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+    }
     status = ml_engine_open(&setup, &run->engine, complaint);
     if (status != ML_OK) {
         return status;

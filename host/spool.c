@@ -14,6 +14,9 @@
 
 enum { VERSION = 1, LINE_BYTES = PATH_MAX + 64 };
 
+/* An analyzer that is still at work has touched its file since. */
+static const uint64_t orphan_s = 3600;
+
 static void
 path_of(const struct ml_spool *spool, const char *id, const char *suffix, char out_path[PATH_MAX]) {
     (void)snprintf(out_path, PATH_MAX, "%.4000s/%.32s%s", spool->folder, id, suffix);
@@ -65,6 +68,39 @@ ml_spool_open(struct ml_spool *spool, const char *folder, struct ml_complaint *c
     return ML_OK;
 }
 
+/* "ID.SUFFIX" of something that a report consists of; then the id. */
+static bool is_piece(const char *name, char out_id[ML_SPOOL_ID_BYTES]) {
+    const size_t digits = ML_SPOOL_ID_BYTES - 1;
+    if (strspn(name, "0123456789abcdef") != digits || name[digits] != '.') {
+        return false;
+    }
+    memcpy(out_id, name, digits);
+    out_id[digits] = '\0';
+    return true;
+}
+
+void ml_spool_sweep(const struct ml_spool *spool, uint64_t now_s) {
+    DIR *directory = opendir(spool->folder);
+    for (struct dirent *entry = directory != NULL ? readdir(directory) : NULL; entry != NULL;
+         entry = readdir(directory)) {
+        char id[ML_SPOOL_ID_BYTES];
+        char path[PATH_MAX];
+        struct stat facts;
+        if (!is_piece(entry->d_name, id)) {
+            continue;
+        }
+        path_of(spool, id, ".job", path);
+        const bool promised = access(path, F_OK) == 0;
+        path_of(spool, id, entry->d_name + ML_SPOOL_ID_BYTES - 1, path);
+        if (!promised && stat(path, &facts) == 0 && (uint64_t)facts.st_mtime + orphan_s < now_s) {
+            (void)unlink(path);
+        }
+    }
+    if (directory != NULL) {
+        (void)closedir(directory);
+    }
+}
+
 void ml_spool_close(struct ml_spool *spool) {
     if (spool->lock_fd >= 0) {
         (void)close(spool->lock_fd);
@@ -93,13 +129,7 @@ bool ml_spool_new_id(char out_id[ML_SPOOL_ID_BYTES]) {
 
 /* Whether it is "ID.job"; then the id. */
 static bool is_job(const char *name, char out_id[ML_SPOOL_ID_BYTES]) {
-    const size_t digits = ML_SPOOL_ID_BYTES - 1;
-    if (strspn(name, "0123456789abcdef") != digits || strcmp(name + digits, ".job") != 0) {
-        return false;
-    }
-    memcpy(out_id, name, digits);
-    out_id[digits] = '\0';
-    return true;
+    return is_piece(name, out_id) && strcmp(name + ML_SPOOL_ID_BYTES - 1, ".job") == 0;
 }
 
 bool ml_spool_has_room(const struct ml_spool *spool, uint64_t bytes) {
@@ -123,15 +153,17 @@ bool ml_spool_has_room(const struct ml_spool *spool, uint64_t bytes) {
     return count < ML_SPOOL_ITEMS_MAX && bytes <= ML_SPOOL_MAX_BYTES;
 }
 
-enum ml_status ml_spool_keep(const struct ml_spool *spool, const struct ml_spool_item *item) {
-    char path[PATH_MAX];
-    char part[PATH_MAX];
-    path_of(spool, item->id, ".job", path);
-    path_of(spool, item->id, ".part", part);
-    FILE *file = fopen(part, "we");
-    if (file == NULL) {
-        return ML_ENV_SYSTEM;
+/* Whether it is on the disk, and not on its way there. */
+static bool sync_path(const char *path, int flags) {
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | flags);
+    const bool fine = fd >= 0 && fsync(fd) == 0;
+    if (fd >= 0) {
+        (void)close(fd);
     }
+    return fine;
+}
+
+static void write_item(FILE *file, const struct ml_spool_item *item) {
     (void)fprintf(
         file,
         "memlog-upload %d\ntarget %s\ndump %s\ntries %u\nharder %d\nnext_ms %" PRIu64 "\n",
@@ -139,23 +171,65 @@ enum ml_status ml_spool_keep(const struct ml_spool *spool, const struct ml_spool
         item->target,
         item->dump,
         item->tries,
-        item->harder ? 1 : 0,
+        (int)item->harder,
         item->next_ms
     );
-    bool fine = fflush(file) == 0 && fsync(fileno(file)) == 0;
+    if (item->upload_id[0] != '\0') {
+        (void)fprintf(file, "upload_id %s\n", item->upload_id);
+    }
+    for (unsigned i = 0; i < item->parts; i++) {
+        (void)fprintf(file, "part %s\n", item->etags[i]);
+    }
+}
+
+enum ml_status ml_spool_keep(const struct ml_spool *spool, const struct ml_spool_item *item) {
+    char path[PATH_MAX];
+    char part[PATH_MAX];
+    char body[PATH_MAX];
+    path_of(spool, item->id, ".job", path);
+    path_of(spool, item->id, ".part", part);
+    ml_spool_body(spool, item->id, body);
+    FILE *file = fopen(part, "we");
+    if (file == NULL) {
+        return ML_ENV_SYSTEM;
+    }
+    write_item(file, item);
+    bool fine = sync_path(body, 0);
+    fine = fflush(file) == 0 && fsync(fileno(file)) == 0 && fine;
     fine = fclose(file) == 0 && fine && rename(part, path) == 0;
     if (!fine) {
         (void)unlink(part);
+        return ML_ENV_SYSTEM;
     }
-    return fine ? ML_OK : ML_ENV_SYSTEM;
+    return sync_path(spool->folder, O_DIRECTORY) ? ML_OK : ML_ENV_SYSTEM;
 }
 
-void ml_spool_remove(const struct ml_spool *spool, const char *id) {
+void ml_spool_hold(struct ml_spool *spool, const char *id, uint64_t until_ms) {
+    struct ml_spool_hold *hold = &spool->holds[spool->holds_count++ % ML_SPOOL_ITEMS_MAX];
+    (void)snprintf(hold->id, sizeof(hold->id), "%.32s", id);
+    hold->until_ms = until_ms;
+}
+
+/* 0: it is not. */
+static uint64_t held_until_ms(const struct ml_spool *spool, const char *id) {
+    uint64_t until_ms = 0;
+    for (unsigned i = 0; i < ML_SPOOL_ITEMS_MAX && i < spool->holds_count; i++) {
+        const struct ml_spool_hold *hold = &spool->holds[i];
+        if (strcmp(hold->id, id) == 0 && hold->until_ms > until_ms) {
+            until_ms = hold->until_ms;
+        }
+    }
+    return until_ms;
+}
+
+void ml_spool_remove(struct ml_spool *spool, const char *id) {
     static const char *const suffixes[] = {".job", ".body", ".body.part", ".cut", ".part"};
     char path[PATH_MAX];
     for (size_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++) {
         path_of(spool, id, suffixes[i], path);
-        (void)unlink(path);
+        if (unlink(path) != 0 && errno != ENOENT && i == 0) {
+            ml_spool_hold(spool, id, UINT64_MAX);
+        }
     }
 }
 
@@ -189,9 +263,16 @@ read_item(const struct ml_spool *spool, const char *id, struct ml_spool_item *ou
         } else if ((value = value_of(line, "tries")) != NULL) {
             out_item->tries = (unsigned)strtoul(value, NULL, 10);
         } else if ((value = value_of(line, "harder")) != NULL) {
-            out_item->harder = value[0] == '1';
+            out_item->harder = value[0] == '1'   ? ML_SPOOL_HARDER_DONE
+                               : value[0] == '2' ? ML_SPOOL_HARDER_WANTED
+                                                 : ML_SPOOL_AS_IT_IS;
         } else if ((value = value_of(line, "next_ms")) != NULL) {
             out_item->next_ms = strtoull(value, NULL, 10);
+        } else if ((value = value_of(line, "upload_id")) != NULL) {
+            (void)snprintf(out_item->upload_id, sizeof(out_item->upload_id), "%s", value);
+        } else if ((value = value_of(line, "part")) != NULL && out_item->parts < ML_SPOOL_PARTS_MAX) {
+            (void
+            )snprintf(out_item->etags[out_item->parts++], sizeof(out_item->etags[0]), "%s", value);
         }
     }
     (void)fclose(file);
@@ -211,8 +292,11 @@ bool ml_spool_next(
     for (struct dirent *entry = directory != NULL ? readdir(directory) : NULL; entry != NULL;
          entry = readdir(directory)) {
         char id[ML_SPOOL_ID_BYTES];
-        if (is_job(entry->d_name, id) && read_item(spool, id, &item) &&
-            strcmp(item.target, target) == 0) {
+        const bool ours = is_job(entry->d_name, id) && read_item(spool, id, &item) &&
+                          strcmp(item.target, target) == 0;
+        const uint64_t held_ms = ours ? held_until_ms(spool, id) : UINT64_MAX;
+        if (held_ms != UINT64_MAX) {
+            item.next_ms = item.next_ms > held_ms ? item.next_ms : held_ms;
             if (*out_count == 0 || item.next_ms < out_item->next_ms) {
                 *out_item = item;
             }

@@ -15,6 +15,9 @@
 /* Another host of this user is sending. */
 static const double lock_wait_s = 0.5;
 
+/* For the analyzer to prune a report harder; then another host may. */
+static const uint64_t harder_lease_ms = 600000;
+
 uint64_t ml_uploader_now_ms(void) {
     struct timespec now = {.tv_sec = 0};
     (void)clock_gettime(CLOCK_REALTIME, &now);
@@ -53,6 +56,22 @@ void ml_uploader_end(struct ml_uploader *uploader, const char *id, const char *t
     }
 }
 
+/* What the disk cannot be told is remembered here: else it would be sent again at once, for ever.
+ */
+static bool keep(struct ml_uploader *uploader, const struct ml_spool_item *item) {
+    if (ml_spool_keep(&uploader->spool, item) == ML_OK) {
+        return true;
+    }
+    ml_spool_hold(&uploader->spool, item->id, item->next_ms);
+    ml_uploader_note(
+        uploader,
+        true,
+        "the spool %s cannot be written; a restart forgets this try",
+        uploader->spool.folder
+    );
+    return false;
+}
+
 /* Its job; a new one for what a former run has left. NULL: no memory. */
 static struct ml_upload_job *job_of(struct ml_uploader *uploader, const char *id) {
     struct ml_upload_job *job = uploader->jobs;
@@ -69,6 +88,16 @@ static struct ml_upload_job *job_of(struct ml_uploader *uploader, const char *id
     return job;
 }
 
+/* Prune it harder: this host does, until its lease ends. */
+static void harder(struct ml_uploader *uploader, struct ml_spool_item *item) {
+    item->next_ms = ml_uploader_now_ms() + harder_lease_ms;
+    struct ml_upload_job *job = keep(uploader, item) ? job_of(uploader, item->id) : NULL;
+    if (job != NULL) {
+        job->item = *item;
+        job->packed = false; /* who waits for it goes on waiting */
+    }
+}
+
 /* What the try was worth. */
 void ml_uploader_tried(struct ml_uploader *uploader, unsigned http_status, const char *why) {
     struct ml_spool_item item = uploader->sending;
@@ -76,7 +105,7 @@ void ml_uploader_tried(struct ml_uploader *uploader, unsigned http_status, const
     uint32_t random = 0;
     (void)!getrandom(&random, sizeof(random), 0);
     item.tries++;
-    switch (ml_upload_judge(http_status, item.tries, item.harder)) {
+    switch (ml_upload_judge(http_status, item.tries, item.harder != ML_SPOOL_AS_IT_IS)) {
     case ML_UPLOAD_DONE:
         figures->sent++;
         figures->sent_bytes += uploader->body_bytes;
@@ -84,7 +113,7 @@ void ml_uploader_tried(struct ml_uploader *uploader, unsigned http_status, const
         ml_uploader_note(
             uploader,
             false,
-            "uploaded %s (%zu bytes) as %s",
+            "uploaded %s (%" PRIu64 " bytes) as %s",
             item.dump,
             uploader->body_bytes,
             item.id
@@ -105,24 +134,21 @@ void ml_uploader_tried(struct ml_uploader *uploader, unsigned http_status, const
             why,
             (double)delay_ms / 1000.
         );
-        if (ml_spool_keep(&uploader->spool, &item) != ML_OK) {
-            ml_uploader_note(uploader, true, "the spool %s refuses", uploader->spool.folder);
-        }
+        keep(uploader, &item);
         break;
     }
-    case ML_UPLOAD_HARDER: {
-        struct ml_upload_job *job = job_of(uploader, item.id);
+    case ML_UPLOAD_HARDER:
         ml_uploader_note(
             uploader, true, "upload of %s: too large for the server; pruning it harder", item.dump
         );
-        item.harder = true;
-        item.next_ms = UINT64_MAX; /* until it is packed again */
-        if (job != NULL && ml_spool_keep(&uploader->spool, &item) == ML_OK) {
-            job->item = item;
-            job->packed = false; /* who waits for it goes on waiting */
+        item.harder = ML_SPOOL_HARDER_WANTED;
+        item.next_ms = ml_uploader_now_ms();
+        item.upload_id[0] = '\0';
+        item.parts = 0;
+        if (!keep(uploader, &item)) {
+            ml_spool_hold(&uploader->spool, item.id, item.next_ms + harder_lease_ms);
         }
         break;
-    }
     case ML_UPLOAD_GIVE_UP:
         figures->given_up++;
         ml_spool_remove(&uploader->spool, item.id);
@@ -133,6 +159,7 @@ void ml_uploader_tried(struct ml_uploader *uploader, unsigned http_status, const
         break;
     }
     ml_spool_unlock(&uploader->spool);
+    uploader->busy = false;
     ml_uploader_go_on(uploader);
 }
 
@@ -160,33 +187,49 @@ static void settle(struct ml_uploader *uploader) {
     }
 }
 
+/* The item that is due, with the spool locked for it. False: none is, or another host sends. */
+static bool take_due(struct ml_uploader *uploader, struct ml_spool_item *out_item) {
+    unsigned waiting = 0;
+    if (!ml_spool_lock(&uploader->spool)) {
+        wait_for_next(uploader, lock_wait_s);
+        return false;
+    }
+    /* Another host may have sent it between our look and the lock. */
+    if (ml_spool_next(&uploader->spool, uploader->options->url, out_item, &waiting) &&
+        out_item->next_ms <= ml_uploader_now_ms()) {
+        return true;
+    }
+    ml_spool_unlock(&uploader->spool);
+    wait_for_next(uploader, lock_wait_s);
+    return false;
+}
+
 void ml_uploader_go_on(struct ml_uploader *uploader) {
     struct ml_spool_item item;
     unsigned waiting = 0;
     ml_uploader_pack(uploader);
-    if (uploader->easy != NULL || uploader->body != NULL) {
+    if (uploader->busy) {
         return; /* one at a time */
     }
     const uint64_t now_ms = ml_uploader_now_ms();
     const bool any = ml_spool_next(&uploader->spool, uploader->options->url, &item, &waiting);
     uploader->figures.waiting = waiting;
-    uploader->figures.next_ms = any && item.next_ms != UINT64_MAX ? item.next_ms : 0;
+    uploader->figures.next_ms = any ? item.next_ms : 0;
     if (any && item.next_ms <= now_ms) {
-        if (!ml_spool_lock(&uploader->spool)) {
-            wait_for_next(uploader, lock_wait_s);
+        if (!take_due(uploader, &item)) {
             return;
         }
-        /* Another host may have sent it between our look and the lock. */
-        if (ml_spool_next(&uploader->spool, uploader->options->url, &item, &waiting) &&
-            item.next_ms <= now_ms) {
+        if (item.harder == ML_SPOOL_HARDER_WANTED) {
+            harder(uploader, &item);
+            ml_spool_unlock(&uploader->spool);
+            wait_for_next(uploader, 0.);
+        } else {
+            uploader->busy = true;
             ml_uploader_send(uploader, &item);
-            return;
         }
-        ml_spool_unlock(&uploader->spool);
-        wait_for_next(uploader, lock_wait_s);
         return;
     }
-    if (any && item.next_ms != UINT64_MAX) {
+    if (any) {
         const double wait_s = (double)(item.next_ms - now_ms) / 1000.;
         wait_for_next(uploader, wait_s < 3600. ? wait_s : 3600.);
     }
@@ -228,6 +271,7 @@ enum ml_status ml_uploader_open(
     uploader->setup = *setup;
     uploader->options = &setup->options->upload;
     uploader->pack_pidfd = -1;
+    uploader->body_fd = -1;
     uploader->figures.target = uploader->options->url;
     uploader->spool.lock_fd = -1;
     ev_init(&uploader->next_timer, on_next);
@@ -246,6 +290,7 @@ enum ml_status ml_uploader_open(
         return status;
     }
     *out_uploader = uploader;
+    ml_spool_sweep(&uploader->spool, ml_uploader_now_ms() / 1000);
     /* What former runs have left. */
     wait_for_next(uploader, 0.);
     return ML_OK;

@@ -1,4 +1,5 @@
-/* What uploader.c, uploader_pack.c and uploader_send.c share. Room: host (private). */
+/* What uploader.c, uploader_pack.c, uploader_send.c and uploader_s3.c share. Room: host (private).
+ */
 #ifndef MEMLOG_HOST_UPLOADER_INTERNAL_H
 #define MEMLOG_HOST_UPLOADER_INTERNAL_H
 
@@ -6,9 +7,12 @@
 
 #include <ev.h>
 
+#include "host/credentials.h"
 #include "host/curl_api.h"
+#include "host/instance_credentials.h"
 #include "host/spool.h"
 #include "host/uploader.h"
+#include "host/web_call.h"
 
 enum { ML_UPLOAD_WORD_BYTES = 256, ML_UPLOAD_SECRET_BYTES = 4096 };
 
@@ -31,19 +35,16 @@ struct ml_uploader {
     struct ml_upload_job *packing;
     int pack_pidfd;
     ev_io pack_watcher;
-    /* libcurl. */
+    /* Sending, one at a time. */
     struct ml_curl_api api;
-    CURLM *multi;
-    CURL *easy; /* the upload that is under way; NULL: none */
-    struct curl_slist *headers;
+    struct ml_web_call *web;
+    bool busy; /* the spool is locked, and `sending` under way */
     struct ml_spool_item sending;
-    char *body;
-    size_t body_bytes;
-    char retry_after[ML_UPLOAD_WORD_BYTES];
-    char answer[ML_UPLOAD_WORD_BYTES]; /* its beginning */
-    size_t answer_bytes;
-    ev_timer curl_timer;
-    ev_timer next_timer; /* when the next of the spool is due */
+    int body_fd;
+    uint64_t body_bytes;
+    char retry_after[ML_WEB_VALUE_BYTES];
+    struct ml_uploader_s3 *s3; /* NULL: another kind of target */
+    ev_timer next_timer;       /* when the next of the spool is due */
     /* Settling. */
     ev_timer settle_timer;
     void (*on_settled)(void *context);
@@ -71,6 +72,19 @@ void ml_uploader_send_fini(struct ml_uploader *uploader);
 
 /* Begin to send that item, whose spool is locked. */
 void ml_uploader_send(struct ml_uploader *uploader, const struct ml_spool_item *item);
+
+/* What an answer means: its status, 0 if there is none, and words for people. */
+unsigned
+ml_uploader_explain(const struct ml_web_answer *answer, char out_why[ML_UPLOAD_WORD_BYTES]);
+
+/* The try is over. */
+void ml_uploader_sent(struct ml_uploader *uploader, unsigned http_status, const char *why);
+
+/* uploader_s3.c: by one PUT, or in parts where it is large. Errors of init: no credentials. */
+ML_NODISCARD enum ml_status
+ml_uploader_s3_init(struct ml_uploader *uploader, struct ml_complaint *complaint);
+void ml_uploader_s3_fini(struct ml_uploader *uploader);
+void ml_uploader_s3_send(struct ml_uploader *uploader);
 
 /* uploader.c: a try has ended. `http_status` 0: `why` says what went wrong. */
 void ml_uploader_tried(struct ml_uploader *uploader, unsigned http_status, const char *why);

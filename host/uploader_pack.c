@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -51,8 +52,16 @@ static struct ml_upload_job *first_unpacked(const struct ml_uploader *uploader) 
     return job;
 }
 
+/* Whether nothing can be written there any more. */
+static bool is_full(const char *folder) {
+    struct statvfs facts;
+    return statvfs(folder, &facts) == 0 && facts.f_bavail == 0;
+}
+
 /* The analyzer's last words, for people. */
-static void last_words(const char *path, char out_text[ML_UPLOAD_WORD_BYTES]) {
+static void last_words(
+    const struct ml_uploader *uploader, const char *path, char out_text[ML_UPLOAD_WORD_BYTES]
+) {
     char text[4096];
     FILE *file = fopen(path, "re");
     const size_t count = file != NULL ? fread(text, 1, sizeof(text) - 1, file) : 0;
@@ -61,12 +70,18 @@ static void last_words(const char *path, char out_text[ML_UPLOAD_WORD_BYTES]) {
     }
     text[count] = '\0';
     text[strcspn(text, "\n")] = '\0';
-    (void)snprintf(
-        out_text,
-        ML_UPLOAD_WORD_BYTES,
-        "%.250s",
-        text[0] != '\0' ? text : "memlog-analyzer could not prune it"
-    );
+    if (text[0] != '\0') {
+        (void)snprintf(out_text, ML_UPLOAD_WORD_BYTES, "%.250s", text);
+    } else if (is_full(uploader->spool.folder)) {
+        (void)snprintf(
+            out_text,
+            ML_UPLOAD_WORD_BYTES,
+            "the spool's disk is full (%.200s)",
+            uploader->spool.folder
+        );
+    } else {
+        (void)snprintf(out_text, ML_UPLOAD_WORD_BYTES, "memlog-analyzer could not prune it");
+    }
 }
 
 static void refuse(struct ml_uploader *uploader, const char *why) {
@@ -74,38 +89,51 @@ static void refuse(struct ml_uploader *uploader, const char *why) {
     char id[ML_SPOOL_ID_BYTES];
     memcpy(id, job->item.id, sizeof(id));
     uploader->packing = NULL;
-    uploader->figures.refused++;
-    ml_uploader_note(uploader, true, "no upload of %s: %s", job->item.dump, why);
+    if (job->item.harder == ML_SPOOL_AS_IT_IS) {
+        uploader->figures.refused++;
+        ml_uploader_note(uploader, true, "no upload of %s: %s", job->item.dump, why);
+    } else {
+        uploader->figures.given_up++;
+        ml_uploader_note(uploader, true, "upload of %s given up: %s", job->item.dump, why);
+    }
     ml_spool_remove(&uploader->spool, id);
     ml_uploader_end(uploader, id, why);
+}
+
+/* What the analyzer was told: a body that is larger is none of its. */
+static uint64_t most_bytes(const struct ml_uploader *uploader, const struct ml_upload_job *job) {
+    const uint64_t most = uploader->options->max_bytes;
+    return job->item.harder == ML_SPOOL_AS_IT_IS ? most : most / HARDER + 1;
 }
 
 /* The body that is there, or is not. */
 static void packed(struct ml_uploader *uploader) {
     struct ml_upload_job *job = uploader->packing;
+    const bool promised = job->item.harder != ML_SPOOL_AS_IT_IS;
     struct stat facts;
     char body[PATH_MAX];
     char cut[PATH_MAX];
     char why[ML_UPLOAD_WORD_BYTES];
     ml_spool_body(&uploader->spool, job->item.id, body);
     ml_spool_cut(&uploader->spool, job->item.id, cut);
-    /* "--upload-max-bytes" told it: one that is larger is none of ours. */
     if (stat(body, &facts) != 0 || facts.st_size == 0 ||
-        (uint64_t)facts.st_size > uploader->options->max_bytes) {
-        last_words(cut, why);
+        (uint64_t)facts.st_size > most_bytes(uploader, job)) {
+        last_words(uploader, cut, why);
         refuse(uploader, why);
         return;
     }
-    if (!job->item.harder && !ml_spool_has_room(&uploader->spool, (uint64_t)facts.st_size)) {
+    if (!promised && !ml_spool_has_room(&uploader->spool, (uint64_t)facts.st_size)) {
         (void)snprintf(why, sizeof(why), "the spool is full (%.200s)", uploader->spool.folder);
         refuse(uploader, why);
         return;
     }
     job->item.next_ms = ml_uploader_now_ms();
-    if (ml_spool_keep(&uploader->spool, &job->item) != ML_OK) {
+    job->item.harder = promised ? ML_SPOOL_HARDER_DONE : ML_SPOOL_AS_IT_IS;
+    if (ml_spool_keep(&uploader->spool, &job->item) != ML_OK && !promised) {
         refuse(uploader, "the spool cannot be written");
         return;
     }
+    /* A promised one that the disk has not heard of comes again when its lease ends. */
     job->packed = true;
     uploader->packing = NULL;
 }
@@ -131,10 +159,7 @@ static void start(struct ml_uploader *uploader, struct ml_upload_job *job) {
     ml_spool_body(&uploader->spool, job->item.id, body + strlen(body));
     (void)snprintf(form, sizeof(form), "--form=%s", ml_upload_form(uploader->options->target.kind));
     (void)snprintf(
-        max_bytes,
-        sizeof(max_bytes),
-        "--upload-max-bytes=%" PRIu64,
-        job->item.harder ? uploader->options->max_bytes / HARDER + 1 : uploader->options->max_bytes
+        max_bytes, sizeof(max_bytes), "--upload-max-bytes=%" PRIu64, most_bytes(uploader, job)
     );
     (void)snprintf(guid, sizeof(guid), "--guid=%s", job->item.id);
     (void)snprintf(
@@ -191,7 +216,7 @@ void ml_uploader_pack_stop(struct ml_uploader *uploader) {
         (void)syscall(SYS_pidfd_send_signal, uploader->pack_pidfd, SIGKILL, NULL, 0);
         (void)close(uploader->pack_pidfd);
         uploader->pack_pidfd = -1;
-        if (uploader->packing != NULL && !uploader->packing->item.harder) {
+        if (uploader->packing != NULL && uploader->packing->item.harder == ML_SPOOL_AS_IT_IS) {
             ml_spool_remove(&uploader->spool, uploader->packing->item.id);
         }
     }

@@ -1,23 +1,11 @@
-"""What leaves the machine, and where it goes: receivers that look at every field, and receivers that misbehave."""
+"""What leaves the machine, and in what shape: receivers that look at every field."""
 import base64
-import datetime
-import email.parser
-import email.policy
 import gzip
-import hashlib
-import hmac
-import http.server
 import json
 import os
-import pathlib
 import re
-import shutil
-import signal
-import socket
-import ssl
 import subprocess
 import sys
-import threading
 import time
 import unittest
 import urllib.parse
@@ -25,9 +13,8 @@ import urllib.request
 
 import browsing
 import harness
-
-GROWER = harness.PROGRAMS / "oracle" / "grower"
-MIB = 1 << 20
+import uploads
+from uploads import GROWER, MIB, live_of, parts
 
 # Of the field numbers that are published for OTLP's profiles; protoc holds ours against them.
 OTLP = """
@@ -63,62 +50,6 @@ message Stack { repeated int32 location_indices = 1; }
 """
 
 
-class Receiver:
-    """An HTTP server on loopback that keeps every request; `answers` are given one after another, the last one for ever."""
-
-    def __init__(self, answers=((200, {}),), context=None):
-        receiver = self
-        self.requests = []
-        self.answers = list(answers)
-
-        class Handler(http.server.BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def answer(self):
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                receiver.requests.append((self.command, self.path, dict(self.headers), body))
-                status, headers = receiver.answers.pop(0) if len(receiver.answers) > 1 else receiver.answers[0]
-                if status == "cut":
-                    self.connection.shutdown(socket.SHUT_RDWR)
-                    self.close_connection = True
-                    return
-                self.send_response(status)
-                for name, value in headers.items():
-                    self.send_header(name, value)
-                self.send_header("Content-Length", "0")
-                self.end_headers()
-
-            do_POST = do_PUT = answer
-
-            def log_message(self, *_):
-                pass
-
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        if context:
-            self.server.socket = context.wrap_socket(self.server.socket, server_side=True)
-        self.port = self.server.server_address[1]
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-
-    def close(self):
-        self.server.shutdown()
-        self.server.server_close()
-
-
-def parts(headers, body):
-    """A multipart body as {name: (headers, bytes)}."""
-    text = b"Content-Type: " + headers["Content-Type"].encode() + b"\r\nMIME-Version: 1.0\r\n\r\n" + body
-    message = email.parser.BytesParser(policy=email.policy.HTTP).parsebytes(text)
-    return {part.get_param("name", header="content-disposition"): part for part in message.iter_parts()}
-
-
-def live_of(trace):
-    """Live bytes of a memory-infra trace, and the names of the frames in it."""
-    events = [event for event in trace["traceEvents"] if event["ph"] == "v"]
-    heaps = [event["args"]["dumps"]["heaps_v2"] for event in events]
-    names = {string["string"] for heap in heaps for string in heap["maps"]["strings"]}
-    return sum(sum(heap["allocators"]["malloc"]["sizes"]) for heap in heaps), names
-
-
 def largest_of(trace):
     """The stack that holds most: its bytes, and its innermost function."""
     rows = []
@@ -131,42 +62,7 @@ def largest_of(trace):
     return max(rows)
 
 
-class Uploads(harness.Case):
-    def receiver(self, *answers, context=None):
-        receiver = Receiver(answers or ((200, {}),), context)
-        self.addCleanup(receiver.close)
-        return receiver
-
-    def start(self, url, *options, actions=(), env=None):
-        """A program that waits for the file `end` with 5 MiB live, in a run with that --upload."""
-        return self.memlog_start(
-            GROWER, "--password=s3kr1t", f"guilty={5 * MIB}", *actions, f"done={self.folder}/there", f"wait={self.folder}/end",
-            options=("--no-page", f"--upload={url}", f"--upload-spool={self.folder}/spool", *options), env=env,
-        )
-
-    def command(self, *words):
-        return subprocess.run(
-            [str(harness.MEMLOG), *map(str, words)], env=self.environment(), capture_output=True, text=True,
-            timeout=harness.TIMEOUT, check=False,
-        )
-
-    def upload(self, process, *words):
-        self.wait_for("the program", (self.folder / "there").exists)
-        return self.command("upload", *words)
-
-    def end(self, process):
-        (self.folder / "end").touch()
-        process.communicate(timeout=harness.TIMEOUT)
-        process.memlog_log.seek(0)
-        return process.memlog_log.read().decode()
-
-    def send(self, url, *options, env=None):
-        """One upload of a waiting program, to its end; what memlog said."""
-        process = self.start(url, *options, env=env)
-        answer = self.upload(process, "--wait")
-        self.assertEqual(answer.returncode, 0, answer.stderr)
-        return self.end(process)
-
+class Forms(uploads.Case):
     def test_a_report_has_every_field_of_chromiums_and_nothing_private(self):
         receiver = self.receiver()
         self.send(f"http://127.0.0.1:{receiver.port}/cr/report")
@@ -321,62 +217,6 @@ class Uploads(harness.Case):
         self.assertEqual(live, 5 * MIB)
         self.assertRegex(report.name, r"^memlog-[0-9a-f]{32}\.trace\.json\.gz$")
 
-    def check_signature(self, request, secret):
-        """Signature Version 4, made again from what came."""
-        method, path, headers, body = request
-        headers = {name.lower(): value for name, value in headers.items()}
-        scheme, rest = headers["authorization"].split(" ", 1)
-        fields = dict(field.strip().split("=", 1) for field in rest.split(","))
-        key, day, region, service, end = fields["Credential"].split("/")
-        self.assertEqual((scheme, service, end), ("AWS4-HMAC-SHA256", "s3", "aws4_request"))
-        digest = hashlib.sha256(body).hexdigest()
-        self.assertEqual(headers["x-amz-content-sha256"], digest)
-        signed = fields["SignedHeaders"].split(";")
-        for name in ("host", "x-amz-content-sha256", "x-amz-date"):
-            self.assertIn(name, signed)
-        canonical = "\n".join(
-            [method, urllib.parse.quote(path), "", *[f"{name}:{headers[name].strip()}" for name in signed], "", ";".join(signed), digest])
-        stamp = headers["x-amz-date"]
-        self.assertEqual(stamp[:8], day)
-        self.assertLess(abs(datetime.datetime.strptime(stamp, "%Y%m%dT%H%M%SZ").replace(
-            tzinfo=datetime.timezone.utc).timestamp() - time.time()), 900)
-        text = "\n".join([scheme, stamp, f"{day}/{region}/s3/aws4_request", hashlib.sha256(canonical.encode()).hexdigest()])
-        signer = ("AWS4" + secret).encode()
-        for piece in (day, region, "s3", "aws4_request"):
-            signer = hmac.new(signer, piece.encode(), hashlib.sha256).digest()
-        return key, region, hmac.new(signer, text.encode(), hashlib.sha256).hexdigest() == fields["Signature"]
-
-    def test_s3_is_signed_with_keys_of_the_environment_and_of_a_file(self):
-        receiver = self.receiver()
-        keys = {"AWS_ACCESS_KEY_ID": "AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY": "wJalr/XUtn+FEMI", "AWS_SESSION_TOKEN": "tok/en=="}
-        said = self.send(f"s3+http://127.0.0.1:{receiver.port}/bucket/some/prefix?region=eu-north-1", env=self.environment(**keys))
-        request = receiver.requests[0]
-        self.assertEqual(request[0], "PUT")
-        self.assertRegex(request[1], r"^/bucket/some/prefix/memlog-[0-9a-f]{32}\.trace\.json\.gz$")
-        self.assertEqual(self.check_signature(request, "wJalr/XUtn+FEMI"), ("AKIDEXAMPLE", "eu-north-1", True))
-        self.assertFalse(self.check_signature(request, "another secret")[2])
-        self.assertEqual({k.lower(): v for k, v in request[2].items()}["x-amz-security-token"], "tok/en==")
-        for secret in ("wJalr", "tok/en"):
-            self.assertNotIn(secret, said)
-        gzip.decompress(request[3])
-        (self.folder / "end").unlink()
-        (self.folder / "there").unlink()
-        file = self.folder / "credentials"
-        file.write_text("[other]\naws_access_key_id = NO\n[default]\naws_access_key_id = FILEKEY\naws_secret_access_key=fromfile\n")
-        self.send(
-            "s3://bucket", env=self.environment(
-                AWS_SHARED_CREDENTIALS_FILE=str(file), AWS_ENDPOINT_URL=f"http://127.0.0.1:{receiver.port}/", AWS_REGION="xy"))
-        self.assertEqual(self.check_signature(receiver.requests[1], "fromfile"), ("FILEKEY", "xy", True))
-
-    def test_s3_without_credentials_stops_the_run_before_the_program(self):
-        env = self.environment(HOME=str(self.folder))
-        for key in [key for key in env if key.startswith("AWS_")]:
-            del env[key]
-        run = self.memlog("touch", self.folder / "ran", options=("--no-page", "--upload=s3://b", f"--upload-spool={self.folder}/spool"), env=env)
-        self.assertEqual(run.code, 125)
-        self.assertIn("no credentials for S3", run.err)
-        self.assertFalse((self.folder / "ran").exists())
-
     def pprof(self, data):
         path = self.folder / "profile.pb.gz"
         path.write_bytes(data)
@@ -451,144 +291,6 @@ class Uploads(harness.Case):
         self.assertEqual(run.code, 2)
         self.assertNotIn("hunter2", run.err)
         self.assertIn("--upload-token-file", run.err)
-
-    def certificate(self, name):
-        subprocess.run(
-            ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", f"/CN={name}",
-             "-addext", f"subjectAltName=DNS:{name},IP:127.0.0.1" if name == "localhost" else f"subjectAltName=DNS:{name}",
-             "-keyout", str(self.folder / f"{name}.key"), "-out", str(self.folder / f"{name}.pem")],
-            check=True, capture_output=True)
-
-    def nginx(self, name, backend):
-        """nginx as a TLS front; its port."""
-        self.certificate(name)
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
-        folder = self.folder / f"nginx-{name}"
-        folder.mkdir()
-        (folder / "conf").write_text(
-            f"daemon off; master_process off; pid {folder}/pid; error_log {folder}/error;\nevents {{}}\nhttp {{ access_log off;"
-            f" client_body_temp_path {folder}/b; proxy_temp_path {folder}/p; fastcgi_temp_path {folder}/f; uwsgi_temp_path {folder}/u;"
-            f" scgi_temp_path {folder}/s;\nserver {{ listen 127.0.0.1:{port} ssl; ssl_certificate {self.folder}/{name}.pem;"
-            f" ssl_certificate_key {self.folder}/{name}.key; client_max_body_size 20m;"
-            f" location / {{ proxy_pass http://127.0.0.1:{backend}; }} }} }}\n")
-        server = subprocess.Popen(["nginx", "-c", str(folder / "conf"), "-p", str(folder)], stderr=subprocess.DEVNULL)
-        self.addCleanup(server.wait)
-        self.addCleanup(server.kill)
-        def answers():
-            with socket.socket() as client:
-                return client.connect_ex(("127.0.0.1", port)) == 0
-        self.wait_for("nginx", answers)
-        return port
-
-    @unittest.skipUnless(shutil.which("nginx") and shutil.which("openssl"), "nginx and openssl")
-    def test_tls_with_a_good_certificate_and_with_bad_ones(self):
-        receiver = self.receiver()
-        good = self.nginx("localhost", receiver.port)
-        self.send(f"https://localhost:{good}/", f"--upload-ca={self.folder}/localhost.pem")
-        self.assertEqual(len(receiver.requests), 1)
-        wrong = self.nginx("other.example", receiver.port)
-        for port, ca in ((good, None), (wrong, "other.example")):
-            for name in ("end", "there"):
-                (self.folder / name).unlink()
-            options = [f"--upload-ca={self.folder}/{ca}.pem"] if ca else []
-            process = self.start(f"https://localhost:{port}/", *options)
-            self.assertEqual(self.upload(process).returncode, 0)
-            self.wait_for("a failed try", lambda: self.uploads()["retries"] > 0)
-            self.assertRegex(self.uploads()["last_error"], r"(?i)ssl|certificate")
-            self.end(process)
-        self.assertEqual(len(receiver.requests), 1)
-
-    def uploads(self):
-        return json.loads(self.command("ps", "--json").stdout)["uploads"]
-
-    def test_a_server_in_trouble_gets_the_same_report_again_under_the_same_id(self):
-        for trouble in ((500, {}), (429, {"Retry-After": "2"}), (503, {}), ("cut", {})):
-            with self.subTest(trouble[0]):
-                receiver = self.receiver(trouble, (200, {}))
-                began = time.monotonic()
-                self.send(f"http://127.0.0.1:{receiver.port}/")
-                first, second = receiver.requests
-                self.assertEqual(first[3], second[3])
-                if trouble[1]:
-                    self.assertGreaterEqual(time.monotonic() - began, 2)
-                for name in ("end", "there"):
-                    (self.folder / name).unlink()
-
-    def test_a_report_that_is_too_large_for_the_server_is_pruned_harder_once(self):
-        receiver = self.receiver((413, {}), (200, {}))
-        self.send(f"http://127.0.0.1:{receiver.port}/")
-        first, second = (parts(*request[2:]) for request in receiver.requests)
-        self.assertEqual(first["guid"].get_content(), second["guid"].get_content())
-        for name in ("end", "there"):
-            (self.folder / name).unlink()
-        receiver = self.receiver((413, {}))
-        process = self.start(f"http://127.0.0.1:{receiver.port}/")
-        answer = self.upload(process, "--wait")
-        self.assertEqual((answer.returncode, len(receiver.requests)), (125, 2))
-        self.assertIn("413", answer.stderr)
-        self.end(process)
-
-    def test_refusals_and_redirects_are_given_up_and_said(self):
-        elsewhere = self.receiver()
-        for answer in ((400, {}), (403, {}), (302, {"Location": f"http://127.0.0.1:{elsewhere.port}/"})):
-            with self.subTest(answer[0]):
-                receiver = self.receiver(answer)
-                process = self.start(f"http://127.0.0.1:{receiver.port}/")
-                said = self.upload(process, "--wait")
-                self.assertEqual(said.returncode, 125)
-                self.assertIn(str(answer[0]), said.stderr)
-                self.assertEqual(self.uploads()["given_up"], 1)
-                self.assertIn("given up", self.end(process))
-                self.assertEqual(len(receiver.requests), 1)
-                for name in ("end", "there"):
-                    (self.folder / name).unlink()
-        self.assertEqual(elsewhere.requests, [])
-        self.assertEqual([path.name for path in (self.folder / "spool").iterdir()], ["lock"])
-
-    def test_what_waits_survives_the_hosts_death_and_is_sent_once_under_its_id(self):
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
-        process = self.start(f"http://127.0.0.1:{port}/x")
-        self.assertEqual(self.upload(process).returncode, 0)
-        self.assertEqual(self.command("upload").returncode, 0)
-        self.wait_for("two tries", lambda: self.uploads()["waiting"] == 2 and self.uploads()["retries"] >= 2)
-        os.kill(process.pid, signal.SIGKILL)
-        (self.folder / "end").touch()
-        process.wait()
-        spooled = {path.stem for path in (self.folder / "spool").glob("*.job")}
-        self.assertEqual(len(spooled), 2)
-        receiver = Receiver.__new__(Receiver)
-        original = http.server.ThreadingHTTPServer
-        try:
-            http.server.ThreadingHTTPServer = lambda address, handler: original(("127.0.0.1", port), handler)
-            receiver.__init__()
-        finally:
-            http.server.ThreadingHTTPServer = original
-        self.addCleanup(receiver.close)
-        # Another address is not what was agreed to: nothing of it leaves.
-        other = self.receiver()
-        self.memlog("true", options=("-q", "--no-page", f"--upload=http://127.0.0.1:{other.port}/", f"--upload-spool={self.folder}/spool"))
-        self.assertEqual((other.requests, receiver.requests), ([], []))
-        later = self.memlog_start(
-            "sleep", "20", options=("-q", "--no-page", f"--upload=http://127.0.0.1:{port}/x", f"--upload-spool={self.folder}/spool"))
-        self.wait_for("both reports", lambda: len(receiver.requests) >= 2)
-        self.wait_for("an empty spool", lambda: not list((self.folder / "spool").glob("*.job")))
-        later.terminate()
-        later.wait()
-        sent = [parts(*request[2:])["guid"].get_content().strip() for request in receiver.requests]
-        self.assertEqual(sorted(sent), sorted(spooled))
-
-    def test_a_run_that_ends_says_what_still_waits(self):
-        target = self.folder / "file"
-        target.write_text("no folder")
-        process = self.start(f"file://{target}/below")
-        self.assertEqual(self.upload(process).returncode, 0)
-        self.wait_for("a failed try", lambda: self.uploads()["retries"] > 0)
-        self.assertIn("again in", self.end(process))
-        self.assertEqual(len(list((self.folder / "spool").glob("*.job"))), 1)
 
 
 if __name__ == "__main__":
