@@ -1,6 +1,7 @@
 #include "host/options.h"
 
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -149,28 +150,41 @@ enum ml_status ml_options_parse(
     return ML_OK;
 }
 
-/* MEMLOG_SOCKET is ours: set for the programs we start, and met again when memlog starts memlog. */
-static const char *const environment_keys[] = {"MEMLOG_SOCKET"};
+/* MEMLOG_SOCKET is ours: set for the programs we start, and met again when memlog starts memlog.
+ * The others are memlog-analyzer's (tools/symbol_search.h, tools/cache_keeper.h). */
+static const char *const environment_keys[] = {
+    "MEMLOG_SOCKET", "MEMLOG_BINARY_PATH", "MEMLOG_SYMBOLIZER_MODE", "MEMLOG_SYMBOL_CACHE"};
+enum { ENVIRONMENT_KEYS = sizeof(environment_keys) / sizeof(environment_keys[0]) };
+
+static bool is_known_key(const char *key, size_t key_count) {
+    for (size_t i = 0; i < ENVIRONMENT_KEYS; i++) {
+        if (strlen(environment_keys[i]) == key_count &&
+            strncmp(key, environment_keys[i], key_count) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
 
 enum ml_status
 ml_options_check_environment(char *const *environment, struct ml_complaint *complaint) {
     static const char prefix[] = "MEMLOG_";
     for (size_t i = 0; environment[i] != NULL; i++) {
         const char *entry = environment[i];
-        if (strncmp(entry, prefix, sizeof(prefix) - 1) != 0) {
+        const size_t key_count = strcspn(entry, "=");
+        if (strncmp(entry, prefix, sizeof(prefix) - 1) != 0 || is_known_key(entry, key_count)) {
             continue;
         }
-        size_t key_count = strcspn(entry, "=");
-        if (strlen(environment_keys[0]) == key_count &&
-            strncmp(entry, environment_keys[0], key_count) == 0) {
-            continue;
-        }
+        char key[ML_SUGGEST_WORD_MAX + 1];
+        (void)snprintf(key, sizeof(key), "%.*s", (int)key_count, entry);
+        const char *near = ml_suggest(key, environment_keys, ENVIRONMENT_KEYS);
         ml_complain(
             complaint,
-            "unknown environment key '%.*s'; memlog has one, %s, and sets it itself",
-            (int)key_count,
-            entry,
-            environment_keys[0]
+            "unknown environment key '%s'; %s%s",
+            key,
+            near != NULL ? "did you mean "
+                         : "memlog has MEMLOG_BINARY_PATH, MEMLOG_SYMBOLIZER_MODE and ",
+            near != NULL ? near : "MEMLOG_SYMBOL_CACHE"
         );
         return ML_ENV_MISSING;
     }

@@ -9,6 +9,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "tools/cache_keeper.h"
 #include "tools/confine.h"
 #include "tools/fetcher.h"
 #include "tools/process_files.h"
@@ -289,7 +290,9 @@ static enum ml_status stacks_make(const struct ml_load *load, struct ml_loaded *
     options.search.alternative_dirs = load->alternative_dirs;
     options.search.breakpad_dirs = load->breakpad_dirs;
     options.search.process_file = ml_process_files_get;
-    options.fetch = load->is_fetching ? ml_fetcher_get : NULL;
+    options.fetch = load->is_fetching && ml_fetcher_is_there() ? ml_fetcher_get : NULL;
+    options.cache_folder = ml_cache_keeper_start(); /* it was, before the walls */
+    options.keep = ml_cache_keeper_keep;
     loaded->symbolizer = ml_symbolizer_new(&options);
     if (!loaded->symbolizer) {
         status = ML_ENV_MEMORY;
@@ -340,6 +343,7 @@ bool ml_command_load(
         ml_fetcher_start();
     }
     ml_process_files_start();
+    (void)ml_cache_keeper_start();
     ml_confine(load->output_path);
     *out_loaded = (struct ml_loaded){0};
     if (!read_file(command, load, &out_loaded->profile)) {

@@ -31,6 +31,10 @@ static const char help[] =
     "if that is set; of code made at run time from /tmp/perf-PID.map. A file of another build id\n"
     "gives none. What has no names is listed with the reason.\n"
     "\n"
+    "Names that were found are kept by build id for every later view, at most 256 MiB of them, in\n"
+    "$XDG_CACHE_HOME/memlog or ~/.cache/memlog; MEMLOG_SYMBOL_CACHE=DIR is another folder, off "
+    "none.\n"
+    "\n"
     "Example: memlog symbolize memlog.sqlite3.1234/0001.exit.pftrace\n";
 
 enum { COPY_BYTES = 64 * 1024 };

@@ -80,6 +80,13 @@ range_find(const struct ml_dwarf_ranges *ranges, uint64_t address) {
     return NULL;
 }
 
+static uint8_t unit_type(Dwarf_Die *unit) {
+    uint8_t type = 0;
+
+    (void)dwarf_cu_info(unit->cu, NULL, &type, NULL, NULL, NULL, NULL, NULL);
+    return type;
+}
+
 bool ml_dwarf_functions_load(struct ml_dwarf_functions *functions, Dwfl_Module *module) {
     Dwarf_Addr bias = 0;
     Dwarf_Die *die = NULL;
@@ -102,6 +109,7 @@ bool ml_dwarf_functions_load(struct ml_dwarf_functions *functions, Dwfl_Module *
             return false;
         }
         functions->units[functions->units_count++] = (struct ml_dwarf_unit){.die = *die};
+        functions->is_split = functions->is_split || unit_type(die) == DW_UT_skeleton;
     }
     ranges_sort(&functions->ranges);
     return true;
@@ -189,12 +197,11 @@ static bool is_scoped(Dwarf_Die *die) {
 static void unit_walk(struct ml_dwarf_unit *unit, uint32_t number) {
     struct walking walking = {.unit = unit, .number = number};
     Dwarf_Die body = {0};
-    uint8_t type = 0;
 
     unit->is_walked = true;
     unit->body = unit->die;
-    if (dwarf_cu_info(unit->die.cu, NULL, &type, NULL, &body, NULL, NULL, NULL) == 0 &&
-        type == DW_UT_skeleton && body.addr) {
+    if (unit_type(&unit->die) == DW_UT_skeleton &&
+        dwarf_cu_info(unit->die.cu, NULL, NULL, NULL, &body, NULL, NULL, NULL) == 0 && body.addr) {
         unit->body = body;
     }
     walking.is_scoped = is_scoped(&unit->body);

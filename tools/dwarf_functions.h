@@ -42,6 +42,7 @@ struct ml_dwarf_functions {
     struct ml_dwarf_unit *units;
     size_t units_count, units_capacity;
     struct ml_dwarf_ranges ranges; /* of units, sorted by start */
+    bool is_split;                 /* some of it is in other files, which may come and go */
 };
 
 /* One function at an address, as DWARF has it. NULL and 0: not known. */

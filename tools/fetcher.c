@@ -112,6 +112,10 @@ void ml_fetcher_start(void) {
     }
 }
 
+bool ml_fetcher_is_there(void) {
+    return fetcher.pid > 0;
+}
+
 void ml_fetcher_stop(void) {
     if (fetcher.pid > 0) {
         close(fetcher.to_fd);

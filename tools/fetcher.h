@@ -13,6 +13,7 @@
  * nothing is fetched. */
 void ml_fetcher_start(void);
 void ml_fetcher_stop(void);
+bool ml_fetcher_is_there(void);
 
 /* The path of the debug file with that build id, PATH_MAX at most. False: nobody has it. */
 bool ml_fetcher_get(const char *build_id_hex, char *out_path, unsigned long path_bytes);

@@ -1,22 +1,18 @@
 #include "tools/process_files.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
-#include <sys/types.h>
-#include <sys/wait.h>
 #include <unistd.h>
+
+#include "tools/helper.h"
 
 /* Beyond it nobody has a program; the copy is memory. */
 static const off_t copy_max_bytes = (off_t)1 << 30;
@@ -28,46 +24,9 @@ struct question {
     char path[PATH_MAX];
 };
 
-/* The one process, the ends of the pipes to it, and the memory. */
-static struct {
-    pid_t pid;
-    int to_fd, from_fd, copy_fd;
-} helper;
-
-/* All of it, or false. */
-static bool read_all(int fd, void *bytes, size_t count_bytes) {
-    char *at = bytes;
-
-    while (count_bytes > 0) {
-        ssize_t got = read(fd, at, count_bytes);
-        if (got < 0 && errno == EINTR) {
-            continue;
-        }
-        if (got <= 0) {
-            return false;
-        }
-        at += got;
-        count_bytes -= (size_t)got;
-    }
-    return true;
-}
-
-static bool write_all(int fd, const void *bytes, size_t count_bytes) {
-    const char *at = bytes;
-
-    while (count_bytes > 0) {
-        ssize_t put = write(fd, at, count_bytes);
-        if (put < 0 && errno == EINTR) {
-            continue;
-        }
-        if (put <= 0) {
-            return false;
-        }
-        at += put;
-        count_bytes -= (size_t)put;
-    }
-    return true;
-}
+/* The one process, and the memory. */
+static struct ml_helper helper;
+static int helper_copy_fd;
 
 /* As a place alone. The first piece of the file's mapping: only who may administrate may follow it.
  */
@@ -158,97 +117,23 @@ static bool copy_asked(const struct question *question, int copy_fd) {
     return done;
 }
 
-/* Answer until the other end is closed. */
 static void serve(int questions_fd, int answers_fd, int copy_fd) {
     struct question question;
+    bool goes_on = true;
 
-    while (read_all(questions_fd, &question, sizeof question)) {
-        char answer = 0;
+    while (goes_on && ml_helper_read(questions_fd, &question, sizeof question)) {
         question.path[sizeof question.path - 1] = '\0';
-        answer = copy_asked(&question, copy_fd);
-        if (!write_all(answers_fd, &answer, 1)) {
-            return;
-        }
+        goes_on = ml_helper_answer(answers_fd, copy_asked(&question, copy_fd));
     }
-}
-
-/* Where the new process has its descriptors: behind the three that everybody has. */
-enum { QUESTIONS_FD = 3, ANSWERS_FD = 4, COPY_FD = 5, HIGH_FD = 10 };
-
-/* Keep these three and none else: whoever waits for the end of our output, or of a pipe to another
- * process of ours, must not wait for this one. */
-static bool keep_only(int questions_fd, int answers_fd) {
-    const int fds[] = {questions_fd, answers_fd, helper.copy_fd};
-    int high[3];
-    int nothing_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-    bool done = nothing_fd >= 0;
-
-    for (int i = 0; i < 3; i++) {
-        high[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, HIGH_FD);
-        done = done && high[i] >= 0 && dup2(nothing_fd, STDIN_FILENO + i) >= 0;
-    }
-    for (int i = 0; i < 3; i++) {
-        done = done && dup2(high[i], QUESTIONS_FD + i) >= 0;
-    }
-    return done && close_range(COPY_FD + 1, ~0U, 0) == 0;
-}
-
-/* The new process's whole life. */
-__attribute__((noreturn)) static void live(int questions_fd, int answers_fd, pid_t parent) {
-    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() == parent && keep_only(questions_fd, answers_fd)) {
-        serve(QUESTIONS_FD, ANSWERS_FD, COPY_FD);
-    }
-    _exit(0);
-}
-
-/* Before this process is gone: nobody else waits for it. */
-static void stop(void) {
-    if (helper.pid > 0) {
-        close(helper.to_fd);
-        close(helper.from_fd);
-        (void)waitpid(helper.pid, NULL, 0);
-        helper.pid = 0;
-    }
-}
-
-static bool pipes_open(int questions[2], int answers[2]) {
-    if (pipe2(questions, O_CLOEXEC) != 0) {
-        return false;
-    }
-    if (pipe2(answers, O_CLOEXEC) != 0) {
-        close(questions[0]);
-        close(questions[1]);
-        return false;
-    }
-    return true;
 }
 
 void ml_process_files_start(void) {
-    pid_t parent = getpid();
-    int questions[2];
-    int answers[2];
-
-    if (helper.pid != 0 || !pipes_open(questions, answers)) {
+    if (helper.was_tried) {
         return;
     }
-    helper.copy_fd = memfd_create("memlog-process-file", MFD_CLOEXEC);
-    if (helper.copy_fd >= 0) {
-        helper.pid = fork();
-    }
-    if (helper.copy_fd >= 0 && helper.pid == 0) {
-        live(questions[0], answers[1], parent);
-    }
-    close(questions[0]);
-    close(answers[1]);
-    helper.to_fd = questions[1];
-    helper.from_fd = answers[0];
-    if (helper.copy_fd < 0 || helper.pid < 0) {
-        helper.pid = -1; /* not to be tried again */
-        close(helper.to_fd);
-        close(helper.from_fd);
-    } else {
-        (void)atexit(stop);
+    helper_copy_fd = memfd_create("memlog-process-file", MFD_CLOEXEC);
+    if (helper_copy_fd >= 0) {
+        ml_helper_start(&helper, serve, helper_copy_fd);
     }
 }
 
@@ -260,15 +145,11 @@ bool ml_process_files_get(
 ) {
     struct question question = {
         .pid = wanted->pid, .way = way, .start = wanted->start, .end = wanted->end};
-    char answer = 0;
 
-    if (helper.pid <= 0 || strlen(wanted->path) >= sizeof question.path) {
+    if (strlen(wanted->path) >= sizeof question.path) {
         return false;
     }
     memcpy(question.path, wanted->path, strlen(wanted->path));
-    if (!write_all(helper.to_fd, &question, sizeof question) ||
-        !read_all(helper.from_fd, &answer, 1) || answer == 0) {
-        return false;
-    }
-    return (size_t)snprintf(out_path, path_bytes, "/proc/self/fd/%d", helper.copy_fd) < path_bytes;
+    return ml_helper_ask(&helper, &question, sizeof question, NULL, 0) &&
+           (size_t)snprintf(out_path, path_bytes, "/proc/self/fd/%d", helper_copy_fd) < path_bytes;
 }

@@ -373,6 +373,53 @@ bool ml_symbol_search_debug(
     return try_debug_files(&looking);
 }
 
+/* What tells that something of that name came, went or changed. */
+__attribute__((format(printf, 2, 3))) static uint64_t
+hash_place(uint64_t hash, const char *format, ...) {
+    char path[PATH_MAX];
+    va_list arguments;
+    struct stat status = {.st_size = -1};
+    uint64_t key[5] = {0};
+
+    va_start(arguments, format);
+    vsnprintf(path, sizeof path, format, arguments);
+    va_end(arguments);
+    if (stat(path, &status) == 0) {
+        key[0] = status.st_dev;
+        key[1] = status.st_ino;
+        key[2] = (uint64_t)status.st_size;
+        key[3] = (uint64_t)status.st_mtim.tv_sec;
+        key[4] = (uint64_t)status.st_mtim.tv_nsec;
+    }
+    return ml_hash(hash, key, sizeof key);
+}
+
+uint64_t ml_symbol_search_state(
+    const struct ml_symbol_search *search, const struct ml_symbol_wanted *wanted
+) {
+    const struct ml_symbol_search_options *options = &search->options;
+    const char *slash = strrchr(wanted->path, '/');
+    int parent = slash ? (int)(slash - wanted->path) : 0;
+    char hex[ML_BUILD_ID_HEX_BYTES];
+    uint64_t hash = 0;
+
+    /* Folders that anybody may lay anything below. */
+    if (options->binary_path || options->alternative_dirs || options->breakpad_dirs || !slash ||
+        !ml_build_id_hex(wanted, hex)) {
+        return 0;
+    }
+    hash = ml_hash(0, wanted->path, strlen(wanted->path));
+    hash = hash_place(hash, "%s", wanted->path);
+    hash = hash_place(hash, "%.*s", parent, wanted->path);
+    hash = hash_place(hash, "%.*s/.debug", parent, wanted->path);
+    hash = hash_place(hash, "%s%.*s", options->debug_root, parent, wanted->path);
+    hash = hash_place(hash, "%s/.build-id/%.2s/%s.debug", options->debug_root, hex, hex + 2);
+    hash = hash_place(
+        hash, "%s/%s/debuginfo", options->debuginfod_cache ? options->debuginfod_cache : "", hex
+    );
+    return hash | 1;
+}
+
 bool ml_build_id_hex(const struct ml_symbol_wanted *wanted, char out_hex[ML_BUILD_ID_HEX_BYTES]) {
     out_hex[0] = '\0';
     if (wanted->build_id_bytes < 2 || wanted->build_id_bytes > BUILD_ID_MAX_BYTES) {

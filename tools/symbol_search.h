@@ -94,6 +94,12 @@ bool ml_symbol_search_breakpad(
     void *context
 );
 
+/* What the answer of a search depends on beside the build id, as a number: files and folders that
+ * it looks at, and when they changed. 0: that cannot be told, it may be another one next time. */
+uint64_t ml_symbol_search_state(
+    const struct ml_symbol_search *search, const struct ml_symbol_wanted *wanted
+);
+
 /* The build id in hex; the stream's limit is 64 bytes. False: there is none that a file can be
  * found by. */
 enum { ML_BUILD_ID_HEX_BYTES = 2 * 64 + 1 };

@@ -15,9 +15,9 @@
 #include "tools/demangle.h"
 #include "tools/dwarf_functions.h"
 #include "tools/elf_symbols.h"
-#include "tools/index.h"
-#include "tools/memory.h"
 #include "tools/perf_map.h"
+#include "tools/symbol_cache.h"
+#include "tools/symbol_texts.h"
 
 struct ml_symbol_file {
     struct ml_symbolizer *owner;
@@ -29,32 +29,46 @@ struct ml_symbol_file {
     struct ml_elf_symbols symbols;
     struct ml_dwarf_functions functions;
     struct ml_breakpad breakpad; /* where there is no DWARF */
-};
-
-/* A linkage name and what became of it. */
-struct name_pair {
-    const char *linkage;
-    const char *readable;
+    const char **out_trouble;
+    struct ml_symbol_cache cache;
+    bool is_open; /* the file itself; else only what is in the cache */
+    bool is_kept; /* what is found goes into the cache */
 };
 
 struct ml_symbolizer {
     struct ml_symbol_search *search;
     bool (*fetch)(const char *build_id_hex, char *out_path, unsigned long path_bytes);
+    const char *cache_folder;
+    bool (*keep)(const char *build_id_hex, const void *bytes, size_t count_bytes);
     char *debug_path;       /* libdwfl's list of folders */
     struct ml_perf_map map; /* of map_pid */
     uint32_t map_pid;
     Dwfl_Callbacks callbacks;
-    struct ml_symbol_file file; /* the open one */
-    struct ml_arena arena;      /* every string that was given out */
-    struct name_pair *names;
-    size_t names_count, names_capacity;
-    struct ml_index names_index;
-    char **strings;
-    size_t strings_count, strings_capacity;
-    struct ml_index strings_index;
+    struct ml_symbol_file file;   /* the open one */
+    struct ml_symbol_texts texts; /* all that was given out */
 };
 
+/* Hand on what is new of the file. */
+static void file_keep(struct ml_symbol_file *file) {
+    char hex[ML_BUILD_ID_HEX_BYTES];
+    size_t count = 0;
+    void *bytes = NULL;
+
+    if (!file->is_kept || file->cache.places_count == file->cache.read_count ||
+        !ml_build_id_hex(&file->wanted, hex)) {
+        return;
+    }
+    (void)ml_symbol_file_text(file, &file->cache.text);
+    bytes = ml_symbol_cache_encode(&file->cache, &count);
+    if (bytes) {
+        (void)file->owner->keep(hex, bytes, count);
+        free(bytes);
+    }
+}
+
 static void file_close(struct ml_symbol_file *file) {
+    file_keep(file);
+    ml_symbol_cache_fini(&file->cache);
     ml_elf_symbols_fini(&file->symbols);
     ml_dwarf_functions_fini(&file->functions);
     ml_breakpad_fini(&file->breakpad);
@@ -69,72 +83,11 @@ void ml_symbolizer_free(struct ml_symbolizer *take_symbolizer) {
         return;
     }
     file_close(&take_symbolizer->file);
-    ml_arena_fini(&take_symbolizer->arena);
-    ml_index_fini(&take_symbolizer->names_index);
-    ml_index_fini(&take_symbolizer->strings_index);
-    free(take_symbolizer->names);
-    free(take_symbolizer->strings);
+    ml_symbol_texts_fini(&take_symbolizer->texts);
     ml_symbol_search_free(take_symbolizer->search);
     ml_perf_map_fini(&take_symbolizer->map);
     free(take_symbolizer->debug_path);
     free(take_symbolizer);
-}
-
-/* The string once, kept. "" without memory: a name is lost, not the report. */
-static const char *keep(struct ml_symbolizer *symbolizer, const char *text) {
-    size_t count = strlen(text);
-    uint64_t hash = ml_hash(0, text, count);
-    size_t at = 0;
-    char *kept = NULL;
-
-    for (uint32_t item = ml_index_first(&symbolizer->strings_index, hash, &at);
-         item != ML_INDEX_NONE;
-         item = ml_index_next(&symbolizer->strings_index, hash, &at)) {
-        if (strcmp(symbolizer->strings[item], text) == 0) {
-            return symbolizer->strings[item];
-        }
-    }
-    kept = ml_arena_text(&symbolizer->arena, text, count);
-    if (!kept ||
-        !ml_grow(
-            (void **)&symbolizer->strings,
-            &symbolizer->strings_capacity,
-            symbolizer->strings_count + 1,
-            sizeof symbolizer->strings[0]
-        ) ||
-        !ml_index_add(&symbolizer->strings_index, hash, (uint32_t)symbolizer->strings_count)) {
-        return "";
-    }
-    symbolizer->strings[symbolizer->strings_count++] = kept;
-    return kept;
-}
-
-/* The readable form, each name demangled once. */
-static const char *readable_of(struct ml_symbolizer *symbolizer, const char *linkage) {
-    uint64_t hash = ml_hash(0, linkage, strlen(linkage));
-    struct name_pair pair = {.linkage = linkage};
-    size_t at = 0;
-    char *readable = NULL;
-
-    for (uint32_t item = ml_index_first(&symbolizer->names_index, hash, &at); item != ML_INDEX_NONE;
-         item = ml_index_next(&symbolizer->names_index, hash, &at)) {
-        if (strcmp(symbolizer->names[item].linkage, linkage) == 0) {
-            return symbolizer->names[item].readable;
-        }
-    }
-    readable = ml_demangle(linkage);
-    pair.readable = readable ? keep(symbolizer, readable) : "";
-    free(readable);
-    if (ml_grow(
-            (void **)&symbolizer->names,
-            &symbolizer->names_capacity,
-            symbolizer->names_count + 1,
-            sizeof pair
-        ) &&
-        ml_index_add(&symbolizer->names_index, hash, (uint32_t)symbolizer->names_count)) {
-        symbolizer->names[symbolizer->names_count++] = pair;
-    }
-    return pair.readable;
 }
 
 /* From elsewhere. */
@@ -150,6 +103,9 @@ static bool fetch_debug_file(
     return symbolizer->fetch && ml_build_id_hex(wanted, hex) &&
            symbolizer->fetch(hex, path, sizeof path) && try(context, path, false);
 }
+
+/* A build id shorter than this may be anybody's (-Wl,--build-id=0x1). */
+enum { CACHED_ID_MIN_BYTES = 16 };
 
 /* Whether the file has that build id. */
 static bool file_matches(const char *path, const struct ml_symbol_wanted *wanted, int *out_fd) {
@@ -235,6 +191,8 @@ struct ml_symbolizer *ml_symbolizer_new(const struct ml_symbolizer_options *opti
     /* libdwfl would ask the servers named there. */
     unsetenv("DEBUGINFOD_URLS");
     symbolizer->fetch = options->fetch;
+    symbolizer->cache_folder = options->cache_folder;
+    symbolizer->keep = options->keep;
     symbolizer->search = ml_symbol_search_new(&options->search);
     /* Beside the file (with the CRC checked, ":"), in .debug beside it, under the root. */
     if (!symbolizer->search || asprintf(&symbolizer->debug_path, ":.debug:%s", root) < 0) {
@@ -311,36 +269,81 @@ static bool breakpad_load(struct ml_symbol_file *file) {
     return ml_symbol_search_breakpad(file->owner->search, &file->wanted, try_breakpad, file);
 }
 
+/* Whether what is found in the open file may be found in the cache the next time, and for how long:
+ * without DWARF of one piece until another file may answer, a debug file perhaps. */
+static void file_may_be_kept(struct ml_symbol_file *file) {
+    const struct ml_symbolizer *symbolizer = file->owner;
+    bool is_all = file->functions.dwarf && !file->functions.is_split;
+    uint64_t state = is_all ? 0 : ml_symbol_search_state(symbolizer->search, &file->wanted);
+
+    file->is_kept = symbolizer->keep && symbolizer->cache_folder &&
+                    file->wanted.build_id_bytes >= CACHED_ID_MIN_BYTES && (is_all || state != 0);
+    if (file->cache.state == 0) {
+        file->cache.state = state;
+    }
+}
+
+/* Open the file itself. False: no memory. */
+static bool file_open(struct ml_symbol_file *file) {
+    struct ml_symbolizer *symbolizer = file->owner;
+    bool is_there = false;
+
+    file->is_open = true;
+    if (!ml_symbol_search(symbolizer->search, &file->wanted, try_module, file, &is_there) &&
+        !fetch_debug_file(symbolizer, &file->wanted, try_module, file)) {
+        if (!breakpad_load(file)) {
+            *file->out_trouble =
+                is_there ? "the file is another one by now" : "the file is not here";
+        }
+        return true;
+    }
+    if (!ml_elf_symbols_load(&file->symbols, file->module) ||
+        !ml_dwarf_functions_load(&file->functions, file->module)) {
+        return false;
+    }
+    if (!file->functions.dwarf && breakpad_load(file)) {
+        return true;
+    }
+    if (file->symbols.count == 0 && !file->functions.dwarf) {
+        *file->out_trouble = "the file has no symbols";
+        return true;
+    }
+    file_may_be_kept(file);
+    return true;
+}
+
+/* Whether names of the file were kept that hold. */
+static bool cache_open(struct ml_symbol_file *file) {
+    const struct ml_symbolizer *symbolizer = file->owner;
+    char hex[ML_BUILD_ID_HEX_BYTES];
+    char path[PATH_MAX];
+    uint64_t state = 0;
+
+    if (!symbolizer->cache_folder || file->wanted.build_id_bytes < CACHED_ID_MIN_BYTES ||
+        !ml_build_id_hex(&file->wanted, hex)) {
+        return false;
+    }
+    /* Who may ask servers is after more than what was found without them. */
+    if (!symbolizer->fetch) {
+        state = ml_symbol_search_state(symbolizer->search, &file->wanted);
+    }
+    snprintf(path, sizeof path, "%s/%s" ML_SYMBOL_CACHE_SUFFIX, symbolizer->cache_folder, hex);
+    return ml_symbol_cache_read(&file->cache, path, state);
+}
+
 struct ml_symbol_file *ml_symbolizer_open(
     struct ml_symbolizer *symbolizer,
     const struct ml_symbol_wanted *wanted,
     const char **out_trouble
 ) {
     struct ml_symbol_file *file = &symbolizer->file;
-    bool is_there = false;
 
     file_close(file);
     file->owner = symbolizer;
     file->wanted = *wanted;
+    file->out_trouble = out_trouble;
     *out_trouble = NULL;
-    if (!ml_symbol_search(symbolizer->search, wanted, try_module, file, &is_there) &&
-        !fetch_debug_file(symbolizer, wanted, try_module, file)) {
-        if (!breakpad_load(file)) {
-            *out_trouble = is_there ? "the file is another one by now" : "the file is not here";
-        }
-        return file;
-    }
-    if (!ml_elf_symbols_load(&file->symbols, file->module) ||
-        !ml_dwarf_functions_load(&file->functions, file->module)) {
-        return NULL;
-    }
-    if (!file->functions.dwarf && breakpad_load(file)) {
-        return file;
-    }
-    if (file->symbols.count == 0 && !file->functions.dwarf) {
-        *out_trouble = "the file has no symbols";
-    }
-    return file;
+    return cache_open(file) || file_open(file) ? file : NULL;
 }
 
 static struct ml_symbol
@@ -348,24 +351,28 @@ symbol_of(struct ml_symbolizer *symbolizer, const struct ml_dwarf_frame *frame) 
     struct ml_symbol symbol = {
         .function = "",
         .linkage = "",
-        .file = frame->file ? keep(symbolizer, frame->file) : "",
+        .file = frame->file ? ml_symbol_texts_keep(&symbolizer->texts, frame->file) : "",
         .line = frame->line > 0 ? (uint32_t)frame->line : 0,
         .inlined = frame->inlined,
     };
     const char *linkage = frame->linkage ? frame->linkage : frame->name;
 
     if (linkage) {
-        symbol.linkage = keep(symbolizer, linkage);
-        symbol.function = readable_of(symbolizer, symbol.linkage);
+        symbol.linkage = ml_symbol_texts_keep(&symbolizer->texts, linkage);
+        symbol.function = ml_symbol_texts_readable(&symbolizer->texts, symbol.linkage);
     }
     return symbol;
 }
 
 bool ml_symbol_file_text(struct ml_symbol_file *file, struct ml_text_segment *out_segment) {
     GElf_Addr bias = 0;
-    Elf *elf = file->is_module ? dwfl_module_getelf(file->module, &bias) : NULL;
+    Elf *elf = file->is_module && file->module ? dwfl_module_getelf(file->module, &bias) : NULL;
     size_t count = 0;
 
+    if (file->cache.text.size_bytes > 0) {
+        *out_segment = file->cache.text;
+        return true;
+    }
     if (!elf || elf_getphdrnum(elf, &count) != 0) {
         return false;
     }
@@ -384,18 +391,6 @@ bool ml_symbol_file_text(struct ml_symbol_file *file, struct ml_text_segment *ou
     return false;
 }
 
-/* The name of code that several functions share. */
-static const char *merged_name(struct ml_symbolizer *symbolizer, const char *name) {
-    char *text = NULL;
-    const char *kept = name;
-
-    if (asprintf(&text, "%s [merged]", name) >= 0) {
-        kept = keep(symbolizer, text);
-        free(text);
-    }
-    return kept;
-}
-
 /* By Breakpad's file. */
 static size_t breakpad_find(
     struct ml_symbol_file *file,
@@ -412,12 +407,13 @@ static size_t breakpad_find(
         );
     }
     for (size_t i = 0; i < count; i++) {
-        const char *linkage = keep(symbolizer, frames[i].name);
-        const char *function = readable_of(symbolizer, linkage);
+        const char *linkage = ml_symbol_texts_keep(&symbolizer->texts, frames[i].name);
+        const char *function = ml_symbol_texts_readable(&symbolizer->texts, linkage);
         out_symbols[i] = (struct ml_symbol){
-            .function = frames[i].is_merged ? merged_name(symbolizer, function) : function,
+            .function = frames[i].is_merged ? ml_symbol_texts_merged(&symbolizer->texts, function)
+                                            : function,
             .linkage = linkage,
-            .file = keep(symbolizer, frames[i].file),
+            .file = ml_symbol_texts_keep(&symbolizer->texts, frames[i].file),
             .line = frames[i].line,
             .inlined = frames[i].is_inlined,
         };
@@ -425,7 +421,8 @@ static size_t breakpad_find(
     return count;
 }
 
-size_t ml_symbol_file_find(
+/* By the file itself. */
+static size_t file_find(
     struct ml_symbol_file *file,
     uint64_t address,
     struct ml_symbol out_symbols[ML_SYMBOL_INLINES_MAX]
@@ -461,7 +458,46 @@ size_t ml_symbol_file_find(
         out_symbols[i] = symbol_of(file->owner, &frames[i]);
     }
     if (symbol && symbol->is_merged) {
-        out_symbols[count - 1].function = merged_name(file->owner, out_symbols[count - 1].function);
+        out_symbols[count - 1].function =
+            ml_symbol_texts_merged(&file->owner->texts, out_symbols[count - 1].function);
+    }
+    return count;
+}
+
+/* With texts that stay when the file is closed, and are one over all files. */
+static struct ml_symbol
+kept_symbol(struct ml_symbolizer *symbolizer, const struct ml_symbol *symbol) {
+    return (struct ml_symbol){
+        .function = ml_symbol_texts_keep(&symbolizer->texts, symbol->function),
+        .linkage = ml_symbol_texts_keep(&symbolizer->texts, symbol->linkage),
+        .file = ml_symbol_texts_keep(&symbolizer->texts, symbol->file),
+        .line = symbol->line,
+        .inlined = symbol->inlined,
+    };
+}
+
+size_t ml_symbol_file_find(
+    struct ml_symbol_file *file,
+    uint64_t address,
+    struct ml_symbol out_symbols[ML_SYMBOL_INLINES_MAX]
+) {
+    const struct ml_cached_place *place = ml_symbol_cache_find(&file->cache, address);
+    size_t count = 0;
+
+    if (place) {
+        for (; count < place->symbols_count; count++) {
+            out_symbols[count] =
+                kept_symbol(file->owner, &file->cache.symbols[place->first_symbol + count]);
+        }
+        return count;
+    }
+    /* Without memory for the rest of it, what is in the cache stays. */
+    if (!file->is_open && !file_open(file)) {
+        return 0;
+    }
+    count = file_find(file, address, out_symbols);
+    if (file->is_kept) {
+        (void)ml_symbol_cache_add(&file->cache, address, out_symbols, count);
     }
     return count;
 }
@@ -484,7 +520,7 @@ bool ml_symbolizer_generated(
     if (!name) {
         return false;
     }
-    name = keep(symbolizer, name);
+    name = ml_symbol_texts_keep(&symbolizer->texts, name);
     *out_symbol = (struct ml_symbol){.function = name, .linkage = name, .file = ""};
     return true;
 }

@@ -2,7 +2,8 @@
  * ELF and DWARF may come from anybody (libdw reads them).
  *
  * One rule: never a wrong name. A file whose build id is not the recorded one gives none. Nothing
- * is asked of the network by itself: who may is given as `fetch`. */
+ * is asked of the network by itself: who may is given as `fetch`. Nothing is written by itself:
+ * what was found is handed to `keep`, and read again from `cache_folder` (tools/symbol_cache.h). */
 #ifndef MEMLOG_TOOLS_SYMBOLIZER_H
 #define MEMLOG_TOOLS_SYMBOLIZER_H
 
@@ -33,6 +34,9 @@ struct ml_symbolizer_options {
     struct ml_symbol_search_options search;
     /* The path of a debug file with that build id from elsewhere; NULL: nowhere. */
     bool (*fetch)(const char *build_id_hex, char *out_path, unsigned long path_bytes);
+    /* Where names are kept, and who keeps them; NULL: nowhere, nobody. */
+    const char *cache_folder;
+    bool (*keep)(const char *build_id_hex, const void *bytes, size_t count_bytes);
 };
 
 /* `options` NULL: the defaults. The texts of the options must live as long. NULL when there is no
@@ -40,10 +44,11 @@ struct ml_symbolizer_options {
 struct ml_symbolizer *ml_symbolizer_new(const struct ml_symbolizer_options *options);
 void ml_symbolizer_free(struct ml_symbolizer *take_symbolizer);
 
-/* Open a module's file and what debug files belong to it. Without a file, or with another build id,
- * *out_trouble says why (static text) and nothing will be found; NULL otherwise. NULL only without
- * memory. Owner: the symbolizer's, until the next open: one file at a time is held. `wanted`'s
- * texts must live until then. */
+/* Open a module's file and what debug files belong to it; with names in the cache not before one is
+ * asked for that is not there. Without a file, or with another build id, *out_trouble says why
+ * (static text) and nothing more will be found; NULL otherwise. NULL only without memory. Owner:
+ * the symbolizer's, until the next open: one file at a time is held. `wanted`'s texts and
+ * *out_trouble must live until then. */
 struct ml_symbol_file *ml_symbolizer_open(
     struct ml_symbolizer *symbolizer,
     const struct ml_symbol_wanted *wanted,

@@ -95,6 +95,8 @@ class Case(unittest.TestCase):
         env["ORACLE_DIR"] = str(self.truth_folder)
         # `memlog dump` looks for the newest host of this user: other tests' hosts lie elsewhere.
         env["XDG_RUNTIME_DIR"] = str(self.folder / "run")
+        # What one test has read of names is nothing to another, nor to whoever runs them.
+        env["MEMLOG_SYMBOL_CACHE"] = "off"
         env.update(changes)
         return env
 

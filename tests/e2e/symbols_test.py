@@ -17,7 +17,9 @@ int main(void) { return outer_keeper(%d) == NULL; }
 SIZE = 123457
 
 
-class Symbols(harness.Case):
+class Keeper(harness.Case):
+    """A program whose frames are known, and dumps of it."""
+
     def setUp(self):
         super().setUp()
         self.program = self.folder / "bin" / "keeper"
@@ -59,6 +61,8 @@ class Symbols(harness.Case):
         self.tool("strip", *strip, self.program)
         return self.memlog(self.program).dumps()[0]
 
+
+class Symbols(Keeper):
     def test_a_stripped_program_has_no_names_and_its_debug_file_gives_them(self):
         dump = self.stripped_dump()
         self.assert_nameless(self.collapsed(dump))
@@ -256,6 +260,92 @@ class Symbols(harness.Case):
         self.assertRegex(self.collapsed(dump), r"keepManyBuffers")
         os.unlink(f"/tmp/perf-{pid}.map")
         self.assertNotRegex(self.collapsed(dump), r"keepManyBuffers")
+
+
+class Cache(Keeper):
+    """Names that were found once are there at once the next time, and never those of another file."""
+
+    def setUp(self):
+        super().setUp()
+        self.cache = self.folder / "kept" / "names"
+
+    def collapsed(self, dump, *options, **environment):
+        return super().collapsed(dump, *options, **{"MEMLOG_SYMBOL_CACHE": str(self.cache), **environment})
+
+    def kept(self):
+        return sorted(self.cache.glob("*")) if self.cache.exists() else []
+
+    def first_dump(self):
+        return self.memlog(self.program).dumps()[0]
+
+    def test_names_are_of_a_build_whatever_becomes_of_the_file(self):
+        dump = self.first_dump()
+        self.assert_named(self.collapsed(dump))
+        self.assertTrue(self.kept())
+        self.assertEqual({path.stat().st_mode & 0o777 for path in self.kept()}, {0o600})
+        self.compile(self.program, SIZE + 16)
+        self.assert_named(self.collapsed(dump))
+        other = self.first_dump()
+        self.assertIn(f"outer_keeper;deep_keeper {SIZE + 16}\n", self.collapsed(other))
+        self.program.unlink()
+        self.assert_named(self.collapsed(dump))
+        self.assert_nameless(self.collapsed(dump, MEMLOG_SYMBOL_CACHE="off"))
+
+    def test_every_form_says_the_same_with_it_and_without(self):
+        dump = self.first_dump()
+        for form in ("json", "perfetto", "pprof", "heap", "chrome", "collapsed", "sqlite", "html"):
+            answers = []
+            for cache in ("off", str(self.cache), str(self.cache)):
+                target = self.folder / f"answer.{len(answers)}"
+                self.analyze("convert", f"--to={form}", "-o", target, dump, MEMLOG_SYMBOL_CACHE=cache)
+                answers.append(target.read_bytes())
+            self.assertEqual(answers[0], answers[1], form)
+            self.assertEqual(answers[0], answers[2], form)
+
+    def test_a_debug_file_that_comes_later_is_taken(self):
+        debug = self.folder / "keeper.debug"
+        self.tool("objcopy", "--only-keep-debug", self.whole, debug)
+        self.tool("objcopy", "--strip-debug", f"--add-gnu-debuglink={debug}", self.program)
+        dump = self.first_dump()
+        for _ in range(2):
+            self.assert_named(self.collapsed(dump))
+            self.assertNotIn("keeper.c", self.json_of(dump))
+        (self.program.parent / ".debug").mkdir()
+        debug.rename(self.program.parent / ".debug" / "keeper.debug")
+        self.assertIn("keeper.c", self.json_of(dump))
+
+    def json_of(self, dump, **environment):
+        return self.analyze("report", "--json", dump, **{"MEMLOG_SYMBOL_CACHE": str(self.cache), **environment})[0]
+
+    def test_what_is_damaged_or_somebody_elses_is_none(self):
+        dump = self.first_dump()
+        self.assert_named(self.collapsed(dump))
+        self.program.unlink()
+        wholes = {path: path.read_bytes() for path in self.kept()}
+        for change in (lambda old: old[:-1], lambda old: old[: len(old) // 2] + b"!" + old[len(old) // 2 + 1:], lambda old: b""):
+            for path, old in wholes.items():
+                path.write_bytes(change(old))
+            self.assert_nameless(self.collapsed(dump))
+        for path, old in wholes.items():
+            path.unlink()
+            (self.folder / path.name).write_bytes(old)
+            path.symlink_to(self.folder / path.name)
+        self.assert_nameless(self.collapsed(dump))
+
+    def test_a_folder_that_cannot_be_written_is_no_reason_to_fail(self):
+        dump = self.first_dump()
+        for folder in ("/proc/nowhere", "/dev/null/x", str(self.program)):
+            self.assert_named(self.collapsed(dump, MEMLOG_SYMBOL_CACHE=folder))
+
+    def test_where_it_lies_by_itself(self):
+        dump = self.first_dump()
+        environment = self.environment(HOME=str(self.folder), DEBUGINFOD_URLS="")
+        del environment["MEMLOG_SYMBOL_CACHE"]
+        environment.pop("XDG_CACHE_HOME", None)
+        for changes, place in (({}, ".cache/memlog"), ({"XDG_CACHE_HOME": str(self.folder / "xdg")}, "xdg/memlog")):
+            words = [str(harness.MEMLOG), "report", "--summary", str(dump)]
+            harness.run_words(words, self.folder, {**environment, **changes}, b"", harness.TIMEOUT)
+            self.assertTrue(list((self.folder / place).glob("*.names")), place)
 
 
 class Merged(harness.Case):

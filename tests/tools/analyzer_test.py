@@ -22,7 +22,7 @@ class Analyzer(unittest.TestCase):
     def analyze(self, *words, env=None, stdin=None):
         return subprocess.run(
             [OUT / "memlog-analyzer", *map(str, words)], cwd=self.folder, stdin=stdin or subprocess.DEVNULL,
-            capture_output=True, check=False, env={**os.environ, "COLUMNS": "100", **(env or {})},
+            capture_output=True, check=False, env={**os.environ, "COLUMNS": "100", "MEMLOG_SYMBOL_CACHE": "off", **(env or {})},
         )
 
     def refuse(self, *words, code=2, saying):
