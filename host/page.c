@@ -57,6 +57,7 @@ static const struct route routes[] = {
     {"GET", "/api/v1/uploads", ml_page_get_uploads, false, true},
     {"GET", "/api/v1/profile", ml_page_get_profile, false, false},
     {"GET", "/api/v1/diff", ml_page_get_diff, false, false},
+    {"GET", "/api/v1/timeline", ml_page_get_timeline, false, false},
     {"GET", "/api/v1/events", ml_page_get_events, false, true},
     {"GET", "/debug/pprof/", get_pprof_index, false, false},
     {"GET", "/debug/pprof/heap", ml_page_get_pprof_heap, false, false},

@@ -115,6 +115,7 @@ int ml_page_open_dump(const struct ml_page *page, const char *id, char out_name[
 
 /* page_profile.c: whatever the analyzer makes of a dump. */
 ml_page_handler ml_page_get_profile;
+ml_page_handler ml_page_get_timeline;
 ml_page_handler ml_page_get_diff;
 
 /* The processes of a dump, as the live ones. */

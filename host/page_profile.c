@@ -12,6 +12,13 @@
 
 enum { SECONDS_MAX = 3600, ARGUMENT_BYTES = 64, FILE_NAME_BYTES = NAME_MAX + 64 };
 
+/* Points of each series unless more or fewer are asked for: a chart's width. What changed: the
+ * first so many, and the last. */
+enum { TIMELINE_POINTS = 600, TIMELINE_POINTS_MAX = 10000, TIMELINE_CHANGES = 25 };
+
+/* Of the year 9999. */
+#define TIME_MAX_MS UINT64_C(253402300799999)
+
 /* A request whose answer the analyzer makes of one or two dumps. */
 struct ml_page_analysis {
     struct ml_page *page;
@@ -46,7 +53,9 @@ static void free_analysis(struct ml_page_analysis *analysis) {
 static void fail(struct ml_page_analysis *analysis, const char *trouble) {
     if (analysis->page->http != NULL) {
         /* What a dump lacks is the asker's mistake; what nobody could make is not. */
-        const bool is_missing = strstr(trouble, "no process ") != NULL;
+        const bool is_missing = strstr(trouble, "no process ") != NULL ||
+                                strstr(trouble, "has no timeline") != NULL ||
+                                strstr(trouble, "nothing is known of that time") != NULL;
         ml_page_answer_error(analysis->request, is_missing ? 404 : 503, "%s", trouble);
     }
     free_analysis(analysis);
@@ -305,6 +314,62 @@ void ml_page_get_diff(struct ml_page *page, struct ml_http_request *request, con
     if (open_side(analysis, 1, from)) {
         start(analysis, to);
     }
+}
+
+/* From when to when, in ms since 1970; how much of it. False: it was answered. */
+static bool add_span(struct ml_page_analysis *analysis) {
+    struct ml_http_request *request = analysis->request;
+    uint64_t pid = 0;
+    uint64_t from_ms = 0;
+    uint64_t to_ms = 0;
+    uint64_t points = TIMELINE_POINTS;
+    uint64_t stacks = 0;
+    if (!ml_page_number_argument(request, "pid", INT_MAX, &pid) ||
+        !ml_page_number_argument(request, "from", TIME_MAX_MS, &from_ms) ||
+        !ml_page_number_argument(request, "to", TIME_MAX_MS, &to_ms) ||
+        !ml_page_number_argument(request, "points", TIMELINE_POINTS_MAX, &points) ||
+        !ml_page_number_argument(request, "stacks", 1, &stacks)) {
+        return false;
+    }
+    if (points < 2) {
+        ml_page_answer_error(request, 400, "points=%" PRIu64 ": two at least", points);
+        return false;
+    }
+    if (to_ms != 0 && from_ms >= to_ms) {
+        ml_page_answer_error(request, 400, "from= is not before to=");
+        return false;
+    }
+    add_word(analysis, "--points=%" PRIu64, points);
+    add_word(analysis, "--limit=%d", TIMELINE_CHANGES);
+    if (pid != 0) {
+        add_word(analysis, "--pid=%" PRIu64, pid);
+    }
+    if (from_ms != 0) {
+        add_word(analysis, "--from=@%" PRIu64, from_ms);
+    }
+    if (to_ms != 0) {
+        add_word(analysis, "--to=@%" PRIu64, to_ms);
+    }
+    if (stacks == 0) {
+        add_word(analysis, "--no-stacks");
+    }
+    return true;
+}
+
+void ml_page_get_timeline(struct ml_page *page, struct ml_http_request *request, const char *word) {
+    (void)word;
+    struct ml_page_analysis *analysis = analysis_new(page, request, "application/json");
+    if (analysis == NULL) {
+        return;
+    }
+    add_word(analysis, "timeline");
+    add_word(analysis, "--json");
+    if (!add_span(analysis)) {
+        free_analysis(analysis);
+        return;
+    }
+    add_word(analysis, ML_ANALYZER_FIRST_PATH);
+    start(analysis, ml_http_argument(request, "dump"));
 }
 
 /* ---- /debug/pprof */

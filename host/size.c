@@ -14,7 +14,7 @@ static enum ml_status parse_digits(const char **text, uint64_t max, uint64_t *ou
     }
     for (; isdigit((unsigned char)*pos); pos++) {
         uint64_t digit = (uint64_t)(*pos - '0');
-        if (value > (max - digit) / 10) {
+        if (digit > max || value > (max - digit) / 10) {
             return ML_PEER_RANGE;
         }
         value = value * 10 + digit;

@@ -171,6 +171,42 @@ class Http(browsing.Case):
         self.order("parent", 0)
         self.assertEqual(process.wait(harness.TIMEOUT), 0)
 
+    def test_the_timeline_says_what_grew_without_a_second_dump(self):
+        process, page = self.start_tree()
+        parent, child = sorted(members(page), key=lambda one: one["id"])
+
+        def moment():
+            # Asking notes how it stands; a moment counts as the nearest that is known, stacks each second.
+            time.sleep(1.1)
+            page.json("/api/v1/timeline")
+            time.sleep(0.7)
+            now = int(time.time() * 1000)
+            time.sleep(0.7)
+            return now
+
+        moments = [moment()]
+        for who in ("child", "parent"):
+            self.order(who, 1000)
+            moments.append(moment())
+        for grown, idle, begin in ((child, parent, 0), (parent, child, 1)):
+            answer = page.json(f"/api/v1/timeline?from={moments[begin]}&to={moments[begin + 1]}")
+            by_pid = {}
+            for one in answer["changed"]:
+                by_pid[one["pid"]] = by_pid.get(one["pid"], 0) + one["grown_bytes"]
+            self.assertGreater(by_pid[grown["pid"]], 3000 * 1000)
+            self.assertLess(by_pid.get(idle["pid"], 0), 100000)
+            self.assertTrue(answer["changed"][0]["frames"])
+        whole = page.json("/api/v1/timeline?points=5")
+        self.assertEqual({one["pid"] for one in whole["processes"]} & {parent["pid"], child["pid"]}, {parent["pid"], child["pid"]})
+        for one in [*whole["processes"], whole["tree"]]:
+            self.assertLessEqual(len(one["points"]), 5)
+        one = page.json(f"/api/v1/timeline?pid={child['pid']}&stacks=1")
+        self.assertEqual([row["pid"] for row in one["processes"]], [child["pid"]])
+        self.assertTrue(one["processes"][0]["stacks"][0]["points"])
+        for words, status in (("from=5&to=4", 400), ("from=x", 400), ("stacks=2", 400), ("pid=1", 404), ("from=1&to=2", 404), ("dump=7777", 404)):
+            self.assertEqual(page.ask(f"/api/v1/timeline?{words}").status, status, words)
+        self.end(process)
+
     def test_pprof_reads_the_endpoints(self):
         convert_test.Convert.setUpClass()
         pprof = convert_test.Convert.pprof
@@ -411,7 +447,7 @@ class Http(browsing.Case):
         samples = {"pid": pid, "id": made}
         queries = {"/api/v1/diff": f"?from={made}", "/api/v1/upload": "?wait=1"}
         bad = {
-            400: {"/api/v1/processes": "?dump=now&x=", "/api/v1/profile": "?metric=x", "/api/v1/diff": "", "/api/v1/dumps/{id}": "?format=x", "/api/v1/upload": "?wait=x"},
+            400: {"/api/v1/processes": "?dump=now&x=", "/api/v1/profile": "?metric=x", "/api/v1/diff": "", "/api/v1/timeline": "?points=1", "/api/v1/dumps/{id}": "?format=x", "/api/v1/upload": "?wait=x"},
         }
         for path, methods in document["paths"].items():
             for method, entry in methods.items():
@@ -507,7 +543,7 @@ class Http(browsing.Case):
         values = page.json("/api/v1/profile?dump=0001")["views"][0]["values"]
         self.assertEqual(sum(values[1::7]), report["tree"]["live_bytes"])
         for path, method, status in (
-            ("/api/v1/profile", "GET", 400), ("/api/v1/events", "GET", 409), ("/metrics", "GET", 409), ("/api/v1/dumps", "POST", 409),
+            ("/api/v1/profile", "GET", 400), ("/api/v1/timeline?dump=0001", "GET", 200), ("/api/v1/events", "GET", 409), ("/metrics", "GET", 409), ("/api/v1/dumps", "POST", 409),
             (f"/api/v1/processes/{entries[0]['pid']}/stop", "POST", 409), ("/api/v1/diff?from=0001&to=0001", "GET", 200),
         ):
             self.assertEqual(page.ask(path, method).status, status, path)

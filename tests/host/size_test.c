@@ -51,6 +51,7 @@ START_TEST(reads_counts_up_to_their_limit) {
     ck_assert_uint_eq(count, 10);
     ck_assert_int_eq(ml_count_parse("11", 10, &count), ML_PEER_RANGE);
     ck_assert_int_eq(ml_count_parse("1K", 10, &count), ML_PEER_FORM);
+    ck_assert_int_eq(ml_count_parse("2", 1, &count), ML_PEER_RANGE); /* a digit above the limit */
     ck_assert_uint_eq(count, 10);
 }
 END_TEST
