@@ -167,6 +167,7 @@ static void look_at_members(struct ml_engine *engine) {
         if (member->state == ML_MEMBER_RUNNING && member->in_service) {
             member->looks += member->looks == 0 ? 1 : 0; /* its memory counts now */
             ml_member_look(engine, member);
+            ml_member_show(engine, member);
         }
     }
 }

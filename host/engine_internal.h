@@ -258,6 +258,9 @@ void ml_member_look_soon(struct ml_engine *engine, struct ml_member *member);
 /* Look at a member in /proc again, and tell the service what is new. */
 void ml_member_look(struct ml_engine *engine, struct ml_member *member);
 
+/* Look at its threads and its memory, and tell the service. */
+void ml_member_show(struct ml_engine *engine, struct ml_member *member);
+
 /* Stop its watchers, close what it has open. */
 void ml_member_release(struct ml_engine *engine, struct ml_member *member);
 

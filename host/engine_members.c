@@ -231,6 +231,24 @@ void ml_engine_attach_members(struct ml_engine *engine) {
     }
 }
 
+/* Walking over its mappings takes longer than smaps_rollup, and nobody but a dump's reader asks: at
+ * each dump, and now and then, for the dump after its end. A process that is gone soon is spared.
+ */
+enum { VIEW_FROM_LOOK = 2, VIEW_EACH_LOOK = 12 };
+
+void ml_member_show(struct ml_engine *engine, struct ml_member *member) {
+    struct ml_process_view view;
+    if (member->state != ML_MEMBER_RUNNING || !member->in_service) {
+        return;
+    }
+    ml_process_view_init(&view, member->pid);
+    if (view.threads_count > 0) { /* 0: it is gone; what was seen stays */
+        const uint64_t now_ns = ml_clock_moment(engine->clock).boottime_ns;
+        ml_service_link_show(&engine->link, member, now_ns, &view);
+    }
+    ml_process_view_fini(&view);
+}
+
 void ml_member_look(struct ml_engine *engine, struct ml_member *member) {
     if (member->state != ML_MEMBER_RUNNING) {
         return;
@@ -378,6 +396,9 @@ static void on_look(struct ev_loop *loop, ev_timer *watcher, int events) {
         }
     }
     ml_member_look(engine, member);
+    if (member->looks == VIEW_FROM_LOOK || member->looks % VIEW_EACH_LOOK == VIEW_EACH_LOOK - 1) {
+        ml_member_show(engine, member);
+    }
     if (member->state == ML_MEMBER_RUNNING) {
         ml_member_look_soon(engine, member);
     }

@@ -311,6 +311,50 @@ void ml_service_link_update(struct ml_service_link *link, const struct ml_member
     free(line);
 }
 
+void ml_service_link_show(
+    struct ml_service_link *link,
+    const struct ml_member *member,
+    uint64_t boottime_ns,
+    const struct ml_process_view *view
+) {
+    struct memlog_service_thread_view *threads =
+        calloc((size_t)view->threads_count + 1, sizeof(*threads));
+    struct memlog_service_memory_view *memory =
+        calloc((size_t)view->mappings_count + 1, sizeof(*memory));
+    if (link->channel == NULL || threads == NULL || memory == NULL) {
+        free(threads);
+        free(memory);
+        return;
+    }
+    for (uint32_t i = 0; i < view->threads_count; i++) {
+        threads[i] = (struct memlog_service_thread_view
+        ){.tid = view->threads[i].tid, .name = ml_string_of(view->threads[i].name)};
+    }
+    for (uint32_t i = 0; i < view->mappings_count; i++) {
+        const uint64_t *figures_kb = view->mappings[i].figures_kb;
+        memory[i] = (struct memlog_service_memory_view){
+            .name = ml_string_of(view->mappings[i].name),
+            .size_kb = figures_kb[ML_MAPPING_SIZE],
+            .private_clean_kb = figures_kb[ML_MAPPING_PRIVATE_CLEAN],
+            .private_dirty_kb = figures_kb[ML_MAPPING_PRIVATE_DIRTY],
+            .shared_clean_kb = figures_kb[ML_MAPPING_SHARED_CLEAN],
+            .shared_dirty_kb = figures_kb[ML_MAPPING_SHARED_DIRTY],
+            .proportional_kb = figures_kb[ML_MAPPING_PROPORTIONAL],
+            .swap_kb = figures_kb[ML_MAPPING_SWAP],
+        };
+    }
+    const struct memlog_service_show_process_request request = {
+        .view = {
+            .id = member->id,
+            .boottime_ns = boottime_ns,
+            .threads = {.items = threads, .count = view->threads_count},
+            .memory = {.items = memory, .count = view->mappings_count},
+        }};
+    note_status(link, memlog_service_show_process(ml_channel_port(link->channel), &request));
+    free(threads);
+    free(memory);
+}
+
 static enum memlog_service_process_state state_of(const struct ml_member *member) {
     switch (member->state) {
     case ML_MEMBER_KILLED:

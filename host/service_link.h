@@ -13,6 +13,7 @@
 #include "host/complaint.h"
 #include "host/launcher.h"
 #include "host/member.h"
+#include "host/process_view.h"
 #include "host/options.h"
 #include "ipc/ml_status.h"
 #include "mojom_like_idl/heap_service_mojom.h"
@@ -74,6 +75,12 @@ void ml_service_link_add(
     struct ml_service_link *link, const struct ml_member *member, uint64_t sampling_bytes
 );
 void ml_service_link_update(struct ml_service_link *link, const struct ml_member *member);
+void ml_service_link_show(
+    struct ml_service_link *link,
+    const struct ml_member *member,
+    uint64_t boottime_ns,
+    const struct ml_process_view *view
+);
 void ml_service_link_end(struct ml_service_link *link, const struct ml_member *member);
 
 /* Orders with an answer: `on_reply` is called exactly once, with a status other than ML_OK and NULL

@@ -215,6 +215,7 @@ void ml_client_free(struct ml_client *take_client) {
     }
     free_description(take_client);
     free(take_client->executable);
+    ml_host_view_free(take_client->view);
     ml_fold_free(take_client->fold, &take_client->session->budget);
     fini_profile(take_client);
     atomic_fetch_sub_explicit(
@@ -497,6 +498,11 @@ enum ml_status ml_client_describe(
     client->footprint_bytes = footprint_bytes;
     client->resident_bytes = resident_bytes;
     return ML_OK;
+}
+
+void ml_client_show(struct ml_client *client, struct ml_host_view *take_view) {
+    ml_host_view_free(client->view);
+    client->view = take_view;
 }
 
 void ml_client_executable(struct ml_client *client, const char *path, size_t count_bytes) {

@@ -13,6 +13,7 @@
 #include "service/orders.h"
 #include "service/readers.h"
 #include "service/session.h"
+#include "service/view_of.h"
 
 /* CLOSED is 0: a cell of the table that nobody wrote ends the connection. */
 enum connection_state {
@@ -22,7 +23,7 @@ enum connection_state {
     CONNECTION_STATE_COUNT
 };
 
-enum { METHOD_COUNT = MEMLOG_SERVICE_SERVICE_METHOD_OBSERVE + 1 };
+enum { METHOD_COUNT = MEMLOG_SERVICE_SERVICE_METHOD_SHOW_PROCESS + 1 };
 
 static const uint8_t connection_next[CONNECTION_STATE_COUNT][METHOD_COUNT] = {
     [CONNECTION_AWAIT_CONFIGURE] = {[MEMLOG_SERVICE_SERVICE_METHOD_CONFIGURE] = CONNECTION_SERVING},
@@ -35,7 +36,8 @@ static const uint8_t connection_next[CONNECTION_STATE_COUNT][METHOD_COUNT] = {
          [MEMLOG_SERVICE_SERVICE_METHOD_DRAIN] = CONNECTION_SERVING,
          [MEMLOG_SERVICE_SERVICE_METHOD_BEGIN_PROFILE] = CONNECTION_SERVING,
          [MEMLOG_SERVICE_SERVICE_METHOD_STOP_CLIENT] = CONNECTION_SERVING,
-         [MEMLOG_SERVICE_SERVICE_METHOD_OBSERVE] = CONNECTION_SERVING},
+         [MEMLOG_SERVICE_SERVICE_METHOD_OBSERVE] = CONNECTION_SERVING,
+         [MEMLOG_SERVICE_SERVICE_METHOD_SHOW_PROCESS] = CONNECTION_SERVING},
 };
 
 /* While somebody waits for an answer: soon again, as most threads that were between stamp and
@@ -465,6 +467,23 @@ static void on_observe(
     }
 }
 
+static void on_show_process(
+    void *context,
+    const struct ml_call *call,
+    const struct memlog_service_show_process_request *request
+) {
+    struct ml_connection *connection = context;
+    if (!enter(connection, call)) {
+        return;
+    }
+    /* Unknown: as in on_update_process. */
+    struct ml_client *client = ml_session_find(connection->session, request->view.id);
+    struct ml_host_view *view = client != NULL ? ml_view_of(&request->view) : NULL;
+    if (view != NULL) {
+        ml_client_show(client, view);
+    }
+}
+
 static const struct memlog_service_service_handlers handlers = {
     .configure = on_configure,
     .add_client = on_add_client,
@@ -475,7 +494,8 @@ static const struct memlog_service_service_handlers handlers = {
     .drain = on_drain,
     .begin_profile = on_begin_profile,
     .stop_client = on_stop_client,
-    .observe = on_observe};
+    .observe = on_observe,
+    .show_process = on_show_process};
 
 static void on_end(void *context, struct ml_channel *channel, const struct ml_channel_end *end) {
     (void)channel;

@@ -12,7 +12,7 @@ enum { SEQUENCE_CLEARED = 1, SEQUENCE_NEEDS_STATE = 2 };
 /* Where heapprofd splits its ProfilePackets. */
 enum { PROFILE_BODY_MAX_BYTES = 400 * 1000 };
 
-enum { FRAME_NAME_BYTES = 1100 };
+enum { FRAME_NAME_BYTES = 1100, NS_PER_US = 1000 };
 
 /* The profile of one heap while it is written. */
 struct profile {
@@ -258,9 +258,19 @@ static void put_dump_head(struct profile *profile) {
         /* Heaps of one process at the same moment would be added up by the UI's labels. */
         .timestamp = (ended ? process->end.monotonic_ns : now->monotonic_ns) + profile->heap,
         .sampling_interval_bytes = process->sampling.longest_bytes,
-        .orig_sampling_interval_bytes = process->sampling.longest_bytes,
+        /* Its blocks are weighted by the interval that held when each was drawn; the two differ if
+         * it ever changed. */
+        .orig_sampling_interval_bytes = process->sampling.count > 0
+                                            ? process->sampling.changes[0].interval_bytes
+                                            : process->sampling.longest_bytes,
+        .disconnected = process->stream_ended,
         .start_timestamp = process->start.monotonic_ns,
-        .stats = {.unwinding_errors = process->broken_stacks, .heap_samples = process->events},
+        .stats =
+            {
+                .unwinding_errors = process->broken_stacks,
+                .heap_samples = process->events,
+                .client_spinlock_blocked_us = process->accounting.waited_ns / NS_PER_US,
+            },
     };
 
     if (profile->heap != 0) {

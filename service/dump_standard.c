@@ -69,11 +69,15 @@ void ml_dump_standard_fini(struct ml_dump_standard *standard) {
     *standard = (struct ml_dump_standard){0};
 }
 
-static ml_trace_TracePacket common_head(const struct ml_snapshot *snapshot) {
+ml_trace_TracePacket ml_dump_standard_head(uint64_t boottime_ns) {
     return (ml_trace_TracePacket){
-        .timestamp = snapshot->now.boottime_ns,
+        .timestamp = boottime_ns,
         .trusted_packet_sequence_id = SEQUENCE_COMMON,
     };
+}
+
+static ml_trace_TracePacket common_head(const struct ml_snapshot *snapshot) {
+    return ml_dump_standard_head(snapshot->now.boottime_ns);
 }
 
 static bool encode_clocks(pb_ostream_t *stream, const pb_field_t *field, void *const *arg) {

@@ -31,6 +31,9 @@ uint64_t ml_dump_standard_track(uint32_t trace_pid, const struct ml_snapshot_pro
  * MONOTONIC_COARSE in it trace_processor drops every heap profile. Fills in all of *out_head. */
 void ml_dump_standard_clocks(const struct ml_snapshot *snapshot, ml_trace_TracePacket *out_head);
 
+/* The head of a packet that belongs to no process's heap. Units: ns, BOOTTIME. */
+ml_trace_TracePacket ml_dump_standard_head(uint64_t boottime_ns);
+
 /* The process tree, names, resident sizes. */
 void ml_dump_standard_heads(
     const struct ml_dump_standard *standard,

@@ -8,6 +8,7 @@
 #include "service/dump_packet.h"
 #include "service/dump_profile.h"
 #include "service/dump_standard.h"
+#include "service/dump_view.h"
 
 static enum ml_status write_all(void *context, const uint8_t *bytes, size_t count_bytes) {
     const int *fd = context;
@@ -44,7 +45,9 @@ enum ml_status ml_dump_write(
      * after another, so that a file cut short loses the last ones only. */
     if (packet.status == ML_OK) {
         ml_dump_exact_run(&packet, snapshot);
+        ml_dump_view_reason(&packet, snapshot);
         ml_dump_standard_heads(&standard, &packet, snapshot);
+        ml_dump_view_processes(&standard, &packet, snapshot);
         ml_dump_exact_heads(&packet, snapshot);
         ml_dump_exact_tree(&packet, snapshot);
     }

@@ -235,6 +235,9 @@ ML_NODISCARD enum ml_status ml_client_describe(
  * memory what was known stays. */
 void ml_client_executable(struct ml_client *client, const char *path, size_t count_bytes);
 
+/* What the host saw of it, for the dump alone: replaces what was seen before. */
+void ml_client_show(struct ml_client *client, struct ml_host_view *take_view);
+
 /* ML_OK, or why the client is lost. */
 enum ml_status ml_client_status(const struct ml_client *client);
 

@@ -78,6 +78,7 @@ struct ml_client {
     char **command_line;
     size_t command_line_count;
     uint64_t footprint_bytes, resident_bytes;
+    struct ml_host_view *view; /* NULL: none yet */
     char trouble[ML_TROUBLE_MAX_BYTES];
 
     enum ml_client_phase phase;

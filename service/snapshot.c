@@ -38,6 +38,7 @@ static void free_process(struct ml_snapshot_process *process) {
     free(process->strings);
     free(process->nodes);
     free(process->cells);
+    ml_host_view_free(process->view);
     for (uint32_t i = 0; i < process->series_count; i++) {
         free(process->series[i].points);
     }
@@ -307,6 +308,8 @@ static void copy_figures(const struct ml_client *client, struct ml_snapshot_proc
     process->footprint_bytes = client->footprint_bytes;
     process->resident_bytes = client->resident_bytes;
     process->sampling = client->sampling;
+    process->stream_ended = client->phase != ML_CLIENT_RUNNING || client->lost != ML_OK;
+    process->view = ml_host_view_keep(client->view);
     process->start = setup->start;
     if (client->phase != ML_CLIENT_RUNNING) {
         process->state = client->end.state;

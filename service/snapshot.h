@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "service/accounting.h"
+#include "service/host_view.h"
 #include "service/sampling_log.h"
 
 /* A string that may hold any byte, NUL-terminated besides. */
@@ -109,6 +110,8 @@ struct ml_snapshot_process {
     uint64_t footprint_bytes, resident_bytes;
     struct ml_sampling_log sampling;
     struct ml_moment start, end; /* end: all 0 while it runs */
+    bool stream_ended;           /* it has, or its stream was given up */
+    struct ml_host_view *view;   /* what the host saw of it last, a reference; NULL: nothing */
 
     struct ml_totals totals;
     uint64_t peak_ticks;

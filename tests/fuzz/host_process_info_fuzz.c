@@ -1,9 +1,10 @@
-/* Text of the kernel's about processes, whose names may hold any byte: stat, status, smaps_rollup.
- */
+/* Text of the kernel's about processes, whose names may hold any byte: stat, status, smaps_rollup,
+ * smaps. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "host/process_info.h"
+#include "host/process_view.h"
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t count_bytes) {
@@ -19,6 +20,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t count_bytes) {
     const struct ml_ending ending = ml_process_ending_parse(text);
     REQUIRE(parent >= 0 && inner >= 0);
     REQUIRE(ending.known || (ending.signal == 0 && ending.exit_code == 0));
+    struct ml_process_view view;
+    char *rest = NULL;
+    ml_process_view_init(&view, 0);
+    for (const char *line = strtok_r(text, "\n", &rest); line != NULL;
+         line = strtok_r(NULL, "\n", &rest)) {
+        ml_process_view_line(&view, line);
+    }
+    REQUIRE(view.mappings_count <= ML_PROCESS_VIEW_MAPPINGS);
+    ml_process_view_fini(&view);
     free(text);
     return 0;
 }

@@ -1,0 +1,182 @@
+"""A dump as Perfetto reads it: every packet decoded by protoc with the published field numbers, several dumps in one trace."""
+import collections
+import os
+import pathlib
+import subprocess
+import unittest
+
+import harness
+
+PROTO = pathlib.Path(__file__).resolve().with_name("perfetto.proto.txt")
+# A worker with a name, and memory, until it is told to end.
+NAMED = """
+import os, threading, time
+kept = [b"x" * 5000 for i in range(200)]
+def name(task, text):
+    with open(f"/proc/self/task/{task}/comm", "w") as file:
+        file.write(text)
+def work():
+    name(threading.get_native_id(), "a-worker")
+    open("ready", "w").close()
+    while not os.path.exists("end"):
+        time.sleep(0.05)
+name(os.getpid(), "the-program")
+worker = threading.Thread(target=work)
+worker.start()
+worker.join()
+"""
+
+
+class Message:
+    """What protoc --decode printed: fields by name, in order; a field without a published number has its number for a name."""
+
+    def __init__(self):
+        self.fields = collections.defaultdict(list)
+
+    def all(self, *path):
+        """Every value at that path."""
+        values = self.fields.get(path[0], [])
+        return values if len(path) == 1 else [below for value in values for below in value.all(*path[1:])]
+
+    def one(self, *path):
+        (value,) = self.all(*path)
+        return value
+
+    def names(self):
+        for name, values in self.fields.items():
+            yield name
+            for value in values:
+                if isinstance(value, Message):
+                    yield from value.names()
+
+
+def parse(text):
+    top = Message()
+    open_ones = [top]
+    for line in text.splitlines():
+        line = line.strip()
+        if line.endswith("{"):
+            inner = Message()
+            open_ones[-1].fields[line[:-1].strip()].append(inner)
+            open_ones.append(inner)
+        elif line == "}":
+            open_ones.pop()
+        else:
+            name, _, value = line.partition(": ")
+            open_ones[-1].fields[name].append(value[1:-1] if value.startswith('"') else value == "true" if value in ("true", "false") else int(value))
+    return top
+
+
+class Perfetto(harness.Case):
+    def decode(self, data):
+        words = ["protoc", f"-I{PROTO.parent}", "--decode=published.Trace", str(PROTO)]
+        answer = subprocess.run(words, input=data, capture_output=True, env={**os.environ, "LC_ALL": "C"}, check=False)
+        self.assertEqual(answer.returncode, 0, answer.stderr)
+        return parse(answer.stdout.decode(errors="replace"))
+
+    def decode_whole(self, data):
+        """Every field has a published number, but for our own packet."""
+        trace = self.decode(data)
+        self.assertEqual({name for name in trace.names() if name[0].isdigit()}, set())
+        return trace
+
+    def test_a_running_process_has_its_threads_memory_and_the_reason(self):
+        process = self.memlog_start("/usr/bin/python3", "-c", NAMED)
+        self.wait_for("the program", (self.folder / "ready").exists)
+        self.command("dump")
+        (self.folder / "end").touch()
+        self.assertEqual(process.wait(harness.TIMEOUT), 0)
+        (manual,), (at_exit,) = (list(self.folder.glob(f"dumps*/*.{reason}.pftrace")) for reason in ("manual", "exit"))
+        trace = self.decode_whole(manual.read_bytes())
+        report = self.report(manual)
+        (entry,) = [one for one in report["processes"] if one["state"] == "running"]
+        threads = {one.one("name"): one for one in trace.all("packet", "process_tree", "threads")}
+        self.assertEqual(set(threads), {"the-program", "a-worker"})
+        self.assertEqual(threads["the-program"].one("tid"), entry["pid"])
+        self.assertEqual({one.one("tgid") for one in threads.values()}, {entry["pid"]})
+        (smaps,) = trace.all("packet", "smaps_packet")
+        self.assertEqual(smaps.one("pid"), entry["pid"])
+        mappings = {one.one("path"): one for one in smaps.all("entries")}
+        self.assertEqual(len(mappings), len(smaps.all("entries")))
+        self.assertIn("[stack]", mappings)
+        self.assertTrue(any("libc.so" in path for path in mappings))
+        held = sum(sum(one.all("private_dirty_kb") + one.all("private_clean_resident_kb")) for one in mappings.values())
+        self.assertGreaterEqual(held * 1024, entry["live_bytes"])
+        self.assertRegex(trace.one("packet", "trigger", "trigger_name"), "^memlog dump: manual")
+        self.assertEqual(trace.one("packet", "trigger", "producer_name"), "memlog")
+        (samples,) = [one for one in trace.all("packet", "profile_packet", "process_dumps") if one.one("pid") == entry["pid"]]
+        self.assertNotIn(True, samples.all("disconnected") + samples.all("buffer_overran") + samples.all("rejected_concurrent"))
+        # After its end: what was seen last, and that it has ended.
+        trace = self.decode_whole(at_exit.read_bytes())
+        self.assertIn("a-worker", trace.all("packet", "process_tree", "threads", "name"))
+        self.assertEqual(trace.one("packet", "trigger", "trigger_name"), "memlog dump: exit")
+        self.assertEqual(trace.all("packet", "profile_packet", "process_dumps", "disconnected"), [True] * len(report["processes"]))
+
+    def command(self, *words):
+        answer = harness.run_words([str(harness.MEMLOG), *map(str, words)], self.folder, self.environment(), b"", harness.TIMEOUT)
+        self.assertEqual(answer.returncode, 0, answer.stderr)
+
+    def assert_heaps_are_the_reports(self, packets, report):
+        """Each heap on a sequence of its own, its state cleared by its first packet; sums and figures are the report's."""
+        sums = collections.Counter()
+        for packet in packets:
+            for dump in packet.all("profile_packet", "process_dumps"):
+                figures = ("self_allocated", "self_freed", "alloc_count", "free_count")
+                for name in figures:
+                    sums[dump.one("pid"), name] += sum(dump.all("samples", name))
+                sums[dump.one("pid"), "interval"] = dump.one("sampling_interval_bytes")
+                self.assertEqual(dump.one("orig_sampling_interval_bytes"), dump.one("sampling_interval_bytes"))
+                self.assertEqual(dump.one("heap_name"), "libc.malloc")
+                self.assertGreater(dump.one("stats", "heap_samples"), 0)
+                self.assertEqual(dump.all("from_startup"), [True])
+        for entry in report["processes"]:
+            pid = entry["pid"]
+            self.assertEqual(sums[pid, "self_allocated"], entry["total_bytes"])
+            self.assertEqual(sums[pid, "self_allocated"] - sums[pid, "self_freed"], entry["live_bytes"])
+            self.assertEqual(sums[pid, "interval"], 1)
+        cleared = collections.Counter(
+            packet.one("trusted_packet_sequence_id") for packet in packets
+            if packet.all("sequence_flags") == [1] and packet.all("interned_data"))
+        profiled = {packet.one("trusted_packet_sequence_id") for packet in packets if packet.all("profile_packet")}
+        self.assertEqual(profiled, set(cleared))
+        self.assertEqual(set(cleared.values()), {1})
+        self.assertEqual(len(profiled), len(report["processes"]))
+
+    def test_every_packet_of_a_tree_is_as_published_and_adds_up(self):
+        (dump,) = self.memlog(harness.PROGRAMS / "oracle" / "fork", "fork").dumps()
+        trace = self.decode_whole(dump.read_bytes())
+        report = self.report(dump)
+        packets = trace.all("packet")
+        self.assert_heaps_are_the_reports(packets, report)
+        self.assertEqual({6, 4, 1, 3}, set(packets[0].all("clock_snapshot", "clocks", "clock_id")))
+        pids = {entry["pid"] for entry in report["processes"]}
+        self.assertEqual(set(trace.all("packet", "process_tree", "processes", "pid")), pids)
+        self.assertEqual(set(trace.all("packet", "track_descriptor", "process", "pid")), pids)
+        # A stack's frames, their mappings and texts are there, by number, on its own sequence.
+        tables = collections.defaultdict(set)
+        for packet in packets:
+            sequence = packet.all("trusted_packet_sequence_id")
+            for kind in ("frames", "callstacks", "mappings", "function_names"):
+                tables[kind, *sequence] |= set(packet.all("interned_data", kind, "iid"))
+        for packet in packets:
+            sequence = packet.all("trusted_packet_sequence_id")
+            self.assertLessEqual(set(packet.all("interned_data", "callstacks", "frame_ids")), tables["frames", *sequence])
+            self.assertLessEqual(set(packet.all("interned_data", "frames", "mapping_id")), tables["mappings", *sequence])
+            self.assertLessEqual(
+                set(packet.all("profile_packet", "process_dumps", "samples", "callstack_id")), tables["callstacks", *sequence])
+
+    def test_dumps_and_symbols_are_put_behind_one_another(self):
+        (first,) = self.memlog(harness.PROGRAMS / "oracle" / "single").dumps()
+        (second,) = self.memlog(harness.PROGRAMS / "oracle" / "fork", "fork").dumps()
+        self.command("symbolize", second)
+        apart = [self.decode_whole(dump.read_bytes()).all("packet") for dump in (first, second)]
+        together = self.decode_whole(first.read_bytes() + second.read_bytes()).all("packet")
+        self.assertEqual(len(together), sum(map(len, apart)))
+        self.assert_heaps_are_the_reports(together[:len(apart[0])], self.report(first))
+        self.assert_heaps_are_the_reports(together[len(apart[0]):], self.report(second))
+        names = [name for packet in together for name in packet.all("module_symbols", "address_symbols", "lines", "function_name")]
+        self.assertTrue("child_grow" in names, names[:9])
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
