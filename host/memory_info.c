@@ -145,12 +145,21 @@ bool ml_cgroup_of(pid_t pid, struct ml_cgroup *out_group) {
     return read_file(path, text, sizeof(text)) && ml_cgroup_find(ML_CGROUP_ROOT, text, out_group);
 }
 
+/* What is no share of the time is none, or all of it. */
+static uint32_t percent_100(const char *text) {
+    const double percent = strtod(text, NULL);
+    if (percent >= 100.) {
+        return 100 * 100;
+    }
+    return percent > 0. ? (uint32_t)(percent * 100. + .5) : 0;
+}
+
 void ml_pressure_parse(const char *text, uint32_t *out_some_100, uint32_t *out_full_100) {
     const char *const some = strstr(text, "some avg10=");
     const char *const full = strstr(text, "full avg10=");
     const size_t key_count = strlen("some avg10=");
-    *out_some_100 = some != NULL ? (uint32_t)(strtod(some + key_count, NULL) * 100. + .5) : 0;
-    *out_full_100 = full != NULL ? (uint32_t)(strtod(full + key_count, NULL) * 100. + .5) : 0;
+    *out_some_100 = some != NULL ? percent_100(some + key_count) : 0;
+    *out_full_100 = full != NULL ? percent_100(full + key_count) : 0;
 }
 
 bool ml_cgroup_read(const struct ml_cgroup *group, struct ml_memory_info *out_info) {

@@ -1,0 +1,96 @@
+/* What the kernel says of control groups and of pressure: a process's own line of groups, whose
+ * names are anybody's, and the files of a group. */
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "host/memory_info.h"
+#include "tests/fuzz/fuzz.h"
+
+static char root[] = "/dev/shm/memlog-fuzz.XXXXXX";
+static bool begun;
+static const char *const folders[] = {"", "/g", "/memory", "/memory/g"};
+static const char *const files[] = {
+    "memory.current",
+    "memory.max",
+    "memory.high",
+    "memory.events",
+    "memory.pressure",
+    "memory.stat",
+    "memory.usage_in_bytes",
+    "memory.limit_in_bytes"};
+
+static void path_of(char path[PATH_MAX], const char *folder, const char *file) {
+    (void)snprintf(path, PATH_MAX, "%s%s/%s", root, folder, file);
+}
+
+static void clean_up(void) {
+    char path[PATH_MAX];
+    for (size_t i = sizeof(folders) / sizeof(folders[0]); i-- > 0;) {
+        for (size_t k = 0; k < sizeof(files) / sizeof(files[0]); k++) {
+            path_of(path, folders[i], files[k]);
+            (void)unlink(path);
+        }
+        path_of(path, folders[i], "");
+        (void)rmdir(path);
+    }
+}
+
+/* Every file of the groups is one: what is written to it stands in all of them. */
+static void begin(void) {
+    char first[PATH_MAX];
+    char path[PATH_MAX];
+    begun = mkdtemp(root) != NULL;
+    REQUIRE(begun);
+    (void)atexit(clean_up);
+    for (size_t i = 1; i < sizeof(folders) / sizeof(folders[0]); i++) {
+        path_of(path, folders[i], "");
+        REQUIRE(mkdir(path, 0700) == 0);
+    }
+    path_of(first, "", files[0]);
+    FILE *file = fopen(first, "we");
+    REQUIRE(file != NULL && fclose(file) == 0);
+    for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
+        for (size_t k = i == 0; k < sizeof(files) / sizeof(files[0]); k++) {
+            path_of(path, folders[i], files[k]);
+            REQUIRE(link(first, path) == 0);
+        }
+    }
+}
+
+static void check_group(const char *text) {
+    struct ml_cgroup group;
+    struct ml_memory_info info;
+    if (ml_cgroup_find(root, text, &group)) {
+        REQUIRE(strncmp(group.folder, root, strlen(root)) == 0);
+        REQUIRE(strlen(group.folder) < sizeof(group.folder));
+        REQUIRE(strlen(group.name) < sizeof(group.name));
+        (void)ml_cgroup_read(&group, &info);
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t count_bytes) {
+    char path[PATH_MAX];
+    uint32_t some = 0;
+    uint32_t full = 0;
+    char *text = malloc(count_bytes + 1);
+    REQUIRE(text != NULL);
+    if (!begun) {
+        begin();
+    }
+    memcpy(text, data, count_bytes);
+    text[count_bytes] = '\0';
+    path_of(path, "", files[0]);
+    FILE *file = fopen(path, "we");
+    REQUIRE(file != NULL && fwrite(text, 1, count_bytes, file) == count_bytes && fclose(file) == 0);
+    check_group(text);
+    check_group("0::/g\n");
+    check_group("4:cpu,memory:/g\n");
+    ml_pressure_parse(text, &some, &full);
+    REQUIRE(some <= 100 * 100 && full <= 100 * 100);
+    free(text);
+    return 0;
+}

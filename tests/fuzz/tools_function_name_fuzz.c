@@ -1,0 +1,38 @@
+/* Linkage names out of somebody's symbol table, made readable and short. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/fuzz/fuzz.h"
+#include "tools/demangle.h"
+#include "tools/function_name.h"
+
+enum { OUT_BYTES = 256 };
+
+static void check_fit(const char *name, size_t columns) {
+    char out[OUT_BYTES];
+    memset(out, 'x', sizeof(out));
+    ml_function_name_fit(name, columns, out, sizeof(out));
+    REQUIRE(memchr(out, '\0', sizeof(out)) != NULL);
+    memset(out, 'x', sizeof(out));
+    ml_function_name_brief(name, out, sizeof(out));
+    REQUIRE(memchr(out, '\0', sizeof(out)) != NULL);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t count_bytes) {
+    if (count_bytes < 1) {
+        return 0;
+    }
+    char *linkage = malloc(count_bytes);
+    REQUIRE(linkage != NULL);
+    memcpy(linkage, data + 1, count_bytes - 1);
+    linkage[count_bytes - 1] = '\0';
+    REQUIRE(ml_function_name_bytes(linkage) <= strlen(linkage));
+    char *name = ml_demangle(linkage);
+    REQUIRE(name != NULL);
+    REQUIRE(ml_is_mangled(linkage) || strncmp(name, linkage, strlen(name)) == 0);
+    check_fit(name, data[0]);
+    check_fit(linkage, data[0] % 8);
+    free(name);
+    free(linkage);
+    return 0;
+}
