@@ -24,6 +24,8 @@ pid_t ml_orphan_start(void (*child)(void *context), void *context, int *out_pidf
     (void)pthread_sigmask(SIG_SETMASK, &all, &before);
     pid_t between = bare_fork(0);
     if (between == 0) {
+        /* Or it would keep its own question open when nobody is left to answer it. */
+        (void)close(told[0]);
         pid_t orphan = bare_fork(SIGCHLD);
         if (orphan == 0) {
             child(context);
