@@ -24,6 +24,7 @@ BESIDE = 5000
 STACKS = 100
 # Ended processes beyond --keep-processes that a running service may still have apart (service/fold.h, patience).
 SLACK = 1000
+PROCESSES_MAX = 65536  # memlog.service.kMaxClients
 
 # A root that stays while others come and go: argv is the busy one's milliseconds, then the program.
 ROOT = """
@@ -64,6 +65,23 @@ sys.exit(7)
 """
 
 IN_A_ROW = 'i=0; while [ $i -lt "$1" ]; do /bin/true || exit 1; i=$((i+1)); done; echo "gone $i"; read line; exit 7'
+
+# Forked children, each with allocations of its own, and then a program that comes too late.
+TOO_MANY = """
+import os, subprocess, sys
+count = int(sys.argv[1])
+for _ in range(count):
+    child = os.fork()
+    if child == 0:
+        kept = [bytearray(100) for _ in range(10)]
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+print("gone", count, flush=True)
+sys.stdin.readline()
+print("late", subprocess.run(["/bin/true"]).returncode, flush=True)
+sys.stdin.readline()
+sys.exit(7)
+"""
 
 
 class Wrong(Exception):
@@ -240,6 +258,25 @@ def in_a_row(folder, processes, keep=None):
         return scene.figures
 
 
+def too_many(folder, beyond):
+    """More processes than one run may have: the first PROCESSES_MAX are followed, who comes later runs all the same and is named."""
+    processes = PROCESSES_MAX + beyond
+    with Scene(folder, [PYTHON, "-c", TOO_MANY, processes]) as scene:
+        scene.expect(f"gone {processes}")
+        scene.figures["ps_rows"] = len(scene.ps())
+        scene.go()
+        scene.expect("late 0")
+        scene.figures["after_bytes"] = scene.resident()
+        report = scene.finish(7)
+        scene.figures["entries"] = len(report["processes"])
+        demand(count(report["processes"]) == PROCESSES_MAX, f"{count(report['processes'])} processes in the report")
+        no_loss(report)
+        left_out = [entry for entry in report["not_profiled"] if "too many processes" in entry["reason"]]
+        scene.figures["not_profiled"] = len(left_out)
+        demand(len(left_out) >= beyond, f"{len(left_out)} are named as left out")
+        return scene.figures
+
+
 def make(folder, jobs, compiles):
     """A parallel build: so many small jobs, so many of them compilations, by make -j."""
     folder = pathlib.Path(folder)
@@ -302,6 +339,8 @@ def large(folder, kind, number, busy_ms):
 SCENES = {
     "at once": (lambda folder: at_once(folder, 300), lambda folder: at_once(folder, 1000)),
     "in a row": (lambda folder: in_a_row(folder, 1000, 200), lambda folder: in_a_row(folder, 10000)),
+    # No short form: it is the limit itself that is reached; tests/host/member_test.c has the refusal.
+    "too many": (None, lambda folder: too_many(folder, 64)),
     "make -j": (lambda folder: make(folder, 100, 6), lambda folder: make(folder, 3000, 300)),
     "threads": (lambda folder: large(folder, "threads", 300, 2000), lambda folder: large(folder, "threads", 1000, 10000)),
     "blocks": (lambda folder: large(folder, "blocks", 2000000, 5000), lambda folder: large(folder, "blocks", 20000000, 40000)),

@@ -7,6 +7,7 @@ import unittest
 import harness
 import self_checks
 
+STACK_MAX_BYTES = 4096  # of the hook, below what the program's own call takes
 GROWTH_MAX_KIB = 4096  # its half a megabyte: the library, its tables' first pages, staging
 
 
@@ -62,6 +63,20 @@ class Seen(harness.Case):
         bare, _ = self.see()
         lines, _ = self.see(harness.MEMLOG, "run", "-q", "--no-page", "--memlog=manual", "-o", self.folder / "dumps1", "--")
         self.assertEqual(lines, bare)
+
+
+class StackUse(harness.Case):
+    """tests/oracle/stack_use.c: how deep calls of the allocator go on a painted stack."""
+
+    def test_the_hook_needs_a_page_of_stack(self):
+        program = harness.PROGRAMS / "oracle" / "stack_use"
+        bare = harness.run_words([str(program)], self.folder, self.environment(), b"", harness.TIMEOUT)
+        self.assertEqual(bare.returncode, 0, bare.stderr)
+        for options in ((), ("--memlog-sampling-rate=64",), ("--memlog-stack-mode=native-with-thread-names",)):
+            run = self.memlog(program, options=("-q", "--no-page", *options))
+            self.assertEqual(run.code, 0, run.err)
+            self.assertGreater(self.exit_report(run)["tree"]["total_blocks"], 0)
+            self.assertLessEqual(int(run.out) - int(bare.stdout), STACK_MAX_BYTES, options)
 
 
 class Sealed(harness.Case):

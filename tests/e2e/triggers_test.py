@@ -7,11 +7,11 @@ import subprocess
 import time
 import unittest
 
+import groups
 import harness
 
 GROWER = harness.PROGRAMS / "oracle" / "grower"
 MIB = 1 << 20
-CGROUPS = pathlib.Path("/sys/fs/cgroup")
 
 
 class Triggers(harness.Case):
@@ -183,32 +183,8 @@ class Triggers(harness.Case):
         self.assertEqual(report["dump"]["trigger"]["kind"], "killed")
         self.assertIn("guilty", [frame["function"] for frame in report["dump"]["trigger"]["frames"]][:3])
 
-    def cgroup(self, limit_bytes):
-        """A control group of our own with that limit; a function that puts a process into it. None: not permitted."""
-        own = [line.split(":", 2) for line in pathlib.Path("/proc/self/cgroup").read_text().splitlines()]
-        for _, controllers, path in own:
-            if "memory" in controllers.split(","):
-                parent, limit = CGROUPS / "memory" / path.lstrip("/"), "memory.limit_in_bytes"
-                parent = parent if parent.is_dir() else CGROUPS / "memory"
-            elif controllers == "" and (CGROUPS / "cgroup.controllers").exists():
-                parent, limit = CGROUPS, "memory.max"
-            else:
-                continue
-            group = parent / f"memlog-test-{os.getpid()}"
-            try:
-                group.mkdir()
-                self.addCleanup(group.rmdir)
-                (group / limit).write_text(str(limit_bytes))
-                swap = group / limit.replace("memory.", "memory.memsw.") if "limit" in limit else group / "memory.swap.max"
-                if swap.exists():
-                    swap.write_text(str(limit_bytes) if "limit" in limit else "0")
-                return group
-            except OSError:
-                continue
-        return None
-
     def test_the_oom_killers_victim_leaves_what_ate_the_memory(self):
-        group = self.cgroup(48 * MIB)
+        group = groups.make(self, 48 * MIB)
         if group is None:
             self.skipTest("no control group can be made here")
         eat = [f"guilty={2 * MIB}"] * 60
@@ -233,7 +209,7 @@ class Triggers(harness.Case):
             self.end(process)
 
     def test_a_groups_limit_is_seen_before_it_kills(self):
-        group = self.cgroup(64 * MIB)
+        group = groups.make(self, 64 * MIB)
         if group is None:
             self.skipTest("no control group can be made here")
         process = self.memlog_start(
