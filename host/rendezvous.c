@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -57,7 +58,8 @@ listen_at(const char *path, mode_t mode, int *out_fd, struct ml_complaint *compl
     return ML_OK;
 }
 
-/* Connect. -1 and errno if it cannot. */
+/* Connect, without waiting for a host that stands still and whose queue is full: -1 and EAGAIN
+ * then, another errno if it cannot for another reason. What is connected waits as others do. */
 static int connect_at(const char *path) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     if (strlen(path) >= sizeof(address.sun_path)) {
@@ -65,8 +67,9 @@ static int connect_at(const char *path) {
         return -1;
     }
     (void)snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
-    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-    if (fd >= 0 && connect(fd, (const struct sockaddr *)&address, sizeof(address)) != 0) {
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd >= 0 && (connect(fd, (const struct sockaddr *)&address, sizeof(address)) != 0 ||
+                    fcntl(fd, F_SETFL, 0) != 0)) {
         int error = errno;
         (void)close(fd);
         errno = error;

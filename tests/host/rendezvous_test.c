@@ -5,10 +5,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <check.h>
+
+enum { FILL_MAX = 64 };
 
 static char runtime[] = "/tmp/rendezvous-test.XXXXXX";
 static struct ml_complaint complaint;
@@ -123,6 +126,50 @@ START_TEST(the_folder_of_a_killed_host_is_cleared_away_by_the_next) {
 }
 END_TEST
 
+/* Nobody takes what comes, and there is room for no more: as with a host that stands still. */
+static void fill(int listening_fd, const char *path, int out_fds[FILL_MAX], int *out_count) {
+    int fd = -1;
+    ck_assert_int_eq(listen(listening_fd, 1), 0);
+    for (*out_count = 0; ml_rendezvous_connect(path, &fd, &complaint) == ML_OK; (*out_count)++) {
+        ck_assert_int_lt(*out_count, FILL_MAX);
+        out_fds[*out_count] = fd;
+    }
+    ck_assert_int_gt(*out_count, 0);
+}
+
+START_TEST(a_host_that_stands_still_holds_nobody_up) {
+    struct ml_rendezvous older;
+    struct ml_rendezvous still;
+    struct ml_rendezvous another;
+    struct stat facts;
+    int fds[2][FILL_MAX];
+    int counts[2];
+    int fd = -1;
+    ck_assert_int_eq(ml_rendezvous_open(&older, &complaint), ML_OK);
+    (void)usleep(2000);
+    ck_assert_int_eq(ml_rendezvous_open(&still, &complaint), ML_OK);
+    fill(still.command_fd, still.command_path, fds[0], &counts[0]);
+    fill(still.client_fd, still.client_path, fds[1], &counts[1]);
+    /* A command speaks to the next one; a new host takes the still one for what it is, alive. */
+    ck_assert_int_eq(ml_rendezvous_connect(NULL, &fd, &complaint), ML_OK);
+    ck_assert_int_eq(fcntl(fd, F_GETFL) & O_NONBLOCK, 0);
+    (void)close(fd);
+    const struct timespec old[2] = {{.tv_sec = 1}, {.tv_sec = 1}};
+    ck_assert_int_eq(utimensat(AT_FDCWD, still.folder, old, 0), 0);
+    ck_assert_int_eq(ml_rendezvous_open(&another, &complaint), ML_OK);
+    ck_assert_int_eq(stat(still.client_path, &facts), 0);
+    ck_assert_int_eq(stat(still.command_path, &facts), 0);
+    for (int i = 0; i < 2; i++) {
+        while (counts[i] > 0) {
+            (void)close(fds[i][--counts[i]]);
+        }
+    }
+    ml_rendezvous_close(&another);
+    ml_rendezvous_close(&still);
+    ml_rendezvous_close(&older);
+}
+END_TEST
+
 int main(void) {
     TCase *tcase = tcase_create("rendezvous");
     tcase_add_checked_fixture(tcase, setup, teardown);
@@ -131,6 +178,7 @@ int main(void) {
     tcase_add_test(tcase, other_hosts_are_counted_while_they_live);
     tcase_add_test(tcase, a_folder_that_others_may_enter_is_refused);
     tcase_add_test(tcase, a_named_socket_that_nobody_serves_is_named);
+    tcase_add_test(tcase, a_host_that_stands_still_holds_nobody_up);
     tcase_add_test(tcase, the_folder_of_a_killed_host_is_cleared_away_by_the_next);
     Suite *suite = suite_create("host/rendezvous");
     suite_add_tcase(suite, tcase);
