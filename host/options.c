@@ -153,7 +153,11 @@ enum ml_status ml_options_parse(
 /* MEMLOG_SOCKET is ours: set for the programs we start, and met again when memlog starts memlog.
  * The others are memlog-analyzer's (tools/symbol_search.h, tools/cache_keeper.h). */
 static const char *const environment_keys[] = {
-    "MEMLOG_SOCKET", "MEMLOG_BINARY_PATH", "MEMLOG_SYMBOLIZER_MODE", "MEMLOG_SYMBOL_CACHE"};
+    "MEMLOG_SOCKET",
+    "MEMLOG_BINARY_PATH",
+    "MEMLOG_SYMBOLIZER_MODE",
+    "MEMLOG_SYMBOL_CACHE",
+    "MEMLOG_PROGUARD_MAP"};
 enum { ENVIRONMENT_KEYS = sizeof(environment_keys) / sizeof(environment_keys[0]) };
 
 static bool is_known_key(const char *key, size_t key_count) {
@@ -182,8 +186,9 @@ ml_options_check_environment(char *const *environment, struct ml_complaint *comp
             complaint,
             "unknown environment key '%s'; %s%s",
             key,
-            near != NULL ? "did you mean "
-                         : "memlog has MEMLOG_BINARY_PATH, MEMLOG_SYMBOLIZER_MODE and ",
+            near != NULL
+                ? "did you mean "
+                : "memlog has MEMLOG_BINARY_PATH, MEMLOG_SYMBOLIZER_MODE, MEMLOG_PROGUARD_MAP and ",
             near != NULL ? near : "MEMLOG_SYMBOL_CACHE"
         );
         return ML_ENV_MISSING;

@@ -306,6 +306,58 @@ static enum ml_status stacks_make(const struct ml_load *load, struct ml_loaded *
     return status;
 }
 
+/* PACKAGE=FILE as Perfetto has it. What is wrong with it is said, and the dump is shown without. */
+static void read_proguard_map(
+    const struct ml_command *command, struct ml_deobfuscation *names, const char *piece, int length
+) {
+    char text[PATH_MAX];
+    char *path = NULL;
+    size_t strange = 0;
+
+    snprintf(text, sizeof text, "%.*s", length, piece);
+    path = strchr(text, '=');
+    if (!path || path == text) {
+        fprintf(
+            stderr,
+            "memlog %s: MEMLOG_PROGUARD_MAP: '%s' is not PACKAGE=FILE; no names by it\n",
+            command->name,
+            text
+        );
+        return;
+    }
+    *path++ = '\0';
+    if (ml_deobfuscation_read(names, text, path, &strange) != ML_OK) {
+        fprintf(
+            stderr, "memlog %s: %s: %s; no names by it\n", command->name, path, strerror(errno)
+        );
+    } else if (strange > 0) {
+        fprintf(
+            stderr,
+            "memlog %s: %s: %zu lines are none of a ProGuard map\n",
+            command->name,
+            path,
+            strange
+        );
+    }
+}
+
+/* The maps that the environment names, behind those that the dump brings. */
+static bool read_proguard_maps(const struct ml_command *command, struct ml_deobfuscation *names) {
+    const char *list = getenv("MEMLOG_PROGUARD_MAP");
+
+    if (!list || !list[0]) {
+        list = getenv("PERFETTO_PROGUARD_MAP");
+    }
+    while (list && *list) {
+        size_t length = strcspn(list, ":");
+        if (length > 0 && length < PATH_MAX) {
+            read_proguard_map(command, names, list, (int)length);
+        }
+        list += length + (list[length] == ':');
+    }
+    return ml_deobfuscation_finish(names);
+}
+
 /* Keep what was asked for alone. False: there is none of it, which was said. */
 static bool
 narrow(const struct ml_command *command, const struct ml_load *load, struct ml_profile *profile) {
@@ -353,7 +405,8 @@ bool ml_command_load(
         out_loaded->is_lacking = load->may_lack;
         return load->may_lack;
     }
-    if (stacks_make(load, out_loaded) != ML_OK) {
+    if (!read_proguard_maps(command, &out_loaded->profile.deobfuscation) ||
+        stacks_make(load, out_loaded) != ML_OK) {
         fprintf(
             stderr, "memlog %s: %s: %s\n", command->name, load->path, ml_status_text(ML_ENV_MEMORY)
         );

@@ -6,6 +6,7 @@
 #include "tools/command.h"
 #include "tools/fetcher.h"
 #include "tools/symbol_packets.h"
+#include "tools/trace_deobfuscation.h"
 
 static const char help[] =
     "memlog symbolize [-o FILE] [--symbols-only] [--alternative-dirs=DEVICE@HOST[:...]]\n"
@@ -30,6 +31,11 @@ static const char help[] =
     "DEBUGINFOD_URLS\n"
     "if that is set; of code made at run time from /tmp/perf-PID.map. A file of another build id\n"
     "gives none. What has no names is listed with the reason.\n"
+    "\n"
+    "MEMLOG_PROGUARD_MAP=PACKAGE=FILE[:...] (or PERFETTO_PROGUARD_MAP) names the maps of ProGuard "
+    "or\n"
+    "R8: classes and methods in code of that package (a process or file with it in its name) are\n"
+    "called what they were before, here and in every other view; the dump gets the maps, too.\n"
     "\n"
     "Names that were found are kept by build id for every later view, at most 256 MiB of them, in\n"
     "$XDG_CACHE_HOME/memlog or ~/.cache/memlog; MEMLOG_SYMBOL_CACHE=DIR is another folder, off "
@@ -57,13 +63,23 @@ static enum ml_status copy(const char *path, uint64_t count_bytes, FILE *out) {
     return done ? ML_OK : ML_ENV_SYSTEM;
 }
 
+/* The names alone. */
+static enum ml_status write_symbols(const struct ml_loaded *loaded, FILE *out, size_t *out_places) {
+    enum ml_status status = ml_symbol_packets_write(&loaded->stacks, out, out_places);
+
+    if (status == ML_OK) {
+        ml_trace_deobfuscation_write(&loaded->profile.deobfuscation, out);
+    }
+    return status;
+}
+
 enum ml_status ml_command_write_symbolized(
     const char *path, const struct ml_loaded *loaded, FILE *out, size_t *out_places
 ) {
     enum ml_status status = copy(path, loaded->profile.whole_bytes, out);
 
     *out_places = 0;
-    return status == ML_OK ? ml_symbol_packets_write(&loaded->stacks, out, out_places) : status;
+    return status == ML_OK ? write_symbols(loaded, out, out_places) : status;
 }
 
 /* Files without names, each with build id and reason. */
@@ -99,7 +115,7 @@ static int write_names(
     int exit_code = ML_EXIT_OK;
 
     if (status == ML_OK) {
-        status = is_symbols_only ? ml_symbol_packets_write(&loaded->stacks, output.file, &places)
+        status = is_symbols_only ? write_symbols(loaded, output.file, &places)
                                  : ml_command_write_symbolized(path, loaded, output.file, &places);
         status = ml_output_close(&output, status);
     }

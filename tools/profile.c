@@ -30,6 +30,7 @@ static void dump_fini(struct ml_profile *profile) {
 void ml_profile_fini(struct ml_profile *profile) {
     dump_fini(profile);
     ml_trace_symbols_fini(&profile->symbols);
+    ml_deobfuscation_fini(&profile->deobfuscation);
     *profile = (struct ml_profile){0};
 }
 
@@ -41,6 +42,7 @@ void ml_profile_restart(struct ml_profile *profile) {
         .service_trouble = {.bytes = ""},
         .trigger = {.reason = {.bytes = ""}},
         .symbols = profile->symbols,
+        .deobfuscation = profile->deobfuscation,
         .dumps_count = profile->dumps_count,
         .truncated = profile->truncated,
         .damaged = profile->damaged,

@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "tools/deobfuscation.h"
 #include "tools/memory.h"
 
 /* Text that is never NULL. */
@@ -237,8 +238,9 @@ struct ml_profile {
     struct ml_profile_series *series; /* the tree's, then each process's beside each other */
     size_t series_count, series_capacity;
 
-    struct ml_profile_symbols symbols; /* of the whole file */
-    uint32_t dumps_count;              /* in the file; this is one of them */
+    struct ml_profile_symbols symbols;     /* of the whole file */
+    struct ml_deobfuscation deobfuscation; /* likewise, and what the environment adds */
+    uint32_t dumps_count;                  /* in the file; this is one of them */
 
     bool has_run;         /* the run's head was read: all above but the symbols is set */
     bool truncated;       /* the file ends before its end mark */

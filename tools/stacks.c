@@ -428,6 +428,46 @@ static bool generated_find(struct ml_stacks *stacks, struct ml_symbolizer *symbo
     return true;
 }
 
+/* The packages that the process or the file is of, by what it is called. */
+static uint64_t packages_of(const struct ml_stacks *stacks, const struct ml_place *place) {
+    const struct ml_deobfuscation *names = &stacks->profile->deobfuscation;
+    const struct ml_profile_process *process = NULL;
+    uint64_t packages = 0;
+
+    if (place->file != ML_STACKS_NONE) {
+        const struct ml_profile_text *path = &stacks->files[place->file].path;
+        return ml_deobfuscation_packages_in(names, path->bytes, path->count_bytes);
+    }
+    if (place->process == 0) {
+        return 0;
+    }
+    process = &stacks->profile->processes[place->process - 1];
+    packages = ml_deobfuscation_packages_in(names, process->name.bytes, process->name.count_bytes);
+    for (size_t i = 0; i < process->arguments_count; i++) {
+        const struct ml_profile_text *word = &process->arguments[i];
+        packages |= ml_deobfuscation_packages_in(names, word->bytes, word->count_bytes);
+    }
+    return packages;
+}
+
+/* Names as they were before ProGuard or R8 changed them. */
+static void names_restore(struct ml_stacks *stacks, struct ml_symbolizer *symbolizer) {
+    for (size_t i = 0; i < stacks->places_count; i++) {
+        const struct ml_place *place = &stacks->places[i];
+        uint64_t packages = place->symbols_count > 0 ? packages_of(stacks, place) : 0;
+
+        for (size_t s = 0; packages != 0 && s < place->symbols_count; s++) {
+            struct ml_symbol *symbol = &stacks->symbols[place->first_symbol + s];
+            char *name =
+                ml_deobfuscation_apply(&stacks->profile->deobfuscation, packages, symbol->function);
+            if (name) {
+                symbol->function = ml_symbolizer_keep(symbolizer, name);
+            }
+            free(name);
+        }
+    }
+}
+
 enum ml_status ml_stacks_symbolize(struct ml_stacks *stacks, struct ml_symbolizer *symbolizer) {
     uint32_t *order = calloc(stacks->places_count + 1, sizeof *order);
     struct ml_symbol_file *file = NULL;
@@ -455,7 +495,11 @@ enum ml_status ml_stacks_symbolize(struct ml_stacks *stacks, struct ml_symbolize
         done = file && place_find(stacks, place, file);
     }
     free(order);
-    return done && generated_find(stacks, symbolizer) ? ML_OK : ML_ENV_MEMORY;
+    done = done && generated_find(stacks, symbolizer);
+    if (done && stacks->profile->deobfuscation.packages_count > 0) {
+        names_restore(stacks, symbolizer);
+    }
+    return done ? ML_OK : ML_ENV_MEMORY;
 }
 
 struct ml_profile_text ml_stacks_thread(const struct ml_stacks *stacks, uint32_t node) {

@@ -524,3 +524,7 @@ bool ml_symbolizer_generated(
     *out_symbol = (struct ml_symbol){.function = name, .linkage = name, .file = ""};
     return true;
 }
+
+const char *ml_symbolizer_keep(struct ml_symbolizer *symbolizer, const char *text) {
+    return ml_symbol_texts_keep(&symbolizer->texts, text);
+}

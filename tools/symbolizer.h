@@ -70,6 +70,9 @@ size_t ml_symbol_file_find(
     struct ml_symbol out_symbols[ML_SYMBOL_INLINES_MAX]
 );
 
+/* A copy of a text that lives as long as the symbolizer. "" without memory. */
+const char *ml_symbolizer_keep(struct ml_symbolizer *symbolizer, const char *text);
+
 /* The function of code that a runtime made in that process (tools/perf_map.h), which began at
  * `since_ns` (time of day). Ask for one process after another: one map at a time is held. False:
  * not known. */

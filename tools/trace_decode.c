@@ -6,6 +6,7 @@
 
 #include "ipc/crc32.h"
 #include "ipc/trace.pb.h"
+#include "tools/trace_deobfuscation.h"
 #include "tools/trace_symbols.h"
 #include "tools/trace_series.h"
 #include "tools/trace_table.h"
@@ -67,6 +68,20 @@ static bool decode_symbols(pb_istream_t *stream, const pb_field_t *field, void *
     (void)field;
     symbols->status = ml_trace_symbols_decode(symbols->symbols, stream);
     return symbols->status == ML_OK;
+}
+
+/* A packet's names of before, and what became of them. */
+struct deobfuscation_field {
+    struct ml_deobfuscation *names;
+    enum ml_status status;
+};
+
+static bool decode_deobfuscation(pb_istream_t *stream, const pb_field_t *field, void **arg) {
+    struct deobfuscation_field *names = *arg;
+
+    (void)field;
+    names->status = ml_trace_deobfuscation_decode(names->names, stream);
+    return names->status == ML_OK;
 }
 
 static bool decode_text(pb_istream_t *stream, const pb_field_t *field, void **arg) {
@@ -336,6 +351,7 @@ enum ml_status
 ml_trace_decode_packet(struct ml_trace_decoder *decoder, const uint8_t *bytes, size_t count_bytes) {
     struct sealed sealed = {0};
     struct symbols_field symbols = {.symbols = &decoder->profile->symbols};
+    struct deobfuscation_field deobfuscation = {.names = &decoder->profile->deobfuscation};
     pb_istream_t stream = pb_istream_from_buffer(bytes, count_bytes);
     ml_trace_TracePacket packet = ml_trace_TracePacket_init_zero;
     uint8_t kind_byte = 0;
@@ -344,6 +360,8 @@ ml_trace_decode_packet(struct ml_trace_decoder *decoder, const uint8_t *bytes, s
     packet.memlog.arg = &sealed;
     packet.module_symbols.funcs.decode = decode_symbols;
     packet.module_symbols.arg = &symbols;
+    packet.deobfuscation_mapping.funcs.decode = decode_deobfuscation;
+    packet.deobfuscation_mapping.arg = &deobfuscation;
     if (!pb_decode(&stream, ml_trace_TracePacket_fields, &packet)) {
         return symbols.status == ML_ENV_MEMORY ? ML_ENV_MEMORY : ML_PEER_FORM;
     }

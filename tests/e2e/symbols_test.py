@@ -2,9 +2,12 @@
 import http.server
 import json
 import os
+import pathlib
+import platform
 import shutil
 import subprocess
 import threading
+import unittest
 
 import harness
 
@@ -38,7 +41,7 @@ class Keeper(harness.Case):
 
     def analyze(self, *words, **environment):
         env = self.environment(HOME=str(self.folder), DEBUGINFOD_URLS="", **{})
-        for key in ("MEMLOG_BINARY_PATH", "PERFETTO_BINARY_PATH"):
+        for key in ("MEMLOG_BINARY_PATH", "PERFETTO_BINARY_PATH", "PERFETTO_PROGUARD_MAP"):
             env.pop(key, None)
         env.update(environment)
         answer = harness.run_words([str(harness.MEMLOG), *map(str, words)], self.folder, env, b"", harness.TIMEOUT)
@@ -348,6 +351,61 @@ class Cache(Keeper):
             self.assertTrue(list((self.folder / place).glob("*.names")), place)
 
 
+@unittest.skipUnless(platform.machine() == "x86_64", "the program brings machine code along")
+class Renamed(Keeper):
+    """Java's names as they were before ProGuard, by its map and by the dump."""
+
+    CORPUS = pathlib.Path(__file__).resolve().parent / "corpus"
+    FOUND = "void org.shop.Shelf.put|take(org.shop.Fish,int) 70001"
+
+    def setUp(self):
+        super().setUp()
+        self.tool("gcc", "-O1", "-o", self.program, self.CORPUS / "jit.c")
+        self.map = self.folder / "map.txt"
+        shutil.copy(self.CORPUS / "shop.proguard.txt", self.map)
+
+    def jit_dump(self, package="org.shop.app"):
+        dump = self.memlog(self.program, package).dumps()[0]
+        path = pathlib.Path(f'/tmp/perf-{self.report(dump)["processes"][0]["pid"]}.map')
+        self.addCleanup(path.unlink)
+        return dump
+
+    def test_a_map_of_the_environment_names_code_of_its_package(self):
+        dump = self.jit_dump()
+        self.assertIn(";void a.b.c(a.d,int) 70001", self.collapsed(dump))
+        for key in ("PERFETTO_PROGUARD_MAP", "MEMLOG_PROGUARD_MAP"):
+            self.assertIn(self.FOUND, self.collapsed(dump, **{key: f"other={self.map}:org.shop={self.map}"}))
+        self.assertIn(";void a.b.c(a.d,int) 70001", self.collapsed(dump, PERFETTO_PROGUARD_MAP=f"com.other={self.map}"))
+        self.assertIn(";void a.b.c(a.d,int) 70001", self.collapsed(self.jit_dump("net.shop"), PERFETTO_PROGUARD_MAP=f"org.shop={self.map}"))
+
+    def test_symbolize_puts_the_map_into_the_dump(self):
+        dump = self.jit_dump()
+        named, names = self.folder / "named.pftrace", self.folder / "names"
+        map_of = {"PERFETTO_PROGUARD_MAP": f"org.shop={self.map}"}
+        self.analyze("symbolize", "-o", named, dump, **map_of)
+        self.analyze("symbolize", "--symbols-only", "-o", names, dump, **map_of)
+        self.assertEqual(named.read_bytes(), dump.read_bytes() + names.read_bytes())
+        self.map.unlink()
+        self.assertIn(self.FOUND, self.collapsed(named))
+        before = named.read_bytes()
+        self.analyze("symbolize", named)
+        self.assertEqual(named.read_bytes(), before)
+        # As Perfetto's readers know the packet: TracePacket.deobfuscation_mapping is field 64.
+        done = subprocess.run(["protoc", "--decode_raw"], input=names.read_bytes(), capture_output=True, check=True)
+        self.assertRegex(done.stdout.decode(), r'(?s)64 \{\s+1: "org.shop"\s+3 \{\s+1: "a.b"\s+2: "org.shop.Shelf"')
+
+    def test_a_map_that_is_none_is_said_and_does_no_harm(self):
+        dump = self.jit_dump()
+        self.map.write_bytes(b"\xff\x00\n -> \nx -> y\n    int a -> b\nq -> r:\n    void m() -> \n")
+        text, said = self.analyze("convert", "--to=collapsed", dump, PERFETTO_PROGUARD_MAP=f"org.shop={self.map}")
+        self.assertIn(";void a.b.c(a.d,int) 70001", text)
+        self.assertIn(f"{self.map}: 5 lines are none of a ProGuard map", said)
+        for value, complaint in ((str(self.map), "is not PACKAGE=FILE"), ("org.shop=/nowhere/x", "/nowhere/x: No such file")):
+            text, said = self.analyze("convert", "--to=collapsed", dump, PERFETTO_PROGUARD_MAP=value)
+            self.assertIn(";void a.b.c(a.d,int) 70001", text)
+            self.assertIn(complaint, said)
+
+
 class Merged(harness.Case):
     """Code that a linker made one of: whose it was nobody can tell."""
 
@@ -403,6 +461,4 @@ class SeveralDumps(harness.Case):
 
 
 if __name__ == "__main__":
-    import unittest
-
     unittest.main(verbosity=2)
