@@ -198,6 +198,26 @@ void *ml_budget_grow_table(
     return table;
 }
 
+void *ml_budget_shrink_table(
+    struct ml_budget *budget, void *take_table, size_t old_bytes, size_t new_bytes
+) {
+    if (new_bytes >= MAPPED_TABLE_BYTES) {
+        const size_t old_mapped_bytes = mapped_bytes(old_bytes);
+        void *kept = take_table;
+        if (mapped_bytes(new_bytes) < old_mapped_bytes) {
+            kept = mremap(take_table, old_mapped_bytes, mapped_bytes(new_bytes), MREMAP_MAYMOVE);
+        }
+        put_back(budget, kept == MAP_FAILED ? 0 : old_bytes - new_bytes);
+        return kept == MAP_FAILED ? NULL : kept;
+    }
+    void *table = ml_budget_new_table(budget, new_bytes);
+    if (table != NULL) {
+        memcpy(table, take_table, new_bytes);
+        ml_budget_free_table(budget, take_table, old_bytes);
+    }
+    return table;
+}
+
 void ml_budget_free_table(struct ml_budget *budget, void *take_table, size_t count_bytes) {
     if (take_table == NULL) {
         return;

@@ -42,6 +42,11 @@ void *ml_budget_new_table(struct ml_budget *budget, size_t count_bytes);
 void *ml_budget_grow_table(
     struct ml_budget *budget, void *take_table, size_t old_bytes, size_t new_bytes
 );
+/* A smaller table with the old one's first bytes: what is behind them is given back. NULL when
+ * there is no memory for that: the old one stays. */
+void *ml_budget_shrink_table(
+    struct ml_budget *budget, void *take_table, size_t old_bytes, size_t new_bytes
+);
 void ml_budget_free_table(struct ml_budget *budget, void *take_table, size_t count_bytes);
 
 /* Give back; NULL is allowed. */

@@ -10,6 +10,7 @@
 
 #include "ipc/ml_status.h"
 #include "service/budget.h"
+#include "service/prefetch.h"
 
 struct ml_cell {
     uint64_t key; /* ml_cell_key */
@@ -69,7 +70,7 @@ static inline uint32_t ml_cells_tag(uint64_t hash) {
  * there is none before the first cell. */
 static inline void ml_cells_prefetch(const struct ml_cells *cells, uint64_t hash) {
     const uintptr_t place = ml_cells_place(hash, cells->index_capacity - 1);
-    __builtin_prefetch((const void *)((uintptr_t)cells->index + place * sizeof(cells->index[0])));
+    ml_prefetch((const void *)((uintptr_t)cells->index + place * sizeof(cells->index[0])));
 }
 
 /* The number of a cell with that tag: a guess at ml_cells_find's, right for nearly all. UINT32_MAX
@@ -94,8 +95,8 @@ ml_cells_make(struct ml_cells *cells, uint64_t key, uint64_t hash, uint32_t *out
 static inline void ml_cells_prefetch_cell(const struct ml_cells *cells, uint32_t number) {
     if (number < cells->count) {
         /* A cell stands on two cache lines. */
-        __builtin_prefetch(&cells->cells[number], 1);
-        __builtin_prefetch(&cells->cells[number].mark, 1);
+        ml_prefetch(&cells->cells[number]);
+        ml_prefetch(&cells->cells[number].mark);
     }
 }
 

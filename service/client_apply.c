@@ -235,12 +235,13 @@ static enum ml_status apply_one(struct ml_client *client, const struct step *ste
 /* Take the events of a batch, and ask memory for where they are looked up: the first of two steps.
  * Whatever the kind, the same is done: a free is looked up in a cell's place too, as guessing which
  * comes next costs more. */
-static uint32_t take_batch(struct ml_client *client, uint64_t until, struct step *out_steps) {
+static uint32_t
+take_batch(struct ml_client *client, uint64_t until, uint32_t most, struct step *out_steps) {
     struct ml_tracker *tracker = &client->tracker;
     struct ml_run run;
     uint32_t count = 0;
     uint64_t size_bytes = 0;
-    while (ml_sequencer_take(&client->sequencer, until, BATCH_EVENTS - count, &run)) {
+    while (ml_sequencer_take(&client->sequencer, until, most - count, &run)) {
         for (const struct ml_timed *timed = run.events; timed < run.end; timed++) {
             struct step *step = &out_steps[count++];
             step->timed = timed;
@@ -273,10 +274,8 @@ static void apply_queued(struct ml_client *client, uint64_t until) {
     uint64_t first = 0;
     while (status == ML_OK && ml_sequencer_first(&client->sequencer, &first) && first <= until) {
         const bool reserved = ml_tracker_reserve(&client->tracker, BATCH_EVENTS);
-        const uint32_t count = take_batch(client, until, steps);
-        if (reserved) {
-            guess(&client->tracker, steps, count);
-        }
+        const uint32_t count = take_batch(client, until, reserved ? BATCH_EVENTS : 1, steps);
+        guess(&client->tracker, steps, count);
         for (uint32_t i = 0; i < count && status == ML_OK; i++) {
             status = apply_one(client, &steps[i]);
             if (status == ML_ENV_MEMORY && ml_client_pay(client)) {

@@ -7,8 +7,13 @@
  * The hash of a usual block's key is the key in other words: 53 bits either way. Its top bits say
  * in which line the block belongs, its home; all of it stands in the slot, in place of the address.
  * So growing never hashes again: homes are the hash scaled to the number of lines, and a quarter
- * more lines are filled in place, from the last one down, in one pass in order. The factor of the
- * hash is the map's own, so that a client cannot choose addresses that meet.
+ * more lines are filled in place, from the last one down, in order. The factor of the hash is the
+ * map's own, so that a client cannot choose addresses that meet.
+ *
+ * That is done in steps, some lines each time room is asked for (live_resize.c), so that nobody
+ * waits for a whole table. Meanwhile the hash says where a block is, too: those below `split` are
+ * at home among the fewer lines still, the others among the more. Giving lines back is the same
+ * from the front, and either may turn into the other at any step.
  *
  * Lines come in pairs, which the processor fetches together. A block whose home is full goes to the
  * other line of the pair; if that is full too it is turned away, to a small table of its own
@@ -26,6 +31,7 @@
 #include "ipc/ml_status.h"
 #include "service/budget.h"
 #include "service/live_away.h"
+#include "service/prefetch.h"
 
 enum {
     ML_LIVE_CELL_BITS = 24, /* cells of a process; 100 bytes each make 1.6 GiB */
@@ -37,6 +43,7 @@ enum {
     ML_LIVE_BYTES_SHIFT = ML_LIVE_WIDE_BIT + 1,
     ML_LIVE_INLINE_BITS = 64 - ML_LIVE_BYTES_SHIFT,
     ML_LIVE_LINE_SLOTS = 5,
+    ML_LIVE_LARGE_LINES = 256 << 10, /* 16 MiB */
     ML_LIVE_USED_MASK = (1 << ML_LIVE_LINE_SLOTS) - 1,
     /* In a hash: the key is not what the hash says, a wide entry has it. */
     ML_LIVE_ODD = 1
@@ -93,13 +100,23 @@ struct ml_live_wide {
     uint32_t cell;
 };
 
+enum ml_live_change { ML_LIVE_SETTLED, ML_LIVE_GROWING, ML_LIVE_SHRINKING };
+
+/* The end of `split`: all hashes are below it. */
+#define ML_LIVE_SPLIT_END ((uint64_t)1 << 32)
+
 struct ml_live_map {
     struct ml_budget *budget;
     struct ml_live_line *lines;
-    size_t lines_count; /* 0 before the first block */
+    size_t lines_count; /* 0 before the first block; of hashes whose upper half is >= split */
+    size_t few_count;   /* of those below it; <= lines_count */
+    uint64_t split;     /* 0 when settled */
     size_t lines_capacity;
     size_t count;
-    size_t count_max;    /* one more block needs more lines */
+    size_t count_max; /* one more block has to be asked for: more lines, or a step towards them */
+    enum ml_live_change change;
+    uint32_t step_lines; /* lines that a step of growing moves, when few blocks are asked for */
+    uint64_t moved;      /* blocks that growing and shrinking have looked at, so far */
     uint64_t factor;     /* odd; of the hash */
     uint32_t low_rounds; /* calls of ml_live_map_trim in a row that found few blocks */
     bool closed;         /* empty for good: it refuses every block */
@@ -143,9 +160,14 @@ static inline size_t ml_live_home(uint64_t hash, size_t lines_count) {
     return (size_t)((hash >> 32) * lines_count >> 32);
 }
 
+/* The home's number as things are. */
+static inline size_t ml_live_map_home_index(const struct ml_live_map *map, uint64_t hash) {
+    return ml_live_home(hash, hash >> 32 < map->split ? map->few_count : map->lines_count);
+}
+
 /* The map has had a block. */
 static inline struct ml_live_line *ml_live_map_home(const struct ml_live_map *map, uint64_t hash) {
-    return map->lines + ml_live_home(hash, map->lines_count);
+    return map->lines + ml_live_map_home_index(map, hash);
 }
 
 /* The other one of its pair. */
@@ -156,8 +178,8 @@ ml_live_map_other(const struct ml_live_map *map, const struct ml_live_line *line
 
 /* Bring what a search for that hash will see into the cache. As a number: there may be no lines. */
 static inline void ml_live_map_prefetch(const struct ml_live_map *map, uint64_t hash) {
-    const uintptr_t home = ml_live_home(hash, map->lines_count);
-    __builtin_prefetch((const void *)((uintptr_t)map->lines + home * sizeof(*map->lines)), 1);
+    const uintptr_t home = ml_live_map_home_index(map, hash);
+    ml_prefetch((const void *)((uintptr_t)map->lines + home * sizeof(*map->lines)));
 }
 
 static inline uint32_t ml_live_low(uint64_t hash) {
@@ -202,14 +224,20 @@ static inline bool ml_live_line_has_away(const struct ml_live_line *line) {
     return line->state >= ML_LIVE_TURNED_AWAY;
 }
 
-/* The same for what is not at home. */
+/* Whether its lines are more than caches hold, and to ask for what is needed later pays for the
+ * branches that cannot be foreseen. */
+static inline bool ml_live_map_is_large(const struct ml_live_map *map) {
+    return map->lines_count > ML_LIVE_LARGE_LINES;
+}
+
+/* Bring what a search for that hash will see beyond its home into the cache. */
 static inline void ml_live_map_prefetch_elsewhere(
     const struct ml_live_map *map, const struct ml_live_line *home, uint64_t hash
 ) {
     if (home->state >= ML_LIVE_USED_MASK) {
-        __builtin_prefetch(ml_live_map_other(map, home), 1);
+        ml_prefetch(ml_live_map_other(map, home));
         if (ml_live_line_has_away(home)) {
-            __builtin_prefetch(&map->away.entries[ml_live_away_place(&map->away, hash)], 1);
+            ml_live_away_prefetch(&map->away, hash);
         }
     }
 }
@@ -223,13 +251,20 @@ static inline uint64_t ml_live_rest_bytes(uint64_t rest) {
 }
 
 /* Room for so many more blocks, so that their puts cannot fail, and lines stay where they are
- * meanwhile. Errors: ML_ENV_MEMORY. */
+ * meanwhile. What it does for it is bounded by `count`: eight lines each, or step_lines if that is
+ * more, and a few entries of those turned away; a table that is not large yet is grown whole.
+ * Errors: ML_ENV_MEMORY: all blocks are as they were. */
 ML_NODISCARD enum ml_status ml_live_map_reserve_more(struct ml_live_map *map, size_t count);
 
 static inline enum ml_status ml_live_map_reserve(struct ml_live_map *map, size_t count) {
-    return map->count_max - map->count >= count && ml_live_away_left(&map->away) >= count
+    return map->count_max - map->count >= count && map->away.room >= count
                ? ML_OK
                : ml_live_map_reserve_more(map, count);
+}
+
+/* Whether one more needs no reserve: always, as long as no more come than were asked for. */
+static inline bool ml_live_map_has_room(const struct ml_live_map *map) {
+    return map->count < map->count_max && map->away.room > 0;
 }
 
 /* Room for one more block of a weight that does not fit a slot. Errors: ML_ENV_MEMORY. */
@@ -250,7 +285,8 @@ bool ml_live_map_remove(
     struct ml_live_map *map, uint64_t key, uint64_t hash, struct ml_live_block *out_block
 );
 
-/* A round is over: give memory back when far fewer blocks live than once did, for some rounds. */
+/* A round is over: when far fewer blocks live than once did, for some rounds, give lines back, some
+ * of them each round. */
 void ml_live_map_trim(struct ml_live_map *map);
 
 /* Walk: the next block at or behind *cursor (start with 0). False at the end. */
@@ -271,11 +307,11 @@ static inline bool ml_live_fits_slot(uint64_t hash, uint64_t bytes) {
 /* The same out of line, wherever the block goes. False if the key may be there already. */
 bool ml_live_map_put_plain(struct ml_live_map *map, uint64_t hash, uint64_t bytes, uint32_t cell);
 
-/* Put a block that fits a slot, of weight 1, there, after ml_live_map_reserve. False if the key may
- * be there already: nothing has changed then, and ml_live_map_put will do. */
-static inline bool
-ml_live_map_put_usual(struct ml_live_map *map, uint64_t hash, uint64_t bytes, uint32_t cell) {
-    struct ml_live_line *const line = ml_live_map_home(map, hash);
+/* Put a block that fits a slot, of weight 1, there, after ml_live_map_reserve; `line` is its home.
+ * False if the key may be there already: nothing has changed then, and ml_live_map_put will do. */
+static inline bool ml_live_map_put_usual(
+    struct ml_live_map *map, struct ml_live_line *line, uint64_t hash, uint64_t bytes, uint32_t cell
+) {
     const uint32_t low = ml_live_low(hash);
     /* Full, or some of its own are elsewhere, or it may be there already. */
     if (line->state >= ML_LIVE_USED_MASK || ml_live_line_match(line, low) != 0) {

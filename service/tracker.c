@@ -273,7 +273,7 @@ static inline bool take_plain(
     const struct ml_tracker_lookup *lookup,
     struct ml_live_block *out_block
 ) {
-    struct ml_live_line *const home = ml_live_map_home(&tracker->live, lookup->hash);
+    struct ml_live_line *const home = lookup->home;
     struct ml_live_line *line = home;
     unsigned found = ml_live_line_match(line, ml_live_low(lookup->hash));
     if (found == 0 && ml_live_line_lends(home)) {
@@ -427,8 +427,10 @@ enum ml_status ml_tracker_alloc_plain(
         return ml_tracker_alloc(tracker, ticks, &alloc);
     }
     enum ml_status status = cell_of(tracker, lookup, &index);
-    if (status == ML_OK) {
-        status = ml_live_map_reserve(&tracker->live, 1);
+    struct ml_live_line *home = lookup->home;
+    if (status == ML_OK && !ml_live_map_has_room(&tracker->live)) {
+        status = ml_live_map_reserve_more(&tracker->live, 1);
+        home = ml_live_map_home(&tracker->live, lookup->hash);
     }
     if (status == ML_OK && !fits(tracker, size_bytes, 1)) {
         status = ML_PEER_LIMIT;
@@ -443,7 +445,7 @@ enum ml_status ml_tracker_alloc_plain(
         count_total(tracker, cell, size_bytes, 1);
         return ML_OK;
     }
-    if (ml_live_map_put_usual(&tracker->live, lookup->hash, size_bytes, index)) {
+    if (ml_live_map_put_usual(&tracker->live, home, lookup->hash, size_bytes, index)) {
         grow(tracker, ticks, cell, size_bytes, 1);
     } else {
         const struct ml_live_block block = {

@@ -61,10 +61,11 @@ struct ml_tracker {
  * in the cache by then. Only the hashes are certain; slot and cell are guesses, right for nearly
  * all, that are looked at again before they are used. */
 struct ml_tracker_lookup {
-    uint64_t hash;      /* ml_live_map_hash of the block's key */
-    uint64_t cell_key;  /* of an alloc: ml_cell_key, ... */
-    uint64_t cell_hash; /* ... its ml_cells_hash, ... */
-    uint32_t cell;      /* ... and the cell's number */
+    uint64_t hash;             /* ml_live_map_hash of the block's key, ... */
+    struct ml_live_line *home; /* ... and its home, as long as no room is asked for */
+    uint64_t cell_key;         /* of an alloc: ml_cell_key, ... */
+    uint64_t cell_hash;        /* ... its ml_cells_hash, ... */
+    uint32_t cell;             /* ... and the cell's number */
 };
 
 /* What is allocated. */
@@ -93,8 +94,8 @@ void ml_tracker_drop_blocks(struct ml_tracker *tracker);
  * What is freed is not known any more, and not counted as unknown. */
 void ml_tracker_keep_totals(struct ml_tracker *tracker);
 
-/* Room for so many blocks, for their look-ups' slots to stay where they are until they have come.
- * False when there is no memory: look-ups are then made without slots. */
+/* Room for so many blocks, for their homes to stay where they are until they have come. False when
+ * there is no memory: then each event that is looked up is the next one to be applied. */
 static inline bool ml_tracker_reserve(struct ml_tracker *tracker, uint32_t blocks) {
     return ml_live_map_reserve(&tracker->live, blocks) == ML_OK;
 }
@@ -110,33 +111,30 @@ static inline void ml_tracker_look_up(
     struct ml_tracker_lookup *out_lookup
 ) {
     out_lookup->hash = ml_live_map_hash(&tracker->live, key);
+    out_lookup->home = ml_live_map_home(&tracker->live, out_lookup->hash);
     out_lookup->cell_key =
         ml_cell_key(node, (unsigned)(key >> 56), type, ml_size_class(size_bytes));
     out_lookup->cell_hash = ml_cells_hash(out_lookup->cell_key);
     out_lookup->cell = UINT32_MAX;
-    ml_live_map_prefetch(&tracker->live, out_lookup->hash);
+    ml_prefetch(out_lookup->home);
     ml_cells_prefetch(&tracker->cells, out_lookup->cell_hash);
 }
 
-/* Its second step: the guesses, and the cells asked of memory. */
+/* Its second step: the guess at an alloc's cell and, of a large map, what is not at home asked of
+ * memory. */
 static inline void
 ml_tracker_guess_alloc(const struct ml_tracker *tracker, struct ml_tracker_lookup *lookup) {
-    ml_live_map_prefetch_elsewhere(
-        &tracker->live, ml_live_map_home(&tracker->live, lookup->hash), lookup->hash
-    );
+    if (ml_live_map_is_large(&tracker->live)) {
+        ml_live_map_prefetch_elsewhere(&tracker->live, lookup->home, lookup->hash);
+    }
     lookup->cell = ml_cells_guess(&tracker->cells, lookup->cell_hash);
-    ml_cells_prefetch_cell(&tracker->cells, lookup->cell);
 }
 
 static inline void
 ml_tracker_guess_free(const struct ml_tracker *tracker, const struct ml_tracker_lookup *lookup) {
-    const struct ml_live_line *home = ml_live_map_home(&tracker->live, lookup->hash);
-    const unsigned found = ml_live_line_match(home, ml_live_low(lookup->hash));
-    if (found != 0) {
-        const uint64_t rest = home->rest[__builtin_ctz(found)];
-        ml_cells_prefetch_cell(&tracker->cells, ml_live_rest_cell(rest));
-    } else {
-        ml_live_map_prefetch_elsewhere(&tracker->live, home, lookup->hash);
+    if (ml_live_map_is_large(&tracker->live) &&
+        ml_live_line_match(lookup->home, ml_live_low(lookup->hash)) == 0) {
+        ml_live_map_prefetch_elsewhere(&tracker->live, lookup->home, lookup->hash);
     }
 }
 

@@ -38,7 +38,9 @@ static void put_or_take(struct floor *floor, const struct ml_event_plain *event,
         return;
     }
     if (!ml_live_fits_slot(hash, event->size_bytes) ||
-        !ml_live_map_put_usual(&floor->map, hash, event->size_bytes, 0)) {
+        !ml_live_map_put_usual(
+            &floor->map, ml_live_map_home(&floor->map, hash), hash, event->size_bytes, 0
+        )) {
         struct ml_live_block old;
         (void)ml_live_map_put(&floor->map, event->address, hash, &block, &old);
     }
