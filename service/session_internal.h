@@ -190,6 +190,9 @@ static inline struct ml_hand *ml_session_hand(struct ml_session *session, unsign
 struct ml_client *ml_client_new(struct ml_session *session, const struct ml_client_setup *setup);
 void ml_client_free(struct ml_client *take_client);
 
+/* Where what is decoded of its stream goes: client_stream.c. */
+struct ml_stream_sink ml_client_sink(struct ml_client *client);
+
 /* An END or REAPED record is queued. */
 void ml_client_turn_queued(struct ml_client *client, uint64_t ticks);
 

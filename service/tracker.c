@@ -1,8 +1,7 @@
 #include "service/tracker.h"
 
-#include <stdlib.h>
-
 #include "ipc/event.h"
+#include "service/tracker_internal.h"
 
 void ml_tracker_init(
     struct ml_tracker *tracker,
@@ -47,120 +46,13 @@ void ml_tracker_keep_totals(struct ml_tracker *tracker) {
     tracker->totals_only = true;
 }
 
-void ml_tracker_peak_share(
-    const struct ml_tracker *tracker,
-    const struct ml_cell *cell,
-    uint64_t *out_bytes,
-    uint64_t *out_blocks
-) {
-    const bool kept = cell->mark >= tracker->peak_mark;
-    *out_bytes = kept ? cell->peak_bytes : cell->live_bytes;
-    *out_blocks = kept ? cell->peak_blocks : cell->live_blocks;
-}
-
-/* Whether the tree's peak was reached while this process did not count. */
-static bool absent_at_peak(const struct ml_tracker *tracker) {
-    return tracker->in_tree ? tracker->absent_epoch == tracker->tree->epoch
-                            : tracker->left_epoch != tracker->tree->epoch ||
-                                  tracker->absent_epoch == tracker->tree->epoch;
-}
-
-void ml_tracker_tree_share(
-    const struct ml_tracker *tracker,
-    const struct ml_cell *cell,
-    uint64_t *out_bytes,
-    uint64_t *out_blocks
-) {
-    const bool absent = absent_at_peak(tracker);
-    const bool kept =
-        tracker->tree_epoch == tracker->tree->epoch && cell->mark >= tracker->tree_mark;
-    *out_bytes = kept ? cell->tree_bytes : absent ? 0 : cell->live_bytes;
-    *out_blocks = kept ? cell->tree_blocks : absent ? 0 : cell->live_blocks;
-}
-
-/* The tree has reached a new maximum: what this process's cells hold is their share of it. */
-static void notice_tree(struct ml_tracker *tracker) {
-    tracker->tree_epoch = tracker->tree->epoch;
-    tracker->tree_mark = ++tracker->mark;
-}
-
-void ml_tracker_notice_late(struct ml_tracker *tracker, const struct ml_change_log *log) {
-    notice_tree(tracker);
-    for (uint32_t i = log->count; i-- > log->at_peak;) {
-        const struct ml_change *change = &log->changes[i];
-        struct ml_cell *cell = &tracker->cells.cells[change->cell];
-        if (cell->mark < tracker->mark) {
-            /* Its last change lies behind the tree's peak, and perhaps before its process's. */
-            if (cell->mark < tracker->peak_mark) {
-                cell->peak_bytes = cell->live_bytes;
-                cell->peak_blocks = cell->live_blocks;
-            }
-            cell->tree_bytes = cell->live_bytes;
-            cell->tree_blocks = cell->live_blocks;
-            cell->mark = tracker->mark;
-        }
-        cell->tree_bytes -= (uint64_t)change->bytes;
-        cell->tree_blocks -= (uint64_t)(int64_t)change->blocks;
-    }
-}
-
-struct ml_variance_pair
-ml_tracker_peak_variance(const struct ml_tracker *tracker, uint32_t cell_index) {
-    const struct ml_cell_variances *own = ml_variances_of(&tracker->variances, cell_index);
-    if (own == NULL) {
-        return (struct ml_variance_pair){0, 0};
-    }
-    return tracker->cells.cells[cell_index].mark >= tracker->peak_mark ? own->peak : own->live;
-}
-
-struct ml_variance_pair
-ml_tracker_tree_variance(const struct ml_tracker *tracker, uint32_t cell_index) {
-    const struct ml_cell_variances *own = ml_variances_of(&tracker->variances, cell_index);
-    if (own == NULL) {
-        return (struct ml_variance_pair){0, 0};
-    }
-    if (tracker->tree_epoch == tracker->tree->epoch &&
-        tracker->cells.cells[cell_index].mark >= tracker->tree_mark) {
-        return own->tree;
-    }
-    return absent_at_peak(tracker) ? (struct ml_variance_pair){0, 0} : own->live;
-}
-
-/* As keep_shares, before it. */
-static void keep_variances(const struct ml_tracker *tracker, const struct ml_cell *cell) {
-    struct ml_cell_variances *own =
-        ml_variances_of(&tracker->variances, (uint32_t)(cell - tracker->cells.cells));
-    if (own != NULL && cell->mark < tracker->peak_mark) {
-        own->peak = own->live;
-    }
-    if (own != NULL && cell->mark < tracker->tree_mark) {
-        own->tree = absent_at_peak(tracker) ? (struct ml_variance_pair){0, 0} : own->live;
-    }
-}
-
-static void keep_shares(const struct ml_tracker *tracker, struct ml_cell *cell) {
-    if (tracker->variances.cells != NULL) {
-        keep_variances(tracker, cell);
-    }
-    if (cell->mark < tracker->peak_mark) {
-        cell->peak_bytes = cell->live_bytes;
-        cell->peak_blocks = cell->live_blocks;
-    }
-    if (cell->mark < tracker->tree_mark) {
-        const bool absent = absent_at_peak(tracker);
-        cell->tree_bytes = absent ? 0 : cell->live_bytes;
-        cell->tree_blocks = absent ? 0 : cell->live_blocks;
-    }
-    cell->mark = tracker->mark;
-}
-
 /* Before a cell changes: what it held at the peaks, unless that is already kept. */
 static inline void before_change(struct ml_tracker *tracker, struct ml_cell *cell) {
     if (tracker->tree_epoch != tracker->tree->epoch) {
-        notice_tree(tracker);
+        ml_tracker_notice_tree(tracker);
     }
     if (cell->mark != tracker->mark) {
-        keep_shares(tracker, cell);
+        ml_tracker_keep_shares(tracker, cell);
     }
 }
 
@@ -251,12 +143,6 @@ static inline void note_peaks(struct ml_tracker *tracker, uint64_t ticks) {
     }
     if (tracker->in_tree) {
         ml_tree_note(tracker->tree, ticks);
-    }
-}
-
-static inline void add_saturating(uint64_t *sum, uint64_t value) {
-    if (__builtin_add_overflow(*sum, value, sum)) {
-        *sum = UINT64_MAX;
     }
 }
 
@@ -374,10 +260,10 @@ cell_of(struct ml_tracker *tracker, const struct ml_tracker_lookup *lookup, uint
 
 static inline void
 count_total(struct ml_tracker *tracker, struct ml_cell *cell, uint64_t bytes, uint64_t blocks) {
-    add_saturating(&cell->total_bytes, bytes);
-    add_saturating(&cell->total_blocks, blocks);
-    add_saturating(&tracker->totals.total_bytes, bytes);
-    add_saturating(&tracker->totals.total_blocks, blocks);
+    ml_add_saturating(&cell->total_bytes, bytes);
+    ml_add_saturating(&cell->total_blocks, blocks);
+    ml_add_saturating(&tracker->totals.total_bytes, bytes);
+    ml_add_saturating(&tracker->totals.total_blocks, blocks);
 }
 
 /* The alloc has come late, behind its own free, which found nothing there. */
@@ -549,55 +435,4 @@ void ml_tracker_forget(struct ml_tracker *tracker, uint64_t ticks) {
     }
     ml_tracker_leave(tracker);
     ml_tree_note(tree, ticks); /* the others may hold more now than they did then */
-}
-
-/* Each cell's live sums against those of the blocks; they must come out at zero. */
-static bool check_blocks(const struct ml_tracker *tracker) {
-    const uint32_t count = tracker->cells.count;
-    uint64_t *left = calloc(count > 0 ? (size_t)count * 2 : 1, sizeof(*left));
-    if (left == NULL || !ml_live_map_check(&tracker->live)) {
-        free(left);
-        return false;
-    }
-    for (uint32_t i = 0; i < count; i++) {
-        left[2 * (size_t)i] = tracker->cells.cells[i].live_bytes;
-        left[2 * (size_t)i + 1] = tracker->cells.cells[i].live_blocks;
-    }
-    size_t cursor = 0;
-    uint64_t sampled = 0;
-    struct ml_live_block block;
-    while (ml_live_map_next(&tracker->live, &cursor, &block)) {
-        sampled += block.sampled ? 1 : 0;
-        if (block.cell < count) {
-            left[2 * (size_t)block.cell] -= block.weight_bytes;
-            left[2 * (size_t)block.cell + 1] -= block.weight_blocks;
-        }
-    }
-    bool good = sampled == tracker->sampled_blocks;
-    for (size_t i = 0; i < (size_t)count * 2; i++) {
-        good = good && left[i] == 0;
-    }
-    free(left);
-    return good;
-}
-
-bool ml_tracker_check(const struct ml_tracker *tracker, bool has_blocks) {
-    struct ml_totals sum = {0};
-    for (uint32_t i = 0; i < tracker->cells.count; i++) {
-        const struct ml_cell *cell = &tracker->cells.cells[i];
-        uint64_t bytes = 0;
-        uint64_t blocks = 0;
-        ml_tracker_peak_share(tracker, cell, &bytes, &blocks);
-        sum.peak_bytes += bytes;
-        sum.peak_blocks += blocks;
-        sum.live_bytes += cell->live_bytes;
-        sum.live_blocks += cell->live_blocks;
-        add_saturating(&sum.total_bytes, cell->total_bytes);
-        add_saturating(&sum.total_blocks, cell->total_blocks);
-    }
-    const struct ml_totals *totals = &tracker->totals;
-    return sum.live_bytes == totals->live_bytes && sum.live_blocks == totals->live_blocks &&
-           sum.total_bytes == totals->total_bytes && sum.total_blocks == totals->total_blocks &&
-           sum.peak_bytes == totals->peak_bytes && sum.peak_blocks == totals->peak_blocks &&
-           (!has_blocks || check_blocks(tracker));
 }

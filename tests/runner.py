@@ -46,7 +46,9 @@ NOT_UNDER_ADDRESS = {
 UNDER_UNDEFINED = ("tests/e2e/oracle_test.py",)
 
 # Units whose threads share memory without locks, and those that have the service work on several cores.
-UNDER_THREAD = {"client/sampled_set_test", "service/oracle_test", "service/slice_test", "service/workers_test"}
+UNDER_THREAD = {
+    "client/sampled_set_test", "service/oracle_test", "service/race_oracle_test", "service/slice_test", "service/workers_test",
+}
 
 # Seconds for a whole executable or script; one that needs longer says so by a line `# runner: timeout=N`.
 UNIT_TIMEOUT = 240

@@ -391,3 +391,37 @@ void client_put_free(struct client *client, uint32_t lane, uint64_t address) {
         .kind = ML_EVENT_FREE, .time = fixture_now(), .block = {.address = address}};
     client_put(client, lane, &event);
 }
+
+void service_ended_quietly(int status) {
+    ck_assert_msg(
+        WIFEXITED(status) && WEXITSTATUS(status) == 0, "wait status %x", (unsigned)status
+    );
+}
+
+void service_ended_broken(int status) {
+    ck_assert_msg(
+        WIFEXITED(status) && WEXITSTATUS(status) == 1, "wait status %x", (unsigned)status
+    );
+}
+
+void client_put_ten_blocks(struct client *client) {
+    client_put_start(client);
+    for (uint64_t i = 0; i < 10; i++) {
+        client_put_alloc(client, 0, 0x10000 + i * 0x100, 100);
+        if (i == 4) {
+            client_flush(client, 0);
+        }
+    }
+    for (uint64_t i = 0; i < 4; i++) {
+        client_put_free(client, 0, 0x10000 + i * 0x100);
+    }
+}
+
+void client_has_ten_blocks(const struct memlog_service_client_figures *figures) {
+    ck_assert_uint_eq(figures->totals.live_bytes, 600);
+    ck_assert_uint_eq(figures->totals.live_blocks, 6);
+    ck_assert_uint_eq(figures->totals.peak_bytes, 1000);
+    ck_assert_uint_eq(figures->totals.total_bytes, 1000);
+    ck_assert_uint_eq(figures->totals.total_blocks, 10);
+    ck_assert_uint_eq(figures->lost_events, 0);
+}

@@ -57,6 +57,11 @@ int service_stop(struct service *service);
 /* The same, but wait only: something else is to end it. */
 int service_wait(struct service *service);
 
+/* Fails the test unless a wait status says that it ended as it should, or that its host broke the
+ * contract. */
+void service_ended_quietly(int status);
+void service_ended_broken(int status);
+
 /* What it wrote to stderr; call after the end. */
 void service_complaint(struct service *service, char *out_text, size_t size_bytes);
 
@@ -114,5 +119,10 @@ void client_put_free(struct client *client, uint32_t lane, uint64_t address);
 void client_flush(struct client *client, uint32_t lane);
 
 struct ml_staging_lane *client_lane_header(struct client *client, uint32_t lane);
+
+/* Ten blocks of 100 bytes at one stack, four freed: half of it by pipe, half left in staging. And
+ * fail the test unless that is what the service says of it. */
+void client_put_ten_blocks(struct client *client);
+void client_has_ten_blocks(const struct memlog_service_client_figures *figures);
 
 #endif

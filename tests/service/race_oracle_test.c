@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "service/session.h"
+#include "service/workers.h"
 #include "tests/service/model.h"
 #include "tests/service/racer.h"
 
@@ -10,7 +11,7 @@
  * meanwhile, and whose chunks get lost, against the model, to the byte. A seed's whole run is one
  * test. */
 
-enum { ADDRESSES = 40, STEPS = 6000, NODES = 9, STILL_ROUNDS = 8 };
+enum { ADDRESSES = 40, STEPS = 6000, NODES = 9, STILL_ROUNDS = 8, WORKERS = 3 };
 
 struct process {
     struct ml_client *client;
@@ -23,6 +24,7 @@ struct process {
 };
 
 static struct ml_session *session;
+static struct ml_workers *workers; /* NULL: one thread does everything */
 static struct model model;
 static struct process processes[MODEL_CLIENTS];
 static uint32_t count;
@@ -224,14 +226,34 @@ static void wake_sleepers(struct process *process) {
     }
 }
 
+static void read_one(struct process *process) {
+    if (workers != NULL) {
+        ml_client_take(process->client, racer_pick(WORKERS));
+    }
+    read_pipe(process, false);
+    look(process);
+    read_pipe(process, false);
+}
+
 static void round_of_reading(void) {
     const uint64_t now = racer_clock++;
     for (uint32_t i = 0; i < count; i++) {
         if (!processes[i].ended) {
             wake_sleepers(&processes[i]);
-            read_pipe(&processes[i], false);
-            look(&processes[i]);
-            read_pipe(&processes[i], false);
+        }
+    }
+    if (workers != NULL) {
+        ml_session_apart(session);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        if (!processes[i].ended) {
+            read_one(&processes[i]);
+        }
+    }
+    if (workers != NULL) {
+        ml_session_together(session);
+        for (uint32_t i = 0; i < count; i++) {
+            ml_client_give_back(processes[i].client);
         }
     }
     ck_assert_int_eq(ml_session_advance(session, now), ML_OK);
@@ -386,11 +408,13 @@ static void settle_and_compare(void) {
     compare_all();
 }
 
-static void one_run(uint64_t seed, uint32_t drop_percent) {
+static void one_run(uint64_t seed, uint32_t drop_percent, unsigned workers_count) {
     const struct ml_moment start = {.ticks = 1};
     racer_seed(seed);
     session = ml_session_new(&start, 0);
     ck_assert_ptr_nonnull(session);
+    workers = workers_count == 0 ? NULL : ml_workers_new(workers_count);
+    ml_session_workers(session, workers, 0);
     model_init(&model);
     count = 0;
     add_process(0, drop_percent);
@@ -423,15 +447,21 @@ static void one_run(uint64_t seed, uint32_t drop_percent) {
     }
     model_fini(&model);
     ml_session_free(session);
+    ml_workers_free(workers);
 }
 
 START_TEST(threads_that_stop_anywhere_are_counted_to_the_byte) {
-    one_run((uint64_t)_i, 0);
+    one_run((uint64_t)_i, 0, 0);
 }
 END_TEST
 
 START_TEST(what_is_left_of_a_stream_with_lost_chunks_is_counted_to_the_byte) {
-    one_run((uint64_t)_i + 100000, 15);
+    one_run((uint64_t)_i + 100000, 15, 0);
+}
+END_TEST
+
+START_TEST(several_workers_count_both_to_the_byte) {
+    one_run((uint64_t)_i + 200000, _i % 2 == 0 ? 0 : 15, WORKERS);
 }
 END_TEST
 
@@ -445,6 +475,7 @@ int main(void) {
     tcase_add_loop_test(
         tcase, what_is_left_of_a_stream_with_lost_chunks_is_counted_to_the_byte, 0, runs
     );
+    tcase_add_loop_test(tcase, several_workers_count_both_to_the_byte, 0, runs);
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);

@@ -1,0 +1,107 @@
+/* A client's figures: its sums, where its events have gone, and why they are not complete. */
+#include "service/session_internal.h"
+
+static uint64_t larger(uint64_t a, uint64_t b) {
+    return a > b ? a : b;
+}
+
+static struct ml_accounting accounting_of(const struct ml_client *client) {
+    const struct ml_lane_sums sums = ml_staging_reader_sums(&client->staging);
+    const struct ml_staging_header *header = &client->staging.header;
+    /* Staging's counters and LOSS records tell the same story to two readers. */
+    const struct ml_accounting_facts facts = {
+        .looked = client->staging.asked,
+        .ended = client->phase != ML_CLIENT_RUNNING,
+        .refused = client->lost != ML_OK,
+        .produced = sums.produced,
+        .received = client->events,
+        .overrun = larger(sums.lost_events, client->loss[ML_LOSS_OVERRUN]),
+        .no_lane = larger(header->lost_no_lane, client->loss[ML_LOSS_NO_LANE]),
+        .nested = larger(header->lost_nested, client->loss[ML_LOSS_NESTED]),
+        .no_pipe = header->lost_no_pipe,
+        .busy_lanes = sums.busy_lanes,
+        .waits = sums.waits,
+        .waited_ns = sums.waited_ns,
+        .longest_wait_ns = sums.longest_wait_ns,
+        .stream_bytes = client->stream.decoded_bytes,
+    };
+    return ml_accounting_of(&facts);
+}
+
+static bool complete(const struct ml_client *client, const struct ml_accounting *accounting) {
+    return client->lost == ML_OK && client->trouble[0] == 0 && client->stream.lost_chunks == 0 &&
+           client->staging.header.lost_messages == 0 && !client->missed && accounting->balanced &&
+           ml_accounting_lost(accounting) == 0;
+}
+
+/* Why it is not complete, in words; the first reason that somebody gave goes before the counters.
+ */
+static const char *
+trouble_of(const struct ml_client *client, const struct ml_accounting *accounting) {
+    if (client->trouble[0] != 0) {
+        return client->trouble;
+    }
+    if (accounting->no_lane > 0) {
+        return "more threads at once than there are lanes: events were lost";
+    }
+    if (accounting->no_pipe > 0) {
+        return "the program closed its pipe, or its own sandbox forbids to write to it: events "
+               "were lost";
+    }
+    if (accounting->overrun > 0 || client->stream.lost_chunks > 0) {
+        return "its pipe stayed full: events were lost";
+    }
+    if (accounting->nested > 0) {
+        return "signal handlers interrupted each other in the allocator: events were lost";
+    }
+    if (client->staging.header.lost_messages > 0) {
+        return "the host did not answer: forked children of it, or programs it became, are missing";
+    }
+    if (client->missed) {
+        return "an address was given out twice: a free was not seen";
+    }
+    return complete(client, accounting) ? "" : "its events do not add up: see \"accounting\"";
+}
+
+/* Of an entry that stands for several: their sums. */
+static struct ml_client_figures figures_of_fold(const struct ml_client *client) {
+    struct ml_client_figures figures = client->fold->figures;
+    figures.totals = client->tracker.totals;
+    figures.nodes_count = client->stacks.nodes_count;
+    figures.folded_processes = client->fold->processes;
+    figures.folded_failed = client->fold->failed;
+    figures.trouble = client->trouble;
+    return figures;
+}
+
+struct ml_client_figures ml_client_figures(const struct ml_client *client) {
+    if (client->fold != NULL) {
+        return figures_of_fold(client);
+    }
+    const struct ml_tracker *tracker = &client->tracker;
+    const struct ml_accounting accounting = accounting_of(client);
+    struct ml_client_figures figures = {
+        .totals = tracker->totals,
+        .events = client->events,
+        .accounting = accounting,
+        .lost_events = ml_accounting_lost(&accounting),
+        .unknown_frees = tracker->unknown_frees > client->unsure_frees
+                             ? tracker->unknown_frees - client->unsure_frees
+                             : 0,
+        .late_events = client->late_events,
+        .truncated_stacks = client->staging.header.truncated_stacks,
+        .broken_stacks = client->staging.header.broken_stacks,
+        .inherited_bytes = client->inherited_bytes,
+        .inherited_blocks = client->inherited_blocks,
+        .missed_frees = tracker->missed_frees,
+        .lost_chunks = client->stream.lost_chunks,
+        .nodes_count = client->stacks.nodes_count,
+        .sampling_bytes = ml_sampling_log_latest(&client->sampling),
+        .exact_blocks = tracker->live.count - tracker->sampled_blocks +
+                        (client->resizing_bytes > 0 ? 1 : 0), /* may come back */
+        .complete = complete(client, &accounting),
+        .trouble = trouble_of(client, &accounting),
+    };
+    ml_add_saturating(&figures.broken_stacks, tracker->undefined_nodes);
+    return figures;
+}
