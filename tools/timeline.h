@@ -75,8 +75,8 @@ void ml_timeline_name(
     const struct ml_stacks *stacks, uint32_t node, char out_name[ML_TIMELINE_NAME_BYTES]
 );
 
-/* The forms. JSON and CSV have every point unless points_max says fewer; has_stacks: the stacks'
- * series, too. */
+/* The forms. JSON and CSV have every point unless points_max says fewer (JSON of many processes
+ * fewer still); has_stacks: the stacks' series, too. */
 void ml_timeline_text(
     const struct ml_timeline *timeline, const struct ml_report_style *style, FILE *out
 );

@@ -119,9 +119,21 @@ static void put_change(
     ml_json_close(json, '}');
 }
 
+/* Of many processes each has fewer points: what somebody waits for stays of one size. */
+static size_t points_each(size_t points_max, size_t processes) {
+    enum { WHOLE_PROCESSES = 20, LEAST_POINTS = 2 };
+    const size_t share = processes > 0 ? points_max * WHOLE_PROCESSES / processes : points_max;
+
+    if (points_max == 0 || processes <= WHOLE_PROCESSES) {
+        return points_max;
+    }
+    return share < LEAST_POINTS ? LEAST_POINTS : share;
+}
+
 void ml_timeline_json(
     const struct ml_timeline *timeline, size_t points_max, bool has_stacks, FILE *out
 ) {
+    const size_t points = points_each(points_max, timeline->report->profile->processes_count);
     const struct ml_report *report = timeline->report;
     const struct ml_profile_series *tree = ml_timeline_tree(timeline);
     struct ml_json json = ml_json_over(out);
@@ -143,7 +155,7 @@ void ml_timeline_json(
     ml_json_key(&json, "processes");
     ml_json_open(&json, '[');
     for (size_t i = 0; i < report->profile->processes_count; i++) {
-        put_process(&json, timeline, &report->profile->processes[i], points_max, has_stacks);
+        put_process(&json, timeline, &report->profile->processes[i], points, has_stacks);
     }
     ml_json_close(&json, ']');
     ml_json_line(&json);

@@ -44,7 +44,6 @@ function showTab() {
 
 function makeTabs() {
   TABS.forEach(([name, title], number) => {
-    if (name === "timeline" && !session.live) { return; }
     const button = document.createElement("button");
     button.textContent = title;
     button.dataset.tab = name;
@@ -137,6 +136,7 @@ async function followDump() {
   processes.sayMissing(answer.dump.not_profiled || []);
   sayTotals(answer.tree);
   processes.draw();
+  timeline.draw();
 }
 
 // ---- keys
@@ -194,6 +194,7 @@ async function start() {
   processes.init(session.live, act);
   profile.init(session.live, say);
   dumps.init(say);
+  timeline.init(session.live);
   uploads.init(Boolean(session.uploads), say);
   at("save").onclick = () => dumps.save();
   at("theme").onclick = theme;

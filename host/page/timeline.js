@@ -1,94 +1,220 @@
-// Live and resident bytes since the page was opened, with marks; a span tells what grew in it.
+// What was live and allocated when, with marks; a span tells what grew in it. The service remembers it from each process's start on;
+// resident bytes are known since the page was opened.
 import { state, change } from "./state.js";
+import { get, query } from "./api.js";
 import * as processes from "./processes.js";
 import { dumps } from "./dumps.js";
 
 const at = (id) => document.getElementById(id);
 const POINTS_MAX = 7200;
-const tree = []; // { t, live, resident }
-const marks = []; // { t, text }
+const ASK_AGAIN_MS = 120000; // what came since is drawn from events meanwhile, of which a process remembers fewer
+const SHOWN_MAX = 20;
+const MARK_TEXT_PX = 90;
+const tree = []; // { t, live, total, resident } since the page was opened
+let recorded = null; // /api/v1/timeline's answer
+let recordedOf = null; // the dump and the process that it is of
+let recordedAt = 0;
+let asking = false;
+let trouble = "";
+let spanAsked = "";
 let plot = null;
 let plotOf = "";
-const running = new Map(); // id -> state as last seen
+let live = true;
+let dragging = false;
+
+export function init(isLive) {
+  live = isLive;
+  at("chart").addEventListener("mousedown", () => { dragging = true; });
+  window.addEventListener("mouseup", () => { dragging = false; });
+}
 
 export function take(time, totals) {
   const rows = processes.all();
   const resident = rows.reduce((sum, row) => sum + (row.state === "running" ? row.resident_bytes || 0 : 0), 0);
-  tree.push({ t: time, live: totals.live_bytes, resident });
+  const running = rows.reduce((sum, row) => sum + (row.state === "running" ? row.live_bytes : 0), 0);
+  tree.push({ t: time, live: running, total: totals.total_bytes, resident });
   if (tree.length > POINTS_MAX) { tree.shift(); }
-  for (const row of rows) {
-    const before = running.get(row.id);
-    if (running.size && before === undefined && row.state === "running" && tree.length > 1) { marks.push({ t: time, text: `+ ${row.name} ${row.pid}` }); }
-    if (before === "running" && row.state !== "running") { marks.push({ t: time, text: `\u2212 ${row.name} ${row.pid}` }); }
-    running.set(row.id, row.state);
+}
+
+const dumpOf = () => (live ? "" : state.dump);
+
+// Ask for what is remembered, when it is looked at.
+async function ask() {
+  const [dump, pid] = [dumpOf(), state.pid];
+  const of = `${dump} ${pid}`;
+  const isFresh = recordedOf === of && (!live || Date.now() - recordedAt < ASK_AGAIN_MS);
+  if (asking || isFresh || (!live && !dump)) { return; }
+  asking = true;
+  try {
+    recorded = await get(query("/api/v1/timeline", { dump, pid }));
+    trouble = "";
+  } catch (error) {
+    if (recordedOf !== of) { recorded = null; }
+    trouble = error.message;
+  }
+  asking = false;
+  recordedOf = of;
+  recordedAt = Date.now();
+  draw();
+}
+
+const entries = () => (recorded?.processes || []).filter((one) => !state.pid || String(one.pid) === state.pid);
+
+// A slot's last value at its end; a peak within it at its middle.
+function fromSlots(series, out) {
+  let [before, start, total] = [0, series.from_ms, 0];
+  out.push({ t: start, live: series.points[0][1] });
+  for (const [end, , most, last, allocated] of series.points) {
+    if (most > Math.max(before, last) * 1.01) { out.push({ t: (start + end) / 2, live: most }); }
+    out.push({ t: end, live: last, rate: allocated >= total && end > start ? 1000 * (allocated - total) / (end - start) : null });
+    [before, start, total] = [last, end, allocated];
   }
 }
 
-const points = () => {
+// What was seen since; its first point's rate needs one before.
+function fromEvents(seen, since, out) {
+  let before = null;
+  for (const one of seen) {
+    if (one.t > since) {
+      const rate = before && one.t > before.t && one.total >= before.total ? 1000 * (one.total - before.total) / (one.t - before.t) : null;
+      out.push({ t: one.t, live: one.live, resident: one.resident, rate });
+    }
+    before = one;
+  }
+}
+
+// Resident bytes for the time that slots tell of.
+function addResident(seen, until, out) {
+  for (const one of seen) {
+    if (one.t > until) { break; }
+    const place = out.findIndex((point) => point.t >= one.t);
+    if (place >= 0) { out[place].resident = one.resident; }
+  }
+}
+
+function points() {
+  const out = [];
   const row = state.pid ? processes.byPid(state.pid) : null;
-  return row ? processes.history().get(row.id).history : tree;
-};
+  const seen = !live ? [] : row ? processes.history().get(row.id)?.history || [] : tree;
+  const slots = state.pid ? entries().filter((one) => !row || one.id === row.id) : recorded?.tree ? [recorded.tree] : [];
+  for (const series of slots) { fromSlots(series, out); }
+  const until = out.length ? out.at(-1).t : 0;
+  addResident(seen, until, out);
+  fromEvents(seen, until, out);
+  return out;
+}
+
+// Dumps, and who came and went; the more there are, the fewer have words.
+function marks() {
+  const of = state.pid ? entries() : recorded?.processes || [];
+  const all = dumps().map((one) => ({ t: one.time_ms, text: `dump ${one.id} ${one.reason}` }));
+  for (const one of of) {
+    all.push({ t: one.from_ms, text: `+ ${one.name} ${one.pid}` });
+    if (one.state !== "running") { all.push({ t: one.points.at(-1)[0], text: `\u2212 ${one.name} ${one.pid}` }); }
+  }
+  return all.sort((a, b) => a.t - b.t);
+}
 
 function drawMarks(chart) {
   const pen = chart.ctx;
   const style = getComputedStyle(document.documentElement);
-  const all = [...marks, ...dumps().map((one) => ({ t: one.time_ms, text: `dump ${one.id}` }))];
+  let free = -Infinity;
   pen.save();
   pen.strokeStyle = style.getPropertyValue("--faint");
   pen.fillStyle = style.getPropertyValue("--faint");
   pen.setLineDash([4, 4]);
-  for (const mark of all) {
+  pen.textAlign = "left";
+  pen.textBaseline = "alphabetic";
+  for (const mark of marks()) {
     const x = chart.valToPos(mark.t / 1000, "x", true);
     if (x < chart.bbox.left || x > chart.bbox.left + chart.bbox.width) { continue; }
     pen.beginPath();
     pen.moveTo(x, chart.bbox.top);
     pen.lineTo(x, chart.bbox.top + chart.bbox.height);
     pen.stroke();
-    pen.fillText(mark.text, x + 3, chart.bbox.top + 12);
+    if (x > free) {
+      pen.fillText(mark.text, x + 3, chart.bbox.top + 12);
+      free = x + Math.max(MARK_TEXT_PX, pen.measureText(mark.text).width + 8);
+    }
   }
   pen.restore();
 }
 
-// What each process held at the two ends of a span.
-function saySpan(from, to) {
-  const box = at("span");
-  const valueAt = (history, t) => { let found = null; for (const point of history) { if (point.t <= t) { found = point; } } return found ? found.live : 0; };
-  const rows = [...processes.history().values()]
-    .map((one) => ({ row: one.row, grew: valueAt(one.history, to) - valueAt(one.history, from) }))
-    .filter((one) => one.grew !== 0)
-    .sort((a, b) => Math.abs(b.grew) - Math.abs(a.grew));
-  const head = document.createElement("p");
-  const time = (t) => new Date(t).toLocaleTimeString();
-  head.textContent = `${time(from)} to ${time(to)}: ${rows.length ? "what grew" : "nothing grew"}`;
-  const list = document.createElement("ul");
-  for (const one of rows.slice(0, 20)) {
-    const item = document.createElement("li");
-    const button = document.createElement("button");
-    button.className = "link";
-    button.textContent = `${one.row.name} ${one.row.pid}`;
-    button.onclick = () => change({ pid: one.row.pid, tab: "" });
-    item.append(button, ` ${one.grew > 0 ? "+" : ""}${sizeText(one.grew)}`);
-    list.append(item);
-  }
-  box.replaceChildren(head, list);
+// ---- a span
+
+function changeItem(one) {
+  const item = document.createElement("li");
+  const size = document.createElement("b");
+  size.textContent = `${one.grown_bytes > 0 ? "+" : "\u2212"}${sizeText(Math.abs(one.grown_bytes))}${one.at_least ? " at least" : ""}`;
+  const name = document.createElement("button");
+  name.className = "link";
+  name.textContent = one.function;
+  name.title = one.frames.map((frame) => frame.function || frame.module).slice(0, 12).join("\n");
+  name.onclick = () => change({ pid: one.pid, search: one.function, tab: "" });
+  item.append(size, " ", name, ` in ${one.name} ${one.pid}`);
+  return item;
 }
+
+function sayList(title, rows) {
+  const head = document.createElement("h3");
+  head.textContent = title;
+  const list = document.createElement("ul");
+  list.append(...rows.slice(0, SHOWN_MAX).map(changeItem));
+  return [head, list];
+}
+
+function saySpan(answer) {
+  const time = (t) => new Date(t).toLocaleTimeString();
+  const about = document.createElement("p");
+  const grown = answer.changed.filter((one) => one.grown_bytes > 0);
+  const shrunk = answer.changed.filter((one) => one.grown_bytes < 0).reverse();
+  about.textContent = `${time(answer.from_ms)} to ${time(answer.to_ms)}, of the stacks that hold most.`;
+  const parts = [about];
+  if (grown.length) { parts.push(...sayList("What grew", grown)); }
+  if (shrunk.length) { parts.push(...sayList("What shrank", shrunk)); }
+  if (parts.length === 1) { about.textContent += " None of them changed."; }
+  at("span").replaceChildren(...parts);
+  at("span").dataset.of = state.span;
+}
+
+async function askSpan() {
+  const [from, to] = state.span.split("-").map(Number);
+  const key = `${state.span} ${state.pid} ${dumpOf()}`;
+  if (key === spanAsked || (!live && !state.dump)) { return; }
+  spanAsked = key;
+  if (!(to > from)) { at("span").replaceChildren(); return; }
+  at("span").classList.add("waiting");
+  try {
+    const answer = await get(query("/api/v1/timeline", { from, to, pid: state.pid, points: 2, dump: dumpOf() }));
+    if (key === spanAsked) { saySpan(answer); }
+  } catch (error) {
+    if (key === spanAsked) { at("span").replaceChildren(Object.assign(document.createElement("p"), { className: "bad", textContent: error.message })); }
+  }
+  at("span").classList.toggle("waiting", key !== spanAsked);
+}
+
+// ---- the chart
 
 function make(box) {
   const style = getComputedStyle(document.documentElement);
   const colour = (name) => style.getPropertyValue(name);
+  const value = (_, bytes) => (bytes === null || bytes === undefined ? "" : sizeText(Math.round(bytes)));
   const axis = { stroke: colour("--faint"), grid: { stroke: colour("--line") }, ticks: { stroke: colour("--line") } };
+  const sizes = { ...axis, size: 80, incrs: Array.from({ length: 45 }, (_, power) => 2 ** power), values: (_, values) => values.map((bytes) => sizeText(bytes)) };
+  const isNarrow = box.clientWidth < 600;
   return new uPlot({
     width: box.clientWidth, height: 280,
     cursor: { drag: { setScale: false } },
     series: [
       {},
-      { label: "live", stroke: colour("--accent"), fill: colour("--accent") + "22", width: 2, value: (_, value) => value === null || value === undefined ? "" : sizeText(value) },
-      { label: "resident", stroke: colour("--faint"), width: 1, value: (_, value) => value === null || value === undefined ? "" : sizeText(value) },
+      { label: "live", stroke: colour("--accent"), fill: colour("--accent") + "22", width: 2, value },
+      { label: "resident", stroke: colour("--faint"), width: 1, spanGaps: true, value },
+      { label: "allocated a second", stroke: colour("--good"), width: 1, dash: [2, 3], spanGaps: true, scale: "rate", value },
     ],
-    axes: [axis, { ...axis, size: 80, incrs: Array.from({ length: 45 }, (_, power) => 2 ** power), values: (_, values) => values.map(sizeText) }],
-    scales: { y: { range: (_, low, high) => [0, high || 1] } },
+    axes: [{ ...axis, space: isNarrow ? 100 : 60 }, sizes, { ...sizes, scale: "rate", side: 1, grid: { show: false }, show: !isNarrow }],
+    scales: { y: { range: (_, low, high) => [0, high || 1] }, rate: { range: (_, low, high) => [0, high || 1] } },
     hooks: {
-      draw: [drawMarks],
+      draw: [drawMarks, (chart) => { box.dataset.from = 1000 * chart.scales.x.min; box.dataset.to = 1000 * chart.scales.x.max; }],
       setSelect: [(chart) => {
         if (chart.select.width > 2) {
           const from = 1000 * chart.posToVal(chart.select.left, "x");
@@ -97,22 +223,39 @@ function make(box) {
         }
       }],
     },
-  }, [[], [], []], box);
+  }, [[], [], [], []], box);
+}
+
+// The span that the address names stays where its time is.
+function showSpan() {
+  const [from, to] = state.span.split("-").map(Number);
+  if (dragging) { return; }
+  if (!(to > from)) { plot.setSelect({ left: 0, width: 0, top: 0, height: 0 }, false); return; }
+  const within = (t) => Math.min(Math.max(plot.valToPos(t / 1000, "x"), 0), plot.over.clientWidth);
+  const left = within(from);
+  plot.setSelect({ left, width: within(to) - left, top: 0, height: plot.over.clientHeight }, false);
+}
+
+function about() {
+  if (trouble && !recorded) { return trouble; }
+  const hint = "Drag over a span to see what grew in it.";
+  return recorded ? `What was live, from the start on; what is long ago, more coarsely. ${hint}` : asking ? "Asking what was live \u2026" : hint;
 }
 
 export function draw() {
   if (state.tab !== "timeline") { return; }
+  ask();
   if (typeof uPlot === "undefined") {
     at("timeline-about").textContent = "There is no chart: npm could not bring its library when this memlog was built.";
-    return;
+  } else {
+    const box = at("chart");
+    const of = `${document.documentElement.dataset.theme} ${box.clientWidth}`;
+    if (plotOf !== of) { plot?.destroy(); plot = make(box); plotOf = of; }
+    const list = points();
+    const column = (name) => list.map((one) => one[name] ?? null);
+    plot.setData([list.map((one) => one.t / 1000), column("live"), column("resident"), column("rate")]);
+    showSpan();
+    at("timeline-about").textContent = about();
   }
-  const box = at("chart");
-  const theme = document.documentElement.dataset.theme;
-  const of = `${theme} ${box.clientWidth}`;
-  if (plotOf !== of) { plot?.destroy(); plot = make(box); plotOf = of; }
-  const list = points();
-  plot.setData([list.map((one) => one.t / 1000), list.map((one) => one.live), list.map((one) => one.resident || null)]);
-  at("timeline-about").textContent = "Since this page was opened. Drag over a span to see what grew in it.";
-  const [from, to] = state.span.split("-").map(Number);
-  if (to > from) { saySpan(from, to); } else { at("span").replaceChildren(); }
+  askSpan();
 }

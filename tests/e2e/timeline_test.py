@@ -151,8 +151,7 @@ class TimelineTest(harness.Case):
         self.check_tracks(dump)
         self.check_span(dump, moments)
         self.check_data(dump)
-        start = (moments[0] + 999) // 1000
-        clock = [time.strftime("%H:%M:%S", time.gmtime(at)) for at in (start, moments[1] // 1000)]
+        clock = [time.strftime("%H:%M:%S", time.gmtime(at // 1000)) for at in moments[:2]]
         text = self.timeline(f"--from={clock[0]}", f"--to={clock[1]}", dump)
         self.assertRegex(text, r"(?s)What grew.*\+8\.0 MiB +guilty +in grower")
         self.assertTrue(all(len(line) <= 130 for line in text.splitlines()), text)

@@ -97,18 +97,23 @@ try {
   await page.waitForFunction(() => document.getElementById("message").textContent.includes("from now on"));
   await page.waitForSelector("tr.chosen button:has-text('Stop')");
 
-  // The timeline: a span over a leak says who grew.
+  // The timeline knows what was before the page was opened; a span over a leak says which function grew.
   await page.keyboard.press("a");
   await page.keyboard.press("3");
-  await page.reload(); // the timeline begins here
+  await page.reload();
   const pointsAre = (count) => page.waitForFunction((wanted) => document.querySelectorAll("#rows tr").length && window.points >= wanted, count);
   await page.evaluate(() => { window.points = 0; new EventSource("/api/v1/events").addEventListener("update", () => { window.points++; }); });
-  await pointsAre(3);
+  await page.waitForFunction(() => document.getElementById("timeline-about").textContent.startsWith("What was live"));
+  answer.remembered = await page.evaluate((now) => now - Number(document.getElementById("chart").dataset.from), Date.now());
+  await pointsAre(2);
+  const before = Date.now();
+  await page.waitForTimeout(1000);
   await tell("leak");
   await page.evaluate(() => { window.points = 0; });
   await pointsAre(3);
   const box = await page.locator("#chart .u-over").boundingBox();
-  await page.mouse.move(box.x + 3, box.y + 50);
+  const [first, last] = await page.evaluate(() => ["from", "to"].map((name) => Number(document.getElementById("chart").dataset[name])));
+  await page.mouse.move(box.x + box.width * (before - first) / (last - first), box.y + 50);
   await page.mouse.down();
   await page.mouse.move(box.x + box.width - 3, box.y + 80, { steps: 5 });
   await page.mouse.up();
@@ -116,6 +121,7 @@ try {
   answer.span = await page.$$eval("#span li", (all) => all.map((one) => one.innerText));
   await page.screenshot({ path: `${folder}/1280-timeline.png`, fullPage: true });
   await check(page, "timeline");
+  answer.address3 = page.url();
 
   // A process that comes, and one that goes.
   await tell("come");
@@ -132,6 +138,14 @@ try {
     await other.screenshot({ path: `${folder}/${width}-${scheme}.png`, fullPage: true });
     answer[`overflow${width}${scheme}`] = await other.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
     await check(other, `${width} ${scheme}`);
+    // The same span by its address alone.
+    await other.goto("about:blank");
+    await other.goto(answer.address3);
+    await other.waitForSelector("#span li");
+    await other.waitForTimeout(500);
+    await other.screenshot({ path: `${folder}/${width}-${scheme}-timeline.png`, fullPage: true });
+    answer.overflow = Math.max(answer.overflow ?? 0, await other.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth));
+    await check(other, `${width} ${scheme} timeline`);
     await other.context().close();
   }
 } finally {
