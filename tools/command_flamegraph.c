@@ -5,8 +5,8 @@
 #include "tools/flame.h"
 
 static const char help[] =
-    "memlog flamegraph [-o FILE.html] [--pid=PID] [--metric=METRIC] [--prune=BYTES] [--dump=N] "
-    "DUMP\n"
+    "memlog flamegraph [-o FILE.html] [--pid=PID] [--metric=METRIC] [--prune=BYTES] [--dump=N]\n"
+    "                  [--focus=REGEX] [--ignore=REGEX] [--show=REGEX] [--hide=REGEX] DUMP\n"
     "\n"
     "Draw a dump as a flame graph: one HTML page that opens anywhere and asks nobody for "
     "anything.\n"
@@ -17,7 +17,13 @@ static const char help[] =
     "  --pid=PID        this process only\n"
     "  --metric=METRIC  what is shown first: live (default), peak or total\n"
     "  --prune=BYTES    leave out stacks that hold less; they become <other>, sums stay\n"
+    "  --focus=REGEX    stacks alone in which a function, source file or module matches\n"
+    "  --ignore=REGEX   no stack in which one matches\n"
+    "  --show=REGEX     of each stack the frames alone that match\n"
+    "  --hide=REGEX     of each stack the frames that do not match\n"
     "  --dump=N         of several dumps in one file (cat A B) the Nth (default: the last)\n"
+    "\n"
+    "Shares in it are of what is drawn. Expressions are POSIX extended ones, as of grep -E.\n"
     "\n"
     "Example: memlog flamegraph -o heap.html memlog.sqlite3.1234/0001.exit.pftrace\n";
 
@@ -27,20 +33,24 @@ static int run(const struct ml_command *command, int argc, char **argv) {
     const char *metric_text = NULL;
     const char *prune = NULL;
     const char *dump = NULL;
+    struct ml_load load = {0};
     const struct ml_option options[] = {
         {.name = "--output", .short_name = "-o", .out_value = &output_path},
         {.name = "--pid", .out_value = &pid},
         {.name = "--metric", .out_value = &metric_text},
         {.name = "--prune", .out_value = &prune},
         {.name = "--dump", .out_value = &dump},
+        {.name = "--focus", .out_value = &load.sift.focus},
+        {.name = "--ignore", .out_value = &load.sift.ignore},
+        {.name = "--show", .out_value = &load.sift.show},
+        {.name = "--hide", .out_value = &load.sift.hide},
     };
     enum ml_metric metric = ML_METRIC_LIVE;
-    struct ml_load load = {0};
     struct ml_loaded loaded;
     struct ml_output output;
     enum ml_status status = ML_OK;
     bool go_on = false;
-    int exit_code = ml_command_arguments(command, argc, argv, options, 5, &load.path, 1, &go_on);
+    int exit_code = ml_command_arguments(command, argc, argv, options, 9, &load.path, 1, &go_on);
 
     if (go_on && !output_path && isatty(STDOUT_FILENO)) {
         return ml_command_complain(command, "a page is not for a terminal: say -o FILE.html");
@@ -57,13 +67,20 @@ static int run(const struct ml_command *command, int argc, char **argv) {
     if (go_on && exit_code == ML_EXIT_OK) {
         exit_code = ml_command_dump(command, dump, &load.dump);
     }
+    if (go_on && exit_code == ML_EXIT_OK) {
+        exit_code = ml_command_sift(command, &load.sift);
+    }
     if (!go_on || exit_code != ML_EXIT_OK) {
         return exit_code;
     }
     load.output_path = output_path;
     exit_code = ML_EXIT_FAILED;
     if (ml_command_load(command, &load, &loaded)) {
-        const struct ml_flame_side side = {.profile = &loaded.profile, .stacks = &loaded.stacks};
+        const struct ml_flame_side side = {
+            .profile = &loaded.profile,
+            .stacks = &loaded.stacks,
+            .is_sifted = ml_sift_is_any(&load.sift),
+        };
         status = ml_output_open(&output, output_path);
         if (status == ML_OK) {
             status = ml_output_close(&output, ml_flame_write(&side, NULL, metric, output.file));

@@ -325,13 +325,14 @@ static void put_about(
         snprintf(
             about,
             sizeof about,
-            "Dump of %s (%s), %" PRIu64 " process%s%s",
+            "Dump of %s (%s), %" PRIu64 " process%s%s%s",
             ml_words_time(profile->now.realtime_ns, words[0]),
             ml_profile_reason_name(profile->reason),
             ml_profile_processes(profile),
             ml_profile_processes(profile) == 1 ? "" : "es",
             ml_profile_is_complete(profile) ? "; nothing was lost"
-                                            : "; not complete, see memlog report"
+                                            : "; not complete, see memlog report",
+            after->is_sifted ? "; only stacks and frames that were asked for" : ""
         );
     }
     ml_json_string_member(json, "about", about);

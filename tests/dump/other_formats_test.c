@@ -321,7 +321,7 @@ END_TEST
 
 /* The page's data. */
 static json_t *page_data(const struct ml_flame_side *before) {
-    const struct ml_flame_side side = {&profile, &stacks};
+    const struct ml_flame_side side = {.profile = &profile, .stacks = &stacks};
     static const char opening[] = "<script type=\"application/json\" id=\"data\">";
     FILE *file = tmpfile();
     char *text = NULL;
@@ -392,7 +392,7 @@ START_TEST(a_flame_graph_holds_the_tree_and_every_process) {
 END_TEST
 
 START_TEST(a_flame_graph_of_a_change_holds_both_sides) {
-    const struct ml_flame_side before = {&profile, &stacks};
+    const struct ml_flame_side before = {.profile = &profile, .stacks = &stacks};
     json_t *data = page_data(&before);
     const json_t *views = json_object_get(data, "views");
 

@@ -2,7 +2,6 @@
 that takes collapsed stacks. What browsers read is in pages_test.py."""
 import collections
 import json
-import os
 import re
 import unittest
 
@@ -15,17 +14,7 @@ FIGURES = ["total_blocks", "total_bytes", "live_blocks", "live_bytes"]
 class Convert(harness.Case):
     @classmethod
     def setUpClass(cls):
-        """No network: the source and all it needs come from golang-github-google-pprof-dev."""
-        cls.pprof = harness.PROGRAMS / "pprof"
-        if not cls.pprof.exists():
-            env = {
-                **os.environ, "GO111MODULE": "off", "GOPATH": "/usr/share/gocode", "GOFLAGS": "-trimpath",
-                "GOCACHE": str(harness.PROGRAMS / "go-cache"),
-            }
-            words = ["go", "build", "-o", str(cls.pprof), "github.com/google/pprof"]
-            built = harness.run_words(words, harness.ROOT, env, b"", 240)
-            if built.returncode != 0:
-                raise AssertionError(built.stderr.decode(errors="replace"))
+        cls.pprof = harness.pprof()
 
     def words(self, *words):
         env = self.environment(HOME=str(self.folder), PPROF_TMPDIR=str(self.folder))
@@ -167,6 +156,19 @@ class Convert(harness.Case):
         self.assertTrue(any(frame["function"] == "<other>" for stack in pruned["tree"]["stacks"] for frame in stack["frames"]))
         for form in ("pprof", "collapsed", "heap", "chrome", "html"):
             self.assertLess(self.convert(dump, form, "--prune=16K").stat().st_size, self.convert(dump, form).stat().st_size, form)
+
+    def test_a_flame_graph_of_some_stacks(self):
+        """--focus and --ignore as in the report: what is drawn adds up to the stacks that match."""
+        dump = self.dump(harness.PROGRAMS / "oracle" / "single")
+        stacks = self.report(dump)["tree"]["stacks"]
+        for option, matches in (("--focus=branch_left", True), ("--ignore=branch_left", False)):
+            page = self.words(harness.MEMLOG, "flamegraph", option, "-o", "/dev/stdout", dump)
+            data = json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.S)[1])
+            drawn = [sum(data["views"][0]["values"][figure::7]) for figure in (1, 5)]
+            wanted = [stack for stack in stacks if any(frame["function"] == "branch_left" for frame in stack["frames"]) == matches]
+            self.assertEqual(drawn, [sum(stack[figure] for stack in wanted) for figure in ("live_bytes", "total_bytes")])
+            self.assertGreater(drawn[1], 0)
+            self.assertIn("only stacks and frames that were asked for", data["about"])
 
     def test_one_process_is_the_tree_in_every_form(self):
         dump = self.dump(harness.PROGRAMS / "oracle" / "fork", "fork")

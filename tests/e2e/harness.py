@@ -1,4 +1,5 @@
 """Run the built memlog as a person would, and read what it leaves. Standard library only."""
+import fcntl
 import json
 import os
 import pathlib
@@ -169,6 +170,21 @@ def service_of(host):
         if time.monotonic() > deadline:
             raise AssertionError(f"memlog {host} started no service within {TIMEOUT} s")
         time.sleep(0.01)
+
+
+def pprof():
+    """pprof, built once without a network: source and all it needs come from golang-github-google-pprof-dev."""
+    PROGRAMS.mkdir(parents=True, exist_ok=True)
+    program = PROGRAMS / "pprof"
+    with open(PROGRAMS / ".pprof-lock", "w") as turn:
+        fcntl.flock(turn, fcntl.LOCK_EX)
+        if not program.exists():
+            env = {**os.environ, "GO111MODULE": "off", "GOPATH": "/usr/share/gocode", "GOFLAGS": "-trimpath", "GOCACHE": str(PROGRAMS / "go-cache")}
+            words = ["go", "build", "-o", str(program), "github.com/google/pprof"]
+            built = run_words(words, ROOT, env, b"", 240)
+            if built.returncode != 0:
+                raise AssertionError(built.stderr.decode(errors="replace"))
+    return program
 
 
 def run_words(words, cwd, env, stdin, timeout):
