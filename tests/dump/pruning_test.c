@@ -128,14 +128,14 @@ START_TEST(of_equal_stacks_the_one_with_callers_that_stay_is_kept) {
     const uint32_t root = list[BIG_AT].node;
     uint32_t nodes[ADDED] = {root, ML_STACKS_NONE, ML_STACKS_NONE};
     uint32_t far = ML_STACKS_NONE;
-    char names[2][200];
+    char names[12][128] = {{0}};
 
-    memset(names, 'x', sizeof names);
-    for (uint32_t i = 0; i < 12; i++) {
+    for (uint32_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        memset(names[i], 'x', 100 + i);
         const struct ml_place place = {
             .kind = ML_FRAME_SCOPE,
             .file = ML_STACKS_NONE,
-            .name = {.bytes = names[0], .count_bytes = 100 + i}};
+            .name = {.bytes = names[i], .count_bytes = 100 + i}};
         far = ml_stacks_node(&stacks, far, ml_stacks_place(&stacks, &place));
     }
     nodes[NEAR_AT] = ml_stacks_node(&stacks, root, stacks.nodes[root].place);
