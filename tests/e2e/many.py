@@ -271,7 +271,7 @@ def too_many(folder, beyond):
         scene.figures["entries"] = len(report["processes"])
         demand(count(report["processes"]) == PROCESSES_MAX, f"{count(report['processes'])} processes in the report")
         no_loss(report)
-        left_out = [entry for entry in report["not_profiled"] if "too many processes" in entry["reason"]]
+        left_out = [entry for entry in report["dump"]["not_profiled"] if "too many processes" in entry["reason"]]
         scene.figures["not_profiled"] = len(left_out)
         demand(len(left_out) >= beyond, f"{len(left_out)} are named as left out")
         return scene.figures
