@@ -31,7 +31,15 @@ class Bench(harness.Case):
         _, large = self.meter("--", str(harness.OUT / "bench-live"), "1000000")
         # A block of 8 bytes takes 32 of glibc's.
         self.assertGreater(large["peak_rss_bytes"] - small["peak_rss_bytes"], 30_000_000)
+        self.assertGreater(large["own_bytes"] - small["own_bytes"], 30_000_000)
+        self.assertLess(large["own_bytes"], large["peak_rss_bytes"])
         self.assertGreater(large["user_s"] + large["system_s"], 0)
+
+    def test_a_program_that_is_stopped_and_goes_on_is_measured_to_its_end(self):
+        script = "(while kill -CONT $$ 2>/dev/null; do sleep 0.1; done) & kill -STOP $$; kill -STOP $$; exit 3"
+        answer, figures = self.meter("--", "sh", "-c", script)
+        self.assertEqual((answer.returncode, figures["exit_code"], figures["signal"]), (3, 3, 0))
+        self.assertGreater(figures["own_bytes"], 0)
 
     def test_a_program_that_does_not_start_is_the_meters_failure(self):
         answer, figures = self.meter("--", "/nowhere/at/all")

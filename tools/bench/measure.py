@@ -261,6 +261,7 @@ def measured(workload, size, configuration, folder):
         "target_user_s": meter["user_s"],
         "target_system_s": meter["system_s"],
         "target_peak_rss_bytes": meter["peak_rss_bytes"],
+        "target_own_bytes": meter["own_bytes"],
         # bench-meter's own start is in it: a millisecond.
         "recorder_cpu_s": max(all_cpu_s - meter["user_s"] - meter["system_s"], 0.0),
         "recorder_peak_rss_bytes": watch.peak_of(RECORDERS),

@@ -47,12 +47,13 @@ SAMPLED = {"memlog-512k": ("512 KiB", 1.02), "memlog-4k": ("4 KiB", 1.08)}
 
 
 def client_memory(results, program):
-    """What the target's peak of resident memory grew by, less 16 bytes for each stack node."""
+    """What the target's own memory (not that of mapped files) grew by, less 16 bytes for each stack node. The client gives nothing
+    back, so what it has at the end is the most that it had."""
     found = []
     for run, bare in results.pairs(program, "memlog-exact"):
-        nodes = run.get("stack_nodes")
-        if nodes is not None:
-            found.append(run["target_peak_rss_bytes"] - bare["target_peak_rss_bytes"] - CLIENT_NODE_BYTES * nodes)
+        nodes, own, bare_own = run.get("stack_nodes"), run.get("target_own_bytes", -1), bare.get("target_own_bytes", -1)
+        if nodes is not None and own >= 0 and bare_own >= 0:
+            found.append(own - bare_own - CLIENT_NODE_BYTES * nodes)
     return median(figures.spread(found))
 
 
