@@ -33,8 +33,9 @@ static struct plan plan_for(uint32_t halvings) {
     plan.lanes_at = page_up(sizeof(struct ml_gate_page));
     plan.nodes_at = page_up(plan.lanes_at + plan.lanes_max * sizeof(struct ml_lane));
     /* One block more: each node's successor is looked at. */
-    const uint64_t blocks = plan.nodes_max / ML_STACK_BLOCK_NODES + 1;
-    plan.tables_at = page_up(plan.nodes_at + blocks * sizeof(struct ml_stack_block));
+    const uint64_t nodes =
+        plan.nodes_max + ML_STACK_BLOCK_NODES; /* whole blocks, and a successor */
+    plan.tables_at = page_up(plan.nodes_at + nodes * sizeof(struct ml_stack_node));
     plan.unwind_at =
         page_up(plan.tables_at + ((uint64_t)sizeof(uint32_t) << (plan.table_shift_max + 1)));
     plan.memo_blocks_max = ML_MEMO_POOL_BLOCKS >> halvings;
@@ -57,7 +58,7 @@ static uint64_t limit_bytes(void) {
 
 static void place(uint8_t *arena, const struct plan *plan) {
     ml_process.lanes = (struct ml_lane *)(void *)(arena + plan->lanes_at);
-    ml_process.stack_blocks = (struct ml_stack_block *)(void *)(arena + plan->nodes_at);
+    ml_process.stack_nodes = (struct ml_stack_node *)(void *)(arena + plan->nodes_at);
     ml_process.tables = (_Atomic uint32_t *)(void *)(arena + plan->tables_at);
     ml_process.unwind = (struct ml_unwind_process *)(void *)(arena + plan->unwind_at);
     ml_process.memo_blocks = arena + plan->memo_at;

@@ -4,12 +4,11 @@
 
 enum { CHECK_WANTED, CHECK_OPENING, CHECK_OPEN, CHECK_MISSING };
 
-uint32_t ml_check_every;
 static _Atomic uint32_t check_state;
 static struct ml_unwind_checker checker; /* written by the thread that set CHECK_OPENING */
 
 void ml_check_want(uint32_t every) {
-    ml_check_every = every;
+    ml_process.check_every = every;
 }
 
 /* Open libunwind at the first stack on which it can be; true once it is open. It allocates: as the
@@ -38,7 +37,7 @@ void ml_check_stack(struct ml_lane *lane, const struct ml_unwind_entry *entry, b
     if (!memo_agrees) {
         __atomic_fetch_add(&header->unwind_differed, 1, __ATOMIC_RELAXED);
     }
-    if (++lane->unchecked < ml_check_every || !is_open(thread, lane)) {
+    if (++lane->unchecked < ml_process.check_every || !is_open(thread, lane)) {
         return;
     }
     lane->unchecked = 0;

@@ -1,16 +1,12 @@
 /* The check mode, between the hook and libunwind. Room: client (private). Context: inside a hook,
  * on its lane.
  *
- * One rule: off, it costs one load of a word that never changes. */
+ * One rule: off, it costs one load of a word that never changes (ml_process.check_every). */
 #ifndef MEMLOG_CLIENT_CHECK_H
 #define MEMLOG_CLIENT_CHECK_H
 
 #include "client/hook.h"
 #include "client/unwind.h"
-#include "client/visible.h"
-
-/* Every Nth stack of a lane is compared; 0: none. Set by the constructor. */
-extern ML_OURS uint32_t ml_check_every;
 
 /* The host wants stacks checked. libunwind is opened later, at the first stack on which it can be
  * (ml_unwind_checker_may_open). Without it on the machine nothing is checked, and the report says 0

@@ -13,19 +13,21 @@
 #include "client/unwind.h"
 #include "ipc/event_put.h"
 
-/* The private part, in the arena. */
+/* The private part, in the arena. What every event reads comes first, on little more than one cache
+ * line. */
 struct ml_lane {
-    uint8_t *pos;                   /* next byte of the open chunk */
+    _Alignas(64) uint8_t *pos;      /* next byte of the open chunk */
     uint8_t *limit;                 /* a hot record may start before this */
-    uint8_t *start;                 /* first record byte of the open chunk */
     struct ml_staging_lane *header; /* shared */
-    uint64_t
-        origin; /* what `pos` is added to for header->published: the chunk's number, less start */
+    uint64_t origin; /* with `pos` added it is header->published: the chunk's number, less start */
+    uint64_t clamp;  /* the last stamp: the stream's times never fall within a lane */
+    uint32_t second; /* taken for signal handlers: no cached stack */
+    uint32_t tag;    /* of `profile`, as stack nodes bear it: client/stack_table.h */
     struct ml_event_state state;
+    uint8_t *start;           /* first record byte of the open chunk */
     uint64_t number;          /* of the open chunk */
     uint64_t unsent;          /* the first chunk that is not in the pipe; private form of `sent` */
     uint64_t next;            /* the chunk that is being opened; 0: none */
-    uint64_t clamp;           /* the last stamp: the stream's times never fall within a lane */
     uint64_t produced_before; /* events of the lane when the open chunk began */
     uint64_t interval;        /* sampling_bytes, as the lane's records say; 0: as START */
     uint32_t index;
@@ -35,8 +37,6 @@ struct ml_lane {
     uint32_t unchecked;   /* stacks since the last one that was held against libunwind */
     uint32_t next_free;   /* free stack: lane + 1 */
     uint32_t profile;     /* that its records belong to */
-    uint32_t tag;         /* the same as stack nodes bear it: client/stack_table.h */
-    uint32_t second;      /* taken for signal handlers: no cached stack */
     struct ml_unwind_thread unwind;
     struct ml_chance_memo chances; /* for sampling */
 };

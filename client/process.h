@@ -71,26 +71,30 @@ enum {
 };
 
 struct ml_lane;
-struct ml_stack_block;
+struct ml_stack_node;
 struct ml_unwind_process;
 
 /* Where the process's parts lie, and what it may write to. Set by the constructor, again by a
  * forked child at its first event; constant between, but for the atomics. */
 struct ml_process {
-    struct ml_gate_page *gate_page;        /* arena; never NULL */
-    struct ml_lane *lanes;                 /* arena; [lanes_max] */
-    struct ml_stack_block *stack_blocks;   /* arena; nodes_max nodes, stack_table.h */
-    _Atomic uint32_t *tables;              /* arena; hash tables of doubling size, stack_table.c */
-    struct ml_unwind_process *unwind;      /* arena */
-    uint8_t *memo_blocks;                  /* arena; [memo_blocks_max], unwind_memo.h */
-    struct ml_sampled_set sampled;         /* arena */
-    _Atomic uint64_t *skipped;             /* arena; blocks that were passed over, overrun.h */
-    uint8_t *staging;                      /* shared with the service: the memfd, whole */
-    const struct ml_control_page *control; /* shared with the host, read only; never NULL */
+    /* What every event reads lies on one cache line: in a program whose own data fill the caches
+     * each line of ours is a miss. */
+    _Alignas(64) struct ml_gate_page *gate_page; /* arena; never NULL */
+    const struct ml_control_page *control;       /* shared with the host, read only; never NULL */
+    struct ml_unwind_process *unwind;            /* arena */
+    struct ml_stack_node *stack_nodes;           /* arena; [nodes_max], stack_table.h */
+    struct ml_sampled_set sampled;               /* arena; of it the glances */
+    uint32_t clock;                              /* enum ml_clock */
+    uint32_t check_every; /* every Nth stack of a lane is compared, check.h; 0: none */
+    /* To here; slower ways read the rest. */
+    struct ml_lane *lanes;     /* arena; [lanes_max] */
+    _Atomic uint32_t *tables;  /* arena; hash tables of doubling size, stack_table.c */
+    uint8_t *memo_blocks;      /* arena; [memo_blocks_max], unwind_memo.h */
+    _Atomic uint64_t *skipped; /* arena; blocks that were passed over, overrun.h */
+    uint8_t *staging;          /* shared with the service: the memfd, whole */
     uint8_t *arena;
     uint64_t arena_bytes;
     uint32_t lanes_max, nodes_max, table_shift_max, memo_blocks_max, slots;
-    uint32_t clock;      /* enum ml_clock */
     uint32_t generation; /* grows with each fork; the upper part of `gate` */
     uint32_t pid;
     uint32_t title_bytes;
@@ -125,10 +129,12 @@ enum ml_filter {
     ML_FILTER_NONE = 2     /* all: blocks of exact times may live, and sampled ones too */
 };
 
-/* A thread's own state; initial-exec, well under 512 bytes. */
+/* A thread's own state; initial-exec, well under 512 bytes. One cache line is enough for what every
+ * event reads of it. */
 struct ml_thread {
-    uint64_t gate; /* gate_page->gate while this thread may record exactly; UINT64_MAX: look closer
-                    */
+    _Alignas(64) uint64_t
+        gate; /* gate_page->gate while this thread may record exactly; UINT64_MAX: look closer
+               */
     uint32_t control;       /* control->generation, seen when `gate` was set */
     uint32_t phase;         /* enum ml_phase */
     uintptr_t hook_frame;   /* the frame of the hook that is at work, if one is */

@@ -78,7 +78,7 @@ stack_node(struct ml_lane *lane, const struct ml_unwind_entry *entry) {
             entry
         );
     }
-    if (ml_unlikely(ml_check_every != 0)) {
+    if (ml_unlikely(ml_process.check_every != 0)) {
         return checked_node(lane, entry, node);
     }
     return ml_likely(node != 0) ? node : new_node(lane, entry);

@@ -11,9 +11,10 @@
 
 #include "client/hook.h"
 #include "client/unwind.h"
+#include "client/visible.h"
 
 /* The block is new; its stack starts at `entry`. */
-void ml_record_alloc(
+ML_HOT void ml_record_alloc(
     struct ml_lane *lane, const struct ml_unwind_entry *entry, const void *block, size_t size_bytes
 );
 
@@ -29,7 +30,7 @@ void ml_record_alloc_sampled(
 
 /* The block is about to be freed, or (op ML_OP_RESIZE) about to be given to realloc. With op may
  * stand ML_FREE_SKIPPED and ML_FREE_UNSURE. */
-void ml_record_free(struct ml_lane *lane, const void *block, unsigned op);
+ML_HOT void ml_record_free(struct ml_lane *lane, const void *block, unsigned op);
 
 /* That realloc failed: the block of the lane's last RESIZE is as it was. */
 void ml_record_cancel(struct ml_lane *lane);

@@ -9,16 +9,12 @@ enum {
     FORGET_AHEAD = 128    /* tags that come back within so many profiles are taken off */
 };
 
-static struct ml_stack_block *block_of(uint32_t id) {
-    return &ml_process.stack_blocks[id / ML_STACK_BLOCK_NODES];
-}
-
 static uint64_t *key_of(uint32_t id) {
-    return &block_of(id)->keys[id % ML_STACK_BLOCK_NODES];
+    return &ml_process.stack_nodes[id].key;
 }
 
 static uint32_t *owner_of(uint32_t id) {
-    return &block_of(id)->owners[id % ML_STACK_BLOCK_NODES];
+    return &ml_process.stack_nodes[id].owner;
 }
 
 /* The table in use: tables of 2^MIN, 2^(MIN+1), ... slots lie one behind the other. */
@@ -133,37 +129,43 @@ struct search {
     bool no_room;
 };
 
-/* Look in slots [from, from + probes), around a table of mask + 1; the first free one gets the
- * node. Returns its id; 0: not there, and no slot is free, or there is no room for a node. */
-static uint32_t probe(
-    struct search *search, _Atomic uint32_t *slots, uint64_t from, uint64_t mask, uint64_t probes
-) {
-    for (uint64_t i = 0; i < probes; i++) {
-        _Atomic uint32_t *slot = &slots[(from + i) & mask];
-        uint32_t word = atomic_load_explicit(slot, memory_order_acquire);
-        if (word == 0) {
+/* Look into a slot: its node is the wanted one, or becomes it, since the slot is free. Returns its
+ * id; 0: it is another's, or there is no room for a node. */
+static uint32_t look_into(struct search *search, _Atomic uint32_t *slot) {
+    uint32_t word = atomic_load_explicit(slot, memory_order_acquire);
+    if (word == 0) {
+        if (search->mine == 0) {
+            search->mine = define(search->lane, search->parent, search->key, search->module);
             if (search->mine == 0) {
-                search->mine = define(search->lane, search->parent, search->key, search->module);
-                if (search->mine == 0) {
-                    search->no_room = true;
-                    return 0;
-                }
-                if (search->mine == search->parent + 1 && search->parent != 0) {
-                    return search->mine; /* found without a slot */
-                }
+                search->no_room = true;
+                return 0;
             }
-            if (atomic_compare_exchange_strong(
-                    slot, &word, slot_word(search->hash, search->mine)
-                )) {
-                return search->mine;
+            if (search->mine == search->parent + 1 && search->parent != 0) {
+                return search->mine; /* found without a slot */
             }
         }
-        if (word == slot_word(search->hash, word & ID_MASK) &&
-            node_is(word & ID_MASK, search->parent, search->key)) {
-            return word & ID_MASK;
+        if (atomic_compare_exchange_strong(slot, &word, slot_word(search->hash, search->mine))) {
+            return search->mine;
         }
     }
-    return 0;
+    const uint32_t id = word & ID_MASK;
+    return word == slot_word(search->hash, id) && node_is(id, search->parent, search->key) ? id : 0;
+}
+
+/* Beside the parent: on its own cache line first, then on the others of its block. */
+static uint32_t find_beside(struct search *search) {
+    struct ml_stack_node *block =
+        &ml_process.stack_nodes[search->parent / ML_STACK_BLOCK_NODES * ML_STACK_BLOCK_NODES];
+    const uint32_t line = search->parent / ML_STACK_LINE_NODES * ML_STACK_LINE_NODES;
+    const uint32_t from = line + search->hash % ML_STACK_LINE_NODES;
+    uint32_t id = 0;
+    for (uint32_t i = 0; i < ML_STACK_BLOCK_NODES && id == 0 && !search->no_room; i++) {
+        const uint32_t at = (line + i / ML_STACK_LINE_NODES * ML_STACK_LINE_NODES +
+                             (from + i) % ML_STACK_LINE_NODES) %
+                            ML_STACK_BLOCK_NODES;
+        id = look_into(search, &block[at].child);
+    }
+    return id;
 }
 
 /* A parent with many children: look in the table. */
@@ -172,7 +174,11 @@ static uint32_t find_in_table(struct search *search) {
     const uint32_t shift = atomic_load_explicit(&page->table_shift, memory_order_acquire);
     const uint64_t mask = ((uint64_t)1 << shift) - 1;
     const uint32_t before = search->mine;
-    const uint32_t id = probe(search, table_of(shift), search->hash & mask, mask, mask + 1);
+    _Atomic uint32_t *table = table_of(shift);
+    uint32_t id = 0;
+    for (uint64_t i = 0; i <= mask && id == 0 && !search->no_room; i++) {
+        id = look_into(search, &table[(search->hash + i) & mask]);
+    }
     if (id != 0 && id == search->mine && before == 0) {
         const uint32_t used = atomic_fetch_add_explicit(&page->table_used, 1, memory_order_relaxed);
         if (((uint64_t)used << 1) > mask) {
@@ -194,13 +200,7 @@ ml_stack_find_or_add(struct ml_lane *lane, uint32_t parent, uint64_t key, uint32
     uint32_t id = parent + 1;
     /* A node that is the root's child may have an owner of 0, as one not defined yet. */
     if (parent == 0 || id >= ml_process.nodes_max || !node_is(id, parent, key)) {
-        id = probe(
-            &search,
-            block_of(parent)->children,
-            search.hash % ML_STACK_BLOCK_NODES,
-            ML_STACK_BLOCK_NODES - 1,
-            ML_STACK_BLOCK_NODES
-        );
+        id = find_beside(&search);
         if (id == 0 && !search.no_room) {
             id = find_in_table(&search);
         }

@@ -15,21 +15,23 @@
 
 #include "client/lane.h"
 
-/* Sixteen nodes and what it takes to find sixteen: 16 bytes a node, in four cache lines of one
- * page. A path's nodes are defined one after the other, so most nodes are their parent's successor
- * and are found there. The others, the second and later children, stand in `children` of their
- * parent's block, wherever they are themselves; and those that find that full, in the hash table.
- */
-enum { ML_STACK_BLOCK_NODES = 16 };
-struct ml_stack_block {
-    _Alignas(64) uint64_t keys[ML_STACK_BLOCK_NODES]; /* ml_stack_key_*; written before the owner */
-    uint32_t owners[ML_STACK_BLOCK_NODES];           /* tag | parent, release-stored; tag 0: defined
-                                                        in no profile that may come back. 0: not yet */
-    _Atomic uint32_t children[ML_STACK_BLOCK_NODES]; /* hash's bits << ML_TAG_SHIFT | id; 0: free */
+/* A node, and room to find one: 16 bytes. A path's nodes are defined one after the other, so most
+ * nodes are their parent's successor and are found there. The others, the second and later
+ * children, stand in a `child` of one of their parent's sixteen neighbours, wherever they are
+ * themselves; and those that find these full, in the hash table. The nearest neighbours come first:
+ * parent, successor and room lie on one cache line mostly, and another child costs one more. */
+struct ml_stack_node {
+    uint64_t key;   /* ml_stack_key_*; written before the owner */
+    uint32_t owner; /* tag | parent, release-stored; tag 0: defined in no profile that may come
+                       back. 0: not yet */
+    _Atomic uint32_t child; /* of a node nearby: hash's bits << ML_TAG_SHIFT | id; 0: free */
 };
-_Static_assert(
-    sizeof(struct ml_stack_block) == 16 * ML_STACK_BLOCK_NODES, "16 bytes a node are promised"
-);
+_Static_assert(sizeof(struct ml_stack_node) == 16, "16 bytes a node are promised");
+
+enum {
+    ML_STACK_BLOCK_NODES = 16, /* neighbours; four cache lines of one page */
+    ML_STACK_LINE_NODES = 4
+};
 
 enum {
     ML_TABLE_SHIFT_MIN = 13, /* 8,192 slots, 32 KiB, touched only by programs that need them */
@@ -70,10 +72,9 @@ uint32_t ml_stack_find_or_add(struct ml_lane *lane, uint32_t parent, uint64_t ke
 static inline uint32_t
 ml_stack_child(struct ml_lane *lane, uint32_t parent, uint64_t key, uint32_t module) {
     const uint32_t next = parent + 1;
-    const struct ml_stack_block *block = &ml_process.stack_blocks[next / ML_STACK_BLOCK_NODES];
-    const uint32_t at = next % ML_STACK_BLOCK_NODES;
-    if (__atomic_load_n(&block->owners[at], __ATOMIC_ACQUIRE) == (parent | lane->tag) &&
-        block->keys[at] == key) {
+    const struct ml_stack_node *node = &ml_process.stack_nodes[next];
+    if (__atomic_load_n(&node->owner, __ATOMIC_ACQUIRE) == (parent | lane->tag) &&
+        node->key == key) {
         return next;
     }
     return ml_stack_find_or_add(lane, parent, key, module);

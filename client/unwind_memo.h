@@ -220,7 +220,7 @@ ml_unwind_memo_foresee(struct ml_unwind_memo *memo, const struct ml_unwind_entry
 }
 
 /* The slow half of ml_unwind_memo_find: by the index. */
-uint32_t ml_unwind_memo_search(
+__attribute__((hot)) uint32_t ml_unwind_memo_search(
     struct ml_unwind_memo *memo,
     const struct ml_memo_pool *pool,
     uint64_t unloads,
@@ -228,7 +228,7 @@ uint32_t ml_unwind_memo_search(
 );
 
 /* The node of the stack at `entry`; 0: not known, walk it. `unloads` is the process's, now. */
-static inline uint32_t ml_unwind_memo_find(
+__attribute__((hot)) static inline uint32_t ml_unwind_memo_find(
     struct ml_unwind_memo *memo,
     const struct ml_memo_pool *pool,
     uint64_t unloads,

@@ -10,4 +10,7 @@
  * a table first, since somebody else's might come before it. */
 #define ML_OURS __attribute__((visibility("hidden")))
 
+/* Every event comes through: such functions lie together, on few pages of code. */
+#define ML_HOT __attribute__((hot))
+
 #endif

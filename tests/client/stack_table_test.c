@@ -53,8 +53,8 @@ static void set_up(void) {
     ml_process.staging = (uint8_t *)&header;
     ml_process.nodes_max = NODES_MAX;
     ml_process.table_shift_max = 21;
-    ml_process.stack_blocks =
-        pages((NODES_MAX / ML_STACK_BLOCK_NODES + 1) * sizeof(struct ml_stack_block));
+    ml_process.stack_nodes =
+        pages((NODES_MAX + ML_STACK_BLOCK_NODES) * sizeof(struct ml_stack_node));
     ml_process.tables = pages(sizeof(uint32_t) << 22);
     nodes = pages(NODES_MAX * sizeof(*nodes));
     for (uint32_t i = 0; i < THREADS; i++) {
