@@ -48,7 +48,7 @@ class Bench(harness.Case):
 
     def test_a_short_run_leaves_a_record_and_prints_its_table(self):
         path = self.folder / "bench.json"
-        words = [str(harness.ROOT / "tools/bench/main.py"), "--quick", "--repeat=1", "--programs=tight,latency-steady"]
+        words = [str(harness.ROOT / "tools/bench/main.py"), "--quick", "--repeat=1", "--programs=tight,sqlite3,latency-steady"]
         words += ["--configurations=nothing,memlog-exact", f"--json={path}"]
         answer = subprocess.run(
             ["/usr/bin/python3", *words], env=self.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -70,6 +70,15 @@ class Bench(harness.Case):
         latency = runs["latency-steady", "memlog-exact"]["latency"]
         self.assertEqual(sum(count for _, count in latency["malloc"]["buckets"]), 200_000)
         self.assertIn("| memlog-exact (small)", answer.stdout)
+        recorded = runs["sqlite3", "memlog-exact"]
+        replayed = runs["sqlite3", "memlog-replay"]["replay"]
+        # The same program once more: what its environment adds, or takes away.
+        self.assertAlmostEqual(replayed["events"], recorded["events"], delta=recorded["events"] / 100)
+        # A slot takes 12 bytes, what is counted of a cell 88.
+        self.assertGreater(replayed["bytes_a_block"], 12)
+        self.assertGreater(replayed["bytes_a_cell"], 88)
+        self.assertGreater(runs["random", "memlog-replay"]["replay"]["live_blocks"], 90_000)
+        self.assertRegex(answer.stdout, r"\n\| sqlite3 +\| [0-9.]+ M +\| ")
         shown = subprocess.run(
             ["/usr/bin/python3", words[0], "--show", str(path)], stdout=subprocess.PIPE, text=True, timeout=harness.TIMEOUT, check=False,
         )

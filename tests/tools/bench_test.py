@@ -186,13 +186,34 @@ class TargetsTest(unittest.TestCase):
         self.assertEqual(self.row(what, run_of(), run_of("memlog-exact", target_user_s=1.10)).verdict(), "reached")
         self.assertEqual(self.row(what, run_of(), run_of("memlog-exact", target_user_s=1.11)).verdict(), "missed")
 
-    def test_memory_a_block_is_the_growth_between_two_counts(self):
-        row = self.row(
-            "service's memory",
-            run_of("memlog-exact", program="live-1m", recorder_peak_rss_bytes=40_000_000),
-            run_of("memlog-exact", program="live-4m", recorder_peak_rss_bytes=100_000_000),
-        )
-        self.assertEqual((row.reached, row.verdict()), (20.0, "reached"))
+    def replayed(self, program, **figures):
+        known = {"events": 5_000_000, "events_a_second": 30e6, "live_blocks": 20_000, "bytes_a_block": 21.0, "cells": 2_000, "bytes_a_cell": 96.0}
+        return run_of("memlog-replay", program=program, replay=known | figures)
+
+    def test_the_services_memory_is_the_most_of_all_streams_with_enough_of_it(self):
+        runs = [
+            self.replayed("sqlite3"), self.replayed("python3", bytes_a_block=23.5, bytes_a_cell=98.0),
+            self.replayed("live-1m", cells=1, bytes_a_cell=960.0), self.replayed("redis", live_blocks=10, bytes_a_block=300.0),
+        ]
+        row = self.row("service's memory, blocks of any stream", *runs)
+        self.assertEqual((row.reached, row.verdict()), (23.5, "reached"))
+        row = self.row("service's memory, cells of any stream", *runs)
+        self.assertEqual((row.reached, row.verdict()), (98.0, "reached"))
+
+    def test_a_rate_is_reached_from_its_limit_on(self):
+        for rate, verdict in ((25e6, "reached"), (24.9e6, "missed")):
+            row = self.row("service, replayed stream, redis", self.replayed("redis", events_a_second=rate))
+            self.assertEqual((row.limit_text, row.verdict()), ("≥ 25 million events a second", verdict))
+        row = self.row("service, replayed stream, redis", self.replayed("redis") | {"ended": "it did not start"})
+        self.assertEqual(row.verdict(), "not measured")
+
+    def test_replays_are_a_table_of_their_own_and_no_configuration(self):
+        record = record_of(run_of(), self.replayed("sqlite3"), self.replayed("random", cells=0))
+        record["machines"] = {}
+        text = tables.everything(record)
+        self.assertRegex(text, r"\| sqlite3 +\| 5\.00 M +\| 30\.0 +\| 20,000 +\| 21\.0 +\| 2,000 +\| 96\.0 +\|")
+        self.assertRegex(text, r"\| random +\|.*\| 0 +\| – +\|")
+        self.assertNotIn("memlog-replay", text)
 
     def test_the_clients_memory_leaves_its_stack_nodes_out(self):
         row = self.row(

@@ -8,6 +8,7 @@ import configurations
 import machine
 import measure
 import records
+import replays
 import tables
 import workloads
 
@@ -102,6 +103,20 @@ def measure_all(options, record, series):
                     records.save(options.json, record)
 
 
+def replay_all(options, record, series):
+    """Once a call: what is measured is on one core, and repeated there."""
+    if "memlog-exact" not in options.configurations:
+        return
+    for program, size in replays.plan(options.programs, options.quick):
+        run = replays.one_run(program, size)
+        head = {"series": series, "round": 0, "program": program, "size": size, "configuration": replays.CONFIGURATION}
+        record["runs"].append(head | run)
+        took = f"{run['replay']['events_a_second'] / 1e6:.1f} million events a second" if run["ended"] == "ok" else run["ended"]
+        say(f"replay {program} ({size}): {took}")
+        if options.json:
+            records.save(options.json, record)
+
+
 def main():
     options = arguments(sys.argv[1:])
     if options.show:
@@ -112,6 +127,7 @@ def main():
         record["machines"][series] = machine.describe(workloads.ROOT)
         measure.become_subreaper()
         measure_all(options, record, series)
+        replay_all(options, record, series)
     print(tables.everything(records.newest(record)))
 
 

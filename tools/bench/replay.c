@@ -1,5 +1,6 @@
-/* replay [--repeat=N] STREAM... | replay [--repeat=N] --synthetic EVENTS LIVE LANES: how fast the
- * service's core takes a stream on one core, and what it remembers takes. replay [--repeat=N]
+/* replay [--repeat=N] [--json] STREAM... | replay [--repeat=N] --synthetic EVENTS LIVE LANES: how
+ * fast the service's core takes a stream on one core, and what it remembers takes. replay
+ * [--repeat=N]
  * --together WORKERS[,WORKERS...] STREAM...: how fast several cores take several streams
  * (replay_together.c); with --floor in its place: what of it is decoding and finding blocks alone
  * (replay_floor.c). Room: tools (testonly: it links the service's core, no shipped tool does).
@@ -274,7 +275,21 @@ static double each(uint64_t bytes, uint64_t count) {
     return count == 0 ? 0 : (double)bytes / (double)count;
 }
 
-static void report(const char *name, const struct stream *stream, unsigned repeat) {
+static void report_json(const struct result *median) {
+    const struct ml_session_memory *memory = &median->memory;
+    printf(
+        "{\"events\": %llu, \"events_a_second\": %.0f, \"live_blocks\": %llu, "
+        "\"bytes_a_block\": %.2f, \"cells\": %llu, \"bytes_a_cell\": %.2f}\n",
+        (unsigned long long)median->figures.events,
+        rate(median) * 1e6,
+        (unsigned long long)memory->blocks,
+        each(memory->blocks_bytes, memory->blocks),
+        (unsigned long long)memory->cells,
+        each(memory->cells_bytes, memory->cells)
+    );
+}
+
+static void report(const char *name, const struct stream *stream, unsigned repeat, bool json) {
     struct result *results = calloc(repeat, sizeof(*results));
     if (results == NULL) {
         replay_die("no memory");
@@ -285,6 +300,11 @@ static void report(const char *name, const struct stream *stream, unsigned repea
     qsort(results, repeat, sizeof(*results), by_seconds);
     const struct result *median = &results[repeat / 2];
     const struct ml_session_memory *memory = &median->memory;
+    if (json) {
+        report_json(median);
+        free(results);
+        return;
+    }
     printf(
         "%s\n"
         "  speed    %.1f million events/s, the median of %u (%.1f to %.1f); %.1f ns an event\n"
@@ -317,10 +337,10 @@ static void report(const char *name, const struct stream *stream, unsigned repea
 
 static int usage(void) {
     fputs(
-        "usage: replay [--repeat=N] STREAM...\n"
+        "usage: replay [--repeat=N] [--json] STREAM...\n"
         "       replay [--repeat=N] --together WORKERS[,WORKERS...] STREAM...\n"
         "       replay [--repeat=N] --floor STREAM...\n"
-        "       replay [--repeat=N] --synthetic EVENTS LIVE LANES\n",
+        "       replay [--repeat=N] [--json] --synthetic EVENTS LIVE LANES\n",
         stderr
     );
     return 2;
@@ -334,6 +354,8 @@ int main(int argc, char **argv) {
         repeat = strtoul(argv[1] + sizeof(repeat_word) - 1, NULL, 10);
         at++;
     }
+    const bool json = at < argc && strcmp(argv[at], "--json") == 0;
+    at += json;
     if (at == argc || repeat < 1 || repeat > 1000) {
         return usage();
     }
@@ -353,7 +375,7 @@ int main(int argc, char **argv) {
         for (; at < argc; at++) {
             struct stream stream = {.bytes = NULL};
             replay_read_file(&stream, argv[at]);
-            report(argv[at], &stream, (unsigned)repeat);
+            report(argv[at], &stream, (unsigned)repeat, json);
             free(stream.bytes);
         }
         return EXIT_SUCCESS;
@@ -368,7 +390,7 @@ int main(int argc, char **argv) {
         replay_die("LIVE and LANES are at least 1, LANES at most 8192");
     }
     make(&stream, strtoull(argv[at + 1], NULL, 0), (uint32_t)live, (unsigned)lanes);
-    report("synthetic", &stream, (unsigned)repeat);
+    report("synthetic", &stream, (unsigned)repeat, json);
     free(stream.bytes);
     return EXIT_SUCCESS;
 }

@@ -1,6 +1,7 @@
 """Measurements as text that people read: Markdown tables, as BENCHMARKS.md holds them."""
 import configurations
 import figures
+import replays
 import targets
 import workloads
 
@@ -251,6 +252,21 @@ def targets_table(results):
     return table(["what", "to reach", "reached", ""], rows)
 
 
+def replays_table(results):
+    """Each replayed stream; at the moment of most live blocks."""
+    rows = []
+    for program in (*replays.PROGRAMS, replays.RANDOM):
+        shown = targets.replayed(results, program)
+        if shown is not None:
+            cell = number(shown["bytes_a_cell"]) if shown["cells"] > 0 else "–"
+            rows.append([
+                program, f"{shown['events'] / 1e6:.2f} M", number(shown["events_a_second"] / 1e6), f"{shown['live_blocks']:,}",
+                number(shown["bytes_a_block"]), f"{shown['cells']:,}", cell,
+            ])
+    heads = ["stream", "events", "million events a second", "live blocks at most", "bytes a block", "cells", "bytes a cell"]
+    return table(heads, rows) if rows else "Not measured."
+
+
 def everything(record):
     results = Results(record)
     parts = [
@@ -258,6 +274,7 @@ def everything(record):
         "### Programs", bare_line(results),
         "### Wall time, × the program alone (median, least–greatest of pairs)", overview(results, figures.wall),
         "### CPU time of the target, × the program alone", overview(results, figures.target_cpu),
+        "### The service's core alone, one core: streams recorded in this run, replayed", replays_table(results),
         "### Targets", targets_table(results),
         "### Each program", *(details(results, program) for program in results.programs() if not program.startswith("latency-")),
     ]
