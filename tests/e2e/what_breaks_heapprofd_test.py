@@ -111,7 +111,7 @@ class HostGone(harness.Case):
         report = self.exit_report(harness.Run(0, b"", "", process.memlog_folder))
         self.assertFalse(report["dump"]["complete"])
         parent = next(entry for entry in report["processes"] if not entry["inherited_blocks"])
-        self.assertIn("the host did not answer", parent["trouble"])
+        self.assertIn("the host could not be asked", parent["trouble"])
         # What did find room is whole.
         children = [entry for entry in report["processes"] if entry["inherited_blocks"]]
         self.assertGreater(len(children), 50)
