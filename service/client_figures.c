@@ -55,7 +55,8 @@ trouble_of(const struct ml_client *client, const struct ml_accounting *accountin
         return "signal handlers interrupted each other in the allocator: events were lost";
     }
     if (client->staging.header.lost_messages > 0) {
-        return "the host could not be asked (it stood still, or ulimit -n leaves no descriptor free): "
+        return "the host could not be asked (it stood still, or ulimit -n leaves no descriptor "
+               "free): "
                "forked children of it, or programs it became, are missing";
     }
     if (client->missed) {
