@@ -13,6 +13,7 @@
 
 #include "host/commands.h"
 #include "host/image.h"
+#include "host/memory_info.h"
 #include "host/never_list.h"
 #include "host/paths.h"
 #include "host/pipe_budget.h"
@@ -22,6 +23,7 @@
 #include "host/run.h"
 #include "host/size.h"
 #include "host/trial.h"
+#include "host/trigger_rules.h"
 #include "host/voice.h"
 #include "ipc/channel.h"
 #include "mojom_like_idl/heap_host_mojom.h"
@@ -311,6 +313,61 @@ check_program(struct findings *findings, const struct ml_never_list *never, char
     check_environment(findings);
 }
 
+/* ---- a triggers file */
+
+/* What of this system a rule needs and does not find. */
+static void check_memory_rules(struct findings *findings, const struct ml_trigger_rules *rules) {
+    struct ml_cgroup group;
+    struct ml_memory_info info;
+    if (!ml_trigger_rules_watch_memory(rules)) {
+        return;
+    }
+    const bool limited =
+        ml_cgroup_of(getpid(), &group) && ml_cgroup_read(&group, &info) && info.limit_bytes != 0;
+    find(
+        findings,
+        VERDICT_OK,
+        "triggers",
+        limited
+            ? "the limit of %s and the machine's are looked at every second"
+            : "this process is in no control group with a limit (%s); the machine's is looked at "
+              "every second",
+        limited ? group.name : "what runs in one has its own looked at"
+    );
+    if ((rules->pressure_some_percent != 0 || rules->pressure_full_percent != 0) &&
+        access(ML_PRESSURE_FILE, R_OK) != 0) {
+        find(
+            findings,
+            VERDICT_NOTE,
+            "triggers",
+            "this kernel tells no memory pressure (%s): pressure.some_percent and "
+            "pressure.full_percent never dump; pressure.events does",
+            ML_PRESSURE_FILE
+        );
+    }
+}
+
+static void check_triggers(struct findings *findings, const char *path) {
+    struct ml_trigger_rules rules = ml_trigger_rules_default();
+    struct ml_complaint complaint = {.text = ""};
+    if (ml_trigger_rules_load(&rules, path, &complaint) != ML_OK) {
+        find(findings, VERDICT_FAIL, "triggers", "%s", complaint.text);
+        return;
+    }
+    find(
+        findings,
+        VERDICT_OK,
+        "triggers",
+        "%s: processes are looked at every %" PRIu32 " s, at most %" PRIu32 " dumps in %" PRIu32
+        " s (0: no limit)",
+        path,
+        rules.interval_seconds,
+        rules.most_dumps,
+        rules.most_seconds
+    );
+    check_memory_rules(findings, &rules);
+}
+
 /* ---- a process */
 
 /* True if a running memlog knows it, and has been told of. */
@@ -413,8 +470,10 @@ check_process(struct findings *findings, const struct ml_never_list *never, uint
 /* ---- */
 
 /* False and a word on stderr: wrong usage. */
-static bool parse(char **words, bool *out_json, uint32_t *out_pid, char ***out_program) {
-    static const char *const known[] = {"--json", "--pid"};
+static bool parse(
+    char **words, bool *out_json, uint32_t *out_pid, const char **out_triggers, char ***out_program
+) {
+    static const char *const known[] = {"--json", "--pid", "--triggers"};
     uint64_t pid = 0;
     size_t i = 0;
     *out_json = false;
@@ -426,8 +485,10 @@ static bool parse(char **words, bool *out_json, uint32_t *out_pid, char ***out_p
         }
         if (strcmp(words[i], "--json") == 0) {
             *out_json = true;
+        } else if (strncmp(words[i], "--triggers=", 11) == 0 && words[i][11] != '\0') {
+            *out_triggers = words[i] + 11;
         } else if (strncmp(words[i], "--pid=", 6) != 0) {
-            return ml_commands_unknown(words[i], known, 2);
+            return ml_commands_unknown(words[i], known, 3);
         } else if (ml_count_parse(words[i] + 6, INT_MAX, &pid) != ML_OK || pid == 0) {
             ml_say_error("'%s' is not a process id", words[i] + 6);
             return false;
@@ -446,8 +507,9 @@ static bool parse(char **words, bool *out_json, uint32_t *out_pid, char ***out_p
 int ml_command_doctor(char *const *words) {
     struct findings findings = {.is_first = true};
     uint32_t pid = 0;
+    const char *triggers = NULL;
     char **program = (char **)(uintptr_t)words;
-    if (!parse(program, &findings.json, &pid, &program)) {
+    if (!parse(program, &findings.json, &pid, &triggers, &program)) {
         return ML_EXIT_USAGE;
     }
     (void)printf("%s", findings.json ? "{\"memlog\": 1, \"findings\": [" : "");
@@ -456,6 +518,9 @@ int ml_command_doctor(char *const *words) {
     check_limits(&findings);
     struct ml_never_list never = check_never(&findings);
     check_trial(&findings);
+    if (triggers != NULL) {
+        check_triggers(&findings, triggers);
+    }
     if (pid != 0) {
         check_process(&findings, &never, pid);
     } else if (program[0] != NULL) {

@@ -84,6 +84,12 @@ struct ml_dump_trigger {
 
 enum { ML_TRIGGER_KINDS = MEMLOG_SERVICE_TRIGGER_KIND_ASKED + 1 };
 
+enum {
+    ML_TRIGGER_DUMPED = MEMLOG_SERVICE_OBSERVATION_DUMPED_NS_LIMIT,
+    ML_TRIGGER_MEMORIES =
+        33, /* control groups of one tree, and the machine; more are not looked at */
+};
+
 /* engine_triggers.c */
 struct ml_engine_triggers {
     ev_timer look_timer, memory_timer, killed_timer;
@@ -100,6 +106,12 @@ struct ml_engine_triggers {
     uint64_t log_bytes;
     uint64_t decisions[ML_TRIGGER_KINDS][2]; /* [1]: for a dump */
     uint64_t dumps_count;
+    /* What was dumped, for a service that follows on this one. */
+    uint32_t memories_dumped[ML_TRIGGER_MEMORIES]; /* bits by kind; [0] is the machine, groups[]
+                                                      follow */
+    uint32_t observed[ML_TRIGGER_MEMORIES];        /* which of those stood where in the last look */
+    uint64_t dumped_ns[ML_TRIGGER_DUMPED];
+    uint32_t dumped_count;
 };
 
 /* engine_peak.c */

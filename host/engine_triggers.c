@@ -23,7 +23,7 @@ static const double killed_delay_s = 0.2;
  * it. */
 static const uint64_t oom_recent_ns = UINT64_C(5000000000);
 
-enum { SIGNAL_KILL = 9, LOG_LINE_BYTES = 1024, LOG_MAX_BYTES = 1 << 20, MEMORIES_MAX = 32 };
+enum { SIGNAL_KILL = 9, LOG_LINE_BYTES = 1024, LOG_MAX_BYTES = 1 << 20 };
 
 static const char *const kind_names[ML_TRIGGER_KINDS] = {
     "footprint",
@@ -154,6 +154,33 @@ static void dump(struct ml_engine *engine, const struct ml_dump_trigger *trigger
 
 /* ---- decisions */
 
+/* What a service that follows on this one must know. */
+static void remember(struct ml_engine *engine, const struct memlog_service_decision *decision) {
+    struct ml_engine_triggers *triggers = &engine->triggers;
+    struct ml_member *member = ml_members_find(&engine->members, decision->id);
+    if (decision->kind == MEMLOG_SERVICE_TRIGGER_KIND_FOOTPRINT && member != NULL) {
+        member->footprint_dumped_bytes = member->footprint_bytes;
+    }
+    if (decision->memory > 0 && decision->memory <= ML_TRIGGER_MEMORIES) {
+        const uint32_t place = triggers->observed[decision->memory - 1];
+        triggers->memories_dumped[place] |= 1U << (unsigned)decision->kind;
+    }
+}
+
+/* One dump, whatever it is for. */
+static void remember_time(struct ml_engine *engine) {
+    struct ml_engine_triggers *triggers = &engine->triggers;
+    if (triggers->dumped_count == ML_TRIGGER_DUMPED) {
+        triggers->dumped_count--;
+        memmove(
+            triggers->dumped_ns,
+            triggers->dumped_ns + 1,
+            triggers->dumped_count * sizeof(triggers->dumped_ns[0])
+        );
+    }
+    triggers->dumped_ns[triggers->dumped_count++] = ml_clock_moment(engine->clock).monotonic_ns;
+}
+
 static void
 on_decided(void *context, enum ml_status status, const struct memlog_service_observe_reply *reply) {
     struct ml_engine *engine = context;
@@ -172,9 +199,15 @@ on_decided(void *context, enum ml_status status, const struct memlog_service_obs
             decision->dump ? "dump" : "no dump",
             trigger.reason
         );
+        if (decision->dump) {
+            remember(engine, decision);
+        }
         if (decision->dump && !first.is_set) {
             first = trigger;
         }
+    }
+    if (first.is_set) {
+        remember_time(engine);
     }
     if (first.is_set && triggers->on_flushed != NULL && engine->uploader == NULL) {
         triggers->last = first; /* the run ends: its last dump is this one's */
@@ -205,8 +238,8 @@ observed(const char *name, const struct ml_memory_info *info) {
 /* The groups of those that run: their folders change rarely, so each member is asked once. */
 static void find_groups(struct ml_engine *engine) {
     struct ml_engine_triggers *triggers = &engine->triggers;
-    for (;
-         triggers->members_grouped < engine->members.count && triggers->groups_count < MEMORIES_MAX;
+    for (; triggers->members_grouped < engine->members.count &&
+           triggers->groups_count < ML_TRIGGER_MEMORIES - 1;
          triggers->members_grouped++) {
         const struct ml_member *member = engine->members.items[triggers->members_grouped];
         struct ml_cgroup group;
@@ -225,7 +258,8 @@ static void find_groups(struct ml_engine *engine) {
 }
 
 static uint32_t look_at_memories(
-    struct ml_engine *engine, struct memlog_service_observed_memory out_memories[MEMORIES_MAX + 1]
+    struct ml_engine *engine,
+    struct memlog_service_observed_memory out_memories[ML_TRIGGER_MEMORIES]
 ) {
     struct ml_engine_triggers *triggers = &engine->triggers;
     struct ml_memory_info info;
@@ -236,11 +270,16 @@ static uint32_t look_at_memories(
     find_groups(engine);
     for (unsigned i = 0; i < triggers->groups_count; i++) {
         if (ml_cgroup_read(&triggers->groups[i], &info)) {
+            triggers->observed[count] = i + 1;
             out_memories[count++] = observed(triggers->groups[i].name, &info);
         }
     }
     if (ml_machine_read(&info)) {
+        triggers->observed[count] = 0;
         out_memories[count++] = observed("this machine", &info);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        out_memories[i].dumped_kinds = triggers->memories_dumped[triggers->observed[i]];
     }
     return count;
 }
@@ -273,12 +312,13 @@ static bool look_at_process(
     member->looks += member->looks == 0 ? 1 : 0; /* its memory counts now */
     ml_member_look(engine, member);
     out_process->footprint_bytes = member->footprint_bytes;
+    out_process->footprint_high_bytes = member->footprint_dumped_bytes;
     return true;
 }
 
 static void look(struct ml_engine *engine, bool whole) {
     struct ml_engine_triggers *triggers = &engine->triggers;
-    struct memlog_service_observed_memory memories[MEMORIES_MAX + 1];
+    struct memlog_service_observed_memory memories[ML_TRIGGER_MEMORIES];
     struct memlog_service_observed_process *processes =
         calloc((size_t)engine->members.count + 1, sizeof(*processes));
     uint32_t count = 0;
@@ -299,6 +339,7 @@ static void look(struct ml_engine *engine, bool whole) {
         .whole = whole,
         .processes = {.items = processes, .count = count},
         .memories = {.items = memories, .count = look_at_memories(engine, memories)},
+        .dumped_ns = {.items = triggers->dumped_ns, .count = triggers->dumped_count},
     };
     (void)!getrandom(&observation.random, sizeof(observation.random), 0);
     triggers->asked++;

@@ -87,8 +87,9 @@ struct ml_member {
      * an exec and the new image's Hello sees the new program, which this member never was. */
     struct ml_command_line line_before;
     char name_before[ML_PROCESS_NAME_BYTES];
-    uint64_t changed_ns;      /* CLOCK_MONOTONIC; 0: never */
-    uint64_t footprint_bytes; /* as last read; it cannot be read after the end */
+    uint64_t changed_ns;             /* CLOCK_MONOTONIC; 0: never */
+    uint64_t footprint_bytes;        /* as last read; it cannot be read after the end */
+    uint64_t footprint_dumped_bytes; /* at the last dump for its sake; 0: none */
     uint64_t resident_bytes;
     struct memlog_service_moment start;
     struct memlog_service_moment end;

@@ -176,8 +176,13 @@ bool ml_cgroup_read(const struct ml_cgroup *group, struct ml_memory_info *out_in
         out_info->used_bytes -= cache < out_info->used_bytes ? cache : out_info->used_bytes;
     }
     if (!group->unified) {
-        if (read_in(group->folder, "memory.failcnt", text, sizeof(text))) {
-            out_info->max_events = strtoull(text, NULL, 10);
+        /* Where memory with swap has the same limit, as containers mostly have it, that one counts.
+         */
+        static const char *const counts[] = {"memory.failcnt", "memory.memsw.failcnt"};
+        for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+            if (read_in(group->folder, counts[i], text, sizeof(text))) {
+                out_info->max_events += strtoull(text, NULL, 10);
+            }
         }
         return true;
     }
@@ -201,7 +206,7 @@ bool ml_machine_read(struct ml_memory_info *out_info) {
     const uint64_t available = number_of(text, "MemAvailable:") * 1024;
     out_info->limit_bytes = total;
     out_info->used_bytes = available < total ? total - available : 0;
-    if (read_file("/proc/pressure/memory", text, sizeof(text))) {
+    if (read_file(ML_PRESSURE_FILE, text, sizeof(text))) {
         ml_pressure_parse(text, &out_info->some_percent_100, &out_info->full_percent_100);
     }
     return true;

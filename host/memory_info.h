@@ -13,6 +13,8 @@
 /* Where control groups are mounted; another root in tests. */
 #define ML_CGROUP_ROOT "/sys/fs/cgroup"
 
+#define ML_PRESSURE_FILE "/proc/pressure/memory"
+
 enum { ML_MEMORY_NAME_BYTES = 256 };
 
 struct ml_memory_info {

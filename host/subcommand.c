@@ -156,11 +156,13 @@ static const char env_help[] =
 static const char doctor_help[] =
     "Usage: memlog doctor [--json] [PROGRAM [ARGS...]]\n"
     "       memlog doctor [--json] --pid=PID\n"
+    "       memlog doctor [--json] --triggers=FILE\n"
     "\n"
     "Finds out why nothing is recorded: whether memlog's parts are there, what this system "
     "permits,\n"
     "whether a program can be profiled (it is not run, but for its first instruction), or why a\n"
-    "process that runs is not. Ends with 1 if something stands in the way.\n"
+    "process that runs is not; or what is wrong in a triggers file, and what of it this system\n"
+    "cannot tell. Ends with 1 if something stands in the way.\n"
     "\n"
     "Example:\n"
     "  memlog doctor python3\n";

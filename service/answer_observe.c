@@ -23,6 +23,8 @@ struct ml_observation {
     struct ml_trigger_memory *memories;
     struct memory_text *names;
     uint32_t memories_count;
+    uint64_t *dumped_ns;
+    uint32_t dumped_count;
 };
 
 struct ml_observation *ml_observation_new(const struct memlog_service_observation *observation) {
@@ -36,7 +38,9 @@ struct ml_observation *ml_observation_new(const struct memlog_service_observatio
     copy->processes = calloc((size_t)observation->processes.count + 1, sizeof(*copy->processes));
     copy->memories = calloc((size_t)observation->memories.count + 1, sizeof(*copy->memories));
     copy->names = calloc((size_t)observation->memories.count + 1, sizeof(*copy->names));
-    if (copy->processes == NULL || copy->memories == NULL || copy->names == NULL) {
+    copy->dumped_ns = calloc((size_t)observation->dumped_ns.count + 1, sizeof(*copy->dumped_ns));
+    if (copy->processes == NULL || copy->memories == NULL || copy->names == NULL ||
+        copy->dumped_ns == NULL) {
         ml_observation_free(copy);
         return NULL;
     }
@@ -56,9 +60,14 @@ struct ml_observation *ml_observation_new(const struct memlog_service_observatio
           .high_events = memory->high_events,
           .max_events = memory->max_events,
           .some_percent_100 = memory->some_percent_100,
-          .full_percent_100 = memory->full_percent_100};
+          .full_percent_100 = memory->full_percent_100,
+          .dumped_kinds = memory->dumped_kinds};
     }
     copy->memories_count = observation->memories.count;
+    for (uint32_t i = 0; i < observation->dumped_ns.count; i++) {
+        copy->dumped_ns[i] = observation->dumped_ns.items[i];
+    }
+    copy->dumped_count = observation->dumped_ns.count;
     return copy;
 }
 
@@ -67,6 +76,7 @@ void ml_observation_free(struct ml_observation *take_observation) {
         free(take_observation->processes);
         free(take_observation->memories);
         free(take_observation->names);
+        free(take_observation->dumped_ns);
         free(take_observation);
     }
 }
@@ -75,6 +85,22 @@ static uint64_t *live_by_node(void *context, uint32_t id, uint32_t *out_count) {
     struct ml_client *client = ml_session_find(context, id);
     *out_count = 0;
     return client == NULL ? NULL : ml_client_live_by_node(client, out_count);
+}
+
+/* Who of those that run holds most; 0: nobody. */
+static uint32_t largest(struct ml_session *session) {
+    uint32_t id = 0;
+    uint64_t most_bytes = 0;
+    for (struct ml_client *client = ml_session_next(session, NULL); client != NULL;
+         client = ml_session_next(session, client)) {
+        const struct ml_client_face face = ml_client_face(client);
+        const uint64_t live_bytes = ml_client_figures(client).totals.live_bytes;
+        if (face.running && live_bytes > most_bytes) {
+            id = face.id;
+            most_bytes = live_bytes;
+        }
+    }
+    return id;
 }
 
 /* Who is in the observation and known here. */
@@ -100,7 +126,8 @@ static size_t collect(
           .footprint_bytes = observed->footprint_bytes,
           .live_bytes = ml_client_figures(client).totals.live_bytes,
           .killed_by = observed->killed_by,
-          .by_oom = observed->by_oom};
+          .by_oom = observed->by_oom,
+          .footprint_high_bytes = observed->footprint_high_bytes};
     }
     return count;
 }
@@ -119,6 +146,7 @@ static enum ml_status answer(
           .id = decisions[i].id,
           .node = decisions[i].node,
           .node_bytes = decisions[i].node_bytes,
+          .memory = decisions[i].memory,
           .reason = ml_string_cut(decisions[i].reason, MEMLOG_SERVICE_DECISION_REASON_LIMIT)};
     }
     const struct memlog_service_observe_reply reply = {
@@ -147,6 +175,9 @@ enum ml_status ml_answer_observe(
             .processes_count = collect(scene, observation, processes),
             .memories = observation->memories,
             .memories_count = observation->memories_count,
+            .largest_id = largest(scene->session),
+            .dumped_ns = observation->dumped_ns,
+            .dumped_count = observation->dumped_count,
             .live_by_node = live_by_node,
             .context = scene->session};
         status = answer(call, decisions, ml_triggers_look(scene->triggers, &look, decisions));

@@ -68,7 +68,7 @@ add(struct ml_triggers *triggers, enum ml_trigger_kind kind, const char *format,
         return NULL;
     }
     struct ml_trigger_decision *decision = &triggers->decisions[triggers->decisions_count++];
-    *decision = (struct ml_trigger_decision){.kind = kind};
+    *decision = (struct ml_trigger_decision){.kind = kind, .memory = triggers->memory};
     (void)vsnprintf(decision->reason, sizeof(decision->reason), format, args);
     return decision;
 }
@@ -203,7 +203,7 @@ static void peak(struct ml_triggers *triggers) {
     } else if (ml_trigger_take(
                    triggers,
                    ML_TRIGGER_PEAK,
-                   0,
+                   triggers->look->largest_id,
                    0,
                    0,
                    "the tree's peak is %s, at its last dump it was %s",
@@ -228,6 +228,22 @@ static void control(struct ml_triggers *triggers) {
     }
 }
 
+/* What a former service had dumped counts for this one. */
+static void remember(struct ml_triggers *triggers, const struct ml_trigger_look *look) {
+    const size_t taken = triggers->recent_count == 0 ? look->dumped_count : 0;
+    for (size_t i = 0; i < taken; i++) {
+        triggers->recent_ns[triggers->recent_count++ % ML_TRIGGER_RECENT] = look->dumped_ns[i];
+    }
+    for (size_t i = 0; i < look->processes_count; i++) {
+        const uint64_t high_bytes = look->processes[i].footprint_high_bytes;
+        struct ml_trigger_state *state =
+            high_bytes == 0 ? NULL : ml_trigger_state_of(triggers, look->processes[i].id);
+        if (state != NULL && state->footprint_high_bytes == 0) {
+            state->footprint_high_bytes = high_bytes;
+        }
+    }
+}
+
 size_t ml_triggers_look(
     struct ml_triggers *triggers,
     const struct ml_trigger_look *look,
@@ -237,6 +253,8 @@ size_t ml_triggers_look(
     triggers->decisions = out_decisions;
     triggers->decisions_count = 0;
     triggers->dumped = false;
+    triggers->memory = 0;
+    remember(triggers, look);
     /* What names a process goes first: the dump carries the first one's reason. */
     ml_trigger_killed(triggers);
     if (look->whole) {

@@ -64,6 +64,8 @@ struct ml_trigger_process {
     uint64_t live_bytes;
     uint32_t killed_by; /* it has ended by this signal since the last look; 0: it has not */
     bool by_oom;        /* and the kernel had counted an OOM kill */
+    /* At the last dump that it had for its footprint, of a former service's too; 0: none. */
+    uint64_t footprint_high_bytes;
 };
 
 /* A memory with a limit: a control group, the machine. */
@@ -72,6 +74,8 @@ struct ml_trigger_memory {
     uint64_t used_bytes, limit_bytes;
     uint64_t high_events, max_events;
     uint32_t some_percent_100, full_percent_100; /* 1/100 % of the last 10 s */
+    uint32_t
+        dumped_kinds; /* bits by ml_trigger_kind: dumps that it had, of a former service's too */
 };
 
 struct ml_trigger_look {
@@ -83,6 +87,11 @@ struct ml_trigger_look {
     size_t processes_count;
     const struct ml_trigger_memory *memories;
     size_t memories_count;
+    /* Who of those that run holds most: the guilty one where a memory is too full, or the tree's
+     * peak is new; 0: nobody. */
+    uint32_t largest_id;
+    const uint64_t *dumped_ns; /* dumps that the rate limit counts, of a former service's too */
+    size_t dumped_count;
     /* What is live at each node of a process: an array of *out_count, for the caller to free. NULL:
      * not known. */
     uint64_t *(*live_by_node)(void *context, uint32_t id, uint32_t *out_count);
@@ -95,6 +104,7 @@ struct ml_trigger_decision {
     uint32_t id;         /* the process; 0: none in particular */
     uint32_t node;       /* the guilty stack, in that process; 0: not known */
     uint64_t node_bytes; /* what it holds, or has gained */
+    uint32_t memory;     /* counted from 1; 0: none */
     char reason[ML_TRIGGER_REASON_BYTES];
 };
 

@@ -62,7 +62,8 @@ struct ml_triggers {
     const struct ml_trigger_look *look;
     struct ml_trigger_decision *decisions;
     size_t decisions_count;
-    bool dumped; /* it takes one already: what else is crossed goes with it */
+    bool dumped;     /* it takes one already: what else is crossed goes with it */
+    uint32_t memory; /* the one that is looked at, counted from 1; 0: none is */
 };
 
 /* "412.0 MiB". */

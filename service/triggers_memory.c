@@ -24,8 +24,14 @@ state_of(struct ml_triggers *triggers, const struct ml_trigger_memory *memory) {
         return NULL;
     }
     struct ml_trigger_memory_state *state = &triggers->memories[triggers->memories_count++];
+    const bool pressed = (memory->dumped_kinds & 1U << ML_TRIGGER_PRESSURE) != 0;
     *state = (struct ml_trigger_memory_state
-    ){.high_events = memory->high_events, .max_events = memory->max_events};
+    ){.over_limit = (memory->dumped_kinds & 1U << ML_TRIGGER_LIMIT) != 0,
+      .near_limit = (memory->dumped_kinds & 1U << ML_TRIGGER_TIME_TO_LIMIT) != 0,
+      .some = pressed,
+      .full = pressed,
+      .high_events = memory->high_events,
+      .max_events = memory->max_events};
     (void)snprintf(state->name, sizeof(state->name), "%s", memory->name);
     return state;
 }
@@ -48,7 +54,7 @@ static void look_at_limit(
         state->over_limit = ml_trigger_take(
             triggers,
             ML_TRIGGER_LIMIT,
-            0,
+            triggers->look->largest_id,
             0,
             0,
             "%s has used %s of its %s, %.0f %%, %" PRIu32 " %% are the threshold",
@@ -127,7 +133,7 @@ static void look_ahead(
         state->near_limit = ml_trigger_take(
             triggers,
             ML_TRIGGER_TIME_TO_LIMIT,
-            0,
+            triggers->look->largest_id,
             0,
             0,
             "%s grows by %s a second and is at its limit in %.0f s",
@@ -137,7 +143,7 @@ static void look_ahead(
         );
         return;
     }
-    if (slope <= 0 || room / slope > 2. * seconds) {
+    if (state->points_count >= SLOPE_POINTS_MIN && (slope <= 0 || room / slope > 2. * seconds)) {
         state->near_limit = false;
     }
     if (triggers->look->whole) {
@@ -167,7 +173,7 @@ static void look_at_pressure(
         *crossed = ml_trigger_take(
             triggers,
             ML_TRIGGER_PRESSURE,
-            0,
+            triggers->look->largest_id,
             0,
             0,
             "%s: %s of its tasks waited for memory %.2f %% of the last 10 s, %" PRIu32
@@ -206,12 +212,20 @@ static void look_at_events(
     }
     if (high == 0 && max == 0) {
         state->events = false; /* one look without any, and it is armed again */
+        if (triggers->look->whole) {
+            ml_trigger_leave(
+                triggers,
+                ML_TRIGGER_PRESSURE,
+                "%s has not come to its limit since the last look",
+                memory->name
+            );
+        }
         return;
     }
     if (!state->events && !ml_trigger_take(
                               triggers,
                               ML_TRIGGER_PRESSURE,
-                              0,
+                              triggers->look->largest_id,
                               0,
                               0,
                               "%s came to its limit: the kernel counted %" PRIu64
@@ -232,8 +246,9 @@ void ml_trigger_memories(struct ml_triggers *triggers) {
         const struct ml_trigger_memory *memory = &triggers->look->memories[i];
         struct ml_trigger_memory_state *state = state_of(triggers, memory);
         if (state == NULL) {
-            return;
+            break;
         }
+        triggers->memory = (uint32_t)i + 1;
         look_at_limit(triggers, memory, state);
         look_ahead(triggers, memory, state);
         look_at_pressure(
@@ -254,4 +269,5 @@ void ml_trigger_memories(struct ml_triggers *triggers) {
         );
         look_at_events(triggers, memory, state);
     }
+    triggers->memory = 0;
 }

@@ -39,6 +39,25 @@ class Doctor(Commands):
         text = self.say("doctor").stdout.decode()
         self.assertRegex(text, r"(?m)^  ok +trial +a run of memlog")
 
+    def test_a_triggers_file_is_checked_and_a_wrong_key_named_with_the_nearest(self):
+        path = self.folder / "rules.json"
+        path.write_text('{"footprint": {"browser": "1G"}, "limit": {"percent": 90}, "pressure": {"some_percent": 10}}')
+        told = self.one(self.findings(f"--triggers={path}"), "triggers")
+        self.assertEqual(told[0][0], "ok")
+        self.assertIn("looked at every 900 s, at most 20 dumps in 3600 s", told[0][1])
+        self.assertIn("every second", told[1][1])
+        self.assertEqual([verdict for verdict, _ in told[2:]], [] if os.path.exists("/proc/pressure/memory") else ["note"])
+        for wrong, words in (
+                ('{"limit": {"precent": 90}}', 'unknown key "limit.precent"; did you mean "limit.percent"?'),
+                ('{"presure": {}}', 'unknown key "presure"; did you mean "pressure"?'),
+                ('{"growth": {"bytes": "many"}}', '"growth.bytes": a size'), ('{"peak": ', f"{path}:1:")):
+            path.write_text(wrong)
+            ((verdict, text),) = self.one(self.findings(f"--triggers={path}", code=1), "triggers")
+            self.assertEqual(verdict, "fail")
+            self.assertIn(words, text)
+        ((verdict, text),) = self.one(self.findings(f"--triggers={path}.not", code=1), "triggers")
+        self.assertEqual((verdict, str(path) + ".not" in text), ("fail", True))
+
     def test_a_missing_part_is_named(self):
         out = self.folder / "elsewhere"
         out.mkdir()

@@ -15,8 +15,8 @@ def parent_of(controllers, path):
     return None
 
 
-def make(case, limit_bytes):
-    """A group with that limit, removed at the end of the test; None: not permitted."""
+def make(case, limit_bytes, with_swap=True):
+    """A group with that limit, of memory and swap together as well, removed at the end of the test; None: not permitted."""
     for line in pathlib.Path("/proc/self/cgroup").read_text().splitlines():
         found = parent_of(*line.split(":", 2)[1:])
         if found is None:
@@ -28,7 +28,7 @@ def make(case, limit_bytes):
             case.addCleanup(group.rmdir)
             (group / limit).write_text(str(limit_bytes))
             swap = group / limit.replace("memory.", "memory.memsw.") if "limit" in limit else group / "memory.swap.max"
-            if swap.exists():
+            if with_swap and swap.exists():
                 swap.write_text(str(limit_bytes) if "limit" in limit else "0")
             return group
         except OSError:

@@ -113,9 +113,10 @@ class Case(unittest.TestCase):
         answer = run_words(words, cwd or self.folder, env or self.environment(), stdin, timeout)
         return Run(answer.returncode, answer.stdout, answer.stderr.decode(errors="replace"), folder)
 
-    def memlog_start(self, *program, options=("-q", "--no-page"), env=None):
-        """memlog run in the background; ended at the test's end if it is still there."""
+    def memlog_start(self, *program, options=("-q", "--no-page"), env=None, before=()):
+        """memlog run in the background, started by the words `before`; ended at the test's end if it is still there."""
         words, folder = self.memlog_command(program, options)
+        words = [*before, *words]
         log = open(self.folder / f"stderr{self.runs}", "wb+")
         process = subprocess.Popen(
             words, cwd=self.folder, env=env or self.environment(), stdin=subprocess.DEVNULL,

@@ -1,66 +1,16 @@
 """Dumps that memlog takes unasked: one for each threshold that is crossed, of the right process, with the guilty stack;
 none below it."""
 import json
-import os
-import pathlib
 import subprocess
-import time
 import unittest
 
 import groups
 import harness
+import triggering
+from triggering import GROWER, MIB
 
-GROWER = harness.PROGRAMS / "oracle" / "grower"
-MIB = 1 << 20
 
-
-class Triggers(harness.Case):
-    def rules(self, **rules):
-        """A triggers file with nothing on but what is named."""
-        off = {role: "off" for role in ("browser", "renderer", "gpu", "utility", "other")}
-        path = self.folder / f"rules{time.monotonic_ns()}.json"
-        path.write_text(json.dumps({"interval_seconds": 1, "killed": False, "footprint": off, **rules}))
-        return f"--triggers={path}"
-
-    def grow(self, *actions, options=(), role="-"):
-        """The program in the background, stopped by its waits; paths in its actions lie in the test's folder."""
-        words = [word.replace("=@", f"={self.folder}/") for word in actions]
-        return self.memlog_start(GROWER, role, *words, options=("-q", "--no-page", *options))
-
-    def log(self, process):
-        path = process.memlog_folder / "triggers.log"
-        return path.read_text().splitlines() if path.exists() else []
-
-    def looks(self, process, more=2):
-        """Wait until the triggers have looked so many times more."""
-        def count():
-            return sum(" no dump " in line or " dump " in line for line in self.log(process))
-        before = count()
-        self.wait_for("looks of the triggers", lambda: count() >= before + more)
-
-    def triggered(self, process):
-        return sorted(process.memlog_folder.glob("*.threshold.pftrace"))
-
-    def wait_triggered(self, process, count):
-        self.wait_for(f"{count} triggered dumps", lambda: len(self.triggered(process)) >= count)
-        return self.triggered(process)[count - 1]
-
-    def end(self, process, go="end"):
-        (self.folder / go).touch()
-        process.communicate(timeout=harness.TIMEOUT)
-
-    def check(self, dump, kind, function="guilty"):
-        """What the dump says of itself; the report names the guilty stack."""
-        report = self.report(dump)
-        trigger = report["dump"]["trigger"]
-        self.assertEqual(report["dump"]["reason"], "threshold")
-        self.assertEqual(trigger["kind"], kind, trigger)
-        if function:
-            self.assertIn(function, [frame["function"] for frame in trigger["frames"]][:3])
-        text = subprocess.run([str(harness.MEMLOG), "report", str(dump)], capture_output=True, text=True, check=True).stdout
-        self.assertIn(f"taken for    {kind}: {trigger['reason']}", text)
-        return report, trigger
-
+class Triggers(triggering.Case):
     def test_a_footprint_over_its_threshold_dumps_once_and_again_after_the_step(self):
         process = self.grow(
             f"guilty={4 * MIB}", "wait=@go1", f"guilty={8 * MIB}", "wait=@go2", f"guilty={8 * MIB}", "wait=@end",
@@ -127,7 +77,7 @@ class Triggers(harness.Case):
                 self.looks(process)
                 self.assertEqual(self.triggered(process), [])
                 (self.folder / go).touch()
-                self.check(self.wait_triggered(process, 1), kind, None if kind == "peak" else "guilty")
+                self.check(self.wait_triggered(process, 1), kind)
                 self.looks(process)
                 self.end(process, end)
                 self.assertEqual(len(self.triggered(process)), 1)
@@ -140,6 +90,12 @@ class Triggers(harness.Case):
         process = self.grow("wait=@end", options=(self.rules(control={"one_in": 1}),))
         self.check(self.wait_triggered(process, 1), "control", None)
         self.end(process)
+        (self.folder / "end").unlink()
+        process = self.grow("wait=@end", options=(self.rules(control={"one_in": 4_000_000_000}),))
+        self.looks(process, 3)
+        self.end(process)
+        self.assertEqual(self.triggered(process), [])
+        self.assertIn("no dump control: not drawn", self.log(process)[0])
 
     def test_the_machines_limit_and_the_time_until_it(self):
         """One percent of any machine's memory is in use."""
@@ -220,7 +176,7 @@ class Triggers(harness.Case):
         self.wait_for("the start", (self.folder / "there").exists)
         self.looks(process)
         (self.folder / "go").touch()
-        report, trigger = self.check(self.wait_triggered(process, 1), "limit", None)
+        report, trigger = self.check(self.wait_triggered(process, 1), "limit")
         self.assertIn(group.name, trigger["reason"])
         self.assertEqual(report["processes"][-1]["state"], "running")
         self.end(process)

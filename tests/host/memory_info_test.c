@@ -80,13 +80,14 @@ START_TEST(version_1_is_found_by_its_controller_and_no_limit_is_none) {
     put("memory/x/memory.usage_in_bytes", "300\n");
     put("memory/x/memory.limit_in_bytes", "1000\n");
     put("memory/x/memory.failcnt", "2\n");
+    put("memory/x/memory.memsw.failcnt", "5\n");
     put("memory/x/memory.stat", "inactive_file 5\ntotal_inactive_file 100\n");
     ck_assert(ml_cgroup_find(root, cgroups, &group));
     ck_assert(!group.unified);
     ck_assert(ml_cgroup_read(&group, &info));
     ck_assert_uint_eq(info.used_bytes, 200);
     ck_assert_uint_eq(info.limit_bytes, 1000);
-    ck_assert_uint_eq(info.max_events, 2);
+    ck_assert_uint_eq(info.max_events, 7);
     put("memory/x/memory.limit_in_bytes", "9223372036854771712\n");
     ck_assert(ml_cgroup_read(&group, &info));
     ck_assert_uint_eq(info.limit_bytes, 0);

@@ -224,6 +224,71 @@ START_TEST(pressure_is_told_once_until_it_has_halved_and_events_as_they_come) {
 }
 END_TEST
 
+START_TEST(a_memory_names_who_holds_most_and_which_it_is) {
+    begin(&(struct ml_trigger_rules){.limit_percent = 80});
+    live_nodes[2] = 5 * MIB;
+    const struct ml_trigger_memory memories[] = {
+        {.name = "a", .used_bytes = 10, .limit_bytes = 100},
+        {.name = "b", .used_bytes = 90, .limit_bytes = 100}};
+    const struct ml_trigger_look both = {
+        .now_ns = second,
+        .memories = memories,
+        .memories_count = 2,
+        .largest_id = 7,
+        .live_by_node = live_by_node};
+    const struct ml_trigger_decision *dump = dump_of(ml_triggers_look(triggers, &both, decisions));
+    ck_assert_ptr_nonnull(dump);
+    ck_assert_uint_eq(dump->memory, 2);
+    ck_assert_uint_eq(dump->id, 7);
+    ck_assert_uint_eq(dump->node, 2);
+    ck_assert_uint_eq(dump->node_bytes, 5 * MIB);
+}
+END_TEST
+
+START_TEST(what_a_former_service_has_dumped_is_not_dumped_again) {
+    begin(&(struct ml_trigger_rules
+    ){.footprint_bytes = {10 * (uint64_t)MIB},
+      .footprint_again_bytes = 5 * (uint64_t)MIB,
+      .limit_percent = 80,
+      .to_limit_seconds = 1000,
+      .pressure_some_percent = 20});
+    struct ml_trigger_process process = process_of(14, 0);
+    process.footprint_high_bytes = 12 * (uint64_t)MIB;
+    ck_assert_ptr_null(dump_of(look(1, &process, 1)));
+    process.footprint_bytes = 18 * (uint64_t)MIB;
+    ck_assert_ptr_nonnull(dump_of(look(2, &process, 1)));
+    struct ml_trigger_memory memory = {
+        .name = "m",
+        .used_bytes = 90,
+        .limit_bytes = 100,
+        .some_percent_100 = 2500,
+        .dumped_kinds =
+            1U << ML_TRIGGER_LIMIT | 1U << ML_TRIGGER_TIME_TO_LIMIT | 1U << ML_TRIGGER_PRESSURE};
+    for (uint64_t s = 3; s < 8; s++) {
+        memory.used_bytes++;
+        ck_assert_ptr_null(dump_of(look_at_memory(s, &memory)));
+    }
+    memory.used_bytes = 10;
+    memory.some_percent_100 = 0;
+    ck_assert_ptr_null(dump_of(look_at_memory(8, &memory)));
+    memory.used_bytes = 90;
+    ck_assert_ptr_nonnull(dump_of(look_at_memory(9, &memory)));
+}
+END_TEST
+
+START_TEST(a_former_services_dumps_count_for_the_rate_limit) {
+    begin(&(struct ml_trigger_rules){.control_one_in = 1, .most_dumps = 2, .most_seconds = 100});
+    const uint64_t dumped_ns[] = {10 * second, 60 * second};
+    struct ml_trigger_look one = {
+        .now_ns = 70 * second, .whole = true, .dumped_ns = dumped_ns, .dumped_count = 2};
+    ck_assert_ptr_null(dump_of(ml_triggers_look(triggers, &one, decisions)));
+    one.now_ns = 111 * second;
+    ck_assert_ptr_nonnull(dump_of(ml_triggers_look(triggers, &one, decisions)));
+    one.now_ns = 112 * second;
+    ck_assert_ptr_null(dump_of(ml_triggers_look(triggers, &one, decisions)));
+}
+END_TEST
+
 START_TEST(the_interval_keeps_step_with_the_clock_and_the_peak_with_its_step) {
     begin(&(struct ml_trigger_rules){.every_seconds = 60});
     ck_assert_ptr_null(dump_of(look(59, NULL, 0)));
@@ -316,6 +381,9 @@ int main(void) {
     tcase_add_test(cases, a_limit_is_crossed_once_until_its_memory_has_fallen_back);
     tcase_add_test(cases, a_memory_that_fills_steadily_is_seen_before_it_is_full);
     tcase_add_test(cases, pressure_is_told_once_until_it_has_halved_and_events_as_they_come);
+    tcase_add_test(cases, a_memory_names_who_holds_most_and_which_it_is);
+    tcase_add_test(cases, what_a_former_service_has_dumped_is_not_dumped_again);
+    tcase_add_test(cases, a_former_services_dumps_count_for_the_rate_limit);
     tcase_add_test(cases, the_interval_keeps_step_with_the_clock_and_the_peak_with_its_step);
     tcase_add_test(cases, a_control_sample_comes_at_its_rate);
     tcase_add_test(cases, who_is_killed_is_told_once_whoever_killed_it_and_a_crash_is_not);
