@@ -142,6 +142,8 @@ make_folder(struct ml_rendezvous *rendezvous, struct ml_complaint *complaint) {
             (int)getpid(),
             (unsigned long long)random
         );
+        /* Before there is one of ours: where that takes long, others would take it for dead. */
+        clear_dead_folders(bases[i]);
         /* Room for the names behind it. */
         if (count < 0 || (size_t)count + sizeof("/libmemlog.so") > sizeof(path) ||
             mkdir(path, 0700) != 0) {
@@ -149,7 +151,6 @@ make_folder(struct ml_rendezvous *rendezvous, struct ml_complaint *complaint) {
         }
         (void)snprintf(rendezvous->folder, sizeof(rendezvous->folder), "%s", path);
         if (chmod(path, 0711) == 0) {
-            clear_dead_folders(bases[i]);
             return ML_OK;
         }
     }
