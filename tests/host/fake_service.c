@@ -283,6 +283,16 @@ static void on_observe(
     (void)!memlog_service_observe_answer(call, &reply);
 }
 
+static void on_show(
+    void *context,
+    const struct ml_call *call,
+    const struct memlog_service_show_process_request *request
+) {
+    (void)context; /* nothing of it is told */
+    (void)call;
+    (void)request;
+}
+
 static const struct memlog_service_service_handlers handlers = {
     .configure = on_configure,
     .add_client = on_add,
@@ -294,6 +304,7 @@ static const struct memlog_service_service_handlers handlers = {
     .begin_profile = on_begin_profile,
     .stop_client = on_stop_client,
     .observe = on_observe,
+    .show_process = on_show,
 };
 
 int main(int argc, char **argv) {
