@@ -10,6 +10,8 @@ import harness
 from estimates import FIGURES, deviations, sums_of, truths
 
 PROGRAM = harness.PROGRAMS / "oracle" / "sampled"
+SETTLES = harness.PROGRAMS / "oracle" / "settles"
+WAVE_BLOCKS, HELD_BLOCKS, REMEMBERED_BLOCKS = 600_000, 1000, 1 << 18
 FUNCTIONS = ("keep", "churn", "resize")
 SEEDS = range(1, 4)
 SUM_DEVIATIONS = 5  # by chance alone once in 10^6
@@ -30,12 +32,19 @@ class Rate(harness.Case):
         self.assertEqual(answer.returncode, 0, answer.stderr)
         return json.loads(answer.stdout)["processes"][0]
 
-    def start(self, *options, steps=150_000, seed=1):
-        words, folder = self.memlog_command((PROGRAM, steps, seed), ("-q", "--no-page", *options))
+    def events(self):
+        """That the service has read of the process: a dump is taken when all is."""
+        self.assertEqual(self.command("dump").returncode, 0)
+        folder = self.dumping
+        return self.report(sorted(folder.glob("*.pftrace"))[-1])["processes"][0]["events"]
+
+    def start(self, *options, steps=150_000, seed=1, program=None):
+        words, folder = self.memlog_command(program or (PROGRAM, steps, seed), ("-q", "--no-page", *options))
         process = subprocess.Popen(
             words, cwd=self.folder, env=self.environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
         )
         process.memlog_folder = folder
+        self.dumping = folder
         self.addCleanup(process.stdout.close)
         self.addCleanup(process.stdin.close)
 
@@ -98,6 +107,36 @@ class Rate(harness.Case):
         # What was passed over is remembered: its frees stay in the process though exactly recorded blocks live.
         blocks = sum(function["total_blocks"] for function in known[pid].values())
         self.assertLess(parent["events"], blocks / 2)
+
+    def test_frees_stay_in_the_process_once_no_exact_block_lives(self):
+        process, pid = self.start(program=(SETTLES,))
+
+        def tell(word):
+            """The program's answer, and the events that have come by then."""
+            process.stdin.write(word)
+            process.stdin.flush()
+            answer = process.stdout.readline()
+            return answer, self.events()
+
+        self.rate("64K", pid)
+        before = self.events()
+        answer, after = tell(b"w")
+        # As long as exact blocks live a free may be one of theirs, unless the client knows that it passed the block over.
+        self.assertEqual(answer, b"wave\n")
+        self.assertGreater(after - before, WAVE_BLOCKS - REMEMBERED_BLOCKS)
+        self.assertEqual(tell(b"f")[0], b"freed\n")
+
+        def settled():
+            first = self.events()
+            return tell(b"w")[1] - first < WAVE_BLOCKS / 100
+
+        # The host asks the service every two seconds.
+        self.wait_for("frees that stay in the process", settled)
+        process.stdin.close()
+        self.assertEqual(process.wait(timeout=harness.TIMEOUT), 0)
+        (entry,) = self.exit_report(harness.Run(0, b"", "", process.memlog_folder))["processes"]
+        self.assertTrue(entry["complete"], entry["trouble"])
+        self.assertEqual((entry["unknown_frees"], entry["lost_events"], entry["live_blocks"]), (0, 0, 0))
 
     def test_ps_tells_the_rate_and_a_profile_goes_on(self):
         process, pid = self.start("--memlog-sampling-rate=64K", steps=2_000)
