@@ -217,9 +217,10 @@ static void say_quota(struct ml_engine *engine, const struct ml_member *member, 
         engine->said_quota = true;
         ml_engine_notice(
             engine,
-            "%s (%d) is over its quota of memory in memlog-service, %s: totals alone are kept of "
-            "it "
-            "from now on, not what is live; --client-memory=BYTES gives it more",
+            "%s (%d) is over its quota of memory in memlog-service, %s: of it totals alone are "
+            "kept "
+            "from now on, not what is live; --client-memory=BYTES gives it more, or "
+            "--service-memory=BYTES all of them",
             member->name,
             (int)member->pid,
             ml_size_text(bytes, size)

@@ -215,7 +215,8 @@ class Guard(Pressure):
         process.wait()
 
     def test_less_than_its_live_blocks_take_leaves_the_totals(self):
-        process = self.overload(2, 2000, keep=1 << 20, options=("--no-page", "--service-memory=2M"))
+        # Its own quota is beside the point here.
+        process = self.overload(2, 2000, keep=1 << 20, options=("--no-page", "--service-memory=2M", "--client-memory=1G"))
         self.go(process)
         self.assertRegex(process.stdout.readline().decode(), r"done \d+ ok\n")
         self.assertEqual(process.wait(timeout=harness.TIMEOUT), CODE)
