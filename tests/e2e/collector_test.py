@@ -66,6 +66,16 @@ class Collector(harness.Case):
         self.assertEqual(merged["live_bytes"], 6 * MIB)
         self.assertEqual((merged["stacks"][0]["live_bytes"], merged["stacks"][0]["dumps"]), (6 * MIB, 2))
         self.assertIn("guilty", merged["stacks"][0]["frames"][:2])
+        # In the form of `memlog report --json`, for the same scripts.
+        (dump,) = self.folder.glob("dumps1/*.manual.pftrace")
+        one = self.report(dump)
+        for key in ("memlog", "dump", "tree", "processes"):
+            self.assertEqual(type(merged[key]), type(one[key]), key)
+        self.assertEqual(merged["tree"]["live_bytes"], 6 * MIB)
+        self.assertEqual(merged["processes"][0]["name"], one["processes"][0]["name"])
+        self.assertLessEqual(set(merged["tree"]["stacks"][0]) - {"dumps"}, set(one["tree"]["stacks"][0]))
+        self.assertIn("guilty", [frame["function"] for frame in merged["processes"][0]["stacks"][0]["frames"]][:2])
+        self.assertTrue(merged["dump"]["complete"])
         self.assertIn(b"guilty", self.get("/report?" + query))
         self.assertIn(b"grower", self.get("/"))
         trace = self.get("/trace/" + reports[0]["id"])

@@ -3,8 +3,8 @@
 
 `memlog run --upload=http://ADDR:PORT/report ...` sends reports to it. Each is stored in FOLDER by the hash of its trace,
 once however often it comes; `GET /` lists them, `GET /report?prod=P&build=B` says who holds what over all dumps of a
-program and build together, `GET /api/reports` is the list as JSON. Standard library only. It asks nobody who he is: put
-it behind something that does, or leave it on loopback.
+program and build together, `GET /api/report?...` the same in the form of `memlog report --json`, `GET /api/reports` is the
+list as JSON. Standard library only. It asks nobody who he is: put it behind something that does, or leave it on loopback.
 """
 import argparse
 import email.parser
@@ -180,9 +180,18 @@ def list_page(store):
     return page("memlog reports", "<table><tr><th>program<th>build<th>time<th>why<th>live<th>size<th>" + "".join(rows) + "</table>")
 
 
-def report_json(reports, rows):
-    return {"dumps": [report["id"] for report in reports],
-            "live_bytes": sum(row[0] for row in rows), "live_blocks": sum(row[1] for row in rows),
+def report_json(prod, build, reports, rows):
+    """What `memlog report --json` says of a dump, of the mean of them all: `tree` and the one process have live figures and
+    stacks as there; beside them the ids of the dumps, and each stack with the number of dumps that it stands in."""
+    live = {"live_bytes": sum(row[0] for row in rows), "live_blocks": sum(row[1] for row in rows)}
+    stacks = [{"live_bytes": size, "live_blocks": count, "dumps": dumps, "frames": [{"function": frame} for frame in frames]}
+              for size, count, dumps, frames in rows]
+    return {"memlog": 1, "build_id": build,
+            "dump": {"time": reports[0].get("time", ""), "reason": "merged", "merged_dumps": len(reports),
+                     "complete": all(report.get("complete") == "true" for report in reports)},
+            "tree": {**live, "stacks": stacks},
+            "processes": [{"id": 1, "name": prod, **live, "stacks": stacks}],
+            "dumps": [report["id"] for report in reports], **live,
             "stacks": [{"live_bytes": size, "live_blocks": count, "dumps": dumps, "frames": list(frames)}
                        for size, count, dumps, frames in rows]}
 
@@ -254,7 +263,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             elif address.path == "/report":
                 self.reply(200, report_page(prod, build, reports, rows), "text/html; charset=utf-8")
             else:
-                self.reply(200, json.dumps(report_json(reports, rows)).encode(), "application/json")
+                self.reply(200, json.dumps(report_json(prod, build, reports, rows)).encode(), "application/json")
         elif address.path.startswith("/trace/") and store.read(address.path[7:]):
             self.reply(200, store.trace(address.path[7:]), "application/gzip")
         else:
