@@ -118,12 +118,7 @@ static struct control *control_new(
 static struct ml_member *member_of(struct ml_engine *engine, struct control_one *one) {
     struct ml_member *member = ml_members_running(&engine->members, (pid_t)one->pid);
     if (member == NULL) {
-        on_controlled(
-            one,
-            ml_members_newest(&engine->members, (pid_t)one->pid) != NULL
-                ? "it has ended"
-                : "no process of this run that memlog could be loaded into"
-        );
+        on_controlled(one, ml_engine_why_not(engine, (pid_t)one->pid));
     }
     return member;
 }

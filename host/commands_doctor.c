@@ -413,22 +413,6 @@ static bool check_in_host(struct findings *findings, uint32_t pid) {
     return known;
 }
 
-/* Whether a file with that name is mapped by it. */
-static bool maps_preload(uint32_t pid) {
-    char path[64];
-    char line[PATH_MAX + 128];
-    bool found = false;
-    (void)snprintf(path, sizeof(path), "/proc/%" PRIu32 "/maps", pid);
-    FILE *file = fopen(path, "re");
-    while (file != NULL && !found && fgets(line, sizeof(line), file) != NULL) {
-        found = strstr(line, "/" ML_PRELOAD_FILE) != NULL;
-    }
-    if (file != NULL) {
-        (void)fclose(file);
-    }
-    return found;
-}
-
 static void
 check_process(struct findings *findings, const struct ml_never_list *never, uint32_t pid) {
     char executable[PATH_MAX];
@@ -449,7 +433,7 @@ check_process(struct findings *findings, const struct ml_never_list *never, uint
         find(findings, VERDICT_FAIL, "process", "there is no process %" PRIu32, pid);
     } else if (kind != ML_IMAGE_PRELOADABLE) {
         find(findings, VERDICT_FAIL, "process", "%s", ml_image_text(kind));
-    } else if (maps_preload(pid)) {
+    } else if (ml_process_maps((pid_t)pid, ML_PRELOAD_FILE)) {
         find(
             findings,
             VERDICT_FAIL,

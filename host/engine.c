@@ -10,6 +10,7 @@
 
 #include "host/clock.h"
 #include "host/engine_internal.h"
+#include "host/paths.h"
 
 void ml_engine_notice(struct ml_engine *engine, const char *format, ...) {
     if (engine->closing) {
@@ -229,6 +230,14 @@ enum ml_status ml_engine_open(
         return status;
     }
     watch(engine);
+    engine->is_profiled = ml_process_maps(getpid(), ML_PRELOAD_FILE);
+    if (engine->is_profiled) {
+        ml_engine_notice(
+            engine,
+            "this memlog is itself being profiled, by another one that has all that is started "
+            "here: a process has one profiler at a time"
+        );
+    }
     status = open_uploader(engine, complaint);
     if (status != ML_OK) {
         ml_engine_close(engine);

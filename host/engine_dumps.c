@@ -381,7 +381,12 @@ void ml_engine_finish(struct ml_engine *engine, ml_dump_done *on_done, void *con
     ev_timer_stop(engine->loop, &engine->interval_timer);
     if (!engine->root_seen && engine->root != 0) {
         ml_engine_add_not_profiled(
-            engine, engine->root, 0, ml_image_text(engine->root_image), engine->root_argv[0]
+            engine,
+            engine->root,
+            0,
+            engine->is_profiled ? "another memlog, which profiles this one, has it"
+                                : ml_image_text(engine->root_image),
+            engine->root_argv[0]
         );
     }
     if (!ml_engine_triggers_flush(engine, drain)) {

@@ -198,7 +198,8 @@ struct ml_engine {
     bool dumps_open;
     pid_t root;
     char *const *root_argv;
-    bool root_seen; /* it has reported itself */
+    bool root_seen;   /* it has reported itself */
+    bool is_profiled; /* this host is, by another one, and with it all that it starts */
     enum ml_image_kind root_image;
     struct ml_not_profiled *not_profiled;
     uint32_t not_profiled_count;
@@ -311,6 +312,9 @@ ML_NODISCARD enum ml_status ml_engine_want_name(
     struct ml_engine *engine, const struct ml_name_wish *wish, struct ml_complaint *complaint
 );
 void ml_engine_forget_name(struct ml_engine *engine, const char *regex);
+
+/* Why nothing can be done about a process that is no member, or has ended. */
+const char *ml_engine_why_not(const struct ml_engine *engine, pid_t pid);
 
 /* Whether somebody wants it by its name; it has that wish's settings then. */
 bool ml_engine_wants_name(const struct ml_engine *engine, struct ml_member *member);

@@ -1,10 +1,13 @@
 /* Who is recorded besides what the mode says: programs that the machine's owner forbids, and names
  * that somebody has asked for. Room: host. */
+#include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "host/engine_internal.h"
+#include "host/paths.h"
 
 /* ---- never */
 
@@ -91,4 +94,18 @@ bool ml_engine_wants_name(const struct ml_engine *engine, struct ml_member *memb
         member->stack_mode = wish->stack_mode;
     }
     return wish != NULL;
+}
+
+/* ---- others' */
+
+const char *ml_engine_why_not(const struct ml_engine *engine, pid_t pid) {
+    if (ml_members_newest(&engine->members, pid) != NULL) {
+        return "it has ended";
+    }
+    if (ml_process_maps(pid, ML_PRELOAD_FILE)) {
+        return "another memlog has it: a process has one profiler at a time";
+    }
+    return kill(pid, 0) != 0 && errno == ESRCH
+               ? "there is no such process"
+               : "no process of this run that memlog could be loaded into";
 }

@@ -208,7 +208,7 @@ member_of(struct ml_page *page, struct ml_http_request *request, const char *wor
         ml_page_answer_error(request, 409, "process %s has ended", word);
     } else if (member == NULL) {
         ml_page_answer_error(
-            request, 404, "process %s is none of this run that memlog could be loaded into", word
+            request, 404, "process %s: %s", word, ml_engine_why_not(page->engine, (pid_t)pid)
         );
     }
     return member;

@@ -51,6 +51,24 @@ static ssize_t read_proc(pid_t pid, const char *name, char *out_text, size_t siz
     return (ssize_t)count;
 }
 
+bool ml_process_maps(pid_t pid, const char *file_name) {
+    char path[64];
+    char line[PATH_MAX + 128];
+    const size_t count = strlen(file_name);
+    bool found = false;
+    (void)snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
+    FILE *file = fopen(path, "re");
+    while (file != NULL && !found && fgets(line, sizeof(line), file) != NULL) {
+        const char *slash = strrchr(line, '/');
+        found =
+            slash != NULL && strncmp(slash + 1, file_name, count) == 0 && slash[1 + count] == '\n';
+    }
+    if (file != NULL) {
+        (void)fclose(file);
+    }
+    return found;
+}
+
 void ml_process_name(pid_t pid, char out_name[ML_PROCESS_NAME_BYTES]) {
     char text[SMALL_FILE_BYTES];
     ssize_t count = read_proc(pid, "comm", text, sizeof(text));

@@ -38,6 +38,9 @@ ML_NODISCARD enum ml_status ml_process_command_line(pid_t pid, struct ml_command
 /* Where its executable lies, NUL-terminated, cut at size_bytes; "" if unknown. */
 void ml_process_executable(pid_t pid, char *out_path, size_t size_bytes);
 
+/* Whether a file of that name is mapped by it; false if that cannot be seen. */
+bool ml_process_maps(pid_t pid, const char *file_name);
+
 /* Its parent as we see it; 0 if unknown. */
 pid_t ml_process_parent(pid_t pid);
 

@@ -134,6 +134,39 @@ class Targets(harness.Case):
             self.assertEqual(answer.returncode, 2, words)
             self.assertIn(says, answer.stderr)
 
+    def test_a_process_that_one_host_profiles_refuses_another(self):
+        first = self.begin()
+        pid = self.child(1, "--kind=a")
+        (socket,) = (self.folder / "run").glob("**/*.sock")
+        second = self.memlog_start("sleep", "600", options=("-q", "--no-page"))
+        self.wait_for("the second host", lambda: len(list((self.folder / "run").glob("**/*.sock"))) == 2 and len(self.rows()) == 1)
+        word = "another memlog has it: a process has one profiler at a time"
+        for command in ("start", "stop"):
+            answer = self.command(command, pid)
+            self.assertEqual((answer.returncode, answer.stdout), (125, ""))
+            self.assertIn(f"{pid} is not {command}{'p' * (command == 'stop')}ed: {word}", answer.stderr)
+        answer = self.command("start", 4194304)
+        self.assertIn("there is no such process", answer.stderr)
+        # The first one still has it.
+        rows = json.loads(self.command("ps", "--json", f"--host={socket}").stdout)["processes"]
+        self.assertTrue(next(row for row in rows if row["pid"] == pid and row["state"] == "running")["recording"])
+        second.terminate()
+        second.wait(harness.TIMEOUT)
+        self.assertEqual(self.held(self.finish(first)[pid]), [800001])
+
+    def test_a_memlog_under_memlog_says_whose_the_program_is(self):
+        inner = self.folder / "inner"
+        words = [harness.MEMLOG, "run", "--no-page", "-o", inner, "--", "/bin/sleep", "0"]
+        run = self.memlog(*words, options=("-q", "--no-page"))
+        self.assertEqual(run.code, 0)
+        self.assertIn("this memlog is itself being profiled, by another one", run.err)
+        (dump,) = inner.glob("*.exit.pftrace")
+        report = self.report(dump)
+        self.assertEqual(report["processes"], [])
+        self.assertIn("another memlog, which profiles this one, has it", [one["reason"] for one in report["dump"]["not_profiled"]])
+        outer = self.exit_report(run)
+        self.assertIn("sleep", [one["name"] for one in outer["processes"]])
+
     def test_only_and_never_hold_for_who_runs_and_for_who_comes(self):
         process = self.begin("--only=--kind=|up%d", "--never=--kind=secret")
         pids = [self.child(number, word) for number, word in enumerate(("--kind=a", "--kind=secret", "--sort=b", "fork"), 1)]

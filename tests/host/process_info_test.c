@@ -114,8 +114,17 @@ START_TEST(the_ending_of_somebody_elses_child_is_known_from_its_zombie) {
 }
 END_TEST
 
+START_TEST(what_is_mapped_is_known_by_its_whole_name) {
+    ck_assert(ml_process_maps(getpid(), "libc.so.6"));
+    ck_assert(!ml_process_maps(getpid(), "libc.so"));
+    ck_assert(!ml_process_maps(getpid(), "bc.so.6"));
+    ck_assert(!ml_process_maps(0x7fffffff, "libc.so.6"));
+}
+END_TEST
+
 int main(void) {
     TCase *tcase = tcase_create("process_info");
+    tcase_add_test(tcase, what_is_mapped_is_known_by_its_whole_name);
     tcase_add_test(tcase, tells_of_ourselves);
     tcase_add_test(tcase, knows_nothing_of_a_process_that_is_not_there);
     tcase_add_test(tcase, reads_a_stat_whose_name_holds_brackets_and_digits);
