@@ -323,6 +323,21 @@ static bool has_regions(const struct writer *writer) {
     return false;
 }
 
+/* Ours, for tools/chrome_symbolize.h: which build it is, and what its addresses are off by. */
+static void put_identity(struct ml_json *json, const struct ml_profile_module *module) {
+    char hex[2 * 64 + 1];
+    size_t count = module->build_id.count_bytes;
+
+    if (count == 0 || count > 64) {
+        return;
+    }
+    for (size_t i = 0; i < count; i++) {
+        snprintf(hex + 2 * i, 3, "%02x", (unsigned)(unsigned char)module->build_id.bytes[i]);
+    }
+    ml_json_string_member(json, "id", hex);
+    hex_member(json, "lb", (uint64_t)module->bias);
+}
+
 static void put_regions(struct writer *writer) {
     const struct ml_profile_process *process = &writer->profile->processes[writer->process];
     struct ml_json *json = &writer->json;
@@ -347,6 +362,7 @@ static void put_regions(struct writer *writer) {
         ml_json_number_member(json, "pf", FLAGS_CODE);
         ml_json_key(json, "mf");
         ml_json_text(json, path.bytes, path.count_bytes);
+        put_identity(json, module);
         ml_json_key(json, "bs");
         ml_json_open(json, '{');
         ml_json_close(json, '}');

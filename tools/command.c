@@ -273,9 +273,30 @@ static bool read_file(
     return status == ML_OK;
 }
 
-static enum ml_status stacks_make(const struct ml_load *load, struct ml_loaded *loaded) {
+void ml_command_confine(const struct ml_load *load) {
+    if (load->is_fetching) {
+        ml_fetcher_start();
+    }
+    ml_process_files_start();
+    (void)ml_cache_keeper_start();
+    ml_confine(load->output_path);
+}
+
+struct ml_symbolizer *ml_command_symbolizer(const struct ml_load *load) {
     static char cache[ML_SYMBOL_CACHE_BYTES];
     struct ml_symbolizer_options options = {.fetch = NULL};
+
+    ml_symbol_search_environment(&options.search, cache);
+    options.search.alternative_dirs = load->alternative_dirs;
+    options.search.breakpad_dirs = load->breakpad_dirs;
+    options.search.process_file = ml_process_files_get;
+    options.fetch = load->is_fetching && ml_fetcher_is_there() ? ml_fetcher_get : NULL;
+    options.cache_folder = ml_cache_keeper_start(); /* it was, before the walls */
+    options.keep = ml_cache_keeper_keep;
+    return ml_symbolizer_new(&options);
+}
+
+static enum ml_status stacks_make(const struct ml_load *load, struct ml_loaded *loaded) {
     enum ml_status status = ML_OK;
 
     if (load->series_only && !ml_profile_keep_series(&loaded->profile)) {
@@ -286,14 +307,7 @@ static enum ml_status stacks_make(const struct ml_load *load, struct ml_loaded *
     if (status == ML_OK) {
         status = ml_stacks_prune(&loaded->stacks, load->prune_bytes);
     }
-    ml_symbol_search_environment(&options.search, cache);
-    options.search.alternative_dirs = load->alternative_dirs;
-    options.search.breakpad_dirs = load->breakpad_dirs;
-    options.search.process_file = ml_process_files_get;
-    options.fetch = load->is_fetching && ml_fetcher_is_there() ? ml_fetcher_get : NULL;
-    options.cache_folder = ml_cache_keeper_start(); /* it was, before the walls */
-    options.keep = ml_cache_keeper_keep;
-    loaded->symbolizer = ml_symbolizer_new(&options);
+    loaded->symbolizer = ml_command_symbolizer(load);
     if (!loaded->symbolizer) {
         status = ML_ENV_MEMORY;
     }
@@ -391,12 +405,7 @@ narrow(const struct ml_command *command, const struct ml_load *load, struct ml_p
 bool ml_command_load(
     const struct ml_command *command, const struct ml_load *load, struct ml_loaded *out_loaded
 ) {
-    if (load->is_fetching) {
-        ml_fetcher_start();
-    }
-    ml_process_files_start();
-    (void)ml_cache_keeper_start();
-    ml_confine(load->output_path);
+    ml_command_confine(load);
     *out_loaded = (struct ml_loaded){0};
     if (!read_file(command, load, &out_loaded->profile)) {
         return false;

@@ -106,6 +106,12 @@ struct ml_load {
     bool is_fetching;             /* ask the servers of DEBUGINFOD_URLS */
 };
 
+/* Put up the walls (tools/confine.h), with the helpers outside that the load may need. */
+void ml_command_confine(const struct ml_load *load);
+
+/* A symbolizer as the environment and the load want it. NULL: no memory. */
+struct ml_symbolizer *ml_command_symbolizer(const struct ml_load *load);
+
 /* Load it, behind walls (tools/confine.h). False after a message on stderr; what is cut or damaged
  * is said there, too, and loaded as far as it goes. _fini in any case. */
 bool ml_command_load(

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tools/chrome_symbolize.h"
 #include "tools/command.h"
 #include "tools/fetcher.h"
 #include "tools/symbol_packets.h"
@@ -14,6 +15,8 @@ static const char help[] =
     "\n"
     "Add the names of functions, files and lines to a dump, so that it has them wherever it goes\n"
     "and is read at once. Without -o the dump itself gets them, behind what it holds.\n"
+    "\n"
+    "So does a trace of memlog convert --to=chrome, FILE.json or FILE.json.gz.\n"
     "\n"
     "  -o FILE         write the dump with its names here instead\n"
     "  --symbols-only  write the names alone: cat DUMP NAMES is the dump with its names\n"
@@ -127,6 +130,60 @@ static int write_names(
     return exit_code;
 }
 
+static void
+say_nameless(void *context, const char *path, const char *build_id_hex, const char *trouble) {
+    const struct ml_command *command = context;
+
+    fprintf(stderr, "memlog %s: no names for ", command->name);
+    for (const char *at = path; *at; at++) {
+        putc((unsigned char)*at < ' ' || *at == 0x7f ? '?' : *at, stderr);
+    }
+    fprintf(stderr, " (build id %s): %s\n", build_id_hex, trouble);
+}
+
+static bool is_chrome_trace(const char *path) {
+    size_t count = strlen(path);
+
+    return (count > 5 && strcmp(path + count - 5, ".json") == 0) ||
+           (count > 8 && strcmp(path + count - 8, ".json.gz") == 0);
+}
+
+/* A trace of `memlog convert --to=chrome`. */
+static int symbolize_chrome(const struct ml_command *command, const struct ml_load *load) {
+    struct ml_symbolizer *symbolizer = NULL;
+    struct ml_output output;
+    enum ml_status status = ML_OK;
+    size_t places = 0;
+
+    ml_command_confine(load);
+    symbolizer = ml_command_symbolizer(load);
+    status = symbolizer ? ml_output_open(&output, load->output_path) : ML_ENV_MEMORY;
+    if (status == ML_OK) {
+        status = ml_chrome_symbolize(
+            load->path, symbolizer, say_nameless, (void *)(uintptr_t)command, output.file, &places
+        );
+        status = ml_output_close(&output, status);
+    }
+    ml_symbolizer_free(symbolizer);
+    ml_fetcher_stop();
+    if (status == ML_PEER_FORM || status == ML_ENV_MISSING) {
+        fprintf(
+            stderr,
+            "memlog %s: %s: %s\n",
+            command->name,
+            load->path,
+            status == ML_PEER_FORM ? "this is no JSON; dumps are *.pftrace files"
+                                   : "there is no heap in it that memlog convert --to=chrome wrote"
+        );
+        return ML_EXIT_FAILED;
+    }
+    if (ml_command_written(command, load->output_path, status) != ML_EXIT_OK) {
+        return ML_EXIT_FAILED;
+    }
+    fprintf(stderr, "memlog %s: names for %zu more places\n", command->name, places);
+    return ML_EXIT_OK;
+}
+
 static int run(const struct ml_command *command, int argc, char **argv) {
     const char *target = NULL;
     bool is_symbols_only = false;
@@ -154,6 +211,12 @@ static int run(const struct ml_command *command, int argc, char **argv) {
         target = load.path;
     }
     load.output_path = target;
+    if (is_chrome_trace(load.path)) {
+        return is_symbols_only ? ml_command_complain(
+                                     command, "a Chrome trace takes its names inside; say -o FILE"
+                                 )
+                               : symbolize_chrome(command, &load);
+    }
     exit_code = ML_EXIT_FAILED;
     if (ml_command_load(command, &load, &loaded)) {
         exit_code = write_names(command, load.path, target, is_symbols_only, &loaded);

@@ -1,4 +1,5 @@
 """Where names come from: the file, its debug files, folders, servers, the dump itself; and that none ever comes from another build."""
+import gzip
 import http.server
 import json
 import os
@@ -404,6 +405,68 @@ class Renamed(Keeper):
             text, said = self.analyze("convert", "--to=collapsed", dump, PERFETTO_PROGUARD_MAP=value)
             self.assertIn(";void a.b.c(a.d,int) 70001", text)
             self.assertIn(complaint, said)
+
+
+class ChromeTrace(Keeper):
+    """Names into a trace that was written without them."""
+
+    def stacks(self, path):
+        """{stack, outermost first: bytes} of a trace, read on its own terms."""
+        data = path.read_bytes()
+        trace = json.loads(gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data)
+        stacks = {}
+        for event in trace["traceEvents"]:
+            heaps = event["args"].get("dumps", {}).get("heaps_v2")
+            if not heaps:
+                continue
+            names = {string["id"]: string["string"] for string in heaps["maps"]["strings"]}
+            nodes = {node["id"]: node for node in heaps["maps"]["nodes"]}
+            self.assertEqual(len(nodes), len(heaps["maps"]["nodes"]))
+            malloc = heaps["allocators"]["malloc"]
+            for node, size in zip(malloc["nodes"], malloc["sizes"]):
+                frames = []
+                while node:
+                    frames.append(names[nodes[node]["name_sid"]])
+                    node = nodes[node].get("parent")
+                stacks[";".join(reversed(frames))] = size
+        return stacks
+
+    def test_a_trace_gets_its_names_in_place(self):
+        source = self.folder / "keeper.c"
+        source.write_text(SOURCE.replace("__attribute__((noinline)) void *outer", "static inline __attribute__((always_inline)) void *outer") % SIZE)
+        self.tool("gcc", "-g", "-O1", "-o", self.program, source)
+        shutil.copy(self.program, self.whole)
+        dump = self.stripped_dump()
+        for name in ("trace.json.gz", "trace.json"):
+            trace = self.folder / name
+            self.analyze("convert", "--to=chrome", "-o", self.folder / "made.json.gz", dump)
+            made = (self.folder / "made.json.gz").read_bytes()
+            trace.write_bytes(made if name.endswith(".gz") else gzip.decompress(made))
+            before = self.stacks(trace)
+            _, said = self.analyze("symbolize", trace)
+            self.assertRegex(said, rf"no names for {self.program} \(build id [0-9a-f]{{40}}\): the file has no symbols")
+            self.assertEqual(self.stacks(trace), before)
+            root = self.folder / "symbols"
+            root.mkdir(exist_ok=True)
+            shutil.copy(self.whole, root / "keeper")
+            self.analyze("symbolize", trace, MEMLOG_BINARY_PATH=str(root))
+            after = self.stacks(trace)
+            self.assertEqual(sorted(after.values()), sorted(before.values()))
+            self.assertEqual([size for stack, size in after.items() if stack.endswith(";main;outer_keeper;deep_keeper")], [SIZE])
+            self.assertEqual(trace.read_bytes()[:2] == b"\x1f\x8b", name.endswith(".gz"))
+            _, said = self.analyze("symbolize", trace, MEMLOG_BINARY_PATH=str(root))
+            self.assertIn("names for 0 more places", said)
+            self.assertEqual(self.stacks(trace), after)
+
+    def test_what_is_no_trace_of_ours_is_refused_and_stays(self):
+        path = self.folder / "other.json"
+        for text, complaint in (("{", "no JSON"), ("{}", "there is no heap in it"), ('{"traceEvents": [1, {"args": {"dumps": 3}}]}', "no heap")):
+            path.write_text(text)
+            words = [str(harness.MEMLOG), "symbolize", str(path)]
+            answer = harness.run_words(words, self.folder, self.environment(), b"", harness.TIMEOUT)
+            self.assertEqual(answer.returncode, 1)
+            self.assertIn(complaint, answer.stderr.decode())
+            self.assertEqual(path.read_text(), text)
 
 
 class Merged(harness.Case):
