@@ -4,6 +4,7 @@ import functools
 import http.server
 import json
 import os
+import pathlib
 import shutil
 import subprocess
 import threading
@@ -12,6 +13,17 @@ import harness
 
 SCRIPTS = harness.ROOT / "tests" / "pages"
 NODE = harness.PROGRAMS / "pages"  # the scripts with what package-lock.json names, outside of the source
+
+
+CATAPULT = pathlib.Path("/usr/share/go-1.19/src/cmd/trace/static")  # of Debian's golang-1.19-src
+
+
+def catapult(folder):
+    """A new folder with catapult's trace viewer, which shows the trace.json.gz in it."""
+    folder.mkdir()
+    for name in ("trace_viewer_full.html", "webcomponents.min.js"):
+        shutil.copy(CATAPULT / name, folder)
+    shutil.copy(SCRIPTS / "catapult.html", folder)
 
 
 def install():

@@ -1,13 +1,11 @@
 """What a browser makes of our files: our own flame graph, catapult's trace viewer, speedscope."""
 # runner: timeout=900
-import pathlib
 import shutil
 import unittest
 
 import harness
 import pages
 
-CATAPULT = pathlib.Path("/usr/share/go-1.19/src/cmd/trace/static")  # of Debian's golang-1.19-src
 PYTHON = "/usr/bin/python3"
 # It leaves without giving anything back.
 PROGRAM = "import json; kept = [json.loads(json.dumps({str(i): ['x' * 50] * 9})) for i in range(2000)]; import os; os._exit(0)"
@@ -72,10 +70,7 @@ class Pages(harness.Case):
 
     def test_catapult_takes_the_chrome_trace_without_a_warning(self):
         site = self.folder / "site"
-        site.mkdir()
-        for name in ("trace_viewer_full.html", "webcomponents.min.js"):
-            shutil.copy(CATAPULT / name, site)
-        shutil.copy(pages.SCRIPTS / "catapult.html", site)
+        pages.catapult(site)
         first, dump = self.dump_of_fork(), self.python_dump()
         report = self.report(dump)
         both = self.folder / "both.pftrace"

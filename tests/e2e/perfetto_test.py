@@ -1,13 +1,10 @@
 """A dump as Perfetto reads it: every packet decoded by protoc with the published field numbers, several dumps in one trace."""
 import collections
-import os
-import pathlib
-import subprocess
 import unittest
 
 import harness
+import published
 
-PROTO = pathlib.Path(__file__).resolve().with_name("perfetto.proto.txt")
 # A worker with a name, and memory, until it is told to end.
 NAMED = """
 import os, threading, time
@@ -27,56 +24,10 @@ worker.join()
 """
 
 
-class Message:
-    """What protoc --decode printed: fields by name, in order; a field without a published number has its number for a name."""
-
-    def __init__(self):
-        self.fields = collections.defaultdict(list)
-
-    def all(self, *path):
-        """Every value at that path."""
-        values = self.fields.get(path[0], [])
-        return values if len(path) == 1 else [below for value in values for below in value.all(*path[1:])]
-
-    def one(self, *path):
-        (value,) = self.all(*path)
-        return value
-
-    def names(self):
-        for name, values in self.fields.items():
-            yield name
-            for value in values:
-                if isinstance(value, Message):
-                    yield from value.names()
-
-
-def parse(text):
-    top = Message()
-    open_ones = [top]
-    for line in text.splitlines():
-        line = line.strip()
-        if line.endswith("{"):
-            inner = Message()
-            open_ones[-1].fields[line[:-1].strip()].append(inner)
-            open_ones.append(inner)
-        elif line == "}":
-            open_ones.pop()
-        else:
-            name, _, value = line.partition(": ")
-            open_ones[-1].fields[name].append(value[1:-1] if value.startswith('"') else value == "true" if value in ("true", "false") else int(value))
-    return top
-
-
 class Perfetto(harness.Case):
-    def decode(self, data):
-        words = ["protoc", f"-I{PROTO.parent}", "--decode=published.Trace", str(PROTO)]
-        answer = subprocess.run(words, input=data, capture_output=True, env={**os.environ, "LC_ALL": "C"}, check=False)
-        self.assertEqual(answer.returncode, 0, answer.stderr)
-        return parse(answer.stdout.decode(errors="replace"))
-
     def decode_whole(self, data):
         """Every field has a published number, but for our own packet."""
-        trace = self.decode(data)
+        trace = published.trace(data)
         self.assertEqual({name for name in trace.names() if name[0].isdigit()}, set())
         return trace
 
