@@ -15,10 +15,12 @@
 /* The same program as linkers make it. */
 static const char *const programs[] = {
     "known_places",
-    "known_places_static",
-    "known_places_static_pie",
     "known_places_fixed",
     "known_places_biased",
+#ifdef WITH_STATIC
+    "known_places_static",
+    "known_places_static_pie",
+#endif
 };
 enum { PROGRAMS = sizeof programs / sizeof programs[0] };
 static size_t programs_used;
