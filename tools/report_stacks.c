@@ -341,6 +341,15 @@ struct naming {
     uint32_t file;
 };
 
+/* What a debug file of it would be found by. */
+static void put_build_id(const struct ml_report_page *page, const struct ml_profile_text *id) {
+    fputs(id->count_bytes > 0 ? " (build id " : " (no build id", page->out);
+    for (size_t i = 0; i < id->count_bytes; i++) {
+        fprintf(page->out, "%02x", (unsigned)(unsigned char)id->bytes[i]);
+    }
+    putc(')', page->out);
+}
+
 static int order_nameless(const void *left, const void *right) {
     const struct naming *a = left;
     const struct naming *b = right;
@@ -386,6 +395,7 @@ void ml_report_nameless(const struct ml_report_page *page) {
         }
         fputs("  ", page->out);
         ml_report_put(page, file->path.bytes);
+        put_build_id(page, &file->build_id);
         fprintf(page->out, ": %zu of %zu places", missing, namings[i].places);
         if (file->trouble) {
             fprintf(page->out, ", %s", file->trouble);
