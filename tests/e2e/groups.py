@@ -1,6 +1,7 @@
 """Control groups with little memory, of either version, where this machine lets us make them."""
 import os
 import pathlib
+import time
 
 CGROUPS = pathlib.Path("/sys/fs/cgroup")
 
@@ -15,6 +16,16 @@ def parent_of(controllers, path):
     return None
 
 
+def remove(group):
+    """Who was killed in it is in it until the kernel is done with him."""
+    for _ in range(1000):
+        try:
+            return group.rmdir()
+        except OSError:
+            time.sleep(0.01)
+    return group.rmdir()
+
+
 def make(case, limit_bytes, with_swap=True):
     """A group with that limit, of memory and swap together as well, removed at the end of the test; None: not permitted."""
     for line in pathlib.Path("/proc/self/cgroup").read_text().splitlines():
@@ -25,7 +36,7 @@ def make(case, limit_bytes, with_swap=True):
         group = parent / f"memlog-test-{os.getpid()}"
         try:
             group.mkdir()
-            case.addCleanup(group.rmdir)
+            case.addCleanup(remove, group)
             (group / limit).write_text(str(limit_bytes))
             swap = group / limit.replace("memory.", "memory.memsw.") if "limit" in limit else group / "memory.swap.max"
             if with_swap and swap.exists():
