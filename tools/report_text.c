@@ -175,6 +175,33 @@ static void put_trigger(const struct ml_report_page *page) {
     }
 }
 
+/* Whether that is all there was. */
+static void put_completeness(const struct ml_report_page *page) {
+    const struct ml_profile *profile = page->report->profile;
+    char words[ML_WORDS_BYTES];
+
+    if (!ml_profile_is_complete(profile)) {
+        fprintf(page->out, "  %sNOT COMPLETE%s\n", ml_report_warn(page), ml_report_plain(page));
+        ml_report_losses(page);
+    } else if (profile->processes_count == 0) {
+        fputs(
+            "  nothing      no process was recorded: memlog doctor PROGRAM tells why, or --memlog, "
+            "--only and --never\n               of memlog run left it out\n",
+            page->out
+        );
+    } else if (sampling_of(profile) > 1) {
+        fprintf(
+            page->out,
+            "  complete     estimated from samples, one every %s on average%s (\u00b1 one standard "
+            "error)\n",
+            ml_words_size(sampling_of(profile), words),
+            sampling_changed(profile) ? " at times" : ""
+        );
+    } else {
+        fputs("  complete     every allocation was recorded, none was lost\n", page->out);
+    }
+}
+
 /* How far the stacks can be trusted; nothing when there is nothing to say. */
 static void put_stack_quality(const struct ml_report_page *page) {
     const struct ml_profile *profile = page->report->profile;
@@ -243,22 +270,7 @@ void ml_report_answer(const struct ml_report_page *page) {
         errors.total_bytes,
         "over the whole run"
     );
-    if (ml_profile_is_complete(profile)) {
-        if (sampling_of(profile) > 1) {
-            fprintf(
-                page->out,
-                "  complete     estimated from samples, one every %s on average%s (\u00b1 one "
-                "standard error)\n",
-                ml_words_size(sampling_of(profile), words),
-                sampling_changed(profile) ? " at times" : ""
-            );
-        } else {
-            fputs("  complete     every allocation was recorded, none was lost\n", page->out);
-        }
-    } else {
-        fprintf(page->out, "  %sNOT COMPLETE%s\n", ml_report_warn(page), ml_report_plain(page));
-        ml_report_losses(page);
-    }
+    put_completeness(page);
     ml_report_waits(page);
     put_stack_quality(page);
     if (profile->service_trouble.count_bytes > 0) {

@@ -110,6 +110,14 @@ static void put_curves(const struct ml_report_page *page, const struct ml_timeli
     ml_report_heading(
         page, "Live bytes", "each row as high as its most; at the end, most, allocated"
     );
+    if (count == first) {
+        fputs(
+            "  nothing is known of so short a time: memlog looks each 250 ms; memlog report has "
+            "the "
+            "sums\n",
+            page->out
+        );
+    }
     for (size_t i = 0; i < count && i < limit + first; i++) {
         put_row(page, timeline, &rows[i]);
     }

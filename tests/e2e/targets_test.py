@@ -167,6 +167,11 @@ class Targets(harness.Case):
         outer = self.exit_report(run)
         self.assertIn("sleep", [one["name"] for one in outer["processes"]])
 
+    def test_a_report_of_nobody_does_not_call_itself_complete(self):
+        run = self.memlog("/bin/true", options=("--no-page", "--never=true"))
+        self.assertIn("no process was recorded", run.err)
+        self.assertNotIn("every allocation was recorded", run.err)
+
     def test_only_and_never_hold_for_who_runs_and_for_who_comes(self):
         process = self.begin("--only=--kind=|up%d", "--never=--kind=secret")
         pids = [self.child(number, word) for number, word in enumerate(("--kind=a", "--kind=secret", "--sort=b", "fork"), 1)]
