@@ -73,10 +73,11 @@ class Stopped(harness.Case):
 @unittest.skipUnless(shutil.which("strace"), "strace is not installed (tools/setup test)")
 class Calls(harness.Case):
     def calls_behind(self, trace):
-        """How often each call was made behind the mark."""
+        """How often the thread that left the mark made each call behind it; a thread that was joined may still be on its way out."""
         lines = trace.read_text(errors="replace").splitlines()
         last = max(i for i, line in enumerate(lines) if "write(1, " in line and MARK in line)
-        found = (re.match(r"\d+ +(\w+)\(", line) for line in lines[last + 1:])
+        (thread, _) = lines[last].split(maxsplit=1)
+        found = (re.match(rf"{thread} +(\w+)\(", line) for line in lines[last + 1:])
         return collections.Counter(match[1] for match in found if match)
 
     def test_what_is_asked_at_the_end_is_known_and_cannot_wait(self):
