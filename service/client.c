@@ -100,7 +100,7 @@ void ml_client_lose(struct ml_client *client, enum ml_status status) {
     }
     if (status == ML_ENV_MEMORY && client->budget.over) {
         client->over_quota = true;
-        ml_client_quota_text(client, "recording it stopped", reason);
+        ml_client_quota_text(client, "recording it stopped, its largest stacks stay", reason);
         ml_client_trouble(client, reason);
     }
     snprintf(
@@ -173,6 +173,7 @@ enum ml_status ml_client_begin(struct ml_client *client, uint32_t profile) {
 
 void ml_client_finish(struct ml_client *client) {
     client->phase = ML_CLIENT_DONE;
+    ml_client_relieve(client);
     ml_client_end_timeline(client, client->end.end.monotonic_ns);
     ml_client_left(client);
     ml_client_drop_queue(client);

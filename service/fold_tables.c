@@ -203,6 +203,7 @@ static uint32_t nodes_used(const struct ml_stack_store *stacks, const struct ml_
 
 /* By that process's ids. 0 is nothing, and what could not be placed. */
 struct map {
+    const struct ml_fold_choice *choice;
     uint32_t *nodes, *modules, *strings, *cells;
     uint8_t *needed; /* one byte a node */
     uint32_t nodes_end;
@@ -228,11 +229,15 @@ make_map(struct map *map, const struct ml_stack_store *stacks, const struct ml_t
            map->strings != NULL && map->cells != NULL;
 }
 
+static bool keeps_stack(const struct map *map, uint32_t cell) {
+    return map->choice->kept == NULL || map->choice->kept[cell] != 0;
+}
+
 static void mark_needed(
     struct map *map, const struct ml_stack_store *stacks, const struct ml_tracker *tracker
 ) {
     for (uint32_t i = 0; i < tracker->cells.count; i++) {
-        uint32_t id = ml_cell_node(tracker->cells.cells[i].key);
+        uint32_t id = keeps_stack(map, i) ? ml_cell_node(tracker->cells.cells[i].key) : 0;
         while (id != 0 && map->needed[id] == 0) {
             map->needed[id] = 1;
             const struct ml_stack_node *node = ml_stack_store_node(stacks, id);
@@ -315,7 +320,9 @@ map_cells(struct ml_fold_tables *tables, const struct ml_tracker *tracker, struc
     for (uint32_t i = 0; i < tracker->cells.count && status == ML_OK; i++) {
         const uint64_t key = tracker->cells.cells[i].key;
         const uint64_t own_key =
-            (key & ~(uint64_t)(ML_NODES_MAX - 1)) | map->nodes[ml_cell_node(key)];
+            keeps_stack(map, i)
+                ? (key & ~(uint64_t)(ML_NODES_MAX - 1)) | map->nodes[ml_cell_node(key)]
+                : (key & ml_cell_key(0, UINT8_MAX, 0, UINT8_MAX)) | map->choice->others_node;
         status = ml_cells_make(&own->cells, own_key, ml_cells_hash(own_key), &map->cells[i]);
     }
     if (status == ML_OK && tracker->variances.cells != NULL) {
@@ -464,7 +471,18 @@ enum ml_status ml_fold_tables_add(
     const struct ml_tracker *tracker,
     const char *main_path
 ) {
-    struct map map = {.nodes = NULL};
+    const struct ml_fold_choice everything = {.kept = NULL};
+    return ml_fold_tables_add_some(tables, stacks, tracker, main_path, &everything);
+}
+
+enum ml_status ml_fold_tables_add_some(
+    struct ml_fold_tables *tables,
+    const struct ml_stack_store *stacks,
+    const struct ml_tracker *tracker,
+    const char *main_path,
+    const struct ml_fold_choice *choice
+) {
+    struct map map = {.choice = choice};
     enum ml_status status = make_map(&map, stacks, tracker) ? ML_OK : ML_ENV_MEMORY;
     if (status == ML_OK) {
         mark_needed(&map, stacks, tracker);

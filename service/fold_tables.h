@@ -20,6 +20,13 @@ enum {
     ML_FOLD_NODES_MAX = 1 << 18
 };
 
+/* Which cells keep their stacks. The others' sums go to one node of the entry, by heap and size
+ * class. */
+struct ml_fold_choice {
+    const uint8_t *kept;  /* one byte a cell; NULL: all of them */
+    uint32_t others_node; /* of the entry */
+};
+
 /* What an entry needs to find its own again. */
 struct ml_fold_tables {
     struct ml_stack_store *stacks;
@@ -45,6 +52,15 @@ ML_NODISCARD enum ml_status ml_fold_tables_add(
     const struct ml_stack_store *stacks,
     const struct ml_tracker *tracker,
     const char *main_path
+);
+
+/* The same of a choice of its cells. */
+ML_NODISCARD enum ml_status ml_fold_tables_add_some(
+    struct ml_fold_tables *tables,
+    const struct ml_stack_store *stacks,
+    const struct ml_tracker *tracker,
+    const char *main_path,
+    const struct ml_fold_choice *choice
 );
 
 #endif

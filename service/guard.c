@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "service/remains.h"
 #include "service/session_internal.h"
 
 enum { LIMIT_BYTES = 40 };
@@ -65,6 +66,36 @@ bool ml_client_pay(struct ml_client *client) {
         client, "what is live is as of then, what was freed since is not known", trouble
     );
     return drop_blocks(client, trouble);
+}
+
+static void set_stuck(struct ml_client *client, uint64_t stuck_bytes) {
+    _Atomic uint64_t *sum = &client->session->stuck_bytes;
+    atomic_fetch_add_explicit(sum, stuck_bytes - client->stuck_bytes, memory_order_relaxed);
+    client->stuck_bytes = stuck_bytes;
+}
+
+void ml_client_relieve(struct ml_client *client) {
+    struct ml_budget *own = &client->budget;
+    struct ml_budget *whole = &client->session->budget;
+    if (client->lost != ML_ENV_MEMORY || client->relieved) {
+        return;
+    }
+    client->relieved = true;
+    ml_client_end_timeline(client, client->session->timelines.noted_ns);
+    if (client->timeline != NULL) {
+        /* They name nodes by the ids that they had. */
+        ml_timeline_drop_stacks(client->timeline, &client->session->timelines.budget);
+    }
+    /* What stays is made beside what goes. */
+    const uint64_t own_bytes = own->max_bytes;
+    const uint64_t whole_bytes = whole->max_bytes;
+    own->max_bytes = UINT64_MAX;
+    whole->max_bytes = UINT64_MAX;
+    /* Without memory it keeps what it has. */
+    (void)!ml_remains_keep(&client->stacks, &client->tracker);
+    own->max_bytes = own_bytes;
+    whole->max_bytes = whole_bytes;
+    set_stuck(client, own->used_bytes);
 }
 
 /* Somebody who has lost his live blocks, by us or by himself, and was not told of. */

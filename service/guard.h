@@ -13,7 +13,8 @@
  *   ML_GUARD_DROP_PERCENT     its live blocks are dropped for the totals of its stack nodes: what
  *                             is live is as of then, and its profile is not complete
  *   refused                   a client for whose events there is no memory drops its own, then it
- *                             is lost (ml_client_lose)
+ *                             is lost (ml_client_lose), and its stacks go but for the largest
+ *                             (remains.h)
  *
  * The system may refuse before the limit: RLIMIT_AS, a control group. Then the last step alone is
  * left. */

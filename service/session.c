@@ -299,13 +299,16 @@ enum ml_status ml_session_advance(struct ml_session *session, uint64_t ticks) {
             ml_live_map_trim(&client->tracker.live);
         }
     }
+    bool relieved = false;
     for (struct ml_client *client = session->first_active; client != NULL;
          client = client->next_active) {
         ml_client_inherit(client);
+        relieved = relieved || (client->lost == ML_ENV_MEMORY && !client->relieved);
+        ml_client_relieve(client);
     }
     const uint32_t done_before = session->done_count;
     finish_reached(session, until);
-    ml_session_give_back(session, session->done_count != done_before);
+    ml_session_give_back(session, relieved || session->done_count != done_before);
     ml_notes_round(&session->notes, &session->budget);
     ml_session_fold(session, false);
     return ML_OK;

@@ -92,6 +92,7 @@ struct ml_client {
     struct ml_budget budget; /* its part of the session's: everything below takes from it */
     bool over_quota;         /* it has used that up, and paid for it */
     uint64_t stuck_bytes;    /* of session->stuck_bytes */
+    bool relieved;           /* lost for want of memory, it has given back what it can */
     struct ml_stack_store stacks;
     struct ml_tracker tracker;
     struct ml_sequencer sequencer;
@@ -207,6 +208,9 @@ uint64_t ml_session_quota_bytes(const struct ml_session *session);
 
 /* The client is lost from here on; what it has queued goes. */
 void ml_client_lose(struct ml_client *client, enum ml_status status);
+
+/* Of one that was lost for want of memory most stacks go, once; its sums stay. */
+void ml_client_relieve(struct ml_client *client);
 
 /* Apply what is queued up to `until`, in order. A client whose events cannot be applied is lost. */
 void ml_client_apply(struct ml_client *client, uint64_t until);

@@ -25,14 +25,20 @@ static void drop_stack(struct ml_timeline_stack *stack, struct ml_budget *budget
     *stack = (struct ml_timeline_stack){0};
 }
 
+void ml_timeline_drop_stacks(struct ml_timeline *timeline, struct ml_budget *budget) {
+    for (uint32_t i = 0; i < timeline->stacks_count; i++) {
+        drop_stack(&timeline->stacks[i], budget);
+    }
+    ml_budget_free(budget, timeline->stacks, STACKS_BYTES);
+    timeline->stacks = NULL;
+    timeline->stacks_count = 0;
+}
+
 void ml_timeline_free(struct ml_timeline *take_timeline, struct ml_budget *budget) {
     if (take_timeline == NULL) {
         return;
     }
-    for (uint32_t i = 0; i < take_timeline->stacks_count; i++) {
-        drop_stack(&take_timeline->stacks[i], budget);
-    }
-    ml_budget_free(budget, take_timeline->stacks, STACKS_BYTES);
+    ml_timeline_drop_stacks(take_timeline, budget);
     ml_series_fini(&take_timeline->sums, budget);
     ml_budget_free(budget, take_timeline, sizeof(*take_timeline));
 }

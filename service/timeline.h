@@ -58,6 +58,9 @@ struct ml_timeline {
 struct ml_timeline *ml_timeline_new(struct ml_budget *budget);
 void ml_timeline_free(struct ml_timeline *take_timeline, struct ml_budget *budget);
 
+/* Its stacks' series go; nothing is noted of it any more. */
+void ml_timeline_drop_stacks(struct ml_timeline *timeline, struct ml_budget *budget);
+
 /* The process stood so at `ns`. is_exact: note it though nothing has changed, and its stacks, too:
  * somebody will look. */
 void ml_timeline_note(

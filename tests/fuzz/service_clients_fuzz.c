@@ -18,6 +18,7 @@ enum {
     WANTS = 8,
     SLOTS = 2,
     MEMORY_MAX_BYTES = 8 << 20,
+    QUOTA_BYTES = 48 << 10, /* of the last client: it may be lost for want of memory */
     DUMP_MAX_BYTES = 16 << 20
 };
 
@@ -337,6 +338,7 @@ static void open_clients(void) {
             .parent_pid = 99 + i,
             .forked = i > 0,
             .sampling_bytes = 1};
+        ml_session_quota(session, i + 1 < CLIENTS ? 0 : QUOTA_BYTES);
         REQUIRE(ml_session_add(session, &setup, &stages[i].client) == ML_OK);
         stages[i].header = (struct ml_staging_header
         ){.magic = ML_STAGING_MAGIC,

@@ -6,6 +6,7 @@
 
 #include "service/guard.h"
 #include "service/session.h"
+#include "service/snapshot.h"
 #include "tests/service/stream_builder.h"
 
 enum { CLIENTS = 3, SIZE_BYTES = 40, PATIENCE = 1000, MIB = 1 << 20 };
@@ -221,7 +222,8 @@ START_TEST(whoever_is_over_its_quota_of_stacks_is_lost_alone) {
             }
         }
         ck_assert_int_eq(ml_client_status(clients[0]), ML_ENV_MEMORY);
-        ck_assert_uint_le(ml_session_memory(session).used_bytes, others_bytes + quota_bytes);
+        /* What it had comes back, but for its lanes' buffers. */
+        ck_assert_uint_le(ml_session_memory(session).used_bytes, others_bytes + MIB / 4);
         const struct ml_client_figures large = ml_client_figures(clients[0]);
         ck_assert(!large.complete);
         ck_assert_ptr_nonnull(strstr(large.trouble, "over its quota"));
@@ -237,6 +239,98 @@ START_TEST(whoever_is_over_its_quota_of_stacks_is_lost_alone) {
         ck_assert(ml_client_figures(clients[1]).complete);
         ck_assert(ml_client_figures(clients[2]).complete);
     }
+}
+END_TEST
+
+/* A stack of its own for each block: the later ones are the larger ones. */
+static void grow_stacks(uint32_t at, uint32_t first, uint32_t count) {
+    for (uint32_t i = first; i < first + count; i++) {
+        builder_node(builders[at], 0, 2 + i, 1);
+        builder_alloc(
+            builders[at], 0, ++now_ticks, 0x100000 + 0x100000 * (uint64_t)i, i + 1, 2 + i
+        );
+    }
+}
+
+static struct ml_snapshot *snapshot_of_first(void) {
+    const uint32_t id = 1;
+    struct ml_snapshot *snapshot = NULL;
+    ck_assert_int_eq(ml_session_snapshot(session, &id, 1, &snapshot), ML_OK);
+    ck_assert_uint_eq(snapshot->processes_count, 1);
+    return snapshot;
+}
+
+static const struct ml_snapshot_node *
+node_of(const struct ml_snapshot_process *process, uint32_t id) {
+    for (uint32_t i = 0; i < process->nodes_count; i++) {
+        if (process->nodes[i].id == id) {
+            return &process->nodes[i];
+        }
+    }
+    ck_abort_msg("no node %u", id);
+    return NULL;
+}
+
+/* Its sums stay to the byte, its largest stacks stay apart, the others are told as one. */
+START_TEST(the_largest_stacks_of_a_lost_one_stay) {
+    struct ml_guard_event event;
+    set_up_quota(0, 2 * MIB);
+    allocate(1, 1000);
+    uint32_t stacks = 0;
+    for (; stacks < 100000 && ml_client_status(clients[0]) == ML_OK; stacks += 100) {
+        grow_stacks(0, stacks, 100);
+        advance();
+        while (hear(&event)) {
+        }
+    }
+    ck_assert_int_eq(ml_client_status(clients[0]), ML_ENV_MEMORY);
+    ck_assert_uint_le(ml_session_memory(session).used_bytes, MIB);
+    struct ml_snapshot *snapshot = snapshot_of_first();
+    const struct ml_snapshot_process *process = &snapshot->processes[0];
+    struct ml_totals sum = {0};
+    uint64_t others_blocks = 0;
+    uint32_t apart = 0;
+    uint64_t tree_bytes = 0;
+    for (uint32_t i = 0; i < process->cells_count; i++) {
+        const struct ml_snapshot_cell *cell = &process->cells[i];
+        const struct ml_snapshot_node *node = node_of(process, cell->node);
+        sum.total_bytes += cell->own.total_bytes;
+        sum.live_bytes += cell->own.live_bytes;
+        sum.peak_bytes += cell->own.peak_bytes;
+        tree_bytes += cell->tree_peak_bytes;
+        if (node->frame == ML_FRAME_SCOPE) {
+            ck_assert_str_eq(
+                process->strings[node->string].bytes,
+                "(stacks that memlog-service had no memory to keep)"
+            );
+            others_blocks += cell->own.total_blocks;
+        } else {
+            /* One block, whose frame builder_node gave an address by its id. */
+            ck_assert_uint_eq(cell->own.total_blocks, 1);
+            ck_assert_uint_ne(node->parent, 0);
+            apart++;
+        }
+    }
+    ck_assert_uint_eq(apart, 256);
+    ck_assert_uint_eq(others_blocks + apart, process->totals.total_blocks);
+    ck_assert_uint_gt(others_blocks, 256);
+    ck_assert_uint_eq(sum.total_bytes, process->totals.total_bytes);
+    ck_assert_uint_eq(sum.live_bytes, process->totals.live_bytes);
+    ck_assert_uint_eq(sum.peak_bytes, process->totals.peak_bytes);
+    ck_assert_uint_eq(tree_bytes + 1000 * SIZE_BYTES, ml_session_totals(session).peak_bytes);
+    ck_assert(!process->complete);
+    ml_snapshot_free(snapshot);
+    /* It ends, and others go on: nothing of it is counted twice, or not at all. */
+    const struct ml_client_end end = {.state = 1, .end = {.ticks = ++now_ticks}};
+    ck_assert_int_eq(ml_client_ended(clients[0], &end), ML_OK);
+    allocate(1, 100);
+    now_ticks += (uint64_t)PATIENCE * ML_SESSION_PATIENCES;
+    advance();
+    ck_assert_uint_eq(ml_session_totals(session).live_bytes, sum.live_bytes + 1100 * SIZE_BYTES);
+    ck_assert_uint_eq(
+        ml_session_totals(session).peak_bytes, tree_bytes + (uint64_t)1000 * SIZE_BYTES
+    );
+    ck_assert(ml_client_figures(clients[1]).complete);
 }
 END_TEST
 
@@ -304,6 +398,7 @@ int main(void) {
     tcase_add_test(tcase, whoever_finds_no_memory_keeps_totals_and_goes_on);
     tcase_add_test(tcase, whoever_is_over_its_quota_of_blocks_pays_alone);
     tcase_add_test(tcase, whoever_is_over_its_quota_of_stacks_is_lost_alone);
+    tcase_add_test(tcase, the_largest_stacks_of_a_lost_one_stay);
     tcase_add_test(tcase, ended_processes_are_folded_before_anybody_pays);
     Suite *suite = suite_create("service/guard");
     suite_add_tcase(suite, tcase);
