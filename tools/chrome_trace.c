@@ -4,11 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ipc/event.h"
+#include "tools/chrome_heap.h"
 #include "tools/gzip_stream.h"
-#include "tools/index.h"
 #include "tools/json_writer.h"
-#include "tools/memory.h"
 
 /* Pages of code, as /proc/PID/maps says r-xp: Chromium's bits for read and execute. */
 enum { FLAGS_CODE = 4 | 1 };
@@ -19,11 +17,6 @@ enum { PID_FORMER = 1 << 30 };
 /* Of those that are told as one. */
 enum { PID_OTHERS = PID_FORMER - 1 };
 
-struct string {
-    struct ml_profile_text text;
-    uint64_t number;
-};
-
 /* One process of one dump. */
 struct writer {
     struct ml_json json;
@@ -32,15 +25,9 @@ struct writer {
     size_t process; /* its place in the profile */
     enum ml_metric metric;
     uint64_t pid;
-    uint64_t *next_node, *next_string; /* over the whole dump */
-    struct ml_arena arena;
-    struct string *strings;
-    size_t strings_count, strings_capacity;
-    struct ml_index strings_index;
-    uint64_t *node_ids; /* of each of the stacks' nodes: its innermost frame's; 0: not used */
+    struct ml_chrome_numbers *numbers; /* over the whole dump */
     uint64_t *file_biases;
     bool *files_needed; /* some frame without a name lies in it; NULL: all are told */
-    bool done;
 };
 
 static bool is_module_of(
@@ -62,208 +49,6 @@ static void hex_member(struct ml_json *json, const char *name, uint64_t value) {
     ml_json_string_member(json, name, text);
 }
 
-/* The string's number; the bytes must live as long as the writer. */
-static uint64_t string_number(struct writer *writer, const char *bytes, size_t count_bytes) {
-    uint64_t hash = ml_hash(0, bytes, count_bytes);
-    size_t at = 0;
-
-    for (uint32_t item = ml_index_first(&writer->strings_index, hash, &at); item != ML_INDEX_NONE;
-         item = ml_index_next(&writer->strings_index, hash, &at)) {
-        const struct string *string = &writer->strings[item];
-        if (string->text.count_bytes == count_bytes &&
-            memcmp(string->text.bytes, bytes, count_bytes) == 0) {
-            return string->number;
-        }
-    }
-    if (!ml_grow(
-            (void **)&writer->strings,
-            &writer->strings_capacity,
-            writer->strings_count + 1,
-            sizeof writer->strings[0]
-        ) ||
-        !ml_index_add(&writer->strings_index, hash, (uint32_t)writer->strings_count)) {
-        writer->done = false;
-        return 0;
-    }
-    writer->strings[writer->strings_count++] = (struct string){
-        .text = {.bytes = bytes, .count_bytes = count_bytes},
-        .number = ++*writer->next_string,
-    };
-    return *writer->next_string;
-}
-
-static void put_node(struct writer *writer, uint64_t id, uint64_t parent, const char *name) {
-    struct ml_json *json = &writer->json;
-
-    ml_json_open(json, '{');
-    ml_json_number_member(json, "id", id);
-    ml_json_number_member(json, "name_sid", string_number(writer, name, strlen(name)));
-    if (parent != 0) {
-        ml_json_number_member(json, "parent", parent);
-    }
-    ml_json_close(json, '}');
-}
-
-/* What a place without a function is called. Owner: the arena's, or static. */
-static const char *nameless(struct writer *writer, const struct ml_place *place) {
-    char buffer[ML_PLACE_NAME_BYTES];
-    uint64_t address = place->offset;
-    char *name = NULL;
-
-    if (place->kind != ML_FRAME_ADDRESS) {
-        return ml_place_name(place, buffer);
-    }
-    if (place->file != ML_STACKS_NONE) {
-        address += writer->file_biases[place->file];
-    }
-    snprintf(buffer, sizeof buffer, "pc:%" PRIx64, address);
-    name = ml_arena_text(&writer->arena, buffer, strlen(buffer));
-    writer->done = writer->done && name;
-    return name ? name : "";
-}
-
-static void put_frames(struct writer *writer, uint32_t node) {
-    const struct ml_stack_node *one = &writer->stacks->nodes[node];
-    const struct ml_place *place = &writer->stacks->places[one->place];
-    uint64_t parent = one->parent == ML_STACKS_NONE ? 0 : writer->node_ids[one->parent];
-    size_t count = place->symbols_count > 0 ? place->symbols_count : 1;
-
-    for (size_t i = count; i > 0; i--) {
-        const char *name = "";
-        if (place->symbols_count > 0) {
-            name = writer->stacks->symbols[place->first_symbol + i - 1].function;
-        }
-        put_node(writer, ++*writer->next_node, parent, name[0] ? name : nameless(writer, place));
-        parent = *writer->next_node;
-    }
-    writer->node_ids[node] = parent;
-}
-
-static uint64_t figure(const struct ml_stack *stack, enum ml_metric metric, uint64_t *out_blocks) {
-    switch (metric) {
-    case ML_METRIC_LIVE:
-        *out_blocks = stack->own.live_blocks;
-        return stack->own.live_bytes;
-    case ML_METRIC_PEAK:
-        *out_blocks = stack->own.peak_blocks;
-        return stack->own.peak_bytes;
-    default:
-        *out_blocks = stack->own.total_blocks;
-        return stack->own.total_bytes;
-    }
-}
-
-/* Stacks that have something of the metric. */
-static bool is_shown(const struct writer *writer, const struct ml_stack *stack) {
-    uint64_t blocks = 0;
-
-    return figure(stack, writer->metric, &blocks) > 0 || blocks > 0;
-}
-
-/* The nodes that the process's stacks need, parents first. Returns the id of "no stack". */
-static uint64_t put_nodes(struct writer *writer) {
-    const struct ml_stack_list *list = &writer->stacks->processes[writer->process];
-    uint64_t no_stack = 0;
-
-    for (size_t i = 0; i < list->count; i++) {
-        uint32_t node = list->stacks[i].node;
-        if (!is_shown(writer, &list->stacks[i])) {
-            continue;
-        }
-        if (node == ML_STACKS_NONE && no_stack == 0) {
-            no_stack = ++*writer->next_node;
-            put_node(writer, no_stack, 0, "[no stack]");
-        }
-        while (node != ML_STACKS_NONE && writer->node_ids[node] == 0) {
-            writer->node_ids[node] = UINT64_MAX;
-            node = writer->stacks->nodes[node].parent;
-        }
-    }
-    for (uint32_t i = 0; i < writer->stacks->nodes_count; i++) {
-        if (writer->node_ids[i] != 0) {
-            put_frames(writer, i);
-        }
-    }
-    return no_stack;
-}
-
-static void put_maps(struct writer *writer, uint64_t *out_no_stack, uint64_t *out_type) {
-    struct ml_json *json = &writer->json;
-    static const char unknown[] = "[unknown]";
-
-    ml_json_key(json, "maps");
-    ml_json_open(json, '{');
-    ml_json_key(json, "nodes");
-    ml_json_open(json, '[');
-    *out_no_stack = put_nodes(writer);
-    ml_json_close(json, ']');
-    *out_type = 0;
-    ml_json_key(json, "types");
-    ml_json_open(json, '[');
-    ml_json_open(json, '{');
-    ml_json_number_member(json, "id", *out_type);
-    ml_json_number_member(json, "name_sid", string_number(writer, unknown, sizeof unknown - 1));
-    ml_json_close(json, '}');
-    ml_json_close(json, ']');
-    ml_json_key(json, "strings");
-    ml_json_open(json, '[');
-    for (size_t i = 0; i < writer->strings_count; i++) {
-        ml_json_open(json, '{');
-        ml_json_number_member(json, "id", writer->strings[i].number);
-        ml_json_key(json, "string");
-        ml_json_text(json, writer->strings[i].text.bytes, writer->strings[i].text.count_bytes);
-        ml_json_close(json, '}');
-    }
-    ml_json_close(json, ']');
-    ml_json_close(json, '}');
-}
-
-enum column { COLUMN_COUNTS, COLUMN_SIZES, COLUMN_TYPES, COLUMN_NODES, COLUMNS };
-
-static void
-put_column(struct writer *writer, enum column column, uint64_t no_stack, uint64_t type) {
-    static const char *const names[COLUMNS] = {"counts", "sizes", "types", "nodes"};
-    const struct ml_stack_list *list = &writer->stacks->processes[writer->process];
-    struct ml_json *json = &writer->json;
-
-    ml_json_key(json, names[column]);
-    ml_json_open(json, '[');
-    for (size_t i = 0; i < list->count; i++) {
-        const struct ml_stack *stack = &list->stacks[i];
-        uint64_t values[COLUMNS] = {0};
-
-        values[COLUMN_SIZES] = figure(stack, writer->metric, &values[COLUMN_COUNTS]);
-        values[COLUMN_TYPES] = type;
-        values[COLUMN_NODES] =
-            stack->node == ML_STACKS_NONE ? no_stack : writer->node_ids[stack->node];
-        if (is_shown(writer, stack)) {
-            ml_json_number(json, values[column]);
-        }
-    }
-    ml_json_close(json, ']');
-}
-
-static void put_heaps(struct writer *writer) {
-    struct ml_json *json = &writer->json;
-    uint64_t no_stack = 0;
-    uint64_t type = 0;
-
-    ml_json_key(json, "heaps_v2");
-    ml_json_open(json, '{');
-    ml_json_number_member(json, "version", 1);
-    put_maps(writer, &no_stack, &type);
-    ml_json_key(json, "allocators");
-    ml_json_open(json, '{');
-    ml_json_key(json, "malloc");
-    ml_json_open(json, '{');
-    for (enum column column = 0; column < COLUMNS; column++) {
-        put_column(writer, column, no_stack, type);
-    }
-    ml_json_close(json, '}');
-    ml_json_close(json, '}');
-    ml_json_close(json, '}');
-}
-
 static void put_scalar(struct ml_json *json, const char *name, const char *units, uint64_t value) {
     ml_json_key(json, name);
     ml_json_open(json, '{');
@@ -277,9 +62,8 @@ static void put_scalar(struct ml_json *json, const char *name, const char *units
 static void put_allocator(struct writer *writer) {
     struct ml_json *json = &writer->json;
     const struct ml_profile_process *process = &writer->profile->processes[writer->process];
-    const struct ml_stack all = {.own = process->totals};
-    uint64_t blocks = 0;
-    uint64_t bytes = figure(&all, writer->metric, &blocks);
+    uint64_t bytes = ml_metric_bytes(&process->totals, writer->metric);
+    uint64_t blocks = ml_metric_blocks(&process->totals, writer->metric);
 
     ml_json_key(json, "allocators");
     ml_json_open(json, '{');
@@ -407,9 +191,16 @@ static void put_metadata(
     ml_json_close(json, '}');
 }
 
-static void put_dump(struct writer *writer) {
+static enum ml_status put_dump(struct writer *writer) {
     const struct ml_profile_process *process = &writer->profile->processes[writer->process];
+    const struct ml_chrome_heap heap = {
+        .stacks = writer->stacks,
+        .list = &writer->stacks->processes[writer->process],
+        .metric = writer->metric,
+        .file_biases = writer->file_biases,
+    };
     struct ml_json *json = &writer->json;
+    enum ml_status status = ML_OK;
 
     put_metadata(json, writer->pid, "process_name", "name", process->name.bytes);
     if (writer->pid != process->pid) {
@@ -431,10 +222,11 @@ static void put_dump(struct writer *writer) {
     put_totals(writer);
     put_regions(writer);
     put_allocator(writer);
-    put_heaps(writer);
+    status = ml_chrome_heap_write(json, &heap, writer->numbers);
     ml_json_close(json, '}');
     ml_json_close(json, '}');
     ml_json_close(json, '}');
+    return status;
 }
 
 /* Bias of each file in the process; that of its first process where it has none. */
@@ -459,7 +251,9 @@ static void needed_find(struct writer *writer) {
     const struct ml_stack_list *list = &stacks->processes[writer->process];
 
     for (size_t i = 0; i < list->count; i++) {
-        uint32_t node = is_shown(writer, &list->stacks[i]) ? list->stacks[i].node : ML_STACKS_NONE;
+        uint32_t node = ml_chrome_heap_shows(&list->stacks[i], writer->metric)
+                            ? list->stacks[i].node
+                            : ML_STACKS_NONE;
         for (; node != ML_STACKS_NONE; node = stacks->nodes[node].parent) {
             const struct ml_place *place = &stacks->places[stacks->nodes[node].place];
             if (place->symbols_count == 0 && place->file != ML_STACKS_NONE) {
@@ -479,31 +273,25 @@ static uint64_t pid_of(const struct ml_profile *profile, size_t process) {
     return profile->processes[process].pid;
 }
 
-static bool process_write(struct writer *writer, const struct ml_chrome_dump *dump) {
-    writer->done = true;
-    writer->pid = pid_of(dump->profile, writer->process);
-    writer->node_ids = calloc(dump->stacks->nodes_count + 1, sizeof *writer->node_ids);
-    writer->file_biases = calloc(dump->stacks->files_count + 1, sizeof *writer->file_biases);
+static enum ml_status process_write(struct writer *writer, const struct ml_chrome_dump *dump) {
+    const size_t files_count = writer->stacks->files_count + 1; /* calloc(0) may be NULL */
+    enum ml_status status = ML_ENV_MEMORY;
+
+    writer->pid = pid_of(writer->profile, writer->process);
+    writer->file_biases = calloc(files_count, sizeof *writer->file_biases);
     if (dump->needed_modules_only) {
-        writer->files_needed = calloc(dump->stacks->files_count + 1, sizeof *writer->files_needed);
+        writer->files_needed = calloc(files_count, sizeof *writer->files_needed);
     }
-    if (writer->node_ids && writer->file_biases &&
-        (writer->files_needed || !dump->needed_modules_only)) {
+    if (writer->file_biases && (writer->files_needed || !dump->needed_modules_only)) {
         if (writer->files_needed) {
             needed_find(writer);
         }
         biases_find(writer);
-        put_dump(writer);
-    } else {
-        writer->done = false;
+        status = put_dump(writer);
     }
-    free(writer->node_ids);
     free(writer->file_biases);
     free(writer->files_needed);
-    free(writer->strings);
-    ml_index_fini(&writer->strings_index);
-    ml_arena_fini(&writer->arena);
-    return writer->done;
+    return status;
 }
 
 /* Whether pruning has left nothing of the process but sums. */
@@ -529,7 +317,7 @@ size_t ml_chrome_trace_others(const struct ml_stacks *stacks) {
 
 /* One process with the sums of all of which only those are left; it is nobody's pid. What each held
  * at its own peak adds up to nothing that ever was, so no peak is told. */
-static bool
+static enum ml_status
 others_write(struct writer *writer, const struct ml_chrome_dump *dump, size_t others_count) {
     static const struct ml_place other = {.kind = ML_PLACE_OTHER, .file = ML_STACKS_NONE};
     struct ml_place place = other;
@@ -549,6 +337,7 @@ others_write(struct writer *writer, const struct ml_chrome_dump *dump, size_t ot
     const struct ml_profile profile = {
         .now = dump->profile->now, .processes = &process, .processes_count = 1};
     const struct ml_chrome_dump alone = {&profile, &stacks, true, false};
+    enum ml_status status = ML_OK;
 
     for (size_t i = 0; i < dump->profile->processes_count; i++) {
         const struct ml_profile_process *one = &dump->profile->processes[i];
@@ -563,20 +352,23 @@ others_write(struct writer *writer, const struct ml_chrome_dump *dump, size_t ot
     process.name = (struct ml_profile_text){.bytes = name, .count_bytes = strlen(name)};
     process.pid = (uint32_t)PID_OTHERS;
     process.totals.peak_bytes = 0;
-    writer->profile = &profile;
-    writer->stacks = &stacks;
-    writer->process = 0;
-    return process_write(writer, &alone);
+    struct writer others = *writer;
+    others.profile = &profile;
+    others.stacks = &stacks;
+    others.process = 0;
+    status = process_write(&others, &alone);
+    writer->json = others.json;
+    return status;
 }
 
-static bool
+static enum ml_status
 events_write(struct ml_json *json, const struct ml_chrome_dump *dump, enum ml_metric metric) {
     const size_t others_count = dump->others_as_one ? ml_chrome_trace_others(dump->stacks) : 0;
-    uint64_t next_node = 0;
-    uint64_t next_string = 0;
-    bool done = true;
+    struct ml_chrome_numbers numbers = {0};
+    enum ml_status status = ML_OK;
 
-    for (size_t i = 0; done && i < dump->profile->processes_count + (others_count > 0); i++) {
+    for (size_t i = 0; status == ML_OK && i < dump->profile->processes_count + (others_count > 0);
+         i++) {
         const bool is_last = i == dump->profile->processes_count;
         struct writer writer = {
             .json = *json,
@@ -584,34 +376,33 @@ events_write(struct ml_json *json, const struct ml_chrome_dump *dump, enum ml_me
             .stacks = dump->stacks,
             .process = i,
             .metric = metric,
-            .next_node = &next_node,
-            .next_string = &next_string,
+            .numbers = &numbers,
         };
         if (is_last) {
-            done = others_write(&writer, dump, others_count);
+            status = others_write(&writer, dump, others_count);
         } else if (others_count == 0 || !is_other(dump->stacks, &dump->stacks->processes[i])) {
-            done = process_write(&writer, dump);
+            status = process_write(&writer, dump);
         }
         *json = writer.json;
     }
-    return done;
+    return status;
 }
 
-static bool
+static enum ml_status
 trace_write(const struct ml_chrome_dump *dumps, size_t count, enum ml_metric metric, FILE *out) {
     struct ml_json json = ml_json_over(out);
-    bool done = true;
+    enum ml_status status = ML_OK;
 
     ml_json_open(&json, '{');
     ml_json_key(&json, "traceEvents");
     ml_json_open(&json, '[');
-    for (size_t i = 0; done && i < count; i++) {
-        done = events_write(&json, &dumps[i], metric);
+    for (size_t i = 0; status == ML_OK && i < count; i++) {
+        status = events_write(&json, &dumps[i], metric);
     }
     ml_json_close(&json, ']');
     ml_json_close(&json, '}');
     putc('\n', out);
-    return done;
+    return status;
 }
 
 enum ml_status ml_chrome_trace_write(
@@ -628,7 +419,7 @@ enum ml_status ml_chrome_trace_write(
     }
     squeezed = ml_gzip_stream_file(gzip);
     if (squeezed) {
-        status = trace_write(dumps, dumps_count, metric, squeezed) ? ML_OK : ML_ENV_MEMORY;
+        status = trace_write(dumps, dumps_count, metric, squeezed);
         if (fclose(squeezed) != 0 && status == ML_OK) {
             status = ML_ENV_SYSTEM;
         }
