@@ -1,0 +1,18 @@
+/* A snapshot that was written beside the profile that was read: the same, figure by figure. Room:
+ * tests. Context: a Check test; the first difference fails it.
+ *
+ * One rule: a member that the dump carries is compared here, so that one which the writer or the
+ * reader forgets fails each test that asks. */
+#ifndef MEMLOG_TESTS_DUMP_SNAPSHOT_EQ_H
+#define MEMLOG_TESTS_DUMP_SNAPSHOT_EQ_H
+
+#include "service/snapshot.h"
+#include "tools/profile.h"
+
+/* All of it; the file was whole. */
+void snapshot_eq(const struct ml_snapshot *wrote, const struct ml_profile *read);
+
+/* The sums of one process, stack or tree. */
+void totals_eq(const struct ml_totals *wrote, const struct ml_profile_totals *read);
+
+#endif
