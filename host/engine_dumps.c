@@ -115,49 +115,71 @@ static void on_guard(struct ev_loop *loop, ev_timer *watcher, int events) {
     }
 }
 
-/* What the report shall know besides the service's own figures. Both arrays are the caller's. */
-static void fill_order(
-    struct ml_engine *engine,
-    struct memlog_service_dump_order *order,
-    struct memlog_service_not_profiled **out_not_profiled,
-    struct memlog_service_gap **out_gaps
-) {
-    *out_not_profiled = calloc(engine->not_profiled_count + 1, sizeof(**out_not_profiled));
-    for (uint32_t i = 0; *out_not_profiled != NULL && i < engine->not_profiled_count; i++) {
+/* A program that somebody left out by name. Not what it forked: whoever reads the report asks for
+ * programs. */
+static bool was_left_out(const struct ml_member *member) {
+    return member->left_out && !member->was_recorded && !member->forked;
+}
+
+/* Who is not in the profile, and why. NULL: no memory. Owner: the caller's; its texts are the
+ * engine's. */
+static struct memlog_service_not_profiled *
+not_profiled_of(const struct ml_engine *engine, uint32_t *out_count) {
+    struct memlog_service_not_profiled *all = calloc(ML_NOT_PROFILED_MAX, sizeof(*all));
+    uint32_t count = 0;
+    for (uint32_t i = 0; all != NULL && i < engine->not_profiled_count; i++) {
         const struct ml_not_profiled *item = &engine->not_profiled[i];
-        (*out_not_profiled)[i] = (struct memlog_service_not_profiled){
+        const char *path = item->path != NULL ? item->path : "";
+        all[count++] = (struct memlog_service_not_profiled){
             .pid = (uint32_t)item->pid,
             .parent_pid = (uint32_t)item->parent_pid,
             .reason = ml_string_of(item->reason),
-            .path = ml_string_cut(
-                item->path != NULL ? item->path : "", MEMLOG_SERVICE_NOT_PROFILED_PATH_LIMIT
-            ),
+            .path = ml_string_cut(path, MEMLOG_SERVICE_NOT_PROFILED_PATH_LIMIT),
         };
-        order->not_profiled.count = i + 1;
     }
-    order->not_profiled.items = *out_not_profiled;
-    *out_gaps = calloc(engine->gaps_count + engine->members.count + 1, sizeof(**out_gaps));
-    for (uint32_t i = 0; *out_gaps != NULL && i < engine->gaps_count; i++) {
-        (*out_gaps)[i] = (struct memlog_service_gap){
+    for (uint32_t i = 0; all != NULL && i < engine->members.count; i++) {
+        const struct ml_member *member = engine->members.items[i];
+        const char *path = member->executable[0] != '\0' ? member->executable : member->name;
+        if (was_left_out(member) && count < ML_NOT_PROFILED_MAX) {
+            all[count++] = (struct memlog_service_not_profiled){
+                .pid = (uint32_t)member->pid,
+                .parent_pid = (uint32_t)member->parent_pid,
+                .reason = ml_string_of(member->note),
+                .path = ml_string_cut(path, MEMLOG_SERVICE_NOT_PROFILED_PATH_LIMIT),
+            };
+        }
+    }
+    *out_count = count;
+    return all;
+}
+
+/* What of the run was not seen by anybody. NULL: no memory. Owner: as above. */
+static struct memlog_service_gap *
+gaps_of(const struct ml_engine *engine, struct memlog_service_moment now, uint32_t *out_count) {
+    struct memlog_service_gap *all =
+        calloc(engine->gaps_count + engine->members.count + 1, sizeof(*all));
+    uint32_t count = 0;
+    for (uint32_t i = 0; all != NULL && i < engine->gaps_count; i++) {
+        all[count++] = (struct memlog_service_gap){
             .from = engine->gaps[i].from,
             .to = engine->gaps[i].to,
             .reason = ml_string_of(engine->gaps[i].reason),
         };
-        order->gaps.count = i + 1;
     }
-    order->gaps.items = *out_gaps;
-    for (uint32_t i = 0; *out_gaps != NULL && i < engine->members.count; i++) {
+    for (uint32_t i = 0; all != NULL && i < engine->members.count; i++) {
         const struct ml_member *member = engine->members.items[i];
         if (member->stopped.ticks != 0 && member->in_service &&
-            order->gaps.count < MEMLOG_SERVICE_MAX_CLIENTS) {
-            (*out_gaps)[order->gaps.count++] = (struct memlog_service_gap){
+            count < MEMLOG_SERVICE_MAX_CLIENTS) {
+            all[count++] = (struct memlog_service_gap){
                 .id = member->id,
                 .from = member->stopped,
-                .to = member->state == ML_MEMBER_RUNNING ? order->now : member->end,
+                .to = member->state == ML_MEMBER_RUNNING ? now : member->end,
                 .reason = ml_string_of("its recording was stopped"),
             };
         }
     }
+    *out_count = count;
+    return all;
 }
 
 /* The members' memory, as it is now: walking over it holds each of them up a little. */
@@ -211,9 +233,12 @@ static void start_job(struct ml_engine *engine) {
                   .reason = ml_string_of(job->trigger.reason)}},
         .file = job->file.fd,
     };
-    struct memlog_service_not_profiled *not_profiled = NULL;
-    struct memlog_service_gap *gaps = NULL;
-    fill_order(engine, &request.order, &not_profiled, &gaps);
+    struct memlog_service_dump_order *order = &request.order;
+    struct memlog_service_not_profiled *not_profiled =
+        not_profiled_of(engine, &order->not_profiled.count);
+    struct memlog_service_gap *gaps = gaps_of(engine, order->now, &order->gaps.count);
+    order->not_profiled.items = not_profiled;
+    order->gaps.items = gaps;
     guard(engine, ML_DUMP_DEADLINE_MS);
     ml_service_link_dump(&engine->link, &request, on_dumped, engine);
     free(not_profiled);

@@ -63,30 +63,41 @@ static bool look_at_identity(struct ml_engine *engine, struct ml_member *member)
     return changed;
 }
 
+/* Why it is not recorded, for people. `left_out`: the reason is in `why`. */
+static void note_refusal(
+    struct ml_member *member, enum ml_mode mode, bool left_out, const char why[ML_MODE_WHY_BYTES]
+) {
+    member->left_out = left_out;
+    if (left_out) {
+        (void)snprintf(member->note, sizeof(member->note), "%s", why);
+    } else if (member->note[0] == '\0') {
+        (void)snprintf(
+            member->note, sizeof(member->note), "not taken by --memlog=%s", ml_mode_name(mode)
+        );
+    }
+}
+
 /* Whether it shall be recorded, by what is known of it now. */
 bool ml_member_is_wanted(struct ml_engine *engine, struct ml_member *member) {
     const struct ml_options *options = engine->options;
-    if (ml_engine_forbids(engine, member)) {
+    char why[ML_MODE_WHY_BYTES] = "";
+    member->left_out = ml_engine_forbids(engine, member);
+    if (member->left_out) {
         return false;
     }
     if (member->wish != ML_WISH_NONE) {
         return member->wish == ML_WISH_START && engine->service_state != ML_ENGINE_ALONE;
     }
-    bool wanted = ml_mode_takes(
-                      options->mode,
-                      member->role,
-                      member->draw,
-                      ml_members_recording(&engine->members, member->role)
-                  ) &&
-                  ml_mode_permits(options->only, options->never, &member->line);
+    const bool left_out = ml_mode_leaves_out(options->only, options->never, &member->line, why);
+    bool wanted = !left_out && ml_mode_takes(
+                                   options->mode,
+                                   member->role,
+                                   member->draw,
+                                   ml_members_recording(&engine->members, member->role)
+                               );
     wanted = wanted || ml_engine_wants_name(engine, member);
-    if (!wanted && member->note[0] == '\0') {
-        (void)snprintf(
-            member->note,
-            sizeof(member->note),
-            "not taken by --memlog=%s",
-            ml_mode_name(options->mode)
-        );
+    if (!wanted) {
+        note_refusal(member, options->mode, left_out, why);
     }
     return wanted && engine->service_state != ML_ENGINE_ALONE;
 }

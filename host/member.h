@@ -99,6 +99,8 @@ struct ml_member {
     ev_io pidfd_watcher;
     ev_timer look_timer;
     char note[256]; /* what people should know of it */
+    /* By --only, --never or a list of forbidden programs, which the note names. */
+    bool left_out;
     /* An exec that cannot take the preload has been announced; the image goes if its exe changes.
      */
     bool exec_announced;

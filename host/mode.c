@@ -1,6 +1,7 @@
 #include "host/mode.h"
 
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "host/suggest.h"
@@ -81,14 +82,33 @@ bool ml_mode_takes(enum ml_mode mode, enum ml_role role, uint32_t draw, uint32_t
     return false;
 }
 
-bool ml_mode_permits(
+bool ml_mode_leaves_out(
     const struct ml_patterns *only,
     const struct ml_patterns *never,
-    const struct ml_command_line *line
+    const struct ml_command_line *line,
+    char out_why[ML_MODE_WHY_BYTES]
 ) {
     const char *text = line->joined != NULL ? line->joined : "";
-    if (ml_patterns_count(never) > 0 && ml_patterns_match(never, text) >= 0) {
+    const size_t only_count = ml_patterns_count(only);
+    const char *forbidden = ml_patterns_matching(never, text);
+    if (forbidden != NULL) {
+        (void)snprintf(out_why, ML_MODE_WHY_BYTES, "left out by --never=%.200s", forbidden);
+        return true;
+    }
+    if (only_count == 0 || ml_patterns_matching(only, text) != NULL) {
         return false;
     }
-    return ml_patterns_count(only) == 0 || ml_patterns_match(only, text) >= 0;
+    if (only_count == 1) {
+        (void)snprintf(
+            out_why,
+            ML_MODE_WHY_BYTES,
+            "left out: --only=%.200s does not match it",
+            ml_patterns_text(only, 0)
+        );
+    } else {
+        (void)snprintf(
+            out_why, ML_MODE_WHY_BYTES, "left out: none of %zu --only matches it", only_count
+        );
+    }
+    return true;
 }

@@ -54,12 +54,16 @@ enum ml_take ml_mode_take(enum ml_mode mode, enum ml_role role);
  * process; `profiled_of_role`: how many running ones of that role are profiled already. */
 bool ml_mode_takes(enum ml_mode mode, enum ml_role role, uint32_t draw, uint32_t profiled_of_role);
 
-/* What --only and --never say of a command line: profiled only if one of `only` matches (or there
- * are none) and none of `never` does. */
-bool ml_mode_permits(
+enum { ML_MODE_WHY_BYTES = 256 };
+
+/* Whether --only and --never leave a command line out: it is profiled only if one of `only` matches
+ * (or there are none) and none of `never` does. `out_why` names the option, for people; it is
+ * written only when true. */
+bool ml_mode_leaves_out(
     const struct ml_patterns *only,
     const struct ml_patterns *never,
-    const struct ml_command_line *line
+    const struct ml_command_line *line,
+    char out_why[ML_MODE_WHY_BYTES]
 );
 
 #endif

@@ -2,9 +2,11 @@
 
 #include <regex.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct pattern {
     regex_t regex;
+    char *text; /* as it was added */
     int number;
 };
 
@@ -23,6 +25,7 @@ void ml_patterns_free(struct ml_patterns *take_patterns) {
     }
     for (size_t i = 0; i < take_patterns->count; i++) {
         regfree(&take_patterns->items[i].regex);
+        free(take_patterns->items[i].text);
     }
     free(take_patterns->items);
     free(take_patterns);
@@ -45,6 +48,11 @@ enum ml_status ml_patterns_add(
         ml_complain(complaint, "'%s' is no regular expression: %s", regex, text);
         return ML_PEER_FORM;
     }
+    item->text = strdup(regex);
+    if (item->text == NULL) {
+        regfree(&item->regex);
+        return ML_ENV_MEMORY;
+    }
     item->number = number;
     patterns->count++;
     return ML_OK;
@@ -54,11 +62,26 @@ size_t ml_patterns_count(const struct ml_patterns *patterns) {
     return patterns->count;
 }
 
-int ml_patterns_match(const struct ml_patterns *patterns, const char *text) {
+const char *ml_patterns_text(const struct ml_patterns *patterns, size_t index) {
+    return patterns->items[index].text;
+}
+
+/* NULL: none matches. */
+static const struct pattern *find(const struct ml_patterns *patterns, const char *text) {
     for (size_t i = 0; i < patterns->count; i++) {
         if (regexec(&patterns->items[i].regex, text, 0, NULL, 0) == 0) {
-            return patterns->items[i].number;
+            return &patterns->items[i];
         }
     }
-    return -1;
+    return NULL;
+}
+
+const char *ml_patterns_matching(const struct ml_patterns *patterns, const char *text) {
+    const struct pattern *pattern = find(patterns, text);
+    return pattern != NULL ? pattern->text : NULL;
+}
+
+int ml_patterns_match(const struct ml_patterns *patterns, const char *text) {
+    const struct pattern *pattern = find(patterns, text);
+    return pattern != NULL ? pattern->number : -1;
 }

@@ -25,7 +25,13 @@ ML_NODISCARD enum ml_status ml_patterns_add(
 /* How many were added. */
 size_t ml_patterns_count(const struct ml_patterns *patterns);
 
-/* The number of the first expression that matches; -1: none does. */
+/* One of them as it was added; `index` is below their count. Owner: the patterns'. */
+const char *ml_patterns_text(const struct ml_patterns *patterns, size_t index);
+
+/* The first expression that matches, as it was added; NULL: none does. Owner: the patterns'. */
+const char *ml_patterns_matching(const struct ml_patterns *patterns, const char *text);
+
+/* The number that the first expression that matches was added with; -1: none does. */
 int ml_patterns_match(const struct ml_patterns *patterns, const char *text);
 
 #endif

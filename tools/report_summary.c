@@ -142,21 +142,46 @@ static void put_holders(const struct ml_report_page *page) {
     free(holders);
 }
 
+static bool
+is_alike(const struct ml_profile_not_profiled *one, const struct ml_profile_not_profiled *other) {
+    return strcmp(one->path.bytes, other->path.bytes) == 0 &&
+           strcmp(one->reason.bytes, other->reason.bytes) == 0;
+}
+
+/* Programs that were not profiled, each with its reason once: a build may start hundreds of one. */
 static void put_not_profiled(const struct ml_report_page *page) {
     const struct ml_profile *profile = page->report->profile;
-    size_t count = profile->not_profiled_count;
+    const struct ml_profile_not_profiled *shown[NOT_PROFILED_SHOWN];
+    size_t times[NOT_PROFILED_SHOWN] = {0};
+    size_t shown_count = 0;
+    size_t more = 0;
 
-    for (size_t i = 0; i < count && i < NOT_PROFILED_SHOWN; i++) {
-        const struct ml_profile_not_profiled *one = &profile->not_profiled[i];
+    for (size_t i = 0; i < profile->not_profiled_count; i++) {
+        size_t at = 0;
+        while (at < shown_count && !is_alike(shown[at], &profile->not_profiled[i])) {
+            at++;
+        }
+        if (at == NOT_PROFILED_SHOWN) {
+            more++;
+            continue;
+        }
+        shown[at] = &profile->not_profiled[i];
+        times[at]++;
+        shown_count += at == shown_count;
+    }
+    for (size_t i = 0; i < shown_count; i++) {
         fputs(i == 0 ? "\n" : "", page->out);
         fprintf(page->out, "  %snot profiled%s ", ml_report_warn(page), ml_report_plain(page));
-        ml_report_put(page, one->path.bytes);
-        fputs(one->path.count_bytes > 0 ? ": " : "", page->out);
-        ml_report_put(page, one->reason.bytes);
+        ml_report_put(page, shown[i]->path.bytes);
+        fputs(shown[i]->path.count_bytes > 0 ? ": " : "", page->out);
+        ml_report_put(page, shown[i]->reason.bytes);
+        if (times[i] > 1) {
+            fprintf(page->out, " (%zu processes)", times[i]);
+        }
         putc('\n', page->out);
     }
-    if (count > NOT_PROFILED_SHOWN) {
-        fprintf(page->out, "               ... and %zu more\n", count - NOT_PROFILED_SHOWN);
+    if (more > 0) {
+        fprintf(page->out, "               ... and %zu more\n", more);
     }
 }
 

@@ -185,8 +185,10 @@ static void put_completeness(const struct ml_report_page *page) {
         ml_report_losses(page);
     } else if (profile->processes_count == 0) {
         fputs(
-            "  nothing      no process was recorded: memlog doctor PROGRAM tells why, or --memlog, "
-            "--only and --never\n               of memlog run left it out\n",
+            profile->not_profiled_count > 0
+                ? "  nothing      no process was recorded, and below stands why\n"
+                : "  nothing      no process was recorded: none was of a kind that --memlog=MODE "
+                  "takes, or memlog doctor\n               PROGRAM tells why\n",
             page->out
         );
     } else if (sampling_of(profile) > 1) {
