@@ -9,7 +9,8 @@ What is run (a NAME keeps those whose name contains it):
 --sanitize (implied by --ci) runs the unit tests again under address+undefined, built in out-sanitize, and the whole of memlog,
 the preload too, under undefined alone, built in out-undefined (the oracle's programs, and units that address cannot run); and
 what threads share without locks, and the service on several cores, under thread, built in out-thread.
-Closes with the line `N passed, N failed`; exit code 1 on a failure, 2 when nothing was run.
+Closes with what each failed test asserted and the line `N passed, N failed`: who sees the end of a log alone knows what happened.
+Exit code 1 on a failure, 2 when nothing was run.
 """
 import argparse
 import concurrent.futures
@@ -54,6 +55,9 @@ UNDER_THREAD = {
 UNIT_TIMEOUT = 240
 SCRIPT_TIMEOUT = 300
 SANITIZE_FACTOR = 4
+
+# Of the summary at the end: what one program may say there, the whole of it stands above.
+SUMMARY_TESTS, SUMMARY_LINES, SUMMARY_COLUMNS = 5, 6, 300
 
 # name, seconds, command: exit code 0 is a pass. They run in the root with the build made.
 CHECKS = [
@@ -121,6 +125,46 @@ def count_unittest(output):
 
 def count_exit_code(_output):
     return 1, 0, 0
+
+
+def unittest_failures(output):
+    """(test, where and what it asserted) of each; unittest closes a traceback by the exception, which may have many lines."""
+    blocks = re.split(r"^={70}\n", output, flags=re.M)[1:]
+    for block in blocks:
+        head, _, trace = block.partition("\n" + "-" * 70 + "\n")
+        lines = re.split(r"^-{70}$", trace, flags=re.M)[0].rstrip().splitlines()
+        last = max((i for i, line in enumerate(lines) if re.match(r"\s+File .*, line \d+", line)), default=-1)
+        here = [line.strip() for line in lines if re.match(r"\s+File .*_test\.py., line \d+", line)][-1:]
+        said = [line for line in lines[last + 1:] if not line.startswith("    ")]
+        yield head.splitlines()[0], here + said
+
+
+def failures(output):
+    """[(test, lines)] of what failed in a program's output: by unittest, by Check, by a sanitizer, or how it ended at all."""
+    found = list(unittest_failures(output))
+    for path, test, text in re.findall(r"^(\S+:\d+):[FE]:[^:]*:([^:]*):\d+: (.*(?:\n(?!\S+:\d+:[PFE]:).+){0,5})", output, re.M):
+        found.append((test, [path, *text.splitlines()]))
+    for line in re.findall(r"^.*(?:ERROR: \w+Sanitizer|WARNING: ThreadSanitizer|SUMMARY: \w+Sanitizer|: runtime error: ).*$", output, re.M):
+        found.append(("sanitizer", [line]))
+    # A script that hung has said where it was (harness.py); its main thread comes last, and begins with where it is.
+    hung = re.split(r"Timeout \(\d+:\d\d:[\d.]+\)!$", output, flags=re.M)[1:]
+    if hung:
+        frames = hung[-1].rpartition("(most recent call first):")[2].splitlines()
+        found.append(("hangs", [line.strip() for line in frames if "/tests/" in line]))
+    return found or [("its end", output.rstrip().splitlines()[-SUMMARY_LINES:])]
+
+
+def summary(results):
+    """The failures of all programs, short: the last thing in a log."""
+    lines = []
+    for result in sorted(results, key=lambda one: one.name):
+        found = failures(result.output) if result.failed else []
+        for test, said in found[:SUMMARY_TESTS]:
+            lines.append(f"FAILED {result.name}: {test}")
+            lines += ["    " + line[:SUMMARY_COLUMNS] for line in said[:SUMMARY_LINES]]
+        if len(found) > SUMMARY_TESTS:
+            lines.append(f"FAILED {result.name}: and {len(found) - SUMMARY_TESTS} more")
+    return lines
 
 
 class Test:
@@ -191,9 +235,10 @@ def unit_tests(out, prefix, factor):
 def script_test(path, out, prefix, factor):
     limit = re.search(r"^# runner: timeout=(\d+)$", path.read_text(), re.M)
     timeout = int(limit.group(1)) if limit else SCRIPT_TIMEOUT
-    env = {"PYTHONPATH": str(ROOT / "tests"), "MEMLOG_TEST_OUT": str(ROOT / out)}
+    timeout *= factor
+    env = {"PYTHONPATH": str(ROOT / "tests"), "MEMLOG_TEST_OUT": str(ROOT / out), "MEMLOG_TEST_SECONDS": str(timeout)}
     name = prefix + str(path.relative_to(ROOT))
-    return Test(name, ["/usr/bin/python3", str(path)], timeout * factor, count_unittest, env)
+    return Test(name, ["/usr/bin/python3", str(path)], timeout, count_unittest, env)
 
 
 def script_tests():
@@ -264,6 +309,7 @@ def show(result, done, total):
     print(f"[{done}/{total}] {verdict:6} {result.name} ({count} tests{tail}, {result.seconds:.1f} s)", flush=True)
     if result.failed:
         print("\n".join("    " + line for line in result.output.splitlines()[-200:]), flush=True)
+        print(f"    load of the machine then: {', '.join(f'{load:.1f}' for load in os.getloadavg())}", flush=True)
     elif result.skipped:
         for reason in re.findall(r"skipped ['\"](.*)['\"]", result.output):
             print(f"    skipped: {reason}", flush=True)
@@ -294,6 +340,7 @@ def main():
     failed = sum(result.failed for result in results)
     skipped = sum(result.skipped for result in results)
     if failed:
+        print("\n".join(summary(results)))
         print("failed: " + ", ".join(sorted(result.name for result in results if result.failed)))
     print(f"{sum(result.passed for result in results)} passed, {failed} failed" + (f", {skipped} skipped" if skipped else ""))
     if not results:

@@ -1,4 +1,5 @@
 """Run the built memlog as a person would, and read what it leaves. Standard library only."""
+import faulthandler
 import fcntl
 import json
 import os
@@ -15,6 +16,11 @@ OUT = pathlib.Path(os.environ.get("MEMLOG_TEST_OUT", ROOT / "out")).resolve()
 KEEP = os.environ.get("MEMLOG_TEST_KEEP", "")
 MEMLOG = OUT / "memlog"
 PROGRAMS = OUT / "tests"
+
+# Who is ended by the runner says before where it hangs.
+SECONDS = int(os.environ.get("MEMLOG_TEST_SECONDS", 0))
+if SECONDS > 0:
+    faulthandler.dump_traceback_later(max(SECONDS - 3, 1))
 
 # Far more than any of these runs takes on a loaded machine; a hang is a failure, not a wait.
 TIMEOUT = 120
