@@ -278,7 +278,7 @@ class OwnTrouble(harness.Case):
 
     def test_a_stale_preload_does_not_hold_a_program_up(self):
         env = self.environment(LD_PRELOAD=str(harness.OUT / "libmemlog.so"), MEMLOG_SOCKET="/nonexistent/memlog.sock")
-        answer = harness.run_words(["/bin/sh", "-c", "echo fine; exit 3"], self.folder, env, b"", 5)
+        answer = harness.run_words(["/bin/sh", "-c", "echo fine; exit 3"], self.folder, env, b"", harness.TIMEOUT)
         self.assertEqual((answer.returncode, answer.stdout, answer.stderr), (3, b"fine\n", b""))
 
 

@@ -55,7 +55,7 @@ while True:
 class Control(harness.Case):
     def command(self, *words):
         return subprocess.run(
-            [str(harness.MEMLOG), *map(str, words)], env=self.environment(), capture_output=True, text=True, timeout=60,
+            [str(harness.MEMLOG), *map(str, words)], env=self.environment(), capture_output=True, text=True, timeout=harness.TIMEOUT,
             check=False,
         )
 

@@ -2,6 +2,7 @@
 # runner: timeout=600
 import json
 import os
+import pathlib
 import re
 import socket
 import stat
@@ -15,6 +16,7 @@ import convert_test
 import harness
 
 PYTHON = "/usr/bin/python3"
+OPENAT = 257  # in /proc/PID/syscall, of a process that sleeps in it; "running" otherwise
 
 # A parent and a child of its own program, each of which allocates a little more whenever it is told.
 TREE = r"""
@@ -49,8 +51,16 @@ class Http(browsing.Case):
         self.place.mkdir()
         env = self.environment(PYTHONMALLOC="malloc")
         process, page = self.open_page(PYTHON, "-c", TREE, self.place, options=options, env=env)
-        self.wait_for("both", lambda: len(list(self.place.iterdir())) == 2 or None)
+        both = self.wait_for("both", lambda: len(found := members(page)) == 2 and found)
+        self.pids = dict(zip(("parent", "child"), (one["pid"] for one in both)))
+        for who in self.pids:
+            self.wait_for_rest(who)
         return process, page
+
+    def wait_for_rest(self, who):
+        """It waits for its next order: until then even opening a file allocates a little, and figures are compared to the byte."""
+        call = pathlib.Path(f"/proc/{self.pids[who]}/syscall")
+        self.wait_for(f"the {who} to wait", lambda: (self.place / who).exists() and call.read_text().startswith(f"{OPENAT} "))
 
     def order(self, who, count):
         done = self.place / f"{who}.done"
@@ -58,6 +68,7 @@ class Http(browsing.Case):
         (self.place / who).write_text(str(count))
         if count:
             self.wait_for("it is done", lambda: done.exists() and done.stat().st_size > before)
+            self.wait_for_rest(who)
 
     def end(self, process):
         self.order("child", 0)
@@ -77,7 +88,7 @@ class Http(browsing.Case):
         # A dump, and the same figures before and behind it: nobody allocates meanwhile.
         made = page.json("/api/v1/dumps", "POST")
         self.assertTrue(made["complete"])
-        dump = harness.pathlib.Path(process.memlog_folder) / made["file"]
+        dump = pathlib.Path(process.memlog_folder) / made["file"]
         report = self.report(dump)
         before = {one["id"]: one for one in page.json("/api/v1/processes")["processes"]}
         same = ("pid", "parent_pid", "name", "command_line", "role", "from_startup", "live_bytes", "live_blocks", "peak_bytes", "total_bytes", "events")

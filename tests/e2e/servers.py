@@ -2,6 +2,7 @@
 import os
 import pathlib
 import pwd
+import random
 import socket
 
 POSTGRES = pathlib.Path("/usr/lib/postgresql/15/bin")
@@ -17,10 +18,26 @@ http {{
 """
 
 
+_ports = []  # held until this script ends
+
+
 def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """A port that nobody listens on, and that stays free until it is used: not one of those that the kernel gives to whoever connects,
+    and not one of another script's that runs beside this."""
+    for _ in range(1000):
+        port = random.randrange(12000, 32000)
+        turn = socket.socket(socket.AF_UNIX)
+        try:
+            turn.bind(f"\0memlog-test-port-{port}")
+            with socket.socket() as probe:
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                probe.bind(("127.0.0.1", port))
+        except OSError:
+            turn.close()
+            continue
+        _ports.append(turn)
+        return port
+    raise AssertionError("no port is free")
 
 
 def redis(folder):
@@ -52,7 +69,8 @@ class Postgres:
             os.chown(self.data, user.pw_uid, user.pw_gid)
         self.login = ("-h", self.data, "-U", "postgres")
         self.init = (*self.prefix, POSTGRES / "initdb", "-D", self.data / "db", "-N", "-A", "trust", "-U", "postgres")
-        options = ("-k", self.data, "-c", "listen_addresses=", "-c", "fsync=off")
+        # Who cleans up comes once a minute, and is in nobody's way until then; so is nobody whose coming is a matter of the clock.
+        options = ("-k", self.data, "-c", "listen_addresses=", "-c", "fsync=off", "-c", "autovacuum_naptime=1d")
         self.words = (*self.prefix, POSTGRES / "postgres", "-D", self.data / "db", *options)
         self.is_ready = (POSTGRES / "pg_isready", "-q", *self.login)
 

@@ -78,7 +78,7 @@ class SmallGroup(harness.Case):
 
     def test_a_service_that_its_group_kills_is_replaced(self):
         group = self.group(LIMIT)
-        process = self.start(group, 6000, "--service-memory=1G")
+        process = self.start(group, 600_000, "--service-memory=1G")
         first = harness.service_of(process.pid)
         # The host goes on elsewhere, and so do the services that follow.
         (group.parent / "cgroup.procs").write_text(str(process.pid))
@@ -88,6 +88,7 @@ class SmallGroup(harness.Case):
         self.wait_for("events", lambda: self.rows() and self.rows()[-1]["events"] > 100_000)
         self.starve(group, limit)
         self.wait_for("another service", lambda: harness.service_of(process.pid) != first)
+        self.go(process)  # enough
         report = self.ended(process)
         self.assertGreater(groups.kills(group), 0)
         self.assertIn("memlog-service was killed by signal 9", "; ".join(gap["reason"] for gap in report["dump"]["gaps"]))

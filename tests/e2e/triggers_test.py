@@ -16,9 +16,9 @@ class Triggers(triggering.Case):
             f"guilty={4 * MIB}", "wait=@go1", f"guilty={8 * MIB}", "wait=@go2", f"guilty={8 * MIB}", "wait=@end",
             options=(self.rules(footprint={"browser": "10M", "again": "7M"}),),
         )
+        self.wait_for("a look at the program", lambda: any("the nearest is browser grower" in line for line in self.log(process)))
         self.looks(process)
         self.assertEqual(self.triggered(process), [])
-        self.assertIn("the nearest is browser grower", self.log(process)[-1])
         (self.folder / "go1").touch()
         report, trigger = self.check(self.wait_triggered(process, 1), "footprint")
         (member,) = report["processes"]
@@ -36,7 +36,8 @@ class Triggers(triggering.Case):
 
     def test_the_short_flags_do_the_same_for_the_right_process_of_a_tree(self):
         process = self.grow(
-            "fork", f"guilty={9 * MIB}", "wait=@end", "end", "fork", f"innocent={2 * MIB}", "wait=@end", "end", "wait=@end",
+            "fork", "wait=@there", f"guilty={9 * MIB}", "wait=@end", "end",
+            "fork", f"innocent={2 * MIB}", "done=@there", "wait=@end", "end", "wait=@end",
             options=("--threshold=other=8M", "--trigger-interval=1"),
         )
         report, trigger = self.check(self.wait_triggered(process, 1), "footprint")

@@ -14,8 +14,8 @@ PYTHON = "/usr/bin/python3"
 # What a program waits at most: for a host at its start (client/hello.h), for room in its pipe (interface.md).
 HOST_BOUND_S = 2
 PIPE_BOUND_S = 1
-# A loaded machine's share of what these programs do besides.
-SLACK_S = 6
+# A loaded machine's share of what these programs do besides. Who is held up waits for each of many, or for ever: far longer.
+SLACK_S = 60
 
 FORKS = """
 import os, sys, time
@@ -79,14 +79,14 @@ class HostGone(harness.Case):
         return process
 
     def test_new_programs_of_a_killed_host_start_at_once(self):
-        script = "touch up; while [ ! -e go ]; do sleep 0.01; done; for i in 1 2 3 4 5 6 7 8; do /bin/true; done; touch done"
+        script = "touch up; while [ ! -e go ]; do sleep 0.01; done; i=0; while [ $i -lt 60 ]; do /bin/true; i=$((i+1)); done; touch done"
         process = self.start_program("/bin/sh", "-c", script)
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
         begun = time.monotonic()
         (self.folder / "go").touch()
         self.wait_for("the program's end", (self.folder / "done").exists)
-        self.assertLess(time.monotonic() - begun, SLACK_S, "eight programs, and none waits")
+        self.assertLess(time.monotonic() - begun, SLACK_S, "sixty programs, and none waits")
 
     def test_a_program_started_under_a_stopped_host_waits_no_longer_than_its_bound(self):
         script = "touch up; while [ ! -e go ]; do sleep 0.01; done; /bin/true; echo $?; touch done"
@@ -157,14 +157,22 @@ class Overrun(harness.Case):
         self.assertEqual(entry["events"] + entry["lost_events"], produced["events"], "received and lost are what was produced")
         self.assertIn("pipe", entry["trouble"])
 
-    def test_a_service_that_pauses_for_less_than_the_bound_costs_nothing(self):
+    def paused(self):
+        """A flood whose service pauses for a quarter of the bound, and for as long as the machine adds to that."""
         process = self.flood()
         service = harness.service_of(process.pid)
         os.kill(service, signal.SIGSTOP)
         (self.truth_folder / "go").touch()
         time.sleep(PIPE_BOUND_S / 4)
         os.kill(service, signal.SIGCONT)
-        report = self.end(process)
+        return self.end(process)
+
+    def test_a_service_that_pauses_for_less_than_the_bound_costs_nothing(self):
+        # A machine that stands still makes another pause of it: the program's own clock tells which.
+        for _ in range(10):
+            report = self.paused()
+            if report["processes"][0]["accounting"]["longest_wait_ns"] < harness.PIPE_WAIT_NS:
+                break
         self.assertTrue(report["dump"]["complete"], report["processes"][0]["trouble"])
         self.assertEqual(truth.compare(report, self.truth_of("end")), [])
 

@@ -115,13 +115,15 @@ class Serving(harness.Case):
         return [root, *map(int, children)]
 
     def at_rest(self, root):
-        """What they see once nothing changes any more: workers are handed descriptors after they have started."""
+        """What they see once nothing changes any more, a second and a half long: workers are handed descriptors after they have started."""
         deadline = time.monotonic() + harness.TIMEOUT
-        before, now = None, self.processes_of(root)
-        while now != before and time.monotonic() < deadline:
-            time.sleep(0.5)
-            before, now = now, self.processes_of(root)
-        return now
+        looks = []
+        while len(looks) < 4 or any(look != looks[-1] for look in looks[-4:]):
+            if looks:
+                self.assertLess(time.monotonic(), deadline, "they never came to rest")
+                time.sleep(0.5)
+            looks.append(self.processes_of(root))
+        return looks[-1]
 
     def processes_of(self, root):
         """title -> what that process sees, the root's and its children's; titles of equal processes are numbered."""

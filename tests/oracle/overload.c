@@ -1,7 +1,8 @@
-/* overload THREADS MILLISECONDS KEEP: threads that do nothing but allocate and free, for that long.
- * Each keeps KEEP blocks live; what it reads back must be what it wrote. Writes "ready" when they
- * wait for a line on standard input, and at the end the calls and whether memory was its own:
- * "done CALLS ok". */
+/* overload THREADS MILLISECONDS KEEP: threads that do nothing but allocate and free, for that long
+ * and until nearly all of their KEEP blocks live; what is read back must be what was written.
+ * Writes "ready" when they wait for a line on standard input (another one ends them sooner), and at
+ * the end the calls and whether memory was its own: "done CALLS ok". */
+#include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -12,11 +13,11 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { THREADS_MAX = 64, KEEP_MAX = 1 << 20, CALLS_A_LOOK = 256 };
+enum { THREADS_MAX = 64, KEEP_MAX = 1 << 20, CALLS_A_LOOK = 256, ROUNDS_A_SLOT = 3 };
 
 static _Atomic uint64_t calls;
 static _Atomic bool wrong;
-static uint64_t until_ns;
+static _Atomic uint64_t until_ns;
 static uint32_t keep;
 
 static uint64_t now_ns(void) {
@@ -29,7 +30,9 @@ static void *work(void *argument) {
     uint64_t random = (uintptr_t)argument * 2654435761u + 1;
     uint64_t **blocks = calloc(keep, sizeof(*blocks));
     uint64_t own = 1;
-    while (blocks != NULL && now_ns() < until_ns) {
+    uint64_t left = (uint64_t)keep * ROUNDS_A_SLOT / CALLS_A_LOOK; /* e^-3 of the slots stay free */
+    while (blocks != NULL && (left > 0 || now_ns() < until_ns)) {
+        left -= left > 0 ? 1 : 0;
         for (int i = 0; i < CALLS_A_LOOK; i++) {
             random = random * 6364136223846793005u + 1442695040888963407u;
             uint64_t **slot = &blocks[(random >> 33) % keep];
@@ -53,6 +56,20 @@ static void *work(void *argument) {
     return NULL;
 }
 
+/* Until the time is over; a line ends it at once, the input's end does not. */
+static void wait_for_end(void) {
+    for (uint64_t now = now_ns(); now < until_ns; now = now_ns()) {
+        struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
+        char line[8];
+        if (poll(&input, 1, (int)((until_ns - now) / 1000000u) + 1) > 0) {
+            if (read(STDIN_FILENO, line, sizeof(line)) > 0) {
+                until_ns = now;
+            }
+            return;
+        }
+    }
+}
+
 int main(int count, char **arguments) {
     pthread_t threads[THREADS_MAX];
     const uint32_t wanted = count == 4 ? (uint32_t)strtoul(arguments[1], NULL, 10) : 0;
@@ -71,6 +88,7 @@ int main(int count, char **arguments) {
             return 4;
         }
     }
+    wait_for_end();
     for (uint32_t i = 0; i < wanted; i++) {
         (void)pthread_join(threads[i], NULL);
     }
