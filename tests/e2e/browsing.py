@@ -20,15 +20,15 @@ class Answer:
 
 
 def dechunk(body):
-    out = b""
-    while body:
-        size, _, rest = body.partition(b"\r\n")
-        count = int(size or b"0", 16)
-        if not count:
+    out, at = bytearray(), 0
+    while at < len(body):
+        end = body.find(b"\r\n", at)
+        count = int(body[at:end if end >= 0 else len(body)] or b"0", 16)
+        if not count or end < 0:
             break
-        out += rest[:count]
-        body = rest[count + 2:]
-    return out
+        out += body[end + 2:end + 2 + count]
+        at = end + 2 + count + 2
+    return bytes(out)
 
 
 class Page:
@@ -53,13 +53,13 @@ class Page:
                 peer.sendall(data)
             except OSError:
                 pass  # refused before it was all there
-            got = b""
+            got = bytearray()  # some are of many megabytes: bytes would be copied anew for each piece
             try:
-                while piece := peer.recv(65536):
+                while piece := peer.recv(1 << 20):
                     got += piece
             except ConnectionResetError:
                 pass
-        return Answer(got) if got else None
+        return Answer(bytes(got)) if got else None
 
     def ask(self, path, method="GET", token=True, timeout=harness.TIMEOUT, **headers):
         """`headers`: host_="x" sends Host: x; a header that is None is left out."""
