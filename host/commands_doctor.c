@@ -319,11 +319,12 @@ check_program(struct findings *findings, const struct ml_never_list *never, char
 static void check_memory_rules(struct findings *findings, const struct ml_trigger_rules *rules) {
     struct ml_cgroup group;
     struct ml_memory_info info;
+    char own[PATH_MAX];
     if (!ml_trigger_rules_watch_memory(rules)) {
         return;
     }
-    const bool limited =
-        ml_cgroup_of(getpid(), &group) && ml_cgroup_read(&group, &info) && info.limit_bytes != 0;
+    const bool limited = ml_cgroup_of(getpid(), &group, own) && ml_cgroup_read(&group, &info) &&
+                         info.limit_bytes != 0;
     find(
         findings,
         VERDICT_OK,

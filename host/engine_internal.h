@@ -99,10 +99,12 @@ struct ml_engine_triggers {
     struct ml_dump_trigger last;            /* what the run's last dump is for, too */
     uint64_t oom_kills;                     /* the kernel's count at the last look, ... */
     uint64_t oom_ns;                        /* ... and when it was seen to rise; 0: never */
-    struct ml_cgroup *groups;               /* of the members up to members_grouped */
+    struct ml_cgroup *groups;               /* of the members up to members_grouped; of one that is
+                                               gone the folder is "" */
     unsigned groups_count;
     uint32_t members_grouped;
-    int log_fd; /* -1: not made yet */
+    uint32_t next_asked; /* who is asked for his group again */
+    int log_fd;          /* -1: not made yet */
     uint64_t log_bytes;
     uint64_t decisions[ML_TRIGGER_KINDS][2]; /* [1]: for a dump */
     uint64_t dumps_count;
@@ -401,6 +403,14 @@ void ml_engine_keep_words(struct ml_engine *engine, const struct ml_dump_trigger
 
 /* engine_calls.c: decisions and uploads, as metrics. */
 void ml_engine_put_calls(FILE *out, const struct ml_engine *engine, bool is_open);
+
+/* engine_memories.c: every memory that has a limit, if a rule wants them looked at; their number.
+ * *out_ids: what their lists point into, for the caller to free. */
+uint32_t ml_engine_look_at_memories(
+    struct ml_engine *engine,
+    struct memlog_service_observed_memory out_memories[ML_TRIGGER_MEMORIES],
+    uint32_t **out_ids
+);
 
 /* engine_triggers.c: looks, and what the service makes of them. */
 void ml_engine_triggers_init(struct ml_engine *engine);

@@ -259,10 +259,11 @@ static uint64_t default_memory_bytes(void) {
     struct ml_memory_info machine = {.limit_bytes = 0};
     struct ml_memory_info group = {.limit_bytes = 0};
     struct ml_cgroup cgroup;
+    char own[PATH_MAX];
     if (!ml_machine_read(&machine)) {
         machine.limit_bytes = 0;
     }
-    if (!ml_cgroup_of(getpid(), &cgroup) || !ml_cgroup_read(&cgroup, &group)) {
+    if (!ml_cgroup_of(getpid(), &cgroup, own) || !ml_cgroup_read(&cgroup, &group)) {
         group.limit_bytes = 0;
     }
     const uint64_t bytes = group.limit_bytes != 0 && (machine.limit_bytes == 0 ||

@@ -223,67 +223,6 @@ on_decided(void *context, enum ml_status status, const struct memlog_service_obs
 
 /* ---- looks */
 
-static struct memlog_service_observed_memory
-observed(const char *name, const struct ml_memory_info *info) {
-    return (struct memlog_service_observed_memory
-    ){.name = ml_string_cut(name, MEMLOG_SERVICE_OBSERVED_MEMORY_NAME_LIMIT),
-      .used_bytes = info->used_bytes,
-      .limit_bytes = info->limit_bytes,
-      .high_events = info->high_events,
-      .max_events = info->max_events,
-      .some_percent_100 = info->some_percent_100,
-      .full_percent_100 = info->full_percent_100};
-}
-
-/* The groups of those that run: their folders change rarely, so each member is asked once. */
-static void find_groups(struct ml_engine *engine) {
-    struct ml_engine_triggers *triggers = &engine->triggers;
-    for (; triggers->members_grouped < engine->members.count &&
-           triggers->groups_count < ML_TRIGGER_MEMORIES - 1;
-         triggers->members_grouped++) {
-        const struct ml_member *member = engine->members.items[triggers->members_grouped];
-        struct ml_cgroup group;
-        bool known = member->state != ML_MEMBER_RUNNING || !ml_cgroup_of(member->pid, &group);
-        for (unsigned i = 0; !known && i < triggers->groups_count; i++) {
-            known = strcmp(triggers->groups[i].folder, group.folder) == 0;
-        }
-        struct ml_cgroup *groups =
-            known ? NULL
-                  : reallocarray(triggers->groups, triggers->groups_count + 1, sizeof(*groups));
-        if (groups != NULL) {
-            triggers->groups = groups;
-            groups[triggers->groups_count++] = group;
-        }
-    }
-}
-
-static uint32_t look_at_memories(
-    struct ml_engine *engine,
-    struct memlog_service_observed_memory out_memories[ML_TRIGGER_MEMORIES]
-) {
-    struct ml_engine_triggers *triggers = &engine->triggers;
-    struct ml_memory_info info;
-    uint32_t count = 0;
-    if (!ml_trigger_rules_watch_memory(&engine->options->triggers)) {
-        return 0;
-    }
-    find_groups(engine);
-    for (unsigned i = 0; i < triggers->groups_count; i++) {
-        if (ml_cgroup_read(&triggers->groups[i], &info)) {
-            triggers->observed[count] = i + 1;
-            out_memories[count++] = observed(triggers->groups[i].name, &info);
-        }
-    }
-    if (ml_machine_read(&info)) {
-        triggers->observed[count] = 0;
-        out_memories[count++] = observed("this machine", &info);
-    }
-    for (uint32_t i = 0; i < count; i++) {
-        out_memories[i].dumped_kinds = triggers->memories_dumped[triggers->observed[i]];
-    }
-    return count;
-}
-
 /* A process as it is now; false: there is nothing to say of it. */
 static bool look_at_process(
     struct ml_engine *engine,
@@ -322,6 +261,7 @@ static void look(struct ml_engine *engine, bool whole) {
     struct memlog_service_observed_process *processes =
         calloc((size_t)engine->members.count + 1, sizeof(*processes));
     uint32_t count = 0;
+    uint32_t *ids = NULL;
     const struct memlog_service_moment now = ml_clock_moment(engine->clock);
     const uint64_t oom_kills = ml_oom_kills();
     if (oom_kills > triggers->oom_kills) {
@@ -338,13 +278,15 @@ static void look(struct ml_engine *engine, bool whole) {
         .now = now,
         .whole = whole,
         .processes = {.items = processes, .count = count},
-        .memories = {.items = memories, .count = look_at_memories(engine, memories)},
+        .memories =
+            {.items = memories, .count = ml_engine_look_at_memories(engine, memories, &ids)},
         .dumped_ns = {.items = triggers->dumped_ns, .count = triggers->dumped_count},
     };
     (void)!getrandom(&observation.random, sizeof(observation.random), 0);
     triggers->asked++;
     ml_service_link_observe(&engine->link, &observation, on_decided, engine);
     free(processes);
+    free(ids);
 }
 
 /* One that is starting answers, too, once it serves. */

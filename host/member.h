@@ -81,6 +81,7 @@ struct ml_member {
     uint32_t draw;    /* its lot in the sampling modes */
     bool told_killed; /* the triggers know it */
     uint32_t looks;   /* times it was looked at in /proc */
+    uint64_t groups;  /* bits by place: which of the triggers' control groups it counts into */
     struct ml_command_line line;
     char name[ML_PROCESS_NAME_BYTES];
     /* What was known before the last change of the two above, and when it changed: a look between

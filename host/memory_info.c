@@ -67,9 +67,14 @@ static bool exists(const char *folder, const char *name) {
     return access(path, R_OK) == 0;
 }
 
-/* Up from `path` below `mount` to the first group with a limit. */
-static bool
-climb(const char *mount, const char *path, const char *probe, struct ml_cgroup *out_group) {
+/* Up from `path` below `mount` to the first group with a limit; `out_own` is the first one seen. */
+static bool climb(
+    const char *mount,
+    const char *path,
+    const char *probe,
+    struct ml_cgroup *out_group,
+    char out_own[PATH_MAX]
+) {
     char below[PATH_MAX];
     struct ml_cgroup own = {.unified = out_group->unified};
     bool found = false;
@@ -92,6 +97,7 @@ climb(const char *mount, const char *path, const char *probe, struct ml_cgroup *
             exists(out_group->folder, probe)) {
             if (!found) {
                 own = *out_group;
+                memcpy(out_own, own.folder, sizeof(own.folder));
                 found = true;
             }
             if (limit_of(out_group) != 0) {
@@ -107,7 +113,9 @@ climb(const char *mount, const char *path, const char *probe, struct ml_cgroup *
     }
 }
 
-bool ml_cgroup_find(const char *root, const char *cgroups, struct ml_cgroup *out_group) {
+bool ml_cgroup_find(
+    const char *root, const char *cgroups, struct ml_cgroup *out_group, char out_own[PATH_MAX]
+) {
     bool found = false;
     for (const char *line = cgroups; line != NULL && *line != '\0' && !found;
          line = strchr(line, '\n'), line = line != NULL ? line + 1 : NULL) {
@@ -124,25 +132,31 @@ bool ml_cgroup_find(const char *root, const char *cgroups, struct ml_cgroup *out
         (void)snprintf(path, sizeof(path), "%.*s", (int)strcspn(second + 1, "\n"), second + 1);
         if (strcmp(controllers, ",,") == 0) {
             out_group->unified = true;
-            found = climb(root, path, "memory.current", out_group);
+            found = climb(root, path, "memory.current", out_group, out_own);
             if (!found) {
                 (void)snprintf(mount, sizeof(mount), "%.4000s/unified", root);
-                found = climb(mount, path, "memory.current", out_group);
+                found = climb(mount, path, "memory.current", out_group, out_own);
             }
         } else if (strstr(controllers, ",memory,") != NULL) {
             out_group->unified = false;
             (void)snprintf(mount, sizeof(mount), "%.4000s/memory", root);
-            found = climb(mount, path, "memory.usage_in_bytes", out_group);
+            found = climb(mount, path, "memory.usage_in_bytes", out_group, out_own);
         }
     }
     return found;
 }
 
-bool ml_cgroup_of(pid_t pid, struct ml_cgroup *out_group) {
+bool ml_cgroup_holds(const struct ml_cgroup *group, const char *own) {
+    const size_t count = strlen(group->folder);
+    return strncmp(own, group->folder, count) == 0 && (own[count] == '\0' || own[count] == '/');
+}
+
+bool ml_cgroup_of(pid_t pid, struct ml_cgroup *out_group, char out_own[PATH_MAX]) {
     char path[64];
     char text[FILE_BYTES];
     (void)snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)pid);
-    return read_file(path, text, sizeof(text)) && ml_cgroup_find(ML_CGROUP_ROOT, text, out_group);
+    return read_file(path, text, sizeof(text)) &&
+           ml_cgroup_find(ML_CGROUP_ROOT, text, out_group, out_own);
 }
 
 /* What is no share of the time is none, or all of it. */

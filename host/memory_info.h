@@ -32,9 +32,15 @@ struct ml_cgroup {
 };
 
 /* The group of a process: the nearest one that has a limit, else its own. `cgroups` is the text of
- * /proc/PID/cgroup. False: there is none that can be read. */
-bool ml_cgroup_find(const char *root, const char *cgroups, struct ml_cgroup *out_group);
-bool ml_cgroup_of(pid_t pid, struct ml_cgroup *out_group);
+ * /proc/PID/cgroup. `out_own`: the folder of its own group, which is that one or lies below it.
+ * False: there is none that can be read. */
+bool ml_cgroup_find(
+    const char *root, const char *cgroups, struct ml_cgroup *out_group, char out_own[PATH_MAX]
+);
+bool ml_cgroup_of(pid_t pid, struct ml_cgroup *out_group, char out_own[PATH_MAX]);
+
+/* Whether what a process uses whose own group is the folder `own` counts into that one. */
+bool ml_cgroup_holds(const struct ml_cgroup *group, const char *own);
 
 /* False: it is gone. */
 bool ml_cgroup_read(const struct ml_cgroup *group, struct ml_memory_info *out_info);

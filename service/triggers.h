@@ -76,6 +76,8 @@ struct ml_trigger_memory {
     uint32_t some_percent_100, full_percent_100; /* 1/100 % of the last 10 s */
     uint32_t
         dumped_kinds; /* bits by ml_trigger_kind: dumps that it had, of a former service's too */
+    /* Who of those in it that run holds most: the guilty one where it is too full; 0: nobody. */
+    uint32_t largest_id;
 };
 
 struct ml_trigger_look {
@@ -87,8 +89,7 @@ struct ml_trigger_look {
     size_t processes_count;
     const struct ml_trigger_memory *memories;
     size_t memories_count;
-    /* Who of those that run holds most: the guilty one where a memory is too full, or the tree's
-     * peak is new; 0: nobody. */
+    /* Who of those that run holds most: the guilty one where the tree's peak is new; 0: nobody. */
     uint32_t largest_id;
     const uint64_t *dumped_ns; /* dumps that the rate limit counts, of a former service's too */
     size_t dumped_count;

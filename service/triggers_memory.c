@@ -13,6 +13,29 @@ enum {
     SLOPE_POINTS_MIN = 3
 };
 
+/* Whether the look at hand tells of that memory. */
+static bool is_seen(const struct ml_trigger_look *look, const char *name) {
+    for (size_t i = 0; i < look->memories_count; i++) {
+        if (strcmp(look->memories[i].name, name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A new one, or that of a control group that is no more; NULL: there is none. */
+static struct ml_trigger_memory_state *free_state(struct ml_triggers *triggers) {
+    if (triggers->memories_count < ML_TRIGGER_MEMORIES) {
+        return &triggers->memories[triggers->memories_count++];
+    }
+    for (unsigned i = 0; i < ML_TRIGGER_MEMORIES; i++) {
+        if (!is_seen(triggers->look, triggers->memories[i].name)) {
+            return &triggers->memories[i];
+        }
+    }
+    return NULL;
+}
+
 static struct ml_trigger_memory_state *
 state_of(struct ml_triggers *triggers, const struct ml_trigger_memory *memory) {
     for (unsigned i = 0; i < triggers->memories_count; i++) {
@@ -20,10 +43,10 @@ state_of(struct ml_triggers *triggers, const struct ml_trigger_memory *memory) {
             return &triggers->memories[i];
         }
     }
-    if (triggers->memories_count == ML_TRIGGER_MEMORIES) {
+    struct ml_trigger_memory_state *state = free_state(triggers);
+    if (state == NULL) {
         return NULL;
     }
-    struct ml_trigger_memory_state *state = &triggers->memories[triggers->memories_count++];
     const bool pressed = (memory->dumped_kinds & 1U << ML_TRIGGER_PRESSURE) != 0;
     *state = (struct ml_trigger_memory_state
     ){.over_limit = (memory->dumped_kinds & 1U << ML_TRIGGER_LIMIT) != 0,
@@ -54,7 +77,7 @@ static void look_at_limit(
         state->over_limit = ml_trigger_take(
             triggers,
             ML_TRIGGER_LIMIT,
-            triggers->look->largest_id,
+            memory->largest_id,
             0,
             0,
             "%s has used %s of its %s, %.0f %%, %" PRIu32 " %% are the threshold",
@@ -133,7 +156,7 @@ static void look_ahead(
         state->near_limit = ml_trigger_take(
             triggers,
             ML_TRIGGER_TIME_TO_LIMIT,
-            triggers->look->largest_id,
+            memory->largest_id,
             0,
             0,
             "%s grows by %s a second and is at its limit in %.0f s",
@@ -173,7 +196,7 @@ static void look_at_pressure(
         *crossed = ml_trigger_take(
             triggers,
             ML_TRIGGER_PRESSURE,
-            triggers->look->largest_id,
+            memory->largest_id,
             0,
             0,
             "%s: %s of its tasks waited for memory %.2f %% of the last 10 s, %" PRIu32
@@ -225,7 +248,7 @@ static void look_at_events(
     if (!state->events && !ml_trigger_take(
                               triggers,
                               ML_TRIGGER_PRESSURE,
-                              triggers->look->largest_id,
+                              memory->largest_id,
                               0,
                               0,
                               "%s came to its limit: the kernel counted %" PRIu64

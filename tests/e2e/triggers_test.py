@@ -182,6 +182,33 @@ class Triggers(triggering.Case):
         self.assertEqual(report["processes"][-1]["state"], "running")
         self.end(process)
 
+    def test_a_groups_limit_names_the_largest_of_that_group_and_not_of_the_tree(self):
+        """The tree's largest process is outside; the one that fills the group was moved there while it ran."""
+        group = groups.make(self, 64 * MIB)
+        if group is None:
+            self.skipTest("no control group can be made here")
+        process = self.grow(
+            f"innocent={90 * MIB}", "fork", f"innocent={4 * MIB}", "wait=@end", "end", "fork", f"innocent={MIB}", "done=@there",
+            "wait=@go", f"guilty={54 * MIB}", "wait=@end", "end", "wait=@end", options=(self.rules(limit={"percent": 80}),))
+        self.wait_for("the start", (self.folder / "there").exists)
+        self.looks(process)
+        answer = subprocess.run(
+            [str(harness.MEMLOG), "ps", "--json"], capture_output=True, text=True, check=True, env=self.environment())
+        root, *children = sorted(json.loads(answer.stdout)["processes"], key=lambda row: row["parent_pid"] != process.pid)
+        self.assertEqual(len(children), 2, answer.stdout)
+        for child in children:
+            (group / "cgroup.procs").write_text(str(child["pid"]))
+        self.looks(process)
+        machine = len(self.triggered(process))  # of a machine that is full itself
+        (self.folder / "go").touch()
+        report, trigger = self.check(self.wait_triggered(process, machine + 1), "limit")
+        self.assertIn(group.name, trigger["reason"])
+        (named,) = [one for one in report["processes"] if one["id"] == trigger["process_id"]]
+        self.assertIn(named["pid"], [child["pid"] for child in children])
+        self.assertEqual((trigger["stack_bytes"], named["live_bytes"]), (54 * MIB, 55 * MIB))
+        self.assertGreater(max(one["live_bytes"] for one in report["processes"] if one["pid"] == root["pid"]), 90 * MIB - 1)
+        self.end(process)
+
     def test_what_is_wrong_in_a_triggers_file_stops_the_run_and_is_named(self):
         path = self.folder / "wrong.json"
         path.write_text('{"footprint": {"browsre": "1M"}}')

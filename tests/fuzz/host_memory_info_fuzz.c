@@ -64,7 +64,9 @@ static void begin(void) {
 static void check_group(const char *text) {
     struct ml_cgroup group;
     struct ml_memory_info info;
-    if (ml_cgroup_find(root, text, &group)) {
+    char own[PATH_MAX];
+    if (ml_cgroup_find(root, text, &group, own)) {
+        REQUIRE(ml_cgroup_holds(&group, own));
         REQUIRE(strncmp(group.folder, root, strlen(root)) == 0);
         REQUIRE(strlen(group.folder) < sizeof(group.folder));
         REQUIRE(strlen(group.name) < sizeof(group.name));

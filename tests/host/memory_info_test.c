@@ -37,6 +37,7 @@ static void tear_down(void) {
 
 START_TEST(version_2_is_read_without_what_the_cache_gives_back) {
     struct ml_cgroup group;
+    char own[PATH_MAX];
     struct ml_memory_info info;
     put("a/b/memory.current", "5000\n");
     put("a/b/memory.max", "9000\n");
@@ -46,7 +47,7 @@ START_TEST(version_2_is_read_without_what_the_cache_gives_back) {
     put("a/b/memory.pressure",
         "some avg10=12.34 avg60=1.00 avg300=0.00 total=1\nfull avg10=0.05 avg60=0.00 avg300=0 "
         "total=1\n");
-    ck_assert(ml_cgroup_find(root, "0::/a/b\n", &group));
+    ck_assert(ml_cgroup_find(root, "0::/a/b\n", &group, own));
     ck_assert(group.unified);
     ck_assert_str_eq(group.name, "cgroup /a/b");
     ck_assert(ml_cgroup_read(&group, &info));
@@ -61,20 +62,22 @@ END_TEST
 
 START_TEST(the_nearest_group_with_a_limit_counts) {
     struct ml_cgroup group;
+    char own[PATH_MAX];
     put("a/memory.current", "1\n");
     put("a/memory.max", "7777\n");
     put("a/b/memory.current", "1\n");
     put("a/b/memory.max", "max\n");
-    ck_assert(ml_cgroup_find(root, "0::/a/b\n", &group));
+    ck_assert(ml_cgroup_find(root, "0::/a/b\n", &group, own));
     ck_assert_str_eq(group.name, "cgroup /a");
     put("a/memory.max", "max\n");
-    ck_assert(ml_cgroup_find(root, "0::/a/b\n", &group));
+    ck_assert(ml_cgroup_find(root, "0::/a/b\n", &group, own));
     ck_assert_str_eq(group.name, "cgroup /a/b");
 }
 END_TEST
 
 START_TEST(version_1_is_found_by_its_controller_and_no_limit_is_none) {
     struct ml_cgroup group;
+    char own[PATH_MAX];
     struct ml_memory_info info;
     static const char cgroups[] = "5:cpuset:/z\n4:memory:/x\n1:name=systemd:/\n0::/\n";
     put("memory/x/memory.usage_in_bytes", "300\n");
@@ -82,7 +85,7 @@ START_TEST(version_1_is_found_by_its_controller_and_no_limit_is_none) {
     put("memory/x/memory.failcnt", "2\n");
     put("memory/x/memory.memsw.failcnt", "5\n");
     put("memory/x/memory.stat", "inactive_file 5\ntotal_inactive_file 100\n");
-    ck_assert(ml_cgroup_find(root, cgroups, &group));
+    ck_assert(ml_cgroup_find(root, cgroups, &group, own));
     ck_assert(!group.unified);
     ck_assert(ml_cgroup_read(&group, &info));
     ck_assert_uint_eq(info.used_bytes, 200);
@@ -96,13 +99,56 @@ END_TEST
 
 START_TEST(a_group_whose_folder_is_not_seen_is_its_mounts_root) {
     struct ml_cgroup group;
+    char own[PATH_MAX];
     put("memory/memory.usage_in_bytes", "300\n");
     put("memory/memory.limit_in_bytes", "1000\n");
-    ck_assert(ml_cgroup_find(root, "4:memory:/docker/abc\n", &group));
+    ck_assert(ml_cgroup_find(root, "4:memory:/docker/abc\n", &group, own));
     ck_assert_str_eq(group.name, "cgroup /");
-    ck_assert(!ml_cgroup_find(root, "4:cpu:/docker/abc\n", &group));
-    ck_assert(!ml_cgroup_find(root, "nonsense", &group));
-    ck_assert(!ml_cgroup_find(root, "", &group));
+    ck_assert(!ml_cgroup_find(root, "4:cpu:/docker/abc\n", &group, own));
+    ck_assert(!ml_cgroup_find(root, "nonsense", &group, own));
+    ck_assert(!ml_cgroup_find(root, "", &group, own));
+}
+END_TEST
+
+/* Who is in a group that lies in one with a limit counts into that; a brother of alike name does
+ * not. */
+static void check_members(const char *cgroups, const char *brothers, const char *name) {
+    struct ml_cgroup group;
+    struct ml_cgroup brother;
+    char own[PATH_MAX];
+    char brothers_own[PATH_MAX];
+    ck_assert(ml_cgroup_find(root, cgroups, &group, own));
+    ck_assert_str_eq(group.name, name);
+    ck_assert_str_eq(own + strlen(own) - strlen("/pod/app"), "/pod/app");
+    ck_assert(ml_cgroup_holds(&group, own));
+    ck_assert(ml_cgroup_find(root, brothers, &brother, brothers_own));
+    ck_assert(!ml_cgroup_holds(&group, brothers_own));
+    ck_assert(!ml_cgroup_holds(&brother, own));
+    ck_assert(ml_cgroup_holds(&brother, brothers_own));
+}
+
+START_TEST(who_is_below_a_group_is_in_it_in_version_2) {
+    put("pod/memory.current", "1\n");
+    put("pod/memory.max", "7777\n");
+    put("pod/app/memory.current", "1\n");
+    put("pod/app/memory.max", "max\n");
+    put("pod2/memory.current", "1\n");
+    put("pod2/memory.max", "5\n");
+    check_members("0::/pod/app\n", "0::/pod2\n", "cgroup /pod");
+}
+END_TEST
+
+START_TEST(who_is_below_a_group_is_in_it_in_version_1) {
+    put("memory/memory.usage_in_bytes", "1\n");
+    put("memory/pod/memory.usage_in_bytes", "1\n");
+    put("memory/pod/memory.limit_in_bytes", "7777\n");
+    put("memory/pod/app/memory.usage_in_bytes", "1\n");
+    put("memory/pod/app/memory.limit_in_bytes", "9223372036854771712\n");
+    put("memory/pod2/memory.usage_in_bytes", "1\n");
+    put("memory/pod2/memory.limit_in_bytes", "5\n");
+    check_members(
+        "5:cpuset:/z\n4:memory:/pod/app\n", "5:cpuset:/z\n4:memory:/pod2\n", "cgroup /pod"
+    );
 }
 END_TEST
 
@@ -122,6 +168,8 @@ int main(void) {
     tcase_add_test(cases, the_nearest_group_with_a_limit_counts);
     tcase_add_test(cases, version_1_is_found_by_its_controller_and_no_limit_is_none);
     tcase_add_test(cases, a_group_whose_folder_is_not_seen_is_its_mounts_root);
+    tcase_add_test(cases, who_is_below_a_group_is_in_it_in_version_2);
+    tcase_add_test(cases, who_is_below_a_group_is_in_it_in_version_1);
     tcase_add_test(cases, this_machine_has_memory);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);

@@ -1,6 +1,7 @@
 #include "service/triggers.h"
 
 #include <check.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -224,17 +225,17 @@ START_TEST(pressure_is_told_once_until_it_has_halved_and_events_as_they_come) {
 }
 END_TEST
 
-START_TEST(a_memory_names_who_holds_most_and_which_it_is) {
+START_TEST(a_memory_names_who_of_those_in_it_holds_most_and_which_it_is) {
     begin(&(struct ml_trigger_rules){.limit_percent = 80});
     live_nodes[2] = 5 * MIB;
     const struct ml_trigger_memory memories[] = {
-        {.name = "a", .used_bytes = 10, .limit_bytes = 100},
-        {.name = "b", .used_bytes = 90, .limit_bytes = 100}};
+        {.name = "a", .used_bytes = 10, .limit_bytes = 100, .largest_id = 8},
+        {.name = "b", .used_bytes = 90, .limit_bytes = 100, .largest_id = 7}};
     const struct ml_trigger_look both = {
         .now_ns = second,
         .memories = memories,
         .memories_count = 2,
-        .largest_id = 7,
+        .largest_id = 9,
         .live_by_node = live_by_node};
     const struct ml_trigger_decision *dump = dump_of(ml_triggers_look(triggers, &both, decisions));
     ck_assert_ptr_nonnull(dump);
@@ -242,6 +243,37 @@ START_TEST(a_memory_names_who_holds_most_and_which_it_is) {
     ck_assert_uint_eq(dump->id, 7);
     ck_assert_uint_eq(dump->node, 2);
     ck_assert_uint_eq(dump->node_bytes, 5 * MIB);
+}
+END_TEST
+
+START_TEST(a_memory_that_nobody_known_is_in_blames_nobody) {
+    begin(&(struct ml_trigger_rules){.limit_percent = 80});
+    live_nodes[2] = 5 * MIB;
+    const struct ml_trigger_memory memory = {.name = "a", .used_bytes = 90, .limit_bytes = 100};
+    const struct ml_trigger_look alone = {
+        .now_ns = second,
+        .memories = &memory,
+        .memories_count = 1,
+        .largest_id = 9,
+        .live_by_node = live_by_node};
+    const struct ml_trigger_decision *dump = dump_of(ml_triggers_look(triggers, &alone, decisions));
+    ck_assert_ptr_nonnull(dump);
+    ck_assert_uint_eq(dump->id, 0);
+    ck_assert_uint_eq(dump->node, 0);
+}
+END_TEST
+
+START_TEST(control_groups_that_are_no_more_make_room_for_others) {
+    enum { GROUPS = 1000 };
+    begin(&(struct ml_trigger_rules){.limit_percent = 80});
+    for (unsigned i = 0; i < GROUPS; i++) {
+        char name[32];
+        (void)snprintf(name, sizeof(name), "group %u", i);
+        const struct ml_trigger_memory memory = {
+            .name = name, .used_bytes = 90, .limit_bytes = 100};
+        ck_assert_ptr_nonnull(dump_of(look_at_memory(2 * i, &memory)));
+        ck_assert_ptr_null(dump_of(look_at_memory(2 * i + 1, &memory)));
+    }
 }
 END_TEST
 
@@ -381,7 +413,9 @@ int main(void) {
     tcase_add_test(cases, a_limit_is_crossed_once_until_its_memory_has_fallen_back);
     tcase_add_test(cases, a_memory_that_fills_steadily_is_seen_before_it_is_full);
     tcase_add_test(cases, pressure_is_told_once_until_it_has_halved_and_events_as_they_come);
-    tcase_add_test(cases, a_memory_names_who_holds_most_and_which_it_is);
+    tcase_add_test(cases, a_memory_names_who_of_those_in_it_holds_most_and_which_it_is);
+    tcase_add_test(cases, a_memory_that_nobody_known_is_in_blames_nobody);
+    tcase_add_test(cases, control_groups_that_are_no_more_make_room_for_others);
     tcase_add_test(cases, what_a_former_service_has_dumped_is_not_dumped_again);
     tcase_add_test(cases, a_former_services_dumps_count_for_the_rate_limit);
     tcase_add_test(cases, the_interval_keeps_step_with_the_clock_and_the_peak_with_its_step);
