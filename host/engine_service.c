@@ -211,8 +211,24 @@ static void sample_coarser(struct ml_engine *engine, struct ml_member *member, u
     }
 }
 
-static void say_quota(struct ml_engine *engine, const struct ml_member *member, uint64_t bytes) {
+/* Its note tells what it lost, unless that is worse still: it is recorded no more. */
+static void note_totals(struct ml_member *member, const char *why) {
+    if (!member->stream_lost) {
+        (void
+        )snprintf(member->note, sizeof(member->note), "totals alone, not what is live: %s", why);
+    }
+}
+
+static void say_quota(struct ml_engine *engine, struct ml_member *member, uint64_t bytes) {
     char size[ML_SIZE_TEXT_BYTES];
+    char why[ML_SIZE_TEXT_BYTES + 80];
+    (void)snprintf(
+        why,
+        sizeof(why),
+        "over its quota of memory in memlog-service, %s (--client-memory)",
+        ml_size_text(bytes, size)
+    );
+    note_totals(member, why);
     if (!engine->said_quota) {
         engine->said_quota = true;
         ml_engine_notice(
@@ -223,7 +239,21 @@ static void say_quota(struct ml_engine *engine, const struct ml_member *member, 
             "--service-memory=BYTES all of them",
             member->name,
             (int)member->pid,
-            ml_size_text(bytes, size)
+            size
+        );
+    }
+}
+
+static void say_dropped(struct ml_engine *engine, struct ml_member *member) {
+    note_totals(member, "memlog-service ran out of memory");
+    if (!engine->said_dropped) {
+        engine->said_dropped = true;
+        ml_engine_notice(
+            engine,
+            "memlog-service runs out of memory: of %s (%d) it keeps totals alone from now on, not "
+            "what is live; --service-memory=BYTES gives it more",
+            member->name,
+            (int)member->pid
         );
     }
 }
@@ -239,15 +269,8 @@ on_memory_short(void *context, const struct memlog_service_memory_short_request 
         sample_coarser(engine, member, request->sampling_bytes);
     } else if (request->quota) {
         say_quota(engine, member, request->max_bytes);
-    } else if (!engine->said_dropped) {
-        engine->said_dropped = true;
-        ml_engine_notice(
-            engine,
-            "memlog-service runs out of memory: of %s (%d) it keeps totals alone from now on, not "
-            "what is live; --service-memory=BYTES gives it more",
-            member->name,
-            (int)member->pid
-        );
+    } else {
+        say_dropped(engine, member);
     }
 }
 

@@ -372,6 +372,14 @@ void ml_client_trouble(struct ml_client *client, const char *reason) {
     }
 }
 
+const char *ml_client_loss(const struct ml_client *client) {
+    if (client->lost == ML_OK) {
+        return NULL;
+    }
+    return client->lost == ML_ENV_MEMORY && client->over_quota ? client->trouble
+                                                               : ml_status_text(client->lost);
+}
+
 uint32_t ml_client_id(const struct ml_client *client) {
     return client->setup.id;
 }

@@ -97,9 +97,11 @@ static void lose(struct reader *reader, enum ml_status status) {
         abort();
     }
     ml_client_io_on(&reader->io, ML_IO_BROKEN);
-    ml_client_trouble(reader->io.client, ml_status_text(status));
+    const char *loss = ml_client_loss(reader->io.client);
+    const char *reason = loss != NULL ? loss : ml_status_text(status);
+    ml_client_trouble(reader->io.client, reason);
     struct ml_readers *readers = reader->readers;
-    readers->options.on_lost(readers->options.context, reader->io.id, ml_status_text(status));
+    readers->options.on_lost(readers->options.context, reader->io.id, reason);
 }
 
 /* ---- a batch of clients is read, by all workers while much comes */

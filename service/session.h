@@ -241,6 +241,10 @@ void ml_client_show(struct ml_client *client, struct ml_host_view *take_view);
 /* ML_OK, or why the client is lost. */
 enum ml_status ml_client_status(const struct ml_client *client);
 
+/* Why it is lost, for people: its quota or the status' text, the client's or for ever. NULL: it is
+ * not lost. */
+const char *ml_client_loss(const struct ml_client *client);
+
 /* Mark it incomplete, with the reason for people (copied). The first reason stays. */
 void ml_client_trouble(struct ml_client *client, const char *reason);
 

@@ -228,6 +228,8 @@ START_TEST(whoever_is_over_its_quota_of_stacks_is_lost_alone) {
         ck_assert(!large.complete);
         ck_assert_ptr_nonnull(strstr(large.trouble, "over its quota"));
         ck_assert_ptr_nonnull(strstr(large.trouble, "recording it stopped"));
+        ck_assert_str_eq(ml_client_loss(clients[0]), large.trouble);
+        ck_assert_ptr_null(ml_client_loss(clients[1]));
         for (int i = 0; i < 3; i++) {
             allocate(1, 100);
             allocate(2, 100);
