@@ -1,5 +1,4 @@
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "tools/command.h"
@@ -9,7 +8,8 @@
 #include "tools/report.h"
 
 static const char help[] =
-    "memlog diff [--json|--leaks|--html|--pprof] [-o FILE] [--metric=METRIC] [--limit=N] FROM TO\n"
+    "memlog diff [--json|--leaks|--html|--pprof] [-o FILE] [--metric=METRIC] [--limit=N]\n"
+    "            [--focus=REGEX] [--ignore=REGEX] [--show=REGEX] [--hide=REGEX] FROM TO\n"
     "\n"
     "Tell what changed between two dumps, of one run or of two, also of two builds: stacks are\n"
     "told by their functions. What grew stands first.\n"
@@ -25,15 +25,26 @@ static const char help[] =
     "  -o FILE          where to (default: stdout)\n"
     "  --metric=METRIC  what the change is counted in: live (default), peak or total bytes\n"
     "  --limit=N        at most N stacks of each list (text: 5, JSON: all)\n"
+    "  --focus=REGEX    stacks alone in which a function, source file or module matches\n"
+    "  --ignore=REGEX   no stack in which one matches\n"
+    "  --show=REGEX     of each stack the frames alone that match\n"
+    "  --hide=REGEX     of each stack the frames that do not match\n"
+    "\n"
+    "Figures of processes and of all together are those of the whole dumps, whatever is asked\n"
+    "for. Expressions are POSIX extended ones, as of grep -E.\n"
     "\n"
     "Example: memlog diff --html -o grown.html 0001.manual.pftrace 0002.exit.pftrace\n";
 
-enum form { FORM_TEXT, FORM_JSON, FORM_LEAKS, FORM_HTML, FORM_PPROF };
+enum form { FORM_TEXT, FORM_JSON, FORM_LEAKS, FORM_HTML, FORM_PPROF, FORMS };
 
 struct request {
     enum form form;
     enum ml_metric metric;
     const char *output;
+    const char *limit_text, *metric_text;
+    unsigned long limit;
+    const char *files[ML_DIFF_SIDES];
+    struct ml_sift sift;
 };
 
 static enum ml_status
@@ -62,7 +73,8 @@ write_page(const struct request *request, const struct ml_report sides[ML_DIFF_S
     struct ml_flame_side flames[ML_DIFF_SIDES];
 
     for (int i = 0; i < ML_DIFF_SIDES; i++) {
-        flames[i] = (struct ml_flame_side){.profile = sides[i].profile, .stacks = sides[i].stacks};
+        flames[i] = (struct ml_flame_side
+        ){.profile = sides[i].profile, .stacks = sides[i].stacks, .is_sifted = sides[i].is_sifted};
     }
     return ml_flame_write(&flames[ML_DIFF_TO], &flames[ML_DIFF_FROM], request->metric, out);
 }
@@ -103,77 +115,97 @@ say(const struct ml_command *command,
     return ml_command_written(command, request->output, status);
 }
 
-static int run(const struct ml_command *command, int argc, char **argv) {
-    const char *limit = NULL;
-    const char *metric_text = NULL;
-    const char *files[ML_DIFF_SIDES] = {NULL};
-    bool forms[] = {
-        [FORM_TEXT] = false,
-        [FORM_JSON] = false,
-        [FORM_LEAKS] = false,
-        [FORM_HTML] = false,
-        [FORM_PPROF] = false};
+/* What the words say. ML_EXIT_OK, or the exit code. */
+static int
+understand(const struct ml_command *command, struct request *request, const bool forms[FORMS]) {
     int forms_count = 0;
-    bool go_on = false;
-    unsigned long limit_number = 0;
+    int exit_code = ml_command_limit(command, request->limit_text, &request->limit);
+
+    if (exit_code == ML_EXIT_OK) {
+        exit_code = ml_command_metric(command, request->metric_text, &request->metric);
+    }
+    if (exit_code == ML_EXIT_OK) {
+        exit_code = ml_command_sift(command, &request->sift);
+    }
+    for (int i = 0; i < FORMS; i++) {
+        request->form = forms[i] ? (enum form)i : request->form;
+        forms_count += forms[i];
+    }
+    if (exit_code == ML_EXIT_OK && forms_count > 1) {
+        return ml_command_complain(
+            command, "--json, --leaks, --html and --pprof are different things: one of them"
+        );
+    }
+    if (exit_code == ML_EXIT_OK && request->form >= FORM_HTML && !request->output &&
+        isatty(STDOUT_FILENO)) {
+        return ml_command_complain(command, "this is not for a terminal: say -o FILE");
+    }
+    return exit_code;
+}
+
+static bool load_side(
+    const struct ml_command *command,
+    const struct request *request,
+    enum ml_diff_side side,
+    struct ml_loaded *loaded,
+    struct ml_report *out_report
+) {
+    const struct ml_load load = {
+        .path = request->files[side], .output_path = request->output, .sift = request->sift};
+
+    *out_report = (struct ml_report){
+        .profile = &loaded->profile,
+        .stacks = &loaded->stacks,
+        .file_path = request->files[side],
+        .limit = request->limit,
+        .is_sifted = ml_sift_is_any(&request->sift),
+    };
+    return ml_command_load(command, &load, loaded);
+}
+
+static int run(const struct ml_command *command, int argc, char **argv) {
     struct request request = {.form = FORM_TEXT};
+    bool forms[FORMS] = {false};
     const struct ml_option options[] = {
         {.name = "--json", .out_given = &forms[FORM_JSON]},
         {.name = "--leaks", .out_given = &forms[FORM_LEAKS]},
         {.name = "--html", .out_given = &forms[FORM_HTML]},
         {.name = "--pprof", .out_given = &forms[FORM_PPROF]},
         {.name = "--output", .short_name = "-o", .out_value = &request.output},
-        {.name = "--limit", .out_value = &limit},
-        {.name = "--metric", .out_value = &metric_text},
+        {.name = "--limit", .out_value = &request.limit_text},
+        {.name = "--metric", .out_value = &request.metric_text},
+        {.name = "--focus", .out_value = &request.sift.focus},
+        {.name = "--ignore", .out_value = &request.sift.ignore},
+        {.name = "--show", .out_value = &request.sift.show},
+        {.name = "--hide", .out_value = &request.sift.hide},
     };
-    struct ml_loaded loaded[ML_DIFF_SIDES];
-    int exit_code =
-        ml_command_arguments(command, argc, argv, options, 7, files, ML_DIFF_SIDES, &go_on);
+    struct ml_loaded loaded[ML_DIFF_SIDES] = {0};
+    struct ml_report sides[ML_DIFF_SIDES];
+    bool go_on = false;
+    int exit_code = ml_command_arguments(
+        command,
+        argc,
+        argv,
+        options,
+        sizeof options / sizeof options[0],
+        request.files,
+        ML_DIFF_SIDES,
+        &go_on
+    );
 
     if (go_on) {
-        exit_code = ml_command_limit(command, limit, &limit_number);
-    }
-    if (go_on && exit_code == ML_EXIT_OK) {
-        exit_code = ml_command_metric(command, metric_text, &request.metric);
+        exit_code = understand(command, &request, forms);
     }
     if (!go_on || exit_code != ML_EXIT_OK) {
         return exit_code;
     }
-    for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
-        if (forms[i]) {
-            request.form = (enum form)i;
-            forms_count++;
-        }
-    }
-    if (forms_count > 1) {
-        return ml_command_complain(
-            command, "--json, --leaks, --html and --pprof are different things: one of them"
-        );
-    }
-    if (request.form >= FORM_HTML && !request.output && isatty(STDOUT_FILENO)) {
-        return ml_command_complain(command, "this is not for a terminal: say -o FILE");
-    }
-    memset(loaded, 0, sizeof loaded); /* the second is not touched when the first cannot be read */
     exit_code = ML_EXIT_FAILED;
-    if (ml_command_load(
-            command, &(struct ml_load){.path = files[0], .output_path = request.output}, &loaded[0]
-        ) &&
-        ml_command_load(
-            command, &(struct ml_load){.path = files[1], .output_path = request.output}, &loaded[1]
-        )) {
-        struct ml_report sides[ML_DIFF_SIDES];
-        for (int i = 0; i < ML_DIFF_SIDES; i++) {
-            sides[i] = (struct ml_report){
-                .profile = &loaded[i].profile,
-                .stacks = &loaded[i].stacks,
-                .file_path = files[i],
-                .limit = limit_number,
-            };
-        }
+    if (load_side(command, &request, ML_DIFF_FROM, &loaded[ML_DIFF_FROM], &sides[ML_DIFF_FROM]) &&
+        load_side(command, &request, ML_DIFF_TO, &loaded[ML_DIFF_TO], &sides[ML_DIFF_TO])) {
         exit_code = say(command, &request, sides);
     }
-    ml_loaded_fini(&loaded[0]);
-    ml_loaded_fini(&loaded[1]);
+    ml_loaded_fini(&loaded[ML_DIFF_FROM]);
+    ml_loaded_fini(&loaded[ML_DIFF_TO]);
     return exit_code;
 }
 

@@ -309,6 +309,7 @@ static void put_about(
     const struct ml_profile *profile = after->profile;
     char about[TITLE_BYTES];
     char words[2][ML_WORDS_BYTES];
+    static const char sifted[] = "; only stacks and frames that were asked for";
     const char *title =
         profile->program.count_bytes > 0 ? profile->program.bytes : "memory of a process tree";
 
@@ -317,9 +318,13 @@ static void put_about(
         snprintf(
             about,
             sizeof about,
-            "What changed from %s to %s",
+            "What changed from %s to %s%s%s",
             ml_words_time(before->profile->now.realtime_ns, words[0]),
-            ml_words_time(profile->now.realtime_ns, words[1])
+            ml_words_time(profile->now.realtime_ns, words[1]),
+            ml_profile_is_complete(profile) && ml_profile_is_complete(before->profile)
+                ? ""
+                : "; not both are complete, see memlog report",
+            after->is_sifted ? sifted : ""
         );
     } else {
         snprintf(
@@ -332,7 +337,7 @@ static void put_about(
             ml_profile_processes(profile) == 1 ? "" : "es",
             ml_profile_is_complete(profile) ? "; nothing was lost"
                                             : "; not complete, see memlog report",
-            after->is_sifted ? "; only stacks and frames that were asked for" : ""
+            after->is_sifted ? sifted : ""
         );
     }
     ml_json_string_member(json, "about", about);

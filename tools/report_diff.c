@@ -244,7 +244,11 @@ static void put_changes(
             continue;
         }
         if (shown == 0) {
-            ml_report_heading(page, grew ? "Grew" : "Shrank", "");
+            ml_report_heading(
+                page,
+                grew ? "Grew" : "Shrank",
+                page->report->is_sifted ? "of what was asked for" : ""
+            );
         }
         put_change(pages, stack, metric, shown == 0);
         shown++;
@@ -348,6 +352,31 @@ static void put_processes(const struct ml_report_page pages[ML_DIFF_SIDES], enum
     free(changes);
 }
 
+/* What a side's figures are not: all, or exact. Nothing of one that is both. */
+static void put_certainty(const struct ml_report_page *page, const char *title) {
+    const struct ml_profile *profile = page->report->profile;
+    const uint64_t sampling_bytes = ml_report_sampling_bytes(profile);
+    char words[ML_WORDS_BYTES];
+
+    if (!ml_profile_is_complete(profile)) {
+        fprintf(
+            page->out,
+            "  %sNOT COMPLETE%s  %s: memlog report says what is missing\n",
+            ml_report_warn(page),
+            ml_report_plain(page),
+            title
+        );
+    }
+    if (sampling_bytes > 1) {
+        fprintf(
+            page->out,
+            "  estimated  %s: from samples, one every %s on average\n",
+            title,
+            ml_words_size(sampling_bytes, words)
+        );
+    }
+}
+
 void ml_report_diff_text(
     const struct ml_report sides[ML_DIFF_SIDES],
     const struct ml_diff *diff,
@@ -380,6 +409,8 @@ void ml_report_diff_text(
     put_row(page, "live", from->live_bytes, to->live_bytes);
     put_row(page, "peak", from->peak_bytes, to->peak_bytes);
     put_row(page, "allocated", from->total_bytes, to->total_bytes);
+    put_certainty(&pages[ML_DIFF_FROM], "from");
+    put_certainty(page, "to");
     put_processes(pages, metric);
     put_changes(pages, diff, metric, true);
     put_changes(pages, diff, metric, false);

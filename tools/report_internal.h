@@ -43,6 +43,9 @@ void ml_report_losses(const struct ml_report_page *page);
 void ml_report_waits(const struct ml_report_page *page);
 void ml_report_sampling(const struct ml_report_page *page);
 
+/* The longest sampling interval of any process; 1: everything is exact. */
+uint64_t ml_report_sampling_bytes(const struct ml_profile *profile);
+
 /* "5 of 12", and that stacks were left out where they were: what stands beside a list's title. */
 enum { ML_REPORT_REST_BYTES = 96 };
 const char *ml_report_rest(

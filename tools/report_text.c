@@ -105,7 +105,7 @@ static bool anyone_runs(const struct ml_profile *profile) {
     return false;
 }
 
-static uint64_t sampling_of(const struct ml_profile *profile) {
+uint64_t ml_report_sampling_bytes(const struct ml_profile *profile) {
     uint64_t sampling_bytes = 1;
 
     for (size_t i = 0; i < profile->processes_count; i++) {
@@ -191,12 +191,12 @@ static void put_completeness(const struct ml_report_page *page) {
                   "takes, or memlog doctor\n               PROGRAM tells why\n",
             page->out
         );
-    } else if (sampling_of(profile) > 1) {
+    } else if (ml_report_sampling_bytes(profile) > 1) {
         fprintf(
             page->out,
             "  complete     estimated from samples, one every %s on average%s (\u00b1 one standard "
             "error)\n",
-            ml_words_size(sampling_of(profile), words),
+            ml_words_size(ml_report_sampling_bytes(profile), words),
             sampling_changed(profile) ? " at times" : ""
         );
     } else {

@@ -170,6 +170,41 @@ class Convert(harness.Case):
             self.assertGreater(drawn[1], 0)
             self.assertIn("only stacks and frames that were asked for", data["about"])
 
+    def test_a_diff_of_some_stacks(self):
+        """--focus and the like take the same stacks of both sides; what the dumps hold in all stays what it is."""
+        before, after = self.dump(harness.PROGRAMS / "oracle" / "single"), self.dump(harness.PROGRAMS / "oracle" / "fork", "fork")
+        whole = json.loads(self.words(harness.MEMLOG, "diff", "--json", before, after))
+
+        def has(stack, name):
+            return any(frame["function"] == name for frame in stack["frames"])
+
+        self.assertTrue(any(has(stack, "main") and stack["from"]["total_bytes"] for stack in whole["stacks"]))
+        for options, fits in (
+            (["--focus=^branch_left$"], lambda stack: has(stack, "branch_left")),
+            (["--ignore=^branch_left$"], lambda stack: not has(stack, "branch_left")),
+            (["--focus=^main$", "--ignore=branch"], lambda stack: has(stack, "main") and not any("branch" in frame["function"] for frame in stack["frames"])),
+        ):
+            some = json.loads(self.words(harness.MEMLOG, "diff", "--json", *options, before, after))
+            self.assertTrue(some["stacks"], options)
+            self.assertLess(len(some["stacks"]), len(whole["stacks"]))
+            self.assertEqual(some["stacks"], [stack for stack in whole["stacks"] if fits(stack)], options)
+            self.assertEqual((some["from"], some["to"]), (whole["from"], whole["to"]))
+        shown = json.loads(self.words(harness.MEMLOG, "diff", "--json", "--show=^main$", before, after))
+        self.assertEqual({frame["function"] for stack in shown["stacks"] for frame in stack["frames"]}, {"main"})
+        text = self.words(harness.MEMLOG, "diff", "--focus=^branch_left$", before, after)
+        self.assertIn("of what was asked for", text)
+        page = self.words(harness.MEMLOG, "diff", "--html", "--focus=^branch_left$", "-o", "/dev/stdout", before, after)
+        self.assertIn("only stacks and frames that were asked for", page)
+
+    def test_a_diff_says_how_sure_its_sides_are(self):
+        whole = self.dump(harness.PROGRAMS / "oracle" / "single")
+        (sampled,) = self.memlog(harness.PROGRAMS / "oracle" / "single", options=["--memlog-sampling-rate=4K"]).dumps()
+        self.assertNotRegex(self.words(harness.MEMLOG, "diff", whole, whole), "NOT COMPLETE|estimated")
+        self.assertRegex(self.words(harness.MEMLOG, "diff", whole, sampled), r"(?m)^  estimated  to: from samples, one every 4.0 KiB on average$")
+        cut = self.folder / "cut.pftrace"
+        cut.write_bytes(whole.read_bytes()[:-9])
+        self.assertRegex(self.words(harness.MEMLOG, "diff", cut, whole), r"(?m)^  NOT COMPLETE  from: memlog report says what is missing$")
+
     def test_one_process_is_the_tree_in_every_form(self):
         dump = self.dump(harness.PROGRAMS / "oracle" / "fork", "fork")
         entry = self.report(dump)["processes"][1]
