@@ -1,6 +1,7 @@
 #include "tools/chrome_symbolize.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,11 +14,20 @@
 /* Build ids in hex that are believed, and pids that a process can have. */
 enum { BUILD_ID_MAX_BYTES = 64, PID_MAX = 1 << 22 };
 
+/* What a trace may hold: text when it is unpacked, and memory when it is read (some ten times its
+ * text). g++'s of 20,000 stacks has 8 MiB of text; a small file can unpack to anything. */
+static const size_t text_max_bytes = (size_t)256 << 20;
+static const size_t memory_max_bytes = (size_t)2 << 30;
+
 struct work {
     struct ml_symbolizer *symbolizer;
     ml_chrome_nameless *nameless;
     void *context;
     uint64_t next_node, next_string; /* numbers not used yet in the whole trace */
+    struct address *addresses;       /* of the process at hand, by address */
+    size_t addresses_count;
+    struct use *uses; /* likewise, by string */
+    size_t uses_count;
     size_t places;
     bool has_heaps;
     bool done;
@@ -28,6 +38,18 @@ struct process {
     json_t *nodes, *strings;
     json_t *regions;
     uint32_t pid;
+};
+
+/* A string that stands for an address. */
+struct address {
+    uint64_t address;
+    json_int_t string;
+};
+
+/* A node that shows a string. Borrowed. */
+struct use {
+    json_int_t string;
+    json_t *node;
 };
 
 /* A region that code may be named in. */
@@ -128,6 +150,59 @@ static bool address_of(const json_t *string, uint64_t *out_address) {
     return text && strncmp(text, "pc:", 3) == 0 && hex_read(text + 3, out_address);
 }
 
+static int order_addresses(const void *left, const void *right) {
+    const struct address *a = left;
+    const struct address *b = right;
+
+    return (a->address > b->address) - (a->address < b->address);
+}
+
+static int order_uses(const void *left, const void *right) {
+    const struct use *a = left;
+    const struct use *b = right;
+
+    return (a->string > b->string) - (a->string < b->string);
+}
+
+/* Note the process's addresses and who shows them. False: no memory. */
+static bool index_make(struct work *work, const struct process *process) {
+    size_t strings_count = json_array_size(process->strings);
+    size_t nodes_count = json_array_size(process->nodes);
+
+    work->addresses = calloc(strings_count + 1, sizeof *work->addresses);
+    work->uses = calloc(nodes_count + 1, sizeof *work->uses);
+    work->addresses_count = 0;
+    work->uses_count = 0;
+    if (!work->addresses || !work->uses) {
+        return false;
+    }
+    for (size_t i = 0; i < strings_count; i++) {
+        const json_t *string = json_array_get(process->strings, i);
+        struct address *one = &work->addresses[work->addresses_count];
+        if (address_of(string, &one->address)) {
+            one->string = json_integer_value(json_object_get(string, "id"));
+            work->addresses_count++;
+        }
+    }
+    for (size_t i = 0; i < nodes_count; i++) {
+        json_t *node = json_array_get(process->nodes, i);
+        const json_t *name = json_object_get(node, "name_sid");
+        if (json_is_integer(name)) {
+            work->uses[work->uses_count++] = (struct use){json_integer_value(name), node};
+        }
+    }
+    qsort(work->addresses, work->addresses_count, sizeof *work->addresses, order_addresses);
+    qsort(work->uses, work->uses_count, sizeof *work->uses, order_uses);
+    return true;
+}
+
+static void index_free(struct work *work) {
+    free(work->addresses);
+    free(work->uses);
+    work->addresses = NULL;
+    work->uses = NULL;
+}
+
 /* Name the nodes that show that string. */
 static void string_name(
     struct work *work,
@@ -136,15 +211,35 @@ static void string_name(
     const struct ml_symbol *symbols,
     size_t count
 ) {
-    size_t nodes_count = json_array_size(process->nodes);
+    const struct use key = {.string = string};
+    const struct use *end = work->uses + work->uses_count;
+    struct use *use = bsearch(&key, work->uses, work->uses_count, sizeof *work->uses, order_uses);
 
-    for (size_t i = 0; i < nodes_count; i++) {
-        json_t *node = json_array_get(process->nodes, i);
-        const json_t *name = json_object_get(node, "name_sid");
-        if (json_is_integer(name) && json_integer_value(name) == string) {
-            node_name(work, process, node, symbols, count);
+    while (use && use > work->uses && use[-1].string == string) {
+        use--;
+    }
+    for (; use && use < end && use->string == string; use++) {
+        if (use->node) {
+            node_name(work, process, use->node, symbols, count);
+            use->node = NULL; /* two strings of one number, or two regions of one address */
         }
     }
+}
+
+/* The first address from there on. */
+static size_t address_from(const struct work *work, uint64_t start) {
+    size_t low = 0;
+    size_t high = work->addresses_count;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (work->addresses[middle].address < start) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
 }
 
 static void
@@ -160,15 +255,13 @@ region_name(struct work *work, const struct process *process, const struct regio
     };
     struct ml_symbol_file *file = NULL;
     const char *trouble = NULL;
-    size_t strings_count = json_array_size(process->strings);
 
-    for (size_t i = 0; i < strings_count; i++) {
-        const json_t *string = json_array_get(process->strings, i);
+    for (size_t i = address_from(work, region->start); i < work->addresses_count; i++) {
+        const struct address *one = &work->addresses[i];
         struct ml_symbol symbols[ML_SYMBOL_INLINES_MAX];
-        uint64_t address = 0;
         size_t count = 0;
-        if (!address_of(string, &address) || address - region->start >= region->size_bytes) {
-            continue;
+        if (one->address - region->start >= region->size_bytes) {
+            break;
         }
         if (!file) {
             file = ml_symbolizer_open(work->symbolizer, &wanted, &trouble);
@@ -177,10 +270,9 @@ region_name(struct work *work, const struct process *process, const struct regio
             work->done = false;
             return;
         }
-        count = ml_symbol_file_find(file, address - region->bias, symbols);
+        count = ml_symbol_file_find(file, one->address - region->bias, symbols);
         if (count > 0 && symbols[0].function[0]) {
-            json_int_t number = json_integer_value(json_object_get(string, "id"));
-            string_name(work, process, number, symbols, count);
+            string_name(work, process, one->string, symbols, count);
         }
     }
     if (trouble) {
@@ -224,19 +316,69 @@ static void trace_name(struct work *work, const json_t *events) {
         if (!process_read(json_array_get(events, i), &process)) {
             continue;
         }
-        for (size_t r = 0; r < json_array_size(process.regions); r++) {
+        work->done = index_make(work, &process) && work->done;
+        for (size_t r = 0; work->done && r < json_array_size(process.regions); r++) {
             struct region region;
             if (region_read(json_array_get(process.regions, r), &region)) {
                 region_name(work, &process, &region);
             }
         }
+        index_free(work);
     }
 }
 
-static size_t read_some(void *buffer, size_t count_bytes, void *file) {
-    int got = gzread(file, buffer, (unsigned)count_bytes);
+/* The trace's text as it comes. */
+struct source {
+    gzFile file;
+    size_t read_bytes;
+};
 
+static size_t read_some(void *buffer, size_t count_bytes, void *context) {
+    struct source *source = context;
+    int got = source->read_bytes > text_max_bytes
+                  ? -1
+                  : gzread(source->file, buffer, (unsigned)count_bytes);
+
+    source->read_bytes += got > 0 ? (size_t)got : 0;
     return got >= 0 ? (size_t)got : (size_t)-1;
+}
+
+/* What jansson holds. It knows one allocator for all of a program; the analyzer reads one trace, in
+ * one thread. */
+static size_t held_bytes;
+static bool held_too_much;
+
+static void *bounded_malloc(size_t count_bytes) {
+    void *memory = NULL;
+
+    held_too_much =
+        held_too_much || held_bytes >= memory_max_bytes || count_bytes > memory_max_bytes;
+    memory = held_too_much ? NULL : malloc(count_bytes);
+    held_bytes += memory ? malloc_usable_size(memory) : 0;
+    return memory;
+}
+
+static void bounded_free(void *memory) {
+    held_bytes -= memory ? malloc_usable_size(memory) : 0;
+    free(memory);
+}
+
+/* Read all of it. NULL with the reason in *out_status. */
+static json_t *trace_read(gzFile file, enum ml_status *out_status) {
+    struct source source = {.file = file};
+    json_t *root = NULL;
+
+    json_set_alloc_funcs(bounded_malloc, bounded_free);
+    held_bytes = 0;
+    held_too_much = false;
+    root = json_load_callback(read_some, &source, 0, NULL);
+    *out_status = ML_PEER_FORM;
+    if (held_too_much || source.read_bytes > text_max_bytes) {
+        *out_status = ML_PEER_LIMIT;
+        json_decref(root);
+        root = NULL;
+    }
+    return root;
 }
 
 static enum ml_status trace_write(const json_t *root, bool is_gzipped, FILE *out) {
@@ -283,9 +425,9 @@ enum ml_status ml_chrome_symbolize(
         .done = true,
     };
     gzFile file = gzopen(path, "rbe");
-    json_t *root = file ? json_load_callback(read_some, file, 0, NULL) : NULL;
+    enum ml_status status = ML_ENV_SYSTEM;
+    json_t *root = file ? trace_read(file, &status) : NULL;
     bool is_gzipped = file && !gzdirect(file);
-    enum ml_status status = ML_PEER_FORM;
 
     *out_places = 0;
     if (!file) {

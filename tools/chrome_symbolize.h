@@ -22,7 +22,8 @@ ml_chrome_nameless(void *context, const char *path, const char *build_id_hex, co
  * *out_places says how many frames got names.
  *
  * Errors: ML_ENV_SYSTEM (see errno) it cannot be read, or `out` refuses; ML_PEER_FORM no JSON;
- * ML_ENV_MISSING no heaps_v2 in it; ML_ENV_MEMORY. */
+ * ML_PEER_LIMIT more of it than 256 MiB, or than 2 GiB of memory hold; ML_ENV_MISSING no heaps_v2
+ * in it; ML_ENV_MEMORY. */
 ML_NODISCARD enum ml_status ml_chrome_symbolize(
     const char *path,
     struct ml_symbolizer *symbolizer,

@@ -166,14 +166,17 @@ static int symbolize_chrome(const struct ml_command *command, const struct ml_lo
     }
     ml_symbolizer_free(symbolizer);
     ml_fetcher_stop();
-    if (status == ML_PEER_FORM || status == ML_ENV_MISSING) {
+    if (status == ML_PEER_FORM || status == ML_PEER_LIMIT || status == ML_ENV_MISSING) {
         fprintf(
             stderr,
             "memlog %s: %s: %s\n",
             command->name,
             load->path,
             status == ML_PEER_FORM ? "this is no JSON; dumps are *.pftrace files"
-                                   : "there is no heap in it that memlog convert --to=chrome wrote"
+            : status == ML_PEER_LIMIT
+                ? "more JSON than memory should hold; memlog symbolize of the "
+                  "dump, then memlog convert --to=chrome gives the same"
+                : "there is no heap in it that memlog convert --to=chrome wrote"
         );
         return ML_EXIT_FAILED;
     }

@@ -471,6 +471,19 @@ class ChromeTrace(Keeper):
             self.assertEqual(path.read_text(), text)
 
 
+    def test_what_unpacks_to_too_much_is_refused_and_stays(self):
+        path = self.folder / "bomb.json.gz"
+        with gzip.open(path, "wb", compresslevel=1) as file:
+            file.write(b'{"traceEvents": [')
+            for _ in range(270):
+                file.write(b" " * 2**20)
+        before = path.read_bytes()
+        answer = harness.run_words([str(harness.MEMLOG), "symbolize", str(path)], self.folder, self.environment(), b"", harness.TIMEOUT)
+        self.assertEqual(answer.returncode, 1)
+        self.assertIn("more JSON than memory should hold", answer.stderr.decode())
+        self.assertEqual(path.read_bytes(), before)
+
+
 class Merged(harness.Case):
     """Code that a linker made one of: whose it was nobody can tell."""
 
@@ -484,21 +497,32 @@ KEEP void *shop::Bird::other(std::size_t size) { void *kept = std::malloc(size +
 int main() { return !shop::Fish::take(70001) + !shop::Bird::take(70003) + !shop::Bird::other(70001); }
 """
 
-    def functions(self, *link):
+    def functions(self, *options):
         source, program = self.folder / "merged.cc", self.folder / "merged"
         source.write_text(self.SOURCE)
-        words = ["g++", "-g", "-O1", "-ffunction-sections", "-fuse-ld=gold", *link, "-o", program, source]
+        words = ["g++", "-O1", "-ffunction-sections", *options, "-o", program, source]
         subprocess.run([*map(str, words)], check=True, capture_output=True)
         stacks = self.report(self.memlog(program).dumps()[0])["tree"]["stacks"]
         return sorted((stack["live_bytes"], stack["frames"][0]["function"]) for stack in stacks if 70000 < stack["live_bytes"] < 70010)
 
-    def test_functions_that_are_one_are_marked(self):
-        apart = self.functions("-Wl,--icf=none")
+    def assert_marked(self, *options):
+        apart = self.functions(*options, "-Wl,--icf=none")
         self.assertEqual([name for _, name in apart], ["shop::Fish::take(unsigned long)", "shop::Bird::take(unsigned long)", "shop::Bird::other(unsigned long)"])
-        merged = self.functions("-Wl,--icf=all")
-        self.assertEqual(merged[2], apart[2])
-        for _, name in merged[:2]:
+        merged = self.functions(*options, "-Wl,--icf=all")
+        self.assertEqual([size for size, _ in merged], [size for size, _ in apart])
+        self.assertEqual(merged[-1], apart[-1])
+        for _, name in merged[:-1]:
             self.assertRegex(name, r"^shop::(Fish|Bird)::take\(unsigned long\) \[merged\]$")
+
+    def test_functions_that_gold_made_one_are_marked(self):
+        self.assert_marked("-g", "-fuse-ld=gold")
+
+    @unittest.skipUnless(shutil.which("ld.lld"), "no lld here (tools/setup ci brings it)")
+    def test_functions_that_lld_made_one_are_marked(self):
+        """lld's debug data tells of one of them alone; the symbol table of both."""
+        for debug in ("-gdwarf-5", "-gdwarf-4", "-g0"):
+            with self.subTest(debug):
+                self.assert_marked(debug, "-fuse-ld=lld")
 
 
 class SeveralDumps(harness.Case):
