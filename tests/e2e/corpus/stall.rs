@@ -1,4 +1,6 @@
 // What Rust makes of names: traits, generics, closures, inlines. Each allocation has a size of its own.
+#![allow(stable_features)]
+#![feature(bench_black_box)] // what it is called before 1.66, Debian's too
 use std::hint::black_box;
 
 trait Goods {
