@@ -49,7 +49,7 @@ START_TEST(an_ordinary_program_can_take_the_preload_and_nobody_is_gone) {
     ck_assert_int_eq(read(pipe_fds[0], &byte, 1), 0); /* its exec closes the other end */
     /* That is early in the exec: the loader is mapped a moment later. */
     enum ml_image_kind kind = ml_image_look(child);
-    for (int waited_ms = 0; kind != ML_IMAGE_PRELOADABLE && waited_ms < 2000; waited_ms++) {
+    for (int waited_ms = 0; kind != ML_IMAGE_PRELOADABLE && waited_ms < 20000; waited_ms++) {
         (void)usleep(1000);
         kind = ml_image_look(child);
     }

@@ -103,7 +103,7 @@ START_TEST(the_ending_of_somebody_elses_child_is_known_from_its_zombie) {
     pid_t grandchild = 0;
     ck_assert_int_eq(read(pipe_fds[0], &grandchild, sizeof(grandchild)), sizeof(grandchild));
     struct ml_ending ending = {.known = false};
-    for (int i = 0; i < 1000 && !ending.known; i++) {
+    for (int i = 0; i < 20000 && !ending.known; i++) {
         (void)usleep(1000);
         ending = ml_process_ending(grandchild, -1);
     }

@@ -17,7 +17,7 @@ static void setup(void) {
 /* The next event, waited for. */
 static struct ml_tree_event next_event(void) {
     struct ml_tree_event event = {.pid = 0};
-    for (int i = 0; i < 2000 && !ml_tree_next(&tree, &event); i++) {
+    for (int i = 0; i < 20000 && !ml_tree_next(&tree, &event); i++) {
         (void)usleep(1000);
     }
     return event;

@@ -12,7 +12,7 @@
 #include "ipc/staging.h"
 #include "mojom_like_idl/heap_service_mojom.h"
 
-enum { FIXTURE_LANES = 4, FIXTURE_LOST_MAX = 512, FIXTURE_WAIT_MS = 5000 };
+enum { FIXTURE_LANES = 4, FIXTURE_LOST_MAX = 512, FIXTURE_WAIT_MS = 60000 };
 
 /* The service, and what it told its host unasked. */
 struct service {

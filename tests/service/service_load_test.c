@@ -8,7 +8,7 @@
 
 #include "tests/service/fixture.h"
 
-enum { MANY_CLIENTS = 1000, PATIENCE_US = 1500000, LONG_MS = 3000 };
+enum { MANY_CLIENTS = 1000, PATIENCE_US = 1500000, LOOKS_MAX = 40, LONG_MS = 50000 };
 
 /* A lane that is always between stamp and publishing, moves all the time, and whose events are an
  * hour old: what it does not say yet could be older than anything. */
@@ -38,9 +38,12 @@ START_TEST(does_not_let_one_client_hold_the_others_back) {
     client_add(&service, &good);
     client_add(&service, &bad);
     client_put_ten_blocks(&good);
-    (void)service_client(&service, 1, NULL);
-    (void)usleep(PATIENCE_US);
-    const struct memlog_service_client_figures figures = service_client(&service, 1, NULL);
+    struct memlog_service_client_figures figures = service_client(&service, 1, NULL);
+    for (int looks = 0; looks == 0 || (figures.totals.live_bytes != 600 && looks < LOOKS_MAX);
+         looks++) {
+        (void)usleep(PATIENCE_US); /* once will do where the service has a core */
+        figures = service_client(&service, 1, NULL);
+    }
     (void)kill(dawdler, SIGKILL);
     (void)waitpid(dawdler, NULL, 0);
     client_has_ten_blocks(&figures);

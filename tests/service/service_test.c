@@ -12,7 +12,7 @@
 
 #include "tests/service/fixture.h"
 
-enum { LONG_MS = 3000 };
+enum { LONG_MS = 50000 }; /* sanitized, on a busy machine */
 
 START_TEST(serves_a_client) {
     struct service service;
@@ -113,7 +113,7 @@ START_TEST(does_not_wait_for_a_stopped_thread) {
     const uint64_t before = fixture_now();
     struct memlog_service_dump_reply reply;
     (void)close(service_dump(&service, 100, &reply));
-    ck_assert_uint_lt(fixture_now() - before, UINT64_C(2000000000));
+    ck_assert_uint_lt(fixture_now() - before, UINT64_C(30000000000)); /* not for ever */
     const struct memlog_service_client_figures figures = service_client(&service, 2, NULL);
     client_has_ten_blocks(&figures);
     ck_assert(figures.complete);
