@@ -163,7 +163,9 @@ class Case(unittest.TestCase):
     def exit_report(self, run):
         dumps = run.dumps()
         if len(dumps) != 1:
-            self.fail(f"{len(dumps)} exit dumps in {run.folder}, exit code {run.code}, stderr: {run.err}")
+            there = sorted(path.name for path in run.folder.iterdir()) if run.folder.exists() else "no folder"
+            logs = {path.name: path.read_text(errors="replace")[-2000:] for path in self.folder.glob("stderr*")}
+            self.fail(f"{len(dumps)} exit dumps in {run.folder}: {there}, exit code {run.code}, stderr: {run.err or logs}")
         return self.report(dumps[0])
 
     def wait_for(self, what, condition, timeout=TIMEOUT):

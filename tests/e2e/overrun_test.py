@@ -56,7 +56,7 @@ def ticks_of(pid):
 class Overrun(harness.Case):
     def start(self, *program, options=OPTIONS):
         words, folder = self.memlog_command(program, options)
-        log = open(f"{folder}.log", "wb+")
+        log = open(self.folder / f"stderr{self.runs}", "wb+")
         self.addCleanup(log.close)
         process = subprocess.Popen(
             words, cwd=self.folder, env=self.environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log,
@@ -167,9 +167,12 @@ class Overrun(harness.Case):
 
     def test_every_allocation_is_recorded_again_when_the_pipe_has_room(self):
         process, service = self.start("/usr/bin/python3", "-c", PACED)
+        (program,) = [child for child in children_of(process.pid) if child != service]
+        had = ticks_of(program)
         with stopped(service):
             self.go(process)
-            time.sleep(1)
+            # Hundreds of thousands of events, far more than pipe and staging hold.
+            self.wait_for("the program's work", lambda: ticks_of(program) >= had + 15)
 
         def back():
             answer = subprocess.run(
