@@ -9,11 +9,7 @@
 #include "service/dump_writer.h"
 #include "service/moment.h"
 
-enum {
-    /* Clients fill a default pipe in about this time at full speed. */
-    DRAIN_INTERVAL_NS = 5000000,
-    TROUBLE_BYTES = 512
-};
+enum { TROUBLE_BYTES = 512 };
 
 /* The order's parts in the snapshot's shape: one block of memory behind this head. */
 struct ml_dump_request {
@@ -121,18 +117,18 @@ void ml_dump_request_free(struct ml_dump_request *take_request) {
 struct draining_sink {
     struct ml_dump_sink file;
     struct ml_readers *readers;
-    uint64_t drained_ns;
     int error; /* errno of the write that failed */
 };
 
 /* The snapshot is a copy: reading on does not touch it. */
 static void drain(void *context) {
     struct draining_sink *sink = context;
-    const uint64_t now_ns = ml_clock_monotonic_ns();
-    if (now_ns - sink->drained_ns >= DRAIN_INTERVAL_NS) {
-        ml_readers_drain(sink->readers);
-        sink->drained_ns = ml_clock_monotonic_ns();
-    }
+    ml_readers_drain(sink->readers);
+}
+
+/* While it becomes one, nothing may change. */
+static void empty(void *context) {
+    ml_readers_empty(context);
 }
 
 static enum ml_status write_and_drain(void *context, const uint8_t *bytes, size_t count_bytes) {
@@ -189,6 +185,31 @@ static uint32_t mark_unread(struct ml_snapshot *snapshot, const struct ml_answer
     return count;
 }
 
+/* All of it, pipes being emptied meanwhile; who was not read up to the moment when it was begun is
+ * marked. */
+static enum ml_status take_snapshot(
+    const struct ml_answer_scene *scene,
+    const struct ml_dump_request *request,
+    struct ml_snapshot **out_snapshot,
+    uint32_t *out_unread
+) {
+    const struct ml_rest rest = {.take = empty, .context = scene->readers};
+    struct ml_snapshot *snapshot = NULL;
+    enum ml_status status =
+        ml_session_begin_snapshot(scene->session, request->ids, request->ids_count, &snapshot);
+    if (status != ML_OK) {
+        return status;
+    }
+    *out_unread = mark_unread(snapshot, scene);
+    status = ml_session_copy_tables(scene->session, snapshot, &rest);
+    if (status != ML_OK) {
+        ml_snapshot_free(snapshot);
+        return status;
+    }
+    *out_snapshot = snapshot;
+    return ML_OK;
+}
+
 enum ml_status ml_answer_dump(
     const struct ml_answer_scene *scene,
     const struct ml_call *call,
@@ -199,15 +220,12 @@ enum ml_status ml_answer_dump(
     bool complete = false;
     struct ml_snapshot *snapshot = NULL;
     ml_session_note_time(scene->session, ml_clock_monotonic_ns(), true);
-    enum ml_status status =
-        ml_session_snapshot(scene->session, request->ids, request->ids_count, &snapshot);
+    uint32_t unread = 0;
+    enum ml_status status = take_snapshot(scene, request, &snapshot, &unread);
     if (status == ML_OK) {
-        const uint32_t unread = mark_unread(snapshot, scene);
         lend(snapshot, scene, request);
         struct draining_sink draining = {
-            .file = ml_dump_sink_over(&request->file_fd),
-            .readers = scene->readers,
-            .drained_ns = ml_clock_monotonic_ns()};
+            .file = ml_dump_sink_over(&request->file_fd), .readers = scene->readers};
         const struct ml_dump_sink sink = {
             .write = write_and_drain, .rest = drain, .context = &draining};
         status = ml_dump_write(snapshot, &sink, &written_bytes);

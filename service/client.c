@@ -200,9 +200,13 @@ static void apply_what_cannot_wait(struct ml_client *client) {
     client->has_late = false;
 }
 
-/* Apart, nothing is applied: it would change the tree. */
+/* Apart, nothing is applied: it would change the tree. Nor while a snapshot is copied. */
+static bool must_wait(const struct ml_client *client) {
+    return client->session->apart || client->session->held;
+}
+
 static enum ml_status digest(struct ml_client *client, enum ml_status status) {
-    if (client->session->apart) {
+    if (must_wait(client)) {
         client->undigested = true;
     } else {
         apply_what_cannot_wait(client);
@@ -214,14 +218,14 @@ static enum ml_status digest(struct ml_client *client, enum ml_status status) {
 }
 
 void ml_client_digest(struct ml_client *client) {
-    if (client->undigested) {
+    if (client->undigested && !must_wait(client)) {
         client->undigested = false;
         apply_what_cannot_wait(client);
     }
 }
 
 bool ml_client_stuffed(const struct ml_client *client) {
-    return client->session->apart && client->sequencer.queued > ML_SESSION_QUEUE_MAX_EVENTS;
+    return must_wait(client) && client->sequencer.queued > ML_SESSION_QUEUE_MAX_EVENTS;
 }
 
 /* Whether the client takes more. Fork children hold their parent's pipe: bytes behind its end are

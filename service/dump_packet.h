@@ -22,6 +22,7 @@ struct ml_dump_packet {
     size_t body_count;
     uint8_t *wire; /* the packet as it goes out */
     uint64_t written_bytes;
+    uint32_t puts;                /* since the sink last rested */
     uint32_t exact_packets_count; /* of our own packets, sent so far */
     enum ml_status status;
 };

@@ -14,6 +14,8 @@ enum {
     BUCKETS_COUNT = 4096,
     /* Pipes of one turn; the rest keeps its place in the kernel's queue. */
     TURN_PIPES = 64,
+    /* Turns in a row while other work waits: what a large pipe holds, once and again. */
+    DRAIN_TURNS = 8,
     /* One turn of the loop: a client's fair share. */
     SHARE_BYTES = 1 << 18,
     /* Read since the last round: what waits in the session for its turn, decoded, in a processor's
@@ -60,6 +62,8 @@ struct ml_readers {
     ev_timer timer;
     struct ml_pace pace;
     bool somebody_full;
+    bool more;              /* the last turn left something in a pipe */
+    uint64_t drain_next_ns; /* when ml_readers_drain or _empty are to read again */
     double interval_s;
     uint64_t unapplied_bytes; /* read since the last round */
     bool in_round;
@@ -188,9 +192,11 @@ static bool read_ready(struct ml_readers *readers) {
         readers->batch[readers->batch_count++] = ready[i].data.ptr;
     }
     read_batch(readers, read_share);
+    readers->more = count == TURN_PIPES;
     for (uint32_t i = 0; i < readers->batch_count; i++) {
         struct reader *reader = readers->batch[i];
         const bool more = reader->bytes >= SHARE_BYTES;
+        readers->more = readers->more || more;
         readers->unapplied_bytes += reader->bytes;
         ml_pace_read(&readers->pace, &reader->pace, reader->bytes, more);
         if (reader->status != ML_OK) {
@@ -217,9 +223,13 @@ static void await_pipes(struct ml_readers *readers) {
     }
 }
 
+static bool much_unapplied(const struct ml_readers *readers) {
+    return readers->unapplied_bytes >= ROUND_BYTES + (uint64_t)readers->count * ROUND_BYTES_EACH;
+}
+
 static void look(struct ml_readers *readers) {
     const bool found = read_ready(readers);
-    if (readers->unapplied_bytes >= ROUND_BYTES + (uint64_t)readers->count * ROUND_BYTES_EACH) {
+    if (much_unapplied(readers)) {
         ml_readers_round(readers);
     } else if (found) {
         ml_readers_round_within(readers, active_interval_s);
@@ -457,11 +467,31 @@ void ml_readers_round_within(struct ml_readers *readers, double delay_s) {
     }
 }
 
-void ml_readers_drain(struct ml_readers *readers) {
-    read_ready(readers);
-    if (readers->unapplied_bytes >= ROUND_BYTES + (uint64_t)readers->count * ROUND_BYTES_EACH) {
-        ml_readers_round(readers);
+/* Looks at the pipes are as far apart as otherwise, and whoever has much to say is read on; but
+ * half of the time is the other work's, which comes to its end however much is written. */
+static void drain(struct ml_readers *readers, bool with_rounds) {
+    const uint64_t begin_ns = ml_clock_monotonic_ns();
+    if (begin_ns < readers->drain_next_ns) {
+        return;
     }
+    readers->more = true;
+    for (int turn = 0; turn < DRAIN_TURNS && readers->more; turn++) {
+        read_ready(readers);
+        if (with_rounds && much_unapplied(readers)) {
+            ml_readers_round(readers);
+        }
+    }
+    const uint64_t end_ns = ml_clock_monotonic_ns();
+    const uint64_t taken_ns = end_ns - begin_ns;
+    readers->drain_next_ns = end_ns + (taken_ns > ML_PACE_LOOK_NS ? taken_ns : ML_PACE_LOOK_NS);
+}
+
+void ml_readers_drain(struct ml_readers *readers) {
+    drain(readers, true);
+}
+
+void ml_readers_empty(struct ml_readers *readers) {
+    drain(readers, false);
 }
 
 bool ml_readers_ends_read(const struct ml_readers *readers) {

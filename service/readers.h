@@ -57,9 +57,11 @@ void ml_readers_round(struct ml_readers *readers);
 /* Ask for a round in `delay_s` seconds, or earlier if one is due anyway. */
 void ml_readers_round_within(struct ml_readers *readers, double delay_s);
 
-/* Empty the pipes, a share each, and make a round when much has come: for long work between rounds.
- */
+/* Empty the pipes, and make a round when much has come: for long work between rounds, which calls
+ * it as often as it can. ml_readers_empty makes none, for work that the events must not change:
+ * what comes is queued, up to each client's bound. */
 void ml_readers_drain(struct ml_readers *readers);
+void ml_readers_empty(struct ml_readers *readers);
 
 /* Whether all that ended are read to
  * their end. */

@@ -178,8 +178,8 @@ ML_NODISCARD enum ml_status ml_client_tail(
 /* Whether so many of its events wait for their turn that its pipe is better left alone. */
 bool ml_client_full(const struct ml_client *client);
 
-/* Fed apart, it holds all that it may, ending or not: whatever is fed now is one part too much.
- * Never so when it is not fed apart. */
+/* Fed apart or while a snapshot is copied, it holds all that it may, ending or not: whatever is fed
+ * now is one part too much. Never so at other times. */
 bool ml_client_stuffed(const struct ml_client *client);
 
 /* Whether everything published before the last ml_client_lanes() was seen: by pipe, by staging, or
@@ -279,6 +279,32 @@ ML_NODISCARD enum ml_status ml_session_snapshot(
     const uint32_t *ids,
     size_t ids_count,
     struct ml_snapshot **out_snapshot
+);
+
+/* The same in two steps, for a caller who has other work to do while tables are copied: now
+ * everything that is one figure a process, and from here on the session holds still, ...
+ *
+ * Errors: ML_ENV_MEMORY; it does not hold still then. */
+ML_NODISCARD enum ml_status ml_session_begin_snapshot(
+    struct ml_session *session,
+    const uint32_t *ids,
+    size_t ids_count,
+    struct ml_snapshot **out_snapshot
+);
+
+struct ml_rest {
+    void (*take)(void *context);
+    void *context;
+    uint32_t steps; /* things copied between two rests; 0: some 100 us of them */
+};
+
+/* ... and now the tables. Meanwhile `rest` may feed clients (ml_client_feed, _lanes, _tail, by
+ * workers or not) and nothing else: what it brings is queued, and the snapshot is of the moment
+ * when it was begun. Then the session goes on, also after an error. NULL: no rest.
+ *
+ * Errors: ML_ENV_MEMORY; the snapshot is good for nothing but to be freed. */
+ML_NODISCARD enum ml_status ml_session_copy_tables(
+    struct ml_session *session, struct ml_snapshot *snapshot, const struct ml_rest *rest
 );
 
 /* Where the session's memory is, by what it holds; used_bytes is everything. O(lanes). */

@@ -1,4 +1,4 @@
-/* What session.c, slice.c, client.c, client_apply.c and snapshot.c share. Room: service (private).
+/* What session.c, slice.c, client.c, client_apply.c and snapshot*.c share. Room: service (private).
  * Context: the session's thread; of a client that is worked on apart, the worker that has it.
  *
  * One rule: whatever a client sends, only that client is lost. */
@@ -144,6 +144,7 @@ struct ml_session {
     struct ml_workers *workers;
     uint64_t least_events; /* of a slice that is worth waking them */
     bool apart;            /* several workers are at work: each client by itself */
+    bool held;             /* a snapshot is being copied: nothing is applied */
     struct ml_hand hands[1 + ML_WORKERS_MAX];
     struct ml_notes notes;
     struct ml_budget budget;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "service/session_internal.h"
+#include "service/snapshot_internal.h"
 
 /* ---- giving back */
 
@@ -71,7 +72,7 @@ void ml_snapshot_free(struct ml_snapshot *take_snapshot) {
 
 /* ---- copying */
 
-static bool copy_bytes(const void *bytes, uint32_t count, struct ml_text *out_text) {
+bool ml_snapshot_copy_bytes(const void *bytes, uint32_t count, struct ml_text *out_text) {
     char *copy = malloc((size_t)count + 1);
     if (copy == NULL) {
         return false;
@@ -84,215 +85,17 @@ static bool copy_bytes(const void *bytes, uint32_t count, struct ml_text *out_te
     return true;
 }
 
-static bool copy_string(const char *text, struct ml_text *out_text) {
+bool ml_snapshot_copy_string(const char *text, struct ml_text *out_text) {
     const char *known = text != NULL ? text : "";
-    return copy_bytes(known, (uint32_t)strlen(known), out_text);
+    return ml_snapshot_copy_bytes(known, (uint32_t)strlen(known), out_text);
 }
 
-/* Room for `count` things, one at least; NULL when there is no memory. */
-static void *array_of(size_t count, size_t size) {
+void *ml_snapshot_array(size_t count, size_t size) {
     return calloc(count > 0 ? count : 1, size);
 }
 
-static bool copy_description(const struct ml_client *client, struct ml_snapshot_process *process) {
-    if (!copy_string(client->name, &process->name) ||
-        !copy_string(ml_client_figures(client).trouble, &process->trouble) ||
-        !copy_string(client->executable, &process->exe_path)) {
-        return false;
-    }
-    process->command_line = array_of(client->command_line_count, sizeof(struct ml_text));
-    if (process->command_line == NULL) {
-        return false;
-    }
-    for (size_t i = 0; i < client->command_line_count; i++) {
-        if (!copy_string(client->command_line[i], &process->command_line[i])) {
-            return false;
-        }
-        process->command_line_count++;
-    }
-    return true;
-}
-
-static bool copy_modules(const struct ml_client *client, struct ml_snapshot_process *process) {
-    const struct ml_stack_store *store = &client->stacks;
-    process->modules = array_of(store->modules_end, sizeof(*process->modules));
-    if (process->modules == NULL) {
-        return false;
-    }
-    for (uint32_t id = 1; id < store->modules_end; id++) {
-        const struct ml_stored_module *module = store->modules[id];
-        if (module == NULL) {
-            continue;
-        }
-        struct ml_snapshot_module *copy = &process->modules[process->modules_count++];
-        uint8_t *build_id = array_of(module->build_id_bytes, 1);
-        copy->build_id = build_id;
-        if (build_id == NULL ||
-            !copy_bytes(module->bytes + module->build_id_bytes, module->path_bytes, &copy->path)) {
-            return false;
-        }
-        memcpy(build_id, module->bytes, module->build_id_bytes);
-        copy->id = id;
-        copy->start = module->start;
-        copy->end = module->end;
-        copy->bias = module->bias;
-        copy->build_id_bytes = module->build_id_bytes;
-    }
-    return true;
-}
-
-/* strings[0] is "": what an undefined id gets. places[id] is the index of a defined one. */
-static bool copy_strings(
-    const struct ml_client *client, struct ml_snapshot_process *process, uint32_t *places
-) {
-    const struct ml_stack_store *store = &client->stacks;
-    process->strings = array_of((size_t)store->strings_end + 1, sizeof(*process->strings));
-    if (process->strings == NULL || !copy_string("", &process->strings[0])) {
-        return false;
-    }
-    process->strings_count = 1;
-    for (uint32_t id = 1; id < store->strings_end; id++) {
-        const struct ml_stored_string *string = store->strings[id];
-        if (string == NULL) {
-            continue;
-        }
-        struct ml_text *copy = &process->strings[process->strings_count];
-        if (!copy_bytes(string->bytes, string->count_bytes, copy)) {
-            return false;
-        }
-        places[id] = process->strings_count++;
-    }
-    return true;
-}
-
-static bool has_module(const struct ml_stack_store *store, uint32_t id) {
-    return id < store->modules_end && store->modules[id] != NULL;
-}
-
-static struct ml_snapshot_node copy_node(
-    const struct ml_stack_store *store,
-    uint32_t id,
-    const struct ml_stack_node *node,
-    const uint32_t *places
-) {
-    struct ml_snapshot_node copy = {.id = id, .frame = ML_FRAME_BROKEN};
-    if (node == NULL || !node->defined) {
-        return copy; /* referred to and never defined: its chunk was lost */
-    }
-    copy.parent = node->parent;
-    copy.frame = node->frame;
-    if (node->frame == ML_FRAME_ADDRESS) {
-        copy.address = node->address;
-        copy.module = has_module(store, node->link) ? node->link : 0;
-    } else if (node->link < store->strings_end) {
-        copy.string = places[node->link];
-    }
-    return copy;
-}
-
-static uint32_t node_of(const struct ml_cell *cell) {
-    return ml_cell_node(cell->key);
-}
-
-/* One behind the largest id that is defined or referred to. */
-static uint32_t ids_end(const struct ml_client *client) {
-    uint32_t end = client->stacks.nodes_end;
-    for (uint32_t i = 0; i < client->tracker.cells.count; i++) {
-        const uint32_t id = node_of(&client->tracker.cells.cells[i]);
-        end = id >= end ? id + 1 : end;
-    }
-    return end;
-}
-
-/* One bit an id: the ids that a snapshot needs, from the cells' nodes up to their roots. */
-static uint8_t *needed_nodes(const struct ml_client *client, uint32_t end, uint32_t *out_count) {
-    const struct ml_stack_store *store = &client->stacks;
-    uint8_t *needed = array_of((size_t)end / 8 + 1, 1);
-    *out_count = 0;
-    if (needed == NULL) {
-        return NULL;
-    }
-    for (uint32_t i = 0; i < client->tracker.cells.count; i++) {
-        uint32_t id = node_of(&client->tracker.cells.cells[i]);
-        while (id != 0 && (needed[id / 8] >> id % 8 & 1) == 0) {
-            needed[id / 8] |= (uint8_t)(1U << id % 8);
-            (*out_count)++;
-            const struct ml_stack_node *node = ml_stack_store_node(store, id);
-            id = node != NULL && node->defined ? node->parent : 0;
-        }
-    }
-    return needed;
-}
-
-static bool copy_nodes(
-    const struct ml_client *client, struct ml_snapshot_process *process, const uint32_t *places
-) {
-    const struct ml_stack_store *store = &client->stacks;
-    uint32_t count = 0;
-    const uint32_t end = ids_end(client);
-    uint8_t *needed = needed_nodes(client, end, &count);
-    process->nodes = array_of(count, sizeof(*process->nodes));
-    if (needed == NULL || process->nodes == NULL) {
-        free(needed);
-        return false;
-    }
-    for (uint32_t id = 1; id < end; id++) {
-        if ((needed[id / 8] >> id % 8 & 1) != 0) {
-            process->nodes[process->nodes_count++] =
-                copy_node(store, id, ml_stack_store_node(store, id), places);
-        }
-    }
-    free(needed);
-    return true;
-}
-
-static void
-copy_errors(const struct ml_tracker *tracker, uint32_t index, struct ml_snapshot_cell *copy) {
-    const struct ml_cell_variances *own = ml_variances_of(&tracker->variances, index);
-    if (own == NULL) {
-        return;
-    }
-    const struct ml_variance_pair peak = ml_tracker_peak_variance(tracker, index);
-    const struct ml_variance_pair tree = ml_tracker_tree_variance(tracker, index);
-    copy->own_errors = (struct ml_totals){
-        .live_bytes = ml_variance_error(own->live.bytes),
-        .live_blocks = ml_variance_error(own->live.blocks),
-        .peak_bytes = ml_variance_error(peak.bytes),
-        .peak_blocks = ml_variance_error(peak.blocks),
-        .total_bytes = ml_variance_error(own->total.bytes),
-        .total_blocks = ml_variance_error(own->total.blocks),
-    };
-    copy->tree_peak_bytes_error = ml_variance_error(tree.bytes);
-    copy->tree_peak_blocks_error = ml_variance_error(tree.blocks);
-}
-
-static bool copy_cells(const struct ml_client *client, struct ml_snapshot_process *process) {
-    const struct ml_tracker *tracker = &client->tracker;
-    process->cells = array_of(tracker->cells.count, sizeof(*process->cells));
-    if (process->cells == NULL) {
-        return false;
-    }
-    process->cells_count = tracker->cells.count;
-    for (uint32_t i = 0; i < tracker->cells.count; i++) {
-        const struct ml_cell *cell = &tracker->cells.cells[i];
-        struct ml_snapshot_cell *copy = &process->cells[i];
-        copy->node = node_of(cell);
-        copy->heap = (uint16_t)(cell->key >> 24 & (ML_HEAPS_MAX - 1));
-        copy->type = (uint16_t)(cell->key >> 32);
-        copy->size_class = (uint8_t)(cell->key >> 48);
-        copy->own.live_bytes = cell->live_bytes;
-        copy->own.live_blocks = cell->live_blocks;
-        copy->own.total_bytes = cell->total_bytes;
-        copy->own.total_blocks = cell->total_blocks;
-        ml_tracker_peak_share(tracker, cell, &copy->own.peak_bytes, &copy->own.peak_blocks);
-        ml_tracker_tree_share(tracker, cell, &copy->tree_peak_bytes, &copy->tree_peak_blocks);
-        copy->temporary_blocks = cell->temporary_blocks;
-        copy_errors(tracker, i, copy);
-    }
-    return true;
-}
-
-static void copy_figures(const struct ml_client *client, struct ml_snapshot_process *process) {
+/* What goes on changing while tables are copied. */
+static bool copy_figures(const struct ml_client *client, struct ml_snapshot_process *process) {
     const struct ml_client_figures figures = ml_client_figures(client);
     const struct ml_client_setup *setup = &client->setup;
     process->id = setup->id;
@@ -332,23 +135,7 @@ static void copy_figures(const struct ml_client *client, struct ml_snapshot_proc
         client->fold != NULL ? client->fold->unwind_checked : client->staging.header.unwind_checked;
     process->unwind_differed = client->fold != NULL ? client->fold->unwind_differed
                                                     : client->staging.header.unwind_differed;
-}
-
-/* An entry that stands for several has none of its own. */
-static bool copy_timeline(const struct ml_client *client, struct ml_snapshot_process *process) {
-    return client->timeline == NULL || client->fold != NULL ||
-           ml_timeline_copy(client->timeline, process);
-}
-
-static bool copy_process(const struct ml_client *client, struct ml_snapshot_process *process) {
-    copy_figures(client, process);
-    uint32_t *places = array_of(client->stacks.strings_end, sizeof(*places));
-    const bool copied = places != NULL && copy_description(client, process) &&
-                        copy_modules(client, process) && copy_strings(client, process, places) &&
-                        copy_nodes(client, process, places) && copy_cells(client, process) &&
-                        copy_timeline(client, process);
-    free(places);
-    return copied;
+    return ml_snapshot_copy_string(figures.trouble, &process->trouble);
 }
 
 static bool wanted(const struct ml_client *client, const uint32_t *ids, size_t ids_count) {
@@ -360,7 +147,41 @@ static bool wanted(const struct ml_client *client, const uint32_t *ids, size_t i
     return ids_count == 0;
 }
 
-enum ml_status ml_session_snapshot(
+static void hold(struct ml_session *session) {
+    session->held = true;
+}
+
+/* What came meanwhile and cannot wait any longer is applied. */
+static void release(struct ml_session *session) {
+    session->held = false;
+    for (struct ml_client *client = session->first_active; client != NULL;
+         client = client->next_active) {
+        ml_client_digest(client);
+    }
+}
+
+/* Everything but the tables. False when there is no memory. */
+static bool begin(
+    struct ml_session *session, const uint32_t *ids, size_t ids_count, struct ml_snapshot *snapshot
+) {
+    char guard[ML_TROUBLE_MAX_BYTES];
+    ml_session_guard_text(session, guard, sizeof(guard));
+    snapshot->processes = ml_snapshot_array(session->clients_count, sizeof(*snapshot->processes));
+    bool copied = snapshot->processes != NULL &&
+                  ml_snapshot_copy_string(guard, &snapshot->service_trouble) &&
+                  ml_timeline_copy_series(&session->timelines.tree, &snapshot->series);
+    for (struct ml_client *client = session->first; client != NULL && copied;
+         client = client->next) {
+        if (wanted(client, ids, ids_count)) {
+            struct ml_snapshot_process *process = &snapshot->processes[snapshot->processes_count++];
+            copied = copy_figures(client, process);
+            snapshot->complete = snapshot->complete && process->complete;
+        }
+    }
+    return copied;
+}
+
+enum ml_status ml_session_begin_snapshot(
     struct ml_session *session,
     const uint32_t *ids,
     size_t ids_count,
@@ -378,22 +199,42 @@ enum ml_status ml_session_snapshot(
         .tree_peak_ticks = session->tree.peak_ticks,
         .complete = true,
     };
-    char guard[ML_TROUBLE_MAX_BYTES];
-    ml_session_guard_text(session, guard, sizeof(guard));
-    snapshot->processes = array_of(session->clients_count, sizeof(*snapshot->processes));
-    bool copied = snapshot->processes != NULL && copy_string(guard, &snapshot->service_trouble) &&
-                  ml_timeline_copy_series(&session->timelines.tree, &snapshot->series);
-    for (struct ml_client *client = session->first; client != NULL && copied;
-         client = client->next) {
-        if (wanted(client, ids, ids_count)) {
-            struct ml_snapshot_process *process = &snapshot->processes[snapshot->processes_count++];
-            copied = copy_process(client, process);
-            snapshot->complete = snapshot->complete && process->complete;
-        }
-    }
-    if (!copied) {
+    if (!begin(session, ids, ids_count, snapshot)) {
         ml_snapshot_free(snapshot);
         return ML_ENV_MEMORY;
+    }
+    hold(session);
+    *out_snapshot = snapshot;
+    return ML_OK;
+}
+
+enum ml_status ml_session_copy_tables(
+    struct ml_session *session, struct ml_snapshot *snapshot, const struct ml_rest *rest
+) {
+    bool copied = true;
+    for (uint32_t i = 0; i < snapshot->processes_count && copied; i++) {
+        struct ml_snapshot_process *process = &snapshot->processes[i];
+        copied = ml_snapshot_copy_tables(ml_session_find(session, process->id), process, rest);
+    }
+    release(session);
+    return copied ? ML_OK : ML_ENV_MEMORY;
+}
+
+enum ml_status ml_session_snapshot(
+    struct ml_session *session,
+    const uint32_t *ids,
+    size_t ids_count,
+    struct ml_snapshot **out_snapshot
+) {
+    struct ml_snapshot *snapshot = NULL;
+    enum ml_status status = ml_session_begin_snapshot(session, ids, ids_count, &snapshot);
+    if (status != ML_OK) {
+        return status;
+    }
+    status = ml_session_copy_tables(session, snapshot, NULL);
+    if (status != ML_OK) {
+        ml_snapshot_free(snapshot);
+        return status;
     }
     *out_snapshot = snapshot;
     return ML_OK;

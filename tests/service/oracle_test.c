@@ -240,9 +240,7 @@ static void kill_process(uint32_t index) {
     ck_assert(ml_session_check(session));
 }
 
-/* Everything up to now, but for what a busy lane holds back. */
-static void round_of_reading(void) {
-    const uint64_t now = clock_ticks++;
+static void read_everybody(void) {
     if (workers != NULL) {
         ml_session_apart(session);
     }
@@ -265,6 +263,12 @@ static void round_of_reading(void) {
             ml_client_give_back(processes[i].client);
         }
     }
+}
+
+/* Everything up to now, but for what a busy lane holds back. */
+static void round_of_reading(void) {
+    const uint64_t now = clock_ticks++;
+    read_everybody();
     ck_assert_int_eq(ml_session_advance(session, now), ML_OK);
     ck_assert(ml_session_check(session));
     ck_assert_uint_le(now, clock_ticks);
@@ -323,10 +327,30 @@ static void compare_process(const struct ml_snapshot_process *is, uint32_t index
     }
 }
 
-static void compare_all(void) {
+/* The programs run on while a snapshot is copied, and what they write is read. */
+static void flood(void *context) {
+    bool *reads = context;
+    for (uint32_t i = pick(4); i > 0; i--) {
+        step();
+    }
+    if (*reads && pick(4) == 0) {
+        read_everybody();
+    }
+}
+
+/* `amid`: what happens while it is copied. */
+static struct ml_snapshot *take_snapshot(const struct ml_rest *amid) {
     struct ml_snapshot *snapshot = NULL;
-    ck_assert_int_eq(ml_session_snapshot(session, NULL, 0, &snapshot), ML_OK);
+    ck_assert_int_eq(ml_session_begin_snapshot(session, NULL, 0, &snapshot), ML_OK);
+    ck_assert_int_eq(ml_session_copy_tables(session, snapshot, amid), ML_OK);
     ck_assert(ml_session_check(session));
+    return snapshot;
+}
+
+static void compare_all(void) {
+    bool reads = pick(3) != 0;
+    const struct ml_rest amid = {.take = flood, .context = &reads, .steps = 1 + pick(60)};
+    struct ml_snapshot *snapshot = take_snapshot(&amid);
     ck_assert_uint_eq(snapshot->processes_count, count);
     ck_assert_uint_eq(snapshot->tree.peak_bytes, model.tree.peak_bytes);
     ck_assert_uint_eq(snapshot->tree.peak_blocks, model.tree.peak_blocks);
