@@ -3,7 +3,9 @@
  * [--repeat=N]
  * --together WORKERS[,WORKERS...] STREAM...: how fast several cores take several streams
  * (replay_together.c); with --floor in its place: what of it is decoding and finding blocks alone
- * (replay_floor.c). Room: tools (testonly: it links the service's core, no shipped tool does).
+ * (replay_floor.c); with --dump PROCESSES: how long a dump of so many processes that all did what
+ * STREAM says keeps their pipes waiting (replay_dump.c). Room: tools (testonly: it links the
+ * service's core, no shipped tool does).
  *
  * One rule: what is timed is what the service does with bytes that it has read: decode, sequence,
  * track. The stream is in memory before the clock starts, and the clock is of processor time.
@@ -340,6 +342,7 @@ static int usage(void) {
         "usage: replay [--repeat=N] [--json] STREAM...\n"
         "       replay [--repeat=N] --together WORKERS[,WORKERS...] STREAM...\n"
         "       replay [--repeat=N] --floor STREAM...\n"
+        "       replay [--repeat=N] --dump PROCESSES STREAM\n"
         "       replay [--repeat=N] [--json] --synthetic EVENTS LIVE LANES\n",
         stderr
     );
@@ -370,6 +373,12 @@ int main(int argc, char **argv) {
         return argc - at < 2
                    ? usage()
                    : replay_floor(argv + at + 1, (unsigned)(argc - at - 1), (unsigned)repeat);
+    }
+    if (strcmp(argv[at], "--dump") == 0) {
+        const unsigned long processes = argc - at == 3 ? strtoul(argv[at + 1], NULL, 10) : 0;
+        return processes < 1 || processes > ML_SESSION_CLIENTS_MAX
+                   ? usage()
+                   : replay_dump(argv[at + 2], (uint32_t)processes, (unsigned)repeat);
     }
     if (strcmp(argv[at], "--synthetic") != 0) {
         for (; at < argc; at++) {

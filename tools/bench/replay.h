@@ -32,4 +32,8 @@ int replay_together(const char *workers, char *const *paths, unsigned paths_coun
  * else done. Answers the program's exit code. */
 int replay_floor(char *const *paths, unsigned paths_count, unsigned repeat);
 
+/* How long a dump of so many processes, all as the file says, keeps their pipes waiting. Answers
+ * the program's exit code. */
+int replay_dump(const char *path, uint32_t processes, unsigned repeat);
+
 #endif
