@@ -52,8 +52,8 @@ UNDER_THREAD = {
 }
 
 # Seconds for a whole executable or script; one that needs longer says so by a line `# runner: timeout=N`.
-UNIT_TIMEOUT = 240
-SCRIPT_TIMEOUT = 300
+UNIT_TIMEOUT = 480
+SCRIPT_TIMEOUT = 600
 SANITIZE_FACTOR = 4
 
 # Of the summary at the end: what one program may say there, the whole of it stands above.

@@ -1,5 +1,5 @@
 """The page's HTTP interface from outside: what it answers, and what it refuses while the run goes on."""
-# runner: timeout=600
+# runner: timeout=900
 import json
 import os
 import pathlib

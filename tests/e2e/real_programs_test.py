@@ -1,6 +1,6 @@
 """Programs as people use them, with and without memlog: same output, exit code, environment and descriptor numbers, and a sane
 report. They come from the packages that tools/setup installs for tests."""
-# runner: timeout=420
+# runner: timeout=900
 import os
 import re
 import shutil

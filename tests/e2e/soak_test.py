@@ -1,5 +1,4 @@
 """tools/soak in its short form: parts of memlog are killed at random for a minute."""
-# runner: timeout=300
 import subprocess
 import unittest
 
@@ -9,7 +8,7 @@ import harness
 class Soak(unittest.TestCase):
     def test_a_minute_of_kills_breaks_no_promise(self):
         answer = subprocess.run(
-            [str(harness.ROOT / "tools" / "soak"), "--seconds=45"], capture_output=True, text=True, timeout=280, check=False
+            [str(harness.ROOT / "tools" / "soak"), "--seconds=45"], capture_output=True, text=True, timeout=500, check=False
         )
         self.assertEqual(answer.returncode, 0, answer.stdout[-4000:] + answer.stderr[-2000:])
         self.assertIn("exact profiles", answer.stdout)

@@ -4,7 +4,7 @@ import { withPage } from "./browser.js";
 const [url, screenshot] = process.argv.slice(2);
 
 await withPage(url, async (page) => {
-  await page.waitForFunction(() => window.tr && tr.importer && tr.importer.Import && tr.ui && tr.ui.analysis, null, { timeout: 60000 });
+  await page.waitForFunction(() => window.tr && tr.importer && tr.importer.Import && tr.ui && tr.ui.analysis, null, { timeout: 120000 });
   const imported = await page.evaluate(async () => {
     const model = new tr.Model();
     const bytes = await (await fetch("trace.json.gz")).arrayBuffer();

@@ -5,10 +5,11 @@ import { createRequire } from "node:module";
 import { createInterface } from "node:readline";
 
 const [url, folder] = process.argv.slice(2);
+const PATIENCE_MS = 120000; // a hang is a failure, a loaded machine is none
 const axe = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
 const lines = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
 const tell = async (order) => { process.stdout.write(JSON.stringify({ order }) + "\n"); return (await lines.next()).value; };
-const browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args: ["--no-sandbox"] });
+const browser = await chromium.launch({ executablePath: "/usr/bin/chromium", timeout: PATIENCE_MS, args: ["--no-sandbox"] });
 const complaints = [];
 const asked = new Set();
 const answer = { faults: [] };
@@ -16,6 +17,7 @@ const answer = { faults: [] };
 async function open(width, colorScheme, address) {
   const context = await browser.newContext({ viewport: { width, height: 900 }, colorScheme });
   const page = await context.newPage();
+  page.setDefaultTimeout(PATIENCE_MS);
   page.on("pageerror", (error) => complaints.push(String(error)));
   page.on("console", (message) => message.type() === "error" && complaints.push(message.text()));
   page.on("request", (request) => asked.add(new URL(request.url()).origin));

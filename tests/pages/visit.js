@@ -4,13 +4,14 @@ import { createRequire } from "node:module";
 import { createInterface } from "node:readline";
 import { readFile } from "node:fs/promises";
 
+const PATIENCE_MS = 120000; // a hang is a failure, a loaded machine is none
 const axe = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
 
 // Let `act` use the page; what it answers is printed, with what the page complained of, whom it asked, and its faults.
 export async function visit(act) {
   const [url, folder] = process.argv.slice(2);
   const lines = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
-  const browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args: ["--no-sandbox"] });
+  const browser = await chromium.launch({ executablePath: "/usr/bin/chromium", timeout: PATIENCE_MS, args: ["--no-sandbox"] });
   const seen = { complaints: [], faults: [] };
   const asked = new Set();
   const visitor = {
@@ -19,6 +20,7 @@ export async function visit(act) {
     async open(width, colorScheme, address = url) {
       const context = await browser.newContext({ viewport: { width, height: 900 }, colorScheme });
       const page = await context.newPage();
+      page.setDefaultTimeout(PATIENCE_MS);
       page.on("pageerror", (error) => seen.complaints.push(String(error)));
       page.on("console", (message) => message.type() === "error" && seen.complaints.push(message.text()));
       page.on("request", (request) => asked.add(new URL(request.url()).origin));
