@@ -1,5 +1,6 @@
 """The page's HTTP interface from outside: what it answers, and what it refuses while the run goes on."""
 # runner: timeout=900
+import contextlib
 import json
 import os
 import pathlib
@@ -218,6 +219,14 @@ class Http(browsing.Case):
             self.assertEqual(page.ask(f"/api/v1/timeline?{words}").status, status, words)
         self.end(process)
 
+    def has_snapshot(self, host):
+        """The host holds one that the service has written, as between the halves of a difference."""
+        for entry in pathlib.Path(f"/proc/{host}/fd").iterdir():
+            with contextlib.suppress(OSError):  # closed meanwhile
+                if os.readlink(entry).startswith("/memfd:memlog-snapshot") and entry.stat().st_size > 0:
+                    return True
+        return False
+
     def test_pprof_reads_the_endpoints(self):
         convert_test.Convert.setUpClass()
         pprof = convert_test.Convert.pprof
@@ -242,10 +251,10 @@ class Http(browsing.Case):
         self.assertEqual(total(mine), child["live_bytes"])
         self.assertIn("PyByteArray_Resize", mine)
         # A difference: what the child leaks while pprof waits.
-        url = f"{page.base}/debug/pprof/heap?pid={child['pid']}&seconds=3&token={page.token}"
+        url = f"{page.base}/debug/pprof/heap?pid={child['pid']}&seconds=5&token={page.token}"
         env = self.environment(HOME=str(self.folder), PPROF_TMPDIR=str(self.folder))
         delta = subprocess.Popen([str(pprof), *top, url], cwd=self.folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        time.sleep(1)  # the first half is taken at once
+        self.wait_for("the first half", lambda: self.has_snapshot(process.pid))
         self.order("child", 70)
         out, err = delta.communicate(timeout=harness.TIMEOUT)
         self.assertEqual(delta.returncode, 0, err)
