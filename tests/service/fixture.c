@@ -286,6 +286,11 @@ void client_add(struct service *service, const struct client *client) {
     client_add_with(service, client, client->read_fd, client->staging_fd);
 }
 
+void client_join(struct service *service, struct client *client, uint32_t id) {
+    client_open(client, id, 1);
+    client_add(service, client);
+}
+
 static uint8_t *chunk_of(struct client *client, uint32_t lane) {
     return client->staging +
            ml_staging_slot_offset(lane, client->lanes[lane].number, client->slots) +
@@ -398,6 +403,10 @@ void service_ended_quietly(int status) {
     );
 }
 
+void service_stop_quietly(struct service *service) {
+    service_ended_quietly(service_stop(service));
+}
+
 void service_ended_broken(int status) {
     ck_assert_msg(
         WIFEXITED(status) && WEXITSTATUS(status) == 1, "wait status %x", (unsigned)status
@@ -424,4 +433,21 @@ void client_has_ten_blocks(const struct memlog_service_client_figures *figures) 
     ck_assert_uint_eq(figures->totals.total_bytes, 1000);
     ck_assert_uint_eq(figures->totals.total_blocks, 10);
     ck_assert_uint_eq(figures->lost_events, 0);
+}
+
+void service_has_ten_blocks(struct service *service, uint32_t id) {
+    const struct memlog_service_client_figures figures = service_client(service, id, NULL);
+    client_has_ten_blocks(&figures);
+    ck_assert(figures.complete);
+}
+
+int fixture_run(const char *name, TCase *take_tests) {
+    Suite *suite = suite_create(name);
+    tcase_set_timeout(take_tests, 60);
+    suite_add_tcase(suite, take_tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    const int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? 0 : 1;
 }

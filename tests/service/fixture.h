@@ -7,12 +7,17 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include <check.h>
+
 #include "ipc/channel.h"
 #include "ipc/event.h"
 #include "ipc/staging.h"
 #include "mojom_like_idl/heap_service_mojom.h"
 
 enum { FIXTURE_LANES = 4, FIXTURE_LOST_MAX = 512, FIXTURE_WAIT_MS = 60000 };
+
+/* What a drain or a dump may take that is to find everybody read: sanitized, on a busy machine. */
+enum { FIXTURE_DEADLINE_MS = 50000 };
 
 /* The service, and what it told its host unasked. */
 struct service {
@@ -56,6 +61,9 @@ int service_stop(struct service *service);
 
 /* The same, but wait only: something else is to end it. */
 int service_wait(struct service *service);
+
+/* Hang up; fails the test unless it ends as it should: most tests' end. */
+void service_stop_quietly(struct service *service);
 
 /* Fails the test unless a wait status says that it ended as it should, or that its host broke the
  * contract. */
@@ -107,6 +115,9 @@ void client_add_with(
 );
 void client_add(struct service *service, const struct client *client);
 
+/* Make one with one slot and tell the service of it: most tests' beginning. */
+void client_join(struct service *service, struct client *client, uint32_t id);
+
 /* One record into the lane's chunk, published; a full chunk is sent first. */
 void client_put(struct client *client, uint32_t lane, const struct ml_event *event);
 
@@ -124,5 +135,11 @@ struct ml_staging_lane *client_lane_header(struct client *client, uint32_t lane)
  * fail the test unless that is what the service says of it. */
 void client_put_ten_blocks(struct client *client);
 void client_has_ten_blocks(const struct memlog_service_client_figures *figures);
+
+/* The same of the service's own answer, which must say that nothing is missing. */
+void service_has_ten_blocks(struct service *service, uint32_t id);
+
+/* A suite of one case with a minute for each test: carry it out. Returns the exit code. */
+int fixture_run(const char *name, TCase *take_tests);
 
 #endif

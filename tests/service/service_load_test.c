@@ -8,7 +8,7 @@
 
 #include "tests/service/fixture.h"
 
-enum { MANY_CLIENTS = 1000, PATIENCE_US = 1500000, LOOKS_MAX = 40, LONG_MS = 50000 };
+enum { MANY_CLIENTS = 1000, PATIENCE_US = 1500000, LOOKS_MAX = 40 };
 
 /* A lane that is always between stamp and publishing, moves all the time, and whose events are an
  * hour old: what it does not say yet could be older than anything. */
@@ -48,7 +48,7 @@ START_TEST(does_not_let_one_client_hold_the_others_back) {
     (void)waitpid(dawdler, NULL, 0);
     client_has_ten_blocks(&figures);
     ck_assert(figures.complete);
-    service_ended_quietly(service_stop(&service));
+    service_stop_quietly(&service);
 }
 END_TEST
 
@@ -59,8 +59,7 @@ START_TEST(refuses_more_clients_than_it_has_descriptors_for) {
     static struct client clients[60];
     const uint32_t count = sizeof(clients) / sizeof(clients[0]);
     for (uint32_t i = 0; i < count; i++) {
-        client_open(&clients[i], i + 1, 1);
-        client_add(&service, &clients[i]);
+        client_join(&service, &clients[i], i + 1);
         client_put_ten_blocks(&clients[i]);
     }
     struct memlog_service_figures_reply reply;
@@ -77,13 +76,12 @@ START_TEST(refuses_more_clients_than_it_has_descriptors_for) {
     }
     (void)service_client(&service, 1, NULL);
     struct client later;
-    client_open(&later, 1000, 1);
-    client_add(&service, &later);
+    client_join(&service, &later, 1000);
     client_put_ten_blocks(&later);
     const struct memlog_service_client_figures figures = service_client(&service, 1000, NULL);
     ck_assert_uint_eq(service.lost_count, count - read_count);
     client_has_ten_blocks(&figures);
-    service_ended_quietly(service_stop(&service));
+    service_stop_quietly(&service);
 }
 END_TEST
 
@@ -92,8 +90,7 @@ START_TEST(drains_a_busy_client_without_being_asked) {
     struct service service;
     struct client client;
     service_start(&service);
-    client_open(&client, 1, 1);
-    client_add(&service, &client);
+    client_join(&service, &client, 1);
     client_put_start(&client);
     const uint64_t blocks_count = 400000;
     for (uint64_t i = 0; i < blocks_count; i++) {
@@ -103,7 +100,7 @@ START_TEST(drains_a_busy_client_without_being_asked) {
     ck_assert_uint_eq(figures.totals.live_blocks, blocks_count);
     ck_assert_uint_eq(figures.totals.live_bytes, blocks_count * 16);
     ck_assert(figures.complete);
-    service_ended_quietly(service_stop(&service));
+    service_stop_quietly(&service);
 }
 END_TEST
 
@@ -162,8 +159,7 @@ START_TEST(keeps_the_books_of_busy_clients_on_several_cores) {
     service_speak(&service);
     (void)service_configure(&service);
     for (uint32_t i = 0; i < BUSY_CLIENTS; i++) {
-        client_open(&busy[i].client, i + 1, 1);
-        client_add(&service, &busy[i].client);
+        client_join(&service, &busy[i].client, i + 1);
         client_put_start(&busy[i].client);
     }
     const uint64_t peak_bytes = keep_busy(busy);
@@ -174,7 +170,7 @@ START_TEST(keeps_the_books_of_busy_clients_on_several_cores) {
         ck_assert(figures.complete);
     }
     ck_assert_uint_eq(tree.peak_bytes, peak_bytes);
-    service_ended_quietly(service_stop(&service));
+    service_stop_quietly(&service);
     free(busy);
 }
 END_TEST
@@ -189,8 +185,7 @@ START_TEST(serves_a_thousand_clients) {
     service_start(&service);
     static struct client clients[MANY_CLIENTS];
     for (uint32_t i = 0; i < MANY_CLIENTS; i++) {
-        client_open(&clients[i], i + 1, 1);
-        client_add(&service, &clients[i]);
+        client_join(&service, &clients[i], i + 1);
         client_put_ten_blocks(&clients[i]);
     }
     struct memlog_service_figures_reply reply;
@@ -206,25 +201,18 @@ START_TEST(serves_a_thousand_clients) {
         client_close(&clients[i]);
     }
     struct memlog_service_dump_reply dumped;
-    (void)close(service_dump(&service, LONG_MS, &dumped));
+    (void)close(service_dump(&service, FIXTURE_DEADLINE_MS, &dumped));
     ck_assert(dumped.complete);
-    service_ended_quietly(service_stop(&service));
+    service_stop_quietly(&service);
 }
 END_TEST
 
 int main(void) {
-    Suite *suite = suite_create("service/service_load");
     TCase *all = tcase_create("all");
-    tcase_set_timeout(all, 60);
     tcase_add_test(all, does_not_let_one_client_hold_the_others_back);
     tcase_add_test(all, refuses_more_clients_than_it_has_descriptors_for);
     tcase_add_test(all, drains_a_busy_client_without_being_asked);
     tcase_add_loop_test(all, keeps_the_books_of_busy_clients_on_several_cores, 0, 3);
     tcase_add_test(all, serves_a_thousand_clients);
-    suite_add_tcase(suite, all);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return fixture_run("service/service_load", all);
 }

@@ -12,14 +12,11 @@
 
 #include "tests/service/fixture.h"
 
-enum { LONG_MS = 50000 }; /* sanitized, on a busy machine */
-
 START_TEST(serves_a_client) {
     struct service service;
     struct client client;
     service_start(&service);
-    client_open(&client, 1, 1);
-    client_add(&service, &client);
+    client_join(&service, &client, 1);
     client_put_ten_blocks(&client);
     struct memlog_service_totals tree;
     const struct memlog_service_client_figures figures = service_client(&service, 1, &tree);
@@ -28,14 +25,14 @@ START_TEST(serves_a_client) {
     ck_assert_uint_eq(tree.live_bytes, 600);
     ck_assert_uint_eq(tree.peak_bytes, 1000);
     struct memlog_service_dump_reply reply;
-    const int file_fd = service_dump(&service, LONG_MS, &reply);
+    const int file_fd = service_dump(&service, FIXTURE_DEADLINE_MS, &reply);
     struct stat about;
     ck_assert_int_eq(fstat(file_fd, &about), 0);
     ck_assert(reply.complete);
     ck_assert_uint_eq(reply.trouble.count_bytes, 0);
     ck_assert_uint_gt(reply.written_bytes, 100);
     ck_assert_int_eq((int64_t)reply.written_bytes, about.st_size);
-    service_ended_quietly(service_stop(&service));
+    service_stop_quietly(&service);
 }
 END_TEST
 
@@ -51,7 +48,7 @@ START_TEST(sees_the_unflushed_staging_of_an_idle_thread) {
     const struct memlog_service_client_figures figures = service_client(&service, 1, NULL);
     ck_assert_uint_eq(figures.totals.live_bytes, 4321);
     ck_assert(figures.complete);
-    service_ended_quietly(service_stop(&service));
+    service_stop_quietly(&service);
 }
 END_TEST
 
@@ -59,12 +56,11 @@ START_TEST(keeps_the_profile_of_a_process_that_ended) {
     struct service service;
     struct client client;
     service_start(&service);
-    client_open(&client, 1, 1);
-    client_add(&service, &client);
+    client_join(&service, &client, 1);
     client_put_ten_blocks(&client);
     /* Our end of the pipe stays open, as a forked child's would. */
     service_end_client(&service, 1);
-    const struct memlog_service_drain_request drain = {.deadline_ms = LONG_MS};
+    const struct memlog_service_drain_request drain = {.deadline_ms = FIXTURE_DEADLINE_MS};
     struct memlog_service_drain_reply drained;
     ck_assert_int_eq(
         memlog_service_drain_wait(service.port, &drain, FIXTURE_WAIT_MS, &drained), ML_OK
@@ -75,7 +71,7 @@ START_TEST(keeps_the_profile_of_a_process_that_ended) {
     const struct memlog_service_client_figures figures = service_client(&service, 1, &tree);
     client_has_ten_blocks(&figures);
     ck_assert_uint_eq(tree.peak_bytes, 1000);
-    service_ended_quietly(service_stop(&service));
+    service_stop_quietly(&service);
 }
 END_TEST
 
@@ -83,8 +79,7 @@ START_TEST(reads_what_a_killed_process_left_behind) {
     struct service service;
     struct client client;
     service_start(&service);
-    client_open(&client, 1, 1);
-    client_add(&service, &client);
+    client_join(&service, &client, 1);
     client_put_ten_blocks(&client);
     /* Killed between stamp and publishing. */
     struct ml_staging_lane *lane = client_lane_header(&client, 0);
@@ -93,7 +88,7 @@ START_TEST(reads_what_a_killed_process_left_behind) {
     service_end_client(&service, 1);
     const struct memlog_service_client_figures figures = service_client(&service, 1, NULL);
     client_has_ten_blocks(&figures);
-    service_ended_quietly(service_stop(&service));
+    service_stop_quietly(&service);
 }
 END_TEST
 
@@ -102,10 +97,8 @@ START_TEST(does_not_wait_for_a_stopped_thread) {
     struct client stopped;
     struct client other;
     service_start(&service);
-    client_open(&stopped, 1, 1);
-    client_open(&other, 2, 1);
-    client_add(&service, &stopped);
-    client_add(&service, &other);
+    client_join(&service, &stopped, 1);
+    client_join(&service, &other, 2);
     client_put_ten_blocks(&stopped);
     client_put_ten_blocks(&other);
     struct ml_staging_lane *lane = client_lane_header(&stopped, 0);
@@ -114,14 +107,10 @@ START_TEST(does_not_wait_for_a_stopped_thread) {
     struct memlog_service_dump_reply reply;
     (void)close(service_dump(&service, 100, &reply));
     ck_assert_uint_lt(fixture_now() - before, UINT64_C(30000000000)); /* not for ever */
-    const struct memlog_service_client_figures figures = service_client(&service, 2, NULL);
-    client_has_ten_blocks(&figures);
-    ck_assert(figures.complete);
+    service_has_ten_blocks(&service, 2);
     lane->published &= ~(uint64_t)ML_PUBLISHED_BUSY;
-    const struct memlog_service_client_figures later = service_client(&service, 1, NULL);
-    client_has_ten_blocks(&later);
-    ck_assert(later.complete);
-    service_ended_quietly(service_stop(&service));
+    service_has_ten_blocks(&service, 1);
+    service_stop_quietly(&service);
 }
 END_TEST
 
@@ -129,10 +118,9 @@ START_TEST(ends_with_its_host) {
     struct service service;
     struct client client;
     service_start(&service);
-    client_open(&client, 1, 1);
-    client_add(&service, &client);
+    client_join(&service, &client, 1);
     client_put_ten_blocks(&client);
-    service_ended_quietly(service_stop(&service));
+    service_stop_quietly(&service);
     char complaint[512];
     service_complaint(&service, complaint, sizeof(complaint));
     ck_assert_str_eq(complaint, "");
@@ -149,7 +137,8 @@ START_TEST(says_why_a_dump_cannot_be_written) {
     ck_assert_int_ge(read_only_fd, 0);
     (void)unlink(path);
     const struct memlog_service_dump_request request = {
-        .order = {.now = fixture_moment(), .deadline_ms = LONG_MS}, .file = read_only_fd};
+        .order = {.now = fixture_moment(), .deadline_ms = FIXTURE_DEADLINE_MS},
+        .file = read_only_fd};
     struct memlog_service_dump_reply reply;
     ck_assert_int_eq(
         memlog_service_dump_wait(service.port, &request, FIXTURE_WAIT_MS, &reply), ML_OK
@@ -158,7 +147,7 @@ START_TEST(says_why_a_dump_cannot_be_written) {
     static const char expected[] = "cannot write the dump: Bad file descriptor";
     ck_assert_uint_eq(reply.trouble.count_bytes, sizeof(expected) - 1);
     ck_assert_mem_eq(reply.trouble.data, expected, sizeof(expected) - 1);
-    service_ended_quietly(service_stop(&service));
+    service_stop_quietly(&service);
 }
 END_TEST
 
@@ -173,15 +162,14 @@ START_TEST(serves_where_a_container_forbids_namespaces) {
     static const char expected[] = "no user namespace (Operation not permitted)";
     ck_assert_uint_gt(reply.missing_sandbox.count_bytes, sizeof(expected));
     ck_assert_mem_eq(reply.missing_sandbox.data, expected, sizeof(expected) - 1);
-    client_open(&client, 1, 1);
-    client_add(&service, &client);
+    client_join(&service, &client, 1);
     client_put_ten_blocks(&client);
     const struct memlog_service_client_figures figures = service_client(&service, 1, NULL);
     client_has_ten_blocks(&figures);
     struct memlog_service_dump_reply dumped;
-    (void)close(service_dump(&service, LONG_MS, &dumped));
+    (void)close(service_dump(&service, FIXTURE_DEADLINE_MS, &dumped));
     ck_assert(dumped.complete);
-    service_ended_quietly(service_stop(&service));
+    service_stop_quietly(&service);
 }
 END_TEST
 
@@ -217,7 +205,7 @@ START_TEST(serves_by_the_tsc) {
         memlog_service_configure_wait(service.port, &request, FIXTURE_WAIT_MS, &configured), ML_OK
     );
     struct memlog_service_dump_request dump = {
-        .order = {.now = fixture_moment(), .deadline_ms = LONG_MS},
+        .order = {.now = fixture_moment(), .deadline_ms = FIXTURE_DEADLINE_MS},
         .file = memfd_create("dump", MFD_CLOEXEC)};
     dump.order.now.ticks = __builtin_ia32_rdtsc();
     struct memlog_service_dump_reply dumped;
@@ -226,7 +214,7 @@ START_TEST(serves_by_the_tsc) {
     );
     ck_assert(dumped.complete);
     (void)close(dump.file);
-    service_ended_quietly(service_stop(&service));
+    service_stop_quietly(&service);
 }
 END_TEST
 #endif
@@ -253,14 +241,12 @@ START_TEST(does_not_die_of_signals_that_mean_the_program) {
     }
     struct memlog_service_figures_reply reply;
     service_figures(&service, &reply);
-    service_ended_quietly(service_stop(&service));
+    service_stop_quietly(&service);
 }
 END_TEST
 
 int main(void) {
-    Suite *suite = suite_create("service/service");
     TCase *all = tcase_create("all");
-    tcase_set_timeout(all, 60);
     tcase_add_test(all, serves_a_client);
     tcase_add_test(all, sees_the_unflushed_staging_of_an_idle_thread);
     tcase_add_test(all, keeps_the_profile_of_a_process_that_ended);
@@ -275,10 +261,5 @@ int main(void) {
 #endif
     tcase_add_test(all, refuses_to_start_without_a_level);
     tcase_add_test(all, does_not_die_of_signals_that_mean_the_program);
-    suite_add_tcase(suite, all);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return fixture_run("service/service", all);
 }

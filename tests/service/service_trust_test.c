@@ -9,7 +9,7 @@
 
 #include "tests/service/fixture.h"
 
-enum { HOSTILE_CLIENTS = 300, LONG_MS = 50000 };
+enum { HOSTILE_CLIENTS = 300 };
 
 START_TEST(drops_a_host_that_sends_garbage) {
     struct service service;
@@ -57,8 +57,7 @@ START_TEST(drops_a_host_that_adds_a_client_twice) {
     struct service service;
     struct client client;
     service_start(&service);
-    client_open(&client, 1, 1);
-    client_add(&service, &client);
+    client_join(&service, &client, 1);
     client_add(&service, &client);
     service_ended_broken(service_wait(&service));
 }
@@ -86,10 +85,8 @@ START_TEST(loses_only_the_client_that_sends_garbage) {
     struct client good;
     struct client bad;
     service_start(&service);
-    client_open(&good, 1, 1);
-    client_open(&bad, 2, 1);
-    client_add(&service, &good);
-    client_add(&service, &bad);
+    client_join(&service, &good, 1);
+    client_join(&service, &bad, 2);
     uint8_t garbage[256];
     memset(garbage, 0xee, sizeof(garbage));
     ck_assert_int_eq(write(bad.write_fd, garbage, sizeof(garbage)), sizeof(garbage));
@@ -97,9 +94,7 @@ START_TEST(loses_only_the_client_that_sends_garbage) {
     ck_assert_uint_eq(service.lost_ids[0], 2);
     ck_assert_str_ne(service.lost_reasons[0], "");
     client_put_ten_blocks(&good);
-    const struct memlog_service_client_figures figures = service_client(&service, 1, NULL);
-    client_has_ten_blocks(&figures);
-    ck_assert(figures.complete);
+    service_has_ten_blocks(&service, 1);
     const struct memlog_service_client_figures lost = service_client(&service, 2, NULL);
     ck_assert(!lost.complete);
     ck_assert_uint_gt(lost.trouble.count_bytes, 0);
@@ -107,7 +102,7 @@ START_TEST(loses_only_the_client_that_sends_garbage) {
     service_end_client(&service, 2);
     (void)service_client(&service, 2, NULL);
     ck_assert_uint_eq(service.lost_count, 1);
-    service_ended_quietly(service_stop(&service));
+    service_stop_quietly(&service);
 }
 END_TEST
 
@@ -126,7 +121,7 @@ START_TEST(loses_a_client_whose_staging_is_shorter_than_it_says) {
     client_add_with(&service, &client, client.read_fd, short_fd);
     service_await_lost(&service, 1);
     ck_assert_uint_eq(service.lost_ids[0], 1);
-    service_ended_quietly(service_stop(&service));
+    service_stop_quietly(&service);
 }
 END_TEST
 
@@ -139,7 +134,7 @@ START_TEST(loses_a_client_with_more_lanes_than_there_are) {
     client_add(&service, &client);
     service_await_lost(&service, 1);
     ck_assert_uint_eq(service.lost_ids[0], 1);
-    service_ended_quietly(service_stop(&service));
+    service_stop_quietly(&service);
 }
 END_TEST
 
@@ -172,8 +167,7 @@ START_TEST(survives_clients_whose_every_byte_may_be_wrong) {
     struct service service;
     struct client good;
     service_start(&service);
-    client_open(&good, 1, 1);
-    client_add(&service, &good);
+    client_join(&service, &good, 1);
     client_put_ten_blocks(&good);
     uint32_t random = 42;
     for (uint32_t i = 0; i < HOSTILE_CLIENTS; i++) {
@@ -189,20 +183,16 @@ START_TEST(survives_clients_whose_every_byte_may_be_wrong) {
         client_close(&bad);
     }
     struct memlog_service_dump_reply reply;
-    (void)close(service_dump(&service, LONG_MS, &reply));
+    (void)close(service_dump(&service, FIXTURE_DEADLINE_MS, &reply));
     ck_assert_uint_gt(reply.written_bytes, 0);
-    const struct memlog_service_client_figures figures = service_client(&service, 1, NULL);
-    client_has_ten_blocks(&figures);
-    ck_assert(figures.complete);
+    service_has_ten_blocks(&service, 1);
     ck_assert_uint_gt(service.lost_count, 0);
-    service_ended_quietly(service_stop(&service));
+    service_stop_quietly(&service);
 }
 END_TEST
 
 int main(void) {
-    Suite *suite = suite_create("service/service_trust");
     TCase *all = tcase_create("all");
-    tcase_set_timeout(all, 60);
     tcase_add_test(all, drops_a_host_that_sends_garbage);
     tcase_add_test(all, drops_a_host_that_speaks_before_configuring);
     tcase_add_test(all, drops_a_host_of_another_version);
@@ -212,10 +202,5 @@ int main(void) {
     tcase_add_test(all, loses_a_client_whose_staging_is_shorter_than_it_says);
     tcase_add_test(all, loses_a_client_with_more_lanes_than_there_are);
     tcase_add_test(all, survives_clients_whose_every_byte_may_be_wrong);
-    suite_add_tcase(suite, all);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return fixture_run("service/service_trust", all);
 }
