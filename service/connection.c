@@ -7,6 +7,7 @@
 
 #include "mojom_like_idl/heap_service_mojom.h"
 #include "service/answer.h"
+#include "service/client_facts.h"
 #include "service/clock.h"
 #include "service/guard.h"
 #include "service/moment.h"
@@ -207,75 +208,6 @@ static void on_configure(
     check(connection, call, status);
 }
 
-/* Name and command line, as the session takes them: with a NUL each. */
-static enum ml_status describe(
-    struct ml_client *client,
-    uint32_t role,
-    struct ml_string name,
-    const struct memlog_service_string_array *command_line,
-    uint64_t footprint_bytes,
-    uint64_t resident_bytes
-) {
-    /* The contract bounds both; they came in one message, so the sum fits. */
-    size_t bytes = (size_t)name.count_bytes + 1;
-    for (uint32_t i = 0; i < command_line->count; i++) {
-        bytes += (size_t)command_line->items[i].count_bytes + 1;
-    }
-    const char **words = calloc(1, (size_t)command_line->count * sizeof(*words) + bytes);
-    if (words == NULL) {
-        return ML_ENV_MEMORY;
-    }
-    char *at = (char *)(words + command_line->count);
-    const char *const name_text = at;
-    memcpy(at, name.data, name.count_bytes);
-    at += (size_t)name.count_bytes + 1;
-    for (uint32_t i = 0; i < command_line->count; i++) {
-        words[i] = at;
-        memcpy(at, command_line->items[i].data, command_line->items[i].count_bytes);
-        at += (size_t)command_line->items[i].count_bytes + 1;
-    }
-    const enum ml_status status = ml_client_describe(
-        client, role, name_text, words, command_line->count, footprint_bytes, resident_bytes
-    );
-    free(words);
-    return status;
-}
-
-/* Without them the profile is whole all the same, but for the names. */
-static void set_facts(
-    struct ml_client *client,
-    uint32_t role,
-    struct ml_string name,
-    struct ml_string executable,
-    const struct memlog_service_string_array *command_line,
-    uint64_t footprint_bytes,
-    uint64_t resident_bytes
-) {
-    const enum ml_status status =
-        describe(client, role, name, command_line, footprint_bytes, resident_bytes);
-    if (ml_status_family(status) == ML_FAMILY_BUG) {
-        abort();
-    }
-    if (status != ML_OK) {
-        ml_client_trouble(client, ml_status_text(status));
-    }
-    /* An empty one says that the host could not see it: what was known stays. */
-    if (executable.count_bytes > 0) {
-        ml_client_executable(client, (const char *)executable.data, executable.count_bytes);
-    }
-}
-
-static void set_trouble(struct ml_client *client, struct ml_string trouble) {
-    char text[ML_TROUBLE_MAX_BYTES];
-    const size_t count =
-        trouble.count_bytes < sizeof(text) ? trouble.count_bytes : sizeof(text) - 1;
-    if (count > 0) {
-        memcpy(text, trouble.data, count);
-        text[count] = 0;
-        ml_client_trouble(client, text);
-    }
-}
-
 /* Take the client's descriptors, unless there would be too few left for the next message: one that
  * finds no room for what it carries ends the connection, and with it everybody's profile. */
 static enum ml_status read_client(
@@ -323,8 +255,14 @@ static void on_add_client(
         (void)close(request->event_pipe);
         (void)close(request->staging);
     } else {
-        set_facts(client, setup.role, info->name, info->executable, &info->command_line, 0, 0);
-        set_trouble(client, info->trouble);
+        const struct memlog_service_process_facts facts = {
+            .id = info->id,
+            .role = info->role,
+            .name = info->name,
+            .executable = info->executable,
+            .command_line = info->command_line};
+        ml_client_take_facts(client, &facts);
+        ml_client_take_trouble(client, info->trouble);
         status = read_client(connection, client, request);
     }
     if (status == ML_PEER_STATE || ml_status_family(status) == ML_FAMILY_BUG) {
@@ -348,19 +286,10 @@ static void on_update_process(
     if (!enter(connection, call)) {
         return;
     }
-    const struct memlog_service_process_facts *facts = &request->facts;
-    struct ml_client *client = ml_session_find(connection->session, facts->id);
+    struct ml_client *client = ml_session_find(connection->session, request->facts.id);
     /* Unknown: it was refused, which the host may not have heard of yet. */
     if (client != NULL) {
-        set_facts(
-            client,
-            facts->role,
-            facts->name,
-            facts->executable,
-            &facts->command_line,
-            facts->footprint_bytes,
-            facts->resident_bytes
-        );
+        ml_client_take_facts(client, &request->facts);
     }
 }
 
