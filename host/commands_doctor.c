@@ -1,195 +1,28 @@
 /* `memlog doctor`: why is nothing recorded? Room: host. Context: its own process. */
-#include <errno.h>
-#include <gnu/libc-version.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "host/commands.h"
+#include "host/commands_doctor_internal.h"
 #include "host/image.h"
 #include "host/memory_info.h"
 #include "host/never_list.h"
 #include "host/paths.h"
-#include "host/pipe_budget.h"
 #include "host/probe.h"
 #include "host/process_info.h"
 #include "host/rendezvous.h"
 #include "host/run.h"
 #include "host/size.h"
-#include "host/trial.h"
 #include "host/trigger_rules.h"
 #include "host/voice.h"
 #include "ipc/channel.h"
 #include "mojom_like_idl/heap_host_mojom.h"
 
-/* The client finds frames by _dl_find_object, which is glibc's since then. */
-enum { GLIBC_MAJOR = 2, GLIBC_MINOR = 35 };
-
-/* Fewer descriptors than these are soon too few for a tree of processes, four each. */
-enum { DESCRIPTORS_FEW = 1024 };
-
-enum { PS_TIMEOUT_MS = 10000, ADVICE_BYTES = 1024 };
-
-enum verdict { VERDICT_OK, VERDICT_NOTE, VERDICT_FAIL };
-
-struct findings {
-    bool json;
-    bool is_first;
-    bool failed;
-};
-
-/* One finding, a line. */
-__attribute__((format(printf, 4, 5))) static void
-find(struct findings *findings, enum verdict verdict, const char *what, const char *format, ...) {
-    static const char *const words[] = {"ok", "note", "FAIL"};
-    static const char *const json_words[] = {"ok", "note", "fail"};
-    char text[ADVICE_BYTES];
-    va_list arguments;
-    va_start(arguments, format);
-    (void)vsnprintf(text, sizeof(text), format, arguments);
-    va_end(arguments);
-    findings->failed = findings->failed || verdict == VERDICT_FAIL;
-    if (findings->json) {
-        (void)printf(
-            "%s\n  {\"check\": \"%s\", \"verdict\": \"%s\", \"text\": ",
-            findings->is_first ? "" : ",",
-            what,
-            json_words[verdict]
-        );
-        ml_json_string(stdout, text, strlen(text));
-        (void)printf("}");
-    } else {
-        (void)printf("  %-4s  %-12s  %s\n", words[verdict], what, text);
-    }
-    findings->is_first = false;
-}
-
-/* ---- memlog itself, and this system */
-
-static void check_parts(struct findings *findings) {
-    static const char *const files[] = {ML_PRELOAD_FILE, ML_SERVICE_FILE, ML_ANALYZER_FILE};
-    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
-        struct ml_complaint complaint = {.text = ""};
-        char path[PATH_MAX];
-        if (ml_paths_find(files[i], path, &complaint) != ML_OK) {
-            find(findings, VERDICT_FAIL, "parts", "%s", complaint.text);
-        } else if (access(path, R_OK) != 0) {
-            find(findings, VERDICT_FAIL, "parts", "%s: %s", path, strerror(errno));
-        } else {
-            find(findings, VERDICT_OK, "parts", "%s", path);
-        }
-    }
-}
-
-static void check_system(struct findings *findings) {
-    struct utsname names = {.release = "?"};
-    int major = 0;
-    int minor = 0;
-    (void)uname(&names);
-    const char *glibc = gnu_get_libc_version();
-    const bool known = sscanf(glibc, "%d.%d", &major, &minor) == 2;
-    const bool enough =
-        known && (major > GLIBC_MAJOR || (major == GLIBC_MAJOR && minor >= GLIBC_MINOR));
-    find(
-        findings,
-        enough ? VERDICT_OK : VERDICT_FAIL,
-        "system",
-        "Linux %s, %s, glibc %s%s",
-        names.release,
-        names.machine,
-        glibc,
-        enough ? "" : "; memlog needs 2.35 or later"
-    );
-}
-
-static void check_limits(struct findings *findings) {
-    struct rlimit limit = {.rlim_max = 0};
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-        const bool few = limit.rlim_max < DESCRIPTORS_FEW;
-        find(
-            findings,
-            few ? VERDICT_NOTE : VERDICT_OK,
-            "descriptors",
-            "memlog may open %" PRIu64 " files%s",
-            (uint64_t)limit.rlim_max,
-            few ? ", four for each process: raise it (ulimit -Hn) for large trees" : ""
-        );
-    }
-    struct ml_pipe_budget budget;
-    const bool privileged = ml_pipe_privileged();
-    ml_pipe_budget_init(
-        &budget, ML_PIPE_QUOTA_FOLDER, getuid(), privileged, ml_rendezvous_others()
-    );
-    if (budget.limit_bytes == UINT64_MAX || privileged) {
-        find(findings, VERDICT_OK, "pipes", "no quota binds memlog's pipes");
-    } else {
-        find(
-            findings,
-            budget.limit_bytes < ML_PIPE_LARGE_BYTES ? VERDICT_NOTE : VERDICT_OK,
-            "pipes",
-            "%" PRIu64 " KiB for all of them (half of your quota, pipe-user-pages-soft); beyond it "
-            "they are small and wait more often",
-            budget.limit_bytes / 1024
-        );
-    }
-}
-
-static void check_trial(struct findings *findings) {
-    struct ml_trial trial;
-    ml_trial_run("--sandbox=strict", &trial);
-    const bool strict = trial.recorded;
-    if (strict) {
-        find(findings, VERDICT_OK, "sandbox", "the service is walled in whole");
-    } else {
-        find(findings, VERDICT_NOTE, "sandbox", "not whole here: %s", trial.said);
-        ml_trial_run("--sandbox=auto", &trial);
-    }
-    if (trial.recorded) {
-        find(findings, VERDICT_OK, "trial", "a run of memlog over itself was recorded");
-    } else {
-        find(
-            findings,
-            VERDICT_FAIL,
-            "trial",
-            "a run of memlog over itself left no dump: %s",
-            trial.said
-        );
-    }
-}
-
-/* The machine's list of programs that are never recorded; empty without one. */
-static struct ml_never_list check_never(struct findings *findings) {
-    struct ml_complaint complaint = {.text = ""};
-    struct ml_never_list list;
-    if (ml_never_list_load(&list, ML_NEVER_LIST_FOLDER, ML_NEVER_LIST_FILE, 0, &complaint) !=
-        ML_OK) {
-        find(findings, VERDICT_FAIL, "never", "%s", complaint.text);
-    } else if (list.path[0] == '\0') {
-        find(
-            findings,
-            VERDICT_OK,
-            "never",
-            "this machine forbids no program (there is no " ML_NEVER_LIST_FOLDER
-            "/" ML_NEVER_LIST_FILE ")"
-        );
-    } else {
-        find(
-            findings,
-            VERDICT_OK,
-            "never",
-            "%s forbids what matches its %zu patterns",
-            list.path,
-            ml_never_list_count(&list)
-        );
-    }
-    return list;
-}
+enum { PS_TIMEOUT_MS = 10000 };
 
 /* Where a program lies, as execvp finds it; "" if it does not. */
 static void find_program(const char *name, char out_path[PATH_MAX]) {
@@ -215,16 +48,16 @@ static void find_program(const char *name, char out_path[PATH_MAX]) {
 
 /* True, and told, if the list forbids it. */
 static bool check_forbidden(
-    struct findings *findings,
+    struct ml_findings *findings,
     const struct ml_never_list *list,
     const struct ml_command_line *line,
     const char *executable
 ) {
     const int number = ml_never_list_match(list, line->joined, executable);
     if (number > 0) {
-        find(
+        ml_doctor_find(
             findings,
-            VERDICT_FAIL,
+            ML_DOCTOR_FAIL,
             "never",
             "line %d of %s forbids %s: it is never recorded, whoever asks",
             number,
@@ -243,7 +76,7 @@ static const char *base_name(const char *path) {
 }
 
 /* What is seen of programs that serve most of their memory themselves. */
-static void hint_at_own_memory(struct findings *findings, const char *name) {
+static void hint_at_own_memory(struct ml_findings *findings, const char *name) {
     static const struct {
         const char *beginning, *hint;
     } known[] = {
@@ -258,13 +91,13 @@ static void hint_at_own_memory(struct findings *findings, const char *name) {
     };
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
         if (strncmp(name, known[i].beginning, strlen(known[i].beginning)) == 0) {
-            find(findings, VERDICT_NOTE, "program", "%s: %s", name, known[i].hint);
+            ml_doctor_find(findings, ML_DOCTOR_NOTE, "program", "%s: %s", name, known[i].hint);
             return;
         }
     }
 }
 
-static void check_environment(struct findings *findings) {
+static void check_environment(struct ml_findings *findings) {
     const char *preload = getenv("LD_PRELOAD");
     if (preload == NULL || preload[0] == '\0') {
         return;
@@ -272,11 +105,11 @@ static void check_environment(struct findings *findings) {
     const char *hint = strstr(preload, "heaptrack") != NULL
                            ? ": two profilers at once see each other's memory; unset it"
                            : "; memlog is loaded before it, and calls it";
-    find(findings, VERDICT_NOTE, "environment", "LD_PRELOAD=%s%s", preload, hint);
+    ml_doctor_find(findings, ML_DOCTOR_NOTE, "environment", "LD_PRELOAD=%s%s", preload, hint);
 }
 
 static void
-check_program(struct findings *findings, const struct ml_never_list *never, char *const *argv) {
+check_program(struct ml_findings *findings, const struct ml_never_list *never, char *const *argv) {
     char executable[PATH_MAX];
     struct ml_command_line line = {.count = 0};
     find_program(argv[0], executable);
@@ -287,22 +120,22 @@ check_program(struct findings *findings, const struct ml_never_list *never, char
     const enum ml_image_kind kind = ml_probe_program(argv);
     switch (kind) {
     case ML_IMAGE_PRELOADABLE:
-        find(findings, VERDICT_OK, "program", "%s can be profiled", argv[0]);
+        ml_doctor_find(findings, ML_DOCTOR_OK, "program", "%s can be profiled", argv[0]);
         hint_at_own_memory(findings, base_name(argv[0]));
         break;
     case ML_IMAGE_GONE:
-        find(
+        ml_doctor_find(
             findings,
-            VERDICT_FAIL,
+            ML_DOCTOR_FAIL,
             "program",
             "%s could not be tried: there is no such program, or this system permits no ptrace",
             argv[0]
         );
         break;
     default:
-        find(
+        ml_doctor_find(
             findings,
-            VERDICT_FAIL,
+            ML_DOCTOR_FAIL,
             "program",
             "%s: %s; it runs unprofiled",
             argv[0],
@@ -316,7 +149,7 @@ check_program(struct findings *findings, const struct ml_never_list *never, char
 /* ---- a triggers file */
 
 /* What of this system a rule needs and does not find. */
-static void check_memory_rules(struct findings *findings, const struct ml_trigger_rules *rules) {
+static void check_memory_rules(struct ml_findings *findings, const struct ml_trigger_rules *rules) {
     struct ml_cgroup group;
     struct ml_memory_info info;
     char own[PATH_MAX];
@@ -325,9 +158,9 @@ static void check_memory_rules(struct findings *findings, const struct ml_trigge
     }
     const bool limited = ml_cgroup_of(getpid(), &group, own) && ml_cgroup_read(&group, &info) &&
                          info.limit_bytes != 0;
-    find(
+    ml_doctor_find(
         findings,
-        VERDICT_OK,
+        ML_DOCTOR_OK,
         "triggers",
         limited
             ? "the limit of %s and the machine's are looked at every second"
@@ -337,9 +170,9 @@ static void check_memory_rules(struct findings *findings, const struct ml_trigge
     );
     if ((rules->pressure_some_percent != 0 || rules->pressure_full_percent != 0) &&
         access(ML_PRESSURE_FILE, R_OK) != 0) {
-        find(
+        ml_doctor_find(
             findings,
-            VERDICT_NOTE,
+            ML_DOCTOR_NOTE,
             "triggers",
             "this kernel tells no memory pressure (%s): pressure.some_percent and "
             "pressure.full_percent never dump; pressure.events does",
@@ -348,16 +181,16 @@ static void check_memory_rules(struct findings *findings, const struct ml_trigge
     }
 }
 
-static void check_triggers(struct findings *findings, const char *path) {
+static void check_triggers(struct ml_findings *findings, const char *path) {
     struct ml_trigger_rules rules = ml_trigger_rules_default();
     struct ml_complaint complaint = {.text = ""};
     if (ml_trigger_rules_load(&rules, path, &complaint) != ML_OK) {
-        find(findings, VERDICT_FAIL, "triggers", "%s", complaint.text);
+        ml_doctor_find(findings, ML_DOCTOR_FAIL, "triggers", "%s", complaint.text);
         return;
     }
-    find(
+    ml_doctor_find(
         findings,
-        VERDICT_OK,
+        ML_DOCTOR_OK,
         "triggers",
         "%s: processes are looked at every %" PRIu32 " s, at most %" PRIu32 " dumps in %" PRIu32
         " s (0: no limit)",
@@ -372,13 +205,13 @@ static void check_triggers(struct findings *findings, const char *path) {
 /* ---- a process */
 
 /* True if a running memlog knows it, and has been told of. */
-static bool check_in_host(struct findings *findings, uint32_t pid) {
+static bool check_in_host(struct ml_findings *findings, uint32_t pid) {
     struct ml_complaint complaint = {.text = ""};
     const struct ml_channel_options options = {.loop = NULL};
     struct ml_channel *channel = NULL;
     int fd = -1;
     if (ml_rendezvous_connect(NULL, &fd, &complaint) != ML_OK) {
-        find(findings, VERDICT_NOTE, "host", "%s", complaint.text);
+        ml_doctor_find(findings, ML_DOCTOR_NOTE, "host", "%s", complaint.text);
         return false;
     }
     const struct memlog_host_ps_request request = {.version = MEMLOG_HOST_HOST_VERSION};
@@ -389,7 +222,9 @@ static bool check_in_host(struct findings *findings, uint32_t pid) {
         status = memlog_host_ps_wait(ml_channel_port(channel), &request, PS_TIMEOUT_MS, &reply);
     }
     if (status != ML_OK) {
-        find(findings, VERDICT_FAIL, "host", "it does not answer: %s", ml_status_text(status));
+        ml_doctor_find(
+            findings, ML_DOCTOR_FAIL, "host", "it does not answer: %s", ml_status_text(status)
+        );
         ml_channel_free(channel);
         return true;
     }
@@ -397,9 +232,9 @@ static bool check_in_host(struct findings *findings, uint32_t pid) {
         const struct memlog_host_process_row *row = &reply.processes.items[i];
         if (row->pid == pid && strncmp(row->state.data, "running", row->state.count_bytes) == 0) {
             known = true;
-            find(
+            ml_doctor_find(
                 findings,
-                row->recording ? VERDICT_OK : VERDICT_FAIL,
+                row->recording ? ML_DOCTOR_OK : ML_DOCTOR_FAIL,
                 "process",
                 row->recording ? "it is being recorded: %" PRIu64 " events so far%s%.*s"
                                : "it is not recorded after %" PRIu64 " events%s%.*s; memlog start",
@@ -415,7 +250,7 @@ static bool check_in_host(struct findings *findings, uint32_t pid) {
 }
 
 static void
-check_process(struct findings *findings, const struct ml_never_list *never, uint32_t pid) {
+check_process(struct ml_findings *findings, const struct ml_never_list *never, uint32_t pid) {
     char executable[PATH_MAX];
     struct ml_command_line line = {.count = 0};
     ml_process_executable((pid_t)pid, executable, sizeof(executable));
@@ -431,20 +266,20 @@ check_process(struct findings *findings, const struct ml_never_list *never, uint
     }
     const enum ml_image_kind kind = ml_image_look((pid_t)pid);
     if (kind == ML_IMAGE_GONE) {
-        find(findings, VERDICT_FAIL, "process", "there is no process %" PRIu32, pid);
+        ml_doctor_find(findings, ML_DOCTOR_FAIL, "process", "there is no process %" PRIu32, pid);
     } else if (kind != ML_IMAGE_PRELOADABLE) {
-        find(findings, VERDICT_FAIL, "process", "%s", ml_image_text(kind));
+        ml_doctor_find(findings, ML_DOCTOR_FAIL, "process", "%s", ml_image_text(kind));
     } else if (ml_process_maps((pid_t)pid, ML_PRELOAD_FILE)) {
-        find(
+        ml_doctor_find(
             findings,
-            VERDICT_FAIL,
+            ML_DOCTOR_FAIL,
             "process",
             "memlog is loaded into it, but its host is not the newest one of yours, or has ended"
         );
     } else {
-        find(
+        ml_doctor_find(
             findings,
-            VERDICT_FAIL,
+            ML_DOCTOR_FAIL,
             "process",
             "memlog is not loaded into it, and enters no process that runs: start it under memlog "
             "run, or with the variables of memlog env"
@@ -490,7 +325,7 @@ static bool parse(
 }
 
 int ml_command_doctor(char *const *words) {
-    struct findings findings = {.is_first = true};
+    struct ml_findings findings = {.is_first = true};
     uint32_t pid = 0;
     const char *triggers = NULL;
     char **program = (char **)(uintptr_t)words;
@@ -498,11 +333,11 @@ int ml_command_doctor(char *const *words) {
         return ML_EXIT_USAGE;
     }
     (void)printf("%s", findings.json ? "{\"memlog\": 1, \"findings\": [" : "");
-    check_parts(&findings);
-    check_system(&findings);
-    check_limits(&findings);
-    struct ml_never_list never = check_never(&findings);
-    check_trial(&findings);
+    ml_doctor_parts(&findings);
+    ml_doctor_system(&findings);
+    ml_doctor_limits(&findings);
+    struct ml_never_list never = ml_doctor_never(&findings);
+    ml_doctor_trial(&findings);
     if (triggers != NULL) {
         check_triggers(&findings, triggers);
     }

@@ -3,55 +3,19 @@
 
 #include <inttypes.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "host/size.h"
-#include "host/suggest.h"
 #include "ipc/staging.h"
 
-/* What --memlog-sampling alone means: interface.md. */
+/* What --memlog-sampling alone means, as --help says: one page of memory. */
 enum { SAMPLING_DEFAULT_BYTES = 4096 };
 
 /* memlog.service.kMaxClients: no run has more processes. */
 enum { KEEP_PROCESSES_MAX = 65536 };
 
-/* Thirty dumps from 1 MiB to 1 GiB: enough to see who came when, too few to fill a disk. */
-enum { PEAK_STEP_PERCENT = 25, PEAK_STEP_PERCENT_MAX = 1000, PEAK_STEP_DIGITS = 4 };
-
-/* With less not even one small process's tables fit. */
-enum { SERVICE_MEMORY_MIN_BYTES = 1 << 20 }; /* and of one client's part of it */
-
 enum { DUMP_INTERVAL_MAX_S = 365 * 24 * 3600, UNWIND_CHECK_MAX = 1 << 30 };
-
-/* The one word that differs between options of a few fixed values. -1 and a complaint if `value`
- * is none of them. */
-static int choose(
-    const char *option,
-    const char *value,
-    const char *const *choices,
-    size_t choices_count,
-    struct ml_complaint *complaint
-) {
-    for (size_t i = 0; i < choices_count; i++) {
-        if (strcmp(value, choices[i]) == 0) {
-            return (int)i;
-        }
-    }
-    const char *near = ml_suggest(value, choices, choices_count);
-    ml_complain(
-        complaint,
-        "%s=%s: no such value; %s '%s'%s",
-        option,
-        value,
-        near != NULL ? "did you mean" : "the first of its values is",
-        near != NULL ? near : choices[0],
-        near != NULL ? "?" : ""
-    );
-    return -1;
-}
 
 static enum ml_status
 apply_mode(struct ml_options *options, const char *value, struct ml_complaint *complaint) {
@@ -71,7 +35,8 @@ apply_stack_mode(struct ml_options *options, const char *value, struct ml_compla
         [ML_STACK_PSEUDO] = "pseudo",
         [ML_STACK_MIXED] = "mixed",
     };
-    int chosen = choose("--memlog-stack-mode", value, names, ML_STACK_MODE_COUNT, complaint);
+    int chosen =
+        ml_value_choice("--memlog-stack-mode", value, names, ML_STACK_MODE_COUNT, complaint);
     if (chosen < 0) {
         return ML_ENV_MISSING;
     }
@@ -154,7 +119,7 @@ apply_role(struct ml_options *options, const char *value, struct ml_complaint *c
 static enum ml_status
 apply_overrun(struct ml_options *options, const char *value, struct ml_complaint *complaint) {
     static const char *const names[] = {"block", "sample"};
-    int chosen = choose("--memlog-overrun", value, names, 2, complaint);
+    int chosen = ml_value_choice("--memlog-overrun", value, names, 2, complaint);
     if (chosen < 0) {
         return ML_ENV_MISSING;
     }
@@ -201,31 +166,15 @@ static enum ml_status apply_keep_processes(
     return ML_OK;
 }
 
-static enum ml_status apply_memory(
-    const char *option, const char *value, uint64_t *out_bytes, struct ml_complaint *complaint
-) {
-    uint64_t bytes = 0;
-    enum ml_status status = ml_size_parse(value, &bytes);
-    if (status == ML_OK && bytes < SERVICE_MEMORY_MIN_BYTES) {
-        status = ML_PEER_RANGE;
-    }
-    if (status != ML_OK) {
-        ml_complain(complaint, "%s=%s: a size of at least 1M is wanted", option, value);
-        return status;
-    }
-    *out_bytes = bytes;
-    return ML_OK;
-}
-
 static enum ml_status apply_service_memory(
     struct ml_options *options, const char *value, struct ml_complaint *complaint
 ) {
-    return apply_memory("--service-memory", value, &options->service_memory_bytes, complaint);
+    return ml_value_memory("--service-memory", value, &options->service_memory_bytes, complaint);
 }
 
 static enum ml_status
 apply_client_memory(struct ml_options *options, const char *value, struct ml_complaint *complaint) {
-    return apply_memory("--client-memory", value, &options->client_memory_bytes, complaint);
+    return ml_value_memory("--client-memory", value, &options->client_memory_bytes, complaint);
 }
 
 static const char *const sandbox_names[ML_SANDBOX_COUNT] = {
@@ -240,7 +189,7 @@ const char *ml_sandbox_name(enum ml_sandbox sandbox) {
 
 static enum ml_status
 apply_sandbox(struct ml_options *options, const char *value, struct ml_complaint *complaint) {
-    int chosen = choose("--sandbox", value, sandbox_names, ML_SANDBOX_COUNT, complaint);
+    int chosen = ml_value_choice("--sandbox", value, sandbox_names, ML_SANDBOX_COUNT, complaint);
     if (chosen < 0) {
         return ML_ENV_MISSING;
     }
@@ -248,28 +197,14 @@ apply_sandbox(struct ml_options *options, const char *value, struct ml_complaint
     return ML_OK;
 }
 
-static enum ml_status add_pattern(
-    struct ml_patterns *patterns,
-    const char *option,
-    const char *value,
-    struct ml_complaint *complaint
-) {
-    struct ml_complaint why = {.text = ""};
-    enum ml_status status = ml_patterns_add(patterns, value, 0, &why);
-    if (status != ML_OK) {
-        ml_complain(complaint, "%s: %s", option, why.text);
-    }
-    return status;
-}
-
 static enum ml_status
 apply_only(struct ml_options *options, const char *value, struct ml_complaint *complaint) {
-    return add_pattern(options->only, "--only", value, complaint);
+    return ml_value_pattern(options->only, "--only", value, complaint);
 }
 
 static enum ml_status
 apply_never(struct ml_options *options, const char *value, struct ml_complaint *complaint) {
-    return add_pattern(options->never, "--never", value, complaint);
+    return ml_value_pattern(options->never, "--never", value, complaint);
 }
 
 static enum ml_status
@@ -282,31 +217,9 @@ apply_never_list(struct ml_options *options, const char *value, struct ml_compla
     return ML_OK;
 }
 
-static enum ml_status apply_count(
-    const char *option,
-    const char *value,
-    uint64_t max,
-    uint32_t *out_count,
-    struct ml_complaint *complaint
-) {
-    uint64_t count = 0;
-    enum ml_status status = ml_count_parse(value, max, &count);
-    if (status == ML_OK && count == 0) {
-        status = ML_PEER_RANGE;
-    }
-    if (status != ML_OK) {
-        ml_complain(
-            complaint, "%s=%s: a whole number from 1 to %" PRIu64 " is wanted", option, value, max
-        );
-        return status;
-    }
-    *out_count = (uint32_t)count;
-    return ML_OK;
-}
-
 static enum ml_status
 apply_unwind_check(struct ml_options *options, const char *value, struct ml_complaint *complaint) {
-    return apply_count(
+    return ml_value_count(
         "--unwind-check", value, UNWIND_CHECK_MAX, &options->unwind_check, complaint
     );
 }
@@ -352,38 +265,14 @@ apply_page_remote(struct ml_options *options, const char *value, struct ml_compl
 
 static enum ml_status
 apply_dump_interval(struct ml_options *options, const char *value, struct ml_complaint *complaint) {
-    return apply_count(
+    return ml_value_count(
         "--dump-interval", value, DUMP_INTERVAL_MAX_S, &options->dump_interval_s, complaint
     );
 }
 
 static enum ml_status
 apply_dump_at_peak(struct ml_options *options, const char *value, struct ml_complaint *complaint) {
-    struct ml_peak_step step = {.is_set = true, .percent = PEAK_STEP_PERCENT};
-    enum ml_status status = ML_OK;
-    const size_t count = value != NULL ? strlen(value) : 0;
-    if (count > 0 && value[count - 1] == '%') {
-        char number[PEAK_STEP_DIGITS + 1];
-        uint64_t percent = 0;
-        (void)snprintf(number, sizeof(number), "%.*s", (int)count - 1, value);
-        status = count - 1 < sizeof(number)
-                     ? ml_count_parse(number, PEAK_STEP_PERCENT_MAX, &percent)
-                     : ML_PEER_RANGE;
-        step.percent = (uint32_t)percent;
-    } else if (value != NULL) {
-        status = ml_size_parse(value, &step.bytes);
-        step.percent = 0;
-    }
-    if (status != ML_OK || (step.percent == 0 && step.bytes == 0)) {
-        ml_complain(
-            complaint,
-            "--dump-at-peak=%s: by how much the peak has risen, such as 25%% or 50M, is wanted",
-            value
-        );
-        return ML_PEER_RANGE;
-    }
-    options->peak_step = step;
-    return ML_OK;
+    return ml_value_peak_step("--dump-at-peak", value, &options->peak_step, complaint);
 }
 
 static enum ml_status
@@ -399,7 +288,7 @@ apply_threshold(struct ml_options *options, const char *value, struct ml_complai
 static enum ml_status apply_trigger_interval(
     struct ml_options *options, const char *value, struct ml_complaint *complaint
 ) {
-    return apply_count(
+    return ml_value_count(
         "--trigger-interval",
         value,
         DUMP_INTERVAL_MAX_S,
@@ -446,7 +335,7 @@ apply_upload_max(struct ml_options *options, const char *value, struct ml_compla
 static enum ml_status
 apply_upload_names(struct ml_options *options, const char *value, struct ml_complaint *complaint) {
     static const char *const names[] = {"plain", "none", "all"};
-    const int chosen = choose("--upload-names", value, names, 3, complaint);
+    const int chosen = ml_value_choice("--upload-names", value, names, 3, complaint);
     if (chosen < 0) {
         return ML_ENV_MISSING;
     }
@@ -513,23 +402,6 @@ apply_help(struct ml_options *options, const char *value, struct ml_complaint *c
     (void)complaint;
     options->help = true;
     return ML_OK;
-}
-
-int ml_signal_parse(const char *name) {
-    uint64_t number = 0;
-    if (ml_count_parse(name, (uint64_t)SIGRTMAX, &number) == ML_OK) {
-        return (int)number;
-    }
-    if (strncasecmp(name, "SIG", 3) == 0) {
-        name += 3;
-    }
-    for (int i = 1; i < SIGRTMIN; i++) {
-        const char *known = sigabbrev_np(i);
-        if (known != NULL && strcasecmp(name, known) == 0) {
-            return i;
-        }
-    }
-    return 0;
 }
 
 const struct ml_option ml_run_options[] = {

@@ -22,7 +22,7 @@
 #include "host/tree.h"
 #include "host/voice.h"
 
-/* So long nobody wonders why the run has not ended yet (interface.md). */
+/* So long nobody wonders why the run has not ended yet. */
 static const double say_whom_after_s = 1.0;
 
 /* Where the run is. */

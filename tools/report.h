@@ -36,7 +36,7 @@ struct ml_report {
     const struct ml_breakdown *breakdown; /* sorted; of ML_LIST_ROWS */
 };
 
-/* The JSON of interface.md; without a limit every stack. */
+/* JSON for programs, with version 1 of its members; without a limit every stack. */
 void ml_report_json(const struct ml_report *report, FILE *out);
 
 /* The same without any stack. */

@@ -205,7 +205,7 @@ class Peaks(Oracle):
 
 
 class Report(Oracle):
-    """The shape that interface.md promises."""
+    """The shape that scripts rely on."""
 
     def test_fields_are_all_there(self):
         report = self.hold("single", code=7)
