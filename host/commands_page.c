@@ -78,7 +78,7 @@ static bool has_dumps(const char *path) {
     DIR *folder = opendir(path);
     bool found = false;
     if (folder == NULL) {
-        ml_say_error("%s: %s", path, strerror(errno));
+        ml_say_error("%s: %s; the -o folder of a memlog run is wanted", path, strerror(errno));
         return false;
     }
     for (struct dirent *entry = readdir(folder); entry != NULL && !found; entry = readdir(folder)) {

@@ -31,7 +31,7 @@ static bool ends_with(const char *text, const char *suffix) {
 static enum ml_status look_for_dumps(const char *folder, struct ml_complaint *complaint) {
     DIR *directory = opendir(folder);
     if (directory == NULL) {
-        ml_complain(complaint, "%s: %s", folder, strerror(errno));
+        ml_complain(complaint, "%s: %s; choose another folder by -o", folder, strerror(errno));
         return ML_ENV_SYSTEM;
     }
     enum ml_status status = ML_OK;
@@ -50,7 +50,7 @@ static enum ml_status look_for_dumps(const char *folder, struct ml_complaint *co
     }
     (void)closedir(directory);
     if (status == ML_OK && access(folder, W_OK | X_OK) != 0) {
-        ml_complain(complaint, "%s: %s", folder, strerror(errno));
+        ml_complain(complaint, "%s: %s; choose another folder by -o", folder, strerror(errno));
         status = ML_ENV_SYSTEM;
     }
     return status;
@@ -77,7 +77,12 @@ enum ml_status ml_dumps_open(
     if (mkdir(dumps->folder, 0777) == 0) {
         dumps->made_folder = true;
     } else if (errno != EEXIST) {
-        ml_complain(complaint, "cannot make the folder %s: %s", dumps->folder, strerror(errno));
+        ml_complain(
+            complaint,
+            "cannot make the folder %s: %s; choose another by -o",
+            dumps->folder,
+            strerror(errno)
+        );
         return ML_ENV_SYSTEM;
     }
     enum ml_status status = look_for_dumps(dumps->folder, complaint);

@@ -317,7 +317,11 @@ static enum ml_status connect_newest(int *out_fd, struct ml_complaint *complaint
     }
     free(entries);
     if (fd < 0) {
-        ml_complain(complaint, "no memlog of this user runs (none listens in %s)", folder);
+        ml_complain(
+            complaint,
+            "no memlog of this user runs (none listens in %s); 'memlog run -- PROGRAM' starts one",
+            folder
+        );
         return ML_ENV_MISSING;
     }
     *out_fd = fd;

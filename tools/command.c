@@ -227,6 +227,19 @@ static void warn_of_partial(
     }
 }
 
+/* A file cannot be read, by errno: say so, and where dumps are. */
+static void say_unreadable(const struct ml_command *command, const char *path) {
+    const int error = errno;
+    const char *next = "";
+
+    if (error == EISDIR) {
+        next = "; name one of the *.pftrace files in it";
+    } else if (error == ENOENT) {
+        next = "; dumps are the *.pftrace files in the output folder of memlog run";
+    }
+    fprintf(stderr, "memlog %s: %s: %s%s\n", command->name, path, strerror(error), next);
+}
+
 static bool read_file(
     const struct ml_command *command, const struct ml_load *load, struct ml_profile *profile
 ) {
@@ -235,13 +248,13 @@ static bool read_file(
     enum ml_status status = ML_OK;
 
     if (!file) {
-        fprintf(stderr, "memlog %s: %s: %s\n", command->name, load->path, strerror(errno));
+        say_unreadable(command, load->path);
         return false;
     }
     errno = 0;
     status = ml_trace_read_dump(file, load->dump, profile);
     if (status == ML_ENV_SYSTEM) {
-        fprintf(stderr, "memlog %s: %s: %s\n", command->name, load->path, strerror(errno));
+        say_unreadable(command, load->path);
     } else if (status == ML_ENV_MISSING && profile->dumps_count > 0) {
         fprintf(
             stderr,

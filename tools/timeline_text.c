@@ -175,7 +175,9 @@ static void put_changes(const struct ml_report_page *page, const struct ml_timel
             shown++;
         }
     }
-    if (shown == 0) {
+    if (timeline->changes_count == 0) {
+        fputs("  No stack was followed then; memlog report has them all.\n", page->out);
+    } else if (shown == 0) {
         fputs("  Nothing.\n", page->out);
     }
     shown = 0;
