@@ -31,8 +31,9 @@ extern "C" {
  * by `memlog run`, need not call it.
  *
  * Shape:  path of the host's client socket; NULL: the one in the environment (MEMLOG_SOCKET), which
- * is then removed. Errors: 0 when connected (recording or dormant); -1 when there is no host there,
- * or no memory. errno is kept. */
+ *         is then removed.
+ * Errors: 0 when connected (recording or dormant); -1 when there is no host there, or no memory.
+ *         errno is kept. */
 int memlog_start(const char *socket_path);
 
 /* 1 while this process is being recorded, 0 while it is not. */
@@ -44,11 +45,12 @@ int memlog_recording(void);
  *
  * Shape:  role: "browser", "renderer", "gpu", "utility", "other": the processes of that role alone;
  *         NULL or "": all. reason: why, for people, in the dump, the report and the page; any
- * bytes, of which 256 are kept; NULL or "": nothing. Bounds: never waits: a host that has no room
- * for the message is not asked. A process may ask eight times in a row and then ten times a second,
- * a run is given twenty dumps in a row and then one in ten seconds; what is beyond that is counted
- * (DIR/triggers.log, /metrics). Errors: 0 when the host was asked, whose answer nobody waits for;
- * -1 when it was not. errno is kept. From any thread, and from a signal handler. */
+ *         bytes, of which 256 are kept; NULL or "": nothing.
+ * Bounds: never waits: a host that has no room for the message is not asked. A process may ask
+ *         eight times in a row and then ten times a second, a run is given twenty dumps in a row
+ *         and then one in ten seconds; more is counted (DIR/triggers.log, /metrics).
+ * Errors: 0 when the host was asked, whose answer nobody waits for; -1 when it was not. errno is
+ *         kept. From any thread, and from a signal handler. */
 int memlog_dump(const char *role, const char *reason);
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
-/* `memlog ps`, `dump`, `start`, `stop`, `env`: what a person says to a running host; `doctor`,
- * `page`. Room: host. Context: their own process.
+/* `memlog ps`, `dump`, `start`, `stop`, `rate`, `env`, `upload`: what a person says to a running
+ * host; `doctor`, `page`. Room: host. Context: their own process.
  *
  * One rule: stdout is data, stderr is talk. */
 #ifndef MEMLOG_HOST_COMMANDS_H
@@ -21,10 +21,10 @@ int ml_command_rate(char *const *words);
 int ml_command_env(char *const *words);
 int ml_command_doctor(char *const *words);
 int ml_command_page(char *const *words);
+int ml_command_upload(char *const *words);
 
 /* Say that an option is not known, and the nearest that is. Returns false. */
 bool ml_commands_unknown(const char *word, const char *const *known, size_t known_count);
-int ml_command_upload(char *const *words);
 
 /* A string as JSON writes it, quotes included; bytes that are no UTF-8 become U+FFFD. */
 void ml_json_string(FILE *out, const char *bytes, size_t count_bytes);

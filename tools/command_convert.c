@@ -28,7 +28,7 @@ static const char help[] =
     "  --to=sqlite     a database with the names of Perfetto's tables, for sqlite3\n"
     "  --to=json       what memlog report --json prints\n"
     "  --to=html       one page with a flame graph (= memlog flamegraph)\n"
-    "  -o FILE         where to (default: stdout)\n"
+    "  -o FILE         where to (default: stdout); --output=FILE likewise\n"
     "  --pid=PID       this process only\n"
     "  --metric=METRIC live (default), peak or total bytes (chrome, collapsed; html and pprof show "
     "it\n"

@@ -22,7 +22,7 @@ static const char help[] =
     "the\n"
     "                   label pprof::base\n"
     "  --leaks          what grew alone, in the JSON form of catapult's diff_heap_profiler\n"
-    "  -o FILE          where to (default: stdout)\n"
+    "  -o FILE          where to (default: stdout); --output=FILE likewise\n"
     "  --metric=METRIC  what the change is counted in: live (default), peak or total bytes\n"
     "  --limit=N        at most N stacks of each list (text: 5, JSON: all)\n"
     "  --focus=REGEX    stacks alone in which a function, source file or module matches\n"

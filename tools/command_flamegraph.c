@@ -13,7 +13,7 @@ static const char help[] =
     "In it: every process or all, live, peak and total, bytes and blocks, search, zoom, inverted\n"
     "stacks. The address bar holds what is shown.\n"
     "\n"
-    "  -o FILE          where to (default: stdout)\n"
+    "  -o FILE          where to (default: stdout); --output=FILE likewise\n"
     "  --pid=PID        this process only\n"
     "  --metric=METRIC  what is shown first: live (default), peak or total\n"
     "  --prune=BYTES    leave out stacks that hold less; they become <other>, sums stay\n"

@@ -18,7 +18,7 @@ static const char help[] =
     "\n"
     "So does a trace of memlog convert --to=chrome, FILE.json or FILE.json.gz.\n"
     "\n"
-    "  -o FILE         write the dump with its names here instead\n"
+    "  -o FILE         write the dump with its names here instead; --output=FILE likewise\n"
     "  --symbols-only  write the names alone: cat DUMP NAMES is the dump with its names\n"
     "\n"
     "  --alternative-dirs=DEVICE@HOST[:...]\n"

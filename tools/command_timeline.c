@@ -20,7 +20,7 @@ static const char help[] =
     "  --pid=PID               this process only\n"
     "  --json, --csv           every point, for programs\n"
     "  --html                  a page with a curve for each process\n"
-    "  -o FILE                 where to (default: stdout)\n"
+    "  -o FILE                 where to (default: stdout); --output=FILE likewise\n"
     "  --points=N              at most so many points of each series (--json, --csv); of more "
     "than\n"
     "                          20 processes in JSON 20 times as many together\n"
