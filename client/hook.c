@@ -61,6 +61,14 @@ static struct ml_hook enter_second(struct ml_thread *thread, uintptr_t frame) {
     return hook;
 }
 
+/* The thread samples, and neither host nor pipe have said anything new since it last looked: both
+ * stir the gate or the control page's generation when they do. */
+static bool may_sample(const struct ml_thread *thread) {
+    return thread->sampling_gate ==
+               atomic_load_explicit(&ml_process.gate_page->gate, memory_order_relaxed) &&
+           thread->control == ml_process_control_generation();
+}
+
 struct ml_hook ml_hook_enter_slow(struct ml_thread *thread, uintptr_t frame) {
     const bool abandoned = thread->phase != ML_PHASE_NONE;
     if (abandoned && !guard_is_stale(thread, frame)) {
@@ -74,7 +82,9 @@ struct ml_hook ml_hook_enter_slow(struct ml_thread *thread, uintptr_t frame) {
     atomic_signal_fence(memory_order_seq_cst);
     ml_sampler_hold(thread);
     struct ml_hook hook = {.lane = NULL};
-    if (ml_life_may_record(thread)) {
+    if (ml_likely(may_sample(thread))) {
+        hook.lane = thread->lane;
+    } else if (ml_life_may_record(thread)) {
         if (thread->exit_rounds == ML_THREAD_GONE) {
             hook.lane = ml_life_lane(false);
             hook.give_back = hook.lane != NULL;

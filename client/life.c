@@ -29,9 +29,9 @@ struct ml_process ml_process = {
     .socket_fd = -1,
 };
 
-/* The gate that no process has: a thread's first hook takes the slow path. */
+/* Gates that no process has: a thread's first hook takes the slow path. */
 __thread struct ml_thread ml_thread
-    __attribute__((tls_model("initial-exec"))) = {.gate = UINT64_MAX};
+    __attribute__((tls_model("initial-exec"))) = {.gate = UINT64_MAX, .sampling_gate = UINT64_MAX};
 
 static pthread_key_t exit_key;
 
@@ -113,6 +113,7 @@ static void thread_exits(void *value) {
     }
     thread->exit_rounds = ML_THREAD_GONE;
     thread->gate = UINT64_MAX;
+    thread->sampling_gate = UINT64_MAX;
     if (thread->generation == ml_process.generation && ml_process_state() != ML_GATE_FRESH) {
         give_lanes(thread);
     }
@@ -339,6 +340,7 @@ bool ml_life_may_record(struct ml_thread *thread) {
     const uint64_t gate = atomic_load(&ml_process.gate_page->gate);
     const bool recording = (gate & 3) == ML_GATE_RECORDING;
     ml_sampler_follow(thread, recording);
+    thread->sampling_gate = UINT64_MAX;
     if (thread->exit_rounds == ML_THREAD_GONE) {
         thread->control = control;
         return recording;
@@ -355,11 +357,12 @@ bool ml_life_may_record(struct ml_thread *thread) {
         thread->second = NULL;
     }
     thread->control = control;
-    /* A thread that found no lane asks again at its next event; one that samples comes here only
-     * for what it records. */
-    const bool plain = !recording || (thread->lane != NULL && thread->filter == ML_FILTER_OFF);
-    thread->gate = plain ? gate : UINT64_MAX;
-    return recording && thread->lane != NULL;
+    /* A thread that found no lane asks again at its next event. One that samples enters its hooks
+     * by the slow way, and only for what it records. */
+    const bool has_lane = recording && thread->lane != NULL;
+    thread->gate = !recording || (has_lane && thread->filter == ML_FILTER_OFF) ? gate : UINT64_MAX;
+    thread->sampling_gate = has_lane && thread->filter == ML_FILTER_SAMPLED ? gate : UINT64_MAX;
+    return has_lane;
 }
 
 void ml_life_renamed(void) {

@@ -146,6 +146,8 @@ struct ml_thread {
     uint64_t rest;          /* further bytes up to the next point, behind `left` */
     uint64_t interval;      /* 1: exact; 0: not recording */
     uint64_t random;        /* the state of ml_sampler_random */
+    uint64_t sampling_gate; /* gate_page->gate while this thread may record a sample with nothing
+                               else to be looked at; UINT64_MAX: look closer */
     uint32_t seeded;        /* the process generation in which `random` was seeded */
     uint64_t fork_serial;   /* of the FORK record being acted on; 0: not forking */
     uint32_t generation;    /* the process generation that `lane` and `second` belong to */
