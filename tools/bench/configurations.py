@@ -10,6 +10,7 @@ from workloads import OUT
 LIBRARIES = pathlib.Path("/usr/lib/x86_64-linux-gnu")
 JEMALLOC = LIBRARIES / "libjemalloc.so.2"
 TCMALLOC = LIBRARIES / "libtcmalloc.so.4"
+PASS = OUT / "libbench-pass.so"
 HEAPTRACK = pathlib.Path("/usr/lib/heaptrack")
 HEAPTRACK_PRELOAD = HEAPTRACK / "libheaptrack_preload.so"
 HEAPTRACK_INTERPRETER = HEAPTRACK / "libexec/heaptrack_interpret"
@@ -142,4 +143,11 @@ CONFIGURATIONS = [
     Massif("massif", "valgrind massif, every allocation", size="small", exact=True),
 ]
 
-BY_NAME = {configuration.name: configuration for configuration in CONFIGURATIONS}
+# What sampling consists of, one thing more in each; run by --floor, or when they are named.
+FLOOR = [
+    Preloaded("pass", "a preloaded library that does nothing but go on to libc", PASS),
+    Memlog("memlog-dormant", "memlog, there and asked to record nothing", ["--memlog=manual"]),
+    Memlog("memlog-rarest", "memlog, sampled at 4 GiB, the most there is: what it passes over", ["--memlog-sampling-rate=4G"]),
+]
+
+BY_NAME = {configuration.name: configuration for configuration in [*CONFIGURATIONS, *FLOOR]}

@@ -12,11 +12,16 @@ import replays
 import tables
 import workloads
 
+STANDARD = [configuration.name for configuration in configurations.CONFIGURATIONS]
 QUICK_CONFIGURATIONS = ("nothing", "nothing-again", "memlog-exact", "memlog-512k", "memlog-4k", "heaptrack")
 QUICK_PROGRAMS = ("tight", "deep", "threads", "sqlite3", "python3", "cc1plus", "clang++", "redis", "latency-steady")
 
 # For these a peer says nothing: what is measured is memlog's own.
 MEMLOG_ALONE = ("live-1m", "live-4m")
+# From nothing to everything, one thing more in each.
+FLOOR_CONFIGURATIONS = (
+    "nothing", "nothing-again", "pass", "memlog-dormant", "memlog-rarest", "memlog-512k", "memlog-4k", "memlog-exact",
+)
 # Peers whose added latency is worth a comparison.
 LATENCY_CONFIGURATIONS = ("nothing", "memlog-exact", "memlog-512k", "memlog-4k", "heaptrack")
 
@@ -29,6 +34,7 @@ def arguments(words):
     parser.add_argument("--quick", action="store_true", help="small sizes, fast peers, twice: under three minutes")
     parser.add_argument("--programs", metavar="A,B", help=f"of {' '.join(workloads.BY_NAME)}")
     parser.add_argument("--peers", metavar="A,B", help="who runs beside nothing and memlog; 'none' for nobody")
+    parser.add_argument("--floor", action="store_true", help="what sampling consists of: an interposer that does nothing, then one thing more each")
     parser.add_argument("--configurations", metavar="A,B", help=f"exactly these, of {' '.join(configurations.BY_NAME)}")
     parser.add_argument("--repeat", type=int, metavar="N", help="rounds (default: 5, quick: 2)")
     parser.add_argument("--json", metavar="FILE", help="put the runs into FILE; what it holds already stays and is shown too")
@@ -38,11 +44,11 @@ def arguments(words):
     options.programs = chosen(parser, options.programs, workloads.BY_NAME, QUICK_PROGRAMS if options.quick else None)
     if options.peers is not None:
         peers = [] if options.peers == "none" else chosen(parser, options.peers, configurations.BY_NAME, None)
-        own = [name for name in configurations.BY_NAME if name.startswith(("nothing", "memlog"))]
+        own = [name for name in STANDARD if name.startswith(("nothing", "memlog"))]
         wanted = {*own, *peers, *(configurations.BY_NAME[peer].baseline for peer in peers)}
         options.configurations = [name for name in configurations.BY_NAME if name in wanted]
     else:
-        standard = QUICK_CONFIGURATIONS if options.quick else None
+        standard = FLOOR_CONFIGURATIONS if options.floor else QUICK_CONFIGURATIONS if options.quick else STANDARD
         options.configurations = chosen(parser, options.configurations, configurations.BY_NAME, standard)
     return options
 
