@@ -217,7 +217,9 @@ def memlog_figures(folder):
         figures[key] = sum(process[key] for process in report["processes"])
     for key in ("stream_bytes", "waits", "waited_ns"):
         figures[key] = sum(process["accounting"][key] for process in report["processes"])
-    figures["longest_wait_ns"] = max(process["accounting"]["longest_wait_ns"] for process in report["processes"])
+    # Where nothing was recorded there is no process.
+    waits = (process["accounting"]["longest_wait_ns"] for process in report["processes"])
+    figures["longest_wait_ns"] = max(waits, default=0)
     return figures
 
 
