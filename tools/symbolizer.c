@@ -283,6 +283,18 @@ static void file_may_be_kept(struct ml_symbol_file *file) {
     }
 }
 
+/* Why no file was the right one. */
+static const char *trouble_of(const struct ml_symbol_file *file, bool is_there) {
+    const char *path = file->wanted.path;
+
+    if (is_there) {
+        return "the file is another one by now";
+    }
+    return path[0] != '/' && strchr(path, '/')
+               ? "the file is not here (its path begins where the program ran)"
+               : "the file is not here";
+}
+
 /* Open the file itself. False: no memory. */
 static bool file_open(struct ml_symbol_file *file) {
     struct ml_symbolizer *symbolizer = file->owner;
@@ -292,8 +304,7 @@ static bool file_open(struct ml_symbol_file *file) {
     if (!ml_symbol_search(symbolizer->search, &file->wanted, try_module, file, &is_there) &&
         !fetch_debug_file(symbolizer, &file->wanted, try_module, file)) {
         if (!breakpad_load(file)) {
-            *file->out_trouble =
-                is_there ? "the file is another one by now" : "the file is not here";
+            *file->out_trouble = trouble_of(file, is_there);
         }
         return true;
     }

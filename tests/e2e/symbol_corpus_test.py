@@ -1,4 +1,5 @@
 """What compilers, linkers and loaders make of names, told right: tests/e2e/corpus holds the sources and, as text, the frames expected."""
+import json
 import os
 import pathlib
 import shutil
@@ -100,6 +101,25 @@ class Loading(Case):
         # What is one place of one file is one, wherever it was mapped.
         self.assertEqual((stacks[70002]["frames"][0]["module"], stacks[70002]["live_blocks"]), (str(copy), 1))
         self.assertEqual((stacks[70001 + 70003]["frames"][0]["module"], stacks[70001 + 70003]["live_blocks"]), (str(self.shelf), 2))
+
+    def test_a_library_that_was_loaded_by_a_relative_path(self):
+        """It is there where the program ran; elsewhere a folder to search, or names that were kept, stand in."""
+        (dump,) = self.memlog(self.program, "./libshelf.so").dumps()
+        elsewhere = self.folder / "elsewhere"
+        elsewhere.mkdir()
+
+        def report(folder, **environment):
+            env = self.environment(MEMLOG_SYMBOL_CACHE="off", **environment)
+            done = harness.run_words([str(harness.MEMLOG), "report", "--json", str(dump)], folder, env, b"", harness.TIMEOUT)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return json.loads(done.stdout)
+
+        self.assert_frames(report(self.folder), "one_load.expected", "loads.c", "shelf.c")
+        self.assert_frames(report(elsewhere, MEMLOG_BINARY_PATH=str(self.folder)), "one_load.expected", "loads.c", "shelf.c")
+        self.assertNotIn("quietly", self.frames(report(elsewhere), ["shelf.c"]))
+        env = self.environment(MEMLOG_SYMBOL_CACHE="off")
+        done = harness.run_words([str(harness.MEMLOG), "report", str(dump)], elsewhere, env, b"", harness.TIMEOUT)
+        self.assertRegex(done.stdout.decode(), r"(?m)^  ./libshelf.so \(build id [0-9a-f]{40}\): 2 of 2 places, the file is not here \(its path begins where the program ran\)$")
 
     def test_a_library_laid_out_for_a_fixed_address(self):
         for linker in (["-Wl,-Ttext-segment=0x7000000"], ["-fuse-ld=gold"], ["-Wl,-z,noseparate-code"], ["-Wl,-z,max-page-size=0x200000"]):

@@ -343,6 +343,23 @@ class Cache(Keeper):
         for folder in ("/proc/nowhere", "/dev/null/x", str(self.program)):
             self.assert_named(self.collapsed(dump, MEMLOG_SYMBOL_CACHE=folder))
 
+    def test_the_oldest_make_room_when_it_is_full(self):
+        """At most 256 MiB of names; what is somebody else's in the folder stays."""
+        self.cache.mkdir(parents=True, mode=0o700)
+        for number in range(4):
+            path = self.cache / f"{number:040x}.names"
+            path.touch(mode=0o600)
+            os.truncate(path, 70 << 20)
+            os.utime(path, (1e9 + number, 1e9 + number))
+        other = self.cache / "notes.txt"
+        other.touch()
+        os.utime(other, (1e8, 1e8))
+        self.assert_named(self.collapsed(self.first_dump()))
+        left = {path.name for path in self.kept()}
+        self.assertTrue(left > {f"{3:040x}.names", "notes.txt"}, left)
+        self.assertFalse({f"{number:040x}.names" for number in range(2)} & left, left)
+        self.assertLess(sum(path.stat().st_size for path in self.kept()), 256 << 20)
+
     def test_where_it_lies_by_itself(self):
         dump = self.first_dump()
         environment = self.environment(HOME=str(self.folder), DEBUGINFOD_URLS="")
