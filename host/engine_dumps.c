@@ -135,6 +135,7 @@ not_profiled_of(const struct ml_engine *engine, uint32_t *out_count) {
             .parent_pid = (uint32_t)item->parent_pid,
             .reason = ml_string_of(item->reason),
             .path = ml_string_cut(path, MEMLOG_SERVICE_NOT_PROFILED_PATH_LIMIT),
+            .has_other_profiler = item->has_other_profiler,
         };
     }
     for (uint32_t i = 0; all != NULL && i < engine->members.count; i++) {
@@ -405,6 +406,7 @@ void ml_engine_finish(struct ml_engine *engine, ml_dump_done *on_done, void *con
     engine->finished_context = context;
     ev_timer_stop(engine->loop, &engine->interval_timer);
     if (!engine->root_seen && engine->root != 0) {
+        const uint32_t count = engine->not_profiled_count;
         ml_engine_add_not_profiled(
             engine,
             engine->root,
@@ -413,6 +415,9 @@ void ml_engine_finish(struct ml_engine *engine, ml_dump_done *on_done, void *con
                                 : ml_image_text(engine->root_image),
             engine->root_argv[0]
         );
+        if (engine->not_profiled_count > count) {
+            engine->not_profiled[count].has_other_profiler = engine->is_profiled;
+        }
     }
     if (!ml_engine_triggers_flush(engine, drain)) {
         drain(engine);

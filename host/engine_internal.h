@@ -46,6 +46,7 @@ struct ml_not_profiled {
     pid_t parent_pid;
     char reason[256];
     char *path;
+    bool has_other_profiler; /* another memlog had it already */
 };
 
 struct ml_gap {

@@ -100,6 +100,7 @@ ml_dump_request_new(const struct memlog_service_dump_order *order, int take_file
         const struct memlog_service_not_profiled *other = &order->not_profiled.items[i];
         request->not_profiled[i].pid = other->pid;
         request->not_profiled[i].parent_pid = other->parent_pid;
+        request->not_profiled[i].has_other_profiler = other->has_other_profiler;
         request->not_profiled[i].reason = copy_text(&at, other->reason);
         request->not_profiled[i].path = copy_text(&at, other->path);
     }

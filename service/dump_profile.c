@@ -244,13 +244,16 @@ static bool encode_profile(pb_ostream_t *stream, const pb_field_t *field, void *
            pb_encode_submessage(stream, ml_trace_ProfilePacket_fields, &message);
 }
 
+static const struct ml_text libc_heap = {
+    .bytes = "libc.malloc", .count_bytes = sizeof "libc.malloc" - 1};
+
 /* The fields beside the samples; each ProfilePacket has them. */
 static void put_dump_head(struct profile *profile) {
     const struct ml_snapshot_process *process = profile->process;
     const struct ml_moment *now = &profile->snapshot->now;
     bool ended = process->end.monotonic_ns != 0 && process->end.monotonic_ns < now->monotonic_ns;
     char heap_name[sizeof "heap 65535"] = "";
-    struct ml_text name = {.bytes = "libc.malloc", .count_bytes = sizeof "libc.malloc" - 1};
+    struct ml_text name = libc_heap;
     ml_trace_ProfilePacket_ProcessHeapSamples message = {
         .pid = profile->trace_pid,
         .from_startup = process->from_startup,
@@ -368,4 +371,26 @@ void ml_dump_profile(
         from = (uint32_t)heap + 1;
     }
     ml_dump_frames_fini(&frames);
+}
+
+void ml_dump_profile_rejected(
+    struct ml_dump_packet *packet,
+    const struct ml_snapshot *snapshot,
+    uint32_t pid,
+    uint32_t sequence
+) {
+    struct profile profile = {.packet = packet, .snapshot = snapshot, .sequence = sequence};
+    struct process_dump dump = {.profile = &profile};
+    ml_trace_TracePacket head = sequence_head(&profile);
+    const ml_trace_ProfilePacket_ProcessHeapSamples message = {
+        .pid = pid,
+        .rejected_concurrent = true,
+        .timestamp = snapshot->now.monotonic_ns,
+        .heap_name = ml_dump_text(&libc_heap),
+    };
+
+    head.profile_packet.funcs.encode = encode_profile;
+    head.profile_packet.arg = &dump;
+    ml_dump_packet_append(packet, ml_trace_ProfilePacket_ProcessHeapSamples_fields, &message);
+    ml_dump_packet_send(packet, &head, &head.profile_packet);
 }

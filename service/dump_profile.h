@@ -21,4 +21,12 @@ void ml_dump_profile(
     uint32_t *sequence
 );
 
+/* Write, on that sequence, that the process has no profile here: somebody else profiles it. */
+void ml_dump_profile_rejected(
+    struct ml_dump_packet *packet,
+    const struct ml_snapshot *snapshot,
+    uint32_t pid,
+    uint32_t sequence
+);
+
 #endif

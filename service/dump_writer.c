@@ -59,6 +59,13 @@ enum ml_status ml_dump_write(
         );
         ml_dump_counters(&packet, &standard, snapshot, i);
     }
+    for (uint32_t i = 0; packet.status == ML_OK && i < snapshot->not_profiled_count; i++) {
+        if (snapshot->not_profiled[i].has_other_profiler) {
+            ml_dump_profile_rejected(
+                &packet, snapshot, snapshot->not_profiled[i].pid, standard.next_sequence++
+            );
+        }
+    }
     if (packet.status == ML_OK) {
         ml_dump_exact_end(&packet);
     }

@@ -89,6 +89,7 @@ struct ml_snapshot_gap {
 
 struct ml_snapshot_not_profiled {
     uint32_t pid, parent_pid;
+    bool has_other_profiler;
     struct ml_text reason, path;
 };
 

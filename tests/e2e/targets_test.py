@@ -6,6 +6,7 @@ import subprocess
 import unittest
 
 import harness
+import published
 
 PYTHON = "/usr/bin/python3"
 
@@ -164,7 +165,13 @@ class Targets(harness.Case):
         report = self.report(dump)
         self.assertEqual(report["processes"], [])
         self.assertIn("another memlog, which profiles this one, has it", [one["reason"] for one in report["dump"]["not_profiled"]])
+        # As Perfetto's readers know it.
+        (rejected,) = published.trace(dump.read_bytes()).all("packet", "profile_packet", "process_dumps")
+        self.assertEqual((rejected.one("rejected_concurrent"), rejected.all("samples")), (True, []))
         outer = self.exit_report(run)
+        (whole,) = run.dumps()
+        shown = {one.one("pid"): one.all("rejected_concurrent") for one in published.trace(whole.read_bytes()).all("packet", "profile_packet", "process_dumps")}
+        self.assertEqual(shown[rejected.one("pid")], [])
         self.assertIn("sleep", [one["name"] for one in outer["processes"]])
 
     def test_a_report_of_nobody_does_not_call_itself_complete(self):
