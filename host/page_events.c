@@ -121,6 +121,10 @@ static bool has_viewer(const struct ml_page *page, bool is_new) {
     return false;
 }
 
+static void tell_missing(struct ml_page *page, json_t *head) {
+    (void)json_object_set_new(head, "not_profiled", ml_page_not_profiled(page->engine));
+}
+
 static void
 on_figures(void *context, enum ml_status status, const struct memlog_service_figures_reply *reply) {
     struct ml_page *page = context;
@@ -150,10 +154,15 @@ on_figures(void *context, enum ml_status status, const struct memlog_service_fig
             json_decref(row);
         }
     }
-    char *texts[] = {
-        event_text("update", head_of(page, figures, changed)),
-        event_text("all", head_of(page, figures, all)),
-    };
+    json_t *heads[] = {head_of(page, figures, changed), head_of(page, figures, all)};
+    if (events->missing_told != page->engine->not_profiled_count) {
+        events->missing_told = page->engine->not_profiled_count;
+        tell_missing(page, heads[0]);
+    }
+    if (wants_all) {
+        tell_missing(page, heads[1]);
+    }
+    char *texts[] = {event_text("update", heads[0]), event_text("all", heads[1])};
     send_to(page, false, texts[0]);
     send_to(page, true, texts[1]);
     free(texts[0]);

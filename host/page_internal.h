@@ -31,6 +31,7 @@ struct ml_page_events {
     bool is_asking;              /* for figures */
     struct ml_page_shown *shown; /* of each member, by id - 1: what viewers know already */
     uint32_t shown_count;
+    uint32_t missing_told; /* of those that are not profiled, who follows knows so many */
 };
 
 struct ml_page {
@@ -90,6 +91,7 @@ json_t *ml_page_process_row(
 const struct memlog_service_client_figures *
 ml_page_figures_of(const struct memlog_service_figures_reply *reply, uint32_t id);
 json_t *ml_page_totals(const struct memlog_service_totals *totals);
+json_t *ml_page_not_profiled(const struct ml_engine *engine);
 ml_page_handler ml_page_get_processes;
 ml_page_handler ml_page_post_start;
 ml_page_handler ml_page_post_stop;

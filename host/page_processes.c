@@ -99,7 +99,7 @@ json_t *ml_page_process_row(
     return json;
 }
 
-static json_t *not_profiled_of(const struct ml_engine *engine) {
+json_t *ml_page_not_profiled(const struct ml_engine *engine) {
     json_t *list = json_array();
     for (uint32_t i = 0; i < engine->not_profiled_count; i++) {
         const struct ml_not_profiled *one = &engine->not_profiled[i];
@@ -135,7 +135,7 @@ on_figures(void *context, enum ml_status status, const struct memlog_service_fig
     (void
     )json_object_set_new(answer, "tree", ml_page_totals(figures != NULL ? &figures->tree : &none));
     (void)json_object_set_new(answer, "processes", rows);
-    (void)json_object_set_new(answer, "not_profiled", not_profiled_of(engine));
+    (void)json_object_set_new(answer, "not_profiled", ml_page_not_profiled(engine));
     ml_page_answer_json(request, 200, answer);
 }
 

@@ -1,6 +1,7 @@
 // The page: who is looked at, in which view. Everything seen is in the address bar (state.js).
 import { state, change, onChange } from "./state.js";
 import * as api from "./api.js";
+import * as first from "./first.js";
 import * as processes from "./processes.js";
 import * as profile from "./profile.js";
 import * as dumps from "./dumps.js";
@@ -10,6 +11,7 @@ import * as uploads from "./uploads.js";
 const at = (id) => document.getElementById(id);
 const TABS = [["", "Flame graph", "flame-view"], ["functions", "Functions", "functions-view"], ["timeline", "Timeline", "timeline-view"], ["dumps", "Dumps", "dumps-view"]];
 let session = null;
+let isServing = true;
 let known = -1; // dumps that were there
 
 function say(text, isBad) {
@@ -96,6 +98,7 @@ async function act(row) {
 
 function take(what) {
   processes.take(what.processes, what.time_ms, what.tree);
+  if (what.not_profiled) { processes.sayMissing(what.not_profiled); }
   timeline.take(what.time_ms, what.tree);
   sayTotals(what.tree);
   processes.draw();
@@ -107,23 +110,21 @@ function take(what) {
   }
   uploads.take(what);
   if (!what.serving) { say("memlog-service does not serve just now: nothing is recorded.", true); }
-}
-
-async function sayMissing() {
-  const answer = await api.get("/api/v1/processes");
-  processes.sayMissing(answer.not_profiled || []);
+  if (what.serving && !isServing) { say(""); }
+  isServing = what.serving;
 }
 
 function followRun() {
-  const events = new EventSource("/api/v1/events");
   let lost = false;
-  const on = (event) => {
+  first.follow((name, event) => {
+    if (name === "error") {
+      lost = true;
+      say("The run has ended, or memlog does not answer. What was seen stays here.", true);
+      return;
+    }
     if (lost) { lost = false; say(""); }
     take(JSON.parse(event.data));
-  };
-  events.addEventListener("all", (event) => { on(event); sayMissing().catch(() => {}); });
-  events.addEventListener("update", on);
-  events.onerror = () => { lost = true; say("The run has ended, or memlog does not answer. What was seen stays here.", true); };
+  });
 }
 
 // Ended runs: their processes come with the dump that is looked at.
@@ -182,7 +183,7 @@ async function start() {
   document.documentElement.dataset.theme = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
   /* The cookie is set: the token need not stay in the address and the history. */
   if (location.search) { history.replaceState(null, "", location.pathname + location.hash); }
-  session = await api.session();
+  session = await first.session;
   const [program = session.folder, ...words] = session.program;
   const name = [program.replace(/\/+$/, "").split("/").at(-1), ...words].join(" ").replace(/\s+/g, " ").slice(0, 200);
   at("title").textContent = name;
@@ -204,8 +205,12 @@ async function start() {
   onChange(draw);
   onChange((changed) => { if (!session.live && changed.includes("dump")) { followDump().catch((error) => say(error.message, true)); } });
   showTab();
-  await dumps.load();
-  if (session.live) { followRun(); } else { await followDump(); }
+  if (session.live) {
+    followRun(); // its first word is how many dumps there are, and they are loaded then
+  } else {
+    await dumps.load();
+    await followDump();
+  }
   profile.draw();
   await profile.load(false);
 }

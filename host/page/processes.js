@@ -3,6 +3,8 @@ import { state, change } from "./state.js";
 
 const at = (id) => document.getElementById(id);
 const HISTORY = 300; // seconds that a row remembers
+const ROWS_FIRST = 30; // more than the table shows without being scrolled
+const REST_MS = 300;
 const processes = new Map(); // id -> { row, history: [{ t, live }], events, element }
 const chosen = new Set(); // ids with a mark
 let now = 0;
@@ -80,68 +82,37 @@ function ordered() {
   return out;
 }
 
-function cell(tr, className) {
-  const td = document.createElement("td");
-  if (className) { td.className = className; }
-  tr.append(td);
-  return td;
-}
-
+// Its elements, by the names that the template's `data-part` gives them.
 function element(id) {
-  const tr = document.createElement("tr");
+  const tr = at("row").content.firstElementChild.cloneNode(true);
   const parts = { tr };
-  const mark = document.createElement("input");
-  mark.type = "checkbox";
-  mark.onchange = () => { if (mark.checked) { chosen.add(id); } else { chosen.delete(id); } saySelection(); };
-  cell(tr, "live").append(mark);
-  parts.mark = mark;
-  const box = cell(tr);
-  const name = document.createElement("div");
-  name.className = "name";
-  parts.dot = document.createElement("span");
-  parts.button = document.createElement("button");
-  parts.button.className = "link";
+  for (const part of tr.querySelectorAll("[data-part]")) { parts[part.dataset.part] = part; }
+  parts.mark.onchange = () => { if (parts.mark.checked) { chosen.add(id); } else { chosen.delete(id); } saySelection(); };
   parts.button.onclick = () => { const { pid } = processes.get(id).row; change({ pid: state.pid === String(pid) ? "" : pid, role: "" }); };
-  parts.pid = document.createElement("span");
-  parts.pid.className = "tag pid";
-  parts.role = document.createElement("span");
-  parts.role.className = "tag";
-  name.append(parts.dot, parts.button, parts.pid, parts.role);
-  parts.note = document.createElement("div");
-  parts.note.className = "note";
-  box.append(name, parts.note);
-  parts.name = name;
-  parts.live = cell(tr, "number");
-  parts.share = cell(tr, "number wide share");
-  parts.shareText = document.createElement("span");
-  parts.meter = document.createElement("meter");
-  parts.meter.setAttribute("aria-hidden", "true");
-  parts.share.append(parts.meter, parts.shareText);
-  parts.growth = cell(tr, "number live");
-  const sparkCell = cell(tr, "wide live");
-  parts.spark = document.createElement("canvas");
-  parts.spark.className = "spark";
-  parts.spark.width = 240;
-  parts.spark.height = 40;
-  parts.spark.setAttribute("aria-hidden", "true");
-  sparkCell.append(parts.spark);
-  parts.resident = cell(tr, "number wide");
-  parts.sampling = cell(tr, "wide live");
-  parts.events = cell(tr, "number wide live");
-  parts.lost = cell(tr, "number wide");
-  parts.action = document.createElement("button");
   parts.action.onclick = () => act(processes.get(id).row);
-  cell(tr, "live").append(parts.action);
+  owners.set(parts.spark, id);
+  seen.observe(parts.spark);
   return parts;
 }
 
 function set(node, text) { if (node.textContent !== text) { node.textContent = text; } }
 
+// Only those lines are drawn that are on the screen: two hundred canvases are more work than all the rest.
+const owners = new WeakMap();
+const seen = new IntersectionObserver((entries) => {
+  for (const { target, isIntersecting } of entries) {
+    const one = processes.get(owners.get(target));
+    one.isSeen = isIntersecting;
+    if (isIntersecting) { spark(target, one.history); }
+  }
+});
+
 function spark(canvas, points) {
+  if (points.length < 2) { return; }
+  canvas.width = 240; // and clear
+  canvas.height = 40;
   const pen = canvas.getContext("2d");
   const style = getComputedStyle(document.documentElement);
-  pen.clearRect(0, 0, canvas.width, canvas.height);
-  if (points.length < 2) { return; }
   const most = Math.max(...points.map((point) => point.live), 1);
   const [first, last] = [points[0].t, points.at(-1).t];
   const x = (point) => (point.t - first) / (last - first || 1) * canvas.width;
@@ -172,8 +143,9 @@ function fill(one, depth) {
   const { row, parts } = one;
   const over = row.state !== "running";
   const grows = growth(one);
-  parts.tr.className = [over && live ? "over" : "", String(row.pid) === state.pid ? "chosen" : ""].join(" ").trim();
-  parts.dot.className = row.recording ? "dot on" : "dot";
+  parts.tr.classList.toggle("over", Boolean(over && live));
+  parts.tr.classList.toggle("chosen", String(row.pid) === state.pid);
+  parts.dot.classList.toggle("on", Boolean(row.recording));
   parts.dot.title = row.recording ? "recorded" : "not recorded";
   set(parts.button, row.name);
   parts.button.title = (row.command_line || []).join(" ").slice(0, 500);
@@ -190,7 +162,7 @@ function fill(one, depth) {
   set(parts.shareText, shareText(row.live_bytes, treeLive));
   parts.meter.value = treeLive ? row.live_bytes / treeLive : 0;
   set(parts.growth, over || Math.abs(grows) < 0.5 ? "" : `${grows > 0 ? "+" : ""}${sizeText(Math.round(grows))}/s`);
-  spark(parts.spark, one.history);
+  if (one.isSeen) { spark(parts.spark, one.history); }
   set(parts.resident, row.resident_bytes ? sizeText(row.resident_bytes) : "");
   set(parts.sampling, !row.recording ? "" : row.sampling_bytes > 1 ? `1 in ${sizeText(row.sampling_bytes)}` : "every one");
   set(parts.events, one.rate >= 1 ? `${countText(Math.round(one.rate))}/s` : "");
@@ -207,14 +179,20 @@ function saySelection() {
   at("save").textContent = count ? `Save dump of ${count}` : "Save dump";
 }
 
-export function draw() {
+// Of many new rows the first are there at once, the others when the flame graph has had its turn.
+export function draw(most = ROWS_FIRST) {
   const body = at("rows");
   const order = ordered();
   const shown = new Set(order.map(([id]) => id));
   for (const [id, one] of processes) { if (!shown.has(id) && one.parts) { one.parts.tr.remove(); } }
   let place = body.firstElementChild;
+  let made = 0;
   for (const [id, depth] of order) {
     const one = processes.get(id);
+    if (!one.parts && made++ === most) {
+      setTimeout(() => draw(Infinity), REST_MS);
+      break;
+    }
     one.parts ||= element(id);
     if (place === one.parts.tr) { place = place.nextElementSibling; } else { body.insertBefore(one.parts.tr, place); }
     fill(one, depth);

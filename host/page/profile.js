@@ -1,6 +1,7 @@
 // Flame graph and table of functions of what is looked at: a process, a role or all; now, a dump, or the difference of two.
 import { state, change, note } from "./state.js";
-import { get, query } from "./api.js";
+import { get } from "./api.js";
+import { early, question, showsProfile } from "./first.js";
 import * as processes from "./processes.js";
 
 const at = (id) => document.getElementById(id);
@@ -16,13 +17,6 @@ let live = true;
 let say = () => {};
 
 const metricOf = (text) => Math.max(0, FIGURES.indexOf((text || "live-bytes").replace("-", " ")));
-const isVisible = () => ["", "flame", "functions"].includes(state.tab);
-
-function question() {
-  const words = { pid: state.pid, role: state.pid ? "" : state.role };
-  if (state.before) { return query("/api/v1/diff", { from: state.before, to: state.dump, ...words }); }
-  return query("/api/v1/profile", { dump: state.dump, ...words });
-}
 
 export function title() {
   const row = state.pid ? processes.byPid(state.pid) : null;
@@ -89,12 +83,12 @@ export function draw() {
   at("detail-title").textContent = title();
   apply();
   if (!data) { return; }
-  if (state.tab === "functions") { drawFunctions(); } else if (isVisible()) { graph.show(data); }
+  if (state.tab === "functions") { drawFunctions(); } else if (showsProfile()) { graph.show(data); }
 }
 
 export async function load(force) {
   const asked = question();
-  if (!isVisible() || (!force && asked === shownAs) || (!live && !state.dump)) { return; }
+  if (!showsProfile() || (!force && asked === shownAs) || (!live && !state.dump)) { return; }
   asking?.abort();
   const mine = new AbortController();
   asking = mine;
@@ -102,12 +96,14 @@ export async function load(force) {
   at("flame-view").classList.toggle("waiting", asked !== shownAs);
   at("refresh").disabled = true;
   try {
-    const answer = await get(asked, mine.signal);
+    const answer = await (early(asked) || get(asked, mine.signal));
+    if (mine.signal.aborted) { return; }
+    const isFirst = !data;
     data = answer;
     shownAs = asked;
     at("profile-about").textContent = answer.about;
-    say("");
     draw();
+    if (isFirst) { markFirst(); }
   } catch (error) {
     if (mine.signal.aborted) { return; }
     shownAs = "";
@@ -123,10 +119,15 @@ export async function load(force) {
   }
 }
 
+// When it was seen, for tools/page_cost: behind the frame that draws it.
+function markFirst() {
+  requestAnimationFrame(() => setTimeout(() => performance.mark("first flame graph")));
+}
+
 // The next look; one that takes long is not taken often.
 function again(took) {
   clearTimeout(timer);
-  if (live && at("follow").checked && !state.dump && isVisible()) {
+  if (live && at("follow").checked && !state.dump && showsProfile()) {
     timer = setTimeout(() => document.hidden ? again(0) : load(true), Math.max(FOLLOW_MS, 5 * took));
   }
 }

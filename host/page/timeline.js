@@ -19,6 +19,8 @@ let trouble = "";
 let spanAsked = "";
 let plot = null;
 let plotOf = "";
+let library = null; // uPlot, brought when it is looked at first
+let isBrought = false;
 let live = true;
 let dragging = false;
 
@@ -26,6 +28,14 @@ export function init(isLive) {
   live = isLive;
   at("chart").addEventListener("mousedown", () => { dragging = true; });
   window.addEventListener("mouseup", () => { dragging = false; });
+}
+
+function bring() {
+  const part = (element) => new Promise((done) => { element.onload = done; element.onerror = done; document.head.append(element); });
+  library ||= Promise.all([
+    part(Object.assign(document.createElement("link"), { rel: "stylesheet", href: "/uplot.css" })),
+    part(Object.assign(document.createElement("script"), { src: "/uplot.js" })),
+  ]).then(() => { isBrought = true; draw(); });
 }
 
 export function take(time, totals) {
@@ -245,7 +255,10 @@ function about() {
 export function draw() {
   if (state.tab !== "timeline") { return; }
   ask();
-  if (typeof uPlot === "undefined") {
+  bring();
+  if (!isBrought) {
+    at("timeline-about").textContent = about();
+  } else if (typeof uPlot === "undefined") {
     at("timeline-about").textContent = "There is no chart: npm could not bring its library when this memlog was built.";
   } else {
     const box = at("chart");
