@@ -1,6 +1,5 @@
 /* What the kernel says of control groups and of pressure: a process's own line of groups, whose
  * names are anybody's, and the files of a group. */
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,10 +7,10 @@
 #include <unistd.h>
 
 #include "host/memory_info.h"
+#include "tests/fuzz/folder.h"
 #include "tests/fuzz/fuzz.h"
 
-static char root[] = "/dev/shm/memlog-fuzz.XXXXXX";
-static bool begun;
+static const char *root; /* NULL: not begun */
 static const char *const folders[] = {"", "/g", "/memory", "/memory/g"};
 static const char *const files[] = {
     "memory.current",
@@ -27,32 +26,17 @@ static void path_of(char path[PATH_MAX], const char *folder, const char *file) {
     (void)snprintf(path, PATH_MAX, "%s%s/%s", root, folder, file);
 }
 
-static void clean_up(void) {
-    char path[PATH_MAX];
-    for (size_t i = sizeof(folders) / sizeof(folders[0]); i-- > 0;) {
-        for (size_t k = 0; k < sizeof(files) / sizeof(files[0]); k++) {
-            path_of(path, folders[i], files[k]);
-            (void)unlink(path);
-        }
-        path_of(path, folders[i], "");
-        (void)rmdir(path);
-    }
-}
-
 /* Every file of the groups is one: what is written to it stands in all of them. */
 static void begin(void) {
     char first[PATH_MAX];
     char path[PATH_MAX];
-    begun = mkdtemp(root) != NULL;
-    REQUIRE(begun);
-    (void)atexit(clean_up);
+    root = fuzz_folder();
     for (size_t i = 1; i < sizeof(folders) / sizeof(folders[0]); i++) {
         path_of(path, folders[i], "");
         REQUIRE(mkdir(path, 0700) == 0);
     }
     path_of(first, "", files[0]);
-    FILE *file = fopen(first, "we");
-    REQUIRE(file != NULL && fclose(file) == 0);
+    fuzz_write(first, NULL, 0);
     for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
         for (size_t k = i == 0; k < sizeof(files) / sizeof(files[0]); k++) {
             path_of(path, folders[i], files[k]);
@@ -80,14 +64,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t count_bytes) {
     uint32_t full = 0;
     char *text = malloc(count_bytes + 1);
     REQUIRE(text != NULL);
-    if (!begun) {
+    if (root == NULL) {
         begin();
     }
     memcpy(text, data, count_bytes);
     text[count_bytes] = '\0';
     path_of(path, "", files[0]);
-    FILE *file = fopen(path, "we");
-    REQUIRE(file != NULL && fwrite(text, 1, count_bytes, file) == count_bytes && fclose(file) == 0);
+    fuzz_write(path, data, count_bytes);
     check_group(text);
     check_group("0::/g\n");
     check_group("4:cpu,memory:/g\n");

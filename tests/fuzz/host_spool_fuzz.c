@@ -7,47 +7,30 @@
 
 #include "host/credentials.h"
 #include "host/spool.h"
+#include "tests/fuzz/folder.h"
 #include "tests/fuzz/fuzz.h"
 
 static const char id[] = "0123456789abcdef0123456789abcdef";
-static char folder[] = "/dev/shm/memlog-fuzz.XXXXXX";
+static const char *folder;
 static struct ml_spool spool;
 static char job_path[PATH_MAX];
 static char secret_path[PATH_MAX];
 static struct ml_complaint said_of_nothing; /* of an empty file of keys */
 
-static void clean_up(void) {
-    ml_spool_remove(&spool, id);
-    ml_spool_close(&spool);
-    char lock_path[PATH_MAX];
-    (void)snprintf(lock_path, sizeof(lock_path), "%s/lock", folder);
-    (void)unlink(lock_path);
-    (void)unlink(secret_path);
-    (void)rmdir(folder);
-}
-
-static void write_file(const char *path, const uint8_t *bytes, size_t count_bytes) {
-    FILE *file = fopen(path, "we");
-    REQUIRE(file != NULL);
-    REQUIRE(fwrite(bytes, 1, count_bytes, file) == count_bytes);
-    REQUIRE(fclose(file) == 0);
-}
-
 static void begin(void) {
     struct ml_complaint complaint = {.text = ""};
     char body_path[PATH_MAX];
-    REQUIRE(mkdtemp(folder) != NULL);
+    folder = fuzz_folder();
     REQUIRE(ml_spool_open(&spool, folder, &complaint) == ML_OK);
     ml_spool_body(&spool, id, body_path);
-    write_file(body_path, (const uint8_t *)"body", 4);
+    fuzz_write(body_path, (const uint8_t *)"body", 4);
     (void)snprintf(job_path, sizeof(job_path), "%.4000s/%s.job", folder, id);
     (void)snprintf(secret_path, sizeof(secret_path), "%.4000s/secret", folder);
     (void)setenv("AWS_SHARED_CREDENTIALS_FILE", secret_path, 1);
     (void)setenv("AWS_PROFILE", "default", 1);
     (void)unsetenv("AWS_ACCESS_KEY_ID");
-    (void)atexit(clean_up);
     struct ml_s3_credentials keys;
-    write_file(secret_path, (const uint8_t *)"", 0);
+    fuzz_write(secret_path, (const uint8_t *)"", 0);
     REQUIRE(ml_s3_credentials_find(&keys, &said_of_nothing) != ML_OK);
 }
 
@@ -62,7 +45,7 @@ static void check_job(const uint8_t *data, size_t count_bytes) {
     struct ml_spool_item item;
     struct ml_spool_item again;
     unsigned count = 0;
-    write_file(job_path, data, count_bytes);
+    fuzz_write(job_path, data, count_bytes);
     /* Taken for whichever target it names. */
     static const char *const targets[] = {"https://h/x", "s3://bucket", ""};
     for (size_t i = 0; i < sizeof(targets) / sizeof(targets[0]); i++) {
@@ -80,7 +63,7 @@ static void check_secrets(const uint8_t *data, size_t count_bytes) {
     struct ml_s3_credentials keys;
     struct ml_complaint complaint = {.text = ""};
     char token[64];
-    write_file(secret_path, data, count_bytes);
+    fuzz_write(secret_path, data, count_bytes);
     const enum ml_status status = ml_s3_credentials_find(&keys, &complaint);
     REQUIRE((status == ML_OK) == (keys.key_id[0] != '\0' && keys.secret[0] != '\0'));
     REQUIRE((status == ML_OK) == (complaint.text[0] == '\0'));

@@ -10,17 +10,22 @@
 #include "ipc/event.h"
 #include "ipc/trace.pb.h"
 #include "tests/fuzz/fuzz.h"
+#include "tools/breakdown.h"
 #include "tools/chrome_trace.h"
 #include "tools/collapsed.h"
+#include "tools/diff.h"
 #include "tools/flame.h"
 #include "tools/heap_text.h"
 #include "tools/pprof.h"
 #include "tools/profile.h"
 #include "tools/prune.h"
+#include "tools/redact.h"
 #include "tools/report.h"
 #include "tools/sqlite_file.h"
 #include "tools/stacks.h"
+#include "tools/timeline.h"
 #include "tools/trace_decode.h"
+#include "tools/upload_body.h"
 
 struct body {
     const uint8_t *bytes;
@@ -94,6 +99,62 @@ write_others(const struct ml_profile *profile, struct ml_stacks *stacks, FILE *n
     }
 }
 
+/* What people look at beside the report: each breakdown, what grew, the dump against itself. */
+static void write_views(const struct ml_report *report, FILE *nowhere) {
+    const struct ml_timeline_wish whole = {NULL, NULL};
+    struct ml_timeline timeline;
+    struct ml_diff diff;
+    const char *complaint = NULL;
+
+    for (int by = ML_BY_FUNCTION; by <= ML_BY_SIZE; by++) {
+        struct ml_breakdown breakdown;
+        if (ml_breakdown_init(&breakdown, report->stacks, (enum ml_breakdown_by)by, by % 2 == 0) ==
+            ML_OK) {
+            ml_breakdown_sort(&breakdown, ML_METRIC_LIVE, ML_ORDER_CUMULATIVE);
+        }
+        ml_breakdown_fini(&breakdown);
+    }
+    if (ml_timeline_init(&timeline, report, &whole, &complaint) == ML_OK) {
+        const struct ml_report_style style = {.width = 80};
+        ml_timeline_text(&timeline, &style, nowhere);
+        ml_timeline_json(&timeline, 100, true, nowhere);
+        ml_timeline_csv(&timeline, 100, nowhere);
+        ml_timeline_html(&timeline, nowhere);
+    }
+    ml_timeline_fini(&timeline);
+    if (ml_diff_init(&diff, report->stacks, report->stacks) != ML_OK) {
+        abort();
+    }
+    for (size_t i = 0; i < diff.count; i++) {
+        const struct ml_profile_totals *sides = diff.stacks[i].sides;
+        if (sides[ML_DIFF_FROM].live_bytes != sides[ML_DIFF_TO].live_bytes) {
+            abort();
+        }
+    }
+    ml_diff_fini(&diff);
+}
+
+/* What would leave the machine, in one form. */
+static void write_upload(
+    struct ml_profile *profile, struct ml_stacks *stacks, enum ml_upload_form form, FILE *nowhere
+) {
+    const struct ml_upload upload = {
+        .profile = profile,
+        .stacks = stacks,
+        .form = form,
+        .max_bytes = 4096,
+        .guid = "0123456789abcdef0123456789abcdef",
+        .boundary = "boundary"};
+    struct ml_redacted redacted;
+    struct ml_upload_cut cut;
+
+    if (ml_redact(profile, stacks, ML_REDACT_PLAIN, &redacted) != ML_OK) {
+        abort();
+    }
+    /* It may not fit. */
+    (void)!ml_upload_write(&upload, nowhere, &cut);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t count_bytes) {
     static FILE *nowhere;
     struct ml_profile profile = {.program = {.bytes = ""}, .sandbox_missing = {.bytes = ""}};
@@ -124,8 +185,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t count_bytes) {
             abort();
         }
         /* A part of the inputs: they cost far more than reading. */
-        if (count_bytes % 16 == 0) {
+        switch (count_bytes % 16) {
+        case 0:
             write_others(&profile, &stacks, nowhere);
+            break;
+        case 5:
+            write_views(&report, nowhere);
+            break;
+        case 10:
+            write_upload(&profile, &stacks, data[0] % ML_UPLOAD_FORM_COUNT, nowhere);
+            break;
+        default:
+            break;
         }
     }
     ml_stacks_fini(&stacks);
