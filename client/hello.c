@@ -160,7 +160,7 @@ static bool receive(int fd, struct answer *out_answer) {
         .msg_controllen = sizeof(control.space)};
     long got = 0;
     do {
-        got = ml_sys3(SYS_recvmsg, fd, (long)&message, MSG_CMSG_CLOEXEC);
+        got = ml_sys3(SYS_recvmsg, fd, (long)&message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
     } while (got == -EINTR);
     out_answer->fds_count = 0;
     if (got < 0) {
@@ -272,7 +272,12 @@ bool ml_hello_ask(int socket_fd, struct ml_hello *out_hello) {
         return false;
     }
     struct answer answer;
-    if (!wait_for_answer(socket_fd) || !receive(socket_fd, &answer)) {
+    if (!wait_for_answer(socket_fd)) {
+        /* From here on the host cannot answer, and is told so: else it would take a process for
+         * recorded that has gone on without it. An answer that came just now still counts. */
+        (void)ml_sys3(SYS_shutdown, socket_fd, SHUT_RD, 0);
+    }
+    if (!receive(socket_fd, &answer)) {
         return false;
     }
     if (!accept_answer(&answer, out_hello)) {

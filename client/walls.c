@@ -94,6 +94,7 @@ void ml_walls_filter(const struct sock_fprog *program) {
         {SYS_setsockopt, {socket_fd, SOCKET_LEVEL, PASS_CREDENTIALS}},
         {SYS_sendmsg, {socket_fd}},
         {SYS_recvmsg, {socket_fd}},
+        {SYS_shutdown, {socket_fd}},
         {SYS_openat, {(uint64_t)AT_FDCWD, 0, O_RDONLY | O_CLOEXEC}},
         {SYS_read, {fd}},
         {SYS_close, {fd}},

@@ -35,15 +35,19 @@ static void refuse(const struct ml_call *call) {
     (void)!memlog_client_hello_answer(call, &reply);
 }
 
-static void answer_hello(
-    struct ml_engine *engine, const struct ml_call *call, struct ml_member *member, int write_fd
+/* False: it has gone on without us; it waits for a bounded time. */
+static bool answer_hello(
+    struct ml_engine *engine,
+    const struct ml_call *call,
+    const struct ml_member *member,
+    bool wanted,
+    int write_fd
 ) {
     const struct ml_options *options = engine->options;
     const bool own = member->sampling_bytes != 0;
     const struct memlog_client_hello_reply reply = {
         .params =
-            {.verdict =
-                 member->recording ? MEMLOG_CLIENT_VERDICT_RECORD : MEMLOG_CLIENT_VERDICT_DORMANT,
+            {.verdict = wanted ? MEMLOG_CLIENT_VERDICT_RECORD : MEMLOG_CLIENT_VERDICT_DORMANT,
              .stack_mode = own ? (enum memlog_client_stack_mode)member->stack_mode
                                : (enum memlog_client_stack_mode)options->stack_mode,
              .sampling_bytes = own ? member->sampling_bytes : options->sampling_bytes,
@@ -56,7 +60,27 @@ static void answer_hello(
         .has_control = true,
         .control = member->endpoint.control_fd,
     };
-    (void)!memlog_client_hello_answer(call, &reply);
+    return memlog_client_hello_answer(call, &reply) == ML_OK;
+}
+
+static const char *not_profiled_text(enum memlog_client_not_profiled_reason reason) {
+    switch (reason) {
+    case MEMLOG_CLIENT_NOT_PROFILED_REASON_STATIC:
+        return ml_image_text(ML_IMAGE_STATIC);
+    case MEMLOG_CLIENT_NOT_PROFILED_REASON_OTHER_LOADER:
+        return ml_image_text(ML_IMAGE_OTHER_LOADER);
+    case MEMLOG_CLIENT_NOT_PROFILED_REASON_OTHER_ARCHITECTURE:
+        return "of another architecture than memlog";
+    case MEMLOG_CLIENT_NOT_PROFILED_REASON_SETUID:
+        return ml_image_text(ML_IMAGE_SETUID);
+    case MEMLOG_CLIENT_NOT_PROFILED_REASON_LIBRARY_NOT_VISIBLE:
+        return "libmemlog.so is not visible in its root directory";
+    case MEMLOG_CLIENT_NOT_PROFILED_REASON_UNREADABLE:
+        return ml_image_text(ML_IMAGE_UNREADABLE);
+    case MEMLOG_CLIENT_NOT_PROFILED_REASON_HANDSHAKE_FAILED:
+        return "it started, but found no host in time";
+    }
+    return "for an unknown reason";
 }
 
 /* The same process in another image. */
@@ -107,13 +131,22 @@ static void on_hello(
         ml_member_watch(engine, member, ml_channel_peer_pidfd(connection->channel));
         return;
     }
-    ml_engine_tell_pipes(engine);
-    if (wanted) {
+    const bool answered = answer_hello(engine, call, member, wanted, write_fd);
+    (void)close(write_fd);
+    if (!answered) {
+        ml_endpoint_close(&member->endpoint, &engine->budget);
+        ml_engine_add_not_profiled(
+            engine,
+            pid,
+            member->parent_pid,
+            not_profiled_text(MEMLOG_CLIENT_NOT_PROFILED_REASON_HANDSHAKE_FAILED),
+            member->executable
+        );
+    } else if (wanted) {
         member->from_startup = true;
         ml_member_record(engine, member);
     }
-    answer_hello(engine, call, member, write_fd);
-    (void)close(write_fd);
+    ml_engine_tell_pipes(engine);
     ml_member_watch(engine, member, ml_channel_peer_pidfd(connection->channel));
 }
 
@@ -180,26 +213,6 @@ static void on_forked(
         ml_member_record(engine, member);
     }
     ml_member_watch(engine, member, ml_channel_peer_pidfd(connection->channel));
-}
-
-static const char *not_profiled_text(enum memlog_client_not_profiled_reason reason) {
-    switch (reason) {
-    case MEMLOG_CLIENT_NOT_PROFILED_REASON_STATIC:
-        return ml_image_text(ML_IMAGE_STATIC);
-    case MEMLOG_CLIENT_NOT_PROFILED_REASON_OTHER_LOADER:
-        return ml_image_text(ML_IMAGE_OTHER_LOADER);
-    case MEMLOG_CLIENT_NOT_PROFILED_REASON_OTHER_ARCHITECTURE:
-        return "of another architecture than memlog";
-    case MEMLOG_CLIENT_NOT_PROFILED_REASON_SETUID:
-        return ml_image_text(ML_IMAGE_SETUID);
-    case MEMLOG_CLIENT_NOT_PROFILED_REASON_LIBRARY_NOT_VISIBLE:
-        return "libmemlog.so is not visible in its root directory";
-    case MEMLOG_CLIENT_NOT_PROFILED_REASON_UNREADABLE:
-        return ml_image_text(ML_IMAGE_UNREADABLE);
-    case MEMLOG_CLIENT_NOT_PROFILED_REASON_HANDSHAKE_FAILED:
-        return "it started, but found no host in time";
-    }
-    return "for an unknown reason";
 }
 
 static void on_not_profiled(

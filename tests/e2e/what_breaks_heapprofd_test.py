@@ -99,6 +99,36 @@ class HostGone(harness.Case):
         os.kill(process.pid, signal.SIGCONT)
         self.assertEqual(process.communicate(timeout=harness.TIMEOUT)[0], b"0\n")
 
+    def test_who_went_on_without_a_stopped_host_is_not_taken_for_recorded(self):
+        process = self.start_program("/bin/sh", "-c", "touch up; mkfifo told; while [ ! -e go ]; do sleep 0.01; done; /bin/cat told")
+        os.kill(process.pid, signal.SIGSTOP)
+        (self.folder / "go").touch()
+
+        def reader():
+            try:
+                return os.open(self.folder / "told", os.O_WRONLY | os.O_NONBLOCK)
+            except OSError:
+                return None
+
+        # It reads, so it has waited for its answer in vain.
+        fd = self.wait_for("cat", reader)
+        os.kill(process.pid, signal.SIGCONT)
+        # Nobody but the host knows it: it has no events, and a profile without any could be true.
+        left_out = self.wait_for("what is said of it", lambda: self.left_out(process))
+        os.close(fd)
+        self.assertEqual(left_out, [("/cat", "it started, but found no host in time")])
+        self.assertEqual(process.wait(timeout=harness.TIMEOUT), 0)
+        report = self.exit_report(harness.Run(0, b"", "", process.memlog_folder))
+        self.assertNotIn("cat", [entry["name"] for entry in report["processes"]])
+
+    def left_out(self, process):
+        """What a dump of now says of whom it leaves out."""
+        answer = subprocess.run(
+            [str(harness.MEMLOG), "dump"], capture_output=True, text=True, env=self.environment(), check=True, timeout=harness.TIMEOUT
+        )
+        entries = self.report(answer.stdout.strip())["dump"]["not_profiled"]
+        return [(entry["path"][entry["path"].rindex("/"):], entry["reason"]) for entry in entries if "/" in entry["path"]]
+
     def test_more_children_than_a_stopped_host_has_room_for_are_forked_without_waiting_and_said_to_be_missing(self):
         process = self.start_program(PYTHON, "-c", FORKS, "700")
         os.kill(process.pid, signal.SIGSTOP)
