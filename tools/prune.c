@@ -290,6 +290,13 @@ static const struct ml_stack_list *list_at(const struct ml_stacks *stacks, size_
     return number == 0 ? &stacks->tree : &stacks->processes[number - 1];
 }
 
+/* Of nothing there is no array: a profile may have no stack at all. */
+static void copy_array(void *to, const void *from, size_t count_bytes) {
+    if (count_bytes > 0) {
+        memcpy(to, from, count_bytes);
+    }
+}
+
 bool ml_stacks_copy_init(struct ml_stacks_copy *copy, const struct ml_stacks *stacks) {
     size_t total = 0;
 
@@ -309,15 +316,13 @@ bool ml_stacks_copy_init(struct ml_stacks_copy *copy, const struct ml_stacks *st
         ml_stacks_copy_fini(copy);
         return false;
     }
-    memcpy(copy->nodes, stacks->nodes, stacks->nodes_count * sizeof *copy->nodes);
-    memcpy(copy->places, stacks->places, stacks->places_count * sizeof *copy->places);
+    copy_array(copy->nodes, stacks->nodes, stacks->nodes_count * sizeof *copy->nodes);
+    copy_array(copy->places, stacks->places, stacks->places_count * sizeof *copy->places);
     total = 0;
     for (size_t i = 0; i <= stacks->processes_count; i++) {
         const struct ml_stack_list *list = list_at(stacks, i);
         copy->counts[i] = list->count;
-        if (list->count > 0) {
-            memcpy(copy->stacks + total, list->stacks, list->count * sizeof *copy->stacks);
-        }
+        copy_array(copy->stacks + total, list->stacks, list->count * sizeof *copy->stacks);
         total += list->count;
     }
     return true;
@@ -335,16 +340,14 @@ enum ml_status ml_stacks_restore(struct ml_stacks *stacks, const struct ml_stack
     size_t at = 0;
 
     /* They have only become fewer since, and their arrays are as large as they were, or larger. */
-    memcpy(stacks->nodes, copy->nodes, copy->nodes_count * sizeof *copy->nodes);
-    memcpy(stacks->places, copy->places, copy->places_count * sizeof *copy->places);
+    copy_array(stacks->nodes, copy->nodes, copy->nodes_count * sizeof *copy->nodes);
+    copy_array(stacks->places, copy->places, copy->places_count * sizeof *copy->places);
     stacks->nodes_count = copy->nodes_count;
     stacks->places_count = copy->places_count;
     stacks->guilty = copy->guilty;
     for (size_t i = 0; i <= stacks->processes_count; i++) {
         struct ml_stack_list *list = i == 0 ? &stacks->tree : &stacks->processes[i - 1];
-        if (copy->counts[i] > 0) {
-            memcpy(list->stacks, copy->stacks + at, copy->counts[i] * sizeof *copy->stacks);
-        }
+        copy_array(list->stacks, copy->stacks + at, copy->counts[i] * sizeof *copy->stacks);
         list->count = copy->counts[i];
         at += copy->counts[i];
     }
