@@ -10,9 +10,11 @@
 #include "tools/symbolizer.h"
 
 /* Of a damaged debug file libdwfl forgets the handle and the name that it was given. The analyzer
- * ends with its one task. The name is the sanitizer's. */
-const char *__lsan_default_suppressions(void);  // NOLINT(bugprone-reserved-identifier)
-const char *__lsan_default_suppressions(void) { // NOLINT(bugprone-reserved-identifier)
+ * ends with its one task. */
+// NOLINTNEXTLINE(bugprone-reserved-identifier): the name is the sanitizer's
+const char *__lsan_default_suppressions(void);
+// NOLINTNEXTLINE(bugprone-reserved-identifier): likewise
+const char *__lsan_default_suppressions(void) {
     return "leak:libelf.so\nleak:libdw.so\n";
 }
 
