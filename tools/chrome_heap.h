@@ -16,8 +16,10 @@
 #include "tools/metric.h"
 #include "tools/stacks.h"
 
-/* The numbers given last; all zero before a dump's first heap. They run on over all its heaps, as
- * readers merge the tables of a dump's processes. */
+/* The numbers given last; all zero before a process's first heap. They run on over its heaps of
+ * later dumps in the same file: readers know a node for ever by its process and number. Each
+ * process has numbers of its own, as in Chromium's traces: heaps that are alike then read alike,
+ * which is what makes a body with many processes small. */
 struct ml_chrome_numbers {
     uint64_t node, string;
 };

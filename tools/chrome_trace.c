@@ -25,7 +25,8 @@ struct writer {
     size_t process; /* its place in the profile */
     enum ml_metric metric;
     uint64_t pid;
-    struct ml_chrome_numbers *numbers; /* over the whole dump */
+    struct ml_chrome_numbers *numbers;
+    bool is_sparse;
     uint64_t *file_biases;
     bool *files_needed; /* some frame without a name lies in it; NULL: all are told */
 };
@@ -69,12 +70,16 @@ static void put_allocator(struct writer *writer) {
     ml_json_open(json, '{');
     ml_json_key(json, "malloc");
     ml_json_open(json, '{');
-    hex_member(json, "guid", ((uint64_t)1 << 32) + writer->pid);
+    if (!writer->is_sparse) {
+        hex_member(json, "guid", ((uint64_t)1 << 32) + writer->pid);
+    }
     ml_json_key(json, "attrs");
     ml_json_open(json, '{');
     put_scalar(json, "size", "bytes", bytes);
-    put_scalar(json, "object_count", "objects", blocks);
-    if (process->totals.peak_bytes > 0) {
+    if (!writer->is_sparse) {
+        put_scalar(json, "object_count", "objects", blocks);
+    }
+    if (process->totals.peak_bytes > 0 && !writer->is_sparse) {
         put_scalar(json, "peak_size", "bytes", process->totals.peak_bytes);
     }
     ml_json_close(json, '}');
@@ -162,7 +167,9 @@ static void put_totals(struct writer *writer) {
 
     ml_json_key(json, "process_totals");
     ml_json_open(json, '{');
-    hex_member(json, "resident_set_bytes", process->resident_bytes);
+    if (!writer->is_sparse) {
+        hex_member(json, "resident_set_bytes", process->resident_bytes);
+    }
     hex_member(json, "private_footprint_bytes", process->footprint_bytes);
     ml_json_close(json, '}');
 }
@@ -336,7 +343,7 @@ others_write(struct writer *writer, const struct ml_chrome_dump *dump, size_t ot
     struct ml_profile_process process = {.pid = 0};
     const struct ml_profile profile = {
         .now = dump->profile->now, .processes = &process, .processes_count = 1};
-    const struct ml_chrome_dump alone = {&profile, &stacks, true, false};
+    const struct ml_chrome_dump alone = {&profile, &stacks, true, false, dump->is_sparse};
     enum ml_status status = ML_OK;
 
     for (size_t i = 0; i < dump->profile->processes_count; i++) {
@@ -361,22 +368,28 @@ others_write(struct writer *writer, const struct ml_chrome_dump *dump, size_t ot
     return status;
 }
 
-static enum ml_status
-events_write(struct ml_json *json, const struct ml_chrome_dump *dump, enum ml_metric metric) {
+/* `numbers`: of all dumps of the file together; NULL: there is no other dump. */
+static enum ml_status events_write(
+    struct ml_json *json,
+    const struct ml_chrome_dump *dump,
+    enum ml_metric metric,
+    struct ml_chrome_numbers *numbers
+) {
     const size_t others_count = dump->others_as_one ? ml_chrome_trace_others(dump->stacks) : 0;
-    struct ml_chrome_numbers numbers = {0};
     enum ml_status status = ML_OK;
 
     for (size_t i = 0; status == ML_OK && i < dump->profile->processes_count + (others_count > 0);
          i++) {
         const bool is_last = i == dump->profile->processes_count;
+        struct ml_chrome_numbers own = {0};
         struct writer writer = {
             .json = *json,
             .profile = dump->profile,
             .stacks = dump->stacks,
             .process = i,
             .metric = metric,
-            .numbers = &numbers,
+            .numbers = numbers ? numbers : &own,
+            .is_sparse = dump->is_sparse,
         };
         if (is_last) {
             status = others_write(&writer, dump, others_count);
@@ -391,13 +404,14 @@ events_write(struct ml_json *json, const struct ml_chrome_dump *dump, enum ml_me
 static enum ml_status
 trace_write(const struct ml_chrome_dump *dumps, size_t count, enum ml_metric metric, FILE *out) {
     struct ml_json json = ml_json_over(out);
+    struct ml_chrome_numbers numbers = {0};
     enum ml_status status = ML_OK;
 
     ml_json_open(&json, '{');
     ml_json_key(&json, "traceEvents");
     ml_json_open(&json, '[');
     for (size_t i = 0; status == ML_OK && i < count; i++) {
-        status = events_write(&json, &dumps[i], metric);
+        status = events_write(&json, &dumps[i], metric, count > 1 ? &numbers : NULL);
     }
     ml_json_close(&json, ']');
     ml_json_close(&json, '}');

@@ -6,9 +6,9 @@
  * run, one after another, are several dumps in one trace.
  *
  * Shape: one event "v" for each process, all of one dump under one id; stacks are nodes with
- *        parents, from 1, unique over the dump; values are a node's own. A frame without a name is
- *        "pc:ADDRESS", the address as its process had it. Numbers in hex, as the viewer reads them.
- * Source: Chromium's json_exporter of mid-2018. */
+ *        parents, from 1, unique over all dumps of a process; values are a node's own. A frame
+ * without a name is "pc:ADDRESS", the address as its process had it. Numbers in hex, as the viewer
+ * reads them. Source: Chromium's json_exporter of mid-2018. */
 #ifndef MEMLOG_TOOLS_CHROME_TRACE_H
 #define MEMLOG_TOOLS_CHROME_TRACE_H
 
@@ -29,6 +29,9 @@ struct ml_chrome_dump {
     bool needed_modules_only;
     /* Tell processes of which pruning has left sums alone as one process with the sums of all. */
     bool others_as_one;
+    /* Leave out what stands in the heap itself (how many blocks) or what a reader can do without
+     * (resident size, peak): in a body of a few hundred bytes that is the room of some stacks. */
+    bool is_sparse;
 };
 
 /* How many processes `others_as_one` makes one of; 0: fewer than two, they stay. */

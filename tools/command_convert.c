@@ -84,11 +84,11 @@ write_chrome(const struct request *request, const struct ml_loaded *loaded, FILE
         load.dump = (uint32_t)i + 1;
         done = ml_command_load(&ml_command_convert, &load, &others[i]);
         dumps[i] = (struct ml_chrome_dump
-        ){&others[i].profile, &others[i].stacks, load.prune_bytes > 0, false};
+        ){&others[i].profile, &others[i].stacks, load.prune_bytes > 0, false, false};
     }
     if (done) {
         dumps[count - 1] =
-            (struct ml_chrome_dump){&loaded->profile, &loaded->stacks, load.prune_bytes > 0, false};
+            (struct ml_chrome_dump){&loaded->profile, &loaded->stacks, load.prune_bytes > 0, false, false};
         status = ml_chrome_trace_write(dumps, count, request->metric, out);
     }
     for (size_t i = 0; others && i + 1 < count; i++) {

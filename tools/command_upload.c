@@ -77,6 +77,10 @@ static bool make_guid(char out_guid[GUID_BYTES + 1]) {
     return true;
 }
 
+static double percent(uint64_t part, uint64_t of) {
+    return of > 0 ? 100.0 * (double)part / (double)of : 100.0;
+}
+
 static void
 say_cut(const struct ml_redacted *redacted, const struct ml_upload_cut *cut, uint64_t max_bytes) {
     fprintf(
@@ -89,27 +93,30 @@ say_cut(const struct ml_redacted *redacted, const struct ml_upload_cut *cut, uin
     if (cut->least_worth > 0) {
         fprintf(
             stderr,
-            "cut: stacks worth less than %.0f bytes for each byte of their place in it folded into "
-            "<other>: ",
-            cut->least_worth
+            "cut: stacks worth less than %.0f bytes for each byte of their place in it%s folded "
+            "into <other>: ",
+            cut->least_worth,
+            cut->below_bytes > 0 ? ", and of less than 16 KiB and 1,024 blocks," : ""
         );
     } else {
-        fprintf(
-            stderr, "cut: stacks below %ju bytes folded into <other>: ", (uintmax_t)cut->below_bytes
-        );
+        fprintf(stderr, "cut: no stack folded into <other>: ");
     }
     fprintf(
         stderr,
-        "%zu of %zu left, with %.1f %% of the live bytes\n",
+        "%zu of %zu left, with %.1f %% of the live bytes (%.1f %% name a function of the program's "
+        "own)\n",
         cut->stacks_after,
         cut->stacks_before,
-        cut->live_bytes > 0 ? 100.0 * (double)cut->attributed_bytes / (double)cut->live_bytes
-                            : 100.0
+        percent(cut->attributed_bytes, cut->live_bytes),
+        percent(cut->named_bytes, cut->live_bytes)
     );
     if (cut->frames > 0) {
         fprintf(
             stderr, "cut: of each stack the innermost %ju frames stay\n", (uintmax_t)cut->frames
         );
+    }
+    if (cut->is_sparse) {
+        fprintf(stderr, "cut: resident sizes, peaks and sums of blocks\n");
     }
     if (cut->others > 0) {
         fprintf(stderr, "cut: %zu processes with nothing left but sums became one\n", cut->others);

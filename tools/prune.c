@@ -5,8 +5,9 @@
 #include <string.h>
 
 #include "ipc/event.h"
+#include "tools/prune_internal.h"
 
-static bool stays(const struct ml_stack *stack, uint64_t below_bytes, uint64_t kept_blocks) {
+bool ml_prune_keeps_size(const struct ml_stack *stack, uint64_t below_bytes, uint64_t kept_blocks) {
     return stack->own.live_bytes >= below_bytes || stack->own.peak_bytes >= below_bytes ||
            stack->tree_peak_bytes >= below_bytes || stack->own.live_blocks >= kept_blocks ||
            stack->own.peak_blocks >= kept_blocks || stack->tree_peak_blocks >= kept_blocks;
@@ -20,9 +21,7 @@ static void mark_path(const struct ml_stacks *stacks, uint32_t node, bool *marks
     }
 }
 
-/* Fold what does not stay. False: no memory. */
-static bool
-list_fold(struct ml_stacks *stacks, struct ml_stack_list *list, const bool *stays_here) {
+bool ml_prune_fold(struct ml_stacks *stacks, struct ml_stack_list *list, const bool *stays_here) {
     const struct ml_place other = {
         .kind = ML_PLACE_OTHER, .file = ML_STACKS_NONE, .name = {.bytes = "", .count_bytes = 0}};
     uint32_t other_place = ml_stacks_place(stacks, &other);
@@ -60,9 +59,9 @@ static bool list_prune(
     bool done = stays_here != NULL;
 
     for (size_t i = 0; done && i < list->count; i++) {
-        stays_here[i] = stays(&list->stacks[i], below_bytes, kept_blocks);
+        stays_here[i] = ml_prune_keeps_size(&list->stacks[i], below_bytes, kept_blocks);
     }
-    done = done && list_fold(stacks, list, stays_here);
+    done = done && ml_prune_fold(stacks, list, stays_here);
     free(stays_here);
     return done;
 }
@@ -158,132 +157,6 @@ ml_stacks_prune_to(struct ml_stacks *stacks, uint64_t below_bytes, uint64_t kept
         return done ? ML_OK : ML_ENV_MEMORY;
     }
     return ml_stacks_forget(stacks);
-}
-
-/* What a stack costs in a body, roughly, in compressed bytes: a row of figures, a frame whose name
- * stands there already, and a name. Only their proportions matter. */
-enum { ROW_COST = 8, FRAME_COST = 6, NAME_COST = 6, NAME_LETTERS_A_BYTE = 2 };
-
-static uint64_t name_cost(const char *name) {
-    return NAME_COST + strlen(name) / NAME_LETTERS_A_BYTE;
-}
-
-/* Of a place, when its names are not there yet. */
-static uint64_t place_cost(const struct ml_stacks *stacks, const struct ml_place *place) {
-    char buffer[ML_PLACE_NAME_BYTES];
-    uint64_t cost = 0;
-
-    for (size_t i = 0; i < place->symbols_count; i++) {
-        cost += name_cost(stacks->symbols[place->first_symbol + i].function);
-    }
-    return cost > 0 ? cost : name_cost(ml_place_name(place, buffer));
-}
-
-/* What it is worth to know the stack: a block costs its program some 16 bytes more than it asked
- * for, and what was held once counts half of what is held. */
-static uint64_t worth(const struct ml_stack *stack) {
-    enum { BLOCK_BYTES = 16 };
-    uint64_t live = stack->own.live_bytes + BLOCK_BYTES * stack->own.live_blocks;
-    uint64_t peak = stack->own.peak_bytes + BLOCK_BYTES * stack->own.peak_blocks;
-    uint64_t tree = stack->tree_peak_bytes + BLOCK_BYTES * stack->tree_peak_blocks;
-
-    return live + (peak > tree ? peak : tree) / 2;
-}
-
-struct candidate {
-    uint64_t worth;
-    uint32_t index;
-};
-
-static int order_candidates(const void *left, const void *right) {
-    const struct candidate *a = left;
-    const struct candidate *b = right;
-
-    if (a->worth != b->worth) {
-        return a->worth < b->worth ? 1 : -1;
-    }
-    return (a->index > b->index) - (a->index < b->index);
-}
-
-struct choice {
-    struct candidate *candidates;
-    bool *nodes, *places, *stays_here; /* is there already, or stays */
-};
-
-static uint64_t
-cost_of(const struct ml_stacks *stacks, const struct choice *choice, uint32_t node) {
-    uint64_t cost = ROW_COST;
-
-    while (node != ML_STACKS_NONE && !choice->nodes[node]) {
-        const uint32_t number = stacks->nodes[node].place;
-        const struct ml_place *place = &stacks->places[number];
-        cost += FRAME_COST * (place->symbols_count > 0 ? place->symbols_count : 1);
-        cost += choice->places[number] ? 0 : place_cost(stacks, place);
-        node = stacks->nodes[node].parent;
-    }
-    return cost;
-}
-
-static void keep(const struct ml_stacks *stacks, struct choice *choice, uint32_t node) {
-    while (node != ML_STACKS_NONE && !choice->nodes[node]) {
-        choice->nodes[node] = true;
-        choice->places[stacks->nodes[node].place] = true;
-        node = stacks->nodes[node].parent;
-    }
-}
-
-/* The largest first: they pay for the callers that smaller ones share. */
-static void choose(
-    const struct ml_stacks *stacks,
-    const struct ml_stack_list *list,
-    struct choice *choice,
-    double least_worth
-) {
-    for (size_t i = 0; i < list->count; i++) {
-        choice->candidates[i] =
-            (struct candidate){.worth = worth(&list->stacks[i]), .index = (uint32_t)i};
-    }
-    qsort(choice->candidates, list->count, sizeof choice->candidates[0], order_candidates);
-    for (size_t i = 0; i < list->count; i++) {
-        const uint32_t index = choice->candidates[i].index;
-        const uint32_t node = list->stacks[index].node;
-        const bool is_guilty = node != ML_STACKS_NONE && node == stacks->guilty;
-        const double least = least_worth * (double)cost_of(stacks, choice, node);
-        if (is_guilty || (double)choice->candidates[i].worth >= least) {
-            choice->stays_here[index] = true;
-            keep(stacks, choice, node);
-        }
-    }
-}
-
-static bool
-list_prune_to_worth(struct ml_stacks *stacks, struct ml_stack_list *list, double least_worth) {
-    struct choice choice = {
-        .candidates = calloc(list->count + 1, sizeof *choice.candidates),
-        .nodes = calloc(stacks->nodes_count + 1, sizeof *choice.nodes),
-        .places = calloc(stacks->places_count + 1, sizeof *choice.places),
-        .stays_here = calloc(list->count + 1, sizeof *choice.stays_here),
-    };
-    bool done = choice.candidates && choice.nodes && choice.places && choice.stays_here;
-
-    if (done) {
-        choose(stacks, list, &choice, least_worth);
-        done = list_fold(stacks, list, choice.stays_here);
-    }
-    free(choice.candidates);
-    free(choice.nodes);
-    free(choice.places);
-    free(choice.stays_here);
-    return done;
-}
-
-enum ml_status ml_stacks_prune_to_worth(struct ml_stacks *stacks, double least_worth) {
-    bool done = list_prune_to_worth(stacks, &stacks->tree, least_worth);
-
-    for (size_t i = 0; done && i < stacks->processes_count; i++) {
-        done = list_prune_to_worth(stacks, &stacks->processes[i], least_worth);
-    }
-    return done ? ml_stacks_forget(stacks) : ML_ENV_MEMORY;
 }
 
 static const struct ml_stack_list *list_at(const struct ml_stacks *stacks, size_t number) {

@@ -30,10 +30,36 @@ ML_NODISCARD enum ml_status ml_stacks_forget(struct ml_stacks *stacks);
 ML_NODISCARD enum ml_status
 ml_stacks_prune_to(struct ml_stacks *stacks, uint64_t below_bytes, uint64_t kept_blocks);
 
-/* Keep, in each list, the stacks that are worth at least `least_worth` for every byte that they add
- * to a body: a stack's worth is what it holds, its price its callers that no larger stack has
- * brought already. The stack that a trigger blames always stays. Errors: as above. */
+/* Which stacks stay: those that are worth at least `least_worth` for every byte that they add to a
+ * body (a stack's worth is what it holds, its price its callers that no larger stack has brought
+ * already), and, if `below_bytes` is not 0, those that ml_stacks_prune_to keeps. The stack that a
+ * trigger blames always stays. What a rule with less worth keeps is all that one with more keeps,
+ * and more. */
+struct ml_prune_rule {
+    double least_worth;
+    uint64_t below_bytes, kept_blocks;
+};
+
+/* Fold, in each list, what does not stay. Errors: as above. */
+ML_NODISCARD enum ml_status
+ml_stacks_prune_by(struct ml_stacks *stacks, const struct ml_prune_rule *rule);
+
+/* The same by worth alone. */
 ML_NODISCARD enum ml_status ml_stacks_prune_to_worth(struct ml_stacks *stacks, double least_worth);
+
+/* Live bytes of all processes that are told by stack, not folded and not without one. */
+uint64_t ml_stacks_told_bytes(const struct ml_stacks *stacks);
+
+/* A scale of worth: 1, and so many even steps to each doubling; beyond its end nobody's stack is
+ * worth as much for a byte. Below ML_PRUNE_STEPS. */
+enum { ML_PRUNE_STEPS_A_BIT = 16, ML_PRUNE_STEPS = 40 * ML_PRUNE_STEPS_A_BIT };
+double ml_prune_worth(uint32_t step);
+
+/* The largest least worth of that scale with which at least so many live bytes are still
+ * told by stack; 0: none, or all stacks are needed for that. Nothing is changed. Errors: as above.
+ */
+ML_NODISCARD enum ml_status
+ml_stacks_worth_to_tell(const struct ml_stacks *stacks, uint64_t told_bytes, double *out_worth);
 
 /* Make one of what reads alike: places of the same functions, whatever address and line they are
  * of. For forms that show functions alone; the figures of stacks that are equal then add up.

@@ -1,7 +1,6 @@
 #include "tools/upload_body.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,25 +8,11 @@
 #include "tools/json_writer.h"
 #include "tools/otlp.h"
 #include "tools/pprof.h"
-#include "tools/prune.h"
+#include "tools/upload_internal.h"
 #include "tools/words.h"
-
-enum {
-    BELOW_FIRST_BYTES = 16 * 1024, /* Chromium's, with ML_PRUNE_KEPT_BLOCKS */
-    BELOW_SECOND_BYTES = 1024,
-    KEPT_SECOND_BLOCKS = 64,
-    FRAMES_LEAST = 2,
-    ENOUGH_FIFTHS = 4, /* of the live bytes with a stack: better than that is not looked for */
-};
 
 const char *const ml_upload_form_names[ML_UPLOAD_FORM_COUNT] = {
     "report", "trace", "pprof", "pyroscope", "pyroscope-ingest", "otlp"};
-
-/* A body in memory. */
-struct body {
-    char *bytes;
-    size_t count_bytes;
-};
 
 /* What is written: the caller's wishes, and how the way at hand goes about it. */
 static enum ml_status write_trace(const struct ml_upload *upload, FILE *out) {
@@ -36,6 +21,7 @@ static enum ml_status write_trace(const struct ml_upload *upload, FILE *out) {
         .stacks = upload->stacks,
         .needed_modules_only = !upload->keeps_small,
         .others_as_one = upload->others_as_one,
+        .is_sparse = upload->is_sparse,
     };
 
     return ml_chrome_trace_write(&dump, 1, ML_METRIC_LIVE, out);
@@ -150,7 +136,7 @@ static enum ml_status write_report(const struct ml_upload *upload, FILE *out) {
 
 /* ---- Pyroscope */
 
-static enum ml_status pprof_make(const struct ml_upload *upload, struct body *out_body) {
+static enum ml_status pprof_make(const struct ml_upload *upload, struct ml_upload_bytes *out_body) {
     FILE *file = open_memstream(&out_body->bytes, &out_body->count_bytes);
     enum ml_status status = ML_ENV_MEMORY;
 
@@ -163,7 +149,7 @@ static enum ml_status pprof_make(const struct ml_upload *upload, struct body *ou
     return status;
 }
 
-static void put_base64(const struct body *body, FILE *out) {
+static void put_base64(const struct ml_upload_bytes *body, FILE *out) {
     static const char letters[] =
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     const unsigned char *bytes = (const unsigned char *)body->bytes;
@@ -188,7 +174,7 @@ static void put_label(struct ml_json *json, const char *name, const char *value)
 
 static enum ml_status write_pyroscope(const struct ml_upload *upload, FILE *out) {
     struct ml_json json = ml_json_over(out);
-    struct body pprof = {NULL, 0};
+    struct ml_upload_bytes pprof = {NULL, 0};
     char build[2 * 64 + 1];
     enum ml_status status = pprof_make(upload, &pprof);
 
@@ -267,13 +253,13 @@ static enum ml_status write_form(const struct ml_upload *upload, FILE *out) {
     }
 }
 
-/* ---- fitting */
+/* ---- all of them */
 
-static enum ml_status make(const struct ml_upload *upload, struct body *out_body) {
+enum ml_status ml_upload_make(const struct ml_upload *upload, struct ml_upload_bytes *out_body) {
     FILE *file = NULL;
     enum ml_status status = ML_ENV_MEMORY;
 
-    *out_body = (struct body){NULL, 0};
+    *out_body = (struct ml_upload_bytes){NULL, 0};
     file = open_memstream(&out_body->bytes, &out_body->count_bytes);
     if (file) {
         status = write_form(upload, file);
@@ -281,230 +267,5 @@ static enum ml_status make(const struct ml_upload *upload, struct body *out_body
             status = ML_ENV_MEMORY;
         }
     }
-    return status;
-}
-
-/* Whether no stack is told: it had none, or the innermost place is what pruning left. */
-static bool is_folded(const struct ml_stacks *stacks, uint32_t node) {
-    return node == ML_STACKS_NONE ||
-           stacks->places[stacks->nodes[node].place].kind == ML_PLACE_OTHER;
-}
-
-static size_t count_stacks(const struct ml_stacks *stacks) {
-    size_t count = 0;
-
-    for (size_t i = 0; i < stacks->processes_count; i++) {
-        count += stacks->processes[i].count;
-    }
-    return count;
-}
-
-static void count_cut(const struct ml_upload *upload, struct ml_upload_cut *cut) {
-    const struct ml_stacks *stacks = upload->stacks;
-
-    cut->stacks_after = count_stacks(stacks);
-    for (size_t i = 0; i < stacks->processes_count; i++) {
-        const struct ml_stack_list *list = &stacks->processes[i];
-        for (size_t s = 0; s < list->count; s++) {
-            cut->live_bytes += list->stacks[s].own.live_bytes;
-            if (!is_folded(stacks, list->stacks[s].node)) {
-                cut->attributed_bytes += list->stacks[s].own.live_bytes;
-            }
-        }
-    }
-}
-
-/* A way to prune: the innermost frames of each stack (0: all), and what is folded then: by worth,
- * or if that is 0 by size. */
-struct way {
-    uint32_t frames;
-    bool others_as_one; /* processes of which sums alone are left */
-    double least_worth;
-    uint64_t below_bytes, kept_blocks;
-};
-
-/* The best body so far that fits. */
-struct fitting {
-    struct ml_upload upload; /* as the way at hand has it */
-    const struct ml_stacks_copy *whole;
-    size_t stacks_before;
-    bool fits;
-    struct body body;
-    struct ml_upload_cut cut;
-};
-
-/* Whether it is Chrome's trace: its readers are told of functions alone, what differs by address or
- * line is the same to them. */
-static bool is_chromes(enum ml_upload_form form) {
-    return form == ML_UPLOAD_REPORT || form == ML_UPLOAD_TRACE;
-}
-
-/* Stacks of so many frames, from the whole ones: what all ways of that length begin with. */
-static enum ml_status
-shorten(const struct fitting *fitting, uint32_t frames, struct ml_stacks_copy *out_copy) {
-    struct ml_stacks *stacks = fitting->upload.stacks;
-    enum ml_status status = ml_stacks_restore(stacks, fitting->whole);
-
-    if (status == ML_OK && frames > 0) {
-        status = ml_stacks_shorten(stacks, frames);
-    }
-    return status == ML_OK && !ml_stacks_copy_init(out_copy, stacks) ? ML_ENV_MEMORY : status;
-}
-
-/* Prune the stacks in that way. */
-static enum ml_status
-prune(struct ml_stacks *stacks, const struct ml_stacks_copy *from, const struct way *way) {
-    enum ml_status status = ml_stacks_restore(stacks, from);
-
-    if (status == ML_OK && way->least_worth > 0) {
-        return ml_stacks_prune_to_worth(stacks, way->least_worth);
-    }
-    return status == ML_OK ? ml_stacks_prune_to(stacks, way->below_bytes, way->kept_blocks)
-                           : status;
-}
-
-/* Make a body in that way; if it fits and tells more than the best one, it is that. */
-static enum ml_status try_way(
-    struct fitting *fitting,
-    const struct ml_stacks_copy *from,
-    const struct way *way,
-    bool *out_fits
-) {
-    struct ml_upload_cut cut = {
-        .stacks_before = fitting->stacks_before,
-        .below_bytes = way->below_bytes,
-        .least_worth = way->least_worth,
-        .frames = way->frames,
-    };
-    struct body body = {NULL, 0};
-    enum ml_status status = prune(fitting->upload.stacks, from, way);
-
-    fitting->upload.others_as_one = way->others_as_one;
-    cut.others = way->others_as_one ? ml_chrome_trace_others(fitting->upload.stacks) : 0;
-    status = status == ML_OK ? make(&fitting->upload, &body) : status;
-    cut.body_bytes = body.count_bytes;
-    *out_fits = status == ML_OK && body.count_bytes <= fitting->upload.max_bytes;
-    count_cut(&fitting->upload, &cut);
-    if (*out_fits && (!fitting->fits || cut.attributed_bytes > fitting->cut.attributed_bytes)) {
-        free(fitting->body.bytes);
-        fitting->body = body;
-        fitting->cut = cut;
-        fitting->fits = true;
-        return ML_OK;
-    }
-    if (!fitting->fits) {
-        fitting->cut = cut; /* how large it is at least */
-    }
-    free(body.bytes);
-    return status;
-}
-
-static bool tells_enough(const struct fitting *fitting) {
-    return fitting->fits &&
-           fitting->cut.attributed_bytes >= fitting->cut.live_bytes / 5 * ENOUGH_FIFTHS;
-}
-
-/* Fill the room with what is worth most: the least worth for a byte of body that fits is found by
- * halves, on a scale of halves of powers of two. */
-static enum ml_status fill_room(
-    struct fitting *fitting, const struct ml_stacks_copy *from, uint32_t frames, bool others_as_one
-) {
-    /* Less is worth nothing, more nobody holds for a byte. */
-    enum { LEAST_BITS = 3, PLACES = 2 * 32 };
-    static const double halves[] = {1, 1.41};
-    uint32_t low = 0;
-    uint32_t high = PLACES;
-    enum ml_status status = ML_OK;
-
-    while (low < high && status == ML_OK) {
-        const uint32_t middle = low + (high - low) / 2;
-        const struct way way = {
-            .frames = frames,
-            .others_as_one = others_as_one,
-            .least_worth = ldexp(halves[middle % 2], (int)(middle / 2 + LEAST_BITS)),
-        };
-        bool fits = false;
-        status = try_way(fitting, from, &way, &fits);
-        low = fits ? low : middle + 1;
-        high = fits ? middle : high;
-    }
-    return status;
-}
-
-/* Stacks of so many frames, each process apart if that is enough. */
-static enum ml_status fill_with(struct fitting *fitting, uint32_t frames) {
-    const bool has_others =
-        is_chromes(fitting->upload.form) && fitting->upload.stacks->processes_count > 1;
-    struct ml_stacks_copy from = {0};
-    enum ml_status status = shorten(fitting, frames, &from);
-
-    if (status == ML_OK) {
-        status = fill_room(fitting, &from, frames, false);
-    }
-    if (status == ML_OK && has_others && !tells_enough(fitting)) {
-        status = fill_room(fitting, &from, frames, true);
-    }
-    ml_stacks_copy_fini(&from);
-    return status;
-}
-
-/* Chromium's way first; if that tells too little, one that keeps more. If they are too large, the
- * room is filled: whole stacks before short ones, and every process before those with stacks alone.
- * The first that tells who holds most of what is live is taken; else the one that tells most. */
-static enum ml_status fit(struct fitting *fitting) {
-    static const uint32_t depths[] = {0, 24, 12, 8, 5, 3, FRAMES_LEAST};
-    const struct way by_size[] = {
-        {.below_bytes = BELOW_FIRST_BYTES, .kept_blocks = ML_PRUNE_KEPT_BLOCKS},
-        {.below_bytes = BELOW_SECOND_BYTES, .kept_blocks = KEPT_SECOND_BLOCKS},
-    };
-    enum ml_status status = ML_OK;
-    bool fits = false;
-
-    if (fitting->upload.keeps_small) {
-        status = make(&fitting->upload, &fitting->body);
-        fitting->cut.stacks_before = fitting->stacks_before;
-        fitting->cut.body_bytes = fitting->body.count_bytes;
-        count_cut(&fitting->upload, &fitting->cut);
-        fitting->fits = fitting->body.count_bytes <= fitting->upload.max_bytes;
-        if (fitting->fits || status != ML_OK) {
-            return status;
-        }
-    }
-    for (size_t i = 0; status == ML_OK && !tells_enough(fitting) && i < 2; i++) {
-        status = try_way(fitting, fitting->whole, &by_size[i], &fits);
-        if (!fits) {
-            break;
-        }
-    }
-    for (size_t i = 0;
-         status == ML_OK && !tells_enough(fitting) && i < sizeof depths / sizeof depths[0];
-         i++) {
-        status = fill_with(fitting, depths[i]);
-    }
-    return status == ML_OK && !fitting->fits ? ML_PEER_LIMIT : status;
-}
-
-enum ml_status
-ml_upload_write(const struct ml_upload *upload, FILE *out, struct ml_upload_cut *out_cut) {
-    struct fitting fitting = {.upload = *upload, .stacks_before = count_stacks(upload->stacks)};
-    struct ml_stacks_copy whole;
-    enum ml_status status = ML_OK;
-
-    *out_cut = (struct ml_upload_cut){0};
-    if (is_chromes(upload->form) && !upload->keeps_small) {
-        status = ml_stacks_merge_functions(upload->stacks);
-    }
-    if (status != ML_OK || !ml_stacks_copy_init(&whole, upload->stacks)) {
-        return ML_ENV_MEMORY;
-    }
-    fitting.whole = &whole;
-    status = fit(&fitting);
-    *out_cut = fitting.cut;
-    ml_stacks_copy_fini(&whole);
-    if (status == ML_OK &&
-        fwrite(fitting.body.bytes, 1, fitting.body.count_bytes, out) != fitting.body.count_bytes) {
-        status = ML_ENV_SYSTEM;
-    }
-    free(fitting.body.bytes);
     return status;
 }

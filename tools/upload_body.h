@@ -1,7 +1,9 @@
 /* The body of an upload, byte for byte: what memlog sends is what this wrote. Room: tools. Context:
  * one thread.
  *
- * One rule: a body that is larger than it may be is pruned harder until it fits; its sums stay. */
+ * One rule: a body that is larger than it may be is pruned harder until it fits; its sums stay.
+ * With more room never less of the live bytes is told by stack, until nine tenths are; from there
+ * on what more room brings is longer stacks, and at last more of them. */
 #ifndef MEMLOG_TOOLS_UPLOAD_BODY_H
 #define MEMLOG_TOOLS_UPLOAD_BODY_H
 
@@ -29,21 +31,26 @@ struct ml_upload {
     const struct ml_profile *profile; /* redacted (tools/redact.h) */
     struct ml_stacks *stacks;
     enum ml_upload_form form;
-    uint64_t max_bytes;   /* of the body, compressed */
-    bool keeps_small;     /* begin without pruning */
-    bool others_as_one;   /* set where it is made to fit: tools/chrome_trace.h */
+    uint64_t max_bytes; /* of the body, compressed */
+    bool keeps_small;   /* begin without pruning */
+    /* Set where it is made to fit: tools/chrome_trace.h. */
+    bool others_as_one, is_sparse;
     const char *guid;     /* 32 hex digits: the same at every try */
     const char *boundary; /* of multipart forms */
 };
 
 /* How it was made to fit. */
 struct ml_upload_cut {
-    uint64_t below_bytes; /* stacks with less were folded; 0: none, or by worth */
-    double least_worth;   /* a stack that holds less than this for a byte of body was; 0: by size */
+    /* Folded were stacks that hold less than this for each byte of body, ... */
+    double least_worth;   /* 0: none */
+    uint64_t below_bytes; /* ... unless they hold this much; 0: all of those */
     uint32_t frames;      /* innermost ones of each stack that were left; 0: all */
     size_t others;        /* processes that became one; 0: none */
+    bool is_sparse;       /* figures that a reader can do without were left out */
     uint64_t body_bytes;
-    uint64_t live_bytes, attributed_bytes; /* of all processes; in stacks that were not folded */
+    uint64_t live_bytes,
+        attributed_bytes; /* of all processes; in stacks that were not folded ... */
+    uint64_t named_bytes; /* ... and still name a function that is not the C or C++ library's */
     size_t stacks_before, stacks_after;
 };
 

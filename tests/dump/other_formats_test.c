@@ -129,7 +129,7 @@ static void check_maps(const json_t *maps, json_t *seen_nodes) {
 }
 
 START_TEST(a_chrome_trace_holds_every_processes_heap) {
-    const struct ml_chrome_dump dumps[] = {{&profile, &stacks, false, false}};
+    const struct ml_chrome_dump dumps[] = {{&profile, &stacks, false, false, false}};
     FILE *file = tmpfile();
     json_t *trace = NULL;
     json_t *seen_nodes = json_object();

@@ -228,7 +228,7 @@ static void trace_sums(FILE *file, uint64_t out_sums[3]) {
 }
 
 START_TEST(processes_of_which_sums_are_left_become_one) {
-    struct ml_chrome_dump dump = {&profile, &stacks, true, true};
+    struct ml_chrome_dump dump = {&profile, &stacks, true, true, false};
     FILE *file = tmpfile();
     uint64_t sums[3];
 
@@ -249,8 +249,32 @@ START_TEST(processes_of_which_sums_are_left_become_one) {
 }
 END_TEST
 
-/* Every size that is allowed: it fits, its sums are the dump's, and more room never tells less. */
-START_TEST(a_body_fits_and_adds_up_at_every_size) {
+/* As ml_upload_write is called: from the whole stacks. */
+static void write_body(
+    struct ml_upload *upload, const struct ml_stacks_copy *whole, struct ml_upload_cut *out_cut
+) {
+    FILE *file = tmpfile();
+    uint64_t sums[3];
+
+    ck_assert_ptr_nonnull(file);
+    ck_assert_int_eq(ml_stacks_restore(&stacks, whole), ML_OK);
+    ck_assert_int_eq(ml_upload_write(upload, file, out_cut), ML_OK);
+    ck_assert_uint_le(out_cut->body_bytes, upload->max_bytes);
+    ck_assert_uint_eq(out_cut->live_bytes, profile.tree.live_bytes);
+    ck_assert_uint_le(out_cut->attributed_bytes, out_cut->live_bytes);
+    ck_assert_uint_le(out_cut->named_bytes, out_cut->attributed_bytes);
+    trace_sums(file, sums);
+    ck_assert_uint_eq(sums[0], profile.tree.live_bytes);
+    ck_assert_uint_eq(sums[1], profile.tree.live_blocks);
+}
+
+static uint64_t least_of(uint64_t one, uint64_t other) {
+    return one < other ? one : other;
+}
+
+/* Every size that is allowed: it fits, its sums are the dump's, and more room never tells less, up
+ * to nine tenths; beyond them stacks are never shorter. */
+START_TEST(a_body_fits_and_adds_up_at_every_size_and_more_room_never_tells_less) {
     struct ml_upload upload = {
         .profile = &profile,
         .stacks = &stacks,
@@ -259,27 +283,49 @@ START_TEST(a_body_fits_and_adds_up_at_every_size) {
         .boundary = "memlog",
     };
     struct ml_stacks_copy whole;
-    uint64_t before = 0;
+    struct ml_upload_cut before = {0};
+    const uint64_t enough = ml_stacks_told_bytes(&stacks) / 10 * 9;
 
     ck_assert(ml_stacks_copy_init(&whole, &stacks));
-    for (upload.max_bytes = 900; upload.max_bytes < 40000; upload.max_bytes *= 3) {
-        FILE *file = tmpfile();
+    for (upload.max_bytes = 900; upload.max_bytes < 60000;
+         upload.max_bytes += upload.max_bytes / 12) {
         struct ml_upload_cut cut;
-        uint64_t sums[3];
+
+        write_body(&upload, &whole, &cut);
+        ck_assert_uint_ge(cut.attributed_bytes, least_of(before.attributed_bytes, enough));
+        if (before.attributed_bytes >= enough) {
+            ck_assert(cut.frames == 0 || (before.frames != 0 && cut.frames >= before.frames));
+        }
+        before = cut;
+    }
+    ck_assert_uint_ge(before.attributed_bytes, enough);
+    ck_assert_uint_eq(before.frames, 0);
+    ml_stacks_copy_fini(&whole);
+}
+END_TEST
+
+START_TEST(the_worth_that_tells_so_much_is_the_most_that_does) {
+    struct ml_stacks_copy whole;
+    const uint64_t told_bytes = ml_stacks_told_bytes(&stacks);
+
+    ck_assert(ml_stacks_copy_init(&whole, &stacks));
+    for (uint64_t tenths = 1; tenths < 10; tenths++) {
+        const uint64_t wanted = told_bytes / 10 * tenths;
+        double least_worth = 0;
 
         ck_assert_int_eq(ml_stacks_restore(&stacks, &whole), ML_OK);
-        ck_assert_int_eq(ml_upload_write(&upload, file, &cut), ML_OK);
-        ck_assert_uint_le(cut.body_bytes, upload.max_bytes);
-        ck_assert_uint_eq(cut.live_bytes, profile.tree.live_bytes);
-        ck_assert_uint_le(cut.attributed_bytes, cut.live_bytes);
-        /* 80 % are enough: beyond them whole stacks come before more of them. */
-        ck_assert(cut.attributed_bytes >= before || cut.attributed_bytes >= cut.live_bytes / 5 * 4);
-        before = cut.attributed_bytes;
-        trace_sums(file, sums);
-        ck_assert_uint_eq(sums[0], profile.tree.live_bytes);
-        ck_assert_uint_eq(sums[1], profile.tree.live_blocks);
+        ck_assert_int_eq(ml_stacks_worth_to_tell(&stacks, wanted, &least_worth), ML_OK);
+        ck_assert_uint_eq(ml_stacks_told_bytes(&stacks), told_bytes);
+        ck_assert_int_eq(ml_stacks_prune_to_worth(&stacks, least_worth), ML_OK);
+        ck_assert_uint_ge(ml_stacks_told_bytes(&stacks), wanted);
+        /* The next step of the scale tells less; and what was folded once stays so. */
+        ck_assert_int_eq(ml_stacks_restore(&stacks, &whole), ML_OK);
+        ck_assert_int_eq(ml_stacks_prune_to_worth(&stacks, least_worth * 1.07), ML_OK);
+        ck_assert_uint_lt(ml_stacks_told_bytes(&stacks), wanted);
+        ck_assert_int_eq(ml_stacks_prune_to_worth(&stacks, 1), ML_OK);
+        ck_assert_uint_lt(ml_stacks_told_bytes(&stacks), wanted);
+        formats_check_sums();
     }
-    ck_assert_uint_gt(before, 0);
     ml_stacks_copy_fini(&whole);
 }
 END_TEST
@@ -302,7 +348,8 @@ int main(void) {
     tcase_add_test(tests, the_stack_that_a_trigger_blames_survives_everything);
     tcase_add_test(tests, what_reads_alike_becomes_one);
     tcase_add_test(tests, processes_of_which_sums_are_left_become_one);
-    tcase_add_test(tests, a_body_fits_and_adds_up_at_every_size);
+    tcase_add_test(tests, a_body_fits_and_adds_up_at_every_size_and_more_room_never_tells_less);
+    tcase_add_test(tests, the_worth_that_tells_so_much_is_the_most_that_does);
     srunner_run_all(runner, CK_ENV);
     failed = srunner_ntests_failed(runner);
     srunner_free(runner);

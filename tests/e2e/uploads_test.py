@@ -89,17 +89,57 @@ class Forms(uploads.Case):
         for secret in (b"s3kr1t", str(self.folder).encode(), str(harness.OUT).encode(), b"/lib/"):
             self.assertNotIn(secret, trace + body, secret)
 
-    def test_a_dry_run_is_the_body_byte_for_byte(self):
-        receiver = self.receiver()
-        self.send(f"http://127.0.0.1:{receiver.port}/")
-        ((_, _, headers, body),) = receiver.requests
-        guid = parts(headers, body)["guid"].get_content().strip()
-        (dump,) = self.folder.glob("dumps1/*.manual.pftrace")
+    def dry_run(self, body, guid, form, *options):
+        """What a dry run of the last run's dump shows: the body that a receiver got, and on stderr what was cut for it."""
+        (dump,) = self.folder.glob(f"dumps{self.runs}/*.manual.pftrace")
         answer = subprocess.run(
-            [str(harness.MEMLOG), "upload", "--dry-run", f"--guid={guid}", str(dump)], capture_output=True, check=True)
-        self.assertEqual(answer.stdout, body)
-        self.assertIn(b"arguments left out", answer.stderr)
-        self.assertEqual(len(receiver.requests), 1)
+            [str(harness.MEMLOG), "upload", "--dry-run", f"--guid={guid}", f"--form={form}", *options, str(dump)],
+            capture_output=True, check=True)
+        self.assertEqual(answer.stdout, body, f"{form} {options}")
+        said = answer.stderr.decode()
+        self.assertRegex(said, r"cut: \d+ paths to their base names, [1-9]\d* arguments left out, \d+ names replaced\n")
+        self.assertRegex(said, r"cut: .* \d+ of \d+ left, with [\d.]+ % of the live bytes")
+        self.assertIn(f"size: {len(body)} bytes of ", said)
+        return said
+
+    def test_a_dry_run_is_the_body_byte_for_byte_for_every_kind_of_target(self):
+        """Against what a receiver of each kind really got; a guid is found in each where that kind has it."""
+        hexadecimal = r"([0-9a-f]{32})"
+        keys = self.environment(AWS_ACCESS_KEY_ID="name", AWS_SECRET_ACCESS_KEY="word")
+        kinds = {  # URL, form, where the guid stands in path, headers and body
+            "report": ("http://{}/cr/report", lambda path, headers, body: parts(headers, body)["guid"].get_content().strip()),
+            "trace": ("s3+http://{}/bucket?region=here", lambda path, headers, body: re.search(hexadecimal, path)[1]),
+            "pyroscope": ("pyroscope+http://{}/", lambda path, headers, body: json.loads(body)["series"][0]["samples"][0]["ID"].replace("-", "")),
+            "pyroscope-ingest": ("pyroscope-ingest+http://{}/", lambda path, headers, body: re.search(hexadecimal, headers["Content-Type"])[1]),
+            "otlp": ("otlp+http://{}/", self.otlps_guid),
+        }
+        for form, (url, guid_in) in kinds.items():
+            with self.subTest(form):
+                receiver = self.receiver()
+                self.send(url.format(f"127.0.0.1:{receiver.port}"), env=keys)
+                ((_, path, headers, body),) = receiver.requests
+                self.dry_run(body, guid_in(path, headers, body), form)
+                self.assertEqual(len(receiver.requests), 1, "nothing is sent")
+
+    def otlps_guid(self, _path, _headers, body):
+        (self.folder / "otlp.proto").write_text(OTLP)
+        found = subprocess.run(
+            ["protoc", f"-I{self.folder}", "--decode=Request", "otlp.proto"], input=gzip.decompress(body), capture_output=True, check=True)
+        # protoc writes bytes as C does: octal and the like.
+        (first, *_) = re.findall(rb'profile_id: "((?:[^"\\]|\\.)*)"', found.stdout)
+        return first.decode("unicode_escape").encode("latin-1").hex()
+
+    def test_a_dry_run_is_the_body_of_a_folder_and_of_settings_that_cut(self):
+        folder = self.folder / "reports"
+        cases = {"": (), "small": ("--upload-max-bytes=900",), "names": ("--upload-names=none",), "all": ("--memlog-keep-small-allocations",)}
+        for name, options in cases.items():
+            with self.subTest(name):
+                self.send(f"file://{folder}", *options)
+                ((report),) = folder.iterdir()
+                said = self.dry_run(report.read_bytes(), re.search("[0-9a-f]{32}", report.name)[0], "trace", *options)
+                if name == "small":
+                    self.assertIn("bytes of 900 allowed", said)
+                report.unlink()
 
     def test_harder_pruning_keeps_every_sum_and_the_stack_that_leaks(self):
         """A program with many stacks beside one that leaks: the figures of every level are the dump's."""
@@ -110,7 +150,7 @@ class Forms(uploads.Case):
         live = sum(process["live_bytes"] for process in whole["processes"])
         (dump,) = run.dumps()
         sizes = []
-        for limit in (1 << 20, 6000, 2000, 900):
+        for limit in (1 << 20, 20000, 6000, 3000, 2000, 1400, 1100, 900):
             path = self.folder / f"body{limit}"
             answer = self.command("upload", "--dry-run", "--form=trace", f"--upload-max-bytes={limit}", "-o", path, dump)
             self.assertEqual(answer.returncode, 0, answer.stderr)

@@ -85,7 +85,7 @@ static void check(const struct ml_profile_process *process) {
 
 static void
 write_others(const struct ml_profile *profile, struct ml_stacks *stacks, FILE *nowhere) {
-    const struct ml_chrome_dump dump = {profile, stacks, true, true};
+    const struct ml_chrome_dump dump = {profile, stacks, true, true, true};
     const struct ml_flame_side side = {.profile = profile, .stacks = stacks};
 
     if (ml_stacks_prune(stacks, 100) != ML_OK || ml_stacks_merge_functions(stacks) != ML_OK ||
