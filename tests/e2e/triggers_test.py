@@ -1,6 +1,7 @@
 """Dumps that memlog takes unasked: one for each threshold that is crossed, of the right process, with the guilty stack;
 none below it."""
 import json
+import math
 import subprocess
 import unittest
 
@@ -97,6 +98,32 @@ class Triggers(triggering.Case):
         self.end(process)
         self.assertEqual(self.triggered(process), [])
         self.assertIn("no dump control: not drawn", self.log(process)[0])
+
+    def test_a_control_sample_comes_at_half_of_the_looks(self):
+        """Of eight runs' first looks, twelve each: fewer or more than a fair coin gives but once in 10^9 times. (Rates that are rarer,
+        and a million looks, are tests/service/triggers_test.c's.)"""
+        runs, looks = 8, 12
+        options = (self.rules(control={"one_in": 2}, at_most={"dumps": "off", "seconds": "off"}),)
+        processes = [self.grow("wait=@end", options=options) for _ in range(runs)]
+
+        def drawn(process):
+            return [" no dump " not in line for line in self.log(process) if " dump control: " in line]
+
+        self.wait_for("the looks", lambda: all(len(drawn(process)) >= looks for process in processes))
+        decisions = [one for process in processes for one in drawn(process)[:looks]]
+        count = len(decisions)
+        self.assertEqual(count, runs * looks)
+        # The most that both ends may have together.
+        least = next(n for n in range(count) if 2 * sum(math.comb(count, i) for i in range(n + 1)) > 1e-9 * 2 ** count)
+        self.assertGreaterEqual(sum(decisions), least)
+        self.assertLessEqual(sum(decisions), count - least)
+        self.assertGreater(least, count // 6)  # it is a bound
+        for process in processes:
+            self.end(process)
+            dumps = [self.report(dump)["dump"]["trigger"] for dump in self.triggered(process)]
+            self.assertEqual({dump["kind"] for dump in dumps} or {"control"}, {"control"})
+            self.assertEqual(len(dumps), sum(" written control: " in line for line in self.log(process)))
+            self.assertLessEqual(sum(drawn(process)) - len(dumps), 1)  # the run's end may come between the draw and the dump
 
     def test_the_machines_limit_and_the_time_until_it(self):
         """One percent of any machine's memory is in use."""

@@ -1,6 +1,7 @@
 #include "service/triggers.h"
 
 #include <check.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -340,16 +341,51 @@ START_TEST(the_interval_keeps_step_with_the_clock_and_the_peak_with_its_step) {
 }
 END_TEST
 
-START_TEST(a_control_sample_comes_at_its_rate) {
-    begin(&(struct ml_trigger_rules){.control_one_in = 100});
+/* One number of a sequence that has every 64-bit number once. */
+static uint64_t random_of(uint64_t *state) {
+    uint64_t mixed = *state += UINT64_C(0x9e3779b97f4a7c15);
+    mixed = (mixed ^ mixed >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    mixed = (mixed ^ mixed >> 27) * UINT64_C(0x94d049bb133111eb);
+    return mixed ^ mixed >> 31;
+}
+
+/* Of many looks one in so many draws the sample: within seven standard deviations of that, which of
+ * 10^11 seeds some three would miss. Nor do draws come in bunches: after one the next is as likely
+ * as ever. */
+static void check_rate(uint32_t one_in, uint64_t seed) {
+    const double looks = 1000000;
+    const double expected = looks / one_in;
+    const double most_off = 7 * sqrt(expected * (1 - 1. / one_in)) + 1;
+    const double after_one = expected / one_in;
+    const double most_off_after_one = 7 * sqrt(after_one) + 7;
     struct ml_trigger_look look_at = {.whole = true};
     unsigned dumps = 0;
-    for (uint64_t i = 0; i < 10000; i++) {
-        look_at.random = i * UINT64_C(0x9e3779b97f4a7c15) >> 11;
-        dumps += dump_of(ml_triggers_look(triggers, &look_at, decisions)) != NULL;
+    unsigned in_a_row = 0;
+    bool before = false;
+    begin(&(struct ml_trigger_rules){.control_one_in = one_in});
+    for (uint32_t i = 0; i < (uint32_t)looks; i++) {
+        look_at.random = random_of(&seed);
+        const bool drawn = dump_of(ml_triggers_look(triggers, &look_at, decisions)) != NULL;
+        dumps += drawn;
+        in_a_row += drawn && before;
+        before = drawn;
     }
-    ck_assert_uint_gt(dumps, 50);
-    ck_assert_uint_lt(dumps, 200);
+    ck_assert_double_le(fabs(dumps - expected), most_off);
+    ck_assert_double_le(fabs(in_a_row - after_one), most_off_after_one);
+    tear_down();
+}
+
+START_TEST(a_control_sample_comes_at_its_rate) {
+    static const uint32_t rates[] = {2, 3, 10, 100, 300, 10000};
+    for (size_t i = 0; i < sizeof(rates) / sizeof(rates[0]); i++) {
+        check_rate(rates[i], 20261122 + i);
+    }
+    begin(&(struct ml_trigger_rules){.control_one_in = 1});
+    uint64_t seed = 1;
+    for (unsigned i = 0; i < 1000; i++) {
+        const struct ml_trigger_look look_at = {.whole = true, .random = random_of(&seed)};
+        ck_assert_ptr_nonnull(dump_of(ml_triggers_look(triggers, &look_at, decisions)));
+    }
 }
 END_TEST
 
