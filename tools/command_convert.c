@@ -87,8 +87,8 @@ write_chrome(const struct request *request, const struct ml_loaded *loaded, FILE
         ){&others[i].profile, &others[i].stacks, load.prune_bytes > 0, false, false};
     }
     if (done) {
-        dumps[count - 1] =
-            (struct ml_chrome_dump){&loaded->profile, &loaded->stacks, load.prune_bytes > 0, false, false};
+        dumps[count - 1] = (struct ml_chrome_dump
+        ){&loaded->profile, &loaded->stacks, load.prune_bytes > 0, false, false};
         status = ml_chrome_trace_write(dumps, count, request->metric, out);
     }
     for (size_t i = 0; others && i + 1 < count; i++) {

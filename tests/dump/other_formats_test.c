@@ -93,6 +93,7 @@ static uint64_t column_sum(const json_t *heap, const char *name) {
 }
 
 /* Each node's parent is one of before, and its name one of the strings. */
+/* `seen_nodes`: of that process, in all dumps of the file. */
 static void check_maps(const json_t *maps, json_t *seen_nodes) {
     const json_t *nodes = json_object_get(maps, "nodes");
     const json_t *strings = json_object_get(maps, "strings");
@@ -166,11 +167,41 @@ START_TEST(a_chrome_trace_holds_every_processes_heap) {
             hex(json_object_get(attributes, "size"), "value"),
             profile.processes[heaps].totals.live_bytes
         );
+        /* Each process has numbers of its own, as in Chromium's traces. */
+        ck_assert_int_eq(json_object_clear(seen_nodes), 0);
         check_maps(json_object_get(heaps_v2, "maps"), seen_nodes);
         heaps++;
     }
     ck_assert_uint_eq(heaps, profile.processes_count);
     json_decref(seen_nodes);
+    json_decref(trace);
+}
+END_TEST
+
+/* Readers know a node for ever by its process and number. */
+START_TEST(several_dumps_in_a_chrome_trace_use_no_number_twice) {
+    enum { DUMPS = 3 };
+    const struct ml_chrome_dump one = {&profile, &stacks, false, false, false};
+    const struct ml_chrome_dump dumps[DUMPS] = {one, one, one};
+    json_t *seen = json_object();
+    FILE *file = tmpfile();
+    json_t *trace = NULL;
+    const json_t *events = NULL;
+    size_t heaps = 0;
+
+    ck_assert_int_eq(ml_chrome_trace_write(dumps, DUMPS, ML_METRIC_LIVE, file), ML_OK);
+    trace = json_of(text_of(file));
+    events = json_object_get(trace, "traceEvents");
+    for (size_t i = 0; i < json_array_size(events); i++) {
+        const json_t *event = json_array_get(events, i);
+        const json_t *dump = json_object_get(json_object_get(event, "args"), "dumps");
+        if (dump) {
+            check_maps(json_object_get(json_object_get(dump, "heaps_v2"), "maps"), seen);
+            heaps++;
+        }
+    }
+    ck_assert_uint_eq(heaps, DUMPS * profile.processes_count);
+    json_decref(seen);
     json_decref(trace);
 }
 END_TEST
@@ -444,6 +475,7 @@ int main(void) {
     tcase_add_test(tests, a_selected_process_is_the_tree);
     tcase_add_test(tests, the_peak_of_a_pid_is_that_of_its_largest_image);
     tcase_add_test(tests, a_chrome_trace_holds_every_processes_heap);
+    tcase_add_test(tests, several_dumps_in_a_chrome_trace_use_no_number_twice);
     tcase_add_test(tests, a_heap_text_adds_up_and_its_addresses_are_in_its_files);
     tcase_add_test(tests, a_database_answers_perfettos_queries);
     tcase_add_test(tests, a_flame_graph_holds_the_tree_and_every_process);

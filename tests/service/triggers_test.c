@@ -353,7 +353,7 @@ static uint64_t random_of(uint64_t *state) {
  * 10^11 seeds some three would miss. Nor do draws come in bunches: after one the next is as likely
  * as ever. */
 static void check_rate(uint32_t one_in, uint64_t seed) {
-    const double looks = 1000000;
+    const double looks = 100000;
     const double expected = looks / one_in;
     const double most_off = 7 * sqrt(expected * (1 - 1. / one_in)) + 1;
     const double after_one = expected / one_in;
@@ -376,7 +376,7 @@ static void check_rate(uint32_t one_in, uint64_t seed) {
 }
 
 START_TEST(a_control_sample_comes_at_its_rate) {
-    static const uint32_t rates[] = {2, 3, 10, 100, 300, 10000};
+    static const uint32_t rates[] = {2, 3, 10, 100, 300};
     for (size_t i = 0; i < sizeof(rates) / sizeof(rates[0]); i++) {
         check_rate(rates[i], 20261122 + i);
     }
@@ -440,6 +440,7 @@ int main(void) {
     Suite *suite = suite_create("service/triggers");
     TCase *cases = tcase_create("triggers");
     tcase_add_checked_fixture(cases, NULL, tear_down);
+    tcase_set_timeout(cases, 120);
     tcase_add_test(cases, a_footprint_over_its_threshold_makes_one_dump_and_another_after_the_step);
     tcase_add_test(cases, a_role_without_a_threshold_and_an_ended_process_trigger_nothing);
     tcase_add_test(cases, the_guilty_stack_is_the_one_that_holds_most);
