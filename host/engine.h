@@ -113,10 +113,14 @@ void ml_engine_dump_wish(
 /* Why the dump of that number was taken, as far as anybody has said; "" else. */
 const char *ml_engine_dump_words(const struct ml_engine *engine, uint32_t number);
 
-/* The same of everything into `file_fd`, an empty file that stays the caller's, for the page: no
- * dump of the run, and `path` is "snapshot". */
+/* The same of every process, with so much in it, into `file_fd`, an empty file that stays the
+ * caller's, for the page: no dump of the run, and `path` is "snapshot". */
 void ml_engine_snapshot(
-    struct ml_engine *engine, int file_fd, ml_dump_done *on_done, void *context
+    struct ml_engine *engine,
+    enum memlog_service_dump_content content,
+    int file_fd,
+    ml_dump_done *on_done,
+    void *context
 );
 
 /* The end of the run: drain what ended, take the final dump, answer. */

@@ -217,6 +217,7 @@ static void start_job(struct ml_engine *engine) {
     struct memlog_service_dump_request request = {
         .order =
             {.reason = job->reason,
+             .content = job->content,
              .now = ml_clock_moment(engine->clock),
              .deadline_ms = ML_DUMP_DEADLINE_MS,
              .ids = {.items = job->ids, .count = job->ids_count},
@@ -265,7 +266,11 @@ void ml_dump_job_queue(struct ml_engine *engine, struct ml_dump_job *job) {
 }
 
 void ml_engine_snapshot(
-    struct ml_engine *engine, int file_fd, ml_dump_done *on_done, void *context
+    struct ml_engine *engine,
+    enum memlog_service_dump_content content,
+    int file_fd,
+    ml_dump_done *on_done,
+    void *context
 ) {
     struct ml_dump_job *job = calloc(1, sizeof(*job));
     if (job == NULL) {
@@ -279,6 +284,7 @@ void ml_engine_snapshot(
         .context = context,
         .file = {.fd = file_fd},
         .is_snapshot = true,
+        .content = content,
     };
     ml_dump_job_queue(engine, job);
 }

@@ -154,8 +154,9 @@ struct ml_dump_job {
     void *context;
     struct ml_dump_file file;
     bool is_snapshot; /* into the asker's own file.fd, not into the folder */
-    bool started;     /* the service writes it */
-    unsigned tries;   /* services that have died over it */
+    enum memlog_service_dump_content content;
+    bool started;   /* the service writes it */
+    unsigned tries; /* services that have died over it */
     struct ml_dump_job *next;
 };
 

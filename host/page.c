@@ -273,7 +273,8 @@ enum ml_status ml_page_open(
     }
     page->setup = *setup;
     page->engine = setup->engine;
-    page->snapshot.fd = -1;
+    ml_page_snapshot_init(&page->profile, page, MEMLOG_SERVICE_DUMP_CONTENT_PROFILE);
+    ml_page_snapshot_init(&page->series, page, MEMLOG_SERVICE_DUMP_CONTENT_SERIES);
     ml_page_events_init(page);
     const struct ml_analyzer_setup analyzer_setup = {
         .loop = setup->loop,
@@ -313,7 +314,8 @@ void ml_page_free(struct ml_page *take_page) {
     if (take_page == NULL) {
         return;
     }
-    ml_page_snapshot_fini(take_page); /* calls analyses back */
+    ml_page_snapshot_fini(&take_page->profile); /* calls analyses back */
+    ml_page_snapshot_fini(&take_page->series);
     ml_page_analyses_fini(take_page);
     ml_page_events_fini(take_page);
     free(take_page);

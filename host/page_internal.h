@@ -17,8 +17,10 @@
 struct ml_page_waiter;
 struct ml_page_viewer;
 
-/* The snapshot that the service writes just now. */
+/* The snapshot of a kind that the service writes just now. */
 struct ml_page_snapshot {
+    struct ml_page *page;
+    enum memlog_service_dump_content content;
     int fd;                         /* -1: none */
     struct ml_page_waiter *asked;   /* before it was begun: it answers them */
     struct ml_page_waiter *waiting; /* since: the next one does */
@@ -41,7 +43,7 @@ struct ml_page {
     char url[ML_PAGE_URL_BYTES];
     struct ml_http *http;
     struct ml_analyzer *analyzer;
-    struct ml_page_snapshot snapshot;
+    struct ml_page_snapshot profile, series; /* page_snapshot.c */
     struct ml_page_events events;
     struct ml_page_analysis *analyses; /* that are not answered yet */
 };
@@ -140,14 +142,20 @@ void ml_page_convert(
 
 /* page_snapshot.c */
 
+void ml_page_snapshot_init(
+    struct ml_page_snapshot *snapshot,
+    struct ml_page *page,
+    enum memlog_service_dump_content content
+);
+
 /* A fresh one, as a descriptor that is borrowed until the callback returns; -1 with why not. The
  * callback is called once, perhaps before this returns. */
 void ml_page_take_snapshot(
-    struct ml_page *page,
+    struct ml_page_snapshot *snapshot,
     void (*on_taken)(void *context, int fd, const char *trouble),
     void *context
 );
-void ml_page_snapshot_fini(struct ml_page *page);
+void ml_page_snapshot_fini(struct ml_page_snapshot *snapshot);
 
 /* page_metrics.c */
 ml_page_handler ml_page_get_metrics;

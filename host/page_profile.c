@@ -23,6 +23,7 @@ enum { TIMELINE_POINTS = 600, TIMELINE_POINTS_MAX = 10000, TIMELINE_CHANGES = 25
 struct ml_page_analysis {
     struct ml_page *page;
     struct ml_http_request *request;
+    struct ml_page_snapshot *now; /* the kind that it is made of when no dump is named */
     char words[ML_ANALYZER_ARGUMENTS_MAX][ARGUMENT_BYTES];
     size_t words_count;
     const char *content_type;
@@ -96,6 +97,7 @@ analysis_new(struct ml_page *page, struct ml_http_request *request, const char *
     *analysis = (struct ml_page_analysis
     ){.page = page,
       .request = request,
+      .now = &page->profile,
       .content_type = content_type,
       .fds = {-1, -1},
       .next = page->analyses};
@@ -171,7 +173,7 @@ static void on_waited(struct ev_loop *loop, ev_timer *watcher, int events) {
     (void)loop;
     (void)events;
     struct ml_page_analysis *analysis = watcher->data;
-    ml_page_take_snapshot(analysis->page, on_second, analysis);
+    ml_page_take_snapshot(analysis->now, on_second, analysis);
 }
 
 static void on_first(void *context, int fd, const char *trouble) {
@@ -216,7 +218,7 @@ static void start(struct ml_page_analysis *analysis, const char *id) {
             analyze(analysis);
         }
     } else if (analysis->page->engine != NULL) {
-        ml_page_take_snapshot(analysis->page, on_first, analysis);
+        ml_page_take_snapshot(analysis->now, on_first, analysis);
     } else {
         ml_page_answer_error(analysis->request, 400, "dump=: which? the run has ended");
         free_analysis(analysis);
@@ -362,6 +364,7 @@ void ml_page_get_timeline(struct ml_page *page, struct ml_http_request *request,
     if (analysis == NULL) {
         return;
     }
+    analysis->now = &page->series;
     add_word(analysis, "timeline");
     add_word(analysis, "--json");
     if (!add_span(analysis)) {

@@ -26,8 +26,7 @@ static void tell(struct ml_page_waiter *waiters, int fd, const char *trouble) {
 static void on_snapshot(void *context, const char *path, bool complete, const char *trouble);
 
 /* The moment that is shown lies behind every question that is answered by it. */
-static void begin(struct ml_page *page) {
-    struct ml_page_snapshot *snapshot = &page->snapshot;
+static void begin(struct ml_page_snapshot *snapshot) {
     snapshot->asked = snapshot->waiting;
     snapshot->waiting = NULL;
     snapshot->fd = memfd_create("memlog-snapshot", MFD_CLOEXEC);
@@ -37,13 +36,14 @@ static void begin(struct ml_page *page) {
         tell(asked, -1, strerror(errno));
         return;
     }
-    ml_engine_snapshot(page->engine, snapshot->fd, on_snapshot, page);
+    ml_engine_snapshot(
+        snapshot->page->engine, snapshot->content, snapshot->fd, on_snapshot, snapshot
+    );
 }
 
 static void on_snapshot(void *context, const char *path, bool complete, const char *trouble) {
     (void)complete;
-    struct ml_page *page = context;
-    struct ml_page_snapshot *snapshot = &page->snapshot;
+    struct ml_page_snapshot *snapshot = context;
     struct ml_page_waiter *asked = snapshot->asked;
     const int fd = snapshot->fd;
     snapshot->asked = NULL;
@@ -51,17 +51,24 @@ static void on_snapshot(void *context, const char *path, bool complete, const ch
     const char *why = trouble[0] != '\0' ? trouble : "there is no service";
     tell(asked, path[0] != '\0' ? fd : -1, path[0] != '\0' ? "" : why);
     (void)close(fd);
-    if (snapshot->fd < 0 && snapshot->waiting != NULL && page->http != NULL) {
-        begin(page);
+    if (snapshot->fd < 0 && snapshot->waiting != NULL && snapshot->page->http != NULL) {
+        begin(snapshot);
     }
 }
 
-void ml_page_take_snapshot(
+void ml_page_snapshot_init(
+    struct ml_page_snapshot *snapshot,
     struct ml_page *page,
+    enum memlog_service_dump_content content
+) {
+    *snapshot = (struct ml_page_snapshot){.page = page, .content = content, .fd = -1};
+}
+
+void ml_page_take_snapshot(
+    struct ml_page_snapshot *snapshot,
     void (*on_taken)(void *context, int fd, const char *trouble),
     void *context
 ) {
-    struct ml_page_snapshot *snapshot = &page->snapshot;
     struct ml_page_waiter *waiter = calloc(1, sizeof(*waiter));
     if (waiter == NULL) {
         on_taken(context, -1, "no memory");
@@ -71,16 +78,16 @@ void ml_page_take_snapshot(
     ){.on_taken = on_taken, .context = context, .next = snapshot->waiting};
     snapshot->waiting = waiter;
     if (snapshot->fd < 0) {
-        begin(page);
+        begin(snapshot);
     }
 }
 
-void ml_page_snapshot_fini(struct ml_page *page) {
-    tell(page->snapshot.waiting, -1, "memlog ends");
-    tell(page->snapshot.asked, -1, "memlog ends");
-    page->snapshot.waiting = NULL;
-    page->snapshot.asked = NULL;
-    if (page->snapshot.fd >= 0) {
-        (void)close(page->snapshot.fd);
+void ml_page_snapshot_fini(struct ml_page_snapshot *snapshot) {
+    tell(snapshot->waiting, -1, "memlog ends");
+    tell(snapshot->asked, -1, "memlog ends");
+    snapshot->waiting = NULL;
+    snapshot->asked = NULL;
+    if (snapshot->fd >= 0) {
+        (void)close(snapshot->fd);
     }
 }

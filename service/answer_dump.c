@@ -15,6 +15,7 @@ enum { TROUBLE_BYTES = 512 };
 struct ml_dump_request {
     int file_fd;
     enum memlog_service_dump_reason reason;
+    enum ml_snapshot_content content;
     struct ml_moment now;
     struct ml_text program;
     uint32_t *ids;
@@ -66,6 +67,7 @@ ml_dump_request_new(const struct memlog_service_dump_order *order, int take_file
     }
     request->file_fd = take_file_fd;
     request->reason = order->reason;
+    request->content = (enum ml_snapshot_content)order->content;
     request->now = ml_moment_of(&order->now);
     request->gaps_count = order->gaps.count;
     request->not_profiled_count = order->not_profiled.count;
@@ -201,6 +203,7 @@ static enum ml_status take_snapshot(
     if (status != ML_OK) {
         return status;
     }
+    snapshot->content = request->content;
     *out_unread = mark_unread(snapshot, scene);
     status = ml_session_copy_tables(scene->session, snapshot, &rest);
     if (status != ML_OK) {

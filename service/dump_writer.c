@@ -31,6 +31,39 @@ struct ml_dump_sink ml_dump_sink_over(const int *fd) {
     return (struct ml_dump_sink){.write = write_all, .context = (void *)(uintptr_t)fd};
 }
 
+/* For everybody: the run with the clocks first (Perfetto wants them), then who was there, then one
+ * process after another, so that a file cut short loses the last ones only. */
+static void write_everything(
+    struct ml_dump_packet *packet,
+    struct ml_dump_standard *standard,
+    const struct ml_snapshot *snapshot
+) {
+    ml_dump_exact_run(packet, snapshot);
+    ml_dump_view_reason(packet, snapshot);
+    ml_dump_standard_heads(standard, packet, snapshot);
+    ml_dump_view_processes(standard, packet, snapshot);
+    ml_dump_exact_heads(packet, snapshot);
+    ml_dump_exact_tree(packet, snapshot);
+    for (uint32_t i = 0; packet->status == ML_OK && i < snapshot->processes_count; i++) {
+        const struct ml_snapshot_process *process = &snapshot->processes[i];
+        ml_dump_exact_tables(packet, process);
+        ml_dump_profile(
+            packet, snapshot, process, standard->trace_pids[i], &standard->next_sequence
+        );
+        ml_dump_counters(packet, standard, snapshot, i);
+    }
+}
+
+/* For our own analyzer alone. */
+static void write_exact(struct ml_dump_packet *packet, const struct ml_snapshot *snapshot) {
+    ml_dump_exact_run(packet, snapshot);
+    ml_dump_exact_heads(packet, snapshot);
+    ml_dump_exact_tree(packet, snapshot);
+    for (uint32_t i = 0; packet->status == ML_OK && i < snapshot->processes_count; i++) {
+        ml_dump_exact_tables(packet, &snapshot->processes[i]);
+    }
+}
+
 enum ml_status ml_dump_write(
     const struct ml_snapshot *snapshot, const struct ml_dump_sink *sink, uint64_t *out_written_bytes
 ) {
@@ -40,24 +73,10 @@ enum ml_status ml_dump_write(
 
     ml_dump_packet_init(&packet, sink);
     ml_dump_packet_fail(&packet, ml_dump_standard_init(&standard, snapshot));
-
-    /* The run with the clocks first (Perfetto wants them), then who was there, then one process
-     * after another, so that a file cut short loses the last ones only. */
-    if (packet.status == ML_OK) {
-        ml_dump_exact_run(&packet, snapshot);
-        ml_dump_view_reason(&packet, snapshot);
-        ml_dump_standard_heads(&standard, &packet, snapshot);
-        ml_dump_view_processes(&standard, &packet, snapshot);
-        ml_dump_exact_heads(&packet, snapshot);
-        ml_dump_exact_tree(&packet, snapshot);
-    }
-    for (uint32_t i = 0; packet.status == ML_OK && i < snapshot->processes_count; i++) {
-        const struct ml_snapshot_process *process = &snapshot->processes[i];
-        ml_dump_exact_tables(&packet, process);
-        ml_dump_profile(
-            &packet, snapshot, process, standard.trace_pids[i], &standard.next_sequence
-        );
-        ml_dump_counters(&packet, &standard, snapshot, i);
+    if (packet.status == ML_OK && snapshot->content == ML_SNAPSHOT_EVERYTHING) {
+        write_everything(&packet, &standard, snapshot);
+    } else if (packet.status == ML_OK) {
+        write_exact(&packet, snapshot);
     }
     for (uint32_t i = 0; packet.status == ML_OK && i < snapshot->not_profiled_count; i++) {
         if (snapshot->not_profiled[i].has_other_profiler) {

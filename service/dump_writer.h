@@ -29,7 +29,7 @@ struct ml_dump_sink {
 /* A sink over a descriptor: writes until all is written. */
 struct ml_dump_sink ml_dump_sink_over(const int *fd);
 
-/* Write the whole dump.
+/* Write the whole dump; of a snapshot that is not of everything, our exact packets alone.
  *
  * Errors: what the sink answers; ML_ENV_MEMORY; ML_BUG_CONTRACT for a snapshot whose nodes are not
  *         sorted by id. What was written before stays a readable file.

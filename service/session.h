@@ -298,9 +298,10 @@ struct ml_rest {
     uint32_t steps; /* things copied between two rests; 0: some 100 us of them */
 };
 
-/* ... and now the tables. Meanwhile `rest` may feed clients (ml_client_feed, _lanes, _tail, by
- * workers or not) and nothing else: what it brings is queued, and the snapshot is of the moment
- * when it was begun. Then the session goes on, also after an error. NULL: no rest.
+/* ... and now the tables, as far as snapshot->content asks for them (the caller's choice; of the
+ * series alone it is O(processes)). Meanwhile `rest` may feed clients (ml_client_feed, _lanes,
+ * _tail, by workers or not) and nothing else: what it brings is queued, and the snapshot is of the
+ * moment when it was begun. Then the session goes on, also after an error. NULL: no rest.
  *
  * Errors: ML_ENV_MEMORY; the snapshot is good for nothing but to be freed. */
 ML_NODISCARD enum ml_status ml_session_copy_tables(

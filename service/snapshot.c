@@ -214,7 +214,8 @@ enum ml_status ml_session_copy_tables(
     bool copied = true;
     for (uint32_t i = 0; i < snapshot->processes_count && copied; i++) {
         struct ml_snapshot_process *process = &snapshot->processes[i];
-        copied = ml_snapshot_copy_tables(ml_session_find(session, process->id), process, rest);
+        const struct ml_client *client = ml_session_find(session, process->id);
+        copied = ml_snapshot_copy_tables(client, snapshot->content, process, rest);
     }
     release(session);
     return copied ? ML_OK : ML_ENV_MEMORY;

@@ -146,7 +146,15 @@ struct ml_snapshot_trigger {
     struct ml_text reason;
 };
 
+/* memlog.service.DumpContent */
+enum ml_snapshot_content {
+    ML_SNAPSHOT_EVERYTHING = 0,
+    ML_SNAPSHOT_PROFILE = 1, /* no series */
+    ML_SNAPSHOT_SERIES = 2   /* series, and the nodes that they name; no cells */
+};
+
 struct ml_snapshot {
+    enum ml_snapshot_content content;
     struct ml_moment run_start, now;
     uint32_t reason; /* memlog.service.DumpReason */
     struct ml_snapshot_trigger trigger;

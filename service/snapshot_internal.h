@@ -18,10 +18,13 @@ void *ml_snapshot_array(size_t count, size_t size);
 bool ml_snapshot_copy_bytes(const void *bytes, uint32_t count, struct ml_text *out_text);
 bool ml_snapshot_copy_string(const char *text, struct ml_text *out_text);
 
-/* Everything of a client but its figures. False when there is no memory; what was copied by then
- * is in the process. */
+/* Everything of a client but its figures, as far as the content asks for it. False when there is no
+ * memory; what was copied by then is in the process. */
 bool ml_snapshot_copy_tables(
-    const struct ml_client *client, struct ml_snapshot_process *process, const struct ml_rest *rest
+    const struct ml_client *client,
+    enum ml_snapshot_content content,
+    struct ml_snapshot_process *process,
+    const struct ml_rest *rest
 );
 
 #endif

@@ -14,6 +14,7 @@ enum { STEPS_A_REST = 1024 };
 
 struct copying {
     const struct ml_client *client;
+    enum ml_snapshot_content content;
     struct ml_snapshot_process *process;
     uint32_t *places; /* by string id: where it is in process->strings */
     uint32_t places_end;
@@ -155,17 +156,21 @@ static uint32_t ids_end(struct copying *copying) {
     return end;
 }
 
-/* One bit an id: the ids that a snapshot needs, from the cells' nodes up to their roots. */
+/* One bit an id: the ids that a snapshot needs, up to their roots: of the cells' nodes, or of those
+ * of its series alone, which have cells, too. */
 static uint8_t *needed_nodes(struct copying *copying, uint32_t end, uint32_t *out_count) {
     const struct ml_stack_store *store = &copying->client->stacks;
     const struct ml_cells *cells = &copying->client->tracker.cells;
+    const struct ml_snapshot_process *process = copying->process;
+    const bool has_cells = copying->content != ML_SNAPSHOT_SERIES;
+    const uint32_t wanted = has_cells ? cells->count : process->series_count;
     uint8_t *needed = ml_snapshot_array((size_t)end / 8 + 1, 1);
     *out_count = 0;
     if (needed == NULL) {
         return NULL;
     }
-    for (uint32_t i = 0; i < cells->count; i++) {
-        uint32_t id = node_of(&cells->cells[i]);
+    for (uint32_t i = 0; i < wanted; i++) {
+        uint32_t id = has_cells ? node_of(&cells->cells[i]) : process->series[i].node;
         while (id != 0 && !is_needed(needed, id)) {
             needed[id / 8] |= (uint8_t)(1U << id % 8);
             (*out_count)++;
@@ -252,17 +257,22 @@ static bool copy_timeline(const struct ml_client *client, struct ml_snapshot_pro
 }
 
 bool ml_snapshot_copy_tables(
-    const struct ml_client *client, struct ml_snapshot_process *process, const struct ml_rest *rest
+    const struct ml_client *client,
+    enum ml_snapshot_content content,
+    struct ml_snapshot_process *process,
+    const struct ml_rest *rest
 ) {
     const bool has_own_pace = rest != NULL && rest->steps > 0;
     struct copying copying = {
         .client = client,
+        .content = content,
         .process = process,
         .rest = rest,
         .steps_a_rest = has_own_pace ? rest->steps : STEPS_A_REST};
     const bool copied = copy_description(client, process) && copy_strings(&copying) &&
-                        copy_nodes(&copying) && copy_modules(&copying) && copy_cells(&copying) &&
-                        copy_timeline(client, process);
+                        (content == ML_SNAPSHOT_PROFILE || copy_timeline(client, process)) &&
+                        copy_nodes(&copying) && copy_modules(&copying) &&
+                        (content == ML_SNAPSHOT_SERIES || copy_cells(&copying));
     free(copying.places);
     if (rest != NULL) {
         rest->take(rest->context);

@@ -61,6 +61,29 @@ START_TEST(an_empty_run_is_a_whole_file) {
 }
 END_TEST
 
+/* Bytes of the file; it is read back as it was written. */
+static uint64_t round_trip_bytes(struct ml_snapshot *snapshot, enum ml_snapshot_content content) {
+    snapshot->content = content;
+    round_trip(snapshot);
+    FILE *file = synthetic_dump(snapshot);
+    ck_assert_int_eq(fseek(file, 0, SEEK_END), 0);
+    const long bytes = ftell(file);
+    fclose(file);
+    return (uint64_t)bytes;
+}
+
+START_TEST(what_is_for_the_analyzer_alone_is_as_exact_and_smaller) {
+    const struct synthetic_options options = {
+        .processes_count = 3, .nodes_count = 700, .cells_count = 900};
+    struct ml_snapshot *snapshot = synthetic_snapshot(&arena, &options);
+    const uint64_t everything = round_trip_bytes(snapshot, ML_SNAPSHOT_EVERYTHING);
+
+    /* A third of it and more is packets of Perfetto's. */
+    ck_assert_uint_lt(round_trip_bytes(snapshot, ML_SNAPSHOT_SERIES), everything / 3 * 2);
+    ck_assert_uint_lt(round_trip_bytes(snapshot, ML_SNAPSHOT_PROFILE), everything / 3 * 2);
+}
+END_TEST
+
 START_TEST(numbers_at_their_limits_come_back) {
     const struct synthetic_options options = {
         .processes_count = 1, .nodes_count = 20, .cells_count = 20};
@@ -392,6 +415,7 @@ int main(void) {
     tcase_set_timeout(tests, 60);
     tcase_add_test(tests, what_is_written_is_read_back_to_the_byte);
     tcase_add_test(tests, an_empty_run_is_a_whole_file);
+    tcase_add_test(tests, what_is_for_the_analyzer_alone_is_as_exact_and_smaller);
     tcase_add_test(tests, numbers_at_their_limits_come_back);
     tcase_add_test(tests, a_long_series_comes_back_in_one_piece);
     tcase_add_test(tests, a_series_that_makes_no_sense_is_left_out_and_said);

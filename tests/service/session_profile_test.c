@@ -235,6 +235,65 @@ START_TEST(a_stopped_process_starts_anew_and_leaves_at_its_end) {
 }
 END_TEST
 
+/* Client 0 holds 100 bytes at node 2 below node 1, 5 at node 3; node 4 has given back all of its.
+ */
+static void hold_for_two_seconds(void) {
+    add_client(0, 0);
+    put_first_records(0);
+    ml_session_note_time(session, UINT64_C(1000000000), true);
+    builder_node(builders[0], 0, 2, 1);
+    builder_node(builders[0], 0, 3, 0);
+    builder_node(builders[0], 0, 4, 1);
+    builder_alloc(builders[0], 0, 10, 0x1000, 100, 2);
+    builder_alloc(builders[0], 0, 11, 0x2000, 5, 3);
+    builder_alloc(builders[0], 0, 12, 0x3000, 7, 4);
+    builder_free_block(builders[0], 0, 13, 0x3000);
+    advance(100);
+    ml_session_note_time(session, UINT64_C(3000000000), true);
+}
+
+static struct ml_snapshot *snapshot_of(enum ml_snapshot_content content) {
+    struct ml_snapshot *snapshot = NULL;
+    ck_assert_int_eq(ml_session_begin_snapshot(session, NULL, 0, &snapshot), ML_OK);
+    snapshot->content = content;
+    ck_assert_int_eq(ml_session_copy_tables(session, snapshot, NULL), ML_OK);
+    return snapshot;
+}
+
+START_TEST(a_snapshot_of_a_part_is_that_part_of_the_whole) {
+    hold_for_two_seconds();
+    struct ml_snapshot *whole = snapshot_of(ML_SNAPSHOT_EVERYTHING);
+    struct ml_snapshot *profile = snapshot_of(ML_SNAPSHOT_PROFILE);
+    struct ml_snapshot *series = snapshot_of(ML_SNAPSHOT_SERIES);
+    const struct ml_snapshot_process *all = &whole->processes[0];
+    ck_assert_uint_eq(all->nodes_count, 4);
+    ck_assert_uint_eq(all->cells_count, 3);
+    ck_assert_uint_eq(all->series_count, 3);
+    ck_assert_uint_gt(whole->series.points_count, 0);
+
+    const struct ml_snapshot_process *cells = &profile->processes[0];
+    ck_assert_uint_eq(cells->series_count, 0);
+    ck_assert_uint_eq(cells->nodes_count, 4);
+    ck_assert_uint_eq(cells->cells_count, 3);
+    ck_assert_mem_eq(cells->cells, all->cells, 3 * sizeof(*all->cells));
+
+    const struct ml_snapshot_process *named = &series->processes[0];
+    ck_assert_uint_eq(series->series.points_count, whole->series.points_count);
+    ck_assert_uint_eq(named->cells_count, 0);
+    ck_assert_uint_eq(named->series_count, 3);
+    ck_assert_uint_eq(named->nodes_count, 3);
+    for (uint32_t i = 0; i < 3; i++) {
+        ck_assert_mem_eq(&named->nodes[i], &all->nodes[i], sizeof(all->nodes[i]));
+        ck_assert_uint_eq(named->series[i].node, all->series[i].node);
+        ck_assert_uint_eq(named->series[i].points_count, all->series[i].points_count);
+    }
+    ck_assert_mem_eq(&named->totals, &all->totals, sizeof(all->totals));
+    ml_snapshot_free(whole);
+    ml_snapshot_free(profile);
+    ml_snapshot_free(series);
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("session_profile");
     TCase *cases = tcase_create("session_profile");
@@ -245,6 +304,7 @@ int main(void) {
     tcase_add_test(cases, what_is_applied_already_when_it_is_stopped_stays);
     tcase_add_test(cases, a_profile_that_begins_anew_takes_its_share_out_of_the_trees_peak);
     tcase_add_test(cases, a_stopped_process_starts_anew_and_leaves_at_its_end);
+    tcase_add_test(cases, a_snapshot_of_a_part_is_that_part_of_the_whole);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
