@@ -143,7 +143,13 @@ END_TEST
 START_TEST(the_golden_messages_are_as_they_were) {
     const char *golden = read_text(&pool, SAMPLES_PATH);
     ck_assert_msg(golden != NULL, "run in the root of the tree");
-    ck_assert_str_eq(samples_text(&pool), golden);
+    /* Both are too long for a message of Check's. */
+    ck_assert_msg(
+        strcmp(samples_text(&pool), golden) == 0,
+        "%s is not what the messages are now: ninja -C out regen_golden, and look at the "
+        "difference",
+        SAMPLES_PATH
+    );
     round_trip(samples[_i].type, samples[_i].value);
 }
 END_TEST
