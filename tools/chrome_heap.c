@@ -33,7 +33,8 @@ static uint64_t string_number(struct writer *writer, const char *bytes, size_t c
     uint64_t hash = ml_hash(0, bytes, count_bytes);
     size_t at = 0;
 
-    for (uint32_t item = ml_index_first(&writer->strings_index, hash, &at); item != ML_INDEX_NONE;
+    for (uint32_t item = ml_index_first(&writer->strings_index, hash, &at);
+         item < writer->strings_count;
          item = ml_index_next(&writer->strings_index, hash, &at)) {
         const struct string *string = &writer->strings[item];
         if (string->text.count_bytes == count_bytes &&
