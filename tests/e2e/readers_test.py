@@ -3,6 +3,7 @@
 import collections
 import json
 import re
+import shutil
 import subprocess
 import tempfile
 import unittest
@@ -142,6 +143,23 @@ class Readers(harness.Case):
             self.assertEqual(sum(one["bytes"] for one in dump.values()), report["tree"]["live_bytes"])
             self.assertEqual(sum(one["blocks"] for one in dump.values()), report["tree"]["live_blocks"])
             self.assertEqual(len(dump), len(report["processes"]))
+
+    def test_speedscope(self):
+        """Its list of functions, what each holds itself; frames without a name and inlined ones it leaves out."""
+        pages.install()
+        site = self.folder / "site"
+        shutil.copytree(pages.NODE / "node_modules" / "speedscope" / "dist" / "release", site)
+        for name, report in self.each():
+            held = collections.Counter()
+            for stack in report["tree"]["stacks"]:
+                held[next((frame["function"] for frame in stack["frames"] if frame["function"] and not frame["inlined"]), "")] += stack["live_bytes"]
+            self.convert(name, "pprof").rename(site / f"{name}.pb.gz")
+            answer = pages.look("speedscope.js", site, f"index.html#profileURL={name}.pb.gz&title={name}")
+            self.assertIn(name, answer["title"])
+            del held[""]
+            for function, most in held.most_common(3):
+                size = f"{most / 2**20:.2f} MB" if most >= 2**20 else f"{most / 2**10:.2f} KB" if most >= 2**10 else f"{most} B"
+                self.assertRegex(answer["text"], rf"\s{re.escape(size)} \([<\d.]+%\)\s+{re.escape(function)}\n")
 
 
 if __name__ == "__main__":
