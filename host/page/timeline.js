@@ -10,6 +10,7 @@ const POINTS_MAX = 7200;
 const ASK_AGAIN_MS = 120000; // what came since is drawn from events meanwhile, of which a process remembers fewer
 const SHOWN_MAX = 20;
 const MARK_TEXT_PX = 90;
+const MARKS_APART_PX = 6; // nearer ones are one line
 const tree = []; // { t, live, total, resident } since the page was opened
 let recorded = null; // /api/v1/timeline's answer
 let recordedOf = null; // the dump and the process that it is of
@@ -114,15 +115,33 @@ function points() {
   return out;
 }
 
-// Dumps, and who came and went; the more there are, the fewer have words.
+// Dumps, and who came and went.
 function marks() {
   const of = state.pid ? entries() : recorded?.processes || [];
-  const all = dumps().map((one) => ({ t: one.time_ms, text: `dump ${one.id} ${one.reason}` }));
+  const all = dumps().map((one) => ({ t: one.time_ms, kind: "", what: "dumps", text: `dump ${one.id} ${one.reason}` }));
   for (const one of of) {
-    all.push({ t: one.from_ms, text: `+ ${one.name} ${one.pid}` });
-    if (one.state !== "running") { all.push({ t: one.points.at(-1)[0], text: `\u2212 ${one.name} ${one.pid}` }); }
+    all.push({ t: one.from_ms, kind: "+ ", what: "processes", text: `+ ${one.name} ${one.pid}` });
+    if (one.state !== "running") { all.push({ t: one.points.at(-1)[0], kind: "\u2212 ", what: "processes", text: `\u2212 ${one.name} ${one.pid}` }); }
   }
   return all.sort((a, b) => a.t - b.t);
+}
+
+// One by its name, several of a kind by their number.
+export function markText(group) {
+  const kinds = ["", "+ ", "\u2212 "].map((kind) => group.filter((one) => one.kind === kind)).filter((some) => some.length);
+  return kinds.map((some) => (some.length === 1 ? some[0].text : `${some[0].kind}${some.length} ${some[0].what}`)).join(", ");
+}
+
+// Those that would lie on each other are one mark: [{ x, text }].
+function groupedMarks(chart) {
+  const groups = [];
+  for (const mark of marks()) {
+    const x = chart.valToPos(mark.t / 1000, "x", true);
+    if (x < chart.bbox.left || x > chart.bbox.left + chart.bbox.width) { continue; }
+    if (!groups.length || x - groups.at(-1).x > MARKS_APART_PX * devicePixelRatio) { groups.push({ x, of: [] }); }
+    groups.at(-1).of.push(mark);
+  }
+  return groups.map((group) => ({ x: group.x, text: markText(group.of) }));
 }
 
 function drawMarks(chart) {
@@ -135,19 +154,19 @@ function drawMarks(chart) {
   pen.setLineDash([4, 4]);
   pen.textAlign = "left";
   pen.textBaseline = "alphabetic";
-  for (const mark of marks()) {
-    const x = chart.valToPos(mark.t / 1000, "x", true);
-    if (x < chart.bbox.left || x > chart.bbox.left + chart.bbox.width) { continue; }
+  const shown = groupedMarks(chart);
+  for (const { x, text } of shown) {
     pen.beginPath();
     pen.moveTo(x, chart.bbox.top);
     pen.lineTo(x, chart.bbox.top + chart.bbox.height);
     pen.stroke();
     if (x > free) {
-      pen.fillText(mark.text, x + 3, chart.bbox.top + 12);
-      free = x + Math.max(MARK_TEXT_PX, pen.measureText(mark.text).width + 8);
+      pen.fillText(text, x + 3, chart.bbox.top + 12);
+      free = x + Math.max(MARK_TEXT_PX, pen.measureText(text).width + 8);
     }
   }
   pen.restore();
+  at("chart").dataset.marks = shown.map((one) => one.text).join("; ");
 }
 
 // ---- a span
@@ -212,6 +231,7 @@ function make(box) {
   const axis = { stroke: colour("--faint"), grid: { stroke: colour("--line") }, ticks: { stroke: colour("--line") } };
   const sizes = { ...axis, size: 80, incrs: Array.from({ length: 45 }, (_, power) => 2 ** power), values: (_, values) => values.map((bytes) => sizeText(bytes)) };
   const isNarrow = box.clientWidth < 600;
+  const stepped = uPlot.paths.stepped({ align: -1 }); // a point's rate is that of the time before it
   return new uPlot({
     width: box.clientWidth, height: 280,
     cursor: { drag: { setScale: false } },
@@ -219,7 +239,7 @@ function make(box) {
       {},
       { label: "live", stroke: colour("--accent"), fill: colour("--accent") + "22", width: 2, value },
       { label: "resident", stroke: colour("--faint"), width: 1, spanGaps: true, value },
-      { label: "allocated a second", stroke: colour("--good"), width: 1, dash: [2, 3], spanGaps: true, scale: "rate", value },
+      { label: "allocated a second", stroke: colour("--good"), width: 1, dash: [2, 3], spanGaps: true, scale: "rate", value, paths: stepped },
     ],
     axes: [{ ...axis, space: isNarrow ? 100 : 60 }, sizes, { ...sizes, scale: "rate", side: 1, grid: { show: false }, show: !isNarrow }],
     scales: { y: { range: (_, low, high) => [0, high || 1] }, rate: { range: (_, low, high) => [0, high || 1] } },

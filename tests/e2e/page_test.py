@@ -106,6 +106,8 @@ class LivePage(browsing.Case):
         # One worker got the request; the innermost function that is no allocator's.
         self.assertRegex(seen["span"][0], r"^\+(9\d\d\.\d KiB|1\.\d MiB) PyByteArray_Resize in python3 \d+$")
         self.assertGreater(seen["remembered"], 5000)
+        self.assertRegex(seen["marks"], r"^\+ (python3 \d+|\d processes)")
+        self.assertEqual(seen["together"], "dump 1 asked, + 2 processes, \u2212 c 3")
         self.assertEqual(seen["overflow"], 0)
         self.assertGreater(seen["ended"], 3)
         self.assertEqual([seen["overflow400light"], seen["overflow400dark"], seen["overflow1280dark"]], [0, 0, 0])

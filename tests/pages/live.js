@@ -106,6 +106,11 @@ try {
   const pointsAre = (count) => page.waitForFunction((wanted) => document.querySelectorAll("#rows tr").length && window.points >= wanted, count);
   await page.evaluate(() => { window.points = 0; new EventSource("/api/v1/events").addEventListener("update", () => { window.points++; }); });
   await page.waitForFunction(() => document.getElementById("timeline-about").textContent.startsWith("What was live"));
+  answer.marks = await page.evaluate(() => document.getElementById("chart").dataset.marks);
+  answer.together = await page.evaluate(async () => (await import("/timeline.js")).markText([
+    { kind: "+ ", what: "processes", text: "+ a 1" }, { kind: "", what: "dumps", text: "dump 1 asked" }, { kind: "+ ", what: "processes", text: "+ b 2" },
+    { kind: "\u2212 ", what: "processes", text: "\u2212 c 3" },
+  ]));
   answer.remembered = await page.evaluate((now) => now - Number(document.getElementById("chart").dataset.from), Date.now());
   await pointsAre(2);
   const before = Date.now();
