@@ -5,58 +5,31 @@
 #include <string.h>
 
 #include "ipc/event.h"
-#include "tools/index.h"
 #include "tools/memory.h"
+#include "tools/string_table.h"
 
 /* memlog tells no types of blocks: the one that all are of. */
 enum { TYPE_UNKNOWN = 0 };
-
-struct string {
-    struct ml_profile_text text;
-    uint64_t number;
-};
 
 struct writer {
     struct ml_json *json;
     const struct ml_chrome_heap *heap;
     struct ml_chrome_numbers *numbers;
-    struct ml_arena arena; /* names that are made here */
-    struct string *strings;
-    size_t strings_count, strings_capacity;
-    struct ml_index strings_index;
+    struct ml_arena arena;          /* names that are made here */
+    struct ml_string_table strings; /* their numbers in the file go on from the process before */
     uint64_t *node_ids; /* of each of the stacks' nodes: its innermost frame's; 0: not used */
     bool done;          /* false: without memory for some of it */
 };
 
-/* The string's number; the bytes must live as long as the writer. */
+/* The string's number in the file; the bytes must live as long as the writer. */
 static uint64_t string_number(struct writer *writer, const char *bytes, size_t count_bytes) {
-    uint64_t hash = ml_hash(0, bytes, count_bytes);
-    size_t at = 0;
+    uint32_t item = ml_string_table_add(&writer->strings, bytes, count_bytes);
 
-    for (uint32_t item = ml_index_first(&writer->strings_index, hash, &at);
-         item < writer->strings_count;
-         item = ml_index_next(&writer->strings_index, hash, &at)) {
-        const struct string *string = &writer->strings[item];
-        if (string->text.count_bytes == count_bytes &&
-            memcmp(string->text.bytes, bytes, count_bytes) == 0) {
-            return string->number;
-        }
-    }
-    if (!ml_grow(
-            (void **)&writer->strings,
-            &writer->strings_capacity,
-            writer->strings_count + 1,
-            sizeof writer->strings[0]
-        ) ||
-        !ml_index_add(&writer->strings_index, hash, (uint32_t)writer->strings_count)) {
+    if (item == ML_STRING_NONE) {
         writer->done = false;
         return 0;
     }
-    writer->strings[writer->strings_count++] = (struct string){
-        .text = {.bytes = bytes, .count_bytes = count_bytes},
-        .number = ++writer->numbers->string,
-    };
-    return writer->numbers->string;
+    return writer->numbers->string + 1 + item;
 }
 
 /* Returns the node's id. */
@@ -161,11 +134,12 @@ static void put_strings(struct writer *writer) {
 
     ml_json_key(json, "strings");
     ml_json_open(json, '[');
-    for (size_t i = 0; i < writer->strings_count; i++) {
+    for (size_t i = 0; i < writer->strings.count; i++) {
+        const struct ml_profile_text *string = &writer->strings.strings[i];
         ml_json_open(json, '{');
-        ml_json_number_member(json, "id", writer->strings[i].number);
+        ml_json_number_member(json, "id", writer->numbers->string + 1 + i);
         ml_json_key(json, "string");
-        ml_json_text(json, writer->strings[i].text.bytes, writer->strings[i].text.count_bytes);
+        ml_json_text(json, string->bytes, string->count_bytes);
         ml_json_close(json, '}');
     }
     ml_json_close(json, ']');
@@ -243,9 +217,9 @@ enum ml_status ml_chrome_heap_write(
         return ML_ENV_MEMORY;
     }
     put_heaps(&writer);
+    numbers->string += writer.strings.count;
     free(writer.node_ids);
-    free(writer.strings);
-    ml_index_fini(&writer.strings_index);
+    ml_string_table_fini(&writer.strings);
     ml_arena_fini(&writer.arena);
     return writer.done ? ML_OK : ML_ENV_MEMORY;
 }

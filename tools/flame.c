@@ -228,8 +228,8 @@ static bool put_views(struct flame *flame, struct ml_json *json, bool is_diff) {
 
 /* Frames as [caller's number or 0, name, module], and the texts that they name. */
 static bool put_frames(const struct flame *flame, struct ml_json *json) {
-    uint32_t *texts = calloc(flame->tree.texts_count + 1, sizeof *texts); /* number + 1 */
-    uint32_t *order = calloc(flame->tree.texts_count + 1, sizeof *order);
+    uint32_t *texts = calloc(flame->tree.texts.count + 1, sizeof *texts); /* number + 1 */
+    uint32_t *order = calloc(flame->tree.texts.count + 1, sizeof *order);
     bool done = texts && order;
     uint32_t count = 0;
 
@@ -252,7 +252,7 @@ static bool put_frames(const struct flame *flame, struct ml_json *json) {
     ml_json_key(json, "names");
     ml_json_open(json, '[');
     for (uint32_t i = 0; done && i < count; i++) {
-        ml_json_string(json, flame->tree.texts[order[i]]);
+        ml_json_string(json, flame->tree.texts.strings[order[i]].bytes);
     }
     ml_json_close(json, ']');
     free(texts);

@@ -5,27 +5,7 @@
 #include <string.h>
 
 static uint32_t text_intern(struct ml_frame_tree *tree, const char *text) {
-    size_t count = strlen(text);
-    uint64_t hash = ml_hash(0, text, count);
-    size_t at = 0;
-
-    for (uint32_t item = ml_index_first(&tree->texts_index, hash, &at); item != ML_INDEX_NONE;
-         item = ml_index_next(&tree->texts_index, hash, &at)) {
-        if (item < tree->texts_count && strcmp(tree->texts[item], text) == 0) {
-            return item;
-        }
-    }
-    if (!ml_grow(
-            (void **)&tree->texts,
-            &tree->texts_capacity,
-            tree->texts_count + 1,
-            sizeof tree->texts[0]
-        ) ||
-        !ml_index_add(&tree->texts_index, hash, (uint32_t)tree->texts_count)) {
-        return ML_STACKS_NONE;
-    }
-    tree->texts[tree->texts_count] = ml_arena_text(&tree->arena, text, count);
-    return tree->texts[tree->texts_count] ? (uint32_t)tree->texts_count++ : ML_STACKS_NONE;
+    return ml_string_table_copy(&tree->texts, text, strlen(text));
 }
 
 static uint32_t frame_intern(struct ml_frame_tree *tree, struct ml_frame frame) {
@@ -61,7 +41,7 @@ uint32_t ml_frame_tree_child(
         .module = text_intern(tree, module),
     };
 
-    if (frame.name == ML_STACKS_NONE || frame.module == ML_STACKS_NONE) {
+    if (frame.name == ML_STRING_NONE || frame.module == ML_STRING_NONE) {
         return ML_STACKS_NONE;
     }
     return frame_intern(tree, frame);
@@ -126,17 +106,15 @@ bool ml_frame_tree_add(
 
 void ml_frame_tree_fini(struct ml_frame_tree *tree) {
     free(tree->frames);
-    free(tree->texts);
-    ml_arena_fini(&tree->arena);
     ml_index_fini(&tree->frames_index);
-    ml_index_fini(&tree->texts_index);
+    ml_string_table_fini(&tree->texts);
     *tree = (struct ml_frame_tree){0};
 }
 
 const char *ml_frame_name(const struct ml_frame_tree *tree, uint32_t frame) {
-    return tree->texts[tree->frames[frame].name];
+    return tree->texts.strings[tree->frames[frame].name].bytes;
 }
 
 const char *ml_frame_module(const struct ml_frame_tree *tree, uint32_t frame) {
-    return tree->texts[tree->frames[frame].module];
+    return tree->texts.strings[tree->frames[frame].module].bytes;
 }

@@ -12,8 +12,8 @@
 #include <stdint.h>
 
 #include "tools/index.h"
-#include "tools/memory.h"
 #include "tools/stacks.h"
+#include "tools/string_table.h"
 
 struct ml_frame {
     uint32_t parent; /* ML_STACKS_NONE: outermost; else a smaller number than its own */
@@ -25,10 +25,8 @@ struct ml_frame {
 struct ml_frame_tree {
     struct ml_frame *frames;
     size_t frames_count, frames_capacity;
-    char **texts;
-    size_t texts_count, texts_capacity;
-    struct ml_arena arena; /* the texts */
-    struct ml_index frames_index, texts_index;
+    struct ml_index frames_index;
+    struct ml_string_table texts;
 };
 
 /* An empty tree is all zero. Add the stacks' frames; out_frames[i] is the innermost frame of

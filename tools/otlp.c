@@ -5,9 +5,9 @@
 
 #include "ipc/event.h"
 #include "tools/gzip_stream.h"
-#include "tools/index.h"
 #include "tools/json_writer.h"
 #include "tools/memory.h"
+#include "tools/string_table.h"
 
 /* Field numbers of the messages that we write. */
 enum {
@@ -73,9 +73,7 @@ struct writer {
     const struct ml_profile *profile;
     const struct ml_stacks *stacks;
     struct message functions, strings, attributes, stack_table; /* of the dictionary, ready */
-    struct ml_profile_text *texts;
-    size_t texts_count, texts_capacity;
-    struct ml_index texts_index;
+    struct ml_string_table texts;                               /* those in `strings` */
     uint32_t functions_count, attributes_count, stacks_count;
     uint32_t *stack_of; /* of each node, its place in the stack table; 0: not there yet */
     bool failed;
@@ -141,30 +139,17 @@ static void put_text(
 
 /* The text's place in the string table. */
 static uint32_t text_at(struct writer *writer, struct ml_profile_text text) {
-    uint64_t hash = ml_hash(0, text.bytes, text.count_bytes);
-    size_t at = 0;
+    size_t known = writer->texts.count;
+    uint32_t item = ml_string_table_add(&writer->texts, text.bytes, text.count_bytes);
 
-    for (uint32_t item = ml_index_first(&writer->texts_index, hash, &at); item != ML_INDEX_NONE;
-         item = ml_index_next(&writer->texts_index, hash, &at)) {
-        // NOLINTNEXTLINE(clang-analyzer-core.NullDereference): what the index names stands there
-        if (writer->texts[item].count_bytes == text.count_bytes &&
-            memcmp(writer->texts[item].bytes, text.bytes, text.count_bytes) == 0) {
-            return item;
-        }
-    }
-    if (!ml_grow(
-            (void **)&writer->texts,
-            &writer->texts_capacity,
-            writer->texts_count + 1,
-            sizeof writer->texts[0]
-        ) ||
-        !ml_index_add(&writer->texts_index, hash, (uint32_t)writer->texts_count)) {
+    if (item == ML_STRING_NONE) {
         writer->failed = true;
         return 0;
     }
-    writer->texts[writer->texts_count] = text;
-    put_text(writer, &writer->strings, DICTIONARY_STRINGS, &text);
-    return (uint32_t)writer->texts_count++;
+    if (item == known) {
+        put_text(writer, &writer->strings, DICTIONARY_STRINGS, &text);
+    }
+    return item;
 }
 
 static uint32_t word_at(struct writer *writer, const char *word) {
@@ -476,8 +461,7 @@ enum ml_status ml_otlp_write(
     free(writer.strings.bytes);
     free(writer.attributes.bytes);
     free(writer.stack_table.bytes);
-    free(writer.texts);
     free(request.bytes);
-    ml_index_fini(&writer.texts_index);
+    ml_string_table_fini(&writer.texts);
     return status;
 }

@@ -8,6 +8,7 @@
 #include "tools/gzip_stream.h"
 #include "tools/index.h"
 #include "tools/pprof.pb.h"
+#include "tools/string_table.h"
 
 enum { VALUES = 4 };
 
@@ -19,9 +20,7 @@ struct writer {
     bool is_base;                           /* what is taken away, or compared with */
     bool is_labelled;                       /* its samples say so */
     pb_ostream_t stream;
-    struct ml_profile_text *strings;
-    size_t strings_count, strings_capacity;
-    struct ml_index strings_index;
+    struct ml_string_table strings;
     struct ml_symbol *functions; /* of each function's id - 1: its names */
     size_t functions_count, functions_capacity;
     struct ml_index functions_index;
@@ -39,30 +38,13 @@ static bool fail(struct writer *writer, enum ml_status status) {
 
 /* The text's place in the string table. The bytes must live as long as the writer. */
 static int64_t string_at(struct writer *writer, const char *bytes, size_t count_bytes) {
-    uint64_t hash = ml_hash(0, bytes, count_bytes);
-    size_t at = 0;
+    uint32_t item = ml_string_table_add(&writer->strings, bytes, count_bytes);
 
-    for (uint32_t item = ml_index_first(&writer->strings_index, hash, &at); item != ML_INDEX_NONE;
-         item = ml_index_next(&writer->strings_index, hash, &at)) {
-        // NOLINTNEXTLINE(clang-analyzer-core.NullDereference): what the index names stands there
-        if (writer->strings[item].count_bytes == count_bytes &&
-            memcmp(writer->strings[item].bytes, bytes, count_bytes) == 0) {
-            return item;
-        }
-    }
-    if (!ml_grow(
-            (void **)&writer->strings,
-            &writer->strings_capacity,
-            writer->strings_count + 1,
-            sizeof writer->strings[0]
-        ) ||
-        !ml_index_add(&writer->strings_index, hash, (uint32_t)writer->strings_count)) {
+    if (item == ML_STRING_NONE) {
         fail(writer, ML_ENV_MEMORY);
         return 0;
     }
-    writer->strings[writer->strings_count] =
-        (struct ml_profile_text){.bytes = bytes, .count_bytes = count_bytes};
-    return (int64_t)writer->strings_count++;
+    return item;
 }
 
 static int64_t text_at(struct writer *writer, const char *text) {
@@ -438,12 +420,11 @@ static void put_head(struct writer *writer, enum ml_metric metric) {
 }
 
 static void put_strings(struct writer *writer) {
-    for (size_t i = 0; writer->status == ML_OK && i < writer->strings_count; i++) {
+    for (size_t i = 0; writer->status == ML_OK && i < writer->strings.count; i++) {
+        const struct ml_profile_text *string = &writer->strings.strings[i];
         if (!pb_encode_tag(&writer->stream, PB_WT_STRING, ml_pprof_Profile_string_table_tag) ||
             !pb_encode_string(
-                &writer->stream,
-                (const pb_byte_t *)writer->strings[i].bytes,
-                writer->strings[i].count_bytes
+                &writer->stream, (const pb_byte_t *)string->bytes, string->count_bytes
             )) {
             fail(writer, ML_ENV_SYSTEM);
         }
@@ -514,10 +495,9 @@ enum ml_status ml_pprof_write_diff(
 
     finished = ml_gzip_stream_finish(gzip);
     free(gzip);
-    free(writer.strings);
     free(writer.functions);
     free(writer.path);
-    ml_index_fini(&writer.strings_index);
+    ml_string_table_fini(&writer.strings);
     ml_index_fini(&writer.functions_index);
     ml_arena_fini(&arena);
     return writer.status != ML_OK ? writer.status : finished;

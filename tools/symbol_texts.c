@@ -7,39 +7,16 @@
 #include "tools/demangle.h"
 
 void ml_symbol_texts_fini(struct ml_symbol_texts *texts) {
-    ml_arena_fini(&texts->arena);
     ml_index_fini(&texts->names_index);
-    ml_index_fini(&texts->strings_index);
     free(texts->names);
-    free(texts->strings);
+    ml_string_table_fini(&texts->strings);
     *texts = (struct ml_symbol_texts){0};
 }
 
 const char *ml_symbol_texts_keep(struct ml_symbol_texts *texts, const char *text) {
-    size_t count = strlen(text);
-    uint64_t hash = ml_hash(0, text, count);
-    size_t at = 0;
-    char *kept = NULL;
+    uint32_t item = ml_string_table_copy(&texts->strings, text, strlen(text));
 
-    for (uint32_t item = ml_index_first(&texts->strings_index, hash, &at); item != ML_INDEX_NONE;
-         item = ml_index_next(&texts->strings_index, hash, &at)) {
-        if (strcmp(texts->strings[item], text) == 0) {
-            return texts->strings[item];
-        }
-    }
-    kept = ml_arena_text(&texts->arena, text, count);
-    if (!kept ||
-        !ml_grow(
-            (void **)&texts->strings,
-            &texts->strings_capacity,
-            texts->strings_count + 1,
-            sizeof texts->strings[0]
-        ) ||
-        !ml_index_add(&texts->strings_index, hash, (uint32_t)texts->strings_count)) {
-        return "";
-    }
-    texts->strings[texts->strings_count++] = kept;
-    return kept;
+    return item == ML_STRING_NONE ? "" : texts->strings.strings[item].bytes;
 }
 
 const char *ml_symbol_texts_readable(struct ml_symbol_texts *texts, const char *linkage) {

@@ -7,7 +7,7 @@
 #include <stddef.h>
 
 #include "tools/index.h"
-#include "tools/memory.h"
+#include "tools/string_table.h"
 
 /* A linkage name and what became of it. */
 struct ml_name_pair {
@@ -17,13 +17,10 @@ struct ml_name_pair {
 
 /* Empty: all zero. */
 struct ml_symbol_texts {
-    struct ml_arena arena; /* they live as long */
     struct ml_name_pair *names;
     size_t names_count, names_capacity;
     struct ml_index names_index;
-    char **strings;
-    size_t strings_count, strings_capacity;
-    struct ml_index strings_index;
+    struct ml_string_table strings; /* they live as long */
 };
 
 void ml_symbol_texts_fini(struct ml_symbol_texts *texts);
