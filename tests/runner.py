@@ -9,6 +9,9 @@ What is run (a NAME keeps those whose name contains it):
 --sanitize (implied by --ci) runs the unit tests again under address+undefined, built in out-sanitize, and the whole of memlog,
 the preload too, under undefined alone, built in out-undefined (the oracle's programs, and units that address cannot run); and
 what threads share without locks, and the service on several cores, under thread, built in out-thread.
+A unit or script that fails is run once more when all else is done, alone: a machine that stands still under others breaks limits that
+are there against hanging. Passes it then, it counts as passed and the closing line as flaky. None of that for checks, for what a
+sanitizer reported, for whoever says `# runner: no second chance` in its source or in its output, nor when more than three failed.
 Closes with what each failed test asserted and the line `N passed, N failed`: who sees the end of a log alone knows what happened.
 Exit code 1 on a failure, 2 when nothing was run.
 """
@@ -56,6 +59,12 @@ UNIT_TIMEOUT = 480
 SCRIPT_TIMEOUT = 600
 SANITIZE_FACTOR = 4
 
+# More programs than that failed: something is broken, and not the machine too busy.
+SECOND_CHANCES = 3
+# What guards exactness says so, in a line of its source or, once it knows that a figure is wrong, of its output.
+NO_SECOND_CHANCE = re.compile(r"^(?:# |/\* )runner: no second chance(?: \*/)?$", re.M)
+SANITIZER_REPORT = re.compile(r"^.*(?:ERROR: \w+Sanitizer|WARNING: ThreadSanitizer|SUMMARY: \w+Sanitizer|: runtime error: ).*$", re.M)
+
 # Of the summary at the end: what one program may say there, the whole of it stands above.
 SUMMARY_TESTS, SUMMARY_LINES, SUMMARY_COLUMNS = 5, 6, 300
 
@@ -72,13 +81,14 @@ CHECKS = [
 class Result:
     """How one test program ended."""
 
-    def __init__(self, name, passed, failed, skipped, output, seconds):
+    def __init__(self, name, passed, failed, skipped, output, seconds, load=0.0):
         self.name = name
         self.passed = passed
         self.failed = failed
         self.skipped = skipped
         self.output = output
         self.seconds = seconds
+        self.load = load  # of the machine, at its end
 
 
 def run_limited(command, timeout, env):
@@ -144,7 +154,7 @@ def failures(output):
     found = list(unittest_failures(output))
     for path, test, text in re.findall(r"^(\S+:\d+):[FE]:[^:]*:([^:]*):\d+: (.*(?:\n(?!\S+:\d+:[PFE]:).+){0,5})", output, re.M):
         found.append((test, [path, *text.splitlines()]))
-    for line in re.findall(r"^.*(?:ERROR: \w+Sanitizer|WARNING: ThreadSanitizer|SUMMARY: \w+Sanitizer|: runtime error: ).*$", output, re.M):
+    for line in SANITIZER_REPORT.findall(output):
         found.append(("sanitizer", [line]))
     # A script that hung has said where it was (harness.py); its main thread comes last, and begins with where it is.
     hung = re.split(r"Timeout \(\d+:\d\d:[\d.]+\)!$", output, flags=re.M)[1:]
@@ -154,24 +164,43 @@ def failures(output):
     return found or [("its end", output.rstrip().splitlines()[-SUMMARY_LINES:])]
 
 
-def summary(results):
-    """The failures of all programs, short: the last thing in a log."""
+def asserted(result, head):
+    """What failed in a program, short; each begins with `head`."""
     lines = []
-    for result in sorted(results, key=lambda one: one.name):
-        found = failures(result.output) if result.failed else []
-        for test, said in found[:SUMMARY_TESTS]:
-            lines.append(f"FAILED {result.name}: {test}")
-            lines += ["    " + line[:SUMMARY_COLUMNS] for line in said[:SUMMARY_LINES]]
-        if len(found) > SUMMARY_TESTS:
-            lines.append(f"FAILED {result.name}: and {len(found) - SUMMARY_TESTS} more")
+    found = failures(result.output)
+    for test, said in found[:SUMMARY_TESTS]:
+        lines.append(f"{head}: {test}")
+        lines += ["    " + line[:SUMMARY_COLUMNS] for line in said[:SUMMARY_LINES]]
+    if len(found) > SUMMARY_TESTS:
+        lines.append(f"{head}: and {len(found) - SUMMARY_TESTS} more")
+    return lines
+
+
+def closing(results, flaky):
+    """The last thing in a log: all failures, what passed at its second chance alone, and the sums."""
+    lines = []
+    failed = sorted((result for result in results if result.failed), key=lambda one: one.name)
+    for result in failed:
+        lines += asserted(result, f"FAILED {result.name}")
+    if failed:
+        lines.append("failed: " + ", ".join(result.name for result in failed))
+    for result in sorted(flaky, key=lambda one: one.name):
+        lines.append(f"FLAKY {result.name}: failed beside others (load {result.load:.1f}), passed alone")
+        lines += ["    " + line for line in asserted(result, "it had failed")]
+    skipped = sum(result.skipped for result in results)
+    lines.append(
+        f"{sum(result.passed for result in results)} passed, {sum(result.failed for result in results)} failed"
+        + (f", {len(flaky)} flaky" if flaky else "") + (f", {skipped} skipped" if skipped else "")
+    )
     return lines
 
 
 class Test:
     """One program to run: how, how long, and how its output is counted."""
 
-    def __init__(self, name, command, timeout, count, env=None):
+    def __init__(self, name, command, timeout, count, env=None, once=False):
         self.name = name
+        self.once = once  # its failure is final
         self.command = command
         self.timeout = timeout
         self.count = count
@@ -191,11 +220,15 @@ class Test:
         if not failed and (code != 0 or not passed + skipped):
             failed = 1
             output += "" if code != 0 else "\nno test was run"
-        return Result(self.name, passed, failed, skipped, output, time.monotonic() - start)
+        return Result(self.name, passed, failed, skipped, output, time.monotonic() - start, os.getloadavg()[0])
+
+    def deserves_another(self, result):
+        """Its failure may be the machine's."""
+        return not self.once and not SANITIZER_REPORT.search(result.output) and not NO_SECOND_CHANCE.search(result.output)
 
 
 def unit_programs(out):
-    """Every executable that depends on Check: name (tests' label, as host/options_test) -> path below `out`.
+    """Every executable that depends on Check: name (tests' label, as host/options_test) -> (path below `out`, its source files).
 
     What is named NAME_tool is used by hand: it wants arguments."""
     answer = subprocess.run(
@@ -207,14 +240,28 @@ def unit_programs(out):
         deps = targets.get(label, {}).get("deps", [])
         return CHECK in deps or any(uses_check(dep) for dep in deps)
 
+    def sources(label, seen):
+        """Its own, and those of the sets of sources below tests that it is made of."""
+        seen.add(label)
+        found = list(targets[label].get("sources", []))
+        for dep in targets[label].get("deps", []):
+            if dep not in seen and targets.get(dep, {}).get("type") == "source_set":
+                found += sources(dep, seen)
+        return found
+
     programs = {}
     for label, target in targets.items():
         if target["type"] == "executable" and not label.endswith("_tool") and uses_check(label):
             name = label.removeprefix("//tests/").replace(":", "/")
             if name in NOT_TESTS:
                 continue
-            programs[name] = target["outputs"][0].removeprefix(f"//{out}/")
+            programs[name] = (target["outputs"][0].removeprefix(f"//{out}/"), sources(label, set()))
     return dict(sorted(programs.items()))
+
+
+def wants_no_second_chance(sources):
+    files = [ROOT / source.removeprefix("//") for source in sources]
+    return any(NO_SECOND_CHANCE.search(file.read_text()) for file in files if file.suffix in (".c", ".py") and file.exists())
 
 
 def unit_tests(out, prefix, factor):
@@ -227,18 +274,19 @@ def unit_tests(out, prefix, factor):
         "UBSAN_OPTIONS": "print_stacktrace=1",
     }
     return [
-        Test(prefix + name, [str(ROOT / out / path)], UNIT_TIMEOUT * factor, count_check, env)
-        for name, path in unit_programs(out).items()
+        Test(prefix + name, [str(ROOT / out / path)], UNIT_TIMEOUT * factor, count_check, env, wants_no_second_chance(sources))
+        for name, (path, sources) in unit_programs(out).items()
     ]
 
 
 def script_test(path, out, prefix, factor):
-    limit = re.search(r"^# runner: timeout=(\d+)$", path.read_text(), re.M)
+    source = path.read_text()
+    limit = re.search(r"^# runner: timeout=(\d+)$", source, re.M)
     timeout = int(limit.group(1)) if limit else SCRIPT_TIMEOUT
     timeout *= factor
     env = {"PYTHONPATH": str(ROOT / "tests"), "MEMLOG_TEST_OUT": str(ROOT / out), "MEMLOG_TEST_SECONDS": str(timeout)}
     name = prefix + str(path.relative_to(ROOT))
-    return Test(name, ["/usr/bin/python3", str(path)], timeout, count_unittest, env)
+    return Test(name, ["/usr/bin/python3", str(path)], timeout, count_unittest, env, bool(NO_SECOND_CHANCE.search(source)))
 
 
 def script_tests():
@@ -298,7 +346,7 @@ def collect(options):
         tests += sanitized_tests(options.names) + undefined_tests(options.names)
         tests += thread_tests(options.names)
     if options.ci:
-        tests += wanted([Test(name, cmd, limit, count_exit_code) for name, limit, cmd in CHECKS], options.names)
+        tests += wanted([Test(name, cmd, limit, count_exit_code, once=True) for name, limit, cmd in CHECKS], options.names)
     return tests
 
 
@@ -309,10 +357,41 @@ def show(result, done, total):
     print(f"[{done}/{total}] {verdict:6} {result.name} ({count} tests{tail}, {result.seconds:.1f} s)", flush=True)
     if result.failed:
         print("\n".join("    " + line for line in result.output.splitlines()[-200:]), flush=True)
-        print(f"    load of the machine then: {', '.join(f'{load:.1f}' for load in os.getloadavg())}", flush=True)
+        print(f"    load of the machine then: {result.load:.1f}", flush=True)
     elif result.skipped:
         for reason in re.findall(r"skipped ['\"](.*)['\"]", result.output):
             print(f"    skipped: {reason}", flush=True)
+
+
+def run_all(tests, jobs):
+    """Result of each, by name, as many beside each other as there are jobs."""
+    results = {}
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        pending = [pool.submit(test.run) for test in tests]
+        for future in concurrent.futures.as_completed(pending):
+            result = future.result()
+            results[result.name] = result
+            show(result, len(results), len(tests))
+    return results
+
+
+def give_second_chances(tests, results):
+    """Run who failed once more, alone. Puts who passes into the results; returns how those had ended before."""
+    failed = [test for test in tests if results[test.name].failed]
+    flaky = []
+    if len(failed) > SECOND_CHANCES:
+        return flaky
+    for test in failed:
+        before = results[test.name]
+        if not test.deserves_another(before):
+            continue
+        print(f"once more, alone: {test.name}", flush=True)
+        again = test.run()
+        show(again, len(results), len(results))
+        if not again.failed:
+            results[test.name] = again
+            flaky.append(before)
+    return flaky
 
 
 def main():
@@ -330,23 +409,13 @@ def main():
             signal.signal(ignored, signal.SIG_DFL)
 
     tests = collect(options)
-    results = []
-    with concurrent.futures.ThreadPoolExecutor(max(options.jobs, 1)) as pool:
-        pending = [pool.submit(test.run) for test in tests]
-        for future in concurrent.futures.as_completed(pending):
-            results.append(future.result())
-            show(results[-1], len(results), len(tests))
-
-    failed = sum(result.failed for result in results)
-    skipped = sum(result.skipped for result in results)
-    if failed:
-        print("\n".join(summary(results)))
-        print("failed: " + ", ".join(sorted(result.name for result in results if result.failed)))
-    print(f"{sum(result.passed for result in results)} passed, {failed} failed" + (f", {skipped} skipped" if skipped else ""))
+    results = run_all(tests, max(options.jobs, 1))
+    flaky = give_second_chances(tests, results)
+    print("\n".join(closing(results.values(), flaky)))
     if not results:
         print("no test has such a name" if options.names else "no test was found", file=sys.stderr)
         return 2
-    return 1 if failed else 0
+    return 1 if any(result.failed for result in results.values()) else 0
 
 
 if __name__ == "__main__":

@@ -1,3 +1,4 @@
+/* runner: no second chance */
 #include "tests/client/unwind_oracle.h"
 
 #include <stdio.h>

@@ -157,7 +157,10 @@ class Case(unittest.TestCase):
             self.fail(f"report failed ({answer.returncode}): {answer.stderr.decode(errors='replace')}")
         report = json.loads(answer.stdout, object_hook=FrameStore().share)
         self.reported.add(pathlib.Path(dump))
-        self.assertEqual(unbalanced(report), [], dump)
+        wrong = unbalanced(report)
+        if wrong:
+            print("\n# runner: no second chance", flush=True)
+        self.assertEqual(wrong, [], dump)
         return report
 
     def exit_report(self, run):

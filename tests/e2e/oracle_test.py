@@ -1,4 +1,5 @@
 """Programs that know their own heap, run under memlog and compared to the byte (tests/oracle, truth.py)."""
+# runner: no second chance
 import json
 import os
 import random

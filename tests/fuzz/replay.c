@@ -1,3 +1,4 @@
+/* runner: no second chance */
 /* Feed a fuzzer its seeds and mutants of them, always the same ones. Room: tests.
  *
  * A seed is a line `name: hexadecimal` or `name: "text"`; a line that begins with a blank goes on

@@ -1,3 +1,4 @@
+/* runner: no second chance */
 #include "tests/mojom_like_idl/oracle.h"
 
 #include <msgpack.h>

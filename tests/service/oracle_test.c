@@ -1,3 +1,4 @@
+/* runner: no second chance */
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,0 +1,91 @@
+"""tests/runner.py: who is run a second time, who is not, and what the end of a log says of it."""
+import contextlib
+import io
+import pathlib
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "tests"))
+
+import runner
+
+# Fails so often, then passes; says on every run that it was there.
+PROGRAM = """
+import pathlib, sys, unittest
+runs = pathlib.Path(sys.argv[1])
+runs.write_text(runs.read_text() + "x" if runs.exists() else "x")
+class Case(unittest.TestCase):
+    def test_it(self):
+        print(sys.argv[3])
+        self.assertGreater(len(runs.read_text()), int(sys.argv[2]), "too early")
+unittest.main(argv=sys.argv[:1])
+"""
+
+
+class Runner(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="memlog-test.")
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def program(self, name, failures, says="", once=False):
+        words = [sys.executable, "-c", PROGRAM, str(self.folder / name), str(failures), says]
+        return runner.Test(name, words, 60, runner.count_unittest, once=once)
+
+    def runs(self, name):
+        return len((self.folder / name).read_text())
+
+    def play(self, *tests):
+        """(results by name, flaky ones, the closing lines)"""
+        with contextlib.redirect_stdout(io.StringIO()) as said:
+            results = runner.run_all(tests, 2)
+            flaky = runner.give_second_chances(tests, results)
+        self.said = said.getvalue()
+        return results, flaky, runner.closing(results.values(), flaky)
+
+    def test_who_passes_alone_counts_as_passed_and_is_named(self):
+        results, _, lines = self.play(self.program("steady", 0), self.program("late", 1))
+        self.assertEqual([result.failed for result in results.values()], [0, 0])
+        self.assertEqual(self.runs("late"), 2)
+        self.assertEqual(self.runs("steady"), 1)
+        self.assertEqual(lines[-1], "2 passed, 0 failed, 1 flaky")
+        self.assertRegex("\n".join(lines), r"^FLAKY late: failed beside others \(load \d+\.\d\), passed alone\n(.*\n)*.*too early")
+        self.assertIn("FAILED late", self.said)
+
+    def test_who_fails_again_has_failed(self):
+        _, flaky, lines = self.play(self.program("broken", 2), self.program("steady", 0))
+        self.assertEqual(self.runs("broken"), 2)
+        self.assertEqual(flaky, [])
+        self.assertEqual(lines[-1], "1 passed, 1 failed")
+        self.assertIn("too early", "\n".join(lines))
+        self.assertNotIn("FLAKY", "\n".join(lines))
+
+    def test_more_than_three_are_no_accident(self):
+        names = [f"late{number}" for number in range(runner.SECOND_CHANCES + 1)]
+        _, _, lines = self.play(*(self.program(name, 1) for name in names))
+        self.assertEqual([self.runs(name) for name in names], [1] * len(names))
+        self.assertEqual(lines[-1], f"0 passed, {len(names)} failed")
+
+    def test_what_guards_exactness_has_none(self):
+        _, _, lines = self.play(
+            self.program("by source", 1, once=True),
+            self.program("by output", 1, "# runner: no second chance"),
+            self.program("by sanitizer", 1, "==7==ERROR: AddressSanitizer: heap-use-after-free on address 0x1"),
+        )
+        self.assertEqual([self.runs(name) for name in ("by source", "by output", "by sanitizer")], [1, 1, 1])
+        self.assertEqual(lines[-1], "0 passed, 3 failed")
+
+    def test_the_mark_is_found_in_the_sources_of_programs_and_scripts(self):
+        units = {test.name: test.once for test in runner.unit_tests(runner.OUT, "", 1)}
+        for name in ("service/oracle_test", "service/race_oracle_test", "fuzz/service_session_fuzz"):
+            self.assertTrue(units[name], name)
+        self.assertFalse(units["host/options_test"])
+        scripts = {test.name: test.once for test in runner.script_tests()}
+        self.assertTrue(scripts["tests/e2e/oracle_test.py"])
+        self.assertFalse(scripts["tests/e2e/control_test.py"])
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
