@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tools/search.h"
+
 /* Longer lines are none of dump_syms' (names of templates reach some hundred thousand bytes). */
 enum { LINE_BYTES_MAX = 4 * 1024 * 1024 };
 
@@ -350,19 +352,10 @@ void ml_breakpad_fini(struct ml_breakpad *breakpad) {
 /* The last that begins at the address or before. NULL: none does. */
 static const struct ml_breakpad_function *
 function_find(const struct ml_breakpad *breakpad, uint64_t address) {
-    size_t low = 0;
-    size_t high = breakpad->functions_count;
-    const struct ml_breakpad_function *found = NULL;
+    const size_t begun =
+        ml_keys_until(ML_KEYS(breakpad->functions, breakpad->functions_count, start), address);
+    const struct ml_breakpad_function *found = begun > 0 ? &breakpad->functions[begun - 1] : NULL;
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (breakpad->functions[middle].start <= address) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    found = low > 0 ? &breakpad->functions[low - 1] : NULL;
     if (found && found->size_bytes > 0 && address - found->start >= found->size_bytes) {
         return NULL;
     }

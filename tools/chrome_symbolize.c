@@ -10,6 +10,7 @@
 #include <zlib.h>
 
 #include "tools/gzip_stream.h"
+#include "tools/search.h"
 
 /* Build ids in hex that are believed, and pids that a process can have. */
 enum { BUILD_ID_MAX_BYTES = 64, PID_MAX = 1 << 22 };
@@ -226,22 +227,6 @@ static void string_name(
     }
 }
 
-/* The first address from there on. */
-static size_t address_from(const struct work *work, uint64_t start) {
-    size_t low = 0;
-    size_t high = work->addresses_count;
-
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (work->addresses[middle].address < start) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low;
-}
-
 static void
 region_name(struct work *work, const struct process *process, const struct region *region) {
     const struct ml_symbol_wanted wanted = {
@@ -253,10 +238,12 @@ region_name(struct work *work, const struct process *process, const struct regio
         .end = region->start + region->size_bytes,
         .base = region->start - region->bias,
     };
+    const size_t first =
+        ml_keys_below(ML_KEYS(work->addresses, work->addresses_count, address), region->start);
     struct ml_symbol_file *file = NULL;
     const char *trouble = NULL;
 
-    for (size_t i = address_from(work, region->start); i < work->addresses_count; i++) {
+    for (size_t i = first; i < work->addresses_count; i++) {
         const struct address *one = &work->addresses[i];
         struct ml_symbol symbols[ML_SYMBOL_INLINES_MAX];
         size_t count = 0;

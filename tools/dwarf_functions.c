@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tools/memory.h"
+#include "tools/search.h"
 
 /* Nesting of DIEs that is believed: namespaces, classes, functions, blocks. */
 enum { DEPTH_MAX = 64 };
@@ -60,19 +61,10 @@ static void ranges_sort(struct ml_dwarf_ranges *ranges) {
 /* The innermost range around the address; NULL: none. */
 static const struct ml_dwarf_range *
 range_find(const struct ml_dwarf_ranges *ranges, uint64_t address) {
-    size_t low = 0;
-    size_t high = ranges->count;
+    size_t begun = ml_keys_until(ML_KEYS(ranges->ranges, ranges->count, start), address);
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (ranges->ranges[middle].start <= address) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    for (size_t back = 0; back < OVERLAP_MAX && back < low; back++) {
-        const struct ml_dwarf_range *range = &ranges->ranges[low - 1 - back];
+    for (size_t back = 0; back < OVERLAP_MAX && back < begun; back++) {
+        const struct ml_dwarf_range *range = &ranges->ranges[begun - 1 - back];
         if (address < range->end) {
             return range;
         }

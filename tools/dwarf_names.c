@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/search.h"
+
 /* Beyond it nobody reads a name; DWARF may nest and name as deep as it likes. */
 enum { SCOPES_MAX = 32, NAME_MAX_BYTES = 4096 };
 
@@ -122,19 +124,10 @@ static const char *put_together(struct ml_dwarf_names *names, uint32_t scope, co
 const char *ml_dwarf_names_find(struct ml_dwarf_names *names, Dwarf_Die *declaration) {
     Dwarf_Off entry = dwarf_dieoffset(declaration);
     const char *name = dwarf_diename(declaration);
-    size_t low = 0;
-    size_t high = names->named_count;
+    size_t low = ml_keys_below(ML_KEYS(names->named, names->named_count, entry), entry);
 
     if (!name) {
         return NULL;
-    }
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (names->named[middle].entry < entry) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
     }
     if (low == names->named_count || names->named[low].entry != entry) {
         return NULL;

@@ -5,6 +5,7 @@
 
 #include "tools/demangle.h"
 #include "tools/memory.h"
+#include "tools/search.h"
 
 /* How far a symbol without a size may reach: hand-written assembly, not a hole between sections. */
 enum { UNSIZED_MAX_BYTES = 64 * 1024 };
@@ -134,20 +135,11 @@ void ml_elf_symbols_fini(struct ml_elf_symbols *symbols) {
 
 const struct ml_elf_symbol *
 ml_elf_symbols_find(const struct ml_elf_symbols *symbols, uint64_t address) {
-    size_t low = 0;
-    size_t high = symbols->count;
+    size_t begun = ml_keys_until(ML_KEYS(symbols->symbols, symbols->count, start), address);
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (symbols->symbols[middle].start <= address) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
     /* Symbols may lie within others (a label inside a function): look outwards a little. */
-    for (size_t back = 0; back < 8 && back < low; back++) {
-        const struct ml_elf_symbol *one = &symbols->symbols[low - 1 - back];
+    for (size_t back = 0; back < 8 && back < begun; back++) {
+        const struct ml_elf_symbol *one = &symbols->symbols[begun - 1 - back];
         if (address < one->end) {
             return one;
         }

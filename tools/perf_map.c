@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tools/search.h"
+
 /* Beyond it a map is no map. node writes some 100,000 lines in a long run. */
 enum { ENTRIES_MAX = 10 * 1000 * 1000 };
 
@@ -106,17 +108,8 @@ void ml_perf_map_fini(struct ml_perf_map *map) {
 }
 
 const char *ml_perf_map_find(const struct ml_perf_map *map, uint64_t address) {
-    size_t low = 0;
-    size_t high = map->count;
+    size_t low = ml_keys_until(ML_KEYS(map->entries, map->count, start), address);
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (map->entries[middle].start <= address) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
     while (low > 0) {
         const struct ml_perf_entry *entry = &map->entries[--low];
         if (address < entry->end) {

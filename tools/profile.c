@@ -214,23 +214,25 @@ struct ml_profile_process *ml_profile_find(struct ml_profile *profile, uint32_t 
     return NULL;
 }
 
+static int order_nodes(const void *left, const void *right) {
+    const struct ml_profile_node *one = left;
+    const struct ml_profile_node *other = right;
+
+    return (one->id > other->id) - (one->id < other->id);
+}
+
 size_t ml_profile_node_at(const struct ml_profile_process *process, uint32_t id) {
-    size_t low = 0;
-    size_t high = process->nodes_count;
+    const struct ml_profile_node wanted = {.id = id};
+    const struct ml_profile_node *found = NULL;
 
     /* Ids are dense as a rule: then the id tells the place. */
     if (id != 0 && id <= process->nodes_count && process->nodes[id - 1].id == id) {
         return id - 1;
     }
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (process->nodes[middle].id < id) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
+    if (process->nodes_count > 0) {
+        found = bsearch(&wanted, process->nodes, process->nodes_count, sizeof wanted, order_nodes);
     }
-    return low < process->nodes_count && process->nodes[low].id == id ? low : SIZE_MAX;
+    return found ? (size_t)(found - process->nodes) : SIZE_MAX;
 }
 
 size_t ml_profile_module_at(const struct ml_profile_process *process, uint32_t id) {

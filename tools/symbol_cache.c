@@ -13,6 +13,7 @@
 #include "ipc/writer.h"
 #include "tools/index.h"
 #include "tools/memory.h"
+#include "tools/search.h"
 
 /* What the shape above takes. */
 enum {
@@ -205,17 +206,8 @@ bool ml_symbol_cache_read(struct ml_symbol_cache *cache, const char *path, uint6
 
 const struct ml_cached_place *
 ml_symbol_cache_find(const struct ml_symbol_cache *cache, uint64_t address) {
-    size_t low = 0;
-    size_t high = cache->read_count;
+    size_t low = ml_keys_below(ML_KEYS(cache->places, cache->read_count, address), address);
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (cache->places[middle].address < address) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
     return low < cache->read_count && cache->places[low].address == address ? &cache->places[low]
                                                                             : NULL;
 }

@@ -8,6 +8,7 @@
 
 #include "tools/plumbing.h"
 #include "tools/report_internal.h"
+#include "tools/search.h"
 
 enum { MS_PER_S = 1000, S_PER_DAY = 24 * 3600 };
 
@@ -15,18 +16,7 @@ enum { MS_PER_S = 1000, S_PER_DAY = 24 * 3600 };
 
 /* The point whose slot holds that moment; the last one for any later. */
 static size_t slot_of(const struct ml_profile_series *series, uint64_t ms) {
-    size_t low = 0;
-    size_t high = series->points_count - 1;
-
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (series->points[middle].end_ms <= ms) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low;
+    return ml_keys_until(ML_KEYS(series->points, series->points_count - 1, end_ms), ms);
 }
 
 /* A series that was there from the beginning starts with nothing, any other with what it found. */
