@@ -1,10 +1,36 @@
 """A run with its page, spoken to by sockets of our own: what a browser would never send can be sent, too."""
 import json
+import pathlib
 import re
 import socket
 import urllib.parse
 
 import harness
+
+PYTHON = "/usr/bin/python3"
+OPENAT = 257  # in /proc/PID/syscall, of a process that sleeps in it; "running" otherwise
+
+# A parent and a child of its own program, each of which allocates a little more whenever it is told.
+TREE = r"""
+import os, sys
+kept = []
+def leak_here(count):
+    kept.append([bytearray(3000) for _ in range(count)])
+child = os.fork()
+name = sys.argv[1] + ("/parent" if child else "/child")
+os.mkfifo(name)
+leak_here(100)
+print("ready", flush=True)
+while True:
+    with open(name) as orders:
+        count = int(orders.read())
+    if count == 0:
+        break
+    leak_here(count)
+    open(name + ".done", "a").write("x")
+if child:
+    os.waitpid(child, 0)
+"""
 
 
 class Answer:
@@ -80,6 +106,11 @@ class Page:
         return answer.json()
 
 
+def members(page):
+    """The processes that run, as the page says."""
+    return [one for one in page.json("/api/v1/processes")["processes"] if one["state"] == "running"]
+
+
 class Case(harness.Case):
     """Tests of a page over a run of their own."""
 
@@ -89,3 +120,36 @@ class Case(harness.Case):
         log = self.folder / f"stderr{self.runs}"
         found = self.wait_for("the page's address", lambda: re.search(r"^memlog: page: (http\S+)$", log.read_text(), re.M))
         return process, Page(found[1])
+
+
+class TreeCase(Case):
+    """Over a parent and its child that allocate when they are told to and not else: figures stand still meanwhile."""
+
+    def start_tree(self, *options):
+        self.place = self.folder / f"orders{self.runs}"
+        self.place.mkdir()
+        env = self.environment(PYTHONMALLOC="malloc")
+        process, page = self.open_page(PYTHON, "-c", TREE, self.place, options=options, env=env)
+        both = self.wait_for("both", lambda: len(found := members(page)) == 2 and found)
+        self.pids = dict(zip(("parent", "child"), (one["pid"] for one in both)))
+        for who in self.pids:
+            self.wait_for_rest(who)
+        return process, page
+
+    def wait_for_rest(self, who):
+        """It waits for its next order: until then even opening a file allocates a little, and figures are compared to the byte."""
+        call = pathlib.Path(f"/proc/{self.pids[who]}/syscall")
+        self.wait_for(f"the {who} to wait", lambda: (self.place / who).exists() and call.read_text().startswith(f"{OPENAT} "))
+
+    def order(self, who, count):
+        done = self.place / f"{who}.done"
+        before = done.stat().st_size if done.exists() else 0
+        (self.place / who).write_text(str(count))
+        if count:
+            self.wait_for("it is done", lambda: done.exists() and done.stat().st_size > before)
+            self.wait_for_rest(who)
+
+    def end(self, process):
+        self.order("child", 0)
+        self.order("parent", 0)
+        self.assertEqual(process.wait(harness.TIMEOUT), 0)

@@ -1,4 +1,4 @@
-"""The page's HTTP interface from outside: what it answers, and what it refuses while the run goes on."""
+"""The page's HTTP interface from outside: what it answers."""
 # runner: timeout=900
 import contextlib
 import json
@@ -6,83 +6,23 @@ import os
 import pathlib
 import re
 import socket
-import stat
 import subprocess
 import time
 import unittest
-import urllib.parse
 
 import browsing
 import convert_test
 import harness
 
-PYTHON = "/usr/bin/python3"
-OPENAT = 257  # in /proc/PID/syscall, of a process that sleeps in it; "running" otherwise
 
-# A parent and a child of its own program, each of which allocates a little more whenever it is told.
-TREE = r"""
-import os, sys
-kept = []
-def leak_here(count):
-    kept.append([bytearray(3000) for _ in range(count)])
-child = os.fork()
-name = sys.argv[1] + ("/parent" if child else "/child")
-os.mkfifo(name)
-leak_here(100)
-print("ready", flush=True)
-while True:
-    with open(name) as orders:
-        count = int(orders.read())
-    if count == 0:
-        break
-    leak_here(count)
-    open(name + ".done", "a").write("x")
-if child:
-    os.waitpid(child, 0)
-"""
-
-
-def members(page):
-    return [one for one in page.json("/api/v1/processes")["processes"] if one["state"] == "running"]
-
-
-class Http(browsing.Case):
-    def start_tree(self, *options):
-        self.place = self.folder / f"orders{self.runs}"
-        self.place.mkdir()
-        env = self.environment(PYTHONMALLOC="malloc")
-        process, page = self.open_page(PYTHON, "-c", TREE, self.place, options=options, env=env)
-        both = self.wait_for("both", lambda: len(found := members(page)) == 2 and found)
-        self.pids = dict(zip(("parent", "child"), (one["pid"] for one in both)))
-        for who in self.pids:
-            self.wait_for_rest(who)
-        return process, page
-
-    def wait_for_rest(self, who):
-        """It waits for its next order: until then even opening a file allocates a little, and figures are compared to the byte."""
-        call = pathlib.Path(f"/proc/{self.pids[who]}/syscall")
-        self.wait_for(f"the {who} to wait", lambda: (self.place / who).exists() and call.read_text().startswith(f"{OPENAT} "))
-
-    def order(self, who, count):
-        done = self.place / f"{who}.done"
-        before = done.stat().st_size if done.exists() else 0
-        (self.place / who).write_text(str(count))
-        if count:
-            self.wait_for("it is done", lambda: done.exists() and done.stat().st_size > before)
-            self.wait_for_rest(who)
-
-    def end(self, process):
-        self.order("child", 0)
-        self.order("parent", 0)
-        self.assertEqual(process.wait(harness.TIMEOUT), 0)
-
+class Http(browsing.TreeCase):
     def test_figures_are_the_reports_and_control_works(self):
         process, page = self.start_tree()
         self.assertEqual(page.ask("/healthz", token=False).body, b"ok\n")
         session = page.json("/api/v1/session")
         self.assertTrue(session["live"])
-        self.assertEqual(session["program"][0], PYTHON)
-        parent, child = members(page)
+        self.assertEqual(session["program"][0], browsing.PYTHON)
+        parent, child = browsing.members(page)
         self.assertEqual(child["parent_pid"], parent["pid"])
         self.assertEqual((parent["role"], child["role"]), ("browser", "other"))
 
@@ -133,20 +73,20 @@ class Http(browsing.Case):
         grown = sum(views["values"][1::7]) - sum(views["before"][1::7])
         self.assertGreaterEqual(grown, 50 * 3000)
         self.assertLess(grown, 50 * 3000 + 100000)
-        child_now = next(one for one in members(page) if one["pid"] == child["pid"])
+        child_now = next(one for one in browsing.members(page) if one["pid"] == child["pid"])
         self.assertEqual(child_now["live_bytes"] - child["live_bytes"], grown)
 
         # Stop really stops, start begins a clean profile at the rate that was asked for.
         pid = child["pid"]
         self.assertEqual(page.json(f"/api/v1/processes/{pid}/stop", "POST"), {"done": True})
         self.order("child", 50)
-        stopped = next(one for one in members(page) if one["pid"] == pid)
+        stopped = next(one for one in browsing.members(page) if one["pid"] == pid)
         self.assertFalse(stopped["recording"])
         self.assertEqual(stopped["live_bytes"], child_now["live_bytes"])
         self.assertEqual(page.ask(f"/api/v1/processes/{pid}/stop", "POST").status, 409)
         self.assertEqual(page.json(f"/api/v1/processes/{pid}/start?sampling_bytes=1", "POST"), {"done": True})
         self.order("child", 50)
-        started = next(one for one in members(page) if one["pid"] == pid)
+        started = next(one for one in browsing.members(page) if one["pid"] == pid)
         self.assertTrue(started["recording"])
         self.assertGreaterEqual(started["live_bytes"], 50 * 3000)
         self.assertLess(started["live_bytes"], 50 * 3000 + 100000)
@@ -185,7 +125,7 @@ class Http(browsing.Case):
 
     def test_the_timeline_says_what_grew_without_a_second_dump(self):
         process, page = self.start_tree()
-        parent, child = sorted(members(page), key=lambda one: one["id"])
+        parent, child = sorted(browsing.members(page), key=lambda one: one["id"])
 
         def moment():
             # Asking notes how it stands; a moment counts as the nearest that is known, stacks each second.
@@ -243,7 +183,7 @@ class Http(browsing.Case):
             return int(re.search(r"of ([-\d]+)B total", text)[1])
 
         report = page.json("/api/v1/processes")
-        child = members(page)[1]
+        child = browsing.members(page)[1]
         top = ("-top", "-unit=B", "-nodecount=0", "-nodefraction=0")
         self.assertEqual(total(run_pprof("/debug/pprof/heap", *top)), report["tree"]["live_bytes"])
         self.assertEqual(total(run_pprof("/debug/pprof/allocs", *top)), report["tree"]["total_bytes"])
@@ -260,7 +200,7 @@ class Http(browsing.Case):
         self.assertEqual(delta.returncode, 0, err)
         # Rows are added up: pprof's own total counts what a stack gave back as if it had grown by that.
         grown = sum(int(own) for own in re.findall(r"^\s*(-?\d+)B?\s+\S+%\s+\S+%", out.decode(), re.M))
-        now = next(one for one in members(page) if one["pid"] == child["pid"])
+        now = next(one for one in browsing.members(page) if one["pid"] == child["pid"])
         self.assertEqual(grown, now["live_bytes"] - child["live_bytes"])
         self.assertTrue(page.ask("/debug/pprof/heap?debug=1").body.startswith(b"heap profile:"))
         self.end(process)
@@ -272,13 +212,13 @@ class Http(browsing.Case):
                 f"import json, sys; from prometheus_client{kind}.parser import text_string_to_metric_families as parse; "
                 "print(json.dumps([[one.name, one.type, [[s.labels, s.value] for s in one.samples]] for one in parse(sys.stdin.read())]))"
             )
-            answer = harness.run_words([PYTHON, "-c", program], self.folder, self.environment(), text, harness.TIMEOUT)
+            answer = harness.run_words([browsing.PYTHON, "-c", program], self.folder, self.environment(), text, harness.TIMEOUT)
             self.assertEqual(answer.returncode, 0, answer.stderr)
             return {name: (kind, samples) for name, kind, samples in json.loads(answer.stdout)}
 
         process, page = self.start_tree()
         tree = page.json("/api/v1/processes")["tree"]
-        running = {str(one["pid"]): one for one in members(page)}
+        running = {str(one["pid"]): one for one in browsing.members(page)}
         for accept, parser, kind in (
             (None, "", "text/plain; version=0.0.4"), ("application/openmetrics-text", ".openmetrics", "application/openmetrics-text; version=1.0.0"),
         ):
@@ -293,181 +233,11 @@ class Http(browsing.Case):
             self.assertEqual(events, {pid: one["events"] for pid, one in running.items()})
         self.end(process)
 
-    def test_strangers_are_refused(self):
-        process, page = self.start_tree()
-        pid = members(page)[1]["pid"]
-        stop = f"/api/v1/processes/{pid}/stop"
-        refused = [
-            # Another name that points here (DNS rebinding), whatever else is right.
-            (421, page.ask("/", host="evil.example")),
-            (421, page.ask("/healthz", token=False, host="evil.example")),
-            (421, page.ask("/api/v1/processes", host=f"evil.example:{page.address[1]}")),
-            (421, page.ask("/api/v1/processes", host="127.0.0.1")),
-            (421, page.ask(f"http://evil.example/api/v1/processes", host="evil.example")),
-            (400, page.ask("/api/v1/processes", host=None)),
-            # No token, a wrong one, half of it.
-            (401, page.ask("/", token=False)),
-            (401, page.ask("/metrics", token=False)),
-            (401, page.ask("/nothing", token=False)),
-            (401, page.ask(stop, "POST", token=False)),
-            (401, page.ask("/api/v1/processes", token=False, authorization="token " + "0" * 32)),
-            (401, page.ask("/api/v1/processes", token=False, authorization="token " + page.token[:-1])),
-            (401, page.ask("/api/v1/processes", token=False, authorization=page.token)),
-            (401, page.ask(f"/api/v1/processes?token={page.token}0", token=False)),
-            (401, page.ask("/api/v1/processes", token=False, cookie=f"memlog={page.token}")),
-            # A page of somebody else's in the same browser.
-            (403, page.ask(stop, "POST", token=False, cookie=page.cookie)),
-            (403, page.ask(stop, "POST", token=False, cookie=page.cookie, origin=page.base)),
-            (403, page.ask(stop, "POST", origin="http://evil.example")),
-            (403, page.ask(stop, "POST", origin="null")),
-            (403, page.ask(stop, "POST", origin="http://127.0.0.1:1")),
-            (403, page.ask(stop, "POST", sec_fetch_site="cross-site")),
-            (403, page.ask("/debug/pprof/heap", token=False, cookie=page.cookie, sec_fetch_site="same-site")),
-            # GET does nothing; other methods are none.
-            (405, page.ask(stop)),
-            (405, page.ask(stop + "?_method=POST")),
-            (405, page.ask("/api/v1/processes", "POST")),
-            (405, page.ask("/", "POST")),
-            (405, page.ask("/api/v1/dumps", "DELETE")),
-            (405, page.ask("/healthz", "OPTIONS")),
-            # Paths that are none.
-            (404, page.ask("/api/v1/dumps/..%2f..%2fetc%2fpasswd")),
-            (404, page.ask("/api/v1/dumps/../../../../etc/passwd")),
-            (404, page.ask("/../../etc/passwd")),
-            (404, page.ask("//healthz")),
-            (404, page.ask("/healthz%00/x")),
-            (404, page.ask("/api/v1/dumps/0001%00.exit.pftrace")),
-            (404, page.ask("/api/v1/dumps/9999")),
-            (404, page.ask("/api/v1/processes/1/start", "POST")),
-            (404, page.ask("/api/v1/processes/" + "1" * 100 + "/start", "POST")),
-            (404, page.ask("/api/v1/profile?pid=1")),
-            (404, page.ask("/api/v1/profile?role=gpu")),
-            # Values that are none.
-            (400, page.ask("/api/v1/processes/x/start", "POST")),
-            (400, page.ask(f"/api/v1/processes/{pid}/start?sampling_bytes=0", "POST")),
-            (400, page.ask(f"/api/v1/processes/{pid}/start?sampling_bytes=-1", "POST")),
-            (400, page.ask(f"/api/v1/processes/{pid}/start?stack_mode=none", "POST")),
-            (400, page.ask("/api/v1/dumps?pid=1,x", "POST")),
-            (400, page.ask("/api/v1/dumps?role=boss", "POST")),
-            (400, page.ask("/api/v1/dumps?reason=" + "x" * 257, "POST")),
-            (409, page.ask("/api/v1/dumps?role=gpu", "POST")),
-            (409, page.ask("/api/v1/upload", "POST")),
-            (401, page.ask("/api/v1/upload", "POST", token=False)),
-            (403, page.ask("/api/v1/upload", "POST", origin="http://evil.example")),
-            (400, page.ask("/api/v1/profile?metric=nothing")),
-            (400, page.ask("/api/v1/profile?pid=x")),
-            (400, page.ask("/api/v1/profile?role=boss")),
-            (400, page.ask("/api/v1/diff")),
-            (404, page.ask("/api/v1/diff?from=0009")),
-            (400, page.ask("/debug/pprof/heap?seconds=99999")),
-            (409, page.ask("/api/v1/dumps?pid=1", "POST")),
-        ]
-        for number, (status, answer) in enumerate(refused):
-            self.assertEqual(answer.status, status, (number, answer.body))
-            if status != 400:
-                self.assertIn("error", answer.json())
-                self.assertEqual(answer.headers["x-content-type-options"], "nosniff")
-        # Nothing of it has done anything.
-        self.assertTrue(next(one for one in members(page) if one["pid"] == pid)["recording"])
-        self.assertEqual(page.json("/api/v1/dumps")["dumps"], [])
-        # The same by those who may.
-        secret = page.ask("/api/v1/session", token=False, cookie=page.cookie, sec_fetch_site="same-origin").json()["page_token"]
-        mine = {"token": False, "cookie": page.cookie, "origin": page.base, "sec_fetch_site": "same-origin"}
-        self.assertEqual(page.ask(stop, "POST", x_memlog_page=secret, **mine).status, 200)
-        self.assertEqual(page.ask(f"/api/v1/processes/{pid}/start?token={page.token}", "POST", token=False).status, 200)
-        self.end(process)
-
-    def test_the_first_visit_sets_a_cookie_that_scripts_cannot_read(self):
-        process, page = self.start_tree()
-        visit = page.ask(f"/?token={page.token}", token=False, sec_fetch_site="cross-site")
-        self.assertEqual(visit.status, 200)
-        cookie = visit.headers["set-cookie"]
-        self.assertTrue(cookie.startswith(page.cookie + ";"), cookie)
-        self.assertIn("HttpOnly", cookie)
-        self.assertIn("SameSite=Strict", cookie)
-        policy = visit.headers["content-security-policy"]
-        self.assertIn("default-src 'none'", policy)
-        for word in ("unsafe", "http", "*", "data:"):
-            self.assertNotIn(word, policy)
-        self.assertEqual(visit.headers["referrer-policy"], "no-referrer")
-        self.assertEqual(visit.headers["cache-control"], "no-store")
-        self.assertEqual(page.ask("/", token=False, cookie=page.cookie).status, 200)
-        self.assertEqual(page.ask("/", "HEAD", token=False, cookie=page.cookie).body, b"")
-        # What the page is made of comes from here alone.
-        text = visit.body.decode()
-        for source in re.findall(r'(?:src|href)="([^"]+)"', text):
-            self.assertTrue(source.startswith("/") and not source.startswith("//"), source)
-            self.assertEqual(page.ask(source).status, 200, source)
-        self.assertNotRegex(text, r"<script>|\son\w+=|style=")
-        self.end(process)
-
-    def test_floods_and_dawdlers_do_not_keep_others_out(self):
-        process, page = self.start_tree()
-        dawdlers = []
-        for number in range(500):
-            peer = socket.socket()
-            peer.settimeout(harness.TIMEOUT)
-            peer.connect(page.address)
-            if number % 2:
-                peer.send(b"GET / HTTP/1.1\r\nHost: " + b"x" * (number % 7))
-            dawdlers.append(peer)
-            if number % 100 == 99:
-                self.assertEqual(page.ask("/healthz", token=False).status, 200)
-                self.assertEqual(len(members(page)), 2)
-        host_fds = len(os.listdir(f"/proc/{process.pid}/fd"))
-        self.assertLess(host_fds, 300)
-        # One that sends a byte now and then is ended all the same.
-        slow = page.connect()
-        slow.settimeout(harness.TIMEOUT)
-        ended = False
-        for _ in range(harness.TIMEOUT):
-            try:
-                slow.sendall(b"G")
-                time.sleep(1)
-                slow.setblocking(False)
-                ended = slow.recv(1000) == b"" or ended
-            except BlockingIOError:
-                pass
-            except (BrokenPipeError, ConnectionResetError):
-                ended = True
-            if ended:
-                break
-            slow.setblocking(True)
-        self.assertTrue(ended)
-        for peer in [*dawdlers, slow]:
-            peer.close()
-        # Too long a line, too many headers, too large a body: an answer or none, never more.
-        long_line = page.raw(b"GET /" + b"a" * 200000 + b" HTTP/1.1\r\nHost: " + page.host.encode() + b"\r\n\r\n")
-        self.assertIn(long_line and long_line.status, (None, 400, 413, 414, 431))
-        headers = b"".join(b"X-%d: %s\r\n" % (number, b"y" * 1000) for number in range(300))
-        many = page.raw(b"GET / HTTP/1.1\r\nHost: " + page.host.encode() + b"\r\n" + headers + b"\r\n")
-        self.assertIn(many and many.status, (None, 400, 413, 431))
-        self.assertEqual(page.ask("/api/v1/dumps", "POST", content_length="100000000").status, 413)
-        chunks = b"10000\r\n" + b"z" * 65536 + b"\r\n"
-        endless = page.raw(
-            b"POST /api/v1/dumps HTTP/1.1\r\nHost: " + page.host.encode() + b"\r\nAuthorization: token " + page.token.encode() +
-            b"\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks * 10
-        )
-        self.assertTrue(endless is None or endless.status >= 400)
-        for nonsense in (b"\0" * 100, b"HELO\r\n\r\n", b"GET\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", b"\r\n" * 50 + b"X", os.urandom(4096)):
-            with page.connect() as peer:
-                try:
-                    peer.sendall(nonsense)
-                    peer.shutdown(socket.SHUT_WR)
-                    peer.settimeout(harness.TIMEOUT)
-                    while peer.recv(65536):
-                        pass
-                except OSError:
-                    pass
-        self.assertEqual(page.json("/api/v1/dumps")["dumps"], [])
-        self.assertTrue(page.json("/api/v1/dumps", "POST")["complete"])
-        self.end(process)
-
     def test_the_document_tells_the_truth(self):
         """Every path of the OpenAPI document is there by its method, and answers as it says; no path is there that it does not tell."""
         process, page = self.start_tree(f"--upload={self.folder}", f"--upload-spool={self.folder}/spool")
         document = page.json("/openapi.json")
-        pid = members(page)[1]["pid"]
+        pid = browsing.members(page)[1]["pid"]
         made = page.json("/api/v1/dumps", "POST")["id"]
         seen = set()
         samples = {"pid": pid, "id": made}
@@ -514,20 +284,6 @@ class Http(browsing.Case):
         self.assertEqual(routes | {("get", "/"), ("get", "/openapi.json")}, told)
         page.ask(f"/api/v1/processes/{pid}/start", "POST")
         self.end(process)
-
-    def test_a_socket_in_the_file_system_is_ours_alone(self):
-        path = self.folder / "page.sock"
-        process = self.memlog_start("/bin/sleep", "60", options=("-q", f"--page=unix:{path}"))
-        self.wait_for("the socket", path.exists)
-        self.assertEqual(stat.S_IMODE(path.stat().st_mode), 0o600)
-        with socket.socket(socket.AF_UNIX) as peer:
-            peer.connect(str(path))
-            peer.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
-            self.assertIn(b" 200 ", peer.makefile("rb").readline())
-        self.assertEqual((self.folder / f"stderr{self.runs}").read_text(), "")
-        process.terminate()
-        self.assertEqual(process.wait(harness.TIMEOUT), 143)
-        self.assertFalse(path.exists())
 
     def test_where_it_listens_is_said_or_refused(self):
         def run(*options):
@@ -579,29 +335,11 @@ class Http(browsing.Case):
         self.assertEqual(empty.returncode, 1)
         self.assertIn(b"no dumps", empty.stderr)
 
-    def test_many_ask_at_once_and_some_hang_up(self):
-        """A question that comes while a snapshot is written is answered by the next one."""
-        process, page = self.start_tree()
-        live = page.json("/api/v1/processes")["tree"]["live_bytes"]
-        request = f"GET /api/v1/profile?token={page.token} HTTP/1.1\r\nHost: {page.host}\r\nConnection: close\r\n\r\n".encode()
-        for _ in range(4):
-            peers = []
-            for _ in range(5):
-                peers.append(page.connect())
-                peers[-1].sendall(request)
-                time.sleep(0.01)
-            peers.pop(1).close()
-            for peer in peers:
-                data = browsing.Answer(peer.makefile("rb").read()).json()
-                self.assertEqual(sum(data["views"][0]["values"][1::7]), live)
-                peer.close()
-        self.end(process)
-
     def test_the_program_sees_nothing_of_it(self):
         """Nor does it inherit a descriptor; and its own server on every address is not in the way."""
         program = "import os; print(sorted(fd for fd in os.listdir('/proc/self/fd') if int(fd) < 900)); print([key for key in os.environ if 'MEMLOG' in key])"
-        alone = subprocess.run([PYTHON, "-c", program], capture_output=True, check=True, stdin=subprocess.DEVNULL, env=self.environment())
-        run = self.memlog(PYTHON, "-c", program, options=())
+        alone = subprocess.run([browsing.PYTHON, "-c", program], capture_output=True, check=True, stdin=subprocess.DEVNULL, env=self.environment())
+        run = self.memlog(browsing.PYTHON, "-c", program, options=())
         self.assertEqual(run.out, alone.stdout)
 
 
