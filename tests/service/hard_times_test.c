@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "service/session.h"
+#include "tests/service/builder_reader.h"
 #include "tests/service/stream_builder.h"
 
 /* What chance seldom brings about: lane headers read at the worst moment, and memory that ends at
@@ -35,11 +36,7 @@ static enum ml_status add(void) {
 }
 
 static enum ml_status read_pipe(void) {
-    const enum ml_status status = ml_client_feed(
-        client, builder->pipe + builder->pipe_read, builder->pipe_count - builder->pipe_read
-    );
-    builder->pipe_read = builder->pipe_count;
-    return status;
+    return builder_read_pipe(builder, client);
 }
 
 static enum ml_status look(const struct ml_staging_lane *lane_0) {

@@ -285,28 +285,6 @@ static void apply(struct model *model, const struct model_event *at) {
     }
 }
 
-__extension__ typedef unsigned __int128 wide_square;
-
-static void compare_error(uint64_t error, uint64_t variance) {
-    /* In 1/256: the largest whole number whose square is not more. */
-    const wide_square wide = (wide_square)variance << 16;
-    if ((wide_square)error * error > wide || (wide_square)(error + 1) * (error + 1) <= wide) {
-        abort();
-    }
-}
-
-void model_compare_errors(const struct ml_snapshot_cell *is, const struct model_cell *should) {
-    const struct ml_totals *own = &should->variances.own;
-    compare_error(is->own_errors.live_bytes, own->live_bytes);
-    compare_error(is->own_errors.live_blocks, own->live_blocks);
-    compare_error(is->own_errors.peak_bytes, own->peak_bytes);
-    compare_error(is->own_errors.peak_blocks, own->peak_blocks);
-    compare_error(is->own_errors.total_bytes, own->total_bytes);
-    compare_error(is->own_errors.total_blocks, own->total_blocks);
-    compare_error(is->tree_peak_bytes_error, should->variances.tree_bytes);
-    compare_error(is->tree_peak_blocks_error, should->variances.tree_blocks);
-}
-
 void model_apply(struct model *model, uint64_t ticks) {
     qsort(model->events, model->events_count, sizeof(*model->events), compare);
     uint32_t done = 0;

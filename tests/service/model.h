@@ -96,9 +96,6 @@ void model_add(
     const struct ml_event *event
 );
 
-/* A cell's standard errors are the roots of the model's variances; else the test aborts. */
-void model_compare_errors(const struct ml_snapshot_cell *is, const struct model_cell *should);
-
 /* Apply everything stamped up to `ticks`. */
 void model_apply(struct model *model, uint64_t ticks);
 

@@ -6,6 +6,7 @@
 #include "service/session.h"
 #include "service/workers.h"
 #include "tests/service/model.h"
+#include "tests/service/model_compare.h"
 #include "tests/service/stream_builder.h"
 
 /* Random processes with random threads, read through random cuts of their pipes and random looks
@@ -277,53 +278,16 @@ static void round_of_reading(void) {
 
 /* ---- comparing */
 
-static void compare_totals(const struct ml_totals *is, const struct ml_totals *should) {
-    ck_assert_uint_eq(is->live_bytes, should->live_bytes);
-    ck_assert_uint_eq(is->live_blocks, should->live_blocks);
-    ck_assert_uint_eq(is->peak_bytes, should->peak_bytes);
-    ck_assert_uint_eq(is->peak_blocks, should->peak_blocks);
-    ck_assert_uint_eq(is->total_bytes, should->total_bytes);
-    ck_assert_uint_eq(is->total_blocks, should->total_blocks);
-}
-
-static const struct ml_snapshot_cell *
-find_cell(const struct ml_snapshot_process *process, const struct model_cell *cell) {
-    for (uint32_t i = 0; i < process->cells_count; i++) {
-        const struct ml_snapshot_cell *each = &process->cells[i];
-        if (each->node == cell->node && each->heap == cell->heap && each->type == cell->type &&
-            each->size_class == cell->size_class) {
-            return each;
-        }
+/* What a forked child shares is what its parent held when it was forked. */
+static void compare_inherited(const struct ml_snapshot_process *is, const struct process *process) {
+    if (process->parent == 0 || process->born_of == 0) {
+        return;
     }
-    return NULL;
-}
-
-static void compare_process(const struct ml_snapshot_process *is, uint32_t index) {
-    const struct model_client *should = &model.clients[index];
-    compare_totals(&is->totals, &should->totals);
-    ck_assert_uint_eq(is->peak_ticks, should->peak_ticks);
-    ck_assert_uint_eq(is->unknown_frees, should->unknown_frees);
-    ck_assert_uint_eq(is->events, should->events);
-    ck_assert_uint_eq(is->late_events, 0);
-    ck_assert_uint_eq(is->cells_count, should->cells_count);
-    for (uint32_t i = 0; i < should->cells_count; i++) {
-        const struct model_cell *cell = &should->cells[i];
-        const struct ml_snapshot_cell *found = find_cell(is, cell);
-        ck_assert_ptr_nonnull(found);
-        compare_totals(&found->own, &cell->own);
-        ck_assert_uint_eq(found->tree_peak_bytes, cell->tree_bytes);
-        ck_assert_uint_eq(found->tree_peak_blocks, cell->tree_blocks);
-        ck_assert_uint_eq(found->temporary_blocks, cell->temporary_blocks);
-        model_compare_errors(found, cell);
-    }
-    const struct process *process = &processes[index];
-    if (process->parent != 0 && process->born_of != 0) {
-        const struct model_client *parent = &model.clients[process->parent - 1];
-        for (uint32_t i = 0; i < parent->forks_count; i++) {
-            if (parent->forks[i].serial == process->born_of) {
-                ck_assert_uint_eq(is->inherited_bytes, parent->forks[i].bytes);
-                ck_assert_uint_eq(is->inherited_blocks, parent->forks[i].blocks);
-            }
+    const struct model_client *parent = &model.clients[process->parent - 1];
+    for (uint32_t i = 0; i < parent->forks_count; i++) {
+        if (parent->forks[i].serial == process->born_of) {
+            ck_assert_uint_eq(is->inherited_bytes, parent->forks[i].bytes);
+            ck_assert_uint_eq(is->inherited_blocks, parent->forks[i].blocks);
         }
     }
 }
@@ -352,12 +316,9 @@ static void compare_all(void) {
     bool reads = pick(3) != 0;
     const struct ml_rest amid = {.take = flood, .context = &reads, .steps = 1 + pick(60)};
     struct ml_snapshot *snapshot = take_snapshot(&amid);
-    ck_assert_uint_eq(snapshot->processes_count, count);
-    ck_assert_uint_eq(snapshot->tree.peak_bytes, model.tree.peak_bytes);
-    ck_assert_uint_eq(snapshot->tree.peak_blocks, model.tree.peak_blocks);
-    ck_assert_uint_eq(snapshot->tree_peak_ticks, model.tree_peak_ticks);
+    model_compare(snapshot, &model);
     for (uint32_t i = 0; i < count; i++) {
-        compare_process(&snapshot->processes[i], i);
+        compare_inherited(&snapshot->processes[i], &processes[i]);
     }
     ml_snapshot_free(snapshot);
 }

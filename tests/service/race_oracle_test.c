@@ -6,6 +6,7 @@
 #include "service/session.h"
 #include "service/workers.h"
 #include "tests/service/model.h"
+#include "tests/service/model_compare.h"
 #include "tests/service/racer.h"
 
 /* Processes whose threads stop between any two stores, whose lane headers are read word by word
@@ -297,31 +298,6 @@ static void kill_process(uint32_t index) {
 
 /* ---- comparing */
 
-static void compare_totals(const struct ml_totals *is, const struct ml_totals *should) {
-    ck_assert_uint_eq(is->live_bytes, should->live_bytes);
-    ck_assert_uint_eq(is->live_blocks, should->live_blocks);
-    ck_assert_uint_eq(is->peak_bytes, should->peak_bytes);
-    ck_assert_uint_eq(is->peak_blocks, should->peak_blocks);
-    ck_assert_uint_eq(is->total_bytes, should->total_bytes);
-    ck_assert_uint_eq(is->total_blocks, should->total_blocks);
-}
-
-static void compare_cell(const struct ml_snapshot_process *is, const struct model_cell *should) {
-    for (uint32_t i = 0; i < is->cells_count; i++) {
-        const struct ml_snapshot_cell *cell = &is->cells[i];
-        if (cell->node == should->node && cell->heap == should->heap &&
-            cell->type == should->type && cell->size_class == should->size_class) {
-            compare_totals(&cell->own, &should->own);
-            ck_assert_uint_eq(cell->tree_peak_bytes, should->tree_bytes);
-            ck_assert_uint_eq(cell->tree_peak_blocks, should->tree_blocks);
-            ck_assert_uint_eq(cell->temporary_blocks, should->temporary_blocks);
-            model_compare_errors(cell, should);
-            return;
-        }
-    }
-    ck_abort_msg("a cell is missing");
-}
-
 /* Of a process that was read to its end the threads' own counts leave nothing open. */
 static void compare_accounting(const struct ml_snapshot_process *is, const struct racer *racer) {
     const struct ml_accounting *accounting = &is->accounting;
@@ -340,39 +316,18 @@ static void compare_accounting(const struct ml_snapshot_process *is, const struc
     }
 }
 
-static void compare_process(const struct ml_snapshot_process *is, uint32_t index) {
-    const struct model_client *should = &model.clients[index];
-    ck_assert_uint_eq(is->late_events, 0);
-    ck_assert_uint_eq(is->events, should->events);
-    ck_assert_uint_eq(is->unknown_frees, should->unknown_frees);
-    compare_totals(&is->totals, &should->totals);
-    ck_assert_uint_eq(is->peak_ticks, should->peak_ticks);
-    ck_assert_uint_eq(is->cells_count, should->cells_count);
-    for (uint32_t i = 0; i < should->cells_count; i++) {
-        compare_cell(is, &should->cells[i]);
-    }
-    compare_accounting(is, processes[index].racer);
-    if (processes[index].racer->lost || should->missed_frees > 0) {
-        ck_assert(!is->complete);
-    }
-}
-
 static void compare_all(void) {
     struct ml_snapshot *snapshot = NULL;
-    struct ml_totals live = {0};
     ck_assert_int_eq(ml_session_snapshot(session, NULL, 0, &snapshot), ML_OK);
     ck_assert(ml_session_check(session));
-    ck_assert_uint_eq(snapshot->processes_count, count);
+    model_compare(snapshot, &model);
     for (uint32_t i = 0; i < count; i++) {
-        compare_process(&snapshot->processes[i], i);
-        live.live_bytes += model.clients[i].totals.live_bytes;
-        live.live_blocks += model.clients[i].totals.live_blocks;
+        const struct ml_snapshot_process *process = &snapshot->processes[i];
+        compare_accounting(process, processes[i].racer);
+        if (processes[i].racer->lost || model.clients[i].missed_frees > 0) {
+            ck_assert(!process->complete);
+        }
     }
-    ck_assert_uint_eq(snapshot->tree.live_bytes, live.live_bytes);
-    ck_assert_uint_eq(snapshot->tree.live_blocks, live.live_blocks);
-    ck_assert_uint_eq(snapshot->tree.peak_bytes, model.tree.peak_bytes);
-    ck_assert_uint_eq(snapshot->tree.peak_blocks, model.tree.peak_blocks);
-    ck_assert_uint_eq(snapshot->tree_peak_ticks, model.tree_peak_ticks);
     ml_snapshot_free(snapshot);
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "service/session.h"
+#include "tests/service/builder_reader.h"
 #include "tests/service/stream_builder.h"
 
 enum { CLIENTS = 2 };
@@ -45,42 +46,11 @@ static void tear_down(void) {
     ml_session_free(session);
 }
 
-static void read_client(uint32_t at) {
-    struct builder *builder = builders[at];
-    struct ml_staging_lane lanes[BUILDER_LANES];
-    struct ml_client_want wants[BUILDER_LANES];
-    size_t count = 0;
-    ck_assert_int_eq(
-        ml_client_feed(
-            clients[at],
-            builder->pipe + builder->pipe_read,
-            builder->pipe_count - builder->pipe_read
-        ),
-        ML_OK
-    );
-    builder->pipe_read = builder->pipe_count;
-    for (uint32_t i = 0; i < BUILDER_LANES; i++) {
-        lanes[i] = builder->lanes[i].header;
-    }
-    ck_assert_int_eq(
-        ml_client_lanes(
-            clients[at], &builder->header, lanes, BUILDER_LANES, wants, BUILDER_LANES, &count
-        ),
-        ML_OK
-    );
-    for (size_t i = 0; i < count; i++) {
-        const struct builder_lane *lane = &builder->lanes[wants[i].lane];
-        /* One slot a lane: the piece is where the profile's chunk number puts it. */
-        ck_assert_uint_ge(wants[i].offset, ml_staging_slot_offset(wants[i].lane, 0, 1));
-        const uint8_t *bytes = lane->slot + ML_FRAME_HEADER_BYTES + wants[i].start_bytes;
-        ck_assert_int_eq(ml_client_tail(clients[at], &wants[i], bytes, &lane->header), ML_OK);
-    }
-}
-
 static void advance(uint64_t ticks) {
     for (uint32_t i = 0; i < CLIENTS; i++) {
         if (clients[i] != NULL) {
-            read_client(i);
+            ck_assert_int_eq(builder_read_pipe(builders[i], clients[i]), ML_OK);
+            builder_read_staging(builders[i], clients[i]);
         }
     }
     ck_assert_int_eq(ml_session_advance(session, ticks), ML_OK);

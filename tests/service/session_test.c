@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "service/session.h"
+#include "tests/service/builder_reader.h"
 #include "tests/service/stream_builder.h"
 
 /* Up to four clients, ids from 1, each with its builder. */
@@ -40,34 +41,7 @@ static void add_client(uint32_t id) {
 }
 
 static enum ml_status read_pipe(uint32_t id) {
-    struct builder *builder = builders[id];
-    const enum ml_status status = ml_client_feed(
-        clients[id], builder->pipe + builder->pipe_read, builder->pipe_count - builder->pipe_read
-    );
-    builder->pipe_read = builder->pipe_count;
-    return status;
-}
-
-/* Lane headers, then the wanted pieces, as the connection does. */
-static void read_staging(uint32_t id) {
-    struct builder *builder = builders[id];
-    struct ml_staging_lane lanes[BUILDER_LANES];
-    struct ml_client_want wants[BUILDER_LANES];
-    size_t count = 0;
-    for (int i = 0; i < BUILDER_LANES; i++) {
-        lanes[i] = builder->lanes[i].header;
-    }
-    ck_assert_int_eq(
-        ml_client_lanes(
-            clients[id], &builder->header, lanes, BUILDER_LANES, wants, BUILDER_LANES, &count
-        ),
-        ML_OK
-    );
-    for (size_t i = 0; i < count; i++) {
-        const struct builder_lane *lane = &builder->lanes[wants[i].lane];
-        const uint8_t *bytes = lane->slot + ML_FRAME_HEADER_BYTES + wants[i].start_bytes;
-        ck_assert_int_eq(ml_client_tail(clients[id], &wants[i], bytes, &lane->header), ML_OK);
-    }
+    return builder_read_pipe(builders[id], clients[id]);
 }
 
 static void advance(uint64_t ticks) {
@@ -75,7 +49,7 @@ static void advance(uint64_t ticks) {
         if (clients[i] != NULL && ml_client_status(clients[i]) == ML_OK) {
             (void)read_pipe(i);
             if (builders[i]->header.magic != 0) {
-                read_staging(i);
+                builder_read_staging(builders[i], clients[i]);
             }
             ck_assert(ml_client_settled(clients[i]));
         }
@@ -87,7 +61,7 @@ static void advance(uint64_t ticks) {
 static void end_client(uint32_t id, uint64_t ticks) {
     const struct ml_client_end end = {.state = 1, .end = {.ticks = ticks}};
     (void)read_pipe(id);
-    read_staging(id);
+    builder_read_staging(builders[id], clients[id]);
     ck_assert_int_eq(ml_client_ended(clients[id], &end), ML_OK);
     builders[id]->header.magic = 0;
 }

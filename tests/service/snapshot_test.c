@@ -4,6 +4,7 @@
 
 #include "service/dump_writer.h"
 #include "service/session.h"
+#include "tests/service/builder_reader.h"
 #include "tests/service/stream_builder.h"
 
 /* A snapshot while the stream goes on. Whole processes of random events amid which snapshots are
@@ -17,28 +18,16 @@ static struct ml_client *client;
 static struct builder *builder;
 
 static void read_pipe(void) {
-    ck_assert_int_eq(
-        ml_client_feed(
-            client, builder->pipe + builder->pipe_read, builder->pipe_count - builder->pipe_read
-        ),
-        ML_OK
-    );
-    builder->pipe_read = builder->pipe_count;
+    ck_assert_int_eq(builder_read_pipe(builder, client), ML_OK);
 }
 
 /* All that was written is read and, as far as it may be, applied. */
 static void advance(uint64_t ticks) {
-    struct ml_staging_lane lanes[BUILDER_LANES];
-    struct ml_client_want want;
-    size_t count = 0;
     for (uint32_t i = 0; i < BUILDER_LANES; i++) {
         builder_flush(builder, i);
-        lanes[i] = builder->lanes[i].header;
     }
     read_pipe();
-    ck_assert_int_eq(
-        ml_client_lanes(client, &builder->header, lanes, BUILDER_LANES, &want, 1, &count), ML_OK
-    );
+    builder_read_staging(builder, client);
     ck_assert_int_eq(ml_session_advance(session, ticks), ML_OK);
     ck_assert(ml_session_check(session));
 }
