@@ -1,6 +1,7 @@
 #include "tests/dump/formats_fixture.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #include <check.h>
 
@@ -14,11 +15,11 @@ struct ml_profile profile;
 struct ml_stacks stacks;
 struct ml_symbolizer *symbolizer;
 
-void formats_setup_once(void) {
+static void setup_once(void) {
     sample_places_find(&places, "known_places");
 }
 
-void formats_setup(void) {
+static void setup(void) {
     uint64_t offsets[SAMPLE_PLACES_MAX];
     struct synthetic_options options = {
         .processes_count = 3,
@@ -46,15 +47,31 @@ void formats_setup(void) {
     ck_assert_int_eq(ml_stacks_symbolize(&stacks, symbolizer), ML_OK);
 }
 
-void formats_teardown(void) {
+static void teardown(void) {
     ml_stacks_fini(&stacks);
     ml_symbolizer_free(symbolizer);
     ml_profile_fini(&profile);
     ml_arena_fini(&arena);
 }
 
-void formats_clean(void) {
+int formats_run(const char *suite, const TTest *const *tests, size_t count) {
+    TCase *tcase = tcase_create("all");
+    Suite *all = suite_create(suite);
+    SRunner *runner = srunner_create(all);
+    int failed = 0;
+
+    suite_add_tcase(all, tcase);
+    tcase_add_unchecked_fixture(tcase, setup_once, NULL);
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_set_timeout(tcase, 60);
+    for (size_t i = 0; i < count; i++) {
+        tcase_add_test(tcase, tests[i]);
+    }
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
     sample_places_clean(&places);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 void formats_select(uint32_t pid) {

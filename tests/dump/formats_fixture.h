@@ -4,7 +4,10 @@
 #ifndef MEMLOG_TESTS_DUMP_FORMATS_FIXTURE_H
 #define MEMLOG_TESTS_DUMP_FORMATS_FIXTURE_H
 
+#include <stddef.h>
 #include <stdint.h>
+
+#include <check.h>
 
 #include "service/snapshot.h"
 #include "tests/tools/sample_places.h"
@@ -18,11 +21,8 @@ extern struct ml_profile profile;
 extern struct ml_stacks stacks;
 extern struct ml_symbolizer *symbolizer;
 
-/* Check's fixtures: the first unchecked, the others of each test. _clean at the very end. */
-void formats_setup_once(void);
-void formats_setup(void);
-void formats_teardown(void);
-void formats_clean(void);
+/* All of main: run the tests, each with a dump of its own. Returns what main returns. */
+int formats_run(const char *suite, const TTest *const *tests, size_t count);
 
 /* This process alone from here on. */
 void formats_select(uint32_t pid);

@@ -409,27 +409,17 @@ START_TEST(the_text_report_fits_its_width_and_passes_no_controls) {
 END_TEST
 
 int main(void) {
-    Suite *suite = suite_create("dump/formats");
-    TCase *tests = tcase_create("all");
-    SRunner *runner = srunner_create(suite);
-    int failed = 0;
+    const TTest *const tests[] = {
+        the_json_report_has_its_form_and_its_sums_are_true,
+        a_limit_cuts_every_list,
+        equal_stacks_of_processes_are_one_in_the_tree,
+        frames_have_names_inlines_first,
+        pprof_values_add_up_to_the_report,
+        a_dump_does_not_differ_from_itself,
+        a_diff_finds_what_grew_wherever_it_lies,
+        collapsed_lines_add_up_to_the_report,
+        the_text_report_fits_its_width_and_passes_no_controls,
+    };
 
-    suite_add_tcase(suite, tests);
-    tcase_add_unchecked_fixture(tests, formats_setup_once, NULL);
-    tcase_add_checked_fixture(tests, formats_setup, formats_teardown);
-    tcase_set_timeout(tests, 60);
-    tcase_add_test(tests, the_json_report_has_its_form_and_its_sums_are_true);
-    tcase_add_test(tests, a_limit_cuts_every_list);
-    tcase_add_test(tests, equal_stacks_of_processes_are_one_in_the_tree);
-    tcase_add_test(tests, frames_have_names_inlines_first);
-    tcase_add_test(tests, pprof_values_add_up_to_the_report);
-    tcase_add_test(tests, a_dump_does_not_differ_from_itself);
-    tcase_add_test(tests, a_diff_finds_what_grew_wherever_it_lies);
-    tcase_add_test(tests, collapsed_lines_add_up_to_the_report);
-    tcase_add_test(tests, the_text_report_fits_its_width_and_passes_no_controls);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    formats_clean();
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return formats_run("dump/formats", tests, sizeof tests / sizeof *tests);
 }

@@ -463,27 +463,17 @@ START_TEST(a_flame_graph_folds_what_is_too_thin) {
 END_TEST
 
 int main(void) {
-    Suite *suite = suite_create("dump/other_formats");
-    TCase *tests = tcase_create("all");
-    SRunner *runner = srunner_create(suite);
-    int failed = 0;
+    const TTest *const tests[] = {
+        a_selected_process_is_the_tree,
+        the_peak_of_a_pid_is_that_of_its_largest_image,
+        a_chrome_trace_holds_every_processes_heap,
+        several_dumps_in_a_chrome_trace_use_no_number_twice,
+        a_heap_text_adds_up_and_its_addresses_are_in_its_files,
+        a_database_answers_perfettos_queries,
+        a_flame_graph_holds_the_tree_and_every_process,
+        a_flame_graph_of_a_change_holds_both_sides,
+        a_flame_graph_folds_what_is_too_thin,
+    };
 
-    suite_add_tcase(suite, tests);
-    tcase_add_unchecked_fixture(tests, formats_setup_once, NULL);
-    tcase_add_checked_fixture(tests, formats_setup, formats_teardown);
-    tcase_set_timeout(tests, 60);
-    tcase_add_test(tests, a_selected_process_is_the_tree);
-    tcase_add_test(tests, the_peak_of_a_pid_is_that_of_its_largest_image);
-    tcase_add_test(tests, a_chrome_trace_holds_every_processes_heap);
-    tcase_add_test(tests, several_dumps_in_a_chrome_trace_use_no_number_twice);
-    tcase_add_test(tests, a_heap_text_adds_up_and_its_addresses_are_in_its_files);
-    tcase_add_test(tests, a_database_answers_perfettos_queries);
-    tcase_add_test(tests, a_flame_graph_holds_the_tree_and_every_process);
-    tcase_add_test(tests, a_flame_graph_of_a_change_holds_both_sides);
-    tcase_add_test(tests, a_flame_graph_folds_what_is_too_thin);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    formats_clean();
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return formats_run("dump/other_formats", tests, sizeof tests / sizeof *tests);
 }

@@ -331,28 +331,18 @@ START_TEST(the_worth_that_tells_so_much_is_the_most_that_does) {
 END_TEST
 
 int main(void) {
-    Suite *suite = suite_create("dump/pruning");
-    TCase *tests = tcase_create("all");
-    SRunner *runner = srunner_create(suite);
-    int failed = 0;
+    const TTest *const tests[] = {
+        pruning_keeps_sums_and_what_is_large,
+        pruning_everything_keeps_only_whoever_has_many_blocks,
+        pruning_nothing_changes_nothing,
+        pruning_by_worth_keeps_sums_and_tells_less_the_more_is_asked,
+        of_equal_stacks_the_one_with_callers_that_stay_is_kept,
+        the_stack_that_a_trigger_blames_survives_everything,
+        what_reads_alike_becomes_one,
+        processes_of_which_sums_are_left_become_one,
+        a_body_fits_and_adds_up_at_every_size_and_more_room_never_tells_less,
+        the_worth_that_tells_so_much_is_the_most_that_does,
+    };
 
-    suite_add_tcase(suite, tests);
-    tcase_add_unchecked_fixture(tests, formats_setup_once, NULL);
-    tcase_add_checked_fixture(tests, formats_setup, formats_teardown);
-    tcase_set_timeout(tests, 60);
-    tcase_add_test(tests, pruning_keeps_sums_and_what_is_large);
-    tcase_add_test(tests, pruning_everything_keeps_only_whoever_has_many_blocks);
-    tcase_add_test(tests, pruning_nothing_changes_nothing);
-    tcase_add_test(tests, pruning_by_worth_keeps_sums_and_tells_less_the_more_is_asked);
-    tcase_add_test(tests, of_equal_stacks_the_one_with_callers_that_stay_is_kept);
-    tcase_add_test(tests, the_stack_that_a_trigger_blames_survives_everything);
-    tcase_add_test(tests, what_reads_alike_becomes_one);
-    tcase_add_test(tests, processes_of_which_sums_are_left_become_one);
-    tcase_add_test(tests, a_body_fits_and_adds_up_at_every_size_and_more_room_never_tells_less);
-    tcase_add_test(tests, the_worth_that_tells_so_much_is_the_most_that_does);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    formats_clean();
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return formats_run("dump/pruning", tests, sizeof tests / sizeof *tests);
 }

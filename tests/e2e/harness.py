@@ -1,4 +1,5 @@
 """Run the built memlog as a person would, and read what it leaves. Standard library only."""
+import contextlib
 import faulthandler
 import fcntl
 import json
@@ -129,14 +130,14 @@ class Case(unittest.TestCase):
         answer = run_words(words, cwd or self.folder, env or self.environment(), stdin, timeout)
         return Run(answer.returncode, answer.stdout, answer.stderr.decode(errors="replace"), folder)
 
-    def memlog_start(self, *program, options=("-q", "--no-page"), env=None, before=()):
+    def memlog_start(self, *program, options=("-q", "--no-page"), env=None, before=(), stdin=subprocess.DEVNULL, **popen):
         """memlog run in the background, started by the words `before`; ended at the test's end if it is still there."""
         words, folder = self.memlog_command(program, options)
         words = [*before, *words]
         log = open(self.folder / f"stderr{self.runs}", "wb+")
         process = subprocess.Popen(
-            words, cwd=self.folder, env=env or self.environment(), stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE, stderr=log, start_new_session=True,
+            words, cwd=self.folder, env=env or self.environment(), stdin=stdin,
+            stdout=subprocess.PIPE, stderr=log, start_new_session=True, **popen,
         )
         process.memlog_folder = folder
         process.memlog_log = log
@@ -144,11 +145,26 @@ class Case(unittest.TestCase):
         def end():
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
+            if process.stdin:
+                with contextlib.suppress(OSError):  # nobody reads it any more
+                    process.stdin.close()
+                process.stdin = None
             process.communicate()
             log.close()
 
         self.addCleanup(end)
         return process
+
+    def memlog_ready(self, *program, **how):
+        """The same of a program that says that it is ready, and waits for a line before it begins."""
+        process = self.memlog_start(*program, stdin=subprocess.PIPE, **how)
+        self.assertEqual(process.stdout.readline(), b"ready\n")
+        return process
+
+    def go(self, process):
+        """The line that it waits for."""
+        process.stdin.write(b"\n")
+        process.stdin.flush()
 
     def report(self, dump):
         """`memlog report --json DUMP`, parsed."""

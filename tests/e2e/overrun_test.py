@@ -54,30 +54,9 @@ def ticks_of(pid):
 
 
 class Overrun(harness.Case):
-    def start(self, *program, options=OPTIONS):
-        words, folder = self.memlog_command(program, options)
-        log = open(self.folder / f"stderr{self.runs}", "wb+")
-        self.addCleanup(log.close)
-        process = subprocess.Popen(
-            words, cwd=self.folder, env=self.environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log,
-            start_new_session=True,
-        )
-        process.memlog_folder, process.memlog_log = folder, log
-        self.addCleanup(process.stdout.close)
-        self.addCleanup(process.stdin.close)
-
-        def end():
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
-
-        self.addCleanup(end)
-        self.assertEqual(process.stdout.readline(), b"ready\n")
+    def start(self, *program):
+        process = self.memlog_ready(*program, options=OPTIONS)
         return process, harness.service_of(process.pid)
-
-    def go(self, process):
-        process.stdin.write(b"\n")
-        process.stdin.flush()
 
     def ended(self, process):
         self.assertEqual(process.wait(timeout=harness.TIMEOUT), 0)

@@ -60,39 +60,18 @@ class Pressure(harness.Case):
     """A program of memlog run, ready to begin."""
 
     def start(self, *program, options=("-q", "--no-page"), user=None, limits=()):
-        words, folder = self.memlog_command(program, options)
-        log = open(self.folder / f"stderr{self.runs}", "wb+")
-        self.addCleanup(log.close)
-
         def before():
             for which, value in limits:
                 resource.setrlimit(which, (value, value))
 
-        process = subprocess.Popen(
-            words, cwd=self.folder, env=self.environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log,
-            start_new_session=True, user=user, group=user, extra_groups=[] if user else None, preexec_fn=before,
+        return self.memlog_start(
+            *program, options=options, stdin=subprocess.PIPE, user=user, group=user, extra_groups=[] if user else None, preexec_fn=before,
         )
-        process.memlog_folder = folder
-        process.memlog_log = log
-        self.addCleanup(process.stdout.close)
-        self.addCleanup(process.stdin.close)
-
-        def end():
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
-
-        self.addCleanup(end)
-        return process
 
     def overload(self, threads, milliseconds, keep=64, **options):
         process = self.start(OVERLOAD, str(threads), str(milliseconds), str(keep), **options)
         self.assertEqual(process.stdout.readline(), b"ready\n")
         return process
-
-    def go(self, process):
-        process.stdin.write(b"\n")
-        process.stdin.flush()
 
     def ended(self, process):
         """(the program's own count of its calls, its entry in the report, the report)."""

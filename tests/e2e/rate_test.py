@@ -1,8 +1,6 @@
 """`memlog rate`: the interval changes while a program runs, its profile goes on, and figures stay unbiased."""
 import collections
 import json
-import os
-import signal
 import subprocess
 import unittest
 
@@ -39,22 +37,8 @@ class Rate(harness.Case):
         return self.report(sorted(folder.glob("*.pftrace"))[-1])["processes"][0]["events"]
 
     def start(self, *options, steps=150_000, seed=1, program=None):
-        words, folder = self.memlog_command(program or (PROGRAM, steps, seed), ("-q", "--no-page", *options))
-        process = subprocess.Popen(
-            words, cwd=self.folder, env=self.environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
-        )
-        process.memlog_folder = folder
-        self.dumping = folder
-        self.addCleanup(process.stdout.close)
-        self.addCleanup(process.stdin.close)
-
-        def end():
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
-
-        self.addCleanup(end)
-        self.assertEqual(process.stdout.readline(), b"ready\n")
+        process = self.memlog_ready(*(program or (PROGRAM, steps, seed)), options=("-q", "--no-page", *options))
+        self.dumping = process.memlog_folder
         return process, self.row()["pid"]
 
     def ended(self, process):

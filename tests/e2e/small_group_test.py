@@ -2,9 +2,7 @@
 figures, and a service that the kernel ends for its memory is replaced."""
 import contextlib
 import json
-import os
 import pathlib
-import signal
 import subprocess
 import unittest
 
@@ -29,27 +27,8 @@ class SmallGroup(harness.Case):
         """memlog in the group, its program outside."""
         outside = "; ".join(f"echo $$ >{path}" for path in [group.parent / "cgroup.procs"])
         program = ("/bin/sh", "-c", f'{outside}; exec "$@"', "sh", OVERLOAD, "2", str(milliseconds), str(KEEP))
-        words, folder = self.memlog_command(program, ("--no-page", *options))
-        log = open(self.folder / "stderr", "wb+")
-        self.addCleanup(log.close)
-        process = subprocess.Popen(
-            ["/bin/sh", "-c", f'echo $$ >{group}/cgroup.procs; exec "$@"', "sh", *words], cwd=self.folder, env=self.environment(),
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, start_new_session=True,
-        )
-        process.memlog_folder, process.memlog_log = folder, log
-
-        def end():
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-            process.communicate()
-
-        self.addCleanup(end)
-        self.assertEqual(process.stdout.readline(), b"ready\n")
-        return process
-
-    def go(self, process):
-        process.stdin.write(b"\n")
-        process.stdin.flush()
+        inside = ("/bin/sh", "-c", f'echo $$ >{group}/cgroup.procs; exec "$@"', "sh")
+        return self.memlog_ready(*program, options=("--no-page", *options), before=inside)
 
     def ended(self, process):
         """The program's own end is as without memlog; the report."""
