@@ -27,10 +27,12 @@ __attribute__((format(printf, 4, 5))) void ml_doctor_find(
     ...
 );
 
-/* memlog's files; kernel and libc; descriptors and pipes; a run of memlog over itself. */
+/* memlog's files; kernel and libc; descriptors and pipes; where names of functions are kept; a run
+ * of memlog over itself. */
 void ml_doctor_parts(struct ml_findings *findings);
 void ml_doctor_system(struct ml_findings *findings);
 void ml_doctor_limits(struct ml_findings *findings);
+void ml_doctor_cache(struct ml_findings *findings);
 void ml_doctor_trial(struct ml_findings *findings);
 
 /* The machine's list of programs that are never recorded; empty without one. Owner: the caller's.

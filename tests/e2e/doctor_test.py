@@ -58,6 +58,52 @@ class Doctor(Commands):
         ((verdict, text),) = self.one(self.findings(f"--triggers={path}.not", code=1), "triggers")
         self.assertEqual((verdict, str(path) + ".not" in text), ("fail", True))
 
+    def test_where_names_are_kept_is_told(self):
+        """The folder that it names is the one that a report writes to."""
+        home = self.folder / "home"
+        home.mkdir()
+        mine = {"HOME": str(home), "XDG_CACHE_HOME": "", "MEMLOG_SYMBOL_CACHE": ""}
+
+        def told(**environment):
+            ((verdict, text),) = self.one(self.findings(**{**mine, **environment}), "symbol cache")
+            return verdict, text
+
+        dump = self.memlog("/bin/ls").dumps()[0]
+        for where, environment, source in (
+            (home / ".cache" / "memlog", {}, "HOME"),
+            (home / "xdg" / "memlog", {"XDG_CACHE_HOME": str(home / "xdg")}, "XDG_CACHE_HOME"),
+            (home / "mine", {"MEMLOG_SYMBOL_CACHE": str(home / "mine")}, "MEMLOG_SYMBOL_CACHE"),
+        ):
+            self.assertEqual(told(**environment), ("ok", f"{where}, made when the first names are looked up (from {source})"))
+            self.say("report", dump, **{**mine, **environment})
+            kept = list(where.glob("*.names"))
+            self.assertTrue(kept)
+            verdict, text = told(**environment)
+            self.assertEqual(verdict, "ok")
+            self.assertRegex(text, rf"^{where}: names of {len(kept)} files in [\d.]+ (B|KiB|MiB)$")
+        self.assertIn("off, as MEMLOG_SYMBOL_CACHE says", told(MEMLOG_SYMBOL_CACHE="off")[1])
+        self.assertIn("set MEMLOG_SYMBOL_CACHE to a folder", told(HOME="")[1])
+
+    def test_a_folder_where_no_names_can_be_kept_is_named_with_the_next_step(self):
+        place = self.folder / "place"
+
+        def told():
+            ((verdict, text),) = self.one(self.findings(MEMLOG_SYMBOL_CACHE=str(place)), "symbol cache")
+            self.assertEqual(verdict, "note")
+            self.assertIn("set MEMLOG_SYMBOL_CACHE to a folder of your own", text)
+            return text
+
+        place.write_text("")
+        self.assertIn(f"{place}: Not a directory", told())
+        place.unlink()
+        place.mkdir()
+        place.chmod(0o777)
+        self.assertIn(f"{place}: others may write there", told())
+        place.chmod(0o700)
+        if os.geteuid() == 0:
+            os.chown(place, 1, 1)
+            self.assertIn(f"{place}: it is another user's", told())
+
     def test_a_missing_part_is_named(self):
         out = self.folder / "elsewhere"
         out.mkdir()
