@@ -34,6 +34,12 @@ static bool complete(const struct ml_client *client, const struct ml_accounting 
            ml_accounting_lost(accounting) == 0;
 }
 
+/* Every event that its threads have counted: a chunk that they dropped had been read out of staging
+ * before. What else was in it nobody can tell. */
+static bool all_came(const struct ml_client *client) {
+    return ml_staging_reader_sums(&client->staging).produced == client->events;
+}
+
 /* Why it is not complete, in words; the first reason that somebody gave goes before the counters.
  */
 static const char *
@@ -49,7 +55,9 @@ trouble_of(const struct ml_client *client, const struct ml_accounting *accountin
                "were lost";
     }
     if (accounting->overrun > 0 || client->stream.lost_chunks > 0) {
-        return "its pipe stayed full: events were lost";
+        return all_came(client) ? "its pipe stayed full: no event was lost, but what else the "
+                                  "dropped chunks held may be"
+                                : "its pipe stayed full: events were lost";
     }
     if (accounting->nested > 0) {
         return "signal handlers interrupted each other in the allocator: events were lost";

@@ -269,6 +269,54 @@ START_TEST(a_lost_chunk_costs_its_own_records_and_says_so) {
 }
 END_TEST
 
+START_TEST(a_lost_chunk_of_which_all_was_read_costs_no_event_and_says_so) {
+    add_client(1);
+    builder_flush(builders[1], 0);
+    builder_alloc(builders[1], 0, 10, 0x1000, 100, 1);
+    advance(50);
+    ck_assert(figures(1).complete);
+    builders[1]->lanes[0].drops = true;
+    builder_flush(builders[1], 0);
+    builders[1]->lanes[0].drops = false;
+    builder_alloc(builders[1], 0, 60, 0x2000, 50, 1);
+    builder_flush(builders[1], 0);
+    advance(100);
+    end_client(1, 110);
+    ck_assert_uint_eq(figures(1).totals.total_bytes, 150);
+    ck_assert_uint_eq(figures(1).lost_events, 0);
+    ck_assert_uint_eq(figures(1).accounting.overrun, 0);
+    ck_assert(figures(1).accounting.balanced);
+    ck_assert(!figures(1).complete);
+    ck_assert_ptr_nonnull(strstr(figures(1).trouble, "no event was lost"));
+}
+END_TEST
+
+/* What the parent held at the fork is not known: neither is what the child began with. */
+START_TEST(a_child_of_a_parent_that_has_lost_chunks_is_not_complete) {
+    const struct ml_client_setup forked = {
+        .id = 2, .parent_id = 1, .pid = 102, .forked = true, .fork_serial = 7};
+    const struct ml_client_setup other = {
+        .id = 4, .parent_id = 3, .pid = 104, .forked = true, .fork_serial = 7};
+    for (uint32_t parent = 1; parent <= 3; parent += 2) {
+        add_client(parent);
+        builder_flush(builders[parent], 0);
+        builder_alloc(builders[parent], 0, 10, 0x1000, 100, 1);
+        builders[parent]->lanes[0].drops = parent == 1;
+        builder_flush(builders[parent], 0);
+        builders[parent]->lanes[0].drops = false;
+        builder_timed(builders[parent], 0, ML_EVENT_FORK, 20, 7);
+        builder_flush(builders[parent], 0);
+    }
+    add_with(2, &forked);
+    add_with(4, &other);
+    advance(100);
+    ck_assert_uint_eq(figures(2).inherited_bytes, 0);
+    ck_assert(!figures(2).complete);
+    ck_assert_uint_eq(figures(4).inherited_bytes, 100);
+    ck_assert(figures(4).complete);
+}
+END_TEST
+
 START_TEST(late_events_are_applied_on_arrival_and_counted) {
     add_client(1);
     builder_alloc(builders[1], 0, 10, 0x1000, 100, 1);
@@ -518,6 +566,8 @@ int main(void) {
     tcase_add_test(tcase, a_new_process_of_the_same_pid_has_replaced_the_old_one);
     tcase_add_test(tcase, a_child_shows_what_it_inherited_whoever_comes_first);
     tcase_add_test(tcase, a_lost_chunk_costs_its_own_records_and_says_so);
+    tcase_add_test(tcase, a_lost_chunk_of_which_all_was_read_costs_no_event_and_says_so);
+    tcase_add_test(tcase, a_child_of_a_parent_that_has_lost_chunks_is_not_complete);
     tcase_add_test(tcase, late_events_are_applied_on_arrival_and_counted);
     tcase_add_test(tcase, a_late_free_never_frees_the_block_that_was_put_there_since);
     tcase_add_test(tcase, a_late_realloc_never_moves_the_block_that_was_put_there_since);
