@@ -232,6 +232,7 @@ static void start_job(struct ml_engine *engine) {
                   .id = job->trigger.id,
                   .node = job->trigger.node,
                   .node_bytes = job->trigger.node_bytes,
+                  .checked_ns = job->trigger.checked_ns,
                   .reason = ml_string_of(job->trigger.reason)}},
         .file = job->file.fd,
     };

@@ -80,6 +80,7 @@ struct ml_dump_trigger {
     enum memlog_service_trigger_kind kind;
     uint32_t id, node;
     uint64_t node_bytes;
+    uint64_t checked_ns; /* monotonic: the look that it was decided at; 0: nobody looked */
     char reason[MEMLOG_SERVICE_DECISION_REASON_LIMIT + 1];
 };
 

@@ -96,7 +96,8 @@ void ml_dump_trigger_of(
       .kind = decision->kind,
       .id = decision->id,
       .node = decision->node,
-      .node_bytes = decision->node_bytes};
+      .node_bytes = decision->node_bytes,
+      .checked_ns = decision->checked_ns};
     (void)snprintf(
         out_trigger->reason,
         sizeof(out_trigger->reason),

@@ -88,6 +88,7 @@ ml_dump_request_new(const struct memlog_service_dump_order *order, int take_file
           .id = order->trigger.id,
           .node = order->trigger.node,
           .node_bytes = order->trigger.node_bytes,
+          .checked_ns = order->trigger.checked_ns,
           .reason = copy_text(&at, order->trigger.reason)};
     }
     for (uint32_t i = 0; i < order->gaps.count; i++) {

@@ -185,7 +185,10 @@ static size_t collect(
 }
 
 static enum ml_status answer(
-    const struct ml_call *call, const struct ml_trigger_decision *decisions, size_t decisions_count
+    const struct ml_call *call,
+    const struct ml_trigger_decision *decisions,
+    size_t decisions_count,
+    uint64_t checked_ns
 ) {
     struct memlog_service_decision *items = calloc(decisions_count + 1, sizeof(*items));
     if (items == NULL) {
@@ -199,6 +202,7 @@ static enum ml_status answer(
           .node = decisions[i].node,
           .node_bytes = decisions[i].node_bytes,
           .memory = decisions[i].memory,
+          .checked_ns = checked_ns,
           .reason = ml_string_cut(decisions[i].reason, MEMLOG_SERVICE_DECISION_REASON_LIMIT)};
     }
     const struct memlog_service_observe_reply reply = {
@@ -237,7 +241,8 @@ enum ml_status ml_answer_observe(
             .dumped_count = observation->dumped_count,
             .live_by_node = live_by_node,
             .context = scene->session};
-        status = answer(call, decisions, ml_triggers_look(scene->triggers, &look, decisions));
+        const size_t count = ml_triggers_look(scene->triggers, &look, decisions);
+        status = answer(call, decisions, count, look.now_ns);
     }
     free(processes);
     free(decisions);

@@ -108,6 +108,7 @@ void ml_dump_exact_run(struct ml_dump_packet *packet, const struct ml_snapshot *
             .process_id = snapshot->trigger.id,
             .node = snapshot->trigger.node,
             .node_bytes = snapshot->trigger.node_bytes,
+            .checked_monotonic_ns = snapshot->trigger.checked_ns,
             .reason = ml_dump_text(&snapshot->trigger.reason),
         };
     }

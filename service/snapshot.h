@@ -143,6 +143,7 @@ struct ml_snapshot_trigger {
     uint32_t id;   /* process; 0: none in particular */
     uint32_t node; /* the guilty stack, in that process; 0: not known */
     uint64_t node_bytes;
+    uint64_t checked_ns; /* monotonic: the look that it was decided at; 0: nobody looked */
     struct ml_text reason;
 };
 

@@ -215,6 +215,7 @@ struct ml_profile_trigger {
     uint32_t process_id; /* 0: none in particular */
     uint32_t node;       /* the guilty stack, in that process; 0: not known */
     uint64_t node_bytes;
+    uint64_t checked_ns; /* monotonic: the look that it was decided at; 0: nobody looked */
     struct ml_profile_text reason;
 };
 

@@ -205,6 +205,11 @@ static void put_trigger(struct ml_json *json, const struct ml_report *report) {
     text_member(json, "reason", trigger->reason);
     ml_json_number_member(json, "process_id", trigger->process_id);
     ml_json_number_member(json, "stack_bytes", trigger->node_bytes);
+    if (trigger->checked_ns != 0 && trigger->checked_ns <= report->profile->now.monotonic_ns) {
+        ml_json_number_member(
+            json, "after_check_ns", report->profile->now.monotonic_ns - trigger->checked_ns
+        );
+    }
     ml_report_json_frames(json, report->stacks, report->stacks->guilty);
     ml_json_close(json, '}');
 }

@@ -149,6 +149,7 @@ static enum ml_status decode_run(struct ml_trace_decoder *decoder, pb_istream_t 
     profile->trigger.process_id = run.trigger.process_id;
     profile->trigger.node = run.trigger.node;
     profile->trigger.node_bytes = run.trigger.node_bytes;
+    profile->trigger.checked_ns = run.trigger.checked_monotonic_ns;
     profile->tree = totals_of(&run.tree);
     profile->tree_peak_ticks = run.tree_peak_ticks;
     profile->complete = run.complete;
