@@ -151,23 +151,31 @@ check_program(struct ml_findings *findings, const struct ml_never_list *never, c
 /* What of this system a rule needs and does not find. */
 static void check_memory_rules(struct ml_findings *findings, const struct ml_trigger_rules *rules) {
     struct ml_cgroup group;
-    struct ml_memory_info info;
-    char own[PATH_MAX];
+    unsigned limited = 0;
     if (!ml_trigger_rules_watch_memory(rules)) {
         return;
     }
-    const bool limited = ml_cgroup_of(getpid(), &group, own) && ml_cgroup_read(&group, &info) &&
-                         info.limit_bytes != 0;
-    ml_doctor_find(
-        findings,
-        ML_DOCTOR_OK,
-        "triggers",
-        limited
-            ? "the limit of %s and the machine's are looked at every second"
-            : "this process is in no control group with a limit (%s); the machine's is looked at "
-              "every second",
-        limited ? group.name : "what runs in one has its own looked at"
-    );
+    for (bool more = ml_cgroup_of(getpid(), &group); more; more = ml_cgroup_up(&group)) {
+        if (ml_cgroup_limit_bytes(&group) != 0) {
+            limited++;
+            ml_doctor_find(
+                findings,
+                ML_DOCTOR_OK,
+                "triggers",
+                "the limit of %s is looked at every second, and the machine's",
+                group.name
+            );
+        }
+    }
+    if (limited == 0) {
+        ml_doctor_find(
+            findings,
+            ML_DOCTOR_OK,
+            "triggers",
+            "this process is in no control group with a limit (what runs in one has its own looked "
+            "at); the machine's is looked at every second"
+        );
+    }
     if ((rules->pressure_some_percent != 0 || rules->pressure_full_percent != 0) &&
         access(ML_PRESSURE_FILE, R_OK) != 0) {
         ml_doctor_find(

@@ -88,8 +88,8 @@ enum { ML_TRIGGER_KINDS = MEMLOG_SERVICE_TRIGGER_KIND_ASKED + 1 };
 
 enum {
     ML_TRIGGER_DUMPED = MEMLOG_SERVICE_OBSERVATION_DUMPED_NS_LIMIT,
-    ML_TRIGGER_MEMORIES =
-        33, /* control groups of one tree, and the machine; more are not looked at */
+    /* Control groups of one tree, and the machine; more are not looked at. */
+    ML_TRIGGER_MEMORIES = MEMLOG_SERVICE_OBSERVATION_MEMORIES_LIMIT,
 };
 
 /* engine_triggers.c */
@@ -104,6 +104,7 @@ struct ml_engine_triggers {
     struct ml_cgroup *groups;               /* of the members up to members_grouped; of one that is
                                                gone the folder is "" */
     unsigned groups_count;
+    bool groups_left_out; /* there were more, and it was said */
     uint32_t members_grouped;
     uint32_t next_asked; /* who is asked for his group again */
     int log_fd;          /* -1: not made yet */

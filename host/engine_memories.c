@@ -1,6 +1,5 @@
 /* The memories that have a limit, for the triggers: the control groups of those that run, who of
  * them is in which, and the machine. Room: host. */
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,18 +43,45 @@ static unsigned place_of(struct ml_engine_triggers *triggers, const struct ml_cg
     return place;
 }
 
-/* Note what groups the process counts into. */
-static void find_groups_of(struct ml_engine_triggers *triggers, struct ml_member *member) {
+/* A group that is to be looked at. */
+static void note(struct ml_engine *engine, const struct ml_cgroup *group) {
+    struct ml_engine_triggers *triggers = &engine->triggers;
+    if (place_of(triggers, group) == GROUPS_MAX && !triggers->groups_left_out) {
+        triggers->groups_left_out = true;
+        ml_engine_notice(
+            engine,
+            "%s is not looked at by the triggers, nor is any further one: %d control groups are, "
+            "which is the most",
+            group->name,
+            GROUPS_MAX
+        );
+    }
+}
+
+/* Note what groups the process counts into: each that has a limit kills, whichever is the tighter.
+ * Where none has one, its own still tells pressure. */
+static void find_groups_of(struct ml_engine *engine, struct ml_member *member) {
+    struct ml_engine_triggers *triggers = &engine->triggers;
+    struct ml_cgroup own;
     struct ml_cgroup group;
-    char own[PATH_MAX];
-    if (member->state != ML_MEMBER_RUNNING || !ml_cgroup_of(member->pid, &group, own)) {
-        member->groups = 0;
+    bool limited = false;
+    member->groups = 0;
+    if (member->state != ML_MEMBER_RUNNING || !ml_cgroup_of(member->pid, &own)) {
         return;
     }
-    (void)place_of(triggers, &group);
-    member->groups = 0;
+    group = own;
+    do {
+        if (ml_cgroup_limit_bytes(&group) != 0) {
+            limited = true;
+            note(engine, &group);
+        }
+    } while (ml_cgroup_up(&group));
+    if (!limited) {
+        note(engine, &own);
+    }
     for (unsigned i = 0; i < triggers->groups_count; i++) {
-        if (triggers->groups[i].folder[0] != '\0' && ml_cgroup_holds(&triggers->groups[i], own)) {
+        if (triggers->groups[i].folder[0] != '\0' &&
+            ml_cgroup_holds(&triggers->groups[i], own.folder)) {
             member->groups |= UINT64_C(1) << i;
         }
     }
@@ -69,14 +95,14 @@ static void find_groups(struct ml_engine *engine) {
         triggers->next_asked = triggers->next_asked < known ? triggers->next_asked : 0;
         struct ml_member *member = engine->members.items[triggers->next_asked++];
         if (member->state == ML_MEMBER_RUNNING) {
-            find_groups_of(triggers, member);
+            find_groups_of(engine, member);
             asked++;
         }
     }
     /* A group that was not known begins this anew, which ends: their number is bounded. */
     while (triggers->members_grouped < count) {
         const uint32_t next = triggers->members_grouped++;
-        find_groups_of(triggers, engine->members.items[next]);
+        find_groups_of(engine, engine->members.items[next]);
     }
 }
 

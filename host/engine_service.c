@@ -274,26 +274,18 @@ on_memory_short(void *context, const struct memlog_service_memory_short_request 
     }
 }
 
-/* A quarter of what the machine, or our control group, has: the rest is the programs'. 0: not
- * known.
- */
+/* A quarter of what the machine, or the tightest of the control groups that we are in, has: the
+ * rest is the programs'. 0: not known. */
 static uint64_t default_memory_bytes(void) {
     enum { SERVICE_PART = 4 };
     struct ml_memory_info machine = {.limit_bytes = 0};
-    struct ml_memory_info group = {.limit_bytes = 0};
-    struct ml_cgroup cgroup;
-    char own[PATH_MAX];
+    struct ml_cgroup group;
     if (!ml_machine_read(&machine)) {
         machine.limit_bytes = 0;
     }
-    if (!ml_cgroup_of(getpid(), &cgroup, own) || !ml_cgroup_read(&cgroup, &group)) {
-        group.limit_bytes = 0;
-    }
-    const uint64_t bytes = group.limit_bytes != 0 && (machine.limit_bytes == 0 ||
-                                                      group.limit_bytes < machine.limit_bytes)
-                               ? group.limit_bytes
-                               : machine.limit_bytes;
-    return bytes / SERVICE_PART;
+    const uint64_t limit = ml_cgroup_of(getpid(), &group) ? ml_cgroup_least_limit_bytes(&group) : 0;
+    const bool is_tighter = limit != 0 && (machine.limit_bytes == 0 || limit < machine.limit_bytes);
+    return (is_tighter ? limit : machine.limit_bytes) / SERVICE_PART;
 }
 
 static enum ml_status start(struct ml_engine *engine, struct ml_complaint *complaint) {

@@ -52,7 +52,7 @@ static uint64_t limit_in(const char *folder, const char *name) {
     return bytes < no_limit_bytes ? bytes : 0;
 }
 
-static uint64_t limit_of(const struct ml_cgroup *group) {
+uint64_t ml_cgroup_limit_bytes(const struct ml_cgroup *group) {
     if (!group->unified) {
         return limit_in(group->folder, "memory.limit_in_bytes");
     }
@@ -61,61 +61,72 @@ static uint64_t limit_of(const struct ml_cgroup *group) {
     return max == 0 || (high != 0 && high < max) ? high : max;
 }
 
-static bool exists(const char *folder, const char *name) {
+uint64_t ml_cgroup_least_limit_bytes(const struct ml_cgroup *group) {
+    struct ml_cgroup at = *group;
+    uint64_t least = 0;
+    do {
+        const uint64_t limit = ml_cgroup_limit_bytes(&at);
+        least = limit != 0 && (least == 0 || limit < least) ? limit : least;
+    } while (ml_cgroup_up(&at));
+    return least;
+}
+
+static bool has_figures(const struct ml_cgroup *group) {
     char path[PATH_MAX + NAME_MAX];
-    (void)snprintf(path, sizeof(path), "%s/%s", folder, name);
+    const char *used = group->unified ? "memory.current" : "memory.usage_in_bytes";
+    (void)snprintf(path, sizeof(path), "%s/%s", group->folder, used);
     return access(path, R_OK) == 0;
 }
 
-/* Up from `path` below `mount` to the first group with a limit; `out_own` is the first one seen. */
-static bool climb(
-    const char *mount,
-    const char *path,
-    const char *probe,
-    struct ml_cgroup *out_group,
-    char out_own[PATH_MAX]
-) {
-    char below[PATH_MAX];
-    struct ml_cgroup own = {.unified = out_group->unified};
-    bool found = false;
-    (void)snprintf(below, sizeof(below), "%s", path);
-    for (;;) {
-        const int count = snprintf(
-            out_group->folder,
-            sizeof(out_group->folder),
-            "%s%s",
-            mount,
-            below[1] != '\0' ? below : ""
-        );
-        (void)snprintf(
-            out_group->name,
-            sizeof(out_group->name),
-            "cgroup %.200s",
-            below[0] != '\0' ? below : "/"
-        );
-        if (count > 0 && (size_t)count < sizeof(out_group->folder) &&
-            exists(out_group->folder, probe)) {
-            if (!found) {
-                own = *out_group;
-                memcpy(out_own, own.folder, sizeof(own.folder));
-                found = true;
-            }
-            if (limit_of(out_group) != 0) {
-                return true;
-            }
-        }
-        char *slash = strrchr(below, '/');
-        if (slash == NULL) {
-            *out_group = own;
-            return found;
-        }
-        *slash = '\0';
+/* Groups are told apart by their names, and paths of containers agree in their first hundreds of
+ * bytes. */
+static void set_name(struct ml_cgroup *group) {
+    enum { PATH_BYTES = ML_MEMORY_NAME_BYTES - sizeof("cgroup ...") };
+    const char *path = group->folder + group->mount_count;
+    const size_t count = strlen(path);
+    const char *tail = count > PATH_BYTES ? path + count - PATH_BYTES : path;
+    while (tail != path && ((unsigned char)*tail & 0xC0) == 0x80) {
+        tail++; /* no half of a character */
     }
+    const int tail_count = (int)(count > 0 ? strlen(tail) : 1); /* at most PATH_BYTES */
+    (void)snprintf(
+        group->name,
+        sizeof(group->name),
+        "cgroup %s%.*s",
+        tail != path ? "..." : "",
+        tail_count,
+        count > 0 ? tail : "/"
+    );
 }
 
-bool ml_cgroup_find(
-    const char *root, const char *cgroups, struct ml_cgroup *out_group, char out_own[PATH_MAX]
-) {
+bool ml_cgroup_up(struct ml_cgroup *group) {
+    struct ml_cgroup up = *group;
+    while (up.folder[up.mount_count] != '\0') {
+        *strrchr(up.folder + up.mount_count, '/') = '\0';
+        if (has_figures(&up)) {
+            set_name(&up);
+            *group = up;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* `path` below `mount`, or the nearest around it: some are not seen from inside of a container. */
+static bool settle(const char *mount, const char *path, bool unified, struct ml_cgroup *out_group) {
+    *out_group = (struct ml_cgroup){.mount_count = strlen(mount), .unified = unified};
+    if (path[0] != '/' || strncmp(path, "/..", 3) == 0) {
+        return false; /* outside of the namespace that we see */
+    }
+    const int count = snprintf(
+        out_group->folder, sizeof(out_group->folder), "%s%s", mount, path[1] != '\0' ? path : ""
+    );
+    set_name(out_group);
+    return (count < (int)sizeof(out_group->folder) && has_figures(out_group)) ||
+           ml_cgroup_up(out_group);
+}
+
+bool ml_cgroup_find(const char *root, const char *cgroups, struct ml_cgroup *out_group) {
     bool found = false;
     for (const char *line = cgroups; line != NULL && *line != '\0' && !found;
          line = strchr(line, '\n'), line = line != NULL ? line + 1 : NULL) {
@@ -131,16 +142,11 @@ bool ml_cgroup_find(
         )snprintf(controllers, sizeof(controllers), ",%.*s,", (int)(second - first - 1), first + 1);
         (void)snprintf(path, sizeof(path), "%.*s", (int)strcspn(second + 1, "\n"), second + 1);
         if (strcmp(controllers, ",,") == 0) {
-            out_group->unified = true;
-            found = climb(root, path, "memory.current", out_group, out_own);
-            if (!found) {
-                (void)snprintf(mount, sizeof(mount), "%.4000s/unified", root);
-                found = climb(mount, path, "memory.current", out_group, out_own);
-            }
+            (void)snprintf(mount, sizeof(mount), "%.4000s/unified", root);
+            found = settle(root, path, true, out_group) || settle(mount, path, true, out_group);
         } else if (strstr(controllers, ",memory,") != NULL) {
-            out_group->unified = false;
             (void)snprintf(mount, sizeof(mount), "%.4000s/memory", root);
-            found = climb(mount, path, "memory.usage_in_bytes", out_group, out_own);
+            found = settle(mount, path, false, out_group);
         }
     }
     return found;
@@ -151,12 +157,11 @@ bool ml_cgroup_holds(const struct ml_cgroup *group, const char *own) {
     return strncmp(own, group->folder, count) == 0 && (own[count] == '\0' || own[count] == '/');
 }
 
-bool ml_cgroup_of(pid_t pid, struct ml_cgroup *out_group, char out_own[PATH_MAX]) {
+bool ml_cgroup_of(pid_t pid, struct ml_cgroup *out_group) {
     char path[64];
     char text[FILE_BYTES];
     (void)snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)pid);
-    return read_file(path, text, sizeof(text)) &&
-           ml_cgroup_find(ML_CGROUP_ROOT, text, out_group, out_own);
+    return read_file(path, text, sizeof(text)) && ml_cgroup_find(ML_CGROUP_ROOT, text, out_group);
 }
 
 /* What is no share of the time is none, or all of it. */
@@ -178,7 +183,7 @@ void ml_pressure_parse(const char *text, uint32_t *out_some_100, uint32_t *out_f
 
 bool ml_cgroup_read(const struct ml_cgroup *group, struct ml_memory_info *out_info) {
     char text[FILE_BYTES];
-    *out_info = (struct ml_memory_info){.limit_bytes = limit_of(group)};
+    *out_info = (struct ml_memory_info){.limit_bytes = ml_cgroup_limit_bytes(group)};
     const char *used = group->unified ? "memory.current" : "memory.usage_in_bytes";
     if (!read_in(group->folder, used, text, sizeof(text))) {
         return false;

@@ -27,17 +27,26 @@ struct ml_memory_info {
 /* A memory control group, as a folder. */
 struct ml_cgroup {
     char folder[PATH_MAX];
-    char name[ML_MEMORY_NAME_BYTES]; /* for people, "cgroup /x" */
-    bool unified;                    /* version 2 */
+    size_t mount_count; /* of `folder`: where groups are mounted */
+    char
+        name[ML_MEMORY_NAME_BYTES]; /* for people, "cgroup /x"; a long one has lost its beginning */
+    bool unified;                   /* version 2 */
 };
 
-/* The group of a process: the nearest one that has a limit, else its own. `cgroups` is the text of
- * /proc/PID/cgroup. `out_own`: the folder of its own group, which is that one or lies below it.
- * False: there is none that can be read. */
-bool ml_cgroup_find(
-    const char *root, const char *cgroups, struct ml_cgroup *out_group, char out_own[PATH_MAX]
-);
-bool ml_cgroup_of(pid_t pid, struct ml_cgroup *out_group, char out_own[PATH_MAX]);
+/* The group that a process is in, or the nearest one around it whose figures can be read. `cgroups`
+ * is the text of /proc/PID/cgroup. False: there is none that can be read. */
+bool ml_cgroup_find(const char *root, const char *cgroups, struct ml_cgroup *out_group);
+bool ml_cgroup_of(pid_t pid, struct ml_cgroup *out_group);
+
+/* To the next one around it: what is used in a group counts into all of those, and the limit of
+ * each kills. False: there is none whose figures can be read, and the group is as it was. */
+bool ml_cgroup_up(struct ml_cgroup *group);
+
+/* Its own; 0: it has none. */
+uint64_t ml_cgroup_limit_bytes(const struct ml_cgroup *group);
+
+/* The least of its own and of those around it; 0: none has one. */
+uint64_t ml_cgroup_least_limit_bytes(const struct ml_cgroup *group);
 
 /* Whether what a process uses whose own group is the folder `own` counts into that one. */
 bool ml_cgroup_holds(const struct ml_cgroup *group, const char *own);

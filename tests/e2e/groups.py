@@ -1,4 +1,5 @@
 """Control groups with little memory, of either version, where this machine lets us make them."""
+import itertools
 import os
 import pathlib
 import time
@@ -26,15 +27,21 @@ def remove(group):
     return group.rmdir()
 
 
-def make(case, limit_bytes, with_swap=True):
-    """A group with that limit, of memory and swap together as well, removed at the end of the test; None: not permitted."""
+_made = itertools.count(1)
+
+
+def make(case, limit_bytes, with_swap=True, inside=None):
+    """A group with that limit, of memory and swap together as well, removed at the end of the test; None: not permitted. `inside` of
+    another such one, in which nobody is then but in groups inside of it."""
     for line in pathlib.Path("/proc/self/cgroup").read_text().splitlines():
         found = parent_of(*line.split(":", 2)[1:])
         if found is None:
             continue
         parent, limit = found
-        group = parent / f"memlog-test-{os.getpid()}"
+        group = (inside or parent) / f"memlog-test-{os.getpid()}-{next(_made)}"
         try:
+            if inside and (inside / "cgroup.subtree_control").exists():
+                (inside / "cgroup.subtree_control").write_text("+memory")
             group.mkdir()
             case.addCleanup(remove, group)
             (group / limit).write_text(str(limit_bytes))

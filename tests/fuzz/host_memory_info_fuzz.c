@@ -46,16 +46,22 @@ static void begin(void) {
 }
 
 static void check_group(const char *text) {
-    struct ml_cgroup group;
+    struct ml_cgroup own;
     struct ml_memory_info info;
-    char own[PATH_MAX];
-    if (ml_cgroup_find(root, text, &group, own)) {
-        REQUIRE(ml_cgroup_holds(&group, own));
+    if (!ml_cgroup_find(root, text, &own)) {
+        return;
+    }
+    const uint64_t least = ml_cgroup_least_limit_bytes(&own);
+    struct ml_cgroup group = own;
+    do {
+        const uint64_t limit = ml_cgroup_limit_bytes(&group);
+        REQUIRE(limit == 0 || (least != 0 && limit >= least));
+        REQUIRE(ml_cgroup_holds(&group, own.folder));
         REQUIRE(strncmp(group.folder, root, strlen(root)) == 0);
         REQUIRE(strlen(group.folder) < sizeof(group.folder));
         REQUIRE(strlen(group.name) < sizeof(group.name));
         (void)ml_cgroup_read(&group, &info);
-    }
+    } while (ml_cgroup_up(&group));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t count_bytes) {
