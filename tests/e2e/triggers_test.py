@@ -1,11 +1,11 @@
-"""Dumps that memlog takes unasked: one for each threshold that is crossed, of the right process, with the guilty stack;
-none below it."""
+"""Dumps that memlog takes unasked: one for each threshold that is crossed, of the right process, with the guilty stack, at once;
+none below it. (Those for memories are triggers_memory_test.py's.)"""
 import json
 import math
 import subprocess
+import time
 import unittest
 
-import groups
 import harness
 import triggering
 from triggering import GROWER, MIB
@@ -14,36 +14,58 @@ from triggering import GROWER, MIB
 class Triggers(triggering.Case):
     def test_a_footprint_over_its_threshold_dumps_once_and_again_after_the_step(self):
         process = self.grow(
-            f"guilty={4 * MIB}", "wait=@go1", f"guilty={8 * MIB}", "wait=@go2", f"guilty={8 * MIB}", "wait=@end",
-            options=(self.rules(footprint={"browser": "10M", "again": "7M"}),),
+            f"guilty={4 * MIB}", "wait=@go1", f"guilty={8 * MIB}", "wait=@go2", f"guilty={3 * MIB}", "wait=@go3", f"guilty={5 * MIB}",
+            "wait=@end", options=(self.rules(footprint={"browser": "10M", "again": "7M"}),),
         )
-        self.wait_for("a look at the program", lambda: any("the nearest is browser grower" in line for line in self.log(process)))
-        self.looks(process)
-        self.assertEqual(self.triggered(process), [])
-        (self.folder / "go1").touch()
+        self.wait_for("a look at the program", lambda: self.told(process, "no dump", "footprint", "the nearest is browser grower"))
+        self.below(process, "footprint")
+        self.go("go1")
         report, trigger = self.check(self.wait_triggered(process, 1), "footprint")
         (member,) = report["processes"]
         self.assertEqual(trigger["process_id"], member["id"])
         self.assertGreater(member["footprint_bytes"], 10 * MIB)
         self.assertGreaterEqual(trigger["stack_bytes"], 12 * MIB)
-        self.looks(process)
-        self.assertEqual(len(self.triggered(process)), 1)
-        (self.folder / "go2").touch()
-        self.check(self.wait_triggered(process, 2), "footprint")
+        self.below(process, "footprint", dumps=1)
+        self.go("go2")  # 3 of the 7 MiB that it has to rise by
+        self.below(process, "footprint", more=3, dumps=1)
+        self.go("go3")
+        _, trigger = self.check(self.wait_triggered(process, 2), "footprint")
+        self.assertRegex(trigger["reason"], ", again$")
+        self.below(process, "footprint", dumps=2)
         self.end(process)
         self.assertEqual(len(self.triggered(process)), 2)
-        self.assertEqual(sum(" dump footprint:" in line and " no dump" not in line for line in self.log(process)), 2)
-        self.assertEqual(sum(" written footprint:" in line for line in self.log(process)), 2)
+        self.assertEqual((len(self.told(process, "dump", "footprint")), len(self.told(process, "written", "footprint"))), (2, 2))
+
+    def test_each_role_of_a_tree_has_its_own_threshold(self):
+        """Three programs with 16 MiB each, of roles that may use 12, 24 and 48 MiB."""
+        wants = {"utility": (12, 0), "gpu": (24, 16), "renderer": (48, 48)}  # the threshold, and what is grown by then
+        children = [
+            " ".join((str(GROWER), f"--type={role}", *self.in_folder((f"guilty={16 * MIB}", f"wait=@{role}", f"guilty={more * MIB}", "wait=@end"))))
+            for role, (_, more) in wants.items()]
+        footprint = {"browser": "off", "other": "off", "again": "off", **{role: f"{size}M" for role, (size, _) in wants.items()}}
+        process = self.memlog_start(
+            "/bin/sh", "-c", " & ".join([*children, "wait"]), options=("-q", "--no-page", self.rules(footprint=footprint)))
+        for count, role in enumerate(wants):
+            self.go(role)
+            report, trigger = self.check(self.wait_triggered(process, count + 1), "footprint")
+            self.assertEqual(self.guilty_of(report)["role"], role)
+            self.assertIn(f"{role} grower", trigger["reason"])
+            self.assertGreater(self.guilty_of(report)["footprint_bytes"], wants[role][0] * MIB)
+            self.looks(process)
+            self.assertEqual(len(self.triggered(process)), count + 1)
+        self.end(process)
+        self.assertEqual(len(self.triggered(process)), len(wants))
 
     def test_the_short_flags_do_the_same_for_the_right_process_of_a_tree(self):
         process = self.grow(
             "fork", "wait=@there", f"guilty={9 * MIB}", "wait=@end", "end",
-            "fork", f"innocent={2 * MIB}", "done=@there", "wait=@end", "end", "wait=@end",
+            "fork", f"innocent={2 * MIB}", "wait=@go", "done=@there", "wait=@end", "end", "wait=@end",
             options=("--threshold=other=8M", "--trigger-interval=1"),
         )
-        report, trigger = self.check(self.wait_triggered(process, 1), "footprint")
-        (guilty,) = [one for one in report["processes"] if one["id"] == trigger["process_id"]]
-        self.assertGreaterEqual(guilty["live_bytes"], 9 * MIB)
+        self.below(process, "footprint", "with")
+        self.go("go")
+        report, _ = self.check(self.wait_triggered(process, 1), "footprint")
+        self.assertGreaterEqual(self.guilty_of(report)["live_bytes"], 9 * MIB)
         self.assertEqual(len(report["processes"]), 3)
         self.looks(process)
         self.end(process)
@@ -51,15 +73,19 @@ class Triggers(triggering.Case):
 
     def test_growth_names_who_grew_and_not_who_holds_most(self):
         process = self.grow(
-            f"innocent={30 * MIB}", "done=@there", "wait=@go", f"guilty={6 * MIB}", "wait=@end",
+            "fork", f"innocent={3 * MIB}", "wait=@end", "end",
+            f"innocent={30 * MIB}", "done=@there", "wait=@go1", f"guilty={4 * MIB}", "wait=@go2", f"guilty={2 * MIB}", "wait=@end",
             options=(self.rules(growth={"bytes": "5M", "seconds": 600}),),
         )
-        self.wait_for("the start", (self.folder / "there").exists)
-        self.looks(process)
-        (self.folder / "go").touch()
-        _, trigger = self.check(self.wait_triggered(process, 1), "growth")
+        self.there()
+        self.below(process, "growth")
+        self.go("go1")  # 4 of the 5 MiB
+        self.below(process, "growth", more=3)
+        self.go("go2")
+        report, trigger = self.check(self.wait_triggered(process, 1), "growth")
         self.assertEqual(trigger["stack_bytes"], 6 * MIB)
-        self.looks(process)
+        self.assertEqual(self.guilty_of(report)["live_bytes"], 36 * MIB)
+        self.below(process, "growth", dumps=1)
         self.end(process)
         self.assertEqual(len(self.triggered(process)), 1)
 
@@ -71,33 +97,43 @@ class Triggers(triggering.Case):
         }
         for kind, rules in cases.items():
             with self.subTest(kind):
-                go, end = f"go-{kind}", f"end-{kind}"
+                go, again, there, end = (f"{name}-{kind}" for name in ("go", "again", "there", "end"))
                 process = self.grow(
-                    f"innocent={4 * MIB}", f"wait=@{go}", f"guilty={6 * MIB}", "drop", f"guilty={6 * MIB}", f"wait=@{end}",
-                    options=(self.rules(**rules),),
+                    "fork", f"innocent={MIB // 2}", f"wait=@{end}", "end", f"innocent={4 * MIB}", f"wait=@{go}", f"guilty={6 * MIB}", f"wait=@{again}", "drop",
+                    f"guilty={6 * MIB}", f"done=@{there}", f"wait=@{end}", options=(self.rules(**rules),),
                 )
-                self.looks(process)
-                self.assertEqual(self.triggered(process), [])
-                (self.folder / go).touch()
-                self.check(self.wait_triggered(process, 1), kind)
-                self.looks(process)
+                self.wait_for("the child", lambda: len(self.rows(state="running")) == 2)
+                self.below(process, kind)
+                self.go(go)
+                report, _ = self.check(self.wait_triggered(process, 1), kind)
+                self.assertEqual(self.guilty_of(report)["live_bytes"], 10 * MIB)
+                self.assertEqual(len(report["processes"]), 2)
+                self.go(again)  # as much once more is nothing new
+                self.there(there)
+                self.below(process, kind, dumps=1)
                 self.end(process, end)
                 self.assertEqual(len(self.triggered(process)), 1)
 
-    def test_an_interval_and_a_certain_control_sample(self):
-        process = self.grow("wait=@end", options=(self.rules(every_seconds=2),))
-        self.check(self.wait_triggered(process, 2), "every", None)
+    def test_an_interval_comes_when_it_is_due_and_not_before(self):
+        every, start = 3, time.time()
+        process = self.grow("wait=@end", options=(self.rules(every_seconds=every),))
+        for count in (1, 2, 3):
+            self.check(self.wait_triggered(process, count), "every", None)
         self.end(process)
-        (self.folder / "end").unlink()
+        taken = self.told(process, "dump", "every")
+        for count, line in enumerate(taken, 1):
+            self.assertGreaterEqual(triggering.seconds_of(line), start + every * count - 0.01, taken)
+        self.assertTrue(self.told(process, "no dump", "every", "the next is due in "))
+
+    def test_a_certain_control_sample_and_one_that_is_never_drawn(self):
         process = self.grow("wait=@end", options=(self.rules(control={"one_in": 1}),))
         self.check(self.wait_triggered(process, 1), "control", None)
         self.end(process)
         (self.folder / "end").unlink()
         process = self.grow("wait=@end", options=(self.rules(control={"one_in": 4_000_000_000}),))
-        self.looks(process, 3)
+        self.below(process, "control", "not drawn", more=3)
         self.end(process)
         self.assertEqual(self.triggered(process), [])
-        self.assertIn("no dump control: not drawn", self.log(process)[0])
 
     def test_a_control_sample_comes_at_half_of_the_looks(self):
         """Of eight runs' first looks, twelve each: fewer or more than a fair coin gives but once in 10^9 times. (Rates that are rarer,
@@ -125,16 +161,6 @@ class Triggers(triggering.Case):
             self.assertEqual(len(dumps), sum(" written control: " in line for line in self.log(process)))
             self.assertLessEqual(sum(drawn(process)) - len(dumps), 1)  # the run's end may come between the draw and the dump
 
-    def test_the_machines_limit_and_the_time_until_it(self):
-        """One percent of any machine's memory is in use."""
-        process = self.grow("wait=@end", options=(self.rules(limit={"percent": 1}),))
-        _, trigger = self.check(self.wait_triggered(process, 1), "limit", None)
-        self.assertRegex(trigger["reason"], "this machine|cgroup")
-        self.looks(process)
-        self.end(process)
-        kinds = [json.dumps(self.report(dump)["dump"]["trigger"]["reason"]) for dump in self.triggered(process)]
-        self.assertEqual(len(kinds), len(set(kinds)), kinds)
-
     def test_the_rate_limit_is_said_and_what_it_forbade_comes_later(self):
         process = self.grow("wait=@end", options=(self.rules(control={"one_in": 1}, at_most={"dumps": 2, "seconds": 3600}),))
         self.wait_triggered(process, 2)
@@ -147,95 +173,13 @@ class Triggers(triggering.Case):
         process.communicate(timeout=harness.TIMEOUT)
         self.assertEqual(sorted(path.name for path in process.memlog_folder.iterdir()), ["0001.exit.pftrace"])
 
-    def test_a_killed_process_leaves_its_last_state_whoever_killed_it(self):
-        process = self.grow("fork", f"guilty={5 * MIB}", "kill", "end", "wait=@end")
-        report, trigger = self.check(self.wait_triggered(process, 1), "killed")
-        (killed,) = [one for one in report["processes"] if one["state"] == "killed"]
-        self.assertEqual(trigger["process_id"], killed["id"])
-        self.assertEqual(killed["live_bytes"], 5 * MIB)
-        self.assertIn("SIGKILL", trigger["reason"])
-        self.end(process)
-        self.assertEqual(len(self.triggered(process)), 1)
-
-    def test_the_last_of_a_tree_that_is_killed_is_told_by_the_last_dump(self):
-        process = self.grow(f"guilty={5 * MIB}", "kill")
+    def test_below_the_defaults_nothing_is_dumped_and_no_log_is_made(self):
+        process = self.grow(f"guilty={MIB}")
         process.communicate(timeout=harness.TIMEOUT)
-        self.assertEqual(process.returncode, 128 + 9)
-        (dump,) = process.memlog_folder.glob("*.pftrace")
-        report = self.report(dump)
-        self.assertEqual(report["dump"]["reason"], "exit")
-        self.assertEqual(report["dump"]["trigger"]["kind"], "killed")
-        self.assertIn("guilty", [frame["function"] for frame in report["dump"]["trigger"]["frames"]][:3])
+        self.assertEqual(sorted(path.name for path in process.memlog_folder.iterdir()), ["0001.exit.pftrace"])
 
-    def test_the_oom_killers_victim_leaves_what_ate_the_memory(self):
-        group = groups.make(self, 48 * MIB)
-        if group is None:
-            self.skipTest("no control group can be made here")
-        eat = [f"guilty={2 * MIB}"] * 60
-        for _ in range(8):
-            process = self.memlog_start(
-                "/bin/sh", "-c", f'echo $$ >{group}/cgroup.procs; exec "$@"', "sh", GROWER, "-",
-                "fork", *eat, "end", f"wait={self.folder}/end",
-            )
-            self.wait_for("a dump or the end", lambda run=process: self.triggered(run) or run.poll() is not None)
-            if self.triggered(process):
-                break
-            # The kernel took its parent, too, and with it the run: the exit dump tells of it.
-            (dump,) = process.memlog_folder.glob("*.exit.pftrace")
-            self.assertIn("out of memory", json.dumps(self.report(dump)["dump"]))
-        try:
-            report, trigger = self.check(self.wait_triggered(process, 1), "killed")
-            (killed,) = [one for one in report["processes"] if one["state"] == "killed"]
-            self.assertIn("out of memory", trigger["reason"])
-            self.assertGreater(killed["live_bytes"], 30 * MIB)
-            self.assertGreater(trigger["stack_bytes"], 30 * MIB)
-        finally:
-            self.end(process)
 
-    def test_a_groups_limit_is_seen_before_it_kills(self):
-        group = groups.make(self, 64 * MIB)
-        if group is None:
-            self.skipTest("no control group can be made here")
-        process = self.memlog_start(
-            "/bin/sh", "-c", f'echo $$ >{group}/cgroup.procs; exec "$@"', "sh", GROWER, "-",
-            f"guilty={20 * MIB}", f"done={self.folder}/there", f"wait={self.folder}/go", f"guilty={34 * MIB}",
-            f"wait={self.folder}/end", options=("-q", "--no-page", self.rules(limit={"percent": 80})),
-        )
-        self.wait_for("the start", (self.folder / "there").exists)
-        self.looks(process)
-        (self.folder / "go").touch()
-        report, trigger = self.check(self.wait_triggered(process, 1), "limit")
-        self.assertIn(group.name, trigger["reason"])
-        self.assertEqual(report["processes"][-1]["state"], "running")
-        self.end(process)
-
-    def test_a_groups_limit_names_the_largest_of_that_group_and_not_of_the_tree(self):
-        """The tree's largest process is outside; the one that fills the group was moved there while it ran."""
-        group = groups.make(self, 64 * MIB)
-        if group is None:
-            self.skipTest("no control group can be made here")
-        process = self.grow(
-            f"innocent={90 * MIB}", "fork", f"innocent={4 * MIB}", "wait=@end", "end", "fork", f"innocent={MIB}", "done=@there",
-            "wait=@go", f"guilty={54 * MIB}", "wait=@end", "end", "wait=@end", options=(self.rules(limit={"percent": 80}),))
-        self.wait_for("the start", (self.folder / "there").exists)
-        self.looks(process)
-        answer = subprocess.run(
-            [str(harness.MEMLOG), "ps", "--json"], capture_output=True, text=True, check=True, env=self.environment())
-        root, *children = sorted(json.loads(answer.stdout)["processes"], key=lambda row: row["parent_pid"] != process.pid)
-        self.assertEqual(len(children), 2, answer.stdout)
-        for child in children:
-            (group / "cgroup.procs").write_text(str(child["pid"]))
-        self.looks(process)
-        machine = len(self.triggered(process))  # of a machine that is full itself
-        (self.folder / "go").touch()
-        report, trigger = self.check(self.wait_triggered(process, machine + 1), "limit")
-        self.assertIn(group.name, trigger["reason"])
-        (named,) = [one for one in report["processes"] if one["id"] == trigger["process_id"]]
-        self.assertIn(named["pid"], [child["pid"] for child in children])
-        self.assertEqual((trigger["stack_bytes"], named["live_bytes"]), (54 * MIB, 55 * MIB))
-        self.assertGreater(max(one["live_bytes"] for one in report["processes"] if one["pid"] == root["pid"]), 90 * MIB - 1)
-        self.end(process)
-
+class Words(triggering.Case):
     def test_what_is_wrong_in_a_triggers_file_stops_the_run_and_is_named(self):
         path = self.folder / "wrong.json"
         path.write_text('{"footprint": {"browsre": "1M"}}')
