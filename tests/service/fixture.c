@@ -333,6 +333,16 @@ void client_flush(struct client *client, uint32_t lane) {
     publish(client, lane);
 }
 
+void client_drop(struct client *client, uint32_t lane, uint64_t events) {
+    struct client_lane *own = &client->lanes[lane];
+    struct ml_staging_lane *header = client_lane_header(client, lane);
+    *own = (struct client_lane){.number = own->number + 1};
+    header->lost_events += events;
+    header->sent = own->number;
+    header->lost_chunks++;
+    publish(client, lane);
+}
+
 void client_put(struct client *client, uint32_t lane, const struct ml_event *event) {
     struct client_lane *own = &client->lanes[lane];
     struct ml_writer w = ml_writer_into(

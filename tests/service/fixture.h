@@ -129,6 +129,9 @@ void client_put_free(struct client *client, uint32_t lane, uint64_t address);
 /* The lane's chunk down the pipe; a new one begins. */
 void client_flush(struct client *client, uint32_t lane);
 
+/* The pipe is full: the lane's chunk, with so many events, is lost; a new one begins. */
+void client_drop(struct client *client, uint32_t lane, uint64_t events);
+
 struct ml_staging_lane *client_lane_header(struct client *client, uint32_t lane);
 
 /* Ten blocks of 100 bytes at one stack, four freed: half of it by pipe, half left in staging. And
