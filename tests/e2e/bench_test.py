@@ -50,14 +50,17 @@ class Bench(harness.Case):
         path = self.folder / "bench.json"
         words = [str(harness.ROOT / "tools/bench/main.py"), "--quick", "--repeat=1", "--programs=tight,sqlite3,latency-steady"]
         words += ["--configurations=nothing,memlog-exact", f"--json={path}"]
-        answer = subprocess.run(
-            ["/usr/bin/python3", *words], env=self.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-            timeout=2 * harness.TIMEOUT, check=False,
-        )
-        self.assertEqual(answer.returncode, 0, answer.stderr)
-        runs = {(run["program"], run["configuration"]): run for run in json.loads(path.read_text())["runs"]}
-        self.assertEqual({run["ended"] for run in runs.values()}, {"ok"}, runs)
-        tight = runs["tight", "memlog-exact"]
+        for _ in range(harness.OVERRUN_TRIES):
+            answer = subprocess.run(
+                ["/usr/bin/python3", *words], env=self.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                timeout=2 * harness.TIMEOUT, check=False,
+            )
+            self.assertEqual(answer.returncode, 0, answer.stderr)
+            runs = {(run["program"], run["configuration"]): run for run in json.loads(path.read_text())["runs"]}
+            self.assertEqual({run["ended"] for run in runs.values()}, {"ok"}, runs)
+            tight = runs["tight", "memlog-exact"]
+            if tight["complete"]:
+                break  # else the machine has stood still for longer than a full pipe is waited for
         # 2 million pairs, and what the C library does of its own.
         self.assertAlmostEqual(tight["events"], 4_000_000, delta=100)
         self.assertEqual(tight["lost_events"], 0)

@@ -19,9 +19,14 @@ class Oracle(harness.Case):
 
     def hold(self, name, *arguments, code=0, truths=1, options=("-q", "--no-page")):
         """Run an oracle program and demand that the report equals what it wrote; returns the report."""
-        run = self.memlog(self.program(name), *arguments, options=options)
-        self.assertEqual(run.code, code, run.err)
-        report = self.exit_report(run)
+        def play():
+            for old in self.truth_folder.iterdir():
+                old.unlink()
+            run = self.memlog(self.program(name), *arguments, options=options)
+            self.assertEqual(run.code, code, run.err)
+            return self.exit_report(run)
+
+        report = self.undisturbed(play)
         written = truth.load(self.truth_folder)
         self.assertEqual(len(written), truths)
         self.assert_equal_to_truth(report, written)

@@ -40,19 +40,6 @@ def stopped(pid):
         os.kill(pid, signal.SIGCONT)
 
 
-def children_of(pid):
-    return [int(child) for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-
-
-def ticks_of(pid):
-    """The time of a processor that a process and its children have had, in hundredths of a second; None: it has ended."""
-    try:
-        fields = [pathlib.Path(f"/proc/{one}/stat").read_text().rpartition(")")[2].split() for one in (pid, *children_of(pid))]
-    except OSError:
-        return None
-    return None if fields[0][0] == "Z" else sum(int(ticks) for one in fields for ticks in one[11:13])
-
-
 class Overrun(harness.Case):
     def start(self, *program):
         process = self.memlog_ready(*program, options=OPTIONS)
@@ -68,13 +55,13 @@ class Overrun(harness.Case):
         """(what the program knows, the report) of a run whose service stands still while the program has hundredths of a second, and goes
         on for half of one: by the program's own time, as a machine may give little to both."""
         process, service = self.start(PROGRAM, 150_000, seed)
-        (program,) = [child for child in children_of(process.pid) if child != service]
+        (program,) = [child for child in harness.children_of(process.pid) if child != service]
 
         def hold():
-            while (had := ticks_of(program)) is not None:
+            while (had := harness.ticks_of(program)) is not None:
                 with stopped(service):
                     deadline = time.monotonic() + 0.2  # it may end, or have nothing to do
-                    while time.monotonic() < deadline and (ticks_of(program) or 0) in (had, had + 1):
+                    while time.monotonic() < deadline and (harness.ticks_of(program) or 0) in (had, had + 1):
                         time.sleep(0.002)
                 time.sleep(0.005)
 
@@ -137,7 +124,7 @@ class Overrun(harness.Case):
         estimate, variance = sums_of(parent)["large"]["total_bytes"]
         self.assertEqual((estimate, variance), (known[parent["pid"]]["large"]["total_bytes"], 0))
         (dump,) = process.memlog_folder.glob("*.exit.pftrace")
-        answer = harness.run_words([str(harness.MEMLOG), "report", str(dump)], self.folder, self.environment(), b"", 40)
+        answer = harness.run_words([str(harness.MEMLOG), "report", str(dump)], self.folder, self.environment(), b"", harness.TIMEOUT)
         text = answer.stdout.decode()
         self.assertRegex(text, r"estimated from samples, one every [0-9.]+ [KM]?i?B on average at times")
         self.assertRegex(text, r"Processes whose sampling interval changed:\n +\d+ sampled")
@@ -146,12 +133,12 @@ class Overrun(harness.Case):
 
     def test_every_allocation_is_recorded_again_when_the_pipe_has_room(self):
         process, service = self.start("/usr/bin/python3", "-c", PACED)
-        (program,) = [child for child in children_of(process.pid) if child != service]
-        had = ticks_of(program)
+        (program,) = [child for child in harness.children_of(process.pid) if child != service]
+        had = harness.ticks_of(program)
         with stopped(service):
             self.go(process)
             # Hundreds of thousands of events, far more than pipe and staging hold.
-            self.wait_for("the program's work", lambda: ticks_of(program) >= had + 15)
+            self.wait_for("the program's work", lambda: harness.ticks_of(program) >= had + 15)
 
         def back():
             answer = subprocess.run(

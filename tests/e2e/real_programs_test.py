@@ -81,6 +81,11 @@ class Programs(harness.Case):
 
     def same(self, *program, stdin=b"", env=None, before=None):
         """Run without and with memlog, each in a fresh folder; compare what comes out; returns the report."""
+        report = self.undisturbed(lambda: self.report_of_same(program, stdin, env, before))
+        self.sane(report)
+        return report
+
+    def report_of_same(self, program, stdin, env, before):
         outcomes = []
         for way in ("bare", "memlog"):
             folder = self.folder / "work"
@@ -96,9 +101,7 @@ class Programs(harness.Case):
                 outcomes.append((run.code, run.out, run.err))
         self.assertEqual(outcomes[1][1], outcomes[0][1])
         self.assertEqual(outcomes[1], outcomes[0])
-        report = self.exit_report(run)
-        self.sane(report)
-        return report
+        return self.exit_report(run)
 
     def sane(self, report):
         self.assertTrue(report["dump"]["complete"], report["dump"]["gaps"])
