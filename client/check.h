@@ -1,7 +1,8 @@
 /* The check mode, between the hook and libunwind. Room: client (private). Context: inside a hook,
  * on its lane.
  *
- * One rule: off, it costs one load of a word that never changes (ml_process.check_every). */
+ * One rule: off, it costs nothing where the stack is the expected one, else one load of a word that
+ * never changes (ml_process.check_every). */
 #ifndef MEMLOG_CLIENT_CHECK_H
 #define MEMLOG_CLIENT_CHECK_H
 

@@ -71,6 +71,11 @@ static bool may_sample(const struct ml_thread *thread) {
 
 struct ml_hook ml_hook_enter_slow(struct ml_thread *thread, uintptr_t frame) {
     const bool abandoned = thread->phase != ML_PHASE_NONE;
+    if (!abandoned && ml_hook_is_idle(thread)) {
+        thread->phase = ML_PHASE_NEXT;
+        thread->hook_frame = frame;
+        return (struct ml_hook){.lane = NULL, .plain = true};
+    }
     if (abandoned && !guard_is_stale(thread, frame)) {
         return thread->phase == ML_PHASE_NEXT ? not_recorded(thread) : enter_second(thread, frame);
     }

@@ -22,14 +22,24 @@ struct ml_hook {
 struct ml_hook ml_hook_enter_slow(struct ml_thread *thread, uintptr_t frame);
 void ml_hook_leave_slow(struct ml_thread *thread, const struct ml_hook *hook);
 
+/* Whether `gate`, one of the thread's two, still holds, and the control page says nothing new. */
+static inline bool ml_hook_holds(const struct ml_thread *thread, uint64_t gate) {
+    return ml_likely(
+        gate == atomic_load_explicit(&ml_process.gate_page->gate, memory_order_relaxed) &&
+        thread->control == ml_process_control_generation()
+    );
+}
+
+/* Whether nothing is recorded: then a call goes on by a jump, and enters no hook. */
+static inline bool ml_hook_is_idle(const struct ml_thread *thread) {
+    return ml_unlikely(thread->lane == NULL) && ml_hook_holds(thread, thread->idle_gate);
+}
+
 /* The fast way alone, for hooks that keep what is behind it in registers: false: not this time, and
- * nothing has happened. True: thread->lane is where to record, and NULL is not. */
+ * nothing has happened. True: thread->lane is where to record; it is NULL only where a signal
+ * handler has given it back between what is compared here and what is stored. */
 static inline bool ml_hook_enter_plain(struct ml_thread *thread, uintptr_t frame) {
-    const uint64_t gate = atomic_load_explicit(&ml_process.gate_page->gate, memory_order_relaxed);
-    if (ml_unlikely(
-            thread->gate != gate || thread->phase != ML_PHASE_NONE ||
-            thread->control != ml_process_control_generation()
-        )) {
+    if (ml_unlikely(!ml_hook_holds(thread, thread->gate) || thread->phase != ML_PHASE_NONE)) {
         return false;
     }
     thread->phase = ML_PHASE_NEXT;

@@ -10,23 +10,20 @@
 #include "client/record.h"
 #include "client/sampler.h"
 
-/* The next allocator has returned a new block, inside a hook that was entered the fast way. */
-static inline void ml_hook_alloc_plain(
-    struct ml_thread *thread,
-    struct ml_lane *lane,
-    const struct ml_unwind_entry *entry,
-    const void *block,
-    size_t size_bytes
-) {
+/* Before and behind a record of the fast way, inside ml_hook_enter_lane and ml_hook_leave_plain. */
+static inline void ml_hook_recorded(struct ml_thread *thread) {
     thread->phase = ML_PHASE_RECORD;
     atomic_signal_fence(memory_order_seq_cst);
-    ml_record_alloc(lane, entry, block, size_bytes);
+}
+
+/* The block was recorded exactly: has the host begun to sample meanwhile? */
+static inline void ml_hook_late(const struct ml_thread *thread, const void *block) {
     if (ml_unlikely(thread->control != ml_process_control_generation())) {
         ml_sampler_late(block);
     }
 }
 
-/* The same in any hook. */
+/* The next allocator has returned a new block. */
 static inline void ml_hook_alloc(
     struct ml_thread *thread,
     const struct ml_hook *hook,
@@ -35,7 +32,9 @@ static inline void ml_hook_alloc(
     size_t size_bytes
 ) {
     if (ml_likely(hook->plain)) {
-        ml_hook_alloc_plain(thread, hook->lane, entry, block, size_bytes);
+        ml_hook_recorded(thread);
+        ml_record_alloc(hook->lane, entry, block, size_bytes);
+        ml_hook_late(thread, block);
         return;
     }
     (void)ml_hook_recording(thread);
@@ -49,18 +48,7 @@ enum ml_freed {
     ML_FREED_SAMPLED /* and it has left the set */
 };
 
-/* The next allocator is about to get a block back, or (op ML_OP_RESIZE) to resize it, inside a hook
- * that was entered the fast way. */
-static inline void ml_hook_free_plain(
-    struct ml_thread *thread, struct ml_lane *lane, const void *block, enum ml_op op
-) {
-    thread->phase = ML_PHASE_RECORD;
-    atomic_signal_fence(memory_order_seq_cst);
-    ml_record_free(lane, block, op);
-    ml_hook_calling(thread, ML_PHASE_NEXT);
-}
-
-/* The same in any hook. */
+/* The next allocator is about to get a block back, or (op ML_OP_RESIZE) to resize it. */
 static inline enum ml_freed ml_hook_free(
     struct ml_thread *thread, const struct ml_hook *hook, const void *block, enum ml_op op
 ) {
@@ -68,7 +56,9 @@ static inline enum ml_freed ml_hook_free(
         return ML_FREED_UNSAID;
     }
     if (ml_likely(hook->plain)) {
-        ml_hook_free_plain(thread, hook->lane, block, op);
+        ml_hook_recorded(thread);
+        ml_record_free(hook->lane, block, op);
+        ml_hook_calling(thread, ML_PHASE_NEXT);
         return ML_FREED_EXACT;
     }
     const uint32_t phase = ml_hook_recording(thread);

@@ -25,11 +25,18 @@ static inline uintptr_t frame_of(const struct ml_unwind_entry *entry) {
     return entry->sp;
 }
 
-/* What sampling passes over goes on by a jump, without a guard: no allocator's malloc, calloc,
- * realloc or free calls another of its functions by name. The rarer ones do (glibc's reallocarray),
- * so they keep the guard that tells a nested call. */
+/* Keeps the compiler from making one way out of two that are alike, at the cost of a jump. */
+#define APART __asm__ volatile("")
+
+/* What sampling passes over, or nobody records, goes on by a jump, without a guard: no allocator's
+ * malloc, calloc, realloc or free calls another of its functions by name. The rarer ones do
+ * (glibc's reallocarray), so they keep the guard that tells a nested call. */
 #define PASS(bytes, call)                                                                          \
     if (ml_sampler_passes(&ml_thread, (bytes))) {                                                  \
+        return (call);                                                                             \
+    }                                                                                              \
+    if (ml_hook_is_idle(&ml_thread)) {                                                             \
+        APART;                                                                                     \
         return (call);                                                                             \
     }
 
@@ -43,50 +50,41 @@ static inline uintptr_t frame_of(const struct ml_unwind_entry *entry) {
     }
 
 /* Forward, then record; the body of every hook that returns a new block. The fast way keeps what it
- * knows in registers; the other has more to know. */
-#define ALLOCATE(call, bytes)                                                                      \
-    const struct ml_unwind_entry entry = ml_unwind_entry_here();                                   \
+ * knows in registers; the other has more to know, and an `entry` of its own, in memory. */
+#define ALLOCATE(call, bytes, record)                                                              \
     struct ml_thread *thread = &ml_thread;                                                         \
+    const struct ml_unwind_entry entry = ml_unwind_entry_here();                                   \
     if (ml_likely(ml_hook_enter_plain(thread, frame_of(&entry)))) {                                \
         struct ml_lane *lane = thread->lane;                                                       \
-        if (ml_likely(lane != NULL)) {                                                             \
-            ml_unwind_memo_foresee(&lane->unwind.memo, &entry);                                    \
-        }                                                                                          \
         void *block = (call);                                                                      \
         if (ml_likely(lane != NULL && block != NULL)) {                                            \
-            ml_hook_alloc_plain(thread, lane, &entry, block, (bytes));                             \
+            ml_hook_recorded(thread);                                                              \
+            record(lane, &entry, block, (bytes));                                                  \
+            ml_hook_late(thread, block);                                                           \
         }                                                                                          \
         ml_hook_leave_plain(thread);                                                               \
         return block;                                                                              \
     }                                                                                              \
-    const struct ml_hook hook = ml_hook_enter_slow(thread, frame_of(&entry));                      \
+    const struct ml_unwind_entry slow_entry = ml_unwind_entry_here();                              \
+    const struct ml_hook hook = ml_hook_enter_slow(thread, frame_of(&slow_entry));                 \
     void *block = (call);                                                                          \
     if (hook.lane != NULL && block != NULL) {                                                      \
-        ml_hook_alloc(thread, &hook, &entry, block, (bytes));                                      \
+        ml_hook_alloc(thread, &hook, &slow_entry, block, (bytes));                                 \
     }                                                                                              \
     ml_hook_leave_slow(thread, &hook);                                                             \
     return block
 
 RECORDED void *recorded_malloc(size_t size) {
-    if (ml_unlikely(ml_next.malloc == NULL)) {
-        return ml_next_boot_alloc(1, size);
-    }
-    ALLOCATE(ml_next.malloc(size), size);
+    ALLOCATE(ml_next.malloc(size), size, ml_record_alloc_here);
 }
 
 HOOK void *malloc(size_t size) {
-    /* NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): until it is found nothing passes */
     PASS(size, ml_next.malloc(size))
     return recorded_malloc(size);
 }
 
 RECORDED void *recorded_calloc(size_t count, size_t size) {
-    if (ml_unlikely(ml_next.malloc == NULL)) {
-        size_t bytes = 0;
-        /* The boot store is static memory: zero, and never used twice. */
-        return __builtin_mul_overflow(count, size, &bytes) ? NULL : ml_next_boot_alloc(1, bytes);
-    }
-    ALLOCATE(ml_next.calloc(count, size), count * size);
+    ALLOCATE(ml_next.calloc(count, size), count * size, ml_record_alloc);
 }
 
 HOOK void *calloc(size_t count, size_t size) {
@@ -98,29 +96,23 @@ HOOK void *calloc(size_t count, size_t size) {
 }
 
 HOOK void *aligned_alloc(size_t alignment, size_t size) {
-    if (ml_unlikely(ml_next.malloc == NULL)) {
-        return ml_next_boot_alloc(alignment, size);
-    }
     PASS_GUARDED(size, ml_next.aligned_alloc(alignment, size))
-    ALLOCATE(ml_next.aligned_alloc(alignment, size), size);
+    ALLOCATE(ml_next.aligned_alloc(alignment, size), size, ml_record_alloc);
 }
 
 HOOK void *memalign(size_t alignment, size_t size) {
-    if (ml_unlikely(ml_next.malloc == NULL)) {
-        return ml_next_boot_alloc(alignment, size);
-    }
     PASS_GUARDED(size, ml_next.memalign(alignment, size))
-    ALLOCATE(ml_next.memalign(alignment, size), size);
+    ALLOCATE(ml_next.memalign(alignment, size), size, ml_record_alloc);
 }
 
 HOOK void *valloc(size_t size) {
     PASS_GUARDED(size, ml_next.valloc(size))
-    ALLOCATE(ml_next.valloc(size), size);
+    ALLOCATE(ml_next.valloc(size), size, ml_record_alloc);
 }
 
 HOOK void *pvalloc(size_t size) {
     PASS_GUARDED(size, ml_next.pvalloc(size))
-    ALLOCATE(ml_next.pvalloc(size), size);
+    ALLOCATE(ml_next.pvalloc(size), size, ml_record_alloc);
 }
 
 HOOK int posix_memalign(void **out_block, size_t alignment, size_t size) {
@@ -137,15 +129,18 @@ HOOK int posix_memalign(void **out_block, size_t alignment, size_t size) {
 }
 
 /* The body of every hook that gives a block back. */
-#define RELEASE(block, call)                                                                       \
+#define RELEASE(block, call, record)                                                               \
     if (ml_unlikely(ml_next_boot_owns(block))) {                                                   \
         return;                                                                                    \
     }                                                                                              \
     struct ml_thread *thread = &ml_thread;                                                         \
     const uintptr_t frame = (uintptr_t)__builtin_frame_address(0) + 2 * sizeof(void *);            \
     if (ml_likely(ml_hook_enter_plain(thread, frame))) {                                           \
-        if (ml_likely(thread->lane != NULL)) {                                                     \
-            ml_hook_free_plain(thread, thread->lane, (block), ML_OP_FREE);                         \
+        struct ml_lane *lane = thread->lane;                                                       \
+        if (ml_likely(lane != NULL)) {                                                             \
+            ml_hook_recorded(thread);                                                              \
+            record(lane, (block), ML_OP_FREE);                                                     \
+            ml_hook_calling(thread, ML_PHASE_NEXT);                                                \
         }                                                                                          \
         call;                                                                                      \
         ml_hook_leave_plain(thread);                                                               \
@@ -157,7 +152,7 @@ HOOK int posix_memalign(void **out_block, size_t alignment, size_t size) {
     ml_hook_leave_slow(thread, &hook)
 
 RECORDED void recorded_free(void *block) {
-    RELEASE(block, ml_next.free(block));
+    RELEASE(block, ml_next.free(block), ml_record_free_here);
 }
 
 /* A second look at a free that the first could not let pass. */
@@ -173,8 +168,17 @@ HOOK void free(void *block) {
     if (block == NULL) {
         return;
     }
-    if (!ml_sampler_filters(&ml_thread) || ml_unlikely(ml_next_boot_owns(block))) {
-        recorded_free(block);
+    const bool filters = ml_sampler_filters(&ml_thread);
+    if (ml_unlikely(ml_next_boot_owns(block))) {
+        return;
+    }
+    if (!filters) {
+        if (ml_hook_is_idle(&ml_thread)) {
+            APART;
+            ml_next.free(block);
+        } else {
+            recorded_free(block);
+        }
     } else if (ml_likely(ml_sampler_drops(&ml_thread, block))) {
         ml_next.free(block);
     } else {
@@ -191,7 +195,7 @@ HOOK void free_sized(void *block, size_t size) {
     if (block == NULL) {
         return;
     }
-    RELEASE(block, ml_next.free_sized(block, size));
+    RELEASE(block, ml_next.free_sized(block, size), ml_record_free);
 }
 
 HOOK void free_aligned_sized(void *block, size_t alignment, size_t size) {
@@ -202,13 +206,13 @@ HOOK void free_aligned_sized(void *block, size_t alignment, size_t size) {
     if (block == NULL) {
         return;
     }
-    RELEASE(block, ml_next.free_aligned_sized(block, alignment, size));
+    RELEASE(block, ml_next.free_aligned_sized(block, alignment, size), ml_record_free);
 }
 
 /* A block of the boot store moves to the real allocator; what lay behind it is copied along,
  * harmlessly. */
 static void *leave_boot_store(const void *block, size_t size) {
-    void *moved = ml_next.malloc != NULL ? ml_next.malloc(size) : ml_next_boot_alloc(1, size);
+    void *moved = ml_next.malloc(size);
     if (moved != NULL) {
         const size_t room = ml_next_boot_room(block);
         memcpy(moved, block, size < room ? size : room);
@@ -255,20 +259,20 @@ static inline void after_realloc(
     return new_block
 
 /* Whether nothing needs to be said of the block that a realloc takes. */
-static inline bool resizes_unsampled(const void *block) {
-    return ml_sampler_filters(&ml_thread) && ml_sampler_drops(&ml_thread, block) &&
-           ml_likely(!ml_next_boot_owns(block));
+static inline bool resizes_unsaid(const void *block) {
+    const bool unsampled = ml_sampler_filters(&ml_thread) && ml_sampler_drops(&ml_thread, block);
+    return (unsampled || ml_hook_is_idle(&ml_thread)) && ml_likely(!ml_next_boot_owns(block));
 }
 
 RECORDED void *recorded_realloc(void *block, size_t size) {
-    if (ml_unlikely(ml_next_boot_owns(block) || ml_next.malloc == NULL)) {
-        return block == NULL ? malloc(size) : leave_boot_store(block, size);
+    if (ml_unlikely(ml_next_boot_owns(block))) {
+        return leave_boot_store(block, size);
     }
     REALLOCATE(block, ml_next.realloc(block, size), size);
 }
 
 HOOK void *realloc(void *block, size_t size) {
-    if (block == NULL || resizes_unsampled(block)) {
+    if (block == NULL || resizes_unsaid(block)) {
         PASS(size, ml_next.realloc(block, size))
     }
     return recorded_realloc(block, size);
@@ -284,7 +288,7 @@ HOOK void *reallocarray(void *block, size_t count, size_t size) {
     if (ml_unlikely(ml_next_boot_owns(block))) {
         return leave_boot_store(block, bytes);
     }
-    if (block == NULL || resizes_unsampled(block)) {
+    if (block == NULL || resizes_unsaid(block)) {
         PASS_GUARDED(bytes, ml_next.reallocarray(block, count, size))
     }
     REALLOCATE(block, ml_next.reallocarray(block, count, size), bytes);

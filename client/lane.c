@@ -245,9 +245,11 @@ static struct ml_lane *first_use(void) {
         atomic_fetch_sub_explicit(&page->lanes_used, 1, memory_order_relaxed);
         return NULL;
     }
-    if (index > 0) {
+    if (ml_process.clock != ML_CLOCK_TSC) {
+        atomic_store_explicit(&page->stamps, ML_STAMPS_MONOTONIC, memory_order_release);
+    } else if (index > 0) {
         /* Before anything of this lane's thread can be seen: ml_process_ticks. */
-        atomic_store_explicit(&page->several, 1, memory_order_release);
+        atomic_store_explicit(&page->stamps, ML_STAMPS_SEVERAL, memory_order_release);
     }
     struct ml_lane *lane = &ml_process.lanes[index];
     lane->index = index;

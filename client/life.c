@@ -20,7 +20,7 @@ enum { GET_PIPE_BYTES = 1032 /* F_GETPIPE_SZ */, PIPE_DEFAULT_BYTES = 1 << 16 };
 
 /* Until there is a host: a gate that says OFF and a control page that never changes. */
 static struct ml_gate_page no_gate = {.gate = ML_GATE_OFF};
-static const struct ml_control_page no_control;
+static const struct ml_control_page no_control = {.generation = 1};
 
 struct ml_process ml_process = {
     .gate_page = &no_gate,
@@ -30,8 +30,8 @@ struct ml_process ml_process = {
 };
 
 /* Gates that no process has: a thread's first hook takes the slow path. */
-__thread struct ml_thread ml_thread
-    __attribute__((tls_model("initial-exec"))) = {.gate = UINT64_MAX, .sampling_gate = UINT64_MAX};
+__thread struct ml_thread ml_thread __attribute__((tls_model("initial-exec"))
+) = {.gate = UINT64_MAX, .idle_gate = UINT64_MAX, .sampling_gate = UINT64_MAX};
 
 static pthread_key_t exit_key;
 
@@ -325,6 +325,12 @@ static void obey_control(uint64_t gate) {
     );
 }
 
+/* All that the control page said when its generation was `control` has been looked at. */
+static void has_seen(struct ml_thread *thread, uint32_t control) {
+    thread->control = control;
+    thread->filters = thread->filter == ML_FILTER_SAMPLED ? control : 0;
+}
+
 bool ml_life_may_record(struct ml_thread *thread) {
     if (ml_process.connected && ml_process_state() == ML_GATE_FRESH) {
         become_child(thread);
@@ -341,8 +347,9 @@ bool ml_life_may_record(struct ml_thread *thread) {
     const bool recording = (gate & 3) == ML_GATE_RECORDING;
     ml_sampler_follow(thread, recording);
     thread->sampling_gate = UINT64_MAX;
+    thread->idle_gate = UINT64_MAX;
     if (thread->exit_rounds == ML_THREAD_GONE) {
-        thread->control = control;
+        has_seen(thread, control);
         return recording;
     }
     if (recording && thread->lane == NULL) {
@@ -356,11 +363,12 @@ bool ml_life_may_record(struct ml_thread *thread) {
         thread->lane = NULL;
         thread->second = NULL;
     }
-    thread->control = control;
+    has_seen(thread, control);
     /* A thread that found no lane asks again at its next event. One that samples enters its hooks
      * by the slow way, and only for what it records. */
     const bool has_lane = recording && thread->lane != NULL;
-    thread->gate = !recording || (has_lane && thread->filter == ML_FILTER_OFF) ? gate : UINT64_MAX;
+    thread->gate = has_lane && thread->filter == ML_FILTER_OFF ? gate : UINT64_MAX;
+    thread->idle_gate = !recording ? gate : UINT64_MAX;
     thread->sampling_gate = has_lane && thread->filter == ML_FILTER_SAMPLED ? gate : UINT64_MAX;
     return has_lane;
 }

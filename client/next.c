@@ -3,25 +3,24 @@
 #include <dlfcn.h>
 #include <stdatomic.h>
 #include <stdint.h>
-
-struct ml_next ml_next;
+#include <string.h>
 
 uint8_t ml_next_boot_store[ML_NEXT_BOOT_BYTES] __attribute__((aligned(64)));
-static _Atomic size_t boot_used;
+_Atomic size_t ml_next_boot_used;
 
 void *ml_next_boot_alloc(size_t alignment, size_t size) {
     if (size > sizeof(ml_next_boot_store) || alignment > sizeof(ml_next_boot_store)) {
         return NULL;
     }
     const size_t mask = alignment < 16 ? 15 : alignment - 1;
-    size_t used = atomic_load(&boot_used);
+    size_t used = atomic_load(&ml_next_boot_used);
     for (;;) {
         const size_t at =
             (((uintptr_t)ml_next_boot_store + used + mask) & ~mask) - (uintptr_t)ml_next_boot_store;
         if (at + size > sizeof(ml_next_boot_store)) {
             return NULL;
         }
-        if (atomic_compare_exchange_weak(&boot_used, &used, at + size)) {
+        if (atomic_compare_exchange_weak(&ml_next_boot_used, &used, at + size)) {
             return ml_next_boot_store + at;
         }
     }
@@ -30,6 +29,35 @@ void *ml_next_boot_alloc(size_t alignment, size_t size) {
 size_t ml_next_boot_room(const void *block) {
     return (size_t)((uintptr_t)ml_next_boot_store + sizeof(ml_next_boot_store) - (uintptr_t)block);
 }
+
+static void *boot_malloc(size_t size) {
+    return ml_next_boot_alloc(1, size);
+}
+
+/* The store is static memory: zero, and never used twice. */
+static void *boot_calloc(size_t count, size_t size) {
+    size_t bytes = 0;
+    return __builtin_mul_overflow(count, size, &bytes) ? NULL : ml_next_boot_alloc(1, bytes);
+}
+
+/* Of a block of the store, since there are no others; what lay behind it is copied along,
+ * harmlessly. */
+static void *boot_realloc(void *block, size_t size) {
+    void *moved = ml_next_boot_alloc(1, size);
+    if (moved != NULL && block != NULL) {
+        const size_t room = ml_next_boot_room(block);
+        memcpy(moved, block, size < room ? size : room);
+    }
+    return moved;
+}
+
+struct ml_next ml_next = {
+    .malloc = boot_malloc,
+    .calloc = boot_calloc,
+    .realloc = boot_realloc,
+    .aligned_alloc = ml_next_boot_alloc,
+    .memalign = ml_next_boot_alloc,
+};
 
 /* A function pointer out of dlsym's object pointer, the way POSIX blesses. */
 static void find(void *out_function, const char *name) {

@@ -6,6 +6,7 @@
 #ifndef MEMLOG_CLIENT_NEXT_H
 #define MEMLOG_CLIENT_NEXT_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -36,12 +37,17 @@ void ml_next_resolve(void);
 /* The same for operator new and delete; hooks_new.c. */
 void ml_next_resolve_new(void);
 
-/* While the real functions are unknown: blocks from the static store, never taken back. */
+/* While the real functions are unknown those of the static store stand in for them; what it gives
+ * is never taken back. */
 enum { ML_NEXT_BOOT_BYTES = 64 * 1024 }; /* a few hundred have been seen to be used */
 extern ML_OURS uint8_t ml_next_boot_store[ML_NEXT_BOOT_BYTES];
+extern ML_OURS _Atomic size_t ml_next_boot_used; /* of its bytes; 0 in most programs */
 void *ml_next_boot_alloc(size_t alignment, size_t size);
 static inline bool ml_next_boot_owns(const void *block) {
-    return (uintptr_t)block - (uintptr_t)ml_next_boot_store < ML_NEXT_BOOT_BYTES;
+    return __builtin_expect(
+               atomic_load_explicit(&ml_next_boot_used, memory_order_relaxed) != 0, 0
+           ) &&
+           (uintptr_t)block - (uintptr_t)ml_next_boot_store < ML_NEXT_BOOT_BYTES;
 }
 
 /* Bytes usable at a boot block: up to the store's end, for a realloc's copy. */

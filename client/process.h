@@ -34,11 +34,18 @@ enum ml_gate_state {
     ML_GATE_OFF = 3 /* for good: no host, no memory, or a broken contract */
 };
 
+/* How a stamp is taken: ml_process_ticks. */
+enum ml_stamps {
+    ML_STAMPS_ALONE = 0,   /* the TSC; one lane alone was ever taken */
+    ML_STAMPS_SEVERAL = 1, /* the TSC, in order; more than one was */
+    ML_STAMPS_MONOTONIC = 2
+};
+
 /* First page of the arena. `gate` = stirs << 40 | generation << 2 | state; a thread whose own copy
  * differs takes the slow path. Counters that many threads write lie on lines of their own. */
 struct ml_gate_page {
     _Atomic uint64_t gate;
-    _Atomic uint32_t several; /* 1: more than one lane was ever taken; never 0 again */
+    _Atomic uint32_t stamps; /* enum ml_stamps; only grows */
     uint8_t gate_line[52];
     _Atomic uint64_t free_lanes;  /* stack of free lanes: version << 32 | lane + 1 */
     _Atomic uint64_t next_string; /* profile << 32 | string ids given out in it */
@@ -84,7 +91,7 @@ struct ml_process {
     struct ml_unwind_process *unwind;            /* arena */
     struct ml_stack_node *stack_nodes;           /* arena; [nodes_max], stack_table.h */
     struct ml_sampled_set sampled;               /* arena; of it the glances */
-    uint32_t clock;                              /* enum ml_clock */
+    uint32_t clock;       /* enum ml_clock; `stamps` of the gate page is what events go by */
     uint32_t check_every; /* every Nth stack of a lane is compared, check.h; 0: none */
     /* To here; slower ways read the rest. */
     struct ml_lane *lanes;     /* arena; [lanes_max] */
@@ -132,25 +139,26 @@ enum ml_filter {
 /* A thread's own state; initial-exec, well under 512 bytes. One cache line is enough for what every
  * event reads of it. */
 struct ml_thread {
-    _Alignas(64) uint64_t
-        gate; /* gate_page->gate while this thread may record exactly; UINT64_MAX: look closer
-               */
-    uint32_t control;       /* control->generation, seen when `gate` was set */
-    uint32_t phase;         /* enum ml_phase */
-    uintptr_t hook_frame;   /* the frame of the hook that is at work, if one is */
-    struct ml_lane *lane;   /* NULL: none yet, or given back */
-    uint64_t left;          /* bytes that may be passed over; client/sampler.h */
-    uint32_t filter;        /* enum ml_filter */
-    uint32_t skipped;       /* 1: something was not recorded since the lane's last record */
+    /* gate_page->gate while this thread may record exactly, on `lane`; UINT64_MAX: look closer. */
+    _Alignas(64) uint64_t gate;
+    uint32_t control;     /* control->generation, seen when `gate` was set */
+    uint32_t phase;       /* enum ml_phase */
+    uintptr_t hook_frame; /* the frame of the hook that is at work, if one is */
+    struct ml_lane *lane; /* NULL: none yet, or given back */
+    uint64_t left;        /* bytes that may be passed over; client/sampler.h */
+    uint32_t filters; /* `control` while only frees of sampled blocks leave the process; else 0 */
+    uint32_t skipped; /* 1: something was not recorded since the lane's last record */
     struct ml_lane *second; /* for a signal handler's events inside the hook */
     uint64_t rest;          /* further bytes up to the next point, behind `left` */
     uint64_t interval;      /* 1: exact; 0: not recording */
     uint64_t random;        /* the state of ml_sampler_random */
+    uint64_t idle_gate;     /* gate_page->gate while nothing is recorded; UINT64_MAX: look closer */
     uint64_t sampling_gate; /* gate_page->gate while this thread may record a sample with nothing
                                else to be looked at; UINT64_MAX: look closer */
     uint32_t seeded;        /* the process generation in which `random` was seeded */
     uint64_t fork_serial;   /* of the FORK record being acted on; 0: not forking */
     uint32_t generation;    /* the process generation that `lane` and `second` belong to */
+    uint32_t filter;        /* enum ml_filter */
     uint32_t exit_rounds;   /* rounds of thread exit seen; ML_THREAD_GONE: a lane per event */
 };
 
@@ -194,16 +202,16 @@ static inline uint32_t ml_process_stack_mode(void) {
  *
  * While one lane alone was ever taken no event of another thread can have been seen by this one, so
  * there is nothing that the stamp must stay behind, and the cheaper reading will do. Once there is
- * another, its thread has set `several` before its first event; whoever has seen a trace of that
- * event (a block handed over, memory that it freed) reads `several` later in program order, and so
+ * another, its thread has set `stamps` before its first event; whoever has seen a trace of that
+ * event (a block handed over, memory that it freed) reads `stamps` later in program order, and so
  * sees it set: x86 keeps both the stores of the one and the loads of the other in order. */
 static inline uint64_t ml_process_ticks(void) {
-    if (ml_unlikely(ml_process.clock != ML_CLOCK_TSC)) {
-        return ml_sys_monotonic_ns();
+    const uint32_t stamps =
+        atomic_load_explicit(&ml_process.gate_page->stamps, memory_order_relaxed);
+    if (ml_likely(stamps == ML_STAMPS_ALONE)) {
+        return ml_sys_tsc();
     }
-    return atomic_load_explicit(&ml_process.gate_page->several, memory_order_relaxed) == 0
-               ? ml_sys_tsc()
-               : ml_sys_tsc_ordered();
+    return ml_likely(stamps == ML_STAMPS_SEVERAL) ? ml_sys_tsc_ordered() : ml_sys_monotonic_ns();
 }
 
 static inline struct ml_staging_header *ml_process_staging_header(void) {

@@ -49,8 +49,7 @@ static uint32_t walked_node(struct ml_lane *lane, const struct ml_unwind_entry *
     return node;
 }
 
-static __attribute__((noinline)) uint32_t
-new_node(struct ml_lane *lane, const struct ml_unwind_entry *entry) {
+static uint32_t new_node(struct ml_lane *lane, const struct ml_unwind_entry *entry) {
     const uint32_t node = walked_node(lane, entry);
     if (lane->second == 0 && node != 0) {
         ml_unwind_memo_keep(&lane->unwind, ml_process.unwind, entry, node);
@@ -58,42 +57,50 @@ new_node(struct ml_lane *lane, const struct ml_unwind_entry *entry) {
     return node;
 }
 
-/* --unwind-check: the walk is made each time, and what the memo says is held against it. */
+/* --unwind-check: the walk is made each time, and what the memo says is held against it. Nothing is
+ * expected meanwhile, so that every stack comes by here. */
 static __attribute__((noinline)) uint32_t
-checked_node(struct ml_lane *lane, const struct ml_unwind_entry *entry, uint32_t found) {
-    const uint32_t node = found == 0 ? new_node(lane, entry) : walked_node(lane, entry);
-    ml_check_stack(lane, entry, found == 0 || ml_stack_same_path(found, node));
-    return node;
-}
-
-static inline __attribute__((always_inline)) uint32_t
-stack_node(struct ml_lane *lane, const struct ml_unwind_entry *entry) {
-    uint32_t node = 0;
-    if (ml_likely(lane->second == 0)) {
-        const struct ml_unwind_process *process = ml_process.unwind;
-        node = ml_unwind_memo_find(
-            &lane->unwind.memo,
+checked_node(struct ml_lane *lane, const struct ml_unwind_entry *entry) {
+    const struct ml_unwind_process *process = ml_process.unwind;
+    struct ml_unwind_memo *memo = &lane->unwind.memo;
+    uint32_t found = 0;
+    if (lane->second == 0) {
+        ml_unwind_memo_expect_again(memo, &process->memos);
+        found = ml_unwind_memo_find(
+            memo,
             &process->memos,
             atomic_load_explicit(&process->unloads, memory_order_relaxed),
             entry
         );
     }
+    const uint32_t node = found == 0 ? new_node(lane, entry) : walked_node(lane, entry);
+    ml_check_stack(lane, entry, found == 0 || ml_stack_same_path(found, node));
+    memo->expected = NULL;
+    return node;
+}
+
+__attribute__((noinline)) uint32_t
+ml_record_node_slow(struct ml_lane *lane, struct ml_unwind_entry entry) {
+    const struct ml_unwind_process *process = ml_process.unwind;
+    uint32_t node = 0;
     if (ml_unlikely(ml_process.check_every != 0)) {
-        return checked_node(lane, entry, node);
+        return checked_node(lane, &entry);
     }
-    return ml_likely(node != 0) ? node : new_node(lane, entry);
+    if (ml_likely(lane->second == 0)) {
+        node = ml_unwind_memo_search(
+            &lane->unwind.memo,
+            &process->memos,
+            atomic_load_explicit(&process->unloads, memory_order_relaxed),
+            &entry
+        );
+    }
+    return ml_likely(node != 0) ? node : new_node(lane, &entry);
 }
 
 void ml_record_alloc(
     struct ml_lane *lane, const struct ml_unwind_entry *entry, const void *block, size_t size_bytes
 ) {
-    const uint32_t node = stack_node(lane, entry);
-    uint8_t *pos = ml_lane_room(lane);
-    ml_lane_busy(lane);
-    const uint64_t now = ml_lane_stamp(lane);
-    pos = ml_put_alloc(pos, &lane->state, now, (uintptr_t)block, size_bytes, node);
-    ml_lane_count(lane);
-    ml_lane_publish(lane, pos);
+    ml_record_alloc_here(lane, entry, block, size_bytes);
 }
 
 void ml_record_alloc_sampled(
@@ -104,7 +111,7 @@ void ml_record_alloc_sampled(
     uint64_t weight_bytes,
     uint64_t weight_blocks
 ) {
-    const uint32_t node = stack_node(lane, entry);
+    const uint32_t node = ml_record_node(lane, entry);
     uint8_t *pos = ml_lane_room(lane);
     ml_lane_busy(lane);
     pos = ml_put_alloc_sampled(
@@ -122,12 +129,7 @@ void ml_record_alloc_sampled(
 }
 
 void ml_record_free(struct ml_lane *lane, const void *block, unsigned op) {
-    uint8_t *pos = ml_lane_room(lane);
-    ml_lane_busy(lane);
-    const uint64_t now = ml_lane_stamp(lane);
-    pos = ml_put_free(pos, &lane->state, now, (uintptr_t)block, op);
-    ml_lane_count(lane);
-    ml_lane_publish(lane, pos);
+    ml_record_free_here(lane, block, op);
 }
 
 void ml_record_cancel(struct ml_lane *lane) {

@@ -46,6 +46,7 @@ static enum ml_filter filter_of(uint64_t interval) {
 }
 
 void ml_sampler_follow(struct ml_thread *thread, bool recording) {
+    thread->filters = 0; /* until ml_life_may_record is done */
     if (!recording) {
         thread->left = 0;
         thread->rest = 0;

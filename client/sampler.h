@@ -55,8 +55,7 @@ static inline bool ml_sampler_passes(struct ml_thread *thread, size_t size_bytes
 
 /* Whether only frees of sampled blocks leave the process. */
 static inline bool ml_sampler_filters(const struct ml_thread *thread) {
-    return ml_unlikely(thread->filter == ML_FILTER_SAMPLED) &&
-           thread->control == ml_process_control_generation();
+    return ml_unlikely(thread->filters == ml_process_control_generation());
 }
 
 /* Whether the free of that block stays here: surely, at a glance, or after a closer look. */

@@ -99,10 +99,11 @@ static void foresee(const struct ml_unwind_walk *walk) {
     if (alike == NULL || alike->sp != walk->entry->sp) {
         return;
     }
-    const uint32_t behind = memo->alike_words + ML_MEMO_STRIDE;
-    const uint32_t words = behind < alike->words ? behind : alike->words;
-    for (uint32_t i = 0; i < words; i++) {
-        const uintptr_t pc = ml_memo_load(alike, alike->held[i]);
+    const uint32_t behind = memo->alike_count + 1;
+    const uint32_t count = behind < alike->count ? behind : alike->count;
+    for (uint32_t i = 0; i < count * ML_MEMO_STRIDE; i++) {
+        const uintptr_t pc =
+            ml_memo_load(alike, &alike->words[i / ML_MEMO_STRIDE], i % ML_MEMO_STRIDE);
         __builtin_prefetch(recipes->slots[ml_recipe_set(pc)]);
     }
     memo->alike = NULL;

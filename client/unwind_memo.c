@@ -1,5 +1,7 @@
 #include "client/unwind_memo.h"
 
+#include <string.h>
+
 #include "client/unwind_internal.h"
 
 enum {
@@ -23,35 +25,35 @@ look_up(const struct ml_unwind_memo *memo, const struct ml_memo_bucket *bucket, 
     return 0;
 }
 
-/* The first word that the stack has otherwise, of the ML_MEMO_STRIDE words from `held` on: itself
- * and its place. */
-static uint64_t first_difference(const struct ml_memo_stack *stack, const uint64_t *held) {
-    const uint64_t *last = held + ML_MEMO_STRIDE - 1;
-    while (held < last && ml_memo_differs(stack, *held) == 0) {
-        held++;
+/* The first of these words that the stack has otherwise: itself and its place. */
+static uint64_t
+first_difference(const struct ml_memo_stack *stack, const struct ml_memo_words *words) {
+    uint32_t i = 0;
+    while (i < ML_MEMO_STRIDE - 1 && ml_memo_differs(stack, words, i) == 0) {
+        i++;
     }
-    return ml_memo_load(stack, *held) ^ ml_memo_place(*held);
+    return ml_memo_load(stack, words, i) ^ words->places[i];
 }
 
 /* Of all words that lie at the stack's places. */
 static uint64_t hash_by_shape(const struct ml_memo_stack *shape, uint64_t seed) {
     uint64_t hash = ~seed;
-    for (uint32_t i = 0; i < shape->words; i += ML_MEMO_STRIDE) {
-        const uint64_t *held = &shape->held[i];
+    for (uint32_t i = 0; i < shape->count; i++) {
+        const struct ml_memo_words *words = &shape->words[i];
         hash = ml_memo_mix(
-            hash ^ (ml_memo_load(shape, held[0]) + 3 * ml_memo_load(shape, held[1]) +
-                    5 * ml_memo_load(shape, held[2]) + 7 * ml_memo_load(shape, held[3]))
+            hash ^ (ml_memo_load(shape, words, 0) + 3 * ml_memo_load(shape, words, 1) +
+                    5 * ml_memo_load(shape, words, 2) + 7 * ml_memo_load(shape, words, 3))
         );
     }
     return hash;
 }
 
 static bool same_shape(const struct ml_memo_stack *a, const struct ml_memo_stack *b) {
-    uint32_t differ = a->words ^ b->words;
-    for (uint32_t i = 0; differ == 0 && i < a->words; i++) {
-        differ = ml_memo_place(a->held[i] ^ b->held[i]);
+    bool same = a->count == b->count;
+    for (uint32_t i = 0; same && i < a->count; i++) {
+        same = memcmp(a->words[i].places, b->words[i].places, sizeof(a->words[i].places)) == 0;
     }
-    return differ == 0;
+    return same;
 }
 
 /* Whether all is as the stack has it. */
@@ -111,12 +113,12 @@ static struct ml_memo_stack *find_by_index(
             hash = ml_memo_mix(hash ^ entry->fp);
             continue;
         }
-        const uint64_t *other = ml_memo_compare(stack);
+        const struct ml_memo_words *other = ml_memo_compare(stack);
         if (other == NULL) {
             return stack;
         }
         memo->alike = stack;
-        memo->alike_words = (uint32_t)(other - stack->held);
+        memo->alike_count = (uint32_t)(other - stack->words);
         hash = ml_memo_mix(hash ^ first_difference(stack, other));
         first = first != 0 ? first : *out_name;
         if (probe == ML_MEMO_SHAPE_PROBE) {
@@ -162,6 +164,35 @@ static void put_by_shape(
     bucket->tags[way] = tag_of(memo->shape_hash);
 }
 
+/* From now on that stack is expected behind the last event's. */
+static void
+put_next(struct ml_unwind_memo *memo, struct ml_memo_stack *last, uint32_t name, uint32_t unit) {
+    if (ml_memo_is_there(memo, last->next)) {
+        last->other = last->next;
+        last->other_unit = last->next_unit;
+    }
+    last->next = name;
+    last->next_unit = unit;
+}
+
+/* The stack that came behind the last one before the expected one did, if it is that; else NULL. */
+static struct ml_memo_stack *find_other(
+    struct ml_unwind_memo *memo,
+    const struct ml_memo_pool *pool,
+    const struct ml_unwind_entry *entry
+) {
+    struct ml_memo_stack *last = memo->last;
+    if (last == NULL || !ml_memo_is_there(memo, last->other)) {
+        return NULL;
+    }
+    struct ml_memo_stack *stack = ml_memo_stack_in(pool, last->other_unit);
+    if (!is_at(memo, stack, entry)) {
+        return NULL;
+    }
+    put_next(memo, last, last->other, last->other_unit);
+    return stack;
+}
+
 __attribute__((noinline)) uint32_t ml_unwind_memo_search(
     struct ml_unwind_memo *memo,
     const struct ml_memo_pool *pool,
@@ -171,8 +202,12 @@ __attribute__((noinline)) uint32_t ml_unwind_memo_search(
     if (unloads != memo->unloads) {
         ml_unwind_memo_clear(memo);
     }
+    struct ml_memo_stack *stack = find_other(memo, pool, entry);
+    if (stack != NULL) {
+        return ml_memo_found(memo, pool, stack);
+    }
     uint32_t name = 0;
-    struct ml_memo_stack *stack = find_by_index(memo, pool, entry, &name);
+    stack = find_by_index(memo, pool, entry, &name);
     if (stack == NULL) {
         return 0;
     }
@@ -181,8 +216,7 @@ __attribute__((noinline)) uint32_t ml_unwind_memo_search(
         put_by_shape(memo, pool, stack, name);
     }
     if (memo->last != NULL) {
-        memo->last->next = name;
-        memo->last->next_unit = ml_memo_unit_of(memo, name);
+        put_next(memo, memo->last, name, ml_memo_unit_of(memo, name));
     }
     return ml_memo_found(memo, pool, stack);
 }
@@ -208,26 +242,21 @@ static uint32_t words_of(const struct ml_unwind_thread *thread, uintptr_t sp) {
     uint32_t words = thread->end_slot != 0 ? 1 : 0;
     for (uint32_t i = 0; i < count; i++) {
         const struct ml_unwind_frame *frame = &thread->frames[i];
-        if (ml_recipe_module(frame->recipe) == 0 || frame->pc > ML_MEMO_VALUE_MAX) {
+        if (ml_recipe_module(frame->recipe) == 0) {
             return 0;
         }
         if (i + 1 < count) {
-            const bool fp = stored_fp(frame, thread->frames[i + 1].recipe) != 0;
-            if (fp && frame->fp > ML_MEMO_VALUE_MAX) {
-                return 0;
-            }
-            words += fp ? 2 : 1;
+            words += stored_fp(frame, thread->frames[i + 1].recipe) != 0 ? 2 : 1;
         }
     }
     const uintptr_t outermost = thread->end_slot != 0 ? thread->end_slot : thread->frames[0].slot;
-    words = (words + ML_MEMO_STRIDE - 1) / ML_MEMO_STRIDE * ML_MEMO_STRIDE;
     return words <= ML_MEMO_WORDS_MAX && (outermost - sp) / ML_ARCH_WORD_BYTES <= ML_MEMO_PLACE_MAX
                ? words
                : 0;
 }
 
-static uint32_t units_of(uint32_t words) {
-    const size_t bytes = sizeof(struct ml_memo_stack) + words * sizeof(uint64_t);
+static uint32_t units_of(uint32_t count) {
+    const size_t bytes = sizeof(struct ml_memo_stack) + count * sizeof(struct ml_memo_words);
     return (uint32_t)((bytes + ML_MEMO_UNIT_BYTES - 1) / ML_MEMO_UNIT_BYTES);
 }
 
@@ -306,31 +335,38 @@ static bool make_room(
     return true;
 }
 
-/* A word that holds that value. */
-static uint64_t held_at(const struct ml_memo_stack *kept, uintptr_t slot, uint64_t value) {
-    return (slot - kept->sp) / ML_ARCH_WORD_BYTES << ML_MEMO_PLACE_SHIFT | value;
+/* The stack's next word: what `slot` holds. */
+static void put_word(struct ml_memo_stack *kept, uint32_t *at, uintptr_t slot, uint64_t value) {
+    struct ml_memo_words *words = &kept->words[*at / ML_MEMO_STRIDE];
+    words->held[*at % ML_MEMO_STRIDE] = value;
+    words->places[*at % ML_MEMO_STRIDE] = (uint16_t)((slot - kept->sp) / ML_ARCH_WORD_BYTES);
+    (*at)++;
 }
 
-/* Write the words, the innermost first. */
+/* Write the words, the innermost first; the last one again where there is room behind it. */
 static void fill(struct ml_memo_stack *kept, const struct ml_unwind_thread *thread) {
     uint32_t at = 0;
-    uint64_t held = 0;
+    uintptr_t slot = 0;
+    uint64_t value = 0;
     for (uint32_t i = thread->count - 1; i-- > 0;) {
         const struct ml_unwind_frame *frame = &thread->frames[i];
+        slot = frame->slot;
+        value = frame->pc;
+        put_word(kept, &at, slot, value);
         const uintptr_t fp = stored_fp(frame, thread->frames[i + 1].recipe);
-        held = held_at(kept, frame->slot, frame->pc);
-        kept->held[at++] = held;
         if (fp != 0) {
-            held = held_at(kept, fp, frame->fp);
-            kept->held[at++] = held;
+            slot = fp;
+            value = frame->fp;
+            put_word(kept, &at, slot, value);
         }
     }
     if (thread->end_slot != 0) {
-        held = held_at(kept, thread->end_slot, 0);
-        kept->held[at++] = held;
+        slot = thread->end_slot;
+        value = 0;
+        put_word(kept, &at, slot, value);
     }
-    while (at < kept->words) {
-        kept->held[at++] = held;
+    while (at % ML_MEMO_STRIDE != 0) {
+        put_word(kept, &at, slot, value);
     }
 }
 
@@ -357,10 +393,11 @@ void ml_unwind_memo_keep(
     memo->expected = NULL;
     uint32_t *way = seen_way(memo);
     const uint32_t words = way == NULL ? 0 : words_of(thread, entry->sp);
+    const uint32_t count = (words + ML_MEMO_STRIDE - 1) / ML_MEMO_STRIDE;
     uint32_t unit = 0;
     if (words == 0 || !ml_unwind_unloads_rest(thread->unloads) ||
         atomic_load_explicit(&process->unloads, memory_order_relaxed) != thread->unloads ||
-        !make_room(memo, &process->memos, units_of(words), &unit)) {
+        !make_room(memo, &process->memos, units_of(count), &unit)) {
         return;
     }
     if (memo->unloads != thread->unloads) {
@@ -376,7 +413,8 @@ void ml_unwind_memo_keep(
     kept->epoch = memo->epoch;
     kept->node = node;
     kept->next = 0;
-    kept->words = words;
+    kept->other = 0;
+    kept->count = count;
     kept->fp_matters =
         (thread->frames[thread->count - 1].recipe & ML_UNWIND_FRAME_FP_LIVE) != 0 ? 1 : 0;
     fill(kept, thread);
@@ -396,10 +434,10 @@ static bool
 kept_is_whole(const struct ml_unwind_memo *memo, const struct ml_memo_pool *pool, uint32_t stack) {
     const struct ml_memo_stack *kept = ml_memo_stack_at(memo, pool, stack);
     const uint32_t unit = stack & UNIT_MASK;
-    const uint32_t end = unit + units_of(kept->words);
+    const uint32_t end = unit + units_of(kept->count);
     const uint32_t block_end = unit - unit % ML_MEMO_BLOCK_UNITS + ML_MEMO_BLOCK_UNITS;
-    return kept->words <= ML_MEMO_WORDS_MAX && kept->words % ML_MEMO_STRIDE == 0 &&
-           end <= block_end && (unit >= memo->head || end <= memo->head);
+    return kept->count <= ML_MEMO_WORDS_MAX / ML_MEMO_STRIDE && end <= block_end &&
+           (unit >= memo->head || end <= memo->head);
 }
 
 bool ml_unwind_memo_check(

@@ -14,7 +14,8 @@
  *   ring    the stacks, of odd sizes, one behind the other in blocks that all threads draw from one
  *           pool; the oldest are overwritten. A program of few stacks touches few pages
  *   next    each stack names the one that came after it the last time: right four times out of five
- *           in real programs, so that most searches look at one stack only
+ *           in real programs, so that most searches look at one stack only; and the one that came
+ *           before that did, which most of the others turn out to be
  *   index   hash -> stack. Several stacks may share pc and stack pointer: where a stack differs
  * from the one found, the place and the differing word are hashed in, and the search goes on. The
  * words are compared in the walk's order, so the first that differs is the walk's too: what is
@@ -42,7 +43,7 @@ enum {
     ML_MEMO_UNIT_BYTES = 16,
     ML_MEMO_BLOCK_BYTES = 1 << 14,
     ML_MEMO_BLOCK_UNITS = ML_MEMO_BLOCK_BYTES / ML_MEMO_UNIT_BYTES,
-    ML_MEMO_BLOCKS = 192,        /* of one thread's ring: 3 MiB, 9,000 stacks of 45 frames */
+    ML_MEMO_BLOCKS = 192,        /* of one thread's ring: 3 MiB, 6,000 stacks of 45 frames */
     ML_MEMO_SHARED_BLOCKS = 256, /* of all threads: beyond 4 MiB a thread gets its first only */
     ML_MEMO_POOL_BLOCKS = 1 << 12,
     ML_MEMO_WORDS_MAX = 192,           /* return addresses and stored frame pointers of one stack */
@@ -71,15 +72,13 @@ struct ml_memo_pool {
     _Atomic uint32_t used;
 };
 
-/* A word of a stack, and where it lies: place << ML_MEMO_PLACE_SHIFT | what it holds. The place is
- * in words above sp. What it holds is an address or 0: a stack in which anything else should matter
- * is not kept. */
-enum { ML_MEMO_PLACE_SHIFT = ML_ARCH_ADDRESS_BITS };
-#define ML_MEMO_VALUE_MAX ((UINT64_C(1) << ML_MEMO_PLACE_SHIFT) - 1)
-
-static inline uint32_t ml_memo_place(uint64_t held) {
-    return (uint32_t)(held >> ML_MEMO_PLACE_SHIFT);
-}
+/* Some words of a stack, all 64 bits of each, and where they lie: in words above sp. Places of
+ * their own cost two bytes a word, and save two of the six instructions that a word takes to
+ * compare. */
+struct ml_memo_words {
+    uint64_t held[ML_MEMO_STRIDE];
+    uint16_t places[ML_MEMO_STRIDE];
+};
 
 /* A stack in the ring, in few cache lines: they push the program's own out of the cache. pc 0: it
  * is being written. */
@@ -89,11 +88,13 @@ struct ml_memo_stack {
     uintptr_t fp;
     uint32_t epoch;
     uint32_t node;
-    uint32_t next;      /* the stack that came behind this one the last time; 0: none yet */
-    uint32_t next_unit; /* where that lies in the pool */
-    uint32_t words;     /* a multiple of ML_MEMO_STRIDE, and not 0 */
+    uint32_t next;       /* the stack that came behind this one the last time; 0: none yet */
+    uint32_t next_unit;  /* where that lies in the pool */
+    uint32_t other;      /* the one that did before `next` */
+    uint32_t other_unit; /* likewise */
+    uint32_t count;      /* of `words`, and not 0 */
     uint32_t fp_matters;
-    uint64_t held[]; /* [words], the innermost first */
+    struct ml_memo_words words[]; /* the innermost first */
 };
 
 struct ml_memo_bucket {
@@ -116,7 +117,7 @@ struct ml_unwind_memo {
     uint64_t shape_hash; /* what came of it */
     const struct ml_memo_stack *alike; /* between a search in vain and its walk: the last stack that
                                           was looked at, of which the first ... */
-    uint32_t alike_words;              /* ... so many words are the same */
+    uint32_t alike_count;              /* ... so many of its `words` are the same */
     struct ml_memo_bucket *large;
     uint32_t blocks_count;
     uint16_t blocks[ML_MEMO_BLOCKS]; /* pool indices */
@@ -148,31 +149,32 @@ static inline struct ml_memo_stack *ml_memo_stack_at(
     return ml_memo_stack_in(pool, ml_memo_unit_of(memo, stack));
 }
 
-/* What lies now where a word of the stack lay. */
-static inline uint64_t ml_memo_load(const struct ml_memo_stack *stack, uint64_t held) {
-    return ml_unwind_load(stack->sp + (uintptr_t)ml_memo_place(held) * ML_ARCH_WORD_BYTES);
+/* What lies now where word i of them lay. */
+static inline uint64_t
+ml_memo_load(const struct ml_memo_stack *stack, const struct ml_memo_words *words, uint32_t i) {
+    return ml_unwind_load(stack->sp + (uintptr_t)words->places[i] * ML_ARCH_WORD_BYTES);
 }
 
 /* 0: it is the same, in every bit. */
-static inline uint64_t ml_memo_differs(const struct ml_memo_stack *stack, uint64_t held) {
-    return ml_memo_load(stack, held) ^ (held & ML_MEMO_VALUE_MAX);
+static inline uint64_t
+ml_memo_differs(const struct ml_memo_stack *stack, const struct ml_memo_words *words, uint32_t i) {
+    return ml_memo_load(stack, words, i) ^ words->held[i];
 }
 
-/* Compare all words. NULL: all are the same; else the first ML_MEMO_STRIDE of them with one that is
- * not. */
-static inline const uint64_t *ml_memo_compare(const struct ml_memo_stack *stack) {
-    const uint64_t *held = stack->held;
-    const uint64_t *end = held + stack->words;
+/* Compare all words. NULL: all are the same; else the first of `words` of which one is not. */
+static inline const struct ml_memo_words *ml_memo_compare(const struct ml_memo_stack *stack) {
+    const struct ml_memo_words *words = stack->words;
+    uint32_t left = stack->count;
     do {
         if (__builtin_expect(
-                (ml_memo_differs(stack, held[0]) | ml_memo_differs(stack, held[1]) |
-                 ml_memo_differs(stack, held[2]) | ml_memo_differs(stack, held[3])) != 0,
+                (ml_memo_differs(stack, words, 0) | ml_memo_differs(stack, words, 1) |
+                 ml_memo_differs(stack, words, 2) | ml_memo_differs(stack, words, 3)) != 0,
                 0
             )) {
-            return held;
+            return words;
         }
-        held += ML_MEMO_STRIDE;
-    } while (held != end);
+        words++;
+    } while (--left != 0);
     return NULL;
 }
 
@@ -208,18 +210,7 @@ static inline struct ml_memo_bucket *ml_memo_bucket_of(struct ml_unwind_memo *me
                                : &memo->small[hash & (ML_MEMO_SMALL_BUCKETS - 1)];
 }
 
-/* Behind the next allocator's call an event of that entry will come: have what the search reads
- * first on its way meanwhile. */
-static inline void
-ml_unwind_memo_foresee(struct ml_unwind_memo *memo, const struct ml_unwind_entry *entry) {
-    const struct ml_memo_stack *expected = memo->expected;
-    if (memo->spread &&
-        (expected == NULL || expected->pc != entry->pc || expected->sp != entry->sp)) {
-        __builtin_prefetch(ml_memo_bucket_of(memo, ml_memo_hash(entry)));
-    }
-}
-
-/* The slow half of ml_unwind_memo_find: by the index. */
+/* The slow half of ml_unwind_memo_find: not the expected stack. */
 __attribute__((hot)) uint32_t ml_unwind_memo_search(
     struct ml_unwind_memo *memo,
     const struct ml_memo_pool *pool,
@@ -227,23 +218,40 @@ __attribute__((hot)) uint32_t ml_unwind_memo_search(
     const struct ml_unwind_entry *entry
 );
 
-/* The node of the stack at `entry`; 0: not known, walk it. `unloads` is the process's, now. */
-__attribute__((hot)) static inline uint32_t ml_unwind_memo_find(
+/* The stack at `entry`, if it is the one that came behind the last one the last time; NULL: it is
+ * not. `unloads` is the process's, now. */
+static inline __attribute__((always_inline)) struct ml_memo_stack *ml_unwind_memo_expected(
+    const struct ml_unwind_memo *memo, uint64_t unloads, const struct ml_unwind_entry *entry
+) {
+    struct ml_memo_stack *stack = memo->expected;
+    return __builtin_expect(
+               stack != NULL && stack->pc == entry->pc && stack->sp == entry->sp &&
+                   memo->unloads == unloads && (stack->fp_matters == 0 || stack->fp == entry->fp) &&
+                   ml_memo_compare(stack) == NULL,
+               1
+           )
+               ? stack
+               : NULL;
+}
+
+/* The node of the stack at `entry`; 0: not known, walk it. */
+static inline uint32_t ml_unwind_memo_find(
     struct ml_unwind_memo *memo,
     const struct ml_memo_pool *pool,
     uint64_t unloads,
     const struct ml_unwind_entry *entry
 ) {
-    struct ml_memo_stack *stack = memo->expected;
-    if (__builtin_expect(
-            stack != NULL && stack->pc == entry->pc && stack->sp == entry->sp &&
-                memo->unloads == unloads && (stack->fp_matters == 0 || stack->fp == entry->fp) &&
-                ml_memo_compare(stack) == NULL,
-            1
-        )) {
-        return ml_memo_found(memo, pool, stack);
+    struct ml_memo_stack *stack = ml_unwind_memo_expected(memo, unloads, entry);
+    return stack != NULL ? ml_memo_found(memo, pool, stack)
+                         : ml_unwind_memo_search(memo, pool, unloads, entry);
+}
+
+/* Expect what came behind the last event's stack, if somebody has made the memo expect nothing. */
+static inline void
+ml_unwind_memo_expect_again(struct ml_unwind_memo *memo, const struct ml_memo_pool *pool) {
+    if (memo->last != NULL) {
+        (void)ml_memo_found(memo, pool, memo->last);
     }
-    return ml_unwind_memo_search(memo, pool, unloads, entry);
 }
 
 /* Keep the stack that ml_unwind has just left in `thread`, whose innermost frame's node is `node`;

@@ -18,7 +18,7 @@ static inline uint8_t *
 ml_put_address(uint8_t *pos, struct ml_event_state *state, uint64_t address, uint8_t *op) {
     const int64_t delta = (int64_t)(address - state->address);
     state->address = address;
-    if ((delta & 15) == 0) {
+    if (__builtin_expect((delta & 15) == 0, 1)) {
         return ml_put_varint(pos, ml_zigzag(delta >> 4));
     }
     *op |= ML_UNALIGNED;
@@ -36,10 +36,10 @@ static inline uint8_t *ml_put_alloc(
 ) {
     uint8_t *op = pos++;
     uint8_t flags = ML_OP_ALLOC;
-    pos = ml_put_varint(pos, time - state->time);
+    pos = ml_put_varint_small(pos, time - state->time);
     state->time = time;
     pos = ml_put_address(pos, state, address, &flags);
-    pos = ml_put_varint(pos, size_bytes);
+    pos = ml_put_varint_small(pos, size_bytes);
     if (node == state->node) {
         flags |= ML_ALLOC_SAME_NODE;
     } else {
@@ -74,7 +74,7 @@ static inline uint8_t *ml_put_free(
 ) {
     uint8_t *op_byte = pos++;
     uint8_t flags = (uint8_t)op;
-    pos = ml_put_varint(pos, time - state->time);
+    pos = ml_put_varint_small(pos, time - state->time);
     state->time = time;
     pos = ml_put_address(pos, state, address, &flags);
     *op_byte = flags;
@@ -84,7 +84,7 @@ static inline uint8_t *ml_put_free(
 /* CANCEL. */
 static inline uint8_t *ml_put_cancel(uint8_t *pos, struct ml_event_state *state, uint64_t time) {
     *pos++ = ML_OP_CANCEL;
-    pos = ml_put_varint(pos, time - state->time);
+    pos = ml_put_varint_small(pos, time - state->time);
     state->time = time;
     return pos;
 }

@@ -42,13 +42,13 @@ hits_of(struct ml_oracle *oracle, uint64_t seed, uint64_t *out_events) {
     return oracle->memo_hits - hits;
 }
 
-enum { WORDS = 8 };
+enum { GROUPS = 2, WORDS = GROUPS * ML_MEMO_STRIDE };
 
 /* A stack of some words, as it is kept. */
 struct kept {
     uint64_t words[WORDS];
     _Alignas(struct ml_memo_stack
-    ) uint8_t memory[sizeof(struct ml_memo_stack) + WORDS * sizeof(uint64_t)];
+    ) uint8_t memory[sizeof(struct ml_memo_stack) + GROUPS * sizeof(struct ml_memo_words)];
 };
 
 static struct ml_memo_stack *keep_words(struct kept *kept) {
@@ -57,9 +57,11 @@ static struct ml_memo_stack *keep_words(struct kept *kept) {
         kept->words[i] = UINT64_C(0x7f0123456789) + i * UINT64_C(0x1000010001);
     }
     kept->words[WORDS - 1] = 0;
-    *stack = (struct ml_memo_stack){.sp = (uintptr_t)kept->words, .words = WORDS};
+    *stack = (struct ml_memo_stack){.sp = (uintptr_t)kept->words, .count = GROUPS};
     for (uint32_t i = 0; i < WORDS; i++) {
-        stack->held[i] = (uint64_t)i << ML_MEMO_PLACE_SHIFT | kept->words[i];
+        struct ml_memo_words *words = &stack->words[i / ML_MEMO_STRIDE];
+        words->held[i % ML_MEMO_STRIDE] = kept->words[i];
+        words->places[i % ML_MEMO_STRIDE] = (uint16_t)i;
     }
     return stack;
 }
@@ -71,9 +73,7 @@ START_TEST(sees_each_bit_of_each_word) {
     for (uint32_t i = 0; i < WORDS; i++) {
         for (uint32_t bit = 0; bit < 64; bit++) {
             kept.words[i] ^= UINT64_C(1) << bit;
-            ck_assert_ptr_eq(
-                ml_memo_compare(stack), &stack->held[i / ML_MEMO_STRIDE * ML_MEMO_STRIDE]
-            );
+            ck_assert_ptr_eq(ml_memo_compare(stack), &stack->words[i / ML_MEMO_STRIDE]);
             kept.words[i] ^= UINT64_C(1) << bit;
         }
     }
@@ -204,6 +204,34 @@ START_TEST(forgets_when_told_and_when_a_library_is_closed) {
 }
 END_TEST
 
+/* Without the index a stack is found by the one before it alone: both of the two that came behind
+ * that one last, in turns. */
+START_TEST(knows_two_stacks_that_come_behind_one_in_turns) {
+    struct ml_oracle *oracle = ml_oracle_new(NULL, 0);
+    struct ml_unwind_memo *memo = &oracle->thread->memo;
+    const uint64_t seeds[] = {5, 6, 5, 7};
+    uint64_t hits = 0;
+    uint64_t all = 0;
+    ml_tree_use(SETS_PURE);
+    for (int round = 0; round <= SETTLED; round++) {
+        if (round == SETTLED) {
+            memset(memo->small, 0, sizeof(memo->small));
+            ck_assert_ptr_nonnull(memo->large);
+            memset(memo->large, 0, ML_MEMO_LARGE_BUCKETS * sizeof(*memo->large));
+        }
+        hits = 0;
+        all = 0;
+        for (uint32_t i = 0; i < sizeof(seeds) / sizeof(seeds[0]); i++) {
+            uint64_t events = 0;
+            hits += hits_of(oracle, seeds[i], &events);
+            all += events;
+        }
+    }
+    ck_assert_uint_gt(hits, all / 2); /* by one alone it would be a fifth */
+    assert_right(oracle);
+}
+END_TEST
+
 static Suite *suite(void) {
     Suite *suite = suite_create("client/unwind_memo");
     TCase *tcase = tcase_create("memo");
@@ -215,6 +243,7 @@ static Suite *suite(void) {
     tcase_add_test(tcase, stays_right_while_the_ring_goes_round);
     tcase_add_test(tcase, without_blocks_nothing_is_kept_and_nothing_is_wrong);
     tcase_add_test(tcase, forgets_when_told_and_when_a_library_is_closed);
+    tcase_add_test(tcase, knows_two_stacks_that_come_behind_one_in_turns);
     suite_add_tcase(suite, tcase);
     return suite;
 }
