@@ -266,9 +266,9 @@ def wants_no_second_chance(sources):
 
 def unit_tests(out, prefix, factor):
     env = {
-        "CK_DEFAULT_TIMEOUT": "10",
+        "CK_DEFAULT_TIMEOUT": "20",
         # A case's time limit is there against endless loops; a busy machine is not one.
-        "CK_TIMEOUT_MULTIPLIER": str(2 * factor),
+        "CK_TIMEOUT_MULTIPLIER": str(3 * factor),
         "CK_VERBOSITY": "normal",
         "ASAN_OPTIONS": "abort_on_error=1:detect_leaks=1:handle_abort=0",
         "UBSAN_OPTIONS": "print_stacktrace=1",

@@ -2,6 +2,7 @@
 
 What becomes of the profile then is another matter; here nobody looks at it."""
 # runner: timeout=900
+import contextlib
 import os
 import pathlib
 import random
@@ -55,6 +56,11 @@ def is_preloaded(pid):
         return False
 
 
+def kill(pid):
+    with contextlib.suppress(ProcessLookupError):  # it may have ended since it was seen
+        os.kill(pid, signal.SIGKILL)
+
+
 class RandomKills(harness.Case):
     def start(self):
         done = self.folder / "done"
@@ -75,7 +81,7 @@ class RandomKills(harness.Case):
                 process = self.start()
                 self.a_moment(seed)
                 for pid in self.ours(process.pid):
-                    os.kill(pid, signal.SIGKILL)
+                    kill(pid)
                 out, _ = process.communicate(timeout=harness.TIMEOUT)
                 self.assertEqual((process.returncode, out), (5, b"done\n"))
 
@@ -101,7 +107,7 @@ class RandomKills(harness.Case):
                 program, ours = self.program_of(process), self.ours(process.pid)
                 self.a_moment(200 + seed)
                 for pid in (*ours, process.pid):
-                    os.kill(pid, signal.SIGKILL)
+                    kill(pid)
                 process.wait()
                 self.wait_for("the program to end", lambda pid=program: not is_alive(pid))
                 self.assertEqual((self.folder / "done").read_text(), "done")
@@ -111,7 +117,7 @@ class RandomKills(harness.Case):
         process = self.memlog_start(harness.PROGRAMS / "oracle" / "flood", "400000")
         up = self.wait_for("the program", lambda: list(self.truth_folder.glob("*-up.json")))
         for pid in (*self.ours(process.pid), process.pid):
-            os.kill(pid, signal.SIGKILL)
+            kill(pid)
         process.wait()
         (self.truth_folder / "go").touch()
         program = int(up[0].name.partition("-")[0])

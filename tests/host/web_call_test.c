@@ -34,8 +34,8 @@ static const struct ml_web_request nobody = {
     .body = "x",
     .body_bytes = 1,
     .direct = true,
-    .connect_timeout_s = 5,
-    .whole_timeout_s = 5};
+    .connect_timeout_s = 60,
+    .whole_timeout_s = 60};
 
 START_TEST(who_asks_in_vain_is_told_so_once) {
     struct ml_web_call *call = ml_web_call_new(&api, loop);
