@@ -1,7 +1,6 @@
 /* One body to S3: by a PUT, or in parts where it is large, so that what has arrived need not be
  * sent twice: not after a fault, and not after the host's end. Room: host. */
-#include <ctype.h>
-#include <inttypes.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +8,7 @@
 #include <ev.h>
 
 #include "host/credentials.h"
+#include "host/s3_words.h"
 #include "host/uploader_internal.h"
 
 enum {
@@ -17,7 +17,6 @@ enum {
     CONNECT_TIMEOUT_S = 10,
     WHOLE_TIMEOUT_S = 600,
     URL_BYTES = 3 * ML_UPLOAD_URL_BYTES,
-    XML_BYTES = ML_SPOOL_PARTS_MAX * (ML_SPOOL_ETAG_BYTES + 80) + 128,
     STATUS_BAD_REQUEST = 400,
     STATUS_FORBIDDEN = 403,
     STATUS_NOT_FOUND = 404,
@@ -40,7 +39,7 @@ struct ml_uploader_s3 {
     struct ml_instance_credentials *instance;
     bool lent; /* the credentials are the instance's */
     enum step step;
-    char xml[XML_BYTES];
+    char xml[ML_S3_JOIN_BYTES];
     /* What is told once the parts are abandoned. */
     unsigned status;
     char why[ML_UPLOAD_WORD_BYTES];
@@ -55,36 +54,10 @@ static void end(struct ml_uploader *uploader, unsigned status, const char *why) 
 
 /* ---- what comes back */
 
-/* The text between <NAME> and </NAME>; false: there is none that fits and is plain. */
-static bool element(const char *xml, const char *name, char *out_text, size_t text_bytes) {
-    char open[32];
-    char close[32];
-    (void)snprintf(open, sizeof(open), "<%s>", name);
-    (void)snprintf(close, sizeof(close), "</%s>", name);
-    const char *from = strstr(xml, open);
-    const char *to = from != NULL ? strstr(from, close) : NULL;
-    if (to == NULL) {
-        return false;
-    }
-    from += strlen(open);
-    const size_t count = (size_t)(to - from);
-    if (count == 0 || count >= text_bytes) {
-        return false;
-    }
-    for (size_t i = 0; i < count; i++) {
-        if (!isgraph((unsigned char)from[i]) || from[i] == '&' || from[i] == '<') {
-            return false;
-        }
-    }
-    memcpy(out_text, from, count);
-    out_text[count] = '\0';
-    return true;
-}
-
 static unsigned explain(const struct ml_web_answer *answer, char out_why[ML_UPLOAD_WORD_BYTES]) {
     char code[64];
     const unsigned status = ml_uploader_explain(answer, out_why);
-    if (status >= STATUS_BAD_REQUEST && element(answer->body, "Code", code, sizeof(code))) {
+    if (status >= STATUS_BAD_REQUEST && ml_s3_element(answer->body, "Code", code, sizeof(code))) {
         (void)snprintf(out_why, ML_UPLOAD_WORD_BYTES, "HTTP status %u: %s", status, code);
     }
     return status;
@@ -121,15 +94,10 @@ static void failed(struct ml_uploader *uploader, const struct ml_web_answer *ans
 }
 
 static bool take_etag(struct ml_spool_item *item, const char *etag) {
-    const size_t count = strlen(etag);
-    bool plain = count > 0 && count < sizeof(item->etags[0]) && item->parts < ML_SPOOL_PARTS_MAX;
-    for (size_t i = 0; plain && i < count; i++) {
-        plain = isgraph((unsigned char)etag[i]) && strchr("<>&", etag[i]) == NULL;
-    }
-    if (plain) {
-        memcpy(item->etags[item->parts++], etag, count + 1);
-    }
-    return plain;
+    const bool taken =
+        item->parts < ML_SPOOL_PARTS_MAX && ml_s3_etag(etag, item->etags[item->parts]);
+    item->parts += taken ? 1 : 0;
+    return taken;
 }
 
 static void on_answer(void *context, const struct ml_web_answer *answer) {
@@ -142,9 +110,8 @@ static void on_answer(void *context, const struct ml_web_answer *answer) {
         end(uploader, s3->status, s3->why);
         return;
     }
-    /* Joining may fail behind a status that says it did not. */
     const bool fine = answer->status >= 200 && answer->status < 300 &&
-                      (s3->step != STEP_JOIN || strstr(answer->body, "<Error>") == NULL);
+                      (s3->step != STEP_JOIN || !ml_s3_is_error(answer->body));
     if (!fine && answer->status >= 200 && answer->status < 300) {
         end(uploader, 0, "the server could not join the parts");
         return;
@@ -155,7 +122,7 @@ static void on_answer(void *context, const struct ml_web_answer *answer) {
     }
     switch (s3->step) {
     case STEP_BEGIN:
-        if (!element(answer->body, "UploadId", item->upload_id, sizeof(item->upload_id))) {
+        if (!ml_s3_element(answer->body, "UploadId", item->upload_id, sizeof(item->upload_id))) {
             end(uploader, 0, "the server's answer names no UploadId");
             return;
         }
@@ -201,25 +168,7 @@ static size_t object_url(const struct ml_uploader *uploader, char out_url[URL_BY
 /* "uploadId=" and its value as a query has it. */
 static void add_upload_id(const struct ml_spool_item *item, char out_url[URL_BYTES], size_t at) {
     at += (size_t)snprintf(out_url + at, URL_BYTES - at, "uploadId=");
-    for (const char *from = item->upload_id; *from != '\0' && at + 4 < URL_BYTES; from++) {
-        const bool plain = isalnum((unsigned char)*from) || strchr("-._~", *from) != NULL;
-        at += (size_t
-        )snprintf(out_url + at, URL_BYTES - at, plain ? "%c" : "%%%02X", (unsigned char)*from);
-    }
-}
-
-static void make_xml(struct ml_uploader_s3 *s3, const struct ml_spool_item *item) {
-    size_t at = (size_t)snprintf(s3->xml, sizeof(s3->xml), "<CompleteMultipartUpload>");
-    for (unsigned i = 0; i < item->parts; i++) {
-        at += (size_t)snprintf(
-            s3->xml + at,
-            sizeof(s3->xml) - at,
-            "<Part><PartNumber>%u</PartNumber><ETag>%s</ETag></Part>",
-            i + 1,
-            item->etags[i]
-        );
-    }
-    (void)snprintf(s3->xml + at, sizeof(s3->xml) - at, "</CompleteMultipartUpload>");
+    (void)ml_s3_encode(item->upload_id, out_url + at, URL_BYTES - at);
 }
 
 static void start(struct ml_uploader *uploader, struct ml_web_request *request) {
@@ -283,7 +232,7 @@ static void go_on(struct ml_uploader *uploader) {
         break;
     }
     case STEP_JOIN:
-        make_xml(s3, item);
+        ml_s3_join(item, s3->xml);
         request.method = "POST";
         request.body = s3->xml;
         request.body_bytes = strlen(s3->xml);
