@@ -45,7 +45,14 @@ int ml_command_upload(char *const *words) {
     if (status != ML_OK) {
         ml_say_error("the running memlog does not answer: %s", ml_status_text(status));
     } else if (reply.trouble.count_bytes > 0) {
-        ml_say_error("%.*s", (int)reply.trouble.count_bytes, reply.trouble.data);
+        ml_say_error(
+            "%.*s%s%.*s",
+            (int)reply.path.count_bytes,
+            reply.path.count_bytes > 0 ? reply.path.data : "",
+            reply.path.count_bytes > 0 ? " was not sent: " : "",
+            (int)reply.trouble.count_bytes,
+            reply.trouble.data
+        );
     }
     if (status == ML_OK && reply.path.count_bytes > 0) {
         (void)printf("%.*s\n", (int)reply.path.count_bytes, reply.path.data);

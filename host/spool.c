@@ -166,10 +166,13 @@ static bool sync_path(const char *path, int flags) {
 static void write_item(FILE *file, const struct ml_spool_item *item) {
     (void)fprintf(
         file,
-        "memlog-upload %d\ntarget %s\ndump %s\ntries %u\nharder %d\nnext_ms %" PRIu64 "\n",
+        "memlog-upload %d\ntarget %s\ndump %s\nprogram %s\nmade_ms %" PRIu64
+        "\ntries %u\nharder %d\nnext_ms %" PRIu64 "\n",
         (int)VERSION,
         item->target,
         item->dump,
+        item->program,
+        item->made_ms,
         item->tries,
         (int)item->harder,
         item->next_ms
@@ -260,6 +263,10 @@ read_item(const struct ml_spool *spool, const char *id, struct ml_spool_item *ou
             (void)snprintf(out_item->target, sizeof(out_item->target), "%s", value);
         } else if ((value = value_of(line, "dump")) != NULL) {
             (void)snprintf(out_item->dump, sizeof(out_item->dump), "%s", value);
+        } else if ((value = value_of(line, "program")) != NULL) {
+            (void)snprintf(out_item->program, sizeof(out_item->program), "%s", value);
+        } else if ((value = value_of(line, "made_ms")) != NULL) {
+            out_item->made_ms = strtoull(value, NULL, 10);
         } else if ((value = value_of(line, "tries")) != NULL) {
             out_item->tries = (unsigned)strtoul(value, NULL, 10);
         } else if ((value = value_of(line, "harder")) != NULL) {

@@ -20,6 +20,7 @@ enum {
     ML_SPOOL_ITEMS_MAX = 64,
     ML_SPOOL_PARTS_MAX = 64, /* of an upload in parts */
     ML_SPOOL_ETAG_BYTES = 80,
+    ML_SPOOL_NAME_BYTES = 64,
     ML_SPOOL_UPLOAD_ID_BYTES = 1024, /* a server's choice; Amazon's have about 130 */
 };
 
@@ -48,8 +49,10 @@ enum ml_spool_harder {
 
 struct ml_spool_item {
     char id[ML_SPOOL_ID_BYTES];
-    char target[ML_UPLOAD_URL_BYTES]; /* --upload's value: it goes there and nowhere else */
-    char dump[PATH_MAX];              /* what it was made of; pruned harder from there */
+    char target[ML_UPLOAD_URL_BYTES];  /* --upload's value: it goes there and nowhere else */
+    char dump[PATH_MAX];               /* what it was made of; pruned harder from there */
+    char program[ML_SPOOL_NAME_BYTES]; /* of the run that made it */
+    uint64_t made_ms;                  /* when */
     unsigned tries;
     enum ml_spool_harder harder;
     uint64_t next_ms; /* not before this time of day */

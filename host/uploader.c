@@ -11,6 +11,7 @@
 
 #include "host/paths.h"
 #include "host/uploader_internal.h"
+#include "host/utf8.h"
 
 /* Another host of this user is sending. */
 static const double lock_wait_s = 0.5;
@@ -27,15 +28,12 @@ uint64_t ml_uploader_now_ms(void) {
 void ml_uploader_note(struct ml_uploader *uploader, bool is_error, const char *format, ...) {
     struct ml_upload_figures *figures = &uploader->figures;
     char *text = figures->history[figures->history_count++ % ML_UPLOAD_HISTORY];
+    char words[ML_UPLOAD_TEXT_BYTES];
     va_list args;
     va_start(args, format);
-    (void)vsnprintf(text, ML_UPLOAD_TEXT_BYTES, format, args);
+    (void)vsnprintf(words, sizeof(words), format, args);
     va_end(args);
-    for (char *at = text; *at != '\0'; at++) {
-        if ((unsigned char)*at < ' ' || *at == 127) {
-            *at = '?'; /* a server's words */
-        }
-    }
+    (void)ml_utf8_clean(words, strlen(words), text, ML_UPLOAD_TEXT_BYTES);
     if (is_error) {
         memcpy(figures->last_error, text, ML_UPLOAD_TEXT_BYTES);
     }
@@ -153,7 +151,13 @@ void ml_uploader_tried(struct ml_uploader *uploader, unsigned http_status, const
         figures->given_up++;
         ml_spool_remove(&uploader->spool, item.id);
         ml_uploader_note(
-            uploader, true, "upload of %s given up after %u tries: %s", item.dump, item.tries, why
+            uploader,
+            true,
+            "upload of %s given up after %u tr%s: %s",
+            item.dump,
+            item.tries,
+            item.tries == 1 ? "y" : "ies",
+            why
         );
         ml_uploader_end(uploader, item.id, why);
         break;
@@ -182,9 +186,24 @@ static void settle(struct ml_uploader *uploader) {
     void (*on_settled)(void *context) = uploader->on_settled;
     uploader->on_settled = NULL;
     ev_timer_stop(uploader->setup.loop, &uploader->settle_timer);
-    if (on_settled != NULL) {
-        on_settled(uploader->settle_context);
+    if (on_settled == NULL) {
+        return;
     }
+    if (uploader->figures.waiting > 0 || has_unpacked(uploader)) {
+        ml_uploader_note(
+            uploader,
+            false,
+            "what is not sent yet waits in %s for the next run with this --upload",
+            uploader->spool.folder
+        );
+    }
+    on_settled(uploader->settle_context);
+}
+
+/* Whether the run's end waits for what is due in that time. */
+static bool waits_for(struct ml_uploader *uploader, double seconds) {
+    return uploader->on_settled != NULL &&
+           seconds < ev_timer_remaining(uploader->setup.loop, &uploader->settle_timer);
 }
 
 /* The item that is due, with the spool locked for it. False: none is, or another host sends. */
@@ -232,6 +251,9 @@ void ml_uploader_go_on(struct ml_uploader *uploader) {
     if (any) {
         const double wait_s = (double)(item.next_ms - now_ms) / 1000.;
         wait_for_next(uploader, wait_s < 3600. ? wait_s : 3600.);
+        if (waits_for(uploader, wait_s)) {
+            return;
+        }
     }
     if (!has_unpacked(uploader)) {
         settle(uploader);
@@ -247,16 +269,7 @@ static void on_next(struct ev_loop *loop, ev_timer *watcher, int events) {
 static void on_settle_timer(struct ev_loop *loop, ev_timer *watcher, int events) {
     (void)loop;
     (void)events;
-    struct ml_uploader *uploader = watcher->data;
-    if (uploader->figures.waiting > 0 || has_unpacked(uploader)) {
-        ml_uploader_note(
-            uploader,
-            false,
-            "what is not sent yet waits in %s for the next run with this --upload",
-            uploader->spool.folder
-        );
-    }
-    settle(uploader);
+    settle(watcher->data);
 }
 
 enum ml_status ml_uploader_open(
@@ -317,6 +330,16 @@ void ml_uploader_close(struct ml_uploader *take_uploader) {
     free(uploader);
 }
 
+/* The program's base name; "" in a program that links the host. */
+static void take_program(const struct ml_options *options, struct ml_spool_item *item) {
+    const char *program = options->program != NULL ? options->program[0] : NULL;
+    const char *slash = program != NULL ? strrchr(program, '/') : NULL;
+    const char *name = slash != NULL ? slash + 1 : program;
+    if (name != NULL) {
+        (void)ml_utf8_clean(name, strlen(name), item->program, sizeof(item->program));
+    }
+}
+
 void ml_uploader_submit(
     struct ml_uploader *uploader, const char *dump_path, ml_upload_done *on_done, void *context
 ) {
@@ -333,6 +356,8 @@ void ml_uploader_submit(
     }
     memcpy(job->item.dump, full, strlen(full) + 1);
     (void)snprintf(job->item.target, sizeof(job->item.target), "%s", uploader->options->url);
+    take_program(uploader->setup.options, &job->item);
+    job->item.made_ms = ml_uploader_now_ms();
     job->on_done = on_done;
     job->context = context;
     free(full);

@@ -10,12 +10,15 @@
 
 #include "host/credentials.h"
 #include "host/uploader_internal.h"
+#include "host/utf8.h"
 
 enum {
     CONNECT_TIMEOUT_S = 10,
     WHOLE_TIMEOUT_S = 600,
     PATH_BYTES = 2 * PATH_MAX,
     PIECE_BYTES = 8192,
+    WORDS_BYTES = 140,
+    STATUS_UNAUTHORIZED = 401,
 };
 
 static bool open_body(struct ml_uploader *uploader, const char *id) {
@@ -62,6 +65,15 @@ static bool copy(int from_fd, int to_fd) {
     }
 }
 
+/* So that the name is there, too, after the machine's death. Not every file system can. */
+static void sync_folder(const char *folder) {
+    const int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd >= 0) {
+        (void)fsync(fd);
+        (void)close(fd);
+    }
+}
+
 /* "" when it lies there under its name. */
 static const char *copy_into_folder(struct ml_uploader *uploader) {
     char path[PATH_BYTES];
@@ -77,6 +89,7 @@ static const char *copy_into_folder(struct ml_uploader *uploader) {
         fine = false;
     }
     if (fine && rename(part, path) == 0) {
+        sync_folder(folder);
         return "";
     }
     (void)unlink(part);
@@ -85,27 +98,44 @@ static const char *copy_into_folder(struct ml_uploader *uploader) {
 
 /* ---- HTTP */
 
+/* What may help; "": nothing in particular. */
+static const char *hint(const struct ml_web_answer *answer) {
+    if (answer->untrusted) {
+        return "; --upload-ca=FILE names the certificate that has signed it, if you trust that";
+    }
+    if (answer->status == STATUS_UNAUTHORIZED) {
+        return "; --upload-token-file=FILE has the token that it wants";
+    }
+    return "";
+}
+
 unsigned
 ml_uploader_explain(const struct ml_web_answer *answer, char out_why[ML_UPLOAD_WORD_BYTES]) {
-    if (answer->status == 0) {
-        (void)snprintf(out_why, ML_UPLOAD_WORD_BYTES, "%.200s", answer->trouble);
-    } else if (answer->status >= 300 && answer->status < 400) {
+    char words[WORDS_BYTES]; /* the server's, or about its certificate */
+    const char *from = answer->status == 0 ? answer->trouble : answer->body;
+    (void)ml_utf8_clean(from, strlen(from), words, sizeof(words));
+    if (answer->status >= 300 && answer->status < 400) {
         (void)snprintf(
             out_why,
             ML_UPLOAD_WORD_BYTES,
             "it is redirected (%u), which is not followed",
             answer->status
         );
-    } else {
-        (void)snprintf(
-            out_why,
-            ML_UPLOAD_WORD_BYTES,
-            "HTTP status %u%s%.120s",
-            answer->status,
-            answer->body[0] != '\0' ? ": " : "",
-            answer->body
-        );
+        return answer->status;
     }
+    char status[32] = "";
+    if (answer->status != 0) {
+        (void)snprintf(status, sizeof(status), "HTTP status %u", answer->status);
+    }
+    (void)snprintf(
+        out_why,
+        ML_UPLOAD_WORD_BYTES,
+        "%s%s%s%s",
+        status,
+        status[0] != '\0' && words[0] != '\0' ? ": " : "",
+        words,
+        hint(answer)
+    );
     return answer->status;
 }
 
@@ -135,15 +165,15 @@ static bool add_token(struct ml_uploader *uploader, struct ml_complaint *complai
     return true;
 }
 
-/* Where it goes, with what belongs to this one. */
+/* Where it goes, with what belongs to this one: it is the same at each try, whichever run's. */
 static void make_url(struct ml_uploader *uploader, char *out_url, size_t url_bytes) {
     const struct ml_upload_target *target = &uploader->options->target;
-    const uint64_t now_s = ml_uploader_now_ms() / 1000;
+    const struct ml_spool_item *item = &uploader->sending;
     if (target->kind == ML_UPLOAD_PYROSCOPE_INGEST) {
-        char name[64];
-        const char *program = uploader->setup.options->program[0];
-        const char *slash = strrchr(program, '/');
-        (void)snprintf(name, sizeof(name), "%.60s", slash != NULL ? slash + 1 : program);
+        const uint64_t made_s = item->made_ms / 1000;
+        char name[ML_SPOOL_NAME_BYTES];
+        (void
+        )snprintf(name, sizeof(name), "%s", item->program[0] != '\0' ? item->program : "memlog");
         for (char *at = name; *at != '\0'; at++) {
             const bool plain =
                 strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._", *at) !=
@@ -156,8 +186,8 @@ static void make_url(struct ml_uploader *uploader, char *out_url, size_t url_byt
             "%s?name=%s&from=%" PRIu64 "&until=%" PRIu64 "&format=pprof",
             target->url,
             name,
-            now_s - 1,
-            now_s
+            made_s > 0 ? made_s - 1 : 0,
+            made_s
         );
     } else {
         (void)snprintf(out_url, url_bytes, "%s", target->url);
@@ -224,6 +254,10 @@ enum ml_status ml_uploader_send_init(struct ml_uploader *uploader, struct ml_com
     if (!ml_curl_api_load(&uploader->api)) {
         ml_complain(complaint, "--upload: libcurl.so.4 is not here (Debian: libcurl4)");
         return ML_ENV_MISSING;
+    }
+    if (options->ca_file != NULL && access(options->ca_file, R_OK) != 0) {
+        ml_complain(complaint, "--upload-ca=%s: %s", options->ca_file, strerror(errno));
+        return ML_ENV_SYSTEM;
     }
     uploader->web = ml_web_call_new(&uploader->api, uploader->setup.loop);
     if (uploader->web == NULL) {

@@ -14,6 +14,10 @@ enum {
     STALL_S = 30,
     HASH_BYTES = 32,
     PIECE_BYTES = 8192,
+    /* OpenSSL's X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT to _UNABLE_TO_VERIFY_LEAF_SIGNATURE: nobody
+     * who is trusted has signed it. */
+    X509_SELF_SIGNED = 18,
+    X509_NO_ISSUER = 21,
 };
 
 struct ml_web_call {
@@ -26,7 +30,8 @@ struct ml_web_call {
     int body_fd;
     uint64_t body_offset, body_bytes, body_at;
     ev_timer timer;
-    bool failed; /* it could not be begun: `timer` tells who asked */
+    bool failed;                 /* it could not be begun: `timer` tells who asked */
+    char error[CURL_ERROR_SIZE]; /* libcurl's words for this one, where it has any */
     struct ml_web_answer answer;
     ml_web_done *on_done;
     void *context;
@@ -159,6 +164,17 @@ static void clean_up(struct ml_web_call *call) {
     call->failed = false;
 }
 
+static void take_trouble(struct ml_web_call *call, CURLcode result) {
+    struct ml_web_answer *answer = &call->answer;
+    const char *words = call->error[0] != '\0' ? call->error : call->api->easy_strerror(result);
+    long verdict = 0;
+    (void)snprintf(answer->trouble, sizeof(answer->trouble), "%s", words);
+    if (result == CURLE_PEER_FAILED_VERIFICATION) {
+        (void)call->api->easy_getinfo(call->easy, CURLINFO_SSL_VERIFYRESULT, &verdict);
+        answer->untrusted = verdict >= X509_SELF_SIGNED && verdict <= X509_NO_ISSUER;
+    }
+}
+
 /* Whether it has ended; then tell who asked. */
 static void check_done(struct ml_web_call *call) {
     int queued = 0;
@@ -178,8 +194,7 @@ static void check_done(struct ml_web_call *call) {
             status = 0; /* else it has answered before it hung up */
         }
         answer->status = (unsigned)status;
-        (void
-        )snprintf(answer->trouble, sizeof(answer->trouble), "%s", call->api->easy_strerror(result));
+        take_trouble(call, result);
     }
     ml_web_done *on_done = call->on_done;
     call->on_done = NULL;
@@ -297,6 +312,7 @@ static void set_options(struct ml_web_call *call, const struct ml_web_request *r
     const struct ml_curl_api *api = call->api;
     CURL *easy = call->easy;
     (void)api->easy_setopt(easy, CURLOPT_URL, request->url);
+    (void)api->easy_setopt(easy, CURLOPT_ERRORBUFFER, call->error);
     (void)api->easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
     (void)api->easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
     (void)api->easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
@@ -326,6 +342,7 @@ void ml_web_call_start(
     call->on_done = on_done;
     call->context = context;
     call->answer = (struct ml_web_answer){.status = 0};
+    call->error[0] = '\0';
     call->body = request->body;
     call->body_fd = request->body_fd;
     call->body_offset = request->body_offset;

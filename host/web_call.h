@@ -33,6 +33,7 @@ struct ml_web_request {
 
 struct ml_web_answer {
     unsigned status; /* 0: none came */
+    bool untrusted;  /* for the certificate: nobody known has signed it */
     char trouble[ML_WEB_VALUE_BYTES];
     char retry_after[ML_WEB_VALUE_BYTES], etag[ML_WEB_VALUE_BYTES];
     char body[ML_WEB_ANSWER_BYTES]; /* its beginning, ended by a NUL */

@@ -1,66 +1,18 @@
 """Uploads in trouble: nothing that was promised is lost, nothing is sent twice under another id, the program notices nothing."""
 import ctypes
+import json
 import os
 import pathlib
-import shutil
 import signal
-import socket
 import subprocess
 import time
 import unittest
+import urllib.parse
 
 import harness
 import servers
 import uploads
 from uploads import guid_of
-
-
-class Tls(uploads.Case):
-    def certificate(self, name):
-        subprocess.run(
-            ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", f"/CN={name}",
-             "-addext", f"subjectAltName=DNS:{name},IP:127.0.0.1" if name == "localhost" else f"subjectAltName=DNS:{name}",
-             "-keyout", str(self.folder / f"{name}.key"), "-out", str(self.folder / f"{name}.pem")],
-            check=True, capture_output=True)
-
-    def nginx(self, name, backend):
-        """nginx as a TLS front; its port."""
-        self.certificate(name)
-        port = servers.free_port()
-        folder = self.folder / f"nginx-{name}"
-        folder.mkdir()
-        (folder / "conf").write_text(
-            f"daemon off; master_process off; pid {folder}/pid; error_log {folder}/error;\nevents {{}}\nhttp {{ access_log off;"
-            f" client_body_temp_path {folder}/b; proxy_temp_path {folder}/p; fastcgi_temp_path {folder}/f; uwsgi_temp_path {folder}/u;"
-            f" scgi_temp_path {folder}/s;\nserver {{ listen 127.0.0.1:{port} ssl; ssl_certificate {self.folder}/{name}.pem;"
-            f" ssl_certificate_key {self.folder}/{name}.key; client_max_body_size 20m;"
-            f" location / {{ proxy_pass http://127.0.0.1:{backend}; }} }} }}\n")
-        server = subprocess.Popen(["nginx", "-c", str(folder / "conf"), "-p", str(folder)], stderr=subprocess.DEVNULL)
-        self.addCleanup(server.wait)
-        self.addCleanup(server.kill)
-
-        def answers():
-            with socket.socket() as client:
-                return client.connect_ex(("127.0.0.1", port)) == 0
-
-        self.wait_for("nginx", answers)
-        return port
-
-    @unittest.skipUnless(shutil.which("nginx") and shutil.which("openssl"), "nginx and openssl")
-    def test_tls_with_a_good_certificate_and_with_bad_ones(self):
-        receiver = self.receiver()
-        good = self.nginx("localhost", receiver.port)
-        self.send(f"https://localhost:{good}/", f"--upload-ca={self.folder}/localhost.pem")
-        self.assertEqual(len(receiver.requests), 1)
-        wrong = self.nginx("other.example", receiver.port)
-        for port, ca in ((good, None), (wrong, "other.example")):
-            options = [f"--upload-ca={self.folder}/{ca}.pem"] if ca else []
-            process = self.start(f"https://localhost:{port}/", *options)
-            self.assertEqual(self.upload(process).returncode, 0)
-            self.wait_for("a failed try", lambda: self.uploads()["retries"] > 0)
-            self.assertRegex(self.uploads()["last_error"], r"(?i)ssl|certificate")
-            self.end(process)
-        self.assertEqual(len(receiver.requests), 1)
 
 
 class Faults(uploads.Case):
@@ -169,6 +121,44 @@ class Faults(uploads.Case):
         self.assertEqual([path.name for path in self.spool.iterdir()], ["lock"])
 
 
+    def test_no_kind_of_target_gets_a_report_under_another_id(self):
+        """Whatever is tried again is what was tried before: address, fields and body, with the id in them."""
+        keys = self.environment(AWS_ACCESS_KEY_ID="name", AWS_SECRET_ACCESS_KEY="word")
+        for form in ("http", "s3+http", "pyroscope+http", "pyroscope-ingest+http", "otlp+http"):
+            with self.subTest(form):
+                receiver = self.receiver((500, {}), uploads.cut_in_the_middle, (503, {}), (200, {}))
+                where = f"127.0.0.1:{receiver.port}/bucket" if form == "s3+http" else f"127.0.0.1:{receiver.port}/"
+                self.send(f"{form}://{where}", env=keys)
+                sent = {(method, path, headers.get("Content-Type"), body) for method, path, headers, body in receiver.requests}
+                self.assertEqual((len(receiver.requests), len(sent)), (3, 1))
+                self.assertEqual(self.promised(), [])
+
+    def test_a_folder_that_fails_at_first_gets_the_report_once(self):
+        target = self.folder / "reports"
+        target.write_text("no folder")
+        process = self.start(f"file://{target}")
+        self.assertEqual(self.upload(process).returncode, 0)
+        self.wait_for("a failed try", lambda: self.uploads()["retries"] > 0)
+        (name,) = self.promised()
+        target.unlink()
+        self.wait_for("the report", lambda: self.uploads()["sent"] == 1)
+        self.assertEqual([path.name for path in target.iterdir()], [f"memlog-{name}.trace.json.gz"])
+        self.end(process)
+
+    def test_what_a_receiver_says_does_nothing_to_a_terminal(self):
+        evil = b"\x1b[2J\x1b]0;own\x07 \xff\xfe \xc2\x9b31m\nmemlog: all is well\r\n\xe2\x80\xaeesrever"
+        receiver = self.receiver((400, {}, evil))
+        process = self.start(receiver.url)
+        answer = self.upload(process, "--wait")
+        self.assertEqual(answer.returncode, 125)
+        self.assertRegex(answer.stderr, r"^memlog: /\S+/0001\.manual\.pftrace was not sent: HTTP status 400: [ -~]*\n$")
+        told = json.dumps(self.uploads(), ensure_ascii=False) + self.command("ps").stdout
+        said = self.end(process)
+        for words in (told, said):
+            self.assertIn("given up after 1 try: HTTP status 400: ?[2J", words)
+            self.assertNotRegex(words, "[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]|\nmemlog: all is well")
+
+
 class Spool(uploads.Case):
     """Faults on this side."""
 
@@ -197,14 +187,43 @@ class Spool(uploads.Case):
         self.later(url)
         self.assertEqual(sorted(map(guid_of, receiver.requests)), names)
 
+    def test_a_report_that_another_run_sends_is_still_of_its_own_program_and_time(self):
+        port = servers.free_port()
+        url = f"pyroscope-ingest+http://127.0.0.1:{port}/"
+        before = int(time.time())
+        process = self.start(url)
+        self.assertEqual(self.upload(process).returncode, 0)
+        self.wait_for("the report", self.promised)
+        after = int(time.time())
+        self.kill(process)
+        self.wait_for("another second", lambda: int(time.time()) > after)
+        receiver = self.receiver(port=port)
+        self.later(url)  # of the program sleep
+        query = dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(receiver.requests[0][1]).query))
+        self.assertEqual(query["name"], "grower")
+        self.assertIn(int(query["until"]), range(before, after + 1))
+
     def test_a_run_that_ends_says_what_still_waits(self):
         target = self.folder / "file"
         target.write_text("no folder")
         process = self.start(f"file://{target}/below")
         self.assertEqual(self.upload(process).returncode, 0)
         self.wait_for("a failed try", lambda: self.uploads()["retries"] > 0)
-        self.assertIn("again in", self.end(process))
+        said = self.end(process)
+        self.assertIn("again in", said)
+        self.assertIn(f"what is not sent yet waits in {self.spool} for the next run with this --upload", said)
         self.assertEqual(len(self.promised()), 1)
+
+    def test_the_end_of_a_run_waits_for_a_second_try(self):
+        receiver = self.receiver((503, {"Retry-After": "2"}), (200, {}))
+        process = self.start(receiver.url, "--upload-wait=100")
+        self.assertEqual(self.upload(process).returncode, 0)
+        self.wait_for("the first try", lambda: self.uploads()["retries"] == 1)
+        said = self.end(process)
+        self.assertEqual(len(receiver.requests), 2)
+        self.assertEqual(self.promised(), [])
+        self.assertRegex(said, r"(?s)again in .*uploaded ")
+        self.assertNotIn("waits in", said)
 
     def disk(self):
         """A small disk of its own for the spool; a function that fills it, and one that empties it."""

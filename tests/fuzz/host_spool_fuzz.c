@@ -35,7 +35,12 @@ static void begin(void) {
 }
 
 static bool is_same(const struct ml_spool_item *a, const struct ml_spool_item *b) {
-    return strcmp(a->id, b->id) == 0 && strcmp(a->target, b->target) == 0 &&
+    bool same = strcmp(a->upload_id, b->upload_id) == 0 && a->parts == b->parts &&
+                strcmp(a->program, b->program) == 0 && a->made_ms == b->made_ms;
+    for (unsigned i = 0; same && i < a->parts; i++) {
+        same = strcmp(a->etags[i], b->etags[i]) == 0;
+    }
+    return same && strcmp(a->id, b->id) == 0 && strcmp(a->target, b->target) == 0 &&
            strcmp(a->dump, b->dump) == 0 && a->tries == b->tries && a->harder == b->harder &&
            a->next_ms == b->next_ms;
 }

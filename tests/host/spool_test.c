@@ -98,6 +98,8 @@ START_TEST(what_has_arrived_in_parts_is_remembered) {
     struct ml_spool_item found;
     unsigned count = 0;
     (void)strcpy(item.upload_id, "up/load+=.1");
+    (void)strcpy(item.program, "a program");
+    item.made_ms = 1234567890123;
     (void)strcpy(item.etags[0], "\"0a\"");
     (void)strcpy(item.etags[1], "\"0b\"");
     item.parts = 2;
@@ -105,6 +107,8 @@ START_TEST(what_has_arrived_in_parts_is_remembered) {
     ck_assert_int_eq(ml_spool_keep(&spool, &item), ML_OK);
     ck_assert(ml_spool_next(&spool, "s3://b", &found, &count));
     ck_assert_str_eq(found.upload_id, item.upload_id);
+    ck_assert_str_eq(found.program, "a program");
+    ck_assert_uint_eq(found.made_ms, 1234567890123);
     ck_assert_uint_eq(found.parts, 2);
     ck_assert_str_eq(found.etags[0], "\"0a\"");
     ck_assert_str_eq(found.etags[1], "\"0b\"");
