@@ -113,10 +113,30 @@ START_TEST(both_encoders_write_the_same_bytes) {
 }
 END_TEST
 
+/* The ways for short numbers, against the one byte by byte. */
+START_TEST(numbers_are_the_same_by_every_way) {
+    for (uint64_t i = 0; i < 1 << 15; i++) {
+        /* All short ones, and those around where another byte begins. */
+        const uint64_t values[] = {i, (i << 14) - i % 3, (i << 28) - i % 3, (i << 49) - i % 3};
+        for (uint32_t v = 0; v < sizeof(values) / sizeof(values[0]); v++) {
+            uint8_t by_bytes[ML_VARINT_MAX_BYTES];
+            uint8_t by_two[ML_VARINT_MAX_BYTES];
+            uint8_t by_four[ML_VARINT_MAX_BYTES];
+            const size_t count = (size_t)(ml_put_varint_bytes(by_bytes, values[v]) - by_bytes);
+            ck_assert_uint_eq((size_t)(ml_put_varint_small(by_two, values[v]) - by_two), count);
+            ck_assert_uint_eq((size_t)(ml_put_varint(by_four, values[v]) - by_four), count);
+            ck_assert_mem_eq(by_two, by_bytes, count);
+            ck_assert_mem_eq(by_four, by_bytes, count);
+        }
+    }
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("ipc/event_put");
     TCase *tcase = tcase_create("event_put");
     tcase_add_test(tcase, both_encoders_write_the_same_bytes);
+    tcase_add_test(tcase, numbers_are_the_same_by_every_way);
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
