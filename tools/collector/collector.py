@@ -18,19 +18,29 @@ import json
 import os
 import pathlib
 import re
+import sys
 import tempfile
 import threading
 import urllib.parse
+import zlib
 
 # Ten times what memlog sends unless told otherwise.
 BODY_MAX_BYTES = 100 * 1000 * 1000
 # What is taken, and how long is waited for it, of a body that is refused for its size.
 DISCARD_BYTES_MAX = 256 << 20
 DISCARD_SECONDS = 10
-# A trace that unpacks to more than this is a bomb.
-TRACE_MAX_BYTES = 1 << 30
+# A trace that unpacks to more than this is a bomb: parsed it takes ten times as much, of one trace at a time.
+TRACE_MAX_BYTES = 256 << 20
+# memlog sends sixteen.
+PARTS_MAX = 64
+# Of a stack so many innermost frames are told apart; a process has no more stacks than that.
+FRAMES_MAX = 256
+STACKS_MAX = 200_000
+# A connection that says nothing for so long is closed.
+SILENCE_SECONDS = 60
 FIELDS = ("prod", "ver", "guid", "type", "config", "build_id", "time", "reason", "trigger", "complete", "live_bytes",
           "peak_bytes", "processes")
+NUMBERS = ("live_bytes", "peak_bytes", "processes")
 FIELD_MAX_BYTES = 4096
 STACKS_SHOWN = 30
 FRAMES_SHOWN = 12
@@ -46,12 +56,12 @@ def unpack(data):
         with gzip.open(io.BytesIO(data)) as stream:
             text = stream.read(TRACE_MAX_BYTES + 1)
         if len(text) > TRACE_MAX_BYTES:
-            raise BadReport("the trace unpacks to more than a gigabyte")
+            raise BadReport(f"the trace unpacks to more than {TRACE_MAX_BYTES >> 20} MiB")
         trace = json.loads(text)
         if not isinstance(trace["traceEvents"], list):
             raise BadReport("the trace has no traceEvents")
         return trace
-    except (OSError, EOFError, ValueError, KeyError, TypeError) as error:
+    except (OSError, EOFError, zlib.error, ValueError, KeyError, TypeError, RecursionError) as error:
         raise BadReport(f"the trace is not gzipped JSON of memory-infra: {error}") from error
 
 
@@ -60,6 +70,9 @@ def parse(content_type, body):
     if not content_type.startswith("multipart/form-data"):
         raise BadReport("multipart/form-data is wanted")
     head = b"Content-Type: " + content_type.encode("latin-1", "replace") + b"\r\nMIME-Version: 1.0\r\n\r\n"
+    boundary = email.parser.BytesHeaderParser(policy=email.policy.HTTP).parsebytes(head).get_param("boundary")
+    if not boundary or body.count(b"--" + str(boundary).encode("latin-1", "replace")) > PARTS_MAX:
+        raise BadReport(f"multipart/form-data with a boundary and at most {PARTS_MAX} parts is wanted")
     message = email.parser.BytesParser(policy=email.policy.HTTP).parsebytes(head + body)
     fields, trace = {}, None
     for part in message.iter_parts():
@@ -73,11 +86,23 @@ def parse(content_type, body):
         raise BadReport("there is no part `trace`")
     if not re.fullmatch(r"[0-9a-f]{32}", fields.get("guid", "")):
         raise BadReport("`guid` is no id of a report")
+    if not fields.get("prod"):
+        raise BadReport("there is no `prod`, the program's name")
+    for name in NUMBERS:
+        if not re.fullmatch("[0-9]{1,19}", fields.get(name) or "0"):
+            raise BadReport(f"`{name}` is no number")
     return fields, trace
 
 
+def stacks_in(data):
+    """{frames, innermost first: [bytes, blocks]} of all processes of a gzipped trace; its maker is anybody."""
+    try:
+        return stacks_of(unpack(data))
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        raise BadReport(f"the trace has heaps that are none: {error!r}") from error
+
+
 def stacks_of(trace):
-    """{frames, innermost first: [bytes, blocks]} of all processes of a trace."""
     sums = {}
     for event in trace["traceEvents"]:
         heap = event.get("args", {}).get("dumps", {}).get("heaps_v2") if event.get("ph") == "v" else None
@@ -90,14 +115,24 @@ def stacks_of(trace):
             for node, size, count in zip(table["nodes"], table["sizes"], table["counts"]):
                 if node not in known:
                     frames, at = [], node
-                    while at is not None and len(frames) < len(nodes):
-                        frames.append(nodes[at][0])
+                    while at is not None and len(frames) < FRAMES_MAX:
+                        frames.append(str(nodes[at][0]))
                         at = nodes[at][1]
                     known[node] = tuple(frames)
+                    if len(known) > STACKS_MAX:
+                        raise ValueError(f"over {STACKS_MAX} stacks")
                 total = sums.setdefault(known[node], [0, 0])
-                total[0] += size
-                total[1] += count
+                total[0] += number(size)
+                total[1] += number(count)
     return sums
+
+
+def number(value):
+    """A size: of chrome's traces some are hexadecimal words."""
+    value = int(value, 16) if isinstance(value, str) else value
+    if not isinstance(value, int) or not 0 <= value < 1 << 63:
+        raise ValueError("a size is no number")
+    return value
 
 
 class Store:
@@ -107,17 +142,33 @@ class Store:
         self.folder = pathlib.Path(folder)
         self.folder.mkdir(parents=True, exist_ok=True)
         self.lock = threading.Lock()
+        self.parsing = threading.Lock()  # one trace at a time is in memory
+        for part in self.folder.glob(".part-*"):
+            part.unlink()  # of a collector that was ended
 
     def _put(self, name, data):
         with tempfile.NamedTemporaryFile(dir=self.folder, prefix=".part-", delete=False) as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(file.name, self.folder / name)
+            try:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+                os.replace(file.name, self.folder / name)
+            except OSError:
+                os.unlink(file.name)
+                raise
+        folder = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(folder)  # the answer is a promise
+        finally:
+            os.close(folder)
+
+    def stacks(self, data):
+        with self.parsing:
+            return stacks_in(data)
 
     def add(self, fields, trace):
         """Keep a report; its id. The same content is kept once, with every guid that it came under."""
-        unpack(trace)
+        self.stacks(trace)  # what cannot be added up later is refused now
         key = hashlib.sha256(trace).hexdigest()
         with self.lock:
             known = self.read(key)
@@ -129,14 +180,19 @@ class Store:
         return key
 
     def read(self, key):
-        path = self.folder / f"{key}.json"
-        return json.loads(path.read_text()) if re.fullmatch(r"[0-9a-f]{64}", key) and path.exists() else None
+        """The fields of a report; None: there is no such one that is whole."""
+        if not re.fullmatch(r"[0-9a-f]{64}", key):
+            return None
+        try:
+            return json.loads((self.folder / f"{key}.json").read_text())
+        except (OSError, ValueError):
+            return None
 
     def trace(self, key):
         return (self.folder / f"{key}.trace.json.gz").read_bytes()
 
     def all(self):
-        reports = [json.loads(path.read_text()) for path in self.folder.glob("*.json") if len(path.stem) == 64]
+        reports = [report for path in self.folder.glob("*.json") if (report := self.read(path.stem))]
         return sorted(reports, key=lambda report: report.get("time", ""), reverse=True)
 
     def merged(self, prod, build):
@@ -144,7 +200,7 @@ class Store:
         reports = [report for report in self.all() if report.get("prod") == prod and report.get("build_id") == build]
         sums = {}
         for report in reports:
-            for frames, (size, count) in stacks_of(unpack(self.trace(report["id"]))).items():
+            for frames, (size, count) in self.stacks(self.trace(report["id"])).items():
                 total = sums.setdefault(frames, [0, 0, 0])
                 total[0] += size
                 total[1] += count
@@ -177,6 +233,8 @@ def list_page(store):
             f"<tr><td><a href='/report?{html.escape(query)}'>{html.escape(report.get('prod', ''))}</a>"
             f"<td>{html.escape(report.get('build_id', '')[:12])}" + "".join(f"<td>{html.escape(cell)}" for cell in cells)
             + f"<td><a href='/trace/{report['id']}'>trace.json.gz</a>")
+    if not rows:
+        return page("memlog reports", "<p>None yet: <code>memlog run --upload=http://THIS-ADDRESS/report -- PROGRAM</code> sends them.")
     return page("memlog reports", "<table><tr><th>program<th>build<th>time<th>why<th>live<th>size<th>" + "".join(rows) + "</table>")
 
 
@@ -202,18 +260,22 @@ def report_page(prod, build, reports, rows):
         f"<tr><td class=n>{100 * size / total:.1f} %<td class=n>{size_text(size)}<td class=n>{dumps}"
         f"<td>{' &lt; '.join(html.escape(frame) for frame in frames[:FRAMES_SHOWN])}"
         for size, _, dumps, frames in rows[:STACKS_SHOWN]]
-    return page(f"{prod} {build[:12]}", f"<p>{len(reports)} dumps, {size_text(total)} live in each on average</p>"
+    query = html.escape(urllib.parse.urlencode({"prod": prod, "build": build}))
+    return page(f"{prod} {build[:12]}", f"<p><a href='/'>all reports</a>, <a href='/api/report?{query}'>this as JSON</a>"
+                f"<p>{len(reports)} dump{'s' if len(reports) != 1 else ''}, {size_text(total)} live in each on average</p>"
                 "<table><tr><th>share<th>mean live<th>dumps<th>stack" + "".join(lines) + "</table>")
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
     server_version = "memlog-collector"
+    timeout = SILENCE_SECONDS
 
     def reply(self, status, body, kind="text/plain; charset=utf-8"):
         self.send_response(status)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(body)))
         self.send_header("X-Content-Type-Options", "nosniff")
+        self.send_header("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'")
         self.end_headers()
         self.wfile.write(body)
 
@@ -231,6 +293,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         try:
             length = int(self.headers.get("Content-Length", ""))
         except ValueError:
+            length = -1
+        if length < 0:
             self.reply(411, b"a Content-Length is wanted\n")
             return
         if length > self.server.body_max_bytes:
@@ -238,8 +302,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.reply(413, b"too large\n")
             self.discard(length)
             return
+        body = self.rfile.read(length)
+        if len(body) < length:
+            return  # who sends it is gone
         try:
-            key = self.server.store.add(*parse(self.headers.get("Content-Type", ""), self.rfile.read(length)))
+            key = self.server.store.add(*parse(self.headers.get("Content-Type", ""), body))
         except BadReport as error:
             self.reply(400, f"{error}\n".encode())
         except OSError as error:
@@ -288,9 +355,15 @@ def main():
     parser.add_argument("--max-bytes", type=int, default=BODY_MAX_BYTES)
     parser.add_argument("folder")
     words = parser.parse_args()
-    server = serve(words.folder, words.address, words.port, words.max_bytes)
+    try:
+        server = serve(words.folder, words.address, words.port, words.max_bytes)
+    except (OSError, OverflowError) as error:
+        sys.exit(f"collector: {words.folder}, {words.address}:{words.port}: {error}")
     print(f"http://{words.address}:{server.server_address[1]}/", flush=True)
-    server.serve_forever()
+    try:
+        server.serve_forever()
+    except KeyboardInterrupt:
+        pass
 
 
 if __name__ == "__main__":
