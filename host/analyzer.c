@@ -205,11 +205,19 @@ void ml_analyzer_start(struct ml_analyzer *analyzer, const struct ml_analyzer_jo
     }
 }
 
-/* Its last word on stderr, without its own name. */
+/* Behind the next colon, if that stands there. */
+static const char *behind(const char *text, const char *beginning) {
+    const char *colon = strstr(text, ": ");
+    return colon != NULL && strncmp(text, beginning, strlen(beginning)) == 0 ? colon + 2 : text;
+}
+
+/* Its last word on stderr, without its own name and the descriptor that it was given. */
 static void read_trouble(const struct job *job, char out_trouble[TROUBLE_BYTES]) {
     ssize_t count = pread(job->trouble_fd, out_trouble, TROUBLE_BYTES - 1, 0);
     out_trouble[count > 0 ? count : 0] = '\0';
     out_trouble[strcspn(out_trouble, "\n")] = '\0';
+    const char *words = behind(behind(out_trouble, "memlog "), "/proc/self/fd/");
+    memmove(out_trouble, words, strlen(words) + 1);
     if (out_trouble[0] == '\0') {
         (void)snprintf(out_trouble, TROUBLE_BYTES, "memlog-analyzer failed");
     }

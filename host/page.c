@@ -135,6 +135,31 @@ static void refuse(struct ml_http_request *request, unsigned status, const char 
     ml_page_answer_error(request, status, "%s", text);
 }
 
+/* A person who comes without the right token gets words to read, a program JSON. */
+static void refuse_token(struct ml_http_request *request, bool is_visit) {
+    static const char text[] = "<!DOCTYPE html><html lang=\"en\"><title>memlog</title>\n"
+                               "<h1>memlog</h1>\n"
+                               "<p>This address has no token, or that of another run.\n"
+                               "<p>Open the address that memlog printed when this run began:\n"
+                               "<code>memlog: page: http://...</code></html>\n";
+    const char *accept = ml_http_header(request, "Accept");
+    const struct ml_http_answer answer = {
+        .status = 401,
+        .content_type = "text/html; charset=utf-8",
+        .bytes = text,
+        .bytes_count = sizeof(text) - 1,
+    };
+    if (is_visit && accept != NULL && strstr(accept, "text/html") != NULL) {
+        ml_http_answer(request, &answer);
+        return;
+    }
+    refuse(
+        request,
+        401,
+        "no token: open the address that memlog printed, or send it as Authorization: token T"
+    );
+}
+
 static bool is_too_long(const struct ml_http_request *request) {
     const char *length = ml_http_header(request, "Content-Length");
     return length != NULL && (strlen(length) > 9 || atoi(length) > ML_HTTP_BODY_BYTES);
@@ -162,11 +187,7 @@ static void on_head(void *context, struct ml_http_request *request) {
     }
     const enum ml_page_proof proof = ml_page_guard_proof(&page->guard, &claim);
     if (proof == ML_PAGE_PROOF_NONE) {
-        refuse(
-            request,
-            401,
-            "no token: open the address that memlog printed, or send it as Authorization: token T"
-        );
+        refuse_token(request, is_get && strcmp(path, "/") == 0);
         return;
     }
     /* Who follows a link to the page from elsewhere may; nothing else is asked for from elsewhere

@@ -56,9 +56,15 @@ function draw() {
     select.add(new Option("as \u2026", ""));
     FORMATS.forEach((format) => select.add(new Option(format, format)));
     select.onchange = () => { if (select.value) { location.href = query(`/api/v1/dumps/${one.id}`, { format: select.value }); select.value = ""; } };
-    [one.file, new Date(one.time_ms).toLocaleString(), one.words ? `${one.reason}: ${one.words}` : one.reason, sizeText(one.bytes), box, select].forEach((content, number) => {
+    const taken = new Date(one.time_ms).toLocaleString();
+    const name = document.createElement("span");
+    const below = document.createElement("span");
+    below.className = "tag narrow";
+    below.textContent = `${taken}, ${sizeText(one.bytes)}`;
+    name.append(one.file, below);
+    [name, taken, one.words ? `${one.reason}: ${one.words}` : one.reason, sizeText(one.bytes), box, select].forEach((content, number) => {
       const td = document.createElement("td");
-      td.className = ["", "", "wide", "number", "", ""][number];
+      td.className = ["", "wide", "wide", "number wide", "choices", ""][number];
       td.append(content);
       tr.append(td);
     });

@@ -78,6 +78,10 @@ function askHow(row) {
 }
 
 async function act(row) {
+  if (row.state !== "running") {
+    say(`${row.name} ${row.pid} has ended: there is nothing to record or stop.`, true);
+    return;
+  }
   try {
     if (row.recording) {
       await api.post(`/api/v1/processes/${row.pid}/stop`);
@@ -119,7 +123,7 @@ function followRun() {
   first.follow((name, event) => {
     if (name === "error") {
       lost = true;
-      say("The run has ended, or memlog does not answer. What was seen stays here.", true);
+      say(`The run has ended, or memlog does not answer. What was seen stays here; its dumps are in ${session.folder}: memlog page shows them.`, true);
       return;
     }
     if (lost) { lost = false; say(""); }

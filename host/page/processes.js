@@ -16,6 +16,7 @@ let treeLive = 0;
 export const all = () => [...processes.values()].map((one) => one.row);
 export const history = () => processes;
 export const chosenPids = () => [...chosen].map((id) => processes.get(id)?.row).filter((row) => row && row.state === "running").map((row) => row.pid);
+export const isIdle = () => processes.size > 0 && !all().some((row) => row.recording || row.live_bytes);
 export const byPid = (pid) => all().filter((row) => row.pid === Number(pid)).at(-1);
 
 export function init(isLive, onAct) {
@@ -161,7 +162,9 @@ function fill(one, depth) {
   set(parts.live, sizeText(row.live_bytes));
   set(parts.shareText, shareText(row.live_bytes, treeLive));
   parts.meter.value = treeLive ? row.live_bytes / treeLive : 0;
-  set(parts.growth, over || Math.abs(grows) < 0.5 ? "" : `${grows > 0 ? "+" : ""}${sizeText(Math.round(grows))}/s`);
+  const growthText = over || Math.abs(grows) < 0.5 ? "" : `${grows > 0 ? "+" : ""}${sizeText(Math.round(grows))}/s`;
+  set(parts.growth, growthText);
+  set(parts.growthBelow, growthText);
   if (one.isSeen) { spark(parts.spark, one.history); }
   set(parts.resident, row.resident_bytes ? sizeText(row.resident_bytes) : "");
   set(parts.sampling, !row.recording ? "" : row.sampling_bytes > 1 ? `1 in ${sizeText(row.sampling_bytes)}` : "every one");
@@ -198,6 +201,9 @@ export function draw(most = ROWS_FIRST) {
     fill(one, depth);
   }
   const over = [...processes.values()].filter((one) => one.row.state !== "running").length;
+  const none = state.filter ? `No process has \u201c${state.filter}\u201d in its name, pid, role or command line.` : over ? "No process runs any more: \u201cended\u201d shows those that did." : "No process has come yet.";
+  at("none").hidden = order.length > 0;
+  at("none").textContent = order.length ? "" : none;
   at("ended").parentElement.lastChild.textContent = ` ended (${over})`;
   at("ended").parentElement.hidden = !live;
   at("ended").checked = state.ended === "1";

@@ -83,6 +83,7 @@ export function draw() {
   at("detail-title").textContent = title();
   apply();
   if (!data) { return; }
+  at("flame-view").classList.remove("empty");
   if (state.tab === "functions") { drawFunctions(); } else if (showsProfile()) { graph.show(data); }
 }
 
@@ -101,13 +102,14 @@ export async function load(force) {
     const isFirst = !data;
     data = answer;
     shownAs = asked;
-    at("profile-about").textContent = answer.about;
+    sayAbout(answer.about + (processes.isIdle() && live && !state.dump ? ". No process is being recorded: Record beside one starts it." : ""));
     draw();
     if (isFirst) { markFirst(); }
   } catch (error) {
     if (mine.signal.aborted) { return; }
+    if (asked !== shownAs) { clear(); } // what is drawn is somebody else's
     shownAs = "";
-    at("profile-about").textContent = error.message;
+    sayAbout(whyNothing() || error.message, true);
     at("follow").checked = at("follow").checked && !/has the run ended/.test(error.message);
   } finally {
     if (asking === mine) {
@@ -117,6 +119,25 @@ export async function load(force) {
       again(performance.now() - began);
     }
   }
+}
+
+function sayAbout(text, isBad) {
+  at("profile-about").textContent = text;
+  at("profile-about").classList.toggle("bad", Boolean(isBad));
+}
+
+function clear() {
+  data = null;
+  at("flame-view").classList.add("empty");
+  at("functions").replaceChildren();
+  for (const id of ["where", "frame-name", "frame-figures", "found"]) { at(id).textContent = ""; }
+}
+
+// A process that runs and was never recorded has no profile.
+function whyNothing() {
+  const row = state.pid && !state.dump && !state.before ? processes.byPid(state.pid) : null;
+  if (!row || row.recording || row.state !== "running") { return ""; }
+  return `${row.name} ${row.pid} is not recorded${row.note ? ` (${row.note})` : ""}: Record beside it (s) shows what it allocates from then on.`;
 }
 
 // When it was seen, for tools/page_cost: behind the frame that draws it.

@@ -279,7 +279,7 @@ export function draw() {
   if (!isBrought) {
     at("timeline-about").textContent = about();
   } else if (typeof uPlot === "undefined") {
-    at("timeline-about").textContent = "There is no chart: npm could not bring its library when this memlog was built.";
+    at("timeline-about").textContent = trouble || "There is no chart: npm could not bring its library when this memlog was built.";
   } else {
     const box = at("chart");
     const of = `${document.documentElement.dataset.theme} ${box.clientWidth}`;

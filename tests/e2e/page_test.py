@@ -145,6 +145,35 @@ class LivePage(browsing.Case):
         self.assertEqual(len(list((self.folder / "out").iterdir())), 1)
         self.assertRegex(seen["uploads"], rf"^to {self.folder}/out, ")
 
+    def test_what_is_not_there_or_goes_wrong_is_said(self):
+        self.port = servers.free_port()
+        process, page = self.open_page(PYTHON, "-c", SERVER, self.port, options=("--memlog=manual",), env=self.environment(PYTHONMALLOC="malloc"))
+        self.wait_for("the workers", lambda: self.is_serving() and len(page.json("/api/v1/processes")["processes"]) == 3)
+        workers = {one["pid"] for one in page.json("/api/v1/processes")["processes"] if one["role"] == "other"}
+
+        def obey(order):
+            word, _, pid = order.partition(" ")
+            if word == "end":
+                self.assertIn(int(pid), workers)
+                os.kill(int(pid), signal.SIGKILL)
+            else:
+                os.killpg(process.pid, signal.SIGKILL)  # the program, too: who is left would hold our pipe
+
+        seen = self.drive("states.js", page.url, obey)
+        self.assertEqual(seen["faults"], [])
+        # The browser's own words for what was refused or gone, nothing of ours.
+        self.assertEqual([one for one in seen["complaints"] if "Failed to load resource" not in one], [])
+        self.assertIn("Open the address that memlog printed", seen["stranger"])
+        self.assertEqual(seen["unrecorded"], f"python3 {seen['pid']} is not recorded (not taken by --memlog=manual): Record beside it (s) shows what it allocates from then on.")
+        self.assertFalse(seen["drawn"])
+        self.assertEqual(seen["ended"], f"python3 {seen['pid']} has ended: there is nothing to record or stop.")
+        self.assertIn("nobody is called so", seen["none"])
+        (left,) = workers - {int(seen["pid"])}
+        self.assertIn(f" {left} ", " ".join(seen["narrow"]))
+        self.assertEqual(seen["hidden"], 0)
+        self.assertIn(f"its dumps are in {process.memlog_folder}", seen["gone"])
+        self.assertTrue(seen["stays"])
+
     def test_postgresql_under_pgbench_comes_and_goes_on_it(self):
         postgres = servers.Postgres(self.folder)
         client = lambda *words: subprocess.run(
