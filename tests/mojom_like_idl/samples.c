@@ -123,6 +123,23 @@ static const struct memlog_service_client_figures figures[] = {
     {.id = 2, .lost_events = 3, .trouble = TEXT("3 events lost")}};
 static const struct memlog_service_figures_reply figures_reply = {
     .tree = {.live_bytes = 5}, .clients = {figures, 2}};
+static const struct memlog_service_thread_view threads[] = {
+    {.tid = 300, .name = TEXT("python3")}, {.tid = 70000, .name = TEXT("")}};
+static const struct memlog_service_memory_view memory[] = {
+    {.name = TEXT("[heap]"), .size_kb = 132, .private_dirty_kb = 128, .proportional_kb = 128},
+    {.name = TEXT("/usr/lib/libc.so.6"),
+     .size_kb = 1900,
+     .private_clean_kb = 1,
+     .shared_clean_kb = 1600,
+     .shared_dirty_kb = UINT64_MAX,
+     .proportional_kb = 20,
+     .swap_kb = 4}};
+static const struct memlog_service_show_process_request show_process = {
+    .view = {
+        .id = 2,
+        .boottime_ns = UINT64_C(5000000000),
+        .threads = {threads, 2},
+        .memory = {memory, 2}}};
 static const struct memlog_host_ps_request ps = {.version = 1};
 static const struct memlog_host_dump_request host_dump = {
     .version = 2, .pids = {ids, 3}, .role = TEXT("renderer"), .reason = TEXT("before the leak")};
@@ -141,6 +158,7 @@ const struct sample samples[] = {
     {"dump asked", &memlog_client_dump_asked_request_type, &dump_asked},
     {"dump", &memlog_service_dump_request_type, &dump},
     {"figures reply", &memlog_service_figures_reply_type, &figures_reply},
+    {"show process", &memlog_service_show_process_request_type, &show_process},
     {"ps", &memlog_host_ps_request_type, &ps},
     {"host dump", &memlog_host_dump_request_type, &host_dump},
 };
