@@ -11,11 +11,9 @@
 /* Pages of code, as /proc/PID/maps says r-xp: Chromium's bits for read and execute. */
 enum { FLAGS_CODE = 4 | 1 };
 
-/* Above PID_MAX_LIMIT (2^22), so that no process can have it: former images of a pid. */
-enum { PID_FORMER = 1 << 30 };
-
-/* Of those that are told as one. */
-enum { PID_OTHERS = PID_FORMER - 1 };
+/* Above PID_MAX_LIMIT (2^22), so that no process can have it: former images of a pid, and those
+ * that are told as one. */
+enum { PID_FORMER = 1 << 30, PID_OTHERS = 4999999 };
 
 /* One process of one dump. */
 struct writer {
@@ -152,9 +150,11 @@ static void put_regions(struct writer *writer) {
         ml_json_key(json, "mf");
         ml_json_text(json, path.bytes, path.count_bytes);
         put_identity(json, module);
-        ml_json_key(json, "bs");
-        ml_json_open(json, '{');
-        ml_json_close(json, '}');
+        if (!writer->is_sparse) {
+            ml_json_key(json, "bs");
+            ml_json_open(json, '{');
+            ml_json_close(json, '}');
+        }
         ml_json_close(json, '}');
     }
     ml_json_close(json, ']');
@@ -174,28 +174,49 @@ static void put_totals(struct writer *writer) {
     ml_json_close(json, '}');
 }
 
-static void put_event_head(struct ml_json *json, const char *phase, const char *name) {
+static void put_event_head(struct writer *writer, const char *phase, const char *name) {
+    struct ml_json *json = &writer->json;
+
     ml_json_line(json);
     ml_json_open(json, '{');
     ml_json_string_member(json, "ph", phase);
-    ml_json_string_member(
-        json, "cat", phase[0] == 'M' ? "__metadata" : "disabled-by-default-memory-infra"
-    );
+    if (!writer->is_sparse) {
+        ml_json_string_member(
+            json, "cat", phase[0] == 'M' ? "__metadata" : "disabled-by-default-memory-infra"
+        );
+    }
     ml_json_string_member(json, "name", name);
+    ml_json_number_member(json, "pid", writer->pid);
 }
 
-static void put_metadata(
-    struct ml_json *json, uint64_t pid, const char *name, const char *member, const char *text
-) {
-    put_event_head(json, "M", name);
-    ml_json_number_member(json, "pid", pid);
-    ml_json_number_member(json, "tid", pid);
-    ml_json_number_member(json, "ts", 0);
+static void
+put_metadata(struct writer *writer, const char *name, const char *member, const char *text) {
+    struct ml_json *json = &writer->json;
+
+    put_event_head(writer, "M", name);
+    if (!writer->is_sparse) {
+        ml_json_number_member(json, "tid", writer->pid);
+        ml_json_number_member(json, "ts", 0);
+    }
     ml_json_key(json, "args");
     ml_json_open(json, '{');
     ml_json_string_member(json, member, text);
     ml_json_close(json, '}');
     ml_json_close(json, '}');
+}
+
+/* Which dump it is, and when; of a dump that stands alone the viewer needs the numbers, but it does
+ * not matter which. */
+static void put_moment(struct writer *writer) {
+    const uint64_t now_ns = writer->profile->now.boottime_ns;
+    struct ml_json *json = &writer->json;
+
+    hex_member(json, "id", writer->is_sparse ? 1 : now_ns);
+    if (!writer->is_sparse) {
+        ml_json_key(json, "tid");
+        ml_json_integer(json, -1);
+    }
+    ml_json_number_member(json, "ts", writer->is_sparse ? 1 : now_ns / 1000);
 }
 
 static enum ml_status put_dump(struct writer *writer) {
@@ -209,23 +230,21 @@ static enum ml_status put_dump(struct writer *writer) {
     struct ml_json *json = &writer->json;
     enum ml_status status = ML_OK;
 
-    put_metadata(json, writer->pid, "process_name", "name", process->name.bytes);
+    put_metadata(writer, "process_name", "name", process->name.bytes);
     if (writer->pid != process->pid) {
         char label[sizeof "pid 4294967295, before exec"];
         snprintf(label, sizeof label, "pid %" PRIu32 ", before exec", process->pid);
-        put_metadata(json, writer->pid, "process_labels", "labels", label);
+        put_metadata(writer, "process_labels", "labels", label);
     }
-    put_event_head(json, "v", "periodic_interval");
-    hex_member(json, "id", writer->profile->now.boottime_ns);
-    ml_json_number_member(json, "pid", writer->pid);
-    ml_json_key(json, "tid");
-    ml_json_integer(json, -1);
-    ml_json_number_member(json, "ts", writer->profile->now.boottime_ns / 1000);
+    put_event_head(writer, "v", "periodic_interval");
+    put_moment(writer);
     ml_json_key(json, "args");
     ml_json_open(json, '{');
     ml_json_key(json, "dumps");
     ml_json_open(json, '{');
-    ml_json_string_member(json, "level_of_detail", "detailed");
+    if (!writer->is_sparse) {
+        ml_json_string_member(json, "level_of_detail", "detailed");
+    }
     put_totals(writer);
     put_regions(writer);
     put_allocator(writer);
@@ -343,7 +362,12 @@ others_write(struct writer *writer, const struct ml_chrome_dump *dump, size_t ot
     struct ml_profile_process process = {.pid = 0};
     const struct ml_profile profile = {
         .now = dump->profile->now, .processes = &process, .processes_count = 1};
-    const struct ml_chrome_dump alone = {&profile, &stacks, true, false, dump->is_sparse};
+    const struct ml_chrome_dump alone = {
+        .profile = &profile,
+        .stacks = &stacks,
+        .needed_modules_only = true,
+        .is_sparse = dump->is_sparse,
+    };
     enum ml_status status = ML_OK;
 
     for (size_t i = 0; i < dump->profile->processes_count; i++) {
@@ -414,6 +438,9 @@ trace_write(const struct ml_chrome_dump *dumps, size_t count, enum ml_metric met
         status = events_write(&json, &dumps[i], metric, count > 1 ? &numbers : NULL);
     }
     ml_json_close(&json, ']');
+    if (count > 0 && dumps[0].frames_kept > 0) {
+        ml_json_number_member(&json, "frames_kept", dumps[0].frames_kept);
+    }
     ml_json_close(&json, '}');
     putc('\n', out);
     return status;

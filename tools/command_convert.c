@@ -84,11 +84,15 @@ write_chrome(const struct request *request, const struct ml_loaded *loaded, FILE
         load.dump = (uint32_t)i + 1;
         done = ml_command_load(&ml_command_convert, &load, &others[i]);
         dumps[i] = (struct ml_chrome_dump
-        ){&others[i].profile, &others[i].stacks, load.prune_bytes > 0, false, false};
+        ){.profile = &others[i].profile,
+          .stacks = &others[i].stacks,
+          .needed_modules_only = load.prune_bytes > 0};
     }
     if (done) {
         dumps[count - 1] = (struct ml_chrome_dump
-        ){&loaded->profile, &loaded->stacks, load.prune_bytes > 0, false, false};
+        ){.profile = &loaded->profile,
+          .stacks = &loaded->stacks,
+          .needed_modules_only = load.prune_bytes > 0};
         status = ml_chrome_trace_write(dumps, count, request->metric, out);
     }
     for (size_t i = 0; others && i + 1 < count; i++) {

@@ -81,6 +81,36 @@ static double percent(uint64_t part, uint64_t of) {
     return of > 0 ? 100.0 * (double)part / (double)of : 100.0;
 }
 
+/* What became of stacks and processes that are left. */
+static void say_shape(const struct ml_upload_cut *cut) {
+    if (cut->frames > 0) {
+        fprintf(
+            stderr,
+            "cut: of each stack %ju frames stay, from the function that asked on%s\n",
+            (uintmax_t)cut->frames,
+            cut->from_asker ? "" : ", and the inner ones"
+        );
+    }
+    if (cut->function_bytes > 0) {
+        fprintf(
+            stderr,
+            "cut: stacks with %.1f %% of the live bytes became the function that asked\n",
+            percent(cut->function_bytes, cut->live_bytes)
+        );
+    }
+    if (cut->is_sparse) {
+        fprintf(stderr, "cut: resident sizes, peaks, sums of blocks, and the time of the dump\n");
+    }
+    if (cut->programs > 0) {
+        fprintf(
+            stderr, "cut: %zu processes became one with those of their program\n", cut->programs
+        );
+    }
+    if (cut->others > 0) {
+        fprintf(stderr, "cut: %zu processes with nothing left but sums became one\n", cut->others);
+    }
+}
+
 static void
 say_cut(const struct ml_redacted *redacted, const struct ml_upload_cut *cut, uint64_t max_bytes) {
     fprintf(
@@ -103,24 +133,15 @@ say_cut(const struct ml_redacted *redacted, const struct ml_upload_cut *cut, uin
     }
     fprintf(
         stderr,
-        "%zu of %zu left, with %.1f %% of the live bytes (%.1f %% name a function of the program's "
-        "own)\n",
+        "%zu of %zu left, with %.1f %% of the live bytes (%.1f %% name who asked, a function of "
+        "the "
+        "program's own)\n",
         cut->stacks_after,
         cut->stacks_before,
         percent(cut->attributed_bytes, cut->live_bytes),
         percent(cut->named_bytes, cut->live_bytes)
     );
-    if (cut->frames > 0) {
-        fprintf(
-            stderr, "cut: of each stack the innermost %ju frames stay\n", (uintmax_t)cut->frames
-        );
-    }
-    if (cut->is_sparse) {
-        fprintf(stderr, "cut: resident sizes, peaks and sums of blocks\n");
-    }
-    if (cut->others > 0) {
-        fprintf(stderr, "cut: %zu processes with nothing left but sums became one\n", cut->others);
-    }
+    say_shape(cut);
     fprintf(
         stderr, "size: %ju bytes of %ju allowed\n", (uintmax_t)cut->body_bytes, (uintmax_t)max_bytes
     );

@@ -33,11 +33,19 @@ ml_stacks_prune_to(struct ml_stacks *stacks, uint64_t below_bytes, uint64_t kept
 /* Which stacks stay: those that are worth at least `least_worth` for every byte that they add to a
  * body (a stack's worth is what it holds, its price its callers that no larger stack has brought
  * already), and, if `below_bytes` is not 0, those that ml_stacks_prune_to keeps. The stack that a
- * trigger blames always stays. What a rule with less worth keeps is all that one with more keeps,
- * and more. */
+ * trigger blames always stays, and the one that is worth most. What a rule with less worth keeps is
+ * all that one with more keeps, and more.
+ *
+ * Many small stacks of one function can be a large share: if `function_worth` is not 0 and all
+ * stacks of the function that asked (tools/asker.h) are worth that much together, those of them
+ * that do not stay are told as one, `<other>` and the function. */
 struct ml_prune_rule {
     double least_worth;
     uint64_t below_bytes, kept_blocks;
+    uint64_t function_worth;
+    /* So many of those stay, too, that are worth at least this; of the tree's list as many. */
+    double margin_worth;
+    uint64_t margin_count;
 };
 
 /* Fold, in each list, what does not stay. Errors: as above. */
@@ -47,8 +55,15 @@ ml_stacks_prune_by(struct ml_stacks *stacks, const struct ml_prune_rule *rule);
 /* The same by worth alone. */
 ML_NODISCARD enum ml_status ml_stacks_prune_to_worth(struct ml_stacks *stacks, double least_worth);
 
-/* Live bytes of all processes that are told by stack, not folded and not without one. */
+/* Live bytes of all processes that are told by stack: not folded, not without one, not of a
+ * function alone. */
 uint64_t ml_stacks_told_bytes(const struct ml_stacks *stacks);
+
+/* Live bytes of all processes that are told of a function alone. */
+uint64_t ml_stacks_function_bytes(const struct ml_stacks *stacks);
+
+/* What all stacks of all processes are worth. */
+uint64_t ml_stacks_worth(const struct ml_stacks *stacks);
 
 /* A scale of worth: 1, and so many even steps to each doubling; beyond its end nobody's stack is
  * worth as much for a byte. Below ML_PRUNE_STEPS. */
@@ -66,9 +81,14 @@ ml_stacks_worth_to_tell(const struct ml_stacks *stacks, uint64_t told_bytes, dou
  * Errors: as above. */
 ML_NODISCARD enum ml_status ml_stacks_merge_functions(struct ml_stacks *stacks);
 
-/* Keep the innermost `frames` frames of each stack; what stood further out becomes one frame "left
- * out". Stacks that are equal then are one: every sum stays. Errors: ML_ENV_MEMORY. */
+/* Keep of each stack the function that asked (tools/asker.h), what stands between it and the
+ * allocator, and `frames` - 1 frames further out; the rest becomes one frame "left out". Stacks
+ * that are equal then are one: every sum stays. Errors: ML_ENV_MEMORY. */
 ML_NODISCARD enum ml_status ml_stacks_shorten(struct ml_stacks *stacks, uint32_t frames);
+
+/* The same without what stands between, and of functions that have a name without their addresses.
+ * Where one frame is kept, no frame says that others were left out. */
+ML_NODISCARD enum ml_status ml_stacks_to_askers(struct ml_stacks *stacks, uint32_t frames);
 
 /* Stacks as they were, to prune them in another way. */
 struct ml_stacks_copy {

@@ -3,39 +3,125 @@
 #include <string.h>
 
 #include "ipc/event.h"
+#include "tools/asker.h"
 #include "tools/prune.h"
+#include "tools/prune_internal.h"
 
-enum { SHORTENED_MAX = 64 };
+/* Frames of one stack that stay, and those inside of its asker, which say how it asked. */
+enum { SHORTENED_MAX = 64, INNER_MAX = 16 };
 
-/* The stack with its innermost frames alone; itself if it has no more. ML_STACKS_NONE: no memory.
- */
-static uint32_t
-shortened(struct ml_stacks *stacks, uint32_t node, uint32_t frames, uint32_t cut_place) {
+/* The frames that stay of a stack, innermost first. */
+struct short_stack {
     uint32_t places[SHORTENED_MAX];
-    uint32_t count = 0;
-    uint32_t outer = node;
-    uint32_t at = ML_STACKS_NONE;
+    uint32_t count;
+    bool is_cut; /* more stood further out */
+};
 
-    while (outer != ML_STACKS_NONE && count < frames && count < SHORTENED_MAX) {
-        places[count++] = stacks->nodes[outer].place;
-        outer = stacks->nodes[outer].parent;
+static bool push(struct short_stack *stack, uint32_t frames, uint32_t place) {
+    if (stack->count == frames || stack->count == SHORTENED_MAX) {
+        stack->is_cut = true;
+        return false;
     }
-    if (outer == ML_STACKS_NONE) {
-        return node;
+    stack->places[stack->count++] = place;
+    return true;
+}
+
+/* The stack as a node. ML_STACKS_NONE: no memory. */
+static uint32_t
+short_node(struct ml_stacks *stacks, const struct short_stack *stack, uint32_t cut_place) {
+    uint32_t at = ML_STACKS_NONE;
+    uint32_t left = stack->count;
+    bool done = true;
+
+    if (stack->is_cut) {
+        at = ml_stacks_node(stacks, ML_STACKS_NONE, cut_place);
+        done = at != ML_STACKS_NONE;
     }
-    at = ml_stacks_node(stacks, ML_STACKS_NONE, cut_place);
-    while (count > 0 && at != ML_STACKS_NONE) {
-        at = ml_stacks_node(stacks, at, places[--count]);
+    while (done && left > 0) {
+        at = ml_stacks_node(stacks, at, stack->places[--left]);
+        done = at != ML_STACKS_NONE;
     }
     return at;
 }
 
-static bool list_shorten(
-    struct ml_stacks *stacks, struct ml_stack_list *list, uint32_t frames, uint32_t cut_place
+/* The stack with the asker and `frames` - 1 frames further out, and the inner ones; itself if it
+ * has no more. ML_STACKS_NONE: no memory. */
+static uint32_t
+shortened(struct ml_stacks *stacks, uint32_t node, uint32_t frames, uint32_t cut_place) {
+    const struct ml_asker asker = ml_asker_find(stacks, node);
+    struct short_stack stack = {.count = 0};
+    uint32_t inner = 0;
+
+    for (uint32_t at = node; at != asker.node && inner < INNER_MAX; inner++) {
+        at = stacks->nodes[at].parent;
+    }
+    for (uint32_t at = node; at != ML_STACKS_NONE; at = stacks->nodes[at].parent) {
+        if (!push(&stack, inner + frames, stacks->nodes[at].place)) {
+            break;
+        }
+    }
+    return stack.is_cut ? short_node(stacks, &stack, cut_place) : node;
+}
+
+uint32_t ml_prune_function_place(struct ml_stacks *stacks, uint32_t place, size_t symbol) {
+    const struct ml_place *whole = &stacks->places[place];
+    const char *function = NULL;
+
+    if (whole->kind != ML_FRAME_ADDRESS || symbol >= whole->symbols_count ||
+        (whole->file != ML_STACKS_NONE && ml_asker_is_common(&stacks->files[whole->file]))) {
+        return place;
+    }
+    function = stacks->symbols[whole->first_symbol + symbol].function;
+    if (!function[0]) {
+        return place;
+    }
+    const struct ml_place alone = {
+        .kind = ML_FRAME_SCOPE,
+        .file = ML_STACKS_NONE,
+        .name = {.bytes = function, .count_bytes = strlen(function)},
+    };
+    return ml_stacks_place(stacks, &alone);
+}
+
+/* The functions from the asker outwards, without their addresses. ML_STACKS_NONE: no memory. */
+static uint32_t
+to_asker(struct ml_stacks *stacks, uint32_t node, uint32_t frames, uint32_t cut_place) {
+    const struct ml_asker asker = ml_asker_find(stacks, node);
+    struct short_stack stack = {.count = 0};
+    size_t symbol = asker.symbol;
+    bool done = true;
+    bool has_room = true;
+
+    for (uint32_t at = asker.node; done && has_room && at != ML_STACKS_NONE;
+         at = stacks->nodes[at].parent) {
+        const uint32_t place = stacks->nodes[at].place;
+        uint32_t function = 0;
+        do {
+            function = ml_prune_function_place(stacks, place, symbol);
+            done = function != ML_STACKS_NONE;
+            has_room = done && push(&stack, frames, function);
+        } while (has_room && function != place && ++symbol < stacks->places[place].symbols_count);
+        symbol = 0;
+    }
+    /* Of one function alone nobody thinks that it was a whole stack. */
+    stack.is_cut = stack.is_cut && frames > 1;
+    return done ? short_node(stacks, &stack, cut_place) : ML_STACKS_NONE;
+}
+
+/* What becomes of a stack. */
+typedef uint32_t
+reshape(struct ml_stacks *stacks, uint32_t node, uint32_t frames, uint32_t cut_place);
+
+static bool list_reshape(
+    struct ml_stacks *stacks,
+    struct ml_stack_list *list,
+    reshape *become,
+    uint32_t frames,
+    uint32_t cut_place
 ) {
     for (size_t i = 0; i < list->count; i++) {
         if (list->stacks[i].node != ML_STACKS_NONE) {
-            list->stacks[i].node = shortened(stacks, list->stacks[i].node, frames, cut_place);
+            list->stacks[i].node = become(stacks, list->stacks[i].node, frames, cut_place);
             if (list->stacks[i].node == ML_STACKS_NONE) {
                 return false;
             }
@@ -45,21 +131,29 @@ static bool list_shorten(
     return true;
 }
 
-enum ml_status ml_stacks_shorten(struct ml_stacks *stacks, uint32_t frames) {
+static enum ml_status stacks_reshape(struct ml_stacks *stacks, reshape *become, uint32_t frames) {
     const struct ml_place cut = {
         .kind = ML_FRAME_CUT, .file = ML_STACKS_NONE, .name = {.bytes = "", .count_bytes = 0}};
     uint32_t cut_place = ml_stacks_place(stacks, &cut);
-    bool done =
-        cut_place != ML_STACKS_NONE && list_shorten(stacks, &stacks->tree, frames, cut_place);
+    bool done = cut_place != ML_STACKS_NONE &&
+                list_reshape(stacks, &stacks->tree, become, frames, cut_place);
 
     if (done && stacks->guilty != ML_STACKS_NONE) {
-        stacks->guilty = shortened(stacks, stacks->guilty, frames, cut_place);
+        stacks->guilty = become(stacks, stacks->guilty, frames, cut_place);
         done = stacks->guilty != ML_STACKS_NONE;
     }
     for (size_t i = 0; done && i < stacks->processes_count; i++) {
-        done = list_shorten(stacks, &stacks->processes[i], frames, cut_place);
+        done = list_reshape(stacks, &stacks->processes[i], become, frames, cut_place);
     }
     return done ? ml_stacks_forget(stacks) : ML_ENV_MEMORY;
+}
+
+enum ml_status ml_stacks_shorten(struct ml_stacks *stacks, uint32_t frames) {
+    return stacks_reshape(stacks, shortened, frames);
+}
+
+enum ml_status ml_stacks_to_askers(struct ml_stacks *stacks, uint32_t frames) {
+    return stacks_reshape(stacks, to_asker, frames);
 }
 
 /* ---- merging */

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/asker.h"
 #include "tools/prune.h"
 #include "tools/prune_internal.h"
 
@@ -16,6 +17,9 @@ enum {
     FILE_COST = 64, /* a file is told once a frame of it has no name: where it is, its build id */
     PROCESS_COST = 64, /* processes without a stack may be told as one */
 };
+
+/* One whose asker has no name is worth less: whoever reads it needs the file's symbols first. */
+enum { NAMELESS_PART = 2 };
 
 static uint64_t name_cost(const char *name) {
     return NAME_COST + strlen(name) / NAME_LETTERS_A_BYTE;
@@ -32,9 +36,9 @@ static uint64_t place_cost(const struct ml_stacks *stacks, const struct ml_place
     return cost > 0 ? cost : name_cost(ml_place_name(place, buffer));
 }
 
-/* What it is worth to know the stack: a block costs its program some 16 bytes more than it asked
- * for, and what was held once counts half of what is held. */
-static uint64_t worth(const struct ml_stack *stack) {
+/* A block costs its program some 16 bytes more than it asked for, and what was held once counts
+ * half of what is held. */
+uint64_t ml_prune_stack_worth(const struct ml_stack *stack) {
     enum { BLOCK_BYTES = 16 };
     uint64_t live = stack->own.live_bytes + BLOCK_BYTES * stack->own.live_blocks;
     uint64_t peak = stack->own.peak_bytes + BLOCK_BYTES * stack->own.peak_blocks;
@@ -91,8 +95,12 @@ static bool choice_init(
         return false;
     }
     for (size_t i = 0; i < list->count; i++) {
-        choice->candidates[i] =
-            (struct candidate){.worth = worth(&list->stacks[i]), .index = (uint32_t)i};
+        const uint64_t worth = ml_prune_stack_worth(&list->stacks[i]);
+        choice->candidates[i] = (struct candidate){
+            .worth = ml_asker_find(stacks, list->stacks[i].node).is_named ? worth
+                                                                          : worth / NAMELESS_PART,
+            .index = (uint32_t)i,
+        };
     }
     qsort(choice->candidates, list->count, sizeof choice->candidates[0], order_candidates);
     return true;
@@ -142,12 +150,54 @@ static bool is_large(const struct ml_stack *stack, const struct ml_prune_rule *r
            ml_prune_keeps_size(stack, rule->below_bytes, rule->kept_blocks);
 }
 
+/* Whether a stack is told in full: of a function alone is less than that. */
+static bool is_told_whole(const struct ml_stacks *stacks, uint32_t node) {
+    return is_told(stacks, node) && !ml_prune_is_by_function(stacks, node);
+}
+
+/* The stack that is worth most. NULL: none has any worth. */
+static const struct ml_stack *
+top_of(const struct ml_stacks *stacks, const struct ml_stack_list *lists, size_t count) {
+    const struct ml_stack *top = NULL;
+    uint64_t top_worth = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        for (size_t s = 0; s < lists[i].count; s++) {
+            const struct ml_stack *stack = &lists[i].stacks[s];
+            const uint64_t worth = ml_prune_stack_worth(stack);
+            if (worth > top_worth && is_told(stacks, stack->node)) {
+                top = stack;
+                top_worth = worth;
+            }
+        }
+    }
+    return top;
+}
+
+/* What stays by a rule. */
+struct picking {
+    const struct ml_prune_rule *rule;
+    const struct ml_stack *top; /* stays */
+    uint64_t margin_left;       /* how many may stay that are worth less */
+};
+
+static bool is_worth(struct picking *picking, double worth, double cost) {
+    if (worth >= picking->rule->least_worth * cost) {
+        return true;
+    }
+    if (picking->margin_left > 0 && worth >= picking->rule->margin_worth * cost) {
+        picking->margin_left--;
+        return true;
+    }
+    return false;
+}
+
 /* The largest first: they pay for the callers that smaller ones share. */
 static void choose(
     const struct ml_stacks *stacks,
     const struct ml_stack_list *list,
     struct choice *choice,
-    const struct ml_prune_rule *rule
+    struct picking *picking
 ) {
     memset(choice->nodes, 0, stacks->nodes_count * sizeof choice->nodes[0]);
     memset(choice->places, 0, stacks->places_count * sizeof choice->places[0]);
@@ -159,11 +209,11 @@ static void choose(
         const uint32_t node = stack->node;
         const bool is_guilty = node != ML_STACKS_NONE && node == stacks->guilty;
         /* What was folded before is no stack. */
-        const bool is_other = node != ML_STACKS_NONE && !is_told(stacks, node);
+        const bool is_other = node != ML_STACKS_NONE && !is_told_whole(stacks, node);
         const bool stays =
-            is_guilty || is_large(stack, rule) ||
+            is_guilty || stack == picking->top || is_large(stack, picking->rule) ||
             (!is_other &&
-             (double)candidate->worth >= rule->least_worth * (double)cost_of(stacks, choice, node));
+             is_worth(picking, (double)candidate->worth, (double)cost_of(stacks, choice, node)));
         choice->stays_here[candidate->index] = stays;
         if (stays) {
             keep(stacks, choice, node);
@@ -171,25 +221,38 @@ static void choose(
     }
 }
 
-static bool list_prune_by(
-    struct ml_stacks *stacks, struct ml_stack_list *list, const struct ml_prune_rule *rule
-) {
+static bool
+list_prune_by(struct ml_stacks *stacks, struct ml_stack_list *list, struct picking *picking) {
+    const uint64_t function_worth = picking->rule->function_worth;
     struct choice choice;
     bool done = choice_init(&choice, stacks, list);
 
-    if (done) {
-        choose(stacks, list, &choice, rule);
-        done = ml_prune_fold(stacks, list, choice.stays_here);
-        choice_fini(&choice);
+    if (!done) {
+        return false;
     }
+    choose(stacks, list, &choice, picking);
+    if (function_worth > 0) {
+        /* One on the way to another is told. */
+        for (size_t i = 0; i < list->count; i++) {
+            const uint32_t node = list->stacks[i].node;
+            choice.stays_here[i] =
+                choice.stays_here[i] || (is_told_whole(stacks, node) && choice.nodes[node]);
+        }
+        done = ml_prune_by_function(stacks, list, choice.stays_here, function_worth);
+    }
+    done = done && ml_prune_fold(stacks, list, choice.stays_here);
+    choice_fini(&choice);
     return done;
 }
 
 enum ml_status ml_stacks_prune_by(struct ml_stacks *stacks, const struct ml_prune_rule *rule) {
-    bool done = list_prune_by(stacks, &stacks->tree, rule);
+    struct picking picking = {rule, top_of(stacks, &stacks->tree, 1), rule->margin_count};
+    bool done = list_prune_by(stacks, &stacks->tree, &picking);
 
+    picking = (struct picking
+    ){rule, top_of(stacks, stacks->processes, stacks->processes_count), rule->margin_count};
     for (size_t i = 0; done && i < stacks->processes_count; i++) {
-        done = list_prune_by(stacks, &stacks->processes[i], rule);
+        done = list_prune_by(stacks, &stacks->processes[i], &picking);
     }
     return done ? ml_stacks_forget(stacks) : ML_ENV_MEMORY;
 }
@@ -209,10 +272,21 @@ uint64_t ml_stacks_told_bytes(const struct ml_stacks *stacks) {
         const struct ml_stack_list *list = &stacks->processes[i];
         for (size_t s = 0; s < list->count; s++) {
             told_bytes +=
-                is_told(stacks, list->stacks[s].node) ? list->stacks[s].own.live_bytes : 0;
+                is_told_whole(stacks, list->stacks[s].node) ? list->stacks[s].own.live_bytes : 0;
         }
     }
     return told_bytes;
+}
+
+uint64_t ml_stacks_worth(const struct ml_stacks *stacks) {
+    uint64_t worth = 0;
+
+    for (size_t i = 0; i < stacks->processes_count; i++) {
+        for (size_t s = 0; s < stacks->processes[i].count; s++) {
+            worth += ml_prune_stack_worth(&stacks->processes[i].stacks[s]);
+        }
+    }
+    return worth;
 }
 
 /* What is told of a list after such a choice: who is on the way to another, too. */
@@ -223,7 +297,7 @@ static uint64_t told_by(
 
     for (size_t i = 0; i < list->count; i++) {
         const uint32_t node = list->stacks[i].node;
-        if (is_told(stacks, node) && choice->nodes[node]) {
+        if (is_told_whole(stacks, node) && choice->nodes[node]) {
             told_bytes += list->stacks[i].own.live_bytes;
         }
     }
@@ -233,10 +307,12 @@ static uint64_t told_by(
 static uint64_t
 told_with(const struct ml_stacks *stacks, struct choice *choices, double least_worth) {
     const struct ml_prune_rule rule = {.least_worth = least_worth};
+    struct picking picking = {
+        .rule = &rule, .top = top_of(stacks, stacks->processes, stacks->processes_count)};
     uint64_t told_bytes = 0;
 
     for (size_t i = 0; i < stacks->processes_count; i++) {
-        choose(stacks, &stacks->processes[i], &choices[i], &rule);
+        choose(stacks, &stacks->processes[i], &choices[i], &picking);
         told_bytes += told_by(stacks, &stacks->processes[i], &choices[i]);
     }
     return told_bytes;

@@ -33,8 +33,10 @@ struct ml_upload {
     enum ml_upload_form form;
     uint64_t max_bytes; /* of the body, compressed */
     bool keeps_small;   /* begin without pruning */
-    /* Set where it is made to fit: tools/chrome_trace.h. */
+    /* Set where it is made to fit: tools/chrome_trace.h; NULL: the profile's processes are told. */
     bool others_as_one, is_sparse;
+    uint32_t frames_kept;
+    const struct ml_profile *told;
     const char *guid;     /* 32 hex digits: the same at every try */
     const char *boundary; /* of multipart forms */
 };
@@ -44,18 +46,21 @@ struct ml_upload_cut {
     /* Folded were stacks that hold less than this for each byte of body, ... */
     double least_worth;   /* 0: none */
     uint64_t below_bytes; /* ... unless they hold this much; 0: all of those */
-    uint32_t frames;      /* innermost ones of each stack that were left; 0: all */
+    uint32_t frames;      /* of each stack that were left; 0: all */
+    bool from_asker;      /* none of them inside of the function that asked */
     size_t others;        /* processes that became one; 0: none */
+    size_t programs;      /* processes that became one with those of their program; 0: none */
     bool is_sparse;       /* figures that a reader can do without were left out */
     uint64_t body_bytes;
     uint64_t live_bytes,
-        attributed_bytes; /* of all processes; in stacks that were not folded ... */
-    uint64_t named_bytes; /* ... and still name a function that is not the C or C++ library's */
+        attributed_bytes;    /* of all processes; in stacks that were not folded, ... */
+    uint64_t function_bytes; /* ... told of a function alone, ... */
+    uint64_t named_bytes;    /* ... of both, with the name of who asked (tools/asker.h) */
     size_t stacks_before, stacks_after;
 };
 
-/* Write it to `out`. Errors: ML_ENV_MEMORY, ML_ENV_SYSTEM; ML_PEER_LIMIT: even pruned to a frame a
- * process it does not fit, *out_cut says how large it is. */
+/* Write it to `out`. The stacks are of no use then. Errors: ML_ENV_MEMORY, ML_ENV_SYSTEM;
+ * ML_PEER_LIMIT: even with one function alone it does not fit, *out_cut says how large it is. */
 ML_NODISCARD enum ml_status
 ml_upload_write(const struct ml_upload *upload, FILE *out, struct ml_upload_cut *out_cut);
 

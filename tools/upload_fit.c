@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/asker.h"
 #include "tools/chrome_trace.h"
 #include "tools/prune.h"
 #include "tools/upload_internal.h"
@@ -11,15 +12,27 @@ enum {
     /* Of what the whole profile tells by stack: with room enough nothing more is looked for; with
      * less room stacks are shortened only if whole ones tell less than this. */
     WISHED_PERCENT = 95,
-    ENOUGH_PERCENT = 90,
+    ENOUGH_PERCENT = 92,
+    /* A function whose stacks are worth this part of everything together is told, however small
+     * each of them is: some thirty functions at most. */
+    FUNCTION_PART = 32,
 };
 
-/* Innermost frames; 0: all. */
-static const uint32_t depths[] = {0, 24, 12, 8, 5, 3, 2};
+/* How long stacks are. */
+struct length {
+    uint32_t frames; /* 0: all */
+    bool from_asker; /* tools/prune.h, ml_stacks_to_askers */
+};
+
+static const struct length lengths[] = {
+    {0, false}, {24, false}, {12, false}, {8, false}, {5, false}, {3, true}, {2, true}, {1, true}};
+
+/* Of whole programs: these, from the fifth on. */
+enum { LENGTHS = sizeof lengths / sizeof lengths[0], LENGTH_OF_PROGRAMS = 4 };
 
 /* A way to prune. */
 struct way {
-    uint32_t frames;
+    struct length length;
     bool is_sparse, others_as_one; /* tools/chrome_trace.h */
     struct ml_prune_rule rule;
 };
@@ -30,6 +43,8 @@ struct fitting {
     const struct ml_stacks_copy *whole;
     size_t stacks_before;
     uint64_t told_bytes; /* by the whole profile */
+    uint64_t function_worth;
+    size_t programs; /* processes that are told as one with others of their program */
     bool fits;
     struct ml_upload_bytes body;
     struct ml_upload_cut cut;
@@ -56,44 +71,12 @@ static size_t count_stacks(const struct ml_stacks *stacks) {
     return count;
 }
 
-/* Whether the file is one that every program has: a function of it is nobody's own. */
-static bool is_common(const struct ml_code_file *file) {
-    static const char *const names[] = {
-        "libc.so",
-        "libc-",
-        "libstdc++.so",
-        "libc++.so",
-        "libgcc_s.so",
-        "ld-linux",
-        "libpthread",
-        "libm.so"};
-    const char *slash = strrchr(file->path.bytes, '/');
-    const char *name = slash ? slash + 1 : file->path.bytes;
-
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        if (strncmp(name, names[i], strlen(names[i])) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool names_own_function(const struct ml_stacks *stacks, uint32_t node) {
-    for (; node != ML_STACKS_NONE; node = stacks->nodes[node].parent) {
-        const struct ml_place *place = &stacks->places[stacks->nodes[node].place];
-        if (place->symbols_count > 0 && place->file != ML_STACKS_NONE &&
-            !is_common(&stacks->files[place->file])) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static void count_cut(const struct ml_upload *upload, struct ml_upload_cut *cut) {
     const struct ml_stacks *stacks = upload->stacks;
 
     cut->stacks_after = count_stacks(stacks);
     cut->attributed_bytes = ml_stacks_told_bytes(stacks);
+    cut->function_bytes = ml_stacks_function_bytes(stacks);
     for (size_t i = 0; i < stacks->processes_count; i++) {
         const struct ml_stack_list *list = &stacks->processes[i];
         for (size_t s = 0; s < list->count; s++) {
@@ -101,7 +84,7 @@ static void count_cut(const struct ml_upload *upload, struct ml_upload_cut *cut)
             const bool is_other = node != ML_STACKS_NONE &&
                                   stacks->places[stacks->nodes[node].place].kind == ML_PLACE_OTHER;
             cut->live_bytes += list->stacks[s].own.live_bytes;
-            if (!is_other && names_own_function(stacks, node)) {
+            if (!is_other && ml_asker_find(stacks, node).is_named) {
                 cut->named_bytes += list->stacks[s].own.live_bytes;
             }
         }
@@ -120,17 +103,19 @@ static bool tells(const struct fitting *fitting, uint64_t percent) {
  * keeps less is worth more. The stacks are as in the copy then. */
 static enum ml_status begin_with(
     const struct fitting *fitting,
-    uint32_t frames,
+    const struct length *length,
     uint64_t percent,
     struct ml_stacks_copy *out_copy,
     double *out_worth
 ) {
     struct ml_stacks *stacks = fitting->upload.stacks;
-    struct ml_prune_rule rule = {.least_worth = 0};
+    struct ml_prune_rule rule = {
+        .function_worth = length->from_asker ? 0 : fitting->function_worth};
     enum ml_status status = ml_stacks_restore(stacks, fitting->whole);
 
-    if (status == ML_OK && frames > 0) {
-        status = ml_stacks_shorten(stacks, frames);
+    if (status == ML_OK && length->frames > 0) {
+        status = length->from_asker ? ml_stacks_to_askers(stacks, length->frames)
+                                    : ml_stacks_shorten(stacks, length->frames);
     }
     if (status == ML_OK) {
         status = ml_stacks_worth_to_tell(
@@ -153,8 +138,10 @@ static enum ml_status try_way(
         .stacks_before = fitting->stacks_before,
         .below_bytes = way->rule.below_bytes,
         .least_worth = way->rule.least_worth,
-        .frames = way->frames,
+        .frames = way->length.frames,
+        .from_asker = way->length.from_asker,
         .is_sparse = way->is_sparse,
+        .programs = fitting->programs,
     };
     struct ml_upload_bytes body = {NULL, 0};
     enum ml_status status = ml_stacks_restore(fitting->upload.stacks, from);
@@ -162,6 +149,8 @@ static enum ml_status try_way(
     status = status == ML_OK ? ml_stacks_prune_by(fitting->upload.stacks, &way->rule) : status;
     fitting->upload.others_as_one = way->others_as_one;
     fitting->upload.is_sparse = way->is_sparse;
+    /* Longer ones say by a frame that others were left out. */
+    fitting->upload.frames_kept = way->length.frames == 1 ? 1 : 0;
     cut.others = way->others_as_one ? ml_chrome_trace_others(fitting->upload.stacks) : 0;
     status = status == ML_OK ? ml_upload_make(&fitting->upload, &body) : status;
     cut.body_bytes = body.count_bytes;
@@ -184,9 +173,41 @@ static enum ml_status try_way(
     return status;
 }
 
-/* Fill the room with what is worth most: the least worth for a byte of body that fits is found by
- * halves. The scale is the same for every room, and `milder_worth` its
- * end: with more room never less is kept. */
+/* The least worth for a byte of body that fits, by halves. The scale is the same for every room,
+ * and `milder_worth` its end: with more room never less is kept. *out_step: of the scale; 0: all
+ * fits, or nothing. */
+static enum ml_status fill_by_worth(
+    struct fitting *fitting,
+    const struct ml_stacks_copy *from,
+    struct way *way,
+    double milder_worth,
+    uint32_t *out_step
+) {
+    uint32_t low = 0;
+    uint32_t high = ML_PRUNE_STEPS;
+    uint32_t first = 0;
+    bool has_fitted = false;
+    enum ml_status status = ML_OK;
+
+    while (low < high && ml_prune_worth(low) < milder_worth) {
+        low++;
+    }
+    first = low;
+    while (low < high && status == ML_OK) {
+        const uint32_t middle = low + (high - low) / 2;
+        bool fits = false;
+        way->rule.least_worth = ml_prune_worth(middle);
+        status = try_way(fitting, from, way, &fits);
+        has_fitted = has_fitted || fits;
+        low = fits ? low : middle + 1;
+        high = fits ? middle : high;
+    }
+    *out_step = has_fitted && low > first ? low : 0;
+    return status;
+}
+
+/* Fill the room with what is worth most, and what is left of it with some of those that all
+ * together have none: stacks that are worth the same are many in some programs. */
 static enum ml_status fill_room(
     struct fitting *fitting,
     const struct ml_stacks_copy *from,
@@ -194,20 +215,28 @@ static enum ml_status fill_room(
     double milder_worth
 ) {
     struct way way = *like;
-    uint32_t low = 0;
-    uint32_t high = ML_PRUNE_STEPS;
+    uint64_t fitting_count = 0;
+    uint64_t count = 0;
+    uint32_t step = 0;
     enum ml_status status = ML_OK;
 
-    while (low < high && ml_prune_worth(low) < milder_worth) {
-        low++;
+    way.rule = (struct ml_prune_rule){.function_worth = like->rule.function_worth};
+    status = fill_by_worth(fitting, from, &way, milder_worth, &step);
+    if (status != ML_OK || step == 0 || tells(fitting, ENOUGH_PERCENT)) {
+        return status;
     }
-    while (low < high && status == ML_OK) {
-        const uint32_t middle = low + (high - low) / 2;
+    way.rule.least_worth = ml_prune_worth(step);
+    way.rule.margin_worth = ml_prune_worth(step - 1);
+    for (size_t i = 0; i < fitting->upload.stacks->processes_count; i++) {
+        count += from->counts[i + 1];
+    }
+    /* So many do not fit. */
+    while (status == ML_OK && count - fitting_count > 1) {
         bool fits = false;
-        way.rule = (struct ml_prune_rule){.least_worth = ml_prune_worth(middle)};
+        way.rule.margin_count = fitting_count + (count - fitting_count) / 2;
         status = try_way(fitting, from, &way, &fits);
-        low = fits ? low : middle + 1;
-        high = fits ? middle : high;
+        fitting_count = fits ? way.rule.margin_count : fitting_count;
+        count = fits ? count : way.rule.margin_count;
     }
     return status;
 }
@@ -216,10 +245,15 @@ static enum ml_status fill_room(
  * told; as much of that as there is room for. */
 static enum ml_status fill_with_whole(struct fitting *fitting) {
     struct ml_stacks_copy from = {0};
-    struct way way = {.rule = {.below_bytes = BELOW_BYTES, .kept_blocks = ML_PRUNE_KEPT_BLOCKS}};
+    struct way way = {
+        .rule = {
+            .below_bytes = BELOW_BYTES,
+            .kept_blocks = ML_PRUNE_KEPT_BLOCKS,
+            .function_worth = fitting->function_worth,
+        }};
     double worth = 0;
     bool fits = false;
-    enum ml_status status = begin_with(fitting, 0, WISHED_PERCENT, &from, &worth);
+    enum ml_status status = begin_with(fitting, &way.length, WISHED_PERCENT, &from, &worth);
 
     way.rule.least_worth = worth;
     status = status == ML_OK ? try_way(fitting, fitting->whole, &way, &fits) : status;
@@ -241,7 +275,10 @@ static enum ml_status fill_with_short(
     bool fits = false;
     enum ml_status status = ML_OK;
 
-    way->rule = (struct ml_prune_rule){.least_worth = worth};
+    way->rule = (struct ml_prune_rule){
+        .least_worth = worth,
+        .function_worth = way->length.from_asker ? 0 : fitting->function_worth,
+    };
     status = try_way(fitting, from, way, &fits);
     if (status == ML_OK && !fits) {
         status = fill_room(fitting, from, way, worth);
@@ -250,22 +287,57 @@ static enum ml_status fill_with_short(
 }
 
 /* All ways of one length of stacks: each process apart, or those with sums alone as one. */
-static enum ml_status fill_with_length(struct fitting *fitting, uint32_t frames) {
+static enum ml_status fill_with_length(struct fitting *fitting, const struct length *length) {
     const bool chromes = is_chromes(fitting->upload.form);
-    struct way way = {.frames = frames, .is_sparse = chromes};
+    const bool is_new = length->frames > 0 || fitting->programs > 0;
+    struct way way = {.length = *length, .is_sparse = chromes};
     struct ml_stacks_copy from = {0};
     double worth = 0;
-    enum ml_status status = begin_with(fitting, frames, ENOUGH_PERCENT, &from, &worth);
+    enum ml_status status = begin_with(fitting, length, ENOUGH_PERCENT, &from, &worth);
 
-    if (status == ML_OK && frames > 0) {
+    if (status == ML_OK && is_new) {
         status = fill_with_short(fitting, &from, &way, worth);
     }
-    if (status == ML_OK && chromes && fitting->upload.profile->processes_count > 1 &&
+    if (status == ML_OK && chromes && fitting->upload.stacks->processes_count > 1 &&
         !tells(fitting, ENOUGH_PERCENT)) {
         way.others_as_one = true;
         status = fill_with_short(fitting, &from, &way, worth);
     }
     ml_stacks_copy_fini(&from);
+    return status;
+}
+
+static enum ml_status fill_with_lengths(struct fitting *fitting, size_t first) {
+    enum ml_status status = ML_OK;
+
+    for (size_t i = first; status == ML_OK && !tells(fitting, ENOUGH_PERCENT) && i < LENGTHS; i++) {
+        status = fill_with_length(fitting, &lengths[i]);
+    }
+    return status;
+}
+
+/* Short stacks of processes that are one by program. */
+static enum ml_status fill_with_programs(struct fitting *fitting) {
+    struct ml_stacks *stacks = fitting->upload.stacks;
+    const struct ml_stacks_copy *apart = fitting->whole;
+    struct ml_stacks_copy whole = {0};
+    struct ml_upload_programs programs = {0};
+    enum ml_status status = ml_stacks_restore(stacks, apart);
+
+    if (status == ML_OK && (!ml_upload_programs_init(&programs, fitting->upload.profile, stacks) ||
+                            !ml_stacks_copy_init(&whole, stacks))) {
+        status = ML_ENV_MEMORY;
+    }
+    if (status == ML_OK && programs.told_as_one > 0) {
+        fitting->whole = &whole;
+        fitting->upload.told = &programs.profile;
+        fitting->programs = programs.told_as_one;
+        status = fill_with_lengths(fitting, LENGTH_OF_PROGRAMS);
+        fitting->upload.told = NULL;
+        fitting->whole = apart;
+    }
+    ml_stacks_copy_fini(&whole);
+    ml_upload_programs_fini(&programs);
     return status;
 }
 
@@ -275,6 +347,7 @@ static enum ml_status fit(struct fitting *fitting) {
     enum ml_status status = ML_OK;
 
     fitting->told_bytes = ml_stacks_told_bytes(fitting->upload.stacks);
+    fitting->function_worth = ml_stacks_worth(fitting->upload.stacks) / FUNCTION_PART + 1;
     if (fitting->upload.keeps_small) {
         status = ml_upload_make(&fitting->upload, &fitting->body);
         fitting->cut.stacks_before = fitting->stacks_before;
@@ -286,10 +359,9 @@ static enum ml_status fit(struct fitting *fitting) {
         }
     }
     status = fill_with_whole(fitting);
-    for (size_t i = 0;
-         status == ML_OK && !tells(fitting, ENOUGH_PERCENT) && i < sizeof depths / sizeof depths[0];
-         i++) {
-        status = fill_with_length(fitting, depths[i]);
+    status = status == ML_OK ? fill_with_lengths(fitting, 0) : status;
+    if (status == ML_OK && !tells(fitting, ENOUGH_PERCENT) && is_chromes(fitting->upload.form)) {
+        status = fill_with_programs(fitting);
     }
     return status == ML_OK && !fitting->fits ? ML_PEER_LIMIT : status;
 }

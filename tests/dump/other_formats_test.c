@@ -130,7 +130,7 @@ static void check_maps(const json_t *maps, json_t *seen_nodes) {
 }
 
 START_TEST(a_chrome_trace_holds_every_processes_heap) {
-    const struct ml_chrome_dump dumps[] = {{&profile, &stacks, false, false, false}};
+    const struct ml_chrome_dump dumps[] = {{.profile = &profile, .stacks = &stacks}};
     FILE *file = tmpfile();
     json_t *trace = NULL;
     json_t *seen_nodes = json_object();
@@ -181,7 +181,7 @@ END_TEST
 /* Readers know a node for ever by its process and number. */
 START_TEST(several_dumps_in_a_chrome_trace_use_no_number_twice) {
     enum { DUMPS = 3 };
-    const struct ml_chrome_dump one = {&profile, &stacks, false, false, false};
+    const struct ml_chrome_dump one = {.profile = &profile, .stacks = &stacks};
     const struct ml_chrome_dump dumps[DUMPS] = {one, one, one};
     json_t *seen = json_object();
     FILE *file = tmpfile();

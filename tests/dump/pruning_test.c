@@ -14,6 +14,7 @@
 #include "tools/metric.h"
 #include "tools/prune.h"
 #include "tools/upload_body.h"
+#include "tools/upload_internal.h"
 
 static bool is_other(const struct ml_stack *stack) {
     return stack->node != ML_STACKS_NONE &&
@@ -114,7 +115,9 @@ START_TEST(pruning_by_worth_keeps_sums_and_tells_less_the_more_is_asked) {
         before = attributed();
         count_before = stacks.tree.count;
     }
-    ck_assert_uint_eq(before, 0); /* nothing is worth that */
+    /* Nothing is worth that; the largest stays. */
+    ck_assert_uint_gt(before, 0);
+    ck_assert_uint_lt(before, profile.tree.live_bytes / 4);
     ml_stacks_copy_fini(&whole);
 }
 END_TEST
@@ -173,6 +176,128 @@ START_TEST(the_stack_that_a_trigger_blames_survives_everything) {
 }
 END_TEST
 
+START_TEST(stacks_of_whoever_asked_keep_sums_and_are_no_longer_than_said) {
+    struct ml_stacks_copy whole;
+
+    ck_assert(ml_stacks_copy_init(&whole, &stacks));
+    for (uint32_t frames = 1; frames <= 3; frames++) {
+        ck_assert_int_eq(ml_stacks_restore(&stacks, &whole), ML_OK);
+        ck_assert_int_eq(ml_stacks_to_askers(&stacks, frames), ML_OK);
+        formats_check_sums();
+        for (size_t i = 0; i < stacks.tree.count; i++) {
+            uint32_t length = 0;
+            uint32_t node = stacks.tree.stacks[i].node;
+            for (; node != ML_STACKS_NONE; node = stacks.nodes[node].parent) {
+                length += stacks.places[stacks.nodes[node].place].kind != ML_FRAME_CUT;
+            }
+            ck_assert_uint_le(length, frames);
+        }
+    }
+    ml_stacks_copy_fini(&whole);
+}
+END_TEST
+
+/* One function asks for everything by as many stacks as there are, none of which is worth its
+ * place: its name stays, with all that it holds. */
+START_TEST(many_small_stacks_of_one_function_are_told_as_that_function) {
+    static const char leak[] = "leak";
+    const struct ml_place asker = {
+        .kind = ML_FRAME_SCOPE,
+        .file = ML_STACKS_NONE,
+        .name = {.bytes = leak, .count_bytes = sizeof leak - 1}};
+    const uint32_t place = ml_stacks_place(&stacks, &asker);
+    struct ml_stack_list *list = &stacks.processes[0];
+    const uint64_t live_bytes = formats_sum(list).live_bytes;
+    uint64_t none_bytes = 0;
+    struct ml_prune_rule rule = {.least_worth = 1e18};
+    bool found = false;
+
+    for (size_t i = 0; i < list->count; i++) {
+        const uint32_t node = list->stacks[i].node;
+        none_bytes += node == ML_STACKS_NONE ? list->stacks[i].own.live_bytes : 0;
+        if (node != ML_STACKS_NONE) {
+            list->stacks[i].node = ml_stacks_node(&stacks, node, place);
+        }
+    }
+    stacks.tree.count = 0;
+    rule.function_worth = ml_stacks_worth(&stacks) / 32;
+    ck_assert_int_eq(ml_stacks_prune_by(&stacks, &rule), ML_OK);
+    ck_assert_uint_eq(formats_sum(list).live_bytes, live_bytes);
+    for (size_t i = 0; i < list->count; i++) {
+        const struct ml_stack *stack = &list->stacks[i];
+        ck_assert(stack->node == ML_STACKS_NONE || !is_other(stack));
+        found = found ||
+                (stack->node != ML_STACKS_NONE &&
+                 strcmp(stacks.places[stacks.nodes[stack->node].place].name.bytes, leak) == 0 &&
+                 stack->own.live_bytes + none_bytes > live_bytes / 2);
+    }
+    ck_assert(found);
+    ck_assert_uint_gt(ml_stacks_function_bytes(&stacks), 0);
+    /* Without the rule there is no more than the largest. */
+    rule.function_worth = 0;
+    ck_assert_int_eq(ml_stacks_prune_by(&stacks, &rule), ML_OK);
+    ck_assert_uint_eq(formats_sum(list).live_bytes, live_bytes);
+}
+END_TEST
+
+START_TEST(a_margin_keeps_so_many_more_and_all_of_it_what_the_lower_worth_keeps) {
+    struct ml_stacks_copy whole;
+    struct ml_prune_rule rule = {.least_worth = 1e18, .margin_worth = 1};
+    uint64_t before = 0;
+
+    ck_assert(ml_stacks_copy_init(&whole, &stacks));
+    for (rule.margin_count = 0; rule.margin_count < 20; rule.margin_count++) {
+        ck_assert_int_eq(ml_stacks_restore(&stacks, &whole), ML_OK);
+        ck_assert_int_eq(ml_stacks_prune_by(&stacks, &rule), ML_OK);
+        formats_check_sums();
+        ck_assert_uint_ge(ml_stacks_told_bytes(&stacks), before);
+        before = ml_stacks_told_bytes(&stacks);
+    }
+    rule.margin_count = UINT64_MAX;
+    ck_assert_int_eq(ml_stacks_restore(&stacks, &whole), ML_OK);
+    ck_assert_int_eq(ml_stacks_prune_by(&stacks, &rule), ML_OK);
+    before = ml_stacks_told_bytes(&stacks);
+    ck_assert_int_eq(ml_stacks_restore(&stacks, &whole), ML_OK);
+    ck_assert_int_eq(ml_stacks_prune_to_worth(&stacks, 1), ML_OK);
+    ck_assert_uint_eq(before, ml_stacks_told_bytes(&stacks));
+    ml_stacks_copy_fini(&whole);
+}
+END_TEST
+
+START_TEST(processes_of_one_program_become_one_with_true_sums) {
+    struct ml_upload_programs programs;
+    const size_t before = stacks.processes_count;
+    struct ml_profile_totals sum = {0};
+
+    for (size_t i = 0; i < before; i++) {
+        profile.processes[i].name = profile.processes[0].name;
+        profile.processes[i].exe_path = profile.processes[0].exe_path;
+    }
+    profile.trigger.process_id = profile.processes[before - 1].id; /* stays apart */
+    for (size_t i = 0; i + 1 < before; i++) {
+        ml_profile_totals_add(&sum, &profile.processes[i].totals);
+    }
+    ck_assert(ml_upload_programs_init(&programs, &profile, &stacks));
+    ck_assert_uint_eq(programs.told_as_one, before - 1);
+    ck_assert_uint_eq(programs.profile.processes_count, 2);
+    ck_assert_uint_eq(stacks.processes_count, 2);
+    ck_assert_uint_eq(programs.profile.processes[0].totals.live_bytes, sum.live_bytes);
+    ck_assert_uint_eq(formats_sum(&stacks.processes[0]).live_bytes, sum.live_bytes);
+    ck_assert_uint_eq(formats_sum(&stacks.processes[0]).live_blocks, sum.live_blocks);
+    ck_assert_uint_eq(programs.profile.processes[1].pid, profile.processes[before - 1].pid);
+    /* Modules lie beside each other, and an address in one is where its offset says. */
+    for (size_t i = 0; i < programs.profile.processes[0].modules_count; i++) {
+        const struct ml_profile_module *module = &programs.profile.processes[0].modules[i];
+        ck_assert(i == 0 || module->start >= module[-1].end);
+        ck_assert_uint_eq(
+            module->start - (uint64_t)module->bias,
+            profile.processes[0].modules[i].start - (uint64_t)profile.processes[0].modules[i].bias
+        );
+    }
+    ml_upload_programs_fini(&programs);
+}
+END_TEST
+
 START_TEST(what_reads_alike_becomes_one) {
     size_t before = stacks.tree.count;
     size_t nodes_before = stacks.nodes_count;
@@ -228,18 +353,24 @@ static void trace_sums(FILE *file, uint64_t out_sums[3]) {
 }
 
 START_TEST(processes_of_which_sums_are_left_become_one) {
-    struct ml_chrome_dump dump = {&profile, &stacks, true, true, false};
+    struct ml_chrome_dump dump = {
+        .profile = &profile,
+        .stacks = &stacks,
+        .needed_modules_only = true,
+        .others_as_one = true,
+    };
     FILE *file = tmpfile();
     uint64_t sums[3];
 
     ck_assert_uint_eq(ml_chrome_trace_others(&stacks), 0);
     ck_assert_int_eq(ml_stacks_prune_to_worth(&stacks, 1e18), ML_OK);
-    ck_assert_uint_eq(ml_chrome_trace_others(&stacks), profile.processes_count);
+    /* All but that of the largest stack. */
+    ck_assert_uint_eq(ml_chrome_trace_others(&stacks), profile.processes_count - 1);
     ck_assert_int_eq(ml_chrome_trace_write(&dump, 1, ML_METRIC_LIVE, file), ML_OK);
     trace_sums(file, sums);
     ck_assert_uint_eq(sums[0], profile.tree.live_bytes);
     ck_assert_uint_eq(sums[1], profile.tree.live_blocks);
-    ck_assert_uint_eq(sums[2], 1);
+    ck_assert_uint_eq(sums[2], 2);
     dump.others_as_one = false;
     file = tmpfile();
     ck_assert_int_eq(ml_chrome_trace_write(&dump, 1, ML_METRIC_LIVE, file), ML_OK);
@@ -262,7 +393,8 @@ static void write_body(
     ck_assert_uint_le(out_cut->body_bytes, upload->max_bytes);
     ck_assert_uint_eq(out_cut->live_bytes, profile.tree.live_bytes);
     ck_assert_uint_le(out_cut->attributed_bytes, out_cut->live_bytes);
-    ck_assert_uint_le(out_cut->named_bytes, out_cut->attributed_bytes);
+    ck_assert_uint_le(out_cut->named_bytes, out_cut->attributed_bytes + out_cut->function_bytes);
+    ck_assert_uint_le(out_cut->attributed_bytes + out_cut->function_bytes, out_cut->live_bytes);
     trace_sums(file, sums);
     ck_assert_uint_eq(sums[0], profile.tree.live_bytes);
     ck_assert_uint_eq(sums[1], profile.tree.live_blocks);
@@ -338,6 +470,10 @@ int main(void) {
         pruning_by_worth_keeps_sums_and_tells_less_the_more_is_asked,
         of_equal_stacks_the_one_with_callers_that_stay_is_kept,
         the_stack_that_a_trigger_blames_survives_everything,
+        stacks_of_whoever_asked_keep_sums_and_are_no_longer_than_said,
+        many_small_stacks_of_one_function_are_told_as_that_function,
+        a_margin_keeps_so_many_more_and_all_of_it_what_the_lower_worth_keeps,
+        processes_of_one_program_become_one_with_true_sums,
         what_reads_alike_becomes_one,
         processes_of_which_sums_are_left_become_one,
         a_body_fits_and_adds_up_at_every_size_and_more_room_never_tells_less,

@@ -85,11 +85,18 @@ static void check(const struct ml_profile_process *process) {
 
 static void
 write_others(const struct ml_profile *profile, struct ml_stacks *stacks, FILE *nowhere) {
-    const struct ml_chrome_dump dump = {profile, stacks, true, true, true};
+    const struct ml_chrome_dump dump = {
+        .profile = profile,
+        .stacks = stacks,
+        .needed_modules_only = true,
+        .others_as_one = true,
+        .is_sparse = true,
+    };
     const struct ml_flame_side side = {.profile = profile, .stacks = stacks};
 
     if (ml_stacks_prune(stacks, 100) != ML_OK || ml_stacks_merge_functions(stacks) != ML_OK ||
         ml_stacks_shorten(stacks, 3) != ML_OK || ml_stacks_prune_to_worth(stacks, 100) != ML_OK ||
+        ml_stacks_to_askers(stacks, 2) != ML_OK ||
         ml_pprof_write(profile, stacks, ML_METRIC_LIVE, nowhere) != ML_OK ||
         ml_heap_text_write(profile, stacks, nowhere) != ML_OK ||
         ml_chrome_trace_write(&dump, 1, ML_METRIC_LIVE, nowhere) != ML_OK ||
