@@ -91,6 +91,18 @@ class Pages(harness.Case):
         self.assertIn(f"malloc {last['live_bytes'] / 1024:,.1f} KiB {last['live_blocks']:,} ", answer["details"])
         self.assertIn("_start", answer["details"])
 
+    def test_catapult_shows_the_smallest_of_uploads(self):
+        """Of which all is cut that can be: the viewer still opens the heap; that its allocator has no number is all that it says."""
+        site = self.folder / "site"
+        pages.catapult(site)
+        dump = self.dump_of_fork()
+        self.words(harness.MEMLOG, "upload", "--dry-run", "--form=trace", "--upload-max-bytes=800", "-o", site / "trace.json.gz", dump)
+        answer = pages.look("catapult.js", site, "catapult.html", self.screenshot("catapult"))
+        self.assertEqual([warning for warning in answer["warnings"] if not warning.endswith("does not have a GUID.")], [])
+        (heaps,) = answer["dumps"]
+        self.assertEqual(sum(one["bytes"] for one in heaps.values()), self.report(dump)["tree"]["live_bytes"])
+        self.assertIn("Heap details", answer["details"])
+
     def test_speedscope_opens_the_pprof(self):
         dump = self.python_dump()
         site = self.folder / "site"

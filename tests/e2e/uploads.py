@@ -1,14 +1,17 @@
 """What the tests of uploads share: receivers on loopback that keep what comes and misbehave as told, and runs that send."""
+import base64
 import email.parser
 import email.policy
 import http.server
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
 import threading
 import time
+import zlib
 
 import harness
 
@@ -125,6 +128,19 @@ def parts(headers, body):
 
 def guid_of(request):
     return parts(*request[2:])["guid"].get_content().strip()
+
+
+def unpacked(body):
+    """Everything gzipped in a body, wherever it stands, plain or in base64."""
+    texts = [body] + [base64.b64decode(text) for text in re.findall(rb'"rawProfile":"([^"]*)"', body)]
+    for text in texts:
+        at = text.find(b"\x1f\x8b\x08")
+        while at >= 0:
+            try:
+                yield zlib.decompressobj(31).decompress(text[at:])
+            except zlib.error:
+                pass  # three bytes that look like a beginning
+            at = text.find(b"\x1f\x8b\x08", at + 1)
 
 
 def live_of(trace):
