@@ -12,7 +12,7 @@ LEAKS = harness.PROGRAMS / "oracle" / "leaks"
 SECRET = "s3kr1t"
 
 # Far more than any of these bodies has; then ever smaller, in small steps where a body holds few stacks.
-LIMITS = [1 << 20, 1 << 16, 1 << 14, 1 << 13] + [int(4096 * 0.8**step) for step in range(14)]
+LIMITS = [1 << 20, 1 << 14] + [int(4096 * 0.75**step) for step in range(11)]
 
 
 class Case(uploads.Case):
