@@ -64,6 +64,24 @@ class Faults(uploads.Case):
         self.assertEqual(sorted(guid_of(request) for request in receiver.requests[1:]), names)
         self.assertIn(guid_of(receiver.requests[0]), names)
 
+    def test_two_hosts_of_a_user_send_one_at_a_time_and_each_report_once(self):
+        receiver = self.receiver(uploads.hang)
+        first = self.start(receiver.url)
+        self.assertEqual(self.upload(first).returncode, 0)
+        self.wait_for("the first one", lambda: receiver.requests)
+        second = self.start(receiver.url)
+        self.assertEqual(self.upload(second).returncode, 0)
+        names = self.wait_for("both in the spool", lambda: (lambda all: len(all) == 2 and all)(self.promised()))
+        self.assertEqual((self.uploads()["waiting"], len(receiver.requests)), (2, 1))
+        for process in (first, second):
+            self.end(process)
+        self.assertEqual(self.promised(), names)
+        receiver.answers = [(200, {})]
+        before = len(receiver.requests)
+        self.later(receiver.url)
+        self.assertEqual(sorted(map(guid_of, receiver.requests[before:])), names)
+        self.assertLessEqual({guid_of(request) for request in receiver.requests}, set(names))
+
     def test_cut_in_the_middle(self):
         self.assertEqual(len(self.sends_again(uploads.cut_in_the_middle).requests), 1)
 
