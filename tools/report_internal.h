@@ -58,6 +58,10 @@ const char *ml_report_plural(uint64_t count);
 /* How much is live, was live at the peak, was allocated; what was lost. */
 void ml_report_answer(const struct ml_report_page *page);
 
+/* A row for each process, largest first; who ran without memlog, and why. */
+void ml_report_processes(const struct ml_report_page *page);
+void ml_report_not_profiled(const struct ml_report_page *page);
+
 /* The tree's stacks that have any of the metric, largest first. NULL: no memory. Owner: the
  * caller's. */
 struct ml_stack *ml_report_sorted(
