@@ -175,14 +175,15 @@ put_next(struct ml_unwind_memo *memo, struct ml_memo_stack *last, uint32_t name,
     last->next_unit = unit;
 }
 
-/* The stack that came behind the last one before the expected one did, if it is that; else NULL. */
+/* The stack that came behind the last one before the expected one did, if it is that; else NULL.
+ * Not where stacks are so many that looking at one in vain waits for memory. */
 static struct ml_memo_stack *find_other(
     struct ml_unwind_memo *memo,
     const struct ml_memo_pool *pool,
     const struct ml_unwind_entry *entry
 ) {
     struct ml_memo_stack *last = memo->last;
-    if (last == NULL || !ml_memo_is_there(memo, last->other)) {
+    if (last == NULL || memo->spread || !ml_memo_is_there(memo, last->other)) {
         return NULL;
     }
     struct ml_memo_stack *stack = ml_memo_stack_in(pool, last->other_unit);
