@@ -2,7 +2,7 @@
  * one thread.
  *
  * One rule: a body that is larger than it may be is pruned harder until it fits; its sums stay.
- * With more room never less of the live bytes is told by stack, until nine tenths are; from there
+ * With more room never less of the live bytes is told by stack, until 92 % are; from there
  * on what more room brings is longer stacks, and at last more of them. */
 #ifndef MEMLOG_TOOLS_UPLOAD_BODY_H
 #define MEMLOG_TOOLS_UPLOAD_BODY_H
