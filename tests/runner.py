@@ -10,7 +10,7 @@ What is run (a NAME keeps those whose name contains it):
 the preload too, under undefined alone, built in out-undefined (the oracle's programs, and units that address cannot run); and
 what threads share without locks, and the service on several cores, under thread, built in out-thread.
 A unit or script that fails is run once more when all else is done, alone: a machine that stands still under others breaks limits that
-are there against hanging. Passes it then, it counts as passed and the closing line as flaky. None of that for checks, for what a
+are there against hanging. Passes it then, it counts as passed, and a line FLAKY before the last tells of it. None of that for checks, for what a
 sanitizer reported, for whoever says `# runner: no second chance` in its source or in its output, nor when more than three failed.
 Closes with what each failed test asserted and the line `N passed, N failed`: who sees the end of a log alone knows what happened.
 Exit code 1 on a failure, 2 when nothing was run.
@@ -190,7 +190,7 @@ def closing(results, flaky):
     skipped = sum(result.skipped for result in results)
     lines.append(
         f"{sum(result.passed for result in results)} passed, {sum(result.failed for result in results)} failed"
-        + (f", {len(flaky)} flaky" if flaky else "") + (f", {skipped} skipped" if skipped else "")
+        + (f", {skipped} skipped" if skipped else "")
     )
     return lines
 
