@@ -148,3 +148,36 @@ size_t ml_event_decode_plain(
     *out_size_bytes = size_bytes;
     return count;
 }
+
+bool ml_event_decode_plain_node(
+    struct ml_reader *r, struct ml_event_state *state, struct ml_event_node *out_node
+) {
+    if ((size_t)(r->end - r->pos) < ML_EVENT_PLAIN_MARGIN_BYTES ||
+        *r->pos != (ML_OP_NODE | ML_NODE_SAME_MODULE | ML_FRAME_ADDRESS << ML_NODE_FRAME_SHIFT)) {
+        return false;
+    }
+    const struct number id_raw = take_number(r->pos + 1);
+    const uint64_t id = state->node_id + (uint64_t)unzigzag(id_raw.value);
+    if (id_raw.pos == NULL || id - 1 >= ML_NODES_MAX - 1) {
+        return false;
+    }
+    const struct number below = take_number(id_raw.pos);
+    if (below.pos == NULL || below.value - 1 >= id) {
+        return false;
+    }
+    const struct number moved = take_number(below.pos);
+    const uint64_t address = state->node_address + (uint64_t)unzigzag(moved.value);
+    if (moved.pos == NULL || address >= ML_ADDRESS_MAX) {
+        return false;
+    }
+    state->node_id = (uint32_t)id;
+    state->node_address = address;
+    *out_node = (struct ml_event_node
+    ){.id = (uint32_t)id,
+      .parent = (uint32_t)(id - below.value),
+      .frame = ML_FRAME_ADDRESS,
+      .module = state->node_module,
+      .address = address};
+    r->pos = moved.pos;
+    return true;
+}

@@ -11,6 +11,7 @@
 #ifndef MEMLOG_IPC_EVENT_PLAIN_H
 #define MEMLOG_IPC_EVENT_PLAIN_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -37,6 +38,12 @@ size_t ml_event_decode_plain(
     struct ml_event_plain *out_events,
     size_t capacity,
     uint64_t *out_size_bytes
+);
+
+/* Decode one NODE, if that is what comes next and it is a plain one: an address of the same module
+ * as the one before. False: it is not, and nothing has moved. */
+bool ml_event_decode_plain_node(
+    struct ml_reader *r, struct ml_event_state *state, struct ml_event_node *out_node
 );
 
 #endif

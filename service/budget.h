@@ -29,7 +29,7 @@ ml_budget_resize(struct ml_budget *budget, void *take_block, size_t old_bytes, s
 enum {
     ML_HUGE_PAGE_BYTES = 2 << 20, /* of x86-64 and arm64 */
     /* From here on the processor would have to walk the page tables for look-ups in small pages. */
-    ML_HUGE_TABLE_BYTES = 8 << 20
+    ML_HUGE_TABLE_BYTES = 4 << 20
 };
 
 /* A table of count_bytes of zeros, at the start of two cache lines, which is read and written all

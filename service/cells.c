@@ -4,8 +4,9 @@
 
 #include "service/live_map.h"
 
-/* A cell's number + 1 in an entry of the index; all numbers fit, but for the very last. */
-enum { NUMBER_MASK = ML_LIVE_CELLS_MAX - 1 };
+_Static_assert(
+    ML_CELLS_NUMBER_MASK == ML_LIVE_CELLS_MAX - 1, "all numbers fit, but for the very last"
+);
 
 void ml_cells_init(struct ml_cells *cells, struct ml_budget *budget) {
     *cells = (struct ml_cells){.budget = budget};
@@ -13,28 +14,47 @@ void ml_cells_init(struct ml_cells *cells, struct ml_budget *budget) {
 
 void ml_cells_fini(struct ml_cells *cells) {
     ml_budget_free_table(cells->budget, cells->cells, cells->capacity * sizeof(*cells->cells));
-    ml_budget_free(cells->budget, cells->index, cells->index_capacity * sizeof(*cells->index));
+    ml_budget_free_table(
+        cells->budget, cells->index, cells->index_capacity * sizeof(*cells->index)
+    );
     *cells = (struct ml_cells){.budget = cells->budget};
 }
 
-/* The place of that key in the index, or the empty one where it belongs. */
-static uint32_t *place_of(const struct ml_cells *cells, uint64_t key, uint64_t hash) {
-    const uint32_t mask = cells->index_capacity - 1;
-    uint32_t place = ml_cells_place(hash, mask);
-    const uint32_t tag = ml_cells_tag(hash);
-    while (cells->index[place] != 0 &&
-           ((cells->index[place] & ~(uint32_t)NUMBER_MASK) != tag ||
-            cells->cells[(cells->index[place] & NUMBER_MASK) - 1].key != key)) {
-        place = (place + 1) & mask;
+/* The first empty entry of a bucket, NULL if it is full. */
+static uint32_t *empty_entry(uint32_t *bucket) {
+    for (uint32_t *entry = bucket; entry < bucket + ML_CELLS_BUCKET; entry++) {
+        if (*entry == 0) {
+            return entry;
+        }
     }
-    return &cells->index[place];
+    return NULL;
+}
+
+/* The entry of that key, or the empty one where it belongs. */
+static uint32_t *entry_of(const struct ml_cells *cells, uint64_t key, uint64_t hash) {
+    uint32_t at = ml_cells_bucket(hash, cells->index_capacity);
+    for (;;) {
+        uint32_t *const bucket = &cells->index[at];
+        unsigned left = ml_cells_match(bucket, ml_cells_tag(hash));
+        for (; left != 0; left &= left - 1) {
+            uint32_t *entry = &bucket[__builtin_ctz(left)];
+            if (*entry == 0 || cells->cells[(*entry & ML_CELLS_NUMBER_MASK) - 1].key == key) {
+                return entry;
+            }
+        }
+        uint32_t *const empty = empty_entry(bucket);
+        if (empty != NULL) {
+            return empty;
+        }
+        at = (at + ML_CELLS_BUCKET) & (cells->index_capacity - 1);
+    }
 }
 
 static enum ml_status grow_index(struct ml_cells *cells) {
     const uint32_t capacity = cells->index_capacity == 0 ? 64 : cells->index_capacity * 2;
     uint32_t *const old = cells->index;
     const uint32_t old_capacity = cells->index_capacity;
-    uint32_t *index = ml_budget_new(cells->budget, capacity * sizeof(*index));
+    uint32_t *index = ml_budget_new_table(cells->budget, capacity * sizeof(*index));
     if (index == NULL) {
         return ML_ENV_MEMORY;
     }
@@ -42,14 +62,14 @@ static enum ml_status grow_index(struct ml_cells *cells) {
     cells->index_capacity = capacity;
     for (uint32_t i = 0; i < cells->count; i++) {
         const uint64_t hash = ml_cells_hash(cells->cells[i].key);
-        *place_of(cells, cells->cells[i].key, hash) = (i + 1) | ml_cells_tag(hash);
+        *entry_of(cells, cells->cells[i].key, hash) = (i + 1) | ml_cells_tag(hash);
     }
-    ml_budget_free(cells->budget, old, old_capacity * sizeof(*old));
+    ml_budget_free_table(cells->budget, old, old_capacity * sizeof(*old));
     return ML_OK;
 }
 
 static enum ml_status grow_cells(struct ml_cells *cells) {
-    if (cells->count == NUMBER_MASK) {
+    if (cells->count == ML_CELLS_NUMBER_MASK) {
         return ML_PEER_LIMIT;
     }
     /* By little, so that a cell costs no more than 100 bytes with all that is spare: all but small
@@ -66,9 +86,22 @@ static enum ml_status grow_cells(struct ml_cells *cells) {
     return ML_OK;
 }
 
+/* Who is asked for goes to the bucket where the search for it begins, in exchange for one that is
+ * there: those that are asked for most are guessed. Whoever goes is looked for from the same bucket
+ * or one before it, and all from there to its new place are full. */
+static void bring_home(struct ml_cells *cells, uint32_t *entry, uint64_t hash) {
+    uint32_t *const home = &cells->index[ml_cells_bucket(hash, cells->index_capacity)];
+    if (entry < home || entry >= home + ML_CELLS_BUCKET) {
+        uint32_t *const other = &home[*entry % ML_CELLS_BUCKET];
+        const uint32_t moved = *other;
+        *other = *entry;
+        *entry = moved;
+    }
+}
+
 enum ml_status
 ml_cells_make(struct ml_cells *cells, uint64_t key, uint64_t hash, uint32_t *out_cell) {
-    /* At most four fifths full: probes stay on a cache line or two, and a cell costs 5 to 10 bytes
+    /* At most four fifths full: few find their bucket full, and a cell costs 5 to 10 bytes
      * here. */
     if (cells->count >= cells->index_capacity / 5 * 4) {
         const enum ml_status status = grow_index(cells);
@@ -76,8 +109,8 @@ ml_cells_make(struct ml_cells *cells, uint64_t key, uint64_t hash, uint32_t *out
             return status;
         }
     }
-    uint32_t *place = place_of(cells, key, hash);
-    if (*place == 0) {
+    uint32_t *entry = entry_of(cells, key, hash);
+    if (*entry == 0) {
         if (cells->count == cells->capacity) {
             const enum ml_status status = grow_cells(cells);
             if (status != ML_OK) {
@@ -86,8 +119,9 @@ ml_cells_make(struct ml_cells *cells, uint64_t key, uint64_t hash, uint32_t *out
         }
         cells->cells[cells->count] = (struct ml_cell){.key = key};
         cells->count++;
-        *place = cells->count | ml_cells_tag(hash);
+        *entry = cells->count | ml_cells_tag(hash);
     }
-    *out_cell = (*place & NUMBER_MASK) - 1;
+    *out_cell = (*entry & ML_CELLS_NUMBER_MASK) - 1;
+    bring_home(cells, entry, hash);
     return ML_OK;
 }

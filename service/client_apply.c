@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "service/tracker_usual.h"
+
 /* Events that are applied together: what they need is asked of memory for all of them before the
  * first one needs it. */
 enum { BATCH_EVENTS = 64 };
@@ -257,15 +259,59 @@ take_batch(struct ml_client *client, uint64_t until, uint32_t most, struct step 
     return count;
 }
 
-/* The second step: when that has come, the cells that it leads to. */
-static void guess(const struct ml_tracker *tracker, struct step *steps, uint32_t count) {
+/* The second step, of a large map: when that has come, what it leads to. */
+static void look_further(const struct ml_tracker *tracker, struct step *steps, uint32_t count) {
     for (uint32_t i = 0; i < count; i++) {
-        if (steps[i].timed->kind == ML_EVENT_ALLOC) {
-            ml_tracker_guess_alloc(tracker, &steps[i].lookup);
-        } else {
-            ml_tracker_guess_free(tracker, &steps[i].lookup);
+        ml_tracker_look_further(tracker, &steps[i].lookup, steps[i].timed->kind == ML_EVENT_ALLOC);
+    }
+}
+
+/* The event, if it is a usual one; else false, and nothing has changed that would not have. */
+static inline bool apply_usual(struct ml_client *client, struct step *step) {
+    const struct ml_timed *timed = step->timed;
+    struct ml_lane_queue *queue = step->queue;
+    const struct ml_tracker_event event = {
+        .ticks = timed->time,
+        .key = timed->key,
+        .size_bytes = timed->size_bytes,
+        .alloc = timed->kind == ML_EVENT_ALLOC};
+    const bool other = timed->kind - (unsigned)ML_EVENT_ALLOC > ML_EVENT_FREE - ML_EVENT_ALLOC;
+    /* Of a free they are its marks. */
+    const bool marked = !event.alloc & (timed->size_bytes != 0);
+    if (other | marked) {
+        return false;
+    }
+    if (event.alloc & (queue->resize_key != 0)) {
+        forget_resize(client, queue);
+    }
+    return ml_tracker_apply_usual(&client->tracker, &event, &step->lookup, &queue->last_alloc);
+}
+
+static bool may_be_usual(struct ml_client *client) {
+    return client->cut_ticks == 0 && client->leaving == ML_LEAVING_NOT &&
+           ml_tracker_may_be_usual(&client->tracker, BATCH_EVENTS);
+}
+
+static enum ml_status apply_unusual(struct ml_client *client, const struct step *step) {
+    const enum ml_status status = apply_one(client, step);
+    if (status == ML_ENV_MEMORY && ml_client_pay(client)) {
+        return apply_one(client, step); /* nothing of it was done */
+    }
+    return status;
+}
+
+/* `reserved`: there is room for all of their blocks. */
+static enum ml_status
+apply_batch(struct ml_client *client, struct step *steps, uint32_t count, bool reserved) {
+    enum ml_status status = ML_OK;
+    bool usual = reserved && may_be_usual(client);
+    for (struct step *step = steps; step < steps + count && status == ML_OK; step++) {
+        if (!usual || !apply_usual(client, step)) {
+            status = apply_unusual(client, step);
+            usual = reserved && may_be_usual(client);
         }
     }
+    return status;
 }
 
 static void apply_queued(struct ml_client *client, uint64_t until) {
@@ -275,13 +321,10 @@ static void apply_queued(struct ml_client *client, uint64_t until) {
     while (status == ML_OK && ml_sequencer_first(&client->sequencer, &first) && first <= until) {
         const bool reserved = ml_tracker_reserve(&client->tracker, BATCH_EVENTS);
         const uint32_t count = take_batch(client, until, reserved ? BATCH_EVENTS : 1, steps);
-        guess(&client->tracker, steps, count);
-        for (uint32_t i = 0; i < count && status == ML_OK; i++) {
-            status = apply_one(client, &steps[i]);
-            if (status == ML_ENV_MEMORY && ml_client_pay(client)) {
-                status = apply_one(client, &steps[i]); /* nothing of it was done */
-            }
+        if (ml_live_map_is_large(&client->tracker.live)) {
+            look_further(&client->tracker, steps, count);
         }
+        status = apply_batch(client, steps, count, reserved);
         client->missed = client->missed || client->tracker.has_reused;
     }
     if (status != ML_OK) {

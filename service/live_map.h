@@ -176,6 +176,11 @@ ml_live_map_other(const struct ml_live_map *map, const struct ml_live_line *line
     return map->lines + ((size_t)(line - map->lines) ^ 1);
 }
 
+/* The same by where it is: the lines begin at the first one of a pair of cache lines. */
+static inline struct ml_live_line *ml_live_line_beside(const struct ml_live_line *line) {
+    return (struct ml_live_line *)((uintptr_t)line ^ sizeof(*line));
+}
+
 /* Bring what a search for that hash will see into the cache. As a number: there may be no lines. */
 static inline void ml_live_map_prefetch(const struct ml_live_map *map, uint64_t hash) {
     const uintptr_t home = ml_live_map_home_index(map, hash);

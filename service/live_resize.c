@@ -20,8 +20,9 @@ enum {
     /* Rounds of few blocks before memory is given back: a program that fills and empties its heap
      * in turns pays for growing once. */
     TRIM_ROUNDS = 64,
-    TRIM_LINES = 1024,           /* 64 KiB are kept */
-    TRIM_STEP_LINES = 16 * 1024, /* a round, nearly empty ones: 1 MiB */
+    TRIM_LINES = 1024,             /* 64 KiB are kept */
+    TRIM_STEP_LINES = 16 * 1024,   /* a round, nearly empty ones: 1 MiB */
+    WHOLE_PAGES_LINES = 128 << 10, /* 8 MiB: below, a huge page is too much of it to round up to */
 };
 
 /* 128 GiB; the hash's upper half tells that many lines apart. */
@@ -32,11 +33,11 @@ static size_t full_of(size_t lines_count) {
     return lines_count * FULL / FULL_OF;
 }
 
-/* Lines come in thirties: what is full of them is then a whole number, and so are pairs. In a huge
- * table they fill whole huge pages. */
+/* Lines come in thirties: what is full of them is then a whole number, and so are pairs. Many fill
+ * whole huge pages. */
 static size_t unit_of(size_t lines_count) {
     const size_t page_lines = ML_HUGE_PAGE_BYTES / sizeof(struct ml_live_line);
-    return lines_count < ML_HUGE_TABLE_BYTES / sizeof(struct ml_live_line) ? FULL_OF : page_lines;
+    return lines_count < WHOLE_PAGES_LINES ? FULL_OF : page_lines;
 }
 
 static size_t lines_for(size_t blocks) {

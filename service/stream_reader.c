@@ -67,6 +67,21 @@ struct piece {
     const uint8_t *bytes; /* from start_bytes on */
 };
 
+/* A new stack is many nodes, one behind the other. */
+static enum ml_status decode_nodes(
+    const struct ml_stream_sink *sink,
+    uint32_t lane,
+    struct ml_reader *r,
+    struct ml_event_state *state
+) {
+    struct ml_event event = {.kind = ML_EVENT_NODE};
+    enum ml_status status = ML_OK;
+    while (status == ML_OK && ml_event_decode_plain_node(r, state, &event.node)) {
+        status = sink->on_event(sink->context, lane, &event);
+    }
+    return status;
+}
+
 static enum ml_status decode_records(
     struct ml_stream_reader *reader,
     uint32_t lane,
@@ -74,7 +89,7 @@ static enum ml_status decode_records(
     struct ml_event_state *state
 ) {
     const struct ml_stream_sink *sink = &reader->sink;
-    enum ml_status status = ML_OK;
+    enum ml_status status = decode_nodes(sink, lane, r, state);
     while (status == ML_OK && ml_reader_left(r) > 0) {
         struct ml_event_plain *run = NULL;
         uint64_t size_bytes = 0;
@@ -92,6 +107,9 @@ static enum ml_status decode_records(
             if (status == ML_OK) {
                 status = sink->on_event(sink->context, lane, &event);
             }
+        }
+        if (status == ML_OK) {
+            status = decode_nodes(sink, lane, r, state);
         }
     }
     return status;

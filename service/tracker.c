@@ -2,6 +2,7 @@
 
 #include "ipc/event.h"
 #include "service/tracker_internal.h"
+#include "service/tracker_usual.h"
 
 void ml_tracker_init(
     struct ml_tracker *tracker,
@@ -399,6 +400,22 @@ enum ml_status ml_tracker_restore(
     put(tracker, ticks, key, ml_live_map_hash(&tracker->live, key), block);
     note_peaks(tracker, ticks);
     return ML_OK;
+}
+
+/* ---- usual events */
+
+bool ml_tracker_may_be_usual(struct ml_tracker *tracker, uint32_t events) {
+    return tracker->in_tree && !tracker->totals_only && !tracker->has_undefined &&
+           tracker->variances.cells == NULL && tracker->cells.count > 0 &&
+           tracker->live.lines_count > 0 && fits(tracker, events * ML_LIVE_INLINE_MAX, events);
+}
+
+void ml_tracker_note_peaks(struct ml_tracker *tracker, uint64_t ticks) {
+    note_peaks(tracker, ticks);
+}
+
+void ml_tracker_keep(struct ml_tracker *tracker, struct ml_cell *cell) {
+    before_change(tracker, cell);
 }
 
 void ml_tracker_leave(struct ml_tracker *tracker) {

@@ -65,7 +65,7 @@ struct ml_tracker_lookup {
     struct ml_live_line *home; /* ... and its home, as long as no room is asked for */
     uint64_t cell_key;         /* of an alloc: ml_cell_key, ... */
     uint64_t cell_hash;        /* ... its ml_cells_hash, ... */
-    uint32_t cell;             /* ... and the cell's number */
+    uint32_t cell;             /* ... and the cell's number; UINT32_MAX: not guessed */
 };
 
 /* What is allocated. */
@@ -117,23 +117,15 @@ static inline void ml_tracker_look_up(
     out_lookup->cell_hash = ml_cells_hash(out_lookup->cell_key);
     out_lookup->cell = UINT32_MAX;
     ml_prefetch(out_lookup->home);
+    ml_prefetch(ml_live_line_beside(out_lookup->home));
     ml_cells_prefetch(&tracker->cells, out_lookup->cell_hash);
 }
 
-/* Its second step: the guess at an alloc's cell and, of a large map, what is not at home asked of
- * memory. */
-static inline void
-ml_tracker_guess_alloc(const struct ml_tracker *tracker, struct ml_tracker_lookup *lookup) {
-    if (ml_live_map_is_large(&tracker->live)) {
-        ml_live_map_prefetch_elsewhere(&tracker->live, lookup->home, lookup->hash);
-    }
-    lookup->cell = ml_cells_guess(&tracker->cells, lookup->cell_hash);
-}
-
-static inline void
-ml_tracker_guess_free(const struct ml_tracker *tracker, const struct ml_tracker_lookup *lookup) {
-    if (ml_live_map_is_large(&tracker->live) &&
-        ml_live_line_match(lookup->home, ml_live_low(lookup->hash)) == 0) {
+/* Its second step, of a large map: what is not at home asked of memory. */
+static inline void ml_tracker_look_further(
+    const struct ml_tracker *tracker, const struct ml_tracker_lookup *lookup, bool alloc
+) {
+    if (alloc || ml_live_line_match(lookup->home, ml_live_low(lookup->hash)) == 0) {
         ml_live_map_prefetch_elsewhere(&tracker->live, lookup->home, lookup->hash);
     }
 }

@@ -22,6 +22,18 @@ static uint64_t pick(unsigned bits) {
     return next() >> (64 - 1 - next() % bits);
 }
 
+/* Of one of two modules, rarely no address at all. */
+static void random_node(struct ml_event *event) {
+    struct ml_event_node *node = &event->node;
+    node->id = (uint32_t)pick(23) + 1;
+    node->parent = node->id - 1 - (uint32_t)(next() % 4 == 0 ? pick(23) % node->id : 0);
+    node->frame = next() % 20 == 0 ? ML_FRAME_CUT : ML_FRAME_ADDRESS;
+    if (node->frame == ML_FRAME_ADDRESS) {
+        node->module = next() % 10 == 0 ? 2 : 1;
+        node->address = next() % 20 == 0 ? pick(55) : 0x7f0000000000 + pick(24);
+    }
+}
+
 static void random_event(struct ml_event *event, uint64_t *time) {
     static const enum ml_event_kind kinds[] = {
         ML_EVENT_ALLOC,
@@ -31,9 +43,15 @@ static void random_event(struct ml_event *event, uint64_t *time) {
         ML_EVENT_FREE,
         ML_EVENT_RESIZE,
         ML_EVENT_CANCEL,
+        ML_EVENT_NODE,
+        ML_EVENT_NODE,
     };
     memset(event, 0, sizeof(*event));
-    event->kind = kinds[next() % 7];
+    event->kind = kinds[next() % 9];
+    if (event->kind == ML_EVENT_NODE) {
+        random_node(event);
+        return;
+    }
     *time += pick(next() % 20 == 0 ? 50 : 30);
     event->time = *time;
     if (event->kind == ML_EVENT_CANCEL) {
@@ -79,6 +97,28 @@ static void same_state(const struct ml_event_state *a, const struct ml_event_sta
 }
 
 static uint64_t plain_count;
+static uint64_t plain_nodes;
+
+/* One by one: the nodes that are plain as ml_event_decode() says. */
+static void compare_nodes(struct ml_reader *r, struct ml_event_state *state) {
+    struct ml_event_node node;
+    struct ml_reader other = *r;
+    struct ml_event_state other_state = *state;
+    while (ml_event_decode_plain_node(r, state, &node)) {
+        struct ml_event event;
+        ck_assert_int_eq(ml_event_decode(&other, &other_state, &event), ML_OK);
+        ck_assert_int_eq(event.kind, ML_EVENT_NODE);
+        ck_assert_uint_eq(node.id, event.node.id);
+        ck_assert_uint_eq(node.parent, event.node.parent);
+        ck_assert_uint_eq(node.frame, event.node.frame);
+        ck_assert_uint_eq(node.module, event.node.module);
+        ck_assert_uint_eq(node.address, event.node.address);
+        ck_assert_uint_eq(node.string_id, event.node.string_id);
+        plain_nodes++;
+    }
+    ck_assert_ptr_eq(r->pos, other.pos);
+    same_state(state, &other_state);
+}
 
 /* Decode as far as it goes: a run of plain records against one by one. False at an end of any kind.
  */
@@ -112,6 +152,7 @@ static bool compare_run(struct ml_reader *r, struct ml_event_state *state) {
     ck_assert_uint_eq(sum, sum_bytes);
     ck_assert_ptr_eq(r->pos, other.pos);
     same_state(state, &other_state);
+    compare_nodes(r, state);
     struct ml_event event;
     return ml_event_decode(r, state, &event) == ML_OK;
 }
@@ -132,13 +173,15 @@ START_TEST(says_the_same_on_streams_as_clients_write_them) {
     uint8_t bytes[STREAM_BYTES];
     uint64_t stream_bytes = 0;
     plain_count = 0;
+    plain_nodes = 0;
     for (int i = 0; i < ROUNDS; i++) {
         const size_t count = random_stream(bytes);
         stream_bytes += count;
         compare_stream(bytes, count);
     }
     /* It does take most of them: records are at most 20 bytes here. */
-    ck_assert_uint_gt(plain_count, stream_bytes / 40);
+    ck_assert_uint_gt(plain_count, stream_bytes / 50);
+    ck_assert_uint_gt(plain_nodes, stream_bytes / 200);
 }
 END_TEST
 
@@ -157,7 +200,7 @@ END_TEST
 START_TEST(says_the_same_on_bytes_without_any_meaning) {
     uint8_t bytes[128];
     for (int i = 0; i < ROUNDS * 10; i++) {
-        static const uint8_t ops[] = {0x01, 0x11, 0x09, 0x19, 0x02, 0x0a, 0x03, 0x0b};
+        static const uint8_t ops[] = {0x01, 0x11, 0x09, 0x19, 0x02, 0x0a, 0x03, 0x0b, 0x0c};
         for (size_t k = 0; k < sizeof(bytes); k++) {
             bytes[k] = (uint8_t)(next() % 4 == 0 ? next() | 0x80 : next() % 0x80);
         }
@@ -215,6 +258,41 @@ START_TEST(says_the_same_at_the_edges_of_what_is_allowed) {
 }
 END_TEST
 
+/* A node's numbers at the edges, behind one that has left the state at `base`. */
+static void one_node(int64_t id, uint64_t below, int64_t moved, struct ml_event_state base) {
+    uint8_t bytes[256] = {0};
+    struct ml_writer w = ml_writer_into(bytes, sizeof(bytes));
+    ml_writer_u8(&w, ML_OP_NODE | ML_NODE_SAME_MODULE);
+    ml_writer_zigzag(&w, id);
+    ml_writer_varint(&w, below);
+    ml_writer_zigzag(&w, moved);
+    struct ml_reader r = ml_reader_over(bytes, sizeof(bytes));
+    (void)compare_run(&r, &base);
+}
+
+START_TEST(says_the_same_of_nodes_at_the_edges_of_what_is_allowed) {
+    static const int64_t ids[] = {0, 1, -1, -5, -6, ML_NODES_MAX - 6, ML_NODES_MAX - 5, INT64_MIN};
+    static const uint64_t belows[] = {0, 1, 5, 6, 7, ML_NODES_MAX - 1, ML_NODES_MAX, UINT64_MAX};
+    static const int64_t moves[] = {
+        0,
+        -0x1000,
+        -0x1001,
+        (int64_t)(ML_ADDRESS_MAX - 0x1001),
+        (int64_t)(ML_ADDRESS_MAX - 0x1000),
+        INT64_MIN,
+        INT64_MAX,
+    };
+    const struct ml_event_state base = {.node_id = 5, .node_address = 0x1000, .node_module = 3};
+    for (size_t i = 0; i < sizeof(ids) / sizeof(*ids); i++) {
+        for (size_t k = 0; k < sizeof(belows) / sizeof(*belows); k++) {
+            for (size_t m = 0; m < sizeof(moves) / sizeof(*moves); m++) {
+                one_node(ids[i], belows[k], moves[m], base);
+            }
+        }
+    }
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("event_plain");
     TCase *cases = tcase_create("event_plain");
@@ -223,6 +301,7 @@ int main(void) {
     tcase_add_test(cases, says_the_same_on_bytes_that_somebody_has_changed);
     tcase_add_test(cases, says_the_same_on_bytes_without_any_meaning);
     tcase_add_test(cases, says_the_same_at_the_edges_of_what_is_allowed);
+    tcase_add_test(cases, says_the_same_of_nodes_at_the_edges_of_what_is_allowed);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

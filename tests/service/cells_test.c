@@ -42,6 +42,28 @@ START_TEST(a_cell_keeps_its_number_and_is_guessed) {
 }
 END_TEST
 
+/* At its fullest the index has many cells beside their bucket: whoever is asked for is guessed from
+ * then on, and all are found still. */
+START_TEST(a_cell_that_is_asked_for_is_guessed_the_next_time) {
+    const uint32_t count = 26100; /* nearly four fifths of 2^15 */
+    uint32_t elsewhere = 0;
+    uint32_t guessed = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        (void)make(key_of(i));
+    }
+    ck_assert_uint_eq(cells.index_capacity, 1 << 15);
+    for (uint32_t round = 0; round < 3; round++) {
+        for (uint32_t i = 0; i < count; i++) {
+            elsewhere += ml_cells_guess(&cells, ml_cells_hash(key_of(i))) != i;
+            ck_assert_uint_eq(make(key_of(i)), i);
+            guessed += ml_cells_guess(&cells, ml_cells_hash(key_of(i))) == i;
+        }
+    }
+    ck_assert_uint_gt(elsewhere, 1000);
+    ck_assert_uint_gt(guessed, 3 * count / 100 * 98);
+}
+END_TEST
+
 START_TEST(a_cell_takes_no_more_than_100_bytes) {
     for (uint32_t i = 0; i < 200000; i++) {
         (void)make(key_of(i));
@@ -75,6 +97,7 @@ int main(void) {
     TCase *tcase = tcase_create("cells");
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     tcase_add_test(tcase, a_cell_keeps_its_number_and_is_guessed);
+    tcase_add_test(tcase, a_cell_that_is_asked_for_is_guessed_the_next_time);
     tcase_add_test(tcase, a_cell_takes_no_more_than_100_bytes);
     tcase_add_test(tcase, without_memory_the_cells_stay_as_they_are);
     suite_add_tcase(suite, tcase);

@@ -127,6 +127,8 @@ END_TEST
 /* A block is freed, and its address perhaps given out again, before its alloc is seen. */
 static void free_unseen(bool again) {
     add_client(1);
+    builder_alloc(builders[1], 0, 3, 0x8000, 100, 1); /* the late one's cell is no new one */
+    builder_free_block(builders[1], 0, 4, 0x8000);
     builder_alloc(builders[1], 0, 5, 0x9000, 1, 1);
     builder_free_block(builders[1], 0, 20, 0x1000);
     if (again) {
@@ -140,7 +142,7 @@ static void free_unseen(bool again) {
     ck_assert_uint_eq(figures(1).late_events, 1);
     ck_assert_uint_eq(figures(1).unknown_frees, 0);
     ck_assert_uint_eq(figures(1).missed_frees, 0);
-    ck_assert_uint_eq(figures(1).totals.total_bytes, again ? 108 : 101);
+    ck_assert_uint_eq(figures(1).totals.total_bytes, again ? 208 : 201);
 }
 
 START_TEST(a_late_alloc_never_replaces_the_block_that_was_put_there_since) {
