@@ -95,6 +95,7 @@ END_TEST
 int main(void) {
     Suite *suite = suite_create("service/cells");
     TCase *tcase = tcase_create("cells");
+    tcase_set_timeout(tcase, 60); /* not 4 s: with sanitizers, on a busy machine */
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     tcase_add_test(tcase, a_cell_keeps_its_number_and_is_guessed);
     tcase_add_test(tcase, a_cell_that_is_asked_for_is_guessed_the_next_time);
