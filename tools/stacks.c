@@ -120,6 +120,21 @@ uint32_t ml_stacks_place(struct ml_stacks *stacks, const struct ml_place *place)
     return (uint32_t)stacks->places_count++;
 }
 
+static int order_places(const void *left, const void *right, void *context) {
+    const struct ml_place *places = context;
+    const struct ml_place *a = &places[*(const uint32_t *)left];
+    const struct ml_place *b = &places[*(const uint32_t *)right];
+
+    if (a->file != b->file) {
+        return (a->file > b->file) - (a->file < b->file);
+    }
+    return (a->offset > b->offset) - (a->offset < b->offset);
+}
+
+void ml_stacks_sort_places(const struct ml_stacks *stacks, uint32_t *places, size_t count) {
+    qsort_r(places, count, sizeof *places, order_places, stacks->places);
+}
+
 uint32_t ml_stacks_node(struct ml_stacks *stacks, uint32_t parent, uint32_t place) {
     uint64_t hash = node_hash(parent, place);
     size_t at = 0;

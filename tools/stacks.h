@@ -80,6 +80,9 @@ void ml_stacks_fini(struct ml_stacks *stacks);
 uint32_t ml_stacks_place(struct ml_stacks *stacks, const struct ml_place *place);
 uint32_t ml_stacks_node(struct ml_stacks *stacks, uint32_t parent, uint32_t place);
 
+/* Order numbers of places by file, then offset. */
+void ml_stacks_sort_places(const struct ml_stacks *stacks, uint32_t *places, size_t count);
+
 /* Know all places and nodes by what they are again, after their numbers have changed. False: no
  * memory. */
 bool ml_stacks_reindex(struct ml_stacks *stacks);

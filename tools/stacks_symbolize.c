@@ -4,18 +4,6 @@
 #include "tools/stacks.h"
 #include "tools/trace_symbols.h"
 
-/* Numbers of the places with a file, ordered by file and address: each file is opened once. */
-static int order_places(const void *left, const void *right, void *context) {
-    const struct ml_place *places = context;
-    const struct ml_place *a = &places[*(const uint32_t *)left];
-    const struct ml_place *b = &places[*(const uint32_t *)right];
-
-    if (a->file != b->file) {
-        return (a->file > b->file) - (a->file < b->file);
-    }
-    return (a->offset > b->offset) - (a->offset < b->offset);
-}
-
 static bool symbols_reserve(struct ml_stacks *stacks, size_t more) {
     return ml_grow(
         (void **)&stacks->symbols,
@@ -174,7 +162,7 @@ enum ml_status ml_stacks_symbolize(struct ml_stacks *stacks, struct ml_symbolize
         }
     }
     if (done) {
-        qsort_r(order, count, sizeof *order, order_places, stacks->places);
+        ml_stacks_sort_places(stacks, order, count); /* each file is opened once */
     }
     for (size_t i = 0; done && i < count; i++) {
         struct ml_place *place = &stacks->places[order[i]];

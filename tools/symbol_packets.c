@@ -109,17 +109,6 @@ static void write_packet(struct writing *writing, FILE *out) {
       pb_encode_submessage(&stream, ml_trace_TracePacket_fields, &packet));
 }
 
-static int order_places(const void *left, const void *right, void *context) {
-    const struct ml_place *places = context;
-    const struct ml_place *a = &places[*(const uint32_t *)left];
-    const struct ml_place *b = &places[*(const uint32_t *)right];
-
-    if (a->file != b->file) {
-        return (a->file > b->file) - (a->file < b->file);
-    }
-    return (a->offset > b->offset) - (a->offset < b->offset);
-}
-
 static bool is_written(const struct ml_place *place) {
     return place->kind == ML_FRAME_ADDRESS && place->file != ML_STACKS_NONE &&
            place->symbols_count > 0 && !place->is_brought;
@@ -139,7 +128,7 @@ ml_symbol_packets_write(const struct ml_stacks *stacks, FILE *out, size_t *out_p
             places[count++] = i;
         }
     }
-    qsort_r(places, count, sizeof *places, order_places, stacks->places);
+    ml_stacks_sort_places(stacks, places, count);
     for (size_t i = 0; i < count;) {
         struct writing writing = {.stacks = stacks, .places = &places[i]};
         uint32_t file = stacks->places[places[i]].file;
