@@ -390,7 +390,10 @@ ml_tracker_alloc(struct ml_tracker *tracker, uint64_t ticks, const struct ml_tra
 enum ml_status ml_tracker_restore(
     struct ml_tracker *tracker, uint64_t ticks, uint64_t key, const struct ml_live_block *block
 ) {
-    const enum ml_status status = ml_live_map_reserve(&tracker->live, 1);
+    enum ml_status status = ml_live_map_reserve(&tracker->live, 1);
+    if (status == ML_OK) {
+        status = ml_live_map_reserve_wide(&tracker->live);
+    }
     if (status != ML_OK) {
         return tracker->totals_only ? ML_OK : status;
     }

@@ -75,6 +75,23 @@ START_TEST(a_realloc_frees_at_its_stamp_and_a_failed_one_gives_back) {
 }
 END_TEST
 
+/* A block that needs more than its slot comes back where no room is left for such. */
+START_TEST(a_failed_realloc_puts_a_large_block_back) {
+    const uint64_t size = UINT64_C(5) << 30;
+    add_client(1);
+    builder_alloc(builders[1], 0, 1, 0x800, size, 1);
+    for (uint64_t i = 1; i <= 64; i++) {
+        builder_alloc(builders[1], 0, 10 * i, 0x1000 * i, size, 1);
+        builder_timed(builders[1], 0, ML_EVENT_RESIZE, 10 * i + 1, 0x1000 * i);
+        builder_alloc(builders[1], 1, 10 * i + 2, 0x1000000 + 0x1000 * i, size, 1);
+        builder_timed(builders[1], 0, ML_EVENT_CANCEL, 10 * i + 3, 0);
+        advance(10 * i + 5);
+        ck_assert_uint_eq(figures(1).totals.live_bytes, (2 * i + 1) * size);
+    }
+    ck_assert(ml_session_check(session));
+}
+END_TEST
+
 START_TEST(two_processes_that_peak_one_after_the_other_are_not_their_sum) {
     add_client(1);
     add_client(2);
@@ -308,6 +325,7 @@ int main(void) {
     Suite *suite = suite_create("service/session");
     TCase *tcase = tcase_create("session");
     tcase_add_checked_fixture(tcase, session_set_up, session_tear_down);
+    tcase_add_test(tcase, a_failed_realloc_puts_a_large_block_back);
     tcase_add_test(tcase, a_block_lives_and_dies_and_leaves_its_peak);
     tcase_add_test(tcase, nothing_counts_twice_between_staging_and_pipe);
     tcase_add_test(tcase, blocks_handed_between_threads_follow_their_stamps);
