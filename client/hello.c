@@ -16,7 +16,7 @@
 enum {
     HELLO_REQUEST_ID = 1,
     PIPE_DEFAULT_BYTES = 64 << 10, /* 16 pages, what pipe2 gives while there is quota */
-    REPLY_FDS_MAX = 3,
+    REPLY_FDS_MAX = 4,
     LIMIT_MARGIN = 16, /* under a lower RLIMIT_NOFILE ours lie in its last numbers */
     SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL
 };
@@ -195,7 +195,8 @@ static bool accept_answer(struct answer *answer, struct ml_hello *out_hello) {
         ) != ML_OK) {
         return false;
     }
-    const bool complete = reply.has_event_pipe && reply.has_staging && reply.has_control;
+    const bool complete =
+        reply.has_event_pipe && reply.has_staging && reply.has_control && reply.has_lease;
     if (!complete && reply.params.verdict != MEMLOG_CLIENT_VERDICT_REFUSED) {
         return false;
     }
@@ -204,6 +205,7 @@ static bool accept_answer(struct answer *answer, struct ml_hello *out_hello) {
         .pipe_fd = complete ? ml_hello_lift(reply.event_pipe) : -1,
         .staging_fd = complete ? reply.staging : -1,
         .control_fd = complete ? reply.control : -1,
+        .lease_fd = complete ? reply.lease : -1,
     };
     if (!complete) {
         close_all(answer);
@@ -371,7 +373,7 @@ bool ml_hello_forked(
     struct ml_hello *out_hello
 ) {
     int pipe_fds[2] = {-1, -1};
-    struct ml_hello hello = {.pipe_fd = -1, .staging_fd = -1, .control_fd = -1};
+    struct ml_hello hello = {.pipe_fd = -1, .staging_fd = -1, .control_fd = -1, .lease_fd = -1};
     hello.params.staging_slots = slots;
     hello.params.stack_mode = (enum memlog_client_stack_mode)control->stack_mode;
     bool done = make_own(slots, control, pipe_fds, &hello) &&

@@ -24,6 +24,7 @@ struct ml_hello {
     int pipe_fd;    /* write end */
     int staging_fd; /* memfd, sealed */
     int control_fd; /* memfd, sealed */
+    int lease_fd;   /* memfd, sealed; a forked child has its parent's mapping */
 };
 
 /* Connect; *out_socket_fd is out of the program's way already. False: no host there, or none that

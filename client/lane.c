@@ -38,6 +38,8 @@ static void open_chunk(struct ml_lane *lane, uint64_t number) {
     lane->origin = (number << ML_PUBLISHED_SHIFT) - (uintptr_t)lane->start;
     lane->limit = lane->start + ML_CHUNK_MAX_BYTES - ML_EVENT_HOT_MAX_BYTES;
     lane->state = (struct ml_event_state){0};
+    lane->lease.again =
+        0; /* what a chunk says does not hang on the one before, which may be lost */
     lane->produced_before = lane->header->produced;
     ml_lane_publish(lane, lane->start);
 }
@@ -254,6 +256,7 @@ static struct ml_lane *first_use(void) {
     struct ml_lane *lane = &ml_process.lanes[index];
     lane->index = index;
     lane->header = shared_header(index);
+    ml_lease_init(&lane->lease, index);
     _Atomic uint32_t *used = (_Atomic uint32_t *)&ml_process_staging_header()->lanes_used;
     uint32_t seen = atomic_load_explicit(used, memory_order_relaxed);
     while (seen <= index && !atomic_compare_exchange_weak(used, &seen, index + 1)) {

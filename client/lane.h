@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "client/chance.h"
+#include "client/lease.h"
 #include "client/process.h"
 #include "client/unwind.h"
 #include "ipc/event_put.h"
@@ -24,6 +25,7 @@ struct ml_lane {
     uint32_t second; /* taken for signal handlers: no cached stack */
     uint32_t tag;    /* of `profile`, as stack nodes bear it: client/stack_table.h */
     struct ml_event_state state;
+    struct ml_lease lease;
     uint8_t *start;           /* first record byte of the open chunk */
     uint64_t number;          /* of the open chunk */
     uint64_t unsent;          /* the first chunk that is not in the pipe; private form of `sent` */
@@ -95,15 +97,30 @@ static inline void ml_lane_publish(struct ml_lane *lane, uint8_t *pos) {
     );
 }
 
-/* The stamp for the lane's next event. On a machine whose clocks are not quite one the times of a
+/* The stamp of the lane's next event. On a machine whose clocks are not quite one the times of a
  * lane still rise. */
 static inline uint64_t ml_lane_stamp(struct ml_lane *lane) {
     uint64_t now = ml_process_ticks();
+    atomic_signal_fence(memory_order_seq_cst); /* who holds the lease is asked behind it */
+    const uint64_t holder = ml_lease_holder();
+    if (ml_unlikely(holder != 0 && holder != lane->lease.self)) {
+        now = ml_lease_evict(lane->lease.self);
+    }
     if (ml_unlikely(now < lane->clamp)) {
         now = lane->clamp;
     }
     lane->clamp = now;
     return now;
+}
+
+/* The same for what comes by the million: the last stamp again while the lane holds the lease. */
+static inline uint64_t ml_lane_stamp_again(struct ml_lane *lane) {
+    struct ml_lease *lease = &lane->lease;
+    if (ml_likely(lease->again != 0 && ml_lease_holder() == lease->self)) {
+        lease->again--;
+        return lane->clamp;
+    }
+    return ml_unlikely(--lease->wait == 0) ? ml_lease_step(lane) : ml_lane_stamp(lane);
 }
 
 /* One record of any kind, published; flushes first where it does not fit. Not for hot records. */

@@ -21,10 +21,12 @@ enum { GET_PIPE_BYTES = 1032 /* F_GETPIPE_SZ */, PIPE_DEFAULT_BYTES = 1 << 16 };
 /* Until there is a host: a gate that says OFF and a control page that never changes. */
 static struct ml_gate_page no_gate = {.gate = ML_GATE_OFF};
 static const struct ml_control_page no_control = {.generation = 1};
+static struct ml_lease_page no_lease;
 
 struct ml_process ml_process = {
     .gate_page = &no_gate,
     .control = &no_control,
+    .lease = &no_lease,
     .pipe_fd = -1,
     .socket_fd = -1,
 };
@@ -140,8 +142,8 @@ static void close_fd(int fd) {
     }
 }
 
-/* Staging and control, mapped (over what was there, in a forked child); the memfds are not needed
- * any more. */
+/* Staging, control and the lease, mapped (over what was there, in a forked child); the memfds are
+ * not needed any more. */
 static bool map_shared_parts(struct ml_hello *hello, bool again) {
     const uint64_t staging_bytes = ml_staging_size_bytes(hello->params.staging_slots);
     void *old_staging = again ? ml_process.staging : NULL;
@@ -150,17 +152,24 @@ static bool map_shared_parts(struct ml_hello *hello, bool again) {
     uint8_t *staging =
         map_shared(hello->staging_fd, staging_bytes, PROT_READ | PROT_WRITE, old_staging);
     uint8_t *control = map_shared(hello->control_fd, ML_CONTROL_BYTES, PROT_READ, old_control);
+    uint8_t *lease =
+        again ? (uint8_t *)ml_process.lease
+              : map_shared(hello->lease_fd, ML_LEASE_BYTES, PROT_READ | PROT_WRITE, NULL);
     close_fd(hello->staging_fd);
     close_fd(hello->control_fd);
-    if (staging == NULL || control == NULL) {
+    close_fd(hello->lease_fd);
+    if (staging == NULL || control == NULL || lease == NULL) {
         return false;
     }
+    ml_process.lease = (struct ml_lease_page *)(void *)lease;
+    ml_process.lease_number = __atomic_add_fetch(&ml_process.lease->numbers, 1, __ATOMIC_RELAXED);
     ml_process.staging = staging;
     ml_process.control = (const struct ml_control_page *)(const void *)control;
     const struct ml_staging_header *header = ml_process_staging_header();
     return header->magic == ML_STAGING_MAGIC && header->version == ML_STAGING_VERSION &&
            header->slots == hello->params.staging_slots &&
-           ml_process.control->magic == ML_CONTROL_MAGIC;
+           ml_process.control->magic == ML_CONTROL_MAGIC &&
+           ml_process.lease->magic == ML_LEASE_MAGIC;
 }
 
 /* Everything is in place: the first lane, with the stream's first records. */
@@ -283,6 +292,7 @@ bool ml_life_connect(const char *socket_path) {
         close_fd(hello.pipe_fd);
         close_fd(hello.staging_fd);
         close_fd(hello.control_fd);
+        close_fd(hello.lease_fd);
         close_fd(socket_fd);
         return false;
     }

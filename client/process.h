@@ -21,6 +21,7 @@
 #include "client/sys.h"
 #include "client/visible.h"
 #include "ipc/event.h"
+#include "ipc/lease.h"
 #include "ipc/staging.h"
 
 #define ml_likely(x) __builtin_expect(!!(x), 1)
@@ -90,10 +91,12 @@ struct ml_process {
     const struct ml_control_page *control;       /* shared with the host, read only; never NULL */
     struct ml_unwind_process *unwind;            /* arena */
     struct ml_stack_node *stack_nodes;           /* arena; [nodes_max], stack_table.h */
-    struct ml_sampled_set sampled;               /* arena; of it the glances */
-    uint32_t clock;       /* enum ml_clock; `stamps` of the gate page is what events go by */
-    uint32_t check_every; /* every Nth stack of a lane is compared, check.h; 0: none */
+    struct ml_lease_page *lease;   /* shared with all processes of the run; never NULL */
+    struct ml_sampled_set sampled; /* arena; of it the glances */
     /* To here; slower ways read the rest. */
+    uint32_t clock;            /* enum ml_clock; `stamps` of the gate page is what events go by */
+    uint32_t check_every;      /* every Nth stack of a lane is compared, check.h; 0: none */
+    uint64_t lease_number;     /* this process's, ipc/lease.h */
     struct ml_lane *lanes;     /* arena; [lanes_max] */
     _Atomic uint32_t *tables;  /* arena; hash tables of doubling size, stack_table.c */
     uint8_t *memo_blocks;      /* arena; [memo_blocks_max], unwind_memo.h */
@@ -212,6 +215,11 @@ static inline uint64_t ml_process_ticks(void) {
         return ml_sys_tsc();
     }
     return ml_likely(stamps == ML_STAMPS_SEVERAL) ? ml_sys_tsc_ordered() : ml_sys_monotonic_ns();
+}
+
+/* The same behind something that others must be able to see before. */
+static inline uint64_t ml_process_ticks_ordered(void) {
+    return ml_process.clock == ML_CLOCK_TSC ? ml_sys_tsc_ordered() : ml_sys_monotonic_ns();
 }
 
 static inline struct ml_staging_header *ml_process_staging_header(void) {

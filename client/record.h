@@ -34,7 +34,7 @@ static inline __attribute__((always_inline)) void ml_record_alloc_here(
     const uint32_t node = ml_record_node(lane, entry);
     uint8_t *pos = ml_lane_room(lane);
     ml_lane_busy(lane);
-    const uint64_t now = ml_lane_stamp(lane);
+    const uint64_t now = ml_lane_stamp_again(lane);
     pos = ml_put_alloc(pos, &lane->state, now, (uintptr_t)block, size_bytes, node);
     ml_lane_count(lane);
     ml_lane_publish(lane, pos);
@@ -61,7 +61,7 @@ static inline __attribute__((always_inline)) void
 ml_record_free_here(struct ml_lane *lane, const void *block, unsigned op) {
     uint8_t *pos = ml_lane_room(lane);
     ml_lane_busy(lane);
-    const uint64_t now = ml_lane_stamp(lane);
+    const uint64_t now = ml_lane_stamp_again(lane);
     pos = ml_put_free(pos, &lane->state, now, (uintptr_t)block, op);
     ml_lane_count(lane);
     ml_lane_publish(lane, pos);

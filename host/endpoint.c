@@ -21,6 +21,22 @@ static int make_memfd(const char *name, uint64_t size_bytes, const void *start, 
     return fd;
 }
 
+int ml_endpoint_lease(void) {
+    const struct ml_lease_page page = {.magic = ML_LEASE_MAGIC};
+    return make_memfd("memlog-lease", ML_LEASE_BYTES, &page, sizeof(page));
+}
+
+void ml_endpoint_lease_end(int lease_fd) {
+    const uint64_t nobody = 0;
+    (void)!pwrite(lease_fd, &nobody, sizeof(nobody), offsetof(struct ml_lease_page, holder));
+}
+
+bool ml_endpoint_lease_held(int lease_fd) {
+    uint64_t holder = 0;
+    (void)!pread(lease_fd, &holder, sizeof(holder), offsetof(struct ml_lease_page, holder));
+    return holder != 0;
+}
+
 void ml_endpoint_init(struct ml_endpoint *endpoint) {
     *endpoint = (struct ml_endpoint){.pipe_read_fd = -1, .staging_fd = -1, .control_fd = -1};
 }

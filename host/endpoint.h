@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "host/pipe_budget.h"
+#include "ipc/lease.h"
 #include "ipc/ml_status.h"
 #include "ipc/staging.h"
 
@@ -21,6 +22,16 @@ struct ml_endpoint {
     uid_t pipe_uid;                 /* whose quota it is counted in */
     struct ml_control_page control; /* as last written */
 };
+
+/* The lease of a run, which each of its processes gets with its endpoint (ipc/lease.h).
+ *
+ * Errors: -1, errno says why.
+ * Owner:  the caller closes it. */
+int ml_endpoint_lease(void);
+
+/* Put out whoever holds it, before the host stamps something; whether somebody has come since. */
+void ml_endpoint_lease_end(int lease_fd);
+bool ml_endpoint_lease_held(int lease_fd);
 
 /* All -1. */
 void ml_endpoint_init(struct ml_endpoint *endpoint);

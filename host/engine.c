@@ -1,5 +1,6 @@
 #include "host/engine.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -183,6 +184,23 @@ static enum ml_status open_uploader(struct ml_engine *engine, struct ml_complain
     return ml_uploader_open(&setup, &engine->uploader, complaint);
 }
 
+static enum ml_status open_lease(struct ml_engine *engine, struct ml_complaint *complaint) {
+    engine->lease_fd = ml_endpoint_lease();
+    if (engine->lease_fd >= 0) {
+        return ML_OK;
+    }
+    ml_complain(complaint, "cannot make a memory file: %s", strerror(errno));
+    return ML_ENV_SYSTEM;
+}
+
+static void free_unopened(struct ml_engine *engine) {
+    if (engine->lease_fd >= 0) {
+        (void)close(engine->lease_fd);
+    }
+    ml_engine_targets_close(engine);
+    free(engine);
+}
+
 enum ml_status ml_engine_open(
     const struct ml_engine_setup *setup,
     struct ml_engine **out_engine,
@@ -212,21 +230,22 @@ enum ml_status ml_engine_open(
         ml_rendezvous_others()
     );
     engine->fork_pipe_bytes = ml_pipe_budget_fork_bytes(&engine->budget);
-    enum ml_status status = ml_engine_never_open(engine, complaint);
+    enum ml_status status = open_lease(engine, complaint);
+    if (status == ML_OK) {
+        status = ml_engine_never_open(engine, complaint);
+    }
     if (status == ML_OK) {
         status = ml_rendezvous_open(&engine->rendezvous, complaint);
     }
     if (status != ML_OK) {
-        ml_engine_targets_close(engine);
-        free(engine);
+        free_unopened(engine);
         return status;
     }
     engine->on_service = setup->on_service;
     status = ml_engine_service_open(engine, setup->service_path, complaint);
     if (status != ML_OK) {
         ml_rendezvous_close(&engine->rendezvous);
-        ml_engine_targets_close(engine);
-        free(engine);
+        free_unopened(engine);
         return status;
     }
     watch(engine);
@@ -275,8 +294,7 @@ void ml_engine_close(struct ml_engine *take_engine) {
         free(engine->not_profiled[i].path);
     }
     free(engine->not_profiled);
-    ml_engine_targets_close(engine);
-    free(engine);
+    free_unopened(engine);
 }
 
 enum ml_engine_service ml_engine_service_state(const struct ml_engine *engine) {

@@ -59,6 +59,8 @@ static bool answer_hello(
         .staging = member->endpoint.staging_fd,
         .has_control = true,
         .control = member->endpoint.control_fd,
+        .has_lease = true,
+        .lease = engine->lease_fd,
     };
     return memlog_client_hello_answer(call, &reply) == ML_OK;
 }

@@ -146,7 +146,7 @@ void ml_engine_stop_member(
         return;
     }
     member->wish = ML_WISH_STOP;
-    member->stopped = ml_clock_moment(engine->clock);
+    member->stopped = ml_engine_moment(engine);
     if (member->in_service) {
         struct wish *wish = wish_new(engine, member, on_done, context);
         if (wish != NULL) {

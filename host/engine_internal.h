@@ -198,6 +198,7 @@ struct ml_engine {
     bool said_coarser, said_dropped, said_quota;
     struct ml_pipe_budget budget;
     uint32_t fork_pipe_bytes;               /* as all control pages say */
+    int lease_fd;                           /* ipc/lease.h */
     struct ml_reaped reaped[ML_REAPED_MAX]; /* a ring */
     uint32_t reaped_next;
     struct ml_dumps dumps;
@@ -245,6 +246,9 @@ bool ml_engine_has_descriptors(struct ml_engine *engine, int last_fd, pid_t pid,
 extern const struct memlog_client_host_for_client_handlers ml_engine_client_handlers;
 
 /* engine_members.c: the life of a member. */
+
+/* Now, where it is put among the processes' own events: for the start and the end of one. */
+struct memlog_service_moment ml_engine_moment(struct ml_engine *engine);
 
 /* A process that has shown itself: make it a member. NULL: there is no room. */
 struct ml_member *ml_engine_add_member(struct ml_engine *engine, pid_t pid);

@@ -157,6 +157,34 @@ static enum ml_status reserve(
     return status == ML_OK ? queue_reserve(sequencer, *out_queue, count) : status;
 }
 
+/* The times of what has just come, so that they do not fall; how many of them are late.
+ *
+ * The last stamp once more says only that no other lane has stamped anything since (ipc/lease.h).
+ * When the lane was read up to `applied` that event was not there: it is from then or later. */
+static uint32_t raise_times(
+    const struct ml_lane_queue *queue, struct ml_timed *first, uint32_t events, uint64_t applied
+) {
+    uint64_t last_time = queue->last_time;
+    uint64_t stamp = queue->last_stamp;
+    uint32_t late = 0;
+    for (uint32_t i = 0; i < events; i++) {
+        const uint64_t least = last_time > applied ? last_time : applied;
+        const bool is_again = first[i].time == stamp;
+        if (first[i].time >= least) {
+            break;
+        }
+        stamp = first[i].time;
+        if (is_again) {
+            first[i].time = least;
+        } else {
+            first[i].time = stamp < last_time ? last_time : stamp;
+            late++;
+        }
+        last_time = first[i].time;
+    }
+    return late;
+}
+
 /* The places [count, count + pushed) of the queue have been filled, `events` of them with events;
  * the rest belongs to the last one. */
 static uint32_t commit(
@@ -168,12 +196,9 @@ static uint32_t commit(
     uint64_t applied
 ) {
     struct ml_timed *const first = &queue->events[queue->count];
-    uint32_t late = 0;
-    while (late < events && (first[late].time < queue->last_time || first[late].time < applied)) {
-        first[late].time =
-            first[late].time < queue->last_time ? queue->last_time : first[late].time;
-        late++;
-    }
+    const uint64_t last_stamp = first[events - 1].time;
+    const uint32_t late = raise_times(queue, first, events, applied);
+    queue->last_stamp = last_stamp;
     queue->last_time = first[events - 1].time;
     queue->used = true;
     if (queue->count == queue->head) {

@@ -55,9 +55,10 @@ struct ml_timed_rest {
 struct ml_lane_queue {
     struct ml_timed *events; /* [head, count) wait */
     uint32_t head, count, capacity;
-    bool used;          /* since the last ml_sequencer_round */
-    bool has_wide;      /* an ALLOC_WIDE has come since it was last empty */
-    uint64_t last_time; /* of the last event pushed */
+    bool used;           /* since the last ml_sequencer_round */
+    bool has_wide;       /* an ALLOC_WIDE has come since it was last empty */
+    uint64_t last_time;  /* of the last event pushed */
+    uint64_t last_stamp; /* as it came with it */
     /* Of the applied events: */
     uint64_t last_alloc; /* key, if the last event was an ALLOC; else 0 */
     uint64_t resize_key; /* of a RESIZE that nothing has completed; else 0 */
@@ -96,8 +97,9 @@ ML_NODISCARD enum ml_status ml_sequencer_room(
 );
 
 /* The first `count` of them are there, and their times do not fall. Times before the lane's last
- * one are raised to it. Returns the number of events that were, or that are from before `applied`.
- */
+ * one are raised to it. Returns the number of events that were, or that are from before `applied`:
+ * late ones. An event with the very stamp of the one before it is none: its time is raised to
+ * `applied` as well (ipc/lease.h). */
 uint32_t ml_sequencer_pushed(
     struct ml_sequencer *sequencer, uint32_t lane, uint32_t count, uint64_t applied
 );

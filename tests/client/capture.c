@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "ipc/lease.h"
 #include "mojom_like_idl/heap_client_mojom.h"
 
 static char socket_path[64];
@@ -135,7 +136,9 @@ welcome(struct capture *capture, const struct capture_options *options, int fd, 
         .has_staging = true,
         .staging = process->staging_fd,
         .has_control = true,
-        .control = process->control_fd};
+        .control = process->control_fd,
+        .has_lease = true,
+        .lease = capture->lease_fd};
     uint8_t packet[MEMLOG_CLIENT_HELLO_REPLY_MAX_BYTES];
     size_t count_bytes = 0;
     struct ml_handles handles;
@@ -427,7 +430,9 @@ void capture_run(
 ) {
     int connections[256];
     size_t connections_count = 0;
+    const struct ml_lease_page lease = {.magic = ML_LEASE_MAGIC};
     *out_capture = (struct capture){0};
+    out_capture->lease_fd = sealed_memfd(ML_LEASE_BYTES, &lease, sizeof(lease));
     const int listener = listen_somewhere();
     if (options->obliging) {
         listen_to_wishes();
@@ -462,6 +467,7 @@ void capture_run(
     for (size_t i = 0; i < connections_count; i++) {
         (void)close(connections[i]);
     }
+    (void)close(out_capture->lease_fd);
     (void)close(listener);
     (void)unlink(socket_path);
 }

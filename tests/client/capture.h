@@ -56,6 +56,7 @@ struct capture {
     int exit_status; /* as waitpid gives it */
     struct captured_process processes[CAPTURE_PROCESSES_MAX];
     size_t processes_count;
+    int lease_fd;
     uint32_t not_profiled_count;
     char not_profiled[256];
 };

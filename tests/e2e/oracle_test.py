@@ -204,6 +204,12 @@ class Peaks(Oracle):
         self.assertEqual(report["tree"]["peak_blocks"], 1)
         self.assertEqual(report["tree"]["total_bytes"], 2000 * MIB)
 
+    def test_bursts_that_read_the_clock_rarely_are_in_order_too(self):
+        report = self.hold("peaks", "bursts", truths=2)
+        self.assertEqual(report["tree"]["peak_bytes"], MIB)
+        self.assertEqual(report["tree"]["peak_blocks"], 1)
+        self.assertEqual(report["tree"]["total_bytes"], 2 * (750 + 250 * 300) * MIB)
+
     def test_ended_processes_stay_in_live_and_leave_the_peak(self):
         report = self.hold("peaks", "sequence", truths=4)
         self.assertEqual(report["tree"]["peak_bytes"], 8 * MIB)

@@ -109,8 +109,9 @@ on_reply(void *context, enum ml_status status, const struct memlog_client_hello_
         const int fds[] = {
             reply->has_event_pipe ? reply->event_pipe : -1,
             reply->has_staging ? reply->staging : -1,
-            reply->has_control ? reply->control : -1};
-        for (int i = 0; i < 3; i++) {
+            reply->has_control ? reply->control : -1,
+            reply->has_lease ? reply->lease : -1};
+        for (int i = 0; i < 4; i++) {
             if (fds[i] >= 0) {
                 (void)close(fds[i]);
             }

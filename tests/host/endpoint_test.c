@@ -113,9 +113,32 @@ START_TEST(takes_over_a_forked_childs_handles_and_refuses_wrong_ones) {
 }
 END_TEST
 
+START_TEST(the_host_can_put_out_who_holds_the_lease) {
+    const int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+    const int lease_fd = ml_endpoint_lease();
+    ck_assert_int_ge(lease_fd, 0);
+    ck_assert_int_eq(fcntl(lease_fd, F_GET_SEALS), seals);
+    struct ml_lease_page *lease =
+        mmap(NULL, ML_LEASE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, lease_fd, 0);
+    ck_assert_ptr_ne(lease, MAP_FAILED);
+    ck_assert_uint_eq(lease->magic, ML_LEASE_MAGIC);
+    ck_assert(!ml_endpoint_lease_held(lease_fd));
+    lease->numbers = 3;
+    lease->holder = ml_lease_self(3, 7);
+    ck_assert(ml_endpoint_lease_held(lease_fd));
+    ml_endpoint_lease_end(lease_fd);
+    ck_assert_uint_eq(lease->holder, 0);
+    ck_assert_uint_eq(lease->numbers, 3);
+    ck_assert(!ml_endpoint_lease_held(lease_fd));
+    (void)munmap(lease, ML_LEASE_BYTES);
+    (void)close(lease_fd);
+}
+END_TEST
+
 int main(void) {
     TCase *tcase = tcase_create("endpoint");
     tcase_add_test(tcase, makes_a_pipe_staging_and_control_that_the_contract_permits);
+    tcase_add_test(tcase, the_host_can_put_out_who_holds_the_lease);
     tcase_add_test(tcase, each_change_of_the_control_page_has_a_new_generation);
     tcase_add_test(tcase, the_size_of_childrens_pipes_changes_without_a_new_generation);
     tcase_add_test(tcase, takes_over_a_forked_childs_handles_and_refuses_wrong_ones);

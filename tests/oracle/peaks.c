@@ -1,10 +1,11 @@
 /* Two processes that hold most at different times: the tree's peak is neither one's, and not the
- * sum of both. peaks.c phases|handover|sequence. Every step is in the order that the pipes between
- * them enforce. phases    A up to 32 MiB and down, B up to 24 MiB and down, then both at 20 + 18:
- * the tree's peak handover  one holds 1 MiB, frees it and hands on to the other, 1,000 times: 1 MiB
- * is the peak, never 2 sequence  one child after another holds 8 MiB and ends without freeing: 8
- * MiB is the peak, and all of it stays live Each process writes its own truth as "end"; the tree's
- * is in the test that reads it. */
+ * sum of both. peaks.c phases|handover|bursts|sequence. Every step is in the order that the pipes
+ * between them enforce. phases    A up to 32 MiB and down, B up to 24 MiB and down, then both at 20
+ * + 18: the tree's peak handover  one holds 1 MiB, frees it and hands on to the other, 1,000 times:
+ * 1 MiB is the peak, never 2 bursts    the same, but every fourth time it is taken and freed over
+ * and over before it is handed on sequence  one child after another holds 8 MiB and ends without
+ * freeing: 8 MiB is the peak, and all of it stays live Each process writes its own truth as "end";
+ * the tree's is in the test that reads it. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -12,7 +13,7 @@
 
 #include "tests/oracle/ledger.h"
 
-enum { MIB = 1 << 20, ROUNDS = 1000, CHILDREN = 3 };
+enum { MIB = 1 << 20, ROUNDS = 1000, BURST = 300, CHILDREN = 3 };
 
 static int to_a[2], to_b[2];
 
@@ -104,12 +105,15 @@ int main(int argc, char *argv[]) {
     is_a = child != 0;
     int mine = is_a ? to_a[0] : to_b[0];
     int other = is_a ? to_b[1] : to_a[1];
-    if (strcmp(plan, "handover") == 0) {
+    const bool in_bursts = strcmp(plan, "bursts") == 0;
+    if (in_bursts || strcmp(plan, "handover") == 0) {
         for (int i = 0; i < ROUNDS; i++) {
             if (!is_a || i > 0) {
                 wait_on(mine);
             }
-            drop(take_turn(MIB));
+            for (int j = 0; j < (in_bursts && i % 4 == 0 ? BURST : 1); j++) {
+                drop(take_turn(MIB));
+            }
             pass_to(other);
         }
     } else if (is_a) {

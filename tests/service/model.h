@@ -76,6 +76,7 @@ struct model {
     uint32_t clients_count;
     struct ml_totals tree; /* live: of those that run; peak */
     uint64_t tree_peak_ticks;
+    bool repeats_stamps;        /* moments are told as of the last stamp, and may have been later */
     struct model_event *events; /* [0, count) not applied yet */
     uint32_t events_count, events_capacity;
 };

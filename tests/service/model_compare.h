@@ -7,10 +7,8 @@
 #include "service/snapshot.h"
 #include "tests/service/model.h"
 
-/* A process's figures and every one of its cells, with their standard errors; no event was late. */
-void model_compare_process(const struct ml_snapshot_process *is, const struct model_client *should);
-
-/* All processes, in the model's order, and the tree's figures. */
+/* All processes, in the model's order, every one of their cells with its standard errors, and the
+ * tree's figures; no event was late. */
 void model_compare(const struct ml_snapshot *is, const struct model *should);
 
 #endif

@@ -116,10 +116,17 @@ static struct ml_event something(struct process *process, uint32_t lane) {
     return block_event(what < 45 ? ML_EVENT_FREE : ML_EVENT_ALLOC);
 }
 
-/* One store of one thread somewhere. */
+/* One store of one thread somewhere; now and then the same one goes on for a while, while nobody
+ * else does anything: long enough to repeat stamps. */
 static void step(void) {
-    struct process *process = &processes[racer_pick(count)];
-    const uint32_t lane = racer_pick(RACER_LANES);
+    static uint32_t index, lane, left;
+    if (left == 0 || index >= count) {
+        index = racer_pick(count);
+        lane = racer_pick(RACER_LANES);
+        left = racer_pick(30) == 0 ? 1 + racer_pick(150) : 1;
+    }
+    left--;
+    struct process *process = &processes[index];
     if (process->ended) {
         return;
     }
@@ -288,6 +295,7 @@ static void kill_process(uint32_t index) {
             process->reaped = true;
         }
     }
+    racer_evict();
     racer_clock += 1 + racer_pick(20);
     const struct ml_client_end end = {.state = 2, .signal = 9, .end = {.ticks = racer_clock}};
     const struct ml_event event = {.kind = ML_EVENT_END, .time = racer_clock};
@@ -372,6 +380,7 @@ static void one_run(uint64_t seed, uint32_t drop_percent, unsigned workers_count
     workers = workers_count == 0 ? NULL : ml_workers_new(workers_count);
     ml_session_workers(session, workers, 0);
     model_init(&model);
+    model.repeats_stamps = true;
     count = 0;
     add_process(0, drop_percent);
     for (int i = 0; i < STEPS; i++) {
@@ -391,6 +400,7 @@ static void one_run(uint64_t seed, uint32_t drop_percent, unsigned workers_count
         }
     }
     settle_and_compare();
+    ck_assert_uint_ge(racer_repeats, STEPS / 50);
     for (uint32_t i = 0; i < count; i++) {
         if (!processes[i].ended) {
             kill_process(i);

@@ -4,12 +4,16 @@
 #include <string.h>
 
 uint64_t racer_clock;
+uint64_t racer_repeats;
+static uint64_t holder;
 static uint64_t random_state;
 static uint64_t order;
 
 void racer_seed(uint64_t seed) {
     random_state = seed * UINT64_C(0x9e3779b97f4a7c15) + 1;
     racer_clock = 10;
+    racer_repeats = 0;
+    holder = 0;
     order = 1;
 }
 
@@ -217,13 +221,38 @@ static void open_chunk(struct racer *racer, uint32_t lane) {
     }
 }
 
+void racer_evict(void) {
+    racer_clock += holder != 0;
+    holder = 0;
+}
+
+static void stamp(struct racer *racer, uint32_t lane) {
+    struct racer_lane *at = &racer->lanes[lane];
+    const uint64_t self = (uint64_t)racer->index * RACER_LANES + lane + 1;
+    const struct racer_chunk *chunk = chunk_of(racer, lane, at->number);
+    const bool opens_none = chunk->count > 0 && chunk->count < RACER_RECORDS;
+    const bool may_repeat = ml_staging_counts(at->event.kind) && holder == self && opens_none;
+    if (may_repeat && racer_pick(12) != 0) {
+        racer_repeats++;
+    } else {
+        if (holder != self) {
+            racer_evict();
+        }
+        if (holder == 0 && racer_pick(3) == 0) {
+            holder = self;
+        }
+        at->stamp = racer_clock;
+    }
+    at->event.time = at->stamp;
+}
+
 bool racer_step(struct racer *racer, uint32_t lane) {
     struct racer_lane *at = &racer->lanes[lane];
     switch (at->step) {
     case RACER_IDLE:
         return false;
     case RACER_STAMP:
-        at->event.time = racer_clock;
+        stamp(racer, lane);
         at->step = RACER_PUBLISH;
         return true;
     case RACER_PUBLISH:

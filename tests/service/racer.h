@@ -1,9 +1,10 @@
 /* A client for tests whose threads stop between any two stores, as the scheduler likes. Room:
  * tests.
  *
- * One rule: the stores come in the order of client/lane.c and ipc/staging.h: busy, stamp, record,
- * published; when a chunk is full: pipe (or lost_events), sent, (lost_chunks,) published. What the
- * service can have seen goes to the model, once; what it cannot, leaves a hole there. */
+ * One rule: the stores come in the order of client/lane.c and ipc/staging.h: busy, stamp (perhaps
+ * the last one again, ipc/lease.h), record, published; when a chunk is full: pipe (or lost_events),
+ * sent, (lost_chunks,) published. What the service can have seen goes to the model, once; what it
+ * cannot, leaves a hole there. */
 #ifndef MEMLOG_TESTS_SERVICE_RACER_H
 #define MEMLOG_TESTS_SERVICE_RACER_H
 
@@ -54,6 +55,7 @@ struct racer_lane {
     struct ml_event_state state;
     struct racer_chunk chunks[RACER_SLOTS];
     uint64_t number, unsent;
+    uint64_t stamp; /* its last one */
     struct ml_staging_lane header;
 };
 
@@ -70,8 +72,11 @@ struct racer {
     bool lost;      /* something was dropped */
 };
 
-/* One clock and one source of chance for all racers. */
+/* One clock, one lease and one source of chance for all racers. */
 extern uint64_t racer_clock;
+extern uint64_t racer_repeats; /* events with the stamp of the one before, since racer_seed */
+/* Nobody holds the lease from here on: something else is about to be stamped. */
+void racer_evict(void);
 void racer_seed(uint64_t seed);
 uint32_t racer_pick(uint32_t below);
 

@@ -84,6 +84,41 @@ START_TEST(late_events_are_applied_on_arrival_and_counted) {
 }
 END_TEST
 
+/* The stamp of the event before it: ipc/lease.h. */
+START_TEST(an_event_with_the_last_stamp_again_is_not_late) {
+    add_client(1);
+    builder_alloc(builders[1], 0, 10, 0x1000, 100, 1);
+    advance(50);
+    builder_free_block(builders[1], 0, 10, 0x1000);
+    builder_alloc(builders[1], 0, 10, 0x3000, 30, 1);
+    builder_alloc(builders[1], 1, 55, 0x1000, 7, 1); /* thread 1 was given what thread 0 freed */
+    builder_free_block(builders[1], 0, 57, 0x3000);
+    advance(60);
+    ck_assert_uint_eq(figures(1).totals.live_bytes, 7);
+    ck_assert_uint_eq(figures(1).totals.peak_bytes, 100);
+    ck_assert_uint_eq(figures(1).late_events, 0);
+    ck_assert_uint_eq(figures(1).missed_frees, 0);
+    ck_assert_uint_eq(figures(1).unknown_frees, 0);
+    ck_assert(ml_session_check(session));
+}
+END_TEST
+
+/* Process 1 was read up to 50 and says once more what it stamped at 10; what process 2 held ended
+ * at 40, and both were never there together. */
+START_TEST(an_event_with_the_last_stamp_again_is_of_the_time_after_the_last_look) {
+    add_client(1);
+    add_client(2);
+    builder_alloc(builders[1], 0, 10, 0x1000, 1, 1);
+    builder_alloc(builders[2], 0, 20, 0x1000, 1000, 1);
+    builder_free_block(builders[2], 0, 40, 0x1000);
+    advance(50);
+    builder_alloc(builders[1], 0, 10, 0x2000, 1000, 1);
+    advance(60);
+    ck_assert_uint_eq(figures(1).late_events, 0);
+    ck_assert_uint_eq(ml_session_totals(session).peak_bytes, 1001);
+}
+END_TEST
+
 /* Thread 1 frees a block, and what says so comes only after thread 0 was given the address again
  * and all that was applied. */
 static void give_out_twice(void) {
@@ -195,6 +230,8 @@ int main(void) {
     tcase_add_test(tcase, a_lost_chunk_of_which_all_was_read_costs_no_event_and_says_so);
     tcase_add_test(tcase, a_child_of_a_parent_that_has_lost_chunks_is_not_complete);
     tcase_add_test(tcase, late_events_are_applied_on_arrival_and_counted);
+    tcase_add_test(tcase, an_event_with_the_last_stamp_again_is_not_late);
+    tcase_add_test(tcase, an_event_with_the_last_stamp_again_is_of_the_time_after_the_last_look);
     tcase_add_test(tcase, a_late_free_never_frees_the_block_that_was_put_there_since);
     tcase_add_test(tcase, a_late_realloc_never_moves_the_block_that_was_put_there_since);
     tcase_add_test(tcase, a_late_alloc_never_replaces_the_block_that_was_put_there_since);
