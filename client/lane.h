@@ -113,14 +113,17 @@ static inline uint64_t ml_lane_stamp(struct ml_lane *lane) {
     return now;
 }
 
-/* The same for what comes by the million: the last stamp again while the lane holds the lease. */
-static inline uint64_t ml_lane_stamp_again(struct ml_lane *lane) {
+/* The time of what comes by the million, behind its op: the last stamp again while the lane holds
+ * the lease. */
+static inline uint8_t *ml_lane_put_time(struct ml_lane *lane, uint8_t *pos) {
     struct ml_lease *lease = &lane->lease;
     if (ml_likely(lease->again != 0 && ml_lease_holder() == lease->self)) {
         lease->again--;
-        return lane->clamp;
+        return ml_put_time_again(pos);
     }
-    return ml_unlikely(--lease->wait == 0) ? ml_lease_step(lane) : ml_lane_stamp(lane);
+    const uint64_t now =
+        ml_unlikely(--lease->wait == 0) ? ml_lease_step(lane) : ml_lane_stamp(lane);
+    return ml_put_time(pos, &lane->state, now);
 }
 
 /* One record of any kind, published; flushes first where it does not fit. Not for hot records. */

@@ -135,7 +135,7 @@ void ml_record_free(struct ml_lane *lane, const void *block, unsigned op) {
 void ml_record_cancel(struct ml_lane *lane) {
     uint8_t *pos = ml_lane_room(lane);
     ml_lane_busy(lane);
-    pos = ml_put_cancel(pos, &lane->state, ml_lane_stamp_again(lane));
+    pos = ml_put_cancel(pos, &lane->state, ml_lane_stamp(lane));
     ml_lane_count(lane);
     ml_lane_publish(lane, pos);
 }

@@ -32,10 +32,10 @@ static inline __attribute__((always_inline)) void ml_record_alloc_here(
     struct ml_lane *lane, const struct ml_unwind_entry *entry, const void *block, size_t size_bytes
 ) {
     const uint32_t node = ml_record_node(lane, entry);
-    uint8_t *pos = ml_lane_room(lane);
+    uint8_t *op = ml_lane_room(lane);
     ml_lane_busy(lane);
-    const uint64_t now = ml_lane_stamp_again(lane);
-    pos = ml_put_alloc(pos, &lane->state, now, (uintptr_t)block, size_bytes, node);
+    uint8_t *pos = ml_lane_put_time(lane, op + 1);
+    pos = ml_put_alloc_rest(op, pos, &lane->state, (uintptr_t)block, size_bytes, node);
     ml_lane_count(lane);
     ml_lane_publish(lane, pos);
 }
@@ -59,10 +59,10 @@ void ml_record_alloc_sampled(
  * stand ML_FREE_SKIPPED and ML_FREE_UNSURE. In line, and for all others. */
 static inline __attribute__((always_inline)) void
 ml_record_free_here(struct ml_lane *lane, const void *block, unsigned op) {
-    uint8_t *pos = ml_lane_room(lane);
+    uint8_t *first = ml_lane_room(lane);
     ml_lane_busy(lane);
-    const uint64_t now = ml_lane_stamp_again(lane);
-    pos = ml_put_free(pos, &lane->state, now, (uintptr_t)block, op);
+    uint8_t *pos = ml_lane_put_time(lane, first + 1);
+    pos = ml_put_free_rest(first, pos, &lane->state, (uintptr_t)block, op);
     ml_lane_count(lane);
     ml_lane_publish(lane, pos);
 }

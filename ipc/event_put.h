@@ -25,19 +25,30 @@ ml_put_address(uint8_t *pos, struct ml_event_state *state, uint64_t address, uin
     return ml_put_varint(pos, ml_zigzag(delta));
 }
 
-/* ALLOC of heap 0, type 0, unweighted. */
-static inline uint8_t *ml_put_alloc(
+/* The time, behind a record's op. */
+static inline uint8_t *ml_put_time(uint8_t *pos, struct ml_event_state *state, uint64_t time) {
+    pos = ml_put_varint_small(pos, time - state->time);
+    state->time = time;
+    return pos;
+}
+
+/* The same for the time of the record before. */
+static inline uint8_t *ml_put_time_again(uint8_t *pos) {
+    *pos = 0;
+    return pos + 1;
+}
+
+/* The rest of an ALLOC of heap 0, type 0, unweighted, from `pos` on, where its time ends; `op` is
+ * where it begins. */
+static inline uint8_t *ml_put_alloc_rest(
+    uint8_t *op,
     uint8_t *pos,
     struct ml_event_state *state,
-    uint64_t time,
     uint64_t address,
     uint64_t size_bytes,
     uint32_t node
 ) {
-    uint8_t *op = pos++;
     uint8_t flags = ML_OP_ALLOC;
-    pos = ml_put_varint_small(pos, time - state->time);
-    state->time = time;
     pos = ml_put_address(pos, state, address, &flags);
     pos = ml_put_varint_small(pos, size_bytes);
     if (node == state->node) {
@@ -48,6 +59,20 @@ static inline uint8_t *ml_put_alloc(
     }
     *op = flags;
     return pos;
+}
+
+/* The whole of it. */
+static inline uint8_t *ml_put_alloc(
+    uint8_t *pos,
+    struct ml_event_state *state,
+    uint64_t time,
+    uint64_t address,
+    uint64_t size_bytes,
+    uint32_t node
+) {
+    return ml_put_alloc_rest(
+        pos, ml_put_time(pos + 1, state, time), state, address, size_bytes, node
+    );
 }
 
 /* ALLOC of a sampled block that stands for weight_blocks of them. */
@@ -68,25 +93,28 @@ static inline uint8_t *ml_put_alloc_sampled(
     return ml_put_varint(pos, weight_blocks);
 }
 
-/* FREE or, as `op`, RESIZE, with ML_FREE_SKIPPED and ML_FREE_UNSURE where they hold; heap 0. */
-static inline uint8_t *ml_put_free(
-    uint8_t *pos, struct ml_event_state *state, uint64_t time, uint64_t address, unsigned op
+/* The rest of a FREE or, as `op`, RESIZE, with ML_FREE_SKIPPED and ML_FREE_UNSURE where they hold;
+ * heap 0. As above. */
+static inline uint8_t *ml_put_free_rest(
+    uint8_t *op_byte, uint8_t *pos, struct ml_event_state *state, uint64_t address, unsigned op
 ) {
-    uint8_t *op_byte = pos++;
     uint8_t flags = (uint8_t)op;
-    pos = ml_put_varint_small(pos, time - state->time);
-    state->time = time;
     pos = ml_put_address(pos, state, address, &flags);
     *op_byte = flags;
     return pos;
 }
 
+/* The whole of it. */
+static inline uint8_t *ml_put_free(
+    uint8_t *pos, struct ml_event_state *state, uint64_t time, uint64_t address, unsigned op
+) {
+    return ml_put_free_rest(pos, ml_put_time(pos + 1, state, time), state, address, op);
+}
+
 /* CANCEL. */
 static inline uint8_t *ml_put_cancel(uint8_t *pos, struct ml_event_state *state, uint64_t time) {
-    *pos++ = ML_OP_CANCEL;
-    pos = ml_put_varint_small(pos, time - state->time);
-    state->time = time;
-    return pos;
+    *pos = ML_OP_CANCEL;
+    return ml_put_time(pos + 1, state, time);
 }
 
 /* NODE of an address frame. */
