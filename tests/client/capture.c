@@ -87,8 +87,9 @@ send_reply(int fd, const void *packet, size_t count_bytes, const struct ml_handl
     ck_assert_int_eq(sendmsg(fd, &message, MSG_NOSIGNAL), (ssize_t)count_bytes);
 }
 
-static int sealed_memfd(uint64_t size_bytes, const void *head, size_t head_bytes) {
-    const int fd = memfd_create("capture", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+static int
+sealed_memfd(const char *name, uint64_t size_bytes, const void *head, size_t head_bytes) {
+    const int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
     ck_assert_int_ge(fd, 0);
     ck_assert_int_eq(ftruncate(fd, (off_t)size_bytes), 0);
     ck_assert_int_eq(pwrite(fd, head, head_bytes, 0), (ssize_t)head_bytes);
@@ -122,8 +123,9 @@ welcome(struct capture *capture, const struct capture_options *options, int fd, 
     int ends[2];
     ck_assert_int_eq(pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
     process->pipe_fd = ends[0];
-    process->staging_fd = sealed_memfd(ml_staging_size_bytes(slots), &header, sizeof(header));
-    process->control_fd = sealed_memfd(ML_CONTROL_BYTES, &page, sizeof(page));
+    process->staging_fd =
+        sealed_memfd("capture", ml_staging_size_bytes(slots), &header, sizeof(header));
+    process->control_fd = sealed_memfd("capture", ML_CONTROL_BYTES, &page, sizeof(page));
     const struct memlog_client_hello_reply reply = {
         .params =
             {.verdict =
@@ -432,7 +434,7 @@ void capture_run(
     size_t connections_count = 0;
     const struct ml_lease_page lease = {.magic = ML_LEASE_MAGIC};
     *out_capture = (struct capture){0};
-    out_capture->lease_fd = sealed_memfd(ML_LEASE_BYTES, &lease, sizeof(lease));
+    out_capture->lease_fd = sealed_memfd("memlog-lease", ML_LEASE_BYTES, &lease, sizeof(lease));
     const int listener = listen_somewhere();
     if (options->obliging) {
         listen_to_wishes();

@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "ipc/lease.h"
 #include "tests/client/lease_target.h"
 
 enum { THREADS_MAX = 8 };
@@ -143,7 +144,52 @@ static int orphaned(void) {
     return 0;
 }
 
+/* Where the lease is mapped: a line of /proc/self/maps ends with its name. */
+static struct ml_lease_page *find_lease(void) {
+    static char line[4096];
+    struct ml_lease_page *found = NULL;
+    FILE *maps = fopen("/proc/self/maps", "re");
+    while (maps != NULL && found == NULL && fgets(line, sizeof(line), maps) != NULL) {
+        if (strstr(line, LEASE_NAME) != NULL) {
+            found = (struct ml_lease_page *)strtoul(line, NULL, 16);
+        }
+    }
+    if (maps != NULL) {
+        (void)fclose(maps);
+    }
+    return found;
+}
+
+/* One process puts anything there, others' names among it, as long as another one records. */
+static int lied_to(void) {
+    struct ml_lease_page *lease = find_lease();
+    if (lease == NULL) {
+        return 3;
+    }
+    const pid_t liar = fork();
+    if (liar == 0) {
+        for (uint32_t i = 0;; i++) {
+            __atomic_store_n(&lease->holder, ml_lease_self(i % 4, i % 3), __ATOMIC_RELAXED);
+            __atomic_store_n(&lease->numbers, i, __ATOMIC_RELAXED);
+        }
+    }
+    pairs(LEASE_PAIRS, LEASE_FIRST_BYTES);
+    const pid_t other = fork();
+    if (other == 0) {
+        pairs(LEASE_PAIRS, LEASE_FIRST_BYTES);
+        exit(0);
+    }
+    pairs(LEASE_PAIRS, LEASE_FIRST_BYTES);
+    int status = 0;
+    const bool ended = waitpid(other, &status, 0) == other && status == 0;
+    (void)kill(liar, SIGKILL);
+    return ended && waitpid(liar, &status, 0) == liar ? 0 : 4;
+}
+
 int main(int argc, char **argv) {
+    if (argc == 2 && strcmp(argv[1], "lied_to") == 0) {
+        return lied_to();
+    }
     if (argc == 2 && strcmp(argv[1], "alone") == 0) {
         return alone();
     }

@@ -91,6 +91,23 @@ START_TEST(who_died_with_the_lease_does_not_keep_it) {
 }
 END_TEST
 
+/* Only the order among lanes may suffer: nothing is lost, nothing counts twice. */
+START_TEST(who_lies_about_it_takes_nothing_from_others) {
+    run("lied_to", NULL, NULL);
+    ck_assert_uint_eq(capture.processes_count, 2);
+    for (size_t i = 0; i < capture.processes_count; i++) {
+        const struct captured_process *process = &capture.processes[i];
+        const struct captured_sums sums = capture_sums(process);
+        const uint64_t pairs = process->forked ? LEASE_PAIRS : 2 * LEASE_PAIRS;
+        ck_assert_uint_eq(repeats_of(process, LEASE_FIRST_BYTES).events, 2 * pairs);
+        ck_assert_uint_eq(sums.double_allocs, 0);
+        ck_assert_uint_le(sums.unknown_frees, process->forked ? 16 : 0);
+        ck_assert_uint_eq(process->lost_events, 0);
+    }
+    capture_free(&capture);
+}
+END_TEST
+
 /* The least and the greatest stamp of a turn's blocks. */
 struct turn {
     uint64_t first, last;
@@ -181,6 +198,7 @@ int main(void) {
     tcase_set_timeout(cases, 120);
     tcase_add_test(cases, one_thread_alone_reads_the_clock_rarely);
     tcase_add_test(cases, who_died_with_the_lease_does_not_keep_it);
+    tcase_add_test(cases, who_lies_about_it_takes_nothing_from_others);
     tcase_add_test(cases, threads_that_take_turns_are_in_order);
     tcase_add_test(cases, processes_that_take_turns_are_in_order);
     tcase_add_test(cases, threads_of_several_processes_that_take_turns_are_in_order);
