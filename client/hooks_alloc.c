@@ -128,11 +128,8 @@ HOOK int posix_memalign(void **out_block, size_t alignment, size_t size) {
     return result;
 }
 
-/* The body of every hook that gives a block back. */
+/* The body of every hook that gives a block back, which is none of the boot store's. */
 #define RELEASE(block, call, record)                                                               \
-    if (ml_unlikely(ml_next_boot_owns(block))) {                                                   \
-        return;                                                                                    \
-    }                                                                                              \
     struct ml_thread *thread = &ml_thread;                                                         \
     const uintptr_t frame = (uintptr_t)__builtin_frame_address(0) + 2 * sizeof(void *);            \
     if (ml_likely(ml_hook_enter_plain(thread, frame))) {                                           \
@@ -192,7 +189,7 @@ HOOK void free_sized(void *block, size_t size) {
         free(block);
         return;
     }
-    if (block == NULL) {
+    if (block == NULL || ml_next_boot_owns(block)) {
         return;
     }
     RELEASE(block, ml_next.free_sized(block, size), ml_record_free);
@@ -203,7 +200,7 @@ HOOK void free_aligned_sized(void *block, size_t alignment, size_t size) {
         free(block);
         return;
     }
-    if (block == NULL) {
+    if (block == NULL || ml_next_boot_owns(block)) {
         return;
     }
     RELEASE(block, ml_next.free_aligned_sized(block, alignment, size), ml_record_free);
