@@ -2,6 +2,8 @@
 
 #include "client/lane.h"
 
+enum { EVICT_TRIES = 64 };
+
 void ml_lease_init(struct ml_lease *lease, uint32_t lane) {
     *lease = (struct ml_lease){
         .self = ml_lease_self(ml_process.lease_number, lane),
@@ -12,11 +14,14 @@ void ml_lease_init(struct ml_lease *lease, uint32_t lane) {
 
 __attribute__((noinline)) uint64_t ml_lease_evict(uint64_t self) {
     uint64_t holder = ml_lease_holder();
-    /* Fails only where another one has put the holder out, or has come instead. */
-    while (holder != 0 && holder != self &&
-           !__atomic_compare_exchange_n(
-               &ml_process.lease->holder, &holder, 0, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED
-           )) {
+    /* Fails only where another one has put the holder out, or has come instead; whoever does that
+     * again and again lies. */
+    for (int i = 0; i < EVICT_TRIES && holder != 0 && holder != self; i++) {
+        if (__atomic_compare_exchange_n(
+                &ml_process.lease->holder, &holder, 0, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED
+            )) {
+            break;
+        }
     }
     return ml_process_ticks_ordered();
 }
