@@ -216,9 +216,7 @@ static void look(struct process *process) {
         const enum racer_hand hand =
             gap[wants[i].lane] ? RACER_TOO_LATE : racer_hand(racer, &wants[i], &after);
         gap[wants[i].lane] = hand != RACER_COUNTS;
-        if (hand != RACER_WITHHELD) {
-            ck_assert_int_eq(ml_client_tail(process->client, &wants[i], copy, &after), ML_OK);
-        }
+        ck_assert_int_eq(ml_client_tail(process->client, &wants[i], copy, &after), ML_OK);
     }
 }
 
@@ -279,6 +277,7 @@ static void kill_process(uint32_t index) {
     for (uint32_t i = 0; i < 40; i++) {
         look(process);
     }
+    racer_killed(process->racer);
     racer_clock++;
     struct process *parent = process->parent != 0 ? &processes[process->parent - 1] : NULL;
     if (parent != NULL && !parent->ended && racer_pick(2) == 0) {

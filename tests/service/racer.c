@@ -66,11 +66,11 @@ static void tell(struct racer *racer, uint32_t lane, struct racer_record *record
     }
 }
 
-/* A chunk is dropped: what staging does not show of it is lost. */
-static void drop(struct racer *racer, uint32_t lane, struct racer_chunk *chunk) {
-    racer->lost = true;
-    chunk->dropped = true;
-    if (!chunk->whole) {
+/* Nobody can read this chunk any more. If it was dropped, what staging has not shown of it is
+ * lost: not before, for a piece that was copied in time counts until its slot is used again, and of
+ * a thread that was killed before `sent` passed the chunk all of it is still there. */
+static void leave(struct racer *racer, uint32_t lane, const struct racer_chunk *chunk) {
+    if (chunk->dropped && !chunk->whole) {
         const struct ml_event hole = {
             .kind = ML_EVENT_NONE, .time = chunk->records[chunk->count - 1].event.time};
         model_add(racer->model, racer->index, lane, chunk->close_order, &hole);
@@ -83,9 +83,6 @@ enum racer_hand racer_hand(
     struct racer_chunk *chunk = chunk_of(racer, want->lane, want->number);
     if (after->published >> ML_PUBLISHED_SHIFT >= want->number + racer->slots) {
         return RACER_TOO_LATE;
-    }
-    if (chunk->dropped && want->end_bytes == ML_FRAME_MAX_BYTES) {
-        return RACER_WITHHELD;
     }
     if (!chunk->used || chunk->number != want->number) {
         abort();
@@ -177,7 +174,7 @@ static void send_oldest(struct racer *racer, uint32_t lane) {
     struct racer_lane *at = &racer->lanes[lane];
     struct racer_chunk *chunk = chunk_of(racer, lane, at->unsent);
     if (racer_pick(100) < racer->drop_percent) {
-        drop(racer, lane, chunk);
+        chunk->dropped = true;
         at->step = RACER_LOST_EVENTS;
         return;
     }
@@ -205,6 +202,7 @@ static void close_chunk(struct racer *racer, uint32_t lane) {
 static void open_chunk(struct racer *racer, uint32_t lane) {
     struct racer_lane *at = &racer->lanes[lane];
     struct racer_chunk *chunk = chunk_of(racer, lane, at->number + 1);
+    leave(racer, lane, chunk);
     at->number++;
     chunk->bytes = 0;
     chunk->count = 0;
@@ -278,6 +276,7 @@ bool racer_step(struct racer *racer, uint32_t lane) {
         return true;
     case RACER_SENT:
         at->step = chunk_of(racer, lane, at->unsent)->dropped ? RACER_LOST_CHUNKS : RACER_CLOSE;
+        racer->lost = racer->lost || at->step == RACER_LOST_CHUNKS;
         at->unsent++;
         at->header.sent = at->unsent;
         return true;
@@ -288,5 +287,13 @@ bool racer_step(struct racer *racer, uint32_t lane) {
     default:
         open_chunk(racer, lane);
         return true;
+    }
+}
+
+void racer_killed(struct racer *racer) {
+    for (uint32_t lane = 0; lane < RACER_LANES; lane++) {
+        for (uint32_t i = 0; i < racer->slots; i++) {
+            leave(racer, lane, &racer->lanes[lane].chunks[i]);
+        }
     }
 }

@@ -69,7 +69,7 @@ struct racer {
     size_t pipe_read, pipe_count, pipe_capacity;
     struct model *model;
     uint32_t index; /* in the model */
-    bool lost;      /* something was dropped */
+    bool lost;      /* `sent` has passed a dropped chunk */
 };
 
 /* One clock, one lease and one source of chance for all racers. */
@@ -95,13 +95,15 @@ bool racer_step(struct racer *racer, uint32_t lane);
 /* Close the chunk of an idle thread. */
 void racer_flush(struct racer *racer, uint32_t lane);
 
+/* It does nothing more, and the service has read all that it could. */
+void racer_killed(struct racer *racer);
+
 /* The staging bytes of a wanted piece. */
 const uint8_t *racer_piece(const struct racer *racer, const struct ml_client_want *want);
 
 enum racer_hand {
-    RACER_COUNTS,   /* the piece is to be handed over; what of it counts is in the model now */
-    RACER_TOO_LATE, /* to be handed over too, and not to be taken: it was overwritten */
-    RACER_WITHHELD  /* not to be handed over: the model knows of a hole in a dropped chunk */
+    RACER_COUNTS,  /* what of the piece counts is in the model now */
+    RACER_TOO_LATE /* it is not to be taken: it was overwritten */
 };
 
 /* What becomes of a piece, copied before the lane was read as `after`. */
