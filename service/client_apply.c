@@ -384,9 +384,10 @@ void ml_client_expected(struct ml_client *client, uint64_t serial) {
 /* Something of it is missing: its sums at a fork need not be what the child began with. */
 static bool has_losses(const struct ml_client *client) {
     const struct ml_staging_header *header = &client->staging.header;
+    const struct ml_lane_sums sums = ml_staging_reader_sums(&client->staging);
     return client->trouble[0] != 0 || client->missed || client->stream.lost_chunks > 0 ||
            header->lost_no_lane > 0 || header->lost_nested > 0 || header->lost_no_pipe > 0 ||
-           ml_staging_reader_sums(&client->staging).lost_events > 0;
+           sums.lost_events > 0 || sums.lost_chunks > 0;
 }
 
 void ml_client_inherit(struct ml_client *client) {

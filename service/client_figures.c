@@ -28,8 +28,13 @@ static struct ml_accounting accounting_of(const struct ml_client *client) {
     return ml_accounting_of(&facts);
 }
 
+/* Dropped chunks: the client counts them, the service misses them once the lane goes on. */
+static uint64_t lost_chunks_of(const struct ml_client *client) {
+    return larger(client->stream.lost_chunks, ml_staging_reader_sums(&client->staging).lost_chunks);
+}
+
 static bool complete(const struct ml_client *client, const struct ml_accounting *accounting) {
-    return client->lost == ML_OK && client->trouble[0] == 0 && client->stream.lost_chunks == 0 &&
+    return client->lost == ML_OK && client->trouble[0] == 0 && lost_chunks_of(client) == 0 &&
            client->staging.header.lost_messages == 0 && !client->missed && accounting->balanced &&
            ml_accounting_lost(accounting) == 0;
 }
@@ -54,7 +59,7 @@ trouble_of(const struct ml_client *client, const struct ml_accounting *accountin
         return "the program closed its pipe, or its own sandbox forbids to write to it: events "
                "were lost";
     }
-    if (accounting->overrun > 0 || client->stream.lost_chunks > 0) {
+    if (accounting->overrun > 0 || lost_chunks_of(client) > 0) {
         return all_came(client) ? "its pipe stayed full: no event was lost, but what else the "
                                   "dropped chunks held may be"
                                 : "its pipe stayed full: events were lost";
@@ -104,7 +109,7 @@ struct ml_client_figures ml_client_figures(const struct ml_client *client) {
         .inherited_bytes = client->inherited_bytes,
         .inherited_blocks = client->inherited_blocks,
         .missed_frees = tracker->missed_frees,
-        .lost_chunks = client->stream.lost_chunks,
+        .lost_chunks = lost_chunks_of(client),
         .nodes_count = client->stacks.nodes_count,
         .sampling_bytes = ml_sampling_log_latest(&client->sampling),
         .exact_blocks = tracker->live.count - tracker->sampled_blocks +

@@ -76,7 +76,7 @@ struct ml_client_figures {
     uint64_t truncated_stacks, broken_stacks;
     uint64_t inherited_bytes, inherited_blocks;
     uint64_t missed_frees; /* addresses given out again whose free was not seen */
-    uint64_t lost_chunks;
+    uint64_t lost_chunks;  /* as its threads say, or the service missed if that is more */
     uint32_t nodes_count;
     /* Of an entry that stands for several: how many, and who of them failed. 0: it is one process.
      */

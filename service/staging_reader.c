@@ -17,6 +17,7 @@ struct ml_lane_sums ml_staging_reader_sums(const struct ml_staging_reader *stagi
         const struct ml_lane_view *view = &staging->lanes[i];
         ml_add_saturating(&sums.produced, view->produced);
         ml_add_saturating(&sums.lost_events, view->lost_events);
+        ml_add_saturating(&sums.lost_chunks, view->lost_chunks);
         ml_add_saturating(&sums.waits, view->waits);
         ml_add_saturating(&sums.waited_ns, view->waited_ns);
         if (view->longest_wait_ns > sums.longest_wait_ns) {

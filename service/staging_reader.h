@@ -34,7 +34,7 @@ struct ml_lane_view {
 
 /* What the lanes say together; saturating, as it is their word. */
 struct ml_lane_sums {
-    uint64_t produced, lost_events;
+    uint64_t produced, lost_events, lost_chunks;
     uint64_t waits, waited_ns, longest_wait_ns;
     uint32_t busy_lanes;
 };

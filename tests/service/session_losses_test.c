@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/service/builder_reader.h"
 #include "tests/service/session_fixture.h"
 
 START_TEST(a_lost_chunk_costs_its_own_records_and_says_so) {
@@ -39,6 +40,25 @@ START_TEST(a_lost_chunk_of_which_all_was_read_costs_no_event_and_says_so) {
     ck_assert_uint_eq(figures(1).lost_events, 0);
     ck_assert_uint_eq(figures(1).accounting.overrun, 0);
     ck_assert(figures(1).accounting.balanced);
+    ck_assert(!figures(1).complete);
+    ck_assert_ptr_nonnull(strstr(figures(1).trouble, "no event was lost"));
+}
+END_TEST
+
+/* ... before anything stands behind it, too: what else it held may be missing. */
+START_TEST(a_lost_chunk_is_said_before_its_thread_goes_on) {
+    add_client(1);
+    builder_flush(builders[1], 0);
+    builder_alloc(builders[1], 0, 10, 0x1000, 100, 1);
+    advance(50);
+    builders[1]->lanes[0].drops = true;
+    builder_flush(builders[1], 0);
+    /* What is counted as lost stands from the second look on. */
+    builder_read_staging(builders[1], clients[1]);
+    advance(100);
+    ck_assert_uint_eq(figures(1).totals.live_bytes, 100);
+    ck_assert_uint_eq(figures(1).lost_events, 0);
+    ck_assert_uint_eq(figures(1).lost_chunks, 1);
     ck_assert(!figures(1).complete);
     ck_assert_ptr_nonnull(strstr(figures(1).trouble, "no event was lost"));
 }
@@ -228,6 +248,7 @@ int main(void) {
     tcase_add_checked_fixture(tcase, session_set_up, session_tear_down);
     tcase_add_test(tcase, a_lost_chunk_costs_its_own_records_and_says_so);
     tcase_add_test(tcase, a_lost_chunk_of_which_all_was_read_costs_no_event_and_says_so);
+    tcase_add_test(tcase, a_lost_chunk_is_said_before_its_thread_goes_on);
     tcase_add_test(tcase, a_child_of_a_parent_that_has_lost_chunks_is_not_complete);
     tcase_add_test(tcase, late_events_are_applied_on_arrival_and_counted);
     tcase_add_test(tcase, an_event_with_the_last_stamp_again_is_not_late);
