@@ -255,6 +255,10 @@ enum ml_status ml_client_feed(struct ml_client *client, const uint8_t *bytes, si
     return status;
 }
 
+void ml_client_pipe_over(struct ml_client *client) {
+    ml_staging_reader_pipe_over(&client->staging);
+}
+
 enum ml_status ml_client_lanes(
     struct ml_client *client,
     const struct ml_staging_header *header,

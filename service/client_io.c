@@ -127,6 +127,11 @@ ml_client_io_read_pipe(struct ml_client_io *io, struct ml_io_scratch *scratch, s
             return status;
         }
     }
+    /* Empty, or somebody else goes on writing into it. */
+    const bool over = total_bytes < limit_bytes || total_bytes >= LAST_PIPE_BYTES;
+    if (ending && over && !ml_client_stuffed(io->client)) {
+        ml_client_pipe_over(io->client);
+    }
     return ML_OK;
 }
 
@@ -211,9 +216,6 @@ ml_client_io_round(struct ml_client_io *io, struct ml_io_scratch *scratch, bool 
          status == ML_OK && more && looks < LOOKS_MAX && !ml_client_stuffed(io->client);
          looks++) {
         status = look_once(io, scratch, out_active, &more);
-        /* Lost chunks count from the second look on (ml_lane_view.lost_before): what stands behind
-         * them is wanted then, and who has ended has no other round. */
-        more = more || (looks == 0 && io->state == ML_IO_ENDING && !ml_client_settled(io->client));
     }
     /* What was overwritten in staging while we copied has gone down the pipe. */
     if (status == ML_OK && !ml_client_settled(io->client)) {

@@ -122,10 +122,10 @@ void ml_session_workers(
     struct ml_session *session, struct ml_workers *workers, uint64_t least_events
 );
 
-/* From here to ml_session_together clients are fed apart: workers may call ml_client_feed, _lanes,
- * _tail, _full, _stuffed and _settled, each client by one of them at a time, which first calls
- * ml_client_take with its number. Nothing else of the session is called meanwhile, and behind it
- * ml_client_give_back for each client that was taken. */
+/* From here to ml_session_together clients are fed apart: workers may call ml_client_feed,
+ * _pipe_over, _lanes, _tail, _full, _stuffed and _settled, each client by one of them at a time,
+ * which first calls ml_client_take with its number. Nothing else of the session is called
+ * meanwhile, and behind it ml_client_give_back for each client that was taken. */
 void ml_session_apart(struct ml_session *session);
 void ml_client_take(struct ml_client *client, unsigned worker);
 void ml_session_together(struct ml_session *session);
@@ -144,6 +144,11 @@ struct ml_client *ml_session_find(struct ml_session *session, uint32_t id);
  * ML_ENV_MEMORY likewise. */
 ML_NODISCARD enum ml_status
 ml_client_feed(struct ml_client *client, const uint8_t *bytes, size_t count_bytes);
+
+/* The process has ended, and what was in its pipe then has been fed: the chunks that should have
+ * come that way and have not were dropped, whether its threads lived to count them or not. Staging
+ * is looked at behind this. */
+void ml_client_pipe_over(struct ml_client *client);
 
 /* A piece of staging that the session wants to see: `bytes` at `offset` of the memfd, chunk
  * `number` of `lane`. */

@@ -11,13 +11,23 @@ void ml_staging_reader_init(
         (struct ml_staging_reader){.budget = budget, .stream = stream, .profile = stream->profile};
 }
 
+/* Chunks of a lane that were dropped, as far as is known: the client's word; behind the pipe's end
+ * also what was to come down it and has not. Its thread may have been killed before it counted
+ * that. */
+static uint64_t lost_chunks_of(const struct ml_staging_reader *staging, uint32_t lane) {
+    const struct ml_lane_view *view = &staging->lanes[lane];
+    const uint64_t missing =
+        staging->pipe_over ? ml_stream_reader_missing(staging->stream, lane, view->sent) : 0;
+    return missing > view->lost_chunks ? missing : view->lost_chunks;
+}
+
 struct ml_lane_sums ml_staging_reader_sums(const struct ml_staging_reader *staging) {
     struct ml_lane_sums sums = staging->past;
     for (uint32_t i = 0; i < staging->lanes_count; i++) {
         const struct ml_lane_view *view = &staging->lanes[i];
         ml_add_saturating(&sums.produced, view->produced);
         ml_add_saturating(&sums.lost_events, view->lost_events);
-        ml_add_saturating(&sums.lost_chunks, view->lost_chunks);
+        ml_add_saturating(&sums.lost_chunks, lost_chunks_of(staging, i));
         ml_add_saturating(&sums.waits, view->waits);
         ml_add_saturating(&sums.waited_ns, view->waited_ns);
         if (view->longest_wait_ns > sums.longest_wait_ns) {
@@ -33,6 +43,10 @@ void ml_staging_reader_fini(struct ml_staging_reader *staging) {
     ml_budget_free(staging->budget, staging->lanes, staging->lanes_count * sizeof(*staging->lanes));
     staging->lanes = NULL;
     staging->lanes_count = 0;
+}
+
+void ml_staging_reader_pipe_over(struct ml_staging_reader *staging) {
+    staging->pipe_over = true;
 }
 
 static uint64_t number_of(uint64_t published) {
@@ -92,6 +106,18 @@ static void add_want(struct wants *wants, const struct ml_client_want *want) {
     }
 }
 
+/* Every chunk below `number` has come by pipe, or is among those that were counted as dropped. */
+static bool
+came_or_counted(const struct ml_staging_reader *staging, uint32_t lane, uint64_t number) {
+    return ml_stream_reader_missing(staging->stream, lane, number) <=
+           staging->lanes[lane].lost_before;
+}
+
+/* Nothing below `sent` is still to come. */
+static bool caught_up(const struct ml_staging_reader *staging, uint32_t lane) {
+    return staging->pipe_over || came_or_counted(staging, lane, staging->lanes[lane].sent);
+}
+
 /* The first chunk of a lane that the pipe has not brought, nor staging as a whole. */
 static uint64_t first_wanted(const struct ml_staging_reader *staging, uint32_t lane) {
     const struct ml_lane_view *view = &staging->lanes[lane];
@@ -111,7 +137,7 @@ slot_offset(const struct ml_staging_reader *staging, uint32_t lane, uint64_t num
 static void want_lane(const struct ml_staging_reader *staging, uint32_t lane, struct wants *wants) {
     const struct ml_lane_view *view = &staging->lanes[lane];
     const uint64_t last = number_of(view->published);
-    if (!ml_stream_reader_caught_up(staging->stream, lane, view->sent, view->lost_before)) {
+    if (!caught_up(staging, lane)) {
         return; /* what lies before comes first: down the pipe */
     }
     uint64_t number = first_wanted(staging, lane);
@@ -278,20 +304,19 @@ enum ml_status ml_staging_reader_take(
 
 static bool lane_settled(const struct ml_staging_reader *staging, uint32_t lane) {
     const struct ml_lane_view *view = &staging->lanes[lane];
-    const struct ml_stream_reader *stream = staging->stream;
     const uint64_t number = number_of(view->published);
     const uint32_t bytes = bytes_of(view->published);
-    if (!ml_stream_reader_caught_up(stream, lane, view->sent, view->lost_before)) {
+    if (!caught_up(staging, lane)) {
         return false;
     }
     if (view->sent > number) {
         return true; /* seen in the middle of sending that chunk */
     }
     if (bytes > 0) {
-        return ml_stream_reader_reached(stream, lane, number, bytes);
+        return ml_stream_reader_reached(staging->stream, lane, number, bytes);
     }
     return view->sent >= number || view->staged_next >= number ||
-           ml_stream_reader_caught_up(stream, lane, number, view->lost_before);
+           came_or_counted(staging, lane, number);
 }
 
 bool ml_staging_reader_settled(const struct ml_staging_reader *staging) {

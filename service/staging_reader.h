@@ -49,6 +49,7 @@ struct ml_staging_reader {
     uint64_t patience_ticks;         /* a lane still for less is never given up */
     uint64_t round_ticks;            /* the last round's */
     bool asked;                      /* there was a first look */
+    bool pipe_over;                  /* the pipe brings no more */
     struct ml_staging_header header; /* counters of this profile, as seen last */
     struct ml_staging_header before; /* what they were when it began; all 0 for the first */
     struct ml_lane_sums past;        /* of the lanes that were given back */
@@ -80,6 +81,9 @@ ML_NODISCARD enum ml_status ml_staging_reader_take(
     const uint8_t *bytes,
     const struct ml_staging_lane *lane_after
 );
+
+/* See ml_client_pipe_over. */
+void ml_staging_reader_pipe_over(struct ml_staging_reader *staging);
 
 /* See ml_client_settled. */
 bool ml_staging_reader_settled(const struct ml_staging_reader *staging);

@@ -376,14 +376,13 @@ bool ml_stream_reader_reached(
     return at->now.number > number || (at->now.number == number && at->now.seen_bytes >= bytes);
 }
 
-bool ml_stream_reader_caught_up(
-    const struct ml_stream_reader *reader, uint32_t lane, uint64_t sent, uint64_t lost_chunks
-) {
+uint64_t
+ml_stream_reader_missing(const struct ml_stream_reader *reader, uint32_t lane, uint64_t sent) {
     const struct ml_stream_lane *at = known_lane(reader, lane);
     if (at == NULL) {
-        return lost_chunks >= sent;
+        return sent;
     }
-    return at->pipe_next >= sent || lost_chunks >= sent - at->pipe_chunks;
+    return at->pipe_next >= sent ? 0 : sent - at->pipe_chunks;
 }
 
 uint32_t

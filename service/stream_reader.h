@@ -100,10 +100,10 @@ bool ml_stream_reader_reached(
     const struct ml_stream_reader *reader, uint32_t lane, uint64_t number, uint32_t bytes
 );
 
-/* Whether every chunk below `sent` has come by pipe or is among the `lost_chunks` dropped ones. */
-bool ml_stream_reader_caught_up(
-    const struct ml_stream_reader *reader, uint32_t lane, uint64_t sent, uint64_t lost_chunks
-);
+/* Chunks below `sent` that have not come by pipe: still in it, or dropped. 0 where the pipe has
+ * gone past all of them. */
+uint64_t
+ml_stream_reader_missing(const struct ml_stream_reader *reader, uint32_t lane, uint64_t sent);
 
 /* The bytes of chunk `number` that were seen. */
 uint32_t

@@ -269,8 +269,10 @@ static void write_and_read_dump(void) {
     ml_snapshot_free(snapshot);
 }
 
-static void end(struct stage *stage) {
+static void end(struct stage *stage, struct input *in) {
     const struct ml_client_end how = {.state = 1, .end = {.ticks = now}};
+    ml_client_pipe_over(stage->client);
+    look(stage, in);
     (void)!ml_client_ended(stage->client, &how);
 }
 
@@ -311,7 +313,7 @@ static void step(struct input *in) {
         REQUIRE(ml_session_advance(session, now) == ML_OK);
         break;
     case STEP_END:
-        end(stage);
+        end(stage, in);
         break;
     case STEP_BEGIN:
         begin(stage, in);
@@ -362,7 +364,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t count_bytes) {
     REQUIRE(ml_session_advance(session, now) == ML_OK);
     REQUIRE(ml_session_check(session));
     for (int i = 0; i < CLIENTS; i++) {
-        end(&stages[i]);
+        end(&stages[i], &in);
     }
     REQUIRE(ml_session_check(session));
     write_and_read_dump();

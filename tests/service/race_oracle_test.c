@@ -274,6 +274,7 @@ static void kill_process(uint32_t index) {
     struct process *process = &processes[index];
     process->ended = true;
     read_pipe(process, true);
+    ml_client_pipe_over(process->client);
     for (uint32_t i = 0; i < 40; i++) {
         look(process);
     }

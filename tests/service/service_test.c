@@ -114,6 +114,30 @@ START_TEST(reads_what_stands_behind_dropped_chunks_of_a_process_that_has_ended) 
 }
 END_TEST
 
+/* Killed behind `sent`, with the next chunk in its other slot: ipc/staging.h. */
+START_TEST(reads_what_stands_behind_a_dropped_chunk_that_nobody_lived_to_count) {
+    struct service service;
+    struct client client;
+    service_start(&service);
+    client_open(&client, 1, 2);
+    client_put_start(&client);
+    client_put_alloc(&client, 0, 0x10000, 100);
+    client_drop(&client, 0, 1);
+    client_lane_header(&client, 0)->lost_chunks = 0;
+    client_put_start(&client);
+    client_put_alloc(&client, 0, 0x20000, 10);
+    client_add(&service, &client);
+    service_end_client(&service, 1);
+    const struct memlog_service_client_figures figures = service_client(&service, 1, NULL);
+    ck_assert_uint_eq(figures.events, 1);
+    ck_assert_uint_eq(figures.lost_events, 1);
+    ck_assert_uint_eq(figures.totals.live_bytes, 10);
+    ck_assert(!figures.complete);
+    client_close(&client);
+    service_stop_quietly(&service);
+}
+END_TEST
+
 START_TEST(does_not_wait_for_a_stopped_thread) {
     struct service service;
     struct client stopped;
@@ -274,6 +298,7 @@ int main(void) {
     tcase_add_test(all, keeps_the_profile_of_a_process_that_ended);
     tcase_add_test(all, reads_what_a_killed_process_left_behind);
     tcase_add_test(all, reads_what_stands_behind_dropped_chunks_of_a_process_that_has_ended);
+    tcase_add_test(all, reads_what_stands_behind_a_dropped_chunk_that_nobody_lived_to_count);
     tcase_add_test(all, does_not_wait_for_a_stopped_thread);
     tcase_add_test(all, ends_with_its_host);
     tcase_add_test(all, says_why_a_dump_cannot_be_written);

@@ -59,6 +59,7 @@ void advance(uint64_t ticks) {
 void end_client(uint32_t id, uint64_t ticks) {
     const struct ml_client_end end = {.state = 1, .end = {.ticks = ticks}};
     (void)read_pipe(id);
+    ml_client_pipe_over(clients[id]);
     builder_read_staging(builders[id], clients[id]);
     ck_assert_int_eq(ml_client_ended(clients[id], &end), ML_OK);
     builders[id]->header.magic = 0;

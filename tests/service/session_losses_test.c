@@ -64,6 +64,59 @@ START_TEST(a_lost_chunk_is_said_before_its_thread_goes_on) {
 }
 END_TEST
 
+/* ipc/staging.h: `sent` passes a dropped chunk first, what counts it comes behind. A process that
+ * is killed between the two has the next chunk in its other slot, ... */
+START_TEST(what_stands_behind_a_lost_chunk_is_read_though_nobody_lived_to_count_it) {
+    add_client(1);
+    builders[1]->header.slots = 2;
+    builder_flush(builders[1], 0);
+    builder_alloc(builders[1], 0, 10, 0x1000, 100, 1);
+    builders[1]->lanes[0].drops = true;
+    builder_flush(builders[1], 0);
+    builders[1]->lanes[0].header.lost_chunks = 0;
+    builder_alloc(builders[1], 0, 60, 0x2000, 50, 1);
+    end_client(1, 110);
+    ck_assert_uint_eq(figures(1).totals.live_bytes, 50);
+    ck_assert_uint_eq(figures(1).accounting.overrun, 1);
+    ck_assert_uint_eq(figures(1).accounting.unaccounted, 0);
+    ck_assert(figures(1).accounting.balanced);
+    ck_assert_uint_eq(figures(1).lost_chunks, 1);
+    ck_assert(!figures(1).complete);
+}
+END_TEST
+
+/* ... or has only one, and nothing behind. */
+START_TEST(a_lost_chunk_is_said_though_nobody_lived_to_count_it) {
+    add_client(1);
+    builder_flush(builders[1], 0);
+    builder_node(builders[1], 0, 3, 1);
+    const struct ml_staging_lane before = builders[1]->lanes[0].header;
+    builders[1]->lanes[0].drops = true;
+    builder_flush(builders[1], 0);
+    builders[1]->lanes[0].header = before;
+    builders[1]->lanes[0].header.sent = before.sent + 1;
+    end_client(1, 110);
+    ck_assert(figures(1).accounting.balanced);
+    ck_assert_uint_eq(figures(1).lost_chunks, 1);
+    ck_assert(!figures(1).complete);
+}
+END_TEST
+
+/* The pipe has it, and its thread was killed before `sent` passed it. */
+START_TEST(a_chunk_in_the_pipe_of_a_killed_process_is_not_lost) {
+    add_client(1);
+    builder_flush(builders[1], 0);
+    builder_alloc(builders[1], 0, 10, 0x1000, 100, 1);
+    const struct ml_staging_lane before = builders[1]->lanes[0].header;
+    builder_flush(builders[1], 0);
+    builders[1]->lanes[0].header = before;
+    end_client(1, 110);
+    ck_assert_uint_eq(figures(1).totals.live_bytes, 100);
+    ck_assert_uint_eq(figures(1).lost_chunks, 0);
+    ck_assert(figures(1).complete);
+}
+END_TEST
+
 /* What the parent held at the fork is not known: neither is what the child began with. */
 START_TEST(a_child_of_a_parent_that_has_lost_chunks_is_not_complete) {
     const struct ml_client_setup forked = {
@@ -249,6 +302,9 @@ int main(void) {
     tcase_add_test(tcase, a_lost_chunk_costs_its_own_records_and_says_so);
     tcase_add_test(tcase, a_lost_chunk_of_which_all_was_read_costs_no_event_and_says_so);
     tcase_add_test(tcase, a_lost_chunk_is_said_before_its_thread_goes_on);
+    tcase_add_test(tcase, what_stands_behind_a_lost_chunk_is_read_though_nobody_lived_to_count_it);
+    tcase_add_test(tcase, a_lost_chunk_is_said_though_nobody_lived_to_count_it);
+    tcase_add_test(tcase, a_chunk_in_the_pipe_of_a_killed_process_is_not_lost);
     tcase_add_test(tcase, a_child_of_a_parent_that_has_lost_chunks_is_not_complete);
     tcase_add_test(tcase, late_events_are_applied_on_arrival_and_counted);
     tcase_add_test(tcase, an_event_with_the_last_stamp_again_is_not_late);

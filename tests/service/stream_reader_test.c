@@ -176,15 +176,14 @@ START_TEST(the_pipe_never_goes_back) {
 }
 END_TEST
 
-START_TEST(it_is_caught_up_when_what_was_sent_came_or_is_counted_as_lost) {
-    ck_assert(ml_stream_reader_caught_up(&reader, 0, 0, 0));
-    ck_assert(!ml_stream_reader_caught_up(&reader, 0, 1, 0));
-    ck_assert(ml_stream_reader_caught_up(&reader, 0, 1, 1));
+START_TEST(what_was_sent_is_missing_until_the_pipe_brings_it_or_goes_past) {
+    ck_assert_uint_eq(ml_stream_reader_missing(&reader, 0, 0), 0);
+    ck_assert_uint_eq(ml_stream_reader_missing(&reader, 0, 1), 1);
     ck_assert_int_eq(pipe_frame(0, 0, 6), ML_OK);
-    ck_assert(!ml_stream_reader_caught_up(&reader, 0, 3, 1));
-    ck_assert(ml_stream_reader_caught_up(&reader, 0, 3, 2));
+    ck_assert_uint_eq(ml_stream_reader_missing(&reader, 0, 3), 2);
     ck_assert_int_eq(pipe_frame(2, 0, 6), ML_OK);
-    ck_assert(ml_stream_reader_caught_up(&reader, 0, 3, 0));
+    ck_assert_uint_eq(ml_stream_reader_missing(&reader, 0, 3), 0);
+    ck_assert_uint_eq(ml_stream_reader_missing(&reader, 0, 4), 2);
 }
 END_TEST
 
@@ -273,7 +272,7 @@ int main(void) {
     tcase_add_test(tcase, the_rest_of_a_chunk_is_taken_after_its_successor_was_staged);
     tcase_add_test(tcase, a_missing_middle_costs_the_rest_of_its_chunk);
     tcase_add_test(tcase, the_pipe_never_goes_back);
-    tcase_add_test(tcase, it_is_caught_up_when_what_was_sent_came_or_is_counted_as_lost);
+    tcase_add_test(tcase, what_was_sent_is_missing_until_the_pipe_brings_it_or_goes_past);
     tcase_add_test(tcase, with_several_slots_whole_chunks_are_read_by_their_frame_headers);
     tcase_add_test(tcase, a_piece_that_was_overwritten_meanwhile_is_dropped);
     tcase_add_test(tcase, staging_that_is_none_is_refused);
