@@ -116,20 +116,8 @@ static struct ml_event something(struct process *process, uint32_t lane) {
     return block_event(what < 45 ? ML_EVENT_FREE : ML_EVENT_ALLOC);
 }
 
-/* One store of one thread somewhere; now and then the same one goes on for a while, while nobody
- * else does anything: long enough to repeat stamps. */
-static void step(void) {
-    static uint32_t index, lane, left;
-    if (left == 0 || index >= count) {
-        index = racer_pick(count);
-        lane = racer_pick(RACER_LANES);
-        left = racer_pick(30) == 0 ? 1 + racer_pick(150) : 1;
-    }
-    left--;
-    struct process *process = &processes[index];
-    if (process->ended) {
-        return;
-    }
+/* One store of one thread. */
+static void act(struct process *process, uint32_t lane) {
     racer_clock += racer_pick(3) == 0;
     if (racer_step(process->racer, lane)) {
         return;
@@ -140,6 +128,21 @@ static void step(void) {
     }
     const struct ml_event event = something(process, lane);
     racer_begin(process->racer, lane, &event);
+}
+
+/* One store of one thread somewhere; now and then the same one goes on for a while, while nobody
+ * else does anything: long enough to repeat stamps. */
+static void step(void) {
+    static uint32_t index, lane, left;
+    if (left == 0 || index >= count) {
+        index = racer_pick(count);
+        lane = racer_pick(RACER_LANES);
+        left = racer_pick(30) == 0 ? 1 + racer_pick(150) : 1;
+    }
+    left--;
+    if (!processes[index].ended) {
+        act(&processes[index], lane);
+    }
 }
 
 static void race(uint32_t most) {
@@ -268,10 +271,23 @@ static void round_of_reading(void) {
     ck_assert_uint_le(ml_session_known(session), now);
 }
 
+/* One of its threads goes on until it stands between two stores of sending or dropping a chunk. */
+static void begin_to_drop(struct process *process) {
+    const uint32_t lane = racer_pick(RACER_LANES);
+    const enum racer_step where =
+        RACER_LOST_EVENTS + racer_pick(RACER_OPEN - RACER_LOST_EVENTS + 1);
+    for (uint32_t i = 0; i < 1000 && process->racer->lanes[lane].step != where; i++) {
+        act(process, lane);
+    }
+}
+
 /* Killed between two stores, read to the end, and waited for by its parent, perhaps before the
  * host knows. */
 static void kill_process(uint32_t index) {
     struct process *process = &processes[index];
+    if (process->racer->drop_percent > 0 && racer_pick(2) == 0) {
+        begin_to_drop(process);
+    }
     process->ended = true;
     read_pipe(process, true);
     ml_client_pipe_over(process->client);
