@@ -14,8 +14,8 @@
  * until chunk n + slots begins; a chunk begins by publishing n << 16 | 0, before its first byte is
  * written. With more than one slot the frame header of chunk n stands in its slot before chunk n +
  * 1 begins: a reader learns the length of a chunk that is not the last from there. Chunks below
- * `sent` have been written to the pipe or dropped (then `lost_chunks` counts them, and did so
- * before `sent` moved); chunks [sent, n] are here, and in the pipe at most in part.
+ * `sent` have been written to the pipe or dropped (then `lost_chunks` counts them, just behind
+ * that); chunks [sent, n] are here, and in the pipe at most in part.
  *
  * A reader takes `published` and `sent`, copies what it wants of the chunks [max(sent, its own
  * next), n], takes `published` again, and drops every copied chunk m with m + slots <= the new n:
