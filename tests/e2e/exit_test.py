@@ -13,7 +13,8 @@ import harness
 PYTHON = "/usr/bin/python3"
 GROWER = harness.PROGRAMS / "oracle" / "grower"
 MARK = "the end begins"
-# Allocations of four threads that are gone, and many that are freed while Python ends.
+# Allocations of four threads that are gone (who was joined may still be on its way out, and meet the main thread at Python's own lock),
+# and many that are freed while Python ends.
 SCRIPT = f"""
 import os, sys, threading, time
 kept = [str(i) * 3 for i in range(20000)]
@@ -27,6 +28,7 @@ if len(sys.argv) > 1:
     open(sys.argv[1] + "/there", "w").close()
     while not os.path.exists(sys.argv[1] + "/go"):
         time.sleep(.01)
+time.sleep(.1)
 os.write(1, b"{MARK}\\n")
 """
 # What tells of an end: is the pipe ours, is this still the process that began, an event; and how much heap goes back first.
