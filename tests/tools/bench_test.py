@@ -268,6 +268,11 @@ class PlanTest(unittest.TestCase):
             [("full", "nothing"), ("full", "memlog-exact"), ("small", "nothing"), ("small", "memlog-exact"), ("small", "massif")],
         )
 
+    def test_every_second_round_goes_backwards(self):
+        forwards = main.runs_of_a_round("sqlite3", ["nothing", "memlog-exact", "massif"], False, 0)
+        self.assertEqual(main.runs_of_a_round("sqlite3", ["nothing", "memlog-exact", "massif"], False, 1), forwards[::-1])
+        self.assertEqual(main.runs_of_a_round("sqlite3", ["nothing", "memlog-exact", "massif"], False, 2), forwards)
+
     def test_a_quick_round_runs_each_once_at_the_small_size(self):
         plan = main.runs_of_a_round("sqlite3", ["nothing", "memlog-exact", "massif"], quick=True)
         self.assertEqual(plan, [("small", "nothing"), ("small", "memlog-exact"), ("small", "massif")])

@@ -65,8 +65,9 @@ def say(text):
     print(text, file=sys.stderr, flush=True)
 
 
-def runs_of_a_round(program, names, quick):
-    """(size, configuration) in the order of the round: neighbours in time are compared."""
+def runs_of_a_round(program, names, quick, round_number=0):
+    """(size, configuration) in the order of the round: neighbours in time are compared. Every second round goes backwards, so that
+    what a machine gives to whoever comes first is not always the same one's."""
     workload = workloads.BY_NAME[program]
     if program in MEMLOG_ALONE:
         names = [name for name in names if name.startswith(("nothing", "memlog"))]
@@ -79,7 +80,7 @@ def runs_of_a_round(program, names, quick):
     if small and "small" in workload.sizes and not (quick and not full):
         beside = [] if first == "small" else ["nothing", "memlog-exact"]
         plan += [("small", name) for name in [*beside, *small]]
-    return plan
+    return plan if round_number % 2 == 0 else plan[::-1]
 
 
 def measure_all(options, record, series):
@@ -94,7 +95,7 @@ def measure_all(options, record, series):
     stopped = set()
     for round_number in range(options.repeat):
         for program in options.programs:
-            for size, name in runs_of_a_round(program, names, options.quick):
+            for size, name in runs_of_a_round(program, names, options.quick, round_number):
                 # Who was stopped once is not waited for again.
                 if (program, size, name) in stopped:
                     continue
