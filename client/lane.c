@@ -38,8 +38,7 @@ static void open_chunk(struct ml_lane *lane, uint64_t number) {
     lane->origin = (number << ML_PUBLISHED_SHIFT) - (uintptr_t)lane->start;
     lane->limit = lane->start + ML_CHUNK_MAX_BYTES - ML_EVENT_HOT_MAX_BYTES;
     lane->state = (struct ml_event_state){0};
-    lane->lease.again =
-        0; /* what a chunk says does not hang on the one before, which may be lost */
+    lane->lease.again = 0; /* the chunk before, with the last stamp, may be lost */
     lane->produced_before = lane->header->produced;
     ml_lane_publish(lane, lane->start);
 }

@@ -15,7 +15,7 @@
  *
  *   Whoever stamps an event looks at `holder` behind reading the clock. Another lane there is put
  *   out (`holder` becomes 0), and then the clock is read again. So does the host, which stamps
- * where a process begins and ends.
+ *   where a process begins and ends.
  *
  * So let B stamp something, and let A see any trace of it: a block handed over, memory that B
  * freed, a message. Either B found A there: then A sees that it has been put out before it sees the
