@@ -118,7 +118,7 @@ welcome(struct capture *capture, const struct capture_options *options, int fd, 
         .sampling_bytes = 1,
         .stack_mode = options->stack_mode,
         .generation = 1,
-        .clock = ML_CLOCK_TSC,
+        .clock = options->clock,
         .unwind_check = options->unwind_check};
     int ends[2];
     ck_assert_int_eq(pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);

@@ -40,6 +40,7 @@ struct captured_process {
 
 struct capture_options {
     uint32_t stack_mode;
+    uint32_t clock; /* enum ml_clock */
     uint32_t slots;
     uint32_t unwind_check;
     bool dormant;

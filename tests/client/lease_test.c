@@ -1,5 +1,6 @@
 /* Who may stamp an event with the stamp of the one before (ipc/lease.h): that the order of events
- * is what it was, whoever takes turns with whom, and that it is done at all. */
+ * is what it was, whoever takes turns with whom, and that it is done at all. Each with every clock.
+ */
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +14,7 @@
 
 static struct capture capture;
 
-static void run(const char *a, const char *b, const char *c) {
+static void run(int clock, const char *a, const char *b, const char *c) {
     static char target[] = "./lease_target";
     static char below[] = "out/lease_target";
     char texts[3][16] = {""};
@@ -23,7 +24,7 @@ static void run(const char *a, const char *b, const char *c) {
         (void)snprintf(texts[i], sizeof(texts[i]), "%s", given[i]);
         arguments[i + 1] = texts[i];
     }
-    const struct capture_options options = {.slots = 1};
+    const struct capture_options options = {.slots = 1, .clock = (uint32_t)clock};
     capture_run(&capture, &options, arguments);
     ck_assert_int_eq(capture.exit_status, 0);
 }
@@ -72,7 +73,7 @@ static void check_repeats(const struct captured_process *process, uint64_t size_
 }
 
 START_TEST(one_thread_alone_reads_the_clock_rarely) {
-    run("alone", NULL, NULL);
+    run(_i, "alone", NULL, NULL);
     ck_assert_uint_eq(capture.processes_count, 1);
     check_repeats(&capture.processes[0], LEASE_FIRST_BYTES);
     capture_free(&capture);
@@ -80,7 +81,7 @@ START_TEST(one_thread_alone_reads_the_clock_rarely) {
 END_TEST
 
 START_TEST(who_died_with_the_lease_does_not_keep_it) {
-    run("orphaned", NULL, NULL);
+    run(_i, "orphaned", NULL, NULL);
     ck_assert_uint_eq(capture.processes_count, 2);
     const struct captured_process *child = &capture.processes[capture.processes[0].forked ? 0 : 1];
     check_repeats(child, LEASE_FIRST_BYTES);
@@ -93,7 +94,7 @@ END_TEST
 
 /* Only the order among lanes may suffer: nothing is lost, nothing counts twice. */
 START_TEST(who_lies_about_it_takes_nothing_from_others) {
-    run("lied_to", NULL, NULL);
+    run(_i, "lied_to", NULL, NULL);
     ck_assert_uint_eq(capture.processes_count, 2);
     for (size_t i = 0; i < capture.processes_count; i++) {
         const struct captured_process *process = &capture.processes[i];
@@ -139,12 +140,13 @@ note_turns(const struct captured_process *process, uint32_t index, struct turn *
     return again;
 }
 
-static void check_turns(const char *processes, const char *threads, bool in_one_process) {
+static void
+check_turns(int clock, const char *processes, const char *threads, bool in_one_process) {
     static struct turn turns[LEASE_TURNS];
     memset(turns, 0, sizeof(turns));
     char count[16];
     (void)snprintf(count, sizeof(count), "%d", LEASE_TURNS);
-    run(processes, threads, count);
+    run(clock, processes, threads, count);
     ck_assert_uint_eq(capture.processes_count, (size_t)atoi(processes));
     uint64_t again = 0;
     for (uint32_t i = 0; i < capture.processes_count; i++) {
@@ -178,17 +180,17 @@ static void check_turns(const char *processes, const char *threads, bool in_one_
 }
 
 START_TEST(threads_that_take_turns_are_in_order) {
-    check_turns("1", "4", true);
+    check_turns(_i, "1", "4", true);
 }
 END_TEST
 
 START_TEST(processes_that_take_turns_are_in_order) {
-    check_turns("4", "1", false);
+    check_turns(_i, "4", "1", false);
 }
 END_TEST
 
 START_TEST(threads_of_several_processes_that_take_turns_are_in_order) {
-    check_turns("3", "3", false);
+    check_turns(_i, "3", "3", false);
 }
 END_TEST
 
@@ -196,12 +198,25 @@ int main(void) {
     Suite *suite = suite_create("lease");
     TCase *cases = tcase_create("lease");
     tcase_set_timeout(cases, 120);
-    tcase_add_test(cases, one_thread_alone_reads_the_clock_rarely);
-    tcase_add_test(cases, who_died_with_the_lease_does_not_keep_it);
-    tcase_add_test(cases, who_lies_about_it_takes_nothing_from_others);
-    tcase_add_test(cases, threads_that_take_turns_are_in_order);
-    tcase_add_test(cases, processes_that_take_turns_are_in_order);
-    tcase_add_test(cases, threads_of_several_processes_that_take_turns_are_in_order);
+    tcase_add_loop_test(
+        cases, one_thread_alone_reads_the_clock_rarely, ML_CLOCK_TSC, ML_CLOCK_COUNT
+    );
+    tcase_add_loop_test(
+        cases, who_died_with_the_lease_does_not_keep_it, ML_CLOCK_TSC, ML_CLOCK_COUNT
+    );
+    tcase_add_loop_test(
+        cases, who_lies_about_it_takes_nothing_from_others, ML_CLOCK_TSC, ML_CLOCK_COUNT
+    );
+    tcase_add_loop_test(cases, threads_that_take_turns_are_in_order, ML_CLOCK_TSC, ML_CLOCK_COUNT);
+    tcase_add_loop_test(
+        cases, processes_that_take_turns_are_in_order, ML_CLOCK_TSC, ML_CLOCK_COUNT
+    );
+    tcase_add_loop_test(
+        cases,
+        threads_of_several_processes_that_take_turns_are_in_order,
+        ML_CLOCK_TSC,
+        ML_CLOCK_COUNT
+    );
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
