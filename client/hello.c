@@ -37,16 +37,22 @@ bool ml_hello_identity(int fd, uint64_t *out_device, uint64_t *out_inode) {
     return true;
 }
 
-int ml_hello_lift(int take_fd) {
+/* The same out of the program's way, -1 if there is none left; `fd` stays open. */
+static int lifted(int fd) {
     int lowest = ML_FD_LOWEST;
     struct rlimit limit = {1024, 1024};
     (void)ml_sys4(SYS_prlimit64, 0, RLIMIT_NOFILE, 0, (long)&limit);
     if (limit.rlim_cur <= ML_FD_LOWEST) {
         lowest = limit.rlim_cur > LIMIT_MARGIN ? (int)limit.rlim_cur - LIMIT_MARGIN : 0;
     }
-    const long lifted = ml_sys3(SYS_fcntl, take_fd, F_DUPFD_CLOEXEC, lowest);
+    const long number = ml_sys3(SYS_fcntl, fd, F_DUPFD_CLOEXEC, lowest);
+    return number < 0 ? -1 : (int)number;
+}
+
+int ml_hello_lift(int take_fd) {
+    const int fd = lifted(take_fd);
     close_fd(take_fd);
-    return lifted < 0 ? -1 : (int)lifted;
+    return fd;
 }
 
 /* connect and sendmsg wait for a host that is stopped no longer than this: here, and in all that
@@ -68,21 +74,23 @@ bool ml_hello_connect(const char *path, int *out_socket_fd) {
     if (fd < 0) {
         return false;
     }
-    const int lifted = ml_hello_lift((int)fd);
-    if (lifted < 0) {
-        return false;
+    /* It was the last one? Then no answer can be taken either, and the host is told so on it. */
+    const int high_fd = lifted((int)fd);
+    const int socket_fd = high_fd >= 0 ? high_fd : (int)fd;
+    if (high_fd >= 0) {
+        close_fd((int)fd);
     }
     const long size_bytes = (long)(offsetof(struct sockaddr_un, sun_path) + length + 1);
-    limit_waits(lifted);
+    limit_waits(socket_fd);
     long result = 0;
     do {
-        result = ml_sys3(SYS_connect, lifted, (long)&address, size_bytes);
+        result = ml_sys3(SYS_connect, socket_fd, (long)&address, size_bytes);
     } while (result == -EINTR);
     if (result != 0) {
-        close_fd(lifted);
+        close_fd(socket_fd);
         return false;
     }
-    *out_socket_fd = lifted;
+    *out_socket_fd = socket_fd;
     return true;
 }
 
@@ -138,6 +146,7 @@ struct answer {
     size_t count_bytes;
     int fds[REPLY_FDS_MAX];
     size_t fds_count;
+    bool no_descriptors; /* to take them */
 };
 
 static void close_all(struct answer *answer) {
@@ -174,13 +183,11 @@ static bool receive(int fd, struct answer *out_answer) {
         }
     }
     out_answer->count_bytes = (size_t)got;
-    if ((message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) {
-        close_all(out_answer);
-        return false;
-    }
-    return true;
+    out_answer->no_descriptors = (message.msg_flags & MSG_CTRUNC) != 0;
+    return (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) == 0;
 }
 
+/* On false, what is open of the answer is still the answer's. */
 static bool accept_answer(struct answer *answer, struct ml_hello *out_hello) {
     struct memlog_client_hello_reply reply;
     if (memlog_client_hello_reply_decode(
@@ -200,16 +207,24 @@ static bool accept_answer(struct answer *answer, struct ml_hello *out_hello) {
     if (!complete && reply.params.verdict != MEMLOG_CLIENT_VERDICT_REFUSED) {
         return false;
     }
+    if (!complete) {
+        close_all(answer);
+    }
+    const int pipe_fd = complete ? lifted(reply.event_pipe) : -1;
+    answer->no_descriptors = complete && pipe_fd < 0;
+    if (answer->no_descriptors) {
+        return false;
+    }
+    if (complete) {
+        close_fd(reply.event_pipe);
+    }
     *out_hello = (struct ml_hello){
         .params = reply.params,
-        .pipe_fd = complete ? ml_hello_lift(reply.event_pipe) : -1,
+        .pipe_fd = pipe_fd,
         .staging_fd = complete ? reply.staging : -1,
         .control_fd = complete ? reply.control : -1,
         .lease_fd = complete ? reply.lease : -1,
     };
-    if (!complete) {
-        close_all(answer);
-    }
     return true;
 }
 
@@ -273,20 +288,20 @@ bool ml_hello_ask(int socket_fd, struct ml_hello *out_hello) {
         !send_packet(socket_fd, true, packet, count_bytes, &handles)) {
         return false;
     }
-    struct answer answer;
+    struct answer answer = {.fds_count = 0};
     if (!wait_for_answer(socket_fd)) {
         /* From here on the host cannot answer, and is told so: else it would take a process for
          * recorded that has gone on without it. An answer that came just now still counts. */
         (void)ml_sys3(SYS_shutdown, socket_fd, SHUT_RD, 0);
     }
-    if (!receive(socket_fd, &answer)) {
-        return false;
+    if (receive(socket_fd, &answer) && accept_answer(&answer, out_hello)) {
+        return true;
     }
-    if (!accept_answer(&answer, out_hello)) {
-        close_all(&answer);
-        return false;
+    close_all(&answer);
+    if (answer.no_descriptors) {
+        ml_hello_cannot_use(socket_fd, MEMLOG_CLIENT_NOT_PROFILED_REASON_NO_DESCRIPTORS);
     }
-    return true;
+    return false;
 }
 
 /* A memfd of that size, sealed; -1 where the kernel or the process's own limits do not permit it.
@@ -379,13 +394,12 @@ bool ml_hello_forked(
     bool done = make_own(slots, control, pipe_fds, &hello) &&
                 send_forked(socket_fd, patient, fork_serial, pipe_fds[0], title, &hello);
     close_fd(pipe_fds[0]);
-    if (done) {
-        hello.pipe_fd = ml_hello_lift(pipe_fds[1]);
-        done = hello.pipe_fd >= 0;
-    } else {
-        close_fd(pipe_fds[1]);
+    hello.pipe_fd = ml_hello_lift(pipe_fds[1]);
+    if (done && hello.pipe_fd < 0) {
+        ml_hello_cannot_use(socket_fd, MEMLOG_CLIENT_NOT_PROFILED_REASON_NO_DESCRIPTORS);
     }
-    if (!done) {
+    if (!done || hello.pipe_fd < 0) {
+        close_fd(hello.pipe_fd);
         close_fd(hello.staging_fd);
         close_fd(hello.control_fd);
         return false;
@@ -410,6 +424,10 @@ bool ml_hello_not_profiled(
                &request, 0, packet, sizeof(packet), &count_bytes, &handles
            ) == ML_OK &&
            send_packet(socket_fd, patient, packet, count_bytes, &handles);
+}
+
+void ml_hello_cannot_use(int socket_fd, enum memlog_client_not_profiled_reason reason) {
+    (void)!ml_hello_not_profiled(socket_fd, false, reason, "");
 }
 
 bool ml_hello_ask_dump(

@@ -27,11 +27,12 @@ struct ml_hello {
     int lease_fd;   /* memfd, sealed; a forked child has its parent's mapping */
 };
 
-/* Connect; *out_socket_fd is out of the program's way already. False: no host there, or none that
- * accepts within ML_HELLO_WAIT_MS. */
+/* Connect; *out_socket_fd is out of the program's way already, unless the program has no other
+ * descriptor left. False: no host there, or none that accepts within ML_HELLO_WAIT_MS. */
 bool ml_hello_connect(const char *path, int *out_socket_fd);
 
-/* Say hello and wait for the answer. False: none in time, or a wrong one; then nothing is open. */
+/* Say hello and wait for the answer. False: none in time, a wrong one, or one with more descriptors
+ * than are left, which the host is told; then nothing is open. */
 bool ml_hello_ask(int socket_fd, struct ml_hello *out_hello);
 
 /* Where this process keeps its arguments, cut to what a message takes; programs write their titles
@@ -56,6 +57,10 @@ bool ml_hello_forked(
 bool ml_hello_not_profiled(
     int socket_fd, bool patient, enum memlog_client_not_profiled_reason reason, const char *path
 );
+
+/* Tell the host that this process has said hello, or what it was forked with, and runs without us
+ * all the same: else it would pass for one that never allocates. Never waits. */
+void ml_hello_cannot_use(int socket_fd, enum memlog_client_not_profiled_reason reason);
 
 /* Ask the host for a dump, in the program's words, which are cut to what a message takes. Never
  * waits. False: the socket has no room. */

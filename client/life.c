@@ -136,6 +136,12 @@ static uint8_t *map_shared(int fd, uint64_t size_bytes, int protection, void *at
     return result < 0 && result > -4096 ? NULL : (uint8_t *)result;
 }
 
+static void unmap(uint8_t *start, uint64_t size_bytes) {
+    if (start != NULL) {
+        (void)ml_sys3(SYS_munmap, (long)start, (long)size_bytes, 0);
+    }
+}
+
 static void close_fd(int fd) {
     if (fd >= 0) {
         (void)ml_sys1(SYS_close, fd);
@@ -159,6 +165,11 @@ static bool map_shared_parts(struct ml_hello *hello, bool again) {
     close_fd(hello->control_fd);
     close_fd(hello->lease_fd);
     if (staging == NULL || control == NULL || lease == NULL) {
+        if (!again) { /* of a program that is short of memory */
+            unmap(staging, staging_bytes);
+            unmap(control, ML_CONTROL_BYTES);
+            unmap(lease, ML_LEASE_BYTES);
+        }
         return false;
     }
     ml_process.lease = (struct ml_lease_page *)(void *)lease;
@@ -272,9 +283,11 @@ static void become_child(struct ml_thread *thread) {
         ml_process_lost_message();
         return;
     }
-    if (adopt(&hello, true)) {
-        begin_stream(thread, serial);
+    if (!adopt(&hello, true)) {
+        ml_hello_cannot_use(socket_fd, MEMLOG_CLIENT_NOT_PROFILED_REASON_NO_MEMORY);
+        return;
     }
+    begin_stream(thread, serial);
 }
 
 bool ml_life_connect(const char *socket_path) {
@@ -288,7 +301,11 @@ bool ml_life_connect(const char *socket_path) {
         close_fd(socket_fd);
         return false;
     }
-    if (hello.params.verdict == MEMLOG_CLIENT_VERDICT_REFUSED || !ml_arena_map()) {
+    const bool refused = hello.params.verdict == MEMLOG_CLIENT_VERDICT_REFUSED;
+    if (refused || !ml_arena_map()) {
+        if (!refused) {
+            ml_hello_cannot_use(socket_fd, MEMLOG_CLIENT_NOT_PROFILED_REASON_NO_MEMORY);
+        }
         close_fd(hello.pipe_fd);
         close_fd(hello.staging_fd);
         close_fd(hello.control_fd);
@@ -298,6 +315,7 @@ bool ml_life_connect(const char *socket_path) {
     }
     if (!adopt(&hello, false) ||
         !ml_hello_identity(socket_fd, &ml_process.socket_device, &ml_process.socket_inode)) {
+        ml_hello_cannot_use(socket_fd, MEMLOG_CLIENT_NOT_PROFILED_REASON_NO_MEMORY);
         ml_arena_unmap();
         close_fd(hello.pipe_fd);
         close_fd(socket_fd);

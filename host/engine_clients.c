@@ -81,6 +81,10 @@ static const char *not_profiled_text(enum memlog_client_not_profiled_reason reas
         return ml_image_text(ML_IMAGE_UNREADABLE);
     case MEMLOG_CLIENT_NOT_PROFILED_REASON_HANDSHAKE_FAILED:
         return "it started, but found no host in time";
+    case MEMLOG_CLIENT_NOT_PROFILED_REASON_NO_DESCRIPTORS:
+        return "not recorded: it has too few descriptors left for memlog's (ulimit -n)";
+    case MEMLOG_CLIENT_NOT_PROFILED_REASON_NO_MEMORY:
+        return "not recorded: its limit of address space leaves memlog no room (ulimit -v)";
     }
     return "for an unknown reason";
 }
@@ -217,6 +221,12 @@ static void on_forked(
     ml_member_watch(engine, member, ml_channel_peer_pidfd(connection->channel));
 }
 
+/* Not of a program that is to come. */
+static bool speaks_of_itself(enum memlog_client_not_profiled_reason reason) {
+    return reason == MEMLOG_CLIENT_NOT_PROFILED_REASON_NO_DESCRIPTORS ||
+           reason == MEMLOG_CLIENT_NOT_PROFILED_REASON_NO_MEMORY;
+}
+
 static void on_not_profiled(
     void *context,
     const struct ml_call *call,
@@ -233,6 +243,13 @@ static void on_not_profiled(
         request->path.count_bytes > 0 ? request->path.data : ""
     );
     pid_t pid = call->peer.pid;
+    struct ml_member *self = ml_members_newest(&engine->members, pid); /* it may have ended since */
+    if (self != NULL && speaks_of_itself(request->reason)) {
+        if (!self->stream_lost) {
+            ml_member_lost(engine, self, not_profiled_text(request->reason));
+        }
+        return;
+    }
     ml_engine_add_not_profiled(
         engine, pid, ml_process_parent(pid), not_profiled_text(request->reason), path
     );

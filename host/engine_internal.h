@@ -275,6 +275,10 @@ struct ml_control_page ml_engine_control_page(const struct ml_engine *engine, bo
 /* Bring it to the service and let it record. */
 void ml_member_record(struct ml_engine *engine, struct ml_member *member);
 
+/* It is recorded no more, or never was, whatever was thought: for its note, and the service's
+ * report if it does not know yet. Copied. */
+void ml_member_lost(struct ml_engine *engine, struct ml_member *member, const char *reason);
+
 /* Look at it again when its number of looks says so. */
 void ml_member_look_soon(struct ml_engine *engine, struct ml_member *member);
 

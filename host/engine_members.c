@@ -163,6 +163,19 @@ enum ml_status ml_member_enable(struct ml_engine *engine, struct ml_member *memb
     return ml_endpoint_control(&member->endpoint, &page);
 }
 
+void ml_member_lost(struct ml_engine *engine, struct ml_member *member, const char *reason) {
+    member->stream_lost = true;
+    member->recording = false;
+    (void)snprintf(member->note, sizeof(member->note), "%s", reason);
+    (void)snprintf(member->trouble, sizeof(member->trouble), "%s", reason);
+    if (member->state == ML_MEMBER_RUNNING) {
+        (void)!ml_member_enable(engine, member, false);
+    }
+    if (member->in_service) {
+        ml_service_link_update(&engine->link, member);
+    }
+}
+
 /* A forked child of a process whose profile has gone with a service: its own is whole, but for what
  * it began with. */
 static void doubt_inheritance(const struct ml_engine *engine, struct ml_member *member) {

@@ -52,18 +52,15 @@ static void leave_out(struct ml_engine *engine, uint32_t id) {
     if (member == NULL || member->stream_lost) {
         return;
     }
-    member->stream_lost = true;
-    member->recording = false;
+    char reason[128];
     (void)snprintf(
-        member->note,
-        sizeof(member->note),
+        reason,
+        sizeof(reason),
         "recorded no more: %d services in a row died while they read it",
         ML_REVIVAL_POISON_DEATHS
     );
-    ml_engine_notice(engine, "%s (%d) is %s", member->name, (int)member->pid, member->note);
-    if (member->state == ML_MEMBER_RUNNING) {
-        (void)!ml_member_enable(engine, member, false);
-    }
+    ml_engine_notice(engine, "%s (%d) is %s", member->name, (int)member->pid, reason);
+    ml_member_lost(engine, member, reason);
 }
 
 static void give_up(struct ml_engine *engine, const char *why) {
@@ -170,15 +167,10 @@ static void on_client_lost(void *context, uint32_t id, const char *reason) {
     if (member == NULL) {
         return;
     }
-    member->stream_lost = true;
-    (void)snprintf(member->note, sizeof(member->note), "%s", reason);
     ml_engine_notice(
         engine, "%s (%d) is recorded no more: %s", member->name, (int)member->pid, reason
     );
-    if (member->state == ML_MEMBER_RUNNING) {
-        (void)!ml_member_enable(engine, member, false);
-        member->recording = false;
-    }
+    ml_member_lost(engine, member, reason);
 }
 
 /* The service lives longest when the largest process tells it less. */

@@ -304,7 +304,8 @@ void ml_service_link_update(struct ml_service_link *link, const struct ml_member
              .footprint_bytes = member->footprint_bytes,
              .resident_bytes = member->resident_bytes,
              .name = ml_string_of(member->name),
-             .executable = ml_string_of(member->executable)},
+             .executable = ml_string_of(member->executable),
+             .trouble = ml_string_of(member->trouble)},
     };
     struct ml_string *line = fill_line(&member->line, &request.facts.command_line);
     note_status(link, memlog_service_update_process(ml_channel_port(link->channel), &request));

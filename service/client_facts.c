@@ -34,6 +34,17 @@ describe(struct ml_client *client, const struct memlog_service_process_facts *fa
     return status;
 }
 
+static void take_trouble(struct ml_client *client, struct ml_string trouble) {
+    char text[ML_TROUBLE_MAX_BYTES];
+    const size_t count =
+        trouble.count_bytes < sizeof(text) ? trouble.count_bytes : sizeof(text) - 1;
+    if (count > 0) {
+        memcpy(text, trouble.data, count);
+        text[count] = 0;
+        ml_client_trouble(client, text);
+    }
+}
+
 void ml_client_take_facts(
     struct ml_client *client, const struct memlog_service_process_facts *facts
 ) {
@@ -49,15 +60,5 @@ void ml_client_take_facts(
             client, (const char *)facts->executable.data, facts->executable.count_bytes
         );
     }
-}
-
-void ml_client_take_trouble(struct ml_client *client, struct ml_string trouble) {
-    char text[ML_TROUBLE_MAX_BYTES];
-    const size_t count =
-        trouble.count_bytes < sizeof(text) ? trouble.count_bytes : sizeof(text) - 1;
-    if (count > 0) {
-        memcpy(text, trouble.data, count);
-        text[count] = 0;
-        ml_client_trouble(client, text);
-    }
+    take_trouble(client, facts->trouble);
 }

@@ -9,13 +9,11 @@
 #include "mojom_like_idl/heap_service_mojom.h"
 #include "service/session.h"
 
-/* Role, name, command line, executable and memory. An empty executable says that the host could not
- * see it: what was known stays. Owner: `facts` is borrowed and copied. */
+/* Role, name, command line, executable, memory, and why its profile cannot be complete. An empty
+ * executable says that the host could not see it, an empty trouble that it knows of none: what was
+ * known stays. Owner: `facts` is borrowed and copied. */
 void ml_client_take_facts(
     struct ml_client *client, const struct memlog_service_process_facts *facts
 );
-
-/* Why its profile cannot be complete; empty: the host knows of nothing. Copied. */
-void ml_client_take_trouble(struct ml_client *client, struct ml_string trouble);
 
 #endif

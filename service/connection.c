@@ -260,9 +260,9 @@ static void on_add_client(
             .role = info->role,
             .name = info->name,
             .executable = info->executable,
-            .command_line = info->command_line};
+            .command_line = info->command_line,
+            .trouble = info->trouble};
         ml_client_take_facts(client, &facts);
-        ml_client_take_trouble(client, info->trouble);
         status = read_client(connection, client, request);
     }
     if (status == ML_PEER_STATE || ml_status_family(status) == ML_FAMILY_BUG) {

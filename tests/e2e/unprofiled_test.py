@@ -97,5 +97,62 @@ class Unprofiled(harness.Case):
         self.assertRegex(answer.stdout.decode(), "/hello.*(visible|root)|(visible|root).*/hello")
 
 
+class NoRoom(harness.Case):
+    """Programs under limits that leave memlog no room, and just enough: what is recorded is said, and what is not."""
+
+    def assert_honest(self, limit, amounts, reason):
+        """Under each of these amounts; True in the result: it was recorded."""
+        kinds = set()
+        for amount in amounts:
+            words = ("/bin/sh", "-c", f'ulimit {limit} {amount}; exec ls -d / "$0"', str(self.folder))
+            plain = subprocess.run(words, capture_output=True)
+            if plain.returncode != 0:
+                continue  # it needs more itself
+            with self.subTest(amount=amount):
+                run = self.memlog(*words)
+                self.assertEqual((run.code, run.out, run.err), (0, plain.stdout, ""))
+                (entry,) = [entry for entry in self.exit_report(run)["processes"] if entry["name"] == "ls"]
+                recorded = entry["events"] > 0
+                self.assertEqual((recorded, entry["complete"]), (recorded, recorded))
+                if not recorded:
+                    self.assertRegex(entry["trouble"], reason)
+                kinds.add(recorded)
+        self.assertEqual(kinds, {True, False})
+
+    def test_of_descriptors(self):
+        self.assert_honest("-n", range(4, 15), "too few descriptors")
+
+    def test_of_memory(self):
+        self.assert_honest("-v", (5000, 6000, 7000, 8000, 10000, 15000, 20000, 30000, 50000, 100000, 1000000), "limit of address space")
+
+    def test_of_descriptors_in_a_forked_child(self):
+        script = """
+import errno, os, resource, sys
+resource.setrlimit(resource.RLIMIT_NOFILE, (40, 40))
+taken = []
+try:
+    while True:
+        taken.append(os.open("/dev/null", os.O_RDONLY))
+except OSError as full:
+    assert full.errno == errno.EMFILE
+for _ in range(int(sys.argv[1])):
+    os.close(taken.pop())
+if os.fork() == 0:
+    kept = [bytearray(1000) for _ in range(100)]
+    os._exit(0)
+os._exit(os.wait()[1])
+"""
+        kinds = set()
+        for left in range(6):
+            with self.subTest(left=left):
+                run = self.memlog("/usr/bin/python3", "-c", script, str(left))
+                self.assertEqual((run.code, run.err), (0, ""))
+                processes = self.exit_report(run)["processes"]
+                recorded = len([entry for entry in processes if entry["id"] != 1 and entry["events"] > 0]) == 1
+                self.assertEqual(all(entry["complete"] for entry in processes), recorded)
+                kinds.add(recorded)
+        self.assertEqual(kinds, {True, False})
+
+
 if __name__ == "__main__":
     unittest.main(verbosity=2)
