@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "ipc/writer.h"
+
 static uint64_t member_get(const struct ml_column *column, const unsigned char *row) {
     uint8_t u8 = 0;
     uint16_t u16 = 0;
@@ -46,25 +48,24 @@ static bool member_set(const struct ml_column *column, unsigned char *row, uint6
     }
 }
 
-static bool encode_values(
-    pb_ostream_t *stream,
+/* A column's values, in `bytes`, which has room for all of them. Returns how many bytes they take.
+ * Put there and not each for itself into the stream: a dump has millions. */
+static size_t values_put(
     const struct ml_column *column,
     const unsigned char *rows,
     size_t row_bytes,
-    size_t count
+    size_t count,
+    uint8_t *bytes
 ) {
+    uint8_t *pos = bytes;
     uint64_t before = 0;
 
     for (size_t i = 0; i < count; i++) {
         uint64_t value = member_get(column, rows + i * row_bytes);
-        bool written = column->delta ? pb_encode_svarint(stream, (int64_t)(value - before))
-                                     : pb_encode_varint(stream, value);
-        if (!written) {
-            return false;
-        }
+        pos = ml_put_varint(pos, column->delta ? ml_zigzag((int64_t)(value - before)) : value);
         before = value;
     }
-    return true;
+    return (size_t)(pos - bytes);
 }
 
 static bool
@@ -85,20 +86,19 @@ bool ml_columns_encode(
     size_t row_bytes,
     size_t count
 ) {
-    if (!pb_encode_tag(stream, PB_WT_VARINT, ML_COLUMNS_COUNT_TAG) ||
+    uint8_t values[ML_COLUMNS_ROWS_MAX * ML_VARINT_MAX_BYTES];
+
+    if (count > ML_COLUMNS_ROWS_MAX || !pb_encode_tag(stream, PB_WT_VARINT, ML_COLUMNS_COUNT_TAG) ||
         !pb_encode_varint(stream, count)) {
         return false;
     }
     for (size_t c = 0; c < columns_count; c++) {
-        pb_ostream_t sizing = PB_OSTREAM_SIZING;
-
         if (c > 0 && is_zero(&columns[c], rows, row_bytes, count)) {
             continue;
         }
-        if (!encode_values(&sizing, &columns[c], rows, row_bytes, count) ||
-            !pb_encode_tag(stream, PB_WT_STRING, columns[c].tag) ||
-            !pb_encode_varint(stream, sizing.bytes_written) ||
-            !encode_values(stream, &columns[c], rows, row_bytes, count)) {
+        size_t values_bytes = values_put(&columns[c], rows, row_bytes, count, values);
+        if (!pb_encode_tag(stream, PB_WT_STRING, columns[c].tag) ||
+            !pb_encode_string(stream, values, values_bytes)) {
             return false;
         }
     }

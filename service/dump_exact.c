@@ -18,6 +18,7 @@ struct rows {
     const void *first;
     size_t row_bytes;
     size_t count;
+    uint8_t *wire; /* the packet's; nothing is there while its body is put together */
 };
 
 struct sealed_body {
@@ -276,10 +277,10 @@ static void put_modules(struct ml_dump_packet *packet, const struct ml_snapshot_
 
 static bool encode_rows(pb_ostream_t *stream, const pb_field_t *field, void *const *arg) {
     const struct rows *rows = *arg;
-    pb_ostream_t sizing = PB_OSTREAM_SIZING;
+    pb_ostream_t columns = pb_ostream_from_buffer(rows->wire, ML_DUMP_PACKET_MAX_BYTES);
 
     return ml_columns_encode(
-               &sizing,
+               &columns,
                rows->columns,
                rows->columns_count,
                rows->first,
@@ -287,10 +288,7 @@ static bool encode_rows(pb_ostream_t *stream, const pb_field_t *field, void *con
                rows->count
            ) &&
            pb_encode_tag_for_field(stream, field) &&
-           pb_encode_varint(stream, sizing.bytes_written) &&
-           ml_columns_encode(
-               stream, rows->columns, rows->columns_count, rows->first, rows->row_bytes, rows->count
-           );
+           pb_encode_string(stream, rows->wire, columns.bytes_written);
 }
 
 /* A piece of nodes or cells, each in a packet of its own. */
@@ -314,6 +312,7 @@ send_all_rows(struct ml_dump_packet *packet, uint32_t process_id, uint32_t tag, 
         struct rows piece = all;
         piece.first = (const unsigned char *)all.first + at * all.row_bytes;
         piece.count = all.count - at < ML_COLUMNS_ROWS_MAX ? all.count - at : ML_COLUMNS_ROWS_MAX;
+        piece.wire = packet->wire;
         send_rows(packet, process_id, tag, &piece);
     }
 }
@@ -332,6 +331,7 @@ static void send_series(
             .first = &series->points[at],
             .row_bytes = sizeof series->points[0],
             .count = left < ML_COLUMNS_ROWS_MAX ? left : ML_COLUMNS_ROWS_MAX,
+            .wire = packet->wire,
         };
         ml_trace_MemlogSeries message = {
             .process_id = process_id,

@@ -7,6 +7,8 @@
  * cache. A million nodes take seconds. */
 enum { STEPS_A_REST = 2048 };
 
+enum { FRAMES_ROOM_MIN = 1 << 11 };
+
 static void step(struct ml_dump_frames *frames) {
     if (++frames->steps == STEPS_A_REST) {
         frames->steps = 0;
@@ -16,20 +18,38 @@ static void step(struct ml_dump_frames *frames) {
     }
 }
 
-/* The index of the node with that id; ML_DUMP_NO_INDEX if there is none. */
+/* The index of the node with that id; ML_DUMP_NO_INDEX if there is none. Ids are given one after
+ * the other and most of their nodes are there, so it is not further from the id's share of the way
+ * than those that are not: looked for from there, in strides that double. */
 static uint32_t node_find(const struct ml_snapshot_process *process, uint32_t id) {
-    uint32_t low = 0;
-    uint32_t high = process->nodes_count;
+    const struct ml_snapshot_node *nodes = process->nodes;
+    const uint32_t count = process->nodes_count;
 
-    while (low < high) {
+    if (count == 0 || id < nodes[0].id || id > nodes[count - 1].id) {
+        return ML_DUMP_NO_INDEX;
+    }
+    uint32_t low = (uint32_t
+    )((uint64_t)(id - nodes[0].id) * (count - 1) / ((uint64_t)nodes[count - 1].id - nodes[0].id + 1)
+    );
+    uint32_t high = low + 1;
+    for (uint32_t stride = 1; nodes[low].id > id; stride *= 2) {
+        high = low;
+        low = low > stride ? low - stride : 0;
+    }
+    for (uint32_t stride = 1; high < count && nodes[high].id <= id; stride *= 2) {
+        low = high;
+        high = stride < count - high ? high + stride : count;
+    }
+    /* nodes[low].id <= id, and that of `high` is greater or beyond the end. */
+    while (high - low > 1) {
         uint32_t middle = low + (high - low) / 2;
-        if (process->nodes[middle].id < id) {
-            low = middle + 1;
+        if (nodes[middle].id <= id) {
+            low = middle;
         } else {
             high = middle;
         }
     }
-    return low < process->nodes_count && process->nodes[low].id == id ? low : ML_DUMP_NO_INDEX;
+    return nodes[low].id == id ? low : ML_DUMP_NO_INDEX;
 }
 
 static enum ml_status parents_resolve(struct ml_dump_frames *frames) {
@@ -52,6 +72,14 @@ static enum ml_status parents_resolve(struct ml_dump_frames *frames) {
     return ML_OK;
 }
 
+/* What a client cannot guess, of an address that it cannot: frames whose hashes it has chosen would
+ * keep everybody's dump waiting. */
+static uint64_t factor_of(uintptr_t address) {
+    uint64_t factor = (address ^ address >> 17) * UINT64_C(0x9e3779b97f4a7c15);
+
+    return (factor ^ factor >> 29) | 1;
+}
+
 enum ml_status ml_dump_frames_init(
     struct ml_dump_frames *frames,
     const struct ml_snapshot_process *process,
@@ -63,18 +91,20 @@ enum ml_status ml_dump_frames_init(
     *frames = (struct ml_dump_frames){.process = process, .sink = sink};
     frames->parent_index = calloc(nodes, sizeof *frames->parent_index);
     frames->frame = calloc(nodes, sizeof *frames->frame);
-    frames->used = calloc(nodes, sizeof *frames->used);
     frames->stacks = calloc((size_t)process->cells_count + 1, sizeof *frames->stacks);
-    if (!frames->parent_index || !frames->frame || !frames->used || !frames->stacks) {
+    if (!frames->parent_index || !frames->frame || !frames->stacks) {
         return ML_ENV_MEMORY;
     }
+    frames->factors[0] = factor_of((uintptr_t)frames->parent_index);
+    frames->factors[1] = factor_of((uintptr_t)frames);
     return parents_resolve(frames);
 }
 
 void ml_dump_frames_fini(struct ml_dump_frames *frames) {
     free(frames->parent_index);
     free(frames->frame);
-    free(frames->used);
+    free(frames->frames);
+    free(frames->table);
     free(frames->stacks);
     *frames = (struct ml_dump_frames){0};
 }
@@ -123,14 +153,12 @@ static void stacks_collect(struct ml_dump_frames *frames, uint16_t heap) {
     frames->stacks_count = merged;
 }
 
-/* By what a frame shows, then by index, so that one frame's nodes lie together in a fixed order. */
-static int order_used(const void *left, const void *right, void *context) {
+/* By what a frame shows. */
+static int order_frames(const void *left, const void *right, void *context) {
     struct ml_dump_frames *frames = context;
     const struct ml_snapshot_node *nodes = frames->process->nodes;
-    uint32_t left_index = *(const uint32_t *)left;
-    uint32_t right_index = *(const uint32_t *)right;
-    const struct ml_snapshot_node *a = &nodes[left_index];
-    const struct ml_snapshot_node *b = &nodes[right_index];
+    const struct ml_snapshot_node *a = &nodes[((const struct ml_dump_frame *)left)->node_index];
+    const struct ml_snapshot_node *b = &nodes[((const struct ml_dump_frame *)right)->node_index];
 
     step(frames);
     if (a->frame != b->frame) {
@@ -142,10 +170,7 @@ static int order_used(const void *left, const void *right, void *context) {
     if (a->address != b->address) {
         return (a->address > b->address) - (a->address < b->address);
     }
-    if (a->string != b->string) {
-        return (a->string > b->string) - (a->string < b->string);
-    }
-    return (left_index > right_index) - (left_index < right_index);
+    return (a->string > b->string) - (a->string < b->string);
 }
 
 static bool same_frame(const struct ml_snapshot_node *a, const struct ml_snapshot_node *b) {
@@ -153,37 +178,107 @@ static bool same_frame(const struct ml_snapshot_node *a, const struct ml_snapsho
            a->string == b->string;
 }
 
-void ml_dump_frames_take(struct ml_dump_frames *frames, uint16_t heap) {
-    const struct ml_snapshot_node *nodes = frames->process->nodes;
-    uint32_t used_count = 0;
+/* The place of that frame in the table, or the free one where it goes. */
+static uint32_t *
+place_of(const struct ml_dump_frames *frames, const struct ml_snapshot_node *node) {
+    uint64_t hash = node->address * frames->factors[0] +
+                    ((uint64_t)node->string << 32 | node->module) * frames->factors[1] +
+                    node->frame * (frames->factors[0] ^ frames->factors[1]);
+    uint32_t mask = frames->table_places - 1;
+    uint32_t at = (uint32_t)((hash >> 32) * frames->table_places >> 32);
 
+    while (
+        frames->table[at] != 0 &&
+        !same_frame(&frames->process->nodes[frames->frames[frames->table[at] - 1].node_index], node)
+    ) {
+        at = (at + 1) & mask;
+    }
+    return &frames->table[at];
+}
+
+/* Room for one more frame, with the table half empty. */
+static bool frames_grow(struct ml_dump_frames *frames) {
+    uint32_t room = frames->frames_room == 0 ? FRAMES_ROOM_MIN : 2 * frames->frames_room;
+    struct ml_dump_frame *larger = reallocarray(frames->frames, room, sizeof *larger);
+
+    if (!larger) {
+        return false;
+    }
+    frames->frames = larger;
+    uint32_t *table = calloc((size_t)room * 2, sizeof *table);
+    if (!table) {
+        return false;
+    }
+    free(frames->table);
+    frames->table = table;
+    frames->table_places = room * 2;
+    frames->frames_room = room;
+    for (uint32_t i = 0; i < frames->frames_count; i++) {
+        step(frames);
+        *place_of(frames, &frames->process->nodes[frames->frames[i].node_index]) = i + 1;
+    }
+    return true;
+}
+
+/* The frame's number by when it was first met, from 1; 0: no memory. */
+static uint32_t frame_met(struct ml_dump_frames *frames, uint32_t node_index) {
+    uint32_t *place = NULL;
+
+    if (frames->frames_count == frames->frames_room && !frames_grow(frames)) {
+        return 0;
+    }
+    place = place_of(frames, &frames->process->nodes[node_index]);
+    if (*place == 0) {
+        frames->frames[frames->frames_count] =
+            (struct ml_dump_frame){.node_index = node_index, .met = frames->frames_count};
+        *place = ++frames->frames_count;
+    }
+    return *place;
+}
+
+/* Number the frames anew, in order. Where they were met is not needed any more: the table becomes
+ * the old number's new one. */
+static void frames_order(struct ml_dump_frames *frames) {
+    const uint32_t nodes_count = frames->process->nodes_count;
+
+    if (frames->frames_count == 0) {
+        return;
+    }
+    qsort_r(frames->frames, frames->frames_count, sizeof frames->frames[0], order_frames, frames);
+    for (uint32_t i = 0; i < frames->frames_count; i++) {
+        frames->table[frames->frames[i].met] = i + 1;
+    }
+    for (uint32_t i = 0; i < nodes_count; i++) {
+        step(frames);
+        if (frames->frame[i] != 0) {
+            frames->frame[i] = frames->table[frames->frame[i] - 1];
+        }
+    }
+}
+
+enum ml_status ml_dump_frames_take(struct ml_dump_frames *frames, uint16_t heap) {
     frames->frames_count = 0;
     frames->has_no_stack = false;
     memset(frames->frame, 0, (size_t)frames->process->nodes_count * sizeof frames->frame[0]);
+    if (frames->table) {
+        memset(frames->table, 0, (size_t)frames->table_places * sizeof frames->table[0]);
+    }
     stacks_collect(frames, heap);
 
     for (uint32_t i = 0; i < frames->stacks_count; i++) {
         uint32_t at = frames->stacks[i].node_index;
         frames->has_no_stack = frames->has_no_stack || at == ML_DUMP_NO_INDEX;
         while (at != ML_DUMP_NO_INDEX && frames->frame[at] == 0) {
-            frames->frame[at] = 1;
-            frames->used[used_count++] = at;
+            frames->frame[at] = frame_met(frames, at);
+            if (frames->frame[at] == 0) {
+                return ML_ENV_MEMORY;
+            }
             at = frames->parent_index[at];
             step(frames);
         }
     }
-    if (used_count > 0) {
-        qsort_r(frames->used, used_count, sizeof frames->used[0], order_used, frames);
-    }
-    for (uint32_t i = 0; i < used_count; i++) {
-        uint32_t index = frames->used[i];
-        step(frames);
-        if (frames->frames_count == 0 ||
-            !same_frame(&nodes[frames->used[frames->frames_count - 1]], &nodes[index])) {
-            frames->used[frames->frames_count++] = index;
-        }
-        frames->frame[index] = frames->frames_count;
-    }
+    frames_order(frames);
+    return ML_OK;
 }
 
 bool ml_dump_frames_next_heap(
