@@ -3,11 +3,11 @@ import statistics
 
 
 class Spread:
-    """Several measurements of one thing: their median, least and greatest."""
+    """Several measurements of one thing: their median (or what stands for it), least and greatest."""
 
-    def __init__(self, values):
+    def __init__(self, values, median=None):
         self.count = len(values)
-        self.median = statistics.median(values)
+        self.median = statistics.median(values) if median is None else median
         self.least = min(values)
         self.greatest = max(values)
 
@@ -33,14 +33,19 @@ def paired(runs, configuration, baseline):
     ]
 
 
-def ratios(pairs, value):
-    """value(run) / value(neighbour) of each pair."""
-    found = []
-    for run, neighbour in pairs:
-        above, below = value(run), value(neighbour)
-        if above is not None and below:
-            found.append(above / below)
-    return found
+def median_of(runs, value):
+    """None when nothing was measured."""
+    values = [value(run) for run in runs if value(run) is not None]
+    return statistics.median(values) if values else None
+
+
+def ratios(pairs, bare, value):
+    """A Spread, or None: the median of the pairs' runs over that of the runs in `bare`, and the least and the greatest
+    ratio of a pair. Medians first: where a machine's speed changes between two neighbours, the ratio of them is as
+    wrong as either."""
+    found = [value(run) / value(neighbour) for run, neighbour in pairs if value(run) is not None and value(neighbour)]
+    below = median_of(bare, value)
+    return Spread(found, median_of([run for run, _ in pairs], value) / below) if found and below else None
 
 
 def target_cpu(run):
@@ -59,11 +64,14 @@ def wall(run):
     return run["wall_s"]
 
 
-def ns_an_event(pairs, events):
-    """What each pair's target needed longer, shared among `events`; [] without events."""
-    if not events:
-        return []
-    return [(target_cpu(run) - target_cpu(neighbour)) * 1e9 / events for run, neighbour in pairs]
+def ns_an_event(pairs, bare, events):
+    """A Spread as above of what the target needed longer, shared among `events`; None without events."""
+    if not events or not pairs:
+        return None
+    longer = median_of([run for run, _ in pairs], target_cpu) - median_of(bare, target_cpu)
+    return Spread(
+        [(target_cpu(run) - target_cpu(neighbour)) * 1e9 / events for run, neighbour in pairs], longer * 1e9 / events
+    )
 
 
 def merged(histograms):
