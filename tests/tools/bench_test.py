@@ -222,6 +222,8 @@ class TargetsTest(unittest.TestCase):
         for rate, verdict in ((25e6, "reached"), (24.9e6, "missed")):
             row = self.row("service, replayed stream, redis", self.replayed("redis", events_a_second=rate))
             self.assertEqual((row.limit_text, row.verdict()), ("≥ 25 million events a second", verdict))
+        several = [self.replayed("redis", events_a_second=rate) for rate in (30e6, 10e6, 20e6)]
+        self.assertEqual(targets.replay_rate(tables.Results(record_of(*several)), "redis"), 20)
         row = self.row("service, replayed stream, redis", self.replayed("redis") | {"ended": "it did not start"})
         self.assertEqual(row.verdict(), "not measured")
 
@@ -336,6 +338,13 @@ class RecordsTest(unittest.TestCase):
         merged = records.merge([first, second])
         self.assertEqual([run["series"] for run in merged["runs"]], ["1", "1", "2"])
 
+    def test_commits_of_the_same_memlog_are_shown_together(self):
+        record = record_of(run_of("memlog-exact", series="1"), run_of("memlog-exact", series="2"), run_of("memlog-exact", series="3"))
+        record["machines"] = {"1": {"commit": "a"}, "2": {"commit": "b"}, "3": {"commit": "c"}}
+        kept = records.newest(record, lambda commit: {"a": "old", "b": "new", "c": "new"}[commit])["runs"]
+        self.assertEqual([run["series"] for run in kept], ["2", "3"])
+        self.assertEqual(machine.measured("HEAD+"), "HEAD+")
+        self.assertEqual(machine.measured("0123456789"), " ".join(["0123456789"] * len(machine.MEASURED)))
 
     def test_memlogs_runs_of_an_older_commit_give_way(self):
         record = record_of(

@@ -1,5 +1,6 @@
 """What the figures were measured on."""
 import datetime
+import functools
 import os
 import pathlib
 import platform
@@ -47,6 +48,20 @@ def virtualised(cpuinfo):
 def memory_bytes(meminfo):
     found = re.search(r"^MemTotal:\s*(\d+) kB$", meminfo, re.M)
     return int(found.group(1)) * 1024 if found else None
+
+
+# What a run's figures come from.
+MEASURED = ("client", "host", "ipc", "mojom_like_idl", "service", "tools/bench/programs", "tools/bench/workloads.py")
+
+
+@functools.cache
+def measured(commit):
+    """The same text for commits between which nothing of that has changed; of one that is not known here, or was changed in
+    the working tree ("+"), its own name."""
+    if not re.fullmatch("[0-9a-f]{7,40}", commit):
+        return commit
+    root = str(pathlib.Path(__file__).resolve().parents[2])
+    return " ".join(first_line(["git", "-C", root, "rev-parse", "-q", "--verify", f"{commit}:{path}"]) or commit for path in MEASURED)
 
 
 def describe(root):

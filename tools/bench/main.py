@@ -135,7 +135,7 @@ def main():
         measure.become_subreaper()
         measure_all(options, record, series)
         replay_all(options, record, series)
-    print(tables.everything(records.newest(record)))
+    print(tables.everything(records.newest(record, machine.measured)))
 
 
 if __name__ == "__main__":

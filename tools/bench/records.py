@@ -31,9 +31,9 @@ def commit_of(record, run):
     return record["machines"].get(run["series"], {}).get("commit", "")
 
 
-def newest(record):
+def newest(record, what_is=lambda commit: commit):
     """Without memlog's runs of another commit than its latest run of that program, size and configuration: a file that
-    was added to after a change must not mix both."""
+    was added to after a change must not mix both. what_is(commit): the same for commits that measure the same."""
     latest = {}
     for run in record["runs"]:
         what = run["program"], run["size"], run["configuration"]
@@ -44,7 +44,7 @@ def newest(record):
         if not run["configuration"].startswith("memlog"):
             return True
         last = latest[run["program"], run["size"], run["configuration"]]
-        return commit_of(record, run) == commit_of(record, last)
+        return what_is(commit_of(record, run)) == what_is(commit_of(record, last))
 
     return record | {"runs": [run for run in record["runs"] if stays(run)]}
 
