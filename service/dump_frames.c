@@ -2,12 +2,16 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 
 /* Look-ups, or comparisons of a sort, between two rests: some 300 us where each misses the
  * cache. A million nodes take seconds. */
 enum { STEPS_A_REST = 2048 };
 
 enum { FRAMES_ROOM_MIN = 1 << 11 };
+
+/* A number by when the frame was first met, not yet by its place in order. */
+static const uint32_t FRAME_MET = UINT32_C(1) << 31;
 
 static void step(struct ml_dump_frames *frames) {
     if (++frames->steps == STEPS_A_REST) {
@@ -72,12 +76,17 @@ static enum ml_status parents_resolve(struct ml_dump_frames *frames) {
     return ML_OK;
 }
 
-/* What a client cannot guess, of an address that it cannot: frames whose hashes it has chosen would
- * keep everybody's dump waiting. */
-static uint64_t factor_of(uintptr_t address) {
-    uint64_t factor = (address ^ address >> 17) * UINT64_C(0x9e3779b97f4a7c15);
+/* What no client can guess: frames whose hashes it has chosen would keep everybody's dump waiting.
+ * By the bytes that the kernel has left each program at its start. */
+static void take_factors(struct ml_dump_frames *frames) {
+    const void *random = (const void *)getauxval(AT_RANDOM);
 
-    return (factor ^ factor >> 29) | 1;
+    if (random) {
+        memcpy(frames->factors, random, sizeof frames->factors);
+    }
+    for (size_t i = 0; i < sizeof frames->factors / sizeof frames->factors[0]; i++) {
+        frames->factors[i] = (frames->factors[i] + i + 1) * UINT64_C(0x9e3779b97f4a7c15) | 1;
+    }
 }
 
 enum ml_status ml_dump_frames_init(
@@ -95,8 +104,7 @@ enum ml_status ml_dump_frames_init(
     if (!frames->parent_index || !frames->frame || !frames->stacks) {
         return ML_ENV_MEMORY;
     }
-    frames->factors[0] = factor_of((uintptr_t)frames->parent_index);
-    frames->factors[1] = factor_of((uintptr_t)frames);
+    take_factors(frames);
     return parents_resolve(frames);
 }
 
@@ -205,12 +213,11 @@ static bool frames_grow(struct ml_dump_frames *frames) {
         return false;
     }
     frames->frames = larger;
-    uint32_t *table = calloc((size_t)room * 2, sizeof *table);
-    if (!table) {
+    free(frames->table); /* it is filled again from what was met */
+    frames->table = calloc((size_t)room * 2, sizeof *frames->table);
+    if (!frames->table) {
         return false;
     }
-    free(frames->table);
-    frames->table = table;
     frames->table_places = room * 2;
     frames->frames_room = room;
     for (uint32_t i = 0; i < frames->frames_count; i++) {
@@ -236,11 +243,9 @@ static uint32_t frame_met(struct ml_dump_frames *frames, uint32_t node_index) {
     return *place;
 }
 
-/* Number the frames anew, in order. Where they were met is not needed any more: the table becomes
- * the old number's new one. */
+/* Number the frames anew, in order, at all nodes that are used. Where they were met is not needed
+ * any more: the table becomes the old number's new one. */
 static void frames_order(struct ml_dump_frames *frames) {
-    const uint32_t nodes_count = frames->process->nodes_count;
-
     if (frames->frames_count == 0) {
         return;
     }
@@ -248,10 +253,24 @@ static void frames_order(struct ml_dump_frames *frames) {
     for (uint32_t i = 0; i < frames->frames_count; i++) {
         frames->table[frames->frames[i].met] = i + 1;
     }
-    for (uint32_t i = 0; i < nodes_count; i++) {
-        step(frames);
-        if (frames->frame[i] != 0) {
-            frames->frame[i] = frames->table[frames->frame[i] - 1];
+    for (uint32_t i = 0; i < frames->stacks_count; i++) {
+        uint32_t at = frames->stacks[i].node_index;
+        while (at != ML_DUMP_NO_INDEX && (frames->frame[at] & FRAME_MET) != 0) {
+            frames->frame[at] = frames->table[(frames->frame[at] & ~FRAME_MET) - 1];
+            at = frames->parent_index[at];
+            step(frames);
+        }
+    }
+}
+
+/* Forget the frames of the last heap's stacks. */
+static void clear_used(struct ml_dump_frames *frames) {
+    for (uint32_t i = 0; i < frames->stacks_count; i++) {
+        uint32_t at = frames->stacks[i].node_index;
+        while (at != ML_DUMP_NO_INDEX && frames->frame[at] != 0) {
+            frames->frame[at] = 0;
+            at = frames->parent_index[at];
+            step(frames);
         }
     }
 }
@@ -259,20 +278,21 @@ static void frames_order(struct ml_dump_frames *frames) {
 enum ml_status ml_dump_frames_take(struct ml_dump_frames *frames, uint16_t heap) {
     frames->frames_count = 0;
     frames->has_no_stack = false;
-    memset(frames->frame, 0, (size_t)frames->process->nodes_count * sizeof frames->frame[0]);
-    if (frames->table) {
-        memset(frames->table, 0, (size_t)frames->table_places * sizeof frames->table[0]);
-    }
+    clear_used(frames);
+    free(frames->table); /* another heap may have few, and there may be many heaps */
+    frames->table = NULL;
+    frames->frames_room = 0;
     stacks_collect(frames, heap);
 
     for (uint32_t i = 0; i < frames->stacks_count; i++) {
         uint32_t at = frames->stacks[i].node_index;
         frames->has_no_stack = frames->has_no_stack || at == ML_DUMP_NO_INDEX;
         while (at != ML_DUMP_NO_INDEX && frames->frame[at] == 0) {
-            frames->frame[at] = frame_met(frames, at);
-            if (frames->frame[at] == 0) {
+            const uint32_t number = frame_met(frames, at);
+            if (number == 0) {
                 return ML_ENV_MEMORY;
             }
+            frames->frame[at] = number | FRAME_MET;
             at = frames->parent_index[at];
             step(frames);
         }
