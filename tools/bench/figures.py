@@ -33,19 +33,38 @@ def paired(runs, configuration, baseline):
     ]
 
 
-def median_of(runs, value):
-    """None when nothing was measured."""
-    values = [value(run) for run in runs if value(run) is not None]
-    return statistics.median(values) if values else None
+def beside(runs, configuration, names):
+    """[(run, [the runs of `names` in its round])], all ended well, and at least one of them."""
+    rounds = {}
+    for run in runs:
+        if run["configuration"] in names and run["ended"] == "ok":
+            rounds.setdefault(pair_key(run), []).append(run)
+    return [
+        (run, rounds[pair_key(run)])
+        for run in runs
+        if run["configuration"] == configuration and run["ended"] == "ok" and pair_key(run) in rounds
+    ]
 
 
-def ratios(pairs, bare, value):
-    """A Spread, or None: the median of the pairs' runs over that of the runs in `bare`, and the least and the greatest
-    ratio of a pair. Medians first: where a machine's speed changes between two neighbours, the ratio of them is as
-    wrong as either."""
-    found = [value(run) / value(neighbour) for run, neighbour in pairs if value(run) is not None and value(neighbour)]
-    below = median_of(bare, value)
-    return Spread(found, median_of([run for run, _ in pairs], value) / below) if found and below else None
+def medians(groups, value):
+    """(of the runs, of all that stand beside them, [(a run, the mean beside it)]) of what beside() has found; None when nothing
+    was measured."""
+    groups = [(value(run), [value(one) for one in bare]) for run, bare in groups]
+    groups = [(own, bare) for own, bare in groups if own is not None and bare and None not in bare]
+    if not groups:
+        return None
+    own = statistics.median(own for own, _ in groups)
+    return own, statistics.median(one for _, bare in groups for one in bare), [(own, statistics.mean(bare)) for own, bare in groups]
+
+
+def ratios(groups, value):
+    """A Spread, or None: the median of the runs over that of all that stand beside them, and the least and the greatest ratio in
+    a round. Medians first: where a machine's speed changes between two neighbours, the ratio of them is as wrong as either."""
+    found = medians(groups, value)
+    if not found or not found[1]:
+        return None
+    own, below, rounds = found
+    return Spread([above / beside_it for above, beside_it in rounds if beside_it], own / below)
 
 
 def target_cpu(run):
@@ -64,14 +83,13 @@ def wall(run):
     return run["wall_s"]
 
 
-def ns_an_event(pairs, bare, events):
+def ns_an_event(groups, events):
     """A Spread as above of what the target needed longer, shared among `events`; None without events."""
-    if not events or not pairs:
+    found = medians(groups, target_cpu) if events else None
+    if not found:
         return None
-    longer = median_of([run for run, _ in pairs], target_cpu) - median_of(bare, target_cpu)
-    return Spread(
-        [(target_cpu(run) - target_cpu(neighbour)) * 1e9 / events for run, neighbour in pairs], longer * 1e9 / events
-    )
+    own, below, rounds = found
+    return Spread([(above - beside_it) * 1e9 / events for above, beside_it in rounds], (own - below) * 1e9 / events)
 
 
 def merged(histograms):

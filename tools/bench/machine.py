@@ -51,7 +51,10 @@ def memory_bytes(meminfo):
 
 
 # What a run's figures come from.
-MEASURED = ("client", "host", "ipc", "mojom_like_idl", "service", "tools/bench/programs", "tools/bench/workloads.py")
+MEASURED = (
+    "client", "host", "ipc", "mojom_like_idl", "service", "tests/client", "tools/gn", "tools/bench/programs", "tools/bench/workloads.py",
+    "tools/bench/configurations.py", "tools/bench/measure.py", "tools/bench/replay.c", "tools/bench/replays.py",
+)
 
 
 @functools.cache

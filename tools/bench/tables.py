@@ -95,23 +95,20 @@ class Results:
         runs = [run for run in self.of(program, configuration, size) if run["ended"] == "ok"]
         return figures.spread([value(run) for run in runs])
 
-    def bare(self, program, configuration):
-        """The runs that those of a configuration are compared with: of the same calls of tools/bench/run; a program alone runs
-        twice a round, and both count."""
+    def beside(self, program, configuration):
+        """Its runs, each with those of the same round that it is compared with: a program alone runs twice a round, and both
+        count."""
         baseline = configurations.BY_NAME[configuration].baseline
         names = {baseline, "nothing-again"} if baseline == "nothing" and configuration != "nothing-again" else {baseline}
         size = self.full_size(program, configuration)
-        series = {run["series"] for run in self.of(program, configuration, size)}
-        return [
-            run for name in names for run in self.of(program, name, size) if run["series"] in series and run["ended"] == "ok"
-        ]
+        return figures.beside([run for run in self.runs if run["program"] == program and run["size"] == size], configuration, names)
 
     def ratio(self, program, configuration, value):
-        return figures.ratios(self.pairs(program, configuration), self.bare(program, configuration), value)
+        return figures.ratios(self.beside(program, configuration), value)
 
     def ns_an_event(self, program, configuration):
         events = self.events(program, self.full_size(program, configuration))
-        return figures.ns_an_event(self.pairs(program, configuration), self.bare(program, configuration), events)
+        return figures.ns_an_event(self.beside(program, configuration), events)
 
     def failure(self, program, configuration):
         """How it ended when it never ended well; ""."""
@@ -283,7 +280,7 @@ def everything(record):
     parts = [
         "### Machine", machines_text(record),
         "### Programs", bare_line(results),
-        "### Wall time, × the program alone (medians; least–greatest of pairs)", overview(results, figures.wall),
+        "### Wall time, × the program alone (medians; least–greatest of a round)", overview(results, figures.wall),
         "### CPU time of the target, × the program alone", overview(results, figures.target_cpu),
         "### The service's core alone, one core: streams recorded in this run, replayed", replays_table(results),
         "### Targets", targets_table(results),

@@ -68,7 +68,7 @@ def replayed(results, program):
     runs = [run for run in results.of(program, replays.CONFIGURATION) if run["ended"] == "ok"]
     size = "full" if any(run["size"] == "full" for run in runs) else "small"
     runs = [run["replay"] for run in runs if run["size"] == size]
-    return sorted(runs, key=lambda run: run["events_a_second"])[len(runs) // 2] if runs else None
+    return sorted(runs, key=lambda run: run["events_a_second"])[(len(runs) - 1) // 2] if runs else None
 
 
 def replay_rate(results, program):
