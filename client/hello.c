@@ -42,7 +42,7 @@ static int lifted(int fd) {
     int lowest = ML_FD_LOWEST;
     struct rlimit limit = {1024, 1024};
     (void)ml_sys4(SYS_prlimit64, 0, RLIMIT_NOFILE, 0, (long)&limit);
-    if (limit.rlim_cur <= ML_FD_LOWEST) {
+    if (limit.rlim_cur < ML_FD_LOWEST + LIMIT_MARGIN) {
         lowest = limit.rlim_cur > LIMIT_MARGIN ? (int)limit.rlim_cur - LIMIT_MARGIN : 0;
     }
     const long number = ml_sys3(SYS_fcntl, fd, F_DUPFD_CLOEXEC, lowest);
@@ -299,7 +299,7 @@ bool ml_hello_ask(int socket_fd, struct ml_hello *out_hello) {
     }
     close_all(&answer);
     if (answer.no_descriptors) {
-        ml_hello_cannot_use(socket_fd, MEMLOG_CLIENT_NOT_PROFILED_REASON_NO_DESCRIPTORS);
+        (void)ml_hello_cannot_use(socket_fd, MEMLOG_CLIENT_NOT_PROFILED_REASON_NO_DESCRIPTORS);
     }
     return false;
 }
@@ -391,21 +391,40 @@ bool ml_hello_forked(
     struct ml_hello hello = {.pipe_fd = -1, .staging_fd = -1, .control_fd = -1, .lease_fd = -1};
     hello.params.staging_slots = slots;
     hello.params.stack_mode = (enum memlog_client_stack_mode)control->stack_mode;
-    bool done = make_own(slots, control, pipe_fds, &hello) &&
-                send_forked(socket_fd, patient, fork_serial, pipe_fds[0], title, &hello);
+    const bool made = make_own(slots, control, pipe_fds, &hello);
+    const bool sent =
+        made && send_forked(socket_fd, patient, fork_serial, pipe_fds[0], title, &hello);
     close_fd(pipe_fds[0]);
     hello.pipe_fd = ml_hello_lift(pipe_fds[1]);
-    if (done && hello.pipe_fd < 0) {
-        ml_hello_cannot_use(socket_fd, MEMLOG_CLIENT_NOT_PROFILED_REASON_NO_DESCRIPTORS);
-    }
-    if (!done || hello.pipe_fd < 0) {
+    const bool done = sent && hello.pipe_fd >= 0;
+    if (!done) {
         close_fd(hello.pipe_fd);
         close_fd(hello.staging_fd);
         close_fd(hello.control_fd);
-        return false;
+    }
+    if (!made) {
+        hello.told = ml_hello_cannot_use(socket_fd, MEMLOG_CLIENT_NOT_PROFILED_REASON_NO_ROOM);
+    } else if (sent && !done) {
+        hello.told =
+            ml_hello_cannot_use(socket_fd, MEMLOG_CLIENT_NOT_PROFILED_REASON_NO_DESCRIPTORS);
     }
     *out_hello = hello;
-    return true;
+    return done;
+}
+
+static bool send_not_profiled(
+    int socket_fd,
+    bool patient,
+    const struct memlog_client_not_profiled_request *request,
+    uint8_t *packet,
+    size_t packet_bytes
+) {
+    size_t count_bytes = 0;
+    struct ml_handles handles;
+    return memlog_client_not_profiled_request_encode(
+               request, 0, packet, packet_bytes, &count_bytes, &handles
+           ) == ML_OK &&
+           send_packet(socket_fd, patient, packet, count_bytes, &handles);
 }
 
 bool ml_hello_not_profiled(
@@ -418,16 +437,16 @@ bool ml_hello_not_profiled(
                                    ? (uint32_t)length
                                    : MEMLOG_CLIENT_NOT_PROFILED_REQUEST_PATH_LIMIT;
     uint8_t packet[MEMLOG_CLIENT_NOT_PROFILED_REQUEST_MAX_BYTES];
-    size_t count_bytes = 0;
-    struct ml_handles handles;
-    return memlog_client_not_profiled_request_encode(
-               &request, 0, packet, sizeof(packet), &count_bytes, &handles
-           ) == ML_OK &&
-           send_packet(socket_fd, patient, packet, count_bytes, &handles);
+    return send_not_profiled(socket_fd, patient, &request, packet, sizeof(packet));
 }
 
-void ml_hello_cannot_use(int socket_fd, enum memlog_client_not_profiled_reason reason) {
-    (void)!ml_hello_not_profiled(socket_fd, false, reason, "");
+bool ml_hello_cannot_use(int socket_fd, enum memlog_client_not_profiled_reason reason) {
+    const struct memlog_client_not_profiled_request request = {.reason = reason, .path = {"", 0}};
+    /* Of no path: a hook has little of the program's stack. */
+    uint8_t packet
+        [MEMLOG_CLIENT_NOT_PROFILED_REQUEST_MAX_BYTES -
+         MEMLOG_CLIENT_NOT_PROFILED_REQUEST_PATH_LIMIT];
+    return send_not_profiled(socket_fd, false, &request, packet, sizeof(packet));
 }
 
 bool ml_hello_ask_dump(

@@ -25,6 +25,7 @@ struct ml_hello {
     int staging_fd; /* memfd, sealed */
     int control_fd; /* memfd, sealed */
     int lease_fd;   /* memfd, sealed; a forked child has its parent's mapping */
+    bool told;      /* where there is no handshake: the host knows that, and why */
 };
 
 /* Connect; *out_socket_fd is out of the program's way already, unless the program has no other
@@ -41,7 +42,8 @@ struct ml_bytes ml_hello_title(void);
 
 /* A forked child: make its pipe, staging and control page (a copy of `control`, enabled as that
  * says), and send them. A socket without room is waited for if `patient`, within
- * ML_HELLO_WAIT_MS. False: it could not; then nothing is open. */
+ * ML_HELLO_WAIT_MS. False: it could not; then nothing is open, and out_hello->told says whether the
+ * host was told. */
 bool ml_hello_forked(
     int socket_fd,
     bool patient,
@@ -58,9 +60,10 @@ bool ml_hello_not_profiled(
     int socket_fd, bool patient, enum memlog_client_not_profiled_reason reason, const char *path
 );
 
-/* Tell the host that this process has said hello, or what it was forked with, and runs without us
- * all the same: else it would pass for one that never allocates. Never waits. */
-void ml_hello_cannot_use(int socket_fd, enum memlog_client_not_profiled_reason reason);
+/* Tell the host that this process runs without us, though it has said hello or was forked by one
+ * that did: else it would pass for one that never allocates. Never waits. False: the host does not
+ * know. */
+bool ml_hello_cannot_use(int socket_fd, enum memlog_client_not_profiled_reason reason);
 
 /* Ask the host for a dump, in the program's words, which are cut to what a message takes. Never
  * waits. False: the socket has no room. */

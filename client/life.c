@@ -148,6 +148,15 @@ static void close_fd(int fd) {
     }
 }
 
+static bool
+are_ours(const uint8_t *staging, const uint8_t *control, const uint8_t *lease, uint32_t slots) {
+    const struct ml_staging_header *header = (const void *)staging;
+    return header->magic == ML_STAGING_MAGIC && header->version == ML_STAGING_VERSION &&
+           header->slots == slots &&
+           ((const struct ml_control_page *)(const void *)control)->magic == ML_CONTROL_MAGIC &&
+           ((const struct ml_lease_page *)(const void *)lease)->magic == ML_LEASE_MAGIC;
+}
+
 /* Staging, control and the lease, mapped (over what was there, in a forked child); the memfds are
  * not needed any more. */
 static bool map_shared_parts(struct ml_hello *hello, bool again) {
@@ -164,7 +173,8 @@ static bool map_shared_parts(struct ml_hello *hello, bool again) {
     close_fd(hello->staging_fd);
     close_fd(hello->control_fd);
     close_fd(hello->lease_fd);
-    if (staging == NULL || control == NULL || lease == NULL) {
+    if (staging == NULL || control == NULL || lease == NULL ||
+        !are_ours(staging, control, lease, hello->params.staging_slots)) {
         if (!again) { /* of a program that is short of memory */
             unmap(staging, staging_bytes);
             unmap(control, ML_CONTROL_BYTES);
@@ -176,11 +186,7 @@ static bool map_shared_parts(struct ml_hello *hello, bool again) {
     ml_process.lease_number = __atomic_add_fetch(&ml_process.lease->numbers, 1, __ATOMIC_RELAXED);
     ml_process.staging = staging;
     ml_process.control = (const struct ml_control_page *)(const void *)control;
-    const struct ml_staging_header *header = ml_process_staging_header();
-    return header->magic == ML_STAGING_MAGIC && header->version == ML_STAGING_VERSION &&
-           header->slots == hello->params.staging_slots &&
-           ml_process.control->magic == ML_CONTROL_MAGIC &&
-           ml_process.lease->magic == ML_LEASE_MAGIC;
+    return true;
 }
 
 /* Everything is in place: the first lane, with the stream's first records. */
@@ -207,13 +213,11 @@ static bool adopt(struct ml_hello *hello, bool again) {
     ml_process.slots = hello->params.staging_slots;
     ml_process.pid = (uint32_t)ml_sys0(SYS_getpid);
     if (ml_process.slots == 0 || ml_process.slots > ML_STAGING_SLOTS_MAX ||
+        !ml_hello_identity(hello->pipe_fd, &ml_process.pipe_device, &ml_process.pipe_inode) ||
         !map_shared_parts(hello, again)) {
         return false;
     }
     ml_process.clock = ml_process.control->clock;
-    if (!ml_hello_identity(hello->pipe_fd, &ml_process.pipe_device, &ml_process.pipe_inode)) {
-        return false;
-    }
     const long pipe_bytes = ml_sys3(SYS_fcntl, hello->pipe_fd, GET_PIPE_BYTES, 0);
     ml_process.pipe_bytes = pipe_bytes > 0 ? (uint64_t)pipe_bytes : PIPE_DEFAULT_BYTES;
     if (!again) { /* a child keeps what its parent found, and what its parent's walls leave */
@@ -267,7 +271,7 @@ static void become_child(struct ml_thread *thread) {
         inode == ml_process.pipe_inode) {
         close_fd(parents_pipe);
     }
-    struct ml_hello hello;
+    struct ml_hello hello = {.told = false};
     const struct ml_bytes title = {ml_process.title, ml_process.title_bytes};
     if (!ml_hello_identity(socket_fd, &device, &inode) || device != ml_process.socket_device ||
         inode != ml_process.socket_inode ||
@@ -280,11 +284,14 @@ static void become_child(struct ml_thread *thread) {
             title,
             &hello
         )) {
-        ml_process_lost_message();
+        if (!hello.told) {
+            ml_process_lost_message();
+        }
         return;
     }
     if (!adopt(&hello, true)) {
-        ml_hello_cannot_use(socket_fd, MEMLOG_CLIENT_NOT_PROFILED_REASON_NO_MEMORY);
+        close_fd(hello.pipe_fd);
+        (void)ml_hello_cannot_use(socket_fd, MEMLOG_CLIENT_NOT_PROFILED_REASON_NO_ROOM);
         return;
     }
     begin_stream(thread, serial);
@@ -304,7 +311,7 @@ bool ml_life_connect(const char *socket_path) {
     const bool refused = hello.params.verdict == MEMLOG_CLIENT_VERDICT_REFUSED;
     if (refused || !ml_arena_map()) {
         if (!refused) {
-            ml_hello_cannot_use(socket_fd, MEMLOG_CLIENT_NOT_PROFILED_REASON_NO_MEMORY);
+            (void)ml_hello_cannot_use(socket_fd, MEMLOG_CLIENT_NOT_PROFILED_REASON_NO_ROOM);
         }
         close_fd(hello.pipe_fd);
         close_fd(hello.staging_fd);
@@ -315,7 +322,7 @@ bool ml_life_connect(const char *socket_path) {
     }
     if (!adopt(&hello, false) ||
         !ml_hello_identity(socket_fd, &ml_process.socket_device, &ml_process.socket_inode)) {
-        ml_hello_cannot_use(socket_fd, MEMLOG_CLIENT_NOT_PROFILED_REASON_NO_MEMORY);
+        (void)ml_hello_cannot_use(socket_fd, MEMLOG_CLIENT_NOT_PROFILED_REASON_NO_ROOM);
         ml_arena_unmap();
         close_fd(hello.pipe_fd);
         close_fd(socket_fd);

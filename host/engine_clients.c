@@ -83,8 +83,8 @@ static const char *not_profiled_text(enum memlog_client_not_profiled_reason reas
         return "it started, but found no host in time";
     case MEMLOG_CLIENT_NOT_PROFILED_REASON_NO_DESCRIPTORS:
         return "not recorded: it has too few descriptors left for memlog's (ulimit -n)";
-    case MEMLOG_CLIENT_NOT_PROFILED_REASON_NO_MEMORY:
-        return "not recorded: its limit of address space leaves memlog no room (ulimit -v)";
+    case MEMLOG_CLIENT_NOT_PROFILED_REASON_NO_ROOM:
+        return "not recorded: its limits leave memlog no room (ulimit -v, -d, -f), or its kernel";
     }
     return "for an unknown reason";
 }
@@ -116,6 +116,7 @@ static void on_hello(
         return;
     }
     connection->member_id = member->id;
+    member->connection_id = member->id;
     engine->root_seen = engine->root_seen || member->is_root;
     const struct ml_member *parent = ml_members_newest(&engine->members, member->parent_pid);
     member->parent_id = old_id != 0 ? old_id : (parent != NULL ? parent->id : 0);
@@ -190,6 +191,7 @@ static void on_forked(
     member->is_root = false;
     member->forked = true;
     member->fork_serial = request->fork_serial;
+    member->connection_id = connection->member_id;
     member->parent_id = parent_of_fork(connection, member, request->parent_pid);
     take_title(
         engine, member, &request->title, ml_members_find(&engine->members, member->parent_id)
@@ -224,7 +226,21 @@ static void on_forked(
 /* Not of a program that is to come. */
 static bool speaks_of_itself(enum memlog_client_not_profiled_reason reason) {
     return reason == MEMLOG_CLIENT_NOT_PROFILED_REASON_NO_DESCRIPTORS ||
-           reason == MEMLOG_CLIENT_NOT_PROFILED_REASON_NO_MEMORY;
+           reason == MEMLOG_CLIENT_NOT_PROFILED_REASON_NO_ROOM;
+}
+
+/* Of itself: what it is a member for is not recorded, and it may have ended since. Whose Hello or
+ * Forked came otherwise had the same pid before. */
+static void cannot_be_recorded(struct ml_connection *connection, pid_t pid, const char *reason) {
+    struct ml_engine *engine = connection->engine;
+    struct ml_member *self = ml_members_newest(&engine->members, pid);
+    if (self == NULL || self->connection_id != connection->member_id) {
+        char executable[PATH_MAX];
+        ml_process_executable(pid, executable, sizeof(executable));
+        ml_engine_add_not_profiled(engine, pid, ml_process_parent(pid), reason, executable);
+    } else if (!self->stream_lost) {
+        ml_member_lost(engine, self, reason);
+    }
 }
 
 static void on_not_profiled(
@@ -243,11 +259,8 @@ static void on_not_profiled(
         request->path.count_bytes > 0 ? request->path.data : ""
     );
     pid_t pid = call->peer.pid;
-    struct ml_member *self = ml_members_newest(&engine->members, pid); /* it may have ended since */
-    if (self != NULL && speaks_of_itself(request->reason)) {
-        if (!self->stream_lost) {
-            ml_member_lost(engine, self, not_profiled_text(request->reason));
-        }
+    if (speaks_of_itself(request->reason)) {
+        cannot_be_recorded(connection, pid, not_profiled_text(request->reason));
         return;
     }
     ml_engine_add_not_profiled(

@@ -52,7 +52,9 @@ static void on_begun(
     struct ml_member *member = wish->member;
     const char *trouble = "memlog-service has died; try again";
     member->wish_waits = false;
-    if (status == ML_OK && reply->running && member->state == ML_MEMBER_RUNNING) {
+    if (member->stream_lost) { /* meanwhile */
+        trouble = member->note;
+    } else if (status == ML_OK && reply->running && member->state == ML_MEMBER_RUNNING) {
         trouble = begin(wish->engine, member);
     } else if (status == ML_OK) {
         trouble = "it has ended";
@@ -125,7 +127,9 @@ static void on_stopped(
     if (member->state == ML_MEMBER_RUNNING) {
         (void)!ml_member_enable(wish->engine, member, false);
         member->recording = false;
-        set_stopped_note(member);
+        if (!member->stream_lost) {
+            set_stopped_note(member);
+        }
     }
     wish->on_done(
         wish->context,

@@ -116,9 +116,11 @@ static void on_guard(struct ev_loop *loop, ev_timer *watcher, int events) {
 }
 
 /* A program that somebody left out by name. Not what it forked: whoever reads the report asks for
- * programs. */
+ * programs. And a process that is recorded no more, if the service does not know of it, or its
+ * predecessor alone did. */
 static bool was_left_out(const struct ml_member *member) {
-    return member->left_out && !member->was_recorded && !member->forked;
+    return (member->left_out && !member->was_recorded && !member->forked) ||
+           (member->stream_lost && !member->in_service);
 }
 
 /* Who is not in the profile, and why. NULL: no memory. Owner: the caller's; its texts are the

@@ -172,7 +172,7 @@ void ml_member_lost(struct ml_engine *engine, struct ml_member *member, const ch
         (void)!ml_member_enable(engine, member, false);
     }
     if (member->in_service) {
-        ml_service_link_update(&engine->link, member);
+        ml_service_link_trouble(&engine->link, member);
     }
 }
 

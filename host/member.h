@@ -54,8 +54,9 @@ struct ml_members;
 enum ml_wish { ML_WISH_NONE = 0, ML_WISH_START, ML_WISH_STOP };
 
 struct ml_member {
-    uint32_t id;        /* from 1 */
-    uint32_t parent_id; /* the member whose fork or exec it came from; 0: none known */
+    uint32_t id;            /* from 1 */
+    uint32_t parent_id;     /* the member whose fork or exec it came from; 0: none known */
+    uint32_t connection_id; /* the member that said Hello on the connection that brought it */
     pid_t pid;
     pid_t parent_pid;
     enum ml_member_state state;

@@ -293,7 +293,8 @@ void ml_service_link_add(
     free(line);
 }
 
-void ml_service_link_update(struct ml_service_link *link, const struct ml_member *member) {
+static void
+send_facts(struct ml_service_link *link, const struct ml_member *member, const char *trouble) {
     if (link->channel == NULL) {
         return;
     }
@@ -305,11 +306,20 @@ void ml_service_link_update(struct ml_service_link *link, const struct ml_member
              .resident_bytes = member->resident_bytes,
              .name = ml_string_of(member->name),
              .executable = ml_string_of(member->executable),
-             .trouble = ml_string_of(member->trouble)},
+             .trouble = ml_string_of(trouble)},
     };
     struct ml_string *line = fill_line(&member->line, &request.facts.command_line);
     note_status(link, memlog_service_update_process(ml_channel_port(link->channel), &request));
     free(line);
+}
+
+/* Without the trouble, which was said when it began: it may be beginning another profile. */
+void ml_service_link_update(struct ml_service_link *link, const struct ml_member *member) {
+    send_facts(link, member, "");
+}
+
+void ml_service_link_trouble(struct ml_service_link *link, const struct ml_member *member) {
+    send_facts(link, member, member->trouble);
 }
 
 void ml_service_link_show(

@@ -75,6 +75,9 @@ void ml_service_link_add(
     struct ml_service_link *link, const struct ml_member *member, uint64_t sampling_bytes
 );
 void ml_service_link_update(struct ml_service_link *link, const struct ml_member *member);
+
+/* The same, and that its profile cannot be complete, by the member's trouble. */
+void ml_service_link_trouble(struct ml_service_link *link, const struct ml_member *member);
 void ml_service_link_show(
     struct ml_service_link *link,
     const struct ml_member *member,

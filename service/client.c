@@ -391,3 +391,7 @@ const char *ml_client_loss(const struct ml_client *client) {
 uint32_t ml_client_id(const struct ml_client *client) {
     return client->setup.id;
 }
+
+bool ml_client_is_fold(const struct ml_client *client) {
+    return client->fold != NULL;
+}

@@ -287,8 +287,9 @@ static void on_update_process(
         return;
     }
     struct ml_client *client = ml_session_find(connection->session, request->facts.id);
-    /* Unknown: it was refused, which the host may not have heard of yet. */
-    if (client != NULL) {
+    /* Unknown: it was refused, which the host may not have heard of yet. One that stands for
+     * several tells of all of them what it has. */
+    if (client != NULL && !ml_client_is_fold(client)) {
         ml_client_take_facts(client, &request->facts);
     }
 }

@@ -260,6 +260,9 @@ struct ml_totals ml_session_totals(const struct ml_session *session);
 struct ml_client *ml_session_next(struct ml_session *session, struct ml_client *client);
 uint32_t ml_client_id(const struct ml_client *client);
 
+/* It stands for several ended processes, by the id of one of them (service/fold.h). */
+bool ml_client_is_fold(const struct ml_client *client);
+
 /* Who it is, as the host has said. */
 struct ml_client_face {
     uint32_t id, pid, role;

@@ -83,7 +83,9 @@ class Poison(harness.Case):
     def test_whose_data_kills_two_services_is_recorded_no_more_and_the_others_are(self):
         report, poisonous = self.run_tree(self.library, 2)
         self.assertEqual(self.said("another one has taken over"), 2)
-        self.assertEqual(self.said("recorded no more: 2 services in a row died while they read it"), 1)
+        why = "recorded no more: 2 services in a row died while they read it"
+        self.assertEqual(self.said(f"is {why}"), 1)
+        self.assertEqual([(one["pid"], one["reason"]) for one in report["dump"]["not_profiled"]], [(poisonous, why)])
         self.assertEqual(len(report["dump"]["gaps"]), 4)  # of each: what it knew, and what nobody saw
         self.assertTrue(all(f"signal {int(harness.signal.SIGABRT)}" in gap["reason"] for gap in report["dump"]["gaps"][1::2]))
         self.assert_books_are_right(report)

@@ -123,7 +123,7 @@ class NoRoom(harness.Case):
         self.assert_honest("-n", range(4, 15), "too few descriptors")
 
     def test_of_memory(self):
-        self.assert_honest("-v", (5000, 6000, 7000, 8000, 10000, 15000, 20000, 30000, 50000, 100000, 1000000), "limit of address space")
+        self.assert_honest("-v", (5000, 6000, 7000, 8000, 10000, 15000, 20000, 30000, 50000, 100000, 1000000), "limits leave memlog no room")
 
     def test_of_descriptors_in_a_forked_child(self):
         script = """
@@ -147,9 +147,14 @@ os._exit(os.wait()[1])
             with self.subTest(left=left):
                 run = self.memlog("/usr/bin/python3", "-c", script, str(left))
                 self.assertEqual((run.code, run.err), (0, ""))
-                processes = self.exit_report(run)["processes"]
+                report = self.exit_report(run)
+                processes = report["processes"]
                 recorded = len([entry for entry in processes if entry["id"] != 1 and entry["events"] > 0]) == 1
-                self.assertEqual(all(entry["complete"] for entry in processes), recorded)
+                named = [entry["reason"] for entry in report["dump"]["not_profiled"]]
+                named += [entry["trouble"] for entry in processes if entry["id"] != 1 and not entry["complete"]]
+                self.assertEqual((len(named), processes[0]["complete"]), (0 if recorded else 1, True), named)
+                for reason in named:
+                    self.assertRegex(reason, "not recorded: .*ulimit")
                 kinds.add(recorded)
         self.assertEqual(kinds, {True, False})
 
