@@ -1,6 +1,7 @@
 #include "client/carry.h"
 
 #include <elf.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -188,6 +189,10 @@ static bool elf_can(int fd, const Elf64_Ehdr *header, const char *path) {
     }
     if (library[0] == '/' && ml_sys3(SYS_access, (long)library, R_OK, 0) != 0) {
         return refuse(MEMLOG_CLIENT_NOT_PROFILED_REASON_LIBRARY_NOT_VISIBLE, path);
+    }
+    /* Sandboxes put an empty /tmp over ours. Whether it may connect, it finds out itself. */
+    if (ml_sys3(SYS_access, (long)(socket_entry + sizeof(socket_key) - 1), F_OK, 0) == -ENOENT) {
+        return refuse(MEMLOG_CLIENT_NOT_PROFILED_REASON_SOCKET_NOT_VISIBLE, path);
     }
     return true;
 }

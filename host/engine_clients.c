@@ -77,6 +77,8 @@ static const char *not_profiled_text(enum memlog_client_not_profiled_reason reas
         return ml_image_text(ML_IMAGE_SETUID);
     case MEMLOG_CLIENT_NOT_PROFILED_REASON_LIBRARY_NOT_VISIBLE:
         return "libmemlog.so is not visible in its root directory";
+    case MEMLOG_CLIENT_NOT_PROFILED_REASON_SOCKET_NOT_VISIBLE:
+        return "memlog's socket is not visible in its root directory (a /tmp of its own?)";
     case MEMLOG_CLIENT_NOT_PROFILED_REASON_UNREADABLE:
         return ml_image_text(ML_IMAGE_UNREADABLE);
     case MEMLOG_CLIENT_NOT_PROFILED_REASON_HANDSHAKE_FAILED:

@@ -96,6 +96,19 @@ class Unprofiled(harness.Case):
         )
         self.assertRegex(answer.stdout.decode(), "/hello.*(visible|root)|(visible|root).*/hello")
 
+    @unittest.skipIf(os.geteuid() != 0, "needs root to mount")
+    def test_a_program_with_a_tmp_of_its_own(self):
+        words = ("unshare", "--mount", "/bin/sh", "-c", 'mount -t tmpfs none /tmp && exec ls -d "$0"', "/usr")
+        if subprocess.run(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode != 0:
+            self.skipTest("may not mount here")
+        run = self.memlog(*words)
+        self.assertEqual((run.code, run.out, run.err), (0, b"/usr\n", ""))
+        report = self.exit_report(run)
+        self.assertNotIn("ls", {entry["name"] for entry in report["processes"]})
+        (missing,) = report["dump"]["not_profiled"]
+        self.assertRegex(missing["path"], "/ls$")
+        self.assertRegex(missing["reason"], "socket is not visible.*/tmp")
+
 
 class NoRoom(harness.Case):
     """Programs under limits that leave memlog no room, and just enough: what is recorded is said, and what is not."""
