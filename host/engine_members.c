@@ -53,12 +53,15 @@ static bool look_at_identity(struct ml_engine *engine, struct ml_member *member)
     char name_before[ML_PROCESS_NAME_BYTES];
     (void)snprintf(name_before, sizeof(name_before), "%s", member->name);
     ml_process_name(member->pid, name);
-    if (strcmp(name, "?") != 0 && strcmp(name, member->name) != 0) {
+    struct ml_command_line line;
+    const bool has_line = ml_process_command_line(member->pid, &line) == ML_OK;
+    /* Without a line it is in the middle of an exec, or has ended, perhaps as another program. */
+    if ((has_line || member->name[0] == '\0') && strcmp(name, "?") != 0 &&
+        strcmp(name, member->name) != 0) {
         (void)snprintf(member->name, sizeof(member->name), "%s", name);
         changed = true;
     }
-    struct ml_command_line line;
-    if (ml_process_command_line(member->pid, &line) == ML_OK) {
+    if (has_line) {
         if (ml_command_line_equal(&line, &member->line)) {
             ml_command_line_fini(&line);
         } else {
@@ -356,8 +359,28 @@ end_member(struct ml_engine *engine, struct ml_member *member, enum ml_member_ev
     ml_member_release(engine, member);
 }
 
+/* What was read of it in the moments before its exec was known was the new program's. */
+static void restore_identity(struct ml_engine *engine, struct ml_member *member) {
+    const uint64_t now_ns = ml_clock_moment(engine->clock).monotonic_ns;
+    if (member->changed_ns == 0 || now_ns - member->changed_ns > EXEC_WINDOW_NS ||
+        member->line_before.count == 0) {
+        return;
+    }
+    const struct ml_command_line line = member->line;
+    member->line = member->line_before;
+    member->line_before = line;
+    (void)snprintf(member->name, sizeof(member->name), "%s", member->name_before);
+    member->role = ml_role_of(engine->options->roles, &member->line, member->is_root);
+    if (member->in_service) {
+        ml_service_link_update(&engine->link, member);
+    }
+}
+
 static void
 end_process(struct ml_engine *engine, struct ml_member *member, const struct ml_ending *ending) {
+    if (member->exec_announced) { /* and a look has seen that program, this one last */
+        restore_identity(engine, member);
+    }
     member->ending = *ending;
     if (!ending->known) {
         member->ending.exit_code = -1;
@@ -398,23 +421,6 @@ static void on_pidfd(struct ev_loop *loop, ev_io *watcher, int events) {
     struct ml_member *member = watcher->data;
     struct ml_ending ending = ending_of_gone(engine_of(member), member->pid, member->pidfd);
     end_process(engine_of(member), member, &ending);
-}
-
-/* What was read of it in the moments before its exec was known was the new program's. */
-static void restore_identity(struct ml_engine *engine, struct ml_member *member) {
-    const uint64_t now_ns = ml_clock_moment(engine->clock).monotonic_ns;
-    if (member->changed_ns == 0 || now_ns - member->changed_ns > EXEC_WINDOW_NS ||
-        member->line_before.count == 0) {
-        return;
-    }
-    const struct ml_command_line line = member->line;
-    member->line = member->line_before;
-    member->line_before = line;
-    (void)snprintf(member->name, sizeof(member->name), "%s", member->name_before);
-    member->role = ml_role_of(engine->options->roles, &member->line, member->is_root);
-    if (member->in_service) {
-        ml_service_link_update(&engine->link, member);
-    }
 }
 
 static void on_look(struct ev_loop *loop, ev_timer *watcher, int events) {
