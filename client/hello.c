@@ -37,7 +37,8 @@ bool ml_hello_identity(int fd, uint64_t *out_device, uint64_t *out_inode) {
     return true;
 }
 
-/* The same out of the program's way, -1 if there is none left; `fd` stays open. */
+/* Another number for it, CLOEXEC, out of the program's way; -1 if there is none left. `fd` stays
+ * open. */
 static int lifted(int fd) {
     int lowest = ML_FD_LOWEST;
     struct rlimit limit = {1024, 1024};
@@ -47,12 +48,6 @@ static int lifted(int fd) {
     }
     const long number = ml_sys3(SYS_fcntl, fd, F_DUPFD_CLOEXEC, lowest);
     return number < 0 ? -1 : (int)number;
-}
-
-int ml_hello_lift(int take_fd) {
-    const int fd = lifted(take_fd);
-    close_fd(take_fd);
-    return fd;
 }
 
 /* connect and sendmsg wait for a host that is stopped no longer than this: here, and in all that
@@ -204,27 +199,21 @@ static bool accept_answer(struct answer *answer, struct ml_hello *out_hello) {
     }
     const bool complete =
         reply.has_event_pipe && reply.has_staging && reply.has_control && reply.has_lease;
-    if (!complete && reply.params.verdict != MEMLOG_CLIENT_VERDICT_REFUSED) {
-        return false;
-    }
+    *out_hello = (struct ml_hello
+    ){.params = reply.params, .pipe_fd = -1, .staging_fd = -1, .control_fd = -1, .lease_fd = -1};
     if (!complete) {
         close_all(answer);
+        return reply.params.verdict == MEMLOG_CLIENT_VERDICT_REFUSED;
     }
-    const int pipe_fd = complete ? lifted(reply.event_pipe) : -1;
-    answer->no_descriptors = complete && pipe_fd < 0;
-    if (answer->no_descriptors) {
+    out_hello->pipe_fd = lifted(reply.event_pipe);
+    if (out_hello->pipe_fd < 0) {
+        answer->no_descriptors = true;
         return false;
     }
-    if (complete) {
-        close_fd(reply.event_pipe);
-    }
-    *out_hello = (struct ml_hello){
-        .params = reply.params,
-        .pipe_fd = pipe_fd,
-        .staging_fd = complete ? reply.staging : -1,
-        .control_fd = complete ? reply.control : -1,
-        .lease_fd = complete ? reply.lease : -1,
-    };
+    close_fd(reply.event_pipe);
+    out_hello->staging_fd = reply.staging;
+    out_hello->control_fd = reply.control;
+    out_hello->lease_fd = reply.lease;
     return true;
 }
 
@@ -395,7 +384,8 @@ bool ml_hello_forked(
     const bool sent =
         made && send_forked(socket_fd, patient, fork_serial, pipe_fds[0], title, &hello);
     close_fd(pipe_fds[0]);
-    hello.pipe_fd = ml_hello_lift(pipe_fds[1]);
+    hello.pipe_fd = lifted(pipe_fds[1]);
+    close_fd(pipe_fds[1]);
     const bool done = sent && hello.pipe_fd >= 0;
     if (!done) {
         close_fd(hello.pipe_fd);

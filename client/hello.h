@@ -71,10 +71,6 @@ bool ml_hello_ask_dump(
     int socket_fd, struct ml_bytes role, struct ml_bytes reason, uint32_t passed_over
 );
 
-/* Move a descriptor to where ours lie, CLOEXEC; the old number is free again. -1: it could not (it
- * is closed then). */
-int ml_hello_lift(int take_fd);
-
 /* Device and inode of a descriptor; false when it is not open. */
 bool ml_hello_identity(int fd, uint64_t *out_device, uint64_t *out_inode);
 

@@ -242,6 +242,9 @@ static void cannot_be_recorded(struct ml_connection *connection, pid_t pid, cons
         ml_engine_add_not_profiled(engine, pid, ml_process_parent(pid), reason, executable);
     } else if (!self->stream_lost) {
         ml_member_lost(engine, self, reason);
+        if (self->in_service) {
+            ml_service_link_trouble(&engine->link, self, reason);
+        }
     }
 }
 

@@ -275,8 +275,8 @@ struct ml_control_page ml_engine_control_page(const struct ml_engine *engine, bo
 /* Bring it to the service and let it record. */
 void ml_member_record(struct ml_engine *engine, struct ml_member *member);
 
-/* It is recorded no more, or never was, whatever was thought: for its note, and the service's
- * report if it does not know yet. Copied. */
+/* It is recorded no more, or never was, whatever was thought. The reason is copied into its note.
+ */
 void ml_member_lost(struct ml_engine *engine, struct ml_member *member, const char *reason);
 
 /* Look at it again when its number of looks says so. */

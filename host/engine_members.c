@@ -170,12 +170,8 @@ void ml_member_lost(struct ml_engine *engine, struct ml_member *member, const ch
     member->stream_lost = true;
     member->recording = false;
     (void)snprintf(member->note, sizeof(member->note), "%s", reason);
-    (void)snprintf(member->trouble, sizeof(member->trouble), "%s", reason);
     if (member->state == ML_MEMBER_RUNNING) {
         (void)!ml_member_enable(engine, member, false);
-    }
-    if (member->in_service) {
-        ml_service_link_trouble(&engine->link, member);
     }
 }
 

@@ -293,8 +293,9 @@ void ml_service_link_add(
     free(line);
 }
 
-static void
-send_facts(struct ml_service_link *link, const struct ml_member *member, const char *trouble) {
+void ml_service_link_trouble(
+    struct ml_service_link *link, const struct ml_member *member, const char *trouble
+) {
     if (link->channel == NULL) {
         return;
     }
@@ -313,13 +314,10 @@ send_facts(struct ml_service_link *link, const struct ml_member *member, const c
     free(line);
 }
 
-/* Without the trouble, which was said when it began: it may be beginning another profile. */
+/* Without the member's trouble, which was said when it began: it may be beginning another profile.
+ */
 void ml_service_link_update(struct ml_service_link *link, const struct ml_member *member) {
-    send_facts(link, member, "");
-}
-
-void ml_service_link_trouble(struct ml_service_link *link, const struct ml_member *member) {
-    send_facts(link, member, member->trouble);
+    ml_service_link_trouble(link, member, "");
 }
 
 void ml_service_link_show(

@@ -76,8 +76,10 @@ void ml_service_link_add(
 );
 void ml_service_link_update(struct ml_service_link *link, const struct ml_member *member);
 
-/* The same, and that its profile cannot be complete, by the member's trouble. */
-void ml_service_link_trouble(struct ml_service_link *link, const struct ml_member *member);
+/* The same, and why its profile cannot be complete. */
+void ml_service_link_trouble(
+    struct ml_service_link *link, const struct ml_member *member, const char *trouble
+);
 void ml_service_link_show(
     struct ml_service_link *link,
     const struct ml_member *member,
