@@ -58,17 +58,17 @@ class FiguresTest(unittest.TestCase):
             run_of("memlog-exact", wall_s=100.0, size="small"),
             run_of("memlog-exact", wall_s=100.0, series="2"),
         ]
-        pairs = figures.paired(runs, "memlog-exact", "nothing")
-        self.assertEqual([(run["wall_s"], bare["wall_s"]) for run, bare in pairs], [(2.0, 1.0), (4.0, 4.0)])
-        spread = figures.ratios(figures.beside(runs, "memlog-exact", {"nothing"}), figures.wall)
+        groups = figures.beside(runs, "memlog-exact", {"nothing"})
+        self.assertEqual([(run["wall_s"], [one["wall_s"] for one in bare]) for run, bare in groups], [(2.0, [1.0]), (4.0, [4.0])])
+        spread = figures.ratios(groups, figures.wall)
         self.assertEqual((spread.median, spread.least, spread.greatest), (3.0 / 2.5, 1.0, 2.0))
         self.assertIsNone(figures.ratios([], figures.wall))
 
     def test_runs_that_died_are_in_no_pair(self):
         runs = [run_of(), run_of("heaptrack", ended="killed by SIGPIPE")]
-        self.assertEqual(figures.paired(runs, "heaptrack", "nothing"), [])
+        self.assertEqual(figures.beside(runs, "heaptrack", {"nothing"}), [])
         runs = [run_of(ended="exit code 1"), run_of("heaptrack")]
-        self.assertEqual(figures.paired(runs, "heaptrack", "nothing"), [])
+        self.assertEqual(figures.beside(runs, "heaptrack", {"nothing"}), [])
 
     def test_cost_an_event_is_what_the_target_alone_needed_longer(self):
         pairs = [(run_of("memlog-exact", target_user_s=1.25, recorder_cpu_s=9.0), [run_of()])]

@@ -23,16 +23,6 @@ def pair_key(run):
     return run["series"], run["program"], run["size"], run["round"]
 
 
-def paired(runs, configuration, baseline):
-    """[(run, its neighbour under `baseline`)], both ended well."""
-    neighbours = {pair_key(run): run for run in runs if run["configuration"] == baseline and run["ended"] == "ok"}
-    return [
-        (run, neighbours[pair_key(run)])
-        for run in runs
-        if run["configuration"] == configuration and run["ended"] == "ok" and pair_key(run) in neighbours
-    ]
-
-
 def beside(runs, configuration, names):
     """[(run, [the runs of `names` in its round])], all ended well, and at least one of them."""
     rounds = {}

@@ -78,11 +78,6 @@ class Results:
         sizes = {run["size"] for run in self.of(program, configuration)}
         return "full" if "full" in sizes else "small"
 
-    def pairs(self, program, configuration, baseline=None):
-        size = self.full_size(program, configuration)
-        runs = [run for run in self.runs if run["program"] == program and run["size"] == size]
-        return figures.paired(runs, configuration, baseline or configurations.BY_NAME[configuration].baseline)
-
     def events(self, program, size):
         """As memlog counted them when it lost none; None when it did not run at this size."""
         for run in self.of(program, "memlog-exact", size):

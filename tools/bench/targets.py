@@ -1,4 +1,6 @@
 """What memlog promises to reach, beside what it reached."""
+import statistics
+
 import figures
 import replays
 
@@ -56,10 +58,11 @@ def client_memory(results, program):
     """What the target's own memory (not that of mapped files) grew by, less 16 bytes for each stack node. The client gives nothing
     back, so what it has at the end is the most that it had."""
     found = []
-    for run, bare in results.pairs(program, "memlog-exact"):
-        nodes, own, bare_own = run.get("stack_nodes"), run.get("target_own_bytes", -1), bare.get("target_own_bytes", -1)
-        if nodes is not None and own >= 0 and bare_own >= 0:
-            found.append(own - bare_own - CLIENT_NODE_BYTES * nodes)
+    for run, bare in results.beside(program, "memlog-exact"):
+        nodes, own = run.get("stack_nodes"), run.get("target_own_bytes", -1)
+        bare_own = [one.get("target_own_bytes", -1) for one in bare]
+        if nodes is not None and min(own, *bare_own) >= 0:
+            found.append(own - statistics.mean(bare_own) - CLIENT_NODE_BYTES * nodes)
     return median(figures.spread(found))
 
 
