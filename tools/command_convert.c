@@ -71,8 +71,9 @@ write_heap(const struct request *request, const struct ml_loaded *loaded, FILE *
 
 static enum ml_status
 write_chrome(const struct request *request, const struct ml_loaded *loaded, FILE *out) {
-    size_t count =
-        request->dump || strcmp(request->file, "-") == 0 ? 1 : loaded->profile.dumps_count;
+    const bool is_alone = request->dump || strcmp(request->file, "-") == 0 ||
+                          loaded->profile.dumps_count == 0; /* cut before the first ends */
+    const size_t count = is_alone ? 1 : loaded->profile.dumps_count;
     struct ml_chrome_dump *dumps = calloc(count, sizeof *dumps);
     struct ml_loaded *others = calloc(count, sizeof *others);
     struct ml_load load = request->load;

@@ -48,6 +48,20 @@ class Dumps(Inputs):
             self.assertEqual(code, 0, f"cut at {length} of {len(whole)}: {err}")
             self.assertFalse(json.loads(out)["dump"]["complete"], f"cut at {length} of {len(whole)}")
 
+    def test_a_dump_cut_in_its_first_packet_is_survived_by_every_command_and_form(self):
+        whole = self.dump().read_bytes()
+        cut = self.folder / "cut.pftrace"
+        forms = [[f"--to={form}"] for form in ("perfetto", "pprof", "heap", "chrome", "collapsed", "sqlite", "json", "html")]
+        commands = [["convert", *form] for form in forms]
+        commands += [["report"], ["report", "--csv"], ["report", "--by=thread"], ["flamegraph"], ["timeline"], ["symbolize"], ["diff", cut]]
+        for length in (4, 16, 53):
+            cut.write_bytes(whole[:length])
+            for words in commands:
+                with self.subTest(words=words, length=length):
+                    code, _, err = self.memlog_words(*words, cut)
+                    self.assertIn(code, (0, 1), err)
+                    self.assertIn("cut.pftrace", err)
+
     def test_a_dump_with_flipped_bits_is_read_or_refused_by_name(self):
         whole = bytearray(self.dump().read_bytes())
         flipped = self.folder / "flipped.pftrace"
