@@ -7,12 +7,12 @@
  *
  * A real operator new may throw: so no guard is held while it runs, and there is nothing to undo.
  */
-#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "client/hook_record.h"
 #include "client/next.h"
+#include "client/symbols.h"
 #include "client/visible.h"
 
 /* form, mangled name, parameters behind the first, their names, the fallback's alignment */
@@ -164,53 +164,59 @@ static void *const hooks[FORMS_COUNT] = {
     NEW_FORMS(NEW_ENTRY) DELETE_FORMS(DELETE_ENTRY)};
 
 /* The C++ runtimes' operators come down to malloc and free. */
-static bool goes_through_malloc(const void *function) {
-    Dl_info where;
-    if (dladdr(function, &where) == 0 || where.dli_fname == NULL) {
-        return false;
-    }
-    const char *slash = strrchr(where.dli_fname, '/');
-    const char *file = slash != NULL ? slash + 1 : where.dli_fname;
+static bool goes_through_malloc(const char *path) {
+    const char *slash = strrchr(path, '/');
+    const char *file = slash != NULL ? slash + 1 : path;
     return strncmp(file, "libstdc++", 9) == 0 || strncmp(file, "libc++", 6) == 0;
 }
 
-static void settle(int form, void *next) {
-    next_form[form] = next;
+static void settle(int form, struct ml_symbol next) {
+    next_form[form] = next.address;
     atomic_thread_fence(memory_order_release);
     __atomic_store_n(
-        &target_form[form], goes_through_malloc(next) ? next : hooks[form], __ATOMIC_RELEASE
+        &target_form[form],
+        goes_through_malloc(next.path) ? next.address : hooks[form],
+        __ATOMIC_RELEASE
     );
 }
 
 void ml_next_resolve_new(void) {
     for (int form = 0; form < FORMS_COUNT; form++) {
-        void *next = dlsym(RTLD_NEXT, names[form]);
-        if (next != NULL) {
+        const struct ml_symbol next = ml_symbol_next(names[form]);
+        if (next.address != NULL) {
             settle(form, next);
         }
     }
-    (void)dlerror();
 }
+
+/* Bit per form: it was not there at the start. */
+static _Atomic uint32_t late_forms;
 
 /* A form that nobody had at the start: a library that was opened since brings it, visible to itself
  * alone. */
 static __attribute__((used)) void *find_late(int form) {
     static const char *const runtimes[] = {"libstdc++.so.6", "libc++.so.1", "libc++abi.so.1"};
-    void *next = dlsym(RTLD_NEXT, names[form]);
-    for (size_t i = 0; next == NULL && i < sizeof(runtimes) / sizeof(runtimes[0]); i++) {
-        void *runtime = dlopen(runtimes[i], RTLD_LAZY | RTLD_NOLOAD);
-        if (runtime != NULL) {
-            next = dlsym(runtime, names[form]);
+    struct ml_symbol next = {.address = NULL};
+    for (size_t i = 0; next.address == NULL && i < sizeof(runtimes) / sizeof(runtimes[0]); i++) {
+        next = ml_symbol_of_library(runtimes[i], names[form]);
+    }
+    atomic_fetch_or(&late_forms, UINT32_C(1) << form);
+    if (next.address == NULL) {
+        void *fallback = fallback_of(form);
+        __atomic_store_n(&target_form[form], fallback, __ATOMIC_RELEASE);
+        return fallback;
+    }
+    settle(form, next);
+    return __atomic_load_n(&target_form[form], __ATOMIC_RELAXED);
+}
+
+void ml_next_forget_late_new(void) {
+    uint32_t forms = atomic_load_explicit(&late_forms, memory_order_relaxed);
+    for (int form = 0; forms != 0; form++, forms >>= 1) {
+        if ((forms & 1) != 0) {
+            __atomic_store_n(&target_form[form], NULL, __ATOMIC_RELEASE);
         }
     }
-    if (next == NULL) {
-        next = fallback_of(form);
-        __atomic_store_n(&target_form[form], next, __ATOMIC_RELEASE);
-    } else {
-        settle(form, next);
-    }
-    (void)dlerror();
-    return __atomic_load_n(&target_form[form], __ATOMIC_RELAXED);
 }
 
 /* One jump through the slot; an empty slot is filled first, with the three argument registers kept.

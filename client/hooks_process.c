@@ -13,6 +13,7 @@
 #include "client/hook.h"
 #include "client/libc.h"
 #include "client/life.h"
+#include "client/next.h"
 #include "client/record.h"
 #include "client/visible.h"
 #include "client/walls.h"
@@ -110,7 +111,9 @@ ML_VISIBLE int dlclose(void *handle) {
     if (connected) {
         ml_unwind_unload_begin(ml_process.unwind);
     }
+    ml_next_forget_late_new();
     const int result = ml_libc.dlclose(handle);
+    ml_next_forget_late_new();
     if (connected) {
         struct ml_thread *thread = &ml_thread;
         const struct ml_hook hook =

@@ -1,11 +1,11 @@
 #include "client/libc.h"
 
-#include <dlfcn.h>
+#include "client/symbols.h"
 
 struct ml_libc ml_libc;
 
 static void find(void *out_function, const char *name) {
-    *(void **)out_function = dlsym(RTLD_NEXT, name);
+    *(void **)out_function = ml_symbol_next(name).address;
 }
 
 void ml_libc_resolve(void) {
@@ -31,5 +31,4 @@ void ml_libc_resolve(void) {
     find(&ml_libc.syscall, "syscall");
     find(&ml_libc.clone, "clone");
     find(&ml_libc.fork, "_Fork");
-    (void)dlerror();
 }

@@ -1,9 +1,10 @@
 #include "client/next.h"
 
-#include <dlfcn.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <string.h>
+
+#include "client/symbols.h"
 
 uint8_t ml_next_boot_store[ML_NEXT_BOOT_BYTES] __attribute__((aligned(64)));
 _Atomic size_t ml_next_boot_used;
@@ -59,14 +60,13 @@ struct ml_next ml_next = {
     .memalign = ml_next_boot_alloc,
 };
 
-/* A function pointer out of dlsym's object pointer, the way POSIX blesses. */
+/* A function pointer out of an object pointer, the way POSIX blesses. */
 static void find(void *out_function, const char *name) {
-    *(void **)out_function = dlsym(RTLD_NEXT, name);
+    *(void **)out_function = ml_symbol_next(name).address;
 }
 
 void ml_next_resolve(void) {
-    /* These four first: looking for a name that does not exist makes the loader allocate its error
-     * text. */
+    /* These four at once, and malloc last: a resolver of an indirect function may allocate. */
     struct ml_next found = {0};
     find(&found.malloc, "malloc");
     find(&found.free, "free");
@@ -84,5 +84,4 @@ void ml_next_resolve(void) {
     find(&ml_next.reallocarray, "reallocarray");
     find(&ml_next.free_sized, "free_sized");
     find(&ml_next.free_aligned_sized, "free_aligned_sized");
-    (void)dlerror();
 }

@@ -30,12 +30,16 @@ struct ml_next {
 
 extern ML_OURS struct ml_next ml_next;
 
-/* Find them all. Calls dlsym, which may itself allocate: what it asks for meanwhile comes from a
- * small static store (ml_next_boot_*). Safe to call again. */
+/* Find them all. What is asked for before that, by whoever runs before the constructor, comes from
+ * a small static store (ml_next_boot_*). */
 void ml_next_resolve(void);
 
 /* The same for operator new and delete; hooks_new.c. */
 void ml_next_resolve_new(void);
+
+/* A library is about to go, or has gone: operators that were found in one which came after the
+ * start are looked for again when they are called again. */
+void ml_next_forget_late_new(void);
 
 /* While the real functions are unknown those of the static store stand in for them; what it gives
  * is never taken back. */

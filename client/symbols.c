@@ -1,0 +1,214 @@
+#include "client/symbols.h"
+
+#include <elf.h>
+#include <stdint.h>
+#include <string.h>
+
+enum {
+    VERSION_HIDDEN = 0x8000, /* of an entry of DT_VERSYM: not the default version of its name */
+    BLOOM_WORD_BITS = 64,
+};
+
+/* Ours; in a program that the client is linked into, the program's. */
+extern ElfW(Dyn) _DYNAMIC[] __attribute__((visibility("hidden"), weak));
+
+/* The loader's list of what is loaded. A program that is linked without -pie, with the client in
+ * it, does not get at it by this name; dl_iterate_phdr shows the same list, but may be the
+ * program's. */
+extern struct r_debug _r_debug __attribute__((weak));
+
+/* One object's tables. */
+struct tables {
+    uintptr_t base;
+    const ElfW(Sym) * symbols;
+    const char *strings;
+    const ElfW(Half) * versions; /* NULL: names have none */
+    const uint32_t *gnu_hash;
+    const uint32_t *old_hash;
+};
+
+/* glibc puts real addresses into dynamic sections, other loaders (and the vDSO) leave offsets. */
+static const void *address_of(uintptr_t base, ElfW(Addr) value) {
+    return (const void *)(value < base ? base + value : value);
+}
+
+static struct tables tables_of(uintptr_t base, const ElfW(Dyn) * dynamic) {
+    struct tables tables = {.base = base};
+    for (const ElfW(Dyn) *entry = dynamic; entry->d_tag != DT_NULL; entry++) {
+        const void *value = address_of(base, entry->d_un.d_ptr);
+        switch (entry->d_tag) {
+        case DT_SYMTAB:
+            tables.symbols = value;
+            break;
+        case DT_STRTAB:
+            tables.strings = value;
+            break;
+        case DT_VERSYM:
+            tables.versions = value;
+            break;
+        case DT_GNU_HASH:
+            tables.gnu_hash = value;
+            break;
+        case DT_HASH:
+            tables.old_hash = value;
+            break;
+        default:
+            break;
+        }
+    }
+    return tables;
+}
+
+/* Whether symbol number `index` is a definition of that name that somebody who asks for no version
+ * gets. */
+static bool defines(const struct tables *tables, uint32_t index, const char *name) {
+    const ElfW(Sym) *symbol = &tables->symbols[index];
+    const unsigned type = ELF64_ST_TYPE(symbol->st_info);
+    return symbol->st_shndx != SHN_UNDEF && symbol->st_value != 0 &&
+           ELF64_ST_BIND(symbol->st_info) != STB_LOCAL &&
+           (type == STT_FUNC || type == STT_GNU_IFUNC || type == STT_NOTYPE) &&
+           (tables->versions == NULL || (tables->versions[index] & VERSION_HIDDEN) == 0) &&
+           strcmp(tables->strings + symbol->st_name, name) == 0;
+}
+
+/* 0, which is no symbol: not there. */
+static uint32_t find_by_gnu_hash(const struct tables *tables, const char *name) {
+    const uint32_t buckets_count = tables->gnu_hash[0];
+    const uint32_t first = tables->gnu_hash[1];
+    const uint32_t bloom_words = tables->gnu_hash[2];
+    const uint32_t bloom_shift = tables->gnu_hash[3];
+    const uint64_t *bloom = (const uint64_t *)(const void *)&tables->gnu_hash[4];
+    const uint32_t *buckets = (const uint32_t *)(const void *)(bloom + bloom_words);
+    const uint32_t *chains = buckets + buckets_count;
+    uint32_t hash = 5381;
+    for (const unsigned char *c = (const unsigned char *)name; *c != 0; c++) {
+        hash = hash * 33 + *c;
+    }
+    const uint64_t word = bloom[hash / BLOOM_WORD_BITS & (bloom_words - 1)];
+    if ((word >> hash % BLOOM_WORD_BITS & word >> (hash >> bloom_shift) % BLOOM_WORD_BITS & 1) ==
+        0) {
+        return 0;
+    }
+    uint32_t index = buckets[hash % buckets_count];
+    if (index < first) {
+        return 0;
+    }
+    for (;; index++) {
+        const uint32_t other = chains[index - first];
+        if ((other | 1) == (hash | 1) && defines(tables, index, name)) {
+            return index;
+        }
+        if ((other & 1) != 0) {
+            return 0; /* the chain's end */
+        }
+    }
+}
+
+/* Of System V: an object that was linked with --hash-style=sysv. All of it is looked through: these
+ * are few names in small libraries. */
+static uint32_t find_by_old_hash(const struct tables *tables, const char *name) {
+    const uint32_t symbols_count = tables->old_hash[1];
+    for (uint32_t index = 1; index < symbols_count; index++) {
+        if (defines(tables, index, name)) {
+            return index;
+        }
+    }
+    return 0;
+}
+
+void *ml_symbol_in(uintptr_t base, const ElfW(Dyn) * dynamic, const char *name) {
+    const struct tables tables = tables_of(base, dynamic);
+    if (tables.symbols == NULL || tables.strings == NULL) {
+        return NULL;
+    }
+    const uint32_t index = tables.gnu_hash != NULL   ? find_by_gnu_hash(&tables, name)
+                           : tables.old_hash != NULL ? find_by_old_hash(&tables, name)
+                                                     : 0;
+    if (index == 0) {
+        return NULL;
+    }
+    const ElfW(Sym) *symbol = &tables.symbols[index];
+    void *address = (void *)(base + symbol->st_value);
+    if (ELF64_ST_TYPE(symbol->st_info) == STT_GNU_IFUNC) {
+        return ((void *(*)(void))address)();
+    }
+    return address;
+}
+
+/* ---- what is loaded at the start */
+
+struct next_search {
+    const char *name;
+    bool behind; /* this object has been passed */
+    struct ml_symbol found;
+};
+
+/* True: that was it. */
+static bool look_behind(
+    struct next_search *search, uintptr_t base, const ElfW(Dyn) * dynamic, const char *path
+) {
+    if (!search->behind) {
+        search->behind = dynamic == &_DYNAMIC[0];
+        return false;
+    }
+    search->found.address = ml_symbol_in(base, dynamic, search->name);
+    search->found.path = path;
+    return search->found.address != NULL;
+}
+
+static const ElfW(Dyn) * dynamic_of(const struct dl_phdr_info *object) {
+    for (int i = 0; i < object->dlpi_phnum; i++) {
+        const ElfW(Phdr) *segment = &object->dlpi_phdr[i];
+        if (segment->p_type == PT_DYNAMIC) {
+            return (const void *)(object->dlpi_addr + segment->p_vaddr);
+        }
+    }
+    return NULL;
+}
+
+static int look_behind_object(struct dl_phdr_info *object, size_t bytes, void *context) {
+    (void)bytes;
+    const ElfW(Dyn) *dynamic = dynamic_of(object);
+    return dynamic != NULL && look_behind(context, object->dlpi_addr, dynamic, object->dlpi_name);
+}
+
+struct ml_symbol ml_symbol_next(const char *name) {
+    struct next_search search = {.name = name};
+    bool done = false;
+    if (&_r_debug == NULL) {
+        (void)dl_iterate_phdr(look_behind_object, &search);
+        return search.found;
+    }
+    for (const struct link_map *map = _r_debug.r_map; map != NULL && !done; map = map->l_next) {
+        done = look_behind(&search, map->l_addr, map->l_ld, map->l_name);
+    }
+    return search.found;
+}
+
+/* ---- what comes later */
+
+struct library_search {
+    const char *file;
+    const char *name;
+    struct ml_symbol found;
+};
+
+static int look_into(struct dl_phdr_info *object, size_t bytes, void *context) {
+    struct library_search *search = context;
+    (void)bytes;
+    const char *path = object->dlpi_name != NULL ? object->dlpi_name : "";
+    const char *slash = strrchr(path, '/');
+    const ElfW(Dyn) *dynamic = dynamic_of(object);
+    if (dynamic == NULL || strcmp(slash != NULL ? slash + 1 : path, search->file) != 0) {
+        return 0;
+    }
+    search->found.address = ml_symbol_in(object->dlpi_addr, dynamic, search->name);
+    search->found.path = path;
+    return search->found.address != NULL;
+}
+
+struct ml_symbol ml_symbol_of_library(const char *file, const char *name) {
+    struct library_search search = {.file = file, .name = name};
+    (void)dl_iterate_phdr(look_into, &search);
+    return search.found;
+}

@@ -1,0 +1,36 @@
+/* Which function comes next, out of the symbol tables themselves. Room: client (private). Context:
+ * as each function says.
+ *
+ * One rule: libdl is never asked. A dlsym that finds nothing leaves a text behind, which the
+ * program's own dlerror would see and the program's own free would get; even one that finds
+ * something drops the text that is there. */
+#ifndef MEMLOG_CLIENT_SYMBOLS_H
+#define MEMLOG_CLIENT_SYMBOLS_H
+
+#include <link.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+struct ml_symbol {
+    void *address;    /* NULL: nobody has it */
+    const char *path; /* of the object that has it, as the loader names it; borrowed from there */
+};
+
+/* What dlsym(RTLD_NEXT, name) finds at the start of a program: the first definition behind this
+ * object, in the order in which the program's objects were loaded. An indirect function is
+ * resolved.
+ *
+ * Context: the constructor, or whatever runs before it: one thread. */
+struct ml_symbol ml_symbol_next(const char *name);
+
+/* The same name in a library that has been loaded since; `file` is the name that its path ends
+ * with. Takes the loader's lock.
+ *
+ * Context: no lock of ours is held. */
+struct ml_symbol ml_symbol_of_library(const char *file, const char *name);
+
+/* The definition in the object with that dynamic section, which lies `base` off where it was linked
+ * for: as dlsym takes it, the default version alone. NULL: none. For tests beside the above. */
+void *ml_symbol_in(uintptr_t base, const ElfW(Dyn) * dynamic, const char *name);
+
+#endif

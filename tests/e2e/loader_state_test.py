@@ -1,0 +1,148 @@
+"""What a program sees of libdl and of the allocator's first calls is the same under memlog and without it: no error text that it did not
+cause, none of its own lost, no call of its own malloc and free that was not its own."""
+import unittest
+
+import as_bare
+
+WRAPS_FREE = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <unistd.h>
+void free(void *block) {
+    static void (*real)(void *);
+    if (real == NULL) real = dlsym(RTLD_NEXT, "free");
+    real(block);
+}
+int main(void) {
+    void *volatile block = malloc(10);
+    free(block);
+    return write(1, "ok\\n", 3) == 3 ? 0 : 1;
+}
+"""
+
+GUARDED_LIBRARY = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stddef.h>
+static int resolving;
+void free(void *block) {
+    static void (*real)(void *);
+    if (real == NULL) {
+        if (resolving) return;
+        resolving = 1;
+        real = dlsym(RTLD_NEXT, "free");
+        resolving = 0;
+    }
+    real(block);
+}
+"""
+
+# Each resolved when it is called first.
+LAZY_LIBRARY = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stddef.h>
+static char boot[65536];
+static size_t used;
+static int resolving;
+void *malloc(size_t size) {
+    static void *(*real)(size_t);
+    if (real == NULL) real = dlsym(RTLD_NEXT, "malloc");
+    return real(size);
+}
+void free(void *block) {
+    static void (*real)(void *);
+    if ((char *)block >= boot && (char *)block < boot + sizeof boot) return;
+    if (real == NULL) real = dlsym(RTLD_NEXT, "free");
+    real(block);
+}
+void *calloc(size_t count, size_t size) {
+    static void *(*real)(size_t, size_t);
+    if (real == NULL) {
+        if (resolving) {
+            void *block = boot + used;
+            used += (count * size + 15) & ~15ul;
+            return block;
+        }
+        resolving = 1;
+        real = dlsym(RTLD_NEXT, "calloc");
+        resolving = 0;
+    }
+    return real(count, size);
+}
+"""
+
+# Counts what is asked of the program's own allocator before main, with whoever is in front of it or behind it.
+COUNTS = """
+#include <stdio.h>
+#include <stddef.h>
+extern void *__libc_malloc(size_t), *__libc_calloc(size_t, size_t), *__libc_realloc(void *, size_t);
+extern void __libc_free(void *);
+static int mallocs, callocs, reallocs, frees;
+void *malloc(size_t size) { mallocs++; return __libc_malloc(size); }
+void *calloc(size_t count, size_t size) { callocs++; return __libc_calloc(count, size); }
+void *realloc(void *block, size_t size) { reallocs++; return __libc_realloc(block, size); }
+void free(void *block) { frees++; __libc_free(block); }
+int main(void) {
+    int counts[] = {mallocs, callocs, reallocs, frees};
+    printf("%d %d %d %d\\n", counts[0], counts[1], counts[2], counts[3]);
+    return 0;
+}
+"""
+
+# A C++ library comes late, and its first operator new after an error that the program has not looked at yet.
+LATE_CXX = """
+extern "C" void *late_new() { return new long[20]; }
+extern "C" void late_delete(void *block) { delete[] static_cast<long *>(block); }
+"""
+LATE = """
+#include <dlfcn.h>
+#include <stdio.h>
+int main(int count, char **words) {
+    const char *text = dlerror();
+    puts(text == NULL ? "nothing at the start" : text);
+    for (int round = 0; round < 3; round++) {
+        void *library = dlopen(words[1], RTLD_NOW);
+        if (library == NULL) { puts(dlerror()); return 1; }
+        void *(*create)(void) = (void *(*)(void))dlsym(library, "late_new");
+        void (*destroy)(void *) = (void (*)(void *))dlsym(library, "late_delete");
+        if (dlopen("/no/such/library.so", RTLD_NOW) != NULL) return 2;
+        destroy(create());
+        text = dlerror();
+        puts(text == NULL ? "the error is gone" : text);
+        if (dlclose(library) != 0) return 3;
+    }
+    return 0;
+}
+"""
+
+
+class LoaderState(as_bare.Case):
+    def test_a_program_that_wraps_free_when_it_is_called_first(self):
+        report = self.assert_as_bare(self.build("wraps", WRAPS_FREE))
+        self.assertTrue(self.entries(report, "wraps"), report["processes"])
+
+    def test_a_preload_that_ignores_free_while_it_looks_for_the_real_one(self):
+        library = self.build("guarded.so", GUARDED_LIBRARY, "-shared", "-fPIC")
+        self.assert_as_bare("/bin/ls", "/", env=as_bare.preloaded(self, library))
+
+    def test_a_preload_that_wraps_all_of_them_when_they_are_called_first(self):
+        library = self.build("lazy.so", LAZY_LIBRARY, "-shared", "-fPIC")
+        self.assert_as_bare("/bin/ls", "/", env=as_bare.preloaded(self, library))
+        self.assert_as_bare("/bin/sh", "-c", "ls / | sort -r", env=as_bare.preloaded(self, library))
+
+    def test_a_programs_own_allocator_is_called_no_more_often(self):
+        self.assert_as_bare(self.build("counts", COUNTS))
+
+    def test_an_error_that_the_program_has_not_looked_at_yet_stays_its_own(self):
+        for name, compiler_options in (("gnu", ()), ("plain", ("-fno-sized-deallocation",))):
+            library = self.build(f"late_{name}.so", LATE_CXX, "-shared", "-fPIC", *compiler_options, suffix=".cc")
+            report = self.assert_as_bare(self.build("late", LATE), library)
+            (entry,) = self.entries(report, "late")
+            functions = {frame["function"] for stack in entry["stacks"] for frame in stack["frames"]}
+            self.assertIn("late_new", functions)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
