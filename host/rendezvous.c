@@ -26,18 +26,29 @@ enum { BACKLOG = 4096 };
 /* How long a host may take from its folder to its socket. */
 enum { FOLDER_YOUNG_S = 10 };
 
+/* Of the control socket's name. */
+enum { SECRET_DIGITS = 32 };
+
+/* The name that a socket is bound to, which /proc/net/unix shows to everybody, and which it loses
+ * before anybody may enter its folder. */
+#define BOUND_NAME ".new"
+
 /* A listening socket at `path`. It gets that name only when it listens: a bound one that does not
  * yet looks like a dead one to those who clear away. */
-static enum ml_status
-listen_at(const char *path, mode_t mode, int *out_fd, struct ml_complaint *complaint) {
+static enum ml_status listen_at(
+    const char *folder, const char *path, mode_t mode, int *out_fd, struct ml_complaint *complaint
+) {
     int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0) {
         ml_complain(complaint, "cannot make a socket: %s", strerror(errno));
         return ML_ENV_SYSTEM;
     }
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    int count = snprintf(address.sun_path, sizeof(address.sun_path), "%s.n", path);
-    if (count < 0 || (size_t)count >= sizeof(address.sun_path)) {
+    const int count = snprintf(
+        address.sun_path, sizeof(address.sun_path), "%s/" BOUND_NAME "%d", folder, (int)getpid()
+    );
+    if (count < 0 || (size_t)count >= sizeof(address.sun_path) ||
+        strlen(path) >= sizeof(address.sun_path)) {
         ml_complain(complaint, "%s: the path is too long for a socket", path);
         (void)close(fd);
         return ML_ENV_REFUSED;
@@ -85,6 +96,40 @@ static bool is_folder_name(const char *name) {
            name[end] == '\0';
 }
 
+/* Whether nobody listens at any socket of a folder. */
+static bool is_dead(DIR *folder, const char *path) {
+    for (struct dirent *entry = readdir(folder); entry != NULL; entry = readdir(folder)) {
+        char socket_path[PATH_MAX];
+        struct stat facts;
+        if (fstatat(dirfd(folder), entry->d_name, &facts, AT_SYMLINK_NOFOLLOW) != 0 ||
+            !S_ISSOCK(facts.st_mode)) {
+            continue;
+        }
+        (void)snprintf(socket_path, sizeof(socket_path), "%.1024s/%s", path, entry->d_name);
+        const int fd = connect_at(socket_path);
+        if (fd >= 0) {
+            (void)close(fd);
+            return false;
+        }
+        if (errno != ECONNREFUSED && errno != ENOENT) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Take out what a host has made in it. */
+static void empty(DIR *folder) {
+    rewinddir(folder);
+    for (struct dirent *entry = readdir(folder); entry != NULL; entry = readdir(folder)) {
+        struct stat facts;
+        if (fstatat(dirfd(folder), entry->d_name, &facts, AT_SYMLINK_NOFOLLOW) == 0 &&
+            (S_ISSOCK(facts.st_mode) || S_ISLNK(facts.st_mode))) {
+            (void)unlinkat(dirfd(folder), entry->d_name, 0);
+        }
+    }
+}
+
 /* Remove the folders of this user's hosts that were killed: nobody listens in them. Young ones are
  * left alone, a host may just be making its socket. */
 static void clear_dead_folders(const char *base) {
@@ -95,64 +140,72 @@ static void clear_dead_folders(const char *base) {
     time_t now = time(NULL);
     for (struct dirent *entry = readdir(directory); entry != NULL; entry = readdir(directory)) {
         char path[PATH_MAX];
-        char socket_path[PATH_MAX];
         struct stat facts;
         if (!is_folder_name(entry->d_name)) {
             continue;
         }
-        (void)snprintf(path, sizeof(path), "%s/%s", base, entry->d_name);
-        (void)snprintf(socket_path, sizeof(socket_path), "%.1024s/s", path);
-        if (lstat(path, &facts) != 0 || !S_ISDIR(facts.st_mode) || facts.st_uid != geteuid() ||
-            facts.st_mtime + FOLDER_YOUNG_S > now) {
+        const int fd = openat(
+            dirfd(directory), entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC
+        );
+        DIR *folder = fd >= 0 ? fdopendir(fd) : NULL;
+        if (folder == NULL) {
+            if (fd >= 0) {
+                (void)close(fd);
+            }
             continue;
         }
-        int fd = connect_at(socket_path);
-        if (fd >= 0) {
-            (void)close(fd);
-        } else if (errno == ECONNREFUSED || errno == ENOENT) {
-            (void)unlink(socket_path);
-            (void)snprintf(socket_path, sizeof(socket_path), "%.1024s/libmemlog.so", path);
-            (void)unlink(socket_path);
+        (void)snprintf(path, sizeof(path), "%.1024s/%s", base, entry->d_name);
+        if (fstat(fd, &facts) == 0 && facts.st_uid == geteuid() &&
+            facts.st_mtime + FOLDER_YOUNG_S <= now && is_dead(folder, path)) {
+            empty(folder);
             (void)rmdir(path); /* refuses when something else is in it */
         }
+        (void)closedir(folder);
     }
     (void)closedir(directory);
 }
 
-/* A new folder with 64 random bits in its name. */
+/* A new folder, closed as yet, and the path of the control socket in it. That one's name is what
+ * makes a process one of the run: 128 random bits in a folder that others cannot list. */
 static enum ml_status
 make_folder(struct ml_rendezvous *rendezvous, struct ml_complaint *complaint) {
     /* /tmp first: the user's own runtime folder is closed to workers that became another user. */
     const char *bases[] = {"/tmp", getenv("XDG_RUNTIME_DIR")};
-    uint64_t random = 0;
-    if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random)) {
+    uint64_t random[3] = {0};
+    if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random)) {
         ml_complain(complaint, "cannot draw random numbers: %s", strerror(errno));
         return ML_ENV_SYSTEM;
     }
     for (size_t i = 0; i < 2; i++) {
-        char path[ML_RENDEZVOUS_PATH_BYTES];
+        char folder[ML_RENDEZVOUS_PATH_BYTES];
         if (bases[i] == NULL || bases[i][0] != '/') {
             continue;
         }
-        int count = snprintf(
-            path,
-            sizeof(path),
+        const int count = snprintf(
+            folder,
+            sizeof(folder),
             "%s/" FOLDER_PREFIX "%d.%016llx",
             bases[i],
             (int)getpid(),
-            (unsigned long long)random
+            (unsigned long long)random[0]
         );
         /* Before there is one of ours: where that takes long, others would take it for dead. */
         clear_dead_folders(bases[i]);
         /* Room for the names behind it. */
-        if (count < 0 || (size_t)count + sizeof("/libmemlog.so") > sizeof(path) ||
-            mkdir(path, 0700) != 0) {
+        if (count < 0 || (size_t)count + 1 + SECRET_DIGITS >= sizeof(folder) ||
+            mkdir(folder, 0700) != 0) {
             continue;
         }
-        (void)snprintf(rendezvous->folder, sizeof(rendezvous->folder), "%s", path);
-        if (chmod(path, 0711) == 0) {
-            return ML_OK;
-        }
+        (void)snprintf(rendezvous->folder, sizeof(rendezvous->folder), "%s", folder);
+        (void)snprintf(
+            rendezvous->client_path,
+            sizeof(rendezvous->client_path),
+            "%.74s/%016llx%016llx",
+            folder,
+            (unsigned long long)random[1],
+            (unsigned long long)random[2]
+        );
+        return ML_OK;
     }
     ml_complain(complaint, "cannot make a folder in /tmp: %s", strerror(errno));
     return ML_ENV_SYSTEM;
@@ -191,10 +244,14 @@ ml_rendezvous_open(struct ml_rendezvous *out_rendezvous, struct ml_complaint *co
     char folder[ML_RENDEZVOUS_PATH_BYTES];
     enum ml_status status = make_folder(rendezvous, complaint);
     if (status == ML_OK) {
-        (void)snprintf(
-            rendezvous->client_path, sizeof(rendezvous->client_path), "%.100s/s", rendezvous->folder
+        status = listen_at(
+            rendezvous->folder, rendezvous->client_path, 0777, &rendezvous->client_fd, complaint
         );
-        status = listen_at(rendezvous->client_path, 0777, &rendezvous->client_fd, complaint);
+    }
+    /* From here on others may walk through it, none may list it. */
+    if (status == ML_OK && chmod(rendezvous->folder, 0711) != 0) {
+        ml_complain(complaint, "%s: %s", rendezvous->folder, strerror(errno));
+        status = ML_ENV_SYSTEM;
     }
     if (status == ML_OK) {
         status = command_folder(folder, complaint);
@@ -213,7 +270,8 @@ ml_rendezvous_open(struct ml_rendezvous *out_rendezvous, struct ml_complaint *co
             started_us,
             (int)getpid()
         );
-        status = listen_at(rendezvous->command_path, 0600, &rendezvous->command_fd, complaint);
+        status =
+            listen_at(folder, rendezvous->command_path, 0600, &rendezvous->command_fd, complaint);
     }
     if (status != ML_OK) {
         ml_rendezvous_close(rendezvous);

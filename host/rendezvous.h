@@ -1,9 +1,10 @@
 /* Where others find this host: the processes it profiles, and `memlog ps`. Room: host. Context: the
  * host's one thread.
  *
- * One rule: a folder whose name nobody guesses, open to be walked through (workers that have
- * dropped their user must still connect), for the processes; a folder of the user's own, closed to
- * all others, for the commands. Who connects is told by the kernel. */
+ * One rule: a socket whose name nobody guesses, in a folder that others can walk through (workers
+ * that have dropped their user must still connect) but not list, for the processes: its name, in
+ * the environment of the run's processes alone, is the secret that makes one of the run. A folder
+ * of the user's own, closed to all others, for the commands. Who connects is told by the kernel. */
 #ifndef MEMLOG_HOST_RENDEZVOUS_H
 #define MEMLOG_HOST_RENDEZVOUS_H
 

@@ -49,6 +49,39 @@ START_TEST(folders_and_sockets_are_as_open_as_they_must_be_and_go_again) {
 }
 END_TEST
 
+/* What `ls`, /proc/net/unix and a guess tell: nobody but who was told the name finds the socket. */
+START_TEST(other_users_find_no_socket_to_connect_to) {
+    struct ml_rendezvous rendezvous;
+    ck_assert_int_eq(ml_rendezvous_open(&rendezvous, &complaint), ML_OK);
+    const char *slash = strrchr(rendezvous.client_path, '/');
+    ck_assert_int_eq(
+        strncmp(rendezvous.client_path, rendezvous.folder, strlen(rendezvous.folder)), 0
+    );
+    ck_assert_uint_eq(strspn(slash + 1, "0123456789abcdef"), 32);
+    char *line = NULL;
+    size_t size = 0;
+    size_t seen = 0;
+    FILE *sockets = fopen("/proc/net/unix", "re");
+    ck_assert_ptr_nonnull(sockets);
+    while (getline(&line, &size, sockets) >= 0) {
+        ck_assert_ptr_null(strstr(line, slash + 1));
+        const char *path = strstr(line, rendezvous.folder);
+        if (path != NULL) { /* where it was made, and is no more */
+            line[strcspn(line, "\n")] = '\0';
+            ck_assert_int_ne(access(path, F_OK), 0);
+            seen++;
+        }
+    }
+    ck_assert_uint_eq(seen, 1);
+    free(line);
+    (void)fclose(sockets);
+    int fd = -1;
+    ck_assert_int_eq(ml_rendezvous_connect(rendezvous.client_path, &fd, &complaint), ML_OK);
+    (void)close(fd);
+    ml_rendezvous_close(&rendezvous);
+}
+END_TEST
+
 START_TEST(the_newest_host_is_found_and_dead_ones_are_cleared_away) {
     struct ml_rendezvous older;
     struct ml_rendezvous newer;
@@ -174,6 +207,7 @@ int main(void) {
     TCase *tcase = tcase_create("rendezvous");
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, folders_and_sockets_are_as_open_as_they_must_be_and_go_again);
+    tcase_add_test(tcase, other_users_find_no_socket_to_connect_to);
     tcase_add_test(tcase, the_newest_host_is_found_and_dead_ones_are_cleared_away);
     tcase_add_test(tcase, other_hosts_are_counted_while_they_live);
     tcase_add_test(tcase, a_folder_that_others_may_enter_is_refused);
