@@ -97,11 +97,44 @@ bool ml_engine_has_descriptors(struct ml_engine *engine, int last_fd, pid_t pid,
     return false;
 }
 
-/* A process that connects while there is room for no more of them goes on without us at once. */
-static bool refuse_for_descriptors(struct ml_engine *engine, int fd) {
+/* Whether a process descends from this host, or from one that is recorded, by the kernel's word. */
+static bool descends_from_run(const struct ml_engine *engine, pid_t pid) {
+    enum { ANCESTORS_MAX = 4096 };
+    for (int i = 0; i < ANCESTORS_MAX && pid > 0; i++) {
+        if (pid == getpid() || ml_members_running(&engine->members, pid) != NULL) {
+            return true;
+        }
+        pid = ml_process_parent(pid);
+    }
+    return false;
+}
+
+/* Another user's process is no one, unless it descends from this run: whoever knows the socket's
+ * name, from wherever, still has to. The overflow user is anybody outside our user namespace. */
+static bool is_stranger(const struct ml_engine *engine, const struct ucred *peer) {
+    return (peer->uid != geteuid() || peer->uid == ML_OVERFLOW_UID) &&
+           !descends_from_run(engine, peer->pid);
+}
+
+/* Whether a connection to the control socket is not to be heard. Nothing is kept of a stranger; a
+ * process that comes while there is room for no more of them goes on without us at once. */
+static bool refuse_client(struct ml_engine *engine, int fd) {
     struct ucred peer = {.pid = 0};
     socklen_t count = sizeof(peer);
-    (void)getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &count);
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &count) != 0 || is_stranger(engine, &peer)) {
+        if (!engine->said_strangers) {
+            engine->said_strangers = true;
+            ml_engine_notice(
+                engine,
+                "process %d of user %u is no part of this run and was refused; more of such are "
+                "not "
+                "told",
+                (int)peer.pid,
+                (unsigned)peer.uid
+            );
+        }
+        return true;
+    }
     return !ml_engine_has_descriptors(engine, fd, peer.pid, ml_process_parent(peer.pid));
 }
 
@@ -111,7 +144,7 @@ static void accept_from(struct ml_engine *engine, int listening_fd, bool for_com
     if (fd < 0) {
         return;
     }
-    if (!for_commands && refuse_for_descriptors(engine, fd)) {
+    if (!for_commands && refuse_client(engine, fd)) {
         (void)close(fd);
         return;
     }

@@ -41,6 +41,9 @@ enum { ML_DUMP_TRIES_MAX = 3 };
  * a dump, for `memlog ps`. */
 enum { ML_DESCRIPTORS_SPARE = 24 };
 
+/* Whom the kernel names who has no number in our user namespace (DEFAULT_OVERFLOWUID). */
+enum { ML_OVERFLOW_UID = 65534 };
+
 struct ml_not_profiled {
     pid_t pid;
     pid_t parent_pid;
@@ -194,6 +197,7 @@ struct ml_engine {
     struct ml_name_wishes names;
     uint64_t descriptors_max; /* RLIMIT_NOFILE */
     bool said_descriptors;    /* that they do not suffice */
+    bool said_strangers;      /* that other users' processes are refused */
     /* What the service does when its memory runs short, and when one client's part of it does. */
     bool said_coarser, said_dropped, said_quota;
     struct ml_pipe_budget budget;

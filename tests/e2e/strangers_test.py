@@ -1,0 +1,119 @@
+"""Another user of the machine, and a run of memlog's: who is no process of its tree is not answered, and costs it nothing. Each the other
+way round, too: memlog of an ordinary user, and root as the stranger."""
+import glob
+import os
+import pathlib
+import pwd
+import subprocess
+import unittest
+
+import harness
+
+NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+
+# Connects, says Hello, asks for a dump, tells of a program that ran without memlog: says what came of it.
+STRANGER = r"""
+import array, os, socket, sys
+def packet(method, request, body): return b"\x01\x01\0\0" + bytes([method, 0, 0, 0, request, 0, 0, 0]) + len(body).to_bytes(4, "little") + body
+s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+s.settimeout(20)
+try:
+    s.connect(sys.argv[1])
+except OSError as error:
+    sys.exit(f"no connection: {type(error).__name__}")
+try:
+    s.send(packet(1, 1, b"\x92\x04\xcd\x04\xc6"))
+    if os.getuid() != int(sys.argv[2]):
+        s.send(packet(4, 0, b"\x94\x04\xc4\x00\xc4\x01x\x00"))
+        s.send(packet(3, 0, b"\x92\0\xa8/planted"))
+    data, extra, _, _ = s.recvmsg(1000, 1000)
+    print("answered" if data else "shut out", len(extra))
+except OSError as error:
+    print("shut out", 0)
+"""
+
+# Allocates before and behind a moment that the test needs.
+PROGRAM = "import sys; print('ready', flush=True); sys.stdin.readline(); kept = [bytes(1000) for _ in range(1000)]"
+
+
+def ask(path, prefix=(), owner=0):
+    """What becomes of a process that comes to a run of the user `owner`."""
+    return subprocess.run([*prefix, "/usr/bin/python3", "-c", STRANGER, path, str(owner)], capture_output=True, text=True, timeout=60, check=False, cwd="/")
+
+
+@unittest.skipIf(os.geteuid() != 0, "needs root to be several users")
+class Strangers(harness.Case):
+    def folder_of(self, host):
+        (folder,) = glob.glob(f"/tmp/memlog.{host.pid}.*")
+        return pathlib.Path(folder)
+
+    def end(self, host):
+        self.go(host)
+        self.assertEqual(host.wait(timeout=harness.TIMEOUT), 0)
+        run = harness.Run(0, b"", pathlib.Path(host.memlog_log.name).read_text(), host.memlog_folder)
+        report = self.exit_report(run)
+        self.assertEqual(len(run.dumps("*")), 1)  # the exit dump alone
+        self.assertNotIn("planted", str(report["dump"]["not_profiled"]))
+        return run, report
+
+    def test_whoever_looks_around_finds_nothing_to_connect_to(self):
+        host = self.memlog_ready("/usr/bin/python3", "-c", PROGRAM)
+        folder = self.folder_of(host)
+        listing = subprocess.run([*NOBODY, "ls", folder], capture_output=True, text=True, check=False)
+        self.assertIn("Permission denied", listing.stderr)
+        bound = {line.split()[7] for line in pathlib.Path("/proc/net/unix").read_text().splitlines() if str(folder) in line}
+        (secret,) = {path.name for path in folder.iterdir() if path.is_socket()}
+        self.assertTrue(bound)
+        for path in bound | {f"{folder}/s", f"{folder}/s.n"}:
+            self.assertNotIn(secret, path)
+            self.assertIn("no connection", ask(path, prefix=NOBODY).stderr)
+        self.end(host)
+
+    def test_a_stranger_who_knows_the_name_is_refused_all_the_same(self):
+        host = self.memlog_ready("/usr/bin/python3", "-c", PROGRAM, options=("--no-page",))
+        (path,) = [path for path in self.folder_of(host).iterdir() if path.is_socket()]
+        for _ in range(3):
+            self.assertEqual(ask(str(path), prefix=NOBODY).stdout, "shut out 0\n")
+        # Of the same user: the name is the secret.
+        self.assertEqual(ask(str(path)).stdout, "answered 1\n")
+        run, report = self.end(host)
+        self.assertEqual(len(report["processes"]), 2)
+        self.assertEqual(run.err.count("is no part of this run"), 1, run.err)
+        self.assertIn("of user 65534", run.err)
+
+    def test_root_is_a_stranger_to_the_run_of_a_user(self):
+        self.folder.chmod(0o755)
+        home = self.folder / "home"
+        home.mkdir()
+        os.chown(home, 65534, 65534)
+        words = [*NOBODY, str(harness.MEMLOG), "run", "--no-page", "-o", str(home / "dumps"), "--", "/usr/bin/python3", "-c", PROGRAM]
+        host = subprocess.Popen(
+            words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=home,
+            env=self.environment(XDG_RUNTIME_DIR="", HOME=str(home)),
+        )
+        self.addCleanup(host.communicate)
+        self.assertEqual(host.stdout.readline(), b"ready\n")
+        (path,) = [path for path in self.folder_of(host).iterdir() if path.is_socket()]
+        other = pwd.getpwnam("daemon").pw_uid
+        self.assertEqual(ask(str(path), owner=65534).stdout, "shut out 0\n")
+        prefix = ("setpriv", f"--reuid={other}", f"--regid={other}", "--clear-groups")
+        self.assertEqual(ask(str(path), prefix, owner=65534).stdout, "shut out 0\n")
+        _, err = host.communicate(b"\n", timeout=harness.TIMEOUT)
+        self.assertEqual(host.returncode, 0)
+        self.assertIn(b"is no part of this run", err)
+        (dump,) = (home / "dumps").glob("*.pftrace")
+        self.assertEqual([entry["name"] for entry in self.report(dump)["processes"]], ["python3"])
+
+    def test_programs_of_the_tree_that_become_another_user_belong(self):
+        script = " ".join([*NOBODY, "/usr/bin/python3 -c 'import os; kept = [bytes(1000) for _ in range(500)]; os.fork() or bytes(999999)'"])
+        orphan = f"(setsid sh -c '{' '.join(NOBODY)} sh -c \"sleep 0.3; exec sort /etc/passwd\"' >/dev/null & ); true"
+        run = self.memlog("/bin/sh", "-c", f"{script}; {orphan}", options=("--no-page",))
+        self.assertNotIn("no part of this run", run.err)
+        report = self.exit_report(run)
+        names = [entry["name"] for entry in report["processes"]]
+        self.assertEqual(names.count("python3"), 2, names)
+        self.assertIn("sort", names)
+
+
+if __name__ == "__main__":
+    unittest.main()
