@@ -197,6 +197,7 @@ static void watch(struct ml_engine *engine) {
     );
     engine->command_watcher.data = engine;
     ev_io_start(engine->loop, &engine->command_watcher);
+    ml_engine_watch_init(engine);
     ml_engine_dumps_init(engine);
     ml_engine_triggers_init(engine);
     ml_engine_peak_init(engine);
@@ -314,6 +315,7 @@ void ml_engine_close(struct ml_engine *take_engine) {
         next = each->next;
         ml_connection_close(each);
     }
+    ml_engine_watch_fini(engine);
     ml_uploader_close(engine->uploader);
     ml_engine_triggers_fini(engine);
     ml_engine_peak_fini(engine);

@@ -414,6 +414,7 @@ void ml_engine_finish(struct ml_engine *engine, ml_dump_done *on_done, void *con
     engine->on_finished = on_done;
     engine->finished_context = context;
     ev_timer_stop(engine->loop, &engine->interval_timer);
+    ml_engine_poll_members(engine);
     if (!engine->root_seen && engine->root != 0) {
         const uint32_t count = engine->not_profiled_count;
         ml_engine_add_not_profiled(

@@ -203,6 +203,7 @@ struct ml_engine {
     struct ml_pipe_budget budget;
     uint32_t fork_pipe_bytes;               /* as all control pages say */
     int lease_fd;                           /* ipc/lease.h */
+    ev_timer poll_timer;                    /* some member has no pidfd */
     struct ml_reaped reaped[ML_REAPED_MAX]; /* a ring */
     uint32_t reaped_next;
     struct ml_dumps dumps;
@@ -257,12 +258,10 @@ struct memlog_service_moment ml_engine_moment(struct ml_engine *engine);
 /* A process that has shown itself: make it a member. NULL: there is no room. */
 struct ml_member *ml_engine_add_member(struct ml_engine *engine, pid_t pid);
 
-/* Notice its end, by the sender's pidfd where the kernel gave one (-1: none; borrowed). A process
- * that is gone already ends at once. */
-void ml_member_watch(struct ml_engine *engine, struct ml_member *member, int borrowed_pidfd);
-
-/* Whether the process behind it has ended without our having noticed yet; then it ends here. */
-bool ml_member_has_ended(struct ml_engine *engine, struct ml_member *member);
+/* Its process has ended, in that way. */
+void ml_member_end_process(
+    struct ml_engine *engine, struct ml_member *member, const struct ml_ending *ending
+);
 
 /* End the image that a Hello of this pid leaves behind. Its id; 0: there was none. */
 uint32_t ml_engine_leave_old_image(struct ml_engine *engine, pid_t pid);
@@ -311,6 +310,24 @@ uint32_t ml_engine_detach_members(struct ml_engine *engine);
 
 /* Whether a process that comes by fork may be wanted: then it records until it is judged. */
 bool ml_engine_wants_forked(const struct ml_engine *engine);
+
+/* engine_watch.c: noticing ends. */
+
+/* Notice its end, by the sender's pidfd where the kernel gave one (-1: none; borrowed), by looking
+ * into /proc where there is none to be had. A process that is gone already ends at once. */
+void ml_member_watch(struct ml_engine *engine, struct ml_member *member, int borrowed_pidfd);
+void ml_member_unwatch(struct ml_engine *engine, struct ml_member *member);
+
+/* Whether the process behind it has ended without our having noticed yet; then it ends here. */
+bool ml_member_has_ended(struct ml_engine *engine, struct ml_member *member);
+
+/* End those that have no pidfd and are gone. */
+void ml_engine_poll_members(struct ml_engine *engine);
+
+/* How a child ended that no member is known of: its report may still be in the socket. */
+void ml_engine_keep_ending(struct ml_engine *engine, pid_t pid, const struct ml_ending *ending);
+void ml_engine_watch_init(struct ml_engine *engine);
+void ml_engine_watch_fini(struct ml_engine *engine);
 
 /* engine_targets.c: who is recorded whatever the mode, and who never. */
 

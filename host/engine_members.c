@@ -1,10 +1,8 @@
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "host/clock.h"
@@ -318,11 +316,7 @@ void ml_member_look(struct ml_engine *engine, struct ml_member *member) {
 }
 
 void ml_member_release(struct ml_engine *engine, struct ml_member *member) {
-    if (member->pidfd >= 0) {
-        ev_io_stop(engine->loop, &member->pidfd_watcher);
-        (void)close(member->pidfd);
-        member->pidfd = -1;
-    }
+    ml_member_unwatch(engine, member);
     ev_timer_stop(engine->loop, &member->look_timer);
     ml_endpoint_close(&member->endpoint, &engine->budget);
     ml_engine_tell_pipes(engine);
@@ -372,8 +366,9 @@ static void restore_identity(struct ml_engine *engine, struct ml_member *member)
     }
 }
 
-static void
-end_process(struct ml_engine *engine, struct ml_member *member, const struct ml_ending *ending) {
+void ml_member_end_process(
+    struct ml_engine *engine, struct ml_member *member, const struct ml_ending *ending
+) {
     if (member->exec_announced) { /* and a look has seen that program, this one last */
         restore_identity(engine, member);
     }
@@ -393,30 +388,10 @@ void ml_engine_child_ended(struct ml_engine *engine, pid_t pid, const struct ml_
     }
     struct ml_member *member = ml_members_running(&engine->members, pid);
     if (member != NULL) {
-        end_process(engine, member, ending);
+        ml_member_end_process(engine, member, ending);
         return;
     }
-    engine->reaped[engine->reaped_next] = (struct ml_reaped){.pid = pid, .ending = *ending};
-    engine->reaped_next = (engine->reaped_next + 1) % ML_REAPED_MAX;
-}
-
-/* How a process ended that was gone when it became a member. */
-static struct ml_ending ending_of_gone(struct ml_engine *engine, pid_t pid, int pidfd) {
-    for (uint32_t i = 0; i < ML_REAPED_MAX; i++) {
-        if (engine->reaped[i].pid == pid) {
-            engine->reaped[i].pid = 0;
-            return engine->reaped[i].ending;
-        }
-    }
-    return ml_process_ending(pid, pidfd);
-}
-
-static void on_pidfd(struct ev_loop *loop, ev_io *watcher, int events) {
-    (void)loop;
-    (void)events;
-    struct ml_member *member = watcher->data;
-    struct ml_ending ending = ending_of_gone(engine_of(member), member->pid, member->pidfd);
-    end_process(engine_of(member), member, &ending);
+    ml_engine_keep_ending(engine, pid, ending);
 }
 
 static void on_look(struct ev_loop *loop, ev_timer *watcher, int events) {
@@ -452,8 +427,10 @@ struct ml_member *ml_engine_add_member(struct ml_engine *engine, pid_t pid) {
         );
         return NULL;
     }
+    const struct ml_process_facts facts = ml_process_facts(pid);
     member->start = ml_engine_moment(engine);
-    member->parent_pid = ml_process_parent(pid);
+    member->parent_pid = facts.parent;
+    member->start_ticks = facts.start_ticks;
     member->is_root = pid == engine->root;
     uint32_t random = 0;
     (void)!getrandom(&random, sizeof(random), 0);
@@ -465,34 +442,6 @@ struct ml_member *ml_engine_add_member(struct ml_engine *engine, pid_t pid) {
     ml_process_executable(pid, executable, sizeof(executable));
     ml_member_executable(member, executable);
     return member;
-}
-
-/* Notice its end, by the sender's pidfd where the kernel gave one. A process that is gone already
- * ends at once. */
-void ml_member_watch(struct ml_engine *engine, struct ml_member *member, int borrowed_pidfd) {
-    member->pidfd = borrowed_pidfd >= 0 ? fcntl(borrowed_pidfd, F_DUPFD_CLOEXEC, 0)
-                                        : (int)syscall(SYS_pidfd_open, member->pid, 0);
-    if (member->pidfd < 0) {
-        struct ml_ending ending = ending_of_gone(engine, member->pid, -1);
-        end_process(engine, member, &ending);
-        return;
-    }
-    ev_io_init(&member->pidfd_watcher, on_pidfd, member->pidfd, EV_READ);
-    member->pidfd_watcher.data = member;
-    ev_io_start(engine->loop, &member->pidfd_watcher);
-    ml_member_look_soon(engine, member);
-}
-
-/* Whether the process behind a member has ended without our having noticed yet. */
-bool ml_member_has_ended(struct ml_engine *engine, struct ml_member *member) {
-    if (member->pidfd >= 0 && syscall(SYS_pidfd_send_signal, member->pidfd, 0, NULL, 0) == 0) {
-        struct ml_ending ending = ml_process_ending(member->pid, member->pidfd);
-        if (!ending.known) {
-            return false;
-        }
-    }
-    on_pidfd(engine->loop, &member->pidfd_watcher, EV_READ);
-    return true;
 }
 
 /* The program image that a Hello leaves behind: the same process before its exec. */

@@ -132,6 +132,53 @@ pid_t ml_process_parent(pid_t pid) {
     return read_proc(pid, "stat", text, sizeof(text)) > 0 ? ml_process_parent_parse(text) : 0;
 }
 
+/* Number `wanted` of the file's fields, counted from the state, which is 3. 0: it is not there. */
+static uint64_t stat_number(const char *fields, int wanted) {
+    enum { STATE_FIELD = 3 };
+    for (int field = STATE_FIELD; field < wanted; field++) {
+        fields += strcspn(fields, " ");
+        fields += strspn(fields, " ");
+    }
+    return strtoull(fields, NULL, 10);
+}
+
+struct ml_process_facts ml_process_facts_parse(const char *text) {
+    enum { PARENT = 4, THREADS = 20, START = 22, START_CODE = 26, START_STACK = 28 };
+    const char *fields = stat_fields(text);
+    if (fields == NULL || fields[0] == '\0') {
+        return (struct ml_process_facts){.has_ended = true};
+    }
+    const char state = fields[0];
+    struct ml_process_facts facts = {
+        .state = state,
+        /* A zombie whose other threads run on is a process that does. */
+        .has_ended = (state == 'Z' || state == 'X') && stat_number(fields, THREADS) <= 1,
+        .parent = ml_process_parent_parse(text),
+        .start_ticks = stat_number(fields, START),
+        .image =
+            {.start_code = stat_number(fields, START_CODE),
+             .start_stack = stat_number(fields, START_STACK)},
+    };
+    if (facts.image.start_code == 0 || facts.image.start_stack == 0) {
+        facts.image = (struct ml_image_mark){.start_code = 0};
+    }
+    return facts;
+}
+
+struct ml_process_facts ml_process_facts(pid_t pid) {
+    char text[SMALL_FILE_BYTES];
+    return ml_process_facts_parse(read_proc(pid, "stat", text, sizeof(text)) > 0 ? text : "");
+}
+
+bool ml_image_mark_is_known(const struct ml_image_mark *mark) {
+    return mark->start_stack != 0;
+}
+
+bool ml_image_mark_differs(const struct ml_image_mark *one, const struct ml_image_mark *other) {
+    return ml_image_mark_is_known(one) && ml_image_mark_is_known(other) &&
+           (one->start_code != other->start_code || one->start_stack != other->start_stack);
+}
+
 void ml_process_footprint_parse(
     const char *text, uint64_t *out_footprint_bytes, uint64_t *out_resident_bytes
 ) {

@@ -47,6 +47,33 @@ pid_t ml_process_parent(pid_t pid);
 /* The same from the text of /proc/PID/stat. */
 pid_t ml_process_parent_parse(const char *text);
 
+/* What an exec changes: where the kernel has put code and stack. All 0: it may not be read, or
+ * there is no image (a zombie, the middle of an exec). */
+struct ml_image_mark {
+    uint64_t start_code, start_stack;
+};
+
+/* Which process it is, and in which image. */
+struct ml_process_facts {
+    char state;           /* as the kernel's: 'R', 'S', 'Z', ...; 0: there is no such process */
+    bool has_ended;       /* it is gone, or a zombie all of whose threads have ended */
+    pid_t parent;         /* 0: unknown */
+    uint64_t start_ticks; /* since boot: with the pid, one process; an exec does not change it */
+    struct ml_image_mark image;
+};
+
+/* Source: /proc/PID/stat. The same file made by another exec has another mark: the kernel draws
+ * the stack's place anew. Without address randomization it depends on arguments and environment. */
+struct ml_process_facts ml_process_facts(pid_t pid);
+
+/* The same from the file's text. */
+struct ml_process_facts ml_process_facts_parse(const char *text);
+
+bool ml_image_mark_is_known(const struct ml_image_mark *mark);
+
+/* Both are known, and of two images. */
+bool ml_image_mark_differs(const struct ml_image_mark *one, const struct ml_image_mark *other);
+
 /* Memory of its own: Private_Clean + Private_Dirty + swap, and resident; both 0 if unknown.
  * Units: bytes. Source: /proc/PID/smaps_rollup. */
 void ml_process_footprint(pid_t pid, uint64_t *out_footprint_bytes, uint64_t *out_resident_bytes);

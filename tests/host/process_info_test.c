@@ -114,6 +114,59 @@ START_TEST(the_ending_of_somebody_elses_child_is_known_from_its_zombie) {
 }
 END_TEST
 
+START_TEST(tells_a_process_and_its_image_apart_from_others) {
+    const char *text =
+        "9 (a) ) S 4 5 5 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 777 0 0 0 4096 8192 140000 0\n";
+    struct ml_process_facts facts = ml_process_facts_parse(text);
+    ck_assert(facts.state == 'S' && !facts.has_ended && facts.parent == 4);
+    ck_assert_uint_eq(facts.start_ticks, 777);
+    ck_assert_uint_eq(facts.image.start_code, 4096);
+    ck_assert_uint_eq(facts.image.start_stack, 140000);
+    struct ml_image_mark other = {.start_code = 4096, .start_stack = 140016};
+    ck_assert(ml_image_mark_differs(&facts.image, &other));
+    ck_assert(!ml_image_mark_differs(&facts.image, &facts.image));
+    /* To whom may not look the kernel says 1 and 0. */
+    text = "9 (a) S 4 5 5 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 777 0 0 0 1 1 0 0\n";
+    facts = ml_process_facts_parse(text);
+    ck_assert(!ml_image_mark_is_known(&facts.image));
+    ck_assert(!ml_image_mark_differs(&facts.image, &other));
+    /* A zombie with threads that run on, and one without. */
+    ck_assert(!ml_process_facts_parse("9 (a) Z 4 5 5 0 -1 0 0 0 0 0 0 0 0 0 20 0 2 0 7").has_ended);
+    ck_assert(ml_process_facts_parse("9 (a) Z 4 5 5 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 7").has_ended);
+    ck_assert(ml_process_facts_parse("").has_ended);
+    ck_assert(ml_process_facts_parse("9 (a) ").has_ended);
+}
+END_TEST
+
+START_TEST(an_exec_of_the_same_file_makes_another_image_of_the_same_process) {
+    int gate[2];
+    ck_assert_int_eq(pipe(gate), 0);
+    const pid_t child = fork();
+    if (child == 0) {
+        char byte = 0;
+        (void)!read(gate[0], &byte, 1);
+        (void)execl("/bin/sleep", "sleep", "60", (char *)NULL);
+        _exit(1);
+    }
+    const struct ml_process_facts own = ml_process_facts(getpid());
+    const struct ml_process_facts before = ml_process_facts(child);
+    ck_assert(ml_image_mark_is_known(&before.image));
+    ck_assert(!ml_image_mark_differs(&own.image, &before.image));
+    ck_assert_int_eq(before.parent, getpid());
+    ck_assert_int_eq(write(gate[1], "g", 1), 1);
+    struct ml_process_facts after = before;
+    for (int i = 0; i < 20000 && !ml_image_mark_differs(&before.image, &after.image); i++) {
+        (void)usleep(1000);
+        after = ml_process_facts(child);
+    }
+    ck_assert(ml_image_mark_differs(&before.image, &after.image));
+    ck_assert_uint_eq(after.start_ticks, before.start_ticks);
+    (void)kill(child, SIGKILL);
+    (void)waitpid(child, NULL, 0);
+    ck_assert(ml_process_facts(child).has_ended);
+}
+END_TEST
+
 START_TEST(what_is_mapped_is_known_by_its_whole_name) {
     ck_assert(ml_process_maps(getpid(), "libc.so.6"));
     ck_assert(!ml_process_maps(getpid(), "libc.so"));
@@ -125,6 +178,8 @@ END_TEST
 int main(void) {
     TCase *tcase = tcase_create("process_info");
     tcase_add_test(tcase, what_is_mapped_is_known_by_its_whole_name);
+    tcase_add_test(tcase, tells_a_process_and_its_image_apart_from_others);
+    tcase_add_test(tcase, an_exec_of_the_same_file_makes_another_image_of_the_same_process);
     tcase_add_test(tcase, tells_of_ourselves);
     tcase_add_test(tcase, knows_nothing_of_a_process_that_is_not_there);
     tcase_add_test(tcase, reads_a_stat_whose_name_holds_brackets_and_digits);
