@@ -3,16 +3,17 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json_writer.h"
 #include "host/complaint.h"
 #include "host/rendezvous.h"
 #include "host/role.h"
 #include "host/run.h"
 #include "host/size.h"
 #include "host/suggest.h"
-#include "host/utf8.h"
 #include "host/voice.h"
 #include "ipc/channel.h"
 #include "mojom_like_idl/heap_host_mojom.h"
@@ -112,32 +113,15 @@ struct ml_channel *ml_commands_reach_host(const char *path) {
     return channel;
 }
 
-void ml_json_string(FILE *out, const char *bytes, size_t count_bytes) {
-    (void)fputc('"', out);
-    size_t pos = 0;
-    while (pos < count_bytes) {
-        const unsigned char *here = (const unsigned char *)bytes + pos;
-        size_t count = ml_utf8_count(here, count_bytes - pos);
-        if (count == 0) {
-            (void)fputs("\\ufffd", out);
-            pos++;
-            continue;
-        }
-        if (*here == '"' || *here == '\\') {
-            (void)fprintf(out, "\\%c", *here);
-        } else if (*here < 0x20 || *here == 0x7F) {
-            (void)fprintf(out, "\\u%04x", *here);
-        } else {
-            (void)fwrite(here, 1, count, out);
-        }
-        pos += count;
-    }
-    (void)fputc('"', out);
+void ml_commands_json_text(const char *bytes, size_t count_bytes) {
+    struct ml_json json = ml_json_over(stdout);
+
+    ml_json_text(&json, bytes, count_bytes);
 }
 
 static void json_field(const char *name, struct ml_string value) {
     (void)printf(", \"%s\": ", name);
-    ml_json_string(stdout, value.data, value.count_bytes);
+    ml_commands_json_text(value.data, value.count_bytes);
 }
 
 static void json_uploads(const struct memlog_host_uploads *uploads) {
@@ -161,8 +145,8 @@ static void json_uploads(const struct memlog_host_uploads *uploads) {
     (void)printf(", \"history\": [");
     for (uint32_t i = 0; i < uploads->history.count; i++) {
         (void)printf(i > 0 ? ", " : "");
-        ml_json_string(
-            stdout, uploads->history.items[i].data, uploads->history.items[i].count_bytes
+        ml_commands_json_text(
+            uploads->history.items[i].data, uploads->history.items[i].count_bytes
         );
     }
     (void)printf("]}");
@@ -170,7 +154,7 @@ static void json_uploads(const struct memlog_host_uploads *uploads) {
 
 static void print_json(const struct memlog_host_ps_reply *reply) {
     (void)printf("{\"memlog\": 1, \"program\": ");
-    ml_json_string(stdout, reply->program.data, reply->program.count_bytes);
+    ml_commands_json_text(reply->program.data, reply->program.count_bytes);
     (void)printf(", \"processes\": [");
     for (uint32_t i = 0; i < reply->processes.count; i++) {
         const struct memlog_host_process_row *row = &reply->processes.items[i];

@@ -7,7 +7,6 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdio.h>
 
 struct ml_channel;
 
@@ -26,8 +25,8 @@ int ml_command_upload(char *const *words);
 /* Say that an option is not known, and the nearest that is. Returns false. */
 bool ml_commands_unknown(const char *word, const char *const *known, size_t known_count);
 
-/* A string as JSON writes it, quotes included; bytes that are no UTF-8 become U+FFFD. */
-void ml_json_string(FILE *out, const char *bytes, size_t count_bytes);
+/* Write a string to stdout as JSON has it, quotes included. */
+void ml_commands_json_text(const char *bytes, size_t count_bytes);
 
 /* A channel without a loop to the newest host of this user, or to the one whose command socket is
  * `path`. NULL: there is none, which was said on stderr. Owner: ml_channel_free. */

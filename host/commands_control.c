@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -137,7 +138,7 @@ tell(const struct memlog_host_outcome *outcomes, uint32_t count, bool json, cons
                 one->pid,
                 one->done ? "true" : "false"
             );
-            ml_json_string(stdout, one->trouble.data, one->trouble.count_bytes);
+            ml_commands_json_text(one->trouble.data, one->trouble.count_bytes);
             (void)printf("}");
         } else if (one->done) {
             (void)printf("%" PRIu32 " %s\n", one->pid, what);

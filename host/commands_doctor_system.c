@@ -48,7 +48,7 @@ void ml_doctor_find(
             what,
             json_words[verdict]
         );
-        ml_json_string(stdout, text, strlen(text));
+        ml_commands_json_text(text, strlen(text));
         (void)printf("}");
     } else {
         (void)printf("  %-4s  %-12s  %s\n", words[verdict], what, text);

@@ -1,5 +1,6 @@
 /* `memlog env`. Room: host. Context: its own process. */
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "host/commands.h"
@@ -51,9 +52,9 @@ static void put_variables(enum form form, const struct memlog_host_join_reply *r
     switch (form) {
     case FORM_JSON:
         (void)printf("{\"LD_PRELOAD\": ");
-        ml_json_string(stdout, reply->preload.data, reply->preload.count_bytes);
+        ml_commands_json_text(reply->preload.data, reply->preload.count_bytes);
         (void)printf(", \"MEMLOG_SOCKET\": ");
-        ml_json_string(stdout, reply->socket.data, reply->socket.count_bytes);
+        ml_commands_json_text(reply->socket.data, reply->socket.count_bytes);
         (void)printf("}\n");
         break;
     case FORM_PLAIN:

@@ -5,7 +5,7 @@
 
 #include "host/clock.h"
 #include "host/engine_internal.h"
-#include "host/utf8.h"
+#include "base/printable.h"
 
 /* What all programs of a run together get: twenty in a row, then one in ten seconds. */
 enum { ASKED_BURST = 20 };
@@ -58,7 +58,7 @@ void ml_engine_dump_wish(
         job->trigger = (struct ml_dump_trigger
         ){.is_set = true, .kind = MEMLOG_SERVICE_TRIGGER_KIND_ASKED, .id = wish->asker_id};
         char *words = job->trigger.reason;
-        (void)ml_utf8_clean(
+        (void)ml_printable_copy(
             wish->words, wish->words_bytes, words, MEMLOG_HOST_DUMP_REQUEST_REASON_LIMIT + 1
         );
     }
@@ -152,7 +152,7 @@ static bool may_ask(struct ml_engine *engine) {
 }
 
 static size_t clean(const struct ml_bytes *bytes, char *out, size_t out_bytes) {
-    return ml_utf8_clean((const char *)bytes->data, bytes->count_bytes, out, out_bytes);
+    return ml_printable_copy((const char *)bytes->data, bytes->count_bytes, out, out_bytes);
 }
 
 void ml_engine_on_dump_asked(
@@ -180,7 +180,7 @@ void ml_engine_on_dump_asked(
     if (clean(&request->reason, said, sizeof(said)) == 0) {
         (void)snprintf(said, sizeof(said), "by %s itself", member->name);
     }
-    (void)ml_utf8_clean(said, strlen(said), asked->words, sizeof(asked->words));
+    (void)ml_printable_copy(said, strlen(said), asked->words, sizeof(asked->words));
     wish.words = asked->words;
     wish.words_bytes = strlen(asked->words);
     wish.asker_id = member->id;

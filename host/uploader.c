@@ -11,7 +11,7 @@
 
 #include "host/paths.h"
 #include "host/uploader_internal.h"
-#include "host/utf8.h"
+#include "base/printable.h"
 
 /* Another host of this user is sending. */
 static const double lock_wait_s = 0.5;
@@ -33,7 +33,7 @@ void ml_uploader_note(struct ml_uploader *uploader, bool is_error, const char *f
     va_start(args, format);
     (void)vsnprintf(words, sizeof(words), format, args);
     va_end(args);
-    (void)ml_utf8_clean(words, strlen(words), text, ML_UPLOAD_TEXT_BYTES);
+    (void)ml_printable_copy(words, strlen(words), text, ML_UPLOAD_TEXT_BYTES);
     if (is_error) {
         memcpy(figures->last_error, text, ML_UPLOAD_TEXT_BYTES);
     }
@@ -336,7 +336,7 @@ static void take_program(const struct ml_options *options, struct ml_spool_item 
     const char *slash = program != NULL ? strrchr(program, '/') : NULL;
     const char *name = slash != NULL ? slash + 1 : program;
     if (name != NULL) {
-        (void)ml_utf8_clean(name, strlen(name), item->program, sizeof(item->program));
+        (void)ml_printable_copy(name, strlen(name), item->program, sizeof(item->program));
     }
 }
 

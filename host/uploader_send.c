@@ -10,7 +10,7 @@
 
 #include "host/credentials.h"
 #include "host/uploader_internal.h"
-#include "host/utf8.h"
+#include "base/printable.h"
 
 enum {
     CONNECT_TIMEOUT_S = 10,
@@ -113,7 +113,7 @@ unsigned
 ml_uploader_explain(const struct ml_web_answer *answer, char out_why[ML_UPLOAD_WORD_BYTES]) {
     char words[WORDS_BYTES]; /* the server's, or about its certificate */
     const char *from = answer->status == 0 ? answer->trouble : answer->body;
-    (void)ml_utf8_clean(from, strlen(from), words, sizeof(words));
+    (void)ml_printable_copy(from, strlen(from), words, sizeof(words));
     if (answer->status >= 300 && answer->status < 400) {
         (void)snprintf(
             out_why,

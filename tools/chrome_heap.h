@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "ipc/ml_status.h"
-#include "tools/json_writer.h"
+#include "base/json_writer.h"
 #include "tools/metric.h"
 #include "tools/stacks.h"
 

@@ -6,7 +6,7 @@
 
 #include "tools/chrome_heap.h"
 #include "tools/gzip_stream.h"
-#include "tools/json_writer.h"
+#include "base/json_writer.h"
 
 /* Pages of code, as /proc/PID/maps says r-xp: Chromium's bits for read and execute. */
 enum { FLAGS_CODE = 4 | 1 };

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "tools/frame_tree.h"
-#include "tools/json_writer.h"
+#include "base/json_writer.h"
 #include "tools/process_pairs.h"
 #include "tools/words.h"
 

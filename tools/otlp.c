@@ -5,7 +5,7 @@
 
 #include "ipc/event.h"
 #include "tools/gzip_stream.h"
-#include "tools/json_writer.h"
+#include "base/utf8.h"
 #include "tools/memory.h"
 #include "tools/string_table.h"
 

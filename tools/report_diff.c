@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "tools/function_name.h"
-#include "tools/json_writer.h"
+#include "base/json_writer.h"
 #include "tools/process_pairs.h"
 #include "tools/report_internal.h"
 #include "tools/words.h"

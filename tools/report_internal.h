@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "tools/json_writer.h"
+#include "base/json_writer.h"
 #include "tools/report.h"
 #include "tools/words.h"
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "tools/chrome_trace.h"
-#include "tools/json_writer.h"
+#include "base/json_writer.h"
 #include "tools/otlp.h"
 #include "tools/pprof.h"
 #include "tools/upload_internal.h"

@@ -20,7 +20,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-ROOMS = ("client", "host", "ipc", "mojom_like_idl", "service", "tests", "tools")
+ROOMS = ("base", "client", "host", "ipc", "mojom_like_idl", "service", "tests", "tools")
 SOURCE_SUFFIXES = {".c", ".h", ".cc", ".S", ".proto", ".mojom"}
 TEXT_SUFFIXES = SOURCE_SUFFIXES | {".py", ".sh", ".js", ".gn", ".gni"}
 MAX_LINES = 800

@@ -1,9 +1,11 @@
-/* JSON, written as it comes. Room: tools. Context: one thread.
+/* JSON, written as it comes. Room: base. Context: one thread.
  *
- * One rule: what comes out is valid UTF-8 whatever goes in: bytes that are none become U+FFFD.
- * Errors of the file stay with the file: look at ferror() at the end. */
-#ifndef MEMLOG_TOOLS_JSON_WRITER_H
-#define MEMLOG_TOOLS_JSON_WRITER_H
+ * One rule: what comes out is valid UTF-8 whatever goes in: bytes that are none become U+FFFD, and
+ * characters that a terminal or an editor would act upon (base/printable.h) are escapes, which
+ * change nothing for programs. Errors of the file stay with the file: look at ferror() at the end.
+ */
+#ifndef MEMLOG_BASE_JSON_WRITER_H
+#define MEMLOG_BASE_JSON_WRITER_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -38,8 +40,5 @@ void ml_json_bool(struct ml_json *json, bool value);
 void ml_json_string_member(struct ml_json *json, const char *name, const char *text);
 void ml_json_number_member(struct ml_json *json, const char *name, uint64_t value);
 void ml_json_bool_member(struct ml_json *json, const char *name, bool value);
-
-/* How many bytes of well-formed UTF-8 stand first at `bytes`; 0: none. */
-size_t ml_utf8_length(const char *bytes, size_t count_bytes);
 
 #endif

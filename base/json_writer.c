@@ -1,7 +1,10 @@
-#include "tools/json_writer.h"
+#include "base/json_writer.h"
 
 #include <inttypes.h>
 #include <string.h>
+
+#include "base/printable.h"
+#include "base/utf8.h"
 
 struct ml_json ml_json_over(FILE *out) {
     return (struct ml_json){.out = out};
@@ -39,80 +42,56 @@ void ml_json_key(struct ml_json *json, const char *name) {
     json->needs_comma = false;
 }
 
-/* Continuation bytes that a first byte asks for, and what the second byte must lie between (so that
- * overlong forms, surrogates and values beyond U+10FFFF are none). */
-static size_t
-sequence_length(unsigned char first, unsigned char *out_low, unsigned char *out_high) {
-    *out_low = 0x80;
-    *out_high = 0xbf;
-    if (first < 0x80) {
-        return 1;
+/* Characters of the first plane take four digits, others a pair of surrogates. */
+static void put_escape(FILE *out, uint32_t character) {
+    if (character >= 0x10000) {
+        fprintf(out, "\\u%04" PRIx32, 0xd800 + ((character - 0x10000) >> 10));
+        character = 0xdc00 + (character & 0x3ff);
     }
-    if (first >= 0xc2 && first <= 0xdf) {
-        return 2;
-    }
-    if (first >= 0xe0 && first <= 0xef) {
-        *out_low = first == 0xe0 ? 0xa0 : 0x80;
-        *out_high = first == 0xed ? 0x9f : 0xbf;
-        return 3;
-    }
-    if (first >= 0xf0 && first <= 0xf4) {
-        *out_low = first == 0xf0 ? 0x90 : 0x80;
-        *out_high = first == 0xf4 ? 0x8f : 0xbf;
-        return 4;
-    }
-    return 0;
+    fprintf(out, "\\u%04" PRIx32, character);
 }
 
-size_t ml_utf8_length(const char *bytes, size_t count_bytes) {
-    unsigned char low = 0;
-    unsigned char high = 0;
-    size_t length = count_bytes > 0 ? sequence_length((unsigned char)bytes[0], &low, &high) : 0;
-
-    if (length > count_bytes) {
-        return 0;
-    }
-    for (size_t i = 1; i < length; i++) {
-        unsigned char byte = (unsigned char)bytes[i];
-        if (byte < (i == 1 ? low : 0x80) || byte > (i == 1 ? high : 0xbf)) {
-            return 0;
-        }
-    }
-    return length;
-}
-
-static void put_ascii(FILE *out, unsigned char byte, bool in_html) {
+static void put_ascii(FILE *out, char byte, bool in_html) {
     static const char escapes[] = "\"\"\\\\\bb\ff\nn\rr\tt";
 
     for (size_t i = 0; i + 1 < sizeof escapes; i += 2) {
-        if ((unsigned char)escapes[i] == byte) {
+        if (escapes[i] == byte) {
             putc('\\', out);
             putc(escapes[i + 1], out);
             return;
         }
     }
-    if (byte < 0x20 || byte == 0x7f || (in_html && byte == '<')) {
-        fprintf(out, "\\u%04x", byte);
+    if (!ml_printable((unsigned char)byte) || (in_html && byte == '<')) {
+        put_escape(out, (unsigned char)byte);
     } else {
         putc(byte, out);
     }
 }
 
+/* Write what stands first and tell how many bytes it is. */
+static size_t put_character(FILE *out, const char *bytes, size_t count_bytes, bool in_html) {
+    const size_t length = ml_utf8_length(bytes, count_bytes);
+
+    if (length == 0) {
+        put_escape(out, 0xfffd);
+        return 1;
+    }
+    const uint32_t character = ml_utf8_character(bytes, length);
+    if (length == 1) {
+        put_ascii(out, bytes[0], in_html);
+    } else if (ml_printable(character)) {
+        fwrite(bytes, 1, length, out);
+    } else {
+        put_escape(out, character);
+    }
+    return length;
+}
+
 void ml_json_text(struct ml_json *json, const char *bytes, size_t count_bytes) {
     comma(json);
     putc('"', json->out);
-    while (count_bytes > 0) {
-        size_t length = ml_utf8_length(bytes, count_bytes);
-        if (length == 1) {
-            put_ascii(json->out, (unsigned char)bytes[0], json->in_html);
-        } else if (length > 1) {
-            fwrite(bytes, 1, length, json->out);
-        } else {
-            fputs("\\ufffd", json->out);
-            length = 1;
-        }
-        bytes += length;
-        count_bytes -= length;
+    for (size_t at = 0; at < count_bytes;) {
+        at += put_character(json->out, bytes + at, count_bytes - at, json->in_html);
     }
     putc('"', json->out);
 }

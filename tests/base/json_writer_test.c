@@ -1,0 +1,93 @@
+#include "base/json_writer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <check.h>
+
+#include "base/utf8.h"
+
+static char *json_of(const char *bytes, size_t count, bool in_html) {
+    char *text = NULL;
+    size_t text_bytes = 0;
+    FILE *out = open_memstream(&text, &text_bytes);
+    struct ml_json json = ml_json_over(out);
+    json.in_html = in_html;
+    ml_json_text(&json, bytes, count);
+    ck_assert_int_eq(fclose(out), 0);
+    return text;
+}
+
+START_TEST(strings_become_json_whatever_bytes_they_hold) {
+    static const struct {
+        const char *bytes;
+        const char *json;
+    } cases[] = {
+        {"plain", "\"plain\""},
+        {"a\"b\\c", "\"a\\\"b\\\\c\""},
+        {"tab\tnew\n", "\"tab\\tnew\\n\""},
+        {"\xc3\xa4", "\"\xc3\xa4\""},
+        {"\xc3", "\"\\ufffd\""},
+        {"\xff\xfe", "\"\\ufffd\\ufffd\""},
+        {"\xed\xa0\x80", "\"\\ufffd\\ufffd\\ufffd\""},
+        {"\xc0\xaf", "\"\\ufffd\\ufffd\""},
+        {"\xf0\x9f\x98\x80", "\"\xf0\x9f\x98\x80\""},
+        {"\x1b[2J\x7f", "\"\\u001b[2J\\u007f\""},
+        {"\xc2\x9b"
+         "2J",
+         "\"\\u009b2J\""},
+        {"\xe2\x80\xae", "\"\\u202e\""},
+        {"\xf3\xa0\x80\x81", "\"\\udb40\\udc01\""},
+        {"</script>", "\"</script>\""},
+        {"", "\"\""},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char *text = json_of(cases[i].bytes, strlen(cases[i].bytes), false);
+        ck_assert_str_eq(text, cases[i].json);
+        free(text);
+    }
+}
+END_TEST
+
+START_TEST(nothing_within_html_ends_the_script) {
+    char *text = json_of("</script>\xe2\x80\xa8", 12, true);
+    ck_assert_str_eq(text, "\"\\u003c/script>\\u2028\"");
+    free(text);
+}
+END_TEST
+
+/* Whatever comes in: what goes out is UTF-8 without controls. */
+START_TEST(no_bytes_at_all_break_it) {
+    unsigned state = 1;
+    for (int round = 0; round < 20000; round++) {
+        char bytes[24];
+        for (size_t i = 0; i < sizeof(bytes); i++) {
+            state = state * 1103515245u + 12345u;
+            bytes[i] = (char)(state >> 16);
+        }
+        char *text = json_of(bytes, (size_t)round % 25, false);
+        const size_t count = strlen(text);
+        for (size_t pos = 0; pos < count;) {
+            const size_t step = ml_utf8_length(text + pos, count - pos);
+            ck_assert_uint_gt(step, 0);
+            ck_assert_int_ge((unsigned char)text[pos], ' ');
+            pos += step;
+        }
+        free(text);
+    }
+}
+END_TEST
+
+int main(void) {
+    TCase *tcase = tcase_create("json_writer");
+    tcase_add_test(tcase, strings_become_json_whatever_bytes_they_hold);
+    tcase_add_test(tcase, nothing_within_html_ends_the_script);
+    tcase_add_test(tcase, no_bytes_at_all_break_it);
+    Suite *suite = suite_create("base/json_writer");
+    suite_add_tcase(suite, tcase);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
