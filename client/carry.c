@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "client/foreign.h"
 #include "client/hello.h"
 #include "client/process.h"
 #include "client/sys.h"
@@ -19,6 +20,7 @@ enum {
 
 static const char socket_key[] = "MEMLOG_SOCKET=";
 static const char preload_key[] = "LD_PRELOAD=";
+static const char path_key[] = "PATH=";
 
 static char socket_entry[ML_CARRY_SOCKET_MAX_BYTES];
 static char library[4096];
@@ -73,23 +75,24 @@ bool ml_carry_on(void) {
            (ml_process.walls & ML_WALLS_NO_HELLO) == 0;
 }
 
-size_t ml_carry_count(char *const *environment) {
-    size_t count = 0;
-    while (environment != NULL && environment[count] != NULL) {
-        count++;
-    }
-    return count + ML_CARRY_EXTRA;
+bool ml_carry_count(char *const *environment, size_t *out_count) {
+    struct ml_foreign foreign = {0};
+    return ml_foreign_strings(&foreign, environment, ML_CARRY_COUNT_MAX, out_count);
 }
 
 void ml_carry_environment(
-    char *const *environment, char **out_environment, char *preload_space, char *socket_space
+    char *const *environment,
+    size_t count,
+    char **out_environment,
+    char *preload_space,
+    char *socket_space
 ) {
     const size_t key_bytes = sizeof(preload_key) - 1;
     const size_t library_bytes = strlen(library);
     char **out = out_environment;
     memcpy(preload_space, preload_key, key_bytes);
     memcpy(preload_space + key_bytes, library, library_bytes + 1);
-    for (char *const *entry = environment; entry != NULL && *entry != NULL; entry++) {
+    for (char *const *entry = environment; entry < environment + count; entry++) {
         if (starts_with(*entry, socket_key, sizeof(socket_key))) {
             continue;
         }
@@ -245,24 +248,32 @@ static bool file_can(int directory_fd, const char *path, int flags, int depth) {
 }
 
 bool ml_carry_program(int directory_fd, const char *path, int flags) {
-    return path != NULL && file_can(directory_fd, path, flags, SCRIPT_DEPTH_MAX);
+    struct ml_foreign foreign = {0};
+    return path != NULL && ml_foreign_string(&foreign, path, NULL) &&
+           file_can(directory_fd, path, flags, SCRIPT_DEPTH_MAX);
 }
 
 bool ml_carry_program_in_path(const char *name) {
     char candidate[4096];
-    if (name == NULL || name[0] == 0) {
+    struct ml_foreign foreign = {0};
+    size_t name_bytes = 0;
+    size_t entries = 0;
+    if (name == NULL || !ml_foreign_string(&foreign, name, &name_bytes) || name_bytes == 0) {
         return false;
     }
     if (strchr(name, '/') != NULL) {
         return ml_carry_program(AT_FDCWD, name, 0);
     }
+    if (!ml_carry_count(environ, &entries)) {
+        return false;
+    }
     const char *path = "/bin:/usr/bin";
-    for (char **entry = environ; entry != NULL && *entry != NULL; entry++) {
-        if (strncmp(*entry, "PATH=", 5) == 0) {
-            path = *entry + 5;
+    for (size_t i = 0; i < entries; i++) {
+        if (starts_with(environ[i], path_key, sizeof(path_key))) {
+            path = environ[i] + sizeof(path_key) - 1;
+            break;
         }
     }
-    const size_t name_bytes = strlen(name);
     for (;;) {
         const size_t length = strcspn(path, ":");
         if (length + name_bytes + 2 <= sizeof(candidate)) {

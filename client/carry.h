@@ -14,7 +14,7 @@ enum {
     ML_CARRY_PRELOAD_MAX_BYTES = 8192,
     ML_CARRY_SOCKET_MAX_BYTES = 272, /* the key and a path of sockaddr_un's length */
     ML_CARRY_EXTRA = 3,              /* LD_PRELOAD, MEMLOG_SOCKET, NULL */
-    ML_CARRY_POINTERS_MAX = 32768    /* 256 KiB of pointers on the stack; more is not carried */
+    ML_CARRY_COUNT_MAX = 32768       /* 256 KiB of pointers on the stack; more is not carried */
 };
 
 /* Take MEMLOG_SOCKET and our own entry of LD_PRELOAD out of the environment, in place, and remember
@@ -24,13 +24,19 @@ const char *ml_carry_take(char **environment);
 /* Whether programs that this one starts are to be carried along. */
 bool ml_carry_on(void);
 
-/* Pointers that ml_carry_environment needs for this environment. */
-size_t ml_carry_count(char *const *environment);
+/* How many entries that environment has. False: not one that can be carried, as it is too long or
+ * does not lie in readable memory; what becomes of the exec the kernel decides. */
+bool ml_carry_count(char *const *environment, size_t *out_count);
 
-/* The environment for a program that can take the preload: `environment` and ours. out_environment
- * has ml_carry_count() pointers, the spaces ML_CARRY_*_MAX_BYTES; all three live until the exec. */
+/* The environment for a program that can take the preload: the `count` entries of `environment` and
+ * ours. out_environment has count + ML_CARRY_EXTRA pointers, the spaces ML_CARRY_*_MAX_BYTES; all
+ * three live until the exec. */
 void ml_carry_environment(
-    char *const *environment, char **out_environment, char *preload_space, char *socket_space
+    char *const *environment,
+    size_t count,
+    char **out_environment,
+    char *preload_space,
+    char *socket_space
 );
 
 /* Whether the program file can take the preload. If not, the host is told why (and false is what a

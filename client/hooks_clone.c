@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <sys/syscall.h>
 
+#include "client/foreign.h"
 #include "client/libc.h"
 #include "client/life.h"
 #include "client/visible.h"
@@ -17,14 +18,16 @@
 
 /* Whether that system call makes a process with memory of its own. clone3's flags lie in memory. */
 static bool forks(long number, long first) {
+    struct ml_foreign foreign = {0};
+    const void *memory = (const void *)first;
     uint64_t flags = 0;
     if (number == SYS_fork) {
         return true;
     }
     if (number == SYS_clone) {
         flags = (uint64_t)first;
-    } else if (number == SYS_clone3 && first != 0) {
-        __builtin_memcpy(&flags, (const void *)first, sizeof(flags));
+    } else if (number == SYS_clone3 && ml_foreign_readable(&foreign, memory, sizeof(flags))) {
+        __builtin_memcpy(&flags, memory, sizeof(flags));
     } else {
         return false;
     }

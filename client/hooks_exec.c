@@ -14,15 +14,16 @@
 #include "client/process.h"
 #include "client/visible.h"
 
-/* `carried` is the environment to give: with ours added when `can` says so. */
+/* `carried` is the environment to give: with ours added when `can` says so. What the kernel would
+ * find no memory behind goes to it as it is. */
 #define CARRYING(environment, can)                                                                 \
     char preload_space[ML_CARRY_PRELOAD_MAX_BYTES];                                                \
     char socket_space[ML_CARRY_SOCKET_MAX_BYTES];                                                  \
     char *const *carried = (environment);                                                          \
-    const size_t pointers = ml_carry_count(environment);                                           \
-    if (ml_carry_on() && pointers <= ML_CARRY_POINTERS_MAX && (can)) {                             \
-        char **space = __builtin_alloca(pointers * sizeof(char *));                                \
-        ml_carry_environment((environment), space, preload_space, socket_space);                   \
+    size_t entries = 0;                                                                            \
+    if (ml_carry_on() && ml_carry_count((environment), &entries) && (can)) {                       \
+        char **space = __builtin_alloca((entries + ML_CARRY_EXTRA) * sizeof(char *));              \
+        ml_carry_environment((environment), entries, space, preload_space, socket_space);          \
         carried = space;                                                                           \
     }
 

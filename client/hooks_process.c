@@ -24,22 +24,17 @@ static inline void ready(void) {
     }
 }
 
-/* A killed child leaves the tree's total no later than at its parent's wait. */
-static pid_t reaped(pid_t pid, int status) {
-    if (pid > 0 && (WIFEXITED(status) || WIFSIGNALED(status))) {
-        ml_life_reaped((uint32_t)pid);
-    }
-    return pid;
-}
-
+/* A killed child leaves the tree's total no later than at its parent's wait. What the kernel has
+ * just written there can be read; where there is nothing to write to, ours takes its place. */
 ML_VISIBLE pid_t wait4(pid_t pid, int *out_status, int options, struct rusage *usage) {
     ready();
-    int status = 0;
-    const pid_t got = ml_libc.wait4(pid, &status, options, usage);
-    if (got > 0 && out_status != NULL) {
-        *out_status = status;
+    int own = 0;
+    const int *status = out_status != NULL ? out_status : &own;
+    const pid_t got = ml_libc.wait4(pid, out_status != NULL ? out_status : &own, options, usage);
+    if (got > 0 && (WIFEXITED(*status) || WIFSIGNALED(*status))) {
+        ml_life_reaped((uint32_t)got);
     }
-    return got > 0 ? reaped(got, status) : got;
+    return got;
 }
 
 ML_VISIBLE pid_t wait3(int *out_status, int options, struct rusage *usage) {
@@ -56,9 +51,16 @@ ML_VISIBLE pid_t wait(int *out_status) {
 
 ML_VISIBLE int waitid(idtype_t kind, id_t id, siginfo_t *out_info, int options) {
     ready();
-    const int result = ml_libc.waitid(kind, id, out_info, options);
-    if (result == 0 && out_info != NULL && out_info->si_pid > 0 && (options & WEXITED) != 0) {
-        ml_life_reaped((uint32_t)out_info->si_pid);
+    siginfo_t own;
+    siginfo_t *info = out_info != NULL ? out_info : &own;
+    own.si_pid = 0;
+    const int result = ml_libc.waitid(kind, id, info, options);
+    /* Stopped and continued children are told of by the same call; one that has only been looked at
+     * (WNOWAIT) has ended all the same. */
+    if (result == 0 && info->si_pid > 0 &&
+        (info->si_code == CLD_EXITED || info->si_code == CLD_KILLED || info->si_code == CLD_DUMPED
+        )) {
+        ml_life_reaped((uint32_t)info->si_pid);
     }
     return result;
 }

@@ -30,15 +30,15 @@ static void restore(char **before, char **carried) {
 
 #define WITH_CARRIED_ENVIRONMENT(call)                                                             \
     char **before = environ;                                                                       \
-    const size_t pointers = ml_carry_count(before);                                                \
-    if (!ml_carry_on() || pointers > ML_CARRY_POINTERS_MAX ||                                      \
+    size_t entries = 0;                                                                            \
+    if (!ml_carry_on() || !ml_carry_count(before, &entries) ||                                     \
         !ml_carry_program(AT_FDCWD, "/bin/sh", 0)) {                                               \
         return call;                                                                               \
     }                                                                                              \
     char preload_space[ML_CARRY_PRELOAD_MAX_BYTES];                                                \
     char socket_space[ML_CARRY_SOCKET_MAX_BYTES];                                                  \
-    char **carried = __builtin_alloca(pointers * sizeof(char *));                                  \
-    ml_carry_environment(before, carried, preload_space, socket_space);                            \
+    char **carried = __builtin_alloca((entries + ML_CARRY_EXTRA) * sizeof(char *));                \
+    ml_carry_environment(before, entries, carried, preload_space, socket_space);                   \
     environ = carried
 
 ML_VISIBLE int system(const char *command) {

@@ -148,6 +148,21 @@ START_TEST(handlers_that_allocate_and_jump_away_are_recorded) {
 }
 END_TEST
 
+START_TEST(a_child_that_stops_or_goes_on_has_not_ended) {
+    run("stops", (struct capture_options){0});
+    const struct captured_process *parent = &capture.processes[0];
+    ck_assert_uint_eq(count_of(parent, ML_EVENT_ALLOC, 321), 5);
+    ck_assert_uint_eq(count_of(parent, ML_EVENT_REAPED, 0), 1);
+    size_t before = 0; /* of the five news, those in front of the end */
+    for (size_t i = 0; parent->events[i].event.kind != ML_EVENT_REAPED; i++) {
+        const struct ml_event *event = &parent->events[i].event;
+        before += event->kind == ML_EVENT_ALLOC && event->block.size_bytes == 321;
+    }
+    ck_assert_uint_eq(before, 5);
+    capture_free(&capture);
+}
+END_TEST
+
 START_TEST(errno_is_the_programs_own) {
     run("errno", (struct capture_options){0});
     capture_free(&capture);
@@ -248,6 +263,7 @@ int main(void) {
     tcase_add_test(cases, the_program_sees_neither_our_environment_nor_a_descriptor);
     tcase_add_test(cases, closing_and_reusing_every_descriptor_harms_nobody);
     tcase_add_test(cases, handlers_that_allocate_and_jump_away_are_recorded);
+    tcase_add_test(cases, a_child_that_stops_or_goes_on_has_not_ended);
     tcase_add_test(cases, errno_is_the_programs_own);
     tcase_add_test(cases, a_dormant_process_streams_no_event);
     tcase_add_test(cases, a_pipe_that_stays_full_costs_counted_events_and_about_a_second);

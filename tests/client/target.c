@@ -333,6 +333,46 @@ static __attribute__((noinline)) void deep(int depth, size_t size) {
     __asm__ volatile("" ::: "memory"); /* no tail call */
 }
 
+/* A child that stops, goes on and ends, waited for in every way that tells of it: one of them is
+ * its end. A block of 321 bytes stands for each other news. */
+static int stops(void) {
+    siginfo_t info = {0};
+    int status = 0;
+    const pid_t child = fork();
+    if (child == 0) {
+        sink = malloc(55);
+        (void)raise(SIGSTOP);
+        (void)raise(SIGSTOP);
+        sink = malloc(66);
+        (void)raise(SIGSTOP);
+        _exit(0);
+    }
+    if (waitid(P_PID, (id_t)child, &info, WEXITED | WSTOPPED) != 0 || info.si_code != CLD_STOPPED) {
+        return 1;
+    }
+    sink = malloc(321);
+    (void)kill(child, SIGCONT);
+    if (waitid(P_ALL, 0, &info, WEXITED | WCONTINUED) != 0 || info.si_code != CLD_CONTINUED) {
+        return 2;
+    }
+    sink = malloc(321);
+    if (waitpid(child, &status, WUNTRACED) != child || !WIFSTOPPED(status)) {
+        return 3;
+    }
+    sink = malloc(321);
+    (void)kill(child, SIGCONT);
+    if (wait4(-1, &status, WCONTINUED, NULL) != child || !WIFCONTINUED(status)) {
+        return 4;
+    }
+    sink = malloc(321);
+    if (waitid(P_PID, (id_t)child, &info, WSTOPPED | WNOWAIT) != 0 || info.si_code != CLD_STOPPED) {
+        return 5;
+    }
+    sink = malloc(321);
+    (void)kill(child, SIGKILL);
+    return waitid(P_PID, (id_t)child, NULL, WEXITED) == 0 ? 0 : 6;
+}
+
 /* New paths while everything is dropped. */
 static int flood_paths(void) {
     static volatile size_t sizes[] = {24, 7777};
@@ -358,6 +398,7 @@ static const struct {
     {"environment", environment},
     {"descriptors", descriptors},
     {"signals", signals},
+    {"stops", stops},
     {"errno", preserves_errno},
     {"flood", flood},
     {"flood_threads", flood_threads},
