@@ -1,11 +1,13 @@
 #include "host/endpoint.h"
 
+#include <errno.h>
 #include <fcntl.h>
-#include <linux/capability.h>
+#include <linux/magic.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
+#include <sys/statfs.h>
 #include <unistd.h>
 
 static int make_memfd(const char *name, uint64_t size_bytes, const void *start, size_t count) {
@@ -76,6 +78,33 @@ enum ml_status ml_endpoint_make(
     return ML_OK;
 }
 
+/* A read end that nobody else has, of a pipe that somebody else has made: O_NONBLOCK belongs to the
+ * open file description, and who keeps a copy of ours could take it off. A FIFO is none of the
+ * kernel's own pipes: its file system may never answer. */
+static enum ml_status private_read_end(int fd, int *out_fd) {
+    static const char prefix[] = "pipe:[";
+    char path[64];
+    char name[sizeof(prefix)];
+    (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    if (readlink(path, name, sizeof(name)) != (ssize_t)sizeof(name) ||
+        strncmp(name, prefix, strlen(prefix)) != 0) {
+        return ML_PEER_HANDLE;
+    }
+    *out_fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    if (*out_fd >= 0) {
+        return ML_OK;
+    }
+    return errno == EACCES ? ML_ENV_REFUSED : ML_ENV_SYSTEM;
+}
+
+/* A memfd of ordinary pages that can be read and written: others cannot be mapped at will. */
+static bool is_plain_memfd(int fd) {
+    struct statfs about;
+    return fstatfs(fd, &about) == 0 && about.f_type == TMPFS_MAGIC &&
+           (fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDWR &&
+           (fcntl(fd, F_GET_SEALS) & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE)) == 0;
+}
+
 enum ml_status ml_endpoint_adopt(
     struct ml_endpoint *endpoint,
     struct ml_pipe_budget *budget,
@@ -84,23 +113,29 @@ enum ml_status ml_endpoint_adopt(
     int take_staging_fd,
     int take_control_fd
 ) {
+    const int flags = fcntl(take_pipe_fd, F_GETFL);
     *endpoint = (struct ml_endpoint
-    ){.pipe_read_fd = take_pipe_fd, .staging_fd = take_staging_fd, .control_fd = take_control_fd};
-    int flags = fcntl(take_pipe_fd, F_GETFL);
+    ){.pipe_read_fd = -1, .staging_fd = take_staging_fd, .control_fd = take_control_fd};
+    enum ml_status status = private_read_end(take_pipe_fd, &endpoint->pipe_read_fd);
+    (void)close(take_pipe_fd);
     /* What the child has written of its control page is its word; only the generation counts, so
      * that ours is another one. */
     struct ml_control_page page = {.magic = 0};
-    if (flags < 0 || (flags & O_ACCMODE) != O_RDONLY ||
-        fcntl(take_pipe_fd, F_SETFL, flags | O_NONBLOCK) != 0 ||
-        pread(take_control_fd, &page, sizeof(page), 0) != (ssize_t)sizeof(page) ||
-        page.magic != ML_CONTROL_MAGIC || page.version != ML_STAGING_VERSION) {
+    if (status == ML_OK &&
+        ((flags & O_ACCMODE) != O_RDONLY || !is_plain_memfd(take_staging_fd) ||
+         !is_plain_memfd(take_control_fd) ||
+         pread(take_control_fd, &page, sizeof(page), 0) != (ssize_t)sizeof(page) ||
+         page.magic != ML_CONTROL_MAGIC || page.version != ML_STAGING_VERSION)) {
+        status = ML_PEER_HANDLE;
+    }
+    if (status != ML_OK) {
         ml_endpoint_close(endpoint, budget);
-        return ML_PEER_HANDLE;
+        return status;
     }
     page.profile = 0; /* the child's stream has begun with its first, whatever it says here */
     endpoint->control = page;
     endpoint->pipe_uid = uid;
-    endpoint->pipe_bytes = ml_pipe_budget_take(budget, uid, take_pipe_fd);
+    endpoint->pipe_bytes = ml_pipe_budget_take(budget, uid, endpoint->pipe_read_fd);
     return ML_OK;
 }
 

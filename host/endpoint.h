@@ -49,10 +49,13 @@ ML_NODISCARD enum ml_status ml_endpoint_make(
     int *out_write_fd
 );
 
-/* Take over what a forked child has made. The channel has checked the kinds; here: that the pipe
- * end can be read and the control page written. `uid` is the child's, by the kernel's word.
+/* Take over what a forked child has made, and perhaps keeps a copy of. The channel has checked the
+ * kinds; here: that the pipe is the kernel's own and can be read, by a description that is ours
+ * alone (what is read of it never waits, whatever the child does to its own), and that the memfds
+ * are plain ones that can be written. `uid` is the child's, by the kernel's word.
  *
- * Errors: ML_PEER_HANDLE, then all three are closed.
+ * Errors: ML_PEER_HANDLE; ML_ENV_REFUSED for a pipe of another user's that may not be opened anew;
+ *         ML_ENV_SYSTEM. Then all three are closed.
  * Owner:  the three are taken. */
 ML_NODISCARD enum ml_status ml_endpoint_adopt(
     struct ml_endpoint *endpoint,

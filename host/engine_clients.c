@@ -198,16 +198,22 @@ static void on_forked(
     take_title(
         engine, member, &request->title, ml_members_find(&engine->members, member->parent_id)
     );
-    if (ml_endpoint_adopt(
-            &member->endpoint,
-            &engine->budget,
-            call->peer.uid,
-            request->event_pipe,
-            request->staging,
-            request->control
-        ) != ML_OK) {
+    const enum ml_status status = ml_endpoint_adopt(
+        &member->endpoint,
+        &engine->budget,
+        call->peer.uid,
+        request->event_pipe,
+        request->staging,
+        request->control
+    );
+    if (status != ML_OK) {
         ml_engine_add_not_profiled(
-            engine, pid, member->parent_pid, "its handles were not what they should be", NULL
+            engine,
+            pid,
+            member->parent_pid,
+            status == ML_ENV_REFUSED ? "its pipe is another user's, and memlog may not open it"
+                                     : "its handles were not what they should be",
+            NULL
         );
         ml_member_watch(engine, member, ml_channel_peer_pidfd(connection->channel));
         return;

@@ -71,24 +71,30 @@ static bool is_sealed(int fd, int seals_wanted) {
     return seals >= 0 && (seals & seals_wanted) == seals_wanted;
 }
 
-static bool is_of_kind(int fd, enum ml_handle_kind kind) {
+static mode_t type_of(int fd) {
     struct stat about;
+    return fstat(fd, &about) == 0 ? about.st_mode & S_IFMT : 0;
+}
+
+/* Pipes and memfds come from programs, which may send something else instead: what only the kernel
+ * itself answers comes first, since fstat asks a file system, and that one may never answer. */
+static bool is_of_kind(int fd, enum ml_handle_kind kind) {
     const int flags = fcntl(fd, F_GETFL);
     /* An O_PATH descriptor names a thing without giving it. */
-    if (flags < 0 || (flags & O_PATH) != 0 || fstat(fd, &about) != 0) {
+    if (flags < 0 || (flags & O_PATH) != 0) {
         return false;
     }
     switch (kind) {
     case ML_HANDLE_PIPE:
-        return S_ISFIFO(about.st_mode);
+        return ml_channel_pipe_bytes(fd) > 0;
     case ML_HANDLE_MEMFD:
-        return S_ISREG(about.st_mode) && is_sealed(fd, F_SEAL_SHRINK | F_SEAL_GROW);
+        return is_sealed(fd, F_SEAL_SHRINK | F_SEAL_GROW);
     case ML_HANDLE_MEMFD_UNSEALED:
-        return S_ISREG(about.st_mode) && is_sealed(fd, 0);
+        return is_sealed(fd, 0);
     case ML_HANDLE_FILE:
-        return S_ISREG(about.st_mode);
+        return type_of(fd) == S_IFREG;
     case ML_HANDLE_SOCKET:
-        return S_ISSOCK(about.st_mode);
+        return type_of(fd) == S_IFSOCK;
     }
     return false;
 }

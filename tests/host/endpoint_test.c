@@ -1,9 +1,11 @@
 #include "host/endpoint.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <check.h>
@@ -113,6 +115,99 @@ START_TEST(takes_over_a_forked_childs_handles_and_refuses_wrong_ones) {
 }
 END_TEST
 
+/* What a child sends, as adopted in place of those of `made`; -1: that one's. */
+static enum ml_status adopt(const struct ml_endpoint *made, int pipe_fd, int staging, int control) {
+    struct ml_pipe_budget budget = {.limit_bytes = UINT64_MAX};
+    struct ml_endpoint adopted;
+    const enum ml_status status = ml_endpoint_adopt(
+        &adopted,
+        &budget,
+        7,
+        pipe_fd >= 0 ? pipe_fd : dup(made->pipe_read_fd),
+        staging >= 0 ? staging : dup(made->staging_fd),
+        control >= 0 ? control : dup(made->control_fd)
+    );
+    ml_endpoint_close(&adopted, &budget);
+    return status;
+}
+
+START_TEST(a_child_that_keeps_its_read_end_cannot_make_ours_wait) {
+    struct ml_pipe_budget budget = {.limit_bytes = UINT64_MAX};
+    struct ml_endpoint made;
+    struct ml_endpoint adopted;
+    int write_fd = -1;
+    char byte = 0;
+    ck_assert_int_eq(ml_endpoint_make(&made, &budget, 1, &page, &write_fd), ML_OK);
+    ck_assert_int_eq(
+        ml_endpoint_adopt(
+            &adopted, &budget, 7, dup(made.pipe_read_fd), dup(made.staging_fd), dup(made.control_fd)
+        ),
+        ML_OK
+    );
+    ck_assert_int_eq(fcntl(made.pipe_read_fd, F_SETFL, 0), 0);
+    ck_assert_int_ne(fcntl(adopted.pipe_read_fd, F_GETFL) & O_NONBLOCK, 0);
+    ck_assert_int_ne(fcntl(adopted.pipe_read_fd, F_GETFD) & FD_CLOEXEC, 0);
+    (void)alarm(20); /* it would wait for ever */
+    ck_assert_int_eq(read(adopted.pipe_read_fd, &byte, 1), -1);
+    ck_assert_int_eq(errno, EAGAIN);
+    ck_assert_int_eq(write(write_fd, "x", 1), 1);
+    ck_assert_int_eq(read(adopted.pipe_read_fd, &byte, 1), 1);
+    (void)close(write_fd);
+    ck_assert_int_eq(read(adopted.pipe_read_fd, &byte, 1), 0);
+    ml_endpoint_close(&adopted, &budget);
+    ml_endpoint_close(&made, &budget);
+}
+END_TEST
+
+/* Nothing that a file system, or its owner, could answer late or never. */
+START_TEST(only_the_kernels_own_pipes_and_plain_memfds_are_taken) {
+    struct ml_pipe_budget budget = {.limit_bytes = UINT64_MAX};
+    struct ml_endpoint made;
+    int write_fd = -1;
+    ck_assert_int_eq(ml_endpoint_make(&made, &budget, 1, &page, &write_fd), ML_OK);
+    ck_assert_int_eq(adopt(&made, -1, -1, -1), ML_OK);
+    char path[] = "/tmp/endpoint-test.XXXXXX";
+    ck_assert_ptr_nonnull(mkdtemp(path));
+    char fifo[64];
+    (void)snprintf(fifo, sizeof(fifo), "%s/pipe:[7]", path);
+    ck_assert_int_eq(mkfifo(fifo, 0600), 0);
+    const int fifo_fd = open(fifo, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    (void)unlink(fifo);
+    (void)rmdir(path);
+    ck_assert_int_eq(adopt(&made, fifo_fd, -1, -1), ML_PEER_HANDLE);
+    ck_assert_int_eq(fcntl(fifo_fd, F_GETFD), -1);
+
+    const int sealed = memfd_create("sealed", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    ck_assert_int_eq(pwrite(sealed, &made.control, sizeof(made.control), 0), sizeof(made.control));
+    ck_assert_int_eq(adopt(&made, -1, -1, dup(sealed)), ML_OK);
+    ck_assert_int_eq(fcntl(sealed, F_ADD_SEALS, F_SEAL_WRITE), 0);
+    ck_assert_int_eq(adopt(&made, -1, -1, sealed), ML_PEER_HANDLE);
+
+    const int huge = memfd_create("huge", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_HUGETLB);
+    if (huge >= 0) {
+        ck_assert_int_eq(adopt(&made, -1, huge, -1), ML_PEER_HANDLE);
+    }
+    char own[64];
+    (void)snprintf(own, sizeof(own), "/proc/self/fd/%d", made.control_fd);
+    ck_assert_int_eq(adopt(&made, -1, -1, open(own, O_RDONLY | O_CLOEXEC)), ML_PEER_HANDLE);
+    (void)close(write_fd);
+    ml_endpoint_close(&made, &budget);
+}
+END_TEST
+
+START_TEST(a_pipe_of_a_user_that_may_not_be_opened_is_said_to_be_one) {
+    struct ml_pipe_budget budget = {.limit_bytes = UINT64_MAX};
+    struct ml_endpoint made;
+    int write_fd = -1;
+    ck_assert_int_eq(ml_endpoint_make(&made, &budget, 1, &page, &write_fd), ML_OK);
+    if (setuid(65534) == 0) {
+        ck_assert_int_eq(adopt(&made, -1, -1, -1), ML_ENV_REFUSED);
+    }
+    (void)close(write_fd);
+    ml_endpoint_close(&made, &budget);
+}
+END_TEST
+
 START_TEST(the_host_can_put_out_who_holds_the_lease) {
     const int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
     const int lease_fd = ml_endpoint_lease();
@@ -141,6 +236,9 @@ int main(void) {
     tcase_add_test(tcase, the_host_can_put_out_who_holds_the_lease);
     tcase_add_test(tcase, each_change_of_the_control_page_has_a_new_generation);
     tcase_add_test(tcase, the_size_of_childrens_pipes_changes_without_a_new_generation);
+    tcase_add_test(tcase, a_child_that_keeps_its_read_end_cannot_make_ours_wait);
+    tcase_add_test(tcase, only_the_kernels_own_pipes_and_plain_memfds_are_taken);
+    tcase_add_test(tcase, a_pipe_of_a_user_that_may_not_be_opened_is_said_to_be_one);
     tcase_add_test(tcase, takes_over_a_forked_childs_handles_and_refuses_wrong_ones);
     Suite *suite = suite_create("host/endpoint");
     suite_add_tcase(suite, tcase);

@@ -1,0 +1,103 @@
+"""A process of the run that wants to hold up everybody else: it keeps a copy of each descriptor that it hands over, and hands over what it
+should not. The others' profiles stay whole, and memlog answers."""
+import contextlib
+import fcntl
+import glob
+import os
+import pathlib
+import signal
+import subprocess
+import time
+import unittest
+
+import harness
+import wire
+
+# Allocates until a line comes.
+NEIGHBOUR = """
+import select, sys, time
+print("ready", flush=True)
+while not select.select([sys.stdin], [], [], 0)[0]:
+    kept = [bytes(1000 + i) for i in range(500)]
+    time.sleep(0.005)
+"""
+HOSTILE_SECONDS = 3
+CHILDREN = 8
+
+
+class Hostile(harness.Case):
+    def start(self):
+        """A run, and a process that has joined it and will fork."""
+        host = self.memlog_ready("/usr/bin/python3", "-c", NEIGHBOUR)
+        (folder,) = glob.glob(f"/tmp/memlog.{host.pid}.*")
+        (path,) = [path for path in pathlib.Path(folder).iterdir() if path.is_socket()]
+        connection = wire.connect(str(path))
+        self.addCleanup(connection.close)
+        connection.send(wire.hello())
+        _, (pipe, staging, control, lease) = wire.receive(connection)
+        for fd in (pipe, staging, control, lease):
+            self.addCleanup(os.close, fd)
+        return host, connection, staging, control
+
+    def child(self, play):
+        pid = os.fork()
+        if pid == 0:
+            signal.alarm(60)
+            with contextlib.suppress(BaseException):
+                play()
+            os._exit(0)
+        return pid
+
+    def assert_unharmed(self, host, children):
+        """The command socket answers while they are at it; then the neighbour's every event is there."""
+        asked = time.monotonic()
+        answer = subprocess.run([harness.MEMLOG, "ps"], env=self.environment(), capture_output=True, text=True, timeout=30, check=False)
+        self.assertEqual(answer.returncode, 0, answer.stderr)
+        self.assertLess(time.monotonic() - asked, 20)
+        for pid in children:
+            os.waitpid(pid, 0)
+        self.go(host)
+        self.assertEqual(host.wait(timeout=60), 0)
+        run = harness.Run(0, b"", "", host.memlog_folder)
+        report = self.exit_report(run)
+        (neighbour,) = [entry for entry in report["processes"] if entry["command_line"][:2] == ["/usr/bin/python3", "-c"]]
+        self.assertEqual((neighbour["complete"], neighbour["lost_events"]), (True, 0), neighbour["trouble"])
+        self.assertEqual(report["dump"]["gaps"], [])
+        return report
+
+    def test_a_read_end_that_is_made_to_block_holds_nobody_up(self):
+        host, connection, staging, control = self.start()
+
+        def play():
+            ours, _writer = os.pipe()
+            os.set_blocking(ours, False)
+            wire.send(connection, wire.forked(os.getppid()), [ours, staging, control])
+            end = time.monotonic() + HOSTILE_SECONDS
+            while time.monotonic() < end:
+                fcntl.fcntl(ours, fcntl.F_SETFL, 0)
+
+        children = [self.child(play) for _ in range(CHILDREN)]
+        time.sleep(HOSTILE_SECONDS / 2)
+        report = self.assert_unharmed(host, children)
+        self.assertGreaterEqual(len(report["processes"]), CHILDREN)
+
+    def test_what_is_no_pipe_of_the_kernels_own_is_refused(self):
+        host, connection, staging, control = self.start()
+        fifo = self.folder / "fifo"
+        os.mkfifo(fifo)
+        writer = os.open(fifo, os.O_RDWR)
+        self.addCleanup(os.close, writer)
+
+        def play():
+            ours = os.open(fifo, os.O_RDONLY)
+            wire.send(connection, wire.forked(os.getppid()), [ours, staging, control])
+            time.sleep(1)
+
+        pid = self.child(play)
+        time.sleep(0.5)
+        report = self.assert_unharmed(host, [pid])
+        self.assertIn((pid, "its handles were not what they should be"), [(entry["pid"], entry["reason"]) for entry in report["dump"]["not_profiled"]])
+
+
+if __name__ == "__main__":
+    unittest.main()
