@@ -2,6 +2,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -32,48 +34,72 @@ const char *ml_image_text(enum ml_image_kind kind) {
     return "it started but never reached memlog";
 }
 
-/* glibc's 64-bit loaders are ld-linux-ARCH.so.N; the 32-bit one of x86 has no architecture in its
- * name, musl's begin with ld-musl. */
-static enum ml_image_kind judge_loader(const char *path) {
+static const char *base_name(const char *path) {
     const char *slash = strrchr(path, '/');
-    const char *name = slash != NULL ? slash + 1 : path;
-    if (strncmp(name, "ld-linux.so", 11) == 0 || strncmp(name, "ld-linux-armhf", 14) == 0) {
+    return slash != NULL ? slash + 1 : path;
+}
+
+/* glibc's loaders: ld-linux-ARCH.so.N, before 2.34 as a link to ld-2.N.so. musl's begin with
+ * ld-musl, which is a link to its libc.so. */
+static bool is_glibc_loader(const char *path) {
+    const char *name = base_name(path);
+    return strncmp(name, "ld-linux", 8) == 0 || strncmp(name, "ld-2.", 5) == 0 ||
+           strncmp(name, "ld64.so", 7) == 0;
+}
+
+/* What the lines so far have told. */
+struct scan {
+    char executable[512];
+    char loader[512];
+    bool is_complete; /* the kernel maps [vdso] after image and loader */
+    bool is_32_bit;
+};
+
+static void scan_line(struct scan *scan, const char *line) {
+    char path[512] = "";
+    char permissions[8] = "";
+    unsigned long long start = 0;
+    if (sscanf(line, "%llx-%*s %7s %*s %*s %*s %511[^\n]", &start, permissions, path) != 3) {
+        return;
+    }
+    if (strcmp(path, "[vdso]") == 0) {
+        scan->is_complete = true;
+        scan->is_32_bit = start >> 32 == 0;
+    } else if (path[0] == '/' && scan->executable[0] == '\0') {
+        (void)snprintf(scan->executable, sizeof(scan->executable), "%s", path);
+    } else if (path[0] == '/' && strcmp(path, scan->executable) != 0 && permissions[2] == 'x' && (scan->loader[0] == '\0' || is_glibc_loader(path))) {
+        /* Of a fresh image the only other code is its loader's. Later come libraries, above which
+         * glibc's loader lies. */
+        (void)snprintf(scan->loader, sizeof(scan->loader), "%s", path);
+    }
+}
+
+static enum ml_image_kind judge(const struct scan *scan) {
+    if (scan->executable[0] == '\0') {
+        return ML_IMAGE_GONE;
+    }
+    if (scan->is_complete && scan->is_32_bit) {
         return ML_IMAGE_32_BIT;
     }
-    if (strncmp(name, "ld-linux-", 9) == 0 || strncmp(name, "ld64.so", 7) == 0) {
-        return ML_IMAGE_PRELOADABLE;
+    if (scan->loader[0] == '\0' && !is_glibc_loader(scan->executable)) {
+        return scan->is_complete ? ML_IMAGE_STATIC : ML_IMAGE_GONE;
     }
-    return ML_IMAGE_OTHER_LOADER;
+    /* A loader may be started as a program, too. */
+    const char *loader = scan->loader[0] != '\0' ? scan->loader : scan->executable;
+    return is_glibc_loader(loader) ? ML_IMAGE_PRELOADABLE : ML_IMAGE_OTHER_LOADER;
 }
 
 enum ml_image_kind ml_image_from_maps(const char *maps) {
-    char executable[512] = "";
-    char loader[512] = "";
-    bool complete = false;
+    struct scan scan = {.is_complete = false};
     while (*maps != '\0') {
-        size_t count = strcspn(maps, "\n");
-        char path[512] = "";
+        const size_t count = strcspn(maps, "\n");
         char line[640];
         (void)snprintf(line, sizeof(line), "%.*s", (int)(count < 639 ? count : 639), maps);
-        if (sscanf(line, "%*s %*s %*s %*s %*s %511[^\n]", path) == 1 && path[0] != '\0') {
-            if (strcmp(path, "[vdso]") == 0) {
-                complete = true; /* the kernel maps it after image and loader */
-            } else if (path[0] == '/' && executable[0] == '\0') {
-                (void)snprintf(executable, sizeof(executable), "%s", path);
-            } else if (path[0] == '/' && strcmp(path, executable) != 0 && loader[0] == '\0') {
-                const char *slash = strrchr(path, '/');
-                if (slash != NULL && strncmp(slash + 1, "ld", 2) == 0) {
-                    (void)snprintf(loader, sizeof(loader), "%s", path);
-                }
-            }
-        }
+        scan_line(&scan, line);
         maps += count;
         maps += *maps == '\n' ? 1 : 0;
     }
-    if (loader[0] != '\0') {
-        return judge_loader(loader);
-    }
-    return complete && executable[0] != '\0' ? ML_IMAGE_STATIC : ML_IMAGE_GONE;
+    return judge(&scan);
 }
 
 /* Whether the kernel has given the program another identity than ours at its exec. */
@@ -88,29 +114,45 @@ static bool is_setuid(pid_t pid) {
            ((facts.st_mode & S_ISGID) != 0 && facts.st_gid != getegid());
 }
 
+static bool is_forbidden(int error) {
+    return error == EACCES || error == EPERM;
+}
+
+/* What it maps now. The kernel gives a page at a time: of a fresh image, which has a dozen lines,
+ * one moment's truth; one that has run for long has its loader far behind. */
+static enum ml_image_kind look_once(pid_t pid) {
+    char path[64];
+    char line[PATH_MAX + 128];
+    struct scan scan = {.is_complete = false};
+    (void)snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    FILE *file = fd >= 0 ? fdopen(fd, "r") : NULL;
+    if (file == NULL) {
+        const bool forbidden = is_forbidden(errno);
+        if (fd >= 0) {
+            (void)close(fd);
+        }
+        return forbidden ? ML_IMAGE_UNREADABLE : ML_IMAGE_GONE;
+    }
+    errno = 0;
+    while (fgets(line, sizeof(line), file) != NULL) {
+        scan_line(&scan, line);
+    }
+    const bool forbidden = ferror(file) != 0 && is_forbidden(errno);
+    (void)fclose(file);
+    return forbidden ? ML_IMAGE_UNREADABLE : judge(&scan);
+}
+
 enum ml_image_kind ml_image_look(pid_t pid) {
     if (is_setuid(pid)) {
         return ML_IMAGE_SETUID;
     }
-    char path[64];
-    (void)snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
     enum ml_image_kind kind = ML_IMAGE_GONE;
     for (int i = 0; i < LOOKS_MAX && kind == ML_IMAGE_GONE; i++) {
-        int fd = open(path, O_RDONLY | O_CLOEXEC);
-        if (fd < 0) {
-            return errno == EACCES || errno == EPERM ? ML_IMAGE_UNREADABLE : ML_IMAGE_GONE;
+        kind = look_once(pid);
+        if (kind == ML_IMAGE_GONE && kill(pid, 0) != 0 && errno == ESRCH) {
+            return ML_IMAGE_GONE;
         }
-        /* A page is what the kernel gives in one piece: one moment's truth. A fresh image has a
-         * dozen lines. */
-        char maps[4096];
-        ssize_t count = read(fd, maps, sizeof(maps) - 1);
-        (void)close(fd);
-        if (count <= 0) {
-            return count < 0 && (errno == EACCES || errno == EPERM) ? ML_IMAGE_UNREADABLE
-                                                                    : ML_IMAGE_GONE;
-        }
-        maps[count] = '\0';
-        kind = ml_image_from_maps(maps);
         if (kind == ML_IMAGE_GONE) {
             const struct timespec pause = {.tv_nsec = LOOK_PAUSE_NS};
             (void)nanosleep(&pause, NULL);

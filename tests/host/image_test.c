@@ -9,10 +9,12 @@
 
 #include <check.h>
 
-#define EXE "55d0-55d1 r-xp 00000000 00:1a 5  /usr/bin/prog\n"
-#define STACK "7ffe-7fff rw-p 00000000 00:00 0  [stack]\n"
-#define VDSO "7fff0-7fff1 r-xp 00000000 00:00 0  [vdso]\n"
-#define LOADER(path) "7f00-7f01 r-xp 00000000 00:1a 6  " path "\n"
+#define EXE "55d0ff3000-55d0ff4000 r-xp 00000000 00:1a 5  /usr/bin/prog\n"
+#define STACK "7ffe00000000-7ffe00021000 rw-p 00000000 00:00 0  [stack]\n"
+#define VDSO "7ffff7fc4000-7ffff7fc6000 r-xp 00000000 00:00 0  [vdso]\n"
+#define VDSO_32 "f7fc4000-f7fc6000 r-xp 00000000 00:00 0  [vdso]\n"
+#define DATA "7f0000000000-7f0000001000 r--p 00000000 00:1a 6  /usr/share/data\n"
+#define LOADER(path) "7f0000100000-7f0000101000 r-xp 00000000 00:1a 6  " path "\n"
 
 START_TEST(tells_images_by_what_the_kernel_has_mapped) {
     static const struct {
@@ -27,7 +29,13 @@ START_TEST(tells_images_by_what_the_kernel_has_mapped) {
          ML_IMAGE_PRELOADABLE},
         {EXE LOADER("/lib/ld-linux-aarch64.so.1") STACK VDSO, ML_IMAGE_PRELOADABLE},
         {EXE LOADER("/lib/ld-musl-x86_64.so.1") STACK VDSO, ML_IMAGE_OTHER_LOADER},
-        {EXE LOADER("/lib/ld-linux.so.2") STACK VDSO, ML_IMAGE_32_BIT},
+        {EXE LOADER("/usr/lib/x86_64-linux-musl/libc.so") STACK VDSO, ML_IMAGE_OTHER_LOADER},
+        {EXE LOADER("/lib/x86_64-linux-gnu/ld-2.31.so") STACK VDSO, ML_IMAGE_PRELOADABLE},
+        {EXE LOADER("/lib/libc.so.6") LOADER("/lib/ld-linux-x86-64.so.2"), ML_IMAGE_PRELOADABLE},
+        {EXE DATA STACK VDSO, ML_IMAGE_STATIC},
+        {EXE LOADER("/lib/ld-linux.so.2") STACK VDSO_32, ML_IMAGE_32_BIT},
+        {EXE STACK VDSO_32, ML_IMAGE_32_BIT},
+        {LOADER("/lib/ld-linux-x86-64.so.2") STACK VDSO, ML_IMAGE_PRELOADABLE},
         {"garbage\n\n", ML_IMAGE_GONE},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
