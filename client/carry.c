@@ -23,10 +23,27 @@ static const char preload_key[] = "LD_PRELOAD=";
 static const char path_key[] = "PATH=";
 
 static char socket_entry[ML_CARRY_SOCKET_MAX_BYTES];
-static char library[4096];
+static char library[4096];      /* as LD_PRELOAD names it */
+static char library_file[4096]; /* as the kernel does */
 
 static bool starts_with(const char *text, const char *key, size_t key_bytes) {
     return strncmp(text, key, key_bytes - 1) == 0;
+}
+
+/* glibc's loaders put the name of their platform in place of this; where the library is, it is
+ * there under the kernel's name for it, too. */
+static void name_library_file(void) {
+    static const char token[] = "$PLATFORM";
+    static const char platform[] = "x86_64";
+    const char *found = strstr(library, token);
+    const size_t before = found != NULL ? (size_t)(found - library) : strlen(library);
+    memcpy(library_file, library, before);
+    library_file[before] = 0;
+    if (found != NULL) { /* the platform's name is the shorter one */
+        memcpy(library_file + before, platform, sizeof(platform) - 1);
+        const char *rest = found + sizeof(token) - 1;
+        memcpy(library_file + before + sizeof(platform) - 1, rest, strlen(rest) + 1);
+    }
 }
 
 /* Take our library, the first entry, out of LD_PRELOAD=ours[:others]. True when others are left. */
@@ -38,6 +55,7 @@ static bool take_preload(char *entry) {
     }
     memcpy(library, value, length);
     library[length] = 0;
+    name_library_file();
     const char *rest = value + length + (value[length] != 0 ? 1 : 0);
     const size_t rest_bytes = strlen(rest);
     const size_t all_bytes = strlen(value);
@@ -190,7 +208,7 @@ static bool elf_can(int fd, const Elf64_Ehdr *header, const char *path) {
     if (interpreter[0] != 0 && !ends_with_loader(interpreter)) {
         return refuse(MEMLOG_CLIENT_NOT_PROFILED_REASON_OTHER_LOADER, path);
     }
-    if (library[0] == '/' && ml_sys3(SYS_access, (long)library, R_OK, 0) != 0) {
+    if (library_file[0] == '/' && ml_sys3(SYS_access, (long)library_file, R_OK, 0) != 0) {
         return refuse(MEMLOG_CLIENT_NOT_PROFILED_REASON_LIBRARY_NOT_VISIBLE, path);
     }
     /* Sandboxes put an empty /tmp over ours. Whether it may connect, it finds out itself. */

@@ -347,12 +347,25 @@ enum ml_status ml_engine_preload_path(
     struct ml_complaint *complaint
 ) {
     enum ml_status status = ML_OK;
-    *out_path = path;
-    if (strpbrk(path, " :") != NULL) {
-        status = ml_rendezvous_alias(&engine->rendezvous, path, complaint);
-        *out_path = engine->rendezvous.alias_path;
+    char folder[PATH_MAX];
+    const bool has_folder = ml_paths_preload_folder(path, folder);
+    const char *beginning = has_folder ? folder : path;
+    if (strpbrk(beginning, " :$") != NULL) {
+        status = ml_rendezvous_alias(&engine->rendezvous, beginning, complaint);
+        beginning = engine->rendezvous.alias_path;
     }
-    (void)snprintf(engine->preload_path, sizeof(engine->preload_path), "%s", *out_path);
+    const int count = snprintf(
+        engine->preload_path,
+        sizeof(engine->preload_path),
+        "%s%s",
+        beginning,
+        has_folder ? "/" ML_PRELOAD_PLATFORM "/" ML_PRELOAD_FILE : ""
+    );
+    if (status == ML_OK && (count < 0 || (size_t)count >= sizeof(engine->preload_path))) {
+        ml_complain(complaint, "%s: the path is too long for a preload", path);
+        status = ML_ENV_REFUSED;
+    }
+    *out_path = engine->preload_path;
     return status;
 }
 

@@ -57,8 +57,11 @@ enum ml_engine_service ml_engine_service_state(const struct ml_engine *engine);
 /* Where processes connect: MEMLOG_SOCKET. */
 const char *ml_engine_client_path(const struct ml_engine *engine);
 
-/* The library to preload as the loader can take it: `path` itself, or another name for it that
- * lives as long as the engine. Errors: ML_ENV_SYSTEM with a complaint. */
+/* The library to preload as LD_PRELOAD is to name it: such that loaders that cannot take it find
+ * nothing (ml_paths_preload_folder), and without blanks, colons and dollars. Lives as long as the
+ * engine.
+ *
+ * Errors: ML_ENV_SYSTEM, ML_ENV_REFUSED (too long) with a complaint. */
 ML_NODISCARD enum ml_status ml_engine_preload_path(
     struct ml_engine *engine,
     const char *path,

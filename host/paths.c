@@ -42,3 +42,15 @@ ml_paths_find(const char *file, char out_path[PATH_MAX], struct ml_complaint *co
     ml_complain(complaint, "%s is neither in %s nor in %s%s", file, folder, folder, places[1]);
     return ML_ENV_MISSING;
 }
+
+bool ml_paths_preload_folder(const char *library_path, char out_path[PATH_MAX]) {
+    char inside[PATH_MAX + 64];
+    const char *slash = strrchr(library_path, '/');
+    if (slash == NULL) {
+        return false;
+    }
+    const int count =
+        snprintf(out_path, PATH_MAX, "%.*s/preload", (int)(slash - library_path), library_path);
+    (void)snprintf(inside, sizeof(inside), "%s/x86_64/%s", out_path, ML_PRELOAD_FILE);
+    return count > 0 && count < PATH_MAX && access(inside, R_OK) == 0;
+}

@@ -6,11 +6,14 @@
 #define MEMLOG_HOST_PATHS_H
 
 #include <limits.h>
+#include <stdbool.h>
 
 #include "host/complaint.h"
 #include "ipc/ml_status.h"
 
 #define ML_PRELOAD_FILE "libmemlog.so"
+/* What glibc's loaders replace in a preload's path, and no other loader does. */
+#define ML_PRELOAD_PLATFORM "$PLATFORM"
 #define ML_SERVICE_FILE "memlog-service"
 #define ML_ANALYZER_FILE "memlog-analyzer"
 
@@ -20,5 +23,10 @@
  * Errors: ML_ENV_MISSING with a complaint that names both places; ML_ENV_SYSTEM. */
 ML_NODISCARD enum ml_status
 ml_paths_find(const char *file, char out_path[PATH_MAX], struct ml_complaint *complaint);
+
+/* The folder beside that library in which glibc's loaders find it by their platform's name, each
+ * what it can load (client/preload_folder.py). False: there is none; what is too long for a path is
+ * none either. */
+bool ml_paths_preload_folder(const char *library_path, char out_path[PATH_MAX]);
 
 #endif

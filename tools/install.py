@@ -18,6 +18,7 @@ PROGRAMS = [
     ("memlog-analyzer", "lib/memlog", 0o755),
     ("libmemlog.so", "lib/memlog", 0o755),
 ]
+PRELOAD = ("preload", "lib/memlog")  # links beside libmemlog.so (client/preload_folder.py)
 LIBRARIES = [
     ("libmemlog.a", "lib", 0o644),
     ("libmemlog_host.a", "lib", 0o644),
@@ -40,6 +41,20 @@ def put(source, folder, mode):
     print(f"installed {folder / source.name}")
 
 
+def put_tree(source, folder):
+    for path in sorted(source.rglob("*")):
+        target = folder / path.relative_to(source)
+        if path.is_symlink():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            draft = target.with_name(target.name + ".new")
+            draft.unlink(missing_ok=True)
+            draft.symlink_to(os.readlink(path))
+            draft.rename(target)
+            print(f"installed {target}")
+        elif path.is_file():
+            put(path, target.parent, 0o755)
+
+
 def main():
     out = pathlib.Path(sys.argv[1])
     prefix = os.environ.get("PREFIX") or sys.argv[2]
@@ -52,6 +67,7 @@ def main():
     try:
         for name, folder, mode in PROGRAMS:
             put(out / name, target / folder, mode)
+        put_tree(out / PRELOAD[0], target / PRELOAD[1] / PRELOAD[0])
         for name, folder, mode in LIBRARIES:
             if (out / name).exists():
                 put(out / name, target / folder, mode)

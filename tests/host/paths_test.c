@@ -23,9 +23,22 @@ START_TEST(a_missing_file_is_named_with_the_places_where_it_was_looked_for) {
 }
 END_TEST
 
+START_TEST(a_library_has_a_folder_of_preloads_only_where_there_is_one) {
+    char path[PATH_MAX];
+    struct ml_complaint complaint = {.text = ""};
+    char library[PATH_MAX];
+    ck_assert_int_eq(ml_paths_find(ML_PRELOAD_FILE, library, &complaint), ML_OK);
+    ck_assert(ml_paths_preload_folder(library, path));
+    ck_assert_str_eq(strrchr(path, '/'), "/preload");
+    ck_assert(!ml_paths_preload_folder("/nowhere/libmemlog.so", path));
+    ck_assert(!ml_paths_preload_folder("libmemlog.so", path));
+}
+END_TEST
+
 int main(void) {
     TCase *tcase = tcase_create("paths");
     tcase_add_test(tcase, files_are_found_beside_this_very_program);
+    tcase_add_test(tcase, a_library_has_a_folder_of_preloads_only_where_there_is_one);
     tcase_add_test(tcase, a_missing_file_is_named_with_the_places_where_it_was_looked_for);
     Suite *suite = suite_create("host/paths");
     suite_add_tcase(suite, tcase);

@@ -1,0 +1,156 @@
+"""Programs whose loader cannot take memlog, however they are started: they run as ever, and the report says why it has nothing of them."""
+import os
+import pathlib
+import shutil
+import subprocess
+import unittest
+
+import harness
+
+HELLO = """
+#include <stdlib.h>
+#include <unistd.h>
+int main(void) { char *volatile block = malloc(100); free(block); return write(1, "hello\\n", 6) == 6 ? 7 : 1; }
+"""
+
+# A 32-bit program with a loader: write(1, text, 6); exit(7).
+HELLO_32 = """
+.globl _start
+_start: mov $4, %eax; mov $1, %ebx; mov $text, %ecx; mov $6, %edx; int $0x80; mov $1, %eax; mov $7, %ebx; int $0x80
+.data
+text: .ascii "hello\\n"
+"""
+
+# Static, and so with memlog's variables in its environment, which it hands on by execve's bare system call.
+PARENT = """
+package main
+
+import (
+	"os"
+	"os/exec"
+)
+
+func main() {
+	child := exec.Command(os.Args[1], os.Args[2:]...)
+	child.Stdin, child.Stdout, child.Stderr = os.Stdin, os.Stdout, os.Stderr
+	_ = child.Run()
+	os.Exit(child.ProcessState.ExitCode())
+}
+"""
+
+
+class Loading(harness.Case):
+    def setUp(self):
+        super().setUp()
+        os.chmod(self.folder, 0o755)
+        self.program = self.folder / "hello"
+
+    def compile(self, *words, text=HELLO):
+        (self.folder / "hello.c").write_text(text)
+        subprocess.run([words[0], "-o", self.program, self.folder / "hello.c", *words[1:]], check=True)
+
+    def parent(self):
+        """A static Go program that starts what it is told to."""
+        if shutil.which("go") is None:
+            self.skipTest("no go")
+        path = self.folder / "parent"
+        if not path.exists():
+            (self.folder / "parent.go").write_text(PARENT)
+            env = dict(os.environ, CGO_ENABLED="0", GOCACHE=str(self.folder / "go"), GO111MODULE="off")
+            subprocess.run(["go", "build", "-o", path, self.folder / "parent.go"], check=True, env=env)
+        return str(path)
+
+    def script(self):
+        path = self.folder / "script"
+        path.write_text(f"#!{self.program}\n")
+        path.chmod(0o755)
+        return str(path)
+
+    def ways(self):
+        """How a program may be started: the words, and whether somebody is recorded who can tell of it."""
+        yield (str(self.program),), "first"
+        yield (self.script(),), "behind a script's first line"
+        yield ("/bin/sh", "-c", '"$@"; exit $?', "sh", str(self.program)), "child of a shell"
+        yield ("/bin/sh", "-c", '"$@"; exit $?', "sh", self.script()), "script of a shell"
+        yield (self.parent(), str(self.program)), "child of a static program"
+        yield (self.parent(), self.script()), "script of a static program"
+
+    def as_bare(self, words, **changes):
+        """Output, messages and exit code are as without memlog; returns the run."""
+        env = self.environment(**changes)
+        bare = subprocess.run(words, capture_output=True, env=env, timeout=harness.TIMEOUT)
+        run = self.memlog(*words, env=env)
+        self.assertEqual((run.code, run.out, run.err), (bare.returncode, bare.stdout, bare.stderr.decode()))
+        return run
+
+    def text_of(self, run):
+        answer = harness.run_words(
+            [str(harness.MEMLOG), "report", str(run.dumps()[0])], self.folder, self.environment(), b"", harness.TIMEOUT
+        )
+        return answer.stdout.decode()
+
+
+class OtherLibc(Loading):
+    def setUp(self):
+        super().setUp()
+        if shutil.which("musl-gcc") is None:
+            self.skipTest("no musl-gcc")
+        self.compile("musl-gcc")
+
+    def test_it_runs_as_ever_however_it_is_started(self):
+        for words, how in self.ways():
+            with self.subTest(how=how):
+                run = self.as_bare(words)
+                self.assertEqual((run.code, run.out), (7, b"hello\n"))
+
+    def test_the_first_program_is_named_with_the_true_reason(self):
+        for words in ((str(self.program),), (self.script(),), ("/bin/sh", "-c", f"exec {self.program}")):
+            with self.subTest(words=words):
+                self.assertRegex(self.text_of(self.as_bare(words)), "loader is not glibc's")
+
+
+class Other32Bit(Loading):
+    def test_it_runs_as_ever_however_it_is_started(self):
+        libc = pathlib.Path("/lib32/libc.so.6")
+        if not libc.exists():
+            self.skipTest("no 32-bit libc")
+        (self.folder / "hello.s").write_text(HELLO_32)
+        subprocess.run(["as", "--32", "-o", self.folder / "hello.o", self.folder / "hello.s"], check=True)
+        loader = ("-dynamic-linker", "/lib/ld-linux.so.2", "--no-as-needed")
+        subprocess.run(["ld", "-m", "elf_i386", *loader, "-o", self.program, self.folder / "hello.o", libc], check=True)
+        try:
+            subprocess.run([self.program], stdout=subprocess.DEVNULL, check=False)
+        except OSError:
+            self.skipTest("this kernel runs no 32-bit programs")
+        for words, how in self.ways():
+            with self.subTest(how=how):
+                run = self.as_bare(words)
+                self.assertEqual((run.code, run.out), (7, b"hello\n"))
+
+
+class Ordinary(Loading):
+    def test_it_is_recorded_however_it_is_started(self):
+        self.compile("gcc")
+        for words, how in self.ways():
+            with self.subTest(how=how):
+                run = self.as_bare(words)
+                names = {entry["name"] for entry in self.exit_report(run)["processes"] if entry["events"] > 0}
+                self.assertTrue(names & {"hello", "script"}, names)
+
+    def test_also_where_memlogs_path_has_what_a_loader_reads_as_something_else(self):
+        self.compile("gcc")
+        place = self.folder / "a place: with $LIB"
+        place.mkdir()
+        for name in ("memlog", "memlog-analyzer", "memlog-service", "libmemlog.so"):
+            shutil.copy(harness.OUT / name, place)
+        shutil.copytree(harness.OUT / "preload", place / "preload", symlinks=True)
+        folder = self.folder / "dumps-there"
+        words = [str(place / "memlog"), "run", "-q", "--no-page", f"--output={folder}", "--", str(self.program)]
+        answer = harness.run_words(words, self.folder, self.environment(), b"", harness.TIMEOUT)
+        self.assertEqual((answer.returncode, answer.stdout, answer.stderr), (7, b"hello\n", b""))
+        report = self.report(next(folder.glob("*.exit.pftrace")))
+        self.assertEqual([entry["name"] for entry in report["processes"] if entry["events"] > 0], ["hello"])
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
