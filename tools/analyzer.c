@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/printable.h"
 #include "tools/command.h"
 
 static const struct ml_command *const commands[] = {
@@ -44,7 +45,8 @@ int main(int argc, char **argv) {
         }
     }
     nearest = ml_nearest_word(argv[1], names, COMMANDS);
-    fprintf(stderr, "memlog-analyzer: unknown command %s", argv[1]);
+    fputs("memlog-analyzer: unknown command ", stderr);
+    ml_printable_put_text(stderr, argv[1]);
     if (nearest) {
         fprintf(stderr, "; did you mean %s?", nearest);
     }

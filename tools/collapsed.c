@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/printable.h"
 #include "ipc/event.h"
 #include "tools/memory.h"
 
@@ -145,7 +146,8 @@ static void print_lines(struct lines *lines, FILE *out) {
              same++) {
             bytes += lines->lines[same].bytes;
         }
-        fprintf(out, "%s %" PRIu64 "\n", lines->lines[i].text, bytes);
+        ml_printable_put_text(out, lines->lines[i].text);
+        fprintf(out, " %" PRIu64 "\n", bytes);
         i = same;
     }
 }

@@ -3,12 +3,14 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "base/printable.h"
 #include "tools/cache_keeper.h"
 #include "tools/confine.h"
 #include "tools/fetcher.h"
@@ -18,10 +20,20 @@
 
 enum { OPTIONS_MAX = 24 };
 
+void ml_command_say(const struct ml_command *command, const char *format, ...) {
+    char line[2 * PATH_MAX];
+    va_list arguments;
+
+    va_start(arguments, format);
+    (void)vsnprintf(line, sizeof line, format, arguments);
+    va_end(arguments);
+    ml_printable_clean(line);
+    fprintf(stderr, "memlog %s: %s\n", command->name, line);
+}
+
 int ml_command_complain(const struct ml_command *command, const char *complaint) {
-    fprintf(
-        stderr, "memlog %s: %s\nTry 'memlog %s --help'.\n", command->name, complaint, command->name
-    );
+    ml_command_say(command, "%s", complaint);
+    fprintf(stderr, "Try 'memlog %s --help'.\n", command->name);
     return ML_EXIT_USAGE;
 }
 
@@ -187,7 +199,7 @@ int ml_command_finish(const struct ml_command *command) {
     if (fflush(stdout) == 0 && !ferror(stdout)) {
         return ML_EXIT_OK;
     }
-    fprintf(stderr, "memlog %s: stdout cannot be written\n", command->name);
+    ml_command_say(command, "stdout cannot be written");
     return ML_EXIT_FAILED;
 }
 
@@ -195,10 +207,9 @@ int ml_command_written(const struct ml_command *command, const char *path, enum 
     if (status == ML_OK) {
         return ML_EXIT_OK;
     }
-    fprintf(
-        stderr,
-        "memlog %s: %s: %s\n",
-        command->name,
+    ml_command_say(
+        command,
+        "%s: %s",
         path ? path : "stdout",
         status == ML_ENV_SYSTEM && errno != 0 ? strerror(errno) : ml_status_text(status)
     );
@@ -209,21 +220,15 @@ static void warn_of_partial(
     const struct ml_command *command, const char *path, const struct ml_profile *profile
 ) {
     if (profile->damaged) {
-        fprintf(
-            stderr,
-            "memlog %s: %s is damaged at byte %" PRIu64 " (%s); what can be trusted is shown\n",
-            command->name,
+        ml_command_say(
+            command,
+            "%s is damaged at byte %" PRIu64 " (%s); what can be trusted is shown",
             path,
             profile->bad_at,
             profile->bad_is ? profile->bad_is : "tables that refer to missing ones"
         );
     } else if (profile->truncated) {
-        fprintf(
-            stderr,
-            "memlog %s: %s was cut off before its end; what is there is shown\n",
-            command->name,
-            path
-        );
+        ml_command_say(command, "%s was cut off before its end; what is there is shown", path);
     }
 }
 
@@ -237,7 +242,7 @@ static void say_unreadable(const struct ml_command *command, const char *path) {
     } else if (error == ENOENT) {
         next = "; dumps are the *.pftrace files in the output folder of memlog run";
     }
-    fprintf(stderr, "memlog %s: %s: %s%s\n", command->name, path, strerror(error), next);
+    ml_command_say(command, "%s: %s%s", path, strerror(error), next);
 }
 
 static bool read_file(
@@ -256,25 +261,21 @@ static bool read_file(
     if (status == ML_ENV_SYSTEM) {
         say_unreadable(command, load->path);
     } else if (status == ML_ENV_MISSING && profile->dumps_count > 0) {
-        fprintf(
-            stderr,
-            "memlog %s: %s: there is no dump %" PRIu32 " in it, but %" PRIu32 "\n",
-            command->name,
+        ml_command_say(
+            command,
+            "%s: there is no dump %" PRIu32 " in it, but %" PRIu32 "",
             load->path,
             load->dump,
             profile->dumps_count
         );
     } else if (status != ML_OK) {
-        fprintf(
-            stderr, "memlog %s: %s: %s\n", command->name, load->path, ml_trace_read_advice(status)
-        );
+        ml_command_say(command, "%s: %s", load->path, ml_trace_read_advice(status));
     } else {
         warn_of_partial(command, load->path, profile);
         if (profile->dumps_count > 1 && load->dump == 0) {
-            fprintf(
-                stderr,
-                "memlog %s: %s holds %" PRIu32 " dumps, this is the last; --dump=N shows others\n",
-                command->name,
+            ml_command_say(
+                command,
+                "%s holds %" PRIu32 " dumps, this is the last; --dump=N shows others",
                 load->path,
                 profile->dumps_count
             );
@@ -344,27 +345,16 @@ static void read_proguard_map(
     snprintf(text, sizeof text, "%.*s", length, piece);
     path = strchr(text, '=');
     if (!path || path == text) {
-        fprintf(
-            stderr,
-            "memlog %s: MEMLOG_PROGUARD_MAP: '%s' is not PACKAGE=FILE; no names by it\n",
-            command->name,
-            text
+        ml_command_say(
+            command, "MEMLOG_PROGUARD_MAP: '%s' is not PACKAGE=FILE; no names by it", text
         );
         return;
     }
     *path++ = '\0';
     if (ml_deobfuscation_read(names, text, path, &strange) != ML_OK) {
-        fprintf(
-            stderr, "memlog %s: %s: %s; no names by it\n", command->name, path, strerror(errno)
-        );
+        ml_command_say(command, "%s: %s; no names by it", path, strerror(errno));
     } else if (strange > 0) {
-        fprintf(
-            stderr,
-            "memlog %s: %s: %zu lines are none of a ProGuard map\n",
-            command->name,
-            path,
-            strange
-        );
+        ml_command_say(command, "%s: %zu lines are none of a ProGuard map", path, strange);
     }
 }
 
@@ -390,10 +380,9 @@ static bool
 narrow(const struct ml_command *command, const struct ml_load *load, struct ml_profile *profile) {
     if (load->pid != 0 && !ml_profile_select(profile, load->pid)) {
         if (!load->may_lack) {
-            fprintf(
-                stderr,
-                "memlog %s: %s: no process %" PRIu32 " in it; memlog report lists them\n",
-                command->name,
+            ml_command_say(
+                command,
+                "%s: no process %" PRIu32 " in it; memlog report lists them",
                 load->path,
                 load->pid
             );
@@ -402,13 +391,7 @@ narrow(const struct ml_command *command, const struct ml_load *load, struct ml_p
     }
     if (load->role && !ml_profile_select_role(profile, load->role)) {
         if (!load->may_lack) {
-            fprintf(
-                stderr,
-                "memlog %s: %s: no process of role %s in it\n",
-                command->name,
-                load->path,
-                load->role
-            );
+            ml_command_say(command, "%s: no process of role %s in it", load->path, load->role);
         }
         return false;
     }
@@ -429,9 +412,7 @@ bool ml_command_load(
     }
     if (!read_proguard_maps(command, &out_loaded->profile.deobfuscation) ||
         stacks_make(load, out_loaded) != ML_OK) {
-        fprintf(
-            stderr, "memlog %s: %s: %s\n", command->name, load->path, ml_status_text(ML_ENV_MEMORY)
-        );
+        ml_command_say(command, "%s: %s", load->path, ml_status_text(ML_ENV_MEMORY));
         return false;
     }
     return true;

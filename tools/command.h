@@ -79,6 +79,11 @@ int ml_command_finish(const struct ml_command *command);
  * message. */
 int ml_command_written(const struct ml_command *command, const char *path, enum ml_status status);
 
+/* Say something on stderr: "memlog NAME: ..." and a line's end. Whatever stands in it is printable
+ * (base/printable.h). */
+__attribute__((format(printf, 2, 3))) void
+ml_command_say(const struct ml_command *command, const char *format, ...);
+
 /* Say that a word was not understood, and where help is. Returns ML_EXIT_USAGE. */
 int ml_command_complain(const struct ml_command *command, const char *complaint);
 

@@ -144,7 +144,7 @@ static int tell(
         say(words, report);
         exit_code = ml_command_finish(command);
     } else {
-        fprintf(stderr, "memlog report: %s\n", ml_status_text(status));
+        ml_command_say(command, "%s", ml_status_text(status));
     }
     ml_breakdown_fini(&breakdown);
     report->breakdown = NULL;

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/printable.h"
 #include "tools/chrome_symbolize.h"
 #include "tools/command.h"
 #include "tools/fetcher.h"
@@ -94,9 +95,7 @@ static void list_nameless(const struct ml_command *command, const struct ml_stac
             continue;
         }
         fprintf(stderr, "memlog %s: no names for ", command->name);
-        for (const char *at = file->path.bytes; *at; at++) {
-            putc((unsigned char)*at < ' ' || *at == 0x7f ? '?' : *at, stderr);
-        }
+        ml_printable_put_text(stderr, file->path.bytes);
         fputs(" (build id ", stderr);
         for (size_t b = 0; b < file->build_id.count_bytes; b++) {
             fprintf(stderr, "%02x", (unsigned)(unsigned char)file->build_id.bytes[b]);
@@ -125,7 +124,7 @@ static int write_names(
     exit_code = ml_command_written(command, target, status);
     if (exit_code == ML_EXIT_OK) {
         list_nameless(command, &loaded->stacks);
-        fprintf(stderr, "memlog %s: names for %zu more places\n", command->name, places);
+        ml_command_say(command, "names for %zu more places", places);
     }
     return exit_code;
 }
@@ -135,10 +134,10 @@ say_nameless(void *context, const char *path, const char *build_id_hex, const ch
     const struct ml_command *command = context;
 
     fprintf(stderr, "memlog %s: no names for ", command->name);
-    for (const char *at = path; *at; at++) {
-        putc((unsigned char)*at < ' ' || *at == 0x7f ? '?' : *at, stderr);
-    }
-    fprintf(stderr, " (build id %s): %s\n", build_id_hex, trouble);
+    ml_printable_put_text(stderr, path);
+    fputs(" (build id ", stderr);
+    ml_printable_put_text(stderr, build_id_hex);
+    fprintf(stderr, "): %s\n", trouble);
 }
 
 static bool is_chrome_trace(const char *path) {
@@ -167,10 +166,9 @@ static int symbolize_chrome(const struct ml_command *command, const struct ml_lo
     ml_symbolizer_free(symbolizer);
     ml_fetcher_stop();
     if (status == ML_PEER_FORM || status == ML_PEER_LIMIT || status == ML_ENV_MISSING) {
-        fprintf(
-            stderr,
-            "memlog %s: %s: %s\n",
-            command->name,
+        ml_command_say(
+            command,
+            "%s: %s",
             load->path,
             status == ML_PEER_FORM ? "this is no JSON; dumps are *.pftrace files"
             : status == ML_PEER_LIMIT
@@ -183,7 +181,7 @@ static int symbolize_chrome(const struct ml_command *command, const struct ml_lo
     if (ml_command_written(command, load->output_path, status) != ML_EXIT_OK) {
         return ML_EXIT_FAILED;
     }
-    fprintf(stderr, "memlog %s: names for %zu more places\n", command->name, places);
+    ml_command_say(command, "names for %zu more places", places);
     return ML_EXIT_OK;
 }
 

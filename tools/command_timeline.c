@@ -82,10 +82,10 @@ say(const struct ml_command *command,
         return ml_command_complain(command, complaint);
     }
     if (status == ML_ENV_MISSING) {
-        fprintf(
-            stderr,
-            "memlog timeline: %s has no timeline: its processes ended in an instant, or an older "
-            "memlog wrote it; memlog report shows what it has\n",
+        ml_command_say(
+            command,
+            "%s has no timeline: its processes ended in an instant, or an older "
+            "memlog wrote it; memlog report shows what it has",
             load->path
         );
         ml_timeline_fini(&timeline);

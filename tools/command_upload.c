@@ -167,11 +167,10 @@ static int send_out(
         upload->stacks = &loaded->stacks;
         status = ml_upload_write(upload, output.file, &cut);
         if (status == ML_PEER_LIMIT) {
-            fprintf(
-                stderr,
-                "memlog %s: %s: %ju bytes, though nothing is left to prune: say "
-                "--upload-max-bytes=\n",
-                command->name,
+            ml_command_say(
+                command,
+                "%s: %ju bytes, though nothing is left to prune: say "
+                "--upload-max-bytes=",
                 request->file,
                 (uintmax_t)cut.body_bytes
             );

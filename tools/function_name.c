@@ -4,14 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-size_t ml_text_columns(const char *text) {
-    size_t columns = 0;
-
-    for (; *text; text++) {
-        columns += ((unsigned char)*text & 0xc0) != 0x80;
-    }
-    return columns;
-}
+#include "base/printable.h"
 
 /* How many bytes at `at` are one word, whatever signs are in it; 0: none. */
 static size_t word_bytes(const char *at) {
@@ -83,22 +76,11 @@ static const char *behind_return_type(const char *name) {
     return start;
 }
 
-/* Where the column begins, counted from 0. */
-static const char *column_at(const char *text, size_t column) {
-    for (; *text; text++) {
-        if (((unsigned char)*text & 0xc0) != 0x80 && column-- == 0) {
-            break;
-        }
-    }
-    return text;
-}
-
 static void drop_middle(const char *name, size_t columns, char *out_name, size_t out_bytes) {
-    size_t all = ml_text_columns(name);
-    size_t kept = columns > 3 ? columns - 3 : 0;
-    size_t head = kept / 3;
-    const char *tail = column_at(name, all - (kept - head));
-    int head_bytes = (int)(column_at(name, head) - name);
+    const size_t kept = columns > 3 ? columns - 3 : 0;
+    const size_t head = kept / 3;
+    const char *tail = name + ml_printable_tail(name, kept - head);
+    const int head_bytes = (int)ml_printable_head(name, head);
 
     snprintf(out_name, out_bytes, "%.*s...%s", head_bytes, name, tail);
 }
@@ -107,17 +89,17 @@ void ml_function_name_fit(const char *name, size_t columns, char *out_name, size
     char shorter[1024];
 
     snprintf(out_name, out_bytes, "%s", name);
-    if (ml_text_columns(out_name) <= columns) {
+    if (ml_printable_columns(out_name) <= columns) {
         return;
     }
     drop_between(name, '<', '>', shorter, sizeof shorter);
     snprintf(out_name, out_bytes, "%s", behind_return_type(shorter));
-    if (ml_text_columns(out_name) <= columns) {
+    if (ml_printable_columns(out_name) <= columns) {
         return;
     }
     snprintf(shorter, sizeof shorter, "%s", out_name);
     drop_between(shorter, '(', ')', out_name, out_bytes);
-    if (ml_text_columns(out_name) <= columns) {
+    if (ml_printable_columns(out_name) <= columns) {
         return;
     }
     snprintf(shorter, sizeof shorter, "%s", out_name);

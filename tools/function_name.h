@@ -7,12 +7,9 @@
 
 #include <stddef.h>
 
-/* Columns that a UTF-8 text takes, one a character. */
-size_t ml_text_columns(const char *text);
-
-/* `name` in at most `columns` columns: as it is; else without return type and template arguments;
- * else without parameters; else with its middle left out. Owner: out_name, `out_bytes` long, is
- * always NUL-terminated. */
+/* `name` in at most `columns` columns (base/printable.h; at least 3): as it is; else without return
+ * type and template arguments; else without parameters; else with its middle left out. Owner:
+ * out_name, `out_bytes` long, is always NUL-terminated. */
 void ml_function_name_fit(const char *name, size_t columns, char *out_name, size_t out_bytes);
 
 /* The function and what it stands in: "Box::put" of "void shop::Box<int>::put(int) const". */

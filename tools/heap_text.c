@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "base/printable.h"
 #include "ipc/event.h"
 
 /* Made-up places begin here and keep this distance, so that no two files meet. */
@@ -119,9 +120,7 @@ ml_heap_text_write(const struct ml_profile *profile, const struct ml_stacks *sta
                 spots[i].end,
                 spots[i].file_offset
             );
-            for (const char *at = stacks->files[i].path.bytes; *at; at++) {
-                putc((unsigned char)*at < ' ' ? '?' : *at, out);
-            }
+            ml_printable_put_text(out, stacks->files[i].path.bytes);
             putc('\n', out);
         }
     }

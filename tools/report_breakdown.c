@@ -2,6 +2,8 @@
 #include <stdlib.h>
 
 #include "tools/function_name.h"
+#include "base/csv.h"
+#include "base/printable.h"
 #include "tools/report_internal.h"
 #include "tools/words.h"
 
@@ -82,9 +84,11 @@ static void put_row(const struct ml_report_page *page, const struct ml_breakdown
     fprintf(page->out, "%10s  ", ml_words_count(row->temporary_blocks, words));
     ml_function_name_fit(row->name, columns, name, sizeof name);
     ml_report_put(page, name);
-    if (row->module[0] && ml_text_columns(name) + 2 < columns) {
+    if (row->module[0] && ml_printable_columns(name) + 2 < columns) {
         fprintf(page->out, "  %s", ml_report_dim(page));
-        ml_function_name_fit(row->module, columns - ml_text_columns(name) - 2, name, sizeof name);
+        ml_function_name_fit(
+            row->module, columns - ml_printable_columns(name) - 2, name, sizeof name
+        );
         ml_report_put(page, name);
         fputs(ml_report_plain(page), page->out);
     }
@@ -162,18 +166,6 @@ void ml_report_json_rows(struct ml_json *json, const struct ml_report *report) {
 
 /* ---- comma-separated values */
 
-/* A field that may hold anything, in quotes. */
-static void csv_text(FILE *out, const char *text) {
-    putc('"', out);
-    for (; *text; text++) {
-        if (*text == '"') {
-            putc('"', out);
-        }
-        putc(*text, out);
-    }
-    putc('"', out);
-}
-
 static void csv_totals(FILE *out, const struct ml_profile_totals *totals) {
     fprintf(
         out,
@@ -203,9 +195,9 @@ static void csv_rows(const struct ml_report *report, FILE *out) {
         fprintf(out, ",%" PRIu64 ",", row->temporary_blocks);
         csv_totals(out, &row->cumulative);
         putc(',', out);
-        csv_text(out, row->name);
+        ml_csv_text(out, row->name);
         putc(',', out);
-        csv_text(out, row->module);
+        ml_csv_text(out, row->module);
         fputs("\r\n", out);
     }
 }
@@ -214,23 +206,15 @@ static void csv_frames(const struct ml_report *report, uint32_t node, FILE *out)
     size_t count = 0;
     struct ml_report_line *lines = ml_report_lines(report->stacks, node, &count);
 
-    putc('"', out);
+    ml_csv_open(out);
     for (size_t i = count; i > 0; i--) {
         const struct ml_report_line *line = &lines[i - 1];
+        char unnamed[ML_REPORT_NAME_BYTES];
 
-        if (line->name) {
-            for (const char *at = line->name; *at; at++) {
-                fputs(*at == '"' ? "\"\"" : "", out);
-                if (*at != '"') {
-                    putc(*at == ';' ? ':' : *at, out);
-                }
-            }
-        } else {
-            fprintf(out, "%s+0x%" PRIx64, line->module, line->offset);
-        }
-        fputs(i > 1 ? ";" : "", out);
+        snprintf(unnamed, sizeof unnamed, "%s+0x%" PRIx64, line->module, line->offset);
+        ml_csv_put(out, line->name ? line->name : unnamed, ';', i == count);
     }
-    putc('"', out);
+    ml_csv_close(out);
     free(lines);
 }
 
@@ -243,7 +227,7 @@ static void csv_stacks(const struct ml_report *report, FILE *out) {
     for (size_t i = 0; i < count && (report->limit == 0 || i < report->limit); i++) {
         csv_totals(out, &stacks[i].own);
         fprintf(out, ",%" PRIu64 ",", stacks[i].temporary_blocks);
-        csv_text(out, ml_stacks_thread(report->stacks, stacks[i].node).bytes);
+        ml_csv_text(out, ml_stacks_thread(report->stacks, stacks[i].node).bytes);
         putc(',', out);
         csv_frames(report, stacks[i].node, out);
         fputs("\r\n", out);

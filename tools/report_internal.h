@@ -1,7 +1,7 @@
 /* What the parts of the text report share. Room: tools. Context: one thread.
  *
- * One rule: every byte that came out of a dump goes through put_clean: controls in a name must not
- * reach a terminal. */
+ * One rule: every byte that came out of a dump goes through ml_report_put: controls in a name must
+ * not reach a terminal. */
 #ifndef MEMLOG_TOOLS_REPORT_INTERNAL_H
 #define MEMLOG_TOOLS_REPORT_INTERNAL_H
 
@@ -30,7 +30,7 @@ const char *ml_report_plain(const struct ml_report_page *page);
 /* A blank line, a title, and beside it what it means. */
 void ml_report_heading(const struct ml_report_page *page, const char *title, const char *rest);
 
-/* Text of a dump, its controls as '?'. */
+/* Text of a dump, printable (base/printable.h). */
 void ml_report_put(const struct ml_report_page *page, const char *text);
 
 /* "10:00:00.123" of a time of day. */

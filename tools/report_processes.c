@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "tools/function_name.h"
+#include "base/printable.h"
 #include "tools/report_internal.h"
 #include "tools/words.h"
 
@@ -111,7 +112,7 @@ put_process(const struct ml_report_page *page, const struct ml_profile_process *
     fprintf(
         page->out,
         "%*s  %-9s %-9s %11s %11s %11s\n",
-        (int)(columns - ml_text_columns(name)),
+        (int)(columns - ml_printable_columns(name)),
         "",
         ml_profile_role_name(process->role),
         state,

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/printable.h"
 #include "ipc/event.h"
 #include "tools/function_name.h"
 #include "tools/plumbing.h"
@@ -126,7 +127,7 @@ static void put_line(const struct ml_report_page *page, const struct ml_report_l
         fprintf(
             page->out,
             "%*s%s",
-            (int)(name_columns - ml_text_columns(fitted)),
+            (int)(name_columns - ml_printable_columns(fitted)),
             "",
             ml_report_dim(page)
         );
@@ -398,7 +399,8 @@ void ml_report_nameless(const struct ml_report_page *page) {
         put_build_id(page, &file->build_id);
         fprintf(page->out, ": %zu of %zu places", missing, namings[i].places);
         if (file->trouble) {
-            fprintf(page->out, ", %s", file->trouble);
+            fputs(", ", page->out);
+            ml_report_put(page, file->trouble);
         }
         putc('\n', page->out);
     }

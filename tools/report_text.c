@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/printable.h"
 #include "tools/report_internal.h"
 #include "tools/words.h"
 
@@ -36,10 +37,7 @@ const char *ml_report_plural(uint64_t count) {
 }
 
 void ml_report_put(const struct ml_report_page *page, const char *text) {
-    for (; *text; text++) {
-        unsigned char byte = (unsigned char)*text;
-        putc(byte < 0x20 || byte == 0x7f ? '?' : byte, page->out);
-    }
+    ml_printable_put_text(page->out, text);
 }
 
 /* "live  5.3 MiB  1,204 blocks  what it means" */

@@ -1,6 +1,7 @@
 /* The timeline for programs: JSON and comma-separated values. */
 #include <inttypes.h>
 
+#include "base/csv.h"
 #include "tools/report_internal.h"
 #include "tools/timeline.h"
 
@@ -175,15 +176,6 @@ void ml_timeline_json(
 
 /* ---- comma-separated values */
 
-static void csv_text(FILE *out, const char *text) {
-    putc('"', out);
-    for (; *text; text++) {
-        fputs(*text == '"' ? "\"" : "", out);
-        putc(*text, out);
-    }
-    putc('"', out);
-}
-
 static void csv_series(
     const struct ml_timeline *timeline,
     const struct ml_profile_series *series,
@@ -206,9 +198,9 @@ static void csv_series(
             fprintf(out, "%" PRIu32, process->pid);
         }
         putc(',', out);
-        csv_text(out, process ? process->name.bytes : "");
+        ml_csv_text(out, process ? process->name.bytes : "");
         putc(',', out);
-        csv_text(out, function);
+        ml_csv_text(out, function);
         fprintf(
             out,
             ",%" PRIu64 ",%" PRIu64 ",%" PRIu64,

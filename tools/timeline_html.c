@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "base/html.h"
 #include "tools/report_internal.h"
 #include "tools/timeline.h"
 
@@ -22,27 +23,6 @@ static const char head[] =
     "td,th{text-align:left;padding:.2rem .6rem .2rem 0;vertical-align:top;overflow-wrap:anywhere}\n"
     "td:first-child,th:first-child{white-space:nowrap;text-align:right}\n"
     "</style>\n";
-
-static void put_text(FILE *out, const char *text) {
-    for (; *text; text++) {
-        switch (*text) {
-        case '<':
-            fputs("&lt;", out);
-            break;
-        case '>':
-            fputs("&gt;", out);
-            break;
-        case '&':
-            fputs("&amp;", out);
-            break;
-        case '"':
-            fputs("&quot;", out);
-            break;
-        default:
-            putc((unsigned char)*text < 0x20 ? ' ' : *text, out);
-        }
-    }
-}
 
 /* A moment's and a size's place in the picture. */
 struct scale {
@@ -98,7 +78,7 @@ static void put_curve(
         return;
     }
     fputs("<h2>", out);
-    put_text(out, name);
+    ml_html_text(out, name);
     if (pid != 0) {
         fprintf(out, " %" PRIu32, pid);
     }
@@ -143,9 +123,9 @@ static void put_changes(const struct ml_timeline *timeline, FILE *out) {
         fprintf(out, "<td>%s, ", ml_words_size(change->from_bytes, words));
         fprintf(out, "%s</td><td>", ml_words_size(change->to_bytes, words));
         ml_timeline_name(timeline->report->stacks, change->node, name);
-        put_text(out, name);
+        ml_html_text(out, name);
         fputs(change->is_partial ? " (at least)</td><td>" : "</td><td>", out);
-        put_text(out, change->process->name.bytes);
+        ml_html_text(out, change->process->name.bytes);
         fprintf(out, " %" PRIu32 "</td></tr>\n", change->process->pid);
     }
     fputs("</tbody></table>\n", out);
@@ -160,9 +140,9 @@ void ml_timeline_html(const struct ml_timeline *timeline, FILE *out) {
 
     fputs(head, out);
     fputs("<title>timeline: ", out);
-    put_text(out, profile->program.bytes);
+    ml_html_text(out, profile->program.bytes);
     fputs("</title></head><body>\n<h1>", out);
-    put_text(out, profile->program.bytes);
+    ml_html_text(out, profile->program.bytes);
     fprintf(
         out,
         "</h1>\n<p>live bytes, %s to %s</p>\n",

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "tools/function_name.h"
+#include "base/printable.h"
 #include "tools/report_internal.h"
 #include "tools/timeline.h"
 
@@ -76,7 +77,7 @@ static void put_row(
     ml_function_name_fit(name, NAME_COLUMNS, fitted, sizeof fitted);
     fputs("  ", page->out);
     ml_report_put(page, fitted);
-    fprintf(page->out, "%*s  ", (int)(NAME_COLUMNS - ml_text_columns(fitted)), "");
+    fprintf(page->out, "%*s  ", (int)(NAME_COLUMNS - ml_printable_columns(fitted)), "");
     put_curve(page, timeline, row, columns);
     fprintf(page->out, "%12s", ml_words_size(ml_series_at(row->series, timeline->to_ms), words));
     fprintf(page->out, "%12s", ml_words_size(row->most_bytes, words));

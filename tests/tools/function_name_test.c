@@ -1,4 +1,5 @@
 #include "tools/function_name.h"
+#include "base/printable.h"
 
 #include <stdlib.h>
 
@@ -9,7 +10,7 @@ static void fits(const char *name, size_t columns, const char *expected) {
 
     ml_function_name_fit(name, columns, out, sizeof out);
     ck_assert_str_eq(out, expected);
-    ck_assert_uint_le(ml_text_columns(out), columns);
+    ck_assert_uint_le(ml_printable_columns(out), columns);
 }
 
 START_TEST(a_name_that_fits_stays) {
