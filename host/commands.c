@@ -6,8 +6,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/json_writer.h"
+#include "base/printable.h"
 #include "host/complaint.h"
 #include "host/rendezvous.h"
 #include "host/role.h"
@@ -117,6 +119,15 @@ void ml_commands_json_text(const char *bytes, size_t count_bytes) {
     struct ml_json json = ml_json_over(stdout);
 
     ml_json_text(&json, bytes, count_bytes);
+}
+
+void ml_commands_put_path(const char *bytes, size_t count_bytes) {
+    if (isatty(STDOUT_FILENO)) {
+        ml_printable_put(stdout, bytes, count_bytes);
+    } else {
+        (void)fwrite(bytes, 1, count_bytes, stdout);
+    }
+    (void)putchar('\n');
 }
 
 static void json_field(const char *name, struct ml_string value) {
@@ -231,7 +242,7 @@ static void print_table(const struct memlog_host_ps_reply *reply) {
         char interval[ML_SIZE_TEXT_BYTES];
         (void)printf(
             "%8" PRIu32 " %8" PRIu32 "  %-8.*s %-8.*s %11s %11s %12" PRIu64 " %8" PRIu64
-            " %6" PRIu64 " ms %9s  %.*s%s%s%.*s%s\n",
+            " %6" PRIu64 " ms %9s  ",
             row->pid,
             row->parent_pid,
             (int)row->role.count_bytes,
@@ -244,15 +255,16 @@ static void print_table(const struct memlog_host_ps_reply *reply) {
             row->lost_events,
             row->waited_ns / 1000000,
             row->sampling_bytes > 1 ? ml_size_text(row->sampling_bytes, interval)
-                                    : (row->sampling_bytes == 1 ? "all" : "-"),
-            (int)row->name.count_bytes,
-            row->name.data,
-            folded,
-            row->note.count_bytes > 0 ? " (" : "",
-            (int)row->note.count_bytes,
-            row->note.count_bytes > 0 ? row->note.data : "",
-            row->note.count_bytes > 0 ? ")" : ""
+                                    : (row->sampling_bytes == 1 ? "all" : "-")
         );
+        ml_printable_put(stdout, row->name.data, row->name.count_bytes);
+        (void)fputs(folded, stdout);
+        if (row->note.count_bytes > 0) {
+            (void)fputs(" (", stdout);
+            ml_printable_put(stdout, row->note.data, row->note.count_bytes);
+            (void)fputs(")", stdout);
+        }
+        (void)putchar('\n');
     }
 }
 
@@ -260,11 +272,11 @@ static void print_uploads(const struct memlog_host_uploads *uploads) {
     if (uploads->target.count_bytes == 0) {
         return;
     }
+    (void)fputs("\nuploads to ", stdout);
+    ml_printable_put(stdout, uploads->target.data, uploads->target.count_bytes);
     (void)printf(
-        "\nuploads to %.*s: %" PRIu64 " sent, %" PRIu32 " waiting, %" PRIu64 " retries, %" PRIu64
+        ": %" PRIu64 " sent, %" PRIu32 " waiting, %" PRIu64 " retries, %" PRIu64
         " given up, %" PRIu64 " refused\n",
-        (int)uploads->target.count_bytes,
-        uploads->target.data,
         uploads->sent,
         uploads->waiting,
         uploads->retries,
@@ -272,9 +284,10 @@ static void print_uploads(const struct memlog_host_uploads *uploads) {
         uploads->refused
     );
     for (uint32_t i = 0; i < uploads->history.count; i++) {
-        (void)printf(
-            "  %.*s\n", (int)uploads->history.items[i].count_bytes, uploads->history.items[i].data
-        );
+        const struct ml_string *line = &uploads->history.items[i];
+        (void)fputs("  ", stdout);
+        ml_printable_put(stdout, line->data, line->count_bytes);
+        (void)putchar('\n');
     }
 }
 
@@ -328,7 +341,7 @@ int ml_command_dump(char *const *words) {
         ml_say_error("%.*s", (int)reply.trouble.count_bytes, reply.trouble.data);
     }
     if (written) {
-        (void)printf("%.*s\n", (int)reply.path.count_bytes, reply.path.data);
+        ml_commands_put_path(reply.path.data, reply.path.count_bytes);
     }
     ml_channel_free(channel);
     return written ? 0 : ML_EXIT_FAILED;

@@ -28,6 +28,9 @@ bool ml_commands_unknown(const char *word, const char *const *known, size_t know
 /* Write a string to stdout as JSON has it, quotes included. */
 void ml_commands_json_text(const char *bytes, size_t count_bytes);
 
+/* Write a path to stdout, and a line's end: as it is for programs, printable for a terminal. */
+void ml_commands_put_path(const char *bytes, size_t count_bytes);
+
 /* A channel without a loop to the newest host of this user, or to the one whose command socket is
  * `path`. NULL: there is none, which was said on stderr. Owner: ml_channel_free. */
 struct ml_channel *ml_commands_reach_host(const char *path);

@@ -11,6 +11,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "base/printable.h"
 #include "host/commands.h"
 #include "host/commands_doctor_internal.h"
 #include "host/paths.h"
@@ -51,7 +52,9 @@ void ml_doctor_find(
         ml_commands_json_text(text, strlen(text));
         (void)printf("}");
     } else {
-        (void)printf("  %-4s  %-12s  %s\n", words[verdict], what, text);
+        (void)printf("  %-4s  %-12s  ", words[verdict], what);
+        ml_printable_put_text(stdout, text);
+        (void)putchar('\n');
     }
     findings->is_first = false;
 }

@@ -55,7 +55,7 @@ int ml_command_upload(char *const *words) {
         );
     }
     if (status == ML_OK && reply.path.count_bytes > 0) {
-        (void)printf("%.*s\n", (int)reply.path.count_bytes, reply.path.data);
+        ml_commands_put_path(reply.path.data, reply.path.count_bytes);
     }
     const bool fine = status == ML_OK && reply.trouble.count_bytes == 0;
     ml_channel_free(channel);

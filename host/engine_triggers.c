@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/printable.h"
 #include "host/clock.h"
 #include "host/engine_internal.h"
 #include "host/memory_info.h"
@@ -79,7 +80,9 @@ void ml_engine_write_log(
         kind,
         why
     );
-    const size_t bytes = count < (int)sizeof(line) ? (size_t)count : sizeof(line) - 1;
+    line[count < (int)sizeof(line) ? count - 1 : (int)sizeof(line) - 2] = '\0';
+    ml_printable_clean(line);
+    const size_t bytes = strlen(line) + 1;
     line[bytes - 1] = '\n';
     if (write(triggers->log_fd, line, bytes) == (ssize_t)bytes) {
         triggers->log_bytes += bytes;

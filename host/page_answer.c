@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "host/page_internal.h"
 #include "host/size.h"
 
@@ -67,14 +68,19 @@ void ml_page_answer_error(
 
 json_t *ml_page_text(const char *bytes, size_t count) {
     json_t *text = json_stringn(count > 0 ? bytes : "", count);
-    char *copy = text == NULL ? malloc(count + 1) : NULL;
+    char *copy = text == NULL ? malloc(3 * count + 1) : NULL;
+    size_t copied = 0;
     if (copy == NULL) {
         return text;
     }
-    for (size_t i = 0; i < count; i++) {
-        copy[i] = (char)((unsigned char)bytes[i] < 128 ? bytes[i] : '?');
+    for (size_t at = 0; at < count;) {
+        const size_t length = ml_utf8_length(bytes + at, count - at);
+        const size_t copied_now = length > 0 ? length : 3;
+        memcpy(copy + copied, length > 0 ? bytes + at : "\ufffd", copied_now);
+        copied += copied_now;
+        at += length > 0 ? length : 1;
     }
-    text = json_stringn(copy, count);
+    text = json_stringn(copy, copied);
     free(copy);
     return text;
 }

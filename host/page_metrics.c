@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/metric_label.h"
 #include "host/page_internal.h"
 
 static const char prometheus_type[] = "text/plain; version=0.0.4; charset=utf-8";
@@ -135,19 +136,6 @@ static const struct family families[] = {
      "Times that a thread waited for room in its pipe."},
 };
 
-static void put_escaped(FILE *out, const char *text) {
-    for (const char *at = text; *at != '\0'; at++) {
-        const unsigned char byte = (unsigned char)*at;
-        if (byte == '"' || byte == '\\') {
-            (void)fprintf(out, "\\%c", byte);
-        } else if (byte == '\n') {
-            (void)fputs("\\n", out);
-        } else {
-            (void)fputc(byte < 32 || byte > 126 ? '?' : byte, out);
-        }
-    }
-}
-
 static void put_sample(FILE *out, const struct family *family, const struct subject *subject) {
     (void)fprintf(out, "%s%s", family->name, family->is_counter ? "_total" : "");
     if (subject->member != NULL) {
@@ -158,7 +146,7 @@ static void put_sample(FILE *out, const struct family *family, const struct subj
             (int)subject->member->pid,
             ml_role_name(subject->member->role)
         );
-        put_escaped(out, subject->member->name);
+        ml_metric_label(out, subject->member->name);
         (void)fputs("\"}", out);
     }
     (void)fprintf(out, " %" PRIu64 "\n", family->value(subject));

@@ -2,6 +2,9 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
+
+#include "base/printable.h"
 
 /* One write for a line: it shares the terminal with the program. */
 static void say(const char *format, va_list args) {
@@ -15,6 +18,9 @@ static void say(const char *format, va_list args) {
     if (end > sizeof(line) - 2) {
         end = sizeof(line) - 2;
     }
+    line[end] = '\0';
+    ml_printable_clean(line);
+    end = strlen(line);
     line[end] = '\n';
     (void)fwrite(line, 1, end + 1, stderr);
     (void)fflush(stderr);

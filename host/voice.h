@@ -10,7 +10,8 @@ struct ml_voice {
     bool quiet; /* set once before the first word */
 };
 
-/* "memlog: ..." and a newline, unless quiet. */
+/* "memlog: ..." and a newline, unless quiet. Whatever stands in it is printable
+ * (base/printable.h): one line. */
 __attribute__((format(printf, 2, 3))) void
 ml_say(const struct ml_voice *voice, const char *format, ...);
 
