@@ -96,6 +96,7 @@ become_analyzer(const struct ml_analyzer_setup *setup, struct job *job) {
             (void)close(i);
         }
     }
+    ml_launcher_forget_loader(environ);
     (void)execv(setup->path, job->arguments);
     _exit(127);
 }

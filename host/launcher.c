@@ -38,6 +38,16 @@ void ml_inherited_restore(const struct ml_inherited *inherited) {
     (void)sigprocmask(SIG_SETMASK, &inherited->mask, NULL);
 }
 
+void ml_launcher_forget_loader(char **environment) {
+    char **kept = environment;
+    for (char **entry = environment; *entry != NULL; entry++) {
+        if (strncmp(*entry, "LD_", 3) != 0) {
+            *kept++ = *entry;
+        }
+    }
+    *kept = NULL;
+}
+
 char **ml_launcher_environment(
     char *const *environment, const char *preload_path, const char *socket_path
 ) {

@@ -34,6 +34,11 @@ void ml_inherited_take(struct ml_inherited *out_inherited);
 /* Give it back; between fork and exec: async-signal-safe. */
 void ml_inherited_restore(const struct ml_inherited *inherited);
 
+/* What the loader reads of that environment goes (LD_PRELOAD, LD_LIBRARY_PATH, LD_AUDIT, ...), in
+ * place: it is meant for the program, and memlog's own programs neither run under somebody's
+ * allocator nor speak through it. The service has no environment at all. Async-signal-safe. */
+void ml_launcher_forget_loader(char **environment);
+
 struct ml_launch {
     char *const *argv;
     char *const *environment; /* the one the program would have had */

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "host/commands.h"
+#include "host/launcher.h"
 #include "host/options.h"
 #include "host/paths.h"
 #include "host/run.h"
@@ -61,6 +62,7 @@ static int do_analyze(char **argv) {
         ml_say_error("%s", complaint.text);
         return ML_EXIT_FAILED;
     }
+    ml_launcher_forget_loader(environ);
     (void)execv(path, argv);
     ml_say_error("%s: cannot be run", path);
     return ML_EXIT_FAILED;

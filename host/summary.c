@@ -19,6 +19,7 @@ report(const char *analyzer_path, const struct ml_inherited *inherited, const ch
     if (pid == 0) {
         ml_inherited_restore(inherited);
         (void)dup2(STDERR_FILENO, STDOUT_FILENO);
+        ml_launcher_forget_loader(environ);
         (void)execl(analyzer_path, "memlog", "report", "--summary", dump_path, (char *)NULL);
         _exit(127);
     }

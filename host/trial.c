@@ -10,6 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "host/launcher.h"
+
 enum { FOLDER_BYTES = PATH_MAX - 64, EXIT_CANNOT_RUN = 126 };
 
 static void remove_folder(const char *folder) {
@@ -31,6 +33,7 @@ run_child(const char *self, const char *sandbox, const char *output, int said_fd
         dup2(said_fd, STDERR_FILENO) < 0) {
         _exit(EXIT_CANNOT_RUN);
     }
+    ml_launcher_forget_loader(environ);
     (void
     )execl(self, self, "run", "--no-page", sandbox, output, "--", self, "--version", (char *)NULL);
     _exit(EXIT_CANNOT_RUN);

@@ -92,6 +92,17 @@ START_TEST(a_cancelled_program_has_never_run) {
 }
 END_TEST
 
+START_TEST(what_a_loader_reads_is_kept_from_memlogs_own_programs) {
+    char preload[] = "LD_PRELOAD=/lib/libasan.so.8";
+    char home[] = "HOME=/root";
+    char audit[] = "LD_AUDIT=x";
+    char *environment[] = {preload, home, audit, NULL};
+    ml_launcher_forget_loader(environment);
+    ck_assert_ptr_eq(environment[0], home);
+    ck_assert_ptr_null(environment[1]);
+}
+END_TEST
+
 int main(void) {
     TCase *tcase = tcase_create("launcher");
     tcase_add_test(tcase, ours_comes_first_in_a_preload_that_is_there);
@@ -99,6 +110,7 @@ int main(void) {
     tcase_add_test(tcase, a_released_program_runs_and_its_end_is_known);
     tcase_add_test(tcase, a_program_that_cannot_run_says_why);
     tcase_add_test(tcase, a_cancelled_program_has_never_run);
+    tcase_add_test(tcase, what_a_loader_reads_is_kept_from_memlogs_own_programs);
     Suite *suite = suite_create("host/launcher");
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);
