@@ -88,6 +88,10 @@ const char *ml_carry_take(char **environment) {
     return socket_path;
 }
 
+bool ml_carry_is_preloaded(void) {
+    return library[0] != 0;
+}
+
 bool ml_carry_on(void) {
     return socket_entry[0] != 0 && ml_process.connected &&
            (ml_process.walls & ML_WALLS_NO_HELLO) == 0;

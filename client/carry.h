@@ -21,6 +21,9 @@ enum {
  * them. Returns the host's socket path, NULL when there is none. */
 const char *ml_carry_take(char **environment);
 
+/* Whether it found that entry: without it the program's next image has no memlog. */
+bool ml_carry_is_preloaded(void);
+
 /* Whether programs that this one starts are to be carried along. */
 bool ml_carry_on(void);
 

@@ -2,6 +2,7 @@
  * before every other one of the process (-z initfirst in libmemlog.so), with one thread.
  *
  * One rule: everything that needs more than write, fstat and poll happens here, dormant or not. */
+#include "client/aside.h"
 #include "client/carry.h"
 #include "client/libc.h"
 #include "client/life.h"
@@ -12,11 +13,13 @@
 
 __attribute__((constructor)) static void begin(int count, char **arguments, char **environment) {
     (void)count;
-    (void)arguments;
+    const char *socket_path = environment != NULL ? ml_carry_take(environment) : NULL;
+    if (ml_carry_is_preloaded() && ml_aside_is_needed()) {
+        ml_aside_step(socket_path, arguments, environment);
+    }
     ml_next_resolve();
     ml_next_resolve_new();
     ml_libc_resolve();
-    const char *socket_path = environment != NULL ? ml_carry_take(environment) : NULL;
     if (socket_path != NULL) {
         (void)memlog_start(socket_path);
     }

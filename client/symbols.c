@@ -116,14 +116,19 @@ static uint32_t find_by_old_hash(const struct tables *tables, const char *name) 
     return 0;
 }
 
+/* 0: none. */
+static uint32_t find_in(const struct tables *tables, const char *name) {
+    if (tables->symbols == NULL || tables->strings == NULL) {
+        return 0;
+    }
+    return tables->gnu_hash != NULL   ? find_by_gnu_hash(tables, name)
+           : tables->old_hash != NULL ? find_by_old_hash(tables, name)
+                                      : 0;
+}
+
 void *ml_symbol_in(uintptr_t base, const ElfW(Dyn) * dynamic, const char *name) {
     const struct tables tables = tables_of(base, dynamic);
-    if (tables.symbols == NULL || tables.strings == NULL) {
-        return NULL;
-    }
-    const uint32_t index = tables.gnu_hash != NULL   ? find_by_gnu_hash(&tables, name)
-                           : tables.old_hash != NULL ? find_by_old_hash(&tables, name)
-                                                     : 0;
+    const uint32_t index = find_in(&tables, name);
     if (index == 0) {
         return NULL;
     }
@@ -183,6 +188,17 @@ struct ml_symbol ml_symbol_next(const char *name) {
         done = look_behind(&search, map->l_addr, map->l_ld, map->l_name);
     }
     return search.found;
+}
+
+bool ml_symbol_is_defined(const char *name) {
+    const struct link_map *map = &_r_debug != NULL ? _r_debug.r_map : NULL;
+    for (; map != NULL; map = map->l_next) {
+        const struct tables tables = tables_of(map->l_addr, map->l_ld);
+        if (map->l_ld != &_DYNAMIC[0] && find_in(&tables, name) != 0) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* ---- what comes later */

@@ -23,6 +23,12 @@ struct ml_symbol {
  * Context: the constructor, or whatever runs before it: one thread. */
 struct ml_symbol ml_symbol_next(const char *name);
 
+/* Whether an object of the process, but for this one, exports a definition of that name. Looks at
+ * the start of a program alone, and sees nothing where the client is linked in without -pie.
+ *
+ * Context: the constructor: one thread. */
+bool ml_symbol_is_defined(const char *name);
+
 /* The same name in a library that has been loaded since; `file` is the name that its path ends
  * with. Takes the loader's lock.
  *

@@ -87,6 +87,8 @@ static const char *not_profiled_text(enum memlog_client_not_profiled_reason reas
         return "not recorded: it has too few descriptors left for memlog's (ulimit -n)";
     case MEMLOG_CLIENT_NOT_PROFILED_REASON_NO_ROOM:
         return "not recorded: its limits leave memlog no room (ulimit -v, -d, -f), or its kernel";
+    case MEMLOG_CLIENT_NOT_PROFILED_REASON_SANITIZER:
+        return "a sanitizer's run-time is in it, which has to be the first to see each allocation";
     }
     return "for an unknown reason";
 }
@@ -277,6 +279,7 @@ static void on_not_profiled(
     ml_engine_add_not_profiled(
         engine, pid, ml_process_parent(pid), not_profiled_text(request->reason), path
     );
+    engine->root_seen = engine->root_seen || pid == engine->root; /* it is named */
     struct ml_member *member = ml_members_running(&engine->members, pid);
     if (member != NULL) { /* soon another image, unless the exec fails */
         member->exec_announced = true;

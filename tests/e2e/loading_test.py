@@ -1,6 +1,7 @@
 """Programs whose loader cannot take memlog, however they are started: they run as ever, and the report says why it has nothing of them."""
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import unittest
@@ -126,6 +127,97 @@ class Other32Bit(Loading):
             with self.subTest(how=how):
                 run = self.as_bare(words)
                 self.assertEqual((run.code, run.out), (7, b"hello\n"))
+
+
+SANITIZED = """
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+int main(int count, char **arguments) {
+    char *volatile block = malloc(100);
+    memset(block, 1, 100);
+    if (count > 1 && strcmp(arguments[1], "bad") == 0) {
+        free(block);
+        return block[3];
+    }
+    FILE *name = fopen("/proc/self/comm", "r");
+    char text[100] = "";
+    puts(fgets(text, sizeof text, name)); /* what the process is called */
+    fclose(name);
+    puts(arguments[0]);
+    puts(getenv("LD_PRELOAD") != NULL ? getenv("LD_PRELOAD") : "none");
+    puts(getenv("MEMLOG_SOCKET") != NULL ? "seen" : "unseen");
+    free(block);
+    return 7;
+}
+"""
+
+
+class Sanitizers(Loading):
+    """Run-times that want to be the first to see each allocation: a program with one begins anew without memlog."""
+
+    def sanitized(self, *words):
+        try:
+            self.compile(*words, "-g", text=SANITIZED)
+        except (subprocess.CalledProcessError, FileNotFoundError):
+            self.skipTest("cannot be built: " + " ".join(words))
+        if subprocess.run([self.program], capture_output=True).returncode != 7:
+            self.skipTest("does not run here")
+
+    def plain(self, text):
+        """A report without what differs from run to run."""
+        return re.sub(r"0x[0-9a-f]+|==\d+==|pid=\d+|[0-9a-f]{12}", "#", text)
+
+    def assert_as_bare(self, reason):
+        for words, how in self.ways():
+            if "static" not in how or "script" in how:
+                with self.subTest(how=how):
+                    self.assertRegex(self.text_of(self.as_bare(words)), reason)
+        for words in ((str(self.program), "bad"), (self.parent(), str(self.program), "bad")):
+            bare = subprocess.run(words, capture_output=True, env=self.environment())
+            run = self.memlog(*words)
+            self.assertEqual((run.code, run.out), (bare.returncode, bare.stdout))
+            self.assertEqual(self.plain(run.err), self.plain(bare.stderr.decode()))
+
+    def test_gccs_address_sanitizer(self):
+        self.sanitized("gcc", "-fsanitize=address")
+        self.assert_as_bare("sanitizer's run-time is in it")
+        report = self.exit_report(self.as_bare((str(self.program),)))
+        self.assertEqual(len(report["dump"]["not_profiled"]), 1)
+
+    def test_gccs_thread_sanitizer(self):
+        self.sanitized("gcc", "-fsanitize=thread")
+        self.assert_as_bare("sanitizer's run-time is in it")
+
+    def test_gccs_leak_sanitizer(self):
+        self.sanitized("gcc", "-fsanitize=leak")
+        self.assert_as_bare("sanitizer's run-time is in it")
+
+    def test_gccs_thread_sanitizer_in_the_program_itself(self):
+        self.sanitized("gcc", "-fsanitize=thread", "-static-libtsan")
+        self.as_bare((str(self.program),))
+
+    def test_clangs_thread_sanitizer_in_the_program_itself(self):
+        self.sanitized("clang", "-fsanitize=thread")
+        self.assert_as_bare("sanitizer's run-time is in it")
+
+    def test_one_that_the_user_preloads(self):
+        self.compile("gcc", text=SANITIZED)
+        library = subprocess.run(["gcc", "-print-file-name=libasan.so"], capture_output=True, text=True).stdout.strip()
+        library = str(pathlib.Path(library).resolve())
+        if subprocess.run([self.program], env=self.environment(LD_PRELOAD=library), capture_output=True).returncode != 7:
+            self.skipTest("no libasan.so to preload")
+        run = self.as_bare((str(self.program),), LD_PRELOAD=library)
+        self.assertIn(library.encode(), run.out)
+        self.assertRegex(self.text_of(run), "sanitizer's run-time is in it")
+        words, folder = self.memlog_command((str(self.program),), ("--no-page",))
+        answer = harness.run_words(words, self.folder, self.environment(LD_PRELOAD=library), b"", harness.TIMEOUT)
+        self.assertEqual((answer.returncode, answer.stdout), (7, run.out))
+        self.assertRegex(answer.stderr.decode(), r"\A.*  0 processes(.|\n)*memlog: next: .*\n\Z")
+        self.assertNotIn("could not", answer.stderr.decode())
+        words = [str(harness.MEMLOG), "report", str(next(folder.glob("*.pftrace")))]
+        answer = harness.run_words(words, self.folder, self.environment(LD_PRELOAD=library), b"", harness.TIMEOUT)
+        self.assertEqual((answer.returncode, answer.stderr), (0, b""))
 
 
 class Ordinary(Loading):

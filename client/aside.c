@@ -1,0 +1,96 @@
+#include "client/aside.h"
+
+#include <fcntl.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/stat.h>
+
+#include "client/hello.h"
+#include "client/symbols.h"
+#include "client/sys.h"
+
+enum {
+    PATH_BYTES = 4096,
+    SCRIPT_WORDS_MAX = 8 /* in front of a script's name: at most four interpreters, one word each */
+};
+
+static const char own_file[] = "/proc/self/exe";
+
+bool ml_aside_is_needed(void) {
+    static const char *const starts[] = {
+        "__asan_init",
+        "__tsan_init",
+        "__lsan_init",
+        "__hwasan_init",
+        "__msan_init",
+        "__memprof_init",
+    };
+    if (!ml_symbol_is_defined("__sanitizer_print_stack_trace")) { /* all of them have it */
+        return false;
+    }
+    for (size_t i = 0; i < sizeof(starts) / sizeof(starts[0]); i++) {
+        if (ml_symbol_is_defined(starts[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void tell(const char *socket_path) {
+    char path[PATH_BYTES];
+    int socket_fd = -1;
+    const long count = ml_sys3(SYS_readlink, (long)own_file, (long)path, (long)(sizeof(path) - 1));
+    path[count > 0 ? count : 0] = 0;
+    if (ml_hello_connect(socket_path, &socket_fd)) {
+        (void
+        )ml_hello_not_profiled(socket_fd, true, MEMLOG_CLIENT_NOT_PROFILED_REASON_SANITIZER, path);
+        (void)ml_sys1(SYS_close, socket_fd);
+    }
+}
+
+static bool is_own_file(const char *path) {
+    struct stat own;
+    struct stat other;
+    return ml_sys3(SYS_stat, (long)own_file, (long)&own, 0) == 0 &&
+           ml_sys3(SYS_stat, (long)path, (long)&other, 0) == 0 && own.st_dev == other.st_dev &&
+           own.st_ino == other.st_ino;
+}
+
+static bool is_script(const char *path) {
+    char head[2] = {0, 0};
+    const long fd = ml_sys3(SYS_open, (long)path, O_RDONLY | O_CLOEXEC, 0);
+    if (fd < 0) {
+        return false;
+    }
+    const long count = ml_sys3(SYS_read, fd, (long)head, sizeof(head));
+    (void)ml_sys1(SYS_close, fd);
+    return count == (long)sizeof(head) && head[0] == '#' && head[1] == '!';
+}
+
+void ml_aside_step(const char *socket_path, char **arguments, char **environment) {
+    /* The name that was executed: the process is called by it. */
+    const char *name = (const char *)getauxval(AT_EXECFN);
+    const char *path = own_file;
+    char **words = arguments;
+    if (arguments == NULL || arguments[0] == NULL) {
+        return;
+    }
+    if (name != NULL && is_own_file(name)) {
+        path = name;
+    }
+    /* Of a script the kernel has put its interpreter in front, and will again. */
+    for (size_t i = 1; path == own_file && name != NULL && i <= SCRIPT_WORDS_MAX; i++) {
+        if (arguments[i] == NULL) {
+            break;
+        }
+        if (strcmp(arguments[i], name) == 0 && is_script(name)) {
+            path = name;
+            words = arguments + i;
+        }
+    }
+    if (socket_path != NULL) {
+        tell(socket_path);
+    }
+    (void)ml_sys3(SYS_execve, (long)path, (long)words, (long)environment);
+}
