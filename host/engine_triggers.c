@@ -1,6 +1,5 @@
 /* What the triggers are fed with, and what becomes of their decisions: looks, the log, dumps. The
  * decisions are the service's (service/triggers.h). Room: host. */
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,9 +54,7 @@ void ml_engine_write_log(
         return;
     }
     if (triggers->log_fd < 0) {
-        char path[PATH_MAX + 32];
-        (void)snprintf(path, sizeof(path), "%s/triggers.log", engine->dumps.folder);
-        triggers->log_fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+        triggers->log_fd = ml_dumps_log(&engine->dumps, "triggers.log");
         if (triggers->log_fd < 0) {
             return; /* the dump itself says why it was taken */
         }

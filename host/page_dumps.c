@@ -60,6 +60,22 @@ static void append_dump(
     (void)json_array_append_new(list, json);
 }
 
+/* The run's own is read where it is written, whatever its name leads to by now. */
+static DIR *open_folder(const struct ml_page *page) {
+    const char *path = ml_page_folder(page);
+    const bool is_own = page->setup.folder == NULL && path[0] != '\0';
+    const int fd = openat(
+        is_own ? page->engine->dumps.folder_fd : AT_FDCWD,
+        is_own ? "." : path,
+        O_RDONLY | O_DIRECTORY | O_CLOEXEC
+    );
+    DIR *folder = fd >= 0 ? fdopendir(fd) : NULL;
+    if (folder == NULL && fd >= 0) {
+        (void)close(fd);
+    }
+    return folder;
+}
+
 static int later_names(const struct dirent **left, const struct dirent **right) {
     return strcmp((*left)->d_name, (*right)->d_name);
 }
@@ -72,10 +88,10 @@ void ml_page_get_dumps(struct ml_page *page, struct ml_http_request *request, co
     (void)word;
     json_t *answer = json_object();
     json_t *list = json_array();
-    const char *path = ml_page_folder(page);
-    DIR *folder = path[0] != '\0' ? opendir(path) : NULL;
+    DIR *folder = open_folder(page);
     struct dirent **entries = NULL;
-    int count = folder != NULL ? scandir(path, &entries, is_dump_entry, later_names) : 0;
+    int count =
+        folder != NULL ? scandirat(dirfd(folder), ".", &entries, is_dump_entry, later_names) : 0;
     for (int i = 0; i < count; i++) {
         append_dump(page, list, folder, entries[i]->d_name, id_digits(entries[i]->d_name));
         free(entries[i]);
@@ -84,19 +100,18 @@ void ml_page_get_dumps(struct ml_page *page, struct ml_http_request *request, co
     if (folder != NULL) {
         (void)closedir(folder);
     }
-    ml_page_set_text(answer, "folder", path);
+    ml_page_set_text(answer, "folder", ml_page_folder(page));
     (void)json_object_set_new(answer, "dumps", list);
     ml_page_answer_json(request, 200, answer);
 }
 
 int ml_page_open_dump(const struct ml_page *page, const char *id, char out_name[NAME_MAX + 1]) {
-    const char *path = ml_page_folder(page);
     const size_t id_count = strlen(id);
     int fd = -1;
-    if (path[0] == '\0' || strspn(id, "0123456789") != id_count || id_count < ID_DIGITS) {
+    if (strspn(id, "0123456789") != id_count || id_count < ID_DIGITS) {
         return -1;
     }
-    DIR *folder = opendir(path);
+    DIR *folder = open_folder(page);
     if (folder == NULL) {
         return -1;
     }

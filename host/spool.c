@@ -59,9 +59,20 @@ ml_spool_open(struct ml_spool *spool, const char *folder, struct ml_complaint *c
         return ML_ENV_SYSTEM;
     }
     char lock[PATH_MAX];
+    struct stat facts;
     path_of(spool, "lock", "", lock);
-    if (!make_folders(spool->folder) ||
-        (spool->lock_fd = open(lock, O_RDWR | O_CREAT | O_CLOEXEC, 0600)) < 0) {
+    const bool is_made = make_folders(spool->folder);
+    if (is_made && stat(spool->folder, &facts) == 0 &&
+        (facts.st_uid != geteuid() || (facts.st_mode & (S_IWGRP | S_IWOTH)) != 0)) {
+        ml_complain(
+            complaint,
+            "the spool %s is not this user's alone to write in; name another one by "
+            "--upload-spool=",
+            spool->folder
+        );
+        return ML_ENV_REFUSED;
+    }
+    if (!is_made || (spool->lock_fd = open(lock, O_RDWR | O_CREAT | O_CLOEXEC, 0600)) < 0) {
         ml_complain(complaint, "the spool %s: %s", spool->folder, strerror(errno));
         return ML_ENV_SYSTEM;
     }
@@ -192,8 +203,12 @@ enum ml_status ml_spool_keep(const struct ml_spool *spool, const struct ml_spool
     path_of(spool, item->id, ".job", path);
     path_of(spool, item->id, ".part", part);
     ml_spool_body(spool, item->id, body);
-    FILE *file = fopen(part, "we");
+    const int fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+    FILE *file = fd >= 0 ? fdopen(fd, "w") : NULL;
     if (file == NULL) {
+        if (fd >= 0) {
+            (void)close(fd);
+        }
         return ML_ENV_SYSTEM;
     }
     write_item(file, item);

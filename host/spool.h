@@ -63,7 +63,8 @@ struct ml_spool_item {
 };
 
 /* `folder` NULL: $XDG_STATE_HOME/memlog/upload, or that below ~/.local/state. Made if it is
- * missing, for its user alone. Errors: ML_ENV_SYSTEM with a complaint. */
+ * missing, for its user alone. Errors: ML_ENV_SYSTEM; ML_ENV_REFUSED for one that others may
+ * write in; with a complaint. */
 ML_NODISCARD enum ml_status
 ml_spool_open(struct ml_spool *spool, const char *folder, struct ml_complaint *complaint);
 

@@ -79,10 +79,12 @@ static const char *copy_into_folder(struct ml_uploader *uploader) {
     char path[PATH_BYTES];
     char part[PATH_BYTES];
     const char *folder = uploader->options->target.url;
-    (void)mkdir(folder, 0777);
+    (void)mkdir(folder, 0700);
     (void)snprintf(path, sizeof(path), "%s/memlog-%s.trace.json.gz", folder, uploader->sending.id);
     (void)snprintf(part, sizeof(part), "%s/.memlog-%s.part", folder, uploader->sending.id);
-    const int fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    (void)unlink(part); /* of an earlier try, or a link */
+    const int fd =
+        open(part, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, S_IRUSR | S_IWUSR);
     bool fine = fd >= 0 && copy(uploader->body_fd, fd) && fsync(fd) == 0;
     const int error = errno;
     if (fd >= 0 && close(fd) != 0) {

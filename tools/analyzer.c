@@ -2,6 +2,7 @@
  * tools. */
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/printable.h"
 #include "tools/command.h"
@@ -30,6 +31,7 @@ int main(int argc, char **argv) {
     const char *names[COMMANDS];
     const char *nearest = NULL;
 
+    (void)umask(S_IRWXG | S_IRWXO); /* what is written of a profile is its user's alone */
     if (argc < 2) {
         list_commands(stderr);
         return ML_EXIT_USAGE;

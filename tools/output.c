@@ -1,5 +1,6 @@
 #include "tools/output.h"
 
+#include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -9,6 +10,15 @@ static bool is_special(const char *path) {
     struct stat status;
 
     return stat(path, &status) == 0 && !S_ISREG(status.st_mode);
+}
+
+/* New, and behind no link that lies there: one that an earlier run has left behind goes. */
+static FILE *new_file(const char *path) {
+    FILE *file = fopen(path, "wxe");
+    if (!file && errno == EEXIST && unlink(path) == 0) {
+        file = fopen(path, "wxe");
+    }
+    return file;
 }
 
 enum ml_status ml_output_open(struct ml_output *output, const char *path) {
@@ -23,7 +33,12 @@ enum ml_status ml_output_open(struct ml_output *output, const char *path) {
     count = snprintf(
         output->temporary, sizeof output->temporary, "%s%s", path, output->is_renamed ? ".part" : ""
     );
-    output->file = count < (int)sizeof output->temporary ? fopen(output->temporary, "we") : NULL;
+    if (count >= (int)sizeof output->temporary) {
+        errno = ENAMETOOLONG;
+        output->file = NULL;
+    } else {
+        output->file = output->is_renamed ? new_file(output->temporary) : fopen(path, "we");
+    }
     return output->file ? ML_OK : ML_ENV_SYSTEM;
 }
 

@@ -1,7 +1,8 @@
 /* Where a command's answer goes. Room: tools. Context: one thread.
  *
- * One rule: a file that was there stays until the new one is whole: it is written as PATH.part and
- * renamed. A device or pipe takes the bytes as they come. */
+ * One rule: a file that was there stays until the new one is whole: it is written as PATH.part, a
+ * new file that is its user's alone and behind no link, and renamed. A device or pipe takes the
+ * bytes as they come. */
 #ifndef MEMLOG_TOOLS_OUTPUT_H
 #define MEMLOG_TOOLS_OUTPUT_H
 

@@ -94,6 +94,22 @@ class Dumps(Inputs):
         self.assertIn("pproff", err)
         self.assertIn("pprof", err.replace("pproff", ""))
 
+    def test_what_is_converted_is_its_users_alone_and_goes_through_no_link_beside_it(self):
+        dump, victim = self.dump(), self.folder / "victim"
+        victim.write_text("as it was")
+        before = os.umask(0)
+        try:
+            for words in (("convert", "--to=pprof"), ("flamegraph",)):
+                out = self.folder / f"{words[0]}.out"
+                (self.folder / f"{words[0]}.out.part").symlink_to(victim)
+                code, _, err = self.memlog_words(*words, "-o", out, dump)
+                self.assertEqual(code, 0, err)
+                self.assertFalse(out.is_symlink())
+                self.assertEqual(out.stat().st_mode & 0o777, 0o600)
+        finally:
+            os.umask(before)
+        self.assertEqual(victim.read_text(), "as it was")
+
     def test_convert_never_leaves_half_a_file(self):
         text = self.folder / "text.pftrace"
         text.write_text("no dump\n")
@@ -113,6 +129,44 @@ class Folders(Inputs):
         after = {path.name: path.read_bytes() for path in folder.iterdir()}
         for name, content in before.items():
             self.assertEqual(after[name], content, name)
+
+    def test_a_link_for_a_folder_is_refused_before_the_program_runs(self):
+        mark = self.folder / "mark"
+        (self.folder / "real").mkdir()
+        (self.folder / "link").symlink_to("real")
+        self.assert_refused(125, "is a link", "run", "--no-page", "-o", self.folder / "link", "--", "touch", mark)
+        self.assertFalse(mark.exists())
+        self.assertEqual(list((self.folder / "real").iterdir()), [])
+
+    @unittest.skipIf(os.geteuid() != 0, "needs root to be two users")
+    def test_a_folder_that_somebody_else_has_prepared_is_refused_by_root(self):
+        folder, mark = self.folder / "prepared", self.folder / "mark"
+        folder.mkdir()
+        folder.chmod(0o777)
+        (folder / "triggers.log").symlink_to(self.folder / "victim")
+        os.chown(folder, 65534, 65534)
+        self.assert_refused(125, "belongs to another user", "run", "--no-page", "-o", folder, "--", "touch", mark)
+        self.assertFalse(mark.exists())
+
+    def test_a_link_in_the_folder_is_not_followed_and_all_files_are_private(self):
+        folder, victim = self.folder / "own", self.folder / "victim"
+        folder.mkdir()
+        victim.write_text("as it was")
+        (folder / "triggers.log").symlink_to(victim)
+        words = ("run", "-q", "--no-page", "--threshold=browser=1M", "--trigger-interval=1")
+        program = ("/usr/bin/python3", "-c", "import time; kept = bytes(9000000); time.sleep(2.5)")
+        before = os.umask(0)
+        try:
+            self.assertEqual(self.memlog_words(*words, "-o", folder, "--", *program)[0], 0)
+            self.assertEqual(self.memlog_words(*words, "-o", self.folder / "new", "--", *program)[0], 0)
+        finally:
+            os.umask(before)
+        self.assertEqual(victim.read_text(), "as it was")
+        self.assertEqual((self.folder / "new").stat().st_mode & 0o777, 0o700)
+        files = [path for path in (*folder.iterdir(), *(self.folder / "new").iterdir()) if not path.is_symlink()]
+        self.assertIn("triggers.log", {path.name for path in files})
+        self.assertTrue(any(path.name.endswith(".threshold.pftrace") for path in files), files)
+        self.assertEqual({path.stat().st_mode & 0o777 for path in files}, {0o600})
 
     def test_an_unwritable_folder_is_named_before_the_program_runs(self):
         mark = self.folder / "mark"

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -76,6 +77,23 @@ START_TEST(what_is_torn_or_strange_is_no_report) {
     fputs("target t/\n", file);
     fclose(file);
     ck_assert(!ml_spool_next(&spool, "t/", &found, &count));
+}
+END_TEST
+
+START_TEST(a_folder_that_others_may_write_in_is_refused) {
+    struct ml_spool other;
+    struct ml_complaint complaint = {.text = ""};
+    char path[PATH_MAX];
+    (void)snprintf(path, sizeof(path), "%.4000s/open", spool.folder);
+    ck_assert_int_eq(mkdir(path, 0700), 0);
+    ck_assert_int_eq(chmod(path, 0777), 0);
+    ck_assert_int_eq(ml_spool_open(&other, path, &complaint), ML_ENV_REFUSED);
+    ck_assert_ptr_nonnull(strstr(complaint.text, path));
+    ck_assert_ptr_nonnull(strstr(complaint.text, "--upload-spool="));
+    ck_assert_int_eq(chmod(path, 0700), 0);
+    if (chown(path, 12345, 12345) == 0) {
+        ck_assert_int_eq(ml_spool_open(&other, path, &complaint), ML_ENV_REFUSED);
+    }
 }
 END_TEST
 
@@ -192,6 +210,7 @@ int main(void) {
     tcase_add_checked_fixture(cases, set_up, tear_down);
     tcase_add_test(cases, what_was_promised_is_found_again_the_first_due_first);
     tcase_add_test(cases, what_is_torn_or_strange_is_no_report);
+    tcase_add_test(cases, a_folder_that_others_may_write_in_is_refused);
     tcase_add_test(cases, it_is_bounded_by_bytes_and_by_number);
     tcase_add_test(cases, what_has_arrived_in_parts_is_remembered);
     tcase_add_test(cases, a_report_whose_body_is_gone_cannot_be_promised);
