@@ -83,7 +83,6 @@ static char *event_text(const char *name, json_t *take_json) {
 
 static json_t *
 head_of(struct ml_page *page, const struct memlog_service_figures_reply *reply, json_t *take_rows) {
-    static const struct memlog_service_totals none = {.live_bytes = 0};
     json_t *json = json_object();
     ml_page_set_number(json, "time_ms", ml_clock_moment(page->engine->clock).realtime_ns / 1000000);
     ml_page_set_bool(json, "serving", reply != NULL);
@@ -94,7 +93,7 @@ head_of(struct ml_page *page, const struct memlog_service_figures_reply *reply, 
         ml_page_set_number(json, "uploads_told", figures.history_count);
         ml_page_set_number(json, "uploads_waiting", figures.waiting);
     }
-    (void)json_object_set_new(json, "tree", ml_page_totals(reply != NULL ? &reply->tree : &none));
+    (void)json_object_set_new(json, "tree", ml_page_tree(reply));
     (void)json_object_set_new(json, "processes", take_rows);
     return json;
 }

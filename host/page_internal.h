@@ -92,7 +92,7 @@ json_t *ml_page_process_row(
 );
 const struct memlog_service_client_figures *
 ml_page_figures_of(const struct memlog_service_figures_reply *reply, uint32_t id);
-json_t *ml_page_totals(const struct memlog_service_totals *totals);
+json_t *ml_page_tree(const struct memlog_service_figures_reply *reply); /* NULL: all 0 */
 json_t *ml_page_not_profiled(const struct ml_engine *engine);
 ml_page_handler ml_page_get_processes;
 ml_page_handler ml_page_post_start;

@@ -16,6 +16,7 @@ struct subject {
     const struct ml_member *member; /* NULL: the tree */
     const struct memlog_service_totals *totals;
     const struct memlog_service_client_figures *figures; /* NULL: of the tree, or not recorded */
+    const struct memlog_service_figures_reply *reply;    /* NULL: of a process, or no answer */
 };
 
 static uint64_t live_bytes(const struct subject *s) {
@@ -23,6 +24,12 @@ static uint64_t live_bytes(const struct subject *s) {
 }
 static uint64_t live_blocks(const struct subject *s) {
     return s->totals->live_blocks;
+}
+static uint64_t left_bytes(const struct subject *s) {
+    return s->reply != NULL ? s->reply->left_bytes : 0;
+}
+static uint64_t left_blocks(const struct subject *s) {
+    return s->reply != NULL ? s->reply->left_blocks : 0;
 }
 static uint64_t peak_bytes(const struct subject *s) {
     return s->totals->peak_bytes;
@@ -66,12 +73,22 @@ static const struct family families[] = {
      false,
      true,
      live_bytes,
-     "Requested bytes that are allocated and not freed, over all processes."},
+     "Requested bytes that are allocated and not freed, over all running processes."},
     {"memlog_tree_live_blocks",
      false,
      true,
      live_blocks,
-     "Blocks that are allocated and not freed, over all processes."},
+     "Blocks that are allocated and not freed, over all running processes."},
+    {"memlog_tree_left_bytes",
+     false,
+     true,
+     left_bytes,
+     "Requested bytes that processes held when they ended, or their recording was stopped."},
+    {"memlog_tree_left_blocks",
+     false,
+     true,
+     left_blocks,
+     "Blocks that processes held when they ended, or their recording was stopped."},
     {"memlog_tree_peak_bytes",
      false,
      true,
@@ -167,7 +184,8 @@ static void put_family(
         out, "# TYPE %s%s %s\n", family->name, suffix, family->is_counter ? "counter" : "gauge"
     );
     if (family->is_of_tree) {
-        const struct subject tree = {.totals = reply != NULL ? &reply->tree : &none};
+        const struct subject tree = {
+            .totals = reply != NULL ? &reply->tree : &none, .reply = reply};
         put_sample(out, family, &tree);
         return;
     }

@@ -25,9 +25,13 @@ static void set_totals(json_t *json, const struct memlog_service_totals *totals)
     ml_page_set_number(json, "total_blocks", totals->total_blocks);
 }
 
-json_t *ml_page_totals(const struct memlog_service_totals *totals) {
+json_t *ml_page_tree(const struct memlog_service_figures_reply *reply) {
+    static const struct memlog_service_figures_reply none = {.left_bytes = 0};
+    const struct memlog_service_figures_reply *known = reply != NULL ? reply : &none;
     json_t *json = json_object();
-    set_totals(json, totals);
+    set_totals(json, &known->tree);
+    ml_page_set_number(json, "left_bytes", known->left_bytes);
+    ml_page_set_number(json, "left_blocks", known->left_blocks);
     return json;
 }
 
@@ -44,6 +48,9 @@ static void set_figures(json_t *json, const struct memlog_service_client_figures
     static const struct memlog_service_client_figures none = {.complete = false};
     const struct memlog_service_client_figures *f = figures != NULL ? figures : &none;
     set_totals(json, &f->totals);
+    ml_page_set_bool(json, "in_tree", figures != NULL && !f->left_tree);
+    ml_page_set_number(json, "held_at_tree_peak_bytes", f->held_at_tree_peak_bytes);
+    ml_page_set_number(json, "held_at_tree_peak_blocks", f->held_at_tree_peak_blocks);
     ml_page_set_number(json, "inherited_bytes", f->inherited_bytes);
     ml_page_set_number(json, "inherited_blocks", f->inherited_blocks);
     ml_page_set_number(json, "events", f->events);
@@ -121,7 +128,6 @@ on_figures(void *context, enum ml_status status, const struct memlog_service_fig
     if (request == NULL) {
         return;
     }
-    const struct memlog_service_totals none = {.live_bytes = 0};
     const struct memlog_service_figures_reply *figures = status == ML_OK ? reply : NULL;
     json_t *answer = json_object();
     json_t *rows = json_array();
@@ -132,8 +138,7 @@ on_figures(void *context, enum ml_status status, const struct memlog_service_fig
         );
     }
     ml_page_set_number(answer, "memlog", 1);
-    (void
-    )json_object_set_new(answer, "tree", ml_page_totals(figures != NULL ? &figures->tree : &none));
+    (void)json_object_set_new(answer, "tree", ml_page_tree(figures));
     (void)json_object_set_new(answer, "processes", rows);
     (void)json_object_set_new(answer, "not_profiled", ml_page_not_profiled(engine));
     ml_page_answer_json(request, 200, answer);

@@ -36,7 +36,10 @@ figures_of(const struct ml_answer_scene *scene, const struct ml_client *client) 
       .longest_wait_ns = figures.accounting.longest_wait_ns,
       .folded_processes = figures.folded_processes,
       .sampling_bytes = figures.sampling_bytes,
-      .exact_blocks = figures.exact_blocks};
+      .exact_blocks = figures.exact_blocks,
+      .held_at_tree_peak_bytes = figures.held_at_tree_peak_bytes,
+      .held_at_tree_peak_blocks = figures.held_at_tree_peak_blocks,
+      .left_tree = figures.left_tree};
 }
 
 enum ml_status ml_answer_figures(const struct ml_answer_scene *scene, const struct ml_call *call) {
@@ -60,8 +63,12 @@ enum ml_status ml_answer_figures(const struct ml_answer_scene *scene, const stru
         at++;
     }
     const struct ml_totals tree = ml_session_totals(scene->session);
+    const struct ml_left left = ml_session_left(scene->session);
     const struct memlog_service_figures_reply reply = {
-        .tree = totals_of(&tree), .clients = {.items = clients, .count = at}};
+        .tree = totals_of(&tree),
+        .clients = {.items = clients, .count = at},
+        .left_bytes = left.bytes,
+        .left_blocks = left.blocks};
     const enum ml_status status = memlog_service_figures_answer(call, &reply);
     free(clients);
     return status;

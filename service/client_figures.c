@@ -78,6 +78,16 @@ trouble_of(const struct ml_client *client, const struct ml_accounting *accountin
     return complete(client, accounting) ? "" : "its events do not add up: see \"accounting\"";
 }
 
+/* What it is to the tree. */
+static void put_tree(const struct ml_client *client, struct ml_client_figures *out_figures) {
+    ml_tracker_tree_held(
+        &client->tracker,
+        &out_figures->held_at_tree_peak_bytes,
+        &out_figures->held_at_tree_peak_blocks
+    );
+    out_figures->left_tree = !client->tracker.in_tree;
+}
+
 /* Of an entry that stands for several: their sums. */
 static struct ml_client_figures figures_of_fold(const struct ml_client *client) {
     struct ml_client_figures figures = client->fold->figures;
@@ -86,6 +96,7 @@ static struct ml_client_figures figures_of_fold(const struct ml_client *client) 
     figures.folded_processes = client->fold->processes;
     figures.folded_failed = client->fold->failed;
     figures.trouble = client->trouble;
+    put_tree(client, &figures);
     return figures;
 }
 
@@ -118,5 +129,6 @@ struct ml_client_figures ml_client_figures(const struct ml_client *client) {
         .trouble = trouble_of(client, &accounting),
     };
     ml_add_saturating(&figures.broken_stacks, tracker->undefined_nodes);
+    put_tree(client, &figures);
     return figures;
 }

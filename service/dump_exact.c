@@ -100,6 +100,8 @@ void ml_dump_exact_run(struct ml_dump_packet *packet, const struct ml_snapshot *
         .gaps_count = snapshot->gaps_count,
         .not_profiled_count = snapshot->not_profiled_count,
         .service_trouble = ml_dump_text(&snapshot->service_trouble),
+        .left_bytes = snapshot->left_bytes,
+        .left_blocks = snapshot->left_blocks,
     };
     ml_trace_TracePacket head;
 
@@ -181,6 +183,9 @@ static void send_process(struct ml_dump_packet *packet, const struct ml_snapshot
         .accounting = accounting_of(&process->accounting),
         .folded_processes = process->folded_processes,
         .folded_failed = process->folded_failed,
+        .held_at_tree_peak_bytes = process->held_at_tree_peak_bytes,
+        .held_at_tree_peak_blocks = process->held_at_tree_peak_blocks,
+        .left_tree = process->left_tree,
     };
     for (uint32_t i = 0; i < process->sampling.count; i++) {
         head.sampling_ticks[i] = process->sampling.changes[i].ticks;

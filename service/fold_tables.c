@@ -338,6 +338,8 @@ static void begin_epoch(struct ml_tracker *own) {
     if (own->tree_epoch != own->tree->epoch) {
         own->tree_epoch = own->tree->epoch;
         own->tree_mark = ++own->mark;
+        own->held_bytes = 0;
+        own->held_blocks = 0;
     }
 }
 
@@ -400,12 +402,22 @@ static void add_totals(struct ml_tracker *own, const struct ml_tracker *tracker)
     sum->peak_blocks += one->peak_blocks;
     add_saturating(&sum->total_bytes, one->total_bytes);
     add_saturating(&sum->total_blocks, one->total_blocks);
+    uint64_t held_bytes = 0;
+    uint64_t held_blocks = 0;
+    ml_tracker_tree_held(tracker, &held_bytes, &held_blocks);
+    own->held_bytes += held_bytes;
+    own->held_blocks += held_blocks;
 }
 
 /* ---- the whole */
 
 /* From lazily kept shares to sums: each cell says its own. */
 static void settle_shares(struct ml_tracker *tracker) {
+    uint64_t held_bytes = 0;
+    uint64_t held_blocks = 0;
+    ml_tracker_tree_held(tracker, &held_bytes, &held_blocks);
+    tracker->held_bytes = held_bytes;
+    tracker->held_blocks = held_blocks;
     for (uint32_t i = 0; i < tracker->cells.count; i++) {
         struct ml_cell *cell = &tracker->cells.cells[i];
         uint64_t bytes = 0;

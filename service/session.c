@@ -351,17 +351,45 @@ static void add_saturating(uint64_t *sum, uint64_t value) {
 
 struct ml_totals ml_session_totals(const struct ml_session *session) {
     struct ml_totals sum = {
+        .live_bytes = session->tree.live_bytes,
+        .live_blocks = session->tree.live_blocks,
         .peak_bytes = session->tree.peak_bytes,
         .peak_blocks = session->tree.peak_blocks,
     };
     for (const struct ml_client *client = session->first; client != NULL; client = client->next) {
         const struct ml_totals *totals = &client->tracker.totals;
-        sum.live_bytes += totals->live_bytes; /* bounded each: ML_LIVE_MAX_BYTES */
-        sum.live_blocks += totals->live_blocks;
         add_saturating(&sum.total_bytes, totals->total_bytes);
         add_saturating(&sum.total_blocks, totals->total_blocks);
     }
     return sum;
+}
+
+struct ml_left ml_session_left(const struct ml_session *session) {
+    struct ml_left sum = {0};
+    for (const struct ml_client *client = session->first; client != NULL; client = client->next) {
+        if (!client->tracker.in_tree) {
+            sum.bytes += client->tracker.totals.live_bytes; /* bounded each: ML_LIVE_MAX_BYTES */
+            sum.blocks += client->tracker.totals.live_blocks;
+        }
+    }
+    return sum;
+}
+
+/* Its share at the tree's peak, and its cells' shares: the same? */
+static bool holds_what_its_cells_held(const struct ml_tracker *tracker, struct ml_tree *sum) {
+    uint64_t left_bytes = 0;
+    uint64_t left_blocks = 0;
+    ml_tracker_tree_held(tracker, &left_bytes, &left_blocks);
+    for (uint32_t i = 0; i < tracker->cells.count; i++) {
+        uint64_t bytes = 0;
+        uint64_t blocks = 0;
+        ml_tracker_tree_share(tracker, &tracker->cells.cells[i], &bytes, &blocks);
+        sum->peak_bytes += bytes;
+        sum->peak_blocks += blocks;
+        left_bytes -= bytes;
+        left_blocks -= blocks;
+    }
+    return left_bytes == 0 && left_blocks == 0;
 }
 
 bool ml_session_check(const struct ml_session *session) {
@@ -377,12 +405,8 @@ bool ml_session_check(const struct ml_session *session) {
             sum.live_bytes += tracker->totals.live_bytes;
             sum.live_blocks += tracker->totals.live_blocks;
         }
-        for (uint32_t i = 0; i < tracker->cells.count; i++) {
-            uint64_t bytes = 0;
-            uint64_t blocks = 0;
-            ml_tracker_tree_share(tracker, &tracker->cells.cells[i], &bytes, &blocks);
-            sum.peak_bytes += bytes;
-            sum.peak_blocks += blocks;
+        if (!holds_what_its_cells_held(tracker, &sum)) {
+            return false;
         }
     }
     const struct ml_tree *tree = &session->tree;

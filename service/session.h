@@ -83,6 +83,8 @@ struct ml_client_figures {
     uint32_t folded_processes, folded_failed;
     uint64_t sampling_bytes; /* of its latest records; 1: every allocation */
     uint64_t exact_blocks;   /* live, and recorded while every allocation was */
+    uint64_t held_at_tree_peak_bytes, held_at_tree_peak_blocks;
+    bool left_tree; /* it has ended, or its recording was stopped */
     bool complete;
     const char *trouble; /* static text or owned by the client; "" if none */
 };
@@ -254,7 +256,17 @@ const char *ml_client_loss(const struct ml_client *client);
 void ml_client_trouble(struct ml_client *client, const char *reason);
 
 struct ml_client_figures ml_client_figures(const struct ml_client *client);
+
+/* The tree: what the running processes hold now and held at their peak, and what all of them ever
+ * allocated. So live is never more than peak. */
 struct ml_totals ml_session_totals(const struct ml_session *session);
+
+/* What processes held when they left the tree: at their end, or when their recording was stopped.
+ */
+struct ml_left {
+    uint64_t bytes, blocks;
+};
+struct ml_left ml_session_left(const struct ml_session *session);
 
 /* Walk the clients: the first for NULL, the next else, NULL behind the last. */
 struct ml_client *ml_session_next(struct ml_session *session, struct ml_client *client);

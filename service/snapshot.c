@@ -121,6 +121,9 @@ static bool copy_figures(const struct ml_client *client, struct ml_snapshot_proc
         process->end = client->end.end;
     }
     process->totals = figures.totals;
+    process->left_tree = figures.left_tree;
+    process->held_at_tree_peak_bytes = figures.held_at_tree_peak_bytes;
+    process->held_at_tree_peak_blocks = figures.held_at_tree_peak_blocks;
     process->peak_ticks = client->tracker.peak_ticks;
     process->inherited_bytes = figures.inherited_bytes;
     process->inherited_blocks = figures.inherited_blocks;
@@ -193,9 +196,12 @@ enum ml_status ml_session_begin_snapshot(
     if (snapshot == NULL) {
         return ML_ENV_MEMORY;
     }
+    const struct ml_left left = ml_session_left(session);
     *snapshot = (struct ml_snapshot){
         .run_start = session->start,
         .tree = ml_session_totals(session),
+        .left_bytes = left.bytes,
+        .left_blocks = left.blocks,
         .tree_peak_ticks = session->tree.peak_ticks,
         .complete = true,
     };

@@ -115,6 +115,8 @@ struct ml_snapshot_process {
     struct ml_host_view *view;   /* what the host saw of it last, a reference; NULL: nothing */
 
     struct ml_totals totals;
+    bool left_tree; /* it has ended, or its recording was stopped: tree.live is without it */
+    uint64_t held_at_tree_peak_bytes, held_at_tree_peak_blocks;
     uint64_t peak_ticks;
     uint64_t inherited_bytes, inherited_blocks;
     struct ml_accounting accounting;
@@ -160,8 +162,8 @@ struct ml_snapshot {
     uint32_t reason; /* memlog.service.DumpReason */
     struct ml_snapshot_trigger trigger;
     struct ml_text program;
-    struct ml_totals tree; /* live: every process's, ended ones at their end; peak: of the running
-                              ones together */
+    struct ml_totals tree; /* live and peak: of the running processes together; total: of all */
+    uint64_t left_bytes, left_blocks; /* what processes held when they left the tree */
     uint64_t tree_peak_ticks;
     struct ml_snapshot_series series; /* the tree's: live of the running ones together, allocated by
                                          all; no points: none */

@@ -53,8 +53,10 @@ struct ml_tracker {
     bool totals_only;         /* live sums stand still: ml_tracker_keep_totals */
     bool in_tree;             /* counted in tree->live_* */
     uint64_t left_epoch;      /* tree->epoch when it left last */
-    uint64_t absent_epoch;    /* tree epochs up to here were reached without this process, if it
-                                 came back since; 0: none */
+    /* What the process held at the tree's peak of tree_epoch. */
+    uint64_t held_bytes, held_blocks;
+    uint64_t absent_epoch; /* tree epochs up to here were reached without this process, if it
+                              came back since; 0: none */
 };
 
 /* Where an event is looked up: made early, for many events at once, so that what they will need is
@@ -184,6 +186,11 @@ void ml_tracker_tree_share(
     const struct ml_cell *cell,
     uint64_t *out_bytes,
     uint64_t *out_blocks
+);
+
+/* The process's own share at the tree's peak: the sum of its cells' shares. */
+void ml_tracker_tree_held(
+    const struct ml_tracker *tracker, uint64_t *out_bytes, uint64_t *out_blocks
 );
 
 /* The variances of a cell's shares, as far as it has any. */

@@ -32,7 +32,17 @@ void ml_tracker_tree_share(
     *out_blocks = kept ? cell->tree_blocks : absent ? 0 : cell->live_blocks;
 }
 
+void ml_tracker_tree_held(
+    const struct ml_tracker *tracker, uint64_t *out_bytes, uint64_t *out_blocks
+) {
+    const bool kept = tracker->tree_epoch == tracker->tree->epoch;
+    const bool absent = absent_at_peak(tracker);
+    *out_bytes = kept ? tracker->held_bytes : absent ? 0 : tracker->totals.live_bytes;
+    *out_blocks = kept ? tracker->held_blocks : absent ? 0 : tracker->totals.live_blocks;
+}
+
 void ml_tracker_notice_tree(struct ml_tracker *tracker) {
+    ml_tracker_tree_held(tracker, &tracker->held_bytes, &tracker->held_blocks);
     tracker->tree_epoch = tracker->tree->epoch;
     tracker->tree_mark = ++tracker->mark;
 }
@@ -52,6 +62,8 @@ void ml_tracker_notice_late(struct ml_tracker *tracker, const struct ml_change_l
             cell->tree_blocks = cell->live_blocks;
             cell->mark = tracker->mark;
         }
+        tracker->held_bytes -= (uint64_t)change->bytes;
+        tracker->held_blocks -= (uint64_t)(int64_t)change->blocks;
         cell->tree_bytes -= (uint64_t)change->bytes;
         cell->tree_blocks -= (uint64_t)(int64_t)change->blocks;
     }

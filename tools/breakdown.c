@@ -195,13 +195,17 @@ static bool by_threads(struct work *work) {
 }
 
 /* A cell as the tree's list has it. */
-static struct ml_stack stack_of(const struct ml_profile_cell *cell) {
+static struct ml_stack stack_of(const struct ml_profile_cell *cell, bool is_shown) {
     struct ml_stack stack = {.own = cell->own, .temporary_blocks = cell->temporary_blocks};
 
     stack.own.peak_bytes = cell->tree_peak_bytes;
     stack.own.peak_blocks = cell->tree_peak_blocks;
     stack.own.variances.peak_bytes = cell->tree_peak_bytes_variance;
     stack.own.variances.peak_blocks = cell->tree_peak_blocks_variance;
+    if (!is_shown) {
+        stack.own.live_bytes = stack.own.live_blocks = 0;
+        stack.own.variances.live_bytes = stack.own.variances.live_blocks = 0;
+    }
     return stack;
 }
 
@@ -213,8 +217,9 @@ static bool by_sizes(struct work *work) {
 
     for (size_t i = 0; i < profile->processes_count; i++) {
         const struct ml_profile_process *process = &profile->processes[i];
+        const bool is_shown = ml_profile_is_shown(profile, process);
         for (size_t c = 0; c < process->cells_count; c++) {
-            const struct ml_stack stack = stack_of(&process->cells[c]);
+            const struct ml_stack stack = stack_of(&process->cells[c], is_shown);
             unsigned at = process->cells[c].size_class;
             totals_add(&classes[at < CLASSES ? at : CLASSES - 1], &stack);
         }

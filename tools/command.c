@@ -164,6 +164,17 @@ int ml_command_prune(const struct ml_command *command, const char *text, uint64_
     return ML_EXIT_OK;
 }
 
+int ml_command_ended(const struct ml_command *command, const char *text, enum ml_ended *out_ended) {
+    static const char *const words[] = {"yes", "no"};
+    size_t at = text ? place_of(text, words, 2) : 0;
+
+    if (at == 2) {
+        return ml_command_complain_of_value(command, "--ended", text, words, 2);
+    }
+    *out_ended = !text ? ML_ENDED_ALONE : at == 0 ? ML_ENDED_SHOWN : ML_ENDED_HIDDEN;
+    return ML_EXIT_OK;
+}
+
 int ml_command_sift(const struct ml_command *command, const struct ml_sift *sift) {
     char memory[ML_SIFT_COMPLAINT_BYTES];
     const char *complaint = ml_sift_check(sift, memory);
@@ -410,12 +421,35 @@ bool ml_command_load(
         out_loaded->is_lacking = load->may_lack;
         return load->may_lack;
     }
+    ml_profile_show_ended(&out_loaded->profile, load->ended);
+    if (!load->keeps_own_live) {
+        ml_profile_forget_hidden(&out_loaded->profile);
+    }
     if (!read_proguard_maps(command, &out_loaded->profile.deobfuscation) ||
         stacks_make(load, out_loaded) != ML_OK) {
         ml_command_say(command, "%s: %s", load->path, ml_status_text(ML_ENV_MEMORY));
         return false;
     }
     return true;
+}
+
+bool ml_command_load_pair(
+    const struct ml_command *command, const struct ml_load loads[2], struct ml_loaded out_loaded[2]
+) {
+    for (int i = 0; i < 2; i++) {
+        if (!ml_command_load(command, &loads[i], &out_loaded[i])) {
+            return false;
+        }
+    }
+    if (out_loaded[0].is_lacking || out_loaded[1].is_lacking ||
+        out_loaded[0].profile.is_ended_shown == out_loaded[1].profile.is_ended_shown) {
+        return true;
+    }
+    const int hiding = out_loaded[0].profile.is_ended_shown ? 1 : 0;
+    struct ml_load again = loads[hiding];
+    again.ended = ML_ENDED_SHOWN;
+    ml_loaded_fini(&out_loaded[hiding]);
+    return ml_command_load(command, &again, &out_loaded[hiding]);
 }
 
 void ml_loaded_fini(struct ml_loaded *loaded) {

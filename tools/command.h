@@ -57,6 +57,9 @@ int ml_command_pid(const struct ml_command *command, const char *text, uint32_t 
 int ml_command_dump(const struct ml_command *command, const char *text, uint32_t *out_dump);
 int ml_command_prune(const struct ml_command *command, const char *text, uint64_t *out_bytes);
 
+/* Read --ended's value (NULL: only where nothing runs). The same answers. */
+int ml_command_ended(const struct ml_command *command, const char *text, enum ml_ended *out_ended);
+
 /* See that --focus, --ignore, --show and --hide are regular expressions. The same answers. */
 int ml_command_sift(const struct ml_command *command, const struct ml_sift *sift);
 
@@ -107,8 +110,10 @@ struct ml_load {
     uint32_t dump;                /* which of the file's, from 1; 0: the last */
     const char *alternative_dirs; /* tools/symbol_search.h; NULL: none */
     const char *breakpad_dirs;    /* likewise */
-    bool series_only;             /* its series and their stacks; nothing of its cells */
-    bool is_fetching;             /* ask the servers of DEBUGINFOD_URLS */
+    enum ml_ended ended;          /* whether what processes left counts as live */
+    bool keeps_own_live; /* each process's own live figures stay: for what lists processes */
+    bool series_only;    /* its series and their stacks; nothing of its cells */
+    bool is_fetching;    /* ask the servers of DEBUGINFOD_URLS */
 };
 
 /* Put up the walls (tools/confine.h), with the helpers outside that the load may need. */
@@ -121,6 +126,11 @@ struct ml_symbolizer *ml_command_symbolizer(const struct ml_load *load);
  * is said there, too, and loaded as far as it goes. _fini in any case. */
 bool ml_command_load(
     const struct ml_command *command, const struct ml_load *load, struct ml_loaded *out_loaded
+);
+/* Load two that are held against each other. Where nothing runs any more in one of them and nothing
+ * else was asked for, what ended processes left counts in both. The same answer. */
+bool ml_command_load_pair(
+    const struct ml_command *command, const struct ml_load loads[2], struct ml_loaded out_loaded[2]
 );
 void ml_loaded_fini(struct ml_loaded *loaded);
 

@@ -40,23 +40,26 @@ static const char help[] =
     "  --dump=N        of several dumps in one file (cat A B) the Nth (default: the last; chrome "
     "shows\n"
     "                  them all)\n"
+    "  --ended=yes|no  count what ended processes left as live, or never (default: only where "
+    "nothing\n"
+    "                  runs any more)\n"
     "\n"
     "Example: memlog convert --to=pprof -o heap.pb.gz memlog.sqlite3.1234/0001.exit.pftrace\n"
     "         pprof -http=: heap.pb.gz\n";
 
 struct request {
-    const char *to, *output, *pid, *metric_text, *prune, *dump, *before, *file;
+    const char *to, *output, *pid, *metric_text, *prune, *dump, *before, *ended, *file;
     enum ml_metric metric;
     struct ml_load load;
-    struct ml_loaded earlier; /* of `before`, if it has what is shown */
+    const struct ml_loaded *earlier; /* of `before`, if it has what is shown */
 };
 
 static enum ml_status
 write_pprof(const struct request *request, const struct ml_loaded *loaded, FILE *out) {
     const struct ml_pprof_side after = {.profile = &loaded->profile, .stacks = &loaded->stacks};
     const struct ml_pprof_side before = {
-        .profile = &request->earlier.profile, .stacks = &request->earlier.stacks};
-    const bool has_before = request->before && !request->earlier.is_lacking;
+        .profile = &request->earlier->profile, .stacks = &request->earlier->stacks};
+    const bool has_before = request->before && !request->earlier->is_lacking;
 
     return ml_pprof_write_diff(
         &after, has_before ? &before : NULL, ML_PPROF_BASE, request->metric, out
@@ -146,6 +149,7 @@ struct form {
     bool is_binary;  /* not for a terminal */
     bool is_whole;   /* cannot leave anything out */
     bool is_signed;  /* can say that something shrank */
+    bool has_own;    /* tells of each process apart: an ended one as it ended */
 };
 
 static const struct form forms[] = {
@@ -159,8 +163,8 @@ static const struct form forms[] = {
     {.name = "chrome", .write = write_chrome, .has_metric = true, .is_binary = true},
     {.name = "collapsed", .write = write_collapsed, .has_metric = true},
     {.name = "sqlite", .write = write_sqlite, .is_binary = true},
-    {.name = "json", .write = write_json},
-    {.name = "html", .write = write_html, .has_metric = true},
+    {.name = "json", .write = write_json, .has_own = true},
+    {.name = "html", .write = write_html, .has_metric = true, .has_own = true},
 };
 enum { FORMS_COUNT = sizeof forms / sizeof forms[0] };
 
@@ -208,11 +212,12 @@ static int request_check(
             command, "--before goes with --to=pprof only; memlog diff --html shows what changed"
         );
     }
-    if ((*out_form)->is_whole &&
-        (request->pid || request->prune || request->dump || strcmp(request->file, "-") == 0)) {
+    if ((*out_form)->is_whole && (request->pid || request->prune || request->dump ||
+                                  request->ended || strcmp(request->file, "-") == 0)) {
         return ml_command_complain(
             command,
-            "--to=perfetto is a dump file as it stands: no --pid, --prune or --dump, not stdin"
+            "--to=perfetto is a dump file as it stands: no --pid, --prune, --dump or --ended, not "
+            "stdin"
         );
     }
     if ((*out_form)->is_binary && !request->output && isatty(STDOUT_FILENO)) {
@@ -224,6 +229,10 @@ static int request_check(
     }
     if (exit_code == ML_EXIT_OK) {
         exit_code = ml_command_dump(command, request->dump, &out_load->dump);
+    }
+    if (exit_code == ML_EXIT_OK) {
+        exit_code = ml_command_ended(command, request->ended, &out_load->ended);
+        out_load->keeps_own_live = (*out_form)->has_own;
     }
     if (exit_code == ML_EXIT_OK) {
         exit_code = ml_command_metric(command, request->metric_text, &request->metric);
@@ -241,14 +250,16 @@ static int run(const struct ml_command *command, int argc, char **argv) {
         {.name = "--prune", .out_value = &request.prune},
         {.name = "--dump", .out_value = &request.dump},
         {.name = "--before", .out_value = &request.before},
+        {.name = "--ended", .out_value = &request.ended},
     };
     const struct form *form = NULL;
-    struct ml_loaded loaded;
-    struct ml_load earlier;
+    struct ml_load loads[2];
+    struct ml_loaded loaded[2] = {{.is_lacking = false}, {.is_lacking = false}};
+    bool done = false;
     struct ml_output output;
     enum ml_status status = ML_OK;
     bool go_on = false;
-    int exit_code = ml_command_arguments(command, argc, argv, options, 7, &request.file, 1, &go_on);
+    int exit_code = ml_command_arguments(command, argc, argv, options, 8, &request.file, 1, &go_on);
 
     if (go_on) {
         exit_code = request_check(command, &request, &form, &request.load);
@@ -259,20 +270,22 @@ static int run(const struct ml_command *command, int argc, char **argv) {
     request.load.path = request.file;
     request.load.output_path = request.output;
     exit_code = ML_EXIT_FAILED;
-    earlier = request.load;
-    earlier.path = request.before;
-    earlier.dump = 0;
-    earlier.may_lack = true;
-    if (ml_command_load(command, &request.load, &loaded) &&
-        (!request.before || ml_command_load(command, &earlier, &request.earlier))) {
+    loads[0] = loads[1] = request.load;
+    loads[1].path = request.before;
+    loads[1].dump = 0;
+    loads[1].may_lack = true;
+    done = request.before ? ml_command_load_pair(command, loads, loaded)
+                          : ml_command_load(command, &loads[0], &loaded[0]);
+    if (done) {
+        request.earlier = &loaded[1];
         status = ml_output_open(&output, request.output);
         if (status == ML_OK) {
-            status = ml_output_close(&output, form->write(&request, &loaded, output.file));
+            status = ml_output_close(&output, form->write(&request, &loaded[0], output.file));
         }
         exit_code = ml_command_written(command, request.output, status);
     }
-    ml_loaded_fini(&request.earlier);
-    ml_loaded_fini(&loaded);
+    ml_loaded_fini(&loaded[0]);
+    ml_loaded_fini(&loaded[1]);
     return exit_code;
 }
 

@@ -9,6 +9,7 @@
 
 static const char help[] =
     "memlog diff [--json|--leaks|--html|--pprof] [-o FILE] [--metric=METRIC] [--limit=N]\n"
+    "            [--ended=yes|no]\n"
     "            [--focus=REGEX] [--ignore=REGEX] [--show=REGEX] [--hide=REGEX] FROM TO\n"
     "\n"
     "Tell what changed between two dumps, of one run or of two, also of two builds: stacks are\n"
@@ -29,6 +30,8 @@ static const char help[] =
     "  --ignore=REGEX   no stack in which one matches\n"
     "  --show=REGEX     of each stack the frames alone that match\n"
     "  --hide=REGEX     of each stack the frames that do not match\n"
+    "  --ended=yes|no   count what ended processes left as live, or never (default: where nothing\n"
+    "                   runs any more in one of the dumps)\n"
     "\n"
     "Figures of processes and of all together are those of the whole dumps, whatever is asked\n"
     "for. Expressions are POSIX extended ones, as of grep -E.\n"
@@ -41,7 +44,8 @@ struct request {
     enum form form;
     enum ml_metric metric;
     const char *output;
-    const char *limit_text, *metric_text;
+    const char *limit_text, *metric_text, *ended_text;
+    enum ml_ended ended;
     unsigned long limit;
     const char *files[ML_DIFF_SIDES];
     struct ml_sift sift;
@@ -125,6 +129,9 @@ understand(const struct ml_command *command, struct request *request, const bool
         exit_code = ml_command_metric(command, request->metric_text, &request->metric);
     }
     if (exit_code == ML_EXIT_OK) {
+        exit_code = ml_command_ended(command, request->ended_text, &request->ended);
+    }
+    if (exit_code == ML_EXIT_OK) {
         exit_code = ml_command_sift(command, &request->sift);
     }
     for (int i = 0; i < FORMS; i++) {
@@ -143,24 +150,30 @@ understand(const struct ml_command *command, struct request *request, const bool
     return exit_code;
 }
 
-static bool load_side(
+static bool load_sides(
     const struct ml_command *command,
     const struct request *request,
-    enum ml_diff_side side,
-    struct ml_loaded *loaded,
-    struct ml_report *out_report
+    struct ml_loaded loaded[ML_DIFF_SIDES],
+    struct ml_report out_reports[ML_DIFF_SIDES]
 ) {
-    const struct ml_load load = {
-        .path = request->files[side], .output_path = request->output, .sift = request->sift};
+    struct ml_load loads[ML_DIFF_SIDES];
 
-    *out_report = (struct ml_report){
-        .profile = &loaded->profile,
-        .stacks = &loaded->stacks,
-        .file_path = request->files[side],
-        .limit = request->limit,
-        .is_sifted = ml_sift_is_any(&request->sift),
-    };
-    return ml_command_load(command, &load, loaded);
+    for (int side = 0; side < ML_DIFF_SIDES; side++) {
+        loads[side] = (struct ml_load
+        ){.path = request->files[side],
+          .output_path = request->output,
+          .sift = request->sift,
+          .ended = request->ended,
+          .keeps_own_live = request->form != FORM_PPROF};
+        out_reports[side] = (struct ml_report){
+            .profile = &loaded[side].profile,
+            .stacks = &loaded[side].stacks,
+            .file_path = request->files[side],
+            .limit = request->limit,
+            .is_sifted = ml_sift_is_any(&request->sift),
+        };
+    }
+    return ml_command_load_pair(command, loads, loaded);
 }
 
 static int run(const struct ml_command *command, int argc, char **argv) {
@@ -174,6 +187,7 @@ static int run(const struct ml_command *command, int argc, char **argv) {
         {.name = "--output", .short_name = "-o", .out_value = &request.output},
         {.name = "--limit", .out_value = &request.limit_text},
         {.name = "--metric", .out_value = &request.metric_text},
+        {.name = "--ended", .out_value = &request.ended_text},
         {.name = "--focus", .out_value = &request.sift.focus},
         {.name = "--ignore", .out_value = &request.sift.ignore},
         {.name = "--show", .out_value = &request.sift.show},
@@ -200,8 +214,7 @@ static int run(const struct ml_command *command, int argc, char **argv) {
         return exit_code;
     }
     exit_code = ML_EXIT_FAILED;
-    if (load_side(command, &request, ML_DIFF_FROM, &loaded[ML_DIFF_FROM], &sides[ML_DIFF_FROM]) &&
-        load_side(command, &request, ML_DIFF_TO, &loaded[ML_DIFF_TO], &sides[ML_DIFF_TO])) {
+    if (load_sides(command, &request, loaded, sides)) {
         exit_code = say(command, &request, sides);
     }
     ml_loaded_fini(&loaded[ML_DIFF_FROM]);

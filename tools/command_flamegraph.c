@@ -6,6 +6,7 @@
 
 static const char help[] =
     "memlog flamegraph [-o FILE.html] [--pid=PID] [--metric=METRIC] [--prune=BYTES] [--dump=N]\n"
+    "                  [--ended=yes|no]\n"
     "                  [--focus=REGEX] [--ignore=REGEX] [--show=REGEX] [--hide=REGEX] DUMP\n"
     "\n"
     "Draw a dump as a flame graph: one HTML page that opens anywhere and asks nobody for "
@@ -22,6 +23,8 @@ static const char help[] =
     "  --show=REGEX     of each stack the frames alone that match\n"
     "  --hide=REGEX     of each stack the frames that do not match\n"
     "  --dump=N         of several dumps in one file (cat A B) the Nth (default: the last)\n"
+    "  --ended=yes|no   count what ended processes left as live, or never (default: only where\n"
+    "                   nothing runs any more)\n"
     "\n"
     "Shares in it are of what is drawn. Expressions are POSIX extended ones, as of grep -E.\n"
     "\n"
@@ -33,13 +36,15 @@ static int run(const struct ml_command *command, int argc, char **argv) {
     const char *metric_text = NULL;
     const char *prune = NULL;
     const char *dump = NULL;
-    struct ml_load load = {0};
+    const char *ended = NULL;
+    struct ml_load load = {.keeps_own_live = true};
     const struct ml_option options[] = {
         {.name = "--output", .short_name = "-o", .out_value = &output_path},
         {.name = "--pid", .out_value = &pid},
         {.name = "--metric", .out_value = &metric_text},
         {.name = "--prune", .out_value = &prune},
         {.name = "--dump", .out_value = &dump},
+        {.name = "--ended", .out_value = &ended},
         {.name = "--focus", .out_value = &load.sift.focus},
         {.name = "--ignore", .out_value = &load.sift.ignore},
         {.name = "--show", .out_value = &load.sift.show},
@@ -50,7 +55,7 @@ static int run(const struct ml_command *command, int argc, char **argv) {
     struct ml_output output;
     enum ml_status status = ML_OK;
     bool go_on = false;
-    int exit_code = ml_command_arguments(command, argc, argv, options, 9, &load.path, 1, &go_on);
+    int exit_code = ml_command_arguments(command, argc, argv, options, 10, &load.path, 1, &go_on);
 
     if (go_on && !output_path && isatty(STDOUT_FILENO)) {
         return ml_command_complain(command, "a page is not for a terminal: say -o FILE.html");
@@ -66,6 +71,9 @@ static int run(const struct ml_command *command, int argc, char **argv) {
     }
     if (go_on && exit_code == ML_EXIT_OK) {
         exit_code = ml_command_dump(command, dump, &load.dump);
+    }
+    if (go_on && exit_code == ML_EXIT_OK) {
+        exit_code = ml_command_ended(command, ended, &load.ended);
     }
     if (go_on && exit_code == ML_EXIT_OK) {
         exit_code = ml_command_sift(command, &load.sift);

@@ -60,15 +60,15 @@ static int run(const struct ml_command *command, int argc, char **argv) {
         {.name = "--before", .out_value = &request.before},
         {.name = "--processes", .out_given = &request.processes},
     };
-    struct ml_load load = {0};
-    struct ml_load earlier = {0};
+    struct ml_load loads[2] = {{.keeps_own_live = true}, {0}};
+    struct ml_load *load = &loads[0];
     struct ml_loaded loaded[2];
     bool go_on = false;
     bool done = false;
     int exit_code = ml_command_arguments(command, argc, argv, options, 5, &request.file, 1, &go_on);
 
     if (go_on) {
-        exit_code = ml_command_pid(command, request.pid, &load.pid);
+        exit_code = ml_command_pid(command, request.pid, &load->pid);
     }
     if (go_on && exit_code == ML_EXIT_OK) {
         exit_code = ml_command_metric(command, request.metric_text, &request.metric);
@@ -76,14 +76,14 @@ static int run(const struct ml_command *command, int argc, char **argv) {
     if (!go_on || exit_code != ML_EXIT_OK) {
         return exit_code;
     }
-    load.role = request.role;
-    load.path = request.file;
-    earlier = load;
-    earlier.path = request.before;
-    earlier.may_lack = true;
+    load->role = request.role;
+    load->path = request.file;
+    loads[1] = *load;
+    loads[1].path = request.before;
+    loads[1].may_lack = true;
     memset(loaded, 0, sizeof loaded);
-    done = ml_command_load(command, &load, &loaded[0]) &&
-           (!request.before || ml_command_load(command, &earlier, &loaded[1]));
+    done = request.before ? ml_command_load_pair(command, loads, loaded)
+                          : ml_command_load(command, load, &loaded[0]);
     exit_code = ML_EXIT_FAILED;
     if (done) {
         exit_code = ml_command_written(command, NULL, write_data(&request, &loaded[0], &loaded[1]));

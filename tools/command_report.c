@@ -7,7 +7,7 @@
 static const char help[] =
     "memlog report [--json|--csv|--summary] [--by=WHAT] [--metric=METRIC] [--sort=ORDER]\n"
     "              [--focus=REGEX] [--ignore=REGEX] [--show=REGEX] [--hide=REGEX] [--plumbing]\n"
-    "              [--limit=N] [--pid=PID] [--dump=N] DUMP\n"
+    "              [--limit=N] [--pid=PID] [--dump=N] [--ended=yes|no] DUMP\n"
     "\n"
     "Tell who allocated what: the whole process tree, each process, and the stacks that hold "
     "most.\n"
@@ -30,8 +30,11 @@ static const char help[] =
     "  --limit=N        at most N lines of each list (text: 5 stacks or 20 rows; else all)\n"
     "  --pid=PID        this process alone, as if it were the tree\n"
     "  --dump=N         of several dumps in one file (cat A B) the Nth (default: the last)\n"
+    "  --ended=yes|no   count what ended processes left as live, or never (default: only where\n"
+    "                   nothing runs any more)\n"
     "\n"
-    "live       allocated and not freed at the dump; of an ended process: at its end\n"
+    "live       allocated and not freed at the dump, by processes that run\n"
+    "left       what processes held when they ended, or when their recording was stopped\n"
     "peak       what was live at the moment when the tree held most, not the sum of peaks\n"
     "allocated  everything ever allocated\n"
     "\n"
@@ -42,7 +45,7 @@ static const char help[] =
 
 /* The words as they stood there. */
 struct words {
-    const char *by, *metric, *order, *limit, *pid, *dump;
+    const char *by, *metric, *order, *limit, *pid, *dump, *ended;
     bool json, csv, summary;
 };
 
@@ -154,7 +157,7 @@ static int tell(
 static int run(const struct ml_command *command, int argc, char **argv) {
     struct ml_report report = {0};
     struct words words = {0};
-    struct ml_load load = {0};
+    struct ml_load load = {.keeps_own_live = true};
     struct ml_loaded loaded;
     unsigned long limit = 0;
     bool go_on = false;
@@ -173,6 +176,7 @@ static int run(const struct ml_command *command, int argc, char **argv) {
         {.name = "--limit", .out_value = &words.limit},
         {.name = "--pid", .out_value = &words.pid},
         {.name = "--dump", .out_value = &words.dump},
+        {.name = "--ended", .out_value = &words.ended},
     };
     int exit_code = ml_command_arguments(
         command, argc, argv, options, sizeof options / sizeof options[0], &load.path, 1, &go_on
@@ -185,6 +189,7 @@ static int run(const struct ml_command *command, int argc, char **argv) {
         ml_command_limit(command, words.limit, &limit) != ML_EXIT_OK ||
         ml_command_pid(command, words.pid, &load.pid) != ML_EXIT_OK ||
         ml_command_dump(command, words.dump, &load.dump) != ML_EXIT_OK ||
+        ml_command_ended(command, words.ended, &load.ended) != ML_EXIT_OK ||
         ml_command_sift(command, &load.sift) != ML_EXIT_OK) {
         return ML_EXIT_USAGE;
     }

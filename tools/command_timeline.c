@@ -155,7 +155,7 @@ static int run(const struct ml_command *command, int argc, char **argv) {
         {.name = "--limit", .out_value = &request.limit_text},
         {.name = "--dump", .out_value = &request.dump},
     };
-    struct ml_load load = {0};
+    struct ml_load load = {.keeps_own_live = true};
     struct ml_loaded loaded;
     bool go_on = false;
     int exit_code = ml_command_arguments(

@@ -157,6 +157,7 @@ bool ml_profile_select(struct ml_profile *profile, uint32_t pid) {
         return false;
     }
     tree_of_images(profile);
+    ml_profile_count_live(profile);
     return true;
 }
 
@@ -178,6 +179,7 @@ bool ml_profile_select_role(struct ml_profile *profile, const char *role) {
         }
         ml_profile_totals_add(&profile->tree, &own);
     }
+    ml_profile_count_live(profile);
     return true;
 }
 

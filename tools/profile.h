@@ -41,6 +41,12 @@ struct ml_profile_errors {
     uint64_t total_bytes, total_blocks;
 };
 
+/* What several processes hold together. */
+struct ml_profile_holding {
+    uint64_t bytes, blocks;
+    double bytes_variance, blocks_variance;
+};
+
 struct ml_profile_moment {
     uint64_t ticks;
     uint64_t monotonic_ns, realtime_ns, boottime_ns;
@@ -111,6 +117,8 @@ struct ml_profile_process {
     struct ml_profile_moment start, end;
 
     struct ml_profile_totals totals;
+    bool left_tree; /* it has ended, or its recording was stopped: it counts as ended */
+    uint64_t held_at_tree_peak_bytes, held_at_tree_peak_blocks;
     uint64_t peak_ticks;
     uint64_t inherited_bytes, inherited_blocks;
     uint64_t events, lost_events, unknown_frees, late_events;
@@ -224,7 +232,10 @@ struct ml_profile {
     uint32_t reason;
     struct ml_profile_trigger trigger;
     struct ml_profile_text program;
-    struct ml_profile_totals tree;
+    struct ml_profile_totals tree;     /* live: what is shown, ml_profile_show_ended */
+    struct ml_profile_holding running; /* of the processes that are in the tree: never above peak */
+    struct ml_profile_holding left;    /* what the others held when they left it */
+    bool is_ended_shown;
     uint64_t tree_peak_ticks;
     bool complete; /* as recorded */
     struct ml_profile_text sandbox_missing;
@@ -277,6 +288,32 @@ bool ml_profile_keep_series(struct ml_profile *profile);
 
 /* Time of day of a moment of CLOCK_MONOTONIC, ms. */
 uint64_t ml_profile_realtime_ms(const struct ml_profile *profile, uint64_t monotonic_ms);
+
+/* Whether what a process left is shown as live in the tree. */
+enum ml_ended {
+    ML_ENDED_ALONE,  /* only where nothing runs any more */
+    ML_ENDED_HIDDEN, /* never */
+    ML_ENDED_SHOWN   /* always */
+};
+
+/* Decide it: the tree's live figures are of those that are shown. Stacks are built behind it. */
+void ml_profile_show_ended(struct ml_profile *profile, enum ml_ended ended);
+
+/* Whether a process's live figures are in the tree's. */
+bool ml_profile_is_shown(
+    const struct ml_profile *profile, const struct ml_profile_process *process
+);
+
+/* Forget the live figures of processes that are not shown, as if they had freed everything: for
+ * formats that have no word for what somebody left. */
+void ml_profile_forget_hidden(struct ml_profile *profile);
+
+/* What the dump says of live and left, made good where it is one of before that kept them as one,
+ * and what each process held at the tree's peak. After ml_profile_spread_errors, once. */
+void ml_profile_settle_live(struct ml_profile *profile);
+
+/* The same from the processes that are there, after some were forgotten. */
+void ml_profile_count_live(struct ml_profile *profile);
 
 /* Turn the dump's standard errors of cells into variances, of cells, processes and tree. After
  * reading, once. */

@@ -54,7 +54,7 @@ static void put_side(struct ml_json *json, const char *name, const struct ml_rep
     ml_report_json_dump(json, side);
     ml_json_key(json, "tree");
     ml_json_open(json, '{');
-    ml_report_json_totals(json, &side->profile->tree);
+    ml_report_json_tree(json, side->profile);
     ml_json_close(json, '}');
     ml_json_close(json, '}');
 }
@@ -377,6 +377,17 @@ static void put_certainty(const struct ml_report_page *page, const char *title) 
     }
 }
 
+/* What the sides show as live. */
+static const char *live_word(const struct ml_report sides[ML_DIFF_SIDES]) {
+    const struct ml_profile *from = sides[ML_DIFF_FROM].profile;
+    const struct ml_profile *to = sides[ML_DIFF_TO].profile;
+
+    if (!from->is_ended_shown && !to->is_ended_shown) {
+        return "live";
+    }
+    return ml_report_anyone_runs(from) || ml_report_anyone_runs(to) ? "live+left" : "left";
+}
+
 void ml_report_diff_text(
     const struct ml_report sides[ML_DIFF_SIDES],
     const struct ml_diff *diff,
@@ -406,7 +417,7 @@ void ml_report_diff_text(
         "change",
         ml_report_plain(page)
     );
-    put_row(page, "live", from->live_bytes, to->live_bytes);
+    put_row(page, live_word(sides), from->live_bytes, to->live_bytes);
     put_row(page, "peak", from->peak_bytes, to->peak_bytes);
     put_row(page, "allocated", from->total_bytes, to->total_bytes);
     put_certainty(&pages[ML_DIFF_FROM], "from");

@@ -52,6 +52,12 @@ const char *ml_report_rest(
     const struct ml_report *report, size_t shown, size_t count, char out_rest[ML_REPORT_REST_BYTES]
 );
 
+/* Whether any process was in the tree at the dump. */
+bool ml_report_anyone_runs(const struct ml_profile *profile);
+
+/* "Who holds what is live", or what else it is that the lists show as live. */
+const char *ml_report_live_title(const struct ml_profile *profile);
+
 /* "" for one, else "s". */
 const char *ml_report_plural(uint64_t count);
 
@@ -96,6 +102,9 @@ void ml_report_frames(const struct ml_report_page *page, uint32_t node);
 
 /* Members of JSON objects: the six figures; "frames"; "dump". */
 void ml_report_json_totals(struct ml_json *json, const struct ml_profile_totals *totals);
+/* Live is of those that run, left of those that ended; "ended_shown": the tree's stacks count both.
+ */
+void ml_report_json_tree(struct ml_json *json, const struct ml_profile *profile);
 void ml_report_json_frames(struct ml_json *json, const struct ml_stacks *stacks, uint32_t node);
 void ml_report_json_dump(struct ml_json *json, const struct ml_report *report);
 

@@ -299,7 +299,10 @@ put_process(struct ml_json *json, const struct ml_report *report, size_t index, 
     ml_json_line(json);
     ml_json_open(json, '{');
     put_process_head(json, report->profile, process);
+    ml_json_bool_member(json, "in_tree", !process->left_tree);
     ml_report_json_totals(json, &process->totals);
+    ml_json_number_member(json, "held_at_tree_peak_bytes", process->held_at_tree_peak_bytes);
+    ml_json_number_member(json, "held_at_tree_peak_blocks", process->held_at_tree_peak_blocks);
     ml_json_number_member(json, "inherited_bytes", process->inherited_bytes);
     ml_json_number_member(json, "inherited_blocks", process->inherited_blocks);
     ml_json_number_member(json, "events", process->events);
@@ -323,6 +326,30 @@ put_process(struct ml_json *json, const struct ml_report *report, size_t index, 
     ml_json_close(json, '}');
 }
 
+void ml_report_json_tree(struct ml_json *json, const struct ml_profile *profile) {
+    struct ml_profile_totals tree = profile->tree;
+
+    tree.live_bytes = profile->running.bytes;
+    tree.live_blocks = profile->running.blocks;
+    tree.variances.live_bytes = profile->running.bytes_variance;
+    tree.variances.live_blocks = profile->running.blocks_variance;
+    ml_report_json_totals(json, &tree);
+    ml_json_number_member(json, "left_bytes", profile->left.bytes);
+    ml_json_number_member(json, "left_blocks", profile->left.blocks);
+    if (profile->left.bytes_variance > 0) {
+        const struct ml_profile_totals left = {
+            .variances = {
+                .live_bytes = profile->left.bytes_variance,
+                .live_blocks = profile->left.blocks_variance,
+                .total_bytes = 1}};
+        struct ml_profile_spread errors;
+        (void)ml_profile_standard_errors(&left, &errors);
+        error_member(json, "left_bytes_error", errors.live_bytes);
+        error_member(json, "left_blocks_error", errors.live_blocks);
+    }
+    ml_json_bool_member(json, "ended_shown", profile->is_ended_shown);
+}
+
 static void put_report(const struct ml_report *report, bool with_stacks, FILE *out) {
     const struct ml_profile *profile = report->profile;
     struct ml_json json = ml_json_over(out);
@@ -333,7 +360,7 @@ static void put_report(const struct ml_report *report, bool with_stacks, FILE *o
     ml_json_line(&json);
     ml_json_key(&json, "tree");
     ml_json_open(&json, '{');
-    ml_report_json_totals(&json, &profile->tree);
+    ml_report_json_tree(&json, profile);
     time_member(&json, "peak_time", ml_profile_realtime_ns(profile, profile->tree_peak_ticks));
     if (report->list == ML_LIST_ROWS) {
         ml_json_close(&json, '}');

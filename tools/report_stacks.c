@@ -302,12 +302,21 @@ static void put_list(
     free(stacks);
 }
 
+const char *ml_report_live_title(const struct ml_profile *profile) {
+    if (!profile->is_ended_shown) {
+        return "Who holds what is live";
+    }
+    return ml_report_anyone_runs(profile) ? "Who holds what is live, or held it at its end"
+                                          : "Who held what was left at exit";
+}
+
 /* The one list that was asked for. */
 static void put_wished(const struct ml_report_page *page) {
     static const char *const titles[] = {
         "Who holds what is live", "Who held the peak", "Who allocated"}; /* in the metric's order */
     const struct ml_report *report = page->report;
-    const char *title = titles[report->metric];
+    const char *title = report->metric == ML_METRIC_LIVE ? ml_report_live_title(report->profile)
+                                                         : titles[report->metric];
 
     if (report->order == ML_ORDER_BLOCKS) {
         static const char *const of_blocks[] = {
@@ -330,7 +339,7 @@ void ml_report_stacks(const struct ml_report_page *page) {
         ml_report_breakdown(page);
         break;
     default:
-        put_list(page, "Who holds what is live", ML_METRIC_LIVE, ML_ORDER_SELF);
+        put_list(page, ml_report_live_title(page->report->profile), ML_METRIC_LIVE, ML_ORDER_SELF);
         put_list(page, "Who held the peak", ML_METRIC_PEAK, ML_ORDER_SELF);
         break;
     }

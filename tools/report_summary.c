@@ -123,7 +123,9 @@ static void put_holders(const struct ml_report_page *page) {
     struct holder *holders = holders_of(page, metric, &count);
 
     if (count > 0) {
-        ml_report_heading(page, live ? "Who holds what is live" : "Who held the peak", "");
+        ml_report_heading(
+            page, live ? ml_report_live_title(page->report->profile) : "Who held the peak", ""
+        );
     }
     for (size_t i = 0; i < count && i < HOLDERS_SHOWN; i++) {
         char words[ML_WORDS_BYTES];

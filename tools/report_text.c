@@ -84,13 +84,45 @@ const char *ml_report_time_of_day(uint64_t realtime_ns, char words[ML_WORDS_BYTE
     return words + sizeof "2026-11-21T" - 1;
 }
 
-static bool anyone_runs(const struct ml_profile *profile) {
+bool ml_report_anyone_runs(const struct ml_profile *profile) {
     for (size_t i = 0; i < profile->processes_count; i++) {
-        if (profile->processes[i].state == ML_STATE_RUNNING) {
+        if (!profile->processes[i].left_tree) {
             return true;
         }
     }
     return false;
+}
+
+static void put_holding(
+    const struct ml_report_page *page,
+    const char *title,
+    const struct ml_profile_holding *holding,
+    const char *meaning
+) {
+    const struct ml_profile_totals totals = {
+        .variances = {.live_bytes = holding->bytes_variance, .total_bytes = 1}};
+    struct ml_profile_spread errors;
+
+    (void)ml_profile_standard_errors(&totals, &errors);
+    put_amount(page, title, holding->bytes, holding->blocks, errors.live_bytes, meaning);
+}
+
+/* What is held, and what ended processes left: two things. At the end there is the one alone. */
+static void put_held(const struct ml_report_page *page) {
+    const struct ml_profile *profile = page->report->profile;
+    const bool anyone_runs = ml_report_anyone_runs(profile);
+
+    if (anyone_runs) {
+        put_holding(page, "live", &profile->running, "at the dump");
+    }
+    if (!anyone_runs || profile->left.blocks > 0) {
+        put_holding(
+            page,
+            "left",
+            &profile->left,
+            anyone_runs ? "by ended processes" : "at exit, never freed"
+        );
+    }
 }
 
 uint64_t ml_report_sampling_bytes(const struct ml_profile *profile) {
@@ -231,7 +263,6 @@ static void put_stack_quality(const struct ml_report_page *page) {
 void ml_report_answer(const struct ml_report_page *page) {
     const struct ml_profile *profile = page->report->profile;
     char words[ML_WORDS_BYTES];
-    const char *live = anyone_runs(profile) ? "at the dump" : "never freed";
     char peak[2 * ML_WORDS_BYTES];
     struct ml_profile_spread errors;
 
@@ -246,9 +277,7 @@ void ml_report_answer(const struct ml_report_page *page) {
         ml_report_time_of_day(ml_profile_realtime_ns(profile, profile->tree_peak_ticks), words)
     );
     (void)ml_profile_standard_errors(&profile->tree, &errors);
-    put_amount(
-        page, "live", profile->tree.live_bytes, profile->tree.live_blocks, errors.live_bytes, live
-    );
+    put_held(page);
     put_amount(
         page, "peak", profile->tree.peak_bytes, profile->tree.peak_blocks, errors.peak_bytes, peak
     );

@@ -265,6 +265,7 @@ static enum ml_status process_collect(
 }
 
 static enum ml_status tree_collect(struct ml_stacks *stacks) {
+    const struct ml_profile *profile = stacks->profile;
     size_t count = 0;
 
     for (size_t i = 0; i < stacks->processes_count; i++) {
@@ -275,8 +276,13 @@ static enum ml_status tree_collect(struct ml_stacks *stacks) {
     }
     for (size_t i = 0; i < stacks->processes_count; i++) {
         const struct ml_stack_list *list = &stacks->processes[i];
+        const bool is_shown = ml_profile_is_shown(profile, &profile->processes[i]);
         for (size_t s = 0; s < list->count; s++) {
             struct ml_stack stack = list->stacks[s];
+            if (!is_shown) {
+                stack.own.live_bytes = stack.own.live_blocks = 0;
+                stack.own.variances.live_bytes = stack.own.variances.live_blocks = 0;
+            }
             stack.own.peak_bytes = stack.tree_peak_bytes;
             stack.own.peak_blocks = stack.tree_peak_blocks;
             stack.own.variances.peak_bytes = stack.tree_peak_bytes_variance;

@@ -151,6 +151,10 @@ static enum ml_status decode_run(struct ml_trace_decoder *decoder, pb_istream_t 
     profile->trigger.node_bytes = run.trigger.node_bytes;
     profile->trigger.checked_ns = run.trigger.checked_monotonic_ns;
     profile->tree = totals_of(&run.tree);
+    profile->running.bytes = run.tree.live_bytes;
+    profile->running.blocks = run.tree.live_blocks;
+    profile->left.bytes = run.left_bytes;
+    profile->left.blocks = run.left_blocks;
     profile->tree_peak_ticks = run.tree_peak_ticks;
     profile->complete = run.complete;
     profile->processes_expected = run.processes_count;
@@ -204,6 +208,9 @@ static void process_take(struct ml_profile_process *process, const ml_trace_Meml
     process->start = moment_of(&head->start);
     process->end = moment_of(&head->end);
     process->totals = totals_of(&head->totals);
+    process->left_tree = head->left_tree;
+    process->held_at_tree_peak_bytes = head->held_at_tree_peak_bytes;
+    process->held_at_tree_peak_blocks = head->held_at_tree_peak_blocks;
     process->peak_ticks = head->peak_ticks;
     process->inherited_bytes = head->inherited_bytes;
     process->inherited_blocks = head->inherited_blocks;

@@ -173,6 +173,7 @@ enum ml_status ml_trace_read_dump(FILE *file, uint32_t number, struct ml_profile
     mark_partial(out_profile);
     ml_trace_symbols_finish(&out_profile->symbols);
     ml_profile_spread_errors(out_profile);
+    ml_profile_settle_live(out_profile);
     if (status != ML_OK || out_profile->has_run) {
         return status;
     }

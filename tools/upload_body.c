@@ -125,6 +125,7 @@ static enum ml_status write_report(const struct ml_upload *upload, FILE *out) {
     put_part(upload, out, "trigger", ml_profile_trigger_name(profile->trigger.kind));
     put_part(upload, out, "complete", ml_profile_is_complete(profile) ? "true" : "false");
     put_number(upload, out, "live_bytes", profile->tree.live_bytes);
+    put_number(upload, out, "left_bytes", profile->left.bytes);
     put_number(upload, out, "peak_bytes", profile->tree.peak_bytes);
     put_number(upload, out, "processes", profile->processes_count);
     part_head(upload, out, "trace");

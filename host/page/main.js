@@ -23,7 +23,10 @@ function say(text, isBad) {
 
 function sayTotals(tree) {
   const running = processes.all().filter((row) => row.state === "running").length;
-  const parts = [["live", sizeText(tree.live_bytes)], ["peak", sizeText(tree.peak_bytes)], ["total", sizeText(tree.total_bytes)], [session.live ? "running" : "processes", String(session.live ? running : processes.all().length)]];
+  // Nothing runs any more: what was left is all that there is to say.
+  const held = tree.live_bytes || !tree.left_bytes ? [["live", sizeText(tree.live_bytes)]] : [];
+  if (tree.left_bytes) { held.push([session.live ? "left by ended" : "left at exit", sizeText(tree.left_bytes)]); }
+  const parts = [...held, ["peak", sizeText(tree.peak_bytes)], ["total", sizeText(tree.total_bytes)], [session.live ? "running" : "processes", String(session.live ? running : processes.all().length)]];
   at("totals").replaceChildren(...parts.map(([name, value]) => {
     const box = document.createElement("div");
     const dt = document.createElement("dt");

@@ -12,6 +12,7 @@ let previous = 0;
 let act = () => {};
 let live = true;
 let treeLive = 0;
+let treeLeft = 0; // by processes that ended, where nothing runs any more
 
 export const all = () => [...processes.values()].map((one) => one.row);
 export const history = () => processes;
@@ -33,6 +34,7 @@ export function take(rows, time, tree) {
   previous = now;
   now = time;
   treeLive = tree.live_bytes;
+  treeLeft = tree.live_bytes ? 0 : tree.left_bytes || 0;
   for (const row of rows) {
     const known = processes.get(row.id) || { history: [], eventsBefore: row.events, eventsNow: row.events };
     known.row = row;
@@ -160,8 +162,9 @@ function fill(one, depth) {
   set(parts.note, noteOf(row));
   parts.name.style.paddingLeft = `${Math.min(depth, 8) * 14}px`;
   set(parts.live, sizeText(row.live_bytes));
-  set(parts.shareText, shareText(row.live_bytes, treeLive));
-  parts.meter.value = treeLive ? row.live_bytes / treeLive : 0;
+  const whole = row.in_tree ? treeLive : treeLeft; // who has ended has no share of what is live
+  set(parts.shareText, whole ? shareText(row.live_bytes, whole) : "");
+  parts.meter.value = whole ? row.live_bytes / whole : 0;
   const growthText = over || Math.abs(grows) < 0.5 ? "" : `${grows > 0 ? "+" : ""}${sizeText(Math.round(grows))}/s`;
   set(parts.growth, growthText);
   set(parts.growthBelow, growthText);

@@ -236,7 +236,7 @@ START_TEST(a_heap_text_adds_up_and_its_addresses_are_in_its_files) {
         ),
         4
     );
-    ck_assert_uint_eq(head[1], snapshot->tree.live_bytes);
+    ck_assert_uint_eq(head[1], snapshot->left_bytes);
     ck_assert_uint_eq(head[3], snapshot->tree.total_bytes);
     for (size_t i = 1; i < lines_count && strcmp(lines[i], "MAPPED_LIBRARIES:") != 0; i++) {
         uint64_t one[4] = {0};

@@ -262,11 +262,20 @@ static void fill_process(
     /* Others' figures stay as they were before there were series. */
     uint64_t own_random = 1 + index;
     fill_series(arena, process, &own_random);
+    process->left_tree = process->state != 0;
+    if (process->left_tree) {
+        snapshot->left_bytes += process->totals.live_bytes;
+        snapshot->left_blocks += process->totals.live_blocks;
+    }
+    for (uint32_t i = 0; i < process->cells_count; i++) {
+        process->held_at_tree_peak_bytes += process->cells[i].tree_peak_bytes;
+        process->held_at_tree_peak_blocks += process->cells[i].tree_peak_blocks;
+    }
     add_totals(
         &snapshot->tree,
         &(struct ml_totals){
-            .live_bytes = process->totals.live_bytes,
-            .live_blocks = process->totals.live_blocks,
+            .live_bytes = process->left_tree ? 0 : process->totals.live_bytes,
+            .live_blocks = process->left_tree ? 0 : process->totals.live_blocks,
             .total_bytes = process->totals.total_bytes,
             .total_blocks = process->totals.total_blocks,
         }

@@ -46,7 +46,7 @@ class Convert(harness.Case):
         dump = self.dump(harness.PROGRAMS / "oracle" / "single")
         report = self.report(dump)
         profile = self.convert(dump, "pprof")
-        self.assertEqual(self.pprof_totals(profile), [report["tree"][figure] for figure in FIGURES])
+        self.assertEqual(self.pprof_totals(profile), [harness.shown(report, figure) for figure in FIGURES])
         top = self.words(self.pprof, "-top", "-sample_index=alloc_space", profile)
         self.assertIn("leaf_resize", top)
 
@@ -88,7 +88,7 @@ class Convert(harness.Case):
         ours = self.top(profile)
         for figure, index in (("total_bytes", "alloc_space"), ("live_bytes", "inuse_space")):
             rows = self.top(f"-sample_index={index}", profile)
-            self.assertEqual(sum(own for own, _ in rows.values()), whole[1]["tree"][figure] - whole[0]["tree"][figure])
+            self.assertEqual(sum(own for own, _ in rows.values()), harness.shown(whole[1], figure) - harness.shown(whole[0], figure))
         profiles = [self.convert(dump, "pprof").rename(self.folder / f"whole{number}.pb.gz") for number, dump in enumerate(dumps)]
         self.assertEqual(ours, self.top("-sample_index=alloc_space", f"-base={profiles[0]}", profiles[1]))
         # A process that is not in the earlier one has all of it from then on.
@@ -107,7 +107,7 @@ class Convert(harness.Case):
         dump = self.dump(harness.PROGRAMS / "oracle" / "single")
         report = self.report(dump)
         sums = self.collapsed(dump)
-        self.assertEqual(sum(sums.values()), report["tree"]["live_bytes"])
+        self.assertEqual(sum(sums.values()), harness.shown(report, "live_bytes"))
         self.assertTrue(any(stack.endswith("main;churn;branch_left;leaf") for stack in sums), list(sums)[:5])
 
     def test_collapsed_stacks_of_another_metric(self):
@@ -115,11 +115,11 @@ class Convert(harness.Case):
         report = self.report(dump)
         for metric in ("live", "peak", "total"):
             sums = self.collapsed(dump, f"--metric={metric}")
-            self.assertEqual(sum(sums.values()), report["tree"][f"{metric}_bytes"], metric)
+            self.assertEqual(sum(sums.values()), harness.shown(report, f"{metric}_bytes"), metric)
 
     def test_every_reader_of_gperftools_text_finds_our_totals(self):
         dump = self.dump(harness.PROGRAMS / "oracle" / "single")
-        live = self.report(dump)["tree"]["live_bytes"]
+        live = harness.shown(self.report(dump), "live_bytes")
         heap = self.convert(dump, "heap")
         program = harness.PROGRAMS / "oracle" / "single"
         for reader in ("google-pprof", "jeprof"):
@@ -141,8 +141,8 @@ class Convert(harness.Case):
                  stack_profile_mapping m ON (f.mapping = m.id)
             group by 1, 2, 3, 4, 5, 6, 7 order by space_size desc;"""
         rows = [line.split("|") for line in self.words("sqlite3", base, query).splitlines()]
-        self.assertEqual(sum(int(row[-2]) for row in rows), report["tree"]["live_bytes"])
-        self.assertEqual(sum(int(row[-1]) for row in rows), report["tree"]["live_blocks"])
+        self.assertEqual(sum(int(row[-2]) for row in rows), harness.shown(report, "live_bytes"))
+        self.assertEqual(sum(int(row[-1]) for row in rows), harness.shown(report, "live_blocks"))
         for entry in report["processes"]:
             pid = self.words("sqlite3", base, f"select sum(size) from heap_profile_allocation join process using (upid) where pid = {entry['pid']}")
             self.assertEqual(int(pid), entry["live_bytes"])
@@ -152,7 +152,7 @@ class Convert(harness.Case):
         whole, pruned = self.report(dump), json.loads(self.convert(dump, "json", "--prune=16K").read_text())
         self.assertLess(len(pruned["tree"]["stacks"]), len(whole["tree"]["stacks"]))
         for figure in FIGURES + ["peak_bytes"]:
-            self.assertEqual(sum(stack[figure] for stack in pruned["tree"]["stacks"]), whole["tree"][figure])
+            self.assertEqual(sum(stack[figure] for stack in pruned["tree"]["stacks"]), harness.shown(whole, figure))
         self.assertTrue(any(frame["function"] == "<other>" for stack in pruned["tree"]["stacks"] for frame in stack["frames"]))
         for form in ("pprof", "collapsed", "heap", "chrome", "html"):
             self.assertLess(self.convert(dump, form, "--prune=16K").stat().st_size, self.convert(dump, form).stat().st_size, form)
@@ -211,7 +211,7 @@ class Convert(harness.Case):
         alone = json.loads(self.convert(dump, "json", f"--pid={entry['pid']}").read_text())
         self.assertEqual([one["id"] for one in alone["processes"]], [entry["id"]])
         for figure in FIGURES + ["peak_bytes", "peak_blocks"]:
-            self.assertEqual(alone["tree"][figure], entry[figure])
+            self.assertEqual(harness.shown(alone, figure), entry[figure])
         self.assertEqual(sum(self.collapsed(dump, f"--pid={entry['pid']}", "--metric=peak").values()), entry["peak_bytes"])
 
 

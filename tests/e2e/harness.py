@@ -53,6 +53,31 @@ def unbalanced(report):
     return wrong
 
 
+def misled(report):
+    """What is wrong with whose live figures the tree's are; [] if running and ended processes are told apart."""
+    wrong = []
+    tree = report["tree"]
+    for unit in ("bytes", "blocks"):
+        running = sum(entry[f"live_{unit}"] for entry in report["processes"] if entry["in_tree"])
+        ended = sum(entry[f"live_{unit}"] for entry in report["processes"] if not entry["in_tree"])
+        held = sum(entry[f"held_at_tree_peak_{unit}"] for entry in report["processes"])
+        # A dump of some processes alone has the whole tree's figures.
+        if running > tree[f"live_{unit}"] or ended > tree[f"left_{unit}"] or held > tree[f"peak_{unit}"]:
+            wrong.append(f"{unit}: processes hold {running}, left {ended}, held {held} at the peak, the tree says {tree}"[:400])
+    if tree["live_bytes"] > tree["peak_bytes"]:
+        wrong.append(f'live {tree["live_bytes"]} is above peak {tree["peak_bytes"]}')
+    for entry in report["processes"]:
+        if entry["in_tree"] and entry["state"] != "running":
+            wrong.append(f'{entry["pid"]} is {entry["state"]}, and counts as running')
+    return wrong
+
+
+def shown(report, figure):
+    """A figure of the tree as its stacks and the formats show it: what is live, and where nothing runs any more what was left."""
+    tree = report["tree"]
+    return tree[figure] + (tree[figure.replace("live", "left")] if figure.startswith("live") and tree.get("ended_shown") else 0)
+
+
 # A little below the second that a full pipe is waited for (interface.md), as clocks are read before and behind.
 PIPE_WAIT_NS = 900_000_000
 
@@ -212,7 +237,7 @@ class Case(unittest.TestCase):
             self.fail(f"report failed ({answer.returncode}): {answer.stderr.decode(errors='replace')}")
         report = json.loads(answer.stdout, object_hook=FrameStore().share)
         self.reported.add(pathlib.Path(dump))
-        wrong = unbalanced(report)
+        wrong = unbalanced(report) + misled(report)
         if wrong:
             print("\n# runner: no second chance", flush=True)
         self.assertEqual(wrong, [], dump)

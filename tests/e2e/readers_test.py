@@ -77,7 +77,7 @@ class Readers(harness.Case):
         for name, report in self.each():
             raw = self.words(self.pprof, "-raw", self.convert(name, "pprof"))
             rows = re.findall(r"^\s*(\d+)\s+(\d+)\s+(\d+)\s+(\d+):", raw.partition("Samples:\n")[2].partition("Locations")[0], re.M)
-            self.assertEqual([sum(map(int, column)) for column in zip(*rows)], [report["tree"][figure] for figure in FIGURES])
+            self.assertEqual([sum(map(int, column)) for column in zip(*rows)], [harness.shown(report, figure) for figure in FIGURES])
 
     def test_pprofs_own_page(self):
         """-http: its top table, of a profile taken from another."""
@@ -104,13 +104,13 @@ class Readers(harness.Case):
             heap = self.convert(name, "heap")
             for reader in ("google-pprof", "jeprof"):
                 text = self.words(reader, "--text", "--show_bytes", "/bin/true", heap)
-                self.assertIn(f"Total: {report['tree']['live_bytes']} B", text, reader)
+                self.assertIn(f"Total: {harness.shown(report, 'live_bytes')} B", text, reader)
 
     def test_sqlite3(self):
         query = "select coalesce(sum(size), 0), coalesce(sum(count), 0) from heap_profile_allocation join process using (upid)"
         for name, report in self.each():
             row = self.words("sqlite3", self.convert(name, "sqlite"), query).strip()
-            self.assertEqual(row, f"{report['tree']['live_bytes']}|{report['tree']['live_blocks']}")
+            self.assertEqual(row, f"{harness.shown(report, 'live_bytes')}|{harness.shown(report, 'live_blocks')}")
 
     def test_collapsed_and_json(self):
         for name, report in self.each():
@@ -127,7 +127,7 @@ class Readers(harness.Case):
             for dump in trace.all("packet", "profile_packet", "process_dumps"):
                 sums["total"] += sum(dump.all("samples", "self_allocated"))
                 sums["live"] += sum(dump.all("samples", "self_allocated")) - sum(dump.all("samples", "self_freed"))
-            self.assertEqual(dict(sums), {"total": report["tree"]["total_bytes"], "live": report["tree"]["live_bytes"]})
+            self.assertEqual(dict(sums), {"total": report["tree"]["total_bytes"], "live": harness.shown(report, "live_bytes")})
 
     def test_catapults_viewer(self):
         """All of them in one trace, as dumps of one run would be: a browser is started once."""
@@ -140,8 +140,8 @@ class Readers(harness.Case):
         self.assertEqual((answer["complaints"], answer["warnings"]), ([], []))
         self.assertEqual(len(answer["dumps"]), len(self.dumps))
         for (_, report), dump in zip(self.each(), answer["dumps"]):
-            self.assertEqual(sum(one["bytes"] for one in dump.values()), report["tree"]["live_bytes"])
-            self.assertEqual(sum(one["blocks"] for one in dump.values()), report["tree"]["live_blocks"])
+            self.assertEqual(sum(one["bytes"] for one in dump.values()), harness.shown(report, "live_bytes"))
+            self.assertEqual(sum(one["blocks"] for one in dump.values()), harness.shown(report, "live_blocks"))
             self.assertEqual(len(dump), len(report["processes"]))
 
     def test_speedscope(self):

@@ -121,10 +121,14 @@ static const struct memlog_service_dump_request dump = {
          .program = TEXT("sqlite3")},
     .file = 100};
 static const struct memlog_service_client_figures figures[] = {
-    {.id = 1, .totals = {.live_bytes = 1 << 20, .peak_bytes = 1 << 21}, .complete = true},
-    {.id = 2, .lost_events = 3, .trouble = TEXT("3 events lost")}};
+    {.id = 1,
+     .totals = {.live_bytes = 1 << 20, .peak_bytes = 1 << 21},
+     .complete = true,
+     .held_at_tree_peak_bytes = 1 << 21,
+     .held_at_tree_peak_blocks = 2},
+    {.id = 2, .lost_events = 3, .trouble = TEXT("3 events lost"), .left_tree = true}};
 static const struct memlog_service_figures_reply figures_reply = {
-    .tree = {.live_bytes = 5}, .clients = {figures, 2}};
+    .tree = {.live_bytes = 5}, .clients = {figures, 2}, .left_bytes = 7, .left_blocks = 1};
 static const struct memlog_service_thread_view threads[] = {
     {.tid = 300, .name = TEXT("python3")}, {.tid = 70000, .name = TEXT("")}};
 static const struct memlog_service_memory_view memory[] = {

@@ -200,7 +200,16 @@ static void print_snapshot(struct player *player) {
     FILE *out = player->out;
     fprintf(out, "tree ");
     print_totals(out, &snapshot->tree);
-    fprintf(out, " at %llu\n", (unsigned long long)snapshot->tree_peak_ticks);
+    fprintf(out, " at %llu", (unsigned long long)snapshot->tree_peak_ticks);
+    if (snapshot->left_blocks > 0) {
+        fprintf(
+            out,
+            " left %llu/%llu",
+            (unsigned long long)snapshot->left_bytes,
+            (unsigned long long)snapshot->left_blocks
+        );
+    }
+    fputc('\n', out);
     for (uint32_t i = 0; i < snapshot->processes_count; i++) {
         const struct ml_snapshot_process *process = &snapshot->processes[i];
         const struct ml_client *client = ml_session_find(player->session, process->id);

@@ -66,6 +66,8 @@ static void compare_process(
     ck_assert_uint_eq(is->events, should->events);
     ck_assert_uint_eq(is->late_events, 0);
     ck_assert_uint_eq(is->cells_count, should->cells_count);
+    uint64_t held_bytes = 0;
+    uint64_t held_blocks = 0;
     for (uint32_t i = 0; i < should->cells_count; i++) {
         const struct model_cell *cell = &should->cells[i];
         const struct ml_snapshot_cell *found = find_cell(is, cell);
@@ -75,20 +77,29 @@ static void compare_process(
         ck_assert_uint_eq(found->tree_peak_blocks, cell->tree_blocks);
         ck_assert_uint_eq(found->temporary_blocks, cell->temporary_blocks);
         compare_errors(found, cell);
+        held_bytes += cell->tree_bytes;
+        held_blocks += cell->tree_blocks;
     }
+    ck_assert_uint_eq(is->held_at_tree_peak_bytes, held_bytes);
+    ck_assert_uint_eq(is->held_at_tree_peak_blocks, held_blocks);
 }
 
 void model_compare(const struct ml_snapshot *is, const struct model *should) {
-    uint64_t live_bytes = 0;
-    uint64_t live_blocks = 0;
+    uint64_t live[2] = {0};
+    uint64_t left[2] = {0};
     ck_assert_uint_eq(is->processes_count, should->clients_count);
     for (uint32_t i = 0; i < should->clients_count; i++) {
         compare_process(&is->processes[i], &should->clients[i], should->repeats_stamps);
-        live_bytes += should->clients[i].totals.live_bytes;
-        live_blocks += should->clients[i].totals.live_blocks;
+        uint64_t *sum = should->clients[i].in_tree ? live : left;
+        sum[0] += should->clients[i].totals.live_bytes;
+        sum[1] += should->clients[i].totals.live_blocks;
+        ck_assert(is->processes[i].left_tree != should->clients[i].in_tree);
     }
-    ck_assert_uint_eq(is->tree.live_bytes, live_bytes);
-    ck_assert_uint_eq(is->tree.live_blocks, live_blocks);
+    ck_assert_uint_eq(is->tree.live_bytes, live[0]);
+    ck_assert_uint_eq(is->tree.live_blocks, live[1]);
+    ck_assert_uint_eq(is->left_bytes, left[0]);
+    ck_assert_uint_eq(is->left_blocks, left[1]);
+    ck_assert_uint_le(is->tree.live_bytes, is->tree.peak_bytes);
     ck_assert_uint_eq(is->tree.peak_bytes, should->tree.peak_bytes);
     ck_assert_uint_eq(is->tree.peak_blocks, should->tree.peak_blocks);
     compare_moments(is->tree_peak_ticks, should->tree_peak_ticks, should->repeats_stamps);

@@ -139,7 +139,8 @@ START_TEST(a_stopped_profile_is_cut_at_its_moment_and_kept) {
     builder_alloc(builders[1], 0, 110, 0x1000, 149, 1);
     advance(120);
     ck_assert_uint_eq(ml_session_totals(session).peak_bytes, 150);
-    ck_assert_uint_eq(ml_session_totals(session).live_bytes, 299);
+    ck_assert_uint_eq(ml_session_totals(session).live_bytes, 149);
+    ck_assert_uint_eq(ml_session_left(session).bytes, 150);
 }
 END_TEST
 

@@ -115,6 +115,8 @@ START_TEST(two_processes_that_peak_one_after_the_other_are_not_their_sum) {
             share += snapshot->processes[i].cells[c].tree_peak_bytes;
         }
         ck_assert_uint_eq(share, 600);
+        ck_assert_uint_eq(snapshot->processes[i].held_at_tree_peak_bytes, 600);
+        ck_assert_uint_eq(snapshot->processes[i].held_at_tree_peak_blocks, 1);
     }
     ml_snapshot_free(snapshot);
 }
@@ -130,7 +132,9 @@ START_TEST(a_process_leaves_at_its_end_not_when_it_is_noticed) {
     end_client(1, 90);
     advance(200);
     ck_assert_uint_eq(ml_session_totals(session).peak_bytes, 1000);
-    ck_assert_uint_eq(ml_session_totals(session).live_bytes, 2000);
+    ck_assert_uint_eq(ml_session_totals(session).live_bytes, 1000);
+    ck_assert_uint_eq(ml_session_left(session).bytes, 1000);
+    ck_assert_uint_eq(ml_session_left(session).blocks, 1);
     ck_assert_uint_eq(figures(1).totals.live_bytes, 1000);
 }
 END_TEST

@@ -1,0 +1,133 @@
+"""Figures that must not mislead: whose they are, and of when."""
+import csv
+import json
+import re
+import subprocess
+import unittest
+
+import browsing
+import harness
+
+MIB = 1 << 20
+
+# Holds 1 MiB, starts one child after the other that leaves 8 MiB behind at its end, and waits then.
+SPAWNER = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+__attribute__((noinline)) static void *keep(size_t bytes) { void *p = malloc(bytes); memset(p, 1, bytes); return p; }
+int main(int argc, char **argv) {
+    void *own = keep(1 << 20);
+    for (int i = 0; i < atoi(argv[1]); i++) {
+        pid_t child = fork();
+        if (child == 0) { keep(8 << 20); exit(0); }
+        waitpid(child, NULL, 0);
+    }
+    puts("ready"); fflush(stdout);
+    int c = getchar();
+    free(own);
+    return c == 0;
+}
+"""
+
+
+class Figures(harness.Case):
+    def build(self, source, name):
+        program = self.folder / name
+        built = harness.run_words(["gcc", "-g", "-O1", "-o", str(program), "-x", "c", "-"], self.folder, self.environment(), source.encode(), 60)
+        self.assertEqual(built.returncode, 0, built.stderr)
+        return program
+
+    def say(self, *words):
+        answer = harness.run_words([str(harness.MEMLOG), *map(str, words)], self.folder, self.environment(), b"", harness.TIMEOUT)
+        self.assertEqual(answer.returncode, 0, answer.stderr)
+        return answer.stdout
+
+    def spawner(self, children=4, **how):
+        process = self.memlog_start(self.build(SPAWNER, "spawner"), children, stdin=subprocess.PIPE, **how)
+        self.assertEqual(process.stdout.readline(), b"ready\n")
+        return process
+
+    def dump(self, *words):
+        return self.say("dump", *words).decode().split()[-1]
+
+    def end(self, process):
+        self.go(process)
+        process.wait(harness.TIMEOUT)
+
+
+class LiveIsOfWhatRuns(Figures):
+    def test_the_dead_are_not_counted_as_live(self):
+        process = self.spawner()
+        tree = self.report(self.dump())["tree"]
+        self.assertLess(tree["live_bytes"], 2 * MIB)
+        self.assertGreaterEqual(tree["left_bytes"], 4 * 8 * MIB)
+        self.assertLess(tree["peak_bytes"], 10 * MIB)
+        self.assertLess(sum(stack["live_bytes"] for stack in tree["stacks"]), 2 * MIB)
+        self.end(process)
+        tree = self.exit_report_of(process)["tree"]
+        self.assertEqual((tree["live_bytes"], tree["live_blocks"], tree["ended_shown"]), (0, 0, True))
+        self.assertGreaterEqual(tree["left_bytes"], 4 * 8 * MIB)
+        self.assertEqual(sum(stack["live_bytes"] for stack in tree["stacks"]), tree["left_bytes"])
+
+    def exit_report_of(self, process):
+        return self.report(next(process.memlog_folder.glob("*.exit.pftrace")))
+
+    def test_every_format_shows_what_runs_and_the_rest_when_asked(self):
+        process = self.spawner()
+        dump = self.dump()
+        tree = self.report(dump)["tree"]
+        both = tree["live_bytes"] + tree["left_bytes"]
+        for ended, should in ((None, tree["live_bytes"]), ("no", tree["live_bytes"]), ("yes", both)):
+            words = [f"--ended={ended}"] if ended else []
+            lines = self.say("convert", "--to=collapsed", *words, dump).decode().splitlines()
+            self.assertEqual(sum(int(line.rpartition(" ")[2]) for line in lines), should, ended)
+            head = self.say("convert", "--to=heap", *words, dump).decode().splitlines()[0]
+            self.assertEqual(int(head.split()[3]), should, ended)
+            report = json.loads(self.say("report", "--json", *words, dump))
+            self.assertEqual(report["tree"]["live_bytes"], tree["live_bytes"])
+            self.assertEqual(sum(stack["live_bytes"] for stack in report["tree"]["stacks"]), should, ended)
+            by_size = csv.DictReader(self.say("report", "--csv", "--by=size", *words, dump).decode().splitlines())
+            self.assertEqual(sum(int(row["live_bytes"]) for row in by_size), should, ended)
+            self.say("convert", "--to=sqlite", "-o", self.folder / "heap.db", *words, dump)
+            rows = subprocess.run(["sqlite3", self.folder / "heap.db", "select sum(size) from heap_profile_allocation"], capture_output=True, check=True)
+            self.assertEqual(int(rows.stdout), should, ended)
+        self.end(process)
+
+    def test_the_text_tells_live_and_left_apart(self):
+        process = self.spawner()
+        text = self.say("report", self.dump()).decode()
+        self.assertRegex(text, r"live +1\.\d MiB .* at the dump")
+        self.assertRegex(text, r"left +32\.\d MiB .* by ended processes")
+        self.end(process)
+        text = self.say("report", next(process.memlog_folder.glob("*.exit.pftrace"))).decode()
+        self.assertNotRegex(text, r"\n  live ")
+        self.assertRegex(text, r"left +32\.\d MiB .* at exit, never freed")
+        self.assertIn("Who held what was left at exit", text)
+
+    def test_a_diff_counts_alike_on_both_sides(self):
+        process = self.spawner()
+        before = self.dump()
+        self.end(process)
+        after = next(process.memlog_folder.glob("*.exit.pftrace"))
+        diff = json.loads(self.say("diff", "--json", before, after))
+        grown = [stack for stack in diff["stacks"] if stack["to"]["live_bytes"] > stack["from"]["live_bytes"] + MIB]
+        self.assertEqual(grown, [])
+
+    def test_metrics_and_the_page_tell_live_and_left_apart(self):
+        process = self.spawner(options=())
+        log = self.folder / f"stderr{self.runs}"
+        page = browsing.Page(self.wait_for("the page", lambda: re.search(r"^memlog: page: (http\S+)$", log.read_text(), re.M))[1])
+        tree = page.json("/api/v1/processes")["tree"]
+        self.assertLess(tree["live_bytes"], 2 * MIB)
+        self.assertGreaterEqual(tree["left_bytes"], 4 * 8 * MIB)
+        found = dict(line.split() for line in page.ask("/metrics").body.decode().splitlines() if line.startswith("memlog_tree"))
+        self.assertEqual(int(found["memlog_tree_live_bytes"]), tree["live_bytes"])
+        self.assertEqual(int(found["memlog_tree_left_bytes"]), tree["left_bytes"])
+        self.end(process)
+
+
+if __name__ == "__main__":
+    unittest.main()
