@@ -282,7 +282,7 @@ START_TEST(each_way_to_break_a_contract_has_its_status) {
         ),
         CASE(memlog_client_hello_request, "\x92\x01\xcc\x02", ML_PEER_FORM),
         CASE(memlog_client_not_profiled_request, "\x92\x06\xa1x", ML_OK),
-        CASE(memlog_client_not_profiled_request, "\x92\x0a\xa1x", ML_PEER_UNKNOWN),
+        CASE(memlog_client_not_profiled_request, "\x92\x7f\xa1x", ML_PEER_UNKNOWN),
         CASE(memlog_client_not_profiled_request, "\x92\xff\xa1x", ML_PEER_UNKNOWN),
         CASE(memlog_client_not_profiled_request, "\x92\x06\xa2x\x00", ML_PEER_FORM),
         CASE(memlog_client_not_profiled_request, "\x92\x06\xda\x10\x01", ML_PEER_LIMIT),
