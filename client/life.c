@@ -35,7 +35,21 @@ struct ml_process ml_process = {
 __thread struct ml_thread ml_thread __attribute__((tls_model("initial-exec"))
 ) = {.gate = UINT64_MAX, .idle_gate = UINT64_MAX, .sampling_gate = UINT64_MAX};
 
+/* By their first version, which libc.so.6 keeps: their newest is younger than many a container. An
+ * older glibc has them in libpthread.so.0, and a program without that has no threads. */
+__asm__(".symver pthread_key_create, pthread_key_create@GLIBC_2.2.5");
+__asm__(".symver pthread_setspecific, pthread_setspecific@GLIBC_2.2.5");
+#pragma weak pthread_key_create
+#pragma weak pthread_setspecific
+
 static pthread_key_t exit_key;
+
+/* Have thread_exits called at this thread's end. */
+static void watch_exit(const void *value) {
+    if (pthread_key_create != NULL && pthread_setspecific != NULL) {
+        (void)pthread_setspecific(exit_key, value);
+    }
+}
 
 static uint32_t thread_id(void) {
     return (uint32_t)ml_sys0(SYS_gettid);
@@ -110,7 +124,7 @@ static void thread_exits(void *value) {
         return;
     }
     if (++thread->exit_rounds < PTHREAD_DESTRUCTOR_ITERATIONS) {
-        (void)pthread_setspecific(exit_key, value);
+        watch_exit(value);
         return;
     }
     thread->exit_rounds = ML_THREAD_GONE;
@@ -205,7 +219,7 @@ static void begin_stream(struct ml_thread *thread, uint64_t fork_serial) {
     atomic_store_explicit(&page->profile, thread->lane->profile, memory_order_relaxed);
     ml_record_start(thread->lane, fork_serial);
     ml_record_thread(thread->lane);
-    (void)pthread_setspecific(exit_key, thread->lane);
+    watch_exit(thread->lane);
     set_state(ml_process.control->enabled != 0 ? ML_GATE_RECORDING : ML_GATE_DORMANT);
 }
 
@@ -331,7 +345,9 @@ bool ml_life_connect(const char *socket_path) {
     /* These may allocate: in the phase in which nested calls are somebody else's. */
     thread->phase = ML_PHASE_NEXT;
     ml_check_want(ml_process.control->unwind_check);
-    (void)pthread_key_create(&exit_key, thread_exits);
+    if (pthread_key_create != NULL) {
+        (void)pthread_key_create(&exit_key, thread_exits);
+    }
     (void)pthread_atfork(ml_life_before_fork, after_fork_in_parent, NULL);
     thread->phase = ML_PHASE_RECORD;
     const struct ml_bytes title = ml_hello_title();
@@ -389,7 +405,7 @@ bool ml_life_may_record(struct ml_thread *thread) {
     }
     if (recording && thread->lane == NULL) {
         thread->lane = ml_life_lane(false);
-        (void)pthread_setspecific(exit_key, ml_process.arena);
+        watch_exit(ml_process.arena);
     } else if (recording) {
         ml_life_lane_update(thread->lane);
     } else if (!recording && (gate & 3) == ML_GATE_DORMANT) {

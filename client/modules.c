@@ -1,13 +1,11 @@
 #include "client/modules.h"
 
-#include <dlfcn.h>
 #include <elf.h>
 #include <link.h>
 #include <string.h>
 #include <sys/auxv.h>
 
-/* glibc 2.35. Without it there are no modules, and stacks are walked by frame pointer. */
-#pragma weak _dl_find_object
+#include "client/objects.h"
 
 enum {
     HEADERS_MAX_BYTES = ML_ARCH_PAGE_BYTES, /* what is surely mapped behind an image's start */
@@ -99,14 +97,14 @@ static void read_headers(struct ml_image *image, uintptr_t eh_frame_hdr) {
 }
 
 bool ml_image_find(uintptr_t pc, struct ml_image *out_image) {
-    struct dl_find_object found;
-    if (_dl_find_object == NULL || _dl_find_object((void *)pc, &found) != 0) {
+    struct ml_object found;
+    if (!ml_object_find(pc, &found)) {
         return false;
     }
-    const struct link_map *map = found.dlfo_link_map;
+    const struct link_map *map = found.map;
     *out_image = (struct ml_image){
-        .start = (uintptr_t)found.dlfo_map_start,
-        .end = (uintptr_t)found.dlfo_map_end,
+        .start = found.start,
+        .end = found.end,
         .link_map = map,
         .bias = map != NULL ? (intptr_t)map->l_addr : 0,
         .path = map != NULL && map->l_name != NULL ? map->l_name : "",
@@ -114,7 +112,7 @@ bool ml_image_find(uintptr_t pc, struct ml_image *out_image) {
     if (out_image->start == getauxval(AT_SYSINFO_EHDR)) {
         out_image->path = "[vdso]";
     }
-    read_headers(out_image, (uintptr_t)found.dlfo_eh_frame);
+    read_headers(out_image, found.eh_frame_hdr);
     return true;
 }
 
@@ -192,10 +190,9 @@ uint32_t ml_modules_id(
  * thread's stack, another thread may be unmapping it right now, and nothing of it may be read. (A
  * successor that looks the same here is told apart by its fingerprint when a stack comes by.) */
 static bool module_is_mapped(const struct ml_module *record) {
-    struct dl_find_object found;
-    return _dl_find_object != NULL && _dl_find_object((void *)record->start, &found) == 0 &&
-           record->start == (uintptr_t)found.dlfo_map_start &&
-           record->end == (uintptr_t)found.dlfo_map_end && record->link_map == found.dlfo_link_map;
+    struct ml_object found;
+    return ml_object_find(record->start, &found) && record->start == found.start &&
+           record->end == found.end && record->link_map == found.map;
 }
 
 void ml_modules_sweep(struct ml_modules *modules, ml_module_gone_fn *gone, void *context) {

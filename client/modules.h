@@ -1,10 +1,9 @@
 /* The modules (ELF images) seen on stacks, and where a module keeps what we need of it.
  * Room: client. Context: any thread, inside malloc, inside signal handlers; lock-free.
  *
- * One rule: nothing here asks the loader anything but _dl_find_object (lock-free since glibc 2.35;
- * a weak symbol, without it there are no modules), and nothing is read outside a module's mapped
- * segments. The table only grows: an id stands for one mapping for ever, and a library that comes
- * back after dlclose gets a new one. */
+ * One rule: nothing here asks the loader anything but what objects.h does, and nothing is read
+ * outside a module's mapped segments. The table only grows: an id stands for one mapping for ever,
+ * and a library that comes back after dlclose gets a new one. */
 #ifndef MEMLOG_CLIENT_MODULES_H
 #define MEMLOG_CLIENT_MODULES_H
 

@@ -31,20 +31,40 @@ size_t ml_next_boot_room(const void *block) {
     return (size_t)((uintptr_t)ml_next_boot_store + sizeof(ml_next_boot_store) - (uintptr_t)block);
 }
 
+/* The store has no room for it: other constructors run before ours (glibc before 2.34 has one
+ * library that comes first of all, which then is libpthread). Whatever allocates is relocated by
+ * then. True: the functions are found, and are not ours. */
+static bool end_of_boot(void) {
+    ml_next_resolve();
+    return ml_next.malloc != NULL;
+}
+
+static void *boot_memalign(size_t alignment, size_t size) {
+    void *block = ml_next_boot_alloc(alignment, size);
+    return block == NULL && end_of_boot() && ml_next.memalign != NULL
+               ? ml_next.memalign(alignment, size)
+               : block;
+}
+
 static void *boot_malloc(size_t size) {
-    return ml_next_boot_alloc(1, size);
+    void *block = ml_next_boot_alloc(1, size);
+    return block == NULL && end_of_boot() ? ml_next.malloc(size) : block;
 }
 
 /* The store is static memory: zero, and never used twice. */
 static void *boot_calloc(size_t count, size_t size) {
     size_t bytes = 0;
-    return __builtin_mul_overflow(count, size, &bytes) ? NULL : ml_next_boot_alloc(1, bytes);
+    if (__builtin_mul_overflow(count, size, &bytes)) {
+        return NULL;
+    }
+    void *block = ml_next_boot_alloc(1, bytes);
+    return block == NULL && end_of_boot() ? ml_next.calloc(count, size) : block;
 }
 
 /* Of a block of the store, since there are no others; what lay behind it is copied along,
  * harmlessly. */
 static void *boot_realloc(void *block, size_t size) {
-    void *moved = ml_next_boot_alloc(1, size);
+    void *moved = boot_malloc(size);
     if (moved != NULL && block != NULL) {
         const size_t room = ml_next_boot_room(block);
         memcpy(moved, block, size < room ? size : room);
@@ -56,8 +76,8 @@ struct ml_next ml_next = {
     .malloc = boot_malloc,
     .calloc = boot_calloc,
     .realloc = boot_realloc,
-    .aligned_alloc = ml_next_boot_alloc,
-    .memalign = ml_next_boot_alloc,
+    .aligned_alloc = boot_memalign,
+    .memalign = boot_memalign,
 };
 
 /* A function pointer out of an object pointer, the way POSIX blesses. */

@@ -1,8 +1,9 @@
 /* The unwinder: the stack of a hook's caller, exactly, in tens of nanoseconds.
  * Room: client. Context: inside malloc, on any thread and any stack, also in signal handlers that
  * interrupted it (with another ml_unwind_thread). It takes no lock, allocates nothing, calls the
- * loader only for _dl_find_object, leaves errno alone and needs less than 1 KiB of stack. Its one
- * system call is the page probe of unwind_arch.h, once for each page of stack a thread ever uses.
+ * loader only for what objects.h does, leaves errno alone and needs less than 1 KiB of stack. Its
+ * one system call is the page probe of unwind_arch.h, once for each page of stack a thread ever
+ * uses.
  *
  * One rule: every load lies in a range of stack known to be mapped, is aligned and lies further out
  * than the one before; a stack that breaks this is cut there and counted as broken. What it

@@ -8,6 +8,13 @@
 
 enum { STEPS_MAX = ML_UNWIND_FULL_WALK_MAX };
 
+/* By their first version, which libc.so.6 keeps: their newest is younger than many a container. An
+ * older glibc has them in libdl.so.2, and a program without that is not checked. */
+__asm__(".symver dlopen, dlopen@GLIBC_2.2.5");
+__asm__(".symver dlsym, dlsym@GLIBC_2.2.5");
+#pragma weak dlopen
+#pragma weak dlsym
+
 /* libunwind.h gives its functions names of their own by macros; the same macros name them here. */
 #define NAME_OF(object) NAME_OF_EXPANDED(object)
 #define NAME_OF_EXPANDED(name) #name
@@ -40,7 +47,8 @@ enum ml_status ml_unwind_checker_open(struct ml_unwind_checker *out_checker) {
     struct ml_unwind_checker checker = {0};
     int (*set_caching)(unw_addr_space_t, unw_caching_policy_t) = NULL;
     unw_addr_space_t *local_space = NULL;
-    void *library = dlopen("libunwind.so.8", RTLD_NOW | RTLD_LOCAL);
+    const bool has_loader = dlopen != NULL && dlsym != NULL;
+    void *library = has_loader ? dlopen("libunwind.so.8", RTLD_NOW | RTLD_LOCAL) : NULL;
     if (library == NULL) {
         return ML_ENV_MISSING;
     }

@@ -220,6 +220,79 @@ class Sanitizers(Loading):
         self.assertEqual((answer.returncode, answer.stderr), (0, b""))
 
 
+class OlderLibc(Loading):
+    """In another root, with this machine's libc and loader without what has come since glibc 2.17."""
+
+    # Started by nothing of libc that is younger: no main.
+    PROGRAM = """
+    #include <stdlib.h>
+    #include <unistd.h>
+    __attribute__((noinline)) static char *keep(size_t size) { char *block = malloc(size); block[0] = 1; return block; }
+    char *volatile kept[100];
+    __attribute__((force_align_arg_pointer)) void _start(void) {
+        for (int i = 0; i < 100; i++) kept[i] = keep(1000);
+        _exit(write(1, "hello\\n", 6) == 6 ? 7 : 1);
+    }
+    """
+
+    def older(self, source, target):
+        """The versions of 2.18 and later are called otherwise, and _dl_find_object is not there."""
+        data = bytearray(source.read_bytes())
+        headers = subprocess.run(["readelf", "-SW", source], stdout=subprocess.PIPE, text=True, check=True).stdout
+        sections = {row[0]: (int(row[3], 16), int(row[4], 16)) for row in re.findall(
+            r"\] (\.\S+) +(\S+) +(\S+) +(\S+) +(\S+)", headers)}
+        strings, size = sections[".dynstr"]
+        renamed = {}
+        for found in list(re.finditer(rb"\0(GLIBC_2\.(\d+))(?=\0)", data[strings:strings + size])):
+            if int(found[2]) > 17:
+                new = found[1].replace(b"GLIBC_2", b"GLIBC_9")
+                data[strings + found.start(1):strings + found.end(1)] = new
+                renamed[self.hash_of(found[1])] = self.hash_of(new)
+        at = data.find(b"\0_dl_find_object\0", strings, strings + size)
+        if at >= 0:
+            data[at + 1:at + 4] = b"_no"
+        for name in (".gnu.version_d", ".gnu.version_r"):  # a version's hash stands as a word in its entry
+            start, length = sections.get(name, (0, 0))
+            for place in range(start, start + length, 4):
+                word = int.from_bytes(data[place:place + 4], "little")
+                if word in renamed:
+                    data[place:place + 4] = renamed[word].to_bytes(4, "little")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(data)
+        target.chmod(0o755)
+
+    def hash_of(self, name):
+        value = 0
+        for byte in name:
+            value = (value << 4) + byte
+            high = value & 0xf0000000
+            value = (value ^ high >> 24) & ~high & 0xffffffff
+        return value
+
+    @unittest.skipIf(os.geteuid() != 0, "needs root for chroot")
+    def test_a_program_in_a_root_with_an_older_libc_is_recorded(self):
+        self.compile("gcc", "-O1", "-nostartfiles", text=self.PROGRAM)
+        root = self.folder / "root"
+        for path in ("/lib64/ld-linux-x86-64.so.2", "/lib/x86_64-linux-gnu/libc.so.6"):
+            self.older(pathlib.Path(path).resolve(), root / path.lstrip("/"))
+        shutil.copy(self.program, root / "hello")
+        shutil.copytree(harness.OUT / "preload", root / str(harness.OUT / "preload").lstrip("/"), symlinks=True)
+        shutil.copy(harness.OUT / "libmemlog.so", root / str(harness.OUT).lstrip("/"))
+        (root / "tmp").mkdir(exist_ok=True)
+        self.assertEqual(subprocess.run(["chroot", root, "/hello"], stdout=subprocess.DEVNULL).returncode, 7)
+        words = ("unshare", "--mount", "/bin/sh", "-c", 'mount --bind /tmp "$0/tmp" && exec chroot "$0" /hello', str(root))
+        if subprocess.run(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode != 7:
+            self.skipTest("may not mount here")
+        run = self.memlog(*words)
+        self.assertEqual((run.code, run.out, run.err), (7, b"hello\n", ""))
+        (entry,) = [entry for entry in self.exit_report(run)["processes"] if entry["name"] == "hello"]
+        self.assertTrue(entry["complete"])
+        self.assertEqual((entry["live_blocks"], entry["live_bytes"]), (100, 100000))
+        frames = [frame for stack in entry["stacks"] if stack["live_bytes"] >= 100000 for frame in stack["frames"]]
+        self.assertEqual([frame["function"] for frame in frames][:2], ["keep", "_start"], frames)
+        self.assertTrue(all(frame["build_id"] for frame in frames[:2]), frames)
+
+
 class Ordinary(Loading):
     def test_it_is_recorded_however_it_is_started(self):
         self.compile("gcc")

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # What the built binaries may name: tools/check/symbols.sh OUT. Prints each violation, exit 1 on any.
-#  - libmemlog.so exports client/preload.map, no more and no less, and needs libc.so.6 alone;
+#  - libmemlog.so exports client/preload.map, no more and no less, and needs libc.so.6 alone, of glibc 2.17 or older;
 #  - what libmemlog.so and memlog-service import from outside stands in <room>/symbols.allow (one `name  # reason` a line):
 #    authority that slips in below the headers (fopen, getenv, system) is a new name in that list.
 set -euo pipefail
@@ -58,6 +58,9 @@ if [[ -e $preload ]]; then
     while read -r name; do
         [[ $name == libc.so.6 ]] || fail "$preload needs $name: the preload may need libc.so.6 alone"
     done < <(readelf -d "$preload" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p')
+    while read -r minor; do
+        ((minor <= 17)) || fail "$preload needs GLIBC_2.$minor: programs with a glibc older than that, in another root, would die of it"
+    done < <(readelf -V "$preload" | sed -n '/needs section/,$s/.*Name: GLIBC_2\.\([0-9]*\).*/\1/p')
     check_imports client "$preload"
 elif [[ -e client/preload.map ]]; then
     fail "$preload was not built"
