@@ -14,11 +14,13 @@ enum {
     LIMIT_SHARE = 16, /* at most this fraction of a finite RLIMIT_AS */
     PAGE_BYTES = 4096,
     ADVISE_WIPEONFORK = 18, /* MADV_WIPEONFORK, Linux 4.14 */
+    LEVELS_BYTES = 80 << 20 /* all levels of the set of sampled addresses but the first */
 };
 
 struct plan {
-    uint64_t lanes_at, nodes_at, tables_at, unwind_at, memo_at, sampled_at, skipped_at, all_bytes;
-    uint32_t lanes_max, nodes_max, table_shift_max, memo_blocks_max, sampled_levels;
+    uint64_t lanes_at, nodes_at, tables_at, unwind_at, memo_at, sampled_at, levels_at, skipped_at,
+        all_bytes;
+    uint32_t lanes_max, nodes_max, table_shift_max, memo_blocks_max;
 };
 
 static uint64_t page_up(uint64_t bytes) {
@@ -41,8 +43,8 @@ static struct plan plan_for(uint32_t halvings) {
     plan.memo_blocks_max = ML_MEMO_POOL_BLOCKS >> halvings;
     plan.memo_at = page_up(plan.unwind_at + sizeof(struct ml_unwind_process));
     plan.sampled_at = page_up(plan.memo_at + (uint64_t)plan.memo_blocks_max * ML_MEMO_BLOCK_BYTES);
-    plan.sampled_levels = ML_SAMPLED_LEVELS_MAX - (halvings + 2) / ML_SAMPLED_FAN_SHIFT;
-    plan.skipped_at = page_up(plan.sampled_at + ml_sampled_set_bytes(plan.sampled_levels));
+    plan.levels_at = page_up(plan.sampled_at + ML_SAMPLED_FIRST_BYTES);
+    plan.skipped_at = page_up(plan.levels_at + (LEVELS_BYTES >> halvings));
     plan.all_bytes = page_up(plan.skipped_at + (sizeof(uint64_t) << ML_OVERRUN_SKIPPED_SHIFT));
     return plan;
 }
@@ -56,6 +58,15 @@ static uint64_t limit_bytes(void) {
     return limit.rlim_cur / LIMIT_SHARE;
 }
 
+/* Room for the further levels of the set of sampled addresses. */
+static _Atomic uintptr_t levels_at;
+static uintptr_t levels_end;
+
+static void *take_level(uint64_t count_bytes) {
+    const uintptr_t at = atomic_fetch_add_explicit(&levels_at, count_bytes, memory_order_relaxed);
+    return at <= levels_end && count_bytes <= levels_end - at ? (void *)at : NULL;
+}
+
 static void place(uint8_t *arena, const struct plan *plan) {
     ml_process.lanes = (struct ml_lane *)(void *)(arena + plan->lanes_at);
     ml_process.stack_nodes = (struct ml_stack_node *)(void *)(arena + plan->nodes_at);
@@ -63,7 +74,9 @@ static void place(uint8_t *arena, const struct plan *plan) {
     ml_process.unwind = (struct ml_unwind_process *)(void *)(arena + plan->unwind_at);
     ml_process.memo_blocks = arena + plan->memo_at;
     ml_process.memo_blocks_max = plan->memo_blocks_max;
-    ml_process.sampled = ml_sampled_set_at(arena + plan->sampled_at, plan->sampled_levels);
+    ml_sampled_set_begin(&ml_process.sampled, arena + plan->sampled_at, take_level);
+    levels_at = (uintptr_t)arena + plan->levels_at;
+    levels_end = (uintptr_t)arena + plan->skipped_at;
     ml_process.skipped = (_Atomic uint64_t *)(void *)(arena + plan->skipped_at);
     ml_process.arena = arena;
     ml_process.arena_bytes = plan->all_bytes;

@@ -6,38 +6,50 @@ struct bucket {
     _Atomic uint64_t *places;
 };
 
-/* Buckets of all levels above `level`: 2^11 (1 + 8 + 64 + ...). */
-static size_t level_start(uint32_t level) {
-    size_t start = 0;
-    for (uint32_t i = 0; i < level; i++) {
-        start += (size_t)1 << (ML_SAMPLED_FIRST_SHIFT + ML_SAMPLED_FAN_SHIFT * i);
+static uint64_t buckets_of(uint32_t level) {
+    return (uint64_t)1 << (ML_SAMPLED_FIRST_SHIFT + ML_SAMPLED_FAN_SHIFT * level);
+}
+
+void ml_sampled_set_begin(struct ml_sampled_set *out_set, void *memory, ml_sampled_more_fn *more) {
+    out_set->glances = memory;
+    out_set->more = more;
+    atomic_store_explicit(
+        &out_set->levels[0], (uintptr_t)memory + ML_SAMPLED_GLANCES, memory_order_relaxed
+    );
+    for (uint32_t level = 1; level < ML_SAMPLED_LEVELS_MAX; level++) {
+        atomic_store_explicit(&out_set->levels[level], 0, memory_order_relaxed);
     }
-    return start;
 }
 
-size_t ml_sampled_set_bytes(uint32_t levels) {
-    return ML_SAMPLED_GLANCES +
-           level_start(levels) * (sizeof(uint64_t) + sizeof(struct ml_sampled_places));
+/* Where the level begins; 0 or ML_SAMPLED_NO_MEMORY: nowhere. */
+static uintptr_t level_at(const struct ml_sampled_set *set, uint32_t level) {
+    return atomic_load_explicit(&set->levels[level], memory_order_acquire);
 }
 
-struct ml_sampled_set ml_sampled_set_at(void *memory, uint32_t levels) {
-    uint8_t *tags = (uint8_t *)memory + ML_SAMPLED_GLANCES;
-    uint8_t *places = tags + level_start(levels) * sizeof(uint64_t);
-    return (struct ml_sampled_set){
-        .glances = memory,
-        .tags = (_Atomic uint64_t *)(void *)tags,
-        .places = (struct ml_sampled_places *)(void *)places,
-        .levels = levels,
-    };
+/* The same, and it is made if nobody has yet. Of two threads one makes it; what the other has taken
+ * for it stays unused. */
+static uintptr_t level_for(struct ml_sampled_set *set, uint32_t level) {
+    uintptr_t at = level_at(set, level);
+    if (at != 0) {
+        return at;
+    }
+    const uint64_t bytes =
+        buckets_of(level) * (sizeof(uint64_t) + sizeof(struct ml_sampled_places));
+    void *memory = set->more != NULL ? set->more(bytes) : NULL;
+    const uintptr_t made = memory != NULL ? (uintptr_t)memory : ML_SAMPLED_NO_MEMORY;
+    return atomic_compare_exchange_strong(&set->levels[level], &at, made) ? made : at;
 }
 
-static struct bucket bucket_at(const struct ml_sampled_set *set, size_t index) {
-    return (struct bucket){&set->tags[index], set->places[index].addresses};
+static struct bucket bucket_at(uintptr_t level_start, uint32_t level, uint64_t index) {
+    _Atomic uint64_t *tags = (_Atomic uint64_t *)level_start;
+    struct ml_sampled_places *places =
+        (struct ml_sampled_places *)(level_start + buckets_of(level) * sizeof(*tags));
+    return (struct bucket){&tags[index], places[index].addresses};
 }
 
-static struct bucket bucket_of(const struct ml_sampled_set *set, uint64_t hash, uint32_t level) {
+static struct bucket bucket_of(uintptr_t level_start, uint64_t hash, uint32_t level) {
     const uint32_t shift = 64 - ML_SAMPLED_FIRST_SHIFT - ML_SAMPLED_FAN_SHIFT * level;
-    return bucket_at(set, level_start(level) + (hash >> shift));
+    return bucket_at(level_start, level, hash >> shift);
 }
 
 /* The place of the address in the bucket; ML_SAMPLED_PLACES: none. */
@@ -56,8 +68,12 @@ static uint32_t place_of(struct bucket bucket, uint64_t tags, uint64_t tag, uint
 bool ml_sampled_set_has(const struct ml_sampled_set *set, uint64_t address) {
     const uint64_t hash = ml_sampled_hash(address);
     const uint64_t tag = ml_sampled_tag(hash);
-    for (uint32_t level = 0; level < set->levels; level++) {
-        const struct bucket bucket = bucket_of(set, hash, level);
+    for (uint32_t level = 0; level < ML_SAMPLED_LEVELS_MAX; level++) {
+        const uintptr_t at = level_at(set, level);
+        if (at <= ML_SAMPLED_NO_MEMORY) {
+            return at != 0; /* what is not made yet has nobody's address in it */
+        }
+        const struct bucket bucket = bucket_of(at, hash, level);
         const uint64_t tags = atomic_load_explicit(bucket.tags, memory_order_relaxed);
         if (place_of(bucket, tags, tag, address) != ML_SAMPLED_PLACES) {
             return true;
@@ -105,8 +121,12 @@ void ml_sampled_set_add(struct ml_sampled_set *set, uint64_t address) {
     glance_count(set, address, 1); /* whoever frees it has it from us, and so sees this too */
     const uint64_t hash = ml_sampled_hash(address);
     const uint64_t tag = ml_sampled_tag(hash);
-    for (uint32_t level = 0; level < set->levels; level++) {
-        const struct bucket bucket = bucket_of(set, hash, level);
+    for (uint32_t level = 0; level < ML_SAMPLED_LEVELS_MAX; level++) {
+        const uintptr_t at = level_for(set, level);
+        if (at == ML_SAMPLED_NO_MEMORY) {
+            break;
+        }
+        const struct bucket bucket = bucket_of(at, hash, level);
         const uint32_t place = take_place(bucket, tag);
         if (place != ML_SAMPLED_PLACES) {
             atomic_store_explicit(&bucket.places[place], address, memory_order_release);
@@ -120,7 +140,7 @@ void ml_sampled_set_add(struct ml_sampled_set *set, uint64_t address) {
 /* One less lies below each bucket above `level`. */
 static void uncount(const struct ml_sampled_set *set, uint64_t hash, uint32_t level) {
     while (level-- > 0) {
-        _Atomic uint64_t *word = bucket_of(set, hash, level).tags;
+        _Atomic uint64_t *word = bucket_of(level_at(set, level), hash, level).tags;
         uint64_t tags = atomic_load_explicit(word, memory_order_relaxed);
         while (tags >> ML_SAMPLED_BELOW_SHIFT != ML_SAMPLED_BELOW_STUCK &&
                !atomic_compare_exchange_weak_explicit(
@@ -137,8 +157,12 @@ static void uncount(const struct ml_sampled_set *set, uint64_t hash, uint32_t le
 enum ml_sampled ml_sampled_set_remove(struct ml_sampled_set *set, uint64_t address) {
     const uint64_t hash = ml_sampled_hash(address);
     const uint64_t tag = ml_sampled_tag(hash);
-    for (uint32_t level = 0; level < set->levels; level++) {
-        const struct bucket bucket = bucket_of(set, hash, level);
+    for (uint32_t level = 0; level < ML_SAMPLED_LEVELS_MAX; level++) {
+        const uintptr_t at = level_at(set, level);
+        if (at <= ML_SAMPLED_NO_MEMORY) {
+            return at == 0 ? ML_SAMPLED_NOT : ML_SAMPLED_MAYBE;
+        }
+        const struct bucket bucket = bucket_of(at, hash, level);
         const uint64_t tags = atomic_load_explicit(bucket.tags, memory_order_relaxed);
         const uint32_t place = place_of(bucket, tags, tag, address);
         if (place != ML_SAMPLED_PLACES) {
@@ -170,9 +194,13 @@ static uint64_t used_places(struct bucket bucket) {
 /* What lies in a bucket and below it. */
 static uint64_t
 count_from(const struct ml_sampled_set *set, uint32_t level, uint64_t index, uint64_t *wrong) {
-    const struct bucket bucket = bucket_at(set, level_start(level) + index);
+    const uintptr_t at = level_at(set, level);
+    if (at <= ML_SAMPLED_NO_MEMORY) {
+        return 0;
+    }
+    const struct bucket bucket = bucket_at(at, level, index);
     uint64_t below = 0;
-    for (uint64_t i = 0; level + 1 < set->levels && i < ML_SAMPLED_FAN; i++) {
+    for (uint64_t i = 0; level + 1 < ML_SAMPLED_LEVELS_MAX && i < ML_SAMPLED_FAN; i++) {
         below += count_from(set, level + 1, index * ML_SAMPLED_FAN + i, wrong);
     }
     *wrong += atomic_load(bucket.tags) >> ML_SAMPLED_BELOW_SHIFT != below;

@@ -31,7 +31,9 @@ enum {
                                     tags, which stay in a core's first cache */
     ML_SAMPLED_FAN_SHIFT = 3,
     ML_SAMPLED_FAN = 1 << ML_SAMPLED_FAN_SHIFT,
-    ML_SAMPLED_LEVELS_MAX = 4, /* 8 million blocks; 75 MiB of address space */
+    ML_SAMPLED_LEVELS_MAX = 4, /* 8 million blocks, 75 MiB; levels come when they are needed */
+    ML_SAMPLED_NO_MEMORY =
+        1, /* in the place of a level: there was none for it, and never will be */
     ML_SAMPLED_GLANCE_SHIFT = 16,
     ML_SAMPLED_GLANCES = 1 << ML_SAMPLED_GLANCE_SHIFT, /* 64 KiB */
     ML_SAMPLED_GRAIN_SHIFT = 4,                        /* blocks are 16 bytes apart */
@@ -44,14 +46,16 @@ struct ml_sampled_places {
     _Atomic uint64_t addresses[ML_SAMPLED_PLACES]; /* 0 while its tag is being set or taken away */
 };
 
-/* Buckets of all levels, one after another. */
+/* Memory for a level, all 0 and aligned to 64; NULL: there is none. */
+typedef void *ml_sampled_more_fn(uint64_t count_bytes);
+
 struct ml_sampled_set {
     _Atomic uint8_t *glances; /* [ML_SAMPLED_GLANCES] */
-    /* Bytes 0..6: a tag of the address at that place, 0: the place is free. Byte 7: how many
-     * addresses of this bucket lie below it. */
-    _Atomic uint64_t *tags;
-    struct ml_sampled_places *places;
-    uint32_t levels;
+    /* Where each level's buckets begin: first the tags of all, then the places of all. 0: nothing
+     * has come so far down. Of a bucket's tags bytes 0..6 are a tag of the address at that place,
+     * 0: the place is free; byte 7 is how many addresses of this bucket lie below it. */
+    _Atomic uintptr_t levels[ML_SAMPLED_LEVELS_MAX];
+    ml_sampled_more_fn *more; /* NULL: there is none */
 };
 
 /* What an address turns into: buckets by the uppermost bits, the tag by those that no level uses.
@@ -71,11 +75,15 @@ static inline uint64_t ml_sampled_matches(uint64_t tags, uint64_t tag) {
     return (differ - ones) & ~differ & ones << 7;
 }
 
-/* Bytes of so many levels. */
-size_t ml_sampled_set_bytes(uint32_t levels);
+enum {
+    ML_SAMPLED_FIRST_BYTES =
+        ML_SAMPLED_GLANCES +
+        (1 << ML_SAMPLED_FIRST_SHIFT) * (sizeof(uint64_t) + sizeof(struct ml_sampled_places))
+};
 
-/* An empty set in so many bytes, all 0 and aligned to 64. */
-struct ml_sampled_set ml_sampled_set_at(void *memory, uint32_t levels);
+/* Make *out_set an empty one in ML_SAMPLED_FIRST_BYTES, all 0 and aligned to 64: the glances and
+ * the first level. `more` gives what the others lie in. */
+void ml_sampled_set_begin(struct ml_sampled_set *out_set, void *memory, ml_sampled_more_fn *more);
 
 /* Whether the address is in it; true also where nobody can tell. */
 bool ml_sampled_set_has(const struct ml_sampled_set *set, uint64_t address);

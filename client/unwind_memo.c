@@ -273,6 +273,10 @@ static bool draw(struct ml_memo_pool *pool, uint32_t most, uint32_t blocks, uint
         &pool->used, &used, used + blocks, memory_order_relaxed, memory_order_relaxed
     ));
     *out_first = used;
+    if (pool->take != NULL && !pool->take(blocks, out_first)) {
+        (void)atomic_fetch_sub_explicit(&pool->used, blocks, memory_order_relaxed);
+        return false;
+    }
     return true;
 }
 

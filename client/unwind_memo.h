@@ -67,9 +67,12 @@ struct ml_unwind_thread;
 
 /* One process's. All zero: there are no blocks, so nothing is kept. */
 struct ml_memo_pool {
-    uint8_t *blocks;     /* [blocks_max][ML_MEMO_BLOCK_BYTES]; set before the first search */
-    uint32_t blocks_max; /* set before the first search */
+    uint8_t *blocks;     /* where block 0 would lie; set before the first search */
+    uint32_t blocks_max; /* so many are given out at most; set before the first search */
     _Atomic uint32_t used;
+    /* So many blocks, one behind the other and all 0, the first of which has this number; false:
+     * there is no memory for them. NULL: [0, blocks_max) are there, and are taken in order. */
+    bool (*take)(uint32_t blocks, uint32_t *out_first);
 };
 
 /* Some words of a stack, all 64 bits of each, and where they lie: in words above sp. Places of

@@ -7,17 +7,39 @@
 #include <check.h>
 
 static struct ml_sampled_set set;
+static void *memories[64]; /* what it was given */
+static _Atomic uint32_t memories_count;
+static uint32_t levels_left;
 
-static void begin(uint32_t levels) {
-    const size_t bytes = ml_sampled_set_bytes(levels);
-    void *memory = aligned_alloc(64, bytes);
+static void *zeros(uint64_t count_bytes) {
+    void *memory = aligned_alloc(64, count_bytes);
     ck_assert_ptr_nonnull(memory);
-    memset(memory, 0, bytes);
-    set = ml_sampled_set_at(memory, levels);
+    memset(memory, 0, count_bytes);
+    const uint32_t at = atomic_fetch_add(&memories_count, 1);
+    ck_assert_uint_lt(at, sizeof(memories) / sizeof(memories[0]));
+    memories[at] = memory;
+    return memory;
+}
+
+static void *one_level_more(uint64_t count_bytes) {
+    if (levels_left == 0) {
+        return NULL;
+    }
+    levels_left--;
+    return zeros(count_bytes);
+}
+
+/* A set of so many levels at most. */
+static void begin(uint32_t levels) {
+    levels_left = levels - 1;
+    ml_sampled_set_begin(&set, zeros(ML_SAMPLED_FIRST_BYTES), one_level_more);
 }
 
 static void end(void) {
-    free(set.glances);
+    for (uint32_t i = 0; i < memories_count; i++) {
+        free(memories[i]);
+    }
+    memories_count = 0;
 }
 
 static uint64_t random_state = 1;
@@ -112,6 +134,43 @@ START_TEST(what_found_no_room_is_answered_with_maybe_for_ever) {
 }
 END_TEST
 
+static const uint64_t *first_tags(void) {
+    return (const uint64_t *)atomic_load(&set.levels[0]);
+}
+
+START_TEST(levels_come_when_they_are_needed) {
+    begin(3);
+    for (uint64_t i = 0; i < 1000; i++) {
+        ml_sampled_set_add(&set, address_of(i));
+    }
+    ck_assert_uint_eq(memories_count, 1);
+    for (uint64_t i = 1000; i < 30000; i++) {
+        ml_sampled_set_add(&set, address_of(i));
+    }
+    ck_assert_uint_eq(memories_count, 2);
+    holds(30000);
+    end();
+}
+END_TEST
+
+/* Memory that was refused once is not asked for again: what came meanwhile is not in it. */
+START_TEST(a_level_that_was_refused_never_comes) {
+    begin(1);
+    for (uint64_t i = 0; i < 30000; i++) {
+        ml_sampled_set_add(&set, address_of(i));
+    }
+    levels_left = 3;
+    for (uint64_t i = 30000; i < 60000; i++) {
+        ml_sampled_set_add(&set, address_of(i));
+    }
+    for (uint64_t i = 0; i < 60000; i++) {
+        ck_assert(ml_sampled_set_has(&set, address_of(i)));
+    }
+    ck_assert_uint_eq(memories_count, 1);
+    end();
+}
+END_TEST
+
 START_TEST(a_few_thousand_blocks_are_looked_up_on_the_first_level_alone) {
     begin(2);
     for (uint64_t i = 0; i < 2000; i++) {
@@ -119,7 +178,7 @@ START_TEST(a_few_thousand_blocks_are_looked_up_on_the_first_level_alone) {
     }
     uint64_t below = 0;
     for (uint64_t i = 0; i < (uint64_t)1 << ML_SAMPLED_FIRST_SHIFT; i++) {
-        below += atomic_load(&set.tags[i]) >> ML_SAMPLED_BELOW_SHIFT;
+        below += first_tags()[i] >> ML_SAMPLED_BELOW_SHIFT;
     }
     ck_assert_uint_lt(below, 20);
     end();
@@ -181,7 +240,8 @@ static void *work(void *argument) {
 
 START_TEST(threads_that_hand_blocks_to_each_other_never_miss_one) {
     struct worker workers[THREADS];
-    begin(3);
+    levels_left = UINT32_MAX; /* threads that meet take one more */
+    ml_sampled_set_begin(&set, zeros(ML_SAMPLED_FIRST_BYTES), zeros);
     for (uint64_t i = 0; i < THREADS; i++) {
         workers[i] = (struct worker){.number = i + 1, .state = i + 99};
         ck_assert_int_eq(pthread_create(&workers[i].thread, NULL, work, &workers[i]), 0);
@@ -208,6 +268,8 @@ static Suite *suite(void) {
     tcase_add_test(tcase, memory_of_zeros_is_an_empty_set);
     tcase_add_test(tcase, it_says_yes_to_what_is_in_it_and_to_nothing_else);
     tcase_add_test(tcase, what_found_no_room_is_answered_with_maybe_for_ever);
+    tcase_add_test(tcase, levels_come_when_they_are_needed);
+    tcase_add_test(tcase, a_level_that_was_refused_never_comes);
     tcase_add_test(tcase, a_few_thousand_blocks_are_looked_up_on_the_first_level_alone);
     tcase_add_test(tcase, threads_that_hand_blocks_to_each_other_never_miss_one);
     suite_add_tcase(suite, tcase);
