@@ -37,6 +37,9 @@ static bool forks(long number, long first) {
 /* seccomp(2), for which libc has no function of its own. It returns once, so it may be called. */
 static long call_seccomp(long number, long operation, long flags, const void *given) {
     long (*const real)(long, ...) = (long (*)(long, ...))ml_libc.syscall;
+    if (operation == SECCOMP_SET_MODE_FILTER) {
+        ml_walls_before();
+    }
     const long result = real(number, operation, flags, given);
     /* Above 0 it is the new listener, or a thread that could not follow: then no filter is up. */
     const bool taken =

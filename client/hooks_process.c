@@ -84,6 +84,9 @@ ML_VISIBLE int prctl(int operation, ...) {
     }
     va_end(rest);
     ready();
+    if (operation == PR_SET_SECCOMP) {
+        ml_walls_before();
+    }
     const int result = ml_libc.prctl(operation, given[0], given[1], given[2], given[3]);
     if (operation == PR_SET_NAME && result == 0) {
         ml_life_renamed();

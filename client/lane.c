@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "client/arena.h"
 #include "client/overrun.h"
 #include "client/pipe.h"
 #include "client/salvage.h"
@@ -223,11 +224,22 @@ void ml_lane_record(struct ml_lane *lane, const struct ml_event *event) {
     ml_lane_publish(lane, lane->pos);
 }
 
+/* A lane's name in the stack of free ones, and the lane; never 0. */
+static uint32_t name_of(const struct ml_lane *lane) {
+    const uint8_t *arena = ml_process.memory.arena.start;
+    return (uint32_t)((uint64_t)((const uint8_t *)lane - arena) / ML_ARENA_LANE_ALIGN) + 1;
+}
+
+static struct ml_lane *lane_of(uint32_t name) {
+    uint8_t *arena = ml_process.memory.arena.start;
+    return (struct ml_lane *)(void *)(arena + (uint64_t)(name - 1) * ML_ARENA_LANE_ALIGN);
+}
+
 static struct ml_lane *pop_free(void) {
     _Atomic uint64_t *top = &ml_process.gate_page->free_lanes;
     uint64_t seen = atomic_load_explicit(top, memory_order_acquire);
     while ((uint32_t)seen != 0) {
-        struct ml_lane *lane = &ml_process.lanes[(uint32_t)seen - 1];
+        struct ml_lane *lane = lane_of((uint32_t)seen);
         const uint64_t version = (seen >> 32) + 1;
         const uint64_t next = version << 32 | __atomic_load_n(&lane->next_free, __ATOMIC_RELAXED);
         if (atomic_compare_exchange_weak_explicit(
@@ -241,18 +253,27 @@ static struct ml_lane *pop_free(void) {
 
 static struct ml_lane *first_use(void) {
     struct ml_gate_page *page = ml_process.gate_page;
-    const uint32_t index = atomic_fetch_add_explicit(&page->lanes_used, 1, memory_order_relaxed);
-    if (index >= ml_process.lanes_max) {
-        atomic_fetch_sub_explicit(&page->lanes_used, 1, memory_order_relaxed);
-        return NULL;
-    }
+    struct ml_lane *lane = NULL;
+    uint32_t index = atomic_load_explicit(&page->lanes_used, memory_order_relaxed);
+    do {
+        if (index >= ML_LANES_MAX || !ml_arena_staging_lane(index)) {
+            return NULL;
+        }
+        if (lane == NULL) {
+            lane = ml_arena_take(sizeof(*lane), ML_ARENA_LANE_ALIGN);
+        }
+        if (lane == NULL) {
+            return NULL;
+        }
+    } while (!atomic_compare_exchange_weak_explicit(
+        &page->lanes_used, &index, index + 1, memory_order_relaxed, memory_order_relaxed
+    ));
     if (ml_process.clock != ML_CLOCK_TSC) {
         atomic_store_explicit(&page->stamps, ML_STAMPS_MONOTONIC, memory_order_release);
     } else if (index > 0) {
         /* Before anything of this lane's thread can be seen: ml_process_ticks. */
         atomic_store_explicit(&page->stamps, ML_STAMPS_SEVERAL, memory_order_release);
     }
-    struct ml_lane *lane = &ml_process.lanes[index];
     lane->index = index;
     lane->header = shared_header(index);
     ml_lease_init(&lane->lease, index);
@@ -291,7 +312,7 @@ void ml_lane_give(struct ml_lane *lane) {
     uint64_t next = 0;
     do {
         __atomic_store_n(&lane->next_free, (uint32_t)seen, __ATOMIC_RELAXED);
-        next = ((seen >> 32) + 1) << 32 | (lane->index + 1);
+        next = ((seen >> 32) + 1) << 32 | name_of(lane);
     } while (!atomic_compare_exchange_weak_explicit(
         top, &seen, next, memory_order_acq_rel, memory_order_relaxed
     ));

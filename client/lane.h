@@ -37,7 +37,7 @@ struct ml_lane {
     uint32_t thread_node; /* the thread's name as a root frame, in the modes that want one */
     uint32_t dropped;     /* the flush at work has dropped a chunk */
     uint32_t unchecked;   /* stacks since the last one that was held against libunwind */
-    uint32_t next_free;   /* free stack: lane + 1 */
+    uint32_t next_free;   /* free stack: name */
     uint32_t profile;     /* that its records belong to */
     struct ml_unwind_thread unwind;
     struct ml_chance_memo chances; /* for sampling */

@@ -16,7 +16,11 @@
 #include "client/stack_table.h"
 #include "client/visible.h"
 
-enum { GET_PIPE_BYTES = 1032 /* F_GETPIPE_SZ */, PIPE_DEFAULT_BYTES = 1 << 16 };
+enum { GET_PIPE_BYTES = 1032 /* F_GETPIPE_SZ */, PIPE_DEFAULT_BYTES = 1 << 16, PAGE_BYTES = 4096 };
+_Static_assert(
+    (int)ML_CONTROL_BYTES == (int)PAGE_BYTES && (int)ML_LEASE_BYTES == (int)PAGE_BYTES,
+    "a page each"
+);
 
 /* Until there is a host: a gate that says OFF and a control page that never changes. */
 static struct ml_gate_page no_gate = {.gate = ML_GATE_OFF};
@@ -137,22 +141,17 @@ static void thread_exits(void *value) {
 
 /* ---- start ---- */
 
-static uint8_t *map_shared(int fd, uint64_t size_bytes, int protection, void *at) {
+/* One page. */
+static uint8_t *map_page(int fd, int protection, void *at) {
     const long result = ml_sys6(
-        SYS_mmap,
-        (long)at,
-        (long)size_bytes,
-        protection,
-        MAP_SHARED | (at != NULL ? MAP_FIXED : 0),
-        fd,
-        0
+        SYS_mmap, (long)at, PAGE_BYTES, protection, MAP_SHARED | (at != NULL ? MAP_FIXED : 0), fd, 0
     );
-    return result < 0 && result > -4096 ? NULL : (uint8_t *)result;
+    return result < 0 && result > -PAGE_BYTES ? NULL : (uint8_t *)result;
 }
 
-static void unmap(uint8_t *start, uint64_t size_bytes) {
+static void unmap_page(const uint8_t *start) {
     if (start != NULL) {
-        (void)ml_sys3(SYS_munmap, (long)start, (long)size_bytes, 0);
+        (void)ml_sys3(SYS_munmap, (long)start, PAGE_BYTES, 0);
     }
 }
 
@@ -171,44 +170,46 @@ are_ours(const uint8_t *staging, const uint8_t *control, const uint8_t *lease, u
            ((const struct ml_lease_page *)(const void *)lease)->magic == ML_LEASE_MAGIC;
 }
 
-/* Staging, control and the lease, mapped (over what was there, in a forked child); the memfds are
- * not needed any more. */
-static bool map_shared_parts(struct ml_hello *hello, bool again) {
-    const uint64_t staging_bytes = ml_staging_size_bytes(hello->params.staging_slots);
-    void *old_staging = again ? ml_process.staging : NULL;
-    /* MAP_FIXED needs an address that is not const; the page itself is never written by us. */
-    void *old_control = again ? (void *)(uintptr_t)ml_process.control : NULL;
-    uint8_t *staging =
-        map_shared(hello->staging_fd, staging_bytes, PROT_READ | PROT_WRITE, old_staging);
-    uint8_t *control = map_shared(hello->control_fd, ML_CONTROL_BYTES, PROT_READ, old_control);
-    uint8_t *lease =
-        again ? (uint8_t *)ml_process.lease
-              : map_shared(hello->lease_fd, ML_LEASE_BYTES, PROT_READ | PROT_WRITE, NULL);
+static void close_memfds(const struct ml_hello *hello) {
     close_fd(hello->staging_fd);
     close_fd(hello->control_fd);
     close_fd(hello->lease_fd);
-    if (staging == NULL || control == NULL || lease == NULL ||
-        !are_ours(staging, control, lease, hello->params.staging_slots)) {
-        if (!again) { /* of a program that is short of memory */
-            unmap(staging, staging_bytes);
-            unmap(control, ML_CONTROL_BYTES);
-            unmap(lease, ML_LEASE_BYTES);
-        }
+}
+
+/* A program's first mappings: the arena lies far from where the kernel has put the lease. */
+static bool map_shared_parts(const struct ml_hello *hello) {
+    const uint32_t slots = hello->params.staging_slots;
+    const uint8_t *control = map_page(hello->control_fd, PROT_READ, NULL);
+    uint8_t *lease = map_page(hello->lease_fd, PROT_READ | PROT_WRITE, NULL);
+    const bool arena = lease != NULL && ml_arena_map(lease);
+    uint8_t *staging = arena ? ml_arena_map_staging(hello->staging_fd, slots, false) : NULL;
+    if (staging == NULL || control == NULL || !are_ours(staging, control, lease, slots)) {
+        ml_arena_unmap(); /* of a program that is short of memory */
+        unmap_page(control);
+        unmap_page(lease);
         return false;
     }
     ml_process.lease = (struct ml_lease_page *)(void *)lease;
-    ml_process.lease_number = __atomic_add_fetch(&ml_process.lease->numbers, 1, __ATOMIC_RELAXED);
     ml_process.staging = staging;
     ml_process.control = (const struct ml_control_page *)(const void *)control;
     return true;
+}
+
+/* A forked child's, over its parent's. The lease is everybody's. */
+static bool map_over_parents(const struct ml_hello *hello) {
+    /* MAP_FIXED needs an address that is not const; the page itself is never written by us. */
+    const uint8_t *control =
+        map_page(hello->control_fd, PROT_READ, (void *)(uintptr_t)ml_process.control);
+    const uint8_t *staging = ml_arena_map_staging(hello->staging_fd, ml_process.slots, true);
+    return staging != NULL && control != NULL &&
+           are_ours(staging, control, (const uint8_t *)ml_process.lease, ml_process.slots);
 }
 
 /* Everything is in place: the first lane, with the stream's first records. */
 static void begin_stream(struct ml_thread *thread, uint64_t fork_serial) {
     struct ml_gate_page *page = ml_process.gate_page;
     atomic_store_explicit(&page->table_shift, ML_TABLE_SHIFT_MIN, memory_order_relaxed);
-    ml_process.unwind->memos.blocks = ml_process.memo_blocks;
-    ml_process.unwind->memos.blocks_max = ml_process.memo_blocks_max;
+    ml_arena_begin();
     thread->generation = ml_process.generation;
     thread->second = NULL;
     thread->lane = ml_lane_take(thread_id());
@@ -226,11 +227,15 @@ static void begin_stream(struct ml_thread *thread, uint64_t fork_serial) {
 static bool adopt(struct ml_hello *hello, bool again) {
     ml_process.slots = hello->params.staging_slots;
     ml_process.pid = (uint32_t)ml_sys0(SYS_getpid);
-    if (ml_process.slots == 0 || ml_process.slots > ML_STAGING_SLOTS_MAX ||
-        !ml_hello_identity(hello->pipe_fd, &ml_process.pipe_device, &ml_process.pipe_inode) ||
-        !map_shared_parts(hello, again)) {
+    /* Mapped, the memfds are not needed any more. */
+    const bool mapped = ml_process.slots != 0 && ml_process.slots <= ML_STAGING_SLOTS_MAX &&
+                        (again ? map_over_parents(hello) : map_shared_parts(hello));
+    close_memfds(hello);
+    if (!mapped ||
+        !ml_hello_identity(hello->pipe_fd, &ml_process.pipe_device, &ml_process.pipe_inode)) {
         return false;
     }
+    ml_process.lease_number = __atomic_add_fetch(&ml_process.lease->numbers, 1, __ATOMIC_RELAXED);
     ml_process.clock = ml_process.control->clock;
     const long pipe_bytes = ml_sys3(SYS_fcntl, hello->pipe_fd, GET_PIPE_BYTES, 0);
     ml_process.pipe_bytes = pipe_bytes > 0 ? (uint64_t)pipe_bytes : PIPE_DEFAULT_BYTES;
@@ -322,15 +327,9 @@ bool ml_life_connect(const char *socket_path) {
         close_fd(socket_fd);
         return false;
     }
-    const bool refused = hello.params.verdict == MEMLOG_CLIENT_VERDICT_REFUSED;
-    if (refused || !ml_arena_map()) {
-        if (!refused) {
-            (void)ml_hello_cannot_use(socket_fd, MEMLOG_CLIENT_NOT_PROFILED_REASON_NO_ROOM);
-        }
+    if (hello.params.verdict == MEMLOG_CLIENT_VERDICT_REFUSED) {
         close_fd(hello.pipe_fd);
-        close_fd(hello.staging_fd);
-        close_fd(hello.control_fd);
-        close_fd(hello.lease_fd);
+        close_memfds(&hello);
         close_fd(socket_fd);
         return false;
     }
@@ -356,7 +355,7 @@ bool ml_life_connect(const char *socket_path) {
     atomic_store(&ml_process.socket_fd, socket_fd);
     ml_process.generation = 1;
     ml_process.connected = true;
-    ml_process.gate_page = (struct ml_gate_page *)(void *)ml_process.arena;
+    ml_process.gate_page = (struct ml_gate_page *)(void *)ml_process.memory.arena.start;
     begin_stream(thread, 0);
     return true;
 }
@@ -405,7 +404,7 @@ bool ml_life_may_record(struct ml_thread *thread) {
     }
     if (recording && thread->lane == NULL) {
         thread->lane = ml_life_lane(false);
-        watch_exit(ml_process.arena);
+        watch_exit(ml_process.gate_page);
     } else if (recording) {
         ml_life_lane_update(thread->lane);
     } else if (!recording && (gate & 3) == ML_GATE_DORMANT) {

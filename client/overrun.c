@@ -1,5 +1,7 @@
 #include "client/overrun.h"
 
+#include "client/arena.h"
+
 enum { HALF = 2, NEARLY_EMPTY = 8 };
 
 /* Set the process's interval; threads that record exactly hear of it at their next event, others at
@@ -79,4 +81,17 @@ void ml_overrun_put(enum ml_pipe_answer answer) {
 
 void ml_overrun_look(void) {
     (void)calm_at(ml_pipe_fill_bytes());
+}
+
+_Atomic uint64_t *ml_overrun_table(void) {
+    _Atomic(_Atomic uint64_t *) *place = &ml_process.gate_page->skipped;
+    _Atomic uint64_t *table = atomic_load_explicit(place, memory_order_acquire);
+    if (table == NULL) {
+        _Atomic uint64_t *made =
+            ml_arena_take(sizeof(uint64_t) << ML_OVERRUN_SKIPPED_SHIFT, sizeof(uint64_t));
+        if (made != NULL && atomic_compare_exchange_strong(place, &table, made)) {
+            table = made;
+        }
+    }
+    return table;
 }

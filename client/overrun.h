@@ -60,19 +60,31 @@ static inline bool ml_overrun_samples(void) {
 
 /* ---- blocks that were passed over */
 
-static inline _Atomic uint64_t *ml_overrun_place(uintptr_t block) {
-    return &ml_process.skipped[ml_sampled_hash(block) >> (64 - ML_OVERRUN_SKIPPED_SHIFT)];
+/* The table, made now if it is not there; NULL: there is no memory for it, and nothing is
+ * remembered. */
+_Atomic uint64_t *ml_overrun_table(void);
+
+static inline _Atomic uint64_t *ml_overrun_place(_Atomic uint64_t *table, uintptr_t block) {
+    return &table[ml_sampled_hash(block) >> (64 - ML_OVERRUN_SKIPPED_SHIFT)];
 }
 
 /* The block is new and was not recorded. */
 static inline void ml_overrun_skipped(uintptr_t block) {
-    atomic_store_explicit(ml_overrun_place(block), block, memory_order_relaxed);
+    _Atomic uint64_t *table = ml_overrun_table();
+    if (table != NULL) {
+        atomic_store_explicit(ml_overrun_place(table, block), block, memory_order_relaxed);
+    }
 }
 
 /* The block is new and is recorded; or it is about to be freed, and only its owner knows its
  * address. True: it was passed over, surely. */
 static inline bool ml_overrun_forget(uintptr_t block) {
-    _Atomic uint64_t *place = ml_overrun_place(block);
+    _Atomic uint64_t *table =
+        atomic_load_explicit(&ml_process.gate_page->skipped, memory_order_acquire);
+    if (table == NULL) {
+        return false;
+    }
+    _Atomic uint64_t *place = ml_overrun_place(table, block);
     if (atomic_load_explicit(place, memory_order_relaxed) != block) {
         return false;
     }

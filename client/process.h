@@ -5,11 +5,12 @@
  * a child (MADV_WIPEONFORK). A child thus starts empty without running any code of ours, and finds
  * out at its first event, because `gate` reads zero.
  *
- *   arena = gate page | lanes' private parts | stack table: nodes, then hash tables of doubling
- * size | unwinder | memo blocks | addresses of sampled blocks | and of passed over ones
+ *   arena = gate page | unwinder | addresses of sampled blocks, first level | ... lanes' private
+ *           parts, hash tables of the stack table, memo blocks, further levels, blocks that were
+ *           passed over: one behind the other, as they are needed
+ *   nodes = the stack table's, in order
  *
- * The arena's address space is reserved once, by the constructor; its pages come when they are
- * touched. */
+ * Both, and the part of staging that is mapped, grow where they lie (client/region.h). */
 #ifndef MEMLOG_CLIENT_PROCESS_H
 #define MEMLOG_CLIENT_PROCESS_H
 
@@ -17,6 +18,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "client/region.h"
 #include "client/sampled_set.h"
 #include "client/sys.h"
 #include "client/visible.h"
@@ -42,13 +44,15 @@ enum ml_stamps {
     ML_STAMPS_MONOTONIC = 2
 };
 
+enum { ML_TABLES_MAX = 13 };
+
 /* First page of the arena. `gate` = stirs << 40 | generation << 2 | state; a thread whose own copy
  * differs takes the slow path. Counters that many threads write lie on lines of their own. */
 struct ml_gate_page {
     _Atomic uint64_t gate;
     _Atomic uint32_t stamps; /* enum ml_stamps; only grows */
     uint8_t gate_line[52];
-    _Atomic uint64_t free_lanes;  /* stack of free lanes: version << 32 | lane + 1 */
+    _Atomic uint64_t free_lanes;  /* stack of free lanes: version << 32 | name */
     _Atomic uint64_t next_string; /* profile << 32 | string ids given out in it */
     _Atomic uint32_t lanes_used;  /* lanes [0, lanes_used) were ever handed out */
     _Atomic uint32_t fork_serial; /* FORK records written */
@@ -58,6 +62,11 @@ struct ml_gate_page {
     _Atomic uint32_t table_growing;
     _Atomic uint32_t table_used; /* its slots, not quite exactly */
     uint8_t table_line[52];
+    /* Hash tables of doubling size, stack_table.c; NULL: not needed yet. */
+    _Atomic(_Atomic uint32_t *) tables[ML_TABLES_MAX];
+    _Atomic(_Atomic uint64_t *) skipped; /* blocks that were passed over, overrun.h; likewise */
+    _Atomic uint64_t arena_used;         /* bytes of the arena that are taken */
+    uint8_t arena_line[8];
     _Atomic uint32_t node_count; /* ids handed out: 1 .. node_count */
     uint8_t node_line[60];
     _Atomic uint64_t full_since_ns; /* the pipe was found full and has taken nothing since; 0: no */
@@ -73,9 +82,11 @@ struct ml_gate_page {
 
 /* Of `walls`: what the program's own sandbox does not let through; client/walls.h. */
 enum {
-    ML_WALLS_NO_HELLO = 1, /* neither a forked child nor another program can come to the host */
-    ML_WALLS_NO_PID = 2,   /* getpid */
-    ML_WALLS_NO_NAME = 4   /* a thread's name */
+    ML_WALLS_NO_HELLO = 1,  /* neither a forked child nor another program can come to the host */
+    ML_WALLS_NO_PID = 2,    /* getpid */
+    ML_WALLS_NO_NAME = 4,   /* a thread's name */
+    ML_WALLS_NO_GROWTH = 8, /* mremap: the client's memory stays as it is */
+    ML_WALLS_NO_LIMITS = 16 /* prlimit: limits are as they were */
 };
 
 struct ml_lane;
@@ -90,21 +101,22 @@ struct ml_process {
     _Alignas(64) struct ml_gate_page *gate_page; /* arena; never NULL */
     const struct ml_control_page *control;       /* shared with the host, read only; never NULL */
     struct ml_unwind_process *unwind;            /* arena */
-    struct ml_stack_node *stack_nodes;           /* arena; [nodes_max], stack_table.h */
+    struct ml_stack_node *stack_nodes;           /* [nodes_max], stack_table.h */
     struct ml_lease_page *lease;   /* shared with all processes of the run; never NULL */
     struct ml_sampled_set sampled; /* arena; of it the glances */
     /* To here; slower ways read the rest. */
-    uint32_t clock;            /* enum ml_clock; `stamps` of the gate page is what events go by */
-    uint32_t check_every;      /* every Nth stack of a lane is compared, check.h; 0: none */
-    uint64_t lease_number;     /* this process's, ipc/lease.h */
-    struct ml_lane *lanes;     /* arena; [lanes_max] */
-    _Atomic uint32_t *tables;  /* arena; hash tables of doubling size, stack_table.c */
-    uint8_t *memo_blocks;      /* arena; [memo_blocks_max], unwind_memo.h */
-    _Atomic uint64_t *skipped; /* arena; blocks that were passed over, overrun.h */
-    uint8_t *staging;          /* shared with the service: the memfd, whole */
-    uint8_t *arena;
-    uint64_t arena_bytes;
-    uint32_t lanes_max, nodes_max, table_shift_max, memo_blocks_max, slots;
+    uint32_t clock;        /* enum ml_clock; `stamps` of the gate page is what events go by */
+    uint32_t check_every;  /* every Nth stack of a lane is compared, check.h; 0: none */
+    uint64_t lease_number; /* this process's, ipc/lease.h */
+    uint8_t *staging;      /* shared with the service: the memfd; arena.h says how much of it */
+    _Atomic uint32_t nodes_max; /* nodes that have memory; grows */
+    uint32_t slots;
+    struct ml_memory {
+        struct ml_region arena, nodes, staging; /* the same in a forked child */
+        _Atomic uint64_t refused_bytes;         /* the least that was refused; 0: nothing was */
+        _Atomic uint32_t refusals;
+        _Atomic uint64_t limits[2]; /* RLIMIT_AS and RLIMIT_DATA, when they were last asked for */
+    } memory;
     uint32_t generation; /* grows with each fork; the upper part of `gate` */
     uint32_t pid;
     uint32_t title_bytes;

@@ -1,5 +1,6 @@
 #include "client/stack_table.h"
 
+#include "client/arena.h"
 #include "client/module_record.h"
 #include "ipc/event_put.h"
 
@@ -17,9 +18,19 @@ static uint32_t *owner_of(uint32_t id) {
     return &ml_process.stack_nodes[id].owner;
 }
 
-/* The table in use: tables of 2^MIN, 2^(MIN+1), ... slots lie one behind the other. */
-static _Atomic uint32_t *table_of(uint32_t shift) {
-    return ml_process.tables + (((uint64_t)1 << shift) - ((uint64_t)1 << ML_TABLE_SHIFT_MIN));
+/* The table of 2^shift slots, made now if it is not there; NULL: there is no memory for it. Of two
+ * threads one makes it; what the other has taken stays unused. */
+static _Atomic uint32_t *table_of(struct ml_gate_page *page, uint32_t shift) {
+    _Atomic(_Atomic uint32_t *) *place = &page->tables[shift - ML_TABLE_SHIFT_MIN];
+    _Atomic uint32_t *table = atomic_load_explicit(place, memory_order_acquire);
+    if (ml_unlikely(table == NULL)) {
+        _Atomic uint32_t *made =
+            ml_arena_take(sizeof(uint32_t) << shift, (uint64_t)1 << ML_TABLE_ALIGN_SHIFT);
+        if (made != NULL && atomic_compare_exchange_strong(place, &table, made)) {
+            table = made;
+        }
+    }
+    return table;
 }
 
 static uint64_t hash_of(uint32_t parent, uint64_t key) {
@@ -56,13 +67,14 @@ static void rehash_one(_Atomic uint32_t *table, uint32_t shift, uint32_t word) {
  * which costs a node and nothing else. */
 static void grow(struct ml_gate_page *page, uint32_t shift) {
     uint32_t idle = 0;
-    if (shift >= ml_process.table_shift_max ||
+    if (shift >= ML_TABLE_SHIFT_MAX ||
         !atomic_compare_exchange_strong(&page->table_growing, &idle, shift)) {
         return;
     }
-    if (atomic_load_explicit(&page->table_shift, memory_order_acquire) == shift) {
-        _Atomic uint32_t *from = table_of(shift);
-        _Atomic uint32_t *to = table_of(shift + 1);
+    _Atomic uint32_t *from = table_of(page, shift);
+    _Atomic uint32_t *to = table_of(page, shift + 1);
+    if (from != NULL && to != NULL &&
+        atomic_load_explicit(&page->table_shift, memory_order_acquire) == shift) {
         for (uint64_t slot = 0; slot < (uint64_t)1 << shift; slot++) {
             const uint32_t word = atomic_load_explicit(&from[slot], memory_order_acquire);
             if (word != 0) {
@@ -93,13 +105,21 @@ put_node(struct ml_lane *lane, uint32_t id, uint32_t parent, uint64_t key, uint3
     }
 }
 
+static void count_no_room(void) {
+    (void)__atomic_fetch_add(&ml_process_staging_header()->lost_no_node, 1, __ATOMIC_RELAXED);
+}
+
+static uint32_t nodes_max(void) {
+    return atomic_load_explicit(&ml_process.nodes_max, memory_order_relaxed);
+}
+
 /* Nobody finds the node before its owner is stored, and the record is published before that. */
 static uint32_t define(struct ml_lane *lane, uint32_t parent, uint64_t key, uint32_t module) {
     struct ml_gate_page *page = ml_process.gate_page;
     const uint32_t id = atomic_fetch_add_explicit(&page->node_count, 1, memory_order_relaxed) + 1;
-    if (id >= ml_process.nodes_max) {
+    if (ml_unlikely(id >= nodes_max()) && (id >= ML_NODES_MAX || !ml_arena_node(id))) {
         atomic_fetch_sub_explicit(&page->node_count, 1, memory_order_relaxed);
-        __atomic_fetch_add(&ml_process_staging_header()->lost_no_node, 1, __ATOMIC_RELAXED);
+        count_no_room();
         return 0;
     }
     *key_of(id) = key;
@@ -127,6 +147,7 @@ struct search {
     uint32_t module;
     uint32_t mine; /* the node defined for it; 0: none yet */
     bool no_room;
+    bool only_look; /* the table cannot grow: what is not there does not come in any more */
 };
 
 /* Look into a slot: its node is the wanted one, or becomes it, since the slot is free. Returns its
@@ -134,6 +155,11 @@ struct search {
 static uint32_t look_into(struct search *search, _Atomic uint32_t *slot) {
     uint32_t word = atomic_load_explicit(slot, memory_order_acquire);
     if (word == 0) {
+        if (ml_unlikely(search->only_look)) {
+            count_no_room();
+            search->no_room = true;
+            return 0;
+        }
         if (search->mine == 0) {
             search->mine = define(search->lane, search->parent, search->key, search->module);
             if (search->mine == 0) {
@@ -174,7 +200,13 @@ static uint32_t find_in_table(struct search *search) {
     const uint32_t shift = atomic_load_explicit(&page->table_shift, memory_order_acquire);
     const uint64_t mask = ((uint64_t)1 << shift) - 1;
     const uint32_t before = search->mine;
-    _Atomic uint32_t *table = table_of(shift);
+    _Atomic uint32_t *table = table_of(page, shift);
+    if (table == NULL) {
+        count_no_room();
+        return 0;
+    }
+    search->only_look =
+        atomic_load_explicit(&page->table_used, memory_order_relaxed) > mask - mask / 4;
     uint32_t id = 0;
     for (uint64_t i = 0; i <= mask && id == 0 && !search->no_room; i++) {
         id = look_into(search, &table[(search->hash + i) & mask]);
@@ -199,7 +231,7 @@ ml_stack_find_or_add(struct ml_lane *lane, uint32_t parent, uint64_t key, uint32
     };
     uint32_t id = parent + 1;
     /* A node that is the root's child may have an owner of 0, as one not defined yet. */
-    if (parent == 0 || id >= ml_process.nodes_max || !node_is(id, parent, key)) {
+    if (parent == 0 || id >= nodes_max() || !node_is(id, parent, key)) {
         id = find_beside(&search);
         if (id == 0 && !search.no_room) {
             id = find_in_table(&search);
@@ -219,7 +251,7 @@ void ml_stack_forget(uint32_t before, uint32_t profile) {
     const uint32_t now = profile % ML_TAG_COUNT;
     const uint32_t count =
         atomic_load_explicit(&ml_process.gate_page->node_count, memory_order_relaxed);
-    for (uint32_t id = 1; id <= count && id < ml_process.nodes_max; id++) {
+    for (uint32_t id = 1; id <= count && id < nodes_max(); id++) {
         uint32_t *owner = owner_of(id);
         uint32_t seen = __atomic_load_n(owner, __ATOMIC_RELAXED);
         const uint32_t tag = seen >> ML_TAG_SHIFT;

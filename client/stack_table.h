@@ -35,8 +35,10 @@ enum {
 
 enum {
     ML_TABLE_SHIFT_MIN = 13, /* 8,192 slots, 32 KiB, touched only by programs that need them */
-    ML_TABLE_SHIFT_MAX = 25  /* twice ML_NODES_MAX */
+    ML_TABLE_SHIFT_MAX = 25, /* twice ML_NODES_MAX */
+    ML_TABLE_ALIGN_SHIFT = 12
 };
+_Static_assert(ML_TABLE_SHIFT_MAX - ML_TABLE_SHIFT_MIN + 1 == ML_TABLES_MAX, "a place for each");
 
 enum { ML_TAG_SHIFT = 24, ML_TAG_COUNT = 255 };
 _Static_assert(ML_NODES_MAX <= 1 << ML_TAG_SHIFT, "node ids leave room for the tag");
@@ -49,9 +51,6 @@ static inline uint32_t ml_stack_tag(uint32_t profile) {
 /* A profile begins, the last one that did was `before`: take off the tags that soon come back. By
  * the one thread that begins it, every 64 profiles; others go on meanwhile. */
 void ml_stack_forget(uint32_t before, uint32_t profile);
-
-/* Slots of all hash tables together: 2^MIN + ... + 2^MAX, rounded up. */
-#define ML_TABLE_SLOTS_ALL ((uint64_t)1 << (ML_TABLE_SHIFT_MAX + 1))
 
 /* Keys of frames that are no addresses: bit 63, kind, string id. Modules stay below 2^15 in keys
  * for that. */

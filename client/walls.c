@@ -5,7 +5,9 @@
 #include <linux/fcntl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 
+#include "client/arena.h"
 #include "client/filter.h"
 #include "client/lane.h"
 #include "client/process.h"
@@ -61,6 +63,22 @@ static void close_down(void) {
     ml_process.walls |= ML_WALLS_NO_HELLO | ML_WALLS_NO_PID;
 }
 
+/* Whether the kernel would do what the client's memory grows by. An errno instead of it would be
+ * taken for the kernel's word. */
+static bool grows(const struct sock_fprog *program) {
+    const struct seccomp_data call = {
+        .nr = SYS_mremap,
+        .arch = AUDIT_ARCH_X86_64,
+        .args = {(uint64_t)(uintptr_t)ml_process.memory.arena.start}};
+    const uint32_t answer =
+        ml_filter_answer(program->filter, program->len, &call) & SECCOMP_RET_ACTION_FULL;
+    return answer == SECCOMP_RET_ALLOW || answer == SECCOMP_RET_LOG;
+}
+
+void ml_walls_before(void) {
+    ml_arena_stock();
+}
+
 void ml_walls_strict(void) {
     if (ml_process.connected) {
         close_down();
@@ -88,6 +106,8 @@ void ml_walls_filter(const struct sock_fprog *program) {
     const struct own_call fill = {SYS_ioctl, {fd, FIONREAD}};
     const struct own_call name = {SYS_prctl, {PR_GET_NAME}};
     const struct own_call pid = {SYS_getpid, {0}};
+    const struct own_call limits[] = {
+        {SYS_prlimit64, {0, RLIMIT_AS}}, {SYS_prlimit64, {0, RLIMIT_DATA}}};
     const struct own_call of_hello[] = {
         {SYS_socket, {UNIX_FAMILY, SEQPACKET | O_CLOEXEC}},
         {SYS_connect, {socket_fd}},
@@ -100,7 +120,7 @@ void ml_walls_filter(const struct sock_fprog *program) {
         {SYS_close, {fd}},
         {SYS_fcntl, {fd, F_DUPFD_CLOEXEC}},
         {SYS_fcntl, {fd, F_ADD_SEALS}},
-        {SYS_prlimit64, {0, 7 /* RLIMIT_NOFILE */}},
+        {SYS_prlimit64, {0, RLIMIT_NOFILE}},
         {SYS_memfd_create, {0, MFD_CLOEXEC | MFD_ALLOW_SEALING}},
         {SYS_ftruncate, {fd}},
         {SYS_pread64, {fd}},
@@ -133,6 +153,12 @@ void ml_walls_filter(const struct sock_fprog *program) {
     }
     if (!is_let_through(program, &pid)) {
         ml_process.walls |= ML_WALLS_NO_PID;
+    }
+    if (!grows(program)) {
+        ml_process.walls |= ML_WALLS_NO_GROWTH;
+    }
+    if (!are_let_through(program, limits, COUNT_OF(limits))) {
+        ml_process.walls |= ML_WALLS_NO_LIMITS;
     }
     if (!are_let_through(program, of_hello, COUNT_OF(of_hello))) {
         ml_process.walls |= ML_WALLS_NO_HELLO;

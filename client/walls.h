@@ -1,5 +1,5 @@
 /* What a seccomp filter that the program puts up leaves us. Room: client (private). Context: the
- * thread that has just put it up; no system call.
+ * thread that puts it up; behind it no system call.
  *
  * One rule: a filter may kill for a call that the program itself never makes. So the filter is
  * asked, by running it here, what it would say to each of ours; where one would not be let through,
@@ -10,6 +10,10 @@
 
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+
+/* The program is about to put up a filter, whatever it says: what may not be had behind it is had
+ * now. Keeps errno. */
+void ml_walls_before(void);
 
 /* The kernel has taken this filter, for this thread or for all. */
 void ml_walls_filter(const struct sock_fprog *program);

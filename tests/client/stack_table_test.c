@@ -10,6 +10,7 @@
 enum {
     NODES_MAX = 1 << 20,
     LANE_BYTES = 64 << 20,
+    ARENA_BYTES = 16 << 20,
     THREADS = 4,
     HUB_CHILDREN = 20000, /* the hash table doubles twice */
     PATHS = 4000,
@@ -52,10 +53,11 @@ static void set_up(void) {
     ml_process.gate_page = &page;
     ml_process.staging = (uint8_t *)&header;
     ml_process.nodes_max = NODES_MAX;
-    ml_process.table_shift_max = 21;
+    ml_process.memory = (struct ml_memory){0}; /* what is mapped is all there is */
+    ml_process.memory.arena.start = pages(ARENA_BYTES);
+    ml_process.memory.arena.mapped_bytes = ARENA_BYTES;
     ml_process.stack_nodes =
         pages((NODES_MAX + ML_STACK_BLOCK_NODES) * sizeof(struct ml_stack_node));
-    ml_process.tables = pages(sizeof(uint32_t) << 22);
     nodes = pages(NODES_MAX * sizeof(*nodes));
     for (uint32_t i = 0; i < THREADS; i++) {
         lanes[i] = pages(sizeof(*lanes[i]));
@@ -210,6 +212,44 @@ START_TEST(a_full_table_answers_0_and_counts) {
 }
 END_TEST
 
+/* Paths below one node, more than the first table and the nodes beside have room for. */
+START_TEST(a_table_that_cannot_grow_keeps_what_it_has_and_counts_the_rest) {
+    set_up();
+    header.lost_no_node = 0;
+    ml_process.memory.arena.mapped_bytes = sizeof(uint32_t) << ML_TABLE_SHIFT_MIN;
+    enum { MANY = 50000 };
+    static uint32_t child[MANY];
+    const uint32_t hub = ml_stack_child(lanes[0], 0, 0x1000, 0);
+    uint32_t in_table = 0;
+    for (uint32_t i = 0; i < MANY; i++) {
+        child[i] = ml_stack_child(lanes[0], hub, 0x2000 + i, 0);
+        in_table += child[i] != 0;
+    }
+    ck_assert_uint_ge(in_table, (1 << ML_TABLE_SHIFT_MIN) / 2);
+    ck_assert_uint_lt(in_table, 1 << ML_TABLE_SHIFT_MIN);
+    ck_assert_uint_eq(header.lost_no_node, MANY - in_table);
+    ck_assert_uint_le(page.node_count, in_table + 2);
+    for (uint32_t i = 0; i < MANY; i++) {
+        ck_assert(child[i] == 0 || ml_stack_child(lanes[0], hub, 0x2000 + i, 0) == child[i]);
+    }
+    read_lane(lanes[0]);
+}
+END_TEST
+
+START_TEST(without_memory_for_any_table_nodes_beside_their_parents_remain) {
+    set_up();
+    header.lost_no_node = 0;
+    ml_process.memory.arena.mapped_bytes = 0;
+    const uint32_t hub = ml_stack_child(lanes[0], 0, 0x1000, 0);
+    uint32_t in_table = 0;
+    for (uint32_t i = 0; i < 100; i++) {
+        in_table += ml_stack_child(lanes[0], hub, 0x2000 + i, 0) != 0;
+    }
+    ck_assert_uint_ge(in_table, ML_STACK_BLOCK_NODES);
+    ck_assert_uint_eq(header.lost_no_node, 100 - in_table);
+}
+END_TEST
+
 static Suite *suite(void) {
     Suite *suite = suite_create("client/stack_table");
     TCase *tcase = tcase_create("stack_table");
@@ -219,6 +259,8 @@ static Suite *suite(void) {
     tcase_add_test(tcase, threads_that_meet_define_true_nodes);
     tcase_add_test(tcase, defines_what_it_meets_again_in_a_new_profile);
     tcase_add_test(tcase, a_full_table_answers_0_and_counts);
+    tcase_add_test(tcase, a_table_that_cannot_grow_keeps_what_it_has_and_counts_the_rest);
+    tcase_add_test(tcase, without_memory_for_any_table_nodes_beside_their_parents_remain);
     suite_add_tcase(suite, tcase);
     return suite;
 }
