@@ -35,8 +35,8 @@ static uint64_t lost_chunks_of(const struct ml_client *client) {
 
 static bool complete(const struct ml_client *client, const struct ml_accounting *accounting) {
     return client->lost == ML_OK && client->trouble[0] == 0 && lost_chunks_of(client) == 0 &&
-           client->staging.header.lost_messages == 0 && !client->missed && accounting->balanced &&
-           ml_accounting_lost(accounting) == 0;
+           client->staging.header.lost_messages == 0 && client->staging.header.lost_no_node == 0 &&
+           !client->missed && accounting->balanced && ml_accounting_lost(accounting) == 0;
 }
 
 /* Every event that its threads have counted: a chunk that they dropped had been read out of staging
@@ -53,7 +53,8 @@ trouble_of(const struct ml_client *client, const struct ml_accounting *accountin
         return client->trouble;
     }
     if (accounting->no_lane > 0) {
-        return "more threads at once than there are lanes: events were lost";
+        return "more threads at once than memlog has room for (8,192, fewer under its limits): "
+               "events were lost";
     }
     if (accounting->no_pipe > 0) {
         return "the program closed its pipe, or its own sandbox forbids to write to it: events "
@@ -74,6 +75,10 @@ trouble_of(const struct ml_client *client, const struct ml_accounting *accountin
     }
     if (client->missed) {
         return "an address was given out twice: a free was not seen";
+    }
+    if (client->staging.header.lost_no_node > 0) {
+        return "no memory for all call paths under its limits or its sandbox: some stacks are "
+               "cut short, no event was lost";
     }
     return complete(client, accounting) ? "" : "its events do not add up: see \"accounting\"";
 }
