@@ -26,6 +26,9 @@ enum { BACKLOG = 4096 };
 /* How long a host may take from its folder to its socket. */
 enum { FOLDER_YOUNG_S = 10 };
 
+/* More than two come of nothing but somebody who plays with us. */
+enum { COMMAND_FOLDERS_MAX = 8 };
+
 /* Of the control socket's name. */
 enum { SECRET_DIGITS = 32 };
 
@@ -211,29 +214,96 @@ make_folder(struct ml_rendezvous *rendezvous, struct ml_complaint *complaint) {
     return ML_ENV_SYSTEM;
 }
 
-/* The user's own folder for command sockets, made if it is not there. */
-static enum ml_status
-command_folder(char out_folder[ML_RENDEZVOUS_PATH_BYTES], struct ml_complaint *complaint) {
-    const char *runtime = getenv("XDG_RUNTIME_DIR");
+/* A folder that is this user's alone, and no link. */
+static bool is_own_folder(const char *path) {
     struct stat facts;
-    int count = -1;
+    return lstat(path, &facts) == 0 && S_ISDIR(facts.st_mode) && facts.st_uid == geteuid() &&
+           (facts.st_mode & 077) == 0;
+}
+
+static bool make_own_folder(const char *path) {
+    return (mkdir(path, 0700) == 0 || errno == EEXIST) && is_own_folder(path);
+}
+
+/* Room for a name of 16 digits, a pid and the suffix. */
+enum { COMMAND_FOLDER_BYTES = ML_RENDEZVOUS_PATH_BYTES - 42 };
+
+/* Where command sockets may lie. */
+struct command_folders {
+    char paths[COMMAND_FOLDERS_MAX][COMMAND_FOLDER_BYTES];
+    uint32_t count;
+};
+
+static void add_folder(struct command_folders *folders, const char *path) {
+    if (folders->count < COMMAND_FOLDERS_MAX && strlen(path) < COMMAND_FOLDER_BYTES) {
+        (void)snprintf(folders->paths[folders->count++], COMMAND_FOLDER_BYTES, "%s", path);
+    }
+}
+
+/* /tmp/memlog-UID.HEX, of this user: made where somebody else has taken /tmp/memlog-UID. In /tmp
+ * nobody can make one that is ours. */
+static void add_random_folders(struct command_folders *folders, const char *plain) {
+    DIR *directory = opendir("/tmp");
+    const char *name = strrchr(plain, '/') + 1;
+    const size_t count = strlen(name);
+    if (directory == NULL) {
+        return;
+    }
+    for (struct dirent *entry = readdir(directory); entry != NULL; entry = readdir(directory)) {
+        char path[PATH_MAX];
+        if (strncmp(entry->d_name, name, count) == 0 && entry->d_name[count] == '.') {
+            (void)snprintf(path, sizeof(path), "/tmp/%s", entry->d_name);
+            if (is_own_folder(path)) {
+                add_folder(folders, path);
+            }
+        }
+    }
+    (void)closedir(directory);
+}
+
+/* All that there are, the one for a new host first: that of the user's runtime folder alone, or
+ * those in /tmp. `make`: one at least. */
+static void find_folders(struct command_folders *folders, bool make) {
+    const char *runtime = getenv("XDG_RUNTIME_DIR");
+    char path[PATH_MAX];
+    struct stat facts;
+    folders->count = 0;
     if (runtime != NULL && runtime[0] == '/' && stat(runtime, &facts) == 0 &&
         facts.st_uid == geteuid()) {
-        count = snprintf(out_folder, ML_RENDEZVOUS_PATH_BYTES, "%s/memlog", runtime);
+        (void)snprintf(path, sizeof(path), "%.1024s/memlog", runtime);
+        if (make_own_folder(path)) {
+            add_folder(folders, path);
+        }
     }
-    /* Room for a name of 16 digits, a pid and the suffix. */
-    if (count < 0 || count > ML_RENDEZVOUS_PATH_BYTES - 42) {
-        (void)snprintf(out_folder, ML_RENDEZVOUS_PATH_BYTES, "/tmp/memlog-%u", (unsigned)geteuid());
+    if (folders->count > 0) {
+        return;
     }
-    if (mkdir(out_folder, 0700) != 0 && errno != EEXIST) {
-        ml_complain(complaint, "cannot make the folder %s: %s", out_folder, strerror(errno));
+    (void)snprintf(path, sizeof(path), "/tmp/memlog-%u", (unsigned)geteuid());
+    if (make_own_folder(path)) {
+        add_folder(folders, path);
+    }
+    add_random_folders(folders, path);
+    uint64_t random = 0;
+    if (folders->count == 0 && make &&
+        getrandom(&random, sizeof(random), 0) == (ssize_t)sizeof(random)) {
+        const size_t count = strlen(path);
+        (void)snprintf(path + count, sizeof(path) - count, ".%016llx", (unsigned long long)random);
+        if (make_own_folder(path)) {
+            add_folder(folders, path);
+        }
+    }
+}
+
+/* The user's own folder for command sockets, made if it is not there. */
+static enum ml_status
+command_folder(char out_folder[COMMAND_FOLDER_BYTES], struct ml_complaint *complaint) {
+    struct command_folders folders;
+    find_folders(&folders, true);
+    if (folders.count == 0) {
+        ml_complain(complaint, "cannot make a folder for sockets in /tmp: %s", strerror(errno));
         return ML_ENV_SYSTEM;
     }
-    if (lstat(out_folder, &facts) != 0 || !S_ISDIR(facts.st_mode) || facts.st_uid != geteuid() ||
-        (facts.st_mode & 077) != 0) {
-        ml_complain(complaint, "%s is not a folder of this user alone", out_folder);
-        return ML_ENV_REFUSED;
-    }
+    (void)snprintf(out_folder, COMMAND_FOLDER_BYTES, "%s", folders.paths[0]);
     return ML_OK;
 }
 
@@ -241,7 +311,7 @@ enum ml_status
 ml_rendezvous_open(struct ml_rendezvous *out_rendezvous, struct ml_complaint *complaint) {
     struct ml_rendezvous *rendezvous = out_rendezvous;
     *rendezvous = (struct ml_rendezvous){.client_fd = -1, .command_fd = -1, .owner = getpid()};
-    char folder[ML_RENDEZVOUS_PATH_BYTES];
+    char folder[COMMAND_FOLDER_BYTES];
     enum ml_status status = make_folder(rendezvous, complaint);
     if (status == ML_OK) {
         status = listen_at(
@@ -265,7 +335,7 @@ ml_rendezvous_open(struct ml_rendezvous *out_rendezvous, struct ml_complaint *co
         (void)snprintf(
             rendezvous->command_path,
             sizeof(rendezvous->command_path),
-            "%.66s/%016llu-%d" COMMAND_SUFFIX,
+            "%s/%016llu-%d" COMMAND_SUFFIX,
             folder,
             started_us,
             (int)getpid()
@@ -333,14 +403,10 @@ static int is_command_socket(const struct dirent *entry) {
            strcmp(entry->d_name + count - suffix_count, COMMAND_SUFFIX) == 0;
 }
 
-uint32_t ml_rendezvous_others(void) {
-    char folder[ML_RENDEZVOUS_PATH_BYTES];
-    struct ml_complaint complaint = {.text = ""};
+static uint32_t others_in(const char *folder) {
     struct dirent **entries = NULL;
     uint32_t others = 0;
-    const int count = command_folder(folder, &complaint) == ML_OK
-                          ? scandir(folder, &entries, is_command_socket, NULL)
-                          : 0;
+    const int count = scandir(folder, &entries, is_command_socket, NULL);
     for (int i = 0; i < count; i++) {
         int pid = 0;
         if (sscanf(entries[i]->d_name, "%*16u-%d", &pid) == 1 && pid > 0 && pid != getpid() &&
@@ -353,32 +419,56 @@ uint32_t ml_rendezvous_others(void) {
     return others;
 }
 
-static enum ml_status connect_newest(int *out_fd, struct ml_complaint *complaint) {
-    char folder[ML_RENDEZVOUS_PATH_BYTES];
-    enum ml_status status = command_folder(folder, complaint);
-    if (status != ML_OK) {
-        return status;
+uint32_t ml_rendezvous_others(void) {
+    struct command_folders folders;
+    uint32_t others = 0;
+    find_folders(&folders, false);
+    for (uint32_t i = 0; i < folders.count; i++) {
+        others += others_in(folders.paths[i]);
     }
+    return others;
+}
+
+/* The newest that answers in that folder, if it is newer than `newest`, the name of which it then
+ * takes the place of, as its socket that of *fd. */
+static void connect_newest_in(const char *folder, char newest[NAME_MAX + 1], int *fd) {
     struct dirent **entries = NULL;
-    int count = scandir(folder, &entries, is_command_socket, alphasort);
-    int fd = -1;
+    const int count = scandir(folder, &entries, is_command_socket, alphasort);
+    bool is_found = false;
     for (int i = count - 1; i >= 0; i--) {
         char path[ML_RENDEZVOUS_PATH_BYTES + NAME_MAX + 2];
         (void)snprintf(path, sizeof(path), "%s/%s", folder, entries[i]->d_name);
-        if (fd < 0) {
-            fd = connect_at(path);
-            if (fd < 0 && errno == ECONNREFUSED) {
+        if (!is_found && strcmp(entries[i]->d_name, newest) > 0) {
+            const int found_fd = connect_at(path);
+            if (found_fd >= 0) {
+                is_found = true;
+                if (*fd >= 0) {
+                    (void)close(*fd);
+                }
+                *fd = found_fd;
+                (void)snprintf(newest, NAME_MAX + 1, "%s", entries[i]->d_name);
+            } else if (errno == ECONNREFUSED) {
                 (void)unlink(path); /* its host was killed */
             }
         }
         free(entries[i]);
     }
     free(entries);
+}
+
+static enum ml_status connect_newest(int *out_fd, struct ml_complaint *complaint) {
+    struct command_folders folders;
+    char newest[NAME_MAX + 1] = "";
+    int fd = -1;
+    find_folders(&folders, false);
+    for (uint32_t i = 0; i < folders.count; i++) {
+        connect_newest_in(folders.paths[i], newest, &fd);
+    }
     if (fd < 0) {
         ml_complain(
             complaint,
             "no memlog of this user runs (none listens in %s); 'memlog run -- PROGRAM' starts one",
-            folder
+            folders.count > 0 ? folders.paths[0] : "/tmp"
         );
         return ML_ENV_MISSING;
     }

@@ -4,7 +4,9 @@
  * One rule: a socket whose name nobody guesses, in a folder that others can walk through (workers
  * that have dropped their user must still connect) but not list, for the processes: its name, in
  * the environment of the run's processes alone, is the secret that makes one of the run. A folder
- * of the user's own, closed to all others, for the commands. Who connects is told by the kernel. */
+ * of the user's own, closed to all others, for the commands; where somebody else has taken its name
+ * there is another one, and nothing is ever looked for in one that is not the user's. Who connects
+ * is told by the kernel. */
 #ifndef MEMLOG_HOST_RENDEZVOUS_H
 #define MEMLOG_HOST_RENDEZVOUS_H
 
@@ -32,7 +34,7 @@ struct ml_rendezvous {
 
 /* Make both sockets.
  *
- * Errors: ML_ENV_SYSTEM, ML_ENV_REFUSED (the user's folder is somebody else's) with a complaint.
+ * Errors: ML_ENV_SYSTEM, ML_ENV_REFUSED (a path that is too long) with a complaint.
  * Owner:  ml_rendezvous_close closes and removes them. */
 ML_NODISCARD enum ml_status
 ml_rendezvous_open(struct ml_rendezvous *out_rendezvous, struct ml_complaint *complaint);

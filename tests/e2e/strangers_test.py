@@ -104,6 +104,32 @@ class Strangers(harness.Case):
         (dump,) = (home / "dumps").glob("*.pftrace")
         self.assertEqual([entry["name"] for entry in self.report(dump)["processes"]], ["python3"])
 
+    def test_a_name_in_tmp_that_somebody_else_has_taken_stops_nobody(self):
+        user = 61235
+        taken = pathlib.Path(f"/tmp/memlog-{user}")
+        if taken.exists():
+            self.skipTest(f"{taken} is there already")
+        taken.mkdir(mode=0o777)
+        self.addCleanup(taken.rmdir)
+        self.addCleanup(lambda: [os.rmdir(path) for path in glob.glob(f"{taken}.*")])
+        self.folder.chmod(0o755)
+        home = self.folder / "home"
+        home.mkdir()
+        os.chown(home, user, user)
+        prefix = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"]
+        env = self.environment(XDG_RUNTIME_DIR="", HOME=str(home))
+        words = [*prefix, str(harness.MEMLOG), "run", "-q", "--no-page", "-o", str(home / "dumps"), "--", "/usr/bin/python3", "-c", PROGRAM]
+        host = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=home, env=env)
+        self.addCleanup(host.communicate)
+        self.assertEqual(host.stdout.readline(), b"ready\n")
+        answer = subprocess.run([*prefix, harness.MEMLOG, "ps"], env=env, cwd=home, capture_output=True, text=True, timeout=60, check=False)
+        self.assertIn("python3", answer.stdout, answer.stderr)
+        _, err = host.communicate(b"\n", timeout=harness.TIMEOUT)
+        self.assertEqual((host.returncode, err), (0, b""))
+        (dump,) = (home / "dumps").glob("*.pftrace")
+        self.assertTrue(self.report(dump)["dump"]["complete"])
+        self.assertEqual(list(taken.iterdir()), [])
+
     def test_programs_of_the_tree_that_become_another_user_belong(self):
         script = " ".join([*NOBODY, "/usr/bin/python3 -c 'import os; kept = [bytes(1000) for _ in range(500)]; os.fork() or bytes(999999)'"])
         orphan = f"(setsid sh -c '{' '.join(NOBODY)} sh -c \"sleep 0.3; exec sort /etc/passwd\"' >/dev/null & ); true"

@@ -120,15 +120,63 @@ START_TEST(other_hosts_are_counted_while_they_live) {
 }
 END_TEST
 
-START_TEST(a_folder_that_others_may_enter_is_refused) {
+START_TEST(a_folder_that_others_may_enter_is_passed_over) {
     char folder[64];
     (void)snprintf(folder, sizeof(folder), "%s/memlog", runtime);
     ck_assert_int_eq(mkdir(folder, 0700), 0);
     ck_assert_int_eq(chmod(folder, 0755), 0);
     struct ml_rendezvous rendezvous;
-    ck_assert_int_eq(ml_rendezvous_open(&rendezvous, &complaint), ML_ENV_REFUSED);
-    ck_assert_ptr_nonnull(strstr(complaint.text, folder));
-    ck_assert_int_eq(rendezvous.client_fd, -1);
+    ck_assert_int_eq(ml_rendezvous_open(&rendezvous, &complaint), ML_OK);
+    ck_assert_ptr_null(strstr(rendezvous.command_path, folder));
+    int fd = -1;
+    ck_assert_int_eq(ml_rendezvous_connect(NULL, &fd, &complaint), ML_OK);
+    (void)close(fd);
+    ml_rendezvous_close(&rendezvous);
+}
+END_TEST
+
+/* As a user of which there is no other process, and whose name in /tmp somebody else has taken. */
+START_TEST(a_name_that_another_user_has_taken_keeps_nobody_from_starting_or_being_found) {
+    enum { USER = 61234 };
+    char taken[64];
+    char planted[96];
+    (void)snprintf(taken, sizeof(taken), "/tmp/memlog-%d", (int)USER);
+    (void)snprintf(planted, sizeof(planted), "%s/9999999999999999-1.sock", taken);
+    if (geteuid() != 0 || mkdir(taken, 0777) != 0) {
+        return;
+    }
+    ck_assert_int_eq(chmod(taken, 0777), 0);
+    /* A host of the other user's, which looks newer than all. */
+    struct ml_rendezvous foreign;
+    struct ml_rendezvous own;
+    ck_assert_int_eq(ml_rendezvous_open(&foreign, &complaint), ML_OK);
+    ck_assert_int_eq(rename(foreign.command_path, planted), 0);
+    ck_assert_int_eq(chmod(planted, 0777), 0);
+    ck_assert_int_eq(unsetenv("XDG_RUNTIME_DIR"), 0);
+    ck_assert_int_eq(seteuid(USER), 0);
+    int fd = -1;
+    const enum ml_status before = ml_rendezvous_connect(NULL, &fd, &complaint);
+    const enum ml_status opened = ml_rendezvous_open(&own, &complaint);
+    const enum ml_status found = ml_rendezvous_connect(NULL, &fd, &complaint);
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    socklen_t count = sizeof(address);
+    (void)getpeername(fd, (struct sockaddr *)&address, &count);
+    char folder[ML_RENDEZVOUS_PATH_BYTES];
+    (void)snprintf(folder, sizeof(folder), "%s", own.command_path);
+    *strrchr(folder, '/') = '\0';
+    (void)close(fd);
+    ml_rendezvous_close(&own);
+    (void)rmdir(folder);
+    ck_assert_int_eq(seteuid(0), 0);
+    (void)unlink(planted);
+    (void)rmdir(taken);
+    ml_rendezvous_close(&foreign);
+    ck_assert_int_eq(before, ML_ENV_MISSING);
+    ck_assert_int_eq(opened, ML_OK);
+    ck_assert_int_eq(found, ML_OK);
+    ck_assert_int_eq(strncmp(folder, taken, strlen(taken)), 0);
+    ck_assert_int_eq(folder[strlen(taken)], '.');
+    ck_assert_int_eq(strncmp(address.sun_path, folder, strlen(folder)), 0);
 }
 END_TEST
 
@@ -210,7 +258,10 @@ int main(void) {
     tcase_add_test(tcase, other_users_find_no_socket_to_connect_to);
     tcase_add_test(tcase, the_newest_host_is_found_and_dead_ones_are_cleared_away);
     tcase_add_test(tcase, other_hosts_are_counted_while_they_live);
-    tcase_add_test(tcase, a_folder_that_others_may_enter_is_refused);
+    tcase_add_test(tcase, a_folder_that_others_may_enter_is_passed_over);
+    tcase_add_test(
+        tcase, a_name_that_another_user_has_taken_keeps_nobody_from_starting_or_being_found
+    );
     tcase_add_test(tcase, a_named_socket_that_nobody_serves_is_named);
     tcase_add_test(tcase, a_host_that_stands_still_holds_nobody_up);
     tcase_add_test(tcase, the_folder_of_a_killed_host_is_cleared_away_by_the_next);
