@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -223,6 +224,59 @@ static enum MHD_Result hand_over(struct ml_http_request *request) {
     return MHD_YES;
 }
 
+/* Headers that something is decided by; a second one is read otherwise by whoever stands between.
+ */
+static const char *const single_headers[] = {
+    "Host",
+    "Content-Length",
+    "Transfer-Encoding",
+    "Authorization",
+    "Origin",
+    "Sec-Fetch-Site",
+};
+enum { SINGLE_HEADERS = sizeof(single_headers) / sizeof(single_headers[0]) };
+
+struct head {
+    unsigned counts[SINGLE_HEADERS];
+    const char *length;
+    const char *transfer;
+    bool is_folded; /* a value goes on behind the end of a line */
+};
+
+static enum MHD_Result
+on_header(void *context, enum MHD_ValueKind kind, const char *name, const char *value) {
+    (void)kind;
+    struct head *head = context;
+    for (size_t i = 0; i < SINGLE_HEADERS; i++) {
+        head->counts[i] += strcasecmp(name, single_headers[i]) == 0 ? 1 : 0;
+    }
+    if (strcasecmp(name, "Content-Length") == 0) {
+        head->length = value != NULL ? value : "";
+    } else if (strcasecmp(name, "Transfer-Encoding") == 0) {
+        head->transfer = value != NULL ? value : "";
+    }
+    head->is_folded = head->is_folded || strpbrk(name, " \t\r\n") != NULL ||
+                      (value != NULL && strpbrk(value, "\r\n") != NULL);
+    return MHD_YES;
+}
+
+/* Whether a head can be read in one way only: where its body ends, and whom it is for. */
+static bool is_plain(struct MHD_Connection *mhd, const char *path) {
+    struct head head = {.length = NULL};
+    (void)MHD_get_connection_values(mhd, MHD_HEADER_KIND, on_header, &head);
+    for (size_t i = 0; i < SINGLE_HEADERS; i++) {
+        if (head.counts[i] > 1) {
+            return false;
+        }
+    }
+    if (head.length != NULL && (head.transfer != NULL || head.length[0] == '\0' ||
+                                head.length[strspn(head.length, "0123456789")] != '\0')) {
+        return false;
+    }
+    return path[0] == '/' && !head.is_folded &&
+           (head.transfer == NULL || strcasecmp(head.transfer, "chunked") == 0);
+}
+
 /* Called by libmicrohttpd: first with the head alone, then with pieces of the body, then without
  * any; and once more when a waiting one was resumed. */
 static enum MHD_Result on_access(
@@ -245,6 +299,14 @@ static enum MHD_Result on_access(
             return MHD_NO;
         }
         *request_context = request;
+        if (!is_plain(mhd, path)) {
+            answer_text(request, 400, "this head can be read in more than one way\n");
+            if (request->response != NULL) {
+                (void)MHD_add_response_header(request->response, "Connection", "close");
+                return send_response(request);
+            }
+            return MHD_NO;
+        }
         http->setup.on_head(http->setup.context, request);
         return request->response != NULL ? send_response(request) : MHD_YES;
     }
