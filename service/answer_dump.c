@@ -24,13 +24,17 @@ struct ml_dump_request {
     uint32_t gaps_count;
     struct ml_snapshot_not_profiled *not_profiled;
     uint32_t not_profiled_count;
+    struct ml_snapshot_unrecorded *unrecorded;
+    uint32_t unrecorded_count;
+    struct ml_text list_source;
+    uint64_t list_blind_ns, list_missed;
     struct ml_snapshot_trigger trigger;
 };
 
 /* Bytes of an order's strings, each with a NUL. Lists and lengths are bounded by the contract and
  * came in one message: the sum fits. */
 static size_t text_bytes(const struct memlog_service_dump_order *order) {
-    size_t bytes = (size_t)order->program.count_bytes + 1;
+    size_t bytes = (size_t)order->program.count_bytes + order->list_source.count_bytes + 2;
     if (order->has_trigger) {
         bytes += (size_t)order->trigger.reason.count_bytes + 1;
     }
@@ -40,6 +44,11 @@ static size_t text_bytes(const struct memlog_service_dump_order *order) {
     for (uint32_t i = 0; i < order->not_profiled.count; i++) {
         bytes += (size_t)order->not_profiled.items[i].reason.count_bytes + 1;
         bytes += (size_t)order->not_profiled.items[i].path.count_bytes + 1;
+    }
+    for (uint32_t i = 0; i < order->unrecorded.count; i++) {
+        const struct memlog_service_unrecorded *one = &order->unrecorded.items[i];
+        bytes += (size_t)one->name.count_bytes + one->command_line.count_bytes +
+                 one->executable.count_bytes + one->reason.count_bytes + 4;
     }
     return bytes;
 }
@@ -54,13 +63,47 @@ static struct ml_text copy_text(char **at, struct ml_string text) {
     return copy;
 }
 
+static void copy_unrecorded(
+    char **at, const struct memlog_service_unrecorded *from, struct ml_snapshot_unrecorded *out_one
+) {
+    const struct ml_string line = {
+        .data = (const char *)from->command_line.data,
+        .count_bytes = from->command_line.count_bytes};
+    *out_one = (struct ml_snapshot_unrecorded){
+        .id = from->id,
+        .parent_id = from->parent_id,
+        .pid = from->pid,
+        .parent_pid = from->parent_pid,
+        .role = from->role,
+        .state = from->state,
+        .exit_code = from->exit_code,
+        .signal = from->signal,
+        .forked = from->forked,
+        .idle = from->idle,
+        .start = ml_moment_of(&from->start),
+        .end = ml_moment_of(&from->end),
+        .footprint_bytes = from->footprint_bytes,
+        .resident_bytes = from->resident_bytes,
+        .folded_processes = from->folded_processes,
+        .folded_failed = from->folded_failed,
+        .name = copy_text(at, from->name),
+        .command_line = copy_text(at, line),
+        .exe_path = copy_text(at, from->executable),
+        .reason = copy_text(at, from->reason),
+    };
+}
+
 struct ml_dump_request *
 ml_dump_request_new(const struct memlog_service_dump_order *order, int take_file_fd) {
     const size_t gaps_bytes = order->gaps.count * sizeof(struct ml_snapshot_gap);
     const size_t others_bytes = order->not_profiled.count * sizeof(struct ml_snapshot_not_profiled);
     const size_t ids_bytes = order->ids.count * sizeof(uint32_t);
-    struct ml_dump_request *request =
-        calloc(1, sizeof(*request) + gaps_bytes + others_bytes + ids_bytes + text_bytes(order));
+    const size_t unrecorded_bytes = order->unrecorded.count * sizeof(struct ml_snapshot_unrecorded);
+    struct ml_dump_request *request = calloc(
+        1,
+        sizeof(*request) + gaps_bytes + others_bytes + unrecorded_bytes + ids_bytes +
+            text_bytes(order)
+    );
     if (request == NULL) {
         (void)close(take_file_fd);
         return NULL;
@@ -72,15 +115,24 @@ ml_dump_request_new(const struct memlog_service_dump_order *order, int take_file
     request->gaps_count = order->gaps.count;
     request->not_profiled_count = order->not_profiled.count;
     request->ids_count = order->ids.count;
-    /* Widest alignment first: 8, 8, 4, 1. */
+    request->unrecorded_count = order->unrecorded.count;
+    request->list_blind_ns = order->list_blind_ns;
+    request->list_missed = order->list_missed;
+    /* Widest alignment first: 8, 8, 8, 4, 1. */
     request->gaps = (struct ml_snapshot_gap *)(request + 1);
     request->not_profiled = (struct ml_snapshot_not_profiled *)(request->gaps + order->gaps.count);
-    request->ids = (uint32_t *)(request->not_profiled + order->not_profiled.count);
+    request->unrecorded =
+        (struct ml_snapshot_unrecorded *)(request->not_profiled + order->not_profiled.count);
+    request->ids = (uint32_t *)(request->unrecorded + order->unrecorded.count);
     char *at = (char *)(request->ids + order->ids.count);
     if (ids_bytes > 0) {
         memcpy(request->ids, order->ids.items, ids_bytes);
     }
     request->program = copy_text(&at, order->program);
+    request->list_source = copy_text(&at, order->list_source);
+    for (uint32_t i = 0; i < order->unrecorded.count; i++) {
+        copy_unrecorded(&at, &order->unrecorded.items[i], &request->unrecorded[i]);
+    }
     if (order->has_trigger) {
         request->trigger = (struct ml_snapshot_trigger
         ){.is_set = true,
@@ -104,6 +156,7 @@ ml_dump_request_new(const struct memlog_service_dump_order *order, int take_file
         request->not_profiled[i].pid = other->pid;
         request->not_profiled[i].parent_pid = other->parent_pid;
         request->not_profiled[i].has_other_profiler = other->has_other_profiler;
+        request->not_profiled[i].is_listed = other->listed;
         request->not_profiled[i].reason = copy_text(&at, other->reason);
         request->not_profiled[i].path = copy_text(&at, other->path);
     }
@@ -161,6 +214,11 @@ static void lend(
     snapshot->gaps_count = request->gaps_count;
     snapshot->not_profiled = request->not_profiled;
     snapshot->not_profiled_count = request->not_profiled_count;
+    snapshot->unrecorded = request->unrecorded;
+    snapshot->unrecorded_count = request->unrecorded_count;
+    snapshot->list_source = request->list_source;
+    snapshot->list_blind_ns = request->list_blind_ns;
+    snapshot->list_missed = request->list_missed;
     snapshot->sandbox_missing = (struct ml_text
     ){.bytes = scene->sandbox_missing, .count_bytes = (uint32_t)strlen(scene->sandbox_missing)};
 }
@@ -172,6 +230,9 @@ static void take_back(struct ml_snapshot *snapshot) {
     snapshot->gaps_count = 0;
     snapshot->not_profiled = NULL;
     snapshot->not_profiled_count = 0;
+    snapshot->unrecorded = NULL;
+    snapshot->unrecorded_count = 0;
+    snapshot->list_source = (struct ml_text){0};
     snapshot->sandbox_missing = (struct ml_text){0};
 }
 

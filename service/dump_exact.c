@@ -1,5 +1,7 @@
 #include "service/dump_exact.h"
 
+#include <string.h>
+
 #include "ipc/crc32.h"
 #include "ipc/trace_columns.h"
 #include "service/dump_standard.h"
@@ -96,12 +98,15 @@ void ml_dump_exact_run(struct ml_dump_packet *packet, const struct ml_snapshot *
         .tree_peak_ticks = snapshot->tree_peak_ticks,
         .complete = snapshot->complete,
         .sandbox_missing = ml_dump_text(&snapshot->sandbox_missing),
-        .processes_count = snapshot->processes_count,
+        .processes_count = snapshot->processes_count + snapshot->unrecorded_count,
         .gaps_count = snapshot->gaps_count,
         .not_profiled_count = snapshot->not_profiled_count,
         .service_trouble = ml_dump_text(&snapshot->service_trouble),
         .left_bytes = snapshot->left_bytes,
         .left_blocks = snapshot->left_blocks,
+        .list_source = ml_dump_text(&snapshot->list_source),
+        .list_blind_ns = snapshot->list_blind_ns,
+        .list_missed = snapshot->list_missed,
     };
     ml_trace_TracePacket head;
 
@@ -194,6 +199,45 @@ static void send_process(struct ml_dump_packet *packet, const struct ml_snapshot
     send_message(packet, ml_trace_MemlogKind_MEMLOG_PROCESS, ml_trace_MemlogProcess_fields, &head);
 }
 
+/* How many arguments a command line with its NULs has; the last one may have been cut. */
+static uint32_t count_arguments(const struct ml_text *line) {
+    uint32_t count = line->count_bytes > 0 && line->bytes[line->count_bytes - 1] != '\0';
+    for (uint32_t i = 0; i < line->count_bytes; i++) {
+        count += line->bytes[i] == '\0';
+    }
+    return count;
+}
+
+static void
+send_unrecorded(struct ml_dump_packet *packet, const struct ml_snapshot_unrecorded *one) {
+    ml_trace_MemlogProcess head = {
+        .id = one->id,
+        .parent_id = one->parent_id,
+        .pid = one->pid,
+        .parent_pid = one->parent_pid,
+        .role = one->role,
+        .state = one->state,
+        .exit_code = one->exit_code,
+        .signal = one->signal,
+        .forked = one->forked,
+        .name = ml_dump_text(&one->name),
+        .exe_path = ml_dump_text(&one->exe_path),
+        .footprint_bytes = one->footprint_bytes,
+        .resident_bytes = one->resident_bytes,
+        .sampling_bytes = 1,
+        .start = moment_of(&one->start),
+        .end = moment_of(&one->end),
+        .arguments_count = count_arguments(&one->command_line),
+        .accounting = {.balanced = true},
+        .folded_processes = one->folded_processes,
+        .folded_failed = one->folded_failed,
+        .not_recorded = true,
+        .not_recorded_reason = ml_dump_text(&one->reason),
+        .idle = one->idle,
+    };
+    send_message(packet, ml_trace_MemlogKind_MEMLOG_PROCESS, ml_trace_MemlogProcess_fields, &head);
+}
+
 static void send_gap(struct ml_dump_packet *packet, const struct ml_snapshot_gap *gap) {
     ml_trace_MemlogGap message = {
         .process_id = gap->id,
@@ -211,6 +255,7 @@ send_not_profiled(struct ml_dump_packet *packet, const struct ml_snapshot_not_pr
         .parent_pid = one->parent_pid,
         .reason = ml_dump_text(&one->reason),
         .path = ml_dump_text(&one->path),
+        .is_listed = one->is_listed,
     };
     send_message(
         packet, ml_trace_MemlogKind_MEMLOG_NOT_PROFILED, ml_trace_MemlogNotProfiled_fields, &message
@@ -220,6 +265,9 @@ send_not_profiled(struct ml_dump_packet *packet, const struct ml_snapshot_not_pr
 void ml_dump_exact_heads(struct ml_dump_packet *packet, const struct ml_snapshot *snapshot) {
     for (uint32_t i = 0; i < snapshot->processes_count; i++) {
         send_process(packet, &snapshot->processes[i]);
+    }
+    for (uint32_t i = 0; i < snapshot->unrecorded_count; i++) {
+        send_unrecorded(packet, &snapshot->unrecorded[i]);
     }
     for (uint32_t i = 0; i < snapshot->gaps_count; i++) {
         send_gap(packet, &snapshot->gaps[i]);
@@ -403,4 +451,19 @@ void ml_dump_exact_end(struct ml_dump_packet *packet) {
     ml_trace_MemlogEnd end = {.packets_count = packet->exact_packets_count + 1};
 
     send_message(packet, ml_trace_MemlogKind_MEMLOG_END, ml_trace_MemlogEnd_fields, &end);
+}
+
+void ml_dump_exact_unrecorded(
+    struct ml_dump_packet *packet, const struct ml_snapshot_unrecorded *one
+) {
+    const struct ml_text *line = &one->command_line;
+    for (uint32_t at = 0; at < line->count_bytes;) {
+        const uint32_t count = (uint32_t)strnlen(line->bytes + at, line->count_bytes - at);
+        const struct ml_text argument = {.bytes = line->bytes + at, .count_bytes = count};
+        put_texts(packet, one->id, ml_trace_MemlogTable_arguments_tag, &argument, 1);
+        at += count + 1;
+    }
+    if (!ml_dump_packet_is_empty(packet)) {
+        send_table(packet);
+    }
 }

@@ -22,6 +22,11 @@ void ml_dump_exact_tree(struct ml_dump_packet *packet, const struct ml_snapshot 
 void ml_dump_exact_tables(struct ml_dump_packet *packet, const struct ml_snapshot_process *process);
 
 /* The mark that the file is whole. */
+/* The command line of a process that has no profile; its head is among the others'. */
+void ml_dump_exact_unrecorded(
+    struct ml_dump_packet *packet, const struct ml_snapshot_unrecorded *one
+);
+
 void ml_dump_exact_end(struct ml_dump_packet *packet);
 
 #endif

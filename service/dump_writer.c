@@ -31,6 +31,12 @@ struct ml_dump_sink ml_dump_sink_over(const int *fd) {
     return (struct ml_dump_sink){.write = write_all, .context = (void *)(uintptr_t)fd};
 }
 
+static void write_unrecorded(struct ml_dump_packet *packet, const struct ml_snapshot *snapshot) {
+    for (uint32_t i = 0; packet->status == ML_OK && i < snapshot->unrecorded_count; i++) {
+        ml_dump_exact_unrecorded(packet, &snapshot->unrecorded[i]);
+    }
+}
+
 /* For everybody: the run with the clocks first (Perfetto wants them), then who was there, then one
  * process after another, so that a file cut short loses the last ones only. */
 static void write_everything(
@@ -44,6 +50,7 @@ static void write_everything(
     ml_dump_view_processes(standard, packet, snapshot);
     ml_dump_exact_heads(packet, snapshot);
     ml_dump_exact_tree(packet, snapshot);
+    write_unrecorded(packet, snapshot);
     for (uint32_t i = 0; packet->status == ML_OK && i < snapshot->processes_count; i++) {
         const struct ml_snapshot_process *process = &snapshot->processes[i];
         ml_dump_exact_tables(packet, process);
@@ -59,6 +66,7 @@ static void write_exact(struct ml_dump_packet *packet, const struct ml_snapshot 
     ml_dump_exact_run(packet, snapshot);
     ml_dump_exact_heads(packet, snapshot);
     ml_dump_exact_tree(packet, snapshot);
+    write_unrecorded(packet, snapshot);
     for (uint32_t i = 0; packet->status == ML_OK && i < snapshot->processes_count; i++) {
         ml_dump_exact_tables(packet, &snapshot->processes[i]);
     }

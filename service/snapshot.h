@@ -90,7 +90,22 @@ struct ml_snapshot_gap {
 struct ml_snapshot_not_profiled {
     uint32_t pid, parent_pid;
     bool has_other_profiler;
+    bool is_listed; /* among the unrecorded, too */
     struct ml_text reason, path;
+};
+
+/* A process of the tree that has no profile: in the host's words. */
+struct ml_snapshot_unrecorded {
+    uint32_t id, parent_id;
+    uint32_t pid, parent_pid;
+    uint32_t role, state;
+    int32_t exit_code;
+    uint32_t signal;
+    bool forked, idle;
+    struct ml_moment start, end;
+    uint64_t footprint_bytes, resident_bytes;
+    uint32_t folded_processes, folded_failed;
+    struct ml_text name, command_line, exe_path, reason; /* command_line: with its NULs */
 };
 
 struct ml_snapshot_process {
@@ -174,6 +189,10 @@ struct ml_snapshot {
     uint32_t gaps_count;
     struct ml_snapshot_not_profiled *not_profiled;
     uint32_t not_profiled_count;
+    struct ml_snapshot_unrecorded *unrecorded;
+    uint32_t unrecorded_count;
+    struct ml_text list_source; /* how the host knows of the processes */
+    uint64_t list_blind_ns, list_missed;
     struct ml_text service_trouble; /* what its guard did, service/guard.h; empty: nothing */
     struct ml_text sandbox_missing; /* what the kernel did not permit; empty: everything is on */
 };

@@ -22,6 +22,10 @@ static void dump_fini(struct ml_profile *profile) {
         process_fini(&profile->processes[i]);
     }
     free(profile->processes);
+    for (size_t i = 0; i < profile->others_count; i++) {
+        process_fini(&profile->others[i]);
+    }
+    free(profile->others);
     free(profile->gaps);
     free(profile->not_profiled);
     ml_arena_fini(&profile->arena);
@@ -40,6 +44,7 @@ void ml_profile_restart(struct ml_profile *profile) {
         .program = {.bytes = ""},
         .sandbox_missing = {.bytes = ""},
         .service_trouble = {.bytes = ""},
+        .list_source = {.bytes = ""},
         .trigger = {.reason = {.bytes = ""}},
         .symbols = profile->symbols,
         .deobfuscation = profile->deobfuscation,
@@ -101,8 +106,27 @@ static bool has_pid(const struct ml_profile *profile, uint32_t pid) {
     return false;
 }
 
-/* Forget the processes that are not marked, and what was said of them. */
-static void keep_marked(struct ml_profile *profile, const bool *is_kept) {
+static bool is_wanted(const struct ml_profile_process *process, uint32_t pid, const char *role) {
+    return pid != 0 ? process->pid == pid : strcmp(ml_profile_role_name(process->role), role) == 0;
+}
+
+static void keep_others(struct ml_profile *profile, uint32_t pid, const char *role) {
+    size_t kept = 0;
+
+    for (size_t i = 0; i < profile->others_count; i++) {
+        if (is_wanted(&profile->others[i], pid, role)) {
+            profile->others[kept++] = profile->others[i];
+        } else {
+            process_fini(&profile->others[i]);
+        }
+    }
+    profile->others_count = kept;
+}
+
+/* Forget the processes that are not marked, and what was said of them; of those without a profile
+ * the ones of another pid, or of another role if that is 0. */
+static void
+keep_marked(struct ml_profile *profile, const bool *is_kept, uint32_t pid, const char *role) {
     size_t kept = 0;
 
     for (size_t i = 0; i < profile->processes_count; i++) {
@@ -116,6 +140,7 @@ static void keep_marked(struct ml_profile *profile, const bool *is_kept) {
         process_fini(&profile->processes[i]);
     }
     profile->processes_count = kept;
+    keep_others(profile, pid, role);
     kept = 0;
     for (size_t i = 0; i < profile->gaps_count; i++) {
         uint32_t of = profile->gaps[i].process_id;
@@ -141,12 +166,11 @@ static bool select_some(struct ml_profile *profile, uint32_t pid, const char *ro
 
     for (size_t i = 0; is_kept && i < profile->processes_count; i++) {
         const struct ml_profile_process *process = &profile->processes[i];
-        is_kept[i] =
-            pid != 0 ? process->pid == pid : strcmp(ml_profile_role_name(process->role), role) == 0;
+        is_kept[i] = is_wanted(process, pid, role);
         found = found || is_kept[i];
     }
     if (found) {
-        keep_marked(profile, is_kept);
+        keep_marked(profile, is_kept, pid, role);
     }
     free(is_kept);
     return found;
@@ -190,6 +214,10 @@ uint64_t ml_profile_processes(const struct ml_profile *profile) {
         const uint32_t folded = profile->processes[i].folded_processes;
         count += folded > 0 ? folded : 1;
     }
+    for (size_t i = 0; i < profile->others_count; i++) {
+        const uint32_t folded = profile->others[i].folded_processes;
+        count += folded > 0 ? folded : 1;
+    }
     return count;
 }
 
@@ -211,6 +239,13 @@ struct ml_profile_process *ml_profile_find(struct ml_profile *profile, uint32_t 
     for (size_t i = profile->processes_count; i > 0; i--) {
         if (profile->processes[i - 1].id == id) {
             return &profile->processes[i - 1];
+        }
+    }
+    for (size_t i = 0; i < profile->others_count; i++) { /* their tables come in their order */
+        const size_t at = (profile->others_at + i) % profile->others_count;
+        if (profile->others[at].id == id) {
+            profile->others_at = at;
+            return &profile->others[at];
         }
     }
     return NULL;

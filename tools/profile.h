@@ -127,6 +127,10 @@ struct ml_profile_process {
     uint64_t unwind_checked, unwind_differed;
     uint32_t folded_processes, folded_failed; /* it stands for so many; 0: it is one */
 
+    bool not_recorded; /* it ran in the tree and has no profile: all figures but memory's are 0 */
+    struct ml_profile_text not_recorded_reason;
+    bool idle; /* not recorded, but it has allocated nothing since its fork from a recorded one */
+
     /* The *_expected counts are what the process's head announced. */
     struct ml_profile_text *arguments;
     size_t arguments_count, arguments_capacity, arguments_expected;
@@ -149,6 +153,7 @@ struct ml_profile_gap {
 
 struct ml_profile_not_profiled {
     uint32_t pid, parent_pid;
+    bool is_listed; /* it is among the processes, too */
     struct ml_profile_text reason, path;
 };
 
@@ -240,9 +245,15 @@ struct ml_profile {
     bool complete; /* as recorded */
     struct ml_profile_text sandbox_missing;
     struct ml_profile_text
-        service_trouble; /* what it did when its memory ran short; empty: nothing */
+        service_trouble;                /* what it did when its memory ran short; empty: nothing */
+    struct ml_profile_text list_source; /* how the host knew of the processes; empty: not said */
+    uint64_t list_blind_ns, list_missed;
     struct ml_profile_process *processes;
-    size_t processes_count, processes_capacity, processes_expected;
+    size_t processes_count, processes_capacity, processes_expected; /* expected: with the others */
+    /* Those of the tree that have no profile (not_recorded), in the same shape and without tables:
+     * whatever goes over heaps goes over processes, and meets none of these. */
+    struct ml_profile_process *others;
+    size_t others_count, others_capacity, others_at; /* at: that was found last */
     struct ml_profile_gap *gaps;
     size_t gaps_count, gaps_capacity, gaps_expected;
     struct ml_profile_not_profiled *not_profiled;
@@ -327,13 +338,13 @@ bool ml_profile_standard_errors(
 /* Add the six figures, and their variances. */
 void ml_profile_totals_add(struct ml_profile_totals *sum, const struct ml_profile_totals *one);
 
-/* How many processes it tells of: an entry that was folded stands for several. */
+/* How many processes it tells of, recorded or not: an entry that was folded stands for several. */
 uint64_t ml_profile_processes(const struct ml_profile *profile);
 
 /* Whether nothing was lost: neither in recording nor in the file. */
 bool ml_profile_is_complete(const struct ml_profile *profile);
 
-/* The process with that id, NULL if there is none. */
+/* The process with that id, recorded or not; NULL if there is none. */
 struct ml_profile_process *ml_profile_find(struct ml_profile *profile, uint32_t id);
 
 /* Position of the node or module with that id; SIZE_MAX: none. */

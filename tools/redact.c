@@ -98,6 +98,7 @@ static bool cut_process(
     if (process->exe_path.count_bytes == 0 && process->arguments_count > 0) {
         process->exe_path = process->arguments[0];
     }
+    process->not_recorded_reason = (struct ml_profile_text){.bytes = ""};
     redacted->arguments += process->arguments_count;
     process->arguments_count = 0;
     (void)cut_path(&process->exe_path, &redacted->paths);
@@ -136,6 +137,9 @@ enum ml_status ml_redact(
     cut_words(profile, out_redacted);
     for (size_t i = 0; done && i < profile->processes_count; i++) {
         done = cut_process(profile, &profile->processes[i], names, out_redacted);
+    }
+    for (size_t i = 0; done && i < profile->others_count; i++) {
+        done = cut_process(profile, &profile->others[i], names, out_redacted);
     }
     for (size_t i = 0; i < stacks->files_count; i++) {
         (void)cut_path(&stacks->files[i].path, &out_redacted->paths);

@@ -192,6 +192,16 @@ static void put_not_profiled(struct ml_json *json, const struct ml_profile *prof
     ml_json_close(json, ']');
 }
 
+/* How the list of processes came to be, and what it may not hold. */
+static void put_list(struct ml_json *json, const struct ml_profile *profile) {
+    ml_json_key(json, "process_list");
+    ml_json_open(json, '{');
+    text_member(json, "source", profile->list_source);
+    ml_json_number_member(json, "blind_ms", (profile->list_blind_ns + 999999) / 1000000);
+    ml_json_number_member(json, "missed", profile->list_missed);
+    ml_json_close(json, '}');
+}
+
 /* Why it was taken unasked, and who is guilty; nothing when somebody asked. */
 static void put_trigger(struct ml_json *json, const struct ml_report *report) {
     const struct ml_profile_trigger *trigger = &report->profile->trigger;
@@ -231,6 +241,7 @@ void ml_report_json_dump(struct ml_json *json, const struct ml_report *report) {
     ml_json_bool_member(json, "damaged", profile->damaged);
     text_member(json, "sandbox_missing", profile->sandbox_missing);
     text_member(json, "service_trouble", profile->service_trouble);
+    put_list(json, profile);
     put_trigger(json, report);
     put_gaps(json, profile);
     put_not_profiled(json, profile);
@@ -253,6 +264,11 @@ static void put_process_head(
     ml_json_close(json, ']');
     ml_json_string_member(json, "role", ml_profile_role_name(process->role));
     ml_json_string_member(json, "state", ml_profile_state_name(process->state));
+    ml_json_bool_member(json, "recorded", !process->not_recorded);
+    text_member(json, "reason", process->not_recorded_reason);
+    if (process->not_recorded) {
+        ml_json_bool_member(json, "idle", process->idle);
+    }
     ml_json_bool_member(json, "from_startup", process->from_startup);
     ml_json_bool_member(json, "complete", process->complete && !process->partial);
     text_member(json, "trouble", process->trouble);
@@ -292,10 +308,12 @@ static void put_accounting(struct ml_json *json, const struct ml_profile_account
     ml_json_close(json, '}');
 }
 
-static void
-put_process(struct ml_json *json, const struct ml_report *report, size_t index, bool with_stacks) {
-    const struct ml_profile_process *process = &report->profile->processes[index];
-
+static void put_process(
+    struct ml_json *json,
+    const struct ml_report *report,
+    const struct ml_profile_process *process,
+    const struct ml_stack_list *stacks
+) {
     ml_json_line(json);
     ml_json_open(json, '{');
     put_process_head(json, report->profile, process);
@@ -320,8 +338,8 @@ put_process(struct ml_json *json, const struct ml_report *report, size_t index, 
     }
     ml_json_number_member(json, "stack_nodes", process->nodes_count);
     ml_json_number_member(json, "counter_cells", process->cells_count);
-    if (with_stacks) {
-        put_stacks(json, report, &report->stacks->processes[index]);
+    if (stacks) {
+        put_stacks(json, report, stacks);
     }
     ml_json_close(json, '}');
 }
@@ -352,6 +370,7 @@ void ml_report_json_tree(struct ml_json *json, const struct ml_profile *profile)
 
 static void put_report(const struct ml_report *report, bool with_stacks, FILE *out) {
     const struct ml_profile *profile = report->profile;
+    const struct ml_stack_list no_stacks = {.count = 0};
     struct ml_json json = ml_json_over(out);
 
     ml_json_open(&json, '{');
@@ -378,7 +397,15 @@ static void put_report(const struct ml_report *report, bool with_stacks, FILE *o
     ml_json_key(&json, "processes");
     ml_json_open(&json, '[');
     for (size_t i = 0; i < profile->processes_count; i++) {
-        put_process(&json, report, i, with_stacks);
+        put_process(
+            &json,
+            report,
+            &profile->processes[i],
+            with_stacks ? &report->stacks->processes[i] : NULL
+        );
+    }
+    for (size_t i = 0; i < profile->others_count; i++) {
+        put_process(&json, report, &profile->others[i], with_stacks ? &no_stacks : NULL);
     }
     ml_json_close(&json, ']');
     ml_json_close(&json, '}');

@@ -188,21 +188,26 @@ void ml_report_processes(const struct ml_report_page *page) {
 
 void ml_report_not_profiled(const struct ml_report_page *page) {
     const struct ml_profile *profile = page->report->profile;
+    size_t count = 0;
 
-    if (profile->not_profiled_count == 0) {
-        return;
-    }
-    ml_report_heading(page, "Not profiled", "these ran without memlog");
     for (size_t i = 0; i < profile->not_profiled_count; i++) {
         const struct ml_profile_not_profiled *one = &profile->not_profiled[i];
-        if (i == PROCESSES_SHOWN) {
-            fprintf(page->out, "         ... and %zu more\n", profile->not_profiled_count - i);
-            break;
+        if (one->is_listed) {
+            continue; /* told among the processes that were not recorded */
+        }
+        if (count == 0) {
+            ml_report_heading(page, "Not profiled", "these ran without memlog");
+        }
+        if (count++ >= PROCESSES_SHOWN) {
+            continue;
         }
         fprintf(page->out, "%7" PRIu32 "  ", one->pid);
         ml_report_put(page, one->path.bytes);
         fputs(one->path.count_bytes > 0 ? ": " : "", page->out);
         ml_report_put(page, one->reason.bytes);
         putc('\n', page->out);
+    }
+    if (count > PROCESSES_SHOWN) {
+        fprintf(page->out, "         ... and %zu more\n", count - PROCESSES_SHOWN);
     }
 }

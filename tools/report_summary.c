@@ -4,6 +4,7 @@
 #include "tools/function_name.h"
 #include "tools/plumbing.h"
 #include "tools/report_internal.h"
+#include "tools/report_unrecorded.h"
 #include "tools/words.h"
 
 enum {
@@ -12,6 +13,7 @@ enum {
     CALLERS_SHOWN = 4,    /* of each, innermost first */
     FIGURES_COLUMNS = 24, /* before them */
     NOT_PROFILED_SHOWN = 3,
+    UNRECORDED_LINES = 4,
 };
 
 /* Below this share of the peak what is left at the end is not what the run was about. */
@@ -160,6 +162,9 @@ static void put_not_profiled(const struct ml_report_page *page) {
 
     for (size_t i = 0; i < profile->not_profiled_count; i++) {
         size_t at = 0;
+        if (profile->not_profiled[i].is_listed) {
+            continue;
+        }
         while (at < shown_count && !is_alike(shown[at], &profile->not_profiled[i])) {
             at++;
         }
@@ -193,6 +198,10 @@ void ml_report_summary(
     const struct ml_report_page page = {.report = report, .style = style, .out = out};
 
     ml_report_answer(&page);
+    if (report->profile->others_count > 0) {
+        putc('\n', out);
+        (void)ml_report_unrecorded_lines(&page, "  ", UNRECORDED_LINES);
+    }
     put_not_profiled(&page);
     put_holders(&page);
 }

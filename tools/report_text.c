@@ -6,6 +6,7 @@
 
 #include "base/printable.h"
 #include "tools/report_internal.h"
+#include "tools/report_unrecorded.h"
 #include "tools/words.h"
 
 const char *ml_report_bold(const struct ml_report_page *page) {
@@ -205,7 +206,7 @@ static void put_completeness(const struct ml_report_page *page) {
         ml_report_losses(page);
     } else if (profile->processes_count == 0) {
         fputs(
-            profile->not_profiled_count > 0
+            profile->not_profiled_count > 0 || profile->others_count > 0
                 ? "  nothing      no process was recorded, and below stands why\n"
                 : "  nothing      no process was recorded: none was of a kind that --memlog=MODE "
                   "takes, or memlog doctor\n               PROGRAM tells why\n",
@@ -355,6 +356,7 @@ void ml_report_text(
     }
     ml_report_processes(&page);
     ml_report_sampling(&page);
+    ml_report_unrecorded(&page);
     ml_report_not_profiled(&page);
     ml_report_stacks(&page);
     ml_report_nameless(&page);

@@ -124,6 +124,7 @@ static enum ml_status decode_run(struct ml_trace_decoder *decoder, pb_istream_t 
         .arena = &profile->arena, .out_text = &profile->service_trouble};
     struct ml_text_target trigger = {
         .arena = &profile->arena, .out_text = &profile->trigger.reason};
+    struct ml_text_target source = {.arena = &profile->arena, .out_text = &profile->list_source};
     ml_trace_MemlogRun run = ml_trace_MemlogRun_init_zero;
 
     if (profile->has_run) {
@@ -134,6 +135,7 @@ static enum ml_status decode_run(struct ml_trace_decoder *decoder, pb_istream_t 
     run.sandbox_missing = text_into(&sandbox);
     run.service_trouble = text_into(&service);
     run.trigger.reason = text_into(&trigger);
+    run.list_source = text_into(&source);
     if (!pb_decode(stream, ml_trace_MemlogRun_fields, &run)) {
         return ML_PEER_FORM;
     }
@@ -157,6 +159,8 @@ static enum ml_status decode_run(struct ml_trace_decoder *decoder, pb_istream_t 
     profile->left.blocks = run.left_blocks;
     profile->tree_peak_ticks = run.tree_peak_ticks;
     profile->complete = run.complete;
+    profile->list_blind_ns = run.list_blind_ns;
+    profile->list_missed = run.list_missed;
     profile->processes_expected = run.processes_count;
     profile->gaps_expected = run.gaps_count;
     profile->not_profiled_expected = run.not_profiled_count;
@@ -225,6 +229,8 @@ static void process_take(struct ml_profile_process *process, const ml_trace_Meml
     process->unwind_differed = head->unwind_differed;
     process->folded_processes = head->folded_processes;
     process->folded_failed = head->folded_failed;
+    process->not_recorded = head->not_recorded;
+    process->idle = head->idle;
     process->arguments_expected = head->arguments_count;
     process->modules_expected = head->modules_count;
     process->strings_expected = head->strings_count;
@@ -232,25 +238,48 @@ static void process_take(struct ml_profile_process *process, const ml_trace_Meml
     process->cells_expected = head->cells_count;
 }
 
+static enum ml_status
+keep_other(struct ml_profile *profile, const struct ml_profile_process *process) {
+    if (!ml_grow(
+            (void **)&profile->others,
+            &profile->others_capacity,
+            profile->others_count + 1,
+            sizeof *process
+        )) {
+        return ML_ENV_MEMORY;
+    }
+    profile->others[profile->others_count++] = *process;
+    return ML_OK;
+}
+
 static enum ml_status decode_process(struct ml_trace_decoder *decoder, pb_istream_t *stream) {
     struct ml_profile *profile = decoder->profile;
     struct ml_profile_process process = {
-        .trouble = {.bytes = ""}, .name = {.bytes = ""}, .exe_path = {.bytes = ""}};
+        .trouble = {.bytes = ""},
+        .name = {.bytes = ""},
+        .exe_path = {.bytes = ""},
+        .not_recorded_reason = {.bytes = ""}};
     struct ml_text_target trouble = {.arena = &profile->arena, .out_text = &process.trouble};
     struct ml_text_target name = {.arena = &profile->arena, .out_text = &process.name};
     struct ml_text_target exe_path = {.arena = &profile->arena, .out_text = &process.exe_path};
+    struct ml_text_target reason = {
+        .arena = &profile->arena, .out_text = &process.not_recorded_reason};
     ml_trace_MemlogProcess head = ml_trace_MemlogProcess_init_zero;
 
     head.trouble = text_into(&trouble);
     head.name = text_into(&name);
     head.exe_path = text_into(&exe_path);
+    head.not_recorded_reason = text_into(&reason);
     if (!pb_decode(stream, ml_trace_MemlogProcess_fields, &head)) {
         return ML_PEER_FORM;
     }
-    if (profile->processes_count >= PROCESSES_MAX) {
+    if (profile->processes_count + profile->others_count >= PROCESSES_MAX) {
         return ML_PEER_LIMIT;
     }
     process_take(&process, &head);
+    if (process.not_recorded) {
+        return keep_other(profile, &process);
+    }
     if (!ml_grow(
             (void **)&profile->processes,
             &profile->processes_capacity,
@@ -299,6 +328,7 @@ static enum ml_status decode_not_profiled(struct ml_trace_decoder *decoder, pb_i
     }
     one.pid = message.pid;
     one.parent_pid = message.parent_pid;
+    one.is_listed = message.is_listed;
     if (!ml_grow(
             (void **)&profile->not_profiled,
             &profile->not_profiled_capacity,

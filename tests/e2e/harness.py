@@ -231,7 +231,14 @@ class Case(unittest.TestCase):
         process.stdin.flush()
 
     def report(self, dump):
-        """`memlog report --json DUMP`, parsed."""
+        """`memlog report --json DUMP`, parsed; who is not recorded stands in "unrecorded" and not in "processes"."""
+        report = self.whole_report(dump)
+        report["unrecorded"] = [entry for entry in report["processes"] if not entry["recorded"]]
+        report["processes"] = [entry for entry in report["processes"] if entry["recorded"]]
+        return report
+
+    def whole_report(self, dump):
+        """The same as it is."""
         answer = run_words([str(MEMLOG), "report", "--json", str(dump)], self.folder, self.environment(), b"", TIMEOUT)
         if answer.returncode != 0:
             self.fail(f"report failed ({answer.returncode}): {answer.stderr.decode(errors='replace')}")
