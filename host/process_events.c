@@ -1,0 +1,104 @@
+#include "host/process_events.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <linux/cn_proc.h>
+#include <linux/connector.h>
+#include <linux/netlink.h>
+
+/* Room for some ten thousand events: the host may be busy with a dump. */
+enum { QUEUE_BYTES = 8 << 20 };
+
+/* The kernel answers at once, or not at all: from another pid namespace it takes the wish silently
+ * and never tells anything. */
+enum { ANSWER_MS = 50, PACKET_BYTES = 1024 };
+
+static const size_t head_bytes = NLMSG_HDRLEN + sizeof(struct cn_msg);
+
+static bool ask(int fd) {
+    union {
+        struct nlmsghdr header;
+        char bytes[NLMSG_SPACE(sizeof(struct cn_msg) + sizeof(enum proc_cn_mcast_op))];
+    } packet;
+    memset(&packet, 0, sizeof(packet));
+    const enum proc_cn_mcast_op wish = PROC_CN_MCAST_LISTEN;
+    packet.header.nlmsg_len = NLMSG_LENGTH(sizeof(struct cn_msg) + sizeof(wish));
+    packet.header.nlmsg_type = NLMSG_DONE;
+    const struct cn_msg message = {
+        .id = {.idx = CN_IDX_PROC, .val = CN_VAL_PROC}, .len = sizeof(wish)};
+    memcpy(packet.bytes + NLMSG_HDRLEN, &message, sizeof(message));
+    memcpy(packet.bytes + head_bytes, &wish, sizeof(wish));
+    return send(fd, &packet, packet.header.nlmsg_len, 0) == (ssize_t)packet.header.nlmsg_len;
+}
+
+static bool is_answered(int fd) {
+    struct pollfd wanted = {.fd = fd, .events = POLLIN};
+    return poll(&wanted, 1, ANSWER_MS) > 0 && (wanted.revents & POLLIN) != 0;
+}
+
+int ml_process_events_open(void) {
+    const int fd = socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_CONNECTOR);
+    if (fd < 0) {
+        return -1;
+    }
+    const int queue_bytes = QUEUE_BYTES;
+    (void)setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &queue_bytes, sizeof(queue_bytes));
+    const struct sockaddr_nl address = {.nl_family = AF_NETLINK, .nl_groups = CN_IDX_PROC};
+    if (bind(fd, (const struct sockaddr *)&address, sizeof(address)) != 0 || !ask(fd) ||
+        !is_answered(fd)) {
+        (void)close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+struct ml_process_event ml_process_event_parse(const void *packet, size_t count_bytes) {
+    struct proc_event event;
+    struct ml_process_event parsed = {.kind = ML_PROCESS_EVENT_OTHER};
+    if (count_bytes < head_bytes + sizeof(event)) {
+        return parsed;
+    }
+    memcpy(&event, (const char *)packet + head_bytes, sizeof(event));
+    parsed.monotonic_ns = event.timestamp_ns;
+    if (event.what == PROC_EVENT_FORK &&
+        event.event_data.fork.child_pid == event.event_data.fork.child_tgid) {
+        parsed.kind = ML_PROCESS_EVENT_BORN;
+        parsed.pid = event.event_data.fork.child_tgid;
+        parsed.parent = event.event_data.fork.parent_tgid;
+    } else if (event.what == PROC_EVENT_EXEC) {
+        parsed.kind = ML_PROCESS_EVENT_EXEC;
+        parsed.pid = event.event_data.exec.process_tgid;
+    } else if (
+        event.what == PROC_EVENT_EXIT &&
+        event.event_data.exit.process_pid == event.event_data.exit.process_tgid
+    ) {
+        parsed.kind = ML_PROCESS_EVENT_ENDED;
+        parsed.pid = event.event_data.exit.process_tgid;
+        parsed.wait_status = (int)event.event_data.exit.exit_code;
+    }
+    return parsed;
+}
+
+bool ml_process_events_next(int fd, struct ml_process_event *out_event, bool *out_lost) {
+    for (;;) {
+        char packet[PACKET_BYTES];
+        struct sockaddr_nl sender = {.nl_pid = 1};
+        socklen_t sender_bytes = sizeof(sender);
+        const ssize_t count =
+            recvfrom(fd, packet, sizeof(packet), 0, (struct sockaddr *)&sender, &sender_bytes);
+        if (count < 0 && errno == ENOBUFS) {
+            *out_lost = true;
+        } else if (count < 0 && errno != EINTR) {
+            return false;
+        } else if (count >= 0 && sender.nl_pid == 0) { /* the kernel, not another process */
+            *out_event = ml_process_event_parse(packet, (size_t)count);
+            if (out_event->kind != ML_PROCESS_EVENT_OTHER) {
+                return true;
+            }
+        }
+    }
+}

@@ -1,0 +1,117 @@
+#include "host/process_events.h"
+
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <linux/cn_proc.h>
+#include <linux/connector.h>
+#include <linux/netlink.h>
+
+#include <check.h>
+
+enum { HEAD_BYTES = NLMSG_HDRLEN + sizeof(struct cn_msg) };
+
+/* A packet as the kernel sends them. */
+static struct ml_process_event parse(const struct proc_event *event, size_t cut_bytes) {
+    char packet[HEAD_BYTES + sizeof(*event)];
+    memset(packet, 0, sizeof(packet));
+    memcpy(packet + HEAD_BYTES, event, sizeof(*event));
+    return ml_process_event_parse(packet, sizeof(packet) - cut_bytes);
+}
+
+START_TEST(tells_births_execs_and_ends_of_whole_processes) {
+    struct proc_event event = {.what = PROC_EVENT_FORK, .timestamp_ns = 77};
+    event.event_data.fork.parent_pid = 11; /* a thread of 10 */
+    event.event_data.fork.parent_tgid = 10;
+    event.event_data.fork.child_pid = 20;
+    event.event_data.fork.child_tgid = 20;
+    struct ml_process_event parsed = parse(&event, 0);
+    ck_assert_int_eq(parsed.kind, ML_PROCESS_EVENT_BORN);
+    ck_assert(parsed.pid == 20 && parsed.parent == 10 && parsed.monotonic_ns == 77);
+
+    event.what = PROC_EVENT_EXEC;
+    event.event_data.exec.process_pid = 20;
+    event.event_data.exec.process_tgid = 20;
+    parsed = parse(&event, 0);
+    ck_assert(parsed.kind == ML_PROCESS_EVENT_EXEC && parsed.pid == 20);
+
+    event.what = PROC_EVENT_EXIT;
+    event.event_data.exit.process_pid = 20;
+    event.event_data.exit.process_tgid = 20;
+    event.event_data.exit.exit_code = 3 << 8;
+    parsed = parse(&event, 0);
+    ck_assert(parsed.kind == ML_PROCESS_EVENT_ENDED && parsed.pid == 20);
+    ck_assert_int_eq(WEXITSTATUS(parsed.wait_status), 3);
+}
+END_TEST
+
+START_TEST(passes_over_threads_and_what_is_cut) {
+    struct proc_event event = {.what = PROC_EVENT_FORK};
+    event.event_data.fork.child_pid = 21;
+    event.event_data.fork.child_tgid = 20;
+    ck_assert_int_eq(parse(&event, 0).kind, ML_PROCESS_EVENT_OTHER);
+    event.event_data.fork.child_tgid = 21;
+    ck_assert_int_eq(parse(&event, 0).kind, ML_PROCESS_EVENT_BORN);
+    for (size_t cut = 1; cut <= HEAD_BYTES + sizeof(event); cut++) {
+        ck_assert_int_eq(parse(&event, cut).kind, ML_PROCESS_EVENT_OTHER);
+    }
+    event.what = PROC_EVENT_EXIT;
+    event.event_data.exit.process_pid = 21;
+    event.event_data.exit.process_tgid = 20;
+    ck_assert_int_eq(parse(&event, 0).kind, ML_PROCESS_EVENT_OTHER);
+    event.what = PROC_EVENT_COMM;
+    ck_assert_int_eq(parse(&event, 0).kind, ML_PROCESS_EVENT_OTHER);
+}
+END_TEST
+
+START_TEST(where_the_kernel_tells_a_child_is_born_becomes_a_program_and_ends) {
+    enum { WAIT_MS = 20000 };
+    const int fd = ml_process_events_open();
+    if (fd < 0) {
+        return; /* not root, or another namespace */
+    }
+    const pid_t child = fork();
+    if (child == 0) {
+        (void)execl("/bin/sh", "sh", "-c", "exit 5", (char *)NULL);
+        _exit(1);
+    }
+    (void)waitpid(child, NULL, 0);
+    unsigned seen = 0;
+    bool lost = false;
+    struct ml_process_event event;
+    struct pollfd readable = {.fd = fd, .events = POLLIN};
+    while (seen != 7 && !lost && poll(&readable, 1, WAIT_MS) > 0) {
+        while (ml_process_events_next(fd, &event, &lost)) {
+            if (event.pid == child && event.kind == ML_PROCESS_EVENT_BORN) {
+                ck_assert_int_eq(event.parent, getpid());
+                seen |= 1;
+            } else if (event.pid == child && event.kind == ML_PROCESS_EVENT_EXEC) {
+                seen |= 2;
+            } else if (event.pid == child && event.kind == ML_PROCESS_EVENT_ENDED) {
+                ck_assert_int_eq(WEXITSTATUS(event.wait_status), 5);
+                seen |= 4;
+            }
+        }
+    }
+    ck_assert(seen == 7 || lost);
+    (void)close(fd);
+}
+END_TEST
+
+int main(void) {
+    TCase *tcase = tcase_create("process_events");
+    tcase_set_timeout(tcase, 60);
+    tcase_add_test(tcase, tells_births_execs_and_ends_of_whole_processes);
+    tcase_add_test(tcase, passes_over_threads_and_what_is_cut);
+    tcase_add_test(tcase, where_the_kernel_tells_a_child_is_born_becomes_a_program_and_ends);
+    Suite *suite = suite_create("host/process_events");
+    suite_add_tcase(suite, tcase);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
