@@ -43,6 +43,14 @@ void ml_engine_add_not_profiled(
     (void)snprintf(item->reason, sizeof(item->reason), "%s", reason);
 }
 
+/* A connection ends with the image that made it, as a rule. */
+static void look_behind(struct ml_engine *engine, uint32_t member_id) {
+    struct ml_member *member = ml_members_find(&engine->members, member_id);
+    if (member != NULL && !engine->closing) {
+        (void)ml_member_check_image(engine, member);
+    }
+}
+
 void ml_connection_close(struct ml_connection *connection) {
     struct ml_engine *engine = connection->engine;
     ml_command_forget(connection);
@@ -74,7 +82,10 @@ on_connection_end(void *context, struct ml_channel *channel, const struct ml_cha
             end->message_name != NULL ? end->message_name : "a message"
         );
     }
+    struct ml_engine *engine = connection->engine;
+    const uint32_t member_id = connection->member_id;
     ml_connection_close(connection);
+    look_behind(engine, member_id);
 }
 
 bool ml_engine_has_descriptors(struct ml_engine *engine, int last_fd, pid_t pid, pid_t parent_pid) {
@@ -198,6 +209,7 @@ static void watch(struct ml_engine *engine) {
     engine->command_watcher.data = engine;
     ev_io_start(engine->loop, &engine->command_watcher);
     ml_engine_watch_init(engine);
+    ml_engine_list_init(engine);
     ml_engine_dumps_init(engine);
     ml_engine_triggers_init(engine);
     ml_engine_peak_init(engine);
@@ -316,6 +328,7 @@ void ml_engine_close(struct ml_engine *take_engine) {
         ml_connection_close(each);
     }
     ml_engine_watch_fini(engine);
+    ml_engine_list_fini(engine);
     ml_uploader_close(engine->uploader);
     ml_engine_triggers_fini(engine);
     ml_engine_peak_fini(engine);
@@ -379,6 +392,8 @@ enum ml_status ml_engine_set_root(
     }
     engine->dumps_open = true;
     engine->root = pid;
+    engine->list.walked_ns = ml_clock_moment(engine->clock).monotonic_ns;
+    ml_engine_walk_soon(engine);
     engine->root_argv = argv;
     return ML_OK;
 }

@@ -42,6 +42,9 @@ ML_NODISCARD enum ml_status ml_engine_open(
     struct ml_complaint *complaint
 );
 
+/* A process of the host's own, which is no part of the program. */
+void ml_engine_add_helper(struct ml_engine *engine, pid_t pid);
+
 /* Close and remove everything; processes that still run go dormant. NULL is allowed. */
 void ml_engine_close(struct ml_engine *take_engine);
 

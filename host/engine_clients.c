@@ -95,7 +95,7 @@ static const char *not_profiled_text(enum memlog_client_not_profiled_reason reas
 
 /* The same process in another image. */
 static void keep_wish(struct ml_member *member, const struct ml_member *old) {
-    if (old != NULL) {
+    if (old != NULL && old->pid == member->pid) {
         member->wish = old->wish;
         member->sampling_bytes = old->sampling_bytes;
         member->stack_mode = old->stack_mode;
@@ -122,9 +122,12 @@ static void on_hello(
     connection->member_id = member->id;
     member->connection_id = member->id;
     engine->root_seen = engine->root_seen || member->is_root;
+    const uint32_t listed_id = ml_engine_list_recorded(engine, member);
+    old_id = old_id != 0 ? old_id : listed_id;
     const struct ml_member *parent = ml_members_newest(&engine->members, member->parent_pid);
     member->parent_id = old_id != 0 ? old_id : (parent != NULL ? parent->id : 0);
     keep_wish(member, ml_members_find(&engine->members, old_id));
+    ml_engine_walk_soon(engine);
     bool wanted = ml_member_is_wanted(engine, member);
     struct ml_control_page page = ml_engine_control_page(engine, wanted);
     if (member->sampling_bytes != 0) {
@@ -200,6 +203,13 @@ static void on_forked(
     take_title(
         engine, member, &request->title, ml_members_find(&engine->members, member->parent_id)
     );
+    /* By now it may have made its exec. All that inherited the connection are of one image. */
+    const struct ml_member *first = ml_members_find(&engine->members, connection->member_id);
+    if (first != NULL && ml_image_mark_is_known(&first->image)) {
+        member->image = first->image;
+    }
+    (void)ml_engine_list_recorded(engine, member);
+    ml_engine_walk_soon(engine);
     const enum ml_status status = ml_endpoint_adopt(
         &member->endpoint,
         &engine->budget,

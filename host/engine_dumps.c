@@ -123,6 +123,39 @@ static bool was_left_out(const struct ml_member *member) {
            (member->stream_lost && !member->in_service);
 }
 
+/* Whether the list of processes has it, too: of that pid, or of a child by posix_spawn. */
+static bool is_listed(const struct ml_engine *engine, const struct ml_not_profiled *item) {
+    const struct ml_unrecorded_table *table = &engine->list.table;
+    for (uint32_t i = 0; i < table->count; i++) {
+        const struct ml_unrecorded *one = table->items[i];
+        if (one->folded_processes == 0 && ml_engine_told_of(item, one)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Programs that nobody has told of, for readers who know no other list. */
+static uint32_t add_untold(
+    const struct ml_engine *engine, struct memlog_service_not_profiled *all, uint32_t count
+) {
+    const struct ml_unrecorded_table *table = &engine->list.table;
+    for (uint32_t i = 0; i < table->count && count < ML_NOT_PROFILED_MAX; i++) {
+        const struct ml_unrecorded *one = table->items[i];
+        if (!one->is_forked && !one->has_reason && one->folded_processes == 0) {
+            const char *path = one->executable != NULL ? one->executable : one->name;
+            all[count++] = (struct memlog_service_not_profiled){
+                .pid = (uint32_t)one->pid,
+                .parent_pid = (uint32_t)one->parent_pid,
+                .reason = ml_string_of(one->reason),
+                .path = ml_string_cut(path, MEMLOG_SERVICE_NOT_PROFILED_PATH_LIMIT),
+                .listed = true,
+            };
+        }
+    }
+    return count;
+}
+
 /* Who is not in the profile, and why. NULL: no memory. Owner: the caller's; its texts are the
  * engine's. */
 static struct memlog_service_not_profiled *
@@ -138,6 +171,7 @@ not_profiled_of(const struct ml_engine *engine, uint32_t *out_count) {
             .reason = ml_string_of(item->reason),
             .path = ml_string_cut(path, MEMLOG_SERVICE_NOT_PROFILED_PATH_LIMIT),
             .has_other_profiler = item->has_other_profiler,
+            .listed = is_listed(engine, item),
         };
     }
     for (uint32_t i = 0; all != NULL && i < engine->members.count; i++) {
@@ -149,10 +183,11 @@ not_profiled_of(const struct ml_engine *engine, uint32_t *out_count) {
                 .parent_pid = (uint32_t)member->parent_pid,
                 .reason = ml_string_of(member->note),
                 .path = ml_string_cut(path, MEMLOG_SERVICE_NOT_PROFILED_PATH_LIMIT),
+                .listed = !member->in_service,
             };
         }
     }
-    *out_count = count;
+    *out_count = all != NULL ? add_untold(engine, all, count) : 0;
     return all;
 }
 
@@ -195,6 +230,8 @@ static void look_at_members(struct ml_engine *engine) {
             ml_member_show(engine, member);
         }
     }
+    ml_engine_walk(engine);
+    (void)ml_engine_list_look(engine, true);
 }
 
 static void start_job(struct ml_engine *engine) {
@@ -244,8 +281,12 @@ static void start_job(struct ml_engine *engine) {
     struct memlog_service_gap *gaps = gaps_of(engine, order->now, &order->gaps.count);
     order->not_profiled.items = not_profiled;
     order->gaps.items = gaps;
+    if (job->content == MEMLOG_SERVICE_DUMP_CONTENT_EVERYTHING) {
+        ml_engine_list_order(engine, order);
+    }
     guard(engine, ML_DUMP_DEADLINE_MS);
     ml_service_link_dump(&engine->link, &request, on_dumped, engine);
+    ml_engine_list_order_fini(order);
     free(not_profiled);
     free(gaps);
 }
@@ -415,6 +456,7 @@ void ml_engine_finish(struct ml_engine *engine, ml_dump_done *on_done, void *con
     engine->finished_context = context;
     ev_timer_stop(engine->loop, &engine->interval_timer);
     ml_engine_poll_members(engine);
+    ml_engine_walk(engine);
     if (!engine->root_seen && engine->root != 0) {
         const uint32_t count = engine->not_profiled_count;
         ml_engine_add_not_profiled(

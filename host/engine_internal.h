@@ -13,9 +13,11 @@
 #include "host/memory_info.h"
 #include "host/name_wishes.h"
 #include "host/never_list.h"
+#include "host/process_events.h"
 #include "host/rendezvous.h"
 #include "host/revival.h"
 #include "host/service_link.h"
+#include "host/unrecorded.h"
 #include "host/uploader.h"
 #include "ipc/channel.h"
 #include "mojom_like_idl/heap_client_mojom.h"
@@ -60,7 +62,8 @@ struct ml_gap {
 
 /* A child that was reaped before it had reported itself: its report is still in the socket. */
 struct ml_reaped {
-    pid_t pid; /* 0: none */
+    pid_t pid;       /* 0: none */
+    bool is_unknown; /* no list has ever had it */
     struct ml_ending ending;
 };
 enum { ML_REAPED_MAX = 256 };
@@ -165,6 +168,25 @@ struct ml_dump_job {
     struct ml_dump_job *next;
 };
 
+enum { ML_LIST_HELPERS = 64 };
+
+/* engine_list.c, engine_walk.c: who of the tree is not recorded */
+struct ml_engine_list {
+    struct ml_unrecorded_table table;
+    int events_fd; /* host/process_events.h; -1: the tree is walked over */
+    ev_io events_watcher;
+    bool has_lost_events;
+    bool has_children_files; /* /proc/PID/task/TID/children */
+    ev_timer walk_timer;
+    double every_s, least_s;        /* between two walks; what their cost permits */
+    uint32_t walk;                  /* their number */
+    uint64_t walked_ns;             /* the last one; CLOCK_MONOTONIC */
+    uint64_t blind_ns;              /* the longest time between two */
+    uint64_t missed;                /* that lived, and nobody saw them */
+    pid_t helpers[ML_LIST_HELPERS]; /* a ring; 0: nobody */
+    unsigned helpers_next;
+};
+
 struct ml_engine {
     struct ev_loop *loop;
     const struct ml_options *options;
@@ -193,6 +215,7 @@ struct ml_engine {
     bool last_killed;
     char last_ending[64]; /* of the last service, in words */
     struct ml_members members;
+    struct ml_engine_list list;
     struct ml_never_list never[ML_NEVER_LISTS]; /* the machine's; the person's own */
     struct ml_name_wishes names;
     uint64_t descriptors_max; /* RLIMIT_NOFILE */
@@ -311,6 +334,70 @@ uint32_t ml_engine_detach_members(struct ml_engine *engine);
 /* Whether a process that comes by fork may be wanted: then it records until it is judged. */
 bool ml_engine_wants_forked(const struct ml_engine *engine);
 
+/* Its process has become another image: it ends as replaced, the next one is listed. */
+void ml_member_replaced(struct ml_engine *engine, struct ml_member *member);
+
+/* Whether it has, by what the kernel says of its image; then it ends here. */
+bool ml_member_check_image(struct ml_engine *engine, struct ml_member *member);
+
+/* engine_list.c: the processes that are not recorded. */
+
+/* Whether it is a process of our own, and no part of the program. */
+bool ml_engine_is_helper(const struct ml_engine *engine, pid_t pid);
+
+/* A member has become an image that has not reported itself. */
+void ml_engine_list_replaced(struct ml_engine *engine, const struct ml_member *member);
+
+/* A walk has come by a process that is no member. */
+void ml_engine_list_seen(
+    struct ml_engine *engine, pid_t pid, const struct ml_process_facts *facts, uint32_t walk
+);
+
+/* A new member: it is not listed any more. Returns the id of what it came from, if that was listed
+ * or known to the list; 0: nothing was. */
+uint32_t ml_engine_list_recorded(struct ml_engine *engine, const struct ml_member *member);
+
+/* It has ended; it is not to be used any more. */
+void ml_engine_list_end(
+    struct ml_engine *engine, struct ml_unrecorded *one, const struct ml_ending *ending
+);
+
+/* A child of ours has ended. False: it is not listed as running. */
+bool ml_engine_list_child_ended(
+    struct ml_engine *engine, pid_t pid, const struct ml_ending *ending
+);
+
+/* Read the memory of those whose time has come, or of all. Returns when the next one's comes
+ * (CLOCK_MONOTONIC); UINT64_MAX: nobody's. */
+uint64_t ml_engine_list_look(struct ml_engine *engine, bool all);
+
+/* Find out why it is not recorded, as far as that can be known now. */
+void ml_engine_list_judge(struct ml_engine *engine, struct ml_unrecorded *one);
+
+/* Whether that report is about this process. */
+bool ml_engine_told_of(const struct ml_not_profiled *item, const struct ml_unrecorded *one);
+
+/* engine_list_dump.c: "kernel events" or "walks". */
+const char *ml_engine_list_source(const struct ml_engine *engine);
+
+/* The list for a dump; borrows. Undone by ml_engine_list_order_fini. */
+void ml_engine_list_order(struct ml_engine *engine, struct memlog_service_dump_order *out_order);
+void ml_engine_list_order_fini(struct memlog_service_dump_order *order);
+
+/* Take in what the kernel has told so far. */
+void ml_engine_list_take_events(struct ml_engine *engine);
+
+void ml_engine_list_init(struct ml_engine *engine);
+void ml_engine_list_fini(struct ml_engine *engine);
+
+/* engine_walk.c */
+void ml_engine_walk(struct ml_engine *engine);
+
+/* Something has happened in the tree: the next walk, if the tree is walked over, comes soon. */
+void ml_engine_walk_soon(struct ml_engine *engine);
+void ml_engine_walk_init(struct ml_engine *engine);
+void ml_engine_walk_fini(struct ml_engine *engine);
+
 /* engine_watch.c: noticing ends. */
 
 /* Notice its end, by the sender's pidfd where the kernel gave one (-1: none; borrowed), by looking
@@ -325,7 +412,9 @@ bool ml_member_has_ended(struct ml_engine *engine, struct ml_member *member);
 void ml_engine_poll_members(struct ml_engine *engine);
 
 /* How a child ended that no member is known of: its report may still be in the socket. */
-void ml_engine_keep_ending(struct ml_engine *engine, pid_t pid, const struct ml_ending *ending);
+void ml_engine_keep_ending(
+    struct ml_engine *engine, pid_t pid, const struct ml_ending *ending, bool is_helper
+);
 void ml_engine_watch_init(struct ml_engine *engine);
 void ml_engine_watch_fini(struct ml_engine *engine);
 

@@ -52,7 +52,16 @@ static bool look_at_identity(struct ml_engine *engine, struct ml_member *member)
     (void)snprintf(name_before, sizeof(name_before), "%s", member->name);
     ml_process_name(member->pid, name);
     struct ml_command_line line;
-    const bool has_line = ml_process_command_line(member->pid, &line) == ML_OK;
+    bool has_line = ml_process_command_line(member->pid, &line) == ML_OK;
+    /* Read last: while the image is still the same, name and line were its own. */
+    const struct ml_image_mark now = ml_process_facts(member->pid).image;
+    if (ml_image_mark_differs(&member->image, &now)) {
+        if (has_line) {
+            ml_command_line_fini(&line);
+        }
+        return false;
+    }
+    const bool is_sure = ml_image_mark_is_known(&member->image) && ml_image_mark_is_known(&now);
     /* Without a line it is in the middle of an exec, or has ended, perhaps as another program. */
     if ((has_line || member->name[0] == '\0') && strcmp(name, "?") != 0 &&
         strcmp(name, member->name) != 0) {
@@ -66,7 +75,7 @@ static bool look_at_identity(struct ml_engine *engine, struct ml_member *member)
             ml_command_line_fini(&member->line_before);
             member->line_before = member->line;
             (void)snprintf(member->name_before, sizeof(member->name_before), "%s", name_before);
-            member->changed_ns = ml_clock_moment(engine->clock).monotonic_ns;
+            member->changed_ns = is_sure ? 0 : ml_clock_moment(engine->clock).monotonic_ns;
             member->line = line;
             changed = true;
         }
@@ -287,6 +296,9 @@ void ml_member_look(struct ml_engine *engine, struct ml_member *member) {
     if (member->state != ML_MEMBER_RUNNING) {
         return;
     }
+    if (ml_member_check_image(engine, member)) {
+        return;
+    }
     const bool is_another = look_at_identity(engine, member);
     bool changed = is_another;
     if (member->looks >= LOOK_AT_MEMORY_FROM) {
@@ -381,6 +393,25 @@ void ml_member_end_process(
     ml_engine_member_killed(engine, member);
 }
 
+void ml_member_replaced(struct ml_engine *engine, struct ml_member *member) {
+    restore_identity(engine, member);
+    end_member(engine, member, ML_MEMBER_EVENT_EXEC);
+    ml_engine_list_replaced(engine, member);
+}
+
+bool ml_member_check_image(struct ml_engine *engine, struct ml_member *member) {
+    if (member->state != ML_MEMBER_RUNNING || !ml_image_mark_is_known(&member->image)) {
+        return false;
+    }
+    const struct ml_process_facts facts = ml_process_facts(member->pid);
+    if (facts.start_ticks != member->start_ticks ||
+        !ml_image_mark_differs(&member->image, &facts.image)) {
+        return false;
+    }
+    ml_member_replaced(engine, member);
+    return true;
+}
+
 void ml_engine_child_ended(struct ml_engine *engine, pid_t pid, const struct ml_ending *ending) {
     if (pid == engine->link.pid) {
         engine->service_ending = *ending;
@@ -391,7 +422,10 @@ void ml_engine_child_ended(struct ml_engine *engine, pid_t pid, const struct ml_
         ml_member_end_process(engine, member, ending);
         return;
     }
-    ml_engine_keep_ending(engine, pid, ending);
+    const bool is_helper = ml_engine_is_helper(engine, pid);
+    if (!ml_engine_list_child_ended(engine, pid, ending)) {
+        ml_engine_keep_ending(engine, pid, ending, is_helper);
+    }
 }
 
 static void on_look(struct ev_loop *loop, ev_timer *watcher, int events) {
@@ -404,8 +438,7 @@ static void on_look(struct ev_loop *loop, ev_timer *watcher, int events) {
         char executable[PATH_MAX];
         ml_process_executable(member->pid, executable, sizeof(executable));
         if (executable[0] != '\0' && strcmp(executable, member->executable) != 0) {
-            restore_identity(engine, member);
-            end_member(engine, member, ML_MEMBER_EVENT_EXEC);
+            ml_member_replaced(engine, member);
             return;
         }
     }
@@ -431,6 +464,7 @@ struct ml_member *ml_engine_add_member(struct ml_engine *engine, pid_t pid) {
     member->start = ml_engine_moment(engine);
     member->parent_pid = facts.parent;
     member->start_ticks = facts.start_ticks;
+    member->image = facts.image;
     member->is_root = pid == engine->root;
     uint32_t random = 0;
     (void)!getrandom(&random, sizeof(random), 0);

@@ -16,8 +16,16 @@ static struct ml_engine *engine_of(const struct ml_member *member) {
     return member->members->context;
 }
 
-void ml_engine_keep_ending(struct ml_engine *engine, pid_t pid, const struct ml_ending *ending) {
-    engine->reaped[engine->reaped_next] = (struct ml_reaped){.pid = pid, .ending = *ending};
+void ml_engine_keep_ending(
+    struct ml_engine *engine, pid_t pid, const struct ml_ending *ending, bool is_helper
+) {
+    struct ml_reaped *reaped = &engine->reaped[engine->reaped_next];
+    engine->list.missed += reaped->pid != 0 && reaped->is_unknown;
+    *reaped = (struct ml_reaped
+    ){.pid = pid,
+      .ending = *ending,
+      .is_unknown = !is_helper && ml_members_newest(&engine->members, pid) == NULL &&
+                    ml_unrecorded_newest(&engine->list.table, pid) == NULL};
     engine->reaped_next = (engine->reaped_next + 1) % ML_REAPED_MAX;
 }
 

@@ -143,6 +143,10 @@ static enum ml_image_kind look_once(pid_t pid) {
     return forbidden ? ML_IMAGE_UNREADABLE : judge(&scan);
 }
 
+enum ml_image_kind ml_image_peek(pid_t pid) {
+    return is_setuid(pid) ? ML_IMAGE_SETUID : look_once(pid);
+}
+
 enum ml_image_kind ml_image_look(pid_t pid) {
     if (is_setuid(pid)) {
         return ML_IMAGE_SETUID;

@@ -30,4 +30,7 @@ enum ml_image_kind ml_image_from_maps(const char *maps);
  * have it mapped. */
 enum ml_image_kind ml_image_look(pid_t pid);
 
+/* The same without waiting: ML_IMAGE_GONE where it is not mapped yet. */
+enum ml_image_kind ml_image_peek(pid_t pid);
+
 #endif

@@ -97,9 +97,11 @@ struct ml_member {
     struct memlog_service_moment end;
     struct ml_ending ending;
     struct ml_endpoint endpoint;
-    int pidfd;            /* -1: none */
-    bool is_polled;       /* the kernel gave no pidfd: /proc tells of its end */
-    uint64_t start_ticks; /* with the pid, one process (host/process_info.h) */
+    int pidfd;                  /* -1: none */
+    struct ml_image_mark image; /* all 0: may not be read */
+    uint32_t walk;              /* over the tree: the last one that came by */
+    bool is_polled;             /* the kernel gave no pidfd: /proc tells of its end */
+    uint64_t start_ticks;       /* with the pid, one process (host/process_info.h) */
     ev_io pidfd_watcher;
     ev_timer look_timer;
     char note[256]; /* what people should know of it */

@@ -69,6 +69,19 @@ bool ml_process_maps(pid_t pid, const char *file_name) {
     return found;
 }
 
+bool ml_process_was_given(pid_t pid, const char *key) {
+    enum { ENVIRONMENT_BYTES = 256 << 10 };
+    const size_t key_bytes = strlen(key);
+    bool found = false;
+    char *text = malloc(ENVIRONMENT_BYTES);
+    const ssize_t count = text != NULL ? read_proc(pid, "environ", text, ENVIRONMENT_BYTES) : -1;
+    for (ssize_t at = 0; at < count && !found; at += (ssize_t)strlen(text + at) + 1) {
+        found = strncmp(text + at, key, key_bytes) == 0 && text[(size_t)at + key_bytes] == '=';
+    }
+    free(text);
+    return found;
+}
+
 void ml_process_name(pid_t pid, char out_name[ML_PROCESS_NAME_BYTES]) {
     char text[SMALL_FILE_BYTES];
     ssize_t count = read_proc(pid, "comm", text, sizeof(text));

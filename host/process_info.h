@@ -41,6 +41,9 @@ void ml_process_executable(pid_t pid, char *out_path, size_t size_bytes);
 /* Whether a file of that name is mapped by it; false if that cannot be seen. */
 bool ml_process_maps(pid_t pid, const char *file_name);
 
+/* Whether the environment that its program was given has that key; false if it cannot be read. */
+bool ml_process_was_given(pid_t pid, const char *key);
+
 /* Its parent as we see it; 0 if unknown. */
 pid_t ml_process_parent(pid_t pid);
 

@@ -203,6 +203,9 @@ static void on_notice(void *context, const char *text) {
 static void on_helper(void *context, pid_t pid) {
     struct run *run = context;
     ml_tree_add_helper(&run->tree, pid);
+    if (run->engine != NULL) { /* it knows the first one, its service, itself */
+        ml_engine_add_helper(run->engine, pid);
+    }
 }
 
 /* A page that was asked for must be where it was asked for; another one is only missed. */

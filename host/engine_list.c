@@ -1,0 +1,492 @@
+/* Every process of the tree from its birth: those that are no members are listed as not recorded.
+ * Room: host. The kernel tells of them where it may (host/process_events.h), else the tree is
+ * walked over (engine_walk.c). */
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "host/clock.h"
+#include "host/engine_internal.h"
+
+/* Its memory is read so long after its birth, and ever more rarely: smaps_rollup walks its page
+ * tables. */
+static const uint32_t look_after_ms[] = {20, 100, 500, 2000, 5000};
+enum { LOOKS_COUNT = sizeof(look_after_ms) / sizeof(look_after_ms[0]), NS_PER_MS = 1000000 };
+
+/* Events that are taken in one go: the programs' own messages wait meanwhile. */
+enum { EVENTS_AT_ONCE = 256, EVENTS_AT_MOST = 1 << 16 };
+
+/* A forked child's report is read so long behind its end at most. */
+static const uint64_t report_late_ns = UINT64_C(10000000000);
+
+static const char no_image_text[] = "it ended before memlog could look at it";
+static const char idle_text[] = "it has allocated nothing since it was forked";
+static const char given_text[] = "memlog was given to it, but it has not reported itself";
+static const char raw_text[] = "it was started by a system call that memlog cannot see: its "
+                               "environment did not carry memlog on";
+
+static uint64_t now_ns(const struct ml_engine *engine) {
+    return ml_clock_moment(engine->clock).monotonic_ns;
+}
+
+static struct ml_unrecorded_table *table_of(struct ml_engine *engine) {
+    return &engine->list.table;
+}
+
+/* ---- who is who */
+
+void ml_engine_add_helper(struct ml_engine *engine, pid_t pid) {
+    struct ml_engine_list *list = &engine->list;
+    list->helpers[list->helpers_next] = pid;
+    list->helpers_next = (list->helpers_next + 1) % ML_LIST_HELPERS;
+}
+
+static void forget_helper(struct ml_engine *engine, pid_t pid) {
+    for (unsigned i = 0; i < ML_LIST_HELPERS; i++) {
+        if (engine->list.helpers[i] == pid) {
+            engine->list.helpers[i] = 0;
+        }
+    }
+}
+
+bool ml_engine_is_helper(const struct ml_engine *engine, pid_t pid) {
+    bool is_one = pid == engine->link.pid || pid == getpid();
+    for (unsigned i = 0; i < ML_LIST_HELPERS && !is_one; i++) {
+        is_one = engine->list.helpers[i] == pid;
+    }
+    return is_one;
+}
+
+/* The id of whoever runs under that pid; 0: nobody who is known. */
+static uint32_t id_of(struct ml_engine *engine, pid_t pid) {
+    const struct ml_member *member = ml_members_running(&engine->members, pid);
+    const struct ml_unrecorded *one =
+        member == NULL ? ml_unrecorded_running(table_of(engine), pid) : NULL;
+    return member != NULL ? member->id : (one != NULL ? one->id : 0);
+}
+
+/* ---- what is known of one */
+
+static void set_reason(struct ml_unrecorded *one, const char *reason) {
+    (void)snprintf(one->reason, sizeof(one->reason), "%s", reason);
+}
+
+static const char *base_of(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash != NULL ? slash + 1 : path;
+}
+
+bool ml_engine_told_of(const struct ml_not_profiled *item, const struct ml_unrecorded *one) {
+    const char *path = item->path != NULL ? item->path : "";
+    const char *own = one->executable != NULL ? one->executable : one->name;
+    if ((item->pid != one->pid && item->pid != one->parent_pid) || one->is_forked) {
+        return false;
+    }
+    return path[0] == '\0' ? item->pid == one->pid
+                           : strcmp(base_of(path), base_of(own)) == 0 ||
+                                 strncmp(base_of(path), one->name, sizeof(one->name) - 1) == 0;
+}
+
+/* By what its parent, or it itself, has said of it. */
+static bool take_told_reason(struct ml_engine *engine, struct ml_unrecorded *one) {
+    for (uint32_t i = engine->not_profiled_count; i > 0; i--) {
+        if (ml_engine_told_of(&engine->not_profiled[i - 1], one)) {
+            set_reason(one, engine->not_profiled[i - 1].reason);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* By what its image is. */
+static void judge_image(struct ml_unrecorded *one) {
+    const enum ml_image_kind kind = ml_image_peek(one->pid);
+    if (kind == ML_IMAGE_PRELOADABLE && ml_process_was_given(one->pid, "MEMLOG_SOCKET")) {
+        set_reason(one, given_text);
+    } else if (kind == ML_IMAGE_PRELOADABLE) {
+        set_reason(one, raw_text);
+    } else if (kind != ML_IMAGE_GONE) {
+        set_reason(one, ml_image_text(kind));
+    }
+}
+
+void ml_engine_list_judge(struct ml_engine *engine, struct ml_unrecorded *one) {
+    if (one->is_forked || one->has_reason || one->folded_processes > 0) {
+        return;
+    }
+    one->has_reason = take_told_reason(engine, one);
+    const bool is_judged = strcmp(one->reason, no_image_text) != 0;
+    if (!one->has_reason && !is_judged && one->state == ML_MEMBER_RUNNING) {
+        judge_image(one);
+    }
+}
+
+/* Name, command line, what it runs; an unreadable part stays as it was. */
+static void identify(struct ml_engine *engine, struct ml_unrecorded *one) {
+    char name[ML_PROCESS_NAME_BYTES];
+    char executable[PATH_MAX];
+    struct ml_command_line line;
+    one->identified_ns = now_ns(engine);
+    ml_process_name(one->pid, name);
+    if (strcmp(name, "?") != 0) {
+        (void)snprintf(one->name, sizeof(one->name), "%s", name);
+    }
+    if (ml_process_command_line(one->pid, &line) == ML_OK) {
+        ml_command_line_fini(&one->line);
+        one->line = line;
+    }
+    ml_process_executable(one->pid, executable, sizeof(executable));
+    if (executable[0] != '\0') {
+        ml_unrecorded_executable(one, executable);
+    }
+    one->role =
+        ml_role_of(engine->options->roles, &one->line, one->pid == engine->root && !one->is_forked);
+}
+
+static void
+copy_identity(struct ml_unrecorded *one, const char *name, const char *path, char *const *argv) {
+    struct ml_command_line line;
+    (void)snprintf(one->name, sizeof(one->name), "%s", name);
+    ml_unrecorded_executable(one, path);
+    if (argv != NULL && ml_command_line_from_argv(&line, argv) == ML_OK) {
+        ml_command_line_fini(&one->line);
+        one->line = line;
+    }
+}
+
+/* A fork's image is its parent's, and so is what is said of it. */
+static void inherit(struct ml_engine *engine, struct ml_unrecorded *one) {
+    const struct ml_member *member = ml_members_running(&engine->members, one->parent_pid);
+    const struct ml_unrecorded *other =
+        member == NULL ? ml_unrecorded_running(table_of(engine), one->parent_pid) : NULL;
+    if (member != NULL) {
+        copy_identity(one, member->name, member->executable, member->line.arguments);
+        one->image = member->image;
+        one->role = member->is_root ? ML_ROLE_OTHER : member->role;
+        one->is_idle = member->recording;
+        set_reason(one, member->recording ? idle_text : member->note);
+    } else if (other != NULL) {
+        copy_identity(
+            one,
+            other->name,
+            other->executable != NULL ? other->executable : "",
+            other->line.arguments
+        );
+        one->image = other->image;
+        one->role = other->pid == engine->root ? ML_ROLE_OTHER : other->role;
+        one->is_idle = other->is_idle;
+        set_reason(one, other->reason);
+    }
+}
+
+/* ---- births, execs, ends */
+
+static void look_later(struct ml_engine *engine, struct ml_unrecorded *one) {
+    const uint32_t index = one->looks < LOOKS_COUNT ? one->looks : LOOKS_COUNT - 1;
+    one->next_look_ns = now_ns(engine) + (uint64_t)look_after_ms[index] * NS_PER_MS;
+    ml_engine_walk_soon(engine);
+}
+
+/* A running process that is no member: `is_forked` as far as is known. */
+static struct ml_unrecorded *
+add(struct ml_engine *engine, pid_t pid, pid_t parent_pid, uint32_t parent_id, bool is_forked) {
+    struct ml_unrecorded *one = ml_unrecorded_add(table_of(engine), pid);
+    if (one == NULL) {
+        return NULL;
+    }
+    const struct ml_process_facts facts = ml_process_facts(pid);
+    one->parent_pid = parent_pid;
+    one->parent_id = parent_id;
+    one->start = ml_clock_moment(engine->clock);
+    one->start_ticks = facts.start_ticks;
+    one->is_forked = is_forked;
+    set_reason(one, no_image_text);
+    if (is_forked) {
+        inherit(engine, one);
+    } else {
+        one->image = facts.image;
+        identify(engine, one);
+        ml_engine_list_judge(engine, one);
+    }
+    look_later(engine, one);
+    return one;
+}
+
+static void
+end(struct ml_engine *engine,
+    struct ml_unrecorded *one,
+    enum ml_member_event event,
+    const struct ml_ending *ending) {
+    ml_engine_list_judge(engine, one);
+    ml_unrecorded_end(table_of(engine), one, event, ending, ml_clock_moment(engine->clock));
+}
+
+void ml_engine_list_end(
+    struct ml_engine *engine, struct ml_unrecorded *one, const struct ml_ending *ending
+) {
+    end(engine, one, ending->signal != 0 ? ML_MEMBER_EVENT_KILL : ML_MEMBER_EVENT_EXIT, ending);
+}
+
+/* A fork becomes what it made its exec of; another program's image ends, and the next begins. */
+static void replace(struct ml_engine *engine, struct ml_unrecorded *one) {
+    const struct ml_ending none = {.known = false};
+    if (!one->is_forked) {
+        const pid_t pid = one->pid;
+        const pid_t parent_pid = one->parent_pid;
+        const uint32_t id = one->id;
+        end(engine, one, ML_MEMBER_EVENT_EXEC, &none);
+        (void)add(engine, pid, parent_pid, id, false);
+        return;
+    }
+    one->is_forked = false;
+    one->is_idle = false;
+    one->image = ml_process_facts(one->pid).image;
+    set_reason(one, no_image_text);
+    identify(engine, one);
+    ml_engine_list_judge(engine, one);
+}
+
+void ml_engine_list_replaced(struct ml_engine *engine, const struct ml_member *member) {
+    if (ml_unrecorded_running(table_of(engine), member->pid) == NULL) {
+        (void)add(engine, member->pid, member->parent_pid, member->id, false);
+    }
+}
+
+void ml_engine_list_seen(
+    struct ml_engine *engine, pid_t pid, const struct ml_process_facts *facts, uint32_t walk
+) {
+    struct ml_unrecorded *one = ml_unrecorded_running(table_of(engine), pid);
+    if (one != NULL && (facts->has_ended || facts->start_ticks != one->start_ticks)) {
+        struct ml_ending ending = one->leaving;
+        if (!ending.known && facts->start_ticks == one->start_ticks) {
+            ending = ml_process_ending(pid, -1);
+        }
+        ml_engine_list_end(engine, one, &ending);
+        one = NULL;
+    }
+    if (facts->has_ended) {
+        return;
+    }
+    if (one == NULL) {
+        const struct ml_member *parent = ml_members_running(&engine->members, facts->parent);
+        const struct ml_unrecorded *other = ml_unrecorded_running(table_of(engine), facts->parent);
+        const struct ml_image_mark *mark =
+            parent != NULL ? &parent->image : (other != NULL ? &other->image : NULL);
+        const bool is_forked = mark != NULL && ml_image_mark_is_known(mark) &&
+                               ml_image_mark_is_known(&facts->image) &&
+                               !ml_image_mark_differs(mark, &facts->image);
+        one = add(engine, pid, facts->parent, id_of(engine, facts->parent), is_forked);
+    } else if (ml_image_mark_differs(&one->image, &facts->image)) {
+        replace(engine, one);
+        one = ml_unrecorded_running(table_of(engine), pid);
+    } else if (!ml_image_mark_is_known(&one->image)) {
+        one->image = facts->image;
+    }
+    if (one != NULL) {
+        one->parent_pid = facts->parent;
+        one->walk = walk;
+    }
+}
+
+/* ---- from here on it is a member */
+
+uint32_t ml_engine_list_recorded(struct ml_engine *engine, const struct ml_member *member) {
+    struct ml_unrecorded *one = ml_unrecorded_newest(table_of(engine), member->pid);
+    if (one == NULL) {
+        return 0;
+    }
+    const uint32_t id = one->id;
+    const uint32_t parent_id = one->parent_id;
+    if (one->state != ML_MEMBER_RUNNING) {
+        /* Its report was read behind its end: it was the same fork. */
+        const bool is_same = member->forked && one->is_forked &&
+                             now_ns(engine) - one->end.monotonic_ns < report_late_ns;
+        if (is_same) {
+            ml_unrecorded_remove(table_of(engine), one);
+        }
+        return 0;
+    }
+    if (member->forked && !one->is_forked) {
+        one->parent_id = member->id; /* it has made its exec since it said so */
+        return 0;
+    }
+    if (!one->is_forked && ml_image_mark_differs(&one->image, &member->image)) {
+        const struct ml_ending none = {.known = false};
+        end(engine, one, ML_MEMBER_EVENT_EXEC, &none);
+        return id;
+    }
+    ml_unrecorded_remove(table_of(engine), one);
+    return parent_id;
+}
+
+/* ---- the kernel's events */
+
+static void on_born(struct ml_engine *engine, const struct ml_process_event *event) {
+    const bool is_root = event->pid == engine->root && event->parent == getpid();
+    const uint32_t parent_id = id_of(engine, event->parent);
+    const struct ml_member *member = ml_members_newest(&engine->members, event->pid);
+    struct ml_unrecorded *one = ml_unrecorded_newest(table_of(engine), event->pid);
+    if ((parent_id == 0 && !is_root) ||
+        (member != NULL &&
+         (member->state == ML_MEMBER_RUNNING || member->end.monotonic_ns >= event->monotonic_ns)) ||
+        (one != NULL && one->start.monotonic_ns >= event->monotonic_ns)) {
+        return; /* somebody else's, or known already */
+    }
+    if (one != NULL && one->state == ML_MEMBER_RUNNING) {
+        const struct ml_ending unknown = {.known = false};
+        ml_engine_list_end(engine, one, &unknown); /* its pid is another's now */
+    }
+    (void)add(engine, event->pid, event->parent, parent_id, true);
+}
+
+static void on_exec(struct ml_engine *engine, const struct ml_process_event *event) {
+    struct ml_member *member = ml_members_running(&engine->members, event->pid);
+    struct ml_unrecorded *one = ml_unrecorded_running(table_of(engine), event->pid);
+    if (member != NULL && event->monotonic_ns > member->start.monotonic_ns) {
+        ml_member_replaced(engine, member);
+    } else if (member != NULL) {
+        (void)ml_member_check_image(engine, member); /* it was the exec that it came by, mostly */
+    } else if (one != NULL && event->monotonic_ns > one->identified_ns) {
+        replace(engine, one);
+    }
+}
+
+/* False: it is still there. */
+static bool end_gone(struct ml_engine *engine, struct ml_unrecorded *one) {
+    const struct ml_process_facts facts = ml_process_facts(one->pid);
+    if (!facts.has_ended && facts.start_ticks == one->start_ticks) {
+        return false;
+    }
+    struct ml_ending ending = one->leaving;
+    if (facts.start_ticks == one->start_ticks) { /* a zombie, which knows best */
+        const struct ml_ending known = ml_process_ending(one->pid, -1);
+        ending = known.known ? known : ending;
+    }
+    ml_engine_list_end(engine, one, &ending);
+    return true;
+}
+
+static void on_ended(struct ml_engine *engine, const struct ml_process_event *event) {
+    struct ml_unrecorded *one = ml_unrecorded_running(table_of(engine), event->pid);
+    if (one == NULL || event->monotonic_ns < one->start.monotonic_ns) {
+        return;
+    }
+    one->leaving = ml_ending_from_wait(event->wait_status);
+    if (!end_gone(engine, one)) { /* not yet: the kernel tells before it is done */
+        one->next_look_ns = now_ns(engine) + (uint64_t)look_after_ms[0] * NS_PER_MS;
+        ml_engine_walk_soon(engine);
+    }
+}
+
+/* Up to so many. False: the kernel had to drop some. */
+static bool take_events(struct ml_engine *engine, int most) {
+    struct ml_process_event event;
+    bool lost = false;
+    for (int i = 0; i < most && ml_process_events_next(engine->list.events_fd, &event, &lost);
+         i++) {
+        if (event.kind == ML_PROCESS_EVENT_BORN) {
+            on_born(engine, &event);
+        } else if (event.kind == ML_PROCESS_EVENT_EXEC) {
+            on_exec(engine, &event);
+        } else {
+            on_ended(engine, &event);
+        }
+    }
+    engine->list.has_lost_events = engine->list.has_lost_events || lost;
+    return !lost;
+}
+
+void ml_engine_list_take_events(struct ml_engine *engine) {
+    if (engine->list.events_fd >= 0) {
+        (void)take_events(engine, EVENTS_AT_MOST);
+    }
+}
+
+static void on_events(struct ev_loop *loop, ev_io *watcher, int events) {
+    (void)loop;
+    (void)events;
+    struct ml_engine *engine = watcher->data;
+    if (!take_events(engine, EVENTS_AT_ONCE)) {
+        ml_engine_walk(engine);
+    }
+}
+
+bool ml_engine_list_child_ended(
+    struct ml_engine *engine, pid_t pid, const struct ml_ending *ending
+) {
+    forget_helper(engine, pid);
+    struct ml_unrecorded *one = ml_unrecorded_running(table_of(engine), pid);
+    if (one != NULL) {
+        ml_engine_list_end(engine, one, ending);
+    }
+    return one != NULL;
+}
+
+/* ---- looks */
+
+static void look_at_memory(struct ml_unrecorded *one) {
+    uint64_t footprint = 0;
+    uint64_t resident = 0;
+    ml_process_footprint(one->pid, &footprint, &resident);
+    if (resident != 0) { /* 0: it is ending or may not be read; what was known stays */
+        one->footprint_bytes = footprint;
+        one->resident_bytes = resident;
+    }
+}
+
+uint64_t ml_engine_list_look(struct ml_engine *engine, bool all) {
+    struct ml_unrecorded_table *table = table_of(engine);
+    const uint64_t now = now_ns(engine);
+    uint64_t next_ns = UINT64_MAX;
+    for (uint32_t i = table->folds_count; i < table->count; i++) {
+        struct ml_unrecorded *one = table->items[i];
+        if (one->state != ML_MEMBER_RUNNING) {
+            continue;
+        }
+        if (one->leaving.known && end_gone(engine, one)) {
+            return now; /* the table may have been folded */
+        }
+        if (all || one->next_look_ns <= now) {
+            if (!one->is_forked) {
+                identify(engine, one);
+                ml_engine_list_judge(engine, one);
+            }
+            look_at_memory(one);
+            one->looks++;
+            const uint32_t index = one->looks < LOOKS_COUNT ? one->looks : LOOKS_COUNT - 1;
+            one->next_look_ns = now + (uint64_t)look_after_ms[index] * NS_PER_MS;
+        }
+        next_ns = one->next_look_ns < next_ns ? one->next_look_ns : next_ns;
+    }
+    return next_ns;
+}
+
+/* ---- begin and end */
+
+void ml_engine_list_init(struct ml_engine *engine) {
+    struct ml_engine_list *list = &engine->list;
+    ml_unrecorded_init(&list->table);
+    list->events_fd = ml_process_events_open();
+    if (list->events_fd >= 0) {
+        ev_io_init(&list->events_watcher, on_events, list->events_fd, EV_READ);
+        ev_set_priority(
+            &list->events_watcher, EV_MINPRI
+        ); /* what programs say of themselves first */
+        list->events_watcher.data = engine;
+        ev_io_start(engine->loop, &list->events_watcher);
+    }
+    ml_engine_walk_init(engine);
+}
+
+void ml_engine_list_fini(struct ml_engine *engine) {
+    struct ml_engine_list *list = &engine->list;
+    if (list->events_fd >= 0) {
+        ev_io_stop(engine->loop, &list->events_watcher);
+        (void)close(list->events_fd);
+        list->events_fd = -1;
+    }
+    ml_engine_walk_fini(engine);
+    ml_unrecorded_fini(&list->table);
+}

@@ -1,0 +1,243 @@
+"""Every process of the tree is in the list from its birth, recorded or not, and no profile bears another image's name."""
+import os
+import pathlib
+import shutil
+import subprocess
+import unittest
+
+import harness
+
+PYTHON = "/usr/bin/python3"
+
+# The system call itself: no function of libc that could be stood before. Its arguments become the new program's.
+RAW_EXEC = r"""
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+extern char **environ;
+static long raw(long number, long a, long b, long c) {
+    long result;
+    __asm__ volatile("syscall" : "=a"(result) : "0"(number), "D"(a), "S"(b), "d"(c) : "rcx", "r11", "memory");
+    return result;
+}
+int main(int count, char **words) {
+    if (count < 3) {
+        return 9;
+    }
+    memset(malloc(500000), 1, 500000);
+    if (strcmp(words[1], "fork") == 0) {
+        pid_t child = fork();
+        if (child == 0) {
+            raw(SYS_execve, (long)words[2], (long)(words + 2), (long)environ);
+            _exit(99);
+        }
+        int status = 0;
+        waitpid(child, &status, 0);
+        return WEXITSTATUS(status);
+    }
+    if (strcmp(words[1], "busy") == 0) { /* a forked child that has a profile of its own makes the exec */
+        pid_t child = fork();
+        if (child == 0) {
+            memset(malloc(700000), 1, 700000);
+            raw(SYS_execve, (long)words[2], (long)(words + 2), (long)environ);
+            _exit(99);
+        }
+        int status = 0;
+        waitpid(child, &status, 0);
+        return WEXITSTATUS(status);
+    }
+    raw(SYS_execve, (long)words[2], (long)(words + 2), (long)environ);
+    return 99;
+}
+"""
+
+# A fork that maps and writes memory, and never calls malloc; a bare clone that does nothing.
+MAPS = r"""
+#define _GNU_SOURCE
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(void) {
+    if (fork() == 0) {
+        char *memory = mmap(0, 32 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        memset(memory, 1, 32 << 20);
+        sleep(1);
+        _exit(3);
+    }
+    if (syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0) == 0) {
+        sleep(1);
+        _exit(4);
+    }
+    wait(0);
+    wait(0);
+    return 0;
+}
+"""
+
+
+class Lists(harness.Case):
+    def build(self, name, text, *options):
+        (self.folder / f"{name}.c").write_text(text)
+        subprocess.run(["gcc", "-w", "-o", self.folder / name, self.folder / f"{name}.c", *options], check=True)
+        return str(self.folder / name)
+
+    def whole(self, run):
+        (dump,) = run.dumps()
+        report = self.whole_report(dump)
+        ids = [entry["id"] for entry in report["processes"]]
+        self.assertEqual(len(ids), len(set(ids)))
+        for entry in report["processes"]:
+            if not entry["recorded"]:
+                self.assertTrue(entry["reason"])
+                self.assertEqual((entry["events"], entry["total_bytes"], entry["live_bytes"], entry["complete"]), (0, 0, 0, False))
+        return report
+
+    def by_name(self, report):
+        return {entry["name"]: entry for entry in report["processes"]}
+
+    def text(self, run):
+        (dump,) = run.dumps()
+        words = [str(harness.MEMLOG), "report", str(dump)]
+        return harness.run_words(words, self.folder, self.environment(), b"", harness.TIMEOUT).stdout.decode()
+
+    def assert_told_apart(self, run, name, line):
+        """The old image's profile under its own name, the new one as an entry of the same process."""
+        report = self.whole(run)
+        (heap,) = [entry for entry in report["processes"] if entry["total_bytes"] >= 500000 and entry["state"] == "replaced"]
+        self.assertEqual((heap["name"], heap["recorded"]), ("raw", True))
+        self.assertRegex(heap["command_line"][0], "/raw$")
+        (new,) = [entry for entry in report["processes"] if entry["name"] == name]
+        self.assertEqual((new["recorded"], new["pid"], new["parent_id"], new["command_line"]), (False, heap["pid"], heap["id"], line))
+        self.assertRegex(new["reason"], "system call that memlog cannot see")
+        self.assertEqual(report["dump"]["complete"], True)
+        self.assertRegex(self.text(run), f"{name}: .*not recorded: .*system call")
+        return heap, new
+
+    def test_an_image_behind_a_raw_execve_is_an_entry_of_its_own(self):
+        raw = self.build("raw", RAW_EXEC)
+        for source in self.sources():
+            with self.subTest(source=source):
+                run = self.run_by(source, raw, "now", "/bin/sleep", "0.5")
+                self.assertEqual((run.code, run.err), (0, ""))
+                _, new = self.assert_told_apart(run, "sleep", ["/bin/sleep", "0.5"])
+                self.assertGreater(new["footprint_bytes"], 0)
+
+    def test_also_of_a_forked_child_with_a_profile(self):
+        raw = self.build("raw", RAW_EXEC)
+        for source in self.sources():
+            with self.subTest(source=source):
+                run = self.run_by(source, raw, "busy", "/bin/sleep", "0.5")
+                self.assertEqual((run.code, run.err), (0, ""))
+                heap, _ = self.assert_told_apart(run, "sleep", ["/bin/sleep", "0.5"])
+                self.assertGreaterEqual(heap["total_bytes"], 700000)
+
+    def test_a_program_that_becomes_itself_is_two_images(self):
+        raw = self.build("raw", RAW_EXEC)
+        run = self.memlog(raw, "now", raw, "now", "/bin/sleep", "0.3")
+        self.assertEqual((run.code, run.err), (0, ""))
+        states = [(entry["name"], entry["recorded"]) for entry in self.whole(run)["processes"]]
+        self.assertIn(("raw", True), states)
+        self.assertIn(("sleep", False), states)
+
+    def test_a_fork_and_its_exec_are_one_entry(self):
+        raw = self.build("raw", RAW_EXEC)
+        for source in self.sources():
+            with self.subTest(source=source):
+                run = self.run_by(source, raw, "fork", "/bin/sleep", "0.5")
+                report = self.whole(run)
+                self.assertEqual([entry["name"] for entry in report["processes"]], ["raw", "sleep"])
+                run = self.run_by(source, "/bin/sh", "-c", "sleep 0.4; ls -d /; true")
+                self.assertEqual([entry["name"] for entry in self.whole(run)["processes"] if not entry["recorded"]], [])
+
+    def test_forks_that_never_allocate_are_listed_with_their_memory(self):
+        maps = self.build("maps", MAPS)
+        for source in self.sources():
+            with self.subTest(source=source):
+                run = self.run_by(source, maps)
+                self.assertEqual((run.code, run.err), (0, ""))
+                report = self.whole(run)
+                others = [entry for entry in report["processes"] if not entry["recorded"]]
+                self.assertEqual([entry["name"] for entry in others], ["maps", "maps"])
+                self.assertEqual([entry["idle"] for entry in others], [True, True])
+                mapped, bare = sorted(others, key=lambda entry: -entry["footprint_bytes"])
+                self.assertGreaterEqual(mapped["footprint_bytes"], 32 << 20)
+                self.assertLess(bare["footprint_bytes"], 32 << 20)
+                if source == "kernel events":
+                    self.assertEqual([(one["state"], one["exit_code"]) for one in (mapped, bare)], [("exited", 3), ("exited", 4)])
+                self.assertTrue(report["dump"]["complete"])
+
+    def test_a_static_program_is_listed_by_name_and_memory(self):
+        static = self.build("static", "#include <unistd.h>\nint main(void) { sleep(1); return 5; }\n", "-static")
+        for source in self.sources():
+            with self.subTest(source=source):
+                run = self.run_by(source, "/bin/sh", "-c", '"$0"; exit $?', static)
+                self.assertEqual((run.code, run.err), (5, ""))
+                entry = self.by_name(self.whole(run))["static"]
+                self.assertEqual((entry["recorded"], entry["state"], entry["idle"]), (False, "exited", False))
+                self.assertRegex(entry["reason"], "statically linked")
+                self.assertGreater(entry["footprint_bytes"], 0)
+                run = self.run_by(source, static)
+                (entry,) = self.whole(run)["processes"]
+                self.assertEqual((entry["recorded"], entry["name"], entry["exit_code"], entry["role"]), (False, "static", 5, "browser"))
+
+    def test_who_is_left_out_is_in_the_list_with_the_reason(self):
+        options = ("-q", "--no-page", "--never=sleep")
+        run = self.memlog("/bin/sh", "-c", "sleep 0.3; true", options=options)
+        entry = self.by_name(self.whole(run))["sleep"]
+        self.assertFalse(entry["recorded"])
+        self.assertRegex(entry["reason"], "--never")
+
+    @unittest.skipIf(shutil.which("go") is None, "needs golang")
+    def test_what_a_go_program_starts_is_listed(self):
+        source = 'package main\nimport "C"\nimport "os/exec"\nfunc main() { exec.Command("/bin/sleep", "0.5").Run() }\n'
+        (self.folder / "spawns.go").write_text(source)
+        env = {**os.environ, "GOCACHE": str(self.folder / "go-cache"), "GO111MODULE": "off"}
+        subprocess.run(["go", "build", "-o", self.folder / "spawns", self.folder / "spawns.go"], check=True, env=env)
+        for way in self.sources():
+            with self.subTest(source=way):
+                run = self.run_by(way, self.folder / "spawns")
+                self.assertEqual((run.code, run.err), (0, ""))
+                report = self.by_name(self.whole(run))
+                self.assertEqual((report["spawns"]["recorded"], report["spawns"]["state"]), (True, "exited"))
+                self.assertEqual(report["sleep"]["recorded"], False)
+                self.assertRegex(report["sleep"]["reason"], "system call that memlog cannot see")
+
+    def test_the_end_of_a_run_says_it_in_four_lines_at_most(self):
+        static = self.build("static", "#include <unistd.h>\nint main(void) { sleep(1); return 0; }\n", "-static")
+        copies = []
+        for i in range(6):
+            copies.append(str(self.folder / f"static{i}"))
+            shutil.copy(static, copies[-1])
+        run = self.memlog("/bin/sh", "-c", 'for one; do "$one" & "$one" & done; wait', "sh", *copies, options=("--no-page",))
+        lines = [line for line in run.err.splitlines() if "static" in line or "more process" in line]
+        self.assertEqual(len(lines), 4, run.err)
+        self.assertRegex(lines[0], r"static\d: 2 processes, up to .*KiB private memory, not recorded: statically linked")
+        self.assertRegex(lines[3], r"and 6 more processes of 3 kinds, .*KiB")
+
+    # ---- where the list comes from
+
+    def sources(self):
+        """What this machine permits; from a network of its own nobody hears the kernel's events."""
+        return ("kernel events", "walks") if os.geteuid() == 0 else ("walks",)
+
+    def run_by(self, source, *program):
+        words, folder = self.memlog_command(program, ("-q", "--no-page"))
+        if source == "walks" and os.geteuid() == 0:
+            words = ["unshare", "--net", *words]
+        answer = harness.run_words(words, self.folder, self.environment(), b"", harness.TIMEOUT)
+        run = harness.Run(answer.returncode, answer.stdout, answer.stderr.decode(errors="replace"), folder)
+        told = self.whole(run)["dump"]["process_list"]
+        if told["source"] != source and source == "kernel events":
+            self.skipTest("the kernel does not tell this host of processes")
+        self.assertEqual(told["source"], source)
+        self.assertEqual(told["blind_ms"] > 0, source == "walks")
+        return run
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
