@@ -18,7 +18,7 @@ enum {
     LIMIT_SHARE = 64,                /* ... and so many times what comes later */
     PLACES = 4,                      /* that are tried */
     STOCK_NODES = 1 << 16,
-    STOCK_BYTES = 1 << 20, /* of the arena */
+    STOCK_BYTES = 2 << 20, /* of the arena */
     STOCK_LANES = 16
 };
 

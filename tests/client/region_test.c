@@ -1,11 +1,16 @@
 #include "client/region.h"
 
 #include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -214,6 +219,25 @@ START_TEST(a_forked_child_finds_all_of_it_empty_and_grows_it_on) {
 }
 END_TEST
 
+/* Refused by a filter, in the words in which the kernel refuses. */
+START_TEST(a_filter_is_not_taken_for_the_kernel) {
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mremap, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOMEM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+    const struct sock_fprog program = {.len = sizeof(code) / sizeof(code[0]), .filter = code};
+    map();
+    ck_assert_int_eq(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+    ck_assert_int_eq(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0);
+    ck_assert(!ml_region_reach(&region, FIRST_BYTES + 1));
+    ck_assert(!ml_region_reach(&region, 1 << 20));
+    ck_assert_uint_eq(region.mapped_bytes, FIRST_BYTES);
+    ck_assert(!is_mapped(region.start + FIRST_BYTES));
+    ml_region_unmap(&region);
+}
+END_TEST
+
 START_TEST(what_does_not_exist_does_not_grow) {
     struct ml_region none = {0};
     ck_assert(ml_region_reach(&none, 0));
@@ -234,6 +258,7 @@ static Suite *suite(void) {
     tcase_add_test(tcase, what_is_known_may_lag_behind_what_is);
     tcase_add_test(tcase, threads_that_grow_it_at_once_all_get_there);
     tcase_add_test(tcase, a_forked_child_finds_all_of_it_empty_and_grows_it_on);
+    tcase_add_test(tcase, a_filter_is_not_taken_for_the_kernel);
     tcase_add_test(tcase, what_does_not_exist_does_not_grow);
     suite_add_tcase(suite, tcase);
     return suite;

@@ -1,6 +1,7 @@
 """What memlog's own memory costs a program that looks at its limits: it has what it would have without memlog, within a few MiB, and
 where memlog's tables find no room the report says what is missing."""
 import os
+import re
 import unittest
 
 import harness
@@ -10,6 +11,7 @@ MIB = 1 << 20
 WAYS = 16
 LOCK_CURRENT, LOCK_FUTURE, LOCK_ONFAULT = 1, 2, 4
 ROOM = 8 * MIB  # of VmData and of VmLck that a small program may have more
+AS_ROOT = unittest.skipIf(os.geteuid() != 0, "a program that gives root up")
 NO_PATHS = "no memory for all call paths"
 
 
@@ -81,12 +83,42 @@ class Limits(harness.Case):
                 _, (_, _, locked) = self.sizes("lock", flags)
                 self.assertLess(locked, ROOM)
 
-    @unittest.skipIf(os.geteuid() != 0, "a program that gives root up")
+    @AS_ROOT
     def test_memory_may_be_locked_by_those_who_may_not_lock_all(self):
         for flags in (LOCK_CURRENT, LOCK_CURRENT | LOCK_FUTURE, LOCK_CURRENT | LOCK_FUTURE | LOCK_ONFAULT):
             with self.subTest(flags=flags):
-                bare, _ = self.both("lock-as-nobody", flags)
+                bare, _ = self.both("nobody", "lock", flags)
                 self.assertIn(b"mlockall 0", bare.stdout)
+
+    @AS_ROOT
+    def test_a_program_that_comes_to_the_limit_of_what_it_may_lock(self):
+        """Bare it is refused some blocks, under memlog some more; it goes on in both, and each block that it got is recorded."""
+        words = ("nobody", "locked-paths", str(LOCK_CURRENT | LOCK_FUTURE), "4")
+        for out in (self.bare(*words).stdout, (run := self.memlog(PROGRAM, *words)).out):
+            self.assertIn(b"mlockall 0", out)
+            refused = int(re.search(rb"refused (\d+)", out)[1])
+            self.assertGreater(refused, 0)
+        entry = self.only_entry(run)
+        self.assertTrue(entry["complete"] or NO_PATHS in entry["trouble"], entry["trouble"])
+        self.assertEqual(entry["lost_events"], 0)
+        blocks = sum(stack["live_blocks"] for stack in entry["stacks"])
+        self.assertIn(blocks - (WAYS**4 - refused), range(0, 10))  # and stdio's own
+
+    @AS_ROOT
+    def test_limits_midway_are_nobodys_too(self):
+        for words in (("as", 1024, 100), ("data", 256, 50), ("data", 32, 40), ("data-headroom", 2000)):
+            with self.subTest(words=words):
+                self.assert_all_recorded(self.only_entry(self.both("nobody", *words)[1]))
+
+    def test_children_forked_while_tables_grow(self):
+        children = 40
+        _, run = self.both("fork-storm", children)
+        entries = self.exit_report(run)["processes"]
+        self.assertEqual(len(entries), children + 1)
+        for entry in entries:
+            self.assert_all_recorded(entry)
+            if entry["parent_id"] != 0:
+                self.assert_paths(entry, 2)
 
     def test_threads_cost_what_they_use(self):
         count = 300
@@ -133,6 +165,12 @@ class Limits(harness.Case):
         entry = self.only_entry(run)
         self.assertTrue(entry["complete"] or NO_PATHS in entry["trouble"], entry["trouble"])
         self.assertGreaterEqual(sum(stack["live_blocks"] for stack in entry["stacks"]), WAYS**4)
+
+    def test_a_filter_that_kills_for_mapping(self):
+        _, run = self.both("no-mmap-paths", 3)
+        entry = self.only_entry(run)
+        self.assert_all_recorded(entry)
+        self.assert_paths(entry, 3)
 
     def test_a_filter_that_kills_for_asking_about_limits(self):
         _, run = self.both("no-prlimit-paths", 4)

@@ -6,7 +6,6 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -102,7 +101,7 @@ static void (*const ways[WAYS])(unsigned) = {
 
 /* A block at each path's end, which stays: 24 bytes, and 16 more for each of the last way's
  * number. */
-static unsigned last_way;
+static __thread unsigned last_way;
 
 static __attribute__((noipa)) void go_on(unsigned depth) {
     if (depth == 0) {
@@ -147,15 +146,16 @@ static int headroom(int resource, const char *key, uint64_t more_kib) {
     return 0;
 }
 
-static int lock(int flags, bool as_nobody) {
-    kept = malloc(1);
-    if (as_nobody) {
-        set_limit(RLIMIT_MEMLOCK, 8 << 20);
-        if (setresuid(NOBODY, NOBODY, NOBODY) != 0) {
-            perror("setresuid");
-            return 1;
-        }
+static void become_nobody(void) {
+    set_limit(RLIMIT_MEMLOCK, 8 << 20);
+    if (setresuid(NOBODY, NOBODY, NOBODY) != 0) {
+        perror("setresuid");
+        exit(1);
     }
+}
+
+static int lock(int flags) {
+    kept = malloc(1);
     const int result = mlockall(flags);
     printf("mlockall %d, errno %d\n", result, result == 0 ? 0 : errno);
     kept = malloc(1 << 20);
@@ -210,6 +210,36 @@ static int child_paths(unsigned depth) {
     return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
 
+static void *thread_paths(void *argument) {
+    go_on(3);
+    return argument;
+}
+
+/* Threads whose paths make tables grow, while children are forked that have paths of their own. */
+static int fork_storm(unsigned children) {
+    enum { GROWERS = 3 };
+    pthread_t growers[GROWERS];
+    int wrong = 0;
+    for (unsigned i = 0; i < GROWERS; i++) {
+        wrong += pthread_create(&growers[i], NULL, thread_paths, NULL);
+    }
+    for (unsigned i = 0; i < children; i++) {
+        int status = 0;
+        const pid_t child = fork();
+        if (child == 0) {
+            go_on(2);
+            _exit(0);
+        }
+        (void)waitpid(child, &status, 0);
+        wrong += status;
+    }
+    for (unsigned i = 0; i < GROWERS; i++) {
+        wrong += pthread_join(growers[i], NULL);
+    }
+    printf("%u children, %d wrong\n", children, wrong);
+    return 0;
+}
+
 /* A filter that kills for this call, then paths. */
 static int filtered(int number, unsigned depth) {
     struct sock_filter code[] = {
@@ -227,11 +257,16 @@ static int filtered(int number, unsigned depth) {
 }
 
 static int usage(void) {
-    (void)fprintf(stderr, "limited WHAT [NUMBER...]\n");
+    (void)fprintf(stderr, "limited [nobody] WHAT [NUMBER...]\n");
     return 2;
 }
 
 int main(int argc, char *argv[]) {
+    if (argc > 1 && strcmp(argv[1], "nobody") == 0) {
+        become_nobody();
+        argc--;
+        argv++;
+    }
     const char *what = argc > 1 ? argv[1] : "";
     const uint64_t first = argc > 2 ? strtoull(argv[2], NULL, 10) : 0;
     const uint64_t second = argc > 3 ? strtoull(argv[3], NULL, 10) : 0;
@@ -249,8 +284,15 @@ int main(int argc, char *argv[]) {
     if (strcmp(what, "data-headroom") == 0) {
         return headroom(RLIMIT_DATA, "VmData:", first);
     }
-    if (strcmp(what, "lock") == 0 || strcmp(what, "lock-as-nobody") == 0) {
-        return lock((int)first, what[4] != 0);
+    if (strcmp(what, "lock") == 0) {
+        return lock((int)first);
+    }
+    if (strcmp(what, "locked-paths") == 0) {
+        (void)lock((int)first);
+        return paths((unsigned)second);
+    }
+    if (strcmp(what, "fork-storm") == 0) {
+        return fork_storm((unsigned)first);
     }
     if (strcmp(what, "threads") == 0) {
         return threads((unsigned)first);
@@ -267,6 +309,9 @@ int main(int argc, char *argv[]) {
     }
     if (strcmp(what, "no-mremap-paths") == 0) {
         return filtered(SYS_mremap, (unsigned)first);
+    }
+    if (strcmp(what, "no-mmap-paths") == 0) {
+        return filtered(SYS_mmap, (unsigned)first);
     }
     if (strcmp(what, "no-prlimit-paths") == 0) {
         return filtered(SYS_prlimit64, (unsigned)first);
