@@ -3,6 +3,7 @@
 #include <signal.h>
 
 #include "client/life.h"
+#include "client/nested.h"
 #include "client/sampler.h"
 
 /* Whether `frame` and the present stack pointer are on the alternate signal stack. */
@@ -15,14 +16,21 @@ static bool on_alternate_stack(uintptr_t frame, bool *out_frame_too) {
     return true;
 }
 
-/* A guard left behind: stacks grow down, so a hook whose frame lies below the new one's on the same
- * stack has been left without ml_hook_leave: by siglongjmp, or by the death of a vfork child. */
-static bool guard_is_stale(const struct ml_thread *thread, uintptr_t frame) {
+/* What the guard that a hook finds set stands for. */
+enum guard {
+    GUARD_STALE,  /* nobody: who set it has left by siglongjmp, or was a vfork child that died */
+    GUARD_SIGNAL, /* a hook that a signal handler interrupted */
+    GUARD_NEAR    /* a hook further out on the same stack */
+};
+
+/* Stacks grow down, so a hook whose frame lies below the new one's on the same stack has been left
+ * without ml_hook_leave. */
+static enum guard guard_of(const struct ml_thread *thread, uintptr_t frame) {
     bool guard_on_alternate = false;
     if (on_alternate_stack(thread->hook_frame, &guard_on_alternate) && !guard_on_alternate) {
-        return false;
+        return GUARD_SIGNAL;
     }
-    return frame >= thread->hook_frame;
+    return frame >= thread->hook_frame ? GUARD_STALE : GUARD_NEAR;
 }
 
 /* What a stale guard left half done. */
@@ -39,7 +47,8 @@ static struct ml_hook not_recorded(const struct ml_thread *thread) {
     ){.lane = NULL, .outer_phase = thread->phase, .outer_frame = thread->hook_frame};
 }
 
-/* A signal handler that allocates while our code below it was at work on this thread's lane. */
+/* A signal handler that allocates while a hook below it is at work on this thread's lane, or in the
+ * next allocator. */
 static struct ml_hook enter_second(struct ml_thread *thread, uintptr_t frame) {
     struct ml_hook hook = not_recorded(thread);
     if (thread->generation != ml_process.generation || ml_process_state() != ML_GATE_RECORDING) {
@@ -61,6 +70,20 @@ static struct ml_hook enter_second(struct ml_thread *thread, uintptr_t frame) {
     return hook;
 }
 
+/* A call that comes while the next allocator is at work. The lane is at rest then, and a handler
+ * that comes while it is looked at finds it at work. */
+static enum ml_nested look_at_nested(struct ml_thread *thread, uintptr_t frame) {
+    if (thread->lane == NULL || thread->generation != ml_process.generation ||
+        ml_process_state() != ML_GATE_RECORDING) {
+        return ML_NESTED_OWN;
+    }
+    const uintptr_t outer_frame = thread->hook_frame;
+    const uint32_t phase = ml_hook_recording(thread);
+    const enum ml_nested what = ml_nested_what(thread->lane, frame, outer_frame);
+    ml_hook_calling(thread, phase);
+    return what;
+}
+
 /* The thread samples, and neither host nor pipe have said anything new since it last looked: both
  * stir the gate or the control page's generation when they do. */
 static bool may_sample(const struct ml_thread *thread) {
@@ -76,10 +99,16 @@ struct ml_hook ml_hook_enter_slow(struct ml_thread *thread, uintptr_t frame) {
         thread->hook_frame = frame;
         return (struct ml_hook){.lane = NULL, .plain = true};
     }
-    if (abandoned && !guard_is_stale(thread, frame)) {
-        return thread->phase == ML_PHASE_NEXT ? not_recorded(thread) : enter_second(thread, frame);
-    }
     if (abandoned) {
+        ml_life_after_fork_in_child(); /* of a fork that nobody told of */
+        const enum guard guard = guard_of(thread, frame);
+        const bool asks = guard == GUARD_NEAR && thread->phase == ML_PHASE_NEXT;
+        const enum ml_nested nested = guard == GUARD_STALE ? ML_NESTED_NONE
+                                      : asks               ? look_at_nested(thread, frame)
+                                                           : ML_NESTED_SIGNAL;
+        if (nested != ML_NESTED_NONE) {
+            return nested == ML_NESTED_OWN ? not_recorded(thread) : enter_second(thread, frame);
+        }
         repair(thread);
     }
     thread->phase = ML_PHASE_RECORD;

@@ -18,8 +18,8 @@ void free_aligned_sized(void *block, size_t alignment, size_t size);
 /* Every hook keeps a frame of its own (ml_unwind_entry_here) and is never inlined into another. The
  * four that most programs call all the time leave recording to a function of its own, by a jump, so
  * that what sampling passes over saves no registers. */
-#define HOOK ML_VISIBLE ML_HOT __attribute__((noinline))
-#define RECORDED static ML_HOT __attribute__((noinline))
+#define HOOK ML_VISIBLE ML_HOT ML_HOOK
+#define RECORDED static ML_HOT ML_HOOK
 
 static inline uintptr_t frame_of(const struct ml_unwind_entry *entry) {
     return entry->sp;

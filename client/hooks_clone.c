@@ -1,8 +1,8 @@
 /* Forks that pass pthread_atfork by: _Fork, clone and the bare system call. Room: client. Context:
  * any.
  *
- * One rule: the real function runs in the caller's own frame. A new process returns from it a
- * second time, perhaps on another stack, so these jump there and leave nothing of their own behind.
+ * One rule: where a new process may return from it a second time on another stack, the real
+ * function runs in the caller's own frame: these jump there and leave nothing of their own behind.
  */
 #include <linux/seccomp.h>
 #include <sched.h>
@@ -52,13 +52,39 @@ static long call_seccomp(long number, long operation, long flags, const void *gi
     return result;
 }
 
+/* A child that goes on where its parent was may go on with a hook that a signal handler interrupted
+ * and forked in. It stands on the same stack, so these may return twice. */
+static pid_t fork_and_look(void) {
+    const pid_t pid = ((pid_t(*)(void))ml_libc.fork)();
+    if (pid == 0) {
+        ml_life_after_fork_in_child();
+    } else {
+        ml_life_after_fork_in_parent();
+    }
+    return pid;
+}
+
+static long syscall_and_look(long number, long a, long b, long c, long d, long e, long f) {
+    long (*const real)(long, ...) = (long (*)(long, ...))ml_libc.syscall;
+    const long result = real(number, a, b, c, d, e, f);
+    if (result == 0) {
+        ml_life_after_fork_in_child();
+    } else {
+        ml_life_after_fork_in_parent();
+    }
+    return result;
+}
+
 /* Called by the stubs below, which keep the caller's registers. Returns where to go on. */
-static __attribute__((used)) void *before_syscall(long number, long first) {
+static __attribute__((used)) void *before_syscall(long number, long first, long second) {
     if (ml_libc.syscall == NULL) {
         ml_libc_resolve();
     }
     if (__builtin_expect(forks(number, first), 0)) {
         ml_life_before_fork();
+        if (number == SYS_fork || (number == SYS_clone && second == 0)) {
+            return (void *)syscall_and_look;
+        }
     }
     if (__builtin_expect(number == SYS_seccomp, 0)) {
         return (void *)call_seccomp;
@@ -83,7 +109,7 @@ static __attribute__((used)) void *before_fork(void) {
         ml_libc_resolve();
     }
     ml_life_before_fork();
-    return ml_libc.fork;
+    return fork_and_look;
 }
 
 /* Keep the six argument registers and rax (the count of vector registers of a variadic call) over a

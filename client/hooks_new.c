@@ -91,7 +91,7 @@ passed_by(int version, int actions, uint64_t kind, void *thrown, void *context) 
 
 /* 0x1b: a 4-byte address relative to itself. */
 #define NEW_HOOK(form, name, parameters, arguments, alignment)                                     \
-    static __attribute__((noinline)) void *hook_##form parameters {                                \
+    static ML_HOOK void *hook_##form parameters {                                                  \
         __asm__ volatile(".cfi_personality 0x1b, passed_by");                                      \
         const struct ml_unwind_entry entry = ml_unwind_entry_here();                               \
         struct ml_thread *thread = &ml_thread;                                                     \
@@ -109,7 +109,7 @@ passed_by(int version, int actions, uint64_t kind, void *thrown, void *context) 
 NEW_FORMS(NEW_HOOK)
 
 #define DELETE_HOOK(form, name, parameters, arguments)                                             \
-    static __attribute__((noinline)) void hook_##form parameters {                                 \
+    static ML_HOOK void hook_##form parameters {                                                   \
         struct ml_thread *thread = &ml_thread;                                                     \
         const uintptr_t frame = (uintptr_t)__builtin_frame_address(0) + 2 * sizeof(void *);        \
         if (block != NULL && ml_sampler_filters(thread) && ml_sampler_drops(thread, block)) {      \

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "client/arena.h"
+#include "client/decoy.h"
 #include "client/overrun.h"
 #include "client/pipe.h"
 #include "client/salvage.h"
@@ -106,7 +107,7 @@ static void count_wait(struct ml_staging_lane *header, uint64_t waited_ns) {
  * slot. */
 static void send_closed(struct ml_lane *lane) {
     uint64_t started_ns = 0;
-    while (lane->unsent <= lane->number) {
+    while (lane->unsent <= lane->number && !ml_decoy_is(lane)) {
         uint8_t *frame = frame_of(lane, lane->unsent);
         const enum ml_pipe_answer answer =
             ml_pipe_put(frame, ML_FRAME_HEADER_BYTES + records_bytes(frame));
@@ -153,6 +154,10 @@ void ml_lane_flush(struct ml_lane *lane) {
     if (count_bytes == 0) {
         return;
     }
+    if (ml_unlikely(ml_decoy_is(lane))) {
+        ml_decoy_rewind(lane);
+        return;
+    }
     const struct ml_frame_header header = {
         .chunk_number = lane->number,
         .end_bytes = (uint16_t)count_bytes,
@@ -163,6 +168,10 @@ void ml_lane_flush(struct ml_lane *lane) {
     ml_frame_header_write(frame_of(lane, lane->number), &header);
     lane->dropped = 0;
     send_closed(lane);
+    if (ml_unlikely(ml_decoy_is(lane))) { /* since the last look */
+        ml_decoy_rewind(lane);
+        return;
+    }
     const size_t slot_bytes = records_bytes(frame_of(lane, lane->number + 1));
     lane->next = lane->number + 1;
     atomic_signal_fence(memory_order_seq_cst);
@@ -306,6 +315,9 @@ struct ml_lane *ml_lane_take(uint32_t thread_id) {
 }
 
 void ml_lane_give(struct ml_lane *lane) {
+    if (ml_unlikely(ml_decoy_is(lane))) {
+        return;
+    }
     __atomic_store_n(&lane->header->thread_id, 0, __ATOMIC_RELAXED);
     _Atomic uint64_t *top = &ml_process.gate_page->free_lanes;
     uint64_t seen = atomic_load_explicit(top, memory_order_relaxed);

@@ -14,6 +14,12 @@
 #include "client/unwind.h"
 #include "ipc/event_put.h"
 
+/* What a lane is for, if not its thread's own events. */
+enum ml_lane_use {
+    ML_LANE_SECOND = 1, /* those of signal handlers: no cached stack */
+    ML_LANE_DECOY = 2   /* nothing: client/decoy.h */
+};
+
 /* The private part, in the arena. What every event reads comes first, on little more than one cache
  * line. */
 struct ml_lane {
@@ -22,7 +28,7 @@ struct ml_lane {
     struct ml_staging_lane *header; /* shared */
     uint64_t origin; /* with `pos` added it is header->published: the chunk's number, less start */
     uint64_t clamp;  /* the last stamp: the stream's times never fall within a lane */
-    uint32_t second; /* taken for signal handlers: no cached stack */
+    uint32_t second; /* enum ml_lane_use */
     uint32_t tag;    /* of `profile`, as stack nodes bear it: client/stack_table.h */
     struct ml_event_state state;
     struct ml_lease lease;

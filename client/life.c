@@ -7,6 +7,7 @@
 
 #include "client/arena.h"
 #include "client/check.h"
+#include "client/decoy.h"
 #include "client/hello.h"
 #include "client/hook.h"
 #include "client/memlog.h"
@@ -90,7 +91,7 @@ static void record_first(struct ml_lane *lane) {
 struct ml_lane *ml_life_lane(bool second) {
     struct ml_lane *lane = ml_lane_take(thread_id());
     if (lane != NULL) {
-        lane->second = second ? 1 : 0;
+        lane->second = second ? ML_LANE_SECOND : 0;
         ml_unwind_thread_clear(&lane->unwind);
         record_first(lane);
         ml_sampler_announce(&ml_thread, lane);
@@ -195,12 +196,17 @@ static bool map_shared_parts(const struct ml_hello *hello) {
     return true;
 }
 
-/* A forked child's, over its parent's. The lease is everybody's. */
+/* A forked child's, over its parent's; but what a decoy is left with stays where it is. The lease
+ * is everybody's. */
 static bool map_over_parents(const struct ml_hello *hello) {
     /* MAP_FIXED needs an address that is not const; the page itself is never written by us. */
     const uint8_t *control =
         map_page(hello->control_fd, PROT_READ, (void *)(uintptr_t)ml_process.control);
-    const uint8_t *staging = ml_arena_map_staging(hello->staging_fd, ml_process.slots, true);
+    uint8_t *staging =
+        ml_arena_map_staging(hello->staging_fd, ml_process.slots, !ml_decoy_pending());
+    if (staging != NULL) {
+        ml_process.staging = staging;
+    }
     return staging != NULL && control != NULL &&
            are_ours(staging, control, (const uint8_t *)ml_process.lease, ml_process.slots);
 }
@@ -210,6 +216,7 @@ static void begin_stream(struct ml_thread *thread, uint64_t fork_serial) {
     struct ml_gate_page *page = ml_process.gate_page;
     atomic_store_explicit(&page->table_shift, ML_TABLE_SHIFT_MIN, memory_order_relaxed);
     ml_arena_begin();
+    ml_decoy_step_aside();
     thread->generation = ml_process.generation;
     thread->second = NULL;
     thread->lane = ml_lane_take(thread_id());
@@ -252,17 +259,40 @@ void ml_life_before_fork(void) {
     struct ml_thread *thread = &ml_thread;
     thread->fork_serial = 0;
     const struct ml_hook hook = ml_hook_enter(thread, (uintptr_t)__builtin_frame_address(0));
-    if (hook.lane != NULL && thread->phase == ML_PHASE_NEXT) {
+    if (hook.lane != NULL) {
         struct ml_event event = {.kind = ML_EVENT_FORK};
         event.fork_serial = atomic_fetch_add(&ml_process.gate_page->fork_serial, 1) + UINT64_C(1);
         ml_lane_record(hook.lane, &event);
         thread->fork_serial = event.fork_serial;
     }
     ml_hook_leave(thread, &hook);
+    if (ml_unlikely(thread->phase > ML_PHASE_NEXT)) {
+        ml_decoy_save(thread->phase == ML_PHASE_SECOND ? thread->second : thread->lane);
+    }
 }
 
-static void after_fork_in_parent(void) {
+void ml_life_after_fork_in_parent(void) {
     ml_thread.fork_serial = 0;
+    ml_decoy_drop_saved();
+}
+
+void ml_life_after_fork_in_child(void) {
+    struct ml_thread *thread = &ml_thread;
+    const uint32_t phase = thread->phase;
+    if (!ml_process.connected || ml_process_state() != ML_GATE_FRESH) {
+        return;
+    }
+    if (phase == ML_PHASE_NONE) {
+        /* A hook that was about to be entered, and goes on, finds none. */
+        thread->lane = NULL;
+        thread->second = NULL;
+        return;
+    }
+    ml_decoy_set(thread->lane, thread->second);
+    thread->phase = ML_PHASE_SECOND; /* whoever comes meanwhile is counted */
+    (void)ml_life_may_record(thread);
+    ml_decoy_settle();
+    thread->phase = phase;
 }
 
 /* A child's first event. The wiped arena reads as an empty one; what is left of the parent are
@@ -275,6 +305,9 @@ static void become_child(struct ml_thread *thread) {
         )) {
         ml_process.generation--;
         return;
+    }
+    if (!ml_decoy_pending()) {
+        ml_decoy_forget();
     }
     if ((ml_process.walls & ML_WALLS_NO_HELLO) != 0) {
         ml_process_lost_message();
@@ -347,7 +380,8 @@ bool ml_life_connect(const char *socket_path) {
     if (pthread_key_create != NULL) {
         (void)pthread_key_create(&exit_key, thread_exits);
     }
-    (void)pthread_atfork(ml_life_before_fork, after_fork_in_parent, NULL);
+    (void
+    )pthread_atfork(ml_life_before_fork, ml_life_after_fork_in_parent, ml_life_after_fork_in_child);
     thread->phase = ML_PHASE_RECORD;
     const struct ml_bytes title = ml_hello_title();
     ml_process.title = title.data;
@@ -456,6 +490,13 @@ static void record_alone(const struct ml_event *event) {
 }
 
 void ml_life_end(uint32_t kind) {
+    const uint64_t lost_events =
+        ml_process_state() == ML_GATE_RECORDING ? ml_decoy_take_count() : 0;
+    if (ml_unlikely(lost_events != 0)) {
+        __atomic_fetch_add(
+            &ml_process_staging_header()->lost_nested, lost_events, __ATOMIC_RELAXED
+        );
+    }
     struct ml_event event = {.kind = ML_EVENT_END};
     event.end_kind = kind;
     record_alone(&event);

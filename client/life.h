@@ -34,6 +34,14 @@ void ml_life_renamed(void);
 /* The calling thread is about to fork: a FORK record, which the child will name. */
 void ml_life_before_fork(void);
 
+/* It has forked. Need not be told of every fork. */
+void ml_life_after_fork_in_parent(void);
+
+/* In a child that was forked by a signal handler, inside a hook of its parent's that may go on in
+ * the child too: it becomes a recorded process at once, so that the hook does no harm. Elsewhere
+ * nothing happens. */
+void ml_life_after_fork_in_child(void);
+
 /* The process has waited for a child's end: a record, if it is being recorded. */
 void ml_life_reaped(uint32_t pid);
 

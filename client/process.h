@@ -138,7 +138,8 @@ extern ML_OURS struct ml_process ml_process;
 /* What the hook is doing, so that a nested hook knows what it interrupts. */
 enum ml_phase {
     ML_PHASE_NONE = 0,
-    ML_PHASE_NEXT = 1, /* in the next allocator: a nested call is that one's own business */
+    ML_PHASE_NEXT =
+        1, /* in the next allocator: a nested call is that one's own business, or a handler's */
     ML_PHASE_RECORD =
         2, /* in our code, which calls no allocator: a nested call is a signal handler's */
     ML_PHASE_SECOND = 3 /* a signal handler's event, on the second lane */

@@ -22,6 +22,9 @@ static uint32_t walked_node(struct ml_lane *lane, const struct ml_unwind_entry *
     struct ml_unwind_thread *unwind = &lane->unwind;
     const struct ml_module_seen seen = {.function = ml_module_record, .context = lane};
     if (ml_unlikely(lane->second != 0)) {
+        if (lane->second == ML_LANE_DECOY) {
+            return 0; /* a node that is defined there is defined for nobody */
+        }
         ml_unwind_thread_clear(unwind);
     }
     const struct ml_unwind_result result = ml_unwind(ml_process.unwind, unwind, entry, &seen);

@@ -167,7 +167,8 @@ ml_memo_differs(const struct ml_memo_stack *stack, const struct ml_memo_words *w
 /* Compare all words. NULL: all are the same; else the first of `words` of which one is not. */
 static inline const struct ml_memo_words *ml_memo_compare(const struct ml_memo_stack *stack) {
     const struct ml_memo_words *words = stack->words;
-    uint32_t left = stack->count;
+    /* An end, not a count: nothing is behind it if a fork wipes the stack meanwhile (decoy.h). */
+    const struct ml_memo_words *end = words + stack->count;
     do {
         if (__builtin_expect(
                 (ml_memo_differs(stack, words, 0) | ml_memo_differs(stack, words, 1) |
@@ -177,7 +178,7 @@ static inline const struct ml_memo_words *ml_memo_compare(const struct ml_memo_s
             return words;
         }
         words++;
-    } while (--left != 0);
+    } while (words < end);
     return NULL;
 }
 

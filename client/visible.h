@@ -13,4 +13,8 @@
 /* Every event comes through: such functions lie together, on few pages of code. */
 #define ML_HOT __attribute__((hot))
 
+/* What calls the next allocator with its guard set lies together, too: client/nested.h knows by
+ * that who is at work. */
+#define ML_HOOK __attribute__((section("memlog_hooks"), noinline))
+
 #endif

@@ -76,9 +76,10 @@ struct ml_staging_header {
                                   counter */
     uint64_t broken_stacks;    /* events whose stack could not be walked to its end */
     uint64_t lost_no_lane; /* calls that found no lane; their events are in no lane's `produced` */
-    uint64_t lost_nested;  /* calls of a signal handler inside a signal handler inside the hook */
-    uint64_t lost_no_pipe; /* events in chunks dropped because the program had closed the pipe */
-    uint64_t lost_no_node; /* events whose stack found no room in the stack table */
+    uint64_t lost_nested; /* calls of a signal handler inside a signal handler inside the hook; what
+                             a hook said that a handler had forked in */
+    uint64_t lost_no_pipe;    /* events in chunks dropped because the program had closed the pipe */
+    uint64_t lost_no_node;    /* events whose stack found no room in the stack table */
     uint64_t unwind_checked;  /* --unwind-check: stacks compared ... */
     uint64_t unwind_differed; /* ... and found different from libunwind's */
     uint64_t node_count;      /* nodes defined */
