@@ -2,6 +2,8 @@
  * before every other one of the process (-z initfirst in libmemlog.so), with one thread.
  *
  * One rule: everything that needs more than write, fstat and poll happens here, dormant or not. */
+#include <sys/auxv.h>
+
 #include "client/aside.h"
 #include "client/carry.h"
 #include "client/libc.h"
@@ -20,7 +22,8 @@ __attribute__((constructor)) static void begin(int count, char **arguments, char
     ml_next_resolve();
     ml_next_resolve_new();
     ml_libc_resolve();
-    if (socket_path != NULL) {
+    /* Who starts a setuid program chooses its environment, and is not to be its host. */
+    if (socket_path != NULL && getauxval(AT_SECURE) == 0) {
         (void)memlog_start(socket_path);
     }
 }

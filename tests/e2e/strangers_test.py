@@ -4,6 +4,7 @@ import glob
 import os
 import pathlib
 import pwd
+import socket
 import subprocess
 import unittest
 
@@ -103,6 +104,36 @@ class Strangers(harness.Case):
         self.assertIn(b"is no part of this run", err)
         (dump,) = (home / "dumps").glob("*.pftrace")
         self.assertEqual([entry["name"] for entry in self.report(dump)["processes"]], ["python3"])
+
+    def test_a_setuid_program_with_memlog_linked_in_comes_to_nobody_elses_socket(self):
+        source, program = self.folder / "linked.c", self.folder / "linked"
+        source.write_text('#include "client/memlog.h"\nint main(void) { return memlog_start(0) == 0; }\n')
+        library = harness.OUT / "obj" / "client" / "libmemlog.a"
+        subprocess.run(["gcc", "-I", harness.ROOT, "-o", program, source, library, "-lpthread"], check=True)
+        path = str(self.folder / "s")
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listening:
+            listening.bind(path)
+            os.chmod(path, 0o777)
+            listening.listen()
+            listening.settimeout(0.2)
+            self.folder.chmod(0o711)
+
+            def comes():
+                process = subprocess.Popen([program], env={"MEMLOG_SOCKET": path})
+                try:
+                    listening.accept()[0].close()
+                except TimeoutError:
+                    return False
+                finally:
+                    self.assertEqual(process.wait(timeout=60), 0)
+                return True
+
+            self.assertTrue(comes())
+            os.chown(program, 65534, 65534)
+            program.chmod(0o4755)
+            if os.statvfs(self.folder).f_flag & os.ST_NOSUID:
+                self.skipTest("this folder's file system knows no setuid")
+            self.assertFalse(comes())
 
     def test_a_name_in_tmp_that_somebody_else_has_taken_stops_nobody(self):
         user = 61235
