@@ -51,8 +51,25 @@ static void look_behind(struct ml_engine *engine, uint32_t member_id) {
     }
 }
 
+void ml_connection_heard(struct ml_connection *connection) {
+    connection->engine->silent_count -= connection->is_silent ? 1 : 0;
+    connection->is_silent = false;
+}
+
+/* A flood of connections that say nothing must not take the descriptors of those that will. */
+static void end_oldest_silent(struct ml_engine *engine) {
+    struct ml_connection *oldest = NULL;
+    for (struct ml_connection *one = engine->connections; one != NULL; one = one->next) {
+        oldest = one->is_silent ? one : oldest;
+    }
+    if (oldest != NULL) {
+        ml_connection_close(oldest);
+    }
+}
+
 void ml_connection_close(struct ml_connection *connection) {
     struct ml_engine *engine = connection->engine;
+    ml_connection_heard(connection);
     ml_command_forget(connection);
     if (connection->previous != NULL) {
         connection->previous->next = connection->next;
@@ -73,16 +90,17 @@ static void
 on_connection_end(void *context, struct ml_channel *channel, const struct ml_channel_end *end) {
     (void)channel;
     struct ml_connection *connection = context;
-    if (end->status != ML_PEER_CLOSED) {
+    struct ml_engine *engine = connection->engine;
+    if (end->status != ML_PEER_CLOSED && engine->broken_count++ < ML_BROKEN_TOLD_MAX) {
         ml_engine_notice(
-            connection->engine,
-            "process %d broke the contract (%s in %s) and is heard no more",
+            engine,
+            "process %d broke the contract (%s in %s) and is heard no more%s",
             (int)end->peer.pid,
             ml_status_text(end->status),
-            end->message_name != NULL ? end->message_name : "a message"
+            end->message_name != NULL ? end->message_name : "a message",
+            engine->broken_count == ML_BROKEN_TOLD_MAX ? "; more of such are not told" : ""
         );
     }
-    struct ml_engine *engine = connection->engine;
     const uint32_t member_id = connection->member_id;
     ml_connection_close(connection);
     look_behind(engine, member_id);
@@ -137,9 +155,8 @@ static bool refuse_client(struct ml_engine *engine, int fd) {
             engine->said_strangers = true;
             ml_engine_notice(
                 engine,
-                "process %d of user %u is no part of this run and was refused; more of such are "
-                "not "
-                "told",
+                "process %d of user %u is no part of this run and was refused; others like it "
+                "are not told",
                 (int)peer.pid,
                 (unsigned)peer.uid
             );
@@ -183,6 +200,13 @@ static void accept_from(struct ml_engine *engine, int listening_fd, bool for_com
         connection->next->previous = connection;
     }
     engine->connections = connection;
+    if (!for_commands) {
+        connection->is_silent = true;
+        engine->silent_count++;
+    }
+    if (engine->silent_count > ML_SILENT_MAX) {
+        end_oldest_silent(engine);
+    }
 }
 
 static void on_client_connects(struct ev_loop *loop, ev_io *watcher, int events) {

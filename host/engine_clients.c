@@ -120,6 +120,7 @@ static void on_hello(
         return;
     }
     connection->member_id = member->id;
+    ml_connection_heard(connection);
     member->connection_id = member->id;
     engine->root_seen = engine->root_seen || member->is_root;
     const uint32_t listed_id = ml_engine_list_recorded(engine, member);

@@ -75,6 +75,7 @@ struct ml_connection {
     struct ml_engine *engine;
     struct ml_channel *channel;
     uint32_t member_id;              /* who said Hello on it; 0: nobody yet */
+    bool is_silent;                  /* to the control socket, and nobody has said Hello yet */
     struct ml_command_call *pending; /* a command that is being carried out; NULL: none */
     struct ml_connection *next;
     struct ml_connection *previous;
@@ -199,7 +200,9 @@ struct ml_engine {
     struct ml_rendezvous rendezvous;
     ev_io client_watcher;
     ev_io command_watcher;
-    struct ml_connection *connections;
+    struct ml_connection *connections; /* the newest first */
+    uint32_t silent_count;             /* of them */
+    uint32_t broken_count;             /* of those that broke the contract, in all */
     char *service_path;
     struct ml_service_link link;
     enum ml_engine_service service_state;
@@ -256,10 +259,18 @@ struct ml_engine {
     bool closing;
 };
 
+/* Connections on which nobody has said Hello yet: beyond that the oldest gives way. A process says
+ * Hello at once, so that who stays silent only takes descriptors from others. Connections that
+ * broke the contract, of which people are told. */
+enum { ML_SILENT_MAX = 1024, ML_BROKEN_TOLD_MAX = 16 };
+
 /* engine.c */
 __attribute__((format(printf, 2, 3))) void
 ml_engine_notice(struct ml_engine *engine, const char *format, ...);
 void ml_connection_close(struct ml_connection *connection);
+
+/* Somebody has said Hello on it. */
+void ml_connection_heard(struct ml_connection *connection);
 
 /* Keep that a program ran without memlog. `path` may be NULL. */
 void ml_engine_add_not_profiled(

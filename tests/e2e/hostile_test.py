@@ -5,6 +5,7 @@ import fcntl
 import glob
 import os
 import pathlib
+import resource
 import signal
 import subprocess
 import time
@@ -80,6 +81,28 @@ class Hostile(harness.Case):
         time.sleep(HOSTILE_SECONDS / 2)
         report = self.assert_unharmed(host, children)
         self.assertGreaterEqual(len(report["processes"]), CHILDREN)
+
+    def test_connections_that_say_nothing_give_way(self):
+        host = self.memlog_ready("/usr/bin/python3", "-c", NEIGHBOUR)
+        (folder,) = glob.glob(f"/tmp/memlog.{host.pid}.*")
+        (path,) = [path for path in pathlib.Path(folder).iterdir() if path.is_socket()]
+        before = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (before[1], before[1]))
+        self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, before)
+        connections = []
+        for _ in range(3000):
+            connections.append(wire.connect(str(path)))
+        late = wire.connect(str(path))
+        late.send(wire.hello())
+        data, fds = wire.receive(late)
+        self.assertTrue(data)
+        self.assertEqual(len(fds), 4)
+        self.assertLess(len(os.listdir(f"/proc/{host.pid}/fd")), 1200)  # it came behind all of them
+        for fd in fds:
+            os.close(fd)
+        for connection in [*connections, late]:
+            connection.close()
+        self.assert_unharmed(host, [])
 
     def test_what_is_no_pipe_of_the_kernels_own_is_refused(self):
         host, connection, staging, control = self.start()
