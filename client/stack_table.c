@@ -6,6 +6,7 @@
 
 enum {
     ID_MASK = (1 << ML_TAG_SHIFT) - 1,
+    PROBES_FEW = 64,
     FORGET_PROFILES = 64, /* between two sweeps */
     FORGET_AHEAD = 128    /* tags that come back within so many profiles are taken off */
 };
@@ -194,10 +195,37 @@ static uint32_t find_beside(struct search *search) {
     return id;
 }
 
+static bool is_too_full(const struct ml_gate_page *page, uint32_t shift) {
+    const uint64_t slots = (uint64_t)1 << shift;
+    return atomic_load_explicit(&page->table_used, memory_order_relaxed) > slots - slots / 4;
+}
+
+/* The table to look in, and how many slots of it at most. One that is far fuller than tables get
+ * is being copied by somebody who was interrupted: then a node may be defined twice rather than be
+ * searched for long. Or there is no memory for the next: then nothing comes in any more. */
+static uint32_t choose_table(struct ml_gate_page *page, bool *out_only_look, uint64_t *out_probes) {
+    for (;;) {
+        const uint32_t shift = atomic_load_explicit(&page->table_shift, memory_order_acquire);
+        *out_only_look = false;
+        *out_probes = (uint64_t)1 << shift;
+        if (ml_likely(!is_too_full(page, shift))) {
+            return shift;
+        }
+        grow(page, shift);
+        const bool growing = atomic_load_explicit(&page->table_growing, memory_order_acquire) != 0;
+        if (atomic_load_explicit(&page->table_shift, memory_order_acquire) == shift) {
+            *out_only_look = !growing;
+            *out_probes = growing ? PROBES_FEW : *out_probes;
+            return shift;
+        }
+    }
+}
+
 /* A parent with many children: look in the table. */
 static uint32_t find_in_table(struct search *search) {
     struct ml_gate_page *page = ml_process.gate_page;
-    const uint32_t shift = atomic_load_explicit(&page->table_shift, memory_order_acquire);
+    uint64_t probes = 0;
+    const uint32_t shift = choose_table(page, &search->only_look, &probes);
     const uint64_t mask = ((uint64_t)1 << shift) - 1;
     const uint32_t before = search->mine;
     _Atomic uint32_t *table = table_of(page, shift);
@@ -205,11 +233,12 @@ static uint32_t find_in_table(struct search *search) {
         count_no_room();
         return 0;
     }
-    search->only_look =
-        atomic_load_explicit(&page->table_used, memory_order_relaxed) > mask - mask / 4;
     uint32_t id = 0;
-    for (uint64_t i = 0; i <= mask && id == 0 && !search->no_room; i++) {
+    for (uint64_t i = 0; i < probes && id == 0 && !search->no_room; i++) {
         id = look_into(search, &table[(search->hash + i) & mask]);
+    }
+    if (id == 0 && !search->no_room && search->mine == 0) {
+        search->mine = define(search->lane, search->parent, search->key, search->module);
     }
     if (id != 0 && id == search->mine && before == 0) {
         const uint32_t used = atomic_fetch_add_explicit(&page->table_used, 1, memory_order_relaxed);

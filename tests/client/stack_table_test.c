@@ -236,6 +236,47 @@ START_TEST(a_table_that_cannot_grow_keeps_what_it_has_and_counts_the_rest) {
 }
 END_TEST
 
+/* Its thread has been interrupted for good. */
+START_TEST(a_table_that_somebody_is_copying_goes_on_to_take_nodes) {
+    set_up();
+    header.lost_no_node = 0;
+    page.table_growing = ML_TABLE_SHIFT_MIN;
+    enum { MANY = 30000 };
+    const uint32_t hub = ml_stack_child(lanes[0], 0, 0x1000, 0);
+    for (uint32_t i = 0; i < MANY; i++) {
+        ck_assert_uint_ne(ml_stack_child(lanes[0], hub, 0x2000 + i, 0), 0);
+    }
+    ck_assert_uint_eq(header.lost_no_node, 0);
+    ck_assert_uint_le(page.node_count, MANY + 10);
+    read_lane(lanes[0]);
+    for (uint32_t id = 2; id <= page.node_count; id++) {
+        ck_assert_uint_eq(nodes[id].times, 1);
+        ck_assert_uint_eq(nodes[id].parent, hub);
+    }
+    page.table_growing = 0;
+    (void)ml_stack_child(lanes[0], hub, 0x2000 + MANY, 0);
+    ck_assert_uint_gt(page.table_shift, ML_TABLE_SHIFT_MIN);
+}
+END_TEST
+
+/* Limits change. */
+START_TEST(a_table_that_could_not_grow_grows_later) {
+    set_up();
+    header.lost_no_node = 0;
+    ml_process.memory.arena.mapped_bytes = sizeof(uint32_t) << ML_TABLE_SHIFT_MIN;
+    const uint32_t hub = ml_stack_child(lanes[0], 0, 0x1000, 0);
+    uint32_t i = 0;
+    while (header.lost_no_node == 0) {
+        (void)ml_stack_child(lanes[0], hub, 0x2000 + i++, 0);
+    }
+    ml_process.memory.arena.mapped_bytes = ARENA_BYTES;
+    for (uint32_t more = 0; more < 20000; more++) {
+        ck_assert_uint_ne(ml_stack_child(lanes[0], hub, 0x2000 + i++, 0), 0);
+    }
+    ck_assert_uint_eq(header.lost_no_node, 1);
+}
+END_TEST
+
 START_TEST(without_memory_for_any_table_nodes_beside_their_parents_remain) {
     set_up();
     header.lost_no_node = 0;
@@ -260,6 +301,8 @@ static Suite *suite(void) {
     tcase_add_test(tcase, defines_what_it_meets_again_in_a_new_profile);
     tcase_add_test(tcase, a_full_table_answers_0_and_counts);
     tcase_add_test(tcase, a_table_that_cannot_grow_keeps_what_it_has_and_counts_the_rest);
+    tcase_add_test(tcase, a_table_that_somebody_is_copying_goes_on_to_take_nodes);
+    tcase_add_test(tcase, a_table_that_could_not_grow_grows_later);
     tcase_add_test(tcase, without_memory_for_any_table_nodes_beside_their_parents_remain);
     suite_add_tcase(suite, tcase);
     return suite;
