@@ -86,6 +86,33 @@ make_row(const struct ml_member *member, const struct memlog_service_client_figu
     return row;
 }
 
+static struct memlog_host_process_row row_of_unrecorded(const struct ml_unrecorded *one) {
+    return (struct memlog_host_process_row){
+        .id = one->id,
+        .pid = (uint32_t)one->pid,
+        .parent_pid = (uint32_t)one->parent_pid,
+        .role = ml_string_of(ml_role_name(one->role)),
+        .state = ml_string_of(ml_member_state_name(one->state)),
+        .footprint_bytes = one->footprint_bytes,
+        .name = ml_string_of(one->name),
+        .note = ml_string_of(one->reason),
+        .folded_processes = one->folded_processes,
+    };
+}
+
+/* Whom no profile tells of, behind the members' rows. */
+static void add_unrecorded(struct ml_engine *engine, struct memlog_host_ps_reply *answer) {
+    struct memlog_host_process_row *rows =
+        (struct memlog_host_process_row *)(uintptr_t)answer->processes.items;
+    const struct ml_unrecorded_table *table = &engine->list.table;
+    for (uint32_t i = 0; rows != NULL && i < table->count &&
+                         answer->processes.count < MEMLOG_HOST_PS_REPLY_PROCESSES_LIMIT;
+         i++) {
+        ml_engine_list_judge(engine, table->items[i]);
+        rows[answer->processes.count++] = row_of_unrecorded(table->items[i]);
+    }
+}
+
 /* The service knows no more of it by itself: another row tells of it. */
 static bool is_folded(
     const struct ml_member *member, const struct memlog_service_client_figures *const *by_id
@@ -122,7 +149,9 @@ on_figures(void *context, enum ml_status status, const struct memlog_service_fig
     if (ml_command_end(pending)) {
         struct ml_engine *engine = pending->engine;
         const struct ml_members *members = &engine->members;
-        struct memlog_host_process_row *rows = calloc(members->count + 1, sizeof(*rows));
+        ml_engine_walk(engine);
+        struct memlog_host_process_row *rows =
+            calloc((size_t)members->count + engine->list.table.count + 1, sizeof(*rows));
         const struct memlog_service_client_figures **by_id =
             status == ML_OK ? figures_by_id(members, reply) : NULL;
         struct memlog_host_ps_reply answer = {
@@ -140,6 +169,7 @@ on_figures(void *context, enum ml_status status, const struct memlog_service_fig
             }
         }
         answer.processes.items = rows;
+        add_unrecorded(engine, &answer);
         struct ml_upload_figures figures = {.target = NULL};
         struct ml_string history[ML_UPLOAD_HISTORY];
         if (engine->uploader != NULL) {

@@ -219,7 +219,8 @@ struct ml_engine {
     char last_ending[64]; /* of the last service, in words */
     struct ml_members members;
     struct ml_engine_list list;
-    struct ml_never_list never[ML_NEVER_LISTS]; /* the machine's; the person's own */
+    char why_not[ML_UNRECORDED_REASON_BYTES + 128]; /* ml_engine_why_not's answer */
+    struct ml_never_list never[ML_NEVER_LISTS];     /* the machine's; the person's own */
     struct ml_name_wishes names;
     uint64_t descriptors_max; /* RLIMIT_NOFILE */
     bool said_descriptors;    /* that they do not suffice */
@@ -449,7 +450,7 @@ ML_NODISCARD enum ml_status ml_engine_want_name(
 void ml_engine_forget_name(struct ml_engine *engine, const char *regex);
 
 /* Why nothing can be done about a process that is no member, or has ended. */
-const char *ml_engine_why_not(const struct ml_engine *engine, pid_t pid);
+const char *ml_engine_why_not(struct ml_engine *engine, pid_t pid);
 
 /* Whether somebody wants it by its name; it has that wish's settings then. */
 bool ml_engine_wants_name(const struct ml_engine *engine, struct ml_member *member);

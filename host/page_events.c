@@ -81,6 +81,9 @@ static char *event_text(const char *name, json_t *take_json) {
     return text;
 }
 
+/* Of processes without a profile, newest first: each second to each viewer. */
+enum { UNRECORDED_MAX = 512 };
+
 static json_t *
 head_of(struct ml_page *page, const struct memlog_service_figures_reply *reply, json_t *take_rows) {
     json_t *json = json_object();
@@ -95,6 +98,7 @@ head_of(struct ml_page *page, const struct memlog_service_figures_reply *reply, 
     }
     (void)json_object_set_new(json, "tree", ml_page_tree(reply));
     (void)json_object_set_new(json, "processes", take_rows);
+    (void)json_object_set_new(json, "unrecorded", ml_page_unrecorded(page->engine, UNRECORDED_MAX));
     return json;
 }
 

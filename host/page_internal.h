@@ -93,6 +93,8 @@ json_t *ml_page_process_row(
 const struct memlog_service_client_figures *
 ml_page_figures_of(const struct memlog_service_figures_reply *reply, uint32_t id);
 json_t *ml_page_tree(const struct memlog_service_figures_reply *reply); /* NULL: all 0 */
+/* Rows of the processes without a profile, the newest ones. */
+json_t *ml_page_unrecorded(struct ml_engine *engine, uint32_t most);
 json_t *ml_page_not_profiled(const struct ml_engine *engine);
 ml_page_handler ml_page_get_processes;
 ml_page_handler ml_page_post_start;

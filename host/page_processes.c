@@ -35,10 +35,10 @@ json_t *ml_page_tree(const struct memlog_service_figures_reply *reply) {
     return json;
 }
 
-static json_t *command_line_of(const struct ml_member *member) {
+static json_t *words_of(const struct ml_command_line *line) {
     json_t *words = json_array();
-    for (size_t i = 0; i < member->line.count; i++) {
-        const char *word = member->line.arguments[i];
+    for (size_t i = 0; i < line->count; i++) {
+        const char *word = line->arguments[i];
         (void)json_array_append_new(words, ml_page_text(word, strlen(word)));
     }
     return words;
@@ -85,12 +85,14 @@ json_t *ml_page_process_row(
     ml_page_set_number(json, "pid", (uint64_t)member->pid);
     ml_page_set_number(json, "parent_pid", (uint64_t)member->parent_pid);
     ml_page_set_text(json, "name", member->name);
-    (void)json_object_set_new(json, "command_line", command_line_of(member));
+    (void)json_object_set_new(json, "command_line", words_of(&member->line));
     ml_page_set_text(json, "role", ml_role_name(member->role));
     ml_page_set_text(json, "state", ml_member_state_name(member->state));
     ml_page_set_bool(json, "from_startup", member->from_startup);
     ml_page_set_bool(json, "recording", member->recording);
     ml_page_set_bool(json, "recorded", member->in_service);
+    ml_page_set_bool(json, "recordable", member->endpoint.control_fd >= 0 && !member->stream_lost);
+    ml_page_set_text(json, "reason", member->in_service ? "" : member->note);
     ml_page_set_number(
         json, "sampling_bytes", own ? member->sampling_bytes : engine->options->sampling_bytes
     );
@@ -104,6 +106,46 @@ json_t *ml_page_process_row(
     ml_page_set_text(json, "note", member->note);
     set_figures(json, figures);
     return json;
+}
+
+/* A row of a process that no profile tells of. */
+static json_t *unrecorded_row(struct ml_engine *engine, struct ml_unrecorded *one) {
+    json_t *json = json_object();
+    ml_engine_list_judge(engine, one);
+    ml_page_set_number(json, "id", one->id);
+    ml_page_set_number(json, "parent_id", one->parent_id);
+    ml_page_set_number(json, "pid", (uint64_t)one->pid);
+    ml_page_set_number(json, "parent_pid", (uint64_t)one->parent_pid);
+    ml_page_set_text(json, "name", one->name);
+    (void)json_object_set_new(json, "command_line", words_of(&one->line));
+    ml_page_set_text(json, "role", ml_role_name(one->role));
+    ml_page_set_text(json, "state", ml_member_state_name(one->state));
+    ml_page_set_bool(json, "from_startup", false);
+    ml_page_set_bool(json, "recording", false);
+    ml_page_set_bool(json, "recorded", false);
+    ml_page_set_bool(json, "recordable", false);
+    ml_page_set_bool(json, "idle", one->is_idle);
+    ml_page_set_text(json, "reason", one->reason);
+    ml_page_set_text(json, "note", one->reason);
+    ml_page_set_number(json, "footprint_bytes", one->footprint_bytes);
+    ml_page_set_number(json, "resident_bytes", one->resident_bytes);
+    (void)json_object_set_new(json, "exit_code", json_integer(one->ending.exit_code));
+    ml_page_set_number(json, "signal", (uint64_t)one->ending.signal);
+    ml_page_set_number(json, "start_ms", one->start.realtime_ns / 1000000);
+    ml_page_set_number(json, "end_ms", one->end.realtime_ns / 1000000);
+    ml_page_set_number(json, "folded_processes", one->folded_processes);
+    set_figures(json, NULL);
+    return json;
+}
+
+json_t *ml_page_unrecorded(struct ml_engine *engine, uint32_t most) {
+    const struct ml_unrecorded_table *table = &engine->list.table;
+    const uint32_t first = table->count > most ? table->count - most : 0;
+    json_t *rows = json_array();
+    for (uint32_t i = first; i < table->count; i++) {
+        (void)json_array_append_new(rows, unrecorded_row(engine, table->items[i]));
+    }
+    return rows;
 }
 
 json_t *ml_page_not_profiled(const struct ml_engine *engine) {
@@ -137,6 +179,9 @@ on_figures(void *context, enum ml_status status, const struct memlog_service_fig
             rows, ml_page_process_row(engine, member, ml_page_figures_of(figures, member->id))
         );
     }
+    json_t *others = ml_page_unrecorded(engine, UINT32_MAX);
+    (void)json_array_extend(rows, others);
+    json_decref(others);
     ml_page_set_number(answer, "memlog", 1);
     (void)json_object_set_new(answer, "tree", ml_page_tree(figures));
     (void)json_object_set_new(answer, "processes", rows);

@@ -104,7 +104,8 @@ async function act(row) {
 // ---- what memlog tells
 
 function take(what) {
-  processes.take(what.processes, what.time_ms, what.tree);
+  processes.forget(what.unrecorded || []);
+  processes.take([...what.processes, ...(what.unrecorded || [])], what.time_ms, what.tree);
   if (what.not_profiled) { processes.sayMissing(what.not_profiled); }
   timeline.take(what.time_ms, what.tree);
   sayTotals(what.tree);

@@ -4,6 +4,7 @@ import { state, change } from "./state.js";
 const at = (id) => document.getElementById(id);
 const HISTORY = 300; // seconds that a row remembers
 const ROWS_FIRST = 30; // more than the table shows without being scrolled
+const MEMBERS_MAX = 65536; // ids above are of processes without a profile
 const REST_MS = 300;
 const processes = new Map(); // id -> { row, history: [{ t, live }], events, element }
 const chosen = new Set(); // ids with a mark
@@ -27,6 +28,17 @@ export function init(isLive, onAct) {
   at("ended").checked = state.ended === "1";
   at("filter").oninput = () => change({ filter: at("filter").value });
   at("ended").onchange = () => change({ ended: at("ended").checked ? "1" : "" });
+}
+
+// Those that had no profile and are in none of these rows: they are recorded now, or told together.
+export function forget(unrecorded) {
+  const ids = new Set(unrecorded.map((row) => row.id));
+  for (const [id, one] of processes) {
+    if (one.row.reason && !ids.has(id) && one.row.recordable === false && one.row.id > MEMBERS_MAX) {
+      one.parts?.tr.remove();
+      processes.delete(id);
+    }
+  }
 }
 
 // Rows that changed, at a time in ms, of a tree that holds so much.
@@ -137,7 +149,7 @@ const ENDINGS = { exited: (row) => row.exit_code ? `exited ${row.exit_code}` : "
 
 function noteOf(row) {
   if (row.trouble) { return row.trouble; }
-  if (row.note) { return row.note; }
+  if (row.note || row.reason) { return row.note || row.reason; }
   if (row.lost_events) { return `${countText(row.lost_events)} events are lost`; }
   return row.recorded === false && !row.recording && row.state === "running" && live ? "not recorded" : "";
 }
@@ -176,7 +188,7 @@ function fill(one, depth) {
   parts.lost.classList.toggle("bad", row.lost_events > 0);
   set(parts.action, row.recording ? "Stop" : "Record");
   parts.action.setAttribute("aria-label", `${row.recording ? "Stop" : "Record"} ${row.name} ${row.pid}`);
-  parts.action.hidden = over || !live;
+  parts.action.hidden = over || !live || row.recordable === false;
 }
 
 function saySelection() {

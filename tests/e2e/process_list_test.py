@@ -1,6 +1,6 @@
 """Every process of the tree is in the list from its birth, recorded or not, and no profile bears another image's name."""
+import json
 import os
-import pathlib
 import shutil
 import subprocess
 import unittest
@@ -218,6 +218,31 @@ class Lists(harness.Case):
         self.assertEqual(len(lines), 4, run.err)
         self.assertRegex(lines[0], r"static\d: 2 processes, up to .*KiB private memory, not recorded: statically linked")
         self.assertRegex(lines[3], r"and 6 more processes of 3 kinds, .*KiB")
+
+    def command(self, *words):
+        answer = harness.run_words([str(harness.MEMLOG), *words], self.folder, self.environment(), b"", harness.TIMEOUT)
+        return answer.returncode, answer.stdout.decode(), answer.stderr.decode()
+
+    def test_ps_names_them_and_start_says_what_can_be_done(self):
+        silent = self.build("silent", MAPS.replace("sleep(1);", "sleep(60);"))
+        self.memlog_start(silent, options=("-q", "--page"))
+        host = self.wait_for("the host's socket", lambda: list((self.folder / "run").glob("memlog/*.sock")))[0]
+        rows = self.wait_for("two forks", lambda: (lambda found: found if len(found) == 2 else None)(
+            [row for row in self.ps(host) if row["note"].startswith("it has allocated nothing")]))
+        self.assertEqual({row["name"] for row in rows}, {"silent"})
+        self.assertEqual({row["recording"] for row in rows}, {False})
+        code, _, err = self.command("start", f"--host={host}", str(rows[0]["pid"]))
+        self.assertNotEqual(code, 0)
+        self.assertRegex(err, "recorded itself from its first allocation on")
+        code, _, err = self.command("start", f"--host={host}", str(os.getpid()))
+        self.assertRegex(err, "not started under this memlog: .*memlog run -- PROGRAM.*memlog env")
+        code, _, err = self.command("start", f"--host={host}", "999999999")
+        self.assertRegex(err, "no such process")
+
+    def ps(self, host):
+        code, out, err = self.command("ps", "--json", f"--host={host}")
+        self.assertEqual(code, 0, err)
+        return json.loads(out)["processes"]
 
     # ---- where the list comes from
 
