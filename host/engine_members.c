@@ -306,9 +306,10 @@ void ml_member_look(struct ml_engine *engine, struct ml_member *member) {
         uint64_t resident = 0;
         ml_process_footprint(member->pid, &footprint, &resident);
         if (resident != 0) { /* 0: it is ending or may not be read; what was known stays */
-            changed = changed || footprint != member->footprint_bytes;
+            changed = true;  /* the heap beside it is another one, though it be the same */
             member->footprint_bytes = footprint;
             member->resident_bytes = resident;
+            member->footprint_ticks = ml_engine_moment(engine).ticks;
         }
     }
     /* Judged anew only as somebody else: where a mode takes one at a time, the end of that one must

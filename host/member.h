@@ -53,6 +53,14 @@ struct ml_members;
  * execs. */
 enum ml_wish { ML_WISH_NONE = 0, ML_WISH_START, ML_WISH_STOP };
 
+/* Which allocator a process has: memlog.service.AllocatorFacts. */
+struct ml_member_allocator {
+    char owner[64 + 1];
+    bool in_front, in_program;
+    char entry_point[32 + 1];
+    char entry_point_of[64 + 1];
+};
+
 struct ml_member {
     uint32_t id;            /* from 1 */
     uint32_t parent_id;     /* the member whose fork or exec it came from; 0: none known */
@@ -91,8 +99,12 @@ struct ml_member {
     char name_before[ML_PROCESS_NAME_BYTES];
     uint64_t changed_ns;             /* CLOCK_MONOTONIC; 0: never */
     uint64_t footprint_bytes;        /* as last read; it cannot be read after the end */
+    uint64_t footprint_ticks;        /* when; 0: never */
     uint64_t footprint_dumped_bytes; /* at the last dump for its sake; 0: none */
     uint64_t resident_bytes;
+    struct ml_member_allocator
+        allocator;    /* as its constructor found it; a forked child's parent's */
+    bool second_libc; /* two files of a libc are mapped by it */
     struct memlog_service_moment start;
     struct memlog_service_moment end;
     struct ml_ending ending;

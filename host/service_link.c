@@ -284,7 +284,13 @@ void ml_service_link_add(
              .name = ml_string_of(member->name),
              .executable = ml_string_of(member->executable),
              .profile = member->profile,
-             .trouble = ml_string_of(member->trouble)},
+             .trouble = ml_string_of(member->trouble),
+             .allocator =
+                 {.owner = ml_string_of(member->allocator.owner),
+                  .in_front = member->allocator.in_front,
+                  .in_program = member->allocator.in_program,
+                  .entry_point = ml_string_of(member->allocator.entry_point),
+                  .entry_point_of = ml_string_of(member->allocator.entry_point_of)}},
         .event_pipe = member->endpoint.pipe_read_fd,
         .staging = member->endpoint.staging_fd,
     };
@@ -305,6 +311,8 @@ void ml_service_link_trouble(
              .role = (enum memlog_service_role)member->role,
              .footprint_bytes = member->footprint_bytes,
              .resident_bytes = member->resident_bytes,
+             .read_ticks = member->footprint_ticks,
+             .second_libc = member->second_libc,
              .name = ml_string_of(member->name),
              .executable = ml_string_of(member->executable),
              .trouble = ml_string_of(trouble)},

@@ -8,6 +8,7 @@
 #include "service/clock.h"
 #include "service/dump_writer.h"
 #include "service/moment.h"
+#include "service/uncovered.h"
 
 enum { TROUBLE_BYTES = 512 };
 
@@ -290,6 +291,7 @@ enum ml_status ml_answer_dump(
     enum ml_status status = take_snapshot(scene, request, &snapshot, &unread);
     if (status == ML_OK) {
         lend(snapshot, scene, request);
+        (void)!ml_snapshot_uncover(snapshot); /* without memory it is not said */
         struct draining_sink draining = {
             .file = ml_dump_sink_over(&request->file_fd), .readers = scene->readers};
         const struct ml_dump_sink sink = {

@@ -1,4 +1,5 @@
 #include <stdlib.h>
+#include <string.h>
 
 #include "service/answer.h"
 
@@ -12,9 +13,16 @@ static struct memlog_service_totals totals_of(const struct ml_totals *totals) {
       .total_blocks = totals->total_blocks};
 }
 
-static struct memlog_service_client_figures
-figures_of(const struct ml_answer_scene *scene, const struct ml_client *client) {
+/* What is not static or the client's own, kept until the answer is sent. */
+struct texts {
+    char unseen[ML_COVERAGE_UNSEEN_BYTES];
+};
+
+static struct memlog_service_client_figures figures_of(
+    const struct ml_answer_scene *scene, const struct ml_client *client, struct texts *out_texts
+) {
     const struct ml_client_figures figures = ml_client_figures(client);
+    memcpy(out_texts->unseen, figures.coverage.unseen, sizeof(out_texts->unseen));
     const uint32_t id = ml_client_id(client);
     const bool read = ml_readers_client_known(scene->readers, id, scene->target_ticks);
     const char *trouble =
@@ -39,7 +47,12 @@ figures_of(const struct ml_answer_scene *scene, const struct ml_client *client) 
       .exact_blocks = figures.exact_blocks,
       .held_at_tree_peak_bytes = figures.held_at_tree_peak_bytes,
       .held_at_tree_peak_blocks = figures.held_at_tree_peak_blocks,
-      .left_tree = figures.left_tree};
+      .left_tree = figures.left_tree,
+      .allocator =
+          ml_string_cut(figures.coverage.allocator, MEMLOG_SERVICE_CLIENT_FIGURES_ALLOCATOR_LIMIT),
+      .coverage_heap_bytes = figures.coverage.heap_bytes,
+      .coverage_private_bytes = figures.coverage.private_bytes,
+      .unseen = ml_string_cut(out_texts->unseen, MEMLOG_SERVICE_CLIENT_FIGURES_UNSEEN_LIMIT)};
 }
 
 enum ml_status ml_answer_figures(const struct ml_answer_scene *scene, const struct ml_call *call) {
@@ -52,14 +65,17 @@ enum ml_status ml_answer_figures(const struct ml_answer_scene *scene, const stru
         count = MEMLOG_SERVICE_MAX_CLIENTS;
     }
     struct memlog_service_client_figures *clients = calloc((size_t)count + 1, sizeof(*clients));
-    if (clients == NULL) {
+    struct texts *texts = calloc((size_t)count + 1, sizeof(*texts));
+    if (clients == NULL || texts == NULL) {
+        free(clients);
+        free(texts);
         return ML_ENV_MEMORY;
     }
     uint32_t at = 0;
     for (struct ml_client *client = ml_session_next(scene->session, NULL);
          client != NULL && at < count;
          client = ml_session_next(scene->session, client)) {
-        clients[at] = figures_of(scene, client);
+        clients[at] = figures_of(scene, client, &texts[at]);
         at++;
     }
     const struct ml_totals tree = ml_session_totals(scene->session);
@@ -71,5 +87,6 @@ enum ml_status ml_answer_figures(const struct ml_answer_scene *scene, const stru
         .left_blocks = left.blocks};
     const enum ml_status status = memlog_service_figures_answer(call, &reply);
     free(clients);
+    free(texts);
     return status;
 }

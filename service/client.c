@@ -168,6 +168,8 @@ enum ml_status ml_client_begin(struct ml_client *client, uint32_t profile) {
     client->events = 0;
     client->late_events = 0;
     memset(client->loss, 0, sizeof(client->loss));
+    client->coverage.last = (struct ml_coverage_reading){.private_bytes = 0};
+    client->coverage.largest = client->coverage.last; /* the heap beside it was another profile's */
     return ML_OK;
 }
 
@@ -358,6 +360,14 @@ enum ml_status ml_client_describe(
     client->footprint_bytes = footprint_bytes;
     client->resident_bytes = resident_bytes;
     return ML_OK;
+}
+
+void ml_client_allocator(struct ml_client *client, const struct ml_allocator *allocator) {
+    client->coverage.allocator = *allocator;
+}
+
+void ml_client_second_libc(struct ml_client *client) {
+    client->coverage.allocator.second_libc = true;
 }
 
 void ml_client_show(struct ml_client *client, struct ml_host_view *take_view) {

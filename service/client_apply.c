@@ -229,6 +229,9 @@ static enum ml_status apply_one(struct ml_client *client, const struct step *ste
     case ML_TIMED_LEAVE:
         ml_client_left(client);
         return ML_OK;
+    case ML_TIMED_READING:
+        ml_client_note_reading(client, timed->key);
+        return ML_OK;
     default:
         return apply_block(client, step);
     }
@@ -348,6 +351,31 @@ void ml_client_queue_leave(struct ml_client *client, uint64_t ticks) {
     }
 }
 
+void ml_client_note_reading(struct ml_client *client, uint64_t private_bytes) {
+    const struct ml_totals *totals = &client->tracker.totals;
+    struct ml_coverage_reading reading = {
+        .private_bytes = private_bytes,
+        .heap_bytes = totals->live_bytes,
+        .most_bytes = totals->peak_bytes,
+        .most_blocks = totals->peak_blocks};
+    ml_add_saturating(&reading.most_bytes, client->inherited_bytes);
+    ml_add_saturating(&reading.most_blocks, client->inherited_blocks);
+    ml_coverage_note(&client->coverage, &reading);
+}
+
+void ml_client_read(struct ml_client *client, uint64_t ticks, uint64_t private_bytes) {
+    if (ticks == client->read_ticks || client->phase != ML_CLIENT_RUNNING || client->fold != NULL) {
+        return;
+    }
+    client->read_ticks = ticks;
+    const struct ml_timed timed = {.time = ticks, .kind = ML_TIMED_READING, .key = private_bytes};
+    uint32_t late = 0;
+    if (client->lost != ML_OK || ticks <= client->applied_ticks ||
+        ml_sequencer_push(&client->sequencer, ML_SEQUENCER_HOST_LANE, &timed, 0, &late) != ML_OK) {
+        ml_client_note_reading(client, private_bytes);
+    }
+}
+
 void ml_client_expect(struct ml_client *client, uint64_t serial, uint64_t time) {
     for (const struct ml_client *child = client->first_child; child != NULL;
          child = child->next_sibling) {
@@ -385,9 +413,9 @@ void ml_client_expected(struct ml_client *client, uint64_t serial) {
 static bool has_losses(const struct ml_client *client) {
     const struct ml_staging_header *header = &client->staging.header;
     const struct ml_lane_sums sums = ml_staging_reader_sums(&client->staging);
-    return client->trouble[0] != 0 || client->missed || client->stream.lost_chunks > 0 ||
-           header->lost_no_lane > 0 || header->lost_nested > 0 || header->lost_no_pipe > 0 ||
-           sums.lost_events > 0 || sums.lost_chunks > 0;
+    return client->trouble[0] != 0 || client->stream.lost_chunks > 0 || header->lost_no_lane > 0 ||
+           header->lost_nested > 0 || header->lost_no_pipe > 0 || sums.lost_events > 0 ||
+           sums.lost_chunks > 0;
 }
 
 void ml_client_inherit(struct ml_client *client) {

@@ -61,4 +61,28 @@ void ml_client_take_facts(
         );
     }
     take_trouble(client, facts->trouble);
+    if (facts->second_libc) {
+        ml_client_second_libc(client);
+    }
+    if (facts->read_ticks != 0) {
+        ml_client_read(client, facts->read_ticks, facts->footprint_bytes);
+    }
+}
+
+static void take_name(char *out_text, size_t text_bytes, struct ml_string name) {
+    const size_t count = name.count_bytes < text_bytes ? name.count_bytes : text_bytes - 1;
+    if (count > 0) {
+        memcpy(out_text, name.data, count);
+    }
+    out_text[count] = 0;
+}
+
+void ml_client_take_allocator(
+    struct ml_client *client, const struct memlog_service_allocator_facts *facts
+) {
+    struct ml_allocator allocator = {.in_front = facts->in_front, .in_program = facts->in_program};
+    take_name(allocator.owner, sizeof(allocator.owner), facts->owner);
+    take_name(allocator.entry_point, sizeof(allocator.entry_point), facts->entry_point);
+    take_name(allocator.entry_point_of, sizeof(allocator.entry_point_of), facts->entry_point_of);
+    ml_client_allocator(client, &allocator);
 }

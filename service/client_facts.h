@@ -16,4 +16,9 @@ void ml_client_take_facts(
     struct ml_client *client, const struct memlog_service_process_facts *facts
 );
 
+/* What its constructor found of its allocator. Owner: as above. */
+void ml_client_take_allocator(
+    struct ml_client *client, const struct memlog_service_allocator_facts *facts
+);
+
 #endif

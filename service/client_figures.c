@@ -33,10 +33,35 @@ static uint64_t lost_chunks_of(const struct ml_client *client) {
     return larger(client->stream.lost_chunks, ml_staging_reader_sums(&client->staging).lost_chunks);
 }
 
+/* An address was given out again before its free was seen, and the free came later, or is still on
+ * its way: nothing is lost, but what was live in between is not exact. (What never comes went past
+ * memlog: coverage_of.) */
+static bool came_too_late(const struct ml_client *client, const struct ml_accounting *accounting) {
+    return client->missed && (client->tracker.missed_frees == 0 || accounting->in_flight > 0);
+}
+
 static bool complete(const struct ml_client *client, const struct ml_accounting *accounting) {
     return client->lost == ML_OK && client->trouble[0] == 0 && lost_chunks_of(client) == 0 &&
            client->staging.header.lost_messages == 0 && client->staging.header.lost_no_node == 0 &&
-           !client->missed && accounting->balanced && ml_accounting_lost(accounting) == 0;
+           !came_too_late(client, accounting) && accounting->balanced &&
+           ml_accounting_lost(accounting) == 0;
+}
+
+/* Frees that find no block, of a process that is known whole: the blocks were never told, or they
+ * were told and their frees never. Nothing of that is a lost event. A forked child frees what it
+ * inherited. */
+static struct ml_coverage_told
+coverage_of(const struct ml_client *client, bool is_complete, uint64_t unknown_frees) {
+    const struct ml_coverage_facts facts = {
+        .running = client->phase == ML_CLIENT_RUNNING,
+        .from_startup = client->setup.from_startup,
+        .past_is_sure = is_complete && client->setup.from_startup && !client->tracker.totals_only,
+        .total_blocks = client->tracker.totals.total_blocks,
+        .unknown_frees = client->setup.forked ? 0 : unknown_frees,
+        .missed_frees = client->tracker.missed_frees};
+    struct ml_coverage_told told;
+    ml_coverage_tell(&client->coverage, &facts, &told);
+    return told;
 }
 
 /* Every event that its threads have counted: a chunk that they dropped had been read out of staging
@@ -73,8 +98,8 @@ trouble_of(const struct ml_client *client, const struct ml_accounting *accountin
                "free): "
                "forked children of it, or programs it became, are missing";
     }
-    if (client->missed) {
-        return "an address was given out twice: a free was not seen";
+    if (came_too_late(client, accounting)) {
+        return "an event came after its address had been given out again: a peak may be too high";
     }
     if (client->staging.header.lost_no_node > 0) {
         return "no memory for all call paths under its limits or its sandbox: some stacks are "
@@ -102,6 +127,7 @@ static struct ml_client_figures figures_of_fold(const struct ml_client *client) 
     figures.folded_failed = client->fold->failed;
     figures.trouble = client->trouble;
     put_tree(client, &figures);
+    figures.coverage.allocator = ml_coverage_allocator(&client->coverage.allocator);
     return figures;
 }
 
@@ -135,5 +161,6 @@ struct ml_client_figures ml_client_figures(const struct ml_client *client) {
     };
     ml_add_saturating(&figures.broken_stacks, tracker->undefined_nodes);
     put_tree(client, &figures);
+    figures.coverage = coverage_of(client, figures.complete, figures.unknown_frees);
     return figures;
 }

@@ -263,6 +263,7 @@ static void on_add_client(
             .command_line = info->command_line,
             .trouble = info->trouble};
         ml_client_take_facts(client, &facts);
+        ml_client_take_allocator(client, &info->allocator);
         status = read_client(connection, client, request);
     }
     if (status == ML_PEER_STATE || ml_status_family(status) == ML_FAMILY_BUG) {

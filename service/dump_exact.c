@@ -101,6 +101,7 @@ void ml_dump_exact_run(struct ml_dump_packet *packet, const struct ml_snapshot *
         .processes_count = snapshot->processes_count + snapshot->unrecorded_count,
         .gaps_count = snapshot->gaps_count,
         .not_profiled_count = snapshot->not_profiled_count,
+        .uncovered = ml_dump_text(&snapshot->uncovered),
         .service_trouble = ml_dump_text(&snapshot->service_trouble),
         .left_bytes = snapshot->left_bytes,
         .left_blocks = snapshot->left_blocks,
@@ -191,6 +192,10 @@ static void send_process(struct ml_dump_packet *packet, const struct ml_snapshot
         .held_at_tree_peak_bytes = process->held_at_tree_peak_bytes,
         .held_at_tree_peak_blocks = process->held_at_tree_peak_blocks,
         .left_tree = process->left_tree,
+        .allocator = ml_dump_text(&process->allocator),
+        .coverage_heap_bytes = process->coverage_heap_bytes,
+        .coverage_private_bytes = process->coverage_private_bytes,
+        .unseen = ml_dump_text(&process->unseen),
     };
     for (uint32_t i = 0; i < process->sampling.count; i++) {
         head.sampling_ticks[i] = process->sampling.changes[i].ticks;

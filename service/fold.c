@@ -63,6 +63,17 @@ static void add_accounting(struct ml_accounting *sum, const struct ml_accounting
     }
 }
 
+/* Of all of them the one with most private memory; somebody's reason. */
+static void add_coverage(struct ml_coverage_told *sum, const struct ml_coverage_told *one) {
+    if (one->private_bytes > sum->private_bytes) {
+        sum->private_bytes = one->private_bytes;
+        sum->heap_bytes = one->heap_bytes;
+    }
+    if (sum->unseen[0] == 0) {
+        memcpy(sum->unseen, one->unseen, sizeof(sum->unseen));
+    }
+}
+
 static void add_figures(struct ml_fold *fold, const struct ml_client *client) {
     const struct ml_client_figures one = ml_client_figures(client);
     struct ml_client_figures *sum = &fold->figures;
@@ -78,6 +89,7 @@ static void add_figures(struct ml_fold *fold, const struct ml_client *client) {
     ml_add_saturating(&sum->missed_frees, one.missed_frees);
     ml_add_saturating(&sum->lost_chunks, one.lost_chunks);
     sum->complete = sum->complete && one.complete;
+    add_coverage(&sum->coverage, &one.coverage);
     ml_add_saturating(&fold->unwind_checked, client->staging.header.unwind_checked);
     ml_add_saturating(&fold->unwind_differed, client->staging.header.unwind_differed);
     fold->processes++;
@@ -105,6 +117,12 @@ static void widen(struct ml_client *entry, const struct ml_client *client) {
     }
     entry->footprint_bytes = later(entry->footprint_bytes, client->footprint_bytes);
     entry->resident_bytes = later(entry->resident_bytes, client->resident_bytes);
+    if (strcmp(
+            ml_coverage_allocator(&entry->coverage.allocator),
+            ml_coverage_allocator(&client->coverage.allocator)
+        ) != 0) {
+        entry->coverage.allocator = (struct ml_allocator){.owner = "several"};
+    }
     entry->setup.from_startup = entry->setup.from_startup && client->setup.from_startup;
     const struct ml_client_figures one = ml_client_figures(client);
     if (!one.complete && entry->trouble[0] == 0) {

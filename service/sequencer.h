@@ -30,7 +30,8 @@ enum {
 enum {
     ML_TIMED_ALLOC_WIDE = 100, /* an ALLOC of which a ml_timed_rest follows */
     ML_TIMED_HOLE = 101,       /* chunks were lost here: no half-done realloc is completed across */
-    ML_TIMED_LEAVE = 102       /* the host says that the process ended at this moment */
+    ML_TIMED_LEAVE = 102,      /* the host says that the process ended at this moment */
+    ML_TIMED_READING = 103     /* the host read its private memory at this moment: key, bytes */
 };
 
 /* A queued event. */

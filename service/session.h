@@ -29,6 +29,7 @@
 #include "ipc/ml_status.h"
 #include "ipc/staging.h"
 #include "service/accounting.h"
+#include "service/coverage.h"
 #include "service/snapshot.h"
 
 enum {
@@ -71,6 +72,7 @@ struct ml_client_end {
 /* Live figures of a client or (id 0) of the tree. */
 struct ml_client_figures {
     struct ml_totals totals;
+    struct ml_coverage_told coverage;
     struct ml_accounting accounting;
     uint64_t events, lost_events, unknown_frees, late_events;
     uint64_t truncated_stacks, broken_stacks;
@@ -241,6 +243,17 @@ ML_NODISCARD enum ml_status ml_client_describe(
 /* The program's file (copied): the path of its main module, which the stream does not tell. Without
  * memory what was known stays. */
 void ml_client_executable(struct ml_client *client, const char *path, size_t count_bytes);
+
+/* What its constructor found of its allocator. */
+void ml_client_allocator(struct ml_client *client, const struct ml_allocator *allocator);
+
+/* The host has read its private memory at that moment of the stream's clock. Two such moments with
+ * the same ticks are one. The heap that belongs to it is that of the moment, if events behind it
+ * have not been applied yet; else the heap as it is now. */
+void ml_client_read(struct ml_client *client, uint64_t ticks, uint64_t private_bytes);
+
+/* A second libc is mapped by it. */
+void ml_client_second_libc(struct ml_client *client);
 
 /* What the host saw of it, for the dump alone: replaces what was seen before. */
 void ml_client_show(struct ml_client *client, struct ml_host_view *take_view);

@@ -8,6 +8,7 @@
 #include "ipc/last_words.h"
 #include "service/budget.h"
 #include "service/change_log.h"
+#include "service/coverage.h"
 #include "service/fold.h"
 #include "service/fork_log.h"
 #include "service/guard.h"
@@ -78,6 +79,8 @@ struct ml_client {
     char **command_line;
     size_t command_line_count;
     uint64_t footprint_bytes, resident_bytes;
+    struct ml_coverage coverage;
+    uint64_t read_ticks;       /* of the latest reading; 0: none yet */
     struct ml_host_view *view; /* NULL: none yet */
     char trouble[ML_TROUBLE_MAX_BYTES];
 
@@ -218,6 +221,9 @@ void ml_client_apply(struct ml_client *client, uint64_t until);
 
 /* Queue that the process ended at `ticks`. */
 void ml_client_queue_leave(struct ml_client *client, uint64_t ticks);
+
+/* A reading whose moment has come. */
+void ml_client_note_reading(struct ml_client *client, uint64_t private_bytes);
 
 /* It is counted in the tree no more, for good; its children stay its children. */
 void ml_client_left(struct ml_client *client);

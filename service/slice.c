@@ -95,8 +95,10 @@ static uint64_t next_turn(struct ml_client *client) {
     const struct ml_lane_queue *host = sequencer->lanes_count > ML_SEQUENCER_HOST_LANE
                                            ? sequencer->lanes[ML_SEQUENCER_HOST_LANE]
                                            : NULL;
-    if (host != NULL && host->head < host->count && host->events[host->head].time < turn) {
-        turn = host->events[host->head].time;
+    for (uint32_t i = host != NULL ? host->head : 0; host != NULL && i < host->count; i++) {
+        if (host->events[i].kind == ML_TIMED_LEAVE) { /* a reading concerns itself alone */
+            return host->events[i].time < turn ? host->events[i].time : turn;
+        }
     }
     return turn;
 }

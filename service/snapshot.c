@@ -39,6 +39,8 @@ static void free_process(struct ml_snapshot_process *process) {
     free(process->strings);
     free(process->nodes);
     free(process->cells);
+    free_text(&process->allocator);
+    free_text(&process->unseen);
     ml_host_view_free(process->view);
     for (uint32_t i = 0; i < process->series_count; i++) {
         free(process->series[i].points);
@@ -65,6 +67,7 @@ void ml_snapshot_free(struct ml_snapshot *take_snapshot) {
     }
     free(take_snapshot->not_profiled);
     free_text(&take_snapshot->program);
+    free_text(&take_snapshot->uncovered);
     free_text(&take_snapshot->service_trouble);
     free_text(&take_snapshot->sandbox_missing);
     free(take_snapshot);
@@ -138,7 +141,11 @@ static bool copy_figures(const struct ml_client *client, struct ml_snapshot_proc
         client->fold != NULL ? client->fold->unwind_checked : client->staging.header.unwind_checked;
     process->unwind_differed = client->fold != NULL ? client->fold->unwind_differed
                                                     : client->staging.header.unwind_differed;
-    return ml_snapshot_copy_string(figures.trouble, &process->trouble);
+    process->coverage_heap_bytes = figures.coverage.heap_bytes;
+    process->coverage_private_bytes = figures.coverage.private_bytes;
+    return ml_snapshot_copy_string(figures.trouble, &process->trouble) &&
+           ml_snapshot_copy_string(figures.coverage.allocator, &process->allocator) &&
+           ml_snapshot_copy_string(figures.coverage.unseen, &process->unseen);
 }
 
 static bool wanted(const struct ml_client *client, const uint32_t *ids, size_t ids_count) {

@@ -124,6 +124,10 @@ struct ml_snapshot_process {
     struct ml_text *command_line;
     uint32_t command_line_count;
     uint64_t footprint_bytes, resident_bytes;
+    /* Of one moment; both 0: its memory was never read. */
+    uint64_t coverage_heap_bytes, coverage_private_bytes;
+    struct ml_text allocator; /* "glibc", ... */
+    struct ml_text unseen;    /* what of its memory is known to go unseen; empty: nothing */
     struct ml_sampling_log sampling;
     struct ml_moment start, end; /* end: all 0 while it runs */
     bool stream_ended;           /* it has, or its stream was given up */
@@ -193,6 +197,7 @@ struct ml_snapshot {
     uint32_t unrecorded_count;
     struct ml_text list_source; /* how the host knows of the processes */
     uint64_t list_blind_ns, list_missed;
+    struct ml_text uncovered;       /* whose memory went unseen, and why; empty: nobody's */
     struct ml_text service_trouble; /* what its guard did, service/guard.h; empty: nothing */
     struct ml_text sandbox_missing; /* what the kernel did not permit; empty: everything is on */
 };

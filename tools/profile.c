@@ -43,6 +43,7 @@ void ml_profile_restart(struct ml_profile *profile) {
     *profile = (struct ml_profile){
         .program = {.bytes = ""},
         .sandbox_missing = {.bytes = ""},
+        .uncovered = {.bytes = ""},
         .service_trouble = {.bytes = ""},
         .list_source = {.bytes = ""},
         .trigger = {.reason = {.bytes = ""}},
@@ -171,6 +172,7 @@ static bool select_some(struct ml_profile *profile, uint32_t pid, const char *ro
     }
     if (found) {
         keep_marked(profile, is_kept, pid, role);
+        profile->uncovered = (struct ml_profile_text){.bytes = ""}; /* perhaps of another one */
     }
     free(is_kept);
     return found;
@@ -228,6 +230,19 @@ bool ml_profile_is_complete(const struct ml_profile *profile) {
     for (size_t i = 0; i < profile->processes_count; i++) {
         const struct ml_profile_process *process = &profile->processes[i];
         if (!process->complete || process->partial || process->lost_events > 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool ml_profile_is_covered(const struct ml_profile *profile) {
+    if (profile->uncovered.count_bytes > 0 || profile->not_profiled_count > 0) {
+        return false;
+    }
+    for (size_t i = 0; i < profile->processes_count; i++) {
+        const struct ml_profile_process *process = &profile->processes[i];
+        if (process->unseen.count_bytes > 0 || process->allocator.count_bytes == 0) {
             return false;
         }
     }

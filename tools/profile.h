@@ -108,7 +108,11 @@ struct ml_profile_process {
     struct ml_profile_text name;
     struct ml_profile_text exe_path;
     uint64_t footprint_bytes, resident_bytes;
-    uint64_t sampling_bytes; /* the longest interval that held */
+    /* Of one moment: what was live when so much was private; both 0: that was never read. */
+    uint64_t coverage_heap_bytes, coverage_private_bytes;
+    struct ml_profile_text allocator; /* "glibc", ...; empty: the dump does not say */
+    struct ml_profile_text unseen;    /* what of its memory is known to go unseen; empty: nothing */
+    uint64_t sampling_bytes;          /* the longest interval that held */
     struct {
         uint64_t ticks, interval_bytes; /* from then on */
     } sampling_changes[ML_PROFILE_SAMPLING_MAX];
@@ -244,6 +248,7 @@ struct ml_profile {
     uint64_t tree_peak_ticks;
     bool complete; /* as recorded */
     struct ml_profile_text sandbox_missing;
+    struct ml_profile_text uncovered; /* whose memory went unseen, and why; empty: nobody's */
     struct ml_profile_text
         service_trouble;                /* what it did when its memory ran short; empty: nothing */
     struct ml_profile_text list_source; /* how the host knew of the processes; empty: not said */
@@ -343,6 +348,10 @@ uint64_t ml_profile_processes(const struct ml_profile *profile);
 
 /* Whether nothing was lost: neither in recording nor in the file. */
 bool ml_profile_is_complete(const struct ml_profile *profile);
+
+/* Whether nobody's memory is known to have gone unseen: every process of the tree was recorded, and
+ * every allocator in it. A dump that does not say is not covered. */
+bool ml_profile_is_covered(const struct ml_profile *profile);
 
 /* The process with that id, recorded or not; NULL if there is none. */
 struct ml_profile_process *ml_profile_find(struct ml_profile *profile, uint32_t id);

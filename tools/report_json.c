@@ -237,6 +237,8 @@ void ml_report_json_dump(struct ml_json *json, const struct ml_report *report) {
     text_member(json, "program", profile->program);
     ml_json_number_member(json, "sampling_bytes", sampling_of(profile));
     ml_json_bool_member(json, "complete", ml_profile_is_complete(profile));
+    ml_json_bool_member(json, "covered", ml_profile_is_covered(profile));
+    text_member(json, "uncovered", profile->uncovered);
     ml_json_bool_member(json, "truncated", profile->truncated);
     ml_json_bool_member(json, "damaged", profile->damaged);
     text_member(json, "sandbox_missing", profile->sandbox_missing);
@@ -245,6 +247,20 @@ void ml_report_json_dump(struct ml_json *json, const struct ml_report *report) {
     put_trigger(json, report);
     put_gaps(json, profile);
     put_not_profiled(json, profile);
+    ml_json_close(json, '}');
+}
+
+static void put_coverage(struct ml_json *json, const struct ml_profile_process *process) {
+    const struct ml_profile_text unknown = {.bytes = "unknown", .count_bytes = 7};
+
+    ml_json_key(json, "coverage");
+    ml_json_open(json, '{');
+    ml_json_number_member(json, "heap_bytes", process->coverage_heap_bytes);
+    ml_json_number_member(json, "private_bytes", process->coverage_private_bytes);
+    text_member(
+        json, "allocator", process->allocator.count_bytes > 0 ? process->allocator : unknown
+    );
+    text_member(json, "unseen", process->unseen);
     ml_json_close(json, '}');
 }
 
@@ -276,6 +292,7 @@ static void put_process_head(
     put_sampling(json, profile, process);
     ml_json_number_member(json, "footprint_bytes", process->footprint_bytes);
     ml_json_number_member(json, "resident_bytes", process->resident_bytes);
+    put_coverage(json, process);
     ml_json_key(json, "exit_code");
     ml_json_integer(json, process->exit_code);
     ml_json_number_member(json, "signal", process->signal);

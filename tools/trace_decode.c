@@ -120,6 +120,7 @@ static enum ml_status decode_run(struct ml_trace_decoder *decoder, pb_istream_t 
     struct ml_text_target program = {.arena = &profile->arena, .out_text = &profile->program};
     struct ml_text_target sandbox = {
         .arena = &profile->arena, .out_text = &profile->sandbox_missing};
+    struct ml_text_target uncovered = {.arena = &profile->arena, .out_text = &profile->uncovered};
     struct ml_text_target service = {
         .arena = &profile->arena, .out_text = &profile->service_trouble};
     struct ml_text_target trigger = {
@@ -133,6 +134,7 @@ static enum ml_status decode_run(struct ml_trace_decoder *decoder, pb_istream_t 
     }
     run.program = text_into(&program);
     run.sandbox_missing = text_into(&sandbox);
+    run.uncovered = text_into(&uncovered);
     run.service_trouble = text_into(&service);
     run.trigger.reason = text_into(&trigger);
     run.list_source = text_into(&source);
@@ -200,6 +202,8 @@ static void process_take(struct ml_profile_process *process, const ml_trace_Meml
     process->complete = head->complete;
     process->footprint_bytes = head->footprint_bytes;
     process->resident_bytes = head->resident_bytes;
+    process->coverage_heap_bytes = head->coverage_heap_bytes;
+    process->coverage_private_bytes = head->coverage_private_bytes;
     process->sampling_bytes = head->sampling_bytes;
     process->sampling_changes_count = head->sampling_ticks_count < head->sampling_intervals_count
                                           ? head->sampling_ticks_count
@@ -258,14 +262,20 @@ static enum ml_status decode_process(struct ml_trace_decoder *decoder, pb_istrea
         .trouble = {.bytes = ""},
         .name = {.bytes = ""},
         .exe_path = {.bytes = ""},
-        .not_recorded_reason = {.bytes = ""}};
+        .not_recorded_reason = {.bytes = ""},
+        .allocator = {.bytes = ""},
+        .unseen = {.bytes = ""}};
     struct ml_text_target trouble = {.arena = &profile->arena, .out_text = &process.trouble};
     struct ml_text_target name = {.arena = &profile->arena, .out_text = &process.name};
     struct ml_text_target exe_path = {.arena = &profile->arena, .out_text = &process.exe_path};
     struct ml_text_target reason = {
         .arena = &profile->arena, .out_text = &process.not_recorded_reason};
+    struct ml_text_target allocator = {.arena = &profile->arena, .out_text = &process.allocator};
+    struct ml_text_target unseen = {.arena = &profile->arena, .out_text = &process.unseen};
     ml_trace_MemlogProcess head = ml_trace_MemlogProcess_init_zero;
 
+    head.allocator = text_into(&allocator);
+    head.unseen = text_into(&unseen);
     head.trouble = text_into(&trouble);
     head.name = text_into(&name);
     head.exe_path = text_into(&exe_path);

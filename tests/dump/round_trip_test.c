@@ -47,6 +47,8 @@ START_TEST(what_is_written_is_read_back_to_the_byte) {
     snapshot->gaps_count = 1;
     snapshot->complete = false;
     snapshot->sandbox_missing = synthetic_text(&arena, "user namespaces");
+    snapshot->uncovered = synthetic_text(&arena, "made-up: an allocator of its own");
+    snapshot->processes[0].unseen = synthetic_text(&arena, "an allocator of its own");
     snapshot->service_trouble = synthetic_text(&arena, "ran short of memory");
     round_trip(snapshot);
 }

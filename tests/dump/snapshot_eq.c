@@ -62,6 +62,10 @@ heads_eq(const struct ml_snapshot_process *wrote, const struct ml_profile_proces
     text_eq(&wrote->exe_path, &read->exe_path);
     ck_assert_uint_eq(wrote->footprint_bytes, read->footprint_bytes);
     ck_assert_uint_eq(wrote->resident_bytes, read->resident_bytes);
+    ck_assert_uint_eq(wrote->coverage_heap_bytes, read->coverage_heap_bytes);
+    ck_assert_uint_eq(wrote->coverage_private_bytes, read->coverage_private_bytes);
+    text_eq(&wrote->allocator, &read->allocator);
+    text_eq(&wrote->unseen, &read->unseen);
     ck_assert_uint_eq(wrote->sampling.longest_bytes, read->sampling_bytes);
     ck_assert_uint_eq(wrote->sampling.count, read->sampling_changes_count);
     ck_assert_uint_eq(wrote->sampling.left_out, read->sampling_left_out);
@@ -201,6 +205,7 @@ void snapshot_eq(const struct ml_snapshot *wrote, const struct ml_profile *read)
     ck_assert_uint_eq(wrote->tree_peak_ticks, read->tree_peak_ticks);
     ck_assert(wrote->complete == read->complete);
     text_eq(&wrote->sandbox_missing, &read->sandbox_missing);
+    text_eq(&wrote->uncovered, &read->uncovered);
     text_eq(&wrote->service_trouble, &read->service_trouble);
     ck_assert_uint_eq(wrote->processes_count, read->processes_count);
     for (uint32_t i = 0; i < wrote->processes_count; i++) {

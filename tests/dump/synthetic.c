@@ -224,6 +224,10 @@ static void fill_process(
     process->command_line[1] = synthetic_text(arena, "--n\xc3\xa4me=\xff value");
     process->footprint_bytes = 40000000 + index;
     process->resident_bytes = 30000000 + index;
+    process->coverage_heap_bytes = 25000000 + index;
+    process->coverage_private_bytes = 39000000 + index;
+    process->allocator = synthetic_text(arena, index == 1 ? "jemalloc" : "glibc");
+    process->unseen = synthetic_text(arena, "");
     ml_sampling_log_begin(&process->sampling, moment_at(index * 1000000ULL).ticks, 1);
     for (uint32_t i = 0; i < index * 40; i++) {
         /* Of many changes some are left out; the longest interval stays 1. */
@@ -294,6 +298,7 @@ synthetic_snapshot(struct ml_arena *arena, const struct synthetic_options *optio
     snapshot->complete = true;
     snapshot->tree_peak_ticks = moment_at(600000000).ticks;
     snapshot->sandbox_missing = synthetic_text(arena, "");
+    snapshot->uncovered = synthetic_text(arena, "");
     snapshot->service_trouble = synthetic_text(arena, "");
     snapshot->processes_count = options->processes_count;
     snapshot->processes =

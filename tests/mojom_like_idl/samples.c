@@ -99,6 +99,11 @@ static const struct memlog_client_forked_request forked = {
 static const struct memlog_client_not_profiled_request not_profiled = {
     .reason = MEMLOG_CLIENT_NOT_PROFILED_REASON_SETUID, .path = TEXT("/usr/bin/sudo")};
 
+static const struct memlog_client_allocators_request allocators = {
+    .owner = TEXT("libjemalloc.so.2"),
+    .entry_point = TEXT("mallocx"),
+    .entry_point_of = TEXT("libjemalloc.so.2")};
+
 static const struct memlog_client_dump_asked_request dump_asked = {
     .version = 2,
     .role = {(const uint8_t *)"gpu", 3},
@@ -126,7 +131,14 @@ static const struct memlog_service_client_figures figures[] = {
      .complete = true,
      .held_at_tree_peak_bytes = 1 << 21,
      .held_at_tree_peak_blocks = 2},
-    {.id = 2, .lost_events = 3, .trouble = TEXT("3 events lost"), .left_tree = true}};
+    {.id = 2,
+     .lost_events = 3,
+     .trouble = TEXT("3 events lost"),
+     .left_tree = true,
+     .allocator = TEXT("glibc"),
+     .coverage_heap_bytes = 1,
+     .coverage_private_bytes = 300,
+     .unseen = TEXT("most")}};
 static const struct memlog_service_figures_reply figures_reply = {
     .tree = {.live_bytes = 5}, .clients = {figures, 2}, .left_bytes = 7, .left_blocks = 1};
 static const struct memlog_service_thread_view threads[] = {
@@ -161,6 +173,7 @@ const struct sample samples[] = {
     {"hello reply", &memlog_client_hello_reply_type, &hello_reply},
     {"forked", &memlog_client_forked_request_type, &forked},
     {"not profiled", &memlog_client_not_profiled_request_type, &not_profiled},
+    {"allocators", &memlog_client_allocators_request_type, &allocators},
     {"dump asked", &memlog_client_dump_asked_request_type, &dump_asked},
     {"dump", &memlog_service_dump_request_type, &dump},
     {"figures reply", &memlog_service_figures_reply_type, &figures_reply},

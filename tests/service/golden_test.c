@@ -101,6 +101,7 @@ static void add_client(struct player *player, const char *line) {
         .id = (uint32_t)id,
         .parent_id = (uint32_t)number(line, "parent"),
         .pid = (uint32_t)number(line, "pid"),
+        .from_startup = true,
         .forked = number(line, "forked") != 0,
         .fork_serial = number(line, "serial"),
         .start = {.ticks = number(line, "start")},
@@ -228,6 +229,9 @@ static void print_snapshot(struct player *player) {
         fprintf(out, "%s\n", process->complete ? "" : " incomplete");
         if (process->trouble.count_bytes > 0) {
             fprintf(out, "  trouble: %s\n", process->trouble.bytes);
+        }
+        if (process->unseen.count_bytes > 0) {
+            fprintf(out, "  unseen: %s\n", process->unseen.bytes);
         }
         print_stacks(out, process);
     }

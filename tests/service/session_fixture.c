@@ -34,7 +34,8 @@ void add_with(uint32_t id, const struct ml_client_setup *setup) {
 }
 
 void add_client(uint32_t id) {
-    const struct ml_client_setup setup = {.id = id, .pid = 100 + id, .sampling_bytes = 1};
+    const struct ml_client_setup setup = {
+        .id = id, .pid = 100 + id, .sampling_bytes = 1, .from_startup = true};
     add_with(id, &setup);
 }
 
