@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
+#include "client/allocators.h"
 #include "client/sys.h"
 
 enum {
@@ -263,7 +264,36 @@ struct ml_bytes ml_hello_title(void) {
           bytes < MEMLOG_CLIENT_MAX_TITLE_BYTES ? (uint32_t)bytes : MEMLOG_CLIENT_MAX_TITLE_BYTES};
 }
 
+static struct ml_string name_of(const char *text, uint32_t limit_bytes) {
+    const size_t count = strlen(text);
+    return (struct ml_string
+    ){.data = text, .count_bytes = count < limit_bytes ? (uint32_t)count : limit_bytes};
+}
+
+/* The host that does not hear of it knows of no allocator. */
+static void tell_allocators(int socket_fd) {
+    const struct ml_allocators found = ml_allocators_find();
+    const struct memlog_client_allocators_request request = {
+        .owner = name_of(found.owner, MEMLOG_CLIENT_ALLOCATORS_REQUEST_OWNER_LIMIT),
+        .in_front = found.in_front,
+        .in_program = found.in_program,
+        .entry_point =
+            name_of(found.entry_point, MEMLOG_CLIENT_ALLOCATORS_REQUEST_ENTRY_POINT_LIMIT),
+        .entry_point_of =
+            name_of(found.entry_point_of, MEMLOG_CLIENT_ALLOCATORS_REQUEST_ENTRY_POINT_OF_LIMIT),
+    };
+    uint8_t packet[MEMLOG_CLIENT_ALLOCATORS_REQUEST_MAX_BYTES];
+    size_t count_bytes = 0;
+    struct ml_handles handles;
+    if (memlog_client_allocators_request_encode(
+            &request, 0, packet, sizeof(packet), &count_bytes, &handles
+        ) == ML_OK) {
+        (void)!send_packet(socket_fd, true, packet, count_bytes, &handles);
+    }
+}
+
 bool ml_hello_ask(int socket_fd, struct ml_hello *out_hello) {
+    tell_allocators(socket_fd);
     const struct memlog_client_hello_request request = {
         .version = MEMLOG_CLIENT_CLIENT_VERSION,
         .parent_pid = (uint32_t)ml_sys0(SYS_getppid),

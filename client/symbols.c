@@ -201,6 +201,95 @@ bool ml_symbol_is_defined(const char *name) {
     return false;
 }
 
+/* ---- who has it, and who wants it */
+
+struct ml_symbol_owner ml_symbol_first(const char *name) {
+    bool is_program = true;
+    const struct link_map *map = &_r_debug != NULL ? _r_debug.r_map : NULL;
+    for (; map != NULL; map = map->l_next) {
+        const struct tables tables = tables_of(map->l_addr, map->l_ld);
+        if (find_in(&tables, name) != 0) {
+            return (struct ml_symbol_owner
+            ){.path = map->l_name != NULL ? map->l_name : "",
+              .is_ours = map->l_ld == &_DYNAMIC[0],
+              .is_program = is_program,
+              .where = map->l_ld};
+        }
+        is_program = false;
+    }
+    return (struct ml_symbol_owner){.path = NULL};
+}
+
+/* The relocations with names of an object: all of its procedure linkage, and what stands behind the
+ * relative ones. */
+struct wants {
+    const ElfW(Rela) * plt;
+    const ElfW(Rela) * data;
+    size_t plt_bytes, data_bytes;
+    size_t relative_count;
+};
+
+static struct wants wants_of(uintptr_t base, const ElfW(Dyn) * dynamic) {
+    struct wants wants = {.plt = NULL};
+    for (const ElfW(Dyn) *entry = dynamic; entry->d_tag != DT_NULL; entry++) {
+        switch (entry->d_tag) {
+        case DT_JMPREL:
+            wants.plt = address_of(base, entry->d_un.d_ptr);
+            break;
+        case DT_PLTRELSZ:
+            wants.plt_bytes = entry->d_un.d_val;
+            break;
+        case DT_RELA:
+            wants.data = address_of(base, entry->d_un.d_ptr);
+            break;
+        case DT_RELASZ:
+            wants.data_bytes = entry->d_un.d_val;
+            break;
+        case DT_RELACOUNT:
+            wants.relative_count = entry->d_un.d_val;
+            break;
+        default:
+            break;
+        }
+    }
+    return wants;
+}
+
+static bool names_one(
+    const struct tables *tables,
+    const ElfW(Rela) * relocations,
+    size_t first,
+    size_t bytes,
+    const char *name
+) {
+    const size_t count = relocations != NULL ? bytes / sizeof(*relocations) : 0;
+    for (size_t i = first; i < count; i++) {
+        const uint64_t index = ELF64_R_SYM(relocations[i].r_info);
+        if (index != 0 && tables->symbols[index].st_shndx == SHN_UNDEF &&
+            strcmp(tables->strings + tables->symbols[index].st_name, name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool ml_symbol_is_wanted(const char *name, const struct ml_symbol_owner *owner) {
+    const struct link_map *map = &_r_debug != NULL ? _r_debug.r_map : NULL;
+    for (; map != NULL; map = map->l_next) {
+        const struct tables tables = tables_of(map->l_addr, map->l_ld);
+        if (map->l_ld == &_DYNAMIC[0] || (const void *)map->l_ld == owner->where ||
+            tables.symbols == NULL || tables.strings == NULL) {
+            continue;
+        }
+        const struct wants wants = wants_of(map->l_addr, map->l_ld);
+        if (names_one(&tables, wants.plt, 0, wants.plt_bytes, name) ||
+            names_one(&tables, wants.data, wants.relative_count, wants.data_bytes, name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* ---- what comes later */
 
 struct library_search {

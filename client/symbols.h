@@ -35,6 +35,22 @@ bool ml_symbol_is_defined(const char *name);
  * Context: no lock of ours is held. */
 struct ml_symbol ml_symbol_of_library(const char *file, const char *name);
 
+/* Who defines a name first at the start of a program, in the order in which its objects were
+ * loaded: whom everybody's calls reach. Nothing is resolved.
+ *
+ * Context: as ml_symbol_next. */
+struct ml_symbol_owner {
+    const char *path;  /* NULL: nobody */
+    bool is_ours;      /* this object */
+    bool is_program;   /* the first one, the executable (of which this object may be a part) */
+    const void *where; /* its dynamic section */
+};
+struct ml_symbol_owner ml_symbol_first(const char *name);
+
+/* Whether an object of the program asks for that name: all but the one that has it, and this one.
+ * Reads their relocations. Context: as ml_symbol_next. */
+bool ml_symbol_is_wanted(const char *name, const struct ml_symbol_owner *owner);
+
 /* The definition in the object with that dynamic section, which lies `base` off where it was linked
  * for: as dlsym takes it, the default version alone. NULL: none. For tests beside the above. */
 void *ml_symbol_in(uintptr_t base, const ElfW(Dyn) * dynamic, const char *name);

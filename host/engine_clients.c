@@ -23,6 +23,8 @@ static void take_title(
         member->line = line;
     }
     if (parent != NULL) {
+        member->allocator = parent->allocator;
+        member->second_libc = parent->second_libc;
         (void)snprintf(member->name, sizeof(member->name), "%s", parent->name);
         ml_member_executable(member, parent->executable);
     }
@@ -93,6 +95,32 @@ static const char *not_profiled_text(enum memlog_client_not_profiled_reason reas
     return "for an unknown reason";
 }
 
+static void take_text(char *out_text, size_t text_bytes, const struct ml_string *text) {
+    (void)snprintf(
+        out_text,
+        text_bytes,
+        "%.*s",
+        (int)text->count_bytes,
+        text->count_bytes > 0 ? text->data : ""
+    );
+}
+
+/* Of the program that is about to say Hello on this connection. */
+static void on_allocators(
+    void *context,
+    const struct ml_call *call,
+    const struct memlog_client_allocators_request *request
+) {
+    (void)call;
+    struct ml_connection *connection = context;
+    struct ml_member_allocator *told = &connection->allocator;
+    take_text(told->owner, sizeof(told->owner), &request->owner);
+    take_text(told->entry_point, sizeof(told->entry_point), &request->entry_point);
+    take_text(told->entry_point_of, sizeof(told->entry_point_of), &request->entry_point_of);
+    told->in_front = request->in_front;
+    told->in_program = request->in_program;
+}
+
 /* The same process in another image. */
 static void keep_wish(struct ml_member *member, const struct ml_member *old) {
     if (old != NULL && old->pid == member->pid) {
@@ -129,6 +157,7 @@ static void on_hello(
     member->parent_id = old_id != 0 ? old_id : (parent != NULL ? parent->id : 0);
     keep_wish(member, ml_members_find(&engine->members, old_id));
     ml_engine_walk_soon(engine);
+    member->allocator = connection->allocator;
     bool wanted = ml_member_is_wanted(engine, member);
     struct ml_control_page page = ml_engine_control_page(engine, wanted);
     if (member->sampling_bytes != 0) {
@@ -303,4 +332,5 @@ const struct memlog_client_host_for_client_handlers ml_engine_client_handlers = 
     .hello = on_hello,
     .forked = on_forked,
     .not_profiled = on_not_profiled,
+    .allocators = on_allocators,
     .dump_asked = ml_engine_on_dump_asked};

@@ -74,9 +74,10 @@ struct ml_command_call;
 struct ml_connection {
     struct ml_engine *engine;
     struct ml_channel *channel;
-    uint32_t member_id;              /* who said Hello on it; 0: nobody yet */
-    bool is_silent;                  /* to the control socket, and nobody has said Hello yet */
-    struct ml_command_call *pending; /* a command that is being carried out; NULL: none */
+    uint32_t member_id;                   /* who said Hello on it; 0: nobody yet */
+    bool is_silent;                       /* to the control socket, and nobody has said Hello yet */
+    struct ml_command_call *pending;      /* a command that is being carried out; NULL: none */
+    struct ml_member_allocator allocator; /* of whoever is about to say Hello */
     struct ml_connection *next;
     struct ml_connection *previous;
 };

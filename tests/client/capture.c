@@ -158,6 +158,13 @@ static void take_message(
     struct memlog_client_hello_request hello;
     struct memlog_client_forked_request forked;
     struct memlog_client_not_profiled_request other;
+    struct memlog_client_allocators_request allocators;
+    if (memlog_client_allocators_request_decode(
+            0, got->packet, got->count_bytes, NULL, 0, NULL, 0, &allocators
+        ) == ML_OK) {
+        capture->allocators_count++;
+        return; /* its Hello comes next */
+    }
     if (memlog_client_hello_request_decode(
             1, got->packet, got->count_bytes, NULL, 0, NULL, 0, &hello
         ) == ML_OK) {

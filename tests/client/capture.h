@@ -59,6 +59,7 @@ struct capture {
     size_t processes_count;
     int lease_fd;
     uint32_t not_profiled_count;
+    uint32_t allocators_count;
     char not_profiled[256];
 };
 
