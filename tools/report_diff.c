@@ -367,6 +367,15 @@ static void put_certainty(const struct ml_report_page *page, const char *title) 
             title
         );
     }
+    if (!ml_profile_is_covered(profile)) {
+        fprintf(
+            page->out,
+            "  %sNOT COVERED%s   %s: memlog report says whose memory went unseen\n",
+            ml_report_warn(page),
+            ml_report_plain(page),
+            title
+        );
+    }
     if (sampling_bytes > 1) {
         fprintf(
             page->out,

@@ -33,11 +33,24 @@ void ml_report_heading(const struct ml_report_page *page, const char *title, con
 /* Text of a dump, printable (base/printable.h). */
 void ml_report_put(const struct ml_report_page *page, const char *text);
 
+/* The same of a sentence that begins at that column: it goes on below itself where the width ends.
+ */
+void ml_report_put_wrapped(const struct ml_report_page *page, size_t column, const char *text);
+
 /* "10:00:00.123" of a time of day. */
 const char *ml_report_time_of_day(uint64_t realtime_ns, char words[ML_WORDS_BYTES]);
 
 /* Whose losses there are, in the order in which a person should care: why, and what to do. */
 void ml_report_losses(const struct ml_report_page *page);
+
+/* What of a process's private memory the heap explains, as it was read, and what of it is known to
+ * go unseen; nothing when there is nothing to say. */
+void ml_report_coverage(
+    const struct ml_report_page *page, const struct ml_profile_process *process
+);
+
+/* Whose memory went unseen, in one line; nothing when everybody's was seen. */
+void ml_report_uncovered(const struct ml_report_page *page);
 
 /* What the programs waited for room in their pipes; nothing when they did not. */
 void ml_report_waits(const struct ml_report_page *page);

@@ -10,9 +10,6 @@
 
 enum { PROCESSES_SHOWN = 20 };
 
-/* What the honest line takes at its longest. */
-enum { HONEST_COLUMNS = 110 };
-
 /* Columns of the process table beside the name. */
 enum { PROCESS_FIGURES_COLUMNS = 66, NAME_COLUMNS_MIN = 14, NAME_COLUMNS_MAX = 32 };
 
@@ -36,35 +33,6 @@ static void put_state(const struct ml_profile_process *process, char *out_state,
         snprintf(out_state, out_bytes, "%s", ml_profile_state_name(process->state));
         break;
     }
-}
-
-/* The honest line: what of its memory this report can speak of. */
-static void
-put_honest(const struct ml_report_page *page, const struct ml_profile_process *process) {
-    char live[ML_WORDS_BYTES];
-    char footprint[ML_WORDS_BYTES];
-
-    ml_words_size(process->totals.live_bytes, live);
-    ml_words_size(process->footprint_bytes, footprint);
-    if (process->footprint_bytes == 0) {
-        return;
-    }
-    fprintf(
-        page->out,
-        "%7s  %slive heap %s of %s private memory",
-        "",
-        ml_report_dim(page),
-        live,
-        footprint
-    );
-    if (process->footprint_bytes < process->totals.live_bytes) {
-        fputs(" when last measured", page->out);
-    } else if (page->style->width >= HONEST_COLUMNS) {
-        fputs("; the rest is not malloc, or freed and kept for reuse", page->out);
-    } else {
-        fputs("; the rest is not malloc", page->out);
-    }
-    fprintf(page->out, "%s\n", ml_report_plain(page));
 }
 
 /* An entry that stands for several; its figures are their sums. */
@@ -122,9 +90,8 @@ put_process(const struct ml_report_page *page, const struct ml_profile_process *
     );
     if (process->folded_processes > 0) {
         put_folded(page, process);
-    } else {
-        put_honest(page, process);
     }
+    ml_report_coverage(page, process);
     if (process->inherited_bytes > 0) {
         fprintf(
             page->out,

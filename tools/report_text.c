@@ -41,6 +41,32 @@ void ml_report_put(const struct ml_report_page *page, const char *text) {
     ml_printable_put_text(page->out, text);
 }
 
+void ml_report_put_wrapped(const struct ml_report_page *page, size_t column, const char *text) {
+    const size_t first_column = column;
+    char word[ML_REPORT_NAME_BYTES];
+
+    while (*text) {
+        size_t count = strcspn(text, " ");
+        size_t columns = 0;
+
+        count = count < sizeof word - 1 ? count : sizeof word - 1;
+        memcpy(word, text, count);
+        word[count] = '\0';
+        columns = ml_printable_columns(word);
+        text += count;
+        if (column + columns >= page->style->width && column > first_column) {
+            fprintf(page->out, "\n%*s", (int)first_column, "");
+            column = first_column;
+        } else if (column > first_column) {
+            putc(' ', page->out);
+            column++;
+        }
+        ml_report_put(page, word);
+        column += columns;
+        text += strspn(text, " ");
+    }
+}
+
 /* "live  5.3 MiB  1,204 blocks  what it means" */
 static void put_amount(
     const struct ml_report_page *page,
@@ -220,9 +246,12 @@ static void put_completeness(const struct ml_report_page *page) {
             ml_words_size(ml_report_sampling_bytes(profile), words),
             sampling_changed(profile) ? " at times" : ""
         );
-    } else {
+    } else if (ml_profile_is_covered(profile)) {
         fputs("  complete     every allocation was recorded, none was lost\n", page->out);
+    } else {
+        fputs("  complete     of what memlog sees no event was lost\n", page->out);
     }
+    ml_report_uncovered(page);
 }
 
 /* How far the stacks can be trusted; nothing when there is nothing to say. */

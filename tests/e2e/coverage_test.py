@@ -1,0 +1,247 @@
+"""What memlog does not see it does not call seen: allocators past it, memory that no allocator gave, each by its process and with a reason."""
+import pathlib
+import re
+import subprocess
+import unittest
+
+import harness
+
+MIB = 1 << 20
+LIBRARIES = pathlib.Path("/usr/lib/x86_64-linux-gnu")
+
+# Holds so many MiB by malloc, maps so many itself, frees all but the last block if asked to; then waits for its standard input to end.
+HOLDS = """
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+static char *blocks[4096];
+int main(int count, char **words) {
+    (void)count;
+    int held = atoi(words[1]) * 16, maps = atoi(words[2]), frees = atoi(words[3]);
+    for (int i = 0; i < held; i++) {
+        blocks[i] = malloc(65536);
+        memset(blocks[i], 1, 65536);
+    }
+    for (int i = 0; i < maps; i++) {
+        memset(mmap(0, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), 1, 1 << 20);
+    }
+    for (int i = 0; frees && i < held - 1; i++) {
+        free(blocks[i]);
+    }
+    setvbuf(stdout, NULL, _IONBF, 0);
+    puts("ready");
+    char nothing;
+    return fread(&nothing, 1, 1, stdin) == 0 ? 0 : 0;
+}
+"""
+
+# An executable with a malloc of its own, which libc's callers reach too.
+OWN = """
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+static char *room;
+static size_t used, size;
+void *malloc(size_t bytes) {
+    bytes = (bytes + 31) & ~(size_t)15;
+    if (room == 0 || used + bytes > size) {
+        size = bytes > 64 << 20 ? bytes : 64 << 20;
+        room = mmap(0, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        used = 0;
+    }
+    char *block = room + used;
+    used += bytes;
+    *(size_t *)block = bytes - 16;
+    return block + 16;
+}
+void free(void *block) { (void)block; }
+void *calloc(size_t count, size_t bytes) { return memset(malloc(count * bytes), 0, count * bytes); }
+void *realloc(void *block, size_t bytes) {
+    void *moved = malloc(bytes);
+    if (block != 0) {
+        size_t had = ((size_t *)block)[-2];
+        memcpy(moved, block, had < bytes ? had : bytes);
+    }
+    return moved;
+}
+int main(void) {
+    for (int i = 0; i < 1000; i++) {
+        memset(malloc(10000), 1, 10000);
+    }
+    return write(1, "own\\n", 4) == 4 ? 9 : 1;
+}
+"""
+
+# A library that allocates by a malloc that is not the program's.
+PLUGIN = """
+#include <stdlib.h>
+#include <string.h>
+void *keep(void) { return memset(malloc(1000000), 1, 1000000); }
+void give_back(void *block) { free(block); }
+"""
+LOADS = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+int main(int count, char **words) {
+    void *plugin = words[1][0] == 'n' ? dlmopen(LM_ID_NEWLM, words[2], RTLD_NOW)
+                                      : dlopen(words[2], RTLD_NOW | (words[1][0] == 'd' ? RTLD_DEEPBIND : 0));
+    if (plugin == NULL) {
+        return puts(dlerror()), 1;
+    }
+    void *(*keep)(void) = dlsym(plugin, "keep");
+    void (*give_back)(void *) = dlsym(plugin, "give_back");
+    keep();
+    for (int i = 0; i < 100 && count > 3; i++) {
+        give_back(malloc(10000));
+    }
+    for (int i = 0; i < 100 && count > 4; i++) {
+        free(keep());
+    }
+    puts("loaded");
+    return 0;
+}
+"""
+
+# Calls an allocator by a name of its own.
+CALLS = "#include <string.h>\n#include <stddef.h>\nvoid *{name}(size_t, ...);\nint main(void) {{ memset({name}(10000, 0), 1, 10000); return 5; }}\n"
+
+
+def private_bytes(pid):
+    text = pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text()
+    return 1024 * sum(int(kib) for kib in re.findall(r"^(?:Private_Clean|Private_Dirty|Swap): +(\d+) kB$", text, re.M))
+
+
+class Coverage(harness.Case):
+    def build(self, text, *options, name="program"):
+        source = self.folder / f"{name}.c"
+        source.write_text(text)
+        subprocess.run(["gcc", "-O1", "-fno-builtin", "-o", self.folder / name, source, *map(str, options)], check=True)
+        return self.folder / name
+
+    def text_report(self, run):
+        answer = harness.run_words(
+            [str(harness.MEMLOG), "report", str(run.dumps()[0])], self.folder, self.environment(), b"", harness.TIMEOUT)
+        self.assertEqual(answer.returncode, 0, answer.stderr)
+        return answer.stdout.decode()
+
+    def held(self, *words):
+        """A dump of a program that holds what it was told to, and its private memory as /proc tells it."""
+        process = self.memlog_ready(self.build(HOLDS, name="holds"), *words)
+        answer = harness.run_words([str(harness.MEMLOG), "dump"], self.folder, self.environment(), b"", harness.TIMEOUT)
+        self.assertEqual(answer.returncode, 0, answer.stderr)
+        report = self.report(sorted(process.memlog_folder.glob("*.manual.pftrace"))[0])
+        entry, = [entry for entry in report["processes"] if entry["state"] == "running"]
+        private = private_bytes(entry["pid"])
+        self.go(process)
+        process.wait(harness.TIMEOUT)
+        return report, entry, private
+
+    def test_heap_and_private_memory_are_of_one_moment(self):
+        report, entry, private = self.held(20, 0, 0)
+        coverage = entry["coverage"]
+        self.assertEqual(coverage["heap_bytes"], entry["live_bytes"])
+        self.assertGreaterEqual(coverage["heap_bytes"], 20 * MIB)
+        self.assertAlmostEqual(coverage["private_bytes"], private, delta=512 << 10)
+        self.assertEqual((coverage["allocator"], coverage["unseen"]), ("glibc", ""))
+        self.assertTrue(report["dump"]["covered"])
+        self.assertEqual(report["dump"]["uncovered"], "")
+
+    def test_what_the_program_maps_itself_is_not_called_recorded(self):
+        report, entry, private = self.held(1, 40, 0)
+        self.assertGreaterEqual(private, 40 * MIB)
+        self.assertRegex(entry["coverage"]["unseen"], r"^of 4\d\.\d MiB private memory the heap explains 1\.\d MiB: the rest is memory that the program maps itself, or that memlog does not see$")
+        self.assertFalse(report["dump"]["covered"])
+        self.assertTrue(report["dump"]["complete"])
+        self.assertEqual(report["dump"]["uncovered"], f'holds: {entry["coverage"]["unseen"]}')
+
+    def test_an_allocator_that_keeps_what_was_freed_is_not_blamed(self):
+        report, entry, private = self.held(40, 0, 1)
+        self.assertGreater(private, 20 * MIB)
+        self.assertLess(entry["coverage"]["heap_bytes"], MIB)
+        self.assertEqual(entry["coverage"]["unseen"], "")
+        self.assertTrue(report["dump"]["covered"])
+
+    def test_a_short_life_is_told_without_a_reason(self):
+        # Nobody has read its memory, unless the machine stood still; then the heap beside it is as small.
+        coverage = self.exit_report(self.memlog("/bin/true"))["processes"][0]["coverage"]
+        self.assertEqual((coverage["allocator"], coverage["unseen"]), ("glibc", ""))
+        self.assertLess(coverage["private_bytes"], 8 * MIB)
+
+    def assert_unseen(self, run, allocator, reason, code=5):
+        self.assertEqual(run.code, code, run.err)
+        report = self.exit_report(run)
+        entry = report["processes"][-1]
+        self.assertEqual(entry["coverage"]["allocator"], allocator)
+        self.assertRegex(entry["coverage"]["unseen"], reason)
+        self.assertTrue(report["dump"]["complete"])
+        self.assertFalse(report["dump"]["covered"])
+        text = self.text_report(run)
+        self.assertNotIn("every allocation was recorded", text)
+        self.assertRegex(text, "NOT COVERED")
+        self.assertRegex(text, "not seen: ")
+
+    def test_a_malloc_of_the_executables_own_is_named(self):
+        self.assert_unseen(self.memlog(self.build(OWN)), "inside the executable", "^the executable's own malloc is called instead of memlog's: memlog sees nothing of it$", 9)
+
+    def test_an_allocator_that_is_linked_statically_is_named(self):
+        program = self.build("#include <stdlib.h>\n#include <string.h>\nint main(void) { memset(malloc(10000), 1, 10000); return 5; }\n",
+                             LIBRARIES / "libjemalloc.a", "-lm", "-lstdc++", "-lpthread", "-ldl")
+        self.assert_unseen(self.memlog(program), "inside the executable", "the executable's own malloc")
+
+    def test_functions_beside_malloc_are_named(self):
+        for name, library, allocator in (
+                ("mallocx", "libjemalloc.so.2", "jemalloc"), ("tc_malloc", "libtcmalloc.so.4", "tcmalloc"), ("mi_malloc", "libmimalloc.so.2", "mimalloc")):
+            with self.subTest(name):
+                program = self.build(CALLS.format(name=name), LIBRARIES / library)
+                self.assert_unseen(self.memlog(program), allocator, f"^it calls {name} of {re.escape(library)}, which memlog does not see$")
+
+    def test_a_shared_allocator_that_is_called_by_malloc_alone_is_covered(self):
+        for library, allocator in (("libjemalloc.so.2", "jemalloc"), ("libtcmalloc.so.4", "tcmalloc"), ("libmimalloc.so.2", "mimalloc")):
+            with self.subTest(library):
+                program = self.build("#include <stdlib.h>\nint main(void) { return malloc(100) == 0; }\n", "-Wl,--no-as-needed", LIBRARIES / library)
+                run = self.memlog(program)
+                report = self.exit_report(run)
+                self.assertEqual(report["processes"][0]["coverage"]["allocator"], allocator)
+                self.assertEqual(report["dump"]["uncovered"], "")
+                self.assertTrue(report["dump"]["covered"])
+
+    def load(self, *words):
+        plugin = self.build(PLUGIN, "-shared", "-fPIC", name="plugin.so")
+        return self.memlog(self.build(LOADS, name="loads"), words[0], plugin, *words[1:])
+
+    def test_a_plugin_that_frees_past_memlog_is_no_lost_event(self):
+        self.assert_unseen(self.load("d", "frees"), "glibc", r"^\d+ addresses were given out again whose free memlog did not see: something frees past it", 0)
+
+    def test_a_plugin_that_allocates_past_memlog_is_told_by_what_is_freed(self):
+        self.assert_unseen(self.load("d", "frees", "keeps"), "glibc", r"^\d+ blocks were freed whose allocation memlog did not see: something allocates past it", 0)
+
+    def test_a_plugin_that_is_loaded_as_usual_is_covered(self):
+        report = self.exit_report(self.load("p", "frees", "keeps"))
+        self.assertTrue(report["dump"]["covered"], report["dump"]["uncovered"])
+
+    def test_a_program_that_ran_without_memlog_is_not_covered(self):
+        program = self.build("int main(void) { return 5; }\n", "-static", name="static")
+        run = self.memlog("/bin/sh", "-c", '"$@"; exit $?', "sh", program)
+        self.assertEqual(run.code, 5)
+        report = self.exit_report(run)
+        self.assertTrue(report["dump"]["complete"])
+        self.assertFalse(report["dump"]["covered"])
+        self.assertIn("ran without memlog", report["dump"]["uncovered"])
+        self.assertNotIn("every allocation was recorded", self.text_report(run))
+
+    def test_what_was_allocated_before_a_recording_began_is_said_to_be_unknown(self):
+        process = self.memlog_ready(self.build(HOLDS, name="holds"), 2, 0, 0, options=("-q", "--no-page", "--memlog=manual"))
+        pid = int(subprocess.run(["pgrep", "-f", f"^{self.folder}/holds "], check=True, stdout=subprocess.PIPE).stdout)
+        for words in (["start", str(pid)], ["dump"]):
+            answer = harness.run_words([str(harness.MEMLOG), *words], self.folder, self.environment(), b"", harness.TIMEOUT)
+            self.assertEqual(answer.returncode, 0, answer.stderr)
+        report = self.report(sorted(process.memlog_folder.glob("*.manual.pftrace"))[0])
+        self.assertEqual(report["processes"][0]["coverage"]["unseen"], "what it had allocated before it was recorded is not known")
+        self.go(process)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
