@@ -169,6 +169,7 @@ static size_t collect(
             continue; /* refused, or never heard of: on_update_process */
         }
         const struct ml_client_face face = ml_client_face(client);
+        const struct ml_totals totals = ml_client_figures(client).totals;
         out_processes[count++] = (struct ml_trigger_process
         ){.id = face.id,
           .pid = face.pid,
@@ -176,7 +177,10 @@ static size_t collect(
           .name = face.name,
           .running = face.running,
           .footprint_bytes = observed->footprint_bytes,
-          .live_bytes = ml_client_figures(client).totals.live_bytes,
+          .live_bytes = totals.live_bytes,
+          .peak_bytes = totals.peak_bytes,
+          .heap_bytes = ml_coverage_heap(totals.live_bytes, totals.live_blocks),
+          .heap_most_bytes = ml_coverage_heap(totals.peak_bytes, totals.peak_blocks),
           .killed_by = observed->killed_by,
           .by_oom = observed->by_oom,
           .footprint_high_bytes = observed->footprint_high_bytes};

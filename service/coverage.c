@@ -33,13 +33,17 @@ ml_coverage_reading_of(const struct ml_coverage *coverage, bool running) {
     return running ? &coverage->last : &coverage->largest;
 }
 
+uint64_t ml_coverage_heap(uint64_t bytes, uint64_t blocks) {
+    uint64_t heap_bytes = 0;
+    return __builtin_mul_overflow(blocks, ML_COVERAGE_BLOCK_BYTES, &heap_bytes) ||
+                   __builtin_add_overflow(heap_bytes, bytes, &heap_bytes)
+               ? UINT64_MAX
+               : heap_bytes;
+}
+
 bool ml_coverage_is_unexplained(const struct ml_coverage_reading *reading) {
     const uint64_t private_bytes = reading->private_bytes;
-    uint64_t heap_bytes = 0;
-    if (__builtin_mul_overflow(reading->most_blocks, ML_COVERAGE_BLOCK_BYTES, &heap_bytes) ||
-        __builtin_add_overflow(heap_bytes, reading->most_bytes, &heap_bytes)) {
-        return false;
-    }
+    const uint64_t heap_bytes = ml_coverage_heap(reading->most_bytes, reading->most_blocks);
     return private_bytes > ML_COVERAGE_SMALL_BYTES &&
            heap_bytes < (private_bytes - ML_COVERAGE_SMALL_BYTES) / EXPLAINED_PART;
 }

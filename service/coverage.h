@@ -71,6 +71,9 @@ void ml_coverage_note(struct ml_coverage *coverage, const struct ml_coverage_rea
 const struct ml_coverage_reading *
 ml_coverage_reading_of(const struct ml_coverage *coverage, bool running);
 
+/* What so many blocks of so many bytes may take; saturating. */
+uint64_t ml_coverage_heap(uint64_t bytes, uint64_t blocks);
+
 /* Whether the heap explains next to nothing of what was read. The allocator may keep what was
  * freed, and takes something for each block: what counts is the most that the heap has been. */
 bool ml_coverage_is_unexplained(const struct ml_coverage_reading *reading);

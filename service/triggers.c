@@ -110,6 +110,52 @@ static void find_guilty(const struct ml_trigger_look *look, struct ml_trigger_de
     free(nodes);
 }
 
+static const struct ml_trigger_process *
+find_process(const struct ml_trigger_look *look, uint32_t id) {
+    for (size_t i = 0; i < look->processes_count; i++) {
+        if (look->processes[i].id == id) {
+            return &look->processes[i];
+        }
+    }
+    return NULL;
+}
+
+/* A heap that is, or was, less than half of the private memory is not what filled it: nobody who
+ * holds some of it is to blame (service/coverage.h has the rule, and its numbers). */
+static bool explains(uint64_t heap_bytes, uint64_t footprint_bytes) {
+    const uint64_t small_bytes = UINT64_C(8) << 20;
+    return footprint_bytes <= small_bytes || heap_bytes >= (footprint_bytes - small_bytes) / 2;
+}
+
+/* Whether it was memory as the kernel counts it that crossed something. */
+static bool is_of_memory(enum ml_trigger_kind kind) {
+    return kind == ML_TRIGGER_FOOTPRINT || kind == ML_TRIGGER_LIMIT ||
+           kind == ML_TRIGGER_TIME_TO_LIMIT || kind == ML_TRIGGER_PRESSURE ||
+           kind == ML_TRIGGER_KILLED;
+}
+
+/* Name the stack that holds most, or say why nobody is named. */
+static void blame(const struct ml_trigger_look *look, struct ml_trigger_decision *decision) {
+    const struct ml_trigger_process *process = find_process(look, decision->id);
+    if (process == NULL || !is_of_memory(decision->kind) ||
+        explains(process->heap_bytes, process->footprint_bytes)) {
+        find_guilty(look, decision);
+        return;
+    }
+    const size_t used = strlen(decision->reason);
+    char live[ML_TRIGGER_SIZE_BYTES];
+    char peak[ML_TRIGGER_SIZE_BYTES];
+    (void)snprintf(
+        decision->reason + used,
+        sizeof(decision->reason) - used,
+        explains(process->heap_most_bytes, process->footprint_bytes)
+            ? "; %s of heap is live, %s was: the allocator may keep what was freed"
+            : "; its heap, %s live and %s at its peak, does not explain that",
+        ml_trigger_size(process->live_bytes, live),
+        ml_trigger_size(process->peak_bytes, peak)
+    );
+}
+
 bool ml_trigger_take(
     struct ml_triggers *triggers,
     enum ml_trigger_kind kind,
@@ -145,7 +191,7 @@ bool ml_trigger_take(
     }
     decision->dump = true;
     if (id != 0 && node == 0) {
-        find_guilty(triggers->look, decision);
+        blame(triggers->look, decision);
     }
     if (!triggers->dumped) {
         triggers->dumped = true;

@@ -61,7 +61,10 @@ struct ml_trigger_process {
     const char *name;
     bool running;
     uint64_t footprint_bytes; /* 0: not read at this look */
-    uint64_t live_bytes;
+    uint64_t live_bytes, peak_bytes;
+    /* What the heap may take, and has ever taken, with what its blocks take beyond what was asked
+     * for. */
+    uint64_t heap_bytes, heap_most_bytes;
     uint32_t killed_by; /* it has ended by this signal since the last look; 0: it has not */
     bool by_oom;        /* and the kernel had counted an OOM kill */
     /* At the last dump that it had for its footprint, of a former service's too; 0: none. */

@@ -121,6 +121,51 @@ START_TEST(the_guilty_stack_is_the_one_that_holds_most) {
 }
 END_TEST
 
+START_TEST(nobody_is_blamed_for_memory_that_the_heap_does_not_explain) {
+    begin(&(struct ml_trigger_rules){.footprint_bytes = {200ULL * MIB}});
+    struct ml_trigger_process process = process_of(201, 1);
+    process.heap_bytes = MIB;
+    process.peak_bytes = process.heap_most_bytes = 2ULL * MIB;
+    live_nodes[2] = 50;
+    const struct ml_trigger_decision *dump = dump_of(look(1, &process, 1));
+    ck_assert_ptr_nonnull(dump);
+    ck_assert_uint_eq(dump->node, 0);
+    ck_assert_uint_eq(dump->node_bytes, 0);
+    ck_assert_str_eq(
+        dump->reason,
+        "browser eater (70) has 201.0 MiB of private memory, over 200.0 MiB; its heap, 1.0 MiB "
+        "live "
+        "and 2.0 MiB at its peak, does not explain that"
+    );
+}
+END_TEST
+
+START_TEST(nobody_is_blamed_for_what_the_allocator_keeps) {
+    begin(&(struct ml_trigger_rules){.footprint_bytes = {200ULL * MIB}});
+    struct ml_trigger_process process = process_of(201, 1);
+    process.heap_bytes = MIB;
+    process.peak_bytes = process.heap_most_bytes = 190ULL * MIB;
+    live_nodes[2] = 50;
+    const struct ml_trigger_decision *dump = dump_of(look(1, &process, 1));
+    ck_assert_ptr_nonnull(dump);
+    ck_assert_uint_eq(dump->node, 0);
+    ck_assert_ptr_nonnull(
+        strstr(dump->reason, "1.0 MiB of heap is live, 190.0 MiB was: the allocator may keep")
+    );
+}
+END_TEST
+
+START_TEST(a_heap_that_explains_the_memory_has_its_guilty_stack) {
+    begin(&(struct ml_trigger_rules){.footprint_bytes = {200ULL * MIB}});
+    struct ml_trigger_process process = process_of(201, 150);
+    process.heap_bytes = 150ULL * MIB;
+    live_nodes[2] = 50;
+    const struct ml_trigger_decision *dump = dump_of(look(1, &process, 1));
+    ck_assert_ptr_nonnull(dump);
+    ck_assert_uint_eq(dump->node, 2);
+}
+END_TEST
+
 START_TEST(growth_names_the_stack_that_gained_not_the_one_that_holds_most) {
     begin(&(struct ml_trigger_rules){.growth_bytes = 10ULL * MIB, .growth_seconds = 60});
     struct ml_trigger_process process = process_of(0, 100);
@@ -444,6 +489,9 @@ int main(void) {
     tcase_add_test(cases, a_footprint_over_its_threshold_makes_one_dump_and_another_after_the_step);
     tcase_add_test(cases, a_role_without_a_threshold_and_an_ended_process_trigger_nothing);
     tcase_add_test(cases, the_guilty_stack_is_the_one_that_holds_most);
+    tcase_add_test(cases, nobody_is_blamed_for_memory_that_the_heap_does_not_explain);
+    tcase_add_test(cases, nobody_is_blamed_for_what_the_allocator_keeps);
+    tcase_add_test(cases, a_heap_that_explains_the_memory_has_its_guilty_stack);
     tcase_add_test(cases, growth_names_the_stack_that_gained_not_the_one_that_holds_most);
     tcase_add_test(cases, growth_that_is_slower_than_its_time_is_none);
     tcase_add_test(cases, one_stack_over_its_budget_makes_a_dump_and_again_at_twice_that);
