@@ -258,6 +258,9 @@ static bool adopt(struct ml_hello *hello, bool again) {
 void ml_life_before_fork(void) {
     struct ml_thread *thread = &ml_thread;
     thread->fork_serial = 0;
+    if ((ml_process.walls & ML_WALLS_CLOSED) != 0) {
+        return;
+    }
     const struct ml_hook hook = ml_hook_enter(thread, (uintptr_t)__builtin_frame_address(0));
     if (hook.lane != NULL) {
         struct ml_event event = {.kind = ML_EVENT_FORK};
@@ -415,7 +418,21 @@ static void has_seen(struct ml_thread *thread, uint32_t control) {
     thread->filters = thread->filter == ML_FILTER_SAMPLED ? control : 0;
 }
 
+/* Behind walls that let nothing of ours through: this event stands for all that will be missing. It
+ * was produced (whose lane says so does not matter), and there is no pipe for it. */
+static void close_for_good(void) {
+    struct ml_staging_header *header = ml_process_staging_header();
+    struct ml_staging_lane *first =
+        (struct ml_staging_lane *)(void *)(ml_process.staging + ML_STAGING_LANES_OFFSET);
+    (void)__atomic_fetch_add(&first->produced, 1, __ATOMIC_RELAXED);
+    (void)__atomic_fetch_add(&header->lost_no_pipe, 1, __ATOMIC_RELAXED);
+    ml_process_off();
+}
+
 bool ml_life_may_record(struct ml_thread *thread) {
+    if ((ml_process.walls & ML_WALLS_CLOSED) != 0 && ml_process_state() == ML_GATE_RECORDING) {
+        close_for_good();
+    }
     if (ml_process.connected && ml_process_state() == ML_GATE_FRESH) {
         become_child(thread);
     }
@@ -459,7 +476,8 @@ bool ml_life_may_record(struct ml_thread *thread) {
 
 void ml_life_renamed(void) {
     struct ml_thread *thread = &ml_thread;
-    if (ml_process_stack_mode() != ML_STACK_NATIVE_WITH_THREAD_NAMES) {
+    if (ml_process_stack_mode() != ML_STACK_NATIVE_WITH_THREAD_NAMES ||
+        (ml_process.walls & ML_WALLS_CLOSED) != 0) {
         return;
     }
     const struct ml_hook hook = ml_hook_enter(thread, (uintptr_t)__builtin_frame_address(0));
@@ -474,7 +492,7 @@ void ml_life_renamed(void) {
  * allocated yet has no stream. */
 static void record_alone(const struct ml_event *event) {
     struct ml_thread *thread = &ml_thread;
-    if (ml_process_state() != ML_GATE_RECORDING) {
+    if (ml_process_state() != ML_GATE_RECORDING || (ml_process.walls & ML_WALLS_CLOSED) != 0) {
         return;
     }
     /* Who may not even ask for its pid starts no other programs by vfork either. */

@@ -48,5 +48,5 @@ ML_VISIBLE int memlog_start(const char *socket_path) {
 }
 
 ML_VISIBLE int memlog_recording(void) {
-    return ml_process_state() == ML_GATE_RECORDING ? 1 : 0;
+    return ml_process_state() == ML_GATE_RECORDING && (ml_process.walls & ML_WALLS_CLOSED) == 0;
 }

@@ -82,11 +82,12 @@ struct ml_gate_page {
 
 /* Of `walls`: what the program's own sandbox does not let through; client/walls.h. */
 enum {
-    ML_WALLS_NO_HELLO = 1,  /* neither a forked child nor another program can come to the host */
-    ML_WALLS_NO_PID = 2,    /* getpid */
-    ML_WALLS_NO_NAME = 4,   /* a thread's name */
-    ML_WALLS_NO_GROWTH = 8, /* mremap: the client's memory stays as it is */
-    ML_WALLS_NO_LIMITS = 16 /* prlimit: limits are as they were */
+    ML_WALLS_NO_HELLO = 1,   /* neither a forked child nor another program can come to the host */
+    ML_WALLS_NO_PID = 2,     /* getpid */
+    ML_WALLS_NO_NAME = 4,    /* a thread's name */
+    ML_WALLS_NO_GROWTH = 8,  /* mremap: the client's memory stays as it is */
+    ML_WALLS_NO_LIMITS = 16, /* prlimit: limits are as they were */
+    ML_WALLS_CLOSED = 32     /* what recording needs: the process is off from its next event on */
 };
 
 struct ml_lane;

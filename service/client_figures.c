@@ -91,7 +91,8 @@ trouble_of(const struct ml_client *client, const struct ml_accounting *accountin
                                 : "its pipe stayed full: events were lost";
     }
     if (accounting->nested > 0) {
-        return "signal handlers interrupted each other in the allocator: events were lost";
+        return "signal handlers interrupted each other in the allocator, or forked in it: events "
+               "were lost";
     }
     if (client->staging.header.lost_messages > 0) {
         return "the host could not be asked (it stood still, or ulimit -n leaves no descriptor "

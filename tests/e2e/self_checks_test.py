@@ -84,12 +84,12 @@ class Sealed(harness.Case):
 
     BLOCKS = 50000
 
-    def run_sealed(self, how):
+    def run_sealed(self, *words):
         """Its own end is the same; returns the report's processes, the program first."""
         program = harness.PROGRAMS / "oracle" / "sealed"
-        bare = harness.run_words([str(program), how], self.folder, self.environment(), b"", harness.TIMEOUT)
+        bare = harness.run_words([str(program), *words], self.folder, self.environment(), b"", harness.TIMEOUT)
         self.assertEqual(bare.returncode, 5)
-        run = self.memlog(program, how)
+        run = self.memlog(program, *words)
         self.assertEqual((run.code, run.out), (5, bare.stdout), run.err)
         return self.exit_report(run)["processes"]
 
@@ -103,6 +103,13 @@ class Sealed(harness.Case):
             self.assertFalse(entry["complete"], how)
             self.assertIn("its own sandbox forbids", entry["trouble"], how)
             self.assertEqual(entry["accounting"]["dropped"]["no_pipe"], 1, how)
+            self.assertEqual(self.blocks(entry), self.BLOCKS, how)
+
+    def test_who_allocates_nothing_behind_its_walls_has_lost_nothing(self):
+        for how in ("strict", "narrow", "trap", "narrow-call"):
+            (entry,) = self.run_sealed(how, "0")
+            self.assertTrue(entry["complete"], (how, entry["trouble"]))
+            self.assertEqual(entry["lost_events"], 0, how)
             self.assertEqual(self.blocks(entry), self.BLOCKS, how)
 
     def test_a_forked_child_that_walls_itself_in(self):

@@ -1,8 +1,8 @@
-/* A program that walls itself in and then allocates: sealed HOW [BLOCKS]. HOW says by what and how
- * narrow: strict (mode 1), narrow (a filter that lets only what this program needs through, and
- * kills), trap (the same, by SIGSYS), narrow-call and wide-call (by seccomp(2) instead of prctl),
- * wide (a filter that kills for a few calls nobody makes), child (narrow, in a child that has
- * allocated before). Exit code 5: it came to its end. */
+/* A program that walls itself in and then allocates: sealed HOW [BLOCKS BEHIND]. HOW says by what
+ * and how narrow: strict (mode 1), narrow (a filter that lets only what this program needs through,
+ * and kills), trap (the same, by SIGSYS), narrow-call and wide-call (by seccomp(2) instead of
+ * prctl), wide (a filter that kills for a few calls nobody makes), child (narrow, in a child that
+ * has allocated before). Exit code 5: it came to its end. */
 #include <errno.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
@@ -76,6 +76,7 @@ __attribute__((noinline)) static void work(int blocks) {
 
 int main(int argc, char **argv) {
     const char *how = argc > 1 ? argv[1] : "wide";
+    const int blocks_behind = argc > 2 ? (int)strtol(argv[2], NULL, 10) : BLOCKS;
     work(BLOCKS);
     if (strcmp(how, "child") == 0) {
         int status = 0;
@@ -88,7 +89,7 @@ int main(int argc, char **argv) {
     if (wall_in(how) != 0) {
         return WALL_FAILED;
     }
-    work(BLOCKS);
+    work(blocks_behind);
     if (strcmp(how, "strict") == 0) {
         syscall(SYS_exit, END); /* exit_group is more than it permits */
     }
