@@ -90,6 +90,12 @@ static unsigned next_of_ours(unsigned first, unsigned last) {
 
 /* close_range around ours: one call for each stretch between them. */
 static int close_around(unsigned first, unsigned last, int flags) {
+    /* Of a range in which nothing is: flags that do not exist are refused, and a table of
+     * descriptors is no longer shared, also where nothing is between ours. */
+    const long tried = ml_sys3(SYS_close_range, ~0u, ~0u, flags);
+    if (tried < 0) {
+        return (int)tried;
+    }
     for (;;) {
         const unsigned skip = next_of_ours(first, last);
         if (skip == ~0u) {
