@@ -1,0 +1,65 @@
+"""system and popen from several threads: the environment is the program's own behind them, whoever is cancelled meanwhile, and shells and
+what they start are still recorded."""
+import unittest
+
+import as_bare
+
+SOURCE = r"""
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+extern char **environ;
+static void *waits(void *unused) { system("exec sleep 60"); return unused; }
+static void *several(void *unused) {
+    for (int i = 0; i < 20; i++) {
+        FILE *pipe;
+        char line[20] = "";
+        if (system("exit 3") != 3 << 8) puts("system failed");
+        pipe = popen("echo 7", "r");
+        if (pipe == NULL || fgets(line, sizeof line, pipe) == NULL || strcmp(line, "7\n") != 0) puts("popen failed");
+        if (pclose(pipe) != 0) puts("pclose failed");
+    }
+    return unused;
+}
+static volatile int over;
+static void *reads(void *unused) {
+    long found = 0;
+    while (!over) found += getenv("HOME") != NULL && getenv("no such name") == NULL;
+    return found > 0 ? unused : NULL;
+}
+int main(void) {
+    char **before = environ;
+    pthread_t threads[4], reader;
+    void *result = NULL;
+    pthread_create(&reader, NULL, reads, before);
+    pthread_create(&threads[0], NULL, waits, NULL);
+    usleep(300000);
+    pthread_cancel(threads[0]);
+    pthread_join(threads[0], &result);
+    printf("%d %d\n", result == PTHREAD_CANCELED, environ == before);
+    for (int i = 0; i < 4; i++) pthread_create(&threads[i], NULL, several, NULL);
+    for (int i = 0; i < 4; i++) pthread_join(threads[i], NULL);
+    over = 1;
+    pthread_join(reader, &result);
+    printf("%d %d\n", result != NULL, environ == before);
+    fflush(stdout);
+    environ = before;
+    setenv("BETWEEN", "yes", 1);
+    return system("env | grep -c '^MEMLOG_SOCKET\\|^BETWEEN'; cat /proc/$PPID/environ | tr '\\0' '\\n' | grep -c '^NOTHING'") == 1 << 8 ? 0 : 1;
+}
+"""
+
+
+class Shells(as_bare.Case):
+    def test_the_environment_is_the_programs_own_behind_them(self):
+        report = self.assert_as_bare(self.build("shells", SOURCE, "-pthread"), env=self.environment(HOME="/"))
+        shells = self.entries(report, "sh")
+        self.assertGreaterEqual(len(shells), 160, len(shells))
+        self.assertTrue(all(entry.get("recorded", True) for entry in shells))
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
