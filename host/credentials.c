@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/input_file.h"
+
 enum { LINE_BYTES = 4608 };
 
 static const char *setting(const char *key) {

@@ -1,10 +1,13 @@
 /* What each option of `memlog run` does with its value. The table is at the end. */
+#include "base/input_file.h"
 #include "host/options_internal.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "host/size.h"
 #include "ipc/staging.h"
@@ -352,7 +355,16 @@ apply_upload_token(struct ml_options *options, const char *value, struct ml_comp
 
 static enum ml_status
 apply_upload_ca(struct ml_options *options, const char *value, struct ml_complaint *complaint) {
-    (void)complaint;
+    /* libcurl opens it by its name, again and again; one that comes later is none of its concern.
+     */
+    const int fd = ml_input_regular(value);
+    if (fd < 0 && errno != ENOENT) {
+        ml_complain(complaint, "--upload-ca=%s: %s", value, ml_input_trouble(errno));
+        return ML_ENV_SYSTEM;
+    }
+    if (fd >= 0) {
+        (void)close(fd);
+    }
     options->upload.ca_file = value;
     return ML_OK;
 }

@@ -1,11 +1,13 @@
 #include "host/trigger_rules.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stddef.h>
 #include <string.h>
 
 #include <jansson.h>
 
+#include "base/input_file.h"
 #include "host/size.h"
 #include "host/suggest.h"
 
@@ -266,12 +268,15 @@ enum ml_status ml_trigger_rules_load(
     json_error_t error;
     struct ml_trigger_rules read = *rules;
     struct ml_complaint why = {.text = ""};
-    json_t *root = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
+    bool is_stream = false;
+    FILE *file = ml_input_open(path, &is_stream);
+    if (file == NULL) {
+        ml_complain(complaint, "%s: %s", path, ml_input_trouble(errno));
+        return ML_ENV_SYSTEM;
+    }
+    json_t *root = json_loadf(file, JSON_REJECT_DUPLICATES, &error);
+    (void)fclose(file);
     if (root == NULL) {
-        if (error.line < 0) {
-            ml_complain(complaint, "%s", error.text); /* names the file */
-            return ML_ENV_SYSTEM;
-        }
         ml_complain(complaint, "%s:%d: %s", path, error.line, error.text);
         return ML_PEER_FORM;
     }

@@ -1,14 +1,13 @@
 #include "tools/breakpad.h"
 
 #include <ctype.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/input_file.h"
 #include "tools/search.h"
 
 /* Longer lines are none of dump_syms' (names of templates reach some hundred thousand bytes). */
@@ -296,13 +295,9 @@ static void breakpad_sort(struct ml_breakpad *breakpad) {
 
 /* NULL: no regular file, or it cannot be read. */
 static FILE *open_regular(const char *path) {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    struct stat status;
-    FILE *file = NULL;
+    const int fd = ml_input_regular(path);
+    FILE *file = fd >= 0 ? fdopen(fd, "r") : NULL;
 
-    if (fd >= 0 && fstat(fd, &status) == 0 && S_ISREG(status.st_mode)) {
-        file = fdopen(fd, "r");
-    }
     if (fd >= 0 && !file) {
         close(fd);
     }

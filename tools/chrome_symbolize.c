@@ -9,6 +9,7 @@
 #include <jansson.h>
 #include <zlib.h>
 
+#include "base/input_file.h"
 #include "tools/gzip_stream.h"
 #include "tools/search.h"
 
@@ -411,7 +412,8 @@ enum ml_status ml_chrome_symbolize(
         .next_string = 1,
         .done = true,
     };
-    gzFile file = gzopen(path, "rbe");
+    const int fd = ml_input_regular(path);
+    gzFile file = fd >= 0 ? gzdopen(fd, "rb") : NULL;
     enum ml_status status = ML_ENV_SYSTEM;
     json_t *root = file ? trace_read(file, &status) : NULL;
     bool is_gzipped = file && !gzdirect(file);

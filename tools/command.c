@@ -10,6 +10,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "base/input_file.h"
 #include "base/printable.h"
 #include "tools/cache_keeper.h"
 #include "tools/confine.h"
@@ -253,20 +254,21 @@ static void say_unreadable(const struct ml_command *command, const char *path) {
     } else if (error == ENOENT) {
         next = "; dumps are the *.pftrace files in the output folder of memlog run";
     }
-    ml_command_say(command, "%s: %s%s", path, strerror(error), next);
+    ml_command_say(command, "%s: %s%s", path, ml_input_trouble(error), next);
 }
 
-static bool read_file(
-    const struct ml_command *command, const struct ml_load *load, struct ml_profile *profile
-) {
-    bool is_stdin = strcmp(load->path, "-") == 0;
-    FILE *file = is_stdin ? stdin : fopen(load->path, "re");
+static bool
+read_file(const struct ml_command *command, const struct ml_load *load, struct ml_loaded *loaded) {
+    struct ml_profile *profile = &loaded->profile;
+    const bool is_stdin = strcmp(load->path, "-") == 0;
+    FILE *file = is_stdin ? stdin : ml_input_open(load->path, &loaded->is_stream);
     enum ml_status status = ML_OK;
 
     if (!file) {
         say_unreadable(command, load->path);
         return false;
     }
+    loaded->is_stream = loaded->is_stream || is_stdin;
     errno = 0;
     status = ml_trace_read_dump(file, load->dump, profile);
     if (status == ML_ENV_SYSTEM) {
@@ -414,7 +416,7 @@ bool ml_command_load(
 ) {
     ml_command_confine(load);
     *out_loaded = (struct ml_loaded){0};
-    if (!read_file(command, load, &out_loaded->profile)) {
+    if (!read_file(command, load, out_loaded)) {
         return false;
     }
     if (!narrow(command, load, &out_loaded->profile)) {

@@ -95,6 +95,7 @@ struct ml_loaded {
     struct ml_profile profile;
     struct ml_stacks stacks;
     struct ml_symbolizer *symbolizer;
+    bool is_stream;  /* it came from a pipe: it cannot be read again */
     bool is_lacking; /* ml_load.may_lack: it is not in it; nothing was made of the dump */
 };
 

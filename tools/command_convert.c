@@ -1,9 +1,11 @@
+#include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/input_file.h"
 #include "tools/chrome_trace.h"
 #include "tools/collapsed.h"
 #include "tools/command.h"
@@ -74,7 +76,7 @@ write_heap(const struct request *request, const struct ml_loaded *loaded, FILE *
 
 static enum ml_status
 write_chrome(const struct request *request, const struct ml_loaded *loaded, FILE *out) {
-    const bool is_alone = request->dump || strcmp(request->file, "-") == 0 ||
+    const bool is_alone = request->dump || loaded->is_stream ||
                           loaded->profile.dumps_count == 0; /* cut before the first ends */
     const size_t count = is_alone ? 1 : loaded->profile.dumps_count;
     struct ml_chrome_dump *dumps = calloc(count, sizeof *dumps);
@@ -276,6 +278,10 @@ static int run(const struct ml_command *command, int argc, char **argv) {
     loads[1].may_lack = true;
     done = request.before ? ml_command_load_pair(command, loads, loaded)
                           : ml_command_load(command, &loads[0], &loaded[0]);
+    if (done && form->is_whole && loaded[0].is_stream) {
+        ml_command_say(command, "%s: %s", request.file, ml_input_trouble(ESPIPE));
+        done = false;
+    }
     if (done) {
         request.earlier = &loaded[1];
         status = ml_output_open(&output, request.output);

@@ -1,8 +1,10 @@
+#include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/input_file.h"
 #include "base/printable.h"
 #include "tools/chrome_symbolize.h"
 #include "tools/command.h"
@@ -51,7 +53,8 @@ enum { COPY_BYTES = 64 * 1024 };
 
 /* The first `count_bytes` bytes of the file. */
 static enum ml_status copy(const char *path, uint64_t count_bytes, FILE *out) {
-    FILE *file = fopen(path, "re");
+    const int fd = ml_input_regular(path);
+    FILE *file = fd >= 0 ? fdopen(fd, "r") : NULL;
     char bytes[COPY_BYTES];
     bool done = file != NULL;
 
@@ -153,7 +156,13 @@ static int symbolize_chrome(const struct ml_command *command, const struct ml_lo
     struct ml_output output;
     enum ml_status status = ML_OK;
     size_t places = 0;
+    const int fd = ml_input_regular(load->path);
 
+    if (fd < 0) {
+        ml_command_say(command, "%s: %s", load->path, ml_input_trouble(errno));
+        return ML_EXIT_FAILED;
+    }
+    (void)close(fd);
     ml_command_confine(load);
     symbolizer = ml_command_symbolizer(load);
     status = symbolizer ? ml_output_open(&output, load->output_path) : ML_ENV_MEMORY;
@@ -220,7 +229,11 @@ static int run(const struct ml_command *command, int argc, char **argv) {
     }
     exit_code = ML_EXIT_FAILED;
     if (ml_command_load(command, &load, &loaded)) {
-        exit_code = write_names(command, load.path, target, is_symbols_only, &loaded);
+        if (loaded.is_stream && !is_symbols_only) {
+            ml_command_say(command, "%s: %s", load.path, ml_input_trouble(ESPIPE));
+        } else {
+            exit_code = write_names(command, load.path, target, is_symbols_only, &loaded);
+        }
     }
     ml_loaded_fini(&loaded);
     ml_fetcher_stop();

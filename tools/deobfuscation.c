@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/input_file.h"
+
 /* No application has so many; a dump may claim any number. */
 enum { CLASSES_MAX = 1 << 20, MEMBERS_MAX = 1 << 23 };
 
@@ -141,7 +143,8 @@ static enum line line_take(struct ml_deobfuscation *names, size_t before, char *
 enum ml_status ml_deobfuscation_read(
     struct ml_deobfuscation *names, const char *package, const char *path, size_t *out_strange
 ) {
-    FILE *file = fopen(path, "re");
+    bool is_stream = false;
+    FILE *file = ml_input_open(path, &is_stream);
     size_t before = names->classes_count;
     const char *kept = ml_arena_text(&names->arena, package, strlen(package));
     enum ml_status status = kept ? ML_OK : ML_ENV_MEMORY;

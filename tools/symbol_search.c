@@ -1,7 +1,6 @@
 #include "tools/symbol_search.h"
 
 #include <elfutils/libdwelf.h>
-#include <fcntl.h>
 #include <fts.h>
 #include <inttypes.h>
 #include <libelf.h>
@@ -13,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/input_file.h"
 #include "tools/breakpad.h"
 #include "tools/memory.h"
 
@@ -178,7 +178,7 @@ static bool try_folder(const struct looking *looking, int length, const char *fo
 
 /* Add the file if it is ELF with a build id. False: no memory. */
 static bool index_add(struct ml_symbol_search *search, const char *path) {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = ml_input_regular(path);
     Elf *elf = fd >= 0 ? elf_begin(fd, ELF_C_READ_MMAP, NULL) : NULL;
     const void *build_id = NULL;
     ssize_t count = elf && elf_kind(elf) == ELF_K_ELF ? dwelf_elf_gnu_build_id(elf, &build_id) : 0;

@@ -4,13 +4,13 @@
 #include <elfutils/libdwfl.h>
 #include <gelf.h>
 
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/input_file.h"
 #include "tools/breakpad.h"
 #include "tools/demangle.h"
 #include "tools/dwarf_functions.h"
@@ -109,7 +109,7 @@ enum { CACHED_ID_MIN_BYTES = 16 };
 
 /* Whether the file has that build id. */
 static bool file_matches(const char *path, const struct ml_symbol_wanted *wanted, int *out_fd) {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = ml_input_regular(path);
     Elf *elf = fd >= 0 ? elf_begin(fd, ELF_C_READ_MMAP, NULL) : NULL;
     const void *build_id = NULL;
     ssize_t count = elf ? dwelf_elf_gnu_build_id(elf, &build_id) : -1;

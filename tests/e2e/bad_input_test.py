@@ -88,6 +88,44 @@ class Dumps(Inputs):
                 self.assertNotEqual(code, 0, (command, path))
                 self.assertIn(path.name, err)
 
+    def test_what_is_no_file_holds_nobody_up(self):
+        dump = self.dump()
+        fifo = self.folder / "fifo.pftrace"
+        os.mkfifo(fifo)
+        os.symlink(fifo, self.folder / "fifo.json")
+        for path, why in ((fifo, "nobody writes"), ("/dev/zero", "device"), ("/dev/null", "device"), (self.folder, "directory")):
+            for words in (["report"], ["diff", dump], ["convert", "--to=chrome"], ["convert", "--to=perfetto"], ["flamegraph"], ["symbolize", "-o", "x"],
+                          ["timeline"], ["upload", "--dry-run"], ["convert", "--to=pprof", "--before=" + str(dump)]):
+                with self.subTest(path=path, words=words):
+                    self.assert_refused(1, why, *words, path)
+        self.assert_refused(1, "fifo.json", "symbolize", "-o", "x", self.folder / "fifo.json")
+        for option in ("--triggers", "--never-list", "--upload-ca"):
+            with self.subTest(option=option):
+                code, _, err = self.memlog_words("run", "--no-page", f"{option}={fifo}", "--", "true")
+                self.assertIn(code, (2, 125), err)
+                self.assertIn("fifo.pftrace", err)
+
+    def test_a_dump_may_come_through_a_pipe(self):
+        dump = self.dump()
+        for words, works in (("report", True), ("report --json", True), ("convert --to=collapsed", True), ("convert --to=chrome -o c.json", True),
+                             ("flamegraph -o f.html", True), ("symbolize --symbols-only -o s", True), ("symbolize -o d.pftrace", False),
+                             ("convert --to=perfetto -o p.pftrace", False)):
+            with self.subTest(words=words):
+                script = f'exec "$0" {words} <(cat "$1")'
+                answer = harness.run_words(["bash", "-c", script, harness.MEMLOG, dump], self.folder, self.environment(), b"", harness.TIMEOUT)
+                self.assertEqual(answer.returncode, 0 if works else 1, answer.stderr)
+                self.assertEqual(b"can be read once" in answer.stderr, not works, answer.stderr)
+
+    def test_a_file_that_a_dump_names_is_looked_at_before_it_is_opened(self):
+        """A FIFO in a program's place: who looks for names does not wait for it."""
+        program = self.folder / "program"
+        program.write_bytes((harness.PROGRAMS / "oracle" / "single").read_bytes())
+        program.chmod(0o755)
+        run = self.memlog(program)
+        program.unlink()
+        os.mkfifo(program)
+        self.report(run.dumps()[0])
+
     def test_convert_to_an_unknown_format_names_it_and_the_nearest(self):
         code, _, err = self.memlog_words("convert", "--to=pproff", self.dump())
         self.assertEqual(code, 2)

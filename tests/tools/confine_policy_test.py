@@ -1,5 +1,6 @@
 """Each line of tools/policy is used: where it kills, its exercise dies of SIGSYS; where none does, it comes to its end. So a line that
 is taken out is missed, and one that nothing uses is found."""
+import fcntl
 import functools
 import os
 import pathlib
@@ -53,6 +54,7 @@ class Lines(harness.Case):
             "fetch": (("symbolize", "-o", self.output, self.dump), {"env": self.environment(DEBUGINFOD_URLS=NOBODY)}, 0),
             "full_disk": (convert, {"preexec_fn": self.no_disk}, 1),
             "read_elf": (("read_elf", PROGRAM), {}, 0),
+            "pipe": (("report", "/dev/stdin"), {"stdin": self.pipe()}, 0),
             "perf_map": (("perf_map", code), {}, 0),
             "abort": (("abort",), {}, -signal.SIGABRT),
             "corrupt": (("corrupt",), {}, -signal.SIGABRT),
@@ -65,15 +67,24 @@ class Lines(harness.Case):
         self.addCleanup(os.close, theirs)
         return theirs
 
+    def pipe(self):
+        """One with a dump in it."""
+        ours, theirs = os.pipe()
+        fcntl.fcntl(theirs, fcntl.F_SETPIPE_SZ, 1 << 20)
+        os.write(theirs, self.dump.read_bytes())
+        os.close(theirs)
+        self.addCleanup(os.close, ours)
+        return ours
+
     def no_disk(self):
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
 
     def run_exercise(self, line, exercise):
         words, changes, end = self.ways().get(exercise, ((exercise,), {}, 0))
-        given = {"stdout": subprocess.DEVNULL, "env": self.environment(), **changes}
+        given = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "env": self.environment(), **changes}
         answer = subprocess.run(
-            [EXERCISE, str(line), *map(str, words)], cwd=self.folder, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE,
+            [EXERCISE, str(line), *map(str, words)], cwd=self.folder, stderr=subprocess.PIPE,
             timeout=harness.TIMEOUT, check=False, **given,
         )
         return answer.returncode, end, answer.stderr.decode(errors="replace")
