@@ -137,6 +137,15 @@ class Limits(harness.Case):
         self.assertGreater(entry["stack_nodes"], 65536)
         self.assert_paths(entry, 4)
 
+    def test_tables_grow_in_every_layout_of_the_address_space_and_under_wide_limits(self):
+        for how in (("setarch", "-L"), ("prlimit", "--stack=unlimited"), ("prlimit", "--as=1000000000", "--data=300000000")):
+            with self.subTest(how=how):
+                run = self.memlog(*how, PROGRAM, "paths", "4")
+                self.assertEqual((run.code, run.out), (0, b"paths to depth 4, refused 0\n"))
+                (entry,) = [entry for entry in self.exit_report(run)["processes"] if entry["name"] == "limited"]
+                self.assert_all_recorded(entry)
+                self.assertGreater(entry["stack_nodes"], 2 * WAYS**4)
+
     def test_a_child_of_a_process_whose_tables_have_grown(self):
         _, run = self.both("child-paths", 3)
         report = self.exit_report(run)
