@@ -29,7 +29,7 @@ static void map(void) {
     ml_arena_begin();
 }
 
-static void set_limit(int resource, uint64_t bytes) {
+static void set_limit(__rlimit_resource_t resource, uint64_t bytes) {
     struct rlimit limit;
     ck_assert_int_eq(getrlimit(resource, &limit), 0);
     limit.rlim_cur = bytes;
@@ -84,7 +84,7 @@ START_TEST(every_node_may_have_memory) {
 END_TEST
 
 START_TEST(under_a_limit_it_grows_by_a_64th_of_it_and_no_more) {
-    static const int resources[] = {RLIMIT_AS, RLIMIT_DATA};
+    static const __rlimit_resource_t resources[] = {RLIMIT_AS, RLIMIT_DATA};
     map();
     const uint64_t before = mapped();
     set_limit(resources[_i], 256 * MIB);

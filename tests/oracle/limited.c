@@ -43,7 +43,7 @@ static void say_sizes(void) {
     );
 }
 
-static void set_limit(int resource, uint64_t bytes) {
+static void set_limit(__rlimit_resource_t resource, uint64_t bytes) {
     const struct rlimit limit = {bytes, bytes};
     if (setrlimit(resource, &limit) != 0) {
         perror("setrlimit");
@@ -125,7 +125,7 @@ static int paths(unsigned depth) {
 /* ---- the programs */
 
 /* `as` or `data`: a limit, then a block of so many MiB. */
-static int limited(int resource, uint64_t limit_mib, uint64_t block_mib) {
+static int limited(__rlimit_resource_t resource, uint64_t limit_mib, uint64_t block_mib) {
     kept = malloc(1);
     set_limit(resource, limit_mib << 20);
     kept = malloc(block_mib << 20);
@@ -134,7 +134,7 @@ static int limited(int resource, uint64_t limit_mib, uint64_t block_mib) {
 }
 
 /* So much as the program has now, and `more_kib`: how many pieces it gets. */
-static int headroom(int resource, const char *key, uint64_t more_kib) {
+static int headroom(__rlimit_resource_t resource, const char *key, uint64_t more_kib) {
     kept = malloc(1);
     set_limit(resource, status_of(key) + (more_kib << 10));
     unsigned pieces = 0;
