@@ -288,6 +288,10 @@ void ml_member_show(struct ml_engine *engine, struct ml_member *member) {
     if (view.threads_count > 0) { /* 0: it is gone; what was seen stays */
         const uint64_t now_ns = ml_clock_moment(engine->clock).boottime_ns;
         ml_service_link_show(&engine->link, member, now_ns, &view);
+        if (view.libcs_count > 1 && !member->second_libc) {
+            member->second_libc = true;
+            ml_service_link_update(&engine->link, member);
+        }
     }
     ml_process_view_fini(&view);
 }

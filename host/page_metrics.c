@@ -49,6 +49,9 @@ static uint64_t footprint_bytes(const struct subject *s) {
 static uint64_t recording(const struct subject *s) {
     return s->member->recording ? 1 : 0;
 }
+static uint64_t covered(const struct subject *s) {
+    return s->figures != NULL && s->figures->unseen.count_bytes == 0 ? 1 : 0;
+}
 static uint64_t events(const struct subject *s) {
     return s->figures != NULL ? s->figures->events : 0;
 }
@@ -140,6 +143,11 @@ static const struct family families[] = {
      false,
      footprint_bytes,
      "Private memory with swap, as last read."},
+    {"memlog_process_covered",
+     false,
+     false,
+     covered,
+     "1 while the process is recorded and nothing of its memory is known to go unseen."},
     {"memlog_process_events", true, false, events, "Allocations and frees that were recorded."},
     {"memlog_process_lost_events",
      true,

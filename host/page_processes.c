@@ -66,6 +66,32 @@ static void set_figures(json_t *json, const struct memlog_service_client_figures
     )json_object_set_new(json, "trouble", ml_page_text(f->trouble.data, f->trouble.count_bytes));
 }
 
+/* As the report has it. Of a process that is not recorded memory alone is known. */
+static json_t *
+coverage_of(const struct ml_member *member, const struct memlog_service_client_figures *figures) {
+    json_t *json = json_object();
+    ml_page_set_number(json, "heap_bytes", figures != NULL ? figures->coverage_heap_bytes : 0);
+    ml_page_set_number(
+        json,
+        "private_bytes",
+        figures != NULL ? figures->coverage_private_bytes : member->footprint_bytes
+    );
+    (void)json_object_set_new(
+        json,
+        "allocator",
+        figures != NULL && figures->allocator.count_bytes > 0
+            ? ml_page_text(figures->allocator.data, figures->allocator.count_bytes)
+            : json_string("unknown")
+    );
+    (void)json_object_set_new(
+        json,
+        "unseen",
+        figures != NULL ? ml_page_text(figures->unseen.data, figures->unseen.count_bytes)
+                        : json_string("it is not recorded")
+    );
+    return json;
+}
+
 json_t *ml_page_process_row(
     const struct ml_engine *engine,
     const struct ml_member *member,
@@ -104,6 +130,7 @@ json_t *ml_page_process_row(
     ml_page_set_number(json, "start_ms", member->start.realtime_ns / 1000000);
     ml_page_set_number(json, "end_ms", member->end.realtime_ns / 1000000);
     ml_page_set_text(json, "note", member->note);
+    (void)json_object_set_new(json, "coverage", coverage_of(member, figures));
     set_figures(json, figures);
     return json;
 }

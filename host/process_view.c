@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,9 +85,26 @@ static bool is_mapping(const char *line) {
     return line[strspn(line, "0123456789abcdef")] == '-' && line[0] != '-';
 }
 
+/* Whether a file of that name is glibc's libc: "libc.so.6", before 2.34 also "libc-2.31.so". */
+static bool is_libc(const char *name, size_t name_bytes) {
+    static const char now[] = "/libc.so.6";
+    static const char before[] = "/libc-2.";
+    const char *slash = memrchr(name, '/', name_bytes);
+    const size_t count = slash != NULL ? name_bytes - (size_t)(slash - name) : 0;
+    return (count == sizeof(now) - 1 && memcmp(slash, now, count) == 0) ||
+           (count > sizeof(before) - 1 && memcmp(slash, before, sizeof(before) - 1) == 0);
+}
+
+/* "START-END r-xp ...": programs that only read the file do not execute it. */
+static bool is_executable(const char *line) {
+    const char *flags = strchr(line, ' ');
+    return flags != NULL && strnlen(flags, 4) == 4 && flags[3] == 'x';
+}
+
 static void begin_mapping(struct ml_process_view *view, const char *line) {
     enum { FIELDS_BEFORE_NAME = 5, NAME_MAX_BYTES = 1024 };
     static const char nameless[] = "[anon]";
+    const bool executable = is_executable(line);
     for (int i = 0; i < FIELDS_BEFORE_NAME; i++) {
         line += strcspn(line, " \n");
         line += strspn(line, " ");
@@ -96,6 +114,7 @@ static void begin_mapping(struct ml_process_view *view, const char *line) {
         line = nameless;
         count = sizeof(nameless) - 1;
     }
+    view->libcs_count += executable && is_libc(line, count) ? 1 : 0;
     view->current = mapping_of(view, line, count < NAME_MAX_BYTES ? count : NAME_MAX_BYTES);
 }
 

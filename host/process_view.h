@@ -41,7 +41,8 @@ struct ml_process_view {
     uint32_t threads_count;
     struct ml_process_mapping *mappings;
     uint32_t mappings_count;
-    uint32_t current; /* the mapping whose figures come next, while it is read */
+    uint32_t libcs_count; /* executable mappings of a libc: 2 where dlmopen has loaded one more */
+    uint32_t current;     /* the mapping whose figures come next, while it is read */
 };
 
 /* Look at the process. Without memory, or where it may not be read, the view is empty. */

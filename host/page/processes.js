@@ -150,6 +150,7 @@ const ENDINGS = { exited: (row) => row.exit_code ? `exited ${row.exit_code}` : "
 function noteOf(row) {
   if (row.trouble) { return row.trouble; }
   if (row.note || row.reason) { return row.note || row.reason; }
+  if (row.recorded !== false && row.coverage && row.coverage.unseen) { return `not covered: ${row.coverage.unseen}`; }
   if (row.lost_events) { return `${countText(row.lost_events)} events are lost`; }
   return row.recorded === false && !row.recording && row.state === "running" && live ? "not recorded" : "";
 }

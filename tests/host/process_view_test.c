@@ -63,6 +63,23 @@ START_TEST(mappings_of_one_name_add_up) {
 }
 END_TEST
 
+START_TEST(a_libc_that_is_executed_is_counted_each_time) {
+    static const char *const lines[] = {
+        "7f0000000000-7f0000028000 r--p 00000000 08:01 7     /usr/lib/x86_64-linux-gnu/libc.so.6\n",
+        "7f0000028000-7f00001bd000 r-xp 00028000 08:01 7     /usr/lib/x86_64-linux-gnu/libc.so.6\n",
+        "7f1000000000-7f1000200000 r--p 00000000 08:01 7     /usr/lib/x86_64-linux-gnu/libc.so.6\n",
+        "7f2000000000-7f2000200000 r-xp 00000000 08:01 8     /usr/lib/not-libc.so.6\n",
+        "7f3000000000-7f3000200000 r-xp 00000000 00:00 0 \n",
+    };
+    static const char one_more[] =
+        "7f4000000000-7f4000100000 r-xp 00028000 08:01 9     /old/libc-2.31.so\n";
+    read_text(lines, sizeof lines / sizeof lines[0]);
+    ck_assert_uint_eq(view.libcs_count, 1);
+    ml_process_view_line(&view, one_more);
+    ck_assert_uint_eq(view.libcs_count, 2);
+}
+END_TEST
+
 START_TEST(figures_ahead_of_every_mapping_belong_to_none) {
     static const char *const lines[] = {"Size: 40 kB", "", "-", "x", "Private_Dirty: 7 kB"};
     read_text(lines, sizeof lines / sizeof lines[0]);
@@ -144,6 +161,7 @@ int main(void) {
     suite_add_tcase(suite, tests);
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_test(tests, mappings_of_one_name_add_up);
+    tcase_add_test(tests, a_libc_that_is_executed_is_counted_each_time);
     tcase_add_test(tests, figures_ahead_of_every_mapping_belong_to_none);
     tcase_add_test(tests, more_names_than_there_is_room_for_become_one);
     tcase_add_test(tests, threads_and_memory_of_a_process_are_read);
