@@ -2,7 +2,9 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
+#include "service/coverage.h"
 #include "service/snapshot_internal.h"
 
 /* A name, a reason and two numbers. */
@@ -25,31 +27,53 @@ largest_unseen(const struct ml_snapshot *snapshot, uint32_t *out_count) {
     return largest;
 }
 
+/* Who has no profile. Forks that allocate nothing hide nothing, as long as they have little. */
+static uint32_t unrecorded(const struct ml_snapshot *snapshot) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < snapshot->unrecorded_count; i++) {
+        const struct ml_snapshot_unrecorded *one = &snapshot->unrecorded[i];
+        if (!one->idle || one->footprint_bytes > ML_COVERAGE_SMALL_BYTES) {
+            count += one->folded_processes > 0 ? one->folded_processes : 1;
+        }
+    }
+    return count;
+}
+
+/* One more part of the line; nothing of a count of 0. */
+static void add(char text[TEXT_BYTES], uint64_t count, const char *one, const char *several) {
+    const size_t used = strlen(text);
+    if (count > 0) {
+        (void)snprintf(
+            text + used,
+            TEXT_BYTES - used,
+            "%s%" PRIu64 " %s",
+            used > 0 ? "; " : "",
+            count,
+            count == 1 ? one : several
+        );
+    }
+}
+
 bool ml_snapshot_uncover(struct ml_snapshot *snapshot) {
     uint32_t unseen = 0;
     const struct ml_snapshot_process *largest = largest_unseen(snapshot, &unseen);
+    const uint32_t without = unrecorded(snapshot);
     char text[TEXT_BYTES];
-    int count = 0;
     text[0] = 0;
     if (largest != NULL) {
-        count = snprintf(text, sizeof(text), "%s: %s", largest->name.bytes, largest->unseen.bytes);
-        if (unseen > 1) {
-            count += snprintf(
-                text + count,
-                sizeof(text) - (size_t)count,
-                "; and %" PRIu32 " more processes",
-                unseen - 1
-            );
-        }
+        (void)snprintf(text, sizeof(text), "%s: %s", largest->name.bytes, largest->unseen.bytes);
+        add(text, unseen - 1, "more process is not all seen", "more processes are not all seen");
     }
-    if (snapshot->not_profiled_count > 0) {
-        (void)snprintf(
-            text + count,
-            sizeof(text) - (size_t)count,
-            "%s%" PRIu32 " programs ran without memlog",
-            count > 0 ? "; " : "",
-            snapshot->not_profiled_count
-        );
+    add(text, without, "process was not recorded", "processes were not recorded");
+    if (without == 0) {
+        add(text,
+            snapshot->not_profiled_count,
+            "program ran without memlog",
+            "programs ran without memlog");
     }
+    add(text,
+        snapshot->list_missed,
+        "process ended before memlog saw it",
+        "processes ended before memlog saw them");
     return ml_snapshot_copy_string(text, &snapshot->uncovered);
 }

@@ -236,19 +236,6 @@ bool ml_profile_is_complete(const struct ml_profile *profile) {
     return true;
 }
 
-bool ml_profile_is_covered(const struct ml_profile *profile) {
-    if (profile->uncovered.count_bytes > 0 || profile->not_profiled_count > 0) {
-        return false;
-    }
-    for (size_t i = 0; i < profile->processes_count; i++) {
-        const struct ml_profile_process *process = &profile->processes[i];
-        if (process->unseen.count_bytes > 0 || process->allocator.count_bytes == 0) {
-            return false;
-        }
-    }
-    return true;
-}
-
 struct ml_profile_process *ml_profile_find(struct ml_profile *profile, uint32_t id) {
     /* Tables follow their processes in order, so the last ones are asked for most: from behind. */
     for (size_t i = profile->processes_count; i > 0; i--) {

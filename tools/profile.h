@@ -353,6 +353,15 @@ bool ml_profile_is_complete(const struct ml_profile *profile);
  * every allocator in it. A dump that does not say is not covered. */
 bool ml_profile_is_covered(const struct ml_profile *profile);
 
+/* Whether a process without a profile may hide something: forks that allocated nothing do not, as
+ * long as they have little memory of their own. */
+bool ml_profile_hides(const struct ml_profile_process *other);
+
+/* Whose memory went unseen, in one line; "" when it is covered. Answers out_text. */
+enum { ML_UNCOVERED_BYTES = 640 };
+const char *
+ml_profile_uncovered(const struct ml_profile *profile, char out_text[ML_UNCOVERED_BYTES]);
+
 /* The process with that id, recorded or not; NULL if there is none. */
 struct ml_profile_process *ml_profile_find(struct ml_profile *profile, uint32_t id);
 

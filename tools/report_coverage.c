@@ -72,56 +72,11 @@ void ml_report_coverage(
     }
 }
 
-/* The one with most private memory of those in which something went unseen; NULL: there is none. */
-static const struct ml_profile_process *
-largest_unseen(const struct ml_profile *profile, uint64_t *out_count) {
-    const struct ml_profile_process *largest = NULL;
-
-    *out_count = 0;
-    for (size_t i = 0; i < profile->processes_count; i++) {
-        const struct ml_profile_process *process = &profile->processes[i];
-        if (process->unseen.count_bytes == 0) {
-            continue;
-        }
-        *out_count += process->folded_processes > 0 ? process->folded_processes : 1;
-        if (!largest || process->coverage_private_bytes > largest->coverage_private_bytes) {
-            largest = process;
-        }
-    }
-    return largest;
-}
-
 void ml_report_uncovered(const struct ml_report_page *page) {
-    const struct ml_profile *profile = page->report->profile;
-    uint64_t count = 0;
-    const struct ml_profile_process *largest = largest_unseen(profile, &count);
-    char words[ML_WORDS_BYTES];
-    char text[TEXT_BYTES] = "the dump does not say which allocators its processes had";
+    char text[ML_UNCOVERED_BYTES];
 
-    if (ml_profile_is_covered(profile)) {
+    if (ml_profile_uncovered(page->report->profile, text)[0] == '\0') {
         return;
-    }
-    if (largest && count > 1) {
-        snprintf(
-            text,
-            sizeof text,
-            "%s: %s; and %s more",
-            largest->name.bytes,
-            largest->unseen.bytes,
-            ml_words_count(count - 1, words)
-        );
-    } else if (largest) {
-        snprintf(text, sizeof text, "%s: %s", largest->name.bytes, largest->unseen.bytes);
-    } else if (profile->not_profiled_count > 0) {
-        snprintf(
-            text,
-            sizeof text,
-            "%s program%s ran without memlog",
-            ml_words_count(profile->not_profiled_count, words),
-            ml_report_plural(profile->not_profiled_count)
-        );
-    } else if (profile->uncovered.count_bytes > 0) {
-        snprintf(text, sizeof text, "%s", profile->uncovered.bytes);
     }
     fprintf(page->out, "  %sNOT COVERED%s  ", ml_report_warn(page), ml_report_plain(page));
     ml_report_put_wrapped(page, BEHIND_TITLE_COLUMN, text);

@@ -228,6 +228,7 @@ void ml_report_json_dump(struct ml_json *json, const struct ml_report *report) {
     const struct ml_profile *profile = report->profile;
     const char *slash = strrchr(report->file_path, '/');
     char words[ML_WORDS_BYTES];
+    char uncovered[ML_UNCOVERED_BYTES];
 
     ml_json_key(json, "dump");
     ml_json_open(json, '{');
@@ -238,7 +239,7 @@ void ml_report_json_dump(struct ml_json *json, const struct ml_report *report) {
     ml_json_number_member(json, "sampling_bytes", sampling_of(profile));
     ml_json_bool_member(json, "complete", ml_profile_is_complete(profile));
     ml_json_bool_member(json, "covered", ml_profile_is_covered(profile));
-    text_member(json, "uncovered", profile->uncovered);
+    ml_json_string_member(json, "uncovered", ml_profile_uncovered(profile, uncovered));
     ml_json_bool_member(json, "truncated", profile->truncated);
     ml_json_bool_member(json, "damaged", profile->damaged);
     text_member(json, "sandbox_missing", profile->sandbox_missing);
@@ -252,15 +253,28 @@ void ml_report_json_dump(struct ml_json *json, const struct ml_report *report) {
 
 static void put_coverage(struct ml_json *json, const struct ml_profile_process *process) {
     const struct ml_profile_text unknown = {.bytes = "unknown", .count_bytes = 7};
+    const struct ml_profile_text none = {.bytes = "", .count_bytes = 0};
+    const bool recorded = !process->not_recorded;
+    const bool hides = !recorded && ml_profile_hides(process);
 
     ml_json_key(json, "coverage");
     ml_json_open(json, '{');
     ml_json_number_member(json, "heap_bytes", process->coverage_heap_bytes);
-    ml_json_number_member(json, "private_bytes", process->coverage_private_bytes);
+    ml_json_number_member(
+        json, "private_bytes", recorded ? process->coverage_private_bytes : process->footprint_bytes
+    );
     text_member(
         json, "allocator", process->allocator.count_bytes > 0 ? process->allocator : unknown
     );
-    text_member(json, "unseen", process->unseen);
+    if (hides && process->not_recorded_reason.count_bytes == 0) {
+        ml_json_string_member(json, "unseen", "it is not recorded");
+    } else {
+        text_member(
+            json,
+            "unseen",
+            recorded ? process->unseen : (hides ? process->not_recorded_reason : none)
+        );
+    }
     ml_json_close(json, '}');
 }
 

@@ -247,7 +247,11 @@ static void put_completeness(const struct ml_report_page *page) {
             sampling_changed(profile) ? " at times" : ""
         );
     } else if (ml_profile_is_covered(profile)) {
-        fputs("  complete     every allocation was recorded, none was lost\n", page->out);
+        fprintf(
+            page->out,
+            "  complete     every allocation was recorded, none was lost%s\n",
+            profile->list_blind_ns > 0 ? ", of all processes that memlog saw" : ""
+        );
     } else {
         fputs("  complete     of what memlog sees no event was lost\n", page->out);
     }

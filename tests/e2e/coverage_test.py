@@ -4,6 +4,7 @@ import re
 import subprocess
 import unittest
 
+import browsing
 import harness
 
 MIB = 1 << 20
@@ -100,8 +101,10 @@ int main(int count, char **words) {
     for (int i = 0; i < 100 && count > 4; i++) {
         free(keep());
     }
-    puts("loaded");
-    return 0;
+    setvbuf(stdout, NULL, _IONBF, 0);
+    puts("ready");
+    char nothing;
+    return fread(&nothing, 1, 1, stdin) == 0 ? 0 : 0;
 }
 """
 
@@ -218,6 +221,29 @@ class Coverage(harness.Case):
     def test_a_plugin_that_allocates_past_memlog_is_told_by_what_is_freed(self):
         self.assert_unseen(self.load("d", "frees", "keeps"), "glibc", r"^\d+ blocks were freed whose allocation memlog did not see: something allocates past it", 0)
 
+    def test_a_second_libc_is_named(self):
+        plugin = self.build(PLUGIN, "-shared", "-fPIC", name="plugin.so")
+        process = self.memlog_ready(self.build(LOADS, name="loads"), "n", plugin)
+        answer = harness.run_words([str(harness.MEMLOG), "dump"], self.folder, self.environment(), b"", harness.TIMEOUT)
+        self.assertEqual(answer.returncode, 0, answer.stderr)
+        report = self.report(sorted(process.memlog_folder.glob("*.manual.pftrace"))[0])
+        self.assertEqual(report["processes"][-1]["coverage"]["unseen"], "a second libc is loaded (dlmopen), whose malloc memlog does not see")
+        self.assertFalse(report["dump"]["covered"])
+        self.go(process)
+
+    def test_the_page_and_its_metrics_tell_the_same(self):
+        process = self.memlog_ready(self.build(HOLDS, name="holds"), 1, 40, 0, options=())
+        log = self.folder / f"stderr{self.runs}"
+        page = browsing.Page(self.wait_for("the page", lambda: re.search(r"^memlog: page: (http\S+)$", log.read_text(), re.M))[1])
+
+        def rows():
+            return [row for row in page.json("/api/v1/processes")["processes"] if row["coverage"]["private_bytes"] > 40 * MIB]
+        entry, = self.wait_for("a reading", rows)
+        self.assertEqual(entry["coverage"]["allocator"], "glibc")
+        self.assertRegex(entry["coverage"]["unseen"], r"^of 4\d\.\d MiB private memory the heap explains 1\.\d MiB")
+        self.assertRegex(page.ask("/metrics").body.decode(), r'memlog_process_covered\{[^}]*name="holds"\} 0\n')
+        self.go(process)
+
     def test_a_plugin_that_is_loaded_as_usual_is_covered(self):
         report = self.exit_report(self.load("p", "frees", "keeps"))
         self.assertTrue(report["dump"]["covered"], report["dump"]["uncovered"])
@@ -229,7 +255,10 @@ class Coverage(harness.Case):
         report = self.exit_report(run)
         self.assertTrue(report["dump"]["complete"])
         self.assertFalse(report["dump"]["covered"])
-        self.assertIn("ran without memlog", report["dump"]["uncovered"])
+        self.assertEqual(report["dump"]["uncovered"], "1 process was not recorded")
+        entry, = report["unrecorded"]
+        self.assertRegex(entry["coverage"]["unseen"], "static")
+        self.assertEqual(entry["coverage"]["heap_bytes"], 0)
         self.assertNotIn("every allocation was recorded", self.text_report(run))
 
     def test_what_was_allocated_before_a_recording_began_is_said_to_be_unknown(self):
