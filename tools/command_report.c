@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "tools/command.h"
+#include "tools/elf_allocators.h"
 #include "tools/report.h"
 
 static const char help[] =
@@ -204,6 +205,7 @@ static int run(const struct ml_command *command, int argc, char **argv) {
     }
     exit_code = ML_EXIT_FAILED;
     if (ml_command_load(command, &load, &loaded)) {
+        ml_elf_allocators_look(&loaded.profile);
         exit_code = tell(command, &words, &loaded, &report);
     }
     ml_loaded_fini(&loaded);

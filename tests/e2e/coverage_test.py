@@ -16,6 +16,7 @@ HOLDS = """
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 static char *blocks[4096];
 int main(int count, char **words) {
     (void)count;
@@ -33,7 +34,7 @@ int main(int count, char **words) {
     setvbuf(stdout, NULL, _IONBF, 0);
     puts("ready");
     char nothing;
-    return fread(&nothing, 1, 1, stdin) == 0 ? 0 : 0;
+    return read(0, &nothing, 1) < 0; /* which allocates nothing */
 }
 """
 
@@ -86,6 +87,7 @@ LOADS = """
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 int main(int count, char **words) {
     void *plugin = words[1][0] == 'n' ? dlmopen(LM_ID_NEWLM, words[2], RTLD_NOW)
                                       : dlopen(words[2], RTLD_NOW | (words[1][0] == 'd' ? RTLD_DEEPBIND : 0));
@@ -104,7 +106,7 @@ int main(int count, char **words) {
     setvbuf(stdout, NULL, _IONBF, 0);
     puts("ready");
     char nothing;
-    return fread(&nothing, 1, 1, stdin) == 0 ? 0 : 0;
+    return read(0, &nothing, 1) < 0; /* which allocates nothing */
 }
 """
 
@@ -243,6 +245,14 @@ class Coverage(harness.Case):
         self.assertRegex(entry["coverage"]["unseen"], r"^of 4\d\.\d MiB private memory the heap explains 1\.\d MiB")
         self.assertRegex(page.ask("/metrics").body.decode(), r'memlog_process_covered\{[^}]*name="holds"\} 0\n')
         self.go(process)
+
+    def test_an_allocator_inside_the_executable_that_is_not_exported_is_found_by_its_symbols(self):
+        program = self.build(
+            "#include <stdlib.h>\n#include <unistd.h>\nstatic char room[1 << 20], *at = room;\n"
+            "__attribute__((visibility(\"hidden\"))) void *je_malloc(size_t bytes) { at += bytes; return at - bytes; }\n"
+            "int main(void) { je_malloc(100); return malloc(100) != 0 ? 5 : 1; }\n")
+        self.assert_unseen(self.memlog(program), "glibc", r"^the executable has an allocator of its own \(jemalloc: je_malloc\), which memlog does not see$")
+        self.assertNotIn("je_malloc", subprocess.run(["nm", "-D", program], stdout=subprocess.PIPE, text=True, check=True).stdout)
 
     def test_a_plugin_that_is_loaded_as_usual_is_covered(self):
         report = self.exit_report(self.load("p", "frees", "keeps"))
