@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "tools/profile.h"
+#include "tools/words.h"
 
 /* Of memlog-service: service/coverage.h. */
 static const uint64_t small_bytes = (uint64_t)8 << 20;
@@ -16,32 +17,51 @@ static uint64_t processes_of(const struct ml_profile_process *process) {
     return process->folded_processes > 0 ? process->folded_processes : 1;
 }
 
-static uint64_t unrecorded(const struct ml_profile *profile) {
-    uint64_t count = 0;
+/* Processes of one kind, and the most that one of them had. */
+struct group {
+    const struct ml_profile_process *largest; /* NULL: there is none */
+    uint64_t processes;
+    uint64_t most_bytes; /* of those beside the largest */
+};
 
-    for (size_t i = 0; i < profile->others_count; i++) {
-        count += ml_profile_hides(&profile->others[i]) ? processes_of(&profile->others[i]) : 0;
-    }
-    return count;
+static uint64_t private_of(const struct ml_profile_process *process) {
+    return process->not_recorded ? process->footprint_bytes : process->coverage_private_bytes;
 }
 
-/* The one with most private memory of those in which something went unseen; NULL: there is none. */
-static const struct ml_profile_process *
-largest_unseen(const struct ml_profile *profile, uint64_t *out_count) {
-    const struct ml_profile_process *largest = NULL;
+static uint64_t larger(uint64_t a, uint64_t b) {
+    return a > b ? a : b;
+}
 
-    *out_count = 0;
-    for (size_t i = 0; i < profile->processes_count; i++) {
-        const struct ml_profile_process *process = &profile->processes[i];
-        if (process->unseen.count_bytes == 0) {
-            continue;
-        }
-        *out_count += processes_of(process);
-        if (!largest || process->coverage_private_bytes > largest->coverage_private_bytes) {
-            largest = process;
+static void take(struct group *group, const struct ml_profile_process *process) {
+    group->processes += processes_of(process);
+    if (!group->largest || private_of(process) > private_of(group->largest)) {
+        group->most_bytes = group->largest ? private_of(group->largest) : 0;
+        group->largest = process;
+    } else {
+        group->most_bytes = larger(group->most_bytes, private_of(process));
+    }
+}
+
+static struct group unrecorded(const struct ml_profile *profile) {
+    struct group group = {.largest = NULL};
+
+    for (size_t i = 0; i < profile->others_count; i++) {
+        if (ml_profile_hides(&profile->others[i])) {
+            take(&group, &profile->others[i]);
         }
     }
-    return largest;
+    return group;
+}
+
+static struct group unseen(const struct ml_profile *profile) {
+    struct group group = {.largest = NULL};
+
+    for (size_t i = 0; i < profile->processes_count; i++) {
+        if (profile->processes[i].unseen.count_bytes > 0) {
+            take(&group, &profile->processes[i]);
+        }
+    }
+    return group;
 }
 
 static bool is_silent(const struct ml_profile *profile) {
@@ -54,10 +74,8 @@ static bool is_silent(const struct ml_profile *profile) {
 }
 
 bool ml_profile_is_covered(const struct ml_profile *profile) {
-    uint64_t count = 0;
-
-    return profile->uncovered.count_bytes == 0 && !largest_unseen(profile, &count) &&
-           unrecorded(profile) == 0 && profile->not_profiled_count == 0 &&
+    return profile->uncovered.count_bytes == 0 && !unseen(profile).largest &&
+           !unrecorded(profile).largest && profile->not_profiled_count == 0 &&
            profile->list_missed == 0 && !is_silent(profile);
 }
 
@@ -77,29 +95,51 @@ static void add(char *text, uint64_t count, const char *one, const char *several
     }
 }
 
+/* What they had, behind their number. */
+static void add_size(char *text, uint64_t count, uint64_t most_bytes) {
+    const size_t used = strlen(text);
+    char words[ML_WORDS_BYTES];
+
+    if (count > 0 && most_bytes > 0) {
+        snprintf(
+            text + used,
+            ML_UNCOVERED_BYTES - used,
+            count == 1 ? " (%s private memory)" : " (%s private memory at most, each)",
+            ml_words_size(most_bytes, words)
+        );
+    }
+}
+
+static void add_unseen(char *text, const struct group *group) {
+    const struct ml_profile_process *largest = group->largest;
+
+    snprintf(text, ML_UNCOVERED_BYTES, "%.64s: %.320s", largest->name.bytes, largest->unseen.bytes);
+    if (!strstr(largest->unseen.bytes, "private memory")) { /* else it says it itself */
+        add_size(text, 1, private_of(largest));
+    }
+    add(text,
+        group->processes - processes_of(largest),
+        "more process is not all seen",
+        "more processes are not all seen");
+    add_size(text, group->processes - processes_of(largest), group->most_bytes);
+}
+
 const char *
 ml_profile_uncovered(const struct ml_profile *profile, char out_text[ML_UNCOVERED_BYTES]) {
-    uint64_t unseen = 0;
-    const struct ml_profile_process *largest = largest_unseen(profile, &unseen);
-    const uint64_t without = unrecorded(profile);
+    const struct group some = unseen(profile);
+    const struct group without = unrecorded(profile);
 
     out_text[0] = '\0';
     if (ml_profile_is_covered(profile)) {
         return out_text;
     }
-    if (largest) {
-        snprintf(
-            out_text,
-            ML_UNCOVERED_BYTES,
-            "%.64s: %.320s",
-            largest->name.bytes,
-            largest->unseen.bytes
-        );
-        add(out_text, unseen - 1, "more process is not all seen", "more processes are not all seen"
-        );
+    if (some.largest) {
+        add_unseen(out_text, &some);
     }
-    add(out_text, without, "process was not recorded", "processes were not recorded");
-    if (without == 0) {
+    add(out_text, without.processes, "process was not recorded", "processes were not recorded");
+    if (without.largest) {
+        add_size(out_text, without.processes, private_of(without.largest));
+    } else {
         add(out_text,
             profile->not_profiled_count,
             "program ran without memlog",
