@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "host/clock.h"
+#include "host/closer.h"
 #include "host/engine_internal.h"
 #include "host/paths.h"
 
@@ -173,7 +174,7 @@ static void accept_from(struct ml_engine *engine, int listening_fd, bool for_com
         return;
     }
     if (!for_commands && refuse_client(engine, fd)) {
-        (void)close(fd);
+        ml_channel_close_socket(fd, ml_closer_close);
         return;
     }
     /* The kernel then names each sender by a pidfd, even one that has ended already (Linux 6.16
@@ -187,7 +188,10 @@ static void accept_from(struct ml_engine *engine, int listening_fd, bool for_com
     }
     connection->engine = engine;
     struct ml_channel_options options = {
-        .loop = engine->loop, .on_end = on_connection_end, .context = connection};
+        .loop = engine->loop,
+        .on_end = on_connection_end,
+        .context = connection,
+        .close_foreign = ml_closer_close};
     options.server =
         for_commands ? memlog_host_host_server(&ml_engine_command_handlers, connection)
                      : memlog_client_host_for_client_server(&ml_engine_client_handlers, connection);

@@ -42,7 +42,8 @@ struct memlog_host_settings {
 MEMLOG_HOST_EXPORT struct memlog_host *
 memlog_host_start(const struct memlog_host_settings *settings, char *error, size_t error_bytes);
 
-/* Where processes connect: the value for MEMLOG_SOCKET. Lives as long as the host. */
+/* Where processes connect: the value for MEMLOG_SOCKET. Lives as long as the host. It is a secret
+ * of the run: who knows it, and is of this user or descends from the host, can join. */
 MEMLOG_HOST_EXPORT const char *memlog_host_socket(const struct memlog_host *host);
 
 /* Take a dump of everything and wait until it is written. 0: `path` names it. -1: there is none,

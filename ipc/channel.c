@@ -66,14 +66,18 @@ static void shut(struct ml_channel *channel, enum ml_channel_state state, enum m
         ev_io_stop(channel->options.loop, &channel->read_watcher);
         ev_io_stop(channel->options.loop, &channel->write_watcher);
     }
-    (void)close(channel->fd);
+    if (channel->is_drained) {
+        (void)close(channel->fd);
+    } else {
+        ml_channel_close_socket(channel->fd, channel->options.close_foreign);
+    }
     channel->fd = -1;
     if (channel->peer_pidfd >= 0) {
         (void)close(channel->peer_pidfd);
         channel->peer_pidfd = -1;
     }
     ml_channel_drop_queue(channel);
-    ml_channel_drop_incoming(&channel->incoming);
+    ml_channel_drop_incoming(channel);
     while (channel->calls != NULL) {
         struct ml_channel_call *call = ml_channel_take_call(channel, channel->calls->request_id);
         if (call->thunk != NULL) {

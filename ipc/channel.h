@@ -35,6 +35,10 @@ struct ml_channel_options {
      * channel. NULL: nobody needs to know. Not called by ml_channel_free. */
     void (*on_end)(void *context, struct ml_channel *channel, const struct ml_channel_end *end);
     void *context;
+    /* Closes a descriptor that a peer has sent and nobody takes, or a socket with messages that
+     * nobody reads: the sender may have seen to it that this waits (SO_LINGER, a file system of his
+     * own). Owner: taken. NULL: close(), for peers that are trusted so far. */
+    void (*close_foreign)(int take_fd);
     /* Most bytes that may wait for a slow peer; 0: ML_CHANNEL_QUEUE_BYTES. */
     size_t queue_bytes_max;
     /* Longest message, whatever the contract's limits add up to; 0: ML_CHANNEL_MESSAGE_BYTES. */
@@ -95,6 +99,10 @@ ML_NODISCARD enum ml_status ml_channel_receive(struct ml_channel *channel, int t
  * SO_PASSPIDFD (Linux 6.5) before; it names that process even when it has ended and its pid is
  * another's by now. -1: none. Borrowed, until the handler returns. */
 int ml_channel_peer_pidfd(const struct ml_channel *channel);
+
+/* Close a connected SOCK_SEQPACKET socket as a channel would with this `close_foreign`: which is
+ * asked to if messages lie in it. Owner: taken. */
+void ml_channel_close_socket(int take_fd, void (*close_foreign)(int take_fd));
 
 /* How many bytes a pipe that came as a handle holds (F_GETPIPE_SZ); 0: it is none. */
 uint64_t ml_channel_pipe_bytes(int pipe_fd);

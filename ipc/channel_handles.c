@@ -11,7 +11,17 @@
 #    define SCM_PIDFD 0x04
 #endif
 
-static enum ml_status take_fds(const struct cmsghdr *part, struct ml_handles *handles) {
+static void close_with(int take_fd, void (*close_foreign)(int take_fd)) {
+    if (close_foreign != NULL) {
+        close_foreign(take_fd);
+    } else {
+        (void)close(take_fd);
+    }
+}
+
+static enum ml_status take_fds(
+    const struct cmsghdr *part, struct ml_handles *handles, void (*close_foreign)(int take_fd)
+) {
     enum ml_status status = ML_OK;
     const size_t count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
     for (size_t i = 0; i < count; i++) {
@@ -20,7 +30,7 @@ static enum ml_status take_fds(const struct cmsghdr *part, struct ml_handles *ha
         if (handles->count < ML_HANDLES_MAX) {
             handles->fds[handles->count++] = fd;
         } else {
-            (void)close(fd);
+            close_with(fd, close_foreign);
             status = ML_PEER_HANDLE;
         }
     }
@@ -31,7 +41,8 @@ enum ml_status ml_channel_handles_take(
     struct msghdr *message,
     struct ml_handles *out_handles,
     struct ml_peer *out_peer,
-    int *peer_pidfd
+    int *peer_pidfd,
+    void (*close_foreign)(int take_fd)
 ) {
     if (*peer_pidfd >= 0) {
         (void)close(*peer_pidfd);
@@ -46,7 +57,7 @@ enum ml_status ml_channel_handles_take(
             continue;
         }
         if (part->cmsg_type == SCM_RIGHTS) {
-            const enum ml_status taken = take_fds(part, &handles);
+            const enum ml_status taken = take_fds(part, &handles, close_foreign);
             status = status == ML_OK ? taken : status;
         } else if (part->cmsg_type == SCM_PIDFD && part->cmsg_len == CMSG_LEN(sizeof(int))) {
             memcpy(peer_pidfd, CMSG_DATA(part), sizeof(int));
@@ -58,7 +69,7 @@ enum ml_status ml_channel_handles_take(
         }
     }
     if (status != ML_OK) {
-        ml_channel_handles_close(&handles);
+        ml_channel_handles_refuse(&handles, close_foreign);
         return status;
     }
     *out_handles = handles;
@@ -132,6 +143,45 @@ void ml_channel_handles_close(struct ml_handles *handles) {
         (void)close(handles->fds[i]);
     }
     handles->count = 0;
+}
+
+void ml_channel_handles_refuse(struct ml_handles *handles, void (*close_foreign)(int take_fd)) {
+    for (uint32_t i = 0; i < handles->count; i++) {
+        close_with(handles->fds[i], close_foreign);
+    }
+    handles->count = 0;
+}
+
+/* Whether a message is there, perhaps one without a byte, with descriptors. */
+static bool holds_messages(int fd) {
+    union {
+        struct cmsghdr align;
+        char bytes[CMSG_SPACE(sizeof(struct ucred))];
+    } control;
+    char byte = 0;
+    struct iovec part = {.iov_base = &byte, .iov_len = 1};
+    struct msghdr message = {
+        .msg_iov = &part,
+        .msg_iovlen = 1,
+        .msg_control = control.bytes,
+        .msg_controllen = sizeof(control.bytes)};
+    const ssize_t count = recvmsg(fd, &message, MSG_PEEK | MSG_DONTWAIT);
+    return count > 0 || (count == 0 && message.msg_controllen > 0);
+}
+
+void ml_channel_close_socket(int take_fd, void (*close_foreign)(int take_fd)) {
+    if (close_foreign == NULL) {
+        (void)close(take_fd);
+        return;
+    }
+    /* From here on no more can come. */
+    (void)shutdown(take_fd, SHUT_RD);
+    if (holds_messages(take_fd)) {
+        (void)shutdown(take_fd, SHUT_RDWR);
+        close_foreign(take_fd);
+    } else {
+        (void)close(take_fd);
+    }
 }
 
 uint64_t ml_channel_pipe_bytes(int pipe_fd) {

@@ -65,6 +65,7 @@ struct ml_channel {
     uint32_t call_count;
     uint32_t last_request_id;
     struct ml_channel_incoming incoming;
+    bool is_drained;     /* its end was read: nothing lies in the socket */
     struct ml_peer peer; /* of the last packet */
     int peer_pidfd;      /* of the last packet; -1: none; ours */
     struct ml_channel_end end;
@@ -113,19 +114,20 @@ void ml_channel_drop_queue(struct ml_channel *channel);
  * Errors: ML_ENV_AGAIN when none is there; else the connection has ended with this status. */
 ML_NODISCARD enum ml_status ml_channel_receive_packet(struct ml_channel *channel);
 
-void ml_channel_drop_incoming(struct ml_channel_incoming *incoming);
+void ml_channel_drop_incoming(struct ml_channel *channel);
 
 /* ---- channel_handles.c */
 
 /* Take the descriptors of a received packet and its sender's identity. A pidfd that stands in
  * *peer_pidfd is closed, and the packet's, or -1, put there.
  *
- * Errors: ML_PEER_HANDLE when there are more than ML_HANDLES_MAX; they are closed then. */
+ * Errors: ML_PEER_HANDLE when there are more than ML_HANDLES_MAX; they are refused then. */
 ML_NODISCARD enum ml_status ml_channel_handles_take(
     struct msghdr *message,
     struct ml_handles *out_handles,
     struct ml_peer *out_peer,
-    int *peer_pidfd
+    int *peer_pidfd,
+    void (*close_foreign)(int take_fd)
 );
 
 /* Are they as many and of the kinds that were declared? Errors: ML_PEER_HANDLE. */
@@ -136,5 +138,8 @@ ml_channel_handles_check(const struct ml_handles *handles, const struct ml_handl
 ML_NODISCARD enum ml_status ml_channel_handles_duplicate(struct ml_handles *handles);
 
 void ml_channel_handles_close(struct ml_handles *handles);
+
+/* The same of a peer's. */
+void ml_channel_handles_refuse(struct ml_handles *handles, void (*close_foreign)(int take_fd));
 
 #endif

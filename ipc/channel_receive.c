@@ -139,7 +139,7 @@ handle_message(struct ml_channel *channel, struct ml_channel_incoming *take_inco
                                                     : dispatch_request(channel, &in.header, value);
     }
     if (status != ML_OK || drop_handles) {
-        ml_channel_handles_close(&in.handles);
+        ml_channel_handles_refuse(&in.handles, channel->options.close_foreign);
     }
     keep_or_free(channel, keep && status == ML_OK, value, in.body);
     return status;
@@ -209,7 +209,7 @@ static enum ml_status add_packet(struct ml_channel *channel, struct packet *take
     struct ml_channel_incoming *in = &channel->incoming;
     enum ml_status status = in->type == NULL ? begin_message(channel, take_packet)
                                              : check_next_packet(channel, take_packet);
-    ml_channel_handles_close(&take_packet->handles);
+    ml_channel_handles_refuse(&take_packet->handles, channel->options.close_foreign);
     if (status != ML_OK) {
         return status;
     }
@@ -227,13 +227,17 @@ static enum ml_status add_packet(struct ml_channel *channel, struct packet *take
     return is_last ? handle_message(channel, in) : ML_OK;
 }
 
+/* What one message can carry (SCM_MAX_FD): what finds no room here the kernel closes, in our time.
+ */
+enum { SENT_MAX = 253 };
+
 /* One recvmsg. On any status but ML_OK no descriptor is left over. */
 static enum ml_status read_packet(struct ml_channel *channel, struct packet *out_packet) {
     union {
         struct cmsghdr align;
         char bytes
             [CMSG_SPACE(sizeof(struct ucred)) + CMSG_SPACE(sizeof(int)) +
-             CMSG_SPACE(ML_HANDLES_MAX * sizeof(int))];
+             CMSG_SPACE(SENT_MAX * sizeof(int))];
     } control;
     struct iovec part = {.iov_base = channel->packet, .iov_len = sizeof(channel->packet)};
     struct msghdr message = {
@@ -252,8 +256,15 @@ static enum ml_status read_packet(struct ml_channel *channel, struct packet *out
         return errno == ECONNRESET ? ML_PEER_CLOSED : ML_ENV_SYSTEM;
     }
     struct packet packet = {.share = channel->packet + ML_PACKET_HEADER_BYTES};
-    enum ml_status status =
-        ml_channel_handles_take(&message, &packet.handles, &channel->peer, &channel->peer_pidfd);
+    channel->is_drained =
+        count == 0 && message.msg_controllen == 0; /* else no bytes, but a sender */
+    enum ml_status status = ml_channel_handles_take(
+        &message,
+        &packet.handles,
+        &channel->peer,
+        &channel->peer_pidfd,
+        channel->options.close_foreign
+    );
     if (status != ML_OK) {
         return status;
     }
@@ -267,7 +278,7 @@ static enum ml_status read_packet(struct ml_channel *channel, struct packet *out
         status = ml_packet_header_read(channel->packet, (size_t)count, &packet.header);
     }
     if (status != ML_OK) {
-        ml_channel_handles_close(&packet.handles);
+        ml_channel_handles_refuse(&packet.handles, channel->options.close_foreign);
         return status;
     }
     packet.share_bytes = (size_t)count - ML_PACKET_HEADER_BYTES;
@@ -295,8 +306,9 @@ enum ml_status ml_channel_receive_packet(struct ml_channel *channel) {
     return status;
 }
 
-void ml_channel_drop_incoming(struct ml_channel_incoming *incoming) {
-    ml_channel_handles_close(&incoming->handles);
+void ml_channel_drop_incoming(struct ml_channel *channel) {
+    struct ml_channel_incoming *incoming = &channel->incoming;
+    ml_channel_handles_refuse(&incoming->handles, channel->options.close_foreign);
     free(incoming->body);
     *incoming = (struct ml_channel_incoming){0};
 }

@@ -7,6 +7,8 @@ import os
 import pathlib
 import resource
 import signal
+import socket
+import struct
 import subprocess
 import time
 import unittest
@@ -102,6 +104,53 @@ class Hostile(harness.Case):
             os.close(fd)
         for connection in [*connections, late]:
             connection.close()
+        self.assert_unharmed(host, [])
+
+    def test_descriptors_that_take_their_time_to_close_hold_nobody_up(self):
+        host, _connection, staging, control = self.start()
+        (folder,) = glob.glob(f"/tmp/memlog.{host.pid}.*")
+        (path,) = [path for path in pathlib.Path(folder).iterdir() if path.is_socket()]
+        listening = socket.create_server(("127.0.0.1", 0))
+        self.addCleanup(listening.close)
+
+        def lingering():
+            """A socket whose last close waits until the other side has read what it never reads."""
+            sender = socket.create_connection(listening.getsockname())
+            sender.setblocking(False)
+            with contextlib.suppress(BlockingIOError):
+                while True:
+                    sender.send(bytes(1 << 16))
+            sender.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 40))
+            return sender
+
+        def as_it_is(stranger, sender):
+            wire.send(stranger, wire.forked(os.getpid()), [sender.fileno(), staging, control])
+
+        def inside_of_another(stranger, sender):
+            ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            kept.extend((ours, theirs))
+            wire.send(theirs, b"x", [sender.fileno()])
+            wire.send(stranger, wire.forked(os.getpid()), [ours.fileno(), staging, control])
+
+        def more_than_any_message_has(stranger, sender):
+            wire.send(stranger, wire.forked(os.getpid()), [sender.fileno()] * 200)
+
+        def without_a_byte(stranger, sender):
+            wire.send(stranger, b"", [sender.fileno()])
+
+        def behind_the_end(stranger, sender):
+            stranger.send(b"nonsense")
+            wire.send(stranger, wire.forked(os.getpid()), [sender.fileno()])
+
+        kept = []  # to the end of each child, which closes without waiting; then the host's copy is the last
+        os.kill(host.pid, signal.SIGSTOP)
+        for way in (as_it_is, inside_of_another, more_than_any_message_has, without_a_byte, behind_the_end):
+            def play(way=way):
+                kept.extend((wire.connect(str(path)), lingering()))
+                way(*kept)
+
+            os.waitpid(self.child(play), 0)
+        os.kill(host.pid, signal.SIGCONT)
         self.assert_unharmed(host, [])
 
     def test_what_is_no_pipe_of_the_kernels_own_is_refused(self):
