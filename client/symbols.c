@@ -10,12 +10,12 @@ enum {
 };
 
 /* Ours; in a program that the client is linked into, the program's. */
-extern ElfW(Dyn) _DYNAMIC[] __attribute__((visibility("hidden"), weak));
+#pragma weak _DYNAMIC
 
 /* The loader's list of what is loaded. A program that is linked without -pie, with the client in
  * it, does not get at it by this name; dl_iterate_phdr shows the same list, but may be the
  * program's. */
-extern struct r_debug _r_debug __attribute__((weak));
+#pragma weak _r_debug
 
 /* One object's tables. */
 struct tables {
