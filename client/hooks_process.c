@@ -112,7 +112,8 @@ ML_VISIBLE int pthread_setname_np(pthread_t thread, const char *name) {
 /* Recipes and cached stacks die with their module; see client/unwind.h. */
 ML_VISIBLE int dlclose(void *handle) {
     ready();
-    const bool connected = ml_process.connected && ml_process_state() != ML_GATE_FRESH;
+    const bool connected = ml_process.connected && ml_process_state() != ML_GATE_FRESH &&
+                           (ml_process.walls & ML_WALLS_CLOSED) == 0;
     if (connected) {
         ml_unwind_unload_begin(ml_process.unwind);
     }
