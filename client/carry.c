@@ -97,9 +97,23 @@ bool ml_carry_on(void) {
            (ml_process.walls & ML_WALLS_NO_HELLO) == 0;
 }
 
+/* Whether the program's own preload fits behind ours. */
+static bool fits(const char *entry) {
+    return !starts_with(entry, preload_key, sizeof(preload_key)) ||
+           strlen(entry) + strlen(library) + 2 <= ML_CARRY_PRELOAD_MAX_BYTES;
+}
+
 bool ml_carry_count(char *const *environment, size_t *out_count) {
     struct ml_foreign foreign = {0};
-    return ml_foreign_strings(&foreign, environment, ML_CARRY_COUNT_MAX, out_count);
+    if (!ml_foreign_strings(&foreign, environment, ML_CARRY_COUNT_MAX, out_count)) {
+        return false;
+    }
+    for (size_t i = 0; i < *out_count; i++) {
+        if (!fits(environment[i])) {
+            return false;
+        }
+    }
+    return true;
 }
 
 void ml_carry_environment(

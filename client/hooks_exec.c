@@ -27,6 +27,12 @@
         carried = space;                                                                           \
     }
 
+/* What the kernel takes of arguments and environment may be used up to the last byte: then the
+ * program runs without ours. */
+static bool is_too_long(int result) {
+    return result < 0 && errno == E2BIG;
+}
+
 static inline void ready(void) {
     if (ml_libc.execve == NULL) {
         ml_libc_resolve();
@@ -37,7 +43,10 @@ ML_VISIBLE int execve(const char *path, char *const arguments[], char *const env
     ready();
     CARRYING(environment, ml_carry_program(AT_FDCWD, path, 0));
     ml_life_end(ML_END_EXEC);
-    return ml_libc.execve(path, arguments, carried);
+    const int result = ml_libc.execve(path, arguments, carried);
+    return is_too_long(result) && carried != environment
+               ? ml_libc.execve(path, arguments, environment)
+               : result;
 }
 
 ML_VISIBLE int execv(const char *path, char *const arguments[]) {
@@ -48,7 +57,10 @@ ML_VISIBLE int execvpe(const char *file, char *const arguments[], char *const en
     ready();
     CARRYING(environment, ml_carry_program_in_path(file));
     ml_life_end(ML_END_EXEC);
-    return ml_libc.execvpe(file, arguments, carried);
+    const int result = ml_libc.execvpe(file, arguments, carried);
+    return is_too_long(result) && carried != environment
+               ? ml_libc.execvpe(file, arguments, environment)
+               : result;
 }
 
 ML_VISIBLE int execvp(const char *file, char *const arguments[]) {
@@ -59,7 +71,10 @@ ML_VISIBLE int fexecve(int fd, char *const arguments[], char *const environment[
     ready();
     CARRYING(environment, ml_carry_program(fd, "", AT_EMPTY_PATH));
     ml_life_end(ML_END_EXEC);
-    return ml_libc.fexecve(fd, arguments, carried);
+    const int result = ml_libc.fexecve(fd, arguments, carried);
+    return is_too_long(result) && carried != environment
+               ? ml_libc.fexecve(fd, arguments, environment)
+               : result;
 }
 
 ML_VISIBLE int
@@ -67,7 +82,10 @@ execveat(int fd, const char *path, char *const arguments[], char *const environm
     ready();
     CARRYING(environment, ml_carry_program(fd, path, flags));
     ml_life_end(ML_END_EXEC);
-    return ml_libc.execveat(fd, path, arguments, carried, flags);
+    const int result = ml_libc.execveat(fd, path, arguments, carried, flags);
+    return is_too_long(result) && carried != environment
+               ? ml_libc.execveat(fd, path, arguments, environment, flags)
+               : result;
 }
 
 /* The variadic forms: gather what is on the stack, then as above. */
@@ -115,7 +133,10 @@ ML_VISIBLE int posix_spawn(
 ) {
     ready();
     CARRYING(environment, ml_carry_program(AT_FDCWD, path, 0));
-    return ml_libc.posix_spawn(out_pid, path, actions, attributes, arguments, carried);
+    const int error = ml_libc.posix_spawn(out_pid, path, actions, attributes, arguments, carried);
+    return error == E2BIG && carried != environment
+               ? ml_libc.posix_spawn(out_pid, path, actions, attributes, arguments, environment)
+               : error;
 }
 
 ML_VISIBLE int posix_spawnp(
@@ -128,5 +149,8 @@ ML_VISIBLE int posix_spawnp(
 ) {
     ready();
     CARRYING(environment, ml_carry_program_in_path(file));
-    return ml_libc.posix_spawnp(out_pid, file, actions, attributes, arguments, carried);
+    const int error = ml_libc.posix_spawnp(out_pid, file, actions, attributes, arguments, carried);
+    return error == E2BIG && carried != environment
+               ? ml_libc.posix_spawnp(out_pid, file, actions, attributes, arguments, environment)
+               : error;
 }
