@@ -123,6 +123,14 @@ check_program(struct ml_findings *findings, const struct ml_never_list *never, c
     case ML_IMAGE_PRELOADABLE:
         ml_doctor_find(findings, ML_DOCTOR_OK, "program", "%s can be profiled", argv[0]);
         hint_at_own_memory(findings, base_name(argv[0]));
+        ml_doctor_find(
+            findings,
+            ML_DOCTOR_NOTE,
+            "allocator",
+            "what it asks of malloc is recorded: doctor does not look for an allocator inside it, "
+            "which "
+            "would go past memlog; a run's report says NOT COVERED then"
+        );
         break;
     case ML_IMAGE_GONE:
         ml_doctor_find(

@@ -129,6 +129,7 @@ class Doctor(Commands):
             [(said, why)] = self.one(findings, "program")
             self.assertEqual(said, verdict)
             self.assertIn(text, why)
+            self.assertEqual("NOT COVERED" in str(findings), verdict == "ok")  # it does not look for other allocators, and says so
             self.assertFalse((self.folder / "witness").exists())
         self.assertIn("no such program", str(self.one(self.findings("/nonexistent", code=1), "program")))
         self.assertIn("PYTHONMALLOC=malloc", str(self.one(self.findings("python3"), "program")))
