@@ -211,6 +211,27 @@ static void print_json(const struct memlog_host_ps_reply *reply) {
 
 enum { FOLDED_TEXT_BYTES = 48 };
 
+/* Its role where somebody has said one; "main" of the first process. */
+static struct ml_string
+role_word(const struct memlog_host_ps_reply *reply, const struct memlog_host_process_row *row) {
+    const char *name = ml_role_name(ML_ROLE_OTHER);
+    if (row->role.count_bytes == strlen(name) &&
+        memcmp(row->role.data, name, row->role.count_bytes) == 0) {
+        return ml_string_of("");
+    }
+    name = ml_role_name(ML_ROLE_BROWSER);
+    if (row->role.count_bytes != strlen(name) ||
+        memcmp(row->role.data, name, row->role.count_bytes) != 0) {
+        return row->role;
+    }
+    for (uint32_t i = 0; i < reply->processes.count; i++) {
+        if (reply->processes.items[i].pid == row->parent_pid) {
+            return row->role; /* a rule of the user's: it has a parent here */
+        }
+    }
+    return ml_string_of("main");
+}
+
 static void print_table(const struct memlog_host_ps_reply *reply) {
     (void)printf(
         "%8s %8s  %-8s %-8s %11s %11s %12s %8s %9s %9s  %s\n",
@@ -240,13 +261,14 @@ static void print_table(const struct memlog_host_ps_reply *reply) {
             );
         }
         char interval[ML_SIZE_TEXT_BYTES];
+        const struct ml_string role = role_word(reply, row);
         (void)printf(
             "%8" PRIu32 " %8" PRIu32 "  %-8.*s %-8.*s %11s %11s %12" PRIu64 " %8" PRIu64
             " %6" PRIu64 " ms %9s  ",
             row->pid,
             row->parent_pid,
-            (int)row->role.count_bytes,
-            row->role.data,
+            (int)role.count_bytes,
+            role.data,
             (int)row->state.count_bytes,
             row->state.data,
             ml_size_text(row->live_bytes, live),

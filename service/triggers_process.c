@@ -9,10 +9,11 @@ static const uint64_t ns_per_s = UINT64_C(1000000000);
 
 enum { SIGNAL_KILL = 9 };
 
-static const char *role_name(uint32_t role) {
-    static const char *const names[ML_TRIGGER_ROLES] = {
-        "browser", "renderer", "gpu", "utility", "other"};
-    return role < ML_TRIGGER_ROLES ? names[role] : "?";
+/* What stands before its name: nothing where nobody has said what it is. */
+static const char *role_word(uint32_t role) {
+    static const char *const words[ML_TRIGGER_ROLES] = {
+        "main ", "renderer ", "gpu ", "utility ", ""};
+    return role < ML_TRIGGER_ROLES ? words[role] : "";
 }
 
 struct ml_trigger_state *ml_trigger_state_of(struct ml_triggers *triggers, uint32_t id) {
@@ -61,9 +62,9 @@ void ml_trigger_killed(struct ml_triggers *triggers) {
             ml_trigger_leave(
                 triggers,
                 ML_TRIGGER_KILLED,
-                "%s %s (%" PRIu32 ") was ended by signal %" PRIu32
+                "%s%s (%" PRIu32 ") was ended by signal %" PRIu32
                 "; dumps are for SIGKILL alone, where that is wanted",
-                role_name(process->role),
+                role_word(process->role),
                 process->name,
                 process->pid,
                 process->killed_by
@@ -76,9 +77,9 @@ void ml_trigger_killed(struct ml_triggers *triggers) {
                 process->id,
                 0,
                 0,
-                "%s %s (%" PRIu32 ") was killed%s; its live heap was %s, its private memory when "
+                "%s%s (%" PRIu32 ") was killed%s; its live heap was %s, its private memory when "
                 "last read %s",
-                role_name(process->role),
+                role_word(process->role),
                 process->name,
                 process->pid,
                 process->by_oom ? " by the kernel, out of memory" : " by SIGKILL",
@@ -147,8 +148,8 @@ static void look_at_threshold(struct ml_triggers *triggers, const struct thresho
                     process->id,
                     0,
                     0,
-                    "%s %s (%" PRIu32 ") has %s of %s, over %s%s",
-                    role_name(process->role),
+                    "%s%s (%" PRIu32 ") has %s of %s, over %s%s",
+                    role_word(process->role),
                     process->name,
                     process->pid,
                     size,
@@ -167,8 +168,8 @@ static void look_at_threshold(struct ml_triggers *triggers, const struct thresho
         ml_trigger_leave(
             triggers,
             rule->kind,
-            "the nearest is %s %s (%" PRIu32 ") with %s of %s, not over %s",
-            role_name(nearest->role),
+            "the nearest is %s%s (%" PRIu32 ") with %s of %s, not over %s",
+            role_word(nearest->role),
             nearest->name,
             nearest->pid,
             ml_trigger_size(field(nearest, rule->figure), size),
@@ -268,8 +269,8 @@ static void grow(struct ml_triggers *triggers, const struct ml_trigger_process *
                 process->id,
                 node,
                 node_bytes,
-                "%s %s (%" PRIu32 ") has gained %s of live heap in %" PRIu64 " s",
-                role_name(process->role),
+                "%s%s (%" PRIu32 ") has gained %s of live heap in %" PRIu64 " s",
+                role_word(process->role),
                 process->name,
                 process->pid,
                 ml_trigger_size(gained, size),
@@ -351,8 +352,8 @@ static void look_at_stacks(struct ml_triggers *triggers, const struct ml_trigger
                 process->id,
                 i,
                 nodes[i],
-                "one call stack of %s %s (%" PRIu32 ") holds %s, over %s",
-                role_name(process->role),
+                "one call stack of %s%s (%" PRIu32 ") holds %s, over %s",
+                role_word(process->role),
                 process->name,
                 process->pid,
                 ml_trigger_size(nodes[i], size),

@@ -9,7 +9,7 @@
  * of its exported ones alone. */
 enum { NAMELESS_PASSED = 3 };
 
-bool ml_asker_is_common(const struct ml_code_file *file) {
+bool ml_asker_is_common_name(const char *name) {
     static const char *const names[] = {
         "libc.so",
         "libc-",
@@ -19,8 +19,6 @@ bool ml_asker_is_common(const struct ml_code_file *file) {
         "ld-linux",
         "libpthread",
         "libm.so"};
-    const char *slash = strrchr(file->path.bytes, '/');
-    const char *name = slash ? slash + 1 : file->path.bytes;
 
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         if (strncmp(name, names[i], strlen(names[i])) == 0) {
@@ -28,6 +26,12 @@ bool ml_asker_is_common(const struct ml_code_file *file) {
         }
     }
     return false;
+}
+
+bool ml_asker_is_common(const struct ml_code_file *file) {
+    const char *slash = strrchr(file->path.bytes, '/');
+
+    return ml_asker_is_common_name(slash ? slash + 1 : file->path.bytes);
 }
 
 /* What a frame is to its callees' blocks, worst first. */
@@ -65,12 +69,17 @@ struct ml_asker ml_asker_find(const struct ml_stacks *stacks, uint32_t node) {
     struct ml_asker best = {.node = node};
     enum frame best_frame = FRAME_WORD;
     unsigned nameless = 0;
+    uint32_t nameless_file = ML_STACKS_NONE;
 
     for (; node != ML_STACKS_NONE && nameless <= NAMELESS_PASSED;
          node = stacks->nodes[node].parent) {
         size_t symbol = 0;
         const enum frame frame =
             frame_of(stacks, &stacks->places[stacks->nodes[node].place], &symbol);
+        const uint32_t file = stacks->places[stacks->nodes[node].place].file;
+        if (frame == FRAME_ASKER && nameless > 0 && file != nameless_file) {
+            return best; /* another file's function did not ask: a nameless one did */
+        }
         if (frame == FRAME_ASKER) {
             return (struct ml_asker){.node = node, .symbol = symbol, .is_named = true};
         }
@@ -78,7 +87,10 @@ struct ml_asker ml_asker_find(const struct ml_stacks *stacks, uint32_t node) {
             best = (struct ml_asker){.node = node, .symbol = symbol};
             best_frame = frame;
         }
-        nameless += frame == FRAME_NAMELESS;
+        if (frame == FRAME_NAMELESS) {
+            nameless_file = nameless == 0 ? file : nameless_file;
+            nameless++;
+        }
     }
     return best;
 }

@@ -26,5 +26,6 @@ struct ml_asker ml_asker_find(const struct ml_stacks *stacks, uint32_t node);
 /* Whether the code lies in a file that every program has: the C and C++ library and their loader.
  */
 bool ml_asker_is_common(const struct ml_code_file *file);
+bool ml_asker_is_common_name(const char *base_name);
 
 #endif

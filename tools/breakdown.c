@@ -1,12 +1,16 @@
 #include "tools/breakdown.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "ipc/event.h"
 #include "tools/plumbing.h"
+#include "tools/process_words.h"
 #include "tools/words.h"
+
+enum { ML_WORDS_OF_PROCESS_BYTES = 1024 };
 
 /* No row yet; a row's own number else. */
 #define NO_ROW UINT32_MAX
@@ -252,6 +256,52 @@ static bool by_sizes(struct work *work) {
     return true;
 }
 
+/* The tree's share of a process's stack. */
+static struct ml_stack stack_in_tree(const struct ml_stack *own, bool is_shown) {
+    struct ml_stack stack = *own;
+
+    stack.own.peak_bytes = own->tree_peak_bytes;
+    stack.own.peak_blocks = own->tree_peak_blocks;
+    stack.own.variances.peak_bytes = own->tree_peak_bytes_variance;
+    stack.own.variances.peak_blocks = own->tree_peak_blocks_variance;
+    if (!is_shown) {
+        stack.own.live_bytes = stack.own.live_blocks = 0;
+        stack.own.variances.live_bytes = stack.own.variances.live_blocks = 0;
+    }
+    return stack;
+}
+
+static bool by_processes(struct work *work) {
+    struct ml_breakdown *breakdown = work->breakdown;
+    const struct ml_profile *profile = work->stacks->profile;
+
+    for (size_t i = 0; i < profile->processes_count; i++) {
+        const struct ml_profile_process *process = &profile->processes[i];
+        const struct ml_stack_list *list = &work->stacks->processes[i];
+        const bool is_shown = ml_profile_is_shown(profile, process);
+        char words[ML_WORDS_OF_PROCESS_BYTES];
+        char name[ML_WORDS_OF_PROCESS_BYTES];
+        ml_process_words(profile, process, words, sizeof words);
+        snprintf(name, sizeof name, "%.200s %" PRIu32, process->name.bytes, process->pid);
+        const uint32_t row = row_new(
+            breakdown,
+            ml_arena_text(&breakdown->arena, name, strlen(name)),
+            ml_arena_text(&breakdown->arena, words, strlen(words))
+        );
+        if (row == NO_ROW || !breakdown->rows[row].name || !breakdown->rows[row].module) {
+            return false;
+        }
+        breakdown->rows[row].id = process->id;
+        breakdown->rows[row].pid = process->pid;
+        for (size_t s = 0; s < list->count; s++) {
+            const struct ml_stack stack = stack_in_tree(&list->stacks[s], is_shown);
+            totals_add(&breakdown->rows[row], &stack);
+        }
+        breakdown->rows[row].cumulative = breakdown->rows[row].self;
+    }
+    return true;
+}
+
 enum ml_status ml_breakdown_init(
     struct ml_breakdown *breakdown,
     const struct ml_stacks *stacks,
@@ -274,6 +324,9 @@ enum ml_status ml_breakdown_init(
         break;
     case ML_BY_SIZE:
         done = by_sizes(&work);
+        break;
+    case ML_BY_PROCESS:
+        done = by_processes(&work);
         break;
     default:
         done = by_frames(&work);

@@ -1,4 +1,5 @@
-/* Who holds what, told by something else than the stack: function, module, thread, size. Room:
+/* Who holds what, told by something else than the stack: function, module, thread, size,
+ * process. Room:
  * tools. Context: one thread.
  *
  * One rule: the rows' own figures (`self`) add up to the dump's; `cumulative` counts a stack once
@@ -19,12 +20,15 @@ enum ml_breakdown_by {
     ML_BY_FUNCTION, /* `self`: the innermost that is no plumbing (tools/plumbing.h) */
     ML_BY_MODULE,   /* likewise, the file that it is in */
     ML_BY_THREAD,   /* as named at the stack's root */
-    ML_BY_SIZE      /* blocks of 2^n and more bytes, below 2^(n+1) */
+    ML_BY_SIZE,     /* blocks of 2^n and more bytes, below 2^(n+1) */
+    ML_BY_PROCESS   /* each image a row; peak: its share of the tree's */
 };
 
 struct ml_breakdown_row {
     const char *name;    /* a size: "4.0 KiB and more" */
-    const char *module;  /* of a function, its file without folder; else "" */
+    const char *module;  /* of a function, its file without folder; of a process, what tells it from
+                            others of its name; else "" */
+    uint32_t id, pid;    /* of a process */
     uint64_t size_bytes; /* of a size: the least that it counts */
     struct ml_profile_totals self, cumulative;
     uint64_t temporary_blocks; /* of self: freed as the next event of the allocating thread */

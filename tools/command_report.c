@@ -13,7 +13,7 @@ static const char help[] =
     "Tell who allocated what: the whole process tree, each process, and the stacks that hold "
     "most.\n"
     "\n"
-    "  --by=WHAT        instead of stacks: function, module, thread or size\n"
+    "  --by=WHAT        instead of stacks: function, module, thread, size or process\n"
     "  --metric=METRIC  one list, of what is live, peak or total (all that was ever allocated)\n"
     "  --sort=ORDER     bytes (default), blocks, temporary (blocks freed as the next thing that\n"
     "                   their thread did); with --by=function or module also cumulative\n"
@@ -75,12 +75,12 @@ static bool choose(
 /* What the lists are about. ML_EXIT_OK, or ML_EXIT_USAGE after a complaint. */
 static int
 understand(const struct ml_command *command, const struct words *words, struct ml_report *report) {
-    static const char *const kinds[] = {"function", "module", "thread", "size"};
+    static const char *const kinds[] = {"function", "module", "thread", "size", "process"};
     static const char *const orders[] = {"bytes", "cumulative", "blocks", "temporary"};
     size_t by = 0;
     size_t order = 0;
 
-    if (!choose(command, "--by", words->by, kinds, 4, &by) ||
+    if (!choose(command, "--by", words->by, kinds, 5, &by) ||
         !choose(command, "--sort", words->order, orders, 4, &order) ||
         ml_command_metric(command, words->metric, &report->metric) != ML_EXIT_OK) {
         return ML_EXIT_USAGE;

@@ -209,17 +209,61 @@ bool ml_profile_select_role(struct ml_profile *profile, const char *role) {
     return true;
 }
 
-uint64_t ml_profile_processes(const struct ml_profile *profile) {
+static uint64_t count_of(const struct ml_profile_process *process) {
+    return process->folded_processes > 0 ? process->folded_processes : 1;
+}
+
+uint64_t ml_profile_images(const struct ml_profile *profile) {
     uint64_t count = 0;
 
     for (size_t i = 0; i < profile->processes_count; i++) {
-        const uint32_t folded = profile->processes[i].folded_processes;
-        count += folded > 0 ? folded : 1;
+        count += count_of(&profile->processes[i]);
     }
     for (size_t i = 0; i < profile->others_count; i++) {
         const uint32_t folded = profile->others[i].folded_processes;
         count += folded > 0 ? folded : 1;
     }
+    return count;
+}
+
+/* Images of one pid beside each other, in their order. */
+static int order_images(const void *left, const void *right) {
+    const struct ml_profile_process *a = *(const struct ml_profile_process *const *)left;
+    const struct ml_profile_process *b = *(const struct ml_profile_process *const *)right;
+
+    if (a->pid != b->pid) {
+        return (a->pid > b->pid) - (a->pid < b->pid);
+    }
+    if (a->start.monotonic_ns != b->start.monotonic_ns) {
+        return (a->start.monotonic_ns > b->start.monotonic_ns) -
+               (a->start.monotonic_ns < b->start.monotonic_ns);
+    }
+    return (a->id > b->id) - (a->id < b->id);
+}
+
+uint64_t ml_profile_processes(const struct ml_profile *profile) {
+    const size_t images_count = profile->processes_count + profile->others_count;
+    const struct ml_profile_process **images = calloc(images_count + 1, sizeof *images);
+    uint64_t count = 0;
+
+    if (!images) {
+        return ml_profile_images(profile);
+    }
+    for (size_t i = 0; i < images_count; i++) {
+        images[i] = i < profile->processes_count ? &profile->processes[i]
+                                                 : &profile->others[i - profile->processes_count];
+    }
+    qsort(images, images_count, sizeof *images, order_images);
+    for (size_t i = 0; i < images_count; i++) {
+        const struct ml_profile_process *image = images[i];
+        /* What it became may be in no dump: then it stands for the process. Of many such images as
+         * one entry nobody knows; what they became has entries as a rule. */
+        const bool goes_on = i + 1 < images_count && images[i + 1]->pid == image->pid;
+        const bool is_left =
+            image->state == ML_STATE_REPLACED && (goes_on || image->folded_processes > 0);
+        count += is_left ? 0 : count_of(image);
+    }
+    free(images);
     return count;
 }
 

@@ -343,8 +343,11 @@ bool ml_profile_standard_errors(
 /* Add the six figures, and their variances. */
 void ml_profile_totals_add(struct ml_profile_totals *sum, const struct ml_profile_totals *one);
 
-/* How many processes it tells of, recorded or not: an entry that was folded stands for several. */
+/* How many processes it tells of, recorded or not: an image that was left by exec is none, its
+ * successor is the same process; an entry that was folded stands for several. And how many program
+ * images. */
 uint64_t ml_profile_processes(const struct ml_profile *profile);
+uint64_t ml_profile_images(const struct ml_profile *profile);
 
 /* Whether nothing was lost: neither in recording nor in the file. */
 bool ml_profile_is_complete(const struct ml_profile *profile);

@@ -21,6 +21,8 @@ static const char *title_of(const struct ml_report *report) {
         [ML_BY_THREAD] =
             {"Threads by live bytes", "Threads by the peak", "Threads by bytes allocated"},
         [ML_BY_SIZE] = {"Sizes by live bytes", "Sizes by the peak", "Sizes by bytes allocated"},
+        [ML_BY_PROCESS] =
+            {"Processes by live bytes", "Processes by the peak", "Processes by bytes allocated"},
     };
 
     return titles[report->by][report->metric];
@@ -134,7 +136,7 @@ void ml_report_breakdown(const struct ml_report_page *page) {
 /* ---- JSON */
 
 void ml_report_json_rows(struct ml_json *json, const struct ml_report *report) {
-    static const char *const names[] = {"function", "module", "thread", "size"};
+    static const char *const names[] = {"function", "module", "thread", "size", "process"};
     size_t count = rows_wanted(report, SIZE_MAX);
 
     ml_json_string_member(json, "by", names[report->by]);
@@ -148,6 +150,10 @@ void ml_report_json_rows(struct ml_json *json, const struct ml_report *report) {
         ml_json_string_member(json, "name", row->name);
         if (report->by == ML_BY_FUNCTION) {
             ml_json_string_member(json, "module", row->module);
+        } else if (report->by == ML_BY_PROCESS) {
+            ml_json_number_member(json, "id", row->id);
+            ml_json_number_member(json, "pid", row->pid);
+            ml_json_string_member(json, "command", row->module);
         } else if (report->by == ML_BY_SIZE) {
             ml_json_number_member(json, "size_bytes", row->size_bytes);
         }

@@ -1,6 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/asker.h"
 #include "tools/function_name.h"
 #include "tools/plumbing.h"
 #include "tools/report_internal.h"
@@ -25,44 +26,77 @@ struct holder {
     uint64_t bytes;
 };
 
+/* Text that grows as long as there is room. */
+struct callers {
+    char *text;
+    size_t at, columns;
+    size_t shown;
+    const char *nameless_in; /* the last one was of that module, and had no name; NULL: it had */
+};
+
+/* One more; false: there is no room. */
+static bool add_caller(struct callers *callers, const char *name) {
+    const size_t needed = strlen(name) + (callers->shown > 0 ? 3 : 0);
+
+    if (callers->at + needed > callers->columns) {
+        return false;
+    }
+    callers->at += (size_t)snprintf(
+        callers->text + callers->at,
+        ML_REPORT_CALLERS_BYTES - callers->at,
+        "%s%s",
+        callers->shown > 0 ? " < " : "",
+        name
+    );
+    callers->shown++;
+    return true;
+}
+
+/* Frames that nobody can name are there all the same: else whoever called them would get the blame.
+ * Several of one module are told as one. */
+static bool add_nameless(struct callers *callers, const char *module) {
+    char words[ML_REPORT_CALLERS_BYTES];
+
+    if (callers->nameless_in && strcmp(callers->nameless_in, module) == 0) {
+        return true;
+    }
+    snprintf(words, sizeof words, "(no names%s%.60s)", module[0] ? " in " : "", module);
+    callers->nameless_in = module;
+    return add_caller(callers, words);
+}
+
 void ml_report_callers(
     const struct ml_report_page *page, uint32_t node, char out_callers[ML_REPORT_CALLERS_BYTES]
 ) {
-    size_t columns = page->style->width - FIGURES_COLUMNS;
+    const size_t columns = page->style->width - FIGURES_COLUMNS;
+    struct callers callers = {
+        .text = out_callers,
+        .columns = columns < ML_REPORT_CALLERS_BYTES - 1 ? columns : ML_REPORT_CALLERS_BYTES - 1};
     size_t count = 0;
-    size_t shown = 0;
-    size_t at = 0;
     struct ml_report_line *lines = ml_report_lines(page->report->stacks, node, &count);
 
-    columns = columns < ML_REPORT_CALLERS_BYTES - 1 ? columns : ML_REPORT_CALLERS_BYTES - 1;
-    for (size_t i = 0; i < count && shown < CALLERS_SHOWN; i++) {
+    out_callers[0] = '\0';
+    for (size_t i = 0; i < count && callers.shown < CALLERS_SHOWN; i++) {
         char name[ML_REPORT_NAME_BYTES];
-        size_t needed = shown > 0 ? 3 : 0;
+        bool has_room = true;
 
-        /* "[frames left out]" is no caller. */
-        if (!lines[i].name || lines[i].name[0] == '[' ||
-            (ml_is_plumbing(lines[i].name) && i + 1 < count)) {
-            continue;
+        if (!lines[i].name && ml_asker_is_common_name(lines[i].module) && i + 1 < count) {
+            continue; /* the C library's own functions hand on, named or not */
         }
-        ml_function_name_brief(lines[i].name, name, sizeof name);
-        needed += strlen(name);
-        if (at + needed > columns) {
+        if (!lines[i].name) {
+            has_room = add_nameless(&callers, lines[i].module);
+        } else if (lines[i].name[0] != '[' && (!ml_is_plumbing(lines[i].name) || i + 1 == count)) {
+            /* "[frames left out]" is no caller. */
+            ml_function_name_brief(lines[i].name, name, sizeof name);
+            callers.nameless_in = NULL;
+            has_room = add_caller(&callers, name);
+        }
+        if (!has_room) {
             break;
         }
-        at += (size_t)snprintf(
-            out_callers + at, ML_REPORT_CALLERS_BYTES - at, "%s%s", shown > 0 ? " < " : "", name
-        );
-        shown++;
     }
-    if (shown == 0) {
-        bool module = count > 0 && lines[0].module[0];
-        snprintf(
-            out_callers,
-            ML_REPORT_CALLERS_BYTES,
-            "(no names%s%.200s)",
-            module ? " in " : "",
-            module ? lines[0].module : ""
-        );
+    if (callers.shown == 0) {
+        snprintf(out_callers, ML_REPORT_CALLERS_BYTES, "(no names)");
     }
     free(lines);
 }

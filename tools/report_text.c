@@ -175,17 +175,25 @@ static bool sampling_changed(const struct ml_profile *profile) {
 static void put_title(const struct ml_report_page *page) {
     const struct ml_profile *profile = page->report->profile;
     const uint64_t processes = ml_profile_processes(profile);
+    const uint64_t images = ml_profile_images(profile);
     char words[ML_WORDS_BYTES];
 
     fputs(ml_report_bold(page), page->out);
     ml_report_put(page, profile->program.bytes);
     fprintf(
         page->out,
-        "%s  %s%" PRIu64 " process%s, %s, dump at %s%s\n",
+        "%s  %s%" PRIu64 " process%s",
         ml_report_plain(page),
         ml_report_dim(page),
         processes,
-        processes == 1 ? "" : "es",
+        processes == 1 ? "" : "es"
+    );
+    if (images != processes) {
+        fprintf(page->out, " in %" PRIu64 " program images", images);
+    }
+    fprintf(
+        page->out,
+        ", %s, dump at %s%s\n",
         ml_words_span(profile->now.monotonic_ns - profile->run_start.monotonic_ns, words),
         profile->reason == 0 ? "the end" : ml_profile_reason_name(profile->reason),
         ml_report_plain(page)

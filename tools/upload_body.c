@@ -127,7 +127,7 @@ static enum ml_status write_report(const struct ml_upload *upload, FILE *out) {
     put_number(upload, out, "live_bytes", profile->tree.live_bytes);
     put_number(upload, out, "left_bytes", profile->left.bytes);
     put_number(upload, out, "peak_bytes", profile->tree.peak_bytes);
-    put_number(upload, out, "processes", profile->processes_count);
+    put_number(upload, out, "processes", ml_profile_processes(profile));
     part_head(upload, out, "trace");
     fputs("; filename=\"trace.json.gz\"\r\nContent-Type: application/gzip\r\n\r\n", out);
     status = write_trace(upload, out);

@@ -73,7 +73,7 @@ function growth(one) {
 
 const isShown = (row) => {
   if (row.state !== "running" && state.ended !== "1" && live && String(row.pid) !== state.pid) { return false; }
-  const words = `${row.name} ${row.pid} ${row.role} ${(row.command_line || []).join(" ")}`.toLowerCase();
+  const words = `${row.name} ${row.pid} ${row.role} ${roleText(row)} ${(row.command_line || []).join(" ")}`.toLowerCase();
   return words.includes(state.filter.toLowerCase());
 };
 
@@ -155,6 +155,9 @@ function noteOf(row) {
   return row.recorded === false && !row.recording && row.state === "running" && live ? "not recorded" : "";
 }
 
+// Its role where somebody has said one; JSON and options keep Chromium's names.
+const roleText = (row) => (row.role === "other" ? "" : row.role === "browser" && !row.parent_id ? "main" : row.role);
+
 function fill(one, depth) {
   const { row, parts } = one;
   const over = row.state !== "running";
@@ -171,7 +174,7 @@ function fill(one, depth) {
   parts.mark.checked = chosen.has(row.id);
   parts.mark.disabled = over || !live;
   set(parts.pid, String(row.pid));
-  set(parts.role, [row.role, over ? ENDINGS[row.state]?.(row) || row.state : ""].filter(Boolean).join(", "));
+  set(parts.role, [roleText(row), over ? ENDINGS[row.state]?.(row) || row.state : ""].filter(Boolean).join(", "));
   set(parts.note, noteOf(row));
   parts.name.style.paddingLeft = `${Math.min(depth, 8) * 14}px`;
   set(parts.live, sizeText(row.live_bytes));

@@ -129,5 +129,101 @@ class LiveIsOfWhatRuns(Figures):
         self.end(process)
 
 
+# argv[1]: a library whose functions have no names; each argument behind it is a child that holds that many MiB with all the others.
+FAMILY = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(int argc, char **argv) {
+    int count = argc - 2, go[2], ready[2];
+    if (strcmp(argv[1], "--child") == 0) {
+        char *kept = malloc((size_t)atoi(argv[3]) << 20), c = 0;
+        __asm__ volatile("" : : "r"(kept) : "memory");
+        if (write(8, "x", 1) != 1 || read(7, &c, 1) < 0) { return 1; }
+        return 0;
+    }
+    if (pipe(go) || pipe(ready)) { return 1; }
+    for (int i = 0; i < count; i++) {
+        if (fork() == 0) {
+            dup2(go[0], 7); dup2(ready[1], 8); close(go[1]);
+            execl(argv[0], argv[0], "--child", "-quiet", argv[2 + i], (char *)NULL);
+        }
+    }
+    for (int i = 0; i < count; i++) { char c; if (read(ready[0], &c, 1) != 1) { return 1; } }
+    close(go[1]);
+    while (wait(NULL) > 0) {}
+    return 0;
+}
+"""
+
+NAMELESS = r"""
+#include <stdlib.h>
+static __attribute__((noinline)) void *deepest(size_t n) { void *p = malloc(n); __asm__ volatile("" : : "r"(p) : "memory"); return p; }
+static __attribute__((noinline)) void *deeper(size_t n) { void *p = deepest(n); __asm__ volatile("" : : "r"(p) : "memory"); return p; }
+void *exported(size_t n) { void *p = deeper(n); __asm__ volatile("" : : "r"(p) : "memory"); return p; }
+"""
+
+CALLER = r"""
+#include <dlfcn.h>
+#include <stddef.h>
+void *(*get)(size_t);
+__attribute__((noinline)) void *eval_frame(size_t n) { void *p = get(n); __asm__ volatile("" : : "r"(p) : "memory"); return p; }
+int main(int argc, char **argv) {
+    void *library = dlopen(argv[1], RTLD_NOW);
+    get = *(void *(**)(size_t))((char *)dlsym(library, "table"));
+    return eval_frame(9 << 20) == NULL;
+}
+"""
+
+
+class WhoHeldIt(Figures):
+    def family(self):
+        run = self.memlog(self.build(FAMILY, "family"), "--parent", 3, 5, 7)
+        return run.dumps()[0], self.exit_report(run)
+
+    def test_each_process_says_what_it_held_at_the_trees_peak(self):
+        _, report = self.family()
+        children = {entry["command_line"][3]: entry for entry in report["processes"] if "--child" in entry["command_line"]}
+        for mebibytes, entry in children.items():
+            held = sum(stack["live_bytes"] for stack in entry["stacks"] if stack["live_bytes"] >= MIB)
+            self.assertEqual(held, int(mebibytes) * MIB)
+            self.assertGreaterEqual(entry["held_at_tree_peak_bytes"], held)
+        for unit in ("bytes", "blocks"):
+            held = sum(entry[f"held_at_tree_peak_{unit}"] for entry in report["processes"])
+            self.assertEqual(held, report["tree"][f"peak_{unit}"])
+
+    def test_the_text_tells_four_of_one_name_apart(self):
+        dump, _ = self.family()
+        text = self.say("report", dump).decode()
+        table = text.partition("Processes")[2].partition("Who h")[0]
+        self.assertIn("at peak", table)
+        self.assertRegex(table, r"(?m)^ {9}7$")
+        self.assertLess(table.index("\n         7\n"), table.index("\n         3\n"))
+        self.assertNotIn("browser", table)
+        self.assertNotIn("other", table)
+        rows = json.loads(self.say("report", "--json", "--by=process", "--metric=peak", dump))["rows"]
+        self.assertEqual([row["command"].split()[-1] for row in rows[:3]], ["7", "5", "3"])
+        self.assertTrue(rows[0]["name"].startswith("family "))
+        self.assertGreaterEqual(rows[0]["peak_bytes"], 7 * MIB)
+
+    def test_processes_are_counted_not_their_images(self):
+        run = self.memlog("/bin/sh", "-c", 'exec "$@"', "sh", self.build(FAMILY, "family"), "--parent", 3, 5, 7)
+        self.assertEqual([entry["state"] for entry in self.exit_report(run)["processes"]].count("replaced"), 1)
+        self.assertIn("4 processes in 5 program images", self.say("report", run.dumps()[0]).decode().splitlines()[0])
+
+    def test_frames_without_names_keep_the_blame(self):
+        library = self.folder / "libnameless.so"
+        source = NAMELESS + "void *(*const table)(size_t) = exported;\n"
+        words = ["gcc", "-O1", "-fno-optimize-sibling-calls", "-shared", "-fPIC", "-s", "-fvisibility=hidden", "-o", str(library), "-x", "c", "-"]
+        source = source.replace("void *(*const table)", '__attribute__((visibility("default"))) void *(*const table)').replace("void *exported", "static void *exported")
+        built = harness.run_words(words, self.folder, self.environment(), source.encode(), 60)
+        self.assertEqual(built.returncode, 0, built.stderr)
+        run = self.memlog(self.build(CALLER, "caller"), library)
+        text = self.say("report", "--summary", run.dumps()[0]).decode()
+        self.assertRegex(text, r"9\.0 MiB +\(no names in libnameless\.so\) < eval_frame < main")
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -85,7 +85,7 @@ START_TEST(a_footprint_over_its_threshold_makes_one_dump_and_another_after_the_s
     ck_assert_ptr_nonnull(dump);
     ck_assert_int_eq(dump->kind, ML_TRIGGER_FOOTPRINT);
     ck_assert_uint_eq(dump->id, 7);
-    ck_assert_ptr_nonnull(strstr(dump->reason, "browser eater (70)"));
+    ck_assert_ptr_nonnull(strstr(dump->reason, "main eater (70)"));
     process = process_of(901, 1);
     ck_assert_ptr_null(dump_of(look(3, &process, 1)));
     process = process_of(902, 1);
