@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "tools/frame_tree.h"
+#include "tools/module_pairs.h"
 
 struct builder {
     struct ml_diff *diff;
@@ -44,10 +45,15 @@ row_of(struct builder *builder, uint32_t *row, enum ml_diff_side side, uint32_t 
     return &diff->stacks[*row];
 }
 
-static bool
-side_add(struct builder *builder, const struct ml_stacks *stacks, enum ml_diff_side side) {
+static bool side_add(
+    struct builder *builder,
+    const struct ml_stacks *stacks,
+    const char *const *names,
+    enum ml_diff_side side
+) {
     uint32_t *frames = calloc(stacks->nodes_count + 1, sizeof *frames);
-    bool done = frames && ml_frame_tree_add(&builder->tree, stacks, frames) && rows_grow(builder);
+    bool done = frames && ml_frame_tree_add_named(&builder->tree, stacks, names, frames) &&
+                rows_grow(builder);
 
     for (size_t i = 0; done && i < stacks->tree.count; i++) {
         const struct ml_stack *stack = &stacks->tree.stacks[i];
@@ -66,10 +72,13 @@ side_add(struct builder *builder, const struct ml_stacks *stacks, enum ml_diff_s
 enum ml_status
 ml_diff_init(struct ml_diff *diff, const struct ml_stacks *from, const struct ml_stacks *to) {
     struct builder builder = {.diff = diff, .no_stack_row = ML_STACKS_NONE};
+    const char **names = ml_module_names(from, to);
     bool done = false;
 
     *diff = (struct ml_diff){0};
-    done = side_add(&builder, from, ML_DIFF_FROM) && side_add(&builder, to, ML_DIFF_TO);
+    done = names && side_add(&builder, from, NULL, ML_DIFF_FROM) &&
+           side_add(&builder, to, names, ML_DIFF_TO);
+    free(names);
     ml_frame_tree_fini(&builder.tree);
     free(builder.rows);
     return done ? ML_OK : ML_ENV_MEMORY;

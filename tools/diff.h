@@ -1,7 +1,8 @@
 /* Two dumps, stack by stack. Room: tools. Context: one thread.
  *
  * One rule: a stack is told by its functions and the files that they are in, not by addresses: the
- * dumps may come from two builds. Frames without names are told by file and address. */
+ * dumps may come from two builds, and a file may be called otherwise in the other
+ * (tools/module_pairs.h). Frames without names are told by file and address. */
 #ifndef MEMLOG_TOOLS_DIFF_H
 #define MEMLOG_TOOLS_DIFF_H
 

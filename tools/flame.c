@@ -6,6 +6,7 @@
 
 #include "tools/frame_tree.h"
 #include "base/json_writer.h"
+#include "tools/module_pairs.h"
 #include "tools/process_pairs.h"
 #include "tools/words.h"
 
@@ -272,7 +273,7 @@ static void view_title(char *out_title, const struct ml_profile_process *process
 static bool views_find(
     struct flame *flame, const struct ml_flame_side *after, const struct ml_flame_side *before
 ) {
-    size_t after_count = after->profile->processes_count;
+    const size_t after_count = after->profile->processes_count;
     size_t before_count = before ? before->profile->processes_count : 0;
     struct ml_process_pair *pairs = NULL;
     size_t count = 0;
@@ -343,18 +344,31 @@ static void put_about(
     ml_json_string_member(json, "about", about);
 }
 
-static bool flame_fill(
+/* Frames of both sides, each file of `after` called as the one of `before` that it is. */
+static bool frames_add(
     struct flame *flame, const struct ml_flame_side *after, const struct ml_flame_side *before
 ) {
     const struct ml_flame_side *sides[SIDES] = {after, before};
     const size_t sides_count = before ? 2 : 1;
+    const char **names = before ? ml_module_names(before->stacks, after->stacks) : NULL;
+    bool done = !before || names;
 
-    for (size_t s = 0; s < sides_count; s++) {
+    for (size_t s = 0; done && s < sides_count; s++) {
         flame->frames[s] = calloc(sides[s]->stacks->nodes_count + 1, sizeof(uint32_t));
-        if (!flame->frames[s] ||
-            !ml_frame_tree_add(&flame->tree, sides[s]->stacks, flame->frames[s])) {
-            return false;
-        }
+        done = flame->frames[s] &&
+               ml_frame_tree_add_named(
+                   &flame->tree, sides[s]->stacks, s == 0 ? names : NULL, flame->frames[s]
+               );
+    }
+    free(names);
+    return done;
+}
+
+static bool flame_fill(
+    struct flame *flame, const struct ml_flame_side *after, const struct ml_flame_side *before
+) {
+    if (!frames_add(flame, after, before)) {
+        return false;
     }
     flame->no_stack = ml_frame_tree_child(&flame->tree, ML_STACKS_NONE, 0, "[no stack]", "");
     flame->other = ml_frame_tree_child(&flame->tree, ML_STACKS_NONE, ML_PLACE_OTHER, "<other>", "");

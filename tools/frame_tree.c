@@ -61,14 +61,17 @@ static uint32_t place_add(
     struct ml_frame_tree *tree,
     const struct ml_stacks *stacks,
     const struct ml_place *place,
+    const char *const *names,
     uint32_t parent
 ) {
-    const char *module =
-        place->file == ML_STACKS_NONE ? "" : base_name(stacks->files[place->file].path.bytes);
+    const char *module = "";
     char buffer[ML_PLACE_NAME_BYTES];
     char unnamed[UNNAMED_BYTES];
     const char *name = ml_place_name(place, buffer);
 
+    if (place->file != ML_STACKS_NONE) {
+        module = names ? names[place->file] : base_name(stacks->files[place->file].path.bytes);
+    }
     if (module[0]) {
         snprintf(unnamed, sizeof unnamed, "%.255s+%s", module, name);
         name = unnamed;
@@ -90,13 +93,22 @@ static uint32_t place_add(
 bool ml_frame_tree_add(
     struct ml_frame_tree *tree, const struct ml_stacks *stacks, uint32_t *out_frames
 ) {
+    return ml_frame_tree_add_named(tree, stacks, NULL, out_frames);
+}
+
+bool ml_frame_tree_add_named(
+    struct ml_frame_tree *tree,
+    const struct ml_stacks *stacks,
+    const char *const *names,
+    uint32_t *out_frames
+) {
     /* Parents come first. */
     for (size_t i = 0; i < stacks->nodes_count; i++) {
         const struct ml_stack_node *node = &stacks->nodes[i];
         uint32_t parent =
             node->parent == ML_STACKS_NONE ? ML_STACKS_NONE : out_frames[node->parent];
 
-        out_frames[i] = place_add(tree, stacks, &stacks->places[node->place], parent);
+        out_frames[i] = place_add(tree, stacks, &stacks->places[node->place], names, parent);
         if (out_frames[i] == ML_STACKS_NONE) {
             return false;
         }

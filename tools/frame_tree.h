@@ -35,6 +35,14 @@ bool ml_frame_tree_add(
     struct ml_frame_tree *tree, const struct ml_stacks *stacks, uint32_t *out_frames
 );
 
+/* The same, each file called by another name (as many as the stacks have files; NULL: its own). */
+bool ml_frame_tree_add_named(
+    struct ml_frame_tree *tree,
+    const struct ml_stacks *stacks,
+    const char *const *names,
+    uint32_t *out_frames
+);
+
 /* One frame below `parent` (ML_STACKS_NONE: outermost), told by kind, name and module. Returns its
  * number, ML_STACKS_NONE without memory. */
 uint32_t ml_frame_tree_child(

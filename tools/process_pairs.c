@@ -13,17 +13,34 @@ static bool same_process(const struct ml_profile_process *a, const struct ml_pro
     return a->pid == b->pid && text_eq(a->name, b->name);
 }
 
-static bool same_work(const struct ml_profile_process *a, const struct ml_profile_process *b) {
-    if (a->role != b->role || a->arguments_count != b->arguments_count ||
-        !text_eq(a->name, b->name)) {
+static bool same_arguments(
+    const struct ml_profile_process *a, const struct ml_profile_process *b, size_t from
+) {
+    if (a->role != b->role || a->arguments_count != b->arguments_count) {
         return false;
     }
-    for (size_t i = 0; i < a->arguments_count; i++) {
+    for (size_t i = from; i < a->arguments_count; i++) {
         if (!text_eq(a->arguments[i], b->arguments[i])) {
             return false;
         }
     }
     return true;
+}
+
+static bool same_work(const struct ml_profile_process *a, const struct ml_profile_process *b) {
+    return text_eq(a->name, b->name) && same_arguments(a, b, 0);
+}
+
+/* The first one, whatever it is called; not what it was before an exec with what it is behind it.
+ */
+static bool both_first(const struct ml_profile_process *a, const struct ml_profile_process *b) {
+    return a->parent_id == 0 && b->parent_id == 0 &&
+           (a->state == ML_STATE_REPLACED) == (b->state == ML_STATE_REPLACED);
+}
+
+/* Another build of the program, under another name. */
+static bool same_part(const struct ml_profile_process *a, const struct ml_profile_process *b) {
+    return a->arguments_count > 1 && same_arguments(a, b, 1);
 }
 
 /* Pair what is not yet. */
@@ -67,6 +84,8 @@ bool ml_process_pairs(
     if (before) {
         pair_by(before, after, same_process, pairs, taken);
         pair_by(before, after, same_work, pairs, taken);
+        pair_by(before, after, both_first, pairs, taken);
+        pair_by(before, after, same_part, pairs, taken);
     }
     for (size_t b = 0; b < before_count; b++) {
         if (!taken[b]) {

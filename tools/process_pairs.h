@@ -1,7 +1,9 @@
 /* Which process of one dump is which of another. Room: tools. Context: one thread.
  *
  * One rule: the same pid with the same name is the same process (two dumps of one run); else the
- * same role and command line (two runs), each process once, in the dumps' order. */
+ * same role and command line (two runs); else the first process with the first one, and the same
+ * role and arguments whatever the program is called (two builds). Each process once, in the dumps'
+ * order. */
 #ifndef MEMLOG_TOOLS_PROCESS_PAIRS_H
 #define MEMLOG_TOOLS_PROCESS_PAIRS_H
 
