@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "host/page_internal.h"
@@ -18,6 +19,7 @@ enum { TIMELINE_POINTS = 600, TIMELINE_POINTS_MAX = 10000, TIMELINE_CHANGES = 25
 
 /* Of the year 9999. */
 #define TIME_MAX_MS UINT64_C(253402300799999)
+#define TIME_MAX_BYTES 40
 
 /* A request whose answer the analyzer makes of one or two dumps. */
 struct ml_page_analysis {
@@ -318,7 +320,37 @@ void ml_page_get_diff(struct ml_page *page, struct ml_http_request *request, con
     }
 }
 
-/* From when to when, in ms since 1970; how much of it. False: it was answered. */
+/* A moment: ms since 1970, or a time as memlog prints it (UTC), which the analyzer reads. False: it
+ * was answered. */
+static bool add_moment(struct ml_page_analysis *analysis, const char *name, uint64_t *out_ms) {
+    const char *text = ml_http_argument(analysis->request, name);
+    *out_ms = 0;
+    if (text == NULL || strpbrk(text, ":") == NULL) {
+        if (!ml_page_number_argument(analysis->request, name, TIME_MAX_MS, out_ms)) {
+            return false;
+        }
+        if (*out_ms != 0) {
+            add_word(analysis, "--%s=@%" PRIu64, name, *out_ms);
+        }
+        return true;
+    }
+    struct tm parts = {.tm_year = 0};
+    const char *end = strptime(text, "%Y-%m-%dT%H:%M:%S", &parts);
+    end = end != NULL ? end : strptime(text, "%H:%M:%S", &parts);
+    if (end != NULL && *end == '.') {
+        end += 1 + strspn(end + 1, "0123456789");
+    }
+    if (end == NULL || strcmp(end, "Z") != 0 || strlen(text) > TIME_MAX_BYTES) {
+        ml_page_answer_error(
+            analysis->request, 400, "%s=: ms since 1970, or a time as 2026-11-21T10:02:30Z", name
+        );
+        return false;
+    }
+    add_word(analysis, "--%s=%s", name, text);
+    return true;
+}
+
+/* From when to when; how much of it. False: it was answered. */
 static bool add_span(struct ml_page_analysis *analysis) {
     struct ml_http_request *request = analysis->request;
     uint64_t pid = 0;
@@ -327,8 +359,7 @@ static bool add_span(struct ml_page_analysis *analysis) {
     uint64_t points = TIMELINE_POINTS;
     uint64_t stacks = 0;
     if (!ml_page_number_argument(request, "pid", INT_MAX, &pid) ||
-        !ml_page_number_argument(request, "from", TIME_MAX_MS, &from_ms) ||
-        !ml_page_number_argument(request, "to", TIME_MAX_MS, &to_ms) ||
+        !add_moment(analysis, "from", &from_ms) || !add_moment(analysis, "to", &to_ms) ||
         !ml_page_number_argument(request, "points", TIMELINE_POINTS_MAX, &points) ||
         !ml_page_number_argument(request, "stacks", 1, &stacks)) {
         return false;
@@ -337,7 +368,7 @@ static bool add_span(struct ml_page_analysis *analysis) {
         ml_page_answer_error(request, 400, "points=%" PRIu64 ": two at least", points);
         return false;
     }
-    if (to_ms != 0 && from_ms >= to_ms) {
+    if (to_ms != 0 && from_ms != 0 && from_ms >= to_ms) {
         ml_page_answer_error(request, 400, "from= is not before to=");
         return false;
     }
@@ -345,12 +376,6 @@ static bool add_span(struct ml_page_analysis *analysis) {
     add_word(analysis, "--limit=%d", TIMELINE_CHANGES);
     if (pid != 0) {
         add_word(analysis, "--pid=%" PRIu64, pid);
-    }
-    if (from_ms != 0) {
-        add_word(analysis, "--from=@%" PRIu64, from_ms);
-    }
-    if (to_ms != 0) {
-        add_word(analysis, "--to=@%" PRIu64, to_ms);
     }
     if (stacks == 0) {
         add_word(analysis, "--no-stacks");

@@ -128,7 +128,7 @@ void ml_series_note(
 ) {
     const uint64_t noted[VALUES] = {
         [LEAST] = now->live_bytes,
-        [MOST] = now->live_bytes,
+        [MOST] = now->most_bytes > now->live_bytes ? now->most_bytes : now->live_bytes,
         [LAST] = now->live_bytes,
         [TOTAL_BYTES] = now->total_bytes,
         [TOTAL_BLOCKS] = now->total_blocks};

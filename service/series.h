@@ -3,7 +3,8 @@
  * session's thread; no clock of its own.
  *
  * One rule: a coarse slot is exactly its four fine ones: least, most and last of what was live, and
- * the last of what had been allocated. What is between two notes is what the first of them said.
+ * the last of what had been allocated. What is between two notes is what the first of them said,
+ * but for a maximum that is known to lie there.
  *
  * Level 0 has slots of shape->slot_ns, each level above slots four times as long; each keeps its
  * latest shape->slots. Slots lie on one grid of CLOCK_MONOTONIC, so those of all series of a shape
@@ -49,6 +50,7 @@ struct ml_series {
 /* What is noted. */
 struct ml_series_now {
     uint64_t live_bytes;
+    uint64_t most_bytes; /* that is known to have been live since the last note; 0: no more */
     uint64_t total_bytes, total_blocks; /* shape->has_totals */
 };
 

@@ -73,7 +73,10 @@ void ml_session_note_time(struct ml_session *session, uint64_t monotonic_ns, boo
     }
     const struct ml_series_now now = {
         .live_bytes = session->tree.live_bytes,
+        .most_bytes =
+            session->tree.peak_bytes > timelines->noted_peak_bytes ? session->tree.peak_bytes : 0,
         .total_bytes = timelines->total_bytes,
         .total_blocks = timelines->total_blocks};
+    timelines->noted_peak_bytes = session->tree.peak_bytes;
     ml_series_note(&timelines->tree, &timelines->budget, monotonic_ns, &now);
 }

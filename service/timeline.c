@@ -91,13 +91,26 @@ static uint64_t live_of(const struct ml_timeline_stack *stack, const struct ml_c
     return live_bytes;
 }
 
+/* What the stack held when its process held most. */
+static uint64_t
+peak_share_of(const struct ml_timeline_stack *stack, const struct ml_tracker *tracker) {
+    uint64_t share_bytes = 0;
+    for (uint32_t i = 0; i < stack->cells_count; i++) {
+        uint64_t bytes = 0;
+        uint64_t blocks = 0;
+        ml_tracker_peak_share(tracker, &tracker->cells.cells[stack->cells[i]], &bytes, &blocks);
+        share_bytes += bytes;
+    }
+    return share_bytes;
+}
+
 /* ---- who is large */
 
 /* A stack that may enter. */
 struct candidate {
     uint32_t node;
-    bool is_new; /* it has no cell from before the last look */
-    uint64_t live_bytes;
+    bool is_new;         /* it has no cell from before the last look */
+    uint64_t live_bytes; /* now, or at a peak since the last look if that is more */
 };
 
 /* Keep the largest ML_TIMELINE_ENTERING, the largest first. */
@@ -118,9 +131,11 @@ static uint32_t rank(struct candidate *largest, uint32_t count, const struct can
 /* The largest stacks, by a sum for each node. */
 static uint32_t find_largest(
     const struct ml_timeline *timeline,
-    const struct ml_cells *cells,
+    const struct ml_tracker *tracker,
+    bool is_new_peak,
     struct candidate largest[static ML_TIMELINE_ENTERING]
 ) {
+    const struct ml_cells *cells = &tracker->cells;
     uint32_t nodes_end = 1;
     for (uint32_t i = 0; i < cells->count; i++) {
         const uint32_t node = ml_cell_node(cells->cells[i].key);
@@ -130,7 +145,13 @@ static uint32_t find_largest(
     uint32_t count = 0;
     for (uint32_t i = 0; nodes != NULL && i < cells->count; i++) {
         struct candidate *node = &nodes[ml_cell_node(cells->cells[i].key)];
-        node->live_bytes += cells->cells[i].live_bytes;
+        uint64_t peak_bytes = 0;
+        uint64_t peak_blocks = 0;
+        if (is_new_peak) {
+            ml_tracker_peak_share(tracker, &cells->cells[i], &peak_bytes, &peak_blocks);
+        }
+        const uint64_t live_bytes = cells->cells[i].live_bytes;
+        node->live_bytes += live_bytes > peak_bytes ? live_bytes : peak_bytes;
         if (node->node == 0) {
             /* Cells stand in the order in which they came. */
             node->is_new = i >= timeline->cells_looked && timeline->looked_ns != 0;
@@ -200,9 +221,11 @@ static void enter(
 static void look(
     struct ml_timeline *timeline,
     struct ml_budget *budget,
-    const struct ml_cells *cells,
+    const struct ml_tracker *tracker,
     uint64_t ns
 ) {
+    const struct ml_cells *cells = &tracker->cells;
+    const bool is_new_peak = tracker->totals.peak_bytes > timeline->stacks_peak_bytes;
     struct candidate largest[ML_TIMELINE_ENTERING];
     if (timeline->stacks == NULL) {
         timeline->stacks = ml_budget_new(budget, STACKS_BYTES);
@@ -212,7 +235,7 @@ static void look(
         /* A process begins with nothing, so all of its stacks are new. */
         timeline->looked_ns = timeline->sums.first_ns;
     }
-    const uint32_t count = find_largest(timeline, cells, largest);
+    const uint32_t count = find_largest(timeline, tracker, is_new_peak, largest);
     for (uint32_t i = 0; i < count; i++) {
         if (find_stack(timeline, largest[i].node) == NULL) {
             enter(timeline, budget, cells, &largest[i]);
@@ -227,18 +250,23 @@ static void look(
 static void note_stacks(
     struct ml_timeline *timeline,
     struct ml_budget *budget,
-    const struct ml_cells *cells,
+    const struct ml_tracker *tracker,
     uint64_t ns
 ) {
+    const struct ml_cells *cells = &tracker->cells;
+    const bool is_new_peak = tracker->totals.peak_bytes > timeline->stacks_peak_bytes;
     find_new_cells(timeline, budget, cells);
     if (ns >= timeline->next_look_ns) {
-        look(timeline, budget, cells, ns);
+        look(timeline, budget, tracker, ns);
     }
     for (uint32_t i = 0; i < timeline->stacks_count; i++) {
         struct ml_timeline_stack *stack = &timeline->stacks[i];
-        const struct ml_series_now now = {.live_bytes = live_of(stack, cells)};
+        const struct ml_series_now now = {
+            .live_bytes = live_of(stack, cells),
+            .most_bytes = is_new_peak ? peak_share_of(stack, tracker) : 0};
         ml_series_note(&stack->series, budget, ns, &now);
     }
+    timeline->stacks_peak_bytes = tracker->totals.peak_bytes;
     timeline->stacks_ns = ns;
 }
 
@@ -263,16 +291,18 @@ void ml_timeline_note(
     if (!is_still || is_exact) {
         const struct ml_series_now now = {
             .live_bytes = totals->live_bytes,
+            .most_bytes = totals->peak_bytes > timeline->noted_peak_bytes ? totals->peak_bytes : 0,
             .total_bytes = totals->total_bytes,
             .total_blocks = totals->total_blocks};
         ml_series_note(&timeline->sums, budget, ns, &now);
         timeline->noted_bytes = totals->total_bytes;
         timeline->noted_blocks = totals->total_blocks;
         timeline->noted_live_bytes = totals->live_bytes;
+        timeline->noted_peak_bytes = totals->peak_bytes;
         timeline->is_stale = true;
     }
     if (stacks_are_due(timeline, ns, is_exact)) {
-        note_stacks(timeline, budget, &tracker->cells, ns);
+        note_stacks(timeline, budget, tracker, ns);
         timeline->is_stale = false;
     }
 }

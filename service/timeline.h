@@ -43,7 +43,8 @@ struct ml_timeline_stack {
     uint32_t cells_count, cells_capacity;
 };
 
-/* Of one process. */
+/* Of one process. What it does between two notes nobody sees, but for its peak: a new one is in its
+ * series and in those of the stacks that held it, to the byte. */
 struct ml_timeline {
     struct ml_series sums;
     struct ml_timeline_stack *stacks; /* ML_TIMELINE_STACKS; NULL: not looked for yet */
@@ -52,6 +53,7 @@ struct ml_timeline {
     uint32_t cells_looked; /* there were so many at the last look */
     uint64_t stacks_ns, looked_ns, next_look_ns;
     uint64_t noted_bytes, noted_blocks, noted_live_bytes; /* its totals at the last note */
+    uint64_t noted_peak_bytes, stacks_peak_bytes;         /* the process's peak at the last notes */
     bool is_stale;                                        /* its stacks have not been noted since */
 };
 
@@ -83,6 +85,7 @@ struct ml_timelines {
     struct ml_series tree;
     uint64_t total_bytes, total_blocks; /* of all that were noted */
     uint64_t noted_ns;                  /* 0: nobody keeps time here */
+    uint64_t noted_peak_bytes;          /* the tree's, at the last note */
 };
 
 #endif

@@ -37,7 +37,7 @@ void ml_report_put(const struct ml_report_page *page, const char *text);
  */
 void ml_report_put_wrapped(const struct ml_report_page *page, size_t column, const char *text);
 
-/* "10:00:00.123" of a time of day. */
+/* "10:00:00.123Z" of a time of day; UTC, as every time that is told. */
 const char *ml_report_time_of_day(uint64_t realtime_ns, char words[ML_WORDS_BYTES]);
 
 /* Whose losses there are, in the order in which a person should care: why, and what to do. */

@@ -103,11 +103,10 @@ static void put_amount(
 
 const char *ml_report_time_of_day(uint64_t realtime_ns, char words[ML_WORDS_BYTES]) {
     ml_words_time_ms(realtime_ns, words);
-    /* 2026-11-21T10:00:00.123Z -> 10:00:00.123 */
+    /* 2026-11-21T10:00:00.123Z -> 10:00:00.123Z */
     if (strlen(words) < sizeof "2026-11-21T10:00:00.123Z" - 1) {
         return "an unknown time";
     }
-    words[strlen(words) - 1] = '\0';
     return words + sizeof "2026-11-21T" - 1;
 }
 

@@ -101,30 +101,49 @@ static bool read_length(const char *text, uint64_t *out_ms) {
     return unit == '\0' || (strchr("smhd", unit) != NULL && end[1] == '\0');
 }
 
-/* A time of day is the latest that is not behind the dump. */
+/* The rest of a time: ".123", "Z", both or nothing. */
+static bool read_rest(const char *text, uint64_t *out_ms) {
+    unsigned unit_ms = 100;
+
+    *out_ms = 0;
+    if (*text == '.') {
+        for (text++; *text >= '0' && *text <= '9'; text++) {
+            *out_ms += (uint64_t)(*text - '0') * unit_ms;
+            unit_ms /= 10;
+        }
+    }
+    return *text == '\0' || (*text == 'Z' && text[1] == '\0');
+}
+
+/* UTC, as every time that memlog prints, with or without what stands behind the minutes. A time of
+ * day is the latest that is not behind the dump. */
 static bool
 read_clock(const struct ml_timeline *timeline, const char *text, uint64_t *out_realtime_ms) {
-    const uint64_t now_s = timeline->report->profile->now.realtime_ns / 1000000000;
+    static const char *const forms[] = {"%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M", "%H:%M:%S", "%H:%M"};
+    enum { FORMS = sizeof forms / sizeof forms[0], FORMS_WITH_DAY = 2 };
+    const uint64_t now_ms = timeline->report->profile->now.realtime_ns / 1000000;
+    const uint64_t day_ms = (uint64_t)S_PER_DAY * MS_PER_S;
     struct tm parts = {0};
-    const char *end = strptime(text, "%Y-%m-%dT%H:%M:%SZ", &parts);
+    const char *end = NULL;
+    uint64_t rest_ms = 0;
+    size_t form = 0;
 
-    if (end && *end == '\0') {
-        *out_realtime_ms = (uint64_t)timegm(&parts) * MS_PER_S;
-        return true;
-    }
-    parts = (struct tm){0};
-    end = strptime(text, "%H:%M:%S", &parts);
-    if (!end) {
+    for (; form < FORMS && !end; form++) {
         parts = (struct tm){0};
-        end = strptime(text, "%H:%M", &parts);
+        end = strptime(text, forms[form], &parts);
+        end = end && read_rest(end, &rest_ms) ? end : NULL;
     }
-    if (!end || *end != '\0') {
+    if (!end) {
         return false;
     }
-    uint64_t at_s = now_s / S_PER_DAY * S_PER_DAY +
-                    (uint64_t)(parts.tm_hour * 3600 + parts.tm_min * 60 + parts.tm_sec);
-    at_s -= at_s > now_s && at_s >= S_PER_DAY ? S_PER_DAY : 0;
-    *out_realtime_ms = at_s * MS_PER_S;
+    if (form <= FORMS_WITH_DAY) {
+        *out_realtime_ms = (uint64_t)timegm(&parts) * MS_PER_S + rest_ms;
+        return true;
+    }
+    uint64_t at_s = (uint64_t)(parts.tm_hour * 3600 + parts.tm_min * 60 + parts.tm_sec);
+    uint64_t at_ms = now_ms / day_ms * day_ms + at_s * MS_PER_S + rest_ms;
+    at_ms -= at_ms > now_ms && at_ms >= day_ms ? day_ms : 0;
+    *out_realtime_ms = at_ms;
     return true;
 }
 
@@ -175,6 +194,23 @@ static int order_changes(const void *left, const void *right) {
     return (a->node > b->node) - (a->node < b->node);
 }
 
+uint64_t ml_timeline_passed_bytes(const struct ml_timeline_change *change) {
+    return change->most_bytes -
+           (change->from_bytes > change->to_bytes ? change->from_bytes : change->to_bytes);
+}
+
+static int order_passed(const void *left, const void *right) {
+    const struct ml_timeline_change *a = left;
+    const struct ml_timeline_change *b = right;
+    const uint64_t a_bytes = ml_timeline_passed_bytes(a);
+    const uint64_t b_bytes = ml_timeline_passed_bytes(b);
+
+    if (a_bytes != b_bytes) {
+        return a_bytes < b_bytes ? 1 : -1;
+    }
+    return (a->node > b->node) - (a->node < b->node);
+}
+
 static void find_changes(struct ml_timeline *timeline) {
     const struct ml_profile *profile = timeline->report->profile;
 
@@ -192,10 +228,20 @@ static void find_changes(struct ml_timeline *timeline) {
             change.to_bytes = ml_series_at(series, timeline->to_ms);
             change.is_partial =
                 series->from_ms > timeline->from_ms && series->points[0].least_bytes > 0;
+            (void)ml_series_most(series, timeline->from_ms, timeline->to_ms, &change.most_bytes);
+            const uint64_t at_ends =
+                change.from_bytes > change.to_bytes ? change.from_bytes : change.to_bytes;
+            change.most_bytes = change.most_bytes > at_ends ? change.most_bytes : at_ends;
+            if (change.most_bytes > at_ends) {
+                timeline->passed[timeline->passed_count++] = change;
+            }
             if (change.from_bytes != change.to_bytes) {
                 timeline->changes[timeline->changes_count++] = change;
             }
         }
+    }
+    if (timeline->passed_count > 1) {
+        qsort(timeline->passed, timeline->passed_count, sizeof *timeline->passed, order_passed);
     }
     if (timeline->changes_count > 1) {
         qsort(timeline->changes, timeline->changes_count, sizeof *timeline->changes, order_changes);
@@ -208,13 +254,15 @@ static enum ml_status read_span(
     timeline->from_ms = timeline->first_ms;
     timeline->to_ms = timeline->last_ms;
     if (wish->from && !read_moment(timeline, wish->from, &timeline->from_ms)) {
-        *out_complaint = "--from wants a time: 10:02, 10:02:30 or 2026-11-21T10:02:30Z (UTC), +5m "
-                         "(since the start), -5m (before the end)";
+        *out_complaint =
+            "--from wants a time: 10:02, 10:02:30.5Z or 2026-11-21T10:02:30Z (all UTC), +5m "
+            "(since the start), -5m (before the end)";
         return ML_PEER_FORM;
     }
     if (wish->to && !read_moment(timeline, wish->to, &timeline->to_ms)) {
-        *out_complaint = "--to wants a time: 10:02, 10:02:30 or 2026-11-21T10:02:30Z (UTC), +5m "
-                         "(since the start), -5m (before the end)";
+        *out_complaint =
+            "--to wants a time: 10:02, 10:02:30.5Z or 2026-11-21T10:02:30Z (all UTC), +5m "
+            "(since the start), -5m (before the end)";
         return ML_PEER_FORM;
     }
     if (timeline->from_ms >= timeline->last_ms || timeline->to_ms <= timeline->first_ms) {
@@ -255,7 +303,8 @@ enum ml_status ml_timeline_init(
         return status;
     }
     timeline->changes = calloc(profile->series_count, sizeof *timeline->changes);
-    if (!timeline->changes) {
+    timeline->passed = calloc(profile->series_count, sizeof *timeline->passed);
+    if (!timeline->changes || !timeline->passed) {
         return ML_ENV_MEMORY;
     }
     find_changes(timeline);
@@ -264,6 +313,7 @@ enum ml_status ml_timeline_init(
 
 void ml_timeline_fini(struct ml_timeline *timeline) {
     free(timeline->changes);
+    free(timeline->passed);
     *timeline = (struct ml_timeline){0};
 }
 

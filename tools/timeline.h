@@ -14,12 +14,13 @@
 #include "ipc/ml_status.h"
 #include "tools/report.h"
 
-/* A stack that held another amount at the span's end than at its start. */
+/* What a stack held at the span's start and end, and in between. */
 struct ml_timeline_change {
     const struct ml_profile_process *process;
     uint32_t node; /* of the stacks; ML_STACKS_NONE: no stack */
     uint64_t from_bytes, to_bytes;
-    bool is_partial; /* what it held before its series began, within the span, is not known */
+    uint64_t most_bytes; /* that is known of in between: not less than either */
+    bool is_partial;     /* what it held before its series began, within the span, is not known */
 };
 
 struct ml_timeline {
@@ -28,6 +29,8 @@ struct ml_timeline {
     uint64_t from_ms, to_ms;            /* the span */
     struct ml_timeline_change *changes; /* who grew most first, who shrank most last */
     size_t changes_count;
+    struct ml_timeline_change *passed; /* who held more in between than at both ends; most first */
+    size_t passed_count;
 };
 
 /* What was asked: NULL for the whole. */
@@ -44,6 +47,9 @@ ML_NODISCARD enum ml_status ml_timeline_init(
     const char **out_complaint
 );
 void ml_timeline_fini(struct ml_timeline *timeline);
+
+/* How much more it held in between than at both ends. */
+uint64_t ml_timeline_passed_bytes(const struct ml_timeline_change *change);
 
 /* The series of the tree; NULL if the dump was narrowed to some processes. */
 const struct ml_profile_series *ml_timeline_tree(const struct ml_timeline *timeline);

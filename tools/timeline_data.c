@@ -113,6 +113,7 @@ static void put_change(
     ml_json_text(json, change->process->name.bytes, change->process->name.count_bytes);
     ml_json_number_member(json, "from_bytes", change->from_bytes);
     ml_json_number_member(json, "to_bytes", change->to_bytes);
+    ml_json_number_member(json, "most_bytes", change->most_bytes);
     ml_json_key(json, "grown_bytes");
     ml_json_integer(json, (int64_t)(change->to_bytes - change->from_bytes));
     ml_json_bool_member(json, "at_least", change->is_partial);
@@ -168,6 +169,14 @@ void ml_timeline_json(
             i + report->limit >= timeline->changes_count) {
             put_change(&json, report, &timeline->changes[i]);
         }
+    }
+    ml_json_close(&json, ']');
+    ml_json_line(&json);
+    ml_json_key(&json, "passed");
+    ml_json_open(&json, '[');
+    for (size_t i = 0; i < timeline->passed_count && (report->limit == 0 || i < report->limit);
+         i++) {
+        put_change(&json, report, &timeline->passed[i]);
     }
     ml_json_close(&json, ']');
     ml_json_close(&json, '}');

@@ -165,6 +165,45 @@ static void put_change(const struct ml_report_page *page, const struct ml_timeli
     fprintf(page->out, "%s\n", ml_report_plain(page));
 }
 
+/* What was held in between and freed again: without it the curve's maximum is nobody's. */
+static void put_passed(const struct ml_report_page *page, const struct ml_timeline *timeline) {
+    enum { LEAST_SHARE = 100 };
+    const size_t limit = page->report->limit > 0 ? page->report->limit : CHANGES;
+    const uint64_t largest =
+        timeline->passed_count > 0 ? ml_timeline_passed_bytes(&timeline->passed[0]) : 0;
+
+    for (size_t i = 0; i < timeline->passed_count && i < limit; i++) {
+        const struct ml_timeline_change *change = &timeline->passed[i];
+        char words[ML_WORDS_BYTES];
+        char callers[ML_REPORT_CALLERS_BYTES];
+
+        if (ml_timeline_passed_bytes(change) < largest / LEAST_SHARE) {
+            break;
+        }
+        if (i == 0) {
+            ml_report_heading(
+                page,
+                "What came and went",
+                "the most that each held; between two looks a second apart its process's peak "
+                "alone "
+                "is known"
+            );
+        }
+        fprintf(
+            page->out,
+            "  %s%-12s%s",
+            ml_report_bold(page),
+            ml_words_size(change->most_bytes, words),
+            ml_report_plain(page)
+        );
+        ml_report_callers(page, change->node, callers);
+        ml_report_put(page, callers);
+        fputs("  in ", page->out);
+        ml_report_put(page, change->process->name.bytes);
+        fprintf(page->out, " %" PRIu32 "\n", change->process->pid);
+    }
+}
+
 static void put_changes(const struct ml_report_page *page, const struct ml_timeline *timeline) {
     const size_t limit = page->report->limit > 0 ? page->report->limit : CHANGES;
     size_t shown = 0;
@@ -205,7 +244,7 @@ void ml_timeline_text(
     ml_report_put(&page, report->profile->program.bytes);
     fprintf(
         out,
-        "\n%s to %s UTC, %s\n",
+        "\n%s to %s, %s\n",
         ml_report_time_of_day(
             ml_profile_realtime_ms(report->profile, timeline->from_ms) * 1000000, from
         ),
@@ -216,4 +255,5 @@ void ml_timeline_text(
     );
     put_curves(&page, timeline);
     put_changes(&page, timeline);
+    put_passed(&page, timeline);
 }

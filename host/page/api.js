@@ -26,3 +26,7 @@ export function query(path, words) {
   const given = new URLSearchParams(Object.entries(words).filter(([, value]) => value !== "" && value !== undefined && value !== null));
   return given.size ? `${path}?${given}` : path;
 }
+
+// One clock, as in everything that memlog prints: UTC, said by the Z; timeline --from= and --to= take it.
+export const timeText = (ms) => `${new Date(ms).toISOString().slice(11, 19)}Z`;
+export const momentText = (ms) => `${new Date(ms).toISOString().slice(0, 19)}Z`;

@@ -1,6 +1,6 @@
 // The dumps that there are: save, open, compare, download.
 import { state, change } from "./state.js";
-import { get, post, query } from "./api.js";
+import { get, post, query, momentText } from "./api.js";
 import * as processes from "./processes.js";
 import * as profile from "./profile.js";
 
@@ -56,7 +56,7 @@ function draw() {
     select.add(new Option("as \u2026", ""));
     FORMATS.forEach((format) => select.add(new Option(format, format)));
     select.onchange = () => { if (select.value) { location.href = query(`/api/v1/dumps/${one.id}`, { format: select.value }); select.value = ""; } };
-    const taken = new Date(one.time_ms).toLocaleString();
+    const taken = momentText(one.time_ms);
     const name = document.createElement("span");
     const below = document.createElement("span");
     below.className = "tag narrow";

@@ -196,7 +196,7 @@ async function start() {
   const name = [program.replace(/\/+$/, "").split("/").at(-1), ...words].join(" ").replace(/\s+/g, " ").slice(0, 200);
   at("title").textContent = name;
   document.title = `${name} \u2014 memlog`;
-  at("about").textContent = session.live ? `--memlog=${session.mode}, since ${new Date(session.start_ms).toLocaleTimeString()}, dumps go to ${session.folder}` : `Ended runs in ${session.folder}`;
+  at("about").textContent = session.live ? `--memlog=${session.mode}, since ${api.timeText(session.start_ms)}, dumps go to ${session.folder}` : `Ended runs in ${session.folder}`;
   document.body.classList.toggle("ended", !session.live);
   at("save").hidden = !session.live;
   makeTabs();

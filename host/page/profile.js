@@ -1,6 +1,6 @@
 // Flame graph and table of functions of what is looked at: a process, a role or all; now, a dump, or the difference of two.
 import { state, change, note } from "./state.js";
-import { get } from "./api.js";
+import { get, timeText } from "./api.js";
 import { early, question, showsProfile } from "./first.js";
 import * as processes from "./processes.js";
 
@@ -48,7 +48,7 @@ export function init(isLive, onSay) {
 
 // The dumps that can be looked at or compared with.
 export function offer(dumps) {
-  const name = (one) => `${one.id} ${one.reason}, ${new Date(one.time_ms).toLocaleTimeString()}`;
+  const name = (one) => `${one.id} ${one.reason}, ${timeText(one.time_ms)}`;
   const fill = (select, first, value) => {
     select.replaceChildren(...first, ...dumps.map((one) => new Option(name(one), one.id)));
     select.value = value;

@@ -1,7 +1,7 @@
 // What was live and allocated when, with marks; a span tells what grew in it. The service remembers it from each process's start on;
 // resident bytes are known since the page was opened.
 import { state, change } from "./state.js";
-import { get, query } from "./api.js";
+import { get, query, timeText } from "./api.js";
 import * as processes from "./processes.js";
 import { dumps } from "./dumps.js";
 
@@ -193,7 +193,7 @@ function sayList(title, rows) {
 }
 
 function saySpan(answer) {
-  const time = (t) => new Date(t).toLocaleTimeString();
+  const time = timeText;
   const about = document.createElement("p");
   const grown = answer.changed.filter((one) => one.grown_bytes > 0);
   const shrunk = answer.changed.filter((one) => one.grown_bytes < 0).reverse();
@@ -201,6 +201,9 @@ function saySpan(answer) {
   const parts = [about];
   if (grown.length) { parts.push(...sayList("What grew", grown)); }
   if (shrunk.length) { parts.push(...sayList("What shrank", shrunk)); }
+  // Held in between and freed again: as large as it was.
+  const passed = (answer.passed || []).filter((one) => one.most_bytes * 100 > answer.passed[0].most_bytes).map((one) => ({ ...one, grown_bytes: one.most_bytes }));
+  if (passed.length) { parts.push(...sayList("What came and went", passed)); }
   if (parts.length === 1) { about.textContent += " None of them changed."; }
   at("span").replaceChildren(...parts);
   at("span").dataset.of = state.span;

@@ -1,5 +1,5 @@
 // What leaves this machine: send a pruned dump, and how those went that were sent. Only of a run with --upload.
-import { get, post } from "./api.js";
+import { get, post, timeText } from "./api.js";
 
 const at = (id) => document.getElementById(id);
 let say = () => {};
@@ -40,7 +40,7 @@ async function load() {
   if (answer.retries) { parts.push(`${answer.retries} tries failed`); }
   if (answer.given_up) { parts.push(`${answer.given_up} given up`); }
   if (answer.refused) { parts.push(`${answer.refused} refused`); }
-  if (answer.next_ms) { parts.push(`next try ${new Date(answer.next_ms).toLocaleTimeString()}`); }
+  if (answer.next_ms) { parts.push(`next try ${timeText(answer.next_ms)}`); }
   at("uploads-about").textContent = parts.join(", ");
   at("uploads-error").hidden = !answer.last_error;
   at("uploads-error").textContent = answer.last_error;

@@ -1,5 +1,6 @@
 """Figures that must not mislead: whose they are, and of when."""
 import csv
+import datetime
 import json
 import re
 import subprocess
@@ -223,6 +224,111 @@ class WhoHeldIt(Figures):
         run = self.memlog(self.build(CALLER, "caller"), library)
         text = self.say("report", "--summary", run.dumps()[0]).decode()
         self.assertRegex(text, r"9\.0 MiB +\(no names in libnameless\.so\) < eval_frame < main")
+
+
+# Of version 2 `guilty` is new; everything else is as it was.
+BUILDS = r"""
+#include <stdlib.h>
+void *library_keep(size_t bytes);
+__attribute__((noinline)) void *keep(size_t bytes) { void *p = malloc(bytes); __asm__ volatile("" : : "r"(p) : "memory"); return p; }
+__attribute__((noinline)) void *innocent(void) { void *p = keep(3 << 20); __asm__ volatile("" : : "r"(p) : "memory"); return p; }
+__attribute__((noinline)) void *guilty(void) { void *p = keep(5 << 20); __asm__ volatile("" : : "r"(p) : "memory"); return p; }
+int main(void) {
+    void *all = innocent();
+    if (VERSION == 2) { guilty(); }
+    library_keep(2 << 20);
+    return all == NULL;
+}
+"""
+
+LIBRARY = r"""
+#include <stdlib.h>
+void *library_keep(size_t bytes) { void *p = malloc(bytes); __asm__ volatile("" : : "r"(p) : "memory"); return p; }
+"""
+
+
+class TwoBuilds(Figures):
+    def make(self, version):
+        folder = self.folder / f"v{version}"
+        folder.mkdir()
+        library = folder / f"libkeep.so.1.{version}"
+        for words, source in (
+            (["-shared", "-fPIC", f"-Wl,-soname,{library.name}", "-o", str(library)], LIBRARY),
+            ([f"-DVERSION={version}", "-o", str(folder / f"server-1.{version}"), "-x", "c", "-", "-x", "none", str(library), f"-Wl,-rpath,{folder}"], BUILDS),
+        ):
+            words = ["gcc", "-g", "-O1", "-fno-optimize-sibling-calls", *words] + (["-x", "c", "-"] if "-" not in words else [])
+            built = harness.run_words(words, self.folder, self.environment(), source.encode(), 60)
+            self.assertEqual(built.returncode, 0, built.stderr)
+        return self.memlog(folder / f"server-1.{version}").dumps()[0]
+
+    def test_builds_of_other_file_names_differ_by_what_changed_alone(self):
+        diff = json.loads(self.say("diff", "--json", self.make(1), self.make(2)))
+        large = [stack for stack in diff["stacks"] if max(stack[side]["total_bytes"] for side in ("from", "to")) >= MIB]
+        told = {tuple(frame["function"] for frame in stack["frames"][:2]): (stack["from"]["total_bytes"], stack["to"]["total_bytes"]) for stack in large}
+        self.assertEqual(told, {
+            ("keep", "innocent"): (3 * MIB, 3 * MIB), ("keep", "guilty"): (0, 5 * MIB), ("library_keep", "main"): (2 * MIB, 2 * MIB),
+        })
+
+
+# Holds 40 MiB for a moment, again and again, and a little for good.
+BURSTS = r"""
+#include <stdlib.h>
+#include <time.h>
+__attribute__((noinline)) static void *burst(size_t bytes) { void *p = malloc(bytes); __asm__ volatile("" : : "r"(p) : "memory"); return p; }
+int main(void) {
+    struct timespec rest = {0, 300000000};
+    void *kept = malloc(70000);
+    __asm__ volatile("" : : "r"(kept) : "memory");
+    for (int i = 0; i < 8; i++) {
+        nanosleep(&rest, NULL);
+        if (i == 4) { free(burst(40 << 20)); }
+    }
+    return kept == NULL;
+}
+"""
+
+
+class Times(Figures):
+    def test_the_timelines_maximum_is_the_reports_peak_and_says_whose_it_was(self):
+        run = self.memlog(self.build(BURSTS, "bursts"))
+        dump = run.dumps()[0]
+        report = self.exit_report(run)
+        timeline = json.loads(self.say("timeline", "--json", dump))
+        most = max(point[2] for point in timeline["tree"]["points"])
+        self.assertEqual(most, report["tree"]["peak_bytes"])
+        (process,) = timeline["processes"]
+        self.assertEqual(max(point[2] for point in process["points"]), report["processes"][0]["peak_bytes"])
+        self.assertEqual((timeline["passed"][0]["function"], timeline["passed"][0]["most_bytes"]), ("burst", 40 * MIB))
+        text = self.say("timeline", dump).decode()
+        self.assertRegex(text, r"(?s)What came and went.*40\.0 MiB +burst < main")
+
+    def test_every_time_that_is_printed_is_taken_back(self):
+        run = self.memlog(self.build(BURSTS, "bursts"))
+        dump = run.dumps()[0]
+        timeline = json.loads(self.say("timeline", "--json", dump))
+        text = self.say("report", dump).decode() + self.say("timeline", dump).decode() + self.say("timeline", "--csv", dump).decode()
+        times = re.findall(r"\b(?:\d{4}-\d\d-\d\dT)?\d\d:\d\d:\d\d(?:\.\d+)?\S?", text)
+        self.assertGreater(len(times), 10)
+        self.assertEqual([time for time in times if not time.endswith("Z")], [])
+        first, last = timeline["first_ms"], timeline["last_ms"]
+        peak = re.search(r"at (\d\d:\d\d:\d\d\.\d+Z)", text)[1]
+        iso = self.exit_report(run)["tree"]["peak_time"]
+        for time in (peak, iso):
+            answer = json.loads(self.say("timeline", "--json", f"--from={time}", dump))
+            self.assertTrue(first < answer["from_ms"] < last, (time, first, answer["from_ms"], last))
+            self.assertEqual(answer["from_ms"] % 1000, int(time[-4:-1]))
+
+    def test_the_page_takes_the_times_that_it_prints(self):
+        process = self.spawner(options=())
+        log = self.folder / f"stderr{self.runs}"
+        page = browsing.Page(self.wait_for("the page", lambda: re.search(r"^memlog: page: (http\S+)$", log.read_text(), re.M))[1])
+        whole = self.wait_for("a second", lambda: (found := page.json("/api/v1/timeline"))["last_ms"] > found["first_ms"] + 1000 and found)
+        for moment in (whole["first_ms"] + 500,):
+            iso = datetime.datetime.fromtimestamp(moment / 1000, datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment % 1000:03}Z"
+            for text in (iso, iso.partition("T")[2]):
+                self.assertAlmostEqual(page.json(f"/api/v1/timeline?from={text}")["from_ms"], moment, delta=1)
+        self.assertEqual(page.ask("/api/v1/timeline?from=10:61:00Z").status, 400)
+        self.end(process)
 
 
 if __name__ == "__main__":
