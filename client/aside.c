@@ -12,6 +12,7 @@
 
 enum {
     PATH_BYTES = 4096,
+    LOADER_WORDS_MAX = 1024, /* of a loader's command line */
     SCRIPT_WORDS_MAX = 8 /* in front of a script's name: at most four interpreters, one word each */
 };
 
@@ -37,11 +38,8 @@ bool ml_aside_is_needed(void) {
     return false;
 }
 
-static void tell(const char *socket_path) {
-    char path[PATH_BYTES];
+static void tell(const char *socket_path, const char *path) {
     int socket_fd = -1;
-    const long count = ml_sys3(SYS_readlink, (long)own_file, (long)path, (long)(sizeof(path) - 1));
-    path[count > 0 ? count : 0] = 0;
     if (ml_hello_connect(socket_path, &socket_fd)) {
         (void
         )ml_hello_not_profiled(socket_fd, true, MEMLOG_CLIENT_NOT_PROFILED_REASON_SANITIZER, path);
@@ -68,14 +66,40 @@ static bool is_script(const char *path) {
     return count == (long)sizeof(head) && head[0] == '#' && head[1] == '!';
 }
 
+/* A loader that was started as a program drops its own words from what it hands on. The kernel's
+ * lie one behind the other. False: there is no room for them. */
+static bool words_of_loader(char **out_words, size_t most) {
+    const struct ml_bytes title = ml_hello_title();
+    size_t count = 0;
+    size_t at = 0;
+    while (at < title.count_bytes && count + 1 < most) {
+        out_words[count++] = (char *)(uintptr_t)title.data + at;
+        at += strlen(out_words[count - 1]) + 1;
+    }
+    out_words[count] = NULL;
+    return count > 0 && at == title.count_bytes &&
+           title.count_bytes < MEMLOG_CLIENT_MAX_TITLE_BYTES;
+}
+
 void ml_aside_step(const char *socket_path, char **arguments, char **environment) {
     /* The name that was executed: the process is called by it. */
     const char *name = (const char *)getauxval(AT_EXECFN);
     const char *path = own_file;
     char **words = arguments;
+    char *all_words[LOADER_WORDS_MAX];
+    char executable[PATH_BYTES];
     if (arguments == NULL || arguments[0] == NULL) {
         return;
     }
+    if (getauxval(AT_BASE) == 0) {
+        if (!words_of_loader(all_words, LOADER_WORDS_MAX)) {
+            return;
+        }
+        words = all_words;
+    }
+    const long count =
+        ml_sys3(SYS_readlink, (long)own_file, (long)executable, (long)(sizeof(executable) - 1));
+    executable[count > 0 ? count : 0] = 0;
     if (name != NULL && is_own_file(name)) {
         path = name;
     }
@@ -89,8 +113,11 @@ void ml_aside_step(const char *socket_path, char **arguments, char **environment
             words = arguments + i;
         }
     }
+    if (path == own_file && is_own_file(executable)) {
+        path = executable;
+    }
     if (socket_path != NULL) {
-        tell(socket_path);
+        tell(socket_path, executable);
     }
     (void)ml_sys3(SYS_execve, (long)path, (long)words, (long)environment);
 }

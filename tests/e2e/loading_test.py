@@ -185,6 +185,11 @@ class Sanitizers(Loading):
         report = self.exit_report(self.as_bare((str(self.program),)))
         self.assertEqual(len(report["dump"]["not_profiled"]), 1)
 
+    def test_one_behind_a_loader_that_is_started_by_name(self):
+        self.sanitized("gcc", "-fsanitize=address")
+        run = self.as_bare(("/lib64/ld-linux-x86-64.so.2", "--argv0", "name", str(self.program)))
+        self.assertRegex(self.text_of(run), "sanitizer's run-time is in it")
+
     def test_gccs_thread_sanitizer(self):
         self.sanitized("gcc", "-fsanitize=thread")
         self.assert_as_bare("sanitizer's run-time is in it")
