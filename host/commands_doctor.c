@@ -1,12 +1,15 @@
 /* `memlog doctor`: why is nothing recorded? Room: host. Context: its own process. */
+#include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "host/attempt.h"
 #include "host/commands.h"
 #include "host/commands_doctor_internal.h"
 #include "host/image.h"
@@ -98,6 +101,47 @@ static void hint_at_own_memory(struct ml_findings *findings, const char *name) {
     }
 }
 
+/* Its image could take the preload: whether it does. */
+static void try_program(struct ml_findings *findings, char *const *argv) {
+    struct ml_complaint complaint = {.text = ""};
+    char library[PATH_MAX];
+    const char *why = "";
+    const enum ml_attempt result = ml_paths_find(ML_PRELOAD_FILE, library, &complaint) == ML_OK
+                                       ? ml_attempt_program(argv, library, &why)
+                                       : ML_ATTEMPT_UNKNOWN;
+    switch (result) {
+    case ML_ATTEMPT_REACHED:
+        ml_doctor_find(findings, ML_DOCTOR_OK, "program", "%s can be profiled", argv[0]);
+        hint_at_own_memory(findings, base_name(argv[0]));
+        ml_doctor_find(
+            findings,
+            ML_DOCTOR_NOTE,
+            "allocator",
+            "what it asks of malloc is recorded: doctor does not look for an allocator inside it, "
+            "which would go past memlog; a run's report says NOT COVERED then"
+        );
+        return;
+    case ML_ATTEMPT_UNKNOWN:
+        ml_doctor_find(
+            findings,
+            ML_DOCTOR_NOTE,
+            "program",
+            "%s is of a kind that can be profiled, but could not be tried",
+            argv[0]
+        );
+        return;
+    case ML_ATTEMPT_NOT_LOADED:
+        why = "its loader did not load memlog";
+        break;
+    case ML_ATTEMPT_ENDED:
+        why = "it ended before memlog was loaded";
+        break;
+    case ML_ATTEMPT_REFUSED:
+        break;
+    }
+    ml_doctor_find(findings, ML_DOCTOR_FAIL, "program", "%s: %s; it runs unprofiled", argv[0], why);
+}
+
 static void check_environment(struct ml_findings *findings) {
     const char *preload = getenv("LD_PRELOAD");
     if (preload == NULL || preload[0] == '\0') {
@@ -105,7 +149,7 @@ static void check_environment(struct ml_findings *findings) {
     }
     const char *hint = strstr(preload, "heaptrack") != NULL
                            ? ": two profilers at once see each other's memory; unset it"
-                           : "; memlog is loaded before it, and calls it";
+                           : "; memlog is loaded before it";
     ml_doctor_find(findings, ML_DOCTOR_NOTE, "environment", "LD_PRELOAD=%s%s", preload, hint);
 }
 
@@ -121,16 +165,7 @@ check_program(struct ml_findings *findings, const struct ml_never_list *never, c
     const enum ml_image_kind kind = ml_probe_program(argv);
     switch (kind) {
     case ML_IMAGE_PRELOADABLE:
-        ml_doctor_find(findings, ML_DOCTOR_OK, "program", "%s can be profiled", argv[0]);
-        hint_at_own_memory(findings, base_name(argv[0]));
-        ml_doctor_find(
-            findings,
-            ML_DOCTOR_NOTE,
-            "allocator",
-            "what it asks of malloc is recorded: doctor does not look for an allocator inside it, "
-            "which "
-            "would go past memlog; a run's report says NOT COVERED then"
-        );
+        try_program(findings, argv);
         break;
     case ML_IMAGE_GONE:
         ml_doctor_find(
@@ -282,8 +317,22 @@ check_process(struct ml_findings *findings, const struct ml_never_list *never, u
         return;
     }
     const enum ml_image_kind kind = ml_image_look((pid_t)pid);
-    if (kind == ML_IMAGE_GONE) {
+    if (kind == ML_IMAGE_GONE && kill((pid_t)pid, 0) != 0 && errno == ESRCH) {
         ml_doctor_find(findings, ML_DOCTOR_FAIL, "process", "there is no process %" PRIu32, pid);
+    } else if (kind == ML_IMAGE_GONE) {
+        ml_doctor_find(
+            findings,
+            ML_DOCTOR_FAIL,
+            "process",
+            "it has no program in memory: it is of the kernel's own, or has ended"
+        );
+    } else if (kind == ML_IMAGE_UNREADABLE) {
+        ml_doctor_find(
+            findings,
+            ML_DOCTOR_FAIL,
+            "process",
+            "it is another user's, or forbids to be looked at: ask as that user, or as root"
+        );
     } else if (kind != ML_IMAGE_PRELOADABLE) {
         ml_doctor_find(findings, ML_DOCTOR_FAIL, "process", "%s", ml_image_text(kind));
     } else if (ml_process_maps((pid_t)pid, ML_PRELOAD_FILE)) {

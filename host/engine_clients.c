@@ -67,7 +67,7 @@ static bool answer_hello(
     return memlog_client_hello_answer(call, &reply) == ML_OK;
 }
 
-static const char *not_profiled_text(enum memlog_client_not_profiled_reason reason) {
+const char *ml_engine_not_profiled_text(enum memlog_client_not_profiled_reason reason) {
     switch (reason) {
     case MEMLOG_CLIENT_NOT_PROFILED_REASON_STATIC:
         return ml_image_text(ML_IMAGE_STATIC);
@@ -183,7 +183,7 @@ static void on_hello(
             engine,
             pid,
             member->parent_pid,
-            not_profiled_text(MEMLOG_CLIENT_NOT_PROFILED_REASON_HANDSHAKE_FAILED),
+            ml_engine_not_profiled_text(MEMLOG_CLIENT_NOT_PROFILED_REASON_HANDSHAKE_FAILED),
             member->executable
         );
     } else if (wanted) {
@@ -313,11 +313,11 @@ static void on_not_profiled(
     );
     pid_t pid = call->peer.pid;
     if (speaks_of_itself(request->reason)) {
-        cannot_be_recorded(connection, pid, not_profiled_text(request->reason));
+        cannot_be_recorded(connection, pid, ml_engine_not_profiled_text(request->reason));
         return;
     }
     ml_engine_add_not_profiled(
-        engine, pid, ml_process_parent(pid), not_profiled_text(request->reason), path
+        engine, pid, ml_process_parent(pid), ml_engine_not_profiled_text(request->reason), path
     );
     engine->root_seen = engine->root_seen || pid == engine->root; /* it is named */
     struct ml_member *member = ml_members_running(&engine->members, pid);

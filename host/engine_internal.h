@@ -274,6 +274,9 @@ void ml_connection_close(struct ml_connection *connection);
 /* Somebody has said Hello on it. */
 void ml_connection_heard(struct ml_connection *connection);
 
+/* A client's reason in words. */
+const char *ml_engine_not_profiled_text(enum memlog_client_not_profiled_reason reason);
+
 /* Keep that a program ran without memlog. `path` may be NULL. */
 void ml_engine_add_not_profiled(
     struct ml_engine *engine, pid_t pid, pid_t parent_pid, const char *reason, const char *path

@@ -1,6 +1,8 @@
 """memlog doctor says why nothing is recorded; memlog env lets a program that was started elsewhere join."""
 import json
 import os
+import pathlib
+import shutil
 import subprocess
 import sys
 import unittest
@@ -133,6 +135,36 @@ class Doctor(Commands):
             self.assertFalse((self.folder / "witness").exists())
         self.assertIn("no such program", str(self.one(self.findings("/nonexistent", code=1), "program")))
         self.assertIn("PYTHONMALLOC=malloc", str(self.one(self.findings("python3"), "program")))
+
+    def test_what_cannot_be_profiled_is_told_with_the_true_reason(self):
+        source = self.folder / "witness.c"
+        source.write_text('#include <stdio.h>\nint main(void) { fclose(fopen("witness", "w")); return 0; }\n')
+        script = self.folder / "script"
+        for words, text in ((("gcc", "-fsanitize=address"), "sanitizer's run-time is in it"), (("musl-gcc",), "not glibc's")):
+            if shutil.which(words[0]) is None:
+                continue
+            program = self.folder / "unable"
+            subprocess.run([*words, "-o", program, source], check=True)
+            script.write_text(f"#!{program}\n")
+            script.chmod(0o755)
+            for path in (program, script):
+                ((said, why),) = self.one(self.findings(path, code=1), "program")
+                self.assertEqual(said, "fail")
+                self.assertIn(text, why)
+            self.assertFalse((self.folder / "witness").exists())
+        library = subprocess.run(["gcc", "-print-file-name=libasan.so"], stdout=subprocess.PIPE, text=True).stdout.strip()
+        if os.path.exists(library):
+            told = self.one(self.findings("true", code=1, LD_PRELOAD=os.path.realpath(library)), "program")
+            self.assertIn("sanitizer", told[0][1])
+
+    @unittest.skipIf(os.geteuid() != 0, "needs root to be somebody else")
+    def test_another_users_process_is_there_and_not_to_be_looked_at(self):
+        words = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", harness.MEMLOG, "doctor", "--json", f"--pid={os.getpid()}"]
+        answer = subprocess.run(words, stdout=subprocess.PIPE, env=self.environment(XDG_RUNTIME_DIR=""), cwd="/")
+        told = self.one(json.loads(answer.stdout)["findings"], "process")
+        self.assertIn("another user's", str(told))
+        if pathlib.Path("/proc/2/comm").exists() and pathlib.Path("/proc/2/maps").read_text() == "":
+            self.assertIn("of the kernel's own", str(self.one(self.findings("--pid=2", code=1), "process")))
 
     def test_a_process_is_told_why_it_is_not_recorded(self):
         with subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE) as stranger:
