@@ -90,7 +90,7 @@ const char *ml_engine_not_profiled_text(enum memlog_client_not_profiled_reason r
     case MEMLOG_CLIENT_NOT_PROFILED_REASON_NO_ROOM:
         return "not recorded: its limits leave memlog no room (ulimit -v, -d, -f), or its kernel";
     case MEMLOG_CLIENT_NOT_PROFILED_REASON_SANITIZER:
-        return "a sanitizer's run-time is in it, which has to be the first to see each allocation";
+        return "a sanitizer's run-time is in it";
     }
     return "for an unknown reason";
 }
@@ -316,10 +316,15 @@ static void on_not_profiled(
         cannot_be_recorded(connection, pid, ml_engine_not_profiled_text(request->reason));
         return;
     }
+    const uint32_t told = engine->not_profiled_count;
     ml_engine_add_not_profiled(
         engine, pid, ml_process_parent(pid), ml_engine_not_profiled_text(request->reason), path
     );
     engine->root_seen = engine->root_seen || pid == engine->root; /* it is named */
+    if (request->reason == MEMLOG_CLIENT_NOT_PROFILED_REASON_SANITIZER &&
+        engine->not_profiled_count > told) {
+        ml_engine_list_begins_anew(engine, pid);
+    }
     struct ml_member *member = ml_members_running(&engine->members, pid);
     if (member != NULL) { /* soon another image, unless the exec fails */
         member->exec_announced = true;

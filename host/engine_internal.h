@@ -52,6 +52,7 @@ struct ml_not_profiled {
     char reason[256];
     char *path;
     bool has_other_profiler; /* another memlog had it already */
+    bool begins_anew;        /* it is about to execute its own file once more, without memlog */
 };
 
 struct ml_gap {
@@ -363,6 +364,10 @@ bool ml_engine_is_helper(const struct ml_engine *engine, pid_t pid);
 
 /* A member has become an image that has not reported itself. */
 void ml_engine_list_replaced(struct ml_engine *engine, const struct ml_member *member);
+
+/* The newest report is of that process, and it is about to execute its own file once more, or has:
+ * the same program, which the list has once. */
+void ml_engine_list_begins_anew(struct ml_engine *engine, pid_t pid);
 
 /* A walk has come by a process that is no member. */
 void ml_engine_list_seen(

@@ -229,9 +229,49 @@ void ml_engine_list_end(
     end(engine, one, ending->signal != 0 ? ML_MEMBER_EVENT_KILL : ML_MEMBER_EVENT_EXIT, ending);
 }
 
+/* True, once: it has executed its own file once more, and is the program that it was. */
+static bool has_begun_anew(struct ml_engine *engine, struct ml_unrecorded *one) {
+    for (uint32_t i = engine->not_profiled_count; i > 0; i--) {
+        struct ml_not_profiled *item = &engine->not_profiled[i - 1];
+        if (item->begins_anew && item->pid == one->pid && ml_engine_told_of(item, one)) {
+            item->begins_anew = false;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_same_program(const struct ml_unrecorded *one, const struct ml_unrecorded *other) {
+    return one->executable != NULL && other->executable != NULL &&
+           strcmp(one->executable, other->executable) == 0;
+}
+
+void ml_engine_list_begins_anew(struct ml_engine *engine, pid_t pid) {
+    struct ml_unrecorded_table *table = table_of(engine);
+    struct ml_unrecorded *one = ml_unrecorded_newest(table, pid);
+    struct ml_not_profiled *item = &engine->not_profiled[engine->not_profiled_count - 1];
+    item->begins_anew = true;
+    /* The kernel may have told of the exec before the process has been heard. */
+    for (uint32_t i = 0; one != NULL && i < table->count; i++) {
+        struct ml_unrecorded *before = table->items[i];
+        if (before->id == one->parent_id && before->pid == pid &&
+            before->state == ML_MEMBER_REPLACED && is_same_program(before, one)) {
+            one->parent_id = before->parent_id;
+            one->start = before->start;
+            item->begins_anew = false;
+            ml_unrecorded_remove(table, before);
+            return;
+        }
+    }
+}
+
 /* A fork becomes what it made its exec of; another program's image ends, and the next begins. */
 static void replace(struct ml_engine *engine, struct ml_unrecorded *one) {
     const struct ml_ending none = {.known = false};
+    if (!one->is_forked && has_begun_anew(engine, one)) {
+        one->image = ml_process_facts(one->pid).image;
+        return;
+    }
     if (!one->is_forked) {
         const pid_t pid = one->pid;
         const pid_t parent_pid = one->parent_pid;
