@@ -43,7 +43,7 @@ static void tell(const char *socket_path, const char *path) {
     if (ml_hello_connect(socket_path, &socket_fd)) {
         (void
         )ml_hello_not_profiled(socket_fd, true, MEMLOG_CLIENT_NOT_PROFILED_REASON_SANITIZER, path);
-        (void)ml_sys1(SYS_close, socket_fd);
+        ml_hello_finish(socket_fd);
     }
 }
 

@@ -460,6 +460,12 @@ bool ml_hello_not_profiled(
     return send_not_profiled(socket_fd, patient, &request, packet, sizeof(packet));
 }
 
+void ml_hello_finish(int socket_fd) {
+    (void)ml_sys3(SYS_shutdown, socket_fd, SHUT_WR, 0);
+    (void)wait_for_answer(socket_fd);
+    close_fd(socket_fd);
+}
+
 bool ml_hello_cannot_use(int socket_fd, enum memlog_client_not_profiled_reason reason) {
     const struct memlog_client_not_profiled_request request = {.reason = reason, .path = {"", 0}};
     /* Of no path: a hook has little of the program's stack. */

@@ -60,6 +60,10 @@ bool ml_hello_not_profiled(
     int socket_fd, bool patient, enum memlog_client_not_profiled_reason reason, const char *path
 );
 
+/* Nothing more comes on that connection: wait until the host has read what came, which it says by
+ * closing its end, or for ML_HELLO_WAIT_MS. Closes it. */
+void ml_hello_finish(int socket_fd);
+
 /* Tell the host that this process runs without us, though it has said hello or was forked by one
  * that did: else it would pass for one that never allocates. Never waits. False: the host does not
  * know. */

@@ -185,7 +185,7 @@ class Sanitizers(Loading):
         # Looking for leaks starts a process of its own.
         report = self.exit_report(self.as_bare((str(self.program),), ASAN_OPTIONS="detect_leaks=0"))
         self.assertEqual(len(report["dump"]["not_profiled"]), 1)
-        self.assertEqual([(entry["name"], entry["recorded"]) for entry in report["processes"]], [("hello", False)])
+        self.assertEqual([(entry["name"], entry["recorded"]) for entry in report["unrecorded"]], [("hello", False)])
 
     def test_one_behind_a_loader_that_is_started_by_name(self):
         self.sanitized("gcc", "-fsanitize=address")
