@@ -22,7 +22,7 @@ enum { EVENTS_AT_ONCE = 256, EVENTS_AT_MOST = 1 << 16 };
 static const uint64_t report_late_ns = UINT64_C(10000000000);
 
 static const char no_image_text[] = "it ended before memlog could look at it";
-static const char idle_text[] = "it has allocated nothing since it was forked";
+static const char idle_text[] = "no allocation of it has come to memlog since it was forked";
 static const char given_text[] = "memlog was given to it, but it has not reported itself";
 static const char raw_text[] = "it was started by a system call that memlog cannot see: its "
                                "environment did not carry memlog on";
@@ -489,10 +489,8 @@ uint64_t ml_engine_list_look(struct ml_engine *engine, bool all) {
             return now; /* the table may have been folded */
         }
         if (all || one->next_look_ns <= now) {
-            if (!one->is_forked) {
-                identify(engine, one);
-                ml_engine_list_judge(engine, one);
-            }
+            identify(engine, one); /* a fork may have given itself a title */
+            ml_engine_list_judge(engine, one);
             look_at_memory(one);
             one->looks++;
             const uint32_t index = one->looks < LOOKS_COUNT ? one->looks : LOOKS_COUNT - 1;

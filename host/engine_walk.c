@@ -1,6 +1,6 @@
 /* Walking over the tree: who is there that has not said so, and who is not any more. Room: host.
  *
- * One rule: its cost is bounded. A walk reads a few files of each process, some 30 us; it comes as
+ * One rule: its cost is bounded. A walk reads a few files of each process, some 50 us; it comes as
  * often as takes a fiftieth of a processor at most, and more rarely where nothing happens. Where
  * the kernel tells of births it only begins with one, and makes one when events were lost. */
 #include <dirent.h>

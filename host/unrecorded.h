@@ -34,7 +34,7 @@ struct ml_unrecorded {
     uint64_t start_ticks;
     struct ml_image_mark image;
     bool is_forked;  /* it is still its parent's image */
-    bool is_idle;    /* memlog's hooks are in it, and it has allocated nothing since its fork */
+    bool is_idle;    /* memlog's hooks are in it, and nobody has called them since its fork */
     bool has_reason; /* by the word of who knows; else the best guess so far */
     enum ml_member_state state;
     enum ml_role role;

@@ -133,7 +133,8 @@ struct ml_profile_process {
 
     bool not_recorded; /* it ran in the tree and has no profile: all figures but memory's are 0 */
     struct ml_profile_text not_recorded_reason;
-    bool idle; /* not recorded, but it has allocated nothing since its fork from a recorded one */
+    bool idle; /* not recorded, but memlog's hooks are in it: nobody has called them since its fork
+                */
 
     /* The *_expected counts are what the process's head announced. */
     struct ml_profile_text *arguments;

@@ -232,10 +232,7 @@ void ml_report_summary(
     const struct ml_report_page page = {.report = report, .style = style, .out = out};
 
     ml_report_answer(&page);
-    if (report->profile->others_count > 0) {
-        putc('\n', out);
-        (void)ml_report_unrecorded_lines(&page, "  ", UNRECORDED_LINES);
-    }
+    (void)ml_report_unrecorded_lines(&page, "\n", "  ", UNRECORDED_LINES);
     put_not_profiled(&page);
     put_holders(&page);
 }

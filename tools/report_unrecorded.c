@@ -8,6 +8,10 @@
 
 enum { LINES_MAX = 20 };
 
+/* A fork that called no malloc is told when it has more memory of its own than a fork costs: it may
+ * have another allocator. */
+enum { IDLE_WORTH_BYTES = 1 << 20 };
+
 /* Processes of one program that were not recorded for one reason. */
 struct group {
     const struct ml_profile_process *first;
@@ -21,6 +25,10 @@ struct step {
     uint64_t bytes;
     bool is_end;
 };
+
+static bool is_quiet(const struct ml_profile_process *one) {
+    return one->idle && one->footprint_bytes < IDLE_WORTH_BYTES;
+}
 
 static int order_others(const void *left, const void *right) {
     const struct ml_profile_process *a = *(const struct ml_profile_process *const *)left;
@@ -92,7 +100,7 @@ static struct group *groups_of(const struct ml_profile *profile, size_t *out_cou
     size_t groups_count = 0;
 
     for (size_t i = 0; groups && steps && order && i < profile->others_count; i++) {
-        if (!profile->others[i].idle) {
+        if (!is_quiet(&profile->others[i])) {
             order[count++] = &profile->others[i];
         }
     }
@@ -146,7 +154,7 @@ put_group(const struct ml_report_page *page, const char *indent, const struct gr
 }
 
 size_t ml_report_unrecorded_lines(
-    const struct ml_report_page *page, const char *indent, size_t lines_max
+    const struct ml_report_page *page, const char *before, const char *indent, size_t lines_max
 ) {
     size_t count = 0;
     struct group *groups = groups_of(page->report->profile, &count);
@@ -154,6 +162,7 @@ size_t ml_report_unrecorded_lines(
     uint64_t processes = 0;
     uint64_t bytes = 0;
 
+    fputs(count > 0 ? before : "", page->out);
     for (size_t i = 0; groups && i < shown; i++) {
         put_group(page, indent, &groups[i]);
     }
@@ -186,7 +195,7 @@ static void put_idle(const struct ml_report_page *page) {
 
     for (size_t i = 0; i < profile->others_count; i++) {
         const uint32_t folded = profile->others[i].folded_processes;
-        processes += !profile->others[i].idle ? 0 : (folded > 0 ? folded : 1);
+        processes += !is_quiet(&profile->others[i]) ? 0 : (folded > 0 ? folded : 1);
     }
     if (processes > 0) {
         fprintf(
@@ -232,7 +241,7 @@ void ml_report_unrecorded(const struct ml_report_page *page) {
         return;
     }
     ml_report_heading(page, "Not recorded", "");
-    (void)ml_report_unrecorded_lines(page, "  ", LINES_MAX);
+    (void)ml_report_unrecorded_lines(page, "", "  ", LINES_MAX);
     put_idle(page);
     put_blind(page);
 }

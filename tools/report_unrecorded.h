@@ -8,9 +8,11 @@
 #include "tools/report_internal.h"
 
 /* At most `lines_max` lines, the last of them for the rest; largest memory first. Returns how many
- * were written. Forks that allocated nothing are left out. */
-size_t
-ml_report_unrecorded_lines(const struct ml_report_page *page, const char *indent, size_t lines_max);
+ * were written; `before` stands before the first. Forks that called no malloc and have next to no
+ * memory of their own are left out. */
+size_t ml_report_unrecorded_lines(
+    const struct ml_report_page *page, const char *before, const char *indent, size_t lines_max
+);
 
 /* The report's section: all of the above, forks, and what may be missing from the list. */
 void ml_report_unrecorded(const struct ml_report_page *page);

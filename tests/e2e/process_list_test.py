@@ -228,7 +228,7 @@ class Lists(harness.Case):
         self.memlog_start(silent, options=("-q", "--page"))
         host = self.wait_for("the host's socket", lambda: list((self.folder / "run").glob("memlog/*.sock")))[0]
         rows = self.wait_for("two forks", lambda: (lambda found: found if len(found) == 2 else None)(
-            [row for row in self.ps(host) if row["note"].startswith("it has allocated nothing")]))
+            [row for row in self.ps(host) if row["note"].startswith("no allocation of it has come")]))
         self.assertEqual({row["name"] for row in rows}, {"silent"})
         self.assertEqual({row["recording"] for row in rows}, {False})
         code, _, err = self.command("start", f"--host={host}", str(rows[0]["pid"]))
