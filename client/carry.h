@@ -49,4 +49,8 @@ bool ml_carry_program(int directory_fd, const char *path, int flags);
 /* The same for a name that is looked for in PATH, as execvp does. */
 bool ml_carry_program_in_path(const char *name);
 
+/* What syscall(2) is asked for by the numbers of execve and execveat (client/hooks_exec.c): as
+ * those do, and in their way of telling an error. */
+long ml_carry_syscall(long number, long a, long b, long c, long d, long e);
+
 #endif

@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 
 #include "client/foreign.h"
+#include "client/carry.h"
 #include "client/libc.h"
 #include "client/life.h"
 #include "client/visible.h"
@@ -85,6 +86,10 @@ static __attribute__((used)) void *before_syscall(long number, long first, long 
         if (number == SYS_fork || (number == SYS_clone && second == 0)) {
             return (void *)syscall_and_look;
         }
+    }
+    if (__builtin_expect(number == SYS_execve, 0) ||
+        __builtin_expect(number == SYS_execveat && ml_libc.execveat != NULL, 0)) {
+        return (void *)ml_carry_syscall;
     }
     if (__builtin_expect(number == SYS_seccomp, 0)) {
         return (void *)call_seccomp;

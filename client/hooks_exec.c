@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <stdarg.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "client/carry.h"
@@ -39,7 +40,7 @@ static inline void ready(void) {
     }
 }
 
-ML_VISIBLE int execve(const char *path, char *const arguments[], char *const environment[]) {
+static int exec_file(const char *path, char *const arguments[], char *const environment[]) {
     ready();
     CARRYING(environment, ml_carry_program(AT_FDCWD, path, 0));
     ml_life_end(ML_END_EXEC);
@@ -47,6 +48,21 @@ ML_VISIBLE int execve(const char *path, char *const arguments[], char *const env
     return is_too_long(result) && carried != environment
                ? ml_libc.execve(path, arguments, environment)
                : result;
+}
+
+static int
+exec_at(int fd, const char *path, char *const arguments[], char *const environment[], int flags) {
+    ready();
+    CARRYING(environment, ml_carry_program(fd, path, flags));
+    ml_life_end(ML_END_EXEC);
+    const int result = ml_libc.execveat(fd, path, arguments, carried, flags);
+    return is_too_long(result) && carried != environment
+               ? ml_libc.execveat(fd, path, arguments, environment, flags)
+               : result;
+}
+
+ML_VISIBLE int execve(const char *path, char *const arguments[], char *const environment[]) {
+    return exec_file(path, arguments, environment);
 }
 
 ML_VISIBLE int execv(const char *path, char *const arguments[]) {
@@ -79,13 +95,14 @@ ML_VISIBLE int fexecve(int fd, char *const arguments[], char *const environment[
 
 ML_VISIBLE int
 execveat(int fd, const char *path, char *const arguments[], char *const environment[], int flags) {
-    ready();
-    CARRYING(environment, ml_carry_program(fd, path, flags));
-    ml_life_end(ML_END_EXEC);
-    const int result = ml_libc.execveat(fd, path, arguments, carried, flags);
-    return is_too_long(result) && carried != environment
-               ? ml_libc.execveat(fd, path, arguments, environment, flags)
-               : result;
+    return exec_at(fd, path, arguments, environment, flags);
+}
+
+/* Not by execve's own name: a program that has a function of that name may be the caller. */
+long ml_carry_syscall(long number, long a, long b, long c, long d, long e) {
+    return number == SYS_execve
+               ? exec_file((const char *)a, (char *const *)b, (char *const *)c)
+               : exec_at((int)a, (const char *)b, (char *const *)c, (char *const *)d, (int)e);
 }
 
 /* The variadic forms: gather what is on the stack, then as above. */

@@ -127,6 +127,23 @@ class Lists(harness.Case):
                 _, new = self.assert_told_apart(run, "sleep", ["/bin/sleep", "0.5"])
                 self.assertGreater(new["footprint_bytes"], 0)
 
+    def test_by_the_function_syscall_it_is_recorded(self):
+        by_libc = RAW_EXEC.replace("return result;\n}", "return result;\n}\n#define raw syscall", 1).replace("#include <stdlib.h>", "#define _GNU_SOURCE\n#include <stdlib.h>")
+        program = self.build("libcs", by_libc)
+        env = self.environment(LC_ALL="C")
+        for way in ("now", "fork"):
+            with self.subTest(way=way):
+                words = (program, way, "/usr/bin/env", "-0")
+                bare = harness.run_words([*words], self.folder, env, b"", harness.TIMEOUT)
+                run = self.memlog(*words, env=env)
+                self.assertEqual((run.code, run.out, run.err), (bare.returncode, bare.stdout, ""))
+                new = self.by_name(self.whole(run))["env"]
+                self.assertEqual((new["recorded"], new["complete"], new["events"] > 0), (True, True, True))
+        run = self.memlog(program, "now", "/no/such/program")
+        self.assertEqual(run.code, 99)
+        (entry,) = self.whole(run)["processes"]
+        self.assertEqual((entry["name"], entry["recorded"], entry["exit_code"]), ("libcs", True, 99))
+
     def test_also_of_a_forked_child_with_a_profile(self):
         raw = self.build("raw", RAW_EXEC)
         for source in self.sources():
@@ -167,6 +184,7 @@ class Lists(harness.Case):
                 mapped, bare = sorted(others, key=lambda entry: -entry["footprint_bytes"])
                 self.assertGreaterEqual(mapped["footprint_bytes"], 32 << 20)
                 self.assertLess(bare["footprint_bytes"], 32 << 20)
+                self.assertRegex(self.text(run), "maps: 3.* MiB private memory, not recorded: no allocation of it")
                 if source == "kernel events":
                     self.assertEqual([(one["state"], one["exit_code"]) for one in (mapped, bare)], [("exited", 3), ("exited", 4)])
                 self.assertTrue(report["dump"]["complete"])
@@ -243,6 +261,15 @@ class Lists(harness.Case):
         code, out, err = self.command("ps", "--json", f"--host={host}")
         self.assertEqual(code, 0, err)
         return json.loads(out)["processes"]
+
+    @unittest.skipIf(shutil.which("chromium") is None, "needs chromium")
+    def test_a_browser_says_what_of_it_was_not_seen(self):
+        words = ("chromium", "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={self.folder}/profile", "--dump-dom", "about:blank")
+        run = self.memlog(*words, options=("--no-page",))
+        self.assertEqual(run.code, 0)
+        lines = [line for line in run.err.splitlines() if "not recorded" in line]
+        self.assertLessEqual(len(lines), 4)
+        self.assertRegex(run.err, r"chromium: \d+ processes, up to .*MiB private memory, not recorded: ")
 
     # ---- where the list comes from
 
