@@ -237,6 +237,7 @@ send_unrecorded(struct ml_dump_packet *packet, const struct ml_snapshot_unrecord
         .folded_processes = one->folded_processes,
         .folded_failed = one->folded_failed,
         .left_tree = one->state != 0, /* memlog.service.ProcessState.kRunning */
+        .coverage_private_bytes = one->footprint_bytes,
         .not_recorded = true,
         .not_recorded_reason = ml_dump_text(&one->reason),
         .idle = one->idle,

@@ -8,10 +8,6 @@
 
 enum { LINES_MAX = 20 };
 
-/* A fork that called no malloc is told when it has more memory of its own than a fork costs: it may
- * have another allocator. */
-enum { IDLE_WORTH_BYTES = 1 << 20 };
-
 /* Processes of one program that were not recorded for one reason. */
 struct group {
     const struct ml_profile_process *first;
@@ -25,10 +21,6 @@ struct step {
     uint64_t bytes;
     bool is_end;
 };
-
-static bool is_quiet(const struct ml_profile_process *one) {
-    return one->idle && one->footprint_bytes < IDLE_WORTH_BYTES;
-}
 
 static int order_others(const void *left, const void *right) {
     const struct ml_profile_process *a = *(const struct ml_profile_process *const *)left;
@@ -100,7 +92,7 @@ static struct group *groups_of(const struct ml_profile *profile, size_t *out_cou
     size_t groups_count = 0;
 
     for (size_t i = 0; groups && steps && order && i < profile->others_count; i++) {
-        if (!is_quiet(&profile->others[i])) {
+        if (!ml_profile_is_quiet(&profile->others[i])) {
             order[count++] = &profile->others[i];
         }
     }
@@ -195,7 +187,7 @@ static void put_idle(const struct ml_report_page *page) {
 
     for (size_t i = 0; i < profile->others_count; i++) {
         const uint32_t folded = profile->others[i].folded_processes;
-        processes += !is_quiet(&profile->others[i]) ? 0 : (folded > 0 ? folded : 1);
+        processes += !ml_profile_is_quiet(&profile->others[i]) ? 0 : (folded > 0 ? folded : 1);
     }
     if (processes > 0) {
         fprintf(

@@ -185,6 +185,7 @@ class Lists(harness.Case):
                 self.assertGreaterEqual(mapped["footprint_bytes"], 32 << 20)
                 self.assertLess(bare["footprint_bytes"], 32 << 20)
                 self.assertRegex(self.text(run), "maps: 3.* MiB private memory, not recorded: no allocation of it")
+                self.assertFalse(report["dump"]["covered"])  # of those 32 MiB nobody has seen an allocation
                 if source == "kernel events":
                     self.assertEqual([(one["state"], one["exit_code"]) for one in (mapped, bare)], [("exited", 3), ("exited", 4)])
                 self.assertTrue(report["dump"]["complete"])
@@ -269,6 +270,9 @@ class Lists(harness.Case):
         self.assertEqual(run.code, 0)
         lines = [line for line in run.err.splitlines() if "not recorded" in line]
         self.assertLessEqual(len(lines), 4)
+        (dump,) = run.dumps()
+        self.assertFalse(self.whole_report(dump)["dump"]["covered"])
+        self.assertNotIn("every allocation was recorded", run.err)
         self.assertRegex(run.err, r"chromium: \d+ processes, up to .*MiB private memory, not recorded: ")
 
     # ---- where the list comes from
