@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/shell_word.h"
 #include "host/paths.h"
 
 /* The report of the five largest stacks, written to stderr. False: it did not work. */
@@ -68,5 +69,10 @@ void ml_summary(
         ml_say(voice, "memlog-analyzer could not make a summary of %s", dump_path);
     }
     char path[PATH_MAX];
-    ml_say(voice, "next: %s report %s", own_name(path), dump_path);
+    char memlog[PATH_MAX];
+    char dump[PATH_MAX];
+    if (ml_shell_word(own_name(path), memlog, sizeof(memlog)) &&
+        ml_shell_word(dump_path, dump, sizeof(dump))) {
+        ml_say(voice, "next: %s report %s", memlog, dump);
+    }
 }
