@@ -133,7 +133,7 @@ START_TEST(nobody_is_blamed_for_memory_that_the_heap_does_not_explain) {
     ck_assert_uint_eq(dump->node_bytes, 0);
     ck_assert_str_eq(
         dump->reason,
-        "browser eater (70) has 201.0 MiB of private memory, over 200.0 MiB; its heap, 1.0 MiB "
+        "main eater (70) has 201.0 MiB of private memory, over 200.0 MiB; its heap, 1.0 MiB "
         "live "
         "and 2.0 MiB at its peak, does not explain that"
     );
