@@ -47,10 +47,13 @@ static bool is_glibc_loader(const char *path) {
            strncmp(name, "ld64.so", 7) == 0;
 }
 
-/* What the lines so far have told. */
+/* What the lines so far have told. The executable is the first file and the loader the first other
+ * one with code; where the kernel maps from below upwards (an unlimited stack) they change places,
+ * which makes no difference to what is judged. */
 struct scan {
     char executable[512];
     char loader[512];
+    bool has_glibc_loader;
     bool is_complete; /* the kernel maps [vdso] after image and loader */
     bool is_32_bit;
 };
@@ -65,11 +68,13 @@ static void scan_line(struct scan *scan, const char *line) {
     if (strcmp(path, "[vdso]") == 0) {
         scan->is_complete = true;
         scan->is_32_bit = start >> 32 == 0;
-    } else if (path[0] == '/' && scan->executable[0] == '\0') {
+        return;
+    }
+    const bool is_code = path[0] == '/' && permissions[2] == 'x';
+    scan->has_glibc_loader = scan->has_glibc_loader || (is_code && is_glibc_loader(path));
+    if (path[0] == '/' && scan->executable[0] == '\0') {
         (void)snprintf(scan->executable, sizeof(scan->executable), "%s", path);
-    } else if (path[0] == '/' && strcmp(path, scan->executable) != 0 && permissions[2] == 'x' && (scan->loader[0] == '\0' || is_glibc_loader(path))) {
-        /* Of a fresh image the only other code is its loader's. Later come libraries, above which
-         * glibc's loader lies. */
+    } else if (is_code && scan->loader[0] == '\0' && strcmp(path, scan->executable) != 0) {
         (void)snprintf(scan->loader, sizeof(scan->loader), "%s", path);
     }
 }
@@ -81,12 +86,13 @@ static enum ml_image_kind judge(const struct scan *scan) {
     if (scan->is_complete && scan->is_32_bit) {
         return ML_IMAGE_32_BIT;
     }
-    if (scan->loader[0] == '\0' && !is_glibc_loader(scan->executable)) {
-        return scan->is_complete ? ML_IMAGE_STATIC : ML_IMAGE_GONE;
+    if (scan->has_glibc_loader) { /* it may be the program itself, too */
+        return ML_IMAGE_PRELOADABLE;
     }
-    /* A loader may be started as a program, too. */
-    const char *loader = scan->loader[0] != '\0' ? scan->loader : scan->executable;
-    return is_glibc_loader(loader) ? ML_IMAGE_PRELOADABLE : ML_IMAGE_OTHER_LOADER;
+    if (scan->loader[0] != '\0') {
+        return ML_IMAGE_OTHER_LOADER;
+    }
+    return scan->is_complete ? ML_IMAGE_STATIC : ML_IMAGE_GONE;
 }
 
 enum ml_image_kind ml_image_from_maps(const char *maps) {

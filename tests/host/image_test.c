@@ -14,6 +14,7 @@
 #define VDSO "7ffff7fc4000-7ffff7fc6000 r-xp 00000000 00:00 0  [vdso]\n"
 #define VDSO_32 "f7fc4000-f7fc6000 r-xp 00000000 00:00 0  [vdso]\n"
 #define DATA "7f0000000000-7f0000001000 r--p 00000000 00:1a 6  /usr/share/data\n"
+#define BELOW(path) "151cacf6a0-151cacf8c0 r-xp 00000000 00:1a 6  " path "\n"
 #define LOADER(path) "7f0000100000-7f0000101000 r-xp 00000000 00:1a 6  " path "\n"
 
 START_TEST(tells_images_by_what_the_kernel_has_mapped) {
@@ -36,6 +37,9 @@ START_TEST(tells_images_by_what_the_kernel_has_mapped) {
         {EXE LOADER("/lib/ld-linux.so.2") STACK VDSO_32, ML_IMAGE_32_BIT},
         {EXE STACK VDSO_32, ML_IMAGE_32_BIT},
         {LOADER("/lib/ld-linux-x86-64.so.2") STACK VDSO, ML_IMAGE_PRELOADABLE},
+        /* Mapped from below: the loader lies under the program. */
+        {BELOW("/lib/ld-linux-x86-64.so.2") EXE STACK VDSO, ML_IMAGE_PRELOADABLE},
+        {BELOW("/lib/ld-musl-x86_64.so.1") EXE STACK VDSO, ML_IMAGE_OTHER_LOADER},
         {"garbage\n\n", ML_IMAGE_GONE},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
