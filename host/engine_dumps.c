@@ -469,6 +469,7 @@ void ml_engine_finish(struct ml_engine *engine, ml_dump_done *on_done, void *con
         );
         if (engine->not_profiled_count > count) {
             engine->not_profiled[count].has_other_profiler = engine->is_profiled;
+            ml_engine_list_root_told(engine, &engine->not_profiled[count]);
         }
     }
     if (!ml_engine_triggers_flush(engine, drain)) {

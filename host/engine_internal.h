@@ -395,6 +395,9 @@ uint64_t ml_engine_list_look(struct ml_engine *engine, bool all);
 /* Find out why it is not recorded, as far as that can be known now. */
 void ml_engine_list_judge(struct ml_engine *engine, struct ml_unrecorded *one);
 
+/* The same reason, if that was said of the first program: it is told once. */
+void ml_engine_list_root_told(struct ml_engine *engine, const struct ml_not_profiled *item);
+
 /* Whether that report is about this process. */
 bool ml_engine_told_of(const struct ml_not_profiled *item, const struct ml_unrecorded *one);
 
@@ -436,6 +439,10 @@ void ml_engine_poll_members(struct ml_engine *engine);
 void ml_engine_keep_ending(
     struct ml_engine *engine, pid_t pid, const struct ml_ending *ending, bool is_helper
 );
+
+/* How a process ended that was gone when it was listed: as was kept, which is forgotten, or as the
+ * kernel says. `pidfd` may be -1. */
+struct ml_ending ml_engine_ending_of_gone(struct ml_engine *engine, pid_t pid, int pidfd);
 void ml_engine_watch_init(struct ml_engine *engine);
 void ml_engine_watch_fini(struct ml_engine *engine);
 

@@ -101,8 +101,12 @@ static bool take_told_reason(struct ml_engine *engine, struct ml_unrecorded *one
 }
 
 /* By what its image is. */
-static void judge_image(struct ml_unrecorded *one) {
-    const enum ml_image_kind kind = ml_image_peek(one->pid);
+static void judge_image(const struct ml_engine *engine, struct ml_unrecorded *one) {
+    enum ml_image_kind kind = ml_image_peek(one->pid);
+    if (kind == ML_IMAGE_GONE && one->pid == engine->root &&
+        engine->root_image != ML_IMAGE_PRELOADABLE) {
+        kind = engine->root_image; /* as the file was judged before it was started */
+    }
     if (kind == ML_IMAGE_PRELOADABLE && ml_process_was_given(one->pid, "MEMLOG_SOCKET")) {
         set_reason(one, given_text);
     } else if (kind == ML_IMAGE_PRELOADABLE) {
@@ -119,7 +123,15 @@ void ml_engine_list_judge(struct ml_engine *engine, struct ml_unrecorded *one) {
     one->has_reason = take_told_reason(engine, one);
     const bool is_judged = strcmp(one->reason, no_image_text) != 0;
     if (!one->has_reason && !is_judged && one->state == ML_MEMBER_RUNNING) {
-        judge_image(one);
+        judge_image(engine, one);
+    }
+}
+
+void ml_engine_list_root_told(struct ml_engine *engine, const struct ml_not_profiled *item) {
+    struct ml_unrecorded *one = ml_unrecorded_newest(table_of(engine), item->pid);
+    if (one != NULL && !one->has_reason && ml_engine_told_of(item, one)) {
+        set_reason(one, item->reason);
+        one->has_reason = true;
     }
 }
 
@@ -178,6 +190,9 @@ static void inherit(struct ml_engine *engine, struct ml_unrecorded *one) {
         one->role = other->pid == engine->root ? ML_ROLE_OTHER : other->role;
         one->is_idle = other->is_idle;
         set_reason(one, other->reason);
+    } else if (one->pid == engine->root && engine->root_argv != NULL) {
+        /* It may have ended before anybody can look at it. */
+        copy_identity(one, base_of(engine->root_argv[0]), "", engine->root_argv);
     }
 }
 
@@ -226,7 +241,10 @@ end(struct ml_engine *engine,
 void ml_engine_list_end(
     struct ml_engine *engine, struct ml_unrecorded *one, const struct ml_ending *ending
 ) {
-    end(engine, one, ending->signal != 0 ? ML_MEMBER_EVENT_KILL : ML_MEMBER_EVENT_EXIT, ending);
+    /* The host may have reaped it before it has read of its birth. */
+    const struct ml_ending kept = ml_engine_ending_of_gone(engine, one->pid, -1);
+    const struct ml_ending *known = ending->known ? ending : &kept;
+    end(engine, one, known->signal != 0 ? ML_MEMBER_EVENT_KILL : ML_MEMBER_EVENT_EXIT, known);
 }
 
 /* True, once: it has executed its own file once more, and is the program that it was. */

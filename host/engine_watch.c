@@ -29,8 +29,7 @@ void ml_engine_keep_ending(
     engine->reaped_next = (engine->reaped_next + 1) % ML_REAPED_MAX;
 }
 
-/* How a process ended that was gone when it became a member. */
-static struct ml_ending ending_of_gone(struct ml_engine *engine, pid_t pid, int pidfd) {
+struct ml_ending ml_engine_ending_of_gone(struct ml_engine *engine, pid_t pid, int pidfd) {
     for (uint32_t i = 0; i < ML_REAPED_MAX; i++) {
         if (engine->reaped[i].pid == pid) {
             engine->reaped[i].pid = 0;
@@ -44,7 +43,8 @@ static void on_pidfd(struct ev_loop *loop, ev_io *watcher, int events) {
     (void)loop;
     (void)events;
     struct ml_member *member = watcher->data;
-    struct ml_ending ending = ending_of_gone(engine_of(member), member->pid, member->pidfd);
+    struct ml_ending ending =
+        ml_engine_ending_of_gone(engine_of(member), member->pid, member->pidfd);
     ml_member_end_process(engine_of(member), member, &ending);
 }
 
@@ -56,7 +56,7 @@ static bool is_gone(const struct ml_member *member) {
 }
 
 static void end_gone(struct ml_engine *engine, struct ml_member *member) {
-    const struct ml_ending ending = ending_of_gone(engine, member->pid, member->pidfd);
+    const struct ml_ending ending = ml_engine_ending_of_gone(engine, member->pid, member->pidfd);
     ml_member_end_process(engine, member, &ending);
 }
 

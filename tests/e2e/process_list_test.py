@@ -294,6 +294,18 @@ class Lists(harness.Case):
         self.assertEqual(told["blind_ms"] > 0, source == "walks")
         return run
 
+    def test_a_first_program_that_has_ended_before_anybody_looks_is_named_once(self):
+        program = self.build("brief", "int main(void) { return 7; }", "-static")
+        for _ in range(20):
+            run = self.memlog(program)
+            self.assertEqual(run.code, 7)
+            report = self.whole(run)
+            (entry,) = report["processes"]
+            self.assertEqual((entry["name"], entry["command_line"], entry["state"], entry["exit_code"]), ("brief", [program], "exited", 7))
+            self.assertIn("statically linked", entry["reason"])
+            self.assertEqual([other["path"] for other in report["dump"]["not_profiled"]], [program])
+            self.assertEqual(report["dump"]["process_list"]["missed"], 0)
+
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)
