@@ -108,16 +108,21 @@ STARTS = """
 #include <sys/wait.h>
 #include <unistd.h>
 extern char **environ;
+static void execute_raw(char **program) {
+    long result;
+    __asm__ volatile("syscall" : "=a"(result) : "0"(SYS_execve), "D"(program[0]), "S"(program), "d"(environ) : "rcx", "r11", "memory");
+}
 int main(int count, char **words) {
     char *held = malloc(50000);
     memset(held, 1, 50000);
     int status = 0;
     pid_t child = 0;
     char **program = words + 2;
-    if (!strcmp(words[1], "raw")) { child = fork(); if (!child) { syscall(SYS_execve, program[0], program, environ); _exit(99); } }
+    if (!strcmp(words[1], "raw")) { child = fork(); if (!child) { execute_raw(program); _exit(99); } }
+    else if (!strcmp(words[1], "syscall")) { child = fork(); if (!child) { syscall(SYS_execve, program[0], program, environ); _exit(99); } }
     else if (!strcmp(words[1], "vfork")) { child = vfork(); if (!child) { execv(program[0], program); _exit(99); } }
     else if (!strcmp(words[1], "spawn")) { if (posix_spawn(&child, program[0], NULL, NULL, program, environ)) return 98; }
-    else { syscall(SYS_execve, program[0], program, environ); return 97; }
+    else { execute_raw(program); return 97; }
     waitpid(child, &status, 0);
     printf("%d %d\\n", WEXITSTATUS(status), count > 2);
     return 7;
@@ -475,6 +480,7 @@ KINDS = [
     # ---- ways to start and to be ----
     Kind("a raw execve in a child", ("./program", "raw", "/bin/echo", "x"), [("program", SEEN, ""), ("echo", UNRECORDED, "")], before=compiled(STARTS), short=True),
     Kind("a raw execve of itself", ("./program", "itself", "/bin/sleep", "0.5"), [("sleep", UNRECORDED, "")], before=compiled(STARTS), short=True),
+    Kind("execve by syscall()", ("./program", "syscall", "/bin/echo", "x"), [("program", SEEN, ""), ("echo", SEEN, "")], before=compiled(STARTS)),
     Kind("vfork and exec", ("./program", "vfork", "/bin/echo", "x"), [("program", SEEN, ""), ("echo", SEEN, "")], before=compiled(STARTS)),
     Kind("posix_spawn", ("./program", "spawn", "/bin/echo", "x"), [("program", SEEN, ""), ("echo", SEEN, "")], before=compiled(STARTS)),
     Kind("a memfd's program", ("./starter", "{folder}/program"), [("program|3|memfd:program", SEEN, "")], before=each(compiled(HEAP), compiled(MEMFD, name="starter"))),
