@@ -97,23 +97,20 @@ bool ml_carry_on(void) {
            (ml_process.walls & ML_WALLS_NO_HELLO) == 0;
 }
 
-/* Whether the program's own preload fits behind ours. */
-static bool fits(const char *entry) {
-    return !starts_with(entry, preload_key, sizeof(preload_key)) ||
-           strlen(entry) + strlen(library) + 2 <= ML_CARRY_PRELOAD_MAX_BYTES;
-}
-
-bool ml_carry_count(char *const *environment, size_t *out_count) {
+bool ml_carry_count(char *const *environment, size_t *out_count, size_t *out_preload_bytes) {
     struct ml_foreign foreign = {0};
+    *out_preload_bytes = sizeof(preload_key) + strlen(library);
     if (!ml_foreign_strings(&foreign, environment, ML_CARRY_COUNT_MAX, out_count)) {
         return false;
     }
     for (size_t i = 0; i < *out_count; i++) {
-        if (!fits(environment[i])) {
-            return false;
+        if (starts_with(environment[i], preload_key, sizeof(preload_key))) {
+            /* The program's own goes behind ours. */
+            const size_t bytes = strlen(environment[i]) + strlen(library) + 2;
+            *out_preload_bytes = bytes > *out_preload_bytes ? bytes : *out_preload_bytes;
         }
     }
-    return true;
+    return *out_preload_bytes <= ML_CARRY_PRELOAD_MAX_BYTES;
 }
 
 void ml_carry_environment(
@@ -121,6 +118,7 @@ void ml_carry_environment(
     size_t count,
     char **out_environment,
     char *preload_space,
+    size_t preload_bytes,
     char *socket_space
 ) {
     const size_t key_bytes = sizeof(preload_key) - 1;
@@ -135,8 +133,7 @@ void ml_carry_environment(
         if (library_bytes > 0 && starts_with(*entry, preload_key, sizeof(preload_key))) {
             const char *theirs = *entry + key_bytes;
             const size_t theirs_bytes = strlen(theirs);
-            if (key_bytes + library_bytes + theirs_bytes + 2 <= ML_CARRY_PRELOAD_MAX_BYTES &&
-                theirs_bytes > 0) {
+            if (key_bytes + library_bytes + theirs_bytes + 2 <= preload_bytes && theirs_bytes > 0) {
                 preload_space[key_bytes + library_bytes] = ':';
                 memcpy(preload_space + key_bytes + library_bytes + 1, theirs, theirs_bytes + 1);
             }
@@ -294,13 +291,14 @@ bool ml_carry_program_in_path(const char *name) {
     struct ml_foreign foreign = {0};
     size_t name_bytes = 0;
     size_t entries = 0;
+    size_t preload_bytes = 0;
     if (name == NULL || !ml_foreign_string(&foreign, name, &name_bytes) || name_bytes == 0) {
         return false;
     }
     if (strchr(name, '/') != NULL) {
         return ml_carry_program(AT_FDCWD, name, 0);
     }
-    if (!ml_carry_count(environ, &entries)) {
+    if (!ml_carry_count(environ, &entries, &preload_bytes)) {
         return false;
     }
     const char *path = "/bin:/usr/bin";

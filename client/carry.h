@@ -27,18 +27,20 @@ bool ml_carry_is_preloaded(void);
 /* Whether programs that this one starts are to be carried along. */
 bool ml_carry_on(void);
 
-/* How many entries that environment has. False: not one that can be carried, as it is too long or
- * does not lie in readable memory; what becomes of the exec the kernel decides. */
-bool ml_carry_count(char *const *environment, size_t *out_count);
+/* How many entries that environment has, and how long LD_PRELOAD will be with ours in it, at most
+ * ML_CARRY_PRELOAD_MAX_BYTES. False: not one that can be carried, as it is too long or does not lie
+ * in readable memory; what becomes of the exec the kernel decides. */
+bool ml_carry_count(char *const *environment, size_t *out_count, size_t *out_preload_bytes);
 
 /* The environment for a program that can take the preload: the `count` entries of `environment` and
- * ours. out_environment has count + ML_CARRY_EXTRA pointers, the spaces ML_CARRY_*_MAX_BYTES; all
- * three live until the exec. */
+ * ours. out_environment has count + ML_CARRY_EXTRA pointers, the spaces preload_bytes and
+ * ML_CARRY_SOCKET_MAX_BYTES; all three live until the exec. */
 void ml_carry_environment(
     char *const *environment,
     size_t count,
     char **out_environment,
     char *preload_space,
+    size_t preload_bytes,
     char *socket_space
 );
 

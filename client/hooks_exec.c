@@ -16,15 +16,17 @@
 #include "client/visible.h"
 
 /* `carried` is the environment to give: with ours added when `can` says so. What the kernel would
- * find no memory behind goes to it as it is. */
+ * find no memory behind goes to it as it is. The least of stacks, PTHREAD_STACK_MIN, has room for
+ * it. */
 #define CARRYING(environment, can)                                                                 \
-    char preload_space[ML_CARRY_PRELOAD_MAX_BYTES];                                                \
     char socket_space[ML_CARRY_SOCKET_MAX_BYTES];                                                  \
     char *const *carried = (environment);                                                          \
     size_t entries = 0;                                                                            \
-    if (ml_carry_on() && ml_carry_count((environment), &entries) && (can)) {                       \
+    size_t preload_bytes = 0;                                                                      \
+    if (ml_carry_on() && ml_carry_count((environment), &entries, &preload_bytes) && (can)) {       \
         char **space = __builtin_alloca((entries + ML_CARRY_EXTRA) * sizeof(char *));              \
-        ml_carry_environment((environment), entries, space, preload_space, socket_space);          \
+        char *preload = __builtin_alloca(preload_bytes);                                           \
+        ml_carry_environment((environment), entries, space, preload, preload_bytes, socket_space); \
         carried = space;                                                                           \
     }
 

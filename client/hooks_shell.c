@@ -100,16 +100,15 @@ static void put_back(void) {
 /* Whether the environment is a copy with ours now. */
 static bool enter(void) {
     size_t entries = 0;
+    size_t preload_bytes = 0;
     if (!ml_carry_on() || !ml_carry_program(AT_FDCWD, "/bin/sh", 0)) {
         return false;
     }
     lock();
     bool entered = shared.users > 0 && environ == shared.carried;
-    if (!entered && ml_carry_count(environ, &entries)) {
+    if (!entered && ml_carry_count(environ, &entries, &preload_bytes)) {
         const size_t pointers_bytes = (entries + ML_CARRY_EXTRA) * sizeof(char *);
-        char *copy = take_copy(
-            pointers_bytes + (size_t)ML_CARRY_PRELOAD_MAX_BYTES + (size_t)ML_CARRY_SOCKET_MAX_BYTES
-        );
+        char *copy = take_copy(pointers_bytes + preload_bytes + (size_t)ML_CARRY_SOCKET_MAX_BYTES);
         if (copy != NULL) {
             char *preload_space = copy + pointers_bytes;
             shared.before = environ;
@@ -119,7 +118,8 @@ static bool enter(void) {
                 entries,
                 shared.carried,
                 preload_space,
-                preload_space + ML_CARRY_PRELOAD_MAX_BYTES
+                preload_bytes,
+                preload_space + preload_bytes
             );
             environ = shared.carried;
             entered = true;
