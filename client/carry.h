@@ -51,6 +51,10 @@ bool ml_carry_program(int directory_fd, const char *path, int flags);
 /* The same for a name that is looked for in PATH, as execvp does. */
 bool ml_carry_program_in_path(const char *name);
 
+/* That environment; or, where it is the copy that another thread's shell is to get, the program's
+ * own (client/hooks_shell.c). */
+char *const *ml_carry_without_shells(char *const *environment);
+
 /* What syscall(2) is asked for by the numbers of execve and execveat (client/hooks_exec.c): as
  * those do, and in their way of telling an error. */
 long ml_carry_syscall(long number, long a, long b, long c, long d, long e);

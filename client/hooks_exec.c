@@ -19,6 +19,7 @@
  * find no memory behind goes to it as it is. The least of stacks, PTHREAD_STACK_MIN, has room for
  * it. */
 #define CARRYING(environment, can)                                                                 \
+    (environment) = ml_carry_without_shells(environment);                                          \
     char socket_space[ML_CARRY_SOCKET_MAX_BYTES];                                                  \
     char *const *carried = (environment);                                                          \
     size_t entries = 0;                                                                            \

@@ -4,9 +4,12 @@
  * One rule: for the length of the call the environment is a copy with ours in it, which all threads
  * that are in such a call share; behind the last one it is what it was. Whatever another thread has
  * made of it meanwhile stays, without ours. Threads that read the environment may still hold a copy
- * when it is put away, so its memory stays. */
+ * when it is put away, so its memory stays. What another thread forks or starts meanwhile gets the
+ * program's own. */
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,6 +44,9 @@ static struct {
     uint32_t turn;
     struct copy copies[COPIES];
 } shared;
+
+/* This thread is in a call. */
+static __thread bool inside __attribute__((tls_model("initial-exec")));
 
 static inline void ready(void) {
     if (ml_libc.system == NULL) {
@@ -106,7 +112,9 @@ static bool enter(void) {
     }
     lock();
     bool entered = shared.users > 0 && environ == shared.carried;
-    if (!entered && ml_carry_count(environ, &entries, &preload_bytes)) {
+    if (entered) {
+        shared.users++;
+    } else if (ml_carry_count(environ, &entries, &preload_bytes)) {
         const size_t pointers_bytes = (entries + ML_CARRY_EXTRA) * sizeof(char *);
         char *copy = take_copy(pointers_bytes + preload_bytes + (size_t)ML_CARRY_SOCKET_MAX_BYTES);
         if (copy != NULL) {
@@ -121,21 +129,46 @@ static bool enter(void) {
                 preload_bytes,
                 preload_space + preload_bytes
             );
+            shared.users++; /* first: a child that is forked here looks at it */
+            atomic_thread_fence(memory_order_release);
             environ = shared.carried;
             entered = true;
         }
     }
-    shared.users += entered ? 1 : 0;
+    inside = entered;
     unlock();
     return entered;
 }
 
 static void leave(void) {
     lock();
-    if (shared.users > 0 && --shared.users == 0) {
+    inside = false;
+    if (shared.users == 1) {
         put_back();
+        atomic_thread_fence(memory_order_release);
     }
+    shared.users -= shared.users > 0 ? 1 : 0;
     unlock();
+}
+
+char *const *ml_carry_without_shells(char *const *environment) {
+    const bool is_copy = environment != NULL && environment == environ &&
+                         environment == __atomic_load_n(&shared.carried, __ATOMIC_ACQUIRE) &&
+                         __atomic_load_n(&shared.users, __ATOMIC_RELAXED) > 0;
+    return is_copy ? shared.before : environment;
+}
+
+/* A child has none of the other threads. An older glibc forks in system itself, before it starts
+ * the shell: that one is to have ours. */
+static void after_fork_in_child(void) {
+    if (!inside) {
+        environ = (char **)(uintptr_t)ml_carry_without_shells(environ);
+        shared.users = 0;
+    }
+}
+
+__attribute__((constructor)) static void begin(void) {
+    (void)pthread_atfork(NULL, NULL, after_fork_in_child);
 }
 
 /* The thread is cancelled while it waits. */

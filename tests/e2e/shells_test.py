@@ -52,6 +52,47 @@ int main(void) {
 }
 """
 
+# What others fork and start while a thread is in system.
+MEANWHILE = r"""
+#include <fcntl.h>
+#include <pthread.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+extern char **environ;
+static void *waits(void *unused) { system("cat fifo"); return unused; }
+static void look(const char *who) {
+    printf("%s %d %d\n", who, getenv("LD_PRELOAD") != NULL, getenv("MEMLOG_SOCKET") != NULL);
+}
+int main(void) {
+    pthread_t thread;
+    int status = 0;
+    pid_t pid;
+    char *words[] = {"env", NULL};
+    setvbuf(stdout, NULL, _IONBF, 0);
+    mkfifo("fifo", 0600);
+    pthread_create(&thread, NULL, waits, NULL);
+    int fd = open("fifo", O_WRONLY);
+    if ((pid = fork()) == 0) { look("forked"); _exit(0); }
+    waitpid(pid, &status, 0);
+    if ((pid = fork()) == 0) { execlp("env", "env", NULL); _exit(1); }
+    waitpid(pid, &status, 0);
+    if ((pid = syscall(SYS_fork)) == 0) { execv("/usr/bin/env", words); _exit(1); }
+    waitpid(pid, &status, 0);
+    posix_spawn(&pid, "/usr/bin/env", NULL, NULL, words, environ);
+    waitpid(pid, &status, 0);
+    close(fd);
+    pthread_join(thread, NULL);
+    unlink("fifo");
+    look("then");
+    return 0;
+}
+"""
+
 
 class Shells(as_bare.Case):
     def test_the_environment_is_the_programs_own_behind_them(self):
@@ -59,6 +100,10 @@ class Shells(as_bare.Case):
         shells = self.entries(report, "sh")
         self.assertGreaterEqual(len(shells), 160, len(shells))
         self.assertTrue(all(entry.get("recorded", True) for entry in shells))
+
+    def test_what_another_thread_starts_meanwhile_sees_the_programs_own(self):
+        report = self.assert_as_bare(self.build("meanwhile", MEANWHILE, "-pthread"), env=self.environment(HOME="/"))
+        self.assertEqual([entry.get("recorded", True) for entry in self.entries(report, "env")], [True] * 3)
 
 
 if __name__ == "__main__":
