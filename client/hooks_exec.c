@@ -11,8 +11,10 @@
 #include <unistd.h>
 
 #include "client/carry.h"
+#include "client/foreign.h"
 #include "client/libc.h"
 #include "client/process.h"
+#include "client/sys.h"
 #include "client/visible.h"
 
 /* `carried` is the environment to give: with ours added when `can` says so. What the kernel would
@@ -143,6 +145,95 @@ ML_VISIBLE int execle(const char *path, const char *first, ...) {
     return execve(path, arguments, environment);
 }
 
+/* ---- posix_spawn: its file actions may go elsewhere before the program is looked for */
+
+/* What glibc keeps of one action behind posix_spawn_file_actions_t, since 2.29 with directories. */
+enum action_kind {
+    ACTION_CLOSE,
+    ACTION_DUP2,
+    ACTION_OPEN,
+    ACTION_CHDIR,
+    ACTION_FCHDIR,
+    ACTION_CLOSEFROM
+};
+struct action {
+    int kind;
+    union {
+        struct {
+            int fd, new_fd;
+        } numbers; /* of all but CHDIR; the second of DUP2 alone */
+        char *path;
+        struct {
+            int fd;
+            char *path;
+            int flags;
+            mode_t mode;
+        } open; /* the longest */
+    } of;
+};
+
+enum { NOT_KNOWN = -1 };
+
+/* Whether an action in front of number `end` changes what that descriptor is. */
+static bool is_changed(const struct action *actions, int end, int fd) {
+    for (int i = 0; i < end; i++) {
+        const int changed = actions[i].kind == ACTION_DUP2 ? actions[i].of.numbers.new_fd
+                                                           : actions[i].of.numbers.fd;
+        if (actions[i].kind == ACTION_CLOSEFROM ? changed <= fd
+                                                : changed == fd && actions[i].kind <= ACTION_OPEN) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The directory that the child is in when it starts the program: a new descriptor, AT_FDCWD for
+ * that of the caller, or NOT_KNOWN. */
+static int directory_behind(const posix_spawn_file_actions_t *given) {
+    const struct action *actions = (const struct action *)(const void *)given->__actions;
+    int directory = AT_FDCWD;
+    for (int i = 0; i < given->__used && directory != NOT_KNOWN; i++) {
+        const int kind = actions[i].kind;
+        if (kind != ACTION_CHDIR && kind != ACTION_FCHDIR) {
+            continue;
+        }
+        const int from = directory;
+        long next = NOT_KNOWN;
+        if (kind == ACTION_CHDIR) {
+            const long path = (long)actions[i].of.path;
+            next = ml_sys4(SYS_openat, from, path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+        } else if (!is_changed(actions, i, actions[i].of.numbers.fd)) {
+            next = ml_sys3(SYS_fcntl, actions[i].of.numbers.fd, F_DUPFD_CLOEXEC, 0);
+        }
+        if (from >= 0) {
+            (void)ml_sys1(SYS_close, from);
+        }
+        directory = next >= 0 ? (int)next : NOT_KNOWN;
+    }
+    return directory;
+}
+
+/* Nobody says of a file that cannot be found here that it could not take the preload. */
+static bool can_spawn(const posix_spawn_file_actions_t *actions, const char *path) {
+    struct ml_foreign foreign = {0};
+    if (actions == NULL || !ml_foreign_string(&foreign, path, NULL) || path[0] == '/') {
+        return ml_carry_program(AT_FDCWD, path, 0);
+    }
+    const int directory = directory_behind(actions);
+    const bool can = directory == NOT_KNOWN || ml_carry_program(directory, path, 0);
+    if (directory >= 0) {
+        (void)ml_sys1(SYS_close, directory);
+    }
+    return can;
+}
+
+static bool can_spawn_in_path(const posix_spawn_file_actions_t *actions, const char *file) {
+    struct ml_foreign foreign = {0};
+    return ml_foreign_string(&foreign, file, NULL) && strchr(file, '/') != NULL
+               ? can_spawn(actions, file)
+               : ml_carry_program_in_path(file);
+}
+
 ML_VISIBLE int posix_spawn(
     pid_t *out_pid,
     const char *path,
@@ -152,7 +243,7 @@ ML_VISIBLE int posix_spawn(
     char *const environment[]
 ) {
     ready();
-    CARRYING(environment, ml_carry_program(AT_FDCWD, path, 0));
+    CARRYING(environment, can_spawn(actions, path));
     const int error = ml_libc.posix_spawn(out_pid, path, actions, attributes, arguments, carried);
     return error == E2BIG && carried != environment
                ? ml_libc.posix_spawn(out_pid, path, actions, attributes, arguments, environment)
@@ -168,7 +259,7 @@ ML_VISIBLE int posix_spawnp(
     char *const environment[]
 ) {
     ready();
-    CARRYING(environment, ml_carry_program_in_path(file));
+    CARRYING(environment, can_spawn_in_path(actions, file));
     const int error = ml_libc.posix_spawnp(out_pid, file, actions, attributes, arguments, carried);
     return error == E2BIG && carried != environment
                ? ml_libc.posix_spawnp(out_pid, file, actions, attributes, arguments, environment)

@@ -1,0 +1,79 @@
+"""posix_spawn that goes into another directory first: the program is the one of that name there, and that file is judged."""
+import unittest
+
+import as_bare
+
+SPAWNS = r"""
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+extern char **environ;
+int main(int count, char **words) {
+    posix_spawn_file_actions_t actions;
+    const char *way = words[1], *folder = words[2];
+    char *program[] = {words[3], NULL};
+    int fd = open(folder, O_RDONLY | O_CLOEXEC), lowest = dup(0), status = -1;
+    pid_t pid;
+    posix_spawn_file_actions_init(&actions);
+    if (strcmp(way, "number") == 0) {
+        posix_spawn_file_actions_addfchdir_np(&actions, fd);
+    } else if (strcmp(way, "opened") == 0) {
+        posix_spawn_file_actions_addopen(&actions, 77, folder, O_RDONLY, 0);
+        posix_spawn_file_actions_addfchdir_np(&actions, 77);
+    } else {
+        posix_spawn_file_actions_addchdir_np(&actions, "..");
+        posix_spawn_file_actions_addclose(&actions, lowest);
+        posix_spawn_file_actions_addchdir_np(&actions, folder);
+    }
+    int error = (strcmp(way, "path") == 0 ? posix_spawnp : posix_spawn)(&pid, program[0], &actions, NULL, program, environ);
+    if (error == 0) waitpid(pid, &status, 0);
+    printf("%d %x %d\n", error, status, dup(0) - lowest);
+    return count == 0;
+}
+"""
+SPAWNED = """
+#include <stdlib.h>
+int main(void) { return malloc(77777) == NULL || getenv("LD_PRELOAD") != NULL; }
+"""
+
+
+STATIC = ["statically linked: there is no dynamic loader that could load memlog"]
+
+
+class SpawnPlace(as_bare.Case):
+    def setUp(self):
+        super().setUp()
+        self.spawns = self.build("spawns", SPAWNS)
+        self.loaded, self.static = self.folder / "loaded", self.folder / "static"
+        for folder, options in ((self.loaded, ()), (self.static, ("-static",))):
+            folder.mkdir()
+            self.build("spawned", SPAWNED, *options).rename(folder / "spawned")
+
+    def spawned(self, way, folder, here=None):
+        """Whether the program in that folder was recorded, and what is said of others, with another one of its name here."""
+        if here is not None:
+            (here / "spawned").rename(self.folder / "spawned")
+        report = self.assert_as_bare(self.spawns, way, folder, "./spawned")
+        if here is not None:
+            (self.folder / "spawned").rename(here / "spawned")
+        return [entry["total_bytes"] >= 77777 for entry in self.entries(report, "spawned")], [entry.get("reason") for entry in report.get("unrecorded", [])]
+
+    def test_what_can_be_recorded_there_is(self):
+        for way in ("name", "path", "number", "opened"):
+            with self.subTest(way):
+                self.assertEqual(self.spawned(way, self.loaded), ([True], []))
+                self.assertEqual(self.spawned(way, self.loaded, here=self.static), ([True], []))
+
+    def test_what_cannot_sees_nothing_of_memlog(self):
+        for way in ("name", "path", "number"):
+            with self.subTest(way):
+                self.assertEqual(self.spawned(way, self.static), ([], STATIC))
+                self.assertEqual(self.spawned(way, self.static, here=self.loaded), ([], STATIC))
+
+
+if __name__ == "__main__":
+    unittest.main()
