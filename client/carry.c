@@ -94,7 +94,7 @@ bool ml_carry_is_preloaded(void) {
 
 bool ml_carry_on(void) {
     return socket_entry[0] != 0 && ml_process.connected &&
-           (ml_process.walls & ML_WALLS_NO_HELLO) == 0;
+           (ml_process.walls & (ML_WALLS_NO_HELLO | ML_WALLS_NO_CARRY)) == 0;
 }
 
 bool ml_carry_count(char *const *environment, size_t *out_count, size_t *out_preload_bytes) {

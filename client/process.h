@@ -87,7 +87,8 @@ enum {
     ML_WALLS_NO_NAME = 4,    /* a thread's name */
     ML_WALLS_NO_GROWTH = 8,  /* mremap: the client's memory stays as it is */
     ML_WALLS_NO_LIMITS = 16, /* prlimit: limits are as they were */
-    ML_WALLS_CLOSED = 32     /* what recording needs: the process is off from its next event on */
+    ML_WALLS_CLOSED = 32,    /* what recording needs: the process is off from its next event on */
+    ML_WALLS_NO_CARRY = 64   /* another program cannot come to the host; a forked child can */
 };
 
 struct ml_lane;

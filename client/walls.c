@@ -136,6 +136,10 @@ void ml_walls_filter(const struct sock_fprog *program) {
         {SYS_geteuid, {0}},
         {SYS_getegid, {0}},
         {SYS_getpid, {0}}};
+    /* Of looking at a program's file, of the loader (for $PLATFORM in LD_PRELOAD), and of the
+     * constructor. */
+    const struct own_call of_carrying[] = {
+        {SYS_fgetxattr, {fd}}, {SYS_readlink, {0}}, {SYS_pwritev2, {fd, 0, 1}}};
     if (!ml_process.connected || program == NULL) {
         return;
     }
@@ -163,5 +167,8 @@ void ml_walls_filter(const struct sock_fprog *program) {
     }
     if (!are_let_through(program, of_hello, COUNT_OF(of_hello))) {
         ml_process.walls |= ML_WALLS_NO_HELLO;
+    }
+    if (!are_let_through(program, of_carrying, COUNT_OF(of_carrying))) {
+        ml_process.walls |= ML_WALLS_NO_CARRY;
     }
 }

@@ -1,0 +1,54 @@
+"""A program whose filter kills for one system call starts another program, and forks: as without memlog, whichever call it is."""
+import unittest
+
+import as_bare
+
+SOURCE = r"""
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+/* None of them is needed by true, nor by what is done here. */
+static const int calls[] = {
+    SYS_readlink, SYS_fgetxattr, SYS_pwritev2, SYS_faccessat, SYS_geteuid, SYS_getegid, SYS_getppid, SYS_gettid, SYS_getpid, SYS_madvise,
+    SYS_poll, SYS_prlimit64, SYS_socket, SYS_connect, SYS_sendmsg, SYS_recvmsg, SYS_setsockopt, SYS_shutdown, SYS_fcntl, SYS_memfd_create,
+    SYS_ftruncate, SYS_pwrite64, SYS_pipe2, SYS_mremap, SYS_sched_yield, SYS_sigaltstack, SYS_clock_gettime, SYS_ioctl,
+};
+static int kill_for(int call) {
+    struct sock_filter steps[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+    struct sock_fprog program = {4, steps};
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+}
+int main(void) {
+    char *words[] = {"true", NULL}, *none[] = {NULL};
+    for (int i = 0; i < 2 * (int)(sizeof(calls) / sizeof(*calls)); i++) {
+        int status = 0;
+        pid_t pid = fork();
+        if (pid == 0) {
+            if (kill_for(calls[i / 2])) _exit(7);
+            if (i % 2 == 0) _exit(malloc(100) == NULL);
+            execve("/bin/true", words, none);
+            _exit(8);
+        }
+        waitpid(pid, &status, 0);
+        printf("%d %d %x\n", calls[i / 2], i % 2, status);
+    }
+    return 0;
+}
+"""
+
+
+class DeadlyCalls(as_bare.Case):
+    def test_nothing_that_memlog_calls_kills_it(self):
+        self.assert_as_bare(self.build("deadly", SOURCE))
+
+
+if __name__ == "__main__":
+    unittest.main()
