@@ -140,10 +140,11 @@ static bool descends_from_run(const struct ml_engine *engine, pid_t pid) {
 }
 
 /* Another user's process is no one, unless it descends from this run: whoever knows the socket's
- * name, from wherever, still has to. The overflow user is anybody outside our user namespace. */
+ * name, from wherever, still has to. Where our user namespace leaves users without a number, the
+ * overflow user is any of them. */
 static bool is_stranger(const struct ml_engine *engine, const struct ucred *peer) {
-    return (peer->uid != geteuid() || peer->uid == ML_OVERFLOW_UID) &&
-           !descends_from_run(engine, peer->pid);
+    const bool is_nobody_known = peer->uid == ML_OVERFLOW_UID && !engine->has_all_users;
+    return (peer->uid != geteuid() || is_nobody_known) && !descends_from_run(engine, peer->pid);
 }
 
 /* Whether a connection to the control socket is not to be heard. Nothing is kept of a stranger; a
@@ -294,6 +295,7 @@ enum ml_status ml_engine_open(
     struct rlimit descriptors = {.rlim_cur = RLIM_INFINITY};
     (void)getrlimit(RLIMIT_NOFILE, &descriptors);
     engine->descriptors_max = descriptors.rlim_cur;
+    engine->has_all_users = ml_process_has_all_users();
     engine->root_image = ML_IMAGE_PRELOADABLE;
     ml_members_init(&engine->members, engine);
     ml_pipe_budget_init(

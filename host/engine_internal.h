@@ -226,6 +226,7 @@ struct ml_engine {
     struct ml_name_wishes names;
     uint64_t descriptors_max; /* RLIMIT_NOFILE */
     bool said_descriptors;    /* that they do not suffice */
+    bool has_all_users;       /* none of the machine is without a number in our user namespace */
     bool said_strangers;      /* that other users' processes are refused */
     /* What the service does when its memory runs short, and when one client's part of it does. */
     bool said_coarser, said_dropped, said_quota;

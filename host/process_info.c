@@ -51,6 +51,26 @@ static ssize_t read_proc(pid_t pid, const char *name, char *out_text, size_t siz
     return (ssize_t)count;
 }
 
+bool ml_users_are_all(const char *uid_map) {
+    /* (uid_t)-1 is nobody's number. */
+    const unsigned long long every_user = UINT32_MAX;
+    unsigned long long users = 0;
+    unsigned long long count = 0;
+    int used = 0;
+    while (sscanf(uid_map, "%*u %*u %llu%n", &count, &used) == 1) {
+        users += count;
+        uid_map += used;
+    }
+    return users >= every_user;
+}
+
+bool ml_process_has_all_users(void) {
+    /* The kernel takes up to 340 lines of up to 33 bytes. */
+    enum { MAP_BYTES = 16 << 10 };
+    char text[MAP_BYTES];
+    return read_proc(getpid(), "uid_map", text, sizeof(text)) > 0 && ml_users_are_all(text);
+}
+
 bool ml_process_maps(pid_t pid, const char *file_name) {
     char path[64];
     char line[PATH_MAX + 128];

@@ -38,6 +38,12 @@ ML_NODISCARD enum ml_status ml_process_command_line(pid_t pid, struct ml_command
 /* Where its executable lies, NUL-terminated, cut at size_bytes; "" if unknown. */
 void ml_process_executable(pid_t pid, char *out_path, size_t size_bytes);
 
+/* Whether every user of the machine has a number in our user namespace: only then the overflow
+ * uid is one user, not any of those without. False if that cannot be seen. The other reads it from
+ * the text of /proc/PID/uid_map. */
+bool ml_process_has_all_users(void);
+bool ml_users_are_all(const char *uid_map);
+
 /* Whether a file of that name is mapped by it; false if that cannot be seen. */
 bool ml_process_maps(pid_t pid, const char *file_name);
 

@@ -105,6 +105,26 @@ class Strangers(harness.Case):
         (dump,) = (home / "dumps").glob("*.pftrace")
         self.assertEqual([entry["name"] for entry in self.report(dump)["processes"]], ["python3"])
 
+    def test_whom_nobody_lets_join_a_run_of_nobody_are_processes_of_nobody(self):
+        if pathlib.Path("/proc/self/uid_map").read_text().split() != ["0", "0", "4294967295"]:
+            self.skipTest("here users without a number have nobody's")
+        self.folder.chmod(0o755)
+        home = self.folder / "home"
+        home.mkdir()
+        os.chown(home, 65534, 65534)
+        words = [*NOBODY, str(harness.MEMLOG), "run", "-q", "--no-page", "-o", str(home / "dumps"), "--", "/usr/bin/python3", "-c", PROGRAM]
+        host = subprocess.Popen(
+            words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=home,
+            env=self.environment(XDG_RUNTIME_DIR="", HOME=str(home)),
+        )
+        self.addCleanup(host.communicate)
+        self.assertEqual(host.stdout.readline(), b"ready\n")
+        (path,) = [path for path in self.folder_of(host).iterdir() if path.is_socket()]
+        self.assertEqual(ask(str(path), NOBODY, polite=True).stdout, "answered 1\n")
+        self.assertEqual(ask(str(path)).stdout, "shut out 0\n")
+        host.communicate(b"\n", timeout=harness.TIMEOUT)
+        self.assertEqual(host.returncode, 0)
+
     def test_a_setuid_program_with_memlog_linked_in_comes_to_nobody_elses_socket(self):
         source, program = self.folder / "linked.c", self.folder / "linked"
         source.write_text('#include "client/memlog.h"\nint main(void) { return memlog_start(0) == 0; }\n')

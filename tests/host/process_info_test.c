@@ -183,8 +183,18 @@ START_TEST(what_is_mapped_is_known_by_its_whole_name) {
 }
 END_TEST
 
+START_TEST(all_users_have_a_number_where_the_map_leaves_none_out) {
+    ck_assert(ml_users_are_all("         0          0 4294967295\n"));
+    ck_assert(ml_users_are_all("0 1000 1\n1 0 1000\n1001 1001 4294966294\n"));
+    ck_assert(!ml_users_are_all("         0       1000          1\n"));
+    ck_assert(!ml_users_are_all("0 1000 1\n1 100000 65536\n"));
+    ck_assert(!ml_users_are_all(""));
+}
+END_TEST
+
 int main(void) {
     TCase *tcase = tcase_create("process_info");
+    tcase_add_test(tcase, all_users_have_a_number_where_the_map_leaves_none_out);
     tcase_add_test(tcase, what_is_mapped_is_known_by_its_whole_name);
     tcase_add_test(tcase, tells_a_process_and_its_image_apart_from_others);
     tcase_add_test(tcase, an_exec_of_the_same_file_makes_another_image_of_the_same_process);
