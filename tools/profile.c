@@ -280,13 +280,6 @@ bool ml_profile_is_complete(const struct ml_profile *profile) {
     return true;
 }
 
-bool ml_profile_is_quiet(const struct ml_profile_process *process) {
-    /* More than the pages that a fork comes to write to. */
-    enum { WORTH_BYTES = 1 << 20 };
-
-    return process->idle && process->footprint_bytes < WORTH_BYTES;
-}
-
 struct ml_profile_process *ml_profile_find(struct ml_profile *profile, uint32_t id) {
     /* Tables follow their processes in order, so the last ones are asked for most: from behind. */
     for (size_t i = profile->processes_count; i > 0; i--) {

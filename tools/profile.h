@@ -353,10 +353,6 @@ uint64_t ml_profile_images(const struct ml_profile *profile);
 /* Whether nothing was lost: neither in recording nor in the file. */
 bool ml_profile_is_complete(const struct ml_profile *profile);
 
-/* Whether an unrecorded process is a fork that called no malloc, and has next to no memory of its
- * own: nothing of it went unseen. */
-bool ml_profile_is_quiet(const struct ml_profile_process *process);
-
 /* Whether nobody's memory is known to have gone unseen: every process of the tree was recorded, and
  * every allocator in it. A dump that does not say is not covered. */
 bool ml_profile_is_covered(const struct ml_profile *profile);

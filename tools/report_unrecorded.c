@@ -92,7 +92,7 @@ static struct group *groups_of(const struct ml_profile *profile, size_t *out_cou
     size_t groups_count = 0;
 
     for (size_t i = 0; groups && steps && order && i < profile->others_count; i++) {
-        if (!ml_profile_is_quiet(&profile->others[i])) {
+        if (ml_profile_hides(&profile->others[i])) {
             order[count++] = &profile->others[i];
         }
     }
@@ -187,12 +187,12 @@ static void put_idle(const struct ml_report_page *page) {
 
     for (size_t i = 0; i < profile->others_count; i++) {
         const uint32_t folded = profile->others[i].folded_processes;
-        processes += !ml_profile_is_quiet(&profile->others[i]) ? 0 : (folded > 0 ? folded : 1);
+        processes += ml_profile_hides(&profile->others[i]) ? 0 : (folded > 0 ? folded : 1);
     }
     if (processes > 0) {
         fprintf(
             page->out,
-            "  %s forked process%s allocated nothing and made no exec\n",
+            "  %s forked process%s called no allocator and made no exec\n",
             ml_words_count(processes, words),
             processes == 1 ? "" : "es"
         );

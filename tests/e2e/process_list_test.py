@@ -190,6 +190,18 @@ class Lists(harness.Case):
                     self.assertEqual([(one["state"], one["exit_code"]) for one in (mapped, bare)], [("exited", 3), ("exited", 4)])
                 self.assertTrue(report["dump"]["complete"])
 
+    def test_a_fork_with_little_memory_is_told_of_as_it_is_judged(self):
+        maps = self.build("maps", MAPS.replace("32 << 20", "4 << 20"))
+        for source in self.sources():
+            with self.subTest(source=source):
+                run = self.run_by(source, maps)
+                report = self.whole(run)
+                most = max(entry["footprint_bytes"] for entry in report["processes"] if not entry["recorded"])
+                self.assertGreaterEqual(most, 4 << 20)
+                self.assertTrue(report["dump"]["covered"])
+                self.assertNotIn("not recorded", self.text(run))
+                self.assertIn("2 forked processes called no allocator", self.text(run))
+
     def test_a_static_program_is_listed_by_name_and_memory(self):
         static = self.build("static", "#include <unistd.h>\nint main(void) { sleep(1); return 5; }\n", "-static")
         for source in self.sources():
