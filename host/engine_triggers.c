@@ -235,7 +235,8 @@ static bool look_at_process(
     if (!member->in_service) {
         return false;
     }
-    *out_process = (struct memlog_service_observed_process){.id = member->id};
+    *out_process =
+        (struct memlog_service_observed_process){.id = member->id, .is_first = member->is_root};
     if (member->told_killed || member->state == ML_MEMBER_KILLED) {
         if (member->told_killed) {
             return false;

@@ -183,7 +183,8 @@ static size_t collect(
           .heap_most_bytes = ml_coverage_heap(totals.peak_bytes, totals.peak_blocks),
           .killed_by = observed->killed_by,
           .by_oom = observed->by_oom,
-          .footprint_high_bytes = observed->footprint_high_bytes};
+          .footprint_high_bytes = observed->footprint_high_bytes,
+          .is_first = observed->is_first};
     }
     return count;
 }

@@ -69,6 +69,7 @@ struct ml_trigger_process {
     bool by_oom;        /* and the kernel had counted an OOM kill */
     /* At the last dump that it had for its footprint, of a former service's too; 0: none. */
     uint64_t footprint_high_bytes;
+    bool is_first; /* the run's first process, or another image of it */
 };
 
 /* A memory with a limit: a control group, the machine. */

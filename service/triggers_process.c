@@ -10,10 +10,14 @@ static const uint64_t ns_per_s = UINT64_C(1000000000);
 enum { SIGNAL_KILL = 9 };
 
 /* What stands before its name: nothing where nobody has said what it is. */
-static const char *role_word(uint32_t role) {
+static const char *role_word(const struct ml_trigger_process *process) {
+    enum { BROWSER = 0 };
     static const char *const words[ML_TRIGGER_ROLES] = {
-        "main ", "renderer ", "gpu ", "utility ", ""};
-    return role < ML_TRIGGER_ROLES ? words[role] : "";
+        "browser ", "renderer ", "gpu ", "utility ", ""};
+    if (process->role == BROWSER && process->is_first) {
+        return "main ";
+    }
+    return process->role < ML_TRIGGER_ROLES ? words[process->role] : "";
 }
 
 struct ml_trigger_state *ml_trigger_state_of(struct ml_triggers *triggers, uint32_t id) {
@@ -64,7 +68,7 @@ void ml_trigger_killed(struct ml_triggers *triggers) {
                 ML_TRIGGER_KILLED,
                 "%s%s (%" PRIu32 ") was ended by signal %" PRIu32
                 "; dumps are for SIGKILL alone, where that is wanted",
-                role_word(process->role),
+                role_word(process),
                 process->name,
                 process->pid,
                 process->killed_by
@@ -79,7 +83,7 @@ void ml_trigger_killed(struct ml_triggers *triggers) {
                 0,
                 "%s%s (%" PRIu32 ") was killed%s; its live heap was %s, its private memory when "
                 "last read %s",
-                role_word(process->role),
+                role_word(process),
                 process->name,
                 process->pid,
                 process->by_oom ? " by the kernel, out of memory" : " by SIGKILL",
@@ -149,7 +153,7 @@ static void look_at_threshold(struct ml_triggers *triggers, const struct thresho
                     0,
                     0,
                     "%s%s (%" PRIu32 ") has %s of %s, over %s%s",
-                    role_word(process->role),
+                    role_word(process),
                     process->name,
                     process->pid,
                     size,
@@ -169,7 +173,7 @@ static void look_at_threshold(struct ml_triggers *triggers, const struct thresho
             triggers,
             rule->kind,
             "the nearest is %s%s (%" PRIu32 ") with %s of %s, not over %s",
-            role_word(nearest->role),
+            role_word(nearest),
             nearest->name,
             nearest->pid,
             ml_trigger_size(field(nearest, rule->figure), size),
@@ -270,7 +274,7 @@ static void grow(struct ml_triggers *triggers, const struct ml_trigger_process *
                 node,
                 node_bytes,
                 "%s%s (%" PRIu32 ") has gained %s of live heap in %" PRIu64 " s",
-                role_word(process->role),
+                role_word(process),
                 process->name,
                 process->pid,
                 ml_trigger_size(gained, size),
@@ -353,7 +357,7 @@ static void look_at_stacks(struct ml_triggers *triggers, const struct ml_trigger
                 i,
                 nodes[i],
                 "one call stack of %s%s (%" PRIu32 ") holds %s, over %s",
-                role_word(process->role),
+                role_word(process),
                 process->name,
                 process->pid,
                 ml_trigger_size(nodes[i], size),

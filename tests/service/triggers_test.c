@@ -67,6 +67,7 @@ static struct ml_trigger_process process_of(uint64_t footprint_mib, uint64_t liv
     ){.id = 7,
       .pid = 70,
       .name = "eater",
+      .is_first = true,
       .running = true,
       .footprint_bytes = footprint_mib * MIB,
       .live_bytes = live_mib * MIB};
@@ -91,6 +92,17 @@ START_TEST(a_footprint_over_its_threshold_makes_one_dump_and_another_after_the_s
     process = process_of(902, 1);
     ck_assert_ptr_nonnull(dump_of(look(4, &process, 1)));
     ck_assert_ptr_null(dump_of(look(5, &process, 1)));
+}
+END_TEST
+
+START_TEST(a_browser_that_is_not_the_first_process_is_not_called_main) {
+    begin(&(struct ml_trigger_rules){.footprint_bytes = {400ULL * MIB}});
+    struct ml_trigger_process process = process_of(401, 1);
+    process.is_first = false;
+    const struct ml_trigger_decision *dump = dump_of(look(1, &process, 1));
+    ck_assert_ptr_nonnull(dump);
+    ck_assert_ptr_nonnull(strstr(dump->reason, "browser eater (70)"));
+    ck_assert_ptr_null(strstr(dump->reason, "main"));
 }
 END_TEST
 
@@ -487,6 +499,7 @@ int main(void) {
     tcase_add_checked_fixture(cases, NULL, tear_down);
     tcase_set_timeout(cases, 120);
     tcase_add_test(cases, a_footprint_over_its_threshold_makes_one_dump_and_another_after_the_step);
+    tcase_add_test(cases, a_browser_that_is_not_the_first_process_is_not_called_main);
     tcase_add_test(cases, a_role_without_a_threshold_and_an_ended_process_trigger_nothing);
     tcase_add_test(cases, the_guilty_stack_is_the_one_that_holds_most);
     tcase_add_test(cases, nobody_is_blamed_for_memory_that_the_heap_does_not_explain);
