@@ -17,7 +17,7 @@ class Triggers(triggering.Case):
             f"guilty={4 * MIB}", "wait=@go1", f"guilty={8 * MIB}", "wait=@go2", f"guilty={3 * MIB}", "wait=@go3", f"guilty={5 * MIB}",
             "wait=@end", options=(self.rules(footprint={"browser": "10M", "again": "7M"}),),
         )
-        self.wait_for("a look at the program", lambda: self.told(process, "no dump", "footprint", "the nearest is browser grower"))
+        self.wait_for("a look at the program", lambda: self.told(process, "no dump", "footprint", "the nearest is main grower"))
         self.below(process, "footprint")
         self.go("go1")
         report, trigger = self.check(self.wait_triggered(process, 1), "footprint")
