@@ -24,6 +24,8 @@ static const uint64_t report_late_ns = UINT64_C(10000000000);
 static const char no_image_text[] = "it ended before memlog could look at it";
 static const char idle_text[] = "no allocation of it has come to memlog since it was forked";
 static const char given_text[] = "memlog was given to it, but it has not reported itself";
+static const char embedder_text[] =
+    "a fork of the program that memlog is linked into, which is not recorded itself";
 static const char raw_text[] = "it was started by a system call that memlog cannot see: its "
                                "environment did not carry memlog on";
 
@@ -381,12 +383,20 @@ uint32_t ml_engine_list_recorded(struct ml_engine *engine, const struct ml_membe
 
 /* ---- the kernel's events */
 
+/* A child of the program that the host is linked into. What starts the host's own helpers has been
+ * waited for by now. */
+static bool is_of_embedder(const struct ml_engine *engine, const struct ml_process_event *event) {
+    return engine->root == getpid() && event->parent == getpid() &&
+           !ml_engine_is_helper(engine, event->pid) && !ml_process_facts(event->pid).has_ended;
+}
+
 static void on_born(struct ml_engine *engine, const struct ml_process_event *event) {
-    const bool is_root = event->pid == engine->root && event->parent == getpid();
+    const bool is_of_host = is_of_embedder(engine, event);
+    const bool is_top = is_of_host || (event->pid == engine->root && event->parent == getpid());
     const uint32_t parent_id = id_of(engine, event->parent);
     const struct ml_member *member = ml_members_newest(&engine->members, event->pid);
     struct ml_unrecorded *one = ml_unrecorded_newest(table_of(engine), event->pid);
-    if ((parent_id == 0 && !is_root) ||
+    if ((parent_id == 0 && !is_top) ||
         (member != NULL &&
          (member->state == ML_MEMBER_RUNNING || member->end.monotonic_ns >= event->monotonic_ns)) ||
         (one != NULL && one->start.monotonic_ns >= event->monotonic_ns)) {
@@ -396,7 +406,10 @@ static void on_born(struct ml_engine *engine, const struct ml_process_event *eve
         const struct ml_ending unknown = {.known = false};
         ml_engine_list_end(engine, one, &unknown); /* its pid is another's now */
     }
-    (void)add(engine, event->pid, event->parent, parent_id, true);
+    one = add(engine, event->pid, event->parent, parent_id, true);
+    if (one != NULL && is_of_host && parent_id == 0) {
+        set_reason(one, embedder_text);
+    }
 }
 
 static void on_exec(struct ml_engine *engine, const struct ml_process_event *event) {

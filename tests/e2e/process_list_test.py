@@ -80,6 +80,28 @@ int main(void) {
 """
 
 
+# Starts a host inside itself, a program without memlog and a fork; waits for both; ends the host.
+LINKED = r"""
+#include <limits.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "host/memlog_host.h"
+int main(int count, char **words) {
+    char text[PATH_MAX] = "";
+    char *options[] = {(char *)"-o", words[2], NULL};
+    struct memlog_host_settings settings = {.options = options, .program = "embedder", .service_path = words[1]};
+    struct memlog_host *host = memlog_host_start(&settings, text, sizeof(text));
+    if (count != 4 || host == NULL) { puts(text); return 1; }
+    if (fork() == 0) { execl(words[3], "plain", (char *)NULL); _exit(1); }
+    if (fork() == 0) { sleep(1); _exit(0); }
+    wait(NULL);
+    wait(NULL);
+    return wait(NULL) != -1 || memlog_host_stop(host, text, sizeof(text)) != 0;
+}
+"""
+
+
 class Lists(harness.Case):
     def build(self, name, text, *options):
         (self.folder / f"{name}.c").write_text(text)
@@ -201,6 +223,23 @@ class Lists(harness.Case):
                 self.assertTrue(report["dump"]["covered"])
                 self.assertNotIn("not recorded", self.text(run))
                 self.assertIn("2 forked processes called no allocator", self.text(run))
+
+    def test_a_host_that_is_linked_in_lists_the_programs_own_children(self):
+        static = self.build("plain", "#include <unistd.h>\nint main(void) { sleep(1); return 0; }\n", "-static")
+        library = harness.OUT / "obj" / "host" / "libmemlog_host.a"
+        linked = self.build("linked", LINKED, "-I", str(harness.ROOT), str(library), "-lev", "-ljansson", "-lz", "-lpthread", "-lm")
+        for source in self.sources():
+            with self.subTest(source=source):
+                folder = self.folder / source.replace(" ", "-")
+                words = [str(linked), str(harness.OUT / "memlog-service"), str(folder), str(static)]
+                if source == "walks" and os.geteuid() == 0:
+                    words = ["unshare", "--net", *words]
+                answer = harness.run_words(words, self.folder, self.environment(), b"", harness.TIMEOUT)
+                self.assertEqual(answer.returncode, 0, answer.stdout)
+                (dump,) = folder.glob("*.pftrace")
+                report = self.whole_report(dump)
+                self.assertEqual(sorted(entry["name"] for entry in report["processes"]), ["linked", "plain"])
+                self.assertFalse(report["dump"]["covered"])
 
     def test_a_static_program_is_listed_by_name_and_memory(self):
         static = self.build("static", "#include <unistd.h>\nint main(void) { sleep(1); return 5; }\n", "-static")
