@@ -135,6 +135,15 @@ static bool is_listed(const struct ml_engine *engine, const struct ml_not_profil
     return false;
 }
 
+static bool is_told(const struct ml_engine *engine, const struct ml_unrecorded *one) {
+    for (uint32_t i = 0; i < engine->not_profiled_count; i++) {
+        if (ml_engine_told_of(&engine->not_profiled[i], one)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Programs that nobody has told of, for readers who know no other list. */
 static uint32_t add_untold(
     const struct ml_engine *engine, struct memlog_service_not_profiled *all, uint32_t count
@@ -142,7 +151,8 @@ static uint32_t add_untold(
     const struct ml_unrecorded_table *table = &engine->list.table;
     for (uint32_t i = 0; i < table->count && count < ML_NOT_PROFILED_MAX; i++) {
         const struct ml_unrecorded *one = table->items[i];
-        if (!one->is_forked && !one->has_reason && one->folded_processes == 0) {
+        if (!one->is_forked && !one->has_reason && one->folded_processes == 0 &&
+            !is_told(engine, one)) {
             const char *path = one->executable != NULL ? one->executable : one->name;
             all[count++] = (struct memlog_service_not_profiled){
                 .pid = (uint32_t)one->pid,

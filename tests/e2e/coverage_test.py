@@ -258,6 +258,10 @@ class Coverage(harness.Case):
         report = self.exit_report(self.load("p", "frees", "keeps"))
         self.assertTrue(report["dump"]["covered"], report["dump"]["uncovered"])
 
+    def test_a_first_program_without_memlog_is_not_profiled_once(self):
+        (missing,) = self.exit_report(self.memlog(self.build("int main(void) { return 5; }\n", "-static", name="static")))["dump"]["not_profiled"]
+        self.assertRegex(missing["path"], "static$")
+
     def test_a_program_that_ran_without_memlog_is_not_covered(self):
         program = self.build("int main(void) { return 5; }\n", "-static", name="static")
         run = self.memlog("/bin/sh", "-c", '"$@"; exit $?', "sh", program)
