@@ -14,18 +14,38 @@ enum {
 };
 
 static const char *title_of(const struct ml_report *report) {
-    static const char *const titles[][3] = {
+    static const char *const titles[][4] = {
         [ML_BY_FUNCTION] =
-            {"Functions by live bytes", "Functions by the peak", "Functions by bytes allocated"},
-        [ML_BY_MODULE] = {"Files by live bytes", "Files by the peak", "Files by bytes allocated"},
+            {"Functions by live bytes",
+             "Functions by the peak",
+             "Functions by bytes allocated",
+             "Functions by what was left"},
+        [ML_BY_MODULE] =
+            {"Files by live bytes",
+             "Files by the peak",
+             "Files by bytes allocated",
+             "Files by what was left"},
         [ML_BY_THREAD] =
-            {"Threads by live bytes", "Threads by the peak", "Threads by bytes allocated"},
-        [ML_BY_SIZE] = {"Sizes by live bytes", "Sizes by the peak", "Sizes by bytes allocated"},
+            {"Threads by live bytes",
+             "Threads by the peak",
+             "Threads by bytes allocated",
+             "Threads by what was left"},
+        [ML_BY_SIZE] =
+            {"Sizes by live bytes",
+             "Sizes by the peak",
+             "Sizes by bytes allocated",
+             "Sizes by what was left"},
         [ML_BY_PROCESS] =
-            {"Processes by live bytes", "Processes by the peak", "Processes by bytes allocated"},
+            {"Processes by live bytes",
+             "Processes by the peak",
+             "Processes by bytes allocated",
+             "Processes by what was left"},
     };
+    enum { OF_WHAT_WAS_LEFT = 3 };
+    const bool is_over =
+        report->metric == ML_METRIC_LIVE && !ml_report_anyone_runs(report->profile);
 
-    return titles[report->by][report->metric];
+    return titles[report->by][is_over ? OF_WHAT_WAS_LEFT : (size_t)report->metric];
 }
 
 static double percent(uint64_t part, uint64_t whole) {

@@ -188,7 +188,8 @@ void ml_report_processes(const struct ml_report_page *page) {
     const struct table table = table_of(page);
     size_t shown = profile->processes_count;
 
-    if (!order) {
+    if (!order || profile->processes_count == 0) {
+        free(order);
         return;
     }
     for (size_t i = 0; i < profile->processes_count; i++) {
@@ -202,7 +203,8 @@ void ml_report_processes(const struct ml_report_page *page) {
     fprintf(
         page->out, "%s%7s  %-*s  ", ml_report_dim(page), "pid", (int)table.name_columns, "name"
     );
-    fprintf(page->out, "%s%-9s %10s ", table.has_roles ? "role      " : "", "state", "live");
+    fprintf(page->out, "%s%-9s ", table.has_roles ? "role      " : "", "state");
+    fprintf(page->out, "%10s ", ml_report_anyone_runs(profile) ? "live" : "left");
     fprintf(page->out, "%s", table.has_held ? "   at peak " : "");
     fprintf(
         page->out,

@@ -9,6 +9,8 @@
 #include "tools/report_unrecorded.h"
 #include "tools/words.h"
 
+enum { BEHIND_TITLE_COLUMN = 15, TRIGGER_BYTES = 1024 };
+
 const char *ml_report_bold(const struct ml_report_page *page) {
     return page->style->colour ? "\033[1m" : "";
 }
@@ -137,17 +139,14 @@ static void put_holding(
 static void put_held(const struct ml_report_page *page) {
     const struct ml_profile *profile = page->report->profile;
     const bool anyone_runs = ml_report_anyone_runs(profile);
+    const char *at_exit = ml_profile_processes(profile) > 1 ? "at the exit of each, never freed"
+                                                            : "at exit, never freed";
 
     if (anyone_runs) {
         put_holding(page, "live", &profile->running, "at the dump");
     }
     if (!anyone_runs || profile->left.blocks > 0) {
-        put_holding(
-            page,
-            "left",
-            &profile->left,
-            anyone_runs ? "by ended processes" : "at exit, never freed"
-        );
+        put_holding(page, "left", &profile->left, anyone_runs ? "by ended processes" : at_exit);
     }
 }
 
@@ -204,16 +203,25 @@ static void put_trigger(const struct ml_report_page *page) {
     const struct ml_profile_trigger *trigger = &page->report->profile->trigger;
     char callers[ML_REPORT_CALLERS_BYTES];
     char words[ML_WORDS_BYTES];
+    char text[TRIGGER_BYTES];
 
     if (trigger->kind == 0) {
         return;
     }
     if (trigger->kind == ML_PROFILE_TRIGGER_ASKED) {
         fputs("  asked for    ", page->out); /* in the words of who asked */
+        snprintf(text, sizeof text, "%s", trigger->reason.bytes);
     } else {
-        fprintf(page->out, "  taken for    %s: ", ml_profile_trigger_name(trigger->kind));
+        fputs("  taken for    ", page->out);
+        snprintf(
+            text,
+            sizeof text,
+            "%s: %s",
+            ml_profile_trigger_name(trigger->kind),
+            trigger->reason.bytes
+        );
     }
-    ml_report_put(page, trigger->reason.bytes);
+    ml_report_put_wrapped(page, BEHIND_TITLE_COLUMN, text);
     putc('\n', page->out);
     if (page->report->stacks->guilty != ML_STACKS_NONE) {
         ml_report_callers(page, page->report->stacks->guilty, callers);
@@ -301,22 +309,24 @@ static void put_stack_quality(const struct ml_report_page *page) {
     }
 }
 
-void ml_report_answer(const struct ml_report_page *page) {
+/* What was held and allocated. */
+static void put_figures(const struct ml_report_page *page) {
     const struct ml_profile *profile = page->report->profile;
     char words[ML_WORDS_BYTES];
     char peak[2 * ML_WORDS_BYTES];
     struct ml_profile_spread errors;
 
-    put_title(page);
-    putc('\n', page->out);
-    put_trigger(page);
-    snprintf(
-        peak,
-        sizeof peak,
-        "%sat %s",
-        profile->processes_count > 1 ? "all together, " : "",
-        ml_report_time_of_day(ml_profile_realtime_ns(profile, profile->tree_peak_ticks), words)
-    );
+    if (profile->tree.peak_bytes == 0) {
+        snprintf(peak, sizeof peak, "nothing was ever held");
+    } else {
+        snprintf(
+            peak,
+            sizeof peak,
+            "%sat %s",
+            profile->processes_count > 1 ? "all together, " : "",
+            ml_report_time_of_day(ml_profile_realtime_ns(profile, profile->tree_peak_ticks), words)
+        );
+    }
     (void)ml_profile_standard_errors(&profile->tree, &errors);
     put_held(page);
     put_amount(
@@ -330,6 +340,17 @@ void ml_report_answer(const struct ml_report_page *page) {
         errors.total_bytes,
         "over the whole run"
     );
+}
+
+void ml_report_answer(const struct ml_report_page *page) {
+    const struct ml_profile *profile = page->report->profile;
+
+    put_title(page);
+    putc('\n', page->out);
+    put_trigger(page);
+    if (profile->processes_count > 0) { /* of nobody there are no figures, not figures of 0 */
+        put_figures(page);
+    }
     put_completeness(page);
     ml_report_waits(page);
     put_stack_quality(page);

@@ -6,7 +6,7 @@
 
 #include "tools/words.h"
 
-enum { LINES_MAX = 20 };
+enum { LINES_MAX = 20, SIZE_BYTES = 128, LINE_BYTES = 1024 };
 
 /* Processes of one program that were not recorded for one reason. */
 struct group {
@@ -117,31 +117,47 @@ static struct group *groups_of(const struct ml_profile *profile, size_t *out_cou
     return groups;
 }
 
-static void put_size(const struct ml_report_page *page, uint64_t processes, uint64_t bytes) {
+/* "3 processes, up to 2.0 MiB private memory together, " */
+static void words_of_size(char text[SIZE_BYTES], uint64_t processes, uint64_t bytes) {
+    char count[2 * ML_WORDS_BYTES] = "";
     char words[ML_WORDS_BYTES];
 
     if (processes > 1) {
-        fprintf(page->out, "%s processes, ", ml_words_count(processes, words));
+        snprintf(count, sizeof count, "%s processes, ", ml_words_count(processes, words));
     }
-    if (bytes > 0) {
-        fprintf(
-            page->out,
-            "%s%s private memory, ",
-            processes > 1 ? "up to " : "",
-            ml_words_size(bytes, words)
-        );
+    if (bytes == 0) {
+        snprintf(text, SIZE_BYTES, "%s", count);
+        return;
     }
+    snprintf(
+        text,
+        SIZE_BYTES,
+        "%s%s%s private memory%s, ",
+        count,
+        processes > 1 ? "up to " : "",
+        ml_words_size(bytes, words),
+        processes > 1 ? " together" : ""
+    );
 }
 
 static void
 put_group(const struct ml_report_page *page, const char *indent, const struct group *group) {
+    const struct ml_profile_process *first = group->first;
+    char size[SIZE_BYTES];
+    char text[LINE_BYTES];
+
+    words_of_size(size, group->processes, group->most_bytes);
+    snprintf(
+        text,
+        sizeof text,
+        "%s: %snot recorded%s%s",
+        first->name.bytes,
+        size,
+        first->not_recorded_reason.count_bytes > 0 ? ": " : "",
+        first->not_recorded_reason.bytes
+    );
     fputs(indent, page->out);
-    ml_report_put(page, group->first->name.bytes);
-    fputs(": ", page->out);
-    put_size(page, group->processes, group->most_bytes);
-    fprintf(page->out, "%snot recorded%s", ml_report_warn(page), ml_report_plain(page));
-    fputs(group->first->not_recorded_reason.count_bytes > 0 ? ": " : "", page->out);
-    ml_report_put(page, group->first->not_recorded_reason.bytes);
+    ml_report_put_wrapped(page, strlen(indent) + 2, text); /* where it goes on, two further in */
     putc('\n', page->out);
 }
 
@@ -208,10 +224,11 @@ static void put_blind(const struct ml_report_page *page) {
     if (profile->list_missed > 0) {
         fprintf(
             page->out,
-            "  %sat least %s process%s ended before memlog saw them%s\n",
+            "  %sat least %s process%s ended before memlog saw %s%s\n",
             ml_report_warn(page),
             ml_words_count(profile->list_missed, words),
             profile->list_missed == 1 ? "" : "es",
+            profile->list_missed == 1 ? "it" : "them",
             ml_report_plain(page)
         );
     }

@@ -113,9 +113,10 @@ static void put_curves(const struct ml_report_page *page, const struct ml_timeli
     );
     if (count == first) {
         fputs(
-            "  nothing is known of so short a time: memlog looks each 250 ms; memlog report has "
-            "the "
-            "sums\n",
+            profile->processes_count == 0
+                ? "  no process was recorded; memlog report tells why\n"
+                : "  nothing is known of so short a time: memlog looks each 250 ms; memlog report "
+                  "has the sums\n",
             page->out
         );
     }
@@ -184,9 +185,7 @@ static void put_passed(const struct ml_report_page *page, const struct ml_timeli
             ml_report_heading(
                 page,
                 "What came and went",
-                "the most that each held; between two looks a second apart its process's peak "
-                "alone "
-                "is known"
+                "the most that was seen of each; between two looks only its process's peak is known"
             );
         }
         fprintf(

@@ -262,6 +262,14 @@ class Coverage(harness.Case):
         (missing,) = self.exit_report(self.memlog(self.build("int main(void) { return 5; }\n", "-static", name="static")))["dump"]["not_profiled"]
         self.assertRegex(missing["path"], "static$")
 
+    def test_a_run_of_nobody_has_no_figures(self):
+        """0 bytes would say that nothing was allocated; what nobody saw has no figures."""
+        run = self.memlog(self.build("int main(void) { return 5; }\n", "-static", name="static"))
+        self.assertEqual(run.code, 5)
+        text = self.text_report(run)
+        self.assertRegex(text, r"nothing +no process was recorded")
+        self.assertNotRegex(text, r"(?m)^  (left|live|peak|allocated) |^Processes|unknown time")
+
     def test_a_program_that_ran_without_memlog_is_not_covered(self):
         program = self.build("int main(void) { return 5; }\n", "-static", name="static")
         run = self.memlog("/bin/sh", "-c", '"$@"; exit $?', "sh", program)

@@ -105,7 +105,7 @@ class LiveIsOfWhatRuns(Figures):
         self.end(process)
         text = self.say("report", next(process.memlog_folder.glob("*.exit.pftrace"))).decode()
         self.assertNotRegex(text, r"\n  live ")
-        self.assertRegex(text, r"left +32\.\d MiB .* at exit, never freed")
+        self.assertRegex(text, r"left +32\.\d MiB .* at the exit of each, never freed")
         self.assertIn("Who held what was left at exit", text)
 
     def test_a_diff_counts_alike_on_both_sides(self):

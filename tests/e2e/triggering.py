@@ -131,7 +131,7 @@ class Case(harness.Case):
             self.assertIn(function, [frame["function"] for frame in trigger["frames"]][:3])
             self.assertIn(trigger["process_id"], [entry["id"] for entry in report["processes"]])
         text = subprocess.run([str(harness.MEMLOG), "report", str(dump)], capture_output=True, text=True, check=True).stdout
-        self.assertIn(f"taken for    {kind}: {trigger['reason']}", text)
+        self.assertIn(f" taken for {kind}: {trigger['reason']} ", " ".join(text.split()))  # in the text it is wrapped
         return report, trigger
 
     def guilty_of(self, report):
