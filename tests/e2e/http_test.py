@@ -237,6 +237,9 @@ class Http(browsing.TreeCase):
         """Every path of the OpenAPI document is there by its method, and answers as it says; no path is there that it does not tell."""
         process, page = self.start_tree(f"--upload={self.folder}", f"--upload-spool={self.folder}/spool")
         document = page.json("/openapi.json")
+        moments = [one for one in document["paths"]["/api/v1/timeline"]["get"]["parameters"] if one["name"] in ("from", "to")]
+        self.assertEqual([[kind["type"] for kind in one["schema"]["oneOf"]] for one in moments], [["integer", "string"]] * 2)
+        self.assertEqual(page.ask("/api/v1/timeline?from=2000-01-01T00:00:00.5Z").status, 200)
         pid = browsing.members(page)[1]["pid"]
         made = page.json("/api/v1/dumps", "POST")["id"]
         seen = set()
