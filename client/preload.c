@@ -11,10 +11,12 @@
 #include "client/memlog.h"
 #include "client/next.h"
 #include "client/process.h"
+#include "client/symbols.h"
 #include "client/visible.h"
 
 __attribute__((constructor)) static void begin(int count, char **arguments, char **environment) {
     (void)count;
+    ml_symbols_keep(true);
     const char *socket_path = environment != NULL ? ml_carry_take(environment) : NULL;
     if (ml_carry_is_preloaded() && ml_aside_is_needed()) {
         ml_aside_step(socket_path, arguments, environment);
@@ -26,6 +28,7 @@ __attribute__((constructor)) static void begin(int count, char **arguments, char
     if (socket_path != NULL && getauxval(AT_SECURE) == 0) {
         (void)memlog_start(socket_path);
     }
+    ml_symbols_keep(false);
 }
 
 __attribute__((destructor)) static void end(void) {

@@ -59,6 +59,30 @@ static struct tables tables_of(uintptr_t base, const ElfW(Dyn) * dynamic) {
     return tables;
 }
 
+/* Those of the objects that are there at the start, by where they stand in the loader's list. */
+enum { KEPT_MAX = 64 };
+static struct {
+    const ElfW(Dyn) * dynamic;
+    struct tables tables;
+} kept[KEPT_MAX];
+static bool keeps;
+
+void ml_symbols_keep(bool on) {
+    keeps = on;
+}
+
+/* Of object number `index`. */
+static struct tables tables_at(uint32_t index, uintptr_t base, const ElfW(Dyn) * dynamic) {
+    if (!keeps || index >= KEPT_MAX) {
+        return tables_of(base, dynamic);
+    }
+    if (kept[index].dynamic != dynamic) {
+        kept[index].tables = tables_of(base, dynamic);
+        kept[index].dynamic = dynamic;
+    }
+    return kept[index].tables;
+}
+
 /* Whether symbol number `index` is a definition of that name that somebody who asks for no version
  * gets. */
 static bool defines(const struct tables *tables, uint32_t index, const char *name) {
@@ -71,8 +95,16 @@ static bool defines(const struct tables *tables, uint32_t index, const char *nam
            strcmp(tables->strings + symbol->st_name, name) == 0;
 }
 
+static uint32_t gnu_hash_of(const char *name) {
+    uint32_t hash = 5381;
+    for (const unsigned char *c = (const unsigned char *)name; *c != 0; c++) {
+        hash = hash * 33 + *c;
+    }
+    return hash;
+}
+
 /* 0, which is no symbol: not there. */
-static uint32_t find_by_gnu_hash(const struct tables *tables, const char *name) {
+static uint32_t find_by_gnu_hash(const struct tables *tables, const char *name, uint32_t hash) {
     const uint32_t buckets_count = tables->gnu_hash[0];
     const uint32_t first = tables->gnu_hash[1];
     const uint32_t bloom_words = tables->gnu_hash[2];
@@ -80,10 +112,6 @@ static uint32_t find_by_gnu_hash(const struct tables *tables, const char *name) 
     const uint64_t *bloom = (const uint64_t *)(const void *)&tables->gnu_hash[4];
     const uint32_t *buckets = (const uint32_t *)(const void *)(bloom + bloom_words);
     const uint32_t *chains = buckets + buckets_count;
-    uint32_t hash = 5381;
-    for (const unsigned char *c = (const unsigned char *)name; *c != 0; c++) {
-        hash = hash * 33 + *c;
-    }
     const uint64_t word = bloom[hash / BLOOM_WORD_BITS & (bloom_words - 1)];
     if ((word >> hash % BLOOM_WORD_BITS & word >> (hash >> bloom_shift) % BLOOM_WORD_BITS & 1) ==
         0) {
@@ -117,33 +145,39 @@ static uint32_t find_by_old_hash(const struct tables *tables, const char *name) 
 }
 
 /* 0: none. */
-static uint32_t find_in(const struct tables *tables, const char *name) {
+static uint32_t find_in(const struct tables *tables, const char *name, uint32_t hash) {
     if (tables->symbols == NULL || tables->strings == NULL) {
         return 0;
     }
-    return tables->gnu_hash != NULL   ? find_by_gnu_hash(tables, name)
+    return tables->gnu_hash != NULL   ? find_by_gnu_hash(tables, name, hash)
            : tables->old_hash != NULL ? find_by_old_hash(tables, name)
                                       : 0;
 }
 
-void *ml_symbol_in(uintptr_t base, const ElfW(Dyn) * dynamic, const char *name) {
-    const struct tables tables = tables_of(base, dynamic);
-    const uint32_t index = find_in(&tables, name);
+static void *address_in(const struct tables *tables, const char *name, uint32_t hash) {
+    const uint32_t index = find_in(tables, name, hash);
     if (index == 0) {
         return NULL;
     }
-    const ElfW(Sym) *symbol = &tables.symbols[index];
-    void *address = (void *)(base + symbol->st_value);
+    const ElfW(Sym) *symbol = &tables->symbols[index];
+    void *address = (void *)(tables->base + symbol->st_value);
     if (ELF64_ST_TYPE(symbol->st_info) == STT_GNU_IFUNC) {
         return ((void *(*)(void))address)();
     }
     return address;
 }
 
+void *ml_symbol_in(uintptr_t base, const ElfW(Dyn) * dynamic, const char *name) {
+    const struct tables tables = tables_of(base, dynamic);
+    return address_in(&tables, name, gnu_hash_of(name));
+}
+
 /* ---- what is loaded at the start */
 
 struct next_search {
     const char *name;
+    uint32_t hash;
+    uint32_t at; /* the number of the object that comes next */
     bool behind; /* this object has been passed */
     struct ml_symbol found;
 };
@@ -152,11 +186,13 @@ struct next_search {
 static bool look_behind(
     struct next_search *search, uintptr_t base, const ElfW(Dyn) * dynamic, const char *path
 ) {
+    const uint32_t index = search->at++;
     if (!search->behind) {
         search->behind = dynamic == &_DYNAMIC[0];
         return false;
     }
-    search->found.address = ml_symbol_in(base, dynamic, search->name);
+    const struct tables tables = tables_at(index, base, dynamic);
+    search->found.address = address_in(&tables, search->name, search->hash);
     search->found.path = path;
     return search->found.address != NULL;
 }
@@ -178,7 +214,7 @@ static int look_behind_object(struct dl_phdr_info *object, size_t bytes, void *c
 }
 
 struct ml_symbol ml_symbol_next(const char *name) {
-    struct next_search search = {.name = name};
+    struct next_search search = {.name = name, .hash = gnu_hash_of(name)};
     bool done = false;
     if (&_r_debug == NULL) {
         (void)dl_iterate_phdr(look_behind_object, &search);
@@ -192,9 +228,10 @@ struct ml_symbol ml_symbol_next(const char *name) {
 
 bool ml_symbol_is_defined(const char *name) {
     const struct link_map *map = &_r_debug != NULL ? _r_debug.r_map : NULL;
-    for (; map != NULL; map = map->l_next) {
-        const struct tables tables = tables_of(map->l_addr, map->l_ld);
-        if (map->l_ld != &_DYNAMIC[0] && find_in(&tables, name) != 0) {
+    const uint32_t hash = gnu_hash_of(name);
+    for (uint32_t at = 0; map != NULL; map = map->l_next, at++) {
+        const struct tables tables = tables_at(at, map->l_addr, map->l_ld);
+        if (map->l_ld != &_DYNAMIC[0] && find_in(&tables, name, hash) != 0) {
             return true;
         }
     }
@@ -204,18 +241,17 @@ bool ml_symbol_is_defined(const char *name) {
 /* ---- who has it, and who wants it */
 
 struct ml_symbol_owner ml_symbol_first(const char *name) {
-    bool is_program = true;
     const struct link_map *map = &_r_debug != NULL ? _r_debug.r_map : NULL;
-    for (; map != NULL; map = map->l_next) {
-        const struct tables tables = tables_of(map->l_addr, map->l_ld);
-        if (find_in(&tables, name) != 0) {
+    const uint32_t hash = gnu_hash_of(name);
+    for (uint32_t at = 0; map != NULL; map = map->l_next, at++) {
+        const struct tables tables = tables_at(at, map->l_addr, map->l_ld);
+        if (find_in(&tables, name, hash) != 0) {
             return (struct ml_symbol_owner
             ){.path = map->l_name != NULL ? map->l_name : "",
               .is_ours = map->l_ld == &_DYNAMIC[0],
-              .is_program = is_program,
+              .is_program = at == 0,
               .where = map->l_ld};
         }
-        is_program = false;
     }
     return (struct ml_symbol_owner){.path = NULL};
 }

@@ -16,6 +16,10 @@ struct ml_symbol {
     const char *path; /* of the object that has it, as the loader names it; borrowed from there */
 };
 
+/* While it is on, the objects' tables are read once and not for each name: between two calls by the
+ * constructor, when nothing is loaded or unloaded. */
+void ml_symbols_keep(bool on);
+
 /* What dlsym(RTLD_NEXT, name) finds at the start of a program: the first definition behind this
  * object, in the order in which the program's objects were loaded. An indirect function is
  * resolved.
