@@ -32,9 +32,10 @@ void ml_sequencer_fini(struct ml_sequencer *sequencer) {
 
 enum ml_status
 ml_sequencer_lane(struct ml_sequencer *sequencer, uint32_t lane, struct ml_lane_queue **out_queue) {
-    if (lane >= sequencer->lanes_count) {
+    const uint32_t place = ml_sequencer_place(lane);
+    if (place >= sequencer->lanes_count) {
         const uint32_t old = sequencer->lanes_count;
-        uint32_t wanted = old * 2 < lane + 1 ? lane + 1 : old * 2;
+        uint32_t wanted = old * 2 < place + 1 ? place + 1 : old * 2;
         wanted = wanted > ML_SEQUENCER_LANES_MAX ? ML_SEQUENCER_LANES_MAX : wanted;
         struct ml_lane_queue **lanes = ml_budget_resize(
             sequencer->budget, sequencer->lanes, old * sizeof(*lanes), wanted * sizeof(*lanes)
@@ -46,13 +47,13 @@ ml_sequencer_lane(struct ml_sequencer *sequencer, uint32_t lane, struct ml_lane_
         sequencer->lanes = lanes;
         sequencer->lanes_count = wanted;
     }
-    if (sequencer->lanes[lane] == NULL) {
-        sequencer->lanes[lane] = ml_budget_new(sequencer->budget, sizeof(struct ml_lane_queue));
-        if (sequencer->lanes[lane] == NULL) {
+    if (sequencer->lanes[place] == NULL) {
+        sequencer->lanes[place] = ml_budget_new(sequencer->budget, sizeof(struct ml_lane_queue));
+        if (sequencer->lanes[place] == NULL) {
             return ML_ENV_MEMORY;
         }
     }
-    *out_queue = sequencer->lanes[lane];
+    *out_queue = sequencer->lanes[place];
     return ML_OK;
 }
 
@@ -223,7 +224,11 @@ enum ml_status ml_sequencer_room(
 uint32_t ml_sequencer_pushed(
     struct ml_sequencer *sequencer, uint32_t lane, uint32_t count, uint64_t applied
 ) {
-    return count == 0 ? 0 : commit(sequencer, lane, sequencer->lanes[lane], count, count, applied);
+    return count == 0
+               ? 0
+               : commit(
+                     sequencer, lane, ml_sequencer_queue(sequencer, lane), count, count, applied
+                 );
 }
 
 enum ml_status ml_sequencer_push(
@@ -305,7 +310,7 @@ static uint32_t count_in_lane(const struct ml_lane_queue *queue, uint64_t until)
 uint64_t ml_sequencer_count(const struct ml_sequencer *sequencer, uint64_t until) {
     uint64_t count = 0;
     for (uint32_t i = 0; i < sequencer->heap_count; i++) {
-        count += count_in_lane(sequencer->lanes[sequencer->heap[i].lane], until);
+        count += count_in_lane(ml_sequencer_queue(sequencer, sequencer->heap[i].lane), until);
     }
     return count;
 }
@@ -347,7 +352,7 @@ bool ml_sequencer_take(
     if (sequencer->heap_count == 0 || sequencer->heap[0].time > until || capacity == 0) {
         return false;
     }
-    struct ml_lane_queue *queue = sequencer->lanes[sequencer->heap[0].lane];
+    struct ml_lane_queue *queue = ml_sequencer_queue(sequencer, sequencer->heap[0].lane);
     const uint32_t end = run_end(queue, alone_until(sequencer, until), capacity);
     *out_run = (struct ml_run
     ){.queue = queue, .events = queue->events + queue->head, .end = queue->events + end};

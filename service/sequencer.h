@@ -81,12 +81,25 @@ struct ml_lane_head {
 
 struct ml_sequencer {
     struct ml_budget *budget;
-    struct ml_lane_queue **lanes; /* NULL: nothing ever came there */
+    struct ml_lane_queue **lanes; /* at ml_sequencer_place; NULL: nothing ever came there */
     uint32_t lanes_count;
     struct ml_lane_head *heap; /* by time, then lane */
     uint32_t heap_count, heap_capacity;
     uint64_t queued; /* in all lanes; an ALLOC_WIDE is two */
 };
+
+/* Where a lane's queue is among them. The host's comes first: most clients have few lanes, and all
+ * have that one. */
+static inline uint32_t ml_sequencer_place(uint32_t lane) {
+    return lane == ML_SEQUENCER_HOST_LANE ? 0 : lane + 1;
+}
+
+/* The queue of a lane; NULL: nothing ever came there. */
+static inline struct ml_lane_queue *
+ml_sequencer_queue(const struct ml_sequencer *sequencer, uint32_t lane) {
+    const uint32_t place = ml_sequencer_place(lane);
+    return place < sequencer->lanes_count ? sequencer->lanes[place] : NULL;
+}
 
 void ml_sequencer_init(struct ml_sequencer *sequencer, struct ml_budget *budget);
 void ml_sequencer_fini(struct ml_sequencer *sequencer);

@@ -195,10 +195,8 @@ enum ml_status ml_session_add(
 /* ---- time */
 
 static uint64_t lane_last_time(const void *context, uint32_t lane) {
-    const struct ml_sequencer *sequencer = context;
-    return lane < sequencer->lanes_count && sequencer->lanes[lane] != NULL
-               ? sequencer->lanes[lane]->last_time
-               : 0;
+    const struct ml_lane_queue *queue = ml_sequencer_queue(context, lane);
+    return queue != NULL ? queue->last_time : 0;
 }
 
 /* Whoever is finished leaves the list of those that an advance looks at. */

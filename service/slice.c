@@ -69,7 +69,7 @@ static void find_turn(struct ml_client *client) {
     const struct ml_sequencer *sequencer = &client->sequencer;
     client->first_turn = UINT64_MAX;
     for (uint32_t i = 0; i < sequencer->heap_count; i++) {
-        const struct ml_lane_queue *queue = sequencer->lanes[sequencer->heap[i].lane];
+        const struct ml_lane_queue *queue = ml_sequencer_queue(sequencer, sequencer->heap[i].lane);
         for (uint32_t k = queue->head; k < queue->count; k++) {
             const struct ml_timed *timed = &queue->events[k];
             if ((timed->kind == ML_EVENT_END || timed->kind == ML_EVENT_REAPED) &&
@@ -92,9 +92,7 @@ static uint64_t next_turn(struct ml_client *client) {
         }
         turn = client->first_turn;
     }
-    const struct ml_lane_queue *host = sequencer->lanes_count > ML_SEQUENCER_HOST_LANE
-                                           ? sequencer->lanes[ML_SEQUENCER_HOST_LANE]
-                                           : NULL;
+    const struct ml_lane_queue *host = ml_sequencer_queue(sequencer, ML_SEQUENCER_HOST_LANE);
     for (uint32_t i = host != NULL ? host->head : 0; host != NULL && i < host->count; i++) {
         if (host->events[i].kind == ML_TIMED_LEAVE) { /* a reading concerns itself alone */
             return host->events[i].time < turn ? host->events[i].time : turn;

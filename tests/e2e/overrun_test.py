@@ -128,8 +128,8 @@ class Overrun(harness.Case):
         text = answer.stdout.decode()
         self.assertRegex(text, r"estimated from samples, one every [0-9.]+ [KM]?i?B on average at times")
         self.assertRegex(text, r"Processes whose sampling interval changed:\n +\d+ sampled")
-        self.assertRegex(text, r"from [0-9:.]+ on every allocation")
-        self.assertRegex(text, r"from [0-9:.]+ on one every 512 B")
+        self.assertRegex(text, r"from [0-9:.]+Z on every allocation")
+        self.assertRegex(text, r"from [0-9:.]+Z on one every 512 B")
 
     def test_every_allocation_is_recorded_again_when_the_pipe_has_room(self):
         process, service = self.start("/usr/bin/python3", "-c", PACED)

@@ -147,7 +147,7 @@ class Rate(harness.Case):
             self.assertIn(said, answer.stderr)
         answer = self.command("rate", "--memlog-sampling-rate=4K", 1)
         self.assertEqual(answer.returncode, 125)
-        self.assertIn("1 is not changed: no process of this run", answer.stderr)
+        self.assertIn("1 is not changed: it was not started under this memlog", answer.stderr)
         self.assertEqual(self.command("stop", pid).returncode, 0)
         answer = self.command("rate", "--memlog-sampling-rate=4K", pid)
         self.assertIn("it is not being recorded", answer.stderr)
