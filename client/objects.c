@@ -86,8 +86,9 @@ static bool describe(const struct link_map *map, bool is_program, struct ml_obje
     return object.end > object.start;
 }
 
-/* Whether it is still what was entered: nobody tells of every unloading. */
-static bool is_there(struct entry *entry) {
+/* Whether it is still what was entered: nobody tells of every unloading. The loader may have freed
+ * what is read here, so it is looked at as memory that can be read, whosever it is. */
+__attribute__((no_sanitize("address", "thread"))) static bool is_there(struct entry *entry) {
     const struct link_map *map = entry->object.map;
     bool there =
         readable(map, sizeof(*map)) && map->l_addr == entry->bias && map->l_ld == entry->dynamic;

@@ -34,6 +34,11 @@ static bool is_data(const char *name) {
 
 START_TEST(the_next_definition_is_the_one_that_dlsym_finds) {
     const char *name = names[_i];
+#if defined(__SANITIZE_ADDRESS__)
+    if (strcmp(name, "time") == 0) {
+        return; /* its run-time answers dlsym with another one than libc's resolver gives */
+    }
+#endif
     const struct ml_symbol found = ml_symbol_next(name);
     ck_assert_ptr_null(dlerror());
     void *expected = is_data(name) ? NULL : dlsym(RTLD_NEXT, name);
