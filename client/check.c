@@ -11,8 +11,9 @@ void ml_check_want(uint32_t every) {
     ml_process.check_every = every;
 }
 
-/* Open libunwind at the first stack on which it can be; true once it is open. It allocates: as the
- * next allocator's business, which is not recorded. */
+/* Open libunwind at the first stack on which it can be; true from the next one on. It allocates: as
+ * the next allocator's business, which is not recorded. But such calls are looked at for signal
+ * handlers, by a walk that takes the place of the stack in hand. */
 static bool is_open(struct ml_thread *thread, const struct ml_lane *lane) {
     uint32_t state = atomic_load_explicit(&check_state, memory_order_acquire);
     if (state != CHECK_WANTED) {
@@ -27,7 +28,7 @@ static bool is_open(struct ml_thread *thread, const struct ml_lane *lane) {
     state = ml_unwind_checker_open(&checker) == ML_OK ? CHECK_OPEN : CHECK_MISSING;
     ml_hook_calling(thread, phase);
     atomic_store_explicit(&check_state, state, memory_order_release);
-    return state == CHECK_OPEN;
+    return false;
 }
 
 void ml_check_stack(struct ml_lane *lane, const struct ml_unwind_entry *entry, bool memo_agrees) {
