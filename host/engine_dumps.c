@@ -125,14 +125,8 @@ static bool was_left_out(const struct ml_member *member) {
 
 /* Whether the list of processes has it, too: of that pid, or of a child by posix_spawn. */
 static bool is_listed(const struct ml_engine *engine, const struct ml_not_profiled *item) {
-    const struct ml_unrecorded_table *table = &engine->list.table;
-    for (uint32_t i = 0; i < table->count; i++) {
-        const struct ml_unrecorded *one = table->items[i];
-        if (one->folded_processes == 0 && ml_engine_told_of(item, one)) {
-            return true;
-        }
-    }
-    return false;
+    const struct ml_unrecorded *one = ml_unrecorded_newest(&engine->list.table, item->pid);
+    return item->is_listed || (one != NULL && ml_engine_told_of(item, one));
 }
 
 static bool is_told(const struct ml_engine *engine, const struct ml_unrecorded *one) {

@@ -52,6 +52,7 @@ struct ml_not_profiled {
     char reason[256];
     char *path;
     bool has_other_profiler; /* another memlog had it already */
+    bool is_listed;          /* the list of processes has it, too */
     bool begins_anew;        /* it is about to execute its own file once more, without memlog */
 };
 

@@ -91,11 +91,18 @@ bool ml_engine_told_of(const struct ml_not_profiled *item, const struct ml_unrec
                                  strncmp(base_of(path), one->name, sizeof(one->name) - 1) == 0;
 }
 
+/* A report comes just before the exec that it is about: older ones are of others. */
+enum { REPORTS_LOOKED_AT = 256 };
+
 /* By what its parent, or it itself, has said of it. */
 static bool take_told_reason(struct ml_engine *engine, struct ml_unrecorded *one) {
-    for (uint32_t i = engine->not_profiled_count; i > 0; i--) {
-        if (ml_engine_told_of(&engine->not_profiled[i - 1], one)) {
-            set_reason(one, engine->not_profiled[i - 1].reason);
+    const uint32_t count = engine->not_profiled_count;
+    const uint32_t oldest = count > REPORTS_LOOKED_AT ? count - REPORTS_LOOKED_AT : 0;
+    for (uint32_t i = count; i > oldest; i--) {
+        struct ml_not_profiled *item = &engine->not_profiled[i - 1];
+        if (ml_engine_told_of(item, one)) {
+            item->is_listed = true;
+            set_reason(one, item->reason);
             return true;
         }
     }

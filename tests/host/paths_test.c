@@ -1,7 +1,10 @@
 #include "host/paths.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <check.h>
 
@@ -24,14 +27,30 @@ START_TEST(a_missing_file_is_named_with_the_places_where_it_was_looked_for) {
 END_TEST
 
 START_TEST(a_library_has_a_folder_of_preloads_only_where_there_is_one) {
+    char folder[] = "/tmp/memlog-paths.XXXXXX";
     char path[PATH_MAX];
-    struct ml_complaint complaint = {.text = ""};
+    char made[PATH_MAX];
     char library[PATH_MAX];
-    ck_assert_int_eq(ml_paths_find(ML_PRELOAD_FILE, library, &complaint), ML_OK);
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    (void)snprintf(library, sizeof(library), "%s/libmemlog.so", folder);
+    ck_assert(!ml_paths_preload_folder(library, path));
+    (void)snprintf(made, sizeof(made), "%s/preload", folder);
+    ck_assert_int_eq(mkdir(made, 0700), 0);
+    (void)snprintf(made, sizeof(made), "%s/preload/x86_64", folder);
+    ck_assert_int_eq(mkdir(made, 0700), 0);
+    ck_assert(!ml_paths_preload_folder(library, path));
+    (void)snprintf(made, sizeof(made), "%s/preload/x86_64/libmemlog.so", folder);
+    ck_assert_int_eq(symlink("/dev/null", made), 0);
     ck_assert(ml_paths_preload_folder(library, path));
     ck_assert_str_eq(strrchr(path, '/'), "/preload");
     ck_assert(!ml_paths_preload_folder("/nowhere/libmemlog.so", path));
     ck_assert(!ml_paths_preload_folder("libmemlog.so", path));
+    ck_assert_int_eq(unlink(made), 0);
+    *strrchr(made, '/') = '\0';
+    ck_assert_int_eq(rmdir(made), 0);
+    *strrchr(made, '/') = '\0';
+    ck_assert_int_eq(rmdir(made), 0);
+    ck_assert_int_eq(rmdir(folder), 0);
 }
 END_TEST
 
