@@ -10,7 +10,7 @@
 #include "client/unwind_arch.h"
 
 /* Weak, as a program without a loader has none. */
-extern struct r_debug _r_debug __attribute__((weak));
+#pragma weak _r_debug
 
 /* Found once, in the constructor. */
 static int (*by_loader)(void *, struct dl_find_object *);

@@ -86,29 +86,8 @@ void ml_walls_strict(void) {
     }
 }
 
-void ml_walls_filter(const struct sock_fprog *program) {
-    const uint64_t fd = (uint64_t)(unsigned)atomic_load(&ml_process.pipe_fd);
-    const uint64_t socket_fd = (uint64_t)(unsigned)atomic_load(&ml_process.socket_fd);
-    /* client/README.md, "What we call, and when". */
-    const struct own_call of_recording[] = {
-        {SYS_fstat, {fd}},
-        {SYS_poll, {0, 1, 1000}},
-        {SYS_clock_gettime, {1}},
-        {SYS_gettid, {0}},
-        {SYS_sigaltstack, {0}},
-        {SYS_rt_sigprocmask, {UINT64_MAX}}}; /* is a page of stack there? */
-    const struct own_call of_guarded_write[] = {
-        {SYS_write, {fd, 0, ML_FRAME_MAX_BYTES}},
-        {SYS_rt_sigprocmask, {0}},
-        {SYS_rt_sigprocmask, {2}},
-        {SYS_rt_sigpending, {0}},
-        {SYS_rt_sigtimedwait, {0}}};
-    const struct own_call without_sigpipe = {SYS_pwritev2, {fd, 0, 1}};
-    const struct own_call fill = {SYS_ioctl, {fd, FIONREAD}};
-    const struct own_call name = {SYS_prctl, {PR_GET_NAME}};
-    const struct own_call pid = {SYS_getpid, {0}};
-    const struct own_call limits[] = {
-        {SYS_prlimit64, {0, RLIMIT_AS}}, {SYS_prlimit64, {0, RLIMIT_DATA}}};
+/* What forked children and other programs need to come to the host. */
+static uint32_t around_others(const struct sock_fprog *program, uint64_t fd, uint64_t socket_fd) {
     const struct own_call of_hello[] = {
         {SYS_socket, {UNIX_FAMILY, SEQPACKET | O_CLOEXEC}},
         {SYS_connect, {socket_fd}},
@@ -140,6 +119,39 @@ void ml_walls_filter(const struct sock_fprog *program) {
      * constructor. */
     const struct own_call of_carrying[] = {
         {SYS_fgetxattr, {fd}}, {SYS_readlink, {0}}, {SYS_pwritev2, {fd, 0, 1}}};
+    uint32_t walls = 0;
+    if (!are_let_through(program, of_hello, COUNT_OF(of_hello))) {
+        walls |= ML_WALLS_NO_HELLO;
+    }
+    if (!are_let_through(program, of_carrying, COUNT_OF(of_carrying))) {
+        walls |= ML_WALLS_NO_CARRY;
+    }
+    return walls;
+}
+
+void ml_walls_filter(const struct sock_fprog *program) {
+    const uint64_t fd = (uint64_t)(unsigned)atomic_load(&ml_process.pipe_fd);
+    const uint64_t socket_fd = (uint64_t)(unsigned)atomic_load(&ml_process.socket_fd);
+    /* client/README.md, "What we call, and when". */
+    const struct own_call of_recording[] = {
+        {SYS_fstat, {fd}},
+        {SYS_poll, {0, 1, 1000}},
+        {SYS_clock_gettime, {1}},
+        {SYS_gettid, {0}},
+        {SYS_sigaltstack, {0}},
+        {SYS_rt_sigprocmask, {UINT64_MAX}}}; /* is a page of stack there? */
+    const struct own_call of_guarded_write[] = {
+        {SYS_write, {fd, 0, ML_FRAME_MAX_BYTES}},
+        {SYS_rt_sigprocmask, {0}},
+        {SYS_rt_sigprocmask, {2}},
+        {SYS_rt_sigpending, {0}},
+        {SYS_rt_sigtimedwait, {0}}};
+    const struct own_call without_sigpipe = {SYS_pwritev2, {fd, 0, 1}};
+    const struct own_call fill = {SYS_ioctl, {fd, FIONREAD}};
+    const struct own_call name = {SYS_prctl, {PR_GET_NAME}};
+    const struct own_call pid = {SYS_getpid, {0}};
+    const struct own_call limits[] = {
+        {SYS_prlimit64, {0, RLIMIT_AS}}, {SYS_prlimit64, {0, RLIMIT_DATA}}};
     if (!ml_process.connected || program == NULL) {
         return;
     }
@@ -165,10 +177,5 @@ void ml_walls_filter(const struct sock_fprog *program) {
     if (!are_let_through(program, limits, COUNT_OF(limits))) {
         ml_process.walls |= ML_WALLS_NO_LIMITS;
     }
-    if (!are_let_through(program, of_hello, COUNT_OF(of_hello))) {
-        ml_process.walls |= ML_WALLS_NO_HELLO;
-    }
-    if (!are_let_through(program, of_carrying, COUNT_OF(of_carrying))) {
-        ml_process.walls |= ML_WALLS_NO_CARRY;
-    }
+    ml_process.walls |= around_others(program, fd, socket_fd);
 }

@@ -140,7 +140,8 @@ read_clock(const struct ml_timeline *timeline, const char *text, uint64_t *out_r
         *out_realtime_ms = (uint64_t)timegm(&parts) * MS_PER_S + rest_ms;
         return true;
     }
-    uint64_t at_s = (uint64_t)(parts.tm_hour * 3600 + parts.tm_min * 60 + parts.tm_sec);
+    uint64_t at_s =
+        (uint64_t)parts.tm_hour * 3600 + (uint64_t)parts.tm_min * 60 + (uint64_t)parts.tm_sec;
     uint64_t at_ms = now_ms / day_ms * day_ms + at_s * MS_PER_S + rest_ms;
     at_ms -= at_ms > now_ms && at_ms >= day_ms ? day_ms : 0;
     *out_realtime_ms = at_ms;

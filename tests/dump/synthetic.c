@@ -195,6 +195,19 @@ fill_series(struct ml_arena *arena, struct ml_snapshot_process *process, uint64_
     }
 }
 
+/* What it takes part with in the tree's figures. */
+static void share_tree(struct ml_snapshot *snapshot, struct ml_snapshot_process *process) {
+    process->left_tree = process->state != 0;
+    if (process->left_tree) {
+        snapshot->left_bytes += process->totals.live_bytes;
+        snapshot->left_blocks += process->totals.live_blocks;
+    }
+    for (uint32_t i = 0; i < process->cells_count; i++) {
+        process->held_at_tree_peak_bytes += process->cells[i].tree_peak_bytes;
+        process->held_at_tree_peak_blocks += process->cells[i].tree_peak_blocks;
+    }
+}
+
 static void fill_process(
     struct ml_arena *arena,
     const struct synthetic_options *options,
@@ -266,15 +279,7 @@ static void fill_process(
     /* Others' figures stay as they were before there were series. */
     uint64_t own_random = 1 + index;
     fill_series(arena, process, &own_random);
-    process->left_tree = process->state != 0;
-    if (process->left_tree) {
-        snapshot->left_bytes += process->totals.live_bytes;
-        snapshot->left_blocks += process->totals.live_blocks;
-    }
-    for (uint32_t i = 0; i < process->cells_count; i++) {
-        process->held_at_tree_peak_bytes += process->cells[i].tree_peak_bytes;
-        process->held_at_tree_peak_blocks += process->cells[i].tree_peak_blocks;
-    }
+    share_tree(snapshot, process);
     add_totals(
         &snapshot->tree,
         &(struct ml_totals){
