@@ -249,7 +249,7 @@ class Spool(uploads.Case):
             self.skipTest("needs root to mount a small file system")
         self.spool.mkdir()
         libc = ctypes.CDLL(None, use_errno=True)
-        if libc.mount(b"none", str(self.spool).encode(), b"tmpfs", 0, b"size=256k") != 0:
+        if libc.mount(b"none", str(self.spool).encode(), b"tmpfs", 0, b"size=256k,mode=700") != 0:
             self.skipTest(f"cannot mount: {os.strerror(ctypes.get_errno())}")
         self.addCleanup(lambda: libc.umount2(str(self.spool).encode(), 2))
         filler = self.spool / "filler"
