@@ -411,47 +411,63 @@ narrow(const struct ml_command *command, const struct ml_load *load, struct ml_p
     return true;
 }
 
-bool ml_command_load(
-    const struct ml_command *command, const struct ml_load *load, struct ml_loaded *out_loaded
+/* Read it, and keep what was asked for alone. False after a message; true of a profile that lacks
+ * it where it may. */
+static bool read_profile(
+    const struct ml_command *command, const struct ml_load *load, struct ml_loaded *loaded
 ) {
     ml_command_confine(load);
-    *out_loaded = (struct ml_loaded){0};
-    if (!read_file(command, load, out_loaded)) {
+    *loaded = (struct ml_loaded){0};
+    if (!read_file(command, load, loaded)) {
         return false;
     }
-    if (!narrow(command, load, &out_loaded->profile)) {
-        out_loaded->is_lacking = load->may_lack;
+    if (!narrow(command, load, &loaded->profile)) {
+        loaded->is_lacking = load->may_lack;
         return load->may_lack;
     }
-    ml_profile_show_ended(&out_loaded->profile, load->ended);
-    if (!load->keeps_own_live) {
-        ml_profile_forget_hidden(&out_loaded->profile);
+    ml_profile_show_ended(&loaded->profile, load->ended);
+    return true;
+}
+
+/* Stacks and names of a profile that was read. */
+static bool
+make_views(const struct ml_command *command, const struct ml_load *load, struct ml_loaded *loaded) {
+    if (loaded->is_lacking) {
+        return true;
     }
-    if (!read_proguard_maps(command, &out_loaded->profile.deobfuscation) ||
-        stacks_make(load, out_loaded) != ML_OK) {
+    if (!load->keeps_own_live) {
+        ml_profile_forget_hidden(&loaded->profile);
+    }
+    if (!read_proguard_maps(command, &loaded->profile.deobfuscation) ||
+        stacks_make(load, loaded) != ML_OK) {
         ml_command_say(command, "%s: %s", load->path, ml_status_text(ML_ENV_MEMORY));
         return false;
     }
     return true;
 }
 
+bool ml_command_load(
+    const struct ml_command *command, const struct ml_load *load, struct ml_loaded *out_loaded
+) {
+    return read_profile(command, load, out_loaded) && make_views(command, load, out_loaded);
+}
+
 bool ml_command_load_pair(
     const struct ml_command *command, const struct ml_load loads[2], struct ml_loaded out_loaded[2]
 ) {
-    for (int i = 0; i < 2; i++) {
-        if (!ml_command_load(command, &loads[i], &out_loaded[i])) {
-            return false;
-        }
+    struct ml_profile *profiles[2] = {&out_loaded[0].profile, &out_loaded[1].profile};
+
+    /* Both before anything is made of one: a pipe cannot be read again. */
+    if (!read_profile(command, &loads[0], &out_loaded[0]) ||
+        !read_profile(command, &loads[1], &out_loaded[1])) {
+        return false;
     }
-    if (out_loaded[0].is_lacking || out_loaded[1].is_lacking ||
-        out_loaded[0].profile.is_ended_shown == out_loaded[1].profile.is_ended_shown) {
-        return true;
+    if (!out_loaded[0].is_lacking && !out_loaded[1].is_lacking &&
+        profiles[0]->is_ended_shown != profiles[1]->is_ended_shown) {
+        ml_profile_show_ended(profiles[profiles[0]->is_ended_shown], ML_ENDED_SHOWN);
     }
-    const int hiding = out_loaded[0].profile.is_ended_shown ? 1 : 0;
-    struct ml_load again = loads[hiding];
-    again.ended = ML_ENDED_SHOWN;
-    ml_loaded_fini(&out_loaded[hiding]);
-    return ml_command_load(command, &again, &out_loaded[hiding]);
+    return make_views(command, &loads[0], &out_loaded[0]) &&
+           make_views(command, &loads[1], &out_loaded[1]);
 }
 
 void ml_loaded_fini(struct ml_loaded *loaded) {

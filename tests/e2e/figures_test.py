@@ -116,6 +116,13 @@ class LiveIsOfWhatRuns(Figures):
         diff = json.loads(self.say("diff", "--json", before, after))
         grown = [stack for stack in diff["stacks"] if stack["to"]["live_bytes"] > stack["from"]["live_bytes"] + MIB]
         self.assertEqual(grown, [])
+        # Pipes cannot be read again, whichever side must count as the other does.
+        script = '"$0" diff --json <(cat "$1") <(cat "$2")'
+        for sides in ((before, after), (after, before)):
+            piped = harness.run_words(
+                ["bash", "-c", script, str(harness.MEMLOG), *map(str, sides)], self.folder, self.environment(), b"", harness.TIMEOUT)
+            self.assertEqual(piped.returncode, 0, piped.stderr)
+            self.assertEqual(json.loads(piped.stdout)["stacks"], json.loads(self.say("diff", "--json", *sides))["stacks"])
 
     def test_metrics_and_the_page_tell_live_and_left_apart(self):
         process = self.spawner(options=())
