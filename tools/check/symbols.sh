@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # What the built binaries may name: tools/check/symbols.sh OUT. Prints each violation, exit 1 on any.
 #  - libmemlog.so exports client/preload.map, no more and no less, and needs libc.so.6 alone, of glibc 2.17 or older;
-#  - what libmemlog.so and memlog-service import from outside stands in <room>/symbols.allow (one `name  # reason` a line):
+#  - what libmemlog.so and memlog-service import from outside stands in <room>/symbols.allow (one `name  # reason` a line), and no more:
 #    authority that slips in below the headers (fopen, getenv, system) is a new name in that list.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -43,7 +43,7 @@ check_imports() {
         fail "$2 imports $name, which $1/symbols.allow does not list"
     done < <(imported "$2" | comm -23 - <(allowed "$1/symbols.allow"))
     while read -r name; do
-        echo "note: $1/symbols.allow lists $name, which $2 does not import"
+        fail "$1/symbols.allow lists $name, which $2 does not import"
     done < <(imported "$2" | comm -13 - <(allowed "$1/symbols.allow"))
 }
 
