@@ -1,6 +1,6 @@
 /* memlog's client as a library: link libmemlog.a into a program that cannot be preloaded, or that
- * wants to say when. The program has to be a dynamically linked one: what the client stands in
- * front of is found in libc.so, and with -static the program crashes. Room: client (public).
+ * wants to say when. The program has to be a dynamically linked one, since what the client stands
+ * in front of is found in libc.so: with -static the linker says so. Room: client (public).
  * Context: any thread, but not inside an allocator.
  *
  * One rule: nothing here can fail in a way that the program has to handle. Without a host

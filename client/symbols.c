@@ -17,6 +17,16 @@ enum {
  * program's. */
 #pragma weak _r_debug
 
+/* By its version: libc.a has no versions, so the linker refuses a program that is linked
+ * statically, which would come without an allocator, and names the function that wants it. */
+__asm__(".symver dl_iterate_phdr, dl_iterate_phdr@GLIBC_2.2.5");
+
+static __attribute__((noinline)) int memlog_needs_a_dynamically_linked_program(
+    int (*look)(struct dl_phdr_info *, size_t, void *), void *context
+) {
+    return dl_iterate_phdr(look, context);
+}
+
 /* One object's tables. */
 struct tables {
     uintptr_t base;
@@ -217,7 +227,7 @@ struct ml_symbol ml_symbol_next(const char *name) {
     struct next_search search = {.name = name, .hash = gnu_hash_of(name)};
     bool done = false;
     if (&_r_debug == NULL) {
-        (void)dl_iterate_phdr(look_behind_object, &search);
+        (void)memlog_needs_a_dynamically_linked_program(look_behind_object, &search);
         return search.found;
     }
     for (const struct link_map *map = _r_debug.r_map; map != NULL && !done; map = map->l_next) {
@@ -350,6 +360,6 @@ static int look_into(struct dl_phdr_info *object, size_t bytes, void *context) {
 
 struct ml_symbol ml_symbol_of_library(const char *file, const char *name) {
     struct library_search search = {.file = file, .name = name};
-    (void)dl_iterate_phdr(look_into, &search);
+    (void)memlog_needs_a_dynamically_linked_program(look_into, &search);
     return search.found;
 }
