@@ -8,14 +8,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/complaint.h"
 #include "base/json_writer.h"
 #include "base/printable.h"
-#include "host/complaint.h"
+#include "base/size.h"
+#include "base/suggest.h"
 #include "host/rendezvous.h"
 #include "host/role.h"
 #include "host/run.h"
-#include "host/size.h"
-#include "host/suggest.h"
 #include "host/voice.h"
 #include "ipc/channel.h"
 #include "mojom_like_idl/heap_host_mojom.h"
@@ -88,7 +88,7 @@ static bool parse(char *const *words, bool is_ps, struct arguments *out_argument
             }
         } else if (words[i][0] == '-') {
             return unknown_argument(words[i], is_ps);
-        } else if (is_ps || ml_count_parse(words[i], INT_MAX, &pid) != ML_OK || pid == 0) {
+        } else if (is_ps || !ml_count_read(words[i], INT_MAX, &pid) || pid == 0) {
             ml_say_error("'%s' is not %s", words[i], is_ps ? "an option" : "a process id");
             return false;
         } else if (out_arguments->pids_count < PIDS_MAX) {

@@ -6,13 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/complaint.h"
+#include "base/size.h"
 #include "host/commands.h"
-#include "host/complaint.h"
 #include "host/name_wishes.h"
 #include "host/options.h"
 #include "host/patterns.h"
 #include "host/run.h"
-#include "host/size.h"
 #include "host/voice.h"
 #include "ipc/channel.h"
 #include "mojom_like_idl/heap_host_mojom.h"
@@ -78,7 +78,7 @@ static bool parse(char *const *words, bool is_start, struct arguments *out_argum
             out_arguments->settings[out_arguments->settings_count++] = words[i];
         } else if (words[i][0] == '-') {
             return unknown_option(words[i], is_start);
-        } else if (ml_count_parse(words[i], INT_MAX, &pid) != ML_OK || pid == 0) {
+        } else if (!ml_count_read(words[i], INT_MAX, &pid) || pid == 0) {
             ml_say_error("'%s' is not a process id", words[i]);
             return false;
         } else if (out_arguments->pids_count < PIDS_MAX) {

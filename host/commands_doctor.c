@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/size.h"
 #include "host/attempt.h"
 #include "host/commands.h"
 #include "host/commands_doctor_internal.h"
@@ -20,7 +21,6 @@
 #include "host/process_info.h"
 #include "host/rendezvous.h"
 #include "host/run.h"
-#include "host/size.h"
 #include "host/trigger_rules.h"
 #include "host/voice.h"
 #include "ipc/channel.h"
@@ -375,7 +375,7 @@ static bool parse(
             *out_triggers = words[i] + 11;
         } else if (strncmp(words[i], "--pid=", 6) != 0) {
             return ml_commands_unknown(words[i], known, 3);
-        } else if (ml_count_parse(words[i] + 6, INT_MAX, &pid) != ML_OK || pid == 0) {
+        } else if (!ml_count_read(words[i] + 6, INT_MAX, &pid) || pid == 0) {
             ml_say_error("'%s' is not a process id", words[i] + 6);
             return false;
         } else {

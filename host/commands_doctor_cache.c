@@ -13,8 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/size.h"
 #include "host/commands_doctor_internal.h"
-#include "host/size.h"
 
 /* What a file of names ends in, as tools/symbol_cache.h has it. */
 static const char suffix[] = ".names";

@@ -3,9 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/suggest.h"
 #include "host/commands.h"
 #include "host/run.h"
-#include "host/suggest.h"
 #include "host/voice.h"
 #include "ipc/channel.h"
 #include "mojom_like_idl/heap_host_mojom.h"

@@ -7,7 +7,7 @@
 
 #include <stddef.h>
 
-#include "host/complaint.h"
+#include "base/complaint.h"
 #include "ipc/ml_status.h"
 
 struct ml_s3_credentials {

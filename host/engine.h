@@ -8,7 +8,7 @@
 
 #include <sys/types.h>
 
-#include "host/complaint.h"
+#include "base/complaint.h"
 #include "host/image.h"
 #include "host/launcher.h"
 #include "host/options.h"

@@ -5,9 +5,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/size.h"
 #include "host/clock.h"
 #include "host/engine_internal.h"
-#include "host/size.h"
 
 /* How often the peak is looked at: a question to the service that costs it microseconds. */
 static const double look_s = 1.0;

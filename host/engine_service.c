@@ -8,10 +8,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/size.h"
 #include "host/clock.h"
 #include "host/engine_internal.h"
 #include "host/memory_info.h"
-#include "host/size.h"
 #include "ipc/last_words.h"
 
 enum { NS_PER_MS = 1000000 };

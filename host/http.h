@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "host/complaint.h"
+#include "base/complaint.h"
 #include "ipc/ml_status.h"
 
 struct ev_loop;

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "host/complaint.h"
+#include "base/complaint.h"
 #include "host/credentials.h"
 #include "host/web_call.h"
 #include "ipc/ml_status.h"

@@ -14,7 +14,7 @@
 #include <sys/resource.h>
 #include <sys/types.h>
 
-#include "host/complaint.h"
+#include "base/complaint.h"
 #include "ipc/ml_status.h"
 
 /* What the host changes of itself and every program that it starts gets back. */

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "host/suggest.h"
+#include "base/suggest.h"
 
 static const char *const mode_names[ML_MODE_COUNT] = {
     [ML_MODE_NONE] = "none",

@@ -8,8 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/complaint.h"
 #include "host/command_line.h"
-#include "host/complaint.h"
 #include "host/role.h"
 #include "ipc/ml_status.h"
 

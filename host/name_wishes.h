@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "host/complaint.h"
+#include "base/complaint.h"
 #include "host/patterns.h"
 #include "ipc/ml_status.h"
 

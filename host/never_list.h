@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#include "host/complaint.h"
+#include "base/complaint.h"
 #include "host/patterns.h"
 #include "ipc/ml_status.h"
 

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/suggest.h"
 #include "host/options_internal.h"
-#include "host/suggest.h"
 #include "ipc/staging.h"
 
 enum {

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "host/complaint.h"
+#include "base/complaint.h"
 #include "host/mode.h"
 #include "host/page_place.h"
 #include "host/patterns.h"

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "host/size.h"
+#include "base/size.h"
 #include "ipc/staging.h"
 
 /* What --memlog-sampling alone means, as --help says: one page of memory. */
@@ -69,7 +69,7 @@ apply_sampling(struct ml_options *options, const char *value, struct ml_complain
 static enum ml_status
 apply_sampling_rate(struct ml_options *options, const char *value, struct ml_complaint *complaint) {
     uint64_t bytes = 0;
-    enum ml_status status = ml_size_parse(value, &bytes);
+    enum ml_status status = ml_size_read(value, &bytes) ? ML_OK : ML_PEER_FORM;
     if (status == ML_OK && (bytes == 0 || bytes > ML_SAMPLING_MAX_BYTES)) {
         status = ML_PEER_RANGE;
     }
@@ -133,7 +133,7 @@ apply_overrun(struct ml_options *options, const char *value, struct ml_complaint
 static enum ml_status
 apply_buffer(struct ml_options *options, const char *value, struct ml_complaint *complaint) {
     uint64_t bytes = 0;
-    enum ml_status status = ml_size_parse(value, &bytes);
+    enum ml_status status = ml_size_read(value, &bytes) ? ML_OK : ML_PEER_FORM;
     uint64_t max_bytes = (uint64_t)ML_STAGING_SLOTS_MAX * ML_FRAME_MAX_BYTES;
     if (status == ML_OK && (bytes == 0 || bytes > max_bytes)) {
         status = ML_PEER_RANGE;
@@ -155,7 +155,7 @@ static enum ml_status apply_keep_processes(
     struct ml_options *options, const char *value, struct ml_complaint *complaint
 ) {
     uint64_t count = 0;
-    enum ml_status status = ml_count_parse(value, KEEP_PROCESSES_MAX, &count);
+    enum ml_status status = ml_count_read(value, KEEP_PROCESSES_MAX, &count) ? ML_OK : ML_PEER_FORM;
     if (status != ML_OK) {
         ml_complain(
             complaint,
@@ -325,7 +325,7 @@ apply_upload(struct ml_options *options, const char *value, struct ml_complaint 
 
 static enum ml_status
 apply_upload_max(struct ml_options *options, const char *value, struct ml_complaint *complaint) {
-    enum ml_status status = ml_size_parse(value, &options->upload.max_bytes);
+    enum ml_status status = ml_size_read(value, &options->upload.max_bytes) ? ML_OK : ML_PEER_FORM;
     if (status == ML_OK && options->upload.max_bytes == 0) {
         status = ML_PEER_RANGE;
     }
@@ -371,7 +371,7 @@ apply_upload_ca(struct ml_options *options, const char *value, struct ml_complai
 
 static enum ml_status
 apply_upload_wait(struct ml_options *options, const char *value, struct ml_complaint *complaint) {
-    if (ml_count_parse(value, DUMP_INTERVAL_MAX_S, &options->upload.wait_s) != ML_OK) {
+    if (!ml_count_read(value, DUMP_INTERVAL_MAX_S, &options->upload.wait_s)) {
         ml_complain(complaint, "--upload-wait=%s: seconds are wanted, 0 for not at all", value);
         return ML_PEER_FORM;
     }

@@ -6,9 +6,9 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/size.h"
+#include "base/suggest.h"
 #include "host/options_internal.h"
-#include "host/size.h"
-#include "host/suggest.h"
 
 /* Thirty dumps from 1 MiB to 1 GiB: enough to see who came when, too few to fill a disk. */
 enum { PEAK_STEP_PERCENT = 25, PEAK_STEP_PERCENT_MAX = 1000, PEAK_STEP_DIGITS = 4 };
@@ -49,7 +49,7 @@ enum ml_status ml_value_count(
     struct ml_complaint *complaint
 ) {
     uint64_t count = 0;
-    enum ml_status status = ml_count_parse(value, max, &count);
+    enum ml_status status = ml_count_read(value, max, &count) ? ML_OK : ML_PEER_FORM;
     if (status == ML_OK && count == 0) {
         status = ML_PEER_RANGE;
     }
@@ -67,7 +67,7 @@ enum ml_status ml_value_memory(
     const char *option, const char *value, uint64_t *out_bytes, struct ml_complaint *complaint
 ) {
     uint64_t bytes = 0;
-    enum ml_status status = ml_size_parse(value, &bytes);
+    enum ml_status status = ml_size_read(value, &bytes) ? ML_OK : ML_PEER_FORM;
     if (status == ML_OK && bytes < SERVICE_MEMORY_MIN_BYTES) {
         status = ML_PEER_RANGE;
     }
@@ -106,12 +106,13 @@ enum ml_status ml_value_peak_step(
         char number[PEAK_STEP_DIGITS + 1];
         uint64_t percent = 0;
         (void)snprintf(number, sizeof(number), "%.*s", (int)count - 1, value);
-        status = count - 1 < sizeof(number)
-                     ? ml_count_parse(number, PEAK_STEP_PERCENT_MAX, &percent)
-                     : ML_PEER_RANGE;
+        status =
+            count - 1 < sizeof(number) && ml_count_read(number, PEAK_STEP_PERCENT_MAX, &percent)
+                ? ML_OK
+                : ML_PEER_RANGE;
         step.percent = (uint32_t)percent;
     } else if (value != NULL) {
-        status = ml_size_parse(value, &step.bytes);
+        status = ml_size_read(value, &step.bytes) ? ML_OK : ML_PEER_FORM;
         step.percent = 0;
     }
     if (status != ML_OK || (step.percent == 0 && step.bytes == 0)) {
@@ -129,7 +130,7 @@ enum ml_status ml_value_peak_step(
 
 int ml_signal_parse(const char *name) {
     uint64_t number = 0;
-    if (ml_count_parse(name, (uint64_t)SIGRTMAX, &number) == ML_OK) {
+    if (ml_count_read(name, (uint64_t)SIGRTMAX, &number)) {
         return (int)number;
     }
     if (strncasecmp(name, "SIG", 3) == 0) {

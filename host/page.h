@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "host/complaint.h"
+#include "base/complaint.h"
 #include "host/launcher.h"
 #include "host/page_place.h"
 #include "host/process_info.h"

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/size.h"
 #include "base/utf8.h"
 #include "host/page_internal.h"
-#include "host/size.h"
 
 enum { ERROR_BYTES = 1024 };
 
@@ -105,7 +105,7 @@ bool ml_page_number_argument(
     if (text == NULL || text[0] == '\0') {
         return true;
     }
-    if (ml_count_parse(text, max, out_number) != ML_OK) {
+    if (!ml_count_read(text, max, out_number)) {
         ml_page_answer_error(
             request, 400, "%s=%.40s: a whole number up to %" PRIu64 " is wanted", name, text, max
         );

@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/size.h"
 #include "host/page_internal.h"
-#include "host/size.h"
 
 /* Digits of an id as it stands first in a dump's name, at least; pids that one dump is asked of. */
 enum { ID_DIGITS = 4, ID_DIGITS_MAX = 10, DUMP_PIDS_MAX = 1024 };
@@ -287,7 +287,7 @@ pids_of(struct ml_http_request *request, uint32_t out_pids[DUMP_PIDS_MAX], size_
         uint64_t pid = 0;
         const size_t count = strcspn(text, ",");
         (void)snprintf(number, sizeof(number), "%.*s", (int)count, text);
-        if (*out_count == DUMP_PIDS_MAX || ml_count_parse(number, INT_MAX, &pid) != ML_OK) {
+        if (*out_count == DUMP_PIDS_MAX || !ml_count_read(number, INT_MAX, &pid)) {
             ml_page_answer_error(
                 request, 400, "pid=: up to %d process ids with commas between", DUMP_PIDS_MAX
             );

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "host/size.h"
+#include "base/size.h"
 
 #define UNIX_PREFIX "unix:"
 
@@ -77,7 +77,7 @@ enum ml_status ml_page_place_parse(
     if (colon != NULL && !take_address(value, (size_t)(colon - value), out_place)) {
         return wrong(complaint, value);
     }
-    if (ml_count_parse(port, UINT16_MAX, &number) != ML_OK) {
+    if (!ml_count_read(port, UINT16_MAX, &number)) {
         return wrong(complaint, value);
     }
     out_place->asked = true;

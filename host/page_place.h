@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "host/complaint.h"
+#include "base/complaint.h"
 #include "ipc/ml_status.h"
 
 /* An IPv6 address in brackets fits; sun_path of unix(7) with its NUL. */

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/size.h"
 #include "host/page_internal.h"
-#include "host/size.h"
 
 const struct memlog_service_client_figures *
 ml_page_figures_of(const struct memlog_service_figures_reply *reply, uint32_t id) {
@@ -276,7 +276,7 @@ static void on_controlled(void *context, const char *trouble) {
 static struct ml_member *
 member_of(struct ml_page *page, struct ml_http_request *request, const char *word) {
     uint64_t pid = 0;
-    if (ml_count_parse(word, INT_MAX, &pid) != ML_OK) {
+    if (!ml_count_read(word, INT_MAX, &pid)) {
         ml_page_answer_error(request, 400, "%.40s is not a process id", word);
         return NULL;
     }

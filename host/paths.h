@@ -8,7 +8,7 @@
 #include <limits.h>
 #include <stdbool.h>
 
-#include "host/complaint.h"
+#include "base/complaint.h"
 #include "ipc/ml_status.h"
 
 #define ML_PRELOAD_FILE "libmemlog.so"

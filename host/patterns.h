@@ -7,7 +7,7 @@
 
 #include <stddef.h>
 
-#include "host/complaint.h"
+#include "base/complaint.h"
 #include "ipc/ml_status.h"
 
 /* An ordered list of (regular expression, number). POSIX extended syntax, matched anywhere in the

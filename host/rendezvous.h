@@ -14,7 +14,7 @@
 #include <sys/types.h>
 #include <sys/un.h>
 
-#include "host/complaint.h"
+#include "base/complaint.h"
 #include "ipc/ml_status.h"
 
 /* SO_PASSPIDFD of Linux 6.5, younger than some systems' headers. */

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "host/suggest.h"
+#include "base/suggest.h"
 
 static const char *const role_names[ML_ROLE_COUNT] = {
     [ML_ROLE_BROWSER] = "browser",

@@ -9,8 +9,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/complaint.h"
 #include "host/command_line.h"
-#include "host/complaint.h"
 #include "host/patterns.h"
 #include "ipc/ml_status.h"
 

@@ -10,11 +10,11 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "host/complaint.h"
+#include "base/complaint.h"
 #include "host/launcher.h"
 #include "host/member.h"
-#include "host/process_view.h"
 #include "host/options.h"
+#include "host/process_view.h"
 #include "ipc/ml_status.h"
 #include "mojom_like_idl/heap_service_mojom.h"
 

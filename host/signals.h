@@ -10,7 +10,7 @@
 
 #include <ev.h>
 
-#include "host/complaint.h"
+#include "base/complaint.h"
 #include "ipc/ml_status.h"
 
 /* What to do with a signal. */

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "host/suggest.h"
+#include "base/suggest.h"
 
 static const char run_help[] =
     "Usage: memlog run [OPTIONS] -- PROGRAM [ARGS...]\n"

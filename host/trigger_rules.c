@@ -8,8 +8,8 @@
 #include <jansson.h>
 
 #include "base/input_file.h"
-#include "host/size.h"
-#include "host/suggest.h"
+#include "base/size.h"
+#include "base/suggest.h"
 
 enum {
     MIB = 1 << 20,
@@ -103,7 +103,7 @@ enum ml_status ml_trigger_rules_threshold(
         return status;
     }
     const char *size = text + name_count + 1;
-    if (strcmp(size, "off") != 0 && (ml_size_parse(size, &bytes) != ML_OK || bytes == 0)) {
+    if (strcmp(size, "off") != 0 && (!ml_size_read(size, &bytes) || bytes == 0)) {
         ml_complain(complaint, "%s: a size such as 400M is wanted behind %s=, or off", text, name);
         return ML_PEER_FORM;
     }
@@ -131,7 +131,7 @@ static bool is_off(const json_t *value) {
 /* What a value means. False: nothing. */
 static bool read_size(const json_t *value, uint64_t *out_bytes) {
     if (json_is_string(value)) {
-        return ml_size_parse(json_string_value(value), out_bytes) == ML_OK && *out_bytes > 0;
+        return ml_size_read(json_string_value(value), out_bytes) && *out_bytes > 0;
     }
     if (json_is_integer(value) && json_integer_value(value) > 0) {
         *out_bytes = (uint64_t)json_integer_value(value);

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "host/complaint.h"
+#include "base/complaint.h"
 #include "host/role.h"
 #include "ipc/ml_status.h"
 

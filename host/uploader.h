@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "host/complaint.h"
+#include "base/complaint.h"
 #include "host/launcher.h"
 #include "host/options.h"
 #include "ipc/ml_status.h"

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "base/printable.h"
+#include "base/suggest.h"
 #include "tools/command.h"
 
 static const struct ml_command *const commands[] = {
@@ -46,7 +47,7 @@ int main(int argc, char **argv) {
             return commands[i]->run(commands[i], argc - 2, argv + 2);
         }
     }
-    nearest = ml_nearest_word(argv[1], names, COMMANDS);
+    nearest = ml_suggest(argv[1], names, COMMANDS);
     fputs("memlog-analyzer: unknown command ", stderr);
     ml_printable_put_text(stderr, argv[1]);
     if (nearest) {

@@ -1,88 +1,9 @@
 #include "tools/arguments.h"
 
-#include <errno.h>
-#include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-/* Longer words are not compared. */
-enum { WORD_MAX = 40 };
-
-/* Insertions, deletions and replacements that make `left` of `right`. */
-static size_t distance(const char *left, const char *right) {
-    size_t row[WORD_MAX + 1];
-    size_t columns = strlen(right);
-
-    if (strlen(left) > WORD_MAX || columns > WORD_MAX) {
-        return WORD_MAX;
-    }
-    for (size_t j = 0; j <= columns; j++) {
-        row[j] = j;
-    }
-    for (size_t i = 1; left[i - 1]; i++) {
-        size_t diagonal = row[0];
-        row[0] = i;
-        for (size_t j = 1; j <= columns; j++) {
-            size_t best = diagonal + (left[i - 1] != right[j - 1]);
-            best = row[j] + 1 < best ? row[j] + 1 : best;
-            best = row[j - 1] + 1 < best ? row[j - 1] + 1 : best;
-            diagonal = row[j];
-            row[j] = best;
-        }
-    }
-    return row[columns];
-}
-
-const char *ml_nearest_word(const char *word, const char *const *words, size_t words_count) {
-    const char *nearest = NULL;
-    size_t least = strlen(word) / 2 < 3 ? strlen(word) / 2 : 3;
-
-    for (size_t i = 0; i < words_count; i++) {
-        size_t here = distance(word, words[i]);
-        if (here <= least && (!nearest || here < least)) {
-            nearest = words[i];
-            least = here;
-        }
-    }
-    return nearest;
-}
-
-bool ml_number_read(const char *text, unsigned long max, unsigned long *out_number) {
-    char *end = NULL;
-    unsigned long number = 0;
-
-    if (text[0] < '0' || text[0] > '9') {
-        return false;
-    }
-    errno = 0;
-    number = strtoul(text, &end, 10);
-    if (errno != 0 || *end != '\0' || number > max) {
-        return false;
-    }
-    *out_number = number;
-    return true;
-}
-
-bool ml_size_read(const char *text, uint64_t *out_bytes) {
-    static const char units[] = "KMG";
-    size_t digits = strspn(text, "0123456789");
-    const char *unit = text[digits] ? strchr(units, text[digits]) : NULL;
-    unsigned shift = unit ? 10 * (unsigned)(unit - units + 1) : 0;
-    char number[sizeof "18446744073709551615"];
-    unsigned long value = 0;
-
-    if (digits == 0 || digits >= sizeof number || (text[digits] && (!unit || text[digits + 1]))) {
-        return false;
-    }
-    memcpy(number, text, digits);
-    number[digits] = '\0';
-    if (!ml_number_read(number, ULONG_MAX >> shift, &value)) {
-        return false;
-    }
-    *out_bytes = (uint64_t)value << shift;
-    return true;
-}
+#include "base/suggest.h"
 
 static const char *complain(
     char out_complaint[ML_COMPLAINT_BYTES], const char *before, const char *word, const char *after
@@ -98,7 +19,7 @@ static const char *unknown_option(
     char out_complaint[ML_COMPLAINT_BYTES]
 ) {
     const char *names[32];
-    char name[WORD_MAX + 1];
+    char name[ML_SUGGEST_WORD_MAX + 1];
     const char *nearest = NULL;
     size_t count = options_count < 32 ? options_count : 32;
 
@@ -106,7 +27,7 @@ static const char *unknown_option(
         names[i] = options[i].name;
     }
     snprintf(name, sizeof name, "%.*s", (int)strcspn(word, "="), word);
-    nearest = ml_nearest_word(name, names, count);
+    nearest = ml_suggest(name, names, count);
     if (nearest) {
         snprintf(
             out_complaint,

@@ -7,7 +7,6 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
 /* One option of a sub-command. */
 struct ml_option {
@@ -31,14 +30,5 @@ const char *ml_arguments_read(
     size_t *out_files_count,
     char out_complaint[ML_COMPLAINT_BYTES]
 );
-
-/* The word among `words` nearest to `word`; NULL when none is near. */
-const char *ml_nearest_word(const char *word, const char *const *words, size_t words_count);
-
-/* A decimal number of 0 .. max. False: it is none. */
-bool ml_number_read(const char *text, unsigned long max, unsigned long *out_number);
-
-/* A size in bytes: a number, or one of K, M, G (times 1024) behind it. False: it is none. */
-bool ml_size_read(const char *text, uint64_t *out_bytes);
 
 #endif

@@ -12,6 +12,8 @@
 
 #include "base/input_file.h"
 #include "base/printable.h"
+#include "base/size.h"
+#include "base/suggest.h"
 #include "tools/cache_keeper.h"
 #include "tools/confine.h"
 #include "tools/fetcher.h"
@@ -101,7 +103,7 @@ int ml_command_complain_of_value(
     size_t words_count
 ) {
     char complaint[ML_COMPLAINT_BYTES];
-    const char *nearest = ml_nearest_word(value, words, words_count);
+    const char *nearest = ml_suggest(value, words, words_count);
     size_t at = 0;
 
     at = (size_t)snprintf(complaint, sizeof complaint, "%s=%.60s is not known; ", option, value);
@@ -116,9 +118,9 @@ int ml_command_complain_of_value(
     return ml_command_complain(command, complaint);
 }
 
-int ml_command_limit(const struct ml_command *command, const char *text, unsigned long *out_limit) {
+int ml_command_limit(const struct ml_command *command, const char *text, uint64_t *out_limit) {
     *out_limit = 0;
-    if (text && (!ml_number_read(text, UINT_MAX, out_limit) || *out_limit == 0)) {
+    if (text && (!ml_count_read(text, UINT_MAX, out_limit) || *out_limit == 0)) {
         return ml_command_complain(command, "--limit wants a number from 1 on");
     }
     return ML_EXIT_OK;
@@ -138,9 +140,9 @@ int ml_command_metric(
 }
 
 int ml_command_pid(const struct ml_command *command, const char *text, uint32_t *out_pid) {
-    unsigned long pid = 0;
+    uint64_t pid = 0;
 
-    if (text && (!ml_number_read(text, UINT32_MAX, &pid) || pid == 0)) {
+    if (text && (!ml_count_read(text, UINT32_MAX, &pid) || pid == 0)) {
         return ml_command_complain(command, "--pid wants a process's number");
     }
     *out_pid = (uint32_t)pid;
@@ -148,9 +150,9 @@ int ml_command_pid(const struct ml_command *command, const char *text, uint32_t 
 }
 
 int ml_command_dump(const struct ml_command *command, const char *text, uint32_t *out_dump) {
-    unsigned long dump = 0;
+    uint64_t dump = 0;
 
-    if (text && (!ml_number_read(text, UINT32_MAX, &dump) || dump == 0)) {
+    if (text && (!ml_count_read(text, UINT32_MAX, &dump) || dump == 0)) {
         return ml_command_complain(command, "--dump wants a number from 1 on");
     }
     *out_dump = (uint32_t)dump;
@@ -193,11 +195,11 @@ struct ml_report_style ml_command_style(void) {
     struct ml_report_style style = {.width = WIDTH_DEFAULT};
     const char *terminal = getenv("TERM");
     bool is_terminal = isatty(STDOUT_FILENO) && (!terminal || strcmp(terminal, "dumb") != 0);
-    unsigned long columns = 0;
+    uint64_t columns = 0;
     struct winsize size;
 
     style.colour = (is_terminal || is_set("CLICOLOR_FORCE")) && !is_set("NO_COLOR");
-    if (is_set("COLUMNS") && ml_number_read(getenv("COLUMNS"), UINT_MAX, &columns)) {
+    if (is_set("COLUMNS") && ml_count_read(getenv("COLUMNS"), UINT_MAX, &columns)) {
         style.width = (unsigned)columns;
     } else if (isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
         style.width = size.ws_col;

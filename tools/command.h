@@ -46,7 +46,7 @@ int ml_command_arguments(
 
 /* Read --limit's value (NULL: not given, 0) or --metric's (NULL: live). ML_EXIT_OK, or
  * ML_EXIT_USAGE after a complaint. */
-int ml_command_limit(const struct ml_command *command, const char *text, unsigned long *out_limit);
+int ml_command_limit(const struct ml_command *command, const char *text, uint64_t *out_limit);
 int ml_command_metric(
     const struct ml_command *command, const char *text, enum ml_metric *out_metric
 );

@@ -46,7 +46,7 @@ struct request {
     const char *output;
     const char *limit_text, *metric_text, *ended_text;
     enum ml_ended ended;
-    unsigned long limit;
+    uint64_t limit;
     const char *files[ML_DIFF_SIDES];
     struct ml_sift sift;
 };

@@ -160,7 +160,7 @@ static int run(const struct ml_command *command, int argc, char **argv) {
     struct words words = {0};
     struct ml_load load = {.keeps_own_live = true};
     struct ml_loaded loaded;
-    unsigned long limit = 0;
+    uint64_t limit = 0;
     bool go_on = false;
     const struct ml_option options[] = {
         {.name = "--json", .out_given = &words.json},

@@ -2,6 +2,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/size.h"
 #include "tools/command.h"
 #include "tools/timeline.h"
 
@@ -38,7 +39,7 @@ enum form { FORM_TEXT, FORM_JSON, FORM_CSV, FORM_HTML, FORMS };
 struct request {
     enum form form;
     const char *pid, *dump, *limit_text, *points_text, *output;
-    unsigned long limit, points;
+    uint64_t limit, points;
     bool no_stacks;
     struct ml_timeline_wish wish;
 };
@@ -125,7 +126,7 @@ static int understand(
         return ml_command_complain(command, "a page is not for a terminal: say -o FILE.html");
     }
     if (request->points_text &&
-        (!ml_number_read(request->points_text, 1000000, &request->points) || request->points < 2)) {
+        (!ml_count_read(request->points_text, 1000000, &request->points) || request->points < 2)) {
         return ml_command_complain(command, "--points wants a number from 2 on");
     }
     if (exit_code == ML_EXIT_OK) {

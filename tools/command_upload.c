@@ -4,6 +4,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "base/size.h"
 #include "tools/command.h"
 #include "tools/redact.h"
 #include "tools/upload_body.h"

@@ -5,32 +5,12 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/size.h"
+
 enum { NS_PER_MS = 1000000, MS_PER_S = 1000 };
 
 const char *ml_words_size(uint64_t bytes, char out_words[ML_WORDS_BYTES]) {
-    static const char *const units[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-    uint64_t tenths = 0;
-    size_t unit = 0;
-
-    if (bytes < 1024) {
-        snprintf(out_words, ML_WORDS_BYTES, "%" PRIu64 " B", bytes);
-        return out_words;
-    }
-    while (unit + 1 < sizeof units / sizeof units[0] && bytes >> 10 >= 1024) {
-        bytes >>= 10;
-        unit++;
-    }
-    /* Rounded up to 1024.0 it is shown as such: the next unit would be 1.0. */
-    tenths = bytes / 1024 * 10 + (bytes % 1024 * 10 + 512) / 1024;
-    snprintf(
-        out_words,
-        ML_WORDS_BYTES,
-        "%" PRIu64 ".%" PRIu64 " %s",
-        tenths / 10,
-        tenths % 10,
-        units[unit]
-    );
-    return out_words;
+    return ml_size_text(bytes, out_words);
 }
 
 const char *ml_words_count(uint64_t count, char out_words[ML_WORDS_BYTES]) {

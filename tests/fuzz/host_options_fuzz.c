@@ -3,11 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/size.h"
 #include "host/command_line.h"
 #include "host/mode.h"
 #include "host/options.h"
 #include "host/role.h"
-#include "host/size.h"
 #include "host/subcommand.h"
 #include "ipc/staging.h"
 #include "tests/fuzz/fuzz.h"
@@ -38,11 +38,11 @@ static void check_options(char *const *words) {
 
 static void check_word(const char *word) {
     uint64_t number = 0;
-    if (ml_size_parse(word, &number) == ML_OK) {
+    if (ml_size_read(word, &number)) {
         char text[ML_SIZE_TEXT_BYTES];
         REQUIRE(number <= INT64_MAX && strlen(ml_size_text(number, text)) < sizeof(text));
     }
-    if (ml_count_parse(word, 1000, &number) == ML_OK) {
+    if (ml_count_read(word, 1000, &number)) {
         REQUIRE(number <= 1000);
     }
     REQUIRE(ml_signal_parse(word) >= 0);

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/size.h"
 #include "tests/fuzz/fuzz.h"
 #include "tools/arguments.h"
 
@@ -40,9 +41,9 @@ static void check_words(int count, char **words) {
 }
 
 static void check_number(const char *word) {
-    unsigned long number = 0;
+    uint64_t number = 0;
     uint64_t bytes = 0;
-    REQUIRE(!ml_number_read(word, 1000, &number) || number <= 1000);
+    REQUIRE(!ml_count_read(word, 1000, &number) || number <= 1000);
     (void)ml_size_read(word, &bytes);
 }
 

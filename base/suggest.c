@@ -1,4 +1,4 @@
-#include "host/suggest.h"
+#include "base/suggest.h"
 
 #include <string.h>
 

@@ -1,9 +1,9 @@
-/* "Did you mean ...?" Room: host. Context: any; no state.
+/* "Did you mean ...?" Room: base. Context: any; no state.
  *
  * One rule: a suggestion is made only when it is close enough to be what the person meant; a wild
  * guess is worse than none. */
-#ifndef MEMLOG_HOST_SUGGEST_H
-#define MEMLOG_HOST_SUGGEST_H
+#ifndef MEMLOG_BASE_SUGGEST_H
+#define MEMLOG_BASE_SUGGEST_H
 
 #include <stddef.h>
 

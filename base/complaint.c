@@ -1,4 +1,4 @@
-#include "host/complaint.h"
+#include "base/complaint.h"
 
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,9 +1,9 @@
-/* What went wrong, in words for a person. Room: host. Context: any thread; caller's storage.
+/* What went wrong, in words for a person. Room: base. Context: any thread; caller's storage.
  *
  * One rule: a library call that fails fills a complaint and never prints; whoever owns the terminal
  * prints it once. */
-#ifndef MEMLOG_HOST_COMPLAINT_H
-#define MEMLOG_HOST_COMPLAINT_H
+#ifndef MEMLOG_BASE_COMPLAINT_H
+#define MEMLOG_BASE_COMPLAINT_H
 
 /* Longest complaint: an error text with one path in it. */
 enum { ML_COMPLAINT_BYTES = 4608 };

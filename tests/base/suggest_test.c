@@ -1,4 +1,4 @@
-#include "host/suggest.h"
+#include "base/suggest.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -40,7 +40,7 @@ int main(void) {
     tcase_add_test(tcase, counts_insertions_deletions_replacements_and_swaps);
     tcase_add_test(tcase, words_that_are_too_long_are_far_from_everything);
     tcase_add_test(tcase, suggests_what_is_near_and_nothing_else);
-    Suite *suite = suite_create("host/suggest");
+    Suite *suite = suite_create("base/suggest");
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
