@@ -15,6 +15,8 @@
 static const uint32_t look_after_ms[] = {20, 100, 500, 2000, 5000};
 enum { LOOKS_COUNT = sizeof(look_after_ms) / sizeof(look_after_ms[0]), NS_PER_MS = 1000000 };
 
+static const uint64_t ns_per_s = UINT64_C(1000000000);
+
 /* Events that are taken in one go: the programs' own messages wait meanwhile. */
 enum { EVENTS_AT_ONCE = 256, EVENTS_AT_MOST = 1 << 16 };
 
@@ -61,12 +63,33 @@ bool ml_engine_is_helper(const struct ml_engine *engine, pid_t pid) {
     return is_one;
 }
 
-/* The id of whoever runs under that pid; 0: nobody who is known. */
-static uint32_t id_of(struct ml_engine *engine, pid_t pid) {
-    const struct ml_member *member = ml_members_running(&engine->members, pid);
-    const struct ml_unrecorded *one =
-        member == NULL ? ml_unrecorded_running(table_of(engine), pid) : NULL;
-    return member != NULL ? member->id : (one != NULL ? one->id : 0);
+/* A member, or one of the list, or neither. */
+struct somebody {
+    const struct ml_member *member;
+    const struct ml_unrecorded *one;
+};
+
+/* Whoever has ended is not meant. */
+static const uint64_t at_present = UINT64_MAX;
+
+/* Who was that pid at that moment (CLOCK_MONOTONIC), or is it at present. An end is noted when it
+ * is noticed: whoever's end is noted behind that moment may have lived then. */
+static struct somebody find(struct ml_engine *engine, pid_t pid, uint64_t at_ns) {
+    const struct ml_member *member = ml_members_newest(&engine->members, pid);
+    const struct ml_unrecorded *one = ml_unrecorded_newest(table_of(engine), pid);
+    const bool is_member = member != NULL && member->state == ML_MEMBER_RUNNING;
+    const bool is_listed = one != NULL && one->state == ML_MEMBER_RUNNING;
+    if (is_member || (!is_listed && member != NULL && member->end.monotonic_ns >= at_ns)) {
+        return (struct somebody){.member = member};
+    }
+    const bool was_listed = is_listed || (one != NULL && one->end.monotonic_ns >= at_ns);
+    return (struct somebody){.one = was_listed ? one : NULL};
+}
+
+/* 0: nobody who is known. */
+static uint32_t id_of(struct somebody somebody) {
+    return somebody.member != NULL ? somebody.member->id
+                                   : (somebody.one != NULL ? somebody.one->id : 0);
 }
 
 /* ---- what is known of one */
@@ -177,17 +200,22 @@ copy_identity(struct ml_unrecorded *one, const char *name, const char *path, cha
     }
 }
 
+static void inherit_from_member(struct ml_unrecorded *one, const struct ml_member *member) {
+    /* Of one that has ended it is not known any more whether it was being recorded at the fork. */
+    const bool is_recorded =
+        member->state == ML_MEMBER_RUNNING ? member->recording : member->was_recorded;
+    copy_identity(one, member->name, member->executable, member->line.arguments);
+    one->image = member->image;
+    one->role = member->is_root ? ML_ROLE_OTHER : member->role;
+    one->is_idle = is_recorded;
+    set_reason(one, is_recorded ? idle_text : member->note);
+}
+
 /* A fork's image is its parent's, and so is what is said of it. */
-static void inherit(struct ml_engine *engine, struct ml_unrecorded *one) {
-    const struct ml_member *member = ml_members_running(&engine->members, one->parent_pid);
-    const struct ml_unrecorded *other =
-        member == NULL ? ml_unrecorded_running(table_of(engine), one->parent_pid) : NULL;
-    if (member != NULL) {
-        copy_identity(one, member->name, member->executable, member->line.arguments);
-        one->image = member->image;
-        one->role = member->is_root ? ML_ROLE_OTHER : member->role;
-        one->is_idle = member->recording;
-        set_reason(one, member->recording ? idle_text : member->note);
+static void inherit(struct ml_engine *engine, struct ml_unrecorded *one, struct somebody parent) {
+    const struct ml_unrecorded *other = parent.one;
+    if (parent.member != NULL) {
+        inherit_from_member(one, parent.member);
     } else if (other != NULL) {
         copy_identity(
             one,
@@ -213,22 +241,41 @@ static void look_later(struct ml_engine *engine, struct ml_unrecorded *one) {
     ml_engine_walk_soon(engine);
 }
 
-/* A running process that is no member: `is_forked` as far as is known. */
+/* One that was born then (CLOCK_MONOTONIC). Where it has ended meanwhile its pid may be another's:
+ * nobody has started behind his own birth. */
+static struct ml_process_facts facts_of(struct ml_engine *engine, pid_t pid, uint64_t born_ns) {
+    const struct ml_process_facts facts = ml_process_facts(pid);
+    const struct memlog_service_moment now = ml_clock_moment(engine->clock);
+    const uint64_t tick_ns = ns_per_s / (uint64_t)sysconf(_SC_CLK_TCK);
+    const uint64_t born_since_boot_ns = born_ns + (now.boottime_ns - now.monotonic_ns);
+    return facts.start_ticks * tick_ns <= born_since_boot_ns
+               ? facts
+               : (struct ml_process_facts){.has_ended = true};
+}
+
+/* A process that is no member: `is_forked` as far as is known. */
 static struct ml_unrecorded *
-add(struct ml_engine *engine, pid_t pid, pid_t parent_pid, uint32_t parent_id, bool is_forked) {
+add(struct ml_engine *engine,
+    pid_t pid,
+    pid_t parent_pid,
+    struct somebody parent,
+    bool is_forked,
+    uint64_t born_ns) {
+    const uint32_t parent_id = id_of(parent);
     struct ml_unrecorded *one = ml_unrecorded_add(table_of(engine), pid);
     if (one == NULL) {
         return NULL;
     }
-    const struct ml_process_facts facts = ml_process_facts(pid);
+    const struct ml_process_facts facts = facts_of(engine, pid, born_ns);
     one->parent_pid = parent_pid;
     one->parent_id = parent_id;
     one->start = ml_clock_moment(engine->clock);
+    one->born_ns = born_ns;
     one->start_ticks = facts.start_ticks;
     one->is_forked = is_forked;
     set_reason(one, no_image_text);
     if (is_forked) {
-        inherit(engine, one);
+        inherit(engine, one, parent);
     } else {
         one->image = facts.image;
         identify(engine, one);
@@ -302,9 +349,13 @@ static void replace(struct ml_engine *engine, struct ml_unrecorded *one) {
     if (!one->is_forked) {
         const pid_t pid = one->pid;
         const pid_t parent_pid = one->parent_pid;
+        const uint64_t born_ns = one->born_ns;
         const uint32_t id = one->id;
         end(engine, one, ML_MEMBER_EVENT_EXEC, &none);
-        (void)add(engine, pid, parent_pid, id, false);
+        one = add(engine, pid, parent_pid, (struct somebody){.one = NULL}, false, born_ns);
+        if (one != NULL) {
+            one->parent_id = id;
+        }
         return;
     }
     one->is_forked = false;
@@ -317,7 +368,9 @@ static void replace(struct ml_engine *engine, struct ml_unrecorded *one) {
 
 void ml_engine_list_replaced(struct ml_engine *engine, const struct ml_member *member) {
     if (ml_unrecorded_running(table_of(engine), member->pid) == NULL) {
-        (void)add(engine, member->pid, member->parent_pid, member->id, false);
+        const struct somebody before = {.member = member};
+        const uint64_t born_ns = member->start.monotonic_ns;
+        (void)add(engine, member->pid, member->parent_pid, before, false, born_ns);
     }
 }
 
@@ -337,14 +390,14 @@ void ml_engine_list_seen(
         return;
     }
     if (one == NULL) {
-        const struct ml_member *parent = ml_members_running(&engine->members, facts->parent);
-        const struct ml_unrecorded *other = ml_unrecorded_running(table_of(engine), facts->parent);
-        const struct ml_image_mark *mark =
-            parent != NULL ? &parent->image : (other != NULL ? &other->image : NULL);
+        const struct somebody parent = find(engine, facts->parent, at_present);
+        const struct ml_image_mark *mark = parent.member != NULL
+                                               ? &parent.member->image
+                                               : (parent.one != NULL ? &parent.one->image : NULL);
         const bool is_forked = mark != NULL && ml_image_mark_is_known(mark) &&
                                ml_image_mark_is_known(&facts->image) &&
                                !ml_image_mark_differs(mark, &facts->image);
-        one = add(engine, pid, facts->parent, id_of(engine, facts->parent), is_forked);
+        one = add(engine, pid, facts->parent, parent, is_forked, now_ns(engine));
     } else if (ml_image_mark_differs(&one->image, &facts->image)) {
         replace(engine, one);
         one = ml_unrecorded_running(table_of(engine), pid);
@@ -397,23 +450,32 @@ static bool is_of_embedder(const struct ml_engine *engine, const struct ml_proce
            !ml_engine_is_helper(engine, event->pid) && !ml_process_facts(event->pid).has_ended;
 }
 
+/* Whoever has that pid was there before. */
+static bool is_known(struct ml_engine *engine, const struct ml_process_event *event) {
+    struct ml_member *member = ml_members_newest(&engine->members, event->pid);
+    const struct ml_unrecorded *one = ml_unrecorded_newest(table_of(engine), event->pid);
+    const bool is_member =
+        member != NULL &&
+        (member->start.monotonic_ns >= event->monotonic_ns ||
+         (member->state == ML_MEMBER_RUNNING && !ml_member_has_ended(engine, member)));
+    return is_member || (one != NULL && one->born_ns >= event->monotonic_ns);
+}
+
+/* Its parent may have been seen to end before this is read. */
 static void on_born(struct ml_engine *engine, const struct ml_process_event *event) {
     const bool is_of_host = is_of_embedder(engine, event);
     const bool is_top = is_of_host || (event->pid == engine->root && event->parent == getpid());
-    const uint32_t parent_id = id_of(engine, event->parent);
-    const struct ml_member *member = ml_members_newest(&engine->members, event->pid);
-    struct ml_unrecorded *one = ml_unrecorded_newest(table_of(engine), event->pid);
-    if ((parent_id == 0 && !is_top) ||
-        (member != NULL &&
-         (member->state == ML_MEMBER_RUNNING || member->end.monotonic_ns >= event->monotonic_ns)) ||
-        (one != NULL && one->start.monotonic_ns >= event->monotonic_ns)) {
+    const struct somebody parent = find(engine, event->parent, event->monotonic_ns);
+    const uint32_t parent_id = id_of(parent);
+    if ((parent_id == 0 && !is_top) || is_known(engine, event)) {
         return; /* somebody else's, or known already */
     }
-    if (one != NULL && one->state == ML_MEMBER_RUNNING) {
-        const struct ml_ending unknown = {.known = false};
-        ml_engine_list_end(engine, one, &unknown); /* its pid is another's now */
+    struct ml_unrecorded *one = ml_unrecorded_running(table_of(engine), event->pid);
+    if (one != NULL) {
+        const struct ml_ending ending = one->leaving;
+        ml_engine_list_end(engine, one, &ending); /* its pid is another's now */
     }
-    one = add(engine, event->pid, event->parent, parent_id, true);
+    one = add(engine, event->pid, event->parent, parent, true, event->monotonic_ns);
     if (one != NULL && is_of_host && parent_id == 0) {
         set_reason(one, embedder_text);
     }
@@ -448,7 +510,7 @@ static bool end_gone(struct ml_engine *engine, struct ml_unrecorded *one) {
 
 static void on_ended(struct ml_engine *engine, const struct ml_process_event *event) {
     struct ml_unrecorded *one = ml_unrecorded_running(table_of(engine), event->pid);
-    if (one == NULL || event->monotonic_ns < one->start.monotonic_ns) {
+    if (one == NULL || event->monotonic_ns < one->born_ns) {
         return;
     }
     one->leaving = ml_ending_from_wait(event->wait_status);

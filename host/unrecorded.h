@@ -31,7 +31,8 @@ struct ml_unrecorded {
     uint32_t id;        /* above ML_MEMBERS_MAX */
     uint32_t parent_id; /* of a member or one of these: who forked it, or whose exec it came by */
     pid_t pid, parent_pid;
-    uint64_t start_ticks;
+    uint64_t start_ticks; /* 0: it was gone before anybody looked */
+    uint64_t born_ns;     /* CLOCK_MONOTONIC, as the kernel tells; else when it was first seen */
     struct ml_image_mark image;
     bool is_forked;  /* it is still its parent's image */
     bool is_idle;    /* memlog's hooks are in it, and nobody has called them since its fork */
