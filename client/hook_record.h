@@ -10,7 +10,8 @@
 #include "client/record.h"
 #include "client/sampler.h"
 
-/* Before and behind a record of the fast way, inside ml_hook_enter_lane and ml_hook_leave_plain. */
+/* Before and behind a record of the fast way, between ml_hook_enter_plain and ml_hook_leave_plain.
+ */
 static inline void ml_hook_recorded(struct ml_thread *thread) {
     thread->phase = ML_PHASE_RECORD;
     atomic_signal_fence(memory_order_seq_cst);

@@ -169,7 +169,7 @@ struct ml_thread {
     struct ml_lane *second; /* for a signal handler's events inside the hook */
     uint64_t rest;          /* further bytes up to the next point, behind `left` */
     uint64_t interval;      /* 1: exact; 0: not recording */
-    uint64_t random;        /* the state of ml_sampler_random */
+    uint64_t random;        /* of ml_chance_distance and ml_chance_weigh */
     uint64_t idle_gate;     /* gate_page->gate while nothing is recorded; UINT64_MAX: look closer */
     uint64_t sampling_gate; /* gate_page->gate while this thread may record a sample with nothing
                                else to be looked at; UINT64_MAX: look closer */

@@ -31,7 +31,7 @@ struct ml_change_log {
     int64_t bytes;      /* the sum of all changes */
     int64_t most_bytes; /* and the most that it ever was, 0 at the start */
     uint32_t order;     /* of the process: at equal stamps the smaller comes first */
-    uint32_t at_peak;   /* changes up to the tree's peak, by ml_change_logs_peak */
+    uint32_t at_peak;   /* changes up to the tree's peak, by ml_change_logs_merge */
 };
 
 static inline void ml_change_log_add(struct ml_change_log *log, const struct ml_change *change) {

@@ -74,6 +74,8 @@ CHECKS = [
     ("check/layers", 60, ["tools/check/layers.py", OUT]),
     ("check/symbols", 60, ["tools/check/symbols.sh", OUT]),
     ("check/format", 120, ["tools/check/format.sh"]),
+    ("check/words", 60, ["tools/check/words.py", OUT]),
+    ("check/documents", 60, ["tools/check/documents.py", OUT]),
     ("check/lint", 1800, ["tools/check/lint.py", OUT]),
 ]
 
