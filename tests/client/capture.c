@@ -19,15 +19,42 @@
 #include "ipc/lease.h"
 #include "mojom_like_idl/heap_client_mojom.h"
 
-static char socket_path[64];
+/* Of one run: the socket, and another name of the library, as LD_PRELOAD takes none with a blank.
+ */
+static char folder[64];
+static char socket_path[96];
+static char preload_path[96];
+
+static void name_library(void) {
+    char here[4096];
+    char library[4200];
+    ck_assert_ptr_nonnull(getcwd(here, sizeof(here)));
+    (void)snprintf(library, sizeof(library), "%s/libmemlog.so", here);
+    if (access(library, R_OK) != 0) {
+        (void)snprintf(library, sizeof(library), "%s/out/libmemlog.so", here);
+    }
+    ck_assert_int_eq(symlink(library, preload_path), 0);
+}
+
+static void make_folder(void) {
+    (void)strcpy(folder, "/tmp/memlog-capture.XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    (void)snprintf(socket_path, sizeof(socket_path), "%s/socket", folder);
+    (void)snprintf(preload_path, sizeof(preload_path), "%s/libmemlog.so", folder);
+    name_library();
+}
+
+static void remove_folder(void) {
+    (void)unlink(socket_path);
+    (void)unlink(preload_path);
+    (void)rmdir(folder);
+}
 
 static int listen_somewhere(void) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     const int on = 1;
     const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     ck_assert_int_ge(fd, 0);
-    (void)snprintf(socket_path, sizeof(socket_path), "/tmp/memlog-capture.%d", getpid());
-    (void)unlink(socket_path);
     (void)strcpy(address.sun_path, socket_path);
     ck_assert_int_eq(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
     ck_assert_int_eq(listen(fd, 64), 0);
@@ -382,17 +409,8 @@ static pid_t start(char *const arguments[]) {
     const pid_t pid = fork();
     ck_assert_int_ge(pid, 0);
     if (pid == 0) {
-        char preload[4200];
-        char address[128];
-        char here[4096];
-        ck_assert_ptr_nonnull(getcwd(here, sizeof(here)));
-        (void)snprintf(preload, sizeof(preload), "%s/libmemlog.so", here);
-        if (access(preload, R_OK) != 0) {
-            (void)snprintf(preload, sizeof(preload), "%s/out/libmemlog.so", here);
-        }
-        (void)snprintf(address, sizeof(address), "%s", socket_path);
-        (void)setenv("MEMLOG_SOCKET", address, 1);
-        (void)setenv("LD_PRELOAD", preload, 1);
+        (void)setenv("MEMLOG_SOCKET", socket_path, 1);
+        (void)setenv("LD_PRELOAD", preload_path, 1);
         (void)close_range(3, ~0u, 0);
         (void)execv(arguments[0], arguments);
         _exit(127);
@@ -442,6 +460,7 @@ void capture_run(
     const struct ml_lease_page lease = {.magic = ML_LEASE_MAGIC};
     *out_capture = (struct capture){0};
     out_capture->lease_fd = sealed_memfd("memlog-lease", ML_LEASE_BYTES, &lease, sizeof(lease));
+    make_folder();
     const int listener = listen_somewhere();
     if (options->obliging) {
         listen_to_wishes();
@@ -478,7 +497,7 @@ void capture_run(
     }
     (void)close(out_capture->lease_fd);
     (void)close(listener);
-    (void)unlink(socket_path);
+    remove_folder();
 }
 
 void capture_free(struct capture *capture) {
