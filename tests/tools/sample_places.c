@@ -1,37 +1,76 @@
 #include "tests/tools/sample_places.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
-/* Run a shell line made like printf's; abort when it fails. */
-__attribute__((format(printf, 1, 2))) static void shell(const char *form, ...) {
-    char line[8 * PATH_MAX];
-    va_list arguments;
+/* A program that runs without a shell, as paths may hold any sign. */
+struct running {
+    pid_t pid;
+    FILE *output;
+};
 
-    va_start(arguments, form);
-    vsnprintf(line, sizeof line, form, arguments);
-    va_end(arguments);
-    if (system(line) != 0) {
-        fprintf(stderr, "failed: %s\n", line);
+enum { WORDS_MAX = 8 };
+
+/* Start it in that folder (NULL: in this one); abort when there is none. */
+static struct running start(const char *folder, const char *const words[]) {
+    char *copies[WORDS_MAX] = {NULL};
+    int ends[2] = {-1, -1};
+    struct running running = {0};
+
+    if (pipe(ends) != 0) {
+        abort();
+    }
+    running.pid = fork();
+    if (running.pid == 0) {
+        for (size_t i = 0; words[i] && i + 1 < WORDS_MAX; i++) {
+            copies[i] = strdup(words[i]);
+        }
+        if (dup2(ends[1], STDOUT_FILENO) >= 0 && (!folder || chdir(folder) == 0)) {
+            close(ends[0]);
+            close(ends[1]);
+            execvp(copies[0], copies);
+        }
+        _exit(127);
+    }
+    close(ends[1]);
+    running.output = fdopen(ends[0], "r");
+    if (running.pid < 0 || !running.output) {
+        abort();
+    }
+    return running;
+}
+
+static void finish(struct running running, const char *name) {
+    int status = 1;
+
+    fclose(running.output);
+    if (waitpid(running.pid, &status, 0) != running.pid || status != 0) {
+        fprintf(stderr, "failed: %s\n", name);
         abort();
     }
 }
 
+#define RUN_IN(folder_, ...)                                                                       \
+    do {                                                                                           \
+        const char *const words_[] = {__VA_ARGS__, NULL};                                          \
+        finish(start(folder_, words_), words_[0]);                                                 \
+    } while (0)
+
 static void build_id_read(struct sample_places *places) {
     char line[PATH_MAX + 64];
     char hex[2 * sizeof places->build_id + 1] = "";
-    FILE *pipe = NULL;
+    const struct running readelf =
+        start(NULL, (const char *const[]){"readelf", "-n", places->path, NULL});
 
-    snprintf(line, sizeof line, "readelf -n '%s' 2>/dev/null", places->path);
-    pipe = popen(line, "r");
-    while (pipe && fgets(line, sizeof line, pipe)) {
+    while (fgets(line, sizeof line, readelf.output)) {
         sscanf(line, " Build ID: %128[0-9a-f]", hex);
     }
-    if (!pipe || pclose(pipe) != 0 || !hex[0]) {
+    finish(readelf, "readelf");
+    if (!hex[0]) {
         abort();
     }
     for (size_t i = 0; hex[2 * i]; i++) {
@@ -42,26 +81,38 @@ static void build_id_read(struct sample_places *places) {
 }
 
 static void places_read(struct sample_places *places) {
-    FILE *pipe = popen(places->path, "r");
+    const struct running program = start(NULL, (const char *const[]){places->path, NULL});
 
-    while (pipe && places->places_count < SAMPLE_PLACES_MAX &&
+    while (places->places_count < SAMPLE_PLACES_MAX &&
            fscanf(
-               pipe,
+               program.output,
                "%15s %" SCNx64,
                places->places[places->places_count].name,
                &places->places[places->places_count].offset
            ) == 2) {
         places->places_count++;
     }
-    if (!pipe || pclose(pipe) != 0) {
-        abort();
+    finish(program, places->path);
+}
+
+/* DEBUG_ROOT/.build-id/xx/yyy.debug, where debuggers look for it. */
+static void debug_file_make(const struct sample_places *places) {
+    char hex[2 * sizeof places->build_id + 1] = "";
+    char path[PATH_MAX];
+    int count = 0;
+
+    for (size_t i = 0; i < places->build_id_bytes; i++) {
+        snprintf(hex + 2 * i, 3, "%02x", places->build_id[i]);
     }
+    count = snprintf(path, sizeof path, "%.4000s/.build-id/%.2s", places->debug_root, hex);
+    RUN_IN(places->folder, "mkdir", "-p", path);
+    snprintf(path + count, sizeof path - (size_t)count, "/%.70s.debug", hex + 2);
+    RUN_IN(places->folder, "cp", "linked.debug", path);
 }
 
 static void copies_make(struct sample_places *places) {
     char folder[] = "/tmp/memlog-test.XXXXXX";
     char *made = mkdtemp(folder);
-    char hex[2 * sizeof places->build_id + 1] = "";
 
     if (!made) {
         abort();
@@ -71,26 +122,13 @@ static void copies_make(struct sample_places *places) {
     snprintf(places->stripped_path, sizeof places->stripped_path, "%s/stripped", made);
     snprintf(places->no_dwarf_path, sizeof places->no_dwarf_path, "%s/no-dwarf", made);
     snprintf(places->debug_root, sizeof places->debug_root, "%s/debug", made);
-    for (size_t i = 0; i < places->build_id_bytes; i++) {
-        snprintf(hex + 2 * i, 3, "%02x", places->build_id[i]);
-    }
-    shell("objcopy --strip-debug '%s' '%s'", places->path, places->no_dwarf_path);
-    shell("objcopy --strip-all '%s' '%s'", places->path, places->stripped_path);
-    shell("objcopy --only-keep-debug '%s' '%s/linked.debug'", places->path, made);
-    shell(
-        "cd '%s' && objcopy --strip-all --add-gnu-debuglink=linked.debug '%s' linked",
-        made,
-        places->path
+    RUN_IN(made, "objcopy", "--strip-debug", places->path, places->no_dwarf_path);
+    RUN_IN(made, "objcopy", "--strip-all", places->path, places->stripped_path);
+    RUN_IN(made, "objcopy", "--only-keep-debug", places->path, "linked.debug");
+    RUN_IN(
+        made, "objcopy", "--strip-all", "--add-gnu-debuglink=linked.debug", places->path, "linked"
     );
-    shell(
-        "mkdir -p '%s/.build-id/%.2s' && cp '%s/linked.debug' '%s/.build-id/%.2s/%s.debug'",
-        places->debug_root,
-        hex,
-        made,
-        places->debug_root,
-        hex,
-        hex + 2
-    );
+    debug_file_make(places);
 }
 
 void sample_places_find(struct sample_places *out_places, const char *program) {
@@ -111,7 +149,7 @@ void sample_places_find(struct sample_places *out_places, const char *program) {
 
 void sample_places_clean(const struct sample_places *places) {
     if (strncmp(places->folder, "/tmp/memlog-test.", 17) == 0) {
-        shell("rm -rf '%s'", places->folder);
+        RUN_IN("/", "rm", "-rf", places->folder);
     }
 }
 
