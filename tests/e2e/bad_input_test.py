@@ -383,7 +383,10 @@ class OwnTrouble(harness.Case):
         self.wait_for("our processes to end", lambda: not any(os.path.exists(f"/proc/{pid}/exe") for pid in ours))
 
     def test_a_stale_preload_does_not_hold_a_program_up(self):
-        env = self.environment(LD_PRELOAD=str(harness.OUT / "libmemlog.so"), MEMLOG_SOCKET="/nonexistent/memlog.sock")
+        # The loader takes no path with a blank.
+        library = self.folder / "libmemlog.so"
+        library.symlink_to(harness.OUT / "libmemlog.so")
+        env = self.environment(LD_PRELOAD=str(library), MEMLOG_SOCKET="/nonexistent/memlog.sock")
         answer = harness.run_words(["/bin/sh", "-c", "echo fine; exit 3"], self.folder, env, b"", harness.TIMEOUT)
         self.assertEqual((answer.returncode, answer.stdout, answer.stderr), (3, b"fine\n", b""))
 
