@@ -1,6 +1,7 @@
 """What stands before a program: nothing, memlog, or a peer from Debian."""
 import os
 import pathlib
+import shlex
 import shutil
 import subprocess
 import tempfile
@@ -83,7 +84,10 @@ class Preloaded(Configuration):
 
     def launch(self, words, settings, folder):
         own = {key: value.format(folder=folder) for key, value in self.settings.items()}
-        return Launch(metered(folder, {**settings, "LD_PRELOAD": str(self.library), **own}, words))
+        # The loader takes no path with a blank, and ours may have one.
+        library = pathlib.Path(folder) / self.library.name
+        library.symlink_to(self.library)
+        return Launch(metered(folder, {**settings, "LD_PRELOAD": str(library), **own}, words))
 
 
 class Heaptrack(Configuration):
@@ -97,7 +101,8 @@ class Heaptrack(Configuration):
     def launch(self, words, settings, folder):
         fifo = f"{folder}/heaptrack.fifo"
         os.mkfifo(fifo)
-        behind = f"exec {HEAPTRACK_INTERPRETER} < {fifo} | zstd -q -c > {folder}/heaptrack.zst"
+        kept = f"{folder}/heaptrack.zst"
+        behind = f"exec {HEAPTRACK_INTERPRETER} < {shlex.quote(fifo)} | zstd -q -c > {shlex.quote(kept)}"
         own = {**settings, "LD_PRELOAD": str(HEAPTRACK_PRELOAD), "DUMP_HEAPTRACK_OUTPUT": fifo}
         return Launch(metered(folder, own, words), helpers=[["/bin/sh", "-c", behind]])
 

@@ -9,6 +9,9 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 OUT = ROOT / "out"
 INPUTS = OUT / "bench"
+# As sqlite3's own commands read a word: between quotes, as C writes it.
+QUERIES = '"' + str(INPUTS / "queries.sql").replace("\\", "\\\\").replace('"', '\\"') + '"'
+PLACES = {"out": OUT, "inputs": INPUTS, "queries": QUERIES}
 
 
 class Workload:
@@ -25,8 +28,8 @@ class Workload:
         self.load = load
 
     def words(self, size, folder):
-        """The command, with {size} and {folder} filled in. `folder` is this run's own."""
-        return [word.format(size=self.sizes[size], folder=folder) for word in self.command]
+        """The command, with {size}, {folder} and PLACES filled in. `folder` is this run's own."""
+        return [word.format(size=self.sizes[size], folder=folder, **PLACES) for word in self.command]
 
 
 class Compiler(Workload):
@@ -34,7 +37,7 @@ class Compiler(Workload):
 
     def words(self, size, folder):
         parts, level = self.sizes[size]
-        return [word.format(parts=parts, level=level, folder=folder) for word in self.command]
+        return [word.format(parts=parts, level=level, folder=folder, **PLACES) for word in self.command]
 
 
 def preprocess(workload, size, folder):
@@ -77,24 +80,24 @@ LATENCY = "{folder}/latency.json"
 
 WORKLOADS = [
     Workload(
-        "tight", "malloc and free from one place, random victims among 2,000", [f"{OUT}/bench-tight", "{size}"],
+        "tight", "malloc and free from one place, random victims among 2,000", ["{out}/bench-tight", "{size}"],
         {"full": 16_000_000, "small": 2_000_000},
     ),
     Workload(
-        "deep", "malloc 45 frames deep by one of 5,000 paths, drawn anew each time", [f"{OUT}/bench-deep", "{size}"],
+        "deep", "malloc 45 frames deep by one of 5,000 paths, drawn anew each time", ["{out}/bench-deep", "{size}"],
         {"full": 3_000_000, "small": 400_000},
     ),
     Workload(
-        "threads", "4 threads send each other blocks, the receiver frees", [f"{OUT}/bench-threads", "{size}"],
+        "threads", "4 threads send each other blocks, the receiver frees", ["{out}/bench-threads", "{size}"],
         {"full": 16_000_000, "small": 2_000_000},
     ),
     Workload(
         "sqlite3", "tables in memory, joins, sorting, text functions",
-        ["sqlite3", ":memory:", ".param set :rounds {size}", f".read {INPUTS}/queries.sql"],
+        ["sqlite3", ":memory:", ".param set :rounds {size}", ".read {queries}"],
         {"full": 1500, "small": 300}, real=True,
     ),
     Workload(
-        "python3", "objects, JSON, text; PYTHONMALLOC=malloc", ["/usr/bin/python3", f"{INPUTS}/objects.py", "{size}"],
+        "python3", "objects, JSON, text; PYTHONMALLOC=malloc", ["/usr/bin/python3", "{inputs}/objects.py", "{size}"],
         {"full": 40, "small": 8}, real=True, environment={"PYTHONMALLOC": "malloc", "PYTHONHASHSEED": "0"},
     ),
     Compiler(
@@ -104,7 +107,7 @@ WORKLOADS = [
     ),
     Compiler(
         "clang++", "clang's compiler proper (it runs inside the driver), STL-heavy C++",
-        ["clang++", "-std=c++17", "-O{level}", "-DPARTS={parts}", "-c", f"{INPUTS}/containers.cc", "-o", "{folder}/out.o"],
+        ["clang++", "-std=c++17", "-O{level}", "-DPARTS={parts}", "-c", "{inputs}/containers.cc", "-o", "{folder}/out.o"],
         {"full": (1, 1), "small": (0, 0)}, real=True,
     ),
     Workload(
@@ -113,19 +116,19 @@ WORKLOADS = [
          "--loglevel", "warning", "--daemonize", "no"],
         {"full": 250_000, "small": 40_000}, real=True, load=load_redis,
     ),
-    Workload("live-1m", "1 million small blocks live at once", [f"{OUT}/bench-live", "{size}"], {"full": 1_000_000}),
-    Workload("live-4m", "4 million small blocks live at once", [f"{OUT}/bench-live", "{size}"], {"full": 4_000_000}),
+    Workload("live-1m", "1 million small blocks live at once", ["{out}/bench-live", "{size}"], {"full": 1_000_000}),
+    Workload("live-4m", "4 million small blocks live at once", ["{out}/bench-live", "{size}"], {"full": 4_000_000}),
     Workload(
         "latency-steady", "each call timed; one thread that waits 1 us after each pair",
-        [f"{OUT}/bench-latency", LATENCY, "{size}", "1", "1000"], {"full": 1_000_000, "small": 200_000},
+        ["{out}/bench-latency", LATENCY, "{size}", "1", "1000"], {"full": 1_000_000, "small": 200_000},
     ),
     Workload(
         "latency-flood", "each call timed; one thread that does nothing else",
-        [f"{OUT}/bench-latency", LATENCY, "{size}", "1", "0"], {"full": 3_000_000, "small": 500_000},
+        ["{out}/bench-latency", LATENCY, "{size}", "1", "0"], {"full": 3_000_000, "small": 500_000},
     ),
     Workload(
         "latency-threads", "each call timed; 4 threads that do nothing else",
-        [f"{OUT}/bench-latency", LATENCY, "{size}", "4", "0"], {"full": 4_000_000, "small": 800_000},
+        ["{out}/bench-latency", LATENCY, "{size}", "4", "0"], {"full": 4_000_000, "small": 800_000},
     ),
 ]
 
