@@ -44,7 +44,9 @@ int main(int argc, char **argv) {
     for (size_t i = 0; i < COMMANDS; i++) {
         names[i] = commands[i]->name;
         if (strcmp(argv[1], names[i]) == 0) {
-            return commands[i]->run(commands[i], argc - 2, argv + 2);
+            const int exit_code = commands[i]->run(commands[i], argc - 2, argv + 2);
+            ml_command_say_losses(commands[i]);
+            return exit_code;
         }
     }
     nearest = ml_suggest(argv[1], names, COMMANDS);

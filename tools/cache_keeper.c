@@ -21,7 +21,7 @@ struct question {
     uint64_t count_bytes; /* that many follow */
 };
 
-static struct ml_helper helper;
+static struct ml_helper helper = {.lost = "names are not kept for the next view"};
 static char folder[PATH_MAX - ML_BUILD_ID_HEX_BYTES - 32]; /* "": none */
 
 /* A file of ours. */
@@ -204,7 +204,7 @@ static void serve(int questions_fd, int answers_fd, int own_fd) {
             total_bytes = make_room(folder_fd);
         }
         free(bytes);
-        goes_on = ml_helper_answer(answers_fd, done);
+        goes_on = ml_helper_answer(answers_fd, done, NULL, 0);
     }
 }
 

@@ -17,6 +17,7 @@
 #include "tools/cache_keeper.h"
 #include "tools/confine.h"
 #include "tools/fetcher.h"
+#include "tools/helper.h"
 #include "tools/process_files.h"
 #include "tools/prune.h"
 #include "tools/trace_reader.h"
@@ -304,7 +305,7 @@ read_file(const struct ml_command *command, const struct ml_load *load, struct m
 
 void ml_command_confine(const struct ml_load *load) {
     if (load->is_fetching) {
-        ml_fetcher_start();
+        (void)ml_fetcher_start();
     }
     ml_process_files_start();
     (void)ml_cache_keeper_start();
@@ -319,7 +320,7 @@ struct ml_symbolizer *ml_command_symbolizer(const struct ml_load *load) {
     options.search.alternative_dirs = load->alternative_dirs;
     options.search.breakpad_dirs = load->breakpad_dirs;
     options.search.process_file = ml_process_files_get;
-    options.fetch = load->is_fetching && ml_fetcher_is_there() ? ml_fetcher_get : NULL;
+    options.fetch = load->is_fetching && ml_fetcher_start() ? ml_fetcher_get : NULL;
     options.cache_folder = ml_cache_keeper_start(); /* it was, before the walls */
     options.keep = ml_cache_keeper_keep;
     return ml_symbolizer_new(&options);
@@ -470,6 +471,16 @@ bool ml_command_load_pair(
     }
     return make_views(command, &loads[0], &out_loaded[0]) &&
            make_views(command, &loads[1], &out_loaded[1]);
+}
+
+void ml_command_say_losses(const struct ml_command *command) {
+    const char *lost = NULL;
+
+    for (size_t i = 0; (lost = ml_helper_lost(i)) != NULL; i++) {
+        if (lost[0]) {
+            ml_command_say(command, "a process that it had started was ended: %s", lost);
+        }
+    }
 }
 
 void ml_loaded_fini(struct ml_loaded *loaded) {

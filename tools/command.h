@@ -135,6 +135,9 @@ bool ml_command_load_pair(
 );
 void ml_loaded_fini(struct ml_loaded *loaded);
 
+/* Say at the end what was missed because helpers (tools/helper.h) had been killed. */
+void ml_command_say_losses(const struct ml_command *command);
+
 /* Write the dump file that was loaded from `path` again, as far as it is whole, with the names that
  * were found behind it. *out_places says of how many places. Errors: ML_ENV_MEMORY, ML_ENV_SYSTEM.
  */

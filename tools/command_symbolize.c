@@ -8,7 +8,6 @@
 #include "base/printable.h"
 #include "tools/chrome_symbolize.h"
 #include "tools/command.h"
-#include "tools/fetcher.h"
 #include "tools/symbol_packets.h"
 #include "tools/trace_deobfuscation.h"
 
@@ -173,7 +172,6 @@ static int symbolize_chrome(const struct ml_command *command, const struct ml_lo
         status = ml_output_close(&output, status);
     }
     ml_symbolizer_free(symbolizer);
-    ml_fetcher_stop();
     if (status == ML_PEER_FORM || status == ML_PEER_LIMIT || status == ML_ENV_MISSING) {
         ml_command_say(
             command,
@@ -236,7 +234,6 @@ static int run(const struct ml_command *command, int argc, char **argv) {
         }
     }
     ml_loaded_fini(&loaded);
-    ml_fetcher_stop();
     return exit_code;
 }
 

@@ -11,10 +11,10 @@
 /* Where it has its descriptors: behind the three that everybody has. */
 enum { QUESTIONS_FD = 3, ANSWERS_FD = 4, OWN_FD = 5, KEPT_FDS = 3, HIGH_FD = 10 };
 
-/* Those to wait for at the end. */
+/* All that were asked for. */
 enum { HELPERS_MAX = 4 };
-static struct ml_helper *started[HELPERS_MAX];
-static size_t started_count;
+static struct ml_helper *helpers[HELPERS_MAX];
+static size_t helpers_count;
 
 bool ml_helper_read(int fd, void *bytes, size_t count_bytes) {
     char *at = bytes;
@@ -50,14 +50,14 @@ static bool write_all(int fd, const void *bytes, size_t count_bytes) {
     return true;
 }
 
-bool ml_helper_answer(int fd, bool is_done) {
+bool ml_helper_answer(int fd, bool is_done, const void *more, size_t more_bytes) {
     char answer = is_done;
 
-    return write_all(fd, &answer, 1);
+    return write_all(fd, &answer, 1) && write_all(fd, more, more_bytes);
 }
 
 bool ml_helper_ask(
-    const struct ml_helper *helper,
+    struct ml_helper *helper,
     const void *question,
     size_t question_bytes,
     const void *more,
@@ -66,15 +66,28 @@ bool ml_helper_ask(
     const struct sigaction ignored = {.sa_handler = SIG_IGN};
     struct sigaction before;
     char answer = 0;
-    bool done = helper->pid > 0;
 
+    if (!helper->was_tried || helper->is_gone) {
+        return false;
+    }
     /* Should it be gone, that is no reason to go, too. */
     (void)sigaction(SIGPIPE, &ignored, &before);
-    done = done && write_all(helper->to_fd, question, question_bytes) &&
-           write_all(helper->to_fd, more, more_bytes) &&
-           ml_helper_read(helper->from_fd, &answer, 1) && answer != 0;
+    helper->is_gone = helper->pid <= 0 || !write_all(helper->to_fd, question, question_bytes) ||
+                      !write_all(helper->to_fd, more, more_bytes);
     (void)sigaction(SIGPIPE, &before, NULL);
-    return done;
+    return !helper->is_gone && ml_helper_take(helper, &answer, 1) && answer != 0;
+}
+
+bool ml_helper_take(struct ml_helper *helper, void *bytes, size_t count_bytes) {
+    helper->is_gone = helper->is_gone || !ml_helper_read(helper->from_fd, bytes, count_bytes);
+    return !helper->is_gone;
+}
+
+const char *ml_helper_lost(size_t at) {
+    if (at >= helpers_count) {
+        return NULL;
+    }
+    return helpers[at]->is_gone ? helpers[at]->lost : "";
 }
 
 /* Keep the three and none else; the first three lead nowhere. */
@@ -97,25 +110,19 @@ static bool keep_only(int questions_fd, int answers_fd, int own_fd) {
 
 /* Nobody else waits for them. */
 static void stop_all(void) {
-    for (size_t i = 0; i < started_count; i++) {
-        close(started[i]->to_fd);
-        close(started[i]->from_fd);
-        (void)waitpid(started[i]->pid, NULL, 0);
-        started[i]->pid = 0;
+    for (size_t i = 0; i < helpers_count; i++) {
+        if (helpers[i]->pid > 0) {
+            close(helpers[i]->to_fd);
+            close(helpers[i]->from_fd);
+            (void)waitpid(helpers[i]->pid, NULL, 0);
+            helpers[i]->pid = 0;
+        }
     }
-    started_count = 0;
 }
 
-static bool pipes_open(int questions[2], int answers[2]) {
-    if (pipe2(questions, O_CLOEXEC) != 0) {
-        return false;
-    }
-    if (pipe2(answers, O_CLOEXEC) != 0) {
-        close(questions[0]);
-        close(questions[1]);
-        return false;
-    }
-    return true;
+static void close_pair(const int fds[2]) {
+    close(fds[0]);
+    close(fds[1]);
 }
 
 void ml_helper_start(struct ml_helper *helper, ml_helper_serve *serve, int own_fd) {
@@ -123,10 +130,21 @@ void ml_helper_start(struct ml_helper *helper, ml_helper_serve *serve, int own_f
     int questions[2];
     int answers[2];
 
-    if (helper->was_tried || started_count == HELPERS_MAX || !pipes_open(questions, answers)) {
+    if (helper->was_tried || helpers_count == HELPERS_MAX) {
         return;
     }
     helper->was_tried = true;
+    if (helpers_count == 0) {
+        (void)atexit(stop_all);
+    }
+    helpers[helpers_count++] = helper;
+    if (pipe2(questions, O_CLOEXEC) != 0) {
+        return;
+    }
+    if (pipe2(answers, O_CLOEXEC) != 0) {
+        close_pair(questions);
+        return;
+    }
     helper->pid = fork();
     if (helper->pid == 0) {
         (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -135,17 +153,13 @@ void ml_helper_start(struct ml_helper *helper, ml_helper_serve *serve, int own_f
         }
         _exit(0);
     }
+    if (helper->pid < 0) {
+        close_pair(questions);
+        close_pair(answers);
+        return;
+    }
     close(questions[0]);
     close(answers[1]);
     helper->to_fd = questions[1];
     helper->from_fd = answers[0];
-    if (helper->pid < 0) {
-        close(helper->to_fd);
-        close(helper->from_fd);
-        return;
-    }
-    if (started_count == 0) {
-        (void)atexit(stop_all);
-    }
-    started[started_count++] = helper;
 }

@@ -25,7 +25,8 @@ struct question {
 };
 
 /* The one process, and the memory. */
-static struct ml_helper helper;
+static struct ml_helper helper = {
+    .lost = "names may be missing whose files only running processes have"};
 static int helper_copy_fd;
 
 /* As a place alone. The first piece of the file's mapping: only who may administrate may follow it.
@@ -123,7 +124,7 @@ static void serve(int questions_fd, int answers_fd, int copy_fd) {
 
     while (goes_on && ml_helper_read(questions_fd, &question, sizeof question)) {
         question.path[sizeof question.path - 1] = '\0';
-        goes_on = ml_helper_answer(answers_fd, copy_asked(&question, copy_fd));
+        goes_on = ml_helper_answer(answers_fd, copy_asked(&question, copy_fd), NULL, 0);
     }
 }
 

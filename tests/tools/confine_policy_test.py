@@ -9,6 +9,7 @@ import resource
 import signal
 import subprocess
 import sys
+import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "e2e"))
@@ -16,7 +17,6 @@ import harness  # noqa: E402  (tests/e2e/harness.py)
 
 EXERCISE = harness.OUT / "confine_exercise"
 PROGRAM = "/usr/bin/sort"
-NOBODY = "http://127.0.0.1:1"
 
 
 def lines():
@@ -51,7 +51,7 @@ class Lines(harness.Case):
             "convert": (convert, {}, 0),
             "terminal": (("report", self.dump), {"stdout": self.terminal()}, 0),
             "index": (("report", self.dump), {"env": self.environment(**index)}, 0),
-            "fetch": (("symbolize", "-o", self.output, self.dump), {"env": self.environment(DEBUGINFOD_URLS=NOBODY)}, 0),
+            "keep": (("report", self.dump), {"env": self.environment(MEMLOG_SYMBOL_CACHE=tempfile.mkdtemp(dir=self.folder))}, 0),
             "full_disk": (convert, {"preexec_fn": self.no_disk}, 1),
             "read_elf": (("read_elf", PROGRAM), {}, 0),
             "pipe": (("report", "/dev/stdin"), {"stdin": self.pipe()}, 0),
