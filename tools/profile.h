@@ -361,6 +361,9 @@ bool ml_profile_is_covered(const struct ml_profile *profile);
  * long as they have little memory of their own. */
 bool ml_profile_hides(const struct ml_profile_process *other);
 
+/* Private memory: of a recorded process with its heap's, as it was read; 0: it was never read. */
+uint64_t ml_profile_private_bytes(const struct ml_profile_process *process);
+
 /* Whose memory went unseen, in one line; "" when it is covered. Answers out_text. */
 enum { ML_UNCOVERED_BYTES = 640 };
 const char *

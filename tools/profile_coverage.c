@@ -24,7 +24,7 @@ struct group {
     uint64_t most_bytes; /* of those beside the largest */
 };
 
-static uint64_t private_of(const struct ml_profile_process *process) {
+uint64_t ml_profile_private_bytes(const struct ml_profile_process *process) {
     return process->not_recorded ? process->footprint_bytes : process->coverage_private_bytes;
 }
 
@@ -34,11 +34,12 @@ static uint64_t larger(uint64_t a, uint64_t b) {
 
 static void take(struct group *group, const struct ml_profile_process *process) {
     group->processes += processes_of(process);
-    if (!group->largest || private_of(process) > private_of(group->largest)) {
-        group->most_bytes = group->largest ? private_of(group->largest) : 0;
+    if (!group->largest ||
+        ml_profile_private_bytes(process) > ml_profile_private_bytes(group->largest)) {
+        group->most_bytes = group->largest ? ml_profile_private_bytes(group->largest) : 0;
         group->largest = process;
     } else {
-        group->most_bytes = larger(group->most_bytes, private_of(process));
+        group->most_bytes = larger(group->most_bytes, ml_profile_private_bytes(process));
     }
 }
 
@@ -115,7 +116,7 @@ static void add_unseen(char *text, const struct group *group) {
 
     snprintf(text, ML_UNCOVERED_BYTES, "%.64s: %.320s", largest->name.bytes, largest->unseen.bytes);
     if (!strstr(largest->unseen.bytes, "private memory")) { /* else it says it itself */
-        add_size(text, 1, private_of(largest));
+        add_size(text, 1, ml_profile_private_bytes(largest));
     }
     add(text,
         group->processes - processes_of(largest),
@@ -138,7 +139,7 @@ ml_profile_uncovered(const struct ml_profile *profile, char out_text[ML_UNCOVERE
     }
     add(out_text, without.processes, "process was not recorded", "processes were not recorded");
     if (without.largest) {
-        add_size(out_text, without.processes, private_of(without.largest));
+        add_size(out_text, without.processes, ml_profile_private_bytes(without.largest));
     } else {
         add(out_text,
             profile->not_profiled_count,

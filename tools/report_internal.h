@@ -19,6 +19,7 @@ struct ml_report_page {
     const struct ml_report *report;
     const struct ml_report_style *style;
     FILE *out;
+    bool is_summary; /* the end of a run: few lines */
 };
 
 /* Terminal sequences; "" without colour. */
@@ -37,6 +38,9 @@ void ml_report_put(const struct ml_report_page *page, const char *text);
  */
 void ml_report_put_wrapped(const struct ml_report_page *page, size_t column, const char *text);
 
+/* How many lines that takes; a word that is longer than a line counts as if it were not. */
+size_t ml_report_lines_of(const struct ml_report_page *page, size_t column, const char *text);
+
 /* "10:00:00.123Z" of a time of day; UTC, as every time that is told. */
 const char *ml_report_time_of_day(uint64_t realtime_ns, char words[ML_WORDS_BYTES]);
 
@@ -49,7 +53,8 @@ void ml_report_coverage(
     const struct ml_report_page *page, const struct ml_profile_process *process
 );
 
-/* Whose memory went unseen, in one line; nothing when everybody's was seen. */
+/* Whose memory went unseen, in one sentence; in a summary a line for each kind of process, largest
+ * first, in four lines at most. Nothing when everybody's was seen. */
 void ml_report_uncovered(const struct ml_report_page *page);
 
 /* What the programs waited for room in their pipes; nothing when they did not. */

@@ -5,7 +5,6 @@
 #include "tools/function_name.h"
 #include "tools/plumbing.h"
 #include "tools/report_internal.h"
-#include "tools/report_unrecorded.h"
 #include "tools/words.h"
 
 enum {
@@ -13,8 +12,6 @@ enum {
     HOLDERS_MAX = 20000,  /* stacks that are looked at, the largest ones */
     CALLERS_SHOWN = 4,    /* of each, innermost first */
     FIGURES_COLUMNS = 24, /* before them */
-    NOT_PROFILED_SHOWN = 3,
-    UNRECORDED_LINES = 4,
 };
 
 /* Below this share of the peak what is left at the end is not what the run was about. */
@@ -180,59 +177,12 @@ static void put_holders(const struct ml_report_page *page) {
     free(holders);
 }
 
-static bool
-is_alike(const struct ml_profile_not_profiled *one, const struct ml_profile_not_profiled *other) {
-    return strcmp(one->path.bytes, other->path.bytes) == 0 &&
-           strcmp(one->reason.bytes, other->reason.bytes) == 0;
-}
-
-/* Programs that were not profiled, each with its reason once: a build may start hundreds of one. */
-static void put_not_profiled(const struct ml_report_page *page) {
-    const struct ml_profile *profile = page->report->profile;
-    const struct ml_profile_not_profiled *shown[NOT_PROFILED_SHOWN];
-    size_t times[NOT_PROFILED_SHOWN] = {0};
-    size_t shown_count = 0;
-    size_t more = 0;
-
-    for (size_t i = 0; i < profile->not_profiled_count; i++) {
-        size_t at = 0;
-        if (profile->not_profiled[i].is_listed) {
-            continue;
-        }
-        while (at < shown_count && !is_alike(shown[at], &profile->not_profiled[i])) {
-            at++;
-        }
-        if (at == NOT_PROFILED_SHOWN) {
-            more++;
-            continue;
-        }
-        shown[at] = &profile->not_profiled[i];
-        times[at]++;
-        shown_count += at == shown_count;
-    }
-    for (size_t i = 0; i < shown_count; i++) {
-        fputs(i == 0 ? "\n" : "", page->out);
-        fprintf(page->out, "  %snot profiled%s ", ml_report_warn(page), ml_report_plain(page));
-        ml_report_put(page, shown[i]->path.bytes);
-        fputs(shown[i]->path.count_bytes > 0 ? ": " : "", page->out);
-        ml_report_put(page, shown[i]->reason.bytes);
-        if (times[i] > 1) {
-            fprintf(page->out, " (%zu processes)", times[i]);
-        }
-        putc('\n', page->out);
-    }
-    if (more > 0) {
-        fprintf(page->out, "               ... and %zu more\n", more);
-    }
-}
-
 void ml_report_summary(
     const struct ml_report *report, const struct ml_report_style *style, FILE *out
 ) {
-    const struct ml_report_page page = {.report = report, .style = style, .out = out};
+    const struct ml_report_page page = {
+        .report = report, .style = style, .out = out, .is_summary = true};
 
     ml_report_answer(&page);
-    (void)ml_report_unrecorded_lines(&page, "\n", "  ", UNRECORDED_LINES);
-    put_not_profiled(&page);
     put_holders(&page);
 }

@@ -43,30 +43,46 @@ void ml_report_put(const struct ml_report_page *page, const char *text) {
     ml_printable_put_text(page->out, text);
 }
 
-void ml_report_put_wrapped(const struct ml_report_page *page, size_t column, const char *text) {
+/* Lines that the text takes; it is written to `page->out` if asked to. */
+static size_t
+wrap(const struct ml_report_page *page, size_t column, const char *text, bool is_written) {
     const size_t first_column = column;
     char word[ML_REPORT_NAME_BYTES];
+    size_t lines = 1;
 
     while (*text) {
         size_t count = strcspn(text, " ");
         size_t columns = 0;
+        bool is_new_line = false;
 
         count = count < sizeof word - 1 ? count : sizeof word - 1;
         memcpy(word, text, count);
         word[count] = '\0';
         columns = ml_printable_columns(word);
         text += count;
-        if (column + columns >= page->style->width && column > first_column) {
+        is_new_line = column + columns >= page->style->width && column > first_column;
+        lines += is_new_line;
+        if (is_written && is_new_line) {
             fprintf(page->out, "\n%*s", (int)first_column, "");
-            column = first_column;
-        } else if (column > first_column) {
+        } else if (is_written && column > first_column) {
             putc(' ', page->out);
-            column++;
         }
-        ml_report_put(page, word);
+        column = is_new_line ? first_column : column + (column > first_column);
+        if (is_written) {
+            ml_report_put(page, word);
+        }
         column += columns;
         text += strspn(text, " ");
     }
+    return lines;
+}
+
+void ml_report_put_wrapped(const struct ml_report_page *page, size_t column, const char *text) {
+    (void)wrap(page, column, text, true);
+}
+
+size_t ml_report_lines_of(const struct ml_report_page *page, size_t column, const char *text) {
+    return wrap(page, column, text, false);
 }
 
 /* "live  5.3 MiB  1,204 blocks  what it means" */

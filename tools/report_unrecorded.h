@@ -7,14 +7,8 @@
 
 #include "tools/report_internal.h"
 
-/* At most `lines_max` lines, the last of them for the rest; largest memory first. Returns how many
- * were written; `before` stands before the first. Forks that called no malloc and have next to no
- * memory of their own are left out. */
-size_t ml_report_unrecorded_lines(
-    const struct ml_report_page *page, const char *before, const char *indent, size_t lines_max
-);
-
-/* The report's section: all of the above, forks, and what may be missing from the list. */
+/* The report's section: a line for each kind, largest memory first; forks that called no malloc and
+ * have next to no memory of their own are counted alone; what may be missing from the list. */
 void ml_report_unrecorded(const struct ml_report_page *page);
 
 #endif
