@@ -1,6 +1,7 @@
 """`memlog rate`: the interval changes while a program runs, its profile goes on, and figures stay unbiased."""
 import collections
 import json
+import os
 import subprocess
 import unittest
 
@@ -145,9 +146,9 @@ class Rate(harness.Case):
             answer = self.command(*words)
             self.assertEqual(answer.returncode, 2, words)
             self.assertIn(said, answer.stderr)
-        answer = self.command("rate", "--memlog-sampling-rate=4K", 1)
+        answer = self.command("rate", "--memlog-sampling-rate=4K", os.getpid())
         self.assertEqual(answer.returncode, 125)
-        self.assertIn("1 is not changed: it was not started under this memlog", answer.stderr)
+        self.assertIn(f"{os.getpid()} is not changed: it was not started under this memlog", answer.stderr)
         self.assertEqual(self.command("stop", pid).returncode, 0)
         answer = self.command("rate", "--memlog-sampling-rate=4K", pid)
         self.assertIn("it is not being recorded", answer.stderr)
