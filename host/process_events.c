@@ -46,7 +46,10 @@ int ml_process_events_open(void) {
         return -1;
     }
     const int queue_bytes = QUEUE_BYTES;
-    (void)setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &queue_bytes, sizeof(queue_bytes));
+    if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &queue_bytes, sizeof(queue_bytes)) != 0) {
+        /* Not root: as much of it as net.core.rmem_max permits. */
+        (void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &queue_bytes, sizeof(queue_bytes));
+    }
     const struct sockaddr_nl address = {.nl_family = AF_NETLINK, .nl_groups = CN_IDX_PROC};
     if (bind(fd, (const struct sockaddr *)&address, sizeof(address)) != 0 || !ask(fd) ||
         !is_answered(fd)) {

@@ -1,9 +1,9 @@
 /* The kernel's own word of every birth, exec and end on this machine: its process connector. Room:
  * host. Context: the host's one thread.
  *
- * One rule: it is the best source, and never the only one. The kernel grants it to CAP_NET_ADMIN in
- * the initial namespaces alone, and drops events when nobody reads them fast enough; whoever uses
- * it can also do without. */
+ * One rule: it is the best source, and never the only one. The kernel grants it in the
+ * initial namespaces alone (until Linux 6.6 to CAP_NET_ADMIN alone), and drops events when nobody
+ * reads them fast enough; whoever uses it can also do without. */
 #ifndef MEMLOG_HOST_PROCESS_EVENTS_H
 #define MEMLOG_HOST_PROCESS_EVENTS_H
 
