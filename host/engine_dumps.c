@@ -455,10 +455,24 @@ static void drain(struct ml_engine *engine) {
     ml_service_link_drain(&engine->link, ML_DRAIN_DEADLINE_MS, on_drained, engine);
 }
 
+/* What processes have said before they ended, and the loop has not come to yet. */
+static void hear_all(struct ml_engine *engine) {
+    /* More than lie in a socket at once: one who goes on talking must not hold up the end. */
+    enum { TURNS_MAX = 32 };
+    struct ml_connection *next = NULL;
+    for (struct ml_connection *one = engine->connections; one != NULL; one = next) {
+        next = one->next;
+        const bool is_clients = one->member_id != 0; /* commands wait for the loop */
+        for (int i = 0; is_clients && i < TURNS_MAX && ml_channel_turn(one->channel); i++) {
+        }
+    }
+}
+
 void ml_engine_finish(struct ml_engine *engine, ml_dump_done *on_done, void *context) {
     engine->on_finished = on_done;
     engine->finished_context = context;
     ev_timer_stop(engine->loop, &engine->interval_timer);
+    hear_all(engine);
     ml_engine_poll_members(engine);
     ml_engine_walk(engine);
     if (!engine->root_seen && engine->root != 0) {

@@ -116,17 +116,22 @@ void ml_channel_free(struct ml_channel *channel) {
     ml_channel_leave(channel);
 }
 
-static void on_readable(struct ev_loop *loop, struct ev_io *watcher, int events) {
-    (void)loop;
-    (void)events;
-    struct ml_channel *channel = watcher->data;
+bool ml_channel_turn(struct ml_channel *channel) {
     ml_channel_enter(channel);
     enum ml_status status = ML_OK;
     for (int i = 0; i < PACKETS_PER_TURN && status == ML_OK; i++) {
         status =
             channel->state == ML_CHANNEL_OPEN ? ml_channel_receive_packet(channel) : ML_PEER_CLOSED;
     }
+    const bool is_open = channel->state == ML_CHANNEL_OPEN;
     ml_channel_leave(channel);
+    return is_open && status == ML_OK;
+}
+
+static void on_readable(struct ev_loop *loop, struct ev_io *watcher, int events) {
+    (void)loop;
+    (void)events;
+    (void)ml_channel_turn(watcher->data);
 }
 
 static void on_writable(struct ev_loop *loop, struct ev_io *watcher, int events) {

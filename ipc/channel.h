@@ -11,6 +11,7 @@
 #ifndef MEMLOG_IPC_CHANNEL_H
 #define MEMLOG_IPC_CHANNEL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "ipc/message.h"
@@ -94,6 +95,10 @@ ML_NODISCARD enum ml_status ml_channel_flush(struct ml_channel *channel, int tim
 /* For those without a loop: wait at most `timeout_ms` for packets and handle those that are there.
  * Errors: ML_ENV_AGAIN when none came; what ended the connection. */
 ML_NODISCARD enum ml_status ml_channel_receive(struct ml_channel *channel, int timeout_ms);
+
+/* Handle packets that are there, without waiting: as many as the loop takes at one turn. Answers
+ * whether there may be more. The channel may be freed by a callback. */
+bool ml_channel_turn(struct ml_channel *channel);
 
 /* A pidfd of whoever sent the message that is being handled, if the socket's owner has set
  * SO_PASSPIDFD (Linux 6.5) before; it names that process even when it has ended and its pid is

@@ -9,7 +9,7 @@ import harness
 LAST_PID = pathlib.Path("/proc/sys/kernel/ns_last_pid")
 
 # Stops the host, starts COUNT static children one behind the other, and ends. Only then a fork lets the host go on: by
-# now all of them are gone. "same" asks the kernel for one pid again and again.
+# now all of them are gone. "same" asks the kernel for one pid again and again, "fork" forks and executes.
 BURST = r"""
 #include <fcntl.h>
 #include <signal.h>
@@ -45,8 +45,17 @@ int main(int count, char **words) {
         if (pid != 0 && strcmp(words[3], "same") == 0) {
             choose(pid);
         }
-        if (posix_spawn(&pid, child[0], NULL, NULL, child, environ) != 0 || waitpid(pid, NULL, 0) != pid) {
+        if (strcmp(words[3], "fork") == 0) {
+            pid = fork();
+            if (pid == 0) {
+                execv(child[0], child);
+                _exit(7);
+            }
+        } else if (posix_spawn(&pid, child[0], NULL, NULL, child, environ) != 0) {
             return 8;
+        }
+        if (waitpid(pid, NULL, 0) != pid) {
+            return 6;
         }
     }
     return 0;
@@ -68,7 +77,7 @@ class Bursts(harness.Case):
         run = self.memlog(self.build("burst", BURST), static, str(CHILDREN), way)
         self.assertEqual((run.code, run.err), (0, ""))
         (dump,) = run.dumps()
-        report = self.whole_report(dump)
+        self.report = report = self.whole_report(dump)
         told = report["dump"]["process_list"]
         if told["source"] != "kernel events":
             self.skipTest("the kernel does not tell this host of processes")
@@ -87,6 +96,11 @@ class Bursts(harness.Case):
 
     def test_whose_parent_ended_before_their_births_were_read(self):
         self.assert_all(self.children("any"))
+
+    def test_what_a_process_said_before_its_end_is_heard(self):
+        children = {entry["pid"] for entry in self.children("fork")}
+        told = [other["pid"] for other in self.report["dump"]["not_profiled"] if other["path"].endswith("/static")]
+        self.assertEqual((len(told), set(told)), (CHILDREN, children))
 
     @unittest.skipIf(os.geteuid() != 0 or not LAST_PID.exists(), "needs to choose pids")
     def test_of_one_pid_again_and_again(self):
