@@ -40,7 +40,10 @@ void ml_engine_add_not_profiled(
     engine->not_profiled = items;
     struct ml_not_profiled *item = &items[engine->not_profiled_count++];
     *item = (struct ml_not_profiled
-    ){.pid = pid, .parent_pid = parent_pid, .path = strdup(path != NULL ? path : "")};
+    ){.pid = pid,
+      .parent_pid = parent_pid,
+      .path = strdup(path != NULL ? path : ""),
+      .heard_ns = ml_clock_moment(engine->clock).monotonic_ns};
     (void)snprintf(item->reason, sizeof(item->reason), "%s", reason);
 }
 

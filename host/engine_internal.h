@@ -53,6 +53,7 @@ struct ml_not_profiled {
     char *path;
     bool has_other_profiler; /* another memlog had it already */
     bool is_listed;          /* the list of processes has it, too */
+    uint64_t heard_ns;       /* CLOCK_MONOTONIC */
     bool begins_anew;        /* it is about to execute its own file once more, without memlog */
 };
 

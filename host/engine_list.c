@@ -20,8 +20,11 @@ static const uint64_t ns_per_s = UINT64_C(1000000000);
 /* Events that are taken in one go: the programs' own messages wait meanwhile. */
 enum { EVENTS_AT_ONCE = 256, EVENTS_AT_MOST = 1 << 16 };
 
-/* A forked child's report is read so long behind its end at most. */
+/* A process's report is read so long behind its end at most. */
 static const uint64_t report_late_ns = UINT64_C(10000000000);
+
+/* The name of a program that nobody could look at. */
+static const char no_name[] = "?";
 
 static const char no_image_text[] = "it ended before memlog could look at it";
 static const char idle_text[] = "no allocation of it has come to memlog since it was forked";
@@ -103,15 +106,36 @@ static const char *base_of(const char *path) {
     return slash != NULL ? slash + 1 : path;
 }
 
+static bool has_name(const struct ml_unrecorded *one) {
+    return one->executable != NULL || strcmp(one->name, no_name) != 0;
+}
+
 bool ml_engine_told_of(const struct ml_not_profiled *item, const struct ml_unrecorded *one) {
     const char *path = item->path != NULL ? item->path : "";
     const char *own = one->executable != NULL ? one->executable : one->name;
+    if (!has_name(one)) { /* its own word alone, and not that of another who had its pid */
+        const bool is_late = one->state != ML_MEMBER_RUNNING &&
+                             item->heard_ns > one->end.monotonic_ns + report_late_ns;
+        return item->pid == one->pid && !one->is_forked && !item->is_listed && !is_late &&
+               item->heard_ns >= one->born_ns;
+    }
     if ((item->pid != one->pid && item->pid != one->parent_pid) || one->is_forked) {
         return false;
     }
     return path[0] == '\0' ? item->pid == one->pid
                            : strcmp(base_of(path), base_of(own)) == 0 ||
                                  strncmp(base_of(path), one->name, sizeof(one->name) - 1) == 0;
+}
+
+static void
+copy_identity(struct ml_unrecorded *one, const char *name, const char *path, char *const *argv) {
+    struct ml_command_line line;
+    (void)snprintf(one->name, sizeof(one->name), "%s", name);
+    ml_unrecorded_executable(one, path);
+    if (argv != NULL && ml_command_line_from_argv(&line, argv) == ML_OK) {
+        ml_command_line_fini(&one->line);
+        one->line = line;
+    }
 }
 
 /* A report comes just before the exec that it is about: older ones are of others. */
@@ -126,6 +150,9 @@ static bool take_told_reason(struct ml_engine *engine, struct ml_unrecorded *one
         if (ml_engine_told_of(item, one)) {
             item->is_listed = true;
             set_reason(one, item->reason);
+            if (!has_name(one) && item->path != NULL && item->path[0] != '\0') {
+                copy_identity(one, base_of(item->path), item->path, NULL);
+            }
             return true;
         }
     }
@@ -134,7 +161,9 @@ static bool take_told_reason(struct ml_engine *engine, struct ml_unrecorded *one
 
 /* By what its image is. */
 static void judge_image(const struct ml_engine *engine, struct ml_unrecorded *one) {
-    enum ml_image_kind kind = ml_image_peek(one->pid);
+    const struct ml_process_facts facts = ml_process_facts(one->pid);
+    const bool is_there = !facts.has_ended && facts.start_ticks == one->start_ticks;
+    enum ml_image_kind kind = is_there ? ml_image_peek(one->pid) : ML_IMAGE_GONE;
     if (kind == ML_IMAGE_GONE && one->pid == engine->root &&
         engine->root_image != ML_IMAGE_PRELOADABLE) {
         kind = engine->root_image; /* as the file was judged before it was started */
@@ -167,37 +196,41 @@ void ml_engine_list_root_told(struct ml_engine *engine, const struct ml_not_prof
     }
 }
 
-/* Name, command line, what it runs; an unreadable part stays as it was. */
-static void identify(struct ml_engine *engine, struct ml_unrecorded *one) {
+/* Name, command line, what it runs; an unreadable part stays as it was. Of one that has ended and
+ * is not waited for yet there is the name. */
+static void identify(
+    struct ml_engine *engine, struct ml_unrecorded *one, const struct ml_process_facts *facts
+) {
     char name[ML_PROCESS_NAME_BYTES];
     char executable[PATH_MAX];
     struct ml_command_line line;
     one->identified_ns = now_ns(engine);
+    if (facts->state == 0 || facts->start_ticks != one->start_ticks) {
+        return; /* it is gone, and its pid may be another's */
+    }
     ml_process_name(one->pid, name);
-    if (strcmp(name, "?") != 0) {
+    if (strcmp(name, no_name) != 0) {
         (void)snprintf(one->name, sizeof(one->name), "%s", name);
     }
-    if (ml_process_command_line(one->pid, &line) == ML_OK) {
+    if (!facts->has_ended && ml_process_command_line(one->pid, &line) == ML_OK) {
         ml_command_line_fini(&one->line);
         one->line = line;
     }
-    ml_process_executable(one->pid, executable, sizeof(executable));
-    if (executable[0] != '\0') {
-        ml_unrecorded_executable(one, executable);
+    if (!facts->has_ended) {
+        ml_process_executable(one->pid, executable, sizeof(executable));
+        if (executable[0] != '\0') {
+            ml_unrecorded_executable(one, executable);
+        }
     }
     one->role =
         ml_role_of(engine->options->roles, &one->line, one->pid == engine->root && !one->is_forked);
 }
 
-static void
-copy_identity(struct ml_unrecorded *one, const char *name, const char *path, char *const *argv) {
-    struct ml_command_line line;
-    (void)snprintf(one->name, sizeof(one->name), "%s", name);
-    ml_unrecorded_executable(one, path);
-    if (argv != NULL && ml_command_line_from_argv(&line, argv) == ML_OK) {
-        ml_command_line_fini(&one->line);
-        one->line = line;
-    }
+/* Its image is another one now; what was known is of the one before. */
+static void forget_identity(struct ml_unrecorded *one) {
+    ml_command_line_fini(&one->line);
+    copy_identity(one, no_name, "", NULL);
+    one->role = ML_ROLE_OTHER;
 }
 
 static void inherit_from_member(struct ml_unrecorded *one, const struct ml_member *member) {
@@ -273,12 +306,13 @@ add(struct ml_engine *engine,
     one->born_ns = born_ns;
     one->start_ticks = facts.start_ticks;
     one->is_forked = is_forked;
+    forget_identity(one);
     set_reason(one, no_image_text);
     if (is_forked) {
         inherit(engine, one, parent);
     } else {
         one->image = facts.image;
-        identify(engine, one);
+        identify(engine, one, &facts);
         ml_engine_list_judge(engine, one);
     }
     look_later(engine, one);
@@ -342,8 +376,9 @@ void ml_engine_list_begins_anew(struct ml_engine *engine, pid_t pid) {
 /* A fork becomes what it made its exec of; another program's image ends, and the next begins. */
 static void replace(struct ml_engine *engine, struct ml_unrecorded *one) {
     const struct ml_ending none = {.known = false};
+    const struct ml_process_facts facts = ml_process_facts(one->pid);
     if (!one->is_forked && has_begun_anew(engine, one)) {
-        one->image = ml_process_facts(one->pid).image;
+        one->image = facts.image;
         return;
     }
     if (!one->is_forked) {
@@ -360,9 +395,13 @@ static void replace(struct ml_engine *engine, struct ml_unrecorded *one) {
     }
     one->is_forked = false;
     one->is_idle = false;
-    one->image = ml_process_facts(one->pid).image;
+    one->leaving = none; /* an exec by a thread that is not the first ends that one */
+    one->image = facts.image;
+    if (one->pid != engine->root) { /* of the first program it is known what it was to execute */
+        forget_identity(one);
+    }
     set_reason(one, no_image_text);
-    identify(engine, one);
+    identify(engine, one, &facts);
     ml_engine_list_judge(engine, one);
 }
 
@@ -461,21 +500,27 @@ static bool is_known(struct ml_engine *engine, const struct ml_process_event *ev
     return is_member || (one != NULL && one->born_ns >= event->monotonic_ns);
 }
 
+/* Whoever had that pid before, and is not known to have ended. */
+static void end_before(struct ml_engine *engine, const struct ml_process_event *event) {
+    struct ml_unrecorded *one = ml_unrecorded_running(table_of(engine), event->pid);
+    if (one != NULL && one->born_ns < event->monotonic_ns) {
+        const struct ml_ending ending = one->leaving;
+        end(engine, one, ending.signal != 0 ? ML_MEMBER_EVENT_KILL : ML_MEMBER_EVENT_EXIT, &ending);
+    }
+}
+
 /* Its parent may have been seen to end before this is read. */
 static void on_born(struct ml_engine *engine, const struct ml_process_event *event) {
     const bool is_of_host = is_of_embedder(engine, event);
     const bool is_top = is_of_host || (event->pid == engine->root && event->parent == getpid());
     const struct somebody parent = find(engine, event->parent, event->monotonic_ns);
     const uint32_t parent_id = id_of(parent);
+    end_before(engine, event);
     if ((parent_id == 0 && !is_top) || is_known(engine, event)) {
         return; /* somebody else's, or known already */
     }
-    struct ml_unrecorded *one = ml_unrecorded_running(table_of(engine), event->pid);
-    if (one != NULL) {
-        const struct ml_ending ending = one->leaving;
-        ml_engine_list_end(engine, one, &ending); /* its pid is another's now */
-    }
-    one = add(engine, event->pid, event->parent, parent, true, event->monotonic_ns);
+    struct ml_unrecorded *one =
+        add(engine, event->pid, event->parent, parent, true, event->monotonic_ns);
     if (one != NULL && is_of_host && parent_id == 0) {
         set_reason(one, embedder_text);
     }
@@ -488,7 +533,7 @@ static void on_exec(struct ml_engine *engine, const struct ml_process_event *eve
         ml_member_replaced(engine, member);
     } else if (member != NULL) {
         (void)ml_member_check_image(engine, member); /* it was the exec that it came by, mostly */
-    } else if (one != NULL && event->monotonic_ns > one->identified_ns) {
+    } else if (one != NULL && (one->is_forked || event->monotonic_ns > one->identified_ns)) {
         replace(engine, one);
     }
 }
@@ -513,7 +558,9 @@ static void on_ended(struct ml_engine *engine, const struct ml_process_event *ev
     if (one == NULL || event->monotonic_ns < one->born_ns) {
         return;
     }
-    one->leaving = ml_ending_from_wait(event->wait_status);
+    if (!one->leaving.known) { /* else it is of one who has its pid now */
+        one->leaving = ml_ending_from_wait(event->wait_status);
+    }
     if (!end_gone(engine, one)) { /* not yet: the kernel tells before it is done */
         one->next_look_ns = now_ns(engine) + (uint64_t)look_after_ms[0] * NS_PER_MS;
         ml_engine_walk_soon(engine);
@@ -576,27 +623,34 @@ static void look_at_memory(struct ml_unrecorded *one) {
     }
 }
 
+/* Not of one that is becoming another image: the kernel, or a walk, is about to tell. */
+static void look(struct ml_engine *engine, struct ml_unrecorded *one, uint64_t now) {
+    const struct ml_process_facts facts = ml_process_facts(one->pid);
+    if (!ml_image_mark_differs(&one->image, &facts.image)) {
+        identify(engine, one, &facts); /* a fork may have given itself a title */
+        ml_engine_list_judge(engine, one);
+        look_at_memory(one);
+    }
+    one->looks++;
+    const uint32_t index = one->looks < LOOKS_COUNT ? one->looks : LOOKS_COUNT - 1;
+    one->next_look_ns = now + (uint64_t)look_after_ms[index] * NS_PER_MS;
+}
+
 uint64_t ml_engine_list_look(struct ml_engine *engine, bool all) {
     struct ml_unrecorded_table *table = table_of(engine);
     const uint64_t now = now_ns(engine);
     uint64_t next_ns = UINT64_MAX;
-    for (uint32_t i = table->folds_count; i < table->count; i++) {
-        struct ml_unrecorded *one = table->items[i];
-        if (one->state != ML_MEMBER_RUNNING) {
-            continue;
+    /* By id: each end may fold others, and move those that stay. */
+    for (struct ml_unrecorded *one = ml_unrecorded_next_running(table, 0); one != NULL;) {
+        const uint32_t id = one->id;
+        const bool is_due = all || one->next_look_ns <= now;
+        if (!(one->leaving.known || is_due) || !end_gone(engine, one)) {
+            if (is_due) {
+                look(engine, one, now);
+            }
+            next_ns = one->next_look_ns < next_ns ? one->next_look_ns : next_ns;
         }
-        if (one->leaving.known && end_gone(engine, one)) {
-            return now; /* the table may have been folded */
-        }
-        if (all || one->next_look_ns <= now) {
-            identify(engine, one); /* a fork may have given itself a title */
-            ml_engine_list_judge(engine, one);
-            look_at_memory(one);
-            one->looks++;
-            const uint32_t index = one->looks < LOOKS_COUNT ? one->looks : LOOKS_COUNT - 1;
-            one->next_look_ns = now + (uint64_t)look_after_ms[index] * NS_PER_MS;
-        }
-        next_ns = one->next_look_ns < next_ns ? one->next_look_ns : next_ns;
+        one = ml_unrecorded_next_running(table, id);
     }
     return next_ns;
 }

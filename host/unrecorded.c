@@ -93,6 +93,24 @@ struct ml_unrecorded *ml_unrecorded_running(const struct ml_unrecorded_table *ta
     return one != NULL && one->state == ML_MEMBER_RUNNING ? one : NULL;
 }
 
+struct ml_unrecorded *
+ml_unrecorded_next_running(const struct ml_unrecorded_table *table, uint32_t id) {
+    uint32_t low = table->folds_count;
+    uint32_t high = table->count;
+    while (low < high) {
+        const uint32_t middle = low + (high - low) / 2;
+        if (table->items[middle]->id <= id) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    while (low < table->count && table->items[low]->state != ML_MEMBER_RUNNING) {
+        low++;
+    }
+    return low < table->count ? table->items[low] : NULL;
+}
+
 void ml_unrecorded_executable(struct ml_unrecorded *one, const char *path) {
     free(one->executable);
     one->executable = path[0] != '\0' ? strdup(path) : NULL;

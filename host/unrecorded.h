@@ -77,6 +77,10 @@ struct ml_unrecorded *ml_unrecorded_add(struct ml_unrecorded_table *table, pid_t
 struct ml_unrecorded *ml_unrecorded_running(const struct ml_unrecorded_table *table, pid_t pid);
 struct ml_unrecorded *ml_unrecorded_newest(const struct ml_unrecorded_table *table, pid_t pid);
 
+/* The running one with the lowest id above that one. NULL: none. */
+struct ml_unrecorded *
+ml_unrecorded_next_running(const struct ml_unrecorded_table *table, uint32_t id);
+
 /* It has ended. Older ones may be folded then, this one too: it is not to be used any more. */
 void ml_unrecorded_end(
     struct ml_unrecorded_table *table,

@@ -95,7 +95,16 @@ class Bursts(harness.Case):
         self.assertEqual({(entry["state"], entry["exit_code"]) for entry in children}, {("exited", 3)})
 
     def test_whose_parent_ended_before_their_births_were_read(self):
-        self.assert_all(self.children("any"))
+        children = self.children("any")
+        self.assert_all(children)
+        told = {(entry["name"], tuple(entry["command_line"]), entry["idle"], entry["reason"]) for entry in children}
+        self.assertEqual(told, {("?", (), False, "it ended before memlog could look at it")})  # and no other program's name
+
+    def test_who_has_told_of_the_program_itself_bears_its_name(self):
+        children = self.children("fork")
+        self.assert_all(children)
+        self.assertEqual({entry["name"] for entry in children}, {"static"})
+        self.assertEqual({"statically linked" in entry["reason"] for entry in children}, {True})
 
     def test_what_a_process_said_before_its_end_is_heard(self):
         children = {entry["pid"] for entry in self.children("fork")}
