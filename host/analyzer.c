@@ -22,8 +22,15 @@ enum { FIRST_FD = 3, SECOND_FD = 4, HIGH_FD = 10 };
 /* What it may say on stderr, as far as it is handed on. */
 enum { TROUBLE_BYTES = 512 };
 
+/* Its exit code when the dump has not what was asked for: tools/command.h. */
+enum { EXIT_LACKING = 3 };
+
+/* Before its command: it says on stderr what is wrong, and nothing before that. */
+static const char *const own_words[] = {"memlog", "--bare"};
+enum { OWN_WORDS = sizeof(own_words) / sizeof(own_words[0]) };
+
 struct job {
-    char *arguments[ML_ANALYZER_ARGUMENTS_MAX + 2]; /* with argv[0] */
+    char *arguments[OWN_WORDS + ML_ANALYZER_ARGUMENTS_MAX + 1];
     int inputs[2];
     int out_fd;
     int trouble_fd;
@@ -59,17 +66,17 @@ static void free_job(struct job *job) {
 }
 
 /* Answer, with its output or without. */
-static void finish(struct job *job, const char *trouble) {
+static void finish(struct job *job, enum ml_analyzer_verdict verdict, const char *trouble) {
     struct stat about;
     int fd = -1;
     uint64_t bytes = 0;
-    if (trouble == NULL && fstat(job->out_fd, &about) == 0) {
+    if (verdict == ML_ANALYZER_MADE && fstat(job->out_fd, &about) == 0) {
         fd = job->out_fd;
         bytes = (uint64_t)about.st_size;
         job->out_fd = -1;
         (void)lseek(fd, 0, SEEK_SET);
     }
-    job->on_done(job->context, fd, bytes, trouble != NULL ? trouble : "");
+    job->on_done(job->context, verdict, fd, bytes, trouble);
     free_job(job);
 }
 
@@ -130,7 +137,7 @@ static void start_next(struct ml_analyzer *analyzer) {
         (void
         )snprintf(trouble, sizeof(trouble), "cannot start memlog-analyzer: %s", strerror(errno));
         analyzer->jobs = job->next;
-        finish(job, trouble);
+        finish(job, ML_ANALYZER_FAILED, trouble);
     }
 }
 
@@ -169,7 +176,7 @@ void ml_analyzer_close(struct ml_analyzer *take_analyzer) {
         if (job->pid > 0) {
             (void)kill(job->pid, SIGKILL);
         }
-        finish(job, "memlog ends");
+        finish(job, ML_ANALYZER_FAILED, "memlog ends");
     }
     free(analyzer);
 }
@@ -182,7 +189,13 @@ void ml_analyzer_start(struct ml_analyzer *analyzer, const struct ml_analyzer_jo
     }
     struct job *own = waiting < ML_ANALYZER_JOBS_MAX ? calloc(1, sizeof(*own)) : NULL;
     if (own == NULL) {
-        job->on_done(job->context, -1, 0, "too much is asked for at once; try again later");
+        job->on_done(
+            job->context,
+            ML_ANALYZER_FAILED,
+            -1,
+            0,
+            "too much is asked for at once; try again later"
+        );
         return;
     }
     *own = (struct job){
@@ -192,9 +205,12 @@ void ml_analyzer_start(struct ml_analyzer *analyzer, const struct ml_analyzer_jo
         .on_done = job->on_done,
         .context = job->context,
     };
-    own->arguments[0] = strdup("memlog");
-    for (size_t i = 0; own->arguments[i] != NULL && job->arguments[i] != NULL; i++) {
-        own->arguments[i + 1] = strdup(job->arguments[i]);
+    size_t words = 0;
+    for (size_t i = 0; i < OWN_WORDS; i++) {
+        own->arguments[words++] = strdup(own_words[i]);
+    }
+    for (size_t i = 0; job->arguments[i] != NULL && own->arguments[words - 1] != NULL; i++) {
+        own->arguments[words++] = strdup(job->arguments[i]);
     }
     *last = own;
     const int fds[] = {job->first_fd, job->second_fd};
@@ -206,19 +222,11 @@ void ml_analyzer_start(struct ml_analyzer *analyzer, const struct ml_analyzer_jo
     }
 }
 
-/* Behind the next colon, if that stands there. */
-static const char *behind(const char *text, const char *beginning) {
-    const char *colon = strstr(text, ": ");
-    return colon != NULL && strncmp(text, beginning, strlen(beginning)) == 0 ? colon + 2 : text;
-}
-
-/* Its last word on stderr, without its own name and the descriptor that it was given. */
+/* The first line of what it says on stderr. */
 static void read_trouble(const struct job *job, char out_trouble[TROUBLE_BYTES]) {
     ssize_t count = pread(job->trouble_fd, out_trouble, TROUBLE_BYTES - 1, 0);
     out_trouble[count > 0 ? count : 0] = '\0';
     out_trouble[strcspn(out_trouble, "\n")] = '\0';
-    const char *words = behind(behind(out_trouble, "memlog "), "/proc/self/fd/");
-    memmove(out_trouble, words, strlen(words) + 1);
     if (out_trouble[0] == '\0') {
         (void)snprintf(out_trouble, TROUBLE_BYTES, "memlog-analyzer failed");
     }
@@ -248,6 +256,11 @@ void ml_analyzer_child_ended(
     } else if (ending->exit_code != 0) {
         read_trouble(job, trouble);
     }
-    finish(job, trouble[0] != '\0' ? trouble : NULL);
+    enum ml_analyzer_verdict verdict = ML_ANALYZER_MADE;
+    if (trouble[0] != '\0') {
+        verdict = ending->signal == 0 && ending->exit_code == EXIT_LACKING ? ML_ANALYZER_LACKING
+                                                                           : ML_ANALYZER_FAILED;
+    }
+    finish(job, verdict, trouble);
     start_next(analyzer);
 }

@@ -34,10 +34,21 @@ struct ml_analyzer_setup {
     void *context;
 };
 
-/* What came of it. `file_fd` holds file_bytes of output and is the callee's to close; -1: there is
- * none, and `trouble` says why. */
-typedef void
-ml_analyzer_done(void *context, int take_file_fd, uint64_t file_bytes, const char *trouble);
+enum ml_analyzer_verdict {
+    ML_ANALYZER_MADE,
+    ML_ANALYZER_LACKING, /* the dump has not what was asked for */
+    ML_ANALYZER_FAILED
+};
+
+/* What came of it. `file_fd` holds file_bytes of output and is the callee's to close; -1: none was
+ * made, and `trouble` says why. */
+typedef void ml_analyzer_done(
+    void *context,
+    enum ml_analyzer_verdict verdict,
+    int take_file_fd,
+    uint64_t file_bytes,
+    const char *trouble
+);
 
 struct ml_analyzer_job {
     const char *arguments[ML_ANALYZER_ARGUMENTS_MAX + 1]; /* the command first, NULL-terminated */

@@ -53,21 +53,24 @@ static void free_analysis(struct ml_page_analysis *analysis) {
     free(analysis);
 }
 
-static void fail(struct ml_page_analysis *analysis, const char *trouble) {
+static void fail(struct ml_page_analysis *analysis, unsigned status, const char *trouble) {
     if (analysis->page->http != NULL) {
-        /* What a dump lacks is the asker's mistake; what nobody could make is not. */
-        const bool is_missing = strstr(trouble, "no process ") != NULL ||
-                                strstr(trouble, "has no timeline") != NULL ||
-                                strstr(trouble, "nothing is known of that time") != NULL;
-        ml_page_answer_error(analysis->request, is_missing ? 404 : 503, "%s", trouble);
+        ml_page_answer_error(analysis->request, status, "%s", trouble);
     }
     free_analysis(analysis);
 }
 
-static void on_analyzed(void *context, int take_file_fd, uint64_t file_bytes, const char *trouble) {
+static void on_analyzed(
+    void *context,
+    enum ml_analyzer_verdict verdict,
+    int take_file_fd,
+    uint64_t file_bytes,
+    const char *trouble
+) {
     struct ml_page_analysis *analysis = context;
     if (take_file_fd < 0) {
-        fail(analysis, trouble);
+        /* What a dump lacks is the asker's mistake; what nobody could make is not. */
+        fail(analysis, verdict == ML_ANALYZER_LACKING ? 404 : 503, trouble);
         return;
     }
     char disposition[FILE_NAME_BYTES + 32];
@@ -162,7 +165,7 @@ void ml_page_convert(
 static void on_second(void *context, int fd, const char *trouble) {
     struct ml_page_analysis *analysis = context;
     if (fd < 0 || analysis->page->http == NULL) {
-        fail(analysis, trouble);
+        fail(analysis, 503, trouble);
         return;
     }
     /* The first one is what it is compared with. */
@@ -181,7 +184,7 @@ static void on_waited(struct ev_loop *loop, ev_timer *watcher, int events) {
 static void on_first(void *context, int fd, const char *trouble) {
     struct ml_page_analysis *analysis = context;
     if (fd < 0 || analysis->page->http == NULL) {
-        fail(analysis, trouble);
+        fail(analysis, 503, trouble);
         return;
     }
     analysis->fds[0] = dup(fd);

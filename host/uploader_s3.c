@@ -70,6 +70,7 @@ static void forget_parts(struct ml_spool_item *item) {
 
 /* This try has failed. */
 static void failed(struct ml_uploader *uploader, const struct ml_web_answer *answer) {
+    char code[64];
     struct ml_uploader_s3 *s3 = uploader->s3;
     struct ml_spool_item *item = &uploader->sending;
     s3->status = explain(answer, s3->why);
@@ -79,7 +80,8 @@ static void failed(struct ml_uploader *uploader, const struct ml_web_answer *ans
         return;
     }
     if (s3->lent && (s3->status == STATUS_BAD_REQUEST || s3->status == STATUS_FORBIDDEN) &&
-        strstr(answer->body, "ExpiredToken") != NULL) {
+        ml_s3_element(answer->body, "Code", code, sizeof(code)) &&
+        strcmp(code, "ExpiredToken") == 0) {
         ml_instance_credentials_forget(s3->instance);
         s3->status = 0;
     }

@@ -32,6 +32,11 @@ int main(int argc, char **argv) {
     const char *names[COMMANDS];
     const char *nearest = NULL;
 
+    if (argc > 1 && strcmp(argv[1], "--bare") == 0) {
+        ml_command_be_bare();
+        argc--;
+        argv++;
+    }
     (void)umask(S_IRWXG | S_IRWXO); /* what is written of a profile is its user's alone */
     if (argc < 2) {
         list_commands(stderr);

@@ -24,15 +24,50 @@
 
 enum { OPTIONS_MAX = 24 };
 
+/* See ml_command_be_bare(). */
+static bool is_bare;
+
+void ml_command_be_bare(void) {
+    is_bare = true;
+}
+
+/* `path` may be NULL. */
+static void
+say(const struct ml_command *command, const char *path, const char *format, va_list arguments) {
+    char line[3 * PATH_MAX] = "";
+    size_t used = 0;
+
+    if (path && !is_bare) {
+        used = (size_t)snprintf(line, sizeof line, "%.*s: ", PATH_MAX, path);
+    }
+    (void)vsnprintf(line + used, sizeof line - used, format, arguments);
+    ml_printable_clean(line);
+    fprintf(
+        stderr,
+        "%s%s%s%s\n",
+        is_bare ? "" : "memlog ",
+        is_bare ? "" : command->name,
+        is_bare ? "" : ": ",
+        line
+    );
+}
+
 void ml_command_say(const struct ml_command *command, const char *format, ...) {
-    char line[2 * PATH_MAX];
     va_list arguments;
 
     va_start(arguments, format);
-    (void)vsnprintf(line, sizeof line, format, arguments);
+    say(command, NULL, format, arguments);
     va_end(arguments);
-    ml_printable_clean(line);
-    fprintf(stderr, "memlog %s: %s\n", command->name, line);
+}
+
+void ml_command_say_of(
+    const struct ml_command *command, const char *path, const char *format, ...
+) {
+    va_list arguments;
+
+    va_start(arguments, format);
+    say(command, path, format, arguments);
+    va_end(arguments);
 }
 
 int ml_command_complain(const struct ml_command *command, const char *complaint) {
@@ -222,10 +257,10 @@ int ml_command_written(const struct ml_command *command, const char *path, enum 
     if (status == ML_OK) {
         return ML_EXIT_OK;
     }
-    ml_command_say(
+    ml_command_say_of(
         command,
-        "%s: %s",
         path ? path : "stdout",
+        "%s",
         status == ML_ENV_SYSTEM && errno != 0 ? strerror(errno) : ml_status_text(status)
     );
     return ML_EXIT_FAILED;
@@ -257,7 +292,7 @@ static void say_unreadable(const struct ml_command *command, const char *path) {
     } else if (error == ENOENT) {
         next = "; dumps are the *.pftrace files in the output folder of memlog run";
     }
-    ml_command_say(command, "%s: %s%s", path, ml_input_trouble(error), next);
+    ml_command_say_of(command, path, "%s%s", ml_input_trouble(error), next);
 }
 
 static bool
@@ -277,15 +312,15 @@ read_file(const struct ml_command *command, const struct ml_load *load, struct m
     if (status == ML_ENV_SYSTEM) {
         say_unreadable(command, load->path);
     } else if (status == ML_ENV_MISSING && profile->dumps_count > 0) {
-        ml_command_say(
+        ml_command_say_of(
             command,
-            "%s: there is no dump %" PRIu32 " in it, but %" PRIu32 "",
             load->path,
+            "there is no dump %" PRIu32 " in it, but %" PRIu32 "",
             load->dump,
             profile->dumps_count
         );
     } else if (status != ML_OK) {
-        ml_command_say(command, "%s: %s", load->path, ml_trace_read_advice(status));
+        ml_command_say_of(command, load->path, "%s", ml_trace_read_advice(status));
     } else {
         warn_of_partial(command, load->path, profile);
         if (profile->dumps_count > 1 && load->dump == 0) {
@@ -368,9 +403,9 @@ static void read_proguard_map(
     }
     *path++ = '\0';
     if (ml_deobfuscation_read(names, text, path, &strange) != ML_OK) {
-        ml_command_say(command, "%s: %s; no names by it", path, strerror(errno));
+        ml_command_say_of(command, path, "%s; no names by it", strerror(errno));
     } else if (strange > 0) {
-        ml_command_say(command, "%s: %zu lines are none of a ProGuard map", path, strange);
+        ml_command_say_of(command, path, "%zu lines are none of a ProGuard map", strange);
     }
 }
 
@@ -391,15 +426,15 @@ static bool read_proguard_maps(const struct ml_command *command, struct ml_deobf
     return ml_deobfuscation_finish(names);
 }
 
-/* Keep what was asked for alone. False: there is none of it, which was said. */
+/* Keep what was asked for alone. False: there is none of it, which was said where it may not be. */
 static bool
 narrow(const struct ml_command *command, const struct ml_load *load, struct ml_profile *profile) {
     if (load->pid != 0 && !ml_profile_select(profile, load->pid)) {
         if (!load->may_lack) {
-            ml_command_say(
+            ml_command_say_of(
                 command,
-                "%s: no process %" PRIu32 " in it; memlog report lists them",
                 load->path,
+                "no process %" PRIu32 " in it; memlog report lists them",
                 load->pid
             );
         }
@@ -407,70 +442,74 @@ narrow(const struct ml_command *command, const struct ml_load *load, struct ml_p
     }
     if (load->role && !ml_profile_select_role(profile, load->role)) {
         if (!load->may_lack) {
-            ml_command_say(command, "%s: no process of role %s in it", load->path, load->role);
+            ml_command_say_of(command, load->path, "no process of role %s in it", load->role);
         }
         return false;
     }
     return true;
 }
 
-/* Read it, and keep what was asked for alone. False after a message; true of a profile that lacks
- * it where it may. */
-static bool read_profile(
+/* Read it, and keep what was asked for alone; where that may be missing it is_lacking. The exit
+ * code. */
+static int read_profile(
     const struct ml_command *command, const struct ml_load *load, struct ml_loaded *loaded
 ) {
     ml_command_confine(load);
     *loaded = (struct ml_loaded){0};
     if (!read_file(command, load, loaded)) {
-        return false;
+        return ML_EXIT_FAILED;
     }
     if (!narrow(command, load, &loaded->profile)) {
-        loaded->is_lacking = load->may_lack;
-        return load->may_lack;
+        loaded->is_lacking = true;
+        return load->may_lack ? ML_EXIT_OK : ML_EXIT_LACKING;
     }
     ml_profile_show_ended(&loaded->profile, load->ended);
-    return true;
+    return ML_EXIT_OK;
 }
 
-/* Stacks and names of a profile that was read. */
-static bool
+/* Stacks and names of a profile that was read. The exit code. */
+static int
 make_views(const struct ml_command *command, const struct ml_load *load, struct ml_loaded *loaded) {
     if (loaded->is_lacking) {
-        return true;
+        return ML_EXIT_OK;
     }
     if (!load->keeps_own_live) {
         ml_profile_forget_hidden(&loaded->profile);
     }
     if (!read_proguard_maps(command, &loaded->profile.deobfuscation) ||
         stacks_make(load, loaded) != ML_OK) {
-        ml_command_say(command, "%s: %s", load->path, ml_status_text(ML_ENV_MEMORY));
-        return false;
+        ml_command_say_of(command, load->path, "%s", ml_status_text(ML_ENV_MEMORY));
+        return ML_EXIT_FAILED;
     }
-    return true;
+    return ML_EXIT_OK;
 }
 
-bool ml_command_load(
+int ml_command_load(
     const struct ml_command *command, const struct ml_load *load, struct ml_loaded *out_loaded
 ) {
-    return read_profile(command, load, out_loaded) && make_views(command, load, out_loaded);
+    const int exit_code = read_profile(command, load, out_loaded);
+
+    return exit_code == ML_EXIT_OK ? make_views(command, load, out_loaded) : exit_code;
 }
 
-bool ml_command_load_pair(
+int ml_command_load_pair(
     const struct ml_command *command, const struct ml_load loads[2], struct ml_loaded out_loaded[2]
 ) {
     struct ml_profile *profiles[2] = {&out_loaded[0].profile, &out_loaded[1].profile};
+    int exit_code = ML_EXIT_OK;
 
     /* Both before anything is made of one: a pipe cannot be read again. */
-    if (!read_profile(command, &loads[0], &out_loaded[0]) ||
-        !read_profile(command, &loads[1], &out_loaded[1])) {
-        return false;
+    for (int i = 0; i < 2 && exit_code == ML_EXIT_OK; i++) {
+        exit_code = read_profile(command, &loads[i], &out_loaded[i]);
     }
-    if (!out_loaded[0].is_lacking && !out_loaded[1].is_lacking &&
+    if (exit_code == ML_EXIT_OK && !out_loaded[0].is_lacking && !out_loaded[1].is_lacking &&
         profiles[0]->is_ended_shown != profiles[1]->is_ended_shown) {
         ml_profile_show_ended(profiles[profiles[0]->is_ended_shown], ML_ENDED_SHOWN);
     }
-    return make_views(command, &loads[0], &out_loaded[0]) &&
-           make_views(command, &loads[1], &out_loaded[1]);
+    for (int i = 0; i < 2 && exit_code == ML_EXIT_OK; i++) {
+        exit_code = make_views(command, &loads[i], &out_loaded[i]);
+    }
+    return exit_code;
 }
 
 void ml_command_say_losses(const struct ml_command *command) {

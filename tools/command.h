@@ -13,7 +13,12 @@
 #include "tools/sift.h"
 #include "tools/stacks.h"
 
-enum { ML_EXIT_OK = 0, ML_EXIT_FAILED = 1, ML_EXIT_USAGE = 2 };
+enum {
+    ML_EXIT_OK = 0,
+    ML_EXIT_FAILED = 1,
+    ML_EXIT_USAGE = 2,
+    ML_EXIT_LACKING = 3 /* the dump has not what was asked for: that process, that time */
+};
 
 struct ml_command {
     const char *name;
@@ -87,6 +92,14 @@ int ml_command_written(const struct ml_command *command, const char *path, enum 
 __attribute__((format(printf, 2, 3))) void
 ml_command_say(const struct ml_command *command, const char *format, ...);
 
+/* The same of a file, "memlog NAME: PATH: ...". */
+__attribute__((format(printf, 3, 4))) void
+ml_command_say_of(const struct ml_command *command, const char *path, const char *format, ...);
+
+/* From now on what is said is for a program that knows whom it has started and with what: neither
+ * "memlog NAME: " nor a file's path stands before it. */
+void ml_command_be_bare(void);
+
 /* Say that a word was not understood, and where help is. Returns ML_EXIT_USAGE. */
 int ml_command_complain(const struct ml_command *command, const char *complaint);
 
@@ -123,14 +136,14 @@ void ml_command_confine(const struct ml_load *load);
 /* A symbolizer as the environment and the load want it. NULL: no memory. */
 struct ml_symbolizer *ml_command_symbolizer(const struct ml_load *load);
 
-/* Load it, behind walls (tools/confine.h). False after a message on stderr; what is cut or damaged
- * is said there, too, and loaded as far as it goes. _fini in any case. */
-bool ml_command_load(
+/* Load it, behind walls (tools/confine.h). ML_EXIT_OK, or the exit code after a message on stderr;
+ * what is cut or damaged is said there, too, and loaded as far as it goes. _fini in any case. */
+int ml_command_load(
     const struct ml_command *command, const struct ml_load *load, struct ml_loaded *out_loaded
 );
 /* Load two that are held against each other. Where nothing runs any more in one of them and nothing
  * else was asked for, what ended processes left counts in both. The same answer. */
-bool ml_command_load_pair(
+int ml_command_load_pair(
     const struct ml_command *command, const struct ml_load loads[2], struct ml_loaded out_loaded[2]
 );
 void ml_loaded_fini(struct ml_loaded *loaded);

@@ -88,7 +88,7 @@ write_chrome(const struct request *request, const struct ml_loaded *loaded, FILE
     /* The last is loaded already. */
     for (size_t i = 0; done && i + 1 < count; i++) {
         load.dump = (uint32_t)i + 1;
-        done = ml_command_load(&ml_command_convert, &load, &others[i]);
+        done = ml_command_load(&ml_command_convert, &load, &others[i]) == ML_EXIT_OK;
         dumps[i] = (struct ml_chrome_dump
         ){.profile = &others[i].profile,
           .stacks = &others[i].stacks,
@@ -257,7 +257,6 @@ static int run(const struct ml_command *command, int argc, char **argv) {
     const struct form *form = NULL;
     struct ml_load loads[2];
     struct ml_loaded loaded[2] = {{.is_lacking = false}, {.is_lacking = false}};
-    bool done = false;
     struct ml_output output;
     enum ml_status status = ML_OK;
     bool go_on = false;
@@ -271,18 +270,17 @@ static int run(const struct ml_command *command, int argc, char **argv) {
     }
     request.load.path = request.file;
     request.load.output_path = request.output;
-    exit_code = ML_EXIT_FAILED;
     loads[0] = loads[1] = request.load;
     loads[1].path = request.before;
     loads[1].dump = 0;
     loads[1].may_lack = true;
-    done = request.before ? ml_command_load_pair(command, loads, loaded)
-                          : ml_command_load(command, &loads[0], &loaded[0]);
-    if (done && form->is_whole && loaded[0].is_stream) {
-        ml_command_say(command, "%s: %s", request.file, ml_input_trouble(ESPIPE));
-        done = false;
+    exit_code = request.before ? ml_command_load_pair(command, loads, loaded)
+                               : ml_command_load(command, &loads[0], &loaded[0]);
+    if (exit_code == ML_EXIT_OK && form->is_whole && loaded[0].is_stream) {
+        ml_command_say_of(command, request.file, "%s", ml_input_trouble(ESPIPE));
+        exit_code = ML_EXIT_FAILED;
     }
-    if (done) {
+    if (exit_code == ML_EXIT_OK) {
         request.earlier = &loaded[1];
         status = ml_output_open(&output, request.output);
         if (status == ML_OK) {

@@ -150,7 +150,7 @@ understand(const struct ml_command *command, struct request *request, const bool
     return exit_code;
 }
 
-static bool load_sides(
+static int load_sides(
     const struct ml_command *command,
     const struct request *request,
     struct ml_loaded loaded[ML_DIFF_SIDES],
@@ -213,8 +213,8 @@ static int run(const struct ml_command *command, int argc, char **argv) {
     if (!go_on || exit_code != ML_EXIT_OK) {
         return exit_code;
     }
-    exit_code = ML_EXIT_FAILED;
-    if (load_sides(command, &request, loaded, sides)) {
+    exit_code = load_sides(command, &request, loaded, sides);
+    if (exit_code == ML_EXIT_OK) {
         exit_code = say(command, &request, sides);
     }
     ml_loaded_fini(&loaded[ML_DIFF_FROM]);

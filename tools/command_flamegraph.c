@@ -82,8 +82,8 @@ static int run(const struct ml_command *command, int argc, char **argv) {
         return exit_code;
     }
     load.output_path = output_path;
-    exit_code = ML_EXIT_FAILED;
-    if (ml_command_load(command, &load, &loaded)) {
+    exit_code = ml_command_load(command, &load, &loaded);
+    if (exit_code == ML_EXIT_OK) {
         const struct ml_flame_side side = {
             .profile = &loaded.profile,
             .stacks = &loaded.stacks,

@@ -64,7 +64,6 @@ static int run(const struct ml_command *command, int argc, char **argv) {
     struct ml_load *load = &loads[0];
     struct ml_loaded loaded[2];
     bool go_on = false;
-    bool done = false;
     int exit_code = ml_command_arguments(command, argc, argv, options, 5, &request.file, 1, &go_on);
 
     if (go_on) {
@@ -82,10 +81,9 @@ static int run(const struct ml_command *command, int argc, char **argv) {
     loads[1].path = request.before;
     loads[1].may_lack = true;
     memset(loaded, 0, sizeof loaded);
-    done = request.before ? ml_command_load_pair(command, loads, loaded)
-                          : ml_command_load(command, load, &loaded[0]);
-    exit_code = ML_EXIT_FAILED;
-    if (done) {
+    exit_code = request.before ? ml_command_load_pair(command, loads, loaded)
+                               : ml_command_load(command, load, &loaded[0]);
+    if (exit_code == ML_EXIT_OK) {
         exit_code = ml_command_written(command, NULL, write_data(&request, &loaded[0], &loaded[1]));
     }
     ml_loaded_fini(&loaded[0]);

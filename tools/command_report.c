@@ -203,8 +203,8 @@ static int run(const struct ml_command *command, int argc, char **argv) {
             "sizes are known of all stacks together: no --focus and the like with --by=size"
         );
     }
-    exit_code = ML_EXIT_FAILED;
-    if (ml_command_load(command, &load, &loaded)) {
+    exit_code = ml_command_load(command, &load, &loaded);
+    if (exit_code == ML_EXIT_OK) {
         ml_elf_allocators_look(&loaded.profile);
         exit_code = tell(command, &words, &loaded, &report);
     }

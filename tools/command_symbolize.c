@@ -158,7 +158,7 @@ static int symbolize_chrome(const struct ml_command *command, const struct ml_lo
     const int fd = ml_input_regular(load->path);
 
     if (fd < 0) {
-        ml_command_say(command, "%s: %s", load->path, ml_input_trouble(errno));
+        ml_command_say_of(command, load->path, "%s", ml_input_trouble(errno));
         return ML_EXIT_FAILED;
     }
     (void)close(fd);
@@ -173,10 +173,10 @@ static int symbolize_chrome(const struct ml_command *command, const struct ml_lo
     }
     ml_symbolizer_free(symbolizer);
     if (status == ML_PEER_FORM || status == ML_PEER_LIMIT || status == ML_ENV_MISSING) {
-        ml_command_say(
+        ml_command_say_of(
             command,
-            "%s: %s",
             load->path,
+            "%s",
             status == ML_PEER_FORM ? "this is no JSON; dumps are *.pftrace files"
             : status == ML_PEER_LIMIT
                 ? "more JSON than memory should hold; memlog symbolize of the "
@@ -225,10 +225,11 @@ static int run(const struct ml_command *command, int argc, char **argv) {
                                  )
                                : symbolize_chrome(command, &load);
     }
-    exit_code = ML_EXIT_FAILED;
-    if (ml_command_load(command, &load, &loaded)) {
+    exit_code = ml_command_load(command, &load, &loaded);
+    if (exit_code == ML_EXIT_OK) {
         if (loaded.is_stream && !is_symbols_only) {
-            ml_command_say(command, "%s: %s", load.path, ml_input_trouble(ESPIPE));
+            ml_command_say_of(command, load.path, "%s", ml_input_trouble(ESPIPE));
+            exit_code = ML_EXIT_FAILED;
         } else {
             exit_code = write_names(command, load.path, target, is_symbols_only, &loaded);
         }

@@ -83,14 +83,9 @@ say(const struct ml_command *command,
         return ml_command_complain(command, complaint);
     }
     if (status == ML_ENV_MISSING) {
-        ml_command_say(
-            command,
-            "%s has no timeline: its processes ended in an instant, or an older "
-            "memlog wrote it; memlog report shows what it has",
-            load->path
-        );
+        ml_command_say_of(command, load->path, "%s", complaint);
         ml_timeline_fini(&timeline);
-        return ML_EXIT_FAILED;
+        return ML_EXIT_LACKING;
     }
     if (status == ML_OK) {
         status = ml_output_open(&output, request->output);
@@ -169,8 +164,8 @@ static int run(const struct ml_command *command, int argc, char **argv) {
     if (!go_on || exit_code != ML_EXIT_OK) {
         return exit_code;
     }
-    exit_code = ML_EXIT_FAILED;
-    if (ml_command_load(command, &load, &loaded)) {
+    exit_code = ml_command_load(command, &load, &loaded);
+    if (exit_code == ML_EXIT_OK) {
         exit_code = say(command, &request, &load, &loaded);
     }
     ml_loaded_fini(&loaded);

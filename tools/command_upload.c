@@ -168,11 +168,11 @@ static int send_out(
         upload->stacks = &loaded->stacks;
         status = ml_upload_write(upload, output.file, &cut);
         if (status == ML_PEER_LIMIT) {
-            ml_command_say(
+            ml_command_say_of(
                 command,
-                "%s: %ju bytes, though nothing is left to prune: say "
-                "--upload-max-bytes=",
                 request->file,
+                "%ju bytes, though nothing is left to prune: say "
+                "--upload-max-bytes=",
                 (uintmax_t)cut.body_bytes
             );
         }
@@ -235,8 +235,8 @@ static int run(const struct ml_command *command, int argc, char **argv) {
     snprintf(boundary, sizeof boundary, "memlog-%s", upload.guid);
     upload.boundary = boundary;
     const struct ml_load load = {.path = request.file, .output_path = request.output};
-    exit_code = ML_EXIT_FAILED;
-    if (ml_command_load(command, &load, &loaded)) {
+    exit_code = ml_command_load(command, &load, &loaded);
+    if (exit_code == ML_EXIT_OK) {
         exit_code = send_out(command, &request, &upload, &loaded, (enum ml_redact_names)policy);
     }
     ml_loaded_fini(&loaded);

@@ -269,7 +269,7 @@ static enum ml_status read_span(
     if (timeline->from_ms >= timeline->last_ms || timeline->to_ms <= timeline->first_ms) {
         *out_complaint = "nothing is known of that time; without --from and --to you see from when "
                          "to when";
-        return ML_PEER_FORM;
+        return ML_ENV_MISSING;
     }
     if (timeline->from_ms >= timeline->to_ms) {
         *out_complaint = "--from lies behind --to: nothing is between them";
@@ -297,6 +297,8 @@ enum ml_status ml_timeline_init(
         timeline->last_ms = end_ms > timeline->last_ms ? end_ms : timeline->last_ms;
     }
     if (profile->series_count == 0) {
+        *out_complaint = "it has no timeline: its processes ended in an instant, or an older "
+                         "memlog wrote it; memlog report shows what it has";
         return ML_ENV_MISSING;
     }
     status = read_span(timeline, wish, out_complaint);

@@ -38,8 +38,9 @@ struct ml_timeline_wish {
     const char *from, *to;
 };
 
-/* Errors: ML_ENV_MISSING the dump has no series; ML_PEER_FORM a moment is none or the span is
- * empty, *out_complaint (static) says so; ML_ENV_MEMORY. The report is borrowed. */
+/* Errors: ML_ENV_MISSING the dump has no series, or none of that time; ML_PEER_FORM a moment is
+ * none or the span is empty; *out_complaint (static) says so. ML_ENV_MEMORY. The report is
+ * borrowed. */
 ML_NODISCARD enum ml_status ml_timeline_init(
     struct ml_timeline *timeline,
     const struct ml_report *report,

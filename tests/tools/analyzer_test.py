@@ -51,7 +51,20 @@ class Analyzer(unittest.TestCase):
         self.refuse("convert", "--to=collapsed", "--metric=peek", self.dump, saying="did you mean peak?")
         self.refuse("convert", "--to=heap", "--metric=peak", self.dump, saying="--metric")
         self.refuse("convert", "--to=pprof", "--pid=x", self.dump, saying="--pid")
-        self.refuse("convert", "--to=collapsed", "--pid=77", self.dump, code=1, saying="no process 77")
+        self.refuse("convert", "--to=collapsed", "--pid=77", self.dump, code=3, saying="no process 77")
+
+    def test_a_program_is_told_by_the_exit_code_and_in_bare_words(self):
+        for words, code, said in (
+                (("convert", "--to=collapsed", "--pid=77", self.dump), 3, "no process 77 in it; memlog report lists them\n"),
+                (("page-data", "--role=gpu", self.dump), 3, "no process of role gpu in it\n"),
+                (("timeline", "--json", "--from=2099-01-01T00:00:00Z", self.dump), 3,
+                 "nothing is known of that time; without --from and --to you see from when to when\n"),
+                (("report", "--dump=9", self.dump), 1, "there is no dump 9 in it, but 1\n"),
+                (("report", self.folder / "none"), 1, "No such file or directory; dumps are the *.pftrace files in the output folder of memlog run\n")):
+            with self.subTest(words=words):
+                bare, full = self.analyze("--bare", *words), self.analyze(*words)
+                self.assertEqual((bare.returncode, bare.stdout, bare.stderr.decode()), (code, b"", said))
+                self.assertEqual((full.returncode, full.stderr.decode()), (code, f"memlog {words[0]}: {words[-1]}: {said}"))
 
     def test_a_summary_is_short(self):
         done = self.analyze("report", "--summary", self.dump)
