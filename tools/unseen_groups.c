@@ -33,11 +33,11 @@ static const char *kind_of(const struct ml_profile_process *process) {
 
 /* Helpers of one program may call themselves what they like. */
 static const char *program_of(const struct ml_profile_process *process) {
-    const char *path = process->exe_path.bytes;
+    const char *path = process->exe_path.bytes ? process->exe_path.bytes : "";
     const char *slash = strrchr(path, '/');
     const char *name = slash ? slash + 1 : path;
 
-    return name[0] ? name : process->name.bytes;
+    return name[0] || !process->name.bytes ? name : process->name.bytes;
 }
 
 static int order_kinds(const void *left, const void *right) {
