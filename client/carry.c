@@ -251,7 +251,8 @@ static char *script_interpreter(char *head, size_t head_bytes) {
     return start;
 }
 
-static bool file_can(int directory_fd, const char *path, int flags, int depth) {
+/* Interpreters are looked for where the program starts. */
+static bool file_can(int working_fd, int directory_fd, const char *path, int flags, int depth) {
     union {
         Elf64_Ehdr elf;
         char bytes[HEAD_BYTES];
@@ -272,7 +273,7 @@ static bool file_can(int directory_fd, const char *path, int flags, int depth) {
         can = elf_can((int)fd, &head.elf, path);
     } else if (got > 2 && head.bytes[0] == '#' && head.bytes[1] == '!' && depth > 0) {
         const char *interpreter = script_interpreter(head.bytes, (size_t)got);
-        can = interpreter != NULL && file_can(AT_FDCWD, interpreter, 0, depth - 1);
+        can = interpreter != NULL && file_can(working_fd, working_fd, interpreter, 0, depth - 1);
     }
     if (!by_fd) {
         (void)ml_sys1(SYS_close, fd);
@@ -283,10 +284,29 @@ static bool file_can(int directory_fd, const char *path, int flags, int depth) {
 bool ml_carry_program(int directory_fd, const char *path, int flags) {
     struct ml_foreign foreign = {0};
     return path != NULL && ml_foreign_string(&foreign, path, NULL) &&
-           file_can(directory_fd, path, flags, SCRIPT_DEPTH_MAX);
+           file_can(AT_FDCWD, directory_fd, path, flags, SCRIPT_DEPTH_MAX);
 }
 
-bool ml_carry_program_in_path(const char *name) {
+bool ml_carry_program_there(int working_fd, const char *path) {
+    struct ml_foreign foreign = {0};
+    return path != NULL && ml_foreign_string(&foreign, path, NULL) &&
+           file_can(working_fd, working_fd, path, 0, SCRIPT_DEPTH_MAX);
+}
+
+/* A folder of that name may be entered, which is the same permission, but not started. */
+static bool is_program(int working_fd, const char *path) {
+    if (ml_sys4(SYS_faccessat, working_fd, (long)path, X_OK, 0) != 0) {
+        return false;
+    }
+    const int flags = O_PATH | O_DIRECTORY | O_CLOEXEC;
+    const long folder = ml_sys4(SYS_openat, working_fd, (long)path, flags, 0);
+    if (folder >= 0) {
+        (void)ml_sys1(SYS_close, folder);
+    }
+    return folder < 0;
+}
+
+bool ml_carry_program_in_path(int working_fd, const char *name) {
     char candidate[4096];
     struct ml_foreign foreign = {0};
     size_t name_bytes = 0;
@@ -296,7 +316,7 @@ bool ml_carry_program_in_path(const char *name) {
         return false;
     }
     if (strchr(name, '/') != NULL) {
-        return ml_carry_program(AT_FDCWD, name, 0);
+        return ml_carry_program_there(working_fd, name);
     }
     if (!ml_carry_count(environ, &entries, &preload_bytes)) {
         return false;
@@ -314,8 +334,8 @@ bool ml_carry_program_in_path(const char *name) {
             memcpy(candidate, path, length);
             candidate[length] = '/';
             memcpy(candidate + length + (length > 0 ? 1 : 0), name, name_bytes + 1);
-            if (ml_sys3(SYS_access, (long)candidate, X_OK, 0) == 0) {
-                return ml_carry_program(AT_FDCWD, candidate, 0);
+            if (is_program(working_fd, candidate)) {
+                return ml_carry_program_there(working_fd, candidate);
             }
         }
         if (path[length] == 0) {

@@ -48,8 +48,12 @@ void ml_carry_environment(
  * file that cannot be executed at all answers too: the exec itself will say so). */
 bool ml_carry_program(int directory_fd, const char *path, int flags);
 
+/* The same of a program that starts in that folder: relative names are looked for there, that of a
+ * script's interpreter, too. */
+bool ml_carry_program_there(int working_fd, const char *path);
+
 /* The same for a name that is looked for in PATH, as execvp does. */
-bool ml_carry_program_in_path(const char *name);
+bool ml_carry_program_in_path(int working_fd, const char *name);
 
 /* That environment; or, where it is the copy that another thread's shell is to get, the program's
  * own (client/hooks_shell.c). */

@@ -76,7 +76,7 @@ ML_VISIBLE int execv(const char *path, char *const arguments[]) {
 
 ML_VISIBLE int execvpe(const char *file, char *const arguments[], char *const environment[]) {
     ready();
-    CARRYING(environment, ml_carry_program_in_path(file));
+    CARRYING(environment, ml_carry_program_in_path(AT_FDCWD, file));
     ml_life_end(ML_END_EXEC);
     const int result = ml_libc.execvpe(file, arguments, carried);
     return is_too_long(result) && carried != environment
@@ -213,25 +213,17 @@ static int directory_behind(const posix_spawn_file_actions_t *given) {
     return directory;
 }
 
-/* Nobody says of a file that cannot be found here that it could not take the preload. */
-static bool can_spawn(const posix_spawn_file_actions_t *actions, const char *path) {
-    struct ml_foreign foreign = {0};
-    if (actions == NULL || !ml_foreign_string(&foreign, path, NULL) || path[0] == '/') {
-        return ml_carry_program(AT_FDCWD, path, 0);
-    }
-    const int directory = directory_behind(actions);
-    const bool can = directory == NOT_KNOWN || ml_carry_program(directory, path, 0);
+/* `can` of the file where the child looks for it. Nobody says of a file that cannot be found here
+ * that it could not take the preload. */
+static bool can_spawn(
+    const posix_spawn_file_actions_t *actions, const char *file, bool (*can)(int, const char *)
+) {
+    const int directory = actions != NULL ? directory_behind(actions) : AT_FDCWD;
+    const bool answer = directory == NOT_KNOWN || can(directory, file);
     if (directory >= 0) {
         (void)ml_sys1(SYS_close, directory);
     }
-    return can;
-}
-
-static bool can_spawn_in_path(const posix_spawn_file_actions_t *actions, const char *file) {
-    struct ml_foreign foreign = {0};
-    return ml_foreign_string(&foreign, file, NULL) && strchr(file, '/') != NULL
-               ? can_spawn(actions, file)
-               : ml_carry_program_in_path(file);
+    return answer;
 }
 
 ML_VISIBLE int posix_spawn(
@@ -243,7 +235,7 @@ ML_VISIBLE int posix_spawn(
     char *const environment[]
 ) {
     ready();
-    CARRYING(environment, can_spawn(actions, path));
+    CARRYING(environment, can_spawn(actions, path, ml_carry_program_there));
     const int error = ml_libc.posix_spawn(out_pid, path, actions, attributes, arguments, carried);
     return error == E2BIG && carried != environment
                ? ml_libc.posix_spawn(out_pid, path, actions, attributes, arguments, environment)
@@ -259,7 +251,7 @@ ML_VISIBLE int posix_spawnp(
     char *const environment[]
 ) {
     ready();
-    CARRYING(environment, can_spawn_in_path(actions, file));
+    CARRYING(environment, can_spawn(actions, file, ml_carry_program_in_path));
     const int error = ml_libc.posix_spawnp(out_pid, file, actions, attributes, arguments, carried);
     return error == E2BIG && carried != environment
                ? ml_libc.posix_spawnp(out_pid, file, actions, attributes, arguments, environment)
