@@ -113,6 +113,24 @@ bool ml_carry_count(char *const *environment, size_t *out_count, size_t *out_pre
     return *out_preload_bytes <= ML_CARRY_PRELOAD_MAX_BYTES;
 }
 
+char *ml_carry_own_value(const char *name, char *value) {
+    const size_t library_bytes = strlen(library);
+    const size_t name_bytes = strlen(name) + 1;
+    if (value == NULL) {
+        return NULL;
+    }
+    if (name_bytes == sizeof(socket_key) - 1 && memcmp(name, socket_key, name_bytes - 1) == 0) {
+        return strcmp(value, socket_entry + sizeof(socket_key) - 1) == 0 ? NULL : value;
+    }
+    if (name_bytes == sizeof(preload_key) - 1 && memcmp(name, preload_key, name_bytes - 1) == 0 &&
+        library_bytes > 0 && strncmp(value, library, library_bytes) == 0) {
+        return value[library_bytes] == ':'    ? value + library_bytes + 1
+               : value[library_bytes] == '\0' ? NULL
+                                              : value;
+    }
+    return value;
+}
+
 void ml_carry_environment(
     char *const *environment,
     size_t count,
@@ -131,8 +149,9 @@ void ml_carry_environment(
             continue;
         }
         if (library_bytes > 0 && starts_with(*entry, preload_key, sizeof(preload_key))) {
-            const char *theirs = *entry + key_bytes;
-            const size_t theirs_bytes = strlen(theirs);
+            /* Changed while a shell was being started it may have ours in it (hooks_shell.c). */
+            const char *theirs = ml_carry_own_value("LD_PRELOAD", *entry + key_bytes);
+            const size_t theirs_bytes = theirs != NULL ? strlen(theirs) : 0;
             if (key_bytes + library_bytes + theirs_bytes + 2 <= preload_bytes && theirs_bytes > 0) {
                 preload_space[key_bytes + library_bytes] = ':';
                 memcpy(preload_space + key_bytes + library_bytes + 1, theirs, theirs_bytes + 1);

@@ -55,6 +55,10 @@ bool ml_carry_program_there(int working_fd, const char *path);
 /* The same for a name that is looked for in PATH, as execvp does. */
 bool ml_carry_program_in_path(int working_fd, const char *name);
 
+/* What the program has given that variable, out of what our copy says: behind our library in
+ * LD_PRELOAD, or NULL; of MEMLOG_SOCKET NULL. What is none of ours stays. */
+char *ml_carry_own_value(const char *name, char *value);
+
 /* That environment; or, where it is the copy that another thread's shell is to get, the program's
  * own (client/hooks_shell.c). */
 char *const *ml_carry_without_shells(char *const *environment);

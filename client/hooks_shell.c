@@ -5,7 +5,7 @@
  * that are in such a call share; behind the last one it is what it was. Whatever another thread has
  * made of it meanwhile stays, without ours. Threads that read the environment may still hold a copy
  * when it is put away, so its memory stays. What another thread forks or starts meanwhile gets the
- * program's own. */
+ * program's own, and getenv answers out of it; who reads `environ` itself finds the copy. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -13,6 +13,8 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -162,6 +164,9 @@ char *const *ml_carry_without_shells(char *const *environment) {
  * the shell: that one is to have ours. */
 static void after_fork_in_child(void) {
     if (!inside) {
+        if (shared.users > 0 && environ != NULL && environ != shared.carried) {
+            (void)ml_carry_take(environ); /* changed meanwhile: nobody else does it here */
+        }
         environ = (char **)(uintptr_t)ml_carry_without_shells(environ);
         shared.users = 0;
     }
@@ -199,6 +204,34 @@ static __attribute__((noinline)) FILE *carried_popen(const char *command, const 
     FILE *result = ml_libc.popen(command, mode);
     leave();
     return result;
+}
+
+/* What the program has set; `real` looks into what is there now. */
+static char *own_value(const char *name, char *(*real)(const char *)) {
+    char *const *carried = __atomic_load_n(&shared.carried, __ATOMIC_ACQUIRE);
+    if (carried == NULL) {
+        return real(name); /* no shell yet */
+    }
+    if (environ != carried) { /* it may become so now, or be a changed one with ours in it */
+        return ml_carry_own_value(name, real(name));
+    }
+    const size_t name_bytes = strlen(name);
+    for (char *const *own = shared.before; own != NULL && *own != NULL; own++) {
+        if (strncmp(*own, name, name_bytes) == 0 && (*own)[name_bytes] == '=') {
+            return *own + name_bytes + 1;
+        }
+    }
+    return NULL;
+}
+
+ML_VISIBLE char *getenv(const char *name) {
+    ready();
+    return own_value(name, ml_libc.getenv);
+}
+
+ML_VISIBLE char *secure_getenv(const char *name) {
+    ready();
+    return getauxval(AT_SECURE) != 0 ? NULL : own_value(name, ml_libc.secure_getenv);
 }
 
 ML_VISIBLE int system(const char *command) {

@@ -22,6 +22,8 @@ void ml_libc_resolve(void) {
     find(&ml_libc.posix_spawnp, "posix_spawnp");
     find(&ml_libc.system, "system");
     find(&ml_libc.popen, "popen");
+    find(&ml_libc.getenv, "getenv");
+    find(&ml_libc.secure_getenv, "secure_getenv");
     find(&ml_libc.wait4, "wait4");
     find(&ml_libc.waitid, "waitid");
     find(&ml_libc.exit_now, "_exit");

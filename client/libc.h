@@ -37,6 +37,8 @@ struct ml_libc {
       char *const[]);
     int (*system)(const char *);
     FILE *(*popen)(const char *, const char *);
+    char *(*getenv)(const char *);
+    char *(*secure_getenv)(const char *);
     pid_t (*wait4)(pid_t, int *, int, struct rusage *);
     int (*waitid)(idtype_t, id_t, siginfo_t *, int);
     void (*exit_now)(int) __attribute__((noreturn)); /* _exit */

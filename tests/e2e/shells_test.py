@@ -25,15 +25,23 @@ static void *several(void *unused) {
     return unused;
 }
 static volatile int over;
+static const char *preload;
 static void *reads(void *unused) {
-    long found = 0;
-    while (!over) found += getenv("HOME") != NULL && getenv("no such name") == NULL;
+    long found = 0, differs = 0;
+    while (!over) {
+        const char *given = getenv("LD_PRELOAD");
+        found += getenv("HOME") != NULL && getenv("no such name") == NULL;
+        differs += given == NULL ? preload != NULL : preload == NULL || strcmp(given, preload) != 0;
+        differs += getenv("MEMLOG_SOCKET") != NULL || secure_getenv("MEMLOG_SOCKET") != NULL;
+    }
+    printf("%d\n", differs != 0);
     return found > 0 ? unused : NULL;
 }
 int main(void) {
     char **before = environ;
     pthread_t threads[4], reader;
     void *result = NULL;
+    preload = getenv("LD_PRELOAD") != NULL ? strdup(getenv("LD_PRELOAD")) : NULL;
     pthread_create(&reader, NULL, reads, before);
     pthread_create(&threads[0], NULL, waits, NULL);
     usleep(300000);
@@ -77,6 +85,10 @@ int main(void) {
     mkfifo("fifo", 0600);
     pthread_create(&thread, NULL, waits, NULL);
     int fd = open("fifo", O_WRONLY);
+    look("meanwhile");
+    setenv("ANOTHER", "name", 1);
+    look("changed");
+    unsetenv("ANOTHER");
     if ((pid = fork()) == 0) { look("forked"); _exit(0); }
     waitpid(pid, &status, 0);
     if ((pid = fork()) == 0) { execlp("env", "env", NULL); _exit(1); }
@@ -100,6 +112,10 @@ class Shells(as_bare.Case):
         shells = self.entries(report, "sh")
         self.assertGreaterEqual(len(shells), 160, len(shells))
         self.assertTrue(all(entry.get("recorded", True) for entry in shells))
+
+    def test_a_preload_of_the_programs_own_is_all_that_it_sees(self):
+        own = self.build("own.so", "int nothing;", "-shared", "-fPIC")
+        self.assert_as_bare(self.build("shells", SOURCE, "-pthread"), env={**as_bare.preloaded(self, own), "HOME": "/"})
 
     def test_what_another_thread_starts_meanwhile_sees_the_programs_own(self):
         report = self.assert_as_bare(self.build("meanwhile", MEANWHILE, "-pthread"), env=self.environment(HOME="/"))
