@@ -94,6 +94,9 @@ static __attribute__((used)) void *before_syscall(long number, long first, long 
     if (__builtin_expect(number == SYS_seccomp, 0)) {
         return (void *)call_seccomp;
     }
+    if (__builtin_expect(number == SYS_prctl, 0) && ml_walls_are_asked_for(first)) {
+        return (void *)ml_walls_syscall;
+    }
     return ml_libc.syscall;
 }
 

@@ -75,14 +75,7 @@ ML_VISIBLE __attribute__((noreturn)) void _Exit(int code) {
     _exit(code);
 }
 
-ML_VISIBLE int prctl(int operation, ...) {
-    va_list rest;
-    unsigned long given[4];
-    va_start(rest, operation);
-    for (int i = 0; i < 4; i++) {
-        given[i] = va_arg(rest, unsigned long);
-    }
-    va_end(rest);
+static int call_prctl(int operation, const unsigned long given[4]) {
     ready();
     if (operation == PR_SET_SECCOMP) {
         ml_walls_before();
@@ -96,8 +89,33 @@ ML_VISIBLE int prctl(int operation, ...) {
         } else {
             ml_walls_strict();
         }
+    } else if (operation == PR_SET_SYSCALL_USER_DISPATCH && result == 0 && given[0] != PR_SYS_DISPATCH_OFF) {
+        ml_walls_dispatched();
     }
     return result;
+}
+
+ML_VISIBLE int prctl(int operation, ...) {
+    va_list rest;
+    unsigned long given[4];
+    va_start(rest, operation);
+    for (int i = 0; i < 4; i++) {
+        given[i] = va_arg(rest, unsigned long);
+    }
+    va_end(rest);
+    return call_prctl(operation, given);
+}
+
+bool ml_walls_are_asked_for(long prctl_operation) {
+    return prctl_operation == PR_SET_SECCOMP || prctl_operation == PR_SET_SYSCALL_USER_DISPATCH;
+}
+
+/* Not by prctl's own name: a program that has a function of that name may be the caller. */
+long ml_walls_syscall(long number, long operation, long a, long b, long c, long d) {
+    const unsigned long given[4] = {
+        (unsigned long)a, (unsigned long)b, (unsigned long)c, (unsigned long)d};
+    (void)number;
+    return call_prctl((int)operation, given);
 }
 
 ML_VISIBLE int pthread_setname_np(pthread_t thread, const char *name) {

@@ -86,6 +86,12 @@ void ml_walls_strict(void) {
     }
 }
 
+void ml_walls_dispatched(void) {
+    if (ml_process.connected) {
+        close_down();
+    }
+}
+
 /* What forked children and other programs need to come to the host. */
 static uint32_t around_others(const struct sock_fprog *program, uint64_t fd, uint64_t socket_fd) {
     const struct own_call of_hello[] = {

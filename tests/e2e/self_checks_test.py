@@ -97,7 +97,7 @@ class Sealed(harness.Case):
         return sum(stack["total_blocks"] for stack in entry["stacks"] if any(frame["function"] == "work" for frame in stack["frames"]))
 
     def test_what_forbids_our_calls_ends_the_recording_and_is_told(self):
-        for how in ("strict", "narrow", "trap", "narrow-call"):
+        for how in ("strict", "narrow", "trap", "narrow-call", "trap-call", "dispatch", "dispatch-call"):
             (entry,) = self.run_sealed(how)
             self.assertEqual((entry["state"], entry["exit_code"]), ("exited", 5), how)
             self.assertFalse(entry["complete"], how)
@@ -105,8 +105,14 @@ class Sealed(harness.Case):
             self.assertEqual(entry["accounting"]["dropped"]["no_pipe"], 1, how)
             self.assertEqual(self.blocks(entry), self.BLOCKS, how)
 
+    def test_what_answers_our_calls_with_an_error_is_told(self):
+        (entry,) = self.run_sealed("errno")
+        self.assertFalse(entry["complete"])
+        self.assertIn("its own sandbox forbids", entry["trouble"])
+        self.assertGreaterEqual(self.blocks(entry), self.BLOCKS)
+
     def test_who_allocates_nothing_behind_its_walls_has_lost_nothing(self):
-        for how in ("strict", "narrow", "trap", "narrow-call"):
+        for how in ("strict", "narrow", "trap", "narrow-call", "trap-call", "dispatch", "dispatch-call"):
             (entry,) = self.run_sealed(how, "0")
             self.assertTrue(entry["complete"], (how, entry["trouble"]))
             self.assertEqual(entry["lost_events"], 0, how)

@@ -1,12 +1,15 @@
 /* A program that walls itself in and then allocates: sealed HOW [BLOCKS BEHIND]. HOW says by what
  * and how narrow: strict (mode 1), narrow (a filter that lets only what this program needs through,
  * and kills), trap (the same, by SIGSYS), narrow-call and wide-call (by seccomp(2) instead of
- * prctl), wide (a filter that kills for a few calls nobody makes), child (narrow, in a child that
- * has allocated before). Exit code 5: it came to its end. */
+ * prctl), trap-call (trap, by syscall(SYS_prctl)), wide (a filter that kills for a few calls nobody
+ * makes), errno (narrow, by an error), child (narrow, in a child that has allocated before),
+ * dispatch (every call comes to this program as SIGSYS) and dispatch-call. Exit code 5: it came to
+ * its end. */
 #include <errno.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -42,10 +45,34 @@ static struct sock_filter wide[] = {
     KILL_FOR(SYS_reboot),
     BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
 
+/* The kernel reads it at each system call. */
+static volatile char selector;
+static volatile int calls_seen;
+
+static void sees_call(int number) {
+    (void)number;
+    selector = SYSCALL_DISPATCH_FILTER_ALLOW;
+    calls_seen++;
+}
+
+static int dispatch(int by_call) {
+    const int what = PR_SET_SYSCALL_USER_DISPATCH;
+    if (signal(SIGSYS, sees_call) == SIG_ERR) {
+        return -1;
+    }
+    const long result = by_call ? syscall(SYS_prctl, what, PR_SYS_DISPATCH_ON, 0, 0, &selector)
+                                : prctl(what, PR_SYS_DISPATCH_ON, 0, 0, &selector);
+    selector = SYSCALL_DISPATCH_FILTER_BLOCK;
+    return (int)result;
+}
+
 static int put_up(struct sock_filter *filter, size_t count, int by_call) {
     const struct sock_fprog program = {.len = (unsigned short)count, .filter = filter};
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) {
         return -1;
+    }
+    if (by_call && filter[count - 1].k == SECCOMP_RET_TRAP) {
+        return (int)syscall(SYS_prctl, PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0);
     }
     return by_call ? (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program)
                    : prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
@@ -60,10 +87,16 @@ static int wall_in(const char *how) {
     if (strncmp(how, "wide", 4) == 0) {
         return PUT_UP(wide, strcmp(how, "wide-call") == 0);
     }
-    if (strcmp(how, "trap") == 0) {
+    if (strncmp(how, "dispatch", 8) == 0) {
+        return dispatch(strcmp(how, "dispatch-call") == 0);
+    }
+    if (strncmp(how, "trap", 4) == 0) {
         narrow[sizeof(narrow) / sizeof(narrow[0]) - 1].k = SECCOMP_RET_TRAP;
     }
-    return PUT_UP(narrow, strcmp(how, "narrow-call") == 0);
+    if (strcmp(how, "errno") == 0) {
+        narrow[sizeof(narrow) / sizeof(narrow[0]) - 1].k = SECCOMP_RET_ERRNO | EPERM;
+    }
+    return PUT_UP(narrow, strstr(how, "-call") != NULL);
 }
 
 __attribute__((noinline)) static void work(int blocks) {
@@ -93,5 +126,6 @@ int main(int argc, char **argv) {
     if (strcmp(how, "strict") == 0) {
         syscall(SYS_exit, END); /* exit_group is more than it permits */
     }
-    _exit(END);
+    selector = SYSCALL_DISPATCH_FILTER_ALLOW;
+    _exit(END + calls_seen);
 }
