@@ -10,6 +10,12 @@
 #include <sys/statfs.h>
 #include <unistd.h>
 
+enum { PAGE_BYTES = 4096 };
+_Static_assert(
+    (int)PAGE_BYTES == (int)ML_CONTROL_BYTES && (int)PAGE_BYTES == (int)ML_LEASE_BYTES,
+    "each is a page"
+);
+
 static int make_memfd(const char *name, uint64_t size_bytes, const void *start, size_t count) {
     int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd < 0) {
@@ -23,14 +29,26 @@ static int make_memfd(const char *name, uint64_t size_bytes, const void *start, 
     return fd;
 }
 
+/* The first page of a memfd that a process has, too; NULL: none. Not written with pwrite, which
+ * waits for whoever else writes: a process that writes out of memory whose pages it serves itself
+ * (userfaultfd, a file system of its own) does so for as long as it likes. */
+static void *map_page(int fd) {
+    void *page =
+        fd >= 0 ? mmap(NULL, PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
+    return page != MAP_FAILED ? page : NULL;
+}
+
 int ml_endpoint_lease(void) {
     const struct ml_lease_page page = {.magic = ML_LEASE_MAGIC};
     return make_memfd("memlog-lease", ML_LEASE_BYTES, &page, sizeof(page));
 }
 
 void ml_endpoint_lease_end(int lease_fd) {
-    const uint64_t nobody = 0;
-    (void)!pwrite(lease_fd, &nobody, sizeof(nobody), offsetof(struct ml_lease_page, holder));
+    struct ml_lease_page *lease = map_page(lease_fd);
+    if (lease != NULL) {
+        __atomic_store_n(&lease->holder, 0, __ATOMIC_RELEASE);
+        (void)munmap(lease, PAGE_BYTES);
+    }
 }
 
 bool ml_endpoint_lease_held(int lease_fd) {
@@ -154,38 +172,34 @@ ml_endpoint_control(struct ml_endpoint *endpoint, const struct ml_control_page *
     struct ml_control_page before = page;
     before.generation = endpoint->control.generation;
     before.profile = endpoint->control.profile;
-    const uint32_t last[] = {page.generation, page.profile};
-    const off_t last_at = offsetof(struct ml_control_page, generation);
-    if (endpoint->control_fd < 0 ||
-        pwrite(endpoint->control_fd, &before, sizeof(before), 0) != (ssize_t)sizeof(before) ||
-        pwrite(endpoint->control_fd, last, sizeof(last), last_at) != (ssize_t)sizeof(last)) {
+    uint64_t last = 0; /* both */
+    memcpy(&last, &page.generation, sizeof(last));
+    struct ml_control_page *seen = map_page(endpoint->control_fd);
+    if (seen == NULL) {
         return ML_ENV_SYSTEM;
     }
+    memcpy(seen, &before, sizeof(before));
+    __atomic_store_n((uint64_t *)(void *)&seen->generation, last, __ATOMIC_RELEASE);
+    (void)munmap(seen, PAGE_BYTES);
     endpoint->control = page;
     return ML_OK;
 }
 
 void ml_endpoint_fork_pipe(struct ml_endpoint *endpoint, uint32_t bytes) {
     endpoint->control.fork_pipe_bytes = bytes;
-    if (endpoint->control_fd >= 0) {
-        (void)!pwrite(
-            endpoint->control_fd,
-            &endpoint->control.fork_pipe_bytes,
-            sizeof(endpoint->control.fork_pipe_bytes),
-            offsetof(struct ml_control_page, fork_pipe_bytes)
-        );
+    struct ml_control_page *seen = map_page(endpoint->control_fd);
+    if (seen != NULL) {
+        __atomic_store_n(&seen->fork_pipe_bytes, bytes, __ATOMIC_RELEASE);
+        (void)munmap(seen, PAGE_BYTES);
     }
 }
 
 void ml_endpoint_fork_enabled(struct ml_endpoint *endpoint, bool enabled) {
     endpoint->control.fork_enabled = enabled ? 1 : 0;
-    if (endpoint->control_fd >= 0) {
-        (void)!pwrite(
-            endpoint->control_fd,
-            &endpoint->control.fork_enabled,
-            sizeof(endpoint->control.fork_enabled),
-            offsetof(struct ml_control_page, fork_enabled)
-        );
+    struct ml_control_page *seen = map_page(endpoint->control_fd);
+    if (seen != NULL) {
+        __atomic_store_n(&seen->fork_enabled, endpoint->control.fork_enabled, __ATOMIC_RELEASE);
+        (void)munmap(seen, PAGE_BYTES);
     }
 }
 

@@ -123,8 +123,8 @@ static inline bool ml_profile_strip(uint32_t profile, uint64_t chunk_number, uin
     return chunk_number - *out_number == ml_profile_first_chunk(profile);
 }
 
-/* What the host tells one process, in a page that the process only reads. Written with pwrite by
- * the host. */
+/* What the host tells one process, in a page that the process only reads. Written through a mapping
+ * by the host. */
 struct ml_control_page {
     uint64_t magic;
     uint32_t version;

@@ -2,10 +2,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <check.h>
@@ -230,6 +234,63 @@ START_TEST(the_host_can_put_out_who_holds_the_lease) {
 }
 END_TEST
 
+struct slow_write {
+    int fd;
+    void *from;
+};
+
+static void *write_slowly(void *context) {
+    const struct slow_write *slow = context;
+    (void)!pwrite(slow->fd, slow->from, 1, 0);
+    return NULL;
+}
+
+/* A page whose reader waits until somebody serves it, which nobody does; NULL: not permitted here.
+ */
+static void *unserved_page(void) {
+    const int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
+    struct uffdio_api api = {.api = UFFD_API};
+    void *at = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    struct uffdio_register range = {
+        .range = {.start = (uintptr_t)at, .len = 4096}, .mode = UFFDIO_REGISTER_MODE_MISSING};
+    return fd >= 0 && ioctl(fd, UFFDIO_API, &api) == 0 && ioctl(fd, UFFDIO_REGISTER, &range) == 0
+               ? at
+               : NULL;
+}
+
+/* The kernel lets one at a time write into a file, and this one does not end. */
+START_TEST(a_process_that_writes_for_ever_does_not_make_the_host_wait) {
+    struct ml_pipe_budget budget = {.limit_bytes = UINT64_MAX};
+    struct ml_endpoint made;
+    int write_fd = -1;
+    pthread_t threads[2];
+    ck_assert_int_eq(ml_endpoint_make(&made, &budget, 1, &page, &write_fd), ML_OK);
+    const int lease_fd = ml_endpoint_lease();
+    struct slow_write slow[] = {{made.control_fd, unserved_page()}, {lease_fd, unserved_page()}};
+    if (slow[0].from == NULL || slow[1].from == NULL) {
+        return;
+    }
+    for (int i = 0; i < 2; i++) {
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, write_slowly, &slow[i]), 0);
+    }
+    (void)usleep(100000);
+    (void)alarm(20); /* it would wait for ever */
+    const struct ml_control_page next = {.enabled = 1, .sampling_bytes = 7};
+    ck_assert_int_eq(ml_endpoint_control(&made, &next), ML_OK);
+    ml_endpoint_fork_pipe(&made, 8192);
+    ml_endpoint_fork_enabled(&made, true);
+    ml_endpoint_lease_end(lease_fd);
+    ck_assert(!ml_endpoint_lease_held(lease_fd));
+    struct ml_control_page seen;
+    ck_assert_int_eq(pread(made.control_fd, &seen, sizeof(seen), 0), sizeof(seen));
+    ck_assert_uint_eq(seen.sampling_bytes, 7);
+    ck_assert_uint_eq(seen.generation, 2);
+    ck_assert_uint_eq(seen.fork_pipe_bytes, 8192);
+    ck_assert_uint_eq(seen.fork_enabled, 1);
+    _exit(EXIT_SUCCESS); /* the threads wait on */
+}
+END_TEST
+
 int main(void) {
     TCase *tcase = tcase_create("endpoint");
     tcase_add_test(tcase, makes_a_pipe_staging_and_control_that_the_contract_permits);
@@ -239,6 +300,7 @@ int main(void) {
     tcase_add_test(tcase, a_child_that_keeps_its_read_end_cannot_make_ours_wait);
     tcase_add_test(tcase, only_the_kernels_own_pipes_and_plain_memfds_are_taken);
     tcase_add_test(tcase, a_pipe_of_a_user_that_may_not_be_opened_is_said_to_be_one);
+    tcase_add_test(tcase, a_process_that_writes_for_ever_does_not_make_the_host_wait);
     tcase_add_test(tcase, takes_over_a_forked_childs_handles_and_refuses_wrong_ones);
     Suite *suite = suite_create("host/endpoint");
     suite_add_tcase(suite, tcase);
