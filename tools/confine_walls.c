@@ -1,4 +1,4 @@
-/* The walls themselves: Landlock for files, seccomp from the table that service/policy/generate.py
+/* The walls themselves: Landlock for files, seccomp from the table that base/seccomp/generate.py
  * makes of tools/policy. */
 #include <errno.h>
 #include <fcntl.h>
@@ -13,6 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/seccomp/policy.h"
 #include "tools/confine_policy.h"
 #include "tools/confine_walls.h"
 
@@ -63,50 +64,21 @@ static void confine_files(const char *output_path) {
     close(ruleset_fd);
 }
 
-static uint64_t value_of(const struct ml_confine_condition *condition) {
-    return condition->value == ML_CONFINE_SELF ? (uint64_t)getpid() : condition->value;
-}
+struct choice {
+    bool writes;
+    uint32_t deadly_line;
+};
 
-static bool add(scmp_filter_ctx filter, const struct ml_confine_line *line, uint32_t action) {
-    struct scmp_arg_cmp compared[ML_CONFINE_CONDITIONS_MAX];
+/* Lines of files that do not count are refused as what stands in none. */
+static uint32_t action(const void *context, const struct ml_seccomp_line *line) {
+    const struct choice *choice = context;
+    const uint32_t file = line->line / ML_SECCOMP_FILE_LINES;
+    const uint32_t other = choice->writes ? ML_CONFINE_READING : ML_CONFINE_TO_WRITE;
 
-    for (uint32_t i = 0; i < line->conditions_count; i++) {
-        compared[i] = (struct scmp_arg_cmp
-        ){.arg = line->conditions[i].argument,
-          .op = SCMP_CMP_MASKED_EQ,
-          .datum_a = line->conditions[i].mask,
-          .datum_b = value_of(&line->conditions[i])};
+    if (file == other) {
+        return SCMP_ACT_ERRNO(EPERM);
     }
-    return seccomp_rule_add_array(filter, action, line->number, line->conditions_count, compared) ==
-           0;
-}
-
-/* Whether the line's file counts. */
-static bool is_for(const struct ml_confine_line *line, bool writes) {
-    const uint32_t file = line->line / ML_CONFINE_FILE_LINES;
-
-    return file == ML_CONFINE_ALWAYS ||
-           file == (uint32_t)(writes ? ML_CONFINE_TO_WRITE : ML_CONFINE_READING);
-}
-
-static void confine_calls(bool writes, uint32_t deadly_line) {
-    scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
-    bool done = filter != NULL;
-
-    done = done && seccomp_attr_set(filter, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS) == 0;
-    for (size_t i = 0; done && i < ml_confine_lines_count; i++) {
-        const struct ml_confine_line *line = &ml_confine_lines[i];
-        /* Negative: this architecture has no such call, so nobody can make it. */
-        if (line->number >= 0 && is_for(line, writes)) {
-            done =
-                add(filter, line, line->line == deadly_line ? SCMP_ACT_KILL_PROCESS : SCMP_ACT_ALLOW
-                );
-        }
-    }
-    if (done) {
-        (void)seccomp_load(filter);
-    }
-    seccomp_release(filter);
+    return line->line == choice->deadly_line ? SCMP_ACT_KILL_PROCESS : SCMP_ACT_ALLOW;
 }
 
 void ml_confine_but(const char *output_path, uint32_t deadly_line) {
@@ -115,6 +87,9 @@ void ml_confine_but(const char *output_path, uint32_t deadly_line) {
     }
     confine_files(output_path);
     if (CONFINE_CALLS) {
-        confine_calls(output_path != NULL, deadly_line);
+        const struct choice chosen = {.writes = output_path != NULL, .deadly_line = deadly_line};
+        const struct ml_seccomp_choice choice = {
+            .refused = SCMP_ACT_ERRNO(EPERM), .action = action, .context = &chosen};
+        (void)ml_seccomp_load(&ml_analyzer_policy, &choice);
     }
 }

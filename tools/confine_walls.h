@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 /* ml_confine(), but the calls that line `deadly_line` of the policy permits (struct
- * ml_confine_line; 0: of none) end the process with SIGSYS: so it is seen who uses the line. */
+ * ml_seccomp_line; 0: of none) end the process with SIGSYS: so it is seen who uses the line. */
 void ml_confine_but(const char *output_path, uint32_t deadly_line);
 
 #endif

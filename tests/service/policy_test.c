@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/seccomp/policy.h"
 #include "service/policy/policy.h"
 #include "tests/service/fixture.h"
 
@@ -61,7 +62,7 @@ static int run(uint32_t left_out_line, const char *exercise) {
 
 /* Not the lines that only sanitizers need, nor what their runtimes do in their own way: their
  * malloc, their locks, for which any futex is permitted. */
-static bool is_exercised(const struct ml_policy_line *line) {
+static bool is_exercised(const struct ml_seccomp_line *line) {
 #ifdef __SANITIZE_ADDRESS__
     static const char *const of_runtime[] = {
         "grow_heap",
@@ -81,7 +82,7 @@ static bool is_exercised(const struct ml_policy_line *line) {
 }
 
 START_TEST(without_the_line_its_exercise_dies) {
-    const struct ml_policy_line *line = &ml_policy_lines[_i];
+    const struct ml_seccomp_line *line = &ml_service_policy.lines[_i];
     if (line->number < 0 || !is_exercised(line)) {
         return;
     }
@@ -98,7 +99,7 @@ START_TEST(without_the_line_its_exercise_dies) {
 END_TEST
 
 START_TEST(with_all_lines_the_exercise_lives) {
-    const struct ml_policy_line *line = &ml_policy_lines[_i];
+    const struct ml_seccomp_line *line = &ml_service_policy.lines[_i];
     if (strcmp(line->exercise, "-") == 0) {
         return;
     }
@@ -122,8 +123,12 @@ int main(void) {
     Suite *suite = suite_create("service/policy");
     TCase *lines = tcase_create("lines");
     tcase_set_timeout(lines, 30);
-    tcase_add_loop_test(lines, without_the_line_its_exercise_dies, 0, (int)ml_policy_lines_count);
-    tcase_add_loop_test(lines, with_all_lines_the_exercise_lives, 0, (int)ml_policy_lines_count);
+    tcase_add_loop_test(
+        lines, without_the_line_its_exercise_dies, 0, (int)ml_service_policy.lines_count
+    );
+    tcase_add_loop_test(
+        lines, with_all_lines_the_exercise_lives, 0, (int)ml_service_policy.lines_count
+    );
     suite_add_tcase(suite, lines);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/seccomp/policy.h"
 #include "tools/command.h"
 #include "tools/confine.h"
 #include "tools/confine_policy.h"
@@ -103,8 +104,8 @@ static const struct ml_command *const commands[] = {
     &ml_command_report, &ml_command_convert, &ml_command_symbolize};
 
 static int list_lines(void) {
-    for (size_t i = 0; i < ml_confine_lines_count; i++) {
-        const struct ml_confine_line *line = &ml_confine_lines[i];
+    for (size_t i = 0; i < ml_analyzer_policy.lines_count; i++) {
+        const struct ml_seccomp_line *line = &ml_analyzer_policy.lines[i];
         if (line->number >= 0) {
             printf("%u %s %s\n", line->line, line->name, line->exercise);
         }

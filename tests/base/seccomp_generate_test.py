@@ -1,4 +1,4 @@
-"""service/policy/generate.py: what it makes of a policy, and what it says of one that is wrong."""
+"""base/seccomp/generate.py: what it makes of a policy, and what it says of one that is wrong."""
 import pathlib
 import subprocess
 import sys
@@ -6,7 +6,7 @@ import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-GENERATE = ROOT / "service/policy/generate.py"
+GENERATE = ROOT / "base/seccomp/generate.py"
 
 
 class Generate(unittest.TestCase):
@@ -24,7 +24,7 @@ class Generate(unittest.TestCase):
             sources.append(str(source))
         target = self.folder / "out.c"
         run = subprocess.run(
-            [sys.executable, str(GENERATE), *sources, str(target)], capture_output=True, text=True, check=False
+            [sys.executable, str(GENERATE), "a/policy.h:ml_a_policy", *sources, str(target)], capture_output=True, text=True, check=False
         )
         return run.returncode, run.stderr, target.read_text() if target.exists() else ""
 
@@ -45,8 +45,8 @@ class Generate(unittest.TestCase):
 
     def test_values_of_run_time_get_their_names(self):
         _, _, output = self.generate("tgkill arg0 == SELF | a | b\nrecvmsg arg0 == HOST | a | b\n")
-        self.assertIn("ML_POLICY_SELF", output)
-        self.assertIn("ML_POLICY_HOST", output)
+        self.assertIn("ML_SECCOMP_SELF", output)
+        self.assertIn("ML_SERVICE_HOST_FD", output)
 
     def test_lines_of_a_further_file_are_numbered_apart(self):
         _, _, output = self.generate("read | a | b\n", "\nwrite | a | b\n")
@@ -65,7 +65,7 @@ class Generate(unittest.TestCase):
         self.assert_refused("read arg0 == 1 and arg1 == 1 and arg2 == 1 | a | b\n", 1, "at most 2 conditions")
 
     def test_the_shipped_policies_are_right(self):
-        policies = [path.read_text() for path in sorted((ROOT / "service/policy").glob("*.policy"))]
+        policies = [path.read_text() for path in sorted(ROOT.glob("*/policy/*.policy"))]
         code, complaint, _ = self.generate(*policies)
         self.assertEqual((code, complaint), (0, ""))
 
