@@ -181,6 +181,10 @@ struct ml_engine_list {
     int events_fd; /* host/process_events.h; -1: the tree is walked over */
     ev_io events_watcher;
     bool has_lost_events;
+    bool is_losing;          /* the kernel drops events until the queue has been emptied */
+    uint64_t heard_ns;       /* the queue was empty the last time; CLOCK_MONOTONIC */
+    uint64_t lost_ns;        /* the last one was dropped before; 0: none was */
+    uint32_t lost_walk;      /* the first one behind that */
     bool has_children_files; /* /proc/PID/task/TID/children */
     ev_timer walk_timer;
     double every_s, least_s;        /* between two walks; what their cost permits */

@@ -18,7 +18,7 @@ enum { LOOKS_COUNT = sizeof(look_after_ms) / sizeof(look_after_ms[0]), NS_PER_MS
 static const uint64_t ns_per_s = UINT64_C(1000000000);
 
 /* Events that are taken in one go: the programs' own messages wait meanwhile. */
-enum { EVENTS_AT_ONCE = 256, EVENTS_AT_MOST = 1 << 16 };
+enum { EVENTS_AT_ONCE = 256, EVENTS_AT_MOST = 1 << 20 };
 
 /* A process's report is read so long behind its end at most. */
 static const uint64_t report_late_ns = UINT64_C(10000000000);
@@ -80,6 +80,8 @@ static const uint64_t at_present = UINT64_MAX;
 static struct somebody find(struct ml_engine *engine, pid_t pid, uint64_t at_ns) {
     const struct ml_member *member = ml_members_newest(&engine->members, pid);
     const struct ml_unrecorded *one = ml_unrecorded_newest(table_of(engine), pid);
+    member = member != NULL && member->pid_passed_on ? NULL : member;
+    one = one != NULL && one->pid_passed_on ? NULL : one;
     const bool is_member = member != NULL && member->state == ML_MEMBER_RUNNING;
     const bool is_listed = one != NULL && one->state == ML_MEMBER_RUNNING;
     if (is_member || (!is_listed && member != NULL && member->end.monotonic_ns >= at_ns)) {
@@ -274,16 +276,25 @@ static void look_later(struct ml_engine *engine, struct ml_unrecorded *one) {
     ml_engine_walk_soon(engine);
 }
 
+/* Whether a child of that parent may have come to this one: where the host is the subreaper, to one
+ * of the tree. */
+static bool may_be_child(struct ml_engine *engine, pid_t parent_pid, pid_t now_of) {
+    return now_of == parent_pid || now_of == getpid() || engine->root == getpid() ||
+           id_of(find(engine, now_of, at_present)) != 0;
+}
+
 /* One that was born then (CLOCK_MONOTONIC). Where it has ended meanwhile its pid may be another's:
- * nobody has started behind his own birth. */
-static struct ml_process_facts facts_of(struct ml_engine *engine, pid_t pid, uint64_t born_ns) {
+ * nobody has started behind his own birth. The kernel tells of the start in ticks only; within one
+ * the parent tells. */
+static struct ml_process_facts
+facts_of(struct ml_engine *engine, pid_t pid, pid_t parent_pid, uint64_t born_ns) {
     const struct ml_process_facts facts = ml_process_facts(pid);
     const struct memlog_service_moment now = ml_clock_moment(engine->clock);
     const uint64_t tick_ns = ns_per_s / (uint64_t)sysconf(_SC_CLK_TCK);
     const uint64_t born_since_boot_ns = born_ns + (now.boottime_ns - now.monotonic_ns);
-    return facts.start_ticks * tick_ns <= born_since_boot_ns
-               ? facts
-               : (struct ml_process_facts){.has_ended = true};
+    const bool is_it = facts.start_ticks * tick_ns <= born_since_boot_ns &&
+                       may_be_child(engine, parent_pid, facts.parent);
+    return is_it ? facts : (struct ml_process_facts){.has_ended = true};
 }
 
 /* A process that is no member: `is_forked` as far as is known. */
@@ -299,7 +310,7 @@ add(struct ml_engine *engine,
     if (one == NULL) {
         return NULL;
     }
-    const struct ml_process_facts facts = facts_of(engine, pid, born_ns);
+    const struct ml_process_facts facts = facts_of(engine, pid, parent_pid, born_ns);
     one->parent_pid = parent_pid;
     one->parent_id = parent_id;
     one->start = ml_clock_moment(engine->clock);
@@ -319,11 +330,22 @@ add(struct ml_engine *engine,
     return one;
 }
 
+/* Its exec may have been told among the events that were dropped, and nobody has seen it since. */
+static void doubt_image(const struct ml_engine_list *list, struct ml_unrecorded *one) {
+    if (one->is_forked && one->born_ns < list->lost_ns && one->walk < list->lost_walk) {
+        one->is_forked = false;
+        one->is_idle = false;
+        forget_identity(one);
+        set_reason(one, no_image_text);
+    }
+}
+
 static void
 end(struct ml_engine *engine,
     struct ml_unrecorded *one,
     enum ml_member_event event,
     const struct ml_ending *ending) {
+    doubt_image(&engine->list, one);
     ml_engine_list_judge(engine, one);
     ml_unrecorded_end(table_of(engine), one, event, ending, ml_clock_moment(engine->clock));
 }
@@ -459,8 +481,9 @@ uint32_t ml_engine_list_recorded(struct ml_engine *engine, const struct ml_membe
     const uint32_t id = one->id;
     const uint32_t parent_id = one->parent_id;
     if (one->state != ML_MEMBER_RUNNING) {
-        /* Its report was read behind its end: it was the same fork. */
-        const bool is_same = member->forked && one->is_forked &&
+        /* Its report was read behind its end: it was the same fork, or what nobody could look at.
+         */
+        const bool is_same = ((member->forked && one->is_forked) || !has_name(one)) &&
                              now_ns(engine) - one->end.monotonic_ns < report_late_ns;
         if (is_same) {
             ml_unrecorded_remove(table_of(engine), one);
@@ -500,10 +523,17 @@ static bool is_known(struct ml_engine *engine, const struct ml_process_event *ev
     return is_member || (one != NULL && one->born_ns >= event->monotonic_ns);
 }
 
-/* Whoever had that pid before, and is not known to have ended. */
-static void end_before(struct ml_engine *engine, const struct ml_process_event *event) {
-    struct ml_unrecorded *one = ml_unrecorded_running(table_of(engine), event->pid);
+/* Whoever had that pid before has ended, and who has it now is the parent of what comes. */
+static void pass_pid_on(struct ml_engine *engine, const struct ml_process_event *event) {
+    struct ml_member *member = ml_members_newest(&engine->members, event->pid);
+    if (member != NULL && member->start.monotonic_ns < event->monotonic_ns) {
+        member->pid_passed_on = true;
+    }
+    struct ml_unrecorded *one = ml_unrecorded_newest(table_of(engine), event->pid);
     if (one != NULL && one->born_ns < event->monotonic_ns) {
+        one->pid_passed_on = true;
+    }
+    if (one != NULL && one->pid_passed_on && one->state == ML_MEMBER_RUNNING) {
         const struct ml_ending ending = one->leaving;
         end(engine, one, ending.signal != 0 ? ML_MEMBER_EVENT_KILL : ML_MEMBER_EVENT_EXIT, &ending);
     }
@@ -515,7 +545,7 @@ static void on_born(struct ml_engine *engine, const struct ml_process_event *eve
     const bool is_top = is_of_host || (event->pid == engine->root && event->parent == getpid());
     const struct somebody parent = find(engine, event->parent, event->monotonic_ns);
     const uint32_t parent_id = id_of(parent);
-    end_before(engine, event);
+    pass_pid_on(engine, event);
     if ((parent_id == 0 && !is_top) || is_known(engine, event)) {
         return; /* somebody else's, or known already */
     }
@@ -553,8 +583,23 @@ static bool end_gone(struct ml_engine *engine, struct ml_unrecorded *one) {
     return true;
 }
 
+/* One whose birth was among the events that were dropped. NULL: it is somebody else's, or known. */
+static struct ml_unrecorded *
+add_ended(struct ml_engine *engine, const struct ml_process_event *event) {
+    const uint64_t at_ns = event->monotonic_ns;
+    const struct somebody parent = find(engine, event->parent, at_ns);
+    const struct somebody itself = find(engine, event->pid, at_ns);
+    const bool is_orphan = event->parent == getpid() && engine->root != getpid() &&
+                           !ml_engine_is_helper(engine, event->pid);
+    if (engine->list.lost_ns == 0 || id_of(itself) != 0 || (id_of(parent) == 0 && !is_orphan)) {
+        return NULL;
+    }
+    return add(engine, event->pid, event->parent, parent, false, at_ns);
+}
+
 static void on_ended(struct ml_engine *engine, const struct ml_process_event *event) {
     struct ml_unrecorded *one = ml_unrecorded_running(table_of(engine), event->pid);
+    one = one != NULL ? one : add_ended(engine, event);
     if (one == NULL || event->monotonic_ns < one->born_ns) {
         return;
     }
@@ -567,12 +612,30 @@ static void on_ended(struct ml_engine *engine, const struct ml_process_event *ev
     }
 }
 
-/* Up to so many. False: the kernel had to drop some. */
+/* The queue is empty: what comes now is told again. True: what came before was not all. */
+static bool heard_all(struct ml_engine_list *list, uint64_t now) {
+    const bool has_lost = list->is_losing;
+    if (has_lost) {
+        list->blind_ns =
+            now - list->heard_ns > list->blind_ns ? now - list->heard_ns : list->blind_ns;
+        list->lost_ns = now;
+        list->lost_walk = list->walk + 1;
+    }
+    list->is_losing = false;
+    list->heard_ns = now;
+    return has_lost;
+}
+
+/* Up to so many. False: the kernel had to drop some, and a walk is due. */
 static bool take_events(struct ml_engine *engine, int most) {
+    struct ml_engine_list *list = &engine->list;
     struct ml_process_event event;
-    bool lost = false;
-    for (int i = 0; i < most && ml_process_events_next(engine->list.events_fd, &event, &lost);
-         i++) {
+    for (int i = 0; i < most; i++) {
+        const uint64_t now = now_ns(engine);
+        if (!ml_process_events_next(list->events_fd, &event, &list->is_losing)) {
+            list->has_lost_events = list->has_lost_events || list->is_losing;
+            return !heard_all(list, now);
+        }
         if (event.kind == ML_PROCESS_EVENT_BORN) {
             on_born(engine, &event);
         } else if (event.kind == ML_PROCESS_EVENT_EXEC) {
@@ -581,8 +644,7 @@ static bool take_events(struct ml_engine *engine, int most) {
             on_ended(engine, &event);
         }
     }
-    engine->list.has_lost_events = engine->list.has_lost_events || lost;
-    return !lost;
+    return !list->is_losing;
 }
 
 void ml_engine_list_take_events(struct ml_engine *engine) {
@@ -661,6 +723,7 @@ void ml_engine_list_init(struct ml_engine *engine) {
     struct ml_engine_list *list = &engine->list;
     ml_unrecorded_init(&list->table);
     list->events_fd = ml_process_events_open();
+    list->heard_ns = now_ns(engine);
     if (list->events_fd >= 0) {
         ev_io_init(&list->events_watcher, on_events, list->events_fd, EV_READ);
         ev_set_priority(

@@ -143,7 +143,8 @@ void ml_engine_walk(struct ml_engine *engine) {
     visit_all(engine, &todo);
     visit_rest(engine, &todo);
     free(todo.items);
-    if (list->walked_ns != 0 && begun_ns - list->walked_ns > list->blind_ns) {
+    if (list->events_fd < 0 && list->walked_ns != 0 &&
+        begun_ns - list->walked_ns > list->blind_ns) {
         list->blind_ns = begun_ns - list->walked_ns;
     }
     list->walked_ns = begun_ns;

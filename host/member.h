@@ -112,6 +112,7 @@ struct ml_member {
     int pidfd;                  /* -1: none */
     struct ml_image_mark image; /* all 0: may not be read */
     uint32_t walk;              /* over the tree: the last one that came by */
+    bool pid_passed_on;         /* to a process that was born behind it */
     bool is_polled;             /* the kernel gave no pidfd: /proc tells of its end */
     uint64_t start_ticks;       /* with the pid, one process (host/process_info.h) */
     ev_io pidfd_watcher;

@@ -6,12 +6,15 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <arpa/inet.h>
 #include <linux/cn_proc.h>
 #include <linux/connector.h>
+#include <linux/filter.h>
 #include <linux/netlink.h>
 
-/* Room for some ten thousand events: the host may be busy with a dump. */
-enum { QUEUE_BYTES = 8 << 20 };
+/* The kernel takes twice that, and 768 bytes an event: some forty thousand, as the host may be busy
+ * with a dump. Memory is taken by events alone. */
+enum { QUEUE_BYTES = 16 << 20 };
 
 /* The kernel answers at once, or not at all: from another pid namespace it takes the wish silently
  * and never tells anything. */
@@ -35,6 +38,39 @@ static bool ask(int fd) {
     return send(fd, &packet, packet.header.nlmsg_len, 0) == (ssize_t)packet.header.nlmsg_len;
 }
 
+/* Births and ends of threads, and what does not concern births, execs and ends, take no room in the
+ * queue: the kernel passes them over. Where it cannot we do (ml_process_event_parse). */
+static void filter(int fd) {
+    enum { EVENT = NLMSG_HDRLEN + sizeof(struct cn_msg), TAKE = -1, PASS_OVER = 0 };
+    enum {
+        WHAT = EVENT + offsetof(struct proc_event, what),
+        CHILD = EVENT + offsetof(struct proc_event, event_data.fork.child_pid),
+        CHILD_GROUP = EVENT + offsetof(struct proc_event, event_data.fork.child_tgid),
+        ENDED = EVENT + offsetof(struct proc_event, event_data.exit.process_pid),
+        ENDED_GROUP = EVENT + offsetof(struct proc_event, event_data.exit.process_tgid),
+    };
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, WHAT), /* by the network's order of bytes */
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, htonl(PROC_EVENT_FORK), 4, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, htonl(PROC_EVENT_EXIT), 7, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, htonl(PROC_EVENT_EXEC), 10, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, htonl(PROC_EVENT_NONE), 9, 0), /* it listens to us */
+        BPF_STMT(BPF_RET | BPF_K, PASS_OVER),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, CHILD),
+        BPF_STMT(BPF_MISC | BPF_TAX, 0),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, CHILD_GROUP),
+        BPF_JUMP(BPF_JMP | BPF_JA, 3, 0, 0),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, ENDED),
+        BPF_STMT(BPF_MISC | BPF_TAX, 0),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, ENDED_GROUP),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_X, 0, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, (uint32_t)TAKE),
+        BPF_STMT(BPF_RET | BPF_K, PASS_OVER),
+    };
+    const struct sock_fprog program = {.len = sizeof(code) / sizeof(code[0]), .filter = code};
+    (void)setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program));
+}
+
 static bool is_answered(int fd) {
     struct pollfd wanted = {.fd = fd, .events = POLLIN};
     return poll(&wanted, 1, ANSWER_MS) > 0 && (wanted.revents & POLLIN) != 0;
@@ -50,6 +86,7 @@ int ml_process_events_open(void) {
         /* Not root: as much of it as net.core.rmem_max permits. */
         (void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &queue_bytes, sizeof(queue_bytes));
     }
+    filter(fd);
     const struct sockaddr_nl address = {.nl_family = AF_NETLINK, .nl_groups = CN_IDX_PROC};
     if (bind(fd, (const struct sockaddr *)&address, sizeof(address)) != 0 || !ask(fd) ||
         !is_answered(fd)) {
@@ -81,6 +118,7 @@ struct ml_process_event ml_process_event_parse(const void *packet, size_t count_
     ) {
         parsed.kind = ML_PROCESS_EVENT_ENDED;
         parsed.pid = event.event_data.exit.process_tgid;
+        parsed.parent = event.event_data.exit.parent_tgid;
         parsed.wait_status = (int)event.event_data.exit.exit_code;
     }
     return parsed;

@@ -22,7 +22,7 @@ enum ml_process_event_kind {
 struct ml_process_event {
     enum ml_process_event_kind kind;
     pid_t pid;
-    pid_t parent;          /* of one that was born */
+    pid_t parent;          /* of one that was born, or has ended; 0: not told */
     int wait_status;       /* of one that ended, as wait tells it */
     uint64_t monotonic_ns; /* when it happened */
 };

@@ -34,9 +34,10 @@ struct ml_unrecorded {
     uint64_t start_ticks; /* 0: it was gone before anybody looked */
     uint64_t born_ns;     /* CLOCK_MONOTONIC, as the kernel tells; else when it was first seen */
     struct ml_image_mark image;
-    bool is_forked;  /* it is still its parent's image */
-    bool is_idle;    /* memlog's hooks are in it, and nobody has called them since its fork */
-    bool has_reason; /* by the word of who knows; else the best guess so far */
+    bool pid_passed_on; /* to a process that was born behind it */
+    bool is_forked;     /* it is still its parent's image */
+    bool is_idle;       /* memlog's hooks are in it, and nobody has called them since its fork */
+    bool has_reason;    /* by the word of who knows; else the best guess so far */
     enum ml_member_state state;
     enum ml_role role;
     struct ml_ending ending;

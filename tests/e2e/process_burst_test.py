@@ -9,7 +9,8 @@ import harness
 LAST_PID = pathlib.Path("/proc/sys/kernel/ns_last_pid")
 
 # Stops the host, starts COUNT static children one behind the other, and ends. Only then a fork lets the host go on: by
-# now all of them are gone. "same" asks the kernel for one pid again and again, "fork" forks and executes.
+# now all of them are gone. "same" asks the kernel for one pid again and again, "fork" forks and executes,
+# "many" only forks.
 BURST = r"""
 #include <fcntl.h>
 #include <signal.h>
@@ -45,7 +46,12 @@ int main(int count, char **words) {
         if (pid != 0 && strcmp(words[3], "same") == 0) {
             choose(pid);
         }
-        if (strcmp(words[3], "fork") == 0) {
+        if (strcmp(words[3], "many") == 0) {
+            pid = vfork();
+            if (pid == 0) {
+                _exit(3);
+            }
+        } else if (strcmp(words[3], "fork") == 0) {
             pid = fork();
             if (pid == 0) {
                 execv(child[0], child);
@@ -63,6 +69,9 @@ int main(int count, char **words) {
 """
 
 CHILDREN = 120
+
+# Two events each, of which the kernel keeps some forty thousand.
+MANY = 26000
 
 
 class Bursts(harness.Case):
@@ -116,6 +125,19 @@ class Bursts(harness.Case):
         children = self.children("same")
         self.assert_all(children)
         self.assertLess(len({entry["pid"] for entry in children}), CHILDREN)
+
+    def test_beyond_what_the_kernel_keeps_of_them_the_list_says_that_it_may_lack_some(self):
+        run = self.memlog(self.build("burst", BURST), "none", str(MANY), "many")
+        self.assertEqual((run.code, run.err), (0, ""))
+        (dump,) = run.dumps()
+        report = self.whole_report(dump)
+        told = report["dump"]["process_list"]
+        if told["source"] != "kernel events":
+            self.skipTest("the kernel does not tell this host of processes")
+        listed = sum(entry.get("folded_processes", 1) for entry in report["processes"])
+        self.assertGreater(told["blind_ms"], 0, listed)
+        self.assertLess(listed, MANY)
+        self.assertGreater(listed, MANY / 4)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,10 @@
 #include "host/process_events.h"
 
 #include <poll.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -42,8 +44,10 @@ START_TEST(tells_births_execs_and_ends_of_whole_processes) {
     event.event_data.exit.process_pid = 20;
     event.event_data.exit.process_tgid = 20;
     event.event_data.exit.exit_code = 3 << 8;
+    event.event_data.exit.parent_pid = 11;
+    event.event_data.exit.parent_tgid = 10;
     parsed = parse(&event, 0);
-    ck_assert(parsed.kind == ML_PROCESS_EVENT_ENDED && parsed.pid == 20);
+    ck_assert(parsed.kind == ML_PROCESS_EVENT_ENDED && parsed.pid == 20 && parsed.parent == 10);
     ck_assert_int_eq(WEXITSTATUS(parsed.wait_status), 3);
 }
 END_TEST
@@ -101,12 +105,43 @@ START_TEST(where_the_kernel_tells_a_child_is_born_becomes_a_program_and_ends) {
 }
 END_TEST
 
+static void *rename_thread(void *context) {
+    (void)prctl(PR_SET_NAME, "another");
+    return context;
+}
+
+START_TEST(what_concerns_no_whole_process_takes_no_room_in_the_queue) {
+    enum { THREADS = 50, PACKET = 1024, TOLD = NLMSG_HDRLEN + sizeof(struct cn_msg) };
+    char packet[PACKET];
+    const int fd = ml_process_events_open();
+    if (fd < 0) {
+        return; /* not root, or another namespace */
+    }
+    for (int i = 0; i < THREADS; i++) {
+        pthread_t thread;
+        ck_assert_int_eq(pthread_create(&thread, NULL, rename_thread, NULL), 0);
+        ck_assert_int_eq(pthread_join(thread, NULL), 0);
+    }
+    for (ssize_t count = read(fd, packet, sizeof(packet)); count > 0;
+         count = read(fd, packet, sizeof(packet))) {
+        uint32_t what = 0;
+        memcpy(&what, packet + TOLD, sizeof(what));
+        if (what != PROC_EVENT_NONE) { /* others of the machine are born and end meanwhile */
+            const struct ml_process_event event = ml_process_event_parse(packet, (size_t)count);
+            ck_assert_int_ne(event.kind, ML_PROCESS_EVENT_OTHER);
+        }
+    }
+    (void)close(fd);
+}
+END_TEST
+
 int main(void) {
     TCase *tcase = tcase_create("process_events");
     tcase_set_timeout(tcase, 60);
     tcase_add_test(tcase, tells_births_execs_and_ends_of_whole_processes);
     tcase_add_test(tcase, passes_over_threads_and_what_is_cut);
     tcase_add_test(tcase, where_the_kernel_tells_a_child_is_born_becomes_a_program_and_ends);
+    tcase_add_test(tcase, what_concerns_no_whole_process_takes_no_room_in_the_queue);
     Suite *suite = suite_create("host/process_events");
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);

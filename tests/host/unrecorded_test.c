@@ -96,6 +96,30 @@ START_TEST(a_hundred_thousand_short_ones_are_folded_and_none_is_forgotten) {
 }
 END_TEST
 
+START_TEST(running_ones_are_found_by_id_while_others_are_folded) {
+    enum { MANY = 3 * ML_UNRECORDED_KEPT };
+    struct ml_unrecorded_table table;
+    ml_unrecorded_init(&table);
+    ck_assert_ptr_null(ml_unrecorded_next_running(&table, 0));
+    for (uint32_t i = 0; i < MANY; i++) {
+        named(&table, (pid_t)(2 + i), i % 2 == 0 ? "even" : "odd", i);
+    }
+    uint32_t seen = 0;
+    for (struct ml_unrecorded *one = ml_unrecorded_next_running(&table, 0); one != NULL; seen++) {
+        const uint32_t id = one->id;
+        ck_assert_int_eq(one->pid, (pid_t)(2 + seen));
+        if (seen % 3 != 0) {
+            ml_unrecorded_end(&table, one, ML_MEMBER_EVENT_EXIT, &clean, moment);
+        }
+        one = ml_unrecorded_next_running(&table, id);
+    }
+    ck_assert_uint_eq(seen, MANY);
+    ck_assert_uint_gt(table.folds_count, 0);
+    ck_assert_uint_eq(told(&table), MANY);
+    ml_unrecorded_fini(&table);
+}
+END_TEST
+
 START_TEST(of_too_many_programs_the_rest_goes_together) {
     enum { MANY = 20000 };
     struct ml_unrecorded_table table;
@@ -130,6 +154,7 @@ int main(void) {
     tcase_add_test(tcase, ids_are_those_of_no_member_and_never_come_back);
     tcase_add_test(tcase, a_pid_that_comes_back_is_another_process);
     tcase_add_test(tcase, a_hundred_thousand_short_ones_are_folded_and_none_is_forgotten);
+    tcase_add_test(tcase, running_ones_are_found_by_id_while_others_are_folded);
     tcase_add_test(tcase, of_too_many_programs_the_rest_goes_together);
     tcase_add_test(tcase, more_running_ones_than_there_is_room_for_are_counted);
     Suite *suite = suite_create("host/unrecorded");
