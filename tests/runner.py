@@ -93,8 +93,24 @@ class Result:
         self.load = load  # of the machine, at its end
 
 
+def end_session(session):
+    """Kill whoever is in it: Check gives each case a process group of its own, and who goes on there keeps the output open."""
+    found = True
+    while found:
+        time.sleep(0.01)
+        found = False
+        for pid in (int(name) for name in os.listdir("/proc") if name.isdigit()):
+            try:
+                is_over = pathlib.Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(") ")[2].startswith(("Z", "X"))
+                if os.getsid(pid) == session and not is_over:
+                    os.kill(pid, signal.SIGKILL)
+                    found = True
+            except OSError:
+                pass  # it has ended meanwhile, or is another user's
+
+
 def run_limited(command, timeout, env):
-    """Run to the end or to the timeout, then end its whole process group; returns (exit code or None, output)."""
+    """Run to the end or to the timeout, then end its whole session; returns (exit code or None, output)."""
     process = subprocess.Popen(
         command,
         cwd=ROOT,
@@ -108,7 +124,7 @@ def run_limited(command, timeout, env):
         output, _ = process.communicate(timeout=timeout)
         code = process.returncode
     except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
+        end_session(process.pid)
         output, _ = process.communicate()
         code = None
     return code, output.decode(errors="replace")

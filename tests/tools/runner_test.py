@@ -62,6 +62,21 @@ class Runner(unittest.TestCase):
         self.assertIn("too early", "\n".join(lines))
         self.assertNotIn("FLAKY", "\n".join(lines))
 
+    def test_who_hangs_is_ended_with_its_children_in_groups_of_their_own(self):
+        late = self.folder / "late"
+        script = """
+import os, pathlib, sys, time
+if os.fork() == 0:
+    os.setpgid(0, 0)
+    time.sleep(20)
+    pathlib.Path(sys.argv[1]).touch()
+else:
+    time.sleep(1000)
+"""
+        _, _, lines = self.play(runner.Test("hangs", [sys.executable, "-c", script, str(late)], 2, runner.count_unittest, once=True))
+        self.assertFalse(late.exists())  # it would have kept the output open until then
+        self.assertIn("ended after 2 s", "\n".join(lines))
+
     def test_more_than_three_are_no_accident(self):
         names = [f"late{number}" for number in range(runner.SECOND_CHANCES + 1)]
         _, _, lines = self.play(*(self.program(name, 1) for name in names))
