@@ -1,6 +1,7 @@
 """What stands before a program: nothing, memlog, or a peer from Debian."""
 import os
 import pathlib
+import re
 import shlex
 import shutil
 import subprocess
@@ -17,7 +18,7 @@ HEAPTRACK_PRELOAD = HEAPTRACK / "libheaptrack_preload.so"
 HEAPTRACK_INTERPRETER = HEAPTRACK / "libexec/heaptrack_interpret"
 MEMLOG = OUT / "memlog"
 METER = OUT / "bench-meter"
-NEVER_METER = "--never=^[^ ]*bench-meter "
+NEVER_METER = "--never=^" + re.sub(r"[][\\.^$*+?(){}|]", r"\\\g<0>", str(METER)) + " "
 
 
 class Launch:
