@@ -33,6 +33,18 @@ class Suites(unittest.TestCase):
         self.assert_same("stress")
 
 
+class Leftovers(harness.Case):
+    def test_what_a_check_has_closed_goes_with_its_folder(self):
+        work = self.folder / "work"
+        for name, mode in (("open", 0o755), ("closed", 0), ("read-only", 0o500)):
+            (work / name / "below").mkdir(parents=True)
+            (work / name).chmod(mode)
+        (work / "link").symlink_to(self.truth_folder)
+        self.truth_folder.chmod(0o500)
+        self_checks.remove(work)
+        self.assertEqual((work.exists(), self.truth_folder.stat().st_mode & 0o777), (False, 0o500))
+
+
 class Seen(harness.Case):
     """tests/oracle/seen.c: signals, masks, limits, descriptors, errno, environment, children; twice, as it execs itself."""
 
