@@ -2,6 +2,7 @@
 none below it. (Those for memories are triggers_memory_test.py's.)"""
 import json
 import math
+import shlex
 import subprocess
 import time
 import unittest
@@ -40,7 +41,7 @@ class Triggers(triggering.Case):
         """Three programs with 16 MiB each, of roles that may use 12, 24 and 48 MiB."""
         wants = {"utility": (12, 0), "gpu": (24, 16), "renderer": (48, 48)}  # the threshold, and what is grown by then
         children = [
-            " ".join((str(GROWER), f"--type={role}", *self.in_folder((f"guilty={16 * MIB}", f"wait=@{role}", f"guilty={more * MIB}", "wait=@end"))))
+            shlex.join((str(GROWER), f"--type={role}", *self.in_folder((f"guilty={16 * MIB}", f"wait=@{role}", f"guilty={more * MIB}", "wait=@end"))))
             for role, (_, more) in wants.items()]
         footprint = {"browser": "off", "other": "off", "again": "off", **{role: f"{size}M" for role, (size, _) in wants.items()}}
         process = self.memlog_start(
