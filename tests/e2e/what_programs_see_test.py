@@ -5,6 +5,7 @@ import pathlib
 import shutil
 import signal
 import subprocess
+import tempfile
 import time
 import unittest
 import urllib.request
@@ -14,7 +15,9 @@ import servers
 import witness
 
 PYTHON = "/usr/bin/python3"
-WITNESS = str(pathlib.Path(__file__).with_name("witness.py"))
+# Shells, git, sqlite3 and the compiler's driver are handed its path as a word of a line: here it has no sign that one of them acts upon.
+PLACE = tempfile.mkdtemp(prefix="memlog-test.")
+WITNESS = shutil.copy(pathlib.Path(__file__).with_name("witness.py"), PLACE)
 JEMALLOC = "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2"
 
 OPENS_AND_LOOKS = f"""
@@ -35,6 +38,10 @@ if __name__ == "__main__":
         child.start()
         child.join()
 """
+
+
+def tearDownModule():
+    shutil.rmtree(PLACE)
 
 
 class Ending(harness.Case):
