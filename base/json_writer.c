@@ -115,6 +115,11 @@ void ml_json_bool(struct ml_json *json, bool value) {
     fputs(value ? "true" : "false", json->out);
 }
 
+void ml_json_null(struct ml_json *json) {
+    comma(json);
+    fputs("null", json->out);
+}
+
 void ml_json_string_member(struct ml_json *json, const char *name, const char *text) {
     ml_json_key(json, name);
     ml_json_string(json, text);

@@ -35,6 +35,7 @@ void ml_json_string(struct ml_json *json, const char *text);
 void ml_json_number(struct ml_json *json, uint64_t value);
 void ml_json_integer(struct ml_json *json, int64_t value);
 void ml_json_bool(struct ml_json *json, bool value);
+void ml_json_null(struct ml_json *json);
 
 /* Name and value in one. */
 void ml_json_string_member(struct ml_json *json, const char *name, const char *text);

@@ -58,7 +58,10 @@ static void set_figures(json_t *json, const struct memlog_service_client_figures
     ml_page_set_number(json, "unknown_frees", f->unknown_frees);
     ml_page_set_number(json, "truncated_stacks", f->truncated_stacks);
     ml_page_set_number(json, "stack_nodes", f->nodes);
-    ml_page_set_bool(json, "complete", f->complete);
+    /* Of who has no profile no event was lost, and none was not. */
+    (void)json_object_set_new(
+        json, "complete", figures != NULL ? json_boolean(f->complete) : json_null()
+    );
     ml_page_set_number(json, "waits", f->waits);
     ml_page_set_number(json, "waited_ns", f->waited_ns);
     ml_page_set_number(json, "longest_wait_ns", f->longest_wait_ns);

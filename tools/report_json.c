@@ -300,7 +300,12 @@ static void put_process_head(
         ml_json_bool_member(json, "idle", process->idle);
     }
     ml_json_bool_member(json, "from_startup", process->from_startup);
-    ml_json_bool_member(json, "complete", process->complete && !process->partial);
+    ml_json_key(json, "complete");
+    if (process->not_recorded) {
+        ml_json_null(json); /* it has no events of which any could be lost, or not */
+    } else {
+        ml_json_bool(json, process->complete && !process->partial);
+    }
     text_member(json, "trouble", process->trouble);
     ml_json_number_member(json, "sampling_bytes", process->sampling_bytes);
     put_sampling(json, profile, process);

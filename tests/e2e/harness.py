@@ -96,7 +96,7 @@ def stayed_full(entry):
 def overran(report):
     """Somebody is not complete, and all that is missing anywhere is what a machine costs that stands still for longer than a full pipe is
     waited for: who has lost events says so, and how many; whoever forked from such a one does not know what he inherited."""
-    entries = [entry for entry in report["processes"] if not entry["complete"]]
+    entries = [entry for entry in report["processes"] if entry["complete"] is False]
     incomplete = {entry["id"] for entry in entries}
     lossy = {entry["id"] for entry in entries
              if entry["trouble"].startswith("its pipe stayed full") and entry["accounting"]["waits"] > 0

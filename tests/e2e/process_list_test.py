@@ -120,7 +120,7 @@ class Lists(harness.Case):
         for entry in report["processes"]:
             if not entry["recorded"]:
                 self.assertTrue(entry["reason"])
-                self.assertEqual((entry["events"], entry["total_bytes"], entry["live_bytes"], entry["complete"]), (0, 0, 0, False))
+                self.assertEqual((entry["events"], entry["total_bytes"], entry["live_bytes"], entry["complete"]), (0, 0, 0, None))
         return report
 
     def by_name(self, report):
