@@ -426,19 +426,63 @@ static bool read_proguard_maps(const struct ml_command *command, struct ml_deobf
     return ml_deobfuscation_finish(names);
 }
 
-/* Keep what was asked for alone. False: there is none of it, which was said where it may not be. */
-static bool
-narrow(const struct ml_command *command, const struct ml_load *load, struct ml_profile *profile) {
-    if (load->pid != 0 && !ml_profile_select(profile, load->pid)) {
-        if (!load->may_lack) {
+/* That there is no profile of the process that was asked for, and why; `one`: it is listed. */
+static void say_unrecorded(
+    const struct ml_command *command,
+    const struct ml_load *load,
+    const struct ml_profile *profile,
+    const struct ml_profile_process *one
+) {
+    const char *reason = one ? one->not_recorded_reason.bytes : "";
+
+    if (one) {
+        ml_command_say_of(
+            command,
+            load->path,
+            "process %" PRIu32 " (%s) was not recorded%s%s; memlog report --pid=%" PRIu32
+            " says what is known of it",
+            load->pid,
+            one->name.bytes,
+            reason[0] ? ": " : "",
+            reason,
+            load->pid
+        );
+        return;
+    }
+    for (size_t i = 0; i < profile->not_profiled_count; i++) {
+        if (profile->not_profiled[i].pid == load->pid) {
             ml_command_say_of(
                 command,
                 load->path,
-                "no process %" PRIu32 " in it; memlog report lists them",
-                load->pid
+                "process %" PRIu32 " (%s) ran without memlog: %s",
+                load->pid,
+                profile->not_profiled[i].path.bytes,
+                profile->not_profiled[i].reason.bytes
             );
+            return;
         }
-        return false;
+    }
+    ml_command_say_of(
+        command, load->path, "no process %" PRIu32 " in it; memlog report lists them", load->pid
+    );
+}
+
+/* Keep what was asked for alone. False: there is none of it, which was said where it may not be. */
+static bool
+narrow(const struct ml_command *command, const struct ml_load *load, struct ml_profile *profile) {
+    if (load->pid != 0) {
+        const bool is_there = ml_profile_select(profile, load->pid);
+        if (!is_there || (profile->processes_count == 0 && !load->takes_unrecorded)) {
+            if (!load->may_lack) {
+                say_unrecorded(
+                    command,
+                    load,
+                    profile,
+                    is_there ? &profile->others[profile->others_count - 1] : NULL
+                );
+            }
+            return false;
+        }
     }
     if (load->role && !ml_profile_select_role(profile, load->role)) {
         if (!load->may_lack) {

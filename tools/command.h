@@ -125,6 +125,7 @@ struct ml_load {
     const char *alternative_dirs; /* tools/symbol_search.h; NULL: none */
     const char *breakpad_dirs;    /* likewise */
     enum ml_ended ended;          /* whether what processes left counts as live */
+    bool takes_unrecorded;        /* it has words for a process without a profile */
     bool keeps_own_live; /* each process's own live figures stay: for what lists processes */
     bool series_only;    /* its series and their stacks; nothing of its cells */
     bool is_fetching;    /* ask the servers of DEBUGINFOD_URLS */

@@ -152,6 +152,7 @@ struct form {
     bool is_whole;   /* cannot leave anything out */
     bool is_signed;  /* can say that something shrank */
     bool has_own;    /* tells of each process apart: an ended one as it ended */
+    bool lists_all;  /* also of processes without a profile */
 };
 
 static const struct form forms[] = {
@@ -165,7 +166,7 @@ static const struct form forms[] = {
     {.name = "chrome", .write = write_chrome, .has_metric = true, .is_binary = true},
     {.name = "collapsed", .write = write_collapsed, .has_metric = true},
     {.name = "sqlite", .write = write_sqlite, .is_binary = true},
-    {.name = "json", .write = write_json, .has_own = true},
+    {.name = "json", .write = write_json, .has_own = true, .lists_all = true},
     {.name = "html", .write = write_html, .has_metric = true, .has_own = true},
 };
 enum { FORMS_COUNT = sizeof forms / sizeof forms[0] };
@@ -235,6 +236,7 @@ static int request_check(
     if (exit_code == ML_EXIT_OK) {
         exit_code = ml_command_ended(command, request->ended, &out_load->ended);
         out_load->keeps_own_live = (*out_form)->has_own;
+        out_load->takes_unrecorded = (*out_form)->lists_all;
     }
     if (exit_code == ML_EXIT_OK) {
         exit_code = ml_command_metric(command, request->metric_text, &request->metric);

@@ -158,7 +158,7 @@ static int tell(
 static int run(const struct ml_command *command, int argc, char **argv) {
     struct ml_report report = {0};
     struct words words = {0};
-    struct ml_load load = {.keeps_own_live = true};
+    struct ml_load load = {.keeps_own_live = true, .takes_unrecorded = true};
     struct ml_loaded loaded;
     uint64_t limit = 0;
     bool go_on = false;
@@ -196,6 +196,7 @@ static int run(const struct ml_command *command, int argc, char **argv) {
     }
     report.limit = limit;
     report.file_path = load.path;
+    report.pid = load.pid;
     report.is_sifted = ml_sift_is_any(&load.sift);
     if (report.is_sifted && report.list == ML_LIST_ROWS && report.by == ML_BY_SIZE) {
         return ml_command_complain(

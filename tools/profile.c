@@ -63,6 +63,10 @@ static void tree_of_images(struct ml_profile *profile) {
     const struct ml_profile_process *largest = &profile->processes[0];
 
     profile->tree = (struct ml_profile_totals){0};
+    if (profile->processes_count == 0) { /* those without a profile alone */
+        profile->tree_peak_ticks = 0;
+        return;
+    }
     for (size_t i = 0; i < profile->processes_count; i++) {
         const struct ml_profile_process *process = &profile->processes[i];
         ml_profile_totals_add(&profile->tree, &process->totals);
@@ -152,7 +156,8 @@ keep_marked(struct ml_profile *profile, const bool *is_kept, uint32_t pid, const
     profile->gaps_count = kept;
     kept = 0;
     for (size_t i = 0; i < profile->not_profiled_count; i++) {
-        if (has_pid(profile, profile->not_profiled[i].parent_pid)) {
+        const struct ml_profile_not_profiled *one = &profile->not_profiled[i];
+        if (has_pid(profile, one->parent_pid) || (pid != 0 && one->pid == pid)) {
             profile->not_profiled[kept++] = profile->not_profiled[i];
         }
     }
@@ -169,6 +174,9 @@ static bool select_some(struct ml_profile *profile, uint32_t pid, const char *ro
         const struct ml_profile_process *process = &profile->processes[i];
         is_kept[i] = is_wanted(process, pid, role);
         found = found || is_kept[i];
+    }
+    for (size_t i = 0; is_kept && pid != 0 && i < profile->others_count; i++) {
+        found = found || profile->others[i].pid == pid;
     }
     if (found) {
         keep_marked(profile, is_kept, pid, role);

@@ -287,9 +287,9 @@ void ml_profile_fini(struct ml_profile *profile);
 /* Forget the dump, keep what is the file's: symbols and troubles. */
 void ml_profile_restart(struct ml_profile *profile);
 
-/* Keep the process images with that pid alone, as if they were the whole tree: its peak is the
- * pid's own, that of the image that held most (images of one pid never run at the same time).
- * False: there is none; nothing was changed. */
+/* Keep the process images with that pid alone, recorded or not, as if they were the whole tree: its
+ * peak is the pid's own, that of the image that held most (images of one pid never run at the same
+ * time). False: there is none; nothing was changed. */
 bool ml_profile_select(struct ml_profile *profile, uint32_t pid);
 
 /* Keep the processes of that role (its name) alone; the tree's peak is their share of the whole

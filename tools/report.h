@@ -26,6 +26,7 @@ struct ml_report {
     const struct ml_profile *profile;
     const struct ml_stacks *stacks;
     const char *file_path;  /* as the user named it */
+    uint32_t pid;           /* what is shown is of this process alone; 0: of all */
     size_t limit;           /* lines that are shown of each list; 0: the form's own default */
     bool is_plumbing_shown; /* operator new and the like are frames as others, also in text */
     bool is_sifted;         /* stacks were left out by a wish (tools/sift.h) */

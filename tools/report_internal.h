@@ -82,6 +82,9 @@ const char *ml_report_plural(uint64_t count);
 /* How much is live, was live at the peak, was allocated; what was lost. */
 void ml_report_answer(const struct ml_report_page *page);
 
+/* "running", "exit 0", "signal 9". */
+void ml_report_state(const struct ml_profile_process *process, char *out_state, size_t out_bytes);
+
 /* A row for each process, largest first; who ran without memlog, and why. */
 void ml_report_processes(const struct ml_report_page *page);
 void ml_report_not_profiled(const struct ml_report_page *page);

@@ -30,7 +30,7 @@ struct table {
     bool has_held;    /* there are several, which held the tree's peak together */
 };
 
-static void put_state(const struct ml_profile_process *process, char *out_state, size_t out_bytes) {
+void ml_report_state(const struct ml_profile_process *process, char *out_state, size_t out_bytes) {
     switch (process->state) {
     case ML_STATE_EXITED:
         if (process->folded_processes > 0 && process->exit_code == -1) {
@@ -131,7 +131,7 @@ static void put_process(
     char total[ML_WORDS_BYTES];
     char name[ML_REPORT_NAME_BYTES];
 
-    put_state(process, state, sizeof state);
+    ml_report_state(process, state, sizeof state);
     ml_function_name_fit(process->name.bytes, table->name_columns, name, sizeof name);
     fprintf(page->out, "%7" PRIu32 "  ", process->pid);
     ml_report_put(page, name);

@@ -408,7 +408,8 @@ static void put_temporary(const struct ml_report_page *page) {
 }
 
 static void put_more(const struct ml_report_page *page) {
-    if (page->report->list == ML_LIST_USUAL && !page->report->is_sifted) {
+    if (page->report->list == ML_LIST_USUAL && !page->report->is_sifted &&
+        page->report->profile->processes_count > 0) {
         fprintf(
             page->out,
             "\n%sMore: --by=function, --metric=total, --focus=REGEX, --help%s\n",

@@ -281,6 +281,42 @@ class Lists(harness.Case):
                 self.assertEqual(report["sleep"]["recorded"], False)
                 self.assertRegex(report["sleep"]["reason"], "system call that memlog cannot see")
 
+    def test_a_report_of_one_that_was_not_recorded_tells_what_is_known_of_it(self):
+        static = self.build("static", "#include <unistd.h>\nint main(void) { sleep(1); return 5; }\n", "-static")
+        maps = self.build("maps", MAPS)
+        run = self.memlog("/bin/sh", "-c", '"$0" lonely; "$1"; sleep 0.3; true', static, maps, options=("-q", "--no-page", "--never=sleep"))
+        dump = str(run.dumps()[0])
+        of = {}
+        for entry in self.whole(run)["processes"]:
+            of.setdefault((entry["name"], entry["recorded"]), entry)
+        for name, words, why, helps in (
+                ("static", "lonely", "why: statically linked", "what helps: link it dynamically"),
+                ("sleep", "sleep 0.3", "why: left out by --never=sleep", "what helps: leave that option away"),
+                ("maps", "maps", "why: no allocation of it has come", "what helps: nothing: it is recorded from the first allocation on that memlog sees")):
+            with self.subTest(name):
+                entry = of[name, False]
+                pid = f"--pid={entry['pid']}"
+                code, text, err = self.command("report", pid, dump)
+                self.assertEqual((code, err), (0, ""))
+                told = " ".join(text.split())
+                self.assertRegex(told, rf"1 process, .* Not recorded {entry['pid']} {name} ")
+                self.assertRegex(told, r"private memory ([\d.]+ [KM]iB when last read|: nobody has read it)" if name != "maps" else r"private memory [\d.]+ MiB when last read")
+                for part in (words, why, helps):
+                    self.assertIn(part, told)
+                self.assertNotRegex(text, "(?m)^  (left|live|peak|allocated) ")
+                code, text, err = self.command("report", "--json", pid, dump)
+                self.assertEqual((code, err), (0, ""))
+                report = json.loads(text)
+                (alone,) = report["processes"]
+                self.assertEqual((alone["id"], alone["reason"], alone["complete"]), (entry["id"], entry["reason"], None))
+                self.assertEqual(report["tree"]["total_bytes"], 0)
+                # What shows heaps alone says why there is none.
+                code, _, err = self.command("convert", "--to=collapsed", pid, dump)
+                self.assertEqual(code, 3)
+                self.assertIn(f"process {entry['pid']} ({name}) was not recorded: {entry['reason']}; memlog report {pid} says", err)
+        code, _, err = self.command("report", "--pid=1", dump)
+        self.assertEqual((code, "no process 1 in it" in err), (3, True))
+
     def unseen(self, run):
         """What the end of a run says of memory that went unseen, line by line as a terminal of 80 columns has it."""
         lines = [line[at:at + 80] for line in run.err.splitlines() for at in range(0, max(len(line), 1), 80)]
