@@ -104,6 +104,8 @@ static void note_refusal(
 bool ml_member_is_wanted(struct ml_engine *engine, struct ml_member *member) {
     const struct ml_options *options = engine->options;
     char why[ML_MODE_WHY_BYTES] = "";
+    /* All that ever were are looked through: only where the mode asks. */
+    const bool is_alone = ml_mode_take(options->mode, member->role) == ML_TAKE_THIRD_ALONE;
     member->left_out = ml_engine_forbids(engine, member);
     if (member->left_out) {
         return false;
@@ -112,12 +114,13 @@ bool ml_member_is_wanted(struct ml_engine *engine, struct ml_member *member) {
         return member->wish == ML_WISH_START && engine->service_state != ML_ENGINE_ALONE;
     }
     const bool left_out = ml_mode_leaves_out(options->only, options->never, &member->line, why);
-    bool wanted = !left_out && ml_mode_takes(
-                                   options->mode,
-                                   member->role,
-                                   member->draw,
-                                   ml_members_recording(&engine->members, member->role)
-                               );
+    bool wanted =
+        !left_out && ml_mode_takes(
+                         options->mode,
+                         member->role,
+                         member->draw,
+                         is_alone ? ml_members_recording(&engine->members, member->role) : 0
+                     );
     wanted = wanted || ml_engine_wants_name(engine, member);
     if (!wanted) {
         note_refusal(member, options->mode, left_out, why);
