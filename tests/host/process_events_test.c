@@ -2,10 +2,12 @@
 
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <linux/cn_proc.h>
@@ -105,6 +107,42 @@ START_TEST(where_the_kernel_tells_a_child_is_born_becomes_a_program_and_ends) {
 }
 END_TEST
 
+/* Stands before libc's: whether anybody has waited. */
+static int polls_count;
+/* NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name): libc's are reserved ones */
+int poll(struct pollfd *wanted, nfds_t count, int timeout_ms) {
+    const struct timespec timeout = {
+        .tv_sec = timeout_ms / 1000, .tv_nsec = (long)(timeout_ms % 1000) * 1000000};
+    polls_count++;
+    return ppoll(wanted, count, timeout_ms >= 0 ? &timeout : NULL, NULL);
+}
+
+/* In a child that has entered another namespace of that kind. */
+static void expect_no_wait(int kind) {
+    const pid_t middle = fork();
+    if (middle == 0) {
+        if (unshare(kind) != 0) {
+            _exit(0); /* it may not */
+        }
+        const pid_t child = fork(); /* the first one in a namespace of pids */
+        if (child == 0) {
+            polls_count = 0;
+            _exit(ml_process_events_open() != -1 || polls_count != 0);
+        }
+        int status = 0;
+        _exit(waitpid(child, &status, 0) != child || status != 0);
+    }
+    int status = 0;
+    ck_assert_int_eq(waitpid(middle, &status, 0), middle);
+    ck_assert_int_eq(status, 0);
+}
+
+START_TEST(from_another_namespace_nobody_waits_for_an_answer_that_never_comes) {
+    expect_no_wait(CLONE_NEWPID);
+    expect_no_wait(CLONE_NEWUSER);
+}
+END_TEST
+
 static void *rename_thread(void *context) {
     (void)prctl(PR_SET_NAME, "another");
     return context;
@@ -142,6 +180,7 @@ int main(void) {
     tcase_add_test(tcase, passes_over_threads_and_what_is_cut);
     tcase_add_test(tcase, where_the_kernel_tells_a_child_is_born_becomes_a_program_and_ends);
     tcase_add_test(tcase, what_concerns_no_whole_process_takes_no_room_in_the_queue);
+    tcase_add_test(tcase, from_another_namespace_nobody_waits_for_an_answer_that_never_comes);
     Suite *suite = suite_create("host/process_events");
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);
