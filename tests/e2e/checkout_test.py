@@ -1,6 +1,6 @@
 # runner: timeout=900
 """memlog builds and works wherever its checkout lies, and for an ordinary user: below /tmp, with signs in its path that shells and lists
-of paths act upon. A part of the tests runs there, too; the other scripts take the same path from the harness."""
+of paths act upon. Tests run there, too: of each kind that such a place, or a user without root's rights, has broken before."""
 import json
 import os
 import pathlib
@@ -12,6 +12,20 @@ import unittest
 
 import harness
 
+UNITS = ("client/client_test", "client/region_test", "dump/formats_test", "tools/confine_test")
+# What all of these need of a build beside the shipped programs and tools/bench.
+BUILT = (*(name.replace("/", ":") for name in UNITS), "oracle:sampled", "oracle:settles", "oracle:single")
+SCRIPTS = (
+    ("bad_input_test", "OwnTrouble.test_a_stale_preload_does_not_hold_a_program_up"),
+    ("bench_test", "Bench.test_a_short_run_leaves_a_record_and_prints_its_table"),
+    ("convert_test", "Convert.test_every_reader_of_gperftools_text_finds_our_totals"),
+    ("hostile_words_test", "HostileWords.test_json_is_exact"),
+    ("process_list_test", "Lists.test_an_image_behind_a_raw_execve_is_an_entry_of_its_own"),
+    ("rate_test", "Rate.test_what_cannot_be_changed_is_said"),
+    ("self_checks_test", "Leftovers.test_what_a_check_has_closed_goes_with_its_folder"),
+    ("targets_test", "Targets.test_the_machines_list_holds_without_being_named"),
+    ("unprofiled_test", "Unprofiled.test_a_program_with_another_loader"),
+)
 ODD = "a folder's \"place\" $HOME; é%s"
 BUILD_S = 800  # under a minute of processor time, on a machine that may have little
 
@@ -92,8 +106,19 @@ class Checkout(unittest.TestCase):
         self.assertEqual((answer.returncode, answer.stdout, answer.stderr), (0, b"42", b""))
         host.communicate(b"\n", timeout=harness.TIMEOUT)
 
-    def test_scripts_of_the_tests_run_there(self):
-        for name, case in (("hostile_words_test", "HostileWords.test_json_is_exact"), ("unprofiled_test", "Unprofiled.test_a_program_with_another_loader")):
+    def test_tests_run_there(self):
+        targets = [f"tests/{target}" for target in BUILT]
+        built = self.words("tools/build", "out", "tools/bench:bench", *targets, timeout=BUILD_S)
+        self.assertEqual(built.returncode, 0, built.stderr.decode(errors="replace"))
+        with self.subTest(names=UNITS):
+            answer = self.words("/usr/bin/python3", "tests/runner.py", *UNITS)
+            self.assertEqual(answer.returncode, 0, answer.stdout.decode(errors="replace"))
+            self.assertNotIn(b"FLAKY", answer.stdout)
+        # Built from Debian's source, and nothing to this.
+        there = self.root / "out" / "tests" / "pprof"
+        there.write_bytes(harness.pprof().read_bytes())
+        there.chmod(0o755)
+        for name, case in SCRIPTS:
             with self.subTest(name=name):
                 answer = self.words("/usr/bin/python3", f"tests/e2e/{name}.py", case)
                 self.assertEqual(answer.returncode, 0, answer.stderr.decode(errors="replace"))
