@@ -1,0 +1,352 @@
+#include "base/option_table.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <regex.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/option_table_internal.h"
+#include "base/size.h"
+#include "base/suggest.h"
+
+/* Where a text is cut that a complaint repeats: more is in nobody's way, and what is accepted has
+ * its place behind it. */
+#define SHOWN "%.1000s"
+
+const struct ml_option ml_option_help = {
+    .name = "--help", .short_name = "-h", .kind = ML_OPTION_FLAG, .help = "this text"};
+
+/* One reading. */
+struct reading {
+    const struct ml_option_table *table;
+    char *to;
+    uint64_t given;
+    size_t operands_count;
+    struct ml_complaint *complaint;
+};
+
+static bool is_name(const char *name, const char *word, size_t word_count) {
+    return name != NULL && strlen(name) == word_count && strncmp(name, word, word_count) == 0;
+}
+
+static const struct ml_option *
+find(const struct ml_option_table *table, const char *word, size_t word_count) {
+    for (size_t i = 0; i < table->options_count; i++) {
+        const struct ml_option *option = &table->options[i];
+        if (is_name(option->name, word, word_count) ||
+            is_name(option->short_name, word, word_count)) {
+            return option;
+        }
+    }
+    return is_name(ml_option_help.name, word, word_count) ||
+                   is_name(ml_option_help.short_name, word, word_count)
+               ? &ml_option_help
+               : NULL;
+}
+
+static bool unknown_option(struct reading *reading, const char *word, size_t word_count) {
+    const struct ml_option_table *table = reading->table;
+    const char *names[ML_OPTIONS_MAX + 1];
+    char name[ML_SUGGEST_WORD_MAX + 2];
+    for (size_t i = 0; i < table->options_count; i++) {
+        names[i] = table->options[i].name;
+    }
+    names[table->options_count] = ml_option_help.name;
+    (void)snprintf(name, sizeof(name), "%.*s", (int)word_count, word);
+    const char *near = ml_suggest(name, names, table->options_count + 1);
+    if (near != NULL) {
+        ml_complain(reading->complaint, "unknown option '%s'; did you mean '%s'?", name, near);
+    } else {
+        ml_complain(reading->complaint, "unknown option '%s'", name);
+    }
+    return false;
+}
+
+/* "--limit=0: a whole number from 1 on is wanted". */
+static bool refuse(
+    struct reading *reading, const struct ml_option *option, const char *value, const char *why
+) {
+    char wants[ML_OPTION_WANTS_BYTES];
+    const bool is_shown = value != NULL && !option->is_secret;
+    ml_complain(
+        reading->complaint,
+        "%s%s" SHOWN ": %s%s",
+        option->name,
+        is_shown ? "=" : "",
+        is_shown ? value : "",
+        why[0] != '\0' ? why : ml_option_wants(option, wants),
+        why[0] != '\0' ? "" : " is wanted"
+    );
+    return false;
+}
+
+static bool read_word(
+    struct reading *reading, const struct ml_option *option, const char *value, unsigned *out_place
+) {
+    size_t count = 0;
+    for (; option->words[count] != NULL; count++) {
+        if (strcmp(value, option->words[count]) == 0) {
+            *out_place = (unsigned)(count + option->least);
+            return true;
+        }
+    }
+    const char *near = ml_suggest(value, option->words, count);
+    if (near == NULL) {
+        return refuse(reading, option, value, "");
+    }
+    char wants[ML_OPTION_WANTS_BYTES];
+    char why[ML_OPTION_WANTS_BYTES + ML_SUGGEST_WORD_MAX + sizeof(" is wanted; did you mean ''?")];
+    (void)snprintf(
+        why, sizeof(why), "%s is wanted; did you mean '%s'?", ml_option_wants(option, wants), near
+    );
+    return refuse(reading, option, value, why);
+}
+
+static bool is_regex(struct reading *reading, const struct ml_option *option, const char *value) {
+    regex_t regex;
+    char why[256];
+    const int error = regcomp(&regex, value, REG_EXTENDED | REG_NOSUB);
+    if (error != 0) {
+        const int start = snprintf(why, sizeof(why), "this is no regular expression: ");
+        (void)regerror(error, &regex, why + start, sizeof(why) - (size_t)start);
+        return refuse(reading, option, value, why);
+    }
+    regfree(&regex);
+    return true;
+}
+
+/* A number within the option's bounds, in the units of what it is stored in. */
+static bool read_number(const struct ml_option *option, const char *value, uint64_t *out_number) {
+    const uint64_t holds = option->kind == ML_OPTION_SIZE ? UINT64_MAX : UINT32_MAX;
+    const uint64_t most = option->most > 0 ? option->most : holds;
+    uint64_t number = 0;
+    bool fine = false;
+    if (option->kind == ML_OPTION_SIZE) {
+        fine = ml_size_read(value, &number);
+    } else if (option->kind == ML_OPTION_COUNT) {
+        fine = ml_count_read(value, UINT32_MAX, &number);
+    } else {
+        fine = ml_duration_read(value, &number) && number % 1000 == 0;
+        number /= 1000;
+    }
+    *out_number = number;
+    return fine && number >= option->least && number <= most;
+}
+
+/* What a value becomes. */
+union stored {
+    bool flag;
+    unsigned word;
+    uint32_t count;
+    uint64_t bytes;
+    struct ml_time time;
+    const char *text;
+};
+
+/* False: it is refused; the complaint may be there already. */
+static bool read_value(
+    struct reading *reading,
+    const struct ml_option *option,
+    const char *value,
+    union stored *out,
+    size_t *out_bytes
+) {
+    uint64_t number = 0;
+    *out_bytes = sizeof(const char *);
+    out->text = value;
+    switch (option->kind) {
+    case ML_OPTION_WORD:
+        *out_bytes = sizeof(unsigned);
+        return read_word(reading, option, value, &out->word);
+    case ML_OPTION_SIZE:
+        *out_bytes = sizeof(uint64_t);
+        return read_number(option, value, &out->bytes);
+    case ML_OPTION_COUNT:
+    case ML_OPTION_SECONDS: {
+        const bool fine = read_number(option, value, &number);
+        *out_bytes = sizeof(uint32_t);
+        out->count = (uint32_t)number;
+        return fine;
+    }
+    case ML_OPTION_TIME:
+        *out_bytes = sizeof(struct ml_time);
+        return ml_time_read(value, &out->time);
+    case ML_OPTION_TEXT:
+        return option->most == 0 || strlen(value) <= option->most;
+    case ML_OPTION_PATH:
+        return value[0] != '\0';
+    default:
+        return is_regex(reading, option, value);
+    }
+}
+
+/* One of several that exclude each other: those that are stored in one place. */
+static bool choose(struct reading *reading, const struct ml_option *option) {
+    const struct ml_option_table *table = reading->table;
+    const unsigned chosen = (unsigned)option->least;
+    unsigned before = 0;
+    memcpy(&before, reading->to + option->offset, sizeof(before));
+    for (size_t i = 0; i < table->options_count && before != 0 && before != chosen; i++) {
+        const struct ml_option *other = &table->options[i];
+        if (other->kind == ML_OPTION_CHOICE && other->offset == option->offset &&
+            other->least == before) {
+            ml_complain(
+                reading->complaint,
+                "%s and %s are different things: one of them",
+                other->name,
+                option->name
+            );
+            return false;
+        }
+    }
+    memcpy(reading->to + option->offset, &chosen, sizeof(chosen));
+    return true;
+}
+
+static bool take(struct reading *reading, const struct ml_option *option, const char *value) {
+    struct ml_complaint why = {.text = ""};
+    union stored stored;
+    size_t count_bytes = 0;
+    switch (option->kind) {
+    case ML_OPTION_FLAG:
+        *(bool *)(void *)(reading->to + option->offset) = true;
+        return true;
+    case ML_OPTION_CHOICE:
+        return choose(reading, option);
+    case ML_OPTION_OWN:
+        return option->read(reading->to, value, &why) || refuse(reading, option, value, why.text);
+    default:
+        break;
+    }
+    if (!read_value(reading, option, value, &stored, &count_bytes)) {
+        return refuse(reading, option, value, "");
+    }
+    memcpy(reading->to + option->offset, &stored, count_bytes);
+    return true;
+}
+
+static bool has_value(const struct ml_option *option) {
+    return option->kind != ML_OPTION_FLAG && option->kind != ML_OPTION_CHOICE;
+}
+
+/* The option at words[*at]; *at moves behind it and its value. *out_help: it is --help. */
+static bool read_option(struct reading *reading, char *const *words, size_t *at, bool *out_help) {
+    const char *word = words[(*at)++];
+    const size_t name_count = strcspn(word, "=");
+    const char *value = word[name_count] == '=' ? word + name_count + 1 : NULL;
+    const struct ml_option *option = find(reading->table, word, name_count);
+    if (option == NULL) {
+        return unknown_option(reading, word, name_count);
+    }
+    if (!has_value(option) && value != NULL) {
+        ml_complain(reading->complaint, "%s takes no value", option->name);
+        return false;
+    }
+    *out_help = option == &ml_option_help;
+    if (*out_help) {
+        return true;
+    }
+    if (has_value(option) && !option->is_value_optional && value == NULL) {
+        value = words[*at];
+        if (value == NULL || strcmp(value, "--") == 0) {
+            char wants[ML_OPTION_WANTS_BYTES];
+            ml_complain(
+                reading->complaint,
+                "%s needs a value: %s is wanted",
+                option->name,
+                ml_option_wants(option, wants)
+            );
+            return false;
+        }
+        (*at)++;
+    }
+    reading->given |= UINT64_C(1) << (option - reading->table->options);
+    return take(reading, option, value);
+}
+
+/* A word that is no option. */
+static bool read_operand(struct reading *reading, const char *word) {
+    const struct ml_option_table *table = reading->table;
+    char *stored = reading->to + table->operands_offset;
+    const size_t at = reading->operands_count++;
+    if (table->operands == ML_OPERANDS_NONE || at == table->operands_most) {
+        ml_complain(
+            reading->complaint,
+            "'" SHOWN "' is one word too many: %s %s %s",
+            word,
+            table->program,
+            table->name,
+            table->usage
+        );
+        return false;
+    }
+    if (table->operands == ML_OPERANDS_FILES) {
+        memcpy(stored + at * sizeof(word), &word, sizeof(word));
+        return true;
+    }
+    struct ml_pids *pids = (struct ml_pids *)(void *)stored;
+    uint64_t pid = 0;
+    if (!ml_count_read(word, INT_MAX, &pid) || pid == 0) {
+        ml_complain(reading->complaint, "'" SHOWN "' is not a process id", word);
+        return false;
+    }
+    pids->items[pids->count++] = (uint32_t)pid;
+    return true;
+}
+
+static bool read_words(struct reading *reading, char *const *words, bool *out_help) {
+    const bool is_command = reading->table->operands == ML_OPERANDS_COMMAND;
+    bool are_options = true;
+    size_t at = 0;
+    while (words[at] != NULL) {
+        const char *word = words[at];
+        const bool is_option = are_options && word[0] == '-' && word[1] != '\0';
+        if (is_option && strcmp(word, "--") == 0) {
+            are_options = false;
+            at++;
+        } else if (is_option) {
+            if (!read_option(reading, words, &at, out_help) || *out_help) {
+                return *out_help;
+            }
+        } else if (is_command) {
+            break;
+        } else if (!read_operand(reading, words[at++])) {
+            return false;
+        }
+    }
+    if (is_command) {
+        char *const *command = words + at;
+        memcpy(reading->to + reading->table->operands_offset, &command, sizeof(command));
+        reading->operands_count = command[0] != NULL && command[0][0] != '\0' ? 1 : 0;
+    }
+    if (reading->operands_count < reading->table->operands_least) {
+        ml_complain(reading->complaint, "%s", reading->table->operands_missing);
+        return false;
+    }
+    return true;
+}
+
+enum ml_option_outcome ml_option_table_read(
+    const struct ml_option_table *table,
+    char *const *words,
+    void *to,
+    uint64_t *out_given,
+    struct ml_complaint *complaint
+) {
+    struct reading reading = {.table = table, .to = to, .complaint = complaint};
+    bool help = false;
+    const bool fine = read_words(&reading, words, &help);
+    if (out_given != NULL) {
+        *out_given = reading.given;
+    }
+    return !fine ? ML_OPTIONS_WRONG : help ? ML_OPTIONS_HELP : ML_OPTIONS_READ;
+}
+
+bool ml_option_given(const struct ml_option_table *table, uint64_t given, const char *name) {
+    const struct ml_option *option = find(table, name, strlen(name));
+    if (option == NULL || option == &ml_option_help) {
+        abort(); /* the command asks for what its table does not have */
+    }
+    return (given >> (option - table->options) & 1) != 0;
+}
