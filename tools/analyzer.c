@@ -23,7 +23,7 @@ enum { COMMANDS = sizeof commands / sizeof commands[0] };
 static void list_commands(FILE *out) {
     fputs("memlog-analyzer COMMAND [OPTIONS] DUMP: reads dumps; memlog starts it.\n\n", out);
     for (size_t i = 0; i < COMMANDS; i++) {
-        fprintf(out, "  %-10s  %s\n", commands[i]->name, commands[i]->summary);
+        fprintf(out, "  %-10s  %s\n", commands[i]->table.name, commands[i]->table.summary);
     }
     fputs("\nmemlog-analyzer COMMAND --help tells more.\n", out);
 }
@@ -46,20 +46,24 @@ int main(int argc, char **argv) {
         list_commands(stdout);
         return ML_EXIT_OK;
     }
+    for (size_t i = 0; strcmp(argv[1], "--dump-options") == 0 && i < COMMANDS; i++) {
+        ml_option_table_dump(&commands[i]->table, stdout);
+    }
+    if (strcmp(argv[1], "--dump-options") == 0) {
+        return ML_EXIT_OK;
+    }
     for (size_t i = 0; i < COMMANDS; i++) {
-        names[i] = commands[i]->name;
+        names[i] = commands[i]->table.name;
         if (strcmp(argv[1], names[i]) == 0) {
-            const int exit_code = commands[i]->run(commands[i], argc - 2, argv + 2);
+            const int exit_code = commands[i]->run(commands[i], argv + 2);
             ml_command_say_losses(commands[i]);
             return exit_code;
         }
     }
     nearest = ml_suggest(argv[1], names, COMMANDS);
-    fputs("memlog-analyzer: unknown command ", stderr);
+    fputs("memlog-analyzer: unknown command '", stderr);
     ml_printable_put_text(stderr, argv[1]);
-    if (nearest) {
-        fprintf(stderr, "; did you mean %s?", nearest);
-    }
+    fprintf(stderr, nearest ? "'; did you mean '%s'?" : "'", nearest);
     fputs("\nTry 'memlog-analyzer --help'.\n", stderr);
     return ML_EXIT_USAGE;
 }

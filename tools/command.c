@@ -13,7 +13,6 @@
 #include "base/input_file.h"
 #include "base/printable.h"
 #include "base/size.h"
-#include "base/suggest.h"
 #include "tools/cache_keeper.h"
 #include "tools/confine.h"
 #include "tools/fetcher.h"
@@ -21,8 +20,6 @@
 #include "tools/process_files.h"
 #include "tools/prune.h"
 #include "tools/trace_reader.h"
-
-enum { OPTIONS_MAX = 24 };
 
 /* See ml_command_be_bare(). */
 static bool is_bare;
@@ -46,7 +43,7 @@ say(const struct ml_command *command, const char *path, const char *format, va_l
         stderr,
         "%s%s%s%s\n",
         is_bare ? "" : "memlog ",
-        is_bare ? "" : command->name,
+        is_bare ? "" : command->table.name,
         is_bare ? "" : ": ",
         line
     );
@@ -72,154 +69,39 @@ void ml_command_say_of(
 
 int ml_command_complain(const struct ml_command *command, const char *complaint) {
     ml_command_say(command, "%s", complaint);
-    fprintf(stderr, "Try 'memlog %s --help'.\n", command->name);
+    fprintf(stderr, "Try 'memlog %s --help'.\n", command->table.name);
     return ML_EXIT_USAGE;
 }
 
-int ml_command_arguments(
-    const struct ml_command *command,
-    int argc,
-    char **argv,
-    const struct ml_option *options,
-    size_t options_count,
-    const char **out_files,
-    size_t files_count,
-    bool *out_go_on
-) {
-    struct ml_option all[OPTIONS_MAX];
-    char memory[ML_COMPLAINT_BYTES];
-    const char *complaint = NULL;
-    size_t found_count = 0;
-    bool help = false;
+const char *const ml_metric_words[] = {"live", "peak", "total", NULL};
+const char *const ml_ended_words[] = {"yes", "no", NULL};
 
-    *out_go_on = false;
-    memcpy(all, options, options_count * sizeof *options);
-    all[options_count++] =
-        (struct ml_option){.name = "--help", .short_name = "-h", .out_given = &help};
-    complaint = ml_arguments_read(
-        argc, argv, all, options_count, out_files, files_count, &found_count, memory
-    );
-    if (help) {
-        fputs(command->help, stdout);
-        return ML_EXIT_OK;
+bool ml_command_read(
+    const struct ml_command *command,
+    char *const *words,
+    void *request,
+    uint64_t *out_given,
+    int *out_exit_code
+) {
+    struct ml_complaint complaint = {.text = ""};
+
+    *out_exit_code = ML_EXIT_OK;
+    switch (ml_option_table_read(&command->table, words, request, out_given, &complaint)) {
+    case ML_OPTIONS_READ:
+        return true;
+    case ML_OPTIONS_HELP:
+        ml_option_table_help(&command->table, stdout);
+        *out_exit_code = ml_command_finish(command);
+        return false;
+    default:
+        *out_exit_code = ml_command_complain(command, complaint.text);
+        return false;
     }
-    if (!complaint && found_count == 1 && files_count == 2) {
-        complaint = "one dump more is needed, to compare with";
-    } else if (!complaint && found_count == 0) {
-        complaint =
-            "no dump was named; dumps are the *.pftrace files in the output folder of memlog "
-            "run";
-    }
-    if (complaint) {
-        return ml_command_complain(command, complaint);
-    }
-    *out_go_on = true;
-    return ML_EXIT_OK;
 }
 
 /* Lines fit this when stdout is no terminal, and never grow beyond the maximum: nobody reads across
  * a whole wide screen. */
 enum { WIDTH_DEFAULT = 100, WIDTH_MIN = 60, WIDTH_MAX = 120 };
-
-/* Place of the word in the list; `count` if it is not there. */
-static size_t place_of(const char *word, const char *const *words, size_t count) {
-    for (size_t i = 0; i < count; i++) {
-        if (strcmp(word, words[i]) == 0) {
-            return i;
-        }
-    }
-    return count;
-}
-
-int ml_command_complain_of_value(
-    const struct ml_command *command,
-    const char *option,
-    const char *value,
-    const char *const *words,
-    size_t words_count
-) {
-    char complaint[ML_COMPLAINT_BYTES];
-    const char *nearest = ml_suggest(value, words, words_count);
-    size_t at = 0;
-
-    at = (size_t)snprintf(complaint, sizeof complaint, "%s=%.60s is not known; ", option, value);
-    if (nearest) {
-        snprintf(complaint + at, sizeof complaint - at, "did you mean %s?", nearest);
-    } else {
-        at += (size_t)snprintf(complaint + at, sizeof complaint - at, "there is");
-        for (size_t i = 0; i < words_count; i++) {
-            at += (size_t)snprintf(complaint + at, sizeof complaint - at, " %s", words[i]);
-        }
-    }
-    return ml_command_complain(command, complaint);
-}
-
-int ml_command_limit(const struct ml_command *command, const char *text, uint64_t *out_limit) {
-    *out_limit = 0;
-    if (text && (!ml_count_read(text, UINT_MAX, out_limit) || *out_limit == 0)) {
-        return ml_command_complain(command, "--limit wants a number from 1 on");
-    }
-    return ML_EXIT_OK;
-}
-
-int ml_command_metric(
-    const struct ml_command *command, const char *text, enum ml_metric *out_metric
-) {
-    static const char *const names[] = {"live", "peak", "total"}; /* in the enum's order */
-    size_t at = text ? place_of(text, names, 3) : 0;
-
-    if (at == 3) {
-        return ml_command_complain_of_value(command, "--metric", text, names, 3);
-    }
-    *out_metric = (enum ml_metric)at;
-    return ML_EXIT_OK;
-}
-
-int ml_command_pid(const struct ml_command *command, const char *text, uint32_t *out_pid) {
-    uint64_t pid = 0;
-
-    if (text && (!ml_count_read(text, UINT32_MAX, &pid) || pid == 0)) {
-        return ml_command_complain(command, "--pid wants a process's number");
-    }
-    *out_pid = (uint32_t)pid;
-    return ML_EXIT_OK;
-}
-
-int ml_command_dump(const struct ml_command *command, const char *text, uint32_t *out_dump) {
-    uint64_t dump = 0;
-
-    if (text && (!ml_count_read(text, UINT32_MAX, &dump) || dump == 0)) {
-        return ml_command_complain(command, "--dump wants a number from 1 on");
-    }
-    *out_dump = (uint32_t)dump;
-    return ML_EXIT_OK;
-}
-
-int ml_command_prune(const struct ml_command *command, const char *text, uint64_t *out_bytes) {
-    *out_bytes = 0;
-    if (text && (!ml_size_read(text, out_bytes) || *out_bytes == 0)) {
-        return ml_command_complain(command, "--prune wants a size, as 16K");
-    }
-    return ML_EXIT_OK;
-}
-
-int ml_command_ended(const struct ml_command *command, const char *text, enum ml_ended *out_ended) {
-    static const char *const words[] = {"yes", "no"};
-    size_t at = text ? place_of(text, words, 2) : 0;
-
-    if (at == 2) {
-        return ml_command_complain_of_value(command, "--ended", text, words, 2);
-    }
-    *out_ended = !text ? ML_ENDED_ALONE : at == 0 ? ML_ENDED_SHOWN : ML_ENDED_HIDDEN;
-    return ML_EXIT_OK;
-}
-
-int ml_command_sift(const struct ml_command *command, const struct ml_sift *sift) {
-    char memory[ML_SIFT_COMPLAINT_BYTES];
-    const char *complaint = ml_sift_check(sift, memory);
-
-    return complaint ? ml_command_complain(command, complaint) : ML_EXIT_OK;
-}
 
 static bool is_set(const char *name) {
     const char *value = getenv(name);

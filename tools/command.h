@@ -5,7 +5,7 @@
 #ifndef MEMLOG_TOOLS_COMMAND_H
 #define MEMLOG_TOOLS_COMMAND_H
 
-#include "tools/arguments.h"
+#include "base/option_table.h"
 #include "tools/metric.h"
 #include "tools/output.h"
 #include "tools/profile.h"
@@ -21,10 +21,8 @@ enum {
 };
 
 struct ml_command {
-    const char *name;
-    const char *summary; /* one line */
-    const char *help;    /* all of it, with an example */
-    int (*run)(const struct ml_command *command, int argc, char **argv); /* behind its name */
+    struct ml_option_table table;
+    int (*run)(const struct ml_command *command, char *const *words); /* behind its name */
 };
 
 extern const struct ml_command ml_command_report;
@@ -36,45 +34,76 @@ extern const struct ml_command ml_command_symbolize;
 extern const struct ml_command ml_command_timeline;
 extern const struct ml_command ml_command_upload;
 
-/* Read a command's words. ML_EXIT_OK, or the exit code: after --help, or after a complaint.
- * `options` need not hold --help. Exactly files_count files are wanted. */
-int ml_command_arguments(
+/* Options that several commands have, stored in a member of the command's struct. */
+#define ML_ROW_OUTPUT(type, member, text)                                                          \
+    {                                                                                              \
+        .name = "--output", .short_name = "-o", ML_PATH_TO(type, member), .value = "FILE",         \
+        .help = (text)                                                                             \
+    }
+#define ML_ROW_PID(type, member, text)                                                             \
+    {                                                                                              \
+        .name = "--pid", ML_COUNT_TO(type, member), .least = 1, .value = "PID",                    \
+        .wants = "a process id", .help = (text)                                                    \
+    }
+#define ML_ROW_LIMIT(type, member, text)                                                           \
+    { .name = "--limit", ML_COUNT_TO(type, member), .least = 1, .value = "N", .help = (text) }
+#define ML_ROW_METRIC(type, member, text)                                                          \
+    { .name = "--metric", ML_WORD_TO(type, member), .words = ml_metric_words, .help = (text) }
+#define ML_ROW_DUMP(type, member)                                                                  \
+    {                                                                                              \
+        .name = "--dump", ML_COUNT_TO(type, member), .least = 1, .value = "N",                     \
+        .help = "of several dumps in one file (cat A B) the Nth (default: the last)"               \
+    }
+#define ML_ROW_ENDED(type, member)                                                                 \
+    {                                                                                              \
+        .name = "--ended", ML_WORD_TO(type, member), .least = ML_ENDED_SHOWN,                      \
+        .words = ml_ended_words,                                                                   \
+        .help = "count what ended processes left as live, or never (default: only where nothing "  \
+                "runs any more)"                                                                   \
+    }
+#define ML_ROW_PRUNE(type, member)                                                                 \
+    {                                                                                              \
+        .name = "--prune", ML_SIZE_TO(type, member), .least = 1, .value = "BYTES",                 \
+        .help = "leave out stacks that hold less than BYTES (16K is Chromium's), live and at the " \
+                "peak, and fewer than 1,024 blocks: they become <other>, sums stay"                \
+    }
+#define ML_ROWS_SIFT(type, member)                                                                 \
+    {.name = "--focus",                                                                            \
+     ML_REGEX_TO(type, member.focus),                                                              \
+     .value = "REGEX",                                                                             \
+     .help = "stacks alone in which a function, source file or module matches"},                   \
+        {.name = "--ignore",                                                                       \
+         ML_REGEX_TO(type, member.ignore),                                                         \
+         .value = "REGEX",                                                                         \
+         .help = "no stack in which one matches"},                                                 \
+        {.name = "--show",                                                                         \
+         ML_REGEX_TO(type, member.show),                                                           \
+         .value = "REGEX",                                                                         \
+         .help = "of each stack the frames alone that match"},                                     \
+    {                                                                                              \
+        .name = "--hide", ML_REGEX_TO(type, member.hide), .value = "REGEX",                        \
+        .help = "of each stack the frames that do not match"                                       \
+    }
+
+/* The operands: dumps, `count` of them. */
+#define ML_OPERANDS_DUMPS(type, member, count)                                                     \
+    .operands = ML_OPERANDS_FILES, .operands_offset = offsetof(type, member),                      \
+    .operands_least = (count), .operands_most = (count),                                           \
+    .operands_missing = (count) > 1 ? "two dumps are compared: FROM and TO"                        \
+                                    : "no dump was named; dumps are the *.pftrace files in the "   \
+                                      "output folder of memlog run"
+
+extern const char *const ml_metric_words[]; /* in the enum's order */
+extern const char *const ml_ended_words[];  /* from ML_ENDED_SHOWN on */
+
+/* Read a command's words into its request. True, or the exit code: after --help, or after a
+ * complaint. `out_given` as of ml_option_table_read(). */
+bool ml_command_read(
     const struct ml_command *command,
-    int argc,
-    char **argv,
-    const struct ml_option *options,
-    size_t options_count,
-    const char **out_files,
-    size_t files_count,
-    bool *out_go_on
-);
-
-/* Read --limit's value (NULL: not given, 0) or --metric's (NULL: live). ML_EXIT_OK, or
- * ML_EXIT_USAGE after a complaint. */
-int ml_command_limit(const struct ml_command *command, const char *text, uint64_t *out_limit);
-int ml_command_metric(
-    const struct ml_command *command, const char *text, enum ml_metric *out_metric
-);
-
-/* Read --pid's value (NULL: 0, all), --dump's (NULL: 0, the last) or --prune's (NULL: 0, nothing).
- * The same answers. */
-int ml_command_pid(const struct ml_command *command, const char *text, uint32_t *out_pid);
-int ml_command_dump(const struct ml_command *command, const char *text, uint32_t *out_dump);
-int ml_command_prune(const struct ml_command *command, const char *text, uint64_t *out_bytes);
-
-/* Read --ended's value (NULL: only where nothing runs). The same answers. */
-int ml_command_ended(const struct ml_command *command, const char *text, enum ml_ended *out_ended);
-
-/* See that --focus, --ignore, --show and --hide are regular expressions. The same answers. */
-int ml_command_sift(const struct ml_command *command, const struct ml_sift *sift);
-
-/* Complain of an option's value, with the nearest valid one or all. Returns ML_EXIT_USAGE. */
-int ml_command_complain_of_value(
-    const struct ml_command *command,
-    const char *option,
-    const char *value,
-    const char *const *words,
-    size_t words_count
+    char *const *words,
+    void *request,
+    uint64_t *out_given,
+    int *out_exit_code
 );
 
 /* Width and colour that suit stdout. */

@@ -7,48 +7,38 @@
 #include "tools/pprof.h"
 #include "tools/report.h"
 
-static const char help[] =
-    "memlog diff [--json|--leaks|--html|--pprof] [-o FILE] [--metric=METRIC] [--limit=N]\n"
-    "            [--ended=yes|no]\n"
-    "            [--focus=REGEX] [--ignore=REGEX] [--show=REGEX] [--hide=REGEX] FROM TO\n"
-    "\n"
-    "Tell what changed between two dumps, of one run or of two, also of two builds: stacks are\n"
-    "told by their functions. What grew stands first.\n"
-    "\n"
-    "  --json           every stack with its figures in both, largest change first\n"
-    "  --html           a flame graph: what grew is orange, what shrank blue; processes are "
-    "paired\n"
-    "                   by pid and name, else by role and command line\n"
-    "  --pprof          for pprof, as its -diff_base makes it: FROM's samples are negative, with "
-    "the\n"
-    "                   label pprof::base\n"
-    "  --leaks          what grew alone, in the JSON form of catapult's diff_heap_profiler\n"
-    "  -o FILE          where to (default: stdout); --output=FILE likewise\n"
-    "  --metric=METRIC  what the change is counted in: live (default), peak or total bytes\n"
-    "  --limit=N        at most N stacks of each list (text: 5, JSON: all)\n"
-    "  --focus=REGEX    stacks alone in which a function, source file or module matches\n"
-    "  --ignore=REGEX   no stack in which one matches\n"
-    "  --show=REGEX     of each stack the frames alone that match\n"
-    "  --hide=REGEX     of each stack the frames that do not match\n"
-    "  --ended=yes|no   count what ended processes left as live, or never (default: where nothing\n"
-    "                   runs any more in one of the dumps)\n"
-    "\n"
-    "Figures of processes and of all together are those of the whole dumps, whatever is asked\n"
-    "for. Expressions are POSIX extended ones, as of grep -E.\n"
-    "\n"
-    "Example: memlog diff --html -o grown.html 0001.manual.pftrace 0002.exit.pftrace\n";
-
-enum form { FORM_TEXT, FORM_JSON, FORM_LEAKS, FORM_HTML, FORM_PPROF, FORMS };
+enum form { FORM_TEXT, FORM_JSON, FORM_LEAKS, FORM_HTML, FORM_PPROF };
 
 struct request {
     enum form form;
     enum ml_metric metric;
     const char *output;
-    const char *limit_text, *metric_text, *ended_text;
     enum ml_ended ended;
-    uint64_t limit;
+    uint32_t limit;
     const char *files[ML_DIFF_SIDES];
     struct ml_sift sift;
+};
+
+static const struct ml_option options[] = {
+    {.name = "--json",
+     ML_CHOICE_TO(struct request, form, FORM_JSON),
+     .help = "every stack with its figures in both, largest change first"},
+    {.name = "--html",
+     ML_CHOICE_TO(struct request, form, FORM_HTML),
+     .help = "a flame graph: what grew is orange, what shrank blue; processes are paired by pid "
+             "and name, else by role and command line"},
+    {.name = "--pprof",
+     ML_CHOICE_TO(struct request, form, FORM_PPROF),
+     .help = "for pprof, as its -diff_base makes it: FROM's samples are negative, with the label "
+             "pprof::base"},
+    {.name = "--leaks",
+     ML_CHOICE_TO(struct request, form, FORM_LEAKS),
+     .help = "what grew alone, in the JSON form of catapult's diff_heap_profiler"},
+    ML_ROW_OUTPUT(struct request, output, "where to (default: stdout)"),
+    ML_ROW_METRIC(struct request, metric, "what the change is counted in (default: live bytes)"),
+    ML_ROW_LIMIT(struct request, limit, "at most N stacks of each list (text: 5, JSON: all)"),
+    ML_ROWS_SIFT(struct request, sift),
+    ML_ROW_ENDED(struct request, ended),
 };
 
 static enum ml_status
@@ -119,37 +109,6 @@ say(const struct ml_command *command,
     return ml_command_written(command, request->output, status);
 }
 
-/* What the words say. ML_EXIT_OK, or the exit code. */
-static int
-understand(const struct ml_command *command, struct request *request, const bool forms[FORMS]) {
-    int forms_count = 0;
-    int exit_code = ml_command_limit(command, request->limit_text, &request->limit);
-
-    if (exit_code == ML_EXIT_OK) {
-        exit_code = ml_command_metric(command, request->metric_text, &request->metric);
-    }
-    if (exit_code == ML_EXIT_OK) {
-        exit_code = ml_command_ended(command, request->ended_text, &request->ended);
-    }
-    if (exit_code == ML_EXIT_OK) {
-        exit_code = ml_command_sift(command, &request->sift);
-    }
-    for (int i = 0; i < FORMS; i++) {
-        request->form = forms[i] ? (enum form)i : request->form;
-        forms_count += forms[i];
-    }
-    if (exit_code == ML_EXIT_OK && forms_count > 1) {
-        return ml_command_complain(
-            command, "--json, --leaks, --html and --pprof are different things: one of them"
-        );
-    }
-    if (exit_code == ML_EXIT_OK && request->form >= FORM_HTML && !request->output &&
-        isatty(STDOUT_FILENO)) {
-        return ml_command_complain(command, "this is not for a terminal: say -o FILE");
-    }
-    return exit_code;
-}
-
 static int load_sides(
     const struct ml_command *command,
     const struct request *request,
@@ -176,42 +135,17 @@ static int load_sides(
     return ml_command_load_pair(command, loads, loaded);
 }
 
-static int run(const struct ml_command *command, int argc, char **argv) {
+static int run(const struct ml_command *command, char *const *words) {
     struct request request = {.form = FORM_TEXT};
-    bool forms[FORMS] = {false};
-    const struct ml_option options[] = {
-        {.name = "--json", .out_given = &forms[FORM_JSON]},
-        {.name = "--leaks", .out_given = &forms[FORM_LEAKS]},
-        {.name = "--html", .out_given = &forms[FORM_HTML]},
-        {.name = "--pprof", .out_given = &forms[FORM_PPROF]},
-        {.name = "--output", .short_name = "-o", .out_value = &request.output},
-        {.name = "--limit", .out_value = &request.limit_text},
-        {.name = "--metric", .out_value = &request.metric_text},
-        {.name = "--ended", .out_value = &request.ended_text},
-        {.name = "--focus", .out_value = &request.sift.focus},
-        {.name = "--ignore", .out_value = &request.sift.ignore},
-        {.name = "--show", .out_value = &request.sift.show},
-        {.name = "--hide", .out_value = &request.sift.hide},
-    };
     struct ml_loaded loaded[ML_DIFF_SIDES] = {0};
     struct ml_report sides[ML_DIFF_SIDES];
-    bool go_on = false;
-    int exit_code = ml_command_arguments(
-        command,
-        argc,
-        argv,
-        options,
-        sizeof options / sizeof options[0],
-        request.files,
-        ML_DIFF_SIDES,
-        &go_on
-    );
+    int exit_code = ML_EXIT_OK;
 
-    if (go_on) {
-        exit_code = understand(command, &request, forms);
-    }
-    if (!go_on || exit_code != ML_EXIT_OK) {
+    if (!ml_command_read(command, words, &request, NULL, &exit_code)) {
         return exit_code;
+    }
+    if (request.form >= FORM_HTML && !request.output && isatty(STDOUT_FILENO)) {
+        return ml_command_complain(command, "this is not for a terminal: say -o FILE");
     }
     exit_code = load_sides(command, &request, loaded, sides);
     if (exit_code == ML_EXIT_OK) {
@@ -223,8 +157,17 @@ static int run(const struct ml_command *command, int argc, char **argv) {
 }
 
 const struct ml_command ml_command_diff = {
-    .name = "diff",
-    .summary = "what changed between two dumps",
-    .help = help,
+    .table =
+        {.program = "memlog",
+         .name = "diff",
+         .summary = "what changed between two dumps",
+         .usage = "[OPTIONS] FROM TO",
+         .about = "Tells what changed between two dumps, of one run or of two, also of two "
+                  "builds: stacks are told by their functions. What grew stands first.",
+         ML_OPTIONS(options),
+         ML_OPERANDS_DUMPS(struct request, files, ML_DIFF_SIDES),
+         .notes = "Figures of processes and of all together are those of the whole dumps, "
+                  "whatever is asked for. Expressions are POSIX extended ones, as of grep -E.",
+         .example = "memlog diff --html -o grown.html 0001.manual.pftrace 0002.exit.pftrace"},
     .run = run,
 };

@@ -5,27 +5,30 @@
 #include "tools/flame.h"
 #include "tools/report.h"
 
-static const char help[] =
-    "memlog-analyzer page-data [--processes | --metric=METRIC] [--pid=PID | --role=ROLE]\n"
-    "                          [--before=DUMP] DUMP\n"
-    "\n"
-    "What the live page shows of a dump, as JSON on stdout; memlog starts it for that.\n"
-    "\n"
-    "  --processes      who they are and what they hold; else the frames of a flame graph\n"
-    "  --metric=METRIC  what is shown first: live (default), peak or total\n"
-    "  --pid=PID        this process only\n"
-    "  --role=ROLE      processes of this role only\n"
-    "  --before=DUMP    what changed since that dump\n"
-    "\n"
-    "Example: memlog-analyzer page-data --role=renderer memlog.sqlite3.1234/0001.exit.pftrace\n";
-
 /* What a browser lays out and draws at once without a pause. */
 enum { PAGE_FRAMES_MAX = 7500 };
 
 struct request {
-    const char *pid, *role, *metric_text, *before, *file;
+    const char *before;
     bool processes;
     enum ml_metric metric;
+    struct ml_load load;
+};
+
+static const struct ml_option options[] = {
+    {.name = "--processes",
+     ML_FLAG_TO(struct request, processes),
+     .help = "who they are and what they hold; else the frames of a flame graph"},
+    ML_ROW_METRIC(struct request, metric, "what is shown first (default: live)"),
+    ML_ROW_PID(struct request, load.pid, "this process only"),
+    {.name = "--role",
+     ML_TEXT_TO(struct request, load.role),
+     .value = "ROLE",
+     .help = "processes of this role only"},
+    {.name = "--before",
+     ML_PATH_TO(struct request, before),
+     .value = "DUMP",
+     .help = "what changed since that dump"},
 };
 
 static enum ml_status write_data(
@@ -38,7 +41,7 @@ static enum ml_status write_data(
 
     if (request->processes) {
         const struct ml_report report = {
-            .profile = &after->profile, .stacks = &after->stacks, .file_path = request->file};
+            .profile = &after->profile, .stacks = &after->stacks, .file_path = request->load.path};
         ml_report_json_processes(&report, stdout);
         return ML_OK;
     }
@@ -51,38 +54,21 @@ static enum ml_status write_data(
     );
 }
 
-static int run(const struct ml_command *command, int argc, char **argv) {
-    struct request request = {.processes = false};
-    const struct ml_option options[] = {
-        {.name = "--pid", .out_value = &request.pid},
-        {.name = "--role", .out_value = &request.role},
-        {.name = "--metric", .out_value = &request.metric_text},
-        {.name = "--before", .out_value = &request.before},
-        {.name = "--processes", .out_given = &request.processes},
-    };
-    struct ml_load loads[2] = {{.keeps_own_live = true}, {0}};
-    struct ml_load *load = &loads[0];
+static int run(const struct ml_command *command, char *const *words) {
+    struct request request = {.load = {.keeps_own_live = true}};
+    struct ml_load loads[2];
     struct ml_loaded loaded[2];
-    bool go_on = false;
-    int exit_code = ml_command_arguments(command, argc, argv, options, 5, &request.file, 1, &go_on);
+    int exit_code = ML_EXIT_OK;
 
-    if (go_on) {
-        exit_code = ml_command_pid(command, request.pid, &load->pid);
-    }
-    if (go_on && exit_code == ML_EXIT_OK) {
-        exit_code = ml_command_metric(command, request.metric_text, &request.metric);
-    }
-    if (!go_on || exit_code != ML_EXIT_OK) {
+    if (!ml_command_read(command, words, &request, NULL, &exit_code)) {
         return exit_code;
     }
-    load->role = request.role;
-    load->path = request.file;
-    loads[1] = *load;
+    loads[0] = loads[1] = request.load;
     loads[1].path = request.before;
     loads[1].may_lack = true;
     memset(loaded, 0, sizeof loaded);
     exit_code = request.before ? ml_command_load_pair(command, loads, loaded)
-                               : ml_command_load(command, load, &loaded[0]);
+                               : ml_command_load(command, &loads[0], &loaded[0]);
     if (exit_code == ML_EXIT_OK) {
         exit_code = ml_command_written(command, NULL, write_data(&request, &loaded[0], &loaded[1]));
     }
@@ -92,8 +78,16 @@ static int run(const struct ml_command *command, int argc, char **argv) {
 }
 
 const struct ml_command ml_command_page_data = {
-    .name = "page-data",
-    .summary = "what the live page shows of a dump",
-    .help = help,
+    .table =
+        {.program = "memlog-analyzer",
+         .name = "page-data",
+         .summary = "what the live page shows of a dump",
+         .usage = "[OPTIONS] DUMP",
+         .about = "What the live page shows of a dump, as JSON on stdout; memlog starts it for "
+                  "that.",
+         ML_OPTIONS(options),
+         ML_OPERANDS_DUMPS(struct request, load.path, 1),
+         .example = "memlog-analyzer page-data --role=renderer "
+                    "memlog.sqlite3.1234/0001.exit.pftrace"},
     .run = run,
 };

@@ -11,42 +11,27 @@
 #include "tools/symbol_packets.h"
 #include "tools/trace_deobfuscation.h"
 
-static const char help[] =
-    "memlog symbolize [-o FILE] [--symbols-only] [--alternative-dirs=DEVICE@HOST[:...]]\n"
-    "                 [--use-breakpad-symbols=DIR[:...]] DUMP\n"
-    "\n"
-    "Add the names of functions, files and lines to a dump, so that it has them wherever it goes\n"
-    "and is read at once. Without -o the dump itself gets them, behind what it holds.\n"
-    "\n"
-    "So does a trace of memlog convert --to=chrome, FILE.json or FILE.json.gz.\n"
-    "\n"
-    "  -o FILE         write the dump with its names here instead; --output=FILE likewise\n"
-    "  --symbols-only  write the names alone: cat DUMP NAMES is the dump with its names\n"
-    "\n"
-    "  --alternative-dirs=DEVICE@HOST[:...]\n"
-    "                  what was recorded below DEVICE lies below HOST here\n"
-    "  --use-breakpad-symbols=DIR[:...]\n"
-    "                  where no DWARF is found, Breakpad's symbol files: DIR/NAME/ID/NAME.sym,\n"
-    "                  DIR/NAME.sym or DIR/NAME.breakpad\n"
-    "\n"
-    "Names come from the recorded file, its debug file (.gnu_debuglink, .debug, /usr/lib/debug, "
-    "also\n"
-    ".gnu_debugdata in it), the folders of MEMLOG_BINARY_PATH (or PERFETTO_BINARY_PATH; with\n"
-    "MEMLOG_SYMBOLIZER_MODE=index whatever lies below them), and from the servers of "
-    "DEBUGINFOD_URLS\n"
-    "if that is set; of code made at run time from /tmp/perf-PID.map. A file of another build id\n"
-    "gives none. What has no names is listed with the reason.\n"
-    "\n"
-    "MEMLOG_PROGUARD_MAP=PACKAGE=FILE[:...] (or PERFETTO_PROGUARD_MAP) names the maps of ProGuard "
-    "or\n"
-    "R8: classes and methods in code of that package (a process or file with it in its name) are\n"
-    "called what they were before, here and in every other view; the dump gets the maps, too.\n"
-    "\n"
-    "Names that were found are kept by build id for every later view, at most 256 MiB of them, in\n"
-    "$XDG_CACHE_HOME/memlog or ~/.cache/memlog; MEMLOG_SYMBOL_CACHE=DIR is another folder, off "
-    "none.\n"
-    "\n"
-    "Example: memlog symbolize memlog.sqlite3.1234/0001.exit.pftrace\n";
+struct request {
+    struct ml_load load;
+    const char *target;
+    bool is_symbols_only;
+};
+
+static const struct ml_option options[] = {
+    ML_ROW_OUTPUT(struct request, target, "write the dump with its names here instead"),
+    {.name = "--symbols-only",
+     ML_FLAG_TO(struct request, is_symbols_only),
+     .help = "write the names alone: cat DUMP NAMES is the dump with its names"},
+    {.name = "--alternative-dirs",
+     ML_TEXT_TO(struct request, load.alternative_dirs),
+     .value = "DEVICE@HOST[:...]",
+     .help = "what was recorded below DEVICE lies below HOST here"},
+    {.name = "--use-breakpad-symbols",
+     ML_TEXT_TO(struct request, load.breakpad_dirs),
+     .value = "DIR[:...]",
+     .help = "where no DWARF is found, Breakpad's symbol files: DIR/NAME/ID/NAME.sym, DIR/NAME.sym "
+             "or DIR/NAME.breakpad"},
+};
 
 enum { COPY_BYTES = 64 * 1024 };
 
@@ -96,7 +81,7 @@ static void list_nameless(const struct ml_command *command, const struct ml_stac
         if (file->is_symbolized || !file->trouble) {
             continue;
         }
-        fprintf(stderr, "memlog %s: no names for ", command->name);
+        fprintf(stderr, "memlog %s: no names for ", command->table.name);
         ml_printable_put_text(stderr, file->path.bytes);
         fputs(" (build id ", stderr);
         for (size_t b = 0; b < file->build_id.count_bytes; b++) {
@@ -135,7 +120,7 @@ static void
 say_nameless(void *context, const char *path, const char *build_id_hex, const char *trouble) {
     const struct ml_command *command = context;
 
-    fprintf(stderr, "memlog %s: no names for ", command->name);
+    fprintf(stderr, "memlog %s: no names for ", command->table.name);
     ml_printable_put_text(stderr, path);
     fputs(" (build id ", stderr);
     ml_printable_put_text(stderr, build_id_hex);
@@ -192,46 +177,40 @@ static int symbolize_chrome(const struct ml_command *command, const struct ml_lo
     return ML_EXIT_OK;
 }
 
-static int run(const struct ml_command *command, int argc, char **argv) {
-    const char *target = NULL;
-    bool is_symbols_only = false;
-    struct ml_load load = {.is_fetching = true};
-    const struct ml_option options[] = {
-        {.name = "--output", .short_name = "-o", .out_value = &target},
-        {.name = "--symbols-only", .out_given = &is_symbols_only},
-        {.name = "--alternative-dirs", .out_value = &load.alternative_dirs},
-        {.name = "--use-breakpad-symbols", .out_value = &load.breakpad_dirs},
-    };
+static int run(const struct ml_command *command, char *const *words) {
+    struct request request = {.load = {.is_fetching = true}};
     struct ml_loaded loaded;
-    bool go_on = false;
-    int exit_code = ml_command_arguments(command, argc, argv, options, 4, &load.path, 1, &go_on);
+    int exit_code = ML_EXIT_OK;
 
-    if (!go_on) {
+    if (!ml_command_read(command, words, &request, NULL, &exit_code)) {
         return exit_code;
     }
-    if (strcmp(load.path, "-") == 0 && !is_symbols_only) {
+    if (strcmp(request.load.path, "-") == 0 && !request.is_symbols_only) {
         return ml_command_complain(command, "a dump from stdin can only give --symbols-only");
     }
-    if (is_symbols_only && !target && isatty(STDOUT_FILENO)) {
+    if (request.is_symbols_only && !request.target && isatty(STDOUT_FILENO)) {
         return ml_command_complain(command, "names are binary: say -o FILE");
     }
-    if (!target && !is_symbols_only) {
-        target = load.path;
+    if (!request.target && !request.is_symbols_only) {
+        request.target = request.load.path;
     }
-    load.output_path = target;
-    if (is_chrome_trace(load.path)) {
-        return is_symbols_only ? ml_command_complain(
-                                     command, "a Chrome trace takes its names inside; say -o FILE"
-                                 )
-                               : symbolize_chrome(command, &load);
+    request.load.output_path = request.target;
+    if (is_chrome_trace(request.load.path)) {
+        return request.is_symbols_only
+                   ? ml_command_complain(
+                         command, "a Chrome trace takes its names inside; say -o FILE"
+                     )
+                   : symbolize_chrome(command, &request.load);
     }
-    exit_code = ml_command_load(command, &load, &loaded);
+    exit_code = ml_command_load(command, &request.load, &loaded);
     if (exit_code == ML_EXIT_OK) {
-        if (loaded.is_stream && !is_symbols_only) {
-            ml_command_say_of(command, load.path, "%s", ml_input_trouble(ESPIPE));
+        if (loaded.is_stream && !request.is_symbols_only) {
+            ml_command_say_of(command, request.load.path, "%s", ml_input_trouble(ESPIPE));
             exit_code = ML_EXIT_FAILED;
         } else {
-            exit_code = write_names(command, load.path, target, is_symbols_only, &loaded);
+            exit_code = write_names(
+                command, request.load.path, request.target, request.is_symbols_only, &loaded
+            );
         }
     }
     ml_loaded_fini(&loaded);
@@ -239,8 +218,34 @@ static int run(const struct ml_command *command, int argc, char **argv) {
 }
 
 const struct ml_command ml_command_symbolize = {
-    .name = "symbolize",
-    .summary = "add function names to a dump",
-    .help = help,
+    .table =
+        {.program = "memlog",
+         .name = "symbolize",
+         .summary = "add function names to a dump",
+         .usage = "[OPTIONS] DUMP",
+         .about = "Adds the names of functions, files and lines to a dump, so that it has them "
+                  "wherever it goes and is read at once. Without -o the dump itself gets them, "
+                  "behind what it holds.\n"
+                  "\n"
+                  "So does a trace of memlog convert --to=chrome, FILE.json or FILE.json.gz.",
+         ML_OPTIONS(options),
+         ML_OPERANDS_DUMPS(struct request, load.path, 1),
+         .notes =
+             "Names come from the recorded file, its debug file (.gnu_debuglink, .debug, "
+             "/usr/lib/debug, also .gnu_debugdata in it), the folders of MEMLOG_BINARY_PATH (or "
+             "PERFETTO_BINARY_PATH; with MEMLOG_SYMBOLIZER_MODE=index whatever lies below them), "
+             "and from the servers of DEBUGINFOD_URLS if that is set; of code made at run time "
+             "from /tmp/perf-PID.map. A file of another build id gives none. What has no names is "
+             "listed with the reason.\n"
+             "\n"
+             "MEMLOG_PROGUARD_MAP=PACKAGE=FILE[:...] (or PERFETTO_PROGUARD_MAP) names the maps of "
+             "ProGuard or R8: classes and methods in code of that package (a process or file with "
+             "it in its name) are called what they were before, here and in every other view; the "
+             "dump gets the maps, too.\n"
+             "\n"
+             "Names that were found are kept by build id for every later view, at most 256 MiB of "
+             "them, in $XDG_CACHE_HOME/memlog or ~/.cache/memlog; MEMLOG_SYMBOL_CACHE=DIR is "
+             "another folder, off none.",
+         .example = "memlog symbolize memlog.sqlite3.1234/0001.exit.pftrace"},
     .run = run,
 };

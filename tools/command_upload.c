@@ -9,62 +9,57 @@
 #include "tools/redact.h"
 #include "tools/upload_body.h"
 
-static const char help[] =
-    "memlog upload --dry-run [--form=FORM] [--upload-max-bytes=N] [--upload-names=POLICY]\n"
-    "              [--memlog-keep-small-allocations] [-o FILE] DUMP\n"
-    "\n"
-    "Show byte for byte what an upload of the dump would send, on stdout or in FILE, and on "
-    "stderr\n"
-    "what was cut for it. Nothing is sent.\n"
-    "\n"
-    "  --form=FORM       report (default: what --upload=https:// sends), trace (folders and s3),\n"
-    "                    pprof, pyroscope, pyroscope-ingest, otlp\n"
-    "  --upload-max-bytes=N\n"
-    "                    as memlog run has it (10000000): pruned harder until it fits\n"
-    "  --upload-names=plain|none|all\n"
-    "                    names of threads, processes and pseudo stacks: plain words only "
-    "(default),\n"
-    "                    none, all of them\n"
-    "  --memlog-keep-small-allocations\n"
-    "                    prune only what does not fit\n"
-    "\n"
-    "Example: memlog upload --dry-run memlog.sqlite3.1234/0001.threshold.pftrace | less\n";
-
 /* Chromium's bound for a report. */
 static const uint64_t max_bytes_default = 10000000;
 
 enum { GUID_BYTES = 32 };
 
 struct request {
-    const char *form, *max_bytes, *names, *guid, *output, *file;
-    bool dry_run, keep_small;
+    struct ml_upload upload;
+    enum ml_redact_names names;
+    const char *guid, *output;
+    bool dry_run;
+    struct ml_load load;
 };
 
-/* The word's place in the list. False after a complaint, with *out_exit. */
-static bool choose(
-    const struct ml_command *command,
-    const char *option,
-    const char *word,
-    const char *const *words,
-    size_t count,
-    unsigned *out_place
-) {
-    *out_place = 0;
-    for (unsigned i = 0; word && i < count; i++) {
-        if (strcmp(word, words[i]) == 0) {
-            *out_place = i;
-            return true;
-        }
-    }
-    if (word) {
-        (void)ml_command_complain_of_value(command, option, word, words, count);
-    }
-    return !word;
+static const char *const policies[] = {"plain", "none", "all", NULL};
+
+static bool read_guid(void *to, const char *value, struct ml_complaint *why) {
+    (void)why;
+    ((struct request *)to)->guid = value;
+    return strlen(value) == GUID_BYTES && strspn(value, "0123456789abcdef") == GUID_BYTES;
 }
 
-static bool is_guid(const char *text) {
-    return strlen(text) == GUID_BYTES && strspn(text, "0123456789abcdef") == GUID_BYTES;
-}
+static const struct ml_option options[] = {
+    {.name = "--dry-run",
+     ML_FLAG_TO(struct request, dry_run),
+     .help = "show it; without, a running memlog is asked to send one of its own"},
+    {.name = "--form",
+     ML_WORD_TO(struct request, upload.form),
+     .value = "FORM",
+     .words = ml_upload_form_names,
+     .help = "report (default: what --upload=https:// sends), trace (folders and s3), and what "
+             "other servers take:"},
+    {.name = "--upload-max-bytes",
+     ML_SIZE_TO(struct request, upload.max_bytes),
+     .least = 1,
+     .value = "BYTES",
+     .help = "as memlog run has it (10000000): pruned harder until it fits"},
+    {.name = "--upload-names",
+     ML_WORD_TO(struct request, names),
+     .words = policies,
+     .help = "names of threads, processes and pseudo stacks: plain words only (default), none, all "
+             "of them"},
+    {.name = "--memlog-keep-small-allocations",
+     ML_FLAG_TO(struct request, upload.keeps_small),
+     .help = "prune only what does not fit"},
+    ML_ROW_OUTPUT(struct request, output, "where to (default: stdout)"),
+    {.name = "--guid",
+     .kind = ML_OPTION_OWN,
+     .read = read_guid,
+     .value = "GUID",
+     .wants = "32 hex digits"},
+};
 
 static bool make_guid(char out_guid[GUID_BYTES + 1]) {
     unsigned char bytes[GUID_BYTES / 2];
@@ -148,17 +143,13 @@ say_cut(const struct ml_redacted *redacted, const struct ml_upload_cut *cut, uin
     );
 }
 
-static int send_out(
-    const struct ml_command *command,
-    const struct request *request,
-    struct ml_upload *upload,
-    struct ml_loaded *loaded,
-    enum ml_redact_names names
-) {
+static int
+send_out(const struct ml_command *command, struct request *request, struct ml_loaded *loaded) {
+    struct ml_upload *upload = &request->upload;
     struct ml_redacted redacted;
     struct ml_upload_cut cut;
     struct ml_output output;
-    enum ml_status status = ml_redact(&loaded->profile, &loaded->stacks, names, &redacted);
+    enum ml_status status = ml_redact(&loaded->profile, &loaded->stacks, request->names, &redacted);
 
     if (status == ML_OK) {
         status = ml_output_open(&output, request->output);
@@ -170,7 +161,7 @@ static int send_out(
         if (status == ML_PEER_LIMIT) {
             ml_command_say_of(
                 command,
-                request->file,
+                request->load.path,
                 "%ju bytes, though nothing is left to prune: say "
                 "--upload-max-bytes=",
                 (uintmax_t)cut.body_bytes
@@ -185,42 +176,16 @@ static int send_out(
                                    : ml_command_written(command, request->output, status);
 }
 
-static int run(const struct ml_command *command, int argc, char **argv) {
-    static const char *const policies[] = {"plain", "none", "all"};
-    struct request request = {0};
-    const struct ml_option options[] = {
-        {.name = "--dry-run", .out_given = &request.dry_run},
-        {.name = "--form", .out_value = &request.form},
-        {.name = "--upload-max-bytes", .out_value = &request.max_bytes},
-        {.name = "--upload-names", .out_value = &request.names},
-        {.name = "--memlog-keep-small-allocations", .out_given = &request.keep_small},
-        {.name = "--guid", .out_value = &request.guid},
-        {.name = "--output", .short_name = "-o", .out_value = &request.output},
-    };
-    struct ml_upload upload = {.max_bytes = max_bytes_default};
+static int run(const struct ml_command *command, char *const *words) {
+    struct request request = {.upload = {.max_bytes = max_bytes_default}};
+    struct ml_upload *upload = &request.upload;
     struct ml_loaded loaded;
     char guid[GUID_BYTES + 1];
     char boundary[GUID_BYTES + sizeof "memlog-"];
-    unsigned form = 0;
-    unsigned policy = 0;
-    bool go_on = false;
-    int exit_code = ml_command_arguments(command, argc, argv, options, 7, &request.file, 1, &go_on);
+    int exit_code = ML_EXIT_OK;
 
-    if (!go_on) {
+    if (!ml_command_read(command, words, &request, NULL, &exit_code)) {
         return exit_code;
-    }
-    if (!choose(
-            command, "--form", request.form, ml_upload_form_names, ML_UPLOAD_FORM_COUNT, &form
-        ) ||
-        !choose(command, "--upload-names", request.names, policies, 3, &policy)) {
-        return ML_EXIT_USAGE;
-    }
-    if (request.max_bytes &&
-        (!ml_size_read(request.max_bytes, &upload.max_bytes) || upload.max_bytes == 0)) {
-        return ml_command_complain(command, "--upload-max-bytes wants a size, such as 10M");
-    }
-    if (request.guid && !is_guid(request.guid)) {
-        return ml_command_complain(command, "--guid wants 32 hex digits");
     }
     if (!request.guid && !make_guid(guid)) {
         return ml_command_written(command, NULL, ML_ENV_SYSTEM);
@@ -228,24 +193,29 @@ static int run(const struct ml_command *command, int argc, char **argv) {
     if (!request.output && isatty(STDOUT_FILENO)) {
         return ml_command_complain(command, "the body is binary: say -o FILE, or pipe it");
     }
-    upload.form = (enum ml_upload_form)form;
-    upload.keeps_small = request.keep_small;
-    upload.guid = request.guid ? request.guid : guid;
+    upload->guid = request.guid ? request.guid : guid;
     /* Known to who sends it: the guid is. */
-    snprintf(boundary, sizeof boundary, "memlog-%s", upload.guid);
-    upload.boundary = boundary;
-    const struct ml_load load = {.path = request.file, .output_path = request.output};
-    exit_code = ml_command_load(command, &load, &loaded);
+    snprintf(boundary, sizeof boundary, "memlog-%s", upload->guid);
+    upload->boundary = boundary;
+    request.load.output_path = request.output;
+    exit_code = ml_command_load(command, &request.load, &loaded);
     if (exit_code == ML_EXIT_OK) {
-        exit_code = send_out(command, &request, &upload, &loaded, (enum ml_redact_names)policy);
+        exit_code = send_out(command, &request, &loaded);
     }
     ml_loaded_fini(&loaded);
     return exit_code;
 }
 
 const struct ml_command ml_command_upload = {
-    .name = "upload",
-    .summary = "what an upload would send",
-    .help = help,
+    .table =
+        {.program = "memlog",
+         .name = "upload",
+         .summary = "what an upload would send",
+         .usage = "--dry-run [OPTIONS] DUMP",
+         .about = "Shows byte for byte what an upload of the dump would send, on stdout or in "
+                  "FILE, and on stderr what was cut for it. Nothing is sent.",
+         ML_OPTIONS(options),
+         ML_OPERANDS_DUMPS(struct request, load.path, 1),
+         .example = "memlog upload --dry-run memlog.sqlite3.1234/0001.threshold.pftrace | less"},
     .run = run,
 };

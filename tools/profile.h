@@ -308,9 +308,9 @@ uint64_t ml_profile_realtime_ms(const struct ml_profile *profile, uint64_t monot
 
 /* Whether what a process left is shown as live in the tree. */
 enum ml_ended {
-    ML_ENDED_ALONE,  /* only where nothing runs any more */
-    ML_ENDED_HIDDEN, /* never */
-    ML_ENDED_SHOWN   /* always */
+    ML_ENDED_ALONE, /* only where nothing runs any more */
+    ML_ENDED_SHOWN, /* always */
+    ML_ENDED_HIDDEN /* never */
 };
 
 /* Decide it: the tree's live figures are of those that are shown. Stacks are built behind it. */

@@ -1,7 +1,6 @@
 #include "tools/sift.h"
 
 #include <regex.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "ipc/event.h"
@@ -31,46 +30,19 @@ static void words_fini(struct words *words) {
     }
 }
 
-/* 0, or the code of regcomp for *out_wish; then nothing is left behind. */
-static int words_init(struct words *words, const struct ml_sift *sift, enum wish *out_wish) {
+/* False: one is no regular expression, or there is no memory; then nothing is left behind. */
+static bool words_init(struct words *words, const struct ml_sift *sift) {
     *words = (struct words){0};
     for (int i = 0; i < WISHES; i++) {
         const char *text = text_of(sift, (enum wish)i);
-        int error = text ? regcomp(&words->regex[i], text, REG_EXTENDED | REG_NOSUB) : 0;
 
-        if (error != 0) {
-            char reason[1];
-            (void)regerror(error, &words->regex[i], reason, sizeof reason);
+        if (text && regcomp(&words->regex[i], text, REG_EXTENDED | REG_NOSUB) != 0) {
             words_fini(words);
-            *out_wish = (enum wish)i;
-            return error;
+            return false;
         }
         words->is_wished[i] = text != NULL;
     }
-    return 0;
-}
-
-const char *ml_sift_check(const struct ml_sift *sift, char complaint[ML_SIFT_COMPLAINT_BYTES]) {
-    static const char *const names[] = {"--focus", "--ignore", "--show", "--hide"};
-    struct words words;
-    enum wish wish = FOCUS;
-    int error = words_init(&words, sift, &wish);
-    char reason[80];
-
-    if (error == 0) {
-        words_fini(&words);
-        return NULL;
-    }
-    (void)regerror(error, NULL, reason, sizeof reason);
-    snprintf(
-        complaint,
-        ML_SIFT_COMPLAINT_BYTES,
-        "%s=%.80s is no regular expression: %s",
-        names[wish],
-        text_of(sift, wish),
-        reason
-    );
-    return complaint;
+    return true;
 }
 
 bool ml_sift_is_any(const struct ml_sift *sift) {
@@ -177,7 +149,6 @@ static void list_sift(struct ml_stack_list *list, const struct work *work) {
 
 enum ml_status ml_stacks_sift(struct ml_stacks *stacks, const struct ml_sift *sift) {
     struct words words;
-    enum wish wish = FOCUS;
     size_t nodes_count = stacks->nodes_count;
     struct work work = {
         .words = &words,
@@ -185,7 +156,7 @@ enum ml_status ml_stacks_sift(struct ml_stacks *stacks, const struct ml_sift *si
         .bits = calloc(nodes_count + 1, sizeof *work.bits),
         .nodes = calloc(nodes_count + 1, sizeof *work.nodes),
     };
-    bool done = words_init(&words, sift, &wish) == 0;
+    bool done = words_init(&words, sift);
 
     if (done && work.verdicts && work.bits && work.nodes) {
         for (size_t i = 0; i < stacks->places_count; i++) {

@@ -18,15 +18,11 @@ struct ml_sift {
     const char *hide;   /* no such frame */
 };
 
-/* Why one of them is no regular expression, in `complaint`; NULL: all are. */
-enum { ML_SIFT_COMPLAINT_BYTES = 200 };
-const char *ml_sift_check(const struct ml_sift *sift, char complaint[ML_SIFT_COMPLAINT_BYTES]);
-
 /* Whether anything is wished. */
 bool ml_sift_is_any(const struct ml_sift *sift);
 
-/* Do it, once, after names were found; the words are those that _check found good. Errors:
- * ML_ENV_MEMORY. */
+/* Do it, once, after names were found; the words are regular expressions: the options saw to it.
+ * Errors: ML_ENV_MEMORY. */
 ML_NODISCARD enum ml_status ml_stacks_sift(struct ml_stacks *stacks, const struct ml_sift *sift);
 
 #endif

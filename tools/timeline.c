@@ -84,101 +84,30 @@ bool ml_series_next(
     return true;
 }
 
-/* ---- moments, as people write them */
+/* ---- moments */
 
-/* "90", "90s", "5m", "2h"; in ms. */
-static bool read_length(const char *text, uint64_t *out_ms) {
-    char *end = NULL;
-    const double number = strtod(text, &end);
-    const char unit = *end;
-    double seconds = number;
-
-    if (end == text || !(number >= 0) || number > 1e9) {
-        return false;
-    }
-    seconds *= unit == 'm' ? 60 : unit == 'h' ? 3600 : unit == 'd' ? S_PER_DAY : 1;
-    *out_ms = (uint64_t)(seconds * MS_PER_S);
-    return unit == '\0' || (strchr("smhd", unit) != NULL && end[1] == '\0');
-}
-
-/* The rest of a time: ".123", "Z", both or nothing. */
-static bool read_rest(const char *text, uint64_t *out_ms) {
-    unsigned unit_ms = 100;
-
-    *out_ms = 0;
-    if (*text == '.') {
-        for (text++; *text >= '0' && *text <= '9'; text++) {
-            *out_ms += (uint64_t)(*text - '0') * unit_ms;
-            unit_ms /= 10;
-        }
-    }
-    return *text == '\0' || (*text == 'Z' && text[1] == '\0');
-}
-
-/* UTC, as every time that memlog prints, with or without what stands behind the minutes. A time of
- * day is the latest that is not behind the dump. */
-static bool
-read_clock(const struct ml_timeline *timeline, const char *text, uint64_t *out_realtime_ms) {
-    static const char *const forms[] = {"%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M", "%H:%M:%S", "%H:%M"};
-    enum { FORMS = sizeof forms / sizeof forms[0], FORMS_WITH_DAY = 2 };
-    const uint64_t now_ms = timeline->report->profile->now.realtime_ns / 1000000;
+/* A moment of CLOCK_MONOTONIC. A time of day is the latest that is not behind the dump. */
+static uint64_t moment_of(const struct ml_timeline *timeline, struct ml_time time) {
     const uint64_t day_ms = (uint64_t)S_PER_DAY * MS_PER_S;
-    struct tm parts = {0};
-    const char *end = NULL;
-    uint64_t rest_ms = 0;
-    size_t form = 0;
-
-    for (; form < FORMS && !end; form++) {
-        parts = (struct tm){0};
-        end = strptime(text, forms[form], &parts);
-        end = end && read_rest(end, &rest_ms) ? end : NULL;
-    }
-    if (!end) {
-        return false;
-    }
-    if (form <= FORMS_WITH_DAY) {
-        *out_realtime_ms = (uint64_t)timegm(&parts) * MS_PER_S + rest_ms;
-        return true;
-    }
-    uint64_t at_s =
-        (uint64_t)parts.tm_hour * 3600 + (uint64_t)parts.tm_min * 60 + (uint64_t)parts.tm_sec;
-    uint64_t at_ms = now_ms / day_ms * day_ms + at_s * MS_PER_S + rest_ms;
-    at_ms -= at_ms > now_ms && at_ms >= day_ms ? day_ms : 0;
-    *out_realtime_ms = at_ms;
-    return true;
-}
-
-/* A moment of CLOCK_MONOTONIC. False: it is none. */
-static bool read_moment(const struct ml_timeline *timeline, const char *text, uint64_t *out_ms) {
+    const uint64_t dump_ms = timeline->report->profile->now.realtime_ns / 1000000;
     const uint64_t now_ms = timeline->report->profile->now.monotonic_ns / 1000000;
     const uint64_t now_realtime_ms = ml_profile_realtime_ms(timeline->report->profile, now_ms);
-    uint64_t value = 0;
+    uint64_t value = time.ms;
 
-    if (text[0] == '+' || text[0] == '-') {
-        if (!read_length(text + 1, &value)) {
-            return false;
-        }
-        if (text[0] == '+') {
-            *out_ms = timeline->first_ms + value;
-        } else {
-            *out_ms = value < timeline->last_ms ? timeline->last_ms - value : 0;
-        }
-        return true;
+    if (time.from == ML_TIME_AFTER_START) {
+        return timeline->first_ms + value;
     }
-    if (text[0] == '@') {
-        char *end = NULL;
-        value = strtoull(text + 1, &end, 10);
-        if (end == text + 1 || *end != '\0' || value > UINT64_MAX / 1000000) {
-            return false;
-        }
-    } else if (!read_clock(timeline, text, &value)) {
-        return false;
+    if (time.from == ML_TIME_BEFORE_END) {
+        return value < timeline->last_ms ? timeline->last_ms - value : 0;
+    }
+    if (time.from == ML_TIME_OF_DAY) {
+        value += dump_ms / day_ms * day_ms;
+        value -= value > dump_ms && value >= day_ms ? day_ms : 0;
     }
     const uint64_t before_ms = now_realtime_ms > value ? now_realtime_ms - value : 0;
-    *out_ms = value > now_realtime_ms ? timeline->last_ms
-              : before_ms < now_ms    ? now_ms - before_ms
-                                      : 0;
-    return true;
+    return value > now_realtime_ms ? timeline->last_ms
+           : before_ms < now_ms    ? now_ms - before_ms
+                                   : 0;
 }
 
 /* ---- what grew */
@@ -252,20 +181,10 @@ static void find_changes(struct ml_timeline *timeline) {
 static enum ml_status read_span(
     struct ml_timeline *timeline, const struct ml_timeline_wish *wish, const char **out_complaint
 ) {
-    timeline->from_ms = timeline->first_ms;
-    timeline->to_ms = timeline->last_ms;
-    if (wish->from && !read_moment(timeline, wish->from, &timeline->from_ms)) {
-        *out_complaint =
-            "--from wants a time: 10:02, 10:02:30.5Z or 2026-11-21T10:02:30Z (all UTC), +5m "
-            "(since the start), -5m (before the end)";
-        return ML_PEER_FORM;
-    }
-    if (wish->to && !read_moment(timeline, wish->to, &timeline->to_ms)) {
-        *out_complaint =
-            "--to wants a time: 10:02, 10:02:30.5Z or 2026-11-21T10:02:30Z (all UTC), +5m "
-            "(since the start), -5m (before the end)";
-        return ML_PEER_FORM;
-    }
+    timeline->from_ms =
+        wish->from.from == ML_TIME_NONE ? timeline->first_ms : moment_of(timeline, wish->from);
+    timeline->to_ms =
+        wish->to.from == ML_TIME_NONE ? timeline->last_ms : moment_of(timeline, wish->to);
     if (timeline->from_ms >= timeline->last_ms || timeline->to_ms <= timeline->first_ms) {
         *out_complaint = "nothing is known of that time; without --from and --to you see from when "
                          "to when";

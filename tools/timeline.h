@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "base/time_text.h"
 #include "ipc/ml_status.h"
 #include "tools/report.h"
 
@@ -33,14 +34,13 @@ struct ml_timeline {
     size_t passed_count;
 };
 
-/* What was asked: NULL for the whole. */
+/* What was asked: ML_TIME_NONE for the whole. */
 struct ml_timeline_wish {
-    const char *from, *to;
+    struct ml_time from, to;
 };
 
-/* Errors: ML_ENV_MISSING the dump has no series, or none of that time; ML_PEER_FORM a moment is
- * none or the span is empty; *out_complaint (static) says so. ML_ENV_MEMORY. The report is
- * borrowed. */
+/* Errors: ML_ENV_MISSING the dump has no series, or none of that time; ML_PEER_FORM the span is
+ * behind itself; *out_complaint (static) says so. ML_ENV_MEMORY. The report is borrowed. */
 ML_NODISCARD enum ml_status ml_timeline_init(
     struct ml_timeline *timeline,
     const struct ml_report *report,

@@ -11,7 +11,7 @@
 #include "tools/upload_internal.h"
 #include "tools/words.h"
 
-const char *const ml_upload_form_names[ML_UPLOAD_FORM_COUNT] = {
+const char *const ml_upload_form_names[ML_UPLOAD_FORM_COUNT + 1] = {
     "report", "trace", "pprof", "pyroscope", "pyroscope-ingest", "otlp"};
 
 /* What is written: the caller's wishes, and how the way at hand goes about it. */

@@ -25,7 +25,7 @@ enum ml_upload_form {
 };
 
 /* "report", "trace", ... */
-extern const char *const ml_upload_form_names[ML_UPLOAD_FORM_COUNT];
+extern const char *const ml_upload_form_names[ML_UPLOAD_FORM_COUNT + 1];
 
 struct ml_upload {
     const struct ml_profile *profile; /* redacted (tools/redact.h) */

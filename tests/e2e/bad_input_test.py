@@ -247,7 +247,7 @@ class Options(Inputs):
             (("ps", "--jsn"), "--jsn", "--json"),
             (("dump", "--hots=x"), "--hots=x", "--host"),
             (("report", "--jsn", "x"), "--jsn", "--json"),
-            (("convert", "--too=pprof", "x"), "--too=pprof", "--to"),
+            (("convert", "--too=pprof", "x"), "--too", "--to"),
             (("diff", "--jsno", "a", "b"), "--jsno", "--json"),
             (("repotr", "x"), "repotr", "report"),
         ):

@@ -177,9 +177,9 @@ class Lists(harness.Case):
 
     def test_what_cannot_be_meant_is_refused(self):
         for words, saying in (
-            (["--focus=("], "--focus=( is no regular expression"),
-            (["--by=functon"], "did you mean function?"),
-            (["--sort=blocs"], "did you mean blocks?"),
+            (["--focus=("], "--focus=(: this is no regular expression"),
+            (["--by=functon"], "did you mean 'function'?"),
+            (["--sort=blocs"], "did you mean 'blocks'?"),
             (["--sort=cumulative"], "--by=function or module"),
             (["--by=size", "--focus=x"], "--by=size"),
             (["--json", "--csv"], "one of them"),

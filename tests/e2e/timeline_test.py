@@ -167,8 +167,8 @@ class TimelineTest(harness.Case):
         said = self.timeline(dump)
         self.assertRegex(said, r"(?m)nothing is known of so short a time|^  true \d+ ")  # a slow machine may have looked
         for words, wanted in (
-                (("--from=yesterday",), "--from wants a time"), (("--to=+5x",), "--to wants a time"),
-                (("--json", "--csv"), "one of them"), (("--points=1",), "--points wants")):
+                (("--from=yesterday",), "--from=yesterday: a time ("), (("--to=+5x",), "--to=+5x: a time ("),
+                (("--json", "--csv"), "one of them"), (("--points=1",), "--points=1: a whole number from 2")):
             with self.subTest(words=words):
                 self.assertIn(wanted, self.timeline(*words, dump, code=2))
         for words, wanted in ((("--from=-0s",), "nothing is known of that time"), (("--pid=1",), "no process 1 in it")):

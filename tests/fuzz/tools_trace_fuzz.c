@@ -108,7 +108,7 @@ write_others(const struct ml_profile *profile, struct ml_stacks *stacks, FILE *n
 
 /* What people look at beside the report: each breakdown, what grew, the dump against itself. */
 static void write_views(const struct ml_report *report, FILE *nowhere) {
-    const struct ml_timeline_wish whole = {NULL, NULL};
+    const struct ml_timeline_wish whole = {.from = {.from = ML_TIME_NONE}};
     struct ml_timeline timeline;
     struct ml_diff diff;
     const char *complaint = NULL;

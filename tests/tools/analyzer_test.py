@@ -35,20 +35,20 @@ class Analyzer(unittest.TestCase):
         for command in ("report", "convert", "diff"):
             done = self.analyze(command, "--help")
             self.assertEqual((done.returncode, done.stderr), (0, b""))
-            self.assertIn(b"Example: memlog " + command.encode(), done.stdout)
+            self.assertIn(b"Example:\n  memlog " + command.encode(), done.stdout)
         self.assertIn(b"convert", self.analyze("--help").stdout)
 
     def test_words_that_are_not_understood_are_named_with_the_nearest(self):
-        self.refuse("repport", self.dump, saying="unknown command repport; did you mean report?")
-        self.refuse("report", "--jsn", self.dump, saying="unknown option --jsn; did you mean --json?")
+        self.refuse("repport", self.dump, saying="unknown command 'repport'; did you mean 'report'?")
+        self.refuse("report", "--jsn", self.dump, saying="unknown option '--jsn'; did you mean '--json'?")
         self.refuse("report", "--json=1", self.dump, saying="--json takes no value")
         self.refuse("report", "--limit=0", self.dump, saying="--limit")
         self.refuse("report", "--limit", saying="--limit needs a value")
         self.refuse("report", saying="no dump was named")
-        self.refuse("report", self.dump, self.dump, saying="one file too many")
+        self.refuse("report", self.dump, self.dump, saying="is one word too many: memlog report [OPTIONS] DUMP")
         self.refuse("convert", self.dump, saying="--to")
-        self.refuse("convert", "--to=pprf", self.dump, saying="did you mean pprof?")
-        self.refuse("convert", "--to=collapsed", "--metric=peek", self.dump, saying="did you mean peak?")
+        self.refuse("convert", "--to=pprf", self.dump, saying="did you mean 'pprof'?")
+        self.refuse("convert", "--to=collapsed", "--metric=peek", self.dump, saying="did you mean 'peak'?")
         self.refuse("convert", "--to=heap", "--metric=peak", self.dump, saying="--metric")
         self.refuse("convert", "--to=pprof", "--pid=x", self.dump, saying="--pid")
         self.refuse("convert", "--to=collapsed", "--pid=77", self.dump, code=3, saying="no process 77")
@@ -71,7 +71,7 @@ class Analyzer(unittest.TestCase):
         self.assertEqual((done.returncode, done.stderr), (0, b""))
         self.assertLess(len(done.stdout.splitlines()), 20)
         self.assertIn(b"peak", done.stdout)
-        self.refuse("report", "--summary", "--json", self.dump, saying="--json, --csv and --summary")
+        self.refuse("report", "--summary", "--json", self.dump, saying="--summary and --json are different things")
 
     def test_a_diff_says_what_grew_and_what_shrank(self):
         other = self.folder / "0002.exit.pftrace"
@@ -99,7 +99,7 @@ class Analyzer(unittest.TestCase):
         self.assertTrue(all(set(leak["count_by_type"].values()) == {leak["count"]} for leak in leaks))
         self.assertIn("Processes", self.analyze("diff", self.dump, other).stdout.decode())
         self.refuse("diff", "--leaks", "--pprof", self.dump, other, saying="one of them")
-        self.refuse("diff", self.dump, saying="one dump more")
+        self.refuse("diff", self.dump, saying="two dumps are compared")
         self.refuse("diff", self.dump, "missing", code=1, saying="missing: No such file")
         self.refuse("diff", "--metric=x", self.dump, other, saying="--metric")
 

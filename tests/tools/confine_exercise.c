@@ -128,8 +128,8 @@ int main(int argc, char **argv) {
         }
     }
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
-        if (strcmp(argv[2], commands[i]->name) == 0) {
-            return commands[i]->run(commands[i], argc - 3, argv + 3);
+        if (strcmp(argv[2], commands[i]->table.name) == 0) {
+            return commands[i]->run(commands[i], argv + 3);
         }
     }
     return UNKNOWN;
