@@ -48,32 +48,43 @@ recipe_for(struct ml_unwind_walk *walk, const struct ml_unwind_place *at, uint64
     return recipe;
 }
 
+/* Remember where the walk is, from time to time: that frame may become a mark. */
+static __attribute__((noinline)) void pass(struct ml_unwind_walk *walk) {
+    const uint32_t times = walk->walked / ML_UNWIND_MARK_FROM;
+    walk->thread->passed[__builtin_ctz(times)] = (struct ml_unwind_mark
+    ){.slot = walk->at.slot, .pc = walk->at.pc, .fp = walk->at.fp, .number = walk->walked};
+}
+
 /* Walk by recipes until the last stack is met or the stack ends. The place is a local copy, so that
  * it stays in registers. */
 static enum ml_unwind_outcome walk_by_recipes(struct ml_unwind_walk *walk) {
     const struct ml_unwind_thread *thread = walk->thread;
     uint64_t generation = walk->unloads >> ML_UNWIND_GENERATION_SHIFT;
     struct ml_unwind_place at = walk->at;
-    while (walk->walked < ML_UNWIND_WALK_MAX) {
-        if (walk->top > 0 && thread->frames[walk->top - 1].slot <= at.slot) {
-            walk->at = at;
-            if (ml_unwind_join(walk)) {
-                return ML_UNWIND_NEXT;
+    for (uint32_t stop = ML_UNWIND_MARK_FROM; stop <= ML_UNWIND_WALK_MAX; stop *= 2) {
+        while (walk->walked < stop) {
+            if (walk->top > 0 && thread->frames[walk->top - 1].slot <= at.slot) {
+                walk->at = at;
+                if (ml_unwind_join(walk)) {
+                    return ML_UNWIND_NEXT;
+                }
+            }
+            uint64_t recipe = recipe_for(walk, &at, generation);
+            ml_unwind_note(walk, &at, recipe);
+            enum ml_recipe_kind kind = ml_recipe_kind(recipe);
+            if (kind == ML_RECIPE_END) {
+                return ML_UNWIND_ENDED;
+            }
+            if (kind == ML_RECIPE_COLD) {
+                return ML_UNWIND_COLD;
+            }
+            enum ml_unwind_outcome outcome = step(walk, &at, recipe);
+            if (outcome != ML_UNWIND_NEXT) {
+                return outcome;
             }
         }
-        uint64_t recipe = recipe_for(walk, &at, generation);
-        ml_unwind_note(walk, &at, recipe);
-        enum ml_recipe_kind kind = ml_recipe_kind(recipe);
-        if (kind == ML_RECIPE_END) {
-            return ML_UNWIND_ENDED;
-        }
-        if (kind == ML_RECIPE_COLD) {
-            return ML_UNWIND_COLD;
-        }
-        enum ml_unwind_outcome outcome = step(walk, &at, recipe);
-        if (outcome != ML_UNWIND_NEXT) {
-            return outcome;
-        }
+        walk->at = at;
+        pass(walk);
     }
     return ML_UNWIND_LOST;
 }

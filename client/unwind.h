@@ -14,6 +14,9 @@
  *   join    the thread's stack of last time. Walking from the inside, the first frame found again
  *           (slot, return address, and rbp where a frame further out depends on it) ends the walk,
  *           if from there outwards every word that a walk would load still holds what it held.
+ *   marks   of a stack too deep to be kept whole a few frames of the part left out are remembered,
+ *           the further out the fewer, with their numbers. A walk that comes to one of them in the
+ *           same state ends there; frames are never taken from them.
  *   full    a stack with any other rule in it (realigned frames, signal frames, CFA expressions) is
  *           walked by a register-rule interpreter from the hook's own frame on. Such frames, and
  *           all that lie further in, are never joined.
@@ -61,13 +64,22 @@ enum {
         480, /* OUTER + 1 + INNER_MIN + STEP - 1, and every stack up to here whole */
     ML_UNWIND_FRESH_MAX = 512,
     ML_UNWIND_GENERATION_SHIFT = 16, /* of ml_unwind_process.unloads */
-    ML_UNWIND_WALK_MAX = 1 << 18,    /* frames stepped by recipes before giving up: 8 MiB of 32 B */
+    ML_UNWIND_WALK_MAX = 1 << 22, /* frames stepped by recipes before giving up: 64 MiB of 16 B */
+    ML_UNWIND_MARK_FROM = 512, /* a walk marks the frame that is so far in front, and twice ... */
+    ML_UNWIND_PASSED_MAX = 14, /* ... as far, and so on up to ML_UNWIND_WALK_MAX */
+    ML_UNWIND_MARKS = 32,
     ML_UNWIND_FULL_WALK_MAX = 1 << 16 /* frames stepped by the interpreter, 0.5 us each */
 };
 _Static_assert(
     (int)ML_UNWIND_FRAMES_MAX <= (int)ML_STACK_DEPTH_MAX &&
         ML_UNWIND_OUTER + 1 + ML_UNWIND_INNER_MIN + ML_UNWIND_CUT_STEP - 1 <= ML_UNWIND_FRAMES_MAX,
     "a cut stack fits"
+);
+_Static_assert(
+    ML_UNWIND_MARK_FROM << (ML_UNWIND_PASSED_MAX - 1) == ML_UNWIND_WALK_MAX &&
+        ML_UNWIND_PASSED_MAX <= ML_UNWIND_MARKS / 2 &&
+        (int)ML_UNWIND_MARK_FROM > ML_UNWIND_INNER_MIN + ML_UNWIND_CUT_STEP,
+    "there is room for the marks of one walk, and all of them are in the part left out"
 );
 
 /* The entry of the function that this stands in. */
@@ -108,10 +120,19 @@ struct ml_unwind_process {
     (UINT64_C(1) << 50) /* this frame's fp has a say in where frames further out are */
 
 struct ml_unwind_frame {
-    uintptr_t slot; /* where the return address lies; 0: nowhere */
+    uintptr_t slot; /* where the return address lies; 0: nowhere. Of a cut: its nearest mark's */
     uintptr_t pc;
     uintptr_t fp;
     uint64_t recipe; /* how the frame was stepped out of; COLD: not to be joined */
+};
+
+/* A frame that the cut leaves out, and where a walk by recipes was when it came there: nothing else
+ * decides where such a walk goes on. */
+struct ml_unwind_mark {
+    uintptr_t slot;
+    uintptr_t pc;
+    uintptr_t fp;
+    uint64_t number; /* 0 is the outermost frame */
 };
 
 /* The interpreter's registers, by DWARF number. */
@@ -126,14 +147,16 @@ struct ml_unwind_thread {
     uint64_t unloads; /* of the process, when the frames below were walked */
     uintptr_t owner;  /* thread control block of the thread whose stacks `ranges` knows */
     uint32_t mappings;
-    uint32_t busy;      /* a walk that was left by longjmp finds this set */
-    uint32_t count;     /* frames kept below */
-    uint32_t pure;      /* the outermost frames [0, pure) may be joined */
-    uint64_t skipped;   /* frames that the cut leaves out */
+    uint32_t busy;    /* a walk that was left by longjmp finds this set */
+    uint32_t count;   /* frames kept below */
+    uint32_t pure;    /* the outermost frames [0, pure) may be joined */
+    uint64_t skipped; /* frames that the cut leaves out; 0: it is whole, and there are no marks */
+    uint32_t marks_count;
     uintptr_t end_slot; /* the word 0 that ended the stack; 0: something else did */
     struct ml_unwind_ranges ranges;
     uint64_t broken_count; /* walks that ended broken, ... */
     uint64_t cut_count;    /* ... were cut, ... */
+    uint64_t cut_walked;   /* ... (the frames that these have stepped over), ... */
     uint64_t full_count;   /* ... needed the interpreter; this thread's own counters */
     uint32_t nodes[ML_UNWIND_FRAMES_MAX];
     struct ml_unwind_frame frames[ML_UNWIND_FRAMES_MAX];
@@ -142,6 +165,8 @@ struct ml_unwind_thread {
     struct ml_unwind_registers registers[2];
     struct ml_image image;
     struct ml_unwind_memo memo;
+    struct ml_unwind_mark marks[ML_UNWIND_MARKS];       /* outermost first */
+    struct ml_unwind_mark passed[ML_UNWIND_PASSED_MAX]; /* by the walk that is being made */
 };
 
 /* Is no dlclose going on? */

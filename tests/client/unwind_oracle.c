@@ -205,7 +205,11 @@ compare(struct ml_oracle *oracle, const struct ml_unwind_entry *entry) {
     resolve(oracle, result);
     count(oracle, result);
     judge_memo(oracle, entry, found);
-    (void)ml_unwind(oracle->bare, oracle->bare_thread, entry, &deaf);
+    if (oracle->quick) {
+        ml_unwind_thread_clear(oracle->bare_thread);
+    }
+    (void
+    )ml_unwind(oracle->quick ? oracle->process : oracle->bare, oracle->bare_thread, entry, &deaf);
     bool print = !oracle->quiet && oracle->wrong + oracle->wrong_nodes + oracle->wrong_library == 0;
     if (!same_stack(oracle->thread, oracle->bare_thread)) {
         oracle->wrong++;

@@ -46,6 +46,7 @@ struct ml_oracle {
     uint32_t deepest;
     uint32_t modules_seen;
     bool quiet; /* do not print the first difference */
+    bool quick; /* the walk without cache has the recipes, and lacks the last stack alone */
 };
 
 /* A new one that shares `process`, or has its own when NULL. */

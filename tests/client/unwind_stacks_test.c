@@ -102,32 +102,6 @@ START_TEST(cuts_deep_stacks_at_the_same_places_with_and_without_cache) {
 }
 END_TEST
 
-__attribute__((noinline)) static long deepest(struct ml_oracle *oracle, uint32_t depth) {
-    if (depth == 0) {
-        return 0;
-    }
-    ml_oracle_walk(oracle);
-    long result = deepest(oracle, depth - 1);
-    ml_oracle_walk(oracle);
-    return result + 1;
-}
-
-START_TEST(recursion_a_hundred_thousand_deep_stays_affordable) {
-    struct ml_oracle *oracle = ml_oracle_new(NULL, 0);
-    struct timespec begin;
-    struct timespec end;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &begin);
-    ck_assert_int_eq(deepest(oracle, 100000), 100000);
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &end);
-    double seconds =
-        (double)(end.tv_sec - begin.tv_sec) + (double)(end.tv_nsec - begin.tv_nsec) / 1e9;
-    ck_assert_uint_eq(oracle->broken, 0);
-    ck_assert_uint_gt(oracle->cut, 190000);
-    ck_assert_double_lt(seconds, 30);
-    ml_oracle_free(oracle);
-}
-END_TEST
-
 __attribute__((noinline)) static char megabytes(struct ml_oracle *oracle, uint32_t times) {
     char *memory = alloca(2 * 1024 * 1024);
     memory[times] = 0;
@@ -414,7 +388,6 @@ static Suite *suite(void) {
     TCase *tcase = tcase_create("stacks");
     tcase_set_timeout(tcase, 200);
     tcase_add_test(tcase, cuts_deep_stacks_at_the_same_places_with_and_without_cache);
-    tcase_add_test(tcase, recursion_a_hundred_thousand_deep_stays_affordable);
     tcase_add_test(tcase, walks_over_frames_of_megabytes);
     tcase_add_test(tcase, walks_out_of_signal_handlers_through_whatever_they_interrupted);
     tcase_add_test(tcase, walks_from_an_alternate_signal_stack_onto_the_own_one);
