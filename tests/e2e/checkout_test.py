@@ -14,7 +14,7 @@ import harness
 
 UNITS = ("client/client_test", "client/region_test", "dump/formats_test", "tools/confine_test")
 # What all of these need of a build beside the shipped programs and tools/bench.
-BUILT = (*(name.replace("/", ":") for name in UNITS), "oracle:sampled", "oracle:settles", "oracle:single")
+BUILT = (*(name.replace("/", ":") for name in UNITS), "oracle:grower", "oracle:sampled", "oracle:settles", "oracle:single")
 SCRIPTS = (
     ("bad_input_test", "OwnTrouble.test_a_stale_preload_does_not_hold_a_program_up"),
     ("bench_test", "Bench.test_a_short_run_leaves_a_record_and_prints_its_table"),
@@ -24,7 +24,9 @@ SCRIPTS = (
     ("rate_test", "Rate.test_what_cannot_be_changed_is_said"),
     ("self_checks_test", "Leftovers.test_what_a_check_has_closed_goes_with_its_folder"),
     ("targets_test", "Targets.test_the_machines_list_holds_without_being_named"),
+    ("triggers_test", "Triggers.test_each_role_of_a_tree_has_its_own_threshold"),
     ("unprofiled_test", "Unprofiled.test_a_program_with_another_loader"),
+    ("what_programs_see_test", "Ending.test_sqlite3"),
 )
 ODD = "a folder's \"place\" $HOME; é%s"
 BUILD_S = 800  # under a minute of processor time, on a machine that may have little
