@@ -26,7 +26,7 @@ LIBRARIES = [
 PAPERS = [
     ("client/memlog.h", "include", 0o644),
     ("host/memlog_host.h", "include", 0o644),
-    ("README.md", "share/doc/memlog", 0o644),
+    *((name + ".md", "share/doc/memlog", 0o644) for name in ("README", "ARCHITECTURE", "BENCHMARKS", "GLOSSARY", "RELIABILITY", "SECURITY")),
     ("LICENSE", "share/doc/memlog", 0o644),
 ]
 
@@ -41,7 +41,7 @@ def put(source, folder, mode):
     print(f"installed {folder / source.name}")
 
 
-def put_tree(source, folder):
+def put_tree(source, folder, mode):
     for path in sorted(source.rglob("*")):
         target = folder / path.relative_to(source)
         if path.is_symlink():
@@ -52,7 +52,7 @@ def put_tree(source, folder):
             draft.rename(target)
             print(f"installed {target}")
         elif path.is_file():
-            put(path, target.parent, 0o755)
+            put(path, target.parent, mode)
 
 
 def main():
@@ -67,13 +67,14 @@ def main():
     try:
         for name, folder, mode in PROGRAMS:
             put(out / name, target / folder, mode)
-        put_tree(out / PRELOAD[0], target / PRELOAD[1] / PRELOAD[0])
+        put_tree(out / PRELOAD[0], target / PRELOAD[1] / PRELOAD[0], 0o755)
         for name, folder, mode in LIBRARIES:
             if (out / name).exists():
                 put(out / name, target / folder, mode)
         for name, folder, mode in PAPERS:
             if (ROOT / name).exists():
                 put(ROOT / name, target / folder, mode)
+        put_tree(ROOT / "docs", target / "share/doc/memlog/docs", 0o644)
     except OSError as error:
         sys.exit(f"cannot install: {error}")
 

@@ -128,6 +128,22 @@ class Documents(Case):
         self.append("docs/guide.md", "\nWith `--nonsense=SIZE` too.\n")
         self.refuses("docs/guide.md:7", "option", "--nonsense")
 
+    def test_a_long_text_of_a_command_is_no_command(self):
+        self.append("README.md", "\n```sh\ncat > x <<'END'\nmemlog nonsense\nEND\nmemlog ps\n```\n")
+        self.assertEqual(self.check(), (0, ""))
+
+    def test_a_command_behind_a_text_is_one(self):
+        self.append("README.md", "\n```sh\ncat > x <<'END'\nEND\nmemlog nonsense\n```\n")
+        self.refuses("README.md", "command", "no nonsense")
+
+    def test_a_large_picture_is_refused(self):
+        self.write("docs/pictures/page.png", "x" * 100_001)
+        self.refuses("docs/pictures/page.png", "picture", "100000 bytes")
+
+    def test_a_binary_file_elsewhere_is_refused(self):
+        self.write("tools/thing", "\0")
+        self.refuses("tools/thing", "picture", "is binary")
+
 
 class Words(Case):
     script = "words.py"

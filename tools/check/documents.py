@@ -5,6 +5,8 @@ Of every *.md of the tree but results of benchmarks, which stay as they were mea
   line      at most 160 characters
   heading   a title first and once, no level left out, no heading twice (its anchor would lead to the other)
   link      [text](path#anchor): the file and its heading exist
+Of the tree:
+  picture   docs/pictures/*.png has at most 100,000 bytes; no other file is binary
 Of README.md and docs/, outside of what a fence marks as output (```text, ```json, ```c, ...) besides:
   path      what is quoted as a path of the tree exists; `tools/X` in a command is a program
   command   `memlog SUB` exists by `memlog --help`
@@ -21,6 +23,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 ROOMS = ("base", "client", "docs", "host", "ipc", "mojom_like_idl", "service", "tests", "tools", ".ci")
 RESULTS = "tools/bench/results/"
 MAX_COLUMNS = 160
+MAX_PICTURE_BYTES = 100_000
 
 # To be wrapped when nobody else writes to them.
 LONG_LINES = re.compile(r"(README|ARCHITECTURE|BENCHMARKS|RELIABILITY|CHANGELOG)\.md$|(\w+/)?DECISIONS\.md$")
@@ -39,16 +42,27 @@ def report(rule, where, text):
     errors.append(f"{where}: {rule}: {text}")
 
 
-def documents(root):
+def tree_files(root):
+    """Every file of the tree, committed or about to be; of a copy without git, all of it but the build."""
     listed = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.md"],
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
         cwd=root, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False,
     )
     names = listed.stdout.splitlines()
     if listed.returncode != 0:
-        names = [str(path.relative_to(root)) for path in root.rglob("*.md")]
+        names = [str(path.relative_to(root)) for path in root.rglob("*")]
         names = [name for name in names if not name.startswith(("out", ".git/"))]
-    return sorted(name for name in set(names) if (root / name).is_file() and not name.startswith(RESULTS))
+    return sorted(name for name in set(names) if (root / name).is_file())
+
+
+def check_binary(root, name):
+    with open(root / name, "rb") as file:
+        data = file.read(MAX_PICTURE_BYTES + 1)
+    if re.match(r"docs/pictures/[\w-]+\.png$", name):
+        if len(data) > MAX_PICTURE_BYTES:
+            report("picture", name, f"over {MAX_PICTURE_BYTES} bytes")
+    elif b"\0" in data:
+        report("picture", name, "is binary, and no picture of the documents")
 
 
 def lines_of(text):
@@ -159,7 +173,7 @@ def split_commands(line):
 def check_command(root, out, where, words):
     program, rest = words[0], words[1:]
     if program not in MEMLOG:
-        if re.match(r"(?:tools|tests|\.ci)/|\./\w", program) and not (root / program).is_file():
+        if re.match(r"(?:tools|tests|\.ci)/", program) and not (root / program).is_file():
             report("path", where, f"{program} does not exist")
         return
     subcommand = "run" if program == "./run" else rest.pop(0) if rest else "help"
@@ -196,13 +210,19 @@ def check_quoted(root, out, where, quoted):
 
 def check_promises(root, out, name, text):
     held = ""  # of a command that goes on in the next line
+    until = ""  # the line that ends a text within the shell's words
     for number, line, fence in lines_of(text):
         where = f"{name}:{number}"
         if fence is None:
             for quoted in re.findall(r"`([^`]+)`", line):
                 check_quoted(root, out, where, quoted)
         elif fence in COMMANDS:
+            if until:
+                until = "" if line == until else until
+                continue
             held += line
+            heredoc = re.search(r"<<'?(\w+)'?$", line)
+            until = heredoc.group(1) if heredoc else ""
             if held.endswith("\\"):
                 held = held[:-1]
                 continue
@@ -218,7 +238,12 @@ def main():
     out = (ROOT / sys.argv[1]).resolve()
     if not (out / "memlog").is_file():
         sys.exit(f"documents.py: {out}/memlog is not built")
-    for name in documents(root):
+    names = tree_files(root)
+    for name in names:
+        check_binary(root, name)
+    for name in names:
+        if not name.endswith(".md") or name.startswith(RESULTS):
+            continue
         text = (root / name).read_text()
         check_lines(name, text)
         check_headings(name, text)

@@ -1,0 +1,137 @@
+"""README.md and each guide of docs/: its commands run as they stand, and print what the guide shows.
+
+A fence ```sh is run by bash in a folder of the guide's own, one after another in one shell, and must end with 0. A fence ```text
+behind it is what it prints, in that order, with other lines in between: a number stands for any number, a unit of bytes or time for any,
+`...` for anything. ```console is not run: it needs another machine, or root. A guide finds memlog in PATH and the tree in $TREE.
+"""
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import unittest
+
+from e2e import harness
+
+DOCS = harness.ROOT / "docs"
+# What explains without a program to run.
+WITHOUT_EXAMPLE = {"limits.md"}
+MARK = "@@ block"
+PIECES = re.compile(r"\.\.\.|\d[\d,.:]*(?:\s+(?:(?:[KMG]i)?B|m?s)\b)?|\s+")
+
+
+class Block:
+    """A fence of commands, and the lines that it promises."""
+
+    def __init__(self, line, text):
+        self.line = line
+        self.text = text
+        self.promised = []
+
+
+def blocks_of(path):
+    found, fence, start, lines = [], None, 0, []
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        mark = re.match(r"```(\w*)", line)
+        if not mark:
+            lines.append(line)
+        elif fence is None:
+            fence, start, lines = mark.group(1), number, []
+        else:
+            if fence == "sh":
+                found.append(Block(start, "\n".join(lines)))
+            elif fence == "text" and found:
+                found[-1].promised += lines
+            fence = None
+    return found
+
+
+def pattern(line):
+    """A promised line as an expression."""
+    text, at = "", 0
+    for piece in PIECES.finditer(line):
+        text += re.escape(line[at:piece.start()])
+        at = piece.end()
+        found = piece.group(0)
+        if found == "...":
+            text += ".*"
+        elif found.isspace():
+            text += r"\s+"
+        else:
+            unit = {"B": r"\s+(?:[KMG]i)?B", "s": r"\s+m?s"}.get(found[-1], "")
+            text += r"\d[\d,.:]*" + unit
+    return re.compile(rf"\s*{text}{re.escape(line[at:])}\s*$")
+
+
+def missing(promised, output):
+    """The first promised line that the output lacks, in their order; None."""
+    at, lines = 0, output.splitlines()
+    for line in promised:
+        if line.strip() in ("", "..."):
+            continue
+        wanted = pattern(line.strip())
+        found = next((i for i in range(at, len(lines)) if wanted.match(lines[i])), None)
+        if found is None:
+            return line
+        at = found + 1
+    return None
+
+
+class Guides(harness.Case):
+    def follow(self, path):
+        blocks = blocks_of(path)
+        self.assertTrue(blocks and any(block.promised for block in blocks), f"{path.name} has no worked example")
+        folder = self.folder / path.stem
+        folder.mkdir()
+        script = "exec 2>&1\n" + "".join(f"{block.text}\necho \"{MARK} $?\"\n" for block in blocks)
+        # The shell's own descriptors: what stays behind in the background must not keep the test waiting.
+        with open(folder / ".output", "wb+") as output:
+            env = self.environment(TREE=str(harness.ROOT), PATH=f"{harness.OUT}:/usr/bin:/bin:/usr/sbin", HOME=str(folder))
+            shell = subprocess.Popen(["bash", "-c", script], cwd=folder, env=env, stdin=subprocess.DEVNULL, stdout=output,
+                                     stderr=output, start_new_session=True)
+            try:
+                shell.wait(harness.TIMEOUT)
+            finally:
+                try:
+                    os.killpg(shell.pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+                shell.wait()
+            output.seek(0)
+            text = output.read().decode(errors="replace")
+        parts = re.split(rf"^{MARK} (\d+)\n", text, flags=re.M)
+        told = list(zip(parts[0::2], parts[1::2]))
+        for block, (printed, code) in zip(blocks, told):
+            where = f"{path.name}:{block.line}"
+            self.assertEqual(code, "0", f"{where} ended with {code}:\n{printed[-3000:]}")
+            self.assertIsNone(missing(block.promised, printed), f"{where} did not print that line, but:\n{printed[-6000:]}")
+        self.assertEqual(len(told), len(blocks), f"{path.name} ended early:\n{text[-3000:]}")
+
+
+def add(path):
+    setattr(Guides, f"test_{path.stem.replace('-', '_').lower()}", lambda self: self.follow(path))
+
+
+for guide in [harness.ROOT / "README.md", *sorted(DOCS.glob("*.md"))]:
+    if guide.name not in WITHOUT_EXAMPLE:
+        add(guide)
+
+
+class Promises(unittest.TestCase):
+    """A promise that is not kept is seen."""
+
+    def test_numbers_units_and_dots_stand_for_any(self):
+        self.assertIsNone(missing(["peak  1.4 MiB  511 blocks at ..."], "peak   20 B   1,000 blocks at 06:11"))
+
+    def test_another_word_is_none(self):
+        self.assertEqual(missing(["peak 1 B"], "live 1 B"), "peak 1 B")
+
+    def test_order_counts(self):
+        self.assertEqual(missing(["two", "one"], "one\ntwo\n"), "one")
+
+    def test_a_line_is_not_part_of_a_longer_one(self):
+        self.assertEqual(missing(["lost"], "none was lost"), "lost")
+
+
+if __name__ == "__main__":
+    unittest.main()
