@@ -25,7 +25,7 @@ enum {
 /* Memo blocks have 16 bits for their number, lanes 24 for theirs. */
 #define ARENA_MAX_BYTES ((uint64_t)1 << 30)
 #define NODES_MAX_BYTES                                                                            \
-    (((uint64_t)ML_NODES_MAX + ML_STACK_BLOCK_NODES) * sizeof(struct ml_stack_node))
+    (((uint64_t)ML_NODES_MAX + ML_STACK_BLOCK_NODES) * sizeof(struct ml_table_node))
 _Static_assert(ARENA_MAX_BYTES / ML_MEMO_BLOCK_BYTES <= 1 << 16, "memo blocks have 16 bits");
 
 /* The window: nodes, the arena and staging, each with room for all that it may ever hold. It lies
@@ -159,14 +159,14 @@ void ml_arena_begin(void) {
 bool ml_arena_node(uint32_t id) {
     struct ml_region *nodes = &ml_process.memory.nodes;
     const uint64_t wanted =
-        ((uint64_t)id + 1 + ML_STACK_BLOCK_NODES) * sizeof(struct ml_stack_node);
+        ((uint64_t)id + 1 + ML_STACK_BLOCK_NODES) * sizeof(struct ml_table_node);
     if (!reach(nodes, wanted)) {
         return false;
     }
     const uint64_t mapped = atomic_load_explicit(&nodes->mapped_bytes, memory_order_relaxed);
     atomic_store_explicit(
         &ml_process.nodes_max,
-        (uint32_t)(mapped / sizeof(struct ml_stack_node)) - ML_STACK_BLOCK_NODES,
+        (uint32_t)(mapped / sizeof(struct ml_table_node)) - ML_STACK_BLOCK_NODES,
         memory_order_relaxed
     );
     return true;
@@ -264,8 +264,8 @@ bool ml_arena_map(const void *near) {
     }
     uint8_t *arena = ml_process.memory.arena.start;
     ml_process.unwind = (struct ml_unwind_process *)(void *)(arena + UNWIND_AT);
-    ml_process.stack_nodes = (struct ml_stack_node *)(void *)ml_process.memory.nodes.start;
-    ml_process.nodes_max = NODES_FIRST_BYTES / sizeof(struct ml_stack_node) - ML_STACK_BLOCK_NODES;
+    ml_process.stack_nodes = (struct ml_table_node *)(void *)ml_process.memory.nodes.start;
+    ml_process.nodes_max = NODES_FIRST_BYTES / sizeof(struct ml_table_node) - ML_STACK_BLOCK_NODES;
     return true;
 }
 

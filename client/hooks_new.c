@@ -170,7 +170,7 @@ static bool goes_through_malloc(const char *path) {
     return strncmp(file, "libstdc++", 9) == 0 || strncmp(file, "libc++", 6) == 0;
 }
 
-static void settle(int form, struct ml_symbol next) {
+static void settle(int form, struct ml_loaded_symbol next) {
     next_form[form] = next.address;
     atomic_thread_fence(memory_order_release);
     __atomic_store_n(
@@ -182,7 +182,7 @@ static void settle(int form, struct ml_symbol next) {
 
 void ml_next_resolve_new(void) {
     for (int form = 0; form < FORMS_COUNT; form++) {
-        const struct ml_symbol next = ml_symbol_next(names[form]);
+        const struct ml_loaded_symbol next = ml_symbol_next(names[form]);
         if (next.address != NULL) {
             settle(form, next);
         }
@@ -196,7 +196,7 @@ static _Atomic uint32_t late_forms;
  * alone. */
 static __attribute__((used)) void *find_late(int form) {
     static const char *const runtimes[] = {"libstdc++.so.6", "libc++.so.1", "libc++abi.so.1"};
-    struct ml_symbol next = {.address = NULL};
+    struct ml_loaded_symbol next = {.address = NULL};
     for (size_t i = 0; next.address == NULL && i < sizeof(runtimes) / sizeof(runtimes[0]); i++) {
         next = ml_symbol_of_library(runtimes[i], names[form]);
     }

@@ -190,7 +190,7 @@ static bool find_in_list(uintptr_t pc, struct ml_object *out_object) {
 
 /* Before memlog's other constructors. */
 __attribute__((constructor(101))) static void begin(void) {
-    const struct ml_symbol found = ml_symbol_next("_dl_find_object");
+    const struct ml_loaded_symbol found = ml_symbol_next("_dl_find_object");
     memcpy(&by_loader, &found.address, sizeof(by_loader));
     if (by_loader == NULL && &_r_debug != NULL) {
         read_list();

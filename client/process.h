@@ -92,7 +92,7 @@ enum {
 };
 
 struct ml_lane;
-struct ml_stack_node;
+struct ml_table_node;
 struct ml_unwind_process;
 
 /* Where the process's parts lie, and what it may write to. Set by the constructor, again by a
@@ -103,7 +103,7 @@ struct ml_process {
     _Alignas(64) struct ml_gate_page *gate_page; /* arena; never NULL */
     const struct ml_control_page *control;       /* shared with the host, read only; never NULL */
     struct ml_unwind_process *unwind;            /* arena */
-    struct ml_stack_node *stack_nodes;           /* [nodes_max], stack_table.h */
+    struct ml_table_node *stack_nodes;           /* [nodes_max], stack_table.h */
     struct ml_lease_page *lease;   /* shared with all processes of the run; never NULL */
     struct ml_sampled_set sampled; /* arena; of it the glances */
     /* To here; slower ways read the rest. */

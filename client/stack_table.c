@@ -181,7 +181,7 @@ static uint32_t look_into(struct search *search, _Atomic uint32_t *slot) {
 
 /* Beside the parent: on its own cache line first, then on the others of its block. */
 static uint32_t find_beside(struct search *search) {
-    struct ml_stack_node *block =
+    struct ml_table_node *block =
         &ml_process.stack_nodes[search->parent / ML_STACK_BLOCK_NODES * ML_STACK_BLOCK_NODES];
     const uint32_t line = search->parent / ML_STACK_LINE_NODES * ML_STACK_LINE_NODES;
     const uint32_t from = line + search->hash % ML_STACK_LINE_NODES;

@@ -20,13 +20,13 @@
  * children, stand in a `child` of one of their parent's sixteen neighbours, wherever they are
  * themselves; and those that find these full, in the hash table. The nearest neighbours come first:
  * parent, successor and room lie on one cache line mostly, and another child costs one more. */
-struct ml_stack_node {
+struct ml_table_node {
     uint64_t key;   /* ml_stack_key_*; written before the owner */
     uint32_t owner; /* tag | parent, release-stored; tag 0: defined in no profile that may come
                        back. 0: not yet */
     _Atomic uint32_t child; /* of a node nearby: hash's bits << ML_TAG_SHIFT | id; 0: free */
 };
-_Static_assert(sizeof(struct ml_stack_node) == 16, "16 bytes a node are promised");
+_Static_assert(sizeof(struct ml_table_node) == 16, "16 bytes a node are promised");
 
 enum {
     ML_STACK_BLOCK_NODES = 16, /* neighbours; four cache lines of one page */
@@ -71,7 +71,7 @@ uint32_t ml_stack_find_or_add(struct ml_lane *lane, uint32_t parent, uint64_t ke
 static inline uint32_t
 ml_stack_child(struct ml_lane *lane, uint32_t parent, uint64_t key, uint32_t module) {
     const uint32_t next = parent + 1;
-    const struct ml_stack_node *node = &ml_process.stack_nodes[next];
+    const struct ml_table_node *node = &ml_process.stack_nodes[next];
     if (__atomic_load_n(&node->owner, __ATOMIC_ACQUIRE) == (parent | lane->tag) &&
         node->key == key) {
         return next;

@@ -189,7 +189,7 @@ struct next_search {
     uint32_t hash;
     uint32_t at; /* the number of the object that comes next */
     bool behind; /* this object has been passed */
-    struct ml_symbol found;
+    struct ml_loaded_symbol found;
 };
 
 /* True: that was it. */
@@ -223,7 +223,7 @@ static int look_behind_object(struct dl_phdr_info *object, size_t bytes, void *c
     return dynamic != NULL && look_behind(context, object->dlpi_addr, dynamic, object->dlpi_name);
 }
 
-struct ml_symbol ml_symbol_next(const char *name) {
+struct ml_loaded_symbol ml_symbol_next(const char *name) {
     struct next_search search = {.name = name, .hash = gnu_hash_of(name)};
     bool done = false;
     if (&_r_debug == NULL) {
@@ -341,7 +341,7 @@ bool ml_symbol_is_wanted(const char *name, const struct ml_symbol_owner *owner) 
 struct library_search {
     const char *file;
     const char *name;
-    struct ml_symbol found;
+    struct ml_loaded_symbol found;
 };
 
 static int look_into(struct dl_phdr_info *object, size_t bytes, void *context) {
@@ -358,7 +358,7 @@ static int look_into(struct dl_phdr_info *object, size_t bytes, void *context) {
     return search->found.address != NULL;
 }
 
-struct ml_symbol ml_symbol_of_library(const char *file, const char *name) {
+struct ml_loaded_symbol ml_symbol_of_library(const char *file, const char *name) {
     struct library_search search = {.file = file, .name = name};
     (void)memlog_needs_a_dynamically_linked_program(look_into, &search);
     return search.found;

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-struct ml_symbol {
+struct ml_loaded_symbol {
     void *address;    /* NULL: nobody has it */
     const char *path; /* of the object that has it, as the loader names it; borrowed from there */
 };
@@ -25,7 +25,7 @@ void ml_symbols_keep(bool on);
  * resolved.
  *
  * Context: the constructor, or whatever runs before it: one thread. */
-struct ml_symbol ml_symbol_next(const char *name);
+struct ml_loaded_symbol ml_symbol_next(const char *name);
 
 /* Whether an object of the process, but for this one, exports a definition of that name. Looks at
  * the start of a program alone, and sees nothing where the client is linked in without -pie.
@@ -37,7 +37,7 @@ bool ml_symbol_is_defined(const char *name);
  * with. Takes the loader's lock.
  *
  * Context: no lock of ours is held. */
-struct ml_symbol ml_symbol_of_library(const char *file, const char *name);
+struct ml_loaded_symbol ml_symbol_of_library(const char *file, const char *name);
 
 /* Who defines a name first at the start of a program, in the order in which its objects were
  * loaded: whom everybody's calls reach. Nothing is resolved.

@@ -6,15 +6,16 @@
 
 #include "host/command_server_internal.h"
 
-void ml_command_forget(struct ml_connection *connection) {
+void ml_command_forget(struct ml_engine_connection *connection) {
     if (connection->pending != NULL) {
         connection->pending->connection = NULL;
         connection->pending = NULL;
     }
 }
 
-struct ml_command_call *
-ml_command_begin(struct ml_connection *connection, const struct ml_call *call, uint32_t version) {
+struct ml_command_call *ml_command_begin(
+    struct ml_engine_connection *connection, const struct ml_call *call, uint32_t version
+) {
     bool permitted = call->peer.uid == geteuid() || call->peer.uid == 0;
     if (!permitted || version != MEMLOG_HOST_HOST_VERSION || connection->pending != NULL) {
         ml_connection_close(connection);
@@ -185,7 +186,7 @@ on_figures(void *context, enum ml_status status, const struct memlog_service_fig
 
 static void
 on_ps(void *context, const struct ml_call *call, const struct memlog_host_ps_request *request) {
-    struct ml_connection *connection = context;
+    struct ml_engine_connection *connection = context;
     struct ml_engine *engine = connection->engine;
     struct ml_command_call *pending = ml_command_begin(connection, call, request->version);
     if (pending != NULL) {
@@ -210,7 +211,7 @@ static void on_dump_done(void *context, const char *path, bool complete, const c
 
 static void
 on_dump(void *context, const struct ml_call *call, const struct memlog_host_dump_request *request) {
-    struct ml_connection *connection = context;
+    struct ml_engine_connection *connection = context;
     struct ml_engine *engine = connection->engine;
     struct ml_command_call *pending = ml_command_begin(connection, call, request->version);
     if (pending == NULL) {
@@ -242,7 +243,7 @@ on_dump(void *context, const struct ml_call *call, const struct memlog_host_dump
 
 static void
 on_join(void *context, const struct ml_call *call, const struct memlog_host_join_request *request) {
-    struct ml_connection *connection = context;
+    struct ml_engine_connection *connection = context;
     const struct ml_engine *engine = connection->engine;
     struct ml_command_call *pending = ml_command_begin(connection, call, request->version);
     if (pending != NULL) {
@@ -291,7 +292,7 @@ static void on_upload_dump(void *context, const char *path, bool complete, const
 static void on_upload(
     void *context, const struct ml_call *call, const struct memlog_host_upload_request *request
 ) {
-    struct ml_connection *connection = context;
+    struct ml_engine_connection *connection = context;
     struct ml_engine *engine = connection->engine;
     struct ml_command_call *pending = ml_command_begin(connection, call, request->version);
     if (pending == NULL) {

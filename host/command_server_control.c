@@ -81,7 +81,7 @@ static bool is_wanted_by_name(const struct wanted *wanted, const struct ml_membe
 }
 
 static struct control *control_new(
-    struct ml_connection *connection,
+    struct ml_engine_connection *connection,
     const struct ml_call *call,
     uint32_t version,
     const struct wanted *wanted
@@ -145,7 +145,7 @@ static struct ml_patterns *name_of(
 void ml_command_on_start(
     void *context, const struct ml_call *call, const struct memlog_host_start_request *request
 ) {
-    struct ml_connection *connection = context;
+    struct ml_engine_connection *connection = context;
     struct ml_engine *engine = connection->engine;
     struct ml_complaint complaint = {.text = ""};
     struct ml_name_wish wish = {
@@ -187,7 +187,7 @@ void ml_command_on_start(
 void ml_command_on_rate(
     void *context, const struct ml_call *call, const struct memlog_host_rate_request *request
 ) {
-    struct ml_connection *connection = context;
+    struct ml_engine_connection *connection = context;
     struct ml_engine *engine = connection->engine;
     const struct wanted wanted = {
         .engine = engine, .pids = request->pids.items, .count = request->pids.count};
@@ -210,7 +210,7 @@ void ml_command_on_rate(
 void ml_command_on_stop(
     void *context, const struct ml_call *call, const struct memlog_host_stop_request *request
 ) {
-    struct ml_connection *connection = context;
+    struct ml_engine_connection *connection = context;
     struct ml_engine *engine = connection->engine;
     struct ml_complaint complaint = {.text = ""};
     char regex[ML_NAME_WISH_BYTES + 1];

@@ -8,7 +8,7 @@
 
 /* A command that waits for the service. The connection may go before the answer comes. */
 struct ml_command_call {
-    struct ml_connection *connection; /* NULL: nobody waits any more */
+    struct ml_engine_connection *connection; /* NULL: nobody waits any more */
     struct ml_engine *engine;
     struct ml_call call;
     bool waits; /* for an upload to arrive */
@@ -17,8 +17,9 @@ struct ml_command_call {
 
 /* Only the user himself and root command a host; one command at a time. NULL: refused, and the
  * connection is closed. */
-struct ml_command_call *
-ml_command_begin(struct ml_connection *connection, const struct ml_call *call, uint32_t version);
+struct ml_command_call *ml_command_begin(
+    struct ml_engine_connection *connection, const struct ml_call *call, uint32_t version
+);
 
 /* True if somebody still waits for the answer. */
 bool ml_command_end(struct ml_command_call *pending);

@@ -21,21 +21,21 @@
 struct show {
     struct ev_loop *loop;
     struct ml_page *page;
-    struct ml_tree tree; /* the analyzers alone */
+    struct ml_process_tree tree; /* the analyzers alone */
 };
 
 static void on_helper(void *context, pid_t pid) {
     struct show *show = context;
-    ml_tree_add_helper(&show->tree, pid);
+    ml_process_tree_add_helper(&show->tree, pid);
 }
 
 static void on_signal(void *context, int signal, int code) {
     struct show *show = context;
-    struct ml_tree_event event;
+    struct ml_process_tree_event event;
     (void)code;
     switch (signal) {
     case SIGCHLD:
-        while (ml_tree_next(&show->tree, &event)) {
+        while (ml_process_tree_next(&show->tree, &event)) {
             if (!event.stopped) {
                 ml_page_child_ended(show->page, event.pid, &event.ending);
             }

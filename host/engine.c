@@ -55,15 +55,15 @@ static void look_behind(struct ml_engine *engine, uint32_t member_id) {
     }
 }
 
-void ml_connection_heard(struct ml_connection *connection) {
+void ml_connection_heard(struct ml_engine_connection *connection) {
     connection->engine->silent_count -= connection->is_silent ? 1 : 0;
     connection->is_silent = false;
 }
 
 /* A flood of connections that say nothing must not take the descriptors of those that will. */
 static void end_oldest_silent(struct ml_engine *engine) {
-    struct ml_connection *oldest = NULL;
-    for (struct ml_connection *one = engine->connections; one != NULL; one = one->next) {
+    struct ml_engine_connection *oldest = NULL;
+    for (struct ml_engine_connection *one = engine->connections; one != NULL; one = one->next) {
         oldest = one->is_silent ? one : oldest;
     }
     if (oldest != NULL) {
@@ -71,7 +71,7 @@ static void end_oldest_silent(struct ml_engine *engine) {
     }
 }
 
-void ml_connection_close(struct ml_connection *connection) {
+void ml_connection_close(struct ml_engine_connection *connection) {
     struct ml_engine *engine = connection->engine;
     ml_connection_heard(connection);
     ml_command_forget(connection);
@@ -93,7 +93,7 @@ void ml_connection_close(struct ml_connection *connection) {
 static void
 on_connection_end(void *context, struct ml_channel *channel, const struct ml_channel_end *end) {
     (void)channel;
-    struct ml_connection *connection = context;
+    struct ml_engine_connection *connection = context;
     struct ml_engine *engine = connection->engine;
     if (end->status != ML_PEER_CLOSED && engine->broken_count++ < ML_BROKEN_TOLD_MAX) {
         ml_engine_notice(
@@ -185,7 +185,7 @@ static void accept_from(struct ml_engine *engine, int listening_fd, bool for_com
      * keeps its exit code). Older ones refuse, and pids must do. */
     int on = 1;
     (void)setsockopt(fd, SOL_SOCKET, ML_SO_PASSPIDFD, &on, sizeof(on));
-    struct ml_connection *connection = calloc(1, sizeof(*connection));
+    struct ml_engine_connection *connection = calloc(1, sizeof(*connection));
     if (connection == NULL) {
         (void)close(fd);
         return;
@@ -355,7 +355,7 @@ void ml_engine_close(struct ml_engine *take_engine) {
     ev_io_stop(engine->loop, &engine->client_watcher);
     ev_io_stop(engine->loop, &engine->command_watcher);
     ml_rendezvous_close(&engine->rendezvous);
-    for (struct ml_connection *next = NULL, *each = engine->connections; each != NULL;
+    for (struct ml_engine_connection *next = NULL, *each = engine->connections; each != NULL;
          each = next) {
         next = each->next;
         ml_connection_close(each);

@@ -112,7 +112,7 @@ static void on_allocators(
     const struct memlog_client_allocators_request *request
 ) {
     (void)call;
-    struct ml_connection *connection = context;
+    struct ml_engine_connection *connection = context;
     struct ml_member_allocator *told = &connection->allocator;
     take_text(told->owner, sizeof(told->owner), &request->owner);
     take_text(told->entry_point, sizeof(told->entry_point), &request->entry_point);
@@ -133,7 +133,7 @@ static void keep_wish(struct ml_member *member, const struct ml_member *old) {
 static void on_hello(
     void *context, const struct ml_call *call, const struct memlog_client_hello_request *request
 ) {
-    struct ml_connection *connection = context;
+    struct ml_engine_connection *connection = context;
     struct ml_engine *engine = connection->engine;
     pid_t pid = call->peer.pid;
     if (pid <= 0 || connection->member_id != 0 ||
@@ -197,7 +197,7 @@ static void on_hello(
 /* Who forked it: by the kernel, or, where the parent has gone or lives in another pid namespace, by
  * its own word as far as that names a member, else who owns the socket that it inherited. */
 static uint32_t parent_of_fork(
-    struct ml_connection *connection, const struct ml_member *child, uint32_t parent_pid
+    struct ml_engine_connection *connection, const struct ml_member *child, uint32_t parent_pid
 ) {
     const struct ml_members *members = &connection->engine->members;
     const struct ml_member *parent = ml_members_newest(members, child->parent_pid);
@@ -210,7 +210,7 @@ static uint32_t parent_of_fork(
 static void on_forked(
     void *context, const struct ml_call *call, const struct memlog_client_forked_request *request
 ) {
-    struct ml_connection *connection = context;
+    struct ml_engine_connection *connection = context;
     struct ml_engine *engine = connection->engine;
     pid_t pid = call->peer.pid;
     struct ml_member *old = pid > 0 ? ml_members_running(&engine->members, pid) : NULL;
@@ -281,7 +281,8 @@ static bool speaks_of_itself(enum memlog_client_not_profiled_reason reason) {
 
 /* Of itself: what it is a member for is not recorded, and it may have ended since. Whose Hello or
  * Forked came otherwise had the same pid before. */
-static void cannot_be_recorded(struct ml_connection *connection, pid_t pid, const char *reason) {
+static void
+cannot_be_recorded(struct ml_engine_connection *connection, pid_t pid, const char *reason) {
     struct ml_engine *engine = connection->engine;
     struct ml_member *self = ml_members_newest(&engine->members, pid);
     if (self == NULL || self->connection_id != connection->member_id) {
@@ -301,7 +302,7 @@ static void on_not_profiled(
     const struct ml_call *call,
     const struct memlog_client_not_profiled_request *request
 ) {
-    struct ml_connection *connection = context;
+    struct ml_engine_connection *connection = context;
     struct ml_engine *engine = connection->engine;
     char path[MEMLOG_CLIENT_NOT_PROFILED_REQUEST_PATH_LIMIT + 1];
     (void)snprintf(

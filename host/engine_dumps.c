@@ -459,8 +459,8 @@ static void drain(struct ml_engine *engine) {
 static void hear_all(struct ml_engine *engine) {
     /* More than lie in a socket at once: one who goes on talking must not hold up the end. */
     enum { TURNS_MAX = 32 };
-    struct ml_connection *next = NULL;
-    for (struct ml_connection *one = engine->connections; one != NULL; one = next) {
+    struct ml_engine_connection *next = NULL;
+    for (struct ml_engine_connection *one = engine->connections; one != NULL; one = next) {
         next = one->next;
         const bool is_clients = one->member_id != 0; /* commands wait for the loop */
         for (int i = 0; is_clients && i < TURNS_MAX && ml_channel_turn(one->channel); i++) {

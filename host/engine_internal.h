@@ -74,15 +74,15 @@ enum { ML_REAPED_MAX = 256 };
 struct ml_command_call;
 
 /* A connection to one of the two sockets. */
-struct ml_connection {
+struct ml_engine_connection {
     struct ml_engine *engine;
     struct ml_channel *channel;
     uint32_t member_id;                   /* who said Hello on it; 0: nobody yet */
     bool is_silent;                       /* to the control socket, and nobody has said Hello yet */
     struct ml_command_call *pending;      /* a command that is being carried out; NULL: none */
     struct ml_member_allocator allocator; /* of whoever is about to say Hello */
-    struct ml_connection *next;
-    struct ml_connection *previous;
+    struct ml_engine_connection *next;
+    struct ml_engine_connection *previous;
 };
 
 /* Why a dump is taken unasked, as the service has decided. */
@@ -208,9 +208,9 @@ struct ml_engine {
     struct ml_rendezvous rendezvous;
     ev_io client_watcher;
     ev_io command_watcher;
-    struct ml_connection *connections; /* the newest first */
-    uint32_t silent_count;             /* of them */
-    uint32_t broken_count;             /* of those that broke the contract, in all */
+    struct ml_engine_connection *connections; /* the newest first */
+    uint32_t silent_count;                    /* of them */
+    uint32_t broken_count;                    /* of those that broke the contract, in all */
     char *service_path;
     struct ml_service_link link;
     enum ml_engine_service service_state;
@@ -277,10 +277,10 @@ enum { ML_SILENT_MAX = 1024, ML_BROKEN_TOLD_MAX = 16 };
 /* engine.c */
 __attribute__((format(printf, 2, 3))) void
 ml_engine_notice(struct ml_engine *engine, const char *format, ...);
-void ml_connection_close(struct ml_connection *connection);
+void ml_connection_close(struct ml_engine_connection *connection);
 
 /* Somebody has said Hello on it. */
-void ml_connection_heard(struct ml_connection *connection);
+void ml_connection_heard(struct ml_engine_connection *connection);
 
 /* A client's reason in words. */
 const char *ml_engine_not_profiled_text(enum memlog_client_not_profiled_reason reason);
@@ -294,7 +294,8 @@ void ml_engine_add_not_profiled(
  * as not profiled, and people are told once. */
 bool ml_engine_has_descriptors(struct ml_engine *engine, int last_fd, pid_t pid, pid_t parent_pid);
 
-/* engine_clients.c: the handlers of the control socket; the context is a struct ml_connection. */
+/* engine_clients.c: the handlers of the control socket; the context is a struct
+ * ml_engine_connection. */
 extern const struct memlog_client_host_for_client_handlers ml_engine_client_handlers;
 
 /* engine_members.c: the life of a member. */
@@ -598,10 +599,11 @@ void ml_dump_trigger_of(
 /* Rules as the contract has them; they borrow. */
 struct memlog_service_trigger_rules ml_engine_trigger_rules(const struct ml_trigger_rules *rules);
 
-/* command_server.c: the handlers of the command socket; the context is a struct ml_connection. */
+/* command_server.c: the handlers of the command socket; the context is a struct
+ * ml_engine_connection. */
 extern const struct memlog_host_host_handlers ml_engine_command_handlers;
 
 /* Whoever waits for an answer on that connection is gone. */
-void ml_command_forget(struct ml_connection *connection);
+void ml_command_forget(struct ml_engine_connection *connection);
 
 #endif

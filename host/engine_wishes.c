@@ -160,7 +160,7 @@ void ml_engine_on_dump_asked(
     const struct ml_call *call,
     const struct memlog_client_dump_asked_request *request
 ) {
-    struct ml_engine *engine = ((struct ml_connection *)context)->engine;
+    struct ml_engine *engine = ((struct ml_engine_connection *)context)->engine;
     const struct ml_member *member =
         call->peer.pid > 0 ? ml_members_running(&engine->members, call->peer.pid) : NULL;
     struct ml_complaint complaint = {.text = ""};

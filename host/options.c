@@ -50,8 +50,8 @@ void ml_options_fini(struct ml_options *options) {
     options->never = NULL;
 }
 
-static const struct ml_option *find_option(const char *name, size_t name_count) {
-    for (const struct ml_option *option = ml_run_options; option->name != NULL; option++) {
+static const struct ml_run_option *find_option(const char *name, size_t name_count) {
+    for (const struct ml_run_option *option = ml_run_options; option->name != NULL; option++) {
         if (strlen(option->name) == name_count && strncmp(option->name, name, name_count) == 0) {
             return option;
         }
@@ -91,7 +91,7 @@ static enum ml_status parse_option(
     const char *argument = arguments[*index];
     size_t name_count = strcspn(argument, "=");
     const char *value = argument[name_count] == '=' ? argument + name_count + 1 : NULL;
-    const struct ml_option *option = find_option(argument, name_count);
+    const struct ml_run_option *option = find_option(argument, name_count);
     if (option == NULL) {
         return unknown_option(argument, name_count, complaint);
     }

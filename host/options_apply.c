@@ -416,7 +416,7 @@ apply_help(struct ml_options *options, const char *value, struct ml_complaint *c
     return ML_OK;
 }
 
-const struct ml_option ml_run_options[] = {
+const struct ml_run_option ml_run_options[] = {
     {"--memlog", ML_VALUE_REQUIRED, apply_mode},
     {"--memlog-stack-mode", ML_VALUE_REQUIRED, apply_stack_mode},
     {"--memlog-sampling", ML_VALUE_NONE, apply_sampling},

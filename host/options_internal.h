@@ -14,14 +14,14 @@ enum ml_option_value { ML_VALUE_NONE, ML_VALUE_REQUIRED, ML_VALUE_OPTIONAL };
 
 /* How an option is written, whether it has a value, what it does. `apply` is NULL for what is
  * promised and this version does not have. */
-struct ml_option {
+struct ml_run_option {
     const char *name;
     enum ml_option_value value;
     enum ml_status (*apply)(struct ml_options *options, const char *value, struct ml_complaint *);
 };
 
 /* The table of all options of `memlog run`, ended by a NULL name. */
-extern const struct ml_option ml_run_options[];
+extern const struct ml_run_option ml_run_options[];
 
 /* One of a few words: its place among them. -1: it is none of them. */
 int ml_value_choice(

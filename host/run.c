@@ -39,7 +39,7 @@ struct run {
     struct ml_inherited inherited;
     struct ev_loop *loop;
     struct ml_signals signals;
-    struct ml_tree tree;
+    struct ml_process_tree tree;
     ev_timer whom_timer;
     struct ml_engine *engine; /* NULL: --memlog=none */
     struct ml_page *page;     /* NULL: --no-page, or there could be none */
@@ -112,8 +112,8 @@ static void stop_with_root(struct run *run, int stop_signal) {
 }
 
 static void take_children(struct run *run) {
-    struct ml_tree_event event;
-    while (ml_tree_next(&run->tree, &event)) {
+    struct ml_process_tree_event event;
+    while (ml_process_tree_next(&run->tree, &event)) {
         if (event.stopped) {
             if (event.pid == run->root && run->phase == PHASE_ROOT) {
                 stop_with_root(run, event.stop_signal);
@@ -131,7 +131,7 @@ static void take_children(struct run *run) {
         }
     }
     if (run->phase == PHASE_OTHERS &&
-        (run->options->end_with_root || ml_tree_left(&run->tree, NULL, 0) == 0)) {
+        (run->options->end_with_root || ml_process_tree_left(&run->tree, NULL, 0) == 0)) {
         finish(run);
     }
 }
@@ -175,7 +175,7 @@ static void on_whom_timer(struct ev_loop *loop, ev_timer *watcher, int events) {
     struct run *run = watcher->data;
     ev_timer_stop(loop, watcher);
     pid_t first = 0;
-    size_t count = ml_tree_left(&run->tree, &first, 1);
+    size_t count = ml_process_tree_left(&run->tree, &first, 1);
     if (count == 0) {
         return;
     }
@@ -202,7 +202,7 @@ static void on_notice(void *context, const char *text) {
 
 static void on_helper(void *context, pid_t pid) {
     struct run *run = context;
-    ml_tree_add_helper(&run->tree, pid);
+    ml_process_tree_add_helper(&run->tree, pid);
     if (run->engine != NULL) { /* it knows the first one, its service, itself */
         ml_engine_add_helper(run->engine, pid);
     }
@@ -356,7 +356,7 @@ int ml_run(const struct ml_options *options, char *const *environment) {
     run.signals.fd = -1;
     ev_timer_init(&run.whom_timer, on_whom_timer, 0., say_whom_after_s);
     run.whom_timer.data = &run;
-    if (ml_tree_init(&run.tree, &complaint) != ML_OK ||
+    if (ml_process_tree_init(&run.tree, &complaint) != ML_OK ||
         ml_signals_open(&run.signals, run.loop, on_signal, &run, &complaint) != ML_OK ||
         (options->mode != ML_MODE_NONE && open_engine(&run, &complaint) != ML_OK)) {
         ml_say_error("%s", complaint.text);

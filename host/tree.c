@@ -9,8 +9,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum ml_status ml_tree_init(struct ml_tree *tree, struct ml_complaint *complaint) {
-    *tree = (struct ml_tree){.helpers = {0}};
+enum ml_status ml_process_tree_init(struct ml_process_tree *tree, struct ml_complaint *complaint) {
+    *tree = (struct ml_process_tree){.helpers = {0}};
     if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0) {
         ml_complain(complaint, "cannot follow daemons: %s", strerror(errno));
         return ML_ENV_SYSTEM;
@@ -18,7 +18,7 @@ enum ml_status ml_tree_init(struct ml_tree *tree, struct ml_complaint *complaint
     return ML_OK;
 }
 
-void ml_tree_add_helper(struct ml_tree *tree, pid_t pid) {
+void ml_process_tree_add_helper(struct ml_process_tree *tree, pid_t pid) {
     for (size_t i = 0; i < ML_TREE_HELPERS_MAX; i++) {
         if (tree->helpers[i] == 0) {
             tree->helpers[i] = pid;
@@ -27,7 +27,7 @@ void ml_tree_add_helper(struct ml_tree *tree, pid_t pid) {
     }
 }
 
-static bool is_helper(const struct ml_tree *tree, pid_t pid) {
+static bool is_helper(const struct ml_process_tree *tree, pid_t pid) {
     for (size_t i = 0; i < ML_TREE_HELPERS_MAX; i++) {
         if (tree->helpers[i] == pid) {
             return true;
@@ -36,7 +36,7 @@ static bool is_helper(const struct ml_tree *tree, pid_t pid) {
     return false;
 }
 
-bool ml_tree_next(struct ml_tree *tree, struct ml_tree_event *out_event) {
+bool ml_process_tree_next(struct ml_process_tree *tree, struct ml_process_tree_event *out_event) {
     int status = 0;
     pid_t pid = -1;
     do {
@@ -45,7 +45,7 @@ bool ml_tree_next(struct ml_tree *tree, struct ml_tree_event *out_event) {
     if (pid <= 0) {
         return false;
     }
-    *out_event = (struct ml_tree_event){.pid = pid, .helper = is_helper(tree, pid)};
+    *out_event = (struct ml_process_tree_event){.pid = pid, .helper = is_helper(tree, pid)};
     if (WIFSTOPPED(status)) {
         out_event->stopped = true;
         out_event->stop_signal = WSTOPSIG(status);
@@ -61,7 +61,7 @@ bool ml_tree_next(struct ml_tree *tree, struct ml_tree_event *out_event) {
 }
 
 struct list {
-    const struct ml_tree *tree;
+    const struct ml_process_tree *tree;
     pid_t *pids;
     size_t capacity;
     size_t count;
@@ -108,7 +108,7 @@ static void list_by_parent(struct list *list) {
     (void)closedir(proc);
 }
 
-size_t ml_tree_left(const struct ml_tree *tree, pid_t *out_pids, size_t capacity) {
+size_t ml_process_tree_left(const struct ml_process_tree *tree, pid_t *out_pids, size_t capacity) {
     struct list list = {.tree = tree, .pids = out_pids, .capacity = capacity};
     if (!list_children(&list)) {
         list_by_parent(&list);

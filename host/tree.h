@@ -17,18 +17,19 @@
 /* Helpers of our own that may be alive at once: service, analyzer. */
 enum { ML_TREE_HELPERS_MAX = 4 };
 
-struct ml_tree {
+struct ml_process_tree {
     pid_t helpers[ML_TREE_HELPERS_MAX]; /* 0: free */
 };
 
 /* Become the subreaper. Errors: ML_ENV_SYSTEM with a complaint. */
-ML_NODISCARD enum ml_status ml_tree_init(struct ml_tree *tree, struct ml_complaint *complaint);
+ML_NODISCARD enum ml_status
+ml_process_tree_init(struct ml_process_tree *tree, struct ml_complaint *complaint);
 
 /* A child that is ours and no part of the program; forgotten when it ends. */
-void ml_tree_add_helper(struct ml_tree *tree, pid_t pid);
+void ml_process_tree_add_helper(struct ml_process_tree *tree, pid_t pid);
 
 /* A child that has ended or stopped. */
-struct ml_tree_event {
+struct ml_process_tree_event {
     pid_t pid;
     bool helper;
     bool stopped; /* not ended; by stop_signal */
@@ -37,9 +38,9 @@ struct ml_tree_event {
 };
 
 /* Take the next event, reaping it. False: there is none now. */
-bool ml_tree_next(struct ml_tree *tree, struct ml_tree_event *out_event);
+bool ml_process_tree_next(struct ml_process_tree *tree, struct ml_process_tree_event *out_event);
 
 /* The children that are left, helpers aside: up to `capacity` pids; returns how many there are. */
-size_t ml_tree_left(const struct ml_tree *tree, pid_t *out_pids, size_t capacity);
+size_t ml_process_tree_left(const struct ml_process_tree *tree, pid_t *out_pids, size_t capacity);
 
 #endif

@@ -55,6 +55,6 @@ ML_NODISCARD enum ml_status ml_answer_observe(
 );
 
 /* The contract's rules as the triggers have them. */
-struct ml_trigger_rules ml_trigger_rules_of(const struct memlog_service_trigger_rules *rules);
+struct ml_trigger_thresholds ml_trigger_rules_of(const struct memlog_service_trigger_rules *rules);
 
 #endif

@@ -261,8 +261,8 @@ copy_roles(uint64_t out_bytes[ML_TRIGGER_ROLES], const struct memlog_service_uin
     }
 }
 
-struct ml_trigger_rules ml_trigger_rules_of(const struct memlog_service_trigger_rules *rules) {
-    struct ml_trigger_rules out = {
+struct ml_trigger_thresholds ml_trigger_rules_of(const struct memlog_service_trigger_rules *rules) {
+    struct ml_trigger_thresholds out = {
         .footprint_again_bytes = rules->footprint_again_bytes,
         .control_one_in = rules->control_one_in,
         .growth_bytes = rules->growth_bytes,

@@ -7,7 +7,7 @@
 
 /* ---- the entry's own nodes */
 
-static uint64_t hash_of(const struct ml_stack_node *node) {
+static uint64_t hash_of(const struct ml_stored_node *node) {
     uint64_t hash = node->address ^ (uint64_t)node->parent << 32 ^ (uint64_t)node->link << 8 ^
                     (uint64_t)node->frame << 56;
     hash *= UINT64_C(0x9e3779b97f4a7c15);
@@ -16,13 +16,13 @@ static uint64_t hash_of(const struct ml_stack_node *node) {
     return hash ^ hash >> 32;
 }
 
-static bool is_same(const struct ml_stack_node *a, const struct ml_stack_node *b) {
+static bool is_same(const struct ml_stored_node *a, const struct ml_stored_node *b) {
     return a->address == b->address && a->parent == b->parent && a->link == b->link &&
            a->frame == b->frame;
 }
 
 /* Where such a node stands in the index, or the empty place where it belongs. */
-static uint32_t *place_of(const struct ml_fold_tables *tables, const struct ml_stack_node *node) {
+static uint32_t *place_of(const struct ml_fold_tables *tables, const struct ml_stored_node *node) {
     const uint32_t mask = tables->index_capacity - 1;
     uint32_t at = (uint32_t)hash_of(node) & mask;
     while (tables->index[at] != 0 &&
@@ -44,7 +44,7 @@ static enum ml_status build_index(struct ml_fold_tables *tables, uint32_t capaci
     tables->index_capacity = capacity;
     tables->indexed = 0;
     for (uint32_t id = 1; id < tables->stacks->nodes_end; id++) {
-        const struct ml_stack_node *node = ml_stack_store_node(tables->stacks, id);
+        const struct ml_stored_node *node = ml_stack_store_node(tables->stacks, id);
         if (node != NULL && node->defined) {
             uint32_t *place = place_of(tables, node);
             if (*place == 0) {
@@ -58,7 +58,7 @@ static enum ml_status build_index(struct ml_fold_tables *tables, uint32_t capaci
 
 /* The entry's node that is like this one. 0: it has as many as it may. */
 static enum ml_status
-node_like(struct ml_fold_tables *tables, const struct ml_stack_node *like, uint32_t *out_id) {
+node_like(struct ml_fold_tables *tables, const struct ml_stored_node *like, uint32_t *out_id) {
     /* Half full at most. */
     if (tables->indexed >= tables->index_capacity / 2) {
         const enum ml_status status = build_index(tables, tables->index_capacity * 2);
@@ -240,7 +240,7 @@ static void mark_needed(
         uint32_t id = keeps_stack(map, i) ? ml_cell_node(tracker->cells.cells[i].key) : 0;
         while (id != 0 && map->needed[id] == 0) {
             map->needed[id] = 1;
-            const struct ml_stack_node *node = ml_stack_store_node(stacks, id);
+            const struct ml_stored_node *node = ml_stack_store_node(stacks, id);
             id = node != NULL && node->defined ? node->parent : 0;
         }
     }
@@ -252,11 +252,11 @@ static enum ml_status translate(
     struct ml_fold_tables *tables,
     const struct ml_stack_store *stacks,
     struct map *map,
-    const struct ml_stack_node *node,
+    const struct ml_stored_node *node,
     const char *main_path,
-    struct ml_stack_node *out_node
+    struct ml_stored_node *out_node
 ) {
-    *out_node = (struct ml_stack_node){.frame = ML_FRAME_BROKEN, .defined = true};
+    *out_node = (struct ml_stored_node){.frame = ML_FRAME_BROKEN, .defined = true};
     if (node == NULL || !node->defined) {
         return ML_OK;
     }
@@ -300,7 +300,7 @@ static enum ml_status map_nodes(
         if (map->needed[id] == 0) {
             continue;
         }
-        struct ml_stack_node like;
+        struct ml_stored_node like;
         status = translate(tables, stacks, map, ml_stack_store_node(stacks, id), main_path, &like);
         if (status == ML_OK) {
             status = node_like(tables, &like, &map->nodes[id]);

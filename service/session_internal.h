@@ -132,7 +132,7 @@ struct ml_client {
     bool folded_away;              /* another one has its figures: it leaves the session */
     uint64_t unsure_frees;         /* of tracker.unknown_frees: no wonder that they are unknown */
     uint64_t loss[ML_LOSS_REASON_COUNT]; /* by LOSS records; saturating */
-    struct ml_timeline *timeline;        /* NULL: nothing noted, or its place was needed */
+    struct ml_timeline_log *timeline;    /* NULL: nothing noted, or its place was needed */
     bool timeline_over;                  /* nothing more is noted */
     uint64_t profile_ns;                 /* CLOCK_MONOTONIC: from when on it is recorded */
 };

@@ -18,7 +18,7 @@ static uint64_t queues_bytes(const struct ml_sequencer *sequencer) {
 static uint64_t nodes_bytes(const struct ml_stack_store *store) {
     uint64_t sum = store->pages_count * sizeof(*store->pages);
     for (uint32_t i = 0; i < store->pages_count; i++) {
-        sum += store->pages[i] == NULL ? 0 : ML_NODE_PAGE_NODES * sizeof(struct ml_stack_node);
+        sum += store->pages[i] == NULL ? 0 : ML_NODE_PAGE_NODES * sizeof(struct ml_stored_node);
     }
     return sum;
 }

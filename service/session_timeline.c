@@ -39,7 +39,7 @@ static void note(struct ml_client *client, uint64_t ns, bool is_exact) {
     if (client->timeline == NULL) {
         begin(client, ns);
     }
-    struct ml_timeline *timeline = client->timeline;
+    struct ml_timeline_log *timeline = client->timeline;
     if (timeline != NULL) {
         const uint64_t bytes = timeline->noted_bytes;
         const uint64_t blocks = timeline->noted_blocks;

@@ -122,7 +122,7 @@ static bool is_needed(const uint8_t *needed, uint32_t id) {
 static struct ml_snapshot_node
 copy_node(const struct copying *copying, uint32_t id, const uint8_t *needed) {
     const struct ml_stack_store *store = &copying->client->stacks;
-    const struct ml_stack_node *node = ml_stack_store_node(store, id);
+    const struct ml_stored_node *node = ml_stack_store_node(store, id);
     struct ml_snapshot_node copy = {.id = id, .frame = ML_FRAME_BROKEN};
     /* Referred to and never defined: its chunk was lost; or defined since we asked what it needs.
      */
@@ -174,7 +174,7 @@ static uint8_t *needed_nodes(struct copying *copying, uint32_t end, uint32_t *ou
         while (id != 0 && !is_needed(needed, id)) {
             needed[id / 8] |= (uint8_t)(1U << id % 8);
             (*out_count)++;
-            const struct ml_stack_node *node = ml_stack_store_node(store, id);
+            const struct ml_stored_node *node = ml_stack_store_node(store, id);
             id = node != NULL && node->defined ? node->parent : 0;
             step(copying);
         }

@@ -25,7 +25,7 @@ static void free_string(struct ml_stack_store *store, struct ml_stored_string *t
 void ml_stack_store_fini(struct ml_stack_store *store) {
     for (uint32_t i = 0; i < store->pages_count; i++) {
         ml_budget_free(
-            store->budget, store->pages[i], ML_NODE_PAGE_NODES * sizeof(struct ml_stack_node)
+            store->budget, store->pages[i], ML_NODE_PAGE_NODES * sizeof(struct ml_stored_node)
         );
     }
     for (uint32_t i = 0; i < store->modules_end; i++) {
@@ -61,7 +61,7 @@ reach(struct ml_budget *budget, void *table, uint32_t *count, uint32_t index, ui
 
 /* The node of that id, with room made for it. */
 static enum ml_status
-touch(struct ml_stack_store *store, uint32_t id, struct ml_stack_node **out_node) {
+touch(struct ml_stack_store *store, uint32_t id, struct ml_stored_node **out_node) {
     const uint32_t page = id / ML_NODE_PAGE_NODES;
     if (page >= store->pages_count) {
         void *pages = reach(
@@ -78,7 +78,7 @@ touch(struct ml_stack_store *store, uint32_t id, struct ml_stack_node **out_node
     }
     if (store->pages[page] == NULL) {
         store->pages[page] =
-            ml_budget_new(store->budget, ML_NODE_PAGE_NODES * sizeof(struct ml_stack_node));
+            ml_budget_new(store->budget, ML_NODE_PAGE_NODES * sizeof(struct ml_stored_node));
         if (store->pages[page] == NULL) {
             return ML_ENV_MEMORY;
         }
@@ -91,7 +91,7 @@ touch(struct ml_stack_store *store, uint32_t id, struct ml_stack_node **out_node
 }
 
 static enum ml_status define_node(struct ml_stack_store *store, const struct ml_event_node *event) {
-    struct ml_stack_node *node = NULL;
+    struct ml_stored_node *node = NULL;
     const enum ml_status status = touch(store, event->id, &node);
     if (status != ML_OK) {
         return status;

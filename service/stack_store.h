@@ -20,7 +20,7 @@ enum {
     ML_NODE_PAGE_NODES = 512 /* 12 KiB a page: what one lonely id can cost */
 };
 
-struct ml_stack_node {
+struct ml_stored_node {
     uint64_t address;
     uint32_t parent;
     uint32_t link; /* address frames: module id; named frames: string id */
@@ -42,7 +42,7 @@ struct ml_stored_string {
 
 struct ml_stack_store {
     struct ml_budget *budget;
-    struct ml_stack_node **pages;
+    struct ml_stored_node **pages;
     uint32_t pages_count;
     uint32_t nodes_count; /* defined */
     uint32_t nodes_end;   /* one behind the largest id that was defined */
@@ -64,9 +64,9 @@ ML_NODISCARD enum ml_status
 ml_stack_store_name_module(struct ml_stack_store *store, uint32_t id, const char *path);
 
 /* The node of that id, NULL from nodes_end on and perhaps below. Look at `defined`. */
-static inline struct ml_stack_node *
+static inline struct ml_stored_node *
 ml_stack_store_node(const struct ml_stack_store *store, uint32_t id) {
-    struct ml_stack_node *page =
+    struct ml_stored_node *page =
         id < store->nodes_end ? store->pages[id / ML_NODE_PAGE_NODES] : NULL;
     return page == NULL ? NULL : &page[id % ML_NODE_PAGE_NODES];
 }

@@ -11,8 +11,8 @@ const struct ml_series_shape ml_timeline_stack_shape = {.slot_ns = 1000000000, .
 
 enum { STACKS_BYTES = ML_TIMELINE_STACKS * sizeof(struct ml_timeline_stack) };
 
-struct ml_timeline *ml_timeline_new(struct ml_budget *budget) {
-    struct ml_timeline *timeline = ml_budget_new(budget, sizeof(*timeline));
+struct ml_timeline_log *ml_timeline_new(struct ml_budget *budget) {
+    struct ml_timeline_log *timeline = ml_budget_new(budget, sizeof(*timeline));
     if (timeline != NULL) {
         ml_series_init(&timeline->sums, &ml_timeline_sums_shape);
     }
@@ -25,7 +25,7 @@ static void drop_stack(struct ml_timeline_stack *stack, struct ml_budget *budget
     *stack = (struct ml_timeline_stack){0};
 }
 
-void ml_timeline_drop_stacks(struct ml_timeline *timeline, struct ml_budget *budget) {
+void ml_timeline_drop_stacks(struct ml_timeline_log *timeline, struct ml_budget *budget) {
     for (uint32_t i = 0; i < timeline->stacks_count; i++) {
         drop_stack(&timeline->stacks[i], budget);
     }
@@ -34,7 +34,7 @@ void ml_timeline_drop_stacks(struct ml_timeline *timeline, struct ml_budget *bud
     timeline->stacks_count = 0;
 }
 
-void ml_timeline_free(struct ml_timeline *take_timeline, struct ml_budget *budget) {
+void ml_timeline_free(struct ml_timeline_log *take_timeline, struct ml_budget *budget) {
     if (take_timeline == NULL) {
         return;
     }
@@ -45,7 +45,7 @@ void ml_timeline_free(struct ml_timeline *take_timeline, struct ml_budget *budge
 
 /* ---- what a stack holds */
 
-static struct ml_timeline_stack *find_stack(struct ml_timeline *timeline, uint32_t node) {
+static struct ml_timeline_stack *find_stack(struct ml_timeline_log *timeline, uint32_t node) {
     for (uint32_t i = 0; i < timeline->stacks_count; i++) {
         if (timeline->stacks[i].node == node) {
             return &timeline->stacks[i];
@@ -72,7 +72,7 @@ static void add_cell(struct ml_timeline_stack *stack, struct ml_budget *budget, 
 
 /* Cells that have come since. */
 static void find_new_cells(
-    struct ml_timeline *timeline, struct ml_budget *budget, const struct ml_cells *cells
+    struct ml_timeline_log *timeline, struct ml_budget *budget, const struct ml_cells *cells
 ) {
     for (uint32_t i = timeline->cells_seen; i < cells->count; i++) {
         struct ml_timeline_stack *stack = find_stack(timeline, ml_cell_node(cells->cells[i].key));
@@ -130,7 +130,7 @@ static uint32_t rank(struct candidate *largest, uint32_t count, const struct can
 
 /* The largest stacks, by a sum for each node. */
 static uint32_t find_largest(
-    const struct ml_timeline *timeline,
+    const struct ml_timeline_log *timeline,
     const struct ml_tracker *tracker,
     bool is_new_peak,
     struct candidate largest[static ML_TIMELINE_ENTERING]
@@ -170,7 +170,7 @@ static uint32_t find_largest(
 
 /* A place for a stack that holds so much; NULL when all that are there hold about as much. */
 static struct ml_timeline_stack *place_for(
-    struct ml_timeline *timeline,
+    struct ml_timeline_log *timeline,
     struct ml_budget *budget,
     const struct ml_cells *cells,
     uint64_t live_bytes
@@ -195,7 +195,7 @@ static struct ml_timeline_stack *place_for(
 }
 
 static void enter(
-    struct ml_timeline *timeline,
+    struct ml_timeline_log *timeline,
     struct ml_budget *budget,
     const struct ml_cells *cells,
     const struct candidate *candidate
@@ -219,7 +219,7 @@ static void enter(
 
 /* Look for the largest stacks anew. */
 static void look(
-    struct ml_timeline *timeline,
+    struct ml_timeline_log *timeline,
     struct ml_budget *budget,
     const struct ml_tracker *tracker,
     uint64_t ns
@@ -248,7 +248,7 @@ static void look(
 }
 
 static void note_stacks(
-    struct ml_timeline *timeline,
+    struct ml_timeline_log *timeline,
     struct ml_budget *budget,
     const struct ml_tracker *tracker,
     uint64_t ns
@@ -271,14 +271,14 @@ static void note_stacks(
 }
 
 /* Whether it is time for its stacks. One that has just begun has none yet. */
-static bool stacks_are_due(const struct ml_timeline *timeline, uint64_t ns, bool is_exact) {
+static bool stacks_are_due(const struct ml_timeline_log *timeline, uint64_t ns, bool is_exact) {
     const uint64_t slot_ns = ml_timeline_stack_shape.slot_ns;
     return ns >= timeline->sums.first_ns + slot_ns && (timeline->is_stale || is_exact) &&
            (is_exact || ns >= timeline->stacks_ns + slot_ns);
 }
 
 void ml_timeline_note(
-    struct ml_timeline *timeline,
+    struct ml_timeline_log *timeline,
     struct ml_budget *budget,
     const struct ml_tracker *tracker,
     uint64_t ns,
@@ -326,7 +326,9 @@ bool ml_timeline_copy_series(
     return true;
 }
 
-bool ml_timeline_copy(const struct ml_timeline *timeline, struct ml_snapshot_process *out_process) {
+bool ml_timeline_copy(
+    const struct ml_timeline_log *timeline, struct ml_snapshot_process *out_process
+) {
     out_process->series = calloc(1 + timeline->stacks_count, sizeof(*out_process->series));
     if (out_process->series == NULL) {
         return false;

@@ -45,7 +45,7 @@ struct ml_timeline_stack {
 
 /* Of one process. What it does between two notes nobody sees, but for its peak: a new one is in its
  * series and in those of the stacks that held it, to the byte. */
-struct ml_timeline {
+struct ml_timeline_log {
     struct ml_series sums;
     struct ml_timeline_stack *stacks; /* ML_TIMELINE_STACKS; NULL: not looked for yet */
     uint32_t stacks_count;
@@ -57,16 +57,16 @@ struct ml_timeline {
     bool is_stale;                                        /* its stacks have not been noted since */
 };
 
-struct ml_timeline *ml_timeline_new(struct ml_budget *budget);
-void ml_timeline_free(struct ml_timeline *take_timeline, struct ml_budget *budget);
+struct ml_timeline_log *ml_timeline_new(struct ml_budget *budget);
+void ml_timeline_free(struct ml_timeline_log *take_timeline, struct ml_budget *budget);
 
 /* Its stacks' series go; nothing is noted of it any more. */
-void ml_timeline_drop_stacks(struct ml_timeline *timeline, struct ml_budget *budget);
+void ml_timeline_drop_stacks(struct ml_timeline_log *timeline, struct ml_budget *budget);
 
 /* The process stood so at `ns`. is_exact: note it though nothing has changed, and its stacks, too:
  * somebody will look. */
 void ml_timeline_note(
-    struct ml_timeline *timeline,
+    struct ml_timeline_log *timeline,
     struct ml_budget *budget,
     const struct ml_tracker *tracker,
     uint64_t ns,
@@ -74,7 +74,9 @@ void ml_timeline_note(
 );
 
 /* Its series as a snapshot has them. False: no memory; what was made is in *out_process. */
-bool ml_timeline_copy(const struct ml_timeline *timeline, struct ml_snapshot_process *out_process);
+bool ml_timeline_copy(
+    const struct ml_timeline_log *timeline, struct ml_snapshot_process *out_process
+);
 
 /* One series; false: no memory. */
 bool ml_timeline_copy_series(const struct ml_series *series, struct ml_snapshot_series *out_series);

@@ -228,7 +228,7 @@ put(struct ml_tracker *tracker,
 
 /* Out of line: streams that lost chunks are rare. */
 static void count_undefined(struct ml_tracker *tracker, uint32_t node) {
-    const struct ml_stack_node *known = ml_stack_store_node(tracker->stacks, node);
+    const struct ml_stored_node *known = ml_stack_store_node(tracker->stacks, node);
     if (node != 0 && (known == NULL || !known->defined)) {
         tracker->undefined_nodes++;
         tracker->has_undefined = true;

@@ -41,7 +41,7 @@ const char *ml_trigger_size(uint64_t bytes, char out[ML_TRIGGER_SIZE_BYTES]) {
     return out;
 }
 
-struct ml_triggers *ml_triggers_new(const struct ml_trigger_rules *rules, uint64_t now_ns) {
+struct ml_triggers *ml_triggers_new(const struct ml_trigger_thresholds *rules, uint64_t now_ns) {
     struct ml_triggers *triggers = calloc(1, sizeof(*triggers));
     if (triggers != NULL) {
         triggers->rules = *rules;
@@ -84,7 +84,7 @@ void ml_trigger_leave(
 
 /* How long the rate limit forbids another dump; 0: it does not. */
 static uint64_t forbidden_ns(const struct ml_triggers *triggers) {
-    const struct ml_trigger_rules *rules = &triggers->rules;
+    const struct ml_trigger_thresholds *rules = &triggers->rules;
     const unsigned most =
         rules->most_dumps < ML_TRIGGER_RECENT ? rules->most_dumps : ML_TRIGGER_RECENT;
     if (most == 0 || rules->most_seconds == 0 || triggers->recent_count < most) {

@@ -34,7 +34,7 @@ enum ml_trigger_kind {
 };
 
 /* 0 and false in a figure: that trigger is off. Seconds and bytes as people set them. */
-struct ml_trigger_rules {
+struct ml_trigger_thresholds {
     uint64_t footprint_bytes[ML_TRIGGER_ROLES]; /* private memory of one process, by role */
     uint64_t footprint_again_bytes;             /* over the last dump's; 0: never again */
     uint32_t control_one_in;                    /* looks; a dump without cause, to compare with */
@@ -116,7 +116,7 @@ struct ml_trigger_decision {
 struct ml_triggers;
 
 /* NULL when there is no memory. */
-struct ml_triggers *ml_triggers_new(const struct ml_trigger_rules *rules, uint64_t now_ns);
+struct ml_triggers *ml_triggers_new(const struct ml_trigger_thresholds *rules, uint64_t now_ns);
 void ml_triggers_free(struct ml_triggers *take_triggers);
 
 /* Decide: every trigger that is crossed, and at a whole look for every other one that is on how far

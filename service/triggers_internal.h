@@ -49,7 +49,7 @@ struct ml_trigger_memory_state {
 };
 
 struct ml_triggers {
-    struct ml_trigger_rules rules;
+    struct ml_trigger_thresholds rules;
     uint64_t start_ns, interval_ns; /* of the last dump of the interval */
     uint64_t peak_bytes;            /* of the tree, at its last dump */
     struct ml_trigger_state *states;

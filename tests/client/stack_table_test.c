@@ -57,7 +57,7 @@ static void set_up(void) {
     ml_process.memory.arena.start = pages(ARENA_BYTES);
     ml_process.memory.arena.mapped_bytes = ARENA_BYTES;
     ml_process.stack_nodes =
-        pages((NODES_MAX + ML_STACK_BLOCK_NODES) * sizeof(struct ml_stack_node));
+        pages((NODES_MAX + ML_STACK_BLOCK_NODES) * sizeof(struct ml_table_node));
     nodes = pages(NODES_MAX * sizeof(*nodes));
     for (uint32_t i = 0; i < THREADS; i++) {
         lanes[i] = pages(sizeof(*lanes[i]));

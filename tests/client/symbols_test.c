@@ -39,7 +39,7 @@ START_TEST(the_next_definition_is_the_one_that_dlsym_finds) {
         return; /* its run-time answers dlsym with another one than libc's resolver gives */
     }
 #endif
-    const struct ml_symbol found = ml_symbol_next(name);
+    const struct ml_loaded_symbol found = ml_symbol_next(name);
     ck_assert_ptr_null(dlerror());
     void *expected = is_data(name) ? NULL : dlsym(RTLD_NEXT, name);
     ck_assert_msg(found.address == expected, "%s: %p, not %p", name, found.address, expected);
@@ -85,7 +85,7 @@ START_TEST(a_library_that_came_later_is_found_by_its_files_name) {
     ck_assert_ptr_null(ml_symbol_of_library("symbols_plugin.so", "ml_symbols_plugin_plain").address
     );
     void *handle = plugin();
-    const struct ml_symbol found =
+    const struct ml_loaded_symbol found =
         ml_symbol_of_library("symbols_plugin.so", "ml_symbols_plugin_plain");
     ck_assert_ptr_eq(found.address, dlsym(handle, "ml_symbols_plugin_plain"));
     ck_assert_ptr_null(ml_symbol_of_library("plugin.so", "ml_symbols_plugin_plain").address);

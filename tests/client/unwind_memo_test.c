@@ -14,7 +14,7 @@ static void probe(void *context) {
 
 /* The same tree of calls each time for the same seed. */
 static void run_tree(struct ml_oracle *oracle, uint64_t seed) {
-    struct ml_tree tree = {
+    struct ml_unwind_tree tree = {
         .random = seed * UINT64_C(0x9e3779b97f4a7c15) | 1,
         .depth_max = DEPTH,
         .calls_left = 300,

@@ -30,8 +30,8 @@ static void probe(void *context) {
     __asm__ volatile("" ::: "memory");
 }
 
-static struct ml_tree tree_make(struct ml_oracle *oracle, uint64_t seed, uint32_t depth) {
-    return (struct ml_tree){
+static struct ml_unwind_tree tree_make(struct ml_oracle *oracle, uint64_t seed, uint32_t depth) {
+    return (struct ml_unwind_tree){
         .random = seed * UINT64_C(0x9e3779b97f4a7c15) | 1,
         .depth_max = depth,
         .calls_left = 500,
@@ -51,12 +51,12 @@ static void assert_right(const struct ml_oracle *oracle) {
 /* ---- depth ---- */
 
 static long
-deep_even(struct ml_oracle *oracle, struct ml_tree *tree, uint32_t depth, uint32_t every);
+deep_even(struct ml_oracle *oracle, struct ml_unwind_tree *tree, uint32_t depth, uint32_t every);
 
 /* The two call each other or themselves, as chance has it: no two levels of the stack need agree.
  */
 __attribute__((noinline)) static long
-deep_odd(struct ml_oracle *oracle, struct ml_tree *tree, uint32_t depth, uint32_t every) {
+deep_odd(struct ml_oracle *oracle, struct ml_unwind_tree *tree, uint32_t depth, uint32_t every) {
     volatile char room[40];
     room[0] = 1;
     if (depth == 0) {
@@ -74,7 +74,7 @@ deep_odd(struct ml_oracle *oracle, struct ml_tree *tree, uint32_t depth, uint32_
 }
 
 __attribute__((noinline)) static long
-deep_even(struct ml_oracle *oracle, struct ml_tree *tree, uint32_t depth, uint32_t every) {
+deep_even(struct ml_oracle *oracle, struct ml_unwind_tree *tree, uint32_t depth, uint32_t every) {
     if (depth == 0) {
         return 0;
     }
@@ -90,7 +90,7 @@ deep_even(struct ml_oracle *oracle, struct ml_tree *tree, uint32_t depth, uint32
 
 START_TEST(cuts_deep_stacks_at_the_same_places_with_and_without_cache) {
     struct ml_oracle *oracle = ml_oracle_new(NULL, 50);
-    struct ml_tree tree = tree_make(oracle, 7, 0);
+    struct ml_unwind_tree tree = tree_make(oracle, 7, 0);
     (void)deep_odd(oracle, &tree, 700, 1);
     (void)deep_odd(oracle, &tree, 3000, 11);
     (void)deep_odd(oracle, &tree, 1200, 3);
@@ -174,7 +174,7 @@ static void run_under_signals(struct ml_oracle *oracle, uint32_t sets) {
     struct timespec now;
     ml_tree_use(sets);
     for (uint64_t seed = 1; handled < SIGNALS; seed++) {
-        struct ml_tree tree = tree_make(oracle, seed, 20);
+        struct ml_unwind_tree tree = tree_make(oracle, seed, 20);
         (void)ml_tree_descend(&tree, 0);
         for (int i = 0; i < 200; i++) {
             value = leaf(value);
@@ -232,7 +232,7 @@ START_TEST(survives_a_jump_out_of_a_walk) {
     ck_assert_int_eq(sigaction(SIGALRM, &action, NULL), 0);
     ml_tree_use(SETS_ALL & ~SET_CXX); /* a jump over a handler loses its exception */
     for (volatile uint64_t round = 1; round < 100; round++) {
-        struct ml_tree tree = tree_make(oracle, round, 15);
+        struct ml_unwind_tree tree = tree_make(oracle, round, 15);
         if (sigsetjmp(out_of_handler, 1) == 0) {
             struct itimerval timer = {.it_value = {.tv_usec = 50 + (long)(round % 300)}};
             if (setitimer(ITIMER_REAL, &timer, NULL) != 0) {
@@ -260,7 +260,7 @@ struct fiber {
     ucontext_t context;
     void *stack;
     size_t bytes;
-    struct ml_tree tree;
+    struct ml_unwind_tree tree;
     bool done;
 };
 
@@ -339,7 +339,7 @@ END_TEST
 static void *thread_main(void *context) {
     struct ml_oracle *oracle = context;
     for (uint64_t seed = 1; oracle->events < 15000; seed++) {
-        struct ml_tree tree = tree_make(oracle, seed * 31 + (uintptr_t)oracle % 977, 25);
+        struct ml_unwind_tree tree = tree_make(oracle, seed * 31 + (uintptr_t)oracle % 977, 25);
         (void)ml_tree_descend(&tree, 0);
     }
     return NULL;

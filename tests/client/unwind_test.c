@@ -21,8 +21,8 @@ static void probe(void *context) {
     __asm__ volatile("" ::: "memory");
 }
 
-static struct ml_tree tree_make(struct ml_oracle *oracle, uint64_t seed, uint32_t depth) {
-    return (struct ml_tree){
+static struct ml_unwind_tree tree_make(struct ml_oracle *oracle, uint64_t seed, uint32_t depth) {
+    return (struct ml_unwind_tree){
         .random = seed * UINT64_C(0x9e3779b97f4a7c15) | 1,
         .depth_max = depth,
         .calls_left = 2000,
@@ -34,7 +34,7 @@ static struct ml_tree tree_make(struct ml_oracle *oracle, uint64_t seed, uint32_
 /* Random trees until the oracle has seen so many events. */
 static void run_trees(struct ml_oracle *oracle, uint64_t seed, uint32_t depth, uint64_t events) {
     while (oracle->events < events) {
-        struct ml_tree tree = tree_make(oracle, ++seed, depth);
+        struct ml_unwind_tree tree = tree_make(oracle, ++seed, depth);
         (void)ml_tree_descend(&tree, 0);
     }
 }

@@ -12,14 +12,14 @@ void ml_tree_use(uint32_t sets) {
     sets_used = sets;
 }
 
-uint64_t ml_tree_random(struct ml_tree *tree) {
+uint64_t ml_tree_random(struct ml_unwind_tree *tree) {
     tree->random ^= tree->random << 13;
     tree->random ^= tree->random >> 7;
     tree->random ^= tree->random << 17;
     return tree->random;
 }
 
-long ml_tree_descend(struct ml_tree *tree, uint32_t depth) {
+long ml_tree_descend(struct ml_unwind_tree *tree, uint32_t depth) {
     if (depth >= tree->depth_max || tree->calls_left == 0 || ml_tree_random(tree) % 8 == 0) {
         tree->probe(tree->context);
         return 1;

@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-struct ml_tree {
+struct ml_unwind_tree {
     uint64_t random;
     uint32_t depth_max;
     uint64_t calls_left;
@@ -16,7 +16,7 @@ struct ml_tree {
     void *context;
 };
 
-typedef long ml_tree_fn(struct ml_tree *tree, uint32_t depth);
+typedef long ml_tree_fn(struct ml_unwind_tree *tree, uint32_t depth);
 
 struct ml_tree_set {
     ml_tree_fn *const *functions;
@@ -30,10 +30,10 @@ extern const struct ml_tree_set ml_tree_unoptimised;
 extern const struct ml_tree_set ml_tree_realigned;
 extern const struct ml_tree_set ml_tree_cxx;
 
-uint64_t ml_tree_random(struct ml_tree *tree);
+uint64_t ml_tree_random(struct ml_unwind_tree *tree);
 
 /* Probe, or call a random function of a random set: what a tree function does between whiles. */
-long ml_tree_descend(struct ml_tree *tree, uint32_t depth);
+long ml_tree_descend(struct ml_unwind_tree *tree, uint32_t depth);
 
 /* Choose among the sets; bit i of `sets` permits set i. */
 void ml_tree_use(uint32_t sets);

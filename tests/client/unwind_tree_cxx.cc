@@ -9,7 +9,7 @@ struct Oops {
 };
 
 struct Probing { /* a destructor that runs while an exception passes */
-    ml_tree *tree;
+    ml_unwind_tree *tree;
     uint32_t depth;
     ~Probing() {
         if (tree->calls_left > 0) {
@@ -18,7 +18,7 @@ struct Probing { /* a destructor that runs while an exception passes */
     }
 };
 
-__attribute__((noinline)) long thrower(ml_tree *tree, uint32_t depth) {
+__attribute__((noinline)) long thrower(ml_unwind_tree *tree, uint32_t depth) {
     long sum = ml_tree_descend(tree, depth);
     if (ml_tree_random(tree) % 2 == 0) {
         throw Oops{depth};
@@ -26,12 +26,12 @@ __attribute__((noinline)) long thrower(ml_tree *tree, uint32_t depth) {
     return sum + ml_tree_descend(tree, depth);
 }
 
-__attribute__((noinline)) long middle(ml_tree *tree, uint32_t depth) {
+__attribute__((noinline)) long middle(ml_unwind_tree *tree, uint32_t depth) {
     Probing probing{tree, depth};
     return thrower(tree, depth) + 1;
 }
 
-long catcher(ml_tree *tree, uint32_t depth) {
+long catcher(ml_unwind_tree *tree, uint32_t depth) {
     long sum = 0;
     try {
         sum += middle(tree, depth);
@@ -41,7 +41,7 @@ long catcher(ml_tree *tree, uint32_t depth) {
     return sum + ml_tree_descend(tree, depth);
 }
 
-long lambda(ml_tree *tree, uint32_t depth) {
+long lambda(ml_unwind_tree *tree, uint32_t depth) {
     auto inner = [tree](uint32_t deeper) { return ml_tree_descend(tree, deeper); };
     return inner(depth) + inner(depth + 1);
 }

@@ -23,7 +23,7 @@ static void use(void *memory) {
 }
 
 /* Leaves rbp and the others to the compiler, which needs them all across the calls. */
-static long many_values(struct ml_tree *tree, uint32_t depth) {
+static long many_values(struct ml_unwind_tree *tree, uint32_t depth) {
     long a = (long)ml_tree_random(tree);
     long b = (long)ml_tree_random(tree);
     long c = (long)ml_tree_random(tree);
@@ -37,16 +37,16 @@ static long many_values(struct ml_tree *tree, uint32_t depth) {
     return a ^ b ^ c ^ d;
 }
 
-static long small(struct ml_tree *tree, uint32_t depth) {
+static long small(struct ml_unwind_tree *tree, uint32_t depth) {
     return ml_tree_descend(tree, depth) + 1;
 }
 
-static long small_twice(struct ml_tree *tree, uint32_t depth) {
+static long small_twice(struct ml_unwind_tree *tree, uint32_t depth) {
     long sum = ml_tree_descend(tree, depth);
     return sum + ml_tree_descend(tree, depth);
 }
 
-static long with_alloca(struct ml_tree *tree, uint32_t depth) {
+static long with_alloca(struct ml_unwind_tree *tree, uint32_t depth) {
     long sum = 0;
     for (int i = 0; i < 2; i++) {
         size_t bytes = 16 + (size_t)(ml_tree_random(tree) % 6) * 48;
@@ -58,7 +58,7 @@ static long with_alloca(struct ml_tree *tree, uint32_t depth) {
     return sum;
 }
 
-static long with_vla(struct ml_tree *tree, uint32_t depth) {
+static long with_vla(struct ml_unwind_tree *tree, uint32_t depth) {
     size_t count = 1 + (size_t)(ml_tree_random(tree) % 64);
     long values[count];
     use(values); /* left as it is: stale return addresses of earlier frames stay in it */
@@ -68,7 +68,7 @@ static long with_vla(struct ml_tree *tree, uint32_t depth) {
     return values[0] + ml_tree_descend(tree, depth);
 }
 
-static long with_large_frame(struct ml_tree *tree, uint32_t depth) {
+static long with_large_frame(struct ml_unwind_tree *tree, uint32_t depth) {
     char memory[6000];
     use(memory);
     long sum = ml_tree_descend(tree, depth);
@@ -78,7 +78,7 @@ static long with_large_frame(struct ml_tree *tree, uint32_t depth) {
 }
 
 #ifdef ML_TREE_ALIGNED
-static long with_aligned_locals(struct ml_tree *tree, uint32_t depth) {
+static long with_aligned_locals(struct ml_unwind_tree *tree, uint32_t depth) {
     _Alignas(64) char memory[128];
     use(memory);
     memory[0] = (char)ml_tree_descend(tree, depth);
@@ -89,7 +89,7 @@ static long with_aligned_locals(struct ml_tree *tree, uint32_t depth) {
 /* Arguments on the stack and aligned locals: the frame is found through a saved copy of where the
  * arguments were, by a DWARF expression. */
 __attribute__((noinline)) static long aligned_with_arguments(
-    struct ml_tree *tree, uint32_t depth, long c, long d, long e, long f, long g, long h
+    struct ml_unwind_tree *tree, uint32_t depth, long c, long d, long e, long f, long g, long h
 ) {
     _Alignas(64) char memory[128];
     use(memory);
@@ -99,29 +99,29 @@ __attribute__((noinline)) static long aligned_with_arguments(
     return memory[0] + ml_tree_descend(tree, depth) + g + h;
 }
 
-static long with_aligned_arguments(struct ml_tree *tree, uint32_t depth) {
+static long with_aligned_arguments(struct ml_unwind_tree *tree, uint32_t depth) {
     return aligned_with_arguments(tree, depth, 1, 2, 3, 4, 5, (long)depth) + 1;
 }
 #endif
 
 __attribute__((noinline)) static long eight_arguments(
-    struct ml_tree *tree, uint32_t depth, long c, long d, long e, long f, long g, long h
+    struct ml_unwind_tree *tree, uint32_t depth, long c, long d, long e, long f, long g, long h
 ) {
     return ml_tree_descend(tree, depth) + c + d + e + f + g + h;
 }
 
-static long with_stack_arguments(struct ml_tree *tree, uint32_t depth) {
+static long with_stack_arguments(struct ml_unwind_tree *tree, uint32_t depth) {
     long sum = eight_arguments(tree, depth, 1, 2, 3, 4, 5, (long)depth);
     return sum + eight_arguments(tree, depth, sum, sum, 3, 4, sum, 6);
 }
 
-static long with_tail_call(struct ml_tree *tree, uint32_t depth) {
+static long with_tail_call(struct ml_unwind_tree *tree, uint32_t depth) {
     return ml_tree_descend(tree, depth + 1);
 }
 
 struct jump {
     jmp_buf buffer;
-    struct ml_tree *tree;
+    struct ml_unwind_tree *tree;
 };
 
 __attribute__((noinline)) static void jump_out(struct jump *jump, uint32_t depth) {
@@ -132,7 +132,7 @@ __attribute__((noinline)) static void jump_out(struct jump *jump, uint32_t depth
     (void)ml_tree_descend(jump->tree, depth);
 }
 
-static long with_longjmp(struct ml_tree *tree, uint32_t depth) {
+static long with_longjmp(struct ml_unwind_tree *tree, uint32_t depth) {
     struct jump jump;
     jump.tree = tree;
     if (setjmp(jump.buffer) == 0) {
@@ -142,7 +142,7 @@ static long with_longjmp(struct ml_tree *tree, uint32_t depth) {
 }
 
 struct sorted {
-    struct ml_tree *tree;
+    struct ml_unwind_tree *tree;
     long key;
     uint32_t depth;
 };
@@ -154,7 +154,7 @@ static int order(const void *left, const void *right) {
     return (a->key > b->key) - (a->key < b->key);
 }
 
-static long with_qsort(struct ml_tree *tree, uint32_t depth) {
+static long with_qsort(struct ml_unwind_tree *tree, uint32_t depth) {
     struct sorted items[VICTIMS];
     for (int i = 0; i < VICTIMS; i++) {
         items[i] =

@@ -7,17 +7,17 @@
 
 #include <check.h>
 
-static struct ml_tree tree;
+static struct ml_process_tree tree;
 
 static void setup(void) {
     struct ml_complaint complaint = {.text = ""};
-    ck_assert_int_eq(ml_tree_init(&tree, &complaint), ML_OK);
+    ck_assert_int_eq(ml_process_tree_init(&tree, &complaint), ML_OK);
 }
 
 /* The next event, waited for. */
-static struct ml_tree_event next_event(void) {
-    struct ml_tree_event event = {.pid = 0};
-    for (int i = 0; i < 20000 && !ml_tree_next(&tree, &event); i++) {
+static struct ml_process_tree_event next_event(void) {
+    struct ml_process_tree_event event = {.pid = 0};
+    for (int i = 0; i < 20000 && !ml_process_tree_next(&tree, &event); i++) {
         (void)usleep(1000);
     }
     return event;
@@ -29,17 +29,17 @@ START_TEST(children_that_end_or_stop_are_told_once) {
         (void)raise(SIGSTOP);
         _exit(5);
     }
-    struct ml_tree_event event = next_event();
+    struct ml_process_tree_event event = next_event();
     ck_assert_int_eq(event.pid, child);
     ck_assert(event.stopped);
     ck_assert_int_eq(event.stop_signal, SIGSTOP);
-    ck_assert_uint_eq(ml_tree_left(&tree, NULL, 0), 1);
+    ck_assert_uint_eq(ml_process_tree_left(&tree, NULL, 0), 1);
     (void)kill(child, SIGCONT);
     event = next_event();
     ck_assert(!event.stopped);
     ck_assert_int_eq(ml_ending_exit_code(&event.ending), 5);
-    ck_assert_uint_eq(ml_tree_left(&tree, NULL, 0), 0);
-    ck_assert(!ml_tree_next(&tree, &event));
+    ck_assert_uint_eq(ml_process_tree_left(&tree, NULL, 0), 0);
+    ck_assert(!ml_process_tree_next(&tree, &event));
 }
 END_TEST
 
@@ -59,12 +59,12 @@ START_TEST(orphans_become_ours_and_helpers_do_not_count) {
     ck_assert_int_eq(read(pipe_fds[0], &orphan, sizeof(orphan)), sizeof(orphan));
     ck_assert_int_eq(next_event().pid, child);
     pid_t left = 0;
-    ck_assert_uint_eq(ml_tree_left(&tree, &left, 1), 1);
+    ck_assert_uint_eq(ml_process_tree_left(&tree, &left, 1), 1);
     ck_assert_int_eq(left, orphan);
-    ml_tree_add_helper(&tree, orphan);
-    ck_assert_uint_eq(ml_tree_left(&tree, &left, 1), 0);
+    ml_process_tree_add_helper(&tree, orphan);
+    ck_assert_uint_eq(ml_process_tree_left(&tree, &left, 1), 0);
     (void)kill(orphan, SIGKILL);
-    struct ml_tree_event event = next_event();
+    struct ml_process_tree_event event = next_event();
     ck_assert_int_eq(event.pid, orphan);
     ck_assert(event.helper);
     ck_assert_int_eq(ml_ending_exit_code(&event.ending), 128 + SIGKILL);

@@ -204,6 +204,14 @@ class Layers(unittest.TestCase):
         self.tree.add_include("ipc/reader.c", '"reader.h"')
         self.assert_layers_refuses("ipc/reader.c", "full-path", "reader.h")
 
+    def test_a_struct_name_of_two_headers_is_refused(self):
+        self.tree.append("host/page.h", "struct ml_tracker {\n    int other;\n};\n")
+        self.assert_layers_refuses("struct-name", "ml_tracker is defined in host/page.h")
+
+    def test_a_struct_name_of_a_header_and_a_source_is_refused(self):
+        self.tree.append("host/page.c", "struct ml_tracker {\n    int other;\n};\n")
+        self.assert_layers_refuses("struct-name", "ml_tracker is defined in host/page.c")
+
     def test_a_file_over_800_lines_is_refused(self):
         self.tree.append("ipc/reader.c", "\n" * 800)
         self.assert_layers_refuses("ipc/reader.c", "length")

@@ -19,7 +19,7 @@ enum { PROCESSES = 50 };
 /* A process made up by its counters. */
 static struct ml_budget budget;
 static struct ml_tracker tracker;
-static struct ml_timeline *timeline;
+static struct ml_timeline_log *timeline;
 static struct ml_snapshot_process copy;
 
 static void set_up(void) {
@@ -177,7 +177,7 @@ static uint64_t in_use(void) {
 #endif
 }
 
-static struct ml_timeline *many[PROCESSES];
+static struct ml_timeline_log *many[PROCESSES];
 
 static void note_all(uint64_t ns) {
     const uint64_t turn = ns / (16 * SECOND_NS);

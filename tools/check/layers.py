@@ -12,6 +12,7 @@ Each rule answers a way round the layers that was tried and passed GN silently; 
   length        no source file over 800 lines
   suppression   NOLINT names its check and a reason on its line
   named-path    paths named in *.md exist
+  struct-name   no struct, union or enum ml_* is defined twice, nor any other name in two headers: who searches for a name finds one thing
 """
 import json
 import pathlib
@@ -166,6 +167,20 @@ def check_text(root, out, name, text):
         check_includes(root, out, name, text)
 
 
+def check_struct_names(root, files):
+    """A name of ours means one thing in the whole tree; a file's own helper may be called what it is in that file."""
+    places = {}
+    for name in files:
+        if pathlib.PurePath(name).suffix in (".c", ".h"):
+            text = (root / name).read_text()
+            for found in re.finditer(r"^(?:typedef )?(?:struct|union|enum) (\w+)\s*\{", text, flags=re.M):
+                places.setdefault(found.group(1), []).append(f"{name}:{text.count(chr(10), 0, found.start()) + 1}")
+    for struct, where in sorted(places.items()):
+        known = where if struct.startswith("ml_") else [place for place in where if ".h:" in place]
+        if len(known) > 1:
+            report("struct-name", known[-1], f"{struct} is defined in {known[0]} too: another name for one of them")
+
+
 def check_named_paths(root, name, text):
     """Paths in backticks that begin with a room must exist, as a file, a folder or a glob that matches."""
     for number, line in enumerate(text.splitlines(), 1):
@@ -188,6 +203,7 @@ def main():
     check_one_target(files, targets)
     check_reachable(root, out, files, targets)
     check_closed(targets)
+    check_struct_names(root, [name for name in files if not DATA_FOLDERS.match(name)])
     for name in files:
         suffix = pathlib.PurePath(name).suffix
         if DATA_FOLDERS.match(name):
