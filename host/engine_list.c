@@ -666,11 +666,15 @@ bool ml_engine_list_child_ended(
     struct ml_engine *engine, pid_t pid, const struct ml_ending *ending
 ) {
     forget_helper(engine, pid);
+    const bool was_listed = ml_unrecorded_running(table_of(engine), pid) != NULL;
+    if (was_listed) { /* its exec may not have been read yet */
+        ml_engine_list_take_events(engine);
+    }
     struct ml_unrecorded *one = ml_unrecorded_running(table_of(engine), pid);
     if (one != NULL) {
         ml_engine_list_end(engine, one, ending);
     }
-    return one != NULL;
+    return was_listed || one != NULL;
 }
 
 /* ---- looks */
@@ -699,6 +703,8 @@ static void look(struct ml_engine *engine, struct ml_unrecorded *one, uint64_t n
 }
 
 uint64_t ml_engine_list_look(struct ml_engine *engine, bool all) {
+    ml_engine_list_take_events(engine
+    ); /* of one that is gone they tell as what it ended, and how */
     struct ml_unrecorded_table *table = table_of(engine);
     const uint64_t now = now_ns(engine);
     uint64_t next_ns = UINT64_MAX;
