@@ -410,6 +410,8 @@ void ml_engine_list_root_told(struct ml_engine *engine, const struct ml_not_prof
 bool ml_engine_told_of(const struct ml_not_profiled *item, const struct ml_unrecorded *one);
 
 /* engine_list_dump.c: "kernel events" or "walks". */
+/* How many lived and are in no list. */
+uint64_t ml_engine_list_missed(const struct ml_engine *engine);
 const char *ml_engine_list_source(const struct ml_engine *engine);
 
 /* The list for a dump; borrows. Undone by ml_engine_list_order_fini. */

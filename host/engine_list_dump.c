@@ -98,8 +98,7 @@ static void put_member(struct order *order, const struct ml_member *member) {
     };
 }
 
-/* How many lived and are in no list. */
-static uint64_t missed(const struct ml_engine *engine) {
+uint64_t ml_engine_list_missed(const struct ml_engine *engine) {
     uint64_t count = engine->list.missed + engine->list.table.left_out;
     for (uint32_t i = 0; i < ML_REAPED_MAX; i++) {
         count += engine->reaped[i].pid != 0 && engine->reaped[i].is_unknown;
@@ -135,7 +134,7 @@ void ml_engine_list_order(struct ml_engine *engine, struct memlog_service_dump_o
     /* Events that the kernel dropped leave us with the walks. */
     out_order->list_blind_ns =
         engine->list.events_fd < 0 || engine->list.has_lost_events ? engine->list.blind_ns : 0;
-    out_order->list_missed = missed(engine);
+    out_order->list_missed = ml_engine_list_missed(engine);
 }
 
 void ml_engine_list_order_fini(struct memlog_service_dump_order *order) {

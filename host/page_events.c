@@ -30,6 +30,9 @@ struct ml_page_shown {
     uint32_t state;
     uint32_t role;
     uint32_t is_complete;
+    uint64_t held_at_tree_peak_bytes;
+    uint64_t coverage_private_bytes;
+    uint64_t unseen_bytes; /* of its text: it changes with its first words, as a rule once */
 };
 
 static struct ml_page_shown
@@ -50,6 +53,9 @@ shown_of(const struct ml_member *member, const struct memlog_service_client_figu
         shown.lost_events = figures->lost_events;
         shown.waits = figures->waits;
         shown.is_complete = figures->complete;
+        shown.held_at_tree_peak_bytes = figures->held_at_tree_peak_bytes;
+        shown.coverage_private_bytes = figures->coverage_private_bytes;
+        shown.unseen_bytes = figures->unseen.count_bytes;
     }
     return shown;
 }
@@ -96,6 +102,7 @@ head_of(struct ml_page *page, const struct memlog_service_figures_reply *reply, 
         ml_page_set_number(json, "uploads_told", figures.history_count);
         ml_page_set_number(json, "uploads_waiting", figures.waiting);
     }
+    (void)json_object_set_new(json, "dump", ml_page_coverage(page->engine, reply));
     (void)json_object_set_new(json, "tree", ml_page_tree(reply));
     (void)json_object_set_new(json, "processes", take_rows);
     (void)json_object_set_new(json, "unrecorded", ml_page_unrecorded(page->engine, UNRECORDED_MAX));

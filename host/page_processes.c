@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/size.h"
+#include "base/uncovered.h"
 #include "host/page_internal.h"
 
 const struct memlog_service_client_figures *
@@ -35,6 +36,59 @@ json_t *ml_page_tree(const struct memlog_service_figures_reply *reply) {
     return json;
 }
 
+/* Whose memory the tree's figures do not hold, as a report says it of a dump. */
+static struct ml_uncovered
+uncovered_of(const struct ml_engine *engine, const struct memlog_service_figures_reply *reply) {
+    struct ml_uncovered uncovered = {
+        .not_profiled = engine->not_profiled_count, .missed = ml_engine_list_missed(engine)};
+    for (uint32_t i = 0; i < engine->members.count; i++) {
+        const struct ml_member *member = engine->members.items[i];
+        if (!member->in_service) {
+            ml_uncovered_add_unrecorded(&uncovered, false, member->footprint_bytes, 1);
+        }
+    }
+    for (uint32_t i = 0; reply != NULL && i < reply->clients.count; i++) {
+        const struct memlog_service_client_figures *figures = &reply->clients.items[i];
+        if (figures->id == 0 || figures->id > engine->members.count) {
+            continue;
+        }
+        ml_uncovered_add_unseen(
+            &uncovered,
+            engine->members.items[figures->id - 1]->name,
+            figures->unseen.data,
+            figures->unseen.count_bytes,
+            figures->coverage_private_bytes,
+            figures->folded_processes > 0 ? figures->folded_processes : 1
+        );
+    }
+    for (uint32_t i = 0; i < engine->list.table.count; i++) {
+        const struct ml_unrecorded *one = engine->list.table.items[i];
+        ml_uncovered_add_unrecorded(
+            &uncovered,
+            one->is_idle,
+            one->footprint_bytes,
+            one->folded_processes > 0 ? one->folded_processes : 1
+        );
+    }
+    return uncovered;
+}
+
+json_t *
+ml_page_coverage(const struct ml_engine *engine, const struct memlog_service_figures_reply *reply) {
+    const struct ml_uncovered uncovered = uncovered_of(engine, reply);
+    char words[ML_UNCOVERED_BYTES];
+    json_t *json = json_object();
+    ml_uncovered_words(&uncovered, words);
+    /* Without the service nobody knows of any allocator. */
+    ml_page_set_bool(json, "covered", reply != NULL && !ml_uncovered_is_any(&uncovered));
+    ml_page_set_text(
+        json,
+        "uncovered",
+        words[0] != '\0' || reply != NULL ? words : "memlog-service does not serve just now"
+    );
+    return json;
+}
+
 static json_t *words_of(const struct ml_command_line *line) {
     json_t *words = json_array();
     for (size_t i = 0; i < line->count; i++) {
@@ -48,6 +102,9 @@ static void set_figures(json_t *json, const struct memlog_service_client_figures
     static const struct memlog_service_client_figures none = {.complete = false};
     const struct memlog_service_client_figures *f = figures != NULL ? figures : &none;
     set_totals(json, &f->totals);
+    if (f->folded_processes > 0) {
+        ml_page_set_number(json, "folded_processes", f->folded_processes);
+    }
     ml_page_set_bool(json, "in_tree", figures != NULL && !f->left_tree);
     ml_page_set_number(json, "held_at_tree_peak_bytes", f->held_at_tree_peak_bytes);
     ml_page_set_number(json, "held_at_tree_peak_blocks", f->held_at_tree_peak_blocks);
@@ -69,7 +126,17 @@ static void set_figures(json_t *json, const struct memlog_service_client_figures
     )json_object_set_new(json, "trouble", ml_page_text(f->trouble.data, f->trouble.count_bytes));
 }
 
-/* As the report has it. Of a process that is not recorded memory alone is known. */
+/* Of a process that is not recorded memory alone is known. */
+static json_t *memory_alone(uint64_t private_bytes, const char *unseen) {
+    json_t *json = json_object();
+    ml_page_set_number(json, "heap_bytes", 0);
+    ml_page_set_number(json, "private_bytes", private_bytes);
+    ml_page_set_text(json, "allocator", "unknown");
+    ml_page_set_text(json, "unseen", unseen);
+    return json;
+}
+
+/* As the report has it. */
 static json_t *
 coverage_of(const struct ml_member *member, const struct memlog_service_client_figures *figures) {
     json_t *json = json_object();
@@ -164,6 +231,14 @@ static json_t *unrecorded_row(struct ml_engine *engine, struct ml_unrecorded *on
     ml_page_set_number(json, "start_ms", one->start.realtime_ns / 1000000);
     ml_page_set_number(json, "end_ms", one->end.realtime_ns / 1000000);
     ml_page_set_number(json, "folded_processes", one->folded_processes);
+    (void)json_object_set_new(
+        json,
+        "coverage",
+        memory_alone(
+            one->footprint_bytes,
+            ml_uncovered_hides(one->is_idle, one->footprint_bytes) ? one->reason : ""
+        )
+    );
     set_figures(json, NULL);
     return json;
 }
@@ -213,6 +288,7 @@ on_figures(void *context, enum ml_status status, const struct memlog_service_fig
     (void)json_array_extend(rows, others);
     json_decref(others);
     ml_page_set_number(answer, "memlog", 1);
+    (void)json_object_set_new(answer, "dump", ml_page_coverage(engine, figures));
     (void)json_object_set_new(answer, "tree", ml_page_tree(figures));
     (void)json_object_set_new(answer, "processes", rows);
     (void)json_object_set_new(answer, "not_profiled", ml_page_not_profiled(engine));

@@ -269,6 +269,14 @@ static void view_title(char *out_title, const struct ml_profile_process *process
     );
 }
 
+/* How many have a heap to draw. */
+static uint64_t recorded_processes(const struct ml_profile *profile) {
+    struct ml_profile recorded = *profile;
+
+    recorded.others_count = 0;
+    return ml_profile_processes(&recorded);
+}
+
 /* The tree, then every process; of a single one both would be the same. */
 static bool views_find(
     struct flame *flame, const struct ml_flame_side *after, const struct ml_flame_side *before
@@ -286,7 +294,12 @@ static bool views_find(
     }
     flame->views[0].lists[0] = &after->stacks->tree;
     flame->views[0].lists[1] = before ? &before->stacks->tree : NULL;
-    snprintf(flame->views[0].title, TITLE_BYTES, "All processes (%zu)", after_count);
+    snprintf(
+        flame->views[0].title,
+        TITLE_BYTES,
+        "All processes (%" PRIu64 ")",
+        recorded_processes(after->profile)
+    );
     flame->views_count = 1;
     for (size_t i = 0; !flame->is_tree_alone && (after_count > 1 || before_count > 1) && i < count;
          i++) {
@@ -336,8 +349,9 @@ static void put_about(
             ml_profile_reason_name(profile->reason),
             ml_profile_processes(profile),
             ml_profile_processes(profile) == 1 ? "" : "es",
-            ml_profile_is_complete(profile) ? "; nothing was lost"
-                                            : "; not complete, see memlog report",
+            !ml_profile_is_complete(profile) ? "; not complete, see memlog report"
+            : ml_profile_is_covered(profile) ? "; nothing was lost"
+                                             : "; of what memlog sees nothing was lost",
             after->is_sifted ? sifted : ""
         );
     }

@@ -408,8 +408,10 @@ static void put_head(struct writer *writer, enum ml_metric metric) {
         ml_pprof_Profile_comment_tag,
         (uint64_t)text_at(
             writer,
-            ml_profile_is_complete(profile) ? "memlog: complete, nothing was lost"
-                                            : "memlog: not complete, see memlog report"
+            !ml_profile_is_complete(profile) ? "memlog: not complete, see memlog report"
+            : ml_profile_is_covered(profile) ? "memlog: complete, nothing was lost"
+                                             : "memlog: of what memlog sees nothing was lost; not "
+                                               "covered, see memlog report"
         )
     );
     put_number(

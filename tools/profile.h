@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/uncovered.h"
 #include "tools/deobfuscation.h"
 #include "tools/memory.h"
 
@@ -365,7 +366,6 @@ bool ml_profile_hides(const struct ml_profile_process *other);
 uint64_t ml_profile_private_bytes(const struct ml_profile_process *process);
 
 /* Whose memory went unseen, in one line; "" when it is covered. Answers out_text. */
-enum { ML_UNCOVERED_BYTES = 640 };
 const char *
 ml_profile_uncovered(const struct ml_profile *profile, char out_text[ML_UNCOVERED_BYTES]);
 

@@ -22,11 +22,14 @@ function say(text, isBad) {
 }
 
 function sayTotals(tree) {
-  const running = processes.all().filter((row) => row.state === "running").length;
+  const counted = session.live ? processes.all().filter((row) => row.state === "running") : processes.all();
+  const count = processes.countOf(counted);
+  const images = processes.imagesOf(counted);
+  const countName = (session.live ? "running" : "processes") + (images === count ? "" : `, in ${images} program images`);
   // Nothing runs any more: what was left is all that there is to say.
   const held = tree.live_bytes || !tree.left_bytes ? [["live", sizeText(tree.live_bytes)]] : [];
   if (tree.left_bytes) { held.push([session.live ? "left by ended" : "left at exit", sizeText(tree.left_bytes)]); }
-  const parts = [...held, ["peak", sizeText(tree.peak_bytes)], ["total", sizeText(tree.total_bytes)], [session.live ? "running" : "processes", String(session.live ? running : processes.all().length)]];
+  const parts = [...held, ["peak", sizeText(tree.peak_bytes)], ["total", sizeText(tree.total_bytes)], [countName, String(count)]];
   at("totals").replaceChildren(...parts.map(([name, value]) => {
     const box = document.createElement("div");
     const dt = document.createElement("dt");
@@ -36,6 +39,15 @@ function sayTotals(tree) {
     box.append(dt, dd);
     return box;
   }));
+}
+
+// Whose memory the figures do not hold, in the report's words.
+function sayUncovered(dump) {
+  const box = at("uncovered");
+  const title = document.createElement("b");
+  title.textContent = "NOT COVERED";
+  box.hidden = !dump || !dump.uncovered;
+  if (!box.hidden && !box.textContent.endsWith(` ${dump.uncovered}`)) { box.replaceChildren(title, ` ${dump.uncovered}`); }
 }
 
 // ---- views
@@ -109,6 +121,7 @@ function take(what) {
   if (what.not_profiled) { processes.sayMissing(what.not_profiled); }
   timeline.take(what.time_ms, what.tree);
   sayTotals(what.tree);
+  sayUncovered(what.dump);
   processes.draw();
   timeline.draw();
   at("detail-title").textContent = profile.title();
@@ -144,6 +157,7 @@ async function followDump() {
   processes.take(answer.processes, Date.parse(answer.dump.time), answer.tree);
   processes.sayMissing(answer.dump.not_profiled || []);
   sayTotals(answer.tree);
+  sayUncovered(answer.dump);
   processes.draw();
   timeline.draw();
 }

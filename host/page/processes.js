@@ -17,6 +17,22 @@ let treeLeft = 0; // by processes that ended, where nothing runs any more
 
 export const all = () => [...processes.values()].map((one) => one.row);
 export const history = () => processes;
+
+// As the report counts: an image that was left by exec is no process of its own, a folded row is several.
+export function countOf(rows) {
+  const told = new Set();
+  let count = 0;
+  for (const row of rows) {
+    if (row.state !== "replaced") { count += row.folded_processes || 1; told.add(row.pid); }
+  }
+  for (const row of rows) {
+    if (row.state === "replaced" && !row.folded_processes && !told.has(row.pid)) { count++; told.add(row.pid); }
+  }
+  return count;
+}
+
+// How many program images they ran.
+export const imagesOf = (rows) => rows.reduce((sum, row) => sum + (row.folded_processes || 1), 0);
 export const chosenPids = () => [...chosen].map((id) => processes.get(id)?.row).filter((row) => row && row.state === "running").map((row) => row.pid);
 export const isIdle = () => processes.size > 0 && !all().some((row) => row.recording || row.live_bytes);
 export const byPid = (pid) => all().filter((row) => row.pid === Number(pid)).at(-1);
@@ -149,14 +165,22 @@ const ENDINGS = { exited: (row) => row.exit_code ? `exited ${row.exit_code}` : "
 
 function noteOf(row) {
   if (row.trouble) { return row.trouble; }
+  if (row.recorded === false && row.footprint_bytes && (row.note || row.reason)) { return `${row.note || row.reason}; private memory ${sizeText(row.footprint_bytes)}`; }
   if (row.note || row.reason) { return row.note || row.reason; }
   if (row.recorded !== false && row.coverage && row.coverage.unseen) { return `not covered: ${row.coverage.unseen}`; }
   if (row.lost_events) { return `${countText(row.lost_events)} events are lost`; }
   return row.recorded === false && !row.recording && row.state === "running" && live ? "not recorded" : "";
 }
 
+// The run's first process, whatever image it has become.
+function isFirst(row) {
+  let image = row;
+  while (image && image.parent_id && image.pid === row.pid) { image = processes.get(image.parent_id)?.row; }
+  return Boolean(image) && image.pid === row.pid;
+}
+
 // Its role where somebody has said one; JSON and options keep Chromium's names.
-const roleText = (row) => (row.role === "other" ? "" : row.role === "browser" && !row.parent_id ? "main" : row.role);
+const roleText = (row) => (row.role === "other" ? "" : row.role === "browser" && isFirst(row) ? "main" : row.role);
 
 function fill(one, depth) {
   const { row, parts } = one;
@@ -177,9 +201,11 @@ function fill(one, depth) {
   set(parts.role, [roleText(row), over ? ENDINGS[row.state]?.(row) || row.state : ""].filter(Boolean).join(", "));
   set(parts.note, noteOf(row));
   parts.name.style.paddingLeft = `${Math.min(depth, 8) * 14}px`;
-  set(parts.live, sizeText(row.live_bytes));
+  const isSeen = row.recorded !== false; // else there are no figures, not figures of 0
+  set(parts.live, isSeen ? sizeText(row.live_bytes) : "");
+  set(parts.held, isSeen ? sizeText(row.held_at_tree_peak_bytes || 0) : "");
   const whole = row.in_tree ? treeLive : treeLeft; // who has ended has no share of what is live
-  set(parts.shareText, whole ? shareText(row.live_bytes, whole) : "");
+  set(parts.shareText, whole && isSeen ? shareText(row.live_bytes, whole) : "");
   parts.meter.value = whole ? row.live_bytes / whole : 0;
   const growthText = over || Math.abs(grows) < 0.5 ? "" : `${grows > 0 ? "+" : ""}${sizeText(Math.round(grows))}/s`;
   set(parts.growth, growthText);
@@ -219,7 +245,7 @@ export function draw(most = ROWS_FIRST) {
     if (place === one.parts.tr) { place = place.nextElementSibling; } else { body.insertBefore(one.parts.tr, place); }
     fill(one, depth);
   }
-  const over = [...processes.values()].filter((one) => one.row.state !== "running").length;
+  const over = countOf(all()) - countOf(all().filter((row) => row.state === "running"));
   const none = state.filter ? `No process has \u201c${state.filter}\u201d in its name, pid, role or command line.` : over ? "No process runs any more: \u201cended\u201d shows those that did." : "No process has come yet.";
   at("none").hidden = order.length > 0;
   at("none").textContent = order.length ? "" : none;

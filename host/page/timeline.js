@@ -119,9 +119,12 @@ function points() {
 function marks() {
   const of = state.pid ? entries() : recorded?.processes || [];
   const all = dumps().map((one) => ({ t: one.time_ms, kind: "", what: "dumps", text: `dump ${one.id} ${one.reason}` }));
-  for (const one of of) {
-    all.push({ t: one.from_ms, kind: "+ ", what: "processes", text: `+ ${one.name} ${one.pid}` });
-    if (one.state !== "running") { all.push({ t: one.points.at(-1)[0], kind: "\u2212 ", what: "processes", text: `\u2212 ${one.name} ${one.pid}` }); }
+  const becoming = new Set(); // by exec: the next image is the same process
+  for (const one of [...of].sort((a, b) => a.from_ms - b.from_ms)) {
+    if (!becoming.delete(one.pid)) { all.push({ t: one.from_ms, kind: "+ ", what: "processes", text: `+ ${one.name} ${one.pid}` }); }
+    if (one.state === "replaced") {
+      becoming.add(one.pid);
+    } else if (one.state !== "running") { all.push({ t: one.points.at(-1)[0], kind: "\u2212 ", what: "processes", text: `\u2212 ${one.name} ${one.pid}` }); }
   }
   return all.sort((a, b) => a.t - b.t);
 }

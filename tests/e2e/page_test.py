@@ -2,6 +2,7 @@
 # runner: timeout=900
 import json
 import os
+import re
 import signal
 import subprocess
 import unittest
@@ -63,7 +64,7 @@ class LivePage(browsing.Case):
         obey = obey or (lambda order: self.ask_server("/" + order))
         env = {key: value for key, value in os.environ.items() if not key.startswith("MEMLOG_")}
         shots = self.folder / "shots"
-        shots.mkdir()
+        shots.mkdir(exist_ok=True)
         driver = subprocess.Popen(
             ["node", script, url, str(shots)], cwd=pages.NODE, env={**env, "HOME": str(self.folder)},
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -173,6 +174,50 @@ class LivePage(browsing.Case):
         self.assertEqual(seen["hidden"], 0)
         self.assertIn(f"its dumps are in {process.memlog_folder}", seen["gone"])
         self.assertTrue(seen["stays"])
+
+    def test_it_says_what_nobody_saw_and_who_made_the_peak(self):
+        (self.folder / "static.c").write_text("#include <unistd.h>\nint main(void) { sleep(600); return 0; }\n")
+        subprocess.run(["gcc", "-static", "-o", self.folder / "static", self.folder / "static.c"], check=True)
+        # A shell that becomes python: two program images, one process.
+        holds = "import sys; kept = [bytearray(5000) for _ in range(1000)]; print('ready', flush=True); import time; time.sleep(600)"
+        process, page = self.open_page("/bin/sh", "-c", '"$0" & exec /usr/bin/python3 -c "$1"', self.folder / "static", holds, env=self.environment(PYTHONMALLOC="malloc"))
+        self.assertEqual(process.stdout.readline(), b"ready\n")
+        answer = lambda: page.json("/api/v1/processes")
+        unrecorded = lambda: [one for one in answer()["processes"] if one["name"] == "static" and one["footprint_bytes"]]
+        (static,) = self.wait_for("the static program's memory", unrecorded)
+        self.assertEqual((static["recorded"], static["complete"], static["coverage"]["private_bytes"]), (False, None, static["footprint_bytes"]))
+        self.assertEqual(static["coverage"]["unseen"], static["reason"])
+        live = answer()["dump"]
+        self.assertEqual(live["covered"], False)
+        made = page.json("/api/v1/dumps", "POST")
+        report = self.whole_report(process.memlog_folder / made["path"].split("/")[-1])
+        # The same words as the report's.
+        self.assertEqual(live["uncovered"], report["dump"]["uncovered"])
+        self.assertRegex(live["uncovered"], r"^1 process was not recorded \([\d.]+ KiB private memory\)$")
+        seen = self.drive("covered.js", page.url)
+        self.assertEqual((seen["complaints"], seen["overflow"]), ([], [0] * 5))
+        self.assertEqual(seen["uncovered"], f"NOT COVERED {live['uncovered']}")
+        self.assertEqual(seen["totals"]["running"], "2")
+        self.assertEqual(seen["ended"], "ended (0)")  # the shell goes on as python
+        rows = {re.search(r"^(python3|static|sh)", row["Process"])[1]: row for row in seen["rows"]}
+        self.assertRegex(rows["python3"]["At peak"], r"^\d\.\d MiB$")
+        self.assertRegex(rows["python3"]["Process"], r"^python3\d+ main$")
+        document = page.json("/openapi.json")["paths"]
+        self.assertIn("uncovered", json.dumps(document["/api/v1/processes"]))
+        self.assertIn("uncovered", json.dumps(document["/api/v1/events"]))
+        self.assertEqual(page.json("/api/v1/profile")["views"][0]["title"], "All processes (2)")  # the fork that became static has a heap, too
+        self.assertEqual((rows["static"]["Live"], rows["static"]["At peak"]), ("", ""))
+        self.assertRegex(rows["static"]["Process"], r"statically linked.*; private memory [\d.]+ KiB$")
+        # Over the dump, as it is told there.
+        log = open(self.folder / "page.err", "wb+")
+        self.addCleanup(log.close)
+        served = subprocess.Popen([harness.MEMLOG, "page", process.memlog_folder], stdin=subprocess.DEVNULL, stderr=log, env=self.environment())
+        self.addCleanup(served.kill)
+        found = self.wait_for("the address", lambda: re.search(rb"page: (http\S+)", (self.folder / "page.err").read_bytes()))
+        over = self.drive("covered.js", found[1].decode())
+        self.assertEqual((over["complaints"], over["uncovered"]), ([], f"NOT COVERED {live['uncovered']}"))
+        images = {one["id"] for one in report["processes"]}
+        self.assertEqual(over["totals"][f"processes, in {len(images)} program images"], "2")
 
     def test_postgresql_under_pgbench_comes_and_goes_on_it(self):
         postgres = servers.Postgres(self.folder)
