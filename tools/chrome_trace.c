@@ -6,6 +6,7 @@
 
 #include "tools/chrome_heap.h"
 #include "tools/gzip_stream.h"
+#include "tools/words.h"
 #include "base/json_writer.h"
 
 /* Pages of code, as /proc/PID/maps says r-xp: Chromium's bits for read and execute. */
@@ -392,6 +393,37 @@ others_write(struct writer *writer, const struct ml_chrome_dump *dump, size_t ot
     return status;
 }
 
+/* Processes without a profile: what a viewer shows beside a process's name. */
+static void unrecorded_write(struct ml_json *json, const struct ml_chrome_dump *dump) {
+    enum { LABEL_BYTES = 512 };
+
+    for (size_t i = 0; i < dump->profile->others_count; i++) {
+        const struct ml_profile_process *other = &dump->profile->others[i];
+        struct writer writer = {
+            .json = *json,
+            .profile = dump->profile,
+            .stacks = dump->stacks,
+            .pid = other->pid,
+        };
+        char label[LABEL_BYTES];
+        char words[ML_WORDS_BYTES];
+
+        if (other->state == ML_STATE_REPLACED) {
+            continue; /* its pid is its successor's */
+        }
+        snprintf(
+            label,
+            sizeof label,
+            "not recorded: %.400s; private memory %s",
+            other->not_recorded_reason.bytes,
+            other->footprint_bytes > 0 ? ml_words_size(other->footprint_bytes, words) : "not read"
+        );
+        put_metadata(&writer, "process_name", "name", other->name.bytes);
+        put_metadata(&writer, "process_labels", "labels", label);
+        *json = writer.json;
+    }
+}
+
 /* `numbers`: of all dumps of the file together; NULL: there is no other dump. */
 static enum ml_status events_write(
     struct ml_json *json,
@@ -421,6 +453,9 @@ static enum ml_status events_write(
             status = process_write(&writer, dump);
         }
         *json = writer.json;
+    }
+    if (dump->lists_unrecorded) {
+        unrecorded_write(json, dump);
     }
     return status;
 }

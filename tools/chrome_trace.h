@@ -22,6 +22,8 @@
 
 /* One dump. */
 struct ml_chrome_dump {
+    bool lists_unrecorded; /* processes without a profile by name, with the reason: not for what
+                            * leaves the machine */
     const struct ml_profile *profile;
     const struct ml_stacks *stacks;
     /* Tell of those modules alone that a frame without a name lies in: for pruned stacks, of which

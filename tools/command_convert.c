@@ -85,12 +85,14 @@ write_chrome(const struct request *request, const struct ml_loaded *loaded, FILE
         dumps[i] = (struct ml_chrome_dump
         ){.profile = &others[i].profile,
           .stacks = &others[i].stacks,
+          .lists_unrecorded = true,
           .needed_modules_only = load.prune_bytes > 0};
     }
     if (done) {
         dumps[count - 1] = (struct ml_chrome_dump
         ){.profile = &loaded->profile,
           .stacks = &loaded->stacks,
+          .lists_unrecorded = true,
           .needed_modules_only = load.prune_bytes > 0};
         status = ml_chrome_trace_write(dumps, count, request->metric, out);
     }
@@ -154,7 +156,7 @@ static const struct form forms[] = {
     {.write = write_heap},
     {.write = write_chrome, .has_metric = true, .is_binary = true},
     {.write = write_collapsed, .has_metric = true},
-    {.write = write_sqlite, .is_binary = true},
+    {.write = write_sqlite, .is_binary = true, .lists_all = true},
     {.write = write_json, .has_own = true, .lists_all = true},
     {.write = write_html, .has_metric = true, .has_own = true},
 };

@@ -85,7 +85,18 @@ static uint64_t upid_of(const struct writer *writer, uint32_t id) {
             return i + 1;
         }
     }
+    for (size_t i = 0; id != 0 && i < writer->profile->others_count; i++) {
+        if (writer->profile->others[i].id == id) {
+            return writer->profile->processes_count + i + 1;
+        }
+    }
     return 0;
+}
+
+/* Recorded ones, then the others: the upid is the place, from 1. */
+static const struct ml_profile_process *process_at(const struct ml_profile *profile, size_t at) {
+    return at < profile->processes_count ? &profile->processes[at]
+                                         : &profile->others[at - profile->processes_count];
 }
 
 /* The command line, its words parted by blanks. */
@@ -114,8 +125,10 @@ static void bind_command(
 static void put_processes(struct writer *writer) {
     sqlite3_stmt *into = prepare(writer, "INSERT INTO process VALUES (?1,?1,?2,?3,?4,?5,?6,?7)");
 
-    for (size_t i = 0; writer->status == ML_OK && i < writer->profile->processes_count; i++) {
-        const struct ml_profile_process *process = &writer->profile->processes[i];
+    const size_t count = writer->profile->processes_count + writer->profile->others_count;
+
+    for (size_t i = 0; writer->status == ML_OK && i < count; i++) {
+        const struct ml_profile_process *process = process_at(writer->profile, i);
         uint64_t parent = upid_of(writer, process->parent_id);
 
         bind(writer, into, 1, i + 1);
@@ -320,19 +333,22 @@ static void put_stacks(struct writer *writer) {
 
 static void put_own(struct writer *writer) {
     sqlite3_stmt *dump =
-        prepare(writer, "INSERT INTO memlog_dump VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10)");
+        prepare(writer, "INSERT INTO memlog_dump VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12)");
     sqlite3_stmt *processes = prepare(
         writer,
         "INSERT INTO memlog_process VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16)"
     );
     const struct ml_profile *profile = writer->profile;
     char words[ML_WORDS_BYTES];
+    char uncovered[ML_UNCOVERED_BYTES];
 
     bind_string(writer, dump, 1, ml_words_time(profile->now.realtime_ns, words));
     bind_string(writer, dump, 2, ml_profile_reason_name(profile->reason));
     bind_text(writer, dump, 3, profile->program.bytes, profile->program.count_bytes);
     bind(writer, dump, 4, ml_profile_is_complete(profile));
     (void)bind_totals(writer, dump, 5, &profile->tree);
+    bind(writer, dump, 11, ml_profile_is_covered(profile));
+    bind_string(writer, dump, 12, ml_profile_uncovered(profile, uncovered));
     step(writer, dump);
     for (size_t i = 0; writer->status == ML_OK && i < profile->processes_count; i++) {
         const struct ml_profile_process *process = &profile->processes[i];
@@ -352,6 +368,28 @@ static void put_own(struct writer *writer) {
     }
     sqlite3_finalize(dump);
     sqlite3_finalize(processes);
+}
+
+static void put_unrecorded(struct writer *writer) {
+    const struct ml_profile *profile = writer->profile;
+    sqlite3_stmt *into =
+        prepare(writer, "INSERT INTO memlog_unrecorded VALUES (?1,?2,?3,?4,?5,?6,?7,?8)");
+
+    for (size_t i = 0; writer->status == ML_OK && i < profile->others_count; i++) {
+        const struct ml_profile_process *other = &profile->others[i];
+        const struct ml_profile_text *reason = &other->not_recorded_reason;
+
+        bind(writer, into, 1, profile->processes_count + i + 1);
+        bind_string(writer, into, 2, ml_profile_role_name(other->role));
+        bind_string(writer, into, 3, ml_profile_state_name(other->state));
+        bind_text(writer, into, 4, reason->bytes, reason->count_bytes);
+        bind(writer, into, 5, other->idle);
+        bind(writer, into, 6, other->footprint_bytes);
+        bind(writer, into, 7, other->resident_bytes);
+        bind(writer, into, 8, other->folded_processes > 0 ? other->folded_processes : 1);
+        step(writer, into);
+    }
+    sqlite3_finalize(into);
 }
 
 static void run(struct writer *writer, const char *sql) {
@@ -376,6 +414,7 @@ ml_sqlite_file_write(const struct ml_profile *profile, const struct ml_stacks *s
         put_callsites(&writer);
         put_stacks(&writer);
         put_own(&writer);
+        put_unrecorded(&writer);
     }
     run(&writer, "COMMIT");
     if (writer.status == ML_OK) {

@@ -72,7 +72,9 @@ CREATE TABLE memlog_dump(
     peak_bytes INTEGER NOT NULL, -- of all processes together
     peak_blocks INTEGER NOT NULL,
     total_bytes INTEGER NOT NULL,
-    total_blocks INTEGER NOT NULL
+    total_blocks INTEGER NOT NULL,
+    covered INTEGER NOT NULL, -- 1: nobody's memory is known to have gone unseen
+    uncovered TEXT NOT NULL -- whose, in the words of memlog report
 );
 
 CREATE TABLE memlog_process(
@@ -92,6 +94,18 @@ CREATE TABLE memlog_process(
     total_bytes INTEGER NOT NULL,
     total_blocks INTEGER NOT NULL,
     processes INTEGER NOT NULL -- that the row stands for: 1, or as many as were folded
+);
+
+-- Processes of the tree without a profile: in process, and in no other table of heaps.
+CREATE TABLE memlog_unrecorded(
+    upid INTEGER PRIMARY KEY REFERENCES process(id),
+    role TEXT NOT NULL,
+    state TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    idle INTEGER NOT NULL, -- 1: memlog is in it, and nothing was allocated since its fork
+    private_bytes INTEGER NOT NULL, -- as last read; 0: nobody has read it
+    resident_bytes INTEGER NOT NULL,
+    processes INTEGER NOT NULL -- as in memlog_process
 );
 
 CREATE TABLE memlog_stack(

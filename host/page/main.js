@@ -28,7 +28,7 @@ function sayTotals(tree) {
   const countName = (session.live ? "running" : "processes") + (images === count ? "" : `, in ${images} program images`);
   // Nothing runs any more: what was left is all that there is to say.
   const held = tree.live_bytes || !tree.left_bytes ? [["live", sizeText(tree.live_bytes)]] : [];
-  if (tree.left_bytes) { held.push([session.live ? "left by ended" : "left at exit", sizeText(tree.left_bytes)]); }
+  if (tree.left_bytes) { held.push([session.live || processes.all().some((row) => row.in_tree) ? "left by ended" : "left at exit", sizeText(tree.left_bytes)]); }
   const parts = [...held, ["peak", sizeText(tree.peak_bytes)], ["total", sizeText(tree.total_bytes)], [countName, String(count)]];
   at("totals").replaceChildren(...parts.map(([name, value]) => {
     const box = document.createElement("div");

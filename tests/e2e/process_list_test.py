@@ -1,8 +1,10 @@
 """Every process of the tree is in the list from its birth, recorded or not, and no profile bears another image's name."""
+import gzip
 import json
 import os
 import re
 import shutil
+import sqlite3
 import subprocess
 import unittest
 
@@ -316,6 +318,26 @@ class Lists(harness.Case):
                 self.assertIn(f"process {entry['pid']} ({name}) was not recorded: {entry['reason']}; memlog report {pid} says", err)
         code, _, err = self.command("report", "--pid=1", dump)
         self.assertEqual((code, "no process 1 in it" in err), (3, True))
+
+    def test_formats_with_a_list_of_processes_have_them_too(self):
+        static = self.build("static", "#include <unistd.h>\nint main(void) { sleep(1); return 5; }\n", "-static")
+        run = self.memlog("/bin/sh", "-c", '"$0"; true', static)
+        (dump,) = run.dumps()
+        whole = self.whole(run)
+        entry = self.by_name(whole)["static"]
+        for form in ("sqlite", "chrome"):
+            code, _, err = self.command("convert", f"--to={form}", "-o", str(self.folder / form), str(dump))
+            self.assertEqual((code, err), (0, ""))
+        database = sqlite3.connect(self.folder / "sqlite")
+        self.addCleanup(database.close)
+        row = database.execute("SELECT pid, name, reason, private_bytes, state FROM memlog_unrecorded JOIN process USING (upid)").fetchall()
+        self.assertEqual(row, [(entry["pid"], "static", entry["reason"], entry["footprint_bytes"], "exited")])
+        self.assertEqual(database.execute("SELECT covered, uncovered FROM memlog_dump").fetchall(), [(0, whole["dump"]["uncovered"])])
+        self.assertEqual(database.execute("SELECT count(*) FROM process").fetchone(), (len(whole["processes"]),))
+        told = [one for one in json.loads(gzip.decompress((self.folder / "chrome").read_bytes()))["traceEvents"] if one["pid"] == entry["pid"]]
+        self.assertIn(("process_name", {"name": "static"}), [(one["name"], one["args"]) for one in told])
+        (label,) = [one["args"]["labels"] for one in told if one["name"] == "process_labels" and "not recorded" in one["args"]["labels"]]
+        self.assertRegex(label, r"^not recorded: statically linked.*; private memory [\d.]+ KiB$")
 
     def unseen(self, run):
         """What the end of a run says of memory that went unseen, line by line as a terminal of 80 columns has it."""
