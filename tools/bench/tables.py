@@ -1,4 +1,4 @@
-"""Measurements as text that people read: Markdown tables, as BENCHMARKS.md holds them."""
+"""Measurements as text that people read: Markdown tables, as tools/bench/results holds them."""
 import configurations
 import figures
 import replays

@@ -26,7 +26,7 @@ MAX_COLUMNS = 160
 MAX_PICTURE_BYTES = 100_000
 
 # To be wrapped when nobody else writes to them.
-LONG_LINES = re.compile(r"(README|ARCHITECTURE|BENCHMARKS|RELIABILITY|CHANGELOG)\.md$|(\w+/)?DECISIONS\.md$")
+LONG_LINES = re.compile(r"CHANGELOG\.md$|(\w+/)?DECISIONS\.md$")
 
 # Fences with these words, or none, hold commands.
 COMMANDS = {"", "sh", "console"}

@@ -26,8 +26,8 @@ SOURCE_SUFFIXES = {".c", ".h", ".cc", ".S", ".proto", ".mojom"}
 TEXT_SUFFIXES = SOURCE_SUFFIXES | {".py", ".sh", ".js", ".gn", ".gni"}
 MAX_LINES = 800
 
-# Inputs that tests read as data, not code of the tree.
-DATA_FOLDERS = re.compile(r"^tests/[\w/]*(golden|bad|corpus|seeds|layers)/")
+# Inputs that tests read as data, and results as they were measured: not the tree as it is.
+DATA_FOLDERS = re.compile(r"^(tests/[\w/]*(golden|bad|corpus|seeds|layers)|tools/bench/results)/")
 
 errors = []
 
