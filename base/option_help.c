@@ -214,13 +214,14 @@ static void dump_option(const struct ml_option *option, const char *group, struc
         [ML_OPTION_PATH] = "path",
         [ML_OPTION_REGEX] = "regex",
         [ML_OPTION_OWN] = "text",
+        [ML_OPTION_ACTION] = "flag",
     };
     char wants[ML_OPTION_WANTS_BYTES];
     ml_json_open(json, '{');
     ml_json_string_member(json, "name", option->name);
     put_member(json, "short", option->short_name);
     ml_json_string_member(json, "kind", kinds[option->kind]);
-    if (option->kind != ML_OPTION_FLAG && option->kind != ML_OPTION_CHOICE) {
+    if (ml_option_has_value(option)) {
         put_member(json, "value", option->value);
         ml_json_string_member(json, "accepts", ml_option_wants(option, wants));
         ml_json_bool_member(json, "value_optional", option->is_value_optional);

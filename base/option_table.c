@@ -215,6 +215,7 @@ static bool take(struct reading *reading, const struct ml_option *option, const 
     case ML_OPTION_CHOICE:
         return choose(reading, option);
     case ML_OPTION_OWN:
+    case ML_OPTION_ACTION:
         return option->read(reading->to, value, &why) || refuse(reading, option, value, why.text);
     default:
         break;
@@ -226,8 +227,9 @@ static bool take(struct reading *reading, const struct ml_option *option, const 
     return true;
 }
 
-static bool has_value(const struct ml_option *option) {
-    return option->kind != ML_OPTION_FLAG && option->kind != ML_OPTION_CHOICE;
+bool ml_option_has_value(const struct ml_option *option) {
+    return option->kind != ML_OPTION_FLAG && option->kind != ML_OPTION_CHOICE &&
+           option->kind != ML_OPTION_ACTION;
 }
 
 /* The option at words[*at]; *at moves behind it and its value. *out_help: it is --help. */
@@ -239,7 +241,7 @@ static bool read_option(struct reading *reading, char *const *words, size_t *at,
     if (option == NULL) {
         return unknown_option(reading, word, name_count);
     }
-    if (!has_value(option) && value != NULL) {
+    if (!ml_option_has_value(option) && value != NULL) {
         ml_complain(reading->complaint, "%s takes no value", option->name);
         return false;
     }
@@ -247,7 +249,8 @@ static bool read_option(struct reading *reading, char *const *words, size_t *at,
     if (*out_help) {
         return true;
     }
-    if (has_value(option) && !option->is_value_optional && value == NULL) {
+    const bool may_lack = option->kind == ML_OPTION_OWN && option->is_value_optional;
+    if (ml_option_has_value(option) && !may_lack && value == NULL) {
         value = words[*at];
         if (value == NULL || strcmp(value, "--") == 0) {
             char wants[ML_OPTION_WANTS_BYTES];

@@ -27,6 +27,7 @@ enum ml_option_kind {
     ML_OPTION_PATH,     /* const char *; not empty */
     ML_OPTION_REGEX,    /* const char *; POSIX extended */
     ML_OPTION_OWN,      /* whatever `read` makes of it */
+    ML_OPTION_ACTION,   /* no value; `read` does it */
     ML_OPTION_KIND_COUNT
 };
 

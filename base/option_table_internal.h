@@ -9,6 +9,9 @@
 /* --help itself, which every command has. */
 extern const struct ml_option ml_option_help;
 
+/* Whether anything stands behind its name. */
+bool ml_option_has_value(const struct ml_option *option);
+
 /* Room for the longest list of words there is. */
 enum { ML_OPTION_WANTS_BYTES = 400 };
 

@@ -1,7 +1,6 @@
 #include "host/commands.h"
 
 #include <inttypes.h>
-#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +11,6 @@
 #include "base/json_writer.h"
 #include "base/printable.h"
 #include "base/size.h"
-#include "base/suggest.h"
 #include "host/rendezvous.h"
 #include "host/role.h"
 #include "host/run.h"
@@ -21,81 +19,33 @@
 #include "mojom_like_idl/heap_host_mojom.h"
 
 /* An answer to ps needs no work; a dump drains all pipes and is written to disk. */
-enum { PS_TIMEOUT_MS = 10000, DUMP_TIMEOUT_MS = 600000, PIDS_MAX = 1024 };
+enum { PS_TIMEOUT_MS = 10000, DUMP_TIMEOUT_MS = 600000 };
 
-struct arguments {
-    bool json;
-    const char *host;
-    const char *role, *reason; /* of a dump; "" without */
-    uint32_t pids[PIDS_MAX];
-    uint32_t pids_count;
-};
-
-bool ml_commands_unknown(const char *word, const char *const *known, size_t known_count) {
-    char name[ML_SUGGEST_WORD_MAX + 1];
-    (void)snprintf(name, sizeof(name), "%.*s", (int)strcspn(word, "="), word);
-    const char *near = ml_suggest(name, known, known_count);
-    if (near != NULL) {
-        ml_say_error("unknown option '%s'; did you mean '%s'?", word, near);
-    } else {
-        ml_say_error("unknown option '%s'", word);
-    }
-    return false;
+int ml_commands_wrong(const struct ml_option_table *table, const char *complaint) {
+    ml_say_error("%s; try 'memlog %s --help'", complaint, table->name);
+    return ML_EXIT_USAGE;
 }
 
-static bool unknown_argument(const char *argument, bool is_ps) {
-    static const char *const of_ps[] = {"--host", "--json"};
-    static const char *const of_dump[] = {"--host", "--role", "--reason"};
-    return ml_commands_unknown(argument, is_ps ? of_ps : of_dump, is_ps ? 2 : 3);
-}
-
-/* A role that there is, a reason that is not empty. */
-static bool take_dump_word(const char *word, struct arguments *arguments) {
+bool ml_commands_read(
+    const struct ml_option_table *table,
+    char *const *words,
+    void *to,
+    uint64_t *out_given,
+    int *out_exit_code
+) {
     struct ml_complaint complaint = {.text = ""};
-    enum ml_role role = ML_ROLE_OTHER;
-    if (strncmp(word, "--reason=", 9) == 0) {
-        arguments->reason = word + 9;
-        if (strlen(arguments->reason) > MEMLOG_HOST_DUMP_REQUEST_REASON_LIMIT) {
-            ml_say_error("--reason: at most %d bytes", MEMLOG_HOST_DUMP_REQUEST_REASON_LIMIT);
-            return false;
-        }
+    *out_exit_code = 0;
+    switch (ml_option_table_read(table, words, to, out_given, &complaint)) {
+    case ML_OPTIONS_READ:
         return true;
-    }
-    arguments->role = word + 7;
-    if (ml_role_parse(arguments->role, &role, &complaint) != ML_OK) {
-        ml_say_error("--role: %s", complaint.text);
+    case ML_OPTIONS_HELP:
+        ml_option_table_help(table, stdout);
         return false;
+    case ML_OPTIONS_WRONG:
+        break;
     }
-    return true;
-}
-
-static bool is_dump_word(const char *word) {
-    return strncmp(word, "--role=", 7) == 0 || strncmp(word, "--reason=", 9) == 0;
-}
-
-/* False and a word on stderr: wrong usage. */
-static bool parse(char *const *words, bool is_ps, struct arguments *out_arguments) {
-    *out_arguments = (struct arguments){.role = "", .reason = ""};
-    for (size_t i = 0; words[i] != NULL; i++) {
-        uint64_t pid = 0;
-        if (is_ps && strcmp(words[i], "--json") == 0) {
-            out_arguments->json = true;
-        } else if (strncmp(words[i], "--host=", 7) == 0) {
-            out_arguments->host = words[i] + 7;
-        } else if (!is_ps && is_dump_word(words[i])) {
-            if (!take_dump_word(words[i], out_arguments)) {
-                return false;
-            }
-        } else if (words[i][0] == '-') {
-            return unknown_argument(words[i], is_ps);
-        } else if (is_ps || !ml_count_read(words[i], INT_MAX, &pid) || pid == 0) {
-            ml_say_error("'%s' is not %s", words[i], is_ps ? "an option" : "a process id");
-            return false;
-        } else if (out_arguments->pids_count < PIDS_MAX) {
-            out_arguments->pids[out_arguments->pids_count++] = (uint32_t)pid;
-        }
-    }
-    return true;
+    *out_exit_code = ml_commands_wrong(table, complaint.text);
+    return false;
 }
 
 struct ml_channel *ml_commands_reach_host(const char *path) {
@@ -313,10 +263,31 @@ static void print_uploads(const struct memlog_host_uploads *uploads) {
     }
 }
 
+struct ps {
+    bool json;
+    const char *host;
+};
+
+static const struct ml_option ps_options[] = {
+    ML_ROW_JSON(struct ps, json),
+    ML_ROW_HOST(struct ps, host),
+};
+
+const struct ml_option_table ml_ps_table = {
+    .program = "memlog",
+    .name = "ps",
+    .summary = "list the processes of a running memlog",
+    .usage = "[OPTIONS]",
+    .about = "Lists the processes of a running memlog.",
+    ML_OPTIONS(ps_options),
+    .example = "memlog ps --json",
+};
+
 int ml_command_ps(char *const *words) {
-    struct arguments arguments;
-    if (!parse(words, true, &arguments)) {
-        return ML_EXIT_USAGE;
+    struct ps arguments = {.host = NULL};
+    int exit_code = 0;
+    if (!ml_commands_read(&ml_ps_table, words, &arguments, NULL, &exit_code)) {
+        return exit_code;
     }
     struct ml_channel *channel = ml_commands_reach_host(arguments.host);
     if (channel == NULL) {
@@ -338,19 +309,54 @@ int ml_command_ps(char *const *words) {
     return status == ML_OK ? 0 : ML_EXIT_FAILED;
 }
 
+struct dump {
+    const char *host, *reason;
+    enum ml_role role;
+    struct ml_pids pids;
+};
+
+static const struct ml_option dump_options[] = {
+    {.name = "--role",
+     ML_WORD_TO(struct dump, role),
+     .value = "ROLE",
+     .words = ml_role_names,
+     .help = "processes of that role:"},
+    {.name = "--reason",
+     ML_TEXT_TO(struct dump, reason),
+     .most = MEMLOG_HOST_DUMP_REQUEST_REASON_LIMIT,
+     .value = "TEXT",
+     .help = "it stands in the dump, where 'memlog report' shows it, and in the page's list"},
+    ML_ROW_HOST(struct dump, host),
+};
+
+const struct ml_option_table ml_dump_table = {
+    .program = "memlog",
+    .name = "dump",
+    .summary = "take a dump of a running memlog now",
+    .usage = "[OPTIONS] [PID...]",
+    .about = "Takes a dump of a running memlog, of the given processes, of those of a role or of "
+             "all, and prints its path.",
+    ML_OPTIONS(dump_options),
+    ML_OPERANDS_PROCESSES(struct dump, pids),
+    .example = "memlog dump --role=renderer --reason='after the tenth tab'",
+};
+
 int ml_command_dump(char *const *words) {
-    struct arguments arguments;
-    if (!parse(words, false, &arguments)) {
-        return ML_EXIT_USAGE;
+    struct dump arguments = {.reason = ""};
+    uint64_t given = 0;
+    int exit_code = 0;
+    if (!ml_commands_read(&ml_dump_table, words, &arguments, &given, &exit_code)) {
+        return exit_code;
     }
+    const bool has_role = ml_option_given(&ml_dump_table, given, "--role");
     struct ml_channel *channel = ml_commands_reach_host(arguments.host);
     if (channel == NULL) {
         return ML_EXIT_FAILED;
     }
     const struct memlog_host_dump_request request = {
         .version = MEMLOG_HOST_HOST_VERSION,
-        .pids = {.items = arguments.pids, .count = arguments.pids_count},
-        .role = ml_string_of(arguments.role),
+        .pids = {.items = arguments.pids.items, .count = arguments.pids.count},
+        .role = ml_string_of(has_role ? ml_role_name(arguments.role) : ""),
         .reason = ml_string_of(arguments.reason),
     };
     struct memlog_host_dump_reply reply;

@@ -7,6 +7,9 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+
+#include "base/option_table.h"
 
 struct ml_channel;
 
@@ -22,8 +25,40 @@ int ml_command_doctor(char *const *words);
 int ml_command_page(char *const *words);
 int ml_command_upload(char *const *words);
 
-/* Say that an option is not known, and the nearest that is. Returns false. */
-bool ml_commands_unknown(const char *word, const char *const *known, size_t known_count);
+extern const struct ml_option_table ml_ps_table;
+extern const struct ml_option_table ml_dump_table;
+extern const struct ml_option_table ml_start_table;
+extern const struct ml_option_table ml_stop_table;
+extern const struct ml_option_table ml_rate_table;
+extern const struct ml_option_table ml_env_table;
+extern const struct ml_option_table ml_doctor_table;
+extern const struct ml_option_table ml_page_table;
+extern const struct ml_option_table ml_upload_table;
+
+/* Options that several commands have, stored in a member of the command's struct. */
+#define ML_ROW_HOST(type, member)                                                                  \
+    {                                                                                              \
+        .name = "--host", ML_PATH_TO(type, member), .value = "PATH",                               \
+        .help = "the running memlog whose command socket is PATH (default: this user's newest)"    \
+    }
+#define ML_ROW_JSON(type, member)                                                                  \
+    { .name = "--json", ML_FLAG_TO(type, member), .help = "as JSON, for programs" }
+#define ML_OPERANDS_PROCESSES(type, member)                                                        \
+    .operands = ML_OPERANDS_PIDS, .operands_offset = offsetof(type, member),                       \
+    .operands_most = ML_PIDS_MAX
+
+/* Read a command's words. True, or the exit code: after --help, or after a complaint. `out_given`
+ * as of ml_option_table_read(). */
+bool ml_commands_read(
+    const struct ml_option_table *table,
+    char *const *words,
+    void *to,
+    uint64_t *out_given,
+    int *out_exit_code
+);
+
+/* Say that a command line was not understood, and where help is. Returns ML_EXIT_USAGE. */
+int ml_commands_wrong(const struct ml_option_table *table, const char *complaint);
 
 /* Write a string to stdout as JSON has it, quotes included. */
 void ml_commands_json_text(const char *bytes, size_t count_bytes);

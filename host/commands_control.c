@@ -1,13 +1,10 @@
 /* `memlog start` and `memlog stop`. Room: host. Context: their own process. */
 #include <inttypes.h>
-#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/complaint.h"
-#include "base/size.h"
 #include "host/commands.h"
 #include "host/name_wishes.h"
 #include "host/options.h"
@@ -18,109 +15,122 @@
 #include "mojom_like_idl/heap_host_mojom.h"
 
 /* The service takes part: it reads up to its now, and may just be replaced. */
-enum { CONTROL_TIMEOUT_MS = 60000, PIDS_MAX = 1024, SETTINGS_MAX = 8 };
-
-#define SAMPLING "--memlog-sampling"
-#define SAMPLING_RATE "--memlog-sampling-rate"
-#define STACK_MODE "--memlog-stack-mode"
+enum { CONTROL_TIMEOUT_MS = 60000 };
 
 struct arguments {
     bool json;
     const char *host;
     const char *name; /* whose processes; "": by pid alone */
-    uint32_t pids[PIDS_MAX];
-    uint32_t pids_count;
-    char *settings[SETTINGS_MAX + 2]; /* words of `memlog run`, and room for a program */
-    size_t settings_count;
+    bool sampling;
+    uint64_t sampling_bytes; /* 0: as the run has it */
+    enum ml_stack_mode stack_mode;
+    struct ml_pids pids;
 };
 
-static bool is_setting(const char *word) {
-    return strncmp(word, SAMPLING, strlen(SAMPLING)) == 0 ||
-           strncmp(word, STACK_MODE, strlen(STACK_MODE)) == 0;
-}
-
-static bool unknown_option(const char *word, bool is_start) {
-    const char *const known[] = {"--host", "--json", "--name", SAMPLING_RATE, STACK_MODE};
-    return ml_commands_unknown(word, known, is_start ? 5 : 3);
-}
-
-/* Whether the running memlog could understand it; else that is said here. */
-static bool is_name(const char *regex) {
-    struct ml_complaint complaint = {.text = ""};
+/* Whether the running memlog could understand it. */
+static bool read_name(void *to, const char *value, struct ml_complaint *why) {
     struct ml_patterns *patterns = ml_patterns_new();
-    bool fine = patterns != NULL && regex[0] != '\0' && strlen(regex) <= ML_NAME_WISH_BYTES;
+    bool fine = patterns != NULL && value[0] != '\0' && strlen(value) <= ML_NAME_WISH_BYTES;
     if (!fine) {
-        ml_complain(&complaint, "1 to %d bytes are wanted", ML_NAME_WISH_BYTES);
+        ml_complain(why, "1 to %d bytes are wanted", ML_NAME_WISH_BYTES);
     }
-    fine = fine && ml_patterns_add(patterns, regex, 0, &complaint) == ML_OK;
-    if (!fine) {
-        ml_say_error("--name: %s", complaint.text);
-    }
+    fine = fine && ml_patterns_add(patterns, value, 0, why) == ML_OK;
     ml_patterns_free(patterns);
+    ((struct arguments *)to)->name = value;
     return fine;
 }
 
-/* False and a word on stderr: wrong usage. */
-static bool parse(char *const *words, bool is_start, struct arguments *out_arguments) {
-    *out_arguments = (struct arguments){.name = ""};
-    for (size_t i = 0; words[i] != NULL; i++) {
-        uint64_t pid = 0;
-        if (strcmp(words[i], "--json") == 0) {
-            out_arguments->json = true;
-        } else if (strncmp(words[i], "--host=", 7) == 0) {
-            out_arguments->host = words[i] + 7;
-        } else if (strncmp(words[i], "--name=", 7) == 0) {
-            out_arguments->name = words[i] + 7;
-            if (!is_name(out_arguments->name)) {
-                return false;
-            }
-        } else if (is_start && is_setting(words[i]) && out_arguments->settings_count < SETTINGS_MAX) {
-            out_arguments->settings[out_arguments->settings_count++] = words[i];
-        } else if (words[i][0] == '-') {
-            return unknown_option(words[i], is_start);
-        } else if (!ml_count_read(words[i], INT_MAX, &pid) || pid == 0) {
-            ml_say_error("'%s' is not a process id", words[i]);
-            return false;
-        } else if (out_arguments->pids_count < PIDS_MAX) {
-            out_arguments->pids[out_arguments->pids_count++] = (uint32_t)pid;
-        } else {
-            ml_say_error("more than %d processes", PIDS_MAX);
-            return false;
-        }
-    }
-    if (out_arguments->pids_count == 0 && out_arguments->name[0] == '\0') {
-        ml_say_error("which process? 'memlog ps' lists them");
+#define ROW_NAME(text)                                                                             \
+    { .name = "--name", .kind = ML_OPTION_OWN, .read = read_name, .value = "REGEX", .help = (text) }
+#define WHICH "which process? 'memlog ps' lists them"
+
+static const struct ml_option start_options[] = {
+    ROW_NAME("everything whose name or command line matches, what runs now and what starts later, "
+             "until 'memlog stop' with the same --name"),
+    ML_ROW_SAMPLING(struct arguments, sampling),
+    ML_ROW_SAMPLING_RATE(struct arguments, sampling_bytes),
+    ML_ROW_STACK_MODE(struct arguments, stack_mode),
+    ML_ROW_JSON(struct arguments, json),
+    ML_ROW_HOST(struct arguments, host),
+};
+
+const struct ml_option_table ml_start_table = {
+    .program = "memlog",
+    .name = "start",
+    .summary = "start recording a process",
+    .usage = "[OPTIONS] [PID...]",
+    .about = "Records processes of a running memlog from now on, each in a new, empty profile. "
+             "What was recorded of them before is dropped. With --memlog=manual nothing is "
+             "recorded until then.",
+    ML_OPTIONS(start_options),
+    ML_OPERANDS_PROCESSES(struct arguments, pids),
+    .example = "memlog start --name='--type=renderer'",
+};
+
+static const struct ml_option stop_options[] = {
+    ROW_NAME("what was started with the same --name"),
+    ML_ROW_JSON(struct arguments, json),
+    ML_ROW_HOST(struct arguments, host),
+};
+
+const struct ml_option_table ml_stop_table = {
+    .program = "memlog",
+    .name = "stop",
+    .summary = "stop recording a process",
+    .usage = "[OPTIONS] [PID...]",
+    .about = "Records processes of a running memlog no more. Their profiles stay as they are at "
+             "this moment, in every dump, until they are started again.",
+    ML_OPTIONS(stop_options),
+    ML_OPERANDS_PROCESSES(struct arguments, pids),
+    .example = "memlog stop 4711",
+};
+
+static const struct ml_option rate_options[] = {
+    ML_ROW_SAMPLING(struct arguments, sampling),
+    ML_ROW_SAMPLING_RATE(struct arguments, sampling_bytes),
+    ML_ROW_JSON(struct arguments, json),
+    ML_ROW_HOST(struct arguments, host),
+};
+
+const struct ml_option_table ml_rate_table = {
+    .program = "memlog",
+    .name = "rate",
+    .summary = "record a process at another sampling rate",
+    .usage = "--memlog-sampling-rate=BYTES [OPTIONS] PID...",
+    .about = "Records processes of a running memlog at another sampling rate from now on: one "
+             "allocation in so many bytes on average, or all with 1. Their profiles go on, and "
+             "what was recorded counts as it was: figures stay unbiased over every change, and say "
+             "how exact they are.",
+    ML_OPTIONS(rate_options),
+    ML_OPERANDS_PROCESSES(struct arguments, pids),
+    .example = "memlog rate --memlog-sampling-rate=512K 4711",
+};
+
+/* What `memlog run` makes of the settings that were given; none: as the run has it. False: the
+ * exit code says more. */
+static bool parse(
+    const struct ml_option_table *table, char *const *words, struct arguments *out, int *out_exit
+) {
+    struct ml_complaint complaint = {.text = ""};
+    uint64_t given = 0;
+    *out = (struct arguments){.name = ""};
+    if (!ml_commands_read(table, words, out, &given, out_exit)) {
         return false;
+    }
+    if (out->pids.count == 0 && out->name[0] == '\0') {
+        *out_exit = ml_commands_wrong(table, WHICH);
+        return false;
+    }
+    if (!ml_stack_mode_available(out->stack_mode, &complaint)) {
+        *out_exit = ml_commands_wrong(table, complaint.text);
+        return false;
+    }
+    const bool has_mode =
+        table == &ml_start_table && ml_option_given(table, given, "--memlog-stack-mode");
+    if (has_mode || out->sampling || out->sampling_bytes != 0) {
+        out->sampling_bytes = ml_sampling_bytes(out->sampling, out->sampling_bytes);
     }
     return true;
-}
-
-/* The settings, as `memlog run` understands them; sampling_bytes 0: none were given. */
-static bool parse_settings(
-    struct arguments *arguments, uint64_t *out_sampling_bytes, uint32_t *out_stack_mode
-) {
-    static char program[] = "program";
-    struct ml_complaint complaint = {.text = ""};
-    struct ml_options options;
-    *out_sampling_bytes = 0;
-    *out_stack_mode = 0;
-    if (arguments->settings_count == 0) {
-        return true;
-    }
-    arguments->settings[arguments->settings_count] = program;
-    if (ml_options_init(&options) != ML_OK) {
-        ml_say_error("no memory");
-        return false;
-    }
-    const enum ml_status status = ml_options_parse(&options, arguments->settings, &complaint);
-    if (status == ML_OK) {
-        *out_sampling_bytes = options.sampling_bytes;
-        *out_stack_mode = (uint32_t)options.stack_mode;
-    } else {
-        ml_say_error("%s", complaint.text);
-    }
-    ml_options_fini(&options);
-    return status == ML_OK;
 }
 
 /* Say what came of it; the exit code. */
@@ -158,11 +168,9 @@ tell(const struct memlog_host_outcome *outcomes, uint32_t count, bool json, cons
 
 int ml_command_start(char *const *words) {
     struct arguments arguments;
-    uint64_t sampling_bytes = 0;
-    uint32_t stack_mode = 0;
-    if (!parse(words, true, &arguments) ||
-        !parse_settings(&arguments, &sampling_bytes, &stack_mode)) {
-        return ML_EXIT_USAGE;
+    int exit_code = 0;
+    if (!parse(&ml_start_table, words, &arguments, &exit_code)) {
+        return exit_code;
     }
     struct ml_channel *channel = ml_commands_reach_host(arguments.host);
     if (channel == NULL) {
@@ -170,15 +178,15 @@ int ml_command_start(char *const *words) {
     }
     const struct memlog_host_start_request request = {
         .version = MEMLOG_HOST_HOST_VERSION,
-        .pids = {.items = arguments.pids, .count = arguments.pids_count},
-        .sampling_bytes = sampling_bytes,
-        .stack_mode = stack_mode,
+        .pids = {.items = arguments.pids.items, .count = arguments.pids.count},
+        .sampling_bytes = arguments.sampling_bytes,
+        .stack_mode = (uint32_t)arguments.stack_mode,
         .name = ml_string_of(arguments.name),
     };
     struct memlog_host_start_reply reply;
     const enum ml_status status =
         memlog_host_start_wait(ml_channel_port(channel), &request, CONTROL_TIMEOUT_MS, &reply);
-    int exit_code = ML_EXIT_FAILED;
+    exit_code = ML_EXIT_FAILED;
     if (status != ML_OK) {
         ml_say_error("the running memlog does not answer: %s", ml_status_text(status));
     } else {
@@ -193,8 +201,9 @@ int ml_command_start(char *const *words) {
 
 int ml_command_stop(char *const *words) {
     struct arguments arguments;
-    if (!parse(words, false, &arguments)) {
-        return ML_EXIT_USAGE;
+    int exit_code = 0;
+    if (!parse(&ml_stop_table, words, &arguments, &exit_code)) {
+        return exit_code;
     }
     struct ml_channel *channel = ml_commands_reach_host(arguments.host);
     if (channel == NULL) {
@@ -202,13 +211,13 @@ int ml_command_stop(char *const *words) {
     }
     const struct memlog_host_stop_request request = {
         .version = MEMLOG_HOST_HOST_VERSION,
-        .pids = {.items = arguments.pids, .count = arguments.pids_count},
+        .pids = {.items = arguments.pids.items, .count = arguments.pids.count},
         .name = ml_string_of(arguments.name),
     };
     struct memlog_host_stop_reply reply;
     const enum ml_status status =
         memlog_host_stop_wait(ml_channel_port(channel), &request, CONTROL_TIMEOUT_MS, &reply);
-    int exit_code = ML_EXIT_FAILED;
+    exit_code = ML_EXIT_FAILED;
     if (status != ML_OK) {
         ml_say_error("the running memlog does not answer: %s", ml_status_text(status));
     } else {
@@ -223,25 +232,14 @@ int ml_command_stop(char *const *words) {
 
 int ml_command_rate(char *const *words) {
     struct arguments arguments;
-    uint64_t sampling_bytes = 0;
-    uint32_t stack_mode = 0;
-    if (!parse(words, true, &arguments)) {
-        return ML_EXIT_USAGE;
+    int exit_code = 0;
+    if (!parse(&ml_rate_table, words, &arguments, &exit_code)) {
+        return exit_code;
     }
-    if (arguments.name[0] != '\0') {
-        ml_say_error("rate takes process ids, no --name");
-        return ML_EXIT_USAGE;
-    }
-    bool given = arguments.settings_count > 0;
-    for (size_t i = 0; i < arguments.settings_count; i++) {
-        given = given && strncmp(arguments.settings[i], SAMPLING, strlen(SAMPLING)) == 0;
-    }
-    if (!given) {
-        ml_say_error("rate takes the new rate alone: --memlog-sampling-rate=BYTES");
-        return ML_EXIT_USAGE;
-    }
-    if (!parse_settings(&arguments, &sampling_bytes, &stack_mode)) {
-        return ML_EXIT_USAGE;
+    if (arguments.sampling_bytes == 0) {
+        return ml_commands_wrong(
+            &ml_rate_table, "rate takes the new rate: --memlog-sampling-rate=BYTES"
+        );
     }
     struct ml_channel *channel = ml_commands_reach_host(arguments.host);
     if (channel == NULL) {
@@ -249,13 +247,13 @@ int ml_command_rate(char *const *words) {
     }
     const struct memlog_host_rate_request request = {
         .version = MEMLOG_HOST_HOST_VERSION,
-        .pids = {.items = arguments.pids, .count = arguments.pids_count},
-        .sampling_bytes = sampling_bytes,
+        .pids = {.items = arguments.pids.items, .count = arguments.pids.count},
+        .sampling_bytes = arguments.sampling_bytes,
     };
     struct memlog_host_rate_reply reply;
     const enum ml_status status =
         memlog_host_rate_wait(ml_channel_port(channel), &request, CONTROL_TIMEOUT_MS, &reply);
-    int exit_code = ML_EXIT_FAILED;
+    exit_code = ML_EXIT_FAILED;
     if (status != ML_OK) {
         ml_say_error("the running memlog does not answer: %s", ml_status_text(status));
     } else {

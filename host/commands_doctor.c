@@ -9,7 +9,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/size.h"
 #include "host/attempt.h"
 #include "host/commands.h"
 #include "host/commands_doctor_internal.h"
@@ -355,49 +354,55 @@ check_process(struct ml_findings *findings, const struct ml_never_list *never, u
 
 /* ---- */
 
-/* False and a word on stderr: wrong usage. */
-static bool parse(
-    char **words, bool *out_json, uint32_t *out_pid, const char **out_triggers, char ***out_program
-) {
-    static const char *const known[] = {"--json", "--pid", "--triggers"};
-    uint64_t pid = 0;
-    size_t i = 0;
-    *out_json = false;
-    *out_pid = 0;
-    for (; words[i] != NULL && words[i][0] == '-'; i++) {
-        if (strcmp(words[i], "--") == 0) {
-            i++;
-            break;
-        }
-        if (strcmp(words[i], "--json") == 0) {
-            *out_json = true;
-        } else if (strncmp(words[i], "--triggers=", 11) == 0 && words[i][11] != '\0') {
-            *out_triggers = words[i] + 11;
-        } else if (strncmp(words[i], "--pid=", 6) != 0) {
-            return ml_commands_unknown(words[i], known, 3);
-        } else if (!ml_count_read(words[i] + 6, INT_MAX, &pid) || pid == 0) {
-            ml_say_error("'%s' is not a process id", words[i] + 6);
-            return false;
-        } else {
-            *out_pid = (uint32_t)pid;
-        }
-    }
-    *out_program = words + i;
-    if (*out_pid != 0 && words[i] != NULL) {
-        ml_say_error("--pid and a program are two things: one of them");
-        return false;
-    }
-    return true;
-}
+struct arguments {
+    bool json;
+    uint32_t pid; /* 0: none */
+    const char *triggers;
+    char *const *program;
+};
+
+static const struct ml_option options[] = {
+    {.name = "--pid",
+     ML_COUNT_TO(struct arguments, pid),
+     .least = 1,
+     .most = INT_MAX,
+     .value = "PID",
+     .wants = "a process id",
+     .help = "why a process that runs is not recorded"},
+    {.name = "--triggers",
+     ML_PATH_TO(struct arguments, triggers),
+     .value = "FILE",
+     .help = "what is wrong in a triggers file, and what of it this system cannot tell"},
+    ML_ROW_JSON(struct arguments, json),
+};
+
+const struct ml_option_table ml_doctor_table = {
+    .program = "memlog",
+    .name = "doctor",
+    .summary = "find out why nothing is recorded",
+    .usage = "[OPTIONS] [PROGRAM [ARGS...]]",
+    .about = "Finds out why nothing is recorded: whether memlog's parts are there, what this "
+             "system permits, and whether PROGRAM can be profiled (it is not run, but for its "
+             "first instruction). Ends with 1 if something stands in the way.",
+    ML_OPTIONS(options),
+    .operands = ML_OPERANDS_COMMAND,
+    .operands_offset = offsetof(struct arguments, program),
+    .example = "memlog doctor python3",
+};
 
 int ml_command_doctor(char *const *words) {
     struct ml_findings findings = {.is_first = true};
-    uint32_t pid = 0;
-    const char *triggers = NULL;
-    char **program = (char **)(uintptr_t)words;
-    if (!parse(program, &findings.json, &pid, &triggers, &program)) {
-        return ML_EXIT_USAGE;
+    struct arguments arguments = {.pid = 0};
+    int exit_code = 0;
+    if (!ml_commands_read(&ml_doctor_table, words, &arguments, NULL, &exit_code)) {
+        return exit_code;
     }
+    if (arguments.pid != 0 && arguments.program[0] != NULL) {
+        return ml_commands_wrong(
+            &ml_doctor_table, "--pid and a program are two things: one of them"
+        );
+    }
+    findings.json = arguments.json;
     (void)printf("%s", findings.json ? "{\"memlog\": 1, \"findings\": [" : "");
     ml_doctor_parts(&findings);
     ml_doctor_system(&findings);
@@ -405,13 +410,13 @@ int ml_command_doctor(char *const *words) {
     ml_doctor_cache(&findings);
     struct ml_never_list never = ml_doctor_never(&findings);
     ml_doctor_trial(&findings);
-    if (triggers != NULL) {
-        check_triggers(&findings, triggers);
+    if (arguments.triggers != NULL) {
+        check_triggers(&findings, arguments.triggers);
     }
-    if (pid != 0) {
-        check_process(&findings, &never, pid);
-    } else if (program[0] != NULL) {
-        check_program(&findings, &never, program);
+    if (arguments.pid != 0) {
+        check_process(&findings, &never, arguments.pid);
+    } else if (arguments.program[0] != NULL) {
+        check_program(&findings, &never, arguments.program);
     }
     ml_never_list_fini(&never);
     (void)printf("%s", findings.json ? "]}\n" : "");

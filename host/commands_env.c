@@ -1,7 +1,6 @@
 /* `memlog env`. Room: host. Context: its own process. */
 #include <stdbool.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "host/commands.h"
 #include "host/run.h"
@@ -13,27 +12,30 @@ enum { JOIN_TIMEOUT_MS = 10000 };
 
 enum form { FORM_SHELL, FORM_PLAIN, FORM_JSON };
 
-/* False and a word on stderr: wrong usage. */
-static bool parse(char *const *words, enum form *out_form, const char **out_host) {
-    static const char *const known[] = {"--host", "--json", "--plain"};
-    *out_form = FORM_SHELL;
-    *out_host = NULL;
-    for (size_t i = 0; words[i] != NULL; i++) {
-        if (strcmp(words[i], "--json") == 0) {
-            *out_form = FORM_JSON;
-        } else if (strcmp(words[i], "--plain") == 0) {
-            *out_form = FORM_PLAIN;
-        } else if (strncmp(words[i], "--host=", 7) == 0) {
-            *out_host = words[i] + 7;
-        } else if (words[i][0] == '-') {
-            return ml_commands_unknown(words[i], known, sizeof(known) / sizeof(known[0]));
-        } else {
-            ml_say_error("'%s' is not an option; memlog env starts no program", words[i]);
-            return false;
-        }
-    }
-    return true;
-}
+struct arguments {
+    enum form form;
+    const char *host;
+};
+
+static const struct ml_option options[] = {
+    {.name = "--plain",
+     ML_CHOICE_TO(struct arguments, form, FORM_PLAIN),
+     .help = "KEY=VALUE lines, as for systemd's EnvironmentFile; without, for a shell's eval"},
+    {.name = "--json", ML_CHOICE_TO(struct arguments, form, FORM_JSON), .help = "one object"},
+    ML_ROW_HOST(struct arguments, host),
+};
+
+const struct ml_option_table ml_env_table = {
+    .program = "memlog",
+    .name = "env",
+    .summary = "print what a program needs to join a running memlog",
+    .usage = "[OPTIONS]",
+    .about = "Prints the variables by which a program that is started elsewhere (by a service "
+             "manager, a test runner, another shell) joins a running memlog. It is profiled, with "
+             "all that it starts, while that memlog runs, and runs on by itself behind it.",
+    ML_OPTIONS(options),
+    .example = "eval \"$(memlog env)\" && python3 server.py",
+};
 
 /* In quotes that a shell takes as they are. */
 static void put_quoted(struct ml_string text) {
@@ -77,12 +79,12 @@ static void put_variables(enum form form, const struct memlog_host_join_reply *r
 }
 
 int ml_command_env(char *const *words) {
-    enum form form = FORM_SHELL;
-    const char *host = NULL;
-    if (!parse(words, &form, &host)) {
-        return ML_EXIT_USAGE;
+    struct arguments arguments = {.form = FORM_SHELL};
+    int exit_code = 0;
+    if (!ml_commands_read(&ml_env_table, words, &arguments, NULL, &exit_code)) {
+        return exit_code;
     }
-    struct ml_channel *channel = ml_commands_reach_host(host);
+    struct ml_channel *channel = ml_commands_reach_host(arguments.host);
     if (channel == NULL) {
         return ML_EXIT_FAILED;
     }
@@ -90,13 +92,13 @@ int ml_command_env(char *const *words) {
     struct memlog_host_join_reply reply;
     const enum ml_status status =
         memlog_host_join_wait(ml_channel_port(channel), &request, JOIN_TIMEOUT_MS, &reply);
-    int exit_code = ML_EXIT_FAILED;
+    exit_code = ML_EXIT_FAILED;
     if (status != ML_OK) {
         ml_say_error("the running memlog does not answer: %s", ml_status_text(status));
     } else if (reply.preload.count_bytes == 0) {
         ml_say_error("the running memlog is linked into its program and takes in no others");
     } else {
-        put_variables(form, &reply);
+        put_variables(arguments.form, &reply);
         exit_code = 0;
     }
     ml_channel_free(channel);

@@ -91,29 +91,38 @@ static bool has_dumps(const char *path) {
     return found;
 }
 
-/* --page and --page-remote as of memlog run, and the folder, which stands where the program does.
- * False: it was said. */
-static bool parse(char *const *words, struct ml_options *options) {
-    struct ml_complaint complaint = {.text = ""};
-    for (size_t i = 0; words[i] != NULL && words[i][0] == '-'; i++) {
-        if (strncmp(words[i], "--page", 6) != 0) {
-            ml_say_error("unknown option '%s'; --page=PLACE and --page-remote are known", words[i]);
-            return false;
-        }
-    }
-    if (ml_options_parse(options, words, &complaint) != ML_OK) {
-        const bool is_missing = strncmp(complaint.text, "no program", 10) == 0;
-        ml_say_error("%s", is_missing ? "which folder? memlog run names it, -o" : complaint.text);
-        return false;
-    }
-    if (options->program[1] != NULL) {
-        ml_say_error("'%s' is one folder too many", options->program[1]);
-        return false;
-    }
-    return true;
+struct arguments {
+    struct ml_page_place page;
+    bool page_remote;
+    const char *folder;
+};
+
+static bool read_page(void *to, const char *value, struct ml_complaint *why) {
+    return ml_page_place_parse(value, &((struct arguments *)to)->page, why) == ML_OK;
 }
 
-static int show_folder(const struct ml_options *options) {
+static const struct ml_option options[] = {
+    ML_ROWS_PAGE(struct arguments, read_page, page_remote),
+};
+
+const struct ml_option_table ml_page_table = {
+    .program = "memlog",
+    .name = "page",
+    .summary = "the live page over an ended run",
+    .usage = "[OPTIONS] DIR",
+    .about = "Serves the page over the dumps of an ended run, which lie in DIR, and prints its "
+             "address with the token: processes, flame graphs, functions, what changed between two "
+             "dumps. ^C ends it.",
+    ML_OPTIONS(options),
+    .operands = ML_OPERANDS_FILES,
+    .operands_offset = offsetof(struct arguments, folder),
+    .operands_least = 1,
+    .operands_most = 1,
+    .operands_missing = "which folder? memlog run names it, -o",
+    .example = "memlog page memlog.sqlite3.1234",
+};
+
+static int show_folder(const struct arguments *arguments) {
     struct ml_complaint complaint = {.text = ""};
     char analyzer_path[PATH_MAX];
     struct ml_inherited inherited;
@@ -130,8 +139,8 @@ static int show_folder(const struct ml_options *options) {
     }
     const struct ml_page_setup setup = {
         .loop = show.loop,
-        .folder = options->program[0],
-        .place = &options->page,
+        .folder = arguments->folder,
+        .place = &arguments->page,
         .analyzer_path = analyzer_path,
         .inherited = &inherited,
         .on_helper = on_helper,
@@ -143,15 +152,14 @@ static int show_folder(const struct ml_options *options) {
 }
 
 int ml_command_page(char *const *words) {
-    struct ml_options options;
-    int exit_code = ML_EXIT_USAGE;
-    if (ml_options_init(&options) != ML_OK) {
-        ml_say_error("no memory");
-        return ML_EXIT_FAILED;
+    struct arguments arguments = {.page = ml_page_place_default()};
+    struct ml_complaint complaint = {.text = ""};
+    int exit_code = 0;
+    if (!ml_commands_read(&ml_page_table, words, &arguments, NULL, &exit_code)) {
+        return exit_code;
     }
-    if (parse(words, &options)) {
-        exit_code = has_dumps(options.program[0]) ? show_folder(&options) : 1;
+    if (!ml_page_place_allowed(&arguments.page, arguments.page_remote, &complaint)) {
+        return ml_commands_wrong(&ml_page_table, complaint.text);
     }
-    ml_options_fini(&options);
-    return exit_code;
+    return has_dumps(arguments.folder) ? show_folder(&arguments) : 1;
 }

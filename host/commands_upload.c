@@ -1,9 +1,7 @@
 /* `memlog upload`. Room: host. Context: its own process. */
 #include <stdbool.h>
 #include <stdio.h>
-#include <string.h>
 
-#include "base/suggest.h"
 #include "host/commands.h"
 #include "host/run.h"
 #include "host/voice.h"
@@ -13,32 +11,45 @@
 /* Half an hour: a server may ask for some minutes of patience. */
 enum { UPLOAD_TIMEOUT_MS = 1800000 };
 
+struct arguments {
+    bool wait;
+    bool dry_run; /* the analyzer's: main.c */
+    const char *host;
+};
+
+static const struct ml_option options[] = {
+    {.name = "--wait",
+     ML_FLAG_TO(struct arguments, wait),
+     .help = "end when it has arrived, or not; without: when it is made"},
+    ML_ROW_HOST(struct arguments, host),
+    {.name = "--dry-run",
+     ML_FLAG_TO(struct arguments, dry_run),
+     .help = "show byte for byte what would leave of DUMP, and on stderr what was cut; nothing is "
+             "sent ('memlog upload --dry-run --help' has its options)"},
+};
+
+const struct ml_option_table ml_upload_table = {
+    .program = "memlog",
+    .name = "upload",
+    .summary = "send a pruned dump, or show what would be sent",
+    .usage = "[--wait] [--host=PATH] | --dry-run [OPTIONS] DUMP",
+    .about = "Takes a dump of a running memlog and sends it, pruned, to where its --upload says.",
+    ML_OPTIONS(options),
+    .example = "memlog upload --dry-run memlog.prog.4711/0001.exit.pftrace | less",
+};
+
 int ml_command_upload(char *const *words) {
-    const char *host = NULL;
-    bool wait = false;
-    for (size_t i = 0; words[i] != NULL; i++) {
-        static const char *const known[] = {"--wait", "--host", "--dry-run"};
-        if (strcmp(words[i], "--wait") == 0) {
-            wait = true;
-        } else if (strncmp(words[i], "--host=", 7) == 0) {
-            host = words[i] + 7;
-        } else {
-            const char *near = ml_suggest(words[i], known, 3);
-            ml_say_error(
-                near != NULL ? "'%s' is not known; did you mean '%s'?"
-                             : "'%s' is not known; 'memlog upload %s' is",
-                words[i],
-                near != NULL ? near : known[0]
-            );
-            return ML_EXIT_USAGE;
-        }
+    struct arguments arguments = {.host = NULL};
+    int exit_code = 0;
+    if (!ml_commands_read(&ml_upload_table, words, &arguments, NULL, &exit_code)) {
+        return exit_code;
     }
-    struct ml_channel *channel = ml_commands_reach_host(host);
+    struct ml_channel *channel = ml_commands_reach_host(arguments.host);
     if (channel == NULL) {
         return ML_EXIT_FAILED;
     }
     const struct memlog_host_upload_request request = {
-        .version = MEMLOG_HOST_HOST_VERSION, .wait = wait};
+        .version = MEMLOG_HOST_HOST_VERSION, .wait = arguments.wait};
     struct memlog_host_upload_reply reply;
     const enum ml_status status =
         memlog_host_upload_wait(ml_channel_port(channel), &request, UPLOAD_TIMEOUT_MS, &reply);

@@ -34,19 +34,19 @@ static bool asks_for_dry_run(char *const *arguments) {
     return false;
 }
 
-static int do_run(const struct ml_subcommand *command, char *const *arguments) {
+static int do_run(char *const *arguments) {
     struct ml_complaint complaint = {.text = ""};
     struct ml_options options;
     if (ml_options_init(&options) != ML_OK) {
         return usage_error("no memory");
     }
-    int exit_code = ML_EXIT_USAGE;
-    if (ml_options_check_environment(environ, &complaint) != ML_OK ||
-        ml_options_parse(&options, arguments, &complaint) != ML_OK) {
-        exit_code = usage_error(complaint.text);
+    int exit_code = 0;
+    if (ml_options_parse(&options, arguments, &complaint) != ML_OK) {
+        exit_code = ml_commands_wrong(&ml_run_table, complaint.text);
     } else if (options.help) {
-        (void)fputs(command->help, stdout);
-        exit_code = 0;
+        ml_option_table_help(&ml_run_table, stdout);
+    } else if (ml_options_check_environment(environ, &complaint) != ML_OK) {
+        exit_code = usage_error(complaint.text);
     } else {
         exit_code = ml_run(&options, environ);
     }
@@ -68,30 +68,6 @@ static int do_analyze(char **argv) {
     return ML_EXIT_FAILED;
 }
 
-/* What is said to a running host, or about it. */
-static int do_host_command(char *const *argv) {
-    static const struct {
-        const char *name;
-        int (*run)(char *const *words);
-    } commands[] = {
-        {"ps", ml_command_ps},
-        {"dump", ml_command_dump},
-        {"start", ml_command_start},
-        {"stop", ml_command_stop},
-        {"rate", ml_command_rate},
-        {"env", ml_command_env},
-        {"doctor", ml_command_doctor},
-        {"page", ml_command_page},
-        {"upload", ml_command_upload},
-    };
-    for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
-        if (strcmp(argv[1], commands[i].name) == 0) {
-            return commands[i].run(argv + 2);
-        }
-    }
-    return ML_EXIT_USAGE;
-}
-
 static int unknown_command(const char *name) {
     const char *near = ml_subcommand_suggest(name);
     if (near != NULL) {
@@ -108,18 +84,23 @@ static int do_help(char **argv) {
         ml_subcommand_overview(stdout);
         return 0;
     }
+    static char help[] = "--help";
+    static char dump_options[] = "--dump-options";
+    if (strcmp(name, dump_options) == 0) {
+        char *analyzer_argv[] = {argv[0], dump_options, NULL};
+        ml_subcommand_dump(stdout);
+        return fflush(stdout) == 0 ? do_analyze(analyzer_argv) : ML_EXIT_FAILED;
+    }
     const struct ml_subcommand *command = ml_subcommand_find(name);
     if (command == NULL) {
         return unknown_command(name);
     }
     if (command->kind == ML_SUBCOMMAND_ANALYZER) {
-        static char help[] = "--help";
         char *analyzer_argv[] = {argv[0], argv[1], help, NULL};
         return do_analyze(analyzer_argv);
     }
-    (void)printf("%s", command->help != NULL ? command->help : "");
-    if (command->help == NULL && command->summary != NULL) {
-        (void)printf("memlog %s: %s. Not available in this version.\n", name, command->summary);
+    if (command->options != NULL) {
+        ml_option_table_help(command->options, stdout);
     }
     return 0;
 }
@@ -133,16 +114,12 @@ static int do_command(int argc, char **argv) {
     if (command == NULL) {
         return unknown_command(argv[1]);
     }
-    bool help = asks_for_help(argv + 2);
     if (strcmp(argv[1], "upload") == 0 && asks_for_dry_run(argv + 2)) {
         return do_analyze(argv);
     }
-    if (help && command->kind != ML_SUBCOMMAND_ANALYZER) {
-        return do_help(argv);
-    }
     switch (command->kind) {
     case ML_SUBCOMMAND_RUN:
-        return do_run(command, argv + 2);
+        return do_run(argv + 2);
     case ML_SUBCOMMAND_ANALYZER:
         return do_analyze(argv);
     case ML_SUBCOMMAND_HELP:
@@ -151,7 +128,7 @@ static int do_command(int argc, char **argv) {
         (void)printf("memlog %s\n", ML_VERSION);
         return 0;
     case ML_SUBCOMMAND_HOST:
-        return do_host_command(argv);
+        return command->run(argv + 2);
     }
     abort(); /* every kind is above */
 }

@@ -4,9 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/suggest.h"
-
-static const char *const mode_names[ML_MODE_COUNT] = {
+const char *const ml_mode_names[ML_MODE_COUNT + 1] = {
     [ML_MODE_NONE] = "none",
     [ML_MODE_MANUAL] = "manual",
     [ML_MODE_MINIMAL] = "minimal",
@@ -40,24 +38,7 @@ static const uint8_t takes[ML_MODE_COUNT][ML_ROLE_COUNT] = {
 };
 
 const char *ml_mode_name(enum ml_mode mode) {
-    return (unsigned)mode < ML_MODE_COUNT ? mode_names[mode] : "?";
-}
-
-enum ml_status
-ml_mode_parse(const char *name, enum ml_mode *out_mode, struct ml_complaint *complaint) {
-    for (unsigned i = 0; i < ML_MODE_COUNT; i++) {
-        if (strcmp(name, mode_names[i]) == 0) {
-            *out_mode = (enum ml_mode)i;
-            return ML_OK;
-        }
-    }
-    const char *near = ml_suggest(name, mode_names, ML_MODE_COUNT);
-    if (near != NULL) {
-        ml_complain(complaint, "'%s' is no mode; did you mean '%s'?", name, near);
-    } else {
-        ml_complain(complaint, "'%s' is no mode; 'memlog run --help' lists them", name);
-    }
-    return ML_ENV_MISSING;
+    return (unsigned)mode < ML_MODE_COUNT ? ml_mode_names[mode] : "?";
 }
 
 enum ml_take ml_mode_take(enum ml_mode mode, enum ml_role role) {

@@ -8,10 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/complaint.h"
 #include "host/command_line.h"
 #include "host/role.h"
-#include "ipc/ml_status.h"
 
 enum ml_mode {
     ML_MODE_NONE = 0,
@@ -43,9 +41,8 @@ enum { ML_MODE_DRAWS = 100000, ML_MODE_DRAWS_TAKEN = 33333 };
 /* "renderer-sampling". */
 const char *ml_mode_name(enum ml_mode mode);
 
-/* Errors: ML_ENV_MISSING with a complaint that names the nearest mode. */
-ML_NODISCARD enum ml_status
-ml_mode_parse(const char *name, enum ml_mode *out_mode, struct ml_complaint *complaint);
+/* All of them, in the enum's order; NULL behind the last. */
+extern const char *const ml_mode_names[ML_MODE_COUNT + 1];
 
 /* The table's cell. */
 enum ml_take ml_mode_take(enum ml_mode mode, enum ml_role role);

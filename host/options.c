@@ -6,15 +6,14 @@
 #include <string.h>
 
 #include "base/suggest.h"
-#include "host/options_internal.h"
 #include "ipc/staging.h"
 
 enum {
-    /* More than the table has: options are few. */
-    OPTIONS_MAX = 64,
     /* With --memlog-overrun=sample: what comes while the interval grows twelve times is not waited
      * for (client/overrun.h). */
-    SAMPLE_SLOTS = 16
+    SAMPLE_SLOTS = 16,
+    /* What --memlog-sampling alone means: one page of memory. */
+    SAMPLING_DEFAULT_BYTES = 4096
 };
 
 /* Chromium's bound for a report. */
@@ -24,7 +23,6 @@ enum ml_status ml_options_init(struct ml_options *out_options) {
     *out_options = (struct ml_options){
         .mode = ML_MODE_ALL,
         .stack_mode = ML_STACK_NATIVE,
-        .sampling_bytes = 1,
         .staging_slots = ML_STAGING_SLOTS_DEFAULT,
         .keep_processes = ML_KEEP_PROCESSES_DEFAULT,
         .triggers = ml_trigger_rules_default(),
@@ -50,101 +48,46 @@ void ml_options_fini(struct ml_options *options) {
     options->never = NULL;
 }
 
-static const struct ml_run_option *find_option(const char *name, size_t name_count) {
-    for (const struct ml_run_option *option = ml_run_options; option->name != NULL; option++) {
-        if (strlen(option->name) == name_count && strncmp(option->name, name, name_count) == 0) {
-            return option;
-        }
-    }
-    return NULL;
+uint64_t ml_sampling_bytes(bool sampling, uint64_t rate_bytes) {
+    return rate_bytes != 0 ? rate_bytes : sampling ? SAMPLING_DEFAULT_BYTES : 1;
 }
 
-static enum ml_status
-unknown_option(const char *argument, size_t name_count, struct ml_complaint *complaint) {
-    const char *names[OPTIONS_MAX];
-    size_t names_count = 0;
-    while (names_count < OPTIONS_MAX && ml_run_options[names_count].name != NULL) {
-        names[names_count] = ml_run_options[names_count].name;
-        names_count++;
+bool ml_stack_mode_available(enum ml_stack_mode mode, struct ml_complaint *complaint) {
+    if (mode == ML_STACK_NATIVE || mode == ML_STACK_NATIVE_WITH_THREAD_NAMES) {
+        return true;
     }
-    char *name = strndup(argument, name_count);
-    if (name == NULL) {
-        return ML_ENV_MEMORY;
-    }
-    const char *near = ml_suggest(name, names, names_count);
-    if (near != NULL) {
-        ml_complain(complaint, "unknown option '%s'; did you mean '%s'?", name, near);
-    } else {
-        ml_complain(complaint, "unknown option '%s'; 'memlog run --help' lists them", name);
-    }
-    free(name);
-    return ML_ENV_MISSING;
-}
-
-/* One option at arguments[*index]; moves *index behind it and its value. */
-static enum ml_status parse_option(
-    struct ml_options *options,
-    char *const *arguments,
-    size_t *index,
-    struct ml_complaint *complaint
-) {
-    const char *argument = arguments[*index];
-    size_t name_count = strcspn(argument, "=");
-    const char *value = argument[name_count] == '=' ? argument + name_count + 1 : NULL;
-    const struct ml_run_option *option = find_option(argument, name_count);
-    if (option == NULL) {
-        return unknown_option(argument, name_count, complaint);
-    }
-    if (option->apply == NULL) {
-        ml_complain(complaint, "%s is not available in this version of memlog", option->name);
-        return ML_ENV_MISSING;
-    }
-    if (option->value == ML_VALUE_NONE && value != NULL) {
-        ml_complain(complaint, "%s takes no value", option->name);
-        return ML_PEER_FORM;
-    }
-    (*index)++;
-    if (option->value == ML_VALUE_REQUIRED && value == NULL) {
-        value = arguments[*index];
-        if (value == NULL || strcmp(value, "--") == 0) {
-            ml_complain(complaint, "%s needs a value", option->name);
-            return ML_PEER_SHORT;
-        }
-        (*index)++;
-    }
-    return option->apply(options, value, complaint);
+    ml_complain(
+        complaint,
+        "--memlog-stack-mode=%s is not available in this version of memlog; "
+        "native and native-with-thread-names are",
+        ml_stack_mode_names[mode]
+    );
+    return false;
 }
 
 enum ml_status ml_options_parse(
     struct ml_options *options, char *const *arguments, struct ml_complaint *complaint
 ) {
-    size_t index = 0;
-    while (arguments[index] != NULL && arguments[index][0] == '-' && arguments[index][1] != '\0') {
-        if (strcmp(arguments[index], "--") == 0) {
-            index++;
-            break;
-        }
-        enum ml_status status = parse_option(options, arguments, &index, complaint);
-        if (status != ML_OK || options->help) {
-            return status;
-        }
+    const enum ml_option_outcome outcome =
+        ml_option_table_read(&ml_run_table, arguments, options, NULL, complaint);
+    options->help = outcome == ML_OPTIONS_HELP;
+    if (options->help) {
+        return ML_OK;
     }
-    if (arguments[index] == NULL || arguments[index][0] == '\0') {
-        ml_complain(complaint, "no program given: memlog run [OPTIONS] -- PROGRAM [ARGS...]");
-        return ML_PEER_SHORT;
+    if (outcome == ML_OPTIONS_WRONG) {
+        return ML_PEER_FORM;
     }
-    if (!options->page_remote && !ml_page_place_is_local(&options->page)) {
-        ml_complain(
-            complaint,
-            "--page=%s: others than this machine could reach the page there, and its token would "
-            "travel in the clear; --page-remote says that this is wanted",
-            options->page.address
-        );
+    if (!ml_stack_mode_available(options->stack_mode, complaint)) {
+        return ML_ENV_MISSING;
+    }
+    if (!ml_page_place_allowed(&options->page, options->page_remote, complaint)) {
         return ML_ENV_REFUSED;
     }
-    options->program = arguments + index;
-    if (options->overrun == ML_OVERRUN_SAMPLE &&
-        options->staging_slots == ML_STAGING_SLOTS_DEFAULT) {
+    options->sampling_bytes = ml_sampling_bytes(options->sampling, options->sampling_bytes);
+    if (options->buffer_bytes != 0) {
+        options->staging_slots =
+            (uint32_t)((options->buffer_bytes + ML_FRAME_MAX_BYTES - 1) / ML_FRAME_MAX_BYTES);
+    } else if (options->overrun == ML_OVERRUN_SAMPLE) {
         options->staging_slots = SAMPLE_SLOTS;
     }
     return ML_OK;

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "base/complaint.h"
+#include "base/option_table.h"
 #include "host/mode.h"
 #include "host/page_place.h"
 #include "host/patterns.h"
@@ -16,6 +17,7 @@
 #include "host/upload_target.h"
 #include "ipc/event.h"
 #include "ipc/ml_status.h"
+#include "ipc/staging.h"
 
 /* What a full pipe does; same numbers as ml_control_page.overrun. */
 enum ml_overrun { ML_OVERRUN_BLOCK = 0, ML_OVERRUN_SAMPLE = 1 };
@@ -31,11 +33,11 @@ struct ml_upload_options {
     const char *url;
     struct ml_upload_target target;
     uint64_t max_bytes;
-    const char *names;      /* tools/redact.h; NULL: plain */
+    unsigned names;         /* of ml_upload_names: tools/redact.h */
     const char *token_file; /* a bearer token in its first line; NULL: none */
     const char *ca_file;    /* certificates to trust; NULL: the system's */
     const char *spool;      /* NULL: in the user's state folder */
-    uint64_t wait_s;        /* at the run's end; what is not sent by then waits in the spool */
+    uint32_t wait_s;        /* at the run's end; what is not sent by then waits in the spool */
 };
 
 /* --dump-at-peak: by how much more than at its last dump the tree's peak makes another one. */
@@ -48,12 +50,13 @@ struct ml_peak_step {
 struct ml_options {
     enum ml_mode mode;
     enum ml_stack_mode stack_mode;
-    uint64_t sampling_bytes;  /* 1: every allocation; at most ML_SAMPLING_MAX_BYTES */
-    bool sampling_rate_given; /* --memlog-sampling says no more then */
+    uint64_t sampling_bytes; /* 1: every allocation; at most ML_SAMPLING_MAX_BYTES */
+    bool sampling;           /* --memlog-sampling: at the usual rate, where none is given */
     bool keep_small_allocations;
     enum ml_overrun overrun;
     enum ml_sandbox sandbox;
-    uint32_t staging_slots;        /* 4 KiB each, per thread */
+    uint64_t buffer_bytes;         /* what a thread stages */
+    uint32_t staging_slots;        /* that in 4 KiB each */
     uint32_t unwind_check;         /* 0: none */
     uint64_t service_memory_bytes; /* of memlog-service's tables; 0: a part of what there is */
     uint64_t client_memory_bytes;  /* of what one process may hold of them; 0: nine tenths */
@@ -76,8 +79,57 @@ struct ml_options {
     char *const *program;   /* argv of the program, borrowed from the command line */
 };
 
-/* "auto", "strict", "none". */
-const char *ml_sandbox_name(enum ml_sandbox sandbox);
+/* "auto", "strict", "none"; NULL behind the last. */
+extern const char *const ml_sandbox_names[ML_SANDBOX_COUNT + 1];
+
+/* What --upload-names may be; NULL behind the last. */
+extern const char *const ml_upload_names[];
+
+/* In the order of enum ml_stack_mode; NULL behind the last. */
+extern const char *const ml_stack_mode_names[];
+
+/* Options of `memlog run` that `memlog start` has, too, stored in a member of the command's struct.
+ */
+#define ML_ROW_SAMPLING(type, member)                                                              \
+    {                                                                                              \
+        .name = "--memlog-sampling", ML_FLAG_TO(type, member),                                     \
+        .help =                                                                                    \
+            "record one allocation in 4K bytes on average, and those that are larger; figures "    \
+            "are estimates with their standard errors then. Without: every allocation"             \
+    }
+#define ML_ROW_SAMPLING_RATE(type, member)                                                         \
+    {                                                                                              \
+        .name = "--memlog-sampling-rate", ML_SIZE_TO(type, member), .least = 1,                    \
+        .most = ML_SAMPLING_MAX_BYTES, .value = "BYTES",                                           \
+        .help = "the same, one in BYTES; 1: every allocation"                                      \
+    }
+#define ML_ROW_STACK_MODE(type, member)                                                            \
+    {                                                                                              \
+        .name = "--memlog-stack-mode", ML_WORD_TO(type, member), .value = "MODE",                  \
+        .words = ml_stack_mode_names,                                                              \
+        .help = "what stands in a stack: its functions, or below them the thread's name, too "     \
+                "(pseudo and mixed are not in this version):"                                      \
+    }
+#define ML_ROWS_PAGE(type, read_page, remote)                                                      \
+    {.name = "--page",                                                                             \
+     .kind = ML_OPTION_OWN,                                                                        \
+     .read = (read_page),                                                                          \
+     .is_value_optional = true,                                                                    \
+     .value = "[ADDRESS:]PORT|unix:PATH",                                                          \
+     .help = "where the live page is: 127.0.0.1 and a free port (default); its address with a "    \
+             "token is printed on stderr"},                                                        \
+    {                                                                                              \
+        .name = "--page-remote", ML_FLAG_TO(type, remote),                                         \
+        .help = "let ADDRESS be one that other machines reach"                                     \
+    }
+
+/* The rate that --memlog-sampling and --memlog-sampling-rate come to; `rate_bytes` 0: not given. */
+uint64_t ml_sampling_bytes(bool sampling, uint64_t rate_bytes);
+
+/* Whether this version has it. */
+bool ml_stack_mode_available(enum ml_stack_mode mode, struct ml_complaint *complaint);
+
+extern const struct ml_option_table ml_run_table;
 
 /* The defaults. Errors: ML_ENV_MEMORY. Owner:  free with ml_options_fini. */
 ML_NODISCARD enum ml_status ml_options_init(struct ml_options *out_options);

@@ -12,11 +12,9 @@ struct ml_page_place ml_page_place_default(void) {
     return (struct ml_page_place){.kind = ML_PAGE_TCP, .address = "127.0.0.1"};
 }
 
-static enum ml_status wrong(struct ml_complaint *complaint, const char *value) {
+static enum ml_status wrong(struct ml_complaint *complaint) {
     ml_complain(
-        complaint,
-        "--page=%s: PORT, ADDRESS:PORT or unix:PATH is wanted, such as 8080 or 127.0.0.1:8080",
-        value
+        complaint, "PORT, ADDRESS:PORT or unix:PATH is wanted, such as 8080 or 127.0.0.1:8080"
     );
     return ML_PEER_FORM;
 }
@@ -25,14 +23,11 @@ static enum ml_status
 parse_path(const char *value, struct ml_page_place *out_place, struct ml_complaint *complaint) {
     const char *path = value + strlen(UNIX_PREFIX);
     if (path[0] == '\0') {
-        return wrong(complaint, value);
+        return wrong(complaint);
     }
     if (strlen(path) >= sizeof(out_place->path)) {
         ml_complain(
-            complaint,
-            "--page=%s: a socket's path has at most %zu bytes",
-            value,
-            sizeof(out_place->path) - 1
+            complaint, "a socket's path has at most %zu bytes", sizeof(out_place->path) - 1
         );
         return ML_PEER_RANGE;
     }
@@ -75,10 +70,10 @@ enum ml_status ml_page_place_parse(
     const char *port = colon != NULL ? colon + 1 : value;
     uint64_t number = 0;
     if (colon != NULL && !take_address(value, (size_t)(colon - value), out_place)) {
-        return wrong(complaint, value);
+        return wrong(complaint);
     }
     if (!ml_count_read(port, UINT16_MAX, &number)) {
-        return wrong(complaint, value);
+        return wrong(complaint);
     }
     out_place->asked = true;
     out_place->port = (uint16_t)number;
@@ -88,4 +83,19 @@ enum ml_status ml_page_place_parse(
 bool ml_page_place_is_local(const struct ml_page_place *place) {
     return place->kind != ML_PAGE_TCP || strncmp(place->address, "127.", 4) == 0 ||
            strcmp(place->address, "::1") == 0;
+}
+
+bool ml_page_place_allowed(
+    const struct ml_page_place *place, bool is_remote_wanted, struct ml_complaint *complaint
+) {
+    if (is_remote_wanted || ml_page_place_is_local(place)) {
+        return true;
+    }
+    ml_complain(
+        complaint,
+        "--page=%s: others than this machine could reach the page there, and its token would "
+        "travel in the clear; --page-remote says that this is wanted",
+        place->address
+    );
+    return false;
 }

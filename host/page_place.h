@@ -37,4 +37,9 @@ ML_NODISCARD enum ml_status ml_page_place_parse(
 /* Only this machine can reach it. */
 bool ml_page_place_is_local(const struct ml_page_place *place);
 
+/* Whether the page may be there: others than this machine reach it only where that is wanted. */
+bool ml_page_place_allowed(
+    const struct ml_page_place *place, bool is_remote_wanted, struct ml_complaint *complaint
+);
+
 #endif

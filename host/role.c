@@ -4,7 +4,7 @@
 
 #include "base/suggest.h"
 
-static const char *const role_names[ML_ROLE_COUNT] = {
+const char *const ml_role_names[ML_ROLE_COUNT + 1] = {
     [ML_ROLE_BROWSER] = "browser",
     [ML_ROLE_RENDERER] = "renderer",
     [ML_ROLE_GPU] = "gpu",
@@ -13,18 +13,18 @@ static const char *const role_names[ML_ROLE_COUNT] = {
 };
 
 const char *ml_role_name(enum ml_role role) {
-    return (unsigned)role < ML_ROLE_COUNT ? role_names[role] : "?";
+    return (unsigned)role < ML_ROLE_COUNT ? ml_role_names[role] : "?";
 }
 
 enum ml_status
 ml_role_parse(const char *name, enum ml_role *out_role, struct ml_complaint *complaint) {
     for (unsigned i = 0; i < ML_ROLE_COUNT; i++) {
-        if (strcmp(name, role_names[i]) == 0) {
+        if (strcmp(name, ml_role_names[i]) == 0) {
             *out_role = (enum ml_role)i;
             return ML_OK;
         }
     }
-    const char *near = ml_suggest(name, role_names, ML_ROLE_COUNT);
+    const char *near = ml_suggest(name, ml_role_names, ML_ROLE_COUNT);
     ml_complain(
         complaint,
         "'%s' is no role%s%s%s (browser, renderer, gpu, utility, other)",

@@ -24,6 +24,9 @@ enum ml_role {
     ML_ROLE_COUNT
 };
 
+/* All of them, in the enum's order; NULL behind the last. */
+extern const char *const ml_role_names[ML_ROLE_COUNT + 1];
+
 /* "renderer". */
 const char *ml_role_name(enum ml_role role);
 

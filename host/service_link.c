@@ -157,8 +157,9 @@ static enum ml_status start_service(
     }
     char name[] = "memlog-service";
     char sandbox_argument[32];
-    (void
-    )snprintf(sandbox_argument, sizeof(sandbox_argument), "--sandbox=%s", ml_sandbox_name(sandbox));
+    (void)snprintf(
+        sandbox_argument, sizeof(sandbox_argument), "--sandbox=%s", ml_sandbox_names[sandbox]
+    );
     char workers_argument[] = "--workers=1";
     char *const argv[] = {name, sandbox_argument, one_worker ? workers_argument : NULL, NULL};
     int pidfd = -1;

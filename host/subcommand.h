@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdio.h>
 
+#include "base/option_table.h"
+
 /* Who carries it out. */
 enum ml_subcommand_kind {
     ML_SUBCOMMAND_RUN,
@@ -18,10 +20,10 @@ enum ml_subcommand_kind {
 };
 
 struct ml_subcommand {
-    const char *name;
     enum ml_subcommand_kind kind;
-    const char *summary; /* one line */
-    const char *help;    /* NULL: the analyzer has its own */
+    const struct ml_option_table *options; /* NULL: the analyzer has its own, or there are none */
+    const char *name, *summary;            /* of one without a table; the summary is one line */
+    int (*run)(char *const *words);        /* of ML_SUBCOMMAND_HOST: its words; the exit code */
 };
 
 /* NULL: there is none of that name. */
@@ -32,5 +34,8 @@ const char *ml_subcommand_suggest(const char *name);
 
 /* The list of all, with their summaries. */
 void ml_subcommand_overview(FILE *out);
+
+/* The options of each that the host has, a line of JSON each (base/option_table.h). */
+void ml_subcommand_dump(FILE *out);
 
 #endif

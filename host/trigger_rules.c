@@ -93,7 +93,7 @@ enum ml_status ml_trigger_rules_threshold(
     enum ml_role role = ML_ROLE_OTHER;
     uint64_t bytes = 0;
     if (text[name_count] == '\0' || name_count >= sizeof(name)) {
-        ml_complain(complaint, "%s: ROLE=SIZE is wanted, such as browser=400M", text);
+        ml_complain(complaint, "ROLE=SIZE is wanted, such as browser=400M");
         return ML_PEER_FORM;
     }
     memcpy(name, text, name_count);
@@ -104,7 +104,7 @@ enum ml_status ml_trigger_rules_threshold(
     }
     const char *size = text + name_count + 1;
     if (strcmp(size, "off") != 0 && (!ml_size_read(size, &bytes) || bytes == 0)) {
-        ml_complain(complaint, "%s: a size such as 400M is wanted behind %s=, or off", text, name);
+        ml_complain(complaint, "a size such as 400M is wanted behind %s=, or off", name);
         return ML_PEER_FORM;
     }
     rules->footprint_bytes[role] = bytes;

@@ -162,12 +162,8 @@ static void start(struct ml_uploader *uploader, struct ml_upload_job *job) {
         max_bytes, sizeof(max_bytes), "--upload-max-bytes=%" PRIu64, most_bytes(uploader, job)
     );
     (void)snprintf(guid, sizeof(guid), "--guid=%s", job->item.id);
-    (void)snprintf(
-        names,
-        sizeof(names),
-        "--upload-names=%s",
-        uploader->options->names != NULL ? uploader->options->names : "plain"
-    );
+    (void
+    )snprintf(names, sizeof(names), "--upload-names=%s", ml_upload_names[uploader->options->names]);
     static char program[] = "memlog";
     static char command[] = "upload";
     static char dry_run[] = "--dry-run";

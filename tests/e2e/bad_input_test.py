@@ -245,7 +245,7 @@ class Options(Inputs):
             (("run", "--sandbox=strickt", "--", "true"), "strickt", "strict"),
             (("run", "--memlog-role=rendrer=x", "--", "true"), "rendrer", "renderer"),
             (("ps", "--jsn"), "--jsn", "--json"),
-            (("dump", "--hots=x"), "--hots=x", "--host"),
+            (("dump", "--hots=x"), "--hots", "--host"),
             (("report", "--jsn", "x"), "--jsn", "--json"),
             (("convert", "--too=pprof", "x"), "--too", "--to"),
             (("diff", "--jsno", "a", "b"), "--jsno", "--json"),

@@ -188,7 +188,7 @@ class Doctor(Commands):
                 run.stdin.close()
 
     def test_what_cannot_be_meant_is_refused(self):
-        for words, text in ((["--jsn"], "did you mean '--json'?"), (["--pid=x"], "not a process id"), (["--pid=1", "ls"], "one of them")):
+        for words, text in ((["--jsn"], "did you mean '--json'?"), (["--pid=x"], "--pid=x: a process id is wanted"), (["--pid=1", "ls"], "one of them")):
             self.assertIn(text, self.say("doctor", *words, code=2).stderr.decode())
 
 

@@ -139,7 +139,7 @@ class Rate(harness.Case):
         process, pid = self.start(steps=10)
         for words, said in (
             (["rate", pid], "--memlog-sampling-rate=BYTES"),
-            (["rate", "--memlog-stack-mode=native", pid], "--memlog-sampling-rate=BYTES"),
+            (["rate", "--memlog-stack-mode=native", pid], "unknown option '--memlog-stack-mode'"),
             (["rate", "--memlog-sampling-rate=0", pid], "--memlog-sampling-rate"),
             (["rate", "--memlog-sampling-rate=4K"], "which process"),
         ):

@@ -8,7 +8,6 @@
 #include "host/mode.h"
 #include "host/options.h"
 #include "host/role.h"
-#include "host/subcommand.h"
 #include "ipc/staging.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -46,8 +45,6 @@ static void check_word(const char *word) {
         REQUIRE(number <= 1000);
     }
     REQUIRE(ml_signal_parse(word) >= 0);
-    (void)ml_subcommand_find(word);
-    (void)ml_subcommand_suggest(word);
 }
 
 static void check_process(const uint8_t *data, size_t count_bytes) {

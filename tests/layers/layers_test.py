@@ -140,8 +140,8 @@ class Layers(unittest.TestCase):
         self.assert_gen_refuses("Include not allowed", "service/session.h")
 
     def test_a_private_header_is_refused_across_targets(self):
-        self.tree.add_include("host/main.c", '"host/options_internal.h"')
-        self.assert_gen_refuses("Including a private header", "host/options_internal.h")
+        self.tree.add_include("host/main.c", '"host/commands_doctor_internal.h"')
+        self.assert_gen_refuses("Including a private header", "host/commands_doctor_internal.h")
 
     def test_a_relative_path_does_not_get_round(self):
         self.tree.add_include("client/unwind.c", '"../service/session.h"')
