@@ -25,19 +25,10 @@ static const uint64_t oom_recent_ns = UINT64_C(5000000000);
 
 enum { SIGNAL_KILL = 9, LOG_LINE_BYTES = 1024, LOG_MAX_BYTES = 1 << 20 };
 
-static const char *const kind_names[ML_TRIGGER_KINDS] = {
-    "footprint",
-    "control",
-    "growth",
-    "live",
-    "limit",
-    "time_to_limit",
-    "pressure",
-    "every",
-    "peak",
-    "stack",
-    "killed",
-    "asked"};
+static const char *const kind_names[] = {MEMLOG_SERVICE_TRIGGER_KIND_WORDS};
+_Static_assert(
+    sizeof(kind_names) / sizeof(kind_names[0]) == ML_TRIGGER_KINDS, "a kind has no word"
+);
 
 const char *ml_engine_trigger_name(enum memlog_service_trigger_kind kind) {
     return (unsigned)kind < ML_TRIGGER_KINDS ? kind_names[kind] : "?";

@@ -244,7 +244,6 @@ static bool is_word_of(const char *text, const char *const *words, size_t count)
 /* pid, role and metric, as the analyzer's options. False: it was answered. */
 static bool add_selection(struct ml_page_analysis *analysis) {
     static const char *const metrics[] = {"live", "peak", "total"};
-    static const char *const roles[] = {"browser", "renderer", "gpu", "utility", "other"};
     struct ml_http_request *request = analysis->request;
     const char *metric = ml_http_argument(request, "metric");
     const char *role = ml_http_argument(request, "role");
@@ -256,7 +255,7 @@ static bool add_selection(struct ml_page_analysis *analysis) {
         ml_page_answer_error(request, 400, "metric=%.20s: live, peak or total is wanted", metric);
         return false;
     }
-    if (role != NULL && role[0] != '\0' && !is_word_of(role, roles, 5)) {
+    if (role != NULL && role[0] != '\0' && !is_word_of(role, ml_role_names, ML_ROLE_COUNT)) {
         ml_page_answer_error(
             request, 400, "role=%.20s: browser, renderer, gpu, utility or other is wanted", role
         );

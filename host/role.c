@@ -3,14 +3,10 @@
 #include <string.h>
 
 #include "base/suggest.h"
+#include "mojom_like_idl/heap_service_mojom.h"
 
-const char *const ml_role_names[ML_ROLE_COUNT + 1] = {
-    [ML_ROLE_BROWSER] = "browser",
-    [ML_ROLE_RENDERER] = "renderer",
-    [ML_ROLE_GPU] = "gpu",
-    [ML_ROLE_UTILITY] = "utility",
-    [ML_ROLE_OTHER] = "other",
-};
+const char *const ml_role_names[] = {MEMLOG_SERVICE_ROLE_WORDS, NULL};
+_Static_assert(sizeof(ml_role_names) / sizeof(ml_role_names[0]) == ML_ROLE_COUNT + 1, "no word");
 
 const char *ml_role_name(enum ml_role role) {
     return (unsigned)role < ML_ROLE_COUNT ? ml_role_names[role] : "?";

@@ -10,24 +10,6 @@
 
 static const uint64_t ns_per_s = UINT64_C(1000000000);
 
-const char *ml_trigger_kind_name(enum ml_trigger_kind kind) {
-    static const char *const names[ML_TRIGGER_KIND_COUNT] = {
-        [ML_TRIGGER_FOOTPRINT] = "footprint",
-        [ML_TRIGGER_CONTROL] = "control",
-        [ML_TRIGGER_GROWTH] = "growth",
-        [ML_TRIGGER_LIVE] = "live",
-        [ML_TRIGGER_LIMIT] = "limit",
-        [ML_TRIGGER_TIME_TO_LIMIT] = "time_to_limit",
-        [ML_TRIGGER_PRESSURE] = "pressure",
-        [ML_TRIGGER_INTERVAL] = "every",
-        [ML_TRIGGER_PEAK] = "peak",
-        [ML_TRIGGER_STACK] = "stack",
-        [ML_TRIGGER_KILLED] = "killed",
-        [ML_TRIGGER_ASKED] = "asked",
-    };
-    return (unsigned)kind < ML_TRIGGER_KIND_COUNT ? names[kind] : "?";
-}
-
 const char *ml_trigger_size(uint64_t bytes, char out[ML_TRIGGER_SIZE_BYTES]) {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
     unsigned unit = 0;

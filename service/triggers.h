@@ -127,7 +127,4 @@ size_t ml_triggers_look(
     struct ml_trigger_decision out_decisions[ML_TRIGGER_DECISIONS_MAX]
 );
 
-/* "footprint", "time_to_limit". */
-const char *ml_trigger_kind_name(enum ml_trigger_kind kind);
-
 #endif

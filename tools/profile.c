@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mojom_like_idl/heap_service_mojom.h"
 #include "tools/trace_symbols.h"
 
 static void process_fini(struct ml_profile_process *process) {
@@ -386,39 +387,25 @@ static const char *name_of(const char *const *names, size_t count, uint32_t valu
 }
 
 const char *ml_profile_role_name(uint32_t role) {
-    static const char *const names[] = {"browser", "renderer", "gpu", "utility", "other"};
+    static const char *const names[] = {MEMLOG_SERVICE_ROLE_WORDS};
 
     return name_of(names, sizeof names / sizeof names[0], role);
 }
 
 const char *ml_profile_state_name(uint32_t state) {
-    static const char *const names[] = {"running", "exited", "killed", "replaced"};
+    static const char *const names[] = {MEMLOG_SERVICE_PROCESS_STATE_WORDS};
 
     return name_of(names, sizeof names / sizeof names[0], state);
 }
 
 const char *ml_profile_trigger_name(uint32_t kind) {
-    static const char *const names[] = {
-        "",
-        "footprint",
-        "control",
-        "growth",
-        "live",
-        "limit",
-        "time_to_limit",
-        "pressure",
-        "every",
-        "peak",
-        "stack",
-        "killed",
-        "asked"};
+    static const char *const names[] = {"", MEMLOG_SERVICE_TRIGGER_KIND_WORDS};
 
     return name_of(names, sizeof names / sizeof names[0], kind);
 }
 
 const char *ml_profile_reason_name(uint32_t reason) {
-    static const char *const names[] = {
-        "exit", "signal", "interval", "peak", "threshold", "manual", "page"};
+    static const char *const names[] = {MEMLOG_SERVICE_DUMP_REASON_WORDS};
 
     return name_of(names, sizeof names / sizeof names[0], reason);
 }

@@ -35,6 +35,24 @@ static void emit_const(struct emitter *e, const struct declaration *d) {
     }
 }
 
+/* The values' words for tables of names, where a table by number has no holes. */
+static void emit_words(struct emitter *e, const struct declaration *d, const char *upper) {
+    const char *macro = pool_print(e->pool, "%s_WORDS", upper);
+    int64_t next = 0;
+
+    for (const struct enum_value *v = d->values; v != NULL; v = v->next) {
+        if (v->number != next++) {
+            emit(e, "\n");
+            return;
+        }
+    }
+    emit_claim_new(e, macro, d->place);
+    emit(e, "/* In the order of their numbers. */\n#define %s \\\n    ", macro);
+    for (const struct enum_value *v = d->values; v != NULL; v = v->next) {
+        emit(e, "\"%s\"%s", names_snake(e->pool, v->name), v->next == NULL ? "\n\n" : ", ");
+    }
+}
+
 static void emit_enum(struct emitter *e, const struct declaration *d) {
     const char *name = emit_name(e, d->name);
     const char *upper = names_upper(e->pool, name);
@@ -50,7 +68,8 @@ static void emit_enum(struct emitter *e, const struct declaration *d) {
         emit_comment(e, "    ", v->remark.behind);
         emit(e, "    %s = %" PRId64 "%s\n", value, v->number, v->next == NULL ? "" : ",");
     }
-    emit(e, "};\n\n");
+    emit(e, "};\n");
+    emit_words(e, d, upper);
 }
 
 /* The structs behind arrays and maps, innermost first, each once. */
