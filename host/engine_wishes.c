@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/printable.h"
 #include "host/clock.h"
 #include "host/engine_internal.h"
-#include "base/printable.h"
 
 /* What all programs of a run together get: twenty in a row, then one in ten seconds. */
 enum { ASKED_BURST = 20 };

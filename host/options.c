@@ -10,7 +10,7 @@
 
 enum {
     /* With --memlog-overrun=sample: what comes while the interval grows twelve times is not waited
-     * for (client/overrun.h). */
+     * for (client/stream/overrun.h). */
     SAMPLE_SLOTS = 16,
     /* What --memlog-sampling alone means: one page of memory. */
     SAMPLING_DEFAULT_BYTES = 4096

@@ -9,9 +9,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/printable.h"
 #include "host/paths.h"
 #include "host/uploader_internal.h"
-#include "base/printable.h"
 
 /* Another host of this user is sending. */
 static const double lock_wait_s = 0.5;

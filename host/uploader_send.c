@@ -8,9 +8,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/printable.h"
 #include "host/credentials.h"
 #include "host/uploader_internal.h"
-#include "base/printable.h"
 
 enum {
     CONNECT_TIMEOUT_S = 10,

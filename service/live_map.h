@@ -68,7 +68,7 @@ struct ml_live_block {
     uint64_t weight_blocks;
     uint64_t size_bytes; /* weight_bytes, or less when sampled */
     uint32_t cell;
-    bool sampled; /* its process knows that it was recorded (client/sampled_set.h) */
+    bool sampled; /* its process knows that it was recorded (client/sampling/sampled_set.h) */
 };
 
 /* A bit for each used slot | how many of its own are in the other line << 5 | how many were turned

@@ -11,8 +11,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "ipc/ml_status.h"
 #include "base/json_writer.h"
+#include "ipc/ml_status.h"
 #include "tools/metric.h"
 #include "tools/stacks.h"
 

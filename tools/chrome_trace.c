@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json_writer.h"
 #include "tools/chrome_heap.h"
 #include "tools/gzip_stream.h"
 #include "tools/words.h"
-#include "base/json_writer.h"
 
 /* Pages of code, as /proc/PID/maps says r-xp: Chromium's bits for read and execute. */
 enum { FLAGS_CODE = 4 | 1 };

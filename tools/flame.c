@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/frame_tree.h"
 #include "base/json_writer.h"
+#include "tools/frame_tree.h"
 #include "tools/module_pairs.h"
 #include "tools/process_pairs.h"
 #include "tools/words.h"

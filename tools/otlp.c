@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "ipc/event.h"
 #include "tools/gzip_stream.h"
-#include "base/utf8.h"
 #include "tools/memory.h"
 #include "tools/string_table.h"
 

@@ -1,9 +1,9 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "tools/function_name.h"
 #include "base/csv.h"
 #include "base/printable.h"
+#include "tools/function_name.h"
 #include "tools/report_internal.h"
 #include "tools/words.h"
 

@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/function_name.h"
 #include "base/json_writer.h"
+#include "tools/function_name.h"
 #include "tools/process_pairs.h"
 #include "tools/report_internal.h"
 #include "tools/words.h"

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/function_name.h"
 #include "base/printable.h"
+#include "tools/function_name.h"
 #include "tools/report_internal.h"
 #include "tools/timeline.h"
 

@@ -7,8 +7,8 @@
 #include "ipc/crc32.h"
 #include "ipc/trace.pb.h"
 #include "tools/trace_deobfuscation.h"
-#include "tools/trace_symbols.h"
 #include "tools/trace_series.h"
+#include "tools/trace_symbols.h"
 #include "tools/trace_table.h"
 
 /* The version of the exact packets that this reader knows. */

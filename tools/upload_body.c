@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/chrome_trace.h"
 #include "base/json_writer.h"
+#include "tools/chrome_trace.h"
 #include "tools/otlp.h"
 #include "tools/pprof.h"
 #include "tools/upload_internal.h"

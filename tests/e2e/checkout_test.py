@@ -12,9 +12,9 @@ import unittest
 
 import harness
 
-UNITS = ("client/client_test", "client/region_test", "dump/formats_test", "tools/confine_test")
+UNITS = ("client/client_test", "client/state/region_test", "dump/formats_test", "tools/confine_test")
 # What all of these need of a build beside the shipped programs and tools/bench.
-BUILT = (*(name.replace("/", ":") for name in UNITS), "oracle:grower", "oracle:sampled", "oracle:settles", "oracle:single")
+BUILT = (*(":".join(name.rsplit("/", 1)) for name in UNITS), "oracle:grower", "oracle:sampled", "oracle:settles", "oracle:single")
 SCRIPTS = (
     ("bad_input_test", "OwnTrouble.test_a_stale_preload_does_not_hold_a_program_up"),
     ("bench_test", "Bench.test_a_short_run_leaves_a_record_and_prints_its_table"),

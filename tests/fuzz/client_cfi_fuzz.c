@@ -2,10 +2,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/cfi.h"
+#include "client/unwind/cfi.h"
 #include "tests/fuzz/fuzz.h"
 
-enum { CODE_AT = 0x10000 }; /* as in tests/client/cfi_test.c, from where the seeds come */
+enum { CODE_AT = 0x10000 }; /* as in tests/client/unwind/cfi_test.c, from where the seeds come */
 
 static uint64_t stack[8];
 

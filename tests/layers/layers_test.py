@@ -102,15 +102,15 @@ class Layers(unittest.TestCase):
     # What gn refuses, because every target has include_dirs = [ "//" ], visibility, public and assert_no_deps.
 
     def test_client_including_service_is_refused(self):
-        self.tree.add_include("client/unwind.c", '"service/session.h"')
+        self.tree.add_include("client/unwind/unwind.c", '"service/session.h"')
         self.assert_gen_refuses("Include not allowed", "service/session.h")
 
     def test_client_depending_on_service_is_refused(self):
-        self.tree.add_dep("client/BUILD.gn", "unwind", "//service:core")
-        self.assert_gen_refuses("Dependency not allowed", "//client:unwind", "//service:core")
+        self.tree.add_dep("client/unwind/BUILD.gn", "unwind", "//service:core")
+        self.assert_gen_refuses("Dependency not allowed", "//client/unwind", "//service:core")
 
     def test_client_depending_on_the_channel_is_refused(self):
-        self.tree.add_dep("client/BUILD.gn", "unwind", "//ipc:channel")
+        self.tree.add_dep("client/unwind/BUILD.gn", "unwind", "//ipc:channel")
         self.assert_gen_refuses("Dependency not allowed", "//ipc:channel")
 
     def test_wire_gaining_libev_is_refused_with_the_path_to_the_preload(self):
@@ -120,7 +120,7 @@ class Layers(unittest.TestCase):
         self.assert_gen_refuses("assert_no_deps", "//client:", "//ipc:wire", "//tools/gn/libs:libev")
 
     def test_libev_in_the_client_is_refused_though_it_is_a_system_header(self):
-        self.tree.add_include("client/unwind.c", "<ev.h>")
+        self.tree.add_include("client/unwind/unwind.c", "<ev.h>")
         self.assert_gen_refuses("Include not allowed", "ev.h")
 
     def test_service_opening_files_is_refused_by_header(self):
@@ -144,7 +144,7 @@ class Layers(unittest.TestCase):
         self.assert_gen_refuses("Including a private header", "host/commands_doctor_internal.h")
 
     def test_a_relative_path_does_not_get_round(self):
-        self.tree.add_include("client/unwind.c", '"../service/session.h"')
+        self.tree.add_include("client/unwind/unwind.c", '"../service/session.h"')
         self.assert_gen_refuses("Include not allowed", "service/session.h")
 
     def test_a_shipped_target_on_a_testonly_one_is_refused(self):
@@ -160,7 +160,7 @@ class Layers(unittest.TestCase):
 
     def test_a_header_in_no_target_is_refused(self):
         self.tree.write("ipc/stray.h", "#ifndef X\n#define X\n#endif\n")
-        self.tree.add_include("client/unwind.c", '"ipc/stray.h"')
+        self.tree.add_include("client/unwind/unwind.c", '"ipc/stray.h"')
         self.assert_layers_refuses("ipc/stray.h", "one-target", "stands in no target")
 
     def test_a_file_in_two_targets_is_refused(self):
@@ -169,17 +169,17 @@ class Layers(unittest.TestCase):
         self.assert_layers_refuses("host/process_events.h", "one-target", "more than one target")
 
     def test_nogncheck_is_refused(self):
-        self.tree.add_include("client/unwind.c", '"service/session.h"  // nogncheck')
-        self.assert_layers_refuses("client/unwind.c", "bypass", "nogncheck")
+        self.tree.add_include("client/unwind/unwind.c", '"service/session.h"  // nogncheck')
+        self.assert_layers_refuses("client/unwind/unwind.c", "bypass", "nogncheck")
 
     def test_check_includes_false_is_refused(self):
-        self.tree.add_to_target("client/BUILD.gn", "unwind", "  check_includes = false\n")
-        self.assert_layers_refuses("client/BUILD.gn", "bypass", "check_includes")
+        self.tree.add_to_target("client/unwind/BUILD.gn", "unwind", "  check_includes = false\n")
+        self.assert_layers_refuses("client/unwind/BUILD.gn", "bypass", "check_includes")
 
     def test_an_include_below_code_is_refused(self):
         lines = "".join(f"extern int late_{i};\n" for i in range(30))
-        self.tree.append("client/unwind.c", lines + '#include "service/session.h"\n')
-        self.assert_layers_refuses("client/unwind.c", "late-include")
+        self.tree.append("client/unwind/unwind.c", lines + '#include "service/session.h"\n')
+        self.assert_layers_refuses("client/unwind/unwind.c", "late-include")
 
     def test_an_unreachable_build_file_is_refused(self):
         self.tree.write("tools/forgotten/BUILD.gn", 'source_set("x") {\n}\n')
@@ -190,8 +190,8 @@ class Layers(unittest.TestCase):
         self.assert_layers_refuses("//ipc:lonely", "reachable")
 
     def test_a_library_by_its_bare_name_is_refused(self):
-        self.tree.add_to_target("client/BUILD.gn", "unwind", '  libs = [ "ev" ]\n')
-        self.assert_layers_refuses("client/BUILD.gn", "libs", "tools/gn/libs")
+        self.tree.add_to_target("client/unwind/BUILD.gn", "unwind", '  libs = [ "ev" ]\n')
+        self.assert_layers_refuses("client/unwind/BUILD.gn", "libs", "tools/gn/libs")
 
     def test_a_library_open_to_everybody_is_refused(self):
         text = self.tree.read("ipc/BUILD.gn")

@@ -95,7 +95,8 @@ struct client_lane {
     struct ml_event_state state;
 };
 
-/* A client written by hand: it does with its pipe and its staging what client/lane.c does. */
+/* A client written by hand: it does with its pipe and its staging what client/stream/lane.c does.
+ */
 struct client {
     uint32_t id;
     int read_fd, write_fd; /* the pipe; read_fd is what the host keeps in spare */

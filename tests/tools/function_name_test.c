@@ -1,5 +1,5 @@
-#include "tools/function_name.h"
 #include "base/printable.h"
+#include "tools/function_name.h"
 
 #include <stdlib.h>
 

@@ -1,0 +1,60 @@
+/* memlog_dump: what the program itself asks of the host. Room: client (private). Context: any
+ * thread, a signal handler too; no lock, no allocation, and nothing that waits. */
+#include <stdatomic.h>
+#include <string.h>
+
+#include "client/hooks/ask_pace.h"
+#include "client/memlog.h"
+#include "client/recording/hook.h"
+#include "client/startup/hello.h"
+#include "client/state/sys.h"
+#include "client/state/visible.h"
+
+/* As much of a text as a message takes, cut between two characters. */
+static struct ml_bytes cut(const char *text, size_t most) {
+    if (text == NULL) {
+        return (struct ml_bytes){NULL, 0};
+    }
+    const char *end = memchr(text, 0, most + 1);
+    size_t count = end != NULL ? (size_t)(end - text) : most;
+    while (end == NULL && count > 0 && ((unsigned char)text[count] & 0xC0) == 0x80) {
+        count--;
+    }
+    return (struct ml_bytes){.data = (const uint8_t *)text, .count_bytes = (uint32_t)count};
+}
+
+/* A forked child that has not allocated yet is nobody to the host: its first event is now. */
+static void be_somebody(void) {
+    struct ml_thread *thread = &ml_thread;
+    if (ml_process_state() == ML_GATE_FRESH) {
+        const struct ml_hook hook = ml_hook_enter(thread, (uintptr_t)__builtin_frame_address(0));
+        ml_hook_leave(thread, &hook);
+    }
+}
+
+ML_VISIBLE int memlog_dump(const char *role, const char *reason) {
+    static struct ml_ask_pace pace;
+    uint64_t device = 0;
+    uint64_t inode = 0;
+    if (!ml_process.connected || (ml_process.walls & ML_WALLS_NO_HELLO) != 0) {
+        return -1;
+    }
+    be_somebody();
+    if ((ml_process.walls & ML_WALLS_NO_HELLO) != 0 || !ml_ask_may(&pace, ml_sys_monotonic_ns())) {
+        return -1;
+    }
+    const int fd = atomic_load(&ml_process.socket_fd);
+    const uint32_t passed_over = atomic_exchange(&pace.passed_over, 0);
+    if (!ml_hello_identity(fd, &device, &inode) || device != ml_process.socket_device ||
+        inode != ml_process.socket_inode ||
+        !ml_hello_ask_dump(
+            fd,
+            cut(role, MEMLOG_CLIENT_MAX_ROLE_BYTES),
+            cut(reason, MEMLOG_CLIENT_MAX_REASON_BYTES),
+            passed_over
+        )) {
+        (void)atomic_fetch_add(&pace.passed_over, passed_over + 1);
+        return -1;
+    }
+    return 0;
+}

@@ -1,0 +1,24 @@
+/* How often a program may ask memlog for something. Room: client (private). Context: any thread, a
+ * signal handler too; no lock, no system call.
+ *
+ * One rule: a program that asks in a loop costs the host next to nothing: most of its calls end
+ * here, counted. */
+#ifndef MEMLOG_CLIENT_HOOKS_ASK_PACE_H
+#define MEMLOG_CLIENT_HOOKS_ASK_PACE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* A call in 100 ms, and eight of them at once after a silence. */
+enum { ML_ASK_INTERVAL_NS = 100000000, ML_ASK_BURST = 8 };
+
+/* All zero is one that has never asked. */
+struct ml_ask_pace {
+    _Atomic uint64_t asked_to_ns; /* up to when everything is asked already */
+    _Atomic uint32_t passed_over; /* since the last that was let through */
+};
+
+/* Whether one may ask now, on a clock that does not go back; else it is counted. */
+bool ml_ask_may(struct ml_ask_pace *pace, uint64_t now_ns);
+
+#endif

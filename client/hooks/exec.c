@@ -1,0 +1,259 @@
+/* Starting other programs: the preload goes along where it can. Room: client. Context: any, between
+ * vfork and exec too: stack memory alone.
+ *
+ * One rule: the new program gets exactly the environment that it was meant to get, and ours
+ * besides; the real call decides about everything else. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "client/startup/carry.h"
+#include "client/startup/libc.h"
+#include "client/state/process.h"
+#include "client/state/sys.h"
+#include "client/state/visible.h"
+#include "client/unwind/foreign.h"
+
+/* `carried` is the environment to give: with ours added when `can` says so. What the kernel would
+ * find no memory behind goes to it as it is. The least of stacks, PTHREAD_STACK_MIN, has room for
+ * it. */
+#define CARRYING(environment, can)                                                                 \
+    (environment) = ml_carry_without_shells(environment);                                          \
+    char socket_space[ML_CARRY_SOCKET_MAX_BYTES];                                                  \
+    char *const *carried = (environment);                                                          \
+    size_t entries = 0;                                                                            \
+    size_t preload_bytes = 0;                                                                      \
+    if (ml_carry_on() && ml_carry_count((environment), &entries, &preload_bytes) && (can)) {       \
+        char **space = __builtin_alloca((entries + ML_CARRY_EXTRA) * sizeof(char *));              \
+        char *preload = __builtin_alloca(preload_bytes);                                           \
+        ml_carry_environment((environment), entries, space, preload, preload_bytes, socket_space); \
+        carried = space;                                                                           \
+    }
+
+/* What the kernel takes of arguments and environment may be used up to the last byte: then the
+ * program runs without ours. */
+static bool is_too_long(int result) {
+    return result < 0 && errno == E2BIG;
+}
+
+static inline void ready(void) {
+    if (ml_libc.execve == NULL) {
+        ml_libc_resolve();
+    }
+}
+
+static int exec_file(const char *path, char *const arguments[], char *const environment[]) {
+    ready();
+    CARRYING(environment, ml_carry_program(AT_FDCWD, path, 0));
+    ml_life_end(ML_END_EXEC);
+    const int result = ml_libc.execve(path, arguments, carried);
+    return is_too_long(result) && carried != environment
+               ? ml_libc.execve(path, arguments, environment)
+               : result;
+}
+
+static int
+exec_at(int fd, const char *path, char *const arguments[], char *const environment[], int flags) {
+    ready();
+    CARRYING(environment, ml_carry_program(fd, path, flags));
+    ml_life_end(ML_END_EXEC);
+    const int result = ml_libc.execveat(fd, path, arguments, carried, flags);
+    return is_too_long(result) && carried != environment
+               ? ml_libc.execveat(fd, path, arguments, environment, flags)
+               : result;
+}
+
+ML_VISIBLE int execve(const char *path, char *const arguments[], char *const environment[]) {
+    return exec_file(path, arguments, environment);
+}
+
+ML_VISIBLE int execv(const char *path, char *const arguments[]) {
+    return execve(path, arguments, environ);
+}
+
+ML_VISIBLE int execvpe(const char *file, char *const arguments[], char *const environment[]) {
+    ready();
+    CARRYING(environment, ml_carry_program_in_path(AT_FDCWD, file));
+    ml_life_end(ML_END_EXEC);
+    const int result = ml_libc.execvpe(file, arguments, carried);
+    return is_too_long(result) && carried != environment
+               ? ml_libc.execvpe(file, arguments, environment)
+               : result;
+}
+
+ML_VISIBLE int execvp(const char *file, char *const arguments[]) {
+    return execvpe(file, arguments, environ);
+}
+
+ML_VISIBLE int fexecve(int fd, char *const arguments[], char *const environment[]) {
+    ready();
+    CARRYING(environment, ml_carry_program(fd, "", AT_EMPTY_PATH));
+    ml_life_end(ML_END_EXEC);
+    const int result = ml_libc.fexecve(fd, arguments, carried);
+    return is_too_long(result) && carried != environment
+               ? ml_libc.fexecve(fd, arguments, environment)
+               : result;
+}
+
+ML_VISIBLE int
+execveat(int fd, const char *path, char *const arguments[], char *const environment[], int flags) {
+    return exec_at(fd, path, arguments, environment, flags);
+}
+
+/* Not by execve's own name: a program that has a function of that name may be the caller. */
+long ml_carry_syscall(long number, long a, long b, long c, long d, long e) {
+    return number == SYS_execve
+               ? exec_file((const char *)a, (char *const *)b, (char *const *)c)
+               : exec_at((int)a, (const char *)b, (char *const *)c, (char *const *)d, (int)e);
+}
+
+/* The variadic forms: gather what is on the stack, then as above. */
+#define GATHER(first)                                                                              \
+    va_list rest;                                                                                  \
+    size_t count = 1;                                                                              \
+    va_start(rest, first);                                                                         \
+    while (va_arg(rest, char *) != NULL) {                                                         \
+        count++;                                                                                   \
+    }                                                                                              \
+    va_end(rest);                                                                                  \
+    char **arguments = __builtin_alloca((count + 1) * sizeof(char *));                             \
+    va_start(rest, first);                                                                         \
+    memcpy(&arguments[0], &first, sizeof(char *));                                                 \
+    for (size_t i = 1; i <= count; i++) {                                                          \
+        arguments[i] = va_arg(rest, char *);                                                       \
+    }
+
+ML_VISIBLE int execl(const char *path, const char *first, ...) {
+    GATHER(first)
+    va_end(rest);
+    return execve(path, arguments, environ);
+}
+
+ML_VISIBLE int execlp(const char *file, const char *first, ...) {
+    GATHER(first)
+    va_end(rest);
+    return execvpe(file, arguments, environ);
+}
+
+ML_VISIBLE int execle(const char *path, const char *first, ...) {
+    GATHER(first)
+    char *const *environment = va_arg(rest, char *const *);
+    va_end(rest);
+    return execve(path, arguments, environment);
+}
+
+/* ---- posix_spawn: its file actions may go elsewhere before the program is looked for */
+
+/* What glibc keeps of one action behind posix_spawn_file_actions_t, since 2.29 with directories. */
+enum action_kind {
+    ACTION_CLOSE,
+    ACTION_DUP2,
+    ACTION_OPEN,
+    ACTION_CHDIR,
+    ACTION_FCHDIR,
+    ACTION_CLOSEFROM
+};
+struct action {
+    int kind;
+    union {
+        struct {
+            int fd, new_fd;
+        } numbers; /* of all but CHDIR; the second of DUP2 alone */
+        char *path;
+        struct {
+            int fd;
+            char *path;
+            int flags;
+            mode_t mode;
+        } open; /* the longest */
+    } of;
+};
+
+enum { NOT_KNOWN = -1 };
+
+/* Whether an action in front of number `end` changes what that descriptor is. */
+static bool is_changed(const struct action *actions, int end, int fd) {
+    for (int i = 0; i < end; i++) {
+        const int changed = actions[i].kind == ACTION_DUP2 ? actions[i].of.numbers.new_fd
+                                                           : actions[i].of.numbers.fd;
+        if (actions[i].kind == ACTION_CLOSEFROM ? changed <= fd
+                                                : changed == fd && actions[i].kind <= ACTION_OPEN) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The directory that the child is in when it starts the program: a new descriptor, AT_FDCWD for
+ * that of the caller, or NOT_KNOWN. */
+static int directory_behind(const posix_spawn_file_actions_t *given) {
+    const struct action *actions = (const struct action *)(const void *)given->__actions;
+    int directory = AT_FDCWD;
+    for (int i = 0; i < given->__used && directory != NOT_KNOWN; i++) {
+        const int kind = actions[i].kind;
+        if (kind != ACTION_CHDIR && kind != ACTION_FCHDIR) {
+            continue;
+        }
+        const int from = directory;
+        long next = NOT_KNOWN;
+        if (kind == ACTION_CHDIR) {
+            const long path = (long)actions[i].of.path;
+            next = ml_sys4(SYS_openat, from, path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+        } else if (!is_changed(actions, i, actions[i].of.numbers.fd)) {
+            next = ml_sys3(SYS_fcntl, actions[i].of.numbers.fd, F_DUPFD_CLOEXEC, 0);
+        }
+        if (from >= 0) {
+            (void)ml_sys1(SYS_close, from);
+        }
+        directory = next >= 0 ? (int)next : NOT_KNOWN;
+    }
+    return directory;
+}
+
+/* `can` of the file where the child looks for it. Nobody says of a file that cannot be found here
+ * that it could not take the preload. */
+static bool can_spawn(
+    const posix_spawn_file_actions_t *actions, const char *file, bool (*can)(int, const char *)
+) {
+    const int directory = actions != NULL ? directory_behind(actions) : AT_FDCWD;
+    const bool answer = directory == NOT_KNOWN || can(directory, file);
+    if (directory >= 0) {
+        (void)ml_sys1(SYS_close, directory);
+    }
+    return answer;
+}
+
+ML_VISIBLE int posix_spawn(
+    pid_t *out_pid,
+    const char *path,
+    const posix_spawn_file_actions_t *actions,
+    const posix_spawnattr_t *attributes,
+    char *const arguments[],
+    char *const environment[]
+) {
+    ready();
+    CARRYING(environment, can_spawn(actions, path, ml_carry_program_there));
+    const int error = ml_libc.posix_spawn(out_pid, path, actions, attributes, arguments, carried);
+    return error == E2BIG && carried != environment
+               ? ml_libc.posix_spawn(out_pid, path, actions, attributes, arguments, environment)
+               : error;
+}
+
+ML_VISIBLE int posix_spawnp(
+    pid_t *out_pid,
+    const char *file,
+    const posix_spawn_file_actions_t *actions,
+    const posix_spawnattr_t *attributes,
+    char *const arguments[],
+    char *const environment[]
+) {
+    ready();
+    CARRYING(environment, can_spawn(actions, file, ml_carry_program_in_path));
+    const int error = ml_libc.posix_spawnp(out_pid, file, actions, attributes, arguments, carried);
+    return error == E2BIG && carried != environment
+               ? ml_libc.posix_spawnp(out_pid, file, actions, attributes, arguments, environment)
+               : error;
+}

@@ -1,0 +1,142 @@
+/* Descriptors that are ours stay ours: programs close every number they can think of. Room: client.
+ * Context: any, between fork and exec too.
+ *
+ * One rule: a program that wants one of our numbers for itself gets it; ours moves away first. A
+ * program that closes one is told what it would have been told without us: that the number is not
+ * open. */
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "client/startup/hello.h"
+#include "client/startup/libc.h"
+#include "client/state/process.h"
+#include "client/state/visible.h"
+
+static _Atomic int *const ours[] = {&ml_process.pipe_fd, &ml_process.socket_fd};
+enum { OURS_COUNT = sizeof(ours) / sizeof(ours[0]) };
+
+/* Ours, and still what it was: a number that the program has got hold of by a bare system call is
+ * its own. */
+static bool is_ours(int fd) {
+    uint64_t device = 0;
+    uint64_t inode = 0;
+    if (ml_likely(
+            fd < 0 || (fd != atomic_load_explicit(&ml_process.pipe_fd, memory_order_relaxed) &&
+                       fd != atomic_load_explicit(&ml_process.socket_fd, memory_order_relaxed))
+        )) {
+        return false;
+    }
+    if (!ml_hello_identity(fd, &device, &inode)) {
+        return false;
+    }
+    return (device == ml_process.pipe_device && inode == ml_process.pipe_inode) ||
+           (device == ml_process.socket_device && inode == ml_process.socket_inode);
+}
+
+/* The program takes this number: ours goes to another one. */
+static void make_way(int fd) {
+    for (int i = 0; i < OURS_COUNT; i++) {
+        if (atomic_load(ours[i]) == fd) {
+            const long moved = ml_sys3(SYS_fcntl, fd, F_DUPFD_CLOEXEC, ML_FD_LOWEST);
+            atomic_store(ours[i], moved < 0 ? -1 : (int)moved);
+        }
+    }
+}
+
+ML_VISIBLE int close(int fd) {
+    if (is_ours(fd)) {
+        errno = EBADF;
+        return -1;
+    }
+    if (ml_unlikely(ml_libc.close == NULL)) {
+        ml_libc_resolve();
+    }
+    return ml_libc.close(fd);
+}
+
+ML_VISIBLE int dup2(int from, int to) {
+    if (ml_unlikely(ml_libc.dup2 == NULL)) {
+        ml_libc_resolve();
+    }
+    if (is_ours(to) && from != to && fcntl(from, F_GETFD) >= 0) {
+        make_way(to);
+    }
+    return ml_libc.dup2(from, to);
+}
+
+ML_VISIBLE int dup3(int from, int to, int flags) {
+    if (ml_unlikely(ml_libc.dup3 == NULL)) {
+        ml_libc_resolve();
+    }
+    if (is_ours(to) && from != to && fcntl(from, F_GETFD) >= 0) {
+        make_way(to);
+    }
+    return ml_libc.dup3(from, to, flags);
+}
+
+/* The lowest of our descriptors in [first, last]; UINT_MAX when there is none. */
+static unsigned next_of_ours(unsigned first, unsigned last) {
+    unsigned found = ~0u;
+    for (int i = 0; i < OURS_COUNT; i++) {
+        const int fd = atomic_load(ours[i]);
+        if (fd >= 0 && (unsigned)fd >= first && (unsigned)fd <= last && (unsigned)fd < found &&
+            is_ours(fd)) {
+            found = (unsigned)fd;
+        }
+    }
+    return found;
+}
+
+/* close_range around ours: one call for each stretch between them. */
+static int close_around(unsigned first, unsigned last, int flags) {
+    /* Of a range in which nothing is: flags that do not exist are refused, and a table of
+     * descriptors is no longer shared, also where nothing is between ours. */
+    const long tried = ml_sys3(SYS_close_range, ~0u, ~0u, flags);
+    if (tried < 0) {
+        return (int)tried;
+    }
+    for (;;) {
+        const unsigned skip = next_of_ours(first, last);
+        if (skip == ~0u) {
+            return (int)ml_sys3(SYS_close_range, first, last, flags);
+        }
+        if (skip > first) {
+            const long result = ml_sys3(SYS_close_range, first, skip - 1, flags);
+            if (result < 0) {
+                return (int)result;
+            }
+        }
+        if (skip == last) {
+            return 0;
+        }
+        first = skip + 1;
+    }
+}
+
+ML_VISIBLE int close_range(unsigned first, unsigned last, int flags) {
+    if (first > last || next_of_ours(first, last) == ~0u) {
+        const long plain = ml_sys3(SYS_close_range, first, last, flags);
+        if (plain < 0) {
+            errno = (int)-plain;
+            return -1;
+        }
+        return 0;
+    }
+    const int result = close_around(first, last, flags);
+    if (result < 0) {
+        errno = -result;
+        return -1;
+    }
+    return 0;
+}
+
+ML_VISIBLE void closefrom(int lowest) {
+    const unsigned first = lowest < 0 ? 0 : (unsigned)lowest;
+    if (ml_libc.closefrom == NULL) {
+        ml_libc_resolve();
+    }
+    if (next_of_ours(first, ~0u - 1) == ~0u || close_around(first, ~0u, 0) < 0) {
+        ml_libc.closefrom(lowest);
+    }
+}

@@ -1,0 +1,245 @@
+/* operator new and delete, in all forms. libstdc++'s and libc++'s call malloc, which is seen there;
+ * those of jemalloc, tcmalloc and mimalloc do not. Room: client. Context: any thread; slots are
+ * filled by the constructor, or at the first call in a program whose C++ runtime was loaded later.
+ *
+ * One rule: where malloc sees it anyway, the call goes on by one jump and leaves no frame of ours
+ * in any stack.
+ *
+ * A real operator new may throw: so no guard is held while it runs, and there is nothing to undo.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/hooks/next.h"
+#include "client/recording/hook_record.h"
+#include "client/state/visible.h"
+#include "client/symbols/symbols.h"
+
+/* form, mangled name, parameters behind the first, their names, the fallback's alignment */
+#define NEW_FORMS(X)                                                                               \
+    X(0, "_Znwm", (size_t size), (size), 0)                                                        \
+    X(1, "_Znam", (size_t size), (size), 0)                                                        \
+    X(2, "_ZnwmRKSt9nothrow_t", (size_t size, const void *nothrow), (size, nothrow), 0)            \
+    X(3, "_ZnamRKSt9nothrow_t", (size_t size, const void *nothrow), (size, nothrow), 0)            \
+    X(4, "_ZnwmSt11align_val_t", (size_t size, size_t alignment), (size, alignment), alignment)    \
+    X(5, "_ZnamSt11align_val_t", (size_t size, size_t alignment), (size, alignment), alignment)    \
+    X(6,                                                                                           \
+      "_ZnwmSt11align_val_tRKSt9nothrow_t",                                                        \
+      (size_t size, size_t alignment, const void *nothrow),                                        \
+      (size, alignment, nothrow),                                                                  \
+      alignment)                                                                                   \
+    X(7,                                                                                           \
+      "_ZnamSt11align_val_tRKSt9nothrow_t",                                                        \
+      (size_t size, size_t alignment, const void *nothrow),                                        \
+      (size, alignment, nothrow),                                                                  \
+      alignment)
+
+#define DELETE_FORMS(X)                                                                            \
+    X(8, "_ZdlPv", (void *block), (block))                                                         \
+    X(9, "_ZdaPv", (void *block), (block))                                                         \
+    X(10, "_ZdlPvm", (void *block, size_t size), (block, size))                                    \
+    X(11, "_ZdaPvm", (void *block, size_t size), (block, size))                                    \
+    X(12, "_ZdlPvRKSt9nothrow_t", (void *block, const void *nothrow), (block, nothrow))            \
+    X(13, "_ZdaPvRKSt9nothrow_t", (void *block, const void *nothrow), (block, nothrow))            \
+    X(14, "_ZdlPvSt11align_val_t", (void *block, size_t alignment), (block, alignment))            \
+    X(15, "_ZdaPvSt11align_val_t", (void *block, size_t alignment), (block, alignment))            \
+    X(16,                                                                                          \
+      "_ZdlPvmSt11align_val_t",                                                                    \
+      (void *block, size_t size, size_t alignment),                                                \
+      (block, size, alignment))                                                                    \
+    X(17,                                                                                          \
+      "_ZdaPvmSt11align_val_t",                                                                    \
+      (void *block, size_t size, size_t alignment),                                                \
+      (block, size, alignment))                                                                    \
+    X(18,                                                                                          \
+      "_ZdlPvSt11align_val_tRKSt9nothrow_t",                                                       \
+      (void *block, size_t alignment, const void *nothrow),                                        \
+      (block, alignment, nothrow))                                                                 \
+    X(19,                                                                                          \
+      "_ZdaPvSt11align_val_tRKSt9nothrow_t",                                                       \
+      (void *block, size_t alignment, const void *nothrow),                                        \
+      (block, alignment, nothrow))
+
+enum { FORMS_COUNT = 20, DELETE_FIRST = 8 };
+
+/* The next definitions, and where a call goes: there, or to our hook. Whole before they are used.
+ */
+static void *next_form[FORMS_COUNT];
+__attribute__((used)) static void *target_form[FORMS_COUNT];
+
+/* ---- hooks, for allocators whose operators bypass malloc */
+
+enum {
+    CLEANUP_PHASE = 2,
+    CONTINUE_UNWIND = 8
+}; /* _UA_CLEANUP_PHASE, _URC_CONTINUE_UNWIND of the C++ ABI */
+
+/* An exception (or a thread's cancellation) passes through a hook's frame. */
+__attribute__((used)) static int
+passed_by(int version, int actions, uint64_t kind, void *thrown, void *context) {
+    (void)version;
+    (void)kind;
+    (void)thrown;
+    (void)context;
+    struct ml_thread *thread = &ml_thread;
+    if ((actions & CLEANUP_PHASE) != 0 && thread->phase == ML_PHASE_NEXT) {
+        ml_hook_calling(thread, ML_PHASE_NONE);
+        thread->hook_frame = 0;
+    }
+    return CONTINUE_UNWIND;
+}
+
+/* 0x1b: a 4-byte address relative to itself. */
+#define NEW_HOOK(form, name, parameters, arguments, alignment)                                     \
+    static ML_HOOK void *hook_##form parameters {                                                  \
+        __asm__ volatile(".cfi_personality 0x1b, passed_by");                                      \
+        const struct ml_unwind_entry entry = ml_unwind_entry_here();                               \
+        struct ml_thread *thread = &ml_thread;                                                     \
+        if (ml_sampler_passes(thread, size)) {                                                     \
+            return ((void *(*)parameters)next_form[form])arguments;                                \
+        }                                                                                          \
+        const struct ml_hook hook = ml_hook_enter(thread, entry.sp);                               \
+        void *block = ((void *(*)parameters)next_form[form])arguments;                             \
+        if (ml_likely(hook.lane != NULL && block != NULL)) {                                       \
+            ml_hook_alloc(thread, &hook, &entry, block, size);                                     \
+        }                                                                                          \
+        ml_hook_leave(thread, &hook);                                                              \
+        return block;                                                                              \
+    }
+NEW_FORMS(NEW_HOOK)
+
+#define DELETE_HOOK(form, name, parameters, arguments)                                             \
+    static ML_HOOK void hook_##form parameters {                                                   \
+        struct ml_thread *thread = &ml_thread;                                                     \
+        const uintptr_t frame = (uintptr_t)__builtin_frame_address(0) + 2 * sizeof(void *);        \
+        if (block != NULL && ml_sampler_filters(thread) && ml_sampler_drops(thread, block)) {      \
+            ((void(*) parameters)next_form[form]) arguments;                                       \
+            return;                                                                                \
+        }                                                                                          \
+        const struct ml_hook hook = ml_hook_enter(thread, frame);                                  \
+        if (ml_likely(block != NULL)) {                                                            \
+            (void)ml_hook_free(thread, &hook, block, ML_OP_FREE);                                  \
+        }                                                                                          \
+        ((void(*) parameters)next_form[form]) arguments;                                           \
+        ml_hook_leave(thread, &hook);                                                              \
+    }
+DELETE_FORMS(DELETE_HOOK)
+
+/* ---- without any C++ runtime to be found: malloc's memory, which is seen there */
+
+static void *fallback_new(size_t size) {
+    void *block = malloc(size == 0 ? 1 : size);
+    if (block == NULL) {
+        abort(); /* bad_alloc cannot be thrown by nobody */
+    }
+    return block;
+}
+
+static void *fallback_aligned_new(size_t size, size_t alignment) {
+    void *block = NULL;
+    if (posix_memalign(&block, alignment < sizeof(void *) ? sizeof(void *) : alignment, size) !=
+        0) {
+        abort();
+    }
+    return block;
+}
+
+static void *fallback_of(int form) {
+    if (form >= DELETE_FIRST) {
+        return free;
+    }
+    return form < 4 ? (void *)fallback_new : (void *)fallback_aligned_new;
+}
+
+/* ---- where calls go */
+
+static const char *const names[FORMS_COUNT] = {
+#define NEW_NAME(form, name, parameters, arguments, alignment) [form] = name,
+#define DELETE_NAME(form, name, parameters, arguments) [form] = name,
+    NEW_FORMS(NEW_NAME) DELETE_FORMS(DELETE_NAME)};
+
+static void *const hooks[FORMS_COUNT] = {
+#define NEW_ENTRY(form, name, parameters, arguments, alignment) [form] = hook_##form,
+#define DELETE_ENTRY(form, name, parameters, arguments) [form] = hook_##form,
+    NEW_FORMS(NEW_ENTRY) DELETE_FORMS(DELETE_ENTRY)};
+
+/* The C++ runtimes' operators come down to malloc and free. */
+static bool goes_through_malloc(const char *path) {
+    const char *slash = strrchr(path, '/');
+    const char *file = slash != NULL ? slash + 1 : path;
+    return strncmp(file, "libstdc++", 9) == 0 || strncmp(file, "libc++", 6) == 0;
+}
+
+static void settle(int form, struct ml_loaded_symbol next) {
+    next_form[form] = next.address;
+    atomic_thread_fence(memory_order_release);
+    __atomic_store_n(
+        &target_form[form],
+        goes_through_malloc(next.path) ? next.address : hooks[form],
+        __ATOMIC_RELEASE
+    );
+}
+
+void ml_next_resolve_new(void) {
+    for (int form = 0; form < FORMS_COUNT; form++) {
+        const struct ml_loaded_symbol next = ml_symbol_next(names[form]);
+        if (next.address != NULL) {
+            settle(form, next);
+        }
+    }
+}
+
+/* Bit per form: it was not there at the start. */
+static _Atomic uint32_t late_forms;
+
+/* A form that nobody had at the start: a library that was opened since brings it, visible to itself
+ * alone. */
+static __attribute__((used)) void *find_late(int form) {
+    static const char *const runtimes[] = {"libstdc++.so.6", "libc++.so.1", "libc++abi.so.1"};
+    struct ml_loaded_symbol next = {.address = NULL};
+    for (size_t i = 0; next.address == NULL && i < sizeof(runtimes) / sizeof(runtimes[0]); i++) {
+        next = ml_symbol_of_library(runtimes[i], names[form]);
+    }
+    atomic_fetch_or(&late_forms, UINT32_C(1) << form);
+    if (next.address == NULL) {
+        void *fallback = fallback_of(form);
+        __atomic_store_n(&target_form[form], fallback, __ATOMIC_RELEASE);
+        return fallback;
+    }
+    settle(form, next);
+    return __atomic_load_n(&target_form[form], __ATOMIC_RELAXED);
+}
+
+void ml_next_forget_late_new(void) {
+    uint32_t forms = atomic_load_explicit(&late_forms, memory_order_relaxed);
+    for (int form = 0; forms != 0; form++, forms >>= 1) {
+        if ((forms & 1) != 0) {
+            __atomic_store_n(&target_form[form], NULL, __ATOMIC_RELEASE);
+        }
+    }
+}
+
+/* One jump through the slot; an empty slot is filled first, with the three argument registers kept.
+ */
+#define STUB(form, name)                                                                           \
+    __asm__(".text\n"                                                                              \
+            ".globl " name "\n"                                                                    \
+            ".type " name ", @function\n" name ":\n"                                               \
+            ".cfi_startproc\n"                                                                     \
+            "mov target_form+8*" #form "(%rip), %rax\n"                                            \
+            "test %rax, %rax\n"                                                                    \
+            "je 1f\n"                                                                              \
+            "jmp *%rax\n"                                                                          \
+            "1: push %rdi\n push %rsi\n push %rdx\n"                                               \
+            ".cfi_adjust_cfa_offset 24\n"                                                          \
+            "mov $" #form ", %edi\n"                                                               \
+            "call find_late\n"                                                                     \
+            "pop %rdx\n pop %rsi\n pop %rdi\n"                                                     \
+            ".cfi_adjust_cfa_offset -24\n"                                                         \
+            "jmp *%rax\n"                                                                          \
+            ".cfi_endproc\n"                                                                       \
+            ".size " name ", . - " name "\n");
+#define NEW_STUB(form, name, parameters, arguments, alignment) STUB(form, name)
+#define DELETE_STUB(form, name, parameters, arguments) STUB(form, name)
+NEW_FORMS(NEW_STUB)
+DELETE_FORMS(DELETE_STUB)

@@ -1,0 +1,107 @@
+#include "client/hooks/next.h"
+
+#include <stdatomic.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "client/symbols/symbols.h"
+
+uint8_t ml_next_boot_store[ML_NEXT_BOOT_BYTES] __attribute__((aligned(64)));
+_Atomic size_t ml_next_boot_used;
+
+void *ml_next_boot_alloc(size_t alignment, size_t size) {
+    if (size > sizeof(ml_next_boot_store) || alignment > sizeof(ml_next_boot_store)) {
+        return NULL;
+    }
+    const size_t mask = alignment < 16 ? 15 : alignment - 1;
+    size_t used = atomic_load(&ml_next_boot_used);
+    for (;;) {
+        const size_t at =
+            (((uintptr_t)ml_next_boot_store + used + mask) & ~mask) - (uintptr_t)ml_next_boot_store;
+        if (at + size > sizeof(ml_next_boot_store)) {
+            return NULL;
+        }
+        if (atomic_compare_exchange_weak(&ml_next_boot_used, &used, at + size)) {
+            return ml_next_boot_store + at;
+        }
+    }
+}
+
+size_t ml_next_boot_room(const void *block) {
+    return (size_t)((uintptr_t)ml_next_boot_store + sizeof(ml_next_boot_store) - (uintptr_t)block);
+}
+
+/* The store has no room for it: other constructors run before ours (glibc before 2.34 has one
+ * library that comes first of all, which then is libpthread). Whatever allocates is relocated by
+ * then. True: the functions are found, and are not ours. */
+static bool end_of_boot(void) {
+    ml_next_resolve();
+    return ml_next.malloc != NULL;
+}
+
+static void *boot_memalign(size_t alignment, size_t size) {
+    void *block = ml_next_boot_alloc(alignment, size);
+    return block == NULL && end_of_boot() && ml_next.memalign != NULL
+               ? ml_next.memalign(alignment, size)
+               : block;
+}
+
+static void *boot_malloc(size_t size) {
+    void *block = ml_next_boot_alloc(1, size);
+    return block == NULL && end_of_boot() ? ml_next.malloc(size) : block;
+}
+
+/* The store is static memory: zero, and never used twice. */
+static void *boot_calloc(size_t count, size_t size) {
+    size_t bytes = 0;
+    if (__builtin_mul_overflow(count, size, &bytes)) {
+        return NULL;
+    }
+    void *block = ml_next_boot_alloc(1, bytes);
+    return block == NULL && end_of_boot() ? ml_next.calloc(count, size) : block;
+}
+
+/* Of a block of the store, since there are no others; what lay behind it is copied along,
+ * harmlessly. */
+static void *boot_realloc(void *block, size_t size) {
+    void *moved = boot_malloc(size);
+    if (moved != NULL && block != NULL) {
+        const size_t room = ml_next_boot_room(block);
+        memcpy(moved, block, size < room ? size : room);
+    }
+    return moved;
+}
+
+struct ml_next ml_next = {
+    .malloc = boot_malloc,
+    .calloc = boot_calloc,
+    .realloc = boot_realloc,
+    .aligned_alloc = boot_memalign,
+    .memalign = boot_memalign,
+};
+
+/* A function pointer out of an object pointer, the way POSIX blesses. */
+static void find(void *out_function, const char *name) {
+    *(void **)out_function = ml_symbol_next(name).address;
+}
+
+void ml_next_resolve(void) {
+    /* These four at once, and malloc last: a resolver of an indirect function may allocate. */
+    struct ml_next found = {0};
+    find(&found.malloc, "malloc");
+    find(&found.free, "free");
+    find(&found.calloc, "calloc");
+    find(&found.realloc, "realloc");
+    ml_next.calloc = found.calloc;
+    ml_next.realloc = found.realloc;
+    ml_next.free = found.free;
+    ml_next.malloc = found.malloc;
+    find(&ml_next.posix_memalign, "posix_memalign");
+    find(&ml_next.aligned_alloc, "aligned_alloc");
+    find(&ml_next.memalign, "memalign");
+    find(&ml_next.valloc, "valloc");
+    find(&ml_next.pvalloc, "pvalloc");
+    find(&ml_next.reallocarray, "reallocarray");
+    find(&ml_next.free_sized, "free_sized");
+    find(&ml_next.free_aligned_sized, "free_aligned_sized");
+}

@@ -1,0 +1,60 @@
+/* The next allocator in line: glibc's, or a shared jemalloc, tcmalloc, mimalloc. Room: client
+ * (private). Context: any thread; resolved once, before anything is recorded.
+ *
+ * One rule: hooks forward to these and never to __libc_*: redis and others speak to their allocator
+ * by other names too, and blocks must stay with one owner. */
+#ifndef MEMLOG_CLIENT_HOOKS_NEXT_H
+#define MEMLOG_CLIENT_HOOKS_NEXT_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "client/state/visible.h"
+
+struct ml_next {
+    void *(*malloc)(size_t);
+    void (*free)(void *);
+    void *(*calloc)(size_t, size_t);
+    void *(*realloc)(void *, size_t);
+    void *(*reallocarray)(void *, size_t, size_t);
+    void *(*aligned_alloc)(size_t, size_t);
+    int (*posix_memalign)(void **, size_t, size_t);
+    void *(*memalign)(size_t, size_t);
+    void *(*valloc)(size_t);
+    void *(*pvalloc)(size_t);
+    void (*free_sized)(void *, size_t);                 /* C23; NULL where the libc is older */
+    void (*free_aligned_sized)(void *, size_t, size_t); /* likewise */
+};
+
+extern ML_OURS struct ml_next ml_next;
+
+/* Find them all. What is asked for before that, by whoever runs before the constructor, comes from
+ * a small static store (ml_next_boot_*). */
+void ml_next_resolve(void);
+
+/* The same for operator new and delete; hooks_new.c. */
+void ml_next_resolve_new(void);
+
+/* A library is about to go, or has gone: operators that were found in one which came after the
+ * start are looked for again when they are called again. */
+void ml_next_forget_late_new(void);
+
+/* While the real functions are unknown those of the static store stand in for them; what it gives
+ * is never taken back. */
+enum { ML_NEXT_BOOT_BYTES = 64 * 1024 }; /* a few hundred have been seen to be used */
+extern ML_OURS uint8_t ml_next_boot_store[ML_NEXT_BOOT_BYTES];
+extern ML_OURS _Atomic size_t ml_next_boot_used; /* of its bytes; 0 in most programs */
+void *ml_next_boot_alloc(size_t alignment, size_t size);
+static inline bool ml_next_boot_owns(const void *block) {
+    return __builtin_expect(
+               atomic_load_explicit(&ml_next_boot_used, memory_order_relaxed) != 0, 0
+           ) &&
+           (uintptr_t)block - (uintptr_t)ml_next_boot_store < ML_NEXT_BOOT_BYTES;
+}
+
+/* Bytes usable at a boot block: up to the store's end, for a realloc's copy. */
+size_t ml_next_boot_room(const void *block);
+
+#endif

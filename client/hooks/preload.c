@@ -1,0 +1,55 @@
+/* Where a preloaded (or linked) client begins and ends. Room: client. Context: the constructor runs
+ * before every other one of the process (-z initfirst in libmemlog.so), with one thread.
+ *
+ * One rule: everything that needs more than write, fstat and poll happens here, dormant or not. */
+#include <sys/auxv.h>
+
+#include "client/hooks/next.h"
+#include "client/memlog.h"
+#include "client/recording/life.h"
+#include "client/startup/aside.h"
+#include "client/startup/carry.h"
+#include "client/startup/libc.h"
+#include "client/state/process.h"
+#include "client/state/visible.h"
+#include "client/symbols/symbols.h"
+
+__attribute__((constructor)) static void begin(int count, char **arguments, char **environment) {
+    (void)count;
+    ml_symbols_keep(true);
+    const char *socket_path = environment != NULL ? ml_carry_take(environment) : NULL;
+    if (ml_carry_is_preloaded() && ml_aside_is_needed()) {
+        ml_aside_step(socket_path, arguments, environment);
+    }
+    ml_next_resolve();
+    ml_next_resolve_new();
+    ml_libc_resolve();
+    /* Who starts a setuid program chooses its environment, and is not to be its host. */
+    if (socket_path != NULL && getauxval(AT_SECURE) == 0) {
+        (void)memlog_start(socket_path);
+    }
+    ml_symbols_keep(false);
+}
+
+__attribute__((destructor)) static void end(void) {
+    ml_life_end(ML_END_EXIT);
+}
+
+/* ---- as a library: here, so that who links memlog_start gets the constructor with it ---- */
+
+ML_VISIBLE int memlog_start(const char *socket_path) {
+    struct ml_thread *thread = &ml_thread;
+    if (ml_process.connected) { /* the constructor was there first */
+        return 0;
+    }
+    thread->hook_frame = (uintptr_t)__builtin_frame_address(0);
+    thread->phase = ML_PHASE_RECORD;
+    const bool connected = socket_path != NULL && ml_life_connect(socket_path);
+    thread->phase = ML_PHASE_NONE;
+    thread->hook_frame = 0;
+    return connected ? 0 : -1;
+}
+
+ML_VISIBLE int memlog_recording(void) {
+    return ml_process_state() == ML_GATE_RECORDING && (ml_process.walls & ML_WALLS_CLOSED) == 0;
+}

@@ -1,0 +1,153 @@
+/* What else the client has to notice: ends, names, libraries that go. Room: client. Context: any.
+ *
+ * One rule: the real function runs with the program's own arguments and its answer is the
+ * program's. */
+#include <dlfcn.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "client/hooks/next.h"
+#include "client/recording/hook.h"
+#include "client/recording/life.h"
+#include "client/recording/record.h"
+#include "client/recording/walls.h"
+#include "client/startup/libc.h"
+#include "client/state/visible.h"
+
+static inline void ready(void) {
+    if (ml_libc.wait4 == NULL) {
+        ml_libc_resolve();
+    }
+}
+
+/* A killed child leaves the tree's total no later than at its parent's wait. What the kernel has
+ * just written there can be read; where there is nothing to write to, ours takes its place. */
+ML_VISIBLE pid_t wait4(pid_t pid, int *out_status, int options, struct rusage *usage) {
+    ready();
+    int own = 0;
+    const int *status = out_status != NULL ? out_status : &own;
+    const pid_t got = ml_libc.wait4(pid, out_status != NULL ? out_status : &own, options, usage);
+    if (got > 0 && (WIFEXITED(*status) || WIFSIGNALED(*status))) {
+        ml_life_reaped((uint32_t)got);
+    }
+    return got;
+}
+
+ML_VISIBLE pid_t wait3(int *out_status, int options, struct rusage *usage) {
+    return wait4(-1, out_status, options, usage);
+}
+
+ML_VISIBLE pid_t waitpid(pid_t pid, int *out_status, int options) {
+    return wait4(pid, out_status, options, NULL);
+}
+
+ML_VISIBLE pid_t wait(int *out_status) {
+    return wait4(-1, out_status, 0, NULL);
+}
+
+ML_VISIBLE int waitid(idtype_t kind, id_t id, siginfo_t *out_info, int options) {
+    ready();
+    siginfo_t own;
+    siginfo_t *info = out_info != NULL ? out_info : &own;
+    own.si_pid = 0;
+    const int result = ml_libc.waitid(kind, id, info, options);
+    /* Stopped and continued children are told of by the same call; one that has only been looked at
+     * (WNOWAIT) has ended all the same. */
+    if (result == 0 && info->si_pid > 0 &&
+        (info->si_code == CLD_EXITED || info->si_code == CLD_KILLED || info->si_code == CLD_DUMPED
+        )) {
+        ml_life_reaped((uint32_t)info->si_pid);
+    }
+    return result;
+}
+
+ML_VISIBLE __attribute__((noreturn)) void _exit(int code) {
+    ready();
+    ml_life_end(ML_END_EXIT);
+    ml_libc.exit_now(code);
+}
+
+ML_VISIBLE __attribute__((noreturn)) void _Exit(int code) {
+    _exit(code);
+}
+
+static int call_prctl(int operation, const unsigned long given[4]) {
+    ready();
+    if (operation == PR_SET_SECCOMP) {
+        ml_walls_before();
+    }
+    const int result = ml_libc.prctl(operation, given[0], given[1], given[2], given[3]);
+    if (operation == PR_SET_NAME && result == 0) {
+        ml_life_renamed();
+    } else if (operation == PR_SET_SECCOMP && result == 0) {
+        if (given[0] == SECCOMP_MODE_FILTER) {
+            ml_walls_filter((const struct sock_fprog *)given[1]);
+        } else {
+            ml_walls_strict();
+        }
+    } else if (operation == PR_SET_SYSCALL_USER_DISPATCH && result == 0 && given[0] != PR_SYS_DISPATCH_OFF) {
+        ml_walls_dispatched();
+    }
+    return result;
+}
+
+ML_VISIBLE int prctl(int operation, ...) {
+    va_list rest;
+    unsigned long given[4];
+    va_start(rest, operation);
+    for (int i = 0; i < 4; i++) {
+        given[i] = va_arg(rest, unsigned long);
+    }
+    va_end(rest);
+    return call_prctl(operation, given);
+}
+
+bool ml_walls_are_asked_for(long prctl_operation) {
+    return prctl_operation == PR_SET_SECCOMP || prctl_operation == PR_SET_SYSCALL_USER_DISPATCH;
+}
+
+/* Not by prctl's own name: a program that has a function of that name may be the caller. */
+long ml_walls_syscall(long number, long operation, long a, long b, long c, long d) {
+    const unsigned long given[4] = {
+        (unsigned long)a, (unsigned long)b, (unsigned long)c, (unsigned long)d};
+    (void)number;
+    return call_prctl((int)operation, given);
+}
+
+ML_VISIBLE int pthread_setname_np(pthread_t thread, const char *name) {
+    ready();
+    const int result = ml_libc.pthread_setname_np(thread, name);
+    if (result == 0 && pthread_equal(thread, pthread_self())) {
+        ml_life_renamed();
+    }
+    return result;
+}
+
+/* Recipes and cached stacks die with their module; see client/unwind/unwind.h. */
+ML_VISIBLE int dlclose(void *handle) {
+    ready();
+    const bool connected = ml_process.connected && ml_process_state() != ML_GATE_FRESH &&
+                           (ml_process.walls & ML_WALLS_CLOSED) == 0;
+    if (connected) {
+        ml_unwind_unload_begin(ml_process.unwind);
+    }
+    ml_next_forget_late_new();
+    const int result = ml_libc.dlclose(handle);
+    ml_next_forget_late_new();
+    if (connected) {
+        struct ml_thread *thread = &ml_thread;
+        const struct ml_hook hook =
+            ml_hook_enter(thread, (uintptr_t)__builtin_frame_address(0) + 2 * sizeof(void *));
+        const uint32_t phase = ml_hook_recording(thread);
+        ml_unwind_unload_end(
+            ml_process.unwind, hook.lane != NULL ? ml_record_unload : NULL, hook.lane
+        );
+        ml_hook_calling(thread, phase);
+        ml_hook_leave(thread, &hook);
+    }
+    return result;
+}

@@ -1,0 +1,245 @@
+/* system and popen start a shell with the program's environment, inside libc, where nobody can add
+ * to it. Room: client. Context: any thread; whoever waits for a shell may be cancelled.
+ *
+ * One rule: for the length of the call the environment is a copy with ours in it, which all threads
+ * that are in such a call share; behind the last one it is what it was. Whatever another thread has
+ * made of it meanwhile stays, without ours. Threads that read the environment may still hold a copy
+ * when it is put away, so its memory stays. What another thread forks or starts meanwhile gets the
+ * program's own, and getenv answers out of it; who reads `environ` itself finds the copy. */
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "client/startup/carry.h"
+#include "client/startup/libc.h"
+#include "client/state/sys.h"
+#include "client/state/visible.h"
+
+enum {
+    COPIES = 8,        /* that take turns: far more than a reader is behind */
+    CLEANUP_PHASE = 2, /* _UA_CLEANUP_PHASE and _URC_CONTINUE_UNWIND of the C++ ABI */
+    CONTINUE_UNWIND = 8,
+    PAGE_BYTES = 4096
+};
+
+struct copy {
+    char *start;
+    size_t bytes;
+};
+
+/* Under `owner`: the pid of the process of which a thread is at work here; 0: nobody is. What a
+ * fork left behind is told by the pid. */
+static _Atomic uint32_t owner;
+static struct {
+    uint32_t pid;
+    uint32_t users; /* threads in a call */
+    char **before;
+    char **carried;
+    uint32_t turn;
+    struct copy copies[COPIES];
+} shared;
+
+/* This thread is in a call. */
+static __thread bool inside __attribute__((tls_model("initial-exec")));
+
+static inline void ready(void) {
+    if (ml_libc.system == NULL) {
+        ml_libc_resolve();
+    }
+}
+
+static void lock(void) {
+    const uint32_t pid = (uint32_t)ml_sys0(SYS_getpid);
+    uint32_t seen = 0;
+    while (!atomic_compare_exchange_strong(&owner, &seen, pid)) {
+        if (seen == pid) {
+            (void)ml_sys0(SYS_sched_yield);
+            seen = 0;
+        }
+    }
+    if (shared.pid != pid) {
+        if (shared.users > 0 && environ == shared.carried) {
+            environ = shared.before;
+        }
+        shared.pid = pid;
+        shared.users = 0;
+    }
+}
+
+static void unlock(void) {
+    atomic_store(&owner, 0);
+}
+
+/* Memory for a copy, which nobody gets back; NULL: there is none. */
+static char *take_copy(size_t bytes) {
+    struct copy *copy = &shared.copies[shared.turn++ % COPIES];
+    if (copy->bytes < bytes) {
+        const size_t wanted = (2 * bytes + PAGE_BYTES - 1) & ~(size_t)(PAGE_BYTES - 1);
+        const long at = ml_sys6(
+            SYS_mmap, 0, (long)wanted, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0
+        );
+        if (at < 0 && at > -PAGE_BYTES) {
+            return NULL;
+        }
+        *copy = (struct copy){.start = (char *)at, .bytes = wanted};
+    }
+    return copy->start;
+}
+
+/* The last one is out: back to what was before; if the program has changed it meanwhile, take ours
+ * out of that, which may go on to use what lies in the copy. */
+static void put_back(void) {
+    if (environ == shared.carried) {
+        environ = shared.before;
+    } else if (environ != NULL) {
+        shared.copies[(shared.turn - 1) % COPIES] = (struct copy){.bytes = 0};
+        (void)ml_carry_take(environ);
+    }
+}
+
+/* Whether the environment is a copy with ours now. */
+static bool enter(void) {
+    size_t entries = 0;
+    size_t preload_bytes = 0;
+    if (!ml_carry_on() || !ml_carry_program(AT_FDCWD, "/bin/sh", 0)) {
+        return false;
+    }
+    lock();
+    bool entered = shared.users > 0 && environ == shared.carried;
+    if (entered) {
+        shared.users++;
+    } else if (ml_carry_count(environ, &entries, &preload_bytes)) {
+        const size_t pointers_bytes = (entries + ML_CARRY_EXTRA) * sizeof(char *);
+        char *copy = take_copy(pointers_bytes + preload_bytes + (size_t)ML_CARRY_SOCKET_MAX_BYTES);
+        if (copy != NULL) {
+            char *preload_space = copy + pointers_bytes;
+            shared.before = environ;
+            shared.carried = (char **)(void *)copy;
+            ml_carry_environment(
+                environ,
+                entries,
+                shared.carried,
+                preload_space,
+                preload_bytes,
+                preload_space + preload_bytes
+            );
+            shared.users++; /* first: a child that is forked here looks at it */
+            atomic_thread_fence(memory_order_release);
+            environ = shared.carried;
+            entered = true;
+        }
+    }
+    inside = entered;
+    unlock();
+    return entered;
+}
+
+static void leave(void) {
+    lock();
+    inside = false;
+    if (shared.users == 1) {
+        put_back();
+        atomic_thread_fence(memory_order_release);
+    }
+    shared.users -= shared.users > 0 ? 1 : 0;
+    unlock();
+}
+
+char *const *ml_carry_without_shells(char *const *environment) {
+    const bool is_copy = environment != NULL && environment == environ &&
+                         environment == __atomic_load_n(&shared.carried, __ATOMIC_ACQUIRE) &&
+                         __atomic_load_n(&shared.users, __ATOMIC_RELAXED) > 0;
+    return is_copy ? shared.before : environment;
+}
+
+/* A child has none of the other threads. An older glibc forks in system itself, before it starts
+ * the shell: that one is to have ours. */
+static void after_fork_in_child(void) {
+    if (!inside) {
+        if (shared.users > 0 && environ != NULL && environ != shared.carried) {
+            (void)ml_carry_take(environ); /* changed meanwhile: nobody else does it here */
+        }
+        environ = (char **)(uintptr_t)ml_carry_without_shells(environ);
+        shared.users = 0;
+    }
+}
+
+__attribute__((constructor)) static void begin(void) {
+    (void)pthread_atfork(NULL, NULL, after_fork_in_child);
+}
+
+/* The thread is cancelled while it waits. */
+__attribute__((used)) static int
+shell_passed_by(int version, int actions, uint64_t kind, void *thrown, void *context) {
+    (void)version;
+    (void)kind;
+    (void)thrown;
+    (void)context;
+    if ((actions & CLEANUP_PHASE) != 0) {
+        leave();
+    }
+    return CONTINUE_UNWIND;
+}
+
+/* 0x1b: a 4-byte address relative to itself. */
+#define LEFT_WHEN_CANCELLED __asm__ volatile(".cfi_personality 0x1b, shell_passed_by")
+
+static __attribute__((noinline)) int carried_system(const char *command) {
+    LEFT_WHEN_CANCELLED;
+    const int result = ml_libc.system(command);
+    leave();
+    return result;
+}
+
+static __attribute__((noinline)) FILE *carried_popen(const char *command, const char *mode) {
+    LEFT_WHEN_CANCELLED;
+    FILE *result = ml_libc.popen(command, mode);
+    leave();
+    return result;
+}
+
+/* What the program has set; `real` looks into what is there now. */
+static char *own_value(const char *name, char *(*real)(const char *)) {
+    char *const *carried = __atomic_load_n(&shared.carried, __ATOMIC_ACQUIRE);
+    if (carried == NULL) {
+        return real(name); /* no shell yet */
+    }
+    if (environ != carried) { /* it may become so now, or be a changed one with ours in it */
+        return ml_carry_own_value(name, real(name));
+    }
+    const size_t name_bytes = strlen(name);
+    for (char *const *own = shared.before; own != NULL && *own != NULL; own++) {
+        if (strncmp(*own, name, name_bytes) == 0 && (*own)[name_bytes] == '=') {
+            return *own + name_bytes + 1;
+        }
+    }
+    return NULL;
+}
+
+ML_VISIBLE char *getenv(const char *name) {
+    ready();
+    return own_value(name, ml_libc.getenv);
+}
+
+ML_VISIBLE char *secure_getenv(const char *name) {
+    ready();
+    return getauxval(AT_SECURE) != 0 ? NULL : own_value(name, ml_libc.secure_getenv);
+}
+
+ML_VISIBLE int system(const char *command) {
+    ready();
+    return command != NULL && enter() ? carried_system(command) : ml_libc.system(command);
+}
+
+ML_VISIBLE FILE *popen(const char *command, const char *mode) {
+    ready();
+    return enter() ? carried_popen(command, mode) : ml_libc.popen(command, mode);
+}

@@ -1,0 +1,56 @@
+#include "client/recording/check.h"
+
+#include "client/unwind/check.h"
+
+enum { CHECK_WANTED, CHECK_OPENING, CHECK_OPEN, CHECK_MISSING };
+
+static _Atomic uint32_t check_state;
+static struct ml_unwind_checker checker; /* written by the thread that set CHECK_OPENING */
+
+void ml_check_want(uint32_t every) {
+    ml_process.check_every = every;
+}
+
+/* Open libunwind at the first stack on which it can be; true from the next one on. It allocates: as
+ * the next allocator's business, which is not recorded. But such calls are looked at for signal
+ * handlers, by a walk that takes the place of the stack in hand. */
+static bool is_open(struct ml_thread *thread, const struct ml_lane *lane) {
+    uint32_t state = atomic_load_explicit(&check_state, memory_order_acquire);
+    if (state != CHECK_WANTED) {
+        return state == CHECK_OPEN;
+    }
+    if (!ml_unwind_checker_may_open(&lane->unwind) ||
+        !atomic_compare_exchange_strong(&check_state, &state, CHECK_OPENING)) {
+        return false;
+    }
+    const uint32_t phase = thread->phase;
+    ml_hook_calling(thread, ML_PHASE_NEXT);
+    state = ml_unwind_checker_open(&checker) == ML_OK ? CHECK_OPEN : CHECK_MISSING;
+    ml_hook_calling(thread, phase);
+    atomic_store_explicit(&check_state, state, memory_order_release);
+    return false;
+}
+
+void ml_check_stack(struct ml_lane *lane, const struct ml_unwind_entry *entry, bool memo_agrees) {
+    struct ml_thread *thread = &ml_thread;
+    struct ml_unwind_difference difference;
+    struct ml_staging_header *header = ml_process_staging_header();
+    if (!memo_agrees) {
+        __atomic_fetch_add(&header->unwind_differed, 1, __ATOMIC_RELAXED);
+    }
+    if (++lane->unchecked < ml_process.check_every || !is_open(thread, lane)) {
+        return;
+    }
+    lane->unchecked = 0;
+    const uint32_t phase = thread->phase;
+    ml_hook_calling(thread, ML_PHASE_NEXT);
+    const enum ml_unwind_verdict verdict =
+        ml_unwind_checker_compare(&checker, &lane->unwind, entry, &difference);
+    ml_hook_calling(thread, phase);
+    if (verdict != ML_UNWIND_UNJUDGED) {
+        __atomic_fetch_add(&header->unwind_checked, 1, __ATOMIC_RELAXED);
+    }
+    if (verdict == ML_UNWIND_DIFFERENT) {
+        __atomic_fetch_add(&header->unwind_differed, 1, __ATOMIC_RELAXED);
+    }
+}

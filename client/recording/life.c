@@ -1,0 +1,527 @@
+#include "client/recording/life.h"
+
+#include <limits.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "client/memlog.h"
+#include "client/recording/check.h"
+#include "client/recording/hook.h"
+#include "client/recording/record.h"
+#include "client/recording/sampler.h"
+#include "client/startup/hello.h"
+#include "client/state/visible.h"
+#include "client/stream/arena.h"
+#include "client/stream/decoy.h"
+#include "client/stream/pipe.h"
+#include "client/stream/stack_table.h"
+
+enum { GET_PIPE_BYTES = 1032 /* F_GETPIPE_SZ */, PIPE_DEFAULT_BYTES = 1 << 16, PAGE_BYTES = 4096 };
+_Static_assert(
+    (int)ML_CONTROL_BYTES == (int)PAGE_BYTES && (int)ML_LEASE_BYTES == (int)PAGE_BYTES,
+    "a page each"
+);
+
+/* Until there is a host: a gate that says OFF and a control page that never changes. */
+static struct ml_gate_page no_gate = {.gate = ML_GATE_OFF};
+static const struct ml_control_page no_control = {.generation = 1};
+static struct ml_lease_page no_lease;
+
+struct ml_process ml_process = {
+    .gate_page = &no_gate,
+    .control = &no_control,
+    .lease = &no_lease,
+    .pipe_fd = -1,
+    .socket_fd = -1,
+};
+
+/* Gates that no process has: a thread's first hook takes the slow path. */
+__thread struct ml_thread ml_thread __attribute__((tls_model("initial-exec"))
+) = {.gate = UINT64_MAX, .idle_gate = UINT64_MAX, .sampling_gate = UINT64_MAX};
+
+/* By their first version, which libc.so.6 keeps: their newest is younger than many a container. An
+ * older glibc has them in libpthread.so.0, and a program without that has no threads. */
+__asm__(".symver pthread_key_create, pthread_key_create@GLIBC_2.2.5");
+__asm__(".symver pthread_setspecific, pthread_setspecific@GLIBC_2.2.5");
+#pragma weak pthread_key_create
+#pragma weak pthread_setspecific
+
+static pthread_key_t exit_key;
+
+/* Have thread_exits called at this thread's end. */
+static void watch_exit(const void *value) {
+    if (pthread_key_create != NULL && pthread_setspecific != NULL) {
+        (void)pthread_setspecific(exit_key, value);
+    }
+}
+
+static uint32_t thread_id(void) {
+    return (uint32_t)ml_sys0(SYS_gettid);
+}
+
+static void set_state(enum ml_gate_state state) {
+    atomic_store_explicit(
+        &ml_process.gate_page->gate,
+        ml_gate_value(ml_process.generation, state),
+        memory_order_release
+    );
+}
+
+void ml_process_off(void) {
+    set_state(ML_GATE_OFF);
+}
+
+/* ---- threads ---- */
+
+/* A lane's first records; the first lane of a profile begins with START. */
+static void record_first(struct ml_lane *lane) {
+    _Atomic uint32_t *begun = &ml_process.gate_page->profile;
+    uint32_t seen = atomic_load_explicit(begun, memory_order_relaxed);
+    /* Of two threads one begins it; one that has slept through it all comes too late to. */
+    while ((int32_t)(lane->profile - seen) > 0) {
+        if (atomic_compare_exchange_weak(begun, &seen, lane->profile)) {
+            ml_record_start(lane, 0);
+            ml_stack_forget(seen, lane->profile);
+        }
+    }
+    ml_record_thread(lane);
+}
+
+struct ml_lane *ml_life_lane(bool second) {
+    struct ml_lane *lane = ml_lane_take(thread_id());
+    if (lane != NULL) {
+        lane->second = second ? ML_LANE_SECOND : 0;
+        ml_unwind_thread_clear(&lane->unwind);
+        record_first(lane);
+        ml_sampler_announce(&ml_thread, lane);
+    }
+    return lane;
+}
+
+void ml_life_lane_update(struct ml_lane *lane) {
+    const uint32_t profile = ml_process_profile();
+    if (lane->profile != profile) {
+        ml_lane_begin(lane, profile);
+        ml_unwind_thread_clear(&lane->unwind);
+        record_first(lane);
+    }
+    ml_sampler_announce(&ml_thread, lane);
+}
+
+static void give_lanes(struct ml_thread *thread) {
+    if (thread->lane != NULL) {
+        ml_lane_give(thread->lane);
+        thread->lane = NULL;
+    }
+    if (thread->second != NULL) {
+        ml_lane_give(thread->second);
+        thread->second = NULL;
+    }
+}
+
+/* Destructors run in rounds; other keys' may allocate in each. The lanes go back in the last one,
+ * and what this thread still frees behind it (its own stack cache, the allocator's) takes a lane
+ * for each event. */
+static void thread_exits(void *value) {
+    struct ml_thread *thread = &ml_thread;
+    if (thread->exit_rounds == ML_THREAD_GONE) {
+        return;
+    }
+    if (++thread->exit_rounds < PTHREAD_DESTRUCTOR_ITERATIONS) {
+        watch_exit(value);
+        return;
+    }
+    thread->exit_rounds = ML_THREAD_GONE;
+    thread->gate = UINT64_MAX;
+    thread->sampling_gate = UINT64_MAX;
+    if (thread->generation == ml_process.generation && ml_process_state() != ML_GATE_FRESH) {
+        give_lanes(thread);
+    }
+}
+
+/* ---- start ---- */
+
+/* One page. */
+static uint8_t *map_page(int fd, int protection, void *at) {
+    const long result = ml_sys6(
+        SYS_mmap, (long)at, PAGE_BYTES, protection, MAP_SHARED | (at != NULL ? MAP_FIXED : 0), fd, 0
+    );
+    return result < 0 && result > -PAGE_BYTES ? NULL : (uint8_t *)result;
+}
+
+static void unmap_page(const uint8_t *start) {
+    if (start != NULL) {
+        (void)ml_sys3(SYS_munmap, (long)start, PAGE_BYTES, 0);
+    }
+}
+
+static void close_fd(int fd) {
+    if (fd >= 0) {
+        (void)ml_sys1(SYS_close, fd);
+    }
+}
+
+static bool
+are_ours(const uint8_t *staging, const uint8_t *control, const uint8_t *lease, uint32_t slots) {
+    const struct ml_staging_header *header = (const void *)staging;
+    return header->magic == ML_STAGING_MAGIC && header->version == ML_STAGING_VERSION &&
+           header->slots == slots &&
+           ((const struct ml_control_page *)(const void *)control)->magic == ML_CONTROL_MAGIC &&
+           ((const struct ml_lease_page *)(const void *)lease)->magic == ML_LEASE_MAGIC;
+}
+
+static void close_memfds(const struct ml_hello *hello) {
+    close_fd(hello->staging_fd);
+    close_fd(hello->control_fd);
+    close_fd(hello->lease_fd);
+}
+
+/* A program's first mappings: the arena lies far from where the kernel has put the lease. */
+static bool map_shared_parts(const struct ml_hello *hello) {
+    const uint32_t slots = hello->params.staging_slots;
+    const uint8_t *control = map_page(hello->control_fd, PROT_READ, NULL);
+    uint8_t *lease = map_page(hello->lease_fd, PROT_READ | PROT_WRITE, NULL);
+    const bool arena = lease != NULL && ml_arena_map(lease);
+    uint8_t *staging = arena ? ml_arena_map_staging(hello->staging_fd, slots, false) : NULL;
+    if (staging == NULL || control == NULL || !are_ours(staging, control, lease, slots)) {
+        ml_arena_unmap(); /* of a program that is short of memory */
+        unmap_page(control);
+        unmap_page(lease);
+        return false;
+    }
+    ml_process.lease = (struct ml_lease_page *)(void *)lease;
+    ml_process.staging = staging;
+    ml_process.control = (const struct ml_control_page *)(const void *)control;
+    return true;
+}
+
+/* A forked child's, over its parent's; but what a decoy is left with stays where it is. The lease
+ * is everybody's. */
+static bool map_over_parents(const struct ml_hello *hello) {
+    /* MAP_FIXED needs an address that is not const; the page itself is never written by us. */
+    const uint8_t *control =
+        map_page(hello->control_fd, PROT_READ, (void *)(uintptr_t)ml_process.control);
+    uint8_t *staging =
+        ml_arena_map_staging(hello->staging_fd, ml_process.slots, !ml_decoy_pending());
+    if (staging != NULL) {
+        ml_process.staging = staging;
+    }
+    return staging != NULL && control != NULL &&
+           are_ours(staging, control, (const uint8_t *)ml_process.lease, ml_process.slots);
+}
+
+/* Everything is in place: the first lane, with the stream's first records. */
+static void begin_stream(struct ml_thread *thread, uint64_t fork_serial) {
+    struct ml_gate_page *page = ml_process.gate_page;
+    atomic_store_explicit(&page->table_shift, ML_TABLE_SHIFT_MIN, memory_order_relaxed);
+    ml_arena_begin();
+    ml_decoy_step_aside();
+    thread->generation = ml_process.generation;
+    thread->second = NULL;
+    thread->lane = ml_lane_take(thread_id());
+    if (thread->lane == NULL) {
+        set_state(ML_GATE_OFF);
+        return;
+    }
+    atomic_store_explicit(&page->profile, thread->lane->profile, memory_order_relaxed);
+    ml_record_start(thread->lane, fork_serial);
+    ml_record_thread(thread->lane);
+    watch_exit(thread->lane);
+    set_state(ml_process.control->enabled != 0 ? ML_GATE_RECORDING : ML_GATE_DORMANT);
+}
+
+static bool adopt(struct ml_hello *hello, bool again) {
+    ml_process.slots = hello->params.staging_slots;
+    ml_process.pid = (uint32_t)ml_sys0(SYS_getpid);
+    /* Mapped, the memfds are not needed any more. */
+    const bool mapped = ml_process.slots != 0 && ml_process.slots <= ML_STAGING_SLOTS_MAX &&
+                        (again ? map_over_parents(hello) : map_shared_parts(hello));
+    close_memfds(hello);
+    if (!mapped ||
+        !ml_hello_identity(hello->pipe_fd, &ml_process.pipe_device, &ml_process.pipe_inode)) {
+        return false;
+    }
+    ml_process.lease_number = __atomic_add_fetch(&ml_process.lease->numbers, 1, __ATOMIC_RELAXED);
+    ml_process.clock = ml_process.control->clock;
+    const long pipe_bytes = ml_sys3(SYS_fcntl, hello->pipe_fd, GET_PIPE_BYTES, 0);
+    ml_process.pipe_bytes = pipe_bytes > 0 ? (uint64_t)pipe_bytes : PIPE_DEFAULT_BYTES;
+    if (!again) { /* a child keeps what its parent found, and what its parent's walls leave */
+        ml_process.no_sigpipe = ml_pipe_is_silent(hello->pipe_fd);
+    }
+    atomic_store(&ml_process.pipe_fd, hello->pipe_fd);
+    return true;
+}
+
+/* ---- fork ---- */
+
+void ml_life_before_fork(void) {
+    struct ml_thread *thread = &ml_thread;
+    thread->fork_serial = 0;
+    if ((ml_process.walls & ML_WALLS_CLOSED) != 0) {
+        return;
+    }
+    const struct ml_hook hook = ml_hook_enter(thread, (uintptr_t)__builtin_frame_address(0));
+    if (hook.lane != NULL) {
+        struct ml_event event = {.kind = ML_EVENT_FORK};
+        event.fork_serial = atomic_fetch_add(&ml_process.gate_page->fork_serial, 1) + UINT64_C(1);
+        ml_lane_record(hook.lane, &event);
+        thread->fork_serial = event.fork_serial;
+    }
+    ml_hook_leave(thread, &hook);
+    if (ml_unlikely(thread->phase > ML_PHASE_NEXT)) {
+        ml_decoy_save(thread->phase == ML_PHASE_SECOND ? thread->second : thread->lane);
+    }
+}
+
+void ml_life_after_fork_in_parent(void) {
+    ml_thread.fork_serial = 0;
+    ml_decoy_drop_saved();
+}
+
+void ml_life_after_fork_in_child(void) {
+    struct ml_thread *thread = &ml_thread;
+    const uint32_t phase = thread->phase;
+    if (!ml_process.connected || ml_process_state() != ML_GATE_FRESH) {
+        return;
+    }
+    if (phase == ML_PHASE_NONE) {
+        /* A hook that was about to be entered, and goes on, finds none. */
+        thread->lane = NULL;
+        thread->second = NULL;
+        return;
+    }
+    ml_decoy_set(thread->lane, thread->second);
+    thread->phase = ML_PHASE_SECOND; /* whoever comes meanwhile is counted */
+    (void)ml_life_may_record(thread);
+    ml_decoy_settle();
+    thread->phase = phase;
+}
+
+/* A child's first event. The wiped arena reads as an empty one; what is left of the parent are
+ * descriptors and mappings, and they are replaced before anything is written. */
+static void become_child(struct ml_thread *thread) {
+    uint64_t fresh = 0;
+    ml_process.generation++;
+    if (!atomic_compare_exchange_strong(
+            &ml_process.gate_page->gate, &fresh, ml_gate_value(ml_process.generation, ML_GATE_OFF)
+        )) {
+        ml_process.generation--;
+        return;
+    }
+    if (!ml_decoy_pending()) {
+        ml_decoy_forget();
+    }
+    if ((ml_process.walls & ML_WALLS_NO_HELLO) != 0) {
+        ml_process_lost_message();
+        return;
+    }
+    const uint64_t serial = thread->fork_serial;
+    thread->fork_serial = 0;
+    const int parents_pipe = atomic_exchange(&ml_process.pipe_fd, -1);
+    const int socket_fd = atomic_load(&ml_process.socket_fd);
+    uint64_t device = 0;
+    uint64_t inode = 0;
+    if (ml_hello_identity(parents_pipe, &device, &inode) && device == ml_process.pipe_device &&
+        inode == ml_process.pipe_inode) {
+        close_fd(parents_pipe);
+    }
+    struct ml_hello hello = {.told = false};
+    const struct ml_bytes title = {ml_process.title, ml_process.title_bytes};
+    if (!ml_hello_identity(socket_fd, &device, &inode) || device != ml_process.socket_device ||
+        inode != ml_process.socket_inode ||
+        !ml_hello_forked(
+            socket_fd,
+            ml_process_host_listens(),
+            serial,
+            ml_process.slots,
+            ml_process.control,
+            title,
+            &hello
+        )) {
+        if (!hello.told) {
+            ml_process_lost_message();
+        }
+        return;
+    }
+    if (!adopt(&hello, true)) {
+        close_fd(hello.pipe_fd);
+        (void)ml_hello_cannot_use(socket_fd, MEMLOG_CLIENT_NOT_PROFILED_REASON_NO_ROOM);
+        return;
+    }
+    begin_stream(thread, serial);
+}
+
+bool ml_life_connect(const char *socket_path) {
+    struct ml_thread *thread = &ml_thread;
+    struct ml_hello hello;
+    int socket_fd = -1;
+    if (ml_process.connected || !ml_hello_connect(socket_path, &socket_fd)) {
+        return false;
+    }
+    if (!ml_hello_ask(socket_fd, &hello)) {
+        close_fd(socket_fd);
+        return false;
+    }
+    if (hello.params.verdict == MEMLOG_CLIENT_VERDICT_REFUSED) {
+        close_fd(hello.pipe_fd);
+        close_memfds(&hello);
+        close_fd(socket_fd);
+        return false;
+    }
+    if (!adopt(&hello, false) ||
+        !ml_hello_identity(socket_fd, &ml_process.socket_device, &ml_process.socket_inode)) {
+        (void)ml_hello_cannot_use(socket_fd, MEMLOG_CLIENT_NOT_PROFILED_REASON_NO_ROOM);
+        ml_arena_unmap();
+        close_fd(hello.pipe_fd);
+        close_fd(socket_fd);
+        return false;
+    }
+    /* These may allocate: in the phase in which nested calls are somebody else's. */
+    thread->phase = ML_PHASE_NEXT;
+    ml_check_want(ml_process.control->unwind_check);
+    if (pthread_key_create != NULL) {
+        (void)pthread_key_create(&exit_key, thread_exits);
+    }
+    (void
+    )pthread_atfork(ml_life_before_fork, ml_life_after_fork_in_parent, ml_life_after_fork_in_child);
+    thread->phase = ML_PHASE_RECORD;
+    const struct ml_bytes title = ml_hello_title();
+    ml_process.title = title.data;
+    ml_process.title_bytes = title.count_bytes;
+    atomic_store(&ml_process.socket_fd, socket_fd);
+    ml_process.generation = 1;
+    ml_process.connected = true;
+    ml_process.gate_page = (struct ml_gate_page *)(void *)ml_process.memory.arena.start;
+    begin_stream(thread, 0);
+    return true;
+}
+
+/* ---- what a thread's slow path looks at ---- */
+
+/* Go by what the host says, if it has said something new. */
+static void obey_control(uint64_t gate) {
+    const enum ml_gate_state state = (enum ml_gate_state)(gate & 3);
+    const uint32_t enabled = __atomic_load_n(&ml_process.control->enabled, __ATOMIC_ACQUIRE);
+    const enum ml_gate_state wanted = enabled != 0 ? ML_GATE_RECORDING : ML_GATE_DORMANT;
+    if (state == ML_GATE_OFF || state == ML_GATE_FRESH || state == wanted) {
+        return;
+    }
+    (void)atomic_compare_exchange_strong(
+        &ml_process.gate_page->gate, &gate, ml_gate_value(ml_process.generation, wanted)
+    );
+}
+
+/* All that the control page said when its generation was `control` has been looked at. */
+static void has_seen(struct ml_thread *thread, uint32_t control) {
+    thread->control = control;
+    thread->filters = thread->filter == ML_FILTER_SAMPLED ? control : 0;
+}
+
+/* Behind walls that let nothing of ours through: this event stands for all that will be missing. It
+ * was produced (whose lane says so does not matter), and there is no pipe for it. */
+static void close_for_good(void) {
+    struct ml_staging_header *header = ml_process_staging_header();
+    struct ml_staging_lane *first =
+        (struct ml_staging_lane *)(void *)(ml_process.staging + ML_STAGING_LANES_OFFSET);
+    (void)__atomic_fetch_add(&first->produced, 1, __ATOMIC_RELAXED);
+    (void)__atomic_fetch_add(&header->lost_no_pipe, 1, __ATOMIC_RELAXED);
+    ml_process_off();
+}
+
+bool ml_life_may_record(struct ml_thread *thread) {
+    if ((ml_process.walls & ML_WALLS_CLOSED) != 0 && ml_process_state() == ML_GATE_RECORDING) {
+        close_for_good();
+    }
+    if (ml_process.connected && ml_process_state() == ML_GATE_FRESH) {
+        become_child(thread);
+    }
+    const uint32_t control = ml_process_control_generation();
+    atomic_thread_fence(memory_order_acquire); /* what else the page says is as new, or newer */
+    obey_control(atomic_load(&ml_process.gate_page->gate));
+    if (thread->generation != ml_process.generation) {
+        thread->generation = ml_process.generation;
+        thread->lane = NULL;
+        thread->second = NULL;
+    }
+    const uint64_t gate = atomic_load(&ml_process.gate_page->gate);
+    const bool recording = (gate & 3) == ML_GATE_RECORDING;
+    ml_sampler_follow(thread, recording);
+    thread->sampling_gate = UINT64_MAX;
+    thread->idle_gate = UINT64_MAX;
+    if (thread->exit_rounds == ML_THREAD_GONE) {
+        has_seen(thread, control);
+        return recording;
+    }
+    if (recording && thread->lane == NULL) {
+        thread->lane = ml_life_lane(false);
+        watch_exit(ml_process.gate_page);
+    } else if (recording) {
+        ml_life_lane_update(thread->lane);
+    } else if (!recording && (gate & 3) == ML_GATE_DORMANT) {
+        give_lanes(thread);
+    } else if (!recording) {
+        thread->lane = NULL;
+        thread->second = NULL;
+    }
+    has_seen(thread, control);
+    /* A thread that found no lane asks again at its next event. One that samples enters its hooks
+     * by the slow way, and only for what it records. */
+    const bool has_lane = recording && thread->lane != NULL;
+    thread->gate = has_lane && thread->filter == ML_FILTER_OFF ? gate : UINT64_MAX;
+    thread->idle_gate = !recording ? gate : UINT64_MAX;
+    thread->sampling_gate = has_lane && thread->filter == ML_FILTER_SAMPLED ? gate : UINT64_MAX;
+    return has_lane;
+}
+
+void ml_life_renamed(void) {
+    struct ml_thread *thread = &ml_thread;
+    if (ml_process_stack_mode() != ML_STACK_NATIVE_WITH_THREAD_NAMES ||
+        (ml_process.walls & ML_WALLS_CLOSED) != 0) {
+        return;
+    }
+    const struct ml_hook hook = ml_hook_enter(thread, (uintptr_t)__builtin_frame_address(0));
+    if (hook.lane != NULL) {
+        ml_record_thread(hook.lane);
+    }
+    ml_hook_leave(thread, &hook);
+}
+
+/* One record from outside the allocator's hooks; only in the process that owns the stream: a vfork
+ * child runs in its parent's memory and has nothing to say in its name, a forked one that has not
+ * allocated yet has no stream. */
+static void record_alone(const struct ml_event *event) {
+    struct ml_thread *thread = &ml_thread;
+    if (ml_process_state() != ML_GATE_RECORDING || (ml_process.walls & ML_WALLS_CLOSED) != 0) {
+        return;
+    }
+    /* Who may not even ask for its pid starts no other programs by vfork either. */
+    if ((ml_process.walls & ML_WALLS_NO_PID) == 0 &&
+        ml_process.pid != (uint32_t)ml_sys0(SYS_getpid)) {
+        return;
+    }
+    const struct ml_hook hook = ml_hook_enter(thread, (uintptr_t)__builtin_frame_address(0));
+    if (hook.lane != NULL) {
+        ml_lane_record(hook.lane, event);
+    }
+    ml_hook_leave(thread, &hook);
+}
+
+void ml_life_end(uint32_t kind) {
+    const uint64_t lost_events =
+        ml_process_state() == ML_GATE_RECORDING ? ml_decoy_take_count() : 0;
+    if (ml_unlikely(lost_events != 0)) {
+        __atomic_fetch_add(
+            &ml_process_staging_header()->lost_nested, lost_events, __ATOMIC_RELAXED
+        );
+    }
+    struct ml_event event = {.kind = ML_EVENT_END};
+    event.end_kind = kind;
+    record_alone(&event);
+}
+
+void ml_life_reaped(uint32_t pid) {
+    struct ml_event event = {.kind = ML_EVENT_REAPED};
+    event.reaped_pid = pid;
+    record_alone(&event);
+}

@@ -1,0 +1,173 @@
+#include "client/recording/sampler.h"
+
+#include "client/recording/record.h"
+#include "client/sampling/chance.h"
+#include "client/stream/overrun.h"
+
+/* ---- a thread's way */
+
+/* Inside a hook, which holds all of it. */
+static void set_way(struct ml_thread *thread, uint64_t way_bytes) {
+    thread->left = 0;
+    thread->rest = way_bytes;
+}
+
+/* Another state for each thread of each process; a forked child goes on with its parent's copy. */
+static void seed(struct ml_thread *thread) {
+    if (thread->seeded == ml_process.generation) {
+        return;
+    }
+    thread->random ^= ml_sys_tsc() ^ (uint64_t)ml_process.pid << 40 ^ (uintptr_t)thread << 13;
+    thread->seeded = ml_process.generation;
+}
+
+uint64_t ml_sampler_interval(void) {
+    const uint64_t wanted = __atomic_load_n(&ml_process.control->sampling_bytes, __ATOMIC_RELAXED);
+    if (wanted == 0) {
+        return ml_overrun_interval(1);
+    }
+    return ml_overrun_interval(wanted < ML_SAMPLING_MAX_BYTES ? wanted : ML_SAMPLING_MAX_BYTES);
+}
+
+/* Which frees leave the process. Where the pipe alone makes us sample, exactly recorded blocks come
+ * again when it has room, and always may live. */
+static enum ml_filter filter_of(uint64_t interval) {
+    _Atomic uint32_t *sampled = &ml_process.gate_page->sampled;
+    const bool before = atomic_load_explicit(sampled, memory_order_relaxed) != 0;
+    if (interval <= 1) {
+        return before ? ML_FILTER_NONE : ML_FILTER_OFF;
+    }
+    if (!before) {
+        atomic_store_explicit(sampled, 1, memory_order_relaxed);
+    }
+    const bool all = __atomic_load_n(&ml_process.control->all_sampled, __ATOMIC_RELAXED) != 0 &&
+                     __atomic_load_n(&ml_process.control->sampling_bytes, __ATOMIC_RELAXED) > 1;
+    return all ? ML_FILTER_SAMPLED : ML_FILTER_NONE;
+}
+
+void ml_sampler_follow(struct ml_thread *thread, bool recording) {
+    thread->filters = 0; /* until ml_life_may_record is done */
+    if (!recording) {
+        thread->left = 0;
+        thread->rest = 0;
+        thread->interval = 0;
+        thread->filter = ML_FILTER_OFF;
+        return;
+    }
+    const uint64_t interval = ml_sampler_interval();
+    const enum ml_filter filter = filter_of(interval);
+    seed(thread);
+    if (interval != thread->interval) {
+        /* How far the way was at the old interval says nothing of the new one's points. */
+        thread->interval = interval;
+        thread->filter = filter;
+        set_way(thread, interval > 1 ? ml_chance_distance(&thread->random, interval) : 0);
+    } else {
+        thread->filter = filter;
+    }
+}
+
+void ml_sampler_announce(const struct ml_thread *thread, struct ml_lane *lane) {
+    const uint64_t said =
+        lane->interval != 0
+            ? lane->interval
+            : atomic_load_explicit(&ml_process.gate_page->stream_interval, memory_order_relaxed);
+    if (thread->interval == 0 || said == thread->interval) {
+        return;
+    }
+    lane->interval = thread->interval;
+    struct ml_event event = {.kind = ML_EVENT_SAMPLING};
+    event.sampling_bytes = thread->interval;
+    ml_lane_record(lane, &event);
+}
+
+/* ---- inside a hook */
+
+/* Whether a block is recorded, and then what it stands for. */
+static bool decide(
+    struct ml_thread *thread,
+    struct ml_lane *lane,
+    uint64_t size_bytes,
+    struct ml_chance_weights *out_weights
+) {
+    if (size_bytes >= thread->interval) {
+        *out_weights = (struct ml_chance_weights){.bytes = size_bytes, .blocks = 1};
+        return true;
+    }
+    const uint64_t way_bytes = thread->left + thread->rest;
+    if (way_bytes > size_bytes) {
+        set_way(thread, way_bytes - size_bytes - 1);
+        return false;
+    }
+    *out_weights = ml_chance_weigh(&thread->random, &lane->chances, thread->interval, size_bytes);
+    set_way(thread, ml_chance_distance(&thread->random, thread->interval));
+    return true;
+}
+
+void ml_sampler_alloc(
+    struct ml_thread *thread,
+    struct ml_lane *lane,
+    const struct ml_unwind_entry *entry,
+    const void *block,
+    size_t size_bytes
+) {
+    if (thread->interval <= 1) {
+        if (thread->filter != ML_FILTER_OFF) {
+            (void)ml_overrun_forget((uintptr_t)block);
+        }
+        ml_record_alloc(lane, entry, block, size_bytes);
+        if (thread->control != ml_process_control_generation()) {
+            ml_sampler_late(block);
+        }
+        return;
+    }
+    struct ml_chance_weights weights;
+    if (!decide(thread, lane, size_bytes, &weights)) {
+        thread->skipped = 1;
+        if (thread->filter == ML_FILTER_NONE) {
+            ml_overrun_skipped((uintptr_t)block);
+        }
+        return;
+    }
+    thread->skipped = 0;
+    if (thread->filter == ML_FILTER_NONE) {
+        (void)ml_overrun_forget((uintptr_t)block);
+    }
+    ml_sampled_set_add(&ml_process.sampled, (uintptr_t)block);
+    ml_record_alloc_sampled(lane, entry, block, size_bytes, weights.bytes, weights.blocks);
+    ml_overrun_recorded();
+}
+
+bool ml_sampler_free(
+    struct ml_thread *thread,
+    struct ml_lane *lane,
+    const void *block,
+    unsigned op,
+    bool *out_sampled
+) {
+    *out_sampled = false;
+    if (thread->filter != ML_FILTER_OFF) {
+        if (thread->filter == ML_FILTER_NONE && ml_overrun_forget((uintptr_t)block)) {
+            thread->skipped = 1;
+            return false;
+        }
+        const enum ml_sampled sampled =
+            ml_sampled_set_remove(&ml_process.sampled, (uintptr_t)block);
+        *out_sampled = sampled == ML_SAMPLED_YES;
+        if (sampled == ML_SAMPLED_NOT && thread->filter == ML_FILTER_SAMPLED) {
+            thread->skipped = 1;
+            return false;
+        }
+        op |= sampled == ML_SAMPLED_YES ? 0 : ML_FREE_UNSURE;
+        op |= thread->skipped != 0 ? ML_FREE_SKIPPED : 0;
+        thread->skipped = 0;
+    }
+    ml_record_free(lane, block, op);
+    return true;
+}
+
+void ml_sampler_late(const void *block) {
+    if (ml_sampler_interval() > 1 && ml_process_state() == ML_GATE_RECORDING) {
+        ml_sampled_set_add(&ml_process.sampled, (uintptr_t)block);
+    }
+}

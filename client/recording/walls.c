@@ -1,0 +1,187 @@
+#include "client/recording/walls.h"
+
+#include <linux/audit.h>
+#include <asm-generic/ioctls.h>
+#include <linux/fcntl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+
+#include "client/startup/filter.h"
+#include "client/state/process.h"
+#include "client/stream/arena.h"
+#include "client/stream/lane.h"
+
+/* A call of ours with what of its arguments filters look at. */
+struct own_call {
+    int number;
+    uint64_t arguments[3];
+};
+
+/* Goes through, or comes back with an errno, which each of our calls bears. Whatever else there is
+ * (a signal, a tracer, death) somebody notices. */
+static bool is_let_through(const struct sock_fprog *program, const struct own_call *own) {
+    const struct seccomp_data call = {
+        .nr = own->number,
+        .arch = AUDIT_ARCH_X86_64,
+        .args = {own->arguments[0], own->arguments[1], own->arguments[2]}};
+    const uint32_t answer = ml_filter_answer(program->filter, program->len, &call);
+    switch (answer & SECCOMP_RET_ACTION_FULL) {
+    case SECCOMP_RET_ALLOW:
+    case SECCOMP_RET_LOG:
+    case SECCOMP_RET_ERRNO:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static bool
+are_let_through(const struct sock_fprog *program, const struct own_call *calls, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        if (!is_let_through(program, &calls[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Of <sys/socket.h>, which makes no socket here and so is not to be had. */
+enum { UNIX_FAMILY = 1, SEQPACKET = 5, SOCKET_LEVEL = 1, PASS_CREDENTIALS = 16 };
+
+#define COUNT_OF(list) (sizeof(list) / sizeof((list)[0]))
+
+/* Recorded no further. Whoever comes with the next event is the one to see it, and counts it: a
+ * program that allocates nothing behind its walls, or by an allocator of its own, has lost nothing.
+ */
+static void close_down(void) {
+    ml_process.walls |= ML_WALLS_NO_HELLO | ML_WALLS_NO_PID;
+    if (ml_process_state() == ML_GATE_RECORDING) {
+        ml_process.walls |= ML_WALLS_CLOSED;
+        ml_process_stir();
+    } else {
+        ml_process_off();
+    }
+}
+
+/* Whether the kernel would do what the client's memory grows by. An errno instead of it would be
+ * taken for the kernel's word. */
+static bool grows(const struct sock_fprog *program) {
+    const struct seccomp_data call = {
+        .nr = SYS_mremap,
+        .arch = AUDIT_ARCH_X86_64,
+        .args = {(uint64_t)(uintptr_t)ml_process.memory.arena.start}};
+    const uint32_t answer =
+        ml_filter_answer(program->filter, program->len, &call) & SECCOMP_RET_ACTION_FULL;
+    return answer == SECCOMP_RET_ALLOW || answer == SECCOMP_RET_LOG;
+}
+
+void ml_walls_before(void) {
+    ml_arena_stock();
+}
+
+void ml_walls_strict(void) {
+    if (ml_process.connected) {
+        close_down();
+    }
+}
+
+void ml_walls_dispatched(void) {
+    if (ml_process.connected) {
+        close_down();
+    }
+}
+
+/* What forked children and other programs need to come to the host. */
+static uint32_t around_others(const struct sock_fprog *program, uint64_t fd, uint64_t socket_fd) {
+    const struct own_call of_hello[] = {
+        {SYS_socket, {UNIX_FAMILY, SEQPACKET | O_CLOEXEC}},
+        {SYS_connect, {socket_fd}},
+        {SYS_setsockopt, {socket_fd, SOCKET_LEVEL, PASS_CREDENTIALS}},
+        {SYS_sendmsg, {socket_fd}},
+        {SYS_recvmsg, {socket_fd}},
+        {SYS_shutdown, {socket_fd}},
+        {SYS_openat, {(uint64_t)AT_FDCWD, 0, O_RDONLY | O_CLOEXEC}},
+        {SYS_read, {fd}},
+        {SYS_close, {fd}},
+        {SYS_fcntl, {fd, F_DUPFD_CLOEXEC}},
+        {SYS_fcntl, {fd, F_ADD_SEALS}},
+        {SYS_prlimit64, {0, RLIMIT_NOFILE}},
+        {SYS_memfd_create, {0, MFD_CLOEXEC | MFD_ALLOW_SEALING}},
+        {SYS_ftruncate, {fd}},
+        {SYS_pread64, {fd}},
+        {SYS_pwrite64, {fd}},
+        {SYS_pipe2, {0, O_CLOEXEC | O_NONBLOCK}},
+        {SYS_mmap, {0, 0, PROT_READ | PROT_WRITE}},
+        {SYS_munmap, {0}},
+        {SYS_madvise, {0, 0, MADV_WIPEONFORK}},
+        {SYS_access, {0}},
+        {SYS_faccessat, {(uint64_t)AT_FDCWD}},
+        {SYS_getppid, {0}},
+        {SYS_geteuid, {0}},
+        {SYS_getegid, {0}},
+        {SYS_getpid, {0}}};
+    /* Of looking at a program's file, of the loader (for $PLATFORM in LD_PRELOAD), and of the
+     * constructor. */
+    const struct own_call of_carrying[] = {
+        {SYS_fgetxattr, {fd}}, {SYS_readlink, {0}}, {SYS_pwritev2, {fd, 0, 1}}};
+    uint32_t walls = 0;
+    if (!are_let_through(program, of_hello, COUNT_OF(of_hello))) {
+        walls |= ML_WALLS_NO_HELLO;
+    }
+    if (!are_let_through(program, of_carrying, COUNT_OF(of_carrying))) {
+        walls |= ML_WALLS_NO_CARRY;
+    }
+    return walls;
+}
+
+void ml_walls_filter(const struct sock_fprog *program) {
+    const uint64_t fd = (uint64_t)(unsigned)atomic_load(&ml_process.pipe_fd);
+    const uint64_t socket_fd = (uint64_t)(unsigned)atomic_load(&ml_process.socket_fd);
+    /* client/README.md, "What we call, and when". */
+    const struct own_call of_recording[] = {
+        {SYS_fstat, {fd}},
+        {SYS_poll, {0, 1, 1000}},
+        {SYS_clock_gettime, {1}},
+        {SYS_gettid, {0}},
+        {SYS_sigaltstack, {0}},
+        {SYS_rt_sigprocmask, {UINT64_MAX}}}; /* is a page of stack there? */
+    const struct own_call of_guarded_write[] = {
+        {SYS_write, {fd, 0, ML_FRAME_MAX_BYTES}},
+        {SYS_rt_sigprocmask, {0}},
+        {SYS_rt_sigprocmask, {2}},
+        {SYS_rt_sigpending, {0}},
+        {SYS_rt_sigtimedwait, {0}}};
+    const struct own_call without_sigpipe = {SYS_pwritev2, {fd, 0, 1}};
+    const struct own_call fill = {SYS_ioctl, {fd, FIONREAD}};
+    const struct own_call name = {SYS_prctl, {PR_GET_NAME}};
+    const struct own_call pid = {SYS_getpid, {0}};
+    const struct own_call limits[] = {
+        {SYS_prlimit64, {0, RLIMIT_AS}}, {SYS_prlimit64, {0, RLIMIT_DATA}}};
+    if (!ml_process.connected || program == NULL) {
+        return;
+    }
+    if (!is_let_through(program, &without_sigpipe)) {
+        ml_process.no_sigpipe = false;
+    }
+    if (!are_let_through(program, of_recording, COUNT_OF(of_recording)) ||
+        (!ml_process.no_sigpipe &&
+         !are_let_through(program, of_guarded_write, COUNT_OF(of_guarded_write))) ||
+        (ml_process.control->overrun != 0 && !is_let_through(program, &fill))) {
+        close_down();
+        return;
+    }
+    if (!is_let_through(program, &name)) {
+        ml_process.walls |= ML_WALLS_NO_NAME;
+    }
+    if (!is_let_through(program, &pid)) {
+        ml_process.walls |= ML_WALLS_NO_PID;
+    }
+    if (!grows(program)) {
+        ml_process.walls |= ML_WALLS_NO_GROWTH;
+    }
+    if (!are_let_through(program, limits, COUNT_OF(limits))) {
+        ml_process.walls |= ML_WALLS_NO_LIMITS;
+    }
+    ml_process.walls |= around_others(program, fd, socket_fd);
+}

@@ -1,0 +1,365 @@
+#include "client/startup/carry.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "client/startup/hello.h"
+#include "client/state/process.h"
+#include "client/state/sys.h"
+#include "client/unwind/foreign.h"
+
+enum {
+    SCRIPT_DEPTH_MAX = 4, /* the kernel's own bound on #! scripts that run scripts */
+    HEAD_BYTES = 1024,
+    INTERPRETER_MAX_BYTES = 256
+};
+
+static const char socket_key[] = "MEMLOG_SOCKET=";
+static const char preload_key[] = "LD_PRELOAD=";
+static const char path_key[] = "PATH=";
+
+static char socket_entry[ML_CARRY_SOCKET_MAX_BYTES];
+static char library[4096];      /* as LD_PRELOAD names it */
+static char library_file[4096]; /* as the kernel does */
+
+static bool starts_with(const char *text, const char *key, size_t key_bytes) {
+    return strncmp(text, key, key_bytes - 1) == 0;
+}
+
+/* glibc's loaders put the name of their platform in place of this; where the library is, it is
+ * there under the kernel's name for it, too. */
+static void name_library_file(void) {
+    static const char token[] = "$PLATFORM";
+    static const char platform[] = "x86_64";
+    const char *found = strstr(library, token);
+    const size_t before = found != NULL ? (size_t)(found - library) : strlen(library);
+    memcpy(library_file, library, before);
+    library_file[before] = 0;
+    if (found != NULL) { /* the platform's name is the shorter one */
+        memcpy(library_file + before, platform, sizeof(platform) - 1);
+        const char *rest = found + sizeof(token) - 1;
+        memcpy(library_file + before + sizeof(platform) - 1, rest, strlen(rest) + 1);
+    }
+}
+
+/* Take our library, the first entry, out of LD_PRELOAD=ours[:others]. True when others are left. */
+static bool take_preload(char *entry) {
+    char *value = entry + sizeof(preload_key) - 1;
+    const size_t length = strcspn(value, ": ");
+    if (length >= sizeof(library) || strstr(value, "libmemlog") == NULL) {
+        return true;
+    }
+    memcpy(library, value, length);
+    library[length] = 0;
+    name_library_file();
+    const char *rest = value + length + (value[length] != 0 ? 1 : 0);
+    const size_t rest_bytes = strlen(rest);
+    const size_t all_bytes = strlen(value);
+    memmove(value, rest, rest_bytes);
+    memset(value + rest_bytes, 0, all_bytes - rest_bytes);
+    if (rest_bytes == 0) {
+        memset(entry, 0, sizeof(preload_key) - 1);
+    }
+    return rest_bytes > 0;
+}
+
+const char *ml_carry_take(char **environment) {
+    const char *socket_path = NULL;
+    char **kept = environment;
+    for (char **entry = environment; *entry != NULL; entry++) {
+        if (starts_with(*entry, socket_key, sizeof(socket_key)) &&
+            strlen(*entry) < sizeof(socket_entry)) {
+            const size_t length = strlen(*entry);
+            memcpy(socket_entry, *entry, length + 1);
+            memset(*entry, 0, length);
+            socket_path = socket_entry + sizeof(socket_key) - 1;
+            continue;
+        }
+        if (starts_with(*entry, preload_key, sizeof(preload_key)) && !take_preload(*entry)) {
+            continue;
+        }
+        *kept++ = *entry;
+    }
+    *kept = NULL;
+    return socket_path;
+}
+
+bool ml_carry_is_preloaded(void) {
+    return library[0] != 0;
+}
+
+bool ml_carry_on(void) {
+    return socket_entry[0] != 0 && ml_process.connected &&
+           (ml_process.walls & (ML_WALLS_NO_HELLO | ML_WALLS_NO_CARRY)) == 0;
+}
+
+bool ml_carry_count(char *const *environment, size_t *out_count, size_t *out_preload_bytes) {
+    struct ml_foreign foreign = {0};
+    *out_preload_bytes = sizeof(preload_key) + strlen(library);
+    if (!ml_foreign_strings(&foreign, environment, ML_CARRY_COUNT_MAX, out_count)) {
+        return false;
+    }
+    for (size_t i = 0; i < *out_count; i++) {
+        if (starts_with(environment[i], preload_key, sizeof(preload_key))) {
+            /* The program's own goes behind ours. */
+            const size_t bytes = strlen(environment[i]) + strlen(library) + 2;
+            *out_preload_bytes = bytes > *out_preload_bytes ? bytes : *out_preload_bytes;
+        }
+    }
+    return *out_preload_bytes <= ML_CARRY_PRELOAD_MAX_BYTES;
+}
+
+char *ml_carry_own_value(const char *name, char *value) {
+    const size_t library_bytes = strlen(library);
+    const size_t name_bytes = strlen(name) + 1;
+    if (value == NULL) {
+        return NULL;
+    }
+    if (name_bytes == sizeof(socket_key) - 1 && memcmp(name, socket_key, name_bytes - 1) == 0) {
+        return strcmp(value, socket_entry + sizeof(socket_key) - 1) == 0 ? NULL : value;
+    }
+    if (name_bytes == sizeof(preload_key) - 1 && memcmp(name, preload_key, name_bytes - 1) == 0 &&
+        library_bytes > 0 && strncmp(value, library, library_bytes) == 0) {
+        return value[library_bytes] == ':'    ? value + library_bytes + 1
+               : value[library_bytes] == '\0' ? NULL
+                                              : value;
+    }
+    return value;
+}
+
+void ml_carry_environment(
+    char *const *environment,
+    size_t count,
+    char **out_environment,
+    char *preload_space,
+    size_t preload_bytes,
+    char *socket_space
+) {
+    const size_t key_bytes = sizeof(preload_key) - 1;
+    const size_t library_bytes = strlen(library);
+    char **out = out_environment;
+    memcpy(preload_space, preload_key, key_bytes);
+    memcpy(preload_space + key_bytes, library, library_bytes + 1);
+    for (char *const *entry = environment; entry < environment + count; entry++) {
+        if (starts_with(*entry, socket_key, sizeof(socket_key))) {
+            continue;
+        }
+        if (library_bytes > 0 && starts_with(*entry, preload_key, sizeof(preload_key))) {
+            /* Changed while a shell was being started it may have ours in it (hooks_shell.c). */
+            const char *theirs = ml_carry_own_value("LD_PRELOAD", *entry + key_bytes);
+            const size_t theirs_bytes = theirs != NULL ? strlen(theirs) : 0;
+            if (key_bytes + library_bytes + theirs_bytes + 2 <= preload_bytes && theirs_bytes > 0) {
+                preload_space[key_bytes + library_bytes] = ':';
+                memcpy(preload_space + key_bytes + library_bytes + 1, theirs, theirs_bytes + 1);
+            }
+            continue;
+        }
+        *out++ = *entry;
+    }
+    if (library_bytes > 0) {
+        *out++ = preload_space;
+    }
+    memcpy(socket_space, socket_entry, sizeof(socket_entry));
+    *out++ = socket_space;
+    *out = NULL;
+}
+
+/* ---- can that file take it? ---- */
+
+static bool refuse(enum memlog_client_not_profiled_reason reason, const char *path) {
+    const int fd = atomic_load(&ml_process.socket_fd);
+    uint64_t device = 0;
+    uint64_t inode = 0;
+    if (ml_hello_identity(fd, &device, &inode) && device == ml_process.socket_device &&
+        inode == ml_process.socket_inode &&
+        !ml_hello_not_profiled(fd, ml_process_host_listens(), reason, path)) {
+        ml_process_lost_message();
+    }
+    return false;
+}
+
+static bool raises_privilege(int fd) {
+    struct stat about;
+    char capability[64];
+    if (ml_sys3(SYS_fstat, fd, (long)&about, 0) != 0) {
+        return false;
+    }
+    const bool setuid =
+        (about.st_mode & S_ISUID) != 0 && about.st_uid != (uid_t)ml_sys0(SYS_geteuid);
+    const bool setgid = (about.st_mode & (S_ISGID | S_IXGRP)) == (S_ISGID | S_IXGRP) &&
+                        about.st_gid != (gid_t)ml_sys0(SYS_getegid);
+    return setuid || setgid ||
+           (ml_sys4(
+                SYS_fgetxattr, fd, (long)"security.capability", (long)capability, sizeof(capability)
+            ) > 0 &&
+            ml_sys0(SYS_geteuid) != 0);
+}
+
+static bool ends_with_loader(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return strncmp(slash != NULL ? slash + 1 : path, "ld-linux", 8) == 0;
+}
+
+/* The loader that the file names; "" when it names none. False: it cannot be read. */
+static bool read_interpreter(int fd, const Elf64_Ehdr *header, char *out_path) {
+    out_path[0] = 0;
+    for (uint32_t i = 0; i < header->e_phnum && i < 64; i++) {
+        Elf64_Phdr segment;
+        const uint64_t at = header->e_phoff + (uint64_t)i * sizeof(segment);
+        if (ml_sys4(SYS_pread64, fd, (long)&segment, sizeof(segment), (long)at) !=
+            (long)sizeof(segment)) {
+            return false;
+        }
+        if (segment.p_type == PT_INTERP) {
+            const long got = ml_sys4(
+                SYS_pread64, fd, (long)out_path, INTERPRETER_MAX_BYTES - 1, (long)segment.p_offset
+            );
+            out_path[got > 0 ? got : 0] = 0;
+            return got > 0;
+        }
+    }
+    return true;
+}
+
+static bool elf_can(int fd, const Elf64_Ehdr *header, const char *path) {
+    char interpreter[INTERPRETER_MAX_BYTES];
+    if (header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_machine != EM_X86_64) {
+        return refuse(MEMLOG_CLIENT_NOT_PROFILED_REASON_OTHER_ARCHITECTURE, path);
+    }
+    if (raises_privilege(fd)) {
+        return refuse(MEMLOG_CLIENT_NOT_PROFILED_REASON_SETUID, path);
+    }
+    if (!read_interpreter(fd, header, interpreter)) {
+        return refuse(MEMLOG_CLIENT_NOT_PROFILED_REASON_UNREADABLE, path);
+    }
+    if (interpreter[0] == 0 && !ends_with_loader(path)) {
+        return refuse(MEMLOG_CLIENT_NOT_PROFILED_REASON_STATIC, path);
+    }
+    if (interpreter[0] != 0 && !ends_with_loader(interpreter)) {
+        return refuse(MEMLOG_CLIENT_NOT_PROFILED_REASON_OTHER_LOADER, path);
+    }
+    if (library_file[0] == '/' && ml_sys3(SYS_access, (long)library_file, R_OK, 0) != 0) {
+        return refuse(MEMLOG_CLIENT_NOT_PROFILED_REASON_LIBRARY_NOT_VISIBLE, path);
+    }
+    /* Sandboxes put an empty /tmp over ours. Whether it may connect, it finds out itself. */
+    if (ml_sys3(SYS_access, (long)(socket_entry + sizeof(socket_key) - 1), F_OK, 0) == -ENOENT) {
+        return refuse(MEMLOG_CLIENT_NOT_PROFILED_REASON_SOCKET_NOT_VISIBLE, path);
+    }
+    return true;
+}
+
+/* The interpreter in "#! /path arg", cut out in place. NULL: there is none. */
+static char *script_interpreter(char *head, size_t head_bytes) {
+    char *start = head + 2;
+    const char *end = head + head_bytes;
+    while (start < end && (*start == ' ' || *start == '\t')) {
+        start++;
+    }
+    char *stop = start;
+    while (stop < end && *stop != 0 && strchr(" \t\r\n", *stop) == NULL) {
+        stop++;
+    }
+    if (stop == start || stop == end) {
+        return NULL;
+    }
+    *stop = 0;
+    return start;
+}
+
+/* Interpreters are looked for where the program starts. */
+static bool file_can(int working_fd, int directory_fd, const char *path, int flags, int depth) {
+    union {
+        Elf64_Ehdr elf;
+        char bytes[HEAD_BYTES];
+    } head;
+    long fd = directory_fd;
+    const bool by_fd = path[0] == 0 && (flags & AT_EMPTY_PATH) != 0;
+    if (!by_fd) {
+        fd = ml_sys4(SYS_openat, directory_fd, (long)path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
+    }
+    if (fd < 0) {
+        /* Executable but not readable runs all the same; one that does not exist runs nothing. */
+        return ml_sys4(SYS_faccessat, directory_fd, (long)path, X_OK, 0) == 0 &&
+               refuse(MEMLOG_CLIENT_NOT_PROFILED_REASON_UNREADABLE, path);
+    }
+    const long got = ml_sys4(SYS_pread64, fd, (long)head.bytes, sizeof(head), 0);
+    bool can = true;
+    if (got >= (long)sizeof(head.elf) && memcmp(head.bytes, ELFMAG, SELFMAG) == 0) {
+        can = elf_can((int)fd, &head.elf, path);
+    } else if (got > 2 && head.bytes[0] == '#' && head.bytes[1] == '!' && depth > 0) {
+        const char *interpreter = script_interpreter(head.bytes, (size_t)got);
+        can = interpreter != NULL && file_can(working_fd, working_fd, interpreter, 0, depth - 1);
+    }
+    if (!by_fd) {
+        (void)ml_sys1(SYS_close, fd);
+    }
+    return can;
+}
+
+bool ml_carry_program(int directory_fd, const char *path, int flags) {
+    struct ml_foreign foreign = {0};
+    return path != NULL && ml_foreign_string(&foreign, path, NULL) &&
+           file_can(AT_FDCWD, directory_fd, path, flags, SCRIPT_DEPTH_MAX);
+}
+
+bool ml_carry_program_there(int working_fd, const char *path) {
+    struct ml_foreign foreign = {0};
+    return path != NULL && ml_foreign_string(&foreign, path, NULL) &&
+           file_can(working_fd, working_fd, path, 0, SCRIPT_DEPTH_MAX);
+}
+
+/* A folder of that name may be entered, which is the same permission, but not started. */
+static bool is_program(int working_fd, const char *path) {
+    if (ml_sys4(SYS_faccessat, working_fd, (long)path, X_OK, 0) != 0) {
+        return false;
+    }
+    const int flags = O_PATH | O_DIRECTORY | O_CLOEXEC;
+    const long folder = ml_sys4(SYS_openat, working_fd, (long)path, flags, 0);
+    if (folder >= 0) {
+        (void)ml_sys1(SYS_close, folder);
+    }
+    return folder < 0;
+}
+
+bool ml_carry_program_in_path(int working_fd, const char *name) {
+    char candidate[4096];
+    struct ml_foreign foreign = {0};
+    size_t name_bytes = 0;
+    size_t entries = 0;
+    size_t preload_bytes = 0;
+    if (name == NULL || !ml_foreign_string(&foreign, name, &name_bytes) || name_bytes == 0) {
+        return false;
+    }
+    if (strchr(name, '/') != NULL) {
+        return ml_carry_program_there(working_fd, name);
+    }
+    if (!ml_carry_count(environ, &entries, &preload_bytes)) {
+        return false;
+    }
+    const char *path = "/bin:/usr/bin";
+    for (size_t i = 0; i < entries; i++) {
+        if (starts_with(environ[i], path_key, sizeof(path_key))) {
+            path = environ[i] + sizeof(path_key) - 1;
+            break;
+        }
+    }
+    for (;;) {
+        const size_t length = strcspn(path, ":");
+        if (length + name_bytes + 2 <= sizeof(candidate)) {
+            memcpy(candidate, path, length);
+            candidate[length] = '/';
+            memcpy(candidate + length + (length > 0 ? 1 : 0), name, name_bytes + 1);
+            if (is_program(working_fd, candidate)) {
+                return ml_carry_program_there(working_fd, candidate);
+            }
+        }
+        if (path[length] == 0) {
+            return false;
+        }
+        path += length + 1;
+    }
+}

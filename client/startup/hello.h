@@ -1,0 +1,81 @@
+/* The handshake with the host, and descriptors that stay ours. Room: client (private). Context: the
+ * constructor and a forked child's first event: one thread, no lock held by us.
+ *
+ * One rule: nobody ever receives on a socket that was inherited. The constructor makes its own
+ * connection and reads its one answer there; a forked child only sends. */
+#ifndef MEMLOG_CLIENT_STARTUP_HELLO_H
+#define MEMLOG_CLIENT_STARTUP_HELLO_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "ipc/staging.h"
+#include "mojom_like_idl/heap_client_mojom.h"
+
+enum {
+    ML_FD_LOWEST = 900, /* our descriptors lie in [900, 1023], or just under a lower limit */
+    ML_FD_HIGHEST = 1023,
+    ML_HELLO_WAIT_MS = 2000 /* a host that does not take or answer a message by then is gone */
+};
+
+/* What a handshake yields; descriptors are -1 where there is none. */
+struct ml_hello {
+    struct memlog_client_params params;
+    int pipe_fd;    /* write end */
+    int staging_fd; /* memfd, sealed */
+    int control_fd; /* memfd, sealed */
+    int lease_fd;   /* memfd, sealed; a forked child has its parent's mapping */
+    bool told;      /* where there is no handshake: the host knows that, and why */
+};
+
+/* Connect; *out_socket_fd is out of the program's way already, unless the program has no other
+ * descriptor left. False: no host there, or none that accepts within ML_HELLO_WAIT_MS. */
+bool ml_hello_connect(const char *path, int *out_socket_fd);
+
+/* Say hello and wait for the answer. False: none in time, a wrong one, or one with more descriptors
+ * than are left, which the host is told; then nothing is open. */
+bool ml_hello_ask(int socket_fd, struct ml_hello *out_hello);
+
+/* Where this process keeps its arguments, cut to what a message takes; programs write their titles
+ * there. Empty if /proc does not tell. For the start of the process: it opens a file. */
+struct ml_bytes ml_hello_title(void);
+
+/* A forked child: make its pipe, staging and control page (a copy of `control`, enabled as that
+ * says), and send them. A socket without room is waited for if `patient`, within
+ * ML_HELLO_WAIT_MS. False: it could not; then nothing is open, and out_hello->told says whether the
+ * host was told. */
+bool ml_hello_forked(
+    int socket_fd,
+    bool patient,
+    uint64_t fork_serial,
+    uint32_t slots,
+    const struct ml_control_page *control,
+    struct ml_bytes title,
+    struct ml_hello *out_hello
+);
+
+/* Tell the host about a program image that will run without us. `patient` as above. False: the host
+ * does not know. */
+bool ml_hello_not_profiled(
+    int socket_fd, bool patient, enum memlog_client_not_profiled_reason reason, const char *path
+);
+
+/* Nothing more comes on that connection: wait until the host has read what came, which it says by
+ * closing its end, or for ML_HELLO_WAIT_MS. Closes it. */
+void ml_hello_finish(int socket_fd);
+
+/* Tell the host that this process runs without us, though it has said hello or was forked by one
+ * that did: else it would pass for one that never allocates. Never waits. False: the host does not
+ * know. */
+bool ml_hello_cannot_use(int socket_fd, enum memlog_client_not_profiled_reason reason);
+
+/* Ask the host for a dump, in the program's words, which are cut to what a message takes. Never
+ * waits. False: the socket has no room. */
+bool ml_hello_ask_dump(
+    int socket_fd, struct ml_bytes role, struct ml_bytes reason, uint32_t passed_over
+);
+
+/* Device and inode of a descriptor; false when it is not open. */
+bool ml_hello_identity(int fd, uint64_t *out_device, uint64_t *out_inode);
+
+#endif

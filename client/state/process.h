@@ -1,0 +1,262 @@
+/* The client's one global, its memory and its per-thread word. Room: client (private). Context:
+ * every thread of the profiled process, inside malloc.
+ *
+ * One rule: everything that must not survive a fork lies in the *arena*, which the kernel wipes in
+ * a child (MADV_WIPEONFORK). A child thus starts empty without running any code of ours, and finds
+ * out at its first event, because `gate` reads zero.
+ *
+ *   arena = gate page | unwinder | addresses of sampled blocks, first level | ... lanes' private
+ *           parts, hash tables of the stack table, memo blocks, further levels, blocks that were
+ *           passed over: one behind the other, as they are needed
+ *   nodes = the stack table's, in order
+ *
+ * Both, and the part of staging that is mapped, grow where they lie (client/state/region.h). */
+#ifndef MEMLOG_CLIENT_STATE_PROCESS_H
+#define MEMLOG_CLIENT_STATE_PROCESS_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "client/sampling/sampled_set.h"
+#include "client/state/region.h"
+#include "client/state/sys.h"
+#include "client/state/visible.h"
+#include "ipc/event.h"
+#include "ipc/lease.h"
+#include "ipc/staging.h"
+
+#define ml_likely(x) __builtin_expect(!!(x), 1)
+#define ml_unlikely(x) __builtin_expect(!!(x), 0)
+
+/* What the process does. FRESH is 0: a wiped page, or nothing has run yet. */
+enum ml_gate_state {
+    ML_GATE_FRESH = 0,
+    ML_GATE_DORMANT = 1,
+    ML_GATE_RECORDING = 2,
+    ML_GATE_OFF = 3 /* for good: no host, no memory, or a broken contract */
+};
+
+/* How a stamp is taken: ml_process_ticks. */
+enum ml_stamps {
+    ML_STAMPS_ALONE = 0,   /* the TSC; one lane alone was ever taken */
+    ML_STAMPS_SEVERAL = 1, /* the TSC, in order; more than one was */
+    ML_STAMPS_MONOTONIC = 2
+};
+
+enum { ML_TABLES_MAX = 13 };
+
+/* First page of the arena. `gate` = stirs << 40 | generation << 2 | state; a thread whose own copy
+ * differs takes the slow path. Counters that many threads write lie on lines of their own. */
+struct ml_gate_page {
+    _Atomic uint64_t gate;
+    _Atomic uint32_t stamps; /* enum ml_stamps; only grows */
+    uint8_t gate_line[52];
+    _Atomic uint64_t free_lanes;  /* stack of free lanes: version << 32 | name */
+    _Atomic uint64_t next_string; /* profile << 32 | string ids given out in it */
+    _Atomic uint32_t lanes_used;  /* lanes [0, lanes_used) were ever handed out */
+    _Atomic uint32_t fork_serial; /* FORK records written */
+    _Atomic uint32_t profile;     /* the latest that has its START record */
+    uint8_t lanes_line[36];
+    _Atomic uint32_t table_shift; /* log2 of the present hash table's slots */
+    _Atomic uint32_t table_growing;
+    _Atomic uint32_t table_used; /* its slots, not quite exactly */
+    uint8_t table_line[52];
+    /* Hash tables of doubling size, stack_table.c; NULL: not needed yet. */
+    _Atomic(_Atomic uint32_t *) tables[ML_TABLES_MAX];
+    _Atomic(_Atomic uint64_t *) skipped; /* blocks that were passed over, overrun.h; likewise */
+    _Atomic uint64_t arena_used;         /* bytes of the arena that are taken */
+    uint8_t arena_line[8];
+    _Atomic uint32_t node_count; /* ids handed out: 1 .. node_count */
+    uint8_t node_line[60];
+    _Atomic uint64_t full_since_ns; /* the pipe was found full and has taken nothing since; 0: no */
+    /* --memlog-overrun=sample, client/stream/overrun.h. */
+    _Atomic uint64_t overrun_bytes; /* the interval that the pipe has room for; 0: the wished one */
+    _Atomic uint64_t overrun_fill_bytes; /* of the pipe, when the last chunk was put */
+    _Atomic uint64_t overrun_calm_ns;    /* nearly empty since then; 0: it is not */
+    _Atomic uint32_t overrun_records;    /* of sampled blocks, while the pipe sets the interval */
+    uint8_t full_line[28];
+    _Atomic uint32_t sampled;         /* 1: a thread of the process has sampled */
+    _Atomic uint64_t stream_interval; /* sampling_bytes of the START record */
+};
+
+/* Of `walls`: what the program's own sandbox does not let through; client/recording/walls.h. */
+enum {
+    ML_WALLS_NO_HELLO = 1,   /* neither a forked child nor another program can come to the host */
+    ML_WALLS_NO_PID = 2,     /* getpid */
+    ML_WALLS_NO_NAME = 4,    /* a thread's name */
+    ML_WALLS_NO_GROWTH = 8,  /* mremap: the client's memory stays as it is */
+    ML_WALLS_NO_LIMITS = 16, /* prlimit: limits are as they were */
+    ML_WALLS_CLOSED = 32,    /* what recording needs: the process is off from its next event on */
+    ML_WALLS_NO_CARRY = 64   /* another program cannot come to the host; a forked child can */
+};
+
+struct ml_lane;
+struct ml_table_node;
+struct ml_unwind_process;
+
+/* Where the process's parts lie, and what it may write to. Set by the constructor, again by a
+ * forked child at its first event; constant between, but for the atomics. */
+struct ml_process {
+    /* What every event reads lies on one cache line: in a program whose own data fill the caches
+     * each line of ours is a miss. */
+    _Alignas(64) struct ml_gate_page *gate_page; /* arena; never NULL */
+    const struct ml_control_page *control;       /* shared with the host, read only; never NULL */
+    struct ml_unwind_process *unwind;            /* arena */
+    struct ml_table_node *stack_nodes;           /* [nodes_max], stack_table.h */
+    struct ml_lease_page *lease;   /* shared with all processes of the run; never NULL */
+    struct ml_sampled_set sampled; /* arena; of it the glances */
+    /* To here; slower ways read the rest. */
+    uint32_t clock;        /* enum ml_clock; `stamps` of the gate page is what events go by */
+    uint32_t check_every;  /* every Nth stack of a lane is compared, check.h; 0: none */
+    uint64_t lease_number; /* this process's, ipc/lease.h */
+    uint8_t *staging;      /* shared with the service: the memfd; arena.h says how much of it */
+    _Atomic uint32_t nodes_max; /* nodes that have memory; grows */
+    uint32_t slots;
+    struct ml_memory {
+        struct ml_region arena, nodes, staging; /* the same in a forked child */
+        _Atomic uint64_t refused_bytes;         /* the least that was refused; 0: nothing was */
+        _Atomic uint32_t refusals;
+        _Atomic uint64_t limits[2]; /* RLIMIT_AS and RLIMIT_DATA, when they were last asked for */
+    } memory;
+    uint32_t generation; /* grows with each fork; the upper part of `gate` */
+    uint32_t pid;
+    uint32_t title_bytes;
+    const uint8_t *title; /* the program's argument memory, read by forked children only */
+    bool connected;       /* all of the above is set: the process has a host */
+    bool no_sigpipe;      /* the kernel takes RWF_NOSIGNAL, and the program's sandbox pwritev2 */
+    uint32_t walls;       /* ML_WALLS_*; stays through forks, as filters do */
+    /* Descriptors that are ours, and what they must still be when they are used. -1: none. */
+    _Atomic int pipe_fd;
+    _Atomic int socket_fd;
+    uint64_t pipe_device, pipe_inode;
+    uint64_t pipe_bytes; /* what the pipe held when it came */
+    uint64_t socket_device, socket_inode;
+};
+
+/* The one global of the client; listed in client/README.md. */
+extern ML_OURS struct ml_process ml_process;
+
+/* What the hook is doing, so that a nested hook knows what it interrupts. */
+enum ml_phase {
+    ML_PHASE_NONE = 0,
+    ML_PHASE_NEXT =
+        1, /* in the next allocator: a nested call is that one's own business, or a handler's */
+    ML_PHASE_RECORD =
+        2, /* in our code, which calls no allocator: a nested call is a signal handler's */
+    ML_PHASE_SECOND = 3 /* a signal handler's event, on the second lane */
+};
+
+/* Which frees leave the process; client/recording/sampler.h. */
+enum ml_filter {
+    ML_FILTER_OFF = 0,     /* all: everything is recorded, and always was */
+    ML_FILTER_SAMPLED = 1, /* those of sampled blocks */
+    ML_FILTER_NONE = 2     /* all: blocks of exact times may live, and sampled ones too */
+};
+
+/* A thread's own state; initial-exec, well under 512 bytes. One cache line is enough for what every
+ * event reads of it. */
+struct ml_thread {
+    /* gate_page->gate while this thread may record exactly, on `lane`; UINT64_MAX: look closer. */
+    _Alignas(64) uint64_t gate;
+    uint32_t control;     /* control->generation, seen when `gate` was set */
+    uint32_t phase;       /* enum ml_phase */
+    uintptr_t hook_frame; /* the frame of the hook that is at work, if one is */
+    struct ml_lane *lane; /* NULL: none yet, or given back */
+    uint64_t left;        /* bytes that may be passed over; client/recording/sampler.h */
+    uint32_t filters; /* `control` while only frees of sampled blocks leave the process; else 0 */
+    uint32_t skipped; /* 1: something was not recorded since the lane's last record */
+    struct ml_lane *second; /* for a signal handler's events inside the hook */
+    uint64_t rest;          /* further bytes up to the next point, behind `left` */
+    uint64_t interval;      /* 1: exact; 0: not recording */
+    uint64_t random;        /* of ml_chance_distance and ml_chance_weigh */
+    uint64_t idle_gate;     /* gate_page->gate while nothing is recorded; UINT64_MAX: look closer */
+    uint64_t sampling_gate; /* gate_page->gate while this thread may record a sample with nothing
+                               else to be looked at; UINT64_MAX: look closer */
+    uint32_t seeded;        /* the process generation in which `random` was seeded */
+    uint64_t fork_serial;   /* of the FORK record being acted on; 0: not forking */
+    uint32_t generation;    /* the process generation that `lane` and `second` belong to */
+    uint32_t filter;        /* enum ml_filter */
+    uint32_t exit_rounds;   /* rounds of thread exit seen; ML_THREAD_GONE: a lane per event */
+};
+
+enum { ML_THREAD_GONE = UINT32_MAX };
+
+extern ML_OURS __thread struct ml_thread ml_thread __attribute__((tls_model("initial-exec")));
+
+enum { ML_GATE_STIRS_SHIFT = 40 };
+
+static inline uint64_t ml_gate_value(uint32_t generation, enum ml_gate_state state) {
+    return (uint64_t)generation << 2 | (uint64_t)state;
+}
+
+/* Let every thread that records exactly look closer at its next event. */
+static inline void ml_process_stir(void) {
+    (void)atomic_fetch_add_explicit(
+        &ml_process.gate_page->gate, (uint64_t)1 << ML_GATE_STIRS_SHIFT, memory_order_relaxed
+    );
+}
+
+static inline enum ml_gate_state ml_process_state(void) {
+    return (enum ml_gate_state
+    )(atomic_load_explicit(&ml_process.gate_page->gate, memory_order_relaxed) & 3);
+}
+
+static inline uint32_t ml_process_control_generation(void) {
+    return __atomic_load_n(&ml_process.control->generation, __ATOMIC_RELAXED);
+}
+
+/* The profile that the host wants. */
+static inline uint32_t ml_process_profile(void) {
+    return __atomic_load_n(&ml_process.control->profile, __ATOMIC_ACQUIRE);
+}
+
+/* enum ml_stack_mode. */
+static inline uint32_t ml_process_stack_mode(void) {
+    return __atomic_load_n(&ml_process.control->stack_mode, __ATOMIC_RELAXED);
+}
+
+/* Now, by the tree's clock.
+ *
+ * While one lane alone was ever taken no event of another thread can have been seen by this one, so
+ * there is nothing that the stamp must stay behind, and the cheaper reading will do. Once there is
+ * another, its thread has set `stamps` before its first event; whoever has seen a trace of that
+ * event (a block handed over, memory that it freed) reads `stamps` later in program order, and so
+ * sees it set: x86 keeps both the stores of the one and the loads of the other in order. */
+static inline uint64_t ml_process_ticks(void) {
+    const uint32_t stamps =
+        atomic_load_explicit(&ml_process.gate_page->stamps, memory_order_relaxed);
+    if (ml_likely(stamps == ML_STAMPS_ALONE)) {
+        return ml_sys_tsc();
+    }
+    return ml_likely(stamps == ML_STAMPS_SEVERAL) ? ml_sys_tsc_ordered() : ml_sys_monotonic_ns();
+}
+
+/* The same behind something that others must be able to see before. */
+static inline uint64_t ml_process_ticks_ordered(void) {
+    return ml_process.clock == ML_CLOCK_TSC ? ml_sys_tsc_ordered() : ml_sys_monotonic_ns();
+}
+
+static inline struct ml_staging_header *ml_process_staging_header(void) {
+    return (struct ml_staging_header *)(void *)ml_process.staging;
+}
+
+/* A message that the host did not take is counted where the service sees it: in a forked child that
+ * has no staging yet, that is its parent's. */
+static inline void ml_process_lost_message(void) {
+    (void)__atomic_fetch_add(&ml_process_staging_header()->lost_messages, 1, __ATOMIC_RELAXED);
+}
+
+/* Nobody waits again for a host that has let somebody wait in vain. */
+static inline bool ml_process_host_listens(void) {
+    return __atomic_load_n(&ml_process_staging_header()->lost_messages, __ATOMIC_RELAXED) == 0;
+}
+
+/* Stop recording for good: the way out of every contract of our own that broke. */
+void ml_process_off(void);
+
+/* The process is about to exit or to exec (enum ml_end_kind): a record in the calling thread's
+ * lane, if the process is being recorded. In life.c. */
+void ml_life_end(uint32_t kind);
+
+#endif

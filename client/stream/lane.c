@@ -1,0 +1,331 @@
+#include "client/stream/lane.h"
+
+#include <string.h>
+
+#include "client/stream/arena.h"
+#include "client/stream/decoy.h"
+#include "client/stream/overrun.h"
+#include "client/stream/pipe.h"
+#include "client/stream/salvage.h"
+#include "client/stream/stack_table.h"
+
+enum {
+    /* Of a dropped chunk's definitions: the next one must hold events as well. */
+    SALVAGE_MAX_BYTES = ML_CHUNK_MAX_BYTES / 2
+};
+
+static struct ml_staging_lane *shared_header(uint32_t index) {
+    return (struct ml_staging_lane
+                *)(void
+                       *)(ml_process.staging + ML_STAGING_LANES_OFFSET + (uint64_t)index * ML_STAGING_LANE_BYTES);
+}
+
+/* Plain counters of the lane header: this thread alone writes them, the service reads them whenever
+ * it likes. */
+static void header_add(uint64_t *counter, uint64_t amount) {
+    _Atomic uint64_t *atomic = (_Atomic uint64_t *)counter;
+    atomic_store_explicit(
+        atomic, atomic_load_explicit(atomic, memory_order_relaxed) + amount, memory_order_relaxed
+    );
+}
+
+static uint8_t *frame_of(const struct ml_lane *lane, uint64_t number) {
+    return ml_process.staging + ml_staging_slot_offset(lane->index, number, ml_process.slots);
+}
+
+/* May be done again from its start. */
+static void open_chunk(struct ml_lane *lane, uint64_t number) {
+    lane->number = number;
+    lane->start = frame_of(lane, number) + ML_FRAME_HEADER_BYTES;
+    lane->origin = (number << ML_PUBLISHED_SHIFT) - (uintptr_t)lane->start;
+    lane->limit = lane->start + ML_CHUNK_MAX_BYTES - ML_EVENT_HOT_MAX_BYTES;
+    lane->state = (struct ml_event_state){0};
+    lane->lease.again = 0; /* the chunk before, with the last stamp, may be lost */
+    lane->produced_before = lane->header->produced;
+    ml_lane_publish(lane, lane->start);
+}
+
+void ml_lane_begin(struct ml_lane *lane, uint32_t profile) {
+    struct ml_staging_lane *header = lane->header;
+    lane->unsent = ml_profile_first_chunk(profile);
+    lane->next = 0;
+    lane->interval = 0;
+    lane->thread_node = 0;
+    header->lost_chunks = 0;
+    header->lost_events = 0;
+    header->produced = 0;
+    header->waited_ns = 0;
+    header->longest_wait_ns = 0;
+    header->waits = 0;
+    __atomic_store_n(&header->sent, lane->unsent, __ATOMIC_RELEASE);
+    open_chunk(lane, lane->unsent);
+    lane->tag = ml_stack_tag(profile);
+    lane->profile = profile;
+}
+
+/* Records of a closed chunk: its frame header tells. The memfd is open in other processes too, so
+ * what it says is bounded. */
+static size_t records_bytes(const uint8_t *frame) {
+    uint16_t end_bytes = 0;
+    memcpy(&end_bytes, frame, sizeof(end_bytes));
+    return end_bytes < ML_CHUNK_MAX_BYTES ? end_bytes : ML_CHUNK_MAX_BYTES;
+}
+
+static void pass(struct ml_lane *lane) {
+    lane->unsent++;
+    atomic_store_explicit(
+        (_Atomic uint64_t *)&lane->header->sent, lane->unsent, memory_order_release
+    );
+}
+
+/* The oldest chunk that is not in the pipe never will be. */
+static void drop_oldest(struct ml_lane *lane, enum ml_pipe_answer why) {
+    const uint8_t *frame = frame_of(lane, lane->unsent);
+    const uint64_t events = ml_salvage_events(frame + ML_FRAME_HEADER_BYTES, records_bytes(frame));
+    if (why == ML_PIPE_FULL) {
+        header_add(&lane->header->lost_events, events);
+    } else {
+        __atomic_fetch_add(&ml_process_staging_header()->lost_no_pipe, events, __ATOMIC_RELAXED);
+    }
+    pass(lane);
+    /* Behind `sent`: whoever sees the chunk counted sees that it is not on its way. */
+    _Atomic uint64_t *lost = (_Atomic uint64_t *)&lane->header->lost_chunks;
+    const uint64_t before = atomic_load_explicit(lost, memory_order_relaxed);
+    atomic_store_explicit(lost, before + 1, memory_order_release);
+    lane->dropped = 1;
+}
+
+static void count_wait(struct ml_staging_lane *header, uint64_t waited_ns) {
+    header_add(&header->waited_ns, waited_ns);
+    header->waits++;
+    if (waited_ns > header->longest_wait_ns) {
+        header->longest_wait_ns = waited_ns;
+    }
+}
+
+/* Put into the pipe what it takes; wait, and drop at last, only where the next chunk would need the
+ * slot. */
+static void send_closed(struct ml_lane *lane) {
+    uint64_t started_ns = 0;
+    while (lane->unsent <= lane->number && !ml_decoy_is(lane)) {
+        uint8_t *frame = frame_of(lane, lane->unsent);
+        const enum ml_pipe_answer answer =
+            ml_pipe_put(frame, ML_FRAME_HEADER_BYTES + records_bytes(frame));
+        if (ml_unlikely(ml_overrun_samples())) {
+            ml_overrun_put(answer);
+        }
+        if (answer == ML_PIPE_TAKEN) {
+            ml_pipe_moves();
+            pass(lane);
+            continue;
+        }
+        if (answer == ML_PIPE_FULL && lane->number + 1 < lane->unsent + ml_process.slots) {
+            break;
+        }
+        if (answer == ML_PIPE_FULL) {
+            const uint64_t now_ns = ml_sys_monotonic_ns();
+            const uint64_t start_ns = started_ns == 0 ? now_ns : started_ns;
+            if (ml_pipe_wait(now_ns, start_ns + ML_PIPE_WAIT_MAX_NS)) {
+                started_ns = start_ns;
+                continue;
+            }
+        }
+        drop_oldest(lane, answer);
+    }
+    if (started_ns != 0) {
+        count_wait(lane->header, ml_sys_monotonic_ns() - started_ns);
+    }
+}
+
+/* The chunk whose slot the open one has taken was dropped: what it defined goes into the open one.
+ * Definitions that come late heal what was there before them. */
+static void salvage(struct ml_lane *lane, size_t count_bytes) {
+    struct ml_salvage kept;
+    ml_salvage_definitions(lane->start, count_bytes, SALVAGE_MAX_BYTES, &kept);
+    lane->state = kept.state;
+    ml_lane_publish(lane, lane->start + kept.bytes);
+    for (uint32_t i = 0; i < kept.timed_count; i++) {
+        ml_lane_record(lane, &kept.timed[i]);
+    }
+}
+
+void ml_lane_flush(struct ml_lane *lane) {
+    const size_t count_bytes = (size_t)(lane->pos - lane->start);
+    if (count_bytes == 0) {
+        return;
+    }
+    if (ml_unlikely(ml_decoy_is(lane))) {
+        ml_decoy_rewind(lane);
+        return;
+    }
+    const struct ml_frame_header header = {
+        .chunk_number = lane->number,
+        .end_bytes = (uint16_t)count_bytes,
+        .start_bytes = 0,
+        .lane = (uint16_t)lane->index,
+        .thread_id = lane->thread_id,
+    };
+    ml_frame_header_write(frame_of(lane, lane->number), &header);
+    lane->dropped = 0;
+    send_closed(lane);
+    if (ml_unlikely(ml_decoy_is(lane))) { /* since the last look */
+        ml_decoy_rewind(lane);
+        return;
+    }
+    const size_t slot_bytes = records_bytes(frame_of(lane, lane->number + 1));
+    lane->next = lane->number + 1;
+    atomic_signal_fence(memory_order_seq_cst);
+    open_chunk(lane, lane->next);
+    atomic_signal_fence(memory_order_seq_cst);
+    lane->next = 0;
+    if (lane->dropped != 0) {
+        salvage(lane, slot_bytes);
+    }
+}
+
+void ml_lane_repair(struct ml_lane *lane) {
+    if (lane->next != 0) {
+        open_chunk(lane, lane->next);
+        atomic_signal_fence(memory_order_seq_cst);
+        lane->next = 0;
+        return;
+    }
+    const size_t count_bytes = (size_t)(lane->pos - lane->start);
+    lane->header->produced = lane->produced_before + ml_salvage_events(lane->start, count_bytes);
+    if (count_bytes == 0) {
+        open_chunk(lane, lane->number);
+    } else {
+        ml_lane_flush(lane);
+    }
+}
+
+/* Records with a time are small; the longest, MAPPING, has ten varints. */
+enum { TIMED_MAX_BYTES = 1 + 10 * ML_VARINT_MAX_BYTES };
+
+static bool has_time(enum ml_event_kind kind) {
+    return (kind >= ML_EVENT_SAMPLING && kind < ML_EVENT_EXTENDED_COUNT) || kind >= ML_EVENT_ALLOC;
+}
+
+void ml_lane_record(struct ml_lane *lane, const struct ml_event *event) {
+    struct ml_event copy = *event;
+    uint8_t *end = lane->start + ML_CHUNK_MAX_BYTES;
+    for (int attempt = 0; attempt < 2; attempt++) {
+        struct ml_writer w = ml_writer_into(lane->pos, (size_t)(end - lane->pos));
+        const bool timed = has_time(copy.kind) && copy.kind != ML_EVENT_NODE;
+        if (!timed || (size_t)(end - lane->pos) >= TIMED_MAX_BYTES) {
+            if (timed) {
+                ml_lane_busy(lane);
+                copy.time = ml_lane_stamp(lane);
+            }
+            const enum ml_status status = ml_event_encode(&w, &lane->state, &copy);
+            if (status == ML_OK) {
+                ml_lane_publish(lane, w.pos);
+                return;
+            }
+            if (status != ML_BUG_SPACE) {
+                break;
+            }
+        }
+        ml_lane_flush(lane);
+        end = lane->start + ML_CHUNK_MAX_BYTES;
+    }
+    /* A record that breaks its own contract is left out; the lane stays whole. */
+    ml_lane_publish(lane, lane->pos);
+}
+
+/* A lane's name in the stack of free ones, and the lane; never 0. */
+static uint32_t name_of(const struct ml_lane *lane) {
+    const uint8_t *arena = ml_process.memory.arena.start;
+    return (uint32_t)((uint64_t)((const uint8_t *)lane - arena) / ML_ARENA_LANE_ALIGN) + 1;
+}
+
+static struct ml_lane *lane_of(uint32_t name) {
+    uint8_t *arena = ml_process.memory.arena.start;
+    return (struct ml_lane *)(void *)(arena + (uint64_t)(name - 1) * ML_ARENA_LANE_ALIGN);
+}
+
+static struct ml_lane *pop_free(void) {
+    _Atomic uint64_t *top = &ml_process.gate_page->free_lanes;
+    uint64_t seen = atomic_load_explicit(top, memory_order_acquire);
+    while ((uint32_t)seen != 0) {
+        struct ml_lane *lane = lane_of((uint32_t)seen);
+        const uint64_t version = (seen >> 32) + 1;
+        const uint64_t next = version << 32 | __atomic_load_n(&lane->next_free, __ATOMIC_RELAXED);
+        if (atomic_compare_exchange_weak_explicit(
+                top, &seen, next, memory_order_acq_rel, memory_order_acquire
+            )) {
+            return lane;
+        }
+    }
+    return NULL;
+}
+
+static struct ml_lane *first_use(void) {
+    struct ml_gate_page *page = ml_process.gate_page;
+    struct ml_lane *lane = NULL;
+    uint32_t index = atomic_load_explicit(&page->lanes_used, memory_order_relaxed);
+    do {
+        if (index >= ML_LANES_MAX || !ml_arena_staging_lane(index)) {
+            return NULL;
+        }
+        if (lane == NULL) {
+            lane = ml_arena_take(sizeof(*lane), ML_ARENA_LANE_ALIGN);
+        }
+        if (lane == NULL) {
+            return NULL;
+        }
+    } while (!atomic_compare_exchange_weak_explicit(
+        &page->lanes_used, &index, index + 1, memory_order_relaxed, memory_order_relaxed
+    ));
+    if (ml_process.clock != ML_CLOCK_TSC) {
+        atomic_store_explicit(&page->stamps, ML_STAMPS_MONOTONIC, memory_order_release);
+    } else if (index > 0) {
+        /* Before anything of this lane's thread can be seen: ml_process_ticks. */
+        atomic_store_explicit(&page->stamps, ML_STAMPS_SEVERAL, memory_order_release);
+    }
+    lane->index = index;
+    lane->header = shared_header(index);
+    ml_lease_init(&lane->lease, index);
+    _Atomic uint32_t *used = (_Atomic uint32_t *)&ml_process_staging_header()->lanes_used;
+    uint32_t seen = atomic_load_explicit(used, memory_order_relaxed);
+    while (seen <= index && !atomic_compare_exchange_weak(used, &seen, index + 1)) {
+    }
+    return lane;
+}
+
+struct ml_lane *ml_lane_take(uint32_t thread_id) {
+    struct ml_lane *lane = pop_free();
+    const bool reused = lane != NULL;
+    if (!reused) {
+        lane = first_use();
+    }
+    if (lane == NULL) {
+        __atomic_fetch_add(&ml_process_staging_header()->lost_no_lane, 1, __ATOMIC_RELAXED);
+        return NULL;
+    }
+    lane->thread_id = thread_id;
+    lane->thread_node = 0;
+    lane->second = 0;
+    __atomic_store_n(&lane->header->thread_id, thread_id, __ATOMIC_RELAXED);
+    const uint32_t profile = ml_process_profile();
+    if (!reused || lane->profile != profile) {
+        ml_lane_begin(lane, profile);
+    }
+    return lane;
+}
+
+void ml_lane_give(struct ml_lane *lane) {
+    if (ml_unlikely(ml_decoy_is(lane))) {
+        return;
+    }
+    __atomic_store_n(&lane->header->thread_id, 0, __ATOMIC_RELAXED);
+    _Atomic uint64_t *top = &ml_process.gate_page->free_lanes;
+    uint64_t seen = atomic_load_explicit(top, memory_order_relaxed);
+    uint64_t next = 0;
+    do {
+        __atomic_store_n(&lane->next_free, (uint32_t)seen, __ATOMIC_RELAXED);
+        next = ((seen >> 32) + 1) << 32 | name_of(lane);
+    } while (!atomic_compare_exchange_weak_explicit(
+        top, &seen, next, memory_order_acq_rel, memory_order_relaxed
+    ));
+}

@@ -1,0 +1,138 @@
+/* A lane: one thread's staging buffer and its way into the pipe. Room: client (private). Context:
+ * the malloc path; a lane is its thread's alone from take to give.
+ *
+ * One rule: nothing becomes visible but by one release store of the lane header's `published`. */
+#ifndef MEMLOG_CLIENT_STREAM_LANE_H
+#define MEMLOG_CLIENT_STREAM_LANE_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "client/sampling/chance.h"
+#include "client/state/process.h"
+#include "client/stream/lease.h"
+#include "client/unwind/unwind.h"
+#include "ipc/event_put.h"
+
+/* What a lane is for, if not its thread's own events. */
+enum ml_lane_use {
+    ML_LANE_SECOND = 1, /* those of signal handlers: no cached stack */
+    ML_LANE_DECOY = 2   /* nothing: client/stream/decoy.h */
+};
+
+/* The private part, in the arena. What every event reads comes first, on little more than one cache
+ * line. */
+struct ml_lane {
+    _Alignas(64) uint8_t *pos;      /* next byte of the open chunk */
+    uint8_t *limit;                 /* a hot record may start before this */
+    struct ml_staging_lane *header; /* shared */
+    uint64_t origin; /* with `pos` added it is header->published: the chunk's number, less start */
+    uint64_t clamp;  /* the last stamp: the stream's times never fall within a lane */
+    uint32_t second; /* enum ml_lane_use */
+    uint32_t tag;    /* of `profile`, as stack nodes bear it: client/stream/stack_table.h */
+    struct ml_event_state state;
+    struct ml_lease lease;
+    uint8_t *start;           /* first record byte of the open chunk */
+    uint64_t number;          /* of the open chunk */
+    uint64_t unsent;          /* the first chunk that is not in the pipe; private form of `sent` */
+    uint64_t next;            /* the chunk that is being opened; 0: none */
+    uint64_t produced_before; /* events of the lane when the open chunk began */
+    uint64_t interval;        /* sampling_bytes, as the lane's records say; 0: as START */
+    uint32_t index;
+    uint32_t thread_id;
+    uint32_t thread_node; /* the thread's name as a root frame, in the modes that want one */
+    uint32_t dropped;     /* the flush at work has dropped a chunk */
+    uint32_t unchecked;   /* stacks since the last one that was held against libunwind */
+    uint32_t next_free;   /* free stack: name */
+    uint32_t profile;     /* that its records belong to */
+    struct ml_unwind_thread unwind;
+    struct ml_chance_memo chances; /* for sampling */
+};
+
+/* A free lane for the calling thread, in the present profile; NULL when there is none (counted). */
+struct ml_lane *ml_lane_take(uint32_t thread_id);
+
+/* Its next record is the first one of the lane in that profile. What is in the open chunk stays
+ * behind, with the profile that it belongs to. The caller forgets the lane's cached stack. */
+void ml_lane_begin(struct ml_lane *lane, uint32_t profile);
+
+/* The thread needs it no more. What it published stays where it is. */
+void ml_lane_give(struct ml_lane *lane);
+
+/* The open chunk is full: into the pipe with it, and on to the next. A full pipe is waited for only
+ * when the next chunk would need the slot of one that is not in it yet, and never for more than a
+ * second; then the oldest is dropped and counted, but for what it defines, which the next one
+ * repeats. At most half of that one is full then. */
+void ml_lane_flush(struct ml_lane *lane);
+
+/* The lane was left in the middle of anything by siglongjmp: make it whole. What was not published
+ * is not recorded; a frame that is perhaps in the pipe already is put there again. */
+void ml_lane_repair(struct ml_lane *lane);
+
+/* Say that an event is about to be stamped. */
+static inline void ml_lane_busy(struct ml_lane *lane) {
+    atomic_store_explicit(
+        (_Atomic uint64_t *)&lane->header->published,
+        (lane->origin + (uintptr_t)lane->pos) | ML_PUBLISHED_BUSY,
+        memory_order_relaxed
+    );
+    atomic_signal_fence(memory_order_seq_cst);
+}
+
+/* Room for one hot record. */
+static inline uint8_t *ml_lane_room(struct ml_lane *lane) {
+    if (ml_unlikely(lane->pos > lane->limit)) {
+        ml_lane_flush(lane);
+    }
+    return lane->pos;
+}
+
+/* An event (ALLOC, FREE, RESIZE, CANCEL) is about to be published. Only the owner writes, and the
+ * line is dirty anyway. */
+static inline void ml_lane_count(struct ml_lane *lane) {
+    lane->header->produced++;
+}
+
+/* Everything up to `pos` is whole: let it be seen. */
+static inline void ml_lane_publish(struct ml_lane *lane, uint8_t *pos) {
+    lane->pos = pos;
+    atomic_store_explicit(
+        (_Atomic uint64_t *)&lane->header->published,
+        lane->origin + (uintptr_t)pos,
+        memory_order_release
+    );
+}
+
+/* The stamp of the lane's next event. On a machine whose clocks are not quite one the times of a
+ * lane still rise. */
+static inline uint64_t ml_lane_stamp(struct ml_lane *lane) {
+    uint64_t now = ml_process_ticks();
+    atomic_signal_fence(memory_order_seq_cst); /* who holds the lease is asked behind it */
+    const uint64_t holder = ml_lease_holder();
+    if (ml_unlikely(holder != 0 && holder != lane->lease.self)) {
+        now = ml_lease_evict(lane->lease.self);
+    }
+    if (ml_unlikely(now < lane->clamp)) {
+        now = lane->clamp;
+    }
+    lane->clamp = now;
+    return now;
+}
+
+/* The time of what comes by the million, behind its op: the last stamp again while the lane holds
+ * the lease. */
+static inline uint8_t *ml_lane_put_time(struct ml_lane *lane, uint8_t *pos) {
+    struct ml_lease *lease = &lane->lease;
+    if (ml_likely(lease->again != 0 && ml_lease_holder() == lease->self)) {
+        lease->again--;
+        return ml_put_time_again(pos);
+    }
+    const uint64_t now =
+        ml_unlikely(--lease->wait == 0) ? ml_lease_step(lane) : ml_lane_stamp(lane);
+    return ml_put_time(pos, &lane->state, now);
+}
+
+/* One record of any kind, published; flushes first where it does not fit. Not for hot records. */
+void ml_lane_record(struct ml_lane *lane, const struct ml_event *event);
+
+#endif

@@ -1,0 +1,86 @@
+/* The process's stack tree: (parent node, frame) -> node id, append-only. Room: client (private).
+ * Context: the malloc path of all threads at once.
+ *
+ * One rule: nobody waits for anybody. A node's NODE record is published in its thread's lane before
+ * the one compare-and-swap that lets others find its id. Two threads that meet may define one frame
+ * twice; both ids are true, and the reader adds them up.
+ *
+ * Nodes outlive profiles (ipc/staging.h), their definitions do not: a node bears the tag of the
+ * profile in which it was defined last. Whoever meets it in another one defines it again, under its
+ * old id, before it puts the new tag on it. */
+#ifndef MEMLOG_CLIENT_STREAM_STACK_TABLE_H
+#define MEMLOG_CLIENT_STREAM_STACK_TABLE_H
+
+#include <stdint.h>
+
+#include "client/stream/lane.h"
+
+/* A node, and room to find one: 16 bytes. A path's nodes are defined one after the other, so most
+ * nodes are their parent's successor and are found there. The others, the second and later
+ * children, stand in a `child` of one of their parent's sixteen neighbours, wherever they are
+ * themselves; and those that find these full, in the hash table. The nearest neighbours come first:
+ * parent, successor and room lie on one cache line mostly, and another child costs one more. */
+struct ml_table_node {
+    uint64_t key;   /* ml_stack_key_*; written before the owner */
+    uint32_t owner; /* tag | parent, release-stored; tag 0: defined in no profile that may come
+                       back. 0: not yet */
+    _Atomic uint32_t child; /* of a node nearby: hash's bits << ML_TAG_SHIFT | id; 0: free */
+};
+_Static_assert(sizeof(struct ml_table_node) == 16, "16 bytes a node are promised");
+
+enum {
+    ML_STACK_BLOCK_NODES = 16, /* neighbours; four cache lines of one page */
+    ML_STACK_LINE_NODES = 4
+};
+
+enum {
+    ML_TABLE_SHIFT_MIN = 13, /* 8,192 slots, 32 KiB, touched only by programs that need them */
+    ML_TABLE_SHIFT_MAX = 25, /* twice ML_NODES_MAX */
+    ML_TABLE_ALIGN_SHIFT = 12
+};
+_Static_assert(ML_TABLE_SHIFT_MAX - ML_TABLE_SHIFT_MIN + 1 == ML_TABLES_MAX, "a place for each");
+
+enum { ML_TAG_SHIFT = 24, ML_TAG_COUNT = 255 };
+_Static_assert(ML_NODES_MAX <= 1 << ML_TAG_SHIFT, "node ids leave room for the tag");
+
+/* A profile's tag, in its place. Tags come back after 255 profiles: ml_stack_forget. */
+static inline uint32_t ml_stack_tag(uint32_t profile) {
+    return (profile % ML_TAG_COUNT + 1) << ML_TAG_SHIFT;
+}
+
+/* A profile begins, the last one that did was `before`: take off the tags that soon come back. By
+ * the one thread that begins it, every 64 profiles; others go on meanwhile. */
+void ml_stack_forget(uint32_t before, uint32_t profile);
+
+/* Keys of frames that are no addresses: bit 63, kind, string id. Modules stay below 2^15 in keys
+ * for that. */
+static inline uint64_t ml_stack_key_string(enum ml_frame_kind kind, uint32_t string_id) {
+    return (uint64_t)1 << 63 | (uint64_t)kind << 32 | string_id;
+}
+
+static inline uint64_t ml_stack_key_address(uint32_t module, uint64_t address) {
+    return (uint64_t)(module & 0x7fff) << 48 | (address & 0xffffffffffff);
+}
+
+/* The slow half of ml_stack_child: look the frame up elsewhere, define it if it is new. 0: no room
+ * left. */
+uint32_t ml_stack_find_or_add(struct ml_lane *lane, uint32_t parent, uint64_t key, uint32_t module);
+
+/* The node of a frame below `parent`. `module` is the frame's full module id (address frames). 0:
+ * no room left. */
+static inline uint32_t
+ml_stack_child(struct ml_lane *lane, uint32_t parent, uint64_t key, uint32_t module) {
+    const uint32_t next = parent + 1;
+    const struct ml_table_node *node = &ml_process.stack_nodes[next];
+    if (__atomic_load_n(&node->owner, __ATOMIC_ACQUIRE) == (parent | lane->tag) &&
+        node->key == key) {
+        return next;
+    }
+    return ml_stack_find_or_add(lane, parent, key, module);
+}
+
+/* Are the two nodes' paths the same, frame by frame? Nodes that two threads made at once for one
+ * frame are the same path. */
+bool ml_stack_same_path(uint32_t a, uint32_t b);
+
+#endif

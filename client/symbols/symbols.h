@@ -1,0 +1,62 @@
+/* Which function comes next, out of the symbol tables themselves. Room: client (private). Context:
+ * as each function says.
+ *
+ * One rule: libdl is never asked. A dlsym that finds nothing leaves a text behind, which the
+ * program's own dlerror would see and the program's own free would get; even one that finds
+ * something drops the text that is there. */
+#ifndef MEMLOG_CLIENT_SYMBOLS_SYMBOLS_H
+#define MEMLOG_CLIENT_SYMBOLS_SYMBOLS_H
+
+#include <link.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+struct ml_loaded_symbol {
+    void *address;    /* NULL: nobody has it */
+    const char *path; /* of the object that has it, as the loader names it; borrowed from there */
+};
+
+/* While it is on, the objects' tables are read once and not for each name: between two calls by the
+ * constructor, when nothing is loaded or unloaded. */
+void ml_symbols_keep(bool on);
+
+/* What dlsym(RTLD_NEXT, name) finds at the start of a program: the first definition behind this
+ * object, in the order in which the program's objects were loaded. An indirect function is
+ * resolved.
+ *
+ * Context: the constructor, or whatever runs before it: one thread. */
+struct ml_loaded_symbol ml_symbol_next(const char *name);
+
+/* Whether an object of the process, but for this one, exports a definition of that name. Looks at
+ * the start of a program alone, and sees nothing where the client is linked in without -pie.
+ *
+ * Context: the constructor: one thread. */
+bool ml_symbol_is_defined(const char *name);
+
+/* The same name in a library that has been loaded since; `file` is the name that its path ends
+ * with. Takes the loader's lock.
+ *
+ * Context: no lock of ours is held. */
+struct ml_loaded_symbol ml_symbol_of_library(const char *file, const char *name);
+
+/* Who defines a name first at the start of a program, in the order in which its objects were
+ * loaded: whom everybody's calls reach. Nothing is resolved.
+ *
+ * Context: as ml_symbol_next. */
+struct ml_symbol_owner {
+    const char *path;  /* NULL: nobody */
+    bool is_ours;      /* this object */
+    bool is_program;   /* the first one, the executable (of which this object may be a part) */
+    const void *where; /* its dynamic section */
+};
+struct ml_symbol_owner ml_symbol_first(const char *name);
+
+/* Whether an object of the program asks for that name: all but the one that has it, and this one.
+ * Reads their relocations. Context: as ml_symbol_next. */
+bool ml_symbol_is_wanted(const char *name, const struct ml_symbol_owner *owner);
+
+/* The definition in the object with that dynamic section, which lies `base` off where it was linked
+ * for: as dlsym takes it, the default version alone. NULL: none. For tests beside the above. */
+void *ml_symbol_in(uintptr_t base, const ElfW(Dyn) * dynamic, const char *name);
+
+#endif

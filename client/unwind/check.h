@@ -1,0 +1,60 @@
+/* Check mode (--unwind-check=N): holds stacks against libunwind's. Room: client. Context: opened at
+ * the program's first stack, used inside the hook behind its reentrancy guard; off unless asked
+ * for.
+ *
+ * One rule: this is the only file that knows libunwind, and nothing of it is linked: the library is
+ * opened by name when the mode is on. It allocates, takes its own locks and the loader's, needs
+ * some 8 KiB of stack and 20 us a frame; its cache is switched off, with which it deadlocks. */
+#ifndef MEMLOG_CLIENT_UNWIND_CHECK_H
+#define MEMLOG_CLIENT_UNWIND_CHECK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "client/unwind/unwind.h"
+#include "ipc/ml_status.h"
+
+/* libunwind's functions, and what was found last. Set once before the hooks are live, read-only
+ * afterwards. */
+struct ml_unwind_checker {
+    int (*get_context)(void *context);
+    int (*init)(void *cursor, void *context);
+    int (*step)(void *cursor);
+    int (*get_register)(void *cursor, int reg, uintptr_t *out_value);
+};
+
+enum ml_unwind_verdict {
+    ML_UNWIND_EQUAL,
+    ML_UNWIND_DIFFERENT,
+    ML_UNWIND_UNJUDGED /* libunwind gave up before the stack's end; as far as it went, all was equal
+                        */
+};
+
+struct ml_unwind_difference {
+    uint32_t frame; /* index into the thread's frames; count for one that we do not have */
+    uintptr_t ours; /* return addresses; 0: none */
+    uintptr_t theirs;
+};
+
+/* May the checker be opened now, on the stack just walked? Only where no frame of the loader is on
+ * it: opening a library inside the loader upsets it, and before the program's own start it would
+ * run libc's constructor too early, without arguments and environment. */
+bool ml_unwind_checker_may_open(const struct ml_unwind_thread *thread);
+
+/* Open libunwind.so.8.
+ *
+ * Errors: ML_ENV_MISSING when it is not installed or lacks a function. */
+ML_NODISCARD enum ml_status ml_unwind_checker_open(struct ml_unwind_checker *out_checker);
+
+/* Compare the stack that ml_unwind has just left in `thread` with libunwind's walk from here to the
+ * same entry and on. Of a cut stack the inner part is compared.
+ *
+ * Owner:  out_difference is written only for ML_UNWIND_DIFFERENT. */
+enum ml_unwind_verdict ml_unwind_checker_compare(
+    const struct ml_unwind_checker *checker,
+    const struct ml_unwind_thread *thread,
+    const struct ml_unwind_entry *entry,
+    struct ml_unwind_difference *out_difference
+);
+
+#endif

@@ -1,0 +1,35 @@
+/* Which of the loader's objects lies around an address of code. Room: client. Context: any thread,
+ * inside malloc, inside signal handlers; lock-free.
+ *
+ * One rule: the loader is asked nothing that takes its lock. It has _dl_find_object since glibc
+ * 2.35; before that the list of objects that it keeps for debuggers is read, with a question to the
+ * kernel before each look, and what was found is kept. Objects outside that list (dlmopen's) have
+ * no names there. */
+#ifndef MEMLOG_CLIENT_UNWIND_OBJECTS_H
+#define MEMLOG_CLIENT_UNWIND_OBJECTS_H
+
+#include <link.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+    ML_OBJECTS_MAX = 2048 /* of an older glibc: those of one process's life that are found */
+};
+
+struct ml_object {
+    uintptr_t start;            /* first mapped address */
+    uintptr_t end;              /* one behind the last */
+    uintptr_t eh_frame_hdr;     /* 0: it has none */
+    const struct link_map *map; /* NULL: not known */
+};
+
+/* Errors: false when nothing of the loader's is there, or it is not known yet. */
+bool ml_object_find(uintptr_t pc, struct ml_object *out_object);
+
+/* Whether the loader is asked, or its list is read. */
+bool ml_object_by_loader(void);
+
+/* Read the list from now on, as under an older glibc. For tests. */
+void ml_object_use_list(void);
+
+#endif

@@ -1,0 +1,67 @@
+#include "client/hooks/ask_pace.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include <check.h>
+
+START_TEST(so_many_in_a_row_and_then_one_an_interval) {
+    struct ml_ask_pace pace = {0};
+    uint64_t now_ns = 7;
+    for (int i = 0; i < ML_ASK_BURST; i++) {
+        ck_assert(ml_ask_may(&pace, now_ns));
+    }
+    ck_assert(!ml_ask_may(&pace, now_ns));
+    ck_assert(!ml_ask_may(&pace, now_ns + ML_ASK_INTERVAL_NS - 1));
+    ck_assert(ml_ask_may(&pace, now_ns + ML_ASK_INTERVAL_NS));
+    ck_assert(!ml_ask_may(&pace, now_ns + ML_ASK_INTERVAL_NS));
+    ck_assert_uint_eq(pace.passed_over, 3);
+    /* After a silence there is a burst again, and no more than one. */
+    now_ns += (uint64_t)ML_ASK_INTERVAL_NS * 1000;
+    for (int i = 0; i < ML_ASK_BURST; i++) {
+        ck_assert(ml_ask_may(&pace, now_ns));
+    }
+    ck_assert(!ml_ask_may(&pace, now_ns));
+}
+END_TEST
+
+enum { THREADS = 4, CALLS = 50000 };
+static struct ml_ask_pace shared;
+static _Atomic uint32_t let_through;
+
+static void *ask(void *unused) {
+    (void)unused;
+    for (int i = 0; i < CALLS; i++) {
+        if (ml_ask_may(&shared, 1000)) {
+            (void)atomic_fetch_add(&let_through, 1);
+        }
+    }
+    return NULL;
+}
+
+START_TEST(threads_together_get_what_one_gets_and_every_call_is_counted) {
+    pthread_t threads[THREADS];
+    for (int i = 0; i < THREADS; i++) {
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, ask, NULL), 0);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        ck_assert_int_eq(pthread_join(threads[i], NULL), 0);
+    }
+    ck_assert_uint_eq(let_through, ML_ASK_BURST);
+    ck_assert_uint_eq(shared.passed_over, THREADS * CALLS - ML_ASK_BURST);
+}
+END_TEST
+
+int main(void) {
+    TCase *tcase = tcase_create("ask_pace");
+    tcase_add_test(tcase, so_many_in_a_row_and_then_one_an_interval);
+    tcase_add_test(tcase, threads_together_get_what_one_gets_and_every_call_is_counted);
+    Suite *suite = suite_create("client/ask_pace");
+    suite_add_tcase(suite, tcase);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

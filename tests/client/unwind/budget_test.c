@@ -1,0 +1,84 @@
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include <check.h>
+
+#include "client/unwind/unwind.h"
+
+enum { PAINT = 0xa5, PAINTED_BYTES = 256 * 1024, STACK_BUDGET_BYTES = 1024 };
+
+static struct ml_unwind_process process;
+static struct ml_unwind_thread thread;
+static struct ml_unwind_result result;
+static uintptr_t hook_at;
+
+__attribute__((noinline)) static void hook(void) {
+    struct ml_unwind_entry entry = ml_unwind_entry_here();
+    struct ml_module_seen deaf = {0};
+    result = ml_unwind(&process, &thread, &entry, &deaf);
+    __asm__ volatile("movq %%rsp, %0" : "=r"(hook_at)); /* its own frame is not counted */
+}
+
+/* gcc finds this frame by an expression, so that everything there is has to run. */
+__attribute__((noinline)) static void
+aligned(long a, long b, long c, long d, long e, long f, long g, long h) {
+    _Alignas(64) volatile long room[8] = {a, b, c, d, e, f, g, h};
+    hook();
+    room[0] = room[1];
+}
+
+static void *run(void *context) {
+    aligned(1, 2, 3, 4, 5, 6, 7, 8);
+    return context;
+}
+
+/* Bytes of stack below the hook's frame that were written. */
+static size_t stack_used(void) {
+    pthread_t walker;
+    pthread_attr_t attributes;
+    uint8_t *stack =
+        mmap(NULL, PAINTED_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ck_assert(stack != MAP_FAILED);
+    memset(stack, PAINT, PAINTED_BYTES);
+    pthread_attr_init(&attributes);
+    ck_assert_int_eq(pthread_attr_setstack(&attributes, stack, PAINTED_BYTES), 0);
+    ck_assert_int_eq(pthread_create(&walker, &attributes, run, NULL), 0);
+    pthread_join(walker, NULL);
+    size_t untouched = 0;
+    while (stack[untouched] == PAINT) {
+        untouched++;
+    }
+    return hook_at - (uintptr_t)(stack + untouched);
+}
+
+START_TEST(needs_less_than_a_kilobyte_of_stack) {
+    size_t cold = stack_used();
+    size_t warm = stack_used();
+    ck_assert_uint_eq(result.flags & ML_UNWIND_BROKEN, 0);
+    ck_assert_uint_gt(result.count, 3);
+    ck_assert_msg(cold <= STACK_BUDGET_BYTES, "cold: %zu", cold);
+    ck_assert_msg(warm <= STACK_BUDGET_BYTES, "warm: %zu", warm);
+}
+END_TEST
+
+static Suite *suite(void) {
+    Suite *suite = suite_create("client/unwind, budget");
+    TCase *tcase = tcase_create("budget");
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) /* their frames are larger */
+    tcase_add_test(tcase, needs_less_than_a_kilobyte_of_stack);
+#else
+    (void)needs_less_than_a_kilobyte_of_stack;
+#endif
+    suite_add_tcase(suite, tcase);
+    return suite;
+}
+
+int main(void) {
+    SRunner *runner = srunner_create(suite());
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? 0 : 1;
+}

@@ -1,0 +1,86 @@
+#include "client/unwind/objects.h"
+
+#include <check.h>
+#include <dlfcn.h>
+#include <stdint.h>
+#include <sys/auxv.h>
+#include <unistd.h>
+
+static const char *plugin_path(void) {
+    return access("./symbols_plugin.so", R_OK) == 0 ? "./symbols_plugin.so"
+                                                    : "out/symbols_plugin.so";
+}
+
+/* Some code of each object of this process. */
+static uintptr_t code_of(const char *name) {
+    return (uintptr_t)dlsym(RTLD_DEFAULT, name);
+}
+
+static void assert_same(uintptr_t pc) {
+    struct dl_find_object theirs;
+    struct ml_object ours = {0};
+    ck_assert_int_eq(_dl_find_object((void *)pc, &theirs), 0);
+    ck_assert(ml_object_find(pc, &ours));
+    ck_assert_uint_eq(ours.start, (uintptr_t)theirs.dlfo_map_start);
+    ck_assert_uint_eq(ours.end, (uintptr_t)theirs.dlfo_map_end);
+    ck_assert_uint_eq(ours.eh_frame_hdr, (uintptr_t)theirs.dlfo_eh_frame);
+    ck_assert_ptr_eq(ours.map, theirs.dlfo_link_map);
+}
+
+static void assert_same_everywhere(void) {
+    assert_same((uintptr_t)&assert_same);
+    assert_same(code_of("malloc"));
+    assert_same(getauxval(AT_SYSINFO_EHDR) + 64);
+    assert_same(code_of("_dl_find_object"));
+}
+
+START_TEST(this_loader_is_asked) {
+    ck_assert(ml_object_by_loader());
+    assert_same_everywhere();
+}
+END_TEST
+
+START_TEST(an_older_loaders_list_tells_the_same) {
+    struct ml_object found;
+    ml_object_use_list();
+    ck_assert(!ml_object_by_loader());
+    assert_same_everywhere();
+    ck_assert(!ml_object_find((uintptr_t)&found, &found));
+    ck_assert(!ml_object_find(16, &found));
+    ck_assert(!ml_object_find(UINTPTR_MAX, &found));
+}
+END_TEST
+
+START_TEST(what_comes_and_goes_is_followed_by_the_list) {
+    ml_object_use_list();
+    for (int round = 0; round < 4; round++) {
+        struct ml_object found;
+        void *handle = dlopen(plugin_path(), RTLD_NOW);
+        ck_assert_msg(handle != NULL, "%s", dlerror());
+        const struct link_map *map = NULL;
+        ck_assert_int_eq(dlinfo(handle, RTLD_DI_LINKMAP, (void *)&map), 0);
+        const uintptr_t inside = map->l_addr + 16;
+        assert_same(inside);
+        assert_same_everywhere();
+        dlclose(handle);
+        if (round != 1) {
+            ck_assert(!ml_object_find(inside, &found));
+        }
+        assert_same_everywhere();
+    }
+}
+END_TEST
+
+int main(void) {
+    TCase *tcase = tcase_create("objects");
+    tcase_add_test(tcase, this_loader_is_asked);
+    tcase_add_test(tcase, an_older_loaders_list_tells_the_same);
+    tcase_add_test(tcase, what_comes_and_goes_is_followed_by_the_list);
+    Suite *suite = suite_create("client/objects");
+    suite_add_tcase(suite, tcase);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    const int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? 0 : 1;
+}
