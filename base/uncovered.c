@@ -8,7 +8,7 @@
 
 enum { UNSEEN_MAX = 320 };
 
-/* Of memlog-service: service/coverage.h. */
+/* Of memlog-service: service/session/coverage.h. */
 static const uint64_t small_bytes = (uint64_t)8 << 20;
 
 bool ml_uncovered_hides(bool is_idle, uint64_t private_bytes) {

@@ -1,5 +1,5 @@
 /* What the triggers are fed with, and what becomes of their decisions: looks, the log, dumps. The
- * decisions are the service's (service/triggers.h). Room: host. */
+ * decisions are the service's (service/triggers/triggers.h). Room: host. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

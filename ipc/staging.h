@@ -29,7 +29,8 @@
  *
  * An event is counted in `produced` while its lane is busy, just before it is published. So when a
  * process has ended, what its lanes produced is what the service has received, what the client says
- * it has dropped, and at most one event for each lane that was left busy (service/accounting.h).
+ * it has dropped, and at most one event for each lane that was left busy
+ * (service/snapshot/accounting.h).
  *
  * The memfd is sealed against shrinking, growing and further seals before anybody else sees it. */
 #ifndef MEMLOG_IPC_STAGING_H

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "service/process.h"
-#include "service/workers.h"
+#include "service/workers/workers.h"
 
 /* 1 .. ML_WORKERS_MAX. */
 static bool parse_workers(const char *text, unsigned *out_workers) {

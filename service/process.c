@@ -15,9 +15,9 @@
 #include <unistd.h>
 
 #include "ipc/last_words.h"
-#include "service/connection.h"
-#include "service/host_fd.h"
-#include "service/workers.h"
+#include "service/control/connection.h"
+#include "service/sandbox/host_fd.h"
+#include "service/workers/workers.h"
 
 enum { LINE_BYTES = 1536 };
 

@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-#include "service/sandbox.h"
+#include "service/sandbox/sandbox.h"
 
 enum ml_process_exit {
     ML_PROCESS_HOST_GONE = 0,  /* the usual end */
@@ -18,7 +18,7 @@ enum ml_process_exit {
 };
 
 /* Serve the host on ML_SERVICE_HOST_FD until it is gone, on `workers` cores, 0: as many as are good
- * here (service/workers.h). Trouble is said on stderr, one line. */
+ * here (service/workers/workers.h). Trouble is said on stderr, one line. */
 enum ml_process_exit ml_process_run(const struct ml_sandbox_options *sandbox, unsigned workers);
 
 /* One line on stderr: "memlog-service: " what detail. What cannot be said is not said. */

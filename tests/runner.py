@@ -43,7 +43,7 @@ NOT_TESTS = {"client/capture_tool", "dump/dump_program"}
 NOT_UNDER_ADDRESS = {
     "client/unwind/unwind_budget_test",  # measures stack use, which address multiplies
     "client/unwind/unwind_stacks_test",  # jumps out of signal handlers, now and then while address's runtime holds a lock of its own
-    "service/sandbox_test",  # the sandbox's limit of address space leaves no room for address's shadow of it
+    "service/sandbox/sandbox_test",  # the sandbox's limit of address space leaves no room for address's shadow of it
 }
 
 # Scripts that run the whole of memlog under undefined.
@@ -51,7 +51,11 @@ UNDER_UNDEFINED = ("tests/e2e/oracle_test.py",)
 
 # Units whose threads share memory without locks, and those that have the service work on several cores.
 UNDER_THREAD = {
-    "client/sampling/sampled_set_test", "service/oracle_test", "service/race_oracle_test", "service/slice_test", "service/workers_test",
+    "client/sampling/sampled_set_test",
+    "service/session/oracle_test",
+    "service/session/race_oracle_test",
+    "service/session/slice_test",
+    "service/workers/workers_test",
 }
 
 # Seconds for a whole executable or script; one that needs longer says so by a line `# runner: timeout=N`.

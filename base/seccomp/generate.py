@@ -1,6 +1,6 @@
 """Make a seccomp filter's table of policy files: generate.py HEADER:NAME INPUT... OUTPUT.
 
-The format stands at the top of service/policy/syscalls.policy. Lines of a further file are numbered from 10001. The table is
+The format stands at the top of service/sandbox/policy/syscalls.policy. Lines of a further file are numbered from 10001. The table is
 NAME, a struct ml_seccomp_policy that HEADER declares.
 """
 import pathlib

@@ -6,9 +6,9 @@
 #include <string.h>
 #include <time.h>
 
-#include "service/dump_writer.h"
-#include "service/session.h"
-#include "service/snapshot.h"
+#include "service/dump/writer.h"
+#include "service/session/session.h"
+#include "service/snapshot/snapshot.h"
 #include "tests/client/capture.h"
 
 static struct capture capture;

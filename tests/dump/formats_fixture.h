@@ -9,7 +9,7 @@
 
 #include <check.h>
 
-#include "service/snapshot.h"
+#include "service/snapshot/snapshot.h"
 #include "tests/tools/sample_places.h"
 #include "tools/profile.h"
 #include "tools/stacks.h"

@@ -8,7 +8,7 @@
 #include <pb_decode.h>
 
 #include "ipc/event.h"
-#include "service/snapshot.h"
+#include "service/snapshot/snapshot.h"
 #include "tests/dump/formats_fixture.h"
 #include "tests/dump/synthetic.h"
 #include "tools/collapsed.h"

@@ -5,8 +5,8 @@
 #include <check.h>
 
 #include "ipc/crc32.h"
-#include "service/dump_writer.h"
-#include "service/snapshot.h"
+#include "service/dump/writer.h"
+#include "service/snapshot/snapshot.h"
 #include "tests/dump/snapshot_eq.h"
 #include "tests/dump/synthetic.h"
 #include "tools/profile.h"

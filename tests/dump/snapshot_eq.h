@@ -6,7 +6,7 @@
 #ifndef MEMLOG_TESTS_DUMP_SNAPSHOT_EQ_H
 #define MEMLOG_TESTS_DUMP_SNAPSHOT_EQ_H
 
-#include "service/snapshot.h"
+#include "service/snapshot/snapshot.h"
 #include "tools/profile.h"
 
 /* All of it; the file was whole. */

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "ipc/event.h"
-#include "service/dump_writer.h"
+#include "service/dump/writer.h"
 
 enum { MAIN_BASE = 0x400000, HEAPS = 2 };
 

@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "service/snapshot.h"
+#include "service/snapshot/snapshot.h"
 #include "tools/memory.h"
 
 struct synthetic_options {

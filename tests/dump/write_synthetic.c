@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "service/snapshot.h"
+#include "service/snapshot/snapshot.h"
 #include "tests/dump/synthetic.h"
 #include "tools/memory.h"
 

@@ -22,7 +22,7 @@ LONG_TIMEOUT = 900
 BESIDE = 5000
 # Of a report with hundreds of thousands of stacks; its sums are of all of them.
 STACKS = 100
-# Ended processes beyond --keep-processes that a running service may still have apart (service/fold.h, patience).
+# Ended processes beyond --keep-processes that a running service may still have apart (service/session/fold.h, patience).
 SLACK = 1000
 PROCESSES_MAX = 65536  # memlog.service.kMaxClients
 

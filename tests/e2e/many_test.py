@@ -8,7 +8,7 @@ import harness
 import many
 
 # What a service holds for itself beside its clients': scratch of its threads, notes of the last slices for some rounds more
-# (service/slice.c), what the allocator keeps.
+# (service/session/slice.c), what the allocator keeps.
 OWN_BYTES = 24 << 20
 
 

@@ -138,7 +138,7 @@ class Triggers(triggering.Case):
 
     def test_a_control_sample_comes_at_half_of_the_looks(self):
         """Of eight runs' first looks, twelve each: fewer or more than a fair coin gives but once in 10^9 times. (Rates that are rarer,
-        and many more looks, are tests/service/triggers_test.c's.)"""
+        and many more looks, are tests/service/triggers/triggers_test.c's.)"""
         runs, looks = 8, 12
         options = (self.rules(control={"one_in": 2}, at_most={"dumps": "off", "seconds": "off"}),)
         processes = [self.grow("wait=@end", options=options) for _ in range(runs)]

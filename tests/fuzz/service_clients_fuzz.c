@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "service/dump_writer.h"
-#include "service/session.h"
+#include "service/dump/writer.h"
+#include "service/session/session.h"
 #include "tests/fuzz/fuzz.h"
 #include "tools/profile.h"
 #include "tools/trace_reader.h"

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "service/session.h"
+#include "service/session/session.h"
 #include "tests/fuzz/fuzz.h"
 
 enum { MEMORY_MAX_BYTES = 4 << 20, PART_BYTES = 61, TAIL_LANES = 2 };

@@ -13,8 +13,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "service/client_io.h"
-#include "service/session.h"
+#include "service/ingest/client_io.h"
+#include "service/session/session.h"
 #include "tests/fuzz/fuzz.h"
 
 enum {

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "ipc/staging.h"
-#include "service/stream_reader.h"
+#include "service/stream/stream_reader.h"
 #include "tests/fuzz/fuzz.h"
 
 /* What a reading gave: a sum over its events in their order. */

@@ -102,12 +102,12 @@ class Layers(unittest.TestCase):
     # What gn refuses, because every target has include_dirs = [ "//" ], visibility, public and assert_no_deps.
 
     def test_client_including_service_is_refused(self):
-        self.tree.add_include("client/unwind/unwind.c", '"service/session.h"')
-        self.assert_gen_refuses("Include not allowed", "service/session.h")
+        self.tree.add_include("client/unwind/unwind.c", '"service/session/session.h"')
+        self.assert_gen_refuses("Include not allowed", "service/session/session.h")
 
     def test_client_depending_on_service_is_refused(self):
-        self.tree.add_dep("client/unwind/BUILD.gn", "unwind", "//service:core")
-        self.assert_gen_refuses("Dependency not allowed", "//client/unwind", "//service:core")
+        self.tree.add_dep("client/unwind/BUILD.gn", "unwind", "//service/session")
+        self.assert_gen_refuses("Dependency not allowed", "//client/unwind", "//service/session")
 
     def test_client_depending_on_the_channel_is_refused(self):
         self.tree.add_dep("client/unwind/BUILD.gn", "unwind", "//ipc:channel")
@@ -124,28 +124,28 @@ class Layers(unittest.TestCase):
         self.assert_gen_refuses("Include not allowed", "ev.h")
 
     def test_service_opening_files_is_refused_by_header(self):
-        self.tree.add_include("service/session.c", "<fcntl.h>")
+        self.tree.add_include("service/session/session.c", "<fcntl.h>")
         self.assert_gen_refuses("Include not allowed", "fcntl.h")
 
     def test_service_making_sockets_is_refused_by_header(self):
-        self.tree.add_include("service/session.c", "<sys/socket.h>")
+        self.tree.add_include("service/session/session.c", "<sys/socket.h>")
         self.assert_gen_refuses("Include not allowed", "sys/socket.h")
 
     def test_service_asking_for_authority_is_refused(self):
-        self.tree.add_dep("service/BUILD.gn", "core", "//tools/gn/libs:authority")
+        self.tree.add_dep("service/session/BUILD.gn", "session", "//tools/gn/libs:authority")
         self.assert_gen_refuses("Dependency not allowed", "//tools/gn/libs:authority")
 
     def test_host_including_service_is_refused(self):
-        self.tree.add_include("host/run.c", '"service/session.h"')
-        self.assert_gen_refuses("Include not allowed", "service/session.h")
+        self.tree.add_include("host/run.c", '"service/session/session.h"')
+        self.assert_gen_refuses("Include not allowed", "service/session/session.h")
 
     def test_a_private_header_is_refused_across_targets(self):
         self.tree.add_include("host/main.c", '"host/commands_doctor_internal.h"')
         self.assert_gen_refuses("Including a private header", "host/commands_doctor_internal.h")
 
     def test_a_relative_path_does_not_get_round(self):
-        self.tree.add_include("client/unwind/unwind.c", '"../service/session.h"')
-        self.assert_gen_refuses("Include not allowed", "service/session.h")
+        self.tree.add_include("client/unwind/unwind.c", '"../service/session/session.h"')
+        self.assert_gen_refuses("Include not allowed", "service/session/session.h")
 
     def test_a_shipped_target_on_a_testonly_one_is_refused(self):
         self.tree.add_dep("ipc/BUILD.gn", "wire", "//tools/gn/libs:check")
@@ -169,7 +169,7 @@ class Layers(unittest.TestCase):
         self.assert_layers_refuses("host/process_events.h", "one-target", "more than one target")
 
     def test_nogncheck_is_refused(self):
-        self.tree.add_include("client/unwind/unwind.c", '"service/session.h"  // nogncheck')
+        self.tree.add_include("client/unwind/unwind.c", '"service/session/session.h"  // nogncheck')
         self.assert_layers_refuses("client/unwind/unwind.c", "bypass", "nogncheck")
 
     def test_check_includes_false_is_refused(self):
@@ -178,7 +178,7 @@ class Layers(unittest.TestCase):
 
     def test_an_include_below_code_is_refused(self):
         lines = "".join(f"extern int late_{i};\n" for i in range(30))
-        self.tree.append("client/unwind/unwind.c", lines + '#include "service/session.h"\n')
+        self.tree.append("client/unwind/unwind.c", lines + '#include "service/session/session.h"\n')
         self.assert_layers_refuses("client/unwind/unwind.c", "late-include")
 
     def test_an_unreachable_build_file_is_refused(self):

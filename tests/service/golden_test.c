@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "service/session.h"
+#include "service/session/session.h"
 #include "tools/stream/pack.h"
 
 /* Each tests/golden/NAME.stream.txt against NAME.expected. Run in the root of the tree. */

@@ -16,7 +16,7 @@
 
 #include <check.h>
 
-#include "tests/service/attacks.h"
+#include "tests/service/sandbox/attacks.h"
 
 static char folder[64];
 

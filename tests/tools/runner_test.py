@@ -94,7 +94,7 @@ else:
 
     def test_the_mark_is_found_in_the_sources_of_programs_and_scripts(self):
         units = {test.name: test.once for test in runner.unit_tests(runner.OUT, "", 1)}
-        for name in ("service/oracle_test", "service/race_oracle_test", "fuzz/service_session_fuzz"):
+        for name in ("service/session/oracle_test", "service/session/race_oracle_test", "fuzz/service_session_fuzz"):
             self.assertTrue(units[name], name)
         self.assertFalse(units["host/options_test"])
         scripts = {test.name: test.once for test in runner.script_tests()}

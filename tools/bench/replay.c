@@ -20,7 +20,7 @@
 #include <time.h>
 
 #include "ipc/event.h"
-#include "service/session.h"
+#include "service/session/session.h"
 #include "tools/bench/replay.h"
 
 enum { READ_BYTES = REPLAY_READ_BYTES, ROUND_BYTES = REPLAY_ROUND_BYTES, NODES = 5000 };

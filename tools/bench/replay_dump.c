@@ -10,8 +10,8 @@
 #include <time.h>
 
 #include "ipc/event.h"
-#include "service/dump_writer.h"
-#include "service/session.h"
+#include "service/dump/writer.h"
+#include "service/session/session.h"
 #include "tools/bench/replay.h"
 
 enum { CACHE_BYTES = 1 << 20 };

@@ -10,8 +10,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "service/live_map.h"
-#include "service/stream_reader.h"
+#include "service/heap/live_map.h"
+#include "service/stream/stream_reader.h"
 #include "tools/bench/replay.h"
 
 enum part { DECODED, IN_THE_MAP, AT_ITS_SITE, PARTS };

@@ -12,8 +12,8 @@
 #include <time.h>
 
 #include "ipc/event.h"
-#include "service/session.h"
-#include "service/workers.h"
+#include "service/session/session.h"
+#include "service/workers/workers.h"
 #include "tools/bench/replay.h"
 
 enum {

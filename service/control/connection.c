@@ -1,0 +1,481 @@
+#include "service/control/connection.h"
+
+#include <ev.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "mojom_like_idl/heap_service_mojom.h"
+#include "service/control/answer.h"
+#include "service/control/client_facts.h"
+#include "service/control/moment.h"
+#include "service/control/orders.h"
+#include "service/control/view_of.h"
+#include "service/ingest/clock.h"
+#include "service/ingest/readers.h"
+#include "service/session/guard.h"
+#include "service/session/session.h"
+
+/* CLOSED is 0: a cell of the table that nobody wrote ends the connection. */
+enum connection_state {
+    CONNECTION_CLOSED,
+    CONNECTION_AWAIT_CONFIGURE,
+    CONNECTION_SERVING,
+    CONNECTION_STATE_COUNT
+};
+
+enum { METHOD_COUNT = MEMLOG_SERVICE_SERVICE_METHOD_SHOW_PROCESS + 1 };
+
+static const uint8_t connection_next[CONNECTION_STATE_COUNT][METHOD_COUNT] = {
+    [CONNECTION_AWAIT_CONFIGURE] = {[MEMLOG_SERVICE_SERVICE_METHOD_CONFIGURE] = CONNECTION_SERVING},
+    [CONNECTION_SERVING] =
+        {[MEMLOG_SERVICE_SERVICE_METHOD_ADD_CLIENT] = CONNECTION_SERVING,
+         [MEMLOG_SERVICE_SERVICE_METHOD_UPDATE_PROCESS] = CONNECTION_SERVING,
+         [MEMLOG_SERVICE_SERVICE_METHOD_END_CLIENT] = CONNECTION_SERVING,
+         [MEMLOG_SERVICE_SERVICE_METHOD_DUMP] = CONNECTION_SERVING,
+         [MEMLOG_SERVICE_SERVICE_METHOD_FIGURES] = CONNECTION_SERVING,
+         [MEMLOG_SERVICE_SERVICE_METHOD_DRAIN] = CONNECTION_SERVING,
+         [MEMLOG_SERVICE_SERVICE_METHOD_BEGIN_PROFILE] = CONNECTION_SERVING,
+         [MEMLOG_SERVICE_SERVICE_METHOD_STOP_CLIENT] = CONNECTION_SERVING,
+         [MEMLOG_SERVICE_SERVICE_METHOD_OBSERVE] = CONNECTION_SERVING,
+         [MEMLOG_SERVICE_SERVICE_METHOD_SHOW_PROCESS] = CONNECTION_SERVING},
+};
+
+/* While somebody waits for an answer: soon again, as most threads that were between stamp and
+ * publishing are behind it at once, then at the pace that ML_SESSION_BUSY_ROUNDS counts on. */
+static const double soon_interval_s = 0.001;
+static const double waiting_interval_s = 0.01;
+
+/* A thread preempted between stamp and publishing waits for its turn on a loaded machine: 50
+ * threads on a core at 4 ms each. Longer than that it was stopped, or left the place. */
+static const uint64_t patience_ns = 200000000;
+
+struct ml_connection {
+    struct ml_connection_options options;
+    struct ml_workers *workers; /* NULL: none */
+    struct ml_channel *channel;
+    struct ml_channel_end end;
+    enum connection_state state;
+    double interval_s; /* until the next round while an order waits */
+    /* From Configure on. */
+    struct ml_clock_source clock;
+    struct ml_session *session;
+    struct ml_readers *readers;
+    struct ml_orders *orders;
+    struct ml_triggers *triggers;
+};
+
+/* The connection has ended, by the host or by us: say why (the first reason counts), stop. */
+static void
+close_connection(struct ml_connection *connection, enum ml_status status, uint32_t method) {
+    if (connection->state == CONNECTION_CLOSED) {
+        return;
+    }
+    connection->state = CONNECTION_CLOSED;
+    connection->end = (struct ml_channel_end){.status = status, .method = method};
+    ev_break(connection->options.loop, EVBREAK_ALL);
+}
+
+/* Whether the message may come now. */
+static bool enter(struct ml_connection *connection, const struct ml_call *call) {
+    const enum connection_state next =
+        (enum connection_state)connection_next[connection->state][call->method];
+    if (next == CONNECTION_CLOSED) {
+        close_connection(connection, ML_PEER_STATE, call->method);
+        return false;
+    }
+    connection->state = next;
+    return true;
+}
+
+/* An answer that could not be sent, an order that could not be taken on. */
+static void
+check(struct ml_connection *connection, const struct ml_call *call, enum ml_status status) {
+    if (ml_status_family(status) == ML_FAMILY_BUG) {
+        abort();
+    }
+    if (status != ML_OK) {
+        close_connection(connection, status, call->method);
+    }
+}
+
+static void on_lost(void *context, uint32_t id, const char *reason) {
+    struct ml_connection *connection = context;
+    const struct memlog_service_client_lost_request lost = {
+        .id = id, .reason = ml_string_cut(reason, MEMLOG_SERVICE_CLIENT_LOST_REQUEST_REASON_LIMIT)};
+    /* A host that does not read has ended or will: its end is seen by the loop. */
+    const enum ml_status status =
+        memlog_service_client_lost(ml_channel_port(connection->channel), &lost);
+    if (ml_status_family(status) == ML_FAMILY_BUG) {
+        abort();
+    }
+}
+
+static void guard(struct ml_connection *connection) {
+    struct ml_guard_event event;
+    while (ml_session_guard(connection->session, &event)) {
+        const struct memlog_service_memory_short_request request = {
+            .id = event.client,
+            .sampling_bytes = event.step == ML_GUARD_COARSER ? event.sampling_bytes : 0,
+            .dropped = event.step == ML_GUARD_DROPPED,
+            .used_bytes = event.used_bytes,
+            .max_bytes = event.max_bytes,
+            .quota = event.quota};
+        const enum ml_status status =
+            memlog_service_memory_short(ml_channel_port(connection->channel), &request);
+        if (ml_status_family(status) == ML_FAMILY_BUG) {
+            abort();
+        }
+    }
+}
+
+static void on_round(void *context, uint64_t known_ticks) {
+    struct ml_connection *connection = context;
+    guard(connection);
+    ml_session_note_time(connection->session, ml_clock_monotonic_ns(), false);
+    ml_orders_serve(connection->orders, connection->readers, known_ticks);
+    if (!ml_orders_waiting(connection->orders)) {
+        connection->interval_s = soon_interval_s;
+        return;
+    }
+    ml_readers_round_within(connection->readers, connection->interval_s);
+    connection->interval_s *= 2;
+    if (connection->interval_s > waiting_interval_s) {
+        connection->interval_s = waiting_interval_s;
+    }
+}
+
+/* Everything that Configure makes. */
+static enum ml_status
+set_up(struct ml_connection *connection, const struct memlog_service_setup *setup) {
+    if (setup->version != MEMLOG_SERVICE_SERVICE_VERSION) {
+        return ML_PEER_VERSION;
+    }
+    connection->clock = (struct ml_clock_source
+    ){.kind = setup->clock == MEMLOG_SERVICE_CLOCK_TSC ? ML_CLOCK_TSC : ML_CLOCK_MONOTONIC,
+      .start = ml_moment_of(&setup->start)};
+    connection->session = ml_session_new(&connection->clock.start, setup->max_memory_bytes);
+    if (connection->session == NULL) {
+        return ML_ENV_MEMORY;
+    }
+    ml_session_quota(connection->session, setup->max_client_bytes);
+    ml_session_keep(connection->session, setup->keep_processes);
+    ml_session_say(connection->session, connection->options.last_words);
+    ml_session_workers(connection->session, connection->workers, ML_SESSION_LEAST_EVENTS);
+    ml_session_patience(connection->session, ml_clock_ticks_of_ns(&connection->clock, patience_ns));
+    const struct ml_readers_options readers_options = {
+        .loop = connection->options.loop,
+        .pipes_fd = connection->options.pipes_fd,
+        .session = connection->session,
+        .workers = connection->workers,
+        .clock = &connection->clock,
+        .on_lost = on_lost,
+        .on_round = on_round,
+        .context = connection};
+    connection->readers = ml_readers_new(&readers_options);
+    const struct ml_trigger_thresholds rules = ml_trigger_rules_of(&setup->triggers);
+    connection->triggers = ml_triggers_new(&rules, setup->start.monotonic_ns);
+    const struct ml_orders_options orders_options = {
+        .session = connection->session,
+        .clock = &connection->clock,
+        .run_start = connection->clock.start,
+        .sandbox_missing = connection->options.sandbox_missing,
+        .triggers = connection->triggers};
+    connection->orders = ml_orders_new(&orders_options);
+    return connection->readers != NULL && connection->orders != NULL && connection->triggers != NULL
+               ? ML_OK
+               : ML_ENV_MEMORY;
+}
+
+static void on_configure(
+    void *context,
+    const struct ml_call *call,
+    const struct memlog_service_configure_request *request
+) {
+    struct ml_connection *connection = context;
+    if (!enter(connection, call)) {
+        return;
+    }
+    enum ml_status status = set_up(connection, &request->setup);
+    if (status == ML_OK) {
+        const struct memlog_service_configure_reply reply = {
+            .missing_sandbox = ml_string_cut(
+                connection->options.sandbox_missing,
+                MEMLOG_SERVICE_CONFIGURE_REPLY_MISSING_SANDBOX_LIMIT
+            )};
+        status = memlog_service_configure_answer(call, &reply);
+    }
+    check(connection, call, status);
+}
+
+/* Take the client's descriptors, unless there would be too few left for the next message: one that
+ * finds no room for what it carries ends the connection, and with it everybody's profile. */
+static enum ml_status read_client(
+    struct ml_connection *connection,
+    struct ml_client *client,
+    const struct memlog_service_add_client_request *request
+) {
+    const int last =
+        request->event_pipe > request->staging ? request->event_pipe : request->staging;
+    if (last >= connection->options.descriptors_max - 2 * ML_HANDLES_MAX) {
+        (void)close(request->event_pipe);
+        (void)close(request->staging);
+        return ML_PEER_LIMIT;
+    }
+    return ml_readers_add(connection->readers, client, request->event_pipe, request->staging);
+}
+
+static void on_add_client(
+    void *context,
+    const struct ml_call *call,
+    const struct memlog_service_add_client_request *request
+) {
+    struct ml_connection *connection = context;
+    if (!enter(connection, call)) {
+        (void)close(request->event_pipe);
+        (void)close(request->staging);
+        return;
+    }
+    const struct memlog_service_client_info *info = &request->client;
+    const struct ml_client_setup setup = {
+        .id = info->id,
+        .parent_id = info->parent_id,
+        .pid = info->pid,
+        .parent_pid = info->parent_pid,
+        .role = info->role,
+        .from_startup = info->from_startup,
+        .forked = info->forked,
+        .fork_serial = info->fork_serial,
+        .sampling_bytes = info->sampling_bytes,
+        .start = ml_moment_of(&info->start),
+        .profile = info->profile};
+    struct ml_client *client = NULL;
+    enum ml_status status = ml_session_add(connection->session, &setup, &client);
+    if (status != ML_OK) {
+        (void)close(request->event_pipe);
+        (void)close(request->staging);
+    } else {
+        const struct memlog_service_process_facts facts = {
+            .id = info->id,
+            .role = info->role,
+            .name = info->name,
+            .executable = info->executable,
+            .command_line = info->command_line,
+            .trouble = info->trouble};
+        ml_client_take_facts(client, &facts);
+        ml_client_take_allocator(client, &info->allocator);
+        status = read_client(connection, client, request);
+    }
+    if (status == ML_PEER_STATE || ml_status_family(status) == ML_FAMILY_BUG) {
+        check(connection, call, status); /* an id twice: the host is confused */
+    } else if (status != ML_OK) {
+        const char *reason = status == ML_PEER_LIMIT ? "more processes at once than can be read"
+                                                     : ml_status_text(status);
+        if (client != NULL) {
+            ml_client_trouble(client, reason);
+        }
+        on_lost(connection, info->id, reason);
+    }
+}
+
+static void on_update_process(
+    void *context,
+    const struct ml_call *call,
+    const struct memlog_service_update_process_request *request
+) {
+    struct ml_connection *connection = context;
+    if (!enter(connection, call)) {
+        return;
+    }
+    struct ml_client *client = ml_session_find(connection->session, request->facts.id);
+    /* Unknown: it was refused, which the host may not have heard of yet. One that stands for
+     * several tells of all of them what it has. */
+    if (client != NULL && !ml_client_is_fold(client)) {
+        ml_client_take_facts(client, &request->facts);
+    }
+}
+
+static void on_end_client(
+    void *context,
+    const struct ml_call *call,
+    const struct memlog_service_end_client_request *request
+) {
+    struct ml_connection *connection = context;
+    if (!enter(connection, call)) {
+        return;
+    }
+    const struct ml_client_end end = {
+        .state = request->end.state,
+        .exit_code = request->end.exit_code,
+        .signal = request->end.signal,
+        .end = ml_moment_of(&request->end.end)};
+    if (ml_readers_end(connection->readers, request->end.id, &end) == ML_ENV_MISSING) {
+        /* Never read, for want of memory; or unknown as in on_update_process; or ended already,
+         * which the session knows. */
+        struct ml_client *client = ml_session_find(connection->session, request->end.id);
+        if (client != NULL) {
+            (void)!ml_client_ended(client, &end);
+        }
+    }
+}
+
+static void on_dump(
+    void *context, const struct ml_call *call, const struct memlog_service_dump_request *request
+) {
+    struct ml_connection *connection = context;
+    if (!enter(connection, call)) {
+        (void)close(request->file);
+        return;
+    }
+    check(
+        connection, call, ml_orders_dump(connection->orders, call, &request->order, request->file)
+    );
+    ml_readers_round_within(connection->readers, 0);
+}
+
+static void on_figures(
+    void *context, const struct ml_call *call, const struct memlog_service_figures_request *request
+) {
+    (void)request;
+    struct ml_connection *connection = context;
+    if (enter(connection, call)) {
+        check(connection, call, ml_orders_figures(connection->orders, call));
+        ml_readers_round_within(connection->readers, 0);
+    }
+}
+
+static void on_drain(
+    void *context, const struct ml_call *call, const struct memlog_service_drain_request *request
+) {
+    struct ml_connection *connection = context;
+    if (enter(connection, call)) {
+        check(connection, call, ml_orders_drain(connection->orders, call, request->deadline_ms));
+        ml_readers_round_within(connection->readers, 0);
+    }
+}
+
+static void on_begin_profile(
+    void *context,
+    const struct ml_call *call,
+    const struct memlog_service_begin_profile_request *request
+) {
+    struct ml_connection *connection = context;
+    if (!enter(connection, call)) {
+        return;
+    }
+    struct ml_client *client = ml_session_find(connection->session, request->id);
+    const struct memlog_service_begin_profile_reply reply = {
+        .running = client != NULL && ml_client_begin(client, request->profile) == ML_OK};
+    check(connection, call, memlog_service_begin_profile_answer(call, &reply));
+}
+
+static void on_stop_client(
+    void *context,
+    const struct ml_call *call,
+    const struct memlog_service_stop_client_request *request
+) {
+    struct ml_connection *connection = context;
+    if (!enter(connection, call)) {
+        return;
+    }
+    struct ml_client *client = ml_session_find(connection->session, request->id);
+    const bool running = client != NULL && ml_client_status(client) == ML_OK;
+    if (running) {
+        ml_client_stop(client, ml_clock_ticks(&connection->clock));
+        ml_client_trouble(client, "its recording was stopped");
+    }
+    const struct memlog_service_stop_client_reply reply = {.running = running};
+    check(connection, call, memlog_service_stop_client_answer(call, &reply));
+}
+
+static void on_observe(
+    void *context, const struct ml_call *call, const struct memlog_service_observe_request *request
+) {
+    struct ml_connection *connection = context;
+    if (enter(connection, call)) {
+        check(connection, call, ml_orders_observe(connection->orders, call, &request->observation));
+        ml_readers_round_within(connection->readers, 0);
+    }
+}
+
+static void on_show_process(
+    void *context,
+    const struct ml_call *call,
+    const struct memlog_service_show_process_request *request
+) {
+    struct ml_connection *connection = context;
+    if (!enter(connection, call)) {
+        return;
+    }
+    /* Unknown: as in on_update_process. */
+    struct ml_client *client = ml_session_find(connection->session, request->view.id);
+    struct ml_host_view *view = client != NULL ? ml_view_of(&request->view) : NULL;
+    if (view != NULL) {
+        ml_client_show(client, view);
+    }
+}
+
+static const struct memlog_service_service_handlers handlers = {
+    .configure = on_configure,
+    .add_client = on_add_client,
+    .update_process = on_update_process,
+    .end_client = on_end_client,
+    .dump = on_dump,
+    .figures = on_figures,
+    .drain = on_drain,
+    .begin_profile = on_begin_profile,
+    .stop_client = on_stop_client,
+    .observe = on_observe,
+    .show_process = on_show_process};
+
+static void on_end(void *context, struct ml_channel *channel, const struct ml_channel_end *end) {
+    (void)channel;
+    struct ml_connection *connection = context;
+    close_connection(connection, end->status, end->method);
+    connection->end = *end;
+}
+
+enum ml_status
+ml_connection_new(const struct ml_connection_options *options, struct ml_connection **out) {
+    struct ml_connection *connection = calloc(1, sizeof(*connection));
+    if (connection == NULL) {
+        (void)close(options->take_host_fd);
+        return ML_ENV_MEMORY;
+    }
+    connection->options = *options;
+    connection->state = CONNECTION_AWAIT_CONFIGURE;
+    connection->interval_s = soon_interval_s;
+    const struct ml_channel_options channel_options = {
+        .loop = options->loop,
+        .server = memlog_service_service_server(&handlers, connection),
+        .on_end = on_end,
+        .context = connection};
+    const enum ml_status status =
+        ml_channel_new(options->take_host_fd, &channel_options, &connection->channel);
+    if (status != ML_OK) {
+        free(connection);
+        return status;
+    }
+    *out = connection;
+    return ML_OK;
+}
+
+void ml_connection_workers(struct ml_connection *connection, struct ml_workers *workers) {
+    connection->workers = workers;
+}
+
+void ml_connection_free(struct ml_connection *take_connection) {
+    if (take_connection == NULL) {
+        return;
+    }
+    ml_orders_free(take_connection->orders);
+    ml_triggers_free(take_connection->triggers);
+    ml_readers_free(take_connection->readers);
+    ml_session_free(take_connection->session);
+    ml_channel_free(take_connection->channel);
+    free(take_connection);
+}
+
+struct ml_channel_end ml_connection_end(const struct ml_connection *connection) {
+    return connection->end;
+}

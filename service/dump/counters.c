@@ -1,0 +1,265 @@
+#include "service/dump/counters.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+/* TracePacket.sequence_flags; TrackEvent.type; CounterDescriptor.unit */
+enum { SEQUENCE_CLEARED = 1, TYPE_COUNTER = 4, UNIT_SIZE_BYTES = 3 };
+
+enum { NAME_BYTES = 160, NS_PER_MS = 1000000 };
+
+/* What cannot be seen on a track as high as the largest value. */
+enum { UNSEEN_PART = 1024 };
+
+/* The tracks of one process while they are written. */
+struct counters {
+    struct ml_dump_packet *packet;
+    struct ml_dump_standard *standard;
+    const struct ml_snapshot *snapshot;
+    const struct ml_snapshot_process *process;
+    uint64_t process_track;
+};
+
+/* One track's values: which they are, and where they go. */
+struct track {
+    struct counters *counters; /* NULL: they are only counted */
+    uint64_t uuid;
+    bool is_total;
+    uint64_t step_bytes; /* what changes by less is left out */
+    uint64_t shown_bytes;
+    uint32_t count;
+};
+
+static uint64_t boottime_ns(const struct ml_snapshot *snapshot, uint64_t ms) {
+    const struct ml_moment *now = &snapshot->now;
+    return now->boottime_ns - now->monotonic_ns + ms * NS_PER_MS;
+}
+
+static ml_trace_TracePacket head_at(struct counters *counters, uint64_t ns) {
+    struct ml_dump_standard *standard = counters->standard;
+    ml_trace_TracePacket head = {.timestamp = ns};
+
+    if (standard->counters_sequence == 0) {
+        standard->counters_sequence = standard->next_sequence++;
+        head.sequence_flags = SEQUENCE_CLEARED;
+    }
+    head.trusted_packet_sequence_id = standard->counters_sequence;
+    return head;
+}
+
+static void send_descriptor(struct counters *counters, const struct ml_text *name, uint64_t uuid) {
+    ml_trace_TracePacket head = head_at(counters, counters->snapshot->now.boottime_ns);
+    const ml_trace_TrackDescriptor message = {
+        .uuid = uuid,
+        .name = ml_dump_text(name),
+        .parent_uuid = counters->process_track,
+        .counter = {.unit = UNIT_SIZE_BYTES},
+    };
+    ml_dump_packet_append(counters->packet, ml_trace_TrackDescriptor_fields, &message);
+    ml_dump_packet_send(counters->packet, &head, &head.track_descriptor);
+}
+
+static void show(struct track *track, uint64_t ms, uint64_t bytes) {
+    track->count++;
+    track->shown_bytes = bytes;
+    if (track->counters != NULL) {
+        struct counters *counters = track->counters;
+        ml_trace_TracePacket head = head_at(counters, boottime_ns(counters->snapshot, ms));
+        const ml_trace_TrackEvent message = {
+            .type = TYPE_COUNTER,
+            .track_uuid = track->uuid,
+            .has_counter_value = true,
+            .counter_value = bytes <= INT64_MAX ? (int64_t)bytes : INT64_MAX,
+        };
+        ml_dump_packet_append(counters->packet, ml_trace_TrackEvent_fields, &message);
+        ml_dump_packet_send(counters->packet, &head, &head.track_event);
+    }
+}
+
+static bool is_seen(const struct track *track, uint64_t bytes) {
+    const uint64_t change =
+        bytes > track->shown_bytes ? bytes - track->shown_bytes : track->shown_bytes - bytes;
+    return change > track->step_bytes;
+}
+
+/* Its values, the first and the last always; a peak within a slot stands at the slot's start. */
+static void walk(struct track *track, const struct ml_snapshot_series *series) {
+    uint64_t from_ms = series->from_ms;
+
+    track->count = 0;
+    for (uint32_t i = 0; i < series->points_count; i++) {
+        const struct ml_snapshot_point *point = &series->points[i];
+        const uint64_t bytes = track->is_total ? point->total_bytes : point->last_bytes;
+        const bool is_end = i == 0 || i + 1 == series->points_count;
+        if (!track->is_total && point->most_bytes > bytes &&
+            point->most_bytes > track->shown_bytes && is_seen(track, point->most_bytes)) {
+            show(track, from_ms, point->most_bytes);
+        }
+        if (is_end || is_seen(track, bytes)) {
+            show(track, point->end_ms, bytes);
+        }
+        from_ms = point->end_ms;
+    }
+}
+
+static uint64_t most_of(const struct ml_snapshot_series *series) {
+    uint64_t most_bytes = 0;
+
+    for (uint32_t i = 0; i < series->points_count; i++) {
+        const uint64_t bytes = series->points[i].most_bytes;
+        most_bytes = bytes > most_bytes ? bytes : most_bytes;
+    }
+    return most_bytes;
+}
+
+static void send_track(
+    struct counters *counters,
+    const struct ml_snapshot_series *series,
+    bool is_total,
+    uint64_t number,
+    const struct ml_text *name
+) {
+    const uint32_t points_max = series->is_stack ? ML_DUMP_STACK_POINTS : ML_DUMP_COUNTER_POINTS;
+    const uint64_t highest_bytes =
+        is_total ? series->points[series->points_count - 1].total_bytes : most_of(series);
+    struct track track = {
+        /* Far from the processes' own numbers, which are spread by their pids. */
+        .uuid = (counters->process_track ^ (number << 40)) * UINT64_C(0x9e3779b97f4a7c15),
+        .is_total = is_total,
+        .step_bytes = highest_bytes / UNSEEN_PART,
+    };
+
+    walk(&track, series);
+    while (track.count > points_max) {
+        track.step_bytes = track.step_bytes * 2 + 1;
+        track.shown_bytes = 0;
+        walk(&track, series);
+    }
+    track.counters = counters;
+    track.shown_bytes = 0;
+    send_descriptor(counters, name, track.uuid);
+    walk(&track, series);
+}
+
+static const struct ml_snapshot_node *
+node_of(const struct ml_snapshot_process *process, uint32_t id) {
+    uint32_t from = 0;
+    uint32_t to = process->nodes_count;
+
+    while (from < to) {
+        const uint32_t middle = from + (to - from) / 2;
+        if (process->nodes[middle].id < id) {
+            from = middle + 1;
+        } else {
+            to = middle;
+        }
+    }
+    return from < process->nodes_count && process->nodes[from].id == id ? &process->nodes[from]
+                                                                        : NULL;
+}
+
+static const struct ml_snapshot_module *
+module_of(const struct ml_snapshot_process *process, const struct ml_snapshot_node *node) {
+    for (uint32_t i = 0; node != NULL && node->module != 0 && i < process->modules_count; i++) {
+        if (process->modules[i].id == node->module) {
+            return &process->modules[i];
+        }
+    }
+    return NULL;
+}
+
+/* Behind the path's last slash. */
+static uint32_t file_name_at(const struct ml_text *path) {
+    uint32_t at = path->count_bytes;
+
+    while (at > 0 && path->bytes[at - 1] != '/') {
+        at--;
+    }
+    return at;
+}
+
+/* Where its innermost frame lies: names are the analyzer's to find. */
+static struct ml_text
+stack_name(const struct ml_snapshot_process *process, uint32_t id, char buffer[NAME_BYTES]) {
+    const struct ml_snapshot_node *node = node_of(process, id);
+    const struct ml_snapshot_module *module = module_of(process, node);
+    int count = 0;
+
+    if (module == NULL) {
+        count = snprintf(buffer, NAME_BYTES, "live bytes of stack %" PRIu32, id);
+    } else {
+        const struct ml_text *path = module->path.count_bytes > 0        ? &module->path
+                                     : process->exe_path.count_bytes > 0 ? &process->exe_path
+                                                                         : &process->name;
+        const uint32_t file = file_name_at(path);
+        const int file_bytes = (int)(path->count_bytes - file);
+        count = snprintf(
+            buffer,
+            NAME_BYTES,
+            "live bytes of stack %" PRIu32 ": %.*s+0x%" PRIx64,
+            id,
+            file_bytes < NAME_BYTES / 2 ? file_bytes : NAME_BYTES / 2,
+            path->count_bytes > 0 ? path->bytes + file : "",
+            node->address - (uint64_t)module->bias
+        );
+    }
+    return (struct ml_text){.bytes = buffer, .count_bytes = (uint32_t)count};
+}
+
+/* The stacks that held most, the most first. Answers how many. */
+static uint32_t choose_stacks(
+    const struct ml_snapshot_process *process,
+    const struct ml_snapshot_series *chosen[static ML_DUMP_COUNTER_STACKS]
+) {
+    uint64_t held_bytes[ML_DUMP_COUNTER_STACKS + 1] = {0};
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < process->series_count; i++) {
+        const struct ml_snapshot_series *series = &process->series[i];
+        const uint64_t most_bytes = most_of(series);
+        if (!series->is_stack || series->points_count < ML_DUMP_COUNTER_LEAST ||
+            (count == ML_DUMP_COUNTER_STACKS && most_bytes <= held_bytes[count - 1])) {
+            continue;
+        }
+        count += count < ML_DUMP_COUNTER_STACKS;
+        uint32_t at = count - 1;
+        for (; at > 0 && held_bytes[at - 1] < most_bytes; at--) {
+            held_bytes[at] = held_bytes[at - 1];
+            chosen[at] = chosen[at - 1];
+        }
+        held_bytes[at] = most_bytes;
+        chosen[at] = series;
+    }
+    return count;
+}
+
+void ml_dump_counters(
+    struct ml_dump_packet *packet,
+    struct ml_dump_standard *standard,
+    const struct ml_snapshot *snapshot,
+    uint32_t index
+) {
+    static const struct ml_text live = {.bytes = "live bytes", .count_bytes = 10};
+    static const struct ml_text allocated = {.bytes = "allocated bytes", .count_bytes = 15};
+    const struct ml_snapshot_process *process = &snapshot->processes[index];
+    const struct ml_snapshot_series *stacks[ML_DUMP_COUNTER_STACKS] = {NULL};
+    struct counters counters = {
+        .packet = packet,
+        .standard = standard,
+        .snapshot = snapshot,
+        .process = process,
+        .process_track = ml_dump_standard_track(standard->trace_pids[index], process),
+    };
+
+    if (process->series_count == 0 || process->series[0].points_count < ML_DUMP_COUNTER_LEAST) {
+        return;
+    }
+    send_track(&counters, &process->series[0], false, 1, &live);
+    send_track(&counters, &process->series[0], true, 2, &allocated);
+    const uint32_t count = choose_stacks(process, stacks);
+    for (uint32_t i = 0; i < count; i++) {
+        char buffer[NAME_BYTES];
+        const struct ml_text name = stack_name(process, stacks[i]->node, buffer);
+        send_track(&counters, stacks[i], false, 3 + (uint64_t)stacks[i]->node, &name);
+    }
+}

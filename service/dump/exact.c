@@ -1,0 +1,476 @@
+#include "service/dump/exact.h"
+
+#include <string.h>
+
+#include "ipc/crc32.h"
+#include "ipc/trace_columns.h"
+#include "service/dump/standard.h"
+
+/* Raised when a reader of the version before would misread. */
+enum { EXACT_VERSION = 1 };
+
+static const struct ml_column node_columns[] = {ML_TRACE_NODE_COLUMNS(struct ml_snapshot_node)};
+static const struct ml_column cell_columns[] = {ML_TRACE_CELL_COLUMNS(struct ml_snapshot_cell)};
+static const struct ml_column point_columns[] = {ML_TRACE_POINT_COLUMNS(struct ml_snapshot_point)};
+
+/* Rows on their way into a callback field. */
+struct rows {
+    const struct ml_column *columns;
+    size_t columns_count;
+    const void *first;
+    size_t row_bytes;
+    size_t count;
+    uint8_t *wire; /* the packet's; nothing is there while its body is put together */
+};
+
+struct sealed_body {
+    const struct ml_dump_packet *packet;
+    uint32_t kind;
+};
+
+/* The memlog field: the body with its checksum. */
+static bool encode_sealed(pb_ostream_t *stream, const pb_field_t *field, void *const *arg) {
+    const struct sealed_body *sealed = *arg;
+    const struct ml_dump_packet *packet = sealed->packet;
+    uint8_t kind_byte = (uint8_t)sealed->kind;
+    ml_trace_Memlog memlog = ml_trace_Memlog_init_zero;
+
+    memlog.kind = sealed->kind;
+    memlog.crc32 = ml_crc32(ml_crc32(0, &kind_byte, 1), packet->body, packet->body_count);
+    memlog.body.funcs.encode = ml_dump_encode_body;
+    memlog.body.arg = (void *)(uintptr_t)packet; /* only read; nanopb's argument is not const */
+    return pb_encode_tag_for_field(stream, field) &&
+           pb_encode_submessage(stream, ml_trace_Memlog_fields, &memlog);
+}
+
+static void
+send_sealed_with(struct ml_dump_packet *packet, uint32_t kind, ml_trace_TracePacket *head) {
+    struct sealed_body sealed = {.packet = packet, .kind = kind};
+
+    head->memlog.funcs.encode = encode_sealed;
+    head->memlog.arg = &sealed;
+    packet->exact_packets_count++;
+    ml_dump_packet_send(packet, head, &head->memlog);
+}
+
+static void send_sealed(struct ml_dump_packet *packet, uint32_t kind) {
+    ml_trace_TracePacket head = ml_trace_TracePacket_init_zero;
+
+    send_sealed_with(packet, kind, &head);
+}
+
+/* A packet whose body is one message. */
+static void send_message(
+    struct ml_dump_packet *packet, uint32_t kind, const pb_msgdesc_t *fields, const void *message
+) {
+    ml_dump_packet_append(packet, fields, message);
+    send_sealed(packet, kind);
+}
+
+static ml_trace_MemlogMoment moment_of(const struct ml_moment *moment) {
+    return (ml_trace_MemlogMoment){
+        .ticks = moment->ticks,
+        .monotonic_ns = moment->monotonic_ns,
+        .realtime_ns = moment->realtime_ns,
+        .boottime_ns = moment->boottime_ns,
+    };
+}
+
+static ml_trace_MemlogTotals totals_of(const struct ml_totals *totals) {
+    return (ml_trace_MemlogTotals){
+        .live_bytes = totals->live_bytes,
+        .live_blocks = totals->live_blocks,
+        .peak_bytes = totals->peak_bytes,
+        .peak_blocks = totals->peak_blocks,
+        .total_bytes = totals->total_bytes,
+        .total_blocks = totals->total_blocks,
+    };
+}
+
+void ml_dump_exact_run(struct ml_dump_packet *packet, const struct ml_snapshot *snapshot) {
+    ml_trace_MemlogRun run = {
+        .version = EXACT_VERSION,
+        .run_start = moment_of(&snapshot->run_start),
+        .now = moment_of(&snapshot->now),
+        .reason = snapshot->reason,
+        .program = ml_dump_text(&snapshot->program),
+        .tree = totals_of(&snapshot->tree),
+        .tree_peak_ticks = snapshot->tree_peak_ticks,
+        .complete = snapshot->complete,
+        .sandbox_missing = ml_dump_text(&snapshot->sandbox_missing),
+        .processes_count = snapshot->processes_count + snapshot->unrecorded_count,
+        .gaps_count = snapshot->gaps_count,
+        .not_profiled_count = snapshot->not_profiled_count,
+        .uncovered = ml_dump_text(&snapshot->uncovered),
+        .service_trouble = ml_dump_text(&snapshot->service_trouble),
+        .left_bytes = snapshot->left_bytes,
+        .left_blocks = snapshot->left_blocks,
+        .list_source = ml_dump_text(&snapshot->list_source),
+        .list_blind_ns = snapshot->list_blind_ns,
+        .list_missed = snapshot->list_missed,
+    };
+    ml_trace_TracePacket head;
+
+    if (snapshot->trigger.is_set) {
+        run.trigger = (ml_trace_MemlogTrigger){
+            .kind = snapshot->trigger.kind + 1,
+            .process_id = snapshot->trigger.id,
+            .node = snapshot->trigger.node,
+            .node_bytes = snapshot->trigger.node_bytes,
+            .checked_monotonic_ns = snapshot->trigger.checked_ns,
+            .reason = ml_dump_text(&snapshot->trigger.reason),
+        };
+    }
+    ml_dump_standard_clocks(snapshot, &head);
+    ml_dump_packet_append(packet, ml_trace_MemlogRun_fields, &run);
+    send_sealed_with(packet, ml_trace_MemlogKind_MEMLOG_RUN, &head);
+}
+
+static ml_trace_MemlogAccounting accounting_of(const struct ml_accounting *accounting) {
+    return (ml_trace_MemlogAccounting){
+        .produced = accounting->produced,
+        .received = accounting->received,
+        .in_flight = accounting->in_flight,
+        .overrun = accounting->overrun,
+        .no_lane = accounting->no_lane,
+        .nested = accounting->nested,
+        .no_pipe = accounting->no_pipe,
+        .refused = accounting->refused,
+        .unaccounted = accounting->unaccounted,
+        .balanced = accounting->balanced,
+        .waits = accounting->waits,
+        .waited_ns = accounting->waited_ns,
+        .longest_wait_ns = accounting->longest_wait_ns,
+        .stream_bytes = accounting->stream_bytes,
+    };
+}
+
+static void send_process(struct ml_dump_packet *packet, const struct ml_snapshot_process *process) {
+    ml_trace_MemlogProcess head = {
+        .id = process->id,
+        .parent_id = process->parent_id,
+        .pid = process->pid,
+        .parent_pid = process->parent_pid,
+        .role = process->role,
+        .state = process->state,
+        .exit_code = process->exit_code,
+        .signal = process->signal,
+        .from_startup = process->from_startup,
+        .forked = process->forked,
+        .complete = process->complete,
+        .trouble = ml_dump_text(&process->trouble),
+        .name = ml_dump_text(&process->name),
+        .exe_path = ml_dump_text(&process->exe_path),
+        .footprint_bytes = process->footprint_bytes,
+        .resident_bytes = process->resident_bytes,
+        .sampling_bytes = process->sampling.longest_bytes,
+        .sampling_ticks_count = (pb_size_t)process->sampling.count,
+        .sampling_intervals_count = (pb_size_t)process->sampling.count,
+        .sampling_left_out = process->sampling.left_out,
+        .start = moment_of(&process->start),
+        .end = moment_of(&process->end),
+        .totals = totals_of(&process->totals),
+        .peak_ticks = process->peak_ticks,
+        .inherited_bytes = process->inherited_bytes,
+        .inherited_blocks = process->inherited_blocks,
+        .events = process->events,
+        .lost_events = process->lost_events,
+        .unknown_frees = process->unknown_frees,
+        .late_events = process->late_events,
+        .truncated_stacks = process->truncated_stacks,
+        .broken_stacks = process->broken_stacks,
+        .unwind_checked = process->unwind_checked,
+        .unwind_differed = process->unwind_differed,
+        .arguments_count = process->command_line_count,
+        .modules_count = process->modules_count,
+        .strings_count = process->strings_count,
+        .nodes_count = process->nodes_count,
+        .cells_count = process->cells_count,
+        .accounting = accounting_of(&process->accounting),
+        .folded_processes = process->folded_processes,
+        .folded_failed = process->folded_failed,
+        .held_at_tree_peak_bytes = process->held_at_tree_peak_bytes,
+        .held_at_tree_peak_blocks = process->held_at_tree_peak_blocks,
+        .left_tree = process->left_tree,
+        .allocator = ml_dump_text(&process->allocator),
+        .coverage_heap_bytes = process->coverage_heap_bytes,
+        .coverage_private_bytes = process->coverage_private_bytes,
+        .unseen = ml_dump_text(&process->unseen),
+    };
+    for (uint32_t i = 0; i < process->sampling.count; i++) {
+        head.sampling_ticks[i] = process->sampling.changes[i].ticks;
+        head.sampling_intervals[i] = process->sampling.changes[i].interval_bytes;
+    }
+    send_message(packet, ml_trace_MemlogKind_MEMLOG_PROCESS, ml_trace_MemlogProcess_fields, &head);
+}
+
+/* How many arguments a command line with its NULs has; the last one may have been cut. */
+static uint32_t count_arguments(const struct ml_text *line) {
+    uint32_t count = line->count_bytes > 0 && line->bytes[line->count_bytes - 1] != '\0';
+    for (uint32_t i = 0; i < line->count_bytes; i++) {
+        count += line->bytes[i] == '\0';
+    }
+    return count;
+}
+
+static void
+send_unrecorded(struct ml_dump_packet *packet, const struct ml_snapshot_unrecorded *one) {
+    ml_trace_MemlogProcess head = {
+        .id = one->id,
+        .parent_id = one->parent_id,
+        .pid = one->pid,
+        .parent_pid = one->parent_pid,
+        .role = one->role,
+        .state = one->state,
+        .exit_code = one->exit_code,
+        .signal = one->signal,
+        .forked = one->forked,
+        .name = ml_dump_text(&one->name),
+        .exe_path = ml_dump_text(&one->exe_path),
+        .footprint_bytes = one->footprint_bytes,
+        .resident_bytes = one->resident_bytes,
+        .sampling_bytes = 1,
+        .start = moment_of(&one->start),
+        .end = moment_of(&one->end),
+        .arguments_count = count_arguments(&one->command_line),
+        .accounting = {.balanced = true},
+        .folded_processes = one->folded_processes,
+        .folded_failed = one->folded_failed,
+        .left_tree = one->state != 0, /* memlog.service.ProcessState.kRunning */
+        .coverage_private_bytes = one->footprint_bytes,
+        .not_recorded = true,
+        .not_recorded_reason = ml_dump_text(&one->reason),
+        .idle = one->idle,
+    };
+    send_message(packet, ml_trace_MemlogKind_MEMLOG_PROCESS, ml_trace_MemlogProcess_fields, &head);
+}
+
+static void send_gap(struct ml_dump_packet *packet, const struct ml_snapshot_gap *gap) {
+    ml_trace_MemlogGap message = {
+        .process_id = gap->id,
+        .from = moment_of(&gap->from),
+        .to = moment_of(&gap->to),
+        .reason = ml_dump_text(&gap->reason),
+    };
+    send_message(packet, ml_trace_MemlogKind_MEMLOG_GAP, ml_trace_MemlogGap_fields, &message);
+}
+
+static void
+send_not_profiled(struct ml_dump_packet *packet, const struct ml_snapshot_not_profiled *one) {
+    ml_trace_MemlogNotProfiled message = {
+        .pid = one->pid,
+        .parent_pid = one->parent_pid,
+        .reason = ml_dump_text(&one->reason),
+        .path = ml_dump_text(&one->path),
+        .is_listed = one->is_listed,
+    };
+    send_message(
+        packet, ml_trace_MemlogKind_MEMLOG_NOT_PROFILED, ml_trace_MemlogNotProfiled_fields, &message
+    );
+}
+
+void ml_dump_exact_heads(struct ml_dump_packet *packet, const struct ml_snapshot *snapshot) {
+    for (uint32_t i = 0; i < snapshot->processes_count; i++) {
+        send_process(packet, &snapshot->processes[i]);
+    }
+    for (uint32_t i = 0; i < snapshot->unrecorded_count; i++) {
+        send_unrecorded(packet, &snapshot->unrecorded[i]);
+    }
+    for (uint32_t i = 0; i < snapshot->gaps_count; i++) {
+        send_gap(packet, &snapshot->gaps[i]);
+    }
+    for (uint32_t i = 0; i < snapshot->not_profiled_count; i++) {
+        send_not_profiled(packet, &snapshot->not_profiled[i]);
+    }
+}
+
+/* A table's packet says first whose it is. */
+static void begin_table(struct ml_dump_packet *packet, uint32_t process_id) {
+    if (ml_dump_packet_is_empty(packet) &&
+        !ml_dump_packet_put_number(packet, ml_trace_MemlogTable_process_id_tag, process_id)) {
+        ml_dump_packet_fail(packet, ML_BUG_SPACE);
+    }
+}
+
+static void send_table(struct ml_dump_packet *packet) {
+    send_sealed(packet, ml_trace_MemlogKind_MEMLOG_TABLE);
+}
+
+static void put_texts(
+    struct ml_dump_packet *packet,
+    uint32_t process_id,
+    uint32_t tag,
+    const struct ml_text *texts,
+    uint32_t count
+) {
+    for (uint32_t i = 0; i < count; i++) {
+        begin_table(packet, process_id);
+        if (!ml_dump_packet_put_text(packet, tag, &texts[i])) {
+            send_table(packet);
+            i--;
+        }
+    }
+}
+
+static void put_modules(struct ml_dump_packet *packet, const struct ml_snapshot_process *process) {
+    for (uint32_t i = 0; i < process->modules_count; i++) {
+        const struct ml_snapshot_module *module = &process->modules[i];
+        const struct ml_text build_id = {
+            .bytes = (const char *)module->build_id, .count_bytes = module->build_id_bytes};
+        ml_trace_MemlogModule message = {
+            .id = module->id,
+            .start = module->start,
+            .end = module->end,
+            .bias = module->bias,
+            .build_id = ml_dump_text(&build_id),
+            .path = ml_dump_text(&module->path),
+        };
+        begin_table(packet, process->id);
+        if (!ml_dump_packet_put(
+                packet, ml_trace_MemlogTable_modules_tag, ml_trace_MemlogModule_fields, &message
+            )) {
+            send_table(packet);
+            i--;
+        }
+    }
+}
+
+static bool encode_rows(pb_ostream_t *stream, const pb_field_t *field, void *const *arg) {
+    const struct rows *rows = *arg;
+    pb_ostream_t columns = pb_ostream_from_buffer(rows->wire, ML_DUMP_PACKET_MAX_BYTES);
+
+    return ml_columns_encode(
+               &columns,
+               rows->columns,
+               rows->columns_count,
+               rows->first,
+               rows->row_bytes,
+               rows->count
+           ) &&
+           pb_encode_tag_for_field(stream, field) &&
+           pb_encode_string(stream, rows->wire, columns.bytes_written);
+}
+
+/* A piece of nodes or cells, each in a packet of its own. */
+static void
+send_rows(struct ml_dump_packet *packet, uint32_t process_id, uint32_t tag, struct rows *rows) {
+    ml_trace_MemlogTable table = ml_trace_MemlogTable_init_zero;
+    pb_callback_t field = {.funcs.encode = encode_rows, .arg = rows};
+
+    table.process_id = process_id;
+    if (tag == ml_trace_MemlogTable_nodes_tag) {
+        table.nodes = field;
+    } else {
+        table.cells = field;
+    }
+    send_message(packet, ml_trace_MemlogKind_MEMLOG_TABLE, ml_trace_MemlogTable_fields, &table);
+}
+
+static void
+send_all_rows(struct ml_dump_packet *packet, uint32_t process_id, uint32_t tag, struct rows all) {
+    for (size_t at = 0; at < all.count; at += ML_COLUMNS_ROWS_MAX) {
+        struct rows piece = all;
+        piece.first = (const unsigned char *)all.first + at * all.row_bytes;
+        piece.count = all.count - at < ML_COLUMNS_ROWS_MAX ? all.count - at : ML_COLUMNS_ROWS_MAX;
+        piece.wire = packet->wire;
+        send_rows(packet, process_id, tag, &piece);
+    }
+}
+
+/* Pieces of it, each of which begins where the one before ends. */
+static void send_series(
+    struct ml_dump_packet *packet, uint32_t process_id, const struct ml_snapshot_series *series
+) {
+    uint64_t from_ms = series->from_ms;
+
+    for (uint32_t at = 0; at < series->points_count; at += ML_COLUMNS_ROWS_MAX) {
+        const uint32_t left = series->points_count - at;
+        struct rows piece = {
+            .columns = point_columns,
+            .columns_count = sizeof point_columns / sizeof point_columns[0],
+            .first = &series->points[at],
+            .row_bytes = sizeof series->points[0],
+            .count = left < ML_COLUMNS_ROWS_MAX ? left : ML_COLUMNS_ROWS_MAX,
+            .wire = packet->wire,
+        };
+        ml_trace_MemlogSeries message = {
+            .process_id = process_id,
+            .node = series->node,
+            .is_stack = series->is_stack,
+            .from_ms = from_ms,
+            .points = {.funcs.encode = encode_rows, .arg = &piece},
+        };
+        send_message(
+            packet, ml_trace_MemlogKind_MEMLOG_SERIES, ml_trace_MemlogSeries_fields, &message
+        );
+        from_ms = series->points[at + piece.count - 1].end_ms;
+    }
+}
+
+void ml_dump_exact_tree(struct ml_dump_packet *packet, const struct ml_snapshot *snapshot) {
+    send_series(packet, 0, &snapshot->series);
+}
+
+void ml_dump_exact_tables(
+    struct ml_dump_packet *packet, const struct ml_snapshot_process *process
+) {
+    const struct rows nodes = {
+        .columns = node_columns,
+        .columns_count = sizeof node_columns / sizeof node_columns[0],
+        .first = process->nodes,
+        .row_bytes = sizeof process->nodes[0],
+        .count = process->nodes_count,
+    };
+    const struct rows cells = {
+        .columns = cell_columns,
+        .columns_count = sizeof cell_columns / sizeof cell_columns[0],
+        .first = process->cells,
+        .row_bytes = sizeof process->cells[0],
+        .count = process->cells_count,
+    };
+
+    put_texts(
+        packet,
+        process->id,
+        ml_trace_MemlogTable_arguments_tag,
+        process->command_line,
+        process->command_line_count
+    );
+    put_texts(
+        packet,
+        process->id,
+        ml_trace_MemlogTable_strings_tag,
+        process->strings,
+        process->strings_count
+    );
+    put_modules(packet, process);
+    if (!ml_dump_packet_is_empty(packet)) {
+        send_table(packet);
+    }
+    send_all_rows(packet, process->id, ml_trace_MemlogTable_nodes_tag, nodes);
+    send_all_rows(packet, process->id, ml_trace_MemlogTable_cells_tag, cells);
+    for (uint32_t i = 0; i < process->series_count; i++) {
+        send_series(packet, process->id, &process->series[i]);
+    }
+}
+
+void ml_dump_exact_end(struct ml_dump_packet *packet) {
+    ml_trace_MemlogEnd end = {.packets_count = packet->exact_packets_count + 1};
+
+    send_message(packet, ml_trace_MemlogKind_MEMLOG_END, ml_trace_MemlogEnd_fields, &end);
+}
+
+void ml_dump_exact_unrecorded(
+    struct ml_dump_packet *packet, const struct ml_snapshot_unrecorded *one
+) {
+    const struct ml_text *line = &one->command_line;
+    for (uint32_t at = 0; at < line->count_bytes;) {
+        const uint32_t count = (uint32_t)strnlen(line->bytes + at, line->count_bytes - at);
+        const struct ml_text argument = {.bytes = line->bytes + at, .count_bytes = count};
+        put_texts(packet, one->id, ml_trace_MemlogTable_arguments_tag, &argument, 1);
+        at += count + 1;
+    }
+    if (!ml_dump_packet_is_empty(packet)) {
+        send_table(packet);
+    }
+}

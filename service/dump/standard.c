@@ -1,0 +1,278 @@
+#include "service/dump/standard.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "service/dump/profile.h"
+
+/* Perfetto's clock ids. */
+enum {
+    CLOCK_ID_REALTIME = 1,
+    CLOCK_ID_MONOTONIC = 3,
+    CLOCK_ID_MONOTONIC_COARSE = 4,
+    CLOCK_ID_BOOTTIME = 6
+};
+
+/* Sequence of everything but profiles. */
+enum { SEQUENCE_COMMON = 1 };
+
+/* Above PID_MAX_LIMIT (2^22), so that no process can have it. */
+enum { TRACE_PID_FORMER = 1 << 30 };
+
+/* Arguments beyond are left out of the standard packets; the exact ones have them all. */
+enum { SHOWN_ARGUMENTS_MAX_BYTES = 16 * 1024 };
+
+enum { SHOWN_NAME_BYTES = 320 };
+
+struct pid_at {
+    uint32_t pid;
+    uint32_t index;
+};
+
+static int order_pid_at(const void *left, const void *right) {
+    const struct pid_at *a = left;
+    const struct pid_at *b = right;
+
+    if (a->pid != b->pid) {
+        return (a->pid > b->pid) - (a->pid < b->pid);
+    }
+    return (a->index > b->index) - (a->index < b->index);
+}
+
+enum ml_status
+ml_dump_standard_init(struct ml_dump_standard *standard, const struct ml_snapshot *snapshot) {
+    uint32_t count = snapshot->processes_count;
+    struct pid_at *sorted = calloc((size_t)count + 1, sizeof *sorted);
+
+    *standard = (struct ml_dump_standard){.next_sequence = SEQUENCE_COMMON + 1};
+    standard->trace_pids = calloc((size_t)count + 1, sizeof *standard->trace_pids);
+    if (!sorted || !standard->trace_pids) {
+        free(sorted);
+        return ML_ENV_MEMORY;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        sorted[i] = (struct pid_at){.pid = snapshot->processes[i].pid, .index = i};
+    }
+    qsort(sorted, count, sizeof *sorted, order_pid_at);
+    for (uint32_t i = 0; i < count; i++) {
+        bool is_last = i + 1 == count || sorted[i + 1].pid != sorted[i].pid;
+        standard->trace_pids[sorted[i].index] =
+            is_last ? sorted[i].pid : TRACE_PID_FORMER + sorted[i].index;
+    }
+    free(sorted);
+    return ML_OK;
+}
+
+void ml_dump_standard_fini(struct ml_dump_standard *standard) {
+    free(standard->trace_pids);
+    *standard = (struct ml_dump_standard){0};
+}
+
+ml_trace_TracePacket ml_dump_standard_head(uint64_t boottime_ns) {
+    return (ml_trace_TracePacket){
+        .timestamp = boottime_ns,
+        .trusted_packet_sequence_id = SEQUENCE_COMMON,
+    };
+}
+
+static ml_trace_TracePacket common_head(const struct ml_snapshot *snapshot) {
+    return ml_dump_standard_head(snapshot->now.boottime_ns);
+}
+
+static bool encode_clocks(pb_ostream_t *stream, const pb_field_t *field, void *const *arg) {
+    const struct ml_moment *now = *arg;
+    const ml_trace_ClockSnapshot_Clock clocks[] = {
+        {.clock_id = CLOCK_ID_BOOTTIME, .timestamp = now->boottime_ns},
+        {.clock_id = CLOCK_ID_MONOTONIC_COARSE, .timestamp = now->monotonic_ns},
+        {.clock_id = CLOCK_ID_REALTIME, .timestamp = now->realtime_ns},
+        {.clock_id = CLOCK_ID_MONOTONIC, .timestamp = now->monotonic_ns},
+    };
+
+    for (size_t i = 0; i < sizeof clocks / sizeof clocks[0]; i++) {
+        if (!pb_encode_tag_for_field(stream, field) ||
+            !pb_encode_submessage(stream, ml_trace_ClockSnapshot_Clock_fields, &clocks[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool encode_clock_snapshot(pb_ostream_t *stream, const pb_field_t *field, void *const *arg) {
+    const ml_trace_ClockSnapshot message = {
+        .clocks = {.funcs.encode = encode_clocks, .arg = *arg},
+        .primary_trace_clock = CLOCK_ID_BOOTTIME,
+    };
+
+    return pb_encode_tag_for_field(stream, field) &&
+           pb_encode_submessage(stream, ml_trace_ClockSnapshot_fields, &message);
+}
+
+void ml_dump_standard_clocks(const struct ml_snapshot *snapshot, ml_trace_TracePacket *out_head) {
+    *out_head = common_head(snapshot);
+    out_head->clock_snapshot.funcs.encode = encode_clock_snapshot;
+    /* Only read; nanopb's argument is not const. */
+    out_head->clock_snapshot.arg = (void *)(uintptr_t)&snapshot->now;
+}
+
+static bool encode_arguments(pb_ostream_t *stream, const pb_field_t *field, void *const *arg) {
+    const struct ml_snapshot_process *process = *arg;
+    size_t shown_bytes = 0;
+
+    for (uint32_t i = 0; i < process->command_line_count; i++) {
+        const struct ml_text *argument = &process->command_line[i];
+        shown_bytes += argument->count_bytes;
+        if (shown_bytes > SHOWN_ARGUMENTS_MAX_BYTES) {
+            break;
+        }
+        if (!pb_encode_tag_for_field(stream, field) ||
+            !pb_encode_string(stream, (const pb_byte_t *)argument->bytes, argument->count_bytes)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static pb_callback_t arguments_of(const struct ml_snapshot_process *process) {
+    return (pb_callback_t){
+        .funcs.encode = encode_arguments,
+        .arg = (void *)(uintptr_t)process, /* only read; nanopb's argument is not const */
+    };
+}
+
+/* Put a repeated element; send what is there first when it does not fit. `payload` is the offset of
+ * the packet's payload in ml_trace_TracePacket. */
+static void put_or_send(
+    struct ml_dump_packet *packet,
+    const struct ml_snapshot *snapshot,
+    size_t payload,
+    uint32_t tag,
+    const pb_msgdesc_t *fields,
+    const void *message
+) {
+    ml_trace_TracePacket head = common_head(snapshot);
+
+    if (!ml_dump_packet_put(packet, tag, fields, message)) {
+        ml_dump_packet_send(packet, &head, (pb_callback_t *)(void *)((char *)&head + payload));
+        if (!ml_dump_packet_put(packet, tag, fields, message)) {
+            ml_dump_packet_fail(packet, ML_BUG_SPACE);
+        }
+    }
+}
+
+static void send_tree(
+    const struct ml_dump_standard *standard,
+    struct ml_dump_packet *packet,
+    const struct ml_snapshot *snapshot
+) {
+    ml_trace_TracePacket head = common_head(snapshot);
+
+    for (uint32_t i = 0; i < snapshot->processes_count; i++) {
+        const struct ml_snapshot_process *process = &snapshot->processes[i];
+        ml_trace_ProcessTree_Process message = {
+            .pid = (int32_t)standard->trace_pids[i],
+            .ppid = (int32_t)process->parent_pid,
+            .cmdline = arguments_of(process),
+        };
+        put_or_send(
+            packet,
+            snapshot,
+            offsetof(ml_trace_TracePacket, process_tree),
+            ml_trace_ProcessTree_processes_tag,
+            ml_trace_ProcessTree_Process_fields,
+            &message
+        );
+    }
+    ml_dump_packet_send(packet, &head, &head.process_tree);
+}
+
+static struct ml_text shown_name(
+    const struct ml_snapshot_process *process, bool is_former, char buffer[SHOWN_NAME_BYTES]
+) {
+    int name_bytes = process->name.count_bytes < SHOWN_NAME_BYTES / 2
+                         ? (int)process->name.count_bytes
+                         : SHOWN_NAME_BYTES / 2;
+    int count = 0;
+
+    if (!is_former) {
+        return process->name;
+    }
+    count = snprintf(
+        buffer,
+        SHOWN_NAME_BYTES,
+        "%.*s (pid %u before)",
+        name_bytes,
+        process->name.bytes ? process->name.bytes : "",
+        process->pid
+    );
+    return (struct ml_text){.bytes = buffer, .count_bytes = (uint32_t)count};
+}
+
+uint64_t ml_dump_standard_track(uint32_t trace_pid, const struct ml_snapshot_process *process) {
+    return ((uint64_t)trace_pid << 32 | (uint32_t)(process->start.monotonic_ns >> 10)) + 1;
+}
+
+static void send_descriptors(
+    const struct ml_dump_standard *standard,
+    struct ml_dump_packet *packet,
+    const struct ml_snapshot *snapshot
+) {
+    for (uint32_t i = 0; i < snapshot->processes_count; i++) {
+        const struct ml_snapshot_process *process = &snapshot->processes[i];
+        ml_trace_TracePacket head = common_head(snapshot);
+        char buffer[SHOWN_NAME_BYTES];
+        const struct ml_text name =
+            shown_name(process, standard->trace_pids[i] != process->pid, buffer);
+        ml_trace_TrackDescriptor message = {
+            .uuid = ml_dump_standard_track(standard->trace_pids[i], process),
+            .process =
+                {
+                    .pid = (int32_t)standard->trace_pids[i],
+                    .cmdline = arguments_of(process),
+                    .process_name = ml_dump_text(&name),
+                },
+        };
+        ml_dump_packet_append(packet, ml_trace_TrackDescriptor_fields, &message);
+        ml_dump_packet_send(packet, &head, &head.track_descriptor);
+    }
+}
+
+static void send_sizes(
+    const struct ml_dump_standard *standard,
+    struct ml_dump_packet *packet,
+    const struct ml_snapshot *snapshot
+) {
+    ml_trace_TracePacket head = common_head(snapshot);
+
+    for (uint32_t i = 0; i < snapshot->processes_count; i++) {
+        ml_trace_ProcessStats_Process message = {
+            .pid = (int32_t)standard->trace_pids[i],
+            .vm_rss_kb = snapshot->processes[i].resident_bytes / 1024,
+        };
+        if (message.vm_rss_kb > 0) {
+            put_or_send(
+                packet,
+                snapshot,
+                offsetof(ml_trace_TracePacket, process_stats),
+                ml_trace_ProcessStats_processes_tag,
+                ml_trace_ProcessStats_Process_fields,
+                &message
+            );
+        }
+    }
+    if (!ml_dump_packet_is_empty(packet)) {
+        ml_dump_packet_send(packet, &head, &head.process_stats);
+    }
+}
+
+void ml_dump_standard_heads(
+    const struct ml_dump_standard *standard,
+    struct ml_dump_packet *packet,
+    const struct ml_snapshot *snapshot
+) {
+    if (snapshot->processes_count > 0) {
+        send_tree(standard, packet, snapshot);
+        send_descriptors(standard, packet, snapshot);
+        send_sizes(standard, packet, snapshot);
+    }
+}

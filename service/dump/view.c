@@ -1,0 +1,111 @@
+#include "service/dump/view.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { REASON_BYTES = 640 }; /* a trigger's reason has 512 */
+
+/* By memlog.service.DumpReason. */
+static const char *const reasons[] = {
+    "exit", "signal", "interval", "peak", "threshold", "manual", "page"};
+enum { REASONS = sizeof reasons / sizeof reasons[0] };
+
+void ml_dump_view_reason(struct ml_dump_packet *packet, const struct ml_snapshot *snapshot) {
+    static const char producer[] = "memlog";
+    const struct ml_text producer_name = {.bytes = producer, .count_bytes = sizeof producer - 1};
+    const struct ml_snapshot_trigger *trigger = &snapshot->trigger;
+    const char *reason = snapshot->reason < REASONS ? reasons[snapshot->reason] : "unknown";
+    char text[REASON_BYTES];
+    int count = snprintf(
+        text,
+        sizeof text,
+        "memlog dump: %s%s%.*s",
+        reason,
+        trigger->is_set && trigger->reason.count_bytes > 0 ? ": " : "",
+        trigger->is_set ? (int)trigger->reason.count_bytes : 0,
+        trigger->reason.bytes ? trigger->reason.bytes : ""
+    );
+    const struct ml_text name = {
+        .bytes = text, .count_bytes = (uint32_t)(count < REASON_BYTES ? count : REASON_BYTES - 1)};
+    const ml_trace_Trigger message = {
+        .trigger_name = ml_dump_text(&name), .producer_name = ml_dump_text(&producer_name)};
+    ml_trace_TracePacket head = ml_dump_standard_head(snapshot->now.boottime_ns);
+
+    ml_dump_packet_append(packet, ml_trace_Trigger_fields, &message);
+    ml_dump_packet_send(packet, &head, &head.trigger);
+}
+
+static void
+send_threads(struct ml_dump_packet *packet, uint32_t pid, const struct ml_host_view *view) {
+    ml_trace_TracePacket head = ml_dump_standard_head(view->boottime_ns);
+
+    /* As many as a contract permits fit into a packet. */
+    for (uint32_t i = 0; i < view->threads_count; i++) {
+        const struct ml_host_view_thread *thread = &view->threads[i];
+        const struct ml_text name = {
+            .bytes = thread->name, .count_bytes = (uint32_t)strlen(thread->name)};
+        const ml_trace_ProcessTree_Thread message = {
+            .tid = (int32_t)thread->tid,
+            .name = ml_dump_text(&name),
+            .tgid = (int32_t)pid,
+        };
+        if (!ml_dump_packet_put(
+                packet,
+                ml_trace_ProcessTree_threads_tag,
+                ml_trace_ProcessTree_Thread_fields,
+                &message
+            )) {
+            ml_dump_packet_fail(packet, ML_BUG_SPACE);
+        }
+    }
+    if (!ml_dump_packet_is_empty(packet)) {
+        ml_dump_packet_send(packet, &head, &head.process_tree);
+    }
+}
+
+static void
+send_memory(struct ml_dump_packet *packet, uint32_t pid, const struct ml_host_view *view) {
+    ml_trace_TracePacket head = ml_dump_standard_head(view->boottime_ns);
+
+    if (view->memory_count == 0) {
+        return;
+    }
+    if (!ml_dump_packet_put_number(packet, ml_trace_SmapsPacket_pid_tag, pid)) {
+        ml_dump_packet_fail(packet, ML_BUG_SPACE);
+    }
+    for (uint32_t i = 0; i < view->memory_count; i++) {
+        const struct ml_host_view_memory *memory = &view->memory[i];
+        const struct ml_text path = {
+            .bytes = memory->name, .count_bytes = (uint32_t)strlen(memory->name)};
+        const ml_trace_SmapsEntry message = {
+            .path = ml_dump_text(&path),
+            .size_kb = memory->size_kb,
+            .private_dirty_kb = memory->private_dirty_kb,
+            .swap_kb = memory->swap_kb,
+            .private_clean_resident_kb = memory->private_clean_kb,
+            .shared_dirty_resident_kb = memory->shared_dirty_kb,
+            .shared_clean_resident_kb = memory->shared_clean_kb,
+            .proportional_resident_kb = memory->proportional_kb,
+        };
+        if (!ml_dump_packet_put(
+                packet, ml_trace_SmapsPacket_entries_tag, ml_trace_SmapsEntry_fields, &message
+            )) {
+            ml_dump_packet_fail(packet, ML_BUG_SPACE);
+        }
+    }
+    ml_dump_packet_send(packet, &head, &head.smaps_packet);
+}
+
+void ml_dump_view_processes(
+    const struct ml_dump_standard *standard,
+    struct ml_dump_packet *packet,
+    const struct ml_snapshot *snapshot
+) {
+    for (uint32_t i = 0; i < snapshot->processes_count; i++) {
+        const struct ml_snapshot_process *process = &snapshot->processes[i];
+        if (process->view && standard->trace_pids[i] == process->pid) {
+            send_threads(packet, process->pid, process->view);
+            send_memory(packet, process->pid, process->view);
+        }
+    }
+}

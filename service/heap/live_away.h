@@ -1,0 +1,96 @@
+/* Live blocks that found their home full: a small table beside a live map's lines. Room: service.
+ * Context: the map's thread.
+ *
+ * One rule: open addressing without marks for what has gone: whoever stands behind it moves up.
+ *
+ * Entries stand roughly in the order of their hashes, as lines do: a part of the map that is moved
+ * finds those of its blocks that are here in one part of the table. A table that is full is
+ * followed by a larger one, into which the entries go in steps, as room is asked for; meanwhile
+ * both are searched. */
+#ifndef MEMLOG_SERVICE_HEAP_LIVE_AWAY_H
+#define MEMLOG_SERVICE_HEAP_LIVE_AWAY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ipc/ml_status.h"
+#include "service/heap/prefetch.h"
+#include "service/limits/budget.h"
+
+enum {
+    ML_LIVE_AWAY_BUCKET = 64 /* entries in no order among each other; a power of two */
+};
+
+struct ml_live_away_entry {
+    uint64_t hash; /* 0: nothing is here */
+    uint64_t rest; /* of the slot that it did not get */
+};
+
+struct ml_live_away_table {
+    struct ml_live_away_entry *entries;
+    size_t capacity, count; /* the former in whole buckets */
+};
+
+struct ml_live_away {
+    struct ml_budget *budget;
+    struct ml_live_away_table now;
+    struct ml_live_away_table before; /* the former one, of which its first `emptied` are empty */
+    size_t emptied;
+    size_t room;    /* how many more may come before a reserve */
+    uint64_t moved; /* from one table to the next, so far */
+};
+
+void ml_live_away_init(struct ml_live_away *away, struct ml_budget *budget);
+void ml_live_away_fini(struct ml_live_away *away);
+
+/* The bytes that it takes. */
+uint64_t ml_live_away_bytes(const struct ml_live_away *away);
+
+static inline size_t ml_live_away_count(const struct ml_live_away *away) {
+    return away->now.count + away->before.count;
+}
+
+/* Where a search for that hash begins: the bucket by the hash's top bits, which are those of a
+ * whole line, the place in it by others. The table is not empty. */
+static inline size_t ml_live_away_place(const struct ml_live_away_table *table, uint64_t hash) {
+    const size_t buckets = table->capacity / ML_LIVE_AWAY_BUCKET;
+    return (size_t)((hash >> 32) * buckets >> 32) * ML_LIVE_AWAY_BUCKET +
+           (hash >> 11 & (ML_LIVE_AWAY_BUCKET - 1));
+}
+
+/* Bring what a search for that hash will see first into the cache. */
+static inline void ml_live_away_prefetch(const struct ml_live_away *away, uint64_t hash) {
+    ml_prefetch(&away->now.entries[ml_live_away_place(&away->now, hash)]);
+}
+
+/* Room for so many more: in steps of a few hundred entries, as long as few are asked for. Errors:
+ * ML_ENV_MEMORY: all entries are as they were. */
+ML_NODISCARD enum ml_status ml_live_away_reserve(struct ml_live_away *away, size_t count);
+
+/* Few are left of many, perhaps: give back what is not needed, but for room for so many more. */
+void ml_live_away_shrink(struct ml_live_away *away, size_t count);
+
+/* After a reserve. hash is not 0. */
+void ml_live_away_put(struct ml_live_away *away, uint64_t hash, uint64_t rest);
+
+/* The first entry of that hash, or the one behind `after`; NULL: none. */
+struct ml_live_away_entry *
+ml_live_away_find(const struct ml_live_away *away, uint64_t hash, struct ml_live_away_entry *after);
+
+void ml_live_away_remove(struct ml_live_away *away, struct ml_live_away_entry *entry);
+
+/* Show every entry whose hash's upper half is in [from, to); those for which `takes` says true go.
+ * It changes nothing in this table. */
+void ml_live_away_visit(
+    struct ml_live_away *away,
+    uint64_t from,
+    uint64_t to,
+    bool (*takes)(void *context, const struct ml_live_away_entry *entry),
+    void *context
+);
+
+/* Walk: the next entry at or behind *cursor (start with 0); NULL at the end. */
+const struct ml_live_away_entry *ml_live_away_next(const struct ml_live_away *away, size_t *cursor);
+
+#endif

@@ -1,0 +1,83 @@
+/* Walking over a live map, and checking it: for tests. */
+#include "service/heap/live_map_internal.h"
+
+bool ml_live_map_next(
+    const struct ml_live_map *map, size_t *cursor, struct ml_live_block *out_block
+) {
+    const size_t slots_count = map->lines_count * ML_LIVE_LINE_SLOTS;
+    while (*cursor < slots_count) {
+        const struct ml_live_line *line = &map->lines[*cursor / ML_LIVE_LINE_SLOTS];
+        const unsigned slot = (unsigned)(*cursor % ML_LIVE_LINE_SLOTS);
+        (*cursor)++;
+        if ((line->state >> slot & 1) != 0) {
+            *out_block = ml_live_unpack(map, line->rest[slot]);
+            return true;
+        }
+    }
+    size_t place = *cursor - slots_count;
+    const struct ml_live_away_entry *entry = ml_live_away_next(&map->away, &place);
+    *cursor = slots_count + place;
+    if (entry != NULL) {
+        *out_block = ml_live_unpack(map, entry->rest);
+    }
+    return entry != NULL;
+}
+
+/* Used slots hold blocks that belong there, the others nothing; counts the former. Takes those that
+ * are not at home off their homes' counts. */
+static bool
+check_line(const struct ml_live_map *map, size_t index, unsigned *in_other, size_t *count) {
+    const struct ml_live_line *line = &map->lines[index];
+    for (unsigned slot = 0; slot < ML_LIVE_LINE_SLOTS; slot++) {
+        const bool used = (line->state >> slot & 1) != 0;
+        const size_t home =
+            used ? ml_live_map_home_index(map, ml_live_slot_hash(line, slot)) : index;
+        if (home / 2 != index / 2 || (!used && (line->low[slot] != 0 || line->rest[slot] != 0))) {
+            return false;
+        }
+        *count += used;
+        *in_other -= home != index;
+    }
+    return true;
+}
+
+static bool check_pair(const struct ml_live_map *map, size_t index, size_t *count) {
+    unsigned first = map->lines[index].state / ML_LIVE_IN_OTHER % 8;
+    unsigned second = map->lines[index + 1].state / ML_LIVE_IN_OTHER % 8;
+    return check_line(map, index, &second, count) && check_line(map, index + 1, &first, count) &&
+           first == 0 && second == 0;
+}
+
+/* The one number of lines, or the other, as the change that goes on has it. */
+static bool check_change(const struct ml_live_map *map) {
+    return map->count <= map->count_max && map->lines_count <= map->lines_capacity &&
+           map->few_count <= map->lines_count && map->split <= ML_LIVE_SPLIT_END &&
+           (map->change == ML_LIVE_SHRINKING || (map->split > 0) == (map->change == ML_LIVE_GROWING)
+           );
+}
+
+bool ml_live_map_check(const struct ml_live_map *map) {
+    size_t used = 0;
+    size_t turned_away = 0;
+    size_t cursor = 0;
+    bool kept = true;
+    if (!check_change(map)) {
+        return false;
+    }
+    for (size_t i = 0; i < map->lines_count; i++) {
+        if (i % 2 == 0 && !check_pair(map, i, &used)) {
+            return false;
+        }
+        turned_away += map->lines[i].state / ML_LIVE_TURNED_AWAY;
+        kept = kept && map->lines[i].state < ML_LIVE_AWAY_MAX;
+    }
+    const struct ml_live_away_entry *entry = ml_live_away_next(&map->away, &cursor);
+    for (; entry != NULL; entry = ml_live_away_next(&map->away, &cursor)) {
+        used++;
+        if (!ml_live_line_has_away(ml_live_map_home(map, entry->hash)) ||
+            ml_live_away_find(&map->away, entry->hash, NULL) == NULL) {
+            return false;
+        }
+    }
+    return used == map->count && (!kept || turned_away == ml_live_away_count(&map->away));
+}

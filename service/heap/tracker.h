@@ -1,0 +1,205 @@
+/* One process's heap as its events say it: live blocks, cells, sums, exact peaks. Room: service.
+ * Context: whoever works on the client.
+ *
+ * One rule: every change of a cell goes through one function, which first keeps what a peak that
+ * has been reached still needs of it. Events come in the order of their stamps.
+ *
+ * Shares at the peaks, in O(1) an event and without a copy: `mark` counts the new maxima of the
+ * process and of the tree, as far as this process has noticed them (before its next change). A cell
+ * notes the mark at each of its changes. One that is about to change and whose note is from before
+ * the process's (or the tree's) last maximum holds still what it held then, and keeps that as its
+ * share. So a cell whose note is no older than a maximum has its share there; any other's share is
+ * what is live in it.
+ *
+ * Sums are of weights (requested bytes; more when sampled). Totals saturate; a live sum beyond
+ * ML_LIVE_MAX_BYTES is ML_PEER_LIMIT. */
+#ifndef MEMLOG_SERVICE_HEAP_TRACKER_H
+#define MEMLOG_SERVICE_HEAP_TRACKER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "ipc/ml_status.h"
+#include "service/heap/cells.h"
+#include "service/heap/change_log.h"
+#include "service/heap/live_map.h"
+#include "service/heap/reuse_log.h"
+#include "service/heap/stack_store.h"
+#include "service/heap/tree.h"
+#include "service/heap/variances.h"
+#include "service/snapshot/snapshot.h"
+
+struct ml_tracker {
+    struct ml_tree *tree;
+    struct ml_change_log *log; /* where changes are noted besides; NULL: nowhere */
+    struct ml_stack_store *stacks;
+    struct ml_live_map live;
+    struct ml_reuse_log reused; /* given out again, the free not seen */
+    struct ml_reuse_log early;  /* freed, the alloc not seen */
+    struct ml_cells cells;
+    struct ml_variances variances;
+    struct ml_totals totals;
+    uint64_t peak_ticks;
+    uint64_t mark;           /* grows with every maximum, from 1 */
+    uint64_t peak_mark;      /* of the process's last maximum */
+    uint64_t tree_mark;      /* of the tree's, ... */
+    uint64_t tree_epoch;     /* ... which is this tree->epoch */
+    uint64_t sampled_blocks; /* live; of blocks, not of their weights */
+    uint64_t unknown_frees;
+    uint64_t missed_frees;    /* allocs at an address that was live: its free was not seen */
+    uint64_t undefined_nodes; /* allocs whose node was not defined when they were applied */
+    bool has_reused;          /* there was such an alloc */
+    bool has_undefined;       /* so undefined_nodes has to be counted on */
+    bool totals_only;         /* live sums stand still: ml_tracker_keep_totals */
+    bool in_tree;             /* counted in tree->live_* */
+    uint64_t left_epoch;      /* tree->epoch when it left last */
+    /* What the process held at the tree's peak of tree_epoch. */
+    uint64_t held_bytes, held_blocks;
+    uint64_t absent_epoch; /* tree epochs up to here were reached without this process, if it
+                              came back since; 0: none */
+};
+
+/* Where an event is looked up: made early, for many events at once, so that what they will need is
+ * in the cache by then. Only the hashes are certain; slot and cell are guesses, right for nearly
+ * all, that are looked at again before they are used. */
+struct ml_tracker_lookup {
+    uint64_t hash;             /* ml_live_map_hash of the block's key, ... */
+    struct ml_live_line *home; /* ... and its home, as long as no room is asked for */
+    uint64_t cell_key;         /* of an alloc: ml_cell_key, ... */
+    uint64_t cell_hash;        /* ... its ml_cells_hash, ... */
+    uint32_t cell;             /* ... and the cell's number; UINT32_MAX: not guessed */
+};
+
+/* What is allocated. */
+struct ml_tracker_alloc {
+    uint64_t key; /* ml_live_key */
+    uint64_t weight_bytes, weight_blocks;
+    uint64_t size_bytes;
+    bool sampled;
+    struct ml_tracker_lookup lookup;
+};
+
+/* Begins in the tree, with nothing live. `seed` as ml_live_map_init's. */
+void ml_tracker_init(
+    struct ml_tracker *tracker,
+    struct ml_budget *budget,
+    struct ml_tree *tree,
+    struct ml_stack_store *stacks,
+    uint64_t seed
+);
+void ml_tracker_fini(struct ml_tracker *tracker);
+
+/* The process has ended: its blocks are wanted no more, its cells are. */
+void ml_tracker_drop_blocks(struct ml_tracker *tracker);
+
+/* Drop the live blocks for good: from now on totals grow and live sums stand still, cell by cell.
+ * What is freed is not known any more, and not counted as unknown. */
+void ml_tracker_keep_totals(struct ml_tracker *tracker);
+
+/* Room for so many blocks, for their homes to stay where they are until they have come. False when
+ * there is no memory: then each event that is looked up is the next one to be applied. */
+static inline bool ml_tracker_reserve(struct ml_tracker *tracker, uint32_t blocks) {
+    return ml_live_map_reserve(&tracker->live, blocks) == ML_OK;
+}
+
+/* The look-up's first step: hashes, and what they lead to asked of memory. A free's node, type and
+ * size are none, and lead nowhere that matters. */
+static inline void ml_tracker_look_up(
+    const struct ml_tracker *tracker,
+    uint64_t key,
+    uint32_t node,
+    uint16_t type,
+    uint64_t size_bytes,
+    struct ml_tracker_lookup *out_lookup
+) {
+    out_lookup->hash = ml_live_map_hash(&tracker->live, key);
+    out_lookup->home = ml_live_map_home(&tracker->live, out_lookup->hash);
+    out_lookup->cell_key =
+        ml_cell_key(node, (unsigned)(key >> 56), type, ml_size_class(size_bytes));
+    out_lookup->cell_hash = ml_cells_hash(out_lookup->cell_key);
+    out_lookup->cell = UINT32_MAX;
+    ml_prefetch(out_lookup->home);
+    ml_prefetch(ml_live_line_beside(out_lookup->home));
+    ml_cells_prefetch(&tracker->cells, out_lookup->cell_hash);
+}
+
+/* Its second step, of a large map: what is not at home asked of memory. */
+static inline void ml_tracker_look_further(
+    const struct ml_tracker *tracker, const struct ml_tracker_lookup *lookup, bool alloc
+) {
+    if (alloc || ml_live_line_match(lookup->home, ml_live_low(lookup->hash)) == 0) {
+        ml_live_map_prefetch_elsewhere(&tracker->live, lookup->home, lookup->hash);
+    }
+}
+
+/* A block of weight 1 comes to life. Errors: as ml_tracker_alloc. */
+ML_NODISCARD enum ml_status ml_tracker_alloc_plain(
+    struct ml_tracker *tracker,
+    uint64_t ticks,
+    uint64_t key,
+    uint32_t size_bytes,
+    const struct ml_tracker_lookup *lookup
+);
+
+/* A block comes to life; one whose free has come already does not, it was there all the same.
+ * Errors: ML_ENV_MEMORY; ML_PEER_LIMIT: nothing has changed then. */
+ML_NODISCARD enum ml_status
+ml_tracker_alloc(struct ml_tracker *tracker, uint64_t ticks, const struct ml_tracker_alloc *alloc);
+
+/* A block dies. False if there is none, which is counted, or if what lives
+ * there is newer than `ticks`: the free has come late, for the block before. */
+bool ml_tracker_free(
+    struct ml_tracker *tracker,
+    uint64_t ticks,
+    uint64_t key,
+    const struct ml_tracker_lookup *lookup,
+    struct ml_live_block *out_block
+);
+
+/* A failed realloc: the block that ml_tracker_free took is live as before. Errors: as _alloc. */
+ML_NODISCARD enum ml_status ml_tracker_restore(
+    struct ml_tracker *tracker, uint64_t ticks, uint64_t key, const struct ml_live_block *block
+);
+
+/* The process leaves the tree's sum, or is back in it. Twice is once. */
+void ml_tracker_leave(struct ml_tracker *tracker);
+void ml_tracker_enter(struct ml_tracker *tracker, uint64_t ticks);
+
+/* Take out of the tree's sum and of its peak what they have of this process, whose profile is
+ * forgotten; only ml_tracker_fini comes behind it. */
+void ml_tracker_forget(struct ml_tracker *tracker, uint64_t ticks);
+
+/* The tree has reached a new maximum when this process had made the first log->at_peak changes of
+ * its log, and is at tree->epoch since: keep what the cells held then. The process was in the tree
+ * all the while. */
+void ml_tracker_notice_late(struct ml_tracker *tracker, const struct ml_change_log *log);
+
+/* A cell's shares at the peaks of process and tree. */
+void ml_tracker_peak_share(
+    const struct ml_tracker *tracker,
+    const struct ml_cell *cell,
+    uint64_t *out_bytes,
+    uint64_t *out_blocks
+);
+void ml_tracker_tree_share(
+    const struct ml_tracker *tracker,
+    const struct ml_cell *cell,
+    uint64_t *out_bytes,
+    uint64_t *out_blocks
+);
+
+/* The process's own share at the tree's peak: the sum of its cells' shares. */
+void ml_tracker_tree_held(
+    const struct ml_tracker *tracker, uint64_t *out_bytes, uint64_t *out_blocks
+);
+
+/* The variances of a cell's shares, as far as it has any. */
+struct ml_variance_pair
+ml_tracker_peak_variance(const struct ml_tracker *tracker, uint32_t cell_index);
+struct ml_variance_pair
+ml_tracker_tree_variance(const struct ml_tracker *tracker, uint32_t cell_index);
+
+/* For tests: recompute every sum. */
+bool ml_tracker_check(const struct ml_tracker *tracker, bool has_blocks);
+
+#endif

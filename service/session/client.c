@@ -1,0 +1,407 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "service/session/internal.h"
+
+/* ---- birth and death */
+
+/* Everything that a profile consists of, empty. */
+static void init_profile(struct ml_client *client) {
+    struct ml_session *session = client->session;
+    const struct ml_stream_sink sink = ml_client_sink(client);
+    const uint64_t seed =
+        (uintptr_t)client ^ session->start.ticks ^ client->setup.start.ticks << 20;
+    ml_stack_store_init(&client->stacks, &client->budget);
+    ml_tracker_init(&client->tracker, &client->budget, &session->tree, &client->stacks, seed);
+    ml_sequencer_init(&client->sequencer, &client->budget);
+    ml_stream_reader_init(&client->stream, &client->budget, &sink, client->setup.profile);
+    ml_staging_reader_init(&client->staging, &client->budget, &client->stream);
+    client->staging.patience_ticks = session->patience_ticks;
+    ml_fork_log_init(&client->forks, &client->budget);
+}
+
+static void fini_profile(struct ml_client *client) {
+    ml_client_free_timeline(client);
+    ml_tracker_fini(&client->tracker);
+    ml_stack_store_fini(&client->stacks);
+    ml_sequencer_fini(&client->sequencer);
+    ml_staging_reader_fini(&client->staging);
+    ml_stream_reader_fini(&client->stream);
+    ml_fork_log_fini(&client->forks);
+}
+
+struct ml_client *ml_client_new(struct ml_session *session, const struct ml_client_setup *setup) {
+    struct ml_client *client = ml_budget_new(&session->budget, sizeof(*client));
+    if (client == NULL) {
+        return NULL;
+    }
+    client->session = session;
+    client->budget =
+        (struct ml_budget){.max_bytes = ml_session_quota_bytes(session), .whole = &session->budget};
+    client->setup = *setup;
+    client->role = setup->role;
+    client->sampling.longest_bytes = setup->sampling_bytes; /* until it says it itself */
+    client->hand = &session->hands[0];
+    client->first_turn = UINT64_MAX;
+    client->profile_ns = setup->start.monotonic_ns;
+    init_profile(client);
+    return client;
+}
+
+static void free_description(struct ml_client *client) {
+    free(client->name);
+    for (size_t i = 0; i < client->command_line_count; i++) {
+        free(client->command_line[i]);
+    }
+    free(client->command_line);
+    client->name = NULL;
+    client->command_line = NULL;
+    client->command_line_count = 0;
+}
+
+void ml_client_free(struct ml_client *take_client) {
+    if (take_client == NULL) {
+        return;
+    }
+    free_description(take_client);
+    free(take_client->executable);
+    ml_host_view_free(take_client->view);
+    ml_fold_free(take_client->fold, &take_client->session->budget);
+    fini_profile(take_client);
+    atomic_fetch_sub_explicit(
+        &take_client->session->stuck_bytes, take_client->stuck_bytes, memory_order_relaxed
+    );
+    ml_budget_free(&take_client->session->budget, take_client, sizeof(*take_client));
+}
+
+/* What is counted of the queued events, when there are none any more. */
+static void forget_queued(struct ml_client *client) {
+    client->queued_bytes = 0;
+    client->resizing_bytes = 0;
+    client->reaps_queued = 0;
+    client->turns_queued = 0;
+    client->first_turn = UINT64_MAX;
+}
+
+void ml_client_drop_queue(struct ml_client *client) {
+    ml_sequencer_fini(&client->sequencer);
+    forget_queued(client);
+}
+
+void ml_client_lose(struct ml_client *client, enum ml_status status) {
+    char reason[ML_TROUBLE_MAX_BYTES];
+    if (client->lost != ML_OK) {
+        return;
+    }
+    client->lost = status;
+    if (client->tracker.totals_only) {
+        client->trouble[0] = 0; /* worse than what the guard had said */
+    }
+    if (status == ML_ENV_MEMORY && client->budget.over) {
+        client->over_quota = true;
+        ml_client_quota_text(client, "recording it stopped, its largest stacks stay", reason);
+        ml_client_trouble(client, reason);
+    }
+    snprintf(
+        reason,
+        sizeof(reason),
+        ml_status_family(status) == ML_FAMILY_PEER ? "its event stream broke the contract: %s (%s)"
+                                                   : "recording it stopped: %s (%s)",
+        ml_status_text(status),
+        ml_status_name(status)
+    );
+    ml_client_trouble(client, reason);
+    if (status == ML_ENV_MEMORY) {
+        /* Room for the others; its cells stay what they are. */
+        ml_client_drop_queue(client);
+        ml_tracker_drop_blocks(&client->tracker);
+        client->stuck_bytes = client->budget.used_bytes;
+        atomic_fetch_add_explicit(
+            &client->session->stuck_bytes, client->stuck_bytes, memory_order_relaxed
+        );
+    }
+}
+
+void ml_client_stop(struct ml_client *client, uint64_t ticks) {
+    if (client->phase != ML_CLIENT_RUNNING || client->lost != ML_OK || client->cut_ticks != 0) {
+        return;
+    }
+    /* What was applied already stays: up to there nothing is missing either. */
+    client->cut_ticks = ticks > client->applied_ticks ? ticks : client->applied_ticks;
+    ml_client_queue_leave(client, client->cut_ticks);
+}
+
+enum ml_status ml_client_begin(struct ml_client *client, uint32_t profile) {
+    if (client->phase != ML_CLIENT_RUNNING || client->lost != ML_OK) {
+        return ML_PEER_STATE;
+    }
+    ml_tracker_forget(&client->tracker, client->session->known_ticks);
+    fini_profile(client);
+    client->setup.profile = profile;
+    client->setup.from_startup = false;
+    client->timeline_over = false;
+    client->profile_ns = client->session->timelines.noted_ns;
+    init_profile(client);
+    if (client->leaving == ML_LEAVING_EXIT && client->parent != NULL) {
+        client->next_sibling = client->parent->first_child;
+        client->parent->first_child = client;
+    }
+    client->leaving = ML_LEAVING_NOT;
+    client->trouble[0] = 0;
+    client->guard_sampling_bytes = 0;
+    client->drop_told = false;
+    client->over_quota = false;
+    client->started = false;
+    client->sampling = (struct ml_sampling_log){.longest_bytes = client->setup.sampling_bytes};
+    client->expected_count = 0;
+    client->known_ticks = 0;
+    client->followed_ticks = 0;
+    client->cut_ticks = 0;
+    client->has_late = false;
+    client->missed = false;
+    client->sampled = false;
+    forget_queued(client);
+    client->inherited_known = true; /* nothing: what it had at its fork is not this profile's */
+    client->inherited_bytes = 0;
+    client->inherited_blocks = 0;
+    client->events = 0;
+    client->late_events = 0;
+    memset(client->loss, 0, sizeof(client->loss));
+    client->coverage.last = (struct ml_coverage_reading){.private_bytes = 0};
+    client->coverage.largest = client->coverage.last; /* the heap beside it was another profile's */
+    return ML_OK;
+}
+
+void ml_client_finish(struct ml_client *client) {
+    client->phase = ML_CLIENT_DONE;
+    ml_client_relieve(client);
+    ml_client_end_timeline(client, client->end.end.monotonic_ns);
+    ml_client_left(client);
+    ml_client_drop_queue(client);
+    ml_staging_reader_fini(&client->staging);
+    ml_stream_reader_fini(&client->stream);
+    ml_tracker_drop_blocks(&client->tracker);
+}
+
+/* ---- what the connection feeds */
+
+/* After new events: those that are late already, and a queue that has grown too long, go now. */
+static void apply_what_cannot_wait(struct ml_client *client) {
+    if (client->sequencer.queued > ML_SESSION_QUEUE_MAX_EVENTS) {
+        ml_client_apply(client, UINT64_MAX);
+        for (uint32_t i = 0; i < client->sequencer.lanes_count; i++) {
+            const struct ml_lane_queue *queue = client->sequencer.lanes[i];
+            if (queue != NULL && queue->last_time > client->applied_ticks) {
+                client->applied_ticks = queue->last_time;
+            }
+        }
+    } else if (client->has_late) {
+        ml_client_apply(client, client->applied_ticks);
+    }
+    client->has_late = false;
+}
+
+/* Apart, nothing is applied: it would change the tree. Nor while a snapshot is copied. */
+static bool must_wait(const struct ml_client *client) {
+    return client->session->apart || client->session->held;
+}
+
+static enum ml_status digest(struct ml_client *client, enum ml_status status) {
+    if (must_wait(client)) {
+        client->undigested = true;
+    } else {
+        apply_what_cannot_wait(client);
+    }
+    if (status != ML_OK) {
+        ml_client_lose(client, status);
+    }
+    return client->lost;
+}
+
+void ml_client_digest(struct ml_client *client) {
+    if (client->undigested && !must_wait(client)) {
+        client->undigested = false;
+        apply_what_cannot_wait(client);
+    }
+}
+
+bool ml_client_stuffed(const struct ml_client *client) {
+    return must_wait(client) && client->sequencer.queued > ML_SESSION_QUEUE_MAX_EVENTS;
+}
+
+/* Whether the client takes more. Fork children hold their parent's pipe: bytes behind its end are
+ * nobody's. */
+static enum ml_status open_for_more(const struct ml_client *client) {
+    if (client->lost != ML_OK) {
+        return client->lost;
+    }
+    return client->phase == ML_CLIENT_RUNNING ? ML_OK : ML_PEER_STATE;
+}
+
+enum ml_status ml_client_feed(struct ml_client *client, const uint8_t *bytes, size_t count_bytes) {
+    enum ml_status status = open_for_more(client);
+    if (status != ML_OK) {
+        return status;
+    }
+    const uint32_t before = ml_hand_work_on(client->hand, client->setup.id);
+    /* In parts, so that the queue's bound holds however much is fed at once. */
+    enum { PART_BYTES = 1 << 20 };
+    while (status == ML_OK && count_bytes > 0) {
+        const size_t part = count_bytes < PART_BYTES ? count_bytes : PART_BYTES;
+        status = digest(client, ml_stream_reader_feed(&client->stream, bytes, part));
+        bytes += part;
+        count_bytes -= part;
+    }
+    (void)ml_hand_work_on(client->hand, before);
+    return status;
+}
+
+void ml_client_pipe_over(struct ml_client *client) {
+    ml_staging_reader_pipe_over(&client->staging);
+}
+
+enum ml_status ml_client_lanes(
+    struct ml_client *client,
+    const struct ml_staging_header *header,
+    const struct ml_staging_lane *lanes,
+    uint32_t lanes_count,
+    struct ml_client_want *wants,
+    size_t wants_capacity,
+    size_t *out_wants_count
+) {
+    *out_wants_count = 0;
+    enum ml_status status = open_for_more(client);
+    if (status != ML_OK) {
+        return status;
+    }
+    const uint32_t before = ml_hand_work_on(client->hand, client->setup.id);
+    status = ml_staging_reader_look(
+        &client->staging, header, lanes, lanes_count, wants, wants_capacity, out_wants_count
+    );
+    status = digest(client, status);
+    (void)ml_hand_work_on(client->hand, before);
+    return status;
+}
+
+enum ml_status ml_client_tail(
+    struct ml_client *client,
+    const struct ml_client_want *want,
+    const uint8_t *bytes,
+    const struct ml_staging_lane *lane_after
+) {
+    enum ml_status status = open_for_more(client);
+    if (status != ML_OK) {
+        return status;
+    }
+    const uint32_t before = ml_hand_work_on(client->hand, client->setup.id);
+    status = digest(client, ml_staging_reader_take(&client->staging, want, bytes, lane_after));
+    (void)ml_hand_work_on(client->hand, before);
+    return status;
+}
+
+bool ml_client_full(const struct ml_client *client) {
+    return client->sequencer.queued > ML_SESSION_QUEUE_FULL_EVENTS;
+}
+
+bool ml_client_settled(const struct ml_client *client) {
+    return client->lost != ML_OK || client->phase != ML_CLIENT_RUNNING ||
+           ml_staging_reader_settled(&client->staging);
+}
+
+enum ml_status ml_client_status(const struct ml_client *client) {
+    return client->lost;
+}
+
+/* ---- what the host says */
+
+/* A copy, NULL when there is no memory: a missing name is no reason to lose a profile. */
+static char *copy_text(const char *text) {
+    const size_t count = strlen(text) + 1;
+    char *copy = malloc(count);
+    if (copy != NULL) {
+        memcpy(copy, text, count);
+    }
+    return copy;
+}
+
+enum ml_status ml_client_describe(
+    struct ml_client *client,
+    uint32_t role,
+    const char *name,
+    const char *const *command_line,
+    size_t command_line_count,
+    uint64_t footprint_bytes,
+    uint64_t resident_bytes
+) {
+    char **words = calloc(command_line_count > 0 ? command_line_count : 1, sizeof(*words));
+    char *name_copy = copy_text(name != NULL ? name : "");
+    size_t count = 0;
+    while (words != NULL && count < command_line_count) {
+        words[count] = copy_text(command_line[count]);
+        if (words[count] == NULL) {
+            break;
+        }
+        count++;
+    }
+    if (words == NULL || name_copy == NULL || count < command_line_count) {
+        for (size_t i = 0; i < count; i++) {
+            free(words[i]);
+        }
+        free(words);
+        free(name_copy);
+        return ML_ENV_MEMORY;
+    }
+    free_description(client);
+    client->name = name_copy;
+    client->command_line = words;
+    client->command_line_count = count;
+    client->role = role;
+    client->footprint_bytes = footprint_bytes;
+    client->resident_bytes = resident_bytes;
+    return ML_OK;
+}
+
+void ml_client_allocator(struct ml_client *client, const struct ml_allocator *allocator) {
+    client->coverage.allocator = *allocator;
+}
+
+void ml_client_second_libc(struct ml_client *client) {
+    client->coverage.allocator.second_libc = true;
+}
+
+void ml_client_show(struct ml_client *client, struct ml_host_view *take_view) {
+    ml_host_view_free(client->view);
+    client->view = take_view;
+}
+
+void ml_client_executable(struct ml_client *client, const char *path, size_t count_bytes) {
+    char *copy = calloc(1, count_bytes + 1);
+    if (copy != NULL) {
+        memcpy(copy, path, count_bytes);
+        free(client->executable);
+        client->executable = copy;
+    }
+}
+
+void ml_client_trouble(struct ml_client *client, const char *reason) {
+    if (client->trouble[0] == 0) {
+        snprintf(client->trouble, sizeof(client->trouble), "%s", reason);
+    }
+}
+
+const char *ml_client_loss(const struct ml_client *client) {
+    if (client->lost == ML_OK) {
+        return NULL;
+    }
+    return client->lost == ML_ENV_MEMORY && client->over_quota ? client->trouble
+                                                               : ml_status_text(client->lost);
+}
+
+uint32_t ml_client_id(const struct ml_client *client) {
+    return client->setup.id;
+}
+
+bool ml_client_is_fold(const struct ml_client *client) {
+    return client->fold != NULL;
+}

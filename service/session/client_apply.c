@@ -1,0 +1,450 @@
+#include "service/session/internal.h"
+
+#include <string.h>
+
+#include "service/heap/tracker_usual.h"
+
+/* Events that are applied together: what they need is asked of memory for all of them before the
+ * first one needs it. */
+enum { BATCH_EVENTS = 64 };
+
+/* The lane's half-done realloc is over, one way or another. */
+static void forget_resize(struct ml_client *client, struct ml_lane_queue *queue) {
+    if (queue->resize_key != 0) {
+        client->resizing_bytes -= queue->resized.weight_bytes;
+        queue->resize_key = 0;
+    }
+}
+
+/* An event whose turn it is, and where it is looked up. */
+struct step {
+    const struct ml_timed *timed;
+    struct ml_lane_queue *queue;
+    struct ml_tracker_lookup lookup;
+};
+
+static enum ml_status apply_alloc(struct ml_client *client, const struct step *step) {
+    const struct ml_timed *timed = step->timed;
+    forget_resize(client, step->queue);
+    step->queue->last_alloc = timed->key;
+    return ml_tracker_alloc_plain(
+        &client->tracker, timed->time, timed->key, timed->size_bytes, &step->lookup
+    );
+}
+
+static enum ml_status apply_alloc_wide(struct ml_client *client, const struct step *step) {
+    const struct ml_timed *timed = step->timed;
+    const struct ml_timed_rest rest = ml_timed_rest_of(timed);
+    const uint64_t size_bytes = timed->size_bytes | (uint64_t)rest.size_high << 32;
+    struct ml_tracker_alloc alloc = {
+        .key = timed->key,
+        .weight_bytes = rest.weight_bytes,
+        .weight_blocks = rest.weight_blocks,
+        .size_bytes = size_bytes,
+        .sampled = rest.sampled != 0,
+    };
+    ml_tracker_look_up(
+        &client->tracker, timed->key, timed->node, (uint16_t)rest.type, size_bytes, &alloc.lookup
+    );
+    client->queued_bytes -= rest.weight_bytes;
+    forget_resize(client, step->queue);
+    step->queue->last_alloc = timed->key;
+    return ml_tracker_alloc(&client->tracker, timed->time, &alloc);
+}
+
+/* Take the block that is freed. One that may never have been recorded is not missed. */
+static bool
+take_block(struct ml_client *client, const struct step *step, struct ml_live_block *out_block) {
+    const struct ml_timed *timed = step->timed;
+    struct ml_tracker *tracker = &client->tracker;
+    const uint64_t unknown_before = tracker->unknown_frees;
+    const bool there = ml_tracker_free(tracker, timed->time, timed->key, &step->lookup, out_block);
+    if ((timed->size_bytes & ML_BLOCK_UNSURE) != 0 && tracker->unknown_frees > unknown_before) {
+        client->unsure_frees++;
+    }
+    return there;
+}
+
+static void apply_free(struct ml_client *client, const struct step *step) {
+    const struct ml_timed *timed = step->timed;
+    struct ml_live_block block;
+    if (take_block(client, step, &block) && step->queue->last_alloc == timed->key &&
+        (timed->size_bytes & ML_BLOCK_SKIPPED) == 0) {
+        struct ml_cell *cell = &client->tracker.cells.cells[block.cell];
+        if (__builtin_add_overflow(
+                cell->temporary_blocks, block.weight_blocks, &cell->temporary_blocks
+            )) {
+            cell->temporary_blocks = UINT64_MAX;
+        }
+    }
+    step->queue->last_alloc = 0;
+}
+
+static void apply_resize(struct ml_client *client, const struct step *step) {
+    const struct ml_timed *timed = step->timed;
+    struct ml_lane_queue *queue = step->queue;
+    forget_resize(client, queue);
+    queue->last_alloc = 0;
+    if (take_block(client, step, &queue->resized)) {
+        queue->resize_key = timed->key;
+        client->resizing_bytes += queue->resized.weight_bytes;
+    }
+}
+
+static enum ml_status
+apply_cancel(struct ml_client *client, struct ml_lane_queue *queue, const struct ml_timed *timed) {
+    const uint64_t key = queue->resize_key;
+    queue->last_alloc = 0;
+    forget_resize(client, queue);
+    return key == 0 ? ML_OK
+                    : ml_tracker_restore(&client->tracker, timed->time, key, &queue->resized);
+}
+
+static enum ml_status apply_fork(struct ml_client *client, uint64_t serial) {
+    const struct ml_fork fork = {
+        .serial = serial,
+        .live_bytes = client->tracker.totals.live_bytes,
+        .live_blocks = client->tracker.totals.live_blocks,
+    };
+    return ml_fork_log_add(&client->forks, &fork);
+}
+
+void ml_client_left(struct ml_client *client) {
+    ml_tracker_leave(&client->tracker);
+    client->leaving = ML_LEAVING_EXIT;
+    if (client->parent == NULL) {
+        return;
+    }
+    if (client->session->apart) {
+        client->left_apart = true; /* the list is the parent's, whom another worker may have */
+        return;
+    }
+    struct ml_client **link = &client->parent->first_child;
+    while (*link != NULL && *link != client) {
+        link = &(*link)->next_sibling;
+    }
+    if (*link == client) {
+        *link = client->next_sibling;
+        client->next_sibling = NULL;
+    }
+}
+
+/* The process has waited for a child by its own name for it: the child is dead since before now.
+ * Children name themselves in their START record. */
+static void apply_reaped(const struct ml_client *client, uint64_t pid) {
+    struct ml_client *child = client->first_child;
+    while (child != NULL) {
+        struct ml_client *next = child->next_sibling;
+        if (child->started && child->start_pid == pid) {
+            ml_client_left(child);
+        }
+        child = next;
+    }
+}
+
+static void apply_end(struct ml_client *client, uint64_t kind) {
+    ml_tracker_leave(&client->tracker);
+    if (client->leaving != ML_LEAVING_EXIT) {
+        client->leaving = kind == ML_END_EXEC ? ML_LEAVING_EXEC : ML_LEAVING_EXIT;
+    }
+}
+
+/* An event of a process that has left. */
+static void come_back(struct ml_client *client, uint64_t ticks) {
+    ml_tracker_enter(&client->tracker, ticks);
+    if (client->leaving == ML_LEAVING_EXEC) {
+        client->leaving = ML_LEAVING_NOT;
+    }
+}
+
+/* Behind the moment at which its recording was stopped: some of its threads went on a little. */
+static void drop_block(struct ml_client *client, const struct ml_timed *timed) {
+    if (timed->kind == ML_TIMED_ALLOC_WIDE) {
+        client->queued_bytes -= ml_timed_rest_of(timed).weight_bytes;
+    }
+}
+
+static enum ml_status apply_block(struct ml_client *client, const struct step *step) {
+    enum ml_status status = ML_OK;
+    if (client->cut_ticks != 0 && step->timed->time > client->cut_ticks) {
+        drop_block(client, step->timed);
+        return ML_OK;
+    }
+    if (!client->tracker.in_tree) {
+        come_back(client, step->timed->time);
+    }
+    switch (step->timed->kind) {
+    case ML_EVENT_ALLOC:
+        status = apply_alloc(client, step);
+        break;
+    case ML_EVENT_FREE:
+        apply_free(client, step);
+        break;
+    case ML_EVENT_RESIZE:
+        apply_resize(client, step);
+        break;
+    case ML_EVENT_CANCEL:
+        status = apply_cancel(client, step->queue, step->timed);
+        break;
+    default:
+        status = apply_alloc_wide(client, step);
+        break;
+    }
+    if (client->leaving == ML_LEAVING_EXIT) {
+        ml_tracker_leave(&client->tracker);
+    }
+    return status;
+}
+
+void ml_client_turn_queued(struct ml_client *client, uint64_t ticks) {
+    client->turns_queued++;
+    client->first_turn = ticks < client->first_turn ? ticks : client->first_turn;
+}
+
+static void turn_applied(struct ml_client *client) {
+    client->turns_queued--;
+    if (client->turns_queued == 0) {
+        client->first_turn = UINT64_MAX;
+    }
+}
+
+static enum ml_status apply_one(struct ml_client *client, const struct step *step) {
+    const struct ml_timed *timed = step->timed;
+    switch (timed->kind) {
+    case ML_TIMED_HOLE:
+        forget_resize(client, step->queue);
+        step->queue->last_alloc = 0;
+        return ML_OK;
+    case ML_EVENT_FORK:
+        return apply_fork(client, timed->key);
+    case ML_EVENT_REAPED:
+        client->reaps_queued--;
+        turn_applied(client);
+        apply_reaped(client, timed->key);
+        return ML_OK;
+    case ML_EVENT_END:
+        turn_applied(client);
+        apply_end(client, timed->key);
+        return ML_OK;
+    case ML_TIMED_LEAVE:
+        ml_client_left(client);
+        return ML_OK;
+    case ML_TIMED_READING:
+        ml_client_note_reading(client, timed->key);
+        return ML_OK;
+    default:
+        return apply_block(client, step);
+    }
+}
+
+/* Take the events of a batch, and ask memory for where they are looked up: the first of two steps.
+ * Whatever the kind, the same is done: a free is looked up in a cell's place too, as guessing which
+ * comes next costs more. */
+static uint32_t
+take_batch(struct ml_client *client, uint64_t until, uint32_t most, struct step *out_steps) {
+    struct ml_tracker *tracker = &client->tracker;
+    struct ml_run run;
+    uint32_t count = 0;
+    uint64_t size_bytes = 0;
+    while (ml_sequencer_take(&client->sequencer, until, most - count, &run)) {
+        for (const struct ml_timed *timed = run.events; timed < run.end; timed++) {
+            struct step *step = &out_steps[count++];
+            step->timed = timed;
+            step->queue = run.queue;
+            ml_tracker_look_up(
+                tracker, timed->key, timed->node, 0, timed->size_bytes, &step->lookup
+            );
+            size_bytes += timed->kind == ML_EVENT_ALLOC ? timed->size_bytes : 0;
+            timed += timed->kind == ML_TIMED_ALLOC_WIDE;
+        }
+    }
+    client->queued_bytes -= size_bytes;
+    return count;
+}
+
+/* The second step, of a large map: when that has come, what it leads to. */
+static void look_further(const struct ml_tracker *tracker, struct step *steps, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++) {
+        ml_tracker_look_further(tracker, &steps[i].lookup, steps[i].timed->kind == ML_EVENT_ALLOC);
+    }
+}
+
+/* The event, if it is a usual one; else false, and nothing has changed that would not have. */
+static inline bool apply_usual(struct ml_client *client, struct step *step) {
+    const struct ml_timed *timed = step->timed;
+    struct ml_lane_queue *queue = step->queue;
+    const struct ml_tracker_event event = {
+        .ticks = timed->time,
+        .key = timed->key,
+        .size_bytes = timed->size_bytes,
+        .alloc = timed->kind == ML_EVENT_ALLOC};
+    const bool other = timed->kind - (unsigned)ML_EVENT_ALLOC > ML_EVENT_FREE - ML_EVENT_ALLOC;
+    /* Of a free they are its marks. */
+    const bool marked = !event.alloc & (timed->size_bytes != 0);
+    if (other | marked) {
+        return false;
+    }
+    if (event.alloc & (queue->resize_key != 0)) {
+        forget_resize(client, queue);
+    }
+    return ml_tracker_apply_usual(&client->tracker, &event, &step->lookup, &queue->last_alloc);
+}
+
+static bool may_be_usual(struct ml_client *client) {
+    return client->cut_ticks == 0 && client->leaving == ML_LEAVING_NOT &&
+           ml_tracker_may_be_usual(&client->tracker, BATCH_EVENTS);
+}
+
+static enum ml_status apply_unusual(struct ml_client *client, const struct step *step) {
+    const enum ml_status status = apply_one(client, step);
+    if (status == ML_ENV_MEMORY && ml_client_pay(client)) {
+        return apply_one(client, step); /* nothing of it was done */
+    }
+    return status;
+}
+
+/* `reserved`: there is room for all of their blocks. */
+static enum ml_status
+apply_batch(struct ml_client *client, struct step *steps, uint32_t count, bool reserved) {
+    enum ml_status status = ML_OK;
+    bool usual = reserved && may_be_usual(client);
+    for (struct step *step = steps; step < steps + count && status == ML_OK; step++) {
+        if (!usual || !apply_usual(client, step)) {
+            status = apply_unusual(client, step);
+            usual = reserved && may_be_usual(client);
+        }
+    }
+    return status;
+}
+
+static void apply_queued(struct ml_client *client, uint64_t until) {
+    struct step steps[BATCH_EVENTS];
+    enum ml_status status = ML_OK;
+    uint64_t first = 0;
+    while (status == ML_OK && ml_sequencer_first(&client->sequencer, &first) && first <= until) {
+        const bool reserved = ml_tracker_reserve(&client->tracker, BATCH_EVENTS);
+        const uint32_t count = take_batch(client, until, reserved ? BATCH_EVENTS : 1, steps);
+        if (ml_live_map_is_large(&client->tracker.live)) {
+            look_further(&client->tracker, steps, count);
+        }
+        status = apply_batch(client, steps, count, reserved);
+        client->missed = client->missed || client->tracker.has_reused;
+    }
+    if (status != ML_OK) {
+        /* Nothing behind an event that could not be applied would be true. */
+        ml_client_lose(client, status);
+        ml_client_drop_queue(client);
+    }
+}
+
+void ml_client_apply(struct ml_client *client, uint64_t until) {
+    const uint32_t before = ml_hand_work_on(client->hand, client->setup.id);
+    apply_queued(client, until);
+    (void)ml_hand_work_on(client->hand, before);
+}
+
+void ml_client_queue_leave(struct ml_client *client, uint64_t ticks) {
+    const struct ml_timed timed = {.time = ticks, .kind = ML_TIMED_LEAVE};
+    uint32_t late = 0;
+    if (ml_sequencer_push(&client->sequencer, ML_SEQUENCER_HOST_LANE, &timed, 0, &late) != ML_OK) {
+        ml_client_left(client);
+    }
+}
+
+void ml_client_note_reading(struct ml_client *client, uint64_t private_bytes) {
+    const struct ml_totals *totals = &client->tracker.totals;
+    struct ml_coverage_reading reading = {
+        .private_bytes = private_bytes,
+        .heap_bytes = totals->live_bytes,
+        .most_bytes = totals->peak_bytes,
+        .most_blocks = totals->peak_blocks};
+    ml_add_saturating(&reading.most_bytes, client->inherited_bytes);
+    ml_add_saturating(&reading.most_blocks, client->inherited_blocks);
+    ml_coverage_note(&client->coverage, &reading);
+}
+
+void ml_client_read(struct ml_client *client, uint64_t ticks, uint64_t private_bytes) {
+    if (ticks == client->read_ticks || client->phase != ML_CLIENT_RUNNING || client->fold != NULL) {
+        return;
+    }
+    client->read_ticks = ticks;
+    const struct ml_timed timed = {.time = ticks, .kind = ML_TIMED_READING, .key = private_bytes};
+    uint32_t late = 0;
+    if (client->lost != ML_OK || ticks <= client->applied_ticks ||
+        ml_sequencer_push(&client->sequencer, ML_SEQUENCER_HOST_LANE, &timed, 0, &late) != ML_OK) {
+        ml_client_note_reading(client, private_bytes);
+    }
+}
+
+void ml_client_expect(struct ml_client *client, uint64_t serial, uint64_t time) {
+    for (const struct ml_client *child = client->first_child; child != NULL;
+         child = child->next_sibling) {
+        if (child->setup.fork_serial == serial) {
+            return; /* faster than its parent's record */
+        }
+    }
+    if (client->expected_count == ML_SESSION_EXPECTED_MAX) {
+        client->expected_count--;
+        memmove(
+            &client->expected[0],
+            &client->expected[1],
+            client->expected_count * sizeof(client->expected[0])
+        );
+    }
+    client->expected[client->expected_count].serial = serial;
+    client->expected[client->expected_count++].time = time;
+}
+
+void ml_client_expected(struct ml_client *client, uint64_t serial) {
+    for (uint32_t i = 0; i < client->expected_count; i++) {
+        if (serial == 0 || client->expected[i].serial == serial) {
+            client->expected_count--;
+            memmove(
+                &client->expected[i],
+                &client->expected[i + 1],
+                (client->expected_count - i) * sizeof(client->expected[0])
+            );
+            return;
+        }
+    }
+}
+
+/* Something of it is missing: its sums at a fork need not be what the child began with. */
+static bool has_losses(const struct ml_client *client) {
+    const struct ml_staging_header *header = &client->staging.header;
+    const struct ml_lane_sums sums = ml_staging_reader_sums(&client->staging);
+    return client->trouble[0] != 0 || client->stream.lost_chunks > 0 || header->lost_no_lane > 0 ||
+           header->lost_nested > 0 || header->lost_no_pipe > 0 || sums.lost_events > 0 ||
+           sums.lost_chunks > 0;
+}
+
+void ml_client_inherit(struct ml_client *client) {
+    if (client->inherited_known || !client->setup.forked || client->parent == NULL) {
+        return;
+    }
+    const struct ml_client *parent = client->parent;
+    if (has_losses(parent)) {
+        ml_client_trouble(
+            client, "what it inherited is not all known: its parent's profile is not whole"
+        );
+    }
+    uint64_t serial = client->setup.fork_serial;
+    if (serial == 0) {
+        serial = client->start_serial;
+    }
+    if (serial == 0 && !client->started && client->phase == ML_CLIENT_RUNNING) {
+        return; /* its first record may still name one */
+    }
+    if (serial != 0) {
+        const struct ml_fork *fork = ml_fork_log_find(&parent->forks, serial);
+        if (fork != NULL) {
+            client->inherited_bytes = fork->live_bytes;
+            client->inherited_blocks = fork->live_blocks;
+            client->inherited_known = true;
+        }
+    } else if (parent->applied_ticks >= client->setup.start.ticks || parent->phase == ML_CLIENT_DONE) {
+        client->inherited_bytes = parent->tracker.totals.live_bytes;
+        client->inherited_blocks = parent->tracker.totals.live_blocks;
+        client->inherited_known = true;
+    }
+}

@@ -1,0 +1,167 @@
+/* A client's figures: its sums, where its events have gone, and why they are not complete. */
+#include "service/session/internal.h"
+
+static uint64_t larger(uint64_t a, uint64_t b) {
+    return a > b ? a : b;
+}
+
+static struct ml_accounting accounting_of(const struct ml_client *client) {
+    const struct ml_lane_sums sums = ml_staging_reader_sums(&client->staging);
+    const struct ml_staging_header *header = &client->staging.header;
+    /* Staging's counters and LOSS records tell the same story to two readers. */
+    const struct ml_accounting_facts facts = {
+        .looked = client->staging.asked,
+        .ended = client->phase != ML_CLIENT_RUNNING,
+        .refused = client->lost != ML_OK,
+        .produced = sums.produced,
+        .received = client->events,
+        .overrun = larger(sums.lost_events, client->loss[ML_LOSS_OVERRUN]),
+        .no_lane = larger(header->lost_no_lane, client->loss[ML_LOSS_NO_LANE]),
+        .nested = larger(header->lost_nested, client->loss[ML_LOSS_NESTED]),
+        .no_pipe = header->lost_no_pipe,
+        .busy_lanes = sums.busy_lanes,
+        .waits = sums.waits,
+        .waited_ns = sums.waited_ns,
+        .longest_wait_ns = sums.longest_wait_ns,
+        .stream_bytes = client->stream.decoded_bytes,
+    };
+    return ml_accounting_of(&facts);
+}
+
+/* Dropped chunks: the client counts them, the service misses them once the lane goes on. */
+static uint64_t lost_chunks_of(const struct ml_client *client) {
+    return larger(client->stream.lost_chunks, ml_staging_reader_sums(&client->staging).lost_chunks);
+}
+
+/* An address was given out again before its free was seen, and the free came later, or is still on
+ * its way: nothing is lost, but what was live in between is not exact. (What never comes went past
+ * memlog: coverage_of.) */
+static bool came_too_late(const struct ml_client *client, const struct ml_accounting *accounting) {
+    return client->missed && (client->tracker.missed_frees == 0 || accounting->in_flight > 0);
+}
+
+static bool complete(const struct ml_client *client, const struct ml_accounting *accounting) {
+    return client->lost == ML_OK && client->trouble[0] == 0 && lost_chunks_of(client) == 0 &&
+           client->staging.header.lost_messages == 0 && client->staging.header.lost_no_node == 0 &&
+           !came_too_late(client, accounting) && accounting->balanced &&
+           ml_accounting_lost(accounting) == 0;
+}
+
+/* Frees that find no block, of a process that is known whole: the blocks were never told, or they
+ * were told and their frees never. Nothing of that is a lost event. A forked child frees what it
+ * inherited. */
+static struct ml_coverage_told
+coverage_of(const struct ml_client *client, bool is_complete, uint64_t unknown_frees) {
+    const struct ml_coverage_facts facts = {
+        .running = client->phase == ML_CLIENT_RUNNING,
+        .from_startup = client->setup.from_startup,
+        .past_is_sure = is_complete && client->setup.from_startup && !client->tracker.totals_only,
+        .total_blocks = client->tracker.totals.total_blocks,
+        .unknown_frees = client->setup.forked ? 0 : unknown_frees,
+        .missed_frees = client->tracker.missed_frees};
+    struct ml_coverage_told told;
+    ml_coverage_tell(&client->coverage, &facts, &told);
+    return told;
+}
+
+/* Every event that its threads have counted: a chunk that they dropped had been read out of staging
+ * before. What else was in it nobody can tell. */
+static bool all_came(const struct ml_client *client) {
+    return ml_staging_reader_sums(&client->staging).produced == client->events;
+}
+
+/* Why it is not complete, in words; the first reason that somebody gave goes before the counters.
+ */
+static const char *
+trouble_of(const struct ml_client *client, const struct ml_accounting *accounting) {
+    if (client->trouble[0] != 0) {
+        return client->trouble;
+    }
+    if (accounting->no_lane > 0) {
+        return "more threads at once than memlog has room for (8,192, fewer under its limits): "
+               "events were lost";
+    }
+    if (accounting->no_pipe > 0) {
+        return "the program closed its pipe, or its own sandbox forbids to write to it: events "
+               "were lost";
+    }
+    if (accounting->overrun > 0 || lost_chunks_of(client) > 0) {
+        return all_came(client) ? "its pipe stayed full: no event was lost, but what else the "
+                                  "dropped chunks held may be"
+                                : "its pipe stayed full: events were lost";
+    }
+    if (accounting->nested > 0) {
+        return "signal handlers interrupted each other in the allocator, or forked in it: events "
+               "were lost";
+    }
+    if (client->staging.header.lost_messages > 0) {
+        return "the host could not be asked (it stood still, or ulimit -n leaves no descriptor "
+               "free): "
+               "forked children of it, or programs it became, are missing";
+    }
+    if (came_too_late(client, accounting)) {
+        return "an event came after its address had been given out again: a peak may be too high";
+    }
+    if (client->staging.header.lost_no_node > 0) {
+        return "no memory for all call paths under its limits or its sandbox: some stacks are "
+               "cut short, no event was lost";
+    }
+    return complete(client, accounting) ? "" : "its events do not add up: see \"accounting\"";
+}
+
+/* What it is to the tree. */
+static void put_tree(const struct ml_client *client, struct ml_client_figures *out_figures) {
+    ml_tracker_tree_held(
+        &client->tracker,
+        &out_figures->held_at_tree_peak_bytes,
+        &out_figures->held_at_tree_peak_blocks
+    );
+    out_figures->left_tree = !client->tracker.in_tree;
+}
+
+/* Of an entry that stands for several: their sums. */
+static struct ml_client_figures figures_of_fold(const struct ml_client *client) {
+    struct ml_client_figures figures = client->fold->figures;
+    figures.totals = client->tracker.totals;
+    figures.nodes_count = client->stacks.nodes_count;
+    figures.folded_processes = client->fold->processes;
+    figures.folded_failed = client->fold->failed;
+    figures.trouble = client->trouble;
+    put_tree(client, &figures);
+    figures.coverage.allocator = ml_coverage_allocator(&client->coverage.allocator);
+    return figures;
+}
+
+struct ml_client_figures ml_client_figures(const struct ml_client *client) {
+    if (client->fold != NULL) {
+        return figures_of_fold(client);
+    }
+    const struct ml_tracker *tracker = &client->tracker;
+    const struct ml_accounting accounting = accounting_of(client);
+    struct ml_client_figures figures = {
+        .totals = tracker->totals,
+        .events = client->events,
+        .accounting = accounting,
+        .lost_events = ml_accounting_lost(&accounting),
+        .unknown_frees = tracker->unknown_frees > client->unsure_frees
+                             ? tracker->unknown_frees - client->unsure_frees
+                             : 0,
+        .late_events = client->late_events,
+        .truncated_stacks = client->staging.header.truncated_stacks,
+        .broken_stacks = client->staging.header.broken_stacks,
+        .inherited_bytes = client->inherited_bytes,
+        .inherited_blocks = client->inherited_blocks,
+        .missed_frees = tracker->missed_frees,
+        .lost_chunks = lost_chunks_of(client),
+        .nodes_count = client->stacks.nodes_count,
+        .sampling_bytes = ml_sampling_log_latest(&client->sampling),
+        .exact_blocks = tracker->live.count - tracker->sampled_blocks +
+                        (client->resizing_bytes > 0 ? 1 : 0), /* may come back */
+        .complete = complete(client, &accounting),
+        .trouble = trouble_of(client, &accounting),
+    };
+    ml_add_saturating(&figures.broken_stacks, tracker->undefined_nodes);
+    put_tree(client, &figures);
+    figures.coverage = coverage_of(client, figures.complete, figures.unknown_frees);
+    return figures;
+}

@@ -1,0 +1,194 @@
+#include "service/session/coverage.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* A heap that has been at least this part of the private memory explains it. */
+enum { EXPLAINED_PART = 2 };
+
+const char *ml_coverage_size(uint64_t bytes, char out_text[ML_COVERAGE_SIZE_BYTES]) {
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+    unsigned unit = 0;
+    double value = (double)bytes;
+    while (value >= 1024. && unit < 6) {
+        value /= 1024.;
+        unit++;
+    }
+    (void)snprintf(
+        out_text, ML_COVERAGE_SIZE_BYTES, unit == 0 ? "%.0f %s" : "%.1f %s", value, units[unit]
+    );
+    return out_text;
+}
+
+void ml_coverage_note(struct ml_coverage *coverage, const struct ml_coverage_reading *reading) {
+    coverage->last = *reading;
+    if (reading->private_bytes >= coverage->largest.private_bytes) {
+        coverage->largest = *reading;
+    }
+}
+
+const struct ml_coverage_reading *
+ml_coverage_reading_of(const struct ml_coverage *coverage, bool running) {
+    return running ? &coverage->last : &coverage->largest;
+}
+
+uint64_t ml_coverage_heap(uint64_t bytes, uint64_t blocks) {
+    uint64_t heap_bytes = 0;
+    return __builtin_mul_overflow(blocks, ML_COVERAGE_BLOCK_BYTES, &heap_bytes) ||
+                   __builtin_add_overflow(heap_bytes, bytes, &heap_bytes)
+               ? UINT64_MAX
+               : heap_bytes;
+}
+
+bool ml_coverage_is_unexplained(const struct ml_coverage_reading *reading) {
+    const uint64_t private_bytes = reading->private_bytes;
+    const uint64_t heap_bytes = ml_coverage_heap(reading->most_bytes, reading->most_blocks);
+    return private_bytes > ML_COVERAGE_SMALL_BYTES &&
+           heap_bytes < (private_bytes - ML_COVERAGE_SMALL_BYTES) / EXPLAINED_PART;
+}
+
+const char *ml_coverage_allocator(const struct ml_allocator *allocator) {
+    static const struct {
+        const char *file_begins, *name;
+    } known[] = {
+        {"libc.so.", "glibc"},
+        {"libc-2.", "glibc"},
+        {"libjemalloc", "jemalloc"},
+        {"libtcmalloc", "tcmalloc"},
+        {"libmimalloc", "mimalloc"},
+        {"libtbbmalloc", "tbbmalloc"},
+        {"libsnmalloc", "snmalloc"},
+        {"librpmalloc", "rpmalloc"},
+        {"libhoard", "hoard"},
+        {"libscudo", "scudo"},
+        {"libasan", "AddressSanitizer"},
+        {"libclang_rt.asan", "AddressSanitizer"},
+        {"liblsan", "LeakSanitizer"},
+        {"libtsan", "ThreadSanitizer"},
+        {"libhwasan", "HWAddressSanitizer"},
+    };
+    if (allocator->in_program) {
+        return "inside the executable";
+    }
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        if (strncmp(allocator->owner, known[i].file_begins, strlen(known[i].file_begins)) == 0) {
+            return known[i].name;
+        }
+    }
+    return allocator->owner[0] != 0 ? allocator->owner : "unknown";
+}
+
+/* What the constructor and the host have found. False: nothing. */
+static bool tell_found(
+    const struct ml_allocator *allocator,
+    const struct ml_coverage_facts *facts,
+    char out_unseen[ML_COVERAGE_UNSEEN_BYTES]
+) {
+    const char *served =
+        facts->total_blocks == 0 ? "memlog sees nothing of it" : "memlog sees what it passes on";
+    if (allocator->in_front && allocator->in_program) {
+        (void)snprintf(
+            out_unseen,
+            ML_COVERAGE_UNSEEN_BYTES,
+            "the executable's own malloc is called instead of memlog's: %s",
+            served
+        );
+    } else if (allocator->in_front) {
+        (void)snprintf(
+            out_unseen,
+            ML_COVERAGE_UNSEEN_BYTES,
+            "the malloc of %s is called instead of memlog's: %s",
+            allocator->owner,
+            served
+        );
+    } else if (allocator->entry_point[0] != 0) {
+        (void)snprintf(
+            out_unseen,
+            ML_COVERAGE_UNSEEN_BYTES,
+            allocator->entry_point_of[0] == 0
+                ? "the executable has an allocator of its own (%s%s), which memlog does not see"
+                : "it calls %s of %s, which memlog does not see",
+            allocator->entry_point,
+            allocator->entry_point_of
+        );
+    } else if (allocator->second_libc) {
+        (void)snprintf(
+            out_unseen,
+            ML_COVERAGE_UNSEEN_BYTES,
+            "a second libc is loaded (dlmopen), whose malloc memlog does not see"
+        );
+    }
+    return out_unseen[0] != 0;
+}
+
+/* Blocks that come and go past memlog. */
+static bool
+tell_past(const struct ml_coverage_facts *facts, char out_unseen[ML_COVERAGE_UNSEEN_BYTES]) {
+    if (!facts->past_is_sure) {
+        return false;
+    }
+    if (facts->unknown_frees > 0) {
+        (void)snprintf(
+            out_unseen,
+            ML_COVERAGE_UNSEEN_BYTES,
+            "%" PRIu64 " %s freed whose allocation memlog did not see: something allocates past it "
+            "(a library loaded with RTLD_DEEPBIND?)",
+            facts->unknown_frees,
+            facts->unknown_frees == 1 ? "block was" : "blocks were"
+        );
+    } else if (facts->missed_frees > 0) {
+        (void)snprintf(
+            out_unseen,
+            ML_COVERAGE_UNSEEN_BYTES,
+            "%" PRIu64 " %s given out again whose free memlog did not see: something frees past it "
+            "(a library loaded with RTLD_DEEPBIND?)",
+            facts->missed_frees,
+            facts->missed_frees == 1 ? "address was" : "addresses were"
+        );
+    }
+    return out_unseen[0] != 0;
+}
+
+static void tell_unexplained(
+    const struct ml_coverage_reading *reading,
+    bool from_startup,
+    char out_unseen[ML_COVERAGE_UNSEEN_BYTES]
+) {
+    char private_text[ML_COVERAGE_SIZE_BYTES];
+    char heap_text[ML_COVERAGE_SIZE_BYTES];
+    (void)snprintf(
+        out_unseen,
+        ML_COVERAGE_UNSEEN_BYTES,
+        "of %s private memory the heap explains %s: the rest is memory that the program maps "
+        "itself, or that memlog does not see%s",
+        ml_coverage_size(reading->private_bytes, private_text),
+        ml_coverage_size(reading->most_bytes, heap_text),
+        from_startup ? "" : ", or was there before it was recorded"
+    );
+}
+
+void ml_coverage_tell(
+    const struct ml_coverage *coverage,
+    const struct ml_coverage_facts *facts,
+    struct ml_coverage_told *out_told
+) {
+    const struct ml_coverage_reading *reading = ml_coverage_reading_of(coverage, facts->running);
+    *out_told = (struct ml_coverage_told
+    ){.heap_bytes = reading->heap_bytes,
+      .private_bytes = reading->private_bytes,
+      .allocator = ml_coverage_allocator(&coverage->allocator)};
+    if (tell_found(&coverage->allocator, facts, out_told->unseen) ||
+        tell_past(facts, out_told->unseen)) {
+        return;
+    }
+    if (ml_coverage_is_unexplained(reading)) {
+        tell_unexplained(reading, facts->from_startup, out_told->unseen);
+    } else if (!facts->from_startup) {
+        (void)snprintf(
+            out_told->unseen,
+            ML_COVERAGE_UNSEEN_BYTES,
+            "what it had allocated before it was recorded is not known"
+        );
+    }
+}

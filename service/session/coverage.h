@@ -1,0 +1,93 @@
+/* Which allocator a process has, and what its heap explains of its private memory. Room: service.
+ * Context: whoever works on the client.
+ *
+ * One rule: nothing is called seen that was not looked at. A reason is given where something is
+ * known to go unseen, or where the heap explains next to nothing of the memory; words say what is
+ * known, and no more. */
+#ifndef MEMLOG_SERVICE_SESSION_COVERAGE_H
+#define MEMLOG_SERVICE_SESSION_COVERAGE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+    ML_COVERAGE_NAME_BYTES = 64 + 1,  /* memlog.service.AllocatorFacts.owner */
+    ML_COVERAGE_ENTRY_BYTES = 32 + 1, /* memlog.service.AllocatorFacts.entry_point */
+    ML_COVERAGE_UNSEEN_BYTES = 256,   /* memlog.service.ClientFigures.unseen */
+    ML_COVERAGE_SIZE_BYTES = 16,      /* "1023.9 MiB" */
+    /* What one block takes at most beyond what was asked for it: its header, and its size rounded
+     * up to the allocator's smallest (glibc: 16 and 32). */
+    ML_COVERAGE_BLOCK_BYTES = 32
+};
+
+/* Below this nobody is blamed: libraries' data, stacks, memlog's own pages. */
+#define ML_COVERAGE_SMALL_BYTES (UINT64_C(8) << 20)
+
+/* What the process's constructor and the host have found. */
+struct ml_allocator {
+    char owner[ML_COVERAGE_NAME_BYTES];          /* file of the malloc that serves; "": not told */
+    bool in_front;                               /* it is called instead of memlog's */
+    bool in_program;                             /* it is the executable's own */
+    bool second_libc;                            /* two files of a libc are mapped */
+    char entry_point[ML_COVERAGE_ENTRY_BYTES];   /* another allocator's function; "": none found */
+    char entry_point_of[ML_COVERAGE_NAME_BYTES]; /* its file; "": the executable */
+};
+
+/* Private memory as the host read it, and the heap at that moment. */
+struct ml_coverage_reading {
+    uint64_t private_bytes;           /* 0: there was none */
+    uint64_t heap_bytes;              /* live */
+    uint64_t most_bytes, most_blocks; /* the largest it had been by then, what it inherited included
+                                       */
+};
+
+struct ml_coverage {
+    struct ml_allocator allocator;
+    struct ml_coverage_reading last;
+    struct ml_coverage_reading largest; /* the one with most private memory */
+};
+
+/* What else is known of the process. */
+struct ml_coverage_facts {
+    bool running;
+    bool from_startup;     /* recorded from its first instruction */
+    bool past_is_sure;     /* what is freed unseen was allocated unseen: no event was lost, ... */
+    uint64_t total_blocks; /* ever allocated, as memlog saw it */
+    uint64_t unknown_frees;
+    uint64_t missed_frees;
+};
+
+/* What is told of it. */
+struct ml_coverage_told {
+    uint64_t heap_bytes, private_bytes;    /* both 0: its memory was never read */
+    const char *allocator;                 /* "glibc"; the name's owner is the process's coverage */
+    char unseen[ML_COVERAGE_UNSEEN_BYTES]; /* "": nothing is known to go unseen */
+};
+
+/* A reading has come. */
+void ml_coverage_note(struct ml_coverage *coverage, const struct ml_coverage_reading *reading);
+
+/* The reading that stands for the process: the last while it runs, else the largest. */
+const struct ml_coverage_reading *
+ml_coverage_reading_of(const struct ml_coverage *coverage, bool running);
+
+/* What so many blocks of so many bytes may take; saturating. */
+uint64_t ml_coverage_heap(uint64_t bytes, uint64_t blocks);
+
+/* Whether the heap explains next to nothing of what was read. The allocator may keep what was
+ * freed, and takes something for each block: what counts is the most that the heap has been. */
+bool ml_coverage_is_unexplained(const struct ml_coverage_reading *reading);
+
+/* "glibc", "jemalloc", ..., "inside the executable", the file's own name, "unknown". */
+const char *ml_coverage_allocator(const struct ml_allocator *allocator);
+
+void ml_coverage_tell(
+    const struct ml_coverage *coverage,
+    const struct ml_coverage_facts *facts,
+    struct ml_coverage_told *out_told
+);
+
+/* "12.0 MiB". Answers out_text. */
+const char *ml_coverage_size(uint64_t bytes, char out_text[ML_COVERAGE_SIZE_BYTES]);
+
+#endif

@@ -1,0 +1,232 @@
+#include "service/session/guard.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "service/session/internal.h"
+#include "service/session/remains.h"
+
+enum { LIMIT_BYTES = 40 };
+
+uint64_t ml_session_quota_bytes(const struct ml_session *session) {
+    const uint64_t max_bytes = session->budget.max_bytes;
+    if (session->max_client_bytes != 0) {
+        return session->max_client_bytes;
+    }
+    return max_bytes == UINT64_MAX ? max_bytes : max_bytes / 100 * ML_GUARD_CLIENT_PERCENT;
+}
+
+void ml_client_quota_text(
+    const struct ml_client *client, const char *outcome, char out_text[ML_TROUBLE_MAX_BYTES]
+) {
+    (void)snprintf(
+        out_text,
+        ML_TROUBLE_MAX_BYTES,
+        "it is over its quota of memory in memlog-service, %" PRIu64 " MiB (--client-memory): %s",
+        client->budget.max_bytes >> 20,
+        outcome
+    );
+}
+
+static bool can_pay(const struct ml_client *client) {
+    return client->phase == ML_CLIENT_RUNNING && client->lost == ML_OK &&
+           !client->tracker.totals_only;
+}
+
+/* Who holds most of those that can still give something; NULL: nobody. */
+static struct ml_client *largest_of(struct ml_session *session) {
+    struct ml_client *largest = NULL;
+    for (struct ml_client *client = session->first_active; client != NULL;
+         client = client->next_active) {
+        if (can_pay(client) &&
+            (largest == NULL || client->budget.used_bytes > largest->budget.used_bytes)) {
+            largest = client;
+        }
+    }
+    return largest;
+}
+
+static bool drop_blocks(struct ml_client *client, const char *trouble) {
+    if (client->tracker.totals_only) {
+        return false;
+    }
+    ml_tracker_keep_totals(&client->tracker);
+    ml_client_trouble(client, trouble);
+    return true;
+}
+
+bool ml_client_pay(struct ml_client *client) {
+    char trouble[ML_TROUBLE_MAX_BYTES];
+    if (client->tracker.totals_only || !client->budget.over) {
+        return drop_blocks(client, ML_GUARD_DROPPED_TROUBLE);
+    }
+    client->over_quota = true;
+    ml_client_quota_text(
+        client, "what is live is as of then, what was freed since is not known", trouble
+    );
+    return drop_blocks(client, trouble);
+}
+
+static void set_stuck(struct ml_client *client, uint64_t stuck_bytes) {
+    _Atomic uint64_t *sum = &client->session->stuck_bytes;
+    atomic_fetch_add_explicit(sum, stuck_bytes - client->stuck_bytes, memory_order_relaxed);
+    client->stuck_bytes = stuck_bytes;
+}
+
+void ml_client_relieve(struct ml_client *client) {
+    struct ml_budget *own = &client->budget;
+    struct ml_budget *whole = &client->session->budget;
+    if (client->lost != ML_ENV_MEMORY || client->relieved) {
+        return;
+    }
+    client->relieved = true;
+    ml_client_end_timeline(client, client->session->timelines.noted_ns);
+    if (client->timeline != NULL) {
+        /* They name nodes by the ids that they had. */
+        ml_timeline_drop_stacks(client->timeline, &client->session->timelines.budget);
+    }
+    /* What stays is made beside what goes. */
+    const uint64_t own_bytes = own->max_bytes;
+    const uint64_t whole_bytes = whole->max_bytes;
+    own->max_bytes = UINT64_MAX;
+    whole->max_bytes = UINT64_MAX;
+    /* Without memory it keeps what it has. */
+    (void)!ml_remains_keep(&client->stacks, &client->tracker);
+    own->max_bytes = own_bytes;
+    whole->max_bytes = whole_bytes;
+    set_stuck(client, own->used_bytes);
+}
+
+/* Somebody who has lost his live blocks, by us or by himself, and was not told of. */
+static struct ml_client *untold(struct ml_session *session) {
+    for (struct ml_client *client = session->first_active; client != NULL;
+         client = client->next_active) {
+        if (client->tracker.totals_only && !client->drop_told) {
+            return client;
+        }
+    }
+    return NULL;
+}
+
+static bool tell(
+    const struct ml_session *session,
+    enum ml_guard_step step,
+    const struct ml_client *client,
+    struct ml_guard_event *out_event
+) {
+    const struct ml_budget *budget = client->over_quota ? &client->budget : &session->budget;
+    *out_event = (struct ml_guard_event
+    ){.step = step,
+      .client = client->setup.id,
+      .sampling_bytes = client->guard_sampling_bytes,
+      .used_bytes = budget->used_bytes,
+      .max_bytes = budget->max_bytes == UINT64_MAX ? 0 : budget->max_bytes,
+      .quota = client->over_quota};
+    return true;
+}
+
+static bool tell_dropped(struct ml_session *session, struct ml_guard_event *out_event) {
+    struct ml_client *client = untold(session);
+    if (client == NULL) {
+        return false;
+    }
+    client->drop_told = true;
+    session->guard.dropped_count += !client->over_quota;
+    return tell(session, ML_GUARD_DROPPED, client, out_event);
+}
+
+/* A step coarser; false: it is as coarse as it gets, or the last step has not shown yet. */
+static bool make_coarser(
+    struct ml_session *session, struct ml_client *client, struct ml_guard_event *out_event
+) {
+    struct ml_guard *guard = &session->guard;
+    const uint64_t pause_ticks = session->patience_ticks * ML_SESSION_PATIENCES;
+    const uint64_t said = ml_sampling_log_latest(&client->sampling);
+    const uint64_t present =
+        said > client->guard_sampling_bytes ? said : client->guard_sampling_bytes;
+    uint64_t next = present * ML_GUARD_SAMPLING_STEP;
+    next = next < ML_GUARD_SAMPLING_FIRST_BYTES ? ML_GUARD_SAMPLING_FIRST_BYTES : next;
+    if (present >= ML_GUARD_SAMPLING_LAST_BYTES ||
+        (guard->coarser_ticks != 0 && session->known_ticks < guard->coarser_ticks + pause_ticks)) {
+        return false;
+    }
+    guard->coarser_ticks = session->known_ticks;
+    guard->coarser_count += client->guard_sampling_bytes == 0;
+    client->guard_sampling_bytes =
+        next < ML_GUARD_SAMPLING_LAST_BYTES ? next : ML_GUARD_SAMPLING_LAST_BYTES;
+    return tell(session, ML_GUARD_COARSER, client, out_event);
+}
+
+static uint64_t smaller(uint64_t a, uint64_t b) {
+    return a < b ? a : b;
+}
+
+bool ml_session_guard(struct ml_session *session, struct ml_guard_event *out_event) {
+    if (tell_dropped(session, out_event)) {
+        return true;
+    }
+    /* What nobody gives back any more the others neither have nor pay for. */
+    const uint64_t bound_bytes = smaller(session->budget.used_bytes, session->budget.max_bytes);
+    const uint64_t stuck_bytes = smaller(session->stuck_bytes, bound_bytes);
+    const uint64_t max_bytes = session->budget.max_bytes - stuck_bytes;
+    const uint64_t used_bytes = session->budget.used_bytes - stuck_bytes;
+    if (session->budget.max_bytes == UINT64_MAX ||
+        used_bytes < max_bytes / ML_GUARD_GROWTH_DIVISOR) {
+        session->guard.fold_all = false;
+        return false;
+    }
+    struct ml_client *client = largest_of(session);
+    const uint64_t map_bytes = client != NULL ? ml_live_map_bytes(&client->tracker.live) : 0;
+    const uint64_t needed_bytes = used_bytes + map_bytes + map_bytes / ML_GUARD_GROWTH_DIVISOR;
+    const uint64_t percent_bytes = max_bytes / 100 + 1;
+    session->guard.fold_all = needed_bytes >= percent_bytes * ML_GUARD_FOLD_PERCENT;
+    if (client == NULL) {
+        return false;
+    }
+    if (needed_bytes >= percent_bytes * ML_GUARD_DROP_PERCENT &&
+        drop_blocks(client, ML_GUARD_DROPPED_TROUBLE)) {
+        return tell_dropped(session, out_event);
+    }
+    return needed_bytes >= percent_bytes * ML_GUARD_COARSER_PERCENT &&
+           make_coarser(session, client, out_event);
+}
+
+static uint32_t over_quota_count(const struct ml_session *session) {
+    uint32_t count = 0;
+    for (const struct ml_client *client = session->first; client != NULL; client = client->next) {
+        count += client->over_quota;
+    }
+    return count;
+}
+
+void ml_session_guard_text(const struct ml_session *session, char *text, uint32_t text_bytes) {
+    const struct ml_guard *guard = &session->guard;
+    const uint32_t over_quota = over_quota_count(session);
+    char limit[LIMIT_BYTES] = "";
+    text[0] = 0;
+    if (session->budget.max_bytes != UINT64_MAX) {
+        (void
+        )snprintf(limit, sizeof(limit), " of %" PRIu64 " MiB", session->budget.max_bytes >> 20);
+    }
+    if (guard->coarser_count + guard->dropped_count > 0) {
+        (void)snprintf(
+            text,
+            text_bytes,
+            "its memory%s ran short; processes sampled: %" PRIu32 ", kept as totals: %" PRIu32,
+            limit,
+            guard->coarser_count,
+            guard->dropped_count
+        );
+    }
+    if (over_quota > 0) {
+        const size_t said_bytes = strlen(text);
+        (void)snprintf(
+            text + said_bytes,
+            text_bytes - said_bytes,
+            "%sprocesses over their quota of memory in it: %" PRIu32,
+            said_bytes > 0 ? "; " : "",
+            over_quota
+        );
+    }
+}

@@ -1,0 +1,30 @@
+/* What snapshot.c and snapshot_tables.c share. Room: service (private). Context: the session's
+ * thread.
+ *
+ * One rule: all that a snapshot points to is allocated here, and freed by ml_snapshot_free. */
+#ifndef MEMLOG_SERVICE_SESSION_SNAPSHOT_INTERNAL_H
+#define MEMLOG_SERVICE_SESSION_SNAPSHOT_INTERNAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "service/session/session.h"
+
+/* Room for `count` things, one at least; NULL when there is no memory. */
+void *ml_snapshot_array(size_t count, size_t size);
+
+/* A copy with a NUL behind it; of a NULL text an empty one. False when there is no memory. */
+bool ml_snapshot_copy_bytes(const void *bytes, uint32_t count, struct ml_text *out_text);
+bool ml_snapshot_copy_string(const char *text, struct ml_text *out_text);
+
+/* Everything of a client but its figures, as far as the content asks for it. False when there is no
+ * memory; what was copied by then is in the process. */
+bool ml_snapshot_copy_tables(
+    const struct ml_client *client,
+    enum ml_snapshot_content content,
+    struct ml_snapshot_process *process,
+    const struct ml_rest *rest
+);
+
+#endif

@@ -1,0 +1,281 @@
+/* A snapshot's tables, copied a piece at a time: cells, the stacks that they need, names. Between
+ * two pieces the caller reads pipes, and the session holds still (ml_session_begin_snapshot): no
+ * cell changes, but definitions come. What is defined while its process is being copied is left
+ * out, as if it had come a moment later: nodes go before modules and behind strings, and one whose
+ * parent was not foreseen is broken. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "service/session/internal.h"
+#include "service/session/snapshot_internal.h"
+
+/* Things copied or looked at between two rests: some 100 us. */
+enum { STEPS_A_REST = 1024 };
+
+struct copying {
+    const struct ml_client *client;
+    enum ml_snapshot_content content;
+    struct ml_snapshot_process *process;
+    uint32_t *places; /* by string id: where it is in process->strings */
+    uint32_t places_end;
+    const struct ml_rest *rest;
+    uint32_t steps, steps_a_rest;
+};
+
+static void step(struct copying *copying) {
+    const struct ml_rest *rest = copying->rest;
+    if (++copying->steps >= copying->steps_a_rest) {
+        copying->steps = 0;
+        if (rest != NULL) {
+            rest->take(rest->context);
+        }
+    }
+}
+
+static bool copy_description(const struct ml_client *client, struct ml_snapshot_process *process) {
+    if (!ml_snapshot_copy_string(client->name, &process->name) ||
+        !ml_snapshot_copy_string(client->executable, &process->exe_path)) {
+        return false;
+    }
+    process->command_line = ml_snapshot_array(client->command_line_count, sizeof(struct ml_text));
+    if (process->command_line == NULL) {
+        return false;
+    }
+    for (size_t i = 0; i < client->command_line_count; i++) {
+        if (!ml_snapshot_copy_string(client->command_line[i], &process->command_line[i])) {
+            return false;
+        }
+        process->command_line_count++;
+    }
+    return true;
+}
+
+static bool copy_modules(struct copying *copying) {
+    const struct ml_stack_store *store = &copying->client->stacks;
+    struct ml_snapshot_process *process = copying->process;
+    const uint32_t end = store->modules_end;
+    process->modules = ml_snapshot_array(end, sizeof(*process->modules));
+    if (process->modules == NULL) {
+        return false;
+    }
+    for (uint32_t id = 1; id < end; id++) {
+        step(copying);
+        const struct ml_stored_module *module = store->modules[id];
+        if (module == NULL) {
+            continue;
+        }
+        struct ml_snapshot_module *copy = &process->modules[process->modules_count++];
+        uint8_t *build_id = ml_snapshot_array(module->build_id_bytes, 1);
+        copy->build_id = build_id;
+        if (build_id == NULL ||
+            !ml_snapshot_copy_bytes(
+                module->bytes + module->build_id_bytes, module->path_bytes, &copy->path
+            )) {
+            return false;
+        }
+        memcpy(build_id, module->bytes, module->build_id_bytes);
+        copy->id = id;
+        copy->start = module->start;
+        copy->end = module->end;
+        copy->bias = module->bias;
+        copy->build_id_bytes = module->build_id_bytes;
+    }
+    return true;
+}
+
+/* strings[0] is "": what an undefined id gets. places[id] is the index of a defined one. */
+static bool copy_strings(struct copying *copying) {
+    const struct ml_stack_store *store = &copying->client->stacks;
+    struct ml_snapshot_process *process = copying->process;
+    const uint32_t end = store->strings_end;
+    copying->places_end = end;
+    copying->places = ml_snapshot_array(end, sizeof(*copying->places));
+    process->strings = ml_snapshot_array((size_t)end + 1, sizeof(*process->strings));
+    if (copying->places == NULL || process->strings == NULL ||
+        !ml_snapshot_copy_string("", &process->strings[0])) {
+        return false;
+    }
+    process->strings_count = 1;
+    for (uint32_t id = 1; id < end; id++) {
+        step(copying);
+        const struct ml_stored_string *string = store->strings[id];
+        if (string == NULL) {
+            continue;
+        }
+        struct ml_text *copy = &process->strings[process->strings_count];
+        if (!ml_snapshot_copy_bytes(string->bytes, string->count_bytes, copy)) {
+            return false;
+        }
+        copying->places[id] = process->strings_count++;
+    }
+    return true;
+}
+
+static bool has_module(const struct ml_stack_store *store, uint32_t id) {
+    return id < store->modules_end && store->modules[id] != NULL;
+}
+
+static bool is_needed(const uint8_t *needed, uint32_t id) {
+    return (needed[id / 8] >> id % 8 & 1) != 0;
+}
+
+static struct ml_snapshot_node
+copy_node(const struct copying *copying, uint32_t id, const uint8_t *needed) {
+    const struct ml_stack_store *store = &copying->client->stacks;
+    const struct ml_stored_node *node = ml_stack_store_node(store, id);
+    struct ml_snapshot_node copy = {.id = id, .frame = ML_FRAME_BROKEN};
+    /* Referred to and never defined: its chunk was lost; or defined since we asked what it needs.
+     */
+    if (node == NULL || !node->defined || (node->parent != 0 && !is_needed(needed, node->parent))) {
+        return copy;
+    }
+    copy.parent = node->parent;
+    copy.frame = node->frame;
+    if (node->frame == ML_FRAME_ADDRESS) {
+        copy.address = node->address;
+        copy.module = has_module(store, node->link) ? node->link : 0;
+    } else if (node->link < copying->places_end) {
+        copy.string = copying->places[node->link];
+    }
+    return copy;
+}
+
+static uint32_t node_of(const struct ml_cell *cell) {
+    return ml_cell_node(cell->key);
+}
+
+/* One behind the largest id that is defined or referred to. */
+static uint32_t ids_end(struct copying *copying) {
+    const struct ml_cells *cells = &copying->client->tracker.cells;
+    uint32_t end = copying->client->stacks.nodes_end;
+    for (uint32_t i = 0; i < cells->count; i++) {
+        const uint32_t id = node_of(&cells->cells[i]);
+        end = id >= end ? id + 1 : end;
+        step(copying);
+    }
+    return end;
+}
+
+/* One bit an id: the ids that a snapshot needs, up to their roots: of the cells' nodes, or of those
+ * of its series alone, which have cells, too. */
+static uint8_t *needed_nodes(struct copying *copying, uint32_t end, uint32_t *out_count) {
+    const struct ml_stack_store *store = &copying->client->stacks;
+    const struct ml_cells *cells = &copying->client->tracker.cells;
+    const struct ml_snapshot_process *process = copying->process;
+    const bool has_cells = copying->content != ML_SNAPSHOT_SERIES;
+    const uint32_t wanted = has_cells ? cells->count : process->series_count;
+    uint8_t *needed = ml_snapshot_array((size_t)end / 8 + 1, 1);
+    *out_count = 0;
+    if (needed == NULL) {
+        return NULL;
+    }
+    for (uint32_t i = 0; i < wanted; i++) {
+        uint32_t id = has_cells ? node_of(&cells->cells[i]) : process->series[i].node;
+        while (id != 0 && !is_needed(needed, id)) {
+            needed[id / 8] |= (uint8_t)(1U << id % 8);
+            (*out_count)++;
+            const struct ml_stored_node *node = ml_stack_store_node(store, id);
+            id = node != NULL && node->defined ? node->parent : 0;
+            step(copying);
+        }
+    }
+    return needed;
+}
+
+static bool copy_nodes(struct copying *copying) {
+    struct ml_snapshot_process *process = copying->process;
+    uint32_t count = 0;
+    const uint32_t end = ids_end(copying);
+    uint8_t *needed = needed_nodes(copying, end, &count);
+    process->nodes = ml_snapshot_array(count, sizeof(*process->nodes));
+    if (needed == NULL || process->nodes == NULL) {
+        free(needed);
+        return false;
+    }
+    for (uint32_t id = 1; id < end; id++) {
+        if (is_needed(needed, id)) {
+            process->nodes[process->nodes_count++] = copy_node(copying, id, needed);
+            step(copying);
+        }
+    }
+    free(needed);
+    return true;
+}
+
+static void
+copy_errors(const struct ml_tracker *tracker, uint32_t index, struct ml_snapshot_cell *copy) {
+    const struct ml_cell_variances *own = ml_variances_of(&tracker->variances, index);
+    if (own == NULL) {
+        return;
+    }
+    const struct ml_variance_pair peak = ml_tracker_peak_variance(tracker, index);
+    const struct ml_variance_pair tree = ml_tracker_tree_variance(tracker, index);
+    copy->own_errors = (struct ml_totals){
+        .live_bytes = ml_variance_error(own->live.bytes),
+        .live_blocks = ml_variance_error(own->live.blocks),
+        .peak_bytes = ml_variance_error(peak.bytes),
+        .peak_blocks = ml_variance_error(peak.blocks),
+        .total_bytes = ml_variance_error(own->total.bytes),
+        .total_blocks = ml_variance_error(own->total.blocks),
+    };
+    copy->tree_peak_bytes_error = ml_variance_error(tree.bytes);
+    copy->tree_peak_blocks_error = ml_variance_error(tree.blocks);
+}
+
+static bool copy_cells(struct copying *copying) {
+    const struct ml_tracker *tracker = &copying->client->tracker;
+    struct ml_snapshot_process *process = copying->process;
+    process->cells = ml_snapshot_array(tracker->cells.count, sizeof(*process->cells));
+    if (process->cells == NULL) {
+        return false;
+    }
+    process->cells_count = tracker->cells.count;
+    for (uint32_t i = 0; i < tracker->cells.count; i++) {
+        const struct ml_cell *cell = &tracker->cells.cells[i];
+        struct ml_snapshot_cell *copy = &process->cells[i];
+        copy->node = node_of(cell);
+        copy->heap = (uint16_t)(cell->key >> 24 & (ML_HEAPS_MAX - 1));
+        copy->type = (uint16_t)(cell->key >> 32);
+        copy->size_class = (uint8_t)(cell->key >> 48);
+        copy->own.live_bytes = cell->live_bytes;
+        copy->own.live_blocks = cell->live_blocks;
+        copy->own.total_bytes = cell->total_bytes;
+        copy->own.total_blocks = cell->total_blocks;
+        ml_tracker_peak_share(tracker, cell, &copy->own.peak_bytes, &copy->own.peak_blocks);
+        ml_tracker_tree_share(tracker, cell, &copy->tree_peak_bytes, &copy->tree_peak_blocks);
+        copy->temporary_blocks = cell->temporary_blocks;
+        copy_errors(tracker, i, copy);
+        step(copying);
+    }
+    return true;
+}
+
+/* An entry that stands for several has none of its own. */
+static bool copy_timeline(const struct ml_client *client, struct ml_snapshot_process *process) {
+    return client->timeline == NULL || client->fold != NULL ||
+           ml_timeline_copy(client->timeline, process);
+}
+
+bool ml_snapshot_copy_tables(
+    const struct ml_client *client,
+    enum ml_snapshot_content content,
+    struct ml_snapshot_process *process,
+    const struct ml_rest *rest
+) {
+    const bool has_own_pace = rest != NULL && rest->steps > 0;
+    struct copying copying = {
+        .client = client,
+        .content = content,
+        .process = process,
+        .rest = rest,
+        .steps_a_rest = has_own_pace ? rest->steps : STEPS_A_REST};
+    const bool copied = copy_description(client, process) && copy_strings(&copying) &&
+                        (content == ML_SNAPSHOT_PROFILE || copy_timeline(client, process)) &&
+                        copy_nodes(&copying) && copy_modules(&copying) &&
+                        (content == ML_SNAPSHOT_SERIES || copy_cells(&copying));
+    free(copying.places);
+    if (rest != NULL) {
+        rest->take(rest->context);
+    }
+    return copied;
+}

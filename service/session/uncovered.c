@@ -1,0 +1,79 @@
+#include "service/session/uncovered.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "service/session/coverage.h"
+#include "service/session/snapshot_internal.h"
+
+/* A name, a reason and two numbers. */
+enum { TEXT_BYTES = 512 };
+
+static const struct ml_snapshot_process *
+largest_unseen(const struct ml_snapshot *snapshot, uint32_t *out_count) {
+    const struct ml_snapshot_process *largest = NULL;
+    *out_count = 0;
+    for (uint32_t i = 0; i < snapshot->processes_count; i++) {
+        const struct ml_snapshot_process *process = &snapshot->processes[i];
+        if (process->unseen.count_bytes == 0) {
+            continue;
+        }
+        *out_count += process->folded_processes > 0 ? process->folded_processes : 1;
+        if (largest == NULL || process->coverage_private_bytes > largest->coverage_private_bytes) {
+            largest = process;
+        }
+    }
+    return largest;
+}
+
+/* Who has no profile. Forks that allocate nothing hide nothing, as long as they have little. */
+static uint32_t unrecorded(const struct ml_snapshot *snapshot) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < snapshot->unrecorded_count; i++) {
+        const struct ml_snapshot_unrecorded *one = &snapshot->unrecorded[i];
+        if (!one->idle || one->footprint_bytes > ML_COVERAGE_SMALL_BYTES) {
+            count += one->folded_processes > 0 ? one->folded_processes : 1;
+        }
+    }
+    return count;
+}
+
+/* One more part of the line; nothing of a count of 0. */
+static void add(char text[TEXT_BYTES], uint64_t count, const char *one, const char *several) {
+    const size_t used = strlen(text);
+    if (count > 0) {
+        (void)snprintf(
+            text + used,
+            TEXT_BYTES - used,
+            "%s%" PRIu64 " %s",
+            used > 0 ? "; " : "",
+            count,
+            count == 1 ? one : several
+        );
+    }
+}
+
+bool ml_snapshot_uncover(struct ml_snapshot *snapshot) {
+    uint32_t unseen = 0;
+    const struct ml_snapshot_process *largest = largest_unseen(snapshot, &unseen);
+    const uint32_t without = unrecorded(snapshot);
+    char text[TEXT_BYTES];
+    text[0] = 0;
+    if (largest != NULL) {
+        (void)snprintf(text, sizeof(text), "%s: %s", largest->name.bytes, largest->unseen.bytes);
+        add(text, unseen - 1, "more process is not all seen", "more processes are not all seen");
+    }
+    add(text, without, "process was not recorded", "processes were not recorded");
+    if (without == 0) {
+        add(text,
+            snapshot->not_profiled_count,
+            "program ran without memlog",
+            "programs ran without memlog");
+    }
+    add(text,
+        snapshot->list_missed,
+        "process ended before memlog saw it",
+        "processes ended before memlog saw them");
+    return ml_snapshot_copy_string(text, &snapshot->uncovered);
+}

@@ -1,0 +1,209 @@
+/* One moment of all profiles, ready to be written: what the pipeline hands the dump writer. Room:
+ * service.
+ *
+ * One rule: a snapshot is a copy. It stays true while the pipes go on being drained. Everything
+ * that it points to belongs to it and goes with ml_snapshot_free. */
+#ifndef MEMLOG_SERVICE_SNAPSHOT_SNAPSHOT_H
+#define MEMLOG_SERVICE_SNAPSHOT_SNAPSHOT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "service/snapshot/accounting.h"
+#include "service/snapshot/host_view.h"
+#include "service/snapshot/sampling_log.h"
+
+/* A string that may hold any byte, NUL-terminated besides. */
+struct ml_text {
+    const char *bytes;
+    uint32_t count_bytes;
+};
+
+/* Sums of one thing. Bytes are requested bytes; weighted when sampled. */
+struct ml_totals {
+    uint64_t live_bytes, live_blocks;
+    uint64_t peak_bytes, peak_blocks;
+    uint64_t total_bytes, total_blocks;
+};
+
+/* One moment: by the stream's clock, and by the kernel's. */
+struct ml_moment {
+    uint64_t ticks;
+    uint64_t monotonic_ns, realtime_ns, boottime_ns;
+};
+
+struct ml_snapshot_module {
+    uint32_t id; /* as in the stream, from 1 */
+    uint64_t start, end;
+    int64_t bias;
+    const uint8_t *build_id;
+    uint32_t build_id_bytes;
+    struct ml_text path;
+};
+
+/* Stack nodes, sorted by id, parents before children. */
+struct ml_snapshot_node {
+    uint32_t id;
+    uint32_t parent;  /* id; 0: root */
+    uint32_t frame;   /* enum ml_frame_kind, ipc/event.h */
+    uint32_t module;  /* id; 0: none */
+    uint64_t address; /* as mapped; module bias not taken off */
+    uint32_t string;  /* index into strings; for THREAD and SCOPE frames */
+};
+
+/* A counter cell: everything allocated at one stack, on one heap, of one type, in one size class.
+ */
+struct ml_snapshot_cell {
+    uint32_t node; /* id; 0: no stack */
+    uint16_t heap, type;
+    uint8_t size_class;   /* floor(log2(size)) + 1, 0 for size 0 */
+    struct ml_totals own; /* peak_*: this cell's share at the moment of its process's peak */
+    uint64_t tree_peak_bytes, tree_peak_blocks; /* its share at the moment of the tree's peak */
+    uint64_t temporary_blocks; /* freed as the next event of the thread that allocated them */
+    /* Standard errors of the figures above, in 1/256 of a byte or block; 0: exact. */
+    struct ml_totals own_errors;
+    uint64_t tree_peak_bytes_error, tree_peak_blocks_error;
+};
+
+/* A slot of a series (service/history/series.h): from the point before it to end_ms. */
+struct ml_snapshot_point {
+    uint64_t end_ms;                              /* CLOCK_MONOTONIC */
+    uint64_t least_bytes, most_bytes, last_bytes; /* live */
+    uint64_t total_bytes, total_blocks;           /* allocated until then; 0 of a stack */
+};
+
+struct ml_snapshot_series {
+    uint32_t node; /* the stack's id; of a process's or the tree's own: 0 */
+    bool is_stack;
+    uint64_t from_ms; /* where the first point begins */
+    struct ml_snapshot_point *points;
+    uint32_t points_count;
+};
+
+struct ml_snapshot_gap {
+    uint32_t id; /* process; 0: the whole tree */
+    struct ml_moment from, to;
+    struct ml_text reason;
+};
+
+struct ml_snapshot_not_profiled {
+    uint32_t pid, parent_pid;
+    bool has_other_profiler;
+    bool is_listed; /* among the unrecorded, too */
+    struct ml_text reason, path;
+};
+
+/* A process of the tree that has no profile: in the host's words. */
+struct ml_snapshot_unrecorded {
+    uint32_t id, parent_id;
+    uint32_t pid, parent_pid;
+    uint32_t role, state;
+    int32_t exit_code;
+    uint32_t signal;
+    bool forked, idle;
+    struct ml_moment start, end;
+    uint64_t footprint_bytes, resident_bytes;
+    uint32_t folded_processes, folded_failed;
+    struct ml_text name, command_line, exe_path, reason; /* command_line: with its NULs */
+};
+
+struct ml_snapshot_process {
+    uint32_t id, parent_id;
+    uint32_t pid, parent_pid;
+    uint32_t role;  /* memlog.service.Role */
+    uint32_t state; /* memlog.service.ProcessState */
+    int32_t exit_code;
+    uint32_t signal;
+    bool from_startup;
+    bool forked;
+    bool complete;
+    struct ml_text trouble; /* why it is not complete */
+    struct ml_text name;
+    struct ml_text exe_path; /* what /proc/PID/exe links to; empty: not known */
+    struct ml_text *command_line;
+    uint32_t command_line_count;
+    uint64_t footprint_bytes, resident_bytes;
+    /* Of one moment; both 0: its memory was never read. */
+    uint64_t coverage_heap_bytes, coverage_private_bytes;
+    struct ml_text allocator; /* "glibc", ... */
+    struct ml_text unseen;    /* what of its memory is known to go unseen; empty: nothing */
+    struct ml_sampling_log sampling;
+    struct ml_moment start, end; /* end: all 0 while it runs */
+    bool stream_ended;           /* it has, or its stream was given up */
+    struct ml_host_view *view;   /* what the host saw of it last, a reference; NULL: nothing */
+
+    struct ml_totals totals;
+    bool left_tree; /* it has ended, or its recording was stopped: tree.live is without it */
+    uint64_t held_at_tree_peak_bytes, held_at_tree_peak_blocks;
+    uint64_t peak_ticks;
+    uint64_t inherited_bytes, inherited_blocks;
+    struct ml_accounting accounting;
+    uint64_t events, lost_events, unknown_frees, late_events;
+    uint64_t truncated_stacks, broken_stacks;
+    uint64_t unwind_checked, unwind_differed;
+    /* It stands for so many processes of one program, of which so many failed; 0: it is one. */
+    uint32_t folded_processes, folded_failed;
+
+    struct ml_snapshot_module *modules;
+    uint32_t modules_count;
+    struct ml_text *strings;
+    uint32_t strings_count;
+    struct ml_snapshot_node *nodes;
+    uint32_t nodes_count;
+    struct ml_snapshot_cell *cells;
+    uint32_t cells_count;
+    struct ml_snapshot_series *series; /* its own, then its stacks' */
+    uint32_t series_count;
+};
+
+/* Why a dump was taken unasked. */
+struct ml_snapshot_trigger {
+    bool is_set;
+    uint32_t kind; /* memlog.service.TriggerKind */
+    uint32_t id;   /* process; 0: none in particular */
+    uint32_t node; /* the guilty stack, in that process; 0: not known */
+    uint64_t node_bytes;
+    uint64_t checked_ns; /* monotonic: the look that it was decided at; 0: nobody looked */
+    struct ml_text reason;
+};
+
+/* memlog.service.DumpContent */
+enum ml_snapshot_content {
+    ML_SNAPSHOT_EVERYTHING = 0,
+    ML_SNAPSHOT_PROFILE = 1, /* no series */
+    ML_SNAPSHOT_SERIES = 2   /* series, and the nodes that they name; no cells */
+};
+
+struct ml_snapshot {
+    enum ml_snapshot_content content;
+    struct ml_moment run_start, now;
+    uint32_t reason; /* memlog.service.DumpReason */
+    struct ml_snapshot_trigger trigger;
+    struct ml_text program;
+    struct ml_totals tree; /* live and peak: of the running processes together; total: of all */
+    uint64_t left_bytes, left_blocks; /* what processes held when they left the tree */
+    uint64_t tree_peak_ticks;
+    struct ml_snapshot_series series; /* the tree's: live of the running ones together, allocated by
+                                         all; no points: none */
+    bool complete;
+    struct ml_snapshot_process *processes;
+    uint32_t processes_count;
+    struct ml_snapshot_gap *gaps;
+    uint32_t gaps_count;
+    struct ml_snapshot_not_profiled *not_profiled;
+    uint32_t not_profiled_count;
+    struct ml_snapshot_unrecorded *unrecorded;
+    uint32_t unrecorded_count;
+    struct ml_text list_source; /* how the host knows of the processes */
+    uint64_t list_blind_ns, list_missed;
+    struct ml_text uncovered; /* whose memory went unseen, and why; empty: nobody's */
+    struct ml_text
+        service_trouble; /* what its guard did, service/session/guard.h; empty: nothing */
+    struct ml_text sandbox_missing; /* what the kernel did not permit; empty: everything is on */
+};
+
+/* Free it and everything in it; NULL is allowed. */
+void ml_snapshot_free(struct ml_snapshot *take_snapshot);
+
+#endif

@@ -1,5 +1,0 @@
-#include "service/tree.h"
-
-void ml_tree_init(struct ml_tree *tree) {
-    *tree = (struct ml_tree){.epoch = 1};
-}

@@ -1,0 +1,100 @@
+/* What triggers.c, triggers_process.c and triggers_memory.c share. Room: service (private). */
+#ifndef MEMLOG_SERVICE_TRIGGERS_INTERNAL_H
+#define MEMLOG_SERVICE_TRIGGERS_INTERNAL_H
+
+#include "service/triggers/triggers.h"
+
+enum {
+    ML_TRIGGER_MEMORIES = 64, /* control groups of one tree; more are not looked at */
+    ML_TRIGGER_SLOPE = 8,     /* looks that a prediction is made from */
+    ML_TRIGGER_RECENT = 256,  /* dumps that the rate limit counts */
+    ML_TRIGGER_NAME_BYTES = 256,
+    ML_TRIGGER_SIZE_BYTES = 24,
+};
+
+/* What was live at one moment, for the growth since. */
+struct ml_trigger_base {
+    uint64_t taken_ns; /* 0: none */
+    uint64_t live_bytes;
+    uint64_t *nodes; /* live_by_node's */
+    uint32_t nodes_count;
+};
+
+struct ml_trigger_node {
+    uint32_t node;
+    uint64_t high_bytes; /* when its dump was taken */
+};
+
+/* What is remembered of a process. */
+struct ml_trigger_state {
+    uint64_t footprint_high_bytes; /* at its last dump; 0: none */
+    uint64_t live_high_bytes;
+    struct ml_trigger_base old, young; /* growth is counted from the older */
+    struct ml_trigger_node *nodes;     /* over their budget */
+    uint32_t nodes_count;
+    bool told_killed;
+};
+
+struct ml_trigger_point {
+    uint64_t now_ns, used_bytes;
+};
+
+/* What is remembered of a memory. */
+struct ml_trigger_memory_state {
+    char name[ML_TRIGGER_NAME_BYTES];
+    bool over_limit, near_limit, some, full, events; /* crossed, and not gone back since */
+    uint64_t high_events, max_events;
+    struct ml_trigger_point points[ML_TRIGGER_SLOPE];
+    unsigned points_count;
+};
+
+struct ml_triggers {
+    struct ml_trigger_thresholds rules;
+    uint64_t start_ns, interval_ns; /* of the last dump of the interval */
+    uint64_t peak_bytes;            /* of the tree, at its last dump */
+    struct ml_trigger_state *states;
+    uint32_t states_count; /* by id */
+    struct ml_trigger_memory_state memories[ML_TRIGGER_MEMORIES];
+    unsigned memories_count;
+    uint64_t recent_ns[ML_TRIGGER_RECENT]; /* a ring */
+    unsigned recent_count;                 /* ever */
+    /* Of the look at hand. */
+    const struct ml_trigger_look *look;
+    struct ml_trigger_decision *decisions;
+    size_t decisions_count;
+    bool dumped;     /* it takes one already: what else is crossed goes with it */
+    uint32_t memory; /* the one that is looked at, counted from 1; 0: none is */
+};
+
+/* "412.0 MiB". */
+const char *ml_trigger_size(uint64_t bytes, char out[ML_TRIGGER_SIZE_BYTES]);
+
+/* Something is crossed: a decision, with the guilty stack if a process is named (`node` 0: the one
+ * that holds most). False: the rate limit forbids the dump, and it stays crossed. */
+__attribute__((format(printf, 6, 7))) bool ml_trigger_take(
+    struct ml_triggers *triggers,
+    enum ml_trigger_kind kind,
+    uint32_t id,
+    uint32_t node,
+    uint64_t node_bytes,
+    const char *format,
+    ...
+);
+
+/* It is not. */
+__attribute__((format(printf, 3, 4))) void
+ml_trigger_leave(struct ml_triggers *triggers, enum ml_trigger_kind kind, const char *format, ...);
+
+/* The parts of a look. */
+void ml_trigger_killed(struct ml_triggers *triggers);
+void ml_trigger_footprint(struct ml_triggers *triggers);
+void ml_trigger_live(struct ml_triggers *triggers);
+void ml_trigger_growth(struct ml_triggers *triggers);
+void ml_trigger_stack(struct ml_triggers *triggers);
+void ml_trigger_memories(struct ml_triggers *triggers);
+
+/* What is remembered of that process; NULL when there is no memory. */
+struct ml_trigger_state *ml_trigger_state_of(struct ml_triggers *triggers, uint32_t id);
+void ml_trigger_state_fini(struct ml_trigger_state *state);
+
+#endif

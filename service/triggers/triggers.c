@@ -1,0 +1,303 @@
+#include "service/triggers/triggers.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "service/triggers/internal.h"
+
+static const uint64_t ns_per_s = UINT64_C(1000000000);
+
+const char *ml_trigger_size(uint64_t bytes, char out[ML_TRIGGER_SIZE_BYTES]) {
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+    unsigned unit = 0;
+    double value = (double)bytes;
+    while (value >= 1024. && unit < 6) {
+        value /= 1024.;
+        unit++;
+    }
+    (void
+    )snprintf(out, ML_TRIGGER_SIZE_BYTES, unit == 0 ? "%.0f %s" : "%.1f %s", value, units[unit]);
+    return out;
+}
+
+struct ml_triggers *ml_triggers_new(const struct ml_trigger_thresholds *rules, uint64_t now_ns) {
+    struct ml_triggers *triggers = calloc(1, sizeof(*triggers));
+    if (triggers != NULL) {
+        triggers->rules = *rules;
+        triggers->start_ns = now_ns;
+        triggers->interval_ns = now_ns;
+    }
+    return triggers;
+}
+
+void ml_triggers_free(struct ml_triggers *take_triggers) {
+    if (take_triggers == NULL) {
+        return;
+    }
+    for (uint32_t i = 0; i < take_triggers->states_count; i++) {
+        ml_trigger_state_fini(&take_triggers->states[i]);
+    }
+    free(take_triggers->states);
+    free(take_triggers);
+}
+
+static struct ml_trigger_decision *
+add(struct ml_triggers *triggers, enum ml_trigger_kind kind, const char *format, va_list args) {
+    if (triggers->decisions_count >= ML_TRIGGER_DECISIONS_MAX) {
+        return NULL;
+    }
+    struct ml_trigger_decision *decision = &triggers->decisions[triggers->decisions_count++];
+    *decision = (struct ml_trigger_decision){.kind = kind, .memory = triggers->memory};
+    (void)vsnprintf(decision->reason, sizeof(decision->reason), format, args);
+    return decision;
+}
+
+void ml_trigger_leave(
+    struct ml_triggers *triggers, enum ml_trigger_kind kind, const char *format, ...
+) {
+    va_list args;
+    va_start(args, format);
+    (void)add(triggers, kind, format, args);
+    va_end(args);
+}
+
+/* How long the rate limit forbids another dump; 0: it does not. */
+static uint64_t forbidden_ns(const struct ml_triggers *triggers) {
+    const struct ml_trigger_thresholds *rules = &triggers->rules;
+    const unsigned most =
+        rules->most_dumps < ML_TRIGGER_RECENT ? rules->most_dumps : ML_TRIGGER_RECENT;
+    if (most == 0 || rules->most_seconds == 0 || triggers->recent_count < most) {
+        return 0;
+    }
+    const uint64_t first_ns =
+        triggers->recent_ns[(triggers->recent_count - most) % ML_TRIGGER_RECENT];
+    const uint64_t free_ns = first_ns + rules->most_seconds * ns_per_s;
+    return free_ns > triggers->look->now_ns ? free_ns - triggers->look->now_ns : 0;
+}
+
+/* The stack that holds most. */
+static void find_guilty(const struct ml_trigger_look *look, struct ml_trigger_decision *decision) {
+    uint32_t count = 0;
+    uint64_t *nodes =
+        look->live_by_node == NULL ? NULL : look->live_by_node(look->context, decision->id, &count);
+    for (uint32_t i = 1; nodes != NULL && i < count; i++) {
+        if (nodes[i] > decision->node_bytes) {
+            decision->node = i;
+            decision->node_bytes = nodes[i];
+        }
+    }
+    free(nodes);
+}
+
+static const struct ml_trigger_process *
+find_process(const struct ml_trigger_look *look, uint32_t id) {
+    for (size_t i = 0; i < look->processes_count; i++) {
+        if (look->processes[i].id == id) {
+            return &look->processes[i];
+        }
+    }
+    return NULL;
+}
+
+/* A heap that is, or was, less than half of the private memory is not what filled it: nobody who
+ * holds some of it is to blame (service/session/coverage.h has the rule, and its numbers). */
+static bool explains(uint64_t heap_bytes, uint64_t footprint_bytes) {
+    const uint64_t small_bytes = UINT64_C(8) << 20;
+    return footprint_bytes <= small_bytes || heap_bytes >= (footprint_bytes - small_bytes) / 2;
+}
+
+/* Whether it was memory as the kernel counts it that crossed something. */
+static bool is_of_memory(enum ml_trigger_kind kind) {
+    return kind == ML_TRIGGER_FOOTPRINT || kind == ML_TRIGGER_LIMIT ||
+           kind == ML_TRIGGER_TIME_TO_LIMIT || kind == ML_TRIGGER_PRESSURE ||
+           kind == ML_TRIGGER_KILLED;
+}
+
+/* Name the stack that holds most, or say why nobody is named. */
+static void blame(const struct ml_trigger_look *look, struct ml_trigger_decision *decision) {
+    const struct ml_trigger_process *process = find_process(look, decision->id);
+    if (process == NULL || !is_of_memory(decision->kind) ||
+        explains(process->heap_bytes, process->footprint_bytes)) {
+        find_guilty(look, decision);
+        return;
+    }
+    const size_t used = strlen(decision->reason);
+    char live[ML_TRIGGER_SIZE_BYTES];
+    char peak[ML_TRIGGER_SIZE_BYTES];
+    (void)snprintf(
+        decision->reason + used,
+        sizeof(decision->reason) - used,
+        explains(process->heap_most_bytes, process->footprint_bytes)
+            ? "; %s of heap is live, %s was: the allocator may keep what was freed"
+            : "; its heap, %s live and %s at its peak, does not explain that",
+        ml_trigger_size(process->live_bytes, live),
+        ml_trigger_size(process->peak_bytes, peak)
+    );
+}
+
+bool ml_trigger_take(
+    struct ml_triggers *triggers,
+    enum ml_trigger_kind kind,
+    uint32_t id,
+    uint32_t node,
+    uint64_t node_bytes,
+    const char *format,
+    ...
+) {
+    va_list args;
+    va_start(args, format);
+    struct ml_trigger_decision *decision = add(triggers, kind, format, args);
+    va_end(args);
+    if (decision == NULL) {
+        return false; /* it stays crossed, for the next look */
+    }
+    decision->id = id;
+    decision->node = node;
+    decision->node_bytes = node_bytes;
+    const uint64_t wait_ns = triggers->dumped ? 0 : forbidden_ns(triggers);
+    if (wait_ns > 0) {
+        const size_t used = strlen(decision->reason);
+        (void)snprintf(
+            decision->reason + used,
+            sizeof(decision->reason) - used,
+            "; but %" PRIu32 " dumps in %" PRIu32 " s are the limit, the next may come in %" PRIu64
+            " s",
+            triggers->rules.most_dumps,
+            triggers->rules.most_seconds,
+            (wait_ns + ns_per_s - 1) / ns_per_s
+        );
+        return false;
+    }
+    decision->dump = true;
+    if (id != 0 && node == 0) {
+        blame(triggers->look, decision);
+    }
+    if (!triggers->dumped) {
+        triggers->dumped = true;
+        triggers->recent_ns[triggers->recent_count++ % ML_TRIGGER_RECENT] = triggers->look->now_ns;
+    }
+    return true;
+}
+
+static void interval(struct ml_triggers *triggers) {
+    const uint64_t every_ns = triggers->rules.every_seconds * ns_per_s;
+    const uint64_t now_ns = triggers->look->now_ns;
+    if (every_ns == 0) {
+        return;
+    }
+    const uint64_t since_ns = now_ns - triggers->interval_ns;
+    if (since_ns < every_ns) {
+        ml_trigger_leave(
+            triggers,
+            ML_TRIGGER_INTERVAL,
+            "the next is due in %" PRIu64 " s",
+            (every_ns - since_ns) / ns_per_s
+        );
+    } else if (ml_trigger_take(
+                   triggers,
+                   ML_TRIGGER_INTERVAL,
+                   0,
+                   0,
+                   0,
+                   "every %" PRIu32 " s",
+                   triggers->rules.every_seconds
+               )) {
+        /* In step with the clock, not with the looks. */
+        triggers->interval_ns += since_ns / every_ns * every_ns;
+    }
+}
+
+static void peak(struct ml_triggers *triggers) {
+    const uint64_t step_bytes = triggers->rules.peak_step_bytes;
+    const uint64_t peak_bytes = triggers->look->tree_peak_bytes;
+    char size[ML_TRIGGER_SIZE_BYTES];
+    char before[ML_TRIGGER_SIZE_BYTES];
+    if (step_bytes == 0) {
+        return;
+    }
+    (void)ml_trigger_size(peak_bytes, size);
+    (void)ml_trigger_size(triggers->peak_bytes, before);
+    if (peak_bytes < triggers->peak_bytes || peak_bytes - triggers->peak_bytes < step_bytes) {
+        ml_trigger_leave(
+            triggers,
+            ML_TRIGGER_PEAK,
+            "the tree's peak is %s, at its last dump it was %s",
+            size,
+            before
+        );
+    } else if (ml_trigger_take(
+                   triggers,
+                   ML_TRIGGER_PEAK,
+                   triggers->look->largest_id,
+                   0,
+                   0,
+                   "the tree's peak is %s, at its last dump it was %s",
+                   size,
+                   before
+               )) {
+        triggers->peak_bytes = peak_bytes;
+    }
+}
+
+static void control(struct ml_triggers *triggers) {
+    const uint32_t one_in = triggers->rules.control_one_in;
+    if (one_in == 0) {
+        return;
+    }
+    if (triggers->look->random % one_in == 0) {
+        (void)ml_trigger_take(
+            triggers, ML_TRIGGER_CONTROL, 0, 0, 0, "by chance, one look in %" PRIu32, one_in
+        );
+    } else {
+        ml_trigger_leave(triggers, ML_TRIGGER_CONTROL, "not drawn, one look in %" PRIu32, one_in);
+    }
+}
+
+/* What a former service had dumped counts for this one. */
+static void remember(struct ml_triggers *triggers, const struct ml_trigger_look *look) {
+    const size_t taken = triggers->recent_count == 0 ? look->dumped_count : 0;
+    for (size_t i = 0; i < taken; i++) {
+        triggers->recent_ns[triggers->recent_count++ % ML_TRIGGER_RECENT] = look->dumped_ns[i];
+    }
+    for (size_t i = 0; i < look->processes_count; i++) {
+        const uint64_t high_bytes = look->processes[i].footprint_high_bytes;
+        struct ml_trigger_state *state =
+            high_bytes == 0 ? NULL : ml_trigger_state_of(triggers, look->processes[i].id);
+        if (state != NULL && state->footprint_high_bytes == 0) {
+            state->footprint_high_bytes = high_bytes;
+        }
+    }
+}
+
+size_t ml_triggers_look(
+    struct ml_triggers *triggers,
+    const struct ml_trigger_look *look,
+    struct ml_trigger_decision out_decisions[ML_TRIGGER_DECISIONS_MAX]
+) {
+    triggers->look = look;
+    triggers->decisions = out_decisions;
+    triggers->decisions_count = 0;
+    triggers->dumped = false;
+    triggers->memory = 0;
+    remember(triggers, look);
+    /* What names a process goes first: the dump carries the first one's reason. */
+    ml_trigger_killed(triggers);
+    if (look->whole) {
+        ml_trigger_stack(triggers);
+        ml_trigger_growth(triggers);
+        ml_trigger_footprint(triggers);
+        ml_trigger_live(triggers);
+    }
+    ml_trigger_memories(triggers);
+    if (look->whole) {
+        peak(triggers);
+        interval(triggers);
+        control(triggers);
+    }
+    triggers->look = NULL;
+    triggers->decisions = NULL;
+    return triggers->decisions_count;
+}

@@ -1,0 +1,130 @@
+/* When a dump is taken unasked. Room: service. Context: one thread; no I/O, no clock and no chance
+ * of its own: figures, time and random numbers come in.
+ *
+ * One rule: a threshold that is crossed makes one dump, not one at every look. What was refused for
+ * the rate limit's sake is still crossed, and makes its dump when the limit permits. */
+#ifndef MEMLOG_SERVICE_TRIGGERS_TRIGGERS_H
+#define MEMLOG_SERVICE_TRIGGERS_TRIGGERS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    ML_TRIGGER_ROLES = 5,          /* memlog.service.Role */
+    ML_TRIGGER_REASON_BYTES = 512, /* memlog.service.Decision.reason */
+    ML_TRIGGER_DECISIONS_MAX = 256,
+};
+
+/* Same numbers as memlog.service.TriggerKind. */
+enum ml_trigger_kind {
+    ML_TRIGGER_FOOTPRINT = 0,
+    ML_TRIGGER_CONTROL = 1,
+    ML_TRIGGER_GROWTH = 2,
+    ML_TRIGGER_LIVE = 3,
+    ML_TRIGGER_LIMIT = 4,
+    ML_TRIGGER_TIME_TO_LIMIT = 5,
+    ML_TRIGGER_PRESSURE = 6,
+    ML_TRIGGER_INTERVAL = 7,
+    ML_TRIGGER_PEAK = 8,
+    ML_TRIGGER_STACK = 9,
+    ML_TRIGGER_KILLED = 10,
+    ML_TRIGGER_ASKED = 11, /* the host's alone */
+    ML_TRIGGER_KIND_COUNT
+};
+
+/* 0 and false in a figure: that trigger is off. Seconds and bytes as people set them. */
+struct ml_trigger_thresholds {
+    uint64_t footprint_bytes[ML_TRIGGER_ROLES]; /* private memory of one process, by role */
+    uint64_t footprint_again_bytes;             /* over the last dump's; 0: never again */
+    uint32_t control_one_in;                    /* looks; a dump without cause, to compare with */
+    uint64_t growth_bytes;                      /* of a process's live heap ... */
+    uint32_t growth_seconds;                    /* ... within this time */
+    uint64_t live_bytes[ML_TRIGGER_ROLES];      /* live heap of one process */
+    uint64_t live_again_bytes;
+    uint32_t limit_percent;         /* of a memory's limit */
+    uint32_t to_limit_seconds;      /* until the limit, if it goes on so */
+    uint32_t pressure_some_percent; /* some task waits for memory, of the last 10 s */
+    uint32_t pressure_full_percent; /* all do */
+    bool pressure_events;           /* the kernel had to hold somebody back: high, max */
+    uint32_t every_seconds;
+    uint64_t peak_step_bytes; /* the tree's peak has risen by so much */
+    uint64_t stack_bytes;     /* live at one call stack */
+    bool killed;              /* somebody was ended by SIGKILL, the kernel's included */
+    uint32_t most_dumps;      /* at most so many ... */
+    uint32_t most_seconds;    /* ... in this time; 0: no limit */
+};
+
+/* One process at one look. */
+struct ml_trigger_process {
+    uint32_t id, pid, role;
+    const char *name;
+    bool running;
+    uint64_t footprint_bytes; /* 0: not read at this look */
+    uint64_t live_bytes, peak_bytes;
+    /* What the heap may take, and has ever taken, with what its blocks take beyond what was asked
+     * for. */
+    uint64_t heap_bytes, heap_most_bytes;
+    uint32_t killed_by; /* it has ended by this signal since the last look; 0: it has not */
+    bool by_oom;        /* and the kernel had counted an OOM kill */
+    /* At the last dump that it had for its footprint, of a former service's too; 0: none. */
+    uint64_t footprint_high_bytes;
+    bool is_first; /* the run's first process, or another image of it */
+};
+
+/* A memory with a limit: a control group, the machine. */
+struct ml_trigger_memory {
+    const char *name; /* the same at every look */
+    uint64_t used_bytes, limit_bytes;
+    uint64_t high_events, max_events;
+    uint32_t some_percent_100, full_percent_100; /* 1/100 % of the last 10 s */
+    uint32_t
+        dumped_kinds; /* bits by ml_trigger_kind: dumps that it had, of a former service's too */
+    /* Who of those in it that run holds most: the guilty one where it is too full; 0: nobody. */
+    uint32_t largest_id;
+};
+
+struct ml_trigger_look {
+    uint64_t now_ns; /* any clock that does not go back */
+    bool whole;      /* false: memories, and processes that were killed, alone */
+    uint64_t random;
+    uint64_t tree_peak_bytes;
+    const struct ml_trigger_process *processes;
+    size_t processes_count;
+    const struct ml_trigger_memory *memories;
+    size_t memories_count;
+    /* Who of those that run holds most: the guilty one where the tree's peak is new; 0: nobody. */
+    uint32_t largest_id;
+    const uint64_t *dumped_ns; /* dumps that the rate limit counts, of a former service's too */
+    size_t dumped_count;
+    /* What is live at each node of a process: an array of *out_count, for the caller to free. NULL:
+     * not known. */
+    uint64_t *(*live_by_node)(void *context, uint32_t id, uint32_t *out_count);
+    void *context;
+};
+
+struct ml_trigger_decision {
+    enum ml_trigger_kind kind;
+    bool dump;           /* false: and why not */
+    uint32_t id;         /* the process; 0: none in particular */
+    uint32_t node;       /* the guilty stack, in that process; 0: not known */
+    uint64_t node_bytes; /* what it holds, or has gained */
+    uint32_t memory;     /* counted from 1; 0: none */
+    char reason[ML_TRIGGER_REASON_BYTES];
+};
+
+struct ml_triggers;
+
+/* NULL when there is no memory. */
+struct ml_triggers *ml_triggers_new(const struct ml_trigger_thresholds *rules, uint64_t now_ns);
+void ml_triggers_free(struct ml_triggers *take_triggers);
+
+/* Decide: every trigger that is crossed, and at a whole look for every other one that is on how far
+ * it is from that. Answers how many decisions. */
+size_t ml_triggers_look(
+    struct ml_triggers *triggers,
+    const struct ml_trigger_look *look,
+    struct ml_trigger_decision out_decisions[ML_TRIGGER_DECISIONS_MAX]
+);
+
+#endif

@@ -1,0 +1,218 @@
+#include "service/session/coverage.h"
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MIB (UINT64_C(1) << 20)
+
+static struct ml_coverage_reading
+reading_of(uint64_t private_bytes, uint64_t heap_bytes, uint64_t most_bytes) {
+    return (struct ml_coverage_reading
+    ){.private_bytes = private_bytes,
+      .heap_bytes = heap_bytes,
+      .most_bytes = most_bytes,
+      .most_blocks = 1};
+}
+
+static struct ml_coverage_facts healthy(void) {
+    return (struct ml_coverage_facts
+    ){.running = true, .from_startup = true, .past_is_sure = true, .total_blocks = 1};
+}
+
+/* What is told of one that was read so once. */
+static struct ml_coverage_told
+told_of(const struct ml_coverage_reading *reading, const struct ml_coverage_facts *facts) {
+    struct ml_coverage coverage = {.allocator = {.owner = "libc.so.6"}};
+    struct ml_coverage_told told;
+    ml_coverage_note(&coverage, reading);
+    ml_coverage_tell(&coverage, facts, &told);
+    return told;
+}
+
+START_TEST(a_running_process_has_its_last_reading_and_an_ended_one_its_largest) {
+    struct ml_coverage coverage = {.allocator = {.owner = "libc.so.6"}};
+    const struct ml_coverage_reading first = reading_of(50 * MIB, 40 * MIB, 40 * MIB);
+    const struct ml_coverage_reading last = reading_of(30 * MIB, 3 * MIB, 40 * MIB);
+    struct ml_coverage_facts facts = healthy();
+    struct ml_coverage_told told;
+    ml_coverage_note(&coverage, &first);
+    ml_coverage_note(&coverage, &last);
+    ml_coverage_tell(&coverage, &facts, &told);
+    ck_assert_uint_eq(told.private_bytes, 30 * MIB);
+    ck_assert_uint_eq(told.heap_bytes, 3 * MIB);
+    facts.running = false;
+    ml_coverage_tell(&coverage, &facts, &told);
+    ck_assert_uint_eq(told.private_bytes, 50 * MIB);
+    ck_assert_uint_eq(told.heap_bytes, 40 * MIB);
+}
+END_TEST
+
+START_TEST(one_that_was_never_read_has_no_figures_and_no_reason) {
+    const struct ml_coverage coverage = {.allocator = {.owner = "libc.so.6"}};
+    const struct ml_coverage_facts facts = healthy();
+    struct ml_coverage_told told;
+    ml_coverage_tell(&coverage, &facts, &told);
+    ck_assert_uint_eq(told.private_bytes, 0);
+    ck_assert_uint_eq(told.heap_bytes, 0);
+    ck_assert_str_eq(told.unseen, "");
+    ck_assert_str_eq(told.allocator, "glibc");
+}
+END_TEST
+
+START_TEST(a_heap_that_explains_next_to_nothing_is_named_with_both_sizes) {
+    const struct ml_coverage_facts facts = healthy();
+    const struct ml_coverage_reading reading = reading_of(330 * MIB, 3 * MIB, 12 * MIB);
+    const struct ml_coverage_told told = told_of(&reading, &facts);
+    ck_assert_str_eq(
+        told.unseen,
+        "of 330.0 MiB private memory the heap explains 12.0 MiB: the rest is memory that the "
+        "program maps itself, or that memlog does not see"
+    );
+}
+END_TEST
+
+START_TEST(an_allocator_that_keeps_what_was_freed_is_not_blamed) {
+    const struct ml_coverage_facts facts = healthy();
+    const struct ml_coverage_reading kept = reading_of(115 * MIB, 1, 95 * MIB);
+    const struct ml_coverage_told told = told_of(&kept, &facts);
+    ck_assert_str_eq(told.unseen, "");
+}
+END_TEST
+
+START_TEST(a_difference_of_a_few_mebibytes_is_ignored) {
+    const struct ml_coverage_facts facts = healthy();
+    const struct ml_coverage_reading small = reading_of(8 * MIB, 0, 0);
+    const struct ml_coverage_reading large = reading_of(9 * MIB, 0, 0);
+    ck_assert_str_eq(told_of(&small, &facts).unseen, "");
+    ck_assert_str_ne(told_of(&large, &facts).unseen, "");
+}
+END_TEST
+
+START_TEST(many_small_blocks_take_more_than_was_asked_for) {
+    const struct ml_coverage_facts facts = healthy();
+    struct ml_coverage_reading reading = reading_of(64 * MIB, 2 * MIB, 2 * MIB);
+    ck_assert_str_ne(told_of(&reading, &facts).unseen, "");
+    reading.most_blocks = 2 * MIB; /* of one byte each */
+    ck_assert_str_eq(told_of(&reading, &facts).unseen, "");
+    reading.most_blocks = UINT64_MAX;
+    ck_assert_str_eq(told_of(&reading, &facts).unseen, "");
+}
+END_TEST
+
+START_TEST(blocks_that_were_never_touched_are_nobodys_fault) {
+    const struct ml_coverage_facts facts = healthy();
+    const struct ml_coverage_reading untouched = reading_of(12 * MIB, 78 * MIB, 78 * MIB);
+    ck_assert_str_eq(told_of(&untouched, &facts).unseen, "");
+}
+END_TEST
+
+START_TEST(what_came_before_the_recording_is_said_to_be_unknown) {
+    struct ml_coverage_facts facts = healthy();
+    const struct ml_coverage_reading small = reading_of(MIB, MIB, MIB);
+    const struct ml_coverage_reading large = reading_of(330 * MIB, MIB, MIB);
+    facts.from_startup = false;
+    ck_assert_str_eq(
+        told_of(&small, &facts).unseen, "what it had allocated before it was recorded is not known"
+    );
+    ck_assert_ptr_nonnull(
+        strstr(told_of(&large, &facts).unseen, "or was there before it was recorded")
+    );
+}
+END_TEST
+
+static void unseen_is(const struct ml_allocator *allocator, uint64_t blocks, const char *text) {
+    const struct ml_coverage coverage = {.allocator = *allocator};
+    struct ml_coverage_facts facts = healthy();
+    struct ml_coverage_told told;
+    facts.total_blocks = blocks;
+    ml_coverage_tell(&coverage, &facts, &told);
+    ck_assert_str_eq(told.unseen, text);
+}
+
+START_TEST(what_the_constructor_found_is_told_before_anything_else) {
+    const struct ml_allocator own = {.in_front = true, .in_program = true};
+    const struct ml_allocator library = {.owner = "libown.so", .in_front = true};
+    const struct ml_allocator called = {
+        .owner = "libjemalloc.so.2",
+        .entry_point = "mallocx",
+        .entry_point_of = "libjemalloc.so.2"};
+    const struct ml_allocator inside = {.owner = "libc.so.6", .entry_point = "je_malloc"};
+    const struct ml_allocator second = {.owner = "libc.so.6", .second_libc = true};
+    unseen_is(
+        &own,
+        0,
+        "the executable's own malloc is called instead of memlog's: memlog sees nothing of it"
+    );
+    unseen_is(
+        &library,
+        7,
+        "the malloc of libown.so is called instead of memlog's: memlog sees what it passes on"
+    );
+    unseen_is(&called, 7, "it calls mallocx of libjemalloc.so.2, which memlog does not see");
+    unseen_is(
+        &inside,
+        7,
+        "the executable has an allocator of its own (je_malloc), which memlog does not see"
+    );
+    unseen_is(&second, 7, "a second libc is loaded (dlmopen), whose malloc memlog does not see");
+}
+END_TEST
+
+START_TEST(blocks_that_come_and_go_past_memlog_are_told_where_nothing_was_lost) {
+    struct ml_coverage_facts facts = healthy();
+    const struct ml_coverage_reading reading = reading_of(MIB, MIB, MIB);
+    facts.unknown_frees = 100;
+    ck_assert_ptr_nonnull(strstr(told_of(&reading, &facts).unseen, "100 blocks were freed"));
+    facts.unknown_frees = 0;
+    facts.missed_frees = 3;
+    ck_assert_ptr_nonnull(strstr(told_of(&reading, &facts).unseen, "3 addresses were given out"));
+    facts.past_is_sure = false;
+    ck_assert_str_eq(told_of(&reading, &facts).unseen, "");
+}
+END_TEST
+
+START_TEST(an_allocator_is_called_by_the_name_of_its_file) {
+    static const struct {
+        const char *owner, *name;
+    } cases[] = {
+        {"libc.so.6", "glibc"},
+        {"libc-2.31.so", "glibc"},
+        {"libjemalloc.so.2", "jemalloc"},
+        {"libtcmalloc_minimal.so.4", "tcmalloc"},
+        {"libmimalloc.so.2.0", "mimalloc"},
+        {"libasan.so.8", "AddressSanitizer"},
+        {"libown.so", "libown.so"},
+        {"", "unknown"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct ml_allocator allocator = {.in_program = false};
+        strcpy(allocator.owner, cases[i].owner);
+        ck_assert_str_eq(ml_coverage_allocator(&allocator), cases[i].name);
+        allocator.in_program = true;
+        ck_assert_str_eq(ml_coverage_allocator(&allocator), "inside the executable");
+    }
+}
+END_TEST
+
+int main(void) {
+    Suite *suite = suite_create("coverage");
+    TCase *cases = tcase_create("coverage");
+    tcase_add_test(cases, a_running_process_has_its_last_reading_and_an_ended_one_its_largest);
+    tcase_add_test(cases, one_that_was_never_read_has_no_figures_and_no_reason);
+    tcase_add_test(cases, a_heap_that_explains_next_to_nothing_is_named_with_both_sizes);
+    tcase_add_test(cases, an_allocator_that_keeps_what_was_freed_is_not_blamed);
+    tcase_add_test(cases, a_difference_of_a_few_mebibytes_is_ignored);
+    tcase_add_test(cases, many_small_blocks_take_more_than_was_asked_for);
+    tcase_add_test(cases, blocks_that_were_never_touched_are_nobodys_fault);
+    tcase_add_test(cases, what_came_before_the_recording_is_said_to_be_unknown);
+    tcase_add_test(cases, what_the_constructor_found_is_told_before_anything_else);
+    tcase_add_test(cases, blocks_that_come_and_go_past_memlog_are_told_where_nothing_was_lost);
+    tcase_add_test(cases, an_allocator_is_called_by_the_name_of_its_file);
+    suite_add_tcase(suite, cases);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    const int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
