@@ -4,13 +4,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "host/commands.h"
-#include "host/launcher.h"
-#include "host/options.h"
-#include "host/paths.h"
-#include "host/run.h"
-#include "host/subcommand.h"
-#include "host/voice.h"
+#include "host/cli/commands.h"
+#include "host/cli/run.h"
+#include "host/cli/subcommand.h"
+#include "host/policy/options.h"
+#include "host/process/launcher.h"
+#include "host/process/paths.h"
+#include "host/process/voice.h"
 
 #define ML_VERSION "0.1.0"
 

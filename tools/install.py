@@ -2,7 +2,7 @@
 
     install.py OUT DEFAULT_PREFIX
 
-The layout is the one in which host/paths.c looks: bin/memlog, and lib/memlog beside it for what nobody types.
+The layout is the one in which host/process/paths.c looks: bin/memlog, and lib/memlog beside it for what nobody types.
 """
 import os
 import pathlib
@@ -25,7 +25,7 @@ LIBRARIES = [
 ]
 PAPERS = [
     ("client/memlog.h", "include", 0o644),
-    ("host/memlog_host.h", "include", 0o644),
+    ("host/lib/memlog_host.h", "include", 0o644),
     *((name + ".md", "share/doc/memlog", 0o644) for name in ("README", "ARCHITECTURE", "BENCHMARKS", "GLOSSARY", "RELIABILITY", "SECURITY")),
     ("LICENSE", "share/doc/memlog", 0o644),
 ]

@@ -29,9 +29,9 @@
 #include "ipc/ml_status.h"
 #include "ipc/staging.h"
 #include "service/session/coverage.h"
-#include "service/stream/staging_reader.h"
 #include "service/snapshot/accounting.h"
 #include "service/snapshot/snapshot.h"
+#include "service/stream/staging_reader.h"
 
 enum {
     ML_SESSION_CLIENTS_MAX = 65536, /* memlog.service.kMaxClients */

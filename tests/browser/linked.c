@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "client/memlog.h"
-#include "host/memlog_host.h"
+#include "host/lib/memlog_host.h"
 #include "tests/browser/mini_browser.h"
 
 /* This program stands two folders below the build's own, where memlog-service is. */

@@ -92,7 +92,7 @@ LINKED = r"""
 #include <stdio.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "host/memlog_host.h"
+#include "host/lib/memlog_host.h"
 int main(int count, char **words) {
     char text[PATH_MAX] = "";
     char *options[] = {(char *)"-o", words[2], NULL};

@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host/command_line.h"
-#include "host/role.h"
+#include "host/policy/command_line.h"
+#include "host/policy/role.h"
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t count_bytes) {

@@ -11,8 +11,8 @@
 
 #include <ev.h>
 
-#include "host/http.h"
-#include "host/page_guard.h"
+#include "host/page/http.h"
+#include "host/policy/page_guard.h"
 #include "tests/fuzz/fuzz.h"
 
 enum { INPUT_MAX_BYTES = 4096, TURNS_MAX = 50, TEXT_MAX_BYTES = 64 * 1024 };

@@ -2,7 +2,7 @@
  * files. */
 #include <string.h>
 
-#include "host/image.h"
+#include "host/process/image.h"
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t count_bytes) {

@@ -4,7 +4,7 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "host/instance_credentials.h"
+#include "host/upload/instance_credentials.h"
 #include "tests/fuzz/fuzz.h"
 
 static void check_plain(const char *word, size_t size_bytes) {

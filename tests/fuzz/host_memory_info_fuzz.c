@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "host/memory_info.h"
+#include "host/process/memory_info.h"
 #include "tests/fuzz/folder.h"
 #include "tests/fuzz/fuzz.h"
 

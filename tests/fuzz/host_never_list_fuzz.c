@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "host/never_list.h"
+#include "host/process/never_list.h"
 #include "tests/fuzz/folder.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -4,10 +4,10 @@
 #include <string.h>
 
 #include "base/size.h"
-#include "host/command_line.h"
-#include "host/mode.h"
-#include "host/options.h"
-#include "host/role.h"
+#include "host/policy/command_line.h"
+#include "host/policy/mode.h"
+#include "host/policy/options.h"
+#include "host/policy/role.h"
 #include "ipc/staging.h"
 #include "tests/fuzz/fuzz.h"
 

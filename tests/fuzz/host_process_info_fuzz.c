@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host/process_info.h"
-#include "host/process_view.h"
+#include "host/process/info.h"
+#include "host/process/view.h"
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t count_bytes) {

@@ -5,8 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "host/credentials.h"
-#include "host/spool.h"
+#include "host/upload/credentials.h"
+#include "host/upload/spool.h"
 #include "tests/fuzz/folder.h"
 #include "tests/fuzz/fuzz.h"
 

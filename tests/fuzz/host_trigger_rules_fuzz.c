@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "host/trigger_rules.h"
+#include "host/policy/trigger_rules.h"
 #include "tests/fuzz/fuzz.h"
 
 static void check_threshold(const uint8_t *data, size_t count_bytes) {

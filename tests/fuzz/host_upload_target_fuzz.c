@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host/upload_target.h"
+#include "host/policy/upload_target.h"
 #include "tests/fuzz/fuzz.h"
 
 /* The longest wait that a receiver may ask for, and then half of our own on top. */

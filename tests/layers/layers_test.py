@@ -136,12 +136,12 @@ class Layers(unittest.TestCase):
         self.assert_gen_refuses("Dependency not allowed", "//tools/gn/libs:authority")
 
     def test_host_including_service_is_refused(self):
-        self.tree.add_include("host/run.c", '"service/session/session.h"')
+        self.tree.add_include("host/cli/run.c", '"service/session/session.h"')
         self.assert_gen_refuses("Include not allowed", "service/session/session.h")
 
     def test_a_private_header_is_refused_across_targets(self):
-        self.tree.add_include("host/main.c", '"host/commands_doctor_internal.h"')
-        self.assert_gen_refuses("Including a private header", "host/commands_doctor_internal.h")
+        self.tree.add_include("host/main.c", '"host/cli/doctor_internal.h"')
+        self.assert_gen_refuses("Including a private header", "host/cli/doctor_internal.h")
 
     def test_a_relative_path_does_not_get_round(self):
         self.tree.add_include("client/unwind/unwind.c", '"../service/session/session.h"')
@@ -165,8 +165,8 @@ class Layers(unittest.TestCase):
 
     def test_a_file_in_two_targets_is_refused(self):
         text = self.tree.read("host/BUILD.gn")
-        self.tree.write("host/BUILD.gn", text.replace('sources = [ "main.c" ]', 'sources = [ "main.c", "process_events.h" ]'))
-        self.assert_layers_refuses("host/process_events.h", "one-target", "more than one target")
+        self.tree.write("host/BUILD.gn", text.replace('sources = [ "main.c" ]', 'sources = [ "main.c", "process/events.h" ]'))
+        self.assert_layers_refuses("host/process/events.h", "one-target", "more than one target")
 
     def test_nogncheck_is_refused(self):
         self.tree.add_include("client/unwind/unwind.c", '"service/session/session.h"  // nogncheck')
@@ -205,12 +205,12 @@ class Layers(unittest.TestCase):
         self.assert_layers_refuses("ipc/reader.c", "full-path", "reader.h")
 
     def test_a_struct_name_of_two_headers_is_refused(self):
-        self.tree.append("host/page.h", "struct ml_tracker {\n    int other;\n};\n")
-        self.assert_layers_refuses("struct-name", "ml_tracker is defined in host/page.h")
+        self.tree.append("host/page/page.h", "struct ml_tracker {\n    int other;\n};\n")
+        self.assert_layers_refuses("struct-name", "ml_tracker is defined in host/page/page.h")
 
     def test_a_struct_name_of_a_header_and_a_source_is_refused(self):
-        self.tree.append("host/page.c", "struct ml_tracker {\n    int other;\n};\n")
-        self.assert_layers_refuses("struct-name", "ml_tracker is defined in host/page.c")
+        self.tree.append("host/page/page.c", "struct ml_tracker {\n    int other;\n};\n")
+        self.assert_layers_refuses("struct-name", "ml_tracker is defined in host/page/page.c")
 
     def test_a_file_over_800_lines_is_refused(self):
         self.tree.append("ipc/reader.c", "\n" * 800)

@@ -9,7 +9,7 @@ for (let round = 0; round < Number(count); round++) {
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 } });
   const page = await context.newPage();
   await page.goto(url, { waitUntil: "commit", timeout: 120000 });
-  // host/page/profile.js sets the mark behind the frame that shows it; everything counts from the start of the navigation.
+  // host/page/web/profile.js sets the mark behind the frame that shows it; everything counts from the start of the navigation.
   await page.waitForFunction(() => performance.getEntriesByName("first flame graph").length, null, { polling: 50, timeout: 120000 });
   rounds.push(await page.evaluate(() => {
     const entry = (path) => performance.getEntriesByType("resource").find((one) => new URL(one.name).pathname === path);

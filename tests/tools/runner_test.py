@@ -96,7 +96,7 @@ else:
         units = {test.name: test.once for test in runner.unit_tests(runner.OUT, "", 1)}
         for name in ("service/session/oracle_test", "service/session/race_oracle_test", "fuzz/service_session_fuzz"):
             self.assertTrue(units[name], name)
-        self.assertFalse(units["host/options_test"])
+        self.assertFalse(units["host/policy/options_test"])
         scripts = {test.name: test.once for test in runner.script_tests()}
         self.assertTrue(scripts["tests/e2e/oracle_test.py"])
         self.assertFalse(scripts["tests/e2e/control_test.py"])

@@ -1,0 +1,376 @@
+#include "host/cli/commands.h"
+
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/complaint.h"
+#include "base/json_writer.h"
+#include "base/printable.h"
+#include "base/size.h"
+#include "host/cli/run.h"
+#include "host/policy/role.h"
+#include "host/process/voice.h"
+#include "host/sockets/rendezvous.h"
+#include "ipc/channel.h"
+#include "mojom_like_idl/heap_host_mojom.h"
+
+/* An answer to ps needs no work; a dump drains all pipes and is written to disk. */
+enum { PS_TIMEOUT_MS = 10000, DUMP_TIMEOUT_MS = 600000 };
+
+int ml_commands_wrong(const struct ml_option_table *table, const char *complaint) {
+    ml_say_error("%s; try 'memlog %s --help'", complaint, table->name);
+    return ML_EXIT_USAGE;
+}
+
+bool ml_commands_read(
+    const struct ml_option_table *table,
+    char *const *words,
+    void *to,
+    uint64_t *out_given,
+    int *out_exit_code
+) {
+    struct ml_complaint complaint = {.text = ""};
+    *out_exit_code = 0;
+    switch (ml_option_table_read(table, words, to, out_given, &complaint)) {
+    case ML_OPTIONS_READ:
+        return true;
+    case ML_OPTIONS_HELP:
+        ml_option_table_help(table, stdout);
+        return false;
+    case ML_OPTIONS_WRONG:
+        break;
+    }
+    *out_exit_code = ml_commands_wrong(table, complaint.text);
+    return false;
+}
+
+struct ml_channel *ml_commands_reach_host(const char *path) {
+    struct ml_complaint complaint = {.text = ""};
+    int fd = -1;
+    if (ml_rendezvous_connect(path, &fd, &complaint) != ML_OK) {
+        ml_say_error("%s", complaint.text);
+        return NULL;
+    }
+    const struct ml_channel_options options = {.loop = NULL};
+    struct ml_channel *channel = NULL;
+    enum ml_status status = ml_channel_new(fd, &options, &channel);
+    if (status != ML_OK) {
+        ml_say_error("cannot speak to the running memlog: %s", ml_status_text(status));
+        return NULL;
+    }
+    return channel;
+}
+
+void ml_commands_json_text(const char *bytes, size_t count_bytes) {
+    struct ml_json json = ml_json_over(stdout);
+
+    ml_json_text(&json, bytes, count_bytes);
+}
+
+void ml_commands_put_path(const char *bytes, size_t count_bytes) {
+    if (isatty(STDOUT_FILENO)) {
+        ml_printable_put(stdout, bytes, count_bytes);
+    } else {
+        (void)fwrite(bytes, 1, count_bytes, stdout);
+    }
+    (void)putchar('\n');
+}
+
+static void json_field(const char *name, struct ml_string value) {
+    (void)printf(", \"%s\": ", name);
+    ml_commands_json_text(value.data, value.count_bytes);
+}
+
+static void json_uploads(const struct memlog_host_uploads *uploads) {
+    if (uploads->target.count_bytes == 0) {
+        return;
+    }
+    (void)printf(
+        ", \"uploads\": {\"sent\": %" PRIu64 ", \"sent_bytes\": %" PRIu64 ", \"retries\": %" PRIu64
+        ", \"given_up\": %" PRIu64 ", \"refused\": %" PRIu64 ", \"waiting\": %" PRIu32
+        ", \"next_ms\": %" PRIu64,
+        uploads->sent,
+        uploads->sent_bytes,
+        uploads->retries,
+        uploads->given_up,
+        uploads->refused,
+        uploads->waiting,
+        uploads->next_ms
+    );
+    json_field("target", uploads->target);
+    json_field("last_error", uploads->last_error);
+    (void)printf(", \"history\": [");
+    for (uint32_t i = 0; i < uploads->history.count; i++) {
+        (void)printf(i > 0 ? ", " : "");
+        ml_commands_json_text(
+            uploads->history.items[i].data, uploads->history.items[i].count_bytes
+        );
+    }
+    (void)printf("]}");
+}
+
+static void print_json(const struct memlog_host_ps_reply *reply) {
+    (void)printf("{\"memlog\": 1, \"program\": ");
+    ml_commands_json_text(reply->program.data, reply->program.count_bytes);
+    (void)printf(", \"processes\": [");
+    for (uint32_t i = 0; i < reply->processes.count; i++) {
+        const struct memlog_host_process_row *row = &reply->processes.items[i];
+        (void)printf(
+            "%s\n  {\"id\": %" PRIu32 ", \"pid\": %" PRIu32 ", \"parent_pid\": %" PRIu32,
+            i > 0 ? "," : "",
+            row->id,
+            row->pid,
+            row->parent_pid
+        );
+        json_field("name", row->name);
+        json_field("role", row->role);
+        json_field("state", row->state);
+        (void)printf(
+            ", \"recording\": %s, \"live_bytes\": %" PRIu64 ", \"live_blocks\": %" PRIu64
+            ", \"peak_bytes\": %" PRIu64 ", \"total_bytes\": %" PRIu64 ", \"events\": %" PRIu64
+            ", \"lost_events\": %" PRIu64 ", \"waits\": %" PRIu64 ", \"waited_ns\": %" PRIu64
+            ", \"longest_wait_ns\": %" PRIu64 ", \"sampling_bytes\": %" PRIu64
+            ", \"footprint_bytes\": %" PRIu64,
+            row->recording ? "true" : "false",
+            row->live_bytes,
+            row->live_blocks,
+            row->peak_bytes,
+            row->total_bytes,
+            row->events,
+            row->lost_events,
+            row->waits,
+            row->waited_ns,
+            row->longest_wait_ns,
+            row->sampling_bytes,
+            row->footprint_bytes
+        );
+        if (row->folded_processes > 0) {
+            (void)printf(", \"folded_processes\": %" PRIu32, row->folded_processes);
+        }
+        json_field("note", row->note);
+        (void)printf("}");
+    }
+    (void)printf("%s]", reply->processes.count > 0 ? "\n" : "");
+    json_uploads(&reply->uploads);
+    (void)printf("}\n");
+}
+
+enum { FOLDED_TEXT_BYTES = 48 };
+
+/* Its role where somebody has said one; "main" of the first process. */
+static struct ml_string
+role_word(const struct memlog_host_ps_reply *reply, const struct memlog_host_process_row *row) {
+    const char *name = ml_role_name(ML_ROLE_OTHER);
+    if (row->role.count_bytes == strlen(name) &&
+        memcmp(row->role.data, name, row->role.count_bytes) == 0) {
+        return ml_string_of("");
+    }
+    name = ml_role_name(ML_ROLE_BROWSER);
+    if (row->role.count_bytes != strlen(name) ||
+        memcmp(row->role.data, name, row->role.count_bytes) != 0) {
+        return row->role;
+    }
+    for (uint32_t i = 0; i < reply->processes.count; i++) {
+        if (reply->processes.items[i].pid == row->parent_pid) {
+            return row->role; /* a rule of the user's: it has a parent here */
+        }
+    }
+    return ml_string_of("main");
+}
+
+static void print_table(const struct memlog_host_ps_reply *reply) {
+    (void)printf(
+        "%8s %8s  %-8s %-8s %11s %11s %12s %8s %9s %9s  %s\n",
+        "PID",
+        "PARENT",
+        "ROLE",
+        "STATE",
+        "LIVE",
+        "PEAK",
+        "EVENTS",
+        "LOST",
+        "WAITED",
+        "SAMPLED",
+        "NAME"
+    );
+    for (uint32_t i = 0; i < reply->processes.count; i++) {
+        const struct memlog_host_process_row *row = &reply->processes.items[i];
+        char live[ML_SIZE_TEXT_BYTES];
+        char peak[ML_SIZE_TEXT_BYTES];
+        char folded[FOLDED_TEXT_BYTES] = "";
+        if (row->folded_processes > 0) {
+            (void)snprintf(
+                folded,
+                sizeof(folded),
+                " (the sums of %" PRIu32 " processes)",
+                row->folded_processes
+            );
+        }
+        char interval[ML_SIZE_TEXT_BYTES];
+        const struct ml_string role = role_word(reply, row);
+        (void)printf(
+            "%8" PRIu32 " %8" PRIu32 "  %-8.*s %-8.*s %11s %11s %12" PRIu64 " %8" PRIu64
+            " %6" PRIu64 " ms %9s  ",
+            row->pid,
+            row->parent_pid,
+            (int)role.count_bytes,
+            role.data,
+            (int)row->state.count_bytes,
+            row->state.data,
+            ml_size_text(row->live_bytes, live),
+            ml_size_text(row->peak_bytes, peak),
+            row->events,
+            row->lost_events,
+            row->waited_ns / 1000000,
+            row->sampling_bytes > 1 ? ml_size_text(row->sampling_bytes, interval)
+                                    : (row->sampling_bytes == 1 ? "all" : "-")
+        );
+        ml_printable_put(stdout, row->name.data, row->name.count_bytes);
+        (void)fputs(folded, stdout);
+        if (row->note.count_bytes > 0) {
+            (void)fputs(" (", stdout);
+            ml_printable_put(stdout, row->note.data, row->note.count_bytes);
+            (void)fputs(")", stdout);
+        }
+        (void)putchar('\n');
+    }
+}
+
+static void print_uploads(const struct memlog_host_uploads *uploads) {
+    if (uploads->target.count_bytes == 0) {
+        return;
+    }
+    (void)fputs("\nuploads to ", stdout);
+    ml_printable_put(stdout, uploads->target.data, uploads->target.count_bytes);
+    (void)printf(
+        ": %" PRIu64 " sent, %" PRIu32 " waiting, %" PRIu64 " retries, %" PRIu64
+        " given up, %" PRIu64 " refused\n",
+        uploads->sent,
+        uploads->waiting,
+        uploads->retries,
+        uploads->given_up,
+        uploads->refused
+    );
+    for (uint32_t i = 0; i < uploads->history.count; i++) {
+        const struct ml_string *line = &uploads->history.items[i];
+        (void)fputs("  ", stdout);
+        ml_printable_put(stdout, line->data, line->count_bytes);
+        (void)putchar('\n');
+    }
+}
+
+struct ps {
+    bool json;
+    const char *host;
+};
+
+static const struct ml_option ps_options[] = {
+    ML_ROW_JSON(struct ps, json),
+    ML_ROW_HOST(struct ps, host),
+};
+
+const struct ml_option_table ml_ps_table = {
+    .program = "memlog",
+    .name = "ps",
+    .summary = "list the processes of a running memlog",
+    .usage = "[OPTIONS]",
+    .about = "Lists the processes of a running memlog.",
+    ML_OPTIONS(ps_options),
+    .example = "memlog ps --json",
+};
+
+int ml_command_ps(char *const *words) {
+    struct ps arguments = {.host = NULL};
+    int exit_code = 0;
+    if (!ml_commands_read(&ml_ps_table, words, &arguments, NULL, &exit_code)) {
+        return exit_code;
+    }
+    struct ml_channel *channel = ml_commands_reach_host(arguments.host);
+    if (channel == NULL) {
+        return ML_EXIT_FAILED;
+    }
+    const struct memlog_host_ps_request request = {.version = MEMLOG_HOST_HOST_VERSION};
+    struct memlog_host_ps_reply reply;
+    enum ml_status status =
+        memlog_host_ps_wait(ml_channel_port(channel), &request, PS_TIMEOUT_MS, &reply);
+    if (status != ML_OK) {
+        ml_say_error("the running memlog does not answer: %s", ml_status_text(status));
+    } else if (arguments.json) {
+        print_json(&reply);
+    } else {
+        print_table(&reply);
+        print_uploads(&reply.uploads);
+    }
+    ml_channel_free(channel);
+    return status == ML_OK ? 0 : ML_EXIT_FAILED;
+}
+
+struct dump {
+    const char *host, *reason;
+    enum ml_role role;
+    struct ml_pids pids;
+};
+
+static const struct ml_option dump_options[] = {
+    {.name = "--role",
+     ML_WORD_TO(struct dump, role),
+     .value = "ROLE",
+     .words = ml_role_names,
+     .help = "processes of that role:"},
+    {.name = "--reason",
+     ML_TEXT_TO(struct dump, reason),
+     .most = MEMLOG_HOST_DUMP_REQUEST_REASON_LIMIT,
+     .value = "TEXT",
+     .help = "it stands in the dump, where 'memlog report' shows it, and in the page's list"},
+    ML_ROW_HOST(struct dump, host),
+};
+
+const struct ml_option_table ml_dump_table = {
+    .program = "memlog",
+    .name = "dump",
+    .summary = "take a dump of a running memlog now",
+    .usage = "[OPTIONS] [PID...]",
+    .about = "Takes a dump of a running memlog, of the given processes, of those of a role or of "
+             "all, and prints its path.",
+    ML_OPTIONS(dump_options),
+    ML_OPERANDS_PROCESSES(struct dump, pids),
+    .example = "memlog dump --role=renderer --reason='after the tenth tab'",
+};
+
+int ml_command_dump(char *const *words) {
+    struct dump arguments = {.reason = ""};
+    uint64_t given = 0;
+    int exit_code = 0;
+    if (!ml_commands_read(&ml_dump_table, words, &arguments, &given, &exit_code)) {
+        return exit_code;
+    }
+    const bool has_role = ml_option_given(&ml_dump_table, given, "--role");
+    struct ml_channel *channel = ml_commands_reach_host(arguments.host);
+    if (channel == NULL) {
+        return ML_EXIT_FAILED;
+    }
+    const struct memlog_host_dump_request request = {
+        .version = MEMLOG_HOST_HOST_VERSION,
+        .pids = {.items = arguments.pids.items, .count = arguments.pids.count},
+        .role = ml_string_of(has_role ? ml_role_name(arguments.role) : ""),
+        .reason = ml_string_of(arguments.reason),
+    };
+    struct memlog_host_dump_reply reply;
+    enum ml_status status =
+        memlog_host_dump_wait(ml_channel_port(channel), &request, DUMP_TIMEOUT_MS, &reply);
+    bool written = status == ML_OK && reply.path.count_bytes > 0;
+    if (status != ML_OK) {
+        ml_say_error("the running memlog does not answer: %s", ml_status_text(status));
+    } else if (reply.trouble.count_bytes > 0) {
+        ml_say_error("%.*s", (int)reply.trouble.count_bytes, reply.trouble.data);
+    }
+    if (written) {
+        ml_commands_put_path(reply.path.data, reply.path.count_bytes);
+    }
+    ml_channel_free(channel);
+    return written ? 0 : ML_EXIT_FAILED;
+}

@@ -1,0 +1,73 @@
+/* `memlog ps`, `dump`, `start`, `stop`, `rate`, `env`, `upload`: what a person says to a running
+ * host; `doctor`, `page`. Room: host. Context: their own process.
+ *
+ * One rule: stdout is data, stderr is talk. */
+#ifndef MEMLOG_HOST_CLI_COMMANDS_H
+#define MEMLOG_HOST_CLI_COMMANDS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/option_table.h"
+
+struct ml_channel;
+
+/* Carry out a command with the words behind it (NULL-terminated). Returns the exit
+ * code. */
+int ml_command_ps(char *const *words);
+int ml_command_dump(char *const *words);
+int ml_command_start(char *const *words);
+int ml_command_stop(char *const *words);
+int ml_command_rate(char *const *words);
+int ml_command_env(char *const *words);
+int ml_command_doctor(char *const *words);
+int ml_command_page(char *const *words);
+int ml_command_upload(char *const *words);
+
+extern const struct ml_option_table ml_ps_table;
+extern const struct ml_option_table ml_dump_table;
+extern const struct ml_option_table ml_start_table;
+extern const struct ml_option_table ml_stop_table;
+extern const struct ml_option_table ml_rate_table;
+extern const struct ml_option_table ml_env_table;
+extern const struct ml_option_table ml_doctor_table;
+extern const struct ml_option_table ml_page_table;
+extern const struct ml_option_table ml_upload_table;
+
+/* Options that several commands have, stored in a member of the command's struct. */
+#define ML_ROW_HOST(type, member)                                                                  \
+    {                                                                                              \
+        .name = "--host", ML_PATH_TO(type, member), .value = "PATH",                               \
+        .help = "the running memlog whose command socket is PATH (default: this user's newest)"    \
+    }
+#define ML_ROW_JSON(type, member)                                                                  \
+    { .name = "--json", ML_FLAG_TO(type, member), .help = "as JSON, for programs" }
+#define ML_OPERANDS_PROCESSES(type, member)                                                        \
+    .operands = ML_OPERANDS_PIDS, .operands_offset = offsetof(type, member),                       \
+    .operands_most = ML_PIDS_MAX
+
+/* Read a command's words. True, or the exit code: after --help, or after a complaint. `out_given`
+ * as of ml_option_table_read(). */
+bool ml_commands_read(
+    const struct ml_option_table *table,
+    char *const *words,
+    void *to,
+    uint64_t *out_given,
+    int *out_exit_code
+);
+
+/* Say that a command line was not understood, and where help is. Returns ML_EXIT_USAGE. */
+int ml_commands_wrong(const struct ml_option_table *table, const char *complaint);
+
+/* Write a string to stdout as JSON has it, quotes included. */
+void ml_commands_json_text(const char *bytes, size_t count_bytes);
+
+/* Write a path to stdout, and a line's end: as it is for programs, printable for a terminal. */
+void ml_commands_put_path(const char *bytes, size_t count_bytes);
+
+/* A channel without a loop to the newest host of this user, or to the one whose command socket is
+ * `path`. NULL: there is none, which was said on stderr. Owner: ml_channel_free. */
+struct ml_channel *ml_commands_reach_host(const char *path);
+
+#endif

@@ -1,0 +1,264 @@
+/* `memlog start` and `memlog stop`. Room: host. Context: their own process. */
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/complaint.h"
+#include "host/cli/commands.h"
+#include "host/cli/run.h"
+#include "host/policy/name_wishes.h"
+#include "host/policy/options.h"
+#include "host/policy/patterns.h"
+#include "host/process/voice.h"
+#include "ipc/channel.h"
+#include "mojom_like_idl/heap_host_mojom.h"
+
+/* The service takes part: it reads up to its now, and may just be replaced. */
+enum { CONTROL_TIMEOUT_MS = 60000 };
+
+struct arguments {
+    bool json;
+    const char *host;
+    const char *name; /* whose processes; "": by pid alone */
+    bool sampling;
+    uint64_t sampling_bytes; /* 0: as the run has it */
+    enum ml_stack_mode stack_mode;
+    struct ml_pids pids;
+};
+
+/* Whether the running memlog could understand it. */
+static bool read_name(void *to, const char *value, struct ml_complaint *why) {
+    struct ml_patterns *patterns = ml_patterns_new();
+    bool fine = patterns != NULL && value[0] != '\0' && strlen(value) <= ML_NAME_WISH_BYTES;
+    if (!fine) {
+        ml_complain(why, "1 to %d bytes are wanted", ML_NAME_WISH_BYTES);
+    }
+    fine = fine && ml_patterns_add(patterns, value, 0, why) == ML_OK;
+    ml_patterns_free(patterns);
+    ((struct arguments *)to)->name = value;
+    return fine;
+}
+
+#define ROW_NAME(text)                                                                             \
+    { .name = "--name", .kind = ML_OPTION_OWN, .read = read_name, .value = "REGEX", .help = (text) }
+#define WHICH "which process? 'memlog ps' lists them"
+
+static const struct ml_option start_options[] = {
+    ROW_NAME("everything whose name or command line matches, what runs now and what starts later, "
+             "until 'memlog stop' with the same --name"),
+    ML_ROW_SAMPLING(struct arguments, sampling),
+    ML_ROW_SAMPLING_RATE(struct arguments, sampling_bytes),
+    ML_ROW_STACK_MODE(struct arguments, stack_mode),
+    ML_ROW_JSON(struct arguments, json),
+    ML_ROW_HOST(struct arguments, host),
+};
+
+const struct ml_option_table ml_start_table = {
+    .program = "memlog",
+    .name = "start",
+    .summary = "start recording a process",
+    .usage = "[OPTIONS] [PID...]",
+    .about = "Records processes of a running memlog from now on, each in a new, empty profile. "
+             "What was recorded of them before is dropped. With --memlog=manual nothing is "
+             "recorded until then.",
+    ML_OPTIONS(start_options),
+    ML_OPERANDS_PROCESSES(struct arguments, pids),
+    .example = "memlog start --name='--type=renderer'",
+};
+
+static const struct ml_option stop_options[] = {
+    ROW_NAME("what was started with the same --name"),
+    ML_ROW_JSON(struct arguments, json),
+    ML_ROW_HOST(struct arguments, host),
+};
+
+const struct ml_option_table ml_stop_table = {
+    .program = "memlog",
+    .name = "stop",
+    .summary = "stop recording a process",
+    .usage = "[OPTIONS] [PID...]",
+    .about = "Records processes of a running memlog no more. Their profiles stay as they are at "
+             "this moment, in every dump, until they are started again.",
+    ML_OPTIONS(stop_options),
+    ML_OPERANDS_PROCESSES(struct arguments, pids),
+    .example = "memlog stop 4711",
+};
+
+static const struct ml_option rate_options[] = {
+    ML_ROW_SAMPLING(struct arguments, sampling),
+    ML_ROW_SAMPLING_RATE(struct arguments, sampling_bytes),
+    ML_ROW_JSON(struct arguments, json),
+    ML_ROW_HOST(struct arguments, host),
+};
+
+const struct ml_option_table ml_rate_table = {
+    .program = "memlog",
+    .name = "rate",
+    .summary = "record a process at another sampling rate",
+    .usage = "--memlog-sampling-rate=BYTES [OPTIONS] PID...",
+    .about = "Records processes of a running memlog at another sampling rate from now on: one "
+             "allocation in so many bytes on average, or all with 1. Their profiles go on, and "
+             "what was recorded counts as it was: figures stay unbiased over every change, and say "
+             "how exact they are.",
+    ML_OPTIONS(rate_options),
+    ML_OPERANDS_PROCESSES(struct arguments, pids),
+    .example = "memlog rate --memlog-sampling-rate=512K 4711",
+};
+
+/* What `memlog run` makes of the settings that were given; none: as the run has it. False: the
+ * exit code says more. */
+static bool parse(
+    const struct ml_option_table *table, char *const *words, struct arguments *out, int *out_exit
+) {
+    struct ml_complaint complaint = {.text = ""};
+    uint64_t given = 0;
+    *out = (struct arguments){.name = ""};
+    if (!ml_commands_read(table, words, out, &given, out_exit)) {
+        return false;
+    }
+    if (out->pids.count == 0 && out->name[0] == '\0') {
+        *out_exit = ml_commands_wrong(table, WHICH);
+        return false;
+    }
+    if (!ml_stack_mode_available(out->stack_mode, &complaint)) {
+        *out_exit = ml_commands_wrong(table, complaint.text);
+        return false;
+    }
+    const bool has_mode =
+        table == &ml_start_table && ml_option_given(table, given, "--memlog-stack-mode");
+    if (has_mode || out->sampling || out->sampling_bytes != 0) {
+        out->sampling_bytes = ml_sampling_bytes(out->sampling, out->sampling_bytes);
+    }
+    return true;
+}
+
+/* Say what came of it; the exit code. */
+static int
+tell(const struct memlog_host_outcome *outcomes, uint32_t count, bool json, const char *what) {
+    bool all = true;
+    (void)printf("%s", json ? "{\"memlog\": 1, \"processes\": [" : "");
+    for (uint32_t i = 0; i < count; i++) {
+        const struct memlog_host_outcome *one = &outcomes[i];
+        all = all && one->done;
+        if (json) {
+            (void)printf(
+                "%s\n  {\"pid\": %" PRIu32 ", \"done\": %s, \"trouble\": ",
+                i > 0 ? "," : "",
+                one->pid,
+                one->done ? "true" : "false"
+            );
+            ml_commands_json_text(one->trouble.data, one->trouble.count_bytes);
+            (void)printf("}");
+        } else if (one->done) {
+            (void)printf("%" PRIu32 " %s\n", one->pid, what);
+        } else {
+            ml_say_error(
+                "%" PRIu32 " is not %s: %.*s",
+                one->pid,
+                what,
+                (int)one->trouble.count_bytes,
+                one->trouble.data
+            );
+        }
+    }
+    (void)printf("%s", json ? "\n]}\n" : "");
+    return all ? 0 : ML_EXIT_FAILED;
+}
+
+int ml_command_start(char *const *words) {
+    struct arguments arguments;
+    int exit_code = 0;
+    if (!parse(&ml_start_table, words, &arguments, &exit_code)) {
+        return exit_code;
+    }
+    struct ml_channel *channel = ml_commands_reach_host(arguments.host);
+    if (channel == NULL) {
+        return ML_EXIT_FAILED;
+    }
+    const struct memlog_host_start_request request = {
+        .version = MEMLOG_HOST_HOST_VERSION,
+        .pids = {.items = arguments.pids.items, .count = arguments.pids.count},
+        .sampling_bytes = arguments.sampling_bytes,
+        .stack_mode = (uint32_t)arguments.stack_mode,
+        .name = ml_string_of(arguments.name),
+    };
+    struct memlog_host_start_reply reply;
+    const enum ml_status status =
+        memlog_host_start_wait(ml_channel_port(channel), &request, CONTROL_TIMEOUT_MS, &reply);
+    exit_code = ML_EXIT_FAILED;
+    if (status != ML_OK) {
+        ml_say_error("the running memlog does not answer: %s", ml_status_text(status));
+    } else {
+        exit_code = tell(reply.outcomes.items, reply.outcomes.count, arguments.json, "started");
+        if (reply.outcomes.count == 0) {
+            ml_say_error("nobody of that name runs unrecorded; whoever comes is recorded");
+        }
+    }
+    ml_channel_free(channel);
+    return exit_code;
+}
+
+int ml_command_stop(char *const *words) {
+    struct arguments arguments;
+    int exit_code = 0;
+    if (!parse(&ml_stop_table, words, &arguments, &exit_code)) {
+        return exit_code;
+    }
+    struct ml_channel *channel = ml_commands_reach_host(arguments.host);
+    if (channel == NULL) {
+        return ML_EXIT_FAILED;
+    }
+    const struct memlog_host_stop_request request = {
+        .version = MEMLOG_HOST_HOST_VERSION,
+        .pids = {.items = arguments.pids.items, .count = arguments.pids.count},
+        .name = ml_string_of(arguments.name),
+    };
+    struct memlog_host_stop_reply reply;
+    const enum ml_status status =
+        memlog_host_stop_wait(ml_channel_port(channel), &request, CONTROL_TIMEOUT_MS, &reply);
+    exit_code = ML_EXIT_FAILED;
+    if (status != ML_OK) {
+        ml_say_error("the running memlog does not answer: %s", ml_status_text(status));
+    } else {
+        exit_code = tell(reply.outcomes.items, reply.outcomes.count, arguments.json, "stopped");
+        if (reply.outcomes.count == 0) {
+            ml_say_error("nobody of that name is recorded");
+        }
+    }
+    ml_channel_free(channel);
+    return exit_code;
+}
+
+int ml_command_rate(char *const *words) {
+    struct arguments arguments;
+    int exit_code = 0;
+    if (!parse(&ml_rate_table, words, &arguments, &exit_code)) {
+        return exit_code;
+    }
+    if (arguments.sampling_bytes == 0) {
+        return ml_commands_wrong(
+            &ml_rate_table, "rate takes the new rate: --memlog-sampling-rate=BYTES"
+        );
+    }
+    struct ml_channel *channel = ml_commands_reach_host(arguments.host);
+    if (channel == NULL) {
+        return ML_EXIT_FAILED;
+    }
+    const struct memlog_host_rate_request request = {
+        .version = MEMLOG_HOST_HOST_VERSION,
+        .pids = {.items = arguments.pids.items, .count = arguments.pids.count},
+        .sampling_bytes = arguments.sampling_bytes,
+    };
+    struct memlog_host_rate_reply reply;
+    const enum ml_status status =
+        memlog_host_rate_wait(ml_channel_port(channel), &request, CONTROL_TIMEOUT_MS, &reply);
+    exit_code = ML_EXIT_FAILED;
+    if (status != ML_OK) {
+        ml_say_error("the running memlog does not answer: %s", ml_status_text(status));
+    } else {
+        exit_code = tell(reply.outcomes.items, reply.outcomes.count, arguments.json, "changed");
+    }
+    ml_channel_free(channel);
+    return exit_code;
+}

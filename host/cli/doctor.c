@@ -1,0 +1,424 @@
+/* `memlog doctor`: why is nothing recorded? Room: host. Context: its own process. */
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "host/cli/attempt.h"
+#include "host/cli/commands.h"
+#include "host/cli/doctor_internal.h"
+#include "host/cli/run.h"
+#include "host/policy/trigger_rules.h"
+#include "host/process/image.h"
+#include "host/process/info.h"
+#include "host/process/memory_info.h"
+#include "host/process/never_list.h"
+#include "host/process/paths.h"
+#include "host/process/probe.h"
+#include "host/process/voice.h"
+#include "host/sockets/rendezvous.h"
+#include "ipc/channel.h"
+#include "mojom_like_idl/heap_host_mojom.h"
+
+enum { PS_TIMEOUT_MS = 10000 };
+
+/* Where a program lies, as execvp finds it; "" if it does not. */
+static void find_program(const char *name, char out_path[PATH_MAX]) {
+    char candidate[PATH_MAX];
+    const char *at = strchr(name, '/') != NULL ? NULL : getenv("PATH");
+    out_path[0] = '\0';
+    if (at == NULL) {
+        if (realpath(name, out_path) == NULL) {
+            out_path[0] = '\0';
+        }
+        return;
+    }
+    while (*at != '\0') {
+        const size_t count = strcspn(at, ":");
+        (void)snprintf(candidate, sizeof(candidate), "%.*s/%s", (int)count, at, name);
+        if (access(candidate, X_OK) == 0 && realpath(candidate, out_path) != NULL) {
+            return;
+        }
+        at += count + (at[count] == ':');
+    }
+    out_path[0] = '\0';
+}
+
+/* True, and told, if the list forbids it. */
+static bool check_forbidden(
+    struct ml_findings *findings,
+    const struct ml_never_list *list,
+    const struct ml_command_line *line,
+    const char *executable
+) {
+    const int number = ml_never_list_match(list, line->joined, executable);
+    if (number > 0) {
+        ml_doctor_find(
+            findings,
+            ML_DOCTOR_FAIL,
+            "never",
+            "line %d of %s forbids %s: it is never recorded, whoever asks",
+            number,
+            list->path,
+            executable[0] != '\0' ? executable : line->joined
+        );
+    }
+    return number > 0;
+}
+
+/* ---- a program */
+
+static const char *base_name(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash != NULL ? slash + 1 : path;
+}
+
+/* What is seen of programs that serve most of their memory themselves. */
+static void hint_at_own_memory(struct ml_findings *findings, const char *name) {
+    static const struct {
+        const char *beginning, *hint;
+    } known[] = {
+        {"python", "small objects come from arenas of its own; PYTHONMALLOC=malloc shows them all"},
+        {"node", "memlog sees its C++ side; JavaScript objects live in V8's own heap"},
+        {"java", "memlog sees the JVM's C heap; Java objects live in its own"},
+        {"ruby", "objects live in its own heap pages; their contents are malloc's"},
+        {"chrom", "its own allocator is inside the executable and is not seen"},
+        {"firefox", "its own allocator is inside the executable and is not seen"},
+        {"rustc", "its own allocator is inside the executable and is not seen"},
+        {"go", "Go programs have a heap of their own, which is not malloc's"},
+    };
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        if (strncmp(name, known[i].beginning, strlen(known[i].beginning)) == 0) {
+            ml_doctor_find(findings, ML_DOCTOR_NOTE, "program", "%s: %s", name, known[i].hint);
+            return;
+        }
+    }
+}
+
+/* Its image could take the preload: whether it does. */
+static void try_program(struct ml_findings *findings, char *const *argv) {
+    struct ml_complaint complaint = {.text = ""};
+    char library[PATH_MAX];
+    const char *why = "";
+    const enum ml_attempt result = ml_paths_find(ML_PRELOAD_FILE, library, &complaint) == ML_OK
+                                       ? ml_attempt_program(argv, library, &why)
+                                       : ML_ATTEMPT_UNKNOWN;
+    switch (result) {
+    case ML_ATTEMPT_REACHED:
+        ml_doctor_find(findings, ML_DOCTOR_OK, "program", "%s can be profiled", argv[0]);
+        hint_at_own_memory(findings, base_name(argv[0]));
+        ml_doctor_find(
+            findings,
+            ML_DOCTOR_NOTE,
+            "allocator",
+            "what it asks of malloc is recorded: doctor does not look for an allocator inside it, "
+            "which would go past memlog; a run's report says NOT COVERED then"
+        );
+        return;
+    case ML_ATTEMPT_UNKNOWN:
+        ml_doctor_find(
+            findings,
+            ML_DOCTOR_NOTE,
+            "program",
+            "%s is of a kind that can be profiled, but could not be tried",
+            argv[0]
+        );
+        return;
+    case ML_ATTEMPT_NOT_LOADED:
+        why = "its loader did not load memlog";
+        break;
+    case ML_ATTEMPT_ENDED:
+        why = "it ended before memlog was loaded";
+        break;
+    case ML_ATTEMPT_REFUSED:
+        break;
+    }
+    ml_doctor_find(findings, ML_DOCTOR_FAIL, "program", "%s: %s; it runs unprofiled", argv[0], why);
+}
+
+static void check_environment(struct ml_findings *findings) {
+    const char *preload = getenv("LD_PRELOAD");
+    if (preload == NULL || preload[0] == '\0') {
+        return;
+    }
+    const char *hint = strstr(preload, "heaptrack") != NULL
+                           ? ": two profilers at once see each other's memory; unset it"
+                           : "; memlog is loaded before it";
+    ml_doctor_find(findings, ML_DOCTOR_NOTE, "environment", "LD_PRELOAD=%s%s", preload, hint);
+}
+
+static void
+check_program(struct ml_findings *findings, const struct ml_never_list *never, char *const *argv) {
+    char executable[PATH_MAX];
+    struct ml_command_line line = {.count = 0};
+    find_program(argv[0], executable);
+    if (ml_command_line_from_argv(&line, argv) == ML_OK) {
+        (void)check_forbidden(findings, never, &line, executable);
+        ml_command_line_fini(&line);
+    }
+    const enum ml_image_kind kind = ml_probe_program(argv);
+    switch (kind) {
+    case ML_IMAGE_PRELOADABLE:
+        try_program(findings, argv);
+        break;
+    case ML_IMAGE_GONE:
+        ml_doctor_find(
+            findings,
+            ML_DOCTOR_FAIL,
+            "program",
+            "%s could not be tried: there is no such program, or this system permits no ptrace",
+            argv[0]
+        );
+        break;
+    default:
+        ml_doctor_find(
+            findings,
+            ML_DOCTOR_FAIL,
+            "program",
+            "%s: %s; it runs unprofiled",
+            argv[0],
+            ml_image_text(kind)
+        );
+        break;
+    }
+    check_environment(findings);
+}
+
+/* ---- a triggers file */
+
+/* What of this system a rule needs and does not find. */
+static void check_memory_rules(struct ml_findings *findings, const struct ml_trigger_rules *rules) {
+    struct ml_cgroup group;
+    unsigned limited = 0;
+    if (!ml_trigger_rules_watch_memory(rules)) {
+        return;
+    }
+    for (bool more = ml_cgroup_of(getpid(), &group); more; more = ml_cgroup_up(&group)) {
+        if (ml_cgroup_limit_bytes(&group) != 0) {
+            limited++;
+            ml_doctor_find(
+                findings,
+                ML_DOCTOR_OK,
+                "triggers",
+                "the limit of %s is looked at every second, and the machine's",
+                group.name
+            );
+        }
+    }
+    if (limited == 0) {
+        ml_doctor_find(
+            findings,
+            ML_DOCTOR_OK,
+            "triggers",
+            "this process is in no control group with a limit (what runs in one has its own looked "
+            "at); the machine's is looked at every second"
+        );
+    }
+    if ((rules->pressure_some_percent != 0 || rules->pressure_full_percent != 0) &&
+        access(ML_PRESSURE_FILE, R_OK) != 0) {
+        ml_doctor_find(
+            findings,
+            ML_DOCTOR_NOTE,
+            "triggers",
+            "this kernel tells no memory pressure (%s): pressure.some_percent and "
+            "pressure.full_percent never dump; pressure.events does",
+            ML_PRESSURE_FILE
+        );
+    }
+}
+
+static void check_triggers(struct ml_findings *findings, const char *path) {
+    struct ml_trigger_rules rules = ml_trigger_rules_default();
+    struct ml_complaint complaint = {.text = ""};
+    if (ml_trigger_rules_load(&rules, path, &complaint) != ML_OK) {
+        ml_doctor_find(findings, ML_DOCTOR_FAIL, "triggers", "%s", complaint.text);
+        return;
+    }
+    ml_doctor_find(
+        findings,
+        ML_DOCTOR_OK,
+        "triggers",
+        "%s: processes are looked at every %" PRIu32 " s, at most %" PRIu32 " dumps in %" PRIu32
+        " s (0: no limit)",
+        path,
+        rules.interval_seconds,
+        rules.most_dumps,
+        rules.most_seconds
+    );
+    check_memory_rules(findings, &rules);
+}
+
+/* ---- a process */
+
+/* True if a running memlog knows it, and has been told of. */
+static bool check_in_host(struct ml_findings *findings, uint32_t pid) {
+    struct ml_complaint complaint = {.text = ""};
+    const struct ml_channel_options options = {.loop = NULL};
+    struct ml_channel *channel = NULL;
+    int fd = -1;
+    if (ml_rendezvous_connect(NULL, &fd, &complaint) != ML_OK) {
+        ml_doctor_find(findings, ML_DOCTOR_NOTE, "host", "%s", complaint.text);
+        return false;
+    }
+    const struct memlog_host_ps_request request = {.version = MEMLOG_HOST_HOST_VERSION};
+    struct memlog_host_ps_reply reply;
+    bool known = false;
+    enum ml_status status = ml_channel_new(fd, &options, &channel);
+    if (status == ML_OK) {
+        status = memlog_host_ps_wait(ml_channel_port(channel), &request, PS_TIMEOUT_MS, &reply);
+    }
+    if (status != ML_OK) {
+        ml_doctor_find(
+            findings, ML_DOCTOR_FAIL, "host", "it does not answer: %s", ml_status_text(status)
+        );
+        ml_channel_free(channel);
+        return true;
+    }
+    for (uint32_t i = 0; i < reply.processes.count; i++) {
+        const struct memlog_host_process_row *row = &reply.processes.items[i];
+        if (row->pid == pid && strncmp(row->state.data, "running", row->state.count_bytes) == 0) {
+            known = true;
+            ml_doctor_find(
+                findings,
+                row->recording ? ML_DOCTOR_OK : ML_DOCTOR_FAIL,
+                "process",
+                row->recording ? "it is being recorded: %" PRIu64 " events so far%s%.*s"
+                               : "it is not recorded after %" PRIu64 " events%s%.*s; memlog start",
+                row->events,
+                row->note.count_bytes > 0 ? ", " : "",
+                (int)row->note.count_bytes,
+                row->note.data
+            );
+        }
+    }
+    ml_channel_free(channel);
+    return known;
+}
+
+static void
+check_process(struct ml_findings *findings, const struct ml_never_list *never, uint32_t pid) {
+    char executable[PATH_MAX];
+    struct ml_command_line line = {.count = 0};
+    ml_process_executable((pid_t)pid, executable, sizeof(executable));
+    if (ml_process_command_line((pid_t)pid, &line) == ML_OK) {
+        const bool forbidden = check_forbidden(findings, never, &line, executable);
+        ml_command_line_fini(&line);
+        if (forbidden) {
+            return;
+        }
+    }
+    if (check_in_host(findings, pid)) {
+        return;
+    }
+    const enum ml_image_kind kind = ml_image_look((pid_t)pid);
+    if (kind == ML_IMAGE_GONE && kill((pid_t)pid, 0) != 0 && errno == ESRCH) {
+        ml_doctor_find(findings, ML_DOCTOR_FAIL, "process", "there is no process %" PRIu32, pid);
+    } else if (kind == ML_IMAGE_GONE) {
+        ml_doctor_find(
+            findings,
+            ML_DOCTOR_FAIL,
+            "process",
+            "it has no program in memory: it is of the kernel's own, or has ended"
+        );
+    } else if (kind == ML_IMAGE_UNREADABLE) {
+        ml_doctor_find(
+            findings,
+            ML_DOCTOR_FAIL,
+            "process",
+            "it is another user's, or forbids to be looked at: ask as that user, or as root"
+        );
+    } else if (kind != ML_IMAGE_PRELOADABLE) {
+        ml_doctor_find(findings, ML_DOCTOR_FAIL, "process", "%s", ml_image_text(kind));
+    } else if (ml_process_maps((pid_t)pid, ML_PRELOAD_FILE)) {
+        ml_doctor_find(
+            findings,
+            ML_DOCTOR_FAIL,
+            "process",
+            "memlog is loaded into it, but its host is not the newest one of yours, or has ended"
+        );
+    } else {
+        ml_doctor_find(
+            findings,
+            ML_DOCTOR_FAIL,
+            "process",
+            "memlog is not loaded into it, and enters no process that runs: start it under memlog "
+            "run, or with the variables of memlog env"
+        );
+    }
+}
+
+/* ---- */
+
+struct arguments {
+    bool json;
+    uint32_t pid; /* 0: none */
+    const char *triggers;
+    char *const *program;
+};
+
+static const struct ml_option options[] = {
+    {.name = "--pid",
+     ML_COUNT_TO(struct arguments, pid),
+     .least = 1,
+     .most = INT_MAX,
+     .value = "PID",
+     .wants = "a process id",
+     .help = "why a process that runs is not recorded"},
+    {.name = "--triggers",
+     ML_PATH_TO(struct arguments, triggers),
+     .value = "FILE",
+     .help = "what is wrong in a triggers file, and what of it this system cannot tell"},
+    ML_ROW_JSON(struct arguments, json),
+};
+
+const struct ml_option_table ml_doctor_table = {
+    .program = "memlog",
+    .name = "doctor",
+    .summary = "find out why nothing is recorded",
+    .usage = "[OPTIONS] [PROGRAM [ARGS...]]",
+    .about = "Finds out why nothing is recorded: whether memlog's parts are there, what this "
+             "system permits, and whether PROGRAM can be profiled (it is not run, but for its "
+             "first instruction). Ends with 1 if something stands in the way.",
+    ML_OPTIONS(options),
+    .operands = ML_OPERANDS_COMMAND,
+    .operands_offset = offsetof(struct arguments, program),
+    .example = "memlog doctor python3",
+};
+
+int ml_command_doctor(char *const *words) {
+    struct ml_findings findings = {.is_first = true};
+    struct arguments arguments = {.pid = 0};
+    int exit_code = 0;
+    if (!ml_commands_read(&ml_doctor_table, words, &arguments, NULL, &exit_code)) {
+        return exit_code;
+    }
+    if (arguments.pid != 0 && arguments.program[0] != NULL) {
+        return ml_commands_wrong(
+            &ml_doctor_table, "--pid and a program are two things: one of them"
+        );
+    }
+    findings.json = arguments.json;
+    (void)printf("%s", findings.json ? "{\"memlog\": 1, \"findings\": [" : "");
+    ml_doctor_parts(&findings);
+    ml_doctor_system(&findings);
+    ml_doctor_limits(&findings);
+    ml_doctor_cache(&findings);
+    struct ml_never_list never = ml_doctor_never(&findings);
+    ml_doctor_trial(&findings);
+    if (arguments.triggers != NULL) {
+        check_triggers(&findings, arguments.triggers);
+    }
+    if (arguments.pid != 0) {
+        check_process(&findings, &never, arguments.pid);
+    } else if (arguments.program[0] != NULL) {
+        check_program(&findings, &never, arguments.program);
+    }
+    ml_never_list_fini(&never);
+    (void)printf("%s", findings.json ? "]}\n" : "");
+    return findings.failed ? 1 : 0;
+}

@@ -1,0 +1,178 @@
+/* What `memlog doctor` finds of memlog itself and of this machine, whatever it is asked about.
+ * Room: host. Context: its own process. */
+#include <errno.h>
+#include <gnu/libc-version.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "base/printable.h"
+#include "host/cli/commands.h"
+#include "host/cli/doctor_internal.h"
+#include "host/process/paths.h"
+#include "host/process/trial.h"
+#include "host/sockets/pipe_budget.h"
+#include "host/sockets/rendezvous.h"
+
+/* The client finds frames by _dl_find_object, which is glibc's since then. */
+enum { GLIBC_MAJOR = 2, GLIBC_MINOR = 35 };
+
+/* Fewer descriptors than these are soon too few for a tree of processes, four each. */
+enum { DESCRIPTORS_FEW = 1024 };
+
+enum { ADVICE_BYTES = 1024 };
+
+void ml_doctor_find(
+    struct ml_findings *findings,
+    enum ml_doctor_verdict verdict,
+    const char *what,
+    const char *format,
+    ...
+) {
+    static const char *const words[] = {"ok", "note", "FAIL"};
+    static const char *const json_words[] = {"ok", "note", "fail"};
+    char text[ADVICE_BYTES];
+    va_list arguments;
+    va_start(arguments, format);
+    (void)vsnprintf(text, sizeof(text), format, arguments);
+    va_end(arguments);
+    findings->failed = findings->failed || verdict == ML_DOCTOR_FAIL;
+    if (findings->json) {
+        (void)printf(
+            "%s\n  {\"check\": \"%s\", \"verdict\": \"%s\", \"text\": ",
+            findings->is_first ? "" : ",",
+            what,
+            json_words[verdict]
+        );
+        ml_commands_json_text(text, strlen(text));
+        (void)printf("}");
+    } else {
+        (void)printf("  %-4s  %-12s  ", words[verdict], what);
+        ml_printable_put_text(stdout, text);
+        (void)putchar('\n');
+    }
+    findings->is_first = false;
+}
+
+void ml_doctor_parts(struct ml_findings *findings) {
+    static const char *const files[] = {ML_PRELOAD_FILE, ML_SERVICE_FILE, ML_ANALYZER_FILE};
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+        struct ml_complaint complaint = {.text = ""};
+        char path[PATH_MAX];
+        if (ml_paths_find(files[i], path, &complaint) != ML_OK) {
+            ml_doctor_find(findings, ML_DOCTOR_FAIL, "parts", "%s", complaint.text);
+        } else if (access(path, R_OK) != 0) {
+            ml_doctor_find(findings, ML_DOCTOR_FAIL, "parts", "%s: %s", path, strerror(errno));
+        } else {
+            ml_doctor_find(findings, ML_DOCTOR_OK, "parts", "%s", path);
+        }
+    }
+}
+
+void ml_doctor_system(struct ml_findings *findings) {
+    struct utsname names = {.release = "?"};
+    int major = 0;
+    int minor = 0;
+    (void)uname(&names);
+    const char *glibc = gnu_get_libc_version();
+    const bool known = sscanf(glibc, "%d.%d", &major, &minor) == 2;
+    const bool enough =
+        known && (major > GLIBC_MAJOR || (major == GLIBC_MAJOR && minor >= GLIBC_MINOR));
+    ml_doctor_find(
+        findings,
+        enough ? ML_DOCTOR_OK : ML_DOCTOR_FAIL,
+        "system",
+        "Linux %s, %s, glibc %s%s",
+        names.release,
+        names.machine,
+        glibc,
+        enough ? "" : "; memlog needs 2.35 or later"
+    );
+}
+
+void ml_doctor_limits(struct ml_findings *findings) {
+    struct rlimit limit = {.rlim_max = 0};
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+        const bool few = limit.rlim_max < DESCRIPTORS_FEW;
+        ml_doctor_find(
+            findings,
+            few ? ML_DOCTOR_NOTE : ML_DOCTOR_OK,
+            "descriptors",
+            "memlog may open %" PRIu64 " files%s",
+            (uint64_t)limit.rlim_max,
+            few ? ", four for each process: raise it (ulimit -Hn) for large trees" : ""
+        );
+    }
+    struct ml_pipe_budget budget;
+    const bool privileged = ml_pipe_privileged();
+    ml_pipe_budget_init(
+        &budget, ML_PIPE_QUOTA_FOLDER, getuid(), privileged, ml_rendezvous_others()
+    );
+    if (budget.limit_bytes == UINT64_MAX || privileged) {
+        ml_doctor_find(findings, ML_DOCTOR_OK, "pipes", "no quota binds memlog's pipes");
+    } else {
+        ml_doctor_find(
+            findings,
+            budget.limit_bytes < ML_PIPE_LARGE_BYTES ? ML_DOCTOR_NOTE : ML_DOCTOR_OK,
+            "pipes",
+            "%" PRIu64 " KiB for all of them (half of your quota, pipe-user-pages-soft); beyond it "
+            "they are small and wait more often",
+            budget.limit_bytes / 1024
+        );
+    }
+}
+
+void ml_doctor_trial(struct ml_findings *findings) {
+    struct ml_trial trial;
+    ml_trial_run("--sandbox=strict", &trial);
+    const bool strict = trial.recorded;
+    if (strict) {
+        ml_doctor_find(findings, ML_DOCTOR_OK, "sandbox", "the service is walled in whole");
+    } else {
+        ml_doctor_find(findings, ML_DOCTOR_NOTE, "sandbox", "not whole here: %s", trial.said);
+        ml_trial_run("--sandbox=auto", &trial);
+    }
+    if (trial.recorded) {
+        ml_doctor_find(findings, ML_DOCTOR_OK, "trial", "a run of memlog over itself was recorded");
+    } else {
+        ml_doctor_find(
+            findings,
+            ML_DOCTOR_FAIL,
+            "trial",
+            "a run of memlog over itself left no dump: %s",
+            trial.said
+        );
+    }
+}
+
+struct ml_never_list ml_doctor_never(struct ml_findings *findings) {
+    struct ml_complaint complaint = {.text = ""};
+    struct ml_never_list list;
+    if (ml_never_list_load(&list, ML_NEVER_LIST_FOLDER, ML_NEVER_LIST_FILE, 0, &complaint) !=
+        ML_OK) {
+        ml_doctor_find(findings, ML_DOCTOR_FAIL, "never", "%s", complaint.text);
+    } else if (list.path[0] == '\0') {
+        ml_doctor_find(
+            findings,
+            ML_DOCTOR_OK,
+            "never",
+            "this machine forbids no program (there is no " ML_NEVER_LIST_FOLDER
+            "/" ML_NEVER_LIST_FILE ")"
+        );
+    } else {
+        ml_doctor_find(
+            findings,
+            ML_DOCTOR_OK,
+            "never",
+            "%s forbids what matches its %zu patterns",
+            list.path,
+            ml_never_list_count(&list)
+        );
+    }
+    return list;
+}

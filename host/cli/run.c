@@ -1,0 +1,372 @@
+#include "host/cli/run.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <ev.h>
+
+#include "host/cli/summary.h"
+#include "host/engine/engine.h"
+#include "host/page/page.h"
+#include "host/process/image.h"
+#include "host/process/info.h"
+#include "host/process/launcher.h"
+#include "host/process/paths.h"
+#include "host/process/probe.h"
+#include "host/process/signals.h"
+#include "host/process/tree.h"
+#include "host/process/voice.h"
+
+/* So long nobody wonders why the run has not ended yet. */
+static const double say_whom_after_s = 1.0;
+
+/* Where the run is. */
+enum phase {
+    PHASE_ROOT,      /* the program runs */
+    PHASE_OTHERS,    /* it has ended, others of its tree run */
+    PHASE_FINISHING, /* the final dump is being taken */
+    PHASE_DONE
+};
+
+struct run {
+    const struct ml_options *options;
+    struct ml_voice voice;
+    struct ml_inherited inherited;
+    struct ev_loop *loop;
+    struct ml_signals signals;
+    struct ml_process_tree tree;
+    ev_timer whom_timer;
+    struct ml_engine *engine; /* NULL: --memlog=none */
+    struct ml_page *page;     /* NULL: --no-page, or there could be none */
+    char analyzer_path[PATH_MAX];
+    char library_path[PATH_MAX];
+    const char *preload_path;
+    pid_t root;
+    enum phase phase;
+    struct ml_ending root_ending;
+    unsigned end_requests; /* signals that ask for the end, since the program has ended */
+    char dump_path[PATH_MAX];
+};
+
+static void on_finished(void *context, const char *path, bool complete, const char *trouble) {
+    struct run *run = context;
+    if (run->phase != PHASE_FINISHING) {
+        return; /* given up meanwhile */
+    }
+    run->phase = PHASE_DONE;
+    (void)snprintf(run->dump_path, sizeof(run->dump_path), "%s", path);
+    if (path[0] == '\0') {
+        ml_say(&run->voice, "no dump was taken: %s", trouble);
+    } else if (!complete) {
+        ml_say(
+            &run->voice, "the profile is not complete%s%s", trouble[0] != '\0' ? ": " : "", trouble
+        );
+    }
+    ev_break(run->loop, EVBREAK_ALL);
+}
+
+/* Take the final dump, then end. */
+static void finish(struct run *run) {
+    if (run->phase == PHASE_FINISHING || run->phase == PHASE_DONE) {
+        return;
+    }
+    run->phase = PHASE_FINISHING;
+    ev_timer_stop(run->loop, &run->whom_timer);
+    if (run->engine != NULL) {
+        ml_engine_finish(run->engine, on_finished, run);
+    } else {
+        run->phase = PHASE_DONE;
+        ev_break(run->loop, EVBREAK_ALL);
+    }
+}
+
+/* Somebody wants the end now: once for the end of the run with its dump, twice for the end without
+ * one. Who has asked the program to end and asks again a moment later shall not lose the dump. */
+static void end_now(struct run *run) {
+    run->end_requests++;
+    if (run->phase != PHASE_FINISHING) {
+        finish(run);
+    } else if (run->end_requests < 2) {
+        ml_say(&run->voice, "the final dump is being written; once more ends without it");
+    } else {
+        ml_say(&run->voice, "ended without a final dump");
+        run->phase = PHASE_DONE;
+        ev_break(run->loop, EVBREAK_ALL);
+    }
+}
+
+/* The root has stopped at the terminal's word; the shell that waits for us must see a stopped job,
+ * and go on when it says so. */
+static void stop_with_root(struct run *run, int stop_signal) {
+    bool by_terminal = stop_signal == SIGTSTP || stop_signal == SIGTTIN || stop_signal == SIGTTOU;
+    if (!by_terminal || getpgid(run->root) != getpgrp()) {
+        return;
+    }
+    (void)raise(SIGSTOP);
+    (void)kill(run->root, SIGCONT);
+}
+
+static void take_children(struct run *run) {
+    struct ml_process_tree_event event;
+    while (ml_process_tree_next(&run->tree, &event)) {
+        if (event.stopped) {
+            if (event.pid == run->root && run->phase == PHASE_ROOT) {
+                stop_with_root(run, event.stop_signal);
+            }
+            continue;
+        }
+        if (run->engine != NULL) {
+            ml_page_child_ended(run->page, event.pid, &event.ending);
+            ml_engine_child_ended(run->engine, event.pid, &event.ending);
+        }
+        if (event.pid == run->root && run->phase == PHASE_ROOT) {
+            run->phase = PHASE_OTHERS;
+            run->root_ending = event.ending;
+            ev_timer_again(run->loop, &run->whom_timer);
+        }
+    }
+    if (run->phase == PHASE_OTHERS &&
+        (run->options->end_with_root || ml_process_tree_left(&run->tree, NULL, 0) == 0)) {
+        finish(run);
+    }
+}
+
+static void on_dump(void *context, const char *path, bool complete, const char *trouble) {
+    struct run *run = context;
+    if (path[0] == '\0') {
+        ml_say(&run->voice, "no dump was taken: %s", trouble);
+    } else {
+        ml_say(
+            &run->voice, "%s%s%s", path, complete ? "" : ", not complete: ", complete ? "" : trouble
+        );
+    }
+}
+
+static void on_signal(void *context, int signal, int code) {
+    struct run *run = context;
+    bool root_runs = run->phase == PHASE_ROOT;
+    switch (ml_signal_decide(signal, code, run->options->dump_signal, root_runs)) {
+    case ML_SIGNAL_CHILDREN:
+        take_children(run);
+        break;
+    case ML_SIGNAL_FORWARD:
+        (void)kill(run->root, signal);
+        break;
+    case ML_SIGNAL_END:
+        end_now(run);
+        break;
+    case ML_SIGNAL_DUMP:
+        if (run->engine != NULL) {
+            ml_engine_dump(run->engine, MEMLOG_SERVICE_DUMP_REASON_SIGNAL, NULL, 0, on_dump, run);
+        }
+        break;
+    case ML_SIGNAL_IGNORE:
+        break;
+    }
+}
+
+static void on_whom_timer(struct ev_loop *loop, ev_timer *watcher, int events) {
+    (void)events;
+    struct run *run = watcher->data;
+    ev_timer_stop(loop, watcher);
+    pid_t first = 0;
+    size_t count = ml_process_tree_left(&run->tree, &first, 1);
+    if (count == 0) {
+        return;
+    }
+    char name[ML_PROCESS_NAME_BYTES] = "";
+    ml_process_name(first, name);
+    char others[64] = "";
+    if (count > 1) {
+        (void)snprintf(others, sizeof(others), " and %zu more", count - 1);
+    }
+    ml_say(
+        &run->voice,
+        "%s has ended; waiting for %s (%d)%s. ^C ends the run now, --end-with-root does not wait",
+        run->options->program[0],
+        name,
+        (int)first,
+        others
+    );
+}
+
+static void on_notice(void *context, const char *text) {
+    struct run *run = context;
+    ml_say(&run->voice, "%s", text);
+}
+
+static void on_helper(void *context, pid_t pid) {
+    struct run *run = context;
+    ml_process_tree_add_helper(&run->tree, pid);
+    if (run->engine != NULL) { /* it knows the first one, its service, itself */
+        ml_engine_add_helper(run->engine, pid);
+    }
+}
+
+/* A page that was asked for must be where it was asked for; another one is only missed. */
+static enum ml_status open_page(struct run *run, struct ml_complaint *complaint) {
+    struct ml_complaint why = {.text = ""};
+    const struct ml_page_setup setup = {
+        .loop = run->loop,
+        .engine = run->engine,
+        .place = &run->options->page,
+        .analyzer_path = run->analyzer_path,
+        .inherited = &run->inherited,
+        .on_helper = on_helper,
+        .context = run,
+    };
+    if (run->options->page.kind == ML_PAGE_NONE) {
+        return ML_OK;
+    }
+    enum ml_status status = ml_paths_find(ML_ANALYZER_FILE, run->analyzer_path, &why);
+    if (status == ML_OK) {
+        status = ml_page_open(&setup, &run->page, &why);
+    }
+    if (status == ML_OK) {
+        ml_say(&run->voice, "page: %s", ml_page_url(run->page));
+    } else if (run->options->page.asked) {
+        ml_complain(complaint, "%s", why.text);
+        return status;
+    } else {
+        ml_say(&run->voice, "there is no page: %s", why.text);
+    }
+    return ML_OK;
+}
+
+/* Whether keys or a token will pass through this process. */
+static bool has_secrets(const struct ml_options *options) {
+    return options->upload.url != NULL &&
+           (options->upload.target.kind == ML_UPLOAD_S3 || options->upload.token_file != NULL);
+}
+
+static enum ml_status open_engine(struct run *run, struct ml_complaint *complaint) {
+    char service_path[PATH_MAX];
+    enum ml_status status = ml_paths_find(ML_PRELOAD_FILE, run->library_path, complaint);
+    if (status == ML_OK) {
+        status = ml_paths_find(ML_SERVICE_FILE, service_path, complaint);
+    }
+    if (status != ML_OK) {
+        return status;
+    }
+    const struct ml_engine_setup setup = {
+        .loop = run->loop,
+        .options = run->options,
+        .inherited = &run->inherited,
+        .service_path = service_path,
+        .on_service = on_helper,
+        .on_notice = on_notice,
+        .context = run,
+    };
+    if (has_secrets(run->options)) {
+        /* They stand in no core of this process; what it starts has its own. */
+        (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+    }
+    status = ml_engine_open(&setup, &run->engine, complaint);
+    if (status != ML_OK) {
+        return status;
+    }
+    /* With strict the program must not run unless the service is walled in. Else it need not wait.
+     */
+    while (run->options->sandbox == ML_SANDBOX_STRICT &&
+           ml_engine_service_state(run->engine) == ML_ENGINE_STARTING) {
+        ev_run(run->loop, EVRUN_ONCE);
+    }
+    if (run->options->sandbox == ML_SANDBOX_STRICT &&
+        ml_engine_service_state(run->engine) == ML_ENGINE_ALONE) {
+        ml_complain(
+            complaint, "--sandbox=strict: there is no service in a whole sandbox, nothing was run"
+        );
+        return ML_ENV_REFUSED;
+    }
+    status = ml_engine_preload_path(run->engine, run->library_path, &run->preload_path, complaint);
+    return status == ML_OK ? open_page(run, complaint) : status;
+}
+
+/* Another libc's loader dies of a library of ours, a 32-bit one complains on the program's stderr.
+ */
+static bool takes_preload(enum ml_image_kind kind) {
+    return kind != ML_IMAGE_OTHER_LOADER && kind != ML_IMAGE_32_BIT;
+}
+
+/* Fork, then let it go when all that can fail before it is done. Returns 0, or the exit code. */
+static int start_program(struct run *run, char *const *environment) {
+    struct ml_complaint complaint = {.text = ""};
+    const enum ml_image_kind kind =
+        run->engine != NULL ? ml_probe_program(run->options->program) : ML_IMAGE_GONE;
+    const struct ml_launch launch = {
+        .argv = run->options->program,
+        .environment = environment,
+        .preload_path = run->engine != NULL && takes_preload(kind) ? run->preload_path : NULL,
+        .socket_path = run->engine != NULL ? ml_engine_client_path(run->engine) : NULL,
+        .inherited = &run->inherited,
+    };
+    struct ml_launched launched;
+    if (ml_launcher_fork(&launch, &launched, &complaint) != ML_OK) {
+        ml_say_error("%s", complaint.text);
+        return ML_EXIT_FAILED;
+    }
+    run->root = launched.pid;
+    if (run->engine != NULL &&
+        ml_engine_set_root(run->engine, run->root, run->options->program, &complaint) != ML_OK) {
+        ml_launcher_cancel(&launched);
+        ml_say_error("%s", complaint.text);
+        return ML_EXIT_FAILED;
+    }
+    int exec_errno = 0;
+    ml_launcher_release(&launched, &exec_errno);
+    if (exec_errno != 0) {
+        ml_say_error("%s: %s", run->options->program[0], strerror(exec_errno));
+        return ml_launcher_exit_code(exec_errno);
+    }
+    if (run->engine != NULL) {
+        ml_engine_set_root_image(
+            run->engine, kind != ML_IMAGE_GONE ? kind : ml_image_look(run->root)
+        );
+    }
+    return 0;
+}
+
+static int run_program(struct run *run, char *const *environment) {
+    int exit_code = start_program(run, environment);
+    if (exit_code != 0) {
+        return exit_code;
+    }
+    ev_run(run->loop, 0);
+    if (run->dump_path[0] != '\0') {
+        ml_summary(&run->voice, &run->inherited, run->dump_path);
+    }
+    return ml_ending_exit_code(&run->root_ending);
+}
+
+int ml_run(const struct ml_options *options, char *const *environment) {
+    struct run run = {.options = options, .voice = {.quiet = options->quiet}};
+    struct ml_complaint complaint = {.text = ""};
+    int exit_code = ML_EXIT_FAILED;
+    ml_inherited_take(&run.inherited);
+    run.loop = ev_loop_new(EVBACKEND_EPOLL | EVFLAG_NOENV);
+    if (run.loop == NULL) {
+        ml_say_error("cannot make an event loop: %s", strerror(errno));
+        return ML_EXIT_FAILED;
+    }
+    run.signals.fd = -1;
+    ev_timer_init(&run.whom_timer, on_whom_timer, 0., say_whom_after_s);
+    run.whom_timer.data = &run;
+    if (ml_process_tree_init(&run.tree, &complaint) != ML_OK ||
+        ml_signals_open(&run.signals, run.loop, on_signal, &run, &complaint) != ML_OK ||
+        (options->mode != ML_MODE_NONE && open_engine(&run, &complaint) != ML_OK)) {
+        ml_say_error("%s", complaint.text);
+    } else {
+        exit_code = run_program(&run, environment);
+    }
+    ml_page_close(run.page);
+    ml_engine_close(run.engine);
+    ml_page_free(run.page);
+    ml_signals_close(&run.signals);
+    ev_loop_destroy(run.loop);
+    return exit_code;
+}

@@ -1,0 +1,16 @@
+/* What a run says at its end. Room: host. Context: the host, after its loop.
+ *
+ * One rule: the host reads no dump; the figures come from memlog-analyzer, and when that fails, the
+ * next command is still said. */
+#ifndef MEMLOG_HOST_CLI_SUMMARY_H
+#define MEMLOG_HOST_CLI_SUMMARY_H
+
+#include "host/process/launcher.h"
+#include "host/process/voice.h"
+
+/* Total, peak and the five stacks that hold most, and the exact next command, on stderr. */
+void ml_summary(
+    const struct ml_voice *voice, const struct ml_inherited *inherited, const char *dump_path
+);
+
+#endif

@@ -1,0 +1,135 @@
+/* The host without a program of its own: sockets, members, service, dumps, on somebody's libev
+ * loop. Room: host. Context: the thread of that loop.
+ *
+ * One rule: the engine never waits. Everything that takes time answers by a callback; only closing
+ * is immediate. */
+#ifndef MEMLOG_HOST_ENGINE_ENGINE_H
+#define MEMLOG_HOST_ENGINE_ENGINE_H
+
+#include <sys/types.h>
+
+#include "base/complaint.h"
+#include "host/policy/options.h"
+#include "host/policy/role.h"
+#include "host/process/image.h"
+#include "host/process/info.h"
+#include "host/process/launcher.h"
+#include "ipc/ml_status.h"
+#include "mojom_like_idl/heap_service_mojom.h"
+
+struct ev_loop;
+struct ml_engine;
+
+struct ml_engine_setup {
+    struct ev_loop *loop;
+    const struct ml_options *options;     /* outlive the engine */
+    const struct ml_inherited *inherited; /* for the programs that it starts */
+    const char *service_path;
+    /* A service was started: it is no part of the program. NULL: nobody needs to know. */
+    void (*on_service)(void *context, pid_t pid);
+    /* Something that people should know, one line. */
+    void (*on_notice)(void *context, const char *text);
+    void *context;
+};
+
+/* Make the sockets and start the service.
+ *
+ * Errors: ML_ENV_* with a complaint.
+ * Owner:  ml_engine_close. */
+ML_NODISCARD enum ml_status ml_engine_open(
+    const struct ml_engine_setup *setup,
+    struct ml_engine **out_engine,
+    struct ml_complaint *complaint
+);
+
+/* A process of the host's own, which is no part of the program. */
+void ml_engine_add_helper(struct ml_engine *engine, pid_t pid);
+
+/* Close and remove everything; processes that still run go dormant. NULL is allowed. */
+void ml_engine_close(struct ml_engine *take_engine);
+
+/* Whether the service serves yet. */
+enum ml_engine_service {
+    ML_ENGINE_STARTING = 0,
+    ML_ENGINE_SERVING,
+    ML_ENGINE_REVIVING, /* it has died; another one is about to take over */
+    ML_ENGINE_ALONE     /* for good */
+};
+enum ml_engine_service ml_engine_service_state(const struct ml_engine *engine);
+
+/* Where processes connect: MEMLOG_SOCKET. */
+const char *ml_engine_client_path(const struct ml_engine *engine);
+
+/* The library to preload as LD_PRELOAD is to name it: such that loaders that cannot take it find
+ * nothing (ml_paths_preload_folder), and without blanks, colons and dollars. Lives as long as the
+ * engine.
+ *
+ * Errors: ML_ENV_SYSTEM, ML_ENV_REFUSED (too long) with a complaint. */
+ML_NODISCARD enum ml_status ml_engine_preload_path(
+    struct ml_engine *engine,
+    const char *path,
+    const char **out_path,
+    struct ml_complaint *complaint
+);
+
+/* The program that the run is about, before it makes its exec; opens the folder for its dumps.
+ *
+ * Errors: as ml_dumps_open. Owner:  `argv` is borrowed for the engine's life. */
+ML_NODISCARD enum ml_status ml_engine_set_root(
+    struct ml_engine *engine, pid_t pid, char *const *argv, struct ml_complaint *complaint
+);
+
+/* What the kernel said of the root's image after its exec; used if it never reports itself. */
+void ml_engine_set_root_image(struct ml_engine *engine, enum ml_image_kind kind);
+
+/* A child was reaped: how it ended. A service of ours may be one. */
+void ml_engine_child_ended(struct ml_engine *engine, pid_t pid, const struct ml_ending *ending);
+
+/* How a dump went. `path` is "" when there is none; `trouble` says why, or what it lacks. */
+typedef void ml_dump_done(void *context, const char *path, bool complete, const char *trouble);
+
+/* Take a dump of the members of these pids, or of all if pids_count is 0. `on_done` is called once,
+ * perhaps before this returns. */
+void ml_engine_dump(
+    struct ml_engine *engine,
+    enum memlog_service_dump_reason reason,
+    const uint32_t *pids,
+    size_t pids_count,
+    ml_dump_done *on_done,
+    void *context
+);
+
+/* A dump that somebody has asked for, in his own words. */
+struct ml_dump_wish {
+    enum memlog_service_dump_reason reason;
+    const uint32_t *pids; /* of these alone; pids_count 0: whatever pid */
+    size_t pids_count;
+    bool has_role;
+    enum ml_role role; /* of that role alone */
+    const char *words; /* why, for people; any bytes, words_bytes of them; 0: nothing was said */
+    size_t words_bytes;
+    uint32_t asker_id; /* the member that asked; 0: a person */
+};
+
+/* The same for a wish. */
+void ml_engine_dump_wish(
+    struct ml_engine *engine, const struct ml_dump_wish *wish, ml_dump_done *on_done, void *context
+);
+
+/* Why the dump of that number was taken, as far as anybody has said; "" else. */
+const char *ml_engine_dump_words(const struct ml_engine *engine, uint32_t number);
+
+/* The same of every process, with so much in it, into `file_fd`, an empty file that stays the
+ * caller's, for the page: no dump of the run, and `path` is "snapshot". */
+void ml_engine_snapshot(
+    struct ml_engine *engine,
+    enum memlog_service_dump_content content,
+    int file_fd,
+    ml_dump_done *on_done,
+    void *context
+);
+
+/* The end of the run: drain what ended, take the final dump, answer. */
+void ml_engine_finish(struct ml_engine *engine, ml_dump_done *on_done, void *context);
+
+#endif

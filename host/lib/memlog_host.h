@@ -1,0 +1,62 @@
+/* A host inside your own program: profiles this process and every process that it starts, as
+ * `memlog run` would, without the program `memlog`. Room: host. Context: any thread, but one call
+ * at a time for one host.
+ *
+ * One rule: the host lives on a thread of its own and touches nothing of yours: no signal, no
+ * environment variable, no child: its service is none of yours.
+ *
+ *   struct memlog_host_settings settings = {.program = argv[0]};
+ *   struct memlog_host *host = memlog_host_start(&settings, error, sizeof(error));
+ *   setenv("MEMLOG_SOCKET", memlog_host_socket(host), 1);   for the children,
+ *   setenv("LD_PRELOAD", "/path/to/libmemlog.so", 1);       unless they link the client
+ *   ...
+ *   memlog_host_stop(host, path, sizeof(path));             the final dump
+ */
+#ifndef MEMLOG_HOST_LIB_MEMLOG_HOST_H
+#define MEMLOG_HOST_LIB_MEMLOG_HOST_H
+
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define MEMLOG_HOST_EXPORT __attribute__((visibility("default")))
+
+struct memlog_host;
+
+struct memlog_host_settings {
+    /* The options of `memlog run`, NULL-terminated, without program: "--memlog=minimal", "-o",
+     * "dumps". NULL: none. Borrowed until memlog_host_stop. */
+    char *const *options;
+    /* What the profile is called; the folder of the dumps is named after it. Borrowed likewise. */
+    const char *program;
+    /* memlog-service. NULL: it lies beside this program, or in ../lib/memlog. */
+    const char *service_path;
+    /* Something that people should know, one line; called on the host's thread. May be NULL. */
+    void (*on_notice)(void *context, const char *text);
+    void *context;
+};
+
+/* Start one. This process is the root: the browser. NULL: it could not, `error` says why. */
+MEMLOG_HOST_EXPORT struct memlog_host *
+memlog_host_start(const struct memlog_host_settings *settings, char *error, size_t error_bytes);
+
+/* Where processes connect: the value for MEMLOG_SOCKET. Lives as long as the host. It is a secret
+ * of the run: who knows it, and is of this user or descends from the host, can join. */
+MEMLOG_HOST_EXPORT const char *memlog_host_socket(const struct memlog_host *host);
+
+/* Take a dump of everything and wait until it is written. 0: `path` names it. -1: there is none,
+ * and `path` says why. */
+MEMLOG_HOST_EXPORT int memlog_host_dump(struct memlog_host *host, char *path, size_t path_bytes);
+
+/* Take the final dump as above, and end the host; processes that still run go dormant. NULL is
+ * allowed. */
+MEMLOG_HOST_EXPORT int
+memlog_host_stop(struct memlog_host *take_host, char *path, size_t path_bytes);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

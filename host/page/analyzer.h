@@ -1,0 +1,77 @@
+/* memlog-analyzer, started once for each thing that the page wants of a dump: the host parses
+ * none. Room: host. Context: the host's one thread.
+ *
+ * One rule: one works at a time, at low priority, for a bounded time; what it says is handed on as
+ * a file, unread. */
+#ifndef MEMLOG_HOST_PAGE_ANALYZER_H
+#define MEMLOG_HOST_PAGE_ANALYZER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/complaint.h"
+#include "host/process/info.h"
+#include "host/process/launcher.h"
+#include "ipc/ml_status.h"
+
+struct ev_loop;
+struct ml_analyzer;
+
+/* Jobs that may wait behind one another; arguments of one; the time that one has. */
+enum { ML_ANALYZER_JOBS_MAX = 32, ML_ANALYZER_ARGUMENTS_MAX = 12, ML_ANALYZER_TIMEOUT_S = 120 };
+
+/* Where it finds the descriptors that it is given, as paths. */
+#define ML_ANALYZER_FIRST_PATH "/proc/self/fd/3"
+#define ML_ANALYZER_SECOND_PATH "/proc/self/fd/4"
+
+struct ml_analyzer_setup {
+    struct ev_loop *loop;
+    const char *path; /* of the program; borrowed for the analyzer's life */
+    const struct ml_inherited *inherited;
+    /* A child that is no part of the program was started. */
+    void (*on_helper)(void *context, pid_t pid);
+    void *context;
+};
+
+enum ml_analyzer_verdict {
+    ML_ANALYZER_MADE,
+    ML_ANALYZER_LACKING, /* the dump has not what was asked for */
+    ML_ANALYZER_FAILED
+};
+
+/* What came of it. `file_fd` holds file_bytes of output and is the callee's to close; -1: none was
+ * made, and `trouble` says why. */
+typedef void ml_analyzer_done(
+    void *context,
+    enum ml_analyzer_verdict verdict,
+    int take_file_fd,
+    uint64_t file_bytes,
+    const char *trouble
+);
+
+struct ml_analyzer_job {
+    const char *arguments[ML_ANALYZER_ARGUMENTS_MAX + 1]; /* the command first, NULL-terminated */
+    int first_fd;  /* ML_ANALYZER_FIRST_PATH; borrowed until ml_analyzer_start returns; -1: none */
+    int second_fd; /* ML_ANALYZER_SECOND_PATH, likewise */
+    ml_analyzer_done *on_done;
+    void *context;
+};
+
+/* Errors: ML_ENV_MEMORY. */
+ML_NODISCARD enum ml_status
+ml_analyzer_open(const struct ml_analyzer_setup *setup, struct ml_analyzer **out_analyzer);
+
+/* Ends the one that works; every job's on_done is called. NULL is allowed. */
+void ml_analyzer_close(struct ml_analyzer *take_analyzer);
+
+/* Do a job when its turn comes. Everything but the context is copied. `on_done` is called once,
+ * perhaps before this returns. */
+void ml_analyzer_start(struct ml_analyzer *analyzer, const struct ml_analyzer_job *job);
+
+/* A child was reaped; perhaps it is ours. */
+void ml_analyzer_child_ended(
+    struct ml_analyzer *analyzer, pid_t pid, const struct ml_ending *ending
+);
+
+#endif

@@ -1,0 +1,173 @@
+/* Private to the page: its parts, and what they call of one another. Room: host. */
+#ifndef MEMLOG_HOST_PAGE_INTERNAL_H
+#define MEMLOG_HOST_PAGE_INTERNAL_H
+
+#include <limits.h>
+
+#include <ev.h>
+#include <jansson.h>
+
+#include "host/engine/internal.h"
+#include "host/page/analyzer.h"
+#include "host/page/http.h"
+#include "host/page/page.h"
+#include "host/policy/page_guard.h"
+#include "host/process/clock.h"
+
+struct ml_page_waiter;
+struct ml_page_viewer;
+
+/* The snapshot of a kind that the service writes just now. */
+struct ml_page_snapshot {
+    struct ml_page *page;
+    enum memlog_service_dump_content content;
+    int fd;                         /* -1: none */
+    struct ml_page_waiter *asked;   /* before it was begun: it answers them */
+    struct ml_page_waiter *waiting; /* since: the next one does */
+};
+
+/* Whoever follows the run: page_events.c. */
+struct ml_page_events {
+    struct ml_page_viewer *viewers;
+    ev_timer timer;
+    bool is_asking;              /* for figures */
+    struct ml_page_shown *shown; /* of each member, by id - 1: what viewers know already */
+    uint32_t shown_count;
+    uint32_t missing_told; /* of those that are not profiled, who follows knows so many */
+};
+
+struct ml_page {
+    struct ml_page_setup setup;
+    struct ml_engine *engine;
+    struct ml_page_guard guard;
+    char url[ML_PAGE_URL_BYTES];
+    struct ml_http *http;
+    struct ml_analyzer *analyzer;
+    struct ml_page_snapshot profile, series; /* page_snapshot.c */
+    struct ml_page_events events;
+    struct ml_page_analysis *analyses; /* that are not answered yet */
+};
+
+/* A handler of one route; `word` is the part of the path that varies, "" if none does. */
+typedef void
+ml_page_handler(struct ml_page *page, struct ml_http_request *request, const char *word);
+
+/* A request that waits for somebody's word. The server may be closed before it comes. */
+struct ml_page_question {
+    struct ml_page *page;
+    struct ml_http_request *request;
+};
+
+/* NULL: no memory, and it was answered. */
+struct ml_page_question *ml_page_ask(struct ml_page *page, struct ml_http_request *request);
+
+/* The word is here: the request to answer; NULL: nobody waits any more. */
+struct ml_http_request *ml_page_asked(struct ml_page_question *take_question);
+
+/* page_answer.c: what handlers answer with. */
+void ml_page_answer_json(struct ml_http_request *request, unsigned status, json_t *take_json);
+void ml_page_answer_bytes(
+    struct ml_http_request *request, const char *content_type, const void *bytes, size_t count
+);
+__attribute__((format(printf, 3, 4))) void
+ml_page_answer_error(struct ml_http_request *request, unsigned status, const char *format, ...);
+
+/* Values of JSON: a text, with question marks where it is no UTF-8, and a member. */
+json_t *ml_page_text(const char *bytes, size_t count);
+void ml_page_set_text(json_t *json, const char *name, const char *text);
+void ml_page_set_number(json_t *json, const char *name, uint64_t value);
+void ml_page_set_bool(json_t *json, const char *name, bool value);
+
+/* A number that was given as an argument of the request. False: it was answered with an error.
+ * `out_number` stays as it is if none was given. */
+ML_NODISCARD bool ml_page_number_argument(
+    struct ml_http_request *request, const char *name, uint64_t max, uint64_t *out_number
+);
+
+/* page_processes.c */
+json_t *ml_page_process_row(
+    const struct ml_engine *engine,
+    const struct ml_member *member,
+    const struct memlog_service_client_figures *figures
+);
+const struct memlog_service_client_figures *
+ml_page_figures_of(const struct memlog_service_figures_reply *reply, uint32_t id);
+/* "covered" and "uncovered" of the run as it is now, in the report's words; NULL: no service. */
+json_t *
+ml_page_coverage(const struct ml_engine *engine, const struct memlog_service_figures_reply *reply);
+json_t *ml_page_tree(const struct memlog_service_figures_reply *reply); /* NULL: all 0 */
+/* Rows of the processes without a profile, the newest ones. */
+json_t *ml_page_unrecorded(struct ml_engine *engine, uint32_t most);
+json_t *ml_page_not_profiled(const struct ml_engine *engine);
+ml_page_handler ml_page_get_processes;
+ml_page_handler ml_page_post_start;
+ml_page_handler ml_page_post_stop;
+ml_page_handler ml_page_get_session;
+
+/* page_dumps.c */
+ml_page_handler ml_page_get_dumps;
+ml_page_handler ml_page_get_dump;
+ml_page_handler ml_page_post_dumps;
+
+/* role= and reason= of a wish for a dump. False: it was answered with an error. */
+ML_NODISCARD bool ml_page_wish_of(struct ml_http_request *request, struct ml_dump_wish *wish);
+
+/* page_uploads.c */
+ml_page_handler ml_page_post_upload;
+ml_page_handler ml_page_get_uploads;
+
+/* The folder where dumps lie; "": there is none yet. */
+const char *ml_page_folder(const struct ml_page *page);
+
+/* Open the dump of that id; its file's name. -1: there is none. Owner: the caller's. */
+int ml_page_open_dump(const struct ml_page *page, const char *id, char out_name[NAME_MAX + 1]);
+
+/* page_profile.c: whatever the analyzer makes of a dump. */
+ml_page_handler ml_page_get_profile;
+ml_page_handler ml_page_get_timeline;
+ml_page_handler ml_page_get_diff;
+
+/* The processes of a dump, as the live ones. */
+ml_page_handler ml_page_get_dump_processes;
+ml_page_handler ml_page_get_pprof_heap;
+ml_page_handler ml_page_get_pprof_allocs;
+
+/* Forget those that nobody will call back any more. */
+void ml_page_analyses_fini(struct ml_page *page);
+
+/* Let the analyzer turn a file (borrowed) into an answer. */
+void ml_page_convert(
+    struct ml_page *page,
+    struct ml_http_request *request,
+    int file_fd,
+    const char *const *arguments,
+    const char *content_type,
+    const char *file_name
+);
+
+/* page_snapshot.c */
+
+void ml_page_snapshot_init(
+    struct ml_page_snapshot *snapshot,
+    struct ml_page *page,
+    enum memlog_service_dump_content content
+);
+
+/* A fresh one, as a descriptor that is borrowed until the callback returns; -1 with why not. The
+ * callback is called once, perhaps before this returns. */
+void ml_page_take_snapshot(
+    struct ml_page_snapshot *snapshot,
+    void (*on_taken)(void *context, int fd, const char *trouble),
+    void *context
+);
+void ml_page_snapshot_fini(struct ml_page_snapshot *snapshot);
+
+/* page_metrics.c */
+ml_page_handler ml_page_get_metrics;
+
+/* page_events.c */
+ml_page_handler ml_page_get_events;
+void ml_page_events_init(struct ml_page *page);
+void ml_page_events_fini(struct ml_page *page);
+
+#endif

@@ -1,0 +1,51 @@
+/* The live page and its HTTP interface, over a running engine or over dumps of ended runs. Room:
+ * host. Context: the host's one thread.
+ *
+ * One rule: GET changes nothing, and whatever is asked costs the profiled programs nothing but what
+ * a dump costs; a profile is read by the analyzer alone. */
+#ifndef MEMLOG_HOST_PAGE_PAGE_H
+#define MEMLOG_HOST_PAGE_PAGE_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "base/complaint.h"
+#include "host/policy/page_place.h"
+#include "host/process/info.h"
+#include "host/process/launcher.h"
+#include "ipc/ml_status.h"
+
+struct ev_loop;
+struct ml_engine;
+struct ml_page;
+
+struct ml_page_setup {
+    struct ev_loop *loop;
+    struct ml_engine *engine; /* NULL: over the dumps in `folder` alone */
+    const char *folder;       /* borrowed for the page's life; NULL: the engine's */
+    const struct ml_page_place *place;
+    const char *analyzer_path; /* borrowed likewise */
+    const struct ml_inherited *inherited;
+    /* A child that is no part of the program was started. */
+    void (*on_helper)(void *context, pid_t pid);
+    void *context;
+};
+
+/* Errors: ML_ENV_* with a complaint. Owner: ml_page_close, then ml_page_free. */
+ML_NODISCARD enum ml_status ml_page_open(
+    const struct ml_page_setup *setup, struct ml_page **out_page, struct ml_complaint *complaint
+);
+
+/* Speak to nobody any more; whoever still waits for an answer gets one. NULL is allowed. */
+void ml_page_close(struct ml_page *page);
+
+/* Behind the engine's end, which calls back what the page still asked it for. NULL is allowed. */
+void ml_page_free(struct ml_page *take_page);
+
+/* What people open: the address with its token. */
+const char *ml_page_url(const struct ml_page *page);
+
+/* A child was reaped; perhaps it worked for the page. NULL is allowed. */
+void ml_page_child_ended(struct ml_page *page, pid_t pid, const struct ml_ending *ending);
+
+#endif

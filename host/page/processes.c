@@ -1,0 +1,424 @@
+/* The page's processes: who they are, what they hold, start and stop. Room: host. */
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/size.h"
+#include "base/uncovered.h"
+#include "host/page/internal.h"
+
+const struct memlog_service_client_figures *
+ml_page_figures_of(const struct memlog_service_figures_reply *reply, uint32_t id) {
+    for (uint32_t i = 0; reply != NULL && i < reply->clients.count; i++) {
+        if (reply->clients.items[i].id == id) {
+            return &reply->clients.items[i];
+        }
+    }
+    return NULL;
+}
+
+static void set_totals(json_t *json, const struct memlog_service_totals *totals) {
+    ml_page_set_number(json, "live_bytes", totals->live_bytes);
+    ml_page_set_number(json, "live_blocks", totals->live_blocks);
+    ml_page_set_number(json, "peak_bytes", totals->peak_bytes);
+    ml_page_set_number(json, "peak_blocks", totals->peak_blocks);
+    ml_page_set_number(json, "total_bytes", totals->total_bytes);
+    ml_page_set_number(json, "total_blocks", totals->total_blocks);
+}
+
+json_t *ml_page_tree(const struct memlog_service_figures_reply *reply) {
+    static const struct memlog_service_figures_reply none = {.left_bytes = 0};
+    const struct memlog_service_figures_reply *known = reply != NULL ? reply : &none;
+    json_t *json = json_object();
+    set_totals(json, &known->tree);
+    ml_page_set_number(json, "left_bytes", known->left_bytes);
+    ml_page_set_number(json, "left_blocks", known->left_blocks);
+    return json;
+}
+
+/* Whose memory the tree's figures do not hold, as a report says it of a dump. */
+static struct ml_uncovered
+uncovered_of(const struct ml_engine *engine, const struct memlog_service_figures_reply *reply) {
+    struct ml_uncovered uncovered = {
+        .not_profiled = engine->not_profiled_count, .missed = ml_engine_list_missed(engine)};
+    for (uint32_t i = 0; i < engine->members.count; i++) {
+        const struct ml_member *member = engine->members.items[i];
+        if (!member->in_service) {
+            ml_uncovered_add_unrecorded(&uncovered, false, member->footprint_bytes, 1);
+        }
+    }
+    for (uint32_t i = 0; reply != NULL && i < reply->clients.count; i++) {
+        const struct memlog_service_client_figures *figures = &reply->clients.items[i];
+        if (figures->id == 0 || figures->id > engine->members.count) {
+            continue;
+        }
+        ml_uncovered_add_unseen(
+            &uncovered,
+            engine->members.items[figures->id - 1]->name,
+            figures->unseen.data,
+            figures->unseen.count_bytes,
+            figures->coverage_private_bytes,
+            figures->folded_processes > 0 ? figures->folded_processes : 1
+        );
+    }
+    for (uint32_t i = 0; i < engine->list.table.count; i++) {
+        const struct ml_unrecorded *one = engine->list.table.items[i];
+        ml_uncovered_add_unrecorded(
+            &uncovered,
+            one->is_idle,
+            one->footprint_bytes,
+            one->folded_processes > 0 ? one->folded_processes : 1
+        );
+    }
+    return uncovered;
+}
+
+json_t *
+ml_page_coverage(const struct ml_engine *engine, const struct memlog_service_figures_reply *reply) {
+    const struct ml_uncovered uncovered = uncovered_of(engine, reply);
+    char words[ML_UNCOVERED_BYTES];
+    json_t *json = json_object();
+    ml_uncovered_words(&uncovered, words);
+    /* Without the service nobody knows of any allocator. */
+    ml_page_set_bool(json, "covered", reply != NULL && !ml_uncovered_is_any(&uncovered));
+    ml_page_set_text(
+        json,
+        "uncovered",
+        words[0] != '\0' || reply != NULL ? words : "memlog-service does not serve just now"
+    );
+    return json;
+}
+
+static json_t *words_of(const struct ml_command_line *line) {
+    json_t *words = json_array();
+    for (size_t i = 0; i < line->count; i++) {
+        const char *word = line->arguments[i];
+        (void)json_array_append_new(words, ml_page_text(word, strlen(word)));
+    }
+    return words;
+}
+
+static void set_figures(json_t *json, const struct memlog_service_client_figures *figures) {
+    static const struct memlog_service_client_figures none = {.complete = false};
+    const struct memlog_service_client_figures *f = figures != NULL ? figures : &none;
+    set_totals(json, &f->totals);
+    if (f->folded_processes > 0) {
+        ml_page_set_number(json, "folded_processes", f->folded_processes);
+    }
+    ml_page_set_bool(json, "in_tree", figures != NULL && !f->left_tree);
+    ml_page_set_number(json, "held_at_tree_peak_bytes", f->held_at_tree_peak_bytes);
+    ml_page_set_number(json, "held_at_tree_peak_blocks", f->held_at_tree_peak_blocks);
+    ml_page_set_number(json, "inherited_bytes", f->inherited_bytes);
+    ml_page_set_number(json, "inherited_blocks", f->inherited_blocks);
+    ml_page_set_number(json, "events", f->events);
+    ml_page_set_number(json, "lost_events", f->lost_events);
+    ml_page_set_number(json, "unknown_frees", f->unknown_frees);
+    ml_page_set_number(json, "truncated_stacks", f->truncated_stacks);
+    ml_page_set_number(json, "stack_nodes", f->nodes);
+    /* Of who has no profile no event was lost, and none was not. */
+    (void)json_object_set_new(
+        json, "complete", figures != NULL ? json_boolean(f->complete) : json_null()
+    );
+    ml_page_set_number(json, "waits", f->waits);
+    ml_page_set_number(json, "waited_ns", f->waited_ns);
+    ml_page_set_number(json, "longest_wait_ns", f->longest_wait_ns);
+    (void
+    )json_object_set_new(json, "trouble", ml_page_text(f->trouble.data, f->trouble.count_bytes));
+}
+
+/* Of a process that is not recorded memory alone is known. */
+static json_t *memory_alone(uint64_t private_bytes, const char *unseen) {
+    json_t *json = json_object();
+    ml_page_set_number(json, "heap_bytes", 0);
+    ml_page_set_number(json, "private_bytes", private_bytes);
+    ml_page_set_text(json, "allocator", "unknown");
+    ml_page_set_text(json, "unseen", unseen);
+    return json;
+}
+
+/* As the report has it. */
+static json_t *
+coverage_of(const struct ml_member *member, const struct memlog_service_client_figures *figures) {
+    json_t *json = json_object();
+    ml_page_set_number(json, "heap_bytes", figures != NULL ? figures->coverage_heap_bytes : 0);
+    ml_page_set_number(
+        json,
+        "private_bytes",
+        figures != NULL ? figures->coverage_private_bytes : member->footprint_bytes
+    );
+    (void)json_object_set_new(
+        json,
+        "allocator",
+        figures != NULL && figures->allocator.count_bytes > 0
+            ? ml_page_text(figures->allocator.data, figures->allocator.count_bytes)
+            : json_string("unknown")
+    );
+    (void)json_object_set_new(
+        json,
+        "unseen",
+        figures != NULL ? ml_page_text(figures->unseen.data, figures->unseen.count_bytes)
+                        : json_string("it is not recorded")
+    );
+    return json;
+}
+
+json_t *ml_page_process_row(
+    const struct ml_engine *engine,
+    const struct ml_member *member,
+    const struct memlog_service_client_figures *figures
+) {
+    static const char *const stack_modes[ML_STACK_MODE_COUNT] = {
+        [ML_STACK_NATIVE] = "native",
+        [ML_STACK_NATIVE_WITH_THREAD_NAMES] = "native-with-thread-names",
+        [ML_STACK_PSEUDO] = "pseudo",
+        [ML_STACK_MIXED] = "mixed",
+    };
+    const bool own = member->sampling_bytes != 0;
+    const uint32_t mode = own ? member->stack_mode : (uint32_t)engine->options->stack_mode;
+    json_t *json = json_object();
+    ml_page_set_number(json, "id", member->id);
+    ml_page_set_number(json, "parent_id", member->parent_id);
+    ml_page_set_number(json, "pid", (uint64_t)member->pid);
+    ml_page_set_number(json, "parent_pid", (uint64_t)member->parent_pid);
+    ml_page_set_text(json, "name", member->name);
+    (void)json_object_set_new(json, "command_line", words_of(&member->line));
+    ml_page_set_text(json, "role", ml_role_name(member->role));
+    ml_page_set_text(json, "state", ml_member_state_name(member->state));
+    ml_page_set_bool(json, "from_startup", member->from_startup);
+    ml_page_set_bool(json, "recording", member->recording);
+    ml_page_set_bool(json, "recorded", member->in_service);
+    ml_page_set_bool(json, "recordable", member->endpoint.control_fd >= 0 && !member->stream_lost);
+    ml_page_set_text(json, "reason", member->in_service ? "" : member->note);
+    ml_page_set_number(
+        json, "sampling_bytes", own ? member->sampling_bytes : engine->options->sampling_bytes
+    );
+    ml_page_set_text(json, "stack_mode", mode < ML_STACK_MODE_COUNT ? stack_modes[mode] : "?");
+    ml_page_set_number(json, "footprint_bytes", member->footprint_bytes);
+    ml_page_set_number(json, "resident_bytes", member->resident_bytes);
+    (void)json_object_set_new(json, "exit_code", json_integer(member->ending.exit_code));
+    ml_page_set_number(json, "signal", (uint64_t)member->ending.signal);
+    ml_page_set_number(json, "start_ms", member->start.realtime_ns / 1000000);
+    ml_page_set_number(json, "end_ms", member->end.realtime_ns / 1000000);
+    ml_page_set_text(json, "note", member->note);
+    (void)json_object_set_new(json, "coverage", coverage_of(member, figures));
+    set_figures(json, figures);
+    return json;
+}
+
+/* A row of a process that no profile tells of. */
+static json_t *unrecorded_row(struct ml_engine *engine, struct ml_unrecorded *one) {
+    json_t *json = json_object();
+    ml_engine_list_judge(engine, one);
+    ml_page_set_number(json, "id", one->id);
+    ml_page_set_number(json, "parent_id", one->parent_id);
+    ml_page_set_number(json, "pid", (uint64_t)one->pid);
+    ml_page_set_number(json, "parent_pid", (uint64_t)one->parent_pid);
+    ml_page_set_text(json, "name", one->name);
+    (void)json_object_set_new(json, "command_line", words_of(&one->line));
+    ml_page_set_text(json, "role", ml_role_name(one->role));
+    ml_page_set_text(json, "state", ml_member_state_name(one->state));
+    ml_page_set_bool(json, "from_startup", false);
+    ml_page_set_bool(json, "recording", false);
+    ml_page_set_bool(json, "recorded", false);
+    ml_page_set_bool(json, "recordable", false);
+    ml_page_set_bool(json, "idle", one->is_idle);
+    ml_page_set_text(json, "reason", one->reason);
+    ml_page_set_text(json, "note", one->reason);
+    ml_page_set_number(json, "footprint_bytes", one->footprint_bytes);
+    ml_page_set_number(json, "resident_bytes", one->resident_bytes);
+    (void)json_object_set_new(json, "exit_code", json_integer(one->ending.exit_code));
+    ml_page_set_number(json, "signal", (uint64_t)one->ending.signal);
+    ml_page_set_number(json, "start_ms", one->start.realtime_ns / 1000000);
+    ml_page_set_number(json, "end_ms", one->end.realtime_ns / 1000000);
+    ml_page_set_number(json, "folded_processes", one->folded_processes);
+    (void)json_object_set_new(
+        json,
+        "coverage",
+        memory_alone(
+            one->footprint_bytes,
+            ml_uncovered_hides(one->is_idle, one->footprint_bytes) ? one->reason : ""
+        )
+    );
+    set_figures(json, NULL);
+    return json;
+}
+
+json_t *ml_page_unrecorded(struct ml_engine *engine, uint32_t most) {
+    const struct ml_unrecorded_table *table = &engine->list.table;
+    const uint32_t first = table->count > most ? table->count - most : 0;
+    json_t *rows = json_array();
+    for (uint32_t i = first; i < table->count; i++) {
+        (void)json_array_append_new(rows, unrecorded_row(engine, table->items[i]));
+    }
+    return rows;
+}
+
+json_t *ml_page_not_profiled(const struct ml_engine *engine) {
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < engine->not_profiled_count; i++) {
+        const struct ml_not_profiled *one = &engine->not_profiled[i];
+        json_t *json = json_object();
+        ml_page_set_number(json, "pid", (uint64_t)one->pid);
+        ml_page_set_number(json, "parent_pid", (uint64_t)one->parent_pid);
+        ml_page_set_text(json, "path", one->path != NULL ? one->path : "");
+        ml_page_set_text(json, "reason", one->reason);
+        (void)json_array_append_new(list, json);
+    }
+    return list;
+}
+
+static void
+on_figures(void *context, enum ml_status status, const struct memlog_service_figures_reply *reply) {
+    struct ml_page_question *question = context;
+    struct ml_engine *engine = question->page->engine;
+    struct ml_http_request *request = ml_page_asked(question);
+    if (request == NULL) {
+        return;
+    }
+    const struct memlog_service_figures_reply *figures = status == ML_OK ? reply : NULL;
+    json_t *answer = json_object();
+    json_t *rows = json_array();
+    for (uint32_t i = 0; i < engine->members.count; i++) {
+        const struct ml_member *member = engine->members.items[i];
+        (void)json_array_append_new(
+            rows, ml_page_process_row(engine, member, ml_page_figures_of(figures, member->id))
+        );
+    }
+    json_t *others = ml_page_unrecorded(engine, UINT32_MAX);
+    (void)json_array_extend(rows, others);
+    json_decref(others);
+    ml_page_set_number(answer, "memlog", 1);
+    (void)json_object_set_new(answer, "dump", ml_page_coverage(engine, figures));
+    (void)json_object_set_new(answer, "tree", ml_page_tree(figures));
+    (void)json_object_set_new(answer, "processes", rows);
+    (void)json_object_set_new(answer, "not_profiled", ml_page_not_profiled(engine));
+    ml_page_answer_json(request, 200, answer);
+}
+
+void ml_page_get_processes(
+    struct ml_page *page, struct ml_http_request *request, const char *word
+) {
+    (void)word;
+    const char *dump = ml_http_argument(request, "dump");
+    if (page->engine == NULL || (dump != NULL && dump[0] != '\0')) {
+        ml_page_get_dump_processes(page, request, dump);
+        return;
+    }
+    struct ml_page_question *question = ml_page_ask(page, request);
+    if (question != NULL) {
+        ml_service_link_figures(&page->engine->link, on_figures, question);
+    }
+}
+
+/* What everything else is called by; what the page must know before it asks for more. */
+void ml_page_get_session(struct ml_page *page, struct ml_http_request *request, const char *word) {
+    (void)word;
+    const struct ml_engine *engine = page->engine;
+    json_t *answer = json_object();
+    json_t *program = json_array();
+    for (size_t i = 0; engine != NULL && engine->root_argv != NULL && engine->root_argv[i] != NULL;
+         i++) {
+        const char *argument = engine->root_argv[i];
+        (void)json_array_append_new(program, ml_page_text(argument, strlen(argument)));
+    }
+    ml_page_set_number(answer, "memlog", 1);
+    ml_page_set_text(answer, "page_token", page->guard.page_token);
+    ml_page_set_bool(answer, "live", engine != NULL);
+    ml_page_set_text(answer, "folder", ml_page_folder(page));
+    (void)json_object_set_new(answer, "program", program);
+    if (engine != NULL) {
+        ml_page_set_text(answer, "mode", ml_mode_name(engine->options->mode));
+        ml_page_set_number(answer, "sampling_bytes", engine->options->sampling_bytes);
+        ml_page_set_number(answer, "start_ms", engine->start.realtime_ns / 1000000);
+        ml_page_set_bool(answer, "uploads", engine->uploader != NULL);
+    }
+    ml_page_answer_json(request, 200, answer);
+}
+
+/* ---- start and stop */
+
+static void on_controlled(void *context, const char *trouble) {
+    struct ml_http_request *request = ml_page_asked(context);
+    if (request == NULL) {
+        return;
+    }
+    if (trouble[0] != '\0') {
+        ml_page_answer_error(request, 409, "%s", trouble);
+        return;
+    }
+    json_t *answer = json_object();
+    ml_page_set_bool(answer, "done", true);
+    ml_page_answer_json(request, 200, answer);
+}
+
+/* The running process of that pid. NULL: there is none, and it was answered. */
+static struct ml_member *
+member_of(struct ml_page *page, struct ml_http_request *request, const char *word) {
+    uint64_t pid = 0;
+    if (!ml_count_read(word, INT_MAX, &pid)) {
+        ml_page_answer_error(request, 400, "%.40s is not a process id", word);
+        return NULL;
+    }
+    struct ml_member *member = ml_members_running(&page->engine->members, (pid_t)pid);
+    if (member == NULL && ml_members_newest(&page->engine->members, (pid_t)pid) != NULL) {
+        ml_page_answer_error(request, 409, "process %s has ended", word);
+    } else if (member == NULL) {
+        ml_page_answer_error(
+            request, 404, "process %s: %s", word, ml_engine_why_not(page->engine, (pid_t)pid)
+        );
+    }
+    return member;
+}
+
+/* False: it was answered. */
+static bool
+stack_mode_of(struct ml_http_request *request, const struct ml_engine *engine, uint32_t *out_mode) {
+    const char *text = ml_http_argument(request, "stack_mode");
+    *out_mode = (uint32_t)engine->options->stack_mode;
+    if (text == NULL || text[0] == '\0') {
+        return true;
+    }
+    if (strcmp(text, "native") == 0) {
+        *out_mode = ML_STACK_NATIVE;
+    } else if (strcmp(text, "native-with-thread-names") == 0) {
+        *out_mode = ML_STACK_NATIVE_WITH_THREAD_NAMES;
+    } else {
+        ml_page_answer_error(
+            request, 400, "stack_mode=%.40s: native or native-with-thread-names is wanted", text
+        );
+        return false;
+    }
+    return true;
+}
+
+void ml_page_post_start(struct ml_page *page, struct ml_http_request *request, const char *word) {
+    uint64_t sampling_bytes = page->engine->options->sampling_bytes;
+    uint32_t stack_mode = 0;
+    if (!ml_page_number_argument(
+            request, "sampling_bytes", ML_SAMPLING_MAX_BYTES, &sampling_bytes
+        ) ||
+        !stack_mode_of(request, page->engine, &stack_mode)) {
+        return;
+    }
+    if (sampling_bytes == 0) {
+        ml_page_answer_error(
+            request, 400, "sampling_bytes=0: 1 records every allocation, N one in N bytes"
+        );
+        return;
+    }
+    struct ml_member *member = member_of(page, request, word);
+    struct ml_page_question *question = member != NULL ? ml_page_ask(page, request) : NULL;
+    if (question != NULL) {
+        ml_engine_start_member(
+            page->engine, member, sampling_bytes, stack_mode, on_controlled, question
+        );
+    }
+}
+
+void ml_page_post_stop(struct ml_page *page, struct ml_http_request *request, const char *word) {
+    struct ml_member *member = member_of(page, request, word);
+    struct ml_page_question *question = member != NULL ? ml_page_ask(page, request) : NULL;
+    if (question != NULL) {
+        ml_engine_stop_member(page->engine, member, on_controlled, question);
+    }
+}

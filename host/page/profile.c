@@ -1,0 +1,459 @@
+/* What the analyzer makes of a dump for the page and for pprof. The host hands descriptors on and
+ * reads none of it. Room: host. */
+#include <inttypes.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "host/page/internal.h"
+
+enum { SECONDS_MAX = 3600, ARGUMENT_BYTES = 64, FILE_NAME_BYTES = NAME_MAX + 64 };
+
+/* Points of each series unless more or fewer are asked for: a chart's width. What changed: the
+ * first so many, and the last. */
+enum { TIMELINE_POINTS = 600, TIMELINE_POINTS_MAX = 10000, TIMELINE_CHANGES = 25 };
+
+/* Of the year 9999. */
+#define TIME_MAX_MS UINT64_C(253402300799999)
+#define TIME_MAX_BYTES 40
+
+/* A request whose answer the analyzer makes of one or two dumps. */
+struct ml_page_analysis {
+    struct ml_page *page;
+    struct ml_http_request *request;
+    struct ml_page_snapshot *now; /* the kind that it is made of when no dump is named */
+    char words[ML_ANALYZER_ARGUMENTS_MAX][ARGUMENT_BYTES];
+    size_t words_count;
+    const char *content_type;
+    char file_name[FILE_NAME_BYTES]; /* what a browser shall save it as; "": it shall not */
+    int fds[2];                      /* the dump, and the one that it is compared with; -1 */
+    double wait_s;                   /* between the two */
+    ev_timer timer;
+    struct ml_page_analysis *next;
+};
+
+static void free_analysis(struct ml_page_analysis *analysis) {
+    struct ml_page_analysis **one = &analysis->page->analyses;
+    while (*one != NULL && *one != analysis) {
+        one = &(*one)->next;
+    }
+    if (*one != NULL) {
+        *one = analysis->next;
+    }
+    ev_timer_stop(analysis->page->setup.loop, &analysis->timer);
+    for (size_t i = 0; i < 2; i++) {
+        if (analysis->fds[i] >= 0) {
+            (void)close(analysis->fds[i]);
+        }
+    }
+    free(analysis);
+}
+
+static void fail(struct ml_page_analysis *analysis, unsigned status, const char *trouble) {
+    if (analysis->page->http != NULL) {
+        ml_page_answer_error(analysis->request, status, "%s", trouble);
+    }
+    free_analysis(analysis);
+}
+
+static void on_analyzed(
+    void *context,
+    enum ml_analyzer_verdict verdict,
+    int take_file_fd,
+    uint64_t file_bytes,
+    const char *trouble
+) {
+    struct ml_page_analysis *analysis = context;
+    if (take_file_fd < 0) {
+        /* What a dump lacks is the asker's mistake; what nobody could make is not. */
+        fail(analysis, verdict == ML_ANALYZER_LACKING ? 404 : 503, trouble);
+        return;
+    }
+    char disposition[FILE_NAME_BYTES + 32];
+    (void
+    )snprintf(disposition, sizeof(disposition), "attachment; filename=\"%s\"", analysis->file_name);
+    const struct ml_http_answer answer = {
+        .status = 200,
+        .content_type = analysis->content_type,
+        .is_file = true,
+        .take_file_fd = take_file_fd,
+        .file_bytes = file_bytes,
+        .disposition = analysis->file_name[0] != '\0' ? disposition : NULL,
+    };
+    if (analysis->page->http != NULL) {
+        ml_http_answer(analysis->request, &answer);
+    } else {
+        (void)close(take_file_fd);
+    }
+    free_analysis(analysis);
+}
+
+static struct ml_page_analysis *
+analysis_new(struct ml_page *page, struct ml_http_request *request, const char *content_type) {
+    struct ml_page_analysis *analysis = calloc(1, sizeof(*analysis));
+    if (analysis == NULL) {
+        ml_page_answer_error(request, 500, "no memory");
+        return NULL;
+    }
+    *analysis = (struct ml_page_analysis
+    ){.page = page,
+      .request = request,
+      .now = &page->profile,
+      .content_type = content_type,
+      .fds = {-1, -1},
+      .next = page->analyses};
+    page->analyses = analysis;
+    return analysis;
+}
+
+void ml_page_analyses_fini(struct ml_page *page) {
+    while (page->analyses != NULL) {
+        free_analysis(page->analyses);
+    }
+}
+
+__attribute__((format(printf, 2, 3))) static void
+add_word(struct ml_page_analysis *analysis, const char *format, ...) {
+    if (analysis->words_count < ML_ANALYZER_ARGUMENTS_MAX) {
+        va_list values;
+        va_start(values, format);
+        (void)vsnprintf(analysis->words[analysis->words_count++], ARGUMENT_BYTES, format, values);
+        va_end(values);
+    }
+}
+
+/* Both dumps are here. */
+static void analyze(struct ml_page_analysis *analysis) {
+    struct ml_analyzer_job job = {
+        .first_fd = analysis->fds[0],
+        .second_fd = analysis->fds[1],
+        .on_done = on_analyzed,
+        .context = analysis,
+    };
+    for (size_t i = 0; i < analysis->words_count; i++) {
+        job.arguments[i] = analysis->words[i];
+    }
+    ml_analyzer_start(analysis->page->analyzer, &job);
+}
+
+void ml_page_convert(
+    struct ml_page *page,
+    struct ml_http_request *request,
+    int file_fd,
+    const char *const *arguments,
+    const char *content_type,
+    const char *file_name
+) {
+    struct ml_page_analysis *analysis = analysis_new(page, request, content_type);
+    if (analysis == NULL) {
+        return;
+    }
+    for (size_t i = 0; arguments[i] != NULL; i++) {
+        add_word(analysis, "%s", arguments[i]);
+    }
+    (void)snprintf(analysis->file_name, sizeof(analysis->file_name), "%s", file_name);
+    analysis->fds[0] = dup(file_fd);
+    analyze(analysis);
+}
+
+/* ---- which dumps */
+
+static void on_second(void *context, int fd, const char *trouble) {
+    struct ml_page_analysis *analysis = context;
+    if (fd < 0 || analysis->page->http == NULL) {
+        fail(analysis, 503, trouble);
+        return;
+    }
+    /* The first one is what it is compared with. */
+    analysis->fds[1] = analysis->fds[0];
+    analysis->fds[0] = dup(fd);
+    analyze(analysis);
+}
+
+static void on_waited(struct ev_loop *loop, ev_timer *watcher, int events) {
+    (void)loop;
+    (void)events;
+    struct ml_page_analysis *analysis = watcher->data;
+    ml_page_take_snapshot(analysis->now, on_second, analysis);
+}
+
+static void on_first(void *context, int fd, const char *trouble) {
+    struct ml_page_analysis *analysis = context;
+    if (fd < 0 || analysis->page->http == NULL) {
+        fail(analysis, 503, trouble);
+        return;
+    }
+    analysis->fds[0] = dup(fd);
+    if (analysis->wait_s > 0.) {
+        ev_timer_init(&analysis->timer, on_waited, analysis->wait_s, 0.);
+        analysis->timer.data = analysis;
+        ev_timer_start(analysis->page->setup.loop, &analysis->timer);
+        return;
+    }
+    analyze(analysis);
+}
+
+/* The newest moment: of a running engine a snapshot, else the last dump. */
+static bool is_now(const char *id) {
+    return id == NULL || id[0] == '\0' || strcmp(id, "now") == 0;
+}
+
+/* Open the dump of that id. False: there is none, and it was answered. */
+static bool open_side(struct ml_page_analysis *analysis, size_t side, const char *id) {
+    char name[NAME_MAX + 1];
+    analysis->fds[side] = ml_page_open_dump(analysis->page, id, name);
+    if (analysis->fds[side] >= 0) {
+        return true;
+    }
+    ml_page_answer_error(
+        analysis->request, 404, "there is no dump %.40s; /api/v1/dumps lists them", id
+    );
+    free_analysis(analysis);
+    return false;
+}
+
+/* Of that dump, or of now. */
+static void start(struct ml_page_analysis *analysis, const char *id) {
+    if (!is_now(id)) {
+        if (open_side(analysis, 0, id)) {
+            analyze(analysis);
+        }
+    } else if (analysis->page->engine != NULL) {
+        ml_page_take_snapshot(analysis->now, on_first, analysis);
+    } else {
+        ml_page_answer_error(analysis->request, 400, "dump=: which? the run has ended");
+        free_analysis(analysis);
+    }
+}
+
+/* ---- what is asked for */
+
+static bool is_word_of(const char *text, const char *const *words, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(text, words[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* pid, role and metric, as the analyzer's options. False: it was answered. */
+static bool add_selection(struct ml_page_analysis *analysis) {
+    static const char *const metrics[] = {"live", "peak", "total"};
+    struct ml_http_request *request = analysis->request;
+    const char *metric = ml_http_argument(request, "metric");
+    const char *role = ml_http_argument(request, "role");
+    uint64_t pid = 0;
+    if (!ml_page_number_argument(request, "pid", INT_MAX, &pid)) {
+        return false;
+    }
+    if (metric != NULL && !is_word_of(metric, metrics, 3)) {
+        ml_page_answer_error(request, 400, "metric=%.20s: live, peak or total is wanted", metric);
+        return false;
+    }
+    if (role != NULL && role[0] != '\0' && !is_word_of(role, ml_role_names, ML_ROLE_COUNT)) {
+        ml_page_answer_error(
+            request, 400, "role=%.20s: browser, renderer, gpu, utility or other is wanted", role
+        );
+        return false;
+    }
+    add_word(analysis, "--metric=%s", metric != NULL ? metric : "live");
+    if (pid != 0) {
+        add_word(analysis, "--pid=%" PRIu64, pid);
+    }
+    if (role != NULL && role[0] != '\0') {
+        add_word(analysis, "--role=%s", role);
+    }
+    return true;
+}
+
+void ml_page_get_profile(struct ml_page *page, struct ml_http_request *request, const char *word) {
+    (void)word;
+    struct ml_page_analysis *analysis = analysis_new(page, request, "application/json");
+    if (analysis == NULL) {
+        return;
+    }
+    add_word(analysis, "page-data");
+    if (!add_selection(analysis)) {
+        free_analysis(analysis);
+        return;
+    }
+    add_word(analysis, ML_ANALYZER_FIRST_PATH);
+    start(analysis, ml_http_argument(request, "dump"));
+}
+
+void ml_page_get_dump_processes(
+    struct ml_page *page, struct ml_http_request *request, const char *id
+) {
+    struct ml_page_analysis *analysis = analysis_new(page, request, "application/json");
+    if (analysis != NULL) {
+        add_word(analysis, "page-data");
+        add_word(analysis, "--processes");
+        add_word(analysis, ML_ANALYZER_FIRST_PATH);
+        start(analysis, id);
+    }
+}
+
+void ml_page_get_diff(struct ml_page *page, struct ml_http_request *request, const char *word) {
+    (void)word;
+    const char *from = ml_http_argument(request, "from");
+    const char *to = ml_http_argument(request, "to");
+    if (is_now(from)) {
+        ml_page_answer_error(request, 400, "from=: the id of a dump is wanted");
+        return;
+    }
+    struct ml_page_analysis *analysis = analysis_new(page, request, "application/json");
+    if (analysis == NULL) {
+        return;
+    }
+    add_word(analysis, "page-data");
+    if (!add_selection(analysis)) {
+        free_analysis(analysis);
+        return;
+    }
+    add_word(analysis, "--before=%s", ML_ANALYZER_SECOND_PATH);
+    add_word(analysis, ML_ANALYZER_FIRST_PATH);
+    if (open_side(analysis, 1, from)) {
+        start(analysis, to);
+    }
+}
+
+/* A moment: ms since 1970, or a time as memlog prints it (UTC), which the analyzer reads. False: it
+ * was answered. */
+static bool add_moment(struct ml_page_analysis *analysis, const char *name, uint64_t *out_ms) {
+    const char *text = ml_http_argument(analysis->request, name);
+    *out_ms = 0;
+    if (text == NULL || strpbrk(text, ":") == NULL) {
+        if (!ml_page_number_argument(analysis->request, name, TIME_MAX_MS, out_ms)) {
+            return false;
+        }
+        if (*out_ms != 0) {
+            add_word(analysis, "--%s=@%" PRIu64, name, *out_ms);
+        }
+        return true;
+    }
+    struct tm parts = {.tm_year = 0};
+    const char *end = strptime(text, "%Y-%m-%dT%H:%M:%S", &parts);
+    end = end != NULL ? end : strptime(text, "%H:%M:%S", &parts);
+    if (end != NULL && *end == '.') {
+        end += 1 + strspn(end + 1, "0123456789");
+    }
+    if (end == NULL || strcmp(end, "Z") != 0 || strlen(text) > TIME_MAX_BYTES) {
+        ml_page_answer_error(
+            analysis->request, 400, "%s=: ms since 1970, or a time as 2026-11-21T10:02:30Z", name
+        );
+        return false;
+    }
+    add_word(analysis, "--%s=%s", name, text);
+    return true;
+}
+
+/* From when to when; how much of it. False: it was answered. */
+static bool add_span(struct ml_page_analysis *analysis) {
+    struct ml_http_request *request = analysis->request;
+    uint64_t pid = 0;
+    uint64_t from_ms = 0;
+    uint64_t to_ms = 0;
+    uint64_t points = TIMELINE_POINTS;
+    uint64_t stacks = 0;
+    if (!ml_page_number_argument(request, "pid", INT_MAX, &pid) ||
+        !add_moment(analysis, "from", &from_ms) || !add_moment(analysis, "to", &to_ms) ||
+        !ml_page_number_argument(request, "points", TIMELINE_POINTS_MAX, &points) ||
+        !ml_page_number_argument(request, "stacks", 1, &stacks)) {
+        return false;
+    }
+    if (points < 2) {
+        ml_page_answer_error(request, 400, "points=%" PRIu64 ": two at least", points);
+        return false;
+    }
+    if (to_ms != 0 && from_ms != 0 && from_ms >= to_ms) {
+        ml_page_answer_error(request, 400, "from= is not before to=");
+        return false;
+    }
+    add_word(analysis, "--points=%" PRIu64, points);
+    add_word(analysis, "--limit=%d", TIMELINE_CHANGES);
+    if (pid != 0) {
+        add_word(analysis, "--pid=%" PRIu64, pid);
+    }
+    if (stacks == 0) {
+        add_word(analysis, "--no-stacks");
+    }
+    return true;
+}
+
+void ml_page_get_timeline(struct ml_page *page, struct ml_http_request *request, const char *word) {
+    (void)word;
+    struct ml_page_analysis *analysis = analysis_new(page, request, "application/json");
+    if (analysis == NULL) {
+        return;
+    }
+    analysis->now = &page->series;
+    add_word(analysis, "timeline");
+    add_word(analysis, "--json");
+    if (!add_span(analysis)) {
+        free_analysis(analysis);
+        return;
+    }
+    add_word(analysis, ML_ANALYZER_FIRST_PATH);
+    start(analysis, ml_http_argument(request, "dump"));
+}
+
+/* ---- /debug/pprof */
+
+static void get_pprof(
+    struct ml_page *page, struct ml_http_request *request, const char *name, const char *metric
+) {
+    uint64_t pid = 0;
+    uint64_t seconds = 0;
+    uint64_t debug = 0;
+    if (!ml_page_number_argument(request, "pid", INT_MAX, &pid) ||
+        !ml_page_number_argument(request, "seconds", SECONDS_MAX, &seconds) ||
+        !ml_page_number_argument(request, "debug", 2, &debug)) {
+        return;
+    }
+    if (debug != 0 && seconds != 0) {
+        ml_page_answer_error(
+            request, 400, "seconds= goes without debug=: a text holds no difference"
+        );
+        return;
+    }
+    struct ml_page_analysis *analysis = analysis_new(
+        page, request, debug != 0 ? "text/plain; charset=utf-8" : "application/octet-stream"
+    );
+    if (analysis == NULL) {
+        return;
+    }
+    add_word(analysis, "convert");
+    add_word(analysis, "--to=%s", debug != 0 ? "heap" : "pprof");
+    if (pid != 0) {
+        add_word(analysis, "--pid=%" PRIu64, pid);
+    }
+    if (debug == 0) {
+        add_word(analysis, "--metric=%s", metric);
+        (void)snprintf(analysis->file_name, sizeof(analysis->file_name), "%s.pb.gz", name);
+    }
+    if (seconds != 0) {
+        add_word(analysis, "--before=%s", ML_ANALYZER_SECOND_PATH);
+        analysis->wait_s = (double)seconds;
+    }
+    add_word(analysis, ML_ANALYZER_FIRST_PATH);
+    start(analysis, ml_http_argument(request, "dump"));
+}
+
+void ml_page_get_pprof_heap(
+    struct ml_page *page, struct ml_http_request *request, const char *word
+) {
+    (void)word;
+    get_pprof(page, request, "heap", "live");
+}
+
+void ml_page_get_pprof_allocs(
+    struct ml_page *page, struct ml_http_request *request, const char *word
+) {
+    (void)word;
+    get_pprof(page, request, "allocs", "total");
+}

@@ -1,0 +1,112 @@
+/* /api/v1/upload and /api/v1/uploads: what leaves, at whose wish, and how it went. Room: host. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "host/page/internal.h"
+#include "host/upload/uploader.h"
+
+/* Somebody waits for a report to leave. */
+struct sending {
+    struct ml_page_question *question;
+    struct ml_engine *engine;
+    char path[PATH_MAX];
+    bool waits; /* until it has arrived */
+};
+
+static json_t *dump_of(const char *path) {
+    const char *slash = strrchr(path, '/');
+    json_t *answer = json_object();
+    ml_page_set_text(answer, "file", slash != NULL ? slash + 1 : path);
+    ml_page_set_text(answer, "path", path);
+    return answer;
+}
+
+static void on_arrived(void *context, const char *trouble) {
+    struct sending *sending = context;
+    struct ml_http_request *request = ml_page_asked(sending->question);
+    if (request != NULL && trouble[0] != '\0') {
+        ml_page_answer_error(request, 502, "%s was not sent: %s", sending->path, trouble);
+    } else if (request != NULL) {
+        ml_page_answer_json(request, 200, dump_of(sending->path));
+    }
+    free(sending);
+}
+
+static void on_dumped(void *context, const char *path, bool complete, const char *trouble) {
+    struct sending *sending = context;
+    (void)complete;
+    if (path[0] == '\0') {
+        struct ml_http_request *request = ml_page_asked(sending->question);
+        if (request != NULL) {
+            ml_page_answer_error(request, 409, "no dump was taken: %s", trouble);
+        }
+        free(sending);
+        return;
+    }
+    (void)snprintf(sending->path, sizeof(sending->path), "%s", path);
+    if (sending->waits) {
+        ml_uploader_submit(sending->engine->uploader, path, on_arrived, sending);
+        return;
+    }
+    ml_uploader_submit(sending->engine->uploader, path, NULL, NULL);
+    struct ml_http_request *request = ml_page_asked(sending->question);
+    if (request != NULL) {
+        ml_page_answer_json(request, 202, dump_of(path));
+    }
+    free(sending);
+}
+
+void ml_page_post_upload(struct ml_page *page, struct ml_http_request *request, const char *word) {
+    (void)word;
+    uint64_t wait = 0;
+    if (page->engine->uploader == NULL) {
+        ml_page_answer_error(
+            request, 409, "it was started without --upload=URL: nothing leaves this machine"
+        );
+        return;
+    }
+    struct ml_dump_wish wish = {.reason = MEMLOG_SERVICE_DUMP_REASON_MANUAL};
+    if (!ml_page_number_argument(request, "wait", 1, &wait) || !ml_page_wish_of(request, &wish)) {
+        return;
+    }
+    struct sending *sending = calloc(1, sizeof(*sending));
+    if (sending == NULL) {
+        ml_page_answer_error(request, 500, "no memory");
+        return;
+    }
+    sending->engine = page->engine;
+    sending->waits = wait != 0;
+    sending->question = ml_page_ask(page, request);
+    if (sending->question == NULL) {
+        free(sending);
+        return;
+    }
+    ml_engine_dump_wish(page->engine, &wish, on_dumped, sending);
+}
+
+void ml_page_get_uploads(struct ml_page *page, struct ml_http_request *request, const char *word) {
+    (void)word;
+    struct ml_upload_figures figures = {.target = NULL};
+    json_t *answer = json_object();
+    json_t *history = json_array();
+    if (page->engine->uploader != NULL) {
+        ml_uploader_figures(page->engine->uploader, &figures);
+    }
+    const uint64_t first =
+        figures.history_count < ML_UPLOAD_HISTORY ? 0 : figures.history_count - ML_UPLOAD_HISTORY;
+    for (uint64_t i = first; i < figures.history_count; i++) {
+        const char *line = figures.history[i % ML_UPLOAD_HISTORY];
+        (void)json_array_append_new(history, ml_page_text(line, strlen(line)));
+    }
+    ml_page_set_text(answer, "target", figures.target != NULL ? figures.target : "");
+    ml_page_set_number(answer, "sent", figures.sent);
+    ml_page_set_number(answer, "sent_bytes", figures.sent_bytes);
+    ml_page_set_number(answer, "retries", figures.retries);
+    ml_page_set_number(answer, "given_up", figures.given_up);
+    ml_page_set_number(answer, "refused", figures.refused);
+    ml_page_set_number(answer, "waiting", figures.waiting);
+    ml_page_set_number(answer, "next_ms", figures.next_ms);
+    ml_page_set_text(answer, "last_error", figures.last_error);
+    (void)json_object_set_new(answer, "history", history);
+    ml_page_answer_json(request, 200, answer);
+}

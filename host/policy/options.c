@@ -1,0 +1,140 @@
+#include "host/policy/options.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/suggest.h"
+#include "ipc/staging.h"
+
+enum {
+    /* With --memlog-overrun=sample: what comes while the interval grows twelve times is not waited
+     * for (client/stream/overrun.h). */
+    SAMPLE_SLOTS = 16,
+    /* What --memlog-sampling alone means: one page of memory. */
+    SAMPLING_DEFAULT_BYTES = 4096
+};
+
+/* Chromium's bound for a report. */
+enum { UPLOAD_MAX_BYTES = 10000000, UPLOAD_WAIT_S = 10 };
+
+enum ml_status ml_options_init(struct ml_options *out_options) {
+    *out_options = (struct ml_options){
+        .mode = ML_MODE_ALL,
+        .stack_mode = ML_STACK_NATIVE,
+        .staging_slots = ML_STAGING_SLOTS_DEFAULT,
+        .keep_processes = ML_KEEP_PROCESSES_DEFAULT,
+        .triggers = ml_trigger_rules_default(),
+        .page = ml_page_place_default(),
+        .upload = {.max_bytes = UPLOAD_MAX_BYTES, .wait_s = UPLOAD_WAIT_S},
+        .roles = ml_patterns_new(),
+        .only = ml_patterns_new(),
+        .never = ml_patterns_new(),
+    };
+    if (out_options->roles == NULL || out_options->only == NULL || out_options->never == NULL) {
+        ml_options_fini(out_options);
+        return ML_ENV_MEMORY;
+    }
+    return ML_OK;
+}
+
+void ml_options_fini(struct ml_options *options) {
+    ml_patterns_free(options->roles);
+    ml_patterns_free(options->only);
+    ml_patterns_free(options->never);
+    options->roles = NULL;
+    options->only = NULL;
+    options->never = NULL;
+}
+
+uint64_t ml_sampling_bytes(bool sampling, uint64_t rate_bytes) {
+    return rate_bytes != 0 ? rate_bytes : sampling ? SAMPLING_DEFAULT_BYTES : 1;
+}
+
+bool ml_stack_mode_available(enum ml_stack_mode mode, struct ml_complaint *complaint) {
+    if (mode == ML_STACK_NATIVE || mode == ML_STACK_NATIVE_WITH_THREAD_NAMES) {
+        return true;
+    }
+    ml_complain(
+        complaint,
+        "--memlog-stack-mode=%s is not available in this version of memlog; "
+        "native and native-with-thread-names are",
+        ml_stack_mode_names[mode]
+    );
+    return false;
+}
+
+enum ml_status ml_options_parse(
+    struct ml_options *options, char *const *arguments, struct ml_complaint *complaint
+) {
+    const enum ml_option_outcome outcome =
+        ml_option_table_read(&ml_run_table, arguments, options, NULL, complaint);
+    options->help = outcome == ML_OPTIONS_HELP;
+    if (options->help) {
+        return ML_OK;
+    }
+    if (outcome == ML_OPTIONS_WRONG) {
+        return ML_PEER_FORM;
+    }
+    if (!ml_stack_mode_available(options->stack_mode, complaint)) {
+        return ML_ENV_MISSING;
+    }
+    if (!ml_page_place_allowed(&options->page, options->page_remote, complaint)) {
+        return ML_ENV_REFUSED;
+    }
+    options->sampling_bytes = ml_sampling_bytes(options->sampling, options->sampling_bytes);
+    if (options->buffer_bytes != 0) {
+        options->staging_slots =
+            (uint32_t)((options->buffer_bytes + ML_FRAME_MAX_BYTES - 1) / ML_FRAME_MAX_BYTES);
+    } else if (options->overrun == ML_OVERRUN_SAMPLE) {
+        options->staging_slots = SAMPLE_SLOTS;
+    }
+    return ML_OK;
+}
+
+/* MEMLOG_SOCKET is ours: set for the programs we start, and met again when memlog starts memlog.
+ * The others are memlog-analyzer's (tools/symbol_search.h, tools/cache_keeper.h). */
+static const char *const environment_keys[] = {
+    "MEMLOG_SOCKET",
+    "MEMLOG_BINARY_PATH",
+    "MEMLOG_SYMBOLIZER_MODE",
+    "MEMLOG_SYMBOL_CACHE",
+    "MEMLOG_PROGUARD_MAP"};
+enum { ENVIRONMENT_KEYS = sizeof(environment_keys) / sizeof(environment_keys[0]) };
+
+static bool is_known_key(const char *key, size_t key_count) {
+    for (size_t i = 0; i < ENVIRONMENT_KEYS; i++) {
+        if (strlen(environment_keys[i]) == key_count &&
+            strncmp(key, environment_keys[i], key_count) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+enum ml_status
+ml_options_check_environment(char *const *environment, struct ml_complaint *complaint) {
+    static const char prefix[] = "MEMLOG_";
+    for (size_t i = 0; environment[i] != NULL; i++) {
+        const char *entry = environment[i];
+        const size_t key_count = strcspn(entry, "=");
+        if (strncmp(entry, prefix, sizeof(prefix) - 1) != 0 || is_known_key(entry, key_count)) {
+            continue;
+        }
+        char key[ML_SUGGEST_WORD_MAX + 1];
+        (void)snprintf(key, sizeof(key), "%.*s", (int)key_count, entry);
+        const char *near = ml_suggest(key, environment_keys, ENVIRONMENT_KEYS);
+        ml_complain(
+            complaint,
+            "unknown environment key '%s'; %s%s",
+            key,
+            near != NULL
+                ? "did you mean "
+                : "memlog has MEMLOG_BINARY_PATH, MEMLOG_SYMBOLIZER_MODE, MEMLOG_PROGUARD_MAP and ",
+            near != NULL ? near : "MEMLOG_SYMBOL_CACHE"
+        );
+        return ML_ENV_MISSING;
+    }
+    return ML_OK;
+}

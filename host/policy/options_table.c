@@ -1,0 +1,331 @@
+/* The options of `memlog run`: one row each, and what those do that are more than a value. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include "base/input_file.h"
+#include "base/size.h"
+#include "host/policy/options.h"
+#include "ipc/staging.h"
+
+/* Thirty dumps from 1 MiB to 1 GiB: enough to see who came when, too few to fill a disk. */
+enum { PEAK_STEP_PERCENT = 25, PEAK_STEP_PERCENT_MAX = 1000, PEAK_STEP_DIGITS = 4 };
+
+/* With less not even one small process's tables fit, nor those of one client's part. */
+enum { SERVICE_MEMORY_MIN_BYTES = 1 << 20 };
+
+/* memlog.service.kMaxClients: no run has more processes. */
+enum { KEEP_PROCESSES_MAX = 65536 };
+
+enum { SECONDS_MAX = 365 * 24 * 3600, UNWIND_CHECK_MAX = 1 << 30 };
+
+const char *const ml_stack_mode_names[] = {
+    "native", "native-with-thread-names", "pseudo", "mixed", NULL};
+const char *const ml_sandbox_names[ML_SANDBOX_COUNT + 1] = {"auto", "strict", "none"};
+const char *const ml_upload_names[] = {"plain", "none", "all", NULL};
+static const char *const overrun_names[] = {"block", "sample", NULL};
+
+static bool read_role(void *to, const char *value, struct ml_complaint *why) {
+    const struct ml_options *options = to;
+    enum ml_role role = ML_ROLE_OTHER;
+    const char *equals = strchr(value, '=');
+    if (equals == NULL || equals[1] == '\0') {
+        return false;
+    }
+    char *name = strndup(value, (size_t)(equals - value));
+    const bool fine = name != NULL && ml_role_parse(name, &role, why) == ML_OK &&
+                      ml_patterns_add(options->roles, equals + 1, (int)role, why) == ML_OK;
+    free(name);
+    return fine;
+}
+
+static bool read_only(void *to, const char *value, struct ml_complaint *why) {
+    return ml_patterns_add(((struct ml_options *)to)->only, value, 0, why) == ML_OK;
+}
+
+static bool read_never(void *to, const char *value, struct ml_complaint *why) {
+    return ml_patterns_add(((struct ml_options *)to)->never, value, 0, why) == ML_OK;
+}
+
+static bool read_page(void *to, const char *value, struct ml_complaint *why) {
+    return ml_page_place_parse(value, &((struct ml_options *)to)->page, why) == ML_OK;
+}
+
+static bool read_no_page(void *to, const char *value, struct ml_complaint *why) {
+    (void)value;
+    (void)why;
+    ((struct ml_options *)to)->page = (struct ml_page_place){.kind = ML_PAGE_NONE};
+    return true;
+}
+
+/* "25%", "50M"; nothing: 25 %. */
+static bool read_peak_step(void *to, const char *value, struct ml_complaint *why) {
+    struct ml_peak_step step = {.is_set = true};
+    const size_t count = value != NULL ? strlen(value) : 0;
+    uint64_t percent = PEAK_STEP_PERCENT;
+    bool fine = true;
+    (void)why;
+    if (count > 0 && value[count - 1] == '%') {
+        char number[PEAK_STEP_DIGITS + 1];
+        (void)snprintf(number, sizeof(number), "%.*s", (int)count - 1, value);
+        fine = count <= sizeof(number) && ml_count_read(number, PEAK_STEP_PERCENT_MAX, &percent);
+    } else if (value != NULL) {
+        fine = ml_size_read(value, &step.bytes);
+        percent = 0;
+    }
+    step.percent = (uint32_t)percent;
+    if (fine && (step.percent != 0 || step.bytes != 0)) {
+        ((struct ml_options *)to)->peak_step = step;
+        return true;
+    }
+    return false;
+}
+
+static bool read_threshold(void *to, const char *value, struct ml_complaint *why) {
+    return ml_trigger_rules_threshold(&((struct ml_options *)to)->triggers, value, why) == ML_OK;
+}
+
+static bool read_triggers(void *to, const char *value, struct ml_complaint *why) {
+    return ml_trigger_rules_load(&((struct ml_options *)to)->triggers, value, why) == ML_OK;
+}
+
+static bool read_upload(void *to, const char *value, struct ml_complaint *why) {
+    struct ml_upload_options *upload = &((struct ml_options *)to)->upload;
+    upload->url = value;
+    return ml_upload_target_parse(value, &upload->target, why) == ML_OK;
+}
+
+/* libcurl opens it by its name, again and again; one that comes later is none of its concern. */
+static bool read_upload_ca(void *to, const char *value, struct ml_complaint *why) {
+    const int fd = ml_input_regular(value);
+    if (fd < 0 && errno != ENOENT) {
+        ml_complain(why, "%s", ml_input_trouble(errno));
+        return false;
+    }
+    if (fd >= 0) {
+        (void)close(fd);
+    }
+    ((struct ml_options *)to)->upload.ca_file = value;
+    return true;
+}
+
+int ml_signal_parse(const char *name) {
+    uint64_t number = 0;
+    if (ml_count_read(name, (uint64_t)SIGRTMAX, &number)) {
+        return (int)number;
+    }
+    if (strncasecmp(name, "SIG", 3) == 0) {
+        name += 3;
+    }
+    for (int i = 1; i < SIGRTMIN; i++) {
+        const char *known = sigabbrev_np(i);
+        if (known != NULL && strcasecmp(name, known) == 0) {
+            return i;
+        }
+    }
+    return 0;
+}
+
+static bool read_dump_signal(void *to, const char *value, struct ml_complaint *why) {
+    const int number = ml_signal_parse(value);
+    if (number == SIGKILL || number == SIGSTOP || number == SIGCHLD) {
+        ml_complain(why, "memlog cannot take this signal; USR2 is one that it can");
+    }
+    ((struct ml_options *)to)->dump_signal = number;
+    return number != 0 && why->text[0] == '\0';
+}
+
+static const struct ml_option options[] = {
+    {.name = "--memlog",
+     ML_WORD_TO(struct ml_options, mode),
+     .value = "MODE",
+     .words = ml_mode_names,
+     .group = "Which processes",
+     .help = "those that are profiled (default: all):"},
+    {.name = "--memlog-role",
+     .kind = ML_OPTION_OWN,
+     .read = read_role,
+     .value = "ROLE=REGEX",
+     .help = "command lines that match REGEX are a browser, renderer, gpu, utility or other; built "
+             "in: --type=ROLE, and the first process is the browser"},
+    {.name = "--only",
+     .kind = ML_OPTION_OWN,
+     .read = read_only,
+     .value = "REGEX",
+     .help = "profile only command lines that match"},
+    {.name = "--never",
+     .kind = ML_OPTION_OWN,
+     .read = read_never,
+     .value = "REGEX",
+     .help = "profile none that match"},
+    {.name = "--never-list",
+     ML_PATH_TO(struct ml_options, never_list),
+     .value = "FILE",
+     .help = "nor what a line of FILE matches, whoever asks; what /etc/memlog/never lists is never "
+             "recorded on this machine"},
+    {.name = "--end-with-root",
+     ML_FLAG_TO(struct ml_options, end_with_root),
+     .help = "dump when the first process ends, do not wait for the others"},
+    {.name = "--keep-processes",
+     ML_COUNT_TO(struct ml_options, keep_processes),
+     .most = KEEP_PROCESSES_MAX,
+     .value = "N",
+     .help = "profiles of ended processes that stay apart, 1000 by default; beyond it the "
+             "shortest-lived are folded by program, with their sums"},
+    {.name = "--memlog-overrun",
+     ML_WORD_TO(struct ml_options, overrun),
+     .words = overrun_names,
+     .group = "What is recorded",
+     .help = "what a full pipe does: wait, at most 1 s, then drop and count (default); or record a "
+             "sample, the smaller the fuller it is, until it has room again"},
+    {.name = "--memlog-buffer-bytes",
+     ML_SIZE_TO(struct ml_options, buffer_bytes),
+     .least = 1,
+     .most = (uint64_t)ML_STAGING_SLOTS_MAX * ML_FRAME_MAX_BYTES,
+     .value = "BYTES",
+     .help = "buffer of each thread, 4K (default; 64K with --memlog-overrun=sample) to 1M: takes "
+             "what a full pipe does not; memory of the program once it is used"},
+    ML_ROW_STACK_MODE(struct ml_options, stack_mode),
+    ML_ROW_SAMPLING(struct ml_options, sampling),
+    ML_ROW_SAMPLING_RATE(struct ml_options, sampling_bytes),
+    {.name = "--unwind-check",
+     ML_COUNT_TO(struct ml_options, unwind_check),
+     .least = 1,
+     .most = UNWIND_CHECK_MAX,
+     .value = "N",
+     .help = "every Nth stack is also walked by libunwind, differences are reported"},
+    {.name = "--output",
+     .short_name = "-o",
+     ML_PATH_TO(struct ml_options, output),
+     .value = "DIR",
+     .group = "Dumps",
+     .help = "where dumps go; default memlog.PROGRAM.PID in the current folder"},
+    {.name = "--dump-interval",
+     ML_SECONDS_TO(struct ml_options, dump_interval_s),
+     .least = 1,
+     .most = SECONDS_MAX,
+     .value = "SECONDS",
+     .help = "more dumps: every so often (90, 5m, 2h)"},
+    {.name = "--dump-signal",
+     .kind = ML_OPTION_OWN,
+     .read = read_dump_signal,
+     .value = "SIG",
+     .wants = "the name or number of a signal, such as USR2,",
+     .help = "and when memlog gets the signal"},
+    {.name = "--dump-at-peak",
+     .kind = ML_OPTION_OWN,
+     .read = read_peak_step,
+     .is_value_optional = true,
+     .value = "STEP",
+     .wants = "by how much the peak has risen, such as 25% or 50M,",
+     .help = "and whenever the tree has come to hold STEP more than at the last of these dumps: a "
+             "size, or a share such as 25% (default; 1M at least)"},
+    {.name = "--threshold",
+     .kind = ML_OPTION_OWN,
+     .read = read_threshold,
+     .value = "ROLE=SIZE",
+     .help = "and when a process has more private memory than its role may (browser and gpu 400M, "
+             "renderer 500M, utility 250M; off: none), and again at 500M more"},
+    {.name = "--trigger-interval",
+     ML_SECONDS_TO(struct ml_options, triggers.interval_seconds),
+     .least = 1,
+     .most = SECONDS_MAX,
+     .value = "SECONDS",
+     .help = "how often that is looked at (default: 900)"},
+    {.name = "--triggers",
+     .kind = ML_OPTION_OWN,
+     .read = read_triggers,
+     .value = "FILE",
+     .help = "more that makes a dump, in JSON: growth, live heap, a stack's budget, limits, "
+             "pressure, ...: docs/triggers-and-uploads.md lists the keys. Who is killed by SIGKILL "
+             "is dumped in any "
+             "case. DIR/triggers.log tells every decision"},
+    ML_ROWS_PAGE(struct ml_options, read_page, page_remote),
+    {.name = "--no-page", .kind = ML_OPTION_ACTION, .read = read_no_page, .help = "no live page"},
+    {.name = "--upload",
+     .kind = ML_OPTION_OWN,
+     .read = read_upload,
+     .is_secret = true,
+     .value = "URL",
+     .group = "Uploads",
+     .help = "send the dumps that triggers and 'memlog upload' make, pruned, to https://..., "
+             "s3://BUCKET/PREFIX, s3+https://ENDPOINT/BUCKET/PREFIX, pyroscope+https://..., "
+             "pyroscope-ingest+https://..., otlp+https://..., or into a folder. Nothing leaves "
+             "without it"},
+    {.name = "--upload-max-bytes",
+     ML_SIZE_TO(struct ml_options, upload.max_bytes),
+     .least = 1,
+     .value = "BYTES",
+     .help = "how large it may be (10000000)"},
+    {.name = "--upload-names",
+     ML_WORD_TO(struct ml_options, upload.names),
+     .words = ml_upload_names,
+     .help = "which names of threads and processes may leave: plain words (default), none, all"},
+    {.name = "--memlog-keep-small-allocations",
+     ML_FLAG_TO(struct ml_options, keep_small_allocations),
+     .help = "uploads unpruned too; dumps are always complete"},
+    {.name = "--upload-token-file",
+     ML_PATH_TO(struct ml_options, upload.token_file),
+     .value = "FILE",
+     .help = "a bearer token in its first line"},
+    {.name = "--upload-ca",
+     .kind = ML_OPTION_OWN,
+     .read = read_upload_ca,
+     .value = "FILE",
+     .help = "certificates to trust (default: the system's)"},
+    {.name = "--upload-spool",
+     ML_PATH_TO(struct ml_options, upload.spool),
+     .value = "DIR",
+     .help = "where reports wait"},
+    {.name = "--upload-wait",
+     ML_SECONDS_TO(struct ml_options, upload.wait_s),
+     .most = SECONDS_MAX,
+     .value = "SECONDS",
+     .help = "how long the run's end waits for them (10; 0: not at all)"},
+    {.name = "--service-memory",
+     ML_SIZE_TO(struct ml_options, service_memory_bytes),
+     .least = SERVICE_MEMORY_MIN_BYTES,
+     .value = "BYTES",
+     .group = "memlog itself",
+     .help = "what memlog-service's tables may take, by default a quarter of the machine's or "
+             "control group's memory; before it is at an end the largest process is sampled, then "
+             "only its totals are kept"},
+    {.name = "--client-memory",
+     ML_SIZE_TO(struct ml_options, client_memory_bytes),
+     .least = SERVICE_MEMORY_MIN_BYTES,
+     .value = "BYTES",
+     .help = "what one process may hold of that, by default nine tenths; beyond it only its totals "
+             "are kept, then it is recorded no more; the others lose nothing"},
+    {.name = "--sandbox",
+     ML_WORD_TO(struct ml_options, sandbox),
+     .words = ml_sandbox_names,
+     .help = "auto (default): all that the kernel permits; strict: all or nothing"},
+    {.name = "--quiet",
+     .short_name = "-q",
+     ML_FLAG_TO(struct ml_options, quiet),
+     .help = "say nothing"},
+};
+
+const struct ml_option_table ml_run_table = {
+    .program = "memlog",
+    .name = "run",
+    .summary = "run a program and profile all its processes",
+    .usage = "[OPTIONS] -- PROGRAM [ARGS...]",
+    .about = "Runs PROGRAM with every process that it starts under memlog and writes a dump of who "
+             "holds which memory when the last of them has ended. stdin, stdout and the exit code "
+             "are the program's; memlog speaks on stderr.",
+    ML_OPTIONS(options),
+    .operands = ML_OPERANDS_COMMAND,
+    .operands_offset = offsetof(struct ml_options, program),
+    .operands_least = 1,
+    .operands_missing = "no program given: memlog run [OPTIONS] -- PROGRAM [ARGS...]",
+    .notes = "Sizes take K, M, G and T (times 1024), times s, m, h and d.\n"
+             "\n"
+             "Exit code: the program's, 128+N if signal N killed it; 125 memlog failed, 126 the "
+             "program cannot be run, 127 there is no such program, 2 a wrong command line.",
+    .example = "memlog run --memlog=all -- sqlite3 test.db 'select count(*) from t'",
+};

@@ -1,0 +1,37 @@
+/* Regular expressions over command lines, in order. Room: host. Context: any; one thread at a time.
+ *
+ * One rule: what is no regular expression is refused when it is added, with the reason; matching
+ * cannot fail. */
+#ifndef MEMLOG_HOST_POLICY_PATTERNS_H
+#define MEMLOG_HOST_POLICY_PATTERNS_H
+
+#include <stddef.h>
+
+#include "base/complaint.h"
+#include "ipc/ml_status.h"
+
+/* An ordered list of (regular expression, number). POSIX extended syntax, matched anywhere in the
+ * joined command line. */
+struct ml_patterns;
+
+struct ml_patterns *ml_patterns_new(void);
+void ml_patterns_free(struct ml_patterns *take_patterns);
+
+/* Errors: ML_PEER_FORM with a complaint: not a regular expression; ML_ENV_MEMORY. */
+ML_NODISCARD enum ml_status ml_patterns_add(
+    struct ml_patterns *patterns, const char *regex, int number, struct ml_complaint *complaint
+);
+
+/* How many were added. */
+size_t ml_patterns_count(const struct ml_patterns *patterns);
+
+/* One of them as it was added; `index` is below their count. Owner: the patterns'. */
+const char *ml_patterns_text(const struct ml_patterns *patterns, size_t index);
+
+/* The first expression that matches, as it was added; NULL: none does. Owner: the patterns'. */
+const char *ml_patterns_matching(const struct ml_patterns *patterns, const char *text);
+
+/* The number that the first expression that matches was added with; -1: none does. */
+int ml_patterns_match(const struct ml_patterns *patterns, const char *text);
+
+#endif

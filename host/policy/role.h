@@ -1,0 +1,43 @@
+/* What a process of the tree is: browser, renderer, gpu, utility, other. Room: host. Context: any;
+ * pure.
+ *
+ * One rule: the person's own rules come first, in their order, then "the root is the browser", then
+ * the built-in `--type=` arguments. */
+#ifndef MEMLOG_HOST_POLICY_ROLE_H
+#define MEMLOG_HOST_POLICY_ROLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/complaint.h"
+#include "host/policy/command_line.h"
+#include "host/policy/patterns.h"
+#include "ipc/ml_status.h"
+
+/* Same numbers as memlog.service.Role. */
+enum ml_role {
+    ML_ROLE_BROWSER = 0,
+    ML_ROLE_RENDERER = 1,
+    ML_ROLE_GPU = 2,
+    ML_ROLE_UTILITY = 3,
+    ML_ROLE_OTHER = 4,
+    ML_ROLE_COUNT
+};
+
+/* All of them, in the enum's order; NULL behind the last. */
+extern const char *const ml_role_names[ML_ROLE_COUNT + 1];
+
+/* "renderer". */
+const char *ml_role_name(enum ml_role role);
+
+/* Errors: ML_ENV_MISSING with a complaint that names the nearest. */
+ML_NODISCARD enum ml_status
+ml_role_parse(const char *name, enum ml_role *out_role, struct ml_complaint *complaint);
+
+/* The role of a process. `rules` holds (regex, enum ml_role). The built-in rule looks at arguments
+ * that are `--type=NAME` as a whole, and at the words of the first one: a process that gives itself
+ * a title overwrites its arguments from there on. */
+enum ml_role
+ml_role_of(const struct ml_patterns *rules, const struct ml_command_line *line, bool is_root);
+
+#endif

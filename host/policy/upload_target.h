@@ -1,0 +1,63 @@
+/* Where uploads go, by --upload=URL, and what becomes of an answer. Room: host. Context: any; pure.
+ *
+ * One rule: a secret never stands in a URL; one that holds a user or password is refused. */
+#ifndef MEMLOG_HOST_POLICY_UPLOAD_TARGET_H
+#define MEMLOG_HOST_POLICY_UPLOAD_TARGET_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/complaint.h"
+#include "ipc/ml_status.h"
+
+enum ml_upload_kind {
+    ML_UPLOAD_NOWHERE = 0,
+    ML_UPLOAD_FOLDER,           /* file:///PATH, or a path with a slash */
+    ML_UPLOAD_REPORT,           /* http(s)://...: multipart, as Chromium's slow reports */
+    ML_UPLOAD_S3,               /* s3://BUCKET/PREFIX, s3+http(s)://ENDPOINT/BUCKET/PREFIX */
+    ML_UPLOAD_PYROSCOPE,        /* pyroscope+http(s)://... */
+    ML_UPLOAD_PYROSCOPE_INGEST, /* pyroscope-ingest+http(s)://... */
+    ML_UPLOAD_OTLP,             /* otlp+http(s)://... */
+    ML_UPLOAD_KIND_COUNT
+};
+
+enum { ML_UPLOAD_URL_BYTES = 4096, ML_UPLOAD_REGION_BYTES = 64 };
+
+struct ml_upload_target {
+    enum ml_upload_kind kind;
+    char url[ML_UPLOAD_URL_BYTES]; /* the folder; else what the body goes to, without S3's key */
+    char region[ML_UPLOAD_REGION_BYTES]; /* of S3; "": the environment's */
+};
+
+/* Errors: ML_PEER_FORM, ML_ENV_REFUSED (a secret in it), with a complaint that does not repeat a
+ * secret. */
+ML_NODISCARD enum ml_status ml_upload_target_parse(
+    const char *text, struct ml_upload_target *out_target, struct ml_complaint *complaint
+);
+
+/* The analyzer's --form for it, and the Content-Type of what that writes (without the boundary of
+ * multipart forms). */
+const char *ml_upload_form(enum ml_upload_kind kind);
+const char *ml_upload_content_type(enum ml_upload_kind kind);
+
+/* What to do after a try. */
+enum ml_upload_verdict {
+    ML_UPLOAD_DONE,
+    ML_UPLOAD_AGAIN,  /* after a while */
+    ML_UPLOAD_HARDER, /* prune harder, then once more */
+    ML_UPLOAD_GIVE_UP,
+};
+
+/* After a try that brought this HTTP status; 0: none came, the network's trouble.
+ * `harder_tried`: it was pruned harder already. */
+enum ml_upload_verdict ml_upload_judge(unsigned http_status, unsigned tries, bool harder_tried);
+
+/* How long to wait after so many tries. `retry_after`: the header's value, NULL or "" if there was
+ * none; `now_s`: time of day; `random`: any. Units: milliseconds. */
+uint64_t
+ml_upload_delay_ms(unsigned tries, const char *retry_after, uint64_t now_s, uint32_t random);
+
+/* So many tries a report gets: half a week at the longest delay. */
+enum { ML_UPLOAD_TRIES_MAX = 100 };
+
+#endif

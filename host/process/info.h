@@ -1,0 +1,109 @@
+/* What the kernel says of a process in /proc. Room: host. Context: any; reads only.
+ *
+ * One rule: the process may be gone, changed or replaced at any moment; whatever cannot be read is
+ * unknown and never an error of the run. */
+#ifndef MEMLOG_HOST_PROCESS_INFO_H
+#define MEMLOG_HOST_PROCESS_INFO_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "host/policy/command_line.h"
+#include "ipc/ml_status.h"
+
+/* TASK_COMM_LEN with its NUL; "?" is written where there is none. */
+enum { ML_PROCESS_NAME_BYTES = 16 };
+
+/* How a process ended. */
+struct ml_ending {
+    bool known;    /* false: nobody could tell us; then the rest is 0 */
+    int exit_code; /* when signal is 0 */
+    int signal;    /* that killed it, 0 if none */
+};
+
+/* From a wait status. */
+struct ml_ending ml_ending_from_wait(int status);
+
+/* The exit code by which a shell would tell it: N, or 128 + signal. */
+int ml_ending_exit_code(const struct ml_ending *ending);
+
+/* Its comm. */
+void ml_process_name(pid_t pid, char out_name[ML_PROCESS_NAME_BYTES]);
+
+/* Its command line. Errors: ML_ENV_MISSING it is gone or has none; ML_ENV_MEMORY. */
+ML_NODISCARD enum ml_status ml_process_command_line(pid_t pid, struct ml_command_line *out_line);
+
+/* Where its executable lies, NUL-terminated, cut at size_bytes; "" if unknown. */
+void ml_process_executable(pid_t pid, char *out_path, size_t size_bytes);
+
+/* Whether every user of the machine has a number in our user namespace: only then the overflow
+ * uid is one user, not any of those without. False if that cannot be seen. The other reads it from
+ * the text of /proc/PID/uid_map. */
+bool ml_process_has_all_users(void);
+bool ml_users_are_all(const char *uid_map);
+
+/* Whether a file of that name is mapped by it; false if that cannot be seen. */
+bool ml_process_maps(pid_t pid, const char *file_name);
+
+/* Whether the environment that its program was given has that key; false if it cannot be read. */
+bool ml_process_was_given(pid_t pid, const char *key);
+
+/* Its parent as we see it; 0 if unknown. */
+pid_t ml_process_parent(pid_t pid);
+
+/* The same from the text of /proc/PID/stat. */
+pid_t ml_process_parent_parse(const char *text);
+
+/* What an exec changes: where the kernel has put code and stack. All 0: it may not be read, or
+ * there is no image (a zombie, the middle of an exec). */
+struct ml_image_mark {
+    uint64_t start_code, start_stack;
+};
+
+/* Which process it is, and in which image. */
+struct ml_process_facts {
+    char state;           /* as the kernel's: 'R', 'S', 'Z', ...; 0: there is no such process */
+    bool has_ended;       /* it is gone, or a zombie all of whose threads have ended */
+    pid_t parent;         /* 0: unknown */
+    uint64_t start_ticks; /* since boot: with the pid, one process; an exec does not change it */
+    struct ml_image_mark image;
+};
+
+/* Source: /proc/PID/stat. The same file made by another exec has another mark: the kernel draws
+ * the stack's place anew. Without address randomization it depends on arguments and environment. */
+struct ml_process_facts ml_process_facts(pid_t pid);
+
+/* The same from the file's text. */
+struct ml_process_facts ml_process_facts_parse(const char *text);
+
+bool ml_image_mark_is_known(const struct ml_image_mark *mark);
+
+/* Both are known, and of two images. */
+bool ml_image_mark_differs(const struct ml_image_mark *one, const struct ml_image_mark *other);
+
+/* Memory of its own: Private_Clean + Private_Dirty + swap, and resident; both 0 if unknown.
+ * Units: bytes. Source: /proc/PID/smaps_rollup. */
+void ml_process_footprint(pid_t pid, uint64_t *out_footprint_bytes, uint64_t *out_resident_bytes);
+
+/* The same from smaps_rollup's text. */
+void ml_process_footprint_parse(
+    const char *text, uint64_t *out_footprint_bytes, uint64_t *out_resident_bytes
+);
+
+/* The pid it sees of itself: the last of NSpid; its own pid if unknown. */
+pid_t ml_process_inner_pid(pid_t pid);
+
+/* The same from the text of /proc/PID/status. */
+pid_t ml_process_inner_pid_parse(const char *text, pid_t pid);
+
+/* How it ended, of one that has: asked of the kernel by every way there is (our own child, the
+ * zombie's stat, the pidfd's info since Linux 6.15). `pidfd` may be -1. */
+struct ml_ending ml_process_ending(pid_t pid, int pidfd);
+
+/* What the text of /proc/PID/stat says of it: field 52, shown while it is a zombie and to whom may
+ * look. */
+struct ml_ending ml_process_ending_parse(const char *text);
+
+#endif

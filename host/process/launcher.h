@@ -1,0 +1,78 @@
+/* Starts the program that is to be profiled. Room: host. Context: the host's one thread.
+ *
+ * One rule: the program finds everything as it would have without us (descriptors, signal mask and
+ * dispositions, limits, environment), but for LD_PRELOAD and MEMLOG_SOCKET, which the client takes
+ * back before the program looks.
+ *
+ * Two steps, so that what needs the program's pid (the name of its folder) can still fail before
+ * the program has run: fork, then release. */
+#ifndef MEMLOG_HOST_PROCESS_LAUNCHER_H
+#define MEMLOG_HOST_PROCESS_LAUNCHER_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <sys/resource.h>
+#include <sys/types.h>
+
+#include "base/complaint.h"
+#include "ipc/ml_status.h"
+
+/* What the host changes of itself and every program that it starts gets back. */
+struct ml_inherited {
+    sigset_t mask;
+    struct sigaction on_child;
+    struct rlimit descriptors;
+};
+
+/* Take down how we were started, and change nothing. */
+void ml_inherited_read(struct ml_inherited *out_inherited);
+
+/* The same, then make the host's own: SIGCHLD by default, as many descriptors as permitted. The
+ * signal mask is changed by ml_signals_open. */
+void ml_inherited_take(struct ml_inherited *out_inherited);
+
+/* Give it back; between fork and exec: async-signal-safe. */
+void ml_inherited_restore(const struct ml_inherited *inherited);
+
+/* What the loader reads of that environment goes (LD_PRELOAD, LD_LIBRARY_PATH, LD_AUDIT, ...), in
+ * place: it is meant for the program, and memlog's own programs neither run under somebody's
+ * allocator nor speak through it. The service has no environment at all. Async-signal-safe. */
+void ml_launcher_forget_loader(char **environment);
+
+struct ml_launch {
+    char *const *argv;
+    char *const *environment; /* the one the program would have had */
+    const char *preload_path; /* NULL: nothing is preloaded */
+    const char *socket_path;  /* of the control socket, with preload_path */
+    const struct ml_inherited *inherited;
+};
+
+/* A program that is forked and waits for its exec. */
+struct ml_launched {
+    pid_t pid;
+    int gate_fd;  /* closed: it goes; the child's copy reads EOF */
+    int error_fd; /* the child's errno, or EOF when exec went well */
+    char **environment;
+};
+
+/* Fork. Errors: ML_ENV_MEMORY, ML_ENV_SYSTEM with a complaint. */
+ML_NODISCARD enum ml_status ml_launcher_fork(
+    const struct ml_launch *launch, struct ml_launched *out_launched, struct ml_complaint *complaint
+);
+
+/* Let it exec. *out_errno is 0, or why it could not (then the child has ended, unreaped). */
+void ml_launcher_release(struct ml_launched *launched, int *out_errno);
+
+/* End it before it has run anything, and reap it. */
+void ml_launcher_cancel(struct ml_launched *launched);
+
+/* The environment with our two variables; an LD_PRELOAD that is there follows ours. One block, to
+ * be freed by one free(); NULL: no memory. */
+char **ml_launcher_environment(
+    char *const *environment, const char *preload_path, const char *socket_path
+);
+
+/* Exit codes as of env(1): 127 for a program that does not exist, else 126. */
+int ml_launcher_exit_code(int exec_errno);
+
+#endif

@@ -1,0 +1,32 @@
+/* Where memlog's own files are. Room: host. Context: start of the program.
+ *
+ * One rule: our programs and our library are found from where this very binary lies, never from
+ * PATH or the current folder: what we load into a stranger's process is ours or nothing. */
+#ifndef MEMLOG_HOST_PROCESS_PATHS_H
+#define MEMLOG_HOST_PROCESS_PATHS_H
+
+#include <limits.h>
+#include <stdbool.h>
+
+#include "base/complaint.h"
+#include "ipc/ml_status.h"
+
+#define ML_PRELOAD_FILE "libmemlog.so"
+/* What glibc's loaders replace in a preload's path, and no other loader does. */
+#define ML_PRELOAD_PLATFORM "$PLATFORM"
+#define ML_SERVICE_FILE "memlog-service"
+#define ML_ANALYZER_FILE "memlog-analyzer"
+
+/* The absolute path of one of our files: beside this binary (the build's folder), else in
+ * ../lib/memlog (installed).
+ *
+ * Errors: ML_ENV_MISSING with a complaint that names both places; ML_ENV_SYSTEM. */
+ML_NODISCARD enum ml_status
+ml_paths_find(const char *file, char out_path[PATH_MAX], struct ml_complaint *complaint);
+
+/* The folder beside that library in which glibc's loaders find it by their platform's name, each
+ * what it can load (client/preload_folder.py). False: there is none; what is too long for a path is
+ * none either. */
+bool ml_paths_preload_folder(const char *library_path, char out_path[PATH_MAX]);
+
+#endif

@@ -1,0 +1,61 @@
+/* Where others find this host: the processes it profiles, and `memlog ps`. Room: host. Context: the
+ * host's one thread.
+ *
+ * One rule: a socket whose name nobody guesses, in a folder that others can walk through (workers
+ * that have dropped their user must still connect) but not list, for the processes: its name, in
+ * the environment of the run's processes alone, is the secret that makes one of the run. A folder
+ * of the user's own, closed to all others, for the commands; where somebody else has taken its name
+ * there is another one, and nothing is ever looked for in one that is not the user's. Who connects
+ * is told by the kernel. */
+#ifndef MEMLOG_HOST_SOCKETS_RENDEZVOUS_H
+#define MEMLOG_HOST_SOCKETS_RENDEZVOUS_H
+
+#include <stdint.h>
+#include <sys/types.h>
+#include <sys/un.h>
+
+#include "base/complaint.h"
+#include "ipc/ml_status.h"
+
+/* SO_PASSPIDFD of Linux 6.5, younger than some systems' headers. */
+enum { ML_SO_PASSPIDFD = 76 };
+
+enum { ML_RENDEZVOUS_PATH_BYTES = sizeof(((struct sockaddr_un *)0)->sun_path) };
+
+struct ml_rendezvous {
+    char folder[ML_RENDEZVOUS_PATH_BYTES];      /* "": none */
+    char client_path[ML_RENDEZVOUS_PATH_BYTES]; /* of the control socket, in it */
+    char alias_path[ML_RENDEZVOUS_PATH_BYTES];  /* "": none */
+    char command_path[ML_RENDEZVOUS_PATH_BYTES];
+    int client_fd;  /* listening; -1: none */
+    int command_fd; /* listening; -1: none */
+    pid_t owner;    /* who made them; a forked copy of the host removes nothing */
+};
+
+/* Make both sockets.
+ *
+ * Errors: ML_ENV_SYSTEM, ML_ENV_REFUSED (a path that is too long) with a complaint.
+ * Owner:  ml_rendezvous_close closes and removes them. */
+ML_NODISCARD enum ml_status
+ml_rendezvous_open(struct ml_rendezvous *out_rendezvous, struct ml_complaint *complaint);
+void ml_rendezvous_close(struct ml_rendezvous *rendezvous);
+
+/* Give `target` another name, in the folder of the control socket, without blanks and colons: the
+ * loader takes no preload whose path has one. It goes when the rendezvous is closed.
+ *
+ * Errors: ML_ENV_SYSTEM with a complaint. */
+ML_NODISCARD enum ml_status ml_rendezvous_alias(
+    struct ml_rendezvous *rendezvous, const char *target, struct ml_complaint *complaint
+);
+
+/* Other hosts of this user that run now, as far as their command sockets tell. */
+uint32_t ml_rendezvous_others(void);
+
+/* Connect to the command socket at `path`, or, when it is NULL, to that of the newest host of this
+ * user; sockets that nobody listens at any more are removed on the way.
+ *
+ * Errors: ML_ENV_MISSING: none runs; ML_ENV_SYSTEM; each with a complaint. */
+ML_NODISCARD enum ml_status
+ml_rendezvous_connect(const char *path, int *out_fd, struct ml_complaint *complaint);
+
+#endif

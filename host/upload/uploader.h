@@ -1,0 +1,70 @@
+/* Sends dumps away, pruned: has the analyzer write each body, keeps it in the spool, sends one at a
+ * time by libcurl on the host's loop. Room: host. Context: the host's one thread.
+ *
+ * One rule: nothing leaves but what ml_uploader_submit was given, and only to the address that
+ * --upload named when it was. The host sends the body as it is and looks at no byte of it. */
+#ifndef MEMLOG_HOST_UPLOAD_UPLOADER_H
+#define MEMLOG_HOST_UPLOAD_UPLOADER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/complaint.h"
+#include "host/policy/options.h"
+#include "host/process/launcher.h"
+#include "ipc/ml_status.h"
+
+struct ev_loop;
+struct ml_uploader;
+
+struct ml_uploader_setup {
+    struct ev_loop *loop;
+    const struct ml_options *options;            /* outlive the uploader */
+    const struct ml_inherited *inherited;        /* for the analyzer */
+    void (*on_helper)(void *context, pid_t pid); /* no part of the program; NULL: nobody cares */
+    void (*on_notice)(void *context, const char *text);
+    void *context;
+};
+
+/* Errors: ML_ENV_* with a complaint: no libcurl, no spool, a file that cannot be read. */
+ML_NODISCARD enum ml_status ml_uploader_open(
+    const struct ml_uploader_setup *setup,
+    struct ml_uploader **out_uploader,
+    struct ml_complaint *complaint
+);
+
+/* What was not sent stays in the spool. NULL is allowed. */
+void ml_uploader_close(struct ml_uploader *take_uploader);
+
+/* How it went with one dump: "" if it arrived, else why not. Called once, unless the uploader is
+ * closed before. */
+typedef void ml_upload_done(void *context, const char *trouble);
+
+/* Send this dump. `on_done` may be NULL. */
+void ml_uploader_submit(
+    struct ml_uploader *uploader, const char *dump_path, ml_upload_done *on_done, void *context
+);
+
+/* Call back once everything that can be sent now was, after `seconds` at the latest. */
+void ml_uploader_settle(
+    struct ml_uploader *uploader, double seconds, void (*on_settled)(void *context), void *context
+);
+
+enum { ML_UPLOAD_TEXT_BYTES = 512, ML_UPLOAD_HISTORY = 16 };
+
+/* For ps, the page and /metrics. */
+struct ml_upload_figures {
+    const char *target; /* --upload's value */
+    uint64_t sent, sent_bytes;
+    uint64_t retries; /* tries that failed and come again */
+    uint64_t given_up, refused;
+    unsigned waiting; /* in the spool */
+    uint64_t next_ms; /* time of day of the next try; 0: none */
+    char last_error[ML_UPLOAD_TEXT_BYTES];
+    char history[ML_UPLOAD_HISTORY][ML_UPLOAD_TEXT_BYTES]; /* a ring, oldest at history_count % */
+    uint64_t history_count;
+};
+void ml_uploader_figures(struct ml_uploader *uploader, struct ml_upload_figures *out_figures);
+
+#endif

@@ -1,0 +1,110 @@
+#include "host/policy/role.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <check.h>
+
+/* The role of a command line given as one string, its arguments parted by '|'. */
+static enum ml_role role_of(const struct ml_patterns *rules, const char *text, bool is_root) {
+    char bytes[256];
+    size_t count = strlen(text);
+    memcpy(bytes, text, count);
+    for (size_t i = 0; i < count; i++) {
+        if (bytes[i] == '|') {
+            bytes[i] = '\0';
+        }
+    }
+    struct ml_command_line line;
+    ck_assert_int_eq(ml_command_line_from_bytes(&line, bytes, count), ML_OK);
+    enum ml_role role = ml_role_of(rules, &line, is_root);
+    ml_command_line_fini(&line);
+    return role;
+}
+
+START_TEST(the_root_is_the_browser_and_types_tell_the_others) {
+    static const struct {
+        const char *line;
+        bool is_root;
+        enum ml_role role;
+    } cases[] = {
+        {"prog", true, ML_ROLE_BROWSER},
+        {"prog", false, ML_ROLE_OTHER},
+        {"prog|--type=renderer", true, ML_ROLE_BROWSER},
+        {"prog|--type=renderer", false, ML_ROLE_RENDERER},
+        {"prog|-x|--type=renderer|y", false, ML_ROLE_RENDERER},
+        {"prog|--type=gpu", false, ML_ROLE_GPU},
+        {"prog|--type=gpu-process", false, ML_ROLE_GPU},
+        {"prog|--type=utility", false, ML_ROLE_UTILITY},
+        {"prog|--type=zygote", false, ML_ROLE_OTHER},
+        {"prog|--type=rendererx", false, ML_ROLE_OTHER},
+        {"prog|--type=", false, ML_ROLE_OTHER},
+        {"sh|-c|prog --type=renderer", false, ML_ROLE_OTHER},
+        {"prog --type=renderer --lang=en", false, ML_ROLE_RENDERER},
+        {"prog --type=renderer|||", false, ML_ROLE_RENDERER},
+        {"--type=gpu", false, ML_ROLE_GPU},
+        {"prog|--type=zygote|--type=renderer", false, ML_ROLE_OTHER},
+        {"", false, ML_ROLE_OTHER},
+        {"", true, ML_ROLE_BROWSER},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        ck_assert_msg(
+            role_of(NULL, cases[i].line, cases[i].is_root) == cases[i].role, "%s", cases[i].line
+        );
+    }
+}
+END_TEST
+
+START_TEST(the_persons_rules_come_first_in_their_order) {
+    struct ml_patterns *rules = ml_patterns_new();
+    struct ml_complaint complaint = {.text = ""};
+    ck_assert_int_eq(ml_patterns_add(rules, "worker [0-9]+$", ML_ROLE_RENDERER, &complaint), ML_OK);
+    ck_assert_int_eq(ml_patterns_add(rules, "worker", ML_ROLE_GPU, &complaint), ML_OK);
+    ck_assert_int_eq(role_of(rules, "app|worker|12", false), ML_ROLE_RENDERER);
+    ck_assert_int_eq(role_of(rules, "app|worker|x", true), ML_ROLE_GPU);
+    ck_assert_int_eq(role_of(rules, "app|--type=utility|worker", false), ML_ROLE_GPU);
+    ck_assert_int_eq(role_of(rules, "app|--type=utility", false), ML_ROLE_UTILITY);
+    ck_assert_uint_eq(ml_patterns_count(rules), 2);
+    ml_patterns_free(rules);
+}
+END_TEST
+
+START_TEST(names_of_roles_go_both_ways_and_a_wrong_one_names_the_nearest) {
+    for (int i = 0; i < ML_ROLE_COUNT; i++) {
+        enum ml_role role = ML_ROLE_COUNT;
+        ck_assert_int_eq(ml_role_parse(ml_role_name((enum ml_role)i), &role, NULL), ML_OK);
+        ck_assert_int_eq(role, i);
+    }
+    enum ml_role role = ML_ROLE_COUNT;
+    struct ml_complaint complaint = {.text = ""};
+    ck_assert_int_eq(ml_role_parse("render", &role, &complaint), ML_ENV_MISSING);
+    ck_assert_ptr_nonnull(strstr(complaint.text, "did you mean 'renderer'?"));
+    ck_assert_int_eq(role, ML_ROLE_COUNT);
+}
+END_TEST
+
+START_TEST(a_wrong_expression_is_refused_with_its_reason) {
+    struct ml_patterns *rules = ml_patterns_new();
+    struct ml_complaint complaint = {.text = ""};
+    ck_assert_int_eq(ml_patterns_add(rules, "a(b", 0, &complaint), ML_PEER_FORM);
+    ck_assert_ptr_nonnull(strstr(complaint.text, "'a(b' is no regular expression"));
+    ck_assert_uint_eq(ml_patterns_count(rules), 0);
+    ck_assert_int_eq(ml_patterns_match(rules, "a"), -1);
+    ml_patterns_free(rules);
+}
+END_TEST
+
+int main(void) {
+    TCase *tcase = tcase_create("role");
+    tcase_add_test(tcase, the_root_is_the_browser_and_types_tell_the_others);
+    tcase_add_test(tcase, the_persons_rules_come_first_in_their_order);
+    tcase_add_test(tcase, names_of_roles_go_both_ways_and_a_wrong_one_names_the_nearest);
+    tcase_add_test(tcase, a_wrong_expression_is_refused_with_its_reason);
+    Suite *suite = suite_create("host/role");
+    suite_add_tcase(suite, tcase);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,215 @@
+#include "host/process/info.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <check.h>
+
+START_TEST(tells_of_ourselves) {
+    char name[ML_PROCESS_NAME_BYTES];
+    ck_assert_int_eq(prctl(PR_SET_NAME, "odd ) name"), 0);
+    ml_process_name(getpid(), name);
+    ck_assert_str_eq(name, "odd ) name");
+    ck_assert_int_eq(ml_process_parent(getpid()), getppid());
+    struct ml_command_line line;
+    ck_assert_int_eq(ml_process_command_line(getpid(), &line), ML_OK);
+    ck_assert_uint_ge(line.count, 1);
+    ml_command_line_fini(&line);
+    char path[4096];
+    ml_process_executable(getpid(), path, sizeof(path));
+    ck_assert_ptr_nonnull(strstr(path, "process_info_test"));
+    uint64_t footprint = 0;
+    uint64_t resident = 0;
+    ml_process_footprint(getpid(), &footprint, &resident);
+    ck_assert_uint_gt(footprint, 0);
+    ck_assert_uint_ge(resident, 4096);
+}
+END_TEST
+
+START_TEST(knows_nothing_of_a_process_that_is_not_there) {
+    pid_t nobody = 0x3fffffff;
+    char name[ML_PROCESS_NAME_BYTES];
+    ml_process_name(nobody, name);
+    ck_assert_str_eq(name, "?");
+    ck_assert_int_eq(ml_process_parent(nobody), 0);
+    struct ml_command_line line;
+    ck_assert_int_eq(ml_process_command_line(nobody, &line), ML_ENV_MISSING);
+    uint64_t footprint = 1;
+    uint64_t resident = 1;
+    ml_process_footprint(nobody, &footprint, &resident);
+    ck_assert_uint_eq(footprint, 0);
+    ck_assert_uint_eq(resident, 0);
+    ck_assert(!ml_process_ending(nobody, -1).known);
+}
+END_TEST
+
+START_TEST(reads_a_stat_whose_name_holds_brackets_and_digits) {
+    ck_assert_int_eq(ml_process_parent_parse("9 (a) Z 1 (b) ) R 4 5\n"), 4);
+    ck_assert_int_eq(ml_process_parent_parse("9 (a) R 99999999999999999999 5\n"), 0);
+    ck_assert_int_eq(ml_process_parent_parse("9 (a) R -4 5\n"), 0);
+    ck_assert_int_eq(ml_process_parent_parse("9 (a"), 0);
+    ck_assert_int_eq(ml_process_parent_parse("9 (a) "), 0);
+    struct ml_ending ending = ml_process_ending_parse("9 (a) Z ) Z 1 2 3 2304\n");
+    ck_assert(ending.known && ending.exit_code == 9 && ending.signal == 0);
+    ending = ml_process_ending_parse("9 (a) X 1 11\n");
+    ck_assert(ending.known && ending.signal == 11);
+    ck_assert(!ml_process_ending_parse("9 (a) S 1 11\n").known);
+    ck_assert(!ml_process_ending_parse("9 (a) Z 1 4294967296\n").known);
+    ck_assert(!ml_process_ending_parse("9 (a) Z").known);
+}
+END_TEST
+
+START_TEST(takes_the_innermost_pid_and_nothing_of_the_next_line) {
+    ck_assert_int_eq(ml_process_inner_pid_parse("Pid:\t70\nNSpid:\t70\t3\t2\nVm:\t9\n", 70), 2);
+    ck_assert_int_eq(ml_process_inner_pid_parse("Pid:\t70\nNSpid:\n12 13\n", 70), 70);
+    ck_assert_int_eq(ml_process_inner_pid_parse("\nNSpid:\t70\t-3\n", 70), 70);
+    ck_assert_int_eq(ml_process_inner_pid_parse("\nNSpid:\t70\t99999999999\n", 70), 70);
+    ck_assert_int_eq(ml_process_inner_pid_parse("Pid:\t70\n", 70), 70);
+}
+END_TEST
+
+START_TEST(adds_up_private_memory_and_swap) {
+    uint64_t footprint = 0;
+    uint64_t resident = 0;
+    ml_process_footprint_parse(
+        "55d0-7ffe ---p 00000000 00:00 0 [rollup]\n"
+        "Rss:                3000 kB\nPss:  900 kB\nPrivate_Clean:  100 kB\n"
+        "Private_Dirty:       20 kB\nSwap:                  3 kB\nSwapPss: 5 kB\n",
+        &footprint,
+        &resident
+    );
+    ck_assert_uint_eq(footprint, 123 * 1024);
+    ck_assert_uint_eq(resident, 3000 * 1024);
+}
+END_TEST
+
+START_TEST(the_ending_of_somebody_elses_child_is_known_from_its_zombie) {
+    int pipe_fds[2];
+    ck_assert_int_eq(pipe(pipe_fds), 0);
+    pid_t middle = fork();
+    if (middle == 0) {
+        pid_t grandchild = fork();
+        if (grandchild == 0) {
+            (void)raise(SIGKILL);
+        }
+        (void)!write(pipe_fds[1], &grandchild, sizeof(grandchild));
+        (void)pause();
+    }
+    pid_t grandchild = 0;
+    ck_assert_int_eq(read(pipe_fds[0], &grandchild, sizeof(grandchild)), sizeof(grandchild));
+    struct ml_ending ending = {.known = false};
+    for (int i = 0; i < 20000 && !ending.known; i++) {
+        (void)usleep(1000);
+        ending = ml_process_ending(grandchild, -1);
+    }
+    ck_assert(ending.known);
+    ck_assert_int_eq(ending.signal, SIGKILL);
+    (void)kill(middle, SIGKILL);
+    (void)waitpid(middle, NULL, 0);
+}
+END_TEST
+
+START_TEST(knows_what_a_program_was_given) {
+    ck_assert(ml_process_was_given(getpid(), "PATH"));
+    ck_assert(!ml_process_was_given(getpid(), "PAT"));
+    ck_assert(!ml_process_was_given(getpid(), "MEMLOG_NOT_GIVEN"));
+    ck_assert(!ml_process_was_given(0x3fffffff, "PATH"));
+}
+END_TEST
+
+START_TEST(tells_a_process_and_its_image_apart_from_others) {
+    const char *text =
+        "9 (a) ) S 4 5 5 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 777 0 0 0 4096 8192 140000 0\n";
+    struct ml_process_facts facts = ml_process_facts_parse(text);
+    ck_assert(facts.state == 'S' && !facts.has_ended && facts.parent == 4);
+    ck_assert_uint_eq(facts.start_ticks, 777);
+    ck_assert_uint_eq(facts.image.start_code, 4096);
+    ck_assert_uint_eq(facts.image.start_stack, 140000);
+    struct ml_image_mark other = {.start_code = 4096, .start_stack = 140016};
+    ck_assert(ml_image_mark_differs(&facts.image, &other));
+    ck_assert(!ml_image_mark_differs(&facts.image, &facts.image));
+    /* To whom may not look the kernel says 1 and 0. */
+    text = "9 (a) S 4 5 5 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 777 0 0 0 1 1 0 0\n";
+    facts = ml_process_facts_parse(text);
+    ck_assert(!ml_image_mark_is_known(&facts.image));
+    ck_assert(!ml_image_mark_differs(&facts.image, &other));
+    /* A zombie with threads that run on, and one without. */
+    ck_assert(!ml_process_facts_parse("9 (a) Z 4 5 5 0 -1 0 0 0 0 0 0 0 0 0 20 0 2 0 7").has_ended);
+    ck_assert(ml_process_facts_parse("9 (a) Z 4 5 5 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 7").has_ended);
+    ck_assert(ml_process_facts_parse("").has_ended);
+    ck_assert(ml_process_facts_parse("9 (a) ").has_ended);
+}
+END_TEST
+
+START_TEST(an_exec_of_the_same_file_makes_another_image_of_the_same_process) {
+    int gate[2];
+    ck_assert_int_eq(pipe(gate), 0);
+    const pid_t child = fork();
+    if (child == 0) {
+        char byte = 0;
+        (void)!read(gate[0], &byte, 1);
+        (void)execl("/bin/sleep", "sleep", "60", (char *)NULL);
+        _exit(1);
+    }
+    const struct ml_process_facts own = ml_process_facts(getpid());
+    const struct ml_process_facts before = ml_process_facts(child);
+    ck_assert(ml_image_mark_is_known(&before.image));
+    ck_assert(!ml_image_mark_differs(&own.image, &before.image));
+    ck_assert_int_eq(before.parent, getpid());
+    ck_assert_int_eq(write(gate[1], "g", 1), 1);
+    struct ml_process_facts after = before;
+    for (int i = 0; i < 20000 && !ml_image_mark_differs(&before.image, &after.image); i++) {
+        (void)usleep(1000);
+        after = ml_process_facts(child);
+    }
+    ck_assert(ml_image_mark_differs(&before.image, &after.image));
+    ck_assert_uint_eq(after.start_ticks, before.start_ticks);
+    (void)kill(child, SIGKILL);
+    (void)waitpid(child, NULL, 0);
+    ck_assert(ml_process_facts(child).has_ended);
+}
+END_TEST
+
+START_TEST(what_is_mapped_is_known_by_its_whole_name) {
+    ck_assert(ml_process_maps(getpid(), "libc.so.6"));
+    ck_assert(!ml_process_maps(getpid(), "libc.so"));
+    ck_assert(!ml_process_maps(getpid(), "bc.so.6"));
+    ck_assert(!ml_process_maps(0x7fffffff, "libc.so.6"));
+}
+END_TEST
+
+START_TEST(all_users_have_a_number_where_the_map_leaves_none_out) {
+    ck_assert(ml_users_are_all("         0          0 4294967295\n"));
+    ck_assert(ml_users_are_all("0 1000 1\n1 0 1000\n1001 1001 4294966294\n"));
+    ck_assert(!ml_users_are_all("         0       1000          1\n"));
+    ck_assert(!ml_users_are_all("0 1000 1\n1 100000 65536\n"));
+    ck_assert(!ml_users_are_all(""));
+}
+END_TEST
+
+int main(void) {
+    TCase *tcase = tcase_create("process_info");
+    tcase_add_test(tcase, all_users_have_a_number_where_the_map_leaves_none_out);
+    tcase_add_test(tcase, what_is_mapped_is_known_by_its_whole_name);
+    tcase_add_test(tcase, tells_a_process_and_its_image_apart_from_others);
+    tcase_add_test(tcase, an_exec_of_the_same_file_makes_another_image_of_the_same_process);
+    tcase_add_test(tcase, knows_what_a_program_was_given);
+    tcase_add_test(tcase, tells_of_ourselves);
+    tcase_add_test(tcase, knows_nothing_of_a_process_that_is_not_there);
+    tcase_add_test(tcase, reads_a_stat_whose_name_holds_brackets_and_digits);
+    tcase_add_test(tcase, takes_the_innermost_pid_and_nothing_of_the_next_line);
+    tcase_add_test(tcase, adds_up_private_memory_and_swap);
+    tcase_add_test(tcase, the_ending_of_somebody_elses_child_is_known_from_its_zombie);
+    Suite *suite = suite_create("host/process_info");
+    suite_add_tcase(suite, tcase);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
