@@ -1,8 +1,8 @@
 /* What `memlog doctor` finds of the folder in which names of functions are kept. Room: host.
  * Context: its own process.
  *
- * The analyzer reads and writes it (tools/cache_keeper.h has the rule of where it is); here it is
- * only looked at. */
+ * The analyzer reads and writes it (tools/analyzer/helpers/cache_keeper.h has the rule of where it
+ * is); here it is only looked at. */
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -16,7 +16,7 @@
 #include "base/size.h"
 #include "host/cli/doctor_internal.h"
 
-/* What a file of names ends in, as tools/symbol_cache.h has it. */
+/* What a file of names ends in, as tools/analyzer/symbols/cache.h has it. */
 static const char suffix[] = ".names";
 
 static const char otherwise[] = "names are looked up anew each time";

@@ -22,7 +22,7 @@ enum { FIRST_FD = 3, SECOND_FD = 4, HIGH_FD = 10 };
 /* What it may say on stderr, as far as it is handed on. */
 enum { TROUBLE_BYTES = 512 };
 
-/* Its exit code when the dump has not what was asked for: tools/command.h. */
+/* Its exit code when the dump has not what was asked for: tools/analyzer/cli/command.h. */
 enum { EXIT_LACKING = 3 };
 
 /* Before its command: it says on stderr what is wrong, and nothing before that. */

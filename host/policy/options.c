@@ -94,7 +94,8 @@ enum ml_status ml_options_parse(
 }
 
 /* MEMLOG_SOCKET is ours: set for the programs we start, and met again when memlog starts memlog.
- * The others are memlog-analyzer's (tools/symbol_search.h, tools/cache_keeper.h). */
+ * The others are memlog-analyzer's (tools/analyzer/symbols/search.h,
+ * tools/analyzer/helpers/cache_keeper.h). */
 static const char *const environment_keys[] = {
     "MEMLOG_SOCKET",
     "MEMLOG_BINARY_PATH",

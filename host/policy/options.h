@@ -33,7 +33,7 @@ struct ml_upload_options {
     const char *url;
     struct ml_upload_target target;
     uint64_t max_bytes;
-    unsigned names;         /* of ml_upload_names: tools/redact.h */
+    unsigned names;         /* of ml_upload_names: tools/analyzer/upload/redact.h */
     const char *token_file; /* a bearer token in its first line; NULL: none */
     const char *ca_file;    /* certificates to trust; NULL: the system's */
     const char *spool;      /* NULL: in the user's state folder */

@@ -6,7 +6,7 @@
 #include <check.h>
 
 #include "tests/dump/synthetic.h"
-#include "tools/trace_reader.h"
+#include "tools/analyzer/model/trace_reader.h"
 
 struct sample_places places;
 static struct ml_arena arena;

@@ -11,9 +11,9 @@
 
 #include "service/snapshot/snapshot.h"
 #include "tests/tools/sample_places.h"
-#include "tools/profile.h"
-#include "tools/stacks.h"
-#include "tools/symbolizer.h"
+#include "tools/analyzer/model/profile.h"
+#include "tools/analyzer/stacks/stacks.h"
+#include "tools/analyzer/symbols/symbolizer.h"
 
 extern struct sample_places places;
 extern struct ml_snapshot *snapshot; /* what was dumped */

@@ -12,11 +12,11 @@
 
 #include "ipc/event.h"
 #include "tests/dump/formats_fixture.h"
-#include "tools/chrome_trace.h"
-#include "tools/flame.h"
-#include "tools/heap_text.h"
-#include "tools/metric.h"
-#include "tools/sqlite_file.h"
+#include "tools/analyzer/formats/chrome_trace.h"
+#include "tools/analyzer/formats/flame.h"
+#include "tools/analyzer/formats/heap_text.h"
+#include "tools/analyzer/formats/sqlite_file.h"
+#include "tools/analyzer/stacks/metric.h"
 
 enum { TEXT_BYTES = 8 << 20 };
 

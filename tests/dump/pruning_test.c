@@ -10,11 +10,11 @@
 
 #include "ipc/event.h"
 #include "tests/dump/formats_fixture.h"
-#include "tools/chrome_trace.h"
-#include "tools/metric.h"
-#include "tools/prune.h"
-#include "tools/upload_body.h"
-#include "tools/upload_internal.h"
+#include "tools/analyzer/formats/chrome_trace.h"
+#include "tools/analyzer/stacks/metric.h"
+#include "tools/analyzer/stacks/prune.h"
+#include "tools/analyzer/upload/body.h"
+#include "tools/analyzer/upload/internal.h"
 
 static bool is_other(const struct ml_stack *stack) {
     return stack->node != ML_STACKS_NONE &&

@@ -9,8 +9,8 @@
 #include "service/snapshot/snapshot.h"
 #include "tests/dump/snapshot_eq.h"
 #include "tests/dump/synthetic.h"
-#include "tools/profile.h"
-#include "tools/trace_reader.h"
+#include "tools/analyzer/model/profile.h"
+#include "tools/analyzer/model/trace_reader.h"
 
 static struct ml_arena arena;
 

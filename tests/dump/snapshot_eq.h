@@ -7,7 +7,7 @@
 #define MEMLOG_TESTS_DUMP_SNAPSHOT_EQ_H
 
 #include "service/snapshot/snapshot.h"
-#include "tools/profile.h"
+#include "tools/analyzer/model/profile.h"
 
 /* All of it; the file was whole. */
 void snapshot_eq(const struct ml_snapshot *wrote, const struct ml_profile *read);

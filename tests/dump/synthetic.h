@@ -10,7 +10,7 @@
 #include <stdio.h>
 
 #include "service/snapshot/snapshot.h"
-#include "tools/memory.h"
+#include "tools/analyzer/model/memory.h"
 
 struct synthetic_options {
     uint32_t processes_count;

@@ -9,7 +9,7 @@
 
 #include "service/snapshot/snapshot.h"
 #include "tests/dump/synthetic.h"
-#include "tools/memory.h"
+#include "tools/analyzer/model/memory.h"
 
 static uint32_t number(int argc, char **argv, int at, uint32_t otherwise) {
     return at < argc ? (uint32_t)strtoul(argv[at], NULL, 10) : otherwise;

@@ -12,7 +12,7 @@ import unittest
 
 import harness
 
-UNITS = ("client/client_test", "client/state/region_test", "dump/formats_test", "tools/confine_test")
+UNITS = ("client/client_test", "client/state/region_test", "dump/formats_test", "tools/analyzer/sandbox/confine_test")
 # What all of these need of a build beside the shipped programs and tools/bench.
 BUILT = (*(":".join(name.rsplit("/", 1)) for name in UNITS), "oracle:grower", "oracle:sampled", "oracle:settles", "oracle:single")
 SCRIPTS = (

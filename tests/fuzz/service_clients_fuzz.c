@@ -9,8 +9,8 @@
 #include "service/dump/writer.h"
 #include "service/session/session.h"
 #include "tests/fuzz/fuzz.h"
-#include "tools/profile.h"
-#include "tools/trace_reader.h"
+#include "tools/analyzer/model/profile.h"
+#include "tools/analyzer/model/trace_reader.h"
 
 enum {
     CLIENTS = 3,

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "tests/fuzz/fuzz.h"
-#include "tools/breakpad.h"
+#include "tools/analyzer/symbols/breakpad.h"
 
 enum { FRAMES_MAX = 8 };
 

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "tests/fuzz/fuzz.h"
-#include "tools/chrome_symbolize.h"
+#include "tools/analyzer/formats/chrome_symbolize.h"
 
 static void
 nameless(void *context, const char *path, const char *build_id_hex, const char *trouble) {

@@ -19,8 +19,8 @@
 #include "ipc/crc32.h"
 #include "ipc/trace.pb.h"
 #include "tests/fuzz/fuzz.h"
-#include "tools/command.h"
-#include "tools/confine.h"
+#include "tools/analyzer/cli/command.h"
+#include "tools/analyzer/sandbox/confine.h"
 
 enum { ALL_LINES = 255, KIND_OTHER = 0, KIND_RAW = 255 };
 enum { HEAD_BYTES = 3, FRAME_BYTES = 3, WORDS_MAX = 16, PATH_BYTES = 40 };

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "tests/fuzz/fuzz.h"
-#include "tools/deobfuscation.h"
+#include "tools/analyzer/model/deobfuscation.h"
 
 /* Nothing grows by more than what a map can say of each of its words. */
 static void ask(const struct ml_deobfuscation *names, const char *name, size_t map_bytes) {

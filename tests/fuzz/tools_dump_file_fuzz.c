@@ -4,12 +4,12 @@
 #include <string.h>
 
 #include "tests/fuzz/fuzz.h"
-#include "tools/profile.h"
-#include "tools/report.h"
-#include "tools/stacks.h"
-#include "tools/trace_reader.h"
+#include "tools/analyzer/model/profile.h"
+#include "tools/analyzer/model/trace_reader.h"
+#include "tools/analyzer/report/report.h"
+#include "tools/analyzer/stacks/stacks.h"
 
-/* A profile is consistent whatever the file was (tools/profile.h). */
+/* A profile is consistent whatever the file was (tools/analyzer/model/profile.h). */
 static void check(const struct ml_profile_process *process) {
     for (size_t i = 0; i < process->nodes_count; i++) {
         const struct ml_profile_node *node = &process->nodes[i];

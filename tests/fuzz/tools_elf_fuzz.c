@@ -8,8 +8,8 @@
 #include <elfutils/libdwfl.h>
 
 #include "tests/fuzz/fuzz.h"
-#include "tools/dwarf_functions.h"
-#include "tools/elf_symbols.h"
+#include "tools/analyzer/symbols/dwarf_functions.h"
+#include "tools/analyzer/symbols/elf_symbols.h"
 
 enum { FRAMES_MAX = 8, LOOK_UPS = 64 };
 

@@ -5,7 +5,7 @@
 #include "ipc/crc32.h"
 #include "ipc/writer.h"
 #include "tests/fuzz/fuzz.h"
-#include "tools/symbol_cache.h"
+#include "tools/analyzer/symbols/cache.h"
 
 /* Magic, checksum and whose it is; the input is what follows. */
 enum { MAGIC_BYTES = 8, SEALED_AT = 12, INPUT_AT = 20, STATE = 1 };

@@ -7,7 +7,7 @@
 
 #include "tests/fuzz/folder.h"
 #include "tests/fuzz/fuzz.h"
-#include "tools/symbolizer.h"
+#include "tools/analyzer/symbols/symbolizer.h"
 
 /* Of a damaged debug file libdwfl forgets the handle and the name that it was given. The analyzer
  * ends with its one task. */

@@ -10,22 +10,22 @@
 #include "ipc/event.h"
 #include "ipc/trace.pb.h"
 #include "tests/fuzz/fuzz.h"
-#include "tools/breakdown.h"
-#include "tools/chrome_trace.h"
-#include "tools/collapsed.h"
-#include "tools/diff.h"
-#include "tools/flame.h"
-#include "tools/heap_text.h"
-#include "tools/pprof.h"
-#include "tools/profile.h"
-#include "tools/prune.h"
-#include "tools/redact.h"
-#include "tools/report.h"
-#include "tools/sqlite_file.h"
-#include "tools/stacks.h"
-#include "tools/timeline.h"
-#include "tools/trace_decode.h"
-#include "tools/upload_body.h"
+#include "tools/analyzer/formats/chrome_trace.h"
+#include "tools/analyzer/formats/collapsed.h"
+#include "tools/analyzer/formats/flame.h"
+#include "tools/analyzer/formats/heap_text.h"
+#include "tools/analyzer/formats/pprof.h"
+#include "tools/analyzer/formats/sqlite_file.h"
+#include "tools/analyzer/model/profile.h"
+#include "tools/analyzer/model/trace_decode.h"
+#include "tools/analyzer/report/breakdown.h"
+#include "tools/analyzer/report/diff.h"
+#include "tools/analyzer/report/report.h"
+#include "tools/analyzer/report/timeline.h"
+#include "tools/analyzer/stacks/prune.h"
+#include "tools/analyzer/stacks/stacks.h"
+#include "tools/analyzer/upload/body.h"
+#include "tools/analyzer/upload/redact.h"
 
 struct body {
     const uint8_t *bytes;
@@ -65,7 +65,7 @@ feed(struct ml_trace_decoder *decoder, uint8_t kind, const uint8_t *bytes, size_
     }
 }
 
-/* The profile's promise (tools/profile.h). */
+/* The profile's promise (tools/analyzer/model/profile.h). */
 static void check(const struct ml_profile_process *process) {
     for (size_t i = 0; i < process->nodes_count; i++) {
         const struct ml_profile_node *node = &process->nodes[i];

@@ -1,0 +1,88 @@
+#include "base/printable.h"
+#include "tools/analyzer/stacks/function_name.h"
+
+#include <stdlib.h>
+
+#include <check.h>
+
+static void fits(const char *name, size_t columns, const char *expected) {
+    char out[1024];
+
+    ml_function_name_fit(name, columns, out, sizeof out);
+    ck_assert_str_eq(out, expected);
+    ck_assert_uint_le(ml_printable_columns(out), columns);
+}
+
+START_TEST(a_name_that_fits_stays) {
+    fits("malloc", 6, "malloc");
+    fits("std::vector<int>::push_back(int&&)", 60, "std::vector<int>::push_back(int&&)");
+}
+END_TEST
+
+START_TEST(template_arguments_and_return_type_go_first) {
+    fits("int& std::vector<int, std::allocator<int> >::at(long)", 30, "std::vector<...>::at(long)");
+    fits("f<a<b<c>>>(int)", 12, "f<...>(int)");
+}
+END_TEST
+
+START_TEST(then_parameters) {
+    fits("shop::Shelf::put(shop::Box const&, int) const", 30, "shop::Shelf::put(...) const");
+    fits("shop::Shelf::put()", 18, "shop::Shelf::put()");
+}
+END_TEST
+
+START_TEST(then_the_middle) {
+    fits("a_function_with_a_very_long_name", 16, "a_fu...long_name");
+    fits("\xc3\xa4\xc3\xb6\xc3\xbc\xc3\xa4\xc3\xb6\xc3\xbc", 5, "...\xc3\xb6\xc3\xbc");
+}
+END_TEST
+
+START_TEST(operators_keep_their_signs) {
+    fits("std::ostream& operator<<(std::ostream&, shop::Box const&)", 30, "operator<<(...)");
+    fits("operator new(unsigned long)", 20, "operator new(...)");
+    fits(
+        "int* v8::(anonymous namespace)::make(int, long)",
+        36,
+        "v8::(anonymous namespace)::make(...)"
+    );
+    fits("shop::Box::operator()(int, long) const", 34, "shop::Box::operator()(...) const");
+}
+END_TEST
+
+static void is_brief(const char *name, const char *expected) {
+    char out[1024];
+
+    ml_function_name_brief(name, out, sizeof out);
+    ck_assert_str_eq(out, expected);
+}
+
+START_TEST(a_brief_name_is_the_function_and_what_it_stands_in) {
+    is_brief("malloc", "malloc");
+    is_brief("main", "main");
+    is_brief("void shop::Box<int>::put(int) const", "Box<...>::put");
+    is_brief("v8::internal::BackingStore::Allocate(v8::Isolate*)", "BackingStore::Allocate");
+    is_brief("shop::(anonymous namespace)::hidden(int)", "(anonymous namespace)::hidden");
+    is_brief("operator new(unsigned long)", "operator new");
+    is_brief("core::fmt::write", "fmt::write");
+    is_brief("", "");
+}
+END_TEST
+
+int main(void) {
+    Suite *suite = suite_create("tools/function_name");
+    TCase *tests = tcase_create("all");
+    SRunner *runner = srunner_create(suite);
+    int failed = 0;
+
+    suite_add_tcase(suite, tests);
+    tcase_add_test(tests, a_name_that_fits_stays);
+    tcase_add_test(tests, template_arguments_and_return_type_go_first);
+    tcase_add_test(tests, then_parameters);
+    tcase_add_test(tests, then_the_middle);
+    tcase_add_test(tests, a_brief_name_is_the_function_and_what_it_stands_in);
+    tcase_add_test(tests, operators_keep_their_signs);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,455 @@
+#include "tools/analyzer/cli/command.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "base/input_file.h"
+#include "base/printable.h"
+#include "base/size.h"
+#include "tools/analyzer/helpers/cache_keeper.h"
+#include "tools/analyzer/helpers/fetcher.h"
+#include "tools/analyzer/helpers/helper.h"
+#include "tools/analyzer/helpers/process_files.h"
+#include "tools/analyzer/model/trace_reader.h"
+#include "tools/analyzer/sandbox/confine.h"
+#include "tools/analyzer/stacks/prune.h"
+
+/* See ml_command_be_bare(). */
+static bool is_bare;
+
+void ml_command_be_bare(void) {
+    is_bare = true;
+}
+
+/* `path` may be NULL. */
+static void
+say(const struct ml_command *command, const char *path, const char *format, va_list arguments) {
+    char line[3 * PATH_MAX] = "";
+    size_t used = 0;
+
+    if (path && !is_bare) {
+        used = (size_t)snprintf(line, sizeof line, "%.*s: ", PATH_MAX, path);
+    }
+    (void)vsnprintf(line + used, sizeof line - used, format, arguments);
+    ml_printable_clean(line);
+    fprintf(
+        stderr,
+        "%s%s%s%s\n",
+        is_bare ? "" : "memlog ",
+        is_bare ? "" : command->table.name,
+        is_bare ? "" : ": ",
+        line
+    );
+}
+
+void ml_command_say(const struct ml_command *command, const char *format, ...) {
+    va_list arguments;
+
+    va_start(arguments, format);
+    say(command, NULL, format, arguments);
+    va_end(arguments);
+}
+
+void ml_command_say_of(
+    const struct ml_command *command, const char *path, const char *format, ...
+) {
+    va_list arguments;
+
+    va_start(arguments, format);
+    say(command, path, format, arguments);
+    va_end(arguments);
+}
+
+int ml_command_complain(const struct ml_command *command, const char *complaint) {
+    ml_command_say(command, "%s", complaint);
+    fprintf(stderr, "Try 'memlog %s --help'.\n", command->table.name);
+    return ML_EXIT_USAGE;
+}
+
+const char *const ml_metric_words[] = {"live", "peak", "total", NULL};
+const char *const ml_ended_words[] = {"yes", "no", NULL};
+
+bool ml_command_read(
+    const struct ml_command *command,
+    char *const *words,
+    void *request,
+    uint64_t *out_given,
+    int *out_exit_code
+) {
+    struct ml_complaint complaint = {.text = ""};
+
+    *out_exit_code = ML_EXIT_OK;
+    switch (ml_option_table_read(&command->table, words, request, out_given, &complaint)) {
+    case ML_OPTIONS_READ:
+        return true;
+    case ML_OPTIONS_HELP:
+        ml_option_table_help(&command->table, stdout);
+        *out_exit_code = ml_command_finish(command);
+        return false;
+    default:
+        *out_exit_code = ml_command_complain(command, complaint.text);
+        return false;
+    }
+}
+
+/* Lines fit this when stdout is no terminal, and never grow beyond the maximum: nobody reads across
+ * a whole wide screen. */
+enum { WIDTH_DEFAULT = 100, WIDTH_MIN = 60, WIDTH_MAX = 120 };
+
+static bool is_set(const char *name) {
+    const char *value = getenv(name);
+
+    return value && value[0];
+}
+
+struct ml_report_style ml_command_style(void) {
+    struct ml_report_style style = {.width = WIDTH_DEFAULT};
+    const char *terminal = getenv("TERM");
+    bool is_terminal = isatty(STDOUT_FILENO) && (!terminal || strcmp(terminal, "dumb") != 0);
+    uint64_t columns = 0;
+    struct winsize size;
+
+    style.colour = (is_terminal || is_set("CLICOLOR_FORCE")) && !is_set("NO_COLOR");
+    if (is_set("COLUMNS") && ml_count_read(getenv("COLUMNS"), UINT_MAX, &columns)) {
+        style.width = (unsigned)columns;
+    } else if (isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
+        style.width = size.ws_col;
+    }
+    style.width = style.width < WIDTH_MIN ? WIDTH_MIN : style.width;
+    style.width = style.width > WIDTH_MAX ? WIDTH_MAX : style.width;
+    return style;
+}
+
+int ml_command_finish(const struct ml_command *command) {
+    if (fflush(stdout) == 0 && !ferror(stdout)) {
+        return ML_EXIT_OK;
+    }
+    ml_command_say(command, "stdout cannot be written");
+    return ML_EXIT_FAILED;
+}
+
+int ml_command_written(const struct ml_command *command, const char *path, enum ml_status status) {
+    if (status == ML_OK) {
+        return ML_EXIT_OK;
+    }
+    ml_command_say_of(
+        command,
+        path ? path : "stdout",
+        "%s",
+        status == ML_ENV_SYSTEM && errno != 0 ? strerror(errno) : ml_status_text(status)
+    );
+    return ML_EXIT_FAILED;
+}
+
+static void warn_of_partial(
+    const struct ml_command *command, const char *path, const struct ml_profile *profile
+) {
+    if (profile->damaged) {
+        ml_command_say(
+            command,
+            "%s is damaged at byte %" PRIu64 " (%s); what can be trusted is shown",
+            path,
+            profile->bad_at,
+            profile->bad_is ? profile->bad_is : "tables that refer to missing ones"
+        );
+    } else if (profile->truncated) {
+        ml_command_say(command, "%s was cut off before its end; what is there is shown", path);
+    }
+}
+
+/* A file cannot be read, by errno: say so, and where dumps are. */
+static void say_unreadable(const struct ml_command *command, const char *path) {
+    const int error = errno;
+    const char *next = "";
+
+    if (error == EISDIR) {
+        next = "; name one of the *.pftrace files in it";
+    } else if (error == ENOENT) {
+        next = "; dumps are the *.pftrace files in the output folder of memlog run";
+    }
+    ml_command_say_of(command, path, "%s%s", ml_input_trouble(error), next);
+}
+
+static bool
+read_file(const struct ml_command *command, const struct ml_load *load, struct ml_loaded *loaded) {
+    struct ml_profile *profile = &loaded->profile;
+    const bool is_stdin = strcmp(load->path, "-") == 0;
+    FILE *file = is_stdin ? stdin : ml_input_open(load->path, &loaded->is_stream);
+    enum ml_status status = ML_OK;
+
+    if (!file) {
+        say_unreadable(command, load->path);
+        return false;
+    }
+    loaded->is_stream = loaded->is_stream || is_stdin;
+    errno = 0;
+    status = ml_trace_read_dump(file, load->dump, profile);
+    if (status == ML_ENV_SYSTEM) {
+        say_unreadable(command, load->path);
+    } else if (status == ML_ENV_MISSING && profile->dumps_count > 0) {
+        ml_command_say_of(
+            command,
+            load->path,
+            "there is no dump %" PRIu32 " in it, but %" PRIu32 "",
+            load->dump,
+            profile->dumps_count
+        );
+    } else if (status != ML_OK) {
+        ml_command_say_of(command, load->path, "%s", ml_trace_read_advice(status));
+    } else {
+        warn_of_partial(command, load->path, profile);
+        if (profile->dumps_count > 1 && load->dump == 0) {
+            ml_command_say(
+                command,
+                "%s holds %" PRIu32 " dumps, this is the last; --dump=N shows others",
+                load->path,
+                profile->dumps_count
+            );
+        }
+    }
+    if (!is_stdin) {
+        fclose(file);
+    }
+    return status == ML_OK;
+}
+
+void ml_command_confine(const struct ml_load *load) {
+    if (load->is_fetching) {
+        (void)ml_fetcher_start();
+    }
+    ml_process_files_start();
+    (void)ml_cache_keeper_start();
+    ml_confine(load->output_path);
+}
+
+struct ml_symbolizer *ml_command_symbolizer(const struct ml_load *load) {
+    static char cache[ML_SYMBOL_CACHE_BYTES];
+    struct ml_symbolizer_options options = {.fetch = NULL};
+
+    ml_symbol_search_environment(&options.search, cache);
+    options.search.alternative_dirs = load->alternative_dirs;
+    options.search.breakpad_dirs = load->breakpad_dirs;
+    options.search.process_file = ml_process_files_get;
+    options.fetch = load->is_fetching && ml_fetcher_start() ? ml_fetcher_get : NULL;
+    options.cache_folder = ml_cache_keeper_start(); /* it was, before the walls */
+    options.keep = ml_cache_keeper_keep;
+    return ml_symbolizer_new(&options);
+}
+
+static enum ml_status stacks_make(const struct ml_load *load, struct ml_loaded *loaded) {
+    enum ml_status status = ML_OK;
+
+    if (load->series_only && !ml_profile_keep_series(&loaded->profile)) {
+        return ML_ENV_MEMORY;
+    }
+    status = ml_stacks_init(&loaded->stacks, &loaded->profile);
+
+    if (status == ML_OK) {
+        status = ml_stacks_prune(&loaded->stacks, load->prune_bytes);
+    }
+    loaded->symbolizer = ml_command_symbolizer(load);
+    if (!loaded->symbolizer) {
+        status = ML_ENV_MEMORY;
+    }
+    if (status == ML_OK) {
+        status = ml_stacks_symbolize(&loaded->stacks, loaded->symbolizer);
+    }
+    if (status == ML_OK && ml_sift_is_any(&load->sift)) {
+        status = ml_stacks_sift(&loaded->stacks, &load->sift);
+    }
+    return status;
+}
+
+/* PACKAGE=FILE as Perfetto has it. What is wrong with it is said, and the dump is shown without. */
+static void read_proguard_map(
+    const struct ml_command *command, struct ml_deobfuscation *names, const char *piece, int length
+) {
+    char text[PATH_MAX];
+    char *path = NULL;
+    size_t strange = 0;
+
+    snprintf(text, sizeof text, "%.*s", length, piece);
+    path = strchr(text, '=');
+    if (!path || path == text) {
+        ml_command_say(
+            command, "MEMLOG_PROGUARD_MAP: '%s' is not PACKAGE=FILE; no names by it", text
+        );
+        return;
+    }
+    *path++ = '\0';
+    if (ml_deobfuscation_read(names, text, path, &strange) != ML_OK) {
+        ml_command_say_of(command, path, "%s; no names by it", strerror(errno));
+    } else if (strange > 0) {
+        ml_command_say_of(command, path, "%zu lines are none of a ProGuard map", strange);
+    }
+}
+
+/* The maps that the environment names, behind those that the dump brings. */
+static bool read_proguard_maps(const struct ml_command *command, struct ml_deobfuscation *names) {
+    const char *list = getenv("MEMLOG_PROGUARD_MAP");
+
+    if (!list || !list[0]) {
+        list = getenv("PERFETTO_PROGUARD_MAP");
+    }
+    while (list && *list) {
+        size_t length = strcspn(list, ":");
+        if (length > 0 && length < PATH_MAX) {
+            read_proguard_map(command, names, list, (int)length);
+        }
+        list += length + (list[length] == ':');
+    }
+    return ml_deobfuscation_finish(names);
+}
+
+/* That there is no profile of the process that was asked for, and why; `one`: it is listed. */
+static void say_unrecorded(
+    const struct ml_command *command,
+    const struct ml_load *load,
+    const struct ml_profile *profile,
+    const struct ml_profile_process *one
+) {
+    const char *reason = one ? one->not_recorded_reason.bytes : "";
+
+    if (one) {
+        ml_command_say_of(
+            command,
+            load->path,
+            "process %" PRIu32 " (%s) was not recorded%s%s; memlog report --pid=%" PRIu32
+            " says what is known of it",
+            load->pid,
+            one->name.bytes,
+            reason[0] ? ": " : "",
+            reason,
+            load->pid
+        );
+        return;
+    }
+    for (size_t i = 0; i < profile->not_profiled_count; i++) {
+        if (profile->not_profiled[i].pid == load->pid) {
+            ml_command_say_of(
+                command,
+                load->path,
+                "process %" PRIu32 " (%s) ran without memlog: %s",
+                load->pid,
+                profile->not_profiled[i].path.bytes,
+                profile->not_profiled[i].reason.bytes
+            );
+            return;
+        }
+    }
+    ml_command_say_of(
+        command, load->path, "no process %" PRIu32 " in it; memlog report lists them", load->pid
+    );
+}
+
+/* Keep what was asked for alone. False: there is none of it, which was said where it may not be. */
+static bool
+narrow(const struct ml_command *command, const struct ml_load *load, struct ml_profile *profile) {
+    if (load->pid != 0) {
+        const bool is_there = ml_profile_select(profile, load->pid);
+        if (!is_there || (profile->processes_count == 0 && !load->takes_unrecorded)) {
+            if (!load->may_lack) {
+                say_unrecorded(
+                    command,
+                    load,
+                    profile,
+                    is_there ? &profile->others[profile->others_count - 1] : NULL
+                );
+            }
+            return false;
+        }
+    }
+    if (load->role && !ml_profile_select_role(profile, load->role)) {
+        if (!load->may_lack) {
+            ml_command_say_of(command, load->path, "no process of role %s in it", load->role);
+        }
+        return false;
+    }
+    return true;
+}
+
+/* Read it, and keep what was asked for alone; where that may be missing it is_lacking. The exit
+ * code. */
+static int read_profile(
+    const struct ml_command *command, const struct ml_load *load, struct ml_loaded *loaded
+) {
+    ml_command_confine(load);
+    *loaded = (struct ml_loaded){0};
+    if (!read_file(command, load, loaded)) {
+        return ML_EXIT_FAILED;
+    }
+    if (!narrow(command, load, &loaded->profile)) {
+        loaded->is_lacking = true;
+        return load->may_lack ? ML_EXIT_OK : ML_EXIT_LACKING;
+    }
+    ml_profile_show_ended(&loaded->profile, load->ended);
+    return ML_EXIT_OK;
+}
+
+/* Stacks and names of a profile that was read. The exit code. */
+static int
+make_views(const struct ml_command *command, const struct ml_load *load, struct ml_loaded *loaded) {
+    if (loaded->is_lacking) {
+        return ML_EXIT_OK;
+    }
+    if (!load->keeps_own_live) {
+        ml_profile_forget_hidden(&loaded->profile);
+    }
+    if (!read_proguard_maps(command, &loaded->profile.deobfuscation) ||
+        stacks_make(load, loaded) != ML_OK) {
+        ml_command_say_of(command, load->path, "%s", ml_status_text(ML_ENV_MEMORY));
+        return ML_EXIT_FAILED;
+    }
+    return ML_EXIT_OK;
+}
+
+int ml_command_load(
+    const struct ml_command *command, const struct ml_load *load, struct ml_loaded *out_loaded
+) {
+    const int exit_code = read_profile(command, load, out_loaded);
+
+    return exit_code == ML_EXIT_OK ? make_views(command, load, out_loaded) : exit_code;
+}
+
+int ml_command_load_pair(
+    const struct ml_command *command, const struct ml_load loads[2], struct ml_loaded out_loaded[2]
+) {
+    struct ml_profile *profiles[2] = {&out_loaded[0].profile, &out_loaded[1].profile};
+    int exit_code = ML_EXIT_OK;
+
+    /* Both before anything is made of one: a pipe cannot be read again. */
+    for (int i = 0; i < 2 && exit_code == ML_EXIT_OK; i++) {
+        exit_code = read_profile(command, &loads[i], &out_loaded[i]);
+    }
+    if (exit_code == ML_EXIT_OK && !out_loaded[0].is_lacking && !out_loaded[1].is_lacking &&
+        profiles[0]->is_ended_shown != profiles[1]->is_ended_shown) {
+        ml_profile_show_ended(profiles[profiles[0]->is_ended_shown], ML_ENDED_SHOWN);
+    }
+    for (int i = 0; i < 2 && exit_code == ML_EXIT_OK; i++) {
+        exit_code = make_views(command, &loads[i], &out_loaded[i]);
+    }
+    return exit_code;
+}
+
+void ml_command_say_losses(const struct ml_command *command) {
+    const char *lost = NULL;
+
+    for (size_t i = 0; (lost = ml_helper_lost(i)) != NULL; i++) {
+        if (lost[0]) {
+            ml_command_say(command, "a process that it had started was ended: %s", lost);
+        }
+    }
+}
+
+void ml_loaded_fini(struct ml_loaded *loaded) {
+    ml_stacks_fini(&loaded->stacks);
+    ml_symbolizer_free(loaded->symbolizer);
+    ml_profile_fini(&loaded->profile);
+}

@@ -1,0 +1,194 @@
+/* The analyzer's sub-commands. Room: tools. Context: main's thread.
+ *
+ * One rule: stdout is for data, stderr for everything said. A command answers with its exit code:
+ * 0, 1 when it could not do it, 2 when it was not understood. */
+#ifndef MEMLOG_TOOLS_ANALYZER_CLI_COMMAND_H
+#define MEMLOG_TOOLS_ANALYZER_CLI_COMMAND_H
+
+#include "base/option_table.h"
+#include "tools/analyzer/cli/output.h"
+#include "tools/analyzer/model/profile.h"
+#include "tools/analyzer/report/report.h"
+#include "tools/analyzer/stacks/metric.h"
+#include "tools/analyzer/stacks/sift.h"
+#include "tools/analyzer/stacks/stacks.h"
+
+enum {
+    ML_EXIT_OK = 0,
+    ML_EXIT_FAILED = 1,
+    ML_EXIT_USAGE = 2,
+    ML_EXIT_LACKING = 3 /* the dump has not what was asked for: that process, that time */
+};
+
+struct ml_command {
+    struct ml_option_table table;
+    int (*run)(const struct ml_command *command, char *const *words); /* behind its name */
+};
+
+extern const struct ml_command ml_command_report;
+extern const struct ml_command ml_command_convert;
+extern const struct ml_command ml_command_diff;
+extern const struct ml_command ml_command_flamegraph;
+extern const struct ml_command ml_command_page_data;
+extern const struct ml_command ml_command_symbolize;
+extern const struct ml_command ml_command_timeline;
+extern const struct ml_command ml_command_upload;
+
+/* Options that several commands have, stored in a member of the command's struct. */
+#define ML_ROW_OUTPUT(type, member, text)                                                          \
+    {                                                                                              \
+        .name = "--output", .short_name = "-o", ML_PATH_TO(type, member), .value = "FILE",         \
+        .help = (text)                                                                             \
+    }
+#define ML_ROW_PID(type, member, text)                                                             \
+    {                                                                                              \
+        .name = "--pid", ML_COUNT_TO(type, member), .least = 1, .value = "PID",                    \
+        .wants = "a process id", .help = (text)                                                    \
+    }
+#define ML_ROW_LIMIT(type, member, text)                                                           \
+    { .name = "--limit", ML_COUNT_TO(type, member), .least = 1, .value = "N", .help = (text) }
+#define ML_ROW_METRIC(type, member, text)                                                          \
+    { .name = "--metric", ML_WORD_TO(type, member), .words = ml_metric_words, .help = (text) }
+#define ML_ROW_DUMP(type, member)                                                                  \
+    {                                                                                              \
+        .name = "--dump", ML_COUNT_TO(type, member), .least = 1, .value = "N",                     \
+        .help = "of several dumps in one file (cat A B) the Nth (default: the last)"               \
+    }
+#define ML_ROW_ENDED(type, member)                                                                 \
+    {                                                                                              \
+        .name = "--ended", ML_WORD_TO(type, member), .least = ML_ENDED_SHOWN,                      \
+        .words = ml_ended_words,                                                                   \
+        .help = "count what ended processes left as live, or never (default: only where nothing "  \
+                "runs any more)"                                                                   \
+    }
+#define ML_ROW_PRUNE(type, member)                                                                 \
+    {                                                                                              \
+        .name = "--prune", ML_SIZE_TO(type, member), .least = 1, .value = "BYTES",                 \
+        .help = "leave out stacks that hold less than BYTES (16K is Chromium's), live and at the " \
+                "peak, and fewer than 1,024 blocks: they become <other>, sums stay"                \
+    }
+#define ML_ROWS_SIFT(type, member)                                                                 \
+    {.name = "--focus",                                                                            \
+     ML_REGEX_TO(type, member.focus),                                                              \
+     .value = "REGEX",                                                                             \
+     .help = "stacks alone in which a function, source file or module matches"},                   \
+        {.name = "--ignore",                                                                       \
+         ML_REGEX_TO(type, member.ignore),                                                         \
+         .value = "REGEX",                                                                         \
+         .help = "no stack in which one matches"},                                                 \
+        {.name = "--show",                                                                         \
+         ML_REGEX_TO(type, member.show),                                                           \
+         .value = "REGEX",                                                                         \
+         .help = "of each stack the frames alone that match"},                                     \
+    {                                                                                              \
+        .name = "--hide", ML_REGEX_TO(type, member.hide), .value = "REGEX",                        \
+        .help = "of each stack the frames that do not match"                                       \
+    }
+
+/* The operands: dumps, `count` of them. */
+#define ML_OPERANDS_DUMPS(type, member, count)                                                     \
+    .operands = ML_OPERANDS_FILES, .operands_offset = offsetof(type, member),                      \
+    .operands_least = (count), .operands_most = (count),                                           \
+    .operands_missing = (count) > 1 ? "two dumps are compared: FROM and TO"                        \
+                                    : "no dump was named; dumps are the *.pftrace files in the "   \
+                                      "output folder of memlog run"
+
+extern const char *const ml_metric_words[]; /* in the enum's order */
+extern const char *const ml_ended_words[];  /* from ML_ENDED_SHOWN on */
+
+/* Read a command's words into its request. True, or the exit code: after --help, or after a
+ * complaint. `out_given` as of ml_option_table_read(). */
+bool ml_command_read(
+    const struct ml_command *command,
+    char *const *words,
+    void *request,
+    uint64_t *out_given,
+    int *out_exit_code
+);
+
+/* Width and colour that suit stdout. */
+struct ml_report_style ml_command_style(void);
+
+/* See that stdout took everything. ML_EXIT_OK, or ML_EXIT_FAILED after a message. */
+int ml_command_finish(const struct ml_command *command);
+
+/* Say what became of an output (its path, NULL: stdout). ML_EXIT_OK, or ML_EXIT_FAILED after a
+ * message. */
+int ml_command_written(const struct ml_command *command, const char *path, enum ml_status status);
+
+/* Say something on stderr: "memlog NAME: ..." and a line's end. Whatever stands in it is printable
+ * (base/printable.h). */
+__attribute__((format(printf, 2, 3))) void
+ml_command_say(const struct ml_command *command, const char *format, ...);
+
+/* The same of a file, "memlog NAME: PATH: ...". */
+__attribute__((format(printf, 3, 4))) void
+ml_command_say_of(const struct ml_command *command, const char *path, const char *format, ...);
+
+/* From now on what is said is for a program that knows whom it has started and with what: neither
+ * "memlog NAME: " nor a file's path stands before it. */
+void ml_command_be_bare(void);
+
+/* Say that a word was not understood, and where help is. Returns ML_EXIT_USAGE. */
+int ml_command_complain(const struct ml_command *command, const char *complaint);
+
+/* A dump, read and with names. */
+struct ml_loaded {
+    struct ml_profile profile;
+    struct ml_stacks stacks;
+    struct ml_symbolizer *symbolizer;
+    bool is_stream;  /* it came from a pipe: it cannot be read again */
+    bool is_lacking; /* ml_load.may_lack: it is not in it; nothing was made of the dump */
+};
+
+/* What is to be loaded. */
+struct ml_load {
+    const char *path;             /* "-": stdin */
+    const char *output_path;      /* what alone may be written; NULL: nothing */
+    uint32_t pid;                 /* this process alone, as if it were the tree; 0: all */
+    const char *role;             /* processes of that role alone; NULL: all */
+    bool may_lack;                /* an earlier dump: the pid or role may not be in it yet */
+    uint64_t prune_bytes;         /* tools/analyzer/stacks/prune.h; 0: nothing is left out */
+    struct ml_sift sift;          /* tools/analyzer/stacks/sift.h; good ones */
+    uint32_t dump;                /* which of the file's, from 1; 0: the last */
+    const char *alternative_dirs; /* tools/analyzer/symbols/search.h; NULL: none */
+    const char *breakpad_dirs;    /* likewise */
+    enum ml_ended ended;          /* whether what processes left counts as live */
+    bool takes_unrecorded;        /* it has words for a process without a profile */
+    bool keeps_own_live; /* each process's own live figures stay: for what lists processes */
+    bool series_only;    /* its series and their stacks; nothing of its cells */
+    bool is_fetching;    /* ask the servers of DEBUGINFOD_URLS */
+};
+
+/* Put up the walls (tools/analyzer/sandbox/confine.h), with the helpers outside that the load may
+ * need. */
+void ml_command_confine(const struct ml_load *load);
+
+/* A symbolizer as the environment and the load want it. NULL: no memory. */
+struct ml_symbolizer *ml_command_symbolizer(const struct ml_load *load);
+
+/* Load it, behind walls (tools/analyzer/sandbox/confine.h). ML_EXIT_OK, or the exit code after a
+ * message on stderr; what is cut or damaged is said there, too, and loaded as far as it goes. _fini
+ * in any case. */
+int ml_command_load(
+    const struct ml_command *command, const struct ml_load *load, struct ml_loaded *out_loaded
+);
+/* Load two that are held against each other. Where nothing runs any more in one of them and nothing
+ * else was asked for, what ended processes left counts in both. The same answer. */
+int ml_command_load_pair(
+    const struct ml_command *command, const struct ml_load loads[2], struct ml_loaded out_loaded[2]
+);
+void ml_loaded_fini(struct ml_loaded *loaded);
+
+/* Say at the end what was missed because helpers (tools/analyzer/helpers/helper.h) had been killed.
+ */
+void ml_command_say_losses(const struct ml_command *command);
+
+/* Write the dump file that was loaded from `path` again, as far as it is whole, with the names that
+ * were found behind it. *out_places says of how many places. Errors: ML_ENV_MEMORY, ML_ENV_SYSTEM.
+ */
+ML_NODISCARD enum ml_status ml_command_write_symbolized(
+    const char *path, const struct ml_loaded *loaded, FILE *out, size_t *out_places
+);
+
+#endif

@@ -1,0 +1,277 @@
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/input_file.h"
+#include "tools/analyzer/cli/command.h"
+#include "tools/analyzer/formats/chrome_trace.h"
+#include "tools/analyzer/formats/collapsed.h"
+#include "tools/analyzer/formats/flame.h"
+#include "tools/analyzer/formats/heap_text.h"
+#include "tools/analyzer/formats/pprof.h"
+#include "tools/analyzer/formats/sqlite_file.h"
+#include "tools/analyzer/report/report.h"
+
+struct request {
+    unsigned to;
+    const char *output, *before;
+    enum ml_metric metric;
+    struct ml_load load;
+    const struct ml_loaded *earlier; /* of `before`, if it has what is shown */
+};
+
+static const char *const form_words[] = {
+    "perfetto", "pprof", "heap", "chrome", "collapsed", "sqlite", "json", "html", NULL};
+
+static const struct ml_option options[] = {
+    {.name = "--to",
+     ML_WORD_TO(struct request, to),
+     .value = "FORMAT",
+     .words = form_words,
+     .help = "what it becomes (below):"},
+    ML_ROW_OUTPUT(struct request, output, "where to (default: stdout)"),
+    ML_ROW_PID(struct request, load.pid, "this process only"),
+    ML_ROW_METRIC(
+        struct request,
+        metric,
+        "live (default), peak or total bytes (chrome, collapsed; html and pprof show it first; the "
+        "others hold more than one)"
+    ),
+    {.name = "--before",
+     ML_PATH_TO(struct request, before),
+     .value = "DUMP",
+     .help = "what changed since an earlier dump, as pprof's -base does (pprof)"},
+    ML_ROW_PRUNE(struct request, load.prune_bytes),
+    ML_ROW_DUMP(struct request, load.dump),
+    ML_ROW_ENDED(struct request, load.ended),
+};
+
+static enum ml_status
+write_pprof(const struct request *request, const struct ml_loaded *loaded, FILE *out) {
+    const struct ml_pprof_side after = {.profile = &loaded->profile, .stacks = &loaded->stacks};
+    const struct ml_pprof_side before = {
+        .profile = &request->earlier->profile, .stacks = &request->earlier->stacks};
+    const bool has_before = request->before && !request->earlier->is_lacking;
+
+    return ml_pprof_write_diff(
+        &after, has_before ? &before : NULL, ML_PPROF_BASE, request->metric, out
+    );
+}
+
+static enum ml_status
+write_heap(const struct request *request, const struct ml_loaded *loaded, FILE *out) {
+    (void)request;
+    return ml_heap_text_write(&loaded->profile, &loaded->stacks, out);
+}
+
+static enum ml_status
+write_chrome(const struct request *request, const struct ml_loaded *loaded, FILE *out) {
+    const bool is_alone = request->load.dump != 0 || loaded->is_stream ||
+                          loaded->profile.dumps_count == 0; /* cut before the first ends */
+    const size_t count = is_alone ? 1 : loaded->profile.dumps_count;
+    struct ml_chrome_dump *dumps = calloc(count, sizeof *dumps);
+    struct ml_loaded *others = calloc(count, sizeof *others);
+    struct ml_load load = request->load;
+    bool done = dumps && others;
+    enum ml_status status = ML_ENV_MEMORY;
+
+    /* The last is loaded already. */
+    for (size_t i = 0; done && i + 1 < count; i++) {
+        load.dump = (uint32_t)i + 1;
+        done = ml_command_load(&ml_command_convert, &load, &others[i]) == ML_EXIT_OK;
+        dumps[i] = (struct ml_chrome_dump
+        ){.profile = &others[i].profile,
+          .stacks = &others[i].stacks,
+          .lists_unrecorded = true,
+          .needed_modules_only = load.prune_bytes > 0};
+    }
+    if (done) {
+        dumps[count - 1] = (struct ml_chrome_dump
+        ){.profile = &loaded->profile,
+          .stacks = &loaded->stacks,
+          .lists_unrecorded = true,
+          .needed_modules_only = load.prune_bytes > 0};
+        status = ml_chrome_trace_write(dumps, count, request->metric, out);
+    }
+    for (size_t i = 0; others && i + 1 < count; i++) {
+        ml_loaded_fini(&others[i]);
+    }
+    free(dumps);
+    free(others);
+    return status;
+}
+
+static enum ml_status
+write_collapsed(const struct request *request, const struct ml_loaded *loaded, FILE *out) {
+    return ml_collapsed_write(&loaded->profile, &loaded->stacks, request->metric, out);
+}
+
+static enum ml_status
+write_sqlite(const struct request *request, const struct ml_loaded *loaded, FILE *out) {
+    (void)request;
+    return ml_sqlite_file_write(&loaded->profile, &loaded->stacks, out);
+}
+
+static enum ml_status
+write_json(const struct request *request, const struct ml_loaded *loaded, FILE *out) {
+    const struct ml_report report = {
+        .profile = &loaded->profile, .stacks = &loaded->stacks, .file_path = request->load.path};
+
+    ml_report_json(&report, out);
+    return ML_OK;
+}
+
+static enum ml_status
+write_html(const struct request *request, const struct ml_loaded *loaded, FILE *out) {
+    const struct ml_flame_side side = {.profile = &loaded->profile, .stacks = &loaded->stacks};
+
+    return ml_flame_write(&side, NULL, request->metric, out);
+}
+
+static enum ml_status
+write_perfetto(const struct request *request, const struct ml_loaded *loaded, FILE *out) {
+    size_t places = 0;
+
+    return ml_command_write_symbolized(request->load.path, loaded, out, &places);
+}
+
+/* A form that a dump can take. */
+struct form {
+    enum ml_status (*write)(const struct request *, const struct ml_loaded *, FILE *);
+    bool has_metric; /* shows one at a time */
+    bool is_binary;  /* not for a terminal */
+    bool is_whole;   /* cannot leave anything out */
+    bool is_signed;  /* can say that something shrank */
+    bool has_own;    /* tells of each process apart: an ended one as it ended */
+    bool lists_all;  /* also of processes without a profile */
+};
+
+/* In the order of form_words. */
+static const struct form forms[] = {
+    {.write = write_perfetto, .is_binary = true, .is_whole = true},
+    {.write = write_pprof, .has_metric = true, .is_binary = true, .is_signed = true},
+    {.write = write_heap},
+    {.write = write_chrome, .has_metric = true, .is_binary = true},
+    {.write = write_collapsed, .has_metric = true},
+    {.write = write_sqlite, .is_binary = true, .lists_all = true},
+    {.write = write_json, .has_own = true, .lists_all = true},
+    {.write = write_html, .has_metric = true, .has_own = true},
+};
+
+/* Check what was asked for. ML_EXIT_OK, or the exit code after a complaint. */
+static int check(const struct ml_command *command, struct request *request, uint64_t given) {
+    const struct form *form = &forms[request->to];
+    const struct ml_load *load = &request->load;
+
+    if (!ml_option_given(&command->table, given, "--to")) {
+        return ml_command_complain(
+            command,
+            "--to=FORMAT is missing: perfetto, pprof, heap, chrome, collapsed, sqlite, json or html"
+        );
+    }
+    if (ml_option_given(&command->table, given, "--metric") && !form->has_metric) {
+        return ml_command_complain(
+            command,
+            "--metric goes with --to=pprof, chrome, collapsed and html only; the other forms hold "
+            "more than one"
+        );
+    }
+    if (request->before && !form->is_signed) {
+        return ml_command_complain(
+            command, "--before goes with --to=pprof only; memlog diff --html shows what changed"
+        );
+    }
+    if (form->is_whole && (load->pid || load->prune_bytes || load->dump || load->ended ||
+                           strcmp(load->path, "-") == 0)) {
+        return ml_command_complain(
+            command,
+            "--to=perfetto is a dump file as it stands: no --pid, --prune, --dump or --ended, not "
+            "stdin"
+        );
+    }
+    if (form->is_binary && !request->output && isatty(STDOUT_FILENO)) {
+        return ml_command_complain(command, "this form is binary: say -o FILE");
+    }
+    request->load.keeps_own_live = form->has_own;
+    request->load.takes_unrecorded = form->lists_all;
+    request->load.output_path = request->output;
+    return ML_EXIT_OK;
+}
+
+/* Write the form of what was loaded; the exit code. */
+static int write_form(
+    const struct ml_command *command, const struct request *request, const struct ml_loaded *loaded
+) {
+    const struct form *form = &forms[request->to];
+    struct ml_output output;
+    enum ml_status status = ML_OK;
+
+    if (form->is_whole && loaded->is_stream) {
+        ml_command_say_of(command, request->load.path, "%s", ml_input_trouble(ESPIPE));
+        return ML_EXIT_FAILED;
+    }
+    status = ml_output_open(&output, request->output);
+    if (status == ML_OK) {
+        status = ml_output_close(&output, form->write(request, loaded, output.file));
+    }
+    return ml_command_written(command, request->output, status);
+}
+
+static int run(const struct ml_command *command, char *const *words) {
+    struct request request = {0};
+    struct ml_load loads[2];
+    struct ml_loaded loaded[2] = {{.is_lacking = false}, {.is_lacking = false}};
+    uint64_t given = 0;
+    int exit_code = ML_EXIT_OK;
+
+    if (!ml_command_read(command, words, &request, &given, &exit_code)) {
+        return exit_code;
+    }
+    exit_code = check(command, &request, given);
+    if (exit_code != ML_EXIT_OK) {
+        return exit_code;
+    }
+    loads[0] = loads[1] = request.load;
+    loads[1].path = request.before;
+    loads[1].dump = 0;
+    loads[1].may_lack = true;
+    exit_code = request.before ? ml_command_load_pair(command, loads, loaded)
+                               : ml_command_load(command, &loads[0], &loaded[0]);
+    request.earlier = &loaded[1];
+    if (exit_code == ML_EXIT_OK) {
+        exit_code = write_form(command, &request, &loaded[0]);
+    }
+    ml_loaded_fini(&loaded[0]);
+    ml_loaded_fini(&loaded[1]);
+    return exit_code;
+}
+
+const struct ml_command ml_command_convert = {
+    .table =
+        {.program = "memlog",
+         .name = "convert",
+         .summary = "turn a dump into another format",
+         .usage = "--to=FORMAT [OPTIONS] DUMP",
+         .about = "Turns a dump into what other tools read.",
+         ML_OPTIONS(options),
+         ML_OPERANDS_DUMPS(struct request, load.path, 1),
+         .notes =
+             "Formats:\n"
+             "  pprof      gzipped profile.proto, for go tool pprof, speedscope, Pyroscope ...\n"
+             "  heap       gperftools' text heap profile, for google-pprof and jeprof\n"
+             "  chrome     gzipped memory-infra JSON (heaps_v2), for chrome://tracing; shows\n"
+             "             all dumps of a file\n"
+             "  collapsed  one stack a line, for flamegraph.pl, inferno, speedscope\n"
+             "  perfetto   the dump itself with the names that were found (= memlog\n"
+             "             symbolize -o FILE)\n"
+             "  sqlite     a database with the names of Perfetto's tables, for sqlite3\n"
+             "  json       what memlog report --json prints\n"
+             "  html       one page with a flame graph (= memlog flamegraph)",
+         .example = "memlog convert --to=pprof -o heap.pb.gz "
+                    "memlog.sqlite3.1234/0001.exit.pftrace\n"
+                    "pprof -http=: heap.pb.gz"},
+    .run = run,
+};

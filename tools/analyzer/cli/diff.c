@@ -1,0 +1,173 @@
+#include <stdio.h>
+#include <unistd.h>
+
+#include "tools/analyzer/cli/command.h"
+#include "tools/analyzer/formats/flame.h"
+#include "tools/analyzer/formats/pprof.h"
+#include "tools/analyzer/report/diff.h"
+#include "tools/analyzer/report/report.h"
+
+enum form { FORM_TEXT, FORM_JSON, FORM_LEAKS, FORM_HTML, FORM_PPROF };
+
+struct request {
+    enum form form;
+    enum ml_metric metric;
+    const char *output;
+    enum ml_ended ended;
+    uint32_t limit;
+    const char *files[ML_DIFF_SIDES];
+    struct ml_sift sift;
+};
+
+static const struct ml_option options[] = {
+    {.name = "--json",
+     ML_CHOICE_TO(struct request, form, FORM_JSON),
+     .help = "every stack with its figures in both, largest change first"},
+    {.name = "--html",
+     ML_CHOICE_TO(struct request, form, FORM_HTML),
+     .help = "a flame graph: what grew is orange, what shrank blue; processes are paired by pid "
+             "and name, else by role and command line"},
+    {.name = "--pprof",
+     ML_CHOICE_TO(struct request, form, FORM_PPROF),
+     .help = "for pprof, as its -diff_base makes it: FROM's samples are negative, with the label "
+             "pprof::base"},
+    {.name = "--leaks",
+     ML_CHOICE_TO(struct request, form, FORM_LEAKS),
+     .help = "what grew alone, in the JSON form of catapult's diff_heap_profiler"},
+    ML_ROW_OUTPUT(struct request, output, "where to (default: stdout)"),
+    ML_ROW_METRIC(struct request, metric, "what the change is counted in (default: live bytes)"),
+    ML_ROW_LIMIT(struct request, limit, "at most N stacks of each list (text: 5, JSON: all)"),
+    ML_ROWS_SIFT(struct request, sift),
+    ML_ROW_ENDED(struct request, ended),
+};
+
+static enum ml_status
+write_rows(const struct request *request, const struct ml_report sides[ML_DIFF_SIDES], FILE *out) {
+    const struct ml_report_style style = ml_command_style();
+    struct ml_diff diff;
+    enum ml_status status =
+        ml_diff_init(&diff, sides[ML_DIFF_FROM].stacks, sides[ML_DIFF_TO].stacks);
+
+    if (status == ML_OK) {
+        ml_report_diff_sort(&diff, request->metric);
+        if (request->form == FORM_JSON) {
+            ml_report_diff_json(sides, &diff, out);
+        } else if (request->form == FORM_LEAKS) {
+            ml_report_diff_leaks(sides, &diff, request->metric, out);
+        } else {
+            ml_report_diff_text(sides, &diff, request->metric, &style, out);
+        }
+    }
+    ml_diff_fini(&diff);
+    return status;
+}
+
+static enum ml_status
+write_page(const struct request *request, const struct ml_report sides[ML_DIFF_SIDES], FILE *out) {
+    struct ml_flame_side flames[ML_DIFF_SIDES];
+
+    for (int i = 0; i < ML_DIFF_SIDES; i++) {
+        flames[i] = (struct ml_flame_side
+        ){.profile = sides[i].profile, .stacks = sides[i].stacks, .is_sifted = sides[i].is_sifted};
+    }
+    return ml_flame_write(&flames[ML_DIFF_TO], &flames[ML_DIFF_FROM], request->metric, out);
+}
+
+static enum ml_status write_pprof(const struct ml_report sides[ML_DIFF_SIDES], FILE *out) {
+    struct ml_pprof_side of[ML_DIFF_SIDES];
+
+    for (int i = 0; i < ML_DIFF_SIDES; i++) {
+        of[i] = (struct ml_pprof_side){.profile = sides[i].profile, .stacks = sides[i].stacks};
+    }
+    return ml_pprof_write_diff(
+        &of[ML_DIFF_TO], &of[ML_DIFF_FROM], ML_PPROF_DIFF_BASE, ML_METRIC_LIVE, out
+    );
+}
+
+static enum ml_status
+write_form(const struct request *request, const struct ml_report sides[ML_DIFF_SIDES], FILE *out) {
+    switch (request->form) {
+    case FORM_HTML:
+        return write_page(request, sides, out);
+    case FORM_PPROF:
+        return write_pprof(sides, out);
+    default:
+        return write_rows(request, sides, out);
+    }
+}
+
+static int
+say(const struct ml_command *command,
+    const struct request *request,
+    const struct ml_report sides[ML_DIFF_SIDES]) {
+    struct ml_output output;
+    enum ml_status status = ml_output_open(&output, request->output);
+
+    if (status == ML_OK) {
+        status = ml_output_close(&output, write_form(request, sides, output.file));
+    }
+    return ml_command_written(command, request->output, status);
+}
+
+static int load_sides(
+    const struct ml_command *command,
+    const struct request *request,
+    struct ml_loaded loaded[ML_DIFF_SIDES],
+    struct ml_report out_reports[ML_DIFF_SIDES]
+) {
+    struct ml_load loads[ML_DIFF_SIDES];
+
+    for (int side = 0; side < ML_DIFF_SIDES; side++) {
+        loads[side] = (struct ml_load
+        ){.path = request->files[side],
+          .output_path = request->output,
+          .sift = request->sift,
+          .ended = request->ended,
+          .keeps_own_live = request->form != FORM_PPROF};
+        out_reports[side] = (struct ml_report){
+            .profile = &loaded[side].profile,
+            .stacks = &loaded[side].stacks,
+            .file_path = request->files[side],
+            .limit = request->limit,
+            .is_sifted = ml_sift_is_any(&request->sift),
+        };
+    }
+    return ml_command_load_pair(command, loads, loaded);
+}
+
+static int run(const struct ml_command *command, char *const *words) {
+    struct request request = {.form = FORM_TEXT};
+    struct ml_loaded loaded[ML_DIFF_SIDES] = {0};
+    struct ml_report sides[ML_DIFF_SIDES];
+    int exit_code = ML_EXIT_OK;
+
+    if (!ml_command_read(command, words, &request, NULL, &exit_code)) {
+        return exit_code;
+    }
+    if (request.form >= FORM_HTML && !request.output && isatty(STDOUT_FILENO)) {
+        return ml_command_complain(command, "this is not for a terminal: say -o FILE");
+    }
+    exit_code = load_sides(command, &request, loaded, sides);
+    if (exit_code == ML_EXIT_OK) {
+        exit_code = say(command, &request, sides);
+    }
+    ml_loaded_fini(&loaded[ML_DIFF_FROM]);
+    ml_loaded_fini(&loaded[ML_DIFF_TO]);
+    return exit_code;
+}
+
+const struct ml_command ml_command_diff = {
+    .table =
+        {.program = "memlog",
+         .name = "diff",
+         .summary = "what changed between two dumps",
+         .usage = "[OPTIONS] FROM TO",
+         .about = "Tells what changed between two dumps, of one run or of two, also of two "
+                  "builds: stacks are told by their functions. What grew stands first.",
+         ML_OPTIONS(options),
+         ML_OPERANDS_DUMPS(struct request, files, ML_DIFF_SIDES),
+         .notes = "Figures of processes and of all together are those of the whole dumps, "
+                  "whatever is asked for. Expressions are POSIX extended ones, as of grep -E.",
+         .example = "memlog diff --html -o grown.html 0001.manual.pftrace 0002.exit.pftrace"},
+    .run = run,
+};

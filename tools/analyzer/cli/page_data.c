@@ -1,0 +1,93 @@
+#include <stdio.h>
+#include <string.h>
+
+#include "tools/analyzer/cli/command.h"
+#include "tools/analyzer/formats/flame.h"
+#include "tools/analyzer/report/report.h"
+
+/* What a browser lays out and draws at once without a pause. */
+enum { PAGE_FRAMES_MAX = 7500 };
+
+struct request {
+    const char *before;
+    bool processes;
+    enum ml_metric metric;
+    struct ml_load load;
+};
+
+static const struct ml_option options[] = {
+    {.name = "--processes",
+     ML_FLAG_TO(struct request, processes),
+     .help = "who they are and what they hold; else the frames of a flame graph"},
+    ML_ROW_METRIC(struct request, metric, "what is shown first (default: live)"),
+    ML_ROW_PID(struct request, load.pid, "this process only"),
+    {.name = "--role",
+     ML_TEXT_TO(struct request, load.role),
+     .value = "ROLE",
+     .help = "processes of this role only"},
+    {.name = "--before",
+     ML_PATH_TO(struct request, before),
+     .value = "DUMP",
+     .help = "what changed since that dump"},
+};
+
+static enum ml_status write_data(
+    const struct request *request, const struct ml_loaded *after, const struct ml_loaded *before
+) {
+    const struct ml_flame_side sides[] = {
+        {.profile = &after->profile, .stacks = &after->stacks},
+        {.profile = &before->profile, .stacks = &before->stacks},
+    };
+
+    if (request->processes) {
+        const struct ml_report report = {
+            .profile = &after->profile, .stacks = &after->stacks, .file_path = request->load.path};
+        ml_report_json_processes(&report, stdout);
+        return ML_OK;
+    }
+    return ml_flame_write_data(
+        &sides[0],
+        request->before && !before->is_lacking ? &sides[1] : NULL,
+        request->metric,
+        PAGE_FRAMES_MAX,
+        stdout
+    );
+}
+
+static int run(const struct ml_command *command, char *const *words) {
+    struct request request = {.load = {.keeps_own_live = true}};
+    struct ml_load loads[2];
+    struct ml_loaded loaded[2];
+    int exit_code = ML_EXIT_OK;
+
+    if (!ml_command_read(command, words, &request, NULL, &exit_code)) {
+        return exit_code;
+    }
+    loads[0] = loads[1] = request.load;
+    loads[1].path = request.before;
+    loads[1].may_lack = true;
+    memset(loaded, 0, sizeof loaded);
+    exit_code = request.before ? ml_command_load_pair(command, loads, loaded)
+                               : ml_command_load(command, &loads[0], &loaded[0]);
+    if (exit_code == ML_EXIT_OK) {
+        exit_code = ml_command_written(command, NULL, write_data(&request, &loaded[0], &loaded[1]));
+    }
+    ml_loaded_fini(&loaded[0]);
+    ml_loaded_fini(&loaded[1]);
+    return exit_code == ML_EXIT_OK ? ml_command_finish(command) : exit_code;
+}
+
+const struct ml_command ml_command_page_data = {
+    .table =
+        {.program = "memlog-analyzer",
+         .name = "page-data",
+         .summary = "what the live page shows of a dump",
+         .usage = "[OPTIONS] DUMP",
+         .about = "What the live page shows of a dump, as JSON on stdout; memlog starts it for "
+                  "that.",
+         ML_OPTIONS(options),
+         ML_OPERANDS_DUMPS(struct request, load.path, 1),
+         .example = "memlog-analyzer page-data --role=renderer "
+                    "memlog.sqlite3.1234/0001.exit.pftrace"},
+    .run = run,
+};

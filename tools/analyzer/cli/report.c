@@ -1,0 +1,182 @@
+#include <stdio.h>
+#include <string.h>
+
+#include "tools/analyzer/cli/command.h"
+#include "tools/analyzer/report/report.h"
+#include "tools/analyzer/symbols/elf_allocators.h"
+
+enum form { FORM_TEXT, FORM_JSON, FORM_CSV, FORM_SUMMARY };
+
+struct request {
+    enum form form;
+    struct ml_load load;
+    struct ml_report report;
+    uint32_t limit;
+};
+
+static const char *const kinds[] = {"function", "module", "thread", "size", "process", NULL};
+static const char *const orders[] = {"bytes", "cumulative", "blocks", "temporary", NULL};
+
+static const struct ml_option options[] = {
+    {.name = "--by",
+     ML_WORD_TO(struct request, report.by),
+     .value = "WHAT",
+     .words = kinds,
+     .group = "Which list",
+     .help = "instead of stacks:"},
+    ML_ROW_METRIC(
+        struct request, report.metric, "one list, of what is live, at the peak, or ever allocated"
+    ),
+    {.name = "--sort",
+     ML_WORD_TO(struct request, report.order),
+     .value = "ORDER",
+     .words = orders,
+     .help = "bytes (default); temporary: blocks freed as the next thing that their thread did; "
+             "with --by=function or module also cumulative:"},
+    ML_ROWS_SIFT(struct request, load.sift),
+    {.name = "--plumbing",
+     ML_FLAG_TO(struct request, report.is_plumbing_shown),
+     .help = "operator new, std::, g_malloc and the like at a stack's inner end are left out of "
+             "the text, and count for their caller; show them"},
+    ML_ROW_LIMIT(
+        struct request, limit, "at most N lines of each list (text: 5 stacks or 20 rows; else all)"
+    ),
+    ML_ROW_PID(struct request, load.pid, "this process alone, as if it were the tree"),
+    ML_ROW_DUMP(struct request, load.dump),
+    ML_ROW_ENDED(struct request, load.ended),
+    {.name = "--json",
+     ML_CHOICE_TO(struct request, form, FORM_JSON),
+     .group = "Form",
+     .help = "everything, for programs: one object, exact numbers; with --by the rows"},
+    {.name = "--csv",
+     ML_CHOICE_TO(struct request, form, FORM_CSV),
+     .help = "the list alone, for spreadsheets: rows or stacks"},
+    {.name = "--summary",
+     ML_CHOICE_TO(struct request, form, FORM_SUMMARY),
+     .help = "a dozen lines, as at the end of a run"},
+};
+
+/* What the lists are about, by what was given. ML_EXIT_OK, or ML_EXIT_USAGE after a complaint. */
+static int understand(const struct ml_command *command, struct request *request, uint64_t given) {
+    const bool by = ml_option_given(&command->table, given, "--by");
+    const bool metric = ml_option_given(&command->table, given, "--metric");
+    const bool sort = ml_option_given(&command->table, given, "--sort");
+    struct ml_report *report = &request->report;
+
+    if (report->order == ML_ORDER_CUMULATIVE && (!by || report->by > ML_BY_MODULE)) {
+        return ml_command_complain(command, "--sort=cumulative is for --by=function or module");
+    }
+    if (report->order == ML_ORDER_TEMPORARY && !metric) {
+        report->metric = ML_METRIC_TOTAL; /* nothing of them is live */
+    }
+    if (request->form == FORM_SUMMARY && (by || sort || metric)) {
+        return ml_command_complain(command, "--summary is always the same: no list with it");
+    }
+    if (by) {
+        report->list = ML_LIST_ROWS;
+    } else if (metric || sort) {
+        report->list = ML_LIST_STACKS;
+    }
+    if (request->form == FORM_JSON && report->list == ML_LIST_STACKS) {
+        return ml_command_complain(command, "--json has all stacks by live bytes; sort them there");
+    }
+    report->limit = request->limit;
+    report->file_path = request->load.path;
+    report->pid = request->load.pid;
+    report->is_sifted = ml_sift_is_any(&request->load.sift);
+    if (report->is_sifted && report->list == ML_LIST_ROWS && report->by == ML_BY_SIZE) {
+        return ml_command_complain(
+            command,
+            "sizes are known of all stacks together: no --focus and the like with --by=size"
+        );
+    }
+    return ML_EXIT_OK;
+}
+
+static void say(enum form form, const struct ml_report *report) {
+    const struct ml_report_style style = ml_command_style();
+
+    switch (form) {
+    case FORM_JSON:
+        ml_report_json(report, stdout);
+        break;
+    case FORM_CSV:
+        ml_report_csv(report, stdout);
+        break;
+    case FORM_SUMMARY:
+        ml_report_summary(report, &style, stdout);
+        break;
+    default:
+        ml_report_text(report, &style, stdout);
+    }
+}
+
+static int
+tell(const struct ml_command *command, struct request *request, const struct ml_loaded *loaded) {
+    struct ml_report *report = &request->report;
+    struct ml_breakdown breakdown = {0};
+    enum ml_status status = ML_OK;
+    int exit_code = ML_EXIT_FAILED;
+
+    report->profile = &loaded->profile;
+    report->stacks = &loaded->stacks;
+    report->breakdown = &breakdown;
+    if (report->list == ML_LIST_ROWS) {
+        status =
+            ml_breakdown_init(&breakdown, &loaded->stacks, report->by, report->is_plumbing_shown);
+        ml_breakdown_sort(&breakdown, report->metric, report->order);
+    }
+    if (status == ML_OK) {
+        say(request->form, report);
+        exit_code = ml_command_finish(command);
+    } else {
+        ml_command_say(command, "%s", ml_status_text(status));
+    }
+    ml_breakdown_fini(&breakdown);
+    report->breakdown = NULL;
+    return exit_code;
+}
+
+static int run(const struct ml_command *command, char *const *words) {
+    struct request request = {.load = {.keeps_own_live = true, .takes_unrecorded = true}};
+    struct ml_loaded loaded;
+    uint64_t given = 0;
+    int exit_code = ML_EXIT_OK;
+
+    if (!ml_command_read(command, words, &request, &given, &exit_code)) {
+        return exit_code;
+    }
+    exit_code = understand(command, &request, given);
+    if (exit_code != ML_EXIT_OK) {
+        return exit_code;
+    }
+    exit_code = ml_command_load(command, &request.load, &loaded);
+    if (exit_code == ML_EXIT_OK) {
+        ml_elf_allocators_look(&loaded.profile);
+        exit_code = tell(command, &request, &loaded);
+    }
+    ml_loaded_fini(&loaded);
+    return exit_code;
+}
+
+const struct ml_command ml_command_report = {
+    .table =
+        {.program = "memlog",
+         .name = "report",
+         .summary = "who holds which memory, as text or JSON",
+         .usage = "[OPTIONS] DUMP",
+         .about = "Tells who allocated what: the whole process tree, each process, and the stacks "
+                  "that hold most.",
+         ML_OPTIONS(options),
+         ML_OPERANDS_DUMPS(struct request, load.path, 1),
+         .notes = "  live       allocated and not freed at the dump, by processes that run\n"
+                  "  left       what processes held when they ended, or their recording did\n"
+                  "  peak       what was live at the moment when the tree held most, not the sum\n"
+                  "             of peaks\n"
+                  "  allocated  everything ever allocated\n"
+                  "\n"
+                  "Shares are always of the whole dump. Expressions are POSIX extended ones, as of "
+                  "grep -E.",
+         .example = "memlog report --by=function memlog.sqlite3.1234/0001.exit.pftrace"},
+    .run = run,
+};

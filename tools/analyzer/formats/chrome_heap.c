@@ -1,0 +1,225 @@
+#include "tools/analyzer/formats/chrome_heap.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ipc/event.h"
+#include "tools/analyzer/model/memory.h"
+#include "tools/analyzer/model/string_table.h"
+
+/* memlog tells no types of blocks: the one that all are of. */
+enum { TYPE_UNKNOWN = 0 };
+
+struct writer {
+    struct ml_json *json;
+    const struct ml_chrome_heap *heap;
+    struct ml_chrome_numbers *numbers;
+    struct ml_arena arena;          /* names that are made here */
+    struct ml_string_table strings; /* their numbers in the file go on from the process before */
+    uint64_t *node_ids; /* of each of the stacks' nodes: its innermost frame's; 0: not used */
+    bool done;          /* false: without memory for some of it */
+};
+
+/* The string's number in the file; the bytes must live as long as the writer. */
+static uint64_t string_number(struct writer *writer, const char *bytes, size_t count_bytes) {
+    uint32_t item = ml_string_table_add(&writer->strings, bytes, count_bytes);
+
+    if (item == ML_STRING_NONE) {
+        writer->done = false;
+        return 0;
+    }
+    return writer->numbers->string + 1 + item;
+}
+
+/* Returns the node's id. */
+static uint64_t put_node(struct writer *writer, uint64_t parent, const char *name) {
+    struct ml_json *json = writer->json;
+    uint64_t id = ++writer->numbers->node;
+
+    ml_json_open(json, '{');
+    ml_json_number_member(json, "id", id);
+    ml_json_number_member(json, "name_sid", string_number(writer, name, strlen(name)));
+    if (parent != 0) {
+        ml_json_number_member(json, "parent", parent);
+    }
+    ml_json_close(json, '}');
+    return id;
+}
+
+/* What a place without a function is called. Owner: the arena's, or static. */
+static const char *nameless(struct writer *writer, const struct ml_place *place) {
+    char buffer[ML_PLACE_NAME_BYTES];
+    uint64_t address = place->offset;
+    char *name = NULL;
+
+    if (place->kind != ML_FRAME_ADDRESS) {
+        return ml_place_name(place, buffer);
+    }
+    if (place->file != ML_STACKS_NONE) {
+        address += writer->heap->file_biases[place->file];
+    }
+    snprintf(buffer, sizeof buffer, "pc:%" PRIx64, address);
+    name = ml_arena_text(&writer->arena, buffer, strlen(buffer));
+    writer->done = writer->done && name;
+    return name ? name : "";
+}
+
+/* A node for each function at the place, the outermost of those that were inlined first. */
+static void put_frames(struct writer *writer, uint32_t node) {
+    const struct ml_stacks *stacks = writer->heap->stacks;
+    const struct ml_stack_node *one = &stacks->nodes[node];
+    const struct ml_place *place = &stacks->places[one->place];
+    uint64_t parent = one->parent == ML_STACKS_NONE ? 0 : writer->node_ids[one->parent];
+    size_t count = place->symbols_count > 0 ? place->symbols_count : 1;
+
+    for (size_t i = count; i > 0; i--) {
+        const char *name = "";
+        if (place->symbols_count > 0) {
+            name = stacks->symbols[place->first_symbol + i - 1].function;
+        }
+        parent = put_node(writer, parent, name[0] ? name : nameless(writer, place));
+    }
+    writer->node_ids[node] = parent;
+}
+
+bool ml_chrome_heap_shows(const struct ml_stack *stack, enum ml_metric metric) {
+    return ml_metric_bytes(&stack->own, metric) > 0 || ml_metric_blocks(&stack->own, metric) > 0;
+}
+
+/* The nodes that the process's stacks need, parents first. Returns the id of "no stack"; 0: no
+ * block is without one. */
+static uint64_t put_nodes(struct writer *writer) {
+    const struct ml_chrome_heap *heap = writer->heap;
+    uint64_t no_stack = 0;
+
+    for (size_t i = 0; i < heap->list->count; i++) {
+        uint32_t node = heap->list->stacks[i].node;
+        if (!ml_chrome_heap_shows(&heap->list->stacks[i], heap->metric)) {
+            continue;
+        }
+        if (node == ML_STACKS_NONE && no_stack == 0) {
+            no_stack = put_node(writer, 0, "[no stack]");
+        }
+        /* Only marked: ids are given in the second walk, to parents before their children. */
+        while (node != ML_STACKS_NONE && writer->node_ids[node] == 0) {
+            writer->node_ids[node] = UINT64_MAX;
+            node = heap->stacks->nodes[node].parent;
+        }
+    }
+    for (uint32_t i = 0; i < heap->stacks->nodes_count; i++) {
+        if (writer->node_ids[i] != 0) {
+            put_frames(writer, i);
+        }
+    }
+    return no_stack;
+}
+
+static void put_types(struct writer *writer) {
+    static const char unknown[] = "[unknown]";
+    struct ml_json *json = writer->json;
+
+    ml_json_key(json, "types");
+    ml_json_open(json, '[');
+    ml_json_open(json, '{');
+    ml_json_number_member(json, "id", TYPE_UNKNOWN);
+    ml_json_number_member(json, "name_sid", string_number(writer, unknown, sizeof unknown - 1));
+    ml_json_close(json, '}');
+    ml_json_close(json, ']');
+}
+
+/* Behind nodes and types, which number them. */
+static void put_strings(struct writer *writer) {
+    struct ml_json *json = writer->json;
+
+    ml_json_key(json, "strings");
+    ml_json_open(json, '[');
+    for (size_t i = 0; i < writer->strings.count; i++) {
+        const struct ml_profile_text *string = &writer->strings.strings[i];
+        ml_json_open(json, '{');
+        ml_json_number_member(json, "id", writer->numbers->string + 1 + i);
+        ml_json_key(json, "string");
+        ml_json_text(json, string->bytes, string->count_bytes);
+        ml_json_close(json, '}');
+    }
+    ml_json_close(json, ']');
+}
+
+/* Returns the id of "no stack". */
+static uint64_t put_maps(struct writer *writer) {
+    struct ml_json *json = writer->json;
+    uint64_t no_stack = 0;
+
+    ml_json_key(json, "maps");
+    ml_json_open(json, '{');
+    ml_json_key(json, "nodes");
+    ml_json_open(json, '[');
+    no_stack = put_nodes(writer);
+    ml_json_close(json, ']');
+    put_types(writer);
+    put_strings(writer);
+    ml_json_close(json, '}');
+    return no_stack;
+}
+
+enum column { COLUMN_COUNTS, COLUMN_SIZES, COLUMN_TYPES, COLUMN_NODES, COLUMNS };
+
+static void put_column(struct writer *writer, enum column column, uint64_t no_stack) {
+    static const char *const names[COLUMNS] = {"counts", "sizes", "types", "nodes"};
+    const struct ml_chrome_heap *heap = writer->heap;
+    struct ml_json *json = writer->json;
+
+    ml_json_key(json, names[column]);
+    ml_json_open(json, '[');
+    for (size_t i = 0; i < heap->list->count; i++) {
+        const struct ml_stack *stack = &heap->list->stacks[i];
+        const uint64_t values[COLUMNS] = {
+            [COLUMN_COUNTS] = ml_metric_blocks(&stack->own, heap->metric),
+            [COLUMN_SIZES] = ml_metric_bytes(&stack->own, heap->metric),
+            [COLUMN_TYPES] = TYPE_UNKNOWN,
+            [COLUMN_NODES] =
+                stack->node == ML_STACKS_NONE ? no_stack : writer->node_ids[stack->node],
+        };
+        if (ml_chrome_heap_shows(stack, heap->metric)) {
+            ml_json_number(json, values[column]);
+        }
+    }
+    ml_json_close(json, ']');
+}
+
+static void put_heaps(struct writer *writer) {
+    struct ml_json *json = writer->json;
+    uint64_t no_stack = 0;
+
+    ml_json_key(json, "heaps_v2");
+    ml_json_open(json, '{');
+    ml_json_number_member(json, "version", 1);
+    no_stack = put_maps(writer);
+    ml_json_key(json, "allocators");
+    ml_json_open(json, '{');
+    ml_json_key(json, "malloc");
+    ml_json_open(json, '{');
+    for (enum column column = 0; column < COLUMNS; column++) {
+        put_column(writer, column, no_stack);
+    }
+    ml_json_close(json, '}');
+    ml_json_close(json, '}');
+    ml_json_close(json, '}');
+}
+
+enum ml_status ml_chrome_heap_write(
+    struct ml_json *json, const struct ml_chrome_heap *heap, struct ml_chrome_numbers *numbers
+) {
+    struct writer writer = {.json = json, .heap = heap, .numbers = numbers, .done = true};
+
+    writer.node_ids = calloc(heap->stacks->nodes_count + 1, sizeof *writer.node_ids);
+    if (!writer.node_ids) {
+        return ML_ENV_MEMORY;
+    }
+    put_heaps(&writer);
+    numbers->string += writer.strings.count;
+    free(writer.node_ids);
+    ml_string_table_fini(&writer.strings);
+    ml_arena_fini(&writer.arena);
+    return writer.done ? ML_OK : ML_ENV_MEMORY;
+}

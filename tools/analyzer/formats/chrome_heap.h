@@ -1,0 +1,46 @@
+/* The heap of one process as Chrome's traces tell it, a heaps_v2 member: stacks as nodes with
+ * parents, names as numbered strings, a column for each figure. Room: tools. Context: one thread.
+ *
+ * One rule: a node's values are its own, not its callees', so that the columns add up to the
+ * report's sums.
+ *
+ * Source: Chromium's json_exporter of mid-2018. */
+#ifndef MEMLOG_TOOLS_ANALYZER_FORMATS_CHROME_HEAP_H
+#define MEMLOG_TOOLS_ANALYZER_FORMATS_CHROME_HEAP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/json_writer.h"
+#include "ipc/ml_status.h"
+#include "tools/analyzer/stacks/metric.h"
+#include "tools/analyzer/stacks/stacks.h"
+
+/* The numbers given last; all zero before a process's first heap. They run on over its heaps of
+ * later dumps in the same file: readers know a node for ever by its process and number. Each
+ * process has numbers of its own, as in Chromium's traces: heaps that are alike then read alike,
+ * which is what makes a body with many processes small. */
+struct ml_chrome_numbers {
+    uint64_t node, string;
+};
+
+/* What a heap is written of; all borrowed. */
+struct ml_chrome_heap {
+    const struct ml_stacks *stacks;
+    const struct ml_stack_list *list; /* the process's own */
+    enum ml_metric metric;
+    /* What to add to an offset in each of the stacks' files for the process's own address. */
+    const uint64_t *file_biases;
+};
+
+/* Whether the stack has something of the metric: only such are in the heap. */
+bool ml_chrome_heap_shows(const struct ml_stack *stack, enum ml_metric metric);
+
+/* Write the member with its name.
+ *
+ * Errors: ML_ENV_MEMORY: what was written is no whole member. */
+ML_NODISCARD enum ml_status ml_chrome_heap_write(
+    struct ml_json *json, const struct ml_chrome_heap *heap, struct ml_chrome_numbers *numbers
+);
+
+#endif

@@ -1,0 +1,507 @@
+#include "tools/analyzer/formats/chrome_trace.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json_writer.h"
+#include "tools/analyzer/formats/chrome_heap.h"
+#include "tools/analyzer/formats/gzip_stream.h"
+#include "tools/analyzer/formats/words.h"
+
+/* Pages of code, as /proc/PID/maps says r-xp: Chromium's bits for read and execute. */
+enum { FLAGS_CODE = 4 | 1 };
+
+/* Above PID_MAX_LIMIT (2^22), so that no process can have it: former images of a pid, and those
+ * that are told as one. */
+enum { PID_FORMER = 1 << 30, PID_OTHERS = 4999999 };
+
+/* One process of one dump. */
+struct writer {
+    struct ml_json json;
+    const struct ml_profile *profile;
+    const struct ml_stacks *stacks;
+    size_t process; /* its place in the profile */
+    enum ml_metric metric;
+    uint64_t pid;
+    struct ml_chrome_numbers *numbers;
+    bool is_sparse;
+    uint64_t *file_biases;
+    bool *files_needed; /* some frame without a name lies in it; NULL: all are told */
+};
+
+static bool is_module_of(
+    const struct ml_profile_process *process,
+    const struct ml_profile_module *module,
+    const struct ml_code_file *file
+) {
+    struct ml_profile_text path = ml_profile_module_path(process, module);
+
+    return path.bytes == file->path.bytes ||
+           (path.count_bytes == file->path.count_bytes &&
+            memcmp(path.bytes, file->path.bytes, path.count_bytes) == 0);
+}
+
+static void hex_member(struct ml_json *json, const char *name, uint64_t value) {
+    char text[sizeof "ffffffffffffffff"];
+
+    snprintf(text, sizeof text, "%" PRIx64, value);
+    ml_json_string_member(json, name, text);
+}
+
+static void put_scalar(struct ml_json *json, const char *name, const char *units, uint64_t value) {
+    ml_json_key(json, name);
+    ml_json_open(json, '{');
+    ml_json_string_member(json, "type", "scalar");
+    ml_json_string_member(json, "units", units);
+    hex_member(json, "value", value);
+    ml_json_close(json, '}');
+}
+
+/* The viewer shows heap details only of what stands here, too. */
+static void put_allocator(struct writer *writer) {
+    struct ml_json *json = &writer->json;
+    const struct ml_profile_process *process = &writer->profile->processes[writer->process];
+    uint64_t bytes = ml_metric_bytes(&process->totals, writer->metric);
+    uint64_t blocks = ml_metric_blocks(&process->totals, writer->metric);
+
+    ml_json_key(json, "allocators");
+    ml_json_open(json, '{');
+    ml_json_key(json, "malloc");
+    ml_json_open(json, '{');
+    if (!writer->is_sparse) {
+        hex_member(json, "guid", ((uint64_t)1 << 32) + writer->pid);
+    }
+    ml_json_key(json, "attrs");
+    ml_json_open(json, '{');
+    put_scalar(json, "size", "bytes", bytes);
+    if (!writer->is_sparse) {
+        put_scalar(json, "object_count", "objects", blocks);
+    }
+    if (process->totals.peak_bytes > 0 && !writer->is_sparse) {
+        put_scalar(json, "peak_size", "bytes", process->totals.peak_bytes);
+    }
+    ml_json_close(json, '}');
+    ml_json_close(json, '}');
+    ml_json_close(json, '}');
+}
+
+/* Whether anything that a reader could look up lies in the module. */
+static bool is_needed(
+    const struct writer *writer,
+    const struct ml_profile_process *process,
+    const struct ml_profile_module *module
+) {
+    for (size_t f = 0; writer->files_needed && f < writer->stacks->files_count; f++) {
+        if (writer->files_needed[f] && is_module_of(process, module, &writer->stacks->files[f])) {
+            return true;
+        }
+    }
+    return !writer->files_needed;
+}
+
+static bool has_regions(const struct writer *writer) {
+    const struct ml_profile_process *process = &writer->profile->processes[writer->process];
+
+    for (size_t i = 0; i < process->modules_count; i++) {
+        if (is_needed(writer, process, &process->modules[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Ours, for tools/analyzer/formats/chrome_symbolize.h: which build it is, and what its addresses
+ * are off by. */
+static void put_identity(struct ml_json *json, const struct ml_profile_module *module) {
+    char hex[2 * 64 + 1];
+    size_t count = module->build_id.count_bytes;
+
+    if (count == 0 || count > 64) {
+        return;
+    }
+    for (size_t i = 0; i < count; i++) {
+        snprintf(hex + 2 * i, 3, "%02x", (unsigned)(unsigned char)module->build_id.bytes[i]);
+    }
+    ml_json_string_member(json, "id", hex);
+    hex_member(json, "lb", (uint64_t)module->bias);
+}
+
+static void put_regions(struct writer *writer) {
+    const struct ml_profile_process *process = &writer->profile->processes[writer->process];
+    struct ml_json *json = &writer->json;
+
+    if (!has_regions(writer)) {
+        return;
+    }
+    ml_json_key(json, "process_mmaps");
+    ml_json_open(json, '{');
+    ml_json_key(json, "vm_regions");
+    ml_json_open(json, '[');
+    for (size_t i = 0; i < process->modules_count; i++) {
+        const struct ml_profile_module *module = &process->modules[i];
+        struct ml_profile_text path = ml_profile_module_path(process, module);
+
+        if (!is_needed(writer, process, module)) {
+            continue;
+        }
+        ml_json_open(json, '{');
+        hex_member(json, "sa", module->start);
+        hex_member(json, "sz", module->end - module->start);
+        ml_json_number_member(json, "pf", FLAGS_CODE);
+        ml_json_key(json, "mf");
+        ml_json_text(json, path.bytes, path.count_bytes);
+        put_identity(json, module);
+        if (!writer->is_sparse) {
+            ml_json_key(json, "bs");
+            ml_json_open(json, '{');
+            ml_json_close(json, '}');
+        }
+        ml_json_close(json, '}');
+    }
+    ml_json_close(json, ']');
+    ml_json_close(json, '}');
+}
+
+static void put_totals(struct writer *writer) {
+    const struct ml_profile_process *process = &writer->profile->processes[writer->process];
+    struct ml_json *json = &writer->json;
+
+    ml_json_key(json, "process_totals");
+    ml_json_open(json, '{');
+    if (!writer->is_sparse) {
+        hex_member(json, "resident_set_bytes", process->resident_bytes);
+    }
+    hex_member(json, "private_footprint_bytes", process->footprint_bytes);
+    ml_json_close(json, '}');
+}
+
+static void put_event_head(struct writer *writer, const char *phase, const char *name) {
+    struct ml_json *json = &writer->json;
+
+    ml_json_line(json);
+    ml_json_open(json, '{');
+    ml_json_string_member(json, "ph", phase);
+    if (!writer->is_sparse) {
+        ml_json_string_member(
+            json, "cat", phase[0] == 'M' ? "__metadata" : "disabled-by-default-memory-infra"
+        );
+    }
+    ml_json_string_member(json, "name", name);
+    ml_json_number_member(json, "pid", writer->pid);
+}
+
+static void
+put_metadata(struct writer *writer, const char *name, const char *member, const char *text) {
+    struct ml_json *json = &writer->json;
+
+    put_event_head(writer, "M", name);
+    if (!writer->is_sparse) {
+        ml_json_number_member(json, "tid", writer->pid);
+        ml_json_number_member(json, "ts", 0);
+    }
+    ml_json_key(json, "args");
+    ml_json_open(json, '{');
+    ml_json_string_member(json, member, text);
+    ml_json_close(json, '}');
+    ml_json_close(json, '}');
+}
+
+/* Which dump it is, and when; of a dump that stands alone the viewer needs the numbers, but it does
+ * not matter which. */
+static void put_moment(struct writer *writer) {
+    const uint64_t now_ns = writer->profile->now.boottime_ns;
+    struct ml_json *json = &writer->json;
+
+    hex_member(json, "id", writer->is_sparse ? 1 : now_ns);
+    if (!writer->is_sparse) {
+        ml_json_key(json, "tid");
+        ml_json_integer(json, -1);
+    }
+    ml_json_number_member(json, "ts", writer->is_sparse ? 1 : now_ns / 1000);
+}
+
+static enum ml_status put_dump(struct writer *writer) {
+    const struct ml_profile_process *process = &writer->profile->processes[writer->process];
+    const struct ml_chrome_heap heap = {
+        .stacks = writer->stacks,
+        .list = &writer->stacks->processes[writer->process],
+        .metric = writer->metric,
+        .file_biases = writer->file_biases,
+    };
+    struct ml_json *json = &writer->json;
+    enum ml_status status = ML_OK;
+
+    put_metadata(writer, "process_name", "name", process->name.bytes);
+    if (writer->pid != process->pid) {
+        char label[sizeof "pid 4294967295, before exec"];
+        snprintf(label, sizeof label, "pid %" PRIu32 ", before exec", process->pid);
+        put_metadata(writer, "process_labels", "labels", label);
+    }
+    put_event_head(writer, "v", "periodic_interval");
+    put_moment(writer);
+    ml_json_key(json, "args");
+    ml_json_open(json, '{');
+    ml_json_key(json, "dumps");
+    ml_json_open(json, '{');
+    if (!writer->is_sparse) {
+        ml_json_string_member(json, "level_of_detail", "detailed");
+    }
+    put_totals(writer);
+    put_regions(writer);
+    put_allocator(writer);
+    status = ml_chrome_heap_write(json, &heap, writer->numbers);
+    ml_json_close(json, '}');
+    ml_json_close(json, '}');
+    ml_json_close(json, '}');
+    return status;
+}
+
+/* Bias of each file in the process; that of its first process where it has none. */
+static void biases_find(struct writer *writer) {
+    const struct ml_profile_process *process = &writer->profile->processes[writer->process];
+
+    for (size_t f = 0; f < writer->stacks->files_count; f++) {
+        const struct ml_code_file *file = &writer->stacks->files[f];
+        writer->file_biases[f] = (uint64_t)file->bias;
+        for (size_t i = 0; i < process->modules_count; i++) {
+            const struct ml_profile_module *module = &process->modules[i];
+            if (is_module_of(process, module, file)) {
+                writer->file_biases[f] = (uint64_t)module->bias;
+            }
+        }
+    }
+}
+
+/* Note the files of which an address is shown that no symbol names. */
+static void needed_find(struct writer *writer) {
+    const struct ml_stacks *stacks = writer->stacks;
+    const struct ml_stack_list *list = &stacks->processes[writer->process];
+
+    for (size_t i = 0; i < list->count; i++) {
+        uint32_t node = ml_chrome_heap_shows(&list->stacks[i], writer->metric)
+                            ? list->stacks[i].node
+                            : ML_STACKS_NONE;
+        for (; node != ML_STACKS_NONE; node = stacks->nodes[node].parent) {
+            const struct ml_place *place = &stacks->places[stacks->nodes[node].place];
+            if (place->symbols_count == 0 && place->file != ML_STACKS_NONE) {
+                writer->files_needed[place->file] = true;
+            }
+        }
+    }
+}
+
+/* The pid that stands for a process: only the last image of a pid has the pid itself. */
+static uint64_t pid_of(const struct ml_profile *profile, size_t process) {
+    for (size_t i = process + 1; i < profile->processes_count; i++) {
+        if (profile->processes[i].pid == profile->processes[process].pid) {
+            return (uint64_t)PID_FORMER + process;
+        }
+    }
+    return profile->processes[process].pid;
+}
+
+static enum ml_status process_write(struct writer *writer, const struct ml_chrome_dump *dump) {
+    const size_t files_count = writer->stacks->files_count + 1; /* calloc(0) may be NULL */
+    enum ml_status status = ML_ENV_MEMORY;
+
+    writer->pid = pid_of(writer->profile, writer->process);
+    writer->file_biases = calloc(files_count, sizeof *writer->file_biases);
+    if (dump->needed_modules_only) {
+        writer->files_needed = calloc(files_count, sizeof *writer->files_needed);
+    }
+    if (writer->file_biases && (writer->files_needed || !dump->needed_modules_only)) {
+        if (writer->files_needed) {
+            needed_find(writer);
+        }
+        biases_find(writer);
+        status = put_dump(writer);
+    }
+    free(writer->file_biases);
+    free(writer->files_needed);
+    return status;
+}
+
+/* Whether pruning has left nothing of the process but sums. */
+static bool is_other(const struct ml_stacks *stacks, const struct ml_stack_list *list) {
+    for (size_t i = 0; i < list->count; i++) {
+        const uint32_t node = list->stacks[i].node;
+        if (node != ML_STACKS_NONE &&
+            stacks->places[stacks->nodes[node].place].kind != ML_PLACE_OTHER) {
+            return false;
+        }
+    }
+    return true;
+}
+
+size_t ml_chrome_trace_others(const struct ml_stacks *stacks) {
+    size_t count = 0;
+
+    for (size_t i = 0; i < stacks->processes_count; i++) {
+        count += is_other(stacks, &stacks->processes[i]);
+    }
+    return count > 1 ? count : 0;
+}
+
+/* One process with the sums of all of which only those are left; it is nobody's pid. What each held
+ * at its own peak adds up to nothing that ever was, so no peak is told. */
+static enum ml_status
+others_write(struct writer *writer, const struct ml_chrome_dump *dump, size_t others_count) {
+    static const struct ml_place other = {.kind = ML_PLACE_OTHER, .file = ML_STACKS_NONE};
+    struct ml_place place = other;
+    struct ml_stack_node node = {.parent = ML_STACKS_NONE, .place = 0};
+    struct ml_stack sum = {.node = 0};
+    struct ml_stack_list list = {.stacks = &sum, .count = 1};
+    struct ml_stacks stacks = {
+        .places = &place,
+        .places_count = 1,
+        .nodes = &node,
+        .nodes_count = 1,
+        .processes = &list,
+        .processes_count = 1,
+    };
+    char name[sizeof "18446744073709551615 other processes"];
+    struct ml_profile_process process = {.pid = 0};
+    const struct ml_profile profile = {
+        .now = dump->profile->now, .processes = &process, .processes_count = 1};
+    const struct ml_chrome_dump alone = {
+        .profile = &profile,
+        .stacks = &stacks,
+        .needed_modules_only = true,
+        .is_sparse = dump->is_sparse,
+    };
+    enum ml_status status = ML_OK;
+
+    for (size_t i = 0; i < dump->profile->processes_count; i++) {
+        const struct ml_profile_process *one = &dump->profile->processes[i];
+        if (is_other(dump->stacks, &dump->stacks->processes[i])) {
+            process.footprint_bytes += one->footprint_bytes;
+            process.resident_bytes += one->resident_bytes;
+            ml_profile_totals_add(&process.totals, &one->totals);
+        }
+    }
+    sum.own = process.totals;
+    snprintf(name, sizeof name, "%zu other processes", others_count);
+    process.name = (struct ml_profile_text){.bytes = name, .count_bytes = strlen(name)};
+    process.pid = (uint32_t)PID_OTHERS;
+    process.totals.peak_bytes = 0;
+    struct writer others = *writer;
+    others.profile = &profile;
+    others.stacks = &stacks;
+    others.process = 0;
+    status = process_write(&others, &alone);
+    writer->json = others.json;
+    return status;
+}
+
+/* Processes without a profile: what a viewer shows beside a process's name. */
+static void unrecorded_write(struct ml_json *json, const struct ml_chrome_dump *dump) {
+    enum { LABEL_BYTES = 512 };
+
+    for (size_t i = 0; i < dump->profile->others_count; i++) {
+        const struct ml_profile_process *other = &dump->profile->others[i];
+        struct writer writer = {
+            .json = *json,
+            .profile = dump->profile,
+            .stacks = dump->stacks,
+            .pid = other->pid,
+        };
+        char label[LABEL_BYTES];
+        char words[ML_WORDS_BYTES];
+
+        if (other->state == ML_STATE_REPLACED) {
+            continue; /* its pid is its successor's */
+        }
+        snprintf(
+            label,
+            sizeof label,
+            "not recorded: %.400s; private memory %s",
+            other->not_recorded_reason.bytes,
+            other->footprint_bytes > 0 ? ml_words_size(other->footprint_bytes, words) : "not read"
+        );
+        put_metadata(&writer, "process_name", "name", other->name.bytes);
+        put_metadata(&writer, "process_labels", "labels", label);
+        *json = writer.json;
+    }
+}
+
+/* `numbers`: of all dumps of the file together; NULL: there is no other dump. */
+static enum ml_status events_write(
+    struct ml_json *json,
+    const struct ml_chrome_dump *dump,
+    enum ml_metric metric,
+    struct ml_chrome_numbers *numbers
+) {
+    const size_t others_count = dump->others_as_one ? ml_chrome_trace_others(dump->stacks) : 0;
+    enum ml_status status = ML_OK;
+
+    for (size_t i = 0; status == ML_OK && i < dump->profile->processes_count + (others_count > 0);
+         i++) {
+        const bool is_last = i == dump->profile->processes_count;
+        struct ml_chrome_numbers own = {0};
+        struct writer writer = {
+            .json = *json,
+            .profile = dump->profile,
+            .stacks = dump->stacks,
+            .process = i,
+            .metric = metric,
+            .numbers = numbers ? numbers : &own,
+            .is_sparse = dump->is_sparse,
+        };
+        if (is_last) {
+            status = others_write(&writer, dump, others_count);
+        } else if (others_count == 0 || !is_other(dump->stacks, &dump->stacks->processes[i])) {
+            status = process_write(&writer, dump);
+        }
+        *json = writer.json;
+    }
+    if (dump->lists_unrecorded) {
+        unrecorded_write(json, dump);
+    }
+    return status;
+}
+
+static enum ml_status
+trace_write(const struct ml_chrome_dump *dumps, size_t count, enum ml_metric metric, FILE *out) {
+    struct ml_json json = ml_json_over(out);
+    struct ml_chrome_numbers numbers = {0};
+    enum ml_status status = ML_OK;
+
+    ml_json_open(&json, '{');
+    ml_json_key(&json, "traceEvents");
+    ml_json_open(&json, '[');
+    for (size_t i = 0; status == ML_OK && i < count; i++) {
+        status = events_write(&json, &dumps[i], metric, count > 1 ? &numbers : NULL);
+    }
+    ml_json_close(&json, ']');
+    if (count > 0 && dumps[0].frames_kept > 0) {
+        ml_json_number_member(&json, "frames_kept", dumps[0].frames_kept);
+    }
+    ml_json_close(&json, '}');
+    putc('\n', out);
+    return status;
+}
+
+enum ml_status ml_chrome_trace_write(
+    const struct ml_chrome_dump *dumps, size_t dumps_count, enum ml_metric metric, FILE *out
+) {
+    struct ml_gzip_stream *gzip = malloc(sizeof *gzip);
+    enum ml_status status = ML_ENV_MEMORY;
+    enum ml_status finished = ML_OK;
+    FILE *squeezed = NULL;
+
+    if (!gzip || ml_gzip_stream_init(gzip, out) != ML_OK) {
+        free(gzip);
+        return ML_ENV_MEMORY;
+    }
+    squeezed = ml_gzip_stream_file(gzip);
+    if (squeezed) {
+        status = trace_write(dumps, dumps_count, metric, squeezed);
+        if (fclose(squeezed) != 0 && status == ML_OK) {
+            status = ML_ENV_SYSTEM;
+        }
+    }
+    finished = ml_gzip_stream_finish(gzip);
+    free(gzip);
+    return status != ML_OK ? status : finished;
+}

@@ -1,0 +1,52 @@
+/* A dump as Chrome's memory-infra trace, gzipped JSON: `memlog convert --to=chrome`. For catapult's
+ * trace viewer (chrome://tracing, trace_viewer_full.html) and its scripts. Room: tools. Context:
+ * one thread.
+ *
+ * One rule: each process's heap is a heaps_v2 dump whose sums are the report's. Several dumps of a
+ * run, one after another, are several dumps in one trace.
+ *
+ * Shape: one event "v" for each process, all of one dump under one id; stacks are nodes with
+ *        parents, from 1, unique over all dumps of a process; values are a node's own. A frame
+ * without a name is "pc:ADDRESS", the address as its process had it. Numbers in hex, as the viewer
+ * reads them. Source: Chromium's json_exporter of mid-2018. */
+#ifndef MEMLOG_TOOLS_ANALYZER_FORMATS_CHROME_TRACE_H
+#define MEMLOG_TOOLS_ANALYZER_FORMATS_CHROME_TRACE_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "ipc/ml_status.h"
+#include "tools/analyzer/model/profile.h"
+#include "tools/analyzer/stacks/metric.h"
+#include "tools/analyzer/stacks/stacks.h"
+
+/* One dump. */
+struct ml_chrome_dump {
+    bool lists_unrecorded; /* processes without a profile by name, with the reason: not for what
+                            * leaves the machine */
+    const struct ml_profile *profile;
+    const struct ml_stacks *stacks;
+    /* Tell of those modules alone that a frame without a name lies in: for pruned stacks, of which
+     * the list of all modules would be the larger part. */
+    bool needed_modules_only;
+    /* Tell processes of which pruning has left sums alone as one process with the sums of all. */
+    bool others_as_one;
+    /* Leave out what stands in the heap itself (how many blocks) or what a reader can do without
+     * (resident size, peak, categories, the moment of a dump that stands alone): in a body of a few
+     * hundred bytes that is the room of some stacks. */
+    bool is_sparse;
+    /* Say that so many frames of each stack were kept; 0: nothing is to be said. */
+    uint32_t frames_kept;
+};
+
+/* How many processes `others_as_one` makes one of; 0: fewer than two, they stay. */
+size_t ml_chrome_trace_others(const struct ml_stacks *stacks);
+
+/* Write the metric's bytes and blocks of every process; its peak is its own.
+ *
+ * Errors: ML_ENV_MEMORY; ML_ENV_SYSTEM when the file refuses. */
+ML_NODISCARD enum ml_status ml_chrome_trace_write(
+    const struct ml_chrome_dump *dumps, size_t dumps_count, enum ml_metric metric, FILE *out
+);
+
+#endif

@@ -1,0 +1,467 @@
+#include "tools/analyzer/formats/otlp.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/utf8.h"
+#include "ipc/event.h"
+#include "tools/analyzer/formats/gzip_stream.h"
+#include "tools/analyzer/model/memory.h"
+#include "tools/analyzer/model/string_table.h"
+
+/* Field numbers of the messages that we write. */
+enum {
+    REQUEST_RESOURCE_PROFILES = 1,
+    REQUEST_DICTIONARY = 2,
+    RESOURCE_PROFILES_RESOURCE = 1,
+    RESOURCE_PROFILES_SCOPE_PROFILES = 2,
+    RESOURCE_ATTRIBUTES = 1,
+    KEY_VALUE_KEY = 1,
+    KEY_VALUE_VALUE = 2,
+    ANY_STRING = 1,
+    ANY_INT = 3,
+    SCOPE_PROFILES_SCOPE = 1,
+    SCOPE_PROFILES_PROFILES = 2,
+    SCOPE_NAME = 1,
+    PROFILE_SAMPLE_TYPE = 1,
+    PROFILE_SAMPLES = 2,
+    PROFILE_TIME = 3,
+    PROFILE_DURATION = 4,
+    PROFILE_PERIOD_TYPE = 5,
+    PROFILE_PERIOD = 6,
+    PROFILE_ID = 7,
+    VALUE_TYPE_TYPE = 1,
+    VALUE_TYPE_UNIT = 2,
+    SAMPLE_STACK = 1,
+    SAMPLE_ATTRIBUTES = 2,
+    SAMPLE_VALUES = 4,
+    DICTIONARY_MAPPINGS = 1,
+    DICTIONARY_LOCATIONS = 2,
+    DICTIONARY_FUNCTIONS = 3,
+    DICTIONARY_LINKS = 4,
+    DICTIONARY_STRINGS = 5,
+    DICTIONARY_ATTRIBUTES = 6,
+    DICTIONARY_STACKS = 7,
+    MAPPING_START = 1,
+    MAPPING_LIMIT = 2,
+    MAPPING_FILE = 4,
+    MAPPING_ATTRIBUTES = 5,
+    LOCATION_MAPPING = 1,
+    LOCATION_ADDRESS = 2,
+    LOCATION_LINES = 3,
+    LINE_FUNCTION = 1,
+    LINE_LINE = 2,
+    FUNCTION_NAME = 1,
+    FUNCTION_SYSTEM_NAME = 2,
+    FUNCTION_FILE = 3,
+    ATTRIBUTE_KEY = 1,
+    ATTRIBUTE_VALUE = 2,
+    STACK_LOCATIONS = 1
+};
+
+enum { WIRE_VARINT = 0, WIRE_FIXED64 = 1, WIRE_BYTES = 2, VARINT_MAX_BYTES = 10, GUID_BYTES = 16 };
+
+enum figure { ALLOC_OBJECTS, ALLOC_SPACE, INUSE_OBJECTS, INUSE_SPACE, FIGURES };
+
+/* A message as it grows. */
+struct message {
+    unsigned char *bytes;
+    size_t count, capacity;
+};
+
+struct writer {
+    const struct ml_profile *profile;
+    const struct ml_stacks *stacks;
+    struct message functions, strings, attributes, stack_table; /* of the dictionary, ready */
+    struct ml_string_table texts;                               /* those in `strings` */
+    uint32_t functions_count, attributes_count, stacks_count;
+    uint32_t *stack_of; /* of each node, its place in the stack table; 0: not there yet */
+    bool failed;
+};
+
+static void put_raw(struct writer *writer, struct message *to, const void *bytes, size_t count) {
+    if (!ml_grow((void **)&to->bytes, &to->capacity, to->count + count, 1)) {
+        writer->failed = true;
+        return;
+    }
+    if (count > 0) {
+        memcpy(to->bytes + to->count, bytes, count);
+    }
+    to->count += count;
+}
+
+static void put_varint(struct writer *writer, struct message *to, uint64_t value) {
+    unsigned char bytes[VARINT_MAX_BYTES];
+    size_t count = 0;
+
+    do {
+        bytes[count++] = (unsigned char)((value & 127) | (value > 127 ? 128 : 0));
+        value >>= 7;
+    } while (value > 0);
+    put_raw(writer, to, bytes, count);
+}
+
+static void put_number(struct writer *writer, struct message *to, unsigned field, uint64_t value) {
+    if (value != 0) {
+        put_varint(writer, to, (uint64_t)field << 3 | WIRE_VARINT);
+        put_varint(writer, to, value);
+    }
+}
+
+static void put_bytes(
+    struct writer *writer, struct message *to, unsigned field, const void *bytes, size_t count
+) {
+    put_varint(writer, to, (uint64_t)field << 3 | WIRE_BYTES);
+    put_varint(writer, to, count);
+    put_raw(writer, to, bytes, count);
+}
+
+/* Put the part in, and free it. */
+static void
+put_message(struct writer *writer, struct message *to, unsigned field, struct message *take_part) {
+    put_bytes(writer, to, field, take_part->bytes, take_part->count);
+    free(take_part->bytes);
+    *take_part = (struct message){0};
+}
+
+/* proto3 wants UTF-8 in strings: other bytes become '?'. */
+static void put_text(
+    struct writer *writer, struct message *to, unsigned field, const struct ml_profile_text *text
+) {
+    put_varint(writer, to, (uint64_t)field << 3 | WIRE_BYTES);
+    put_varint(writer, to, text->count_bytes);
+    for (size_t i = 0; i < text->count_bytes;) {
+        size_t count = ml_utf8_length(text->bytes + i, text->count_bytes - i);
+        put_raw(writer, to, count > 0 ? text->bytes + i : "?", count > 0 ? count : 1);
+        i += count > 0 ? count : 1;
+    }
+}
+
+/* The text's place in the string table. */
+static uint32_t text_at(struct writer *writer, struct ml_profile_text text) {
+    size_t known = writer->texts.count;
+    uint32_t item = ml_string_table_add(&writer->texts, text.bytes, text.count_bytes);
+
+    if (item == ML_STRING_NONE) {
+        writer->failed = true;
+        return 0;
+    }
+    if (item == known) {
+        put_text(writer, &writer->strings, DICTIONARY_STRINGS, &text);
+    }
+    return item;
+}
+
+static uint32_t word_at(struct writer *writer, const char *word) {
+    return text_at(writer, (struct ml_profile_text){.bytes = word, .count_bytes = strlen(word)});
+}
+
+/* An attribute in the dictionary: a text, or a number when `text` is NULL. */
+static uint32_t attribute_at(
+    struct writer *writer, const char *key, const struct ml_profile_text *text, uint64_t number
+) {
+    struct message value = {0};
+    struct message attribute = {0};
+
+    if (text) {
+        put_text(writer, &value, ANY_STRING, text);
+    } else {
+        put_varint(writer, &value, ANY_INT << 3 | WIRE_VARINT);
+        put_varint(writer, &value, number);
+    }
+    put_number(writer, &attribute, ATTRIBUTE_KEY, word_at(writer, key));
+    put_message(writer, &attribute, ATTRIBUTE_VALUE, &value);
+    put_message(writer, &writer->attributes, DICTIONARY_ATTRIBUTES, &attribute);
+    return ++writer->attributes_count;
+}
+
+/* A new function's place in the table. */
+static uint32_t
+put_function(struct writer *writer, const char *name, const char *linkage, const char *file) {
+    struct message function = {0};
+
+    put_number(writer, &function, FUNCTION_NAME, word_at(writer, name));
+    put_number(writer, &function, FUNCTION_SYSTEM_NAME, word_at(writer, linkage));
+    put_number(writer, &function, FUNCTION_FILE, word_at(writer, file));
+    put_message(writer, &writer->functions, DICTIONARY_FUNCTIONS, &function);
+    return ++writer->functions_count;
+}
+
+static void
+put_line(struct writer *writer, struct message *location, uint32_t function, uint32_t number) {
+    struct message line = {0};
+
+    put_number(writer, &line, LINE_FUNCTION, function);
+    put_number(writer, &line, LINE_LINE, number);
+    put_message(writer, location, LOCATION_LINES, &line);
+}
+
+/* Each place is the location of its number + 1. */
+static void put_location(struct writer *writer, struct message *dictionary, size_t number) {
+    const struct ml_place *place = &writer->stacks->places[number];
+    struct message location = {0};
+    char buffer[ML_PLACE_NAME_BYTES];
+    uint64_t address = place->offset;
+
+    if (place->file != ML_STACKS_NONE) {
+        address += (uint64_t)writer->stacks->files[place->file].bias;
+        put_number(writer, &location, LOCATION_MAPPING, (uint64_t)place->file + 1);
+    }
+    put_number(writer, &location, LOCATION_ADDRESS, address);
+    for (size_t i = 0; i < place->symbols_count; i++) {
+        const struct ml_symbol *symbol = &writer->stacks->symbols[place->first_symbol + i];
+        uint32_t function = put_function(writer, symbol->function, symbol->linkage, symbol->file);
+        put_line(writer, &location, function, symbol->line);
+    }
+    if (place->symbols_count == 0 && place->kind != ML_FRAME_ADDRESS) {
+        /* The buffer's text is kept by nobody: words alone are static. */
+        const char *word = ml_place_name(place, buffer);
+        put_line(writer, &location, put_function(writer, word == buffer ? "" : word, "", ""), 0);
+    }
+    put_message(writer, dictionary, DICTIONARY_LOCATIONS, &location);
+}
+
+static void put_mapping(struct writer *writer, struct message *dictionary, size_t number) {
+    static const char digits[] = "0123456789abcdef";
+    const struct ml_code_file *file = &writer->stacks->files[number];
+    struct message mapping = {0};
+    struct message attributes = {0};
+    char hex[2 * 64];
+    struct ml_profile_text build_id = {.bytes = hex};
+
+    for (size_t i = 0; i < file->build_id.count_bytes && i < sizeof hex / 2; i++) {
+        hex[build_id.count_bytes++] = digits[(unsigned char)file->build_id.bytes[i] >> 4];
+        hex[build_id.count_bytes++] = digits[(unsigned char)file->build_id.bytes[i] & 15];
+    }
+    put_number(writer, &mapping, MAPPING_START, file->start);
+    put_number(writer, &mapping, MAPPING_LIMIT, file->end);
+    put_number(writer, &mapping, MAPPING_FILE, text_at(writer, file->path));
+    if (build_id.count_bytes > 0) {
+        put_varint(
+            writer,
+            &attributes,
+            attribute_at(writer, "process.executable.build_id.gnu", &build_id, 0)
+        );
+        put_message(writer, &mapping, MAPPING_ATTRIBUTES, &attributes);
+    }
+    put_message(writer, dictionary, DICTIONARY_MAPPINGS, &mapping);
+}
+
+/* The node's stack in the table, innermost first; 0: no stack. Threads are attributes. */
+static uint32_t stack_at(struct writer *writer, uint32_t node) {
+    const uint32_t first = node;
+    struct message locations = {0};
+    struct message stack = {0};
+
+    if (node == ML_STACKS_NONE || writer->stack_of[node] != 0) {
+        return node == ML_STACKS_NONE ? 0 : writer->stack_of[node];
+    }
+    for (; node != ML_STACKS_NONE; node = writer->stacks->nodes[node].parent) {
+        uint32_t place = writer->stacks->nodes[node].place;
+        if (writer->stacks->places[place].kind != ML_FRAME_THREAD) {
+            put_varint(writer, &locations, (uint64_t)place + 1);
+        }
+    }
+    put_message(writer, &stack, STACK_LOCATIONS, &locations);
+    put_message(writer, &writer->stack_table, DICTIONARY_STACKS, &stack);
+    writer->stack_of[first] = ++writer->stacks_count;
+    return writer->stack_of[first];
+}
+
+static uint64_t figure_of(const struct ml_profile_totals *totals, enum figure figure) {
+    const uint64_t values[FIGURES] = {
+        totals->total_blocks, totals->total_bytes, totals->live_blocks, totals->live_bytes};
+
+    return values[figure];
+}
+
+static void put_sample(
+    struct writer *writer,
+    struct message *profile,
+    const struct ml_stack *stack,
+    enum figure figure,
+    const uint32_t attributes[3]
+) {
+    struct message sample = {0};
+    struct message indices = {0};
+    struct message values = {0};
+    const struct ml_profile_text thread = ml_stacks_thread(writer->stacks, stack->node);
+
+    put_number(writer, &sample, SAMPLE_STACK, stack_at(writer, stack->node));
+    for (size_t i = 0; i < 3; i++) {
+        put_varint(writer, &indices, attributes[i]);
+    }
+    if (thread.count_bytes > 0) {
+        put_varint(writer, &indices, attribute_at(writer, "thread.name", &thread, 0));
+    }
+    put_message(writer, &sample, SAMPLE_ATTRIBUTES, &indices);
+    put_varint(writer, &values, figure_of(&stack->own, figure));
+    put_message(writer, &sample, SAMPLE_VALUES, &values);
+    put_message(writer, profile, PROFILE_SAMPLES, &sample);
+}
+
+static void put_type(
+    struct writer *writer, struct message *to, unsigned field, const char *type, const char *unit
+) {
+    struct message value = {0};
+
+    put_number(writer, &value, VALUE_TYPE_TYPE, word_at(writer, type));
+    put_number(writer, &value, VALUE_TYPE_UNIT, word_at(writer, unit));
+    put_message(writer, to, field, &value);
+}
+
+/* An id of its own for each of the profiles, the same at every try. */
+static void id_of(const char *guid, enum figure figure, unsigned char out_id[GUID_BYTES]) {
+    for (size_t i = 0; i < GUID_BYTES; i++) {
+        const char pair[] = {guid[2 * i], guid[2 * i + 1], '\0'};
+        out_id[i] = (unsigned char)strtoul(pair, NULL, 16);
+    }
+    out_id[GUID_BYTES - 1] ^= (unsigned char)figure;
+}
+
+static void put_profile(
+    struct writer *writer,
+    struct message *to,
+    enum figure figure,
+    const char *guid,
+    uint32_t (*attributes)[3]
+) {
+    static const char *const types[FIGURES] = {
+        "alloc_objects", "alloc_space", "inuse_objects", "inuse_space"};
+    static const char *const units[FIGURES] = {"count", "bytes", "count", "bytes"};
+    const struct ml_profile *dump = writer->profile;
+    const uint64_t start_ns = dump->run_start.realtime_ns;
+    struct message profile = {0};
+    unsigned char id[GUID_BYTES];
+    uint64_t period = 1;
+
+    put_type(writer, &profile, PROFILE_SAMPLE_TYPE, types[figure], units[figure]);
+    for (size_t p = 0; p < dump->processes_count; p++) {
+        const struct ml_stack_list *list = &writer->stacks->processes[p];
+        if (dump->processes[p].sampling_bytes > period) {
+            period = dump->processes[p].sampling_bytes;
+        }
+        for (size_t i = 0; i < list->count; i++) {
+            if (figure_of(&list->stacks[i].own, figure) > 0) {
+                put_sample(writer, &profile, &list->stacks[i], figure, attributes[p]);
+            }
+        }
+    }
+    put_varint(writer, &profile, PROFILE_TIME << 3 | WIRE_FIXED64);
+    for (unsigned i = 0; i < 8; i++) {
+        const unsigned char byte = (unsigned char)(start_ns >> 8 * i);
+        put_raw(writer, &profile, &byte, 1);
+    }
+    put_number(
+        writer, &profile, PROFILE_DURATION, dump->now.monotonic_ns - dump->run_start.monotonic_ns
+    );
+    put_type(writer, &profile, PROFILE_PERIOD_TYPE, "allocated_bytes", "bytes");
+    put_number(writer, &profile, PROFILE_PERIOD, period);
+    id_of(guid, figure, id);
+    put_bytes(writer, &profile, PROFILE_ID, id, sizeof id);
+    put_message(writer, to, SCOPE_PROFILES_PROFILES, &profile);
+}
+
+static void put_resource(struct writer *writer, struct message *to) {
+    const struct ml_profile_text key = {.bytes = "service.name", .count_bytes = 12};
+    struct message value = {0};
+    struct message attribute = {0};
+    struct message resource = {0};
+
+    put_text(writer, &value, ANY_STRING, &writer->profile->program);
+    put_text(writer, &attribute, KEY_VALUE_KEY, &key);
+    put_message(writer, &attribute, KEY_VALUE_VALUE, &value);
+    put_message(writer, &resource, RESOURCE_ATTRIBUTES, &attribute);
+    put_message(writer, to, RESOURCE_PROFILES_RESOURCE, &resource);
+}
+
+static void put_dictionary(struct writer *writer, struct message *request) {
+    struct message dictionary = {0};
+
+    put_bytes(writer, &dictionary, DICTIONARY_MAPPINGS, "", 0);
+    for (size_t i = 0; i < writer->stacks->files_count; i++) {
+        put_mapping(writer, &dictionary, i);
+    }
+    put_bytes(writer, &dictionary, DICTIONARY_LOCATIONS, "", 0);
+    for (size_t i = 0; i < writer->stacks->places_count; i++) {
+        put_location(writer, &dictionary, i);
+    }
+    put_bytes(writer, &dictionary, DICTIONARY_FUNCTIONS, "", 0);
+    put_raw(writer, &dictionary, writer->functions.bytes, writer->functions.count);
+    put_bytes(writer, &dictionary, DICTIONARY_LINKS, "", 0);
+    put_raw(writer, &dictionary, writer->strings.bytes, writer->strings.count);
+    put_bytes(writer, &dictionary, DICTIONARY_ATTRIBUTES, "", 0);
+    put_raw(writer, &dictionary, writer->attributes.bytes, writer->attributes.count);
+    put_bytes(writer, &dictionary, DICTIONARY_STACKS, "", 0);
+    put_raw(writer, &dictionary, writer->stack_table.bytes, writer->stack_table.count);
+    put_message(writer, request, REQUEST_DICTIONARY, &dictionary);
+}
+
+static void put_request(
+    struct writer *writer, const char *guid, uint32_t (*attributes)[3], struct message *request
+) {
+    const struct ml_profile_text name = {.bytes = "memlog", .count_bytes = 6};
+    struct message scope = {0};
+    struct message scope_profiles = {0};
+    struct message resource_profiles = {0};
+
+    (void)word_at(writer, ""); /* the table's first must be empty */
+    for (size_t i = 0; i < writer->profile->processes_count; i++) {
+        const struct ml_profile_process *process = &writer->profile->processes[i];
+        const char *role = ml_profile_role_name(process->role);
+        const struct ml_profile_text role_text = {.bytes = role, .count_bytes = strlen(role)};
+        attributes[i][0] = attribute_at(writer, "process.pid", NULL, process->pid);
+        attributes[i][1] = attribute_at(writer, "process.executable.name", &process->name, 0);
+        attributes[i][2] = attribute_at(writer, "memlog.role", &role_text, 0);
+    }
+    put_resource(writer, &resource_profiles);
+    put_text(writer, &scope, SCOPE_NAME, &name);
+    put_message(writer, &scope_profiles, SCOPE_PROFILES_SCOPE, &scope);
+    for (enum figure figure = 0; figure < FIGURES; figure++) {
+        put_profile(writer, &scope_profiles, figure, guid, attributes);
+    }
+    put_message(writer, &resource_profiles, RESOURCE_PROFILES_SCOPE_PROFILES, &scope_profiles);
+    put_message(writer, request, REQUEST_RESOURCE_PROFILES, &resource_profiles);
+    put_dictionary(writer, request);
+}
+
+static enum ml_status write_gzipped(const struct message *request, FILE *out) {
+    struct ml_gzip_stream *gzip = malloc(sizeof *gzip);
+    pb_ostream_t stream;
+    bool written = false;
+    enum ml_status finished = ML_OK;
+
+    if (!gzip || ml_gzip_stream_init(gzip, out) != ML_OK) {
+        free(gzip);
+        return ML_ENV_MEMORY;
+    }
+    stream = ml_gzip_stream_over(gzip);
+    written = pb_write(&stream, request->bytes, request->count);
+    finished = ml_gzip_stream_finish(gzip);
+    free(gzip);
+    return written ? finished : ML_ENV_SYSTEM;
+}
+
+enum ml_status ml_otlp_write(
+    const struct ml_profile *profile, const struct ml_stacks *stacks, const char *guid, FILE *out
+) {
+    struct writer writer = {.profile = profile, .stacks = stacks};
+    struct message request = {0};
+    uint32_t(*attributes)[3] = calloc(profile->processes_count + 1, sizeof *attributes);
+    enum ml_status status = ML_ENV_MEMORY;
+
+    writer.stack_of = calloc(stacks->nodes_count + 1, sizeof *writer.stack_of);
+    if (attributes && writer.stack_of) {
+        put_request(&writer, guid, attributes, &request);
+        status = writer.failed ? ML_ENV_MEMORY : write_gzipped(&request, out);
+    }
+    free(attributes);
+    free(writer.stack_of);
+    free(writer.functions.bytes);
+    free(writer.strings.bytes);
+    free(writer.attributes.bytes);
+    free(writer.stack_table.bytes);
+    free(request.bytes);
+    ml_string_table_fini(&writer.texts);
+    return status;
+}

@@ -1,0 +1,23 @@
+/* A dump as OpenTelemetry's profiles, as OTLP/HTTP carries them: an ExportProfilesServiceRequest,
+ * gzipped. Room: tools. Context: one thread.
+ *
+ * One rule: one profile for each figure, all over one dictionary, whose tables begin with an empty
+ * entry. The sums of the samples are the report's.
+ *
+ * Source: opentelemetry-proto 1.9, profiles/v1development. */
+#ifndef MEMLOG_TOOLS_ANALYZER_FORMATS_OTLP_H
+#define MEMLOG_TOOLS_ANALYZER_FORMATS_OTLP_H
+
+#include <stdio.h>
+
+#include "ipc/ml_status.h"
+#include "tools/analyzer/model/profile.h"
+#include "tools/analyzer/stacks/stacks.h"
+
+/* Write alloc_objects, alloc_space, inuse_objects and inuse_space of all processes. `guid`: 32 hex
+ * digits; the profiles' ids are made of it. Errors: ML_ENV_MEMORY; ML_ENV_SYSTEM. */
+ML_NODISCARD enum ml_status ml_otlp_write(
+    const struct ml_profile *profile, const struct ml_stacks *stacks, const char *guid, FILE *out
+);
+
+#endif

@@ -1,0 +1,51 @@
+/* A dump as a gzipped pprof profile: `memlog convert --to=pprof`. Room: tools. Context: one thread.
+ *
+ * One rule: the sums of the samples are the report's, to the byte. Values are unsampled, as in the
+ * report. */
+#ifndef MEMLOG_TOOLS_ANALYZER_FORMATS_PPROF_H
+#define MEMLOG_TOOLS_ANALYZER_FORMATS_PPROF_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include "ipc/ml_status.h"
+#include "tools/analyzer/model/profile.h"
+#include "tools/analyzer/stacks/metric.h"
+#include "tools/analyzer/stacks/stacks.h"
+
+/* One dump. */
+struct ml_pprof_side {
+    const struct ml_profile *profile;
+    const struct ml_stacks *stacks;
+};
+
+/* What an earlier dump is to a later one, by pprof's options. */
+enum ml_pprof_base {
+    ML_PPROF_BASE,     /* taken away from it */
+    ML_PPROF_DIFF_BASE /* compared with it: shares are of the earlier */
+};
+
+/* Write the profile of all processes. Sample types, in Go's order: alloc_objects, alloc_space,
+ * inuse_objects, inuse_space; which is shown first is the metric's word: alloc_space for total,
+ * else inuse_space. Labels: pid, process, process_type, thread_name, and as Go has it bytes, a
+ * block's size on average.
+ *
+ * Errors: ML_ENV_MEMORY; ML_ENV_SYSTEM when the file refuses. */
+ML_NODISCARD enum ml_status ml_pprof_write(
+    const struct ml_profile *profile,
+    const struct ml_stacks *stacks,
+    enum ml_metric metric,
+    FILE *out
+);
+
+/* Write that of `after` with the samples of `before` (NULL: none) in it, negative; with
+ * ML_PPROF_DIFF_BASE they have the label pprof::base. The same errors. */
+ML_NODISCARD enum ml_status ml_pprof_write_diff(
+    const struct ml_pprof_side *after,
+    const struct ml_pprof_side *before,
+    enum ml_pprof_base base,
+    enum ml_metric metric,
+    FILE *out
+);
+
+#endif

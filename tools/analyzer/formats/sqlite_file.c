@@ -1,0 +1,431 @@
+#include "tools/analyzer/formats/sqlite_file.h"
+
+#include <inttypes.h>
+#include <sqlite3.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ipc/event.h"
+#include "tools/analyzer/formats/words.h"
+
+/* tools/analyzer/formats/sqlite_schema.sql */
+extern const char ml_sqlite_schema[];
+
+/* Mapping of frames that are in no file. */
+enum { NO_MAPPING = 0 };
+
+struct writer {
+    sqlite3 *database;
+    const struct ml_profile *profile;
+    const struct ml_stacks *stacks;
+    enum ml_status status; /* the first trouble */
+};
+
+static void check(struct writer *writer, int code) {
+    if (code != SQLITE_OK && code != SQLITE_DONE && writer->status == ML_OK) {
+        writer->status = ML_ENV_MEMORY; /* it is all in memory: there is nothing else to fail */
+    }
+}
+
+static sqlite3_stmt *prepare(struct writer *writer, const char *sql) {
+    sqlite3_stmt *statement = NULL;
+
+    check(writer, sqlite3_prepare_v2(writer->database, sql, -1, &statement, NULL));
+    return statement;
+}
+
+static void bind(struct writer *writer, sqlite3_stmt *statement, int column, uint64_t value) {
+    check(writer, sqlite3_bind_int64(statement, column, (sqlite3_int64)value));
+}
+
+static void bind_text(
+    struct writer *writer,
+    sqlite3_stmt *statement,
+    int column,
+    const char *bytes,
+    size_t count_bytes
+) {
+    check(
+        writer,
+        sqlite3_bind_text64(statement, column, bytes, count_bytes, SQLITE_TRANSIENT, SQLITE_UTF8)
+    );
+}
+
+static void
+bind_string(struct writer *writer, sqlite3_stmt *statement, int column, const char *text) {
+    bind_text(writer, statement, column, text, strlen(text));
+}
+
+static void bind_null(struct writer *writer, sqlite3_stmt *statement, int column) {
+    check(writer, sqlite3_bind_null(statement, column));
+}
+
+static int bind_totals(
+    struct writer *writer, sqlite3_stmt *statement, int column, const struct ml_profile_totals *one
+) {
+    bind(writer, statement, column++, one->live_bytes);
+    bind(writer, statement, column++, one->live_blocks);
+    bind(writer, statement, column++, one->peak_bytes);
+    bind(writer, statement, column++, one->peak_blocks);
+    bind(writer, statement, column++, one->total_bytes);
+    bind(writer, statement, column++, one->total_blocks);
+    return column;
+}
+
+/* Insert the row that is bound. */
+static void step(struct writer *writer, sqlite3_stmt *statement) {
+    check(writer, sqlite3_step(statement));
+    check(writer, sqlite3_reset(statement));
+}
+
+static uint64_t upid_of(const struct writer *writer, uint32_t id) {
+    for (size_t i = 0; id != 0 && i < writer->profile->processes_count; i++) {
+        if (writer->profile->processes[i].id == id) {
+            return i + 1;
+        }
+    }
+    for (size_t i = 0; id != 0 && i < writer->profile->others_count; i++) {
+        if (writer->profile->others[i].id == id) {
+            return writer->profile->processes_count + i + 1;
+        }
+    }
+    return 0;
+}
+
+/* Recorded ones, then the others: the upid is the place, from 1. */
+static const struct ml_profile_process *process_at(const struct ml_profile *profile, size_t at) {
+    return at < profile->processes_count ? &profile->processes[at]
+                                         : &profile->others[at - profile->processes_count];
+}
+
+/* The command line, its words parted by blanks. */
+static void bind_command(
+    struct writer *writer,
+    sqlite3_stmt *statement,
+    int column,
+    const struct ml_profile_process *process
+) {
+    char *words = NULL;
+    size_t count = 0;
+    FILE *text = open_memstream(&words, &count);
+
+    for (size_t i = 0; text && i < process->arguments_count; i++) {
+        fwrite(" ", 1, i > 0, text);
+        fwrite(process->arguments[i].bytes, 1, process->arguments[i].count_bytes, text);
+    }
+    if (!text || fclose(text) != 0) {
+        check(writer, SQLITE_NOMEM);
+    } else {
+        bind_text(writer, statement, column, words, count);
+    }
+    free(words);
+}
+
+static void put_processes(struct writer *writer) {
+    sqlite3_stmt *into = prepare(writer, "INSERT INTO process VALUES (?1,?1,?2,?3,?4,?5,?6,?7)");
+
+    const size_t count = writer->profile->processes_count + writer->profile->others_count;
+
+    for (size_t i = 0; writer->status == ML_OK && i < count; i++) {
+        const struct ml_profile_process *process = process_at(writer->profile, i);
+        uint64_t parent = upid_of(writer, process->parent_id);
+
+        bind(writer, into, 1, i + 1);
+        bind(writer, into, 2, process->pid);
+        bind_text(writer, into, 3, process->name.bytes, process->name.count_bytes);
+        bind(writer, into, 4, process->start.boottime_ns);
+        if (process->state == ML_STATE_RUNNING) {
+            bind_null(writer, into, 5);
+        } else {
+            bind(writer, into, 5, process->end.boottime_ns);
+        }
+        if (parent == 0) {
+            bind_null(writer, into, 6);
+        } else {
+            bind(writer, into, 6, parent);
+        }
+        bind_command(writer, into, 7, process);
+        step(writer, into);
+    }
+    sqlite3_finalize(into);
+}
+
+static void put_mapping(
+    struct writer *writer, sqlite3_stmt *into, uint64_t id, const struct ml_code_file *file
+) {
+    char hex[2 * ML_BUILD_ID_MAX_BYTES + 1] = "";
+
+    for (size_t i = 0; i < file->build_id.count_bytes && i < ML_BUILD_ID_MAX_BYTES; i++) {
+        snprintf(hex + 2 * i, 3, "%02x", (unsigned)(unsigned char)file->build_id.bytes[i]);
+    }
+    bind(writer, into, 1, id);
+    bind_string(writer, into, 2, hex);
+    bind(writer, into, 3, file->start);
+    bind(writer, into, 4, file->end);
+    bind_text(writer, into, 5, file->path.bytes, file->path.count_bytes);
+    step(writer, into);
+}
+
+static void put_mappings(struct writer *writer) {
+    const struct ml_code_file none = {
+        .path = {.bytes = "", .count_bytes = 0}, .build_id = {.bytes = "", .count_bytes = 0}};
+    sqlite3_stmt *into =
+        prepare(writer, "INSERT INTO stack_profile_mapping VALUES (?1,?2,0,0,?3,?4,0,?5)");
+
+    put_mapping(writer, into, NO_MAPPING, &none);
+    for (size_t i = 0; writer->status == ML_OK && i < writer->stacks->files_count; i++) {
+        put_mapping(writer, into, i + 1, &writer->stacks->files[i]);
+    }
+    sqlite3_finalize(into);
+}
+
+static void put_symbols(struct writer *writer, sqlite3_stmt *into, size_t place_number) {
+    const struct ml_place *place = &writer->stacks->places[place_number];
+
+    for (size_t i = 0; i < place->symbols_count; i++) {
+        const struct ml_symbol *symbol = &writer->stacks->symbols[place->first_symbol + i];
+        bind(writer, into, 1, place_number + 1);
+        bind_string(writer, into, 2, symbol->function);
+        bind_string(writer, into, 3, symbol->file);
+        bind(writer, into, 4, symbol->line);
+        bind(writer, into, 5, symbol->inlined);
+        step(writer, into);
+    }
+}
+
+/* Places are numbered from 1 as frames; "no stack" stands behind them. */
+static void put_frames(struct writer *writer) {
+    sqlite3_stmt *into =
+        prepare(writer, "INSERT INTO stack_profile_frame VALUES (?1,?2,?3,?4,?5,NULL)");
+    sqlite3_stmt *into_symbols = prepare(
+        writer,
+        "INSERT INTO stack_profile_symbol(symbol_set_id,name,source_file,line_number,inlined)"
+        " VALUES (?1,?2,?3,?4,?5)"
+    );
+    size_t count = writer->stacks->places_count;
+
+    for (size_t i = 0; writer->status == ML_OK && i < count; i++) {
+        const struct ml_place *place = &writer->stacks->places[i];
+        char buffer[ML_PLACE_NAME_BYTES];
+        const char *name = ml_place_name(place, buffer);
+
+        if (place->kind == ML_FRAME_ADDRESS) {
+            size_t last = place->first_symbol + place->symbols_count - 1;
+            name = place->symbols_count > 0 ? writer->stacks->symbols[last].function : "";
+        }
+        bind(writer, into, 1, i + 1);
+        bind_string(writer, into, 2, name);
+        bind(
+            writer, into, 3, place->file == ML_STACKS_NONE ? NO_MAPPING : (uint64_t)place->file + 1
+        );
+        bind(writer, into, 4, place->offset);
+        if (place->symbols_count > 0) {
+            bind(writer, into, 5, i + 1);
+        } else {
+            bind_null(writer, into, 5);
+        }
+        step(writer, into);
+        put_symbols(writer, into_symbols, i);
+    }
+    bind(writer, into, 1, count + 1);
+    bind_string(writer, into, 2, "[no stack]");
+    bind(writer, into, 3, NO_MAPPING);
+    bind(writer, into, 4, 0);
+    bind_null(writer, into, 5);
+    step(writer, into);
+    sqlite3_finalize(into);
+    sqlite3_finalize(into_symbols);
+}
+
+/* Nodes are numbered from 1 as call sites; "no stack" stands behind them. */
+static void put_callsites(struct writer *writer) {
+    sqlite3_stmt *into = prepare(writer, "INSERT INTO stack_profile_callsite VALUES (?1,?2,?3,?4)");
+    size_t count = writer->stacks->nodes_count;
+    uint32_t *depths = calloc(count + 1, sizeof *depths);
+
+    if (!depths) {
+        check(writer, SQLITE_NOMEM);
+    }
+    for (size_t i = 0; writer->status == ML_OK && i < count; i++) {
+        const struct ml_stack_node *node = &writer->stacks->nodes[i];
+
+        bind(writer, into, 1, i + 1);
+        if (node->parent == ML_STACKS_NONE) {
+            bind_null(writer, into, 3);
+        } else {
+            depths[i] = depths[node->parent] + 1;
+            bind(writer, into, 3, (uint64_t)node->parent + 1);
+        }
+        bind(writer, into, 2, depths[i]);
+        bind(writer, into, 4, (uint64_t)node->place + 1);
+        step(writer, into);
+    }
+    bind(writer, into, 1, count + 1);
+    bind(writer, into, 2, 0);
+    bind_null(writer, into, 3);
+    bind(writer, into, 4, writer->stacks->places_count + 1);
+    step(writer, into);
+    sqlite3_finalize(into);
+    free(depths);
+}
+
+static void put_allocation(
+    struct writer *writer, sqlite3_stmt *into, uint64_t callsite, uint64_t blocks, uint64_t bytes
+) {
+    bind(writer, into, 3, callsite);
+    bind(writer, into, 4, blocks);
+    bind(writer, into, 5, bytes);
+    step(writer, into);
+}
+
+static void put_process_stacks(
+    struct writer *writer, size_t process_number, sqlite3_stmt *allocations, sqlite3_stmt *exact
+) {
+    const struct ml_profile_process *process = &writer->profile->processes[process_number];
+    const struct ml_stack_list *list = &writer->stacks->processes[process_number];
+    uint64_t ts = process->state == ML_STATE_RUNNING ? writer->profile->now.boottime_ns
+                                                     : process->end.boottime_ns;
+
+    bind(writer, allocations, 1, ts);
+    bind(writer, allocations, 2, process_number + 1);
+    bind(writer, exact, 1, process_number + 1);
+    for (size_t i = 0; writer->status == ML_OK && i < list->count; i++) {
+        const struct ml_stack *stack = &list->stacks[i];
+        const struct ml_profile_text thread = ml_stacks_thread(writer->stacks, stack->node);
+        uint64_t freed_blocks = stack->own.total_blocks - stack->own.live_blocks;
+        uint64_t freed_bytes = stack->own.total_bytes - stack->own.live_bytes;
+        uint64_t callsite = stack->node == ML_STACKS_NONE ? writer->stacks->nodes_count + 1
+                                                          : (uint64_t)stack->node + 1;
+        int column = 0;
+
+        put_allocation(
+            writer, allocations, callsite, stack->own.total_blocks, stack->own.total_bytes
+        );
+        if (freed_blocks > 0 || freed_bytes > 0) {
+            put_allocation(writer, allocations, callsite, -freed_blocks, -freed_bytes);
+        }
+        bind(writer, exact, 2, callsite);
+        bind_text(writer, exact, 3, thread.bytes, thread.count_bytes);
+        column = bind_totals(writer, exact, 4, &stack->own);
+        bind(writer, exact, column++, stack->tree_peak_bytes);
+        bind(writer, exact, column++, stack->tree_peak_blocks);
+        bind(writer, exact, column, stack->temporary_blocks);
+        step(writer, exact);
+    }
+}
+
+static void put_stacks(struct writer *writer) {
+    sqlite3_stmt *allocations = prepare(
+        writer,
+        "INSERT INTO heap_profile_allocation(ts,upid,heap_name,callsite_id,count,size)"
+        " VALUES (?1,?2,'libc.malloc',?3,?4,?5)"
+    );
+    sqlite3_stmt *exact =
+        prepare(writer, "INSERT INTO memlog_stack VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12)");
+
+    for (size_t i = 0; writer->status == ML_OK && i < writer->profile->processes_count; i++) {
+        put_process_stacks(writer, i, allocations, exact);
+    }
+    sqlite3_finalize(allocations);
+    sqlite3_finalize(exact);
+}
+
+static void put_own(struct writer *writer) {
+    sqlite3_stmt *dump =
+        prepare(writer, "INSERT INTO memlog_dump VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12)");
+    sqlite3_stmt *processes = prepare(
+        writer,
+        "INSERT INTO memlog_process VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16)"
+    );
+    const struct ml_profile *profile = writer->profile;
+    char words[ML_WORDS_BYTES];
+    char uncovered[ML_UNCOVERED_BYTES];
+
+    bind_string(writer, dump, 1, ml_words_time(profile->now.realtime_ns, words));
+    bind_string(writer, dump, 2, ml_profile_reason_name(profile->reason));
+    bind_text(writer, dump, 3, profile->program.bytes, profile->program.count_bytes);
+    bind(writer, dump, 4, ml_profile_is_complete(profile));
+    (void)bind_totals(writer, dump, 5, &profile->tree);
+    bind(writer, dump, 11, ml_profile_is_covered(profile));
+    bind_string(writer, dump, 12, ml_profile_uncovered(profile, uncovered));
+    step(writer, dump);
+    for (size_t i = 0; writer->status == ML_OK && i < profile->processes_count; i++) {
+        const struct ml_profile_process *process = &profile->processes[i];
+
+        bind(writer, processes, 1, i + 1);
+        bind_string(writer, processes, 2, ml_profile_role_name(process->role));
+        bind_string(writer, processes, 3, ml_profile_state_name(process->state));
+        bind(writer, processes, 4, process->complete && !process->partial);
+        bind(writer, processes, 5, process->sampling_bytes);
+        bind(writer, processes, 6, process->footprint_bytes);
+        bind(writer, processes, 7, process->resident_bytes);
+        bind(writer, processes, 8, process->inherited_bytes);
+        bind(writer, processes, 9, process->inherited_blocks);
+        (void)bind_totals(writer, processes, 10, &process->totals);
+        bind(writer, processes, 16, process->folded_processes > 0 ? process->folded_processes : 1);
+        step(writer, processes);
+    }
+    sqlite3_finalize(dump);
+    sqlite3_finalize(processes);
+}
+
+static void put_unrecorded(struct writer *writer) {
+    const struct ml_profile *profile = writer->profile;
+    sqlite3_stmt *into =
+        prepare(writer, "INSERT INTO memlog_unrecorded VALUES (?1,?2,?3,?4,?5,?6,?7,?8)");
+
+    for (size_t i = 0; writer->status == ML_OK && i < profile->others_count; i++) {
+        const struct ml_profile_process *other = &profile->others[i];
+        const struct ml_profile_text *reason = &other->not_recorded_reason;
+
+        bind(writer, into, 1, profile->processes_count + i + 1);
+        bind_string(writer, into, 2, ml_profile_role_name(other->role));
+        bind_string(writer, into, 3, ml_profile_state_name(other->state));
+        bind_text(writer, into, 4, reason->bytes, reason->count_bytes);
+        bind(writer, into, 5, other->idle);
+        bind(writer, into, 6, other->footprint_bytes);
+        bind(writer, into, 7, other->resident_bytes);
+        bind(writer, into, 8, other->folded_processes > 0 ? other->folded_processes : 1);
+        step(writer, into);
+    }
+    sqlite3_finalize(into);
+}
+
+static void run(struct writer *writer, const char *sql) {
+    check(writer, sqlite3_exec(writer->database, sql, NULL, NULL, NULL));
+}
+
+enum ml_status
+ml_sqlite_file_write(const struct ml_profile *profile, const struct ml_stacks *stacks, FILE *out) {
+    struct writer writer = {.profile = profile, .stacks = stacks};
+    sqlite3_int64 count_bytes = 0;
+    unsigned char *bytes = NULL;
+
+    /* In memory, then out as any other format: the analyzer need not open a path for it. */
+    check(&writer, sqlite3_open(":memory:", &writer.database));
+    run(&writer, "PRAGMA journal_mode = OFF");
+    run(&writer, "BEGIN");
+    run(&writer, ml_sqlite_schema);
+    if (writer.status == ML_OK) {
+        put_processes(&writer);
+        put_mappings(&writer);
+        put_frames(&writer);
+        put_callsites(&writer);
+        put_stacks(&writer);
+        put_own(&writer);
+        put_unrecorded(&writer);
+    }
+    run(&writer, "COMMIT");
+    if (writer.status == ML_OK) {
+        bytes = sqlite3_serialize(writer.database, "main", &count_bytes, 0);
+        if (!bytes) {
+            writer.status = ML_ENV_MEMORY;
+        } else if (fwrite(bytes, 1, (size_t)count_bytes, out) != (size_t)count_bytes) {
+            writer.status = ML_ENV_SYSTEM;
+        }
+    }
+    sqlite3_free(bytes);
+    sqlite3_close(writer.database);
+    return writer.status;
+}

@@ -1,0 +1,22 @@
+/* A dump as a SQLite database with the names of Perfetto's tables: `memlog convert --to=sqlite`.
+ * Room: tools. Context: one thread.
+ *
+ * One rule: what a query over heap_profile_allocation, stack_profile_callsite, _frame, _mapping and
+ * _symbol answers in trace_processor it answers here, too. Exact figures beyond those, peaks among
+ * them, are in memlog_dump, memlog_process and memlog_stack.
+ *
+ * Shape: tools/analyzer/formats/sqlite_schema.sql. */
+#ifndef MEMLOG_TOOLS_ANALYZER_FORMATS_SQLITE_FILE_H
+#define MEMLOG_TOOLS_ANALYZER_FORMATS_SQLITE_FILE_H
+
+#include <stdio.h>
+
+#include "ipc/ml_status.h"
+#include "tools/analyzer/model/profile.h"
+#include "tools/analyzer/stacks/stacks.h"
+
+/* Write the database. Errors: ML_ENV_MEMORY; ML_ENV_SYSTEM when the file refuses. */
+ML_NODISCARD enum ml_status
+ml_sqlite_file_write(const struct ml_profile *profile, const struct ml_stacks *stacks, FILE *out);
+
+#endif

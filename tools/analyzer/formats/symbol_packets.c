@@ -1,0 +1,146 @@
+#include "tools/analyzer/formats/symbol_packets.h"
+
+#include <pb_encode.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ipc/event.h"
+#include "ipc/trace.pb.h"
+
+/* Addresses of one packet: it stays well below what readers hold in memory. */
+enum { PLACES_PER_PACKET = 2000 };
+
+/* Some places of one file, as a packet. */
+struct writing {
+    const struct ml_stacks *stacks;
+    const uint32_t *places;
+    size_t count;
+    const struct ml_place *place; /* the one at hand */
+};
+
+static bool write_text(pb_ostream_t *stream, const pb_field_t *field, void *const *arg) {
+    const char *text = *arg;
+
+    return text[0] == '\0' || (pb_encode_tag_for_field(stream, field) &&
+                               pb_encode_string(stream, (const pb_byte_t *)text, strlen(text)));
+}
+
+static pb_callback_t text_from(const char *text) {
+    return (pb_callback_t){
+        .funcs.encode = write_text,
+        .arg = (void *)(uintptr_t)text, /* only read; nanopb's argument is not const */
+    };
+}
+
+static bool write_bytes(pb_ostream_t *stream, const pb_field_t *field, void *const *arg) {
+    const struct ml_profile_text *text = *arg;
+
+    return pb_encode_tag_for_field(stream, field) &&
+           pb_encode_string(stream, (const pb_byte_t *)text->bytes, text->count_bytes);
+}
+
+static pb_callback_t bytes_from(const struct ml_profile_text *text) {
+    return (pb_callback_t){.funcs.encode = write_bytes, .arg = (void *)(uintptr_t)text};
+}
+
+static bool write_lines(pb_ostream_t *stream, const pb_field_t *field, void *const *arg) {
+    const struct writing *writing = *arg;
+
+    for (size_t i = 0; i < writing->place->symbols_count; i++) {
+        const struct ml_symbol *symbol =
+            &writing->stacks->symbols[writing->place->first_symbol + i];
+        const ml_trace_ModuleSymbols_Line line = {
+            .function_name = text_from(symbol->function),
+            .source_file_name = text_from(symbol->file),
+            .line_number = symbol->line,
+        };
+        if (!pb_encode_tag_for_field(stream, field) ||
+            !pb_encode_submessage(stream, ml_trace_ModuleSymbols_Line_fields, &line)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool write_addresses(pb_ostream_t *stream, const pb_field_t *field, void *const *arg) {
+    struct writing *writing = *arg;
+
+    for (size_t i = 0; i < writing->count; i++) {
+        ml_trace_ModuleSymbols_AddressSymbols one = {
+            .lines = {.funcs.encode = write_lines, .arg = writing}};
+        writing->place = &writing->stacks->places[writing->places[i]];
+        one.address = writing->place->offset;
+        if (!pb_encode_tag_for_field(stream, field) ||
+            !pb_encode_submessage(stream, ml_trace_ModuleSymbols_AddressSymbols_fields, &one)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool write_module(pb_ostream_t *stream, const pb_field_t *field, void *const *arg) {
+    struct writing *writing = *arg;
+    const struct ml_code_file *file =
+        &writing->stacks->files[writing->stacks->places[writing->places[0]].file];
+    const ml_trace_ModuleSymbols message = {
+        .path = bytes_from(&file->path),
+        .build_id = bytes_from(&file->build_id),
+        .address_symbols = {.funcs.encode = write_addresses, .arg = writing},
+    };
+
+    return pb_encode_tag_for_field(stream, field) &&
+           pb_encode_submessage(stream, ml_trace_ModuleSymbols_fields, &message);
+}
+
+static bool put_bytes(pb_ostream_t *stream, const pb_byte_t *bytes, size_t count_bytes) {
+    return fwrite(bytes, 1, count_bytes, stream->state) == count_bytes;
+}
+
+static void write_packet(struct writing *writing, FILE *out) {
+    pb_ostream_t stream = {.callback = put_bytes, .state = out, .max_size = SIZE_MAX};
+    const ml_trace_TracePacket packet = {
+        .trusted_packet_sequence_id = 1,
+        .module_symbols = {.funcs.encode = write_module, .arg = writing},
+    };
+
+    /* A refusing file is seen by whoever closes it. */
+    (void
+    )(pb_encode_tag(&stream, PB_WT_STRING, ml_trace_Trace_packet_tag) &&
+      pb_encode_submessage(&stream, ml_trace_TracePacket_fields, &packet));
+}
+
+static bool is_written(const struct ml_place *place) {
+    return place->kind == ML_FRAME_ADDRESS && place->file != ML_STACKS_NONE &&
+           place->symbols_count > 0 && !place->is_brought;
+}
+
+enum ml_status
+ml_symbol_packets_write(const struct ml_stacks *stacks, FILE *out, size_t *out_places) {
+    uint32_t *places = calloc(stacks->places_count + 1, sizeof *places);
+    size_t count = 0;
+
+    *out_places = 0;
+    if (!places) {
+        return ML_ENV_MEMORY;
+    }
+    for (uint32_t i = 0; i < stacks->places_count; i++) {
+        if (is_written(&stacks->places[i])) {
+            places[count++] = i;
+        }
+    }
+    ml_stacks_sort_places(stacks, places, count);
+    for (size_t i = 0; i < count;) {
+        struct writing writing = {.stacks = stacks, .places = &places[i]};
+        uint32_t file = stacks->places[places[i]].file;
+
+        while (i < count && writing.count < PLACES_PER_PACKET &&
+               stacks->places[places[i]].file == file) {
+            writing.count++;
+            i++;
+        }
+        write_packet(&writing, out);
+    }
+    *out_places = count;
+    free(places);
+    return ML_OK;
+}

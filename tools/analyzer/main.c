@@ -1,0 +1,69 @@
+/* memlog-analyzer: everything that reads dumps. Started by memlog for its sub-commands. Room:
+ * tools. */
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/printable.h"
+#include "base/suggest.h"
+#include "tools/analyzer/cli/command.h"
+
+static const struct ml_command *const commands[] = {
+    &ml_command_report,
+    &ml_command_convert,
+    &ml_command_diff,
+    &ml_command_flamegraph,
+    &ml_command_symbolize,
+    &ml_command_timeline,
+    &ml_command_page_data,
+    &ml_command_upload,
+};
+enum { COMMANDS = sizeof commands / sizeof commands[0] };
+
+static void list_commands(FILE *out) {
+    fputs("memlog-analyzer COMMAND [OPTIONS] DUMP: reads dumps; memlog starts it.\n\n", out);
+    for (size_t i = 0; i < COMMANDS; i++) {
+        fprintf(out, "  %-10s  %s\n", commands[i]->table.name, commands[i]->table.summary);
+    }
+    fputs("\nmemlog-analyzer COMMAND --help tells more.\n", out);
+}
+
+int main(int argc, char **argv) {
+    const char *names[COMMANDS];
+    const char *nearest = NULL;
+
+    if (argc > 1 && strcmp(argv[1], "--bare") == 0) {
+        ml_command_be_bare();
+        argc--;
+        argv++;
+    }
+    (void)umask(S_IRWXG | S_IRWXO); /* what is written of a profile is its user's alone */
+    if (argc < 2) {
+        list_commands(stderr);
+        return ML_EXIT_USAGE;
+    }
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+        list_commands(stdout);
+        return ML_EXIT_OK;
+    }
+    for (size_t i = 0; strcmp(argv[1], "--dump-options") == 0 && i < COMMANDS; i++) {
+        ml_option_table_dump(&commands[i]->table, stdout);
+    }
+    if (strcmp(argv[1], "--dump-options") == 0) {
+        return ML_EXIT_OK;
+    }
+    for (size_t i = 0; i < COMMANDS; i++) {
+        names[i] = commands[i]->table.name;
+        if (strcmp(argv[1], names[i]) == 0) {
+            const int exit_code = commands[i]->run(commands[i], argv + 2);
+            ml_command_say_losses(commands[i]);
+            return exit_code;
+        }
+    }
+    nearest = ml_suggest(argv[1], names, COMMANDS);
+    fputs("memlog-analyzer: unknown command '", stderr);
+    ml_printable_put_text(stderr, argv[1]);
+    fprintf(stderr, nearest ? "'; did you mean '%s'?" : "'", nearest);
+    fputs("\nTry 'memlog-analyzer --help'.\n", stderr);
+    return ML_EXIT_USAGE;
+}

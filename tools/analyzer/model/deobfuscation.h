@@ -1,0 +1,86 @@
+/* What Java classes and methods were called before ProGuard or R8 renamed them: from their map
+ * (text), or from Perfetto's DeobfuscationMapping packets in a dump. Room: tools. Context: one
+ * thread; hostile bytes.
+ *
+ * One rule: a map is of a package, and names are changed in code of that package alone: two
+ * applications both have an "a.b". */
+#ifndef MEMLOG_TOOLS_ANALYZER_MODEL_DEOBFUSCATION_H
+#define MEMLOG_TOOLS_ANALYZER_MODEL_DEOBFUSCATION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ipc/ml_status.h"
+#include "tools/analyzer/model/index.h"
+#include "tools/analyzer/model/memory.h"
+
+struct ml_obfuscated_class {
+    const char *package;
+    const char *from, *to;
+    size_t first_member, members_count;
+    uint64_t package_bit; /* known once _finish was called */
+    bool is_brought;      /* by the dump itself */
+};
+
+struct ml_obfuscated_member {
+    uint32_t class_number;
+    const char *from, *to;
+    bool is_method;
+};
+
+/* Empty: all zero. */
+struct ml_deobfuscation {
+    struct ml_obfuscated_class *classes;
+    size_t classes_count, classes_capacity;
+    struct ml_obfuscated_member *members; /* of each class together */
+    size_t members_count, members_capacity;
+    const char *packages[64]; /* more are not told apart from none */
+    size_t packages_count;
+    struct ml_index classes_index, members_index;
+    struct ml_arena arena; /* the texts */
+};
+
+void ml_deobfuscation_fini(struct ml_deobfuscation *names);
+
+/* Add a class, then its members. Texts must live as long (ml_deobfuscation_text). False: no memory,
+ * or too many. */
+bool ml_deobfuscation_class(struct ml_deobfuscation *names, const char *from, const char *to);
+bool ml_deobfuscation_member(
+    struct ml_deobfuscation *names, const char *from, const char *to, bool is_method
+);
+
+/* Forget classes from that number on. */
+void ml_deobfuscation_cut(struct ml_deobfuscation *names, size_t classes_count);
+
+/* A copy that lives as long. NULL: no memory. */
+const char *
+ml_deobfuscation_text(struct ml_deobfuscation *names, const char *bytes, size_t count_bytes);
+
+/* Read the map of a package:
+ *
+ *     org.shop.Shelf -> a.b:
+ *         int size -> a
+ *         1:3:void put(int):10:12 -> c
+ *
+ * Lines that begin with '#' are R8's remarks, others that read otherwise are counted. Errors:
+ * ML_ENV_SYSTEM (see errno) it cannot be read; ML_ENV_MEMORY. */
+ML_NODISCARD enum ml_status ml_deobfuscation_read(
+    struct ml_deobfuscation *names, const char *package, const char *path, size_t *out_strange
+);
+
+/* Make them findable, once all are there. False: no memory. */
+bool ml_deobfuscation_finish(struct ml_deobfuscation *names);
+
+/* The packages that a text (a path, a command line's word) tells of. */
+uint64_t ml_deobfuscation_packages_in(
+    const struct ml_deobfuscation *names, const char *text, size_t count_bytes
+);
+
+/* The name with classes and methods of those packages as they were: "void a.b.c(a.d)" is "void
+ * org.shop.Shelf.put(org.shop.Fish)". In new memory for free(); NULL: nothing in it is known, or no
+ * memory. Several methods that became one are all named: "put|take". */
+char *
+ml_deobfuscation_apply(const struct ml_deobfuscation *names, uint64_t packages, const char *name);
+
+#endif

@@ -1,0 +1,411 @@
+#include "tools/analyzer/model/profile.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "mojom_like_idl/heap_service_mojom.h"
+#include "tools/analyzer/model/trace_symbols.h"
+
+static void process_fini(struct ml_profile_process *process) {
+    free(process->arguments);
+    free(process->modules);
+    free(process->strings);
+    free(process->nodes);
+    free(process->cells);
+}
+
+static void dump_fini(struct ml_profile *profile) {
+    for (size_t i = 0; i < profile->series_count; i++) {
+        free(profile->series[i].points);
+    }
+    free(profile->series);
+    for (size_t i = 0; i < profile->processes_count; i++) {
+        process_fini(&profile->processes[i]);
+    }
+    free(profile->processes);
+    for (size_t i = 0; i < profile->others_count; i++) {
+        process_fini(&profile->others[i]);
+    }
+    free(profile->others);
+    free(profile->gaps);
+    free(profile->not_profiled);
+    ml_arena_fini(&profile->arena);
+}
+
+void ml_profile_fini(struct ml_profile *profile) {
+    dump_fini(profile);
+    ml_trace_symbols_fini(&profile->symbols);
+    ml_deobfuscation_fini(&profile->deobfuscation);
+    *profile = (struct ml_profile){0};
+}
+
+void ml_profile_restart(struct ml_profile *profile) {
+    dump_fini(profile);
+    *profile = (struct ml_profile){
+        .program = {.bytes = ""},
+        .sandbox_missing = {.bytes = ""},
+        .uncovered = {.bytes = ""},
+        .service_trouble = {.bytes = ""},
+        .list_source = {.bytes = ""},
+        .trigger = {.reason = {.bytes = ""}},
+        .symbols = profile->symbols,
+        .deobfuscation = profile->deobfuscation,
+        .dumps_count = profile->dumps_count,
+        .truncated = profile->truncated,
+        .damaged = profile->damaged,
+        .bad_at = profile->bad_at,
+        .bad_is = profile->bad_is,
+        .whole_bytes = profile->whole_bytes,
+    };
+}
+
+/* What is left is the tree: its peak that of the image that held most. */
+static void tree_of_images(struct ml_profile *profile) {
+    const struct ml_profile_process *largest = &profile->processes[0];
+
+    profile->tree = (struct ml_profile_totals){0};
+    if (profile->processes_count == 0) { /* those without a profile alone */
+        profile->tree_peak_ticks = 0;
+        return;
+    }
+    for (size_t i = 0; i < profile->processes_count; i++) {
+        const struct ml_profile_process *process = &profile->processes[i];
+        ml_profile_totals_add(&profile->tree, &process->totals);
+        if (process->totals.peak_bytes > largest->totals.peak_bytes) {
+            largest = process;
+        }
+    }
+    profile->tree.peak_bytes = largest->totals.peak_bytes;
+    profile->tree.peak_blocks = largest->totals.peak_blocks;
+    profile->tree.variances.peak_bytes = largest->totals.variances.peak_bytes;
+    profile->tree.variances.peak_blocks = largest->totals.variances.peak_blocks;
+    profile->tree_peak_ticks = largest->peak_ticks;
+    for (size_t i = 0; i < profile->processes_count; i++) {
+        struct ml_profile_process *process = &profile->processes[i];
+        for (size_t c = 0; c < process->cells_count; c++) {
+            struct ml_profile_cell *cell = &process->cells[c];
+            cell->tree_peak_bytes = process == largest ? cell->own.peak_bytes : 0;
+            cell->tree_peak_blocks = process == largest ? cell->own.peak_blocks : 0;
+            cell->tree_peak_bytes_variance =
+                process == largest ? cell->own.variances.peak_bytes : 0;
+            cell->tree_peak_blocks_variance =
+                process == largest ? cell->own.variances.peak_blocks : 0;
+        }
+    }
+}
+
+static bool has_image(const struct ml_profile *profile, uint32_t id) {
+    for (size_t i = 0; i < profile->processes_count; i++) {
+        if (profile->processes[i].id == id) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool has_pid(const struct ml_profile *profile, uint32_t pid) {
+    for (size_t i = 0; i < profile->processes_count; i++) {
+        if (profile->processes[i].pid == pid) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_wanted(const struct ml_profile_process *process, uint32_t pid, const char *role) {
+    return pid != 0 ? process->pid == pid : strcmp(ml_profile_role_name(process->role), role) == 0;
+}
+
+static void keep_others(struct ml_profile *profile, uint32_t pid, const char *role) {
+    size_t kept = 0;
+
+    for (size_t i = 0; i < profile->others_count; i++) {
+        if (is_wanted(&profile->others[i], pid, role)) {
+            profile->others[kept++] = profile->others[i];
+        } else {
+            process_fini(&profile->others[i]);
+        }
+    }
+    profile->others_count = kept;
+}
+
+/* Forget the processes that are not marked, and what was said of them; of those without a profile
+ * the ones of another pid, or of another role if that is 0. */
+static void
+keep_marked(struct ml_profile *profile, const bool *is_kept, uint32_t pid, const char *role) {
+    size_t kept = 0;
+
+    for (size_t i = 0; i < profile->processes_count; i++) {
+        if (is_kept[i]) {
+            const struct ml_profile_process one = profile->processes[i];
+            profile->processes[i] = profile->processes[kept];
+            profile->processes[kept++] = one;
+        }
+    }
+    for (size_t i = kept; i < profile->processes_count; i++) {
+        process_fini(&profile->processes[i]);
+    }
+    profile->processes_count = kept;
+    keep_others(profile, pid, role);
+    kept = 0;
+    for (size_t i = 0; i < profile->gaps_count; i++) {
+        uint32_t of = profile->gaps[i].process_id;
+        if (of == 0 || has_image(profile, of)) {
+            profile->gaps[kept++] = profile->gaps[i];
+        }
+    }
+    profile->gaps_count = kept;
+    kept = 0;
+    for (size_t i = 0; i < profile->not_profiled_count; i++) {
+        const struct ml_profile_not_profiled *one = &profile->not_profiled[i];
+        if (has_pid(profile, one->parent_pid) || (pid != 0 && one->pid == pid)) {
+            profile->not_profiled[kept++] = profile->not_profiled[i];
+        }
+    }
+    profile->not_profiled_count = kept;
+    ml_profile_match_series(profile);
+}
+
+/* Keep those of that pid, or if it is 0 of that role. False: there is none, or no memory. */
+static bool select_some(struct ml_profile *profile, uint32_t pid, const char *role) {
+    bool *is_kept = calloc(profile->processes_count + 1, sizeof *is_kept);
+    bool found = false;
+
+    for (size_t i = 0; is_kept && i < profile->processes_count; i++) {
+        const struct ml_profile_process *process = &profile->processes[i];
+        is_kept[i] = is_wanted(process, pid, role);
+        found = found || is_kept[i];
+    }
+    for (size_t i = 0; is_kept && pid != 0 && i < profile->others_count; i++) {
+        found = found || profile->others[i].pid == pid;
+    }
+    if (found) {
+        keep_marked(profile, is_kept, pid, role);
+        profile->uncovered = (struct ml_profile_text){.bytes = ""}; /* perhaps of another one */
+    }
+    free(is_kept);
+    return found;
+}
+
+bool ml_profile_select(struct ml_profile *profile, uint32_t pid) {
+    if (pid == 0 || !select_some(profile, pid, "")) {
+        return false;
+    }
+    tree_of_images(profile);
+    ml_profile_count_live(profile);
+    return true;
+}
+
+bool ml_profile_select_role(struct ml_profile *profile, const char *role) {
+    if (!select_some(profile, 0, role)) {
+        return false;
+    }
+    profile->tree = (struct ml_profile_totals){0};
+    for (size_t i = 0; i < profile->processes_count; i++) {
+        const struct ml_profile_process *process = &profile->processes[i];
+        struct ml_profile_totals own = process->totals;
+        own.peak_bytes = own.peak_blocks = 0;
+        own.variances.peak_bytes = own.variances.peak_blocks = 0;
+        for (size_t c = 0; c < process->cells_count; c++) {
+            own.peak_bytes += process->cells[c].tree_peak_bytes;
+            own.peak_blocks += process->cells[c].tree_peak_blocks;
+            own.variances.peak_bytes += process->cells[c].tree_peak_bytes_variance;
+            own.variances.peak_blocks += process->cells[c].tree_peak_blocks_variance;
+        }
+        ml_profile_totals_add(&profile->tree, &own);
+    }
+    ml_profile_count_live(profile);
+    return true;
+}
+
+static uint64_t count_of(const struct ml_profile_process *process) {
+    return process->folded_processes > 0 ? process->folded_processes : 1;
+}
+
+uint64_t ml_profile_images(const struct ml_profile *profile) {
+    uint64_t count = 0;
+
+    for (size_t i = 0; i < profile->processes_count; i++) {
+        count += count_of(&profile->processes[i]);
+    }
+    for (size_t i = 0; i < profile->others_count; i++) {
+        const uint32_t folded = profile->others[i].folded_processes;
+        count += folded > 0 ? folded : 1;
+    }
+    return count;
+}
+
+/* Images of one pid beside each other, in their order. */
+static int order_images(const void *left, const void *right) {
+    const struct ml_profile_process *a = *(const struct ml_profile_process *const *)left;
+    const struct ml_profile_process *b = *(const struct ml_profile_process *const *)right;
+
+    if (a->pid != b->pid) {
+        return (a->pid > b->pid) - (a->pid < b->pid);
+    }
+    if (a->start.monotonic_ns != b->start.monotonic_ns) {
+        return (a->start.monotonic_ns > b->start.monotonic_ns) -
+               (a->start.monotonic_ns < b->start.monotonic_ns);
+    }
+    return (a->id > b->id) - (a->id < b->id);
+}
+
+uint64_t ml_profile_processes(const struct ml_profile *profile) {
+    const size_t images_count = profile->processes_count + profile->others_count;
+    const struct ml_profile_process **images = calloc(images_count + 1, sizeof *images);
+    uint64_t count = 0;
+
+    if (!images) {
+        return ml_profile_images(profile);
+    }
+    for (size_t i = 0; i < images_count; i++) {
+        images[i] = i < profile->processes_count ? &profile->processes[i]
+                                                 : &profile->others[i - profile->processes_count];
+    }
+    qsort(images, images_count, sizeof *images, order_images);
+    for (size_t i = 0; i < images_count; i++) {
+        const struct ml_profile_process *image = images[i];
+        /* What it became may be in no dump: then it stands for the process. Of many such images as
+         * one entry nobody knows; what they became has entries as a rule. */
+        const bool goes_on = i + 1 < images_count && images[i + 1]->pid == image->pid;
+        const bool is_left =
+            image->state == ML_STATE_REPLACED && (goes_on || image->folded_processes > 0);
+        count += is_left ? 0 : count_of(image);
+    }
+    free(images);
+    return count;
+}
+
+bool ml_profile_is_complete(const struct ml_profile *profile) {
+    if (!profile->complete || profile->truncated || profile->damaged || profile->gaps_count > 0) {
+        return false;
+    }
+    for (size_t i = 0; i < profile->processes_count; i++) {
+        const struct ml_profile_process *process = &profile->processes[i];
+        if (!process->complete || process->partial || process->lost_events > 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+struct ml_profile_process *ml_profile_find(struct ml_profile *profile, uint32_t id) {
+    /* Tables follow their processes in order, so the last ones are asked for most: from behind. */
+    for (size_t i = profile->processes_count; i > 0; i--) {
+        if (profile->processes[i - 1].id == id) {
+            return &profile->processes[i - 1];
+        }
+    }
+    for (size_t i = 0; i < profile->others_count; i++) { /* their tables come in their order */
+        const size_t at = (profile->others_at + i) % profile->others_count;
+        if (profile->others[at].id == id) {
+            profile->others_at = at;
+            return &profile->others[at];
+        }
+    }
+    return NULL;
+}
+
+static int order_nodes(const void *left, const void *right) {
+    const struct ml_profile_node *one = left;
+    const struct ml_profile_node *other = right;
+
+    return (one->id > other->id) - (one->id < other->id);
+}
+
+size_t ml_profile_node_at(const struct ml_profile_process *process, uint32_t id) {
+    const struct ml_profile_node wanted = {.id = id};
+    const struct ml_profile_node *found = NULL;
+
+    /* Ids are dense as a rule: then the id tells the place. */
+    if (id != 0 && id <= process->nodes_count && process->nodes[id - 1].id == id) {
+        return id - 1;
+    }
+    if (process->nodes_count > 0) {
+        found = bsearch(&wanted, process->nodes, process->nodes_count, sizeof wanted, order_nodes);
+    }
+    return found ? (size_t)(found - process->nodes) : SIZE_MAX;
+}
+
+size_t ml_profile_module_at(const struct ml_profile_process *process, uint32_t id) {
+    if (id != 0 && id <= process->modules_count && process->modules[id - 1].id == id) {
+        return id - 1;
+    }
+    for (size_t i = 0; id != 0 && i < process->modules_count; i++) {
+        if (process->modules[i].id == id) {
+            return i;
+        }
+    }
+    return SIZE_MAX;
+}
+
+struct ml_profile_text ml_profile_module_path(
+    const struct ml_profile_process *process, const struct ml_profile_module *module
+) {
+    if (module->path.count_bytes > 0) {
+        return module->path;
+    }
+    if (process->exe_path.count_bytes > 0) {
+        return process->exe_path;
+    }
+    return process->arguments_count > 0 ? process->arguments[0] : process->name;
+}
+
+uint64_t ml_profile_realtime_ns(const struct ml_profile *profile, uint64_t ticks) {
+    const struct ml_profile_moment *from = &profile->run_start;
+    const struct ml_profile_moment *to = &profile->now;
+    long double share = 0;
+
+    if (ticks == 0) {
+        return 0;
+    }
+    if (to->ticks <= from->ticks || to->monotonic_ns < from->monotonic_ns) {
+        return to->realtime_ns;
+    }
+    /* By the monotonic clock: the time of day may have been set meanwhile. */
+    share = ((long double)ticks - (long double)to->ticks) /
+            ((long double)to->ticks - (long double)from->ticks);
+    share *= (long double)(to->monotonic_ns - from->monotonic_ns);
+    share += (long double)to->realtime_ns;
+    if (share < 0 || share > (long double)INT64_MAX) {
+        return to->realtime_ns;
+    }
+    return (uint64_t)share;
+}
+
+uint64_t
+ml_profile_moment_ns(const struct ml_profile *profile, const struct ml_profile_moment *moment) {
+    /* A running process's end, or a moment that nobody has counted ticks at. */
+    if (moment->realtime_ns == 0 || moment->ticks == 0 || profile->now.ticks == 0) {
+        return moment->realtime_ns;
+    }
+    return ml_profile_realtime_ns(profile, moment->ticks);
+}
+
+static const char *name_of(const char *const *names, size_t count, uint32_t value) {
+    return value < count ? names[value] : "unknown";
+}
+
+const char *ml_profile_role_name(uint32_t role) {
+    static const char *const names[] = {MEMLOG_SERVICE_ROLE_WORDS};
+
+    return name_of(names, sizeof names / sizeof names[0], role);
+}
+
+const char *ml_profile_state_name(uint32_t state) {
+    static const char *const names[] = {MEMLOG_SERVICE_PROCESS_STATE_WORDS};
+
+    return name_of(names, sizeof names / sizeof names[0], state);
+}
+
+const char *ml_profile_trigger_name(uint32_t kind) {
+    static const char *const names[] = {"", MEMLOG_SERVICE_TRIGGER_KIND_WORDS};
+
+    return name_of(names, sizeof names / sizeof names[0], kind);
+}
+
+const char *ml_profile_reason_name(uint32_t reason) {
+    static const char *const names[] = {MEMLOG_SERVICE_DUMP_REASON_WORDS};
+
+    return name_of(names, sizeof names / sizeof names[0], reason);
+}

@@ -1,0 +1,398 @@
+/* A dump in memory: what every report and every format is made from. Room: tools. Context: one
+ * thread.
+ *
+ * One rule: a profile is consistent. Node ids rise, parents exist and come first, every reference
+ * of a node or cell is in its table; what the file had otherwise was left out and `damaged` says
+ * so. Texts are NUL-terminated and may hold any byte before. */
+#ifndef MEMLOG_TOOLS_ANALYZER_MODEL_PROFILE_H
+#define MEMLOG_TOOLS_ANALYZER_MODEL_PROFILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/uncovered.h"
+#include "tools/analyzer/model/deobfuscation.h"
+#include "tools/analyzer/model/memory.h"
+
+/* Text that is never NULL. */
+struct ml_profile_text {
+    const char *bytes;
+    size_t count_bytes;
+};
+
+/* The six figures as numbers with a fraction: their variances, or their standard errors. */
+struct ml_profile_spread {
+    double live_bytes, live_blocks;
+    double peak_bytes, peak_blocks;
+    double total_bytes, total_blocks;
+};
+
+struct ml_profile_totals {
+    uint64_t live_bytes, live_blocks;
+    uint64_t peak_bytes, peak_blocks;
+    uint64_t total_bytes, total_blocks;
+    struct ml_profile_spread variances; /* all 0: exact */
+};
+
+/* Standard errors as a dump has them, in 1/256. */
+struct ml_profile_errors {
+    uint64_t live_bytes, live_blocks;
+    uint64_t peak_bytes, peak_blocks;
+    uint64_t total_bytes, total_blocks;
+};
+
+/* What several processes hold together. */
+struct ml_profile_holding {
+    uint64_t bytes, blocks;
+    double bytes_variance, blocks_variance;
+};
+
+struct ml_profile_moment {
+    uint64_t ticks;
+    uint64_t monotonic_ns, realtime_ns, boottime_ns;
+};
+
+struct ml_profile_module {
+    uint32_t id; /* as in the stream, from 1 */
+    uint64_t start, end;
+    int64_t bias;
+    struct ml_profile_text build_id; /* raw */
+    struct ml_profile_text path;     /* as recorded; empty: the main program */
+};
+
+struct ml_profile_node {
+    uint32_t id;
+    uint32_t parent; /* id; 0: root */
+    uint32_t frame;  /* enum ml_frame_kind, ipc/event.h */
+    uint32_t module; /* id; 0: none */
+    uint64_t address;
+    uint32_t string; /* index into strings */
+};
+
+struct ml_profile_cell {
+    uint32_t node; /* id; 0: no stack */
+    uint16_t heap, type;
+    uint8_t size_class;
+    struct ml_profile_totals own;
+    uint64_t tree_peak_bytes, tree_peak_blocks;
+    uint64_t temporary_blocks;
+    struct ml_profile_errors own_errors;
+    uint64_t tree_peak_bytes_error, tree_peak_blocks_error;
+    double tree_peak_bytes_variance, tree_peak_blocks_variance;
+};
+
+/* Where a process's events have gone; ipc/trace.proto, MemlogAccounting. All 0: the dump does not
+ * say. */
+struct ml_profile_accounting {
+    uint64_t produced, received, in_flight;
+    uint64_t overrun, no_lane, nested, no_pipe, refused, unaccounted;
+    bool balanced;
+    uint64_t waits, waited_ns, longest_wait_ns;
+    uint64_t stream_bytes; /* of all records received */
+};
+
+enum { ML_PROFILE_SAMPLING_MAX = 64 };
+
+struct ml_profile_process {
+    uint32_t id, parent_id;
+    uint32_t pid, parent_pid;
+    uint32_t role;  /* enum ml_profile_role */
+    uint32_t state; /* enum ml_profile_state */
+    int32_t exit_code;
+    uint32_t signal;
+    bool from_startup;
+    bool forked;
+    bool complete;
+    bool partial; /* the file does not hold all of its tables */
+    struct ml_profile_text trouble;
+    struct ml_profile_text name;
+    struct ml_profile_text exe_path;
+    uint64_t footprint_bytes, resident_bytes;
+    /* Of one moment: what was live when so much was private; both 0: that was never read. */
+    uint64_t coverage_heap_bytes, coverage_private_bytes;
+    struct ml_profile_text allocator; /* "glibc", ...; empty: the dump does not say */
+    struct ml_profile_text unseen;    /* what of its memory is known to go unseen; empty: nothing */
+    uint64_t sampling_bytes;          /* the longest interval that held */
+    struct {
+        uint64_t ticks, interval_bytes; /* from then on */
+    } sampling_changes[ML_PROFILE_SAMPLING_MAX];
+    size_t sampling_changes_count;
+    uint64_t sampling_left_out; /* changes between the last two */
+    struct ml_profile_moment start, end;
+
+    struct ml_profile_totals totals;
+    bool left_tree; /* it has ended, or its recording was stopped: it counts as ended */
+    uint64_t held_at_tree_peak_bytes, held_at_tree_peak_blocks;
+    uint64_t peak_ticks;
+    uint64_t inherited_bytes, inherited_blocks;
+    uint64_t events, lost_events, unknown_frees, late_events;
+    struct ml_profile_accounting accounting;
+    uint64_t truncated_stacks, broken_stacks;
+    uint64_t unwind_checked, unwind_differed;
+    uint32_t folded_processes, folded_failed; /* it stands for so many; 0: it is one */
+
+    bool not_recorded; /* it ran in the tree and has no profile: all figures but memory's are 0 */
+    struct ml_profile_text not_recorded_reason;
+    bool idle; /* not recorded, but memlog's hooks are in it: nobody has called them since its fork
+                */
+
+    /* The *_expected counts are what the process's head announced. */
+    struct ml_profile_text *arguments;
+    size_t arguments_count, arguments_capacity, arguments_expected;
+    struct ml_profile_module *modules;
+    size_t modules_count, modules_capacity, modules_expected;
+    struct ml_profile_text *strings;
+    size_t strings_count, strings_capacity, strings_expected;
+    struct ml_profile_node *nodes;
+    size_t nodes_count, nodes_capacity, nodes_expected;
+    struct ml_profile_cell *cells;
+    size_t cells_count, cells_capacity, cells_expected;
+    size_t series_first, series_count; /* of the profile's series */
+};
+
+struct ml_profile_gap {
+    uint32_t process_id; /* 0: the whole tree */
+    struct ml_profile_moment from, to;
+    struct ml_profile_text reason;
+};
+
+struct ml_profile_not_profiled {
+    uint32_t pid, parent_pid;
+    bool is_listed; /* it is among the processes, too */
+    struct ml_profile_text reason, path;
+};
+
+/* A slot of a series: from the end of the one before it to end_ms. */
+struct ml_profile_point {
+    uint64_t end_ms;                              /* CLOCK_MONOTONIC */
+    uint64_t least_bytes, most_bytes, last_bytes; /* live; least <= last <= most */
+    uint64_t total_bytes, total_blocks;           /* allocated until then; 0 of a stack */
+};
+
+/* What a process, one of its stacks or the tree held when. Points rise in time; there is one at
+ * least. */
+struct ml_profile_series {
+    uint32_t process_id; /* 0: the tree */
+    uint32_t node;       /* of a stack: id; 0: no stack */
+    bool is_stack;
+    uint64_t from_ms; /* where the first point begins */
+    struct ml_profile_point *points;
+    size_t points_count, points_capacity;
+};
+
+/* A function that the dump itself names. */
+struct ml_profile_line {
+    struct ml_profile_text function, source;
+    uint32_t number; /* 0: not known */
+};
+
+struct ml_profile_symbol_file {
+    struct ml_profile_text path;
+    struct ml_profile_text build_id; /* raw */
+};
+
+/* An ELF address of a file, and its functions. */
+struct ml_profile_symbolized {
+    uint32_t file; /* index into files */
+    uint64_t address;
+    size_t first_line, lines_count;
+};
+
+/* The names that a dump brings (tools/analyzer/model/trace_symbols.h). */
+struct ml_profile_symbols {
+    struct ml_profile_symbol_file *files;
+    size_t files_count, files_capacity;
+    struct ml_profile_symbolized *symbolized;
+    size_t symbolized_count, symbolized_capacity;
+    struct ml_profile_line *lines;
+    size_t lines_count, lines_capacity;
+    struct ml_arena arena; /* the texts */
+};
+
+enum ml_profile_role {
+    ML_ROLE_BROWSER = 0,
+    ML_ROLE_RENDERER = 1,
+    ML_ROLE_GPU = 2,
+    ML_ROLE_UTILITY = 3,
+    ML_ROLE_OTHER = 4
+};
+
+enum ml_profile_state {
+    ML_STATE_RUNNING = 0,
+    ML_STATE_EXITED = 1,
+    ML_STATE_KILLED = 2,
+    ML_STATE_REPLACED = 3
+};
+
+/* memlog.service.TriggerKind.kAsked + 1: not unasked, but in the words of who asked. */
+enum { ML_PROFILE_TRIGGER_ASKED = 12 };
+
+/* Why the dump was taken. */
+struct ml_profile_trigger {
+    uint32_t kind;       /* memlog.service.TriggerKind + 1; 0: nobody has said */
+    uint32_t process_id; /* 0: none in particular */
+    uint32_t node;       /* the guilty stack, in that process; 0: not known */
+    uint64_t node_bytes;
+    uint64_t checked_ns; /* monotonic: the look that it was decided at; 0: nobody looked */
+    struct ml_profile_text reason;
+};
+
+struct ml_profile {
+    struct ml_profile_moment run_start, now;
+    uint32_t reason;
+    struct ml_profile_trigger trigger;
+    struct ml_profile_text program;
+    struct ml_profile_totals tree;     /* live: what is shown, ml_profile_show_ended */
+    struct ml_profile_holding running; /* of the processes that are in the tree: never above peak */
+    struct ml_profile_holding left;    /* what the others held when they left it */
+    bool is_ended_shown;
+    uint64_t tree_peak_ticks;
+    bool complete; /* as recorded */
+    struct ml_profile_text sandbox_missing;
+    struct ml_profile_text uncovered; /* whose memory went unseen, and why; empty: nobody's */
+    struct ml_profile_text
+        service_trouble;                /* what it did when its memory ran short; empty: nothing */
+    struct ml_profile_text list_source; /* how the host knew of the processes; empty: not said */
+    uint64_t list_blind_ns, list_missed;
+    struct ml_profile_process *processes;
+    size_t processes_count, processes_capacity, processes_expected; /* expected: with the others */
+    /* Those of the tree that have no profile (not_recorded), in the same shape and without tables:
+     * whatever goes over heaps goes over processes, and meets none of these. */
+    struct ml_profile_process *others;
+    size_t others_count, others_capacity, others_at; /* at: that was found last */
+    struct ml_profile_gap *gaps;
+    size_t gaps_count, gaps_capacity, gaps_expected;
+    struct ml_profile_not_profiled *not_profiled;
+    size_t not_profiled_count, not_profiled_capacity, not_profiled_expected;
+    struct ml_profile_series *series; /* the tree's, then each process's beside each other */
+    size_t series_count, series_capacity;
+
+    struct ml_profile_symbols symbols;     /* of the whole file */
+    struct ml_deobfuscation deobfuscation; /* likewise, and what the environment adds */
+    uint32_t dumps_count;                  /* in the file; this is one of them */
+
+    bool has_run;         /* the run's head was read: all above but the symbols is set */
+    bool truncated;       /* the file ends before its end mark */
+    bool damaged;         /* something in it contradicts itself or its checksum */
+    uint64_t bad_at;      /* file offset of the first trouble */
+    const char *bad_is;   /* static text: what it was; NULL if there was none */
+    uint64_t whole_bytes; /* of the file: so far it is whole packets */
+
+    struct ml_arena arena; /* every text */
+};
+
+/* An empty profile is all zero. */
+void ml_profile_fini(struct ml_profile *profile);
+
+/* Forget the dump, keep what is the file's: symbols and troubles. */
+void ml_profile_restart(struct ml_profile *profile);
+
+/* Keep the process images with that pid alone, recorded or not, as if they were the whole tree: its
+ * peak is the pid's own, that of the image that held most (images of one pid never run at the same
+ * time). False: there is none; nothing was changed. */
+bool ml_profile_select(struct ml_profile *profile, uint32_t pid);
+
+/* Keep the processes of that role (its name) alone; the tree's peak is their share of the whole
+ * tree's. False: there is none, or no such role; nothing was changed. */
+bool ml_profile_select_role(struct ml_profile *profile, const char *role);
+
+/* Forget the tree's series and those of processes that are not there any more. */
+void ml_profile_match_series(struct ml_profile *profile);
+
+/* Keep of every process's tables only what its series' stacks need: no cells, few nodes. False: no
+ * memory; some was forgotten. */
+bool ml_profile_keep_series(struct ml_profile *profile);
+
+/* Time of day of a moment of CLOCK_MONOTONIC, ms. */
+uint64_t ml_profile_realtime_ms(const struct ml_profile *profile, uint64_t monotonic_ms);
+
+/* Whether what a process left is shown as live in the tree. */
+enum ml_ended {
+    ML_ENDED_ALONE, /* only where nothing runs any more */
+    ML_ENDED_SHOWN, /* always */
+    ML_ENDED_HIDDEN /* never */
+};
+
+/* Decide it: the tree's live figures are of those that are shown. Stacks are built behind it. */
+void ml_profile_show_ended(struct ml_profile *profile, enum ml_ended ended);
+
+/* Whether a process's live figures are in the tree's. */
+bool ml_profile_is_shown(
+    const struct ml_profile *profile, const struct ml_profile_process *process
+);
+
+/* Forget the live figures of processes that are not shown, as if they had freed everything: for
+ * formats that have no word for what somebody left. */
+void ml_profile_forget_hidden(struct ml_profile *profile);
+
+/* What the dump says of live and left, made good where it is one of before that kept them as one,
+ * and what each process held at the tree's peak. After ml_profile_spread_errors, once. */
+void ml_profile_settle_live(struct ml_profile *profile);
+
+/* The same from the processes that are there, after some were forgotten. */
+void ml_profile_count_live(struct ml_profile *profile);
+
+/* Turn the dump's standard errors of cells into variances, of cells, processes and tree. After
+ * reading, once. */
+void ml_profile_spread_errors(struct ml_profile *profile);
+
+/* The standard errors: the variances' roots. False, and all 0: the figures are exact. */
+bool ml_profile_standard_errors(
+    const struct ml_profile_totals *totals, struct ml_profile_spread *out_errors
+);
+
+/* Add the six figures, and their variances. */
+void ml_profile_totals_add(struct ml_profile_totals *sum, const struct ml_profile_totals *one);
+
+/* How many processes it tells of, recorded or not: an image that was left by exec is none, its
+ * successor is the same process; an entry that was folded stands for several. And how many program
+ * images. */
+uint64_t ml_profile_processes(const struct ml_profile *profile);
+uint64_t ml_profile_images(const struct ml_profile *profile);
+
+/* Whether nothing was lost: neither in recording nor in the file. */
+bool ml_profile_is_complete(const struct ml_profile *profile);
+
+/* Whether nobody's memory is known to have gone unseen: every process of the tree was recorded, and
+ * every allocator in it. A dump that does not say is not covered. */
+bool ml_profile_is_covered(const struct ml_profile *profile);
+
+/* Whether a process without a profile may hide something: forks that allocated nothing do not, as
+ * long as they have little memory of their own. */
+bool ml_profile_hides(const struct ml_profile_process *other);
+
+/* Private memory: of a recorded process with its heap's, as it was read; 0: it was never read. */
+uint64_t ml_profile_private_bytes(const struct ml_profile_process *process);
+
+/* Whose memory went unseen, in one line; "" when it is covered. Answers out_text. */
+const char *
+ml_profile_uncovered(const struct ml_profile *profile, char out_text[ML_UNCOVERED_BYTES]);
+
+/* The process with that id, recorded or not; NULL if there is none. */
+struct ml_profile_process *ml_profile_find(struct ml_profile *profile, uint32_t id);
+
+/* Position of the node or module with that id; SIZE_MAX: none. */
+size_t ml_profile_node_at(const struct ml_profile_process *process, uint32_t id);
+size_t ml_profile_module_at(const struct ml_profile_process *process, uint32_t id);
+
+/* The file of a module: its own path, or the program's when that is empty. */
+struct ml_profile_text ml_profile_module_path(
+    const struct ml_profile_process *process, const struct ml_profile_module *module
+);
+
+/* Time of day of a moment by the stream's clock, ns; 0 for 0. Linear between the run's two moments.
+ */
+uint64_t ml_profile_realtime_ns(const struct ml_profile *profile, uint64_t ticks);
+
+/* A moment's time of day, by the clock as it stood at the dump: it may have been set since. */
+uint64_t
+ml_profile_moment_ns(const struct ml_profile *profile, const struct ml_profile_moment *moment);
+
+/* Words of the interface: "browser", "exited", "exit". */
+const char *ml_profile_role_name(uint32_t role);
+const char *ml_profile_state_name(uint32_t state);
+const char *ml_profile_reason_name(uint32_t reason);
+const char *ml_profile_trigger_name(uint32_t kind); /* of struct ml_profile_trigger */
+
+#endif

@@ -1,0 +1,427 @@
+#include "tools/analyzer/model/trace_decode.h"
+
+#include <pb_decode.h>
+
+#include <string.h>
+
+#include "ipc/crc32.h"
+#include "ipc/trace.pb.h"
+#include "tools/analyzer/model/trace_deobfuscation.h"
+#include "tools/analyzer/model/trace_series.h"
+#include "tools/analyzer/model/trace_symbols.h"
+#include "tools/analyzer/model/trace_table.h"
+
+/* The version of the exact packets that this reader knows. */
+enum { EXACT_VERSION = 1 };
+
+/* The run's processes; the service's own limit is 65,536 at once, this is over a whole run. */
+enum { PROCESSES_MAX = 1 << 20 };
+
+/* The field of ours in a TracePacket, undecoded. */
+struct sealed {
+    uint32_t crc32;
+    uint32_t kind;
+    const uint8_t *body;
+    size_t body_bytes;
+    bool found;
+};
+
+/* A callback field's bytes in place: the stream reads from memory, its state is the position. */
+static bool in_place(pb_istream_t *stream, const uint8_t **out_bytes, size_t *out_count) {
+    *out_bytes = stream->state;
+    *out_count = stream->bytes_left;
+    return pb_read(stream, NULL, stream->bytes_left);
+}
+
+static bool decode_body(pb_istream_t *stream, const pb_field_t *field, void **arg) {
+    struct sealed *sealed = *arg;
+
+    (void)field;
+    return in_place(stream, &sealed->body, &sealed->body_bytes);
+}
+
+static bool decode_memlog(pb_istream_t *stream, const pb_field_t *field, void **arg) {
+    struct sealed *sealed = *arg;
+    ml_trace_Memlog memlog = ml_trace_Memlog_init_zero;
+
+    (void)field;
+    memlog.body.funcs.decode = decode_body;
+    memlog.body.arg = sealed;
+    if (!pb_decode(stream, ml_trace_Memlog_fields, &memlog)) {
+        return false;
+    }
+    sealed->found = true;
+    sealed->crc32 = memlog.crc32;
+    sealed->kind = memlog.kind;
+    return true;
+}
+
+/* A packet's symbols, and what became of them. */
+struct symbols_field {
+    struct ml_profile_symbols *symbols;
+    enum ml_status status;
+};
+
+static bool decode_symbols(pb_istream_t *stream, const pb_field_t *field, void **arg) {
+    struct symbols_field *symbols = *arg;
+
+    (void)field;
+    symbols->status = ml_trace_symbols_decode(symbols->symbols, stream);
+    return symbols->status == ML_OK;
+}
+
+/* A packet's names of before, and what became of them. */
+struct deobfuscation_field {
+    struct ml_deobfuscation *names;
+    enum ml_status status;
+};
+
+static bool decode_deobfuscation(pb_istream_t *stream, const pb_field_t *field, void **arg) {
+    struct deobfuscation_field *names = *arg;
+
+    (void)field;
+    names->status = ml_trace_deobfuscation_decode(names->names, stream);
+    return names->status == ML_OK;
+}
+
+static bool decode_text(pb_istream_t *stream, const pb_field_t *field, void **arg) {
+    struct ml_text_target *target = *arg;
+
+    (void)field;
+    return ml_text_read(stream, target);
+}
+
+static pb_callback_t text_into(struct ml_text_target *target) {
+    return (pb_callback_t){.funcs.decode = decode_text, .arg = target};
+}
+
+static struct ml_profile_moment moment_of(const ml_trace_MemlogMoment *moment) {
+    return (struct ml_profile_moment){
+        .ticks = moment->ticks,
+        .monotonic_ns = moment->monotonic_ns,
+        .realtime_ns = moment->realtime_ns,
+        .boottime_ns = moment->boottime_ns,
+    };
+}
+
+static struct ml_profile_totals totals_of(const ml_trace_MemlogTotals *totals) {
+    return (struct ml_profile_totals){
+        .live_bytes = totals->live_bytes,
+        .live_blocks = totals->live_blocks,
+        .peak_bytes = totals->peak_bytes,
+        .peak_blocks = totals->peak_blocks,
+        .total_bytes = totals->total_bytes,
+        .total_blocks = totals->total_blocks,
+    };
+}
+
+static enum ml_status decode_run(struct ml_trace_decoder *decoder, pb_istream_t *stream) {
+    struct ml_profile *profile = decoder->profile;
+    struct ml_text_target program = {.arena = &profile->arena, .out_text = &profile->program};
+    struct ml_text_target sandbox = {
+        .arena = &profile->arena, .out_text = &profile->sandbox_missing};
+    struct ml_text_target uncovered = {.arena = &profile->arena, .out_text = &profile->uncovered};
+    struct ml_text_target service = {
+        .arena = &profile->arena, .out_text = &profile->service_trouble};
+    struct ml_text_target trigger = {
+        .arena = &profile->arena, .out_text = &profile->trigger.reason};
+    struct ml_text_target source = {.arena = &profile->arena, .out_text = &profile->list_source};
+    ml_trace_MemlogRun run = ml_trace_MemlogRun_init_zero;
+
+    if (profile->has_run) {
+        ml_profile_restart(profile);
+        decoder->ended = false;
+    }
+    run.program = text_into(&program);
+    run.sandbox_missing = text_into(&sandbox);
+    run.uncovered = text_into(&uncovered);
+    run.service_trouble = text_into(&service);
+    run.trigger.reason = text_into(&trigger);
+    run.list_source = text_into(&source);
+    if (!pb_decode(stream, ml_trace_MemlogRun_fields, &run)) {
+        return ML_PEER_FORM;
+    }
+    if (run.version != EXACT_VERSION) {
+        return ML_PEER_VERSION;
+    }
+    profile->has_run = true;
+    profile->dumps_count = decoder->dumps_count;
+    profile->run_start = moment_of(&run.run_start);
+    profile->now = moment_of(&run.now);
+    profile->reason = run.reason;
+    profile->trigger.kind = run.trigger.kind;
+    profile->trigger.process_id = run.trigger.process_id;
+    profile->trigger.node = run.trigger.node;
+    profile->trigger.node_bytes = run.trigger.node_bytes;
+    profile->trigger.checked_ns = run.trigger.checked_monotonic_ns;
+    profile->tree = totals_of(&run.tree);
+    profile->running.bytes = run.tree.live_bytes;
+    profile->running.blocks = run.tree.live_blocks;
+    profile->left.bytes = run.left_bytes;
+    profile->left.blocks = run.left_blocks;
+    profile->tree_peak_ticks = run.tree_peak_ticks;
+    profile->complete = run.complete;
+    profile->list_blind_ns = run.list_blind_ns;
+    profile->list_missed = run.list_missed;
+    profile->processes_expected = run.processes_count;
+    profile->gaps_expected = run.gaps_count;
+    profile->not_profiled_expected = run.not_profiled_count;
+    return ML_OK;
+}
+
+static struct ml_profile_accounting accounting_of(const ml_trace_MemlogAccounting *accounting) {
+    return (struct ml_profile_accounting){
+        .produced = accounting->produced,
+        .received = accounting->received,
+        .in_flight = accounting->in_flight,
+        .overrun = accounting->overrun,
+        .no_lane = accounting->no_lane,
+        .nested = accounting->nested,
+        .no_pipe = accounting->no_pipe,
+        .refused = accounting->refused,
+        .unaccounted = accounting->unaccounted,
+        .balanced = accounting->balanced,
+        .waits = accounting->waits,
+        .waited_ns = accounting->waited_ns,
+        .longest_wait_ns = accounting->longest_wait_ns,
+        .stream_bytes = accounting->stream_bytes,
+    };
+}
+
+static void process_take(struct ml_profile_process *process, const ml_trace_MemlogProcess *head) {
+    process->id = head->id;
+    process->parent_id = head->parent_id;
+    process->pid = head->pid;
+    process->parent_pid = head->parent_pid;
+    process->role = head->role;
+    process->state = head->state;
+    process->exit_code = head->exit_code;
+    process->signal = head->signal;
+    process->from_startup = head->from_startup;
+    process->forked = head->forked;
+    process->complete = head->complete;
+    process->footprint_bytes = head->footprint_bytes;
+    process->resident_bytes = head->resident_bytes;
+    process->coverage_heap_bytes = head->coverage_heap_bytes;
+    process->coverage_private_bytes = head->coverage_private_bytes;
+    process->sampling_bytes = head->sampling_bytes;
+    process->sampling_changes_count = head->sampling_ticks_count < head->sampling_intervals_count
+                                          ? head->sampling_ticks_count
+                                          : head->sampling_intervals_count;
+    for (size_t i = 0; i < process->sampling_changes_count; i++) {
+        process->sampling_changes[i].ticks = head->sampling_ticks[i];
+        process->sampling_changes[i].interval_bytes = head->sampling_intervals[i];
+    }
+    process->sampling_left_out = head->sampling_left_out;
+    process->start = moment_of(&head->start);
+    process->end = moment_of(&head->end);
+    process->totals = totals_of(&head->totals);
+    process->left_tree = head->left_tree;
+    process->held_at_tree_peak_bytes = head->held_at_tree_peak_bytes;
+    process->held_at_tree_peak_blocks = head->held_at_tree_peak_blocks;
+    process->peak_ticks = head->peak_ticks;
+    process->inherited_bytes = head->inherited_bytes;
+    process->inherited_blocks = head->inherited_blocks;
+    process->events = head->events;
+    process->lost_events = head->lost_events;
+    process->accounting = accounting_of(&head->accounting);
+    process->unknown_frees = head->unknown_frees;
+    process->late_events = head->late_events;
+    process->truncated_stacks = head->truncated_stacks;
+    process->broken_stacks = head->broken_stacks;
+    process->unwind_checked = head->unwind_checked;
+    process->unwind_differed = head->unwind_differed;
+    process->folded_processes = head->folded_processes;
+    process->folded_failed = head->folded_failed;
+    process->not_recorded = head->not_recorded;
+    process->idle = head->idle;
+    process->arguments_expected = head->arguments_count;
+    process->modules_expected = head->modules_count;
+    process->strings_expected = head->strings_count;
+    process->nodes_expected = head->nodes_count;
+    process->cells_expected = head->cells_count;
+}
+
+static enum ml_status
+keep_other(struct ml_profile *profile, const struct ml_profile_process *process) {
+    if (!ml_grow(
+            (void **)&profile->others,
+            &profile->others_capacity,
+            profile->others_count + 1,
+            sizeof *process
+        )) {
+        return ML_ENV_MEMORY;
+    }
+    profile->others[profile->others_count++] = *process;
+    return ML_OK;
+}
+
+static enum ml_status decode_process(struct ml_trace_decoder *decoder, pb_istream_t *stream) {
+    struct ml_profile *profile = decoder->profile;
+    struct ml_profile_process process = {
+        .trouble = {.bytes = ""},
+        .name = {.bytes = ""},
+        .exe_path = {.bytes = ""},
+        .not_recorded_reason = {.bytes = ""},
+        .allocator = {.bytes = ""},
+        .unseen = {.bytes = ""}};
+    struct ml_text_target trouble = {.arena = &profile->arena, .out_text = &process.trouble};
+    struct ml_text_target name = {.arena = &profile->arena, .out_text = &process.name};
+    struct ml_text_target exe_path = {.arena = &profile->arena, .out_text = &process.exe_path};
+    struct ml_text_target reason = {
+        .arena = &profile->arena, .out_text = &process.not_recorded_reason};
+    struct ml_text_target allocator = {.arena = &profile->arena, .out_text = &process.allocator};
+    struct ml_text_target unseen = {.arena = &profile->arena, .out_text = &process.unseen};
+    ml_trace_MemlogProcess head = ml_trace_MemlogProcess_init_zero;
+
+    head.allocator = text_into(&allocator);
+    head.unseen = text_into(&unseen);
+    head.trouble = text_into(&trouble);
+    head.name = text_into(&name);
+    head.exe_path = text_into(&exe_path);
+    head.not_recorded_reason = text_into(&reason);
+    if (!pb_decode(stream, ml_trace_MemlogProcess_fields, &head)) {
+        return ML_PEER_FORM;
+    }
+    if (profile->processes_count + profile->others_count >= PROCESSES_MAX) {
+        return ML_PEER_LIMIT;
+    }
+    process_take(&process, &head);
+    if (process.not_recorded) {
+        return keep_other(profile, &process);
+    }
+    if (!ml_grow(
+            (void **)&profile->processes,
+            &profile->processes_capacity,
+            profile->processes_count + 1,
+            sizeof process
+        )) {
+        return ML_ENV_MEMORY;
+    }
+    profile->processes[profile->processes_count++] = process;
+    return ML_OK;
+}
+
+static enum ml_status decode_gap(struct ml_trace_decoder *decoder, pb_istream_t *stream) {
+    struct ml_profile *profile = decoder->profile;
+    struct ml_profile_gap gap = {.reason = {.bytes = ""}};
+    struct ml_text_target reason = {.arena = &profile->arena, .out_text = &gap.reason};
+    ml_trace_MemlogGap message = ml_trace_MemlogGap_init_zero;
+
+    message.reason = text_into(&reason);
+    if (!pb_decode(stream, ml_trace_MemlogGap_fields, &message)) {
+        return ML_PEER_FORM;
+    }
+    gap.process_id = message.process_id;
+    gap.from = moment_of(&message.from);
+    gap.to = moment_of(&message.to);
+    if (!ml_grow(
+            (void **)&profile->gaps, &profile->gaps_capacity, profile->gaps_count + 1, sizeof gap
+        )) {
+        return ML_ENV_MEMORY;
+    }
+    profile->gaps[profile->gaps_count++] = gap;
+    return ML_OK;
+}
+
+static enum ml_status decode_not_profiled(struct ml_trace_decoder *decoder, pb_istream_t *stream) {
+    struct ml_profile *profile = decoder->profile;
+    struct ml_profile_not_profiled one = {.reason = {.bytes = ""}, .path = {.bytes = ""}};
+    struct ml_text_target reason = {.arena = &profile->arena, .out_text = &one.reason};
+    struct ml_text_target path = {.arena = &profile->arena, .out_text = &one.path};
+    ml_trace_MemlogNotProfiled message = ml_trace_MemlogNotProfiled_init_zero;
+
+    message.reason = text_into(&reason);
+    message.path = text_into(&path);
+    if (!pb_decode(stream, ml_trace_MemlogNotProfiled_fields, &message)) {
+        return ML_PEER_FORM;
+    }
+    one.pid = message.pid;
+    one.parent_pid = message.parent_pid;
+    one.is_listed = message.is_listed;
+    if (!ml_grow(
+            (void **)&profile->not_profiled,
+            &profile->not_profiled_capacity,
+            profile->not_profiled_count + 1,
+            sizeof one
+        )) {
+        return ML_ENV_MEMORY;
+    }
+    profile->not_profiled[profile->not_profiled_count++] = one;
+    return ML_OK;
+}
+
+static enum ml_status decode_end(struct ml_trace_decoder *decoder, pb_istream_t *stream) {
+    ml_trace_MemlogEnd end = ml_trace_MemlogEnd_init_zero;
+
+    if (!pb_decode(stream, ml_trace_MemlogEnd_fields, &end)) {
+        return ML_PEER_FORM;
+    }
+    decoder->ended = true;
+    return end.packets_count == decoder->packets_count ? ML_OK : ML_PEER_STATE;
+}
+
+/* Kinds of a later version are skipped: the run's version says whether that is allowed. */
+static enum ml_status
+decode_kind(struct ml_trace_decoder *decoder, uint32_t kind, pb_istream_t *stream) {
+    if (kind == ml_trace_MemlogKind_MEMLOG_RUN) {
+        decoder->dumps_count++;
+        decoder->packets_count = 1;
+    }
+    if (decoder->wanted_dump != 0 && decoder->dumps_count != decoder->wanted_dump) {
+        decoder->profile->dumps_count = decoder->dumps_count;
+        return ML_OK;
+    }
+    if (kind != ml_trace_MemlogKind_MEMLOG_RUN && !decoder->profile->has_run) {
+        return ML_PEER_STATE;
+    }
+    switch (kind) {
+    case ml_trace_MemlogKind_MEMLOG_RUN:
+        return decode_run(decoder, stream);
+    case ml_trace_MemlogKind_MEMLOG_PROCESS:
+        return decode_process(decoder, stream);
+    case ml_trace_MemlogKind_MEMLOG_TABLE:
+        return ml_trace_decode_table(decoder->profile, stream);
+    case ml_trace_MemlogKind_MEMLOG_GAP:
+        return decode_gap(decoder, stream);
+    case ml_trace_MemlogKind_MEMLOG_NOT_PROFILED:
+        return decode_not_profiled(decoder, stream);
+    case ml_trace_MemlogKind_MEMLOG_SERIES:
+        return ml_trace_decode_series(decoder->profile, stream);
+    case ml_trace_MemlogKind_MEMLOG_END:
+        return decode_end(decoder, stream);
+    default:
+        return ML_OK;
+    }
+}
+
+enum ml_status
+ml_trace_decode_packet(struct ml_trace_decoder *decoder, const uint8_t *bytes, size_t count_bytes) {
+    struct sealed sealed = {0};
+    struct symbols_field symbols = {.symbols = &decoder->profile->symbols};
+    struct deobfuscation_field deobfuscation = {.names = &decoder->profile->deobfuscation};
+    pb_istream_t stream = pb_istream_from_buffer(bytes, count_bytes);
+    ml_trace_TracePacket packet = ml_trace_TracePacket_init_zero;
+    uint8_t kind_byte = 0;
+
+    packet.memlog.funcs.decode = decode_memlog;
+    packet.memlog.arg = &sealed;
+    packet.module_symbols.funcs.decode = decode_symbols;
+    packet.module_symbols.arg = &symbols;
+    packet.deobfuscation_mapping.funcs.decode = decode_deobfuscation;
+    packet.deobfuscation_mapping.arg = &deobfuscation;
+    if (!pb_decode(&stream, ml_trace_TracePacket_fields, &packet)) {
+        return symbols.status == ML_ENV_MEMORY ? ML_ENV_MEMORY : ML_PEER_FORM;
+    }
+    if (!sealed.found) {
+        return ML_OK;
+    }
+    decoder->packets_count++;
+    kind_byte = (uint8_t)sealed.kind;
+    if (sealed.kind > UINT8_MAX ||
+        ml_crc32(ml_crc32(0, &kind_byte, 1), sealed.body, sealed.body_bytes) != sealed.crc32) {
+        return ML_PEER_FORM;
+    }
+    stream = pb_istream_from_buffer(sealed.body, sealed.body_bytes);
+    return decode_kind(decoder, sealed.kind, &stream);
+}

@@ -1,0 +1,37 @@
+/* A dump file, read into a profile. Room: tools. Context: one thread; the bytes may come from
+ * anybody.
+ *
+ * One rule: what is whole is kept. A file that is cut or damaged gives a profile with what stands
+ * before (`truncated`, `damaged`, and for each process `partial` say so), be it nothing at all.
+ * Only what is no dump is an error. */
+#ifndef MEMLOG_TOOLS_ANALYZER_MODEL_TRACE_READER_H
+#define MEMLOG_TOOLS_ANALYZER_MODEL_TRACE_READER_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "ipc/ml_status.h"
+#include "tools/analyzer/model/profile.h"
+
+/* Packets are held in memory one at a time; larger ones than this are not ours (the writer's limit
+ * is 1 MiB, ModuleSymbols and other writers' packets may be larger). */
+enum { ML_TRACE_PACKET_MAX_BYTES = 64 << 20 };
+
+/* Read everything from `file` into *out_profile, which is all zero before. Of several dumps one
+ * after another (`cat A B`) it is the last.
+ *
+ * Errors: ML_PEER_FORM: no trace; ML_ENV_MISSING: a trace, but without packets of memlog's (or cut
+ *         before the first); ML_PEER_VERSION: written by a newer memlog; ML_ENV_SYSTEM: read error;
+ *         ML_ENV_MEMORY. After an error *out_profile is to be freed all the same. */
+ML_NODISCARD enum ml_status ml_trace_read(FILE *file, struct ml_profile *out_profile);
+
+/* The same, of the `number`th dump in the file, from 1; 0: the last. ML_ENV_MISSING: there are not
+ * so many. */
+ML_NODISCARD enum ml_status
+ml_trace_read_dump(FILE *file, uint32_t number, struct ml_profile *out_profile);
+
+/* Why a read failed, in words for a person who knows the file's name, with what to do. */
+const char *ml_trace_read_advice(enum ml_status status);
+
+#endif

@@ -1,0 +1,17 @@
+/* Series of a dump, added to a profile. Room: tools. Context: one thread; hostile bytes.
+ *
+ * One rule: what does not rise in time, or says that more was live than the most, is none. */
+#ifndef MEMLOG_TOOLS_ANALYZER_MODEL_TRACE_SERIES_H
+#define MEMLOG_TOOLS_ANALYZER_MODEL_TRACE_SERIES_H
+
+#include <pb_decode.h>
+
+#include "ipc/ml_status.h"
+#include "tools/analyzer/model/profile.h"
+
+/* Decode a MemlogSeries; a piece that goes on where the last one ended is part of it. Errors:
+ * ML_PEER_FORM; ML_PEER_REFERENCE no such process; ML_PEER_RANGE; ML_PEER_LIMIT; ML_ENV_MEMORY. */
+ML_NODISCARD enum ml_status
+ml_trace_decode_series(struct ml_profile *profile, pb_istream_t *stream);
+
+#endif

@@ -1,0 +1,181 @@
+#include "tools/analyzer/model/trace_symbols.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "ipc/trace.pb.h"
+#include "tools/analyzer/model/trace_table.h"
+
+struct reading {
+    struct ml_profile_symbols *symbols;
+    struct ml_profile_symbol_file file;
+    bool no_memory;
+};
+
+static bool read_text(pb_istream_t *stream, const pb_field_t *field, void **arg) {
+    (void)field;
+    return ml_text_read(stream, *arg);
+}
+
+static bool read_line(pb_istream_t *stream, const pb_field_t *field, void **arg) {
+    struct reading *reading = *arg;
+    struct ml_profile_symbols *symbols = reading->symbols;
+    struct ml_profile_line line = {.function = {.bytes = ""}, .source = {.bytes = ""}};
+    struct ml_text_target function = {.arena = &symbols->arena, .out_text = &line.function};
+    struct ml_text_target source = {.arena = &symbols->arena, .out_text = &line.source};
+    ml_trace_ModuleSymbols_Line message = ml_trace_ModuleSymbols_Line_init_zero;
+
+    (void)field;
+    message.function_name = (pb_callback_t){.funcs.decode = read_text, .arg = &function};
+    message.source_file_name = (pb_callback_t){.funcs.decode = read_text, .arg = &source};
+    if (!pb_decode(stream, ml_trace_ModuleSymbols_Line_fields, &message)) {
+        return false;
+    }
+    line.number = message.line_number;
+    if (!ml_grow(
+            (void **)&symbols->lines,
+            &symbols->lines_capacity,
+            symbols->lines_count + 1,
+            sizeof line
+        )) {
+        reading->no_memory = true;
+        return false;
+    }
+    symbols->lines[symbols->lines_count++] = line;
+    return true;
+}
+
+static bool read_address(pb_istream_t *stream, const pb_field_t *field, void **arg) {
+    struct reading *reading = *arg;
+    struct ml_profile_symbols *symbols = reading->symbols;
+    struct ml_profile_symbolized one = {
+        .file = (uint32_t)symbols->files_count, .first_line = symbols->lines_count};
+    ml_trace_ModuleSymbols_AddressSymbols message = ml_trace_ModuleSymbols_AddressSymbols_init_zero;
+
+    (void)field;
+    message.lines = (pb_callback_t){.funcs.decode = read_line, .arg = reading};
+    if (!pb_decode(stream, ml_trace_ModuleSymbols_AddressSymbols_fields, &message)) {
+        return false;
+    }
+    one.address = message.address;
+    one.lines_count = symbols->lines_count - one.first_line;
+    if (one.lines_count == 0) {
+        return true;
+    }
+    if (!ml_grow(
+            (void **)&symbols->symbolized,
+            &symbols->symbolized_capacity,
+            symbols->symbolized_count + 1,
+            sizeof one
+        )) {
+        reading->no_memory = true;
+        return false;
+    }
+    symbols->symbolized[symbols->symbolized_count++] = one;
+    return true;
+}
+
+enum ml_status ml_trace_symbols_decode(struct ml_profile_symbols *symbols, pb_istream_t *stream) {
+    struct reading reading = {
+        .symbols = symbols, .file = {.path = {.bytes = ""}, .build_id = {.bytes = ""}}};
+    struct ml_text_target path = {.arena = &symbols->arena, .out_text = &reading.file.path};
+    struct ml_text_target build_id = {.arena = &symbols->arena, .out_text = &reading.file.build_id};
+    size_t symbolized_before = symbols->symbolized_count;
+    ml_trace_ModuleSymbols message = ml_trace_ModuleSymbols_init_zero;
+
+    message.path = (pb_callback_t){.funcs.decode = read_text, .arg = &path};
+    message.build_id = (pb_callback_t){.funcs.decode = read_text, .arg = &build_id};
+    message.address_symbols = (pb_callback_t){.funcs.decode = read_address, .arg = &reading};
+    if (!pb_decode(stream, ml_trace_ModuleSymbols_fields, &message)) {
+        symbols->symbolized_count = symbolized_before;
+        return reading.no_memory ? ML_ENV_MEMORY : ML_PEER_FORM;
+    }
+    if (!ml_grow(
+            (void **)&symbols->files,
+            &symbols->files_capacity,
+            symbols->files_count + 1,
+            sizeof reading.file
+        )) {
+        symbols->symbolized_count = symbolized_before;
+        return ML_ENV_MEMORY;
+    }
+    symbols->files[symbols->files_count++] = reading.file;
+    return ML_OK;
+}
+
+static int order_texts(struct ml_profile_text a, struct ml_profile_text b) {
+    if (a.count_bytes != b.count_bytes) {
+        return (a.count_bytes > b.count_bytes) - (a.count_bytes < b.count_bytes);
+    }
+    return a.count_bytes > 0 ? memcmp(a.bytes, b.bytes, a.count_bytes) : 0;
+}
+
+static int
+order_files(const struct ml_profile_symbol_file *a, const struct ml_profile_symbol_file *b) {
+    int order = order_texts(a->build_id, b->build_id);
+
+    return order != 0 ? order : order_texts(a->path, b->path);
+}
+
+static int order_symbolized(const void *left, const void *right, void *context) {
+    const struct ml_profile_symbols *symbols = context;
+    const struct ml_profile_symbolized *a = left;
+    const struct ml_profile_symbolized *b = right;
+    int order = order_files(&symbols->files[a->file], &symbols->files[b->file]);
+
+    if (order == 0) {
+        order = (a->address > b->address) - (a->address < b->address);
+    }
+    /* Of two for one address the first in the file stands first. */
+    return order != 0 ? order : (a->first_line > b->first_line) - (a->first_line < b->first_line);
+}
+
+void ml_trace_symbols_finish(struct ml_profile_symbols *symbols) {
+    if (symbols->symbolized_count > 1) {
+        qsort_r(
+            symbols->symbolized,
+            symbols->symbolized_count,
+            sizeof symbols->symbolized[0],
+            order_symbolized,
+            symbols
+        );
+    }
+}
+
+void ml_trace_symbols_fini(struct ml_profile_symbols *symbols) {
+    free(symbols->files);
+    free(symbols->symbolized);
+    free(symbols->lines);
+    ml_arena_fini(&symbols->arena);
+    *symbols = (struct ml_profile_symbols){0};
+}
+
+const struct ml_profile_line *ml_trace_symbols_find(
+    const struct ml_profile_symbols *symbols,
+    struct ml_profile_text path,
+    struct ml_profile_text build_id,
+    uint64_t address,
+    size_t *out_count
+) {
+    const struct ml_profile_symbol_file wanted = {.path = path, .build_id = build_id};
+    size_t low = 0;
+    size_t high = symbols->symbolized_count;
+
+    *out_count = 0;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        const struct ml_profile_symbolized *one = &symbols->symbolized[middle];
+        int order = order_files(&symbols->files[one->file], &wanted);
+        if (order < 0 || (order == 0 && one->address < address)) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    if (low == symbols->symbolized_count || symbols->symbolized[low].address != address ||
+        order_files(&symbols->files[symbols->symbolized[low].file], &wanted) != 0) {
+        return NULL;
+    }
+    *out_count = symbols->symbolized[low].lines_count;
+    return &symbols->lines[symbols->symbolized[low].first_line];
+}

@@ -1,0 +1,256 @@
+#include "tools/analyzer/model/trace_table.h"
+
+#include <string.h>
+
+#include "ipc/event.h"
+#include "ipc/trace_columns.h"
+
+static const struct ml_column node_columns[] = {ML_TRACE_NODE_COLUMNS(struct ml_profile_node)};
+static const struct ml_column cell_columns[] = {ML_TRACE_CELL_COLUMNS(struct ml_profile_cell)};
+
+/* Rows of one table of one process; everything in it is of a fixed limit. */
+struct table {
+    struct ml_profile *profile;
+    struct ml_profile_process *process;
+    enum ml_status status;
+};
+
+bool ml_text_read(pb_istream_t *stream, struct ml_text_target *target) {
+    size_t count = stream->bytes_left;
+    char *bytes = ml_arena_text(target->arena, stream->state, count);
+
+    if (!bytes || !pb_read(stream, NULL, count)) {
+        return false;
+    }
+    *target->out_text = (struct ml_profile_text){.bytes = bytes, .count_bytes = count};
+    return true;
+}
+
+static bool fail(struct table *table, enum ml_status status) {
+    if (table->status == ML_OK) {
+        table->status = status;
+    }
+    return false;
+}
+
+static bool read_text_item(
+    pb_istream_t *stream,
+    struct table *table,
+    struct ml_profile_text **texts,
+    size_t *count,
+    size_t *capacity
+) {
+    struct ml_text_target target = {.arena = &table->profile->arena};
+
+    if (!ml_grow((void **)texts, capacity, *count + 1, sizeof **texts)) {
+        return fail(table, ML_ENV_MEMORY);
+    }
+    target.out_text = &(*texts)[*count];
+    if (!ml_text_read(stream, &target)) {
+        return fail(table, ML_ENV_MEMORY);
+    }
+    (*count)++;
+    return true;
+}
+
+static bool decode_argument(pb_istream_t *stream, const pb_field_t *field, void **arg) {
+    struct table *table = *arg;
+    struct ml_profile_process *process = table->process;
+
+    (void)field;
+    return read_text_item(
+        stream, table, &process->arguments, &process->arguments_count, &process->arguments_capacity
+    );
+}
+
+static bool decode_string(pb_istream_t *stream, const pb_field_t *field, void **arg) {
+    struct table *table = *arg;
+    struct ml_profile_process *process = table->process;
+
+    (void)field;
+    return read_text_item(
+        stream, table, &process->strings, &process->strings_count, &process->strings_capacity
+    );
+}
+
+static bool decode_text(pb_istream_t *stream, const pb_field_t *field, void **arg) {
+    (void)field;
+    return ml_text_read(stream, *arg);
+}
+
+static bool decode_module(pb_istream_t *stream, const pb_field_t *field, void **arg) {
+    struct table *table = *arg;
+    struct ml_profile_process *process = table->process;
+    struct ml_profile_module module = {.build_id = {.bytes = ""}, .path = {.bytes = ""}};
+    struct ml_text_target build_id = {
+        .arena = &table->profile->arena, .out_text = &module.build_id};
+    struct ml_text_target path = {.arena = &table->profile->arena, .out_text = &module.path};
+    ml_trace_MemlogModule message = ml_trace_MemlogModule_init_zero;
+
+    (void)field;
+    message.build_id = (pb_callback_t){.funcs.decode = decode_text, .arg = &build_id};
+    message.path = (pb_callback_t){.funcs.decode = decode_text, .arg = &path};
+    if (!pb_decode(stream, ml_trace_MemlogModule_fields, &message)) {
+        return fail(table, ML_PEER_FORM);
+    }
+    if (process->modules_count >= ML_MODULES_MAX) {
+        return fail(table, ML_PEER_LIMIT);
+    }
+    module.id = message.id;
+    module.start = message.start;
+    module.end = message.end;
+    module.bias = message.bias;
+    if (!ml_grow(
+            (void **)&process->modules,
+            &process->modules_capacity,
+            process->modules_count + 1,
+            sizeof module
+        )) {
+        return fail(table, ML_ENV_MEMORY);
+    }
+    process->modules[process->modules_count++] = module;
+    return true;
+}
+
+/* Hold a node against what is there. False: the piece is nonsense. A reference to something that is
+ * missing is taken off. */
+static bool node_check(struct table *table, size_t at) {
+    struct ml_profile_process *process = table->process;
+    struct ml_profile_node *node = &process->nodes[at];
+
+    if (node->id == 0 || (at > 0 && node->id <= process->nodes[at - 1].id) ||
+        node->parent >= node->id || node->frame >= ML_FRAME_KIND_COUNT) {
+        return false;
+    }
+    if (node->parent != 0 && ml_profile_node_at(process, node->parent) == SIZE_MAX) {
+        node->parent = 0;
+        table->profile->damaged = true;
+    }
+    if (node->module != 0 && ml_profile_module_at(process, node->module) == SIZE_MAX) {
+        node->module = 0;
+        table->profile->damaged = true;
+    }
+    if ((node->frame == ML_FRAME_THREAD || node->frame == ML_FRAME_SCOPE) &&
+        node->string >= process->strings_count) {
+        node->frame = ML_FRAME_BROKEN;
+        node->string = 0;
+        table->profile->damaged = true;
+    }
+    return true;
+}
+
+static bool decode_nodes(pb_istream_t *stream, const pb_field_t *field, void **arg) {
+    struct table *table = *arg;
+    struct ml_profile_process *process = table->process;
+    size_t count = 0;
+    size_t first = process->nodes_count;
+
+    (void)field;
+    if (!ml_columns_peek_count(stream, &count)) {
+        return fail(table, ML_PEER_FORM);
+    }
+    if (first + count > ML_NODES_MAX) {
+        return fail(table, ML_PEER_LIMIT);
+    }
+    if (!ml_grow(
+            (void **)&process->nodes,
+            &process->nodes_capacity,
+            first + count,
+            sizeof process->nodes[0]
+        )) {
+        return fail(table, ML_ENV_MEMORY);
+    }
+    memset(&process->nodes[first], 0, count * sizeof process->nodes[0]);
+    if (!ml_columns_decode(
+            stream,
+            node_columns,
+            sizeof node_columns / sizeof node_columns[0],
+            &process->nodes[first],
+            sizeof process->nodes[0],
+            count
+        )) {
+        return fail(table, ML_PEER_FORM);
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (!node_check(table, first + i)) {
+            process->nodes_count = first;
+            return fail(table, ML_PEER_RANGE);
+        }
+        process->nodes_count++;
+    }
+    return true;
+}
+
+static bool decode_cells(pb_istream_t *stream, const pb_field_t *field, void **arg) {
+    struct table *table = *arg;
+    struct ml_profile_process *process = table->process;
+    size_t count = 0;
+    size_t first = process->cells_count;
+
+    (void)field;
+    if (!ml_columns_peek_count(stream, &count)) {
+        return fail(table, ML_PEER_FORM);
+    }
+    if (!ml_grow(
+            (void **)&process->cells,
+            &process->cells_capacity,
+            first + count,
+            sizeof process->cells[0]
+        )) {
+        return fail(table, ML_ENV_MEMORY);
+    }
+    memset(&process->cells[first], 0, count * sizeof process->cells[0]);
+    if (!ml_columns_decode(
+            stream,
+            cell_columns,
+            sizeof cell_columns / sizeof cell_columns[0],
+            &process->cells[first],
+            sizeof process->cells[0],
+            count
+        )) {
+        return fail(table, ML_PEER_FORM);
+    }
+    for (size_t i = first; i < first + count; i++) {
+        struct ml_profile_cell *cell = &process->cells[i];
+        if (cell->node != 0 && ml_profile_node_at(process, cell->node) == SIZE_MAX) {
+            cell->node = 0;
+            table->profile->damaged = true;
+        }
+    }
+    process->cells_count += count;
+    return true;
+}
+
+/* The process_id stands first in the packet. */
+static struct ml_profile_process *owner_of(struct ml_profile *profile, pb_istream_t *stream) {
+    pb_istream_t copy = *stream;
+    pb_wire_type_t wire_type = PB_WT_VARINT;
+    uint32_t tag = 0;
+    uint32_t id = 0;
+    bool eof = false;
+
+    if (!pb_decode_tag(&copy, &wire_type, &tag, &eof) ||
+        tag != ml_trace_MemlogTable_process_id_tag || wire_type != PB_WT_VARINT ||
+        !pb_decode_varint32(&copy, &id)) {
+        return NULL;
+    }
+    return ml_profile_find(profile, id);
+}
+
+enum ml_status ml_trace_decode_table(struct ml_profile *profile, pb_istream_t *stream) {
+    struct table table = {.profile = profile, .process = owner_of(profile, stream)};
+    ml_trace_MemlogTable message = ml_trace_MemlogTable_init_zero;
+
+    if (!table.process) {
+        return ML_PEER_REFERENCE;
+    }
+    message.arguments = (pb_callback_t){.funcs.decode = decode_argument, .arg = &table};
+    message.modules = (pb_callback_t){.funcs.decode = decode_module, .arg = &table};
+    message.strings = (pb_callback_t){.funcs.decode = decode_string, .arg = &table};
+    message.nodes = (pb_callback_t){.funcs.decode = decode_nodes, .arg = &table};
+    message.cells = (pb_callback_t){.funcs.decode = decode_cells, .arg = &table};
+    if (!pb_decode(stream, ml_trace_MemlogTable_fields, &message)) {
+        return table.status != ML_OK ? table.status : ML_PEER_FORM;
+    }
+    return ML_OK;
+}

@@ -1,0 +1,392 @@
+#include "tools/analyzer/report/breakdown.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ipc/event.h"
+#include "tools/analyzer/formats/process_words.h"
+#include "tools/analyzer/formats/words.h"
+#include "tools/analyzer/stacks/plumbing.h"
+
+enum { ML_WORDS_OF_PROCESS_BYTES = 1024 };
+
+/* No row yet; a row's own number else. */
+#define NO_ROW UINT32_MAX
+
+/* What a row is told by, within one breakdown: numbers of the frames' texts. */
+struct row_key {
+    uint32_t name, module;
+};
+
+struct work {
+    struct ml_breakdown *breakdown;
+    const struct ml_stacks *stacks;
+    enum ml_breakdown_by by;
+    bool is_plumbing_shown;
+    uint32_t *frames;     /* innermost frame of each node */
+    uint32_t *rows;       /* row of each frame */
+    uint32_t *seen;       /* of each row: the last stack that counted it, + 1 */
+    struct row_key *keys; /* of each row */
+    size_t keys_capacity, seen_capacity;
+    uint32_t no_stack; /* the row of what has none */
+};
+
+static void totals_add(struct ml_breakdown_row *row, const struct ml_stack *stack) {
+    ml_profile_totals_add(&row->self, &stack->own);
+    row->temporary_blocks += stack->temporary_blocks;
+}
+
+/* A new row. NO_ROW: no memory. */
+static uint32_t row_new(struct ml_breakdown *breakdown, const char *name, const char *module) {
+    if (breakdown->rows_count == NO_ROW || !ml_grow(
+                                               (void **)&breakdown->rows,
+                                               &breakdown->rows_capacity,
+                                               breakdown->rows_count + 1,
+                                               sizeof breakdown->rows[0]
+                                           )) {
+        return NO_ROW;
+    }
+    breakdown->rows[breakdown->rows_count] =
+        (struct ml_breakdown_row){.name = name, .module = module};
+    return (uint32_t)breakdown->rows_count++;
+}
+
+/* The row of what a frame is. NO_ROW: no memory. */
+static uint32_t row_of_frame(struct work *work, uint32_t frame) {
+    struct ml_breakdown *breakdown = work->breakdown;
+    const struct ml_frame *one = &breakdown->frames.frames[frame];
+    const struct row_key key = {
+        .name = work->by == ML_BY_MODULE ? 0 : one->name, .module = one->module};
+    const char *module = ml_frame_module(&breakdown->frames, frame);
+    uint64_t hash = ml_hash(0, &key, sizeof key);
+    size_t at = 0;
+    uint32_t row = NO_ROW;
+
+    for (uint32_t item = ml_index_first(&breakdown->index, hash, &at); item != ML_INDEX_NONE;
+         item = ml_index_next(&breakdown->index, hash, &at)) {
+        // NOLINTNEXTLINE(clang-analyzer-core.NullDereference): what the index names stands there
+        if (work->keys[item].name == key.name && work->keys[item].module == key.module) {
+            return item;
+        }
+    }
+    if (work->by == ML_BY_MODULE) {
+        row = row_new(breakdown, module[0] ? module : "[no file]", "");
+    } else {
+        row = row_new(breakdown, ml_frame_name(&breakdown->frames, frame), module);
+    }
+    if (row == NO_ROW ||
+        !ml_grow((void **)&work->keys, &work->keys_capacity, row + 1, sizeof work->keys[0]) ||
+        !ml_grow((void **)&work->seen, &work->seen_capacity, row + 1, sizeof work->seen[0]) ||
+        !ml_index_add(&breakdown->index, hash, row)) {
+        return NO_ROW;
+    }
+    work->keys[row] = key;
+    work->seen[row] = 0;
+    return row;
+}
+
+/* Frames to rows; parents come first. */
+static bool rows_find(struct work *work) {
+    for (size_t i = 0; i < work->breakdown->frames.frames_count; i++) {
+        work->rows[i] = NO_ROW;
+        if (work->breakdown->frames.frames[i].kind != ML_FRAME_THREAD) {
+            work->rows[i] = row_of_frame(work, (uint32_t)i);
+            if (work->rows[i] == NO_ROW) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+/* The frame that a stack's bytes are the own ones of. */
+static uint32_t frame_of(const struct work *work, uint32_t node) {
+    const struct ml_frame_tree *tree = &work->breakdown->frames;
+    uint32_t innermost = work->frames[node];
+    uint32_t frame = innermost;
+
+    if (work->is_plumbing_shown) {
+        return innermost;
+    }
+    while (frame != ML_STACKS_NONE && ml_is_plumbing(ml_frame_name(tree, frame))) {
+        frame = tree->frames[frame].parent;
+    }
+    if (frame == ML_STACKS_NONE || work->rows[frame] == NO_ROW) {
+        return innermost; /* nothing but plumbing */
+    }
+    return frame;
+}
+
+static bool count_stack(struct work *work, const struct ml_stack *stack, size_t number) {
+    struct ml_breakdown *breakdown = work->breakdown;
+    uint32_t self = NO_ROW;
+
+    if (stack->node != ML_STACKS_NONE) {
+        uint32_t frame = frame_of(work, stack->node);
+        self = work->rows[frame];
+        for (; frame != ML_STACKS_NONE; frame = breakdown->frames.frames[frame].parent) {
+            uint32_t row = work->rows[frame];
+            // NOLINTNEXTLINE(clang-analyzer-core.NullDereference): each row has its place there
+            if (row != NO_ROW && work->seen[row] != number + 1) {
+                work->seen[row] = (uint32_t)number + 1;
+                ml_profile_totals_add(&breakdown->rows[row].cumulative, &stack->own);
+            }
+        }
+    }
+    if (self == NO_ROW) {
+        if (work->no_stack == NO_ROW) {
+            work->no_stack = row_new(breakdown, "[no stack]", "");
+        }
+        self = work->no_stack;
+        if (self == NO_ROW) {
+            return false;
+        }
+        ml_profile_totals_add(&breakdown->rows[self].cumulative, &stack->own);
+    }
+    totals_add(&breakdown->rows[self], stack);
+    return true;
+}
+
+static bool by_frames(struct work *work) {
+    const struct ml_stack_list *list = &work->stacks->tree;
+    bool done = false;
+
+    work->frames = calloc(work->stacks->nodes_count + 1, sizeof *work->frames);
+    done = work->frames && ml_frame_tree_add(&work->breakdown->frames, work->stacks, work->frames);
+    if (done) {
+        work->rows = calloc(work->breakdown->frames.frames_count + 1, sizeof *work->rows);
+        done = work->rows && rows_find(work);
+    }
+    for (size_t i = 0; done && i < list->count; i++) {
+        done = count_stack(work, &list->stacks[i], i);
+    }
+    free(work->frames);
+    free(work->rows);
+    free(work->seen);
+    free(work->keys);
+    return done;
+}
+
+static bool by_threads(struct work *work) {
+    struct ml_breakdown *breakdown = work->breakdown;
+    const struct ml_stack_list *list = &work->stacks->tree;
+
+    for (size_t i = 0; i < list->count; i++) {
+        struct ml_profile_text thread = ml_stacks_thread(work->stacks, list->stacks[i].node);
+        uint64_t hash = ml_hash(0, thread.bytes, thread.count_bytes);
+        size_t at = 0;
+        uint32_t row = ml_index_first(&breakdown->index, hash, &at);
+
+        while (row != ML_INDEX_NONE && strcmp(breakdown->rows[row].name, thread.bytes) != 0) {
+            row = ml_index_next(&breakdown->index, hash, &at);
+        }
+        if (row == ML_INDEX_NONE) {
+            row = row_new(breakdown, thread.bytes, "");
+            if (row == NO_ROW || !ml_index_add(&breakdown->index, hash, row)) {
+                return false;
+            }
+        }
+        totals_add(&breakdown->rows[row], &list->stacks[i]);
+    }
+    for (size_t i = 0; i < breakdown->rows_count; i++) {
+        struct ml_breakdown_row *row = &breakdown->rows[i];
+        row->name = row->name[0] ? row->name : "[threads without a name]";
+        row->cumulative = row->self;
+    }
+    return true;
+}
+
+/* A cell as the tree's list has it. */
+static struct ml_stack stack_of(const struct ml_profile_cell *cell, bool is_shown) {
+    struct ml_stack stack = {.own = cell->own, .temporary_blocks = cell->temporary_blocks};
+
+    stack.own.peak_bytes = cell->tree_peak_bytes;
+    stack.own.peak_blocks = cell->tree_peak_blocks;
+    stack.own.variances.peak_bytes = cell->tree_peak_bytes_variance;
+    stack.own.variances.peak_blocks = cell->tree_peak_blocks_variance;
+    if (!is_shown) {
+        stack.own.live_bytes = stack.own.live_blocks = 0;
+        stack.own.variances.live_bytes = stack.own.variances.live_blocks = 0;
+    }
+    return stack;
+}
+
+static bool by_sizes(struct work *work) {
+    enum { CLASSES = 65 }; /* floor(log2(size)) + 1 of 64 bits, and 0 */
+    struct ml_breakdown_row classes[CLASSES] = {{0}};
+    struct ml_breakdown *breakdown = work->breakdown;
+    const struct ml_profile *profile = work->stacks->profile;
+
+    for (size_t i = 0; i < profile->processes_count; i++) {
+        const struct ml_profile_process *process = &profile->processes[i];
+        const bool is_shown = ml_profile_is_shown(profile, process);
+        for (size_t c = 0; c < process->cells_count; c++) {
+            const struct ml_stack stack = stack_of(&process->cells[c], is_shown);
+            unsigned at = process->cells[c].size_class;
+            totals_add(&classes[at < CLASSES ? at : CLASSES - 1], &stack);
+        }
+    }
+    for (unsigned i = 0; i < CLASSES; i++) {
+        char size[ML_WORDS_BYTES];
+        char words[ML_WORDS_BYTES + sizeof " and more"];
+        uint32_t row = NO_ROW;
+
+        if (classes[i].self.total_blocks == 0) {
+            continue;
+        }
+        snprintf(
+            words,
+            sizeof words,
+            "%s%s",
+            ml_words_size(i == 0 ? 0 : UINT64_C(1) << (i - 1), size),
+            i == 0 ? "" : " and more"
+        );
+        row = row_new(breakdown, ml_arena_text(&breakdown->arena, words, strlen(words)), "");
+        if (row == NO_ROW || !breakdown->rows[row].name) {
+            return false;
+        }
+        classes[i].name = breakdown->rows[row].name;
+        classes[i].module = "";
+        classes[i].size_bytes = i == 0 ? 0 : UINT64_C(1) << (i - 1);
+        classes[i].cumulative = classes[i].self;
+        breakdown->rows[row] = classes[i];
+    }
+    return true;
+}
+
+/* The tree's share of a process's stack. */
+static struct ml_stack stack_in_tree(const struct ml_stack *own, bool is_shown) {
+    struct ml_stack stack = *own;
+
+    stack.own.peak_bytes = own->tree_peak_bytes;
+    stack.own.peak_blocks = own->tree_peak_blocks;
+    stack.own.variances.peak_bytes = own->tree_peak_bytes_variance;
+    stack.own.variances.peak_blocks = own->tree_peak_blocks_variance;
+    if (!is_shown) {
+        stack.own.live_bytes = stack.own.live_blocks = 0;
+        stack.own.variances.live_bytes = stack.own.variances.live_blocks = 0;
+    }
+    return stack;
+}
+
+static bool by_processes(struct work *work) {
+    struct ml_breakdown *breakdown = work->breakdown;
+    const struct ml_profile *profile = work->stacks->profile;
+
+    for (size_t i = 0; i < profile->processes_count; i++) {
+        const struct ml_profile_process *process = &profile->processes[i];
+        const struct ml_stack_list *list = &work->stacks->processes[i];
+        const bool is_shown = ml_profile_is_shown(profile, process);
+        char words[ML_WORDS_OF_PROCESS_BYTES];
+        char name[ML_WORDS_OF_PROCESS_BYTES];
+        ml_process_words(profile, process, words, sizeof words);
+        snprintf(name, sizeof name, "%.200s %" PRIu32, process->name.bytes, process->pid);
+        const uint32_t row = row_new(
+            breakdown,
+            ml_arena_text(&breakdown->arena, name, strlen(name)),
+            ml_arena_text(&breakdown->arena, words, strlen(words))
+        );
+        if (row == NO_ROW || !breakdown->rows[row].name || !breakdown->rows[row].module) {
+            return false;
+        }
+        breakdown->rows[row].id = process->id;
+        breakdown->rows[row].pid = process->pid;
+        for (size_t s = 0; s < list->count; s++) {
+            const struct ml_stack stack = stack_in_tree(&list->stacks[s], is_shown);
+            totals_add(&breakdown->rows[row], &stack);
+        }
+        breakdown->rows[row].cumulative = breakdown->rows[row].self;
+    }
+    return true;
+}
+
+enum ml_status ml_breakdown_init(
+    struct ml_breakdown *breakdown,
+    const struct ml_stacks *stacks,
+    enum ml_breakdown_by by,
+    bool is_plumbing_shown
+) {
+    struct work work = {
+        .breakdown = breakdown,
+        .stacks = stacks,
+        .by = by,
+        .is_plumbing_shown = is_plumbing_shown,
+        .no_stack = NO_ROW,
+    };
+    bool done = false;
+
+    *breakdown = (struct ml_breakdown){0};
+    switch (by) {
+    case ML_BY_THREAD:
+        done = by_threads(&work);
+        break;
+    case ML_BY_SIZE:
+        done = by_sizes(&work);
+        break;
+    case ML_BY_PROCESS:
+        done = by_processes(&work);
+        break;
+    default:
+        done = by_frames(&work);
+        break;
+    }
+    return done ? ML_OK : ML_ENV_MEMORY;
+}
+
+void ml_breakdown_fini(struct ml_breakdown *breakdown) {
+    free(breakdown->rows);
+    ml_frame_tree_fini(&breakdown->frames);
+    ml_index_fini(&breakdown->index);
+    ml_arena_fini(&breakdown->arena);
+    *breakdown = (struct ml_breakdown){0};
+}
+
+struct ordering {
+    enum ml_metric metric;
+    enum ml_breakdown_order order;
+};
+
+static uint64_t weight_of(const struct ml_breakdown_row *row, const struct ordering *ordering) {
+    switch (ordering->order) {
+    case ML_ORDER_CUMULATIVE:
+        return ml_metric_bytes(&row->cumulative, ordering->metric);
+    case ML_ORDER_BLOCKS:
+        return ml_metric_blocks(&row->self, ordering->metric);
+    case ML_ORDER_TEMPORARY:
+        return row->temporary_blocks;
+    default:
+        return ml_metric_bytes(&row->self, ordering->metric);
+    }
+}
+
+/* Largest first; of equal ones by cumulative bytes, then by name: the same dump, the same order. */
+static int order_rows(const void *left, const void *right, void *context) {
+    const struct ml_breakdown_row *a = left;
+    const struct ml_breakdown_row *b = right;
+    const struct ordering *ordering = context;
+    uint64_t a_weight = weight_of(a, ordering);
+    uint64_t b_weight = weight_of(b, ordering);
+
+    if (a_weight == b_weight) {
+        a_weight = ml_metric_bytes(&a->cumulative, ordering->metric);
+        b_weight = ml_metric_bytes(&b->cumulative, ordering->metric);
+    }
+    if (a_weight != b_weight) {
+        return a_weight < b_weight ? 1 : -1;
+    }
+    return strcmp(a->name, b->name);
+}
+
+void ml_breakdown_sort(
+    struct ml_breakdown *breakdown, enum ml_metric metric, enum ml_breakdown_order order
+) {
+    struct ordering ordering = {.metric = metric, .order = order};
+
+    if (breakdown->rows_count > 1) {
+        qsort_r(
+            breakdown->rows, breakdown->rows_count, sizeof breakdown->rows[0], order_rows, &ordering
+        );
+    }
+}

@@ -1,0 +1,270 @@
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/csv.h"
+#include "base/printable.h"
+#include "tools/analyzer/formats/words.h"
+#include "tools/analyzer/report/internal.h"
+#include "tools/analyzer/stacks/function_name.h"
+
+enum {
+    ROWS_SHOWN = 20,      /* when the user says nothing */
+    FIGURES_COLUMNS = 62, /* before the name */
+    NAME_COLUMNS_MIN = 24,
+};
+
+static const char *title_of(const struct ml_report *report) {
+    static const char *const titles[][4] = {
+        [ML_BY_FUNCTION] =
+            {"Functions by live bytes",
+             "Functions by the peak",
+             "Functions by bytes allocated",
+             "Functions by what was left"},
+        [ML_BY_MODULE] =
+            {"Files by live bytes",
+             "Files by the peak",
+             "Files by bytes allocated",
+             "Files by what was left"},
+        [ML_BY_THREAD] =
+            {"Threads by live bytes",
+             "Threads by the peak",
+             "Threads by bytes allocated",
+             "Threads by what was left"},
+        [ML_BY_SIZE] =
+            {"Sizes by live bytes",
+             "Sizes by the peak",
+             "Sizes by bytes allocated",
+             "Sizes by what was left"},
+        [ML_BY_PROCESS] =
+            {"Processes by live bytes",
+             "Processes by the peak",
+             "Processes by bytes allocated",
+             "Processes by what was left"},
+    };
+    enum { OF_WHAT_WAS_LEFT = 3 };
+    const bool is_over =
+        report->metric == ML_METRIC_LIVE && !ml_report_anyone_runs(report->profile);
+
+    return titles[report->by][is_over ? OF_WHAT_WAS_LEFT : (size_t)report->metric];
+}
+
+static double percent(uint64_t part, uint64_t whole) {
+    return whole > 0 ? 100.0 * (double)part / (double)whole : 0;
+}
+
+/* Whether rows of this kind have callees: else `cumulative` would say the same again. */
+static bool has_cumulative(const struct ml_report *report) {
+    return report->by == ML_BY_FUNCTION || report->by == ML_BY_MODULE;
+}
+
+static void put_titles(const struct ml_report_page *page) {
+    bool cumulative = has_cumulative(page->report);
+
+    fprintf(
+        page->out,
+        "%s%11s %6s  %18s %10s %10s%s\n",
+        ml_report_dim(page),
+        cumulative ? "itself" : "bytes",
+        "",
+        cumulative ? "with callees" : "",
+        "blocks",
+        "temporary",
+        ml_report_plain(page)
+    );
+}
+
+static void put_row(const struct ml_report_page *page, const struct ml_breakdown_row *row) {
+    const struct ml_report *report = page->report;
+    uint64_t whole = ml_metric_bytes(&report->profile->tree, report->metric);
+    uint64_t self = ml_metric_bytes(&row->self, report->metric);
+    uint64_t cumulative = ml_metric_bytes(&row->cumulative, report->metric);
+    size_t columns = page->style->width > FIGURES_COLUMNS + NAME_COLUMNS_MIN
+                         ? page->style->width - FIGURES_COLUMNS
+                         : NAME_COLUMNS_MIN;
+    char size[ML_WORDS_BYTES];
+    char words[ML_WORDS_BYTES];
+    char name[ML_REPORT_NAME_BYTES];
+
+    fprintf(
+        page->out,
+        "%s%11s%s %5.1f%%  ",
+        ml_report_bold(page),
+        ml_words_size(self, size),
+        ml_report_plain(page),
+        percent(self, whole)
+    );
+    if (has_cumulative(report)) {
+        fprintf(
+            page->out, "%11s %5.1f%%", ml_words_size(cumulative, size), percent(cumulative, whole)
+        );
+    } else {
+        fprintf(page->out, "%11s %6s", "", "");
+    }
+    fprintf(
+        page->out, " %10s ", ml_words_count(ml_metric_blocks(&row->self, report->metric), words)
+    );
+    fprintf(page->out, "%10s  ", ml_words_count(row->temporary_blocks, words));
+    ml_function_name_fit(row->name, columns, name, sizeof name);
+    ml_report_put(page, name);
+    if (row->module[0] && ml_printable_columns(name) + 2 < columns) {
+        fprintf(page->out, "  %s", ml_report_dim(page));
+        ml_function_name_fit(
+            row->module, columns - ml_printable_columns(name) - 2, name, sizeof name
+        );
+        ml_report_put(page, name);
+        fputs(ml_report_plain(page), page->out);
+    }
+    putc('\n', page->out);
+}
+
+static size_t rows_wanted(const struct ml_report *report, size_t by_default) {
+    size_t wanted = report->limit > 0 ? report->limit : by_default;
+
+    return wanted < report->breakdown->rows_count ? wanted : report->breakdown->rows_count;
+}
+
+/* Whether a line for a person has anything to say. */
+static bool is_empty(const struct ml_report *report, const struct ml_breakdown_row *row) {
+    return ml_metric_bytes(&row->cumulative, report->metric) == 0 &&
+           (report->order != ML_ORDER_TEMPORARY || row->temporary_blocks == 0);
+}
+
+void ml_report_breakdown(const struct ml_report_page *page) {
+    const struct ml_breakdown *breakdown = page->report->breakdown;
+    size_t wanted = rows_wanted(page->report, ROWS_SHOWN);
+    char rest[ML_REPORT_REST_BYTES];
+
+    while (wanted > 0 && is_empty(page->report, &breakdown->rows[wanted - 1])) {
+        wanted--;
+    }
+    ml_report_heading(
+        page,
+        title_of(page->report),
+        ml_report_rest(page->report, wanted, breakdown->rows_count, rest)
+    );
+    if (page->report->by == ML_BY_THREAD && breakdown->rows_count == 1) {
+        fputs(
+            "  (threads have names with --memlog-stack-mode=native-with-thread-names)\n", page->out
+        );
+    }
+    put_titles(page);
+    for (size_t i = 0; i < wanted; i++) {
+        put_row(page, &breakdown->rows[i]);
+    }
+}
+
+/* ---- JSON */
+
+void ml_report_json_rows(struct ml_json *json, const struct ml_report *report) {
+    static const char *const names[] = {"function", "module", "thread", "size", "process"};
+    size_t count = rows_wanted(report, SIZE_MAX);
+
+    ml_json_string_member(json, "by", names[report->by]);
+    ml_json_key(json, "rows");
+    ml_json_open(json, '[');
+    for (size_t i = 0; i < count; i++) {
+        const struct ml_breakdown_row *row = &report->breakdown->rows[i];
+
+        ml_json_line(json);
+        ml_json_open(json, '{');
+        ml_json_string_member(json, "name", row->name);
+        if (report->by == ML_BY_FUNCTION) {
+            ml_json_string_member(json, "module", row->module);
+        } else if (report->by == ML_BY_PROCESS) {
+            ml_json_number_member(json, "id", row->id);
+            ml_json_number_member(json, "pid", row->pid);
+            ml_json_string_member(json, "command", row->module);
+        } else if (report->by == ML_BY_SIZE) {
+            ml_json_number_member(json, "size_bytes", row->size_bytes);
+        }
+        ml_report_json_totals(json, &row->self);
+        ml_json_number_member(json, "temporary_blocks", row->temporary_blocks);
+        if (has_cumulative(report)) {
+            ml_json_key(json, "cumulative");
+            ml_json_open(json, '{');
+            ml_report_json_totals(json, &row->cumulative);
+            ml_json_close(json, '}');
+        }
+        ml_json_close(json, '}');
+    }
+    ml_json_close(json, ']');
+}
+
+/* ---- comma-separated values */
+
+static void csv_totals(FILE *out, const struct ml_profile_totals *totals) {
+    fprintf(
+        out,
+        "%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64,
+        totals->live_bytes,
+        totals->live_blocks,
+        totals->peak_bytes,
+        totals->peak_blocks,
+        totals->total_bytes,
+        totals->total_blocks
+    );
+}
+
+#define CSV_FIGURES "live_bytes,live_blocks,peak_bytes,peak_blocks,total_bytes,total_blocks"
+#define CSV_CUMULATIVE                                                                             \
+    "cumulative_live_bytes,cumulative_live_blocks,cumulative_peak_bytes,cumulative_peak_blocks,"   \
+    "cumulative_total_bytes,cumulative_total_blocks"
+
+static void csv_rows(const struct ml_report *report, FILE *out) {
+    size_t count = rows_wanted(report, SIZE_MAX);
+
+    fputs(CSV_FIGURES ",temporary_blocks," CSV_CUMULATIVE ",name,module\r\n", out);
+    for (size_t i = 0; i < count; i++) {
+        const struct ml_breakdown_row *row = &report->breakdown->rows[i];
+
+        csv_totals(out, &row->self);
+        fprintf(out, ",%" PRIu64 ",", row->temporary_blocks);
+        csv_totals(out, &row->cumulative);
+        putc(',', out);
+        ml_csv_text(out, row->name);
+        putc(',', out);
+        ml_csv_text(out, row->module);
+        fputs("\r\n", out);
+    }
+}
+
+static void csv_frames(const struct ml_report *report, uint32_t node, FILE *out) {
+    size_t count = 0;
+    struct ml_report_line *lines = ml_report_lines(report->stacks, node, &count);
+
+    ml_csv_open(out);
+    for (size_t i = count; i > 0; i--) {
+        const struct ml_report_line *line = &lines[i - 1];
+        char unnamed[ML_REPORT_NAME_BYTES];
+
+        snprintf(unnamed, sizeof unnamed, "%s+0x%" PRIx64, line->module, line->offset);
+        ml_csv_put(out, line->name ? line->name : unnamed, ';', i == count);
+    }
+    ml_csv_close(out);
+    free(lines);
+}
+
+static void csv_stacks(const struct ml_report *report, FILE *out) {
+    const struct ml_report_page page = {.report = report, .out = out};
+    size_t count = 0;
+    struct ml_stack *stacks = ml_report_sorted(&page, report->metric, report->order, &count);
+
+    fputs(CSV_FIGURES ",temporary_blocks,thread,stack\r\n", out);
+    for (size_t i = 0; i < count && (report->limit == 0 || i < report->limit); i++) {
+        csv_totals(out, &stacks[i].own);
+        fprintf(out, ",%" PRIu64 ",", stacks[i].temporary_blocks);
+        ml_csv_text(out, ml_stacks_thread(report->stacks, stacks[i].node).bytes);
+        putc(',', out);
+        csv_frames(report, stacks[i].node, out);
+        fputs("\r\n", out);
+    }
+    free(stacks);
+}
+
+void ml_report_csv(const struct ml_report *report, FILE *out) {
+    if (report->list == ML_LIST_ROWS) {
+        csv_rows(report, out);
+    } else {
+        csv_stacks(report, out);
+    }
+}

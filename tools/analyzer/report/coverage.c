@@ -1,0 +1,163 @@
+/* What the heap explains of a process's memory, and whose memory went unseen, in words. Room:
+ * tools.
+ *
+ * One rule: words say what was read, and no more: of memory that the heap does not explain nobody
+ * here knows whose it is. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/analyzer/formats/words.h"
+#include "tools/analyzer/report/internal.h"
+#include "tools/analyzer/report/unseen_groups.h"
+
+enum {
+    UNDER_NAME_COLUMN = 9, /* of the table of processes */
+    BEHIND_TITLE_COLUMN = 15,
+    HANG_COLUMNS = 2, /* where a line goes on, that many further in */
+    SUMMARY_LINES = 4,
+    TEXT_BYTES = 512
+};
+
+static const char behind_title[] = "               ";
+
+/* A peak that much above what is live is worth its words. */
+static bool was_much_larger(uint64_t peak_bytes, uint64_t live_bytes) {
+    const uint64_t least_bytes = (uint64_t)1 << 20;
+
+    return peak_bytes > live_bytes && peak_bytes - live_bytes >= least_bytes &&
+           peak_bytes - live_bytes >= live_bytes / 4;
+}
+
+/* A sentence under a process's line. */
+static void put_below(const struct ml_report_page *page, const char *text) {
+    fprintf(page->out, "%*s%s", UNDER_NAME_COLUMN, "", ml_report_dim(page));
+    ml_report_put_wrapped(page, UNDER_NAME_COLUMN, text);
+    fprintf(page->out, "%s\n", ml_report_plain(page));
+}
+
+static void
+put_reading(const struct ml_report_page *page, const struct ml_profile_process *process) {
+    char text[TEXT_BYTES];
+    char peak[TEXT_BYTES] = "";
+    char private_words[ML_WORDS_BYTES];
+    char heap_words[ML_WORDS_BYTES];
+
+    if (process->coverage_heap_bytes > process->coverage_private_bytes) {
+        snprintf(peak, sizeof peak, ", not all of it touched");
+    } else if (was_much_larger(process->totals.peak_bytes, process->coverage_heap_bytes)) {
+        snprintf(
+            peak,
+            sizeof peak,
+            " (%s at its peak: an allocator may keep what was freed)",
+            ml_words_size(process->totals.peak_bytes, heap_words)
+        );
+    }
+    snprintf(
+        text,
+        sizeof text,
+        "private memory %s %s: heap %s live%s",
+        ml_words_size(process->coverage_private_bytes, private_words),
+        process->state == ML_STATE_RUNNING ? "when last read" : "at its largest reading",
+        ml_words_size(process->coverage_heap_bytes, heap_words),
+        peak
+    );
+    put_below(page, text);
+}
+
+void ml_report_coverage(
+    const struct ml_report_page *page, const struct ml_profile_process *process
+) {
+    if (process->coverage_private_bytes > 0) {
+        put_reading(page, process);
+    }
+    if (process->unseen.count_bytes > 0) {
+        char text[TEXT_BYTES];
+
+        snprintf(text, sizeof text, "not seen: %s", process->unseen.bytes);
+        put_below(page, text);
+    }
+}
+
+/* The text in so many lines, cut behind a word where it is longer. */
+static void put_lines(const struct ml_report_page *page, char *text, size_t lines) {
+    size_t used = strlen(text);
+
+    while (ml_report_lines_of(page, BEHIND_TITLE_COLUMN + HANG_COLUMNS, text) > lines) {
+        while (used > 0 && text[used - 1] != ' ') {
+            used--;
+        }
+        while (used > 0 && strchr(" ,:", text[used - 1])) {
+            used--;
+        }
+        if (used == 0) {
+            break; /* one long word */
+        }
+        snprintf(text + used, sizeof "...", "...");
+    }
+    ml_report_put_wrapped(page, BEHIND_TITLE_COLUMN + HANG_COLUMNS, text);
+    putc('\n', page->out);
+}
+
+/* A line for each kind of process, and what is over to the largest ones, whose words are cut else.
+ */
+static void put_unseen(const struct ml_report_page *page, size_t lines_max) {
+    const struct ml_profile *profile = page->report->profile;
+    const size_t room = lines_max - (profile->list_missed > 0);
+    size_t count = 0;
+    struct ml_unseen_group *groups = ml_unseen_groups(profile, ML_UNSEEN_ANYBODY, &count);
+    const size_t shown = count > room ? room - 1 : count;
+    size_t over = room - shown - (shown < count);
+    const char *indent = "";
+    char text[ML_UNSEEN_WORDS_BYTES];
+
+    for (size_t i = 0; groups && i < shown; i++) {
+        size_t lines = 0;
+        ml_unseen_group_words(&groups[i], false, text);
+        lines = ml_report_lines_of(page, BEHIND_TITLE_COLUMN + HANG_COLUMNS, text);
+        if (lines > over + 1) {
+            ml_unseen_group_words(&groups[i], true, text);
+            lines = ml_report_lines_of(page, BEHIND_TITLE_COLUMN + HANG_COLUMNS, text);
+        }
+        lines = lines < over + 1 ? lines : over + 1;
+        over -= lines - 1;
+        fputs(indent, page->out);
+        put_lines(page, text, lines);
+        indent = behind_title;
+    }
+    if (groups && shown < count) {
+        fprintf(
+            page->out, "%s%s\n", indent, ml_unseen_rest_words(groups + shown, count - shown, text)
+        );
+        indent = behind_title;
+    }
+    if (profile->list_missed > 0) {
+        fprintf(
+            page->out,
+            "%sat least %s process%s ended before memlog saw %s\n",
+            indent,
+            ml_words_count(profile->list_missed, text),
+            profile->list_missed == 1 ? "" : "es",
+            profile->list_missed == 1 ? "it" : "them"
+        );
+    } else if (count == 0) {
+        ml_profile_uncovered(profile, text);
+        put_lines(page, text, lines_max);
+    }
+    free(groups);
+}
+
+void ml_report_uncovered(const struct ml_report_page *page) {
+    char text[ML_UNCOVERED_BYTES];
+
+    if (ml_profile_uncovered(page->report->profile, text)[0] == '\0') {
+        return;
+    }
+    fprintf(page->out, "  %sNOT COVERED%s  ", ml_report_warn(page), ml_report_plain(page));
+    if (page->is_summary) {
+        put_unseen(page, SUMMARY_LINES);
+        return;
+    }
+    ml_report_put_wrapped(page, BEHIND_TITLE_COLUMN, text);
+    putc('\n', page->out);
+}

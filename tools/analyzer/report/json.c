@@ -1,0 +1,457 @@
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ipc/event.h"
+#include "tools/analyzer/formats/words.h"
+#include "tools/analyzer/report/internal.h"
+
+/* The version of the form. */
+enum { REPORT_VERSION = 1 };
+
+static void text_member(struct ml_json *json, const char *name, struct ml_profile_text text) {
+    ml_json_key(json, name);
+    ml_json_text(json, text.bytes, text.count_bytes);
+}
+
+static void time_member(struct ml_json *json, const char *name, uint64_t realtime_ns) {
+    char words[ML_WORDS_BYTES];
+
+    ml_json_string_member(json, name, ml_words_time_ms(realtime_ns, words));
+}
+
+/* Whole bytes and blocks, rounded. */
+static void error_member(struct ml_json *json, const char *name, double error) {
+    ml_json_number_member(json, name, (uint64_t)(error + 0.5));
+}
+
+/* Standard errors, where the figures are estimates. */
+static void put_errors(struct ml_json *json, const struct ml_profile_totals *totals) {
+    struct ml_profile_spread errors;
+
+    if (!ml_profile_standard_errors(totals, &errors)) {
+        return;
+    }
+    error_member(json, "live_bytes_error", errors.live_bytes);
+    error_member(json, "live_blocks_error", errors.live_blocks);
+    error_member(json, "peak_bytes_error", errors.peak_bytes);
+    error_member(json, "peak_blocks_error", errors.peak_blocks);
+    error_member(json, "total_bytes_error", errors.total_bytes);
+    error_member(json, "total_blocks_error", errors.total_blocks);
+}
+
+void ml_report_json_totals(struct ml_json *json, const struct ml_profile_totals *totals) {
+    ml_json_number_member(json, "live_bytes", totals->live_bytes);
+    ml_json_number_member(json, "live_blocks", totals->live_blocks);
+    ml_json_number_member(json, "peak_bytes", totals->peak_bytes);
+    ml_json_number_member(json, "peak_blocks", totals->peak_blocks);
+    ml_json_number_member(json, "total_bytes", totals->total_bytes);
+    ml_json_number_member(json, "total_blocks", totals->total_blocks);
+    put_errors(json, totals);
+}
+
+static void hex_member(struct ml_json *json, const char *name, struct ml_profile_text bytes) {
+    static const char digits[] = "0123456789abcdef";
+    char hex[2 * ML_BUILD_ID_MAX_BYTES];
+    size_t count = 0;
+
+    for (size_t i = 0; i < bytes.count_bytes && i < ML_BUILD_ID_MAX_BYTES; i++) {
+        hex[count++] = digits[(unsigned char)bytes.bytes[i] >> 4];
+        hex[count++] = digits[(unsigned char)bytes.bytes[i] & 15];
+    }
+    ml_json_key(json, name);
+    ml_json_text(json, hex, count);
+}
+
+/* One frame; `symbol` NULL: no name is known. */
+static void put_frame(
+    struct ml_json *json,
+    const struct ml_stacks *stacks,
+    const struct ml_place *place,
+    const struct ml_symbol *symbol
+) {
+    const struct ml_profile_text none = {.bytes = "", .count_bytes = 0};
+    const struct ml_code_file *file =
+        place->file == ML_STACKS_NONE ? NULL : &stacks->files[place->file];
+    char buffer[ML_PLACE_NAME_BYTES];
+    char offset[sizeof "0xffffffffffffffff"];
+    const char *function = "";
+
+    if (symbol) {
+        function = symbol->function;
+    } else if (place->kind != ML_FRAME_ADDRESS) {
+        function = ml_place_name(place, buffer);
+    }
+    snprintf(offset, sizeof offset, "0x%" PRIx64, place->offset);
+    ml_json_open(json, '{');
+    ml_json_string_member(json, "function", function);
+    ml_json_string_member(json, "file", symbol ? symbol->file : "");
+    ml_json_number_member(json, "line", symbol ? symbol->line : 0);
+    text_member(json, "module", file ? file->path : none);
+    hex_member(json, "build_id", file ? file->build_id : none);
+    ml_json_string_member(json, "offset", offset);
+    ml_json_bool_member(json, "inlined", symbol && symbol->inlined);
+    ml_json_close(json, '}');
+}
+
+void ml_report_json_frames(struct ml_json *json, const struct ml_stacks *stacks, uint32_t node) {
+    ml_json_key(json, "frames");
+    ml_json_open(json, '[');
+    for (; node != ML_STACKS_NONE; node = stacks->nodes[node].parent) {
+        const struct ml_place *place = &stacks->places[stacks->nodes[node].place];
+
+        if (place->kind == ML_FRAME_THREAD && stacks->nodes[node].parent == ML_STACKS_NONE) {
+            continue; /* it is the stack's "thread" */
+        }
+        for (size_t i = 0; i < place->symbols_count; i++) {
+            put_frame(json, stacks, place, &stacks->symbols[place->first_symbol + i]);
+        }
+        if (place->symbols_count == 0) {
+            put_frame(json, stacks, place, NULL);
+        }
+    }
+    ml_json_close(json, ']');
+}
+
+static void
+put_stacks(struct ml_json *json, const struct ml_report *report, const struct ml_stack_list *list) {
+    size_t count = report->limit > 0 && report->limit < list->count ? report->limit : list->count;
+
+    ml_json_key(json, "stacks");
+    ml_json_open(json, '[');
+    for (size_t i = 0; i < count; i++) {
+        const struct ml_stack *stack = &list->stacks[i];
+
+        ml_json_line(json);
+        ml_json_open(json, '{');
+        ml_report_json_totals(json, &stack->own);
+        ml_json_number_member(json, "temporary_blocks", stack->temporary_blocks);
+        text_member(json, "thread", ml_stacks_thread(report->stacks, stack->node));
+        ml_report_json_frames(json, report->stacks, stack->node);
+        ml_json_close(json, '}');
+    }
+    ml_json_close(json, ']');
+}
+
+static uint64_t sampling_of(const struct ml_profile *profile) {
+    uint64_t sampling_bytes = 1;
+
+    for (size_t i = 0; i < profile->processes_count; i++) {
+        if (profile->processes[i].sampling_bytes > sampling_bytes) {
+            sampling_bytes = profile->processes[i].sampling_bytes;
+        }
+    }
+    return sampling_bytes;
+}
+
+/* At what interval from when on. */
+static void put_sampling(
+    struct ml_json *json, const struct ml_profile *profile, const struct ml_profile_process *process
+) {
+    ml_json_key(json, "sampling");
+    ml_json_open(json, '[');
+    for (size_t i = 0; i < process->sampling_changes_count; i++) {
+        ml_json_open(json, '{');
+        time_member(
+            json, "from", ml_profile_realtime_ns(profile, process->sampling_changes[i].ticks)
+        );
+        ml_json_number_member(json, "bytes", process->sampling_changes[i].interval_bytes);
+        ml_json_close(json, '}');
+    }
+    ml_json_close(json, ']');
+    ml_json_number_member(json, "sampling_left_out", process->sampling_left_out);
+}
+
+static void put_gaps(struct ml_json *json, const struct ml_profile *profile) {
+    ml_json_key(json, "gaps");
+    ml_json_open(json, '[');
+    for (size_t i = 0; i < profile->gaps_count; i++) {
+        const struct ml_profile_gap *gap = &profile->gaps[i];
+        ml_json_open(json, '{');
+        ml_json_number_member(json, "id", gap->process_id);
+        time_member(json, "from", ml_profile_moment_ns(profile, &gap->from));
+        time_member(json, "to", ml_profile_moment_ns(profile, &gap->to));
+        text_member(json, "reason", gap->reason);
+        ml_json_close(json, '}');
+    }
+    ml_json_close(json, ']');
+}
+
+static void put_not_profiled(struct ml_json *json, const struct ml_profile *profile) {
+    ml_json_key(json, "not_profiled");
+    ml_json_open(json, '[');
+    for (size_t i = 0; i < profile->not_profiled_count; i++) {
+        const struct ml_profile_not_profiled *one = &profile->not_profiled[i];
+        ml_json_open(json, '{');
+        ml_json_number_member(json, "pid", one->pid);
+        ml_json_number_member(json, "parent_pid", one->parent_pid);
+        text_member(json, "path", one->path);
+        text_member(json, "reason", one->reason);
+        ml_json_close(json, '}');
+    }
+    ml_json_close(json, ']');
+}
+
+/* How the list of processes came to be, and what it may not hold. */
+static void put_list(struct ml_json *json, const struct ml_profile *profile) {
+    ml_json_key(json, "process_list");
+    ml_json_open(json, '{');
+    text_member(json, "source", profile->list_source);
+    ml_json_number_member(json, "blind_ms", (profile->list_blind_ns + 999999) / 1000000);
+    ml_json_number_member(json, "missed", profile->list_missed);
+    ml_json_close(json, '}');
+}
+
+/* Why it was taken unasked, and who is guilty; nothing when somebody asked. */
+static void put_trigger(struct ml_json *json, const struct ml_report *report) {
+    const struct ml_profile_trigger *trigger = &report->profile->trigger;
+
+    if (trigger->kind == 0) {
+        return;
+    }
+    ml_json_key(json, "trigger");
+    ml_json_open(json, '{');
+    ml_json_string_member(json, "kind", ml_profile_trigger_name(trigger->kind));
+    text_member(json, "reason", trigger->reason);
+    ml_json_number_member(json, "process_id", trigger->process_id);
+    ml_json_number_member(json, "stack_bytes", trigger->node_bytes);
+    if (trigger->checked_ns != 0 && trigger->checked_ns <= report->profile->now.monotonic_ns) {
+        ml_json_number_member(
+            json, "after_check_ns", report->profile->now.monotonic_ns - trigger->checked_ns
+        );
+    }
+    ml_report_json_frames(json, report->stacks, report->stacks->guilty);
+    ml_json_close(json, '}');
+}
+
+void ml_report_json_dump(struct ml_json *json, const struct ml_report *report) {
+    const struct ml_profile *profile = report->profile;
+    const char *slash = strrchr(report->file_path, '/');
+    char words[ML_WORDS_BYTES];
+    char uncovered[ML_UNCOVERED_BYTES];
+
+    ml_json_key(json, "dump");
+    ml_json_open(json, '{');
+    ml_json_string_member(json, "file", slash ? slash + 1 : report->file_path);
+    ml_json_string_member(json, "time", ml_words_time(profile->now.realtime_ns, words));
+    ml_json_string_member(json, "reason", ml_profile_reason_name(profile->reason));
+    text_member(json, "program", profile->program);
+    ml_json_number_member(json, "sampling_bytes", sampling_of(profile));
+    ml_json_bool_member(json, "complete", ml_profile_is_complete(profile));
+    ml_json_bool_member(json, "covered", ml_profile_is_covered(profile));
+    ml_json_string_member(json, "uncovered", ml_profile_uncovered(profile, uncovered));
+    ml_json_bool_member(json, "truncated", profile->truncated);
+    ml_json_bool_member(json, "damaged", profile->damaged);
+    text_member(json, "sandbox_missing", profile->sandbox_missing);
+    text_member(json, "service_trouble", profile->service_trouble);
+    put_list(json, profile);
+    put_trigger(json, report);
+    put_gaps(json, profile);
+    put_not_profiled(json, profile);
+    ml_json_close(json, '}');
+}
+
+static void put_coverage(struct ml_json *json, const struct ml_profile_process *process) {
+    const struct ml_profile_text unknown = {.bytes = "unknown", .count_bytes = 7};
+    const struct ml_profile_text none = {.bytes = "", .count_bytes = 0};
+    const bool recorded = !process->not_recorded;
+    const bool hides = !recorded && ml_profile_hides(process);
+
+    ml_json_key(json, "coverage");
+    ml_json_open(json, '{');
+    ml_json_number_member(json, "heap_bytes", process->coverage_heap_bytes);
+    ml_json_number_member(
+        json, "private_bytes", recorded ? process->coverage_private_bytes : process->footprint_bytes
+    );
+    text_member(
+        json, "allocator", process->allocator.count_bytes > 0 ? process->allocator : unknown
+    );
+    if (hides && process->not_recorded_reason.count_bytes == 0) {
+        ml_json_string_member(json, "unseen", "it is not recorded");
+    } else {
+        text_member(
+            json,
+            "unseen",
+            recorded ? process->unseen : (hides ? process->not_recorded_reason : none)
+        );
+    }
+    ml_json_close(json, '}');
+}
+
+static void put_process_head(
+    struct ml_json *json, const struct ml_profile *profile, const struct ml_profile_process *process
+) {
+    ml_json_number_member(json, "id", process->id);
+    ml_json_number_member(json, "parent_id", process->parent_id);
+    ml_json_number_member(json, "pid", process->pid);
+    ml_json_number_member(json, "parent_pid", process->parent_pid);
+    text_member(json, "name", process->name);
+    ml_json_key(json, "command_line");
+    ml_json_open(json, '[');
+    for (size_t i = 0; i < process->arguments_count; i++) {
+        ml_json_text(json, process->arguments[i].bytes, process->arguments[i].count_bytes);
+    }
+    ml_json_close(json, ']');
+    ml_json_string_member(json, "role", ml_profile_role_name(process->role));
+    ml_json_string_member(json, "state", ml_profile_state_name(process->state));
+    ml_json_bool_member(json, "recorded", !process->not_recorded);
+    text_member(json, "reason", process->not_recorded_reason);
+    if (process->not_recorded) {
+        ml_json_bool_member(json, "idle", process->idle);
+    }
+    ml_json_bool_member(json, "from_startup", process->from_startup);
+    ml_json_key(json, "complete");
+    if (process->not_recorded) {
+        ml_json_null(json); /* it has no events of which any could be lost, or not */
+    } else {
+        ml_json_bool(json, process->complete && !process->partial);
+    }
+    text_member(json, "trouble", process->trouble);
+    ml_json_number_member(json, "sampling_bytes", process->sampling_bytes);
+    put_sampling(json, profile, process);
+    ml_json_number_member(json, "footprint_bytes", process->footprint_bytes);
+    ml_json_number_member(json, "resident_bytes", process->resident_bytes);
+    put_coverage(json, process);
+    ml_json_key(json, "exit_code");
+    ml_json_integer(json, process->exit_code);
+    ml_json_number_member(json, "signal", process->signal);
+    time_member(json, "start_time", ml_profile_moment_ns(profile, &process->start));
+    time_member(json, "end_time", ml_profile_moment_ns(profile, &process->end));
+    time_member(json, "peak_time", ml_profile_realtime_ns(profile, process->peak_ticks));
+}
+
+/* produced = received + in_flight + what dropped holds; "balanced" says that it is so. */
+static void put_accounting(struct ml_json *json, const struct ml_profile_accounting *accounting) {
+    ml_json_key(json, "accounting");
+    ml_json_open(json, '{');
+    ml_json_number_member(json, "produced", accounting->produced);
+    ml_json_number_member(json, "received", accounting->received);
+    ml_json_number_member(json, "in_flight", accounting->in_flight);
+    ml_json_key(json, "dropped");
+    ml_json_open(json, '{');
+    ml_json_number_member(json, "overrun", accounting->overrun);
+    ml_json_number_member(json, "no_lane", accounting->no_lane);
+    ml_json_number_member(json, "nested", accounting->nested);
+    ml_json_number_member(json, "no_pipe", accounting->no_pipe);
+    ml_json_number_member(json, "refused", accounting->refused);
+    ml_json_number_member(json, "unaccounted", accounting->unaccounted);
+    ml_json_close(json, '}');
+    ml_json_bool_member(json, "balanced", accounting->balanced);
+    ml_json_number_member(json, "waits", accounting->waits);
+    ml_json_number_member(json, "waited_ns", accounting->waited_ns);
+    ml_json_number_member(json, "longest_wait_ns", accounting->longest_wait_ns);
+    ml_json_number_member(json, "stream_bytes", accounting->stream_bytes);
+    ml_json_close(json, '}');
+}
+
+static void put_process(
+    struct ml_json *json,
+    const struct ml_report *report,
+    const struct ml_profile_process *process,
+    const struct ml_stack_list *stacks
+) {
+    ml_json_line(json);
+    ml_json_open(json, '{');
+    put_process_head(json, report->profile, process);
+    ml_json_bool_member(json, "in_tree", !process->left_tree);
+    ml_report_json_totals(json, &process->totals);
+    ml_json_number_member(json, "held_at_tree_peak_bytes", process->held_at_tree_peak_bytes);
+    ml_json_number_member(json, "held_at_tree_peak_blocks", process->held_at_tree_peak_blocks);
+    ml_json_number_member(json, "inherited_bytes", process->inherited_bytes);
+    ml_json_number_member(json, "inherited_blocks", process->inherited_blocks);
+    ml_json_number_member(json, "events", process->events);
+    ml_json_number_member(json, "lost_events", process->lost_events);
+    put_accounting(json, &process->accounting);
+    ml_json_number_member(json, "late_events", process->late_events);
+    ml_json_number_member(json, "unknown_frees", process->unknown_frees);
+    ml_json_number_member(json, "truncated_stacks", process->truncated_stacks);
+    ml_json_number_member(json, "broken_stacks", process->broken_stacks);
+    ml_json_number_member(json, "unwind_checked", process->unwind_checked);
+    ml_json_number_member(json, "unwind_differed", process->unwind_differed);
+    if (process->folded_processes > 0) {
+        ml_json_number_member(json, "folded_processes", process->folded_processes);
+        ml_json_number_member(json, "folded_failed", process->folded_failed);
+    }
+    ml_json_number_member(json, "stack_nodes", process->nodes_count);
+    ml_json_number_member(json, "counter_cells", process->cells_count);
+    if (stacks) {
+        put_stacks(json, report, stacks);
+    }
+    ml_json_close(json, '}');
+}
+
+void ml_report_json_tree(struct ml_json *json, const struct ml_profile *profile) {
+    struct ml_profile_totals tree = profile->tree;
+
+    tree.live_bytes = profile->running.bytes;
+    tree.live_blocks = profile->running.blocks;
+    tree.variances.live_bytes = profile->running.bytes_variance;
+    tree.variances.live_blocks = profile->running.blocks_variance;
+    ml_report_json_totals(json, &tree);
+    ml_json_number_member(json, "left_bytes", profile->left.bytes);
+    ml_json_number_member(json, "left_blocks", profile->left.blocks);
+    if (profile->left.bytes_variance > 0) {
+        const struct ml_profile_totals left = {
+            .variances = {
+                .live_bytes = profile->left.bytes_variance,
+                .live_blocks = profile->left.blocks_variance,
+                .total_bytes = 1}};
+        struct ml_profile_spread errors;
+        (void)ml_profile_standard_errors(&left, &errors);
+        error_member(json, "left_bytes_error", errors.live_bytes);
+        error_member(json, "left_blocks_error", errors.live_blocks);
+    }
+    ml_json_bool_member(json, "ended_shown", profile->is_ended_shown);
+}
+
+static void put_report(const struct ml_report *report, bool with_stacks, FILE *out) {
+    const struct ml_profile *profile = report->profile;
+    const struct ml_stack_list no_stacks = {.count = 0};
+    struct ml_json json = ml_json_over(out);
+
+    ml_json_open(&json, '{');
+    ml_json_number_member(&json, "memlog", REPORT_VERSION);
+    ml_report_json_dump(&json, report);
+    ml_json_line(&json);
+    ml_json_key(&json, "tree");
+    ml_json_open(&json, '{');
+    ml_report_json_tree(&json, profile);
+    time_member(&json, "peak_time", ml_profile_realtime_ns(profile, profile->tree_peak_ticks));
+    if (report->list == ML_LIST_ROWS) {
+        ml_json_close(&json, '}');
+        ml_json_line(&json);
+        ml_report_json_rows(&json, report);
+        ml_json_close(&json, '}');
+        putc('\n', out);
+        return;
+    }
+    if (with_stacks) {
+        put_stacks(&json, report, &report->stacks->tree);
+    }
+    ml_json_close(&json, '}');
+    ml_json_line(&json);
+    ml_json_key(&json, "processes");
+    ml_json_open(&json, '[');
+    for (size_t i = 0; i < profile->processes_count; i++) {
+        put_process(
+            &json,
+            report,
+            &profile->processes[i],
+            with_stacks ? &report->stacks->processes[i] : NULL
+        );
+    }
+    for (size_t i = 0; i < profile->others_count; i++) {
+        put_process(&json, report, &profile->others[i], with_stacks ? &no_stacks : NULL);
+    }
+    ml_json_close(&json, ']');
+    ml_json_close(&json, '}');
+    putc('\n', out);
+}
+
+void ml_report_json(const struct ml_report *report, FILE *out) {
+    put_report(report, true, out);
+}
+
+void ml_report_json_processes(const struct ml_report *report, FILE *out) {
+    put_report(report, false, out);
+}

@@ -1,0 +1,158 @@
+/* What a report says of what was not recorded, and of what recording cost in waiting. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "tools/analyzer/formats/words.h"
+#include "tools/analyzer/report/internal.h"
+
+/* Why events were dropped, and what to do about it; in the order in which they are told. */
+struct reason {
+    uint64_t count;
+    const char *why;
+    const char *next;
+};
+
+static void
+put_reasons(const struct ml_report_page *page, const struct ml_profile_accounting *accounting) {
+    const struct reason reasons[] = {
+        {accounting->overrun,
+         "its pipe stayed full for a second and more",
+         "--memlog-buffer-bytes=1M buffers more"},
+        {accounting->no_lane,
+         "more threads at once than memlog follows",
+         "nothing helps but fewer threads at once"},
+        {accounting->nested,
+         "signal handlers interrupted each other inside the allocator",
+         "handlers should not allocate"},
+        {accounting->no_pipe,
+         "the program closed the descriptor that it is recorded through, or forbade its use "
+         "(seccomp)",
+         "memlog's descriptors are the ones from 900 on"},
+        {accounting->refused,
+         "the service had stopped reading it",
+         "please report what is said above"},
+        {accounting->unaccounted, "for no reason that is known", "please report this as a fault"},
+    };
+    char words[ML_WORDS_BYTES];
+
+    for (size_t i = 0; i < sizeof reasons / sizeof reasons[0]; i++) {
+        if (reasons[i].count > 0) {
+            fprintf(
+                page->out,
+                "      %s: %s (%s)\n",
+                ml_words_count(reasons[i].count, words),
+                reasons[i].why,
+                reasons[i].next
+            );
+        }
+    }
+}
+
+static void put_file_trouble(const struct ml_report_page *page) {
+    const struct ml_profile *profile = page->report->profile;
+
+    if (profile->bad_is) {
+        fprintf(
+            page->out, "    the file: %s (byte %" PRIu64 ")\n", profile->bad_is, profile->bad_at
+        );
+    } else if (profile->truncated) {
+        fputs("    the file: it was cut off before its end\n", page->out);
+    }
+}
+
+static void put_gap(const struct ml_report_page *page, const struct ml_profile_gap *gap) {
+    const struct ml_profile *profile = page->report->profile;
+    char words[ML_WORDS_BYTES];
+
+    fprintf(
+        page->out,
+        "    nothing was seen from %s to ",
+        ml_report_time_of_day(ml_profile_moment_ns(profile, &gap->from), words)
+    );
+    fprintf(
+        page->out, "%s: ", ml_report_time_of_day(ml_profile_moment_ns(profile, &gap->to), words)
+    );
+    ml_report_put(page, gap->reason.bytes);
+    putc('\n', page->out);
+}
+
+static void
+put_process(const struct ml_report_page *page, const struct ml_profile_process *process) {
+    char words[ML_WORDS_BYTES];
+    char more_words[ML_WORDS_BYTES];
+
+    fprintf(page->out, "    %" PRIu32 " ", process->pid);
+    ml_report_put(page, process->name.bytes);
+    if (process->lost_events > 0) {
+        fprintf(
+            page->out,
+            ": %s of %s events were lost",
+            ml_words_count(process->lost_events, words),
+            ml_words_count(process->events + process->lost_events, more_words)
+        );
+    }
+    if (process->trouble.count_bytes > 0) {
+        fputs(": ", page->out);
+        ml_report_put(page, process->trouble.bytes);
+    } else if (process->partial) {
+        fputs(": the file holds only a part of its stacks", page->out);
+    }
+    putc('\n', page->out);
+    put_reasons(page, &process->accounting);
+}
+
+void ml_report_losses(const struct ml_report_page *page) {
+    const struct ml_profile *profile = page->report->profile;
+
+    put_file_trouble(page);
+    for (size_t i = 0; i < profile->gaps_count; i++) {
+        put_gap(page, &profile->gaps[i]);
+    }
+    for (size_t i = 0; i < profile->processes_count; i++) {
+        const struct ml_profile_process *process = &profile->processes[i];
+        if (!process->complete || process->lost_events > 0 || process->partial) {
+            put_process(page, process);
+        }
+    }
+}
+
+static const char *span_of(uint64_t span_ns, char words[ML_WORDS_BYTES]) {
+    return span_ns < 1000000 ? "less than 1 ms" : ml_words_span(span_ns, words);
+}
+
+void ml_report_waits(const struct ml_report_page *page) {
+    const struct ml_profile *profile = page->report->profile;
+    const struct ml_profile_process *longest = NULL;
+    uint64_t waits = 0;
+    uint64_t waited_ns = 0;
+    char count[ML_WORDS_BYTES];
+    char span[ML_WORDS_BYTES];
+    char longest_span[ML_WORDS_BYTES];
+
+    for (size_t i = 0; i < profile->processes_count; i++) {
+        const struct ml_profile_process *process = &profile->processes[i];
+        waits += process->accounting.waits;
+        waited_ns += process->accounting.waited_ns;
+        if (!longest || process->accounting.longest_wait_ns > longest->accounting.longest_wait_ns) {
+            longest = process;
+        }
+    }
+    if (waits == 0) {
+        return;
+    }
+    fprintf(
+        page->out,
+        "  waited       %s time%s for memlog, %s in all, at most %s (process %" PRIu32 ")\n",
+        ml_words_count(waits, count),
+        ml_report_plural(waits),
+        span_of(waited_ns, span),
+        span_of(longest->accounting.longest_wait_ns, longest_span),
+        longest->pid
+    );
+    fprintf(
+        page->out,
+        "               %s--memlog-buffer-bytes=1M makes it less%s\n",
+        ml_report_dim(page),
+        ml_report_plain(page)
+    );
+}

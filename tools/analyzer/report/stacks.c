@@ -1,0 +1,417 @@
+#include "tools/analyzer/report/internal.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/printable.h"
+#include "ipc/event.h"
+#include "tools/analyzer/formats/words.h"
+#include "tools/analyzer/stacks/function_name.h"
+#include "tools/analyzer/stacks/plumbing.h"
+
+enum {
+    STACKS_SHOWN = 5,       /* of each list, when the user says nothing */
+    FRAMES_SHOWN = 8,       /* of each stack: the innermost, and main's side */
+    OUTER_FRAMES_SHOWN = 2, /* of those, outermost */
+    FILES_SHOWN = 5,        /* without names */
+};
+
+static const char *base_name(const char *path) {
+    const char *slash = strrchr(path, '/');
+
+    return slash ? slash + 1 : path;
+}
+
+static struct ml_report_line line_of(
+    const struct ml_stacks *stacks, const struct ml_place *place, const struct ml_symbol *symbol
+) {
+    struct ml_report_line line = {.module = "", .file = "", .offset = place->offset};
+
+    if (place->file != ML_STACKS_NONE) {
+        line.module = base_name(stacks->files[place->file].path.bytes);
+    }
+    if (symbol) {
+        line.name = symbol->function[0] ? symbol->function : NULL;
+        line.file = base_name(symbol->file);
+        line.source_line = symbol->line;
+    }
+    if (place->kind != ML_FRAME_ADDRESS) {
+        line.name = ml_place_name(place, NULL); /* needs no buffer: it is no address */
+    }
+    return line;
+}
+
+/* What the C library does before main or a thread's function says nothing. */
+static bool is_startup(const char *name) {
+    static const char *const names[] = {
+        "_start",
+        "__libc_start_main",
+        "__libc_start_main_impl",
+        "__libc_start_call_main",
+        "start_thread",
+        "clone",
+        "__clone",
+        "clone3",
+        "__clone3",
+        "__GI___clone3"};
+
+    for (size_t i = 0; name && i < sizeof names / sizeof names[0]; i++) {
+        if (strcmp(name, names[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+struct ml_report_line *
+ml_report_lines(const struct ml_stacks *stacks, uint32_t node, size_t *out_count) {
+    struct ml_report_line *lines = NULL;
+    size_t capacity = 0;
+    size_t count = 0;
+
+    for (; node != ML_STACKS_NONE; node = stacks->nodes[node].parent) {
+        const struct ml_place *place = &stacks->places[stacks->nodes[node].place];
+        size_t here = place->symbols_count > 0 ? place->symbols_count : 1;
+
+        if (place->kind == ML_FRAME_THREAD) {
+            continue;
+        }
+        if (!ml_grow((void **)&lines, &capacity, count + here, sizeof *lines)) {
+            break;
+        }
+        for (size_t i = 0; i < here; i++) {
+            const struct ml_symbol *symbol =
+                place->symbols_count > 0 ? &stacks->symbols[place->first_symbol + i] : NULL;
+            lines[count++] = line_of(stacks, place, symbol);
+        }
+        if (count > here && is_startup(lines[count - 1].name)) {
+            count -= here;
+            break;
+        }
+    }
+    *out_count = count;
+    return lines;
+}
+
+static void put_line(const struct ml_report_page *page, const struct ml_report_line *line) {
+    enum { INDENT = 6, GAP = 2 };
+    char name[ML_REPORT_NAME_BYTES];
+    char fitted[ML_REPORT_NAME_BYTES];
+    char where[ML_REPORT_NAME_BYTES];
+    size_t width = page->style->width - INDENT;
+    size_t name_columns = width * 2 / 3;
+
+    if (line->name) {
+        ml_function_name_fit(line->name, name_columns - GAP, fitted, sizeof fitted);
+    } else {
+        snprintf(
+            name,
+            sizeof name,
+            "%s%s0x%" PRIx64,
+            line->module,
+            line->module[0] ? "+" : "",
+            line->offset
+        );
+        ml_function_name_fit(name, name_columns - GAP, fitted, sizeof fitted);
+    }
+    where[0] = '\0';
+    if (line->file[0]) {
+        snprintf(where, sizeof where, "%s:%" PRIu32, line->file, line->source_line);
+    } else if (line->name) {
+        snprintf(where, sizeof where, "%s", line->module);
+    }
+    fprintf(page->out, "%*s", INDENT, "");
+    ml_report_put(page, fitted);
+    if (where[0]) {
+        fprintf(
+            page->out,
+            "%*s%s",
+            (int)(name_columns - ml_printable_columns(fitted)),
+            "",
+            ml_report_dim(page)
+        );
+        ml_function_name_fit(where, width - name_columns, name, sizeof name);
+        ml_report_put(page, name);
+        fputs(ml_report_plain(page), page->out);
+    }
+    putc('\n', page->out);
+}
+
+/* How many of the innermost lines hand memory on for others; none when all do. */
+static size_t plumbing_count(const struct ml_report_line *lines, size_t count) {
+    size_t at = 0;
+
+    while (at < count && lines[at].name && ml_is_plumbing(lines[at].name)) {
+        at++;
+    }
+    return at < count ? at : 0;
+}
+
+void ml_report_frames(const struct ml_report_page *page, uint32_t node) {
+    size_t count = 0;
+    struct ml_report_line *all = ml_report_lines(page->report->stacks, node, &count);
+    const struct ml_report_line *lines = all;
+
+    if (!page->report->is_plumbing_shown) {
+        size_t plumbing = plumbing_count(all, count);
+        lines = all != NULL ? all + plumbing : NULL;
+        count -= plumbing;
+    }
+
+    if (count == 0) {
+        fputs("      (no stack was recorded)\n", page->out);
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (count > FRAMES_SHOWN + 1 && i == FRAMES_SHOWN - OUTER_FRAMES_SHOWN) {
+            size_t left_out = count - FRAMES_SHOWN;
+            fprintf(
+                page->out,
+                "      %s... %zu frames ...%s\n",
+                ml_report_dim(page),
+                left_out,
+                ml_report_plain(page)
+            );
+            i += left_out;
+        }
+        put_line(page, &lines[i]);
+    }
+    free(all);
+}
+
+static void put_stack(
+    const struct ml_report_page *page,
+    size_t number,
+    const struct ml_stack *stack,
+    enum ml_metric metric,
+    uint64_t whole_bytes
+) {
+    struct ml_profile_text thread = ml_stacks_thread(page->report->stacks, stack->node);
+    uint64_t bytes = ml_metric_bytes(&stack->own, metric);
+    uint64_t blocks = ml_metric_blocks(&stack->own, metric);
+    char size[ML_WORDS_BYTES];
+    char count[ML_WORDS_BYTES];
+    double share = whole_bytes > 0 ? 100.0 * (double)bytes / (double)whole_bytes : 0;
+
+    fprintf(
+        page->out,
+        "%s%3zu. %s%s  %.1f %%  %sin %s block%s",
+        number > 1 ? "\n" : "",
+        number,
+        ml_report_bold(page),
+        ml_words_size(bytes, size),
+        share,
+        ml_report_plain(page),
+        ml_words_count(blocks, count),
+        ml_report_plural(blocks)
+    );
+    if (page->report->order == ML_ORDER_TEMPORARY) {
+        fprintf(page->out, ", %s freed at once", ml_words_count(stack->temporary_blocks, count));
+    }
+    if (thread.count_bytes > 0) {
+        fputs(", thread ", page->out);
+        ml_report_put(page, thread.bytes);
+    }
+    putc('\n', page->out);
+    ml_report_frames(page, stack->node);
+}
+
+struct stack_order {
+    enum ml_metric metric;
+    enum ml_breakdown_order order;
+};
+
+static uint64_t weight_of(const struct ml_stack *stack, const struct stack_order *order) {
+    switch (order->order) {
+    case ML_ORDER_BLOCKS:
+        return ml_metric_blocks(&stack->own, order->metric);
+    case ML_ORDER_TEMPORARY:
+        return stack->temporary_blocks;
+    default:
+        return ml_metric_bytes(&stack->own, order->metric);
+    }
+}
+
+static int order_stacks(const void *left, const void *right, void *context) {
+    uint64_t a = weight_of(left, context);
+    uint64_t b = weight_of(right, context);
+
+    return (a < b) - (a > b);
+}
+
+struct ml_stack *ml_report_sorted(
+    const struct ml_report_page *page,
+    enum ml_metric metric,
+    enum ml_breakdown_order order,
+    size_t *out_count
+) {
+    const struct ml_stack_list *list = &page->report->stacks->tree;
+    struct stack_order by = {.metric = metric, .order = order};
+    struct ml_stack *stacks = calloc(list->count + 1, sizeof *stacks);
+    size_t count = 0;
+
+    for (size_t i = 0; stacks && i < list->count; i++) {
+        if (weight_of(&list->stacks[i], &by) > 0) {
+            stacks[count++] = list->stacks[i];
+        }
+    }
+    if (count > 1) {
+        qsort_r(stacks, count, sizeof *stacks, order_stacks, &by);
+    }
+    *out_count = count;
+    return stacks;
+}
+
+const char *ml_report_rest(
+    const struct ml_report *report, size_t shown, size_t count, char out_rest[ML_REPORT_REST_BYTES]
+) {
+    snprintf(
+        out_rest,
+        ML_REPORT_REST_BYTES,
+        "%zu of %zu%s%s",
+        shown,
+        count,
+        report->list == ML_LIST_ROWS ? ""
+        : count == 1                 ? " stack"
+                                     : " stacks",
+        report->is_sifted ? ", of those that were asked for" : ""
+    );
+    return out_rest;
+}
+
+static void put_list(
+    const struct ml_report_page *page,
+    const char *title,
+    enum ml_metric metric,
+    enum ml_breakdown_order order
+) {
+    uint64_t whole_bytes = ml_metric_bytes(&page->report->profile->tree, metric);
+    size_t wanted = page->report->limit > 0 ? page->report->limit : STACKS_SHOWN;
+    size_t count = 0;
+    struct ml_stack *stacks = ml_report_sorted(page, metric, order, &count);
+    char rest[ML_REPORT_REST_BYTES];
+
+    if (count > 0) {
+        ml_report_heading(
+            page, title, ml_report_rest(page->report, wanted < count ? wanted : count, count, rest)
+        );
+        for (size_t i = 0; i < count && i < wanted; i++) {
+            put_stack(page, i + 1, &stacks[i], metric, whole_bytes);
+        }
+    }
+    free(stacks);
+}
+
+const char *ml_report_live_title(const struct ml_profile *profile) {
+    if (!profile->is_ended_shown) {
+        return "Who holds what is live";
+    }
+    return ml_report_anyone_runs(profile) ? "Who holds what is live, or held it at its end"
+                                          : "Who held what was left at exit";
+}
+
+/* The one list that was asked for. */
+static void put_wished(const struct ml_report_page *page) {
+    static const char *const titles[] = {
+        "Who holds what is live", "Who held the peak", "Who allocated"}; /* in the metric's order */
+    const struct ml_report *report = page->report;
+    const char *title = report->metric == ML_METRIC_LIVE ? ml_report_live_title(report->profile)
+                                                         : titles[report->metric];
+
+    if (report->order == ML_ORDER_BLOCKS) {
+        static const char *const of_blocks[] = {
+            "Who holds most live blocks",
+            "Who held most blocks of the peak",
+            "Who allocated most often"};
+        title = of_blocks[report->metric];
+    } else if (report->order == ML_ORDER_TEMPORARY) {
+        title = "Who frees at once what it allocates";
+    }
+    put_list(page, title, report->metric, report->order);
+}
+
+void ml_report_stacks(const struct ml_report_page *page) {
+    switch (page->report->list) {
+    case ML_LIST_STACKS:
+        put_wished(page);
+        break;
+    case ML_LIST_ROWS:
+        ml_report_breakdown(page);
+        break;
+    default:
+        put_list(page, ml_report_live_title(page->report->profile), ML_METRIC_LIVE, ML_ORDER_SELF);
+        put_list(page, "Who held the peak", ML_METRIC_PEAK, ML_ORDER_SELF);
+        break;
+    }
+}
+
+/* How many of a file's places are known, and how many have names. */
+struct naming {
+    size_t places, named;
+    uint32_t file;
+};
+
+/* What a debug file of it would be found by. */
+static void put_build_id(const struct ml_report_page *page, const struct ml_profile_text *id) {
+    fputs(id->count_bytes > 0 ? " (build id " : " (no build id", page->out);
+    for (size_t i = 0; i < id->count_bytes; i++) {
+        fprintf(page->out, "%02x", (unsigned)(unsigned char)id->bytes[i]);
+    }
+    putc(')', page->out);
+}
+
+static int order_nameless(const void *left, const void *right) {
+    const struct naming *a = left;
+    const struct naming *b = right;
+    size_t a_missing = a->places - a->named;
+    size_t b_missing = b->places - b->named;
+
+    return (a_missing < b_missing) - (a_missing > b_missing);
+}
+
+static bool has_name(const struct ml_stacks *stacks, const struct ml_place *place) {
+    return place->symbols_count > 0 && stacks->symbols[place->first_symbol].function[0];
+}
+
+void ml_report_nameless(const struct ml_report_page *page) {
+    const struct ml_stacks *stacks = page->report->stacks;
+    struct naming *namings = calloc(stacks->files_count + 1, sizeof *namings);
+
+    if (!namings) {
+        return;
+    }
+    for (uint32_t i = 0; i < stacks->files_count; i++) {
+        namings[i].file = i;
+    }
+    for (size_t i = 0; i < stacks->places_count; i++) {
+        const struct ml_place *place = &stacks->places[i];
+        if (place->file != ML_STACKS_NONE) {
+            namings[place->file].places++;
+            namings[place->file].named += has_name(stacks, place);
+        }
+    }
+    qsort(namings, stacks->files_count, sizeof *namings, order_nameless);
+    for (size_t i = 0; i < stacks->files_count && i < FILES_SHOWN; i++) {
+        const struct ml_code_file *file = &stacks->files[namings[i].file];
+        size_t missing = namings[i].places - namings[i].named;
+
+        if (missing < namings[i].places / 10 + 1) {
+            break;
+        }
+        if (i == 0) {
+            ml_report_heading(
+                page, "Names missing", "debug symbols of these files would give them"
+            );
+        }
+        fputs("  ", page->out);
+        ml_report_put(page, file->path.bytes);
+        put_build_id(page, &file->build_id);
+        fprintf(page->out, ": %zu of %zu places", missing, namings[i].places);
+        if (file->trouble) {
+            fputs(", ", page->out);
+            ml_report_put(page, file->trouble);
+        }
+        putc('\n', page->out);
+    }
+    free(namings);
+}

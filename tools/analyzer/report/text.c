@@ -1,0 +1,442 @@
+#include "tools/analyzer/report/report.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/printable.h"
+#include "tools/analyzer/formats/words.h"
+#include "tools/analyzer/report/internal.h"
+#include "tools/analyzer/report/unrecorded.h"
+
+enum { BEHIND_TITLE_COLUMN = 15, TRIGGER_BYTES = 1024 };
+
+const char *ml_report_bold(const struct ml_report_page *page) {
+    return page->style->colour ? "\033[1m" : "";
+}
+
+const char *ml_report_dim(const struct ml_report_page *page) {
+    return page->style->colour ? "\033[2m" : "";
+}
+
+const char *ml_report_warn(const struct ml_report_page *page) {
+    return page->style->colour ? "\033[33m" : "";
+}
+
+const char *ml_report_plain(const struct ml_report_page *page) {
+    return page->style->colour ? "\033[0m" : "";
+}
+
+void ml_report_heading(const struct ml_report_page *page, const char *title, const char *rest) {
+    fprintf(page->out, "\n%s%s%s", ml_report_bold(page), title, ml_report_plain(page));
+    if (rest[0]) {
+        fprintf(page->out, "  %s%s%s", ml_report_dim(page), rest, ml_report_plain(page));
+    }
+    putc('\n', page->out);
+}
+
+const char *ml_report_plural(uint64_t count) {
+    return count == 1 ? "" : "s";
+}
+
+void ml_report_put(const struct ml_report_page *page, const char *text) {
+    ml_printable_put_text(page->out, text);
+}
+
+/* Lines that the text takes; it is written to `page->out` if asked to. */
+static size_t
+wrap(const struct ml_report_page *page, size_t column, const char *text, bool is_written) {
+    const size_t first_column = column;
+    char word[ML_REPORT_NAME_BYTES];
+    size_t lines = 1;
+
+    while (*text) {
+        size_t count = strcspn(text, " ");
+        size_t columns = 0;
+        bool is_new_line = false;
+
+        count = count < sizeof word - 1 ? count : sizeof word - 1;
+        memcpy(word, text, count);
+        word[count] = '\0';
+        columns = ml_printable_columns(word);
+        text += count;
+        is_new_line = column + columns >= page->style->width && column > first_column;
+        lines += is_new_line;
+        if (is_written && is_new_line) {
+            fprintf(page->out, "\n%*s", (int)first_column, "");
+        } else if (is_written && column > first_column) {
+            putc(' ', page->out);
+        }
+        column = is_new_line ? first_column : column + (column > first_column);
+        if (is_written) {
+            ml_report_put(page, word);
+        }
+        column += columns;
+        text += strspn(text, " ");
+    }
+    return lines;
+}
+
+void ml_report_put_wrapped(const struct ml_report_page *page, size_t column, const char *text) {
+    (void)wrap(page, column, text, true);
+}
+
+size_t ml_report_lines_of(const struct ml_report_page *page, size_t column, const char *text) {
+    return wrap(page, column, text, false);
+}
+
+/* "live  5.3 MiB  1,204 blocks  what it means" */
+static void put_amount(
+    const struct ml_report_page *page,
+    const char *title,
+    uint64_t bytes,
+    uint64_t blocks,
+    double bytes_error,
+    const char *meaning
+) {
+    char size[ML_WORDS_BYTES];
+    char error[ML_WORDS_BYTES] = "";
+    char count[ML_WORDS_BYTES];
+
+    if (bytes_error > 0) {
+        ml_words_size((uint64_t)(bytes_error + 0.5), error);
+    }
+    fprintf(
+        page->out,
+        "  %-9s %s%11s%s%s%s %13s block%s%s  %s%s%s\n",
+        title,
+        ml_report_bold(page),
+        ml_words_size(bytes, size),
+        ml_report_plain(page),
+        bytes_error > 0 ? " \u00b1 " : "",
+        error,
+        ml_words_count(blocks, count),
+        ml_report_plural(blocks),
+        blocks == 1 ? " " : "",
+        ml_report_dim(page),
+        meaning,
+        ml_report_plain(page)
+    );
+}
+
+const char *ml_report_time_of_day(uint64_t realtime_ns, char words[ML_WORDS_BYTES]) {
+    ml_words_time_ms(realtime_ns, words);
+    /* 2026-11-21T10:00:00.123Z -> 10:00:00.123Z */
+    if (strlen(words) < sizeof "2026-11-21T10:00:00.123Z" - 1) {
+        return "an unknown time";
+    }
+    return words + sizeof "2026-11-21T" - 1;
+}
+
+bool ml_report_anyone_runs(const struct ml_profile *profile) {
+    for (size_t i = 0; i < profile->processes_count; i++) {
+        if (!profile->processes[i].left_tree) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void put_holding(
+    const struct ml_report_page *page,
+    const char *title,
+    const struct ml_profile_holding *holding,
+    const char *meaning
+) {
+    const struct ml_profile_totals totals = {
+        .variances = {.live_bytes = holding->bytes_variance, .total_bytes = 1}};
+    struct ml_profile_spread errors;
+
+    (void)ml_profile_standard_errors(&totals, &errors);
+    put_amount(page, title, holding->bytes, holding->blocks, errors.live_bytes, meaning);
+}
+
+/* What is held, and what ended processes left: two things. At the end there is the one alone. */
+static void put_held(const struct ml_report_page *page) {
+    const struct ml_profile *profile = page->report->profile;
+    const bool anyone_runs = ml_report_anyone_runs(profile);
+    const char *at_exit = ml_profile_processes(profile) > 1 ? "at the exit of each, never freed"
+                                                            : "at exit, never freed";
+
+    if (anyone_runs) {
+        put_holding(page, "live", &profile->running, "at the dump");
+    }
+    if (!anyone_runs || profile->left.blocks > 0) {
+        put_holding(page, "left", &profile->left, anyone_runs ? "by ended processes" : at_exit);
+    }
+}
+
+uint64_t ml_report_sampling_bytes(const struct ml_profile *profile) {
+    uint64_t sampling_bytes = 1;
+
+    for (size_t i = 0; i < profile->processes_count; i++) {
+        if (profile->processes[i].sampling_bytes > sampling_bytes) {
+            sampling_bytes = profile->processes[i].sampling_bytes;
+        }
+    }
+    return sampling_bytes;
+}
+
+static bool sampling_changed(const struct ml_profile *profile) {
+    for (size_t i = 0; i < profile->processes_count; i++) {
+        if (profile->processes[i].sampling_changes_count > 1) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void put_title(const struct ml_report_page *page) {
+    const struct ml_profile *profile = page->report->profile;
+    const uint64_t processes = ml_profile_processes(profile);
+    const uint64_t images = ml_profile_images(profile);
+    char words[ML_WORDS_BYTES];
+
+    fputs(ml_report_bold(page), page->out);
+    ml_report_put(page, profile->program.bytes);
+    fprintf(
+        page->out,
+        "%s  %s%" PRIu64 " process%s",
+        ml_report_plain(page),
+        ml_report_dim(page),
+        processes,
+        processes == 1 ? "" : "es"
+    );
+    if (images != processes) {
+        fprintf(page->out, " in %" PRIu64 " program images", images);
+    }
+    fprintf(
+        page->out,
+        ", %s, dump at %s%s\n",
+        ml_words_span(profile->now.monotonic_ns - profile->run_start.monotonic_ns, words),
+        profile->reason == 0 ? "the end" : ml_profile_reason_name(profile->reason),
+        ml_report_plain(page)
+    );
+}
+
+/* Why the dump was taken, and who is guilty. */
+static void put_trigger(const struct ml_report_page *page) {
+    const struct ml_profile_trigger *trigger = &page->report->profile->trigger;
+    char callers[ML_REPORT_CALLERS_BYTES];
+    char words[ML_WORDS_BYTES];
+    char text[TRIGGER_BYTES];
+
+    if (trigger->kind == 0) {
+        return;
+    }
+    if (trigger->kind == ML_PROFILE_TRIGGER_ASKED) {
+        fputs("  asked for    ", page->out); /* in the words of who asked */
+        snprintf(text, sizeof text, "%s", trigger->reason.bytes);
+    } else {
+        fputs("  taken for    ", page->out);
+        snprintf(
+            text,
+            sizeof text,
+            "%s: %s",
+            ml_profile_trigger_name(trigger->kind),
+            trigger->reason.bytes
+        );
+    }
+    ml_report_put_wrapped(page, BEHIND_TITLE_COLUMN, text);
+    putc('\n', page->out);
+    if (page->report->stacks->guilty != ML_STACKS_NONE) {
+        ml_report_callers(page, page->report->stacks->guilty, callers);
+        fprintf(
+            page->out,
+            "  guilty       %s%s%s in ",
+            ml_report_bold(page),
+            ml_words_size(trigger->node_bytes, words),
+            ml_report_plain(page)
+        );
+        ml_report_put(page, callers);
+        putc('\n', page->out);
+    }
+}
+
+/* Whether that is all there was. */
+static void put_completeness(const struct ml_report_page *page) {
+    const struct ml_profile *profile = page->report->profile;
+    char words[ML_WORDS_BYTES];
+
+    if (!ml_profile_is_complete(profile)) {
+        fprintf(page->out, "  %sNOT COMPLETE%s\n", ml_report_warn(page), ml_report_plain(page));
+        ml_report_losses(page);
+    } else if (profile->processes_count == 0) {
+        fputs(
+            profile->not_profiled_count > 0 || profile->others_count > 0
+                ? "  nothing      no process was recorded, and below stands why\n"
+                : "  nothing      no process was recorded: none was of a kind that --memlog=MODE "
+                  "takes, or memlog doctor\n               PROGRAM tells why\n",
+            page->out
+        );
+    } else if (ml_report_sampling_bytes(profile) > 1) {
+        fprintf(
+            page->out,
+            "  complete     estimated from samples, one every %s on average%s (\u00b1 one standard "
+            "error)\n",
+            ml_words_size(ml_report_sampling_bytes(profile), words),
+            sampling_changed(profile) ? " at times" : ""
+        );
+    } else if (ml_profile_is_covered(profile)) {
+        fprintf(
+            page->out,
+            "  complete     every allocation was recorded, none was lost%s\n",
+            profile->list_blind_ns > 0 ? ", of all processes that memlog saw" : ""
+        );
+    } else {
+        fputs("  complete     of what memlog sees no event was lost\n", page->out);
+    }
+    ml_report_uncovered(page);
+}
+
+/* How far the stacks can be trusted; nothing when there is nothing to say. */
+static void put_stack_quality(const struct ml_report_page *page) {
+    const struct ml_profile *profile = page->report->profile;
+    uint64_t cut = 0;
+    uint64_t broken = 0;
+    uint64_t checked = 0;
+    uint64_t differed = 0;
+    char words[ML_WORDS_BYTES];
+    char more_words[ML_WORDS_BYTES];
+
+    for (size_t i = 0; i < profile->processes_count; i++) {
+        cut += profile->processes[i].truncated_stacks;
+        broken += profile->processes[i].broken_stacks;
+        checked += profile->processes[i].unwind_checked;
+        differed += profile->processes[i].unwind_differed;
+    }
+    if (cut > 0 || broken > 0) {
+        fprintf(
+            page->out,
+            "  stacks       %s too deep and cut, %s not walked to the end\n",
+            ml_words_count(cut, words),
+            ml_words_count(broken, more_words)
+        );
+    }
+    if (checked > 0) {
+        fprintf(
+            page->out,
+            "  %sunwinder%s     %s stacks checked against libunwind, %s differed\n",
+            differed > 0 ? ml_report_warn(page) : "",
+            differed > 0 ? ml_report_plain(page) : "",
+            ml_words_count(checked, words),
+            ml_words_count(differed, more_words)
+        );
+    }
+}
+
+/* What was held and allocated. */
+static void put_figures(const struct ml_report_page *page) {
+    const struct ml_profile *profile = page->report->profile;
+    char words[ML_WORDS_BYTES];
+    char peak[2 * ML_WORDS_BYTES];
+    struct ml_profile_spread errors;
+
+    if (profile->tree.peak_bytes == 0) {
+        snprintf(peak, sizeof peak, "nothing was ever held");
+    } else {
+        snprintf(
+            peak,
+            sizeof peak,
+            "%sat %s",
+            profile->processes_count > 1 ? "all together, " : "",
+            ml_report_time_of_day(ml_profile_realtime_ns(profile, profile->tree_peak_ticks), words)
+        );
+    }
+    (void)ml_profile_standard_errors(&profile->tree, &errors);
+    put_held(page);
+    put_amount(
+        page, "peak", profile->tree.peak_bytes, profile->tree.peak_blocks, errors.peak_bytes, peak
+    );
+    put_amount(
+        page,
+        "allocated",
+        profile->tree.total_bytes,
+        profile->tree.total_blocks,
+        errors.total_bytes,
+        "over the whole run"
+    );
+}
+
+void ml_report_answer(const struct ml_report_page *page) {
+    const struct ml_profile *profile = page->report->profile;
+
+    put_title(page);
+    putc('\n', page->out);
+    put_trigger(page);
+    if (profile->processes_count > 0) { /* of nobody there are no figures, not figures of 0 */
+        put_figures(page);
+    }
+    put_completeness(page);
+    ml_report_waits(page);
+    put_stack_quality(page);
+    if (profile->service_trouble.count_bytes > 0) {
+        fprintf(page->out, "  %sservice%s      ", ml_report_warn(page), ml_report_plain(page));
+        ml_report_put(page, profile->service_trouble.bytes);
+        putc('\n', page->out);
+    }
+    if (profile->sandbox_missing.count_bytes > 0) {
+        fprintf(
+            page->out, "  %ssandbox%s      without ", ml_report_warn(page), ml_report_plain(page)
+        );
+        ml_report_put(page, profile->sandbox_missing.bytes);
+        putc('\n', page->out);
+    }
+}
+
+/* Blocks that lived for nothing else to happen, where they are many. */
+static void put_temporary(const struct ml_report_page *page) {
+    enum { WORTH_A_LINE_PERCENT = 10 };
+    const struct ml_stack_list *list = &page->report->stacks->tree;
+    uint64_t total = page->report->profile->tree.total_blocks;
+    uint64_t temporary = 0;
+    char words[ML_WORDS_BYTES];
+
+    for (size_t i = 0; i < list->count; i++) {
+        temporary += list->stacks[i].temporary_blocks;
+    }
+    if (temporary == 0 || temporary < total / 100 * WORTH_A_LINE_PERCENT) {
+        return;
+    }
+    fprintf(
+        page->out,
+        "  temporary    %s block%s (%.0f %%) freed at once: --sort=temporary\n",
+        ml_words_count(temporary, words),
+        ml_report_plural(temporary),
+        100.0 * (double)temporary / (double)total
+    );
+}
+
+static void put_more(const struct ml_report_page *page) {
+    if (page->report->list == ML_LIST_USUAL && !page->report->is_sifted &&
+        page->report->profile->processes_count > 0) {
+        fprintf(
+            page->out,
+            "\n%sMore: --by=function, --metric=total, --focus=REGEX, --help%s\n",
+            ml_report_dim(page),
+            ml_report_plain(page)
+        );
+    }
+}
+
+void ml_report_text(
+    const struct ml_report *report, const struct ml_report_style *style, FILE *out
+) {
+    const struct ml_report_page page = {.report = report, .style = style, .out = out};
+
+    if (!report->profile->has_run) {
+        fputs("Nothing is left of this dump: it was cut off within its first bytes.\n", out);
+        return;
+    }
+    ml_report_answer(&page);
+    if (!report->is_sifted) {
+        put_temporary(&page); /* counted over the stacks, which are not all there else */
+    }
+    ml_report_processes(&page);
+    ml_report_sampling(&page);
+    ml_report_unrecorded(&page);
+    ml_report_not_profiled(&page);
+    ml_report_stacks(&page);
+    ml_report_nameless(&page);
+    put_more(&page);
+}

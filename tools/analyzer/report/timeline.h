@@ -1,0 +1,96 @@
+/* What was live when, of a dump: its series, and what grew between two of their moments. Room:
+ * tools. Context: one thread.
+ *
+ * One rule: a moment within a slot counts as the nearer of the slot's two boundaries, where it is
+ * known to the byte what was held. */
+#ifndef MEMLOG_TOOLS_ANALYZER_REPORT_TIMELINE_H
+#define MEMLOG_TOOLS_ANALYZER_REPORT_TIMELINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/time_text.h"
+#include "ipc/ml_status.h"
+#include "tools/analyzer/report/report.h"
+
+/* What a stack held at the span's start and end, and in between. */
+struct ml_timeline_change {
+    const struct ml_profile_process *process;
+    uint32_t node; /* of the stacks; ML_STACKS_NONE: no stack */
+    uint64_t from_bytes, to_bytes;
+    uint64_t most_bytes; /* that is known of in between: not less than either */
+    bool is_partial;     /* what it held before its series began, within the span, is not known */
+};
+
+struct ml_timeline {
+    const struct ml_report *report;
+    uint64_t first_ms, last_ms;         /* CLOCK_MONOTONIC; of all series */
+    uint64_t from_ms, to_ms;            /* the span */
+    struct ml_timeline_change *changes; /* who grew most first, who shrank most last */
+    size_t changes_count;
+    struct ml_timeline_change *passed; /* who held more in between than at both ends; most first */
+    size_t passed_count;
+};
+
+/* What was asked: ML_TIME_NONE for the whole. */
+struct ml_timeline_wish {
+    struct ml_time from, to;
+};
+
+/* Errors: ML_ENV_MISSING the dump has no series, or none of that time; ML_PEER_FORM the span is
+ * behind itself; *out_complaint (static) says so. ML_ENV_MEMORY. The report is borrowed. */
+ML_NODISCARD enum ml_status ml_timeline_init(
+    struct ml_timeline *timeline,
+    const struct ml_report *report,
+    const struct ml_timeline_wish *wish,
+    const char **out_complaint
+);
+void ml_timeline_fini(struct ml_timeline *timeline);
+
+/* How much more it held in between than at both ends. */
+uint64_t ml_timeline_passed_bytes(const struct ml_timeline_change *change);
+
+/* The series of the tree; NULL if the dump was narrowed to some processes. */
+const struct ml_profile_series *ml_timeline_tree(const struct ml_timeline *timeline);
+
+/* A process's own; NULL: it has none. */
+const struct ml_profile_series *
+ml_timeline_sums(const struct ml_timeline *timeline, const struct ml_profile_process *process);
+
+/* What a series held at that moment's boundary; before it began what it began with. */
+uint64_t ml_series_at(const struct ml_profile_series *series, uint64_t ms);
+
+/* The most that it held between two moments; false: it was not there. */
+bool ml_series_most(
+    const struct ml_profile_series *series, uint64_t from_ms, uint64_t to_ms, uint64_t *out_bytes
+);
+
+/* Two neighbours and more as one, so that points_max (0: all) are left: the next one behind `at`,
+ * which moves on. False: there is none. */
+bool ml_series_next(
+    const struct ml_profile_series *series,
+    size_t points_max,
+    size_t *at,
+    struct ml_profile_point *out_point
+);
+
+/* "leaking", or module+offset: the innermost frame that is no plumbing. */
+enum { ML_TIMELINE_NAME_BYTES = 1024 };
+void ml_timeline_name(
+    const struct ml_stacks *stacks, uint32_t node, char out_name[ML_TIMELINE_NAME_BYTES]
+);
+
+/* The forms. JSON and CSV have every point unless points_max says fewer (JSON of many processes
+ * fewer still); has_stacks: the stacks' series, too. */
+void ml_timeline_text(
+    const struct ml_timeline *timeline, const struct ml_report_style *style, FILE *out
+);
+void ml_timeline_json(
+    const struct ml_timeline *timeline, size_t points_max, bool has_stacks, FILE *out
+);
+void ml_timeline_csv(const struct ml_timeline *timeline, size_t points_max, FILE *out);
+void ml_timeline_html(const struct ml_timeline *timeline, FILE *out);
+
+#endif

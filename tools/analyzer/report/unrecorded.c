@@ -1,0 +1,224 @@
+#include "tools/analyzer/report/unrecorded.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/analyzer/formats/words.h"
+#include "tools/analyzer/report/unseen_groups.h"
+
+enum { UNDER_NAME_COLUMN = 9, LINES_MAX = 20, SIZE_BYTES = 128, LINE_BYTES = 1024 };
+
+/* "3 processes, up to 2.0 MiB private memory together, " */
+static void words_of_size(char text[SIZE_BYTES], uint64_t processes, uint64_t bytes) {
+    char count[2 * ML_WORDS_BYTES] = "";
+    char words[ML_WORDS_BYTES];
+
+    if (processes > 1) {
+        snprintf(count, sizeof count, "%s processes, ", ml_words_count(processes, words));
+    }
+    if (bytes == 0) {
+        snprintf(text, SIZE_BYTES, "%s", count);
+        return;
+    }
+    snprintf(
+        text,
+        SIZE_BYTES,
+        "%s%s%s private memory%s, ",
+        count,
+        processes > 1 ? "up to " : "",
+        ml_words_size(bytes, words),
+        processes > 1 ? " together" : ""
+    );
+}
+
+static void put_group(
+    const struct ml_report_page *page, const char *indent, const struct ml_unseen_group *group
+) {
+    const struct ml_profile_process *first = group->largest;
+    char size[SIZE_BYTES];
+    char text[LINE_BYTES];
+
+    words_of_size(size, group->processes, group->most_bytes);
+    snprintf(
+        text,
+        sizeof text,
+        "%s: %snot recorded%s%s",
+        group->name,
+        size,
+        first->not_recorded_reason.count_bytes > 0 ? ": " : "",
+        first->not_recorded_reason.bytes
+    );
+    fputs(indent, page->out);
+    ml_report_put_wrapped(page, strlen(indent) + 2, text); /* where it goes on, two further in */
+    putc('\n', page->out);
+}
+
+/* At most LINES_MAX lines, the last of them for the rest. */
+static void put_groups(const struct ml_report_page *page) {
+    size_t count = 0;
+    struct ml_unseen_group *groups =
+        ml_unseen_groups(page->report->profile, ML_UNSEEN_UNRECORDED, &count);
+    const size_t shown = count > LINES_MAX ? LINES_MAX - 1 : count;
+
+    for (size_t i = 0; groups && i < shown; i++) {
+        put_group(page, "  ", &groups[i]);
+    }
+    if (groups && shown < count) {
+        char text[ML_UNSEEN_WORDS_BYTES];
+        fprintf(page->out, "  %s\n", ml_unseen_rest_words(groups + shown, count - shown, text));
+    }
+    free(groups);
+}
+
+/* Forks whose malloc nobody had to see, for they never called it. */
+static void put_idle(const struct ml_report_page *page) {
+    const struct ml_profile *profile = page->report->profile;
+    uint64_t processes = 0;
+    char words[ML_WORDS_BYTES];
+
+    for (size_t i = 0; i < profile->others_count; i++) {
+        const uint32_t folded = profile->others[i].folded_processes;
+        processes += ml_profile_hides(&profile->others[i]) ? 0 : (folded > 0 ? folded : 1);
+    }
+    if (processes > 0) {
+        fprintf(
+            page->out,
+            "  %s forked process%s called no allocator and made no exec\n",
+            ml_words_count(processes, words),
+            processes == 1 ? "" : "es"
+        );
+    }
+}
+
+/* What the list may not hold. */
+static void put_blind(const struct ml_report_page *page) {
+    enum { NS_PER_MS = 1000000 };
+    const struct ml_profile *profile = page->report->profile;
+    char words[ML_WORDS_BYTES];
+
+    if (profile->list_missed > 0) {
+        fprintf(
+            page->out,
+            "  %sat least %s process%s ended before memlog saw %s%s\n",
+            ml_report_warn(page),
+            ml_words_count(profile->list_missed, words),
+            profile->list_missed == 1 ? "" : "es",
+            profile->list_missed == 1 ? "it" : "them",
+            ml_report_plain(page)
+        );
+    }
+    if (profile->list_blind_ns > 0) {
+        fprintf(
+            page->out,
+            "  %sunrecorded processes that lived less than %" PRIu64 " ms may be missing%s\n",
+            ml_report_dim(page),
+            (profile->list_blind_ns + NS_PER_MS - 1) / NS_PER_MS,
+            ml_report_plain(page)
+        );
+    }
+}
+
+/* A sentence below a process's line. */
+static void put_below(const struct ml_report_page *page, const char *text) {
+    fprintf(page->out, "%*s", UNDER_NAME_COLUMN, "");
+    ml_report_put_wrapped(page, UNDER_NAME_COLUMN, text);
+    putc('\n', page->out);
+}
+
+/* What helps, by words of the reasons that host and client give. */
+static const char *advice_of(const struct ml_profile_process *process) {
+    static const struct {
+        const char *reason_has, *advice;
+    } known[] = {
+        {"statically linked",
+         "link it dynamically: memlog comes into a program by its dynamic loader"},
+        {"not glibc's", "build it for glibc: no other loader can load memlog"},
+        {"32-bit", "build it for x86-64"},
+        {"setuid or setgid", "start a copy without that bit as the user that it becomes"},
+        {"sanitizer", "build it without the sanitizer"},
+        {"left out", "leave that option away"},
+        {"not taken by --memlog",
+         "--memlog=all takes it from its start, memlog start PID from then on"},
+        {"never recorded", "take it off that list"},
+        {"ulimit", "raise that limit"},
+        {"another memlog", "end the other memlog first"},
+        {"memlog cannot see", "run it by itself: memlog run -- PROGRAM"},
+        {"before memlog could look", "run it by itself: memlog run -- PROGRAM"},
+    };
+
+    if (process->idle) {
+        return "nothing: it is recorded from the first allocation on that memlog sees; what it has "
+               "is what it maps, what it copied of its parent's by writing to it, and what other "
+               "allocators gave it";
+    }
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        if (strstr(process->not_recorded_reason.bytes, known[i].reason_has)) {
+            return known[i].advice;
+        }
+    }
+    return "memlog doctor PROGRAM tells what keeps memlog out of it";
+}
+
+/* All that is known of it. */
+static void put_known(const struct ml_report_page *page, const struct ml_profile_process *process) {
+    char state[ML_WORDS_BYTES];
+    char size[ML_WORDS_BYTES];
+    char text[LINE_BYTES] = "";
+    size_t used = 0;
+
+    ml_report_state(process, state, sizeof state);
+    fprintf(page->out, "%7" PRIu32 "  ", process->pid);
+    ml_report_put(page, process->name.bytes);
+    fprintf(page->out, "  %s\n", state);
+    for (size_t i = 0; i < process->arguments_count && used < sizeof text; i++) {
+        used += (size_t)snprintf(
+            text + used, sizeof text - used, "%s%s", i > 0 ? " " : "", process->arguments[i].bytes
+        );
+    }
+    if (used > 0) {
+        put_below(page, text);
+    }
+    if (process->footprint_bytes > 0) {
+        snprintf(
+            text,
+            sizeof text,
+            "private memory %s when last read",
+            ml_words_size(process->footprint_bytes, size)
+        );
+    } else {
+        snprintf(text, sizeof text, "private memory: nobody has read it");
+    }
+    put_below(page, text);
+    snprintf(
+        text,
+        sizeof text,
+        "why: %s",
+        process->not_recorded_reason.bytes[0] ? process->not_recorded_reason.bytes : "not known"
+    );
+    put_below(page, text);
+    snprintf(text, sizeof text, "what helps: %s", advice_of(process));
+    put_below(page, text);
+}
+
+void ml_report_unrecorded(const struct ml_report_page *page) {
+    const struct ml_profile *profile = page->report->profile;
+
+    if (page->report->pid != 0) {
+        if (profile->others_count > 0) {
+            ml_report_heading(page, "Not recorded", "");
+        }
+        for (size_t i = 0; i < profile->others_count; i++) {
+            put_known(page, &profile->others[i]);
+        }
+        return;
+    }
+
+    if (profile->others_count == 0 && profile->list_missed == 0 && profile->list_blind_ns == 0) {
+        return;
+    }
+    ml_report_heading(page, "Not recorded", "");
+    put_groups(page);
+    put_idle(page);
+    put_blind(page);
+}

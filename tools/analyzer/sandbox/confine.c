@@ -1,0 +1,7 @@
+#include "tools/analyzer/sandbox/confine.h"
+
+#include "tools/analyzer/sandbox/confine_walls.h"
+
+void ml_confine(const char *output_path) {
+    ml_confine_but(output_path, 0);
+}

@@ -1,0 +1,96 @@
+#include "tools/analyzer/stacks/asker.h"
+
+#include <string.h>
+
+#include "ipc/event.h"
+#include "tools/analyzer/stacks/plumbing.h"
+
+/* Frames without a name that a name may stand behind: a static function or two of a file that tells
+ * of its exported ones alone. */
+enum { NAMELESS_PASSED = 3 };
+
+bool ml_asker_is_common_name(const char *name) {
+    static const char *const names[] = {
+        "libc.so",
+        "libc-",
+        "libstdc++.so",
+        "libc++.so",
+        "libgcc_s.so",
+        "ld-linux",
+        "libpthread",
+        "libm.so"};
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (strncmp(name, names[i], strlen(names[i])) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool ml_asker_is_common(const struct ml_code_file *file) {
+    const char *slash = strrchr(file->path.bytes, '/');
+
+    return ml_asker_is_common_name(slash ? slash + 1 : file->path.bytes);
+}
+
+/* What a frame is to its callees' blocks, worst first. */
+enum frame { FRAME_WORD, FRAME_COMMON, FRAME_PLUMBING, FRAME_NAMELESS, FRAME_ASKER };
+
+static bool is_asking(const char *name) {
+    return name[0] != '\0' && !ml_is_plumbing(name);
+}
+
+/* The frame, and which of its functions. */
+static enum frame
+frame_of(const struct ml_stacks *stacks, const struct ml_place *place, size_t *out_symbol) {
+    *out_symbol = 0;
+    if (place->kind == ML_FRAME_SCOPE) {
+        return is_asking(place->name.bytes) ? FRAME_ASKER : FRAME_PLUMBING;
+    }
+    if (place->kind != ML_FRAME_ADDRESS) {
+        return FRAME_WORD;
+    }
+    if (place->file != ML_STACKS_NONE && ml_asker_is_common(&stacks->files[place->file])) {
+        return FRAME_COMMON;
+    }
+    for (size_t i = 0; i < place->symbols_count; i++) {
+        if (is_asking(stacks->symbols[place->first_symbol + i].function)) {
+            *out_symbol = i;
+            return FRAME_ASKER;
+        }
+    }
+    return place->symbols_count > 0 && stacks->symbols[place->first_symbol].function[0]
+               ? FRAME_PLUMBING
+               : FRAME_NAMELESS;
+}
+
+struct ml_asker ml_asker_find(const struct ml_stacks *stacks, uint32_t node) {
+    struct ml_asker best = {.node = node};
+    enum frame best_frame = FRAME_WORD;
+    unsigned nameless = 0;
+    uint32_t nameless_file = ML_STACKS_NONE;
+
+    for (; node != ML_STACKS_NONE && nameless <= NAMELESS_PASSED;
+         node = stacks->nodes[node].parent) {
+        size_t symbol = 0;
+        const enum frame frame =
+            frame_of(stacks, &stacks->places[stacks->nodes[node].place], &symbol);
+        const uint32_t file = stacks->places[stacks->nodes[node].place].file;
+        if (frame == FRAME_ASKER && nameless > 0 && file != nameless_file) {
+            return best; /* another file's function did not ask: a nameless one did */
+        }
+        if (frame == FRAME_ASKER) {
+            return (struct ml_asker){.node = node, .symbol = symbol, .is_named = true};
+        }
+        if (frame > best_frame) {
+            best = (struct ml_asker){.node = node, .symbol = symbol};
+            best_frame = frame;
+        }
+        if (frame == FRAME_NAMELESS) {
+            nameless_file = nameless == 0 ? file : nameless_file;
+            nameless++;
+        }
+    }
+    return best;
+}

@@ -1,0 +1,132 @@
+#include "tools/analyzer/stacks/frame_tree.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static uint32_t text_intern(struct ml_frame_tree *tree, const char *text) {
+    return ml_string_table_copy(&tree->texts, text, strlen(text));
+}
+
+static uint32_t frame_intern(struct ml_frame_tree *tree, struct ml_frame frame) {
+    uint64_t hash = ml_hash(0, &frame, sizeof frame);
+    size_t at = 0;
+
+    for (uint32_t item = ml_index_first(&tree->frames_index, hash, &at); item != ML_INDEX_NONE;
+         item = ml_index_next(&tree->frames_index, hash, &at)) {
+        if (memcmp(&tree->frames[item], &frame, sizeof frame) == 0) {
+            return item;
+        }
+    }
+    if (!ml_grow(
+            (void **)&tree->frames,
+            &tree->frames_capacity,
+            tree->frames_count + 1,
+            sizeof tree->frames[0]
+        ) ||
+        !ml_index_add(&tree->frames_index, hash, (uint32_t)tree->frames_count)) {
+        return ML_STACKS_NONE;
+    }
+    tree->frames[tree->frames_count] = frame;
+    return (uint32_t)tree->frames_count++;
+}
+
+uint32_t ml_frame_tree_child(
+    struct ml_frame_tree *tree, uint32_t parent, uint32_t kind, const char *name, const char *module
+) {
+    const struct ml_frame frame = {
+        .parent = parent,
+        .kind = kind,
+        .name = text_intern(tree, name),
+        .module = text_intern(tree, module),
+    };
+
+    if (frame.name == ML_STRING_NONE || frame.module == ML_STRING_NONE) {
+        return ML_STACKS_NONE;
+    }
+    return frame_intern(tree, frame);
+}
+
+static const char *base_name(const char *path) {
+    const char *slash = strrchr(path, '/');
+
+    return slash ? slash + 1 : path;
+}
+
+/* Room for an unnamed frame's words: a file's name (NAME_MAX) and an address. */
+enum { UNNAMED_BYTES = 256 + ML_PLACE_NAME_BYTES };
+
+/* The place's frames below `parent`, the outermost first; the innermost's number. */
+static uint32_t place_add(
+    struct ml_frame_tree *tree,
+    const struct ml_stacks *stacks,
+    const struct ml_place *place,
+    const char *const *names,
+    uint32_t parent
+) {
+    const char *module = "";
+    char buffer[ML_PLACE_NAME_BYTES];
+    char unnamed[UNNAMED_BYTES];
+    const char *name = ml_place_name(place, buffer);
+
+    if (place->file != ML_STACKS_NONE) {
+        module = names ? names[place->file] : base_name(stacks->files[place->file].path.bytes);
+    }
+    if (module[0]) {
+        snprintf(unnamed, sizeof unnamed, "%.255s+%s", module, name);
+        name = unnamed;
+    }
+    if (place->symbols_count == 0) {
+        return ml_frame_tree_child(tree, parent, place->kind, name, module);
+    }
+    for (size_t i = place->symbols_count; i > 0; i--) {
+        const char *function = stacks->symbols[place->first_symbol + i - 1].function;
+        parent =
+            ml_frame_tree_child(tree, parent, place->kind, function[0] ? function : name, module);
+        if (parent == ML_STACKS_NONE) {
+            break;
+        }
+    }
+    return parent;
+}
+
+bool ml_frame_tree_add(
+    struct ml_frame_tree *tree, const struct ml_stacks *stacks, uint32_t *out_frames
+) {
+    return ml_frame_tree_add_named(tree, stacks, NULL, out_frames);
+}
+
+bool ml_frame_tree_add_named(
+    struct ml_frame_tree *tree,
+    const struct ml_stacks *stacks,
+    const char *const *names,
+    uint32_t *out_frames
+) {
+    /* Parents come first. */
+    for (size_t i = 0; i < stacks->nodes_count; i++) {
+        const struct ml_stack_node *node = &stacks->nodes[i];
+        uint32_t parent =
+            node->parent == ML_STACKS_NONE ? ML_STACKS_NONE : out_frames[node->parent];
+
+        out_frames[i] = place_add(tree, stacks, &stacks->places[node->place], names, parent);
+        if (out_frames[i] == ML_STACKS_NONE) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void ml_frame_tree_fini(struct ml_frame_tree *tree) {
+    free(tree->frames);
+    ml_index_fini(&tree->frames_index);
+    ml_string_table_fini(&tree->texts);
+    *tree = (struct ml_frame_tree){0};
+}
+
+const char *ml_frame_name(const struct ml_frame_tree *tree, uint32_t frame) {
+    return tree->texts.strings[tree->frames[frame].name].bytes;
+}
+
+const char *ml_frame_module(const struct ml_frame_tree *tree, uint32_t frame) {
+    return tree->texts.strings[tree->frames[frame].module].bytes;
+}

@@ -1,0 +1,18 @@
+/* Function names made short enough for a line. Room: tools. Context: any thread.
+ *
+ * One rule: what is left out is replaced by "...", so that nobody takes the short form for the
+ * name. */
+#ifndef MEMLOG_TOOLS_ANALYZER_STACKS_FUNCTION_NAME_H
+#define MEMLOG_TOOLS_ANALYZER_STACKS_FUNCTION_NAME_H
+
+#include <stddef.h>
+
+/* `name` in at most `columns` columns (base/printable.h; at least 3): as it is; else without return
+ * type and template arguments; else without parameters; else with its middle left out. Owner:
+ * out_name, `out_bytes` long, is always NUL-terminated. */
+void ml_function_name_fit(const char *name, size_t columns, char *out_name, size_t out_bytes);
+
+/* The function and what it stands in: "Box::put" of "void shop::Box<int>::put(int) const". */
+void ml_function_name_brief(const char *name, char *out_name, size_t out_bytes);
+
+#endif

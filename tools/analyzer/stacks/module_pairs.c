@@ -1,0 +1,126 @@
+#include "tools/analyzer/stacks/module_pairs.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/analyzer/stacks/process_pairs.h"
+
+static const char *base_name(const struct ml_code_file *file) {
+    const char *slash = strrchr(file->path.bytes, '/');
+
+    return slash ? slash + 1 : file->path.bytes;
+}
+
+static bool text_eq(struct ml_profile_text a, struct ml_profile_text b) {
+    return a.count_bytes == b.count_bytes &&
+           (a.count_bytes == 0 || memcmp(a.bytes, b.bytes, a.count_bytes) == 0);
+}
+
+static bool is_called(const struct ml_stacks *stacks, const char *name) {
+    for (size_t i = 0; i < stacks->files_count; i++) {
+        if (strcmp(base_name(&stacks->files[i]), name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static const char *same_build(const struct ml_stacks *from, const struct ml_code_file *file) {
+    for (size_t i = 0; file->build_id.count_bytes > 0 && i < from->files_count; i++) {
+        if (text_eq(from->files[i].build_id, file->build_id)) {
+            return base_name(&from->files[i]);
+        }
+    }
+    return NULL;
+}
+
+/* Bytes of "libx" of "libx.so.1.2"; 0: it is no shared library's name. */
+static size_t stem_bytes(const char *name) {
+    const char *end = strstr(name, ".so");
+
+    return end && (end[3] == '\0' || end[3] == '.') ? (size_t)(end - name) : 0;
+}
+
+/* The library of another version; its name must be nobody's here. */
+static const char *same_library(
+    const struct ml_stacks *from, const struct ml_stacks *to, const struct ml_code_file *file
+) {
+    const char *name = base_name(file);
+    const size_t stem = stem_bytes(name);
+
+    for (size_t i = 0; stem > 0 && i < from->files_count; i++) {
+        const char *other = base_name(&from->files[i]);
+        if (stem_bytes(other) == stem && memcmp(other, name, stem) == 0 && !is_called(to, other)) {
+            return other;
+        }
+    }
+    return NULL;
+}
+
+/* The number of a process's program; ML_STACKS_NONE: no stack has it. */
+static uint32_t
+program_of(const struct ml_stacks *stacks, const struct ml_profile_process *process) {
+    for (size_t m = 0; m < process->modules_count; m++) {
+        const struct ml_profile_module *module = &process->modules[m];
+        const struct ml_profile_text path = ml_profile_module_path(process, module);
+        for (uint32_t i = 0; module->path.count_bytes == 0 && i < stacks->files_count; i++) {
+            if (text_eq(stacks->files[i].path, path) &&
+                text_eq(stacks->files[i].build_id, module->build_id)) {
+                return i;
+            }
+        }
+    }
+    return ML_STACKS_NONE;
+}
+
+/* Programs of processes that are a pair; those that have a name already keep it. */
+static bool
+name_programs(const struct ml_stacks *from, const struct ml_stacks *to, const char **names) {
+    struct ml_process_pair *pairs = NULL;
+    size_t count = 0;
+
+    if (!ml_process_pairs(from->profile, to->profile, &pairs, &count)) {
+        return false;
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (pairs[i].before == SIZE_MAX || pairs[i].after == SIZE_MAX) {
+            continue;
+        }
+        const uint32_t before = program_of(from, &from->profile->processes[pairs[i].before]);
+        const uint32_t after = program_of(to, &to->profile->processes[pairs[i].after]);
+        if (before != ML_STACKS_NONE && after != ML_STACKS_NONE && !names[after] &&
+            !is_called(to, base_name(&from->files[before]))) {
+            names[after] = base_name(&from->files[before]);
+        }
+    }
+    free(pairs);
+    return true;
+}
+
+const char **ml_module_names(const struct ml_stacks *from, const struct ml_stacks *to) {
+    const char **names = calloc(to->files_count + 1, sizeof *names);
+
+    if (!names) {
+        return NULL;
+    }
+    for (size_t i = 0; i < to->files_count; i++) {
+        const char *name = base_name(&to->files[i]);
+        names[i] = same_build(from, &to->files[i]);
+        if (!names[i] && is_called(from, name)) {
+            names[i] = name;
+        }
+    }
+    if (!name_programs(from, to, names)) {
+        free(names);
+        return NULL;
+    }
+    for (size_t i = 0; i < to->files_count; i++) {
+        if (!names[i]) {
+            names[i] = same_library(from, to, &to->files[i]);
+        }
+        if (!names[i]) {
+            names[i] = base_name(&to->files[i]);
+        }
+    }
+    return names;
+}

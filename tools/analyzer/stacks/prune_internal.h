@@ -1,0 +1,32 @@
+/* What the modules of pruning share. Room: tools (private). */
+#ifndef MEMLOG_TOOLS_ANALYZER_STACKS_PRUNE_INTERNAL_H
+#define MEMLOG_TOOLS_ANALYZER_STACKS_PRUNE_INTERNAL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "tools/analyzer/stacks/stacks.h"
+
+/* Whether it holds, or held at a peak, that much or so many. */
+bool ml_prune_keeps_size(const struct ml_stack *stack, uint64_t below_bytes, uint64_t kept_blocks);
+
+/* What it is worth to know the stack. */
+uint64_t ml_prune_stack_worth(const struct ml_stack *stack);
+
+/* A place that says a function's name alone; the place itself if it has none, or if it is a
+ * library's that every program has. ML_STACKS_NONE: no memory. */
+uint32_t ml_prune_function_place(struct ml_stacks *stacks, uint32_t place, size_t symbol);
+
+/* Whether it tells of a function alone: what ml_prune_by_function made of it. */
+bool ml_prune_is_by_function(const struct ml_stacks *stacks, uint32_t node);
+
+/* Of stacks that do not stay: tell of the function that asked alone, where all of its stacks
+ * together are worth at least that much, and have them stay. False: no memory. */
+bool ml_prune_by_function(
+    struct ml_stacks *stacks, struct ml_stack_list *list, bool *stays_here, uint64_t least_worth
+);
+
+/* Fold what does not stay. False: no memory. */
+bool ml_prune_fold(struct ml_stacks *stacks, struct ml_stack_list *list, const bool *stays_here);
+
+#endif

@@ -1,0 +1,182 @@
+#include "tools/analyzer/stacks/sift.h"
+
+#include <regex.h>
+#include <stdlib.h>
+
+#include "ipc/event.h"
+#include "tools/analyzer/stacks/prune.h"
+
+enum wish { FOCUS, IGNORE, SHOW, HIDE, WISHES };
+
+/* What the four say of one frame, as bits. */
+#define BIT(wish_) (1U << (wish_))
+
+struct words {
+    regex_t regex[WISHES];
+    bool is_wished[WISHES];
+};
+
+static const char *text_of(const struct ml_sift *sift, enum wish wish) {
+    const char *const texts[] = {sift->focus, sift->ignore, sift->show, sift->hide};
+
+    return texts[wish];
+}
+
+static void words_fini(struct words *words) {
+    for (int i = 0; i < WISHES; i++) {
+        if (words->is_wished[i]) {
+            regfree(&words->regex[i]);
+        }
+    }
+}
+
+/* False: one is no regular expression, or there is no memory; then nothing is left behind. */
+static bool words_init(struct words *words, const struct ml_sift *sift) {
+    *words = (struct words){0};
+    for (int i = 0; i < WISHES; i++) {
+        const char *text = text_of(sift, (enum wish)i);
+
+        if (text && regcomp(&words->regex[i], text, REG_EXTENDED | REG_NOSUB) != 0) {
+            words_fini(words);
+            return false;
+        }
+        words->is_wished[i] = text != NULL;
+    }
+    return true;
+}
+
+bool ml_sift_is_any(const struct ml_sift *sift) {
+    return sift->focus || sift->ignore || sift->show || sift->hide;
+}
+
+static unsigned match_text(const struct words *words, const char *text) {
+    unsigned bits = 0;
+
+    for (int i = 0; i < WISHES; i++) {
+        if (words->is_wished[i] && regexec(&words->regex[i], text, 0, NULL, 0) == 0) {
+            bits |= BIT(i);
+        }
+    }
+    return bits;
+}
+
+static bool is_shown(const struct words *words, unsigned bits) {
+    return (!words->is_wished[SHOW] || (bits & BIT(SHOW)) != 0) && (bits & BIT(HIDE)) == 0;
+}
+
+/* What the words say of a place, and which of its functions stay. */
+struct verdict {
+    unsigned bits;  /* of all its frames */
+    bool is_hidden; /* none of them stays */
+};
+
+/* Functions that stay take the place of the others: the place's stretch of symbols is its own. */
+static struct verdict
+place_sift(struct ml_stacks *stacks, struct ml_place *place, const struct words *words) {
+    const char *module = place->file == ML_STACKS_NONE ? "" : stacks->files[place->file].path.bytes;
+    struct verdict verdict = {.bits = 0};
+    unsigned of_module = match_text(words, module);
+    size_t kept = 0;
+
+    if (place->kind == ML_PLACE_OTHER || place->kind == ML_FRAME_THREAD) {
+        return verdict; /* no frames, but what stands for them, and where a stack belongs */
+    }
+    if (place->symbols_count == 0) {
+        char buffer[ML_PLACE_NAME_BYTES];
+        verdict.bits = of_module | match_text(words, ml_place_name(place, buffer));
+        verdict.is_hidden = !is_shown(words, verdict.bits);
+        return verdict;
+    }
+    for (size_t i = 0; i < place->symbols_count; i++) {
+        const struct ml_symbol symbol = stacks->symbols[place->first_symbol + i];
+        unsigned bits =
+            of_module | match_text(words, symbol.function) | match_text(words, symbol.file);
+
+        verdict.bits |= bits;
+        if (is_shown(words, bits)) {
+            stacks->symbols[place->first_symbol + kept++] = symbol;
+        }
+    }
+    verdict.is_hidden = kept == 0;
+    if (kept > 0) {
+        place->symbols_count = kept;
+    }
+    return verdict;
+}
+
+struct work {
+    const struct words *words;
+    struct verdict *verdicts; /* of each place */
+    unsigned *bits;           /* of each node and its callers */
+    uint32_t *nodes;          /* what each node becomes */
+};
+
+static bool nodes_sift(struct ml_stacks *stacks, struct work *work, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        const struct ml_stack_node node = stacks->nodes[i];
+        bool is_root = node.parent == ML_STACKS_NONE;
+        uint32_t parent = is_root ? ML_STACKS_NONE : work->nodes[node.parent];
+
+        work->bits[i] = work->verdicts[node.place].bits | (is_root ? 0 : work->bits[node.parent]);
+        work->nodes[i] = parent;
+        if (!work->verdicts[node.place].is_hidden) {
+            work->nodes[i] = ml_stacks_node(stacks, parent, node.place);
+            if (work->nodes[i] == ML_STACKS_NONE) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+static void list_sift(struct ml_stack_list *list, const struct work *work) {
+    size_t kept = 0;
+
+    for (size_t i = 0; i < list->count; i++) {
+        struct ml_stack stack = list->stacks[i];
+        bool has_node = stack.node != ML_STACKS_NONE;
+        unsigned bits = has_node ? work->bits[stack.node] : 0;
+
+        if ((work->words->is_wished[FOCUS] && (bits & BIT(FOCUS)) == 0) || (bits & BIT(IGNORE))) {
+            continue;
+        }
+        stack.node = has_node ? work->nodes[stack.node] : ML_STACKS_NONE;
+        list->stacks[kept++] = stack;
+    }
+    list->count = kept;
+    ml_stack_list_finish(list);
+}
+
+enum ml_status ml_stacks_sift(struct ml_stacks *stacks, const struct ml_sift *sift) {
+    struct words words;
+    size_t nodes_count = stacks->nodes_count;
+    struct work work = {
+        .words = &words,
+        .verdicts = calloc(stacks->places_count + 1, sizeof *work.verdicts),
+        .bits = calloc(nodes_count + 1, sizeof *work.bits),
+        .nodes = calloc(nodes_count + 1, sizeof *work.nodes),
+    };
+    bool done = words_init(&words, sift);
+
+    if (done && work.verdicts && work.bits && work.nodes) {
+        for (size_t i = 0; i < stacks->places_count; i++) {
+            work.verdicts[i] = place_sift(stacks, &stacks->places[i], &words);
+        }
+        done = nodes_sift(stacks, &work, nodes_count);
+        for (size_t i = 0; done && i < stacks->processes_count; i++) {
+            list_sift(&stacks->processes[i], &work);
+        }
+        if (done) {
+            list_sift(&stacks->tree, &work);
+            done = ml_stacks_forget(stacks) == ML_OK;
+        }
+        words_fini(&words);
+    } else if (done) {
+        words_fini(&words);
+        done = false;
+    }
+    free(work.verdicts);
+    free(work.bits);
+    free(work.nodes);
+    return done ? ML_OK : ML_ENV_MEMORY;
+}

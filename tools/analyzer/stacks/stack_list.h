@@ -1,0 +1,36 @@
+/* Lists of stacks with their figures. Room: tools. Context: one thread.
+ *
+ * One rule: a finished list has one entry a node, the largest first: by live bytes, then peak, then
+ * total, then node. */
+#ifndef MEMLOG_TOOLS_ANALYZER_STACKS_STACK_LIST_H
+#define MEMLOG_TOOLS_ANALYZER_STACKS_STACK_LIST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tools/analyzer/model/profile.h"
+
+/* No file, parent, node. */
+#define ML_STACKS_NONE UINT32_MAX
+
+struct ml_stack {
+    uint32_t node;                /* ML_STACKS_NONE: no stack */
+    struct ml_profile_totals own; /* in the tree's list peak_* are the shares of the tree's peak */
+    uint64_t tree_peak_bytes, tree_peak_blocks;
+    double tree_peak_bytes_variance, tree_peak_blocks_variance;
+    uint64_t temporary_blocks;
+};
+
+struct ml_stack_list {
+    struct ml_stack *stacks;
+    size_t count, capacity;
+};
+
+/* Make room for `count` entries. False: no memory. */
+bool ml_stack_list_reserve(struct ml_stack_list *list, size_t count);
+
+/* Make it a finished one: entries of one node become one. */
+void ml_stack_list_finish(struct ml_stack_list *list);
+
+#endif

@@ -1,0 +1,182 @@
+/* Names for the places of stacks. Room: tools. */
+#include <stdlib.h>
+
+#include "tools/analyzer/model/trace_symbols.h"
+#include "tools/analyzer/stacks/stacks.h"
+
+static bool symbols_reserve(struct ml_stacks *stacks, size_t more) {
+    return ml_grow(
+        (void **)&stacks->symbols,
+        &stacks->symbols_capacity,
+        stacks->symbols_count + more,
+        sizeof stacks->symbols[0]
+    );
+}
+
+static void
+place_name(struct ml_stacks *stacks, struct ml_place *place, const struct ml_symbol *symbol) {
+    if (place->symbols_count++ == 0) {
+        place->first_symbol = stacks->symbols_count;
+        if (place->file != ML_STACKS_NONE) {
+            stacks->files[place->file].is_symbolized = true;
+        }
+    }
+    stacks->symbols[stacks->symbols_count++] = *symbol;
+}
+
+/* By what the dump brings. False: no memory. */
+static bool place_take(struct ml_stacks *stacks, struct ml_place *place) {
+    const struct ml_code_file *file = &stacks->files[place->file];
+    size_t count = 0;
+    const struct ml_profile_line *lines = ml_trace_symbols_find(
+        &stacks->profile->symbols, file->path, file->build_id, place->offset, &count
+    );
+
+    if (!symbols_reserve(stacks, count)) {
+        return false;
+    }
+    for (size_t i = 0; i < count; i++) {
+        const struct ml_symbol symbol = {
+            .function = lines[i].function.bytes,
+            .linkage = lines[i].function.bytes,
+            .file = lines[i].source.bytes,
+            .line = lines[i].number,
+            .inlined = i + 1 < count,
+        };
+        place_name(stacks, place, &symbol);
+    }
+    place->is_brought = count > 0;
+    return true;
+}
+
+/* By the file. False: no memory. */
+static bool
+place_find(struct ml_stacks *stacks, struct ml_place *place, struct ml_symbol_file *file) {
+    struct ml_symbol found[ML_SYMBOL_INLINES_MAX];
+    size_t count = ml_symbol_file_find(file, place->offset, found);
+
+    if (!symbols_reserve(stacks, count)) {
+        return false;
+    }
+    for (size_t i = 0; i < count; i++) {
+        place_name(stacks, place, &found[i]);
+    }
+    return true;
+}
+
+static struct ml_symbol_file *
+file_open(struct ml_code_file *code, struct ml_symbolizer *symbolizer) {
+    const struct ml_symbol_wanted wanted = {
+        .path = code->path.bytes,
+        .build_id = (const uint8_t *)code->build_id.bytes,
+        .build_id_bytes = code->build_id.count_bytes,
+        .pid = code->pid,
+        .start = code->pid_start,
+        .end = code->pid_end,
+        .base = code->start - (uint64_t)code->bias,
+    };
+    struct ml_symbol_file *file = ml_symbolizer_open(symbolizer, &wanted, &code->trouble);
+
+    if (file && !ml_symbol_file_text(file, &code->text)) {
+        code->text = (struct ml_text_segment){0};
+    }
+    return file;
+}
+
+/* Code that a runtime made, by the map that it left. The names live as long as the symbolizer.
+ * False: no memory. */
+static bool generated_find(struct ml_stacks *stacks, struct ml_symbolizer *symbolizer) {
+    for (size_t i = 0; i < stacks->places_count; i++) {
+        struct ml_place *place = &stacks->places[i];
+        const struct ml_profile_process *process = NULL;
+        struct ml_symbol symbol;
+
+        if (place->process == 0) {
+            continue;
+        }
+        process = &stacks->profile->processes[place->process - 1];
+        if (!symbols_reserve(stacks, 1)) {
+            return false;
+        }
+        if (ml_symbolizer_generated(
+                symbolizer, process->pid, process->start.realtime_ns, place->offset, &symbol
+            )) {
+            place_name(stacks, place, &symbol);
+        }
+    }
+    return true;
+}
+
+/* The packages that the process or the file is of, by what it is called. */
+static uint64_t packages_of(const struct ml_stacks *stacks, const struct ml_place *place) {
+    const struct ml_deobfuscation *names = &stacks->profile->deobfuscation;
+    const struct ml_profile_process *process = NULL;
+    uint64_t packages = 0;
+
+    if (place->file != ML_STACKS_NONE) {
+        const struct ml_profile_text *path = &stacks->files[place->file].path;
+        return ml_deobfuscation_packages_in(names, path->bytes, path->count_bytes);
+    }
+    if (place->process == 0) {
+        return 0;
+    }
+    process = &stacks->profile->processes[place->process - 1];
+    packages = ml_deobfuscation_packages_in(names, process->name.bytes, process->name.count_bytes);
+    for (size_t i = 0; i < process->arguments_count; i++) {
+        const struct ml_profile_text *word = &process->arguments[i];
+        packages |= ml_deobfuscation_packages_in(names, word->bytes, word->count_bytes);
+    }
+    return packages;
+}
+
+/* Names as they were before ProGuard or R8 changed them. */
+static void names_restore(struct ml_stacks *stacks, struct ml_symbolizer *symbolizer) {
+    for (size_t i = 0; i < stacks->places_count; i++) {
+        const struct ml_place *place = &stacks->places[i];
+        uint64_t packages = place->symbols_count > 0 ? packages_of(stacks, place) : 0;
+
+        for (size_t s = 0; packages != 0 && s < place->symbols_count; s++) {
+            struct ml_symbol *symbol = &stacks->symbols[place->first_symbol + s];
+            char *name =
+                ml_deobfuscation_apply(&stacks->profile->deobfuscation, packages, symbol->function);
+            if (name) {
+                symbol->function = ml_symbolizer_keep(symbolizer, name);
+            }
+            free(name);
+        }
+    }
+}
+
+enum ml_status ml_stacks_symbolize(struct ml_stacks *stacks, struct ml_symbolizer *symbolizer) {
+    uint32_t *order = calloc(stacks->places_count + 1, sizeof *order);
+    struct ml_symbol_file *file = NULL;
+    uint32_t open = ML_STACKS_NONE;
+    size_t count = 0;
+    bool done = order != NULL;
+
+    for (uint32_t i = 0; done && i < stacks->places_count; i++) {
+        if (stacks->places[i].file != ML_STACKS_NONE) {
+            done = place_take(stacks, &stacks->places[i]);
+            order[count] = i;
+            count += !stacks->places[i].is_brought;
+        }
+    }
+    if (done) {
+        ml_stacks_sort_places(stacks, order, count); /* each file is opened once */
+    }
+    for (size_t i = 0; done && i < count; i++) {
+        struct ml_place *place = &stacks->places[order[i]];
+
+        if (place->file != open) {
+            open = place->file;
+            file = file_open(&stacks->files[open], symbolizer);
+        }
+        done = file && place_find(stacks, place, file);
+    }
+    free(order);
+    done = done && generated_find(stacks, symbolizer);
+    if (done && stacks->profile->deobfuscation.packages_count > 0) {
+        names_restore(stacks, symbolizer);
+    }
+    return done ? ML_OK : ML_ENV_MEMORY;
+}

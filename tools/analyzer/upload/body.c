@@ -1,0 +1,273 @@
+#include "tools/analyzer/upload/body.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json_writer.h"
+#include "tools/analyzer/formats/chrome_trace.h"
+#include "tools/analyzer/formats/otlp.h"
+#include "tools/analyzer/formats/pprof.h"
+#include "tools/analyzer/formats/words.h"
+#include "tools/analyzer/upload/internal.h"
+
+const char *const ml_upload_form_names[ML_UPLOAD_FORM_COUNT + 1] = {
+    "report", "trace", "pprof", "pyroscope", "pyroscope-ingest", "otlp"};
+
+/* What is written: the caller's wishes, and how the way at hand goes about it. */
+static enum ml_status write_trace(const struct ml_upload *upload, FILE *out) {
+    const struct ml_chrome_dump dump = {
+        .profile = upload->told ? upload->told : upload->profile,
+        .stacks = upload->stacks,
+        .needed_modules_only = !upload->keeps_small,
+        .others_as_one = upload->others_as_one,
+        .is_sparse = upload->is_sparse,
+        .frames_kept = upload->frames_kept,
+    };
+
+    return ml_chrome_trace_write(&dump, 1, ML_METRIC_LIVE, out);
+}
+
+/* ---- multipart */
+
+static void part_head(const struct ml_upload *upload, FILE *out, const char *name) {
+    fprintf(out, "--%s\r\nContent-Disposition: form-data; name=\"%s\"", upload->boundary, name);
+}
+
+static void
+put_part(const struct ml_upload *upload, FILE *out, const char *name, const char *text) {
+    part_head(upload, out, name);
+    fputs("\r\n\r\n", out);
+    /* A boundary cannot be in it: it is made of what nobody names his program. */
+    fputs(text, out);
+    fputs("\r\n", out);
+}
+
+static void
+put_number(const struct ml_upload *upload, FILE *out, const char *name, uint64_t number) {
+    char text[24];
+
+    snprintf(text, sizeof text, "%" PRIu64, number);
+    put_part(upload, out, name, text);
+}
+
+static void put_end(const struct ml_upload *upload, FILE *out) {
+    fprintf(out, "--%s--\r\n", upload->boundary);
+}
+
+/* The build id of the first process's own program, in hex: which build this was. */
+static void build_of(const struct ml_profile *profile, char out_hex[2 * 64 + 1]) {
+    const struct ml_profile_process *process = profile->processes;
+
+    out_hex[0] = '\0';
+    for (size_t i = 0; profile->processes_count > 0 && i < process->modules_count; i++) {
+        const struct ml_profile_module *module = &process->modules[i];
+        if (module->path.count_bytes > 0 &&
+            strcmp(module->path.bytes, process->exe_path.bytes) != 0) {
+            continue;
+        }
+        for (size_t b = 0; b < module->build_id.count_bytes && b < 64; b++) {
+            snprintf(out_hex + 2 * b, 3, "%02x", (unsigned char)module->build_id.bytes[b]);
+        }
+        return;
+    }
+}
+
+static const char *or_unknown(const char *text) {
+    return text[0] ? text : "unknown";
+}
+
+/* Chromium's `config`: which rule made the report. */
+static void put_config(const struct ml_upload *upload, FILE *out) {
+    const struct ml_profile *profile = upload->profile;
+    const char *kind = ml_profile_trigger_name(profile->trigger.kind);
+    const char *name = "MEMLOG_BACKGROUND_TRIGGER";
+    uint64_t sampling_bytes = 1;
+
+    for (size_t i = 0; i < profile->processes_count; i++) {
+        if (profile->processes[i].sampling_bytes > sampling_bytes) {
+            sampling_bytes = profile->processes[i].sampling_bytes;
+        }
+    }
+    if (!kind[0]) {
+        name = "MEMLOG_MANUAL_TRIGGER";
+    } else if (strcmp(kind, "control") == 0) {
+        name = "MEMLOG_CONTROL_TRIGGER";
+    }
+    part_head(upload, out, "config");
+    fprintf(
+        out,
+        "\r\n\r\n{\"mode\":\"SAMPLING_%" PRIu64 "\",\"category\":\"MEMLOG\",\"configs\":[{\"rule\":"
+        "\"MEMLOG\",\"trigger_name\":\"%s\",\"category\":\"BENCHMARK_MEMORY_HEAVY\"}]}\r\n",
+        sampling_bytes,
+        name
+    );
+}
+
+static enum ml_status write_report(const struct ml_upload *upload, FILE *out) {
+    const struct ml_profile *profile = upload->profile;
+    char build[2 * 64 + 1];
+    char version[2 * 64 + sizeof "unknown-trace"];
+    char words[ML_WORDS_BYTES];
+    enum ml_status status = ML_OK;
+
+    build_of(profile, build);
+    snprintf(version, sizeof version, "%s-trace", or_unknown(build));
+    put_part(upload, out, "prod", or_unknown(profile->program.bytes));
+    put_part(upload, out, "ver", version);
+    put_part(upload, out, "guid", upload->guid);
+    put_part(upload, out, "type", "trace");
+    put_part(upload, out, "should_process", "false");
+    put_config(upload, out);
+    put_part(upload, out, "build_id", build);
+    put_part(upload, out, "time", ml_words_time(profile->now.realtime_ns, words));
+    put_part(upload, out, "reason", ml_profile_reason_name(profile->reason));
+    put_part(upload, out, "trigger", ml_profile_trigger_name(profile->trigger.kind));
+    put_part(upload, out, "complete", ml_profile_is_complete(profile) ? "true" : "false");
+    put_number(upload, out, "live_bytes", profile->tree.live_bytes);
+    put_number(upload, out, "left_bytes", profile->left.bytes);
+    put_number(upload, out, "peak_bytes", profile->tree.peak_bytes);
+    put_number(upload, out, "processes", ml_profile_processes(profile));
+    part_head(upload, out, "trace");
+    fputs("; filename=\"trace.json.gz\"\r\nContent-Type: application/gzip\r\n\r\n", out);
+    status = write_trace(upload, out);
+    fputs("\r\n", out);
+    put_end(upload, out);
+    return status;
+}
+
+/* ---- Pyroscope */
+
+static enum ml_status pprof_make(const struct ml_upload *upload, struct ml_upload_bytes *out_body) {
+    FILE *file = open_memstream(&out_body->bytes, &out_body->count_bytes);
+    enum ml_status status = ML_ENV_MEMORY;
+
+    if (file) {
+        status = ml_pprof_write(upload->profile, upload->stacks, ML_METRIC_LIVE, file);
+        if (fclose(file) != 0 && status == ML_OK) {
+            status = ML_ENV_MEMORY;
+        }
+    }
+    return status;
+}
+
+static void put_base64(const struct ml_upload_bytes *body, FILE *out) {
+    static const char letters[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const unsigned char *bytes = (const unsigned char *)body->bytes;
+
+    for (size_t i = 0; i < body->count_bytes; i += 3) {
+        size_t left = body->count_bytes - i;
+        uint32_t word = (uint32_t)bytes[i] << 16 | (uint32_t)(left > 1 ? bytes[i + 1] : 0) << 8 |
+                        (uint32_t)(left > 2 ? bytes[i + 2] : 0);
+        putc(letters[word >> 18], out);
+        putc(letters[word >> 12 & 63], out);
+        putc(left > 1 ? letters[word >> 6 & 63] : '=', out);
+        putc(left > 2 ? letters[word & 63] : '=', out);
+    }
+}
+
+static void put_label(struct ml_json *json, const char *name, const char *value) {
+    ml_json_open(json, '{');
+    ml_json_string_member(json, "name", name);
+    ml_json_string_member(json, "value", value);
+    ml_json_close(json, '}');
+}
+
+static enum ml_status write_pyroscope(const struct ml_upload *upload, FILE *out) {
+    struct ml_json json = ml_json_over(out);
+    struct ml_upload_bytes pprof = {NULL, 0};
+    char build[2 * 64 + 1];
+    enum ml_status status = pprof_make(upload, &pprof);
+
+    build_of(upload->profile, build);
+    ml_json_open(&json, '{');
+    ml_json_key(&json, "series");
+    ml_json_open(&json, '[');
+    ml_json_open(&json, '{');
+    ml_json_key(&json, "labels");
+    ml_json_open(&json, '[');
+    put_label(&json, "__name__", "memory");
+    put_label(&json, "service_name", or_unknown(upload->profile->program.bytes));
+    put_label(&json, "build_id", or_unknown(build));
+    ml_json_close(&json, ']');
+    ml_json_key(&json, "samples");
+    ml_json_open(&json, '[');
+    ml_json_open(&json, '{');
+    /* A UUID of the guid's digits. */
+    fprintf(
+        out,
+        "\"ID\":\"%.8s-%.4s-%.4s-%.4s-%.12s\",\"rawProfile\":\"",
+        upload->guid,
+        upload->guid + 8,
+        upload->guid + 12,
+        upload->guid + 16,
+        upload->guid + 20
+    );
+    put_base64(&pprof, out);
+    putc('"', out);
+    ml_json_close(&json, '}');
+    ml_json_close(&json, ']');
+    ml_json_close(&json, '}');
+    ml_json_close(&json, ']');
+    ml_json_close(&json, '}');
+    free(pprof.bytes);
+    return status;
+}
+
+static enum ml_status write_ingest(const struct ml_upload *upload, FILE *out) {
+    /* alloc_* only grow: the server takes the differences; inuse_* are what they are. */
+    static const char types[] =
+        "{\"alloc_objects\":{\"units\":\"objects\",\"aggregation\":\"sum\",\"cumulative\":true},"
+        "\"alloc_space\":{\"units\":\"bytes\",\"aggregation\":\"sum\",\"cumulative\":true},"
+        "\"inuse_objects\":{\"units\":\"objects\",\"aggregation\":\"average\"},"
+        "\"inuse_space\":{\"units\":\"bytes\",\"aggregation\":\"average\"}}";
+    enum ml_status status = ML_OK;
+
+    part_head(upload, out, "sample_type_config");
+    fputs("; filename=\"sample_type_config.json\"\r\nContent-Type: application/json\r\n\r\n", out);
+    fputs(types, out);
+    fputs("\r\n", out);
+    part_head(upload, out, "profile");
+    fputs("; filename=\"profile.pprof\"\r\nContent-Type: application/octet-stream\r\n\r\n", out);
+    status = ml_pprof_write(upload->profile, upload->stacks, ML_METRIC_LIVE, out);
+    fputs("\r\n", out);
+    put_end(upload, out);
+    return status;
+}
+
+static enum ml_status write_form(const struct ml_upload *upload, FILE *out) {
+    switch (upload->form) {
+    case ML_UPLOAD_REPORT:
+        return write_report(upload, out);
+    case ML_UPLOAD_TRACE:
+        return write_trace(upload, out);
+    case ML_UPLOAD_PPROF:
+        return ml_pprof_write(upload->profile, upload->stacks, ML_METRIC_LIVE, out);
+    case ML_UPLOAD_PYROSCOPE:
+        return write_pyroscope(upload, out);
+    case ML_UPLOAD_PYROSCOPE_INGEST:
+        return write_ingest(upload, out);
+    case ML_UPLOAD_OTLP:
+        return ml_otlp_write(upload->profile, upload->stacks, upload->guid, out);
+    default:
+        return ML_ENV_MISSING;
+    }
+}
+
+/* ---- all of them */
+
+enum ml_status ml_upload_make(const struct ml_upload *upload, struct ml_upload_bytes *out_body) {
+    FILE *file = NULL;
+    enum ml_status status = ML_ENV_MEMORY;
+
+    *out_body = (struct ml_upload_bytes){NULL, 0};
+    file = open_memstream(&out_body->bytes, &out_body->count_bytes);
+    if (file) {
+        status = write_form(upload, file);
+        if (fclose(file) != 0 && status == ML_OK) {
+            status = ML_ENV_MEMORY;
+        }
+    }
+    return status;
+}

@@ -1,0 +1,393 @@
+/* How much of a profile a body has room for. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/analyzer/formats/chrome_trace.h"
+#include "tools/analyzer/stacks/asker.h"
+#include "tools/analyzer/stacks/prune.h"
+#include "tools/analyzer/upload/internal.h"
+
+enum {
+    BELOW_BYTES = 16 * 1024, /* Chromium's, with ML_PRUNE_KEPT_BLOCKS */
+    /* Of what the whole profile tells by stack: with room enough nothing more is looked for; with
+     * less room stacks are shortened only if whole ones tell less than this. */
+    WISHED_PERCENT = 95,
+    ENOUGH_PERCENT = 92,
+    /* A function whose stacks are worth this part of everything together is told, however small
+     * each of them is: some thirty functions at most. */
+    FUNCTION_PART = 32,
+};
+
+/* How long stacks are. */
+struct length {
+    uint32_t frames; /* 0: all */
+    bool from_asker; /* tools/analyzer/stacks/prune.h, ml_stacks_to_askers */
+};
+
+static const struct length lengths[] = {
+    {0, false}, {24, false}, {12, false}, {8, false}, {5, false}, {3, true}, {2, true}, {1, true}};
+
+/* Of whole programs: these, from the fifth on. */
+enum { LENGTHS = sizeof lengths / sizeof lengths[0], LENGTH_OF_PROGRAMS = 4 };
+
+/* A way to prune. */
+struct way {
+    struct length length;
+    bool is_sparse, others_as_one; /* tools/analyzer/formats/chrome_trace.h */
+    struct ml_prune_rule rule;
+};
+
+/* The best body so far that fits. */
+struct fitting {
+    struct ml_upload upload; /* as the way at hand has it */
+    const struct ml_stacks_copy *whole;
+    size_t stacks_before;
+    uint64_t told_bytes; /* by the whole profile */
+    uint64_t function_worth;
+    size_t programs; /* processes that are told as one with others of their program */
+    bool fits;
+    struct ml_upload_bytes body;
+    struct ml_upload_cut cut;
+};
+
+/* Whether it is Chrome's trace: its readers are told of functions alone, what differs by address or
+ * line is the same to them. */
+static bool is_chromes(enum ml_upload_form form) {
+    return form == ML_UPLOAD_REPORT || form == ML_UPLOAD_TRACE;
+}
+
+static uint64_t percent_of(uint64_t bytes, uint64_t percent) {
+    return bytes / 100 * percent + bytes % 100 * percent / 100;
+}
+
+/* ---- what is told */
+
+static size_t count_stacks(const struct ml_stacks *stacks) {
+    size_t count = 0;
+
+    for (size_t i = 0; i < stacks->processes_count; i++) {
+        count += stacks->processes[i].count;
+    }
+    return count;
+}
+
+static void count_cut(const struct ml_upload *upload, struct ml_upload_cut *cut) {
+    const struct ml_stacks *stacks = upload->stacks;
+
+    cut->stacks_after = count_stacks(stacks);
+    cut->attributed_bytes = ml_stacks_told_bytes(stacks);
+    cut->function_bytes = ml_stacks_function_bytes(stacks);
+    for (size_t i = 0; i < stacks->processes_count; i++) {
+        const struct ml_stack_list *list = &stacks->processes[i];
+        for (size_t s = 0; s < list->count; s++) {
+            const uint32_t node = list->stacks[s].node;
+            const bool is_other = node != ML_STACKS_NONE &&
+                                  stacks->places[stacks->nodes[node].place].kind == ML_PLACE_OTHER;
+            cut->live_bytes += list->stacks[s].own.live_bytes;
+            if (!is_other && ml_asker_find(stacks, node).is_named) {
+                cut->named_bytes += list->stacks[s].own.live_bytes;
+            }
+        }
+    }
+}
+
+static bool tells(const struct fitting *fitting, uint64_t percent) {
+    return fitting->fits &&
+           fitting->cut.attributed_bytes >= percent_of(fitting->told_bytes, percent);
+}
+
+/* ---- ways */
+
+/* What all ways of one length of stacks begin with: the innermost frames of the whole ones (0:
+ * all), folded as far as they can be and still tell that much. *out_worth: what that takes; who
+ * keeps less is worth more. The stacks are as in the copy then. */
+static enum ml_status begin_with(
+    const struct fitting *fitting,
+    const struct length *length,
+    uint64_t percent,
+    struct ml_stacks_copy *out_copy,
+    double *out_worth
+) {
+    struct ml_stacks *stacks = fitting->upload.stacks;
+    struct ml_prune_rule rule = {
+        .function_worth = length->from_asker ? 0 : fitting->function_worth};
+    enum ml_status status = ml_stacks_restore(stacks, fitting->whole);
+
+    if (status == ML_OK && length->frames > 0) {
+        status = length->from_asker ? ml_stacks_to_askers(stacks, length->frames)
+                                    : ml_stacks_shorten(stacks, length->frames);
+    }
+    if (status == ML_OK) {
+        status = ml_stacks_worth_to_tell(
+            stacks, percent_of(fitting->told_bytes, percent), &rule.least_worth
+        );
+    }
+    status = status == ML_OK ? ml_stacks_prune_by(stacks, &rule) : status;
+    *out_worth = rule.least_worth;
+    return status == ML_OK && !ml_stacks_copy_init(out_copy, stacks) ? ML_ENV_MEMORY : status;
+}
+
+/* Make a body in that way; if it fits and tells more than the best one, it is that. */
+static enum ml_status try_way(
+    struct fitting *fitting,
+    const struct ml_stacks_copy *from,
+    const struct way *way,
+    bool *out_fits
+) {
+    struct ml_upload_cut cut = {
+        .stacks_before = fitting->stacks_before,
+        .below_bytes = way->rule.below_bytes,
+        .least_worth = way->rule.least_worth,
+        .frames = way->length.frames,
+        .from_asker = way->length.from_asker,
+        .is_sparse = way->is_sparse,
+        .programs = fitting->programs,
+    };
+    struct ml_upload_bytes body = {NULL, 0};
+    enum ml_status status = ml_stacks_restore(fitting->upload.stacks, from);
+
+    status = status == ML_OK ? ml_stacks_prune_by(fitting->upload.stacks, &way->rule) : status;
+    fitting->upload.others_as_one = way->others_as_one;
+    fitting->upload.is_sparse = way->is_sparse;
+    /* Longer ones say by a frame that others were left out. */
+    fitting->upload.frames_kept = way->length.frames == 1 ? 1 : 0;
+    cut.others = way->others_as_one ? ml_chrome_trace_others(fitting->upload.stacks) : 0;
+    status = status == ML_OK ? ml_upload_make(&fitting->upload, &body) : status;
+    cut.body_bytes = body.count_bytes;
+    *out_fits = status == ML_OK && body.count_bytes <= fitting->upload.max_bytes;
+    if (status == ML_OK) {
+        count_cut(&fitting->upload, &cut);
+    }
+    if (*out_fits && (!fitting->fits || cut.attributed_bytes > fitting->cut.attributed_bytes)) {
+        free(fitting->body.bytes);
+        fitting->body = body;
+        fitting->cut = cut;
+        fitting->fits = true;
+        return ML_OK;
+    }
+    if (!fitting->fits &&
+        (fitting->cut.body_bytes == 0 || cut.body_bytes < fitting->cut.body_bytes)) {
+        fitting->cut = cut; /* how large it is at least */
+    }
+    free(body.bytes);
+    return status;
+}
+
+/* The least worth for a byte of body that fits, by halves. The scale is the same for every room,
+ * and `milder_worth` its end: with more room never less is kept. *out_step: of the scale; 0: all
+ * fits, or nothing. */
+static enum ml_status fill_by_worth(
+    struct fitting *fitting,
+    const struct ml_stacks_copy *from,
+    struct way *way,
+    double milder_worth,
+    uint32_t *out_step
+) {
+    uint32_t low = 0;
+    uint32_t high = ML_PRUNE_STEPS;
+    uint32_t first = 0;
+    bool has_fitted = false;
+    enum ml_status status = ML_OK;
+
+    while (low < high && ml_prune_worth(low) < milder_worth) {
+        low++;
+    }
+    first = low;
+    while (low < high && status == ML_OK) {
+        const uint32_t middle = low + (high - low) / 2;
+        bool fits = false;
+        way->rule.least_worth = ml_prune_worth(middle);
+        status = try_way(fitting, from, way, &fits);
+        has_fitted = has_fitted || fits;
+        low = fits ? low : middle + 1;
+        high = fits ? middle : high;
+    }
+    *out_step = has_fitted && low > first ? low : 0;
+    return status;
+}
+
+/* Fill the room with what is worth most, and what is left of it with some of those that all
+ * together have none: stacks that are worth the same are many in some programs. */
+static enum ml_status fill_room(
+    struct fitting *fitting,
+    const struct ml_stacks_copy *from,
+    const struct way *like,
+    double milder_worth
+) {
+    struct way way = *like;
+    uint64_t fitting_count = 0;
+    uint64_t count = 0;
+    uint32_t step = 0;
+    enum ml_status status = ML_OK;
+
+    way.rule = (struct ml_prune_rule){.function_worth = like->rule.function_worth};
+    status = fill_by_worth(fitting, from, &way, milder_worth, &step);
+    if (status != ML_OK || step == 0 || tells(fitting, ENOUGH_PERCENT)) {
+        return status;
+    }
+    way.rule.least_worth = ml_prune_worth(step);
+    way.rule.margin_worth = ml_prune_worth(step - 1);
+    for (size_t i = 0; i < fitting->upload.stacks->processes_count; i++) {
+        count += from->counts[i + 1];
+    }
+    /* So many do not fit. */
+    while (status == ML_OK && count - fitting_count > 1) {
+        bool fits = false;
+        way.rule.margin_count = fitting_count + (count - fitting_count) / 2;
+        status = try_way(fitting, from, &way, &fits);
+        fitting_count = fits ? way.rule.margin_count : fitting_count;
+        count = fits ? count : way.rule.margin_count;
+    }
+    return status;
+}
+
+/* Whole stacks: what Chromium would send and what else is worth most, so that what is wished is
+ * told; as much of that as there is room for. */
+static enum ml_status fill_with_whole(struct fitting *fitting) {
+    struct ml_stacks_copy from = {0};
+    struct way way = {
+        .rule = {
+            .below_bytes = BELOW_BYTES,
+            .kept_blocks = ML_PRUNE_KEPT_BLOCKS,
+            .function_worth = fitting->function_worth,
+        }};
+    double worth = 0;
+    bool fits = false;
+    enum ml_status status = begin_with(fitting, &way.length, WISHED_PERCENT, &from, &worth);
+
+    way.rule.least_worth = worth;
+    status = status == ML_OK ? try_way(fitting, fitting->whole, &way, &fits) : status;
+    if (status == ML_OK && !fits) {
+        status = fill_room(fitting, &from, &way, worth);
+    }
+    if (status == ML_OK && !tells(fitting, ENOUGH_PERCENT) && is_chromes(fitting->upload.form)) {
+        way.is_sparse = true;
+        status = fill_room(fitting, &from, &way, worth);
+    }
+    ml_stacks_copy_fini(&from);
+    return status;
+}
+
+/* As many stacks of that shape as are enough, or as there is room for. */
+static enum ml_status fill_with_short(
+    struct fitting *fitting, const struct ml_stacks_copy *from, struct way *way, double worth
+) {
+    bool fits = false;
+    enum ml_status status = ML_OK;
+
+    way->rule = (struct ml_prune_rule){
+        .least_worth = worth,
+        .function_worth = way->length.from_asker ? 0 : fitting->function_worth,
+    };
+    status = try_way(fitting, from, way, &fits);
+    if (status == ML_OK && !fits) {
+        status = fill_room(fitting, from, way, worth);
+    }
+    return status;
+}
+
+/* All ways of one length of stacks: each process apart, or those with sums alone as one. */
+static enum ml_status fill_with_length(struct fitting *fitting, const struct length *length) {
+    const bool chromes = is_chromes(fitting->upload.form);
+    const bool is_new = length->frames > 0 || fitting->programs > 0;
+    struct way way = {.length = *length, .is_sparse = chromes};
+    struct ml_stacks_copy from = {0};
+    double worth = 0;
+    enum ml_status status = begin_with(fitting, length, ENOUGH_PERCENT, &from, &worth);
+
+    if (status == ML_OK && is_new) {
+        status = fill_with_short(fitting, &from, &way, worth);
+    }
+    if (status == ML_OK && chromes && fitting->upload.stacks->processes_count > 1 &&
+        !tells(fitting, ENOUGH_PERCENT)) {
+        way.others_as_one = true;
+        status = fill_with_short(fitting, &from, &way, worth);
+    }
+    ml_stacks_copy_fini(&from);
+    return status;
+}
+
+static enum ml_status fill_with_lengths(struct fitting *fitting, size_t first) {
+    enum ml_status status = ML_OK;
+
+    for (size_t i = first; status == ML_OK && !tells(fitting, ENOUGH_PERCENT) && i < LENGTHS; i++) {
+        status = fill_with_length(fitting, &lengths[i]);
+    }
+    return status;
+}
+
+/* Short stacks of processes that are one by program. */
+static enum ml_status fill_with_programs(struct fitting *fitting) {
+    struct ml_stacks *stacks = fitting->upload.stacks;
+    const struct ml_stacks_copy *apart = fitting->whole;
+    struct ml_stacks_copy whole = {0};
+    struct ml_upload_programs programs = {0};
+    enum ml_status status = ml_stacks_restore(stacks, apart);
+
+    if (status == ML_OK && (!ml_upload_programs_init(&programs, fitting->upload.profile, stacks) ||
+                            !ml_stacks_copy_init(&whole, stacks))) {
+        status = ML_ENV_MEMORY;
+    }
+    if (status == ML_OK && programs.told_as_one > 0) {
+        fitting->whole = &whole;
+        fitting->upload.told = &programs.profile;
+        fitting->programs = programs.told_as_one;
+        status = fill_with_lengths(fitting, LENGTH_OF_PROGRAMS);
+        fitting->upload.told = NULL;
+        fitting->whole = apart;
+    }
+    ml_stacks_copy_fini(&whole);
+    ml_upload_programs_fini(&programs);
+    return status;
+}
+
+/* Whole stacks first. If what fits of them is not enough, shorter ones, as long as may be; if there
+ * is no room for enough of any length, what tells most. */
+static enum ml_status fit(struct fitting *fitting) {
+    enum ml_status status = ML_OK;
+
+    fitting->told_bytes = ml_stacks_told_bytes(fitting->upload.stacks);
+    fitting->function_worth = ml_stacks_worth(fitting->upload.stacks) / FUNCTION_PART + 1;
+    if (fitting->upload.keeps_small) {
+        status = ml_upload_make(&fitting->upload, &fitting->body);
+        fitting->cut.stacks_before = fitting->stacks_before;
+        fitting->cut.body_bytes = fitting->body.count_bytes;
+        count_cut(&fitting->upload, &fitting->cut);
+        fitting->fits = fitting->body.count_bytes <= fitting->upload.max_bytes;
+        if (fitting->fits || status != ML_OK) {
+            return status;
+        }
+    }
+    status = fill_with_whole(fitting);
+    status = status == ML_OK ? fill_with_lengths(fitting, 0) : status;
+    if (status == ML_OK && !tells(fitting, ENOUGH_PERCENT) && is_chromes(fitting->upload.form)) {
+        status = fill_with_programs(fitting);
+    }
+    return status == ML_OK && !fitting->fits ? ML_PEER_LIMIT : status;
+}
+
+enum ml_status
+ml_upload_write(const struct ml_upload *upload, FILE *out, struct ml_upload_cut *out_cut) {
+    struct fitting fitting = {.upload = *upload, .stacks_before = count_stacks(upload->stacks)};
+    struct ml_stacks_copy whole;
+    enum ml_status status = ML_OK;
+
+    *out_cut = (struct ml_upload_cut){0};
+    if (is_chromes(upload->form) && !upload->keeps_small) {
+        upload->stacks->tree.count = 0; /* it tells of processes alone */
+        status = ml_stacks_merge_functions(upload->stacks);
+    }
+    if (status != ML_OK || !ml_stacks_copy_init(&whole, upload->stacks)) {
+        return ML_ENV_MEMORY;
+    }
+    fitting.whole = &whole;
+    status = fit(&fitting);
+    *out_cut = fitting.cut;
+    ml_stacks_copy_fini(&whole);
+    if (status == ML_OK &&
+        fwrite(fitting.body.bytes, 1, fitting.body.count_bytes, out) != fitting.body.count_bytes) {
+        status = ML_ENV_SYSTEM;
+    }
+    free(fitting.body.bytes);
+    return status;
+}

@@ -1,0 +1,37 @@
+/* What leaves the machine: a profile without what is nobody's business. Room: tools. Context: one
+ * thread.
+ *
+ * One rule: what is not known to be harmless goes. Figures, functions and build ids stay. */
+#ifndef MEMLOG_TOOLS_ANALYZER_UPLOAD_REDACT_H
+#define MEMLOG_TOOLS_ANALYZER_UPLOAD_REDACT_H
+
+#include <stddef.h>
+
+#include "ipc/ml_status.h"
+#include "tools/analyzer/model/profile.h"
+#include "tools/analyzer/stacks/stacks.h"
+
+/* What becomes of the names that a program gives itself: threads, pseudo stacks, processes. */
+enum ml_redact_names {
+    ML_REDACT_PLAIN, /* words of letters, digits and -_.:/ stay, long numbers become # */
+    ML_REDACT_NONE,  /* all become "name" */
+    ML_REDACT_ALL    /* all stay */
+};
+
+/* How much was cut. */
+struct ml_redacted {
+    size_t paths;     /* cut to their base names */
+    size_t arguments; /* left out */
+    size_t names;     /* replaced */
+};
+
+/* Cut it out of both; the stacks are the profile's and have their symbols already. Errors:
+ * ML_ENV_MEMORY; then neither may leave. */
+ML_NODISCARD enum ml_status ml_redact(
+    struct ml_profile *profile,
+    struct ml_stacks *stacks,
+    enum ml_redact_names names,
+    struct ml_redacted *out_redacted
+);
+
+#endif
