@@ -17,7 +17,7 @@
 #ifndef MEMLOG_MOJOM_LIKE_IDL_CODEC_H
 #define MEMLOG_MOJOM_LIKE_IDL_CODEC_H
 
-#include "ipc/message.h"
+#include "ipc/wire/message.h"
 #include "mojom_like_idl/layout.h"
 
 /* Encode for the newest version. */

@@ -1,5 +1,5 @@
 /* The two walkers behind ml_mojom_codec. Room: mojom_like_idl, private. Context and errors: as
- * struct ml_codec in ipc/message.h. */
+ * struct ml_codec in ipc/wire/message.h. */
 #ifndef MEMLOG_MOJOM_LIKE_IDL_CODEC_INTERNAL_H
 #define MEMLOG_MOJOM_LIKE_IDL_CODEC_INTERNAL_H
 

@@ -15,7 +15,7 @@ const struct ml_layout ml_layout_float = {.kind = ML_LAYOUT_FLOAT, .size_bytes =
 const struct ml_layout ml_layout_double = {.kind = ML_LAYOUT_FLOAT, .size_bytes = 8};
 
 uint64_t ml_layout_load_uint(const struct ml_layout *layout, const void *from) {
-    uint64_t value = 0; /* little-endian: the low bytes are the number, see ipc/reader.c */
+    uint64_t value = 0; /* little-endian: the low bytes are the number, see ipc/wire/reader.c */
     memcpy(&value, from, layout->size_bytes);
     return value;
 }

@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "ipc/message.h"
+#include "ipc/wire/message.h"
 
 /* string<N>: bytes that a C string could hold, so never a 0 among them; not 0-terminated, not
  * promised to be UTF-8 (paths and command lines are neither). */

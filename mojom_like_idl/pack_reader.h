@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-#include "ipc/reader.h"
+#include "ipc/wire/reader.h"
 
 /* Is a nil next? Then it is skipped. Errors: ML_PEER_SHORT. */
 ML_NODISCARD enum ml_status ml_pack_reader_nil(struct ml_reader *r, bool *out_was_nil);

@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "ipc/last_words.h"
+#include "ipc/wire/last_words.h"
 #include "service/control/connection.h"
 #include "service/sandbox/host_fd.h"
 #include "service/workers/workers.h"

@@ -23,7 +23,7 @@
 #include "client/recording/hook.h"
 #include "client/sampling/sampled_set.h"
 #include "client/unwind/unwind.h"
-#include "ipc/staging.h"
+#include "ipc/wire/staging.h"
 
 /* ---- a thread's way */
 

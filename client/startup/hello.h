@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "ipc/staging.h"
+#include "ipc/wire/staging.h"
 #include "mojom_like_idl/heap_client_mojom.h"
 
 enum {

@@ -22,9 +22,9 @@
 #include "client/state/region.h"
 #include "client/state/sys.h"
 #include "client/state/visible.h"
-#include "ipc/event.h"
-#include "ipc/lease.h"
-#include "ipc/staging.h"
+#include "ipc/wire/event.h"
+#include "ipc/wire/lease.h"
+#include "ipc/wire/staging.h"
 
 #define ml_likely(x) __builtin_expect(!!(x), 1)
 #define ml_unlikely(x) __builtin_expect(!!(x), 0)
@@ -109,7 +109,7 @@ struct ml_process {
     /* To here; slower ways read the rest. */
     uint32_t clock;        /* enum ml_clock; `stamps` of the gate page is what events go by */
     uint32_t check_every;  /* every Nth stack of a lane is compared, check.h; 0: none */
-    uint64_t lease_number; /* this process's, ipc/lease.h */
+    uint64_t lease_number; /* this process's, ipc/wire/lease.h */
     uint8_t *staging;      /* shared with the service: the memfd; arena.h says how much of it */
     _Atomic uint32_t nodes_max; /* nodes that have memory; grows */
     uint32_t slots;

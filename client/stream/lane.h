@@ -12,7 +12,7 @@
 #include "client/state/process.h"
 #include "client/stream/lease.h"
 #include "client/unwind/unwind.h"
-#include "ipc/event_put.h"
+#include "ipc/wire/event_put.h"
 
 /* What a lane is for, if not its thread's own events. */
 enum ml_lane_use {

@@ -1,5 +1,5 @@
-/* Holding the lease, and putting others out: ipc/lease.h says why. Room: client (private). Context:
- * the malloc path, where an event is stamped.
+/* Holding the lease, and putting others out: ipc/wire/lease.h says why. Room: client (private).
+ * Context: the malloc path, where an event is stamped.
  *
  * One rule: nobody waits for anybody; who is put out finds it out by itself. */
 #ifndef MEMLOG_CLIENT_STREAM_LEASE_H

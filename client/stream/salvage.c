@@ -3,7 +3,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "ipc/staging.h"
+#include "ipc/wire/staging.h"
 
 uint64_t ml_salvage_events(const uint8_t *records, size_t count_bytes) {
     struct ml_reader r = ml_reader_over(records, count_bytes);

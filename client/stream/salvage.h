@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "ipc/event.h"
+#include "ipc/wire/event.h"
 
 enum { ML_SALVAGE_TIMED_MAX = 4 };
 

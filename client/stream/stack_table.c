@@ -2,7 +2,7 @@
 
 #include "client/stream/arena.h"
 #include "client/stream/module_record.h"
-#include "ipc/event_put.h"
+#include "ipc/wire/event_put.h"
 
 enum {
     ID_MASK = (1 << ML_TAG_SHIFT) - 1,

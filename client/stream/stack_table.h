@@ -5,9 +5,9 @@
  * the one compare-and-swap that lets others find its id. Two threads that meet may define one frame
  * twice; both ids are true, and the reader adds them up.
  *
- * Nodes outlive profiles (ipc/staging.h), their definitions do not: a node bears the tag of the
- * profile in which it was defined last. Whoever meets it in another one defines it again, under its
- * old id, before it puts the new tag on it. */
+ * Nodes outlive profiles (ipc/wire/staging.h), their definitions do not: a node bears the tag of
+ * the profile in which it was defined last. Whoever meets it in another one defines it again, under
+ * its old id, before it puts the new tag on it. */
 #ifndef MEMLOG_CLIENT_STREAM_STACK_TABLE_H
 #define MEMLOG_CLIENT_STREAM_STACK_TABLE_H
 

@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <sys/syscall.h>
 
-#include "ipc/ml_status.h"
+#include "ipc/wire/ml_status.h"
 
 #if !defined(__x86_64__) || defined(__ILP32__)
 #    error "the unwinder is written for x86-64 (LP64)"

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "client/unwind/unwind.h"
-#include "ipc/ml_status.h"
+#include "ipc/wire/ml_status.h"
 
 /* libunwind's functions, and what was found last. Set once before the hooks are live, read-only
  * afterwards. */

@@ -13,8 +13,8 @@
 #include <stdint.h>
 
 #include "client/unwind/cfi.h"
-#include "ipc/event.h"
-#include "ipc/ml_status.h"
+#include "ipc/wire/event.h"
+#include "ipc/wire/ml_status.h"
 
 enum {
     ML_MODULES_TABLE_MAX = 1 << 14, /* mappings of one process's life; ids must fit 16 bits */

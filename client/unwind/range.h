@@ -17,7 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "ipc/ml_status.h"
+#include "ipc/wire/ml_status.h"
 
 enum {
     ML_UNWIND_RANGES = 4,                 /* the own stack; a signal's on a fiber's needs 3 */

@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 #include "client/unwind/arch.h"
-#include "ipc/ml_status.h"
+#include "ipc/wire/ml_status.h"
 
 enum {
     ML_RECIPE_WAYS = 4, /* a set is one cache line */

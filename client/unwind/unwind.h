@@ -49,8 +49,8 @@
 #include "client/unwind/modules.h"
 #include "client/unwind/range.h"
 #include "client/unwind/recipe.h"
-#include "ipc/event.h"
-#include "ipc/ml_status.h"
+#include "ipc/wire/event.h"
+#include "ipc/wire/ml_status.h"
 
 enum {
     /* A deeper stack keeps ML_UNWIND_OUTER frames at the root, a CUT frame, and the innermost ones

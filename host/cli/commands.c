@@ -15,7 +15,7 @@
 #include "host/policy/role.h"
 #include "host/process/voice.h"
 #include "host/sockets/rendezvous.h"
-#include "ipc/channel.h"
+#include "ipc/channel/channel.h"
 #include "mojom_like_idl/heap_host_mojom.h"
 
 /* An answer to ps needs no work; a dump drains all pipes and is written to disk. */

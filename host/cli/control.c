@@ -11,7 +11,7 @@
 #include "host/policy/options.h"
 #include "host/policy/patterns.h"
 #include "host/process/voice.h"
-#include "ipc/channel.h"
+#include "ipc/channel/channel.h"
 #include "mojom_like_idl/heap_host_mojom.h"
 
 /* The service takes part: it reads up to its now, and may just be replaced. */

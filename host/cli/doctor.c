@@ -22,7 +22,7 @@
 #include "host/process/probe.h"
 #include "host/process/voice.h"
 #include "host/sockets/rendezvous.h"
-#include "ipc/channel.h"
+#include "ipc/channel/channel.h"
 #include "mojom_like_idl/heap_host_mojom.h"
 
 enum { PS_TIMEOUT_MS = 10000 };

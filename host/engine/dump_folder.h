@@ -12,7 +12,7 @@
 #include <sys/types.h>
 
 #include "base/complaint.h"
-#include "ipc/ml_status.h"
+#include "ipc/wire/ml_status.h"
 #include "mojom_like_idl/heap_service_mojom.h"
 
 #define ML_DUMP_SUFFIX ".pftrace"

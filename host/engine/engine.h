@@ -14,7 +14,7 @@
 #include "host/process/image.h"
 #include "host/process/info.h"
 #include "host/process/launcher.h"
-#include "ipc/ml_status.h"
+#include "ipc/wire/ml_status.h"
 #include "mojom_like_idl/heap_service_mojom.h"
 
 struct ev_loop;

@@ -19,7 +19,7 @@
 #include "host/sockets/endpoint.h"
 #include "host/sockets/rendezvous.h"
 #include "host/upload/uploader.h"
-#include "ipc/channel.h"
+#include "ipc/channel/channel.h"
 #include "mojom_like_idl/heap_client_mojom.h"
 #include "mojom_like_idl/heap_host_mojom.h"
 
@@ -215,7 +215,7 @@ struct ml_engine {
     struct ml_service_link link;
     enum ml_engine_service service_state;
     void (*on_service)(void *context, pid_t pid);
-    int words_fd; /* ipc/last_words.h */
+    int words_fd; /* ipc/wire/last_words.h */
     struct ml_revival revival;
     ev_timer revival_timer;
     ev_timer rate_timer; /* some member waits for frees that may stay in it */
@@ -238,7 +238,7 @@ struct ml_engine {
     bool said_coarser, said_dropped, said_quota;
     struct ml_pipe_budget budget;
     uint32_t fork_pipe_bytes;               /* as all control pages say */
-    int lease_fd;                           /* ipc/lease.h */
+    int lease_fd;                           /* ipc/wire/lease.h */
     ev_timer poll_timer;                    /* some member has no pidfd */
     struct ml_reaped reaped[ML_REAPED_MAX]; /* a ring */
     uint32_t reaped_next;

@@ -85,7 +85,7 @@ struct ml_member {
     uint64_t sampling_bytes;   /* of its own; 0: the run's, and the run's stack mode */
     uint32_t stack_mode;
     struct memlog_service_moment stopped; /* all 0: it was not */
-    uint32_t profile;                     /* the one that it records, ipc/staging.h */
+    uint32_t profile;                     /* the one that it records, ipc/wire/staging.h */
     uint64_t fork_serial;
     uint32_t draw;    /* its lot in the sampling modes */
     bool told_killed; /* the triggers know it */

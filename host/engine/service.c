@@ -12,7 +12,7 @@
 #include "host/engine/internal.h"
 #include "host/process/clock.h"
 #include "host/process/memory_info.h"
-#include "ipc/last_words.h"
+#include "ipc/wire/last_words.h"
 
 enum { NS_PER_MS = 1000000 };
 

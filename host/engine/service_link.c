@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "host/process/orphan.h"
-#include "ipc/channel.h"
+#include "ipc/channel/channel.h"
 
 /* For the service to end after its socket was closed. */
 enum { CLOSE_TIMEOUT_MS = 2000 };

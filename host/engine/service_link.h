@@ -15,7 +15,7 @@
 #include "host/policy/options.h"
 #include "host/process/launcher.h"
 #include "host/process/view.h"
-#include "ipc/ml_status.h"
+#include "ipc/wire/ml_status.h"
 #include "mojom_like_idl/heap_service_mojom.h"
 
 struct ev_loop;
@@ -45,9 +45,9 @@ struct ml_service_link {
     bool told; /* on_gone was called */
 };
 
-/* Start the service and configure it; `words_fd` (ipc/last_words.h) is borrowed, -1: none; on one
- * core when `one_worker`, so that it can say whose data it is at work on. One that ends at once is
- * told by on_gone, perhaps before this returns.
+/* Start the service and configure it; `words_fd` (ipc/wire/last_words.h) is borrowed, -1: none; on
+ * one core when `one_worker`, so that it can say whose data it is at work on. One that ends at once
+ * is told by on_gone, perhaps before this returns.
  *
  * Errors: ML_ENV_* with a complaint.
  * Owner:  `link` stays where it is until ml_service_link_close. */

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "base/complaint.h"
-#include "ipc/ml_status.h"
+#include "ipc/wire/ml_status.h"
 
 struct ev_loop;
 struct ml_http;

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "ipc/ml_status.h"
+#include "ipc/wire/ml_status.h"
 
 /* Bounds of what is kept; the kernel allows 128 KiB an argument and 2 MiB in all. Same as
  * ClientInfo.command_line in heap_service.mojom, but for the total. */

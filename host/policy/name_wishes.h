@@ -11,7 +11,7 @@
 
 #include "base/complaint.h"
 #include "host/policy/patterns.h"
-#include "ipc/ml_status.h"
+#include "ipc/wire/ml_status.h"
 
 /* People type them one at a time. */
 enum { ML_NAME_WISHES_MAX = 64, ML_NAME_WISH_BYTES = 1024 };

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/suggest.h"
-#include "ipc/staging.h"
+#include "ipc/wire/staging.h"
 
 enum {
     /* With --memlog-overrun=sample: what comes while the interval grows twelve times is not waited

@@ -15,9 +15,9 @@
 #include "host/policy/patterns.h"
 #include "host/policy/trigger_rules.h"
 #include "host/policy/upload_target.h"
-#include "ipc/event.h"
-#include "ipc/ml_status.h"
-#include "ipc/staging.h"
+#include "ipc/wire/event.h"
+#include "ipc/wire/ml_status.h"
+#include "ipc/wire/staging.h"
 
 /* What a full pipe does; same numbers as ml_control_page.overrun. */
 enum ml_overrun { ML_OVERRUN_BLOCK = 0, ML_OVERRUN_SAMPLE = 1 };

@@ -10,7 +10,7 @@
 #include "base/input_file.h"
 #include "base/size.h"
 #include "host/policy/options.h"
-#include "ipc/staging.h"
+#include "ipc/wire/staging.h"
 
 /* Thirty dumps from 1 MiB to 1 GiB: enough to see who came when, too few to fill a disk. */
 enum { PEAK_STEP_PERCENT = 25, PEAK_STEP_PERCENT_MAX = 1000, PEAK_STEP_DIGITS = 4 };

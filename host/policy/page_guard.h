@@ -11,7 +11,7 @@
 #include <stddef.h>
 
 #include "host/policy/page_place.h"
-#include "ipc/ml_status.h"
+#include "ipc/wire/ml_status.h"
 
 /* 128 random bits in hex. */
 enum { ML_PAGE_TOKEN_BYTES = 33, ML_PAGE_COOKIE_NAME_BYTES = 32, ML_PAGE_URL_BYTES = 256 };

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "base/complaint.h"
-#include "ipc/ml_status.h"
+#include "ipc/wire/ml_status.h"
 
 /* An IPv6 address in brackets fits; sun_path of unix(7) with its NUL. */
 enum { ML_PAGE_ADDRESS_BYTES = 64, ML_PAGE_PATH_BYTES = 108 };

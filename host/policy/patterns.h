@@ -8,7 +8,7 @@
 #include <stddef.h>
 
 #include "base/complaint.h"
-#include "ipc/ml_status.h"
+#include "ipc/wire/ml_status.h"
 
 /* An ordered list of (regular expression, number). POSIX extended syntax, matched anywhere in the
  * joined command line. */

@@ -12,7 +12,7 @@
 #include "base/complaint.h"
 #include "host/policy/command_line.h"
 #include "host/policy/patterns.h"
-#include "ipc/ml_status.h"
+#include "ipc/wire/ml_status.h"
 
 /* Same numbers as memlog.service.Role. */
 enum ml_role {

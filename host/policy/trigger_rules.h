@@ -11,7 +11,7 @@
 
 #include "base/complaint.h"
 #include "host/policy/role.h"
-#include "ipc/ml_status.h"
+#include "ipc/wire/ml_status.h"
 
 /* As memlog.service.TriggerRules; 0 and false: off. */
 struct ml_trigger_rules {

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "base/complaint.h"
-#include "ipc/ml_status.h"
+#include "ipc/wire/ml_status.h"
 
 enum ml_upload_kind {
     ML_UPLOAD_NOWHERE = 0,

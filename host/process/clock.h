@@ -5,7 +5,7 @@
 #ifndef MEMLOG_HOST_PROCESS_CLOCK_H
 #define MEMLOG_HOST_PROCESS_CLOCK_H
 
-#include "ipc/event.h"
+#include "ipc/wire/event.h"
 #include "mojom_like_idl/heap_service_mojom.h"
 
 /* Where the kernel names its clock source. */

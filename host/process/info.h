@@ -11,7 +11,7 @@
 #include <sys/types.h>
 
 #include "host/policy/command_line.h"
-#include "ipc/ml_status.h"
+#include "ipc/wire/ml_status.h"
 
 /* TASK_COMM_LEN with its NUL; "?" is written where there is none. */
 enum { ML_PROCESS_NAME_BYTES = 16 };

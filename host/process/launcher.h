@@ -15,7 +15,7 @@
 #include <sys/types.h>
 
 #include "base/complaint.h"
-#include "ipc/ml_status.h"
+#include "ipc/wire/ml_status.h"
 
 /* What the host changes of itself and every program that it starts gets back. */
 struct ml_inherited {

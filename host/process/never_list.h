@@ -13,7 +13,7 @@
 
 #include "base/complaint.h"
 #include "host/policy/patterns.h"
-#include "ipc/ml_status.h"
+#include "ipc/wire/ml_status.h"
 
 #define ML_NEVER_LIST_FOLDER "/etc/memlog"
 #define ML_NEVER_LIST_FILE "never"

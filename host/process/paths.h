@@ -9,7 +9,7 @@
 #include <stdbool.h>
 
 #include "base/complaint.h"
-#include "ipc/ml_status.h"
+#include "ipc/wire/ml_status.h"
 
 #define ML_PRELOAD_FILE "libmemlog.so"
 /* What glibc's loaders replace in a preload's path, and no other loader does. */

@@ -11,7 +11,7 @@
 #include <ev.h>
 
 #include "base/complaint.h"
-#include "ipc/ml_status.h"
+#include "ipc/wire/ml_status.h"
 
 /* What to do with a signal. */
 enum ml_signal_action {

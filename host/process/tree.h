@@ -12,7 +12,7 @@
 
 #include "base/complaint.h"
 #include "host/process/info.h"
-#include "ipc/ml_status.h"
+#include "ipc/wire/ml_status.h"
 
 /* Helpers of our own that may be alive at once: service, analyzer. */
 enum { ML_TREE_HELPERS_MAX = 4 };

@@ -168,7 +168,7 @@ ml_endpoint_control(struct ml_endpoint *endpoint, const struct ml_control_page *
         page.generation = 1;
     }
     /* The process polls the generation: it is written last, when the rest is there, and the profile
-     * with it (ipc/staging.h says why). */
+     * with it (ipc/wire/staging.h says why). */
     struct ml_control_page before = page;
     before.generation = endpoint->control.generation;
     before.profile = endpoint->control.profile;

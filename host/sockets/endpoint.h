@@ -10,9 +10,9 @@
 #include <stdint.h>
 
 #include "host/sockets/pipe_budget.h"
-#include "ipc/lease.h"
-#include "ipc/ml_status.h"
-#include "ipc/staging.h"
+#include "ipc/wire/lease.h"
+#include "ipc/wire/ml_status.h"
+#include "ipc/wire/staging.h"
 
 /* -1 in a descriptor: there is none (any more). */
 struct ml_endpoint {
@@ -24,7 +24,7 @@ struct ml_endpoint {
     struct ml_control_page control; /* as last written */
 };
 
-/* The lease of a run, which each of its processes gets with its endpoint (ipc/lease.h).
+/* The lease of a run, which each of its processes gets with its endpoint (ipc/wire/lease.h).
  *
  * Errors: -1, errno says why.
  * Owner:  the caller closes it. */

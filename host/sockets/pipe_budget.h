@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "ipc/event.h"
+#include "ipc/wire/event.h"
 
 /* 1 MiB is the most that an unprivileged process gets (/proc/sys/fs/pipe-max-size), 64 KiB what a
  * pipe has by itself, two frames the least that keeps a writer and a reader busy, one what a pipe

@@ -15,7 +15,7 @@
 #include <sys/un.h>
 
 #include "base/complaint.h"
-#include "ipc/ml_status.h"
+#include "ipc/wire/ml_status.h"
 
 /* SO_PASSPIDFD of Linux 6.5, younger than some systems' headers. */
 enum { ML_SO_PASSPIDFD = 76 };

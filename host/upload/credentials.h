@@ -8,7 +8,7 @@
 #include <stddef.h>
 
 #include "base/complaint.h"
-#include "ipc/ml_status.h"
+#include "ipc/wire/ml_status.h"
 
 struct ml_s3_credentials {
     char key_id[256];

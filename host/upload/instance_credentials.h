@@ -12,7 +12,7 @@
 #include "base/complaint.h"
 #include "host/upload/credentials.h"
 #include "host/upload/web_call.h"
-#include "ipc/ml_status.h"
+#include "ipc/wire/ml_status.h"
 
 struct ml_instance_credentials;
 

@@ -13,7 +13,7 @@
 
 #include "base/complaint.h"
 #include "host/policy/upload_target.h"
-#include "ipc/ml_status.h"
+#include "ipc/wire/ml_status.h"
 
 enum {
     ML_SPOOL_ID_BYTES = 33, /* 32 hex digits and a NUL */

@@ -13,7 +13,7 @@
 #include "base/complaint.h"
 #include "host/policy/options.h"
 #include "host/process/launcher.h"
-#include "ipc/ml_status.h"
+#include "ipc/wire/ml_status.h"
 
 struct ev_loop;
 struct ml_uploader;

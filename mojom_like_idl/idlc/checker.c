@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "ipc/message.h"
+#include "ipc/wire/message.h"
 #include "mojom_like_idl/idlc/names.h"
 
 struct checker {

@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "ipc/message.h"
+#include "ipc/wire/message.h"
 #include "mojom_like_idl/idlc/emit_internal.h"
 #include "mojom_like_idl/idlc/names.h"
 
@@ -462,7 +462,7 @@ void emit_header(
     emit_banner(&e);
     emit(&e, "#ifndef MEMLOG_%s\n#define MEMLOG_%s\n\n", upper_guard, upper_guard);
     emit(&e, "#include <stdbool.h>\n#include <stddef.h>\n#include <stdint.h>\n\n");
-    emit(&e, "#include \"ipc/message.h\"\n#include \"mojom_like_idl/codec.h\"\n");
+    emit(&e, "#include \"ipc/wire/message.h\"\n#include \"mojom_like_idl/codec.h\"\n");
     emit(&e, "#include \"mojom_like_idl/layout.h\"\n\n");
     for (const struct declaration *d = contract->declarations; d != NULL; d = d->next) {
         emit_declaration(&e, d);

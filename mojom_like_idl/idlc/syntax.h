@@ -23,7 +23,7 @@ enum type_kind {
     TYPE_NAMED /* an enum, struct or union declared above */
 };
 
-/* In the order of enum ml_handle_kind, see ipc/message.h. */
+/* In the order of enum ml_handle_kind, see ipc/wire/message.h. */
 enum handle_kind { HANDLE_PIPE, HANDLE_MEMFD, HANDLE_MEMFD_UNSEALED, HANDLE_FILE, HANDLE_SOCKET };
 
 struct declaration;

@@ -5,8 +5,8 @@
 #ifndef MEMLOG_SERVICE_CONTROL_ANSWER_H
 #define MEMLOG_SERVICE_CONTROL_ANSWER_H
 
-#include "ipc/message.h"
-#include "ipc/ml_status.h"
+#include "ipc/wire/message.h"
+#include "ipc/wire/ml_status.h"
 #include "mojom_like_idl/heap_service_mojom.h"
 #include "service/ingest/readers.h"
 #include "service/session/session.h"

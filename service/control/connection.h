@@ -6,8 +6,8 @@
 #ifndef MEMLOG_SERVICE_CONTROL_CONNECTION_H
 #define MEMLOG_SERVICE_CONTROL_CONNECTION_H
 
-#include "ipc/channel.h"
-#include "ipc/ml_status.h"
+#include "ipc/channel/channel.h"
+#include "ipc/wire/ml_status.h"
 
 struct ev_loop;
 struct ml_connection;

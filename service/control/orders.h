@@ -9,8 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "ipc/message.h"
-#include "ipc/ml_status.h"
+#include "ipc/wire/message.h"
+#include "ipc/wire/ml_status.h"
 #include "mojom_like_idl/heap_service_mojom.h"
 #include "service/ingest/clock.h"
 #include "service/ingest/readers.h"

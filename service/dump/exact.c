@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-#include "ipc/crc32.h"
-#include "ipc/trace_columns.h"
+#include "ipc/trace/crc32.h"
+#include "ipc/trace/trace_columns.h"
 #include "service/dump/standard.h"
 
 /* Raised when a reader of the version before would misread. */

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "ipc/ml_status.h"
+#include "ipc/wire/ml_status.h"
 #include "service/dump/writer.h"
 #include "service/snapshot/snapshot.h"
 

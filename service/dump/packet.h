@@ -12,8 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "ipc/ml_status.h"
-#include "ipc/trace.pb.h"
+#include "ipc/trace/trace.pb.h"
+#include "ipc/wire/ml_status.h"
 #include "service/dump/writer.h"
 
 struct ml_dump_packet {

@@ -3,8 +3,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "ipc/event.h"
-#include "ipc/writer.h"
+#include "ipc/wire/event.h"
+#include "ipc/wire/writer.h"
 #include "service/dump/frames.h"
 
 /* TracePacket.sequence_flags */

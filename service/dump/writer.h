@@ -4,15 +4,15 @@
  * One rule: memory stays bounded. Packets are put together in a buffer of
  * ML_DUMP_PACKET_MAX_BYTES; besides, a few arrays with a number for each stack node of one process.
  *
- * The file is a Perfetto trace, ipc/trace.proto: standard packets for Perfetto's own tools, and our
- * exact ones, from which the analyzer reads. A file cut anywhere opens with what it has. */
+ * The file is a Perfetto trace, ipc/trace/trace.proto: standard packets for Perfetto's own tools,
+ * and our exact ones, from which the analyzer reads. A file cut anywhere opens with what it has. */
 #ifndef MEMLOG_SERVICE_DUMP_WRITER_H
 #define MEMLOG_SERVICE_DUMP_WRITER_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-#include "ipc/ml_status.h"
+#include "ipc/wire/ml_status.h"
 #include "service/snapshot/snapshot.h"
 
 /* The largest packet: what a reader has to hold at once. */

@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "ipc/ml_status.h"
+#include "ipc/wire/ml_status.h"
 #include "service/heap/prefetch.h"
 #include "service/limits/budget.h"
 

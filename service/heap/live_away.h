@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "ipc/ml_status.h"
+#include "ipc/wire/ml_status.h"
 #include "service/heap/prefetch.h"
 #include "service/limits/budget.h"
 

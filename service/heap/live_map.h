@@ -28,7 +28,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "ipc/ml_status.h"
+#include "ipc/wire/ml_status.h"
 #include "service/heap/live_away.h"
 #include "service/heap/prefetch.h"
 #include "service/limits/budget.h"

@@ -1,6 +1,6 @@
 #include "service/heap/tracker.h"
 
-#include "ipc/event.h"
+#include "ipc/wire/event.h"
 #include "service/heap/tracker_internal.h"
 #include "service/heap/tracker_usual.h"
 

@@ -19,7 +19,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "ipc/ml_status.h"
+#include "ipc/wire/ml_status.h"
 #include "service/heap/cells.h"
 #include "service/heap/change_log.h"
 #include "service/heap/live_map.h"

@@ -4,17 +4,17 @@
  * One rule: a process that does not sample has none, and pays for none.
  *
  * A block of size s that stands for w bytes and n blocks adds w (w - s) and n (n - 1): unbiased
- * estimates of the variances of what it adds to any sum of weights, ipc/event.h. Blocks are sampled
- * independently of each other, so variances add up over blocks, cells and processes. A peak's is
- * that of what was live at that moment; that the moment was chosen by the estimates themselves is
- * not in it. */
+ * estimates of the variances of what it adds to any sum of weights, ipc/wire/event.h. Blocks are
+ * sampled independently of each other, so variances add up over blocks, cells and processes. A
+ * peak's is that of what was live at that moment; that the moment was chosen by the estimates
+ * themselves is not in it. */
 #ifndef MEMLOG_SERVICE_HEAP_VARIANCES_H
 #define MEMLOG_SERVICE_HEAP_VARIANCES_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "ipc/ml_status.h"
+#include "ipc/wire/ml_status.h"
 #include "service/heap/live_map.h"
 #include "service/limits/budget.h"
 

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "ipc/ml_status.h"
+#include "ipc/wire/ml_status.h"
 #include "service/limits/budget.h"
 
 enum { ML_FORK_LOG_MAX = 1 << 16 /* 1.5 MiB; children that have not begun to stream are few */ };

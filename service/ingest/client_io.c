@@ -6,7 +6,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "ipc/channel.h"
+#include "ipc/channel/channel.h"
 
 enum {
     /* A pipe's default capacity: most reads empty it. */

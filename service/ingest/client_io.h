@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "ipc/ml_status.h"
+#include "ipc/wire/ml_status.h"
 #include "service/session/session.h"
 
 /* Where a client is in its life. LOST is 0: a cell of the table that nobody wrote drops it. */

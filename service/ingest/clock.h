@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-#include "ipc/event.h"
+#include "ipc/wire/event.h"
 #include "service/snapshot/snapshot.h"
 
 struct ml_clock_source {

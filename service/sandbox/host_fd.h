@@ -8,7 +8,7 @@
  * service. */
 enum { ML_SERVICE_HOST_FD = 3 };
 
-/* A memfd of ML_LAST_WORDS_BYTES (ipc/last_words.h) that can be written; may be missing. */
+/* A memfd of ML_LAST_WORDS_BYTES (ipc/wire/last_words.h) that can be written; may be missing. */
 enum { ML_SERVICE_WORDS_FD = 4 };
 
 #endif

@@ -9,7 +9,7 @@
 
 #include <stdint.h>
 
-#include "ipc/ml_status.h"
+#include "ipc/wire/ml_status.h"
 
 enum ml_sandbox_level {
     ML_SANDBOX_AUTO = 0, /* everything that the kernel permits; what it does not is named */

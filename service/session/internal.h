@@ -5,7 +5,7 @@
 #ifndef MEMLOG_SERVICE_SESSION_INTERNAL_H
 #define MEMLOG_SERVICE_SESSION_INTERNAL_H
 
-#include "ipc/last_words.h"
+#include "ipc/wire/last_words.h"
 #include "service/heap/change_log.h"
 #include "service/heap/stack_store.h"
 #include "service/heap/tracker.h"

@@ -13,8 +13,8 @@
  *      everything published is here. If not (a chunk went into the pipe meanwhile) read it again.
  *   4. ml_session_advance(session, now) applies what is known, over all clients: up to `now`, or
  *      to where the first lane is not known (of a client that is not left behind). A lane is known
- * up to `now` when it was read as not busy (ML_PUBLISHED_BUSY, ipc/staging.h) with everything in
- * hand; else to just before its last event that is here, as stamps within a lane never fall: its
+ * up to `now` when it was read as not busy (ML_PUBLISHED_BUSY, ipc/wire/staging.h) with everything
+ * in hand; else to just before its last event that is here, as stamps within a lane never fall: its
  * thread is between stamp and publishing, perhaps preempted there, or its chunks are still in the
  * pipe. One that stays so and does not move for ML_SESSION_BUSY_ROUNDS rounds and
  * ml_session_patience was abandoned there (siglongjmp, SIGSTOP, a lie) and is taken as known. */
@@ -25,9 +25,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "ipc/event.h"
-#include "ipc/ml_status.h"
-#include "ipc/staging.h"
+#include "ipc/wire/event.h"
+#include "ipc/wire/ml_status.h"
+#include "ipc/wire/staging.h"
 #include "service/session/coverage.h"
 #include "service/snapshot/accounting.h"
 #include "service/snapshot/snapshot.h"
@@ -59,7 +59,7 @@ struct ml_client_setup {
     uint64_t fork_serial;
     uint64_t sampling_bytes;
     struct ml_moment start;
-    uint32_t profile; /* the one that is read, ipc/staging.h; older ones' bytes are nobody's */
+    uint32_t profile; /* the one that is read, ipc/wire/staging.h; older ones' bytes are nobody's */
 };
 
 struct ml_client_end {

@@ -46,7 +46,7 @@ struct ml_snapshot_module {
 struct ml_snapshot_node {
     uint32_t id;
     uint32_t parent;  /* id; 0: root */
-    uint32_t frame;   /* enum ml_frame_kind, ipc/event.h */
+    uint32_t frame;   /* enum ml_frame_kind, ipc/wire/event.h */
     uint32_t module;  /* id; 0: none */
     uint64_t address; /* as mapped; module bias not taken off */
     uint32_t string;  /* index into strings; for THREAD and SCOPE frames */

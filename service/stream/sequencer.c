@@ -160,8 +160,9 @@ static enum ml_status reserve(
 
 /* The times of what has just come, so that they do not fall; how many of them are late.
  *
- * The last stamp once more says only that no other lane has stamped anything since (ipc/lease.h).
- * When the lane was read up to `applied` that event was not there: it is from then or later. */
+ * The last stamp once more says only that no other lane has stamped anything since
+ * (ipc/wire/lease.h). When the lane was read up to `applied` that event was not there: it is from
+ * then or later. */
 static uint32_t raise_times(
     const struct ml_lane_queue *queue, struct ml_timed *first, uint32_t events, uint64_t applied
 ) {

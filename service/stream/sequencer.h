@@ -13,8 +13,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "ipc/event.h"
-#include "ipc/ml_status.h"
+#include "ipc/wire/event.h"
+#include "ipc/wire/ml_status.h"
 #include "service/heap/live_map.h"
 #include "service/limits/budget.h"
 
@@ -113,7 +113,7 @@ ML_NODISCARD enum ml_status ml_sequencer_room(
 /* The first `count` of them are there, and their times do not fall. Times before the lane's last
  * one are raised to it. Returns the number of events that were, or that are from before `applied`:
  * late ones. An event with the very stamp of the one before it is none: its time is raised to
- * `applied` as well (ipc/lease.h). */
+ * `applied` as well (ipc/wire/lease.h). */
 uint32_t ml_sequencer_pushed(
     struct ml_sequencer *sequencer, uint32_t lane, uint32_t count, uint64_t applied
 );

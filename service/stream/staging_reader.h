@@ -10,8 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "ipc/ml_status.h"
-#include "ipc/staging.h"
+#include "ipc/wire/ml_status.h"
+#include "ipc/wire/staging.h"
 #include "service/limits/budget.h"
 #include "service/stream/stream_reader.h"
 
@@ -19,7 +19,7 @@ enum { ML_SESSION_BUSY_ROUNDS = 16 /* advances, and ml_session_patience besides 
 
 /* A lane as it was seen last; chunk numbers within the profile. */
 struct ml_lane_view {
-    uint64_t published; /* ipc/staging.h, busy bit included */
+    uint64_t published; /* ipc/wire/staging.h, busy bit included */
     uint64_t sent;
     uint64_t lost_chunks;
     uint64_t lost_before; /* lost_chunks of the look before: all of them lie below `sent` */

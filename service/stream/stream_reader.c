@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "ipc/staging.h"
+#include "ipc/wire/staging.h"
 
 void ml_stream_reader_init(
     struct ml_stream_reader *reader,

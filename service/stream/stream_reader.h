@@ -14,9 +14,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "ipc/event.h"
-#include "ipc/event_plain.h"
-#include "ipc/ml_status.h"
+#include "ipc/wire/event.h"
+#include "ipc/wire/event_plain.h"
+#include "ipc/wire/ml_status.h"
 #include "service/limits/budget.h"
 
 enum { ML_STREAM_RUN_EVENTS = 256 /* decoded at once */ };
@@ -66,7 +66,7 @@ struct ml_stream_reader {
     uint8_t *frame;         /* ML_FRAME_MAX_BYTES once there was one */
 };
 
-/* `profile`: ipc/staging.h. */
+/* `profile`: ipc/wire/staging.h. */
 void ml_stream_reader_init(
     struct ml_stream_reader *reader,
     struct ml_budget *budget,

@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "ipc/lease.h"
+#include "ipc/wire/lease.h"
 #include "mojom_like_idl/heap_client_mojom.h"
 
 /* Of one run: the socket, and another name of the library, as LD_PRELOAD takes none with a blank.

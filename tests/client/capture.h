@@ -9,8 +9,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "ipc/event.h"
-#include "ipc/staging.h"
+#include "ipc/wire/event.h"
+#include "ipc/wire/staging.h"
 
 enum { CAPTURE_PROCESSES_MAX = 64 };
 
@@ -18,7 +18,7 @@ struct captured_event {
     struct ml_event event; /* its pointers point into the process's bytes */
     uint32_t lane;
     uint32_t order;
-    uint32_t profile; /* ipc/staging.h: what its chunk's number says */
+    uint32_t profile; /* ipc/wire/staging.h: what its chunk's number says */
 };
 
 struct captured_process {

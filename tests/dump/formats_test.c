@@ -7,7 +7,7 @@
 #include <jansson.h>
 #include <pb_decode.h>
 
-#include "ipc/event.h"
+#include "ipc/wire/event.h"
 #include "service/snapshot/snapshot.h"
 #include "tests/dump/formats_fixture.h"
 #include "tests/dump/synthetic.h"

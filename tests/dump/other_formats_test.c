@@ -10,7 +10,7 @@
 #include <sqlite3.h>
 #include <zlib.h>
 
-#include "ipc/event.h"
+#include "ipc/wire/event.h"
 #include "tests/dump/formats_fixture.h"
 #include "tools/analyzer/formats/chrome_trace.h"
 #include "tools/analyzer/formats/flame.h"

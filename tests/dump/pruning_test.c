@@ -8,7 +8,7 @@
 #include <jansson.h>
 #include <zlib.h>
 
-#include "ipc/event.h"
+#include "ipc/wire/event.h"
 #include "tests/dump/formats_fixture.h"
 #include "tools/analyzer/formats/chrome_trace.h"
 #include "tools/analyzer/stacks/metric.h"

@@ -4,7 +4,7 @@
 
 #include <check.h>
 
-#include "ipc/crc32.h"
+#include "ipc/trace/crc32.h"
 #include "service/dump/writer.h"
 #include "service/snapshot/snapshot.h"
 #include "tests/dump/snapshot_eq.h"

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ipc/event.h"
+#include "ipc/wire/event.h"
 #include "service/dump/writer.h"
 
 enum { MAIN_BASE = 0x400000, HEAPS = 2 };

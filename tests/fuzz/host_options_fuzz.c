@@ -8,7 +8,7 @@
 #include "host/policy/mode.h"
 #include "host/policy/options.h"
 #include "host/policy/role.h"
-#include "ipc/staging.h"
+#include "ipc/wire/staging.h"
 #include "tests/fuzz/fuzz.h"
 
 enum { WORDS_MAX = 64, PATTERN_BYTES_MAX = 48 };

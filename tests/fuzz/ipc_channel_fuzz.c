@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "ipc/channel.h"
+#include "ipc/channel/channel.h"
 #include "mojom_like_idl/heap_client_mojom.h"
 #include "mojom_like_idl/heap_host_mojom.h"
 #include "mojom_like_idl/heap_service_mojom.h"

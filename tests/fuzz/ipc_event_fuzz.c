@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ipc/event.h"
+#include "ipc/wire/event.h"
 #include "tests/fuzz/fuzz.h"
 
 static bool same_state(const struct ml_event_state *a, const struct ml_event_state *b) {

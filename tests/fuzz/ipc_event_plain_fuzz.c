@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ipc/event_plain.h"
+#include "ipc/wire/event_plain.h"
 #include "tests/fuzz/fuzz.h"
 
 enum { RUN_MAX = 256 };

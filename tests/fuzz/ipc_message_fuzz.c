@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ipc/message.h"
+#include "ipc/wire/message.h"
 #include "tests/fuzz/fuzz.h"
 
 /* What is read is written back to the bytes that it came from. */

@@ -8,7 +8,7 @@ import pathlib
 import re
 import sys
 
-MEMLOG = 28012  # TracePacket.memlog, ipc/trace.proto
+MEMLOG = 28012  # TracePacket.memlog, ipc/trace/trace.proto
 END = 6  # MemlogKind.MEMLOG_END
 SEED_MAX_BYTES = 8192  # tests/fuzz/replay.c
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ipc/staging.h"
+#include "ipc/wire/staging.h"
 #include "service/stream/stream_reader.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -16,8 +16,8 @@
 
 #include <pb_encode.h>
 
-#include "ipc/crc32.h"
-#include "ipc/trace.pb.h"
+#include "ipc/trace/crc32.h"
+#include "ipc/trace/trace.pb.h"
 #include "tests/fuzz/fuzz.h"
 #include "tools/analyzer/cli/command.h"
 #include "tools/analyzer/sandbox/confine.h"

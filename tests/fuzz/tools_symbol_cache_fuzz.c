@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ipc/crc32.h"
-#include "ipc/writer.h"
+#include "ipc/trace/crc32.h"
+#include "ipc/wire/writer.h"
 #include "tests/fuzz/fuzz.h"
 #include "tools/analyzer/symbols/cache.h"
 

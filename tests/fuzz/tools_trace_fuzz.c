@@ -6,9 +6,9 @@
 
 #include <pb_encode.h>
 
-#include "ipc/crc32.h"
-#include "ipc/event.h"
-#include "ipc/trace.pb.h"
+#include "ipc/trace/crc32.h"
+#include "ipc/trace/trace.pb.h"
+#include "ipc/wire/event.h"
 #include "tests/fuzz/fuzz.h"
 #include "tools/analyzer/formats/chrome_trace.h"
 #include "tools/analyzer/formats/collapsed.h"

@@ -10,7 +10,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "ipc/staging.h"
+#include "ipc/wire/staging.h"
 #include "mojom_like_idl/heap_client_mojom.h"
 
 static int host_fd = -1;

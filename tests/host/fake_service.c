@@ -8,8 +8,8 @@
 
 #include <ev.h>
 
-#include "ipc/channel.h"
-#include "ipc/last_words.h"
+#include "ipc/channel/channel.h"
+#include "ipc/wire/last_words.h"
 #include "mojom_like_idl/heap_service_mojom.h"
 
 enum { SERVICE_FD = 3, WORDS_FD = 4, CLIENTS_MAX = 4096 };

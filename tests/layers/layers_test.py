@@ -110,14 +110,14 @@ class Layers(unittest.TestCase):
         self.assert_gen_refuses("Dependency not allowed", "//client/unwind", "//service/session")
 
     def test_client_depending_on_the_channel_is_refused(self):
-        self.tree.add_dep("client/unwind/BUILD.gn", "unwind", "//ipc:channel")
-        self.assert_gen_refuses("Dependency not allowed", "//ipc:channel")
+        self.tree.add_dep("client/unwind/BUILD.gn", "unwind", "//ipc/channel")
+        self.assert_gen_refuses("Dependency not allowed", "//ipc/channel")
 
     def test_wire_gaining_libev_is_refused_with_the_path_to_the_preload(self):
-        self.tree.add_dep("ipc/BUILD.gn", "wire", "//tools/gn/libs:libev")
+        self.tree.add_dep("ipc/wire/BUILD.gn", "wire", "//tools/gn/libs:libev")
         text = self.tree.read("tools/gn/libs/BUILD.gn")
-        self.tree.write("tools/gn/libs/BUILD.gn", text.replace('"//ipc:channel",', '"//ipc:*",', 1))
-        self.assert_gen_refuses("assert_no_deps", "//client:", "//ipc:wire", "//tools/gn/libs:libev")
+        self.tree.write("tools/gn/libs/BUILD.gn", text.replace('"//ipc/channel",', '"//ipc/*",', 1))
+        self.assert_gen_refuses("assert_no_deps", "//client:", "//ipc/wire", "//tools/gn/libs:libev")
 
     def test_libev_in_the_client_is_refused_though_it_is_a_system_header(self):
         self.tree.add_include("client/unwind/unwind.c", "<ev.h>")
@@ -148,7 +148,7 @@ class Layers(unittest.TestCase):
         self.assert_gen_refuses("Include not allowed", "service/session/session.h")
 
     def test_a_shipped_target_on_a_testonly_one_is_refused(self):
-        self.tree.add_dep("ipc/BUILD.gn", "wire", "//tools/gn/libs:check")
+        self.tree.add_dep("ipc/wire/BUILD.gn", "wire", "//tools/gn/libs:check")
         text = self.tree.read("tools/gn/libs/BUILD.gn")
         self.tree.write(
             "tools/gn/libs/BUILD.gn",
@@ -186,23 +186,23 @@ class Layers(unittest.TestCase):
         self.assert_layers_refuses("tools/forgotten/BUILD.gn", "reachable", "not loaded")
 
     def test_a_target_that_nothing_needs_is_refused(self):
-        self.tree.append("ipc/BUILD.gn", '\nsource_set("lonely") {\n  visibility = [ ":*" ]\n  public = []\n  deps = [ ":wire" ]\n}\n')
-        self.assert_layers_refuses("//ipc:lonely", "reachable")
+        self.tree.append("ipc/wire/BUILD.gn", '\nsource_set("lonely") {\n  visibility = [ ":*" ]\n  public = []\n  deps = [ ":wire" ]\n}\n')
+        self.assert_layers_refuses("//ipc/wire:lonely", "reachable")
 
     def test_a_library_by_its_bare_name_is_refused(self):
         self.tree.add_to_target("client/unwind/BUILD.gn", "unwind", '  libs = [ "ev" ]\n')
         self.assert_layers_refuses("client/unwind/BUILD.gn", "libs", "tools/gn/libs")
 
     def test_a_library_open_to_everybody_is_refused(self):
-        text = self.tree.read("ipc/BUILD.gn")
+        text = self.tree.read("ipc/wire/BUILD.gn")
         start = text.index("visibility = [")
         end = text.index("]\n", start) + 2
-        self.tree.write("ipc/BUILD.gn", text[:start] + text[end:].lstrip())
-        self.assert_layers_refuses("//ipc:wire", "closed", "visibility")
+        self.tree.write("ipc/wire/BUILD.gn", text[:start] + text[end:].lstrip())
+        self.assert_layers_refuses("//ipc/wire", "closed", "visibility")
 
     def test_a_neighbours_bare_name_is_refused(self):
-        self.tree.add_include("ipc/reader.c", '"reader.h"')
-        self.assert_layers_refuses("ipc/reader.c", "full-path", "reader.h")
+        self.tree.add_include("ipc/wire/reader.c", '"reader.h"')
+        self.assert_layers_refuses("ipc/wire/reader.c", "full-path", "reader.h")
 
     def test_a_struct_name_of_two_headers_is_refused(self):
         self.tree.append("host/page/page.h", "struct ml_tracker {\n    int other;\n};\n")
@@ -213,12 +213,12 @@ class Layers(unittest.TestCase):
         self.assert_layers_refuses("struct-name", "ml_tracker is defined in host/page/page.c")
 
     def test_a_file_over_800_lines_is_refused(self):
-        self.tree.append("ipc/reader.c", "\n" * 800)
-        self.assert_layers_refuses("ipc/reader.c", "length")
+        self.tree.append("ipc/wire/reader.c", "\n" * 800)
+        self.assert_layers_refuses("ipc/wire/reader.c", "length")
 
     def test_a_suppression_without_a_reason_is_refused(self):
-        self.tree.append("ipc/reader.c", "// NOLINT\n")
-        self.assert_layers_refuses("ipc/reader.c", "suppression")
+        self.tree.append("ipc/wire/reader.c", "// NOLINT\n")
+        self.assert_layers_refuses("ipc/wire/reader.c", "suppression")
 
     def test_a_paper_naming_a_lost_file_is_refused(self):
         self.tree.write("ipc/LOST.md", "See `ipc/gone.c`.\n")

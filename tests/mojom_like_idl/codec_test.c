@@ -5,7 +5,7 @@
 
 #include <check.h>
 
-#include "ipc/writer.h"
+#include "ipc/wire/writer.h"
 #include "mojom_like_idl/heap_client_mojom.h"
 #include "mojom_like_idl/heap_host_mojom.h"
 #include "mojom_like_idl/heap_service_mojom.h"

@@ -3,7 +3,7 @@
 #ifndef MEMLOG_TESTS_MOJOM_LIKE_IDL_SAMPLES_H
 #define MEMLOG_TESTS_MOJOM_LIKE_IDL_SAMPLES_H
 
-#include "ipc/message.h"
+#include "ipc/wire/message.h"
 #include "mojom_like_idl/idlc/pool.h"
 
 struct sample {

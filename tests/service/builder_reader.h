@@ -5,7 +5,7 @@
 #ifndef MEMLOG_TESTS_SERVICE_BUILDER_READER_H
 #define MEMLOG_TESTS_SERVICE_BUILDER_READER_H
 
-#include "ipc/ml_status.h"
+#include "ipc/wire/ml_status.h"
 #include "service/session/session.h"
 #include "tests/service/stream_builder.h"
 

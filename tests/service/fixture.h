@@ -9,9 +9,9 @@
 
 #include <check.h>
 
-#include "ipc/channel.h"
-#include "ipc/event.h"
-#include "ipc/staging.h"
+#include "ipc/channel/channel.h"
+#include "ipc/wire/event.h"
+#include "ipc/wire/staging.h"
 #include "mojom_like_idl/heap_service_mojom.h"
 
 enum { FIXTURE_LANES = 4, FIXTURE_LOST_MAX = 512, FIXTURE_WAIT_MS = 60000 };

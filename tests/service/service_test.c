@@ -114,7 +114,7 @@ START_TEST(reads_what_stands_behind_dropped_chunks_of_a_process_that_has_ended) 
 }
 END_TEST
 
-/* Killed behind `sent`, with the next chunk in its other slot: ipc/staging.h. */
+/* Killed behind `sent`, with the next chunk in its other slot: ipc/wire/staging.h. */
 START_TEST(reads_what_stands_behind_a_dropped_chunk_that_nobody_lived_to_count) {
     struct service service;
     struct client client;

@@ -9,8 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "ipc/event.h"
-#include "ipc/staging.h"
+#include "ipc/wire/event.h"
+#include "ipc/wire/staging.h"
 
 enum { BUILDER_LANES = 8 };
 

@@ -19,7 +19,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "ipc/event.h"
+#include "ipc/wire/event.h"
 #include "service/session/session.h"
 #include "tools/bench/replay.h"
 

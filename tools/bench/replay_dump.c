@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "ipc/event.h"
+#include "ipc/wire/event.h"
 #include "service/dump/writer.h"
 #include "service/session/session.h"
 #include "tools/bench/replay.h"

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "ipc/event.h"
+#include "ipc/wire/event.h"
 #include "service/session/session.h"
 #include "service/workers/workers.h"
 #include "tools/bench/replay.h"

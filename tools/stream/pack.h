@@ -17,8 +17,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "ipc/event.h"
-#include "ipc/ml_status.h"
+#include "ipc/wire/event.h"
+#include "ipc/wire/ml_status.h"
 #include "tools/stream/text.h"
 
 struct ml_stream_packer_lane {

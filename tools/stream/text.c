@@ -160,7 +160,7 @@ static const struct kind kinds[] = {
 static uint64_t get(const struct ml_event *event, const struct field *field) {
     const char *at = (const char *)event + field->offset;
     uint64_t value = 0;
-    memcpy(&value, at, field->width); /* little-endian: ipc/reader.c insists */
+    memcpy(&value, at, field->width); /* little-endian: ipc/wire/reader.c insists */
     return value;
 }
 

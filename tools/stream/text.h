@@ -14,8 +14,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "ipc/event.h"
-#include "ipc/ml_status.h"
+#include "ipc/wire/event.h"
+#include "ipc/wire/ml_status.h"
 
 enum {
     /* A path of ML_PATH_MAX_BYTES with every byte escaped, and the other fields. */

@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "ipc/lease.h"
+#include "ipc/wire/lease.h"
 #include "tests/client/stream/lease_target.h"
 
 enum { THREADS_MAX = 8 };

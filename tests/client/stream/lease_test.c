@@ -1,5 +1,6 @@
-/* Who may stamp an event with the stamp of the one before (ipc/lease.h): that the order of events
- * is what it was, whoever takes turns with whom, and that it is done at all. Each with every clock.
+/* Who may stamp an event with the stamp of the one before (ipc/wire/lease.h): that the order of
+ * events is what it was, whoever takes turns with whom, and that it is done at all. Each with every
+ * clock.
  */
 #include <check.h>
 #include <stdio.h>
@@ -8,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "ipc/lease.h"
+#include "ipc/wire/lease.h"
 #include "tests/client/capture.h"
 #include "tests/client/stream/lease_target.h"
 

@@ -64,8 +64,8 @@ START_TEST(a_lost_chunk_is_said_before_its_thread_goes_on) {
 }
 END_TEST
 
-/* ipc/staging.h: `sent` passes a dropped chunk first, what counts it comes behind. A process that
- * is killed between the two has the next chunk in its other slot, ... */
+/* ipc/wire/staging.h: `sent` passes a dropped chunk first, what counts it comes behind. A process
+ * that is killed between the two has the next chunk in its other slot, ... */
 START_TEST(what_stands_behind_a_lost_chunk_is_read_though_nobody_lived_to_count_it) {
     add_client(1);
     builders[1]->header.slots = 2;
@@ -157,7 +157,7 @@ START_TEST(late_events_are_applied_on_arrival_and_counted) {
 }
 END_TEST
 
-/* The stamp of the event before it: ipc/lease.h. */
+/* The stamp of the event before it: ipc/wire/lease.h. */
 START_TEST(an_event_with_the_last_stamp_again_is_not_late) {
     add_client(1);
     builder_alloc(builders[1], 0, 10, 0x1000, 100, 1);

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "ipc/event.h"
+#include "ipc/wire/event.h"
 #include "service/snapshot/snapshot.h"
 
 enum {

@@ -1,10 +1,10 @@
 /* A client for tests whose threads stop between any two stores, as the scheduler likes. Room:
  * tests.
  *
- * One rule: the stores come in the order of client/stream/lane.c and ipc/staging.h: busy, stamp
- * (perhaps the last one again, ipc/lease.h), record, published; when a chunk is full: pipe (or
- * lost_events), sent, (lost_chunks,) published. What the service can have seen goes to the model,
- * once; what it cannot, leaves a hole there. */
+ * One rule: the stores come in the order of client/stream/lane.c and ipc/wire/staging.h: busy,
+ * stamp (perhaps the last one again, ipc/wire/lease.h), record, published; when a chunk is full:
+ * pipe (or lost_events), sent, (lost_chunks,) published. What the service can have seen goes to the
+ * model, once; what it cannot, leaves a hole there. */
 #ifndef MEMLOG_TESTS_SERVICE_SESSION_RACER_H
 #define MEMLOG_TESTS_SERVICE_SESSION_RACER_H
 
@@ -12,8 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "ipc/event.h"
-#include "ipc/staging.h"
+#include "ipc/wire/event.h"
+#include "ipc/wire/staging.h"
 #include "service/session/session.h"
 #include "tests/service/session/model.h"
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ipc/event.h"
+#include "ipc/wire/event.h"
 #include "tools/analyzer/model/memory.h"
 #include "tools/analyzer/model/string_table.h"
 

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "base/json_writer.h"
-#include "ipc/ml_status.h"
+#include "ipc/wire/ml_status.h"
 #include "tools/analyzer/stacks/metric.h"
 #include "tools/analyzer/stacks/stacks.h"
 

@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "ipc/ml_status.h"
+#include "ipc/wire/ml_status.h"
 #include "tools/analyzer/symbols/symbolizer.h"
 
 /* A file without names, said once for each process. Texts live during the call. */

@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "ipc/ml_status.h"
+#include "ipc/wire/ml_status.h"
 #include "tools/analyzer/model/profile.h"
 #include "tools/analyzer/stacks/metric.h"
 #include "tools/analyzer/stacks/stacks.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/printable.h"
-#include "ipc/event.h"
+#include "ipc/wire/event.h"
 #include "tools/analyzer/model/memory.h"
 
 struct line {

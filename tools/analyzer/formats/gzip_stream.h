@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <zlib.h>
 
-#include "ipc/ml_status.h"
+#include "ipc/wire/ml_status.h"
 
 enum { ML_GZIP_BUFFER_BYTES = 64 * 1024 };
 

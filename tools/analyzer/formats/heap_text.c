@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/printable.h"
-#include "ipc/event.h"
+#include "ipc/wire/event.h"
 
 /* Made-up places begin here and keep this distance, so that no two files meet. */
 static const uint64_t first_address = UINT64_C(0x100000000);

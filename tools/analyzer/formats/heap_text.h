@@ -18,7 +18,7 @@
 
 #include <stdio.h>
 
-#include "ipc/ml_status.h"
+#include "ipc/wire/ml_status.h"
 #include "tools/analyzer/model/profile.h"
 #include "tools/analyzer/stacks/stacks.h"
 

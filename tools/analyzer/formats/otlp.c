@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/utf8.h"
-#include "ipc/event.h"
+#include "ipc/wire/event.h"
 #include "tools/analyzer/formats/gzip_stream.h"
 #include "tools/analyzer/model/memory.h"
 #include "tools/analyzer/model/string_table.h"

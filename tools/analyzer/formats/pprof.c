@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ipc/event.h"
+#include "ipc/wire/event.h"
 #include "tools/analyzer/formats/gzip_stream.h"
 #include "tools/analyzer/formats/pprof.pb.h"
 #include "tools/analyzer/model/index.h"

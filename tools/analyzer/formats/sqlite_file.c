@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ipc/event.h"
+#include "ipc/wire/event.h"
 #include "tools/analyzer/formats/words.h"
 
 /* tools/analyzer/formats/sqlite_schema.sql */

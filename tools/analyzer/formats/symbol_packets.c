@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ipc/event.h"
-#include "ipc/trace.pb.h"
+#include "ipc/trace/trace.pb.h"
+#include "ipc/wire/event.h"
 
 /* Addresses of one packet: it stays well below what readers hold in memory. */
 enum { PLACES_PER_PACKET = 2000 };

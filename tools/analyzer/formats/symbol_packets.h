@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include "ipc/ml_status.h"
+#include "ipc/wire/ml_status.h"
 #include "tools/analyzer/stacks/stacks.h"
 
 /* Write packets with the names of all places that have some and did not bring them along.

@@ -64,7 +64,7 @@ struct ml_profile_module {
 struct ml_profile_node {
     uint32_t id;
     uint32_t parent; /* id; 0: root */
-    uint32_t frame;  /* enum ml_frame_kind, ipc/event.h */
+    uint32_t frame;  /* enum ml_frame_kind, ipc/wire/event.h */
     uint32_t module; /* id; 0: none */
     uint64_t address;
     uint32_t string; /* index into strings */
@@ -82,8 +82,8 @@ struct ml_profile_cell {
     double tree_peak_bytes_variance, tree_peak_blocks_variance;
 };
 
-/* Where a process's events have gone; ipc/trace.proto, MemlogAccounting. All 0: the dump does not
- * say. */
+/* Where a process's events have gone; ipc/trace/trace.proto, MemlogAccounting. All 0: the dump does
+ * not say. */
 struct ml_profile_accounting {
     uint64_t produced, received, in_flight;
     uint64_t overrun, no_lane, nested, no_pipe, refused, unaccounted;

@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-#include "ipc/crc32.h"
-#include "ipc/trace.pb.h"
+#include "ipc/trace/crc32.h"
+#include "ipc/trace/trace.pb.h"
 #include "tools/analyzer/model/trace_deobfuscation.h"
 #include "tools/analyzer/model/trace_series.h"
 #include "tools/analyzer/model/trace_symbols.h"

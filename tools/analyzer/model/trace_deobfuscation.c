@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "ipc/trace.pb.h"
+#include "ipc/trace/trace.pb.h"
 
 /* Classes of one packet: it stays well below what readers hold in memory. */
 enum { CLASSES_PER_PACKET = 1000 };

@@ -9,7 +9,7 @@
 #include <pb_decode.h>
 #include <stdio.h>
 
-#include "ipc/ml_status.h"
+#include "ipc/wire/ml_status.h"
 #include "tools/analyzer/model/deobfuscation.h"
 
 /* Add one message's classes. Errors: ML_PEER_FORM, ML_ENV_MEMORY; then none of them. */

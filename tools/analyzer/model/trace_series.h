@@ -6,7 +6,7 @@
 
 #include <pb_decode.h>
 
-#include "ipc/ml_status.h"
+#include "ipc/wire/ml_status.h"
 #include "tools/analyzer/model/profile.h"
 
 /* Decode a MemlogSeries; a piece that goes on where the last one ended is part of it. Errors:

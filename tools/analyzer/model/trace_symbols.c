@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ipc/trace.pb.h"
+#include "ipc/trace/trace.pb.h"
 #include "tools/analyzer/model/trace_table.h"
 
 struct reading {

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "ipc/ml_status.h"
+#include "ipc/wire/ml_status.h"
 #include "tools/analyzer/model/profile.h"
 
 /* Add one ModuleSymbols message to the profile's names. Errors: ML_PEER_FORM, ML_PEER_LIMIT,

@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-#include "ipc/event.h"
-#include "ipc/trace_columns.h"
+#include "ipc/trace/trace_columns.h"
+#include "ipc/wire/event.h"
 
 static const struct ml_column node_columns[] = {ML_TRACE_NODE_COLUMNS(struct ml_profile_node)};
 static const struct ml_column cell_columns[] = {ML_TRACE_CELL_COLUMNS(struct ml_profile_cell)};

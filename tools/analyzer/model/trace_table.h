@@ -10,7 +10,7 @@
 
 #include <stdbool.h>
 
-#include "ipc/ml_status.h"
+#include "ipc/wire/ml_status.h"
 #include "tools/analyzer/model/profile.h"
 
 /* Where a text goes. */

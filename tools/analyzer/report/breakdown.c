@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ipc/event.h"
+#include "ipc/wire/event.h"
 #include "tools/analyzer/formats/process_words.h"
 #include "tools/analyzer/formats/words.h"
 #include "tools/analyzer/stacks/plumbing.h"

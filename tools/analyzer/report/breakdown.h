@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "ipc/ml_status.h"
+#include "ipc/wire/ml_status.h"
 #include "tools/analyzer/stacks/frame_tree.h"
 #include "tools/analyzer/stacks/metric.h"
 #include "tools/analyzer/stacks/stacks.h"

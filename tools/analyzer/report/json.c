@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "ipc/event.h"
+#include "ipc/wire/event.h"
 #include "tools/analyzer/formats/words.h"
 #include "tools/analyzer/report/internal.h"
 

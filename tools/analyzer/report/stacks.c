@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/printable.h"
-#include "ipc/event.h"
+#include "ipc/wire/event.h"
 #include "tools/analyzer/formats/words.h"
 #include "tools/analyzer/stacks/function_name.h"
 #include "tools/analyzer/stacks/plumbing.h"

@@ -12,7 +12,7 @@
 #include <stdio.h>
 
 #include "base/time_text.h"
-#include "ipc/ml_status.h"
+#include "ipc/wire/ml_status.h"
 #include "tools/analyzer/report/report.h"
 
 /* What a stack held at the span's start and end, and in between. */

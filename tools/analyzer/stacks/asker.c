@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "ipc/event.h"
+#include "ipc/wire/event.h"
 #include "tools/analyzer/stacks/plumbing.h"
 
 /* Frames without a name that a name may stand behind: a static function or two of a file that tells

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ipc/event.h"
+#include "ipc/wire/event.h"
 #include "tools/analyzer/stacks/prune_internal.h"
 
 bool ml_prune_keeps_size(const struct ml_stack *stack, uint64_t below_bytes, uint64_t kept_blocks) {

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "ipc/ml_status.h"
+#include "ipc/wire/ml_status.h"
 #include "tools/analyzer/stacks/stacks.h"
 
 /* A stack stays that holds or held at a peak at least this many blocks, however small; Chromium's

@@ -1,7 +1,7 @@
 /* Many small stacks of one function, told as that function. */
 #include <stdlib.h>
 
-#include "ipc/event.h"
+#include "ipc/wire/event.h"
 #include "tools/analyzer/stacks/asker.h"
 #include "tools/analyzer/stacks/prune.h"
 #include "tools/analyzer/stacks/prune_internal.h"

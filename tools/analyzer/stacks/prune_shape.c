@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ipc/event.h"
+#include "ipc/wire/event.h"
 #include "tools/analyzer/stacks/asker.h"
 #include "tools/analyzer/stacks/prune.h"
 #include "tools/analyzer/stacks/prune_internal.h"

@@ -3,7 +3,7 @@
 #include <regex.h>
 #include <stdlib.h>
 
-#include "ipc/event.h"
+#include "ipc/wire/event.h"
 #include "tools/analyzer/stacks/prune.h"
 
 enum wish { FOCUS, IGNORE, SHOW, HIDE, WISHES };

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ipc/event.h"
+#include "ipc/wire/event.h"
 
 static bool text_eq(struct ml_profile_text a, struct ml_profile_text b) {
     return a.count_bytes == b.count_bytes &&

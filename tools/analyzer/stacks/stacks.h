@@ -10,13 +10,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "ipc/ml_status.h"
+#include "ipc/wire/ml_status.h"
 #include "tools/analyzer/model/index.h"
 #include "tools/analyzer/model/profile.h"
 #include "tools/analyzer/stacks/stack_list.h"
 #include "tools/analyzer/symbols/symbolizer.h"
 
-/* Beside the kinds of ipc/event.h: what pruning left out (tools/analyzer/stacks/prune.h). */
+/* Beside the kinds of ipc/wire/event.h: what pruning left out (tools/analyzer/stacks/prune.h). */
 enum { ML_PLACE_OTHER = 256 };
 
 /* An ELF file that code lies in. */

@@ -8,9 +8,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "ipc/crc32.h"
-#include "ipc/reader.h"
-#include "ipc/writer.h"
+#include "ipc/trace/crc32.h"
+#include "ipc/wire/reader.h"
+#include "ipc/wire/writer.h"
 #include "tools/analyzer/model/index.h"
 #include "tools/analyzer/model/memory.h"
 #include "tools/analyzer/model/search.h"

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "ipc/ml_status.h"
+#include "ipc/wire/ml_status.h"
 #include "tools/analyzer/symbols/search.h"
 
 /* One function at an address. Strings live as long as the symbolizer, are never NULL. */

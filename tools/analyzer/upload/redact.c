@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "ipc/event.h"
+#include "ipc/wire/event.h"
 
 enum {
     NAME_MAX_BYTES = 48, /* longer ones are sentences, or hold data */

@@ -1,0 +1,57 @@
+/* Which columns the tables of a dump have. Room: ipc (:trace). Context: any.
+ *
+ * One rule: the list stands here alone. Writer (service) and reader (tools) lay it over structs of
+ * their own, whose members have the same names; so a column that one of them has, both have. */
+#ifndef MEMLOG_IPC_TRACE_TRACE_COLUMNS_H
+#define MEMLOG_IPC_TRACE_TRACE_COLUMNS_H
+
+#include "ipc/trace/columns.h"
+#include "ipc/trace/trace.pb.h"
+
+#define ML_TRACE_NODE(type_, name_, member_, delta_)                                               \
+    ML_COLUMN(ml_trace_MemlogNodes_##name_##_tag, type_, member_, delta_)
+#define ML_TRACE_CELL(type_, name_, member_, delta_)                                               \
+    ML_COLUMN(ml_trace_MemlogCells_##name_##_tag, type_, member_, delta_)
+#define ML_TRACE_POINT(type_, name_, member_)                                                      \
+    ML_COLUMN(ml_trace_MemlogPoints_##name_##_delta_tag, type_, member_, true)
+
+/* MemlogNodes: initializers of struct ml_column over rows of `type_`. */
+#define ML_TRACE_NODE_COLUMNS(type_)                                                               \
+    ML_TRACE_NODE(type_, id_delta, id, true), ML_TRACE_NODE(type_, parent_delta, parent, true),    \
+        ML_TRACE_NODE(type_, frame, frame, false),                                                 \
+        ML_TRACE_NODE(type_, module_delta, module, true),                                          \
+        ML_TRACE_NODE(type_, address_delta, address, true),                                        \
+        ML_TRACE_NODE(type_, string, string, false),
+
+/* MemlogCells, likewise. */
+#define ML_TRACE_CELL_COLUMNS(type_)                                                               \
+    ML_TRACE_CELL(type_, node_delta, node, true), ML_TRACE_CELL(type_, heap, heap, false),         \
+        ML_TRACE_CELL(type_, type, type, false),                                                   \
+        ML_TRACE_CELL(type_, size_class, size_class, false),                                       \
+        ML_TRACE_CELL(type_, live_bytes, own.live_bytes, false),                                   \
+        ML_TRACE_CELL(type_, live_blocks, own.live_blocks, false),                                 \
+        ML_TRACE_CELL(type_, peak_bytes, own.peak_bytes, false),                                   \
+        ML_TRACE_CELL(type_, peak_blocks, own.peak_blocks, false),                                 \
+        ML_TRACE_CELL(type_, total_bytes, own.total_bytes, false),                                 \
+        ML_TRACE_CELL(type_, total_blocks, own.total_blocks, false),                               \
+        ML_TRACE_CELL(type_, tree_peak_bytes, tree_peak_bytes, false),                             \
+        ML_TRACE_CELL(type_, tree_peak_blocks, tree_peak_blocks, false),                           \
+        ML_TRACE_CELL(type_, temporary_blocks, temporary_blocks, false),                           \
+        ML_TRACE_CELL(type_, live_bytes_error, own_errors.live_bytes, false),                      \
+        ML_TRACE_CELL(type_, live_blocks_error, own_errors.live_blocks, false),                    \
+        ML_TRACE_CELL(type_, peak_bytes_error, own_errors.peak_bytes, false),                      \
+        ML_TRACE_CELL(type_, peak_blocks_error, own_errors.peak_blocks, false),                    \
+        ML_TRACE_CELL(type_, total_bytes_error, own_errors.total_bytes, false),                    \
+        ML_TRACE_CELL(type_, total_blocks_error, own_errors.total_blocks, false),                  \
+        ML_TRACE_CELL(type_, tree_peak_bytes_error, tree_peak_bytes_error, false),                 \
+        ML_TRACE_CELL(type_, tree_peak_blocks_error, tree_peak_blocks_error, false),
+
+/* MemlogPoints, likewise. */
+#define ML_TRACE_POINT_COLUMNS(type_)                                                              \
+    ML_TRACE_POINT(type_, end_ms, end_ms), ML_TRACE_POINT(type_, least_bytes, least_bytes),        \
+        ML_TRACE_POINT(type_, most_bytes, most_bytes),                                             \
+        ML_TRACE_POINT(type_, last_bytes, last_bytes),                                             \
+        ML_TRACE_POINT(type_, total_bytes, total_bytes),                                           \
+        ML_TRACE_POINT(type_, total_blocks, total_blocks),
+
+#endif

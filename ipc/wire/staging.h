@@ -1,0 +1,174 @@
+/* The layout of a client's staging memfd. Room: ipc (:wire). Context: written by the client's
+ * threads, read by the service with pread(2) while they write.
+ *
+ * One rule: the service copies, then checks, then uses; it never maps this memory. What is here is
+ * the client's word.
+ *
+ *   page 0                  struct ml_staging_header
+ *   ML_STAGING_LANES_OFFSET struct ml_staging_lane [ML_LANES_MAX], a cache line each
+ *   ML_STAGING_DATA_OFFSET  per lane `slots` slots of ML_FRAME_MAX_BYTES: a frame header's room,
+ *                           then a chunk's bytes
+ *
+ * Chunk n of a lane lies in slot n % slots. Publishing is one release store of `published` = n <<
+ * 16 | bytes: the bytes [0, bytes) of chunk n are final and end with a whole record. They stay
+ * until chunk n + slots begins; a chunk begins by publishing n << 16 | 0, before its first byte is
+ * written. With more than one slot the frame header of chunk n stands in its slot before chunk n +
+ * 1 begins: a reader learns the length of a chunk that is not the last from there. Chunks below
+ * `sent` have been written to the pipe or dropped (then `lost_chunks` counts them, just behind
+ * that); chunks [sent, n] are here, and in the pipe at most in part.
+ *
+ * A reader takes `published` and `sent`, copies what it wants of the chunks [max(sent, its own
+ * next), n], takes `published` again, and drops every copied chunk m with m + slots <= the new n:
+ * it was overwritten meanwhile and has gone down the pipe, or was dropped and is counted.
+ *
+ * A thread sets ML_PUBLISHED_BUSY in `published` before it takes an event's time stamp, and clears
+ * it by publishing. A lane that was read as not busy, with everything published in hand, has no
+ * event stamped before that reading that is still to come (but for the microseconds that a store
+ * takes to be seen: ML_STAGING_SLACK_NS). A lane read as busy is not known up to now: its thread
+ * may have been preempted between stamp and publishing, for as long as the scheduler likes.
+ *
+ * An event is counted in `produced` while its lane is busy, just before it is published. So when a
+ * process has ended, what its lanes produced is what the service has received, what the client says
+ * it has dropped, and at most one event for each lane that was left busy
+ * (service/snapshot/accounting.h).
+ *
+ * The memfd is sealed against shrinking, growing and further seals before anybody else sees it. */
+#ifndef MEMLOG_IPC_WIRE_STAGING_H
+#define MEMLOG_IPC_WIRE_STAGING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ipc/wire/event.h"
+
+#define ML_STAGING_MAGIC UINT64_C(0x31676c6d656d6d6c)
+#define ML_CONTROL_MAGIC UINT64_C(0x31636c6d656d6d6c)
+
+/* The largest interval of ml_control_page.sampling_bytes, 4 GiB: beyond it nothing would be found
+ * in any heap, and products of sizes and intervals stay below 2^64. */
+#define ML_SAMPLING_MAX_BYTES (UINT64_C(1) << 32)
+
+enum {
+    ML_STAGING_VERSION = 1,
+    ML_STAGING_HEADER_BYTES = 4096,
+    ML_STAGING_LANE_BYTES = 64,
+    ML_STAGING_LANES_OFFSET = ML_STAGING_HEADER_BYTES,
+    ML_STAGING_DATA_OFFSET = ML_STAGING_LANES_OFFSET + ML_LANES_MAX * ML_STAGING_LANE_BYTES,
+    ML_STAGING_SLOTS_DEFAULT = 1,
+    ML_STAGING_SLOTS_MAX = 256,
+    ML_CONTROL_BYTES = 4096,
+    ML_PUBLISHED_SHIFT = 16,
+    ML_PUBLISHED_BUSY = 1 << 15, /* beside the byte count, which needs 12 bits */
+    ML_PUBLISHED_BYTES_MASK = (1 << 15) - 1,
+    ML_PROFILE_SHIFT =
+        32, /* of chunk numbers, which have 48 bits: 2^32 chunks a lane and profile */
+    ML_STAGING_SLACK_NS =
+        20000 /* a store buffer drains in well under 1 us; interrupts drain it too */
+};
+
+struct ml_staging_header {
+    uint64_t magic;
+    uint32_t version;
+    uint32_t slots;      /* 1 .. ML_STAGING_SLOTS_MAX; set before sharing */
+    uint32_t lanes_used; /* lanes [0, lanes_used) have ever been used; only grows */
+    uint32_t reserved;
+    uint64_t truncated_stacks; /* stacks cut at ML_STACK_DEPTH_MAX: events, not stacks; relaxed
+                                  counter */
+    uint64_t broken_stacks;    /* events whose stack could not be walked to its end */
+    uint64_t lost_no_lane; /* calls that found no lane; their events are in no lane's `produced` */
+    uint64_t lost_nested; /* calls of a signal handler inside a signal handler inside the hook; what
+                             a hook said that a handler had forked in */
+    uint64_t lost_no_pipe;    /* events in chunks dropped because the program had closed the pipe */
+    uint64_t lost_no_node;    /* events whose stack found no room in the stack table */
+    uint64_t unwind_checked;  /* --unwind-check: stacks compared ... */
+    uint64_t unwind_differed; /* ... and found different from libunwind's */
+    uint64_t node_count;      /* nodes defined */
+    uint64_t lost_messages;   /* the host did not take them: forked children, and programs that run
+                                 without us, of which the report does not know */
+};
+
+/* One cache line: only its owner writes it. */
+struct ml_staging_lane {
+    uint64_t
+        published; /* release-stored: chunk number << ML_PUBLISHED_SHIFT | bytes of that chunk */
+    uint64_t sent; /* first chunk number that is not yet in the pipe (nor dropped) */
+    uint64_t
+        lost_chunks; /* chunks dropped, ever; release-stored behind the `sent` that passes them */
+    uint64_t lost_events; /* events in those of them for which the pipe had no room */
+    uint64_t waited_ns;   /* time spent waiting for room in the pipe */
+    uint64_t longest_wait_ns;
+    uint32_t thread_id; /* the present owner; 0: free */
+    uint32_t waits;
+    uint64_t produced; /* events ever, see ml_staging_counts */
+};
+_Static_assert(
+    sizeof(struct ml_staging_lane) == ML_STAGING_LANE_BYTES, "a lane header is one cache line"
+);
+
+/* A profile: what a process says between one START and the next. The host numbers a process's
+ * profiles (struct ml_control_page); the lower half of the number stands on top of every chunk
+ * number of it, in `published`, `sent` and the frame headers. A lane's owner goes over to a new
+ * profile between two events: it sets every counter of its lane header to 0, `sent` to the new
+ * profile's first chunk, and publishes that chunk empty. So a lane's counters are those of the
+ * profile that `published` names; a lane that names another profile than the one that is read has
+ * nothing in it. The header's own counters go on: a reader that begins with a later profile takes
+ * them off. */
+static inline uint64_t ml_profile_first_chunk(uint32_t profile) {
+    return (uint64_t)(profile & 0xffff) << ML_PROFILE_SHIFT;
+}
+
+/* The chunk's number within `profile`; false: it is of another one. */
+static inline bool ml_profile_strip(uint32_t profile, uint64_t chunk_number, uint64_t *out_number) {
+    *out_number = chunk_number & (((uint64_t)1 << ML_PROFILE_SHIFT) - 1);
+    return chunk_number - *out_number == ml_profile_first_chunk(profile);
+}
+
+/* What the host tells one process, in a page that the process only reads. Written through a mapping
+ * by the host. */
+struct ml_control_page {
+    uint64_t magic;
+    uint32_t version;
+    uint32_t enabled;        /* 0: dormant, 1: record */
+    uint64_t sampling_bytes; /* mean bytes between samples, at most ML_SAMPLING_MAX_BYTES; 1: every
+                                allocation */
+    /* These two change last and in one store: a thread that sees the profile sees the generation,
+     * and so does every thread that acts upon what that thread does. */
+    uint32_t generation; /* changes with every change of the page; never 0 */
+    uint32_t profile; /* another one: begin a clean profile; a forked child's page begins with 0 */
+    uint32_t stack_mode;   /* enum ml_stack_mode */
+    uint32_t overrun;      /* 0: block within the bound, 1: sample coarser */
+    uint32_t unwind_check; /* every Nth stack is also stepped by libunwind; 0: none */
+    uint32_t clock;        /* enum ml_clock: the tree's one clock; never changes */
+    uint32_t
+        fork_enabled; /* what a forked child's own page says first, until the host has judged it */
+    uint32_t fork_pipe_bytes; /* how large a forked child makes its pipe, until the host has seen
+                                 it; changes without a new generation; 0: as the kernel gives it */
+    uint32_t all_sampled;     /* 1: no block lives that was recorded while every allocation was, so
+                                 frees of blocks that were not sampled may stay in the process */
+};
+_Static_assert(
+    offsetof(struct ml_control_page, generation) % 8 == 0 &&
+        offsetof(struct ml_control_page, profile) ==
+            offsetof(struct ml_control_page, generation) + 4,
+    "one aligned word"
+);
+
+/* Whether a record of that kind is an event: what `produced`, `lost_events` and a report's figures
+ * count. The others define and frame. */
+static inline bool ml_staging_counts(enum ml_event_kind kind) {
+    return kind >= ML_EVENT_ALLOC && kind <= ML_EVENT_CANCEL;
+}
+
+/* Size of the whole memfd for so many slots a lane. */
+static inline uint64_t ml_staging_size_bytes(uint32_t slots) {
+    return (uint64_t)ML_STAGING_DATA_OFFSET + (uint64_t)ML_LANES_MAX * slots * ML_FRAME_MAX_BYTES;
+}
+
+/* Where chunk `number` of `lane` has its frame; its records start ML_FRAME_HEADER_BYTES further. */
+static inline uint64_t ml_staging_slot_offset(uint32_t lane, uint64_t number, uint32_t slots) {
+    return (uint64_t)ML_STAGING_DATA_OFFSET +
+           ((uint64_t)lane * slots + number % slots) * ML_FRAME_MAX_BYTES;
+}
+
+#endif

@@ -1,0 +1,61 @@
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ipc/wire/writer.h"
+
+START_TEST(writes_little_endian_and_counts) {
+    uint8_t bytes[32];
+    struct ml_writer w = ml_writer_into(bytes, sizeof(bytes));
+    ml_writer_u8(&w, 1);
+    ml_writer_u16(&w, 0x0302);
+    ml_writer_u32(&w, 0x07060504);
+    ml_writer_u64(&w, UINT64_C(0x0f0e0d0c0b0a0908));
+    ml_writer_varint(&w, 300);
+    ml_writer_zigzag(&w, -1);
+    ml_writer_blob(&w, "xy", 2);
+    static const uint8_t expected[] = {1,  2,  3,  4,  5,    6, 7, 8, 9,   10, 11,
+                                       12, 13, 14, 15, 0xac, 2, 1, 2, 'x', 'y'};
+    ck_assert(!w.overflow);
+    ck_assert_uint_eq(ml_writer_count(&w), sizeof(expected));
+    ck_assert_mem_eq(bytes, expected, sizeof(expected));
+}
+END_TEST
+
+START_TEST(never_writes_behind_its_end) {
+    uint8_t bytes[8];
+    memset(bytes, 0xee, sizeof(bytes));
+    struct ml_writer w = ml_writer_into(bytes, 3);
+    ml_writer_u32(&w, 0);
+    ck_assert(w.overflow);
+    ck_assert_uint_eq(ml_writer_count(&w), 0);
+    w = ml_writer_into(bytes, 3);
+    ml_writer_blob(&w, "abc", 3);
+    ck_assert(w.overflow);
+    ck_assert_uint_eq(ml_writer_count(&w), 0);
+    ck_assert_uint_eq(bytes[3], 0xee);
+}
+END_TEST
+
+START_TEST(small_magnitudes_become_small_numbers) {
+    ck_assert_uint_eq(ml_zigzag(0), 0);
+    ck_assert_uint_eq(ml_zigzag(-1), 1);
+    ck_assert_uint_eq(ml_zigzag(1), 2);
+    ck_assert_uint_eq(ml_zigzag(INT64_MAX), UINT64_MAX - 1);
+    ck_assert_uint_eq(ml_zigzag(INT64_MIN), UINT64_MAX);
+}
+END_TEST
+
+int main(void) {
+    Suite *suite = suite_create("ipc/writer");
+    TCase *tcase = tcase_create("writer");
+    tcase_add_test(tcase, writes_little_endian_and_counts);
+    tcase_add_test(tcase, never_writes_behind_its_end);
+    tcase_add_test(tcase, small_magnitudes_become_small_numbers);
+    suite_add_tcase(suite, tcase);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    const int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
