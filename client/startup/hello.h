@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "ipc/wire/staging.h"
-#include "mojom_like_idl/heap_client_mojom.h"
+#include "mojom_like_idl/contracts/heap_client_mojom.h"
 
 enum {
     ML_FD_LOWEST = 900, /* our descriptors lie in [900, 1023], or just under a lower limit */

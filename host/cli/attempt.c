@@ -22,7 +22,7 @@
 #include "host/process/launcher.h"
 #include "host/process/paths.h"
 #include "ipc/channel/channel.h"
-#include "mojom_like_idl/heap_client_mojom.h"
+#include "mojom_like_idl/contracts/heap_client_mojom.h"
 
 enum { TRY_MS = 10000, LOOK_MS = 5, BREAKPOINT = 0xcc /* int3 */ };
 

@@ -16,7 +16,7 @@
 #include "host/process/voice.h"
 #include "host/sockets/rendezvous.h"
 #include "ipc/channel/channel.h"
-#include "mojom_like_idl/heap_host_mojom.h"
+#include "mojom_like_idl/contracts/heap_host_mojom.h"
 
 /* An answer to ps needs no work; a dump drains all pipes and is written to disk. */
 enum { PS_TIMEOUT_MS = 10000, DUMP_TIMEOUT_MS = 600000 };

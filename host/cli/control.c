@@ -12,7 +12,7 @@
 #include "host/policy/patterns.h"
 #include "host/process/voice.h"
 #include "ipc/channel/channel.h"
-#include "mojom_like_idl/heap_host_mojom.h"
+#include "mojom_like_idl/contracts/heap_host_mojom.h"
 
 /* The service takes part: it reads up to its now, and may just be replaced. */
 enum { CONTROL_TIMEOUT_MS = 60000 };

@@ -23,7 +23,7 @@
 #include "host/process/voice.h"
 #include "host/sockets/rendezvous.h"
 #include "ipc/channel/channel.h"
-#include "mojom_like_idl/heap_host_mojom.h"
+#include "mojom_like_idl/contracts/heap_host_mojom.h"
 
 enum { PS_TIMEOUT_MS = 10000 };
 

@@ -6,7 +6,7 @@
 #include "host/cli/run.h"
 #include "host/process/voice.h"
 #include "ipc/channel/channel.h"
-#include "mojom_like_idl/heap_host_mojom.h"
+#include "mojom_like_idl/contracts/heap_host_mojom.h"
 
 enum { JOIN_TIMEOUT_MS = 10000 };
 

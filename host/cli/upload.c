@@ -6,7 +6,7 @@
 #include "host/cli/run.h"
 #include "host/process/voice.h"
 #include "ipc/channel/channel.h"
-#include "mojom_like_idl/heap_host_mojom.h"
+#include "mojom_like_idl/contracts/heap_host_mojom.h"
 
 /* Half an hour: a server may ask for some minutes of patience. */
 enum { UPLOAD_TIMEOUT_MS = 1800000 };

@@ -13,7 +13,7 @@
 
 #include "base/complaint.h"
 #include "ipc/wire/ml_status.h"
-#include "mojom_like_idl/heap_service_mojom.h"
+#include "mojom_like_idl/contracts/heap_service_mojom.h"
 
 #define ML_DUMP_SUFFIX ".pftrace"
 /* Behind it, of one that was cut off: who looks for dumps does not take it for a whole one. */

@@ -15,7 +15,7 @@
 #include "host/process/info.h"
 #include "host/process/launcher.h"
 #include "ipc/wire/ml_status.h"
-#include "mojom_like_idl/heap_service_mojom.h"
+#include "mojom_like_idl/contracts/heap_service_mojom.h"
 
 struct ev_loop;
 struct ml_engine;

@@ -20,8 +20,8 @@
 #include "host/sockets/rendezvous.h"
 #include "host/upload/uploader.h"
 #include "ipc/channel/channel.h"
-#include "mojom_like_idl/heap_client_mojom.h"
-#include "mojom_like_idl/heap_host_mojom.h"
+#include "mojom_like_idl/contracts/heap_client_mojom.h"
+#include "mojom_like_idl/contracts/heap_host_mojom.h"
 
 /* Programs that ran without memlog, as told to the report; more of them are only counted. */
 enum { ML_NOT_PROFILED_MAX = 4096, ML_GAPS_MAX = 64 };

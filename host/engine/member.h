@@ -18,7 +18,7 @@
 #include "host/policy/role.h"
 #include "host/process/info.h"
 #include "host/sockets/endpoint.h"
-#include "mojom_like_idl/heap_service_mojom.h"
+#include "mojom_like_idl/contracts/heap_service_mojom.h"
 
 /* Same limit as the contract's (kMaxClients). */
 enum { ML_MEMBERS_MAX = MEMLOG_SERVICE_MAX_CLIENTS };

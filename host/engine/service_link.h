@@ -16,7 +16,7 @@
 #include "host/process/launcher.h"
 #include "host/process/view.h"
 #include "ipc/wire/ml_status.h"
-#include "mojom_like_idl/heap_service_mojom.h"
+#include "mojom_like_idl/contracts/heap_service_mojom.h"
 
 struct ev_loop;
 struct ml_channel;

@@ -15,7 +15,7 @@
 #include "host/policy/command_line.h"
 #include "host/policy/role.h"
 #include "host/process/info.h"
-#include "mojom_like_idl/heap_service_mojom.h"
+#include "mojom_like_idl/contracts/heap_service_mojom.h"
 
 enum {
     /* Ended ones that stay apart. */

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/suggest.h"
-#include "mojom_like_idl/heap_service_mojom.h"
+#include "mojom_like_idl/contracts/heap_service_mojom.h"
 
 const char *const ml_role_names[] = {MEMLOG_SERVICE_ROLE_WORDS, NULL};
 _Static_assert(sizeof(ml_role_names) / sizeof(ml_role_names[0]) == ML_ROLE_COUNT + 1, "no word");

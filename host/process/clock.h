@@ -6,7 +6,7 @@
 #define MEMLOG_HOST_PROCESS_CLOCK_H
 
 #include "ipc/wire/event.h"
-#include "mojom_like_idl/heap_service_mojom.h"
+#include "mojom_like_idl/contracts/heap_service_mojom.h"
 
 /* Where the kernel names its clock source. */
 #define ML_CLOCK_SOURCE_PATH "/sys/devices/system/clocksource/clocksource0/current_clocksource"

@@ -14,7 +14,7 @@
  *   4  u32  method: the @number in the .mojom
  *   8  u32  request id: not 0 where a reply is expected, and the same in that reply; else 0
  *   12 u32  body bytes of the whole message, the same in each of its packets
- *   16      this packet's share of the body: msgpack, see mojom_like_idl/codec.h
+ *   16      this packet's share of the body: msgpack, see mojom_like_idl/runtime/codec.h
  *
  * The packets of one message follow one another without another message between them. All but the
  * last are ML_PACKET_MAX_BYTES long. Descriptors ride on the first. */
@@ -75,7 +75,8 @@ struct ml_handles {
 
 struct ml_message_type;
 
-/* How values of a kind of types become bytes and back. mojom_like_idl/codec.c has the only one. */
+/* How values of a kind of types become bytes and back. mojom_like_idl/runtime/codec.c has the only
+ * one. */
 struct ml_codec {
     /* Write `value` into `buffer`; NULL measures only. A peer that announced an older version gets
      * the fields of that version.

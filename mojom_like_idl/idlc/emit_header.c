@@ -462,8 +462,8 @@ void emit_header(
     emit_banner(&e);
     emit(&e, "#ifndef MEMLOG_%s\n#define MEMLOG_%s\n\n", upper_guard, upper_guard);
     emit(&e, "#include <stdbool.h>\n#include <stddef.h>\n#include <stdint.h>\n\n");
-    emit(&e, "#include \"ipc/wire/message.h\"\n#include \"mojom_like_idl/codec.h\"\n");
-    emit(&e, "#include \"mojom_like_idl/layout.h\"\n\n");
+    emit(&e, "#include \"ipc/wire/message.h\"\n#include \"mojom_like_idl/runtime/codec.h\"\n");
+    emit(&e, "#include \"mojom_like_idl/runtime/layout.h\"\n\n");
     for (const struct declaration *d = contract->declarations; d != NULL; d = d->next) {
         emit_declaration(&e, d);
     }

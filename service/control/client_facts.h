@@ -6,7 +6,7 @@
 #ifndef MEMLOG_SERVICE_CONTROL_CLIENT_FACTS_H
 #define MEMLOG_SERVICE_CONTROL_CLIENT_FACTS_H
 
-#include "mojom_like_idl/heap_service_mojom.h"
+#include "mojom_like_idl/contracts/heap_service_mojom.h"
 #include "service/session/session.h"
 
 /* Role, name, command line, executable, memory, and why its profile cannot be complete. An empty

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "mojom_like_idl/heap_service_mojom.h"
+#include "mojom_like_idl/contracts/heap_service_mojom.h"
 #include "service/control/answer.h"
 #include "service/control/client_facts.h"
 #include "service/control/moment.h"

@@ -2,7 +2,7 @@
 #ifndef MEMLOG_SERVICE_CONTROL_MOMENT_H
 #define MEMLOG_SERVICE_CONTROL_MOMENT_H
 
-#include "mojom_like_idl/heap_service_mojom.h"
+#include "mojom_like_idl/contracts/heap_service_mojom.h"
 #include "service/snapshot/snapshot.h"
 
 static inline struct ml_moment ml_moment_of(const struct memlog_service_moment *moment) {

@@ -11,7 +11,7 @@
 
 #include "ipc/wire/message.h"
 #include "ipc/wire/ml_status.h"
-#include "mojom_like_idl/heap_service_mojom.h"
+#include "mojom_like_idl/contracts/heap_service_mojom.h"
 #include "service/ingest/clock.h"
 #include "service/ingest/readers.h"
 #include "service/session/session.h"

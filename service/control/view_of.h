@@ -3,7 +3,7 @@
 #ifndef MEMLOG_SERVICE_CONTROL_VIEW_OF_H
 #define MEMLOG_SERVICE_CONTROL_VIEW_OF_H
 
-#include "mojom_like_idl/heap_service_mojom.h"
+#include "mojom_like_idl/contracts/heap_service_mojom.h"
 #include "service/snapshot/host_view.h"
 
 /* A copy. NULL: no memory. Owner: the caller's. */

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "ipc/wire/lease.h"
-#include "mojom_like_idl/heap_client_mojom.h"
+#include "mojom_like_idl/contracts/heap_client_mojom.h"
 
 /* Of one run: the socket, and another name of the library, as LD_PRELOAD takes none with a blank.
  */

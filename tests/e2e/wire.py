@@ -1,4 +1,4 @@
-"""The control socket's messages by hand, for tests that say what no client of ours would (mojom_like_idl/heap_client.mojom)."""
+"""The control socket's messages by hand, for tests that say what no client of ours would (mojom_like_idl/contracts/heap_client.mojom)."""
 import array
 import os
 import pathlib

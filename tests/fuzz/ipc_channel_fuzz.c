@@ -10,9 +10,9 @@
 #include <unistd.h>
 
 #include "ipc/channel/channel.h"
-#include "mojom_like_idl/heap_client_mojom.h"
-#include "mojom_like_idl/heap_host_mojom.h"
-#include "mojom_like_idl/heap_service_mojom.h"
+#include "mojom_like_idl/contracts/heap_client_mojom.h"
+#include "mojom_like_idl/contracts/heap_host_mojom.h"
+#include "mojom_like_idl/contracts/heap_service_mojom.h"
 #include "tests/fuzz/fuzz.h"
 
 enum { HEAD_BYTES = 3, FDS_MAX = 4, MADE_HEADER = 0x80, METHOD_MASK = 0x0f, FD_LIMIT = 64 };

@@ -2,9 +2,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "mojom_like_idl/heap_client_mojom.h"
-#include "mojom_like_idl/heap_host_mojom.h"
-#include "mojom_like_idl/heap_service_mojom.h"
+#include "mojom_like_idl/contracts/heap_client_mojom.h"
+#include "mojom_like_idl/contracts/heap_host_mojom.h"
+#include "mojom_like_idl/contracts/heap_service_mojom.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/mojom_like_idl/golden/example_mojom.h"
 

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "ipc/wire/staging.h"
-#include "mojom_like_idl/heap_client_mojom.h"
+#include "mojom_like_idl/contracts/heap_client_mojom.h"
 
 static int host_fd = -1;
 static struct ml_control_page *control;

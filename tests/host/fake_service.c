@@ -10,7 +10,7 @@
 
 #include "ipc/channel/channel.h"
 #include "ipc/wire/last_words.h"
-#include "mojom_like_idl/heap_service_mojom.h"
+#include "mojom_like_idl/contracts/heap_service_mojom.h"
 
 enum { SERVICE_FD = 3, WORDS_FD = 4, CLIENTS_MAX = 4096 };
 

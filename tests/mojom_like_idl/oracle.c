@@ -3,7 +3,7 @@
 
 #include <msgpack.h>
 
-#include "mojom_like_idl/layout_internal.h"
+#include "mojom_like_idl/runtime/layout_internal.h"
 
 /* Descriptors are counted through the message. */
 struct oracle {

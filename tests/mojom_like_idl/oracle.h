@@ -2,7 +2,7 @@
 #ifndef MEMLOG_TESTS_MOJOM_LIKE_IDL_ORACLE_H
 #define MEMLOG_TESTS_MOJOM_LIKE_IDL_ORACLE_H
 
-#include "mojom_like_idl/layout.h"
+#include "mojom_like_idl/runtime/layout.h"
 
 /* Does msgpack-c read this value in these bytes, and nothing behind it? */
 bool oracle_agrees(

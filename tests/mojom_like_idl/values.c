@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "mojom_like_idl/layout_internal.h"
+#include "mojom_like_idl/runtime/layout_internal.h"
 
 /* xorshift64: any full-period generator will do. */
 static uint64_t next(struct values *v) {

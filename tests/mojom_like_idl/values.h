@@ -3,7 +3,7 @@
 #define MEMLOG_TESTS_MOJOM_LIKE_IDL_VALUES_H
 
 #include "mojom_like_idl/idlc/pool.h"
-#include "mojom_like_idl/layout.h"
+#include "mojom_like_idl/runtime/layout.h"
 
 struct values {
     struct pool *pool;

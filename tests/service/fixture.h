@@ -12,7 +12,7 @@
 #include "ipc/channel/channel.h"
 #include "ipc/wire/event.h"
 #include "ipc/wire/staging.h"
-#include "mojom_like_idl/heap_service_mojom.h"
+#include "mojom_like_idl/contracts/heap_service_mojom.h"
 
 enum { FIXTURE_LANES = 4, FIXTURE_LOST_MAX = 512, FIXTURE_WAIT_MS = 60000 };
 

@@ -12,9 +12,9 @@
 #include <check.h>
 #include <ev.h>
 
-#include "mojom_like_idl/heap_client_mojom.h"
-#include "mojom_like_idl/heap_host_mojom.h"
-#include "mojom_like_idl/heap_service_mojom.h"
+#include "mojom_like_idl/contracts/heap_client_mojom.h"
+#include "mojom_like_idl/contracts/heap_host_mojom.h"
+#include "mojom_like_idl/contracts/heap_service_mojom.h"
 
 /* A host channel and a service channel, joined, on one loop. */
 struct fixture {

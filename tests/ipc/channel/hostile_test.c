@@ -9,7 +9,7 @@
 #include <check.h>
 
 #include "ipc/channel/channel.h"
-#include "mojom_like_idl/heap_service_mojom.h"
+#include "mojom_like_idl/contracts/heap_service_mojom.h"
 
 struct fixture {
     struct ml_channel *service;

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "mojom_like_idl/heap_service_mojom.h"
+#include "mojom_like_idl/contracts/heap_service_mojom.h"
 #include "tools/analyzer/model/trace_symbols.h"
 
 static void process_fini(struct ml_profile_process *process) {

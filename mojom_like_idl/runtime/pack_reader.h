@@ -2,8 +2,8 @@
  *
  * One rule: an item in any but its shortest form is ML_PEER_FORM, of another type ML_PEER_TYPE. On
  * any status but ML_OK the reader has not moved and nothing was written to out_*. */
-#ifndef MEMLOG_MOJOM_LIKE_IDL_PACK_READER_H
-#define MEMLOG_MOJOM_LIKE_IDL_PACK_READER_H
+#ifndef MEMLOG_MOJOM_LIKE_IDL_RUNTIME_PACK_READER_H
+#define MEMLOG_MOJOM_LIKE_IDL_RUNTIME_PACK_READER_H
 
 #include <stdbool.h>
 

@@ -1,7 +1,7 @@
-#include "mojom_like_idl/codec_internal.h"
+#include "mojom_like_idl/runtime/codec_internal.h"
 
-#include "mojom_like_idl/layout_internal.h"
-#include "mojom_like_idl/pack_reader.h"
+#include "mojom_like_idl/runtime/layout_internal.h"
+#include "mojom_like_idl/runtime/pack_reader.h"
 
 /* Arrays in the arena start at multiples of this; no generated type needs more. */
 enum { ARENA_ALIGN_BYTES = 8 };

@@ -1,8 +1,8 @@
 /* What both walkers ask of a table. Room: mojom_like_idl, private. Context: any; pure functions. */
-#ifndef MEMLOG_MOJOM_LIKE_IDL_LAYOUT_INTERNAL_H
-#define MEMLOG_MOJOM_LIKE_IDL_LAYOUT_INTERNAL_H
+#ifndef MEMLOG_MOJOM_LIKE_IDL_RUNTIME_LAYOUT_INTERNAL_H
+#define MEMLOG_MOJOM_LIKE_IDL_RUNTIME_LAYOUT_INTERNAL_H
 
-#include "mojom_like_idl/layout.h"
+#include "mojom_like_idl/runtime/layout.h"
 
 /* The number at `from`, which has layout->size_bytes bytes. */
 uint64_t ml_layout_load_uint(const struct ml_layout *layout, const void *from);

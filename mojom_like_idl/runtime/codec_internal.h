@@ -1,9 +1,9 @@
 /* The two walkers behind ml_mojom_codec. Room: mojom_like_idl, private. Context and errors: as
  * struct ml_codec in ipc/wire/message.h. */
-#ifndef MEMLOG_MOJOM_LIKE_IDL_CODEC_INTERNAL_H
-#define MEMLOG_MOJOM_LIKE_IDL_CODEC_INTERNAL_H
+#ifndef MEMLOG_MOJOM_LIKE_IDL_RUNTIME_CODEC_INTERNAL_H
+#define MEMLOG_MOJOM_LIKE_IDL_RUNTIME_CODEC_INTERNAL_H
 
-#include "mojom_like_idl/codec.h"
+#include "mojom_like_idl/runtime/codec.h"
 
 ML_NODISCARD enum ml_status ml_codec_encode(
     const struct ml_message_type *type,

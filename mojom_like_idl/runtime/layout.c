@@ -1,6 +1,6 @@
-#include "mojom_like_idl/layout.h"
+#include "mojom_like_idl/runtime/layout.h"
 
-#include "mojom_like_idl/layout_internal.h"
+#include "mojom_like_idl/runtime/layout_internal.h"
 
 const struct ml_layout ml_layout_bool = {.kind = ML_LAYOUT_BOOL, .size_bytes = 1};
 const struct ml_layout ml_layout_int8 = {.kind = ML_LAYOUT_INT, .size_bytes = 1};

@@ -1,8 +1,8 @@
-#include "mojom_like_idl/codec_internal.h"
+#include "mojom_like_idl/runtime/codec_internal.h"
 
 #include <msgpack/pack.h>
 
-#include "mojom_like_idl/layout_internal.h"
+#include "mojom_like_idl/runtime/layout_internal.h"
 
 struct encoder {
     msgpack_packer packer;

@@ -1,4 +1,4 @@
-#include "mojom_like_idl/pack_reader.h"
+#include "mojom_like_idl/runtime/pack_reader.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,6 +1,6 @@
-#include "mojom_like_idl/codec.h"
+#include "mojom_like_idl/runtime/codec.h"
 
-#include "mojom_like_idl/codec_internal.h"
+#include "mojom_like_idl/runtime/codec_internal.h"
 
 const struct ml_codec ml_mojom_codec = {
     .encode = ml_codec_encode, .check = ml_codec_check, .decode = ml_codec_decode};

@@ -14,11 +14,11 @@
  *   union              array of two: tag, value
  *   handle             the number of its descriptor: 0, 1, 2 ... in the order of the fields
  *   nullable           nil, or the value */
-#ifndef MEMLOG_MOJOM_LIKE_IDL_CODEC_H
-#define MEMLOG_MOJOM_LIKE_IDL_CODEC_H
+#ifndef MEMLOG_MOJOM_LIKE_IDL_RUNTIME_CODEC_H
+#define MEMLOG_MOJOM_LIKE_IDL_RUNTIME_CODEC_H
 
 #include "ipc/wire/message.h"
-#include "mojom_like_idl/layout.h"
+#include "mojom_like_idl/runtime/layout.h"
 
 /* Encode for the newest version. */
 #define ML_VERSION_NEWEST UINT32_MAX

@@ -3,8 +3,8 @@
  *
  * One rule: a table is written by idlc alone, and read by the walkers in encode.c and decode.c
  * alone. */
-#ifndef MEMLOG_MOJOM_LIKE_IDL_LAYOUT_H
-#define MEMLOG_MOJOM_LIKE_IDL_LAYOUT_H
+#ifndef MEMLOG_MOJOM_LIKE_IDL_RUNTIME_LAYOUT_H
+#define MEMLOG_MOJOM_LIKE_IDL_RUNTIME_LAYOUT_H
 
 #include <stdbool.h>
 #include <stddef.h>

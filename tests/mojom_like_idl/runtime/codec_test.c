@@ -1,4 +1,4 @@
-#include "mojom_like_idl/codec.h"
+#include "mojom_like_idl/runtime/codec.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -6,9 +6,9 @@
 #include <check.h>
 
 #include "ipc/wire/writer.h"
-#include "mojom_like_idl/heap_client_mojom.h"
-#include "mojom_like_idl/heap_host_mojom.h"
-#include "mojom_like_idl/heap_service_mojom.h"
+#include "mojom_like_idl/contracts/heap_client_mojom.h"
+#include "mojom_like_idl/contracts/heap_host_mojom.h"
+#include "mojom_like_idl/contracts/heap_service_mojom.h"
 #include "mojom_like_idl/idlc/pool.h"
 #include "tests/mojom_like_idl/compile.h"
 #include "tests/mojom_like_idl/golden/example_mojom.h"
