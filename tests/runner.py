@@ -75,12 +75,12 @@ SUMMARY_TESTS, SUMMARY_LINES, SUMMARY_COLUMNS = 5, 6, 300
 # name, seconds, command: exit code 0 is a pass. They run in the root with the build made.
 CHECKS = [
     ("check/gn", 60, ["gn", "check", OUT, "--check-generated"]),
-    ("check/layers", 60, ["tools/check/layers.py", OUT]),
-    ("check/symbols", 60, ["tools/check/symbols.sh", OUT]),
-    ("check/format", 120, ["tools/check/format.sh"]),
+    ("check/layers", 60, ["tools/dev/check/layers.py", OUT]),
+    ("check/symbols", 60, ["tools/dev/check/symbols.sh", OUT]),
+    ("check/format", 120, ["tools/dev/check/format.sh"]),
     ("check/words", 60, ["tools/check/words.py", OUT]),
     ("check/documents", 60, ["tools/check/documents.py", OUT]),
-    ("check/lint", 1800, ["tools/check/lint.py", OUT]),
+    ("check/lint", 1800, ["tools/dev/check/lint.py", OUT]),
 ]
 
 
@@ -325,7 +325,7 @@ def generate(out, args):
 
 def build(out, args, targets):
     env = {**os.environ, "GN_ARGS": args}
-    subprocess.run(["tools/build", out, *targets], cwd=ROOT, env=env, check=True)
+    subprocess.run(["tools/dev/build", out, *targets], cwd=ROOT, env=env, check=True)
 
 
 def sanitized_tests(names):

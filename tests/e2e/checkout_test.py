@@ -110,7 +110,7 @@ class Checkout(unittest.TestCase):
 
     def test_tests_run_there(self):
         targets = [f"tests/{target}" for target in BUILT]
-        built = self.words("tools/build", "out", "tools/bench:bench", *targets, timeout=BUILD_S)
+        built = self.words("tools/dev/build", "out", "tools/bench:bench", *targets, timeout=BUILD_S)
         self.assertEqual(built.returncode, 0, built.stderr.decode(errors="replace"))
         with self.subTest(names=UNITS):
             answer = self.words("/usr/bin/python3", "tests/runner.py", *UNITS)

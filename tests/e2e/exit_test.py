@@ -72,7 +72,7 @@ class Stopped(harness.Case):
         self.assert_ends(PYTHON, "-c", SCRIPT, self.folder)
 
 
-@unittest.skipUnless(shutil.which("strace"), "strace is not installed (tools/setup test)")
+@unittest.skipUnless(shutil.which("strace"), "strace is not installed (tools/dev/setup test)")
 class Calls(harness.Case):
     def calls_behind(self, trace):
         """How often the thread that left the mark made each call behind it; a thread that was joined may still be on its way out."""

@@ -1,6 +1,6 @@
 """Very many of something under memlog: processes at once, processes in a row, threads, live blocks, stacks. Each scene runs to
 the end with the program's own result; what is found on the way comes back as figures. `many_test.py` runs a short form of each,
-`tools/soak --many` the long one."""
+`tools/dev/soak --many` the long one."""
 import json
 import os
 import pathlib

@@ -23,7 +23,7 @@ int main(int argc, char **argv) {
 
 
 def load_measure():
-    loader = importlib.machinery.SourceFileLoader("measure_report", str(harness.ROOT / "tools" / "measure_report"))
+    loader = importlib.machinery.SourceFileLoader("measure_report", str(harness.ROOT / "tools/dev/measure_report"))
     module = importlib.util.module_from_spec(importlib.util.spec_from_loader("measure_report", loader))
     loader.exec_module(module)
     return module

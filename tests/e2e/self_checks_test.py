@@ -1,6 +1,6 @@
 """The target cannot tell: programs' own self-checks bare and under memlog, exact and sampled, and what a program sees of itself.
 
-The short form of tests/e2e/self_checks.py, which has many more. The packages come with tools/setup test."""
+The short form of tests/e2e/self_checks.py, which has many more. The packages come with tools/dev/setup test."""
 # runner: timeout=900
 import unittest
 
@@ -15,7 +15,7 @@ class Suites(unittest.TestCase):
     def assert_same(self, suite):
         said = []
         checks = [check for check in self_checks.short() if check.suite == suite]
-        self.assertGreater(len(checks), 7, f"the self-checks of {suite} are not installed (tools/setup test)")
+        self.assertGreater(len(checks), 7, f"the self-checks of {suite} are not installed (tools/dev/setup test)")
         same, different, unsteady = self_checks.compare_all(checks, said.append)
         self.assertEqual([str(check) for check, _ in different], [], "\n".join(said))
         self.assertGreater(same, 0.8 * len(checks), f"prove nothing: {', '.join(map(str, unsteady))}")

@@ -1,17 +1,17 @@
-"""tools/soak in its short form: parts of memlog are killed at random for a minute."""
+"""tools/dev/soak in its short form: parts of memlog are killed at random for a minute."""
 import subprocess
 import unittest
 
 import harness
 
-# Of tools/soak: a promise is broken, not a limit overrun that is there against hanging.
+# Of tools/dev/soak: a promise is broken, not a limit overrun that is there against hanging.
 WRONG = 3
 
 
 class Soak(unittest.TestCase):
     def test_a_minute_of_kills_breaks_no_promise(self):
         answer = subprocess.run(
-            [str(harness.ROOT / "tools" / "soak"), "--seconds=45"], capture_output=True, text=True, timeout=500, check=False
+            [str(harness.ROOT / "tools/dev/soak"), "--seconds=45"], capture_output=True, text=True, timeout=500, check=False
         )
         if answer.returncode == WRONG:
             print("\n# runner: no second chance", flush=True)

@@ -534,7 +534,7 @@ int main() { return !shop::Fish::take(70001) + !shop::Bird::take(70003) + !shop:
     def test_functions_that_gold_made_one_are_marked(self):
         self.assert_marked("-g", "-fuse-ld=gold")
 
-    @unittest.skipUnless(shutil.which("ld.lld"), "no lld here (tools/setup ci brings it)")
+    @unittest.skipUnless(shutil.which("ld.lld"), "no lld here (tools/dev/setup ci brings it)")
     def test_functions_that_lld_made_one_are_marked(self):
         """lld's debug data tells of one of them alone; the symbol table of both."""
         for debug in ("-gdwarf-5", "-gdwarf-4", "-g0"):

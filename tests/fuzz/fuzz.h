@@ -2,8 +2,8 @@
  *
  * Built as they are, tests/fuzz/replay.c feeds them their seeds (tests/fuzz/seeds/NAME.txt) and a
  * fixed number of mutants, as part of the unit tests. Built with `fuzz = true` (and clang), they
- * are libFuzzer programs for long runs: tools/fuzz mojom_like_idl_codec 600. A case that it finds
- * becomes a seed with a name that says what it broke. */
+ * are libFuzzer programs for long runs: tools/dev/fuzz mojom_like_idl_codec 600. A case that it
+ * finds becomes a seed with a name that says what it broke. */
 #ifndef MEMLOG_TESTS_FUZZ_FUZZ_H
 #define MEMLOG_TESTS_FUZZ_FUZZ_H
 

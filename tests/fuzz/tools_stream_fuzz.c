@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "tests/fuzz/fuzz.h"
-#include "tools/stream/pack.h"
+#include "tools/dev/stream/pack.h"
 
 /* Pack every line up to the first that is refused. Returns whether all were taken. */
 static bool pack(struct ml_stream_packer *packer, const char *text, size_t count_bytes) {

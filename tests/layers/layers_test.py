@@ -1,7 +1,7 @@
 """The architecture's own tests: each breaks one rule of the tree in a scratch copy, and the build must say which.
 
 A check that has never been seen to fail is not yet a check. A case edits the copy, names the stage that must refuse it
-(`gen`: gn gen --check; `layers`: tools/check/layers.py) and what that stage must say.
+(`gen`: gn gen --check; `layers`: tools/dev/check/layers.py) and what that stage must say.
 """
 import pathlib
 import shutil
@@ -49,7 +49,7 @@ class Tree:
         return self.run("gn", "gen", "out", "--check")
 
     def layers(self):
-        return self.run("tools/check/layers.py", "out")
+        return self.run("tools/dev/check/layers.py", "out")
 
     def run(self, *words):
         answer = subprocess.run(

@@ -1,5 +1,5 @@
 // first.js URL COUNT: from the start of the navigation to the first flame graph seen and to what lies before, in milliseconds, a visit
-// each; called by tools/page_cost.
+// each; called by tools/dev/page_cost.
 import { chromium } from "playwright-core";
 
 const [url, count] = process.argv.slice(2);

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "service/session/session.h"
-#include "tools/stream/pack.h"
+#include "tools/dev/stream/pack.h"
 
 /* Each tests/golden/NAME.stream.txt against NAME.expected. Run in the root of the tree. */
 

@@ -1,4 +1,4 @@
-"""tools/fuzz: every decoder that it lists has named seeds, a dictionary, and is replayed by the unit tests."""
+"""tools/dev/fuzz: every decoder that it lists has named seeds, a dictionary, and is replayed by the unit tests."""
 import pathlib
 import re
 import subprocess
@@ -10,7 +10,7 @@ WORD = re.compile(r'\w+="(?:[ !#-\[\]-~]|\\x[0-9a-f]{2})+"')
 
 
 def run(*words):
-    return subprocess.run([str(ROOT / "tools" / "fuzz"), *words], capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run([str(ROOT / "tools/dev/fuzz"), *words], capture_output=True, text=True, timeout=60, check=False)
 
 
 class Targets(unittest.TestCase):

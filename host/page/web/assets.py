@@ -28,7 +28,7 @@ def install(folder):
     if stamp.exists() and stamp.read_text() == lock:
         return None
     if not shutil.which("npm"):
-        return "npm is missing; tools/setup installs it (Debian's package npm)"
+        return "npm is missing; tools/dev/setup installs it (Debian's package npm)"
     folder.mkdir(parents=True, exist_ok=True)
     for name in ("package.json", "package-lock.json"):
         shutil.copy(HERE / name, folder / name)

@@ -140,7 +140,7 @@ function whyNothing() {
   return `${row.name} ${row.pid} is not recorded${row.note ? ` (${row.note})` : ""}: Record beside it (s) shows what it allocates from then on.`;
 }
 
-// When it was seen, for tools/page_cost: behind the frame that draws it.
+// When it was seen, for tools/dev/page_cost: behind the frame that draws it.
 function markFirst() {
   requestAnimationFrame(() => setTimeout(() => performance.mark("first flame graph")));
 }

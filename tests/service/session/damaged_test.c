@@ -6,7 +6,7 @@
 
 #include "service/session/session.h"
 #include "tests/service/stream_builder.h"
-#include "tools/stream/pack.h"
+#include "tools/dev/stream/pack.h"
 
 /* The golden streams cut at every byte and with every bit flipped, and numbers at the top of their
  * ranges. Whatever becomes of that client, its neighbour's figures stay to the byte. Run in the

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/stream/pack.h"
+#include "tools/dev/stream/pack.h"
 
 static const char *const lines[] = {
     "START pid=7",
@@ -147,7 +147,7 @@ START_TEST(a_full_chunk_is_refused_not_cut) {
 END_TEST
 
 int main(void) {
-    Suite *suite = suite_create("tools/stream");
+    Suite *suite = suite_create("tools/dev/stream");
     TCase *tcase = tcase_create("stream");
     tcase_add_loop_test(tcase, a_line_that_was_read_is_written_the_same, 0, LINES);
     tcase_add_test(tcase, a_stream_unpacked_and_packed_again_has_the_same_bytes);

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""clang-tidy by .clang-tidy over every compiled file, and every header compiled alone: tools/check/lint.py OUT [FILE...].
+"""clang-tidy by .clang-tidy over every compiled file, and every header compiled alone: tools/dev/check/lint.py OUT [FILE...].
 
 Headers that do not stand alone compile by luck of the order in which they are included.
 """
@@ -11,7 +11,7 @@ import shlex
 import subprocess
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent.parent
 
 
 def compiled(out):

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Layout is .clang-format's and `gn format`'s: tools/check/format.sh names what differs, `format.sh --fix` rewrites it.
+# Layout is .clang-format's and `gn format`'s: tools/dev/check/format.sh names what differs, `format.sh --fix` rewrites it.
 set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+cd "$(dirname "${BASH_SOURCE[0]}")/../../.."
 
 mode=(-n --Werror)
 gn_mode=(--dry-run)
@@ -24,5 +24,5 @@ while IFS= read -r -d '' file; do
         echo "$file: white space at a line's end"
         failed=1
     fi
-done < <(git ls-files -z --cached --others --exclude-standard -- '*.py' '*.sh' '*.mojom' run test .ci/run tools/setup tools/build)
+done < <(git ls-files -z --cached --others --exclude-standard -- '*.py' '*.sh' '*.mojom' run test .ci/run tools/dev/setup tools/dev/build)
 exit "$failed"

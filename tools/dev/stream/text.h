@@ -8,8 +8,8 @@
  *           "" with \" \\ and \xNN
  *
  * A field that is left out has its default: 0, or what the table says. */
-#ifndef MEMLOG_TOOLS_STREAM_TEXT_H
-#define MEMLOG_TOOLS_STREAM_TEXT_H
+#ifndef MEMLOG_TOOLS_DEV_STREAM_TEXT_H
+#define MEMLOG_TOOLS_DEV_STREAM_TEXT_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -9,7 +9,7 @@ import pathlib
 import shutil
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 
 # from, where below the prefix, mode; the first four must be there
 PROGRAMS = [

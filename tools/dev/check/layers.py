@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Close what `gn check` lets pass: tools/check/layers.py OUT (a folder made by `gn gen`). Prints each violation, exit 1 on any.
+"""Close what `gn check` lets pass: tools/dev/check/layers.py OUT (a folder made by `gn gen`). Prints each violation, exit 1 on any.
 
 Each rule answers a way round the layers that was tried and passed GN silently; tests/layers applies each of them:
   one-target    every source file stands in exactly one target (an unknown header is never checked, a shared one by its laxest owner)
@@ -20,7 +20,7 @@ import re
 import subprocess
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent.parent
 ROOMS = ("base", "client", "host", "ipc", "mojom_like_idl", "service", "tests", "tools")
 SOURCE_SUFFIXES = {".c", ".h", ".cc", ".S", ".proto", ".mojom"}
 TEXT_SUFFIXES = SOURCE_SUFFIXES | {".py", ".sh", ".js", ".gn", ".gni"}

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/stream/pack.h"
+#include "tools/dev/stream/pack.h"
 
 static int fail(const char *what) {
     fprintf(stderr, "memlog-stream: %s\n", what);
@@ -74,7 +74,8 @@ int main(int argc, char **argv) {
     fputs(
         "usage: memlog-stream pack < TEXT > STREAM\n"
         "       memlog-stream unpack < STREAM > TEXT\n"
-        "The text form: tools/stream/text.h and tools/stream/pack.h; examples: tests/golden.\n",
+        "The text form: tools/dev/stream/text.h and tools/dev/stream/pack.h; examples: "
+        "tests/golden.\n",
         stderr
     );
     return 2;

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# What the built binaries may name: tools/check/symbols.sh OUT. Prints each violation, exit 1 on any.
+# What the built binaries may name: tools/dev/check/symbols.sh OUT. Prints each violation, exit 1 on any.
 #  - libmemlog.so exports client/preload.map, no more and no less, and needs libc.so.6 alone, of glibc 2.17 or older;
 #  - what libmemlog.so and memlog-service import from outside stands in <room>/symbols.allow (one `name  # reason` a line), and no more:
 #    authority that slips in below the headers (fopen, getenv, system) is a new name in that list.
 set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+cd "$(dirname "${BASH_SOURCE[0]}")/../../.."
 out=${1:?usage: symbols.sh OUT}
 export LC_ALL=C
 failed=0

@@ -1,4 +1,4 @@
-#include "tools/stream/pack.h"
+#include "tools/dev/stream/pack.h"
 
 #include <stdlib.h>
 

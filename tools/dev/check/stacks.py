@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Hold the stacks of real programs against libunwind: tools/check/stacks.py [--out=DIR] [--every=N] [--size=N] [PROGRAM...].
+"""Hold the stacks of real programs against libunwind: tools/dev/check/stacks.py [--out=DIR] [--every=N] [--size=N] [PROGRAM...].
 
 Every allocation's stack is walked, and what the client's memo of stacks says is held against the walk; every Nth is walked by
 libunwind too (20 us a frame: some 3,000 stacks a second). Prints a line a program, and the programs that differ to exit 1.
@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent.parent
 
 SQL = """
 create table t(id integer primary key, name text, value real);

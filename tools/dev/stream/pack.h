@@ -3,14 +3,14 @@
  * One rule: unpacking what was packed gives the records back, packing what was unpacked gives the
  * same bytes.
  *
- * Beside records (tools/stream/text.h), a line is empty, a comment ("# ..."), or one of
+ * Beside records (tools/dev/stream/text.h), a line is empty, a comment ("# ..."), or one of
  *
  *   frame lane=N chunk=N start=N thread=N   begins a frame. Left out: lane 0; the chunk after the
  *                                           lane's last one; where that chunk ended; thread 0
  *   bytes 00ff...                           as they are, into the frame's payload
  *   raw 00ff...                             as they are, between frames */
-#ifndef MEMLOG_TOOLS_STREAM_PACK_H
-#define MEMLOG_TOOLS_STREAM_PACK_H
+#ifndef MEMLOG_TOOLS_DEV_STREAM_PACK_H
+#define MEMLOG_TOOLS_DEV_STREAM_PACK_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -19,7 +19,7 @@
 
 #include "ipc/wire/event.h"
 #include "ipc/wire/ml_status.h"
-#include "tools/stream/text.h"
+#include "tools/dev/stream/text.h"
 
 struct ml_stream_packer_lane {
     bool used;

@@ -1,4 +1,4 @@
-#include "tools/stream/text.h"
+#include "tools/dev/stream/text.h"
 
 #include <errno.h>
 #include <stdio.h>
