@@ -22,7 +22,8 @@
 enum { PS_TIMEOUT_MS = 10000, DUMP_TIMEOUT_MS = 600000 };
 
 int ml_commands_wrong(const struct ml_option_table *table, const char *complaint) {
-    ml_say_error("%s; try 'memlog %s --help'", complaint, table->name);
+    ml_say_error("%s", complaint);
+    (void)fprintf(stderr, "Try 'memlog %s --help'.\n", table->name);
     return ML_EXIT_USAGE;
 }
 

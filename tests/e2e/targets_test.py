@@ -129,8 +129,8 @@ class Targets(harness.Case):
 
     def test_a_name_that_is_none_is_said(self):
         for words, says in (
-            (["start", "--name=("], "--name: '(' is no regular expression"), (["stop", "--name="], "--name: 1 to 1024 bytes"),
-            (["start"], "which process?"), (["rate", "--name=x", "--memlog-sampling-rate=1"], "no --name"),
+            (["start", "--name=("], "--name=(: '(' is no regular expression"), (["stop", "--name="], "--name=: 1 to 1024 bytes"),
+            (["start"], "which process?"), (["rate", "--name=x", "--memlog-sampling-rate=1"], "unknown option '--name'"),
         ):
             answer = self.command(*words)
             self.assertEqual(answer.returncode, 2, words)
