@@ -270,6 +270,19 @@ static char *script_interpreter(char *head, size_t head_bytes) {
     return start;
 }
 
+/* Nothing else is started; and to open a device or a FIFO does something, which the kernel does not
+ * do for an exec. */
+static bool is_regular(int directory_fd, const char *path) {
+    struct stat about;
+    const long place = ml_sys4(SYS_openat, directory_fd, (long)path, O_PATH | O_CLOEXEC, 0);
+    if (place < 0) {
+        return false;
+    }
+    const bool regular = ml_sys3(SYS_fstat, place, (long)&about, 0) == 0 && S_ISREG(about.st_mode);
+    (void)ml_sys1(SYS_close, place);
+    return regular;
+}
+
 /* Interpreters are looked for where the program starts. */
 static bool file_can(int working_fd, int directory_fd, const char *path, int flags, int depth) {
     union {
@@ -279,6 +292,9 @@ static bool file_can(int working_fd, int directory_fd, const char *path, int fla
     long fd = directory_fd;
     const bool by_fd = path[0] == 0 && (flags & AT_EMPTY_PATH) != 0;
     if (!by_fd) {
+        if (!is_regular(directory_fd, path)) {
+            return false;
+        }
         fd = ml_sys4(SYS_openat, directory_fd, (long)path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
     }
     if (fd < 0) {
@@ -314,15 +330,8 @@ bool ml_carry_program_there(int working_fd, const char *path) {
 
 /* A folder of that name may be entered, which is the same permission, but not started. */
 static bool is_program(int working_fd, const char *path) {
-    if (ml_sys4(SYS_faccessat, working_fd, (long)path, X_OK, 0) != 0) {
-        return false;
-    }
-    const int flags = O_PATH | O_DIRECTORY | O_CLOEXEC;
-    const long folder = ml_sys4(SYS_openat, working_fd, (long)path, flags, 0);
-    if (folder >= 0) {
-        (void)ml_sys1(SYS_close, folder);
-    }
-    return folder < 0;
+    return ml_sys4(SYS_faccessat, working_fd, (long)path, X_OK, 0) == 0 &&
+           is_regular(working_fd, path);
 }
 
 bool ml_carry_program_in_path(int working_fd, const char *name) {
