@@ -111,13 +111,16 @@ static int on_timer_wish(CURLM *multi, long timeout_ms, void *context) {
 
 /* ---- what comes back */
 
-static size_t on_answer(char *bytes, size_t size, size_t count, void *context) {
-    struct ml_web_answer *answer = &((struct ml_web_call *)context)->answer;
+void ml_web_answer_body(struct ml_web_answer *answer, const char *bytes, size_t count_bytes) {
     const size_t room = sizeof(answer->body) - 1 - answer->body_bytes;
-    const size_t taken = size * count < room ? size * count : room;
+    const size_t taken = count_bytes < room ? count_bytes : room;
     memcpy(answer->body + answer->body_bytes, bytes, taken);
     answer->body_bytes += taken;
     answer->body[answer->body_bytes] = '\0';
+}
+
+static size_t on_answer(char *bytes, size_t size, size_t count, void *context) {
+    ml_web_answer_body(&((struct ml_web_call *)context)->answer, bytes, size * count);
     return size * count;
 }
 
@@ -138,10 +141,13 @@ static void take_value(
     (void)snprintf(out_value, ML_WEB_VALUE_BYTES, "%.*s", (int)(line_bytes - from), line + from);
 }
 
+void ml_web_answer_line(struct ml_web_answer *answer, const char *line, size_t line_bytes) {
+    take_value(line, line_bytes, "Retry-After:", answer->retry_after);
+    take_value(line, line_bytes, "ETag:", answer->etag);
+}
+
 static size_t on_header(char *bytes, size_t size, size_t count, void *context) {
-    struct ml_web_answer *answer = &((struct ml_web_call *)context)->answer;
-    take_value(bytes, size * count, "Retry-After:", answer->retry_after);
-    take_value(bytes, size * count, "ETag:", answer->etag);
+    ml_web_answer_line(&((struct ml_web_call *)context)->answer, bytes, size * count);
     return size * count;
 }
 

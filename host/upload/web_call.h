@@ -60,4 +60,11 @@ void ml_web_call_start(
 );
 bool ml_web_call_busy(const struct ml_web_call *call);
 
+/* A line of an answer's head, as a server sent it, not ended by a NUL: what of it counts is kept.
+ */
+void ml_web_answer_line(struct ml_web_answer *answer, const char *line, size_t line_bytes);
+
+/* The next bytes of its body: what there is room for is kept. */
+void ml_web_answer_body(struct ml_web_answer *answer, const char *bytes, size_t count_bytes);
+
 #endif

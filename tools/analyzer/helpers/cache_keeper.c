@@ -179,7 +179,7 @@ static bool is_sound(const struct question *question) {
            question->count_bytes <= ML_SYMBOL_CACHE_FILE_MAX_BYTES;
 }
 
-static void serve(int questions_fd, int answers_fd, int own_fd) {
+void ml_cache_keeper_serve(int questions_fd, int answers_fd, int own_fd) {
     struct question question;
     int folder_fd = -1;
     uint64_t total_bytes = 0;
@@ -210,7 +210,7 @@ static void serve(int questions_fd, int answers_fd, int own_fd) {
 
 const char *ml_cache_keeper_start(void) {
     if (!helper.was_tried && find_folder()) {
-        ml_helper_start(&helper, serve, -1);
+        ml_helper_start(&helper, ml_cache_keeper_serve, -1);
     }
     return folder[0] ? folder : NULL;
 }

@@ -19,6 +19,9 @@ enum { ML_CACHE_MAX_BYTES = 256 * 1024 * 1024 };
 /* Start it. The folder, which need not be there yet; NULL: nothing is kept. */
 const char *ml_cache_keeper_start(void);
 
+/* What it does there (tools/helper.h), for whoever has taken over the analyzer, too. */
+void ml_cache_keeper_serve(int questions_fd, int answers_fd, int own_fd);
+
 /* Keep the bytes as FOLDER/HEX.names, over what was there. False: they are not. */
 bool ml_cache_keeper_keep(const char *build_id_hex, const void *bytes, size_t count_bytes);
 
