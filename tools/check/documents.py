@@ -25,9 +25,6 @@ RESULTS = "tools/bench/results/"
 MAX_COLUMNS = 160
 MAX_PICTURE_BYTES = 100_000
 
-# To be wrapped when nobody else writes to them.
-LONG_LINES = re.compile(r"CHANGELOG\.md$|(\w+/)?DECISIONS\.md$")
-
 # Fences with these words, or none, hold commands.
 COMMANDS = {"", "sh", "console"}
 # `memlog` by the names that documents call it.
@@ -91,8 +88,6 @@ def anchor(words):
 
 
 def check_lines(name, text):
-    if LONG_LINES.match(name):
-        return
     for number, line in enumerate(text.splitlines(), 1):
         if len(line) > MAX_COLUMNS:
             report("line", f"{name}:{number}", f"{len(line)} characters, {MAX_COLUMNS} at most")
