@@ -78,8 +78,8 @@ CHECKS = [
     ("check/layers", 60, ["tools/dev/check/layers.py", OUT]),
     ("check/symbols", 60, ["tools/dev/check/symbols.sh", OUT]),
     ("check/format", 120, ["tools/dev/check/format.sh"]),
-    ("check/words", 60, ["tools/check/words.py", OUT]),
-    ("check/documents", 60, ["tools/check/documents.py", OUT]),
+    ("check/words", 60, ["tools/dev/check/words.py", OUT]),
+    ("check/documents", 60, ["tools/dev/check/documents.py", OUT]),
     ("check/lint", 1800, ["tools/dev/check/lint.py", OUT]),
 ]
 

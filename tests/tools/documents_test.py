@@ -1,4 +1,4 @@
-"""tools/check/documents.py and words.py: the tree passes, and each rule is broken once in a small tree and seen refused."""
+"""tools/dev/check/documents.py and words.py: the tree passes, and each rule is broken once in a small tree and seen refused."""
 import os
 import pathlib
 import shutil
@@ -8,7 +8,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 OUT = pathlib.Path(os.environ.get("MEMLOG_TEST_OUT", ROOT / "out")).resolve()
-CHECKS = ROOT / "tools" / "check"
+CHECKS = ROOT / "tools" / "dev" / "check"
 
 README = """# A tree
 

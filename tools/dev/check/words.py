@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Public symbols that comments and documents name exist: tools/check/words.py OUT [ROOT]. Prints each that does not, exit 1 on any.
+"""Public symbols that comments and documents name exist: tools/dev/check/words.py OUT [ROOT]. Prints each that does not, exit 1 on any.
 
 A symbol is a word that begins with ml_ or ML_. It exists when code of the tree, or code generated into OUT/gen, has it outside of
 comments. A word that ends with an underscore (`ML_PEER_*`, `ml_reader_...`) is a family, of which one member must exist.
@@ -10,7 +10,7 @@ import re
 import subprocess
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent.parent
 C_SUFFIXES = {".c", ".h", ".cc", ".S", ".mojom", ".proto"}
 CODE_SUFFIXES = C_SUFFIXES | {".py", ".js", ".gn", ".gni", ".sh", ".map"}
 RESULTS = "tools/bench/results/"

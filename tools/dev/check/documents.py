@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""What documents promise exists: tools/check/documents.py OUT [ROOT] (a folder with the build). Prints each breach, exit 1 on any.
+"""What documents promise exists: tools/dev/check/documents.py OUT [ROOT] (a folder with the build). Prints each breach, exit 1 on any.
 
 Of every *.md of the tree but results of benchmarks, which stay as they were measured:
   line      at most 160 characters
@@ -19,7 +19,7 @@ import shlex
 import subprocess
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent.parent
 ROOMS = ("base", "client", "docs", "host", "ipc", "mojom_like_idl", "service", "tests", "tools", ".ci")
 RESULTS = "tools/bench/results/"
 MAX_COLUMNS = 160
