@@ -35,6 +35,6 @@ bool ml_pipe_wait(uint64_t now_ns, uint64_t deadline_ns);
 /* The pipe has taken something: whoever finds it full from now on waits a second of his own. */
 void ml_pipe_moves(void);
 
-enum { ML_PIPE_WAIT_MAX_NS = 1000000000 /* README, --memlog-overrun */ };
+enum { ML_PIPE_WAIT_MAX_NS = 1000000000 /* docs/troubleshooting.md */ };
 
 #endif

@@ -236,7 +236,7 @@ class Env(Commands):
     def test_behind_the_run_a_program_runs_by_itself(self):
         plain = json.loads(self.say("env", "--json").stdout)
         if any(sign in str(harness.OUT) for sign in " :"):
-            self.skipTest("a path that the loader cannot read has another name for the run's time alone: README, limits")
+            self.skipTest("a path that the loader cannot read has another name for the run's time alone: docs/limits.md")
         self.end()
         answer = subprocess.run(
             [sys.executable, "-c", "print('alone')"], env=self.environment(**plain), capture_output=True, check=False, cwd=self.folder
