@@ -117,6 +117,28 @@ for guide in [harness.ROOT / "README.md", *sorted(DOCS.glob("*.md"))]:
         add(guide)
 
 
+class Whole(unittest.TestCase):
+    """What memlog has is told somewhere."""
+
+    # Long forms of -o and -q, and what every program has.
+    WITHOUT_GUIDE = {"--help", "--output", "--quiet", "--version"}
+
+    def help(self, *words):
+        answer = subprocess.run([str(harness.MEMLOG), *words, "--help"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                stderr=subprocess.STDOUT, text=True, timeout=harness.TIMEOUT, check=False)
+        return answer.stdout
+
+    def test_every_command_stands_in_the_readme_and_every_option_in_a_guide(self):
+        readme = (harness.ROOT / "README.md").read_text()
+        guides = readme + "".join(path.read_text() for path in DOCS.glob("*.md"))
+        commands = re.findall(r"^  (\w+)  ", self.help(), re.M)
+        self.assertGreater(len(commands), 10)
+        self.assertEqual([one for one in commands if f"memlog {one}" not in readme], [])
+        for command in commands:
+            options = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", self.help(command))) - self.WITHOUT_GUIDE
+            self.assertEqual(sorted(one for one in options if not re.search(rf"{one}(?![\w-])", guides)), [], command)
+
+
 class Promises(unittest.TestCase):
     """A promise that is not kept is seen."""
 
