@@ -23,23 +23,6 @@ _Static_assert(
     "a page each"
 );
 
-/* Until there is a host: a gate that says OFF and a control page that never changes. */
-static struct ml_gate_page no_gate = {.gate = ML_GATE_OFF};
-static const struct ml_control_page no_control = {.generation = 1};
-static struct ml_lease_page no_lease;
-
-struct ml_process ml_process = {
-    .gate_page = &no_gate,
-    .control = &no_control,
-    .lease = &no_lease,
-    .pipe_fd = -1,
-    .socket_fd = -1,
-};
-
-/* Gates that no process has: a thread's first hook takes the slow path. */
-__thread struct ml_thread ml_thread __attribute__((tls_model("initial-exec"))
-) = {.gate = UINT64_MAX, .idle_gate = UINT64_MAX, .sampling_gate = UINT64_MAX};
-
 /* By their first version, which libc.so.6 keeps: their newest is younger than many a container. An
  * older glibc has them in libpthread.so.0, and a program without that has no threads. */
 __asm__(".symver pthread_key_create, pthread_key_create@GLIBC_2.2.5");
@@ -58,18 +41,6 @@ static void watch_exit(const void *value) {
 
 static uint32_t thread_id(void) {
     return (uint32_t)ml_sys0(SYS_gettid);
-}
-
-static void set_state(enum ml_gate_state state) {
-    atomic_store_explicit(
-        &ml_process.gate_page->gate,
-        ml_gate_value(ml_process.generation, state),
-        memory_order_release
-    );
-}
-
-void ml_process_off(void) {
-    set_state(ML_GATE_OFF);
 }
 
 /* ---- threads ---- */
@@ -221,14 +192,14 @@ static void begin_stream(struct ml_thread *thread, uint64_t fork_serial) {
     thread->second = NULL;
     thread->lane = ml_lane_take(thread_id());
     if (thread->lane == NULL) {
-        set_state(ML_GATE_OFF);
+        ml_process_off();
         return;
     }
     atomic_store_explicit(&page->profile, thread->lane->profile, memory_order_relaxed);
     ml_record_start(thread->lane, fork_serial);
     ml_record_thread(thread->lane);
     watch_exit(thread->lane);
-    set_state(ml_process.control->enabled != 0 ? ML_GATE_RECORDING : ML_GATE_DORMANT);
+    ml_process_set_state(ml_process.control->enabled != 0 ? ML_GATE_RECORDING : ML_GATE_DORMANT);
 }
 
 static bool adopt(struct ml_hello *hello, bool again) {

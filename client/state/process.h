@@ -252,6 +252,9 @@ static inline bool ml_process_host_listens(void) {
     return __atomic_load_n(&ml_process_staging_header()->lost_messages, __ATOMIC_RELAXED) == 0;
 }
 
+/* What the process does from now on, in its present generation. */
+void ml_process_set_state(enum ml_gate_state state);
+
 /* Stop recording for good: the way out of every contract of our own that broke. */
 void ml_process_off(void);
 

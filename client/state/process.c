@@ -1,0 +1,30 @@
+#include "client/state/process.h"
+
+/* Until there is a host: a gate that says OFF and a control page that never changes. */
+static struct ml_gate_page no_gate = {.gate = ML_GATE_OFF};
+static const struct ml_control_page no_control = {.generation = 1};
+static struct ml_lease_page no_lease;
+
+struct ml_process ml_process = {
+    .gate_page = &no_gate,
+    .control = &no_control,
+    .lease = &no_lease,
+    .pipe_fd = -1,
+    .socket_fd = -1,
+};
+
+/* Gates that no process has: a thread's first hook takes the slow path. */
+__thread struct ml_thread ml_thread __attribute__((tls_model("initial-exec"))
+) = {.gate = UINT64_MAX, .idle_gate = UINT64_MAX, .sampling_gate = UINT64_MAX};
+
+void ml_process_set_state(enum ml_gate_state state) {
+    atomic_store_explicit(
+        &ml_process.gate_page->gate,
+        ml_gate_value(ml_process.generation, state),
+        memory_order_release
+    );
+}
+
+void ml_process_off(void) {
+    ml_process_set_state(ML_GATE_OFF);
+}
