@@ -192,7 +192,7 @@ void ml_cache_keeper_serve(int questions_fd, int answers_fd, int own_fd) {
         bool done = false;
         if (!bytes || !ml_helper_read(questions_fd, bytes, question.count_bytes)) {
             free(bytes);
-            return;
+            break;
         }
         if (folder_fd < 0) {
             folder_fd = open_folder();
@@ -205,6 +205,9 @@ void ml_cache_keeper_serve(int questions_fd, int answers_fd, int own_fd) {
         }
         free(bytes);
         goes_on = ml_helper_answer(answers_fd, done, NULL, 0);
+    }
+    if (folder_fd >= 0) {
+        (void)close(folder_fd);
     }
 }
 
