@@ -24,7 +24,7 @@ static void take_title(
     }
     if (parent != NULL) {
         member->allocator = parent->allocator;
-        member->second_libc = parent->second_libc;
+        member->libc_files = parent->libc_files;
         (void)snprintf(member->name, sizeof(member->name), "%s", parent->name);
         ml_member_executable(member, parent->executable);
     }
@@ -124,7 +124,7 @@ static void on_allocators(
 /* The same process in another image. */
 static void keep_wish(struct ml_member *member, const struct ml_member *old) {
     if (old != NULL && old->pid == member->pid) {
-        member->wish = old->wish;
+        member->wish = ml_wish_settled(old->wish);
         member->sampling_bytes = old->sampling_bytes;
         member->stack_mode = old->stack_mode;
     }
@@ -150,7 +150,7 @@ static void on_hello(
     connection->member_id = member->id;
     ml_connection_heard(connection);
     member->connection_id = member->id;
-    engine->root_seen = engine->root_seen || member->is_root;
+    engine->root_seen = engine->root_seen || member->birth == ML_BIRTH_ROOT;
     const uint32_t listed_id = ml_engine_list_recorded(engine, member);
     old_id = old_id != 0 ? old_id : listed_id;
     const struct ml_member *parent = ml_members_newest(&engine->members, member->parent_pid);
@@ -225,8 +225,7 @@ static void on_forked(
         (void)close(request->control);
         return;
     }
-    member->is_root = false;
-    member->forked = true;
+    member->birth = ML_BIRTH_FORK;
     member->fork_serial = request->fork_serial;
     member->connection_id = connection->member_id;
     member->parent_id = parent_of_fork(connection, member, request->parent_pid);
@@ -289,9 +288,9 @@ cannot_be_recorded(struct ml_engine_connection *connection, pid_t pid, const cha
         char executable[PATH_MAX];
         ml_process_executable(pid, executable, sizeof(executable));
         ml_engine_add_not_profiled(engine, pid, ml_process_parent(pid), reason, executable);
-    } else if (!self->stream_lost) {
+    } else if (!ml_recording_is_lost(self->recording)) {
         ml_member_lost(engine, self, reason);
-        if (self->in_service) {
+        if (ml_recording_in_service(self->recording)) {
             ml_service_link_trouble(&engine->link, self, reason);
         }
     }
@@ -328,7 +327,7 @@ static void on_not_profiled(
     }
     struct ml_member *member = ml_members_running(&engine->members, pid);
     if (member != NULL) { /* soon another image, unless the exec fails */
-        member->exec_announced = true;
+        member->before.exec_announced = true;
         member->looks = 0;
         ml_member_look_soon(engine, member);
     }

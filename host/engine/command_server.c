@@ -63,7 +63,7 @@ make_row(const struct ml_member *member, const struct memlog_service_client_figu
         .parent_pid = (uint32_t)member->parent_pid,
         .role = ml_string_of(ml_role_name(member->role)),
         .state = ml_string_of(ml_member_state_name(member->state)),
-        .recording = member->recording,
+        .recording = ml_recording_is_on(member->recording),
         .footprint_bytes = member->footprint_bytes,
         .name = ml_string_of(member->name),
         .note = ml_string_of(member->note),
@@ -118,8 +118,8 @@ static void add_unrecorded(struct ml_engine *engine, struct memlog_host_ps_reply
 static bool is_folded(
     const struct ml_member *member, const struct memlog_service_client_figures *const *by_id
 ) {
-    return by_id != NULL && member->in_service && member->state != ML_MEMBER_RUNNING &&
-           by_id[member->id] == NULL;
+    return by_id != NULL && ml_recording_in_service(member->recording) &&
+           member->state != ML_MEMBER_RUNNING && by_id[member->id] == NULL;
 }
 
 static struct memlog_host_uploads uploads_of(

@@ -72,7 +72,7 @@ struct wanted {
 
 static bool is_wanted_by_name(const struct wanted *wanted, const struct ml_member *member) {
     if (wanted->name == NULL || member->state != ML_MEMBER_RUNNING ||
-        member->recording != wanted->recording) {
+        ml_recording_is_on(member->recording) != wanted->recording) {
         return false;
     }
     const char *line = member->line.joined != NULL ? member->line.joined : "";

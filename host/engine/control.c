@@ -18,10 +18,10 @@ static const char *refusal_of(const struct ml_engine *engine, const struct ml_me
     if (member->state != ML_MEMBER_RUNNING) {
         return "it has ended";
     }
-    if (member->stream_lost || member->endpoint.control_fd < 0) {
+    if (ml_recording_is_lost(member->recording) || member->endpoint.control_fd < 0) {
         return member->note[0] != '\0' ? member->note : "it has no pipe to the service";
     }
-    if (member->wish_waits) {
+    if (ml_wish_waits(member->wish)) {
         return "it is just being started or stopped";
     }
     return engine->service_state == ML_ENGINE_ALONE ? "there is no memlog-service any more" : "";
@@ -40,7 +40,6 @@ static const char *begin(struct ml_engine *engine, struct ml_member *member) {
     if (ml_member_enable(engine, member, true) != ML_OK) {
         return "its control page cannot be written";
     }
-    member->recording = true;
     member->note[0] = '\0';
     return "";
 }
@@ -51,11 +50,14 @@ static void on_begun(
     struct wish *wish = context;
     struct ml_member *member = wish->member;
     const char *trouble = "memlog-service has died; try again";
-    member->wish_waits = false;
-    if (member->stream_lost) { /* meanwhile */
+    member->wish = ml_wish_settled(member->wish);
+    if (ml_recording_is_lost(member->recording)) { /* meanwhile */
         trouble = member->note;
     } else if (status == ML_OK && reply->running && member->state == ML_MEMBER_RUNNING) {
         trouble = begin(wish->engine, member);
+        if (trouble[0] == '\0') {
+            ml_member_set_recording(member, ML_RECORDING_SERVE);
+        }
     } else if (status == ML_OK) {
         trouble = "it has ended";
     }
@@ -71,7 +73,7 @@ static struct wish *wish_new(
         on_done(context, "no memory");
         return NULL;
     }
-    member->wish_waits = true;
+    member->wish = member->wish == ML_WISH_START ? ML_WISH_STARTING : ML_WISH_STOPPING;
     *wish =
         (struct wish){.engine = engine, .member = member, .on_done = on_done, .context = context};
     return wish;
@@ -86,7 +88,7 @@ void ml_engine_start_member(
     void *context
 ) {
     const char *refusal = refusal_of(engine, member);
-    if (refusal[0] == '\0' && member->recording) {
+    if (refusal[0] == '\0' && ml_recording_is_on(member->recording)) {
         refusal = "it is being recorded already";
     }
     if (refusal[0] == '\0' && ml_engine_forbids(engine, member)) {
@@ -99,7 +101,7 @@ void ml_engine_start_member(
     member->wish = ML_WISH_START;
     member->sampling_bytes = sampling_bytes;
     member->stack_mode = stack_mode;
-    if (member->in_service) {
+    if (ml_recording_in_service(member->recording)) {
         struct wish *wish = wish_new(engine, member, on_done, context);
         if (wish != NULL) {
             ml_service_link_begin_profile(
@@ -111,7 +113,7 @@ void ml_engine_start_member(
     ml_member_empty_pipe(member);
     const char *trouble = begin(engine, member);
     if (trouble[0] == '\0') {
-        member->was_read = false;
+        ml_member_set_recording(member, ML_RECORDING_EMPTY);
         ml_member_record(engine, member);
     }
     on_done(context, trouble);
@@ -123,11 +125,11 @@ static void on_stopped(
     struct wish *wish = context;
     struct ml_member *member = wish->member;
     (void)reply;
-    member->wish_waits = false;
+    member->wish = ml_wish_settled(member->wish);
     if (member->state == ML_MEMBER_RUNNING) {
         (void)!ml_member_enable(wish->engine, member, false);
-        member->recording = false;
-        if (!member->stream_lost) {
+        ml_member_set_recording(member, ML_RECORDING_STOP);
+        if (!ml_recording_is_lost(member->recording)) {
             set_stopped_note(member);
         }
     }
@@ -142,7 +144,7 @@ void ml_engine_stop_member(
     struct ml_engine *engine, struct ml_member *member, ml_control_done *on_done, void *context
 ) {
     const char *refusal = refusal_of(engine, member);
-    if (refusal[0] == '\0' && !member->recording) {
+    if (refusal[0] == '\0' && !ml_recording_is_on(member->recording)) {
         refusal = "it is not being recorded";
     }
     if (refusal[0] != '\0') {
@@ -151,7 +153,7 @@ void ml_engine_stop_member(
     }
     member->wish = ML_WISH_STOP;
     member->stopped = ml_engine_moment(engine);
-    if (member->in_service) {
+    if (ml_recording_in_service(member->recording)) {
         struct wish *wish = wish_new(engine, member, on_done, context);
         if (wish != NULL) {
             ml_service_link_stop(&engine->link, member->id, on_stopped, wish);
@@ -159,7 +161,7 @@ void ml_engine_stop_member(
         return;
     }
     (void)!ml_member_enable(engine, member, false);
-    member->recording = false;
+    ml_member_set_recording(member, ML_RECORDING_STOP);
     set_stopped_note(member);
     on_done(context, "");
 }

@@ -119,8 +119,9 @@ static void on_guard(struct ev_loop *loop, ev_timer *watcher, int events) {
  * programs. And a process that is recorded no more, if the service does not know of it, or its
  * predecessor alone did. */
 static bool was_left_out(const struct ml_member *member) {
-    return (member->left_out && !member->was_recorded && !member->forked) ||
-           (member->stream_lost && !member->in_service);
+    return (member->left_out && !ml_recording_was_ever_on(member->recording) &&
+            member->birth != ML_BIRTH_FORK) ||
+           (ml_recording_is_lost(member->recording) && !ml_recording_in_service(member->recording));
 }
 
 /* Whether the list of processes has it, too: of that pid, or of a child by posix_spawn. */
@@ -187,7 +188,7 @@ not_profiled_of(const struct ml_engine *engine, uint32_t *out_count) {
                 .parent_pid = (uint32_t)member->parent_pid,
                 .reason = ml_string_of(member->note),
                 .path = ml_string_cut(path, MEMLOG_SERVICE_NOT_PROFILED_PATH_LIMIT),
-                .listed = !member->in_service,
+                .listed = !ml_recording_in_service(member->recording),
             };
         }
     }
@@ -210,7 +211,7 @@ gaps_of(const struct ml_engine *engine, struct memlog_service_moment now, uint32
     }
     for (uint32_t i = 0; all != NULL && i < engine->members.count; i++) {
         const struct ml_member *member = engine->members.items[i];
-        if (member->stopped.ticks != 0 && member->in_service &&
+        if (member->stopped.ticks != 0 && ml_recording_in_service(member->recording) &&
             count < MEMLOG_SERVICE_MAX_CLIENTS) {
             all[count++] = (struct memlog_service_gap){
                 .id = member->id,
@@ -228,7 +229,7 @@ gaps_of(const struct ml_engine *engine, struct memlog_service_moment now, uint32
 static void look_at_members(struct ml_engine *engine) {
     for (uint32_t i = 0; i < engine->members.count; i++) {
         struct ml_member *member = engine->members.items[i];
-        if (member->state == ML_MEMBER_RUNNING && member->in_service) {
+        if (member->state == ML_MEMBER_RUNNING && ml_recording_in_service(member->recording)) {
             member->looks += member->looks == 0 ? 1 : 0; /* its memory counts now */
             ml_member_look(engine, member);
             ml_member_show(engine, member);

@@ -370,6 +370,13 @@ void ml_engine_close(struct ml_engine *take_engine) {
     for (uint32_t i = 0; i < engine->members.count; i++) {
         ml_member_release(engine, engine->members.items[i]);
     }
+    if (engine->members.forbidden_count > 0) {
+        ml_engine_notice(
+            engine,
+            "a fault of memlog: %u changes of what is recorded came out of their order",
+            engine->members.forbidden_count
+        );
+    }
     ml_members_fini(&engine->members);
     for (uint32_t i = 0; i < engine->not_profiled_count; i++) {
         free(engine->not_profiled[i].path);

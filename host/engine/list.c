@@ -237,11 +237,12 @@ static void forget_identity(struct ml_unrecorded *one) {
 
 static void inherit_from_member(struct ml_unrecorded *one, const struct ml_member *member) {
     /* Of one that has ended it is not known any more whether it was being recorded at the fork. */
-    const bool is_recorded =
-        member->state == ML_MEMBER_RUNNING ? member->recording : member->was_recorded;
+    const bool is_recorded = member->state == ML_MEMBER_RUNNING
+                                 ? ml_recording_is_on(member->recording)
+                                 : ml_recording_was_ever_on(member->recording);
     copy_identity(one, member->name, member->executable, member->line.arguments);
     one->image = member->image;
-    one->role = member->is_root ? ML_ROLE_OTHER : member->role;
+    one->role = member->birth == ML_BIRTH_ROOT ? ML_ROLE_OTHER : member->role;
     one->is_idle = is_recorded;
     set_reason(one, is_recorded ? idle_text : member->note);
 }
@@ -483,14 +484,15 @@ uint32_t ml_engine_list_recorded(struct ml_engine *engine, const struct ml_membe
     if (one->state != ML_MEMBER_RUNNING) {
         /* Its report was read behind its end: it was the same fork, or what nobody could look at.
          */
-        const bool is_same = ((member->forked && one->is_forked) || !has_name(one)) &&
-                             now_ns(engine) - one->end.monotonic_ns < report_late_ns;
+        const bool is_same =
+            ((member->birth == ML_BIRTH_FORK && one->is_forked) || !has_name(one)) &&
+            now_ns(engine) - one->end.monotonic_ns < report_late_ns;
         if (is_same) {
             ml_unrecorded_remove(table_of(engine), one);
         }
         return 0;
     }
-    if (member->forked && !one->is_forked) {
+    if (member->birth == ML_BIRTH_FORK && !one->is_forked) {
         one->parent_id = member->id; /* it has made its exec since it said so */
         return 0;
     }

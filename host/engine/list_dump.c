@@ -15,6 +15,7 @@ static enum memlog_service_process_state state_of(enum ml_member_state state) {
     case ML_MEMBER_RUNNING:
         return MEMLOG_SERVICE_PROCESS_STATE_RUNNING;
     case ML_MEMBER_KILLED:
+    case ML_MEMBER_KILLED_TOLD:
         return MEMLOG_SERVICE_PROCESS_STATE_KILLED;
     case ML_MEMBER_REPLACED:
         return MEMLOG_SERVICE_PROCESS_STATE_REPLACED;
@@ -86,7 +87,7 @@ static void put_member(struct order *order, const struct ml_member *member) {
         .state = state_of(member->state),
         .exit_code = member->ending.exit_code,
         .signal = (uint32_t)member->ending.signal,
-        .forked = member->forked,
+        .forked = member->birth == ML_BIRTH_FORK,
         .start = member->start,
         .end = member->end,
         .footprint_bytes = member->footprint_bytes,
@@ -120,7 +121,7 @@ void ml_engine_list_order(struct ml_engine *engine, struct memlog_service_dump_o
     order.items = calloc((size_t)order.room + 1, sizeof(*order.items));
     order.room = order.items != NULL ? order.room : 0;
     for (uint32_t i = 0; i < engine->members.count; i++) {
-        if (!engine->members.items[i]->in_service) {
+        if (!ml_recording_in_service(engine->members.items[i]->recording)) {
             put_member(&order, engine->members.items[i]);
         }
     }

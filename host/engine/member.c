@@ -11,6 +11,7 @@ static const uint8_t next_state[ML_MEMBER_STATE_COUNT][ML_MEMBER_EVENT_COUNT] = 
         {[ML_MEMBER_EVENT_EXIT] = ML_MEMBER_EXITED,
          [ML_MEMBER_EVENT_KILL] = ML_MEMBER_KILLED,
          [ML_MEMBER_EVENT_EXEC] = ML_MEMBER_REPLACED},
+    [ML_MEMBER_KILLED] = {[ML_MEMBER_EVENT_TELL] = ML_MEMBER_KILLED_TOLD},
 };
 
 enum ml_member_state ml_member_next(enum ml_member_state state, enum ml_member_event event) {
@@ -27,6 +28,7 @@ const char *ml_member_state_name(enum ml_member_state state) {
         [ML_MEMBER_EXITED] = "exited",
         [ML_MEMBER_KILLED] = "killed",
         [ML_MEMBER_REPLACED] = "replaced",
+        [ML_MEMBER_KILLED_TOLD] = "killed",
     };
     return (unsigned)state < ML_MEMBER_STATE_COUNT ? names[state] : "?";
 }
@@ -38,7 +40,7 @@ void ml_members_init(struct ml_members *members, void *context) {
 void ml_members_fini(struct ml_members *members) {
     for (uint32_t i = 0; i < members->count; i++) {
         ml_command_line_fini(&members->items[i]->line);
-        ml_command_line_fini(&members->items[i]->line_before);
+        ml_command_line_fini(&members->items[i]->before.line);
         ml_member_executable(members->items[i], "");
         free(members->items[i]);
     }
@@ -67,8 +69,9 @@ ml_members_add(struct ml_members *members, pid_t pid, struct ml_member **out_mem
         return ML_ENV_MEMORY;
     }
     member->pid = pid;
-    member->pidfd = -1;
+    member->pidfd = ML_MEMBER_PIDFD_NONE;
     member->state = ML_MEMBER_RUNNING;
+    member->recording = ML_RECORDING_NEVER;
     member->members = members;
     member->executable = nothing;
     struct ml_member **bucket = &members->by_pid[(uint32_t)pid % ML_MEMBERS_BUCKETS];
@@ -118,7 +121,8 @@ uint32_t ml_members_recording(const struct ml_members *members, enum ml_role rol
     uint32_t count = 0;
     for (uint32_t i = 0; i < members->count; i++) {
         const struct ml_member *member = members->items[i];
-        if (member->state == ML_MEMBER_RUNNING && member->role == role && member->recording) {
+        if (member->state == ML_MEMBER_RUNNING && member->role == role &&
+            ml_recording_is_on(member->recording)) {
             count++;
         }
     }
@@ -130,7 +134,18 @@ enum ml_status ml_member_set_state(struct ml_member *member, enum ml_member_even
     if (next == ML_MEMBER_DEAD) {
         return ML_PEER_STATE;
     }
+    if (member->state == ML_MEMBER_RUNNING) {
+        member->members->running_count--;
+    }
     member->state = next;
-    member->members->running_count--;
     return ML_OK;
+}
+
+void ml_member_set_recording(struct ml_member *member, enum ml_recording_event event) {
+    const enum ml_recording next = ml_recording_next(member->recording, event);
+    if (next == ML_RECORDING_FORBIDDEN) {
+        member->members->forbidden_count++;
+        return;
+    }
+    member->recording = next;
 }

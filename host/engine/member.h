@@ -14,6 +14,7 @@
 
 #include <ev.h>
 
+#include "host/engine/recording.h"
 #include "host/policy/command_line.h"
 #include "host/policy/role.h"
 #include "host/process/info.h"
@@ -30,6 +31,7 @@ enum ml_member_state {
     ML_MEMBER_EXITED,
     ML_MEMBER_KILLED,
     ML_MEMBER_REPLACED,
+    ML_MEMBER_KILLED_TOLD, /* killed, and the triggers know it */
     ML_MEMBER_STATE_COUNT
 };
 
@@ -38,6 +40,7 @@ enum ml_member_event {
     ML_MEMBER_EVENT_EXIT,
     ML_MEMBER_EVENT_KILL,
     ML_MEMBER_EVENT_EXEC,
+    ML_MEMBER_EVENT_TELL, /* the triggers are told how it ended */
     ML_MEMBER_EVENT_COUNT
 };
 
@@ -51,7 +54,40 @@ struct ml_members;
 
 /* What somebody has said of a process; it goes before the mode, and with the process through its
  * execs. */
-enum ml_wish { ML_WISH_NONE = 0, ML_WISH_START, ML_WISH_STOP };
+enum ml_wish {
+    ML_WISH_NONE = 0,
+    ML_WISH_START,
+    ML_WISH_STOP,
+    ML_WISH_STARTING, /* the service has been told, and has not answered */
+    ML_WISH_STOPPING
+};
+
+/* The service has not answered yet. */
+static inline bool ml_wish_waits(enum ml_wish wish) {
+    return wish == ML_WISH_STARTING || wish == ML_WISH_STOPPING;
+}
+
+/* What is wished, answered or not. */
+static inline enum ml_wish ml_wish_settled(enum ml_wish wish) {
+    switch (wish) {
+    case ML_WISH_STARTING:
+        return ML_WISH_START;
+    case ML_WISH_STOPPING:
+        return ML_WISH_STOP;
+    case ML_WISH_NONE:
+    case ML_WISH_START:
+    case ML_WISH_STOP:
+        break;
+    }
+    return wish;
+}
+
+/* How a member came to be. */
+enum ml_birth {
+    ML_BIRTH_EXEC = 0,
+    ML_BIRTH_FORK,
+    ML_BIRTH_ROOT /* the program that was started, and what it execs */
+};
 
 /* Which allocator a process has: memlog.service.AllocatorFacts. */
 struct ml_member_allocator {
@@ -59,6 +95,29 @@ struct ml_member_allocator {
     bool in_front, in_program;
     char entry_point[32 + 1];
     char entry_point_of[64 + 1];
+};
+
+/* What was known before a member's name or command line last changed, and when that was: a look
+ * between an exec and the new image's Hello sees the new program, which this member never was. */
+struct ml_member_before {
+    struct ml_command_line line;
+    char name[ML_PROCESS_NAME_BYTES];
+    uint64_t changed_ns; /* CLOCK_MONOTONIC; 0: never */
+    /* An exec that cannot take the preload has been announced; the image goes if its exe changes.
+     */
+    bool exec_announced;
+};
+
+/* Frees of what was passed over leave a process, until the service says that they need not. */
+struct ml_member_question {
+    bool is_open;
+    uint32_t control_generation; /* what its control page was when the service was asked last */
+};
+
+/* Of a member without a pidfd. */
+enum {
+    ML_MEMBER_PIDFD_NONE = -1,
+    ML_MEMBER_PIDFD_POLLED = -2 /* the kernel gave none: /proc tells of its end */
 };
 
 struct ml_member {
@@ -69,60 +128,44 @@ struct ml_member {
     pid_t parent_pid;
     enum ml_member_state state;
     enum ml_role role;
-    bool is_root;      /* the program that was started, and what it execs */
-    bool forked;       /* it came by fork, not by exec */
-    bool recording;    /* its control page says so */
-    bool from_startup; /* recorded from its first instruction */
-    bool was_recorded; /* now or ever */
-    bool in_service;   /* the service knows it */
-    bool stream_lost;  /* the service reads it no more */
-    bool was_read;     /* by a service that is dead: what its pipe still holds is a torn stream */
-    char trouble[256]; /* why its profile cannot be complete; "" if it can */
+    enum ml_birth birth;
+    enum ml_recording recording; /* by ml_member_set_recording alone */
+    bool from_startup;           /* recorded from its first instruction */
+    char trouble[256];           /* why its profile cannot be complete; "" if it can */
     enum ml_wish wish;
-    bool wish_waits;   /* for the service's word */
-    bool asks_sampled; /* frees of what was passed over leave it, until the service says ... */
-    uint32_t asked_generation; /* ... what it was asked when its control page was this */
-    uint64_t sampling_bytes;   /* of its own; 0: the run's, and the run's stack mode */
+    struct ml_member_question sampled_alone;
+    uint64_t sampling_bytes; /* of its own; 0: the run's, and the run's stack mode */
     uint32_t stack_mode;
     struct memlog_service_moment stopped; /* all 0: it was not */
     uint32_t profile;                     /* the one that it records, ipc/wire/staging.h */
     uint64_t fork_serial;
-    uint32_t draw;    /* its lot in the sampling modes */
-    bool told_killed; /* the triggers know it */
-    uint32_t looks;   /* times it was looked at in /proc */
-    uint64_t groups;  /* bits by place: which of the triggers' control groups it counts into */
+    uint32_t draw;   /* its lot in the sampling modes */
+    uint32_t looks;  /* times it was looked at in /proc */
+    uint64_t groups; /* bits by place: which of the triggers' control groups it counts into */
     struct ml_command_line line;
     char name[ML_PROCESS_NAME_BYTES];
-    /* What was known before the last change of the two above, and when it changed: a look between
-     * an exec and the new image's Hello sees the new program, which this member never was. */
-    struct ml_command_line line_before;
-    char name_before[ML_PROCESS_NAME_BYTES];
-    uint64_t changed_ns;             /* CLOCK_MONOTONIC; 0: never */
+    struct ml_member_before before;
     uint64_t footprint_bytes;        /* as last read; it cannot be read after the end */
     uint64_t footprint_ticks;        /* when; 0: never */
     uint64_t footprint_dumped_bytes; /* at the last dump for its sake; 0: none */
     uint64_t resident_bytes;
     struct ml_member_allocator
-        allocator;    /* as its constructor found it; a forked child's parent's */
-    bool second_libc; /* two files of a libc are mapped by it */
+        allocator;       /* as its constructor found it; a forked child's parent's */
+    uint32_t libc_files; /* files of a libc that are mapped by it; 0: not looked at */
     struct memlog_service_moment start;
     struct memlog_service_moment end;
     struct ml_ending ending;
     struct ml_endpoint endpoint;
-    int pidfd;                  /* -1: none */
+    int pidfd;                  /* ML_MEMBER_PIDFD_NONE or ML_MEMBER_PIDFD_POLLED: none */
     struct ml_image_mark image; /* all 0: may not be read */
     uint32_t walk;              /* over the tree: the last one that came by */
     bool pid_passed_on;         /* to a process that was born behind it */
-    bool is_polled;             /* the kernel gave no pidfd: /proc tells of its end */
     uint64_t start_ticks;       /* with the pid, one process (host/process/info.h) */
     ev_io pidfd_watcher;
     ev_timer look_timer;
     char note[256]; /* what people should know of it */
     /* By --only, --never or a list of forbidden programs, which the note names. */
     bool left_out;
-    /* An exec that cannot take the preload has been announced; the image goes if its exe changes.
-     */
-    bool exec_announced;
     char *
         executable; /* what /proc/PID/exe links to; "" or its own memory, by ml_member_executable */
     struct ml_members *members;
@@ -139,6 +182,7 @@ struct ml_members {
     uint32_t count;
     uint32_t capacity;
     uint32_t running_count;
+    uint32_t forbidden_count; /* events that ml_member_set_recording refused: a fault of ours */
     struct ml_member *by_pid[ML_MEMBERS_BUCKETS]; /* the newest first */
     void *context;                                /* the owner's, for watchers */
 };
@@ -170,5 +214,9 @@ uint32_t ml_members_recording(const struct ml_members *members, enum ml_role rol
 /* Take it through the table. Errors: ML_PEER_STATE; nothing has changed then. */
 ML_NODISCARD enum ml_status
 ml_member_set_state(struct ml_member *member, enum ml_member_event event);
+
+/* Take its recording through the table of recording.c. An event that must not be there changes
+ * nothing, and is counted. */
+void ml_member_set_recording(struct ml_member *member, enum ml_recording_event event);
 
 #endif

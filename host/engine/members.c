@@ -72,15 +72,16 @@ static bool look_at_identity(struct ml_engine *engine, struct ml_member *member)
         if (ml_command_line_equal(&line, &member->line)) {
             ml_command_line_fini(&line);
         } else {
-            ml_command_line_fini(&member->line_before);
-            member->line_before = member->line;
-            (void)snprintf(member->name_before, sizeof(member->name_before), "%s", name_before);
-            member->changed_ns = is_sure ? 0 : ml_clock_moment(engine->clock).monotonic_ns;
+            ml_command_line_fini(&member->before.line);
+            member->before.line = member->line;
+            (void)snprintf(member->before.name, sizeof(member->before.name), "%s", name_before);
+            member->before.changed_ns = is_sure ? 0 : ml_clock_moment(engine->clock).monotonic_ns;
             member->line = line;
             changed = true;
         }
     }
-    enum ml_role role = ml_role_of(engine->options->roles, &member->line, member->is_root);
+    enum ml_role role =
+        ml_role_of(engine->options->roles, &member->line, member->birth == ML_BIRTH_ROOT);
     changed = changed || role != member->role;
     member->role = role;
     return changed;
@@ -110,8 +111,9 @@ bool ml_member_is_wanted(struct ml_engine *engine, struct ml_member *member) {
     if (member->left_out) {
         return false;
     }
-    if (member->wish != ML_WISH_NONE) {
-        return member->wish == ML_WISH_START && engine->service_state != ML_ENGINE_ALONE;
+    const enum ml_wish wish = ml_wish_settled(member->wish);
+    if (wish != ML_WISH_NONE) {
+        return wish == ML_WISH_START && engine->service_state != ML_ENGINE_ALONE;
     }
     const bool left_out = ml_mode_leaves_out(options->only, options->never, &member->line, why);
     bool wanted =
@@ -177,8 +179,7 @@ enum ml_status ml_member_enable(struct ml_engine *engine, struct ml_member *memb
 }
 
 void ml_member_lost(struct ml_engine *engine, struct ml_member *member, const char *reason) {
-    member->stream_lost = true;
-    member->recording = false;
+    ml_member_set_recording(member, ML_RECORDING_LOSE);
     (void)snprintf(member->note, sizeof(member->note), "%s", reason);
     if (member->state == ML_MEMBER_RUNNING) {
         (void)!ml_member_enable(engine, member, false);
@@ -189,8 +190,9 @@ void ml_member_lost(struct ml_engine *engine, struct ml_member *member, const ch
  * it began with. */
 static void doubt_inheritance(const struct ml_engine *engine, struct ml_member *member) {
     const struct ml_member *parent = ml_members_find(&engine->members, member->parent_id);
-    if (member->forked && member->from_startup && member->trouble[0] == '\0' && parent != NULL &&
-        parent->was_recorded && !parent->in_service) {
+    if (member->birth == ML_BIRTH_FORK && member->from_startup && member->trouble[0] == '\0' &&
+        parent != NULL && ml_recording_was_ever_on(parent->recording) &&
+        !ml_recording_in_service(parent->recording)) {
         (void)snprintf(
             member->trouble,
             sizeof(member->trouble),
@@ -202,11 +204,10 @@ static void doubt_inheritance(const struct ml_engine *engine, struct ml_member *
 /* Bring a member to the service, whose control page lets it record. Without a service it waits for
  * the next one, in its pipe: nothing of it is lost. */
 void ml_member_record(struct ml_engine *engine, struct ml_member *member) {
-    member->recording = true;
-    member->was_recorded = true;
+    const bool is_up = ml_service_link_up(&engine->link);
+    ml_member_set_recording(member, is_up ? ML_RECORDING_SERVE : ML_RECORDING_WAIT);
     member->note[0] = '\0';
-    if (ml_service_link_up(&engine->link)) {
-        member->in_service = true;
+    if (is_up) {
         doubt_inheritance(engine, member);
         ml_service_link_add(
             &engine->link,
@@ -220,16 +221,15 @@ uint32_t ml_engine_detach_members(struct ml_engine *engine) {
     uint32_t lost = 0;
     for (uint32_t i = 0; i < engine->members.count; i++) {
         struct ml_member *member = engine->members.items[i];
-        if (!member->in_service) {
+        if (!ml_recording_in_service(member->recording)) {
             continue;
         }
-        member->in_service = false;
-        member->was_read = true;
+        ml_member_set_recording(member, ML_RECORDING_DETACH);
         if (member->state != ML_MEMBER_RUNNING) {
             lost++;
             (void
             )snprintf(member->note, sizeof(member->note), "its profile went with memlog-service");
-        } else if (member->recording) {
+        } else if (ml_recording_is_on(member->recording)) {
             (void)!ml_member_enable(engine, member, false);
         }
     }
@@ -249,11 +249,11 @@ void ml_member_empty_pipe(struct ml_member *member) {
 }
 
 static void attach(struct ml_engine *engine, struct ml_member *member) {
-    if (member->was_read) {
+    if (member->recording == ML_RECORDING_WAITS_TORN) {
         ml_member_empty_pipe(member);
         member->profile++;
         member->from_startup = false;
-        member->was_read = false;
+        ml_member_set_recording(member, ML_RECORDING_EMPTY);
         (void)snprintf(
             member->trouble,
             sizeof(member->trouble),
@@ -270,8 +270,8 @@ void ml_engine_attach_members(struct ml_engine *engine) {
     for (uint32_t i = 0; i < engine->members.count && engine->service_state == ML_ENGINE_SERVING;
          i++) {
         struct ml_member *member = engine->members.items[i];
-        if (member->state == ML_MEMBER_RUNNING && member->recording && !member->in_service &&
-            !member->stream_lost && member->endpoint.control_fd >= 0) {
+        if (member->state == ML_MEMBER_RUNNING && ml_recording_is_on(member->recording) &&
+            !ml_recording_in_service(member->recording) && member->endpoint.control_fd >= 0) {
             attach(engine, member);
         }
     }
@@ -284,19 +284,25 @@ enum { VIEW_FROM_LOOK = 2, VIEW_EACH_LOOK = 12 };
 
 void ml_member_show(struct ml_engine *engine, struct ml_member *member) {
     struct ml_process_view view;
-    if (member->state != ML_MEMBER_RUNNING || !member->in_service) {
+    if (member->state != ML_MEMBER_RUNNING || !ml_recording_in_service(member->recording)) {
         return;
     }
     ml_process_view_init(&view, member->pid);
     if (view.threads_count > 0) { /* 0: it is gone; what was seen stays */
         const uint64_t now_ns = ml_clock_moment(engine->clock).boottime_ns;
         ml_service_link_show(&engine->link, member, now_ns, &view);
-        if (view.libcs_count > 1 && !member->second_libc) {
-            member->second_libc = true;
+        if (view.libcs_count > 1 && member->libc_files <= 1) {
+            member->libc_files = view.libcs_count;
             ml_service_link_update(&engine->link, member);
         }
     }
     ml_process_view_fini(&view);
+}
+
+/* Nobody has it, and it may still be had. */
+static bool may_begin(enum ml_recording state) {
+    return !ml_recording_is_on(state) && !ml_recording_is_lost(state) &&
+           !ml_recording_in_service(state);
 }
 
 void ml_member_look(struct ml_engine *engine, struct ml_member *member) {
@@ -321,13 +327,12 @@ void ml_member_look(struct ml_engine *engine, struct ml_member *member) {
     }
     /* Judged anew only as somebody else: where a mode takes one at a time, the end of that one must
      * not make others begin in the middle of their lives. */
-    if (is_another && !member->recording && !member->stream_lost && !member->in_service &&
-        ml_member_is_wanted(engine, member)) {
+    if (is_another && may_begin(member->recording) && ml_member_is_wanted(engine, member)) {
         if (ml_member_enable(engine, member, true) == ML_OK) {
             member->from_startup = false;
             ml_member_record(engine, member);
         }
-    } else if (changed && member->in_service) {
+    } else if (changed && ml_recording_in_service(member->recording)) {
         ml_service_link_update(&engine->link, member);
     }
     if (is_another) {
@@ -350,7 +355,7 @@ void ml_engine_quiet_members(struct ml_engine *engine) {
             page.enabled = 0;
             page.fork_enabled = 0;
             (void)!ml_endpoint_control(&member->endpoint, &page);
-            member->recording = false;
+            ml_member_set_recording(member, ML_RECORDING_STOP);
         }
     }
 }
@@ -362,26 +367,27 @@ end_member(struct ml_engine *engine, struct ml_member *member, enum ml_member_ev
         return;
     }
     member->end = ml_engine_moment(engine);
-    if (member->in_service) {
+    if (ml_recording_in_service(member->recording)) {
         ml_service_link_end(&engine->link, member);
     }
-    member->recording = false;
+    ml_member_set_recording(member, ML_RECORDING_STOP);
     ml_member_release(engine, member);
 }
 
 /* What was read of it in the moments before its exec was known was the new program's. */
 static void restore_identity(struct ml_engine *engine, struct ml_member *member) {
     const uint64_t now_ns = ml_clock_moment(engine->clock).monotonic_ns;
-    if (member->changed_ns == 0 || now_ns - member->changed_ns > EXEC_WINDOW_NS ||
-        member->line_before.count == 0) {
+    if (member->before.changed_ns == 0 || now_ns - member->before.changed_ns > EXEC_WINDOW_NS ||
+        member->before.line.count == 0) {
         return;
     }
     const struct ml_command_line line = member->line;
-    member->line = member->line_before;
-    member->line_before = line;
-    (void)snprintf(member->name, sizeof(member->name), "%s", member->name_before);
-    member->role = ml_role_of(engine->options->roles, &member->line, member->is_root);
-    if (member->in_service) {
+    member->line = member->before.line;
+    member->before.line = line;
+    (void)snprintf(member->name, sizeof(member->name), "%s", member->before.name);
+    member->role =
+        ml_role_of(engine->options->roles, &member->line, member->birth == ML_BIRTH_ROOT);
+    if (ml_recording_in_service(member->recording)) {
         ml_service_link_update(&engine->link, member);
     }
 }
@@ -389,7 +395,7 @@ static void restore_identity(struct ml_engine *engine, struct ml_member *member)
 void ml_member_end_process(
     struct ml_engine *engine, struct ml_member *member, const struct ml_ending *ending
 ) {
-    if (member->exec_announced) { /* and a look has seen that program, this one last */
+    if (member->before.exec_announced) { /* and a look has seen that program, this one last */
         restore_identity(engine, member);
     }
     member->ending = *ending;
@@ -442,7 +448,7 @@ static void on_look(struct ev_loop *loop, ev_timer *watcher, int events) {
     struct ml_member *member = watcher->data;
     struct ml_engine *engine = engine_of(member);
     member->looks++;
-    if (member->exec_announced) {
+    if (member->before.exec_announced) {
         char executable[PATH_MAX];
         ml_process_executable(member->pid, executable, sizeof(executable));
         if (executable[0] != '\0' && strcmp(executable, member->executable) != 0) {
@@ -473,7 +479,7 @@ struct ml_member *ml_engine_add_member(struct ml_engine *engine, pid_t pid) {
     member->parent_pid = facts.parent;
     member->start_ticks = facts.start_ticks;
     member->image = facts.image;
-    member->is_root = pid == engine->root;
+    member->birth = pid == engine->root ? ML_BIRTH_ROOT : ML_BIRTH_EXEC;
     uint32_t random = 0;
     (void)!getrandom(&random, sizeof(random), 0);
     member->draw = random % ML_MODE_DRAWS;

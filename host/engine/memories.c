@@ -132,7 +132,7 @@ ids_in(const struct ml_engine *engine, unsigned place, uint32_t *ids) {
     struct memlog_service_uint32_array in = {.items = ids, .count = 0};
     for (uint32_t i = 0; i < engine->members.count; i++) {
         const struct ml_member *member = engine->members.items[i];
-        if (member->state == ML_MEMBER_RUNNING && member->in_service &&
+        if (member->state == ML_MEMBER_RUNNING && ml_recording_in_service(member->recording) &&
             (member->groups >> place & 1) != 0) {
             ids[in.count++] = member->id;
         }

@@ -15,8 +15,8 @@ ml_member_interval(struct ml_engine *engine, struct ml_member *member, uint64_t 
     }
     page.sampling_bytes = interval_bytes;
     const enum ml_status status = ml_endpoint_control(&member->endpoint, &page);
-    member->asks_sampled = status == ML_OK && interval_bytes > 1 && page.all_sampled == 0;
-    if (member->asks_sampled) {
+    member->sampled_alone.is_open = status == ML_OK && interval_bytes > 1 && page.all_sampled == 0;
+    if (member->sampled_alone.is_open) {
         ev_timer_start(engine->loop, &engine->rate_timer);
     }
     return status;
@@ -27,7 +27,7 @@ ml_engine_rate_member(struct ml_engine *engine, struct ml_member *member, uint64
     if (member->state != ML_MEMBER_RUNNING) {
         return "it has ended";
     }
-    if (!member->recording || member->endpoint.control_fd < 0) {
+    if (!ml_recording_is_on(member->recording) || member->endpoint.control_fd < 0) {
         return "it is not being recorded";
     }
     if (interval_bytes < 1 || interval_bytes > ML_SAMPLING_MAX_BYTES) {
@@ -46,7 +46,7 @@ ml_engine_rate_member(struct ml_engine *engine, struct ml_member *member, uint64
 static void filter(struct ml_member *member) {
     struct ml_control_page page = member->endpoint.control;
     page.all_sampled = 1;
-    member->asks_sampled = false;
+    member->sampled_alone.is_open = false;
     (void)!ml_endpoint_control(&member->endpoint, &page);
 }
 
@@ -57,9 +57,9 @@ on_figures(void *context, enum ml_status status, const struct memlog_service_fig
     for (uint32_t i = 0; status == ML_OK && i < reply->clients.count; i++) {
         const struct memlog_service_client_figures *figures = &reply->clients.items[i];
         struct ml_member *member = ml_members_find(&engine->members, figures->id);
-        if (member != NULL && member->asks_sampled &&
-            member->asked_generation == member->endpoint.control.generation && figures->complete &&
-            figures->exact_blocks == 0) {
+        if (member != NULL && member->sampled_alone.is_open &&
+            member->sampled_alone.control_generation == member->endpoint.control.generation &&
+            figures->complete && figures->exact_blocks == 0) {
             filter(member);
         }
     }
@@ -71,8 +71,9 @@ static void on_timer(struct ev_loop *loop, ev_timer *watcher, int events) {
     bool any = false;
     for (uint32_t i = 0; i < engine->members.count; i++) {
         struct ml_member *member = engine->members.items[i];
-        if (member->asks_sampled && member->state == ML_MEMBER_RUNNING && member->recording) {
-            member->asked_generation = member->endpoint.control.generation;
+        if (member->sampled_alone.is_open && member->state == ML_MEMBER_RUNNING &&
+            ml_recording_is_on(member->recording)) {
+            member->sampled_alone.control_generation = member->endpoint.control.generation;
             any = true;
         }
     }

@@ -49,7 +49,7 @@ static uint32_t last_words(struct ml_engine *engine) {
 /* Who makes service after service die is read no more; the others go on. */
 static void leave_out(struct ml_engine *engine, uint32_t id) {
     struct ml_member *member = ml_members_find(&engine->members, id);
-    if (member == NULL || member->stream_lost) {
+    if (member == NULL || ml_recording_is_lost(member->recording)) {
         return;
     }
     char reason[128];
@@ -175,7 +175,7 @@ static void on_client_lost(void *context, uint32_t id, const char *reason) {
 
 /* The service lives longest when the largest process tells it less. */
 static void sample_coarser(struct ml_engine *engine, struct ml_member *member, uint64_t bytes) {
-    if (member->state != ML_MEMBER_RUNNING || !member->recording ||
+    if (member->state != ML_MEMBER_RUNNING || !ml_recording_is_on(member->recording) ||
         bytes <= member->endpoint.control.sampling_bytes || bytes > ML_SAMPLING_MAX_BYTES) {
         return;
     }
@@ -205,7 +205,7 @@ static void sample_coarser(struct ml_engine *engine, struct ml_member *member, u
 
 /* Its note tells what it lost, unless that is worse still: it is recorded no more. */
 static void note_totals(struct ml_member *member, const char *why) {
-    if (!member->stream_lost) {
+    if (!ml_recording_is_lost(member->recording)) {
         (void
         )snprintf(member->note, sizeof(member->note), "totals alone, not what is live: %s", why);
     }

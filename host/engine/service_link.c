@@ -273,12 +273,13 @@ void ml_service_link_add(
     struct memlog_service_add_client_request request = {
         .client =
             {.id = member->id,
-             .parent_id = parent != NULL && parent->in_service ? parent->id : 0,
+             .parent_id =
+                 parent != NULL && ml_recording_in_service(parent->recording) ? parent->id : 0,
              .pid = (uint32_t)member->pid,
              .parent_pid = (uint32_t)member->parent_pid,
              .role = (enum memlog_service_role)member->role,
              .from_startup = member->from_startup,
-             .forked = member->forked,
+             .forked = member->birth == ML_BIRTH_FORK,
              .fork_serial = member->fork_serial,
              .sampling_bytes = sampling_bytes,
              .start = member->start,
@@ -313,7 +314,7 @@ void ml_service_link_trouble(
              .footprint_bytes = member->footprint_bytes,
              .resident_bytes = member->resident_bytes,
              .read_ticks = member->footprint_ticks,
-             .second_libc = member->second_libc,
+             .second_libc = member->libc_files > 1,
              .name = ml_string_of(member->name),
              .executable = ml_string_of(member->executable),
              .trouble = ml_string_of(trouble)},
@@ -376,6 +377,7 @@ void ml_service_link_show(
 static enum memlog_service_process_state state_of(const struct ml_member *member) {
     switch (member->state) {
     case ML_MEMBER_KILLED:
+    case ML_MEMBER_KILLED_TOLD:
         return MEMLOG_SERVICE_PROCESS_STATE_KILLED;
     case ML_MEMBER_REPLACED:
         return MEMLOG_SERVICE_PROCESS_STATE_REPLACED;

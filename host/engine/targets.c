@@ -55,7 +55,8 @@ static void on_forbidden(void *context, const char *trouble) {
 }
 
 void ml_engine_stop_forbidden(struct ml_engine *engine, struct ml_member *member) {
-    if (member->recording && !member->wish_waits && ml_engine_forbids(engine, member)) {
+    if (ml_recording_is_on(member->recording) && !ml_wish_waits(member->wish) &&
+        ml_engine_forbids(engine, member)) {
         ml_engine_stop_member(engine, member, on_forbidden, member);
     }
 }

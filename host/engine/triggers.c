@@ -223,16 +223,12 @@ static bool look_at_process(
     bool oom,
     struct memlog_service_observed_process *out_process
 ) {
-    if (!member->in_service) {
+    if (!ml_recording_in_service(member->recording)) {
         return false;
     }
-    *out_process =
-        (struct memlog_service_observed_process){.id = member->id, .is_first = member->is_root};
-    if (member->told_killed || member->state == ML_MEMBER_KILLED) {
-        if (member->told_killed) {
-            return false;
-        }
-        member->told_killed = true;
+    *out_process = (struct memlog_service_observed_process
+    ){.id = member->id, .is_first = member->birth == ML_BIRTH_ROOT};
+    if (ml_member_set_state(member, ML_MEMBER_EVENT_TELL) == ML_OK) {
         out_process->killed_by = (uint32_t)member->ending.signal;
         out_process->by_oom = oom && member->ending.signal == SIGNAL_KILL;
         out_process->footprint_bytes = member->footprint_bytes;
@@ -317,7 +313,7 @@ static void on_killed(struct ev_loop *loop, ev_timer *watcher, int events) {
 void ml_engine_member_killed(struct ml_engine *engine, const struct ml_member *member) {
     struct ml_engine_triggers *triggers = &engine->triggers;
     if (member->ending.signal == SIGNAL_KILL && engine->options->triggers.killed &&
-        member->in_service && !engine->closing) {
+        ml_recording_in_service(member->recording) && !engine->closing) {
         triggers->killed_waits = true;
         if (!ev_is_active(&triggers->killed_timer)) {
             ev_timer_set(&triggers->killed_timer, killed_delay_s, 0.);

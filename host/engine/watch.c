@@ -72,7 +72,7 @@ void ml_engine_poll_members(struct ml_engine *engine) {
     bool any = false;
     for (uint32_t i = 0; i < engine->members.count; i++) {
         struct ml_member *member = engine->members.items[i];
-        if (member->state == ML_MEMBER_RUNNING && member->is_polled) {
+        if (member->state == ML_MEMBER_RUNNING && member->pidfd == ML_MEMBER_PIDFD_POLLED) {
             if (is_gone(member)) {
                 end_gone(engine, member);
             } else {
@@ -111,7 +111,7 @@ void ml_member_watch(struct ml_engine *engine, struct ml_member *member, int bor
         end_gone(engine, member);
         return;
     } else { /* an old kernel, a container's filter, no descriptors */
-        member->is_polled = true;
+        member->pidfd = ML_MEMBER_PIDFD_POLLED;
         start_polling(engine);
     }
     ml_member_look_soon(engine, member);
@@ -121,7 +121,7 @@ void ml_member_unwatch(struct ml_engine *engine, struct ml_member *member) {
     if (member->pidfd >= 0) {
         ev_io_stop(engine->loop, &member->pidfd_watcher);
         (void)close(member->pidfd);
-        member->pidfd = -1;
+        member->pidfd = ML_MEMBER_PIDFD_NONE;
     }
 }
 

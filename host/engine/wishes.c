@@ -31,7 +31,7 @@ choose(struct ml_engine *engine, const struct ml_dump_wish *wish, struct ml_dump
     }
     for (uint32_t i = 0; i < engine->members.count; i++) {
         const struct ml_member *member = engine->members.items[i];
-        if (member->in_service && is_among(member, wish)) {
+        if (ml_recording_in_service(member->recording) && is_among(member, wish)) {
             job->ids[job->ids_count++] = member->id;
         }
     }

@@ -42,7 +42,7 @@ shown_of(const struct ml_member *member, const struct memlog_service_client_figu
     shown.footprint_bytes = member->footprint_bytes;
     shown.resident_bytes = member->resident_bytes;
     shown.sampling_bytes = member->sampling_bytes;
-    shown.is_recording = member->recording;
+    shown.is_recording = ml_recording_is_on(member->recording);
     shown.state = (uint32_t)member->state;
     shown.role = (uint32_t)member->role;
     (void)snprintf(shown.note, sizeof(shown.note), "%.63s", member->note);

@@ -47,7 +47,7 @@ static uint64_t footprint_bytes(const struct subject *s) {
     return s->member->footprint_bytes;
 }
 static uint64_t recording(const struct subject *s) {
-    return s->member->recording ? 1 : 0;
+    return ml_recording_is_on(s->member->recording) ? 1 : 0;
 }
 static uint64_t covered(const struct subject *s) {
     return s->figures != NULL && s->figures->unseen.count_bytes == 0 ? 1 : 0;

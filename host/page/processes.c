@@ -43,7 +43,7 @@ uncovered_of(const struct ml_engine *engine, const struct memlog_service_figures
         .not_profiled = engine->not_profiled_count, .missed = ml_engine_list_missed(engine)};
     for (uint32_t i = 0; i < engine->members.count; i++) {
         const struct ml_member *member = engine->members.items[i];
-        if (!member->in_service) {
+        if (!ml_recording_in_service(member->recording)) {
             ml_uncovered_add_unrecorded(&uncovered, false, member->footprint_bytes, 1);
         }
     }
@@ -185,10 +185,16 @@ json_t *ml_page_process_row(
     ml_page_set_text(json, "role", ml_role_name(member->role));
     ml_page_set_text(json, "state", ml_member_state_name(member->state));
     ml_page_set_bool(json, "from_startup", member->from_startup);
-    ml_page_set_bool(json, "recording", member->recording);
-    ml_page_set_bool(json, "recorded", member->in_service);
-    ml_page_set_bool(json, "recordable", member->endpoint.control_fd >= 0 && !member->stream_lost);
-    ml_page_set_text(json, "reason", member->in_service ? "" : member->note);
+    ml_page_set_bool(json, "recording", ml_recording_is_on(member->recording));
+    ml_page_set_bool(json, "recorded", ml_recording_in_service(member->recording));
+    ml_page_set_bool(
+        json,
+        "recordable",
+        member->endpoint.control_fd >= 0 && !ml_recording_is_lost(member->recording)
+    );
+    ml_page_set_text(
+        json, "reason", ml_recording_in_service(member->recording) ? "" : member->note
+    );
     ml_page_set_number(
         json, "sampling_bytes", own ? member->sampling_bytes : engine->options->sampling_bytes
     );
