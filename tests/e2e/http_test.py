@@ -281,7 +281,7 @@ class Http(browsing.TreeCase):
                         self.assertEqual(set(answer.json()), {"error"})
         self.assertGreater(len(seen), 60)
         # The table of routes in the source is the document's list.
-        source = (harness.ROOT / "host" / "page.c").read_text()
+        source = (harness.ROOT / "host" / "page" / "page.c").read_text()
         routes = {(method.lower(), path) for method, path in re.findall(r'^\s+{"(GET|POST)", "([^"]+)"', source, re.M)}
         told = {(method, re.sub(r"{\w+}", "*", path)) for path, methods in document["paths"].items() for method in methods}
         self.assertEqual(routes | {("get", "/"), ("get", "/openapi.json")}, told)

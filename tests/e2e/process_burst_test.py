@@ -137,7 +137,7 @@ class Bursts(harness.Case):
         listed = sum(entry.get("folded_processes", 1) for entry in report["processes"])
         self.assertGreater(told["blind_ms"], 0, listed)
         self.assertLess(listed, MANY)
-        self.assertGreater(listed, MANY / 4)
+        self.assertGreater(listed, MANY / 8)  # an ordinary user's queue is as long as net.core.rmem_max lets it
 
 
 if __name__ == "__main__":

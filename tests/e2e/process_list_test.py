@@ -232,7 +232,7 @@ class Lists(harness.Case):
 
     def test_a_host_that_is_linked_in_lists_the_programs_own_children(self):
         static = self.build("plain", "#include <unistd.h>\nint main(void) { sleep(1); return 0; }\n", "-static")
-        library = harness.OUT / "obj" / "host" / "libmemlog_host.a"
+        library = harness.OUT / "obj" / "host" / "lib" / "libmemlog_host.a"
         linked = self.build("linked", LINKED, "-I", str(harness.ROOT), str(library), "-lev", "-ljansson", "-lz", "-lpthread", "-lm")
         for source in SOURCES:
             with self.subTest(source=source):

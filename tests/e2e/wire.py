@@ -5,7 +5,7 @@ import pathlib
 import re
 import socket
 
-CONTRACT = pathlib.Path(__file__).resolve().parent.parent.parent / "mojom_like_idl" / "heap_client.mojom"
+CONTRACT = pathlib.Path(__file__).resolve().parent.parent.parent / "mojom_like_idl" / "contracts" / "heap_client.mojom"
 VERSION = int(re.search(r"kClientVersion = (\d+);", CONTRACT.read_text()).group(1))
 HELLO, FORKED, NOT_PROFILED, DUMP_ASKED = 1, 2, 3, 4
 
