@@ -69,7 +69,7 @@ bool ml_engine_is_helper(const struct ml_engine *engine, pid_t pid) {
 /* A member, or one of the list, or neither. */
 struct somebody {
     const struct ml_member *member;
-    const struct ml_unrecorded *one;
+    struct ml_unrecorded *one;
 };
 
 /* Whoever has ended is not meant. */
@@ -79,7 +79,7 @@ static const uint64_t at_present = UINT64_MAX;
  * is noticed: whoever's end is noted behind that moment may have lived then. */
 static struct somebody find(struct ml_engine *engine, pid_t pid, uint64_t at_ns) {
     const struct ml_member *member = ml_members_newest(&engine->members, pid);
-    const struct ml_unrecorded *one = ml_unrecorded_newest(table_of(engine), pid);
+    struct ml_unrecorded *one = ml_unrecorded_newest(table_of(engine), pid);
     member = member != NULL && member->pid_passed_on ? NULL : member;
     one = one != NULL && one->pid_passed_on ? NULL : one;
     const bool is_member = member != NULL && member->state == ML_MEMBER_RUNNING;
@@ -249,10 +249,11 @@ static void inherit_from_member(struct ml_unrecorded *one, const struct ml_membe
 
 /* A fork's image is its parent's, and so is what is said of it. */
 static void inherit(struct ml_engine *engine, struct ml_unrecorded *one, struct somebody parent) {
-    const struct ml_unrecorded *other = parent.one;
+    struct ml_unrecorded *other = parent.one;
     if (parent.member != NULL) {
         inherit_from_member(one, parent.member);
     } else if (other != NULL) {
+        ml_engine_list_judge(engine, other); /* it may have told why since it was judged */
         copy_identity(
             one,
             other->name,

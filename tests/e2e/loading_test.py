@@ -88,7 +88,7 @@ class Loading(harness.Case):
         answer = harness.run_words(
             [str(harness.MEMLOG), "report", str(run.dumps()[0])], self.folder, self.environment(), b"", harness.TIMEOUT
         )
-        return answer.stdout.decode()
+        return " ".join(answer.stdout.decode().split())  # wherever its lines break
 
 
 class OtherLibc(Loading):
@@ -186,6 +186,9 @@ class Sanitizers(Loading):
         report = self.exit_report(self.as_bare((str(self.program),), ASAN_OPTIONS="detect_leaks=0"))
         self.assertEqual(len(report["dump"]["not_profiled"]), 1)
         self.assertEqual([(entry["name"], entry["recorded"]) for entry in report["unrecorded"]], [("hello", False)])
+        # That one is a fork of who is not recorded: it has the same reason, and none of its own.
+        report = self.exit_report(self.as_bare((str(self.program),), ASAN_OPTIONS="detect_leaks=1"))
+        self.assertEqual({entry["reason"] for entry in report["unrecorded"]}, {"a sanitizer's run-time is in it"})
 
     def test_one_behind_a_loader_that_is_started_by_name(self):
         self.sanitized("gcc", "-fsanitize=address")

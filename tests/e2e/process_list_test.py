@@ -228,7 +228,7 @@ class Lists(harness.Case):
                 self.assertGreaterEqual(most, 4 << 20)
                 self.assertTrue(report["dump"]["covered"])
                 self.assertNotIn("not recorded", self.text(run))
-                self.assertIn("2 forked processes called no allocator", self.text(run))
+                self.assertIn("2 forked processes made no exec and no allocation that memlog sees", self.text(run))
 
     def test_a_host_that_is_linked_in_lists_the_programs_own_children(self):
         static = self.build("plain", "#include <unistd.h>\nint main(void) { sleep(1); return 0; }\n", "-static")

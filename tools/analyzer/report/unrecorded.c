@@ -71,7 +71,7 @@ static void put_groups(const struct ml_report_page *page) {
     free(groups);
 }
 
-/* Forks whose malloc nobody had to see, for they never called it. */
+/* Forks that never called malloc. What else they call, as browsers do, nobody knows. */
 static void put_idle(const struct ml_report_page *page) {
     const struct ml_profile *profile = page->report->profile;
     uint64_t processes = 0;
@@ -84,7 +84,7 @@ static void put_idle(const struct ml_report_page *page) {
     if (processes > 0) {
         fprintf(
             page->out,
-            "  %s forked process%s called no allocator and made no exec\n",
+            "  %s forked process%s made no exec and no allocation that memlog sees\n",
             ml_words_count(processes, words),
             processes == 1 ? "" : "es"
         );
