@@ -353,8 +353,9 @@ ml_member_enable(struct ml_engine *engine, struct ml_member *member, bool enable
 void ml_member_empty_pipe(struct ml_member *member);
 
 /* The service is dead: nobody records until the next one has attached them, but who had not been
- * read yet and loses nothing. Answers how many profiles of ended processes went with it. */
-uint32_t ml_engine_detach_members(struct ml_engine *engine);
+ * read yet and loses nothing. Whether it had any; *out_ended: how many profiles of ended processes
+ * went with it. */
+bool ml_engine_detach_members(struct ml_engine *engine, uint32_t *out_ended);
 
 /* Whether a process that comes by fork may be wanted: then it records until it is judged. */
 bool ml_engine_wants_forked(const struct ml_engine *engine);

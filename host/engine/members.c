@@ -217,23 +217,26 @@ void ml_member_record(struct ml_engine *engine, struct ml_member *member) {
     }
 }
 
-uint32_t ml_engine_detach_members(struct ml_engine *engine) {
-    uint32_t lost = 0;
+bool ml_engine_detach_members(struct ml_engine *engine, uint32_t *out_ended) {
+    uint32_t ended = 0;
+    bool had_any = false;
     for (uint32_t i = 0; i < engine->members.count; i++) {
         struct ml_member *member = engine->members.items[i];
         if (!ml_recording_in_service(member->recording)) {
             continue;
         }
+        had_any = true;
         ml_member_set_recording(member, ML_RECORDING_DETACH);
         if (member->state != ML_MEMBER_RUNNING) {
-            lost++;
+            ended++;
             (void
             )snprintf(member->note, sizeof(member->note), "its profile went with memlog-service");
         } else if (ml_recording_is_on(member->recording)) {
             (void)!ml_member_enable(engine, member, false);
         }
     }
-    return lost;
+    *out_ended = ended;
+    return had_any;
 }
 
 /* A service that died may have read half a frame. Behind what is in the pipe now, frames are whole:

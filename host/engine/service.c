@@ -81,7 +81,8 @@ static void on_service_gone(void *context, const char *why) {
     const struct memlog_service_moment now = ml_clock_moment(engine->clock);
     const bool served = engine->service_state == ML_ENGINE_SERVING;
     const uint64_t served_ns = served ? now.monotonic_ns - engine->serving_since.monotonic_ns : 0;
-    if (!engine->service_dead) {
+    const bool was_dead = engine->service_dead;
+    if (!was_dead) {
         engine->service_dead = true;
         engine->service_died = now;
     }
@@ -90,8 +91,11 @@ static void on_service_gone(void *context, const char *why) {
     }
     const struct ml_revival_verdict verdict =
         ml_revival_died(&engine->revival, served_ns / NS_PER_MS, last_words(engine));
-    const uint32_t lost = ml_engine_detach_members(engine);
-    if (served) {
+    uint32_t lost = 0;
+    const bool had_any = ml_engine_detach_members(engine, &lost);
+    /* The first one may take clients before it says that it is ready. What a later one takes by
+     * then lies in the time in which nothing was seen. */
+    if (served || (had_any && !was_dead)) {
         char reason[256];
         char ended[64] = "";
         if (lost > 0) {

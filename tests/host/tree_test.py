@@ -376,6 +376,14 @@ class Trouble(Bench):
         self.assertRegex(gone, "what memlog-service had recorded is gone with it, with the profiles of [0-9]+ ended processes")
         self.assertEqual(unseen, "memlog-service was killed by signal 6: nothing was seen")
 
+    def test_what_a_service_had_taken_before_it_was_ready_is_told_to_be_gone_too(self):
+        (self.work / "late-service").touch()
+        script = f"bash -c 'true; true' die-service-die; {UNTIL_GO}; true"
+        self.assertEqual(self.run_past(TAKEN_OVER, script).returncode, 0)
+        gone, unseen = self.gaps()
+        self.assertRegex(gone, "what memlog-service had recorded is gone with it")
+        self.assertEqual(unseen, "memlog-service was killed by signal 6: nothing was seen")
+
     def workers_of_the_last_service(self, result):
         self.assertEqual(result.returncode, 0)
         text = (self.work / "dumps" / "0001.exit.pftrace").read_text()
