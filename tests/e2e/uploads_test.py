@@ -168,6 +168,24 @@ class Forms(uploads.Case):
         self.assertIn("nothing is left to prune", answer.stderr)
         self.assertFalse((self.folder / "none").exists())
 
+    def test_a_report_calls_live_what_runs_and_says_whether_all_was_seen(self):
+        """A receiver has no other word on what went unseen, and at the end of a run nothing lives."""
+        source = self.folder / "keeps.c"
+        source.write_text("#include <stdlib.h>\nvoid *volatile kept;\nint main(void) { kept = malloc(3 << 20); return 0; }\n")
+        for options, covered in (((), "true"), (("-static",), "false")):
+            program = self.folder / f"keeps{len(options)}"
+            subprocess.run(["gcc", *options, "-o", program, source], check=True)
+            run = self.memlog("/bin/sh", "-c", '"$0"; exit 0', program)
+            (dump,) = run.dumps()
+            tree = self.report(dump)["tree"]
+            answer = self.command("upload", "--dry-run", "-o", self.folder / "body", dump)
+            self.assertEqual(answer.returncode, 0, answer.stderr)
+            body = (self.folder / "body").read_bytes()
+            boundary = body.partition(b"\r\n")[0].removeprefix(b"--").decode()
+            fields = parts({"Content-Type": f"multipart/form-data; boundary={boundary}"}, body)
+            text = {name: fields[name].get_content().strip() for name in ("complete", "covered", "live_bytes", "left_bytes")}
+            self.assertEqual(text, {"complete": "true", "covered": covered, "live_bytes": "0", "left_bytes": str(tree["left_bytes"])})
+
     def test_only_what_triggers_and_people_ask_for_leaves(self):
         receiver = self.receiver()
         process = self.start(f"http://127.0.0.1:{receiver.port}/", "--threshold=browser=1M", "--trigger-interval=1")

@@ -124,7 +124,8 @@ static enum ml_status write_report(const struct ml_upload *upload, FILE *out) {
     put_part(upload, out, "reason", ml_profile_reason_name(profile->reason));
     put_part(upload, out, "trigger", ml_profile_trigger_name(profile->trigger.kind));
     put_part(upload, out, "complete", ml_profile_is_complete(profile) ? "true" : "false");
-    put_number(upload, out, "live_bytes", profile->tree.live_bytes);
+    put_part(upload, out, "covered", ml_profile_is_covered(profile) ? "true" : "false");
+    put_number(upload, out, "live_bytes", profile->running.bytes);
     put_number(upload, out, "left_bytes", profile->left.bytes);
     put_number(upload, out, "peak_bytes", profile->tree.peak_bytes);
     put_number(upload, out, "processes", ml_profile_processes(profile));
