@@ -46,8 +46,43 @@ NOT_UNDER_ADDRESS = {
     "service/sandbox/sandbox_test",  # the sandbox's limit of address space leaves no room for address's shadow of it
 }
 
-# Scripts that run the whole of memlog under undefined.
+# Scripts that run the whole of memlog under undefined, and what they run beside it.
 UNDER_UNDEFINED = ("tests/e2e/oracle_test.py",)
+RUN_UNDER_UNDEFINED = ("shipped", "tests/oracle")
+
+# Those that take longest, the longest first: begun last, one of them would run alone while the other cores have nothing left to do.
+# By the seconds that a whole run names; where a name stands costs time and nothing else.
+LONGEST_FIRST = (
+    "tests/e2e/self_checks_test.py",
+    "tests/docs/guides_test.py",
+    "tests/e2e/triggers_test.py",
+    "tests/e2e/page_test.py",
+    "tests/e2e/checkout_test.py",
+    "tests/e2e/readers_test.py",
+    "tests/e2e/uploads_pruning_test.py",
+    "tests/e2e/uploads_faults_test.py",
+    "tests/e2e/uploads_test.py",
+    "tests/e2e/what_programs_see_test.py",
+    "tests/e2e/real_programs_test.py",
+    "tests/e2e/convert_test.py",
+    "tests/e2e/limits_test.py",
+    "tests/e2e/uploads_s3_test.py",
+    "tests/e2e/pages_test.py",
+    "tests/e2e/process_list_test.py",
+    "tests/e2e/bystanders_test.py",
+    "tests/e2e/soak_test.py",
+    "tests/e2e/http_attacks_test.py",
+    "tests/e2e/pressure_test.py",
+    "tests/e2e/http_test.py",
+    "tests/e2e/many_test.py",
+    "tests/e2e/symbols_test.py",
+    "tests/e2e/oracle_test.py",
+    "client/stream/lease_test",
+    "service/heap/live_map_test",
+    "service/session/race_oracle_test",
+    "service/session/oracle_test",
+)
+SANITIZED = re.compile(r"^(?:address|undefined|thread)/")
 
 # Units whose threads share memory without locks, and those that have the service work on several cores.
 UNDER_THREAD = {
@@ -315,6 +350,12 @@ def script_tests():
     return [script_test(path, OUT, "", 1) for path in sorted((ROOT / "tests").rglob("*_test.py"))]
 
 
+def longest_first(tests):
+    """What is in no list keeps its order, and so comes last: short programs fill the cores to the end."""
+    place = {name: number for number, name in enumerate(LONGEST_FIRST)}
+    return sorted(tests, key=lambda test: place.get(SANITIZED.sub("", test.name), len(place)))
+
+
 def wanted(tests, names):
     return [test for test in tests if not names or any(name in test.name for name in names)]
 
@@ -347,7 +388,8 @@ def undefined_tests(names):
     tests += [script_test(ROOT / path, UNDEFINED_OUT, "undefined/", SANITIZE_FACTOR) for path in UNDER_UNDEFINED]
     tests = wanted(tests, names)
     if tests:
-        build(UNDEFINED_OUT, UNDEFINED_ARGS, ["default"])
+        programs = [os.path.relpath(test.command[0], ROOT / UNDEFINED_OUT) for test in tests if test.count is count_check]
+        build(UNDEFINED_OUT, UNDEFINED_ARGS, [*programs, *RUN_UNDER_UNDEFINED])
     return tests
 
 
@@ -369,7 +411,7 @@ def collect(options):
         tests += thread_tests(options.names)
     if options.ci:
         tests += wanted([Test(name, cmd, limit, count_exit_code, once=True) for name, limit, cmd in CHECKS], options.names)
-    return tests
+    return longest_first(tests)
 
 
 def show(result, done, total):
@@ -383,6 +425,11 @@ def show(result, done, total):
     elif result.skipped:
         for reason in re.findall(r"skipped ['\"](.*)['\"]", result.output):
             print(f"    skipped: {reason}", flush=True)
+
+
+def default_jobs(cores):
+    """More than cores: many programs wait for most of their time, for looks at memory, servers and browsers."""
+    return cores + (cores + 1) // 2
 
 
 def run_all(tests, jobs):
@@ -420,7 +467,7 @@ def main():
     parser = argparse.ArgumentParser(prog="./test", description="Build and run every test.")
     parser.add_argument("--sanitize", action="store_true", help="unit tests under address+undefined as well")
     parser.add_argument("--ci", action="store_true", help="all of it: --sanitize and the checks of style and layers")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="programs at once (default: cores)")
+    parser.add_argument("--jobs", type=int, default=default_jobs(os.cpu_count() or 1), help="programs at once (default: half again as many as cores)")
     parser.add_argument("names", nargs="*", metavar="NAME", help="run only what contains NAME")
     options = parser.parse_args()
     options.sanitize = options.sanitize or options.ci

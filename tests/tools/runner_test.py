@@ -92,6 +92,15 @@ else:
         self.assertEqual([self.runs(name) for name in ("by source", "by output", "by sanitizer")], [1, 1, 1])
         self.assertEqual(lines[-1], "0 passed, 3 failed")
 
+    def test_the_longest_begin_first_and_the_rest_keep_their_order(self):
+        names = ["b/short_test", "thread/service/session/oracle_test", "a/short_test", runner.LONGEST_FIRST[0]]
+        tests = [runner.Test(name, [], 1, runner.count_unittest) for name in names]
+        self.assertEqual([test.name for test in runner.longest_first(tests)], [names[3], names[1], names[0], names[2]])
+
+    def test_whoever_begins_first_is_there(self):
+        known = {test.name for test in runner.unit_tests(runner.OUT, "", 1) + runner.script_tests()}
+        self.assertEqual(set(runner.LONGEST_FIRST) - known, set())
+
     def test_the_mark_is_found_in_the_sources_of_programs_and_scripts(self):
         units = {test.name: test.once for test in runner.unit_tests(runner.OUT, "", 1)}
         for name in ("service/session/oracle_test", "service/session/race_oracle_test", "fuzz/service_session_fuzz"):
