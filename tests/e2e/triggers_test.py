@@ -174,11 +174,6 @@ class Triggers(triggering.Case):
         process.communicate(timeout=harness.TIMEOUT)
         self.assertEqual(sorted(path.name for path in process.memlog_folder.iterdir()), ["0001.exit.pftrace"])
 
-    def test_below_the_defaults_nothing_is_dumped_and_no_log_is_made(self):
-        process = self.grow(f"guilty={MIB}")
-        process.communicate(timeout=harness.TIMEOUT)
-        self.assertEqual(sorted(path.name for path in process.memlog_folder.iterdir()), ["0001.exit.pftrace"])
-
 
 class Words(triggering.Case):
     def test_what_is_wrong_in_a_triggers_file_stops_the_run_and_is_named(self):
