@@ -29,6 +29,8 @@ static const char idle_text[] = "no allocation of it has come to memlog since it
 static const char given_text[] = "memlog was given to it, but it has not reported itself";
 static const char raw_text[] = "it was started by a system call that memlog cannot see: its "
                                "environment did not carry memlog on";
+static const char heir_text[] =
+    "it was started by a program that ran without memlog, which had none to pass on";
 
 /* ---- who is who */
 
@@ -140,8 +142,21 @@ static bool take_told_reason(struct ml_engine *engine, struct ml_unrecorded *one
     return false;
 }
 
+/* Whether memlog was not there to pass itself on: not even as in a fork that has allocated nothing.
+ */
+static bool is_of_unrecorded(struct ml_engine *engine, const struct ml_unrecorded *one) {
+    const struct ml_unrecorded_table *table = ml_list_table(engine);
+    for (uint32_t i = table->count; i > 0; i--) {
+        const struct ml_unrecorded *other = table->items[i - 1];
+        if (other->id == one->parent_id && other != one) {
+            return !other->is_idle;
+        }
+    }
+    return false;
+}
+
 /* By what its image is. */
-static void judge_image(const struct ml_engine *engine, struct ml_unrecorded *one) {
+static void judge_image(struct ml_engine *engine, struct ml_unrecorded *one) {
     const struct ml_process_facts facts = ml_process_facts(one->pid);
     const bool is_there = !facts.has_ended && facts.start_ticks == one->start_ticks;
     enum ml_image_kind kind = is_there ? ml_image_peek(one->pid) : ML_IMAGE_GONE;
@@ -152,7 +167,7 @@ static void judge_image(const struct ml_engine *engine, struct ml_unrecorded *on
     if (kind == ML_IMAGE_PRELOADABLE && ml_process_was_given(one->pid, "MEMLOG_SOCKET")) {
         ml_list_set_reason(one, given_text);
     } else if (kind == ML_IMAGE_PRELOADABLE) {
-        ml_list_set_reason(one, raw_text);
+        ml_list_set_reason(one, is_of_unrecorded(engine, one) ? heir_text : raw_text);
     } else if (kind != ML_IMAGE_GONE) {
         ml_list_set_reason(one, ml_image_text(kind));
     }

@@ -108,6 +108,19 @@ int main(int count, char **words) {
 """
 
 
+# Its child lives long enough to be looked at.
+STARTS = """
+#include <sys/wait.h>
+#include <unistd.h>
+int main(void) {
+    if (fork() == 0) {
+        execl("/bin/sleep", "sleep", "0.5", (char *)0);
+    }
+    return wait(0) == -1;
+}
+"""
+
+
 class Lists(harness.Case):
     def build(self, name, text, *options):
         (self.folder / f"{name}.c").write_text(text)
@@ -260,6 +273,16 @@ class Lists(harness.Case):
                 run = self.run_by(source, static)
                 (entry,) = self.whole(run)["processes"]
                 self.assertEqual((entry["recorded"], entry["name"], entry["exit_code"], entry["role"]), (False, "static", 5, "browser"))
+
+    def test_what_an_unrecorded_program_starts_has_that_for_its_reason(self):
+        starts = self.build("starts", STARTS, "-static")
+        for words, recorded in (((starts,), True), (("/bin/sh", "-c", '"$0"; exit $?', starts), False)):
+            with self.subTest(words=words):
+                run = self.memlog(*words)
+                self.assertEqual((run.code, run.err), (0, ""))
+                (sleep,) = [entry for entry in self.whole(run)["processes"] if entry["name"] == "sleep"]
+                self.assertEqual(sleep["recorded"], recorded)
+                self.assertRegex(sleep["reason"], "^$" if recorded else "^it was started by a program that ran without memlog")
 
     def test_who_is_left_out_is_in_the_list_with_the_reason(self):
         options = ("-q", "--no-page", "--never=sleep")
