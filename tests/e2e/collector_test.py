@@ -87,6 +87,7 @@ class Collector(harness.Case):
         self.assertLessEqual(set(merged["tree"]["stacks"][0]) - {"dumps"}, set(one["tree"]["stacks"][0]))
         self.assertIn("guilty", [frame["function"] for frame in merged["processes"][0]["stacks"][0]["frames"]][:2])
         self.assertTrue(merged["dump"]["complete"])
+        self.assertTrue(merged["dump"]["covered"])
         self.assertIn(b"guilty", self.get("/report?" + query))
         self.assertIn(b"grower", self.get("/"))
         trace = self.get("/trace/" + reports[0]["id"])

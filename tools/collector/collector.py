@@ -38,7 +38,7 @@ FRAMES_MAX = 256
 STACKS_MAX = 200_000
 # A connection that says nothing for so long is closed.
 SILENCE_SECONDS = 60
-FIELDS = ("prod", "ver", "guid", "type", "config", "build_id", "time", "reason", "trigger", "complete", "live_bytes",
+FIELDS = ("prod", "ver", "guid", "type", "config", "build_id", "time", "reason", "trigger", "complete", "covered", "live_bytes",
           "peak_bytes", "processes")
 NUMBERS = ("live_bytes", "peak_bytes", "processes")
 FIELD_MAX_BYTES = 4096
@@ -246,7 +246,8 @@ def report_json(prod, build, reports, rows):
               for size, count, dumps, frames in rows]
     return {"memlog": 1, "build_id": build,
             "dump": {"time": reports[0].get("time", ""), "reason": "merged", "merged_dumps": len(reports),
-                     "complete": all(report.get("complete") == "true" for report in reports)},
+                     "complete": all(report.get("complete") == "true" for report in reports),
+                     "covered": all(report.get("covered") == "true" for report in reports)},
             "tree": {**live, "stacks": stacks},
             "processes": [{"id": 1, "name": prod, **live, "stacks": stacks}],
             "dumps": [report["id"] for report in reports], **live,
