@@ -1,7 +1,7 @@
 /* Rows of structs as packed columns of varints, both ways. Room: ipc (:trace). Context: any.
  *
  * One rule: a table of columns is the format; writer and reader lay the same one over structs of
- * their own (ipc/trace/trace_columns.h). The first column is always written, so that rows never
+ * their own (ipc/trace/tables.h). The first column is always written, so that rows never
  * outnumber the bytes that bring them. */
 #ifndef MEMLOG_IPC_TRACE_COLUMNS_H
 #define MEMLOG_IPC_TRACE_COLUMNS_H

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "ipc/trace/crc32.h"
-#include "ipc/trace/trace_columns.h"
+#include "ipc/trace/tables.h"
 #include "service/dump/standard.h"
 
 /* Raised when a reader of the version before would misread. */

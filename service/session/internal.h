@@ -19,7 +19,7 @@
 #include "service/session/session.h"
 #include "service/stream/sequencer.h"
 #include "service/stream/staging_reader.h"
-#include "service/stream/stream_reader.h"
+#include "service/stream/reader.h"
 #include "service/workers/workers.h"
 
 enum { ML_SESSION_BUCKETS = 4096 /* of the id and pid tables; chains of 16 at most clients */ };

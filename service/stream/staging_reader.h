@@ -13,7 +13,7 @@
 #include "ipc/wire/ml_status.h"
 #include "ipc/wire/staging.h"
 #include "service/limits/budget.h"
-#include "service/stream/stream_reader.h"
+#include "service/stream/reader.h"
 
 enum { ML_SESSION_BUSY_ROUNDS = 16 /* advances, and ml_session_patience besides */ };
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "ipc/wire/staging.h"
-#include "service/stream/stream_reader.h"
+#include "service/stream/reader.h"
 #include "tests/fuzz/fuzz.h"
 
 /* What a reading gave: a sum over its events in their order. */

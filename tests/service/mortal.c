@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "service/process.h"
-#include "service/stream/stream_reader.h"
+#include "service/stream/reader.h"
 
 static const char word[] = "memlog-test-poison";
 

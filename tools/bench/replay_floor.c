@@ -11,7 +11,7 @@
 #include <time.h>
 
 #include "service/heap/live_map.h"
-#include "service/stream/stream_reader.h"
+#include "service/stream/reader.h"
 #include "tools/bench/replay.h"
 
 enum part { DECODED, IN_THE_MAP, AT_ITS_SITE, PARTS };

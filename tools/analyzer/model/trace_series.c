@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ipc/trace/trace_columns.h"
+#include "ipc/trace/tables.h"
 
 /* A process has two dozen. */
 enum { SERIES_MAX = 1 << 22 };

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "ipc/trace/trace_columns.h"
+#include "ipc/trace/tables.h"
 #include "ipc/wire/event.h"
 
 static const struct ml_column node_columns[] = {ML_TRACE_NODE_COLUMNS(struct ml_profile_node)};

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "service/stream/staging_reader.h"
-#include "service/stream/stream_reader.h"
+#include "service/stream/reader.h"
 
 /* CANCELs, told apart by their times: what the reader gives out is a list of times. */
 

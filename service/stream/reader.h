@@ -8,8 +8,8 @@
  * Chunk numbers that the pipe jumps over were dropped: a hole. Staging may be taken for known
  * before a chunk in front of it has come down the pipe (its counters are read while they change):
  * such a chunk is decoded when it comes, behind its followers. */
-#ifndef MEMLOG_SERVICE_STREAM_STREAM_READER_H
-#define MEMLOG_SERVICE_STREAM_STREAM_READER_H
+#ifndef MEMLOG_SERVICE_STREAM_READER_H
+#define MEMLOG_SERVICE_STREAM_READER_H
 
 #include <stdbool.h>
 #include <stdint.h>

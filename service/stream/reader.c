@@ -1,4 +1,4 @@
-#include "service/stream/stream_reader.h"
+#include "service/stream/reader.h"
 
 #include <string.h>
 

@@ -2,8 +2,8 @@
  *
  * One rule: the list stands here alone. Writer (service) and reader (tools) lay it over structs of
  * their own, whose members have the same names; so a column that one of them has, both have. */
-#ifndef MEMLOG_IPC_TRACE_TRACE_COLUMNS_H
-#define MEMLOG_IPC_TRACE_TRACE_COLUMNS_H
+#ifndef MEMLOG_IPC_TRACE_TABLES_H
+#define MEMLOG_IPC_TRACE_TABLES_H
 
 #include "ipc/trace/columns.h"
 #include "ipc/trace/trace.pb.h"
