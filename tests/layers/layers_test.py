@@ -63,6 +63,14 @@ class Tree:
     def layers(self):
         return self.run("tools/dev/check/layers.py", "out")
 
+    def change_row(self, room, row, changed):
+        """Another row in the table of folders."""
+        path = "tools/dev/check/folders.txt"
+        text = self.read(path)
+        start = text.index(f"[{room}]\n")
+        at = text.index(f"\n{row}\n", start) + 1
+        self.write(path, text[:at] + changed + text[at + len(row):])
+
     def run(self, *words):
         answer = subprocess.run(
             words, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120, check=False
@@ -185,6 +193,49 @@ class Layers(unittest.TestCase):
         text = self.tree.read("host/BUILD.gn")
         self.tree.write("host/BUILD.gn", text.replace('sources = [ "main.c" ]', 'sources = [ "main.c", "process/events.h" ]'))
         self.assert_layers_refuses("host/process/events.h", "one-target", "more than one target")
+
+    def test_a_source_of_a_folder_below_is_refused(self):
+        self.tree.write("host/cli/below.c", "int below;\n")
+        text = self.tree.read("host/BUILD.gn")
+        self.tree.write("host/BUILD.gn", text.replace('sources = [ "main.c" ]', 'sources = [ "main.c", "cli/below.c" ]'))
+        self.assert_layers_refuses("host/cli/below.c", "folder", "//host:memlog", "host/cli/BUILD.gn")
+
+    def test_a_source_of_the_folder_above_is_refused(self):
+        self.tree.write("tests/host/above_test.c", "int above;\n")
+        text = self.tree.read("tests/host/lib/BUILD.gn")
+        text = text.replace('sources = [ "memlog_host_test.c" ]', 'sources = [ "memlog_host_test.c", "../above_test.c" ]')
+        self.tree.write("tests/host/lib/BUILD.gn", text)
+        self.assert_layers_refuses("tests/host/above_test.c", "folder", "//tests/host/lib:", "tests/host/BUILD.gn")
+
+    def test_a_folder_of_36_sources_is_refused(self):
+        for number in range(36):
+            self.tree.write(f"client/sampling/part{number}.c", "int part;\n")
+        self.assert_layers_refuses("client/sampling", "folder", "sources, 35 at most")
+
+    def test_a_name_that_repeats_its_folder_is_refused(self):
+        self.tree.write("client/unwind/unwind_twice.c", "int twice;\n")
+        self.assert_layers_refuses("client/unwind/unwind_twice.c", "folder", "call it twice.c")
+
+    def test_an_include_that_the_table_of_folders_does_not_list_is_refused(self):
+        self.tree.add_include("tools/bench/replay.c", '"tools/dev/stream/text.h"')
+        self.tree.add_dep("tools/bench/BUILD.gn", "replay", "//tools/dev/stream:text")
+        self.assert_layers_refuses("tools/bench/replay.c", "direction", "tools/bench may not include tools/dev/stream")
+
+    def test_a_direction_that_nothing_goes_is_refused(self):
+        self.tree.change_row("client", "symbols:", "symbols: sampling")
+        self.assert_layers_refuses("folders.txt", "direction", "nothing in client/symbols includes client/sampling")
+
+    def test_a_circle_of_folders_is_refused(self):
+        self.tree.change_row("client", "symbols:", "symbols: unwind")
+        self.assert_layers_refuses("folders.txt", "direction", "circle", "client/symbols -> client/unwind -> client/symbols")
+
+    def test_a_folder_without_a_row_is_refused(self):
+        self.tree.change_row("ipc", "trace: wire", "")
+        self.assert_layers_refuses("folders.txt", "direction", "no row for ipc/trace")
+
+    def test_a_row_for_no_folder_is_refused(self):
+        self.tree.change_row("ipc", "wire:", "wire:\ngone:")
+        self.assert_layers_refuses("folders.txt", "direction", "ipc/gone is no folder")
 
     def test_nogncheck_is_refused(self):
         self.tree.add_include("client/unwind/unwind.c", '"service/session/session.h"  // nogncheck')

@@ -12,6 +12,8 @@ Each rule answers a way round the layers that was tried and passed GN silently; 
   length        no source file over 800 lines
   suppression   NOLINT names its check and a reason on its line
   named-path    paths named in *.md exist
+  folder        a target's sources lie in the folder of its BUILD.gn; a product folder holds at most 35; no name repeats its folder's
+  direction     which folders of a room include which others is listed in folders.txt: nothing else, nothing unused, no circle
   struct-name   no struct, union or enum ml_* is defined twice, nor any other name in two headers: who searches for a name finds one thing
 """
 import json
@@ -20,9 +22,11 @@ import re
 import subprocess
 import sys
 
+import folders
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent.parent
 ROOMS = ("base", "client", "host", "ipc", "mojom_like_idl", "service", "tests", "tools")
-SOURCE_SUFFIXES = {".c", ".h", ".cc", ".S", ".proto", ".mojom"}
+SOURCE_SUFFIXES = folders.SOURCE_SUFFIXES
 TEXT_SUFFIXES = SOURCE_SUFFIXES | {".py", ".sh", ".js", ".gn", ".gni"}
 MAX_LINES = 800
 
@@ -181,6 +185,15 @@ def check_struct_names(root, files):
             report("struct-name", known[-1], f"{struct} is defined in {known[0]} too: another name for one of them")
 
 
+def check_folders(root, files, targets):
+    tree = folders.Folders(root, files, [room for room in ROOMS if room != "tests"])
+    tree.check_owners(targets)
+    tree.check_names_and_sizes()
+    tree.check_directions()
+    for error in tree.errors:
+        report(*error)
+
+
 def check_named_paths(root, name, text):
     """Paths in backticks that begin with a room must exist, as a file, a folder or a glob that matches."""
     for number, line in enumerate(text.splitlines(), 1):
@@ -203,6 +216,7 @@ def main():
     check_one_target(files, targets)
     check_reachable(root, out, files, targets)
     check_closed(targets)
+    check_folders(root, files, targets)
     check_struct_names(root, [name for name in files if not DATA_FOLDERS.match(name)])
     for name in files:
         suffix = pathlib.PurePath(name).suffix
