@@ -18,7 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "host/engine/internal.h"
+#include "host/engine/engine.h"
 #include "host/process/launcher.h"
 #include "host/process/paths.h"
 #include "ipc/channel/channel.h"

@@ -6,18 +6,25 @@
 #ifndef MEMLOG_HOST_ENGINE_ENGINE_H
 #define MEMLOG_HOST_ENGINE_ENGINE_H
 
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <sys/types.h>
 
 #include "base/complaint.h"
+#include "host/engine/recording.h"
+#include "host/policy/command_line.h"
 #include "host/policy/options.h"
 #include "host/policy/role.h"
 #include "host/process/image.h"
 #include "host/process/info.h"
 #include "host/process/launcher.h"
 #include "ipc/wire/ml_status.h"
+#include "mojom_like_idl/contracts/heap_client_mojom.h"
 #include "mojom_like_idl/contracts/heap_service_mojom.h"
 
 struct ev_loop;
+struct ml_uploader;
 struct ml_engine;
 
 struct ml_engine_setup {
@@ -131,5 +138,128 @@ void ml_engine_snapshot(
 
 /* The end of the run: drain what ended, take the final dump, answer. */
 void ml_engine_finish(struct ml_engine *engine, ml_dump_done *on_done, void *context);
+
+/* ---- what people are shown of a run; host/engine/view.c */
+
+/* A process that has reported itself, as it is now. What it points to is borrowed from the engine
+ * and good until the loop goes on. */
+struct ml_engine_process {
+    uint32_t id; /* its index and 1 */
+    uint32_t parent_id;
+    pid_t pid, parent_pid;
+    const char *name;
+    const struct ml_command_line *line;
+    enum ml_role role;
+    const char *state; /* "running", "exited" ...: the same text has the same address */
+    const char *note;  /* what people should know of it; "": nothing */
+    enum ml_recording recording;
+    bool is_running;
+    bool is_recordable; /* it has what a recording needs */
+    bool from_startup;
+    uint64_t sampling_bytes; /* of its own, or the run's */
+    uint32_t stack_mode;     /* enum ml_stack_mode, likewise */
+    uint64_t footprint_bytes, resident_bytes;
+    struct ml_ending ending;
+    struct memlog_service_moment start, end;
+};
+
+/* How many have reported themselves; it only grows. */
+uint32_t ml_engine_processes_count(const struct ml_engine *engine);
+
+/* The one of that index, which must be below the count. */
+struct ml_engine_process ml_engine_process(const struct ml_engine *engine, uint32_t index);
+
+/* A process that no profile tells of. Borrowed as above. */
+struct ml_engine_unrecorded {
+    uint32_t id, parent_id;
+    pid_t pid, parent_pid;
+    const char *name;
+    const struct ml_command_line *line;
+    enum ml_role role;
+    const char *state;
+    const char *reason; /* why it is not recorded */
+    bool is_idle;       /* memlog is in it, and nobody has called its allocator since its fork */
+    uint64_t footprint_bytes, resident_bytes;
+    struct ml_ending ending;
+    struct memlog_service_moment start, end;
+    uint32_t folded_processes; /* it stands for so many; 0: it is one */
+};
+uint32_t ml_engine_unrecorded_count(const struct ml_engine *engine);
+
+/* The one of that index, which must be below the count, by its reason as it is known. */
+struct ml_engine_unrecorded ml_engine_unrecorded(const struct ml_engine *engine, uint32_t index);
+
+/* Look for the reason of that one first: it may be known better by now. */
+void ml_engine_judge_unrecorded(struct ml_engine *engine, uint32_t index);
+
+/* A client's reason in words. */
+const char *ml_engine_not_profiled_text(enum memlog_client_not_profiled_reason reason);
+
+/* A program that ran without memlog, as somebody told. Borrowed as above. */
+struct ml_engine_told {
+    pid_t pid, parent_pid;
+    const char *path; /* "": not known */
+    const char *reason;
+};
+uint32_t ml_engine_told_count(const struct ml_engine *engine);
+struct ml_engine_told ml_engine_told(const struct ml_engine *engine, uint32_t index);
+
+/* How many lived and are in no list. */
+uint64_t ml_engine_list_missed(const struct ml_engine *engine);
+
+/* Ask the service for all processes' figures. `on_reply` is called once, perhaps before this
+ * returns; what it gets is good until it returns, and NULL but for ML_OK. */
+typedef void ml_engine_on_figures(
+    void *context, enum ml_status status, const struct memlog_service_figures_reply *reply
+);
+void ml_engine_figures(struct ml_engine *engine, ml_engine_on_figures *on_reply, void *context);
+
+/* Whom a pid means to people. */
+enum ml_engine_who {
+    ML_ENGINE_NOBODY = 0, /* ml_engine_why_not has the reason */
+    ML_ENGINE_ENDED,
+    ML_ENGINE_RUNNING
+};
+
+/* *out_id is its id when it runs. */
+enum ml_engine_who ml_engine_who(const struct ml_engine *engine, pid_t pid, uint32_t *out_id);
+
+/* Why nothing can be done about a process that is no member, or has ended. The engine's, until the
+ * next call. */
+const char *ml_engine_why_not(struct ml_engine *engine, pid_t pid);
+
+/* How a wish went: "" or why not. */
+typedef void ml_control_done(void *context, const char *trouble);
+
+/* Record the process of that id from now on, in a clean profile, or record it no more. `on_done` is
+ * called once, perhaps before this returns. */
+void ml_engine_start_process(
+    struct ml_engine *engine,
+    uint32_t id,
+    uint64_t sampling_bytes,
+    uint32_t stack_mode,
+    ml_control_done *on_done,
+    void *context
+);
+void ml_engine_stop_process(
+    struct ml_engine *engine, uint32_t id, ml_control_done *on_done, void *context
+);
+
+/* Of the run: borrowed for the engine's life. The program's words are NULL before
+ * ml_engine_set_root; without --upload the uploader is NULL. */
+const struct ml_options *ml_engine_options(const struct ml_engine *engine);
+char *const *ml_engine_program(const struct ml_engine *engine);
+struct ml_uploader *ml_engine_uploader(const struct ml_engine *engine);
+struct memlog_service_moment ml_engine_start_moment(const struct ml_engine *engine);
+
+/* Where its dumps lie, and *out_fd, borrowed, which leads there whatever the name does. "" and -1:
+ * there is none yet. */
+const char *ml_engine_dumps_folder(const struct ml_engine *engine, int *out_fd);
+
+/* The number of the dump that was begun last; 0: none was. */
+uint32_t ml_engine_last_dump(const struct ml_engine *engine);
+
+/* Decisions and uploads, as metrics. */
+void ml_engine_put_calls(FILE *out, const struct ml_engine *engine, bool is_open);
 
 #endif

@@ -282,9 +282,6 @@ void ml_connection_close(struct ml_engine_connection *connection);
 /* Somebody has said Hello on it. */
 void ml_connection_heard(struct ml_engine_connection *connection);
 
-/* A client's reason in words. */
-const char *ml_engine_not_profiled_text(enum memlog_client_not_profiled_reason reason);
-
 /* Keep that a program ran without memlog. `path` may be NULL. */
 void ml_engine_add_not_profiled(
     struct ml_engine *engine, pid_t pid, pid_t parent_pid, const char *reason, const char *path
@@ -411,8 +408,6 @@ void ml_engine_list_root_told(struct ml_engine *engine, const struct ml_not_prof
 bool ml_engine_told_of(const struct ml_not_profiled *item, const struct ml_unrecorded *one);
 
 /* engine_list_dump.c: "kernel events" or "walks". */
-/* How many lived and are in no list. */
-uint64_t ml_engine_list_missed(const struct ml_engine *engine);
 const char *ml_engine_list_source(const struct ml_engine *engine);
 
 /* The list for a dump; borrows. Undone by ml_engine_list_order_fini. */
@@ -476,9 +471,6 @@ ML_NODISCARD enum ml_status ml_engine_want_name(
 );
 void ml_engine_forget_name(struct ml_engine *engine, const char *regex);
 
-/* Why nothing can be done about a process that is no member, or has ended. */
-const char *ml_engine_why_not(struct ml_engine *engine, pid_t pid);
-
 /* Whether somebody wants it by its name; it has that wish's settings then. */
 bool ml_engine_wants_name(const struct ml_engine *engine, struct ml_member *member);
 
@@ -496,9 +488,6 @@ void ml_engine_rate_init(struct ml_engine *engine);
 void ml_engine_rate_fini(struct ml_engine *engine);
 
 /* engine_control.c: what people wish, one process at a time. */
-
-/* How it went: "" or why not. */
-typedef void ml_control_done(void *context, const char *trouble);
 
 /* Record this process from now on, in a clean profile. `sampling_bytes` 0: with the run's settings.
  * `on_done` is called once, perhaps before this returns. */
@@ -561,9 +550,6 @@ void ml_engine_on_dump_asked(
 
 /* The dump that was begun last is written: remember why it was taken, if anybody said. */
 void ml_engine_keep_words(struct ml_engine *engine, const struct ml_dump_trigger *trigger);
-
-/* engine_calls.c: decisions and uploads, as metrics. */
-void ml_engine_put_calls(FILE *out, const struct ml_engine *engine, bool is_open);
 
 /* engine_memories.c: every memory that has a limit, if a rule wants them looked at; their number.
  * *out_ids: what their lists point into, for the caller to free. */

@@ -11,7 +11,9 @@
 #include <unistd.h>
 
 #include "base/size.h"
+#include "host/engine/dump_folder.h"
 #include "host/page/internal.h"
+#include "mojom_like_idl/contracts/heap_host_mojom.h"
 
 /* Digits of an id as it stands first in a dump's name, at least; pids that one dump is asked of. */
 enum { ID_DIGITS = 4, ID_DIGITS_MAX = 10, DUMP_PIDS_MAX = 1024 };
@@ -20,7 +22,8 @@ const char *ml_page_folder(const struct ml_page *page) {
     if (page->setup.folder != NULL) {
         return page->setup.folder;
     }
-    return page->engine != NULL && page->engine->dumps_open ? page->engine->dumps.folder : "";
+    int fd = -1;
+    return page->engine != NULL ? ml_engine_dumps_folder(page->engine, &fd) : "";
 }
 
 /* How many digits stand first in NNNN.REASON.pftrace; 0: it is no dump's name. */
@@ -63,10 +66,13 @@ static void append_dump(
 /* The run's own is read where it is written, whatever its name leads to by now. */
 static DIR *open_folder(const struct ml_page *page) {
     const char *path = ml_page_folder(page);
-    const bool is_own = page->setup.folder == NULL && path[0] != '\0';
+    int own_fd = -1;
+    if (page->setup.folder == NULL && page->engine != NULL) {
+        (void)ml_engine_dumps_folder(page->engine, &own_fd);
+    }
     const int fd = openat(
-        is_own ? page->engine->dumps.folder_fd : AT_FDCWD,
-        is_own ? "." : path,
+        own_fd >= 0 ? own_fd : AT_FDCWD,
+        own_fd >= 0 ? "." : path,
         O_RDONLY | O_DIRECTORY | O_CLOEXEC
     );
     DIR *folder = fd >= 0 ? fdopendir(fd) : NULL;

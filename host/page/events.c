@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "host/page/internal.h"
+#include "host/upload/uploader.h"
 
 struct ml_page_viewer {
     struct ml_page *page;
@@ -24,10 +25,10 @@ struct ml_page_shown {
     uint64_t footprint_bytes;
     uint64_t resident_bytes;
     uint64_t sampling_bytes;
+    const char *state; /* by its address */
     char note[64];
     char name[ML_PROCESS_NAME_BYTES];
     uint32_t is_recording;
-    uint32_t state;
     uint32_t role;
     uint32_t is_complete;
     uint64_t held_at_tree_peak_bytes;
@@ -35,18 +36,19 @@ struct ml_page_shown {
     uint64_t unseen_bytes; /* of its text: it changes with its first words, as a rule once */
 };
 
-static struct ml_page_shown
-shown_of(const struct ml_member *member, const struct memlog_service_client_figures *figures) {
+static struct ml_page_shown shown_of(
+    const struct ml_engine_process *process, const struct memlog_service_client_figures *figures
+) {
     struct ml_page_shown shown;
     memset(&shown, 0, sizeof(shown)); /* compared as bytes */
-    shown.footprint_bytes = member->footprint_bytes;
-    shown.resident_bytes = member->resident_bytes;
-    shown.sampling_bytes = member->sampling_bytes;
-    shown.is_recording = ml_recording_is_on(member->recording);
-    shown.state = (uint32_t)member->state;
-    shown.role = (uint32_t)member->role;
-    (void)snprintf(shown.note, sizeof(shown.note), "%.63s", member->note);
-    (void)snprintf(shown.name, sizeof(shown.name), "%s", member->name);
+    shown.footprint_bytes = process->footprint_bytes;
+    shown.resident_bytes = process->resident_bytes;
+    shown.sampling_bytes = process->sampling_bytes;
+    shown.is_recording = ml_recording_is_on(process->recording);
+    shown.state = process->state;
+    shown.role = (uint32_t)process->role;
+    (void)snprintf(shown.note, sizeof(shown.note), "%.63s", process->note);
+    (void)snprintf(shown.name, sizeof(shown.name), "%s", process->name);
     if (figures != NULL) {
         shown.totals = figures->totals;
         shown.events = figures->events;
@@ -93,12 +95,13 @@ enum { UNRECORDED_MAX = 512 };
 static json_t *
 head_of(struct ml_page *page, const struct memlog_service_figures_reply *reply, json_t *take_rows) {
     json_t *json = json_object();
-    ml_page_set_number(json, "time_ms", ml_clock_moment(page->engine->clock).realtime_ns / 1000000);
+    ml_page_set_number(json, "time_ms", ml_clock_moment(ML_CLOCK_MONOTONIC).realtime_ns / 1000000);
     ml_page_set_bool(json, "serving", reply != NULL);
-    ml_page_set_number(json, "dumps", page->engine->dumps.last_number);
-    if (page->engine->uploader != NULL) {
+    ml_page_set_number(json, "dumps", ml_engine_last_dump(page->engine));
+    struct ml_uploader *uploader = ml_engine_uploader(page->engine);
+    if (uploader != NULL) {
         struct ml_upload_figures figures;
-        ml_uploader_figures(page->engine->uploader, &figures);
+        ml_uploader_figures(uploader, &figures);
         ml_page_set_number(json, "uploads_told", figures.history_count);
         ml_page_set_number(json, "uploads_waiting", figures.waiting);
     }
@@ -141,20 +144,21 @@ on_figures(void *context, enum ml_status status, const struct memlog_service_fig
     struct ml_page_events *events = &page->events;
     const struct memlog_service_figures_reply *figures = status == ML_OK ? reply : NULL;
     events->is_asking = false;
-    if (page->http == NULL || !shown_grow(events, page->engine->members.count)) {
+    const uint32_t count = ml_engine_processes_count(page->engine);
+    if (page->http == NULL || !shown_grow(events, count)) {
         return;
     }
     const bool wants_all = has_viewer(page, true);
     json_t *all = json_array();
     json_t *changed = json_array();
-    for (uint32_t i = 0; i < page->engine->members.count; i++) {
-        const struct ml_member *member = page->engine->members.items[i];
-        const struct memlog_service_client_figures *own = ml_page_figures_of(figures, member->id);
-        const struct ml_page_shown now = shown_of(member, own);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct ml_engine_process process = ml_engine_process(page->engine, i);
+        const struct memlog_service_client_figures *own = ml_page_figures_of(figures, process.id);
+        const struct ml_page_shown now = shown_of(&process, own);
         const bool is_changed = memcmp(&now, &events->shown[i], sizeof(now)) != 0;
         events->shown[i] = now;
         if (wants_all || is_changed) {
-            json_t *row = ml_page_process_row(page->engine, member, own);
+            json_t *row = ml_page_process_row(&process, own);
             if (wants_all) {
                 (void)json_array_append(all, row);
             }
@@ -165,8 +169,8 @@ on_figures(void *context, enum ml_status status, const struct memlog_service_fig
         }
     }
     json_t *heads[] = {head_of(page, figures, changed), head_of(page, figures, all)};
-    if (events->missing_told != page->engine->not_profiled_count) {
-        events->missing_told = page->engine->not_profiled_count;
+    if (events->missing_told != ml_engine_told_count(page->engine)) {
+        events->missing_told = ml_engine_told_count(page->engine);
         tell_missing(page, heads[0]);
     }
     if (wants_all) {
@@ -182,7 +186,7 @@ on_figures(void *context, enum ml_status status, const struct memlog_service_fig
 static void ask(struct ml_page *page) {
     if (!page->events.is_asking) {
         page->events.is_asking = true;
-        ml_service_link_figures(&page->engine->link, on_figures, page);
+        ml_engine_figures(page->engine, on_figures, page);
     }
 }
 

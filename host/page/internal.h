@@ -7,7 +7,7 @@
 #include <ev.h>
 #include <jansson.h>
 
-#include "host/engine/internal.h"
+#include "host/engine/engine.h"
 #include "host/page/analyzer.h"
 #include "host/page/http.h"
 #include "host/page/page.h"
@@ -86,9 +86,7 @@ ML_NODISCARD bool ml_page_number_argument(
 
 /* page_processes.c */
 json_t *ml_page_process_row(
-    const struct ml_engine *engine,
-    const struct ml_member *member,
-    const struct memlog_service_client_figures *figures
+    const struct ml_engine_process *process, const struct memlog_service_client_figures *figures
 );
 const struct memlog_service_client_figures *
 ml_page_figures_of(const struct memlog_service_figures_reply *reply, uint32_t id);

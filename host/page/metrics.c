@@ -13,7 +13,7 @@ static const char open_metrics_type[] =
 
 /* What is told of a process, or of the tree. */
 struct subject {
-    const struct ml_member *member; /* NULL: the tree */
+    const struct ml_engine_process *process; /* NULL: the tree */
     const struct memlog_service_totals *totals;
     const struct memlog_service_client_figures *figures; /* NULL: of the tree, or not recorded */
     const struct memlog_service_figures_reply *reply;    /* NULL: of a process, or no answer */
@@ -41,13 +41,13 @@ static uint64_t total_blocks(const struct subject *s) {
     return s->totals->total_blocks;
 }
 static uint64_t resident_bytes(const struct subject *s) {
-    return s->member->resident_bytes;
+    return s->process->resident_bytes;
 }
 static uint64_t footprint_bytes(const struct subject *s) {
-    return s->member->footprint_bytes;
+    return s->process->footprint_bytes;
 }
 static uint64_t recording(const struct subject *s) {
-    return ml_recording_is_on(s->member->recording) ? 1 : 0;
+    return ml_recording_is_on(s->process->recording) ? 1 : 0;
 }
 static uint64_t covered(const struct subject *s) {
     return s->figures != NULL && s->figures->unseen.count_bytes == 0 ? 1 : 0;
@@ -163,15 +163,15 @@ static const struct family families[] = {
 
 static void put_sample(FILE *out, const struct family *family, const struct subject *subject) {
     (void)fprintf(out, "%s%s", family->name, family->is_counter ? "_total" : "");
-    if (subject->member != NULL) {
+    if (subject->process != NULL) {
         (void)fprintf(
             out,
             "{id=\"%" PRIu32 "\",pid=\"%d\",role=\"%s\",name=\"",
-            subject->member->id,
-            (int)subject->member->pid,
-            ml_role_name(subject->member->role)
+            subject->process->id,
+            (int)subject->process->pid,
+            ml_role_name(subject->process->role)
         );
-        ml_metric_label(out, subject->member->name);
+        ml_metric_label(out, subject->process->name);
         (void)fputs("\"}", out);
     }
     (void)fprintf(out, " %" PRIu64 "\n", family->value(subject));
@@ -197,16 +197,16 @@ static void put_family(
         put_sample(out, family, &tree);
         return;
     }
-    for (uint32_t i = 0; i < engine->members.count; i++) {
-        const struct ml_member *member = engine->members.items[i];
+    for (uint32_t i = 0; i < ml_engine_processes_count(engine); i++) {
+        const struct ml_engine_process process = ml_engine_process(engine, i);
         const struct memlog_service_client_figures *figures =
-            member->state == ML_MEMBER_RUNNING ? ml_page_figures_of(reply, member->id) : NULL;
+            process.is_running ? ml_page_figures_of(reply, process.id) : NULL;
         const struct subject subject = {
-            .member = member,
+            .process = &process,
             .totals = figures != NULL ? &figures->totals : &none,
             .figures = figures,
         };
-        if (member->state == ML_MEMBER_RUNNING) {
+        if (process.is_running) {
             put_sample(out, family, &subject);
         }
     }
@@ -250,6 +250,6 @@ void ml_page_get_metrics(struct ml_page *page, struct ml_http_request *request, 
     (void)word;
     struct ml_page_question *question = ml_page_ask(page, request);
     if (question != NULL) {
-        ml_service_link_figures(&page->engine->link, on_figures, question);
+        ml_engine_figures(page->engine, on_figures, question);
     }
 }

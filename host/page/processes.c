@@ -40,34 +40,35 @@ json_t *ml_page_tree(const struct memlog_service_figures_reply *reply) {
 static struct ml_uncovered
 uncovered_of(const struct ml_engine *engine, const struct memlog_service_figures_reply *reply) {
     struct ml_uncovered uncovered = {
-        .not_profiled = engine->not_profiled_count, .missed = ml_engine_list_missed(engine)};
-    for (uint32_t i = 0; i < engine->members.count; i++) {
-        const struct ml_member *member = engine->members.items[i];
-        if (!ml_recording_in_service(member->recording)) {
-            ml_uncovered_add_unrecorded(&uncovered, false, member->footprint_bytes, 1);
+        .not_profiled = ml_engine_told_count(engine), .missed = ml_engine_list_missed(engine)};
+    const uint32_t count = ml_engine_processes_count(engine);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct ml_engine_process process = ml_engine_process(engine, i);
+        if (!ml_recording_in_service(process.recording)) {
+            ml_uncovered_add_unrecorded(&uncovered, false, process.footprint_bytes, 1);
         }
     }
     for (uint32_t i = 0; reply != NULL && i < reply->clients.count; i++) {
         const struct memlog_service_client_figures *figures = &reply->clients.items[i];
-        if (figures->id == 0 || figures->id > engine->members.count) {
+        if (figures->id == 0 || figures->id > count) {
             continue;
         }
         ml_uncovered_add_unseen(
             &uncovered,
-            engine->members.items[figures->id - 1]->name,
+            ml_engine_process(engine, figures->id - 1).name,
             figures->unseen.data,
             figures->unseen.count_bytes,
             figures->coverage_private_bytes,
             figures->folded_processes > 0 ? figures->folded_processes : 1
         );
     }
-    for (uint32_t i = 0; i < engine->list.table.count; i++) {
-        const struct ml_unrecorded *one = engine->list.table.items[i];
+    for (uint32_t i = 0; i < ml_engine_unrecorded_count(engine); i++) {
+        const struct ml_engine_unrecorded one = ml_engine_unrecorded(engine, i);
         ml_uncovered_add_unrecorded(
             &uncovered,
-            one->is_idle,
-            one->footprint_bytes,
-            one->folded_processes > 0 ? one->folded_processes : 1
+            one.is_idle,
+            one.footprint_bytes,
+            one.folded_processes > 0 ? one.folded_processes : 1
         );
     }
     return uncovered;
@@ -137,14 +138,15 @@ static json_t *memory_alone(uint64_t private_bytes, const char *unseen) {
 }
 
 /* As the report has it. */
-static json_t *
-coverage_of(const struct ml_member *member, const struct memlog_service_client_figures *figures) {
+static json_t *coverage_of(
+    const struct ml_engine_process *process, const struct memlog_service_client_figures *figures
+) {
     json_t *json = json_object();
     ml_page_set_number(json, "heap_bytes", figures != NULL ? figures->coverage_heap_bytes : 0);
     ml_page_set_number(
         json,
         "private_bytes",
-        figures != NULL ? figures->coverage_private_bytes : member->footprint_bytes
+        figures != NULL ? figures->coverage_private_bytes : process->footprint_bytes
     );
     (void)json_object_set_new(
         json,
@@ -163,9 +165,7 @@ coverage_of(const struct ml_member *member, const struct memlog_service_client_f
 }
 
 json_t *ml_page_process_row(
-    const struct ml_engine *engine,
-    const struct ml_member *member,
-    const struct memlog_service_client_figures *figures
+    const struct ml_engine_process *process, const struct memlog_service_client_figures *figures
 ) {
     static const char *const stack_modes[ML_STACK_MODE_COUNT] = {
         [ML_STACK_NATIVE] = "native",
@@ -173,56 +173,48 @@ json_t *ml_page_process_row(
         [ML_STACK_PSEUDO] = "pseudo",
         [ML_STACK_MIXED] = "mixed",
     };
-    const bool own = member->sampling_bytes != 0;
-    const uint32_t mode = own ? member->stack_mode : (uint32_t)engine->options->stack_mode;
+    const uint32_t mode = process->stack_mode;
     json_t *json = json_object();
-    ml_page_set_number(json, "id", member->id);
-    ml_page_set_number(json, "parent_id", member->parent_id);
-    ml_page_set_number(json, "pid", (uint64_t)member->pid);
-    ml_page_set_number(json, "parent_pid", (uint64_t)member->parent_pid);
-    ml_page_set_text(json, "name", member->name);
-    (void)json_object_set_new(json, "command_line", words_of(&member->line));
-    ml_page_set_text(json, "role", ml_role_name(member->role));
-    ml_page_set_text(json, "state", ml_member_state_name(member->state));
-    ml_page_set_bool(json, "from_startup", member->from_startup);
-    ml_page_set_bool(json, "recording", ml_recording_is_on(member->recording));
-    ml_page_set_bool(json, "recorded", ml_recording_in_service(member->recording));
-    ml_page_set_bool(
-        json,
-        "recordable",
-        member->endpoint.control_fd >= 0 && !ml_recording_is_lost(member->recording)
-    );
+    ml_page_set_number(json, "id", process->id);
+    ml_page_set_number(json, "parent_id", process->parent_id);
+    ml_page_set_number(json, "pid", (uint64_t)process->pid);
+    ml_page_set_number(json, "parent_pid", (uint64_t)process->parent_pid);
+    ml_page_set_text(json, "name", process->name);
+    (void)json_object_set_new(json, "command_line", words_of(process->line));
+    ml_page_set_text(json, "role", ml_role_name(process->role));
+    ml_page_set_text(json, "state", process->state);
+    ml_page_set_bool(json, "from_startup", process->from_startup);
+    ml_page_set_bool(json, "recording", ml_recording_is_on(process->recording));
+    ml_page_set_bool(json, "recorded", ml_recording_in_service(process->recording));
+    ml_page_set_bool(json, "recordable", process->is_recordable);
     ml_page_set_text(
-        json, "reason", ml_recording_in_service(member->recording) ? "" : member->note
+        json, "reason", ml_recording_in_service(process->recording) ? "" : process->note
     );
-    ml_page_set_number(
-        json, "sampling_bytes", own ? member->sampling_bytes : engine->options->sampling_bytes
-    );
+    ml_page_set_number(json, "sampling_bytes", process->sampling_bytes);
     ml_page_set_text(json, "stack_mode", mode < ML_STACK_MODE_COUNT ? stack_modes[mode] : "?");
-    ml_page_set_number(json, "footprint_bytes", member->footprint_bytes);
-    ml_page_set_number(json, "resident_bytes", member->resident_bytes);
-    (void)json_object_set_new(json, "exit_code", json_integer(member->ending.exit_code));
-    ml_page_set_number(json, "signal", (uint64_t)member->ending.signal);
-    ml_page_set_number(json, "start_ms", member->start.realtime_ns / 1000000);
-    ml_page_set_number(json, "end_ms", member->end.realtime_ns / 1000000);
-    ml_page_set_text(json, "note", member->note);
-    (void)json_object_set_new(json, "coverage", coverage_of(member, figures));
+    ml_page_set_number(json, "footprint_bytes", process->footprint_bytes);
+    ml_page_set_number(json, "resident_bytes", process->resident_bytes);
+    (void)json_object_set_new(json, "exit_code", json_integer(process->ending.exit_code));
+    ml_page_set_number(json, "signal", (uint64_t)process->ending.signal);
+    ml_page_set_number(json, "start_ms", process->start.realtime_ns / 1000000);
+    ml_page_set_number(json, "end_ms", process->end.realtime_ns / 1000000);
+    ml_page_set_text(json, "note", process->note);
+    (void)json_object_set_new(json, "coverage", coverage_of(process, figures));
     set_figures(json, figures);
     return json;
 }
 
 /* A row of a process that no profile tells of. */
-static json_t *unrecorded_row(struct ml_engine *engine, struct ml_unrecorded *one) {
+static json_t *unrecorded_row(const struct ml_engine_unrecorded *one) {
     json_t *json = json_object();
-    ml_engine_list_judge(engine, one);
     ml_page_set_number(json, "id", one->id);
     ml_page_set_number(json, "parent_id", one->parent_id);
     ml_page_set_number(json, "pid", (uint64_t)one->pid);
     ml_page_set_number(json, "parent_pid", (uint64_t)one->parent_pid);
     ml_page_set_text(json, "name", one->name);
-    (void)json_object_set_new(json, "command_line", words_of(&one->line));
+    (void)json_object_set_new(json, "command_line", words_of(one->line));
     ml_page_set_text(json, "role", ml_role_name(one->role));
-    ml_page_set_text(json, "state", ml_member_state_name(one->state));
+    ml_page_set_text(json, "state", one->state);
     ml_page_set_bool(json, "from_startup", false);
     ml_page_set_bool(json, "recording", false);
     ml_page_set_bool(json, "recorded", false);
@@ -250,24 +242,26 @@ static json_t *unrecorded_row(struct ml_engine *engine, struct ml_unrecorded *on
 }
 
 json_t *ml_page_unrecorded(struct ml_engine *engine, uint32_t most) {
-    const struct ml_unrecorded_table *table = &engine->list.table;
-    const uint32_t first = table->count > most ? table->count - most : 0;
+    const uint32_t count = ml_engine_unrecorded_count(engine);
+    const uint32_t first = count > most ? count - most : 0;
     json_t *rows = json_array();
-    for (uint32_t i = first; i < table->count; i++) {
-        (void)json_array_append_new(rows, unrecorded_row(engine, table->items[i]));
+    for (uint32_t i = first; i < count; i++) {
+        ml_engine_judge_unrecorded(engine, i);
+        const struct ml_engine_unrecorded one = ml_engine_unrecorded(engine, i);
+        (void)json_array_append_new(rows, unrecorded_row(&one));
     }
     return rows;
 }
 
 json_t *ml_page_not_profiled(const struct ml_engine *engine) {
     json_t *list = json_array();
-    for (uint32_t i = 0; i < engine->not_profiled_count; i++) {
-        const struct ml_not_profiled *one = &engine->not_profiled[i];
+    for (uint32_t i = 0; i < ml_engine_told_count(engine); i++) {
+        const struct ml_engine_told one = ml_engine_told(engine, i);
         json_t *json = json_object();
-        ml_page_set_number(json, "pid", (uint64_t)one->pid);
-        ml_page_set_number(json, "parent_pid", (uint64_t)one->parent_pid);
-        ml_page_set_text(json, "path", one->path != NULL ? one->path : "");
-        ml_page_set_text(json, "reason", one->reason);
+        ml_page_set_number(json, "pid", (uint64_t)one.pid);
+        ml_page_set_number(json, "parent_pid", (uint64_t)one.parent_pid);
+        ml_page_set_text(json, "path", one.path);
+        ml_page_set_text(json, "reason", one.reason);
         (void)json_array_append_new(list, json);
     }
     return list;
@@ -284,10 +278,10 @@ on_figures(void *context, enum ml_status status, const struct memlog_service_fig
     const struct memlog_service_figures_reply *figures = status == ML_OK ? reply : NULL;
     json_t *answer = json_object();
     json_t *rows = json_array();
-    for (uint32_t i = 0; i < engine->members.count; i++) {
-        const struct ml_member *member = engine->members.items[i];
+    for (uint32_t i = 0; i < ml_engine_processes_count(engine); i++) {
+        const struct ml_engine_process process = ml_engine_process(engine, i);
         (void)json_array_append_new(
-            rows, ml_page_process_row(engine, member, ml_page_figures_of(figures, member->id))
+            rows, ml_page_process_row(&process, ml_page_figures_of(figures, process.id))
         );
     }
     json_t *others = ml_page_unrecorded(engine, UINT32_MAX);
@@ -312,7 +306,7 @@ void ml_page_get_processes(
     }
     struct ml_page_question *question = ml_page_ask(page, request);
     if (question != NULL) {
-        ml_service_link_figures(&page->engine->link, on_figures, question);
+        ml_engine_figures(page->engine, on_figures, question);
     }
 }
 
@@ -322,9 +316,9 @@ void ml_page_get_session(struct ml_page *page, struct ml_http_request *request, 
     const struct ml_engine *engine = page->engine;
     json_t *answer = json_object();
     json_t *program = json_array();
-    for (size_t i = 0; engine != NULL && engine->root_argv != NULL && engine->root_argv[i] != NULL;
-         i++) {
-        const char *argument = engine->root_argv[i];
+    char *const *words = engine != NULL ? ml_engine_program(engine) : NULL;
+    for (size_t i = 0; words != NULL && words[i] != NULL; i++) {
+        const char *argument = words[i];
         (void)json_array_append_new(program, ml_page_text(argument, strlen(argument)));
     }
     ml_page_set_number(answer, "memlog", 1);
@@ -333,10 +327,12 @@ void ml_page_get_session(struct ml_page *page, struct ml_http_request *request, 
     ml_page_set_text(answer, "folder", ml_page_folder(page));
     (void)json_object_set_new(answer, "program", program);
     if (engine != NULL) {
-        ml_page_set_text(answer, "mode", ml_mode_name(engine->options->mode));
-        ml_page_set_number(answer, "sampling_bytes", engine->options->sampling_bytes);
-        ml_page_set_number(answer, "start_ms", engine->start.realtime_ns / 1000000);
-        ml_page_set_bool(answer, "uploads", engine->uploader != NULL);
+        ml_page_set_text(answer, "mode", ml_mode_name(ml_engine_options(engine)->mode));
+        ml_page_set_number(answer, "sampling_bytes", ml_engine_options(engine)->sampling_bytes);
+        ml_page_set_number(
+            answer, "start_ms", ml_engine_start_moment(engine).realtime_ns / 1000000
+        );
+        ml_page_set_bool(answer, "uploads", ml_engine_uploader(engine) != NULL);
     }
     ml_page_answer_json(request, 200, answer);
 }
@@ -357,30 +353,30 @@ static void on_controlled(void *context, const char *trouble) {
     ml_page_answer_json(request, 200, answer);
 }
 
-/* The running process of that pid. NULL: there is none, and it was answered. */
-static struct ml_member *
-member_of(struct ml_page *page, struct ml_http_request *request, const char *word) {
+/* The id of the running process of that pid. 0: there is none, and it was answered. */
+static uint32_t id_of(struct ml_page *page, struct ml_http_request *request, const char *word) {
     uint64_t pid = 0;
     if (!ml_count_read(word, INT_MAX, &pid)) {
         ml_page_answer_error(request, 400, "%.40s is not a process id", word);
-        return NULL;
+        return 0;
     }
-    struct ml_member *member = ml_members_running(&page->engine->members, (pid_t)pid);
-    if (member == NULL && ml_members_newest(&page->engine->members, (pid_t)pid) != NULL) {
+    uint32_t id = 0;
+    const enum ml_engine_who who = ml_engine_who(page->engine, (pid_t)pid, &id);
+    if (who == ML_ENGINE_ENDED) {
         ml_page_answer_error(request, 409, "process %s has ended", word);
-    } else if (member == NULL) {
+    } else if (who == ML_ENGINE_NOBODY) {
         ml_page_answer_error(
             request, 404, "process %s: %s", word, ml_engine_why_not(page->engine, (pid_t)pid)
         );
     }
-    return member;
+    return id;
 }
 
 /* False: it was answered. */
 static bool
 stack_mode_of(struct ml_http_request *request, const struct ml_engine *engine, uint32_t *out_mode) {
     const char *text = ml_http_argument(request, "stack_mode");
-    *out_mode = (uint32_t)engine->options->stack_mode;
+    *out_mode = (uint32_t)ml_engine_options(engine)->stack_mode;
     if (text == NULL || text[0] == '\0') {
         return true;
     }
@@ -398,7 +394,7 @@ stack_mode_of(struct ml_http_request *request, const struct ml_engine *engine, u
 }
 
 void ml_page_post_start(struct ml_page *page, struct ml_http_request *request, const char *word) {
-    uint64_t sampling_bytes = page->engine->options->sampling_bytes;
+    uint64_t sampling_bytes = ml_engine_options(page->engine)->sampling_bytes;
     uint32_t stack_mode = 0;
     if (!ml_page_number_argument(
             request, "sampling_bytes", ML_SAMPLING_MAX_BYTES, &sampling_bytes
@@ -412,19 +408,19 @@ void ml_page_post_start(struct ml_page *page, struct ml_http_request *request, c
         );
         return;
     }
-    struct ml_member *member = member_of(page, request, word);
-    struct ml_page_question *question = member != NULL ? ml_page_ask(page, request) : NULL;
+    const uint32_t id = id_of(page, request, word);
+    struct ml_page_question *question = id != 0 ? ml_page_ask(page, request) : NULL;
     if (question != NULL) {
-        ml_engine_start_member(
-            page->engine, member, sampling_bytes, stack_mode, on_controlled, question
+        ml_engine_start_process(
+            page->engine, id, sampling_bytes, stack_mode, on_controlled, question
         );
     }
 }
 
 void ml_page_post_stop(struct ml_page *page, struct ml_http_request *request, const char *word) {
-    struct ml_member *member = member_of(page, request, word);
-    struct ml_page_question *question = member != NULL ? ml_page_ask(page, request) : NULL;
+    const uint32_t id = id_of(page, request, word);
+    struct ml_page_question *question = id != 0 ? ml_page_ask(page, request) : NULL;
     if (question != NULL) {
-        ml_engine_stop_member(page->engine, member, on_controlled, question);
+        ml_engine_stop_process(page->engine, id, on_controlled, question);
     }
 }

@@ -4,6 +4,7 @@
 
 #include "host/page/internal.h"
 #include "host/upload/uploader.h"
+#include "host/upload/uploader.h"
 
 /* Somebody waits for a report to leave. */
 struct sending {
@@ -45,10 +46,10 @@ static void on_dumped(void *context, const char *path, bool complete, const char
     }
     (void)snprintf(sending->path, sizeof(sending->path), "%s", path);
     if (sending->waits) {
-        ml_uploader_submit(sending->engine->uploader, path, on_arrived, sending);
+        ml_uploader_submit(ml_engine_uploader(sending->engine), path, on_arrived, sending);
         return;
     }
-    ml_uploader_submit(sending->engine->uploader, path, NULL, NULL);
+    ml_uploader_submit(ml_engine_uploader(sending->engine), path, NULL, NULL);
     struct ml_http_request *request = ml_page_asked(sending->question);
     if (request != NULL) {
         ml_page_answer_json(request, 202, dump_of(path));
@@ -59,7 +60,7 @@ static void on_dumped(void *context, const char *path, bool complete, const char
 void ml_page_post_upload(struct ml_page *page, struct ml_http_request *request, const char *word) {
     (void)word;
     uint64_t wait = 0;
-    if (page->engine->uploader == NULL) {
+    if (ml_engine_uploader(page->engine) == NULL) {
         ml_page_answer_error(
             request, 409, "it was started without --upload=URL: nothing leaves this machine"
         );
@@ -89,8 +90,9 @@ void ml_page_get_uploads(struct ml_page *page, struct ml_http_request *request, 
     struct ml_upload_figures figures = {.target = NULL};
     json_t *answer = json_object();
     json_t *history = json_array();
-    if (page->engine->uploader != NULL) {
-        ml_uploader_figures(page->engine->uploader, &figures);
+    struct ml_uploader *uploader = ml_engine_uploader(page->engine);
+    if (uploader != NULL) {
+        ml_uploader_figures(uploader, &figures);
     }
     const uint64_t first =
         figures.history_count < ML_UPLOAD_HISTORY ? 0 : figures.history_count - ML_UPLOAD_HISTORY;

@@ -131,6 +131,10 @@ class Layers(unittest.TestCase):
         self.tree.add_include("client/unwind/unwind.c", '"service/session/session.h"')
         self.assert_gen_refuses("Include not allowed", "service/session/session.h")
 
+    def test_the_page_including_the_engines_internals_is_refused(self):
+        self.tree.add_include("host/page/page.c", '"host/engine/internal.h"')
+        self.assert_gen_refuses("host/engine/internal.h", "//host/page")
+
     def test_client_depending_on_service_is_refused(self):
         self.tree.add_dep("client/unwind/BUILD.gn", "unwind", "//service/session")
         self.assert_gen_refuses("Dependency not allowed", "//client/unwind", "//service/session")
