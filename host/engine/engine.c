@@ -117,8 +117,7 @@ bool ml_engine_has_descriptors(struct ml_engine *engine, int last_fd, pid_t pid,
     ml_engine_add_not_profiled(
         engine, pid, parent_pid, "memlog has too few descriptors for one more process", NULL
     );
-    if (!engine->said_descriptors) {
-        engine->said_descriptors = true;
+    if (ml_engine_says_first(engine, ML_SAID_DESCRIPTORS)) {
         ml_engine_notice(
             engine,
             "%u processes at once are as many as %llu descriptors permit: those that come now are "
@@ -156,8 +155,7 @@ static bool refuse_client(struct ml_engine *engine, int fd) {
     struct ucred peer = {.pid = 0};
     socklen_t count = sizeof(peer);
     if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &count) != 0 || is_stranger(engine, &peer)) {
-        if (!engine->said_strangers) {
-            engine->said_strangers = true;
+        if (ml_engine_says_first(engine, ML_SAID_STRANGERS)) {
             ml_engine_notice(
                 engine,
                 "process %d of user %u is no part of this run and was refused; others like it "

@@ -196,6 +196,15 @@ struct ml_engine_list {
     unsigned helpers_next;
 };
 
+/* What people are told once a run. */
+enum ml_said {
+    ML_SAID_DESCRIPTORS, /* that they do not suffice */
+    ML_SAID_STRANGERS,   /* that other users' processes are refused */
+    ML_SAID_COARSER,     /* that the service, short of memory, has a process sampled */
+    ML_SAID_DROPPED,     /* that it keeps totals alone of one */
+    ML_SAID_QUOTA        /* that it does so for a process's own part of it */
+};
+
 struct ml_engine {
     struct ev_loop *loop;
     const struct ml_options *options;
@@ -231,11 +240,8 @@ struct ml_engine {
     struct ml_never_list never[ML_NEVER_LISTS];     /* the machine's; the person's own */
     struct ml_name_wishes names;
     uint64_t descriptors_max; /* RLIMIT_NOFILE */
-    bool said_descriptors;    /* that they do not suffice */
     bool has_all_users;       /* none of the machine is without a number in our user namespace */
-    bool said_strangers;      /* that other users' processes are refused */
-    /* What the service does when its memory runs short, and when one client's part of it does. */
-    bool said_coarser, said_dropped, said_quota;
+    uint32_t said;            /* bits by enum ml_said */
     struct ml_pipe_budget budget;
     uint32_t fork_pipe_bytes;               /* as all control pages say */
     int lease_fd;                           /* ipc/wire/lease.h */
@@ -277,6 +283,15 @@ enum { ML_SILENT_MAX = 1024, ML_BROKEN_TOLD_MAX = 16 };
 /* engine.c */
 __attribute__((format(printf, 2, 3))) void
 ml_engine_notice(struct ml_engine *engine, const char *format, ...);
+
+/* Whether that has not been said yet in this run; it has been from now on. */
+static inline bool ml_engine_says_first(struct ml_engine *engine, enum ml_said what) {
+    const uint32_t bit = UINT32_C(1) << (unsigned)what;
+    const bool is_first = (engine->said & bit) == 0;
+    engine->said |= bit;
+    return is_first;
+}
+
 void ml_connection_close(struct ml_engine_connection *connection);
 
 /* Somebody has said Hello on it. */

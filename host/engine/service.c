@@ -193,8 +193,7 @@ static void sample_coarser(struct ml_engine *engine, struct ml_member *member, u
         "sampled, one allocation in %s: memlog-service ran short of memory",
         ml_size_text(bytes, size)
     );
-    if (!engine->said_coarser) {
-        engine->said_coarser = true;
+    if (ml_engine_says_first(engine, ML_SAID_COARSER)) {
         ml_engine_notice(
             engine,
             "memlog-service runs short of memory: %s (%d) is sampled from now on, one allocation "
@@ -225,8 +224,7 @@ static void say_quota(struct ml_engine *engine, struct ml_member *member, uint64
         ml_size_text(bytes, size)
     );
     note_totals(member, why);
-    if (!engine->said_quota) {
-        engine->said_quota = true;
+    if (ml_engine_says_first(engine, ML_SAID_QUOTA)) {
         ml_engine_notice(
             engine,
             "%s (%d) is over its quota of memory in memlog-service, %s: of it totals alone are "
@@ -242,8 +240,7 @@ static void say_quota(struct ml_engine *engine, struct ml_member *member, uint64
 
 static void say_dropped(struct ml_engine *engine, struct ml_member *member) {
     note_totals(member, "memlog-service ran out of memory");
-    if (!engine->said_dropped) {
-        engine->said_dropped = true;
+    if (ml_engine_says_first(engine, ML_SAID_DROPPED)) {
         ml_engine_notice(
             engine,
             "memlog-service runs out of memory: of %s (%d) it keeps totals alone from now on, not "
