@@ -138,7 +138,7 @@ static uint32_t around_others(const struct sock_fprog *program, uint64_t fd, uin
 void ml_walls_filter(const struct sock_fprog *program) {
     const uint64_t fd = (uint64_t)(unsigned)atomic_load(&ml_process.pipe_fd);
     const uint64_t socket_fd = (uint64_t)(unsigned)atomic_load(&ml_process.socket_fd);
-    /* client/README.md, "What we call, and when". */
+    /* client/CALLS.md lists them. */
     const struct own_call of_recording[] = {
         {SYS_fstat, {fd}},
         {SYS_poll, {0, 1, 1000}},
