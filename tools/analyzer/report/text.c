@@ -280,7 +280,7 @@ static void put_completeness(const struct ml_report_page *page) {
     } else if (ml_profile_is_covered(profile)) {
         fprintf(
             page->out,
-            "  complete     every allocation was recorded, none was lost%s\n",
+            "  complete     every allocation that memlog saw was recorded, none was lost%s\n",
             profile->list_blind_ns > 0 ? ", of all processes that memlog saw" : ""
         );
     } else {
