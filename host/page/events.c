@@ -29,6 +29,7 @@ struct ml_page_shown {
     char note[64];
     char name[ML_PROCESS_NAME_BYTES];
     uint32_t is_recording;
+    uint32_t is_running;
     uint32_t role;
     uint32_t is_complete;
     uint64_t held_at_tree_peak_bytes;
@@ -44,6 +45,7 @@ static struct ml_page_shown shown_of(
     shown.footprint_bytes = process->footprint_bytes;
     shown.resident_bytes = process->resident_bytes;
     shown.sampling_bytes = process->sampling_bytes;
+    shown.is_running = process->is_running;
     shown.is_recording = ml_recording_is_on(process->recording);
     shown.state = process->state;
     shown.role = (uint32_t)process->role;
