@@ -5,7 +5,7 @@
  * caller touches anything. So whatever the caller wrote before is seen by the workers, what they
  * wrote is seen behind it, and neither needs a lock.
  *
- * The threads are made at once and for good: behind the sandbox's filter there are no new ones, and
+ * The threads are made at once and for good: inside the sandbox's filter there are no new ones, and
  * waiting for work is all that they ask of the kernel (futex). */
 #ifndef MEMLOG_SERVICE_WORKERS_WORKERS_H
 #define MEMLOG_SERVICE_WORKERS_WORKERS_H

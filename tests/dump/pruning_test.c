@@ -182,7 +182,7 @@ START_TEST(stacks_of_whoever_asked_keep_sums_and_are_no_longer_than_said) {
     ck_assert(ml_stacks_copy_init(&whole, &stacks));
     for (uint32_t frames = 1; frames <= 3; frames++) {
         ck_assert_int_eq(ml_stacks_restore(&stacks, &whole), ML_OK);
-        ck_assert_int_eq(ml_stacks_to_askers(&stacks, frames), ML_OK);
+        ck_assert_int_eq(ml_stacks_to_attributions(&stacks, frames), ML_OK);
         formats_check_sums();
         for (size_t i = 0; i < stacks.tree.count; i++) {
             uint32_t length = 0;
@@ -201,11 +201,11 @@ END_TEST
  * place: its name stays, with all that it holds. */
 START_TEST(many_small_stacks_of_one_function_are_told_as_that_function) {
     static const char leak[] = "leak";
-    const struct ml_place asker = {
+    const struct ml_place attribution = {
         .kind = ML_FRAME_SCOPE,
         .file = ML_STACKS_NONE,
         .name = {.bytes = leak, .count_bytes = sizeof leak - 1}};
-    const uint32_t place = ml_stacks_place(&stacks, &asker);
+    const uint32_t place = ml_stacks_place(&stacks, &attribution);
     struct ml_stack_list *list = &stacks.processes[0];
     const uint64_t live_bytes = formats_sum(list).live_bytes;
     uint64_t none_bytes = 0;

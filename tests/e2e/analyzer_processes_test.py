@@ -1,4 +1,4 @@
-"""The processes that memlog-analyzer starts before its walls go up: what they hold, and that none of them ends a command."""
+"""The processes that memlog-analyzer starts before its sandbox is up: what they hold, and that none of them ends a command."""
 import concurrent.futures
 import contextlib
 import http.server

@@ -1,5 +1,5 @@
 /* The analyzer's command line over dump files of anybody's: what `memlog report`, `diff`, `convert`
- * and so on do with them, whole, but for the walls around it.
+ * and so on do with them, whole, but for the sandbox around it.
  *
  * Input: a byte that chooses the command with its form (255: one after another), two that choose
  * options, then packets as in tools_trace_fuzz.c: a byte kind, two bytes length, body. Checksums
@@ -25,7 +25,7 @@
 enum { ALL_LINES = 255, KIND_OTHER = 0, KIND_RAW = 255 };
 enum { HEAD_BYTES = 3, FRAME_BYTES = 3, WORDS_MAX = 16, PATH_BYTES = 40 };
 
-/* The walls would be up for all inputs that come. */
+/* The sandbox would be up for all inputs that come. */
 void ml_confine(const char *output_path) {
     (void)output_path;
 }

@@ -96,7 +96,7 @@ write_others(const struct ml_profile *profile, struct ml_stacks *stacks, FILE *n
 
     if (ml_stacks_prune(stacks, 100) != ML_OK || ml_stacks_merge_functions(stacks) != ML_OK ||
         ml_stacks_shorten(stacks, 3) != ML_OK || ml_stacks_prune_to_worth(stacks, 100) != ML_OK ||
-        ml_stacks_to_askers(stacks, 2) != ML_OK ||
+        ml_stacks_to_attributions(stacks, 2) != ML_OK ||
         ml_pprof_write(profile, stacks, ML_METRIC_LIVE, nowhere) != ML_OK ||
         ml_heap_text_write(profile, stacks, nowhere) != ML_OK ||
         ml_chrome_trace_write(&dump, 1, ML_METRIC_LIVE, nowhere) != ML_OK ||

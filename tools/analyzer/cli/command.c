@@ -238,7 +238,7 @@ struct ml_symbolizer *ml_command_symbolizer(const struct ml_load *load) {
     options.search.breakpad_dirs = load->breakpad_dirs;
     options.search.process_file = ml_process_files_get;
     options.fetch = load->is_fetching && ml_fetcher_start() ? ml_fetcher_get : NULL;
-    options.cache_folder = ml_cache_keeper_start(); /* it was, before the walls */
+    options.cache_folder = ml_cache_keeper_start(); /* it was, before the sandbox */
     options.keep = ml_cache_keeper_keep;
     return ml_symbolizer_new(&options);
 }
@@ -261,8 +261,8 @@ static enum ml_status stacks_make(const struct ml_load *load, struct ml_loaded *
     if (status == ML_OK) {
         status = ml_stacks_symbolize(&loaded->stacks, loaded->symbolizer);
     }
-    if (status == ML_OK && ml_sift_is_any(&load->sift)) {
-        status = ml_stacks_sift(&loaded->stacks, &load->sift);
+    if (status == ML_OK && ml_frame_filter_is_any(&load->filter)) {
+        status = ml_stacks_filter_frames(&loaded->stacks, &load->filter);
     }
     return status;
 }

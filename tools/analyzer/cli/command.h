@@ -9,8 +9,8 @@
 #include "tools/analyzer/cli/output.h"
 #include "tools/analyzer/model/profile.h"
 #include "tools/analyzer/report/report.h"
+#include "tools/analyzer/stacks/frame_filter.h"
 #include "tools/analyzer/stacks/metric.h"
-#include "tools/analyzer/stacks/sift.h"
 #include "tools/analyzer/stacks/stacks.h"
 
 enum {
@@ -67,7 +67,7 @@ extern const struct ml_command ml_command_upload;
         .help = "leave out stacks that hold less than BYTES (16K is Chromium's), live and at the " \
                 "peak, and fewer than 1,024 blocks: they become <other>, sums stay"                \
     }
-#define ML_ROWS_SIFT(type, member)                                                                 \
+#define ML_ROWS_FRAME_FILTER(type, member)                                                                 \
     {.name = "--focus",                                                                            \
      ML_REGEX_TO(type, member.focus),                                                              \
      .value = "REGEX",                                                                             \
@@ -143,31 +143,31 @@ struct ml_loaded {
 
 /* What is to be loaded. */
 struct ml_load {
-    const char *path;             /* "-": stdin */
-    const char *output_path;      /* what alone may be written; NULL: nothing */
-    uint32_t pid;                 /* this process alone, as if it were the tree; 0: all */
-    const char *role;             /* processes of that role alone; NULL: all */
-    bool may_lack;                /* an earlier dump: the pid or role may not be in it yet */
-    uint64_t prune_bytes;         /* tools/analyzer/stacks/prune.h; 0: nothing is left out */
-    struct ml_sift sift;          /* tools/analyzer/stacks/sift.h; good ones */
-    uint32_t dump;                /* which of the file's, from 1; 0: the last */
-    const char *alternative_dirs; /* tools/analyzer/symbols/search.h; NULL: none */
-    const char *breakpad_dirs;    /* likewise */
-    enum ml_ended ended;          /* whether what processes left counts as live */
-    bool takes_unrecorded;        /* it has words for a process without a profile */
+    const char *path;              /* "-": stdin */
+    const char *output_path;       /* what alone may be written; NULL: nothing */
+    uint32_t pid;                  /* this process alone, as if it were the tree; 0: all */
+    const char *role;              /* processes of that role alone; NULL: all */
+    bool may_lack;                 /* an earlier dump: the pid or role may not be in it yet */
+    uint64_t prune_bytes;          /* tools/analyzer/stacks/prune.h; 0: nothing is left out */
+    struct ml_frame_filter filter; /* tools/analyzer/stacks/frame_filter.h; good ones */
+    uint32_t dump;                 /* which of the file's, from 1; 0: the last */
+    const char *alternative_dirs;  /* tools/analyzer/symbols/search.h; NULL: none */
+    const char *breakpad_dirs;     /* likewise */
+    enum ml_ended ended;           /* whether what processes left counts as live */
+    bool takes_unrecorded;         /* it has words for a process without a profile */
     bool keeps_own_live; /* each process's own live figures stay: for what lists processes */
     bool series_only;    /* its series and their stacks; nothing of its cells */
     bool is_fetching;    /* ask the servers of DEBUGINFOD_URLS */
 };
 
-/* Put up the walls (tools/analyzer/sandbox/confine.h), with the helpers outside that the load may
+/* Put up the sandbox (tools/analyzer/sandbox/confine.h), with the helpers outside that the load may
  * need. */
 void ml_command_confine(const struct ml_load *load);
 
 /* A symbolizer as the environment and the load want it. NULL: no memory. */
 struct ml_symbolizer *ml_command_symbolizer(const struct ml_load *load);
 
-/* Load it, behind walls (tools/analyzer/sandbox/confine.h). ML_EXIT_OK, or the exit code after a
+/* Load it, in the sandbox (tools/analyzer/sandbox/confine.h). ML_EXIT_OK, or the exit code after a
  * message on stderr; what is cut or damaged is said there, too, and loaded as far as it goes. _fini
  * in any case. */
 int ml_command_load(

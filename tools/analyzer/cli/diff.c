@@ -16,7 +16,7 @@ struct request {
     enum ml_ended ended;
     uint32_t limit;
     const char *files[ML_DIFF_SIDES];
-    struct ml_sift sift;
+    struct ml_frame_filter filter;
 };
 
 static const struct ml_option options[] = {
@@ -37,7 +37,7 @@ static const struct ml_option options[] = {
     ML_ROW_OUTPUT(struct request, output, "where to (default: stdout)"),
     ML_ROW_METRIC(struct request, metric, "what the change is counted in (default: live bytes)"),
     ML_ROW_LIMIT(struct request, limit, "at most N stacks of each list (text: 5, JSON: all)"),
-    ML_ROWS_SIFT(struct request, sift),
+    ML_ROWS_FRAME_FILTER(struct request, filter),
     ML_ROW_ENDED(struct request, ended),
 };
 
@@ -68,7 +68,9 @@ write_page(const struct request *request, const struct ml_report sides[ML_DIFF_S
 
     for (int i = 0; i < ML_DIFF_SIDES; i++) {
         flames[i] = (struct ml_flame_side
-        ){.profile = sides[i].profile, .stacks = sides[i].stacks, .is_sifted = sides[i].is_sifted};
+        ){.profile = sides[i].profile,
+          .stacks = sides[i].stacks,
+          .is_filtered = sides[i].is_filtered};
     }
     return ml_flame_write(&flames[ML_DIFF_TO], &flames[ML_DIFF_FROM], request->metric, out);
 }
@@ -121,7 +123,7 @@ static int load_sides(
         loads[side] = (struct ml_load
         ){.path = request->files[side],
           .output_path = request->output,
-          .sift = request->sift,
+          .filter = request->filter,
           .ended = request->ended,
           .keeps_own_live = request->form != FORM_PPROF};
         out_reports[side] = (struct ml_report){
@@ -129,7 +131,7 @@ static int load_sides(
             .stacks = &loaded[side].stacks,
             .file_path = request->files[side],
             .limit = request->limit,
-            .is_sifted = ml_sift_is_any(&request->sift),
+            .is_filtered = ml_frame_filter_is_any(&request->filter),
         };
     }
     return ml_command_load_pair(command, loads, loaded);

@@ -15,7 +15,7 @@ static const struct ml_option options[] = {
     ML_ROW_METRIC(struct request, metric, "what is shown first (default: live)"),
     ML_ROW_PID(struct request, load.pid, "this process only"),
     ML_ROW_PRUNE(struct request, load.prune_bytes),
-    ML_ROWS_SIFT(struct request, load.sift),
+    ML_ROWS_FRAME_FILTER(struct request, load.filter),
     ML_ROW_DUMP(struct request, load.dump),
     ML_ROW_ENDED(struct request, load.ended),
 };
@@ -39,7 +39,7 @@ static int run(const struct ml_command *command, char *const *words) {
         const struct ml_flame_side side = {
             .profile = &loaded.profile,
             .stacks = &loaded.stacks,
-            .is_sifted = ml_sift_is_any(&request.load.sift),
+            .is_filtered = ml_frame_filter_is_any(&request.load.filter),
         };
         status = ml_output_open(&output, request.output);
         if (status == ML_OK) {

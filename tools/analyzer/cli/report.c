@@ -33,9 +33,9 @@ static const struct ml_option options[] = {
      .words = orders,
      .help = "bytes (default); temporary: blocks freed as the next thing that their thread did; "
              "with --by=function or module also cumulative:"},
-    ML_ROWS_SIFT(struct request, load.sift),
+    ML_ROWS_FRAME_FILTER(struct request, load.filter),
     {.name = "--plumbing",
-     ML_FLAG_TO(struct request, report.is_plumbing_shown),
+     ML_FLAG_TO(struct request, report.is_every_frame_shown),
      .help = "operator new, std::, g_malloc and the like at a stack's inner end are left out of "
              "the text, and count for their caller; show them"},
     ML_ROW_LIMIT(
@@ -83,8 +83,8 @@ static int understand(const struct ml_command *command, struct request *request,
     report->limit = request->limit;
     report->file_path = request->load.path;
     report->pid = request->load.pid;
-    report->is_sifted = ml_sift_is_any(&request->load.sift);
-    if (report->is_sifted && report->list == ML_LIST_ROWS && report->by == ML_BY_SIZE) {
+    report->is_filtered = ml_frame_filter_is_any(&request->load.filter);
+    if (report->is_filtered && report->list == ML_LIST_ROWS && report->by == ML_BY_SIZE) {
         return ml_command_complain(
             command,
             "sizes are known of all stacks together: no --focus and the like with --by=size"
@@ -122,8 +122,9 @@ tell(const struct ml_command *command, struct request *request, const struct ml_
     report->stacks = &loaded->stacks;
     report->breakdown = &breakdown;
     if (report->list == ML_LIST_ROWS) {
-        status =
-            ml_breakdown_init(&breakdown, &loaded->stacks, report->by, report->is_plumbing_shown);
+        status = ml_breakdown_init(
+            &breakdown, &loaded->stacks, report->by, report->is_every_frame_shown
+        );
         ml_breakdown_sort(&breakdown, report->metric, report->order);
     }
     if (status == ML_OK) {

@@ -84,7 +84,7 @@ static void say_shape(const struct ml_upload_cut *cut) {
             stderr,
             "cut: of each stack %ju frames stay, from the function that asked on%s\n",
             (uintmax_t)cut->frames,
-            cut->from_asker ? "" : ", and the inner ones"
+            cut->from_attribution ? "" : ", and the inner ones"
         );
     }
     if (cut->function_bytes > 0) {

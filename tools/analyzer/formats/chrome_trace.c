@@ -7,7 +7,7 @@
 #include "base/json_writer.h"
 #include "tools/analyzer/formats/chrome_heap.h"
 #include "tools/analyzer/formats/gzip_stream.h"
-#include "tools/analyzer/formats/words.h"
+#include "tools/analyzer/formats/units.h"
 
 /* Pages of code, as /proc/PID/maps says r-xp: Chromium's bits for read and execute. */
 enum { FLAGS_CODE = 4 | 1 };
@@ -407,7 +407,7 @@ static void unrecorded_write(struct ml_json *json, const struct ml_chrome_dump *
             .pid = other->pid,
         };
         char label[LABEL_BYTES];
-        char words[ML_WORDS_BYTES];
+        char words[ML_UNITS_BYTES];
 
         if (other->state == ML_STATE_REPLACED) {
             continue; /* its pid is its successor's */
@@ -417,7 +417,7 @@ static void unrecorded_write(struct ml_json *json, const struct ml_chrome_dump *
             sizeof label,
             "not recorded: %.400s; private memory %s",
             other->not_recorded_reason.bytes,
-            other->footprint_bytes > 0 ? ml_words_size(other->footprint_bytes, words) : "not read"
+            other->footprint_bytes > 0 ? ml_units_size(other->footprint_bytes, words) : "not read"
         );
         put_metadata(&writer, "process_name", "name", other->name.bytes);
         put_metadata(&writer, "process_labels", "labels", label);

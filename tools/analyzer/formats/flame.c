@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/json_writer.h"
-#include "tools/analyzer/formats/words.h"
+#include "tools/analyzer/formats/units.h"
 #include "tools/analyzer/stacks/frame_tree.h"
 #include "tools/analyzer/stacks/module_pairs.h"
 #include "tools/analyzer/stacks/process_pairs.h"
@@ -322,8 +322,8 @@ static void put_about(
 ) {
     const struct ml_profile *profile = after->profile;
     char about[TITLE_BYTES];
-    char words[2][ML_WORDS_BYTES];
-    static const char sifted[] = "; only stacks and frames that were asked for";
+    char words[2][ML_UNITS_BYTES];
+    static const char filtered[] = "; only stacks and frames that were asked for";
     const char *title =
         profile->program.count_bytes > 0 ? profile->program.bytes : "memory of a process tree";
 
@@ -333,26 +333,26 @@ static void put_about(
             about,
             sizeof about,
             "What changed from %s to %s%s%s",
-            ml_words_time(before->profile->now.realtime_ns, words[0]),
-            ml_words_time(profile->now.realtime_ns, words[1]),
+            ml_units_time(before->profile->now.realtime_ns, words[0]),
+            ml_units_time(profile->now.realtime_ns, words[1]),
             ml_profile_is_complete(profile) && ml_profile_is_complete(before->profile)
                 ? ""
                 : "; not both are complete, see memlog report",
-            after->is_sifted ? sifted : ""
+            after->is_filtered ? filtered : ""
         );
     } else {
         snprintf(
             about,
             sizeof about,
             "Dump of %s (%s), %" PRIu64 " process%s%s%s",
-            ml_words_time(profile->now.realtime_ns, words[0]),
+            ml_units_time(profile->now.realtime_ns, words[0]),
             ml_profile_reason_name(profile->reason),
             ml_profile_processes(profile),
             ml_profile_processes(profile) == 1 ? "" : "es",
             !ml_profile_is_complete(profile) ? "; not complete, see memlog report"
             : ml_profile_is_covered(profile) ? "; nothing was lost"
                                              : "; of what memlog sees nothing was lost",
-            after->is_sifted ? sifted : ""
+            after->is_filtered ? filtered : ""
         );
     }
     ml_json_string_member(json, "about", about);

@@ -26,8 +26,8 @@ enum { ML_FLAME_HALVINGS = 14, ML_FLAME_TREE_FRAMES = 20000, ML_FLAME_PROCESS_FR
 struct ml_flame_side {
     const struct ml_profile *profile;
     const struct ml_stacks *stacks;
-    bool is_sifted; /* stacks or frames were left out by a wish (tools/analyzer/stacks/sift.h): the
-                       page says so */
+    bool is_filtered; /* stacks or frames were left out by a wish
+                       (tools/analyzer/stacks/frame_filter.h): the page says so */
 };
 
 /* Write the page of `after`, which shows `metric` first; with `before`, of what changed since then:

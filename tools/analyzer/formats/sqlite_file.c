@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "ipc/wire/event.h"
-#include "tools/analyzer/formats/words.h"
+#include "tools/analyzer/formats/units.h"
 
 /* tools/analyzer/formats/sqlite_schema.sql */
 extern const char ml_sqlite_schema[];
@@ -339,10 +339,10 @@ static void put_own(struct writer *writer) {
         "INSERT INTO memlog_process VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16)"
     );
     const struct ml_profile *profile = writer->profile;
-    char words[ML_WORDS_BYTES];
+    char words[ML_UNITS_BYTES];
     char uncovered[ML_UNCOVERED_BYTES];
 
-    bind_string(writer, dump, 1, ml_words_time(profile->now.realtime_ns, words));
+    bind_string(writer, dump, 1, ml_units_time(profile->now.realtime_ns, words));
     bind_string(writer, dump, 2, ml_profile_reason_name(profile->reason));
     bind_text(writer, dump, 3, profile->program.bytes, profile->program.count_bytes);
     bind(writer, dump, 4, ml_profile_is_complete(profile));

@@ -1,7 +1,7 @@
 /* Keeps what the analyzer wants to find again, tools/analyzer/symbols/cache.h, in files of the
- * user's cache folder. Room: tools. Context: the main thread, before and behind the walls.
+ * user's cache folder. Room: tools. Context: the main thread, before and inside the sandbox.
  *
- * One rule: whoever is behind the walls writes nothing but its output, so a process of its own
+ * One rule: whoever is inside the sandbox writes nothing but its output, so a process of its own
  * (tools/analyzer/helpers/helper.h) writes here: files of that one folder, named by build id, and
  * it reads none of them. A file is whole or not there; together they take ML_CACHE_MAX_BYTES at
  * most, then the oldest go.

@@ -1,9 +1,9 @@
 /* Debug files from the servers of DEBUGINFOD_URLS. Room: tools. Context: the main thread, before
- * and behind the walls.
+ * and inside the sandbox.
  *
  * One rule: whoever asks the network parses nothing. A process of its own
  * (tools/analyzer/helpers/helper.h) takes build ids in hex and answers with a file in debuginfod's
- * cache; what is in that file is read behind the walls. */
+ * cache; what is in that file is read inside the sandbox. */
 #ifndef MEMLOG_TOOLS_ANALYZER_HELPERS_FETCHER_H
 #define MEMLOG_TOOLS_ANALYZER_HELPERS_FETCHER_H
 

@@ -1,4 +1,4 @@
-/* Processes of the analyzer's outside of its walls. Each is started before they go up, does one
+/* Processes of the analyzer's outside of its sandbox. Each is started before it goes up, does one
  * thing for whoever is behind them, and parses nothing but our own questions. Room: tools. Context:
  * the main thread.
  *

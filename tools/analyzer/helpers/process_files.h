@@ -1,7 +1,7 @@
 /* Files that a running process has mapped, whatever became of their names: deleted, replaced, or in
- * another mount namespace. Room: tools. Context: the main thread, before and behind the walls.
+ * another mount namespace. Room: tools. Context: the main thread, before and inside the sandbox.
  *
- * One rule: the walls (Landlock) keep their process from looking into any other, so a process of
+ * One rule: the sandbox (Landlock) keeps their process from looking into any other, so a process of
  * its own, started before them, does: it copies what it is asked for into memory that both have,
  * and parses nothing but our own questions. Whoever asks compares build ids. */
 #ifndef MEMLOG_TOOLS_ANALYZER_HELPERS_PROCESS_FILES_H

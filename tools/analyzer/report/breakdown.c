@@ -7,8 +7,8 @@
 
 #include "ipc/wire/event.h"
 #include "tools/analyzer/formats/process_words.h"
-#include "tools/analyzer/formats/words.h"
-#include "tools/analyzer/stacks/plumbing.h"
+#include "tools/analyzer/formats/units.h"
+#include "tools/analyzer/stacks/allocator_frames.h"
 
 enum { ML_WORDS_OF_PROCESS_BYTES = 1024 };
 
@@ -24,7 +24,7 @@ struct work {
     struct ml_breakdown *breakdown;
     const struct ml_stacks *stacks;
     enum ml_breakdown_by by;
-    bool is_plumbing_shown;
+    bool is_every_frame_shown;
     uint32_t *frames;     /* innermost frame of each node */
     uint32_t *rows;       /* row of each frame */
     uint32_t *seen;       /* of each row: the last stack that counted it, + 1 */
@@ -107,14 +107,14 @@ static uint32_t frame_of(const struct work *work, uint32_t node) {
     uint32_t innermost = work->frames[node];
     uint32_t frame = innermost;
 
-    if (work->is_plumbing_shown) {
+    if (work->is_every_frame_shown) {
         return innermost;
     }
-    while (frame != ML_STACKS_NONE && ml_is_plumbing(ml_frame_name(tree, frame))) {
+    while (frame != ML_STACKS_NONE && ml_is_allocator_frame(ml_frame_name(tree, frame))) {
         frame = tree->frames[frame].parent;
     }
     if (frame == ML_STACKS_NONE || work->rows[frame] == NO_ROW) {
-        return innermost; /* nothing but plumbing */
+        return innermost; /* allocator frames alone */
     }
     return frame;
 }
@@ -229,8 +229,8 @@ static bool by_sizes(struct work *work) {
         }
     }
     for (unsigned i = 0; i < CLASSES; i++) {
-        char size[ML_WORDS_BYTES];
-        char words[ML_WORDS_BYTES + sizeof " and more"];
+        char size[ML_UNITS_BYTES];
+        char words[ML_UNITS_BYTES + sizeof " and more"];
         uint32_t row = NO_ROW;
 
         if (classes[i].self.total_blocks == 0) {
@@ -240,7 +240,7 @@ static bool by_sizes(struct work *work) {
             words,
             sizeof words,
             "%s%s",
-            ml_words_size(i == 0 ? 0 : UINT64_C(1) << (i - 1), size),
+            ml_units_size(i == 0 ? 0 : UINT64_C(1) << (i - 1), size),
             i == 0 ? "" : " and more"
         );
         row = row_new(breakdown, ml_arena_text(&breakdown->arena, words, strlen(words)), "");
@@ -306,13 +306,13 @@ enum ml_status ml_breakdown_init(
     struct ml_breakdown *breakdown,
     const struct ml_stacks *stacks,
     enum ml_breakdown_by by,
-    bool is_plumbing_shown
+    bool is_every_frame_shown
 ) {
     struct work work = {
         .breakdown = breakdown,
         .stacks = stacks,
         .by = by,
-        .is_plumbing_shown = is_plumbing_shown,
+        .is_every_frame_shown = is_every_frame_shown,
         .no_stack = NO_ROW,
     };
     bool done = false;

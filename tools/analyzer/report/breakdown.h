@@ -17,7 +17,8 @@
 #include "tools/analyzer/stacks/stacks.h"
 
 enum ml_breakdown_by {
-    ML_BY_FUNCTION, /* `self`: the innermost that is no plumbing (tools/analyzer/stacks/plumbing.h)
+    ML_BY_FUNCTION, /* `self`: the innermost that is no allocator frame
+                     * (tools/analyzer/stacks/allocator_frames.h)
                      */
     ML_BY_MODULE,   /* likewise, the file that it is in */
     ML_BY_THREAD,   /* as named at the stack's root */
@@ -44,13 +45,13 @@ struct ml_breakdown {
     struct ml_arena arena;
 };
 
-/* Break the whole dump's list down. With `is_plumbing_shown` the innermost frame has it, whatever
- * it is. Errors: ML_ENV_MEMORY. _fini in any case. */
+/* Break the whole dump's list down. With `is_every_frame_shown` the innermost frame has it,
+ * whatever it is. Errors: ML_ENV_MEMORY. _fini in any case. */
 ML_NODISCARD enum ml_status ml_breakdown_init(
     struct ml_breakdown *breakdown,
     const struct ml_stacks *stacks,
     enum ml_breakdown_by by,
-    bool is_plumbing_shown
+    bool is_every_frame_shown
 );
 void ml_breakdown_fini(struct ml_breakdown *breakdown);
 

@@ -3,7 +3,7 @@
 
 #include "base/csv.h"
 #include "base/printable.h"
-#include "tools/analyzer/formats/words.h"
+#include "tools/analyzer/formats/units.h"
 #include "tools/analyzer/report/internal.h"
 #include "tools/analyzer/stacks/function_name.h"
 
@@ -81,29 +81,29 @@ static void put_row(const struct ml_report_page *page, const struct ml_breakdown
     size_t columns = page->style->width > FIGURES_COLUMNS + NAME_COLUMNS_MIN
                          ? page->style->width - FIGURES_COLUMNS
                          : NAME_COLUMNS_MIN;
-    char size[ML_WORDS_BYTES];
-    char words[ML_WORDS_BYTES];
+    char size[ML_UNITS_BYTES];
+    char words[ML_UNITS_BYTES];
     char name[ML_REPORT_NAME_BYTES];
 
     fprintf(
         page->out,
         "%s%11s%s %5.1f%%  ",
         ml_report_bold(page),
-        ml_words_size(self, size),
+        ml_units_size(self, size),
         ml_report_plain(page),
         percent(self, whole)
     );
     if (has_cumulative(report)) {
         fprintf(
-            page->out, "%11s %5.1f%%", ml_words_size(cumulative, size), percent(cumulative, whole)
+            page->out, "%11s %5.1f%%", ml_units_size(cumulative, size), percent(cumulative, whole)
         );
     } else {
         fprintf(page->out, "%11s %6s", "", "");
     }
     fprintf(
-        page->out, " %10s ", ml_words_count(ml_metric_blocks(&row->self, report->metric), words)
+        page->out, " %10s ", ml_units_count(ml_metric_blocks(&row->self, report->metric), words)
     );
-    fprintf(page->out, "%10s  ", ml_words_count(row->temporary_blocks, words));
+    fprintf(page->out, "%10s  ", ml_units_count(row->temporary_blocks, words));
     ml_function_name_fit(row->name, columns, name, sizeof name);
     ml_report_put(page, name);
     if (row->module[0] && ml_printable_columns(name) + 2 < columns) {

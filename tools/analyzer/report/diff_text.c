@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/json_writer.h"
-#include "tools/analyzer/formats/words.h"
+#include "tools/analyzer/formats/units.h"
 #include "tools/analyzer/report/internal.h"
 #include "tools/analyzer/stacks/function_name.h"
 #include "tools/analyzer/stacks/process_pairs.h"
@@ -161,24 +161,24 @@ void ml_report_diff_leaks(
 /* ---- text */
 
 /* "+1.5 MiB", "-3.0 KiB", "0 B" */
-static const char *signed_size(uint64_t from, uint64_t to, char out_words[ML_WORDS_BYTES + 1]) {
+static const char *signed_size(uint64_t from, uint64_t to, char out_words[ML_UNITS_BYTES + 1]) {
     out_words[0] = from < to ? '+' : '-';
-    ml_words_size(distance(from, to), out_words + 1);
+    ml_units_size(distance(from, to), out_words + 1);
     return from == to ? out_words + 1 : out_words;
 }
 
 static void
 put_row(const struct ml_report_page *page, const char *title, uint64_t from, uint64_t to) {
-    char from_words[ML_WORDS_BYTES];
-    char to_words[ML_WORDS_BYTES];
-    char change_words[ML_WORDS_BYTES + 1];
+    char from_words[ML_UNITS_BYTES];
+    char to_words[ML_UNITS_BYTES];
+    char change_words[ML_UNITS_BYTES + 1];
 
     fprintf(
         page->out,
         "  %-9s  %11s  %11s  %s%12s%s",
         title,
-        ml_words_size(from, from_words),
-        ml_words_size(to, to_words),
+        ml_units_size(from, from_words),
+        ml_units_size(to, to_words),
         ml_report_bold(page),
         signed_size(from, to, change_words),
         ml_report_plain(page)
@@ -198,9 +198,9 @@ static void put_change(
     const struct ml_report_page *page = &pages[ML_DIFF_TO];
     uint64_t from = ml_metric_bytes(&stack->sides[ML_DIFF_FROM], metric);
     uint64_t to = ml_metric_bytes(&stack->sides[ML_DIFF_TO], metric);
-    char from_words[ML_WORDS_BYTES];
-    char to_words[ML_WORDS_BYTES];
-    char change_words[ML_WORDS_BYTES + 1];
+    char from_words[ML_UNITS_BYTES];
+    char to_words[ML_UNITS_BYTES];
+    char change_words[ML_UNITS_BYTES + 1];
 
     fprintf(
         page->out,
@@ -217,7 +217,7 @@ static void put_change(
         fputs("gone", page->out);
     } else {
         fprintf(
-            page->out, "%s -> %s", ml_words_size(from, from_words), ml_words_size(to, to_words)
+            page->out, "%s -> %s", ml_units_size(from, from_words), ml_units_size(to, to_words)
         );
     }
     fprintf(page->out, "%s\n", ml_report_plain(page));
@@ -247,7 +247,7 @@ static void put_changes(
             ml_report_heading(
                 page,
                 grew ? "Grew" : "Shrank",
-                page->report->is_sifted ? "of what was asked for" : ""
+                page->report->is_filtered ? "of what was asked for" : ""
             );
         }
         put_change(pages, stack, metric, shown == 0);
@@ -274,9 +274,9 @@ static int order_processes(const void *left, const void *right) {
 
 static void put_process(const struct ml_report_page *page, const struct process_change *change) {
     enum { NAME_COLUMNS = 24 };
-    char from_words[ML_WORDS_BYTES];
-    char to_words[ML_WORDS_BYTES];
-    char change_words[ML_WORDS_BYTES + 1];
+    char from_words[ML_UNITS_BYTES];
+    char to_words[ML_UNITS_BYTES];
+    char change_words[ML_UNITS_BYTES + 1];
     char name[ML_REPORT_NAME_BYTES];
 
     fprintf(
@@ -285,8 +285,8 @@ static void put_process(const struct ml_report_page *page, const struct process_
         change->from_pid == 0 ? "new"
         : change->is_gone     ? "gone"
                               : "",
-        change->from_pid != 0 ? ml_words_size(change->from, from_words) : "",
-        change->is_gone ? "" : ml_words_size(change->to, to_words),
+        change->from_pid != 0 ? ml_units_size(change->from, from_words) : "",
+        change->is_gone ? "" : ml_units_size(change->to, to_words),
         ml_report_bold(page),
         signed_size(change->from, change->to, change_words),
         ml_report_plain(page),
@@ -356,7 +356,7 @@ static void put_processes(const struct ml_report_page pages[ML_DIFF_SIDES], enum
 static void put_certainty(const struct ml_report_page *page, const char *title) {
     const struct ml_profile *profile = page->report->profile;
     const uint64_t sampling_bytes = ml_report_sampling_bytes(profile);
-    char words[ML_WORDS_BYTES];
+    char words[ML_UNITS_BYTES];
 
     if (!ml_profile_is_complete(profile)) {
         fprintf(
@@ -381,7 +381,7 @@ static void put_certainty(const struct ml_report_page *page, const char *title) 
             page->out,
             "  estimated  %s: from samples, one every %s on average\n",
             title,
-            ml_words_size(sampling_bytes, words)
+            ml_units_size(sampling_bytes, words)
         );
     }
 }

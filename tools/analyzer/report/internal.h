@@ -9,7 +9,7 @@
 #include <stdio.h>
 
 #include "base/json_writer.h"
-#include "tools/analyzer/formats/words.h"
+#include "tools/analyzer/formats/units.h"
 #include "tools/analyzer/report/report.h"
 
 /* Longest name that is shown; the rest of a longer one is cut. */
@@ -42,7 +42,7 @@ void ml_report_put_wrapped(const struct ml_report_page *page, size_t column, con
 size_t ml_report_lines_of(const struct ml_report_page *page, size_t column, const char *text);
 
 /* "10:00:00.123Z" of a time of day; UTC, as every time that is told. */
-const char *ml_report_time_of_day(uint64_t realtime_ns, char words[ML_WORDS_BYTES]);
+const char *ml_report_time_of_day(uint64_t realtime_ns, char words[ML_UNITS_BYTES]);
 
 /* Whose losses there are, in the order in which a person should care: why, and what to do. */
 void ml_report_losses(const struct ml_report_page *page);
@@ -107,8 +107,8 @@ struct ml_report_line {
     uint32_t source_line;
 };
 
-/* "inner < outer < ...": the callers that have names, plumbing left out unless there is nothing
- * else. */
+/* "inner < outer < ...": the callers that have names, allocator frames left out unless there is
+ * nothing else. */
 enum { ML_REPORT_CALLERS_BYTES = 256 };
 void ml_report_callers(
     const struct ml_report_page *page, uint32_t node, char out_callers[ML_REPORT_CALLERS_BYTES]

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "ipc/wire/event.h"
-#include "tools/analyzer/formats/words.h"
+#include "tools/analyzer/formats/units.h"
 #include "tools/analyzer/report/internal.h"
 
 /* The version of the form. */
@@ -15,9 +15,9 @@ static void text_member(struct ml_json *json, const char *name, struct ml_profil
 }
 
 static void time_member(struct ml_json *json, const char *name, uint64_t realtime_ns) {
-    char words[ML_WORDS_BYTES];
+    char words[ML_UNITS_BYTES];
 
-    ml_json_string_member(json, name, ml_words_time_ms(realtime_ns, words));
+    ml_json_string_member(json, name, ml_units_time_ms(realtime_ns, words));
 }
 
 /* Whole bytes and blocks, rounded. */
@@ -227,13 +227,13 @@ static void put_trigger(struct ml_json *json, const struct ml_report *report) {
 void ml_report_json_dump(struct ml_json *json, const struct ml_report *report) {
     const struct ml_profile *profile = report->profile;
     const char *slash = strrchr(report->file_path, '/');
-    char words[ML_WORDS_BYTES];
+    char words[ML_UNITS_BYTES];
     char uncovered[ML_UNCOVERED_BYTES];
 
     ml_json_key(json, "dump");
     ml_json_open(json, '{');
     ml_json_string_member(json, "file", slash ? slash + 1 : report->file_path);
-    ml_json_string_member(json, "time", ml_words_time(profile->now.realtime_ns, words));
+    ml_json_string_member(json, "time", ml_units_time(profile->now.realtime_ns, words));
     ml_json_string_member(json, "reason", ml_profile_reason_name(profile->reason));
     text_member(json, "program", profile->program);
     ml_json_number_member(json, "sampling_bytes", sampling_of(profile));

@@ -2,7 +2,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "tools/analyzer/formats/words.h"
+#include "tools/analyzer/formats/units.h"
 #include "tools/analyzer/report/internal.h"
 
 /* Why events were dropped, and what to do about it; in the order in which they are told. */
@@ -33,14 +33,14 @@ put_reasons(const struct ml_report_page *page, const struct ml_profile_accountin
          "please report what is said above"},
         {accounting->unaccounted, "for no reason that is known", "please report this as a fault"},
     };
-    char words[ML_WORDS_BYTES];
+    char words[ML_UNITS_BYTES];
 
     for (size_t i = 0; i < sizeof reasons / sizeof reasons[0]; i++) {
         if (reasons[i].count > 0) {
             fprintf(
                 page->out,
                 "      %s: %s (%s)\n",
-                ml_words_count(reasons[i].count, words),
+                ml_units_count(reasons[i].count, words),
                 reasons[i].why,
                 reasons[i].next
             );
@@ -62,7 +62,7 @@ static void put_file_trouble(const struct ml_report_page *page) {
 
 static void put_gap(const struct ml_report_page *page, const struct ml_profile_gap *gap) {
     const struct ml_profile *profile = page->report->profile;
-    char words[ML_WORDS_BYTES];
+    char words[ML_UNITS_BYTES];
 
     fprintf(
         page->out,
@@ -78,8 +78,8 @@ static void put_gap(const struct ml_report_page *page, const struct ml_profile_g
 
 static void
 put_process(const struct ml_report_page *page, const struct ml_profile_process *process) {
-    char words[ML_WORDS_BYTES];
-    char more_words[ML_WORDS_BYTES];
+    char words[ML_UNITS_BYTES];
+    char more_words[ML_UNITS_BYTES];
 
     fprintf(page->out, "    %" PRIu32 " ", process->pid);
     ml_report_put(page, process->name.bytes);
@@ -87,8 +87,8 @@ put_process(const struct ml_report_page *page, const struct ml_profile_process *
         fprintf(
             page->out,
             ": %s of %s events were lost",
-            ml_words_count(process->lost_events, words),
-            ml_words_count(process->events + process->lost_events, more_words)
+            ml_units_count(process->lost_events, words),
+            ml_units_count(process->events + process->lost_events, more_words)
         );
     }
     if (process->trouble.count_bytes > 0) {
@@ -116,8 +116,8 @@ void ml_report_losses(const struct ml_report_page *page) {
     }
 }
 
-static const char *span_of(uint64_t span_ns, char words[ML_WORDS_BYTES]) {
-    return span_ns < 1000000 ? "less than 1 ms" : ml_words_span(span_ns, words);
+static const char *span_of(uint64_t span_ns, char words[ML_UNITS_BYTES]) {
+    return span_ns < 1000000 ? "less than 1 ms" : ml_units_span(span_ns, words);
 }
 
 void ml_report_waits(const struct ml_report_page *page) {
@@ -125,9 +125,9 @@ void ml_report_waits(const struct ml_report_page *page) {
     const struct ml_profile_process *longest = NULL;
     uint64_t waits = 0;
     uint64_t waited_ns = 0;
-    char count[ML_WORDS_BYTES];
-    char span[ML_WORDS_BYTES];
-    char longest_span[ML_WORDS_BYTES];
+    char count[ML_UNITS_BYTES];
+    char span[ML_UNITS_BYTES];
+    char longest_span[ML_UNITS_BYTES];
 
     for (size_t i = 0; i < profile->processes_count; i++) {
         const struct ml_profile_process *process = &profile->processes[i];
@@ -143,7 +143,7 @@ void ml_report_waits(const struct ml_report_page *page) {
     fprintf(
         page->out,
         "  waited       %s time%s for memlog, %s in all, at most %s (process %" PRIu32 ")\n",
-        ml_words_count(waits, count),
+        ml_units_count(waits, count),
         ml_report_plural(waits),
         span_of(waited_ns, span),
         span_of(longest->accounting.longest_wait_ns, longest_span),

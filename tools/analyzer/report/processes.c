@@ -6,7 +6,7 @@
 
 #include "base/printable.h"
 #include "tools/analyzer/formats/process_words.h"
-#include "tools/analyzer/formats/words.h"
+#include "tools/analyzer/formats/units.h"
 #include "tools/analyzer/report/internal.h"
 #include "tools/analyzer/stacks/function_name.h"
 
@@ -55,18 +55,18 @@ void ml_report_state(const struct ml_profile_process *process, char *out_state, 
 /* An entry that stands for several; its figures are their sums. */
 static void
 put_folded(const struct ml_report_page *page, const struct ml_profile_process *process) {
-    char count[ML_WORDS_BYTES];
-    char failed[ML_WORDS_BYTES];
+    char count[ML_UNITS_BYTES];
+    char failed[ML_UNITS_BYTES];
 
     fprintf(
         page->out,
         "%7s  %sthe sums of %s such processes",
         "",
         ml_report_dim(page),
-        ml_words_count(process->folded_processes, count)
+        ml_units_count(process->folded_processes, count)
     );
     if (process->folded_failed > 0) {
-        fprintf(page->out, ", %s failed", ml_words_count(process->folded_failed, failed));
+        fprintf(page->out, ", %s failed", ml_units_count(process->folded_failed, failed));
     }
     fprintf(page->out, "; see --keep-processes%s\n", ml_report_plain(page));
 }
@@ -125,10 +125,10 @@ static void put_process(
     const struct table *table,
     const struct ml_profile_process *process
 ) {
-    char state[ML_WORDS_BYTES];
-    char live[ML_WORDS_BYTES];
-    char peak[ML_WORDS_BYTES];
-    char total[ML_WORDS_BYTES];
+    char state[ML_UNITS_BYTES];
+    char live[ML_UNITS_BYTES];
+    char peak[ML_UNITS_BYTES];
+    char total[ML_UNITS_BYTES];
     char name[ML_REPORT_NAME_BYTES];
 
     ml_report_state(process, state, sizeof state);
@@ -139,15 +139,15 @@ static void put_process(
     if (table->has_roles) {
         fprintf(page->out, "%-9s ", ml_process_role(page->report->profile, process));
     }
-    fprintf(page->out, "%-9s %10s ", state, ml_words_size(process->totals.live_bytes, live));
+    fprintf(page->out, "%-9s %10s ", state, ml_units_size(process->totals.live_bytes, live));
     if (table->has_held) {
-        fprintf(page->out, "%10s ", ml_words_size(process->held_at_tree_peak_bytes, peak));
+        fprintf(page->out, "%10s ", ml_units_size(process->held_at_tree_peak_bytes, peak));
     }
     fprintf(
         page->out,
         "%10s %10s\n",
-        ml_words_size(process->totals.peak_bytes, peak),
-        ml_words_size(process->totals.total_bytes, total)
+        ml_units_size(process->totals.peak_bytes, peak),
+        ml_units_size(process->totals.total_bytes, total)
     );
     put_words(page, table, process);
     if (process->folded_processes > 0) {
@@ -160,7 +160,7 @@ static void put_process(
             "%7s  %sshared with its parent since the fork: %s%s\n",
             "",
             ml_report_dim(page),
-            ml_words_size(process->inherited_bytes, live),
+            ml_units_size(process->inherited_bytes, live),
             ml_report_plain(page)
         );
     }

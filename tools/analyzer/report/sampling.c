@@ -2,15 +2,15 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "tools/analyzer/formats/words.h"
+#include "tools/analyzer/formats/units.h"
 #include "tools/analyzer/report/internal.h"
 
 enum { TOLD_MAX = 6 };
 
 static const char *
-interval_of(uint64_t interval_bytes, char words[ML_WORDS_BYTES], const char **out_every) {
+interval_of(uint64_t interval_bytes, char words[ML_UNITS_BYTES], const char **out_every) {
     *out_every = interval_bytes > 1 ? "one every " : "";
-    return interval_bytes > 1 ? ml_words_size(interval_bytes, words) : "every allocation";
+    return interval_bytes > 1 ? ml_units_size(interval_bytes, words) : "every allocation";
 }
 
 static void put_change(
@@ -18,8 +18,8 @@ static void put_change(
 ) {
     const uint64_t time_ns =
         ml_profile_realtime_ns(page->report->profile, process->sampling_changes[index].ticks);
-    char size[ML_WORDS_BYTES];
-    char time[ML_WORDS_BYTES];
+    char size[ML_UNITS_BYTES];
+    char time[ML_UNITS_BYTES];
     const char *every = "";
     const char *interval =
         interval_of(process->sampling_changes[index].interval_bytes, size, &every);
@@ -38,7 +38,7 @@ put_process(const struct ml_report_page *page, const struct ml_profile_process *
     const size_t count = process->sampling_changes_count;
     const size_t first = count <= TOLD_MAX ? count : TOLD_MAX - 1;
     const uint64_t hidden = process->sampling_left_out + (count - first) - (first < count ? 1 : 0);
-    char words[ML_WORDS_BYTES];
+    char words[ML_UNITS_BYTES];
 
     fprintf(page->out, "  %8" PRIu32 " ", process->pid);
     ml_report_put(page, process->name.bytes);
@@ -50,9 +50,9 @@ put_process(const struct ml_report_page *page, const struct ml_profile_process *
         fprintf(
             page->out,
             "               ... %s more change%s, the longest interval %s ...\n",
-            ml_words_count(hidden, words),
+            ml_units_count(hidden, words),
             ml_report_plural(hidden),
-            ml_words_size(process->sampling_bytes, (char[ML_WORDS_BYTES]){0})
+            ml_units_size(process->sampling_bytes, (char[ML_UNITS_BYTES]){0})
         );
     }
     if (first < count) {

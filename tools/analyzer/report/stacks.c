@@ -6,9 +6,9 @@
 
 #include "base/printable.h"
 #include "ipc/wire/event.h"
-#include "tools/analyzer/formats/words.h"
+#include "tools/analyzer/formats/units.h"
+#include "tools/analyzer/stacks/allocator_frames.h"
 #include "tools/analyzer/stacks/function_name.h"
-#include "tools/analyzer/stacks/plumbing.h"
 
 enum {
     STACKS_SHOWN = 5,       /* of each list, when the user says nothing */
@@ -139,10 +139,10 @@ static void put_line(const struct ml_report_page *page, const struct ml_report_l
 }
 
 /* How many of the innermost lines hand memory on for others; none when all do. */
-static size_t plumbing_count(const struct ml_report_line *lines, size_t count) {
+static size_t count_allocator_frames(const struct ml_report_line *lines, size_t count) {
     size_t at = 0;
 
-    while (at < count && lines[at].name && ml_is_plumbing(lines[at].name)) {
+    while (at < count && lines[at].name && ml_is_allocator_frame(lines[at].name)) {
         at++;
     }
     return at < count ? at : 0;
@@ -153,10 +153,10 @@ void ml_report_frames(const struct ml_report_page *page, uint32_t node) {
     struct ml_report_line *all = ml_report_lines(page->report->stacks, node, &count);
     const struct ml_report_line *lines = all;
 
-    if (!page->report->is_plumbing_shown) {
-        size_t plumbing = plumbing_count(all, count);
-        lines = all != NULL ? all + plumbing : NULL;
-        count -= plumbing;
+    if (!page->report->is_every_frame_shown) {
+        size_t allocator_frames = count_allocator_frames(all, count);
+        lines = all != NULL ? all + allocator_frames : NULL;
+        count -= allocator_frames;
     }
 
     if (count == 0) {
@@ -189,8 +189,8 @@ static void put_stack(
     struct ml_profile_text thread = ml_stacks_thread(page->report->stacks, stack->node);
     uint64_t bytes = ml_metric_bytes(&stack->own, metric);
     uint64_t blocks = ml_metric_blocks(&stack->own, metric);
-    char size[ML_WORDS_BYTES];
-    char count[ML_WORDS_BYTES];
+    char size[ML_UNITS_BYTES];
+    char count[ML_UNITS_BYTES];
     double share = whole_bytes > 0 ? 100.0 * (double)bytes / (double)whole_bytes : 0;
 
     fprintf(
@@ -199,14 +199,14 @@ static void put_stack(
         number > 1 ? "\n" : "",
         number,
         ml_report_bold(page),
-        ml_words_size(bytes, size),
+        ml_units_size(bytes, size),
         share,
         ml_report_plain(page),
-        ml_words_count(blocks, count),
+        ml_units_count(blocks, count),
         ml_report_plural(blocks)
     );
     if (page->report->order == ML_ORDER_TEMPORARY) {
-        fprintf(page->out, ", %s freed at once", ml_words_count(stack->temporary_blocks, count));
+        fprintf(page->out, ", %s freed at once", ml_units_count(stack->temporary_blocks, count));
     }
     if (thread.count_bytes > 0) {
         fputs(", thread ", page->out);
@@ -274,7 +274,7 @@ const char *ml_report_rest(
         report->list == ML_LIST_ROWS ? ""
         : count == 1                 ? " stack"
                                      : " stacks",
-        report->is_sifted ? ", of those that were asked for" : ""
+        report->is_filtered ? ", of those that were asked for" : ""
     );
     return out_rest;
 }

@@ -1,11 +1,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/analyzer/formats/words.h"
+#include "tools/analyzer/formats/units.h"
 #include "tools/analyzer/report/internal.h"
-#include "tools/analyzer/stacks/asker.h"
+#include "tools/analyzer/stacks/allocator_frames.h"
+#include "tools/analyzer/stacks/attribution.h"
 #include "tools/analyzer/stacks/function_name.h"
-#include "tools/analyzer/stacks/plumbing.h"
 
 enum {
     HOLDERS_SHOWN = 5,
@@ -77,12 +77,12 @@ void ml_report_callers(
         char name[ML_REPORT_NAME_BYTES];
         bool has_room = true;
 
-        if (!lines[i].name && ml_asker_is_common_name(lines[i].module) && i + 1 < count) {
+        if (!lines[i].name && ml_attribution_is_common_name(lines[i].module) && i + 1 < count) {
             continue; /* the C library's own functions hand on, named or not */
         }
         if (!lines[i].name) {
             has_room = add_nameless(&callers, lines[i].module);
-        } else if (lines[i].name[0] != '[' && (!ml_is_plumbing(lines[i].name) || i + 1 == count)) {
+        } else if (lines[i].name[0] != '[' && (!ml_is_allocator_frame(lines[i].name) || i + 1 == count)) {
             /* "[frames left out]" is no caller. */
             ml_function_name_brief(lines[i].name, name, sizeof name);
             callers.nameless_in = NULL;
@@ -161,14 +161,14 @@ static void put_holders(const struct ml_report_page *page) {
         );
     }
     for (size_t i = 0; i < count && i < HOLDERS_SHOWN; i++) {
-        char words[ML_WORDS_BYTES];
+        char words[ML_UNITS_BYTES];
 
         fprintf(
             page->out,
             "  %5.1f %%  %s%10s%s   ",
             whole_bytes > 0 ? 100.0 * (double)holders[i].bytes / (double)whole_bytes : 0.0,
             ml_report_bold(page),
-            ml_words_size(holders[i].bytes, words),
+            ml_units_size(holders[i].bytes, words),
             ml_report_plain(page)
         );
         ml_report_put(page, holders[i].callers);

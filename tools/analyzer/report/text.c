@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/printable.h"
-#include "tools/analyzer/formats/words.h"
+#include "tools/analyzer/formats/units.h"
 #include "tools/analyzer/report/internal.h"
 #include "tools/analyzer/report/unrecorded.h"
 
@@ -94,23 +94,23 @@ static void put_amount(
     double bytes_error,
     const char *meaning
 ) {
-    char size[ML_WORDS_BYTES];
-    char error[ML_WORDS_BYTES] = "";
-    char count[ML_WORDS_BYTES];
+    char size[ML_UNITS_BYTES];
+    char error[ML_UNITS_BYTES] = "";
+    char count[ML_UNITS_BYTES];
 
     if (bytes_error > 0) {
-        ml_words_size((uint64_t)(bytes_error + 0.5), error);
+        ml_units_size((uint64_t)(bytes_error + 0.5), error);
     }
     fprintf(
         page->out,
         "  %-9s %s%11s%s%s%s %13s block%s%s  %s%s%s\n",
         title,
         ml_report_bold(page),
-        ml_words_size(bytes, size),
+        ml_units_size(bytes, size),
         ml_report_plain(page),
         bytes_error > 0 ? " \u00b1 " : "",
         error,
-        ml_words_count(blocks, count),
+        ml_units_count(blocks, count),
         ml_report_plural(blocks),
         blocks == 1 ? " " : "",
         ml_report_dim(page),
@@ -119,8 +119,8 @@ static void put_amount(
     );
 }
 
-const char *ml_report_time_of_day(uint64_t realtime_ns, char words[ML_WORDS_BYTES]) {
-    ml_words_time_ms(realtime_ns, words);
+const char *ml_report_time_of_day(uint64_t realtime_ns, char words[ML_UNITS_BYTES]) {
+    ml_units_time_ms(realtime_ns, words);
     /* 2026-11-21T10:00:00.123Z -> 10:00:00.123Z */
     if (strlen(words) < sizeof "2026-11-21T10:00:00.123Z" - 1) {
         return "an unknown time";
@@ -190,7 +190,7 @@ static void put_title(const struct ml_report_page *page) {
     const struct ml_profile *profile = page->report->profile;
     const uint64_t processes = ml_profile_processes(profile);
     const uint64_t images = ml_profile_images(profile);
-    char words[ML_WORDS_BYTES];
+    char words[ML_UNITS_BYTES];
 
     fputs(ml_report_bold(page), page->out);
     ml_report_put(page, profile->program.bytes);
@@ -208,7 +208,7 @@ static void put_title(const struct ml_report_page *page) {
     fprintf(
         page->out,
         ", %s, dump at %s%s\n",
-        ml_words_span(profile->now.monotonic_ns - profile->run_start.monotonic_ns, words),
+        ml_units_span(profile->now.monotonic_ns - profile->run_start.monotonic_ns, words),
         profile->reason == 0 ? "the end" : ml_profile_reason_name(profile->reason),
         ml_report_plain(page)
     );
@@ -218,7 +218,7 @@ static void put_title(const struct ml_report_page *page) {
 static void put_trigger(const struct ml_report_page *page) {
     const struct ml_profile_trigger *trigger = &page->report->profile->trigger;
     char callers[ML_REPORT_CALLERS_BYTES];
-    char words[ML_WORDS_BYTES];
+    char words[ML_UNITS_BYTES];
     char text[TRIGGER_BYTES];
 
     if (trigger->kind == 0) {
@@ -245,7 +245,7 @@ static void put_trigger(const struct ml_report_page *page) {
             page->out,
             "  guilty       %s%s%s in ",
             ml_report_bold(page),
-            ml_words_size(trigger->node_bytes, words),
+            ml_units_size(trigger->node_bytes, words),
             ml_report_plain(page)
         );
         ml_report_put(page, callers);
@@ -256,7 +256,7 @@ static void put_trigger(const struct ml_report_page *page) {
 /* Whether that is all there was. */
 static void put_completeness(const struct ml_report_page *page) {
     const struct ml_profile *profile = page->report->profile;
-    char words[ML_WORDS_BYTES];
+    char words[ML_UNITS_BYTES];
 
     if (!ml_profile_is_complete(profile)) {
         fprintf(page->out, "  %sNOT COMPLETE%s\n", ml_report_warn(page), ml_report_plain(page));
@@ -274,7 +274,7 @@ static void put_completeness(const struct ml_report_page *page) {
             page->out,
             "  complete     estimated from samples, one every %s on average%s (\u00b1 one standard "
             "error)\n",
-            ml_words_size(ml_report_sampling_bytes(profile), words),
+            ml_units_size(ml_report_sampling_bytes(profile), words),
             sampling_changed(profile) ? " at times" : ""
         );
     } else if (ml_profile_is_covered(profile)) {
@@ -296,8 +296,8 @@ static void put_stack_quality(const struct ml_report_page *page) {
     uint64_t broken = 0;
     uint64_t checked = 0;
     uint64_t differed = 0;
-    char words[ML_WORDS_BYTES];
-    char more_words[ML_WORDS_BYTES];
+    char words[ML_UNITS_BYTES];
+    char more_words[ML_UNITS_BYTES];
 
     for (size_t i = 0; i < profile->processes_count; i++) {
         cut += profile->processes[i].truncated_stacks;
@@ -309,8 +309,8 @@ static void put_stack_quality(const struct ml_report_page *page) {
         fprintf(
             page->out,
             "  stacks       %s too deep and cut, %s not walked to the end\n",
-            ml_words_count(cut, words),
-            ml_words_count(broken, more_words)
+            ml_units_count(cut, words),
+            ml_units_count(broken, more_words)
         );
     }
     if (checked > 0) {
@@ -319,8 +319,8 @@ static void put_stack_quality(const struct ml_report_page *page) {
             "  %sunwinder%s     %s stacks checked against libunwind, %s differed\n",
             differed > 0 ? ml_report_warn(page) : "",
             differed > 0 ? ml_report_plain(page) : "",
-            ml_words_count(checked, words),
-            ml_words_count(differed, more_words)
+            ml_units_count(checked, words),
+            ml_units_count(differed, more_words)
         );
     }
 }
@@ -328,8 +328,8 @@ static void put_stack_quality(const struct ml_report_page *page) {
 /* What was held and allocated. */
 static void put_figures(const struct ml_report_page *page) {
     const struct ml_profile *profile = page->report->profile;
-    char words[ML_WORDS_BYTES];
-    char peak[2 * ML_WORDS_BYTES];
+    char words[ML_UNITS_BYTES];
+    char peak[2 * ML_UNITS_BYTES];
     struct ml_profile_spread errors;
 
     if (profile->tree.peak_bytes == 0) {
@@ -390,7 +390,7 @@ static void put_temporary(const struct ml_report_page *page) {
     const struct ml_stack_list *list = &page->report->stacks->tree;
     uint64_t total = page->report->profile->tree.total_blocks;
     uint64_t temporary = 0;
-    char words[ML_WORDS_BYTES];
+    char words[ML_UNITS_BYTES];
 
     for (size_t i = 0; i < list->count; i++) {
         temporary += list->stacks[i].temporary_blocks;
@@ -401,14 +401,14 @@ static void put_temporary(const struct ml_report_page *page) {
     fprintf(
         page->out,
         "  temporary    %s block%s (%.0f %%) freed at once: --sort=temporary\n",
-        ml_words_count(temporary, words),
+        ml_units_count(temporary, words),
         ml_report_plural(temporary),
         100.0 * (double)temporary / (double)total
     );
 }
 
 static void put_more(const struct ml_report_page *page) {
-    if (page->report->list == ML_LIST_USUAL && !page->report->is_sifted &&
+    if (page->report->list == ML_LIST_USUAL && !page->report->is_filtered &&
         page->report->profile->processes_count > 0) {
         fprintf(
             page->out,
@@ -429,7 +429,7 @@ void ml_report_text(
         return;
     }
     ml_report_answer(&page);
-    if (!report->is_sifted) {
+    if (!report->is_filtered) {
         put_temporary(&page); /* counted over the stacks, which are not all there else */
     }
     ml_report_processes(&page);

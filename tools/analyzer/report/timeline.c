@@ -8,7 +8,7 @@
 
 #include "tools/analyzer/model/search.h"
 #include "tools/analyzer/report/internal.h"
-#include "tools/analyzer/stacks/plumbing.h"
+#include "tools/analyzer/stacks/allocator_frames.h"
 
 enum { MS_PER_S = 1000, S_PER_DAY = 24 * 3600 };
 
@@ -261,7 +261,7 @@ void ml_timeline_name(
     struct ml_report_line *lines = ml_report_lines(stacks, node, &count);
     size_t at = 0;
 
-    while (at + 1 < count && lines[at].name && ml_is_plumbing(lines[at].name)) {
+    while (at + 1 < count && lines[at].name && ml_is_allocator_frame(lines[at].name)) {
         at++;
     }
     if (count == 0) {

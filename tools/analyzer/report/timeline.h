@@ -76,7 +76,7 @@ bool ml_series_next(
     struct ml_profile_point *out_point
 );
 
-/* "leaking", or module+offset: the innermost frame that is no plumbing. */
+/* "leaking", or module+offset: the innermost frame that is no allocator frame. */
 enum { ML_TIMELINE_NAME_BYTES = 1024 };
 void ml_timeline_name(
     const struct ml_stacks *stacks, uint32_t node, char out_name[ML_TIMELINE_NAME_BYTES]

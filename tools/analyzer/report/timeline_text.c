@@ -65,7 +65,7 @@ static void put_row(
     unsigned columns = page->style->width > beside + 8 ? page->style->width - beside : 8;
     char name[ML_REPORT_NAME_BYTES];
     char fitted[ML_REPORT_NAME_BYTES];
-    char words[ML_WORDS_BYTES];
+    char words[ML_UNITS_BYTES];
     const struct ml_profile_point *last = &row->series->points[row->series->points_count - 1];
 
     columns = columns > CURVE_COLUMNS_MAX ? CURVE_COLUMNS_MAX : columns;
@@ -79,9 +79,9 @@ static void put_row(
     ml_report_put(page, fitted);
     fprintf(page->out, "%*s  ", (int)(NAME_COLUMNS - ml_printable_columns(fitted)), "");
     put_curve(page, timeline, row, columns);
-    fprintf(page->out, "%12s", ml_words_size(ml_series_at(row->series, timeline->to_ms), words));
-    fprintf(page->out, "%12s", ml_words_size(row->most_bytes, words));
-    fprintf(page->out, "%12s\n", ml_words_size(last->total_bytes, words));
+    fprintf(page->out, "%12s", ml_units_size(ml_series_at(row->series, timeline->to_ms), words));
+    fprintf(page->out, "%12s", ml_units_size(row->most_bytes, words));
+    fprintf(page->out, "%12s\n", ml_units_size(last->total_bytes, words));
 }
 
 static void put_curves(const struct ml_report_page *page, const struct ml_timeline *timeline) {
@@ -133,7 +133,7 @@ static void put_change(const struct ml_report_page *page, const struct ml_timeli
     const bool grew = change->to_bytes > change->from_bytes;
     const uint64_t by =
         grew ? change->to_bytes - change->from_bytes : change->from_bytes - change->to_bytes;
-    char words[ML_WORDS_BYTES];
+    char words[ML_UNITS_BYTES];
     char name[ML_TIMELINE_NAME_BYTES];
     char fitted[ML_REPORT_NAME_BYTES];
     char callers[ML_REPORT_CALLERS_BYTES];
@@ -143,7 +143,7 @@ static void put_change(const struct ml_report_page *page, const struct ml_timeli
         "  %s%s%-11s%s",
         ml_report_bold(page),
         grew ? "+" : "-",
-        ml_words_size(by, words),
+        ml_units_size(by, words),
         ml_report_plain(page)
     );
     ml_timeline_name(page->report->stacks, change->node, name);
@@ -154,8 +154,8 @@ static void put_change(const struct ml_report_page *page, const struct ml_timeli
     fprintf(page->out, " %" PRIu32 "\n", change->process->pid);
     ml_report_callers(page, change->node, callers);
     fprintf(page->out, "              %s", ml_report_dim(page));
-    fprintf(page->out, "%s to ", ml_words_size(change->from_bytes, words));
-    fprintf(page->out, "%s", ml_words_size(change->to_bytes, words));
+    fprintf(page->out, "%s to ", ml_units_size(change->from_bytes, words));
+    fprintf(page->out, "%s", ml_units_size(change->to_bytes, words));
     if (change->is_partial) {
         fputs(", at least: not followed before", page->out);
     }
@@ -175,7 +175,7 @@ static void put_passed(const struct ml_report_page *page, const struct ml_timeli
 
     for (size_t i = 0; i < timeline->passed_count && i < limit; i++) {
         const struct ml_timeline_change *change = &timeline->passed[i];
-        char words[ML_WORDS_BYTES];
+        char words[ML_UNITS_BYTES];
         char callers[ML_REPORT_CALLERS_BYTES];
 
         if (ml_timeline_passed_bytes(change) < largest / LEAST_SHARE) {
@@ -192,7 +192,7 @@ static void put_passed(const struct ml_report_page *page, const struct ml_timeli
             page->out,
             "  %s%-12s%s",
             ml_report_bold(page),
-            ml_words_size(change->most_bytes, words),
+            ml_units_size(change->most_bytes, words),
             ml_report_plain(page)
         );
         ml_report_callers(page, change->node, callers);
@@ -236,9 +236,9 @@ void ml_timeline_text(
 ) {
     const struct ml_report *report = timeline->report;
     const struct ml_report_page page = {.report = report, .style = style, .out = out};
-    char from[ML_WORDS_BYTES];
-    char to[ML_WORDS_BYTES];
-    char span[ML_WORDS_BYTES];
+    char from[ML_UNITS_BYTES];
+    char to[ML_UNITS_BYTES];
+    char span[ML_UNITS_BYTES];
 
     ml_report_put(&page, report->profile->program.bytes);
     fprintf(
@@ -250,7 +250,7 @@ void ml_timeline_text(
         ml_report_time_of_day(
             ml_profile_realtime_ms(report->profile, timeline->to_ms) * 1000000, to
         ),
-        ml_words_span((timeline->to_ms - timeline->from_ms) * 1000000, span)
+        ml_units_span((timeline->to_ms - timeline->from_ms) * 1000000, span)
     );
     put_curves(&page, timeline);
     put_changes(&page, timeline);

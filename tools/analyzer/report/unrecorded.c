@@ -4,18 +4,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/analyzer/formats/words.h"
+#include "tools/analyzer/formats/units.h"
 #include "tools/analyzer/report/unseen_groups.h"
 
 enum { UNDER_NAME_COLUMN = 9, LINES_MAX = 20, SIZE_BYTES = 128, LINE_BYTES = 1024 };
 
 /* "3 processes, up to 2.0 MiB private memory together, " */
 static void words_of_size(char text[SIZE_BYTES], uint64_t processes, uint64_t bytes) {
-    char count[2 * ML_WORDS_BYTES] = "";
-    char words[ML_WORDS_BYTES];
+    char count[2 * ML_UNITS_BYTES] = "";
+    char words[ML_UNITS_BYTES];
 
     if (processes > 1) {
-        snprintf(count, sizeof count, "%s processes, ", ml_words_count(processes, words));
+        snprintf(count, sizeof count, "%s processes, ", ml_units_count(processes, words));
     }
     if (bytes == 0) {
         snprintf(text, SIZE_BYTES, "%s", count);
@@ -27,7 +27,7 @@ static void words_of_size(char text[SIZE_BYTES], uint64_t processes, uint64_t by
         "%s%s%s private memory%s, ",
         count,
         processes > 1 ? "up to " : "",
-        ml_words_size(bytes, words),
+        ml_units_size(bytes, words),
         processes > 1 ? " together" : ""
     );
 }
@@ -75,7 +75,7 @@ static void put_groups(const struct ml_report_page *page) {
 static void put_idle(const struct ml_report_page *page) {
     const struct ml_profile *profile = page->report->profile;
     uint64_t processes = 0;
-    char words[ML_WORDS_BYTES];
+    char words[ML_UNITS_BYTES];
 
     for (size_t i = 0; i < profile->others_count; i++) {
         const uint32_t folded = profile->others[i].folded_processes;
@@ -85,7 +85,7 @@ static void put_idle(const struct ml_report_page *page) {
         fprintf(
             page->out,
             "  %s forked process%s made no exec and no allocation that memlog sees\n",
-            ml_words_count(processes, words),
+            ml_units_count(processes, words),
             processes == 1 ? "" : "es"
         );
     }
@@ -95,14 +95,14 @@ static void put_idle(const struct ml_report_page *page) {
 static void put_blind(const struct ml_report_page *page) {
     enum { NS_PER_MS = 1000000 };
     const struct ml_profile *profile = page->report->profile;
-    char words[ML_WORDS_BYTES];
+    char words[ML_UNITS_BYTES];
 
     if (profile->list_missed > 0) {
         fprintf(
             page->out,
             "  %sat least %s process%s ended before memlog saw %s%s\n",
             ml_report_warn(page),
-            ml_words_count(profile->list_missed, words),
+            ml_units_count(profile->list_missed, words),
             profile->list_missed == 1 ? "" : "es",
             profile->list_missed == 1 ? "it" : "them",
             ml_report_plain(page)
@@ -162,8 +162,8 @@ static const char *advice_of(const struct ml_profile_process *process) {
 
 /* All that is known of it. */
 static void put_known(const struct ml_report_page *page, const struct ml_profile_process *process) {
-    char state[ML_WORDS_BYTES];
-    char size[ML_WORDS_BYTES];
+    char state[ML_UNITS_BYTES];
+    char size[ML_UNITS_BYTES];
     char text[LINE_BYTES] = "";
     size_t used = 0;
 
@@ -184,7 +184,7 @@ static void put_known(const struct ml_report_page *page, const struct ml_profile
             text,
             sizeof text,
             "private memory %s when last read",
-            ml_words_size(process->footprint_bytes, size)
+            ml_units_size(process->footprint_bytes, size)
         );
     } else {
         snprintf(text, sizeof text, "private memory: nobody has read it");

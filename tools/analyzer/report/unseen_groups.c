@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/analyzer/formats/words.h"
+#include "tools/analyzer/formats/units.h"
 
 /* Somebody begins or ends. */
 struct step {
@@ -212,15 +212,15 @@ const char *ml_unseen_group_words(
     const struct ml_profile_process *largest = group->largest;
     const bool several = group->processes > 1;
     const char *reason = several ? kind_of(largest) : reason_of(largest);
-    char words[ML_WORDS_BYTES];
-    char part[2 * ML_WORDS_BYTES];
+    char words[ML_UNITS_BYTES];
+    char part[2 * ML_UNITS_BYTES];
     const char *before = ": ";
     size_t used = 0;
     char *detail = NULL;
 
     snprintf(out_text, ML_UNSEEN_WORDS_BYTES, "%.64s", group->name);
     if (several) {
-        snprintf(part, sizeof part, "%s processes", ml_words_count(group->processes, words));
+        snprintf(part, sizeof part, "%s processes", ml_units_count(group->processes, words));
         add(out_text, before, part);
         before = ", ";
     }
@@ -230,7 +230,7 @@ const char *ml_unseen_group_words(
             sizeof part,
             "%s%s private",
             several ? "up to " : "",
-            ml_words_size(group->most_bytes, words)
+            ml_units_size(group->most_bytes, words)
         );
         add(out_text, before, part);
         before = ", ";
@@ -255,8 +255,8 @@ const char *ml_unseen_rest_words(
 ) {
     uint64_t processes = 0;
     uint64_t bytes = 0;
-    char words[ML_WORDS_BYTES];
-    char size[ML_WORDS_BYTES];
+    char words[ML_UNITS_BYTES];
+    char size[ML_UNITS_BYTES];
 
     for (size_t i = 0; i < count; i++) {
         processes += groups[i].processes;
@@ -266,11 +266,11 @@ const char *ml_unseen_rest_words(
         out_text,
         ML_UNSEEN_WORDS_BYTES,
         "... and %s more process%s of %zu kind%s, %s at most",
-        ml_words_count(processes, words),
+        ml_units_count(processes, words),
         processes == 1 ? "" : "es",
         count,
         count == 1 ? "" : "s",
-        ml_words_size(bytes, size)
+        ml_units_size(bytes, size)
     );
     return out_text;
 }

@@ -1,6 +1,6 @@
 #include "tools/analyzer/sandbox/confine.h"
 
-#include "tools/analyzer/sandbox/confine_walls.h"
+#include "tools/analyzer/sandbox/confine_filter.h"
 
 void ml_confine(const char *output_path) {
     ml_confine_but(output_path, 0);

@@ -1,5 +1,5 @@
-/* The analyzer's own walls, up before it reads a dump: ELF, DWARF and dumps may come from anybody.
- * Room: tools. Context: main's thread, before any other.
+/* The analyzer's own sandbox, up before it reads a dump: ELF, DWARF and dumps may come from
+ * anybody. Room: tools. Context: main's thread, before any other.
  *
  * One rule: reading stays possible, that is what it is for; nothing else of the machine is: no
  * other program, no network, no process, no terminal to type into, no code that comes later, no
@@ -9,7 +9,7 @@
 
 /* Put them up for good. `output_path`: the file that will be written, its folder stays open for
  * writing; NULL: none. What the kernel has not (seccomp, Landlock) is left out silently: without
- * walls the analyzer is what every other program of its user's is. */
+ * a sandbox the analyzer is what every other program of its user's is. */
 void ml_confine(const char *output_path);
 
 #endif

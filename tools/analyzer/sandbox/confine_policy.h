@@ -1,4 +1,4 @@
-/* The syscalls that the analyzer may make behind its walls. Room: tools (private; :walls). Context:
+/* The syscalls that the analyzer may make in its sandbox. Room: tools (private; :confine). Context:
  * constant data.
  *
  * One rule: the table is generated from tools/analyzer/sandbox/policy, where each line has its

@@ -37,8 +37,8 @@ ml_stacks_prune_to(struct ml_stacks *stacks, uint64_t below_bytes, uint64_t kept
  * all that one with more keeps, and more.
  *
  * Many small stacks of one function can be a large share: if `function_worth` is not 0 and all
- * stacks of the function that asked (tools/analyzer/stacks/asker.h) are worth that much together,
- * those of them that do not stay are told as one, `<other>` and the function. */
+ * stacks of the function that asked (tools/analyzer/stacks/attribution.h) are worth that much
+ * together, those of them that do not stay are told as one, `<other>` and the function. */
 struct ml_prune_rule {
     double least_worth;
     uint64_t below_bytes, kept_blocks;
@@ -81,14 +81,14 @@ ml_stacks_worth_to_tell(const struct ml_stacks *stacks, uint64_t told_bytes, dou
  * Errors: as above. */
 ML_NODISCARD enum ml_status ml_stacks_merge_functions(struct ml_stacks *stacks);
 
-/* Keep of each stack the function that asked (tools/analyzer/stacks/asker.h), what stands between
- * it and the allocator, and `frames` - 1 frames further out; the rest becomes one frame "left out".
- * Stacks that are equal then are one: every sum stays. Errors: ML_ENV_MEMORY. */
+/* Keep of each stack the function that asked (tools/analyzer/stacks/attribution.h), what stands
+ * between it and the allocator, and `frames` - 1 frames further out; the rest becomes one frame
+ * "left out". Stacks that are equal then are one: every sum stays. Errors: ML_ENV_MEMORY. */
 ML_NODISCARD enum ml_status ml_stacks_shorten(struct ml_stacks *stacks, uint32_t frames);
 
 /* The same without what stands between, and of functions that have a name without their addresses.
  * Where one frame is kept, no frame says that others were left out. */
-ML_NODISCARD enum ml_status ml_stacks_to_askers(struct ml_stacks *stacks, uint32_t frames);
+ML_NODISCARD enum ml_status ml_stacks_to_attributions(struct ml_stacks *stacks, uint32_t frames);
 
 /* Stacks as they were, to prune them in another way. */
 struct ml_stacks_copy {

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 
 #include "ipc/wire/event.h"
-#include "tools/analyzer/stacks/asker.h"
+#include "tools/analyzer/stacks/attribution.h"
 #include "tools/analyzer/stacks/prune.h"
 #include "tools/analyzer/stacks/prune_internal.h"
 
@@ -40,16 +40,18 @@ static void functions_fini(struct functions *functions) {
 
 /* ML_STACKS_NONE: nobody asked, or, with *out_done false, no memory. */
 static uint32_t place_of(struct ml_stacks *stacks, uint32_t node, bool *out_done) {
-    struct ml_asker asker = {.node = ML_STACKS_NONE};
+    struct ml_attribution attribution = {.node = ML_STACKS_NONE};
     uint32_t place = ML_STACKS_NONE;
 
     *out_done = true;
     if (node != ML_STACKS_NONE &&
         stacks->places[stacks->nodes[node].place].kind != ML_PLACE_OTHER) {
-        asker = ml_asker_find(stacks, node);
+        attribution = ml_attribution_find(stacks, node);
     }
-    if (asker.node != ML_STACKS_NONE && asker.is_named) {
-        place = ml_prune_function_place(stacks, stacks->nodes[asker.node].place, asker.symbol);
+    if (attribution.node != ML_STACKS_NONE && attribution.is_named) {
+        place = ml_prune_function_place(
+            stacks, stacks->nodes[attribution.node].place, attribution.symbol
+        );
         *out_done = place != ML_STACKS_NONE;
     }
     return place;

@@ -3,11 +3,12 @@
 #include <string.h>
 
 #include "ipc/wire/event.h"
-#include "tools/analyzer/stacks/asker.h"
+#include "tools/analyzer/stacks/attribution.h"
 #include "tools/analyzer/stacks/prune.h"
 #include "tools/analyzer/stacks/prune_internal.h"
 
-/* Frames of one stack that stay, and those inside of its asker, which say how it asked. */
+/* Frames of one stack that stay, and those inside of its attributed function, which say how it
+ * asked. */
 enum { SHORTENED_MAX = 64, INNER_MAX = 16 };
 
 /* The frames that stay of a stack, innermost first. */
@@ -44,15 +45,15 @@ short_node(struct ml_stacks *stacks, const struct short_stack *stack, uint32_t c
     return at;
 }
 
-/* The stack with the asker and `frames` - 1 frames further out, and the inner ones; itself if it
- * has no more. ML_STACKS_NONE: no memory. */
+/* The stack with the attributed function and `frames` - 1 frames further out, and the inner ones;
+ * itself if it has no more. ML_STACKS_NONE: no memory. */
 static uint32_t
 shortened(struct ml_stacks *stacks, uint32_t node, uint32_t frames, uint32_t cut_place) {
-    const struct ml_asker asker = ml_asker_find(stacks, node);
+    const struct ml_attribution attribution = ml_attribution_find(stacks, node);
     struct short_stack stack = {.count = 0};
     uint32_t inner = 0;
 
-    for (uint32_t at = node; at != asker.node && inner < INNER_MAX; inner++) {
+    for (uint32_t at = node; at != attribution.node && inner < INNER_MAX; inner++) {
         at = stacks->nodes[at].parent;
     }
     for (uint32_t at = node; at != ML_STACKS_NONE; at = stacks->nodes[at].parent) {
@@ -68,7 +69,7 @@ uint32_t ml_prune_function_place(struct ml_stacks *stacks, uint32_t place, size_
     const char *function = NULL;
 
     if (whole->kind != ML_FRAME_ADDRESS || symbol >= whole->symbols_count ||
-        (whole->file != ML_STACKS_NONE && ml_asker_is_common(&stacks->files[whole->file]))) {
+        (whole->file != ML_STACKS_NONE && ml_attribution_is_common(&stacks->files[whole->file]))) {
         return place;
     }
     function = stacks->symbols[whole->first_symbol + symbol].function;
@@ -83,16 +84,17 @@ uint32_t ml_prune_function_place(struct ml_stacks *stacks, uint32_t place, size_
     return ml_stacks_place(stacks, &alone);
 }
 
-/* The functions from the asker outwards, without their addresses. ML_STACKS_NONE: no memory. */
+/* The functions from the attributed function outwards, without their addresses. ML_STACKS_NONE: no
+ * memory. */
 static uint32_t
-to_asker(struct ml_stacks *stacks, uint32_t node, uint32_t frames, uint32_t cut_place) {
-    const struct ml_asker asker = ml_asker_find(stacks, node);
+to_attribution(struct ml_stacks *stacks, uint32_t node, uint32_t frames, uint32_t cut_place) {
+    const struct ml_attribution attribution = ml_attribution_find(stacks, node);
     struct short_stack stack = {.count = 0};
-    size_t symbol = asker.symbol;
+    size_t symbol = attribution.symbol;
     bool done = true;
     bool has_room = true;
 
-    for (uint32_t at = asker.node; done && has_room && at != ML_STACKS_NONE;
+    for (uint32_t at = attribution.node; done && has_room && at != ML_STACKS_NONE;
          at = stacks->nodes[at].parent) {
         const uint32_t place = stacks->nodes[at].place;
         uint32_t function = 0;
@@ -152,8 +154,8 @@ enum ml_status ml_stacks_shorten(struct ml_stacks *stacks, uint32_t frames) {
     return stacks_reshape(stacks, shortened, frames);
 }
 
-enum ml_status ml_stacks_to_askers(struct ml_stacks *stacks, uint32_t frames) {
-    return stacks_reshape(stacks, to_asker, frames);
+enum ml_status ml_stacks_to_attributions(struct ml_stacks *stacks, uint32_t frames) {
+    return stacks_reshape(stacks, to_attribution, frames);
 }
 
 /* ---- merging */

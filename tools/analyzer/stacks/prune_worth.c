@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/analyzer/stacks/asker.h"
+#include "tools/analyzer/stacks/attribution.h"
 #include "tools/analyzer/stacks/prune.h"
 #include "tools/analyzer/stacks/prune_internal.h"
 
@@ -18,7 +18,8 @@ enum {
     PROCESS_COST = 64, /* processes without a stack may be told as one */
 };
 
-/* One whose asker has no name is worth less: whoever reads it needs the file's symbols first. */
+/* One whose attributed function has no name is worth less: whoever reads it needs the file's
+ * symbols first. */
 enum { NAMELESS_PART = 2 };
 
 static uint64_t name_cost(const char *name) {
@@ -97,8 +98,9 @@ static bool choice_init(
     for (size_t i = 0; i < list->count; i++) {
         const uint64_t worth = ml_prune_stack_worth(&list->stacks[i]);
         choice->candidates[i] = (struct candidate){
-            .worth = ml_asker_find(stacks, list->stacks[i].node).is_named ? worth
-                                                                          : worth / NAMELESS_PART,
+            .worth = ml_attribution_find(stacks, list->stacks[i].node).is_named
+                         ? worth
+                         : worth / NAMELESS_PART,
             .index = (uint32_t)i,
         };
     }

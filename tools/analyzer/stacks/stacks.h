@@ -65,7 +65,7 @@ struct ml_stacks {
     size_t processes_count;
     struct ml_stack_list tree;
     uint32_t *series; /* the node of each of the profile's series, ML_STACKS_NONE: no stack; as
-                         built: of no use when some were pruned or sifted */
+                         built: of no use when some were pruned or filtered */
     uint32_t guilty;  /* the node that the dump's trigger names; ML_STACKS_NONE: none */
     struct ml_index files_index, places_index, nodes_index;
 };

@@ -8,7 +8,7 @@
 #include "tools/analyzer/formats/chrome_trace.h"
 #include "tools/analyzer/formats/otlp.h"
 #include "tools/analyzer/formats/pprof.h"
-#include "tools/analyzer/formats/words.h"
+#include "tools/analyzer/formats/units.h"
 #include "tools/analyzer/upload/internal.h"
 
 const char *const ml_upload_form_names[ML_UPLOAD_FORM_COUNT + 1] = {
@@ -108,7 +108,7 @@ static enum ml_status write_report(const struct ml_upload *upload, FILE *out) {
     const struct ml_profile *profile = upload->profile;
     char build[2 * 64 + 1];
     char version[2 * 64 + sizeof "unknown-trace"];
-    char words[ML_WORDS_BYTES];
+    char words[ML_UNITS_BYTES];
     enum ml_status status = ML_OK;
 
     build_of(profile, build);
@@ -120,7 +120,7 @@ static enum ml_status write_report(const struct ml_upload *upload, FILE *out) {
     put_part(upload, out, "should_process", "false");
     put_config(upload, out);
     put_part(upload, out, "build_id", build);
-    put_part(upload, out, "time", ml_words_time(profile->now.realtime_ns, words));
+    put_part(upload, out, "time", ml_units_time(profile->now.realtime_ns, words));
     put_part(upload, out, "reason", ml_profile_reason_name(profile->reason));
     put_part(upload, out, "trigger", ml_profile_trigger_name(profile->trigger.kind));
     put_part(upload, out, "complete", ml_profile_is_complete(profile) ? "true" : "false");

@@ -45,19 +45,19 @@ struct ml_upload {
 /* How it was made to fit. */
 struct ml_upload_cut {
     /* Folded were stacks that hold less than this for each byte of body, ... */
-    double least_worth;   /* 0: none */
-    uint64_t below_bytes; /* ... unless they hold this much; 0: all of those */
-    uint32_t frames;      /* of each stack that were left; 0: all */
-    bool from_asker;      /* none of them inside of the function that asked */
-    size_t others;        /* processes that became one; 0: none */
-    size_t programs;      /* processes that became one with those of their program; 0: none */
-    bool is_sparse;       /* figures that a reader can do without were left out */
+    double least_worth;    /* 0: none */
+    uint64_t below_bytes;  /* ... unless they hold this much; 0: all of those */
+    uint32_t frames;       /* of each stack that were left; 0: all */
+    bool from_attribution; /* none of them inside of the function that asked */
+    size_t others;         /* processes that became one; 0: none */
+    size_t programs;       /* processes that became one with those of their program; 0: none */
+    bool is_sparse;        /* figures that a reader can do without were left out */
     uint64_t body_bytes;
     uint64_t live_bytes,
         attributed_bytes;    /* of all processes; in stacks that were not folded, ... */
     uint64_t function_bytes; /* ... told of a function alone, ... */
-    uint64_t
-        named_bytes; /* ... of both, with the name of who asked (tools/analyzer/stacks/asker.h) */
+    uint64_t named_bytes;    /* ... of both, with the name of who asked
+                                (tools/analyzer/stacks/attribution.h) */
     size_t stacks_before, stacks_after;
 };
 

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "tools/analyzer/formats/chrome_trace.h"
-#include "tools/analyzer/stacks/asker.h"
+#include "tools/analyzer/stacks/attribution.h"
 #include "tools/analyzer/stacks/prune.h"
 #include "tools/analyzer/upload/internal.h"
 
@@ -20,8 +20,8 @@ enum {
 
 /* How long stacks are. */
 struct length {
-    uint32_t frames; /* 0: all */
-    bool from_asker; /* tools/analyzer/stacks/prune.h, ml_stacks_to_askers */
+    uint32_t frames;       /* 0: all */
+    bool from_attribution; /* tools/analyzer/stacks/prune.h, ml_stacks_to_attributions */
 };
 
 static const struct length lengths[] = {
@@ -84,7 +84,7 @@ static void count_cut(const struct ml_upload *upload, struct ml_upload_cut *cut)
             const bool is_other = node != ML_STACKS_NONE &&
                                   stacks->places[stacks->nodes[node].place].kind == ML_PLACE_OTHER;
             cut->live_bytes += list->stacks[s].own.live_bytes;
-            if (!is_other && ml_asker_find(stacks, node).is_named) {
+            if (!is_other && ml_attribution_find(stacks, node).is_named) {
                 cut->named_bytes += list->stacks[s].own.live_bytes;
             }
         }
@@ -110,12 +110,12 @@ static enum ml_status begin_with(
 ) {
     struct ml_stacks *stacks = fitting->upload.stacks;
     struct ml_prune_rule rule = {
-        .function_worth = length->from_asker ? 0 : fitting->function_worth};
+        .function_worth = length->from_attribution ? 0 : fitting->function_worth};
     enum ml_status status = ml_stacks_restore(stacks, fitting->whole);
 
     if (status == ML_OK && length->frames > 0) {
-        status = length->from_asker ? ml_stacks_to_askers(stacks, length->frames)
-                                    : ml_stacks_shorten(stacks, length->frames);
+        status = length->from_attribution ? ml_stacks_to_attributions(stacks, length->frames)
+                                          : ml_stacks_shorten(stacks, length->frames);
     }
     if (status == ML_OK) {
         status = ml_stacks_worth_to_tell(
@@ -139,7 +139,7 @@ static enum ml_status try_way(
         .below_bytes = way->rule.below_bytes,
         .least_worth = way->rule.least_worth,
         .frames = way->length.frames,
-        .from_asker = way->length.from_asker,
+        .from_attribution = way->length.from_attribution,
         .is_sparse = way->is_sparse,
         .programs = fitting->programs,
     };
@@ -277,7 +277,7 @@ static enum ml_status fill_with_short(
 
     way->rule = (struct ml_prune_rule){
         .least_worth = worth,
-        .function_worth = way->length.from_asker ? 0 : fitting->function_worth,
+        .function_worth = way->length.from_attribution ? 0 : fitting->function_worth,
     };
     status = try_way(fitting, from, way, &fits);
     if (status == ML_OK && !fits) {

@@ -1,4 +1,4 @@
-/* confine_exercise LINE EXERCISE [WORDS...]: what the analyzer does behind its walls, where line
+/* confine_exercise LINE EXERCISE [WORDS...]: what the analyzer does in its sandbox, where line
  * LINE of tools/analyzer/sandbox/policy ends the process (0: none does). An exercise is a
  * sub-command with its words, or something that happens now and then, done at once. `--lines` says
  * what lines there are, each with its call and its exercise. */
@@ -15,8 +15,8 @@
 #include "base/seccomp/policy.h"
 #include "tools/analyzer/cli/command.h"
 #include "tools/analyzer/sandbox/confine.h"
+#include "tools/analyzer/sandbox/confine_filter.h"
 #include "tools/analyzer/sandbox/confine_policy.h"
-#include "tools/analyzer/sandbox/confine_walls.h"
 #include "tools/analyzer/symbols/perf_map.h"
 
 enum { UNKNOWN = 98, FAILED = 97 };

@@ -42,7 +42,7 @@ static bool has_landlock(void) {
     return syscall(SYS_landlock_create_ruleset, NULL, 0, 1 /* its version */) > 0;
 }
 
-/* Behind the walls in a process of its own, as Check's asks for a timer. 0: `check` has found
+/* In the sandbox, in a process of its own, as Check's asks for a timer. 0: `check` has found
  * nothing amiss; else its line; -1: killed. */
 static int confined(int (*check)(const void *context), const void *context, const char *output) {
     const pid_t child = fork();
@@ -134,7 +134,7 @@ static bool needs_landlock(const char *name) {
     return strcmp(name, "open_host_memory") == 0 || strcmp(name, "read_host_memory_map") == 0;
 }
 
-/* Newer kernels ask no wall about maps where the reader is root (CAP_PERFMON), older ones do. */
+/* Newer kernels ask no filter about maps where the reader is root (CAP_PERFMON), older ones do. */
 static bool is_kernels_choice(const char *name) {
     return geteuid() == 0 && strcmp(name, "read_host_memory_map") == 0;
 }
@@ -222,7 +222,7 @@ int main(void) {
     tcase_add_test(tests, no_library_is_loaded_later);
     tcase_add_test(tests, nothing_is_opened_for_writing_without_an_output);
 #endif
-    srunner_set_fork_status(runner, CK_FORK); /* the walls stay up */
+    srunner_set_fork_status(runner, CK_FORK); /* the sandbox stays */
     srunner_run_all(runner, CK_ENV);
     failed = srunner_ntests_failed(runner);
     srunner_free(runner);

@@ -1,9 +1,9 @@
-/* The analyzer's walls, with a choice that only tests make. Room: tools (private; :confine).
+/* The analyzer's sandbox, with a choice that only tests make. Room: tools (private; :confine).
  *
  * One rule: what is not permitted is refused; what ends the process is a line that a test asks for.
  */
-#ifndef MEMLOG_TOOLS_ANALYZER_SANDBOX_CONFINE_WALLS_H
-#define MEMLOG_TOOLS_ANALYZER_SANDBOX_CONFINE_WALLS_H
+#ifndef MEMLOG_TOOLS_ANALYZER_SANDBOX_CONFINE_FILTER_H
+#define MEMLOG_TOOLS_ANALYZER_SANDBOX_CONFINE_FILTER_H
 
 #include <stdint.h>
 

@@ -1,4 +1,4 @@
-#include "tools/analyzer/stacks/plumbing.h"
+#include "tools/analyzer/stacks/allocator_frames.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -152,7 +152,7 @@ static size_t begins(const char *function, const char *word) {
     return length > 0 && strncmp(function, word, length) == 0 ? length : 0;
 }
 
-bool ml_is_plumbing(const char *function) {
+bool ml_is_allocator_frame(const char *function) {
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         const size_t length = begins(function, names[i]);
         if (length > 0 && (function[length] == '\0' || function[length] == '(')) {

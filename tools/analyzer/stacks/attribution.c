@@ -1,15 +1,15 @@
-#include "tools/analyzer/stacks/asker.h"
+#include "tools/analyzer/stacks/attribution.h"
 
 #include <string.h>
 
 #include "ipc/wire/event.h"
-#include "tools/analyzer/stacks/plumbing.h"
+#include "tools/analyzer/stacks/allocator_frames.h"
 
 /* Frames without a name that a name may stand behind: a static function or two of a file that tells
  * of its exported ones alone. */
 enum { NAMELESS_PASSED = 3 };
 
-bool ml_asker_is_common_name(const char *name) {
+bool ml_attribution_is_common_name(const char *name) {
     static const char *const names[] = {
         "libc.so",
         "libc-",
@@ -28,17 +28,17 @@ bool ml_asker_is_common_name(const char *name) {
     return false;
 }
 
-bool ml_asker_is_common(const struct ml_code_file *file) {
+bool ml_attribution_is_common(const struct ml_code_file *file) {
     const char *slash = strrchr(file->path.bytes, '/');
 
-    return ml_asker_is_common_name(slash ? slash + 1 : file->path.bytes);
+    return ml_attribution_is_common_name(slash ? slash + 1 : file->path.bytes);
 }
 
 /* What a frame is to its callees' blocks, worst first. */
 enum frame { FRAME_WORD, FRAME_COMMON, FRAME_PLUMBING, FRAME_NAMELESS, FRAME_ASKER };
 
 static bool is_asking(const char *name) {
-    return name[0] != '\0' && !ml_is_plumbing(name);
+    return name[0] != '\0' && !ml_is_allocator_frame(name);
 }
 
 /* The frame, and which of its functions. */
@@ -51,7 +51,7 @@ frame_of(const struct ml_stacks *stacks, const struct ml_place *place, size_t *o
     if (place->kind != ML_FRAME_ADDRESS) {
         return FRAME_WORD;
     }
-    if (place->file != ML_STACKS_NONE && ml_asker_is_common(&stacks->files[place->file])) {
+    if (place->file != ML_STACKS_NONE && ml_attribution_is_common(&stacks->files[place->file])) {
         return FRAME_COMMON;
     }
     for (size_t i = 0; i < place->symbols_count; i++) {
@@ -65,8 +65,8 @@ frame_of(const struct ml_stacks *stacks, const struct ml_place *place, size_t *o
                : FRAME_NAMELESS;
 }
 
-struct ml_asker ml_asker_find(const struct ml_stacks *stacks, uint32_t node) {
-    struct ml_asker best = {.node = node};
+struct ml_attribution ml_attribution_find(const struct ml_stacks *stacks, uint32_t node) {
+    struct ml_attribution best = {.node = node};
     enum frame best_frame = FRAME_WORD;
     unsigned nameless = 0;
     uint32_t nameless_file = ML_STACKS_NONE;
@@ -81,10 +81,10 @@ struct ml_asker ml_asker_find(const struct ml_stacks *stacks, uint32_t node) {
             return best; /* another file's function did not ask: a nameless one did */
         }
         if (frame == FRAME_ASKER) {
-            return (struct ml_asker){.node = node, .symbol = symbol, .is_named = true};
+            return (struct ml_attribution){.node = node, .symbol = symbol, .is_named = true};
         }
         if (frame > best_frame) {
-            best = (struct ml_asker){.node = node, .symbol = symbol};
+            best = (struct ml_attribution){.node = node, .symbol = symbol};
             best_frame = frame;
         }
         if (frame == FRAME_NAMELESS) {

@@ -1,4 +1,4 @@
-/* The walls themselves: Landlock for files, seccomp from the table that base/seccomp/generate.py
+/* The sandbox itself: Landlock for files, seccomp from the table that base/seccomp/generate.py
  * makes of tools/analyzer/sandbox/policy. */
 #include <errno.h>
 #include <fcntl.h>
@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 #include "base/seccomp/policy.h"
+#include "tools/analyzer/sandbox/confine_filter.h"
 #include "tools/analyzer/sandbox/confine_policy.h"
-#include "tools/analyzer/sandbox/confine_walls.h"
 
 /* AddressSanitizer's leak check at the end is a process that traces this one. */
 #ifdef __SANITIZE_ADDRESS__

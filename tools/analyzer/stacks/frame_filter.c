@@ -1,4 +1,4 @@
-#include "tools/analyzer/stacks/sift.h"
+#include "tools/analyzer/stacks/frame_filter.h"
 
 #include <regex.h>
 #include <stdlib.h>
@@ -16,8 +16,8 @@ struct words {
     bool is_wished[WISHES];
 };
 
-static const char *text_of(const struct ml_sift *sift, enum wish wish) {
-    const char *const texts[] = {sift->focus, sift->ignore, sift->show, sift->hide};
+static const char *text_of(const struct ml_frame_filter *filter, enum wish wish) {
+    const char *const texts[] = {filter->focus, filter->ignore, filter->show, filter->hide};
 
     return texts[wish];
 }
@@ -31,10 +31,10 @@ static void words_fini(struct words *words) {
 }
 
 /* False: one is no regular expression, or there is no memory; then nothing is left behind. */
-static bool words_init(struct words *words, const struct ml_sift *sift) {
+static bool words_init(struct words *words, const struct ml_frame_filter *filter) {
     *words = (struct words){0};
     for (int i = 0; i < WISHES; i++) {
-        const char *text = text_of(sift, (enum wish)i);
+        const char *text = text_of(filter, (enum wish)i);
 
         if (text && regcomp(&words->regex[i], text, REG_EXTENDED | REG_NOSUB) != 0) {
             words_fini(words);
@@ -45,8 +45,8 @@ static bool words_init(struct words *words, const struct ml_sift *sift) {
     return true;
 }
 
-bool ml_sift_is_any(const struct ml_sift *sift) {
-    return sift->focus || sift->ignore || sift->show || sift->hide;
+bool ml_frame_filter_is_any(const struct ml_frame_filter *filter) {
+    return filter->focus || filter->ignore || filter->show || filter->hide;
 }
 
 static unsigned match_text(const struct words *words, const char *text) {
@@ -72,7 +72,7 @@ struct verdict {
 
 /* Functions that stay take the place of the others: the place's stretch of symbols is its own. */
 static struct verdict
-place_sift(struct ml_stacks *stacks, struct ml_place *place, const struct words *words) {
+place_filter(struct ml_stacks *stacks, struct ml_place *place, const struct words *words) {
     const char *module = place->file == ML_STACKS_NONE ? "" : stacks->files[place->file].path.bytes;
     struct verdict verdict = {.bits = 0};
     unsigned of_module = match_text(words, module);
@@ -111,7 +111,7 @@ struct work {
     uint32_t *nodes;          /* what each node becomes */
 };
 
-static bool nodes_sift(struct ml_stacks *stacks, struct work *work, size_t count) {
+static bool nodes_filter(struct ml_stacks *stacks, struct work *work, size_t count) {
     for (size_t i = 0; i < count; i++) {
         const struct ml_stack_node node = stacks->nodes[i];
         bool is_root = node.parent == ML_STACKS_NONE;
@@ -129,7 +129,7 @@ static bool nodes_sift(struct ml_stacks *stacks, struct work *work, size_t count
     return true;
 }
 
-static void list_sift(struct ml_stack_list *list, const struct work *work) {
+static void list_filter(struct ml_stack_list *list, const struct work *work) {
     size_t kept = 0;
 
     for (size_t i = 0; i < list->count; i++) {
@@ -147,7 +147,8 @@ static void list_sift(struct ml_stack_list *list, const struct work *work) {
     ml_stack_list_finish(list);
 }
 
-enum ml_status ml_stacks_sift(struct ml_stacks *stacks, const struct ml_sift *sift) {
+enum ml_status
+ml_stacks_filter_frames(struct ml_stacks *stacks, const struct ml_frame_filter *filter) {
     struct words words;
     size_t nodes_count = stacks->nodes_count;
     struct work work = {
@@ -156,18 +157,18 @@ enum ml_status ml_stacks_sift(struct ml_stacks *stacks, const struct ml_sift *si
         .bits = calloc(nodes_count + 1, sizeof *work.bits),
         .nodes = calloc(nodes_count + 1, sizeof *work.nodes),
     };
-    bool done = words_init(&words, sift);
+    bool done = words_init(&words, filter);
 
     if (done && work.verdicts && work.bits && work.nodes) {
         for (size_t i = 0; i < stacks->places_count; i++) {
-            work.verdicts[i] = place_sift(stacks, &stacks->places[i], &words);
+            work.verdicts[i] = place_filter(stacks, &stacks->places[i], &words);
         }
-        done = nodes_sift(stacks, &work, nodes_count);
+        done = nodes_filter(stacks, &work, nodes_count);
         for (size_t i = 0; done && i < stacks->processes_count; i++) {
-            list_sift(&stacks->processes[i], &work);
+            list_filter(&stacks->processes[i], &work);
         }
         if (done) {
-            list_sift(&stacks->tree, &work);
+            list_filter(&stacks->tree, &work);
             done = ml_stacks_forget(stacks) == ML_OK;
         }
         words_fini(&words);

@@ -1,0 +1,59 @@
+#include "tools/analyzer/formats/units.h"
+
+#include <stdlib.h>
+
+#include <check.h>
+
+static char words[ML_UNITS_BYTES];
+
+START_TEST(sizes_have_one_decimal_and_units_of_1024) {
+    ck_assert_str_eq(ml_units_size(0, words), "0 B");
+    ck_assert_str_eq(ml_units_size(1023, words), "1023 B");
+    ck_assert_str_eq(ml_units_size(1024, words), "1.0 KiB");
+    ck_assert_str_eq(ml_units_size(1536, words), "1.5 KiB");
+    ck_assert_str_eq(ml_units_size((uint64_t)5 << 20, words), "5.0 MiB");
+    ck_assert_str_eq(ml_units_size((uint64_t)3 << 30, words), "3.0 GiB");
+    ck_assert_str_eq(ml_units_size(UINT64_MAX, words), "16.0 EiB");
+}
+END_TEST
+
+START_TEST(counts_have_separators) {
+    ck_assert_str_eq(ml_units_count(0, words), "0");
+    ck_assert_str_eq(ml_units_count(999, words), "999");
+    ck_assert_str_eq(ml_units_count(1000, words), "1,000");
+    ck_assert_str_eq(ml_units_count(UINT64_MAX, words), "18,446,744,073,709,551,615");
+}
+END_TEST
+
+START_TEST(times_are_utc) {
+    ck_assert_str_eq(ml_units_time(0, words), "");
+    ck_assert_str_eq(ml_units_time(1795255200123456789U, words), "2026-11-21T10:00:00Z");
+    ck_assert_str_eq(ml_units_time_ms(1795255200123456789U, words), "2026-11-21T10:00:00.123Z");
+    ck_assert_str_eq(ml_units_time_ms(0, words), "");
+}
+END_TEST
+
+START_TEST(spans_have_two_units_at_most) {
+    ck_assert_str_eq(ml_units_span(850000000, words), "850 ms");
+    ck_assert_str_eq(ml_units_span(12345678901, words), "12.3 s");
+    ck_assert_str_eq(ml_units_span(250000000000, words), "4 min 10 s");
+    ck_assert_str_eq(ml_units_span(11520000000000, words), "3 h 12 min");
+}
+END_TEST
+
+int main(void) {
+    Suite *suite = suite_create("tools/words");
+    TCase *tests = tcase_create("all");
+    SRunner *runner = srunner_create(suite);
+    int failed = 0;
+
+    suite_add_tcase(suite, tests);
+    tcase_add_test(tests, sizes_have_one_decimal_and_units_of_1024);
+    tcase_add_test(tests, counts_have_separators);
+    tcase_add_test(tests, times_are_utc);
+    tcase_add_test(tests, spans_have_two_units_at_most);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
