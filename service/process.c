@@ -67,7 +67,7 @@ static void keep_little(void) {
     (void)mallopt(M_MMAP_THRESHOLD, LARGE_BLOCK_BYTES);
 }
 
-/* Where we say whose data we work on. Mapped before the walls are up: they permit no mapping of a
+/* Where we say whose data we work on. Mapped before the sandbox is up: it permits no mapping of a
  * file. Without the page it goes nowhere. */
 static struct ml_last_words *map_last_words(void) {
     static struct ml_last_words nowhere;

@@ -152,7 +152,7 @@ void ml_engine_stop_member(
         return;
     }
     member->wish = ML_WISH_STOP;
-    member->stopped = ml_engine_moment(engine);
+    member->stopped = ml_engine_timestamp(engine);
     if (ml_recording_in_service(member->recording)) {
         struct wish *wish = wish_new(engine, member, on_done, context);
         if (wish != NULL) {

@@ -262,7 +262,7 @@ static void start_job(struct ml_engine *engine) {
         .order =
             {.reason = job->reason,
              .content = job->content,
-             .now = ml_clock_moment(engine->clock),
+             .now = ml_clock_timestamp(engine->clock),
              .deadline_ms = ML_DUMP_DEADLINE_MS,
              .ids = {.items = job->ids, .count = job->ids_count},
              .program = ml_string_cut(

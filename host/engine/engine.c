@@ -43,7 +43,7 @@ void ml_engine_add_not_profiled(
     ){.pid = pid,
       .parent_pid = parent_pid,
       .path = strdup(path != NULL ? path : ""),
-      .heard_ns = ml_clock_moment(engine->clock).monotonic_ns};
+      .heard_ns = ml_clock_timestamp(engine->clock).monotonic_ns};
     (void)snprintf(item->reason, sizeof(item->reason), "%s", reason);
 }
 
@@ -292,7 +292,7 @@ enum ml_status ml_engine_open(
     engine->on_notice = setup->on_notice;
     engine->context = setup->context;
     engine->clock = ml_clock_decide(ML_CLOCK_SOURCE_PATH);
-    engine->start = ml_clock_moment(engine->clock);
+    engine->start = ml_clock_timestamp(engine->clock);
     struct rlimit descriptors = {.rlim_cur = RLIM_INFINITY};
     (void)getrlimit(RLIMIT_NOFILE, &descriptors);
     engine->descriptors_max = descriptors.rlim_cur;
@@ -430,7 +430,7 @@ enum ml_status ml_engine_set_root(
     }
     engine->dumps_open = true;
     engine->root = pid;
-    engine->list.walked_ns = ml_clock_moment(engine->clock).monotonic_ns;
+    engine->list.walked_ns = ml_clock_timestamp(engine->clock).monotonic_ns;
     ml_engine_walk_soon(engine);
     engine->root_argv = argv;
     return ML_OK;

@@ -313,7 +313,7 @@ extern const struct memlog_client_host_for_client_handlers ml_engine_client_hand
 /* engine_members.c: the life of a member. */
 
 /* Now, where it is put among the processes' own events: for the start and the end of one. */
-struct memlog_service_moment ml_engine_moment(struct ml_engine *engine);
+struct memlog_service_moment ml_engine_timestamp(struct ml_engine *engine);
 
 /* A process that has shown itself: make it a member. NULL: there is no room. */
 struct ml_member *ml_engine_add_member(struct ml_engine *engine, pid_t pid);

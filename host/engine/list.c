@@ -200,7 +200,7 @@ static void identify(
     char name[ML_PROCESS_NAME_BYTES];
     char executable[PATH_MAX];
     struct ml_command_line line;
-    one->identified_ns = ml_clock_moment(engine->clock).monotonic_ns;
+    one->identified_ns = ml_clock_timestamp(engine->clock).monotonic_ns;
     if (facts->state == 0 || facts->start_ticks != one->start_ticks) {
         return; /* it is gone, and its pid may be another's */
     }
@@ -270,7 +270,7 @@ inherit(struct ml_engine *engine, struct ml_unrecorded *one, struct ml_list_some
 static void look_later(struct ml_engine *engine, struct ml_unrecorded *one) {
     const uint32_t index = one->looks < LOOKS_COUNT ? one->looks : LOOKS_COUNT - 1;
     one->next_look_ns =
-        ml_clock_moment(engine->clock).monotonic_ns + (uint64_t)look_after_ms[index] * NS_PER_MS;
+        ml_clock_timestamp(engine->clock).monotonic_ns + (uint64_t)look_after_ms[index] * NS_PER_MS;
     ml_engine_walk_soon(engine);
 }
 
@@ -287,7 +287,7 @@ static bool may_be_child(struct ml_engine *engine, pid_t parent_pid, pid_t now_o
 static struct ml_process_facts
 facts_of(struct ml_engine *engine, pid_t pid, pid_t parent_pid, uint64_t born_ns) {
     const struct ml_process_facts facts = ml_process_facts(pid);
-    const struct memlog_service_moment now = ml_clock_moment(engine->clock);
+    const struct memlog_service_moment now = ml_clock_timestamp(engine->clock);
     const uint64_t tick_ns = ns_per_s / (uint64_t)sysconf(_SC_CLK_TCK);
     const uint64_t born_since_boot_ns = born_ns + (now.boottime_ns - now.monotonic_ns);
     const bool is_it = facts.start_ticks * tick_ns <= born_since_boot_ns &&
@@ -312,7 +312,7 @@ struct ml_unrecorded *ml_list_add(
     const struct ml_process_facts facts = facts_of(engine, pid, parent_pid, born_ns);
     one->parent_pid = parent_pid;
     one->parent_id = parent_id;
-    one->start = ml_clock_moment(engine->clock);
+    one->start = ml_clock_timestamp(engine->clock);
     one->born_ns = born_ns;
     one->start_ticks = facts.start_ticks;
     one->is_forked = is_forked;
@@ -347,7 +347,7 @@ void ml_list_finish(
 ) {
     doubt_image(&engine->list, one);
     ml_engine_list_judge(engine, one);
-    ml_unrecorded_end(ml_list_table(engine), one, event, ending, ml_clock_moment(engine->clock));
+    ml_unrecorded_end(ml_list_table(engine), one, event, ending, ml_clock_timestamp(engine->clock));
 }
 
 void ml_engine_list_end(
@@ -469,7 +469,7 @@ void ml_engine_list_seen(
             facts->parent,
             parent,
             is_forked,
-            ml_clock_moment(engine->clock).monotonic_ns
+            ml_clock_timestamp(engine->clock).monotonic_ns
         );
     } else if (ml_image_mark_differs(&one->image, &facts->image)) {
         ml_list_replace(engine, one);
@@ -497,7 +497,7 @@ uint32_t ml_engine_list_recorded(struct ml_engine *engine, const struct ml_membe
          */
         const bool is_same =
             ((member->birth == ML_BIRTH_FORK && one->is_forked) || !has_name(one)) &&
-            ml_clock_moment(engine->clock).monotonic_ns - one->end.monotonic_ns < report_late_ns;
+            ml_clock_timestamp(engine->clock).monotonic_ns - one->end.monotonic_ns < report_late_ns;
         if (is_same) {
             ml_unrecorded_remove(ml_list_table(engine), one);
         }
@@ -576,7 +576,7 @@ uint64_t ml_engine_list_look(struct ml_engine *engine, bool all) {
     ml_engine_list_take_events(engine
     ); /* of one that is gone they tell as what it ended, and how */
     struct ml_unrecorded_table *table = ml_list_table(engine);
-    const uint64_t now = ml_clock_moment(engine->clock).monotonic_ns;
+    const uint64_t now = ml_clock_timestamp(engine->clock).monotonic_ns;
     uint64_t next_ns = UINT64_MAX;
     /* By id: each end may fold others, and move those that stay. */
     for (struct ml_unrecorded *one = ml_unrecorded_next_running(table, 0); one != NULL;) {

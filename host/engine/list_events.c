@@ -105,7 +105,7 @@ static void on_ended(struct ml_engine *engine, const struct ml_process_event *ev
         one->leaving = ml_ending_from_wait(event->wait_status);
     }
     if (!ml_list_end_gone(engine, one)) { /* not yet: the kernel tells before it is done */
-        one->next_look_ns = ml_clock_moment(engine->clock).monotonic_ns +
+        one->next_look_ns = ml_clock_timestamp(engine->clock).monotonic_ns +
                             (uint64_t)ML_LIST_FIRST_LOOK_MS * NS_PER_MS;
         ml_engine_walk_soon(engine);
     }
@@ -130,7 +130,7 @@ static bool take_events(struct ml_engine *engine, int most) {
     struct ml_engine_list *list = &engine->list;
     struct ml_process_event event;
     for (int i = 0; i < most; i++) {
-        const uint64_t now = ml_clock_moment(engine->clock).monotonic_ns;
+        const uint64_t now = ml_clock_timestamp(engine->clock).monotonic_ns;
         if (!ml_process_events_next(list->events_fd, &event, &list->is_losing)) {
             list->has_lost_events = list->has_lost_events || list->is_losing;
             return !heard_all(list, now);
@@ -164,7 +164,7 @@ static void on_events(struct ev_loop *loop, ev_io *watcher, int events) {
 void ml_engine_list_open_events(struct ml_engine *engine) {
     struct ml_engine_list *list = &engine->list;
     list->events_fd = ml_process_events_open();
-    list->heard_ns = ml_clock_moment(engine->clock).monotonic_ns;
+    list->heard_ns = ml_clock_timestamp(engine->clock).monotonic_ns;
     if (list->events_fd >= 0) {
         ev_io_init(&list->events_watcher, on_events, list->events_fd, EV_READ);
         ev_set_priority(

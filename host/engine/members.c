@@ -23,14 +23,14 @@ static struct ml_engine *engine_of(const struct ml_member *member) {
 /* Somebody else comes each time the host is about to read the clock: chance, or he lies. */
 enum { LEASE_ENDS_MAX = 4 };
 
-struct memlog_service_moment ml_engine_moment(struct ml_engine *engine) {
-    struct memlog_service_moment moment;
+struct memlog_service_moment ml_engine_timestamp(struct ml_engine *engine) {
+    struct memlog_service_moment timestamp;
     int ends = 0;
     do {
         ml_endpoint_lease_end(engine->lease_fd);
-        moment = ml_clock_moment(engine->clock);
+        timestamp = ml_clock_timestamp(engine->clock);
     } while (ml_endpoint_lease_held(engine->lease_fd) && ++ends < LEASE_ENDS_MAX);
-    return moment;
+    return timestamp;
 }
 
 void ml_member_look_soon(struct ml_engine *engine, struct ml_member *member) {
@@ -75,7 +75,8 @@ static bool look_at_identity(struct ml_engine *engine, struct ml_member *member)
             ml_command_line_fini(&member->before.line);
             member->before.line = member->line;
             (void)snprintf(member->before.name, sizeof(member->before.name), "%s", name_before);
-            member->before.changed_ns = is_sure ? 0 : ml_clock_moment(engine->clock).monotonic_ns;
+            member->before.changed_ns =
+                is_sure ? 0 : ml_clock_timestamp(engine->clock).monotonic_ns;
             member->line = line;
             changed = true;
         }
@@ -292,7 +293,7 @@ void ml_member_show(struct ml_engine *engine, struct ml_member *member) {
     }
     ml_process_view_init(&view, member->pid);
     if (view.threads_count > 0) { /* 0: it is gone; what was seen stays */
-        const uint64_t now_ns = ml_clock_moment(engine->clock).boottime_ns;
+        const uint64_t now_ns = ml_clock_timestamp(engine->clock).boottime_ns;
         ml_service_link_show(&engine->link, member, now_ns, &view);
         if (view.libcs_count > 1 && member->libc_files <= 1) {
             member->libc_files = view.libcs_count;
@@ -325,7 +326,7 @@ void ml_member_look(struct ml_engine *engine, struct ml_member *member) {
             changed = true;  /* the heap beside it is another one, though it be the same */
             member->footprint_bytes = footprint;
             member->resident_bytes = resident;
-            member->footprint_ticks = ml_engine_moment(engine).ticks;
+            member->footprint_ticks = ml_engine_timestamp(engine).ticks;
         }
     }
     /* Judged anew only as somebody else: where a mode takes one at a time, the end of that one must
@@ -369,7 +370,7 @@ end_member(struct ml_engine *engine, struct ml_member *member, enum ml_member_ev
     if (ml_member_set_state(member, event) != ML_OK) {
         return;
     }
-    member->end = ml_engine_moment(engine);
+    member->end = ml_engine_timestamp(engine);
     if (ml_recording_in_service(member->recording)) {
         ml_service_link_end(&engine->link, member);
     }
@@ -379,7 +380,7 @@ end_member(struct ml_engine *engine, struct ml_member *member, enum ml_member_ev
 
 /* What was read of it in the moments before its exec was known was the new program's. */
 static void restore_identity(struct ml_engine *engine, struct ml_member *member) {
-    const uint64_t now_ns = ml_clock_moment(engine->clock).monotonic_ns;
+    const uint64_t now_ns = ml_clock_timestamp(engine->clock).monotonic_ns;
     if (member->before.changed_ns == 0 || now_ns - member->before.changed_ns > EXEC_WINDOW_NS ||
         member->before.line.count == 0) {
         return;
@@ -478,7 +479,7 @@ struct ml_member *ml_engine_add_member(struct ml_engine *engine, pid_t pid) {
         return NULL;
     }
     const struct ml_process_facts facts = ml_process_facts(pid);
-    member->start = ml_engine_moment(engine);
+    member->start = ml_engine_timestamp(engine);
     member->parent_pid = facts.parent;
     member->start_ticks = facts.start_ticks;
     member->image = facts.image;

@@ -29,7 +29,7 @@ static uint64_t step_of(const struct ml_peak_step *step, uint64_t peak_bytes) {
 static void on_dumped(void *context, const char *path, bool complete, const char *trouble) {
     struct ml_engine *engine = context;
     struct ml_engine_peak *peak = &engine->peak;
-    const uint64_t now_ns = ml_clock_moment(engine->clock).monotonic_ns;
+    const uint64_t now_ns = ml_clock_timestamp(engine->clock).monotonic_ns;
     peak->free_ns = now_ns + (now_ns - peak->asked_ns) * (DUMP_TIME_PARTS - 1);
     peak->is_dumping = false;
     if (engine->closing) {
@@ -57,7 +57,7 @@ static void dump(struct ml_engine *engine, uint64_t peak_bytes) {
         ml_size_text(peak->dumped_bytes, before)
     );
     peak->dumped_bytes = peak_bytes;
-    peak->asked_ns = ml_clock_moment(engine->clock).monotonic_ns;
+    peak->asked_ns = ml_clock_timestamp(engine->clock).monotonic_ns;
     peak->is_dumping = true;
     ml_engine_dump_as(engine, MEMLOG_SERVICE_DUMP_REASON_PEAK, &trigger, on_dumped, engine);
 }
@@ -87,7 +87,7 @@ static void on_look(struct ev_loop *loop, ev_timer *watcher, int events) {
     /* Behind others' dumps it waits, so that what they have told is not told again. */
     if (engine->service_state == ML_ENGINE_SERVING && !peak->is_asking && !peak->is_dumping &&
         engine->jobs == NULL && engine->on_finished == NULL &&
-        ml_clock_moment(engine->clock).monotonic_ns >= peak->free_ns) {
+        ml_clock_timestamp(engine->clock).monotonic_ns >= peak->free_ns) {
         peak->is_asking = true;
         ml_service_link_figures(&engine->link, on_figures, engine);
     }

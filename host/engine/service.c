@@ -78,7 +78,7 @@ static void give_up(struct ml_engine *engine, const char *why) {
 
 static void on_service_gone(void *context, const char *why) {
     struct ml_engine *engine = context;
-    const struct memlog_service_moment now = ml_clock_moment(engine->clock);
+    const struct memlog_service_moment now = ml_clock_timestamp(engine->clock);
     const bool served = engine->service_state == ML_ENGINE_SERVING;
     const uint64_t served_ns = served ? now.monotonic_ns - engine->serving_since.monotonic_ns : 0;
     const bool was_dead = engine->service_dead;
@@ -139,7 +139,7 @@ static void on_service_ready(void *context, const char *missing_sandbox) {
     struct ml_engine *engine = context;
     engine->service_state = ML_ENGINE_SERVING;
     if (engine->service_dead) {
-        const struct memlog_service_moment now = ml_clock_moment(engine->clock);
+        const struct memlog_service_moment now = ml_clock_timestamp(engine->clock);
         engine->service_dead = false;
         engine->serving_since = now;
         char reason[128];

@@ -52,7 +52,7 @@ void ml_engine_write_log(
     }
     char line[LOG_LINE_BYTES];
     char day[32] = "";
-    const uint64_t now_ns = ml_clock_moment(engine->clock).realtime_ns;
+    const uint64_t now_ns = ml_clock_timestamp(engine->clock).realtime_ns;
     const time_t seconds = (time_t)(now_ns / UINT64_C(1000000000));
     struct tm parts;
     if (gmtime_r(&seconds, &parts) != NULL) {
@@ -170,7 +170,7 @@ static void remember_time(struct ml_engine *engine) {
             triggers->dumped_count * sizeof(triggers->dumped_ns[0])
         );
     }
-    triggers->dumped_ns[triggers->dumped_count++] = ml_clock_moment(engine->clock).monotonic_ns;
+    triggers->dumped_ns[triggers->dumped_count++] = ml_clock_timestamp(engine->clock).monotonic_ns;
 }
 
 static void
@@ -251,7 +251,7 @@ static void look(struct ml_engine *engine, bool whole) {
         calloc((size_t)engine->members.count + 1, sizeof(*processes));
     uint32_t count = 0;
     uint32_t *ids = NULL;
-    const struct memlog_service_moment now = ml_clock_moment(engine->clock);
+    const struct memlog_service_moment now = ml_clock_timestamp(engine->clock);
     const uint64_t oom_kills = ml_oom_kills();
     if (oom_kills > triggers->oom_kills) {
         triggers->oom_ns = now.monotonic_ns;

@@ -132,7 +132,7 @@ static void visit_rest(struct ml_engine *engine, struct todo *todo) {
 void ml_engine_walk(struct ml_engine *engine) {
     struct ml_engine_list *list = &engine->list;
     struct todo todo = {.items = NULL};
-    const uint64_t begun_ns = ml_clock_moment(engine->clock).monotonic_ns;
+    const uint64_t begun_ns = ml_clock_timestamp(engine->clock).monotonic_ns;
     ml_engine_list_take_events(engine); /* they know more of who is gone */
     list->walk++;
     if (list->has_children_files) {
@@ -148,7 +148,7 @@ void ml_engine_walk(struct ml_engine *engine) {
         list->blind_ns = begun_ns - list->walked_ns;
     }
     list->walked_ns = begun_ns;
-    const uint64_t cost_ns = ml_clock_moment(engine->clock).monotonic_ns - begun_ns;
+    const uint64_t cost_ns = ml_clock_timestamp(engine->clock).monotonic_ns - begun_ns;
     list->least_s = (double)cost_ns / (double)ns_per_s / share_of_time;
     list->least_s = list->least_s > least_every_s ? list->least_s : least_every_s;
 }
@@ -186,7 +186,7 @@ static void on_walk(struct ev_loop *loop, ev_timer *watcher, int events) {
     if (walks) {
         start_timer(engine, list->every_s);
     } else if (next_ns != UINT64_MAX) {
-        const uint64_t now = ml_clock_moment(engine->clock).monotonic_ns;
+        const uint64_t now = ml_clock_timestamp(engine->clock).monotonic_ns;
         const double left_s = next_ns > now ? (double)(next_ns - now) / (double)ns_per_s : 0.;
         start_timer(engine, left_s > least_every_s ? left_s : least_every_s);
     }

@@ -142,7 +142,7 @@ static void on_asked_dump(void *context, const char *path, bool complete, const 
 
 /* Whether programs may have another one now. */
 static bool may_ask(struct ml_engine *engine) {
-    const uint64_t now_ns = ml_clock_moment(engine->clock).monotonic_ns;
+    const uint64_t now_ns = ml_clock_timestamp(engine->clock).monotonic_ns;
     if (engine->asked_to_ns > now_ns + asked_interval_ns * (ASKED_BURST - 1)) {
         return false;
     }

@@ -97,7 +97,9 @@ enum { UNRECORDED_MAX = 512 };
 static json_t *
 head_of(struct ml_page *page, const struct memlog_service_figures_reply *reply, json_t *take_rows) {
     json_t *json = json_object();
-    ml_page_set_number(json, "time_ms", ml_clock_moment(ML_CLOCK_MONOTONIC).realtime_ns / 1000000);
+    ml_page_set_number(
+        json, "time_ms", ml_clock_timestamp(ML_CLOCK_MONOTONIC).realtime_ns / 1000000
+    );
     ml_page_set_bool(json, "serving", reply != NULL);
     ml_page_set_number(json, "dumps", ml_engine_last_dump(page->engine));
     struct ml_uploader *uploader = ml_engine_uploader(page->engine);

@@ -43,19 +43,19 @@ static uint64_t read_ticks(enum ml_clock clock) {
     return read_clock(CLOCK_MONOTONIC);
 }
 
-struct memlog_service_moment ml_clock_moment(enum ml_clock clock) {
+struct memlog_service_moment ml_clock_timestamp(enum ml_clock clock) {
     /* Ticks on both sides of the others: their middle belongs to the others' moment, whatever the
      * scheduler does in between. */
     uint64_t before = read_ticks(clock);
-    struct memlog_service_moment moment = {
+    struct memlog_service_moment timestamp = {
         .monotonic_ns = read_clock(CLOCK_MONOTONIC),
         .realtime_ns = read_clock(CLOCK_REALTIME),
         .boottime_ns = read_clock(CLOCK_BOOTTIME),
     };
     uint64_t after = read_ticks(clock);
-    moment.ticks = before + (after - before) / 2;
+    timestamp.ticks = before + (after - before) / 2;
     if (clock == ML_CLOCK_MONOTONIC) {
-        moment.ticks = moment.monotonic_ns;
+        timestamp.ticks = timestamp.monotonic_ns;
     }
-    return moment;
+    return timestamp;
 }

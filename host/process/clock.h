@@ -15,6 +15,6 @@
 enum ml_clock ml_clock_decide(const char *source_path);
 
 /* Now, on all clocks, within a microsecond or two of one another. */
-struct memlog_service_moment ml_clock_moment(enum ml_clock clock);
+struct memlog_service_moment ml_clock_timestamp(enum ml_clock clock);
 
 #endif

@@ -1,5 +1,5 @@
 /* What a service was at, for whoever finds it dead. Room: ipc (:wire). Context: one page of a memfd
- * that the host makes and reads with pread, and that the service maps before it is walled in.
+ * that the host makes and reads with pread, and that the service maps before it is in its sandbox.
  *
  * One rule: it is the word of a process that may have been taken over. It says whose data is left
  * alone next, and nothing else depends on it. */

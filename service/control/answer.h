@@ -1,4 +1,4 @@
-/* The answers to orders: a dump written, figures counted. Room: service. Context: one thread.
+/* The answers to requests: a dump written, figures counted. Room: service. Context: one thread.
  *
  * One rule: clients that were not read up to now are named in the answer as incomplete; they are
  * not held against anybody later. */
@@ -16,12 +16,12 @@ struct ml_answer_scene {
     struct ml_session *session;
     struct ml_readers *readers;
     uint64_t target_ticks; /* everybody should be read up to here */
-    struct ml_moment run_start;
+    struct ml_timestamp run_start;
     const char *sandbox_missing;
     struct ml_triggers *triggers; /* NULL: none */
 };
 
-/* A dump order that outlives its message, with its file. */
+/* A dump request that outlives its message, with its file. */
 struct ml_dump_request;
 
 /* NULL when there is no memory. Owner: take_file_fd is the request's, also on failure. */

@@ -5,19 +5,19 @@
 #include <unistd.h>
 
 #include "service/control/answer.h"
-#include "service/control/moment.h"
+#include "service/control/timestamp.h"
 #include "service/dump/writer.h"
 #include "service/ingest/clock.h"
 #include "service/session/uncovered.h"
 
 enum { TROUBLE_BYTES = 512 };
 
-/* The order's parts in the snapshot's shape: one block of memory behind this head. */
+/* The request's parts in the snapshot's shape: one block of memory behind this head. */
 struct ml_dump_request {
     int file_fd;
     enum memlog_service_dump_reason reason;
     enum ml_snapshot_content content;
-    struct ml_moment now;
+    struct ml_timestamp now;
     struct ml_text program;
     uint32_t *ids;
     uint32_t ids_count;
@@ -32,7 +32,7 @@ struct ml_dump_request {
     struct ml_snapshot_trigger trigger;
 };
 
-/* Bytes of an order's strings, each with a NUL. Lists and lengths are bounded by the contract and
+/* Bytes of a request's strings, each with a NUL. Lists and lengths are bounded by the contract and
  * came in one message: the sum fits. */
 static size_t text_bytes(const struct memlog_service_dump_order *order) {
     size_t bytes = (size_t)order->program.count_bytes + order->list_source.count_bytes + 2;
@@ -81,8 +81,8 @@ static void copy_unrecorded(
         .signal = from->signal,
         .forked = from->forked,
         .idle = from->idle,
-        .start = ml_moment_of(&from->start),
-        .end = ml_moment_of(&from->end),
+        .start = ml_timestamp_of(&from->start),
+        .end = ml_timestamp_of(&from->end),
         .footprint_bytes = from->footprint_bytes,
         .resident_bytes = from->resident_bytes,
         .folded_processes = from->folded_processes,
@@ -112,7 +112,7 @@ ml_dump_request_new(const struct memlog_service_dump_order *order, int take_file
     request->file_fd = take_file_fd;
     request->reason = order->reason;
     request->content = (enum ml_snapshot_content)order->content;
-    request->now = ml_moment_of(&order->now);
+    request->now = ml_timestamp_of(&order->now);
     request->gaps_count = order->gaps.count;
     request->not_profiled_count = order->not_profiled.count;
     request->ids_count = order->ids.count;
@@ -148,8 +148,8 @@ ml_dump_request_new(const struct memlog_service_dump_order *order, int take_file
         const struct memlog_service_gap *gap = &order->gaps.items[i];
         request->gaps[i] = (struct ml_snapshot_gap
         ){.id = gap->id,
-          .from = ml_moment_of(&gap->from),
-          .to = ml_moment_of(&gap->to),
+          .from = ml_timestamp_of(&gap->from),
+          .to = ml_timestamp_of(&gap->to),
           .reason = copy_text(&at, gap->reason)};
     }
     for (uint32_t i = 0; i < order->not_profiled.count; i++) {

@@ -8,8 +8,8 @@
 #include "mojom_like_idl/contracts/heap_service_mojom.h"
 #include "service/control/answer.h"
 #include "service/control/client_facts.h"
-#include "service/control/moment.h"
-#include "service/control/orders.h"
+#include "service/control/requests.h"
+#include "service/control/timestamp.h"
 #include "service/control/view_of.h"
 #include "service/ingest/clock.h"
 #include "service/ingest/readers.h"
@@ -56,12 +56,12 @@ struct ml_connection {
     struct ml_channel *channel;
     struct ml_channel_end end;
     enum connection_state state;
-    double interval_s; /* until the next round while an order waits */
+    double interval_s; /* until the next round while a request waits */
     /* From Configure on. */
     struct ml_clock_source clock;
     struct ml_session *session;
     struct ml_readers *readers;
-    struct ml_orders *orders;
+    struct ml_requests *requests;
     struct ml_triggers *triggers;
 };
 
@@ -88,7 +88,7 @@ static bool enter(struct ml_connection *connection, const struct ml_call *call) 
     return true;
 }
 
-/* An answer that could not be sent, an order that could not be taken on. */
+/* An answer that could not be sent, a request that could not be taken on. */
 static void
 check(struct ml_connection *connection, const struct ml_call *call, enum ml_status status) {
     if (ml_status_family(status) == ML_FAMILY_BUG) {
@@ -133,8 +133,8 @@ static void on_round(void *context, uint64_t known_ticks) {
     struct ml_connection *connection = context;
     guard(connection);
     ml_session_note_time(connection->session, ml_clock_monotonic_ns(), false);
-    ml_orders_serve(connection->orders, connection->readers, known_ticks);
-    if (!ml_orders_waiting(connection->orders)) {
+    ml_requests_serve(connection->requests, connection->readers, known_ticks);
+    if (!ml_requests_waiting(connection->requests)) {
         connection->interval_s = soon_interval_s;
         return;
     }
@@ -153,7 +153,7 @@ set_up(struct ml_connection *connection, const struct memlog_service_setup *setu
     }
     connection->clock = (struct ml_clock_source
     ){.kind = setup->clock == MEMLOG_SERVICE_CLOCK_TSC ? ML_CLOCK_TSC : ML_CLOCK_MONOTONIC,
-      .start = ml_moment_of(&setup->start)};
+      .start = ml_timestamp_of(&setup->start)};
     connection->session = ml_session_new(&connection->clock.start, setup->max_memory_bytes);
     if (connection->session == NULL) {
         return ML_ENV_MEMORY;
@@ -175,14 +175,15 @@ set_up(struct ml_connection *connection, const struct memlog_service_setup *setu
     connection->readers = ml_readers_new(&readers_options);
     const struct ml_trigger_thresholds rules = ml_trigger_rules_of(&setup->triggers);
     connection->triggers = ml_triggers_new(&rules, setup->start.monotonic_ns);
-    const struct ml_orders_options orders_options = {
+    const struct ml_requests_options requests_options = {
         .session = connection->session,
         .clock = &connection->clock,
         .run_start = connection->clock.start,
         .sandbox_missing = connection->options.sandbox_missing,
         .triggers = connection->triggers};
-    connection->orders = ml_orders_new(&orders_options);
-    return connection->readers != NULL && connection->orders != NULL && connection->triggers != NULL
+    connection->requests = ml_requests_new(&requests_options);
+    return connection->readers != NULL && connection->requests != NULL &&
+                   connection->triggers != NULL
                ? ML_OK
                : ML_ENV_MEMORY;
 }
@@ -247,7 +248,7 @@ static void on_add_client(
         .forked = info->forked,
         .fork_serial = info->fork_serial,
         .sampling_bytes = info->sampling_bytes,
-        .start = ml_moment_of(&info->start),
+        .start = ml_timestamp_of(&info->start),
         .profile = info->profile};
     struct ml_client *client = NULL;
     enum ml_status status = ml_session_add(connection->session, &setup, &client);
@@ -308,7 +309,7 @@ static void on_end_client(
         .state = request->end.state,
         .exit_code = request->end.exit_code,
         .signal = request->end.signal,
-        .end = ml_moment_of(&request->end.end)};
+        .end = ml_timestamp_of(&request->end.end)};
     if (ml_readers_end(connection->readers, request->end.id, &end) == ML_ENV_MISSING) {
         /* Never read, for want of memory; or unknown as in on_update_process; or ended already,
          * which the session knows. */
@@ -328,7 +329,9 @@ static void on_dump(
         return;
     }
     check(
-        connection, call, ml_orders_dump(connection->orders, call, &request->order, request->file)
+        connection,
+        call,
+        ml_requests_dump(connection->requests, call, &request->order, request->file)
     );
     ml_readers_round_within(connection->readers, 0);
 }
@@ -339,7 +342,7 @@ static void on_figures(
     (void)request;
     struct ml_connection *connection = context;
     if (enter(connection, call)) {
-        check(connection, call, ml_orders_figures(connection->orders, call));
+        check(connection, call, ml_requests_figures(connection->requests, call));
         ml_readers_round_within(connection->readers, 0);
     }
 }
@@ -349,7 +352,9 @@ static void on_drain(
 ) {
     struct ml_connection *connection = context;
     if (enter(connection, call)) {
-        check(connection, call, ml_orders_drain(connection->orders, call, request->deadline_ms));
+        check(
+            connection, call, ml_requests_drain(connection->requests, call, request->deadline_ms)
+        );
         ml_readers_round_within(connection->readers, 0);
     }
 }
@@ -393,7 +398,9 @@ static void on_observe(
 ) {
     struct ml_connection *connection = context;
     if (enter(connection, call)) {
-        check(connection, call, ml_orders_observe(connection->orders, call, &request->observation));
+        check(
+            connection, call, ml_requests_observe(connection->requests, call, &request->observation)
+        );
         ml_readers_round_within(connection->readers, 0);
     }
 }
@@ -468,7 +475,7 @@ void ml_connection_free(struct ml_connection *take_connection) {
     if (take_connection == NULL) {
         return;
     }
-    ml_orders_free(take_connection->orders);
+    ml_requests_free(take_connection->requests);
     ml_triggers_free(take_connection->triggers);
     ml_readers_free(take_connection->readers);
     ml_session_free(take_connection->session);

@@ -31,7 +31,7 @@ struct track {
 };
 
 static uint64_t boottime_ns(const struct ml_snapshot *snapshot, uint64_t ms) {
-    const struct ml_moment *now = &snapshot->now;
+    const struct ml_timestamp *now = &snapshot->now;
     return now->boottime_ns - now->monotonic_ns + ms * NS_PER_MS;
 }
 

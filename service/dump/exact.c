@@ -67,12 +67,12 @@ static void send_message(
     send_sealed(packet, kind);
 }
 
-static ml_trace_MemlogMoment moment_of(const struct ml_moment *moment) {
+static ml_trace_MemlogMoment timestamp_of(const struct ml_timestamp *timestamp) {
     return (ml_trace_MemlogMoment){
-        .ticks = moment->ticks,
-        .monotonic_ns = moment->monotonic_ns,
-        .realtime_ns = moment->realtime_ns,
-        .boottime_ns = moment->boottime_ns,
+        .ticks = timestamp->ticks,
+        .monotonic_ns = timestamp->monotonic_ns,
+        .realtime_ns = timestamp->realtime_ns,
+        .boottime_ns = timestamp->boottime_ns,
     };
 }
 
@@ -90,8 +90,8 @@ static ml_trace_MemlogTotals totals_of(const struct ml_totals *totals) {
 void ml_dump_exact_run(struct ml_dump_packet *packet, const struct ml_snapshot *snapshot) {
     ml_trace_MemlogRun run = {
         .version = EXACT_VERSION,
-        .run_start = moment_of(&snapshot->run_start),
-        .now = moment_of(&snapshot->now),
+        .run_start = timestamp_of(&snapshot->run_start),
+        .now = timestamp_of(&snapshot->now),
         .reason = snapshot->reason,
         .program = ml_dump_text(&snapshot->program),
         .tree = totals_of(&snapshot->tree),
@@ -167,8 +167,8 @@ static void send_process(struct ml_dump_packet *packet, const struct ml_snapshot
         .sampling_ticks_count = (pb_size_t)process->sampling.count,
         .sampling_intervals_count = (pb_size_t)process->sampling.count,
         .sampling_left_out = process->sampling.left_out,
-        .start = moment_of(&process->start),
-        .end = moment_of(&process->end),
+        .start = timestamp_of(&process->start),
+        .end = timestamp_of(&process->end),
         .totals = totals_of(&process->totals),
         .peak_ticks = process->peak_ticks,
         .inherited_bytes = process->inherited_bytes,
@@ -230,8 +230,8 @@ send_unrecorded(struct ml_dump_packet *packet, const struct ml_snapshot_unrecord
         .footprint_bytes = one->footprint_bytes,
         .resident_bytes = one->resident_bytes,
         .sampling_bytes = 1,
-        .start = moment_of(&one->start),
-        .end = moment_of(&one->end),
+        .start = timestamp_of(&one->start),
+        .end = timestamp_of(&one->end),
         .arguments_count = count_arguments(&one->command_line),
         .accounting = {.balanced = true},
         .folded_processes = one->folded_processes,
@@ -248,8 +248,8 @@ send_unrecorded(struct ml_dump_packet *packet, const struct ml_snapshot_unrecord
 static void send_gap(struct ml_dump_packet *packet, const struct ml_snapshot_gap *gap) {
     ml_trace_MemlogGap message = {
         .process_id = gap->id,
-        .from = moment_of(&gap->from),
-        .to = moment_of(&gap->to),
+        .from = timestamp_of(&gap->from),
+        .to = timestamp_of(&gap->to),
         .reason = ml_dump_text(&gap->reason),
     };
     send_message(packet, ml_trace_MemlogKind_MEMLOG_GAP, ml_trace_MemlogGap_fields, &message);

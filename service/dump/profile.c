@@ -265,7 +265,7 @@ static const struct ml_text libc_heap = {
 /* The fields beside the samples; each ProfilePacket has them. */
 static void put_dump_head(struct profile *profile) {
     const struct ml_snapshot_process *process = profile->process;
-    const struct ml_moment *now = &profile->snapshot->now;
+    const struct ml_timestamp *now = &profile->snapshot->now;
     bool ended = process->end.monotonic_ns != 0 && process->end.monotonic_ns < now->monotonic_ns;
     char heap_name[sizeof "heap 65535"] = "";
     struct ml_text name = libc_heap;

@@ -81,7 +81,7 @@ static ml_trace_TracePacket common_head(const struct ml_snapshot *snapshot) {
 }
 
 static bool encode_clocks(pb_ostream_t *stream, const pb_field_t *field, void *const *arg) {
-    const struct ml_moment *now = *arg;
+    const struct ml_timestamp *now = *arg;
     const ml_trace_ClockSnapshot_Clock clocks[] = {
         {.clock_id = CLOCK_ID_BOOTTIME, .timestamp = now->boottime_ns},
         {.clock_id = CLOCK_ID_MONOTONIC_COARSE, .timestamp = now->monotonic_ns},

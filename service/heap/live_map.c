@@ -16,18 +16,18 @@ void ml_live_map_init(struct ml_live_map *map, struct ml_budget *budget, uint64_
     *map = (struct ml_live_map){.budget = budget};
     map->step_lines = STEP_LINES;
     map->factor = mix(seed + UINT64_C(0x9e3779b97f4a7c15)) | 1;
-    ml_live_away_init(&map->away, budget);
+    ml_live_overflow_init(&map->overflow, budget);
 }
 
 void ml_live_map_fini(struct ml_live_map *map) {
     ml_budget_free_table(map->budget, map->lines, map->lines_capacity * sizeof(*map->lines));
     ml_budget_free(map->budget, map->wide, map->wide_capacity * sizeof(*map->wide));
-    ml_live_away_fini(&map->away);
+    ml_live_overflow_fini(&map->overflow);
     *map = (struct ml_live_map
     ){.budget = map->budget,
       .step_lines = map->step_lines,
       .factor = map->factor,
-      .away = {.budget = map->budget}};
+      .overflow = {.budget = map->budget}};
 }
 
 void ml_live_map_close(struct ml_live_map *map) {
@@ -37,7 +37,7 @@ void ml_live_map_close(struct ml_live_map *map) {
 
 uint64_t ml_live_map_bytes(const struct ml_live_map *map) {
     return map->lines_capacity * sizeof(*map->lines) + map->wide_capacity * sizeof(*map->wide) +
-           ml_live_away_bytes(&map->away);
+           ml_live_overflow_bytes(&map->overflow);
 }
 
 uint64_t ml_live_map_odd_hash(const struct ml_live_map *map, uint64_t key) {
@@ -133,8 +133,8 @@ pack(struct ml_live_map *map, uint64_t key, uint64_t hash, const struct ml_live_
 static inline void place(struct ml_live_map *map, uint64_t hash, uint64_t rest) {
     struct ml_live_line *home = ml_live_map_home(map, hash);
     if (!ml_live_line_place(map, home, hash, rest)) {
-        ml_live_line_turn_away(home);
-        ml_live_away_put(&map->away, hash & ~(uint64_t)ML_LIVE_ODD, rest);
+        ml_live_line_add_overflow(home);
+        ml_live_overflow_put(&map->overflow, hash & ~(uint64_t)ML_LIVE_ODD, rest);
     }
 }
 
@@ -142,7 +142,7 @@ static inline void place(struct ml_live_map *map, uint64_t hash, uint64_t rest) 
 struct found {
     struct ml_live_line *home, *line;
     unsigned slot;
-    struct ml_live_away_entry *away;
+    struct ml_live_overflow_entry *overflow;
     uint64_t *rest; /* NULL: nowhere */
 };
 
@@ -180,13 +180,13 @@ static struct found find(const struct ml_live_map *map, uint64_t key, uint64_t h
             return found;
         }
     }
-    if (ml_live_line_has_away(home)) {
+    if (ml_live_line_has_overflow(home)) {
         const uint64_t own = hash & ~(uint64_t)ML_LIVE_ODD;
-        found.away = ml_live_away_find(&map->away, own, NULL);
-        while (found.away != NULL && !is_same(map, key, hash, found.away->rest)) {
-            found.away = ml_live_away_find(&map->away, own, found.away);
+        found.overflow = ml_live_overflow_find(&map->overflow, own, NULL);
+        while (found.overflow != NULL && !is_same(map, key, hash, found.overflow->rest)) {
+            found.overflow = ml_live_overflow_find(&map->overflow, own, found.overflow);
         }
-        found.rest = found.away == NULL ? NULL : &found.away->rest;
+        found.rest = found.overflow == NULL ? NULL : &found.overflow->rest;
     }
     return found;
 }
@@ -196,7 +196,8 @@ bool ml_live_map_put_plain(struct ml_live_map *map, uint64_t hash, uint64_t byte
     const uint32_t low = ml_live_low(hash);
     if (ml_live_line_match(home, low) != 0 ||
         (ml_live_line_lends(home) && ml_live_line_match(ml_live_map_other(map, home), low) != 0) ||
-        (ml_live_line_has_away(home) && ml_live_away_find(&map->away, hash, NULL) != NULL)) {
+        (ml_live_line_has_overflow(home) &&
+         ml_live_overflow_find(&map->overflow, hash, NULL) != NULL)) {
         return false;
     }
     map->count++;
@@ -235,9 +236,9 @@ bool ml_live_map_remove(
     }
     *out_block = ml_live_unpack(map, *found.rest);
     forget_wide(map, *found.rest);
-    if (found.away != NULL) {
-        ml_live_line_turned_away_no_more(found.home);
-        ml_live_away_remove(&map->away, found.away);
+    if (found.overflow != NULL) {
+        ml_live_line_remove_overflow(found.home);
+        ml_live_overflow_remove(&map->overflow, found.overflow);
         map->count--;
         return true;
     }

@@ -17,9 +17,9 @@
  *
  * Lines come in pairs, which the processor fetches together. A block whose home is full goes to the
  * other line of the pair; if that is full too it is turned away, to a small table of its own
- * (live_away.h). Each line counts both, and blocks are looked for elsewhere only where that count
- * is not 0. So nearly every search, for what is there and for what is not, sees one cache line, in
- * the same few steps; and a block that goes moves no other. */
+ * (live_overflow.h). Each line counts both, and blocks are looked for elsewhere only where that
+ * count is not 0. So nearly every search, for what is there and for what is not, sees one cache
+ * line, in the same few steps; and a block that goes moves no other. */
 #ifndef MEMLOG_SERVICE_HEAP_LIVE_MAP_H
 #define MEMLOG_SERVICE_HEAP_LIVE_MAP_H
 
@@ -29,7 +29,7 @@
 #include <string.h>
 
 #include "ipc/wire/ml_status.h"
-#include "service/heap/live_away.h"
+#include "service/heap/live_overflow.h"
 #include "service/heap/prefetch.h"
 #include "service/limits/budget.h"
 
@@ -120,7 +120,7 @@ struct ml_live_map {
     uint64_t factor;     /* odd; of the hash */
     uint32_t low_rounds; /* calls of ml_live_map_trim in a row that found few blocks */
     bool closed;         /* empty for good: it refuses every block */
-    struct ml_live_away away;
+    struct ml_live_overflow overflow;
     struct ml_live_wide *wide;
     uint32_t wide_capacity;
     uint32_t wide_used; /* entries ever used */
@@ -225,7 +225,7 @@ static inline bool ml_live_line_lends(const struct ml_live_line *line) {
     return (line->state & ML_LIVE_IN_OTHER_MASK) != 0;
 }
 
-static inline bool ml_live_line_has_away(const struct ml_live_line *line) {
+static inline bool ml_live_line_has_overflow(const struct ml_live_line *line) {
     return line->state >= ML_LIVE_TURNED_AWAY;
 }
 
@@ -241,8 +241,8 @@ static inline void ml_live_map_prefetch_elsewhere(
 ) {
     if (home->state >= ML_LIVE_USED_MASK) {
         ml_prefetch(ml_live_map_other(map, home));
-        if (ml_live_line_has_away(home)) {
-            ml_live_away_prefetch(&map->away, hash);
+        if (ml_live_line_has_overflow(home)) {
+            ml_live_overflow_prefetch(&map->overflow, hash);
         }
     }
 }
@@ -262,14 +262,14 @@ static inline uint64_t ml_live_rest_bytes(uint64_t rest) {
 ML_NODISCARD enum ml_status ml_live_map_reserve_more(struct ml_live_map *map, size_t count);
 
 static inline enum ml_status ml_live_map_reserve(struct ml_live_map *map, size_t count) {
-    return map->count_max - map->count >= count && map->away.room >= count
+    return map->count_max - map->count >= count && map->overflow.room >= count
                ? ML_OK
                : ml_live_map_reserve_more(map, count);
 }
 
 /* Whether one more needs no reserve: always, as long as no more come than were asked for. */
 static inline bool ml_live_map_has_room(const struct ml_live_map *map) {
-    return map->count < map->count_max && map->away.room > 0;
+    return map->count < map->count_max && map->overflow.room > 0;
 }
 
 /* Room for one more block of a weight that does not fit a slot. Errors: ML_ENV_MEMORY. */
@@ -304,7 +304,7 @@ bool ml_live_map_check(const struct ml_live_map *map);
 
 /* ---- the usual cases, in line */
 
-/* Whether ml_live_map_put_usual may be asked. */
+/* Whether ml_live_map_put_fast may be asked. */
 static inline bool ml_live_fits_slot(uint64_t hash, uint64_t bytes) {
     return (hash & ML_LIVE_ODD) == 0 && bytes < ML_LIVE_INLINE_MAX;
 }
@@ -314,7 +314,7 @@ bool ml_live_map_put_plain(struct ml_live_map *map, uint64_t hash, uint64_t byte
 
 /* Put a block that fits a slot, of weight 1, there, after ml_live_map_reserve; `line` is its home.
  * False if the key may be there already: nothing has changed then, and ml_live_map_put will do. */
-static inline bool ml_live_map_put_usual(
+static inline bool ml_live_map_put_fast(
     struct ml_live_map *map, struct ml_live_line *line, uint64_t hash, uint64_t bytes, uint32_t cell
 ) {
     const uint32_t low = ml_live_low(hash);

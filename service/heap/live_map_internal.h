@@ -9,7 +9,7 @@
 #include "service/heap/live_map.h"
 
 /* A count of those that were turned away that is no more kept: it stays until the line is moved. */
-#define ML_LIVE_AWAY_MAX (UINT32_MAX - ML_LIVE_TURNED_AWAY + 1)
+#define ML_LIVE_OVERFLOW_MAX (UINT32_MAX - ML_LIVE_TURNED_AWAY + 1)
 
 /* What a slot says is held there. */
 struct ml_live_block ml_live_unpack(const struct ml_live_map *map, uint64_t rest);
@@ -28,12 +28,12 @@ static inline bool ml_live_line_is_full(const struct ml_live_line *line) {
     return (line->state & ML_LIVE_USED_MASK) == ML_LIVE_USED_MASK;
 }
 
-static inline void ml_live_line_turn_away(struct ml_live_line *line) {
-    line->state += line->state >= ML_LIVE_AWAY_MAX ? 0 : ML_LIVE_TURNED_AWAY;
+static inline void ml_live_line_add_overflow(struct ml_live_line *line) {
+    line->state += line->state >= ML_LIVE_OVERFLOW_MAX ? 0 : ML_LIVE_TURNED_AWAY;
 }
 
-static inline void ml_live_line_turned_away_no_more(struct ml_live_line *line) {
-    line->state -= line->state >= ML_LIVE_AWAY_MAX ? 0 : ML_LIVE_TURNED_AWAY;
+static inline void ml_live_line_remove_overflow(struct ml_live_line *line) {
+    line->state -= line->state >= ML_LIVE_OVERFLOW_MAX ? 0 : ML_LIVE_TURNED_AWAY;
 }
 
 /* Put a block that is not there yet into its home or the line beside it. False: both are full, and

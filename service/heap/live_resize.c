@@ -71,7 +71,7 @@ static void move_pair(struct ml_live_map *map, struct ml_live_line *pair, size_t
             const uint64_t hash = ml_live_slot_hash(&lines[i], slot);
             struct ml_live_line *home = map->lines + ml_live_home(hash, lines_count);
             if (!ml_live_line_place(map, home, hash, lines[i].rest[slot])) {
-                ml_live_away_put(&map->away, hash, lines[i].rest[slot]);
+                ml_live_overflow_put(&map->overflow, hash, lines[i].rest[slot]);
             }
             map->moved++;
         }
@@ -84,7 +84,7 @@ struct settling {
     size_t lines_count;
 };
 
-static bool settle_one(void *context, const struct ml_live_away_entry *entry) {
+static bool settle_one(void *context, const struct ml_live_overflow_entry *entry) {
     const struct settling *settling = context;
     struct ml_live_map *map = settling->map;
     struct ml_live_line *home = map->lines + ml_live_home(entry->hash, settling->lines_count);
@@ -92,7 +92,7 @@ static bool settle_one(void *context, const struct ml_live_away_entry *entry) {
     if (ml_live_line_place(map, home, entry->hash, entry->rest)) {
         return true;
     }
-    ml_live_line_turn_away(home);
+    ml_live_line_add_overflow(home);
     return false;
 }
 
@@ -100,7 +100,7 @@ static bool settle_one(void *context, const struct ml_live_away_entry *entry) {
 static void settle(struct ml_live_map *map, uint64_t from, uint64_t to, size_t lines_count) {
     struct settling settling = {.map = map, .lines_count = lines_count};
     if (from < to) {
-        ml_live_away_visit(&map->away, from, to, settle_one, &settling);
+        ml_live_overflow_visit(&map->overflow, from, to, settle_one, &settling);
     }
 }
 
@@ -110,7 +110,7 @@ static enum ml_status step_up(struct ml_live_map *map, size_t lines) {
     const uint64_t end = map->split;
     size_t pairs = ml_live_home((end - 1) << 32, map->few_count) / 2 + 1;
     const size_t stop = pairs > lines / 2 ? pairs - lines / 2 : 0;
-    while (pairs > stop && ml_live_away_reserve(&map->away, PAIR_SLOTS) == ML_OK) {
+    while (pairs > stop && ml_live_overflow_reserve(&map->overflow, PAIR_SLOTS) == ML_OK) {
         pairs--;
         move_pair(map, &map->lines[pairs * 2], map->lines_count);
     }
@@ -126,7 +126,7 @@ static void step_down(struct ml_live_map *map, size_t lines) {
     const size_t pairs = map->lines_count / 2;
     size_t pair = ml_live_home(start << 32, map->lines_count) / 2;
     const size_t stop = pairs - pair > lines / 2 ? pair + lines / 2 : pairs;
-    while (pair < stop && ml_live_away_reserve(&map->away, PAIR_SLOTS) == ML_OK) {
+    while (pair < stop && ml_live_overflow_reserve(&map->overflow, PAIR_SLOTS) == ML_OK) {
         move_pair(map, &map->lines[pair * 2], map->few_count);
         pair++;
     }
@@ -179,7 +179,7 @@ static enum ml_status grow_on(struct ml_live_map *map, size_t count) {
     if (map->split == 0) {
         map->change = ML_LIVE_SETTLED;
         map->count_max = full;
-        ml_live_away_shrink(&map->away, count);
+        ml_live_overflow_shrink(&map->overflow, count);
     } else if (full - map->count >= count) {
         map->count_max = map->count + count;
     }
@@ -206,7 +206,7 @@ enum ml_status ml_live_map_reserve_more(struct ml_live_map *map, size_t count) {
             }
         }
     }
-    return ml_live_away_reserve(&map->away, count);
+    return ml_live_overflow_reserve(&map->overflow, count);
 }
 
 /* ---- shrinking */
@@ -234,7 +234,7 @@ static void end_shrinking(struct ml_live_map *map) {
         map->lines = lines;
         map->lines_capacity = map->lines_count;
     }
-    ml_live_away_shrink(&map->away, 0);
+    ml_live_overflow_shrink(&map->overflow, 0);
 }
 
 void ml_live_map_trim(struct ml_live_map *map) {

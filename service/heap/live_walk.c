@@ -15,7 +15,7 @@ bool ml_live_map_next(
         }
     }
     size_t place = *cursor - slots_count;
-    const struct ml_live_away_entry *entry = ml_live_away_next(&map->away, &place);
+    const struct ml_live_overflow_entry *entry = ml_live_overflow_next(&map->overflow, &place);
     *cursor = slots_count + place;
     if (entry != NULL) {
         *out_block = ml_live_unpack(map, entry->rest);
@@ -69,15 +69,15 @@ bool ml_live_map_check(const struct ml_live_map *map) {
             return false;
         }
         turned_away += map->lines[i].state / ML_LIVE_TURNED_AWAY;
-        kept = kept && map->lines[i].state < ML_LIVE_AWAY_MAX;
+        kept = kept && map->lines[i].state < ML_LIVE_OVERFLOW_MAX;
     }
-    const struct ml_live_away_entry *entry = ml_live_away_next(&map->away, &cursor);
-    for (; entry != NULL; entry = ml_live_away_next(&map->away, &cursor)) {
+    const struct ml_live_overflow_entry *entry = ml_live_overflow_next(&map->overflow, &cursor);
+    for (; entry != NULL; entry = ml_live_overflow_next(&map->overflow, &cursor)) {
         used++;
-        if (!ml_live_line_has_away(ml_live_map_home(map, entry->hash)) ||
-            ml_live_away_find(&map->away, entry->hash, NULL) == NULL) {
+        if (!ml_live_line_has_overflow(ml_live_map_home(map, entry->hash)) ||
+            ml_live_overflow_find(&map->overflow, entry->hash, NULL) == NULL) {
             return false;
         }
     }
-    return used == map->count && (!kept || turned_away == ml_live_away_count(&map->away));
+    return used == map->count && (!kept || turned_away == ml_live_overflow_count(&map->overflow));
 }

@@ -1,8 +1,8 @@
 #include "service/heap/tracker.h"
 
 #include "ipc/wire/event.h"
+#include "service/heap/tracker_fast_path.h"
 #include "service/heap/tracker_internal.h"
-#include "service/heap/tracker_usual.h"
 
 void ml_tracker_init(
     struct ml_tracker *tracker,
@@ -332,7 +332,7 @@ enum ml_status ml_tracker_alloc_plain(
         count_total(tracker, cell, size_bytes, 1);
         return ML_OK;
     }
-    if (ml_live_map_put_usual(&tracker->live, home, lookup->hash, size_bytes, index)) {
+    if (ml_live_map_put_fast(&tracker->live, home, lookup->hash, size_bytes, index)) {
         grow(tracker, ticks, cell, size_bytes, 1);
     } else {
         const struct ml_live_block block = {
@@ -405,9 +405,9 @@ enum ml_status ml_tracker_restore(
     return ML_OK;
 }
 
-/* ---- usual events */
+/* ---- events on the fast path */
 
-bool ml_tracker_may_be_usual(struct ml_tracker *tracker, uint32_t events) {
+bool ml_tracker_may_be_fast(struct ml_tracker *tracker, uint32_t events) {
     return tracker->in_tree && !tracker->totals_only && !tracker->has_undefined &&
            tracker->variances.cells == NULL && tracker->cells.count > 0 &&
            tracker->live.lines_count > 0 && fits(tracker, events * ML_LIVE_INLINE_MAX, events);

@@ -2,7 +2,8 @@
  * was held at the peaks, tracker_check.c works all sums out anew. Room: service. Context: whoever
  * works on the client.
  *
- * One rule: tracker.c and, for usual events, tracker_usual.h alone change a cell's sums. */
+ * One rule: tracker.c and, for events on the fast path, tracker_fast_path.h alone change a cell's
+ * sums. */
 #ifndef MEMLOG_SERVICE_HEAP_TRACKER_INTERNAL_H
 #define MEMLOG_SERVICE_HEAP_TRACKER_INTERNAL_H
 

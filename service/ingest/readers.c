@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "service/ingest/client_io.h"
-#include "service/ingest/pace.h"
+#include "service/ingest/poll_policy.h"
 #include "service/workers/workers.h"
 
 enum {
@@ -34,14 +34,14 @@ static const double idle_interval_s = 1.0;
 /* While a client is full its thread that holds the others up needs the processor more than we do.
  */
 static const double full_interval_s = 0.002;
-static const double look_interval_s = ML_PACE_LOOK_NS / 1e9;
+static const double look_interval_s = ML_POLL_LOOK_NS / 1e9;
 
 struct reader {
     struct ml_client_io io; /* first: what the epoll names */
     struct ml_readers *readers;
     struct reader *next; /* in its bucket */
     struct ml_client_end end;
-    struct ml_pace_pipe pace;
+    struct ml_poll_policy_pipe poll_policy;
     /* Of the last reading: */
     enum ml_status status;
     uint64_t bytes;
@@ -60,7 +60,7 @@ struct ml_readers {
     ev_io pipes;   /* some pipe has something to read; while we sleep on them */
     ev_timer look; /* time to see whether one has; else */
     ev_timer timer;
-    struct ml_pace pace;
+    struct ml_poll_policy poll_policy;
     bool somebody_full;
     bool more;              /* the last turn left something in a pipe */
     uint64_t drain_next_ns; /* when ml_readers_drain or _empty are to read again */
@@ -198,19 +198,19 @@ static bool read_ready(struct ml_readers *readers) {
         const bool more = reader->bytes >= SHARE_BYTES;
         readers->more = readers->more || more;
         readers->unapplied_bytes += reader->bytes;
-        ml_pace_read(&readers->pace, &reader->pace, reader->bytes, more);
+        ml_poll_policy_read(&readers->poll_policy, &reader->poll_policy, reader->bytes, more);
         if (reader->status != ML_OK) {
             lose(reader, reader->status);
         }
     }
-    readers->pace.urgent = readers->pace.urgent || count == TURN_PIPES;
+    readers->poll_policy.urgent = readers->poll_policy.urgent || count == TURN_PIPES;
     return count > 0;
 }
 
 /* Sleep on the pipes, or look by the clock, or leave them alone. */
 static void await_pipes(struct ml_readers *readers) {
     struct ev_loop *loop = readers->options.loop;
-    const bool by_clock = readers->pace.by_clock && !readers->somebody_full;
+    const bool by_clock = readers->poll_policy.by_clock && !readers->somebody_full;
     if (by_clock || readers->somebody_full) {
         ev_io_stop(loop, &readers->pipes);
     } else {
@@ -234,7 +234,7 @@ static void look(struct ml_readers *readers) {
     } else if (found) {
         ml_readers_round_within(readers, active_interval_s);
     }
-    ml_pace_looked(&readers->pace, ml_clock_monotonic_ns());
+    ml_poll_policy_looked(&readers->poll_policy, ml_clock_monotonic_ns());
     await_pipes(readers);
 }
 
@@ -336,7 +336,7 @@ enum ml_status ml_readers_add(
         &reader->io, client, id, readers->options.pipes_fd, take_pipe_fd, take_staging_fd
     );
     reader->readers = readers;
-    reader->pace.capacity_bytes = reader->io.pipe_bytes;
+    reader->poll_policy.capacity_bytes = reader->io.pipe_bytes;
     reader->next = readers->buckets[id % BUCKETS_COUNT];
     readers->buckets[id % BUCKETS_COUNT] = reader;
     readers->count++;
@@ -483,7 +483,7 @@ static void drain(struct ml_readers *readers, bool with_rounds) {
     }
     const uint64_t end_ns = ml_clock_monotonic_ns();
     const uint64_t taken_ns = end_ns - begin_ns;
-    readers->drain_next_ns = end_ns + (taken_ns > ML_PACE_LOOK_NS ? taken_ns : ML_PACE_LOOK_NS);
+    readers->drain_next_ns = end_ns + (taken_ns > ML_POLL_LOOK_NS ? taken_ns : ML_POLL_LOOK_NS);
 }
 
 void ml_readers_drain(struct ml_readers *readers) {

@@ -5,8 +5,8 @@
  * counted, and costs the others nothing but its share of one round.
  *
  * Pipes are read when they have something, or by the clock while they are busy
- * (service/ingest/pace.h); a round (service/session/session.h) is made on a timer, faster while
- * there is activity, and when much was read since the last one. */
+ * (service/ingest/poll_policy.h); a round (service/session/session.h) is made on a timer, faster
+ * while there is activity, and when much was read since the last one. */
 #ifndef MEMLOG_SERVICE_INGEST_READERS_H
 #define MEMLOG_SERVICE_INGEST_READERS_H
 

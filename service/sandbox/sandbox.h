@@ -1,6 +1,6 @@
-/* The walls around the service. Room: service (:sandbox). Context: once, in the only thread, after
- * the libev loop exists and before the first foreign byte is read; other threads are made in the
- * middle of it (struct ml_sandbox_options).
+/* The sandbox around the service. Room: service (:sandbox). Context: once, in the only thread,
+ * after the libev loop exists and before the first foreign byte is read; other threads are made in
+ * the middle of it (struct ml_sandbox_options).
  *
  * One rule: afterwards all authority is the descriptors that are open. What is read from then on
  * may take over this process and still reaches no file, no network, no other process. */
@@ -51,8 +51,8 @@ struct ml_sandbox_options {
     uint32_t left_out_layers;
     uint32_t left_out_line;
     /* Called when only limits and filter are missing; NULL: not. A thread that is made here
-     * inherits all walls that stand, which are each thread's own, and the filter is laid over it as
-     * well. Before, some namespaces could not be left; later, there are no new threads. */
+     * inherits every layer that stands, which are each thread's own, and the filter is laid over it
+     * as well. Before, some namespaces could not be left; later, there are no new threads. */
     void (*make_threads)(void *context);
     void *context;
 };
@@ -60,7 +60,7 @@ struct ml_sandbox_options {
 /* Enter.
  *
  * Errors: ML_ENV_REFUSED when something is missing that this level does not do without: at STRICT
- *         anything, at AUTO the privileges, the limits or the filter. Half of the walls may stand
+ *         anything, at AUTO the privileges, the limits or the filter. Half of the layers may stand
  * then: end the process. *out_report is filled in any case. */
 ML_NODISCARD enum ml_status
 ml_sandbox_enter(const struct ml_sandbox_options *options, struct ml_sandbox_report *out_report);

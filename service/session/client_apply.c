@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "service/heap/tracker_usual.h"
+#include "service/heap/tracker_fast_path.h"
 
 /* Events that are applied together: what they need is asked of memory for all of them before the
  * first one needs it. */
@@ -270,7 +270,7 @@ static void look_further(const struct ml_tracker *tracker, struct step *steps, u
 }
 
 /* The event, if it is a usual one; else false, and nothing has changed that would not have. */
-static inline bool apply_usual(struct ml_client *client, struct step *step) {
+static inline bool apply_fast(struct ml_client *client, struct step *step) {
     const struct ml_timed *timed = step->timed;
     struct ml_lane_queue *queue = step->queue;
     const struct ml_tracker_event event = {
@@ -287,15 +287,15 @@ static inline bool apply_usual(struct ml_client *client, struct step *step) {
     if (event.alloc & (queue->resize_key != 0)) {
         forget_resize(client, queue);
     }
-    return ml_tracker_apply_usual(&client->tracker, &event, &step->lookup, &queue->last_alloc);
+    return ml_tracker_apply_fast(&client->tracker, &event, &step->lookup, &queue->last_alloc);
 }
 
-static bool may_be_usual(struct ml_client *client) {
+static bool may_be_fast(struct ml_client *client) {
     return client->cut_ticks == 0 && client->leaving == ML_LEAVING_NOT &&
-           ml_tracker_may_be_usual(&client->tracker, BATCH_EVENTS);
+           ml_tracker_may_be_fast(&client->tracker, BATCH_EVENTS);
 }
 
-static enum ml_status apply_unusual(struct ml_client *client, const struct step *step) {
+static enum ml_status apply_plain(struct ml_client *client, const struct step *step) {
     const enum ml_status status = apply_one(client, step);
     if (status == ML_ENV_MEMORY && ml_client_pay(client)) {
         return apply_one(client, step); /* nothing of it was done */
@@ -307,11 +307,11 @@ static enum ml_status apply_unusual(struct ml_client *client, const struct step 
 static enum ml_status
 apply_batch(struct ml_client *client, struct step *steps, uint32_t count, bool reserved) {
     enum ml_status status = ML_OK;
-    bool usual = reserved && may_be_usual(client);
+    bool fast = reserved && may_be_fast(client);
     for (struct step *step = steps; step < steps + count && status == ML_OK; step++) {
-        if (!usual || !apply_usual(client, step)) {
-            status = apply_unusual(client, step);
-            usual = reserved && may_be_usual(client);
+        if (!fast || !apply_fast(client, step)) {
+            status = apply_plain(client, step);
+            fast = reserved && may_be_fast(client);
         }
     }
     return status;

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "service/session/internal.h"
-#include "service/session/remains.h"
+#include "service/session/top_stacks.h"
 
 enum { LIMIT_BYTES = 40 };
 
@@ -92,7 +92,7 @@ void ml_client_relieve(struct ml_client *client) {
     own->max_bytes = UINT64_MAX;
     whole->max_bytes = UINT64_MAX;
     /* Without memory it keeps what it has. */
-    (void)!ml_remains_keep(&client->stacks, &client->tracker);
+    (void)!ml_top_stacks_keep(&client->stacks, &client->tracker);
     own->max_bytes = own_bytes;
     whole->max_bytes = whole_bytes;
     set_stuck(client, own->used_bytes);

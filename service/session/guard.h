@@ -14,7 +14,7 @@
  *                             is live is as of then, and its profile is not complete
  *   refused                   a client for whose events there is no memory drops its own, then it
  *                             is lost (ml_client_lose), and its stacks go but for the largest
- *                             (remains.h)
+ *                             (top_stacks.h)
  *
  * The system may refuse before the limit: RLIMIT_AS, a control group. Then the last step alone is
  * left. */

@@ -156,7 +156,7 @@ struct ml_session {
      * Relaxed: a sum. */
     _Atomic uint64_t stuck_bytes;
     struct ml_tree tree;
-    struct ml_moment start;
+    struct ml_timestamp start;
     struct ml_client *first, *last;
     struct ml_client *first_active;
     uint32_t clients_count, running_count;

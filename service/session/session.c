@@ -5,7 +5,7 @@
 
 #include "service/session/internal.h"
 
-struct ml_session *ml_session_new(const struct ml_moment *start, uint64_t max_memory_bytes) {
+struct ml_session *ml_session_new(const struct ml_timestamp *start, uint64_t max_memory_bytes) {
     /* Its hands stand on cache lines of their own. */
     struct ml_session *session = aligned_alloc(_Alignof(struct ml_session), sizeof(*session));
     if (session == NULL) {

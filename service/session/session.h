@@ -58,7 +58,7 @@ struct ml_client_setup {
     bool from_startup, forked;
     uint64_t fork_serial;
     uint64_t sampling_bytes;
-    struct ml_moment start;
+    struct ml_timestamp start;
     uint32_t profile; /* the one that is read, ipc/wire/staging.h; older ones' bytes are nobody's */
 };
 
@@ -66,7 +66,7 @@ struct ml_client_end {
     uint32_t state; /* memlog.service.ProcessState */
     int32_t exit_code;
     uint32_t signal;
-    struct ml_moment end;
+    struct ml_timestamp end;
 };
 
 /* Live figures of a client or (id 0) of the tree. */
@@ -93,7 +93,7 @@ struct ml_client_figures {
 
 /* A session whose tables may take up to max_memory_bytes (0: no bound). NULL when there is no
  * memory. */
-struct ml_session *ml_session_new(const struct ml_moment *start, uint64_t max_memory_bytes);
+struct ml_session *ml_session_new(const struct ml_timestamp *start, uint64_t max_memory_bytes);
 void ml_session_free(struct ml_session *take_session);
 
 /* How long a lane may stand still in the middle of an event before it is given up, in ticks: well

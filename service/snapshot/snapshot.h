@@ -28,7 +28,7 @@ struct ml_totals {
 };
 
 /* One moment: by the stream's clock, and by the kernel's. */
-struct ml_moment {
+struct ml_timestamp {
     uint64_t ticks;
     uint64_t monotonic_ns, realtime_ns, boottime_ns;
 };
@@ -83,7 +83,7 @@ struct ml_snapshot_series {
 
 struct ml_snapshot_gap {
     uint32_t id; /* process; 0: the whole tree */
-    struct ml_moment from, to;
+    struct ml_timestamp from, to;
     struct ml_text reason;
 };
 
@@ -102,7 +102,7 @@ struct ml_snapshot_unrecorded {
     int32_t exit_code;
     uint32_t signal;
     bool forked, idle;
-    struct ml_moment start, end;
+    struct ml_timestamp start, end;
     uint64_t footprint_bytes, resident_bytes;
     uint32_t folded_processes, folded_failed;
     struct ml_text name, command_line, exe_path, reason; /* command_line: with its NULs */
@@ -129,9 +129,9 @@ struct ml_snapshot_process {
     struct ml_text allocator; /* "glibc", ... */
     struct ml_text unseen;    /* what of its memory is known to go unseen; empty: nothing */
     struct ml_sampling_log sampling;
-    struct ml_moment start, end; /* end: all 0 while it runs */
-    bool stream_ended;           /* it has, or its stream was given up */
-    struct ml_host_view *view;   /* what the host saw of it last, a reference; NULL: nothing */
+    struct ml_timestamp start, end; /* end: all 0 while it runs */
+    bool stream_ended;              /* it has, or its stream was given up */
+    struct ml_host_view *view;      /* what the host saw of it last, a reference; NULL: nothing */
 
     struct ml_totals totals;
     bool left_tree; /* it has ended, or its recording was stopped: tree.live is without it */
@@ -177,7 +177,7 @@ enum ml_snapshot_content {
 
 struct ml_snapshot {
     enum ml_snapshot_content content;
-    struct ml_moment run_start, now;
+    struct ml_timestamp run_start, now;
     uint32_t reason; /* memlog.service.DumpReason */
     struct ml_snapshot_trigger trigger;
     struct ml_text program;

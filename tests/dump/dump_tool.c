@@ -14,13 +14,13 @@
 static struct capture capture;
 static char **words; /* FILE PROGRAM [ARGS...] */
 
-static struct ml_moment moment(void) {
+static struct ml_timestamp timestamp(void) {
     struct timespec now;
     struct timespec day;
 
     clock_gettime(CLOCK_MONOTONIC, &now);
     clock_gettime(CLOCK_REALTIME, &day);
-    return (struct ml_moment){
+    return (struct ml_timestamp){
         .ticks = __builtin_ia32_rdtsc(),
         .monotonic_ns = (uint64_t)now.tv_sec * 1000000000U + (uint64_t)now.tv_nsec,
         .realtime_ns = (uint64_t)day.tv_sec * 1000000000U + (uint64_t)day.tv_nsec,
@@ -28,7 +28,7 @@ static struct ml_moment moment(void) {
     };
 }
 
-static void replay(struct ml_session *session, struct ml_moment start, struct ml_moment end) {
+static void replay(struct ml_session *session, struct ml_timestamp start, struct ml_timestamp end) {
     for (size_t i = 0; i < capture.processes_count; i++) {
         const struct captured_process *process = &capture.processes[i];
         const struct ml_client_setup setup = {
@@ -54,7 +54,7 @@ static void replay(struct ml_session *session, struct ml_moment start, struct ml
 
 START_TEST(dump_the_program) {
     const struct capture_options options = {0};
-    struct ml_moment start = moment();
+    struct ml_timestamp start = timestamp();
     struct ml_session *session = ml_session_new(&start, 0);
     struct ml_snapshot *snapshot = NULL;
     FILE *file = fopen(words[0], "w");
@@ -63,10 +63,10 @@ START_TEST(dump_the_program) {
     uint64_t written_bytes = 0;
 
     capture_run(&capture, &options, words + 1);
-    replay(session, start, moment());
+    replay(session, start, timestamp());
     ck_assert_int_eq(ml_session_snapshot(session, NULL, 0, &snapshot), ML_OK);
     snapshot->run_start = start;
-    snapshot->now = moment();
+    snapshot->now = timestamp();
     snapshot->complete = true;
     ck_assert_int_eq(ml_dump_write(snapshot, &sink, &written_bytes), ML_OK);
     fclose(file);

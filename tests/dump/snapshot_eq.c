@@ -10,7 +10,8 @@ static void text_eq(const struct ml_text *wrote, const struct ml_profile_text *r
     ck_assert_int_eq(read->bytes[read->count_bytes], 0);
 }
 
-static void moment_eq(const struct ml_moment *wrote, const struct ml_profile_moment *read) {
+static void
+timestamp_eq(const struct ml_timestamp *wrote, const struct ml_profile_timestamp *read) {
     ck_assert_uint_eq(wrote->ticks, read->ticks);
     ck_assert_uint_eq(wrote->monotonic_ns, read->monotonic_ns);
     ck_assert_uint_eq(wrote->realtime_ns, read->realtime_ns);
@@ -74,8 +75,8 @@ heads_eq(const struct ml_snapshot_process *wrote, const struct ml_profile_proces
         ck_assert_uint_eq(change->ticks, read->sampling_changes[i].ticks);
         ck_assert_uint_eq(change->interval_bytes, read->sampling_changes[i].interval_bytes);
     }
-    moment_eq(&wrote->start, &read->start);
-    moment_eq(&wrote->end, &read->end);
+    timestamp_eq(&wrote->start, &read->start);
+    timestamp_eq(&wrote->end, &read->end);
     totals_eq(&wrote->totals, &read->totals);
     ck_assert(wrote->left_tree == read->left_tree);
     ck_assert_uint_eq(wrote->held_at_tree_peak_bytes, read->held_at_tree_peak_bytes);
@@ -192,8 +193,8 @@ static void all_series_eq(const struct ml_snapshot *wrote, const struct ml_profi
 
 void snapshot_eq(const struct ml_snapshot *wrote, const struct ml_profile *read) {
     ck_assert(read->has_run && !read->truncated && !read->damaged);
-    moment_eq(&wrote->run_start, &read->run_start);
-    moment_eq(&wrote->now, &read->now);
+    timestamp_eq(&wrote->run_start, &read->run_start);
+    timestamp_eq(&wrote->now, &read->now);
     ck_assert_uint_eq(wrote->reason, read->reason);
     text_eq(&wrote->program, &read->program);
     struct ml_profile_totals tree = read->tree; /* its live figures are what is shown */
@@ -215,8 +216,8 @@ void snapshot_eq(const struct ml_snapshot *wrote, const struct ml_profile *read)
     ck_assert_uint_eq(wrote->gaps_count, read->gaps_count);
     for (uint32_t i = 0; i < wrote->gaps_count; i++) {
         ck_assert_uint_eq(wrote->gaps[i].id, read->gaps[i].process_id);
-        moment_eq(&wrote->gaps[i].from, &read->gaps[i].from);
-        moment_eq(&wrote->gaps[i].to, &read->gaps[i].to);
+        timestamp_eq(&wrote->gaps[i].from, &read->gaps[i].from);
+        timestamp_eq(&wrote->gaps[i].to, &read->gaps[i].to);
         text_eq(&wrote->gaps[i].reason, &read->gaps[i].reason);
     }
     ck_assert_uint_eq(wrote->not_profiled_count, read->not_profiled_count);

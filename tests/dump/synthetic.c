@@ -33,8 +33,8 @@ struct ml_text synthetic_text(struct ml_arena *arena, const char *text) {
     return (struct ml_text){.bytes = bytes, .count_bytes = (uint32_t)count};
 }
 
-static struct ml_moment moment_at(uint64_t ns) {
-    return (struct ml_moment){
+static struct ml_timestamp timestamp_at(uint64_t ns) {
+    return (struct ml_timestamp){
         .ticks = 5000 + 3 * ns,
         .monotonic_ns = 1000000000ULL + ns,
         .realtime_ns = 1795255200000000000ULL + ns, /* 2026-11-21T10:00:00Z */
@@ -241,17 +241,17 @@ static void fill_process(
     process->coverage_private_bytes = 39000000 + index;
     process->allocator = synthetic_text(arena, index == 1 ? "jemalloc" : "glibc");
     process->unseen = synthetic_text(arena, "");
-    ml_sampling_log_begin(&process->sampling, moment_at(index * 1000000ULL).ticks, 1);
+    ml_sampling_log_begin(&process->sampling, timestamp_at(index * 1000000ULL).ticks, 1);
     for (uint32_t i = 0; i < index * 40; i++) {
         /* Of many changes some are left out; the longest interval stays 1. */
         ml_sampling_log_note(
-            &process->sampling, moment_at(index * 1000000ULL + i + 1).ticks, i % 2 == 0 ? 512 : 1
+            &process->sampling, timestamp_at(index * 1000000ULL + i + 1).ticks, i % 2 == 0 ? 512 : 1
         );
     }
     process->sampling.longest_bytes = 1;
-    process->start = moment_at(index * 1000000ULL);
-    process->end = process->state == 0 ? (struct ml_moment){0} : moment_at(900000000 + index);
-    process->peak_ticks = moment_at(500000000 + index).ticks;
+    process->start = timestamp_at(index * 1000000ULL);
+    process->end = process->state == 0 ? (struct ml_timestamp){0} : timestamp_at(900000000 + index);
+    process->peak_ticks = timestamp_at(500000000 + index).ticks;
     process->inherited_bytes = index > 1 ? 12345 : 0;
     process->inherited_blocks = index > 1 ? 12 : 0;
     process->events = 100000 + index;
@@ -296,12 +296,12 @@ synthetic_snapshot(struct ml_arena *arena, const struct synthetic_options *optio
     struct ml_snapshot *snapshot = take(arena, sizeof *snapshot);
     uint64_t random = 0x123456789abcdef;
 
-    snapshot->run_start = moment_at(0);
-    snapshot->now = moment_at(1000000000);
+    snapshot->run_start = timestamp_at(0);
+    snapshot->now = timestamp_at(1000000000);
     snapshot->reason = 0;
     snapshot->program = synthetic_text(arena, "./made-up");
     snapshot->complete = true;
-    snapshot->tree_peak_ticks = moment_at(600000000).ticks;
+    snapshot->tree_peak_ticks = timestamp_at(600000000).ticks;
     snapshot->sandbox_missing = synthetic_text(arena, "");
     snapshot->uncovered = synthetic_text(arena, "");
     snapshot->service_trouble = synthetic_text(arena, "");

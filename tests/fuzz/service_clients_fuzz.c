@@ -351,7 +351,7 @@ static void open_clients(void) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t count_bytes) {
-    const struct ml_moment start = {.ticks = 1};
+    const struct ml_timestamp start = {.ticks = 1};
     struct input in = {.at = data, .left = count_bytes};
     session = ml_session_new(&start, MEMORY_MAX_BYTES);
     REQUIRE(session != NULL);

@@ -43,7 +43,7 @@ static void look(struct ml_client *client, const uint8_t *data, size_t count_byt
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t count_bytes) {
-    const struct ml_moment start = {.ticks = 1};
+    const struct ml_timestamp start = {.ticks = 1};
     const struct ml_client_end end = {.state = 1, .end = {.ticks = 50}};
     struct ml_session *session = ml_session_new(&start, MEMORY_MAX_BYTES);
     struct ml_client *clients[2] = {NULL, NULL};

@@ -165,7 +165,7 @@ static void read_rounds(struct ml_session *session, struct ml_client *client, un
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t count_bytes) {
-    const struct ml_moment start = {.ticks = 1};
+    const struct ml_timestamp start = {.ticks = 1};
     const struct ml_client_setup setup = {.id = 1, .pid = 101};
     const struct ml_client_end end = {.state = 1, .end = {.ticks = 500}};
     struct ml_client *client = NULL;

@@ -26,7 +26,7 @@ uint64_t fixture_now(void) {
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-struct memlog_service_moment fixture_moment(void) {
+struct memlog_service_moment fixture_timestamp(void) {
     const uint64_t now = fixture_now();
     return (struct memlog_service_moment
     ){.ticks = now, .monotonic_ns = now, .realtime_ns = now, .boottime_ns = now};
@@ -130,7 +130,7 @@ struct memlog_service_configure_reply service_configure(struct service *service)
         .setup = {
             .version = MEMLOG_SERVICE_SERVICE_VERSION,
             .clock = MEMLOG_SERVICE_CLOCK_MONOTONIC,
-            .start = fixture_moment()}};
+            .start = fixture_timestamp()}};
     struct memlog_service_configure_reply reply;
     ck_assert_int_eq(
         memlog_service_configure_wait(service->port, &request, FIXTURE_WAIT_MS, &reply), ML_OK
@@ -203,7 +203,8 @@ void service_await_lost(struct service *service, uint32_t lost_count) {
 
 void service_end_client(struct service *service, uint32_t id) {
     const struct memlog_service_end_client_request request = {
-        .end = {.id = id, .state = MEMLOG_SERVICE_PROCESS_STATE_EXITED, .end = fixture_moment()}};
+        .end = {
+            .id = id, .state = MEMLOG_SERVICE_PROCESS_STATE_EXITED, .end = fixture_timestamp()}};
     ck_assert_int_eq(memlog_service_end_client(service->port, &request), ML_OK);
 }
 
@@ -215,7 +216,7 @@ int service_dump(
     const struct memlog_service_dump_request request = {
         .order =
             {.reason = MEMLOG_SERVICE_DUMP_REASON_MANUAL,
-             .now = fixture_moment(),
+             .now = fixture_timestamp(),
              .deadline_ms = deadline_ms,
              .program = ml_string_of("the program")},
         .file = file_fd};
@@ -274,7 +275,7 @@ void client_add_with(
              .role = MEMLOG_SERVICE_ROLE_OTHER,
              .from_startup = true,
              .sampling_bytes = 1,
-             .start = fixture_moment(),
+             .start = fixture_timestamp(),
              .name = ml_string_of(name),
              .command_line = {.items = words, .count = 2}},
         .event_pipe = pipe_fd,

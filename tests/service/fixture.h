@@ -37,7 +37,7 @@ extern unsigned fixture_descriptors_max;
 
 /* Now by CLOCK_MONOTONIC, which is the tests' clock. */
 uint64_t fixture_now(void);
-struct memlog_service_moment fixture_moment(void);
+struct memlog_service_moment fixture_timestamp(void);
 
 /* Start it, with words behind the program's name; no channel yet. */
 void service_start_with(struct service *service, const char *program, const char *const *words);

@@ -285,7 +285,7 @@ START_TEST(the_stream_gives_what_is_expected) {
     char path[512];
     char *is = NULL;
     size_t is_size = 0;
-    const struct ml_moment start = {.ticks = 1};
+    const struct ml_timestamp start = {.ticks = 1};
     struct player *player = calloc(1, sizeof(*player));
     ck_assert_ptr_nonnull(player);
     snprintf(path, sizeof(path), "%s/%s.stream.txt", folder, names[_i]);

@@ -183,7 +183,7 @@ START_TEST(says_why_a_dump_cannot_be_written) {
     ck_assert_int_ge(read_only_fd, 0);
     (void)unlink(path);
     const struct memlog_service_dump_request request = {
-        .order = {.now = fixture_moment(), .deadline_ms = FIXTURE_DEADLINE_MS},
+        .order = {.now = fixture_timestamp(), .deadline_ms = FIXTURE_DEADLINE_MS},
         .file = read_only_fd};
     struct memlog_service_dump_reply reply;
     ck_assert_int_eq(
@@ -244,14 +244,14 @@ START_TEST(serves_by_the_tsc) {
         .setup = {
             .version = MEMLOG_SERVICE_SERVICE_VERSION,
             .clock = MEMLOG_SERVICE_CLOCK_TSC,
-            .start = fixture_moment()}};
+            .start = fixture_timestamp()}};
     request.setup.start.ticks = __builtin_ia32_rdtsc();
     struct memlog_service_configure_reply configured;
     ck_assert_int_eq(
         memlog_service_configure_wait(service.port, &request, FIXTURE_WAIT_MS, &configured), ML_OK
     );
     struct memlog_service_dump_request dump = {
-        .order = {.now = fixture_moment(), .deadline_ms = FIXTURE_DEADLINE_MS},
+        .order = {.now = fixture_timestamp(), .deadline_ms = FIXTURE_DEADLINE_MS},
         .file = memfd_create("dump", MFD_CLOEXEC)};
     dump.order.now.ticks = __builtin_ia32_rdtsc();
     struct memlog_service_dump_reply dumped;

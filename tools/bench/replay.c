@@ -206,7 +206,7 @@ struct player {
 };
 
 static struct player open_player(const struct stream *stream) {
-    const struct ml_moment start = {.ticks = 1};
+    const struct ml_timestamp start = {.ticks = 1};
     const struct ml_client_setup setup = {.id = 1, .pid = 1};
     struct player player = {
         .session = ml_session_new(&start, 0), .lanes_count = count_lanes(stream)};

@@ -106,7 +106,7 @@ static void dump(struct ml_session *session) {
 }
 
 int replay_dump(const char *path, uint32_t processes, unsigned repeat) {
-    const struct ml_moment start = {.ticks = 1};
+    const struct ml_timestamp start = {.ticks = 1};
     struct stream stream = {.bytes = NULL};
     replay_read_file(&stream, path);
     struct ml_session *session = ml_session_new(&start, 0);

@@ -68,7 +68,7 @@ put_or_take(struct floor *floor, const struct ml_event_plain *event, uint64_t ha
     }
     block.cell = site_of(floor, event->node);
     if (!ml_live_fits_slot(hash, event->size_bytes) ||
-        !ml_live_map_put_usual(
+        !ml_live_map_put_fast(
             &floor->map, ml_live_map_home(&floor->map, hash), hash, event->size_bytes, block.cell
         )) {
         struct ml_live_block old;

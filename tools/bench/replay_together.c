@@ -342,7 +342,7 @@ static uint64_t hash_of(const struct ml_snapshot *snapshot) {
 }
 
 static struct outcome replay(struct tree *tree, unsigned workers_count) {
-    const struct ml_moment start = {.ticks = 1};
+    const struct ml_timestamp start = {.ticks = 1};
     struct outcome outcome = {.events = 0};
     struct ml_workers *workers = ml_workers_new(workers_count > 0 ? workers_count : 1);
     struct ml_session *session = ml_session_new(&start, 0);

@@ -7,7 +7,7 @@
 #include <check.h>
 
 static const struct ml_ending clean = {.known = true};
-static const struct memlog_service_moment moment = {.monotonic_ns = 9};
+static const struct memlog_service_moment timestamp = {.monotonic_ns = 9};
 
 static struct ml_unrecorded *
 named(struct ml_unrecorded_table *table, pid_t pid, const char *name, uint64_t bytes) {
@@ -55,13 +55,13 @@ START_TEST(a_pid_that_comes_back_is_another_process) {
     ml_unrecorded_init(&table);
     struct ml_unrecorded *old = named(&table, 7, "a", 0);
     ck_assert_ptr_eq(ml_unrecorded_running(&table, 7), old);
-    ml_unrecorded_end(&table, old, ML_MEMBER_EVENT_EXIT, &clean, moment);
+    ml_unrecorded_end(&table, old, ML_MEMBER_EVENT_EXIT, &clean, timestamp);
     ck_assert_ptr_null(ml_unrecorded_running(&table, 7));
     ck_assert_ptr_eq(ml_unrecorded_newest(&table, 7), old);
     struct ml_unrecorded *new = named(&table, 7, "b", 0);
     ck_assert_ptr_eq(ml_unrecorded_running(&table, 7), new);
     /* An end is told once. */
-    ml_unrecorded_end(&table, old, ML_MEMBER_EVENT_KILL, &clean, moment);
+    ml_unrecorded_end(&table, old, ML_MEMBER_EVENT_KILL, &clean, timestamp);
     ck_assert_int_eq(old->state, ML_MEMBER_EXITED);
     ck_assert_uint_eq(told(&table), 2);
     ml_unrecorded_fini(&table);
@@ -76,7 +76,7 @@ START_TEST(a_hundred_thousand_short_ones_are_folded_and_none_is_forgotten) {
     for (uint32_t i = 0; i < MANY; i++) {
         struct ml_unrecorded *one = named(&table, (pid_t)(2 + i), i % 2 == 0 ? "even" : "odd", i);
         const struct ml_ending ending = {.known = true, .exit_code = i % 2 == 0 ? 0 : 3};
-        ml_unrecorded_end(&table, one, ML_MEMBER_EVENT_EXIT, &ending, moment);
+        ml_unrecorded_end(&table, one, ML_MEMBER_EVENT_EXIT, &ending, timestamp);
         ck_assert_uint_le(table.count, ML_UNRECORDED_KEPT + 4);
     }
     ck_assert_uint_eq(told(&table), MANY + 1);
@@ -109,7 +109,7 @@ START_TEST(running_ones_are_found_by_id_while_others_are_folded) {
         const uint32_t id = one->id;
         ck_assert_int_eq(one->pid, (pid_t)(2 + seen));
         if (seen % 3 != 0) {
-            ml_unrecorded_end(&table, one, ML_MEMBER_EVENT_EXIT, &clean, moment);
+            ml_unrecorded_end(&table, one, ML_MEMBER_EVENT_EXIT, &clean, timestamp);
         }
         one = ml_unrecorded_next_running(&table, id);
     }
@@ -128,7 +128,7 @@ START_TEST(of_too_many_programs_the_rest_goes_together) {
         char name[ML_PROCESS_NAME_BYTES];
         (void)snprintf(name, sizeof(name), "p%u", i);
         struct ml_unrecorded *one = named(&table, (pid_t)(2 + i), name, i);
-        ml_unrecorded_end(&table, one, ML_MEMBER_EVENT_EXIT, &clean, moment);
+        ml_unrecorded_end(&table, one, ML_MEMBER_EVENT_EXIT, &clean, timestamp);
     }
     ck_assert_uint_eq(told(&table), MANY);
     ck_assert_uint_le(table.folds_count, ML_UNRECORDED_FOLDS_MAX + 1);

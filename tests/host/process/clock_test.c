@@ -30,16 +30,16 @@ END_TEST
 START_TEST(moments_go_forward_on_every_clock) {
     static const enum ml_clock clocks[] = {ML_CLOCK_TSC, ML_CLOCK_MONOTONIC};
     for (int i = 0; i < 2; i++) {
-        struct memlog_service_moment before = ml_clock_moment(clocks[i]);
+        struct memlog_service_moment before = ml_clock_timestamp(clocks[i]);
         (void)usleep(1000);
-        struct memlog_service_moment after = ml_clock_moment(clocks[i]);
+        struct memlog_service_moment after = ml_clock_timestamp(clocks[i]);
         ck_assert_uint_gt(after.ticks, before.ticks);
         ck_assert_uint_ge(after.monotonic_ns, before.monotonic_ns + 1000000);
         ck_assert_uint_ge(after.boottime_ns, before.boottime_ns + 1000000);
         ck_assert_uint_gt(after.realtime_ns, before.realtime_ns);
     }
-    struct memlog_service_moment moment = ml_clock_moment(ML_CLOCK_MONOTONIC);
-    ck_assert_uint_eq(moment.ticks, moment.monotonic_ns);
+    struct memlog_service_moment timestamp = ml_clock_timestamp(ML_CLOCK_MONOTONIC);
+    ck_assert_uint_eq(timestamp.ticks, timestamp.monotonic_ns);
 }
 END_TEST
 

@@ -149,7 +149,7 @@ END_TEST
 
 /* Blocks moved so far, by growing and shrinking. */
 static uint64_t moved(void) {
-    return map.moved + map.away.moved;
+    return map.moved + map.overflow.moved;
 }
 
 START_TEST(one_step_of_growing_or_shrinking_moves_a_bounded_number_of_blocks) {
@@ -220,7 +220,7 @@ START_TEST(blocks_that_all_belong_at_one_place_are_all_found) {
         block.weight_bytes = i;
         put(keys[i], &block, false);
     }
-    ck_assert_uint_gt(ml_live_away_count(&map.away), 500);
+    ck_assert_uint_gt(ml_live_overflow_count(&map.overflow), 500);
     ck_assert(ml_live_map_check(&map));
     for (uint32_t i = 0; i < 1000; i++) {
         ck_assert(take(keys[i], &out));
@@ -228,7 +228,7 @@ START_TEST(blocks_that_all_belong_at_one_place_are_all_found) {
         ck_assert(!take(keys[i], &out));
         ck_assert(i % 100 != 0 || ml_live_map_check(&map));
     }
-    ck_assert_uint_eq(ml_live_away_count(&map.away), 0);
+    ck_assert_uint_eq(ml_live_overflow_count(&map.overflow), 0);
 }
 END_TEST
 
@@ -257,7 +257,7 @@ START_TEST(growing_that_runs_out_of_memory_half_way_goes_on_when_there_is_some) 
     static uint64_t keys[4000];
     struct ml_live_block out;
     ck_assert_int_eq(ml_live_map_reserve(&map, 1600), ML_OK);
-    ml_live_away_shrink(&map.away, 0);
+    ml_live_overflow_shrink(&map.overflow, 0);
     const size_t lines_count = map.lines_count;
     const size_t grown_count = (lines_count + lines_count / 4) / 30 * 30;
     const uint32_t count = fill_for_crowding(keys, lines_count, grown_count);

@@ -71,7 +71,7 @@ int main(int argc, char **argv) {
     struct ml_sandbox_options options = {.context = &workers};
     bool by_worker = false;
     const char *name = "";
-    const pid_t host_pid = getppid(); /* asked before the walls are up */
+    const pid_t host_pid = getppid(); /* asked before the sandbox is up */
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--user") == 0) {
             if (become_user() != 0) {
@@ -98,7 +98,7 @@ int main(int argc, char **argv) {
             name = argv[i];
         }
     }
-    /* As in service/main.c: the loop is there before the walls are. */
+    /* As in service/main.c: the loop is there before the sandbox is. */
     struct ev_loop *loop = ev_loop_new(EVBACKEND_EPOLL | EVFLAG_NOENV);
     struct ml_sandbox_report report;
     const enum ml_status status = ml_sandbox_enter(&options, &report);

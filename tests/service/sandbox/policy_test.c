@@ -27,16 +27,16 @@ static void live(struct service *service) {
         .setup = {
             .version = MEMLOG_SERVICE_SERVICE_VERSION,
             .clock = MEMLOG_SERVICE_CLOCK_MONOTONIC,
-            .start = fixture_moment()}};
+            .start = fixture_timestamp()}};
     const struct memlog_service_add_client_request add = {
-        .client = {.id = 1, .pid = 2, .sampling_bytes = 1, .start = fixture_moment()},
+        .client = {.id = 1, .pid = 2, .sampling_bytes = 1, .start = fixture_timestamp()},
         .event_pipe = client.read_fd,
         .staging = client.staging_fd};
     const struct memlog_service_dump_request dump = {
-        .order = {.now = fixture_moment(), .deadline_ms = CLOSED_SOON_MS},
+        .order = {.now = fixture_timestamp(), .deadline_ms = CLOSED_SOON_MS},
         .file = memfd_create("dump", MFD_CLOEXEC)};
     const struct memlog_service_end_client_request end = {
-        .end = {.id = 1, .end = fixture_moment()}};
+        .end = {.id = 1, .end = fixture_timestamp()}};
     struct memlog_service_configure_reply configured;
     struct memlog_service_dump_reply dumped;
     if (memlog_service_configure_wait(service->port, &configure, FIXTURE_WAIT_MS, &configured) ==

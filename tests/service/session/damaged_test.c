@@ -42,7 +42,7 @@ static struct ml_client *add(struct ml_session *session, uint32_t id) {
 }
 
 static struct pair pair_open(void) {
-    const struct ml_moment start = {.ticks = 1};
+    const struct ml_timestamp start = {.ticks = 1};
     struct pair pair = {.session = ml_session_new(&start, MEMORY_BYTES)};
     ck_assert_ptr_nonnull(pair.session);
     pair.damaged = add(pair.session, 1);
@@ -204,7 +204,7 @@ END_TEST
 
 /* One client more than there may be is refused, and the others stay. */
 START_TEST(one_client_too_many_is_refused) {
-    const struct ml_moment start = {.ticks = 1};
+    const struct ml_timestamp start = {.ticks = 1};
     struct ml_session *session = ml_session_new(&start, 0);
     struct ml_client *client = NULL;
     ck_assert_ptr_nonnull(session);

@@ -193,7 +193,7 @@ static enum ml_status keep_reply(
 /* Taken to a file that takes nothing: all that is done for it is copying. */
 START_TEST(a_dump_reads_pipes_before_its_first_byte_is_written) {
     set_up_with(0);
-    const struct memlog_service_dump_order order = {.now = fixture_moment()};
+    const struct memlog_service_dump_order order = {.now = fixture_timestamp()};
     struct ml_dump_request *request =
         ml_dump_request_new(&order, open("/dev/full", O_WRONLY | O_CLOEXEC));
     ck_assert_ptr_nonnull(request);

@@ -11,7 +11,7 @@ struct ml_client *clients[CLIENTS_MAX + 1];
 struct builder *builders[CLIENTS_MAX + 1];
 
 void session_set_up(void) {
-    const struct ml_moment start = {.ticks = 1};
+    const struct ml_timestamp start = {.ticks = 1};
     session = ml_session_new(&start, 0);
     ck_assert_ptr_nonnull(session);
     memset(clients, 0, sizeof(clients));

@@ -360,7 +360,7 @@ static void compare(bool named) {
 }
 
 static void set_up(void) {
-    const struct ml_moment start = {.ticks = 1};
+    const struct ml_timestamp start = {.ticks = 1};
     for (int i = 0; i < 2; i++) {
         sessions[i] = ml_session_new(&start, 0);
         ck_assert_ptr_nonnull(sessions[i]);

@@ -18,7 +18,7 @@ static uint64_t now_ticks;
 static uint64_t blocks[CLIENTS]; /* allocated by each */
 
 static void set_up_with(uint64_t max_bytes, uint64_t quota_bytes) {
-    const struct ml_moment start = {.ticks = 1};
+    const struct ml_timestamp start = {.ticks = 1};
     session = ml_session_new(&start, max_bytes);
     ck_assert_ptr_nonnull(session);
     ml_session_quota(session, quota_bytes);

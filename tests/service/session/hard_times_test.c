@@ -16,7 +16,7 @@ static struct ml_client *client;
 static struct builder *builder;
 
 static void begin(uint64_t max_memory_bytes) {
-    const struct ml_moment start = {.ticks = 1};
+    const struct ml_timestamp start = {.ticks = 1};
     session = ml_session_new(&start, max_memory_bytes);
     ck_assert_ptr_nonnull(session);
     builder = builder_new();

@@ -49,7 +49,7 @@ find_cell(const struct ml_snapshot_process *process, const struct model_cell *ce
     return NULL;
 }
 
-static void compare_moments(uint64_t is, uint64_t should, bool may_be_later) {
+static void compare_timestamps(uint64_t is, uint64_t should, bool may_be_later) {
     if (may_be_later) {
         ck_assert_uint_ge(is, should);
     } else {
@@ -61,7 +61,7 @@ static void compare_process(
     const struct ml_snapshot_process *is, const struct model_client *should, bool may_be_later
 ) {
     compare_totals(&is->totals, &should->totals);
-    compare_moments(is->peak_ticks, should->peak_ticks, may_be_later);
+    compare_timestamps(is->peak_ticks, should->peak_ticks, may_be_later);
     ck_assert_uint_eq(is->unknown_frees, should->unknown_frees);
     ck_assert_uint_eq(is->events, should->events);
     ck_assert_uint_eq(is->late_events, 0);
@@ -102,5 +102,5 @@ void model_compare(const struct ml_snapshot *is, const struct model *should) {
     ck_assert_uint_le(is->tree.live_bytes, is->tree.peak_bytes);
     ck_assert_uint_eq(is->tree.peak_bytes, should->tree.peak_bytes);
     ck_assert_uint_eq(is->tree.peak_blocks, should->tree.peak_blocks);
-    compare_moments(is->tree_peak_ticks, should->tree_peak_ticks, should->repeats_stamps);
+    compare_timestamps(is->tree_peak_ticks, should->tree_peak_ticks, should->repeats_stamps);
 }

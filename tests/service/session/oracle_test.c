@@ -363,7 +363,7 @@ static void settle_and_compare(void) {
 }
 
 START_TEST(the_session_agrees_with_the_model_to_the_byte) {
-    const struct ml_moment start = {.ticks = 1};
+    const struct ml_timestamp start = {.ticks = 1};
     random_state = (uint64_t)_i * UINT64_C(0x9e3779b97f4a7c15) + 1;
     clock_ticks = 10;
     session = ml_session_new(&start, 0);

@@ -32,7 +32,7 @@ static void put_first_records(uint32_t at) {
 }
 
 static void set_up(void) {
-    const struct ml_moment start = {.ticks = 1};
+    const struct ml_timestamp start = {.ticks = 1};
     session = ml_session_new(&start, 0);
     ck_assert_ptr_nonnull(session);
     memset(clients, 0, sizeof(clients));

@@ -391,7 +391,7 @@ static void settle_and_compare(void) {
 }
 
 static void one_run(uint64_t seed, uint32_t drop_percent, unsigned workers_count) {
-    const struct ml_moment start = {.ticks = 1};
+    const struct ml_timestamp start = {.ticks = 1};
     racer_seed(seed);
     session = ml_session_new(&start, 0);
     ck_assert_ptr_nonnull(session);

@@ -315,7 +315,7 @@ START_TEST(sums_that_no_process_can_have_lose_the_client) {
 END_TEST
 
 START_TEST(without_memory_the_client_is_lost_and_marked) {
-    const struct ml_moment start = {.ticks = 1};
+    const struct ml_timestamp start = {.ticks = 1};
     ml_session_free(session);
     session = ml_session_new(&start, 256 * 1024);
     add_client(1);

@@ -28,7 +28,7 @@ static uint32_t pick(uint32_t below) {
 
 /* The first one is the others' parent. */
 static void set_up(void) {
-    const struct ml_moment start = {.ticks = 1};
+    const struct ml_timestamp start = {.ticks = 1};
     workers = ml_workers_new(3);
     now = 10;
     for (uint32_t i = 0; i < CLIENTS; i++) {

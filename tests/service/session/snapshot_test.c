@@ -33,7 +33,7 @@ static void advance(uint64_t ticks) {
 }
 
 static void set_up(void) {
-    const struct ml_moment start = {.ticks = 1};
+    const struct ml_timestamp start = {.ticks = 1};
     const struct ml_client_setup setup = {.id = 1, .pid = 101, .sampling_bytes = 1};
     session = ml_session_new(&start, 0);
     ck_assert_ptr_nonnull(session);

@@ -352,8 +352,8 @@ struct ml_profile_text ml_profile_module_path(
 }
 
 uint64_t ml_profile_realtime_ns(const struct ml_profile *profile, uint64_t ticks) {
-    const struct ml_profile_moment *from = &profile->run_start;
-    const struct ml_profile_moment *to = &profile->now;
+    const struct ml_profile_timestamp *from = &profile->run_start;
+    const struct ml_profile_timestamp *to = &profile->now;
     long double share = 0;
 
     if (ticks == 0) {
@@ -373,13 +373,14 @@ uint64_t ml_profile_realtime_ns(const struct ml_profile *profile, uint64_t ticks
     return (uint64_t)share;
 }
 
-uint64_t
-ml_profile_moment_ns(const struct ml_profile *profile, const struct ml_profile_moment *moment) {
+uint64_t ml_profile_timestamp_ns(
+    const struct ml_profile *profile, const struct ml_profile_timestamp *timestamp
+) {
     /* A running process's end, or a moment that nobody has counted ticks at. */
-    if (moment->realtime_ns == 0 || moment->ticks == 0 || profile->now.ticks == 0) {
-        return moment->realtime_ns;
+    if (timestamp->realtime_ns == 0 || timestamp->ticks == 0 || profile->now.ticks == 0) {
+        return timestamp->realtime_ns;
     }
-    return ml_profile_realtime_ns(profile, moment->ticks);
+    return ml_profile_realtime_ns(profile, timestamp->ticks);
 }
 
 static const char *name_of(const char *const *names, size_t count, uint32_t value) {

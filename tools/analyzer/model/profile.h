@@ -48,7 +48,7 @@ struct ml_profile_holding {
     double bytes_variance, blocks_variance;
 };
 
-struct ml_profile_moment {
+struct ml_profile_timestamp {
     uint64_t ticks;
     uint64_t monotonic_ns, realtime_ns, boottime_ns;
 };
@@ -119,7 +119,7 @@ struct ml_profile_process {
     } sampling_changes[ML_PROFILE_SAMPLING_MAX];
     size_t sampling_changes_count;
     uint64_t sampling_left_out; /* changes between the last two */
-    struct ml_profile_moment start, end;
+    struct ml_profile_timestamp start, end;
 
     struct ml_profile_totals totals;
     bool left_tree; /* it has ended, or its recording was stopped: it counts as ended */
@@ -153,7 +153,7 @@ struct ml_profile_process {
 
 struct ml_profile_gap {
     uint32_t process_id; /* 0: the whole tree */
-    struct ml_profile_moment from, to;
+    struct ml_profile_timestamp from, to;
     struct ml_profile_text reason;
 };
 
@@ -239,7 +239,7 @@ struct ml_profile_trigger {
 };
 
 struct ml_profile {
-    struct ml_profile_moment run_start, now;
+    struct ml_profile_timestamp run_start, now;
     uint32_t reason;
     struct ml_profile_trigger trigger;
     struct ml_profile_text program;
@@ -386,8 +386,9 @@ struct ml_profile_text ml_profile_module_path(
 uint64_t ml_profile_realtime_ns(const struct ml_profile *profile, uint64_t ticks);
 
 /* A moment's time of day, by the clock as it stood at the dump: it may have been set since. */
-uint64_t
-ml_profile_moment_ns(const struct ml_profile *profile, const struct ml_profile_moment *moment);
+uint64_t ml_profile_timestamp_ns(
+    const struct ml_profile *profile, const struct ml_profile_timestamp *timestamp
+);
 
 /* Words of the interface: "browser", "exited", "exit". */
 const char *ml_profile_role_name(uint32_t role);

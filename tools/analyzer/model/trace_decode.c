@@ -95,12 +95,12 @@ static pb_callback_t text_into(struct ml_text_target *target) {
     return (pb_callback_t){.funcs.decode = decode_text, .arg = target};
 }
 
-static struct ml_profile_moment moment_of(const ml_trace_MemlogMoment *moment) {
-    return (struct ml_profile_moment){
-        .ticks = moment->ticks,
-        .monotonic_ns = moment->monotonic_ns,
-        .realtime_ns = moment->realtime_ns,
-        .boottime_ns = moment->boottime_ns,
+static struct ml_profile_timestamp timestamp_of(const ml_trace_MemlogMoment *timestamp) {
+    return (struct ml_profile_timestamp){
+        .ticks = timestamp->ticks,
+        .monotonic_ns = timestamp->monotonic_ns,
+        .realtime_ns = timestamp->realtime_ns,
+        .boottime_ns = timestamp->boottime_ns,
     };
 }
 
@@ -146,8 +146,8 @@ static enum ml_status decode_run(struct ml_trace_decoder *decoder, pb_istream_t 
     }
     profile->has_run = true;
     profile->dumps_count = decoder->dumps_count;
-    profile->run_start = moment_of(&run.run_start);
-    profile->now = moment_of(&run.now);
+    profile->run_start = timestamp_of(&run.run_start);
+    profile->now = timestamp_of(&run.now);
     profile->reason = run.reason;
     profile->trigger.kind = run.trigger.kind;
     profile->trigger.process_id = run.trigger.process_id;
@@ -213,8 +213,8 @@ static void process_take(struct ml_profile_process *process, const ml_trace_Meml
         process->sampling_changes[i].interval_bytes = head->sampling_intervals[i];
     }
     process->sampling_left_out = head->sampling_left_out;
-    process->start = moment_of(&head->start);
-    process->end = moment_of(&head->end);
+    process->start = timestamp_of(&head->start);
+    process->end = timestamp_of(&head->end);
     process->totals = totals_of(&head->totals);
     process->left_tree = head->left_tree;
     process->held_at_tree_peak_bytes = head->held_at_tree_peak_bytes;
@@ -313,8 +313,8 @@ static enum ml_status decode_gap(struct ml_trace_decoder *decoder, pb_istream_t 
         return ML_PEER_FORM;
     }
     gap.process_id = message.process_id;
-    gap.from = moment_of(&message.from);
-    gap.to = moment_of(&message.to);
+    gap.from = timestamp_of(&message.from);
+    gap.to = timestamp_of(&message.to);
     if (!ml_grow(
             (void **)&profile->gaps, &profile->gaps_capacity, profile->gaps_count + 1, sizeof gap
         )) {

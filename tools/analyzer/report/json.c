@@ -169,8 +169,8 @@ static void put_gaps(struct ml_json *json, const struct ml_profile *profile) {
         const struct ml_profile_gap *gap = &profile->gaps[i];
         ml_json_open(json, '{');
         ml_json_number_member(json, "id", gap->process_id);
-        time_member(json, "from", ml_profile_moment_ns(profile, &gap->from));
-        time_member(json, "to", ml_profile_moment_ns(profile, &gap->to));
+        time_member(json, "from", ml_profile_timestamp_ns(profile, &gap->from));
+        time_member(json, "to", ml_profile_timestamp_ns(profile, &gap->to));
         text_member(json, "reason", gap->reason);
         ml_json_close(json, '}');
     }
@@ -315,8 +315,8 @@ static void put_process_head(
     ml_json_key(json, "exit_code");
     ml_json_integer(json, process->exit_code);
     ml_json_number_member(json, "signal", process->signal);
-    time_member(json, "start_time", ml_profile_moment_ns(profile, &process->start));
-    time_member(json, "end_time", ml_profile_moment_ns(profile, &process->end));
+    time_member(json, "start_time", ml_profile_timestamp_ns(profile, &process->start));
+    time_member(json, "end_time", ml_profile_timestamp_ns(profile, &process->end));
     time_member(json, "peak_time", ml_profile_realtime_ns(profile, process->peak_ticks));
 }
 

@@ -67,10 +67,10 @@ static void put_gap(const struct ml_report_page *page, const struct ml_profile_g
     fprintf(
         page->out,
         "    nothing was seen from %s to ",
-        ml_report_time_of_day(ml_profile_moment_ns(profile, &gap->from), words)
+        ml_report_time_of_day(ml_profile_timestamp_ns(profile, &gap->from), words)
     );
     fprintf(
-        page->out, "%s: ", ml_report_time_of_day(ml_profile_moment_ns(profile, &gap->to), words)
+        page->out, "%s: ", ml_report_time_of_day(ml_profile_timestamp_ns(profile, &gap->to), words)
     );
     ml_report_put(page, gap->reason.bytes);
     putc('\n', page->out);

@@ -87,7 +87,7 @@ bool ml_series_next(
 /* ---- moments */
 
 /* A moment of CLOCK_MONOTONIC. A time of day is the latest that is not behind the dump. */
-static uint64_t moment_of(const struct ml_timeline *timeline, struct ml_time time) {
+static uint64_t timestamp_of(const struct ml_timeline *timeline, struct ml_time time) {
     const uint64_t day_ms = (uint64_t)S_PER_DAY * MS_PER_S;
     const uint64_t dump_ms = timeline->report->profile->now.realtime_ns / 1000000;
     const uint64_t now_ms = timeline->report->profile->now.monotonic_ns / 1000000;
@@ -182,9 +182,9 @@ static enum ml_status read_span(
     struct ml_timeline *timeline, const struct ml_timeline_wish *wish, const char **out_complaint
 ) {
     timeline->from_ms =
-        wish->from.from == ML_TIME_NONE ? timeline->first_ms : moment_of(timeline, wish->from);
+        wish->from.from == ML_TIME_NONE ? timeline->first_ms : timestamp_of(timeline, wish->from);
     timeline->to_ms =
-        wish->to.from == ML_TIME_NONE ? timeline->last_ms : moment_of(timeline, wish->to);
+        wish->to.from == ML_TIME_NONE ? timeline->last_ms : timestamp_of(timeline, wish->to);
     if (timeline->from_ms >= timeline->last_ms || timeline->to_ms <= timeline->first_ms) {
         *out_complaint = "nothing is known of that time; without --from and --to you see from when "
                          "to when";

@@ -1,4 +1,4 @@
-#include "service/session/remains.h"
+#include "service/session/top_stacks.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 
 /* The largest so far, the largest first. */
 struct largest {
-    uint32_t cells[ML_REMAINS_CELLS];
+    uint32_t cells[ML_TOP_STACKS_CELLS];
     uint32_t count;
 };
 
@@ -28,7 +28,7 @@ static bool is_larger(const struct ml_tracker *tracker, uint32_t a, uint32_t b) 
 
 static void rank(const struct ml_tracker *tracker, struct largest *largest, uint32_t cell) {
     uint32_t at = largest->count;
-    if (at == ML_REMAINS_CELLS) {
+    if (at == ML_TOP_STACKS_CELLS) {
         at--;
         if (!is_larger(tracker, cell, largest->cells[at])) {
             return;
@@ -66,8 +66,8 @@ static enum ml_status define_others(struct ml_stack_store *stacks, uint32_t *out
         .kind = ML_EVENT_STRING,
         .name = {
             .id = 1,
-            .bytes = (const uint8_t *)ML_REMAINS_OTHERS,
-            .bytes_count = sizeof(ML_REMAINS_OTHERS) - 1}};
+            .bytes = (const uint8_t *)ML_TOP_STACKS_OTHERS,
+            .bytes_count = sizeof(ML_TOP_STACKS_OTHERS) - 1}};
     const struct ml_event node = {
         .kind = ML_EVENT_NODE, .node = {.id = 1, .frame = ML_FRAME_SCOPE, .string_id = 1}};
     const enum ml_status status = ml_stack_store_define(stacks, &name);
@@ -111,22 +111,22 @@ static void carry_over(struct ml_tracker *tracker, const struct ml_tracker *old)
     }
 }
 
-enum ml_status ml_remains_keep(struct ml_stack_store *stacks, struct ml_tracker *tracker) {
+enum ml_status ml_top_stacks_keep(struct ml_stack_store *stacks, struct ml_tracker *tracker) {
     struct ml_stack_store new_stacks;
-    struct ml_tracker remains;
+    struct ml_tracker top_stacks;
     ml_stack_store_init(&new_stacks, stacks->budget);
-    ml_tracker_init(&remains, stacks->budget, tracker->tree, &new_stacks, 0);
-    const enum ml_status status = fill(&new_stacks, &remains, stacks, tracker);
+    ml_tracker_init(&top_stacks, stacks->budget, tracker->tree, &new_stacks, 0);
+    const enum ml_status status = fill(&new_stacks, &top_stacks, stacks, tracker);
     if (status != ML_OK) {
-        ml_tracker_fini(&remains);
+        ml_tracker_fini(&top_stacks);
         ml_stack_store_fini(&new_stacks);
         return status;
     }
-    carry_over(&remains, tracker);
+    carry_over(&top_stacks, tracker);
     ml_tracker_fini(tracker);
     ml_stack_store_fini(stacks);
     *stacks = new_stacks;
-    *tracker = remains;
+    *tracker = top_stacks;
     tracker->stacks = stacks;
     return ML_OK;
 }

@@ -1,5 +1,5 @@
-/* The usual event, applied without a branch that the processor could guess wrong. Room: service.
- * Context: whoever works on the client.
+/* The fast path: the usual event, applied without a branch that the processor could guess wrong.
+ * Room: service. Context: whoever works on the client.
  *
  * One rule: what is not usual is left as it is, for ml_tracker_alloc_plain() and ml_tracker_free(),
  * which alone know all cases; what is, ends with the same figures as by those.
@@ -8,8 +8,8 @@
  * with a branch for each, wrong guesses were a large part of an event's time. So here an alloc and
  * a free are one thing, a change of a slot and of a cell with a sign, and all that could be unusual
  * about them is one question. */
-#ifndef MEMLOG_SERVICE_HEAP_TRACKER_USUAL_H
-#define MEMLOG_SERVICE_HEAP_TRACKER_USUAL_H
+#ifndef MEMLOG_SERVICE_HEAP_TRACKER_FAST_PATH_H
+#define MEMLOG_SERVICE_HEAP_TRACKER_FAST_PATH_H
 
 #include "service/heap/tracker.h"
 #include "service/snapshot/accounting.h"
@@ -23,7 +23,7 @@ struct ml_tracker_event {
 
 /* Whether events may be usual: good until one that is not, and for no more than `events`. Room for
  * them was reserved. */
-bool ml_tracker_may_be_usual(struct ml_tracker *tracker, uint32_t events);
+bool ml_tracker_may_be_fast(struct ml_tracker *tracker, uint32_t events);
 
 /* There may be a new maximum. */
 void ml_tracker_note_peaks(struct ml_tracker *tracker, uint64_t ticks);
@@ -41,7 +41,7 @@ struct ml_tracker_place {
     struct ml_live_line *line;
     unsigned slot;
     bool in_other;
-    bool usual;
+    bool fast;
 };
 
 static inline struct ml_tracker_place
@@ -63,7 +63,7 @@ ml_tracker_find(const struct ml_tracker_event *event, const struct ml_tracker_lo
         .line = in_other ? other : home,
         .slot = first - (in_other ? ML_LIVE_LINE_SLOTS : 0),
         .in_other = in_other,
-        .usual = (known == 0) & (first < 2 * ML_LIVE_LINE_SLOTS),
+        .fast = (known == 0) & (first < 2 * ML_LIVE_LINE_SLOTS),
     };
 }
 
@@ -87,7 +87,7 @@ static inline void ml_tracker_change_slot(
 
 /* Apply the event, if it is a usual one; else false, and nothing has changed. *last_alloc: the key
  * of the lane's last event, if that was an alloc, else 0. */
-static inline bool ml_tracker_apply_usual(
+static inline bool ml_tracker_apply_fast(
     struct ml_tracker *tracker,
     const struct ml_tracker_event *event,
     struct ml_tracker_lookup *lookup,
@@ -96,7 +96,7 @@ static inline bool ml_tracker_apply_usual(
     const uint64_t is_alloc = ml_tracker_mask(event->alloc);
     const struct ml_tracker_place place = ml_tracker_find(event, lookup);
     lookup->cell = ml_cells_guess(&tracker->cells, lookup->cell_hash);
-    if (!place.usual | (event->ticks < tracker->early.latest) |
+    if (!place.fast | (event->ticks < tracker->early.latest) |
         (event->ticks < tracker->reused.latest) |
         !ml_live_fits_slot(lookup->hash, event->size_bytes)) {
         return false;

@@ -1,0 +1,65 @@
+/* What the host has asked for and waits for: dumps, figures, drains. Room: service. Context: one
+ * thread, on its libev loop.
+ *
+ * One rule: a request is answered once everybody is read up to its moment, and at its deadline in
+ * any case; who was not read by then is named in the answer. */
+#ifndef MEMLOG_SERVICE_CONTROL_REQUESTS_H
+#define MEMLOG_SERVICE_CONTROL_REQUESTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "ipc/wire/message.h"
+#include "ipc/wire/ml_status.h"
+#include "mojom_like_idl/contracts/heap_service_mojom.h"
+#include "service/ingest/clock.h"
+#include "service/ingest/readers.h"
+#include "service/session/session.h"
+
+struct ml_requests;
+struct ml_triggers;
+
+struct ml_requests_options {
+    struct ml_session *session;          /* these outlive the requests */
+    const struct ml_clock_source *clock; /* */
+    struct ml_timestamp run_start;
+    const char *sandbox_missing;
+    struct ml_triggers *triggers;
+};
+
+/* NULL when there is no memory. */
+struct ml_requests *ml_requests_new(const struct ml_requests_options *options);
+
+/* Requests that wait are forgotten, their files closed. */
+void ml_requests_free(struct ml_requests *take_requests);
+
+/* Take a request on; answered later, from ml_requests_serve.
+ *
+ * Errors: ML_ENV_MEMORY; ML_PEER_LIMIT beyond the requests that may wait; nothing was answered
+ * then. Owner:  the request is copied; take_file_fd is closed once written, also on failure. */
+ML_NODISCARD enum ml_status ml_requests_dump(
+    struct ml_requests *requests,
+    const struct ml_call *call,
+    const struct memlog_service_dump_order *request,
+    int take_file_fd
+);
+ML_NODISCARD enum ml_status
+ml_requests_figures(struct ml_requests *requests, const struct ml_call *call);
+ML_NODISCARD enum ml_status
+ml_requests_drain(struct ml_requests *requests, const struct ml_call *call, uint32_t deadline_ms);
+
+ML_NODISCARD enum ml_status ml_requests_observe(
+    struct ml_requests *requests,
+    const struct ml_call *call,
+    const struct memlog_service_observation *observation
+);
+
+/* A round is over: answer what can or must be answered. */
+void ml_requests_serve(
+    struct ml_requests *requests, struct ml_readers *readers, uint64_t known_ticks
+);
+
+/* Whether any request waits: rounds are then made without pause. */
+bool ml_requests_waiting(const struct ml_requests *requests);
+
+#endif
