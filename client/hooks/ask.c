@@ -3,10 +3,10 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "client/hooks/ask_pace.h"
+#include "client/hooks/ask_limit.h"
 #include "client/memlog.h"
 #include "client/recording/hook.h"
-#include "client/startup/hello.h"
+#include "client/startup/handshake.h"
 #include "client/state/sys.h"
 #include "client/state/visible.h"
 
@@ -33,27 +33,28 @@ static void be_somebody(void) {
 }
 
 ML_VISIBLE int memlog_dump(const char *role, const char *reason) {
-    static struct ml_ask_pace pace;
+    static struct ml_ask_limit limit;
     uint64_t device = 0;
     uint64_t inode = 0;
-    if (!ml_process.connected || (ml_process.walls & ML_WALLS_NO_HELLO) != 0) {
+    if (!ml_process.connected || (ml_process.filters & ML_FILTERS_NO_HOST) != 0) {
         return -1;
     }
     be_somebody();
-    if ((ml_process.walls & ML_WALLS_NO_HELLO) != 0 || !ml_ask_may(&pace, ml_sys_monotonic_ns())) {
+    if ((ml_process.filters & ML_FILTERS_NO_HOST) != 0 ||
+        !ml_ask_may(&limit, ml_sys_monotonic_ns())) {
         return -1;
     }
     const int fd = atomic_load(&ml_process.socket_fd);
-    const uint32_t passed_over = atomic_exchange(&pace.passed_over, 0);
-    if (!ml_hello_identity(fd, &device, &inode) || device != ml_process.socket_device ||
+    const uint32_t passed_over = atomic_exchange(&limit.passed_over, 0);
+    if (!ml_handshake_identity(fd, &device, &inode) || device != ml_process.socket_device ||
         inode != ml_process.socket_inode ||
-        !ml_hello_ask_dump(
+        !ml_handshake_ask_dump(
             fd,
             cut(role, MEMLOG_CLIENT_MAX_ROLE_BYTES),
             cut(reason, MEMLOG_CLIENT_MAX_REASON_BYTES),
             passed_over
         )) {
-        (void)atomic_fetch_add(&pace.passed_over, passed_over + 1);
+        (void)atomic_fetch_add(&limit.passed_over, passed_over + 1);
         return -1;
     }
     return 0;

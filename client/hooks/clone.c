@@ -10,9 +10,9 @@
 #include <stdint.h>
 #include <sys/syscall.h>
 
-#include "client/recording/life.h"
-#include "client/recording/walls.h"
-#include "client/startup/carry.h"
+#include "client/recording/lifecycle.h"
+#include "client/recording/seccomp_probe.h"
+#include "client/startup/exec_preload.h"
 #include "client/startup/libc.h"
 #include "client/state/visible.h"
 #include "client/unwind/foreign.h"
@@ -39,16 +39,16 @@ static bool forks(long number, long first) {
 static long call_seccomp(long number, long operation, long flags, const void *given) {
     long (*const real)(long, ...) = (long (*)(long, ...))ml_libc.syscall;
     if (operation == SECCOMP_SET_MODE_FILTER) {
-        ml_walls_before();
+        ml_seccomp_probe_before();
     }
     const long result = real(number, operation, flags, given);
     /* Above 0 it is the new listener, or a thread that could not follow: then no filter is up. */
     const bool taken =
         result == 0 || (result > 0 && ((unsigned long)flags & SECCOMP_FILTER_FLAG_TSYNC) == 0);
     if (taken && operation == SECCOMP_SET_MODE_FILTER) {
-        ml_walls_filter(given);
+        ml_seccomp_probe_filter(given);
     } else if (result == 0 && operation == SECCOMP_SET_MODE_STRICT) {
-        ml_walls_strict();
+        ml_seccomp_probe_strict();
     }
     return result;
 }
@@ -58,9 +58,9 @@ static long call_seccomp(long number, long operation, long flags, const void *gi
 static pid_t fork_and_look(void) {
     const pid_t pid = ((pid_t(*)(void))ml_libc.fork)();
     if (pid == 0) {
-        ml_life_after_fork_in_child();
+        ml_lifecycle_after_fork_in_child();
     } else {
-        ml_life_after_fork_in_parent();
+        ml_lifecycle_after_fork_in_parent();
     }
     return pid;
 }
@@ -69,9 +69,9 @@ static long syscall_and_look(long number, long a, long b, long c, long d, long e
     long (*const real)(long, ...) = (long (*)(long, ...))ml_libc.syscall;
     const long result = real(number, a, b, c, d, e, f);
     if (result == 0) {
-        ml_life_after_fork_in_child();
+        ml_lifecycle_after_fork_in_child();
     } else {
-        ml_life_after_fork_in_parent();
+        ml_lifecycle_after_fork_in_parent();
     }
     return result;
 }
@@ -82,20 +82,20 @@ static __attribute__((used)) void *before_syscall(long number, long first, long 
         ml_libc_resolve();
     }
     if (__builtin_expect(forks(number, first), 0)) {
-        ml_life_before_fork();
+        ml_lifecycle_before_fork();
         if (number == SYS_fork || (number == SYS_clone && second == 0)) {
             return (void *)syscall_and_look;
         }
     }
     if (__builtin_expect(number == SYS_execve, 0) ||
         __builtin_expect(number == SYS_execveat && ml_libc.execveat != NULL, 0)) {
-        return (void *)ml_carry_syscall;
+        return (void *)ml_exec_preload_syscall;
     }
     if (__builtin_expect(number == SYS_seccomp, 0)) {
         return (void *)call_seccomp;
     }
-    if (__builtin_expect(number == SYS_prctl, 0) && ml_walls_are_asked_for(first)) {
-        return (void *)ml_walls_syscall;
+    if (__builtin_expect(number == SYS_prctl, 0) && ml_seccomp_probe_wants(first)) {
+        return (void *)ml_seccomp_probe_syscall;
     }
     return ml_libc.syscall;
 }
@@ -107,7 +107,7 @@ static __attribute__((used)) void *before_clone(long function, long stack, long 
         ml_libc_resolve();
     }
     if ((flags & (CLONE_VM | CLONE_THREAD)) == 0) {
-        ml_life_before_fork();
+        ml_lifecycle_before_fork();
     }
     return ml_libc.clone;
 }
@@ -116,7 +116,7 @@ static __attribute__((used)) void *before_fork(void) {
     if (ml_libc.fork == NULL) {
         ml_libc_resolve();
     }
-    ml_life_before_fork();
+    ml_lifecycle_before_fork();
     return fork_and_look;
 }
 

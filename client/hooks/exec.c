@@ -10,27 +10,30 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "client/startup/carry.h"
+#include "client/startup/exec_preload.h"
 #include "client/startup/libc.h"
 #include "client/state/process.h"
 #include "client/state/sys.h"
 #include "client/state/visible.h"
 #include "client/unwind/foreign.h"
 
-/* `carried` is the environment to give: with ours added when `can` says so. What the kernel would
+/* `preloaded` is the environment to give: with ours added when `can` says so. What the kernel would
  * find no memory behind goes to it as it is. The least of stacks, PTHREAD_STACK_MIN, has room for
  * it. */
-#define CARRYING(environment, can)                                                                 \
-    (environment) = ml_carry_without_shells(environment);                                          \
-    char socket_space[ML_CARRY_SOCKET_MAX_BYTES];                                                  \
-    char *const *carried = (environment);                                                          \
+#define WITH_PRELOAD(environment, can)                                                             \
+    (environment) = ml_exec_preload_without_shells(environment);                                   \
+    char socket_space[ML_EXEC_PRELOAD_SOCKET_MAX_BYTES];                                           \
+    char *const *preloaded = (environment);                                                        \
     size_t entries = 0;                                                                            \
     size_t preload_bytes = 0;                                                                      \
-    if (ml_carry_on() && ml_carry_count((environment), &entries, &preload_bytes) && (can)) {       \
-        char **space = __builtin_alloca((entries + ML_CARRY_EXTRA) * sizeof(char *));              \
+    if (ml_exec_preload_is_on() &&                                                                 \
+        ml_exec_preload_count((environment), &entries, &preload_bytes) && (can)) {                 \
+        char **space = __builtin_alloca((entries + ML_EXEC_PRELOAD_EXTRA) * sizeof(char *));       \
         char *preload = __builtin_alloca(preload_bytes);                                           \
-        ml_carry_environment((environment), entries, space, preload, preload_bytes, socket_space); \
-        carried = space;                                                                           \
+        ml_exec_preload_environment(                                                               \
+            (environment), entries, space, preload, preload_bytes, socket_space                    \
+        );                                                                                         \
+        preloaded = space;                                                                         \
     }
 
 /* What the kernel takes of arguments and environment may be used up to the last byte: then the
@@ -47,10 +50,10 @@ static inline void ready(void) {
 
 static int exec_file(const char *path, char *const arguments[], char *const environment[]) {
     ready();
-    CARRYING(environment, ml_carry_program(AT_FDCWD, path, 0));
-    ml_life_end(ML_END_EXEC);
-    const int result = ml_libc.execve(path, arguments, carried);
-    return is_too_long(result) && carried != environment
+    WITH_PRELOAD(environment, ml_exec_preload_program(AT_FDCWD, path, 0));
+    ml_lifecycle_end(ML_END_EXEC);
+    const int result = ml_libc.execve(path, arguments, preloaded);
+    return is_too_long(result) && preloaded != environment
                ? ml_libc.execve(path, arguments, environment)
                : result;
 }
@@ -58,10 +61,10 @@ static int exec_file(const char *path, char *const arguments[], char *const envi
 static int
 exec_at(int fd, const char *path, char *const arguments[], char *const environment[], int flags) {
     ready();
-    CARRYING(environment, ml_carry_program(fd, path, flags));
-    ml_life_end(ML_END_EXEC);
-    const int result = ml_libc.execveat(fd, path, arguments, carried, flags);
-    return is_too_long(result) && carried != environment
+    WITH_PRELOAD(environment, ml_exec_preload_program(fd, path, flags));
+    ml_lifecycle_end(ML_END_EXEC);
+    const int result = ml_libc.execveat(fd, path, arguments, preloaded, flags);
+    return is_too_long(result) && preloaded != environment
                ? ml_libc.execveat(fd, path, arguments, environment, flags)
                : result;
 }
@@ -76,10 +79,10 @@ ML_VISIBLE int execv(const char *path, char *const arguments[]) {
 
 ML_VISIBLE int execvpe(const char *file, char *const arguments[], char *const environment[]) {
     ready();
-    CARRYING(environment, ml_carry_program_in_path(AT_FDCWD, file));
-    ml_life_end(ML_END_EXEC);
-    const int result = ml_libc.execvpe(file, arguments, carried);
-    return is_too_long(result) && carried != environment
+    WITH_PRELOAD(environment, ml_exec_preload_program_in_path(AT_FDCWD, file));
+    ml_lifecycle_end(ML_END_EXEC);
+    const int result = ml_libc.execvpe(file, arguments, preloaded);
+    return is_too_long(result) && preloaded != environment
                ? ml_libc.execvpe(file, arguments, environment)
                : result;
 }
@@ -90,10 +93,10 @@ ML_VISIBLE int execvp(const char *file, char *const arguments[]) {
 
 ML_VISIBLE int fexecve(int fd, char *const arguments[], char *const environment[]) {
     ready();
-    CARRYING(environment, ml_carry_program(fd, "", AT_EMPTY_PATH));
-    ml_life_end(ML_END_EXEC);
-    const int result = ml_libc.fexecve(fd, arguments, carried);
-    return is_too_long(result) && carried != environment
+    WITH_PRELOAD(environment, ml_exec_preload_program(fd, "", AT_EMPTY_PATH));
+    ml_lifecycle_end(ML_END_EXEC);
+    const int result = ml_libc.fexecve(fd, arguments, preloaded);
+    return is_too_long(result) && preloaded != environment
                ? ml_libc.fexecve(fd, arguments, environment)
                : result;
 }
@@ -104,7 +107,7 @@ execveat(int fd, const char *path, char *const arguments[], char *const environm
 }
 
 /* Not by execve's own name: a program that has a function of that name may be the caller. */
-long ml_carry_syscall(long number, long a, long b, long c, long d, long e) {
+long ml_exec_preload_syscall(long number, long a, long b, long c, long d, long e) {
     return number == SYS_execve
                ? exec_file((const char *)a, (char *const *)b, (char *const *)c)
                : exec_at((int)a, (const char *)b, (char *const *)c, (char *const *)d, (int)e);
@@ -235,9 +238,9 @@ ML_VISIBLE int posix_spawn(
     char *const environment[]
 ) {
     ready();
-    CARRYING(environment, can_spawn(actions, path, ml_carry_program_there));
-    const int error = ml_libc.posix_spawn(out_pid, path, actions, attributes, arguments, carried);
-    return error == E2BIG && carried != environment
+    WITH_PRELOAD(environment, can_spawn(actions, path, ml_exec_preload_program_there));
+    const int error = ml_libc.posix_spawn(out_pid, path, actions, attributes, arguments, preloaded);
+    return error == E2BIG && preloaded != environment
                ? ml_libc.posix_spawn(out_pid, path, actions, attributes, arguments, environment)
                : error;
 }
@@ -251,9 +254,10 @@ ML_VISIBLE int posix_spawnp(
     char *const environment[]
 ) {
     ready();
-    CARRYING(environment, can_spawn(actions, file, ml_carry_program_in_path));
-    const int error = ml_libc.posix_spawnp(out_pid, file, actions, attributes, arguments, carried);
-    return error == E2BIG && carried != environment
+    WITH_PRELOAD(environment, can_spawn(actions, file, ml_exec_preload_program_in_path));
+    const int error =
+        ml_libc.posix_spawnp(out_pid, file, actions, attributes, arguments, preloaded);
+    return error == E2BIG && preloaded != environment
                ? ml_libc.posix_spawnp(out_pid, file, actions, attributes, arguments, environment)
                : error;
 }

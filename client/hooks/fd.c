@@ -8,7 +8,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "client/startup/hello.h"
+#include "client/startup/handshake.h"
 #include "client/startup/libc.h"
 #include "client/state/process.h"
 #include "client/state/visible.h"
@@ -27,7 +27,7 @@ static bool is_ours(int fd) {
         )) {
         return false;
     }
-    if (!ml_hello_identity(fd, &device, &inode)) {
+    if (!ml_handshake_identity(fd, &device, &inode)) {
         return false;
     }
     return (device == ml_process.pipe_device && inode == ml_process.pipe_inode) ||

@@ -6,9 +6,9 @@
 
 #include "client/hooks/next.h"
 #include "client/memlog.h"
-#include "client/recording/life.h"
+#include "client/recording/lifecycle.h"
 #include "client/startup/aside.h"
-#include "client/startup/carry.h"
+#include "client/startup/exec_preload.h"
 #include "client/startup/libc.h"
 #include "client/state/process.h"
 #include "client/state/visible.h"
@@ -17,8 +17,8 @@
 __attribute__((constructor)) static void begin(int count, char **arguments, char **environment) {
     (void)count;
     ml_symbols_keep(true);
-    const char *socket_path = environment != NULL ? ml_carry_take(environment) : NULL;
-    if (ml_carry_is_preloaded() && ml_aside_is_needed()) {
+    const char *socket_path = environment != NULL ? ml_exec_preload_take(environment) : NULL;
+    if (ml_exec_preload_was_found() && ml_aside_is_needed()) {
         ml_aside_step(socket_path, arguments, environment);
     }
     ml_next_resolve();
@@ -32,7 +32,7 @@ __attribute__((constructor)) static void begin(int count, char **arguments, char
 }
 
 __attribute__((destructor)) static void end(void) {
-    ml_life_end(ML_END_EXIT);
+    ml_lifecycle_end(ML_END_EXIT);
 }
 
 /* ---- as a library: here, so that who links memlog_start gets the constructor with it ---- */
@@ -44,12 +44,12 @@ ML_VISIBLE int memlog_start(const char *socket_path) {
     }
     thread->hook_frame = (uintptr_t)__builtin_frame_address(0);
     thread->phase = ML_PHASE_RECORD;
-    const bool connected = socket_path != NULL && ml_life_connect(socket_path);
+    const bool connected = socket_path != NULL && ml_lifecycle_connect(socket_path);
     thread->phase = ML_PHASE_NONE;
     thread->hook_frame = 0;
     return connected ? 0 : -1;
 }
 
 ML_VISIBLE int memlog_recording(void) {
-    return ml_process_state() == ML_GATE_RECORDING && (ml_process.walls & ML_WALLS_CLOSED) == 0;
+    return ml_process_state() == ML_GATE_RECORDING && (ml_process.filters & ML_FILTERS_CLOSED) == 0;
 }

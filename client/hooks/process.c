@@ -12,9 +12,9 @@
 
 #include "client/hooks/next.h"
 #include "client/recording/hook.h"
-#include "client/recording/life.h"
+#include "client/recording/lifecycle.h"
 #include "client/recording/record.h"
-#include "client/recording/walls.h"
+#include "client/recording/seccomp_probe.h"
 #include "client/startup/libc.h"
 #include "client/state/visible.h"
 
@@ -32,7 +32,7 @@ ML_VISIBLE pid_t wait4(pid_t pid, int *out_status, int options, struct rusage *u
     const int *status = out_status != NULL ? out_status : &own;
     const pid_t got = ml_libc.wait4(pid, out_status != NULL ? out_status : &own, options, usage);
     if (got > 0 && (WIFEXITED(*status) || WIFSIGNALED(*status))) {
-        ml_life_reaped((uint32_t)got);
+        ml_lifecycle_reaped((uint32_t)got);
     }
     return got;
 }
@@ -60,14 +60,14 @@ ML_VISIBLE int waitid(idtype_t kind, id_t id, siginfo_t *out_info, int options) 
     if (result == 0 && info->si_pid > 0 &&
         (info->si_code == CLD_EXITED || info->si_code == CLD_KILLED || info->si_code == CLD_DUMPED
         )) {
-        ml_life_reaped((uint32_t)info->si_pid);
+        ml_lifecycle_reaped((uint32_t)info->si_pid);
     }
     return result;
 }
 
 ML_VISIBLE __attribute__((noreturn)) void _exit(int code) {
     ready();
-    ml_life_end(ML_END_EXIT);
+    ml_lifecycle_end(ML_END_EXIT);
     ml_libc.exit_now(code);
 }
 
@@ -78,19 +78,19 @@ ML_VISIBLE __attribute__((noreturn)) void _Exit(int code) {
 static int call_prctl(int operation, const unsigned long given[4]) {
     ready();
     if (operation == PR_SET_SECCOMP) {
-        ml_walls_before();
+        ml_seccomp_probe_before();
     }
     const int result = ml_libc.prctl(operation, given[0], given[1], given[2], given[3]);
     if (operation == PR_SET_NAME && result == 0) {
-        ml_life_renamed();
+        ml_lifecycle_renamed();
     } else if (operation == PR_SET_SECCOMP && result == 0) {
         if (given[0] == SECCOMP_MODE_FILTER) {
-            ml_walls_filter((const struct sock_fprog *)given[1]);
+            ml_seccomp_probe_filter((const struct sock_fprog *)given[1]);
         } else {
-            ml_walls_strict();
+            ml_seccomp_probe_strict();
         }
     } else if (operation == PR_SET_SYSCALL_USER_DISPATCH && result == 0 && given[0] != PR_SYS_DISPATCH_OFF) {
-        ml_walls_dispatched();
+        ml_seccomp_probe_dispatched();
     }
     return result;
 }
@@ -106,12 +106,12 @@ ML_VISIBLE int prctl(int operation, ...) {
     return call_prctl(operation, given);
 }
 
-bool ml_walls_are_asked_for(long prctl_operation) {
+bool ml_seccomp_probe_wants(long prctl_operation) {
     return prctl_operation == PR_SET_SECCOMP || prctl_operation == PR_SET_SYSCALL_USER_DISPATCH;
 }
 
 /* Not by prctl's own name: a program that has a function of that name may be the caller. */
-long ml_walls_syscall(long number, long operation, long a, long b, long c, long d) {
+long ml_seccomp_probe_syscall(long number, long operation, long a, long b, long c, long d) {
     const unsigned long given[4] = {
         (unsigned long)a, (unsigned long)b, (unsigned long)c, (unsigned long)d};
     (void)number;
@@ -122,7 +122,7 @@ ML_VISIBLE int pthread_setname_np(pthread_t thread, const char *name) {
     ready();
     const int result = ml_libc.pthread_setname_np(thread, name);
     if (result == 0 && pthread_equal(thread, pthread_self())) {
-        ml_life_renamed();
+        ml_lifecycle_renamed();
     }
     return result;
 }
@@ -131,7 +131,7 @@ ML_VISIBLE int pthread_setname_np(pthread_t thread, const char *name) {
 ML_VISIBLE int dlclose(void *handle) {
     ready();
     const bool connected = ml_process.connected && ml_process_state() != ML_GATE_FRESH &&
-                           (ml_process.walls & ML_WALLS_CLOSED) == 0;
+                           (ml_process.filters & ML_FILTERS_CLOSED) == 0;
     if (connected) {
         ml_unwind_unload_begin(ml_process.unwind);
     }

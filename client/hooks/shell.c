@@ -18,7 +18,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "client/startup/carry.h"
+#include "client/startup/exec_preload.h"
 #include "client/startup/libc.h"
 #include "client/state/sys.h"
 #include "client/state/visible.h"
@@ -42,7 +42,7 @@ static struct {
     uint32_t pid;
     uint32_t users; /* threads in a call */
     char **before;
-    char **carried;
+    char **preloaded;
     uint32_t turn;
     struct copy copies[COPIES];
 } shared;
@@ -66,7 +66,7 @@ static void lock(void) {
         }
     }
     if (shared.pid != pid) {
-        if (shared.users > 0 && environ == shared.carried) {
+        if (shared.users > 0 && environ == shared.preloaded) {
             environ = shared.before;
         }
         shared.pid = pid;
@@ -97,11 +97,11 @@ static char *take_copy(size_t bytes) {
 /* The last one is out: back to what was before; if the program has changed it meanwhile, take ours
  * out of that, which may go on to use what lies in the copy. */
 static void put_back(void) {
-    if (environ == shared.carried) {
+    if (environ == shared.preloaded) {
         environ = shared.before;
     } else if (environ != NULL) {
         shared.copies[(shared.turn - 1) % COPIES] = (struct copy){.bytes = 0};
-        (void)ml_carry_take(environ);
+        (void)ml_exec_preload_take(environ);
     }
 }
 
@@ -109,31 +109,32 @@ static void put_back(void) {
 static bool enter(void) {
     size_t entries = 0;
     size_t preload_bytes = 0;
-    if (!ml_carry_on() || !ml_carry_program(AT_FDCWD, "/bin/sh", 0)) {
+    if (!ml_exec_preload_is_on() || !ml_exec_preload_program(AT_FDCWD, "/bin/sh", 0)) {
         return false;
     }
     lock();
-    bool entered = shared.users > 0 && environ == shared.carried;
+    bool entered = shared.users > 0 && environ == shared.preloaded;
     if (entered) {
         shared.users++;
-    } else if (ml_carry_count(environ, &entries, &preload_bytes)) {
-        const size_t pointers_bytes = (entries + ML_CARRY_EXTRA) * sizeof(char *);
-        char *copy = take_copy(pointers_bytes + preload_bytes + (size_t)ML_CARRY_SOCKET_MAX_BYTES);
+    } else if (ml_exec_preload_count(environ, &entries, &preload_bytes)) {
+        const size_t pointers_bytes = (entries + ML_EXEC_PRELOAD_EXTRA) * sizeof(char *);
+        char *copy =
+            take_copy(pointers_bytes + preload_bytes + (size_t)ML_EXEC_PRELOAD_SOCKET_MAX_BYTES);
         if (copy != NULL) {
             char *preload_space = copy + pointers_bytes;
             shared.before = environ;
-            shared.carried = (char **)(void *)copy;
-            ml_carry_environment(
+            shared.preloaded = (char **)(void *)copy;
+            ml_exec_preload_environment(
                 environ,
                 entries,
-                shared.carried,
+                shared.preloaded,
                 preload_space,
                 preload_bytes,
                 preload_space + preload_bytes
             );
             shared.users++; /* first: a child that is forked here looks at it */
             atomic_thread_fence(memory_order_release);
-            environ = shared.carried;
+            environ = shared.preloaded;
             entered = true;
         }
     }
@@ -153,9 +154,9 @@ static void leave(void) {
     unlock();
 }
 
-char *const *ml_carry_without_shells(char *const *environment) {
+char *const *ml_exec_preload_without_shells(char *const *environment) {
     const bool is_copy = environment != NULL && environment == environ &&
-                         environment == __atomic_load_n(&shared.carried, __ATOMIC_ACQUIRE) &&
+                         environment == __atomic_load_n(&shared.preloaded, __ATOMIC_ACQUIRE) &&
                          __atomic_load_n(&shared.users, __ATOMIC_RELAXED) > 0;
     return is_copy ? shared.before : environment;
 }
@@ -164,10 +165,10 @@ char *const *ml_carry_without_shells(char *const *environment) {
  * the shell: that one is to have ours. */
 static void after_fork_in_child(void) {
     if (!inside) {
-        if (shared.users > 0 && environ != NULL && environ != shared.carried) {
-            (void)ml_carry_take(environ); /* changed meanwhile: nobody else does it here */
+        if (shared.users > 0 && environ != NULL && environ != shared.preloaded) {
+            (void)ml_exec_preload_take(environ); /* changed meanwhile: nobody else does it here */
         }
-        environ = (char **)(uintptr_t)ml_carry_without_shells(environ);
+        environ = (char **)(uintptr_t)ml_exec_preload_without_shells(environ);
         shared.users = 0;
     }
 }
@@ -192,14 +193,14 @@ shell_passed_by(int version, int actions, uint64_t kind, void *thrown, void *con
 /* 0x1b: a 4-byte address relative to itself. */
 #define LEFT_WHEN_CANCELLED __asm__ volatile(".cfi_personality 0x1b, shell_passed_by")
 
-static __attribute__((noinline)) int carried_system(const char *command) {
+static __attribute__((noinline)) int preloaded_system(const char *command) {
     LEFT_WHEN_CANCELLED;
     const int result = ml_libc.system(command);
     leave();
     return result;
 }
 
-static __attribute__((noinline)) FILE *carried_popen(const char *command, const char *mode) {
+static __attribute__((noinline)) FILE *preloaded_popen(const char *command, const char *mode) {
     LEFT_WHEN_CANCELLED;
     FILE *result = ml_libc.popen(command, mode);
     leave();
@@ -208,12 +209,12 @@ static __attribute__((noinline)) FILE *carried_popen(const char *command, const 
 
 /* What the program has set; `real` looks into what is there now. */
 static char *own_value(const char *name, char *(*real)(const char *)) {
-    char *const *carried = __atomic_load_n(&shared.carried, __ATOMIC_ACQUIRE);
-    if (carried == NULL) {
+    char *const *preloaded = __atomic_load_n(&shared.preloaded, __ATOMIC_ACQUIRE);
+    if (preloaded == NULL) {
         return real(name); /* no shell yet */
     }
-    if (environ != carried) { /* it may become so now, or be a changed one with ours in it */
-        return ml_carry_own_value(name, real(name));
+    if (environ != preloaded) { /* it may become so now, or be a changed one with ours in it */
+        return ml_exec_preload_own_value(name, real(name));
     }
     const size_t name_bytes = strlen(name);
     for (char *const *own = shared.before; own != NULL && *own != NULL; own++) {
@@ -236,10 +237,10 @@ ML_VISIBLE char *secure_getenv(const char *name) {
 
 ML_VISIBLE int system(const char *command) {
     ready();
-    return command != NULL && enter() ? carried_system(command) : ml_libc.system(command);
+    return command != NULL && enter() ? preloaded_system(command) : ml_libc.system(command);
 }
 
 ML_VISIBLE FILE *popen(const char *command, const char *mode) {
     ready();
-    return enter() ? carried_popen(command, mode) : ml_libc.popen(command, mode);
+    return enter() ? preloaded_popen(command, mode) : ml_libc.popen(command, mode);
 }

@@ -2,7 +2,7 @@
 
 #include <signal.h>
 
-#include "client/recording/life.h"
+#include "client/recording/lifecycle.h"
 #include "client/recording/nested.h"
 #include "client/recording/sampler.h"
 
@@ -62,9 +62,9 @@ static struct ml_hook enter_second(struct ml_thread *thread, uintptr_t frame) {
     thread->hook_frame = frame;
     atomic_signal_fence(memory_order_seq_cst);
     if (thread->second == NULL) {
-        thread->second = ml_life_lane(true);
+        thread->second = ml_lifecycle_lane(true);
     } else {
-        ml_life_lane_update(thread->second);
+        ml_lifecycle_lane_update(thread->second);
     }
     hook.lane = thread->second;
     return hook;
@@ -100,7 +100,7 @@ struct ml_hook ml_hook_enter_slow(struct ml_thread *thread, uintptr_t frame) {
         return (struct ml_hook){.lane = NULL, .plain = true};
     }
     if (abandoned) {
-        ml_life_after_fork_in_child(); /* of a fork that nobody told of */
+        ml_lifecycle_after_fork_in_child(); /* of a fork that nobody told of */
         const enum guard guard = guard_of(thread, frame);
         const bool asks = guard == GUARD_NEAR && thread->phase == ML_PHASE_NEXT;
         const enum ml_nested nested = guard == GUARD_STALE ? ML_NESTED_NONE
@@ -118,9 +118,9 @@ struct ml_hook ml_hook_enter_slow(struct ml_thread *thread, uintptr_t frame) {
     struct ml_hook hook = {.lane = NULL};
     if (ml_likely(may_sample(thread))) {
         hook.lane = thread->lane;
-    } else if (ml_life_may_record(thread)) {
+    } else if (ml_lifecycle_may_record(thread)) {
         if (thread->exit_rounds == ML_THREAD_GONE) {
-            hook.lane = ml_life_lane(false);
+            hook.lane = ml_lifecycle_lane(false);
             hook.give_back = hook.lane != NULL;
         } else {
             hook.lane = thread->lane;

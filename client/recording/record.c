@@ -197,7 +197,7 @@ void ml_record_thread(struct ml_lane *lane) {
     event.thread.thread_id = lane->thread_id;
     event.thread.name = (const uint8_t *)name;
     const bool named = ml_process_stack_mode() == ML_STACK_NATIVE_WITH_THREAD_NAMES &&
-                       (ml_process.walls & ML_WALLS_NO_NAME) == 0;
+                       (ml_process.filters & ML_FILTERS_NO_NAME) == 0;
     if (named && ml_sys3(SYS_prctl, PR_GET_NAME, (long)name, 0) == 0) {
         while (event.thread.name_bytes < sizeof(name) - 1 && name[event.thread.name_bytes] != 0) {
             event.thread.name_bytes++;

@@ -1,7 +1,7 @@
 #include "client/recording/sampler.h"
 
 #include "client/recording/record.h"
-#include "client/sampling/chance.h"
+#include "client/sampling/poisson.h"
 #include "client/stream/overrun.h"
 
 /* ---- a thread's way */
@@ -46,7 +46,7 @@ static enum ml_filter filter_of(uint64_t interval) {
 }
 
 void ml_sampler_follow(struct ml_thread *thread, bool recording) {
-    thread->filters = 0; /* until ml_life_may_record is done */
+    thread->filters = 0; /* until ml_lifecycle_may_record is done */
     if (!recording) {
         thread->left = 0;
         thread->rest = 0;
@@ -61,7 +61,7 @@ void ml_sampler_follow(struct ml_thread *thread, bool recording) {
         /* How far the way was at the old interval says nothing of the new one's points. */
         thread->interval = interval;
         thread->filter = filter;
-        set_way(thread, interval > 1 ? ml_chance_distance(&thread->random, interval) : 0);
+        set_way(thread, interval > 1 ? ml_poisson_distance(&thread->random, interval) : 0);
     } else {
         thread->filter = filter;
     }
@@ -88,10 +88,10 @@ static bool decide(
     struct ml_thread *thread,
     struct ml_lane *lane,
     uint64_t size_bytes,
-    struct ml_chance_weights *out_weights
+    struct ml_poisson_weights *out_weights
 ) {
     if (size_bytes >= thread->interval) {
-        *out_weights = (struct ml_chance_weights){.bytes = size_bytes, .blocks = 1};
+        *out_weights = (struct ml_poisson_weights){.bytes = size_bytes, .blocks = 1};
         return true;
     }
     const uint64_t way_bytes = thread->left + thread->rest;
@@ -99,8 +99,8 @@ static bool decide(
         set_way(thread, way_bytes - size_bytes - 1);
         return false;
     }
-    *out_weights = ml_chance_weigh(&thread->random, &lane->chances, thread->interval, size_bytes);
-    set_way(thread, ml_chance_distance(&thread->random, thread->interval));
+    *out_weights = ml_poisson_weigh(&thread->random, &lane->chances, thread->interval, size_bytes);
+    set_way(thread, ml_poisson_distance(&thread->random, thread->interval));
     return true;
 }
 
@@ -121,7 +121,7 @@ void ml_sampler_alloc(
         }
         return;
     }
-    struct ml_chance_weights weights;
+    struct ml_poisson_weights weights;
     if (!decide(thread, lane, size_bytes, &weights)) {
         thread->skipped = 1;
         if (thread->filter == ML_FILTER_NONE) {

@@ -6,7 +6,7 @@
 #include <sys/auxv.h>
 #include <sys/stat.h>
 
-#include "client/startup/hello.h"
+#include "client/startup/handshake.h"
 #include "client/state/sys.h"
 #include "client/symbols/symbols.h"
 
@@ -40,10 +40,11 @@ bool ml_aside_is_needed(void) {
 
 static void tell(const char *socket_path, const char *path) {
     int socket_fd = -1;
-    if (ml_hello_connect(socket_path, &socket_fd)) {
-        (void
-        )ml_hello_not_profiled(socket_fd, true, MEMLOG_CLIENT_NOT_PROFILED_REASON_SANITIZER, path);
-        ml_hello_finish(socket_fd);
+    if (ml_handshake_connect(socket_path, &socket_fd)) {
+        (void)ml_handshake_not_profiled(
+            socket_fd, true, MEMLOG_CLIENT_NOT_PROFILED_REASON_SANITIZER, path
+        );
+        ml_handshake_finish(socket_fd);
     }
 }
 
@@ -69,7 +70,7 @@ static bool is_script(const char *path) {
 /* A loader that was started as a program drops its own words from what it hands on. The kernel's
  * lie one behind the other. False: there is no room for them. */
 static bool words_of_loader(char **out_words, size_t most) {
-    const struct ml_bytes title = ml_hello_title();
+    const struct ml_bytes title = ml_handshake_title();
     size_t count = 0;
     size_t at = 0;
     while (at < title.count_bytes && count + 1 < most) {

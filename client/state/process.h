@@ -80,15 +80,16 @@ struct ml_gate_page {
     _Atomic uint64_t stream_interval; /* sampling_bytes of the START record */
 };
 
-/* Of `walls`: what the program's own sandbox does not let through; client/recording/walls.h. */
+/* Of `filters`: what the program's own sandbox does not let through;
+ * client/recording/seccomp_probe.h. */
 enum {
-    ML_WALLS_NO_HELLO = 1,   /* neither a forked child nor another program can come to the host */
-    ML_WALLS_NO_PID = 2,     /* getpid */
-    ML_WALLS_NO_NAME = 4,    /* a thread's name */
-    ML_WALLS_NO_GROWTH = 8,  /* mremap: the client's memory stays as it is */
-    ML_WALLS_NO_LIMITS = 16, /* prlimit: limits are as they were */
-    ML_WALLS_CLOSED = 32,    /* what recording needs: the process is off from its next event on */
-    ML_WALLS_NO_CARRY = 64   /* another program cannot come to the host; a forked child can */
+    ML_FILTERS_NO_HOST = 1,    /* neither a forked child nor another program can come to the host */
+    ML_FILTERS_NO_PID = 2,     /* getpid */
+    ML_FILTERS_NO_NAME = 4,    /* a thread's name */
+    ML_FILTERS_NO_GROWTH = 8,  /* mremap: the client's memory stays as it is */
+    ML_FILTERS_NO_LIMITS = 16, /* prlimit: limits are as they were */
+    ML_FILTERS_CLOSED = 32,    /* what recording needs: the process is off from its next event on */
+    ML_FILTERS_NO_PRELOAD = 64 /* another program cannot come to the host; a forked child can */
 };
 
 struct ml_lane;
@@ -125,7 +126,7 @@ struct ml_process {
     const uint8_t *title; /* the program's argument memory, read by forked children only */
     bool connected;       /* all of the above is set: the process has a host */
     bool no_sigpipe;      /* the kernel takes RWF_NOSIGNAL, and the program's sandbox pwritev2 */
-    uint32_t walls;       /* ML_WALLS_*; stays through forks, as filters do */
+    uint32_t filters;     /* ML_FILTERS_*; stays through forks, as filters do */
     /* Descriptors that are ours, and what they must still be when they are used. -1: none. */
     _Atomic int pipe_fd;
     _Atomic int socket_fd;
@@ -169,7 +170,7 @@ struct ml_thread {
     struct ml_lane *second; /* for a signal handler's events inside the hook */
     uint64_t rest;          /* further bytes up to the next point, behind `left` */
     uint64_t interval;      /* 1: exact; 0: not recording */
-    uint64_t random;        /* of ml_chance_distance and ml_chance_weigh */
+    uint64_t random;        /* of ml_poisson_distance and ml_poisson_weigh */
     uint64_t idle_gate;     /* gate_page->gate while nothing is recorded; UINT64_MAX: look closer */
     uint64_t sampling_gate; /* gate_page->gate while this thread may record a sample with nothing
                                else to be looked at; UINT64_MAX: look closer */
@@ -259,7 +260,7 @@ void ml_process_set_state(enum ml_gate_state state);
 void ml_process_off(void);
 
 /* The process is about to exit or to exec (enum ml_end_kind): a record in the calling thread's
- * lane, if the process is being recorded. In life.c. */
-void ml_life_end(uint32_t kind);
+ * lane, if the process is being recorded. In lifecycle.c. */
+void ml_lifecycle_end(uint32_t kind);
 
 #endif

@@ -62,7 +62,7 @@ static uint64_t limit_of(int which) {
     static const int resources[] = {RLIMIT_AS, RLIMIT_DATA};
     _Atomic uint64_t *known = &ml_process.memory.limits[which];
     struct rlimit limit = {RLIM_INFINITY, RLIM_INFINITY};
-    if ((ml_process.walls & ML_WALLS_NO_LIMITS) == 0 &&
+    if ((ml_process.filters & ML_FILTERS_NO_LIMITS) == 0 &&
         ml_sys4(SYS_prlimit64, 0, resources[which], 0, (long)&limit) == 0) {
         atomic_store_explicit(known, limit.rlim_cur, memory_order_relaxed);
     }
@@ -97,7 +97,7 @@ static bool reach(struct ml_region *region, uint64_t wanted_bytes) {
         return true;
     }
     const uint64_t target = ml_region_target(region, wanted_bytes);
-    if (target == 0 || (ml_process.walls & ML_WALLS_NO_GROWTH) != 0) {
+    if (target == 0 || (ml_process.filters & ML_FILTERS_NO_GROWTH) != 0) {
         return false;
     }
     const uint64_t more = target - mapped;

@@ -8,7 +8,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#include "client/sampling/chance.h"
+#include "client/sampling/poisson.h"
 #include "client/state/process.h"
 #include "client/stream/lease.h"
 #include "client/unwind/unwind.h"
@@ -46,7 +46,7 @@ struct ml_lane {
     uint32_t next_free;   /* free stack: name */
     uint32_t profile;     /* that its records belong to */
     struct ml_unwind_thread unwind;
-    struct ml_chance_memo chances; /* for sampling */
+    struct ml_poisson_memo chances; /* for sampling */
 };
 
 /* A free lane for the calling thread, in the present profile; NULL when there is none (counted). */

@@ -47,8 +47,8 @@ class Loading(harness.Case):
         self.program = self.folder / "hello"
 
     def compile(self, *words, text=HELLO):
-        (self.folder / "hello.c").write_text(text)
-        subprocess.run([words[0], "-o", self.program, self.folder / "hello.c", *words[1:]], check=True)
+        (self.folder / "handshake.c").write_text(text)
+        subprocess.run([words[0], "-o", self.program, self.folder / "handshake.c", *words[1:]], check=True)
 
     def parent(self):
         """A static Go program that starts what it is told to."""

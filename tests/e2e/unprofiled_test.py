@@ -25,8 +25,8 @@ class Unprofiled(harness.Case):
         self.program = self.folder / "hello"
 
     def build(self, *options):
-        (self.folder / "hello.c").write_text(HELLO)
-        subprocess.run(["gcc", "-o", self.program, self.folder / "hello.c", *options], check=True)
+        (self.folder / "handshake.c").write_text(HELLO)
+        subprocess.run(["gcc", "-o", self.program, self.folder / "handshake.c", *options], check=True)
 
     def loader(self):
         return pathlib.Path("/lib64/ld-linux-x86-64.so.2")

@@ -11,7 +11,7 @@ import truth
 
 PYTHON = "/usr/bin/python3"
 
-# What a program waits at most: for a host at its start (client/startup/hello.h), for room in its pipe (memlog run --help).
+# What a program waits at most: for a host at its start (client/startup/handshake.h), for room in its pipe (memlog run --help).
 HOST_BOUND_S = 2
 PIPE_BOUND_S = 1
 # A loaded machine's share of what these programs do besides. Who is held up waits for each of many, or for ever: far longer.

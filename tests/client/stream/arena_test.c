@@ -204,7 +204,7 @@ START_TEST(before_a_filter_it_stocks_up) {
     ml_arena_stock();
     const uint64_t before = mapped();
     ck_assert_uint_lt(before, 6 * MIB);
-    ml_process.walls = ML_WALLS_NO_GROWTH;
+    ml_process.filters = ML_FILTERS_NO_GROWTH;
     ck_assert_ptr_nonnull(ml_arena_take(2 * MIB - 64, 64));
     ck_assert(ml_arena_node(65000));
     ck_assert(ml_arena_staging_lane(12));

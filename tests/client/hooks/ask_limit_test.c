@@ -1,4 +1,4 @@
-#include "client/hooks/ask_pace.h"
+#include "client/hooks/ask_limit.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -7,27 +7,27 @@
 #include <check.h>
 
 START_TEST(so_many_in_a_row_and_then_one_an_interval) {
-    struct ml_ask_pace pace = {0};
+    struct ml_ask_limit limit = {0};
     uint64_t now_ns = 7;
     for (int i = 0; i < ML_ASK_BURST; i++) {
-        ck_assert(ml_ask_may(&pace, now_ns));
+        ck_assert(ml_ask_may(&limit, now_ns));
     }
-    ck_assert(!ml_ask_may(&pace, now_ns));
-    ck_assert(!ml_ask_may(&pace, now_ns + ML_ASK_INTERVAL_NS - 1));
-    ck_assert(ml_ask_may(&pace, now_ns + ML_ASK_INTERVAL_NS));
-    ck_assert(!ml_ask_may(&pace, now_ns + ML_ASK_INTERVAL_NS));
-    ck_assert_uint_eq(pace.passed_over, 3);
+    ck_assert(!ml_ask_may(&limit, now_ns));
+    ck_assert(!ml_ask_may(&limit, now_ns + ML_ASK_INTERVAL_NS - 1));
+    ck_assert(ml_ask_may(&limit, now_ns + ML_ASK_INTERVAL_NS));
+    ck_assert(!ml_ask_may(&limit, now_ns + ML_ASK_INTERVAL_NS));
+    ck_assert_uint_eq(limit.passed_over, 3);
     /* After a silence there is a burst again, and no more than one. */
     now_ns += (uint64_t)ML_ASK_INTERVAL_NS * 1000;
     for (int i = 0; i < ML_ASK_BURST; i++) {
-        ck_assert(ml_ask_may(&pace, now_ns));
+        ck_assert(ml_ask_may(&limit, now_ns));
     }
-    ck_assert(!ml_ask_may(&pace, now_ns));
+    ck_assert(!ml_ask_may(&limit, now_ns));
 }
 END_TEST
 
 enum { THREADS = 4, CALLS = 50000 };
-static struct ml_ask_pace shared;
+static struct ml_ask_limit shared;
 static _Atomic uint32_t let_through;
 
 static void *ask(void *unused) {
@@ -54,10 +54,10 @@ START_TEST(threads_together_get_what_one_gets_and_every_call_is_counted) {
 END_TEST
 
 int main(void) {
-    TCase *tcase = tcase_create("ask_pace");
+    TCase *tcase = tcase_create("ask_limit");
     tcase_add_test(tcase, so_many_in_a_row_and_then_one_an_interval);
     tcase_add_test(tcase, threads_together_get_what_one_gets_and_every_call_is_counted);
-    Suite *suite = suite_create("client/ask_pace");
+    Suite *suite = suite_create("client/ask_limit");
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);

@@ -1,4 +1,4 @@
-#include "client/recording/walls.h"
+#include "client/recording/seccomp_probe.h"
 
 #include <linux/audit.h>
 #include <asm-generic/ioctls.h>
@@ -52,12 +52,13 @@ enum { UNIX_FAMILY = 1, SEQPACKET = 5, SOCKET_LEVEL = 1, PASS_CREDENTIALS = 16 }
 #define COUNT_OF(list) (sizeof(list) / sizeof((list)[0]))
 
 /* Recorded no further. Whoever comes with the next event is the one to see it, and counts it: a
- * program that allocates nothing behind its walls, or by an allocator of its own, has lost nothing.
+ * program that allocates nothing behind its filters, or by an allocator of its own, has lost
+ * nothing.
  */
 static void close_down(void) {
-    ml_process.walls |= ML_WALLS_NO_HELLO | ML_WALLS_NO_PID;
+    ml_process.filters |= ML_FILTERS_NO_HOST | ML_FILTERS_NO_PID;
     if (ml_process_state() == ML_GATE_RECORDING) {
-        ml_process.walls |= ML_WALLS_CLOSED;
+        ml_process.filters |= ML_FILTERS_CLOSED;
         ml_process_stir();
     } else {
         ml_process_off();
@@ -76,17 +77,17 @@ static bool grows(const struct sock_fprog *program) {
     return answer == SECCOMP_RET_ALLOW || answer == SECCOMP_RET_LOG;
 }
 
-void ml_walls_before(void) {
+void ml_seccomp_probe_before(void) {
     ml_arena_stock();
 }
 
-void ml_walls_strict(void) {
+void ml_seccomp_probe_strict(void) {
     if (ml_process.connected) {
         close_down();
     }
 }
 
-void ml_walls_dispatched(void) {
+void ml_seccomp_probe_dispatched(void) {
     if (ml_process.connected) {
         close_down();
     }
@@ -94,7 +95,7 @@ void ml_walls_dispatched(void) {
 
 /* What forked children and other programs need to come to the host. */
 static uint32_t around_others(const struct sock_fprog *program, uint64_t fd, uint64_t socket_fd) {
-    const struct own_call of_hello[] = {
+    const struct own_call of_handshake[] = {
         {SYS_socket, {UNIX_FAMILY, SEQPACKET | O_CLOEXEC}},
         {SYS_connect, {socket_fd}},
         {SYS_setsockopt, {socket_fd, SOCKET_LEVEL, PASS_CREDENTIALS}},
@@ -123,19 +124,19 @@ static uint32_t around_others(const struct sock_fprog *program, uint64_t fd, uin
         {SYS_getpid, {0}}};
     /* Of looking at a program's file, of the loader (for $PLATFORM in LD_PRELOAD), and of the
      * constructor. */
-    const struct own_call of_carrying[] = {
+    const struct own_call of_exec_preload[] = {
         {SYS_fgetxattr, {fd}}, {SYS_readlink, {0}}, {SYS_pwritev2, {fd, 0, 1}}};
-    uint32_t walls = 0;
-    if (!are_let_through(program, of_hello, COUNT_OF(of_hello))) {
-        walls |= ML_WALLS_NO_HELLO;
+    uint32_t filters = 0;
+    if (!are_let_through(program, of_handshake, COUNT_OF(of_handshake))) {
+        filters |= ML_FILTERS_NO_HOST;
     }
-    if (!are_let_through(program, of_carrying, COUNT_OF(of_carrying))) {
-        walls |= ML_WALLS_NO_CARRY;
+    if (!are_let_through(program, of_exec_preload, COUNT_OF(of_exec_preload))) {
+        filters |= ML_FILTERS_NO_PRELOAD;
     }
-    return walls;
+    return filters;
 }
 
-void ml_walls_filter(const struct sock_fprog *program) {
+void ml_seccomp_probe_filter(const struct sock_fprog *program) {
     const uint64_t fd = (uint64_t)(unsigned)atomic_load(&ml_process.pipe_fd);
     const uint64_t socket_fd = (uint64_t)(unsigned)atomic_load(&ml_process.socket_fd);
     /* client/CALLS.md lists them. */
@@ -172,16 +173,16 @@ void ml_walls_filter(const struct sock_fprog *program) {
         return;
     }
     if (!is_let_through(program, &name)) {
-        ml_process.walls |= ML_WALLS_NO_NAME;
+        ml_process.filters |= ML_FILTERS_NO_NAME;
     }
     if (!is_let_through(program, &pid)) {
-        ml_process.walls |= ML_WALLS_NO_PID;
+        ml_process.filters |= ML_FILTERS_NO_PID;
     }
     if (!grows(program)) {
-        ml_process.walls |= ML_WALLS_NO_GROWTH;
+        ml_process.filters |= ML_FILTERS_NO_GROWTH;
     }
     if (!are_let_through(program, limits, COUNT_OF(limits))) {
-        ml_process.walls |= ML_WALLS_NO_LIMITS;
+        ml_process.filters |= ML_FILTERS_NO_LIMITS;
     }
-    ml_process.walls |= around_others(program, fd, socket_fd);
+    ml_process.filters |= around_others(program, fd, socket_fd);
 }

@@ -1,4 +1,4 @@
-#include "client/startup/hello.h"
+#include "client/startup/handshake.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -28,7 +28,7 @@ static void close_fd(int fd) {
     }
 }
 
-bool ml_hello_identity(int fd, uint64_t *out_device, uint64_t *out_inode) {
+bool ml_handshake_identity(int fd, uint64_t *out_device, uint64_t *out_inode) {
     struct stat about;
     if (fd < 0 || ml_sys3(SYS_fstat, fd, (long)&about, 0) != 0) {
         return false;
@@ -54,12 +54,12 @@ static int lifted(int fd) {
 /* connect and sendmsg wait for a host that is stopped no longer than this: here, and in all that
  * inherit the socket. */
 static void limit_waits(int fd) {
-    const struct timeval bound = {.tv_sec = ML_HELLO_WAIT_MS / 1000};
+    const struct timeval bound = {.tv_sec = ML_HANDSHAKE_WAIT_MS / 1000};
     (void
     )ml_sys6(SYS_setsockopt, fd, SOL_SOCKET, SO_SNDTIMEO, (long)&bound, (long)sizeof(bound), 0);
 }
 
-bool ml_hello_connect(const char *path, int *out_socket_fd) {
+bool ml_handshake_connect(const char *path, int *out_socket_fd) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     const size_t length = strlen(path);
     if (length >= sizeof(address.sun_path)) {
@@ -119,7 +119,7 @@ static bool send_packet(
 }
 
 static bool wait_for_answer(int fd) {
-    const uint64_t deadline_ns = ml_sys_monotonic_ns() + (uint64_t)ML_HELLO_WAIT_MS * 1000000u;
+    const uint64_t deadline_ns = ml_sys_monotonic_ns() + (uint64_t)ML_HANDSHAKE_WAIT_MS * 1000000u;
     for (;;) {
         const uint64_t now_ns = ml_sys_monotonic_ns();
         if (now_ns >= deadline_ns) {
@@ -184,7 +184,7 @@ static bool receive(int fd, struct answer *out_answer) {
 }
 
 /* On false, what is open of the answer is still the answer's. */
-static bool accept_answer(struct answer *answer, struct ml_hello *out_hello) {
+static bool accept_answer(struct answer *answer, struct ml_handshake *out_handshake) {
     struct memlog_client_hello_reply reply;
     if (memlog_client_hello_reply_decode(
             HELLO_REQUEST_ID,
@@ -200,21 +200,21 @@ static bool accept_answer(struct answer *answer, struct ml_hello *out_hello) {
     }
     const bool complete =
         reply.has_event_pipe && reply.has_staging && reply.has_control && reply.has_lease;
-    *out_hello = (struct ml_hello
+    *out_handshake = (struct ml_handshake
     ){.params = reply.params, .pipe_fd = -1, .staging_fd = -1, .control_fd = -1, .lease_fd = -1};
     if (!complete) {
         close_all(answer);
         return reply.params.verdict == MEMLOG_CLIENT_VERDICT_REFUSED;
     }
-    out_hello->pipe_fd = lifted(reply.event_pipe);
-    if (out_hello->pipe_fd < 0) {
+    out_handshake->pipe_fd = lifted(reply.event_pipe);
+    if (out_handshake->pipe_fd < 0) {
         answer->no_descriptors = true;
         return false;
     }
     close_fd(reply.event_pipe);
-    out_hello->staging_fd = reply.staging;
-    out_hello->control_fd = reply.control;
-    out_hello->lease_fd = reply.lease;
+    out_handshake->staging_fd = reply.staging;
+    out_handshake->control_fd = reply.control;
+    out_handshake->lease_fd = reply.lease;
     return true;
 }
 
@@ -233,7 +233,7 @@ static uint64_t stat_field(const char *fields, const char *end, int wanted) {
     return value;
 }
 
-struct ml_bytes ml_hello_title(void) {
+struct ml_bytes ml_handshake_title(void) {
     enum { ARG_START = 48, ARG_END = 49 };
     const struct ml_bytes none = {NULL, 0};
     char text[1024];
@@ -292,7 +292,7 @@ static void tell_allocators(int socket_fd) {
     }
 }
 
-bool ml_hello_ask(int socket_fd, struct ml_hello *out_hello) {
+bool ml_handshake_ask(int socket_fd, struct ml_handshake *out_handshake) {
     tell_allocators(socket_fd);
     const struct memlog_client_hello_request request = {
         .version = MEMLOG_CLIENT_CLIENT_VERSION,
@@ -313,12 +313,12 @@ bool ml_hello_ask(int socket_fd, struct ml_hello *out_hello) {
          * recorded that has gone on without it. An answer that came just now still counts. */
         (void)ml_sys3(SYS_shutdown, socket_fd, SHUT_RD, 0);
     }
-    if (receive(socket_fd, &answer) && accept_answer(&answer, out_hello)) {
+    if (receive(socket_fd, &answer) && accept_answer(&answer, out_handshake)) {
         return true;
     }
     close_all(&answer);
     if (answer.no_descriptors) {
-        (void)ml_hello_cannot_use(socket_fd, MEMLOG_CLIENT_NOT_PROFILED_REASON_NO_DESCRIPTORS);
+        (void)ml_handshake_cannot_use(socket_fd, MEMLOG_CLIENT_NOT_PROFILED_REASON_NO_DESCRIPTORS);
     }
     return false;
 }
@@ -346,7 +346,10 @@ sealed_memfd(const char *name, uint64_t size_bytes, const void *head, size_t hea
 }
 
 static bool make_own(
-    uint32_t slots, const struct ml_control_page *control, int pipe_fds[2], struct ml_hello *hello
+    uint32_t slots,
+    const struct ml_control_page *control,
+    int pipe_fds[2],
+    struct ml_handshake *handshake
 ) {
     const struct ml_staging_header header = {
         .magic = ML_STAGING_MAGIC, .version = ML_STAGING_VERSION, .slots = slots};
@@ -355,10 +358,10 @@ static bool make_own(
     page.profile = 0; /* the child's stream begins with its first */
     page.enabled = control->fork_enabled;
     page.all_sampled = 1; /* it starts empty */
-    hello->staging_fd =
+    handshake->staging_fd =
         sealed_memfd("memlog-staging", ml_staging_size_bytes(slots), &header, sizeof(header));
-    hello->control_fd = sealed_memfd("memlog-control", ML_CONTROL_BYTES, &page, sizeof(page));
-    if (hello->staging_fd < 0 || hello->control_fd < 0 ||
+    handshake->control_fd = sealed_memfd("memlog-control", ML_CONTROL_BYTES, &page, sizeof(page));
+    if (handshake->staging_fd < 0 || handshake->control_fd < 0 ||
         ml_sys3(SYS_pipe2, (long)pipe_fds, O_CLOEXEC | O_NONBLOCK, 0) != 0) {
         return false;
     }
@@ -376,15 +379,15 @@ static bool send_forked(
     uint64_t fork_serial,
     int read_fd,
     struct ml_bytes title,
-    const struct ml_hello *hello
+    const struct ml_handshake *handshake
 ) {
     const struct memlog_client_forked_request request = {
         .version = MEMLOG_CLIENT_CLIENT_VERSION,
         .parent_pid = (uint32_t)ml_sys0(SYS_getppid),
         .fork_serial = fork_serial,
         .event_pipe = read_fd,
-        .staging = hello->staging_fd,
-        .control = hello->control_fd,
+        .staging = handshake->staging_fd,
+        .control = handshake->control_fd,
         .title = title,
     };
     /* Not on the stack, of which a hook takes little: a child at its first event has one thread. */
@@ -397,38 +400,40 @@ static bool send_forked(
            send_packet(socket_fd, patient, packet, count_bytes, &handles);
 }
 
-bool ml_hello_forked(
+bool ml_handshake_forked(
     int socket_fd,
     bool patient,
     uint64_t fork_serial,
     uint32_t slots,
     const struct ml_control_page *control,
     struct ml_bytes title,
-    struct ml_hello *out_hello
+    struct ml_handshake *out_handshake
 ) {
     int pipe_fds[2] = {-1, -1};
-    struct ml_hello hello = {.pipe_fd = -1, .staging_fd = -1, .control_fd = -1, .lease_fd = -1};
-    hello.params.staging_slots = slots;
-    hello.params.stack_mode = (enum memlog_client_stack_mode)control->stack_mode;
-    const bool made = make_own(slots, control, pipe_fds, &hello);
+    struct ml_handshake handshake = {
+        .pipe_fd = -1, .staging_fd = -1, .control_fd = -1, .lease_fd = -1};
+    handshake.params.staging_slots = slots;
+    handshake.params.stack_mode = (enum memlog_client_stack_mode)control->stack_mode;
+    const bool made = make_own(slots, control, pipe_fds, &handshake);
     const bool sent =
-        made && send_forked(socket_fd, patient, fork_serial, pipe_fds[0], title, &hello);
+        made && send_forked(socket_fd, patient, fork_serial, pipe_fds[0], title, &handshake);
     close_fd(pipe_fds[0]);
-    hello.pipe_fd = lifted(pipe_fds[1]);
+    handshake.pipe_fd = lifted(pipe_fds[1]);
     close_fd(pipe_fds[1]);
-    const bool done = sent && hello.pipe_fd >= 0;
+    const bool done = sent && handshake.pipe_fd >= 0;
     if (!done) {
-        close_fd(hello.pipe_fd);
-        close_fd(hello.staging_fd);
-        close_fd(hello.control_fd);
+        close_fd(handshake.pipe_fd);
+        close_fd(handshake.staging_fd);
+        close_fd(handshake.control_fd);
     }
     if (!made) {
-        hello.told = ml_hello_cannot_use(socket_fd, MEMLOG_CLIENT_NOT_PROFILED_REASON_NO_ROOM);
+        handshake.told =
+            ml_handshake_cannot_use(socket_fd, MEMLOG_CLIENT_NOT_PROFILED_REASON_NO_ROOM);
     } else if (sent && !done) {
-        hello.told =
-            ml_hello_cannot_use(socket_fd, MEMLOG_CLIENT_NOT_PROFILED_REASON_NO_DESCRIPTORS);
+        handshake.told =
+            ml_handshake_cannot_use(socket_fd, MEMLOG_CLIENT_NOT_PROFILED_REASON_NO_DESCRIPTORS);
     }
-    *out_hello = hello;
+    *out_handshake = handshake;
     return done;
 }
 
@@ -447,7 +452,7 @@ static bool send_not_profiled(
            send_packet(socket_fd, patient, packet, count_bytes, &handles);
 }
 
-bool ml_hello_not_profiled(
+bool ml_handshake_not_profiled(
     int socket_fd, bool patient, enum memlog_client_not_profiled_reason reason, const char *path
 ) {
     struct memlog_client_not_profiled_request request = {.reason = reason};
@@ -460,13 +465,13 @@ bool ml_hello_not_profiled(
     return send_not_profiled(socket_fd, patient, &request, packet, sizeof(packet));
 }
 
-void ml_hello_finish(int socket_fd) {
+void ml_handshake_finish(int socket_fd) {
     (void)ml_sys3(SYS_shutdown, socket_fd, SHUT_WR, 0);
     (void)wait_for_answer(socket_fd);
     close_fd(socket_fd);
 }
 
-bool ml_hello_cannot_use(int socket_fd, enum memlog_client_not_profiled_reason reason) {
+bool ml_handshake_cannot_use(int socket_fd, enum memlog_client_not_profiled_reason reason) {
     const struct memlog_client_not_profiled_request request = {.reason = reason, .path = {"", 0}};
     /* Of no path: a hook has little of the program's stack. */
     uint8_t packet
@@ -475,7 +480,7 @@ bool ml_hello_cannot_use(int socket_fd, enum memlog_client_not_profiled_reason r
     return send_not_profiled(socket_fd, false, &request, packet, sizeof(packet));
 }
 
-bool ml_hello_ask_dump(
+bool ml_handshake_ask_dump(
     int socket_fd, struct ml_bytes role, struct ml_bytes reason, uint32_t passed_over
 ) {
     const struct memlog_client_dump_asked_request request = {

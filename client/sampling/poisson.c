@@ -1,4 +1,4 @@
-#include "client/sampling/chance.h"
+#include "client/sampling/poisson.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -8,7 +8,7 @@
 
 __extension__ typedef unsigned __int128 wide;
 
-uint64_t ml_chance_random(uint64_t *state) {
+uint64_t ml_poisson_random(uint64_t *state) {
     *state += UINT64_C(0x9e3779b97f4a7c15);
     uint64_t mixed = *state;
     mixed = (mixed ^ mixed >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -19,14 +19,14 @@ uint64_t ml_chance_random(uint64_t *state) {
 /* Von Neumann's way to an exponential random number, by comparisons alone: of uniform numbers u1 >
  * u2 > ... the first that does not fall ends a run. A run of odd length comes with a chance of
  * exp(-u1), and u1 is the fraction then; each even one adds 1. */
-uint64_t ml_chance_distance(uint64_t *state, uint64_t interval_bytes) {
+uint64_t ml_poisson_distance(uint64_t *state, uint64_t interval_bytes) {
     uint64_t whole_bytes = 0;
     for (;;) {
-        const uint64_t first = ml_chance_random(state);
+        const uint64_t first = ml_poisson_random(state);
         uint64_t last = first;
         bool odd = true;
         for (;;) {
-            const uint64_t next = ml_chance_random(state);
+            const uint64_t next = ml_poisson_random(state);
             if (next >= last) {
                 break;
             }
@@ -75,7 +75,7 @@ static uint64_t mean_survival(uint64_t x) {
     return sum;
 }
 
-struct ml_chance_inverse ml_chance_inverse_of(uint64_t interval_bytes, uint64_t size_bytes) {
+struct ml_poisson_inverse ml_poisson_inverse_of(uint64_t interval_bytes, uint64_t size_bytes) {
     const uint64_t charged_bytes = size_bytes + 1;
     const uint64_t x = (uint64_t)(((wide)charged_bytes << 63) / interval_bytes);
     /* The chance p is x * survival; so 1 / p is interval / (charged * survival). */
@@ -87,7 +87,7 @@ struct ml_chance_inverse ml_chance_inverse_of(uint64_t interval_bytes, uint64_t 
     const unsigned shift = high == 0 ? 0 : 64 - (unsigned)__builtin_clzll(high);
     const uint64_t rest = (uint64_t)((numerator - whole * denominator) >> shift);
     const uint64_t divisor = (uint64_t)(denominator >> shift);
-    return (struct ml_chance_inverse){
+    return (struct ml_poisson_inverse){
         .interval_bytes = interval_bytes,
         .size_bytes = size_bytes,
         .whole = whole,
@@ -95,22 +95,23 @@ struct ml_chance_inverse ml_chance_inverse_of(uint64_t interval_bytes, uint64_t 
     };
 }
 
-struct ml_chance_weights ml_chance_draw(uint64_t *state, const struct ml_chance_inverse *inverse) {
+struct ml_poisson_weights
+ml_poisson_draw(uint64_t *state, const struct ml_poisson_inverse *inverse) {
     const wide part = (wide)inverse->size_bytes * inverse->part;
     const uint64_t bytes = inverse->size_bytes * inverse->whole + (uint64_t)(part >> 64);
-    return (struct ml_chance_weights){
-        .bytes = bytes + (ml_chance_random(state) < (uint64_t)part ? 1 : 0),
-        .blocks = inverse->whole + (ml_chance_random(state) < inverse->part ? 1 : 0),
+    return (struct ml_poisson_weights){
+        .bytes = bytes + (ml_poisson_random(state) < (uint64_t)part ? 1 : 0),
+        .blocks = inverse->whole + (ml_poisson_random(state) < inverse->part ? 1 : 0),
     };
 }
 
-struct ml_chance_weights ml_chance_weigh(
-    uint64_t *state, struct ml_chance_memo *memo, uint64_t interval_bytes, uint64_t size_bytes
+struct ml_poisson_weights ml_poisson_weigh(
+    uint64_t *state, struct ml_poisson_memo *memo, uint64_t interval_bytes, uint64_t size_bytes
 ) {
-    struct ml_chance_inverse *inverse =
-        &memo->inverses[size_bytes * UINT64_C(0x9e3779b97f4a7c15) >> (64 - ML_CHANCE_MEMO_SHIFT)];
+    struct ml_poisson_inverse *inverse =
+        &memo->inverses[size_bytes * UINT64_C(0x9e3779b97f4a7c15) >> (64 - ML_POISSON_MEMO_SHIFT)];
     if (inverse->size_bytes != size_bytes || inverse->interval_bytes != interval_bytes) {
-        *inverse = ml_chance_inverse_of(interval_bytes, size_bytes);
+        *inverse = ml_poisson_inverse_of(interval_bytes, size_bytes);
     }
-    return ml_chance_draw(state, inverse);
+    return ml_poisson_draw(state, inverse);
 }

@@ -5,8 +5,8 @@
  * asked, by running it here, what it would say to each of ours; where one would not be let through,
  * or would be noticed, we make none any more: the process is recorded no further, and that is
  * counted. */
-#ifndef MEMLOG_CLIENT_RECORDING_WALLS_H
-#define MEMLOG_CLIENT_RECORDING_WALLS_H
+#ifndef MEMLOG_CLIENT_RECORDING_SECCOMP_PROBE_H
+#define MEMLOG_CLIENT_RECORDING_SECCOMP_PROBE_H
 
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -14,20 +14,20 @@
 
 /* The program is about to put up a filter, whatever it says: what may not be had behind it is had
  * now. Keeps errno. */
-void ml_walls_before(void);
+void ml_seccomp_probe_before(void);
 
 /* The kernel has taken this filter, for this thread or for all. */
-void ml_walls_filter(const struct sock_fprog *program);
+void ml_seccomp_probe_filter(const struct sock_fprog *program);
 
 /* The kernel permits read, write and the end from now on, and kills for the rest. */
-void ml_walls_strict(void);
+void ml_seccomp_probe_strict(void);
 
 /* The kernel hands the system calls of this thread to a handler of the program's. */
-void ml_walls_dispatched(void);
+void ml_seccomp_probe_dispatched(void);
 
-/* What syscall(2) is asked for by the number of prctl, and that puts up walls: as prctl does
+/* What syscall(2) is asked for by the number of prctl, and that puts up a filter: as prctl does
  * (client/hooks/process.c). */
-bool ml_walls_are_asked_for(long prctl_operation);
-long ml_walls_syscall(long number, long operation, long a, long b, long c, long d);
+bool ml_seccomp_probe_wants(long prctl_operation);
+long ml_seccomp_probe_syscall(long number, long operation, long a, long b, long c, long d);
 
 #endif

@@ -3,8 +3,8 @@
  *
  * One rule: a program that asks in a loop costs the host next to nothing: most of its calls end
  * here, counted. */
-#ifndef MEMLOG_CLIENT_HOOKS_ASK_PACE_H
-#define MEMLOG_CLIENT_HOOKS_ASK_PACE_H
+#ifndef MEMLOG_CLIENT_HOOKS_ASK_LIMIT_H
+#define MEMLOG_CLIENT_HOOKS_ASK_LIMIT_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -13,12 +13,12 @@
 enum { ML_ASK_INTERVAL_NS = 100000000, ML_ASK_BURST = 8 };
 
 /* All zero is one that has never asked. */
-struct ml_ask_pace {
+struct ml_ask_limit {
     _Atomic uint64_t asked_to_ns; /* up to when everything is asked already */
     _Atomic uint32_t passed_over; /* since the last that was let through */
 };
 
 /* Whether one may ask now, on a clock that does not go back; else it is counted. */
-bool ml_ask_may(struct ml_ask_pace *pace, uint64_t now_ns);
+bool ml_ask_may(struct ml_ask_limit *limit, uint64_t now_ns);
 
 #endif

@@ -1,41 +1,41 @@
-/* Carrying the preload on into programs that the profiled one starts, unseen by it. Room: client
+/* Handing the preload on to programs that the profiled one starts, unseen by it. Room: client
  * (private). Context: the constructor; then any thread, also between vfork and exec: stack memory
  * and system calls alone.
  *
  * One rule: the program's own environment shows nothing of memlog. What a new program needs is
  * added to the environment that it is given, at the moment it is given. */
-#ifndef MEMLOG_CLIENT_STARTUP_CARRY_H
-#define MEMLOG_CLIENT_STARTUP_CARRY_H
+#ifndef MEMLOG_CLIENT_STARTUP_EXEC_PRELOAD_H
+#define MEMLOG_CLIENT_STARTUP_EXEC_PRELOAD_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
 enum {
-    ML_CARRY_PRELOAD_MAX_BYTES = 8192,
-    ML_CARRY_SOCKET_MAX_BYTES = 272, /* the key and a path of sockaddr_un's length */
-    ML_CARRY_EXTRA = 3,              /* LD_PRELOAD, MEMLOG_SOCKET, NULL */
-    ML_CARRY_COUNT_MAX = 32768       /* 256 KiB of pointers on the stack; more is not carried */
+    ML_EXEC_PRELOAD_MAX_BYTES = 8192,
+    ML_EXEC_PRELOAD_SOCKET_MAX_BYTES = 272, /* the key and a path of sockaddr_un's length */
+    ML_EXEC_PRELOAD_EXTRA = 3,              /* LD_PRELOAD, MEMLOG_SOCKET, NULL */
+    ML_EXEC_PRELOAD_COUNT_MAX = 32768 /* 256 KiB of pointers on the stack; more goes without it */
 };
 
 /* Take MEMLOG_SOCKET and our own entry of LD_PRELOAD out of the environment, in place, and remember
  * them. Returns the host's socket path, NULL when there is none. */
-const char *ml_carry_take(char **environment);
+const char *ml_exec_preload_take(char **environment);
 
 /* Whether it found that entry: without it the program's next image has no memlog. */
-bool ml_carry_is_preloaded(void);
+bool ml_exec_preload_was_found(void);
 
-/* Whether programs that this one starts are to be carried along. */
-bool ml_carry_on(void);
+/* Whether programs that this one starts are to be recorded too. */
+bool ml_exec_preload_is_on(void);
 
 /* How many entries that environment has, and how long LD_PRELOAD will be with ours in it, at most
- * ML_CARRY_PRELOAD_MAX_BYTES. False: not one that can be carried, as it is too long or does not lie
+ * ML_EXEC_PRELOAD_MAX_BYTES. False: not one that can be extended, as it is too long or does not lie
  * in readable memory; what becomes of the exec the kernel decides. */
-bool ml_carry_count(char *const *environment, size_t *out_count, size_t *out_preload_bytes);
+bool ml_exec_preload_count(char *const *environment, size_t *out_count, size_t *out_preload_bytes);
 
 /* The environment for a program that can take the preload: the `count` entries of `environment` and
- * ours. out_environment has count + ML_CARRY_EXTRA pointers, the spaces preload_bytes and
- * ML_CARRY_SOCKET_MAX_BYTES; all three live until the exec. */
-void ml_carry_environment(
+ * ours. out_environment has count + ML_EXEC_PRELOAD_EXTRA pointers, the spaces preload_bytes and
+ * ML_EXEC_PRELOAD_SOCKET_MAX_BYTES; all three live until the exec. */
+void ml_exec_preload_environment(
     char *const *environment,
     size_t count,
     char **out_environment,
@@ -46,25 +46,25 @@ void ml_carry_environment(
 
 /* Whether the program file can take the preload. If not, the host is told why (and false is what a
  * file that cannot be executed at all answers too: the exec itself will say so). */
-bool ml_carry_program(int directory_fd, const char *path, int flags);
+bool ml_exec_preload_program(int directory_fd, const char *path, int flags);
 
 /* The same of a program that starts in that folder: relative names are looked for there, that of a
  * script's interpreter, too. */
-bool ml_carry_program_there(int working_fd, const char *path);
+bool ml_exec_preload_program_there(int working_fd, const char *path);
 
 /* The same for a name that is looked for in PATH, as execvp does. */
-bool ml_carry_program_in_path(int working_fd, const char *name);
+bool ml_exec_preload_program_in_path(int working_fd, const char *name);
 
 /* What the program has given that variable, out of what our copy says: behind our library in
  * LD_PRELOAD, or NULL; of MEMLOG_SOCKET NULL. What is none of ours stays. */
-char *ml_carry_own_value(const char *name, char *value);
+char *ml_exec_preload_own_value(const char *name, char *value);
 
 /* That environment; or, where it is the copy that another thread's shell is to get, the program's
  * own (client/hooks/shell.c). */
-char *const *ml_carry_without_shells(char *const *environment);
+char *const *ml_exec_preload_without_shells(char *const *environment);
 
 /* What syscall(2) is asked for by the numbers of execve and execveat (client/hooks/exec.c): as
  * those do, and in their way of telling an error. */
-long ml_carry_syscall(long number, long a, long b, long c, long d, long e);
+long ml_exec_preload_syscall(long number, long a, long b, long c, long d, long e);
 
 #endif

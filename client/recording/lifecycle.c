@@ -1,4 +1,4 @@
-#include "client/recording/life.h"
+#include "client/recording/lifecycle.h"
 
 #include <limits.h>
 #include <pthread.h>
@@ -10,7 +10,7 @@
 #include "client/recording/hook.h"
 #include "client/recording/record.h"
 #include "client/recording/sampler.h"
-#include "client/startup/hello.h"
+#include "client/startup/handshake.h"
 #include "client/state/visible.h"
 #include "client/stream/arena.h"
 #include "client/stream/decoy.h"
@@ -59,7 +59,7 @@ static void record_first(struct ml_lane *lane) {
     ml_record_thread(lane);
 }
 
-struct ml_lane *ml_life_lane(bool second) {
+struct ml_lane *ml_lifecycle_lane(bool second) {
     struct ml_lane *lane = ml_lane_take(thread_id());
     if (lane != NULL) {
         lane->second = second ? ML_LANE_SECOND : 0;
@@ -70,7 +70,7 @@ struct ml_lane *ml_life_lane(bool second) {
     return lane;
 }
 
-void ml_life_lane_update(struct ml_lane *lane) {
+void ml_lifecycle_lane_update(struct ml_lane *lane) {
     const uint32_t profile = ml_process_profile();
     if (lane->profile != profile) {
         ml_lane_begin(lane, profile);
@@ -142,19 +142,19 @@ are_ours(const uint8_t *staging, const uint8_t *control, const uint8_t *lease, u
            ((const struct ml_lease_page *)(const void *)lease)->magic == ML_LEASE_MAGIC;
 }
 
-static void close_memfds(const struct ml_hello *hello) {
-    close_fd(hello->staging_fd);
-    close_fd(hello->control_fd);
-    close_fd(hello->lease_fd);
+static void close_memfds(const struct ml_handshake *handshake) {
+    close_fd(handshake->staging_fd);
+    close_fd(handshake->control_fd);
+    close_fd(handshake->lease_fd);
 }
 
 /* A program's first mappings: the arena lies far from where the kernel has put the lease. */
-static bool map_shared_parts(const struct ml_hello *hello) {
-    const uint32_t slots = hello->params.staging_slots;
-    const uint8_t *control = map_page(hello->control_fd, PROT_READ, NULL);
-    uint8_t *lease = map_page(hello->lease_fd, PROT_READ | PROT_WRITE, NULL);
+static bool map_shared_parts(const struct ml_handshake *handshake) {
+    const uint32_t slots = handshake->params.staging_slots;
+    const uint8_t *control = map_page(handshake->control_fd, PROT_READ, NULL);
+    uint8_t *lease = map_page(handshake->lease_fd, PROT_READ | PROT_WRITE, NULL);
     const bool arena = lease != NULL && ml_arena_map(lease);
-    uint8_t *staging = arena ? ml_arena_map_staging(hello->staging_fd, slots, false) : NULL;
+    uint8_t *staging = arena ? ml_arena_map_staging(handshake->staging_fd, slots, false) : NULL;
     if (staging == NULL || control == NULL || !are_ours(staging, control, lease, slots)) {
         ml_arena_unmap(); /* of a program that is short of memory */
         unmap_page(control);
@@ -169,12 +169,12 @@ static bool map_shared_parts(const struct ml_hello *hello) {
 
 /* A forked child's, over its parent's; but what a decoy is left with stays where it is. The lease
  * is everybody's. */
-static bool map_over_parents(const struct ml_hello *hello) {
+static bool map_over_parents(const struct ml_handshake *handshake) {
     /* MAP_FIXED needs an address that is not const; the page itself is never written by us. */
     const uint8_t *control =
-        map_page(hello->control_fd, PROT_READ, (void *)(uintptr_t)ml_process.control);
+        map_page(handshake->control_fd, PROT_READ, (void *)(uintptr_t)ml_process.control);
     uint8_t *staging =
-        ml_arena_map_staging(hello->staging_fd, ml_process.slots, !ml_decoy_pending());
+        ml_arena_map_staging(handshake->staging_fd, ml_process.slots, !ml_decoy_pending());
     if (staging != NULL) {
         ml_process.staging = staging;
     }
@@ -202,34 +202,35 @@ static void begin_stream(struct ml_thread *thread, uint64_t fork_serial) {
     ml_process_set_state(ml_process.control->enabled != 0 ? ML_GATE_RECORDING : ML_GATE_DORMANT);
 }
 
-static bool adopt(struct ml_hello *hello, bool again) {
-    ml_process.slots = hello->params.staging_slots;
+static bool adopt(struct ml_handshake *handshake, bool again) {
+    ml_process.slots = handshake->params.staging_slots;
     ml_process.pid = (uint32_t)ml_sys0(SYS_getpid);
     /* Mapped, the memfds are not needed any more. */
     const bool mapped = ml_process.slots != 0 && ml_process.slots <= ML_STAGING_SLOTS_MAX &&
-                        (again ? map_over_parents(hello) : map_shared_parts(hello));
-    close_memfds(hello);
-    if (!mapped ||
-        !ml_hello_identity(hello->pipe_fd, &ml_process.pipe_device, &ml_process.pipe_inode)) {
+                        (again ? map_over_parents(handshake) : map_shared_parts(handshake));
+    close_memfds(handshake);
+    if (!mapped || !ml_handshake_identity(
+                       handshake->pipe_fd, &ml_process.pipe_device, &ml_process.pipe_inode
+                   )) {
         return false;
     }
     ml_process.lease_number = __atomic_add_fetch(&ml_process.lease->numbers, 1, __ATOMIC_RELAXED);
     ml_process.clock = ml_process.control->clock;
-    const long pipe_bytes = ml_sys3(SYS_fcntl, hello->pipe_fd, GET_PIPE_BYTES, 0);
+    const long pipe_bytes = ml_sys3(SYS_fcntl, handshake->pipe_fd, GET_PIPE_BYTES, 0);
     ml_process.pipe_bytes = pipe_bytes > 0 ? (uint64_t)pipe_bytes : PIPE_DEFAULT_BYTES;
-    if (!again) { /* a child keeps what its parent found, and what its parent's walls leave */
-        ml_process.no_sigpipe = ml_pipe_is_silent(hello->pipe_fd);
+    if (!again) { /* a child keeps what its parent found, and what its parent's filters leave */
+        ml_process.no_sigpipe = ml_pipe_is_silent(handshake->pipe_fd);
     }
-    atomic_store(&ml_process.pipe_fd, hello->pipe_fd);
+    atomic_store(&ml_process.pipe_fd, handshake->pipe_fd);
     return true;
 }
 
 /* ---- fork ---- */
 
-void ml_life_before_fork(void) {
+void ml_lifecycle_before_fork(void) {
     struct ml_thread *thread = &ml_thread;
     thread->fork_serial = 0;
-    if ((ml_process.walls & ML_WALLS_CLOSED) != 0) {
+    if ((ml_process.filters & ML_FILTERS_CLOSED) != 0) {
         return;
     }
     const struct ml_hook hook = ml_hook_enter(thread, (uintptr_t)__builtin_frame_address(0));
@@ -245,12 +246,12 @@ void ml_life_before_fork(void) {
     }
 }
 
-void ml_life_after_fork_in_parent(void) {
+void ml_lifecycle_after_fork_in_parent(void) {
     ml_thread.fork_serial = 0;
     ml_decoy_drop_saved();
 }
 
-void ml_life_after_fork_in_child(void) {
+void ml_lifecycle_after_fork_in_child(void) {
     struct ml_thread *thread = &ml_thread;
     const uint32_t phase = thread->phase;
     if (!ml_process.connected || ml_process_state() != ML_GATE_FRESH) {
@@ -264,7 +265,7 @@ void ml_life_after_fork_in_child(void) {
     }
     ml_decoy_set(thread->lane, thread->second);
     thread->phase = ML_PHASE_SECOND; /* whoever comes meanwhile is counted */
-    (void)ml_life_may_record(thread);
+    (void)ml_lifecycle_may_record(thread);
     ml_decoy_settle();
     thread->phase = phase;
 }
@@ -283,7 +284,7 @@ static void become_child(struct ml_thread *thread) {
     if (!ml_decoy_pending()) {
         ml_decoy_forget();
     }
-    if ((ml_process.walls & ML_WALLS_NO_HELLO) != 0) {
+    if ((ml_process.filters & ML_FILTERS_NO_HOST) != 0) {
         ml_process_lost_message();
         return;
     }
@@ -293,58 +294,58 @@ static void become_child(struct ml_thread *thread) {
     const int socket_fd = atomic_load(&ml_process.socket_fd);
     uint64_t device = 0;
     uint64_t inode = 0;
-    if (ml_hello_identity(parents_pipe, &device, &inode) && device == ml_process.pipe_device &&
+    if (ml_handshake_identity(parents_pipe, &device, &inode) && device == ml_process.pipe_device &&
         inode == ml_process.pipe_inode) {
         close_fd(parents_pipe);
     }
-    struct ml_hello hello = {.told = false};
+    struct ml_handshake handshake = {.told = false};
     const struct ml_bytes title = {ml_process.title, ml_process.title_bytes};
-    if (!ml_hello_identity(socket_fd, &device, &inode) || device != ml_process.socket_device ||
+    if (!ml_handshake_identity(socket_fd, &device, &inode) || device != ml_process.socket_device ||
         inode != ml_process.socket_inode ||
-        !ml_hello_forked(
+        !ml_handshake_forked(
             socket_fd,
             ml_process_host_listens(),
             serial,
             ml_process.slots,
             ml_process.control,
             title,
-            &hello
+            &handshake
         )) {
-        if (!hello.told) {
+        if (!handshake.told) {
             ml_process_lost_message();
         }
         return;
     }
-    if (!adopt(&hello, true)) {
-        close_fd(hello.pipe_fd);
-        (void)ml_hello_cannot_use(socket_fd, MEMLOG_CLIENT_NOT_PROFILED_REASON_NO_ROOM);
+    if (!adopt(&handshake, true)) {
+        close_fd(handshake.pipe_fd);
+        (void)ml_handshake_cannot_use(socket_fd, MEMLOG_CLIENT_NOT_PROFILED_REASON_NO_ROOM);
         return;
     }
     begin_stream(thread, serial);
 }
 
-bool ml_life_connect(const char *socket_path) {
+bool ml_lifecycle_connect(const char *socket_path) {
     struct ml_thread *thread = &ml_thread;
-    struct ml_hello hello;
+    struct ml_handshake handshake;
     int socket_fd = -1;
-    if (ml_process.connected || !ml_hello_connect(socket_path, &socket_fd)) {
+    if (ml_process.connected || !ml_handshake_connect(socket_path, &socket_fd)) {
         return false;
     }
-    if (!ml_hello_ask(socket_fd, &hello)) {
+    if (!ml_handshake_ask(socket_fd, &handshake)) {
         close_fd(socket_fd);
         return false;
     }
-    if (hello.params.verdict == MEMLOG_CLIENT_VERDICT_REFUSED) {
-        close_fd(hello.pipe_fd);
-        close_memfds(&hello);
+    if (handshake.params.verdict == MEMLOG_CLIENT_VERDICT_REFUSED) {
+        close_fd(handshake.pipe_fd);
+        close_memfds(&handshake);
         close_fd(socket_fd);
         return false;
     }
-    if (!adopt(&hello, false) ||
-        !ml_hello_identity(socket_fd, &ml_process.socket_device, &ml_process.socket_inode)) {
-        (void)ml_hello_cannot_use(socket_fd, MEMLOG_CLIENT_NOT_PROFILED_REASON_NO_ROOM);
+    if (!adopt(&handshake, false) ||
+        !ml_handshake_identity(socket_fd, &ml_process.socket_device, &ml_process.socket_inode)) {
+        (void)ml_handshake_cannot_use(socket_fd, MEMLOG_CLIENT_NOT_PROFILED_REASON_NO_ROOM);
         ml_arena_unmap();
-        close_fd(hello.pipe_fd);
+        close_fd(handshake.pipe_fd);
         close_fd(socket_fd);
         return false;
     }
@@ -354,10 +355,13 @@ bool ml_life_connect(const char *socket_path) {
     if (pthread_key_create != NULL) {
         (void)pthread_key_create(&exit_key, thread_exits);
     }
-    (void
-    )pthread_atfork(ml_life_before_fork, ml_life_after_fork_in_parent, ml_life_after_fork_in_child);
+    (void)pthread_atfork(
+        ml_lifecycle_before_fork,
+        ml_lifecycle_after_fork_in_parent,
+        ml_lifecycle_after_fork_in_child
+    );
     thread->phase = ML_PHASE_RECORD;
-    const struct ml_bytes title = ml_hello_title();
+    const struct ml_bytes title = ml_handshake_title();
     ml_process.title = title.data;
     ml_process.title_bytes = title.count_bytes;
     atomic_store(&ml_process.socket_fd, socket_fd);
@@ -389,8 +393,8 @@ static void has_seen(struct ml_thread *thread, uint32_t control) {
     thread->filters = thread->filter == ML_FILTER_SAMPLED ? control : 0;
 }
 
-/* Behind walls that let nothing of ours through: this event stands for all that will be missing. It
- * was produced (whose lane says so does not matter), and there is no pipe for it. */
+/* Behind filters that let nothing of ours through: this event stands for all that will be missing.
+ * It was produced (whose lane says so does not matter), and there is no pipe for it. */
 static void close_for_good(void) {
     struct ml_staging_header *header = ml_process_staging_header();
     struct ml_staging_lane *first =
@@ -400,8 +404,8 @@ static void close_for_good(void) {
     ml_process_off();
 }
 
-bool ml_life_may_record(struct ml_thread *thread) {
-    if ((ml_process.walls & ML_WALLS_CLOSED) != 0 && ml_process_state() == ML_GATE_RECORDING) {
+bool ml_lifecycle_may_record(struct ml_thread *thread) {
+    if ((ml_process.filters & ML_FILTERS_CLOSED) != 0 && ml_process_state() == ML_GATE_RECORDING) {
         close_for_good();
     }
     if (ml_process.connected && ml_process_state() == ML_GATE_FRESH) {
@@ -425,10 +429,10 @@ bool ml_life_may_record(struct ml_thread *thread) {
         return recording;
     }
     if (recording && thread->lane == NULL) {
-        thread->lane = ml_life_lane(false);
+        thread->lane = ml_lifecycle_lane(false);
         watch_exit(ml_process.gate_page);
     } else if (recording) {
-        ml_life_lane_update(thread->lane);
+        ml_lifecycle_lane_update(thread->lane);
     } else if (!recording && (gate & 3) == ML_GATE_DORMANT) {
         give_lanes(thread);
     } else if (!recording) {
@@ -445,10 +449,10 @@ bool ml_life_may_record(struct ml_thread *thread) {
     return has_lane;
 }
 
-void ml_life_renamed(void) {
+void ml_lifecycle_renamed(void) {
     struct ml_thread *thread = &ml_thread;
     if (ml_process_stack_mode() != ML_STACK_NATIVE_WITH_THREAD_NAMES ||
-        (ml_process.walls & ML_WALLS_CLOSED) != 0) {
+        (ml_process.filters & ML_FILTERS_CLOSED) != 0) {
         return;
     }
     const struct ml_hook hook = ml_hook_enter(thread, (uintptr_t)__builtin_frame_address(0));
@@ -463,11 +467,11 @@ void ml_life_renamed(void) {
  * allocated yet has no stream. */
 static void record_alone(const struct ml_event *event) {
     struct ml_thread *thread = &ml_thread;
-    if (ml_process_state() != ML_GATE_RECORDING || (ml_process.walls & ML_WALLS_CLOSED) != 0) {
+    if (ml_process_state() != ML_GATE_RECORDING || (ml_process.filters & ML_FILTERS_CLOSED) != 0) {
         return;
     }
     /* Who may not even ask for its pid starts no other programs by vfork either. */
-    if ((ml_process.walls & ML_WALLS_NO_PID) == 0 &&
+    if ((ml_process.filters & ML_FILTERS_NO_PID) == 0 &&
         ml_process.pid != (uint32_t)ml_sys0(SYS_getpid)) {
         return;
     }
@@ -478,7 +482,7 @@ static void record_alone(const struct ml_event *event) {
     ml_hook_leave(thread, &hook);
 }
 
-void ml_life_end(uint32_t kind) {
+void ml_lifecycle_end(uint32_t kind) {
     const uint64_t lost_events =
         ml_process_state() == ML_GATE_RECORDING ? ml_decoy_take_count() : 0;
     if (ml_unlikely(lost_events != 0)) {
@@ -491,7 +495,7 @@ void ml_life_end(uint32_t kind) {
     record_alone(&event);
 }
 
-void ml_life_reaped(uint32_t pid) {
+void ml_lifecycle_reaped(uint32_t pid) {
     struct ml_event event = {.kind = ML_EVENT_REAPED};
     event.reaped_pid = pid;
     record_alone(&event);

@@ -1,4 +1,4 @@
-#include "client/startup/carry.h"
+#include "client/startup/exec_preload.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "client/startup/hello.h"
+#include "client/startup/handshake.h"
 #include "client/state/process.h"
 #include "client/state/sys.h"
 #include "client/unwind/foreign.h"
@@ -22,7 +22,7 @@ static const char socket_key[] = "MEMLOG_SOCKET=";
 static const char preload_key[] = "LD_PRELOAD=";
 static const char path_key[] = "PATH=";
 
-static char socket_entry[ML_CARRY_SOCKET_MAX_BYTES];
+static char socket_entry[ML_EXEC_PRELOAD_SOCKET_MAX_BYTES];
 static char library[4096];      /* as LD_PRELOAD names it */
 static char library_file[4096]; /* as the kernel does */
 
@@ -67,7 +67,7 @@ static bool take_preload(char *entry) {
     return rest_bytes > 0;
 }
 
-const char *ml_carry_take(char **environment) {
+const char *ml_exec_preload_take(char **environment) {
     const char *socket_path = NULL;
     char **kept = environment;
     for (char **entry = environment; *entry != NULL; entry++) {
@@ -88,19 +88,19 @@ const char *ml_carry_take(char **environment) {
     return socket_path;
 }
 
-bool ml_carry_is_preloaded(void) {
+bool ml_exec_preload_was_found(void) {
     return library[0] != 0;
 }
 
-bool ml_carry_on(void) {
+bool ml_exec_preload_is_on(void) {
     return socket_entry[0] != 0 && ml_process.connected &&
-           (ml_process.walls & (ML_WALLS_NO_HELLO | ML_WALLS_NO_CARRY)) == 0;
+           (ml_process.filters & (ML_FILTERS_NO_HOST | ML_FILTERS_NO_PRELOAD)) == 0;
 }
 
-bool ml_carry_count(char *const *environment, size_t *out_count, size_t *out_preload_bytes) {
+bool ml_exec_preload_count(char *const *environment, size_t *out_count, size_t *out_preload_bytes) {
     struct ml_foreign foreign = {0};
     *out_preload_bytes = sizeof(preload_key) + strlen(library);
-    if (!ml_foreign_strings(&foreign, environment, ML_CARRY_COUNT_MAX, out_count)) {
+    if (!ml_foreign_strings(&foreign, environment, ML_EXEC_PRELOAD_COUNT_MAX, out_count)) {
         return false;
     }
     for (size_t i = 0; i < *out_count; i++) {
@@ -110,10 +110,10 @@ bool ml_carry_count(char *const *environment, size_t *out_count, size_t *out_pre
             *out_preload_bytes = bytes > *out_preload_bytes ? bytes : *out_preload_bytes;
         }
     }
-    return *out_preload_bytes <= ML_CARRY_PRELOAD_MAX_BYTES;
+    return *out_preload_bytes <= ML_EXEC_PRELOAD_MAX_BYTES;
 }
 
-char *ml_carry_own_value(const char *name, char *value) {
+char *ml_exec_preload_own_value(const char *name, char *value) {
     const size_t library_bytes = strlen(library);
     const size_t name_bytes = strlen(name) + 1;
     if (value == NULL) {
@@ -131,7 +131,7 @@ char *ml_carry_own_value(const char *name, char *value) {
     return value;
 }
 
-void ml_carry_environment(
+void ml_exec_preload_environment(
     char *const *environment,
     size_t count,
     char **out_environment,
@@ -150,7 +150,7 @@ void ml_carry_environment(
         }
         if (library_bytes > 0 && starts_with(*entry, preload_key, sizeof(preload_key))) {
             /* Changed while a shell was being started it may have ours in it (hooks_shell.c). */
-            const char *theirs = ml_carry_own_value("LD_PRELOAD", *entry + key_bytes);
+            const char *theirs = ml_exec_preload_own_value("LD_PRELOAD", *entry + key_bytes);
             const size_t theirs_bytes = theirs != NULL ? strlen(theirs) : 0;
             if (key_bytes + library_bytes + theirs_bytes + 2 <= preload_bytes && theirs_bytes > 0) {
                 preload_space[key_bytes + library_bytes] = ':';
@@ -174,9 +174,9 @@ static bool refuse(enum memlog_client_not_profiled_reason reason, const char *pa
     const int fd = atomic_load(&ml_process.socket_fd);
     uint64_t device = 0;
     uint64_t inode = 0;
-    if (ml_hello_identity(fd, &device, &inode) && device == ml_process.socket_device &&
+    if (ml_handshake_identity(fd, &device, &inode) && device == ml_process.socket_device &&
         inode == ml_process.socket_inode &&
-        !ml_hello_not_profiled(fd, ml_process_host_listens(), reason, path)) {
+        !ml_handshake_not_profiled(fd, ml_process_host_listens(), reason, path)) {
         ml_process_lost_message();
     }
     return false;
@@ -316,13 +316,13 @@ static bool file_can(int working_fd, int directory_fd, const char *path, int fla
     return can;
 }
 
-bool ml_carry_program(int directory_fd, const char *path, int flags) {
+bool ml_exec_preload_program(int directory_fd, const char *path, int flags) {
     struct ml_foreign foreign = {0};
     return path != NULL && ml_foreign_string(&foreign, path, NULL) &&
            file_can(AT_FDCWD, directory_fd, path, flags, SCRIPT_DEPTH_MAX);
 }
 
-bool ml_carry_program_there(int working_fd, const char *path) {
+bool ml_exec_preload_program_there(int working_fd, const char *path) {
     struct ml_foreign foreign = {0};
     return path != NULL && ml_foreign_string(&foreign, path, NULL) &&
            file_can(working_fd, working_fd, path, 0, SCRIPT_DEPTH_MAX);
@@ -334,7 +334,7 @@ static bool is_program(int working_fd, const char *path) {
            is_regular(working_fd, path);
 }
 
-bool ml_carry_program_in_path(int working_fd, const char *name) {
+bool ml_exec_preload_program_in_path(int working_fd, const char *name) {
     char candidate[4096];
     struct ml_foreign foreign = {0};
     size_t name_bytes = 0;
@@ -344,9 +344,9 @@ bool ml_carry_program_in_path(int working_fd, const char *name) {
         return false;
     }
     if (strchr(name, '/') != NULL) {
-        return ml_carry_program_there(working_fd, name);
+        return ml_exec_preload_program_there(working_fd, name);
     }
-    if (!ml_carry_count(environ, &entries, &preload_bytes)) {
+    if (!ml_exec_preload_count(environ, &entries, &preload_bytes)) {
         return false;
     }
     const char *path = "/bin:/usr/bin";
@@ -363,7 +363,7 @@ bool ml_carry_program_in_path(int working_fd, const char *name) {
             candidate[length] = '/';
             memcpy(candidate + length + (length > 0 ? 1 : 0), name, name_bytes + 1);
             if (is_program(working_fd, candidate)) {
-                return ml_carry_program_there(working_fd, candidate);
+                return ml_exec_preload_program_there(working_fd, candidate);
             }
         }
         if (path[length] == 0) {

@@ -1,4 +1,4 @@
-#include "client/sampling/chance.h"
+#include "client/sampling/poisson.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -41,7 +41,7 @@ START_TEST(distances_are_exponential) {
     double sum = 0;
     ck_assert_ptr_nonnull(draws);
     for (size_t i = 0; i < DRAWS; i++) {
-        draws[i] = ml_chance_distance(&state, interval);
+        draws[i] = ml_poisson_distance(&state, interval);
         sum += (double)draws[i];
     }
     ck_assert_double_lt(ks_distance(draws, (double)interval), 1.95 / sqrt(DRAWS));
@@ -55,9 +55,9 @@ END_TEST
 START_TEST(distances_do_not_depend_on_each_other) {
     uint64_t state = 7;
     uint64_t both = 0;
-    uint64_t first = ml_chance_distance(&state, 4096);
+    uint64_t first = ml_poisson_distance(&state, 4096);
     for (size_t i = 0; i < DRAWS; i++) {
-        const uint64_t second = ml_chance_distance(&state, 4096);
+        const uint64_t second = ml_poisson_distance(&state, 4096);
         both += first >= 4096 && second >= 4096;
         first = second;
     }
@@ -92,11 +92,11 @@ START_TEST(weights_have_the_size_and_one_over_the_chance_as_their_means) {
     const double chance = -expm1(-((double)size + 1) / (double)interval);
     const double most = 5 * 0.5 / sqrt(DRAWS);
     uint64_t state = 1;
-    struct ml_chance_memo memo = {.inverses = {{0}}};
+    struct ml_poisson_memo memo = {.inverses = {{0}}};
     double blocks = 0;
     double bytes = 0;
     for (size_t i = 0; i < DRAWS; i++) {
-        const struct ml_chance_weights weights = ml_chance_weigh(&state, &memo, interval, size);
+        const struct ml_poisson_weights weights = ml_poisson_weigh(&state, &memo, interval, size);
         ck_assert_double_lt(fabs((double)weights.blocks - 1 / chance), 1 + 1e-6);
         ck_assert_uint_ge(weights.blocks, 1);
         ck_assert_uint_ge(weights.bytes, size);
@@ -113,16 +113,16 @@ END_TEST
 
 /* Sizes that fall on one place of the memo, and intervals that change, do not get each other's. */
 START_TEST(what_is_remembered_is_what_is_worked_out) {
-    struct ml_chance_memo memo = {.inverses = {{0}}};
+    struct ml_poisson_memo memo = {.inverses = {{0}}};
     uint64_t sizes = 1;
     for (int i = 0; i < 100000; i++) {
         const uint64_t interval = i % 7 == 0 ? 4096 : 512;
-        const uint64_t size = ml_chance_random(&sizes) % 300;
+        const uint64_t size = ml_poisson_random(&sizes) % 300;
         uint64_t state = (uint64_t)i;
         uint64_t other = state;
-        const struct ml_chance_inverse inverse = ml_chance_inverse_of(interval, size);
-        const struct ml_chance_weights a = ml_chance_weigh(&state, &memo, interval, size);
-        const struct ml_chance_weights b = ml_chance_draw(&other, &inverse);
+        const struct ml_poisson_inverse inverse = ml_poisson_inverse_of(interval, size);
+        const struct ml_poisson_weights a = ml_poisson_weigh(&state, &memo, interval, size);
+        const struct ml_poisson_weights b = ml_poisson_draw(&other, &inverse);
         ck_assert_uint_eq(a.bytes, b.bytes);
         ck_assert_uint_eq(a.blocks, b.blocks);
     }
@@ -138,8 +138,8 @@ struct estimate {
  * wrong by `bias`. */
 static struct estimate walk(uint64_t *state, uint64_t interval, int count, double bias) {
     struct estimate sum = {0, 0, 0, 0};
-    struct ml_chance_memo memo = {.inverses = {{0}}};
-    uint64_t way = ml_chance_distance(state, interval);
+    struct ml_poisson_memo memo = {.inverses = {{0}}};
+    uint64_t way = ml_poisson_distance(state, interval);
     for (int i = 0; i < count; i++) {
         const uint64_t size = (uint64_t)i * 37 % (interval * 3 / 2);
         double bytes = (double)size;
@@ -149,10 +149,11 @@ static struct estimate walk(uint64_t *state, uint64_t interval, int count, doubl
             continue;
         }
         if (size < interval) {
-            const struct ml_chance_weights weights = ml_chance_weigh(state, &memo, interval, size);
+            const struct ml_poisson_weights weights =
+                ml_poisson_weigh(state, &memo, interval, size);
             bytes = (double)weights.bytes * bias;
             blocks = (double)weights.blocks * bias;
-            way = ml_chance_distance(state, interval);
+            way = ml_poisson_distance(state, interval);
         }
         sum.bytes += bytes;
         sum.blocks += blocks;
@@ -217,8 +218,8 @@ START_TEST(weights_that_are_wrong_by_a_hundredth_are_noticed) {
 END_TEST
 
 static Suite *suite(void) {
-    Suite *suite = suite_create("client/chance");
-    TCase *tcase = tcase_create("chance");
+    Suite *suite = suite_create("client/poisson");
+    TCase *tcase = tcase_create("poisson");
     tcase_set_timeout(tcase, 60);
     tcase_add_loop_test(tcase, distances_are_exponential, 0, 6);
     tcase_add_test(tcase, distances_do_not_depend_on_each_other);

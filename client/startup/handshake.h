@@ -3,8 +3,8 @@
  *
  * One rule: nobody ever receives on a socket that was inherited. The constructor makes its own
  * connection and reads its one answer there; a forked child only sends. */
-#ifndef MEMLOG_CLIENT_STARTUP_HELLO_H
-#define MEMLOG_CLIENT_STARTUP_HELLO_H
+#ifndef MEMLOG_CLIENT_STARTUP_HANDSHAKE_H
+#define MEMLOG_CLIENT_STARTUP_HANDSHAKE_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -15,11 +15,11 @@
 enum {
     ML_FD_LOWEST = 900, /* our descriptors lie in [900, 1023], or just under a lower limit */
     ML_FD_HIGHEST = 1023,
-    ML_HELLO_WAIT_MS = 2000 /* a host that does not take or answer a message by then is gone */
+    ML_HANDSHAKE_WAIT_MS = 2000 /* a host that does not take or answer a message by then is gone */
 };
 
 /* What a handshake yields; descriptors are -1 where there is none. */
-struct ml_hello {
+struct ml_handshake {
     struct memlog_client_params params;
     int pipe_fd;    /* write end */
     int staging_fd; /* memfd, sealed */
@@ -29,53 +29,53 @@ struct ml_hello {
 };
 
 /* Connect; *out_socket_fd is out of the program's way already, unless the program has no other
- * descriptor left. False: no host there, or none that accepts within ML_HELLO_WAIT_MS. */
-bool ml_hello_connect(const char *path, int *out_socket_fd);
+ * descriptor left. False: no host there, or none that accepts within ML_HANDSHAKE_WAIT_MS. */
+bool ml_handshake_connect(const char *path, int *out_socket_fd);
 
 /* Say hello and wait for the answer. False: none in time, a wrong one, or one with more descriptors
  * than are left, which the host is told; then nothing is open. */
-bool ml_hello_ask(int socket_fd, struct ml_hello *out_hello);
+bool ml_handshake_ask(int socket_fd, struct ml_handshake *out_handshake);
 
 /* Where this process keeps its arguments, cut to what a message takes; programs write their titles
  * there. Empty if /proc does not tell. For the start of the process: it opens a file. */
-struct ml_bytes ml_hello_title(void);
+struct ml_bytes ml_handshake_title(void);
 
 /* A forked child: make its pipe, staging and control page (a copy of `control`, enabled as that
  * says), and send them. A socket without room is waited for if `patient`, within
- * ML_HELLO_WAIT_MS. False: it could not; then nothing is open, and out_hello->told says whether the
- * host was told. */
-bool ml_hello_forked(
+ * ML_HANDSHAKE_WAIT_MS. False: it could not; then nothing is open, and out_handshake->told says
+ * whether the host was told. */
+bool ml_handshake_forked(
     int socket_fd,
     bool patient,
     uint64_t fork_serial,
     uint32_t slots,
     const struct ml_control_page *control,
     struct ml_bytes title,
-    struct ml_hello *out_hello
+    struct ml_handshake *out_handshake
 );
 
 /* Tell the host about a program image that will run without us. `patient` as above. False: the host
  * does not know. */
-bool ml_hello_not_profiled(
+bool ml_handshake_not_profiled(
     int socket_fd, bool patient, enum memlog_client_not_profiled_reason reason, const char *path
 );
 
 /* Nothing more comes on that connection: wait until the host has read what came, which it says by
- * closing its end, or for ML_HELLO_WAIT_MS. Closes it. */
-void ml_hello_finish(int socket_fd);
+ * closing its end, or for ML_HANDSHAKE_WAIT_MS. Closes it. */
+void ml_handshake_finish(int socket_fd);
 
 /* Tell the host that this process runs without us, though it has said hello or was forked by one
  * that did: else it would pass for one that never allocates. Never waits. False: the host does not
  * know. */
-bool ml_hello_cannot_use(int socket_fd, enum memlog_client_not_profiled_reason reason);
+bool ml_handshake_cannot_use(int socket_fd, enum memlog_client_not_profiled_reason reason);
 
 /* Ask the host for a dump, in the program's words, which are cut to what a message takes. Never
  * waits. False: the socket has no room. */
-bool ml_hello_ask_dump(
+bool ml_handshake_ask_dump(
     int socket_fd, struct ml_bytes role, struct ml_bytes reason, uint32_t passed_over
 );
 
 /* Device and inode of a descriptor; false when it is not open. */
-bool ml_hello_identity(int fd, uint64_t *out_device, uint64_t *out_inode);
+bool ml_handshake_identity(int fd, uint64_t *out_device, uint64_t *out_inode);
 
 #endif

@@ -1,11 +1,11 @@
-/* The life of a client: start, fork, sleep and waking, threads, end. Room: client (private).
+/* The lifecycle of a client: start, fork, sleep and waking, threads, end. Room: client (private).
  * Context: as each function says.
  *
  * One rule: every syscall that a sandbox may forbid later happens in the constructor, or at a
  * forked child's first event; afterwards there are write, fstat and poll, and what a program itself
  * just asked for. */
-#ifndef MEMLOG_CLIENT_RECORDING_LIFE_H
-#define MEMLOG_CLIENT_RECORDING_LIFE_H
+#ifndef MEMLOG_CLIENT_RECORDING_LIFECYCLE_H
+#define MEMLOG_CLIENT_RECORDING_LIFECYCLE_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -15,34 +15,34 @@
 
 /* Slow path of a hook: whether this thread may record now. Notices a fork, a wish of the host, and
  * a thread's first event; sets thread->gate so that the next hook is fast. */
-bool ml_life_may_record(struct ml_thread *thread);
+bool ml_lifecycle_may_record(struct ml_thread *thread);
 
 /* A lane for the calling thread, with its THREAD record; `second`: for signal handlers. NULL: none
  * free. */
-struct ml_lane *ml_life_lane(bool second);
+struct ml_lane *ml_lifecycle_lane(bool second);
 
 /* A lane that was taken in a former profile goes on in the present one. */
-void ml_life_lane_update(struct ml_lane *lane);
+void ml_lifecycle_lane_update(struct ml_lane *lane);
 
 /* Connect to the host at that socket. True when there is a connection, recording or dormant. Called
  * once. */
-bool ml_life_connect(const char *socket_path);
+bool ml_lifecycle_connect(const char *socket_path);
 
 /* The calling thread's name has changed. */
-void ml_life_renamed(void);
+void ml_lifecycle_renamed(void);
 
 /* The calling thread is about to fork: a FORK record, which the child will name. */
-void ml_life_before_fork(void);
+void ml_lifecycle_before_fork(void);
 
 /* It has forked. Need not be told of every fork. */
-void ml_life_after_fork_in_parent(void);
+void ml_lifecycle_after_fork_in_parent(void);
 
 /* In a child that was forked by a signal handler, inside a hook of its parent's that may go on in
  * the child too: it becomes a recorded process at once, so that the hook does no harm. Elsewhere
  * nothing happens. */
-void ml_life_after_fork_in_child(void);
+void ml_lifecycle_after_fork_in_child(void);
 
 /* The process has waited for a child's end: a record, if it is being recorded. */
-void ml_life_reaped(uint32_t pid);
+void ml_lifecycle_reaped(uint32_t pid);
 
 #endif
