@@ -9,8 +9,8 @@
 #include "host/cli/subcommand.h"
 #include "host/policy/options.h"
 #include "host/process/launcher.h"
+#include "host/process/log.h"
 #include "host/process/paths.h"
-#include "host/process/voice.h"
 
 #define ML_VERSION "0.1.0"
 

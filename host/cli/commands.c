@@ -13,8 +13,8 @@
 #include "base/size.h"
 #include "host/cli/run.h"
 #include "host/policy/role.h"
-#include "host/process/voice.h"
-#include "host/sockets/rendezvous.h"
+#include "host/process/log.h"
+#include "host/sockets/socket_directory.h"
 #include "ipc/channel/channel.h"
 #include "mojom_like_idl/contracts/heap_host_mojom.h"
 
@@ -52,7 +52,7 @@ bool ml_commands_read(
 struct ml_channel *ml_commands_reach_host(const char *path) {
     struct ml_complaint complaint = {.text = ""};
     int fd = -1;
-    if (ml_rendezvous_connect(path, &fd, &complaint) != ML_OK) {
+    if (ml_socket_directory_connect(path, &fd, &complaint) != ML_OK) {
         ml_say_error("%s", complaint.text);
         return NULL;
     }

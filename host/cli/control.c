@@ -7,10 +7,10 @@
 #include "base/complaint.h"
 #include "host/cli/commands.h"
 #include "host/cli/run.h"
-#include "host/policy/name_wishes.h"
+#include "host/policy/name_rules.h"
 #include "host/policy/options.h"
 #include "host/policy/patterns.h"
-#include "host/process/voice.h"
+#include "host/process/log.h"
 #include "ipc/channel/channel.h"
 #include "mojom_like_idl/contracts/heap_host_mojom.h"
 
@@ -30,9 +30,9 @@ struct arguments {
 /* Whether the running memlog could understand it. */
 static bool read_name(void *to, const char *value, struct ml_complaint *why) {
     struct ml_patterns *patterns = ml_patterns_new();
-    bool fine = patterns != NULL && value[0] != '\0' && strlen(value) <= ML_NAME_WISH_BYTES;
+    bool fine = patterns != NULL && value[0] != '\0' && strlen(value) <= ML_NAME_RULE_BYTES;
     if (!fine) {
-        ml_complain(why, "1 to %d bytes are wanted", ML_NAME_WISH_BYTES);
+        ml_complain(why, "1 to %d bytes are wanted", ML_NAME_RULE_BYTES);
     }
     fine = fine && ml_patterns_add(patterns, value, 0, why) == ML_OK;
     ml_patterns_free(patterns);

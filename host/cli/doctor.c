@@ -14,14 +14,14 @@
 #include "host/cli/doctor_internal.h"
 #include "host/cli/run.h"
 #include "host/policy/trigger_rules.h"
+#include "host/process/cgroup_info.h"
 #include "host/process/image.h"
 #include "host/process/info.h"
-#include "host/process/memory_info.h"
+#include "host/process/log.h"
 #include "host/process/never_list.h"
 #include "host/process/paths.h"
 #include "host/process/probe.h"
-#include "host/process/voice.h"
-#include "host/sockets/rendezvous.h"
+#include "host/sockets/socket_directory.h"
 #include "ipc/channel/channel.h"
 #include "mojom_like_idl/contracts/heap_host_mojom.h"
 
@@ -261,7 +261,7 @@ static bool check_in_host(struct ml_findings *findings, uint32_t pid) {
     const struct ml_channel_options options = {.loop = NULL};
     struct ml_channel *channel = NULL;
     int fd = -1;
-    if (ml_rendezvous_connect(NULL, &fd, &complaint) != ML_OK) {
+    if (ml_socket_directory_connect(NULL, &fd, &complaint) != ML_OK) {
         ml_doctor_find(findings, ML_DOCTOR_NOTE, "host", "%s", complaint.text);
         return false;
     }
@@ -409,7 +409,7 @@ int ml_command_doctor(char *const *words) {
     ml_doctor_limits(&findings);
     ml_doctor_cache(&findings);
     struct ml_never_list never = ml_doctor_never(&findings);
-    ml_doctor_trial(&findings);
+    ml_doctor_self_test(&findings);
     if (arguments.triggers != NULL) {
         check_triggers(&findings, arguments.triggers);
     }

@@ -33,7 +33,7 @@ void ml_doctor_parts(struct ml_findings *findings);
 void ml_doctor_system(struct ml_findings *findings);
 void ml_doctor_limits(struct ml_findings *findings);
 void ml_doctor_cache(struct ml_findings *findings);
-void ml_doctor_trial(struct ml_findings *findings);
+void ml_doctor_self_test(struct ml_findings *findings);
 
 /* The machine's list of programs that are never recorded; empty without one. Owner: the caller's.
  */

@@ -15,9 +15,9 @@
 #include "host/cli/commands.h"
 #include "host/cli/doctor_internal.h"
 #include "host/process/paths.h"
-#include "host/process/trial.h"
+#include "host/process/self_test.h"
 #include "host/sockets/pipe_budget.h"
-#include "host/sockets/rendezvous.h"
+#include "host/sockets/socket_directory.h"
 
 /* The client finds frames by _dl_find_object, which is glibc's since then. */
 enum { GLIBC_MAJOR = 2, GLIBC_MINOR = 35 };
@@ -111,7 +111,7 @@ void ml_doctor_limits(struct ml_findings *findings) {
     struct ml_pipe_budget budget;
     const bool privileged = ml_pipe_privileged();
     ml_pipe_budget_init(
-        &budget, ML_PIPE_QUOTA_FOLDER, getuid(), privileged, ml_rendezvous_others()
+        &budget, ML_PIPE_QUOTA_FOLDER, getuid(), privileged, ml_socket_directory_others()
     );
     if (budget.limit_bytes == UINT64_MAX || privileged) {
         ml_doctor_find(findings, ML_DOCTOR_OK, "pipes", "no quota binds memlog's pipes");
@@ -127,17 +127,17 @@ void ml_doctor_limits(struct ml_findings *findings) {
     }
 }
 
-void ml_doctor_trial(struct ml_findings *findings) {
-    struct ml_trial trial;
-    ml_trial_run("--sandbox=strict", &trial);
-    const bool strict = trial.recorded;
+void ml_doctor_self_test(struct ml_findings *findings) {
+    struct ml_self_test self_test;
+    ml_self_test_run("--sandbox=strict", &self_test);
+    const bool strict = self_test.recorded;
     if (strict) {
         ml_doctor_find(findings, ML_DOCTOR_OK, "sandbox", "the service is walled in whole");
     } else {
-        ml_doctor_find(findings, ML_DOCTOR_NOTE, "sandbox", "not whole here: %s", trial.said);
-        ml_trial_run("--sandbox=auto", &trial);
+        ml_doctor_find(findings, ML_DOCTOR_NOTE, "sandbox", "not whole here: %s", self_test.said);
+        ml_self_test_run("--sandbox=auto", &self_test);
     }
-    if (trial.recorded) {
+    if (self_test.recorded) {
         ml_doctor_find(findings, ML_DOCTOR_OK, "trial", "a run of memlog over itself was recorded");
     } else {
         ml_doctor_find(
@@ -145,7 +145,7 @@ void ml_doctor_trial(struct ml_findings *findings) {
             ML_DOCTOR_FAIL,
             "trial",
             "a run of memlog over itself left no dump: %s",
-            trial.said
+            self_test.said
         );
     }
 }

@@ -13,10 +13,10 @@
 #include "host/cli/run.h"
 #include "host/page/page.h"
 #include "host/policy/options.h"
+#include "host/process/log.h"
 #include "host/process/paths.h"
 #include "host/process/signals.h"
 #include "host/process/tree.h"
-#include "host/process/voice.h"
 
 struct show {
     struct ev_loop *loop;
@@ -55,15 +55,15 @@ static void on_signal(void *context, int signal, int code) {
 static int serve(struct show *show, const struct ml_page_setup *setup) {
     struct ml_complaint complaint = {.text = ""};
     struct ml_signals signals;
-    const struct ml_voice voice = {.quiet = false};
+    const struct ml_log log = {.quiet = false};
     if (ml_signals_open(&signals, show->loop, on_signal, show, &complaint) != ML_OK) {
         ml_say_error("%s", complaint.text);
         return ML_EXIT_FAILED;
     }
     const bool is_open = ml_page_open(setup, &show->page, &complaint) == ML_OK;
     if (is_open) {
-        ml_say(&voice, "page: %s", ml_page_url(show->page));
-        ml_say(&voice, "^C ends it");
+        ml_say(&log, "page: %s", ml_page_url(show->page));
+        ml_say(&log, "^C ends it");
         ev_run(show->loop, 0);
     } else {
         ml_say_error("%s", complaint.text);

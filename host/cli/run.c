@@ -16,11 +16,11 @@
 #include "host/process/image.h"
 #include "host/process/info.h"
 #include "host/process/launcher.h"
+#include "host/process/log.h"
 #include "host/process/paths.h"
 #include "host/process/probe.h"
 #include "host/process/signals.h"
 #include "host/process/tree.h"
-#include "host/process/voice.h"
 
 /* So long nobody wonders why the run has not ended yet. */
 static const double say_whom_after_s = 1.0;
@@ -35,7 +35,7 @@ enum phase {
 
 struct run {
     const struct ml_options *options;
-    struct ml_voice voice;
+    struct ml_log log;
     struct ml_inherited inherited;
     struct ev_loop *loop;
     struct ml_signals signals;
@@ -61,10 +61,10 @@ static void on_finished(void *context, const char *path, bool complete, const ch
     run->phase = PHASE_DONE;
     (void)snprintf(run->dump_path, sizeof(run->dump_path), "%s", path);
     if (path[0] == '\0') {
-        ml_say(&run->voice, "no dump was taken: %s", trouble);
+        ml_say(&run->log, "no dump was taken: %s", trouble);
     } else if (!complete) {
         ml_say(
-            &run->voice, "the profile is not complete%s%s", trouble[0] != '\0' ? ": " : "", trouble
+            &run->log, "the profile is not complete%s%s", trouble[0] != '\0' ? ": " : "", trouble
         );
     }
     ev_break(run->loop, EVBREAK_ALL);
@@ -92,9 +92,9 @@ static void end_now(struct run *run) {
     if (run->phase != PHASE_FINISHING) {
         finish(run);
     } else if (run->end_requests < 2) {
-        ml_say(&run->voice, "the final dump is being written; once more ends without it");
+        ml_say(&run->log, "the final dump is being written; once more ends without it");
     } else {
-        ml_say(&run->voice, "ended without a final dump");
+        ml_say(&run->log, "ended without a final dump");
         run->phase = PHASE_DONE;
         ev_break(run->loop, EVBREAK_ALL);
     }
@@ -139,10 +139,10 @@ static void take_children(struct run *run) {
 static void on_dump(void *context, const char *path, bool complete, const char *trouble) {
     struct run *run = context;
     if (path[0] == '\0') {
-        ml_say(&run->voice, "no dump was taken: %s", trouble);
+        ml_say(&run->log, "no dump was taken: %s", trouble);
     } else {
         ml_say(
-            &run->voice, "%s%s%s", path, complete ? "" : ", not complete: ", complete ? "" : trouble
+            &run->log, "%s%s%s", path, complete ? "" : ", not complete: ", complete ? "" : trouble
         );
     }
 }
@@ -186,7 +186,7 @@ static void on_whom_timer(struct ev_loop *loop, ev_timer *watcher, int events) {
         (void)snprintf(others, sizeof(others), " and %zu more", count - 1);
     }
     ml_say(
-        &run->voice,
+        &run->log,
         "%s has ended; waiting for %s (%d)%s. ^C ends the run now, --end-with-root does not wait",
         run->options->program[0],
         name,
@@ -197,7 +197,7 @@ static void on_whom_timer(struct ev_loop *loop, ev_timer *watcher, int events) {
 
 static void on_notice(void *context, const char *text) {
     struct run *run = context;
-    ml_say(&run->voice, "%s", text);
+    ml_say(&run->log, "%s", text);
 }
 
 static void on_helper(void *context, pid_t pid) {
@@ -228,12 +228,12 @@ static enum ml_status open_page(struct run *run, struct ml_complaint *complaint)
         status = ml_page_open(&setup, &run->page, &why);
     }
     if (status == ML_OK) {
-        ml_say(&run->voice, "page: %s", ml_page_url(run->page));
+        ml_say(&run->log, "page: %s", ml_page_url(run->page));
     } else if (run->options->page.asked) {
         ml_complain(complaint, "%s", why.text);
         return status;
     } else {
-        ml_say(&run->voice, "there is no page: %s", why.text);
+        ml_say(&run->log, "there is no page: %s", why.text);
     }
     return ML_OK;
 }
@@ -270,7 +270,8 @@ static enum ml_status open_engine(struct run *run, struct ml_complaint *complain
     if (status != ML_OK) {
         return status;
     }
-    /* With strict the program must not run unless the service is walled in. Else it need not wait.
+    /* With strict the program must not run unless the service is in its sandbox. Else it need not
+     * wait.
      */
     while (run->options->sandbox == ML_SANDBOX_STRICT &&
            ml_engine_service_state(run->engine) == ML_ENGINE_STARTING) {
@@ -338,13 +339,13 @@ static int run_program(struct run *run, char *const *environment) {
     }
     ev_run(run->loop, 0);
     if (run->dump_path[0] != '\0') {
-        ml_summary(&run->voice, &run->inherited, run->dump_path);
+        ml_summary(&run->log, &run->inherited, run->dump_path);
     }
     return ml_ending_exit_code(&run->root_ending);
 }
 
 int ml_run(const struct ml_options *options, char *const *environment) {
-    struct run run = {.options = options, .voice = {.quiet = options->quiet}};
+    struct run run = {.options = options, .log = {.quiet = options->quiet}};
     struct ml_complaint complaint = {.text = ""};
     int exit_code = ML_EXIT_FAILED;
     ml_inherited_take(&run.inherited);

@@ -56,23 +56,23 @@ static const char *own_name(char out_path[PATH_MAX]) {
 }
 
 void ml_summary(
-    const struct ml_voice *voice, const struct ml_inherited *inherited, const char *dump_path
+    const struct ml_log *log, const struct ml_inherited *inherited, const char *dump_path
 ) {
-    if (voice->quiet) {
+    if (log->quiet) {
         return;
     }
     struct ml_complaint complaint = {.text = ""};
     char analyzer_path[PATH_MAX];
     if (ml_paths_find(ML_ANALYZER_FILE, analyzer_path, &complaint) != ML_OK) {
-        ml_say(voice, "%s: no summary", complaint.text);
+        ml_say(log, "%s: no summary", complaint.text);
     } else if (!report(analyzer_path, inherited, dump_path)) {
-        ml_say(voice, "memlog-analyzer could not make a summary of %s", dump_path);
+        ml_say(log, "memlog-analyzer could not make a summary of %s", dump_path);
     }
     char path[PATH_MAX];
     char memlog[PATH_MAX];
     char dump[PATH_MAX];
     if (ml_shell_word(own_name(path), memlog, sizeof(memlog)) &&
         ml_shell_word(dump_path, dump, sizeof(dump))) {
-        ml_say(voice, "next: %s report %s", memlog, dump);
+        ml_say(log, "next: %s report %s", memlog, dump);
     }
 }

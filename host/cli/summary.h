@@ -6,11 +6,11 @@
 #define MEMLOG_HOST_CLI_SUMMARY_H
 
 #include "host/process/launcher.h"
-#include "host/process/voice.h"
+#include "host/process/log.h"
 
 /* Total, peak and the five stacks that hold most, and the exact next command, on stderr. */
 void ml_summary(
-    const struct ml_voice *voice, const struct ml_inherited *inherited, const char *dump_path
+    const struct ml_log *log, const struct ml_inherited *inherited, const char *dump_path
 );
 
 #endif

@@ -4,7 +4,7 @@
 
 #include "host/cli/commands.h"
 #include "host/cli/run.h"
-#include "host/process/voice.h"
+#include "host/process/log.h"
 #include "ipc/channel/channel.h"
 #include "mojom_like_idl/contracts/heap_host_mojom.h"
 

@@ -218,7 +218,7 @@ on_dump(void *context, const struct ml_call *call, const struct memlog_host_dump
         return;
     }
     struct ml_complaint complaint = {.text = ""};
-    struct ml_dump_wish wish = {
+    struct ml_engine_dump_request wanted = {
         .reason = MEMLOG_SERVICE_DUMP_REASON_MANUAL,
         .pids = request->pids.items,
         .pids_count = request->pids.count,
@@ -233,12 +233,12 @@ on_dump(void *context, const struct ml_call *call, const struct memlog_host_dump
         (int)request->role.count_bytes,
         request->role.count_bytes > 0 ? request->role.data : ""
     );
-    wish.has_role = role[0] != '\0';
-    if (wish.has_role && ml_role_parse(role, &wish.role, &complaint) != ML_OK) {
+    wanted.has_role = role[0] != '\0';
+    if (wanted.has_role && ml_role_parse(role, &wanted.role, &complaint) != ML_OK) {
         on_dump_done(pending, "", false, complaint.text);
         return;
     }
-    ml_engine_dump_wish(engine, &wish, on_dump_done, pending);
+    ml_engine_request_dump(engine, &wanted, on_dump_done, pending);
 }
 
 static void
@@ -249,7 +249,7 @@ on_join(void *context, const struct ml_call *call, const struct memlog_host_join
     if (pending != NULL) {
         const struct memlog_host_join_reply reply = {
             .preload = ml_string_of(engine->preload_path),
-            .socket = ml_string_of(engine->rendezvous.client_path),
+            .socket = ml_string_of(engine->directory.client_path),
         };
         (void)ml_command_end(pending);
         (void)!memlog_host_join_answer(&pending->call, &reply);

@@ -61,7 +61,7 @@ static void on_controlled(void *context, const char *trouble) {
     finish_control(one->control);
 }
 
-/* Whom a wish is about: these pids, and whoever has that name and is not as wished already. */
+/* Whom a request is about: these pids, and whoever has that name and is not as wished already. */
 struct wanted {
     const struct ml_engine *engine;
     const uint32_t *pids;
@@ -114,7 +114,7 @@ static struct control *control_new(
     return control;
 }
 
-/* The member that a wish is about; NULL: there is none, which is said. */
+/* The member that a request is about; NULL: there is none, which is said. */
 static struct ml_member *member_of(struct ml_engine *engine, struct control_one *one) {
     struct ml_member *member = ml_members_running(&engine->members, (pid_t)one->pid);
     if (member == NULL) {
@@ -125,11 +125,11 @@ static struct ml_member *member_of(struct ml_engine *engine, struct control_one 
 
 /* The expression of a request; NULL: it has none, or none that can be understood. */
 static struct ml_patterns *name_of(
-    struct ml_string text, char out_regex[ML_NAME_WISH_BYTES + 1], struct ml_complaint *complaint
+    struct ml_string text, char out_regex[ML_NAME_RULE_BYTES + 1], struct ml_complaint *complaint
 ) {
     (void)snprintf(
         out_regex,
-        ML_NAME_WISH_BYTES + 1,
+        ML_NAME_RULE_BYTES + 1,
         "%.*s",
         (int)text.count_bytes,
         text.count_bytes > 0 ? text.data : ""
@@ -148,10 +148,10 @@ void ml_command_on_start(
     struct ml_engine_connection *connection = context;
     struct ml_engine *engine = connection->engine;
     struct ml_complaint complaint = {.text = ""};
-    struct ml_name_wish wish = {
+    struct ml_name_rule rule = {
         .sampling_bytes = request->sampling_bytes,
         .stack_mode = request->stack_mode < ML_STACK_MODE_COUNT ? request->stack_mode : 0};
-    struct ml_patterns *name = name_of(request->name, wish.regex, &complaint);
+    struct ml_patterns *name = name_of(request->name, rule.regex, &complaint);
     const struct wanted wanted = {
         .engine = engine,
         .pids = request->pids.items,
@@ -165,7 +165,7 @@ void ml_command_on_start(
         return;
     }
     control->is_start = true;
-    if (by_name && ml_engine_want_name(engine, &wish, &complaint) != ML_OK) {
+    if (by_name && ml_engine_want_name(engine, &rule, &complaint) != ML_OK) {
         ml_engine_notice(engine, "memlog start --name: %s", complaint.text);
     }
     for (uint32_t i = 0; i < control->count; i++) {
@@ -174,8 +174,8 @@ void ml_command_on_start(
             ml_engine_start_member(
                 engine,
                 member,
-                wish.sampling_bytes,
-                wish.stack_mode,
+                rule.sampling_bytes,
+                rule.stack_mode,
                 on_controlled,
                 &control->ones[i]
             );
@@ -213,7 +213,7 @@ void ml_command_on_stop(
     struct ml_engine_connection *connection = context;
     struct ml_engine *engine = connection->engine;
     struct ml_complaint complaint = {.text = ""};
-    char regex[ML_NAME_WISH_BYTES + 1];
+    char regex[ML_NAME_RULE_BYTES + 1];
     struct ml_patterns *name = name_of(request->name, regex, &complaint);
     const struct wanted wanted = {
         .engine = engine,

@@ -219,22 +219,22 @@ static void on_client_connects(struct ev_loop *loop, ev_io *watcher, int events)
     (void)loop;
     (void)events;
     struct ml_engine *engine = watcher->data;
-    accept_from(engine, engine->rendezvous.client_fd, false);
+    accept_from(engine, engine->directory.client_fd, false);
 }
 
 static void on_command_connects(struct ev_loop *loop, ev_io *watcher, int events) {
     (void)loop;
     (void)events;
     struct ml_engine *engine = watcher->data;
-    accept_from(engine, engine->rendezvous.command_fd, true);
+    accept_from(engine, engine->directory.command_fd, true);
 }
 
 static void watch(struct ml_engine *engine) {
-    ev_io_init(&engine->client_watcher, on_client_connects, engine->rendezvous.client_fd, EV_READ);
+    ev_io_init(&engine->client_watcher, on_client_connects, engine->directory.client_fd, EV_READ);
     engine->client_watcher.data = engine;
     ev_io_start(engine->loop, &engine->client_watcher);
     ev_io_init(
-        &engine->command_watcher, on_command_connects, engine->rendezvous.command_fd, EV_READ
+        &engine->command_watcher, on_command_connects, engine->directory.command_fd, EV_READ
     );
     engine->command_watcher.data = engine;
     ev_io_start(engine->loop, &engine->command_watcher);
@@ -304,7 +304,7 @@ enum ml_status ml_engine_open(
         ML_PIPE_QUOTA_FOLDER,
         getuid(),
         ml_pipe_privileged(),
-        ml_rendezvous_others()
+        ml_socket_directory_others()
     );
     engine->fork_pipe_bytes = ml_pipe_budget_fork_bytes(&engine->budget);
     enum ml_status status = open_lease(engine, complaint);
@@ -312,7 +312,7 @@ enum ml_status ml_engine_open(
         status = ml_engine_never_open(engine, complaint);
     }
     if (status == ML_OK) {
-        status = ml_rendezvous_open(&engine->rendezvous, complaint);
+        status = ml_socket_directory_open(&engine->directory, complaint);
     }
     if (status != ML_OK) {
         free_unopened(engine);
@@ -321,7 +321,7 @@ enum ml_status ml_engine_open(
     engine->on_service = setup->on_service;
     status = ml_engine_service_open(engine, setup->service_path, complaint);
     if (status != ML_OK) {
-        ml_rendezvous_close(&engine->rendezvous);
+        ml_socket_directory_close(&engine->directory);
         free_unopened(engine);
         return status;
     }
@@ -352,7 +352,7 @@ void ml_engine_close(struct ml_engine *take_engine) {
     ml_engine_quiet_members(engine);
     ev_io_stop(engine->loop, &engine->client_watcher);
     ev_io_stop(engine->loop, &engine->command_watcher);
-    ml_rendezvous_close(&engine->rendezvous);
+    ml_socket_directory_close(&engine->directory);
     for (struct ml_engine_connection *next = NULL, *each = engine->connections; each != NULL;
          each = next) {
         next = each->next;
@@ -388,7 +388,7 @@ enum ml_engine_service ml_engine_service_state(const struct ml_engine *engine) {
 }
 
 const char *ml_engine_client_path(const struct ml_engine *engine) {
-    return engine->rendezvous.client_path;
+    return engine->directory.client_path;
 }
 
 enum ml_status ml_engine_preload_path(
@@ -402,8 +402,8 @@ enum ml_status ml_engine_preload_path(
     const bool has_folder = ml_paths_preload_folder(path, folder);
     const char *beginning = has_folder ? folder : path;
     if (strpbrk(beginning, " :$") != NULL) {
-        status = ml_rendezvous_alias(&engine->rendezvous, beginning, complaint);
-        beginning = engine->rendezvous.alias_path;
+        status = ml_socket_directory_alias(&engine->directory, beginning, complaint);
+        beginning = engine->directory.alias_path;
     }
     const int count = snprintf(
         engine->preload_path,

@@ -107,7 +107,7 @@ void ml_engine_dump(
 );
 
 /* A dump that somebody has asked for, in his own words. */
-struct ml_dump_wish {
+struct ml_engine_dump_request {
     enum memlog_service_dump_reason reason;
     const uint32_t *pids; /* of these alone; pids_count 0: whatever pid */
     size_t pids_count;
@@ -115,12 +115,15 @@ struct ml_dump_wish {
     enum ml_role role; /* of that role alone */
     const char *words; /* why, for people; any bytes, words_bytes of them; 0: nothing was said */
     size_t words_bytes;
-    uint32_t asker_id; /* the member that asked; 0: a person */
+    uint32_t requester_id; /* the member that asked; 0: a person */
 };
 
-/* The same for a wish. */
-void ml_engine_dump_wish(
-    struct ml_engine *engine, const struct ml_dump_wish *wish, ml_dump_done *on_done, void *context
+/* The same for such a request. */
+void ml_engine_request_dump(
+    struct ml_engine *engine,
+    const struct ml_engine_dump_request *request,
+    ml_dump_done *on_done,
+    void *context
 );
 
 /* Why the dump of that number was taken, as far as anybody has said; "" else. */
@@ -260,6 +263,6 @@ const char *ml_engine_dumps_folder(const struct ml_engine *engine, int *out_fd);
 uint32_t ml_engine_last_dump(const struct ml_engine *engine);
 
 /* Decisions and uploads, as metrics. */
-void ml_engine_put_calls(FILE *out, const struct ml_engine *engine, bool is_open);
+void ml_engine_put_metrics(FILE *out, const struct ml_engine *engine, bool is_open);
 
 #endif

@@ -11,13 +11,13 @@
 #include "host/engine/member.h"
 #include "host/engine/service_link.h"
 #include "host/engine/unrecorded.h"
-#include "host/policy/name_wishes.h"
-#include "host/policy/revival.h"
+#include "host/policy/name_rules.h"
+#include "host/policy/restart_policy.h"
+#include "host/process/cgroup_info.h"
 #include "host/process/events.h"
-#include "host/process/memory_info.h"
 #include "host/process/never_list.h"
 #include "host/sockets/endpoint.h"
-#include "host/sockets/rendezvous.h"
+#include "host/sockets/socket_directory.h"
 #include "host/upload/uploader.h"
 #include "ipc/channel/channel.h"
 #include "mojom_like_idl/contracts/heap_client_mojom.h"
@@ -214,7 +214,7 @@ struct ml_engine {
     enum ml_clock clock;
     struct memlog_service_moment start;
     char preload_path[PATH_MAX]; /* "": nothing is loaded by it */
-    struct ml_rendezvous rendezvous;
+    struct ml_socket_directory directory;
     ev_io client_watcher;
     ev_io command_watcher;
     struct ml_engine_connection *connections; /* the newest first */
@@ -225,8 +225,8 @@ struct ml_engine {
     enum ml_engine_service service_state;
     void (*on_service)(void *context, pid_t pid);
     int words_fd; /* ipc/wire/last_words.h */
-    struct ml_revival revival;
-    ev_timer revival_timer;
+    struct ml_restart_policy restart_policy;
+    ev_timer restart_timer;
     ev_timer rate_timer; /* some member waits for frees that may stay in it */
     struct memlog_service_moment serving_since; /* of the present service, or the last one */
     bool service_dead;                          /* the last one; its successor does not serve yet */
@@ -238,7 +238,7 @@ struct ml_engine {
     struct ml_engine_list list;
     char why_not[ML_UNRECORDED_REASON_BYTES + 128]; /* ml_engine_why_not's answer */
     struct ml_never_list never[ML_NEVER_LISTS];     /* the machine's; the person's own */
-    struct ml_name_wishes names;
+    struct ml_name_rules names;
     uint64_t descriptors_max; /* RLIMIT_NOFILE */
     bool has_all_users;       /* none of the machine is without a number in our user namespace */
     uint32_t said;            /* bits by enum ml_said */
@@ -480,13 +480,13 @@ bool ml_engine_forbids(struct ml_engine *engine, struct ml_member *member);
 /* It is another one than it was: if that must not be recorded, stop. */
 void ml_engine_stop_forbidden(struct ml_engine *engine, struct ml_member *member);
 
-/* Record who has that name and comes from now on. Errors: as ml_name_wishes_add. */
+/* Record who has that name and comes from now on. Errors: as ml_name_rules_add. */
 ML_NODISCARD enum ml_status ml_engine_want_name(
-    struct ml_engine *engine, const struct ml_name_wish *wish, struct ml_complaint *complaint
+    struct ml_engine *engine, const struct ml_name_rule *rule, struct ml_complaint *complaint
 );
 void ml_engine_forget_name(struct ml_engine *engine, const char *regex);
 
-/* Whether somebody wants it by its name; it has that wish's settings then. */
+/* Whether somebody wants it by its name; it has that rule's settings then. */
 bool ml_engine_wants_name(const struct ml_engine *engine, struct ml_member *member);
 
 /* engine_rate.c: at what interval a process is sampled. */
@@ -554,7 +554,7 @@ void ml_dump_job_free(struct ml_dump_job *take_job);
 void ml_engine_peak_init(struct ml_engine *engine);
 void ml_engine_peak_fini(struct ml_engine *engine);
 
-/* engine_wishes.c: dumps that somebody asks for. */
+/* dump_requests.c: dumps that somebody asks for. */
 
 /* A process asks for a dump: the control socket's message. */
 void ml_engine_on_dump_asked(
@@ -566,9 +566,9 @@ void ml_engine_on_dump_asked(
 /* The dump that was begun last is written: remember why it was taken, if anybody said. */
 void ml_engine_keep_words(struct ml_engine *engine, const struct ml_dump_trigger *trigger);
 
-/* engine_memories.c: every memory that has a limit, if a rule wants them looked at; their number.
+/* engine_cgroups.c: every memory that has a limit, if a rule wants them looked at; their number.
  * *out_ids: what their lists point into, for the caller to free. */
-uint32_t ml_engine_look_at_memories(
+uint32_t ml_engine_look_at_cgroups(
     struct ml_engine *engine,
     struct memlog_service_observed_memory out_memories[ML_TRIGGER_MEMORIES],
     uint32_t **out_ids

@@ -10,8 +10,8 @@
 
 #include "base/size.h"
 #include "host/engine/internal.h"
+#include "host/process/cgroup_info.h"
 #include "host/process/clock.h"
-#include "host/process/memory_info.h"
 #include "ipc/wire/last_words.h"
 
 enum { NS_PER_MS = 1000000 };
@@ -57,7 +57,7 @@ static void leave_out(struct ml_engine *engine, uint32_t id) {
         reason,
         sizeof(reason),
         "recorded no more: %d services in a row died while they read it",
-        ML_REVIVAL_POISON_DEATHS
+        ML_RESTART_POISON_DEATHS
     );
     ml_engine_notice(engine, "%s (%d) is %s", member->name, (int)member->pid, reason);
     ml_member_lost(engine, member, reason);
@@ -89,8 +89,8 @@ static void on_service_gone(void *context, const char *why) {
     if (engine->service_state != ML_ENGINE_STARTING) {
         engine->service_state = ML_ENGINE_REVIVING;
     }
-    const struct ml_revival_verdict verdict =
-        ml_revival_died(&engine->revival, served_ns / NS_PER_MS, last_words(engine));
+    const struct ml_restart_verdict verdict =
+        ml_restart_policy_died(&engine->restart_policy, served_ns / NS_PER_MS, last_words(engine));
     uint32_t lost = 0;
     const bool had_any = ml_engine_detach_members(engine, &lost);
     /* The first one may take clients before it says that it is ready. What a later one takes by
@@ -111,9 +111,9 @@ static void on_service_gone(void *context, const char *why) {
         give_up(engine, why);
         return;
     }
-    ev_timer_stop(engine->loop, &engine->revival_timer);
-    ev_timer_set(&engine->revival_timer, dying_s + (double)verdict.delay_ms / 1000., 0.);
-    ev_timer_start(engine->loop, &engine->revival_timer);
+    ev_timer_stop(engine->loop, &engine->restart_timer);
+    ev_timer_set(&engine->restart_timer, dying_s + (double)verdict.delay_ms / 1000., 0.);
+    ev_timer_start(engine->loop, &engine->restart_timer);
 }
 
 /* How the last one ended, in words. */
@@ -271,7 +271,7 @@ on_memory_short(void *context, const struct memlog_service_memory_short_request 
  * rest is the programs'. 0: not known. */
 static uint64_t default_memory_bytes(void) {
     enum { SERVICE_PART = 4 };
-    struct ml_memory_info machine = {.limit_bytes = 0};
+    struct ml_memory_usage machine = {.limit_bytes = 0};
     struct ml_cgroup group;
     if (!ml_machine_read(&machine)) {
         machine.limit_bytes = 0;
@@ -308,7 +308,7 @@ static enum ml_status start(struct ml_engine *engine, struct ml_complaint *compl
         engine->options->sandbox,
         engine->inherited,
         engine->words_fd,
-        engine->revival.deaths > 0,
+        engine->restart_policy.deaths > 0,
         &service_setup,
         &events,
         complaint
@@ -319,7 +319,7 @@ static enum ml_status start(struct ml_engine *engine, struct ml_complaint *compl
     return status;
 }
 
-static void on_revival(struct ev_loop *loop, ev_timer *watcher, int events) {
+static void on_restart_timer(struct ev_loop *loop, ev_timer *watcher, int events) {
     (void)loop;
     (void)events;
     struct ml_engine *engine = watcher->data;
@@ -342,8 +342,8 @@ static void on_revival(struct ev_loop *loop, ev_timer *watcher, int events) {
 enum ml_status
 ml_engine_service_open(struct ml_engine *engine, const char *path, struct ml_complaint *complaint) {
     ml_engine_rate_init(engine);
-    ev_init(&engine->revival_timer, on_revival);
-    engine->revival_timer.data = engine;
+    ev_init(&engine->restart_timer, on_restart_timer);
+    engine->restart_timer.data = engine;
     engine->serving_since = engine->start;
     engine->service_path = strdup(path);
     engine->link.pidfd = -1;
@@ -363,7 +363,7 @@ ml_engine_service_open(struct ml_engine *engine, const char *path, struct ml_com
 }
 
 void ml_engine_service_close(struct ml_engine *engine) {
-    ev_timer_stop(engine->loop, &engine->revival_timer);
+    ev_timer_stop(engine->loop, &engine->restart_timer);
     ml_engine_rate_fini(engine);
     ml_service_link_close(&engine->link);
     free(engine->service_path);

@@ -27,7 +27,7 @@ void ml_engine_targets_close(struct ml_engine *engine) {
     for (unsigned i = 0; i < ML_NEVER_LISTS; i++) {
         ml_never_list_fini(&engine->never[i]);
     }
-    ml_name_wishes_fini(&engine->names);
+    ml_name_rules_fini(&engine->names);
 }
 
 bool ml_engine_forbids(struct ml_engine *engine, struct ml_member *member) {
@@ -75,26 +75,26 @@ static void tell_forks(struct ml_engine *engine) {
 }
 
 enum ml_status ml_engine_want_name(
-    struct ml_engine *engine, const struct ml_name_wish *wish, struct ml_complaint *complaint
+    struct ml_engine *engine, const struct ml_name_rule *rule, struct ml_complaint *complaint
 ) {
-    const enum ml_status status = ml_name_wishes_add(&engine->names, wish, complaint);
+    const enum ml_status status = ml_name_rules_add(&engine->names, rule, complaint);
     tell_forks(engine);
     return status;
 }
 
 void ml_engine_forget_name(struct ml_engine *engine, const char *regex) {
-    ml_name_wishes_remove(&engine->names, regex);
+    ml_name_rules_remove(&engine->names, regex);
     tell_forks(engine);
 }
 
 bool ml_engine_wants_name(const struct ml_engine *engine, struct ml_member *member) {
-    const struct ml_name_wish *wish =
-        ml_name_wishes_find(&engine->names, member->name, member->line.joined);
-    if (wish != NULL) {
-        member->sampling_bytes = wish->sampling_bytes;
-        member->stack_mode = wish->stack_mode;
+    const struct ml_name_rule *rule =
+        ml_name_rules_find(&engine->names, member->name, member->line.joined);
+    if (rule != NULL) {
+        member->sampling_bytes = rule->sampling_bytes;
+        member->stack_mode = rule->stack_mode;
     }
-    return wish != NULL;
+    return rule != NULL;
 }
 
 /* ---- others' */

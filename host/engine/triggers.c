@@ -10,8 +10,8 @@
 
 #include "base/printable.h"
 #include "host/engine/internal.h"
+#include "host/process/cgroup_info.h"
 #include "host/process/clock.h"
-#include "host/process/memory_info.h"
 
 /* Memories are looked at so often when a rule wants it: their files cost microseconds. */
 static const double memory_interval_s = 1.0;
@@ -267,8 +267,7 @@ static void look(struct ml_engine *engine, bool whole) {
         .now = now,
         .whole = whole,
         .processes = {.items = processes, .count = count},
-        .memories =
-            {.items = memories, .count = ml_engine_look_at_memories(engine, memories, &ids)},
+        .memories = {.items = memories, .count = ml_engine_look_at_cgroups(engine, memories, &ids)},
         .dumped_ns = {.items = triggers->dumped_ns, .count = triggers->dumped_count},
     };
     (void)!getrandom(&observation.random, sizeof(observation.random), 0);

@@ -305,18 +305,20 @@ pids_of(struct ml_http_request *request, uint32_t out_pids[DUMP_PIDS_MAX], size_
     return true;
 }
 
-bool ml_page_wish_of(struct ml_http_request *request, struct ml_dump_wish *wish) {
+bool ml_page_dump_request_of(
+    struct ml_http_request *request, struct ml_engine_dump_request *wanted
+) {
     struct ml_complaint complaint = {.text = ""};
     const char *role = ml_http_argument(request, "role");
     const char *words = ml_http_argument(request, "reason");
-    wish->has_role = role != NULL && role[0] != '\0';
-    if (wish->has_role && ml_role_parse(role, &wish->role, &complaint) != ML_OK) {
+    wanted->has_role = role != NULL && role[0] != '\0';
+    if (wanted->has_role && ml_role_parse(role, &wanted->role, &complaint) != ML_OK) {
         ml_page_answer_error(request, 400, "role=: %s", complaint.text);
         return false;
     }
-    wish->words = words;
-    wish->words_bytes = words != NULL ? strlen(words) : 0;
-    if (wish->words_bytes > MEMLOG_HOST_DUMP_REQUEST_REASON_LIMIT) {
+    wanted->words = words;
+    wanted->words_bytes = words != NULL ? strlen(words) : 0;
+    if (wanted->words_bytes > MEMLOG_HOST_DUMP_REQUEST_REASON_LIMIT) {
         ml_page_answer_error(
             request, 400, "reason=: at most %d bytes", MEMLOG_HOST_DUMP_REQUEST_REASON_LIMIT
         );
@@ -332,13 +334,13 @@ void ml_page_post_dumps(struct ml_page *page, struct ml_http_request *request, c
     if (!pids_of(request, pids, &count)) {
         return;
     }
-    struct ml_dump_wish wish = {
+    struct ml_engine_dump_request wanted = {
         .reason = MEMLOG_SERVICE_DUMP_REASON_PAGE, .pids = pids, .pids_count = count};
-    if (!ml_page_wish_of(request, &wish)) {
+    if (!ml_page_dump_request_of(request, &wanted)) {
         return;
     }
     struct ml_page_question *question = ml_page_ask(page, request);
     if (question != NULL) {
-        ml_engine_dump_wish(page->engine, &wish, on_dumped, question);
+        ml_engine_request_dump(page->engine, &wanted, on_dumped, question);
     }
 }

@@ -107,8 +107,9 @@ ml_page_handler ml_page_get_dumps;
 ml_page_handler ml_page_get_dump;
 ml_page_handler ml_page_post_dumps;
 
-/* role= and reason= of a wish for a dump. False: it was answered with an error. */
-ML_NODISCARD bool ml_page_wish_of(struct ml_http_request *request, struct ml_dump_wish *wish);
+/* role= and reason= of a request for a dump. False: it was answered with an error. */
+ML_NODISCARD bool
+ml_page_dump_request_of(struct ml_http_request *request, struct ml_engine_dump_request *wanted);
 
 /* page_uploads.c */
 ml_page_handler ml_page_post_upload;

@@ -237,7 +237,7 @@ on_figures(void *context, enum ml_status status, const struct memlog_service_fig
     for (size_t i = 0; i < sizeof(families) / sizeof(families[0]); i++) {
         put_family(out, &families[i], is_open, engine, status == ML_OK ? reply : NULL);
     }
-    ml_engine_put_calls(out, engine, is_open);
+    ml_engine_put_metrics(out, engine, is_open);
     if (is_open) {
         (void)fputs("# EOF\n", out);
     }

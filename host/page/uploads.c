@@ -66,8 +66,9 @@ void ml_page_post_upload(struct ml_page *page, struct ml_http_request *request, 
         );
         return;
     }
-    struct ml_dump_wish wish = {.reason = MEMLOG_SERVICE_DUMP_REASON_MANUAL};
-    if (!ml_page_number_argument(request, "wait", 1, &wait) || !ml_page_wish_of(request, &wish)) {
+    struct ml_engine_dump_request wanted = {.reason = MEMLOG_SERVICE_DUMP_REASON_MANUAL};
+    if (!ml_page_number_argument(request, "wait", 1, &wait) ||
+        !ml_page_dump_request_of(request, &wanted)) {
         return;
     }
     struct sending *sending = calloc(1, sizeof(*sending));
@@ -82,7 +83,7 @@ void ml_page_post_upload(struct ml_page *page, struct ml_http_request *request, 
         free(sending);
         return;
     }
-    ml_engine_dump_wish(page->engine, &wish, on_dumped, sending);
+    ml_engine_request_dump(page->engine, &wanted, on_dumped, sending);
 }
 
 void ml_page_get_uploads(struct ml_page *page, struct ml_http_request *request, const char *word) {

@@ -1,4 +1,4 @@
-/* The analyzer writes the body of each upload, behind its walls. Room: host. */
+/* The analyzer writes the body of each upload, in its sandbox. Room: host. */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>

@@ -9,7 +9,7 @@
 
 #include "host/upload/credentials.h"
 #include "host/upload/internal.h"
-#include "host/upload/s3_words.h"
+#include "host/upload/s3_xml.h"
 
 enum {
     PART_BYTES = 8 << 20,        /* S3 takes none under 5 MiB but the last */

@@ -347,7 +347,7 @@ grant(struct capture *capture, const struct capture_options *options, pid_t pid,
     }
 }
 
-static void grant_wishes(struct capture *capture, const struct capture_options *options) {
+static void grant_requests(struct capture *capture, const struct capture_options *options) {
     const pid_t profile = atomic_exchange(&wants_profile, 0);
     const pid_t stop = atomic_exchange(&wants_stop, 0);
     if (profile != 0) {
@@ -470,7 +470,7 @@ void capture_run(
     /* A little longer than the program itself: what it forked may still say something. */
     for (int quiet = 0; quiet < (options->obliging ? 500 : 50) || !ended;) {
         const bool any = round_of(out_capture, options, listener, connections, &connections_count);
-        grant_wishes(out_capture, options);
+        grant_requests(out_capture, options);
         if (!ended && waitpid(pid, &out_capture->exit_status, WNOHANG) == pid) {
             ended = true;
         }

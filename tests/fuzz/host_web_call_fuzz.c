@@ -4,8 +4,8 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "host/upload/s3_words.h"
 #include "host/policy/upload_target.h"
+#include "host/upload/s3_xml.h"
 #include "host/upload/web_call.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -2,8 +2,8 @@
  * Room: host. Context: any; reads only.
  *
  * One rule: what cannot be read is unknown, and never an error of the run. */
-#ifndef MEMLOG_HOST_PROCESS_MEMORY_INFO_H
-#define MEMLOG_HOST_PROCESS_MEMORY_INFO_H
+#ifndef MEMLOG_HOST_PROCESS_CGROUP_INFO_H
+#define MEMLOG_HOST_PROCESS_CGROUP_INFO_H
 
 #include <limits.h>
 #include <stdbool.h>
@@ -17,7 +17,7 @@
 
 enum { ML_MEMORY_NAME_BYTES = 256 };
 
-struct ml_memory_info {
+struct ml_memory_usage {
     uint64_t used_bytes;  /* without what the page cache would give back at once */
     uint64_t limit_bytes; /* 0: none */
     uint64_t high_events, max_events;
@@ -52,10 +52,10 @@ uint64_t ml_cgroup_least_limit_bytes(const struct ml_cgroup *group);
 bool ml_cgroup_holds(const struct ml_cgroup *group, const char *own);
 
 /* False: it is gone. */
-bool ml_cgroup_read(const struct ml_cgroup *group, struct ml_memory_info *out_info);
+bool ml_cgroup_read(const struct ml_cgroup *group, struct ml_memory_usage *out_info);
 
 /* The machine. Source: /proc/meminfo, /proc/pressure/memory. */
-bool ml_machine_read(struct ml_memory_info *out_info);
+bool ml_machine_read(struct ml_memory_usage *out_info);
 
 /* "avg10=" of a pressure file's two lines, in 1/100 %; 0 where there is none. */
 void ml_pressure_parse(const char *text, uint32_t *out_some_100, uint32_t *out_full_100);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host/upload/s3_words.h"
+#include "host/upload/s3_xml.h"
 #include "tests/fuzz/fuzz.h"
 
 static void check_plain(const char *word, size_t size_bytes) {

@@ -1,4 +1,4 @@
-#include "host/sockets/rendezvous.h"
+#include "host/sockets/socket_directory.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -171,7 +171,7 @@ static void clear_dead_folders(const char *base) {
 /* A new folder, closed as yet, and the path of the control socket in it. That one's name is what
  * makes a process one of the run: 128 random bits in a folder that others cannot list. */
 static enum ml_status
-make_folder(struct ml_rendezvous *rendezvous, struct ml_complaint *complaint) {
+make_folder(struct ml_socket_directory *directory, struct ml_complaint *complaint) {
     /* /tmp first: the user's own runtime folder is closed to workers that became another user. */
     const char *bases[] = {"/tmp", getenv("XDG_RUNTIME_DIR")};
     uint64_t random[3] = {0};
@@ -180,7 +180,7 @@ make_folder(struct ml_rendezvous *rendezvous, struct ml_complaint *complaint) {
         return ML_ENV_SYSTEM;
     }
     for (size_t i = 0; i < 2; i++) {
-        char folder[ML_RENDEZVOUS_PATH_BYTES];
+        char folder[ML_SOCKET_DIRECTORY_PATH_BYTES];
         if (bases[i] == NULL || bases[i][0] != '/') {
             continue;
         }
@@ -199,10 +199,10 @@ make_folder(struct ml_rendezvous *rendezvous, struct ml_complaint *complaint) {
             mkdir(folder, 0700) != 0) {
             continue;
         }
-        (void)snprintf(rendezvous->folder, sizeof(rendezvous->folder), "%s", folder);
+        (void)snprintf(directory->folder, sizeof(directory->folder), "%s", folder);
         (void)snprintf(
-            rendezvous->client_path,
-            sizeof(rendezvous->client_path),
+            directory->client_path,
+            sizeof(directory->client_path),
             "%.74s/%016llx%016llx",
             folder,
             (unsigned long long)random[1],
@@ -226,7 +226,7 @@ static bool make_own_folder(const char *path) {
 }
 
 /* Room for a name of 16 digits, a pid and the suffix. */
-enum { COMMAND_FOLDER_BYTES = ML_RENDEZVOUS_PATH_BYTES - 42 };
+enum { COMMAND_FOLDER_BYTES = ML_SOCKET_DIRECTORY_PATH_BYTES - 42 };
 
 /* Where command sockets may lie. */
 struct command_folders {
@@ -307,20 +307,21 @@ command_folder(char out_folder[COMMAND_FOLDER_BYTES], struct ml_complaint *compl
     return ML_OK;
 }
 
-enum ml_status
-ml_rendezvous_open(struct ml_rendezvous *out_rendezvous, struct ml_complaint *complaint) {
-    struct ml_rendezvous *rendezvous = out_rendezvous;
-    *rendezvous = (struct ml_rendezvous){.client_fd = -1, .command_fd = -1, .owner = getpid()};
+enum ml_status ml_socket_directory_open(
+    struct ml_socket_directory *out_directory, struct ml_complaint *complaint
+) {
+    struct ml_socket_directory *directory = out_directory;
+    *directory = (struct ml_socket_directory){.client_fd = -1, .command_fd = -1, .owner = getpid()};
     char folder[COMMAND_FOLDER_BYTES];
-    enum ml_status status = make_folder(rendezvous, complaint);
+    enum ml_status status = make_folder(directory, complaint);
     if (status == ML_OK) {
         status = listen_at(
-            rendezvous->folder, rendezvous->client_path, 0777, &rendezvous->client_fd, complaint
+            directory->folder, directory->client_path, 0777, &directory->client_fd, complaint
         );
     }
     /* From here on others may walk through it, none may list it. */
-    if (status == ML_OK && chmod(rendezvous->folder, 0711) != 0) {
-        ml_complain(complaint, "%s: %s", rendezvous->folder, strerror(errno));
+    if (status == ML_OK && chmod(directory->folder, 0711) != 0) {
+        ml_complain(complaint, "%s: %s", directory->folder, strerror(errno));
         status = ML_ENV_SYSTEM;
     }
     if (status == ML_OK) {
@@ -333,64 +334,64 @@ ml_rendezvous_open(struct ml_rendezvous *out_rendezvous, struct ml_complaint *co
         unsigned long long started_us =
             (unsigned long long)now.tv_sec * 1000000ULL + (unsigned long long)now.tv_nsec / 1000ULL;
         (void)snprintf(
-            rendezvous->command_path,
-            sizeof(rendezvous->command_path),
+            directory->command_path,
+            sizeof(directory->command_path),
             "%s/%016llu-%d" COMMAND_SUFFIX,
             folder,
             started_us,
             (int)getpid()
         );
         status =
-            listen_at(folder, rendezvous->command_path, 0600, &rendezvous->command_fd, complaint);
+            listen_at(folder, directory->command_path, 0600, &directory->command_fd, complaint);
     }
     if (status != ML_OK) {
-        ml_rendezvous_close(rendezvous);
+        ml_socket_directory_close(directory);
     }
     return status;
 }
 
-void ml_rendezvous_close(struct ml_rendezvous *rendezvous) {
-    if (rendezvous->client_fd >= 0) {
-        (void)close(rendezvous->client_fd);
-        rendezvous->client_fd = -1;
+void ml_socket_directory_close(struct ml_socket_directory *directory) {
+    if (directory->client_fd >= 0) {
+        (void)close(directory->client_fd);
+        directory->client_fd = -1;
     }
-    if (rendezvous->command_fd >= 0) {
-        (void)close(rendezvous->command_fd);
-        rendezvous->command_fd = -1;
+    if (directory->command_fd >= 0) {
+        (void)close(directory->command_fd);
+        directory->command_fd = -1;
     }
-    if (rendezvous->owner != getpid()) {
+    if (directory->owner != getpid()) {
         return;
     }
-    if (rendezvous->client_path[0] != '\0') {
-        (void)unlink(rendezvous->client_path);
+    if (directory->client_path[0] != '\0') {
+        (void)unlink(directory->client_path);
     }
-    if (rendezvous->alias_path[0] != '\0') {
-        (void)unlink(rendezvous->alias_path);
-        rendezvous->alias_path[0] = '\0';
+    if (directory->alias_path[0] != '\0') {
+        (void)unlink(directory->alias_path);
+        directory->alias_path[0] = '\0';
     }
-    if (rendezvous->folder[0] != '\0') {
-        (void)rmdir(rendezvous->folder);
+    if (directory->folder[0] != '\0') {
+        (void)rmdir(directory->folder);
     }
-    if (rendezvous->command_path[0] != '\0') {
-        (void)unlink(rendezvous->command_path);
+    if (directory->command_path[0] != '\0') {
+        (void)unlink(directory->command_path);
     }
-    rendezvous->client_path[0] = '\0';
-    rendezvous->folder[0] = '\0';
-    rendezvous->command_path[0] = '\0';
+    directory->client_path[0] = '\0';
+    directory->folder[0] = '\0';
+    directory->command_path[0] = '\0';
 }
 
-enum ml_status ml_rendezvous_alias(
-    struct ml_rendezvous *rendezvous, const char *target, struct ml_complaint *complaint
+enum ml_status ml_socket_directory_alias(
+    struct ml_socket_directory *directory, const char *target, struct ml_complaint *complaint
 ) {
     (void)snprintf(
-        rendezvous->alias_path,
-        sizeof(rendezvous->alias_path),
+        directory->alias_path,
+        sizeof(directory->alias_path),
         "%.90s/libmemlog.so",
-        rendezvous->folder
+        directory->folder
     );
-    if (symlink(target, rendezvous->alias_path) != 0) {
-        ml_complain(complaint, "%s: %s", rendezvous->alias_path, strerror(errno));
-        rendezvous->alias_path[0] = '\0';
+    if (symlink(target, directory->alias_path) != 0) {
+        ml_complain(complaint, "%s: %s", directory->alias_path, strerror(errno));
+        directory->alias_path[0] = '\0';
         return ML_ENV_SYSTEM;
     }
     return ML_OK;
@@ -419,7 +420,7 @@ static uint32_t others_in(const char *folder) {
     return others;
 }
 
-uint32_t ml_rendezvous_others(void) {
+uint32_t ml_socket_directory_others(void) {
     struct command_folders folders;
     uint32_t others = 0;
     find_folders(&folders, false);
@@ -436,7 +437,7 @@ static void connect_newest_in(const char *folder, char newest[NAME_MAX + 1], int
     const int count = scandir(folder, &entries, is_command_socket, alphasort);
     bool is_found = false;
     for (int i = count - 1; i >= 0; i--) {
-        char path[ML_RENDEZVOUS_PATH_BYTES + NAME_MAX + 2];
+        char path[ML_SOCKET_DIRECTORY_PATH_BYTES + NAME_MAX + 2];
         (void)snprintf(path, sizeof(path), "%s/%s", folder, entries[i]->d_name);
         if (!is_found && strcmp(entries[i]->d_name, newest) > 0) {
             const int found_fd = connect_at(path);
@@ -477,7 +478,7 @@ static enum ml_status connect_newest(int *out_fd, struct ml_complaint *complaint
 }
 
 enum ml_status
-ml_rendezvous_connect(const char *path, int *out_fd, struct ml_complaint *complaint) {
+ml_socket_directory_connect(const char *path, int *out_fd, struct ml_complaint *complaint) {
     if (path == NULL) {
         return connect_newest(out_fd, complaint);
     }

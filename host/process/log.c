@@ -1,4 +1,4 @@
-#include "host/process/voice.h"
+#include "host/process/log.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -26,8 +26,8 @@ static void say(const char *format, va_list args) {
     (void)fflush(stderr);
 }
 
-void ml_say(const struct ml_voice *voice, const char *format, ...) {
-    if (voice->quiet) {
+void ml_say(const struct ml_log *log, const char *format, ...) {
+    if (log->quiet) {
         return;
     }
     va_list args;

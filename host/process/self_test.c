@@ -1,4 +1,4 @@
-#include "host/process/trial.h"
+#include "host/process/self_test.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -40,15 +40,16 @@ run_child(const char *self, const char *sandbox, const char *output, int said_fd
 }
 
 /* To its end; the first line stays. */
-static void listen_to(int fd, char out_said[ML_TRIAL_SAID_BYTES]) {
+static void listen_to(int fd, char out_said[ML_SELF_TEST_SAID_BYTES]) {
     static const char name[] = "memlog: ";
-    char line[ML_TRIAL_SAID_BYTES];
+    char line[ML_SELF_TEST_SAID_BYTES];
     FILE *file = fdopen(fd, "r");
     while (file != NULL && fgets(line, sizeof(line), file) != NULL) {
         line[strcspn(line, "\n")] = '\0';
         if (out_said[0] == '\0') {
             const bool named = strncmp(line, name, strlen(name)) == 0;
-            (void)snprintf(out_said, ML_TRIAL_SAID_BYTES, "%s", named ? line + strlen(name) : line);
+            (void
+            )snprintf(out_said, ML_SELF_TEST_SAID_BYTES, "%s", named ? line + strlen(name) : line);
         }
     }
     if (file != NULL) {
@@ -87,11 +88,11 @@ static bool take_dump(const char *folder) {
     return is_there;
 }
 
-void ml_trial_run(const char *sandbox, struct ml_trial *out_trial) {
+void ml_self_test_run(const char *sandbox, struct ml_self_test *out_self_test) {
     const char *temporary = getenv("TMPDIR");
     char folder[FOLDER_BYTES];
     char self[PATH_MAX] = "";
-    *out_trial = (struct ml_trial){.recorded = false};
+    *out_self_test = (struct ml_self_test){.recorded = false};
     const int count = snprintf(
         folder,
         sizeof(folder),
@@ -101,13 +102,13 @@ void ml_trial_run(const char *sandbox, struct ml_trial *out_trial) {
     if (count >= (int)sizeof(folder) || readlink("/proc/self/exe", self, sizeof(self) - 1) <= 0 ||
         mkdtemp(folder) == NULL) {
         (void)snprintf(
-            out_trial->said,
-            sizeof(out_trial->said),
+            out_self_test->said,
+            sizeof(out_self_test->said),
             "no folder in TMPDIR or /tmp: %s",
             strerror(errno)
         );
         return;
     }
-    const bool ended = run_in(folder, self, sandbox, out_trial->said);
-    out_trial->recorded = take_dump(folder) && ended;
+    const bool ended = run_in(folder, self, sandbox, out_self_test->said);
+    out_self_test->recorded = take_dump(folder) && ended;
 }

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "host/engine/internal.h"
-#include "host/process/memory_info.h"
+#include "host/process/cgroup_info.h"
 
 enum {
     /* Of those whose groups are known so many are asked again at a look, in turn: who is moved to
@@ -115,7 +115,7 @@ static void forget(struct ml_engine *engine, unsigned place) {
 }
 
 static struct memlog_service_observed_memory
-observed(const char *name, const struct ml_memory_info *info) {
+observed(const char *name, const struct ml_memory_usage *info) {
     return (struct memlog_service_observed_memory
     ){.name = ml_string_cut(name, MEMLOG_SERVICE_OBSERVED_MEMORY_NAME_LIMIT),
       .used_bytes = info->used_bytes,
@@ -140,13 +140,13 @@ ids_in(const struct ml_engine *engine, unsigned place, uint32_t *ids) {
     return in;
 }
 
-uint32_t ml_engine_look_at_memories(
+uint32_t ml_engine_look_at_cgroups(
     struct ml_engine *engine,
     struct memlog_service_observed_memory out_memories[ML_TRIGGER_MEMORIES],
     uint32_t **out_ids
 ) {
     struct ml_engine_triggers *triggers = &engine->triggers;
-    struct ml_memory_info info;
+    struct ml_memory_usage info;
     uint32_t count = 0;
     *out_ids = NULL;
     if (!ml_trigger_rules_watch_memory(&engine->options->triggers)) {

@@ -3,8 +3,8 @@
  *
  * One rule: what is no plain word is none: it becomes part of an address, of XML or of a message.
  */
-#ifndef MEMLOG_HOST_UPLOAD_S3_WORDS_H
-#define MEMLOG_HOST_UPLOAD_S3_WORDS_H
+#ifndef MEMLOG_HOST_UPLOAD_S3_XML_H
+#define MEMLOG_HOST_UPLOAD_S3_XML_H
 
 #include <stdbool.h>
 #include <stddef.h>

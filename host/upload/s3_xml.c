@@ -1,4 +1,4 @@
-#include "host/upload/s3_words.h"
+#include "host/upload/s3_xml.h"
 
 #include <ctype.h>
 #include <stdio.h>

@@ -11,18 +11,19 @@
 enum { ASKED_BURST = 20 };
 static const uint64_t asked_interval_ns = UINT64_C(10000000000);
 
-static bool is_among(const struct ml_member *member, const struct ml_dump_wish *wish) {
-    bool found = wish->pids_count == 0;
-    for (size_t i = 0; !found && i < wish->pids_count; i++) {
-        found = (uint32_t)member->pid == wish->pids[i];
+static bool is_among(const struct ml_member *member, const struct ml_engine_dump_request *request) {
+    bool found = request->pids_count == 0;
+    for (size_t i = 0; !found && i < request->pids_count; i++) {
+        found = (uint32_t)member->pid == request->pids[i];
     }
-    return found && (!wish->has_role || member->role == wish->role);
+    return found && (!request->has_role || member->role == request->role);
 }
 
 /* "" or why there is nobody to dump. */
-static const char *
-choose(struct ml_engine *engine, const struct ml_dump_wish *wish, struct ml_dump_job *job) {
-    if (wish->pids_count == 0 && !wish->has_role) {
+static const char *choose(
+    struct ml_engine *engine, const struct ml_engine_dump_request *request, struct ml_dump_job *job
+) {
+    if (request->pids_count == 0 && !request->has_role) {
         return "";
     }
     job->ids = calloc((size_t)engine->members.count + 1, sizeof(*job->ids));
@@ -31,19 +32,22 @@ choose(struct ml_engine *engine, const struct ml_dump_wish *wish, struct ml_dump
     }
     for (uint32_t i = 0; i < engine->members.count; i++) {
         const struct ml_member *member = engine->members.items[i];
-        if (ml_recording_in_service(member->recording) && is_among(member, wish)) {
+        if (ml_recording_in_service(member->recording) && is_among(member, request)) {
             job->ids[job->ids_count++] = member->id;
         }
     }
     if (job->ids_count > 0) {
         return "";
     }
-    return wish->has_role ? "no process of that role is recorded"
-                          : "none of these processes is recorded";
+    return request->has_role ? "no process of that role is recorded"
+                             : "none of these processes is recorded";
 }
 
-void ml_engine_dump_wish(
-    struct ml_engine *engine, const struct ml_dump_wish *wish, ml_dump_done *on_done, void *context
+void ml_engine_request_dump(
+    struct ml_engine *engine,
+    const struct ml_engine_dump_request *request,
+    ml_dump_done *on_done,
+    void *context
 ) {
     struct ml_dump_job *job = calloc(1, sizeof(*job));
     if (job == NULL) {
@@ -51,18 +55,18 @@ void ml_engine_dump_wish(
         return;
     }
     *job = (struct ml_dump_job
-    ){.engine = engine, .reason = wish->reason, .on_done = on_done, .context = context};
-    if (wish->reason == MEMLOG_SERVICE_DUMP_REASON_EXIT) {
+    ){.engine = engine, .reason = request->reason, .on_done = on_done, .context = context};
+    if (request->reason == MEMLOG_SERVICE_DUMP_REASON_EXIT) {
         job->trigger = engine->triggers.last;
-    } else if (wish->words_bytes > 0) {
+    } else if (request->words_bytes > 0) {
         job->trigger = (struct ml_dump_trigger
-        ){.is_set = true, .kind = MEMLOG_SERVICE_TRIGGER_KIND_ASKED, .id = wish->asker_id};
+        ){.is_set = true, .kind = MEMLOG_SERVICE_TRIGGER_KIND_ASKED, .id = request->requester_id};
         char *words = job->trigger.reason;
         (void)ml_printable_copy(
-            wish->words, wish->words_bytes, words, MEMLOG_HOST_DUMP_REQUEST_REASON_LIMIT + 1
+            request->words, request->words_bytes, words, MEMLOG_HOST_DUMP_REQUEST_REASON_LIMIT + 1
         );
     }
-    const char *trouble = choose(engine, wish, job);
+    const char *trouble = choose(engine, request, job);
     if (trouble[0] != '\0') {
         ml_dump_job_free(job);
         on_done(context, "", false, trouble);
@@ -79,8 +83,9 @@ void ml_engine_dump(
     ml_dump_done *on_done,
     void *context
 ) {
-    const struct ml_dump_wish wish = {.reason = reason, .pids = pids, .pids_count = pids_count};
-    ml_engine_dump_wish(engine, &wish, on_done, context);
+    const struct ml_engine_dump_request request = {
+        .reason = reason, .pids = pids, .pids_count = pids_count};
+    ml_engine_request_dump(engine, &request, on_done, context);
 }
 
 void ml_engine_keep_words(struct ml_engine *engine, const struct ml_dump_trigger *trigger) {
@@ -166,7 +171,7 @@ void ml_engine_on_dump_asked(
     struct ml_complaint complaint = {.text = ""};
     char role[MEMLOG_CLIENT_DUMP_ASKED_REQUEST_ROLE_LIMIT + 1];
     char said[MEMLOG_CLIENT_DUMP_ASKED_REQUEST_REASON_LIMIT + 1];
-    struct ml_dump_wish wish = {.reason = MEMLOG_SERVICE_DUMP_REASON_MANUAL};
+    struct ml_engine_dump_request wanted = {.reason = MEMLOG_SERVICE_DUMP_REASON_MANUAL};
     if (member == NULL || engine->on_finished != NULL ||
         request->version != MEMLOG_CLIENT_CLIENT_VERSION) {
         return;
@@ -181,17 +186,17 @@ void ml_engine_on_dump_asked(
         (void)snprintf(said, sizeof(said), "by %s itself", member->name);
     }
     (void)ml_printable_copy(said, strlen(said), asked->words, sizeof(asked->words));
-    wish.words = asked->words;
-    wish.words_bytes = strlen(asked->words);
-    wish.asker_id = member->id;
-    wish.has_role = clean(&request->role, role, sizeof(role)) > 0;
-    if (wish.has_role && ml_role_parse(role, &wish.role, &complaint) != ML_OK) {
+    wanted.words = asked->words;
+    wanted.words_bytes = strlen(asked->words);
+    wanted.requester_id = member->id;
+    wanted.has_role = clean(&request->role, role, sizeof(role)) > 0;
+    if (wanted.has_role && ml_role_parse(role, &wanted.role, &complaint) != ML_OK) {
         refuse(engine, asked->words, complaint.text);
         free(asked);
     } else if (!may_ask(engine)) {
         refuse(engine, asked->words, "programs get 20 dumps in a row, then one in 10 s");
         free(asked);
     } else {
-        ml_engine_dump_wish(engine, &wish, on_asked_dump, asked);
+        ml_engine_request_dump(engine, &wanted, on_asked_dump, asked);
     }
 }

@@ -1,4 +1,4 @@
-#include "host/sockets/rendezvous.h"
+#include "host/sockets/socket_directory.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -13,11 +13,11 @@
 
 enum { FILL_MAX = 64 };
 
-static char runtime[] = "/tmp/rendezvous-test.XXXXXX";
+static char runtime[] = "/tmp/socket-directory-test.XXXXXX";
 static struct ml_complaint complaint;
 
 static void setup(void) {
-    (void)snprintf(runtime, sizeof(runtime), "%s", "/tmp/rendezvous-test.XXXXXX");
+    (void)snprintf(runtime, sizeof(runtime), "%s", "/tmp/socket-directory-test.XXXXXX");
     ck_assert_ptr_nonnull(mkdtemp(runtime));
     ck_assert_int_eq(setenv("XDG_RUNTIME_DIR", runtime, 1), 0);
     complaint = (struct ml_complaint){.text = ""};
@@ -30,20 +30,20 @@ static void teardown(void) {
 }
 
 START_TEST(folders_and_sockets_are_as_open_as_they_must_be_and_go_again) {
-    struct ml_rendezvous rendezvous;
-    ck_assert_int_eq(ml_rendezvous_open(&rendezvous, &complaint), ML_OK);
+    struct ml_socket_directory directory;
+    ck_assert_int_eq(ml_socket_directory_open(&directory, &complaint), ML_OK);
     struct stat facts;
-    ck_assert_int_eq(stat(rendezvous.folder, &facts), 0);
+    ck_assert_int_eq(stat(directory.folder, &facts), 0);
     ck_assert_int_eq(facts.st_mode & 07777, 0711);
-    ck_assert_int_eq(stat(rendezvous.client_path, &facts), 0);
+    ck_assert_int_eq(stat(directory.client_path, &facts), 0);
     ck_assert_int_eq(facts.st_mode & 07777, 0777);
-    ck_assert_int_eq(stat(rendezvous.command_path, &facts), 0);
+    ck_assert_int_eq(stat(directory.command_path, &facts), 0);
     ck_assert_int_eq(facts.st_mode & 07777, 0600);
-    ck_assert_int_eq(ml_rendezvous_alias(&rendezvous, "/a b/libmemlog.so", &complaint), ML_OK);
-    ck_assert_int_eq(lstat(rendezvous.alias_path, &facts), 0);
-    ck_assert_ptr_null(strpbrk(rendezvous.alias_path, " :"));
-    struct ml_rendezvous copy = rendezvous;
-    ml_rendezvous_close(&rendezvous);
+    ck_assert_int_eq(ml_socket_directory_alias(&directory, "/a b/libmemlog.so", &complaint), ML_OK);
+    ck_assert_int_eq(lstat(directory.alias_path, &facts), 0);
+    ck_assert_ptr_null(strpbrk(directory.alias_path, " :"));
+    struct ml_socket_directory copy = directory;
+    ml_socket_directory_close(&directory);
     ck_assert_int_ne(stat(copy.folder, &facts), 0);
     ck_assert_int_ne(stat(copy.command_path, &facts), 0);
 }
@@ -51,12 +51,10 @@ END_TEST
 
 /* What `ls`, /proc/net/unix and a guess tell: nobody but who was told the name finds the socket. */
 START_TEST(other_users_find_no_socket_to_connect_to) {
-    struct ml_rendezvous rendezvous;
-    ck_assert_int_eq(ml_rendezvous_open(&rendezvous, &complaint), ML_OK);
-    const char *slash = strrchr(rendezvous.client_path, '/');
-    ck_assert_int_eq(
-        strncmp(rendezvous.client_path, rendezvous.folder, strlen(rendezvous.folder)), 0
-    );
+    struct ml_socket_directory directory;
+    ck_assert_int_eq(ml_socket_directory_open(&directory, &complaint), ML_OK);
+    const char *slash = strrchr(directory.client_path, '/');
+    ck_assert_int_eq(strncmp(directory.client_path, directory.folder, strlen(directory.folder)), 0);
     ck_assert_uint_eq(strspn(slash + 1, "0123456789abcdef"), 32);
     char *line = NULL;
     size_t size = 0;
@@ -65,7 +63,7 @@ START_TEST(other_users_find_no_socket_to_connect_to) {
     ck_assert_ptr_nonnull(sockets);
     while (getline(&line, &size, sockets) >= 0) {
         ck_assert_ptr_null(strstr(line, slash + 1));
-        const char *path = strstr(line, rendezvous.folder);
+        const char *path = strstr(line, directory.folder);
         if (path != NULL) { /* where it was made, and is no more */
             line[strcspn(line, "\n")] = '\0';
             ck_assert_int_ne(access(path, F_OK), 0);
@@ -76,47 +74,47 @@ START_TEST(other_users_find_no_socket_to_connect_to) {
     free(line);
     (void)fclose(sockets);
     int fd = -1;
-    ck_assert_int_eq(ml_rendezvous_connect(rendezvous.client_path, &fd, &complaint), ML_OK);
+    ck_assert_int_eq(ml_socket_directory_connect(directory.client_path, &fd, &complaint), ML_OK);
     (void)close(fd);
-    ml_rendezvous_close(&rendezvous);
+    ml_socket_directory_close(&directory);
 }
 END_TEST
 
 START_TEST(the_newest_host_is_found_and_dead_ones_are_cleared_away) {
-    struct ml_rendezvous older;
-    struct ml_rendezvous newer;
+    struct ml_socket_directory older;
+    struct ml_socket_directory newer;
     int fd = -1;
-    ck_assert_int_eq(ml_rendezvous_connect(NULL, &fd, &complaint), ML_ENV_MISSING);
-    ck_assert_int_eq(ml_rendezvous_open(&older, &complaint), ML_OK);
+    ck_assert_int_eq(ml_socket_directory_connect(NULL, &fd, &complaint), ML_ENV_MISSING);
+    ck_assert_int_eq(ml_socket_directory_open(&older, &complaint), ML_OK);
     (void)usleep(2000);
-    ck_assert_int_eq(ml_rendezvous_open(&newer, &complaint), ML_OK);
+    ck_assert_int_eq(ml_socket_directory_open(&newer, &complaint), ML_OK);
     ck_assert_int_lt(strcmp(older.command_path, newer.command_path), 0);
-    ck_assert_int_eq(ml_rendezvous_connect(NULL, &fd, &complaint), ML_OK);
+    ck_assert_int_eq(ml_socket_directory_connect(NULL, &fd, &complaint), ML_OK);
     (void)close(fd);
     /* The newer one dies without a word. */
     (void)close(newer.command_fd);
     newer.command_fd = -1;
-    ck_assert_int_eq(ml_rendezvous_connect(NULL, &fd, &complaint), ML_OK);
+    ck_assert_int_eq(ml_socket_directory_connect(NULL, &fd, &complaint), ML_OK);
     ck_assert_int_ne(access(newer.command_path, F_OK), 0);
     (void)close(fd);
-    ml_rendezvous_close(&older);
-    ml_rendezvous_close(&newer);
+    ml_socket_directory_close(&older);
+    ml_socket_directory_close(&newer);
 }
 END_TEST
 
 START_TEST(other_hosts_are_counted_while_they_live) {
-    struct ml_rendezvous own;
-    ck_assert_uint_eq(ml_rendezvous_others(), 0);
-    ck_assert_int_eq(ml_rendezvous_open(&own, &complaint), ML_OK);
-    ck_assert_uint_eq(ml_rendezvous_others(), 0);
+    struct ml_socket_directory own;
+    ck_assert_uint_eq(ml_socket_directory_others(), 0);
+    ck_assert_int_eq(ml_socket_directory_open(&own, &complaint), ML_OK);
+    ck_assert_uint_eq(ml_socket_directory_others(), 0);
     char path[256];
     /* One that lives, and one that has been dead for as long as there are pids. */
     (void)snprintf(path, sizeof(path), "%s/memlog/0000000000000001-%d.sock", runtime, getppid());
     (void)close(open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
     (void)snprintf(path, sizeof(path), "%s/memlog/0000000000000002-%d.sock", runtime, INT_MAX);
     (void)close(open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
-    ck_assert_uint_eq(ml_rendezvous_others(), 1);
-    ml_rendezvous_close(&own);
+    ck_assert_uint_eq(ml_socket_directory_others(), 1);
+    ml_socket_directory_close(&own);
 }
 END_TEST
 
@@ -125,13 +123,13 @@ START_TEST(a_folder_that_others_may_enter_is_passed_over) {
     (void)snprintf(folder, sizeof(folder), "%s/memlog", runtime);
     ck_assert_int_eq(mkdir(folder, 0700), 0);
     ck_assert_int_eq(chmod(folder, 0755), 0);
-    struct ml_rendezvous rendezvous;
-    ck_assert_int_eq(ml_rendezvous_open(&rendezvous, &complaint), ML_OK);
-    ck_assert_ptr_null(strstr(rendezvous.command_path, folder));
+    struct ml_socket_directory directory;
+    ck_assert_int_eq(ml_socket_directory_open(&directory, &complaint), ML_OK);
+    ck_assert_ptr_null(strstr(directory.command_path, folder));
     int fd = -1;
-    ck_assert_int_eq(ml_rendezvous_connect(NULL, &fd, &complaint), ML_OK);
+    ck_assert_int_eq(ml_socket_directory_connect(NULL, &fd, &complaint), ML_OK);
     (void)close(fd);
-    ml_rendezvous_close(&rendezvous);
+    ml_socket_directory_close(&directory);
 }
 END_TEST
 
@@ -147,30 +145,30 @@ START_TEST(a_name_that_another_user_has_taken_keeps_nobody_from_starting_or_bein
     }
     ck_assert_int_eq(chmod(taken, 0777), 0);
     /* A host of the other user's, which looks newer than all. */
-    struct ml_rendezvous foreign;
-    struct ml_rendezvous own;
-    ck_assert_int_eq(ml_rendezvous_open(&foreign, &complaint), ML_OK);
+    struct ml_socket_directory foreign;
+    struct ml_socket_directory own;
+    ck_assert_int_eq(ml_socket_directory_open(&foreign, &complaint), ML_OK);
     ck_assert_int_eq(rename(foreign.command_path, planted), 0);
     ck_assert_int_eq(chmod(planted, 0777), 0);
     ck_assert_int_eq(unsetenv("XDG_RUNTIME_DIR"), 0);
     ck_assert_int_eq(seteuid(USER), 0);
     int fd = -1;
-    const enum ml_status before = ml_rendezvous_connect(NULL, &fd, &complaint);
-    const enum ml_status opened = ml_rendezvous_open(&own, &complaint);
-    const enum ml_status found = ml_rendezvous_connect(NULL, &fd, &complaint);
+    const enum ml_status before = ml_socket_directory_connect(NULL, &fd, &complaint);
+    const enum ml_status opened = ml_socket_directory_open(&own, &complaint);
+    const enum ml_status found = ml_socket_directory_connect(NULL, &fd, &complaint);
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     socklen_t count = sizeof(address);
     (void)getpeername(fd, (struct sockaddr *)&address, &count);
-    char folder[ML_RENDEZVOUS_PATH_BYTES];
+    char folder[ML_SOCKET_DIRECTORY_PATH_BYTES];
     (void)snprintf(folder, sizeof(folder), "%s", own.command_path);
     *strrchr(folder, '/') = '\0';
     (void)close(fd);
-    ml_rendezvous_close(&own);
+    ml_socket_directory_close(&own);
     (void)rmdir(folder);
     ck_assert_int_eq(seteuid(0), 0);
     (void)unlink(planted);
     (void)rmdir(taken);
-    ml_rendezvous_close(&foreign);
+    ml_socket_directory_close(&foreign);
     ck_assert_int_eq(before, ML_ENV_MISSING);
     ck_assert_int_eq(opened, ML_OK);
     ck_assert_int_eq(found, ML_OK);
@@ -182,28 +180,28 @@ END_TEST
 
 START_TEST(a_named_socket_that_nobody_serves_is_named) {
     int fd = -1;
-    ck_assert_int_eq(ml_rendezvous_connect("/no/such.sock", &fd, &complaint), ML_ENV_MISSING);
+    ck_assert_int_eq(ml_socket_directory_connect("/no/such.sock", &fd, &complaint), ML_ENV_MISSING);
     ck_assert_ptr_nonnull(strstr(complaint.text, "/no/such.sock"));
 }
 END_TEST
 
 START_TEST(the_folder_of_a_killed_host_is_cleared_away_by_the_next) {
-    struct ml_rendezvous killed;
-    struct ml_rendezvous alive;
-    struct ml_rendezvous next;
-    ck_assert_int_eq(ml_rendezvous_open(&killed, &complaint), ML_OK);
-    ck_assert_int_eq(ml_rendezvous_open(&alive, &complaint), ML_OK);
-    ck_assert_int_eq(ml_rendezvous_alias(&killed, "/x", &complaint), ML_OK);
+    struct ml_socket_directory killed;
+    struct ml_socket_directory alive;
+    struct ml_socket_directory next;
+    ck_assert_int_eq(ml_socket_directory_open(&killed, &complaint), ML_OK);
+    ck_assert_int_eq(ml_socket_directory_open(&alive, &complaint), ML_OK);
+    ck_assert_int_eq(ml_socket_directory_alias(&killed, "/x", &complaint), ML_OK);
     (void)close(killed.client_fd);
     (void)close(killed.command_fd);
     const struct timespec old[2] = {{.tv_sec = 1000}, {.tv_sec = 1000}};
     ck_assert_int_eq(utimensat(AT_FDCWD, killed.folder, old, 0), 0);
     ck_assert_int_eq(utimensat(AT_FDCWD, alive.folder, old, 0), 0);
-    ck_assert_int_eq(ml_rendezvous_open(&next, &complaint), ML_OK);
+    ck_assert_int_eq(ml_socket_directory_open(&next, &complaint), ML_OK);
     ck_assert_int_ne(access(killed.folder, F_OK), 0);
     ck_assert_int_eq(access(alive.client_path, F_OK), 0);
-    ml_rendezvous_close(&next);
-    ml_rendezvous_close(&alive);
+    ml_socket_directory_close(&next);
+    ml_socket_directory_close(&alive);
 }
 END_TEST
 
@@ -211,7 +209,8 @@ END_TEST
 static void fill(int listening_fd, const char *path, int out_fds[FILL_MAX], int *out_count) {
     int fd = -1;
     ck_assert_int_eq(listen(listening_fd, 1), 0);
-    for (*out_count = 0; ml_rendezvous_connect(path, &fd, &complaint) == ML_OK; (*out_count)++) {
+    for (*out_count = 0; ml_socket_directory_connect(path, &fd, &complaint) == ML_OK;
+         (*out_count)++) {
         ck_assert_int_lt(*out_count, FILL_MAX);
         out_fds[*out_count] = fd;
     }
@@ -219,25 +218,25 @@ static void fill(int listening_fd, const char *path, int out_fds[FILL_MAX], int 
 }
 
 START_TEST(a_host_that_stands_still_holds_nobody_up) {
-    struct ml_rendezvous older;
-    struct ml_rendezvous still;
-    struct ml_rendezvous another;
+    struct ml_socket_directory older;
+    struct ml_socket_directory still;
+    struct ml_socket_directory another;
     struct stat facts;
     int fds[2][FILL_MAX];
     int counts[2];
     int fd = -1;
-    ck_assert_int_eq(ml_rendezvous_open(&older, &complaint), ML_OK);
+    ck_assert_int_eq(ml_socket_directory_open(&older, &complaint), ML_OK);
     (void)usleep(2000);
-    ck_assert_int_eq(ml_rendezvous_open(&still, &complaint), ML_OK);
+    ck_assert_int_eq(ml_socket_directory_open(&still, &complaint), ML_OK);
     fill(still.command_fd, still.command_path, fds[0], &counts[0]);
     fill(still.client_fd, still.client_path, fds[1], &counts[1]);
     /* A command speaks to the next one; a new host takes the still one for what it is, alive. */
-    ck_assert_int_eq(ml_rendezvous_connect(NULL, &fd, &complaint), ML_OK);
+    ck_assert_int_eq(ml_socket_directory_connect(NULL, &fd, &complaint), ML_OK);
     ck_assert_int_eq(fcntl(fd, F_GETFL) & O_NONBLOCK, 0);
     (void)close(fd);
     const struct timespec old[2] = {{.tv_sec = 1}, {.tv_sec = 1}};
     ck_assert_int_eq(utimensat(AT_FDCWD, still.folder, old, 0), 0);
-    ck_assert_int_eq(ml_rendezvous_open(&another, &complaint), ML_OK);
+    ck_assert_int_eq(ml_socket_directory_open(&another, &complaint), ML_OK);
     ck_assert_int_eq(stat(still.client_path, &facts), 0);
     ck_assert_int_eq(stat(still.command_path, &facts), 0);
     for (int i = 0; i < 2; i++) {
@@ -245,14 +244,14 @@ START_TEST(a_host_that_stands_still_holds_nobody_up) {
             (void)close(fds[i][--counts[i]]);
         }
     }
-    ml_rendezvous_close(&another);
-    ml_rendezvous_close(&still);
-    ml_rendezvous_close(&older);
+    ml_socket_directory_close(&another);
+    ml_socket_directory_close(&still);
+    ml_socket_directory_close(&older);
 }
 END_TEST
 
 int main(void) {
-    TCase *tcase = tcase_create("rendezvous");
+    TCase *tcase = tcase_create("socket_directory");
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, folders_and_sockets_are_as_open_as_they_must_be_and_go_again);
     tcase_add_test(tcase, other_users_find_no_socket_to_connect_to);
@@ -265,7 +264,7 @@ int main(void) {
     tcase_add_test(tcase, a_named_socket_that_nobody_serves_is_named);
     tcase_add_test(tcase, a_host_that_stands_still_holds_nobody_up);
     tcase_add_test(tcase, the_folder_of_a_killed_host_is_cleared_away_by_the_next);
-    Suite *suite = suite_create("host/rendezvous");
+    Suite *suite = suite_create("host/socket_directory");
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);

@@ -7,8 +7,8 @@
  * of the user's own, closed to all others, for the commands; where somebody else has taken its name
  * there is another one, and nothing is ever looked for in one that is not the user's. Who connects
  * is told by the kernel. */
-#ifndef MEMLOG_HOST_SOCKETS_RENDEZVOUS_H
-#define MEMLOG_HOST_SOCKETS_RENDEZVOUS_H
+#ifndef MEMLOG_HOST_SOCKETS_SOCKET_DIRECTORY_H
+#define MEMLOG_HOST_SOCKETS_SOCKET_DIRECTORY_H
 
 #include <stdint.h>
 #include <sys/types.h>
@@ -20,13 +20,13 @@
 /* SO_PASSPIDFD of Linux 6.5, younger than some systems' headers. */
 enum { ML_SO_PASSPIDFD = 76 };
 
-enum { ML_RENDEZVOUS_PATH_BYTES = sizeof(((struct sockaddr_un *)0)->sun_path) };
+enum { ML_SOCKET_DIRECTORY_PATH_BYTES = sizeof(((struct sockaddr_un *)0)->sun_path) };
 
-struct ml_rendezvous {
-    char folder[ML_RENDEZVOUS_PATH_BYTES];      /* "": none */
-    char client_path[ML_RENDEZVOUS_PATH_BYTES]; /* of the control socket, in it */
-    char alias_path[ML_RENDEZVOUS_PATH_BYTES];  /* "": none */
-    char command_path[ML_RENDEZVOUS_PATH_BYTES];
+struct ml_socket_directory {
+    char folder[ML_SOCKET_DIRECTORY_PATH_BYTES];      /* "": none */
+    char client_path[ML_SOCKET_DIRECTORY_PATH_BYTES]; /* of the control socket, in it */
+    char alias_path[ML_SOCKET_DIRECTORY_PATH_BYTES];  /* "": none */
+    char command_path[ML_SOCKET_DIRECTORY_PATH_BYTES];
     int client_fd;  /* listening; -1: none */
     int command_fd; /* listening; -1: none */
     pid_t owner;    /* who made them; a forked copy of the host removes nothing */
@@ -35,27 +35,27 @@ struct ml_rendezvous {
 /* Make both sockets.
  *
  * Errors: ML_ENV_SYSTEM, ML_ENV_REFUSED (a path that is too long) with a complaint.
- * Owner:  ml_rendezvous_close closes and removes them. */
+ * Owner:  ml_socket_directory_close closes and removes them. */
 ML_NODISCARD enum ml_status
-ml_rendezvous_open(struct ml_rendezvous *out_rendezvous, struct ml_complaint *complaint);
-void ml_rendezvous_close(struct ml_rendezvous *rendezvous);
+ml_socket_directory_open(struct ml_socket_directory *out_directory, struct ml_complaint *complaint);
+void ml_socket_directory_close(struct ml_socket_directory *directory);
 
 /* Give `target` another name, in the folder of the control socket, without blanks and colons: the
- * loader takes no preload whose path has one. It goes when the rendezvous is closed.
+ * loader takes no preload whose path has one. It goes when the directory is closed.
  *
  * Errors: ML_ENV_SYSTEM with a complaint. */
-ML_NODISCARD enum ml_status ml_rendezvous_alias(
-    struct ml_rendezvous *rendezvous, const char *target, struct ml_complaint *complaint
+ML_NODISCARD enum ml_status ml_socket_directory_alias(
+    struct ml_socket_directory *directory, const char *target, struct ml_complaint *complaint
 );
 
 /* Other hosts of this user that run now, as far as their command sockets tell. */
-uint32_t ml_rendezvous_others(void);
+uint32_t ml_socket_directory_others(void);
 
 /* Connect to the command socket at `path`, or, when it is NULL, to that of the newest host of this
  * user; sockets that nobody listens at any more are removed on the way.
  *
  * Errors: ML_ENV_MISSING: none runs; ML_ENV_SYSTEM; each with a complaint. */
 ML_NODISCARD enum ml_status
-ml_rendezvous_connect(const char *path, int *out_fd, struct ml_complaint *complaint);
+ml_socket_directory_connect(const char *path, int *out_fd, struct ml_complaint *complaint);
 
 #endif

@@ -1,4 +1,4 @@
-#include "host/upload/s3_words.h"
+#include "host/upload/s3_xml.h"
 
 #include <check.h>
 #include <stdlib.h>
@@ -72,8 +72,8 @@ START_TEST(parts_are_joined_in_their_order_and_as_many_as_there_may_be) {
 END_TEST
 
 int main(void) {
-    Suite *suite = suite_create("host/s3_words");
-    TCase *cases = tcase_create("s3_words");
+    Suite *suite = suite_create("host/s3_xml");
+    TCase *cases = tcase_create("s3_xml");
     tcase_add_test(cases, an_element_is_taken_where_it_is_a_plain_word_that_fits);
     tcase_add_test(cases, an_error_is_seen_with_attributes_too_and_nothing_else_is_one);
     tcase_add_test(cases, a_word_becomes_part_of_a_query_whole_or_up_to_where_it_fits);

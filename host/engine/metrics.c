@@ -34,7 +34,7 @@ static void put_decisions(FILE *out, const struct ml_engine *engine, bool is_ope
     (void)fprintf(out, "memlog_trigger_dumps_total %" PRIu64 "\n", engine->triggers.dumps_count);
 }
 
-void ml_engine_put_calls(FILE *out, const struct ml_engine *engine, bool is_open) {
+void ml_engine_put_metrics(FILE *out, const struct ml_engine *engine, bool is_open) {
     struct ml_upload_figures figures;
     put_decisions(out, engine, is_open);
     if (engine->uploader == NULL) {

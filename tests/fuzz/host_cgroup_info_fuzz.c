@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "host/process/memory_info.h"
+#include "host/process/cgroup_info.h"
 #include "tests/fuzz/folder.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -47,7 +47,7 @@ static void begin(void) {
 
 static void check_group(const char *text) {
     struct ml_cgroup own;
-    struct ml_memory_info info;
+    struct ml_memory_usage info;
     if (!ml_cgroup_find(root, text, &own)) {
         return;
     }
