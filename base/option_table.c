@@ -10,8 +10,8 @@
 #include "base/size.h"
 #include "base/suggest.h"
 
-/* Where a text is cut that a complaint repeats: more is in nobody's way, and what is accepted has
- * its place behind it. */
+/* Where a text is cut that an error message repeats: more is in nobody's way, and what is accepted
+ * has its place behind it. */
 #define SHOWN "%.1000s"
 
 const struct ml_option ml_option_help = {
@@ -23,7 +23,7 @@ struct reading {
     char *to;
     uint64_t given;
     size_t operands_count;
-    struct ml_complaint *complaint;
+    struct ml_error_message *error;
 };
 
 static bool is_name(const char *name, const char *word, size_t word_count) {
@@ -56,9 +56,9 @@ static bool unknown_option(struct reading *reading, const char *word, size_t wor
     (void)snprintf(name, sizeof(name), "%.*s", (int)word_count, word);
     const char *near = ml_suggest(name, names, table->options_count + 1);
     if (near != NULL) {
-        ml_complain(reading->complaint, "unknown option '%s'; did you mean '%s'?", name, near);
+        ml_error_set(reading->error, "unknown option '%s'; did you mean '%s'?", name, near);
     } else {
-        ml_complain(reading->complaint, "unknown option '%s'", name);
+        ml_error_set(reading->error, "unknown option '%s'", name);
     }
     return false;
 }
@@ -69,8 +69,8 @@ static bool refuse(
 ) {
     char wants[ML_OPTION_WANTS_BYTES];
     const bool is_shown = value != NULL && !option->is_secret;
-    ml_complain(
-        reading->complaint,
+    ml_error_set(
+        reading->error,
         "%s%s" SHOWN ": %s%s",
         option->name,
         is_shown ? "=" : "",
@@ -106,10 +106,10 @@ static bool read_word(
 static bool is_regex(struct reading *reading, const struct ml_option *option, const char *value) {
     regex_t regex;
     char why[256];
-    const int error = regcomp(&regex, value, REG_EXTENDED | REG_NOSUB);
-    if (error != 0) {
+    const int error_number = regcomp(&regex, value, REG_EXTENDED | REG_NOSUB);
+    if (error_number != 0) {
         const int start = snprintf(why, sizeof(why), "this is no regular expression: ");
-        (void)regerror(error, &regex, why + start, sizeof(why) - (size_t)start);
+        (void)regerror(error_number, &regex, why + start, sizeof(why) - (size_t)start);
         return refuse(reading, option, value, why);
     }
     regfree(&regex);
@@ -144,7 +144,7 @@ union stored {
     const char *text;
 };
 
-/* False: it is refused; the complaint may be there already. */
+/* False: it is refused; the error message may be there already. */
 static bool read_value(
     struct reading *reading,
     const struct ml_option *option,
@@ -191,8 +191,8 @@ static bool choose(struct reading *reading, const struct ml_option *option) {
         const struct ml_option *other = &table->options[i];
         if (other->kind == ML_OPTION_CHOICE && other->offset == option->offset &&
             other->least == before) {
-            ml_complain(
-                reading->complaint,
+            ml_error_set(
+                reading->error,
                 "%s and %s are different things: one of them",
                 other->name,
                 option->name
@@ -205,7 +205,7 @@ static bool choose(struct reading *reading, const struct ml_option *option) {
 }
 
 static bool take(struct reading *reading, const struct ml_option *option, const char *value) {
-    struct ml_complaint why = {.text = ""};
+    struct ml_error_message why = {.text = ""};
     union stored stored;
     size_t count_bytes = 0;
     switch (option->kind) {
@@ -242,7 +242,7 @@ static bool read_option(struct reading *reading, char *const *words, size_t *at,
         return unknown_option(reading, word, name_count);
     }
     if (!ml_option_has_value(option) && value != NULL) {
-        ml_complain(reading->complaint, "%s takes no value", option->name);
+        ml_error_set(reading->error, "%s takes no value", option->name);
         return false;
     }
     *out_help = option == &ml_option_help;
@@ -254,8 +254,8 @@ static bool read_option(struct reading *reading, char *const *words, size_t *at,
         value = words[*at];
         if (value == NULL || strcmp(value, "--") == 0) {
             char wants[ML_OPTION_WANTS_BYTES];
-            ml_complain(
-                reading->complaint,
+            ml_error_set(
+                reading->error,
                 "%s needs a value: %s is wanted",
                 option->name,
                 ml_option_wants(option, wants)
@@ -274,8 +274,8 @@ static bool read_operand(struct reading *reading, const char *word) {
     char *stored = reading->to + table->operands_offset;
     const size_t at = reading->operands_count++;
     if (table->operands == ML_OPERANDS_NONE || at == table->operands_most) {
-        ml_complain(
-            reading->complaint,
+        ml_error_set(
+            reading->error,
             "'" SHOWN "' is one word too many: %s %s %s",
             word,
             table->program,
@@ -291,7 +291,7 @@ static bool read_operand(struct reading *reading, const char *word) {
     struct ml_pids *pids = (struct ml_pids *)(void *)stored;
     uint64_t pid = 0;
     if (!ml_count_read(word, INT_MAX, &pid) || pid == 0) {
-        ml_complain(reading->complaint, "'" SHOWN "' is not a process id", word);
+        ml_error_set(reading->error, "'" SHOWN "' is not a process id", word);
         return false;
     }
     pids->items[pids->count++] = (uint32_t)pid;
@@ -324,7 +324,7 @@ static bool read_words(struct reading *reading, char *const *words, bool *out_he
         reading->operands_count = command[0] != NULL && command[0][0] != '\0' ? 1 : 0;
     }
     if (reading->operands_count < reading->table->operands_least) {
-        ml_complain(reading->complaint, "%s", reading->table->operands_missing);
+        ml_error_set(reading->error, "%s", reading->table->operands_missing);
         return false;
     }
     return true;
@@ -335,9 +335,9 @@ enum ml_option_outcome ml_option_table_read(
     char *const *words,
     void *to,
     uint64_t *out_given,
-    struct ml_complaint *complaint
+    struct ml_error_message *error
 ) {
-    struct reading reading = {.table = table, .to = to, .complaint = complaint};
+    struct reading reading = {.table = table, .to = to, .error = error};
     bool help = false;
     const bool fine = read_words(&reading, words, &help);
     if (out_given != NULL) {

@@ -2,7 +2,7 @@
  * Context: start of a program; caller's storage.
  *
  * One rule: nothing is guessed and nothing is ignored. An option or a value that is not understood
- * is refused by a complaint that names the option, the value, and what is accepted. */
+ * is refused by an error message that names the option, the value, and what is accepted. */
 #ifndef MEMLOG_BASE_OPTION_TABLE_H
 #define MEMLOG_BASE_OPTION_TABLE_H
 
@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "base/complaint.h"
+#include "base/error_message.h"
 #include "base/time_text.h"
 
 /* What an option's value is, and what it is stored as. */
@@ -43,10 +43,10 @@ struct ml_option {
     const char *help;         /* one line of any length; NULL: it is not for people */
     const char *group;        /* a heading that begins with it; NULL: that of the one before */
     bool is_value_optional;   /* `read` gets NULL without one */
-    bool is_secret;           /* complaints do not repeat the value */
+    bool is_secret;           /* error messages do not repeat the value */
 
     /* Into the command's struct. False, with or without words about it: it is refused. */
-    bool (*read)(void *to, const char *value, struct ml_complaint *why);
+    bool (*read)(void *to, const char *value, struct ml_error_message *why);
 };
 
 /* kind and offset of an option, with a check that the member is what the kind stores. */
@@ -103,7 +103,7 @@ struct ml_option_table {
 enum ml_option_outcome {
     ML_OPTIONS_READ = 0,
     ML_OPTIONS_HELP, /* help was asked for: nothing behind that was looked at */
-    ML_OPTIONS_WRONG /* there is a complaint */
+    ML_OPTIONS_WRONG /* there is an error message */
 };
 
 /* Read the words behind a sub-command's name into its struct `to`, which holds the defaults.
@@ -117,7 +117,7 @@ enum ml_option_outcome ml_option_table_read(
     char *const *words,
     void *to,
     uint64_t *out_given,
-    struct ml_complaint *complaint
+    struct ml_error_message *error
 );
 
 /* Whether the option of that name, which the table has, was given. */

@@ -1,6 +1,6 @@
 /* What the parser and the help of options share. Room: base. Context: any; constant.
  *
- * One rule: what a complaint says is accepted and what help says come from the same row. */
+ * One rule: what an error message says is accepted and what help says come from the same row. */
 #ifndef MEMLOG_BASE_OPTION_TABLE_INTERNAL_H
 #define MEMLOG_BASE_OPTION_TABLE_INTERNAL_H
 

@@ -35,18 +35,18 @@ static bool asks_for_dry_run(char *const *arguments) {
 }
 
 static int do_run(char *const *arguments) {
-    struct ml_complaint complaint = {.text = ""};
+    struct ml_error_message error = {.text = ""};
     struct ml_options options;
     if (ml_options_init(&options) != ML_OK) {
         return usage_error("no memory");
     }
     int exit_code = 0;
-    if (ml_options_parse(&options, arguments, &complaint) != ML_OK) {
-        exit_code = ml_commands_wrong(&ml_run_table, complaint.text);
+    if (ml_options_parse(&options, arguments, &error) != ML_OK) {
+        exit_code = ml_commands_wrong(&ml_run_table, error.text);
     } else if (options.help) {
         ml_option_table_help(&ml_run_table, stdout);
-    } else if (ml_options_check_environment(environ, &complaint) != ML_OK) {
-        exit_code = usage_error(complaint.text);
+    } else if (ml_options_check_environment(environ, &error) != ML_OK) {
+        exit_code = usage_error(error.text);
     } else {
         exit_code = ml_run(&options, environ);
     }
@@ -56,10 +56,10 @@ static int do_run(char *const *arguments) {
 
 /* Become the analyzer, with the sub-command and its arguments as they are. */
 static int do_analyze(char **argv) {
-    struct ml_complaint complaint = {.text = ""};
+    struct ml_error_message error = {.text = ""};
     char path[PATH_MAX];
-    if (ml_paths_find(ML_ANALYZER_FILE, path, &complaint) != ML_OK) {
-        ml_say_error("%s", complaint.text);
+    if (ml_paths_find(ML_ANALYZER_FILE, path, &error) != ML_OK) {
+        ml_say_error("%s", error.text);
         return ML_EXIT_FAILED;
     }
     ml_launcher_forget_loader(environ);

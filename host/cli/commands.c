@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/complaint.h"
+#include "base/error_message.h"
 #include "base/json_writer.h"
 #include "base/printable.h"
 #include "base/size.h"
@@ -21,8 +21,8 @@
 /* An answer to ps needs no work; a dump drains all pipes and is written to disk. */
 enum { PS_TIMEOUT_MS = 10000, DUMP_TIMEOUT_MS = 600000 };
 
-int ml_commands_wrong(const struct ml_option_table *table, const char *complaint) {
-    ml_say_error("%s", complaint);
+int ml_commands_wrong(const struct ml_option_table *table, const char *error) {
+    ml_say_error("%s", error);
     (void)fprintf(stderr, "Try 'memlog %s --help'.\n", table->name);
     return ML_EXIT_USAGE;
 }
@@ -34,9 +34,9 @@ bool ml_commands_read(
     uint64_t *out_given,
     int *out_exit_code
 ) {
-    struct ml_complaint complaint = {.text = ""};
+    struct ml_error_message error = {.text = ""};
     *out_exit_code = 0;
-    switch (ml_option_table_read(table, words, to, out_given, &complaint)) {
+    switch (ml_option_table_read(table, words, to, out_given, &error)) {
     case ML_OPTIONS_READ:
         return true;
     case ML_OPTIONS_HELP:
@@ -45,15 +45,15 @@ bool ml_commands_read(
     case ML_OPTIONS_WRONG:
         break;
     }
-    *out_exit_code = ml_commands_wrong(table, complaint.text);
+    *out_exit_code = ml_commands_wrong(table, error.text);
     return false;
 }
 
 struct ml_channel *ml_commands_reach_host(const char *path) {
-    struct ml_complaint complaint = {.text = ""};
+    struct ml_error_message error = {.text = ""};
     int fd = -1;
-    if (ml_socket_directory_connect(path, &fd, &complaint) != ML_OK) {
-        ml_say_error("%s", complaint.text);
+    if (ml_socket_directory_connect(path, &fd, &error) != ML_OK) {
+        ml_say_error("%s", error.text);
         return NULL;
     }
     const struct ml_channel_options options = {.loop = NULL};

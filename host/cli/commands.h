@@ -47,8 +47,8 @@ extern const struct ml_option_table ml_upload_table;
     .operands = ML_OPERANDS_PIDS, .operands_offset = offsetof(type, member),                       \
     .operands_most = ML_PIDS_MAX
 
-/* Read a command's words. True, or the exit code: after --help, or after a complaint. `out_given`
- * as of ml_option_table_read(). */
+/* Read a command's words. True, or the exit code: after --help, or after an error message.
+ * `out_given` as of ml_option_table_read(). */
 bool ml_commands_read(
     const struct ml_option_table *table,
     char *const *words,
@@ -58,7 +58,7 @@ bool ml_commands_read(
 );
 
 /* Say that a command line was not understood, and where help is. Returns ML_EXIT_USAGE. */
-int ml_commands_wrong(const struct ml_option_table *table, const char *complaint);
+int ml_commands_wrong(const struct ml_option_table *table, const char *error);
 
 /* Write a string to stdout as JSON has it, quotes included. */
 void ml_commands_json_text(const char *bytes, size_t count_bytes);

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/complaint.h"
+#include "base/error_message.h"
 #include "host/cli/commands.h"
 #include "host/cli/run.h"
 #include "host/policy/name_rules.h"
@@ -28,11 +28,11 @@ struct arguments {
 };
 
 /* Whether the running memlog could understand it. */
-static bool read_name(void *to, const char *value, struct ml_complaint *why) {
+static bool read_name(void *to, const char *value, struct ml_error_message *why) {
     struct ml_patterns *patterns = ml_patterns_new();
     bool fine = patterns != NULL && value[0] != '\0' && strlen(value) <= ML_NAME_RULE_BYTES;
     if (!fine) {
-        ml_complain(why, "1 to %d bytes are wanted", ML_NAME_RULE_BYTES);
+        ml_error_set(why, "1 to %d bytes are wanted", ML_NAME_RULE_BYTES);
     }
     fine = fine && ml_patterns_add(patterns, value, 0, why) == ML_OK;
     ml_patterns_free(patterns);
@@ -111,7 +111,7 @@ const struct ml_option_table ml_rate_table = {
 static bool parse(
     const struct ml_option_table *table, char *const *words, struct arguments *out, int *out_exit
 ) {
-    struct ml_complaint complaint = {.text = ""};
+    struct ml_error_message error = {.text = ""};
     uint64_t given = 0;
     *out = (struct arguments){.name = ""};
     if (!ml_commands_read(table, words, out, &given, out_exit)) {
@@ -121,8 +121,8 @@ static bool parse(
         *out_exit = ml_commands_wrong(table, WHICH);
         return false;
     }
-    if (!ml_stack_mode_available(out->stack_mode, &complaint)) {
-        *out_exit = ml_commands_wrong(table, complaint.text);
+    if (!ml_stack_mode_available(out->stack_mode, &error)) {
+        *out_exit = ml_commands_wrong(table, error.text);
         return false;
     }
     const bool has_mode =

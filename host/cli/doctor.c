@@ -102,10 +102,10 @@ static void hint_at_own_memory(struct ml_findings *findings, const char *name) {
 
 /* Its image could take the preload: whether it does. */
 static void try_program(struct ml_findings *findings, char *const *argv) {
-    struct ml_complaint complaint = {.text = ""};
+    struct ml_error_message error = {.text = ""};
     char library[PATH_MAX];
     const char *why = "";
-    const enum ml_attempt result = ml_paths_find(ML_PRELOAD_FILE, library, &complaint) == ML_OK
+    const enum ml_attempt result = ml_paths_find(ML_PRELOAD_FILE, library, &error) == ML_OK
                                        ? ml_attempt_program(argv, library, &why)
                                        : ML_ATTEMPT_UNKNOWN;
     switch (result) {
@@ -234,9 +234,9 @@ static void check_memory_rules(struct ml_findings *findings, const struct ml_tri
 
 static void check_triggers(struct ml_findings *findings, const char *path) {
     struct ml_trigger_rules rules = ml_trigger_rules_default();
-    struct ml_complaint complaint = {.text = ""};
-    if (ml_trigger_rules_load(&rules, path, &complaint) != ML_OK) {
-        ml_doctor_find(findings, ML_DOCTOR_FAIL, "triggers", "%s", complaint.text);
+    struct ml_error_message error = {.text = ""};
+    if (ml_trigger_rules_load(&rules, path, &error) != ML_OK) {
+        ml_doctor_find(findings, ML_DOCTOR_FAIL, "triggers", "%s", error.text);
         return;
     }
     ml_doctor_find(
@@ -257,12 +257,12 @@ static void check_triggers(struct ml_findings *findings, const char *path) {
 
 /* True if a running memlog knows it, and has been told of. */
 static bool check_in_host(struct ml_findings *findings, uint32_t pid) {
-    struct ml_complaint complaint = {.text = ""};
+    struct ml_error_message error = {.text = ""};
     const struct ml_channel_options options = {.loop = NULL};
     struct ml_channel *channel = NULL;
     int fd = -1;
-    if (ml_socket_directory_connect(NULL, &fd, &complaint) != ML_OK) {
-        ml_doctor_find(findings, ML_DOCTOR_NOTE, "host", "%s", complaint.text);
+    if (ml_socket_directory_connect(NULL, &fd, &error) != ML_OK) {
+        ml_doctor_find(findings, ML_DOCTOR_NOTE, "host", "%s", error.text);
         return false;
     }
     const struct memlog_host_ps_request request = {.version = MEMLOG_HOST_HOST_VERSION};

@@ -62,10 +62,10 @@ void ml_doctor_find(
 void ml_doctor_parts(struct ml_findings *findings) {
     static const char *const files[] = {ML_PRELOAD_FILE, ML_SERVICE_FILE, ML_ANALYZER_FILE};
     for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
-        struct ml_complaint complaint = {.text = ""};
+        struct ml_error_message error = {.text = ""};
         char path[PATH_MAX];
-        if (ml_paths_find(files[i], path, &complaint) != ML_OK) {
-            ml_doctor_find(findings, ML_DOCTOR_FAIL, "parts", "%s", complaint.text);
+        if (ml_paths_find(files[i], path, &error) != ML_OK) {
+            ml_doctor_find(findings, ML_DOCTOR_FAIL, "parts", "%s", error.text);
         } else if (access(path, R_OK) != 0) {
             ml_doctor_find(findings, ML_DOCTOR_FAIL, "parts", "%s: %s", path, strerror(errno));
         } else {
@@ -151,11 +151,10 @@ void ml_doctor_self_test(struct ml_findings *findings) {
 }
 
 struct ml_never_list ml_doctor_never(struct ml_findings *findings) {
-    struct ml_complaint complaint = {.text = ""};
+    struct ml_error_message error = {.text = ""};
     struct ml_never_list list;
-    if (ml_never_list_load(&list, ML_NEVER_LIST_FOLDER, ML_NEVER_LIST_FILE, 0, &complaint) !=
-        ML_OK) {
-        ml_doctor_find(findings, ML_DOCTOR_FAIL, "never", "%s", complaint.text);
+    if (ml_never_list_load(&list, ML_NEVER_LIST_FOLDER, ML_NEVER_LIST_FILE, 0, &error) != ML_OK) {
+        ml_doctor_find(findings, ML_DOCTOR_FAIL, "never", "%s", error.text);
     } else if (list.path[0] == '\0') {
         ml_doctor_find(
             findings,

@@ -53,20 +53,20 @@ static void on_signal(void *context, int signal, int code) {
 
 /* Serve until a signal says that it is enough. The exit code. */
 static int serve(struct show *show, const struct ml_page_setup *setup) {
-    struct ml_complaint complaint = {.text = ""};
+    struct ml_error_message error = {.text = ""};
     struct ml_signals signals;
     const struct ml_log log = {.quiet = false};
-    if (ml_signals_open(&signals, show->loop, on_signal, show, &complaint) != ML_OK) {
-        ml_say_error("%s", complaint.text);
+    if (ml_signals_open(&signals, show->loop, on_signal, show, &error) != ML_OK) {
+        ml_say_error("%s", error.text);
         return ML_EXIT_FAILED;
     }
-    const bool is_open = ml_page_open(setup, &show->page, &complaint) == ML_OK;
+    const bool is_open = ml_page_open(setup, &show->page, &error) == ML_OK;
     if (is_open) {
         ml_say(&log, "page: %s", ml_page_url(show->page));
         ml_say(&log, "^C ends it");
         ev_run(show->loop, 0);
     } else {
-        ml_say_error("%s", complaint.text);
+        ml_say_error("%s", error.text);
     }
     ml_page_close(show->page);
     ml_page_free(show->page);
@@ -97,7 +97,7 @@ struct arguments {
     const char *folder;
 };
 
-static bool read_page(void *to, const char *value, struct ml_complaint *why) {
+static bool read_page(void *to, const char *value, struct ml_error_message *why) {
     return ml_page_place_parse(value, &((struct arguments *)to)->page, why) == ML_OK;
 }
 
@@ -123,12 +123,12 @@ const struct ml_option_table ml_page_table = {
 };
 
 static int show_folder(const struct arguments *arguments) {
-    struct ml_complaint complaint = {.text = ""};
+    struct ml_error_message error = {.text = ""};
     char analyzer_path[PATH_MAX];
     struct ml_inherited inherited;
     struct show show = {.page = NULL};
-    if (ml_paths_find(ML_ANALYZER_FILE, analyzer_path, &complaint) != ML_OK) {
-        ml_say_error("%s", complaint.text);
+    if (ml_paths_find(ML_ANALYZER_FILE, analyzer_path, &error) != ML_OK) {
+        ml_say_error("%s", error.text);
         return ML_EXIT_FAILED;
     }
     ml_inherited_take(&inherited);
@@ -153,13 +153,13 @@ static int show_folder(const struct arguments *arguments) {
 
 int ml_command_page(char *const *words) {
     struct arguments arguments = {.page = ml_page_place_default()};
-    struct ml_complaint complaint = {.text = ""};
+    struct ml_error_message error = {.text = ""};
     int exit_code = 0;
     if (!ml_commands_read(&ml_page_table, words, &arguments, NULL, &exit_code)) {
         return exit_code;
     }
-    if (!ml_page_place_allowed(&arguments.page, arguments.page_remote, &complaint)) {
-        return ml_commands_wrong(&ml_page_table, complaint.text);
+    if (!ml_page_place_allowed(&arguments.page, arguments.page_remote, &error)) {
+        return ml_commands_wrong(&ml_page_table, error.text);
     }
     return has_dumps(arguments.folder) ? show_folder(&arguments) : 1;
 }

@@ -209,8 +209,8 @@ static void on_helper(void *context, pid_t pid) {
 }
 
 /* A page that was asked for must be where it was asked for; another one is only missed. */
-static enum ml_status open_page(struct run *run, struct ml_complaint *complaint) {
-    struct ml_complaint why = {.text = ""};
+static enum ml_status open_page(struct run *run, struct ml_error_message *error) {
+    struct ml_error_message why = {.text = ""};
     const struct ml_page_setup setup = {
         .loop = run->loop,
         .engine = run->engine,
@@ -230,7 +230,7 @@ static enum ml_status open_page(struct run *run, struct ml_complaint *complaint)
     if (status == ML_OK) {
         ml_say(&run->log, "page: %s", ml_page_url(run->page));
     } else if (run->options->page.asked) {
-        ml_complain(complaint, "%s", why.text);
+        ml_error_set(error, "%s", why.text);
         return status;
     } else {
         ml_say(&run->log, "there is no page: %s", why.text);
@@ -244,11 +244,11 @@ static bool has_secrets(const struct ml_options *options) {
            (options->upload.target.kind == ML_UPLOAD_S3 || options->upload.token_file != NULL);
 }
 
-static enum ml_status open_engine(struct run *run, struct ml_complaint *complaint) {
+static enum ml_status open_engine(struct run *run, struct ml_error_message *error) {
     char service_path[PATH_MAX];
-    enum ml_status status = ml_paths_find(ML_PRELOAD_FILE, run->library_path, complaint);
+    enum ml_status status = ml_paths_find(ML_PRELOAD_FILE, run->library_path, error);
     if (status == ML_OK) {
-        status = ml_paths_find(ML_SERVICE_FILE, service_path, complaint);
+        status = ml_paths_find(ML_SERVICE_FILE, service_path, error);
     }
     if (status != ML_OK) {
         return status;
@@ -266,7 +266,7 @@ static enum ml_status open_engine(struct run *run, struct ml_complaint *complain
         /* They stand in no core of this process; what it starts has its own. */
         (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
     }
-    status = ml_engine_open(&setup, &run->engine, complaint);
+    status = ml_engine_open(&setup, &run->engine, error);
     if (status != ML_OK) {
         return status;
     }
@@ -279,13 +279,13 @@ static enum ml_status open_engine(struct run *run, struct ml_complaint *complain
     }
     if (run->options->sandbox == ML_SANDBOX_STRICT &&
         ml_engine_service_state(run->engine) == ML_ENGINE_ALONE) {
-        ml_complain(
-            complaint, "--sandbox=strict: there is no service in a whole sandbox, nothing was run"
+        ml_error_set(
+            error, "--sandbox=strict: there is no service in a whole sandbox, nothing was run"
         );
         return ML_ENV_REFUSED;
     }
-    status = ml_engine_preload_path(run->engine, run->library_path, &run->preload_path, complaint);
-    return status == ML_OK ? open_page(run, complaint) : status;
+    status = ml_engine_preload_path(run->engine, run->library_path, &run->preload_path, error);
+    return status == ML_OK ? open_page(run, error) : status;
 }
 
 /* Another libc's loader dies of a library of ours, a 32-bit one complains on the program's stderr.
@@ -296,7 +296,7 @@ static bool takes_preload(enum ml_image_kind kind) {
 
 /* Fork, then let it go when all that can fail before it is done. Returns 0, or the exit code. */
 static int start_program(struct run *run, char *const *environment) {
-    struct ml_complaint complaint = {.text = ""};
+    struct ml_error_message error = {.text = ""};
     const enum ml_image_kind kind =
         run->engine != NULL ? ml_probe_program(run->options->program) : ML_IMAGE_GONE;
     const struct ml_launch launch = {
@@ -307,15 +307,15 @@ static int start_program(struct run *run, char *const *environment) {
         .inherited = &run->inherited,
     };
     struct ml_launched launched;
-    if (ml_launcher_fork(&launch, &launched, &complaint) != ML_OK) {
-        ml_say_error("%s", complaint.text);
+    if (ml_launcher_fork(&launch, &launched, &error) != ML_OK) {
+        ml_say_error("%s", error.text);
         return ML_EXIT_FAILED;
     }
     run->root = launched.pid;
     if (run->engine != NULL &&
-        ml_engine_set_root(run->engine, run->root, run->options->program, &complaint) != ML_OK) {
+        ml_engine_set_root(run->engine, run->root, run->options->program, &error) != ML_OK) {
         ml_launcher_cancel(&launched);
-        ml_say_error("%s", complaint.text);
+        ml_say_error("%s", error.text);
         return ML_EXIT_FAILED;
     }
     int exec_errno = 0;
@@ -346,7 +346,7 @@ static int run_program(struct run *run, char *const *environment) {
 
 int ml_run(const struct ml_options *options, char *const *environment) {
     struct run run = {.options = options, .log = {.quiet = options->quiet}};
-    struct ml_complaint complaint = {.text = ""};
+    struct ml_error_message error = {.text = ""};
     int exit_code = ML_EXIT_FAILED;
     ml_inherited_take(&run.inherited);
     run.loop = ev_loop_new(EVBACKEND_EPOLL | EVFLAG_NOENV);
@@ -357,10 +357,10 @@ int ml_run(const struct ml_options *options, char *const *environment) {
     run.signals.fd = -1;
     ev_timer_init(&run.whom_timer, on_whom_timer, 0., say_whom_after_s);
     run.whom_timer.data = &run;
-    if (ml_process_tree_init(&run.tree, &complaint) != ML_OK ||
-        ml_signals_open(&run.signals, run.loop, on_signal, &run, &complaint) != ML_OK ||
-        (options->mode != ML_MODE_NONE && open_engine(&run, &complaint) != ML_OK)) {
-        ml_say_error("%s", complaint.text);
+    if (ml_process_tree_init(&run.tree, &error) != ML_OK ||
+        ml_signals_open(&run.signals, run.loop, on_signal, &run, &error) != ML_OK ||
+        (options->mode != ML_MODE_NONE && open_engine(&run, &error) != ML_OK)) {
+        ml_say_error("%s", error.text);
     } else {
         exit_code = run_program(&run, environment);
     }

@@ -61,10 +61,10 @@ void ml_summary(
     if (log->quiet) {
         return;
     }
-    struct ml_complaint complaint = {.text = ""};
+    struct ml_error_message error = {.text = ""};
     char analyzer_path[PATH_MAX];
-    if (ml_paths_find(ML_ANALYZER_FILE, analyzer_path, &complaint) != ML_OK) {
-        ml_say(log, "%s: no summary", complaint.text);
+    if (ml_paths_find(ML_ANALYZER_FILE, analyzer_path, &error) != ML_OK) {
+        ml_say(log, "%s: no summary", error.text);
     } else if (!report(analyzer_path, inherited, dump_path)) {
         ml_say(log, "memlog-analyzer could not make a summary of %s", dump_path);
     }

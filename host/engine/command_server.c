@@ -217,7 +217,7 @@ on_dump(void *context, const struct ml_call *call, const struct memlog_host_dump
     if (pending == NULL) {
         return;
     }
-    struct ml_complaint complaint = {.text = ""};
+    struct ml_error_message error = {.text = ""};
     struct ml_engine_dump_request wanted = {
         .reason = MEMLOG_SERVICE_DUMP_REASON_MANUAL,
         .pids = request->pids.items,
@@ -234,8 +234,8 @@ on_dump(void *context, const struct ml_call *call, const struct memlog_host_dump
         request->role.count_bytes > 0 ? request->role.data : ""
     );
     wanted.has_role = role[0] != '\0';
-    if (wanted.has_role && ml_role_parse(role, &wanted.role, &complaint) != ML_OK) {
-        on_dump_done(pending, "", false, complaint.text);
+    if (wanted.has_role && ml_role_parse(role, &wanted.role, &error) != ML_OK) {
+        on_dump_done(pending, "", false, error.text);
         return;
     }
     ml_engine_request_dump(engine, &wanted, on_dump_done, pending);

@@ -125,7 +125,7 @@ static struct ml_member *member_of(struct ml_engine *engine, struct control_one 
 
 /* The expression of a request; NULL: it has none, or none that can be understood. */
 static struct ml_patterns *name_of(
-    struct ml_string text, char out_regex[ML_NAME_RULE_BYTES + 1], struct ml_complaint *complaint
+    struct ml_string text, char out_regex[ML_NAME_RULE_BYTES + 1], struct ml_error_message *error
 ) {
     (void)snprintf(
         out_regex,
@@ -135,7 +135,7 @@ static struct ml_patterns *name_of(
         text.count_bytes > 0 ? text.data : ""
     );
     struct ml_patterns *name = out_regex[0] != '\0' ? ml_patterns_new() : NULL;
-    if (name != NULL && ml_patterns_add(name, out_regex, 0, complaint) != ML_OK) {
+    if (name != NULL && ml_patterns_add(name, out_regex, 0, error) != ML_OK) {
         ml_patterns_free(name);
         name = NULL;
     }
@@ -147,11 +147,11 @@ void ml_command_on_start(
 ) {
     struct ml_engine_connection *connection = context;
     struct ml_engine *engine = connection->engine;
-    struct ml_complaint complaint = {.text = ""};
+    struct ml_error_message error = {.text = ""};
     struct ml_name_rule rule = {
         .sampling_bytes = request->sampling_bytes,
         .stack_mode = request->stack_mode < ML_STACK_MODE_COUNT ? request->stack_mode : 0};
-    struct ml_patterns *name = name_of(request->name, rule.regex, &complaint);
+    struct ml_patterns *name = name_of(request->name, rule.regex, &error);
     const struct wanted wanted = {
         .engine = engine,
         .pids = request->pids.items,
@@ -165,8 +165,8 @@ void ml_command_on_start(
         return;
     }
     control->is_start = true;
-    if (by_name && ml_engine_want_name(engine, &rule, &complaint) != ML_OK) {
-        ml_engine_notice(engine, "memlog start --name: %s", complaint.text);
+    if (by_name && ml_engine_want_name(engine, &rule, &error) != ML_OK) {
+        ml_engine_notice(engine, "memlog start --name: %s", error.text);
     }
     for (uint32_t i = 0; i < control->count; i++) {
         struct ml_member *member = member_of(engine, &control->ones[i]);
@@ -212,9 +212,9 @@ void ml_command_on_stop(
 ) {
     struct ml_engine_connection *connection = context;
     struct ml_engine *engine = connection->engine;
-    struct ml_complaint complaint = {.text = ""};
+    struct ml_error_message error = {.text = ""};
     char regex[ML_NAME_RULE_BYTES + 1];
-    struct ml_patterns *name = name_of(request->name, regex, &complaint);
+    struct ml_patterns *name = name_of(request->name, regex, &error);
     const struct wanted wanted = {
         .engine = engine,
         .pids = request->pids.items,

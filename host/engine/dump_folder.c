@@ -30,12 +30,12 @@ static bool ends_with(const char *text, const char *suffix) {
 }
 
 /* ML_ENV_REFUSED when dumps are in it already. */
-static enum ml_status look_for_dumps(const struct ml_dumps *dumps, struct ml_complaint *complaint) {
+static enum ml_status look_for_dumps(const struct ml_dumps *dumps, struct ml_error_message *error) {
     const char *folder = dumps->folder;
     const int fd = openat(dumps->folder_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *directory = fd >= 0 ? fdopendir(fd) : NULL;
     if (directory == NULL) {
-        ml_complain(complaint, "%s: %s; choose another folder by -o", folder, strerror(errno));
+        ml_error_set(error, "%s: %s; choose another folder by -o", folder, strerror(errno));
         if (fd >= 0) {
             (void)close(fd);
         }
@@ -46,8 +46,8 @@ static enum ml_status look_for_dumps(const struct ml_dumps *dumps, struct ml_com
          entry = readdir(directory)) {
         if (ends_with(entry->d_name, ML_DUMP_SUFFIX) ||
             ends_with(entry->d_name, ML_DUMP_SUFFIX ML_DUMP_CUT_SUFFIX)) {
-            ml_complain(
-                complaint,
+            ml_error_set(
+                error,
                 "%s holds dumps already (%s) and is not overwritten; choose another folder by -o",
                 folder,
                 entry->d_name
@@ -57,7 +57,7 @@ static enum ml_status look_for_dumps(const struct ml_dumps *dumps, struct ml_com
     }
     (void)closedir(directory);
     if (status == ML_OK && faccessat(dumps->folder_fd, ".", W_OK | X_OK, 0) != 0) {
-        ml_complain(complaint, "%s: %s; choose another folder by -o", folder, strerror(errno));
+        ml_error_set(error, "%s: %s; choose another folder by -o", folder, strerror(errno));
         status = ML_ENV_SYSTEM;
     }
     return status;
@@ -89,7 +89,7 @@ static bool gives_all_to(int folder_fd, uid_t uid) {
 }
 
 /* The folder, once and for all: what is made from now on is made in it, wherever its name leads. */
-static enum ml_status open_folder(struct ml_dumps *dumps, struct ml_complaint *complaint) {
+static enum ml_status open_folder(struct ml_dumps *dumps, struct ml_error_message *error) {
     char path[PATH_MAX];
     struct stat facts;
     /* Behind a slash even O_NOFOLLOW follows. */
@@ -100,23 +100,23 @@ static enum ml_status open_folder(struct ml_dumps *dumps, struct ml_complaint *c
     (void)snprintf(path, sizeof(path), "%.*s", (int)count, dumps->folder);
     dumps->folder_fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (dumps->folder_fd < 0) {
-        const int error = errno;
+        const int error_number = errno;
         if (lstat(path, &facts) == 0 && S_ISLNK(facts.st_mode)) {
-            ml_complain(
-                complaint,
+            ml_error_set(
+                error,
                 "%s is a link, and memlog writes through none; name the folder itself, or another "
                 "one, by -o",
                 path
             );
             return ML_ENV_REFUSED;
         }
-        ml_complain(complaint, "%s: %s; choose another folder by -o", path, strerror(error));
+        ml_error_set(error, "%s: %s; choose another folder by -o", path, strerror(error_number));
         return ML_ENV_SYSTEM;
     }
     if (fstat(dumps->folder_fd, &facts) != 0 ||
         (facts.st_uid != geteuid() && !gives_all_to(dumps->folder_fd, facts.st_uid))) {
-        ml_complain(
-            complaint,
+        ml_error_set(
+            error,
             "%s belongs to another user (%u), who could read or replace what is written there; "
             "choose another folder by -o",
             path,
@@ -132,7 +132,7 @@ enum ml_status ml_dumps_open(
     const char *output,
     const char *program,
     pid_t pid,
-    struct ml_complaint *complaint
+    struct ml_error_message *error
 ) {
     *dumps = (struct ml_dumps){.folder_fd = -1};
     const char *slash = strrchr(program, '/');
@@ -142,23 +142,23 @@ enum ml_status ml_dumps_open(
             ? snprintf(dumps->folder, sizeof(dumps->folder), "%s", output)
             : snprintf(dumps->folder, sizeof(dumps->folder), "memlog.%.200s.%d", name, (int)pid);
     if (count < 0 || (size_t)count >= sizeof(dumps->folder)) {
-        ml_complain(complaint, "the name of the output folder is too long");
+        ml_error_set(error, "the name of the output folder is too long");
         return ML_ENV_REFUSED;
     }
     if (mkdir(dumps->folder, 0700) == 0) {
         dumps->made_folder = true;
     } else if (errno != EEXIST) {
-        ml_complain(
-            complaint,
+        ml_error_set(
+            error,
             "cannot make the folder %s: %s; choose another by -o",
             dumps->folder,
             strerror(errno)
         );
         return ML_ENV_SYSTEM;
     }
-    enum ml_status status = open_folder(dumps, complaint);
+    enum ml_status status = open_folder(dumps, error);
     if (status == ML_OK) {
-        status = look_for_dumps(dumps, complaint);
+        status = look_for_dumps(dumps, error);
     }
     if (status != ML_OK) {
         ml_dumps_close(dumps);
@@ -171,7 +171,7 @@ enum ml_status ml_dumps_begin(
     struct ml_dumps *dumps,
     enum memlog_service_dump_reason reason,
     struct ml_dump_file *out_file,
-    struct ml_complaint *complaint
+    struct ml_error_message *error
 ) {
     dumps->last_number++;
     *out_file = (struct ml_dump_file){.fd = -1, .folder_fd = dumps->folder_fd};
@@ -192,12 +192,12 @@ enum ml_status ml_dumps_begin(
         name
     );
     if (whole < 0 || (size_t)whole + sizeof(ML_DUMP_CUT_SUFFIX) > sizeof(out_file->path)) {
-        ml_complain(complaint, "%s: the name is too long", dumps->folder);
+        ml_error_set(error, "%s: the name is too long", dumps->folder);
         return ML_ENV_SYSTEM;
     }
     out_file->fd = make_file(dumps->folder_fd, out_file->temporary, O_RDWR);
     if (out_file->fd < 0) {
-        ml_complain(complaint, "%s/%s: %s", dumps->folder, out_file->temporary, strerror(errno));
+        ml_error_set(error, "%s/%s: %s", dumps->folder, out_file->temporary, strerror(errno));
         return ML_ENV_SYSTEM;
     }
     return ML_OK;
@@ -222,7 +222,7 @@ int ml_dumps_log(const struct ml_dumps *dumps, const char *name) {
 }
 
 /* Close it and give it the name file->path. */
-static enum ml_status settle(struct ml_dump_file *file, struct ml_complaint *complaint) {
+static enum ml_status settle(struct ml_dump_file *file, struct ml_error_message *error) {
     const char *name = strrchr(file->path, '/') + 1;
     const int folder_fd = file->folder_fd;
     /* Another program may have made a file of this name meanwhile: linkat(2) does not overwrite. */
@@ -234,21 +234,21 @@ static enum ml_status settle(struct ml_dump_file *file, struct ml_complaint *com
                renameat(folder_fd, file->temporary, folder_fd, name) == 0;
     }
     if (!fine) {
-        ml_complain(complaint, "%s: %s", file->path, strerror(errno));
+        ml_error_set(error, "%s: %s", file->path, strerror(errno));
         return ML_ENV_SYSTEM;
     }
     (void)unlinkat(folder_fd, file->temporary, 0);
     return ML_OK;
 }
 
-enum ml_status ml_dumps_commit(struct ml_dump_file *file, struct ml_complaint *complaint) {
-    return settle(file, complaint);
+enum ml_status ml_dumps_commit(struct ml_dump_file *file, struct ml_error_message *error) {
+    return settle(file, error);
 }
 
-enum ml_status ml_dumps_keep_cut(struct ml_dump_file *file, struct ml_complaint *complaint) {
+enum ml_status ml_dumps_keep_cut(struct ml_dump_file *file, struct ml_error_message *error) {
     const size_t count = strlen(file->path);
     (void)snprintf(file->path + count, sizeof(file->path) - count, "%s", ML_DUMP_CUT_SUFFIX);
-    return settle(file, complaint);
+    return settle(file, error);
 }
 
 void ml_dumps_discard(struct ml_dump_file *file) {

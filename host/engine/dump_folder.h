@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "base/complaint.h"
+#include "base/error_message.h"
 #include "ipc/wire/ml_status.h"
 #include "mojom_like_idl/contracts/heap_service_mojom.h"
 
@@ -41,33 +41,33 @@ const char *ml_dump_reason_name(enum memlog_service_dump_reason reason);
  * NULL.
  *
  * Errors: ML_ENV_SYSTEM; ML_ENV_REFUSED: it holds dumps, is a link, or is another user's; with a
- *         complaint that names it and says what to do.
+ *         error message that names it and says what to do.
  * Owner:  ml_dumps_close. */
 ML_NODISCARD enum ml_status ml_dumps_open(
     struct ml_dumps *dumps,
     const char *output,
     const char *program,
     pid_t pid,
-    struct ml_complaint *complaint
+    struct ml_error_message *error
 );
 
-/* A new file, under its temporary name. Errors: ML_ENV_SYSTEM with a complaint.
+/* A new file, under its temporary name. Errors: ML_ENV_SYSTEM with an error message.
  * Owner:  end with ml_dumps_commit or ml_dumps_discard. */
 ML_NODISCARD enum ml_status ml_dumps_begin(
     struct ml_dumps *dumps,
     enum memlog_service_dump_reason reason,
     struct ml_dump_file *out_file,
-    struct ml_complaint *complaint
+    struct ml_error_message *error
 );
 
-/* It is whole: close it and give it its name. Errors: ML_ENV_SYSTEM with a complaint. */
+/* It is whole: close it and give it its name. Errors: ML_ENV_SYSTEM with an error message. */
 ML_NODISCARD enum ml_status
-ml_dumps_commit(struct ml_dump_file *file, struct ml_complaint *complaint);
+ml_dumps_commit(struct ml_dump_file *file, struct ml_error_message *error);
 
 /* It was cut off, by a full disk for one: close it and name it so (file->path), for what it holds
- * can be read. Errors: ML_ENV_SYSTEM with a complaint; it keeps its temporary name then. */
+ * can be read. Errors: ML_ENV_SYSTEM with an error message; it keeps its temporary name then. */
 ML_NODISCARD enum ml_status
-ml_dumps_keep_cut(struct ml_dump_file *file, struct ml_complaint *complaint);
+ml_dumps_keep_cut(struct ml_dump_file *file, struct ml_error_message *error);
 
 /* It will not become whole, and nothing is in it: close and remove it. */
 void ml_dumps_discard(struct ml_dump_file *file);

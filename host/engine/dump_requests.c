@@ -168,7 +168,7 @@ void ml_engine_on_dump_asked(
     struct ml_engine *engine = ((struct ml_engine_connection *)context)->engine;
     const struct ml_member *member =
         call->peer.pid > 0 ? ml_members_running(&engine->members, call->peer.pid) : NULL;
-    struct ml_complaint complaint = {.text = ""};
+    struct ml_error_message error = {.text = ""};
     char role[MEMLOG_CLIENT_DUMP_ASKED_REQUEST_ROLE_LIMIT + 1];
     char said[MEMLOG_CLIENT_DUMP_ASKED_REQUEST_REASON_LIMIT + 1];
     struct ml_engine_dump_request wanted = {.reason = MEMLOG_SERVICE_DUMP_REASON_MANUAL};
@@ -190,8 +190,8 @@ void ml_engine_on_dump_asked(
     wanted.words_bytes = strlen(asked->words);
     wanted.requester_id = member->id;
     wanted.has_role = clean(&request->role, role, sizeof(role)) > 0;
-    if (wanted.has_role && ml_role_parse(role, &wanted.role, &complaint) != ML_OK) {
-        refuse(engine, asked->words, complaint.text);
+    if (wanted.has_role && ml_role_parse(role, &wanted.role, &error) != ML_OK) {
+        refuse(engine, asked->words, error.text);
         free(asked);
     } else if (!may_ask(engine)) {
         refuse(engine, asked->words, "programs get 20 dumps in a row, then one in 10 s");

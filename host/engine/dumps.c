@@ -37,12 +37,11 @@ static void discard_file(struct ml_dump_job *job) {
 }
 
 static enum ml_status
-keep_file(struct ml_dump_job *job, bool is_whole, struct ml_complaint *complaint) {
+keep_file(struct ml_dump_job *job, bool is_whole, struct ml_error_message *error) {
     if (job->is_snapshot) {
         return ML_OK; /* a cut one shows what is there */
     }
-    return is_whole ? ml_dumps_commit(&job->file, complaint)
-                    : ml_dumps_keep_cut(&job->file, complaint);
+    return is_whole ? ml_dumps_commit(&job->file, error) : ml_dumps_keep_cut(&job->file, error);
 }
 
 /* There is no service now, but there may be one soon: on_gone is told next. */
@@ -54,7 +53,7 @@ static void
 on_dumped(void *context, enum ml_status status, const struct memlog_service_dump_reply *reply) {
     struct ml_engine *engine = context;
     struct ml_dump_job *job = engine->jobs;
-    struct ml_complaint complaint = {.text = ""};
+    struct ml_error_message error = {.text = ""};
     if (status != ML_OK && may_come_back(engine) && job->tries < ML_DUMP_TRIES_MAX) {
         /* The service has died over it: its successor writes another one. */
         ev_timer_stop(engine->loop, &engine->guard_timer);
@@ -64,25 +63,25 @@ on_dumped(void *context, enum ml_status status, const struct memlog_service_dump
     }
     if (status != ML_OK || reply->written_bytes == 0) {
         if (status != ML_OK) {
-            ml_complain(&complaint, "memlog-service did not write it: %s", ml_status_text(status));
+            ml_error_set(&error, "memlog-service did not write it: %s", ml_status_text(status));
         } else {
-            ml_complain(
-                &complaint,
+            ml_error_set(
+                &error,
                 "memlog-service did not write it: %.*s",
                 (int)reply->trouble.count_bytes,
                 reply->trouble.count_bytes > 0 ? reply->trouble.data : ""
             );
         }
         discard_file(job);
-        end_job(engine, "", false, complaint.text);
+        end_job(engine, "", false, error.text);
         return;
     }
-    if (keep_file(job, reply->whole, &complaint) != ML_OK) {
-        end_job(engine, "", false, complaint.text);
+    if (keep_file(job, reply->whole, &error) != ML_OK) {
+        end_job(engine, "", false, error.text);
         return;
     }
-    ml_complain(
-        &complaint,
+    ml_error_set(
+        &error,
         "%.*s%s%s%s",
         (int)reply->trouble.count_bytes,
         reply->trouble.count_bytes > 0 ? reply->trouble.data : "",
@@ -95,7 +94,7 @@ on_dumped(void *context, enum ml_status status, const struct memlog_service_dump
     if (!job->is_snapshot) {
         ml_engine_keep_words(engine, &job->trigger);
     }
-    end_job(engine, path, reply->complete, complaint.text);
+    end_job(engine, path, reply->complete, error.text);
 }
 
 static void guard(struct ml_engine *engine, uint32_t deadline_ms) {
@@ -241,7 +240,7 @@ static void look_at_members(struct ml_engine *engine) {
 
 static void start_job(struct ml_engine *engine) {
     struct ml_dump_job *job = engine->jobs;
-    struct ml_complaint complaint = {.text = ""};
+    struct ml_error_message error = {.text = ""};
     if (engine->service_state == ML_ENGINE_REVIVING) {
         return; /* ml_engine_dumps_resume */
     }
@@ -252,8 +251,8 @@ static void start_job(struct ml_engine *engine) {
         return;
     }
     if (!job->is_snapshot) {
-        if (ml_dumps_begin(&engine->dumps, job->reason, &job->file, &complaint) != ML_OK) {
-            end_job(engine, "", false, complaint.text);
+        if (ml_dumps_begin(&engine->dumps, job->reason, &job->file, &error) != ML_OK) {
+            end_job(engine, "", false, error.text);
             return;
         }
         look_at_members(engine);

@@ -245,7 +245,7 @@ static void watch(struct ml_engine *engine) {
     ml_engine_peak_init(engine);
 }
 
-static enum ml_status open_uploader(struct ml_engine *engine, struct ml_complaint *complaint) {
+static enum ml_status open_uploader(struct ml_engine *engine, struct ml_error_message *error) {
     if (engine->options->upload.url == NULL) {
         return ML_OK;
     }
@@ -257,15 +257,15 @@ static enum ml_status open_uploader(struct ml_engine *engine, struct ml_complain
         .on_notice = engine->on_notice,
         .context = engine->context,
     };
-    return ml_uploader_open(&setup, &engine->uploader, complaint);
+    return ml_uploader_open(&setup, &engine->uploader, error);
 }
 
-static enum ml_status open_lease(struct ml_engine *engine, struct ml_complaint *complaint) {
+static enum ml_status open_lease(struct ml_engine *engine, struct ml_error_message *error) {
     engine->lease_fd = ml_endpoint_lease();
     if (engine->lease_fd >= 0) {
         return ML_OK;
     }
-    ml_complain(complaint, "cannot make a memory file: %s", strerror(errno));
+    ml_error_set(error, "cannot make a memory file: %s", strerror(errno));
     return ML_ENV_SYSTEM;
 }
 
@@ -280,7 +280,7 @@ static void free_unopened(struct ml_engine *engine) {
 enum ml_status ml_engine_open(
     const struct ml_engine_setup *setup,
     struct ml_engine **out_engine,
-    struct ml_complaint *complaint
+    struct ml_error_message *error
 ) {
     struct ml_engine *engine = calloc(1, sizeof(*engine));
     if (engine == NULL) {
@@ -307,19 +307,19 @@ enum ml_status ml_engine_open(
         ml_socket_directory_others()
     );
     engine->fork_pipe_bytes = ml_pipe_budget_fork_bytes(&engine->budget);
-    enum ml_status status = open_lease(engine, complaint);
+    enum ml_status status = open_lease(engine, error);
     if (status == ML_OK) {
-        status = ml_engine_never_open(engine, complaint);
+        status = ml_engine_never_open(engine, error);
     }
     if (status == ML_OK) {
-        status = ml_socket_directory_open(&engine->directory, complaint);
+        status = ml_socket_directory_open(&engine->directory, error);
     }
     if (status != ML_OK) {
         free_unopened(engine);
         return status;
     }
     engine->on_service = setup->on_service;
-    status = ml_engine_service_open(engine, setup->service_path, complaint);
+    status = ml_engine_service_open(engine, setup->service_path, error);
     if (status != ML_OK) {
         ml_socket_directory_close(&engine->directory);
         free_unopened(engine);
@@ -334,7 +334,7 @@ enum ml_status ml_engine_open(
             "here: a process has one profiler at a time"
         );
     }
-    status = open_uploader(engine, complaint);
+    status = open_uploader(engine, error);
     if (status != ML_OK) {
         ml_engine_close(engine);
         return status;
@@ -395,14 +395,14 @@ enum ml_status ml_engine_preload_path(
     struct ml_engine *engine,
     const char *path,
     const char **out_path,
-    struct ml_complaint *complaint
+    struct ml_error_message *error
 ) {
     enum ml_status status = ML_OK;
     char folder[PATH_MAX];
     const bool has_folder = ml_paths_preload_folder(path, folder);
     const char *beginning = has_folder ? folder : path;
     if (strpbrk(beginning, " :$") != NULL) {
-        status = ml_socket_directory_alias(&engine->directory, beginning, complaint);
+        status = ml_socket_directory_alias(&engine->directory, beginning, error);
         beginning = engine->directory.alias_path;
     }
     const int count = snprintf(
@@ -413,7 +413,7 @@ enum ml_status ml_engine_preload_path(
         has_folder ? "/" ML_PRELOAD_PLATFORM "/" ML_PRELOAD_FILE : ""
     );
     if (status == ML_OK && (count < 0 || (size_t)count >= sizeof(engine->preload_path))) {
-        ml_complain(complaint, "%s: the path is too long for a preload", path);
+        ml_error_set(error, "%s: the path is too long for a preload", path);
         status = ML_ENV_REFUSED;
     }
     *out_path = engine->preload_path;
@@ -421,10 +421,10 @@ enum ml_status ml_engine_preload_path(
 }
 
 enum ml_status ml_engine_set_root(
-    struct ml_engine *engine, pid_t pid, char *const *argv, struct ml_complaint *complaint
+    struct ml_engine *engine, pid_t pid, char *const *argv, struct ml_error_message *error
 ) {
     enum ml_status status =
-        ml_dumps_open(&engine->dumps, engine->options->output, argv[0], pid, complaint);
+        ml_dumps_open(&engine->dumps, engine->options->output, argv[0], pid, error);
     if (status != ML_OK) {
         return status;
     }

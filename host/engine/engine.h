@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <sys/types.h>
 
-#include "base/complaint.h"
+#include "base/error_message.h"
 #include "host/engine/recording.h"
 #include "host/policy/command_line.h"
 #include "host/policy/options.h"
@@ -41,12 +41,12 @@ struct ml_engine_setup {
 
 /* Make the sockets and start the service.
  *
- * Errors: ML_ENV_* with a complaint.
+ * Errors: ML_ENV_* with an error message.
  * Owner:  ml_engine_close. */
 ML_NODISCARD enum ml_status ml_engine_open(
     const struct ml_engine_setup *setup,
     struct ml_engine **out_engine,
-    struct ml_complaint *complaint
+    struct ml_error_message *error
 );
 
 /* A process of the host's own, which is no part of the program. */
@@ -71,19 +71,19 @@ const char *ml_engine_client_path(const struct ml_engine *engine);
  * nothing (ml_paths_preload_folder), and without blanks, colons and dollars. Lives as long as the
  * engine.
  *
- * Errors: ML_ENV_SYSTEM, ML_ENV_REFUSED (too long) with a complaint. */
+ * Errors: ML_ENV_SYSTEM, ML_ENV_REFUSED (too long) with an error message. */
 ML_NODISCARD enum ml_status ml_engine_preload_path(
     struct ml_engine *engine,
     const char *path,
     const char **out_path,
-    struct ml_complaint *complaint
+    struct ml_error_message *error
 );
 
 /* The program that the run is about, before it makes its exec; opens the folder for its dumps.
  *
  * Errors: as ml_dumps_open. Owner:  `argv` is borrowed for the engine's life. */
 ML_NODISCARD enum ml_status ml_engine_set_root(
-    struct ml_engine *engine, pid_t pid, char *const *argv, struct ml_complaint *complaint
+    struct ml_engine *engine, pid_t pid, char *const *argv, struct ml_error_message *error
 );
 
 /* What the kernel said of the root's image after its exec; used if it never reports itself. */

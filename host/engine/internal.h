@@ -144,7 +144,7 @@ struct ml_engine_peak {
 struct ml_final_dump {
     char path[PATH_MAX];
     bool complete;
-    char trouble[ML_COMPLAINT_BYTES];
+    char trouble[ML_ERROR_MESSAGE_BYTES];
 };
 
 /* Why a dump of this run was taken, for people who look at the list. */
@@ -471,7 +471,7 @@ void ml_engine_watch_fini(struct ml_engine *engine);
 
 /* Read the lists of programs that are never recorded. Errors: as ml_never_list_load. */
 ML_NODISCARD enum ml_status
-ml_engine_never_open(struct ml_engine *engine, struct ml_complaint *complaint);
+ml_engine_never_open(struct ml_engine *engine, struct ml_error_message *error);
 void ml_engine_targets_close(struct ml_engine *engine);
 
 /* Whether it must never be recorded; its note says why then. */
@@ -482,7 +482,7 @@ void ml_engine_stop_forbidden(struct ml_engine *engine, struct ml_member *member
 
 /* Record who has that name and comes from now on. Errors: as ml_name_rules_add. */
 ML_NODISCARD enum ml_status ml_engine_want_name(
-    struct ml_engine *engine, const struct ml_name_rule *rule, struct ml_complaint *complaint
+    struct ml_engine *engine, const struct ml_name_rule *rule, struct ml_error_message *error
 );
 void ml_engine_forget_name(struct ml_engine *engine, const char *regex);
 
@@ -525,9 +525,9 @@ void ml_engine_attach_members(struct ml_engine *engine);
 
 /* engine_service.c: the service's birth, death and successor. */
 
-/* Start the first one. Errors: ML_ENV_* with a complaint. */
+/* Start the first one. Errors: ML_ENV_* with an error message. */
 ML_NODISCARD enum ml_status
-ml_engine_service_open(struct ml_engine *engine, const char *path, struct ml_complaint *complaint);
+ml_engine_service_open(struct ml_engine *engine, const char *path, struct ml_error_message *error);
 void ml_engine_service_close(struct ml_engine *engine);
 
 /* engine_dumps.c */

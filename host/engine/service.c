@@ -281,7 +281,7 @@ static uint64_t default_memory_bytes(void) {
     return (is_tighter ? limit : machine.limit_bytes) / SERVICE_PART;
 }
 
-static enum ml_status start(struct ml_engine *engine, struct ml_complaint *complaint) {
+static enum ml_status start(struct ml_engine *engine, struct ml_error_message *error) {
     const struct memlog_service_setup service_setup = {
         .version = MEMLOG_SERVICE_SERVICE_VERSION,
         .clock = (enum memlog_service_clock)engine->clock,
@@ -311,7 +311,7 @@ static enum ml_status start(struct ml_engine *engine, struct ml_complaint *compl
         engine->restart_policy.deaths > 0,
         &service_setup,
         &events,
-        complaint
+        error
     );
     if (status == ML_OK && engine->on_service != NULL) {
         engine->on_service(engine->context, engine->link.pid);
@@ -323,7 +323,7 @@ static void on_restart_timer(struct ev_loop *loop, ev_timer *watcher, int events
     (void)loop;
     (void)events;
     struct ml_engine *engine = watcher->data;
-    struct ml_complaint complaint = {.text = ""};
+    struct ml_error_message error = {.text = ""};
     /* One that has only lost its socket must not go on beside its successor. */
     if (engine->link.pidfd >= 0) {
         (void)syscall(SYS_pidfd_send_signal, engine->link.pidfd, SIGKILL, NULL, 0);
@@ -334,13 +334,13 @@ static void on_restart_timer(struct ev_loop *loop, ev_timer *watcher, int events
         give_up(engine, engine->last_ending); /* it cannot run here, and will not another time */
         return;
     }
-    if (start(engine, &complaint) != ML_OK) {
-        give_up(engine, complaint.text);
+    if (start(engine, &error) != ML_OK) {
+        give_up(engine, error.text);
     }
 }
 
 enum ml_status
-ml_engine_service_open(struct ml_engine *engine, const char *path, struct ml_complaint *complaint) {
+ml_engine_service_open(struct ml_engine *engine, const char *path, struct ml_error_message *error) {
     ml_engine_rate_init(engine);
     ev_init(&engine->restart_timer, on_restart_timer);
     engine->restart_timer.data = engine;
@@ -355,7 +355,7 @@ ml_engine_service_open(struct ml_engine *engine, const char *path, struct ml_com
         engine->words_fd = -1; /* then nobody is suspected */
     }
     const enum ml_status status =
-        engine->service_path != NULL ? start(engine, complaint) : ML_ENV_MEMORY;
+        engine->service_path != NULL ? start(engine, error) : ML_ENV_MEMORY;
     if (status != ML_OK) {
         ml_engine_service_close(engine);
     }

@@ -148,11 +148,11 @@ static enum ml_status start_service(
     int words_fd,
     bool one_worker,
     int *out_fd,
-    struct ml_complaint *complaint
+    struct ml_error_message *error
 ) {
     int ends[2] = {-1, -1};
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
-        ml_complain(complaint, "cannot make a socket: %s", strerror(errno));
+        ml_error_set(error, "cannot make a socket: %s", strerror(errno));
         return ML_ENV_SYSTEM;
     }
     char name[] = "memlog-service";
@@ -168,7 +168,7 @@ static enum ml_status start_service(
     pid_t pid = ml_orphan_start(run_birth, &birth, &pidfd);
     (void)close(ends[1]);
     if (pid < 0) {
-        ml_complain(complaint, "cannot start a process: %s", strerror(errno));
+        ml_error_set(error, "cannot start a process: %s", strerror(errno));
         (void)close(ends[0]);
         return ML_ENV_SYSTEM;
     }
@@ -197,12 +197,12 @@ enum ml_status ml_service_link_open(
     bool one_worker,
     const struct memlog_service_setup *setup,
     const struct ml_service_events *events,
-    struct ml_complaint *complaint
+    struct ml_error_message *error
 ) {
     *link = (struct ml_service_link){.events = *events, .pidfd = -1};
     int fd = -1;
     enum ml_status status =
-        start_service(link, service_path, sandbox, inherited, words_fd, one_worker, &fd, complaint);
+        start_service(link, service_path, sandbox, inherited, words_fd, one_worker, &fd, error);
     if (status != ML_OK) {
         return status;
     }
@@ -214,7 +214,7 @@ enum ml_status ml_service_link_open(
     };
     status = ml_channel_new(fd, &options, &link->channel);
     if (status != ML_OK) {
-        ml_complain(complaint, "cannot speak to memlog-service: %s", ml_status_text(status));
+        ml_error_set(error, "cannot speak to memlog-service: %s", ml_status_text(status));
         ml_service_link_close(link);
         return status;
     }

@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "base/complaint.h"
+#include "base/error_message.h"
 #include "host/engine/member.h"
 #include "host/policy/options.h"
 #include "host/process/launcher.h"
@@ -49,7 +49,7 @@ struct ml_service_link {
  * one core when `one_worker`, so that it can say whose data it is at work on. One that ends at once
  * is told by on_gone, perhaps before this returns.
  *
- * Errors: ML_ENV_* with a complaint.
+ * Errors: ML_ENV_* with an error message.
  * Owner:  `link` stays where it is until ml_service_link_close. */
 ML_NODISCARD enum ml_status ml_service_link_open(
     struct ml_service_link *link,
@@ -61,7 +61,7 @@ ML_NODISCARD enum ml_status ml_service_link_open(
     bool one_worker,
     const struct memlog_service_setup *setup,
     const struct ml_service_events *events,
-    struct ml_complaint *complaint
+    struct ml_error_message *error
 );
 
 /* Hang up. The service then ends by itself; waits for that, at most two seconds, and then ends it.

@@ -11,13 +11,12 @@
 
 /* ---- never */
 
-enum ml_status ml_engine_never_open(struct ml_engine *engine, struct ml_complaint *complaint) {
-    enum ml_status status = ml_never_list_load(
-        &engine->never[0], ML_NEVER_LIST_FOLDER, ML_NEVER_LIST_FILE, 0, complaint
-    );
+enum ml_status ml_engine_never_open(struct ml_engine *engine, struct ml_error_message *error) {
+    enum ml_status status =
+        ml_never_list_load(&engine->never[0], ML_NEVER_LIST_FOLDER, ML_NEVER_LIST_FILE, 0, error);
     if (status == ML_OK && engine->options->never_list != NULL) {
         status = ml_never_list_load_file(
-            &engine->never[1], engine->options->never_list, geteuid(), complaint
+            &engine->never[1], engine->options->never_list, geteuid(), error
         );
     }
     return status;
@@ -75,9 +74,9 @@ static void tell_forks(struct ml_engine *engine) {
 }
 
 enum ml_status ml_engine_want_name(
-    struct ml_engine *engine, const struct ml_name_rule *rule, struct ml_complaint *complaint
+    struct ml_engine *engine, const struct ml_name_rule *rule, struct ml_error_message *error
 ) {
-    const enum ml_status status = ml_name_rules_add(&engine->names, rule, complaint);
+    const enum ml_status status = ml_name_rules_add(&engine->names, rule, error);
     tell_forks(engine);
     return status;
 }

@@ -104,7 +104,7 @@ static void on_notice(void *context, const char *text) {
 }
 
 /* The options, as if behind `memlog run`, with the program's name at their end. */
-static enum ml_status parse_options(struct memlog_host *host, struct ml_complaint *complaint) {
+static enum ml_status parse_options(struct memlog_host *host, struct ml_error_message *message) {
     enum ml_status status = ml_options_init(&host->options);
     size_t count = 0;
     while (status == ML_OK && host->settings.options != NULL &&
@@ -119,21 +119,21 @@ static enum ml_status parse_options(struct memlog_host *host, struct ml_complain
         words[i] = host->settings.options[i];
     }
     words[count] = host->argv[0];
-    status = ml_options_parse(&host->options, words, complaint);
+    status = ml_options_parse(&host->options, words, message);
     free(words);
     host->options.program = host->argv;
     if (status == ML_OK && (host->options.help || host->options.mode == ML_MODE_NONE)) {
-        ml_complain(complaint, "%s makes no host", host->options.help ? "--help" : "--memlog=none");
+        ml_error_set(message, "%s makes no host", host->options.help ? "--help" : "--memlog=none");
         status = ML_PEER_RANGE;
     }
     return status;
 }
 
-static enum ml_status open_engine(struct memlog_host *host, struct ml_complaint *complaint) {
+static enum ml_status open_engine(struct memlog_host *host, struct ml_error_message *message) {
     char service_path[PATH_MAX];
     enum ml_status status = ML_OK;
     if (host->settings.service_path == NULL) {
-        status = ml_paths_find(ML_SERVICE_FILE, service_path, complaint);
+        status = ml_paths_find(ML_SERVICE_FILE, service_path, message);
     }
     if (status != ML_OK) {
         return status;
@@ -147,9 +147,9 @@ static enum ml_status open_engine(struct memlog_host *host, struct ml_complaint 
         .on_notice = on_notice,
         .context = host,
     };
-    status = ml_engine_open(&setup, &host->engine, complaint);
+    status = ml_engine_open(&setup, &host->engine, message);
     if (status == ML_OK) {
-        status = ml_engine_set_root(host->engine, getpid(), host->argv, complaint);
+        status = ml_engine_set_root(host->engine, getpid(), host->argv, message);
     }
     return status;
 }
@@ -179,7 +179,7 @@ static bool start_thread(struct memlog_host *host) {
 
 struct memlog_host *
 memlog_host_start(const struct memlog_host_settings *settings, char *error, size_t error_bytes) {
-    struct ml_complaint complaint = {.text = ""};
+    struct ml_error_message message = {.text = ""};
     struct memlog_host *host = calloc(1, sizeof(*host));
     if (host == NULL) {
         (void)snprintf(error, error_bytes, "%s", ml_status_text(ML_ENV_MEMORY));
@@ -190,10 +190,10 @@ memlog_host_start(const struct memlog_host_settings *settings, char *error, size
     (void)pthread_mutex_init(&host->mutex, NULL);
     (void)pthread_cond_init(&host->done, NULL);
     ml_inherited_read(&host->inherited);
-    enum ml_status status = host->argv[0] != NULL ? parse_options(host, &complaint) : ML_ENV_MEMORY;
+    enum ml_status status = host->argv[0] != NULL ? parse_options(host, &message) : ML_ENV_MEMORY;
     if (status == ML_OK) {
         host->loop = ev_loop_new(EVBACKEND_EPOLL | EVFLAG_NOENV);
-        status = host->loop != NULL ? open_engine(host, &complaint) : ML_ENV_SYSTEM;
+        status = host->loop != NULL ? open_engine(host, &message) : ML_ENV_SYSTEM;
     }
     if (status == ML_OK) {
         ev_async_init(&host->wake, on_wake);
@@ -206,7 +206,7 @@ memlog_host_start(const struct memlog_host_settings *settings, char *error, size
             error,
             error_bytes,
             "%s",
-            complaint.text[0] != '\0' ? complaint.text : ml_status_text(status)
+            message.text[0] != '\0' ? message.text : ml_status_text(status)
         );
         free_host(host);
         return NULL;

@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "base/complaint.h"
+#include "base/error_message.h"
 #include "host/process/info.h"
 #include "host/process/launcher.h"
 #include "ipc/wire/ml_status.h"

@@ -308,12 +308,12 @@ pids_of(struct ml_http_request *request, uint32_t out_pids[DUMP_PIDS_MAX], size_
 bool ml_page_dump_request_of(
     struct ml_http_request *request, struct ml_engine_dump_request *wanted
 ) {
-    struct ml_complaint complaint = {.text = ""};
+    struct ml_error_message error = {.text = ""};
     const char *role = ml_http_argument(request, "role");
     const char *words = ml_http_argument(request, "reason");
     wanted->has_role = role != NULL && role[0] != '\0';
-    if (wanted->has_role && ml_role_parse(role, &wanted->role, &complaint) != ML_OK) {
-        ml_page_answer_error(request, 400, "role=: %s", complaint.text);
+    if (wanted->has_role && ml_role_parse(role, &wanted->role, &error) != ML_OK) {
+        ml_page_answer_error(request, 400, "role=: %s", error.text);
         return false;
     }
     wanted->words = words;

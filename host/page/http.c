@@ -416,7 +416,7 @@ void ml_http_answer(struct ml_http_request *request, const struct ml_http_answer
 /* ---- birth and end */
 
 enum ml_status ml_http_open(
-    const struct ml_http_setup *setup, struct ml_http **out_http, struct ml_complaint *complaint
+    const struct ml_http_setup *setup, struct ml_http **out_http, struct ml_error_message *error
 ) {
     struct ml_http *http = calloc(1, sizeof(*http));
     if (http == NULL) {
@@ -455,7 +455,7 @@ enum ml_status ml_http_open(
     const union MHD_DaemonInfo *info =
         http->daemon != NULL ? MHD_get_daemon_info(http->daemon, MHD_DAEMON_INFO_EPOLL_FD) : NULL;
     if (info == NULL) {
-        ml_complain(complaint, "the page's server did not start: %s", strerror(errno));
+        ml_error_set(error, "the page's server did not start: %s", strerror(errno));
         if (http->daemon != NULL) {
             MHD_stop_daemon(http->daemon);
         } else {

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/complaint.h"
+#include "base/error_message.h"
 #include "ipc/wire/ml_status.h"
 
 struct ev_loop;
@@ -41,9 +41,9 @@ struct ml_http_setup {
     void *context;
 };
 
-/* Errors: ML_ENV_SYSTEM, ML_ENV_MEMORY, with a complaint. Owner: ml_http_close. */
+/* Errors: ML_ENV_SYSTEM, ML_ENV_MEMORY, with an error message. Owner: ml_http_close. */
 ML_NODISCARD enum ml_status ml_http_open(
-    const struct ml_http_setup *setup, struct ml_http **out_http, struct ml_complaint *complaint
+    const struct ml_http_setup *setup, struct ml_http **out_http, struct ml_error_message *error
 );
 
 /* Whoever still waits gets 503. NULL is allowed. */

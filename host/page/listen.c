@@ -13,12 +13,12 @@
 enum { BACKLOG = 128 };
 
 static enum ml_status
-fail(int fd, const struct ml_page_place *place, struct ml_complaint *complaint) {
+fail(int fd, const struct ml_page_place *place, struct ml_error_message *error) {
     if (place->kind == ML_PAGE_UNIX) {
-        ml_complain(complaint, "the page cannot listen at %s: %s", place->path, strerror(errno));
+        ml_error_set(error, "the page cannot listen at %s: %s", place->path, strerror(errno));
     } else {
-        ml_complain(
-            complaint,
+        ml_error_set(
+            error,
             "the page cannot listen at %s port %u: %s",
             place->address,
             (unsigned)place->port,
@@ -55,7 +55,7 @@ static void remove_stale(const struct ml_page_place *place) {
 }
 
 static enum ml_status
-listen_at_path(struct ml_page_place *place, int *out_fd, struct ml_complaint *complaint) {
+listen_at_path(struct ml_page_place *place, int *out_fd, struct ml_error_message *error) {
     const struct sockaddr_un address = path_address(place);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     remove_stale(place);
@@ -63,14 +63,14 @@ listen_at_path(struct ml_page_place *place, int *out_fd, struct ml_complaint *co
     const int bound = fd < 0 ? -1 : bind(fd, (const struct sockaddr *)&address, sizeof(address));
     (void)umask(before);
     if (bound != 0 || listen(fd, BACKLOG) != 0) {
-        return fail(fd, place, complaint);
+        return fail(fd, place, error);
     }
     *out_fd = fd;
     return ML_OK;
 }
 
 static enum ml_status
-listen_at_port(struct ml_page_place *place, int *out_fd, struct ml_complaint *complaint) {
+listen_at_port(struct ml_page_place *place, int *out_fd, struct ml_error_message *error) {
     union {
         struct sockaddr any;
         struct sockaddr_in four;
@@ -88,7 +88,7 @@ listen_at_port(struct ml_page_place *place, int *out_fd, struct ml_complaint *co
     if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) != 0 ||
         bind(fd, &address.any, count) != 0 || listen(fd, BACKLOG) != 0 ||
         getsockname(fd, &address.any, &count) != 0) {
-        return fail(fd, place, complaint);
+        return fail(fd, place, error);
     }
     place->port = ntohs(address.four.sin_port); /* the same place in both */
     *out_fd = fd;
@@ -96,9 +96,9 @@ listen_at_port(struct ml_page_place *place, int *out_fd, struct ml_complaint *co
 }
 
 enum ml_status
-ml_page_listen(struct ml_page_place *place, int *out_fd, struct ml_complaint *complaint) {
-    return place->kind == ML_PAGE_UNIX ? listen_at_path(place, out_fd, complaint)
-                                       : listen_at_port(place, out_fd, complaint);
+ml_page_listen(struct ml_page_place *place, int *out_fd, struct ml_error_message *error) {
+    return place->kind == ML_PAGE_UNIX ? listen_at_path(place, out_fd, error)
+                                       : listen_at_port(place, out_fd, error);
 }
 
 void ml_page_unlisten(const struct ml_page_place *place) {

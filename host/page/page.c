@@ -261,16 +261,16 @@ static void on_request(void *context, struct ml_http_request *request) {
 
 /* ---- birth and end */
 
-static enum ml_status open_server(struct ml_page *page, struct ml_complaint *complaint) {
+static enum ml_status open_server(struct ml_page *page, struct ml_error_message *error) {
     struct ml_page_place place = *page->setup.place;
     int fd = -1;
-    enum ml_status status = ml_page_listen(&place, &fd, complaint);
+    enum ml_status status = ml_page_listen(&place, &fd, error);
     if (status != ML_OK) {
         return status;
     }
     status = ml_page_guard_init(&page->guard, &place);
     if (status != ML_OK) {
-        ml_complain(complaint, "no random bytes for the page's token: %s", strerror(errno));
+        ml_error_set(error, "no random bytes for the page's token: %s", strerror(errno));
         (void)close(fd);
         return status;
     }
@@ -282,11 +282,11 @@ static enum ml_status open_server(struct ml_page *page, struct ml_complaint *com
         .on_request = on_request,
         .context = page,
     };
-    return ml_http_open(&setup, &page->http, complaint);
+    return ml_http_open(&setup, &page->http, error);
 }
 
 enum ml_status ml_page_open(
-    const struct ml_page_setup *setup, struct ml_page **out_page, struct ml_complaint *complaint
+    const struct ml_page_setup *setup, struct ml_page **out_page, struct ml_error_message *error
 ) {
     struct ml_page *page = calloc(1, sizeof(*page));
     if (page == NULL) {
@@ -306,7 +306,7 @@ enum ml_status ml_page_open(
     };
     enum ml_status status = ml_analyzer_open(&analyzer_setup, &page->analyzer);
     if (status == ML_OK) {
-        status = open_server(page, complaint);
+        status = open_server(page, error);
     }
     if (status != ML_OK) {
         ml_page_close(page);

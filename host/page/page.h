@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "base/complaint.h"
+#include "base/error_message.h"
 #include "host/policy/page_place.h"
 #include "host/process/info.h"
 #include "host/process/launcher.h"
@@ -31,9 +31,9 @@ struct ml_page_setup {
     void *context;
 };
 
-/* Errors: ML_ENV_* with a complaint. Owner: ml_page_close, then ml_page_free. */
+/* Errors: ML_ENV_* with an error message. Owner: ml_page_close, then ml_page_free. */
 ML_NODISCARD enum ml_status ml_page_open(
-    const struct ml_page_setup *setup, struct ml_page **out_page, struct ml_complaint *complaint
+    const struct ml_page_setup *setup, struct ml_page **out_page, struct ml_error_message *error
 );
 
 /* Speak to nobody any more; whoever still waits for an answer gets one. NULL is allowed. */

@@ -19,7 +19,7 @@ void ml_name_rules_remove(struct ml_name_rules *rules, const char *regex) {
 }
 
 enum ml_status ml_name_rules_add(
-    struct ml_name_rules *rules, const struct ml_name_rule *rule, struct ml_complaint *complaint
+    struct ml_name_rules *rules, const struct ml_name_rule *rule, struct ml_error_message *error
 ) {
     struct ml_patterns *pattern = ml_patterns_new();
     if (pattern == NULL) {
@@ -27,10 +27,10 @@ enum ml_status ml_name_rules_add(
     }
     enum ml_status status = ML_OK;
     if (rule->regex[0] == '\0') {
-        ml_complain(complaint, "an empty expression names nobody in particular");
+        ml_error_set(error, "an empty expression names nobody in particular");
         status = ML_PEER_FORM;
     } else {
-        status = ml_patterns_add(pattern, rule->regex, 0, complaint);
+        status = ml_patterns_add(pattern, rule->regex, 0, error);
     }
     if (status != ML_OK) {
         ml_patterns_free(pattern);
@@ -38,7 +38,7 @@ enum ml_status ml_name_rules_add(
     }
     ml_name_rules_remove(rules, rule->regex);
     if (rules->count == ML_NAME_RULES_MAX) {
-        ml_complain(complaint, "%d names are wanted already", ML_NAME_RULES_MAX);
+        ml_error_set(error, "%d names are wanted already", ML_NAME_RULES_MAX);
         ml_patterns_free(pattern);
         return ML_PEER_LIMIT;
     }

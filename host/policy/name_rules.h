@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/complaint.h"
+#include "base/error_message.h"
 #include "host/policy/patterns.h"
 #include "ipc/wire/ml_status.h"
 
@@ -29,9 +29,9 @@ struct ml_name_rules {
 };
 
 /* Errors: ML_PEER_FORM: no regular expression, or an empty one;
- * ML_PEER_LIMIT: too many; each with a complaint. ML_ENV_MEMORY. */
+ * ML_PEER_LIMIT: too many; each with an error message. ML_ENV_MEMORY. */
 ML_NODISCARD enum ml_status ml_name_rules_add(
-    struct ml_name_rules *rules, const struct ml_name_rule *rule, struct ml_complaint *complaint
+    struct ml_name_rules *rules, const struct ml_name_rule *rule, struct ml_error_message *error
 );
 
 /* The rule of exactly that expression is no more, if there was one. */

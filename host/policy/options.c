@@ -52,12 +52,12 @@ uint64_t ml_sampling_bytes(bool sampling, uint64_t rate_bytes) {
     return rate_bytes != 0 ? rate_bytes : sampling ? SAMPLING_DEFAULT_BYTES : 1;
 }
 
-bool ml_stack_mode_available(enum ml_stack_mode mode, struct ml_complaint *complaint) {
+bool ml_stack_mode_available(enum ml_stack_mode mode, struct ml_error_message *error) {
     if (mode == ML_STACK_NATIVE || mode == ML_STACK_NATIVE_WITH_THREAD_NAMES) {
         return true;
     }
-    ml_complain(
-        complaint,
+    ml_error_set(
+        error,
         "--memlog-stack-mode=%s is not available in this version of memlog; "
         "native and native-with-thread-names are",
         ml_stack_mode_names[mode]
@@ -66,10 +66,10 @@ bool ml_stack_mode_available(enum ml_stack_mode mode, struct ml_complaint *compl
 }
 
 enum ml_status ml_options_parse(
-    struct ml_options *options, char *const *arguments, struct ml_complaint *complaint
+    struct ml_options *options, char *const *arguments, struct ml_error_message *error
 ) {
     const enum ml_option_outcome outcome =
-        ml_option_table_read(&ml_run_table, arguments, options, NULL, complaint);
+        ml_option_table_read(&ml_run_table, arguments, options, NULL, error);
     options->help = outcome == ML_OPTIONS_HELP;
     if (options->help) {
         return ML_OK;
@@ -77,10 +77,10 @@ enum ml_status ml_options_parse(
     if (outcome == ML_OPTIONS_WRONG) {
         return ML_PEER_FORM;
     }
-    if (!ml_stack_mode_available(options->stack_mode, complaint)) {
+    if (!ml_stack_mode_available(options->stack_mode, error)) {
         return ML_ENV_MISSING;
     }
-    if (!ml_page_place_allowed(&options->page, options->page_remote, complaint)) {
+    if (!ml_page_place_allowed(&options->page, options->page_remote, error)) {
         return ML_ENV_REFUSED;
     }
     options->sampling_bytes = ml_sampling_bytes(options->sampling, options->sampling_bytes);
@@ -115,7 +115,7 @@ static bool is_known_key(const char *key, size_t key_count) {
 }
 
 enum ml_status
-ml_options_check_environment(char *const *environment, struct ml_complaint *complaint) {
+ml_options_check_environment(char *const *environment, struct ml_error_message *error) {
     static const char prefix[] = "MEMLOG_";
     for (size_t i = 0; environment[i] != NULL; i++) {
         const char *entry = environment[i];
@@ -126,8 +126,8 @@ ml_options_check_environment(char *const *environment, struct ml_complaint *comp
         char key[ML_SUGGEST_WORD_MAX + 1];
         (void)snprintf(key, sizeof(key), "%.*s", (int)key_count, entry);
         const char *near = ml_suggest(key, environment_keys, ENVIRONMENT_KEYS);
-        ml_complain(
-            complaint,
+        ml_error_set(
+            error,
             "unknown environment key '%s'; %s%s",
             key,
             near != NULL

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/complaint.h"
+#include "base/error_message.h"
 #include "base/option_table.h"
 #include "host/policy/mode.h"
 #include "host/policy/page_place.h"
@@ -127,7 +127,7 @@ extern const char *const ml_stack_mode_names[];
 uint64_t ml_sampling_bytes(bool sampling, uint64_t rate_bytes);
 
 /* Whether this version has it. */
-bool ml_stack_mode_available(enum ml_stack_mode mode, struct ml_complaint *complaint);
+bool ml_stack_mode_available(enum ml_stack_mode mode, struct ml_error_message *error);
 
 extern const struct ml_option_table ml_run_table;
 
@@ -139,16 +139,16 @@ void ml_options_fini(struct ml_options *options);
  *
  * Shape:  [OPTIONS] [--] PROGRAM [ARGS...], NULL-terminated; a value may follow as `--x=V` or,
  * where one is required, as the next argument. Errors: ML_PEER_*, ML_ENV_MISSING, each with a
- * complaint that names the argument. Owner:  arguments are borrowed for the options' life. */
+ * error message that names the argument. Owner:  arguments are borrowed for the options' life. */
 ML_NODISCARD enum ml_status ml_options_parse(
-    struct ml_options *options, char *const *arguments, struct ml_complaint *complaint
+    struct ml_options *options, char *const *arguments, struct ml_error_message *error
 );
 
 /* Refuse MEMLOG_* keys that memlog does not know.
  *
- * Errors: ML_ENV_MISSING with a complaint that names the key. */
+ * Errors: ML_ENV_MISSING with an error message that names the key. */
 ML_NODISCARD enum ml_status
-ml_options_check_environment(char *const *environment, struct ml_complaint *complaint);
+ml_options_check_environment(char *const *environment, struct ml_error_message *error);
 
 /* A signal by name, "USR2", "SIGUSR2", or number. 0: there is none of that name. */
 int ml_signal_parse(const char *name);

@@ -29,7 +29,7 @@ const char *const ml_sandbox_names[ML_SANDBOX_COUNT + 1] = {"auto", "strict", "n
 const char *const ml_upload_names[] = {"plain", "none", "all", NULL};
 static const char *const overrun_names[] = {"block", "sample", NULL};
 
-static bool read_role(void *to, const char *value, struct ml_complaint *why) {
+static bool read_role(void *to, const char *value, struct ml_error_message *why) {
     const struct ml_options *options = to;
     enum ml_role role = ML_ROLE_OTHER;
     const char *equals = strchr(value, '=');
@@ -43,19 +43,19 @@ static bool read_role(void *to, const char *value, struct ml_complaint *why) {
     return fine;
 }
 
-static bool read_only(void *to, const char *value, struct ml_complaint *why) {
+static bool read_only(void *to, const char *value, struct ml_error_message *why) {
     return ml_patterns_add(((struct ml_options *)to)->only, value, 0, why) == ML_OK;
 }
 
-static bool read_never(void *to, const char *value, struct ml_complaint *why) {
+static bool read_never(void *to, const char *value, struct ml_error_message *why) {
     return ml_patterns_add(((struct ml_options *)to)->never, value, 0, why) == ML_OK;
 }
 
-static bool read_page(void *to, const char *value, struct ml_complaint *why) {
+static bool read_page(void *to, const char *value, struct ml_error_message *why) {
     return ml_page_place_parse(value, &((struct ml_options *)to)->page, why) == ML_OK;
 }
 
-static bool read_no_page(void *to, const char *value, struct ml_complaint *why) {
+static bool read_no_page(void *to, const char *value, struct ml_error_message *why) {
     (void)value;
     (void)why;
     ((struct ml_options *)to)->page = (struct ml_page_place){.kind = ML_PAGE_NONE};
@@ -63,7 +63,7 @@ static bool read_no_page(void *to, const char *value, struct ml_complaint *why) 
 }
 
 /* "25%", "50M"; nothing: 25 %. */
-static bool read_peak_step(void *to, const char *value, struct ml_complaint *why) {
+static bool read_peak_step(void *to, const char *value, struct ml_error_message *why) {
     struct ml_peak_step step = {.is_set = true};
     const size_t count = value != NULL ? strlen(value) : 0;
     uint64_t percent = PEAK_STEP_PERCENT;
@@ -85,25 +85,25 @@ static bool read_peak_step(void *to, const char *value, struct ml_complaint *why
     return false;
 }
 
-static bool read_threshold(void *to, const char *value, struct ml_complaint *why) {
+static bool read_threshold(void *to, const char *value, struct ml_error_message *why) {
     return ml_trigger_rules_threshold(&((struct ml_options *)to)->triggers, value, why) == ML_OK;
 }
 
-static bool read_triggers(void *to, const char *value, struct ml_complaint *why) {
+static bool read_triggers(void *to, const char *value, struct ml_error_message *why) {
     return ml_trigger_rules_load(&((struct ml_options *)to)->triggers, value, why) == ML_OK;
 }
 
-static bool read_upload(void *to, const char *value, struct ml_complaint *why) {
+static bool read_upload(void *to, const char *value, struct ml_error_message *why) {
     struct ml_upload_options *upload = &((struct ml_options *)to)->upload;
     upload->url = value;
     return ml_upload_target_parse(value, &upload->target, why) == ML_OK;
 }
 
 /* libcurl opens it by its name, again and again; one that comes later is none of its concern. */
-static bool read_upload_ca(void *to, const char *value, struct ml_complaint *why) {
+static bool read_upload_ca(void *to, const char *value, struct ml_error_message *why) {
     const int fd = ml_input_regular(value);
     if (fd < 0 && errno != ENOENT) {
-        ml_complain(why, "%s", ml_input_trouble(errno));
+        ml_error_set(why, "%s", ml_input_trouble(errno));
         return false;
     }
     if (fd >= 0) {
@@ -130,10 +130,10 @@ int ml_signal_parse(const char *name) {
     return 0;
 }
 
-static bool read_dump_signal(void *to, const char *value, struct ml_complaint *why) {
+static bool read_dump_signal(void *to, const char *value, struct ml_error_message *why) {
     const int number = ml_signal_parse(value);
     if (number == SIGKILL || number == SIGSTOP || number == SIGCHLD) {
-        ml_complain(why, "memlog cannot take this signal; USR2 is one that it can");
+        ml_error_set(why, "memlog cannot take this signal; USR2 is one that it can");
     }
     ((struct ml_options *)to)->dump_signal = number;
     return number != 0 && why->text[0] == '\0';

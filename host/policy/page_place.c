@@ -12,23 +12,21 @@ struct ml_page_place ml_page_place_default(void) {
     return (struct ml_page_place){.kind = ML_PAGE_TCP, .address = "127.0.0.1"};
 }
 
-static enum ml_status wrong(struct ml_complaint *complaint) {
-    ml_complain(
-        complaint, "PORT, ADDRESS:PORT or unix:PATH is wanted, such as 8080 or 127.0.0.1:8080"
+static enum ml_status wrong(struct ml_error_message *error) {
+    ml_error_set(
+        error, "PORT, ADDRESS:PORT or unix:PATH is wanted, such as 8080 or 127.0.0.1:8080"
     );
     return ML_PEER_FORM;
 }
 
 static enum ml_status
-parse_path(const char *value, struct ml_page_place *out_place, struct ml_complaint *complaint) {
+parse_path(const char *value, struct ml_page_place *out_place, struct ml_error_message *error) {
     const char *path = value + strlen(UNIX_PREFIX);
     if (path[0] == '\0') {
-        return wrong(complaint);
+        return wrong(error);
     }
     if (strlen(path) >= sizeof(out_place->path)) {
-        ml_complain(
-            complaint, "a socket's path has at most %zu bytes", sizeof(out_place->path) - 1
-        );
+        ml_error_set(error, "a socket's path has at most %zu bytes", sizeof(out_place->path) - 1);
         return ML_PEER_RANGE;
     }
     out_place->kind = ML_PAGE_UNIX;
@@ -56,7 +54,7 @@ static bool take_address(const char *text, size_t count, struct ml_page_place *p
 }
 
 enum ml_status ml_page_place_parse(
-    const char *value, struct ml_page_place *out_place, struct ml_complaint *complaint
+    const char *value, struct ml_page_place *out_place, struct ml_error_message *error
 ) {
     *out_place = ml_page_place_default();
     if (value == NULL || value[0] == '\0') {
@@ -64,16 +62,16 @@ enum ml_status ml_page_place_parse(
     }
     out_place->asked = true;
     if (strncmp(value, UNIX_PREFIX, strlen(UNIX_PREFIX)) == 0) {
-        return parse_path(value, out_place, complaint);
+        return parse_path(value, out_place, error);
     }
     const char *colon = strrchr(value, ':');
     const char *port = colon != NULL ? colon + 1 : value;
     uint64_t number = 0;
     if (colon != NULL && !take_address(value, (size_t)(colon - value), out_place)) {
-        return wrong(complaint);
+        return wrong(error);
     }
     if (!ml_count_read(port, UINT16_MAX, &number)) {
-        return wrong(complaint);
+        return wrong(error);
     }
     out_place->asked = true;
     out_place->port = (uint16_t)number;
@@ -86,13 +84,13 @@ bool ml_page_place_is_local(const struct ml_page_place *place) {
 }
 
 bool ml_page_place_allowed(
-    const struct ml_page_place *place, bool is_remote_wanted, struct ml_complaint *complaint
+    const struct ml_page_place *place, bool is_remote_wanted, struct ml_error_message *error
 ) {
     if (is_remote_wanted || ml_page_place_is_local(place)) {
         return true;
     }
-    ml_complain(
-        complaint,
+    ml_error_set(
+        error,
         "--page=%s: others than this machine could reach the page there, and its token would "
         "travel in the clear; --page-remote says that this is wanted",
         place->address

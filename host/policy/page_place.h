@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/complaint.h"
+#include "base/error_message.h"
 #include "ipc/wire/ml_status.h"
 
 /* An IPv6 address in brackets fits; sun_path of unix(7) with its NUL. */
@@ -29,9 +29,9 @@ struct ml_page_place {
 struct ml_page_place ml_page_place_default(void);
 
 /* Shape:  "" as the default; PORT; ADDRESS:PORT, with [ADDRESS]:PORT for IPv6 and localhost for
- * 127.0.0.1; unix:PATH. Errors: ML_PEER_FORM, ML_PEER_RANGE, with a complaint. */
+ * 127.0.0.1; unix:PATH. Errors: ML_PEER_FORM, ML_PEER_RANGE, with an error message. */
 ML_NODISCARD enum ml_status ml_page_place_parse(
-    const char *value, struct ml_page_place *out_place, struct ml_complaint *complaint
+    const char *value, struct ml_page_place *out_place, struct ml_error_message *error
 );
 
 /* Only this machine can reach it. */
@@ -39,7 +39,7 @@ bool ml_page_place_is_local(const struct ml_page_place *place);
 
 /* Whether the page may be there: others than this machine reach it only where that is wanted. */
 bool ml_page_place_allowed(
-    const struct ml_page_place *place, bool is_remote_wanted, struct ml_complaint *complaint
+    const struct ml_page_place *place, bool is_remote_wanted, struct ml_error_message *error
 );
 
 #endif

@@ -32,7 +32,7 @@ void ml_patterns_free(struct ml_patterns *take_patterns) {
 }
 
 enum ml_status ml_patterns_add(
-    struct ml_patterns *patterns, const char *regex, int number, struct ml_complaint *complaint
+    struct ml_patterns *patterns, const char *regex, int number, struct ml_error_message *error
 ) {
     struct pattern *items =
         reallocarray(patterns->items, patterns->count + 1, sizeof(*patterns->items));
@@ -41,11 +41,11 @@ enum ml_status ml_patterns_add(
     }
     patterns->items = items;
     struct pattern *item = &items[patterns->count];
-    int error = regcomp(&item->regex, regex, REG_EXTENDED | REG_NOSUB);
-    if (error != 0) {
+    int error_number = regcomp(&item->regex, regex, REG_EXTENDED | REG_NOSUB);
+    if (error_number != 0) {
         char text[256];
-        (void)regerror(error, &item->regex, text, sizeof(text));
-        ml_complain(complaint, "'%s' is no regular expression: %s", regex, text);
+        (void)regerror(error_number, &item->regex, text, sizeof(text));
+        ml_error_set(error, "'%s' is no regular expression: %s", regex, text);
         return ML_PEER_FORM;
     }
     item->text = strdup(regex);

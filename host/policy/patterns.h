@@ -7,7 +7,7 @@
 
 #include <stddef.h>
 
-#include "base/complaint.h"
+#include "base/error_message.h"
 #include "ipc/wire/ml_status.h"
 
 /* An ordered list of (regular expression, number). POSIX extended syntax, matched anywhere in the
@@ -17,9 +17,9 @@ struct ml_patterns;
 struct ml_patterns *ml_patterns_new(void);
 void ml_patterns_free(struct ml_patterns *take_patterns);
 
-/* Errors: ML_PEER_FORM with a complaint: not a regular expression; ML_ENV_MEMORY. */
+/* Errors: ML_PEER_FORM with an error message: not a regular expression; ML_ENV_MEMORY. */
 ML_NODISCARD enum ml_status ml_patterns_add(
-    struct ml_patterns *patterns, const char *regex, int number, struct ml_complaint *complaint
+    struct ml_patterns *patterns, const char *regex, int number, struct ml_error_message *error
 );
 
 /* How many were added. */

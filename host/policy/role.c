@@ -13,7 +13,7 @@ const char *ml_role_name(enum ml_role role) {
 }
 
 enum ml_status
-ml_role_parse(const char *name, enum ml_role *out_role, struct ml_complaint *complaint) {
+ml_role_parse(const char *name, enum ml_role *out_role, struct ml_error_message *error) {
     for (unsigned i = 0; i < ML_ROLE_COUNT; i++) {
         if (strcmp(name, ml_role_names[i]) == 0) {
             *out_role = (enum ml_role)i;
@@ -21,8 +21,8 @@ ml_role_parse(const char *name, enum ml_role *out_role, struct ml_complaint *com
         }
     }
     const char *near = ml_suggest(name, ml_role_names, ML_ROLE_COUNT);
-    ml_complain(
-        complaint,
+    ml_error_set(
+        error,
         "'%s' is no role%s%s%s (browser, renderer, gpu, utility, other)",
         name,
         near != NULL ? "; did you mean '" : "",

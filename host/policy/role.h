@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/complaint.h"
+#include "base/error_message.h"
 #include "host/policy/command_line.h"
 #include "host/policy/patterns.h"
 #include "ipc/wire/ml_status.h"
@@ -30,9 +30,9 @@ extern const char *const ml_role_names[ML_ROLE_COUNT + 1];
 /* "renderer". */
 const char *ml_role_name(enum ml_role role);
 
-/* Errors: ML_ENV_MISSING with a complaint that names the nearest. */
+/* Errors: ML_ENV_MISSING with an error message that names the nearest. */
 ML_NODISCARD enum ml_status
-ml_role_parse(const char *name, enum ml_role *out_role, struct ml_complaint *complaint);
+ml_role_parse(const char *name, enum ml_role *out_role, struct ml_error_message *error);
 
 /* The role of a process. `rules` holds (regex, enum ml_role). The built-in rule looks at arguments
  * that are `--type=NAME` as a whole, and at the words of the first one: a process that gives itself

@@ -86,25 +86,25 @@ struct ml_trigger_rules ml_trigger_rules_default(void) {
 }
 
 enum ml_status ml_trigger_rules_threshold(
-    struct ml_trigger_rules *rules, const char *text, struct ml_complaint *complaint
+    struct ml_trigger_rules *rules, const char *text, struct ml_error_message *error
 ) {
     char name[ML_SUGGEST_WORD_MAX];
     const size_t name_count = strcspn(text, "=");
     enum ml_role role = ML_ROLE_OTHER;
     uint64_t bytes = 0;
     if (text[name_count] == '\0' || name_count >= sizeof(name)) {
-        ml_complain(complaint, "ROLE=SIZE is wanted, such as browser=400M");
+        ml_error_set(error, "ROLE=SIZE is wanted, such as browser=400M");
         return ML_PEER_FORM;
     }
     memcpy(name, text, name_count);
     name[name_count] = '\0';
-    const enum ml_status status = ml_role_parse(name, &role, complaint);
+    const enum ml_status status = ml_role_parse(name, &role, error);
     if (status != ML_OK) {
         return status;
     }
     const char *size = text + name_count + 1;
     if (strcmp(size, "off") != 0 && (!ml_size_read(size, &bytes) || bytes == 0)) {
-        ml_complain(complaint, "a size such as 400M is wanted behind %s=, or off", name);
+        ml_error_set(error, "a size such as 400M is wanted behind %s=, or off", name);
         return ML_PEER_FORM;
     }
     rules->footprint_bytes[role] = bytes;
@@ -144,14 +144,14 @@ static enum ml_status apply(
     struct ml_trigger_rules *rules,
     const struct key *key,
     const json_t *value,
-    struct ml_complaint *complaint
+    struct ml_error_message *error
 ) {
     char *const at = (char *)rules + key->offset;
     char words[64];
     (void)words_of(key->section, key->name, words);
     if (key->kind == KIND_FLAG) {
         if (!json_is_boolean(value)) {
-            ml_complain(complaint, "\"%s\": true or false is wanted", words);
+            ml_error_set(error, "\"%s\": true or false is wanted", words);
             return ML_PEER_FORM;
         }
         const bool flag = json_is_true(value);
@@ -161,7 +161,7 @@ static enum ml_status apply(
     if (key->kind == KIND_SIZE) {
         uint64_t bytes = 0;
         if (!is_off(value) && !read_size(value, &bytes)) {
-            ml_complain(complaint, "\"%s\": a size such as \"400M\" is wanted, or \"off\"", words);
+            ml_error_set(error, "\"%s\": a size such as \"400M\" is wanted, or \"off\"", words);
             return ML_PEER_FORM;
         }
         memcpy(at, &bytes, sizeof(bytes));
@@ -169,8 +169,8 @@ static enum ml_status apply(
     }
     const json_int_t number = json_integer_value(value); /* 0 for what is none */
     if (!is_off(value) && (number < 1 || number > (json_int_t)key->max)) {
-        ml_complain(
-            complaint,
+        ml_error_set(
+            error,
             "\"%s\": a whole number from 1 to %" PRIu32 " is wanted, or \"off\"",
             words,
             key->max
@@ -199,14 +199,14 @@ static size_t names_of(const char *section, const char *out_names[KEYS_MAX]) {
 }
 
 static enum ml_status
-unknown_key(const char *section, const char *name, struct ml_complaint *complaint) {
+unknown_key(const char *section, const char *name, struct ml_error_message *error) {
     const char *names[KEYS_MAX];
     const size_t count = names_of(section, names);
     const char *near = ml_suggest(name, names, count);
     char words[64];
     char near_words[64];
-    ml_complain(
-        complaint,
+    ml_error_set(
+        error,
         near != NULL ? "unknown key \"%s\"; did you mean \"%s\"?"
                      : "unknown key \"%s\"; \"%s\" is one that is known",
         words_of(section, name, words),
@@ -237,7 +237,7 @@ static enum ml_status apply_object(
     struct ml_trigger_rules *rules,
     const char *section,
     json_t *object,
-    struct ml_complaint *complaint
+    struct ml_error_message *error
 ) {
     for (void *at = json_object_iter(object); at != NULL; at = json_object_iter_next(object, at)) {
         const char *name = json_object_iter_key(at);
@@ -245,15 +245,15 @@ static enum ml_status apply_object(
         const struct key *key = find(section, name);
         enum ml_status status = ML_OK;
         if (key != NULL) {
-            status = apply(rules, key, value, complaint);
+            status = apply(rules, key, value, error);
         } else if (section[0] == '\0' && is_section(name)) {
             if (!json_is_object(value)) {
-                ml_complain(complaint, "\"%.64s\": an object in { } is wanted", name);
+                ml_error_set(error, "\"%.64s\": an object in { } is wanted", name);
                 return ML_PEER_FORM;
             }
-            status = apply_object(rules, name, value, complaint); /* one level, no more */
+            status = apply_object(rules, name, value, error); /* one level, no more */
         } else {
-            status = unknown_key(section, name, complaint);
+            status = unknown_key(section, name, error);
         }
         if (status != ML_OK) {
             return status;
@@ -263,36 +263,36 @@ static enum ml_status apply_object(
 }
 
 enum ml_status ml_trigger_rules_load(
-    struct ml_trigger_rules *rules, const char *path, struct ml_complaint *complaint
+    struct ml_trigger_rules *rules, const char *path, struct ml_error_message *error
 ) {
-    json_error_t error;
+    json_error_t json_error;
     struct ml_trigger_rules read = *rules;
-    struct ml_complaint why = {.text = ""};
+    struct ml_error_message why = {.text = ""};
     bool is_stream = false;
     FILE *file = ml_input_open(path, &is_stream);
     if (file == NULL) {
-        ml_complain(complaint, "%s: %s", path, ml_input_trouble(errno));
+        ml_error_set(error, "%s: %s", path, ml_input_trouble(errno));
         return ML_ENV_SYSTEM;
     }
-    json_t *root = json_loadf(file, JSON_REJECT_DUPLICATES, &error);
+    json_t *root = json_loadf(file, JSON_REJECT_DUPLICATES, &json_error);
     (void)fclose(file);
     if (root == NULL) {
-        ml_complain(complaint, "%s:%d: %s", path, error.line, error.text);
+        ml_error_set(error, "%s:%d: %s", path, json_error.line, json_error.text);
         return ML_PEER_FORM;
     }
     enum ml_status status = ML_PEER_FORM;
     if (!json_is_object(root)) {
-        ml_complain(&why, "an object in { } is wanted");
+        ml_error_set(&why, "an object in { } is wanted");
     } else {
         status = apply_object(&read, "", root, &why);
     }
     json_decref(root);
     if (status == ML_OK && (read.most_dumps == 0) != (read.most_seconds == 0)) {
-        ml_complain(&why, "\"at_most\" wants both \"dumps\" and \"seconds\", or both \"off\"");
+        ml_error_set(&why, "\"at_most\" wants both \"dumps\" and \"seconds\", or both \"off\"");
         status = ML_PEER_FORM;
     }
     if (status != ML_OK) {
-        ml_complain(complaint, "%s: %s", path, why.text);
+        ml_error_set(error, "%s: %s", path, why.text);
         return status;
     }
     *rules = read;

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/complaint.h"
+#include "base/error_message.h"
 #include "host/policy/role.h"
 #include "ipc/wire/ml_status.h"
 
@@ -39,17 +39,17 @@ struct ml_trigger_rules {
 /* Chromium's last thresholds, and a dump of who was killed. */
 struct ml_trigger_rules ml_trigger_rules_default(void);
 
-/* "ROLE=SIZE"; SIZE may be "off". Errors: ML_PEER_*, ML_ENV_MISSING with a complaint. */
+/* "ROLE=SIZE"; SIZE may be "off". Errors: ML_PEER_*, ML_ENV_MISSING with an error message. */
 ML_NODISCARD enum ml_status ml_trigger_rules_threshold(
-    struct ml_trigger_rules *rules, const char *text, struct ml_complaint *complaint
+    struct ml_trigger_rules *rules, const char *text, struct ml_error_message *error
 );
 
 /* Read a file over what is set already; on failure nothing has changed.
  *
  * Shape:  a JSON object; its keys are the table in trigger_rules.c.
- * Errors: ML_ENV_SYSTEM it cannot be read; ML_PEER_FORM, ML_ENV_MISSING, with a complaint. */
+ * Errors: ML_ENV_SYSTEM it cannot be read; ML_PEER_FORM, ML_ENV_MISSING, with an error message. */
 ML_NODISCARD enum ml_status ml_trigger_rules_load(
-    struct ml_trigger_rules *rules, const char *path, struct ml_complaint *complaint
+    struct ml_trigger_rules *rules, const char *path, struct ml_error_message *error
 );
 
 /* Whether memories are to be looked at more often than processes: they change faster than anybody's

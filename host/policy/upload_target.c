@@ -38,10 +38,10 @@ static const struct scheme schemes[] = {
 };
 
 static enum ml_status parse_folder(
-    const char *path, struct ml_upload_target *out_target, struct ml_complaint *complaint
+    const char *path, struct ml_upload_target *out_target, struct ml_error_message *error
 ) {
     if (path[0] == '\0' || strlen(path) >= sizeof(out_target->url)) {
-        ml_complain(complaint, "a folder's path is wanted behind file://");
+        ml_error_set(error, "a folder's path is wanted behind file://");
         return ML_PEER_FORM;
     }
     out_target->kind = ML_UPLOAD_FOLDER;
@@ -51,7 +51,7 @@ static enum ml_status parse_folder(
 
 /* Take "?region=R" off. */
 static enum ml_status
-take_region(struct ml_upload_target *target, char *rest, struct ml_complaint *complaint) {
+take_region(struct ml_upload_target *target, char *rest, struct ml_error_message *error) {
     char *query = strchr(rest, '?');
     if (query == NULL) {
         return ML_OK;
@@ -59,7 +59,7 @@ take_region(struct ml_upload_target *target, char *rest, struct ml_complaint *co
     *query++ = '\0';
     if (strncmp(query, "region=", 7) != 0 || query[7] == '\0' ||
         strlen(query + 7) >= sizeof(target->region) || strpbrk(query, "&:") != NULL) {
-        ml_complain(complaint, "?region=REGION is all that may stand behind an S3 address");
+        ml_error_set(error, "?region=REGION is all that may stand behind an S3 address");
         return ML_PEER_FORM;
     }
     memcpy(target->region, query + 7, strlen(query + 7) + 1);
@@ -67,11 +67,11 @@ take_region(struct ml_upload_target *target, char *rest, struct ml_complaint *co
 }
 
 enum ml_status ml_upload_target_parse(
-    const char *text, struct ml_upload_target *out_target, struct ml_complaint *complaint
+    const char *text, struct ml_upload_target *out_target, struct ml_error_message *error
 ) {
     *out_target = (struct ml_upload_target){.kind = ML_UPLOAD_NOWHERE};
     if (strncmp(text, "file://", 7) == 0) {
-        return parse_folder(text + 7, out_target, complaint);
+        return parse_folder(text + 7, out_target, error);
     }
     const struct scheme *scheme = NULL;
     for (size_t i = 0; i < sizeof(schemes) / sizeof(schemes[0]) && scheme == NULL; i++) {
@@ -79,11 +79,11 @@ enum ml_status ml_upload_target_parse(
             strncmp(text, schemes[i].prefix, strlen(schemes[i].prefix)) == 0 ? &schemes[i] : NULL;
     }
     if (scheme == NULL && strchr(text, '/') != NULL && strstr(text, "://") == NULL) {
-        return parse_folder(text, out_target, complaint);
+        return parse_folder(text, out_target, error);
     }
     if (scheme == NULL) {
-        ml_complain(
-            complaint,
+        ml_error_set(
+            error,
             "an address is wanted that begins with https://, http://, s3://, s3+https://, "
             "pyroscope+https://, pyroscope-ingest+https://, otlp+https:// or file://, or the path "
             "of a folder"
@@ -94,8 +94,8 @@ enum ml_status ml_upload_target_parse(
     const int rest_count = snprintf(rest, sizeof(rest), "%s", text + strlen(scheme->prefix));
     const size_t host_count = strcspn(rest, "/?#");
     if (memchr(rest, '@', host_count) != NULL) {
-        ml_complain(
-            complaint,
+        ml_error_set(
+            error,
             "no user or password in an address: everybody sees a command line. "
             "--upload-token-file=FILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or "
             "~/.aws/credentials"
@@ -104,12 +104,12 @@ enum ml_status ml_upload_target_parse(
     }
     for (const char *at = rest; *at != '\0'; at++) {
         if (!isgraph((unsigned char)*at)) {
-            ml_complain(complaint, "an address holds no blanks and no control characters");
+            ml_error_set(error, "an address holds no blanks and no control characters");
             return ML_PEER_FORM;
         }
     }
     if (scheme->kind == ML_UPLOAD_S3) {
-        const enum ml_status status = take_region(out_target, rest, complaint);
+        const enum ml_status status = take_region(out_target, rest, error);
         if (status != ML_OK) {
             return status;
         }
@@ -122,8 +122,8 @@ enum ml_status ml_upload_target_parse(
     if (host_count == 0 || rest_count >= (int)sizeof(rest) ||
         (scheme->kind == ML_UPLOAD_S3 && strcmp(scheme->becomes, "s3://") != 0 &&
          (bucket == NULL || bucket[1] == '\0'))) {
-        ml_complain(
-            complaint,
+        ml_error_set(
+            error,
             scheme->kind == ML_UPLOAD_S3 ? "ENDPOINT/BUCKET, or s3://BUCKET, is wanted"
                                          : "the name of a host is wanted behind %s",
             scheme->prefix
@@ -134,7 +134,7 @@ enum ml_status ml_upload_target_parse(
         out_target->url, sizeof(out_target->url), "%s%s%s", scheme->becomes, rest, scheme->path
     );
     if (count < 0 || (size_t)count >= sizeof(out_target->url)) {
-        ml_complain(complaint, "the address is too long");
+        ml_error_set(error, "the address is too long");
         return ML_PEER_FORM;
     }
     out_target->kind = scheme->kind;

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/complaint.h"
+#include "base/error_message.h"
 #include "ipc/wire/ml_status.h"
 
 enum ml_upload_kind {
@@ -29,10 +29,10 @@ struct ml_upload_target {
     char region[ML_UPLOAD_REGION_BYTES]; /* of S3; "": the environment's */
 };
 
-/* Errors: ML_PEER_FORM, ML_ENV_REFUSED (a secret in it), with a complaint that does not repeat a
- * secret. */
+/* Errors: ML_PEER_FORM, ML_ENV_REFUSED (a secret in it), with an error message that does not repeat
+ * a secret. */
 ML_NODISCARD enum ml_status ml_upload_target_parse(
-    const char *text, struct ml_upload_target *out_target, struct ml_complaint *complaint
+    const char *text, struct ml_upload_target *out_target, struct ml_error_message *error
 );
 
 /* The analyzer's --form for it, and the Content-Type of what that writes (without the boundary of

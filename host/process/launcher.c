@@ -111,11 +111,11 @@ run_child(const struct ml_launch *launch, char *const *environment, int gate_fd,
 }
 
 enum ml_status ml_launcher_fork(
-    const struct ml_launch *launch, struct ml_launched *out_launched, struct ml_complaint *complaint
+    const struct ml_launch *launch, struct ml_launched *out_launched, struct ml_error_message *error
 ) {
     enum ml_status status = ML_ENV_SYSTEM;
     int gate[2] = {-1, -1};
-    int error[2] = {-1, -1};
+    int error_pipe[2] = {-1, -1};
     char **environment = NULL;
     if (launch->preload_path != NULL) {
         environment =
@@ -125,7 +125,7 @@ enum ml_status ml_launcher_fork(
         }
     }
     pid_t pid = -1;
-    if (pipe2(gate, O_CLOEXEC) != 0 || pipe2(error, O_CLOEXEC) != 0) {
+    if (pipe2(gate, O_CLOEXEC) != 0 || pipe2(error_pipe, O_CLOEXEC) != 0) {
         goto fail;
     }
     pid = fork();
@@ -135,22 +135,22 @@ enum ml_status ml_launcher_fork(
     if (pid == 0) {
         (void)close(gate[1]);
         run_child(
-            launch, environment != NULL ? environment : launch->environment, gate[0], error[1]
+            launch, environment != NULL ? environment : launch->environment, gate[0], error_pipe[1]
         );
     }
     (void)close(gate[0]);
-    (void)close(error[1]);
+    (void)close(error_pipe[1]);
     *out_launched = (struct ml_launched
-    ){.pid = pid, .gate_fd = gate[1], .error_fd = error[0], .environment = environment};
+    ){.pid = pid, .gate_fd = gate[1], .error_fd = error_pipe[0], .environment = environment};
     return ML_OK;
 fail:
-    ml_complain(complaint, "cannot start a process: %s", strerror(errno));
+    ml_error_set(error, "cannot start a process: %s", strerror(errno));
     for (int i = 0; i < 2; i++) {
         if (gate[i] >= 0) {
             (void)close(gate[i]);
         }
-        if (error[i] >= 0) {
-            (void)close(error[i]);
+        if (error_pipe[i] >= 0) {
+            (void)close(error_pipe[i]);
         }
     }
     free(environment);

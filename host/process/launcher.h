@@ -14,7 +14,7 @@
 #include <sys/resource.h>
 #include <sys/types.h>
 
-#include "base/complaint.h"
+#include "base/error_message.h"
 #include "ipc/wire/ml_status.h"
 
 /* What the host changes of itself and every program that it starts gets back. */
@@ -55,9 +55,9 @@ struct ml_launched {
     char **environment;
 };
 
-/* Fork. Errors: ML_ENV_MEMORY, ML_ENV_SYSTEM with a complaint. */
+/* Fork. Errors: ML_ENV_MEMORY, ML_ENV_SYSTEM with an error message. */
 ML_NODISCARD enum ml_status ml_launcher_fork(
-    const struct ml_launch *launch, struct ml_launched *out_launched, struct ml_complaint *complaint
+    const struct ml_launch *launch, struct ml_launched *out_launched, struct ml_error_message *error
 );
 
 /* Let it exec. *out_errno is 0, or why it could not (then the child has ended, unreaped). */

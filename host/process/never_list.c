@@ -16,9 +16,9 @@ static bool is_trusted(const struct stat *about, uid_t other_owner) {
            (about->st_mode & (S_IWGRP | S_IWOTH)) == 0;
 }
 
-static enum ml_status refuse(const char *path, uid_t other_owner, struct ml_complaint *complaint) {
-    ml_complain(
-        complaint,
+static enum ml_status refuse(const char *path, uid_t other_owner, struct ml_error_message *error) {
+    ml_error_set(
+        error,
         "%s: it must belong to root%s and be written by nobody else (chmod go-w); until then "
         "nothing "
         "is recorded",
@@ -28,9 +28,9 @@ static enum ml_status refuse(const char *path, uid_t other_owner, struct ml_comp
     return ML_ENV_REFUSED;
 }
 
-static enum ml_status complain_of(const char *path, struct ml_complaint *complaint) {
-    ml_complain(
-        complaint,
+static enum ml_status put_error(const char *path, struct ml_error_message *error) {
+    ml_error_set(
+        error,
         "%s: %s; it may name programs that are not to be recorded, so nothing is",
         path,
         strerror(errno)
@@ -40,7 +40,7 @@ static enum ml_status complain_of(const char *path, struct ml_complaint *complai
 
 /* One line without its end. */
 static enum ml_status
-add_line(struct ml_never_list *list, char *line, int number, struct ml_complaint *complaint) {
+add_line(struct ml_never_list *list, char *line, int number, struct ml_error_message *error) {
     char *text = line + strspn(line, blanks);
     size_t count = strlen(text);
     while (count > 0 && strchr(blanks, text[count - 1]) != NULL) {
@@ -49,37 +49,37 @@ add_line(struct ml_never_list *list, char *line, int number, struct ml_complaint
     if (count == 0 || text[0] == '#') {
         return ML_OK;
     }
-    struct ml_complaint why = {.text = ""};
+    struct ml_error_message why = {.text = ""};
     const enum ml_status status = ml_patterns_add(list->patterns, text, number, &why);
     if (status != ML_OK) {
-        ml_complain(complaint, "%s, line %d: %s", list->path, number, why.text);
+        ml_error_set(error, "%s, line %d: %s", list->path, number, why.text);
     }
     return status;
 }
 
 static enum ml_status
-add_lines(struct ml_never_list *list, char *text, struct ml_complaint *complaint) {
+add_lines(struct ml_never_list *list, char *text, struct ml_error_message *error) {
     int number = 0;
     enum ml_status status = ML_OK;
     for (char *rest = text; rest != NULL && status == ML_OK;) {
         char *line = strsep(&rest, "\n");
         if (++number > ML_NEVER_LIST_MAX_LINES) {
-            ml_complain(complaint, "%s: more than %d lines", list->path, ML_NEVER_LIST_MAX_LINES);
+            ml_error_set(error, "%s: more than %d lines", list->path, ML_NEVER_LIST_MAX_LINES);
             return ML_PEER_LIMIT;
         }
-        status = add_line(list, line, number, complaint);
+        status = add_line(list, line, number, error);
     }
     return status;
 }
 
 static enum ml_status
-read_open(struct ml_never_list *list, int fd, uid_t other_owner, struct ml_complaint *complaint) {
+read_open(struct ml_never_list *list, int fd, uid_t other_owner, struct ml_error_message *error) {
     struct stat about;
     if (fstat(fd, &about) != 0) {
-        return complain_of(list->path, complaint);
+        return put_error(list->path, error);
     }
     if (!S_ISREG(about.st_mode) || !is_trusted(&about, other_owner)) {
-        return refuse(list->path, other_owner, complaint);
+        return refuse(list->path, other_owner, error);
     }
     char *text = calloc(1, ML_NEVER_LIST_MAX_BYTES + 2);
     if (text == NULL) {
@@ -93,17 +93,14 @@ read_open(struct ml_never_list *list, int fd, uid_t other_owner, struct ml_compl
     } while (got > 0 || (got < 0 && errno == EINTR));
     enum ml_status status = ML_OK;
     if (got < 0) {
-        status = complain_of(list->path, complaint);
+        status = put_error(list->path, error);
     } else if (count > ML_NEVER_LIST_MAX_BYTES || memchr(text, 0, count) != NULL) {
-        ml_complain(
-            complaint,
-            "%s: at most %d bytes of text are wanted",
-            list->path,
-            ML_NEVER_LIST_MAX_BYTES
+        ml_error_set(
+            error, "%s: at most %d bytes of text are wanted", list->path, ML_NEVER_LIST_MAX_BYTES
         );
         status = ML_PEER_LIMIT;
     } else {
-        status = add_lines(list, text, complaint);
+        status = add_lines(list, text, error);
     }
     free(text);
     return status;
@@ -115,7 +112,7 @@ static enum ml_status load(
     const char *name,
     const char *path,
     uid_t other_owner,
-    struct ml_complaint *complaint
+    struct ml_error_message *error
 ) {
     *out_list = (struct ml_never_list){.patterns = ml_patterns_new()};
     (void)snprintf(out_list->path, sizeof(out_list->path), "%s", path);
@@ -125,7 +122,7 @@ static enum ml_status load(
     const int fd =
         openat(folder_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
     const enum ml_status status =
-        fd < 0 ? complain_of(path, complaint) : read_open(out_list, fd, other_owner, complaint);
+        fd < 0 ? put_error(path, error) : read_open(out_list, fd, other_owner, error);
     if (fd >= 0) {
         (void)close(fd);
     }
@@ -140,23 +137,23 @@ enum ml_status ml_never_list_load(
     const char *folder,
     const char *name,
     uid_t other_owner,
-    struct ml_complaint *complaint
+    struct ml_error_message *error
 ) {
     char path[PATH_MAX];
     struct stat about;
     *out_list = (struct ml_never_list){.patterns = NULL};
     const int folder_fd = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     if (folder_fd < 0) {
-        return errno == ENOENT ? ML_OK : complain_of(folder, complaint);
+        return errno == ENOENT ? ML_OK : put_error(folder, error);
     }
     (void)snprintf(path, sizeof(path), "%s/%s", folder, name);
     enum ml_status status = ML_OK;
     if (fstat(folder_fd, &about) != 0) {
-        status = complain_of(folder, complaint);
+        status = put_error(folder, error);
     } else if (!is_trusted(&about, other_owner)) {
-        status = refuse(folder, other_owner, complaint);
+        status = refuse(folder, other_owner, error);
     } else if (fstatat(folder_fd, name, &about, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT) {
-        status = load(out_list, folder_fd, name, path, other_owner, complaint);
+        status = load(out_list, folder_fd, name, path, other_owner, error);
     }
     (void)close(folder_fd);
     return status;
@@ -166,9 +163,9 @@ enum ml_status ml_never_list_load_file(
     struct ml_never_list *out_list,
     const char *path,
     uid_t other_owner,
-    struct ml_complaint *complaint
+    struct ml_error_message *error
 ) {
-    return load(out_list, AT_FDCWD, path, path, other_owner, complaint);
+    return load(out_list, AT_FDCWD, path, path, other_owner, error);
 }
 
 void ml_never_list_fini(struct ml_never_list *list) {

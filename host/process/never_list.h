@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#include "base/complaint.h"
+#include "base/error_message.h"
 #include "host/policy/patterns.h"
 #include "ipc/wire/ml_status.h"
 
@@ -32,13 +32,13 @@ struct ml_never_list {
  *
  * Shape:  one POSIX extended expression a line; blank lines and lines that begin with # say
  * nothing. Errors: ML_ENV_REFUSED, ML_ENV_SYSTEM, ML_PEER_FORM, ML_PEER_LIMIT, ML_ENV_MEMORY, with
- * a complaint that names the file, and the line. Owner:  ml_never_list_fini. */
+ * an error message that names the file, and the line. Owner:  ml_never_list_fini. */
 ML_NODISCARD enum ml_status ml_never_list_load(
     struct ml_never_list *out_list,
     const char *folder,
     const char *name,
     uid_t other_owner,
-    struct ml_complaint *complaint
+    struct ml_error_message *error
 );
 
 /* The same of the file at `path`, which must be there. */
@@ -46,7 +46,7 @@ ML_NODISCARD enum ml_status ml_never_list_load_file(
     struct ml_never_list *out_list,
     const char *path,
     uid_t other_owner,
-    struct ml_complaint *complaint
+    struct ml_error_message *error
 );
 
 void ml_never_list_fini(struct ml_never_list *list);

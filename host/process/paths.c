@@ -7,10 +7,10 @@
 #include <unistd.h>
 
 /* The folder of this binary, without its last slash. */
-static enum ml_status own_folder(char out_folder[PATH_MAX], struct ml_complaint *complaint) {
+static enum ml_status own_folder(char out_folder[PATH_MAX], struct ml_error_message *error) {
     ssize_t count = readlink("/proc/self/exe", out_folder, PATH_MAX - 1);
     if (count <= 0) {
-        ml_complain(complaint, "cannot read /proc/self/exe: %s", strerror(errno));
+        ml_error_set(error, "cannot read /proc/self/exe: %s", strerror(errno));
         return ML_ENV_SYSTEM;
     }
     out_folder[count] = '\0';
@@ -22,9 +22,9 @@ static enum ml_status own_folder(char out_folder[PATH_MAX], struct ml_complaint 
 }
 
 enum ml_status
-ml_paths_find(const char *file, char out_path[PATH_MAX], struct ml_complaint *complaint) {
+ml_paths_find(const char *file, char out_path[PATH_MAX], struct ml_error_message *error) {
     char folder[PATH_MAX];
-    enum ml_status status = own_folder(folder, complaint);
+    enum ml_status status = own_folder(folder, error);
     if (status != ML_OK) {
         return status;
     }
@@ -39,7 +39,7 @@ ml_paths_find(const char *file, char out_path[PATH_MAX], struct ml_complaint *co
             return ML_OK;
         }
     }
-    ml_complain(complaint, "%s is neither in %s nor in %s%s", file, folder, folder, places[1]);
+    ml_error_set(error, "%s is neither in %s nor in %s%s", file, folder, folder, places[1]);
     return ML_ENV_MISSING;
 }
 

@@ -8,7 +8,7 @@
 #include <limits.h>
 #include <stdbool.h>
 
-#include "base/complaint.h"
+#include "base/error_message.h"
 #include "ipc/wire/ml_status.h"
 
 #define ML_PRELOAD_FILE "libmemlog.so"
@@ -20,9 +20,9 @@
 /* The absolute path of one of our files: beside this binary (the build's folder), else in
  * ../lib/memlog (installed).
  *
- * Errors: ML_ENV_MISSING with a complaint that names both places; ML_ENV_SYSTEM. */
+ * Errors: ML_ENV_MISSING with an error message that names both places; ML_ENV_SYSTEM. */
 ML_NODISCARD enum ml_status
-ml_paths_find(const char *file, char out_path[PATH_MAX], struct ml_complaint *complaint);
+ml_paths_find(const char *file, char out_path[PATH_MAX], struct ml_error_message *error);
 
 /* The folder beside that library in which glibc's loaders find it by their platform's name, each
  * what it can load (client/preload_folder.py). False: there is none; what is too long for a path is

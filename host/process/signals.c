@@ -53,7 +53,7 @@ enum ml_status ml_signals_open(
     struct ev_loop *loop,
     void (*on_signal)(void *context, int signal, int code),
     void *context,
-    struct ml_complaint *complaint
+    struct ml_error_message *error
 ) {
     /* Faults of our own stay what they are: a crash. */
     static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS};
@@ -64,7 +64,7 @@ enum ml_status ml_signals_open(
     }
     signals->fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     if (signals->fd < 0 || sigprocmask(SIG_BLOCK, &set, NULL) != 0) {
-        ml_complain(complaint, "cannot watch signals: %s", strerror(errno));
+        ml_error_set(error, "cannot watch signals: %s", strerror(errno));
         if (signals->fd >= 0) {
             (void)close(signals->fd);
         }

@@ -10,7 +10,7 @@
 
 #include <ev.h>
 
-#include "base/complaint.h"
+#include "base/error_message.h"
 #include "ipc/wire/ml_status.h"
 
 /* What to do with a signal. */
@@ -35,14 +35,14 @@ struct ml_signals {
 
 /* Block every signal that can be waited for and deliver them to `on_signal` on the loop.
  *
- * Errors: ML_ENV_SYSTEM with a complaint. Owner:  close with ml_signals_close, which leaves them
- * blocked: the program that ends the host is at its end. */
+ * Errors: ML_ENV_SYSTEM with an error message. Owner:  close with ml_signals_close, which leaves
+ * them blocked: the program that ends the host is at its end. */
 ML_NODISCARD enum ml_status ml_signals_open(
     struct ml_signals *signals,
     struct ev_loop *loop,
     void (*on_signal)(void *context, int signal, int code),
     void *context,
-    struct ml_complaint *complaint
+    struct ml_error_message *error
 );
 void ml_signals_close(struct ml_signals *signals);
 

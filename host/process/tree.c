@@ -9,10 +9,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum ml_status ml_process_tree_init(struct ml_process_tree *tree, struct ml_complaint *complaint) {
+enum ml_status ml_process_tree_init(struct ml_process_tree *tree, struct ml_error_message *error) {
     *tree = (struct ml_process_tree){.helpers = {0}};
     if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0) {
-        ml_complain(complaint, "cannot follow daemons: %s", strerror(errno));
+        ml_error_set(error, "cannot follow daemons: %s", strerror(errno));
         return ML_ENV_SYSTEM;
     }
     return ML_OK;

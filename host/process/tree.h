@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#include "base/complaint.h"
+#include "base/error_message.h"
 #include "host/process/info.h"
 #include "ipc/wire/ml_status.h"
 
@@ -21,9 +21,9 @@ struct ml_process_tree {
     pid_t helpers[ML_TREE_HELPERS_MAX]; /* 0: free */
 };
 
-/* Become the subreaper. Errors: ML_ENV_SYSTEM with a complaint. */
+/* Become the subreaper. Errors: ML_ENV_SYSTEM with an error message. */
 ML_NODISCARD enum ml_status
-ml_process_tree_init(struct ml_process_tree *tree, struct ml_complaint *complaint);
+ml_process_tree_init(struct ml_process_tree *tree, struct ml_error_message *error);
 
 /* A child that is ours and no part of the program; forgotten when it ends. */
 void ml_process_tree_add_helper(struct ml_process_tree *tree, pid_t pid);

@@ -39,11 +39,11 @@ enum { SECRET_DIGITS = 32 };
 /* A listening socket at `path`. It gets that name only when it listens: a bound one that does not
  * yet looks like a dead one to those who clear away. */
 static enum ml_status listen_at(
-    const char *folder, const char *path, mode_t mode, int *out_fd, struct ml_complaint *complaint
+    const char *folder, const char *path, mode_t mode, int *out_fd, struct ml_error_message *error
 ) {
     int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0) {
-        ml_complain(complaint, "cannot make a socket: %s", strerror(errno));
+        ml_error_set(error, "cannot make a socket: %s", strerror(errno));
         return ML_ENV_SYSTEM;
     }
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -52,7 +52,7 @@ static enum ml_status listen_at(
     );
     if (count < 0 || (size_t)count >= sizeof(address.sun_path) ||
         strlen(path) >= sizeof(address.sun_path)) {
-        ml_complain(complaint, "%s: the path is too long for a socket", path);
+        ml_error_set(error, "%s: the path is too long for a socket", path);
         (void)close(fd);
         return ML_ENV_REFUSED;
     }
@@ -63,7 +63,7 @@ static enum ml_status listen_at(
         bind(fd, (const struct sockaddr *)&address, sizeof(address)) != 0 ||
         chmod(address.sun_path, mode) != 0 || listen(fd, BACKLOG) != 0 ||
         rename(address.sun_path, path) != 0) {
-        ml_complain(complaint, "%s: %s", path, strerror(errno));
+        ml_error_set(error, "%s: %s", path, strerror(errno));
         (void)unlink(address.sun_path);
         (void)close(fd);
         return ML_ENV_SYSTEM;
@@ -84,9 +84,9 @@ static int connect_at(const char *path) {
     int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd >= 0 && (connect(fd, (const struct sockaddr *)&address, sizeof(address)) != 0 ||
                     fcntl(fd, F_SETFL, 0) != 0)) {
-        int error = errno;
+        int error_number = errno;
         (void)close(fd);
-        errno = error;
+        errno = error_number;
         return -1;
     }
     return fd;
@@ -171,12 +171,12 @@ static void clear_dead_folders(const char *base) {
 /* A new folder, closed as yet, and the path of the control socket in it. That one's name is what
  * makes a process one of the run: 128 random bits in a folder that others cannot list. */
 static enum ml_status
-make_folder(struct ml_socket_directory *directory, struct ml_complaint *complaint) {
+make_folder(struct ml_socket_directory *directory, struct ml_error_message *error) {
     /* /tmp first: the user's own runtime folder is closed to workers that became another user. */
     const char *bases[] = {"/tmp", getenv("XDG_RUNTIME_DIR")};
     uint64_t random[3] = {0};
     if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random)) {
-        ml_complain(complaint, "cannot draw random numbers: %s", strerror(errno));
+        ml_error_set(error, "cannot draw random numbers: %s", strerror(errno));
         return ML_ENV_SYSTEM;
     }
     for (size_t i = 0; i < 2; i++) {
@@ -210,7 +210,7 @@ make_folder(struct ml_socket_directory *directory, struct ml_complaint *complain
         );
         return ML_OK;
     }
-    ml_complain(complaint, "cannot make a folder in /tmp: %s", strerror(errno));
+    ml_error_set(error, "cannot make a folder in /tmp: %s", strerror(errno));
     return ML_ENV_SYSTEM;
 }
 
@@ -296,11 +296,11 @@ static void find_folders(struct command_folders *folders, bool make) {
 
 /* The user's own folder for command sockets, made if it is not there. */
 static enum ml_status
-command_folder(char out_folder[COMMAND_FOLDER_BYTES], struct ml_complaint *complaint) {
+command_folder(char out_folder[COMMAND_FOLDER_BYTES], struct ml_error_message *error) {
     struct command_folders folders;
     find_folders(&folders, true);
     if (folders.count == 0) {
-        ml_complain(complaint, "cannot make a folder for sockets in /tmp: %s", strerror(errno));
+        ml_error_set(error, "cannot make a folder for sockets in /tmp: %s", strerror(errno));
         return ML_ENV_SYSTEM;
     }
     (void)snprintf(out_folder, COMMAND_FOLDER_BYTES, "%s", folders.paths[0]);
@@ -308,24 +308,24 @@ command_folder(char out_folder[COMMAND_FOLDER_BYTES], struct ml_complaint *compl
 }
 
 enum ml_status ml_socket_directory_open(
-    struct ml_socket_directory *out_directory, struct ml_complaint *complaint
+    struct ml_socket_directory *out_directory, struct ml_error_message *error
 ) {
     struct ml_socket_directory *directory = out_directory;
     *directory = (struct ml_socket_directory){.client_fd = -1, .command_fd = -1, .owner = getpid()};
     char folder[COMMAND_FOLDER_BYTES];
-    enum ml_status status = make_folder(directory, complaint);
+    enum ml_status status = make_folder(directory, error);
     if (status == ML_OK) {
         status = listen_at(
-            directory->folder, directory->client_path, 0777, &directory->client_fd, complaint
+            directory->folder, directory->client_path, 0777, &directory->client_fd, error
         );
     }
     /* From here on others may walk through it, none may list it. */
     if (status == ML_OK && chmod(directory->folder, 0711) != 0) {
-        ml_complain(complaint, "%s: %s", directory->folder, strerror(errno));
+        ml_error_set(error, "%s: %s", directory->folder, strerror(errno));
         status = ML_ENV_SYSTEM;
     }
     if (status == ML_OK) {
-        status = command_folder(folder, complaint);
+        status = command_folder(folder, error);
     }
     if (status == ML_OK) {
         struct timespec now;
@@ -341,8 +341,7 @@ enum ml_status ml_socket_directory_open(
             started_us,
             (int)getpid()
         );
-        status =
-            listen_at(folder, directory->command_path, 0600, &directory->command_fd, complaint);
+        status = listen_at(folder, directory->command_path, 0600, &directory->command_fd, error);
     }
     if (status != ML_OK) {
         ml_socket_directory_close(directory);
@@ -381,7 +380,7 @@ void ml_socket_directory_close(struct ml_socket_directory *directory) {
 }
 
 enum ml_status ml_socket_directory_alias(
-    struct ml_socket_directory *directory, const char *target, struct ml_complaint *complaint
+    struct ml_socket_directory *directory, const char *target, struct ml_error_message *error
 ) {
     (void)snprintf(
         directory->alias_path,
@@ -390,7 +389,7 @@ enum ml_status ml_socket_directory_alias(
         directory->folder
     );
     if (symlink(target, directory->alias_path) != 0) {
-        ml_complain(complaint, "%s: %s", directory->alias_path, strerror(errno));
+        ml_error_set(error, "%s: %s", directory->alias_path, strerror(errno));
         directory->alias_path[0] = '\0';
         return ML_ENV_SYSTEM;
     }
@@ -457,7 +456,7 @@ static void connect_newest_in(const char *folder, char newest[NAME_MAX + 1], int
     free(entries);
 }
 
-static enum ml_status connect_newest(int *out_fd, struct ml_complaint *complaint) {
+static enum ml_status connect_newest(int *out_fd, struct ml_error_message *error) {
     struct command_folders folders;
     char newest[NAME_MAX + 1] = "";
     int fd = -1;
@@ -466,8 +465,8 @@ static enum ml_status connect_newest(int *out_fd, struct ml_complaint *complaint
         connect_newest_in(folders.paths[i], newest, &fd);
     }
     if (fd < 0) {
-        ml_complain(
-            complaint,
+        ml_error_set(
+            error,
             "no memlog of this user runs (none listens in %s); 'memlog run -- PROGRAM' starts one",
             folders.count > 0 ? folders.paths[0] : "/tmp"
         );
@@ -478,13 +477,13 @@ static enum ml_status connect_newest(int *out_fd, struct ml_complaint *complaint
 }
 
 enum ml_status
-ml_socket_directory_connect(const char *path, int *out_fd, struct ml_complaint *complaint) {
+ml_socket_directory_connect(const char *path, int *out_fd, struct ml_error_message *error) {
     if (path == NULL) {
-        return connect_newest(out_fd, complaint);
+        return connect_newest(out_fd, error);
     }
     int fd = connect_at(path);
     if (fd < 0) {
-        ml_complain(complaint, "%s: %s", path, strerror(errno));
+        ml_error_set(error, "%s: %s", path, strerror(errno));
         return ML_ENV_MISSING;
     }
     *out_fd = fd;

@@ -14,7 +14,7 @@
 #include <sys/types.h>
 #include <sys/un.h>
 
-#include "base/complaint.h"
+#include "base/error_message.h"
 #include "ipc/wire/ml_status.h"
 
 /* SO_PASSPIDFD of Linux 6.5, younger than some systems' headers. */
@@ -34,18 +34,18 @@ struct ml_socket_directory {
 
 /* Make both sockets.
  *
- * Errors: ML_ENV_SYSTEM, ML_ENV_REFUSED (a path that is too long) with a complaint.
+ * Errors: ML_ENV_SYSTEM, ML_ENV_REFUSED (a path that is too long) with an error message.
  * Owner:  ml_socket_directory_close closes and removes them. */
 ML_NODISCARD enum ml_status
-ml_socket_directory_open(struct ml_socket_directory *out_directory, struct ml_complaint *complaint);
+ml_socket_directory_open(struct ml_socket_directory *out_directory, struct ml_error_message *error);
 void ml_socket_directory_close(struct ml_socket_directory *directory);
 
 /* Give `target` another name, in the folder of the control socket, without blanks and colons: the
  * loader takes no preload whose path has one. It goes when the directory is closed.
  *
- * Errors: ML_ENV_SYSTEM with a complaint. */
+ * Errors: ML_ENV_SYSTEM with an error message. */
 ML_NODISCARD enum ml_status ml_socket_directory_alias(
-    struct ml_socket_directory *directory, const char *target, struct ml_complaint *complaint
+    struct ml_socket_directory *directory, const char *target, struct ml_error_message *error
 );
 
 /* Other hosts of this user that run now, as far as their command sockets tell. */
@@ -54,8 +54,8 @@ uint32_t ml_socket_directory_others(void);
 /* Connect to the command socket at `path`, or, when it is NULL, to that of the newest host of this
  * user; sockets that nobody listens at any more are removed on the way.
  *
- * Errors: ML_ENV_MISSING: none runs; ML_ENV_SYSTEM; each with a complaint. */
+ * Errors: ML_ENV_MISSING: none runs; ML_ENV_SYSTEM; each with an error message. */
 ML_NODISCARD enum ml_status
-ml_socket_directory_connect(const char *path, int *out_fd, struct ml_complaint *complaint);
+ml_socket_directory_connect(const char *path, int *out_fd, struct ml_error_message *error);
 
 #endif

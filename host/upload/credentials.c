@@ -65,7 +65,7 @@ static void read_section(FILE *file, const char *profile, struct ml_s3_credentia
 }
 
 enum ml_status
-ml_s3_credentials_find(struct ml_s3_credentials *out, struct ml_complaint *complaint) {
+ml_s3_credentials_find(struct ml_s3_credentials *out, struct ml_error_message *error) {
     const char *key_id = setting("AWS_ACCESS_KEY_ID");
     const char *secret = setting("AWS_SECRET_ACCESS_KEY");
     const char *token = setting("AWS_SESSION_TOKEN");
@@ -76,7 +76,7 @@ ml_s3_credentials_find(struct ml_s3_credentials *out, struct ml_complaint *compl
             (token == NULL || keep(out->token, sizeof(out->token), token))) {
             return ML_OK;
         }
-        ml_complain(complaint, "--upload: the AWS_* keys of the environment are too long");
+        ml_error_set(error, "--upload: the AWS_* keys of the environment are too long");
         return ML_ENV_MISSING;
     }
     char path[PATH_MAX];
@@ -96,8 +96,8 @@ ml_s3_credentials_find(struct ml_s3_credentials *out, struct ml_complaint *compl
     if (out->key_id[0] != '\0' && out->secret[0] != '\0') {
         return ML_OK;
     }
-    ml_complain(
-        complaint,
+    ml_error_set(
+        error,
         "--upload: no credentials for S3: neither AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, nor "
         "[%s] in %s",
         profile != NULL ? profile : "default",
@@ -132,11 +132,11 @@ void ml_s3_endpoint(const char *region, char *out_url, size_t url_bytes) {
 }
 
 enum ml_status ml_secret_read(
-    const char *path, char *out_secret, size_t secret_bytes, struct ml_complaint *complaint
+    const char *path, char *out_secret, size_t secret_bytes, struct ml_error_message *error
 ) {
     FILE *file = fopen(path, "re");
     if (file == NULL) {
-        ml_complain(complaint, "%s: %s", path, strerror(errno));
+        ml_error_set(error, "%s: %s", path, strerror(errno));
         return ML_ENV_SYSTEM;
     }
     const bool any = fgets(out_secret, (int)secret_bytes, file) != NULL;
@@ -145,7 +145,7 @@ enum ml_status ml_secret_read(
         out_secret[strcspn(out_secret, "\r\n")] = '\0';
     }
     if (!any || out_secret[0] == '\0') {
-        ml_complain(complaint, "%s: there is no secret in its first line", path);
+        ml_error_set(error, "%s: there is no secret in its first line", path);
         return ML_ENV_MISSING;
     }
     return ML_OK;

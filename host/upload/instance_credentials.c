@@ -57,7 +57,7 @@ enum ml_status ml_instance_credentials_parse(
     const char *text,
     struct ml_s3_credentials *out_credentials,
     uint64_t *out_end_s,
-    struct ml_complaint *complaint
+    struct ml_error_message *error
 ) {
     struct tm parts = {.tm_year = 0};
     json_t *root = json_loads(text, 0, NULL);
@@ -78,8 +78,8 @@ enum ml_status ml_instance_credentials_parse(
     json_decref(root);
     if (!fine || *out_end_s == 0) {
         explicit_bzero(out_credentials, sizeof(*out_credentials));
-        ml_complain(
-            complaint, "its answer has no AccessKeyId, SecretAccessKey and Expiration in JSON"
+        ml_error_set(
+            error, "its answer has no AccessKeyId, SecretAccessKey and Expiration in JSON"
         );
         return ML_PEER_FORM;
     }
@@ -118,12 +118,12 @@ bool ml_instance_credentials_may_ask(const char *url) {
 static void
 end(struct ml_instance_credentials *source,
     const struct ml_s3_credentials *credentials,
-    const struct ml_complaint *complaint) {
+    const struct ml_error_message *error) {
     ml_instance_credentials_done *on_done = source->on_done;
     source->on_done = NULL;
     source->step = STEP_NONE;
     explicit_bzero(source->token_header, sizeof(source->token_header));
-    on_done(source->context, credentials, complaint);
+    on_done(source->context, credentials, error);
 }
 
 static uint64_t now_s(void) {
@@ -132,13 +132,13 @@ static uint64_t now_s(void) {
 
 /* What is still good will do. */
 static void fail(struct ml_instance_credentials *source, const char *why) {
-    struct ml_complaint complaint = {.text = ""};
+    struct ml_error_message error = {.text = ""};
     if (source->end_s > now_s()) {
         end(source, &source->credentials, NULL);
         return;
     }
-    ml_complain(&complaint, "%s: %s", source->url, why);
-    end(source, NULL, &complaint);
+    ml_error_set(&error, "%s: %s", source->url, why);
+    end(source, NULL, &error);
 }
 
 static void ask(struct ml_instance_credentials *source, const char *method, enum step step);
@@ -180,10 +180,10 @@ static bool one_word(const struct ml_web_answer *answer, char *out_word, size_t 
 static void
 take_credentials(struct ml_instance_credentials *source, const struct ml_web_answer *answer) {
     struct ml_s3_credentials credentials;
-    struct ml_complaint complaint = {.text = ""};
+    struct ml_error_message error = {.text = ""};
     uint64_t end_s = 0;
-    if (ml_instance_credentials_parse(answer->body, &credentials, &end_s, &complaint) != ML_OK) {
-        fail(source, complaint.text);
+    if (ml_instance_credentials_parse(answer->body, &credentials, &end_s, &error) != ML_OK) {
+        fail(source, error.text);
         return;
     }
     source->credentials = credentials;
@@ -244,9 +244,9 @@ static void ask(struct ml_instance_credentials *source, const char *method, enum
     ml_web_call_start(source->web, &request, on_answer, source);
 }
 
-/* False and a word in `complaint`: the token cannot be read. */
+/* False and a word in `error message`: the token cannot be read. */
 static bool
-add_container_token(struct ml_instance_credentials *source, struct ml_complaint *complaint) {
+add_container_token(struct ml_instance_credentials *source, struct ml_error_message *error) {
     char header[sizeof(source->credentials.token) + 32];
     char token[sizeof(source->credentials.token)];
     const char *file = setting("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE");
@@ -254,7 +254,7 @@ add_container_token(struct ml_instance_credentials *source, struct ml_complaint 
     if (file == NULL && plain == NULL) {
         return true;
     }
-    if (file != NULL && ml_secret_read(file, token, sizeof(token), complaint) != ML_OK) {
+    if (file != NULL && ml_secret_read(file, token, sizeof(token), error) != ML_OK) {
         return false;
     }
     (void)snprintf(
@@ -272,14 +272,14 @@ add_container_token(struct ml_instance_credentials *source, struct ml_complaint 
 
 static void
 ask_container(struct ml_instance_credentials *source, const char *base, const char *path) {
-    struct ml_complaint complaint = {.text = ""};
+    struct ml_error_message error = {.text = ""};
     if (!make_url(source, base, path, "") || strpbrk(source->url, " \r\n") != NULL ||
         !ml_instance_credentials_may_ask(source->url)) {
         fail(source, "secrets are asked for by https or on this machine alone");
         return;
     }
-    if (!add_container_token(source, &complaint)) {
-        fail(source, complaint.text);
+    if (!add_container_token(source, &error)) {
+        fail(source, error.text);
         return;
     }
     ask(source, "GET", STEP_CREDENTIALS);

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/complaint.h"
+#include "base/error_message.h"
 #include "host/upload/credentials.h"
 #include "host/upload/web_call.h"
 #include "ipc/wire/ml_status.h"
@@ -27,9 +27,9 @@ ml_instance_credentials_new(const struct ml_curl_api *api, struct ev_loop *loop)
 /* Wipes what it knows. NULL is allowed. */
 void ml_instance_credentials_free(struct ml_instance_credentials *take_source);
 
-/* NULL: there are none, `complaint` says why. */
+/* NULL: there are none, `error message` says why. */
 typedef void ml_instance_credentials_done(
-    void *context, const struct ml_s3_credentials *credentials, const struct ml_complaint *complaint
+    void *context, const struct ml_s3_credentials *credentials, const struct ml_error_message *error
 );
 
 /* At once if they are good for a while yet, else when they have come. One at a time. */
@@ -41,13 +41,13 @@ void ml_instance_credentials_get(
 void ml_instance_credentials_forget(struct ml_instance_credentials *source);
 
 /* From what the service answers, the JSON object with AccessKeyId, SecretAccessKey, Token and
- * Expiration; *out_end_s: when they end, time of day. Errors: ML_PEER_FORM; the complaint repeats
- * nothing of it. */
+ * Expiration; *out_end_s: when they end, time of day. Errors: ML_PEER_FORM; the error message
+ * repeats nothing of it. */
 ML_NODISCARD enum ml_status ml_instance_credentials_parse(
     const char *text,
     struct ml_s3_credentials *out_credentials,
     uint64_t *out_end_s,
-    struct ml_complaint *complaint
+    struct ml_error_message *error
 );
 
 /* Whether a container's credentials may be asked for there: secrets come back. https anywhere, http

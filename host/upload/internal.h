@@ -67,7 +67,7 @@ void ml_uploader_pack_stop(struct ml_uploader *uploader);
 
 /* uploader_send.c */
 ML_NODISCARD enum ml_status
-ml_uploader_send_init(struct ml_uploader *uploader, struct ml_complaint *complaint);
+ml_uploader_send_init(struct ml_uploader *uploader, struct ml_error_message *error);
 void ml_uploader_send_fini(struct ml_uploader *uploader);
 
 /* Begin to send that item, whose spool is locked. */
@@ -82,7 +82,7 @@ void ml_uploader_sent(struct ml_uploader *uploader, unsigned http_status, const 
 
 /* uploader_s3.c: by one PUT, or in parts where it is large. Errors of init: no credentials. */
 ML_NODISCARD enum ml_status
-ml_uploader_s3_init(struct ml_uploader *uploader, struct ml_complaint *complaint);
+ml_uploader_s3_init(struct ml_uploader *uploader, struct ml_error_message *error);
 void ml_uploader_s3_fini(struct ml_uploader *uploader);
 void ml_uploader_s3_send(struct ml_uploader *uploader);
 

@@ -252,11 +252,11 @@ static void go_on(struct ml_uploader *uploader) {
 }
 
 static void on_lent(
-    void *context, const struct ml_s3_credentials *credentials, const struct ml_complaint *complaint
+    void *context, const struct ml_s3_credentials *credentials, const struct ml_error_message *error
 ) {
     struct ml_uploader *uploader = context;
     if (credentials == NULL) {
-        end(uploader, 0, complaint->text);
+        end(uploader, 0, error->text);
         return;
     }
     uploader->s3->credentials = *credentials;
@@ -266,14 +266,14 @@ static void on_lent(
 
 void ml_uploader_s3_send(struct ml_uploader *uploader) {
     struct ml_uploader_s3 *s3 = uploader->s3;
-    struct ml_complaint complaint = {.text = ""};
+    struct ml_error_message error = {.text = ""};
     s3->step = STEP_WHOLE;
     s3->lent = false;
     /* What a former body had sent is none of this one's. */
     if ((uint64_t)uploader->sending.parts * PART_BYTES >= uploader->body_bytes + PART_BYTES) {
         forget_parts(&uploader->sending);
     }
-    if (ml_s3_credentials_find(&s3->credentials, &complaint) == ML_OK) {
+    if (ml_s3_credentials_find(&s3->credentials, &error) == ML_OK) {
         go_on(uploader);
     } else {
         ml_instance_credentials_get(s3->instance, on_lent, uploader);
@@ -285,28 +285,28 @@ void ml_uploader_s3_send(struct ml_uploader *uploader) {
 struct trial {
     struct ev_loop *loop;
     bool found;
-    struct ml_complaint complaint;
+    struct ml_error_message error;
 };
 
 static void on_tried(
-    void *context, const struct ml_s3_credentials *credentials, const struct ml_complaint *complaint
+    void *context, const struct ml_s3_credentials *credentials, const struct ml_error_message *error
 ) {
     struct trial *trial = context;
     trial->found = credentials != NULL;
-    if (complaint != NULL) {
-        trial->complaint = *complaint;
+    if (error != NULL) {
+        trial->error = *error;
     }
     ev_break(trial->loop, EVBREAK_ALL);
 }
 
 /* Whether this machine lends any, on a loop of its own: here it is fine to wait. */
-static enum ml_status try_instance(const struct ml_curl_api *api, struct ml_complaint *complaint) {
+static enum ml_status try_instance(const struct ml_curl_api *api, struct ml_error_message *error) {
     struct trial trial = {.loop = ev_loop_new(EVFLAG_AUTO)};
     struct ml_instance_credentials *instance =
         trial.loop != NULL ? ml_instance_credentials_new(api, trial.loop) : NULL;
     if (instance != NULL) {
         ml_instance_credentials_get(instance, on_tried, &trial);
-        if (!trial.found && trial.complaint.text[0] == '\0') {
+        if (!trial.found && trial.error.text[0] == '\0') {
             (void)ev_run(trial.loop, 0);
         }
         ml_instance_credentials_free(instance);
@@ -315,19 +315,19 @@ static enum ml_status try_instance(const struct ml_curl_api *api, struct ml_comp
         ev_loop_destroy(trial.loop);
     }
     if (!trial.found) {
-        ml_complain(complaint, "nor does this machine lend any (%.500s)", trial.complaint.text);
+        ml_error_set(error, "nor does this machine lend any (%.500s)", trial.error.text);
         return ML_ENV_MISSING;
     }
     return ML_OK;
 }
 
-enum ml_status ml_uploader_s3_init(struct ml_uploader *uploader, struct ml_complaint *complaint) {
-    struct ml_complaint lent = {.text = ""};
-    struct ml_complaint own = {.text = ""};
+enum ml_status ml_uploader_s3_init(struct ml_uploader *uploader, struct ml_error_message *error) {
+    struct ml_error_message lent = {.text = ""};
+    struct ml_error_message own = {.text = ""};
     struct ml_uploader_s3 *s3 = calloc(1, sizeof(*s3));
     uploader->s3 = s3;
     if (!uploader->api.has_digest) {
-        ml_complain(complaint, "--upload: S3 needs the libcurl that is built with OpenSSL");
+        ml_error_set(error, "--upload: S3 needs the libcurl that is built with OpenSSL");
         return ML_ENV_MISSING;
     }
     if (s3 != NULL) {
@@ -342,7 +342,7 @@ enum ml_status ml_uploader_s3_init(struct ml_uploader *uploader, struct ml_compl
         status = try_instance(&uploader->api, &lent);
     }
     if (status != ML_OK) {
-        ml_complain(complaint, "%.3000s, %.600s", own.text, lent.text);
+        ml_error_set(error, "%.3000s, %.600s", own.text, lent.text);
     }
     return status;
 }

@@ -150,14 +150,14 @@ static void on_answer(void *context, const struct ml_web_answer *answer) {
 }
 
 /* Read anew at each try, and forgotten behind it. */
-static bool add_token(struct ml_uploader *uploader, struct ml_complaint *complaint) {
+static bool add_token(struct ml_uploader *uploader, struct ml_error_message *error) {
     char header[ML_UPLOAD_SECRET_BYTES + 64];
     char token[ML_UPLOAD_SECRET_BYTES];
     const struct ml_upload_options *options = uploader->options;
     if (options->token_file == NULL) {
         return true;
     }
-    if (ml_secret_read(options->token_file, token, sizeof(token), complaint) != ML_OK) {
+    if (ml_secret_read(options->token_file, token, sizeof(token), error) != ML_OK) {
         return false;
     }
     (void)snprintf(header, sizeof(header), "Authorization: Bearer %s", token);
@@ -200,11 +200,11 @@ static void send_by_http(struct ml_uploader *uploader) {
     const enum ml_upload_kind kind = uploader->options->target.kind;
     const char *type = ml_upload_content_type(kind);
     const bool in_parts = strncmp(type, "multipart/", 10) == 0;
-    struct ml_complaint complaint = {.text = ""};
+    struct ml_error_message error = {.text = ""};
     char url[2 * ML_UPLOAD_URL_BYTES];
     char header[256];
-    if (!add_token(uploader, &complaint)) {
-        ml_uploader_sent(uploader, 0, complaint.text);
+    if (!add_token(uploader, &error)) {
+        ml_uploader_sent(uploader, 0, error.text);
         return;
     }
     make_url(uploader, url, sizeof(url));
@@ -248,17 +248,17 @@ void ml_uploader_send(struct ml_uploader *uploader, const struct ml_spool_item *
     }
 }
 
-enum ml_status ml_uploader_send_init(struct ml_uploader *uploader, struct ml_complaint *complaint) {
+enum ml_status ml_uploader_send_init(struct ml_uploader *uploader, struct ml_error_message *error) {
     const struct ml_upload_options *options = uploader->options;
     if (options->target.kind == ML_UPLOAD_FOLDER) {
         return ML_OK;
     }
     if (!ml_curl_api_load(&uploader->api)) {
-        ml_complain(complaint, "--upload: libcurl.so.4 is not here (Debian: libcurl4)");
+        ml_error_set(error, "--upload: libcurl.so.4 is not here (Debian: libcurl4)");
         return ML_ENV_MISSING;
     }
     if (options->ca_file != NULL && access(options->ca_file, R_OK) != 0) {
-        ml_complain(complaint, "--upload-ca=%s: %s", options->ca_file, strerror(errno));
+        ml_error_set(error, "--upload-ca=%s: %s", options->ca_file, strerror(errno));
         return ML_ENV_SYSTEM;
     }
     uploader->web = ml_web_call_new(&uploader->api, uploader->setup.loop);
@@ -267,12 +267,12 @@ enum ml_status ml_uploader_send_init(struct ml_uploader *uploader, struct ml_com
     }
     /* A secret that cannot be read is said before the program starts. */
     if (options->target.kind == ML_UPLOAD_S3) {
-        return ml_uploader_s3_init(uploader, complaint);
+        return ml_uploader_s3_init(uploader, error);
     }
     if (options->token_file != NULL) {
         char token[ML_UPLOAD_SECRET_BYTES];
         const enum ml_status status =
-            ml_secret_read(options->token_file, token, sizeof(token), complaint);
+            ml_secret_read(options->token_file, token, sizeof(token), error);
         explicit_bzero(token, sizeof(token));
         return status;
     }

@@ -44,7 +44,7 @@ static bool make_folders(char *path) {
 }
 
 enum ml_status
-ml_spool_open(struct ml_spool *spool, const char *folder, struct ml_complaint *complaint) {
+ml_spool_open(struct ml_spool *spool, const char *folder, struct ml_error_message *error) {
     const char *state = getenv("XDG_STATE_HOME");
     const char *home = getenv("HOME");
     *spool = (struct ml_spool){.lock_fd = -1};
@@ -55,7 +55,7 @@ ml_spool_open(struct ml_spool *spool, const char *folder, struct ml_complaint *c
     } else if (home != NULL && home[0] == '/') {
         (void)snprintf(spool->folder, sizeof(spool->folder), "%s/.local/state/memlog/upload", home);
     } else {
-        ml_complain(complaint, "there is no HOME for the spool; name a folder by --upload-spool=");
+        ml_error_set(error, "there is no HOME for the spool; name a folder by --upload-spool=");
         return ML_ENV_SYSTEM;
     }
     char lock[PATH_MAX];
@@ -64,8 +64,8 @@ ml_spool_open(struct ml_spool *spool, const char *folder, struct ml_complaint *c
     const bool is_made = make_folders(spool->folder);
     if (is_made && stat(spool->folder, &facts) == 0 &&
         (facts.st_uid != geteuid() || (facts.st_mode & (S_IWGRP | S_IWOTH)) != 0)) {
-        ml_complain(
-            complaint,
+        ml_error_set(
+            error,
             "the spool %s is not this user's alone to write in; name another one by "
             "--upload-spool=",
             spool->folder
@@ -73,7 +73,7 @@ ml_spool_open(struct ml_spool *spool, const char *folder, struct ml_complaint *c
         return ML_ENV_REFUSED;
     }
     if (!is_made || (spool->lock_fd = open(lock, O_RDWR | O_CREAT | O_CLOEXEC, 0600)) < 0) {
-        ml_complain(complaint, "the spool %s: %s", spool->folder, strerror(errno));
+        ml_error_set(error, "the spool %s: %s", spool->folder, strerror(errno));
         return ML_ENV_SYSTEM;
     }
     return ML_OK;

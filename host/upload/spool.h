@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/complaint.h"
+#include "base/error_message.h"
 #include "host/policy/upload_target.h"
 #include "ipc/wire/ml_status.h"
 
@@ -64,9 +64,9 @@ struct ml_spool_item {
 
 /* `folder` NULL: $XDG_STATE_HOME/memlog/upload, or that below ~/.local/state. Made if it is
  * missing, for its user alone. Errors: ML_ENV_SYSTEM; ML_ENV_REFUSED for one that others may
- * write in; with a complaint. */
+ * write in; with an error message. */
 ML_NODISCARD enum ml_status
-ml_spool_open(struct ml_spool *spool, const char *folder, struct ml_complaint *complaint);
+ml_spool_open(struct ml_spool *spool, const char *folder, struct ml_error_message *error);
 
 /* Throw away what hosts that died left beside the reports: bodies that were never promised,
  * untouched for an hour. */

@@ -275,7 +275,7 @@ static void on_settle_timer(struct ev_loop *loop, ev_timer *watcher, int events)
 enum ml_status ml_uploader_open(
     const struct ml_uploader_setup *setup,
     struct ml_uploader **out_uploader,
-    struct ml_complaint *complaint
+    struct ml_error_message *error
 ) {
     struct ml_uploader *uploader = calloc(1, sizeof(*uploader));
     if (uploader == NULL) {
@@ -291,12 +291,12 @@ enum ml_status ml_uploader_open(
     ev_init(&uploader->settle_timer, on_settle_timer);
     uploader->next_timer.data = uploader;
     uploader->settle_timer.data = uploader;
-    enum ml_status status = ml_paths_find(ML_ANALYZER_FILE, uploader->analyzer_path, complaint);
+    enum ml_status status = ml_paths_find(ML_ANALYZER_FILE, uploader->analyzer_path, error);
     if (status == ML_OK) {
-        status = ml_spool_open(&uploader->spool, uploader->options->spool, complaint);
+        status = ml_spool_open(&uploader->spool, uploader->options->spool, error);
     }
     if (status == ML_OK) {
-        status = ml_uploader_send_init(uploader, complaint);
+        status = ml_uploader_send_init(uploader, error);
     }
     if (status != ML_OK) {
         ml_uploader_close(uploader);

@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "base/complaint.h"
+#include "base/error_message.h"
 #include "host/policy/options.h"
 #include "host/process/launcher.h"
 #include "ipc/wire/ml_status.h"
@@ -27,11 +27,11 @@ struct ml_uploader_setup {
     void *context;
 };
 
-/* Errors: ML_ENV_* with a complaint: no libcurl, no spool, a file that cannot be read. */
+/* Errors: ML_ENV_* with an error message: no libcurl, no spool, a file that cannot be read. */
 ML_NODISCARD enum ml_status ml_uploader_open(
     const struct ml_uploader_setup *setup,
     struct ml_uploader **out_uploader,
-    struct ml_complaint *complaint
+    struct ml_error_message *error
 );
 
 /* What was not sent stays in the spool. NULL is allowed. */

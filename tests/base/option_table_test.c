@@ -22,10 +22,10 @@ struct wish {
     char *const *command;
 };
 
-static bool read_own(void *to, const char *value, struct ml_complaint *why) {
+static bool read_own(void *to, const char *value, struct ml_error_message *why) {
     struct wish *wish = to;
     if (value != NULL && strcmp(value, "odd") == 0) {
-        ml_complain(why, "that is odd");
+        ml_error_set(why, "that is odd");
         return false;
     }
     wish->own = value == NULL ? 1 : 2;
@@ -111,7 +111,7 @@ static const struct ml_option_table of_command = {
 static const struct ml_option_table of_nothing = {TABLE};
 
 static struct wish wish;
-static struct ml_complaint complaint;
+static struct ml_error_message error;
 static uint64_t given;
 
 /* Read the words of one line, parted by blanks. */
@@ -126,10 +126,10 @@ static enum ml_option_outcome parse(const struct ml_option_table *table, const c
     }
     arguments[count] = NULL;
     wish = (struct wish){.reason = ""};
-    complaint = (struct ml_complaint){.text = ""};
+    error = (struct ml_error_message){.text = ""};
     const enum ml_option_outcome outcome =
-        ml_option_table_read(table, arguments, &wish, &given, &complaint);
-    ck_assert_int_eq(outcome == ML_OPTIONS_WRONG, complaint.text[0] != '\0');
+        ml_option_table_read(table, arguments, &wish, &given, &error);
+    ck_assert_int_eq(outcome == ML_OPTIONS_WRONG, error.text[0] != '\0');
     return outcome;
 }
 
@@ -241,17 +241,17 @@ static const struct {
 START_TEST(what_is_wrong_is_named_with_what_is_accepted) {
     ck_assert_int_eq(parse(wrong[_i].table, wrong[_i].words), ML_OPTIONS_WRONG);
     ck_assert_msg(
-        strstr(complaint.text, wrong[_i].says) != NULL, "%s: %s", wrong[_i].words, complaint.text
+        strstr(error.text, wrong[_i].says) != NULL, "%s: %s", wrong[_i].words, error.text
     );
-    ck_assert_ptr_null(strstr(complaint.text, "hush"));
+    ck_assert_ptr_null(strstr(error.text, "hush"));
 }
 END_TEST
 
 START_TEST(an_empty_word_is_no_program) {
     char *words[] = {(char[]){""}, NULL};
-    complaint = (struct ml_complaint){.text = ""};
+    error = (struct ml_error_message){.text = ""};
     ck_assert_int_eq(
-        ml_option_table_read(&of_command, words, &wish, NULL, &complaint), ML_OPTIONS_WRONG
+        ml_option_table_read(&of_command, words, &wish, NULL, &error), ML_OPTIONS_WRONG
     );
 }
 END_TEST

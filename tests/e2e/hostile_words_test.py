@@ -145,7 +145,7 @@ class HostileWords(harness.Case):
         self.assertEqual(entry["name"], "=n\u009b31m\u202e\u2066\ufffd\ufffd")  # 15 bytes of it
         self.assertEqual(entry["command_line"][0].rpartition("/")[2], os.path.basename(self.program).decode())
 
-    def test_what_a_person_typed_is_printable_in_the_complaint(self):
+    def test_what_a_person_typed_is_printable_in_the_error_message(self):
         for words in (["report", HOSTILE[0]], ["report", b"--by=" + HOSTILE[0]], ["convert", b"--to=" + HOSTILE[1], "x"], [HOSTILE[2]],
                       ["run", b"--" + HOSTILE[0], "--", "true"], ["run", "--no-page", "--", HOSTILE[0] + SECOND], ["doctor", HOSTILE[0] + SECOND],
                       ["dump", b"--host=" + HOSTILE[0]], ["page", HOSTILE[2]], ["timeline", HOSTILE[0]], ["symbolize", HOSTILE[0]]):

@@ -51,11 +51,11 @@ static bool is_of(const char *text, char *const *words) {
 
 static void check_words(char *const *words) {
     struct request request = {.limit = 0};
-    struct ml_complaint complaint = {.text = ""};
+    struct ml_error_message error = {.text = ""};
     uint64_t given = 0;
     const enum ml_option_outcome outcome =
-        ml_option_table_read(&table, words, &request, &given, &complaint);
-    REQUIRE((outcome == ML_OPTIONS_WRONG) == (complaint.text[0] != '\0'));
+        ml_option_table_read(&table, words, &request, &given, &error);
+    REQUIRE((outcome == ML_OPTIONS_WRONG) == (error.text[0] != '\0'));
     REQUIRE(request.limit <= LIMIT_MAX && request.every_s <= LIMIT_MAX);
     REQUIRE(request.bytes <= INT64_MAX && request.colour <= 1 && request.form <= 2);
     REQUIRE(request.output == NULL || is_of(request.output, words));

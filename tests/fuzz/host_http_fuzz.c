@@ -62,7 +62,7 @@ static void on_request(void *context, struct ml_http_request *request) {
 
 static void serve(void) {
     struct ml_http *http = NULL;
-    struct ml_complaint complaint = {{0}};
+    struct ml_error_message error = {{0}};
     const struct ml_page_place place = {0};
     const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     /* A name without a file, which nobody else has. */
@@ -78,7 +78,7 @@ static void serve(void) {
     REQUIRE(loop != NULL && ml_page_guard_init(&guard, &place) == ML_OK);
     const struct ml_http_setup setup = {
         .loop = loop, .take_listen_fd = fd, .on_head = on_head, .on_request = on_request};
-    REQUIRE(ml_http_open(&setup, &http, &complaint) == ML_OK);
+    REQUIRE(ml_http_open(&setup, &http, &error) == ML_OK);
 }
 
 /* What came back so far. False: the server has closed. */

@@ -16,15 +16,15 @@ static void check_plain(const char *word, size_t size_bytes) {
 
 static void check_answer(const char *text) {
     struct ml_s3_credentials found;
-    struct ml_complaint complaint = {.text = ""};
+    struct ml_error_message error = {.text = ""};
     uint64_t end_s = 0;
-    if (ml_instance_credentials_parse(text, &found, &end_s, &complaint) == ML_OK) {
+    if (ml_instance_credentials_parse(text, &found, &end_s, &error) == ML_OK) {
         check_plain(found.key_id, sizeof(found.key_id));
         check_plain(found.secret, sizeof(found.secret));
         check_plain(found.token, sizeof(found.token));
         REQUIRE(found.key_id[0] != '\0' && found.secret[0] != '\0' && end_s > 0);
     } else {
-        REQUIRE(complaint.text[0] != '\0' && found.secret[0] == '\0' && found.token[0] == '\0');
+        REQUIRE(error.text[0] != '\0' && found.secret[0] == '\0' && found.token[0] == '\0');
     }
 }
 

@@ -50,7 +50,7 @@ static bool counts_much(const uint8_t *list, size_t count_bytes) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t count_bytes) {
     struct ml_never_list list;
-    struct ml_complaint complaint = {.text = ""};
+    struct ml_error_message error = {.text = ""};
     char line[LINE_MAX_BYTES + 1] = "";
     if (path[0] == '\0') {
         (void)snprintf(path, sizeof(path), "%s/never", fuzz_folder());
@@ -65,8 +65,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t count_bytes) {
     const size_t left_bytes = count_bytes - 1 - list_bytes;
     memcpy(line, data + 1 + list_bytes, left_bytes < LINE_MAX_BYTES ? left_bytes : LINE_MAX_BYTES);
     fuzz_write(path, data + 1, list_bytes);
-    if (ml_never_list_load_file(&list, path, geteuid(), &complaint) != ML_OK) {
-        REQUIRE(complaint.text[0] != '\0');
+    if (ml_never_list_load_file(&list, path, geteuid(), &error) != ML_OK) {
+        REQUIRE(error.text[0] != '\0');
         return 0;
     }
     REQUIRE((ml_never_list_count(&list) > 0) == says_something(data + 1, list_bytes));

@@ -22,11 +22,11 @@ static bool is_costly(const char *word) {
 
 static void check_options(char *const *words) {
     struct ml_options options;
-    struct ml_complaint complaint = {{0}};
+    struct ml_error_message error = {{0}};
     REQUIRE(ml_options_init(&options) == ML_OK);
-    const enum ml_status status = ml_options_parse(&options, words, &complaint);
+    const enum ml_status status = ml_options_parse(&options, words, &error);
     /* Bad input ends in words about it. */
-    REQUIRE((status == ML_OK) == (complaint.text[0] == '\0'));
+    REQUIRE((status == ML_OK) == (error.text[0] == '\0'));
     if (status == ML_OK && !options.help) {
         REQUIRE(options.program != NULL && options.program[0] != NULL);
         REQUIRE(options.sampling_bytes >= 1 && options.sampling_bytes <= ML_SAMPLING_MAX_BYTES);
@@ -78,9 +78,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t count_bytes) {
         check_word(text + at);
     }
     words[count] = NULL;
-    struct ml_complaint complaint = {{0}};
-    const enum ml_status status = ml_options_check_environment(words, &complaint);
-    REQUIRE((status == ML_OK) == (complaint.text[0] == '\0'));
+    struct ml_error_message error = {{0}};
+    const enum ml_status status = ml_options_check_environment(words, &error);
+    REQUIRE((status == ML_OK) == (error.text[0] == '\0'));
     if (!costly) {
         check_options(words);
     }

@@ -15,13 +15,13 @@ static const char *folder;
 static struct ml_spool spool;
 static char job_path[PATH_MAX];
 static char secret_path[PATH_MAX];
-static struct ml_complaint said_of_nothing; /* of an empty file of keys */
+static struct ml_error_message said_of_nothing; /* of an empty file of keys */
 
 static void begin(void) {
-    struct ml_complaint complaint = {.text = ""};
+    struct ml_error_message error = {.text = ""};
     char body_path[PATH_MAX];
     folder = fuzz_folder();
-    REQUIRE(ml_spool_open(&spool, folder, &complaint) == ML_OK);
+    REQUIRE(ml_spool_open(&spool, folder, &error) == ML_OK);
     ml_spool_body(&spool, id, body_path);
     fuzz_write(body_path, (const uint8_t *)"body", 4);
     (void)snprintf(job_path, sizeof(job_path), "%.4000s/%s.job", folder, id);
@@ -66,17 +66,17 @@ static void check_job(const uint8_t *data, size_t count_bytes) {
 
 static void check_secrets(const uint8_t *data, size_t count_bytes) {
     struct ml_s3_credentials keys;
-    struct ml_complaint complaint = {.text = ""};
+    struct ml_error_message error = {.text = ""};
     char token[64];
     fuzz_write(secret_path, data, count_bytes);
-    const enum ml_status status = ml_s3_credentials_find(&keys, &complaint);
+    const enum ml_status status = ml_s3_credentials_find(&keys, &error);
     REQUIRE((status == ML_OK) == (keys.key_id[0] != '\0' && keys.secret[0] != '\0'));
-    REQUIRE((status == ML_OK) == (complaint.text[0] == '\0'));
+    REQUIRE((status == ML_OK) == (error.text[0] == '\0'));
     /* What is said does not depend on what stands there, so no secret is in it. */
-    REQUIRE(status == ML_OK || strcmp(complaint.text, said_of_nothing.text) == 0);
-    complaint.text[0] = '\0';
-    const enum ml_status read = ml_secret_read(secret_path, token, sizeof(token), &complaint);
-    REQUIRE((read == ML_OK) == (complaint.text[0] == '\0'));
+    REQUIRE(status == ML_OK || strcmp(error.text, said_of_nothing.text) == 0);
+    error.text[0] = '\0';
+    const enum ml_status read = ml_secret_read(secret_path, token, sizeof(token), &error);
+    REQUIRE((read == ML_OK) == (error.text[0] == '\0'));
     REQUIRE(read != ML_OK || (token[0] != '\0' && strlen(token) < sizeof(token)));
 }
 

@@ -12,11 +12,11 @@ static void check_threshold(const uint8_t *data, size_t count_bytes) {
     char word[256];
     const size_t count = count_bytes < sizeof(word) - 1 ? count_bytes : sizeof(word) - 1;
     struct ml_trigger_rules rules = ml_trigger_rules_default();
-    struct ml_complaint complaint = {.text = ""};
+    struct ml_error_message error = {.text = ""};
     memcpy(word, data, count);
     word[count] = '\0';
-    const enum ml_status status = ml_trigger_rules_threshold(&rules, word, &complaint);
-    REQUIRE((status == ML_OK) == (complaint.text[0] == '\0'));
+    const enum ml_status status = ml_trigger_rules_threshold(&rules, word, &error);
+    REQUIRE((status == ML_OK) == (error.text[0] == '\0'));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t count_bytes) {
@@ -26,17 +26,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t count_bytes) {
     (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
     unsigned char before[sizeof(struct ml_trigger_rules)];
     struct ml_trigger_rules rules;
-    struct ml_complaint complaint = {.text = ""};
+    struct ml_error_message error = {.text = ""};
     memset(&rules, 0, sizeof(rules)); /* its padding as well: a failure changes nothing */
     rules.limit_percent = 77;
     memcpy(before, &rules, sizeof(rules));
-    const enum ml_status status = ml_trigger_rules_load(&rules, path, &complaint);
+    const enum ml_status status = ml_trigger_rules_load(&rules, path, &error);
     if (status == ML_OK) {
-        REQUIRE(complaint.text[0] == '\0');
+        REQUIRE(error.text[0] == '\0');
         REQUIRE(rules.limit_percent <= 100);
         REQUIRE(rules.pressure_some_percent <= 100 && rules.pressure_full_percent <= 100);
     } else {
-        REQUIRE(complaint.text[0] != '\0');
+        REQUIRE(error.text[0] != '\0');
         REQUIRE(memcmp((const unsigned char *)&rules, before, sizeof(rules)) == 0);
     }
     check_threshold(data, count_bytes);

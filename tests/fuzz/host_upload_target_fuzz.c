@@ -12,9 +12,9 @@ enum { HEAD_BYTES = 8, DELAY_MAX_MS = 2 * 24 * 3600 * 1000 };
 
 static void check_address(const char *text) {
     struct ml_upload_target target;
-    struct ml_complaint complaint = {.text = ""};
-    const enum ml_status status = ml_upload_target_parse(text, &target, &complaint);
-    REQUIRE((status == ML_OK) == (complaint.text[0] == '\0'));
+    struct ml_error_message error = {.text = ""};
+    const enum ml_status status = ml_upload_target_parse(text, &target, &error);
+    REQUIRE((status == ML_OK) == (error.text[0] == '\0'));
     if (status != ML_OK) {
         return;
     }

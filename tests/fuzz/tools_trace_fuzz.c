@@ -111,7 +111,7 @@ static void write_views(const struct ml_report *report, FILE *nowhere) {
     const struct ml_timeline_wish whole = {.from = {.from = ML_TIME_NONE}};
     struct ml_timeline timeline;
     struct ml_diff diff;
-    const char *complaint = NULL;
+    const char *error = NULL;
 
     for (int by = ML_BY_FUNCTION; by <= ML_BY_SIZE; by++) {
         struct ml_breakdown breakdown;
@@ -121,7 +121,7 @@ static void write_views(const struct ml_report *report, FILE *nowhere) {
         }
         ml_breakdown_fini(&breakdown);
     }
-    if (ml_timeline_init(&timeline, report, &whole, &complaint) == ML_OK) {
+    if (ml_timeline_init(&timeline, report, &whole, &error) == ML_OK) {
         const struct ml_report_style style = {.width = 80};
         ml_timeline_text(&timeline, &style, nowhere);
         ml_timeline_json(&timeline, 100, true, nowhere);

@@ -53,13 +53,13 @@ start(struct service *service, const char *program, const char *const *words, bo
         all[i + 1] = words[i];
     }
     int ends[2];
-    int complaints[2];
+    int errors[2];
     ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
-    ck_assert_int_eq(pipe2(complaints, O_CLOEXEC), 0);
+    ck_assert_int_eq(pipe2(errors, O_CLOEXEC), 0);
     service->pid = fork();
     ck_assert_int_ge(service->pid, 0);
     if (service->pid == 0) {
-        const int stderr_fd = dup(complaints[1]);
+        const int stderr_fd = dup(errors[1]);
         const int socket_fd = dup(ends[1]);
         (void)dup2(socket_fd, HOST_FD);
         (void)dup2(stderr_fd, STDERR_FILENO);
@@ -75,9 +75,9 @@ start(struct service *service, const char *program, const char *const *words, bo
         _exit(99);
     }
     (void)close(ends[1]);
-    (void)close(complaints[1]);
+    (void)close(errors[1]);
     service->host_fd = ends[0];
-    service->stderr_fd = complaints[0];
+    service->stderr_fd = errors[0];
 }
 
 void service_start_with(struct service *service, const char *program, const char *const *words) {
@@ -161,7 +161,7 @@ int service_stop(struct service *service) {
     return service_wait(service);
 }
 
-void service_complaint(struct service *service, char *out_text, size_t size_bytes) {
+void service_error(struct service *service, char *out_text, size_t size_bytes) {
     size_t used = 0;
     while (used + 1 < size_bytes) {
         const ssize_t count = read(service->stderr_fd, out_text + used, size_bytes - 1 - used);

@@ -71,7 +71,7 @@ void service_ended_quietly(int status);
 void service_ended_broken(int status);
 
 /* What it wrote to stderr; call after the end. */
-void service_complaint(struct service *service, char *out_text, size_t size_bytes);
+void service_error(struct service *service, char *out_text, size_t size_bytes);
 
 void service_figures(struct service *service, struct memlog_service_figures_reply *out_reply);
 

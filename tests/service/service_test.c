@@ -167,9 +167,9 @@ START_TEST(ends_with_its_host) {
     client_join(&service, &client, 1);
     client_put_ten_blocks(&client);
     service_stop_quietly(&service);
-    char complaint[512];
-    service_complaint(&service, complaint, sizeof(complaint));
-    ck_assert_str_eq(complaint, "");
+    char error[512];
+    service_error(&service, error, sizeof(error));
+    ck_assert_str_eq(error, "");
 }
 END_TEST
 
@@ -228,9 +228,9 @@ START_TEST(refuses_a_container_when_strict) {
     ck_assert_msg(
         WIFEXITED(status) && WEXITSTATUS(status) == 3, "wait status %x", (unsigned)status
     );
-    char complaint[2048];
-    service_complaint(&service, complaint, sizeof(complaint));
-    ck_assert_ptr_nonnull(strstr(complaint, "the sandbox is refused here: no user namespace"));
+    char error[2048];
+    service_error(&service, error, sizeof(error));
+    ck_assert_ptr_nonnull(strstr(error, "the sandbox is refused here: no user namespace"));
 }
 END_TEST
 

@@ -16,9 +16,9 @@ START_TEST(drops_a_host_that_sends_garbage) {
     service_start_with(&service, "memlog-service", (const char *const[]){"--sandbox=auto", NULL});
     ck_assert_int_eq(send(service.host_fd, "no message at all", 17, 0), 17);
     service_ended_broken(service_wait(&service));
-    char complaint[512];
-    service_complaint(&service, complaint, sizeof(complaint));
-    ck_assert_ptr_nonnull(strstr(complaint, "memlog-service: the host's connection ended"));
+    char error[512];
+    service_error(&service, error, sizeof(error));
+    ck_assert_ptr_nonnull(strstr(error, "memlog-service: the host's connection ended"));
 }
 END_TEST
 
@@ -47,9 +47,9 @@ START_TEST(drops_a_host_of_another_version) {
         ML_PEER_CLOSED
     );
     service_ended_broken(service_wait(&service));
-    char complaint[512];
-    service_complaint(&service, complaint, sizeof(complaint));
-    ck_assert_ptr_nonnull(strstr(complaint, "another version"));
+    char error[512];
+    service_error(&service, error, sizeof(error));
+    ck_assert_ptr_nonnull(strstr(error, "another version"));
 }
 END_TEST
 

@@ -7,18 +7,18 @@
 #include <check.h>
 
 static struct ml_name_rules rules;
-static struct ml_complaint complaint;
+static struct ml_error_message error;
 
 static void tear_down(void) {
     ml_name_rules_fini(&rules);
     memset(&rules, 0, sizeof(rules));
-    complaint.text[0] = '\0';
+    error.text[0] = '\0';
 }
 
 static enum ml_status add(const char *regex, uint64_t sampling_bytes) {
     struct ml_name_rule rule = {.sampling_bytes = sampling_bytes};
     (void)snprintf(rule.regex, sizeof(rule.regex), "%s", regex);
-    return ml_name_rules_add(&rules, &rule, &complaint);
+    return ml_name_rules_add(&rules, &rule, &error);
 }
 
 START_TEST(a_name_or_a_command_line_is_enough) {
@@ -51,7 +51,7 @@ START_TEST(what_cannot_be_wished_is_said_and_changes_nothing) {
     ck_assert_int_eq(add("a", 1), ML_OK);
     ck_assert_int_eq(add("", 1), ML_PEER_FORM);
     ck_assert_int_eq(add("(", 1), ML_PEER_FORM);
-    ck_assert_str_ne(complaint.text, "");
+    ck_assert_str_ne(error.text, "");
     ck_assert_uint_eq(rules.count, 1);
     char regex[16];
     for (int i = 1; i < ML_NAME_RULES_MAX; i++) {

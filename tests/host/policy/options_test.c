@@ -7,11 +7,11 @@
 #include <check.h>
 
 static struct ml_options options;
-static struct ml_complaint complaint;
+static struct ml_error_message error;
 
 static void setup(void) {
     ck_assert_int_eq(ml_options_init(&options), ML_OK);
-    complaint = (struct ml_complaint){.text = ""};
+    error = (struct ml_error_message){.text = ""};
 }
 
 static void teardown(void) {
@@ -29,7 +29,7 @@ static enum ml_status parse(const char *words) {
         arguments[count++] = word;
     }
     arguments[count] = NULL;
-    return ml_options_parse(&options, arguments, &complaint);
+    return ml_options_parse(&options, arguments, &error);
 }
 
 START_TEST(defaults_are_those_of_the_interface) {
@@ -156,7 +156,7 @@ START_TEST(buffer_sizes_are_rounded_up_to_slots) {
 }
 END_TEST
 
-/* What is wrong, and what the complaint must name. */
+/* What is wrong, and what the error message must name. */
 static const struct {
     const char *words;
     const char *says;
@@ -225,7 +225,7 @@ static const struct {
 START_TEST(what_is_wrong_is_refused_and_named) {
     ck_assert_int_ne(parse(wrong[_i].words), ML_OK);
     ck_assert_msg(
-        strstr(complaint.text, wrong[_i].says) != NULL, "%s: %s", wrong[_i].words, complaint.text
+        strstr(error.text, wrong[_i].says) != NULL, "%s: %s", wrong[_i].words, error.text
     );
 }
 END_TEST
@@ -248,18 +248,18 @@ END_TEST
 
 START_TEST(unknown_environment_keys_are_refused_and_named) {
     char *fine[] = {(char[]){"PATH=/bin"}, (char[]){"MEMLOG_SOCKET=x"}, (char[]){"MEMLOG=1"}, NULL};
-    ck_assert_int_eq(ml_options_check_environment(fine, &complaint), ML_OK);
+    ck_assert_int_eq(ml_options_check_environment(fine, &error), ML_OK);
     char *strange[] = {(char[]){"MEMLOG_SOCKETS=x"}, NULL};
-    ck_assert_int_eq(ml_options_check_environment(strange, &complaint), ML_ENV_MISSING);
-    ck_assert_ptr_nonnull(strstr(complaint.text, "'MEMLOG_SOCKETS'; did you mean MEMLOG_SOCKET"));
+    ck_assert_int_eq(ml_options_check_environment(strange, &error), ML_ENV_MISSING);
+    ck_assert_ptr_nonnull(strstr(error.text, "'MEMLOG_SOCKETS'; did you mean MEMLOG_SOCKET"));
     /* Those of whoever reads dumps are no reason to refuse a run. */
     char *of_the_analyzer[] = {
         (char[]){"MEMLOG_BINARY_PATH=/x"}, (char[]){"MEMLOG_SYMBOL_CACHE=off"}, NULL};
-    ck_assert_int_eq(ml_options_check_environment(of_the_analyzer, &complaint), ML_OK);
-    complaint.text[0] = '\0'; /* the first one stays */
+    ck_assert_int_eq(ml_options_check_environment(of_the_analyzer, &error), ML_OK);
+    error.text[0] = '\0'; /* the first one stays */
     char *wild[] = {(char[]){"MEMLOG_SOMETHING_ELSE_ALTOGETHER=1"}, NULL};
-    ck_assert_int_eq(ml_options_check_environment(wild, &complaint), ML_ENV_MISSING);
-    ck_assert_ptr_nonnull(strstr(complaint.text, "MEMLOG_BINARY_PATH"));
+    ck_assert_int_eq(ml_options_check_environment(wild, &error), ML_ENV_MISSING);
+    ck_assert_ptr_nonnull(strstr(error.text, "MEMLOG_BINARY_PATH"));
 }
 END_TEST
 

@@ -7,10 +7,10 @@
 #include <check.h>
 
 static struct ml_page_guard guard_at(const char *place_text) {
-    struct ml_complaint complaint = {.text = ""};
+    struct ml_error_message error = {.text = ""};
     struct ml_page_place place;
     struct ml_page_guard guard;
-    ck_assert_int_eq(ml_page_place_parse(place_text, &place, &complaint), ML_OK);
+    ck_assert_int_eq(ml_page_place_parse(place_text, &place, &error), ML_OK);
     ck_assert_int_eq(ml_page_guard_init(&guard, &place), ML_OK);
     return guard;
 }

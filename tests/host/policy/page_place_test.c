@@ -6,11 +6,9 @@
 #include <check.h>
 
 static enum ml_status parse(const char *value, struct ml_page_place *out_place) {
-    struct ml_complaint complaint = {.text = ""};
-    const enum ml_status status = ml_page_place_parse(value, out_place, &complaint);
-    ck_assert_msg(
-        (status == ML_OK) == (complaint.text[0] == '\0'), "%s: %s", value, complaint.text
-    );
+    struct ml_error_message error = {.text = ""};
+    const enum ml_status status = ml_page_place_parse(value, out_place, &error);
+    ck_assert_msg((status == ML_OK) == (error.text[0] == '\0'), "%s: %s", value, error.text);
     return status;
 }
 

@@ -57,9 +57,9 @@ END_TEST
 
 START_TEST(the_persons_rules_come_first_in_their_order) {
     struct ml_patterns *rules = ml_patterns_new();
-    struct ml_complaint complaint = {.text = ""};
-    ck_assert_int_eq(ml_patterns_add(rules, "worker [0-9]+$", ML_ROLE_RENDERER, &complaint), ML_OK);
-    ck_assert_int_eq(ml_patterns_add(rules, "worker", ML_ROLE_GPU, &complaint), ML_OK);
+    struct ml_error_message error = {.text = ""};
+    ck_assert_int_eq(ml_patterns_add(rules, "worker [0-9]+$", ML_ROLE_RENDERER, &error), ML_OK);
+    ck_assert_int_eq(ml_patterns_add(rules, "worker", ML_ROLE_GPU, &error), ML_OK);
     ck_assert_int_eq(role_of(rules, "app|worker|12", false), ML_ROLE_RENDERER);
     ck_assert_int_eq(role_of(rules, "app|worker|x", true), ML_ROLE_GPU);
     ck_assert_int_eq(role_of(rules, "app|--type=utility|worker", false), ML_ROLE_GPU);
@@ -76,18 +76,18 @@ START_TEST(names_of_roles_go_both_ways_and_a_wrong_one_names_the_nearest) {
         ck_assert_int_eq(role, i);
     }
     enum ml_role role = ML_ROLE_COUNT;
-    struct ml_complaint complaint = {.text = ""};
-    ck_assert_int_eq(ml_role_parse("render", &role, &complaint), ML_ENV_MISSING);
-    ck_assert_ptr_nonnull(strstr(complaint.text, "did you mean 'renderer'?"));
+    struct ml_error_message error = {.text = ""};
+    ck_assert_int_eq(ml_role_parse("render", &role, &error), ML_ENV_MISSING);
+    ck_assert_ptr_nonnull(strstr(error.text, "did you mean 'renderer'?"));
     ck_assert_int_eq(role, ML_ROLE_COUNT);
 }
 END_TEST
 
 START_TEST(a_wrong_expression_is_refused_with_its_reason) {
     struct ml_patterns *rules = ml_patterns_new();
-    struct ml_complaint complaint = {.text = ""};
-    ck_assert_int_eq(ml_patterns_add(rules, "a(b", 0, &complaint), ML_PEER_FORM);
-    ck_assert_ptr_nonnull(strstr(complaint.text, "'a(b' is no regular expression"));
+    struct ml_error_message error = {.text = ""};
+    ck_assert_int_eq(ml_patterns_add(rules, "a(b", 0, &error), ML_PEER_FORM);
+    ck_assert_ptr_nonnull(strstr(error.text, "'a(b' is no regular expression"));
     ck_assert_uint_eq(ml_patterns_count(rules), 0);
     ck_assert_int_eq(ml_patterns_match(rules, "a"), -1);
     ml_patterns_free(rules);

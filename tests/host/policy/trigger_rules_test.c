@@ -7,16 +7,16 @@
 #include <unistd.h>
 
 static enum ml_status
-load(const char *text, struct ml_trigger_rules *rules, struct ml_complaint *complaint) {
+load(const char *text, struct ml_trigger_rules *rules, struct ml_error_message *error) {
     char path[] = "/tmp/memlog-rules-test.XXXXXX";
     const int fd = mkstemp(path);
     ck_assert_int_ge(fd, 0);
     ck_assert_int_eq(write(fd, text, strlen(text)), (ssize_t)strlen(text));
     close(fd);
-    *complaint = (struct ml_complaint){.text = ""};
-    const enum ml_status status = ml_trigger_rules_load(rules, path, complaint);
+    *error = (struct ml_error_message){.text = ""};
+    const enum ml_status status = ml_trigger_rules_load(rules, path, error);
     if (status != ML_OK) {
-        ck_assert_ptr_nonnull(strstr(complaint->text, path));
+        ck_assert_ptr_nonnull(strstr(error->text, path));
     }
     unlink(path);
     return status;
@@ -38,23 +38,23 @@ END_TEST
 
 START_TEST(a_threshold_is_a_role_and_a_size) {
     struct ml_trigger_rules rules = ml_trigger_rules_default();
-    struct ml_complaint complaint = {.text = ""};
-    ck_assert_int_eq(ml_trigger_rules_threshold(&rules, "other=3M", &complaint), ML_OK);
+    struct ml_error_message error = {.text = ""};
+    ck_assert_int_eq(ml_trigger_rules_threshold(&rules, "other=3M", &error), ML_OK);
     ck_assert_uint_eq(rules.footprint_bytes[ML_ROLE_OTHER], 3ULL << 20);
-    ck_assert_int_eq(ml_trigger_rules_threshold(&rules, "gpu=off", &complaint), ML_OK);
+    ck_assert_int_eq(ml_trigger_rules_threshold(&rules, "gpu=off", &error), ML_OK);
     ck_assert_uint_eq(rules.footprint_bytes[ML_ROLE_GPU], 0);
     static const char *const bad[] = {"", "gpu", "=1M", "gpu=", "gpu=0", "gpu=x", "gpux=1M"};
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-        complaint.text[0] = '\0';
-        ck_assert_int_ne(ml_trigger_rules_threshold(&rules, bad[i], &complaint), ML_OK);
-        ck_assert_int_ne(complaint.text[0], '\0');
+        error.text[0] = '\0';
+        ck_assert_int_ne(ml_trigger_rules_threshold(&rules, bad[i], &error), ML_OK);
+        ck_assert_int_ne(error.text[0], '\0');
     }
 }
 END_TEST
 
 START_TEST(a_file_sets_what_it_names_and_leaves_the_rest) {
     struct ml_trigger_rules rules = ml_trigger_rules_default();
-    struct ml_complaint complaint;
+    struct ml_error_message error;
     static const char text[] =
         "{\"interval_seconds\": 5, \"footprint\": {\"browser\": \"1G\", \"gpu\": \"off\","
         " \"again\": 4096}, \"live\": {\"other\": \"2M\"}, \"growth\": {\"bytes\": \"3M\","
@@ -63,7 +63,7 @@ START_TEST(a_file_sets_what_it_names_and_leaves_the_rest) {
         " \"every_seconds\": 60, \"peak\": {\"step\": \"5M\"}, \"stack\": {\"bytes\": \"6M\"},"
         " \"control\": {\"one_in\": 100}, \"killed\": false,"
         " \"at_most\": {\"dumps\": 8, \"seconds\": 9}}";
-    ck_assert_msg(load(text, &rules, &complaint) == ML_OK, "%s", complaint.text);
+    ck_assert_msg(load(text, &rules, &error) == ML_OK, "%s", error.text);
     ck_assert_uint_eq(rules.interval_seconds, 5);
     ck_assert_uint_eq(rules.footprint_bytes[ML_ROLE_BROWSER], 1ULL << 30);
     ck_assert_uint_eq(rules.footprint_bytes[ML_ROLE_GPU], 0);
@@ -111,21 +111,21 @@ START_TEST(what_is_wrong_is_named_and_changes_nothing) {
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct ml_trigger_rules rules = ml_trigger_rules_default();
         const struct ml_trigger_rules before = rules;
-        struct ml_complaint complaint;
-        ck_assert_int_ne(load(cases[i].text, &rules, &complaint), ML_OK);
+        struct ml_error_message error;
+        ck_assert_int_ne(load(cases[i].text, &rules, &error), ML_OK);
         ck_assert_msg(
-            strstr(complaint.text, cases[i].wanted) != NULL,
+            strstr(error.text, cases[i].wanted) != NULL,
             "%s: %s, not %s",
             cases[i].text,
-            complaint.text,
+            error.text,
             cases[i].wanted
         );
         ck_assert_mem_eq(&rules, &before, sizeof(rules));
     }
     struct ml_trigger_rules rules = ml_trigger_rules_default();
-    struct ml_complaint complaint = {.text = ""};
-    ck_assert_int_eq(ml_trigger_rules_load(&rules, "/nowhere/x", &complaint), ML_ENV_SYSTEM);
-    ck_assert_ptr_nonnull(strstr(complaint.text, "/nowhere/x"));
+    struct ml_error_message error = {.text = ""};
+    ck_assert_int_eq(ml_trigger_rules_load(&rules, "/nowhere/x", &error), ML_ENV_SYSTEM);
+    ck_assert_ptr_nonnull(strstr(error.text, "/nowhere/x"));
 }
 END_TEST
 

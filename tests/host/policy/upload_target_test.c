@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct ml_complaint complaint;
+static struct ml_error_message error;
 
 static enum ml_status parse(const char *text, struct ml_upload_target *target) {
-    complaint.text[0] = '\0';
-    return ml_upload_target_parse(text, target, &complaint);
+    error.text[0] = '\0';
+    return ml_upload_target_parse(text, target, &error);
 }
 
 START_TEST(every_kind_of_address_is_known) {
@@ -29,7 +29,7 @@ START_TEST(every_kind_of_address_is_known) {
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct ml_upload_target target;
-        ck_assert_msg(parse(cases[i].text, &target) == ML_OK, "%s", complaint.text);
+        ck_assert_msg(parse(cases[i].text, &target) == ML_OK, "%s", error.text);
         ck_assert_int_eq(target.kind, cases[i].kind);
         ck_assert_str_eq(target.url, cases[i].url);
         ck_assert_str_eq(target.region, cases[i].region);
@@ -58,8 +58,8 @@ START_TEST(what_is_no_address_is_refused_and_a_secret_not_repeated) {
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
         struct ml_upload_target target;
         ck_assert_msg(parse(wrong[i], &target) != ML_OK, "%s", wrong[i]);
-        ck_assert_int_ne(complaint.text[0], '\0');
-        ck_assert_ptr_null(strstr(complaint.text, "pa55word"));
+        ck_assert_int_ne(error.text[0], '\0');
+        ck_assert_ptr_null(strstr(error.text, "pa55word"));
     }
     struct ml_upload_target target;
     ck_assert_int_eq(parse("https://host/mail@example", &target), ML_OK);

@@ -39,10 +39,10 @@ END_TEST
 
 static struct ml_launched fork_program(char *const *argv, struct ml_inherited *inherited) {
     struct ml_launched launched;
-    struct ml_complaint complaint = {.text = ""};
+    struct ml_error_message error = {.text = ""};
     ml_inherited_take(inherited);
     struct ml_launch launch = {.argv = argv, .environment = environ, .inherited = inherited};
-    ck_assert_int_eq(ml_launcher_fork(&launch, &launched, &complaint), ML_OK);
+    ck_assert_int_eq(ml_launcher_fork(&launch, &launched, &error), ML_OK);
     return launched;
 }
 
@@ -50,9 +50,9 @@ START_TEST(a_released_program_runs_and_its_end_is_known) {
     char *argv[] = {(char[]){"sh"}, (char[]){"-c"}, (char[]){"exit 7"}, NULL};
     struct ml_inherited inherited;
     struct ml_launched launched = fork_program(argv, &inherited);
-    int error = -1;
-    ml_launcher_release(&launched, &error);
-    ck_assert_int_eq(error, 0);
+    int error_number = -1;
+    ml_launcher_release(&launched, &error_number);
+    ck_assert_int_eq(error_number, 0);
     siginfo_t info;
     ck_assert_int_eq(waitid(P_PID, (id_t)launched.pid, &info, WEXITED | WNOWAIT), 0);
     struct ml_ending ending = ml_process_ending(launched.pid, -1);
@@ -65,17 +65,17 @@ END_TEST
 START_TEST(a_program_that_cannot_run_says_why) {
     static const struct {
         const char *program;
-        int error;
+        int error_number;
         int exit_code;
     } cases[] = {{"/nonexistent/x", ENOENT, 127}, {"/etc/passwd", EACCES, 126}, {"/", EACCES, 126}};
     for (size_t i = 0; i < 3; i++) {
         char *argv[] = {strdup(cases[i].program), NULL};
         struct ml_inherited inherited;
         struct ml_launched launched = fork_program(argv, &inherited);
-        int error = 0;
-        ml_launcher_release(&launched, &error);
-        ck_assert_int_eq(error, cases[i].error);
-        ck_assert_int_eq(ml_launcher_exit_code(error), cases[i].exit_code);
+        int error_number = 0;
+        ml_launcher_release(&launched, &error_number);
+        ck_assert_int_eq(error_number, cases[i].error_number);
+        ck_assert_int_eq(ml_launcher_exit_code(error_number), cases[i].exit_code);
         ck_assert_int_eq(waitpid(launched.pid, NULL, 0), launched.pid);
         free(argv[0]);
     }

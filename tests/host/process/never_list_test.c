@@ -12,14 +12,14 @@
 static char folder[64];
 static char path[96];
 static struct ml_never_list list;
-static struct ml_complaint complaint;
+static struct ml_error_message error;
 
 static void set_up(void) {
     (void)snprintf(folder, sizeof(folder), "/tmp/memlog-never-test.XXXXXX");
     ck_assert_ptr_nonnull(mkdtemp(folder));
     ck_assert_int_eq(chmod(folder, 0755), 0);
     (void)snprintf(path, sizeof(path), "%s/never", folder);
-    complaint.text[0] = '\0';
+    error.text[0] = '\0';
 }
 
 static void tear_down(void) {
@@ -39,8 +39,8 @@ static void write_list(const char *bytes, size_t count, mode_t mode) {
 
 static enum ml_status load(void) {
     ml_never_list_fini(&list);
-    complaint.text[0] = '\0';
-    return ml_never_list_load(&list, folder, "never", geteuid(), &complaint);
+    error.text[0] = '\0';
+    return ml_never_list_load(&list, folder, "never", geteuid(), &error);
 }
 
 START_TEST(patterns_are_matched_against_what_is_run_and_what_it_says_of_itself) {
@@ -61,24 +61,22 @@ START_TEST(no_list_forbids_nothing) {
     ck_assert_int_eq(load(), ML_OK);
     ck_assert_str_eq(list.path, "");
     ck_assert_int_eq(ml_never_list_match(&list, "a", "/a"), 0);
-    ck_assert_int_eq(ml_never_list_load(&list, "/nowhere at all", "never", 0, &complaint), ML_OK);
+    ck_assert_int_eq(ml_never_list_load(&list, "/nowhere at all", "never", 0, &error), ML_OK);
     ck_assert_uint_eq(ml_never_list_count(&list), 0);
     write_list("", 0, 0600);
     ck_assert_int_eq(load(), ML_OK);
     ck_assert_uint_eq(ml_never_list_count(&list), 0);
     /* One that somebody has named must be there. */
     ml_never_list_fini(&list);
-    ck_assert_int_eq(
-        ml_never_list_load_file(&list, "/nowhere at all", 0, &complaint), ML_ENV_SYSTEM
-    );
-    ck_assert_ptr_nonnull(strstr(complaint.text, "/nowhere at all: No such file"));
+    ck_assert_int_eq(ml_never_list_load_file(&list, "/nowhere at all", 0, &error), ML_ENV_SYSTEM);
+    ck_assert_ptr_nonnull(strstr(error.text, "/nowhere at all: No such file"));
 }
 END_TEST
 
 START_TEST(a_wrong_line_is_named_and_the_whole_list_is_refused) {
     write_list("fine\n# (\n[a\n", 12, 0644);
     ck_assert_int_eq(load(), ML_PEER_FORM);
-    ck_assert_ptr_nonnull(strstr(complaint.text, "never, line 3: '[a' is no regular expression"));
+    ck_assert_ptr_nonnull(strstr(error.text, "never, line 3: '[a' is no regular expression"));
     ck_assert_uint_eq(ml_never_list_count(&list), 0);
 }
 END_TEST
@@ -87,20 +85,20 @@ START_TEST(a_list_that_others_may_write_is_refused) {
     for (unsigned i = 0; i < 2; i++) {
         write_list("a\n", 2, i == 0 ? 0664 : 0646);
         ck_assert_int_eq(load(), ML_ENV_REFUSED);
-        ck_assert_ptr_nonnull(strstr(complaint.text, path));
-        ck_assert_ptr_nonnull(strstr(complaint.text, "chmod go-w"));
+        ck_assert_ptr_nonnull(strstr(error.text, path));
+        ck_assert_ptr_nonnull(strstr(error.text, "chmod go-w"));
     }
     write_list("a\n", 2, 0644);
     ck_assert_int_eq(load(), ML_OK);
     ck_assert_int_eq(chmod(folder, 0777), 0);
     ck_assert_int_eq(load(), ML_ENV_REFUSED);
-    ck_assert_ptr_nonnull(strstr(complaint.text, "chmod go-w"));
+    ck_assert_ptr_nonnull(strstr(error.text, "chmod go-w"));
     ck_assert_int_eq(chmod(folder, 0755), 0);
     /* Somebody else's. Only root can make one that is not his. */
     if (geteuid() == 0) {
         ck_assert_int_eq(chown(path, 4711, 4711), 0);
         ck_assert_int_eq(load(), ML_ENV_REFUSED);
-        ck_assert_int_eq(ml_never_list_load(&list, folder, "never", 4711, &complaint), ML_OK);
+        ck_assert_int_eq(ml_never_list_load(&list, folder, "never", 4711, &error), ML_OK);
     }
 }
 END_TEST
@@ -111,7 +109,7 @@ START_TEST(what_is_no_plain_file_is_refused_and_never_waited_for) {
     (void)unlink(path);
     ck_assert_int_eq(symlink("/etc/passwd", path), 0);
     ck_assert_int_eq(load(), ML_ENV_SYSTEM);
-    ck_assert_ptr_nonnull(strstr(complaint.text, "so nothing is"));
+    ck_assert_ptr_nonnull(strstr(error.text, "so nothing is"));
     (void)unlink(path);
     ck_assert_int_eq(mkdir(path, 0755), 0);
     ck_assert_int_eq(load(), ML_ENV_REFUSED);

@@ -10,8 +10,8 @@
 
 START_TEST(files_are_found_beside_this_very_program) {
     char path[PATH_MAX];
-    struct ml_complaint complaint = {.text = ""};
-    ck_assert_int_eq(ml_paths_find("host_fake_service", path, &complaint), ML_OK);
+    struct ml_error_message error = {.text = ""};
+    ck_assert_int_eq(ml_paths_find("host_fake_service", path, &error), ML_OK);
     ck_assert_int_eq(path[0], '/');
     ck_assert_ptr_nonnull(strstr(path, "/host_fake_service"));
 }
@@ -19,10 +19,10 @@ END_TEST
 
 START_TEST(a_missing_file_is_named_with_the_places_where_it_was_looked_for) {
     char path[PATH_MAX];
-    struct ml_complaint complaint = {.text = ""};
-    ck_assert_int_eq(ml_paths_find("no-such-file", path, &complaint), ML_ENV_MISSING);
-    ck_assert_ptr_nonnull(strstr(complaint.text, "no-such-file is neither in /"));
-    ck_assert_ptr_nonnull(strstr(complaint.text, "/../lib/memlog"));
+    struct ml_error_message error = {.text = ""};
+    ck_assert_int_eq(ml_paths_find("no-such-file", path, &error), ML_ENV_MISSING);
+    ck_assert_ptr_nonnull(strstr(error.text, "no-such-file is neither in /"));
+    ck_assert_ptr_nonnull(strstr(error.text, "/../lib/memlog"));
 }
 END_TEST
 

@@ -10,8 +10,8 @@
 static struct ml_process_tree tree;
 
 static void setup(void) {
-    struct ml_complaint complaint = {.text = ""};
-    ck_assert_int_eq(ml_process_tree_init(&tree, &complaint), ML_OK);
+    struct ml_error_message error = {.text = ""};
+    ck_assert_int_eq(ml_process_tree_init(&tree, &error), ML_OK);
 }
 
 /* The next event, waited for. */

@@ -14,13 +14,13 @@
 enum { FILL_MAX = 64 };
 
 static char runtime[] = "/tmp/socket-directory-test.XXXXXX";
-static struct ml_complaint complaint;
+static struct ml_error_message error;
 
 static void setup(void) {
     (void)snprintf(runtime, sizeof(runtime), "%s", "/tmp/socket-directory-test.XXXXXX");
     ck_assert_ptr_nonnull(mkdtemp(runtime));
     ck_assert_int_eq(setenv("XDG_RUNTIME_DIR", runtime, 1), 0);
-    complaint = (struct ml_complaint){.text = ""};
+    error = (struct ml_error_message){.text = ""};
 }
 
 static void teardown(void) {
@@ -31,7 +31,7 @@ static void teardown(void) {
 
 START_TEST(folders_and_sockets_are_as_open_as_they_must_be_and_go_again) {
     struct ml_socket_directory directory;
-    ck_assert_int_eq(ml_socket_directory_open(&directory, &complaint), ML_OK);
+    ck_assert_int_eq(ml_socket_directory_open(&directory, &error), ML_OK);
     struct stat facts;
     ck_assert_int_eq(stat(directory.folder, &facts), 0);
     ck_assert_int_eq(facts.st_mode & 07777, 0711);
@@ -39,7 +39,7 @@ START_TEST(folders_and_sockets_are_as_open_as_they_must_be_and_go_again) {
     ck_assert_int_eq(facts.st_mode & 07777, 0777);
     ck_assert_int_eq(stat(directory.command_path, &facts), 0);
     ck_assert_int_eq(facts.st_mode & 07777, 0600);
-    ck_assert_int_eq(ml_socket_directory_alias(&directory, "/a b/libmemlog.so", &complaint), ML_OK);
+    ck_assert_int_eq(ml_socket_directory_alias(&directory, "/a b/libmemlog.so", &error), ML_OK);
     ck_assert_int_eq(lstat(directory.alias_path, &facts), 0);
     ck_assert_ptr_null(strpbrk(directory.alias_path, " :"));
     struct ml_socket_directory copy = directory;
@@ -52,7 +52,7 @@ END_TEST
 /* What `ls`, /proc/net/unix and a guess tell: nobody but who was told the name finds the socket. */
 START_TEST(other_users_find_no_socket_to_connect_to) {
     struct ml_socket_directory directory;
-    ck_assert_int_eq(ml_socket_directory_open(&directory, &complaint), ML_OK);
+    ck_assert_int_eq(ml_socket_directory_open(&directory, &error), ML_OK);
     const char *slash = strrchr(directory.client_path, '/');
     ck_assert_int_eq(strncmp(directory.client_path, directory.folder, strlen(directory.folder)), 0);
     ck_assert_uint_eq(strspn(slash + 1, "0123456789abcdef"), 32);
@@ -74,7 +74,7 @@ START_TEST(other_users_find_no_socket_to_connect_to) {
     free(line);
     (void)fclose(sockets);
     int fd = -1;
-    ck_assert_int_eq(ml_socket_directory_connect(directory.client_path, &fd, &complaint), ML_OK);
+    ck_assert_int_eq(ml_socket_directory_connect(directory.client_path, &fd, &error), ML_OK);
     (void)close(fd);
     ml_socket_directory_close(&directory);
 }
@@ -84,17 +84,17 @@ START_TEST(the_newest_host_is_found_and_dead_ones_are_cleared_away) {
     struct ml_socket_directory older;
     struct ml_socket_directory newer;
     int fd = -1;
-    ck_assert_int_eq(ml_socket_directory_connect(NULL, &fd, &complaint), ML_ENV_MISSING);
-    ck_assert_int_eq(ml_socket_directory_open(&older, &complaint), ML_OK);
+    ck_assert_int_eq(ml_socket_directory_connect(NULL, &fd, &error), ML_ENV_MISSING);
+    ck_assert_int_eq(ml_socket_directory_open(&older, &error), ML_OK);
     (void)usleep(2000);
-    ck_assert_int_eq(ml_socket_directory_open(&newer, &complaint), ML_OK);
+    ck_assert_int_eq(ml_socket_directory_open(&newer, &error), ML_OK);
     ck_assert_int_lt(strcmp(older.command_path, newer.command_path), 0);
-    ck_assert_int_eq(ml_socket_directory_connect(NULL, &fd, &complaint), ML_OK);
+    ck_assert_int_eq(ml_socket_directory_connect(NULL, &fd, &error), ML_OK);
     (void)close(fd);
     /* The newer one dies without a word. */
     (void)close(newer.command_fd);
     newer.command_fd = -1;
-    ck_assert_int_eq(ml_socket_directory_connect(NULL, &fd, &complaint), ML_OK);
+    ck_assert_int_eq(ml_socket_directory_connect(NULL, &fd, &error), ML_OK);
     ck_assert_int_ne(access(newer.command_path, F_OK), 0);
     (void)close(fd);
     ml_socket_directory_close(&older);
@@ -105,7 +105,7 @@ END_TEST
 START_TEST(other_hosts_are_counted_while_they_live) {
     struct ml_socket_directory own;
     ck_assert_uint_eq(ml_socket_directory_others(), 0);
-    ck_assert_int_eq(ml_socket_directory_open(&own, &complaint), ML_OK);
+    ck_assert_int_eq(ml_socket_directory_open(&own, &error), ML_OK);
     ck_assert_uint_eq(ml_socket_directory_others(), 0);
     char path[256];
     /* One that lives, and one that has been dead for as long as there are pids. */
@@ -124,10 +124,10 @@ START_TEST(a_folder_that_others_may_enter_is_passed_over) {
     ck_assert_int_eq(mkdir(folder, 0700), 0);
     ck_assert_int_eq(chmod(folder, 0755), 0);
     struct ml_socket_directory directory;
-    ck_assert_int_eq(ml_socket_directory_open(&directory, &complaint), ML_OK);
+    ck_assert_int_eq(ml_socket_directory_open(&directory, &error), ML_OK);
     ck_assert_ptr_null(strstr(directory.command_path, folder));
     int fd = -1;
-    ck_assert_int_eq(ml_socket_directory_connect(NULL, &fd, &complaint), ML_OK);
+    ck_assert_int_eq(ml_socket_directory_connect(NULL, &fd, &error), ML_OK);
     (void)close(fd);
     ml_socket_directory_close(&directory);
 }
@@ -147,15 +147,15 @@ START_TEST(a_name_that_another_user_has_taken_keeps_nobody_from_starting_or_bein
     /* A host of the other user's, which looks newer than all. */
     struct ml_socket_directory foreign;
     struct ml_socket_directory own;
-    ck_assert_int_eq(ml_socket_directory_open(&foreign, &complaint), ML_OK);
+    ck_assert_int_eq(ml_socket_directory_open(&foreign, &error), ML_OK);
     ck_assert_int_eq(rename(foreign.command_path, planted), 0);
     ck_assert_int_eq(chmod(planted, 0777), 0);
     ck_assert_int_eq(unsetenv("XDG_RUNTIME_DIR"), 0);
     ck_assert_int_eq(seteuid(USER), 0);
     int fd = -1;
-    const enum ml_status before = ml_socket_directory_connect(NULL, &fd, &complaint);
-    const enum ml_status opened = ml_socket_directory_open(&own, &complaint);
-    const enum ml_status found = ml_socket_directory_connect(NULL, &fd, &complaint);
+    const enum ml_status before = ml_socket_directory_connect(NULL, &fd, &error);
+    const enum ml_status opened = ml_socket_directory_open(&own, &error);
+    const enum ml_status found = ml_socket_directory_connect(NULL, &fd, &error);
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     socklen_t count = sizeof(address);
     (void)getpeername(fd, (struct sockaddr *)&address, &count);
@@ -180,8 +180,8 @@ END_TEST
 
 START_TEST(a_named_socket_that_nobody_serves_is_named) {
     int fd = -1;
-    ck_assert_int_eq(ml_socket_directory_connect("/no/such.sock", &fd, &complaint), ML_ENV_MISSING);
-    ck_assert_ptr_nonnull(strstr(complaint.text, "/no/such.sock"));
+    ck_assert_int_eq(ml_socket_directory_connect("/no/such.sock", &fd, &error), ML_ENV_MISSING);
+    ck_assert_ptr_nonnull(strstr(error.text, "/no/such.sock"));
 }
 END_TEST
 
@@ -189,15 +189,15 @@ START_TEST(the_folder_of_a_killed_host_is_cleared_away_by_the_next) {
     struct ml_socket_directory killed;
     struct ml_socket_directory alive;
     struct ml_socket_directory next;
-    ck_assert_int_eq(ml_socket_directory_open(&killed, &complaint), ML_OK);
-    ck_assert_int_eq(ml_socket_directory_open(&alive, &complaint), ML_OK);
-    ck_assert_int_eq(ml_socket_directory_alias(&killed, "/x", &complaint), ML_OK);
+    ck_assert_int_eq(ml_socket_directory_open(&killed, &error), ML_OK);
+    ck_assert_int_eq(ml_socket_directory_open(&alive, &error), ML_OK);
+    ck_assert_int_eq(ml_socket_directory_alias(&killed, "/x", &error), ML_OK);
     (void)close(killed.client_fd);
     (void)close(killed.command_fd);
     const struct timespec old[2] = {{.tv_sec = 1000}, {.tv_sec = 1000}};
     ck_assert_int_eq(utimensat(AT_FDCWD, killed.folder, old, 0), 0);
     ck_assert_int_eq(utimensat(AT_FDCWD, alive.folder, old, 0), 0);
-    ck_assert_int_eq(ml_socket_directory_open(&next, &complaint), ML_OK);
+    ck_assert_int_eq(ml_socket_directory_open(&next, &error), ML_OK);
     ck_assert_int_ne(access(killed.folder, F_OK), 0);
     ck_assert_int_eq(access(alive.client_path, F_OK), 0);
     ml_socket_directory_close(&next);
@@ -209,8 +209,7 @@ END_TEST
 static void fill(int listening_fd, const char *path, int out_fds[FILL_MAX], int *out_count) {
     int fd = -1;
     ck_assert_int_eq(listen(listening_fd, 1), 0);
-    for (*out_count = 0; ml_socket_directory_connect(path, &fd, &complaint) == ML_OK;
-         (*out_count)++) {
+    for (*out_count = 0; ml_socket_directory_connect(path, &fd, &error) == ML_OK; (*out_count)++) {
         ck_assert_int_lt(*out_count, FILL_MAX);
         out_fds[*out_count] = fd;
     }
@@ -225,18 +224,18 @@ START_TEST(a_host_that_stands_still_holds_nobody_up) {
     int fds[2][FILL_MAX];
     int counts[2];
     int fd = -1;
-    ck_assert_int_eq(ml_socket_directory_open(&older, &complaint), ML_OK);
+    ck_assert_int_eq(ml_socket_directory_open(&older, &error), ML_OK);
     (void)usleep(2000);
-    ck_assert_int_eq(ml_socket_directory_open(&still, &complaint), ML_OK);
+    ck_assert_int_eq(ml_socket_directory_open(&still, &error), ML_OK);
     fill(still.command_fd, still.command_path, fds[0], &counts[0]);
     fill(still.client_fd, still.client_path, fds[1], &counts[1]);
     /* A command speaks to the next one; a new host takes the still one for what it is, alive. */
-    ck_assert_int_eq(ml_socket_directory_connect(NULL, &fd, &complaint), ML_OK);
+    ck_assert_int_eq(ml_socket_directory_connect(NULL, &fd, &error), ML_OK);
     ck_assert_int_eq(fcntl(fd, F_GETFL) & O_NONBLOCK, 0);
     (void)close(fd);
     const struct timespec old[2] = {{.tv_sec = 1}, {.tv_sec = 1}};
     ck_assert_int_eq(utimensat(AT_FDCWD, still.folder, old, 0), 0);
-    ck_assert_int_eq(ml_socket_directory_open(&another, &complaint), ML_OK);
+    ck_assert_int_eq(ml_socket_directory_open(&another, &error), ML_OK);
     ck_assert_int_eq(stat(still.client_path, &facts), 0);
     ck_assert_int_eq(stat(still.command_path, &facts), 0);
     for (int i = 0; i < 2; i++) {

@@ -9,9 +9,9 @@ START_TEST(an_answer_is_read_whole_or_not_at_all) {
                                "\"SecretAccessKey\": \"se/cret+\", \"Token\": \"to/ken==\", "
                                "\"Expiration\": \"2026-11-21T23:59:00Z\"}";
     struct ml_s3_credentials credentials;
-    struct ml_complaint complaint = {.text = ""};
+    struct ml_error_message error = {.text = ""};
     uint64_t end_s = 0;
-    ck_assert_int_eq(ml_instance_credentials_parse(good, &credentials, &end_s, &complaint), ML_OK);
+    ck_assert_int_eq(ml_instance_credentials_parse(good, &credentials, &end_s, &error), ML_OK);
     ck_assert_str_eq(credentials.key_id, "ASIA");
     ck_assert_str_eq(credentials.secret, "se/cret+");
     ck_assert_str_eq(credentials.token, "to/ken==");
@@ -34,14 +34,14 @@ START_TEST(what_is_no_answer_is_refused_and_not_repeated) {
     };
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         struct ml_s3_credentials credentials;
-        struct ml_complaint complaint = {.text = ""};
+        struct ml_error_message error = {.text = ""};
         uint64_t end_s = 0;
         ck_assert_int_eq(
-            ml_instance_credentials_parse(bad[i], &credentials, &end_s, &complaint), ML_PEER_FORM
+            ml_instance_credentials_parse(bad[i], &credentials, &end_s, &error), ML_PEER_FORM
         );
         ck_assert_str_eq(credentials.secret, "");
-        ck_assert_ptr_null(strstr(complaint.text, "s3cret"));
-        ck_assert_ptr_nonnull(strstr(complaint.text, "AccessKeyId"));
+        ck_assert_ptr_null(strstr(error.text, "s3cret"));
+        ck_assert_ptr_nonnull(strstr(error.text, "AccessKeyId"));
     }
 }
 END_TEST

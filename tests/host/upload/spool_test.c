@@ -13,12 +13,12 @@ static char folder[] = "/tmp/memlog-spool-test.XXXXXX";
 static struct ml_spool spool;
 
 static void set_up(void) {
-    struct ml_complaint complaint = {.text = ""};
+    struct ml_error_message error = {.text = ""};
     char below[64];
     (void)strcpy(folder + strlen(folder) - 6, "XXXXXX");
     ck_assert_ptr_nonnull(mkdtemp(folder));
     (void)snprintf(below, sizeof(below), "%s/a/b", folder);
-    ck_assert_int_eq(ml_spool_open(&spool, below, &complaint), ML_OK);
+    ck_assert_int_eq(ml_spool_open(&spool, below, &error), ML_OK);
 }
 
 static void tear_down(void) {
@@ -82,17 +82,17 @@ END_TEST
 
 START_TEST(a_folder_that_others_may_write_in_is_refused) {
     struct ml_spool other;
-    struct ml_complaint complaint = {.text = ""};
+    struct ml_error_message error = {.text = ""};
     char path[PATH_MAX];
     (void)snprintf(path, sizeof(path), "%.4000s/open", spool.folder);
     ck_assert_int_eq(mkdir(path, 0700), 0);
     ck_assert_int_eq(chmod(path, 0777), 0);
-    ck_assert_int_eq(ml_spool_open(&other, path, &complaint), ML_ENV_REFUSED);
-    ck_assert_ptr_nonnull(strstr(complaint.text, path));
-    ck_assert_ptr_nonnull(strstr(complaint.text, "--upload-spool="));
+    ck_assert_int_eq(ml_spool_open(&other, path, &error), ML_ENV_REFUSED);
+    ck_assert_ptr_nonnull(strstr(error.text, path));
+    ck_assert_ptr_nonnull(strstr(error.text, "--upload-spool="));
     ck_assert_int_eq(chmod(path, 0700), 0);
     if (chown(path, 12345, 12345) == 0) {
-        ck_assert_int_eq(ml_spool_open(&other, path, &complaint), ML_ENV_REFUSED);
+        ck_assert_int_eq(ml_spool_open(&other, path, &error), ML_ENV_REFUSED);
     }
 }
 END_TEST
@@ -184,9 +184,9 @@ START_TEST(what_dead_hosts_left_is_swept_and_nothing_else) {
 END_TEST
 
 START_TEST(one_host_at_a_time_sends) {
-    struct ml_complaint complaint = {.text = ""};
+    struct ml_error_message error = {.text = ""};
     struct ml_spool other;
-    ck_assert_int_eq(ml_spool_open(&other, spool.folder, &complaint), ML_OK);
+    ck_assert_int_eq(ml_spool_open(&other, spool.folder, &error), ML_OK);
     ck_assert(ml_spool_lock(&spool));
     ck_assert(!ml_spool_lock(&other));
     ml_spool_unlock(&spool);
@@ -197,10 +197,10 @@ START_TEST(one_host_at_a_time_sends) {
 END_TEST
 
 START_TEST(a_folder_that_cannot_be_made_is_named) {
-    struct ml_complaint complaint = {.text = ""};
+    struct ml_error_message error = {.text = ""};
     struct ml_spool other;
-    ck_assert_int_eq(ml_spool_open(&other, "/proc/nowhere/x", &complaint), ML_ENV_SYSTEM);
-    ck_assert_ptr_nonnull(strstr(complaint.text, "/proc/nowhere/x"));
+    ck_assert_int_eq(ml_spool_open(&other, "/proc/nowhere/x", &error), ML_ENV_SYSTEM);
+    ck_assert_ptr_nonnull(strstr(error.text, "/proc/nowhere/x"));
 }
 END_TEST
 

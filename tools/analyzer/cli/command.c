@@ -67,8 +67,8 @@ void ml_command_say_of(
     va_end(arguments);
 }
 
-int ml_command_complain(const struct ml_command *command, const char *complaint) {
-    ml_command_say(command, "%s", complaint);
+int ml_command_fail(const struct ml_command *command, const char *error) {
+    ml_command_say(command, "%s", error);
     fprintf(stderr, "Try 'memlog %s --help'.\n", command->table.name);
     return ML_EXIT_USAGE;
 }
@@ -83,10 +83,10 @@ bool ml_command_read(
     uint64_t *out_given,
     int *out_exit_code
 ) {
-    struct ml_complaint complaint = {.text = ""};
+    struct ml_error_message error = {.text = ""};
 
     *out_exit_code = ML_EXIT_OK;
-    switch (ml_option_table_read(&command->table, words, request, out_given, &complaint)) {
+    switch (ml_option_table_read(&command->table, words, request, out_given, &error)) {
     case ML_OPTIONS_READ:
         return true;
     case ML_OPTIONS_HELP:
@@ -94,7 +94,7 @@ bool ml_command_read(
         *out_exit_code = ml_command_finish(command);
         return false;
     default:
-        *out_exit_code = ml_command_complain(command, complaint.text);
+        *out_exit_code = ml_command_fail(command, error.text);
         return false;
     }
 }

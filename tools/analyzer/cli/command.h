@@ -67,7 +67,7 @@ extern const struct ml_command ml_command_upload;
         .help = "leave out stacks that hold less than BYTES (16K is Chromium's), live and at the " \
                 "peak, and fewer than 1,024 blocks: they become <other>, sums stay"                \
     }
-#define ML_ROWS_FRAME_FILTER(type, member)                                                                 \
+#define ML_ROWS_FRAME_FILTER(type, member)                                                         \
     {.name = "--focus",                                                                            \
      ML_REGEX_TO(type, member.focus),                                                              \
      .value = "REGEX",                                                                             \
@@ -97,7 +97,7 @@ extern const char *const ml_metric_words[]; /* in the enum's order */
 extern const char *const ml_ended_words[];  /* from ML_ENDED_SHOWN on */
 
 /* Read a command's words into its request. True, or the exit code: after --help, or after a
- * complaint. `out_given` as of ml_option_table_read(). */
+ * error message. `out_given` as of ml_option_table_read(). */
 bool ml_command_read(
     const struct ml_command *command,
     char *const *words,
@@ -130,7 +130,7 @@ ml_command_say_of(const struct ml_command *command, const char *path, const char
 void ml_command_be_bare(void);
 
 /* Say that a word was not understood, and where help is. Returns ML_EXIT_USAGE. */
-int ml_command_complain(const struct ml_command *command, const char *complaint);
+int ml_command_fail(const struct ml_command *command, const char *error);
 
 /* A dump, read and with names. */
 struct ml_loaded {

@@ -161,39 +161,39 @@ static const struct form forms[] = {
     {.write = write_html, .has_metric = true, .has_own = true},
 };
 
-/* Check what was asked for. ML_EXIT_OK, or the exit code after a complaint. */
+/* Check what was asked for. ML_EXIT_OK, or the exit code after an error message. */
 static int check(const struct ml_command *command, struct request *request, uint64_t given) {
     const struct form *form = &forms[request->to];
     const struct ml_load *load = &request->load;
 
     if (!ml_option_given(&command->table, given, "--to")) {
-        return ml_command_complain(
+        return ml_command_fail(
             command,
             "--to=FORMAT is missing: perfetto, pprof, heap, chrome, collapsed, sqlite, json or html"
         );
     }
     if (ml_option_given(&command->table, given, "--metric") && !form->has_metric) {
-        return ml_command_complain(
+        return ml_command_fail(
             command,
             "--metric goes with --to=pprof, chrome, collapsed and html only; the other forms hold "
             "more than one"
         );
     }
     if (request->before && !form->is_signed) {
-        return ml_command_complain(
+        return ml_command_fail(
             command, "--before goes with --to=pprof only; memlog diff --html shows what changed"
         );
     }
     if (form->is_whole && (load->pid || load->prune_bytes || load->dump || load->ended ||
                            strcmp(load->path, "-") == 0)) {
-        return ml_command_complain(
+        return ml_command_fail(
             command,
             "--to=perfetto is a dump file as it stands: no --pid, --prune, --dump or --ended, not "
             "stdin"
         );
     }
     if (form->is_binary && !request->output && isatty(STDOUT_FILENO)) {
-        return ml_command_complain(command, "this form is binary: say -o FILE");
+        return ml_command_fail(command, "this form is binary: say -o FILE");
     }
     request->load.keeps_own_live = form->has_own;
     request->load.takes_unrecorded = form->lists_all;

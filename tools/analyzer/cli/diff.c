@@ -147,7 +147,7 @@ static int run(const struct ml_command *command, char *const *words) {
         return exit_code;
     }
     if (request.form >= FORM_HTML && !request.output && isatty(STDOUT_FILENO)) {
-        return ml_command_complain(command, "this is not for a terminal: say -o FILE");
+        return ml_command_fail(command, "this is not for a terminal: say -o FILE");
     }
     exit_code = load_sides(command, &request, loaded, sides);
     if (exit_code == ML_EXIT_OK) {

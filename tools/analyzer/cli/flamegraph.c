@@ -31,7 +31,7 @@ static int run(const struct ml_command *command, char *const *words) {
         return exit_code;
     }
     if (!request.output && isatty(STDOUT_FILENO)) {
-        return ml_command_complain(command, "a page is not for a terminal: say -o FILE.html");
+        return ml_command_fail(command, "a page is not for a terminal: say -o FILE.html");
     }
     request.load.output_path = request.output;
     exit_code = ml_command_load(command, &request.load, &loaded);

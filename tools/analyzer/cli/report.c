@@ -56,7 +56,8 @@ static const struct ml_option options[] = {
      .help = "a dozen lines, as at the end of a run"},
 };
 
-/* What the lists are about, by what was given. ML_EXIT_OK, or ML_EXIT_USAGE after a complaint. */
+/* What the lists are about, by what was given. ML_EXIT_OK, or ML_EXIT_USAGE after an error message.
+ */
 static int understand(const struct ml_command *command, struct request *request, uint64_t given) {
     const bool by = ml_option_given(&command->table, given, "--by");
     const bool metric = ml_option_given(&command->table, given, "--metric");
@@ -64,13 +65,13 @@ static int understand(const struct ml_command *command, struct request *request,
     struct ml_report *report = &request->report;
 
     if (report->order == ML_ORDER_CUMULATIVE && (!by || report->by > ML_BY_MODULE)) {
-        return ml_command_complain(command, "--sort=cumulative is for --by=function or module");
+        return ml_command_fail(command, "--sort=cumulative is for --by=function or module");
     }
     if (report->order == ML_ORDER_TEMPORARY && !metric) {
         report->metric = ML_METRIC_TOTAL; /* nothing of them is live */
     }
     if (request->form == FORM_SUMMARY && (by || sort || metric)) {
-        return ml_command_complain(command, "--summary is always the same: no list with it");
+        return ml_command_fail(command, "--summary is always the same: no list with it");
     }
     if (by) {
         report->list = ML_LIST_ROWS;
@@ -78,14 +79,14 @@ static int understand(const struct ml_command *command, struct request *request,
         report->list = ML_LIST_STACKS;
     }
     if (request->form == FORM_JSON && report->list == ML_LIST_STACKS) {
-        return ml_command_complain(command, "--json has all stacks by live bytes; sort them there");
+        return ml_command_fail(command, "--json has all stacks by live bytes; sort them there");
     }
     report->limit = request->limit;
     report->file_path = request->load.path;
     report->pid = request->load.pid;
     report->is_filtered = ml_frame_filter_is_any(&request->load.filter);
     if (report->is_filtered && report->list == ML_LIST_ROWS && report->by == ML_BY_SIZE) {
-        return ml_command_complain(
+        return ml_command_fail(
             command,
             "sizes are known of all stacks together: no --focus and the like with --by=size"
         );

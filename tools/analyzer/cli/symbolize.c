@@ -186,10 +186,10 @@ static int run(const struct ml_command *command, char *const *words) {
         return exit_code;
     }
     if (strcmp(request.load.path, "-") == 0 && !request.is_symbols_only) {
-        return ml_command_complain(command, "a dump from stdin can only give --symbols-only");
+        return ml_command_fail(command, "a dump from stdin can only give --symbols-only");
     }
     if (request.is_symbols_only && !request.target && isatty(STDOUT_FILENO)) {
-        return ml_command_complain(command, "names are binary: say -o FILE");
+        return ml_command_fail(command, "names are binary: say -o FILE");
     }
     if (!request.target && !request.is_symbols_only) {
         request.target = request.load.path;
@@ -197,9 +197,7 @@ static int run(const struct ml_command *command, char *const *words) {
     request.load.output_path = request.target;
     if (is_chrome_trace(request.load.path)) {
         return request.is_symbols_only
-                   ? ml_command_complain(
-                         command, "a Chrome trace takes its names inside; say -o FILE"
-                     )
+                   ? ml_command_fail(command, "a Chrome trace takes its names inside; say -o FILE")
                    : symbolize_chrome(command, &request.load);
     }
     exit_code = ml_command_load(command, &request.load, &loaded);

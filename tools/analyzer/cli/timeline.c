@@ -78,15 +78,15 @@ say(const struct ml_command *command, const struct request *request, const struc
         .limit = request->limit};
     struct ml_timeline timeline;
     struct ml_output output;
-    const char *complaint = "";
-    enum ml_status status = ml_timeline_init(&timeline, &report, &request->wish, &complaint);
+    const char *error = "";
+    enum ml_status status = ml_timeline_init(&timeline, &report, &request->wish, &error);
 
     if (status == ML_PEER_FORM) {
         ml_timeline_fini(&timeline);
-        return ml_command_complain(command, complaint);
+        return ml_command_fail(command, error);
     }
     if (status == ML_ENV_MISSING) {
-        ml_command_say_of(command, request->load.path, "%s", complaint);
+        ml_command_say_of(command, request->load.path, "%s", error);
         ml_timeline_fini(&timeline);
         return ML_EXIT_LACKING;
     }
@@ -110,7 +110,7 @@ static int run(const struct ml_command *command, char *const *words) {
         return exit_code;
     }
     if (request.form == FORM_HTML && !request.output && isatty(STDOUT_FILENO)) {
-        return ml_command_complain(command, "a page is not for a terminal: say -o FILE.html");
+        return ml_command_fail(command, "a page is not for a terminal: say -o FILE.html");
     }
     request.load.output_path = request.output;
     exit_code = ml_command_load(command, &request.load, &loaded);

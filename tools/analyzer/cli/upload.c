@@ -24,7 +24,7 @@ struct request {
 
 static const char *const policies[] = {"plain", "none", "all", NULL};
 
-static bool read_guid(void *to, const char *value, struct ml_complaint *why) {
+static bool read_guid(void *to, const char *value, struct ml_error_message *why) {
     (void)why;
     ((struct request *)to)->guid = value;
     return strlen(value) == GUID_BYTES && strspn(value, "0123456789abcdef") == GUID_BYTES;
@@ -191,7 +191,7 @@ static int run(const struct ml_command *command, char *const *words) {
         return ml_command_written(command, NULL, ML_ENV_SYSTEM);
     }
     if (!request.output && isatty(STDOUT_FILENO)) {
-        return ml_command_complain(command, "the body is binary: say -o FILE, or pipe it");
+        return ml_command_fail(command, "the body is binary: say -o FILE, or pipe it");
     }
     upload->guid = request.guid ? request.guid : guid;
     /* Known to who sends it: the guid is. */

@@ -179,19 +179,19 @@ static void find_changes(struct ml_timeline *timeline) {
 }
 
 static enum ml_status read_span(
-    struct ml_timeline *timeline, const struct ml_timeline_wish *wish, const char **out_complaint
+    struct ml_timeline *timeline, const struct ml_timeline_wish *wish, const char **out_error
 ) {
     timeline->from_ms =
         wish->from.from == ML_TIME_NONE ? timeline->first_ms : timestamp_of(timeline, wish->from);
     timeline->to_ms =
         wish->to.from == ML_TIME_NONE ? timeline->last_ms : timestamp_of(timeline, wish->to);
     if (timeline->from_ms >= timeline->last_ms || timeline->to_ms <= timeline->first_ms) {
-        *out_complaint = "nothing is known of that time; without --from and --to you see from when "
-                         "to when";
+        *out_error = "nothing is known of that time; without --from and --to you see from when "
+                     "to when";
         return ML_ENV_MISSING;
     }
     if (timeline->from_ms >= timeline->to_ms) {
-        *out_complaint = "--from lies behind --to: nothing is between them";
+        *out_error = "--from lies behind --to: nothing is between them";
         return ML_PEER_FORM;
     }
     return ML_OK;
@@ -201,13 +201,13 @@ enum ml_status ml_timeline_init(
     struct ml_timeline *timeline,
     const struct ml_report *report,
     const struct ml_timeline_wish *wish,
-    const char **out_complaint
+    const char **out_error
 ) {
     const struct ml_profile *profile = report->profile;
     enum ml_status status = ML_OK;
 
     *timeline = (struct ml_timeline){.report = report, .first_ms = UINT64_MAX};
-    *out_complaint = "";
+    *out_error = "";
     for (size_t i = 0; i < profile->series_count; i++) {
         const struct ml_profile_series *series = &profile->series[i];
         const uint64_t end_ms = series->points[series->points_count - 1].end_ms;
@@ -216,11 +216,11 @@ enum ml_status ml_timeline_init(
         timeline->last_ms = end_ms > timeline->last_ms ? end_ms : timeline->last_ms;
     }
     if (profile->series_count == 0) {
-        *out_complaint = "it has no timeline: its processes ended in an instant, or an older "
-                         "memlog wrote it; memlog report shows what it has";
+        *out_error = "it has no timeline: its processes ended in an instant, or an older "
+                     "memlog wrote it; memlog report shows what it has";
         return ML_ENV_MISSING;
     }
-    status = read_span(timeline, wish, out_complaint);
+    status = read_span(timeline, wish, out_error);
     if (status != ML_OK) {
         return status;
     }

@@ -40,12 +40,12 @@ struct ml_timeline_wish {
 };
 
 /* Errors: ML_ENV_MISSING the dump has no series, or none of that time; ML_PEER_FORM the span is
- * behind itself; *out_complaint (static) says so. ML_ENV_MEMORY. The report is borrowed. */
+ * behind itself; *out_error (static) says so. ML_ENV_MEMORY. The report is borrowed. */
 ML_NODISCARD enum ml_status ml_timeline_init(
     struct ml_timeline *timeline,
     const struct ml_report *report,
     const struct ml_timeline_wish *wish,
-    const char **out_complaint
+    const char **out_error
 );
 void ml_timeline_fini(struct ml_timeline *timeline);
 
