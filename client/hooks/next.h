@@ -34,7 +34,7 @@ extern ML_OURS struct ml_next ml_next;
  * a small static store (ml_next_boot_*). */
 void ml_next_resolve(void);
 
-/* The same for operator new and delete; hooks_new.c. */
+/* The same for operator new and delete; new.c. */
 void ml_next_resolve_new(void);
 
 /* A library is about to go, or has gone: operators that were found in one which came after the

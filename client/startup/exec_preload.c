@@ -149,7 +149,7 @@ void ml_exec_preload_environment(
             continue;
         }
         if (library_bytes > 0 && starts_with(*entry, preload_key, sizeof(preload_key))) {
-            /* Changed while a shell was being started it may have ours in it (hooks_shell.c). */
+            /* Changed while a shell was being started it may have ours in it (hooks/shell.c). */
             const char *theirs = ml_exec_preload_own_value("LD_PRELOAD", *entry + key_bytes);
             const size_t theirs_bytes = theirs != NULL ? strlen(theirs) : 0;
             if (key_bytes + library_bytes + theirs_bytes + 2 <= preload_bytes && theirs_bytes > 0) {

@@ -45,7 +45,7 @@ struct ml_libc {
     int (*prctl)(int, unsigned long, unsigned long, unsigned long, unsigned long);
     int (*pthread_setname_np)(pthread_t, const char *);
     int (*dlclose)(void *);
-    void *syscall; /* jumped to, never called: see hooks_clone.c */
+    void *syscall; /* jumped to, never called: see hooks/clone.c */
     void *clone;   /* likewise */
     void *fork;    /* _Fork; likewise */
 };

@@ -1,6 +1,6 @@
 /* Reading what the program's pointers point at, before the kernel has looked at it. Room: client
  * (private). Context: any thread, between vfork and exec too: a few words of stack, and one system
- * call for each page that is new (unwind_arch.h: any sandbox that lets threads live permits it).
+ * call for each page that is new (arch.h: any sandbox that lets threads live permits it).
  *
  * One rule: a pointer that the kernel would answer with EFAULT never becomes a fault of ours. What
  * another thread unmaps between the question and the look is not excluded, as little as for any

@@ -1,9 +1,9 @@
 /* Inside the unwinder: the state of one walk, and what its parts do for each other. Room: client.
  *
- * unwind.c        a walk by recipes, and what stands around any walk
- * unwind_rule.c   recipes made from the tables
- * unwind_full.c   a walk by all registers
- * unwind_join.c   the last stack: finding it again, and making the new one out of it */
+ * unwind.c a walk by recipes, and what stands around any walk
+ * rule.c   recipes made from the tables
+ * full.c   a walk by all registers
+ * join.c   the last stack: finding it again, and making the new one out of it */
 #ifndef MEMLOG_CLIENT_UNWIND_INTERNAL_H
 #define MEMLOG_CLIENT_UNWIND_INTERNAL_H
 

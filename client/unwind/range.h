@@ -1,5 +1,5 @@
 /* Which stack memory may be read. Room: client (part of the unwinder). Context: one thread's own
- * state, inside malloc; its only effect outside is the page probe of unwind_arch.h.
+ * state, inside malloc; its only effect outside is the page probe of arch.h.
  *
  * One rule: an address is inside a range only if its page was seen to be readable: because the
  * hook itself runs on it, or because the probe said so. Ranges grow a page at a time, as far as a

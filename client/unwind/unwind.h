@@ -2,7 +2,7 @@
  * Room: client. Context: inside malloc, on any thread and any stack, also in signal handlers that
  * interrupted it (with another ml_unwind_thread). It takes no lock, allocates nothing, calls the
  * loader only for what objects.h does, leaves errno alone and needs less than 1 KiB of stack. Its
- * one system call is the page probe of unwind_arch.h, once for each page of stack a thread ever
+ * one system call is the page probe of arch.h, once for each page of stack a thread ever
  * uses.
  *
  * One rule: every load lies in a range of stack known to be mapped, is aligned and lies further out
@@ -111,7 +111,7 @@ struct ml_unwind_process {
     struct ml_recipes recipes;
 };
 
-/* Bits that a frame's recipe has beside those of unwind_recipe.h. */
+/* Bits that a frame's recipe has beside those of recipe.h. */
 #define ML_UNWIND_FRAME_EXACT                                                                      \
     (UINT64_C(1) << 47) /* pc is an interrupted instruction, not a return address */
 #define ML_UNWIND_FRAME_BROKEN (UINT64_C(1) << 48) /* no frame: no way further out from here */

@@ -103,7 +103,7 @@ enum {
     ML_TRIGGER_MEMORIES = MEMLOG_SERVICE_OBSERVATION_MEMORIES_LIMIT,
 };
 
-/* engine_triggers.c */
+/* triggers.c */
 struct ml_engine_triggers {
     ev_timer look_timer, memory_timer, killed_timer;
     unsigned asked;                         /* looks that the service has not answered */
@@ -130,7 +130,7 @@ struct ml_engine_triggers {
     uint32_t dumped_count;
 };
 
-/* engine_peak.c */
+/* peak.c */
 struct ml_engine_peak {
     ev_timer look_timer;
     bool is_asking;        /* the service */
@@ -175,7 +175,7 @@ struct ml_dump_job {
 
 enum { ML_LIST_HELPERS = 64 };
 
-/* engine_list.c, engine_walk.c: who of the tree is not recorded */
+/* list.c, walk.c: who of the tree is not recorded */
 struct ml_engine_list {
     struct ml_unrecorded_table table;
     int events_fd; /* host/process/events.h; -1: the tree is walked over */
@@ -306,11 +306,11 @@ void ml_engine_add_not_profiled(
  * as not profiled, and people are told once. */
 bool ml_engine_has_descriptors(struct ml_engine *engine, int last_fd, pid_t pid, pid_t parent_pid);
 
-/* engine_clients.c: the handlers of the control socket; the context is a struct
+/* clients.c: the handlers of the control socket; the context is a struct
  * ml_engine_connection. */
 extern const struct memlog_client_host_for_client_handlers ml_engine_client_handlers;
 
-/* engine_members.c: the life of a member. */
+/* members.c: the life of a member. */
 
 /* Now, where it is put among the processes' own events: for the start and the end of one. */
 struct memlog_service_moment ml_engine_timestamp(struct ml_engine *engine);
@@ -378,7 +378,7 @@ void ml_member_replaced(struct ml_engine *engine, struct ml_member *member);
 /* Whether it has, by what the kernel says of its image; then it ends here. */
 bool ml_member_check_image(struct ml_engine *engine, struct ml_member *member);
 
-/* engine_list.c: the processes that are not recorded. */
+/* list.c: the processes that are not recorded. */
 
 /* Whether it is a process of our own, and no part of the program. */
 bool ml_engine_is_helper(const struct ml_engine *engine, pid_t pid);
@@ -422,7 +422,7 @@ void ml_engine_list_root_told(struct ml_engine *engine, const struct ml_not_prof
 /* Whether that report is about this process. */
 bool ml_engine_told_of(const struct ml_not_profiled *item, const struct ml_unrecorded *one);
 
-/* engine_list_dump.c: "kernel events" or "walks". */
+/* list_dump.c: "kernel events" or "walks". */
 const char *ml_engine_list_source(const struct ml_engine *engine);
 
 /* The list for a dump; borrows. Undone by ml_engine_list_order_fini. */
@@ -435,7 +435,7 @@ void ml_engine_list_take_events(struct ml_engine *engine);
 void ml_engine_list_init(struct ml_engine *engine);
 void ml_engine_list_fini(struct ml_engine *engine);
 
-/* engine_walk.c */
+/* walk.c */
 void ml_engine_walk(struct ml_engine *engine);
 
 /* Something has happened in the tree: the next walk, if the tree is walked over, comes soon. */
@@ -443,7 +443,7 @@ void ml_engine_walk_soon(struct ml_engine *engine);
 void ml_engine_walk_init(struct ml_engine *engine);
 void ml_engine_walk_fini(struct ml_engine *engine);
 
-/* engine_watch.c: noticing ends. */
+/* watch.c: noticing ends. */
 
 /* Notice its end, by the sender's pidfd where the kernel gave one (-1: none; borrowed), by looking
  * into /proc where there is none to be had. A process that is gone already ends at once. */
@@ -467,7 +467,7 @@ struct ml_ending ml_engine_ending_of_gone(struct ml_engine *engine, pid_t pid, i
 void ml_engine_watch_init(struct ml_engine *engine);
 void ml_engine_watch_fini(struct ml_engine *engine);
 
-/* engine_targets.c: who is recorded whatever the mode, and who never. */
+/* targets.c: who is recorded whatever the mode, and who never. */
 
 /* Read the lists of programs that are never recorded. Errors: as ml_never_list_load. */
 ML_NODISCARD enum ml_status
@@ -489,7 +489,7 @@ void ml_engine_forget_name(struct ml_engine *engine, const char *regex);
 /* Whether somebody wants it by its name; it has that rule's settings then. */
 bool ml_engine_wants_name(const struct ml_engine *engine, struct ml_member *member);
 
-/* engine_rate.c: at what interval a process is sampled. */
+/* rate.c: at what interval a process is sampled. */
 
 /* From its next allocation on; its profile goes on. Errors: as ml_endpoint_control. */
 ML_NODISCARD enum ml_status
@@ -502,7 +502,7 @@ ml_engine_rate_member(struct ml_engine *engine, struct ml_member *member, uint64
 void ml_engine_rate_init(struct ml_engine *engine);
 void ml_engine_rate_fini(struct ml_engine *engine);
 
-/* engine_control.c: what people wish, one process at a time. */
+/* control.c: what people wish, one process at a time. */
 
 /* Record this process from now on, in a clean profile. `sampling_bytes` 0: with the run's settings.
  * `on_done` is called once, perhaps before this returns. */
@@ -523,14 +523,14 @@ void ml_engine_stop_member(
 /* A new service serves: bring everybody who shall record to it. */
 void ml_engine_attach_members(struct ml_engine *engine);
 
-/* engine_service.c: the service's birth, death and successor. */
+/* service.c: the service's birth, death and successor. */
 
 /* Start the first one. Errors: ML_ENV_* with an error message. */
 ML_NODISCARD enum ml_status
 ml_engine_service_open(struct ml_engine *engine, const char *path, struct ml_error_message *error);
 void ml_engine_service_close(struct ml_engine *engine);
 
-/* engine_dumps.c */
+/* dumps.c */
 
 /* A new service serves, or there will be none: what waits for one goes on. */
 void ml_engine_dumps_resume(struct ml_engine *engine);
@@ -550,7 +550,7 @@ void ml_engine_dump_as(
 void ml_dump_job_queue(struct ml_engine *engine, struct ml_dump_job *take_job);
 void ml_dump_job_free(struct ml_dump_job *take_job);
 
-/* engine_peak.c: dumps at the tree's peaks. */
+/* peak.c: dumps at the tree's peaks. */
 void ml_engine_peak_init(struct ml_engine *engine);
 void ml_engine_peak_fini(struct ml_engine *engine);
 
@@ -566,7 +566,7 @@ void ml_engine_on_dump_asked(
 /* The dump that was begun last is written: remember why it was taken, if anybody said. */
 void ml_engine_keep_words(struct ml_engine *engine, const struct ml_dump_trigger *trigger);
 
-/* engine_cgroups.c: every memory that has a limit, if a rule wants them looked at; their number.
+/* cgroups.c: every memory that has a limit, if a rule wants them looked at; their number.
  * *out_ids: what their lists point into, for the caller to free. */
 uint32_t ml_engine_look_at_cgroups(
     struct ml_engine *engine,
@@ -574,7 +574,7 @@ uint32_t ml_engine_look_at_cgroups(
     uint32_t **out_ids
 );
 
-/* engine_triggers.c: looks, and what the service makes of them. */
+/* triggers.c: looks, and what the service makes of them. */
 void ml_engine_triggers_init(struct ml_engine *engine);
 void ml_engine_triggers_fini(struct ml_engine *engine);
 

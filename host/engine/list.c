@@ -1,6 +1,6 @@
 /* Every process of the tree from its birth: those that are no members are listed as not recorded.
  * Room: host. The kernel tells of them where it may (host/process/events.h), else the tree is
- * walked over (engine_walk.c). */
+ * walked over (walk.c). */
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>

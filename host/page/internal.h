@@ -26,7 +26,7 @@ struct ml_page_snapshot {
     struct ml_page_waiter *waiting; /* since: the next one does */
 };
 
-/* Whoever follows the run: page_events.c. */
+/* Whoever follows the run: events.c. */
 struct ml_page_events {
     struct ml_page_viewer *viewers;
     ev_timer timer;
@@ -43,7 +43,7 @@ struct ml_page {
     char url[ML_PAGE_URL_BYTES];
     struct ml_http *http;
     struct ml_analyzer *analyzer;
-    struct ml_page_snapshot profile, series; /* page_snapshot.c */
+    struct ml_page_snapshot profile, series; /* snapshot.c */
     struct ml_page_events events;
     struct ml_page_analysis *analyses; /* that are not answered yet */
 };
@@ -64,7 +64,7 @@ struct ml_page_question *ml_page_ask(struct ml_page *page, struct ml_http_reques
 /* The word is here: the request to answer; NULL: nobody waits any more. */
 struct ml_http_request *ml_page_asked(struct ml_page_question *take_question);
 
-/* page_answer.c: what handlers answer with. */
+/* answer.c: what handlers answer with. */
 void ml_page_answer_json(struct ml_http_request *request, unsigned status, json_t *take_json);
 void ml_page_answer_bytes(
     struct ml_http_request *request, const char *content_type, const void *bytes, size_t count
@@ -84,7 +84,7 @@ ML_NODISCARD bool ml_page_number_argument(
     struct ml_http_request *request, const char *name, uint64_t max, uint64_t *out_number
 );
 
-/* page_processes.c */
+/* processes.c */
 json_t *ml_page_process_row(
     const struct ml_engine_process *process, const struct memlog_service_client_figures *figures
 );
@@ -102,7 +102,7 @@ ml_page_handler ml_page_post_start;
 ml_page_handler ml_page_post_stop;
 ml_page_handler ml_page_get_session;
 
-/* page_dumps.c */
+/* dumps.c */
 ml_page_handler ml_page_get_dumps;
 ml_page_handler ml_page_get_dump;
 ml_page_handler ml_page_post_dumps;
@@ -111,7 +111,7 @@ ml_page_handler ml_page_post_dumps;
 ML_NODISCARD bool
 ml_page_dump_request_of(struct ml_http_request *request, struct ml_engine_dump_request *wanted);
 
-/* page_uploads.c */
+/* uploads.c */
 ml_page_handler ml_page_post_upload;
 ml_page_handler ml_page_get_uploads;
 
@@ -121,7 +121,7 @@ const char *ml_page_folder(const struct ml_page *page);
 /* Open the dump of that id; its file's name. -1: there is none. Owner: the caller's. */
 int ml_page_open_dump(const struct ml_page *page, const char *id, char out_name[NAME_MAX + 1]);
 
-/* page_profile.c: whatever the analyzer makes of a dump. */
+/* profile.c: whatever the analyzer makes of a dump. */
 ml_page_handler ml_page_get_profile;
 ml_page_handler ml_page_get_timeline;
 ml_page_handler ml_page_get_diff;
@@ -144,7 +144,7 @@ void ml_page_convert(
     const char *file_name
 );
 
-/* page_snapshot.c */
+/* snapshot.c */
 
 void ml_page_snapshot_init(
     struct ml_page_snapshot *snapshot,
@@ -161,10 +161,10 @@ void ml_page_take_snapshot(
 );
 void ml_page_snapshot_fini(struct ml_page_snapshot *snapshot);
 
-/* page_metrics.c */
+/* metrics.c */
 ml_page_handler ml_page_get_metrics;
 
-/* page_events.c */
+/* events.c */
 ml_page_handler ml_page_get_events;
 void ml_page_events_init(struct ml_page *page);
 void ml_page_events_fini(struct ml_page *page);

@@ -1,7 +1,7 @@
 /* What a process is made of, for a dump's reader: its threads' names, and what its memory is. Room:
  * host. Context: any; reads /proc only.
  *
- * One rule: as in process_info.h, what cannot be read is left out. */
+ * One rule: as in info.h, what cannot be read is left out. */
 #ifndef MEMLOG_HOST_PROCESS_VIEW_H
 #define MEMLOG_HOST_PROCESS_VIEW_H
 

@@ -1,4 +1,4 @@
-/* What uploader.c, uploader_pack.c, uploader_send.c and uploader_s3.c share. Room: host (private).
+/* What uploader.c, pack.c, send.c and s3.c share. Room: host (private).
  */
 #ifndef MEMLOG_HOST_UPLOAD_INTERNAL_H
 #define MEMLOG_HOST_UPLOAD_INTERNAL_H
@@ -61,11 +61,11 @@ void ml_uploader_end(struct ml_uploader *uploader, const char *id, const char *t
 /* Something has changed: send what is due, or settle. */
 void ml_uploader_go_on(struct ml_uploader *uploader);
 
-/* uploader_pack.c: hand the next dump to the analyzer. */
+/* pack.c: hand the next dump to the analyzer. */
 void ml_uploader_pack(struct ml_uploader *uploader);
 void ml_uploader_pack_stop(struct ml_uploader *uploader);
 
-/* uploader_send.c */
+/* send.c */
 ML_NODISCARD enum ml_status
 ml_uploader_send_init(struct ml_uploader *uploader, struct ml_error_message *error);
 void ml_uploader_send_fini(struct ml_uploader *uploader);
@@ -80,7 +80,7 @@ ml_uploader_explain(const struct ml_web_answer *answer, char out_why[ML_UPLOAD_W
 /* The try is over. */
 void ml_uploader_sent(struct ml_uploader *uploader, unsigned http_status, const char *why);
 
-/* uploader_s3.c: by one PUT, or in parts where it is large. Errors of init: no credentials. */
+/* s3.c: by one PUT, or in parts where it is large. Errors of init: no credentials. */
 ML_NODISCARD enum ml_status
 ml_uploader_s3_init(struct ml_uploader *uploader, struct ml_error_message *error);
 void ml_uploader_s3_fini(struct ml_uploader *uploader);

@@ -1,9 +1,9 @@
 /* The parts of a channel. Room: ipc (:channel), private. Context: as ipc/channel/channel.h.
  *
- *   channel.c          birth, end, the port's functions, the loop
- *   channel_send.c     encode, cut into packets, queue
- *   channel_receive.c  packets, messages, what to do with them
- *   channel_handles.c  descriptors: collect, check, close */
+ *   channel.c    birth, end, the port's functions, the loop
+ *   send.c       encode, cut into packets, queue
+ *   receive.c    packets, messages, what to do with them
+ *   handles.c    descriptors: collect, check, close */
 #ifndef MEMLOG_IPC_CHANNEL_INTERNAL_H
 #define MEMLOG_IPC_CHANNEL_INTERNAL_H
 
@@ -93,7 +93,7 @@ void ml_channel_leave(struct ml_channel *channel);
 /* Take the call with this id out of the list; NULL: there is none. Owner: the caller's. */
 struct ml_channel_call *ml_channel_take_call(struct ml_channel *channel, uint32_t request_id);
 
-/* ---- channel_send.c; errors as those of the port's `send` */
+/* ---- send.c; errors as those of the port's `send` */
 
 ML_NODISCARD enum ml_status ml_channel_send(
     struct ml_channel *channel,
@@ -107,7 +107,7 @@ ML_NODISCARD enum ml_status ml_channel_send_queue(struct ml_channel *channel);
 
 void ml_channel_drop_queue(struct ml_channel *channel);
 
-/* ---- channel_receive.c */
+/* ---- receive.c */
 
 /* Take one packet and, when it completes a message, handle that.
  *
@@ -116,7 +116,7 @@ ML_NODISCARD enum ml_status ml_channel_receive_packet(struct ml_channel *channel
 
 void ml_channel_drop_incoming(struct ml_channel *channel);
 
-/* ---- channel_handles.c */
+/* ---- handles.c */
 
 /* Take the descriptors of a received packet and its sender's identity. A pidfd that stands in
  * *peer_pidfd is closed, and the packet's, or -1, put there.

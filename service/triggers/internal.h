@@ -1,4 +1,4 @@
-/* What triggers.c, triggers_process.c and triggers_memory.c share. Room: service (private). */
+/* What triggers.c, process.c and memory.c share. Room: service (private). */
 #ifndef MEMLOG_SERVICE_TRIGGERS_INTERNAL_H
 #define MEMLOG_SERVICE_TRIGGERS_INTERNAL_H
 

@@ -166,6 +166,11 @@ class Words(Case):
         self.append("docs/guide.md", "\nOne of `ML_B_*`.\n")
         self.refuses("docs/guide.md:7", "word", "ML_B_")
 
+    def test_a_file_in_a_comment_that_no_folder_has_is_refused(self):
+        self.append("client/a.c", "\n/* beside a.c, stdio.h and client/a.c: old_name.c */\n")
+        self.refuses("client/a.c:4", "file", "old_name.c")
+        self.assertEqual(self.check()[1].count(": file: "), 1)
+
     def test_a_string_of_code_is_no_comment(self):
         self.append("client/a.c", '\nconst char *text = "/* ml_a_old */";\n')
         self.assertEqual(self.check(), (0, ""))

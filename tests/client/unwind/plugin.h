@@ -1,4 +1,4 @@
-/* What the libraries that unwind_modules_test.c opens and closes have in common. Room: tests. */
+/* What the libraries that modules_test.c opens and closes have in common. Room: tests. */
 #ifndef MEMLOG_TESTS_CLIENT_UNWIND_PLUGIN_H
 #define MEMLOG_TESTS_CLIENT_UNWIND_PLUGIN_H
 

@@ -1,6 +1,6 @@
 #include "tests/client/unwind/plugin.h"
 
-/* Small frames. unwind_plugin_b.c is as long, instruction by instruction, with other frames. */
+/* Small frames. plugin_b.c is as long, instruction by instruction, with other frames. */
 __attribute__((visibility("default"))) long
 ml_plugin_run(ml_plugin_probe *probe, void *context, long depth) {
     __asm__ volatile("subq $0x100, %%rsp\n\t"

@@ -1,6 +1,6 @@
 #include "tests/client/unwind/plugin.h"
 
-/* Larger frames: a recipe of unwind_plugin_a.c is wrong here, at the same address. */
+/* Larger frames: a recipe of plugin_a.c is wrong here, at the same address. */
 __attribute__((visibility("default"))) long
 ml_plugin_run(ml_plugin_probe *probe, void *context, long depth) {
     __asm__ volatile("subq $0x200, %%rsp\n\t"

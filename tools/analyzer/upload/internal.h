@@ -1,4 +1,4 @@
-/* What upload_body.c (the forms), upload_fit.c (how much of it) and upload_programs.c share. Room:
+/* What body.c (the forms), fit.c (how much of it) and programs.c share. Room:
  * tools (private). */
 #ifndef MEMLOG_TOOLS_ANALYZER_UPLOAD_INTERNAL_H
 #define MEMLOG_TOOLS_ANALYZER_UPLOAD_INTERNAL_H

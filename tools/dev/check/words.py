@@ -1,8 +1,10 @@
 #!/usr/bin/python3
-"""Public symbols that comments and documents name exist: tools/dev/check/words.py OUT [ROOT]. Prints each that does not, exit 1 on any.
+"""Public symbols and files that comments and documents name exist: tools/dev/check/words.py OUT [ROOT]. Prints each that does not, exit 1
+on any.
 
 A symbol is a word that begins with ml_ or ML_. It exists when code of the tree, or code generated into OUT/gen, has it outside of
 comments. A word that ends with an underscore (`ML_PEER_*`, `ml_reader_...`) is a family, of which one member must exist.
+A file is a bare x.c or x.h in a comment: some folder of the tree has it, or the system's headers.
 Tests and tools in Python count as code; results of benchmarks are as they were measured and are not read.
 """
 import pathlib
@@ -16,6 +18,8 @@ CODE_SUFFIXES = C_SUFFIXES | {".py", ".js", ".gn", ".gni", ".sh", ".map"}
 RESULTS = "tools/bench/results/"
 
 WORD = re.compile(r"(?<![A-Za-z0-9_])(?:ml|ML)_[A-Za-z0-9_]*")
+FILE = re.compile(r"(?<![\w/.<-])[a-z][a-z0-9_]+\.[ch]\b(?![\w(])")
+SYSTEM = (pathlib.Path("/usr/include"), *pathlib.Path("/usr/include").glob("*-linux-gnu"))
 COMMENT = re.compile(r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|//[^\n]*|/\*.*?\*/', re.S)
 
 
@@ -69,6 +73,19 @@ def named(root, names):
                 yield name, first + text.count("\n", 0, match.start()), match.group(0)
 
 
+def lost_files(root, names):
+    """(file, line, name) of each bare file name in a comment that no folder has."""
+    known = {pathlib.PurePath(name).name for name in names}
+    for name in names:
+        if pathlib.PurePath(name).suffix not in C_SUFFIXES:
+            continue
+        for first, text in comments((root / name).read_text(errors="replace")):
+            for match in FILE.finditer(text):
+                file = match.group(0)
+                if file not in known and not any((folder / file).exists() for folder in SYSTEM):
+                    yield name, first + text.count("\n", 0, match.start()), file
+
+
 def main():
     if len(sys.argv) not in (2, 3):
         sys.exit(__doc__)
@@ -81,10 +98,12 @@ def main():
         exists = any(one.startswith(word) for one in known) if word.endswith("_") else word in known
         if not exists:
             wrong.append(f"{name}:{line}: word: {word} is nowhere in the code")
+    for name, line, file in lost_files(root, names):
+        wrong.append(f"{name}:{line}: file: {file} is in no folder")
     for line in wrong:
         print(line)
     if wrong:
-        print(f"words: {len(wrong)} unknown symbols")
+        print(f"words: {len(wrong)} unknown symbols or files")
     return 1 if wrong else 0
 
 
