@@ -153,7 +153,18 @@ static void *fallback_of(int form) {
 
 /* ---- where calls go */
 
-static const char *const names[FORMS_COUNT] = {
+/* Rows of characters, not pointers: a pointer is a relocation in every process. */
+enum { NAME_BYTES = 40 };
+#define NEW_FITS(form, name, parameters, arguments, alignment)                                     \
+    _Static_assert(sizeof(name) <= NAME_BYTES, "a longer row");
+#define DELETE_FITS(form, name, parameters, arguments)                                             \
+    _Static_assert(sizeof(name) <= NAME_BYTES, "a longer row");
+NEW_FORMS(NEW_FITS)
+DELETE_FORMS(DELETE_FITS)
+#undef NEW_FITS
+#undef DELETE_FITS
+
+static const char names[FORMS_COUNT][NAME_BYTES] = {
 #define NEW_NAME(form, name, parameters, arguments, alignment) [form] = name,
 #define DELETE_NAME(form, name, parameters, arguments) [form] = name,
     NEW_FORMS(NEW_NAME) DELETE_FORMS(DELETE_NAME)};

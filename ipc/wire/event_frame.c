@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+enum { NAME_BYTES = 10 /* of the longest kind of event, with its NUL */ };
+
 enum ml_status ml_frame_header_read(struct ml_reader *r, struct ml_frame_header *out_header) {
     struct ml_reader at = *r;
     uint64_t word = 0;
@@ -31,7 +33,8 @@ enum ml_status ml_frame_header_read(struct ml_reader *r, struct ml_frame_header 
 }
 
 const char *ml_event_kind_name(enum ml_event_kind kind) {
-    static const char *const names[] = {
+    /* Rows of characters, not pointers: a pointer is a relocation in every process. */
+    static const char names[][NAME_BYTES] = {
         [ML_EVENT_START] = "START",
         [ML_EVENT_THREAD] = "THREAD",
         [ML_EVENT_MODULE] = "MODULE",
@@ -51,7 +54,7 @@ const char *ml_event_kind_name(enum ml_event_kind kind) {
         [ML_EVENT_CANCEL] = "CANCEL",
         [ML_EVENT_NODE] = "NODE",
     };
-    if ((unsigned)kind >= sizeof(names) / sizeof(*names) || names[kind] == NULL) {
+    if ((unsigned)kind >= sizeof(names) / sizeof(*names) || names[kind][0] == 0) {
         return "?";
     }
     return names[kind];
