@@ -429,6 +429,27 @@ uint32_t ml_socket_directory_others(void) {
     return others;
 }
 
+/* Remove the sockets that hosts which were killed had bound and not yet named: nobody can tell them
+ * from one that is just being made, but by their host's pid and their age. */
+static void clear_unnamed(const char *folder_path) {
+    DIR *folder = opendir(folder_path);
+    if (folder == NULL) {
+        return;
+    }
+    const time_t now = time(NULL);
+    for (struct dirent *entry = readdir(folder); entry != NULL; entry = readdir(folder)) {
+        struct stat facts;
+        int pid = 0;
+        if (sscanf(entry->d_name, BOUND_NAME "%d", &pid) == 1 && pid > 0 && kill(pid, 0) != 0 &&
+            errno == ESRCH &&
+            fstatat(dirfd(folder), entry->d_name, &facts, AT_SYMLINK_NOFOLLOW) == 0 &&
+            S_ISSOCK(facts.st_mode) && facts.st_mtime < now) {
+            (void)unlinkat(dirfd(folder), entry->d_name, 0);
+        }
+    }
+    (void)closedir(folder);
+}
+
 /* The newest that answers in that folder, if it is newer than `newest`, the name of which it then
  * takes the place of, as its socket that of *fd. */
 static void connect_newest_in(const char *folder, char newest[NAME_MAX + 1], int *fd) {
@@ -463,6 +484,7 @@ static enum ml_status connect_newest(int *out_fd, struct ml_error_message *error
     find_folders(&folders, false);
     for (uint32_t i = 0; i < folders.count; i++) {
         connect_newest_in(folders.paths[i], newest, &fd);
+        clear_unnamed(folders.paths[i]);
     }
     if (fd < 0) {
         ml_error_set(

@@ -7,6 +7,9 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <check.h>
@@ -99,6 +102,47 @@ START_TEST(the_newest_host_is_found_and_dead_ones_are_cleared_away) {
     (void)close(fd);
     ml_socket_directory_close(&older);
     ml_socket_directory_close(&newer);
+}
+END_TEST
+
+/* A socket as a host leaves it that is killed between binding and naming it; `seconds` old. */
+static void leave_unnamed(const char *folder, int pid, time_t seconds, char *out_path) {
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    (void)snprintf(address.sun_path, sizeof(address.sun_path), "%.60s/.new%d", folder, pid);
+    (void)strcpy(out_path, address.sun_path);
+    const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    ck_assert_int_eq(bind(fd, (const struct sockaddr *)&address, sizeof(address)), 0);
+    (void)close(fd);
+    const struct timespec times[] = {{time(NULL) - seconds, 0}, {time(NULL) - seconds, 0}};
+    ck_assert_int_eq(utimensat(AT_FDCWD, out_path, times, 0), 0);
+}
+
+START_TEST(what_a_host_had_bound_and_not_named_when_it_was_killed_is_cleared_away) {
+    struct ml_socket_directory directory;
+    char folder[PATH_MAX];
+    char old[PATH_MAX];
+    char young[PATH_MAX];
+    char living[PATH_MAX];
+    int fd = -1;
+    ck_assert_int_eq(ml_socket_directory_open(&directory, &error), ML_OK);
+    (void)snprintf(folder, sizeof(folder), "%.512s", directory.command_path);
+    *strrchr(folder, '/') = '\0';
+    const pid_t ended = fork();
+    if (ended == 0) {
+        _exit(0);
+    }
+    ck_assert_int_eq(waitpid(ended, NULL, 0), ended);
+    leave_unnamed(folder, ended, 60, old);
+    leave_unnamed(folder, (int)getpid(), 60, living);
+    ck_assert_int_eq(ml_socket_directory_connect(NULL, &fd, &error), ML_OK);
+    (void)close(fd);
+    ck_assert_int_ne(access(old, F_OK), 0);
+    ck_assert_int_eq(access(living, F_OK), 0);
+    leave_unnamed(folder, ended, -60, young);
+    ck_assert_int_eq(ml_socket_directory_connect(NULL, &fd, &error), ML_OK);
+    (void)close(fd);
+    ck_assert_int_eq(access(young, F_OK), 0);
+    ml_socket_directory_close(&directory);
 }
 END_TEST
 
@@ -255,6 +299,7 @@ int main(void) {
     tcase_add_test(tcase, folders_and_sockets_are_as_open_as_they_must_be_and_go_again);
     tcase_add_test(tcase, other_users_find_no_socket_to_connect_to);
     tcase_add_test(tcase, the_newest_host_is_found_and_dead_ones_are_cleared_away);
+    tcase_add_test(tcase, what_a_host_had_bound_and_not_named_when_it_was_killed_is_cleared_away);
     tcase_add_test(tcase, other_hosts_are_counted_while_they_live);
     tcase_add_test(tcase, a_folder_that_others_may_enter_is_passed_over);
     tcase_add_test(
