@@ -121,6 +121,32 @@ static bool same_stack(const struct ml_unwind_thread *a, const struct ml_unwind_
     return true;
 }
 
+static bool same_frame(
+    const struct ml_unwind_thread *a, uint32_t i, const struct ml_unwind_thread *b, uint32_t k
+) {
+    return ml_unwind_kind(a, i) == ml_unwind_kind(b, k) &&
+           ml_unwind_address(a, i) == ml_unwind_address(b, k);
+}
+
+/* Both cut behind the same outer frames, with the same frames within as far as both have them? */
+static bool
+same_but_for_the_cut(const struct ml_unwind_thread *a, const struct ml_unwind_thread *b) {
+    uint32_t cut = 0;
+    while (cut < a->count && cut < b->count && same_frame(a, cut, b, cut) &&
+           ml_unwind_kind(a, cut) != ML_FRAME_CUT) {
+        cut++;
+    }
+    if (cut >= a->count || cut >= b->count || !same_frame(a, cut, b, cut)) {
+        return false;
+    }
+    for (uint32_t i = 1; i < a->count - cut && i < b->count - cut; i++) {
+        if (!same_frame(a, a->count - i, b, b->count - i)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* Is the innermost frame's node the path of these frames? */
 static bool node_is_path(const struct ml_oracle *oracle) {
     const struct ml_unwind_thread *thread = oracle->thread;
@@ -211,7 +237,11 @@ compare(struct ml_oracle *oracle, const struct ml_unwind_entry *entry) {
     (void
     )ml_unwind(oracle->quick ? oracle->process : oracle->bare, oracle->bare_thread, entry, &deaf);
     bool print = !oracle->quiet && oracle->wrong + oracle->wrong_nodes + oracle->wrong_library == 0;
-    if (!same_stack(oracle->thread, oracle->bare_thread)) {
+    const bool same = same_stack(oracle->thread, oracle->bare_thread);
+    const bool beside = !same && oracle->may_lie_beside &&
+                        same_but_for_the_cut(oracle->thread, oracle->bare_thread);
+    oracle->beside += beside;
+    if (!same && !beside) {
         oracle->wrong++;
     } else if (!node_is_path(oracle) || !ml_unwind_check_thread(oracle->thread)) {
         oracle->wrong_nodes++;

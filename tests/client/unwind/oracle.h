@@ -31,6 +31,7 @@ struct ml_oracle {
     struct ml_unwind_checker checker;
     uint32_t library_every; /* libunwind looks at every Nth stack; 0: at none */
     uint64_t events;
+    uint64_t beside;        /* stacks whose cut alone lies elsewhere, where that may be, ... */
     uint64_t wrong;         /* stacks that differ from the walk without cache, ... */
     uint64_t wrong_nodes;   /* ... whose node is another path, ... */
     uint64_t wrong_library; /* ... that differ from libunwind's */
@@ -45,7 +46,9 @@ struct ml_oracle {
     uint64_t broken;
     uint32_t deepest;
     uint32_t modules_seen;
-    bool quiet; /* do not print the first difference */
+    bool quiet;          /* do not print the first difference */
+    bool may_lie_beside; /* frames were jumped over unseen: the cut may be elsewhere, each frame
+                            holds */
     bool quick; /* the walk without cache has the recipes, and lacks the last stack alone */
 };
 
