@@ -75,7 +75,7 @@ struct ml_list_somebody ml_list_find(struct ml_engine *engine, pid_t pid, uint64
 
 uint32_t ml_list_id_of(struct ml_list_somebody somebody) {
     return somebody.member != NULL ? somebody.member->id
-                                   : (somebody.one != NULL ? somebody.one->id : 0);
+                                   : (somebody.one != NULL ? somebody.one->id : somebody.gone_id);
 }
 
 /* ---- what is known of one */
@@ -409,14 +409,9 @@ void ml_list_replace(struct ml_engine *engine, struct ml_unrecorded *one) {
         const pid_t pid = one->pid;
         const pid_t parent_pid = one->parent_pid;
         const uint64_t born_ns = one->born_ns;
-        const uint32_t id = one->id;
+        const struct ml_list_somebody before = {.gone_id = one->id};
         ml_list_finish(engine, one, ML_MEMBER_EVENT_EXEC, &none);
-        one = ml_list_add(
-            engine, pid, parent_pid, (struct ml_list_somebody){.one = NULL}, false, born_ns
-        );
-        if (one != NULL) {
-            one->parent_id = id;
-        }
+        (void)ml_list_add(engine, pid, parent_pid, before, false, born_ns);
         return;
     }
     one->is_forked = false;

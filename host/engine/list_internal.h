@@ -14,6 +14,7 @@ enum { ML_LIST_FIRST_LOOK_MS = 20 };
 struct ml_list_somebody {
     const struct ml_member *member;
     struct ml_unrecorded *one;
+    uint32_t gone_id; /* of one of the list that may be folded meanwhile; 0: of nobody */
 };
 
 /* Who was that pid at that moment (CLOCK_MONOTONIC), or is it at present. */

@@ -121,6 +121,16 @@ int main(void) {
 """
 
 
+# Its first image is there for as long.
+BECOMES = """
+#include <unistd.h>
+int main(void) {
+    usleep(500000);
+    return execl("/bin/sleep", "sleep", "0.5", (char *)0);
+}
+"""
+
+
 class Lists(harness.Case):
     def build(self, name, text, *options):
         (self.folder / f"{name}.c").write_text(text)
@@ -283,6 +293,18 @@ class Lists(harness.Case):
                 (sleep,) = [entry for entry in self.whole(run)["processes"] if entry["name"] == "sleep"]
                 self.assertEqual(sleep["recorded"], recorded)
                 self.assertRegex(sleep["reason"], "^$" if recorded else "^it was started by a program that ran without memlog")
+
+    def test_so_has_what_an_unrecorded_program_becomes(self):
+        """Its image's reason is judged by the image before, which nobody recorded: no system call of this one went past memlog."""
+        becomes = self.build("becomes", BECOMES, "-static")
+        for source in SOURCES:
+            with self.subTest(source=source):
+                run = self.run_by(source, "/bin/sh", "-c", '"$0"; exit $?', becomes)
+                self.assertEqual((run.code, run.err), (0, ""))
+                of = self.by_name(self.whole(run))
+                self.assertEqual((of["becomes"]["state"], of["becomes"]["recorded"]), ("replaced", False))
+                self.assertEqual((of["sleep"]["parent_id"], of["sleep"]["pid"]), (of["becomes"]["id"], of["becomes"]["pid"]))
+                self.assertRegex(of["sleep"]["reason"], "^it was started by a program that ran without memlog")
 
     def test_who_is_left_out_is_in_the_list_with_the_reason(self):
         options = ("-q", "--no-page", "--never=sleep")
