@@ -12,7 +12,7 @@
 #include <sys/types.h>
 
 #include "base/error_message.h"
-#include "host/engine/recording.h"
+#include "host/engine/processes/recording.h"
 #include "host/policy/command_line.h"
 #include "host/policy/options.h"
 #include "host/policy/role.h"
@@ -142,7 +142,7 @@ void ml_engine_snapshot(
 /* The end of the run: drain what ended, take the final dump, answer. */
 void ml_engine_finish(struct ml_engine *engine, ml_dump_done *on_done, void *context);
 
-/* ---- what people are shown of a run; host/engine/view.c */
+/* ---- what people are shown of a run; host/engine/run/view.c */
 
 /* A process that has reported itself, as it is now. What it points to is borrowed from the engine
  * and good until the loop goes on. */

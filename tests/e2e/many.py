@@ -365,7 +365,7 @@ def large(folder, kind, number, busy_ms):
 SCENES = {
     "at once": (lambda folder: at_once(folder, 300), lambda folder: at_once(folder, 1000)),
     "in a row": (lambda folder: in_a_row(folder, 1000, 200), lambda folder: in_a_row(folder, 10000)),
-    # No short form: it is the limit itself that is reached; tests/host/engine/member_test.c has the refusal.
+    # No short form: it is the limit itself that is reached; tests/host/engine/processes/member_test.c has the refusal.
     "too many": (None, lambda folder: too_many(folder, 64)),
     "make -j": (lambda folder: make(folder, 100, 6), lambda folder: make(folder, 3000, 300)),
     "threads": (lambda folder: large(folder, "threads", 300, 2000), lambda folder: large(folder, "threads", 1000, 10000)),

@@ -132,8 +132,8 @@ class Layers(unittest.TestCase):
         self.assert_gen_refuses("Include not allowed", "service/session/session.h")
 
     def test_the_page_including_the_engines_internals_is_refused(self):
-        self.tree.add_include("host/page/page.c", '"host/engine/internal.h"')
-        self.assert_gen_refuses("host/engine/internal.h", "//host/page")
+        self.tree.add_include("host/page/page.c", '"host/engine/state.h"')
+        self.assert_gen_refuses("host/engine/state.h", "//host/page")
 
     def test_client_depending_on_service_is_refused(self):
         self.tree.add_dep("client/unwind/BUILD.gn", "unwind", "//service/session")

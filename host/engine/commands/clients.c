@@ -1,0 +1,341 @@
+/* The control socket's messages: Hello, Forked, NotProfiled. Room: host. */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "host/engine/state.h"
+
+/* A forked child is what its own memory said when it reported itself: by now it may have ended, or
+ * made its exec, and /proc would show that. */
+static void take_title(
+    struct ml_engine *engine,
+    struct ml_member *member,
+    const struct ml_bytes *title,
+    const struct ml_member *parent
+) {
+    size_t count = title->count_bytes;
+    while (count > 0 && title->data[count - 1] == 0) {
+        count--;
+    }
+    struct ml_command_line line;
+    if (count > 0 && ml_command_line_from_bytes(&line, (const char *)title->data, count) == ML_OK) {
+        ml_command_line_fini(&member->line);
+        member->line = line;
+    }
+    if (parent != NULL) {
+        member->allocator = parent->allocator;
+        member->libc_files = parent->libc_files;
+        (void)snprintf(member->name, sizeof(member->name), "%s", parent->name);
+        ml_member_executable(member, parent->executable);
+    }
+    member->role = ml_role_of(engine->options->roles, &member->line, false);
+}
+
+static void refuse(const struct ml_call *call) {
+    const struct memlog_client_hello_reply reply = {
+        .params = {.verdict = MEMLOG_CLIENT_VERDICT_REFUSED, .sampling_bytes = 1}};
+    (void)!memlog_client_hello_answer(call, &reply);
+}
+
+/* False: it has gone on without us; it waits for a bounded time. */
+static bool answer_hello(
+    struct ml_engine *engine,
+    const struct ml_call *call,
+    const struct ml_member *member,
+    bool wanted,
+    int write_fd
+) {
+    const struct ml_options *options = engine->options;
+    const bool own = member->sampling_bytes != 0;
+    const struct memlog_client_hello_reply reply = {
+        .params =
+            {.verdict = wanted ? MEMLOG_CLIENT_VERDICT_RECORD : MEMLOG_CLIENT_VERDICT_DORMANT,
+             .stack_mode = own ? (enum memlog_client_stack_mode)member->stack_mode
+                               : (enum memlog_client_stack_mode)options->stack_mode,
+             .sampling_bytes = own ? member->sampling_bytes : options->sampling_bytes,
+             .staging_slots = options->staging_slots,
+             .unwind_check = options->unwind_check},
+        .has_event_pipe = true,
+        .event_pipe = write_fd,
+        .has_staging = true,
+        .staging = member->endpoint.staging_fd,
+        .has_control = true,
+        .control = member->endpoint.control_fd,
+        .has_lease = true,
+        .lease = engine->lease_fd,
+    };
+    return memlog_client_hello_answer(call, &reply) == ML_OK;
+}
+
+const char *ml_engine_not_profiled_text(enum memlog_client_not_profiled_reason reason) {
+    switch (reason) {
+    case MEMLOG_CLIENT_NOT_PROFILED_REASON_STATIC:
+        return ml_image_text(ML_IMAGE_STATIC);
+    case MEMLOG_CLIENT_NOT_PROFILED_REASON_OTHER_LOADER:
+        return ml_image_text(ML_IMAGE_OTHER_LOADER);
+    case MEMLOG_CLIENT_NOT_PROFILED_REASON_OTHER_ARCHITECTURE:
+        return "of another architecture than memlog";
+    case MEMLOG_CLIENT_NOT_PROFILED_REASON_SETUID:
+        return ml_image_text(ML_IMAGE_SETUID);
+    case MEMLOG_CLIENT_NOT_PROFILED_REASON_LIBRARY_NOT_VISIBLE:
+        return "libmemlog.so is not visible in its root directory";
+    case MEMLOG_CLIENT_NOT_PROFILED_REASON_SOCKET_NOT_VISIBLE:
+        return "memlog's socket is not visible in its root directory (a /tmp of its own?)";
+    case MEMLOG_CLIENT_NOT_PROFILED_REASON_UNREADABLE:
+        return ml_image_text(ML_IMAGE_UNREADABLE);
+    case MEMLOG_CLIENT_NOT_PROFILED_REASON_HANDSHAKE_FAILED:
+        return "it started, but found no host in time";
+    case MEMLOG_CLIENT_NOT_PROFILED_REASON_NO_DESCRIPTORS:
+        return "not recorded: it has too few descriptors left for memlog's (ulimit -n)";
+    case MEMLOG_CLIENT_NOT_PROFILED_REASON_NO_ROOM:
+        return "not recorded: its limits leave memlog no room (ulimit -v, -d, -f), or its kernel";
+    case MEMLOG_CLIENT_NOT_PROFILED_REASON_SANITIZER:
+        return "a sanitizer's run-time is in it";
+    }
+    return "for an unknown reason";
+}
+
+static void take_text(char *out_text, size_t text_bytes, const struct ml_string *text) {
+    (void)snprintf(
+        out_text,
+        text_bytes,
+        "%.*s",
+        (int)text->count_bytes,
+        text->count_bytes > 0 ? text->data : ""
+    );
+}
+
+/* Of the program that is about to say Hello on this connection. */
+static void on_allocators(
+    void *context,
+    const struct ml_call *call,
+    const struct memlog_client_allocators_request *request
+) {
+    (void)call;
+    struct ml_engine_connection *connection = context;
+    struct ml_member_allocator *told = &connection->allocator;
+    take_text(told->owner, sizeof(told->owner), &request->owner);
+    take_text(told->entry_point, sizeof(told->entry_point), &request->entry_point);
+    take_text(told->entry_point_of, sizeof(told->entry_point_of), &request->entry_point_of);
+    told->in_front = request->in_front;
+    told->in_program = request->in_program;
+}
+
+/* The same process in another image. */
+static void keep_wish(struct ml_member *member, const struct ml_member *old) {
+    if (old != NULL && old->pid == member->pid) {
+        member->wish = ml_wish_settled(old->wish);
+        member->sampling_bytes = old->sampling_bytes;
+        member->stack_mode = old->stack_mode;
+    }
+}
+
+static void on_hello(
+    void *context, const struct ml_call *call, const struct memlog_client_hello_request *request
+) {
+    struct ml_engine_connection *connection = context;
+    struct ml_engine *engine = connection->engine;
+    pid_t pid = call->peer.pid;
+    if (pid <= 0 || connection->member_id != 0 ||
+        request->version != MEMLOG_CLIENT_CLIENT_VERSION) {
+        refuse(call);
+        return;
+    }
+    uint32_t old_id = ml_engine_leave_old_image(engine, pid);
+    struct ml_member *member = ml_engine_add_member(engine, pid);
+    if (member == NULL) {
+        refuse(call);
+        return;
+    }
+    connection->member_id = member->id;
+    ml_connection_heard(connection);
+    member->connection_id = member->id;
+    engine->root_seen = engine->root_seen || member->birth == ML_BIRTH_ROOT;
+    const uint32_t listed_id = ml_engine_list_recorded(engine, member);
+    old_id = old_id != 0 ? old_id : listed_id;
+    const struct ml_member *parent = ml_members_newest(&engine->members, member->parent_pid);
+    member->parent_id = old_id != 0 ? old_id : (parent != NULL ? parent->id : 0);
+    keep_wish(member, ml_members_find(&engine->members, old_id));
+    ml_engine_walk_soon(engine);
+    member->allocator = connection->allocator;
+    bool wanted = ml_member_is_wanted(engine, member);
+    struct ml_control_page page = ml_engine_control_page(engine, wanted);
+    if (member->sampling_bytes != 0) {
+        page.sampling_bytes = member->sampling_bytes;
+        page.stack_mode = member->stack_mode;
+    }
+    int write_fd = -1;
+    if (ml_endpoint_make(
+            &member->endpoint, &engine->budget, engine->options->staging_slots, &page, &write_fd
+        ) != ML_OK) {
+        ml_engine_add_not_profiled(
+            engine, pid, member->parent_pid, "the host could not make its pipe", member->executable
+        );
+        refuse(call);
+        ml_member_watch(engine, member, ml_channel_peer_pidfd(connection->channel));
+        return;
+    }
+    const bool answered = answer_hello(engine, call, member, wanted, write_fd);
+    (void)close(write_fd);
+    if (!answered) {
+        ml_endpoint_close(&member->endpoint, &engine->budget);
+        ml_engine_add_not_profiled(
+            engine,
+            pid,
+            member->parent_pid,
+            ml_engine_not_profiled_text(MEMLOG_CLIENT_NOT_PROFILED_REASON_HANDSHAKE_FAILED),
+            member->executable
+        );
+    } else if (wanted) {
+        member->from_startup = true;
+        ml_member_record(engine, member);
+    }
+    ml_engine_tell_pipes(engine);
+    ml_member_watch(engine, member, ml_channel_peer_pidfd(connection->channel));
+}
+
+/* Who forked it: by the kernel, or, where the parent has gone or lives in another pid namespace, by
+ * its own word as far as that names a member, else who owns the socket that it inherited. */
+static uint32_t parent_of_fork(
+    struct ml_engine_connection *connection, const struct ml_member *child, uint32_t parent_pid
+) {
+    const struct ml_members *members = &connection->engine->members;
+    const struct ml_member *parent = ml_members_newest(members, child->parent_pid);
+    if (parent == NULL || parent == child) {
+        parent = ml_members_newest(members, (pid_t)parent_pid);
+    }
+    return parent != NULL && parent != child ? parent->id : connection->member_id;
+}
+
+static void on_forked(
+    void *context, const struct ml_call *call, const struct memlog_client_forked_request *request
+) {
+    struct ml_engine_connection *connection = context;
+    struct ml_engine *engine = connection->engine;
+    pid_t pid = call->peer.pid;
+    struct ml_member *old = pid > 0 ? ml_members_running(&engine->members, pid) : NULL;
+    const int last_fd = request->control > request->staging ? request->control : request->staging;
+    bool allowed = pid > 0 && request->version == MEMLOG_CLIENT_CLIENT_VERSION &&
+                   (old == NULL || ml_member_has_ended(engine, old)) &&
+                   ml_engine_has_descriptors(engine, last_fd, pid, (pid_t)request->parent_pid);
+    struct ml_member *member = allowed ? ml_engine_add_member(engine, pid) : NULL;
+    if (member == NULL) {
+        (void)close(request->event_pipe);
+        (void)close(request->staging);
+        (void)close(request->control);
+        return;
+    }
+    member->birth = ML_BIRTH_FORK;
+    member->fork_serial = request->fork_serial;
+    member->connection_id = connection->member_id;
+    member->parent_id = parent_of_fork(connection, member, request->parent_pid);
+    take_title(
+        engine, member, &request->title, ml_members_find(&engine->members, member->parent_id)
+    );
+    /* By now it may have made its exec. All that inherited the connection are of one image. */
+    const struct ml_member *first = ml_members_find(&engine->members, connection->member_id);
+    if (first != NULL && ml_image_mark_is_known(&first->image)) {
+        member->image = first->image;
+    }
+    (void)ml_engine_list_recorded(engine, member);
+    ml_engine_walk_soon(engine);
+    const enum ml_status status = ml_endpoint_adopt(
+        &member->endpoint,
+        &engine->budget,
+        call->peer.uid,
+        request->event_pipe,
+        request->staging,
+        request->control
+    );
+    if (status != ML_OK) {
+        ml_engine_add_not_profiled(
+            engine,
+            pid,
+            member->parent_pid,
+            status == ML_ENV_REFUSED ? "its pipe is another user's, and memlog may not open it"
+                                     : "its handles were not what they should be",
+            NULL
+        );
+        ml_member_watch(engine, member, ml_channel_peer_pidfd(connection->channel));
+        return;
+    }
+    ml_engine_tell_pipes(engine);
+    bool wanted = ml_member_is_wanted(engine, member);
+    bool enabled = member->endpoint.control.enabled != 0;
+    if (wanted != enabled || member->sampling_bytes != 0) {
+        (void)!ml_member_enable(engine, member, wanted);
+    }
+    if (wanted) {
+        member->from_startup = enabled;
+        ml_member_record(engine, member);
+    }
+    ml_member_watch(engine, member, ml_channel_peer_pidfd(connection->channel));
+}
+
+/* Not of a program that is to come. */
+static bool speaks_of_itself(enum memlog_client_not_profiled_reason reason) {
+    return reason == MEMLOG_CLIENT_NOT_PROFILED_REASON_NO_DESCRIPTORS ||
+           reason == MEMLOG_CLIENT_NOT_PROFILED_REASON_NO_ROOM;
+}
+
+/* Of itself: what it is a member for is not recorded, and it may have ended since. Whose Hello or
+ * Forked came otherwise had the same pid before. */
+static void
+cannot_be_recorded(struct ml_engine_connection *connection, pid_t pid, const char *reason) {
+    struct ml_engine *engine = connection->engine;
+    struct ml_member *self = ml_members_newest(&engine->members, pid);
+    if (self == NULL || self->connection_id != connection->member_id) {
+        char executable[PATH_MAX];
+        ml_process_executable(pid, executable, sizeof(executable));
+        ml_engine_add_not_profiled(engine, pid, ml_process_parent(pid), reason, executable);
+    } else if (!ml_recording_is_lost(self->recording)) {
+        ml_member_lost(engine, self, reason);
+        if (ml_recording_in_service(self->recording)) {
+            ml_service_link_trouble(&engine->link, self, reason);
+        }
+    }
+}
+
+static void on_not_profiled(
+    void *context,
+    const struct ml_call *call,
+    const struct memlog_client_not_profiled_request *request
+) {
+    struct ml_engine_connection *connection = context;
+    struct ml_engine *engine = connection->engine;
+    char path[MEMLOG_CLIENT_NOT_PROFILED_REQUEST_PATH_LIMIT + 1];
+    (void)snprintf(
+        path,
+        sizeof(path),
+        "%.*s",
+        (int)request->path.count_bytes,
+        request->path.count_bytes > 0 ? request->path.data : ""
+    );
+    pid_t pid = call->peer.pid;
+    if (speaks_of_itself(request->reason)) {
+        cannot_be_recorded(connection, pid, ml_engine_not_profiled_text(request->reason));
+        return;
+    }
+    const uint32_t told = engine->not_profiled_count;
+    ml_engine_add_not_profiled(
+        engine, pid, ml_process_parent(pid), ml_engine_not_profiled_text(request->reason), path
+    );
+    engine->root_seen = engine->root_seen || pid == engine->root; /* it is named */
+    if (request->reason == MEMLOG_CLIENT_NOT_PROFILED_REASON_SANITIZER &&
+        engine->not_profiled_count > told) {
+        ml_engine_list_begins_anew(engine, pid);
+    }
+    struct ml_member *member = ml_members_running(&engine->members, pid);
+    if (member != NULL) { /* soon another image, unless the exec fails */
+        member->before.exec_announced = true;
+        member->looks = 0;
+        ml_member_look_soon(engine, member);
+    }
+}
+
+const struct memlog_client_host_for_client_handlers ml_engine_client_handlers = {
+    .hello = on_hello,
+    .forked = on_forked,
+    .not_profiled = on_not_profiled,
+    .allocators = on_allocators,
+    .dump_asked = ml_engine_on_dump_asked};

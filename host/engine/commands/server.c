@@ -1,0 +1,318 @@
+/* What the command socket answers: `memlog ps`, `dump`, `upload`, `env`. Room: host. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "host/engine/commands/internal.h"
+
+void ml_command_forget(struct ml_engine_connection *connection) {
+    if (connection->pending != NULL) {
+        connection->pending->connection = NULL;
+        connection->pending = NULL;
+    }
+}
+
+struct ml_command_call *ml_command_begin(
+    struct ml_engine_connection *connection, const struct ml_call *call, uint32_t version
+) {
+    bool permitted = call->peer.uid == geteuid() || call->peer.uid == 0;
+    if (!permitted || version != MEMLOG_HOST_HOST_VERSION || connection->pending != NULL) {
+        ml_connection_close(connection);
+        return NULL;
+    }
+    struct ml_command_call *pending = calloc(1, sizeof(*pending));
+    if (pending == NULL) {
+        ml_connection_close(connection);
+        return NULL;
+    }
+    *pending = (struct ml_command_call
+    ){.connection = connection, .engine = connection->engine, .call = *call};
+    connection->pending = pending;
+    return pending;
+}
+
+bool ml_command_end(struct ml_command_call *pending) {
+    if (pending->connection == NULL) {
+        return false;
+    }
+    pending->connection->pending = NULL;
+    return true;
+}
+
+/* The figures that belong to each member: by its id. The caller's; NULL without any. */
+static const struct memlog_service_client_figures **
+figures_by_id(const struct ml_members *members, const struct memlog_service_figures_reply *reply) {
+    /* NOLINTNEXTLINE(bugprone-sizeof-expression): an array of pointers is meant */
+    const struct memlog_service_client_figures **by_id =
+        calloc((size_t)members->count + 1, sizeof(*by_id));
+    for (uint32_t i = 0; by_id != NULL && i < reply->clients.count; i++) {
+        const struct memlog_service_client_figures *figures = &reply->clients.items[i];
+        if (figures->id <= members->count) {
+            by_id[figures->id] = figures;
+        }
+    }
+    return by_id;
+}
+
+static struct memlog_host_process_row
+make_row(const struct ml_member *member, const struct memlog_service_client_figures *figures) {
+    struct memlog_host_process_row row = {
+        .id = member->id,
+        .pid = (uint32_t)member->pid,
+        .parent_pid = (uint32_t)member->parent_pid,
+        .role = ml_string_of(ml_role_name(member->role)),
+        .state = ml_string_of(ml_member_state_name(member->state)),
+        .recording = ml_recording_is_on(member->recording),
+        .footprint_bytes = member->footprint_bytes,
+        .name = ml_string_of(member->name),
+        .note = ml_string_of(member->note),
+    };
+    if (figures != NULL) {
+        row.live_bytes = figures->totals.live_bytes;
+        row.live_blocks = figures->totals.live_blocks;
+        row.peak_bytes = figures->totals.peak_bytes;
+        row.total_bytes = figures->totals.total_bytes;
+        row.events = figures->events;
+        row.lost_events = figures->lost_events;
+        row.waits = figures->waits;
+        row.waited_ns = figures->waited_ns;
+        row.longest_wait_ns = figures->longest_wait_ns;
+        row.folded_processes = figures->folded_processes;
+        row.sampling_bytes = figures->sampling_bytes;
+        if (figures->trouble.count_bytes > 0 && member->note[0] == '\0') {
+            row.note = figures->trouble;
+        }
+    }
+    return row;
+}
+
+static struct memlog_host_process_row row_of_unrecorded(const struct ml_unrecorded *one) {
+    return (struct memlog_host_process_row){
+        .id = one->id,
+        .pid = (uint32_t)one->pid,
+        .parent_pid = (uint32_t)one->parent_pid,
+        .role = ml_string_of(ml_role_name(one->role)),
+        .state = ml_string_of(ml_member_state_name(one->state)),
+        .footprint_bytes = one->footprint_bytes,
+        .name = ml_string_of(one->name),
+        .note = ml_string_of(one->reason),
+        .folded_processes = one->folded_processes,
+    };
+}
+
+/* Whom no profile tells of, behind the members' rows. */
+static void add_unrecorded(struct ml_engine *engine, struct memlog_host_ps_reply *answer) {
+    struct memlog_host_process_row *rows =
+        (struct memlog_host_process_row *)(uintptr_t)answer->processes.items;
+    const struct ml_unrecorded_table *table = &engine->list.table;
+    for (uint32_t i = 0; rows != NULL && i < table->count &&
+                         answer->processes.count < MEMLOG_HOST_PS_REPLY_PROCESSES_LIMIT;
+         i++) {
+        ml_engine_list_judge(engine, table->items[i]);
+        rows[answer->processes.count++] = row_of_unrecorded(table->items[i]);
+    }
+}
+
+/* The service knows no more of it by itself: another row tells of it. */
+static bool is_folded(
+    const struct ml_member *member, const struct memlog_service_client_figures *const *by_id
+) {
+    return by_id != NULL && ml_recording_in_service(member->recording) &&
+           member->state != ML_MEMBER_RUNNING && by_id[member->id] == NULL;
+}
+
+static struct memlog_host_uploads uploads_of(
+    const struct ml_upload_figures *figures, struct ml_string out_history[ML_UPLOAD_HISTORY]
+) {
+    uint32_t count = 0;
+    const uint64_t first =
+        figures->history_count < ML_UPLOAD_HISTORY ? 0 : figures->history_count - ML_UPLOAD_HISTORY;
+    for (uint64_t i = first; i < figures->history_count; i++) {
+        out_history[count++] = ml_string_of(figures->history[i % ML_UPLOAD_HISTORY]);
+    }
+    return (struct memlog_host_uploads
+    ){.target = ml_string_cut(figures->target, MEMLOG_HOST_UPLOADS_TARGET_LIMIT),
+      .sent = figures->sent,
+      .sent_bytes = figures->sent_bytes,
+      .retries = figures->retries,
+      .given_up = figures->given_up,
+      .refused = figures->refused,
+      .waiting = figures->waiting,
+      .next_ms = figures->next_ms,
+      .last_error = ml_string_of(figures->last_error),
+      .history = {.items = out_history, .count = count}};
+}
+
+static void
+on_figures(void *context, enum ml_status status, const struct memlog_service_figures_reply *reply) {
+    struct ml_command_call *pending = context;
+    if (ml_command_end(pending)) {
+        struct ml_engine *engine = pending->engine;
+        const struct ml_members *members = &engine->members;
+        ml_engine_walk(engine);
+        struct memlog_host_process_row *rows =
+            calloc((size_t)members->count + engine->list.table.count + 1, sizeof(*rows));
+        const struct memlog_service_client_figures **by_id =
+            status == ML_OK ? figures_by_id(members, reply) : NULL;
+        struct memlog_host_ps_reply answer = {
+            .program = ml_string_cut(
+                engine->root_argv != NULL ? engine->root_argv[0] : "",
+                MEMLOG_HOST_PS_REPLY_PROGRAM_LIMIT
+            ),
+        };
+        for (uint32_t i = 0; rows != NULL && i < members->count; i++) {
+            const struct ml_member *member = members->items[i];
+            const struct memlog_service_client_figures *figures =
+                by_id != NULL ? by_id[member->id] : NULL;
+            if (figures != NULL || !is_folded(member, by_id)) {
+                rows[answer.processes.count++] = make_row(member, figures);
+            }
+        }
+        answer.processes.items = rows;
+        add_unrecorded(engine, &answer);
+        struct ml_upload_figures figures = {.target = NULL};
+        struct ml_string history[ML_UPLOAD_HISTORY];
+        if (engine->uploader != NULL) {
+            ml_uploader_figures(engine->uploader, &figures);
+            answer.uploads = uploads_of(&figures, history);
+        }
+        (void)!memlog_host_ps_answer(&pending->call, &answer);
+        free(by_id);
+        free(rows);
+    }
+    free(pending);
+}
+
+static void
+on_ps(void *context, const struct ml_call *call, const struct memlog_host_ps_request *request) {
+    struct ml_engine_connection *connection = context;
+    struct ml_engine *engine = connection->engine;
+    struct ml_command_call *pending = ml_command_begin(connection, call, request->version);
+    if (pending != NULL) {
+        ml_service_link_figures(&engine->link, on_figures, pending);
+    }
+}
+
+static void on_dump_done(void *context, const char *path, bool complete, const char *trouble) {
+    (void)complete;
+    struct ml_command_call *pending = context;
+    if (ml_command_end(pending)) {
+        char *full = path[0] != '\0' ? realpath(path, NULL) : NULL;
+        const struct memlog_host_dump_reply answer = {
+            .path = ml_string_cut(full != NULL ? full : path, MEMLOG_HOST_DUMP_REPLY_PATH_LIMIT),
+            .trouble = ml_string_cut(trouble, MEMLOG_HOST_DUMP_REPLY_TROUBLE_LIMIT),
+        };
+        (void)!memlog_host_dump_answer(&pending->call, &answer);
+        free(full);
+    }
+    free(pending);
+}
+
+static void
+on_dump(void *context, const struct ml_call *call, const struct memlog_host_dump_request *request) {
+    struct ml_engine_connection *connection = context;
+    struct ml_engine *engine = connection->engine;
+    struct ml_command_call *pending = ml_command_begin(connection, call, request->version);
+    if (pending == NULL) {
+        return;
+    }
+    struct ml_error_message error = {.text = ""};
+    struct ml_engine_dump_request wanted = {
+        .reason = MEMLOG_SERVICE_DUMP_REASON_MANUAL,
+        .pids = request->pids.items,
+        .pids_count = request->pids.count,
+        .words = request->reason.data,
+        .words_bytes = request->reason.count_bytes,
+    };
+    char role[MEMLOG_HOST_DUMP_REQUEST_ROLE_LIMIT + 1];
+    (void)snprintf(
+        role,
+        sizeof(role),
+        "%.*s",
+        (int)request->role.count_bytes,
+        request->role.count_bytes > 0 ? request->role.data : ""
+    );
+    wanted.has_role = role[0] != '\0';
+    if (wanted.has_role && ml_role_parse(role, &wanted.role, &error) != ML_OK) {
+        on_dump_done(pending, "", false, error.text);
+        return;
+    }
+    ml_engine_request_dump(engine, &wanted, on_dump_done, pending);
+}
+
+static void
+on_join(void *context, const struct ml_call *call, const struct memlog_host_join_request *request) {
+    struct ml_engine_connection *connection = context;
+    const struct ml_engine *engine = connection->engine;
+    struct ml_command_call *pending = ml_command_begin(connection, call, request->version);
+    if (pending != NULL) {
+        const struct memlog_host_join_reply reply = {
+            .preload = ml_string_of(engine->preload_path),
+            .socket = ml_string_of(engine->directory.client_path),
+        };
+        (void)ml_command_end(pending);
+        (void)!memlog_host_join_answer(&pending->call, &reply);
+        free(pending);
+    }
+}
+
+static void answer_upload(struct ml_command_call *pending, const char *path, const char *trouble) {
+    if (ml_command_end(pending)) {
+        const struct memlog_host_upload_reply answer = {
+            .path = ml_string_cut(path, MEMLOG_HOST_UPLOAD_REPLY_PATH_LIMIT),
+            .trouble = ml_string_cut(trouble, MEMLOG_HOST_UPLOAD_REPLY_TROUBLE_LIMIT),
+        };
+        (void)!memlog_host_upload_answer(&pending->call, &answer);
+    }
+    free(pending);
+}
+
+static void on_uploaded(void *context, const char *trouble) {
+    struct ml_command_call *pending = context;
+    answer_upload(pending, pending->path, trouble);
+}
+
+static void on_upload_dump(void *context, const char *path, bool complete, const char *trouble) {
+    (void)complete;
+    struct ml_command_call *pending = context;
+    if (path[0] == '\0') {
+        answer_upload(pending, "", trouble);
+        return;
+    }
+    (void)snprintf(pending->path, sizeof(pending->path), "%s", path);
+    if (pending->waits) {
+        ml_uploader_submit(pending->engine->uploader, path, on_uploaded, pending);
+    } else {
+        ml_uploader_submit(pending->engine->uploader, path, NULL, NULL);
+        answer_upload(pending, path, "");
+    }
+}
+
+static void on_upload(
+    void *context, const struct ml_call *call, const struct memlog_host_upload_request *request
+) {
+    struct ml_engine_connection *connection = context;
+    struct ml_engine *engine = connection->engine;
+    struct ml_command_call *pending = ml_command_begin(connection, call, request->version);
+    if (pending == NULL) {
+        return;
+    }
+    if (engine->uploader == NULL) {
+        answer_upload(
+            pending, "", "it was started without --upload=URL: nothing leaves this machine"
+        );
+        return;
+    }
+    pending->waits = request->wait;
+    ml_engine_dump(engine, MEMLOG_SERVICE_DUMP_REASON_MANUAL, NULL, 0, on_upload_dump, pending);
+}
+
+const struct memlog_host_host_handlers ml_engine_command_handlers = {
+    .ps = on_ps,
+    .dump = on_dump,
+    .start = ml_command_on_start,
+    .stop = ml_command_on_stop,
+    .rate = ml_command_on_rate,
+    .join = on_join,
+    .upload = on_upload};

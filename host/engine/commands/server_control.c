@@ -1,0 +1,240 @@
+/* `memlog start`, `stop` and `rate` as the command socket answers them: one answer for all their
+ * processes. Room: host. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "host/engine/commands/internal.h"
+#include "host/policy/patterns.h"
+
+struct control;
+
+struct control_one {
+    struct control *control;
+    uint32_t pid;
+    char trouble[MEMLOG_HOST_OUTCOME_TROUBLE_LIMIT + 1];
+};
+
+struct control {
+    struct ml_command_call *pending;
+    bool is_start, is_rate;
+    uint32_t count;
+    uint32_t waiting; /* processes of which the end is not known; one more while they are begun */
+    struct control_one ones[];
+};
+
+static void finish_control(struct control *control) {
+    struct ml_command_call *pending = control->pending;
+    if (--control->waiting > 0) {
+        return;
+    }
+    struct memlog_host_outcome *outcomes = calloc(control->count + 1, sizeof(*outcomes));
+    for (uint32_t i = 0; outcomes != NULL && i < control->count; i++) {
+        const struct control_one *one = &control->ones[i];
+        outcomes[i] = (struct memlog_host_outcome
+        ){.pid = one->pid, .done = one->trouble[0] == '\0', .trouble = ml_string_of(one->trouble)};
+    }
+    uint32_t count = outcomes != NULL ? control->count : 0;
+    count = count < MEMLOG_HOST_START_REPLY_OUTCOMES_LIMIT ? count
+                                                           : MEMLOG_HOST_START_REPLY_OUTCOMES_LIMIT;
+    const bool awaited = ml_command_end(pending);
+    if (awaited && control->is_start) {
+        const struct memlog_host_start_reply reply = {
+            .outcomes = {.items = outcomes, .count = count}};
+        (void)!memlog_host_start_answer(&pending->call, &reply);
+    } else if (awaited && control->is_rate) {
+        const struct memlog_host_rate_reply reply = {
+            .outcomes = {.items = outcomes, .count = count}};
+        (void)!memlog_host_rate_answer(&pending->call, &reply);
+    } else if (awaited) {
+        const struct memlog_host_stop_reply reply = {
+            .outcomes = {.items = outcomes, .count = count}};
+        (void)!memlog_host_stop_answer(&pending->call, &reply);
+    }
+    free(outcomes);
+    free(pending);
+    free(control);
+}
+
+static void on_controlled(void *context, const char *trouble) {
+    struct control_one *one = context;
+    (void)snprintf(one->trouble, sizeof(one->trouble), "%s", trouble);
+    finish_control(one->control);
+}
+
+/* Whom a request is about: these pids, and whoever has that name and is not as wished already. */
+struct wanted {
+    const struct ml_engine *engine;
+    const uint32_t *pids;
+    uint32_t count;
+    const struct ml_patterns *name; /* NULL: by pid alone */
+    bool recording;                 /* who of that name is not as wished */
+};
+
+static bool is_wanted_by_name(const struct wanted *wanted, const struct ml_member *member) {
+    if (wanted->name == NULL || member->state != ML_MEMBER_RUNNING ||
+        ml_recording_is_on(member->recording) != wanted->recording) {
+        return false;
+    }
+    const char *line = member->line.joined != NULL ? member->line.joined : "";
+    return ml_patterns_match(wanted->name, member->name) >= 0 ||
+           ml_patterns_match(wanted->name, line) >= 0;
+}
+
+static struct control *control_new(
+    struct ml_engine_connection *connection,
+    const struct ml_call *call,
+    uint32_t version,
+    const struct wanted *wanted
+) {
+    const struct ml_members *members = &wanted->engine->members;
+    const uint32_t most = wanted->count + (wanted->name != NULL ? members->count : 0);
+    struct ml_command_call *pending = ml_command_begin(connection, call, version);
+    if (pending == NULL) {
+        return NULL;
+    }
+    struct control *control = calloc(1, sizeof(*control) + most * sizeof(control->ones[0]));
+    if (control == NULL) {
+        ml_connection_close(connection);
+        free(pending);
+        return NULL;
+    }
+    control->pending = pending;
+    for (uint32_t i = 0; i < wanted->count; i++) {
+        control->ones[control->count++].pid = wanted->pids[i];
+    }
+    for (uint32_t i = 0; i < members->count && wanted->name != NULL; i++) {
+        if (is_wanted_by_name(wanted, members->items[i])) {
+            control->ones[control->count++].pid = (uint32_t)members->items[i]->pid;
+        }
+    }
+    for (uint32_t i = 0; i < control->count; i++) {
+        control->ones[i].control = control;
+    }
+    control->waiting = control->count + 1;
+    return control;
+}
+
+/* The member that a request is about; NULL: there is none, which is said. */
+static struct ml_member *member_of(struct ml_engine *engine, struct control_one *one) {
+    struct ml_member *member = ml_members_running(&engine->members, (pid_t)one->pid);
+    if (member == NULL) {
+        on_controlled(one, ml_engine_why_not(engine, (pid_t)one->pid));
+    }
+    return member;
+}
+
+/* The expression of a request; NULL: it has none, or none that can be understood. */
+static struct ml_patterns *name_of(
+    struct ml_string text, char out_regex[ML_NAME_RULE_BYTES + 1], struct ml_error_message *error
+) {
+    (void)snprintf(
+        out_regex,
+        ML_NAME_RULE_BYTES + 1,
+        "%.*s",
+        (int)text.count_bytes,
+        text.count_bytes > 0 ? text.data : ""
+    );
+    struct ml_patterns *name = out_regex[0] != '\0' ? ml_patterns_new() : NULL;
+    if (name != NULL && ml_patterns_add(name, out_regex, 0, error) != ML_OK) {
+        ml_patterns_free(name);
+        name = NULL;
+    }
+    return name;
+}
+
+void ml_command_on_start(
+    void *context, const struct ml_call *call, const struct memlog_host_start_request *request
+) {
+    struct ml_engine_connection *connection = context;
+    struct ml_engine *engine = connection->engine;
+    struct ml_error_message error = {.text = ""};
+    struct ml_name_rule rule = {
+        .sampling_bytes = request->sampling_bytes,
+        .stack_mode = request->stack_mode < ML_STACK_MODE_COUNT ? request->stack_mode : 0};
+    struct ml_patterns *name = name_of(request->name, rule.regex, &error);
+    const struct wanted wanted = {
+        .engine = engine,
+        .pids = request->pids.items,
+        .count = request->pids.count,
+        .name = name,
+        .recording = false};
+    const bool by_name = name != NULL;
+    struct control *control = control_new(connection, call, request->version, &wanted);
+    ml_patterns_free(name);
+    if (control == NULL) {
+        return;
+    }
+    control->is_start = true;
+    if (by_name && ml_engine_want_name(engine, &rule, &error) != ML_OK) {
+        ml_engine_notice(engine, "memlog start --name: %s", error.text);
+    }
+    for (uint32_t i = 0; i < control->count; i++) {
+        struct ml_member *member = member_of(engine, &control->ones[i]);
+        if (member != NULL) {
+            ml_engine_start_member(
+                engine,
+                member,
+                rule.sampling_bytes,
+                rule.stack_mode,
+                on_controlled,
+                &control->ones[i]
+            );
+        }
+    }
+    finish_control(control);
+}
+
+void ml_command_on_rate(
+    void *context, const struct ml_call *call, const struct memlog_host_rate_request *request
+) {
+    struct ml_engine_connection *connection = context;
+    struct ml_engine *engine = connection->engine;
+    const struct wanted wanted = {
+        .engine = engine, .pids = request->pids.items, .count = request->pids.count};
+    struct control *control = control_new(connection, call, request->version, &wanted);
+    if (control == NULL) {
+        return;
+    }
+    control->is_rate = true;
+    for (uint32_t i = 0; i < control->count; i++) {
+        struct ml_member *member = member_of(engine, &control->ones[i]);
+        if (member != NULL) {
+            on_controlled(
+                &control->ones[i], ml_engine_rate_member(engine, member, request->sampling_bytes)
+            );
+        }
+    }
+    finish_control(control);
+}
+
+void ml_command_on_stop(
+    void *context, const struct ml_call *call, const struct memlog_host_stop_request *request
+) {
+    struct ml_engine_connection *connection = context;
+    struct ml_engine *engine = connection->engine;
+    struct ml_error_message error = {.text = ""};
+    char regex[ML_NAME_RULE_BYTES + 1];
+    struct ml_patterns *name = name_of(request->name, regex, &error);
+    const struct wanted wanted = {
+        .engine = engine,
+        .pids = request->pids.items,
+        .count = request->pids.count,
+        .name = name,
+        .recording = true};
+    const bool by_name = name != NULL;
+    struct control *control = control_new(connection, call, request->version, &wanted);
+    ml_patterns_free(name);
+    if (control == NULL) {
+        return;
+    }
+    if (by_name) {
+        ml_engine_forget_name(engine, regex);
+    }
+    for (uint32_t i = 0; i < control->count; i++) {
+        struct ml_member *member = member_of(engine, &control->ones[i]);
+        if (member != NULL) {
+            ml_engine_stop_member(engine, member, on_controlled, &control->ones[i]);
+        }
+    }
+    finish_control(control);
+}

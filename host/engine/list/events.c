@@ -1,0 +1,185 @@
+/* Births, execs and ends as the kernel tells of them (host/process/events.h). Room: host.
+ *
+ * One rule: an event may be read late; it is about who had the pid at its moment. */
+#include <unistd.h>
+
+#include "host/engine/state.h"
+#include "host/engine/list/internal.h"
+#include "host/process/clock.h"
+
+enum { NS_PER_MS = 1000000 };
+
+/* Events that are taken in one go: the programs' own messages wait meanwhile. */
+enum { EVENTS_AT_ONCE = 256, EVENTS_AT_MOST = 1 << 20 };
+
+static const char embedder_text[] =
+    "a fork of the program that memlog is linked into, which is not recorded itself";
+
+/* A child of the program that the host is linked into. What starts the host's own helpers has been
+ * waited for by now. */
+static bool is_of_embedder(const struct ml_engine *engine, const struct ml_process_event *event) {
+    return engine->root == getpid() && event->parent == getpid() &&
+           !ml_engine_is_helper(engine, event->pid) && !ml_process_facts(event->pid).has_ended;
+}
+
+/* Whoever has that pid was there before. */
+static bool is_known(struct ml_engine *engine, const struct ml_process_event *event) {
+    struct ml_member *member = ml_members_newest(&engine->members, event->pid);
+    const struct ml_unrecorded *one = ml_unrecorded_newest(ml_list_table(engine), event->pid);
+    const bool is_member =
+        member != NULL &&
+        (member->start.monotonic_ns >= event->monotonic_ns ||
+         (member->state == ML_MEMBER_RUNNING && !ml_member_has_ended(engine, member)));
+    return is_member || (one != NULL && one->born_ns >= event->monotonic_ns);
+}
+
+/* Whoever had that pid before has ended, and who has it now is the parent of what comes. */
+static void pass_pid_on(struct ml_engine *engine, const struct ml_process_event *event) {
+    struct ml_member *member = ml_members_newest(&engine->members, event->pid);
+    if (member != NULL && member->start.monotonic_ns < event->monotonic_ns) {
+        member->pid_passed_on = true;
+    }
+    struct ml_unrecorded *one = ml_unrecorded_newest(ml_list_table(engine), event->pid);
+    if (one != NULL && one->born_ns < event->monotonic_ns) {
+        one->pid_passed_on = true;
+    }
+    if (one != NULL && one->pid_passed_on && one->state == ML_MEMBER_RUNNING) {
+        const struct ml_ending ending = one->leaving;
+        ml_list_finish(
+            engine, one, ending.signal != 0 ? ML_MEMBER_EVENT_KILL : ML_MEMBER_EVENT_EXIT, &ending
+        );
+    }
+}
+
+/* Its parent may have been seen to end before this is read. */
+static void on_born(struct ml_engine *engine, const struct ml_process_event *event) {
+    const bool is_of_host = is_of_embedder(engine, event);
+    const bool is_top = is_of_host || (event->pid == engine->root && event->parent == getpid());
+    const struct ml_list_somebody parent = ml_list_find(engine, event->parent, event->monotonic_ns);
+    const uint32_t parent_id = ml_list_id_of(parent);
+    pass_pid_on(engine, event);
+    if ((parent_id == 0 && !is_top) || is_known(engine, event)) {
+        return; /* somebody else's, or known already */
+    }
+    struct ml_unrecorded *one =
+        ml_list_add(engine, event->pid, event->parent, parent, true, event->monotonic_ns);
+    if (one != NULL && is_of_host && parent_id == 0) {
+        ml_list_set_reason(one, embedder_text);
+    }
+}
+
+static void on_exec(struct ml_engine *engine, const struct ml_process_event *event) {
+    struct ml_member *member = ml_members_running(&engine->members, event->pid);
+    struct ml_unrecorded *one = ml_unrecorded_running(ml_list_table(engine), event->pid);
+    if (member != NULL && event->monotonic_ns > member->start.monotonic_ns) {
+        ml_member_replaced(engine, member);
+    } else if (member != NULL) {
+        (void)ml_member_check_image(engine, member); /* it was the exec that it came by, mostly */
+    } else if (one != NULL && (one->is_forked || event->monotonic_ns > one->identified_ns)) {
+        ml_list_replace(engine, one);
+    }
+}
+
+/* One whose birth was among the events that were dropped. NULL: it is somebody else's, or known. */
+static struct ml_unrecorded *
+add_ended(struct ml_engine *engine, const struct ml_process_event *event) {
+    const uint64_t at_ns = event->monotonic_ns;
+    const struct ml_list_somebody parent = ml_list_find(engine, event->parent, at_ns);
+    const struct ml_list_somebody itself = ml_list_find(engine, event->pid, at_ns);
+    const bool is_orphan = event->parent == getpid() && engine->root != getpid() &&
+                           !ml_engine_is_helper(engine, event->pid);
+    if (engine->list.lost_ns == 0 || ml_list_id_of(itself) != 0 ||
+        (ml_list_id_of(parent) == 0 && !is_orphan)) {
+        return NULL;
+    }
+    return ml_list_add(engine, event->pid, event->parent, parent, false, at_ns);
+}
+
+static void on_ended(struct ml_engine *engine, const struct ml_process_event *event) {
+    struct ml_unrecorded *one = ml_unrecorded_running(ml_list_table(engine), event->pid);
+    one = one != NULL ? one : add_ended(engine, event);
+    if (one == NULL || event->monotonic_ns < one->born_ns) {
+        return;
+    }
+    if (!one->leaving.known) { /* else it is of one who has its pid now */
+        one->leaving = ml_ending_from_wait(event->wait_status);
+    }
+    if (!ml_list_end_gone(engine, one)) { /* not yet: the kernel tells before it is done */
+        one->next_look_ns = ml_clock_timestamp(engine->clock).monotonic_ns +
+                            (uint64_t)ML_LIST_FIRST_LOOK_MS * NS_PER_MS;
+        ml_engine_walk_soon(engine);
+    }
+}
+
+/* The queue is empty: what comes now is told again. True: what came before was not all. */
+static bool heard_all(struct ml_engine_list *list, uint64_t now) {
+    const bool has_lost = list->is_losing;
+    if (has_lost) {
+        list->blind_ns =
+            now - list->heard_ns > list->blind_ns ? now - list->heard_ns : list->blind_ns;
+        list->lost_ns = now;
+        list->lost_walk = list->walk + 1;
+    }
+    list->is_losing = false;
+    list->heard_ns = now;
+    return has_lost;
+}
+
+/* Up to so many. False: the kernel had to drop some, and a walk is due. */
+static bool take_events(struct ml_engine *engine, int most) {
+    struct ml_engine_list *list = &engine->list;
+    struct ml_process_event event;
+    for (int i = 0; i < most; i++) {
+        const uint64_t now = ml_clock_timestamp(engine->clock).monotonic_ns;
+        if (!ml_process_events_next(list->events_fd, &event, &list->is_losing)) {
+            list->has_lost_events = list->has_lost_events || list->is_losing;
+            return !heard_all(list, now);
+        }
+        if (event.kind == ML_PROCESS_EVENT_BORN) {
+            on_born(engine, &event);
+        } else if (event.kind == ML_PROCESS_EVENT_EXEC) {
+            on_exec(engine, &event);
+        } else {
+            on_ended(engine, &event);
+        }
+    }
+    return !list->is_losing;
+}
+
+void ml_engine_list_take_events(struct ml_engine *engine) {
+    if (engine->list.events_fd >= 0) {
+        (void)take_events(engine, EVENTS_AT_MOST);
+    }
+}
+
+static void on_events(struct ev_loop *loop, ev_io *watcher, int events) {
+    (void)loop;
+    (void)events;
+    struct ml_engine *engine = watcher->data;
+    if (!take_events(engine, EVENTS_AT_ONCE)) {
+        ml_engine_walk(engine);
+    }
+}
+
+void ml_engine_list_open_events(struct ml_engine *engine) {
+    struct ml_engine_list *list = &engine->list;
+    list->events_fd = ml_process_events_open();
+    list->heard_ns = ml_clock_timestamp(engine->clock).monotonic_ns;
+    if (list->events_fd >= 0) {
+        ev_io_init(&list->events_watcher, on_events, list->events_fd, EV_READ);
+        ev_set_priority(
+            &list->events_watcher, EV_MINPRI
+        ); /* what programs say of themselves first */
+        list->events_watcher.data = engine;
+        ev_io_start(engine->loop, &list->events_watcher);
+    }
+}
+
+void ml_engine_list_close_events(struct ml_engine *engine) {
+    struct ml_engine_list *list = &engine->list;
+    if (list->events_fd >= 0) {
+        ev_io_stop(engine->loop, &list->events_watcher);
+        (void)close(list->events_fd);
+        list->events_fd = -1;
+    }
+}

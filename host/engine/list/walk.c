@@ -1,0 +1,208 @@
+/* Walking over the tree: who is there that has not said so, and who is not any more. Room: host.
+ *
+ * One rule: its cost is bounded. A walk reads a few files of each process, some 50 us; it comes as
+ * often as takes a fiftieth of a processor at most, and more rarely where nothing happens. Where
+ * the kernel tells of births it only begins with one, and makes one when events were lost. */
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "host/engine/state.h"
+#include "host/process/clock.h"
+
+static const double least_every_s = 0.02;
+static const double most_every_s = 0.25;
+static const double share_of_time = 0.02;
+static const uint64_t ns_per_s = UINT64_C(1000000000);
+
+/* Processes that a walk has still to go to. */
+struct todo {
+    pid_t *items;
+    size_t count, capacity;
+};
+
+static void todo_add(struct todo *todo, pid_t pid) {
+    if (todo->count == todo->capacity) {
+        const size_t capacity = todo->capacity == 0 ? 256 : todo->capacity * 2;
+        pid_t *items = reallocarray(todo->items, capacity, sizeof(*items));
+        if (items == NULL) {
+            return; /* the next walk comes to it */
+        }
+        todo->items = items;
+        todo->capacity = capacity;
+    }
+    todo->items[todo->count++] = pid;
+}
+
+static void add_children_of_thread(struct todo *todo, pid_t pid, const char *thread) {
+    char path[64];
+    (void)snprintf(path, sizeof(path), "/proc/%d/task/%.16s/children", (int)pid, thread);
+    FILE *file = fopen(path, "re");
+    if (file == NULL) {
+        return;
+    }
+    long child = 0;
+    while (fscanf(file, "%ld", &child) == 1) {
+        todo_add(todo, (pid_t)child);
+    }
+    (void)fclose(file);
+}
+
+static void add_children(struct todo *todo, pid_t pid) {
+    char path[64];
+    (void)snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+    DIR *folder = opendir(path);
+    if (folder == NULL) {
+        return;
+    }
+    for (const struct dirent *entry = readdir(folder); entry != NULL; entry = readdir(folder)) {
+        if (entry->d_name[0] != '.') {
+            add_children_of_thread(todo, pid, entry->d_name);
+        }
+    }
+    (void)closedir(folder);
+}
+
+/* A kernel without lists of children: whoever has a parent that is known, one generation a walk. */
+static void add_by_parent(struct ml_engine *engine, struct todo *todo) {
+    DIR *proc = opendir("/proc");
+    if (proc == NULL) {
+        return;
+    }
+    for (const struct dirent *entry = readdir(proc); entry != NULL; entry = readdir(proc)) {
+        const pid_t pid = (pid_t)atol(entry->d_name); /* 0 for the entries that are no processes */
+        const pid_t parent = pid > 0 ? ml_process_parent(pid) : 0;
+        if (parent > 0 &&
+            (parent == getpid() || ml_members_running(&engine->members, parent) != NULL ||
+             ml_unrecorded_running(&engine->list.table, parent) != NULL)) {
+            todo_add(todo, pid);
+        }
+    }
+    (void)closedir(proc);
+}
+
+/* What a walk does with one process; its children come next. */
+static void visit(struct ml_engine *engine, struct todo *todo, pid_t pid) {
+    const uint32_t walk = engine->list.walk;
+    if (ml_engine_is_helper(engine, pid)) {
+        return;
+    }
+    const struct ml_process_facts facts = ml_process_facts(pid);
+    struct ml_member *member = ml_members_running(&engine->members, pid);
+    const struct ml_member *newest =
+        member == NULL ? ml_members_newest(&engine->members, pid) : NULL;
+    if (member != NULL && !facts.has_ended && facts.start_ticks == member->start_ticks) {
+        member->walk = walk;
+        (void)ml_member_check_image(engine, member);
+    } else if (newest != NULL && newest->start_ticks == facts.start_ticks && newest->state != ML_MEMBER_REPLACED) {
+        return; /* a member that has just ended */
+    } else if (member == NULL) {
+        ml_engine_list_seen(engine, pid, &facts, walk);
+    }
+    if (!facts.has_ended && engine->list.has_children_files) {
+        add_children(todo, pid);
+    }
+}
+
+static void visit_all(struct ml_engine *engine, struct todo *todo) {
+    while (todo->count > 0) {
+        visit(engine, todo, todo->items[--todo->count]);
+    }
+}
+
+/* Those that the walk has not come by: they have ended, or left the tree. */
+static void visit_rest(struct ml_engine *engine, struct todo *todo) {
+    struct ml_unrecorded_table *table = &engine->list.table;
+    for (uint32_t i = 0; i < engine->members.count; i++) {
+        const struct ml_member *member = engine->members.items[i];
+        if (member->state == ML_MEMBER_RUNNING && member->walk != engine->list.walk) {
+            todo_add(todo, member->pid);
+        }
+    }
+    for (uint32_t i = table->folds_count; i < table->count; i++) {
+        const struct ml_unrecorded *one = table->items[i];
+        if (one->state == ML_MEMBER_RUNNING && one->walk != engine->list.walk) {
+            todo_add(todo, one->pid);
+        }
+    }
+    visit_all(engine, todo);
+}
+
+void ml_engine_walk(struct ml_engine *engine) {
+    struct ml_engine_list *list = &engine->list;
+    struct todo todo = {.items = NULL};
+    const uint64_t begun_ns = ml_clock_timestamp(engine->clock).monotonic_ns;
+    ml_engine_list_take_events(engine); /* they know more of who is gone */
+    list->walk++;
+    if (list->has_children_files) {
+        add_children(&todo, getpid());
+    } else {
+        add_by_parent(engine, &todo);
+    }
+    visit_all(engine, &todo);
+    visit_rest(engine, &todo);
+    free(todo.items);
+    if (list->events_fd < 0 && list->walked_ns != 0 &&
+        begun_ns - list->walked_ns > list->blind_ns) {
+        list->blind_ns = begun_ns - list->walked_ns;
+    }
+    list->walked_ns = begun_ns;
+    const uint64_t cost_ns = ml_clock_timestamp(engine->clock).monotonic_ns - begun_ns;
+    list->least_s = (double)cost_ns / (double)ns_per_s / share_of_time;
+    list->least_s = list->least_s > least_every_s ? list->least_s : least_every_s;
+}
+
+static void start_timer(struct ml_engine *engine, double after_s) {
+    struct ml_engine_list *list = &engine->list;
+    if (!ev_is_active(&list->walk_timer) ||
+        ev_timer_remaining(engine->loop, &list->walk_timer) > after_s) {
+        ev_timer_stop(engine->loop, &list->walk_timer);
+        ev_timer_set(&list->walk_timer, after_s, 0.);
+        ev_timer_start(engine->loop, &list->walk_timer);
+    }
+}
+
+void ml_engine_walk_soon(struct ml_engine *engine) {
+    engine->list.every_s = engine->list.least_s;
+    start_timer(engine, engine->list.least_s);
+}
+
+static void on_walk(struct ev_loop *loop, ev_timer *watcher, int events) {
+    (void)loop;
+    (void)events;
+    struct ml_engine *engine = watcher->data;
+    struct ml_engine_list *list = &engine->list;
+    const uint32_t known = list->table.last_id;
+    const bool walks = list->events_fd < 0 && engine->root != 0;
+    if (walks) {
+        ml_engine_walk(engine);
+    }
+    const uint64_t next_ns = ml_engine_list_look(engine, false);
+    /* Twice as rarely after each walk that found nobody. */
+    list->every_s = list->table.last_id != known ? list->least_s : list->every_s * 2;
+    const double most_s = list->least_s > most_every_s ? list->least_s : most_every_s;
+    list->every_s = list->every_s < most_s ? list->every_s : most_s;
+    if (walks) {
+        start_timer(engine, list->every_s);
+    } else if (next_ns != UINT64_MAX) {
+        const uint64_t now = ml_clock_timestamp(engine->clock).monotonic_ns;
+        const double left_s = next_ns > now ? (double)(next_ns - now) / (double)ns_per_s : 0.;
+        start_timer(engine, left_s > least_every_s ? left_s : least_every_s);
+    }
+}
+
+void ml_engine_walk_init(struct ml_engine *engine) {
+    struct ml_engine_list *list = &engine->list;
+    char path[64];
+    (void)snprintf(path, sizeof(path), "/proc/self/task/%d/children", (int)getpid());
+    list->has_children_files = access(path, R_OK) == 0;
+    list->least_s = least_every_s;
+    list->every_s = least_every_s;
+    ev_init(&list->walk_timer, on_walk);
+    list->walk_timer.data = engine;
+}
+
+void ml_engine_walk_fini(struct ml_engine *engine) {
+    ev_timer_stop(engine->loop, &engine->list.walk_timer);
+}

@@ -1,0 +1,139 @@
+/* Noticing that a process has ended: by its pidfd, or where the kernel gives none by looking. Room:
+ * host. */
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "host/engine/state.h"
+
+/* Without pidfds everybody is looked at that often, and a little less often when there are many:
+ * a look costs some 10 us. */
+static const double poll_s = 0.05;
+static const double poll_each_s = 0.0005;
+
+static struct ml_engine *engine_of(const struct ml_member *member) {
+    return member->members->context;
+}
+
+void ml_engine_keep_ending(
+    struct ml_engine *engine, pid_t pid, const struct ml_ending *ending, bool is_helper
+) {
+    struct ml_reaped *reaped = &engine->reaped[engine->reaped_next];
+    engine->list.missed += reaped->pid != 0 && reaped->is_unknown;
+    *reaped = (struct ml_reaped
+    ){.pid = pid,
+      .ending = *ending,
+      .is_unknown = !is_helper && ml_members_newest(&engine->members, pid) == NULL &&
+                    ml_unrecorded_newest(&engine->list.table, pid) == NULL};
+    engine->reaped_next = (engine->reaped_next + 1) % ML_REAPED_MAX;
+}
+
+struct ml_ending ml_engine_ending_of_gone(struct ml_engine *engine, pid_t pid, int pidfd) {
+    for (uint32_t i = 0; i < ML_REAPED_MAX; i++) {
+        if (engine->reaped[i].pid == pid) {
+            engine->reaped[i].pid = 0;
+            return engine->reaped[i].ending;
+        }
+    }
+    return ml_process_ending(pid, pidfd);
+}
+
+static void on_pidfd(struct ev_loop *loop, ev_io *watcher, int events) {
+    (void)loop;
+    (void)events;
+    struct ml_member *member = watcher->data;
+    struct ml_ending ending =
+        ml_engine_ending_of_gone(engine_of(member), member->pid, member->pidfd);
+    ml_member_end_process(engine_of(member), member, &ending);
+}
+
+/* By what /proc says: it is gone, or somebody else has its pid. */
+static bool is_gone(const struct ml_member *member) {
+    const struct ml_process_facts facts = ml_process_facts(member->pid);
+    return facts.has_ended ||
+           (member->start_ticks != 0 && facts.start_ticks != member->start_ticks);
+}
+
+static void end_gone(struct ml_engine *engine, struct ml_member *member) {
+    const struct ml_ending ending = ml_engine_ending_of_gone(engine, member->pid, member->pidfd);
+    ml_member_end_process(engine, member, &ending);
+}
+
+static void start_polling(struct ml_engine *engine) {
+    if (!ev_is_active(&engine->poll_timer)) {
+        const double count = (double)engine->members.running_count;
+        ev_timer_set(&engine->poll_timer, poll_s + count * poll_each_s, 0.);
+        ev_timer_start(engine->loop, &engine->poll_timer);
+    }
+}
+
+void ml_engine_poll_members(struct ml_engine *engine) {
+    bool any = false;
+    for (uint32_t i = 0; i < engine->members.count; i++) {
+        struct ml_member *member = engine->members.items[i];
+        if (member->state == ML_MEMBER_RUNNING && member->pidfd == ML_MEMBER_PIDFD_POLLED) {
+            if (is_gone(member)) {
+                end_gone(engine, member);
+            } else {
+                any = true;
+            }
+        }
+    }
+    if (any) {
+        start_polling(engine);
+    }
+}
+
+static void on_poll(struct ev_loop *loop, ev_timer *watcher, int events) {
+    (void)loop;
+    (void)events;
+    ml_engine_poll_members(watcher->data);
+}
+
+void ml_engine_watch_init(struct ml_engine *engine) {
+    ev_init(&engine->poll_timer, on_poll);
+    engine->poll_timer.data = engine;
+}
+
+void ml_engine_watch_fini(struct ml_engine *engine) {
+    ev_timer_stop(engine->loop, &engine->poll_timer);
+}
+
+void ml_member_watch(struct ml_engine *engine, struct ml_member *member, int borrowed_pidfd) {
+    member->pidfd = borrowed_pidfd >= 0 ? fcntl(borrowed_pidfd, F_DUPFD_CLOEXEC, 0)
+                                        : (int)syscall(SYS_pidfd_open, member->pid, 0);
+    if (member->pidfd >= 0) {
+        ev_io_init(&member->pidfd_watcher, on_pidfd, member->pidfd, EV_READ);
+        member->pidfd_watcher.data = member;
+        ev_io_start(engine->loop, &member->pidfd_watcher);
+    } else if (is_gone(member)) {
+        end_gone(engine, member);
+        return;
+    } else { /* an old kernel, a container's filter, no descriptors */
+        member->pidfd = ML_MEMBER_PIDFD_POLLED;
+        start_polling(engine);
+    }
+    ml_member_look_soon(engine, member);
+}
+
+void ml_member_unwatch(struct ml_engine *engine, struct ml_member *member) {
+    if (member->pidfd >= 0) {
+        ev_io_stop(engine->loop, &member->pidfd_watcher);
+        (void)close(member->pidfd);
+        member->pidfd = ML_MEMBER_PIDFD_NONE;
+    }
+}
+
+bool ml_member_has_ended(struct ml_engine *engine, struct ml_member *member) {
+    if (member->pidfd >= 0 && syscall(SYS_pidfd_send_signal, member->pidfd, 0, NULL, 0) == 0) {
+        const struct ml_ending ending = ml_process_ending(member->pid, member->pidfd);
+        if (!ending.known) {
+            return false;
+        }
+    } else if ((member->pidfd < 0 || errno != ESRCH) && !is_gone(member)) {
+        return false; /* the kernel has no such call, or a filter forbids it */
+    }
+    end_gone(engine, member);
+    return true;
+}

@@ -1,0 +1,222 @@
+/* The processes of the tree that have reported themselves. Room: host. Context: the host's one
+ * thread.
+ *
+ * One rule: a member is one program image of one process. An exec ends a member and begins another
+ * of the same pid; ids are unique over the run and never used again. Its state changes only by the
+ * table in member.c. */
+#ifndef MEMLOG_HOST_ENGINE_PROCESSES_MEMBER_H
+#define MEMLOG_HOST_ENGINE_PROCESSES_MEMBER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include <ev.h>
+
+#include "host/engine/processes/recording.h"
+#include "host/policy/command_line.h"
+#include "host/policy/role.h"
+#include "host/process/info.h"
+#include "host/sockets/endpoint.h"
+#include "mojom_like_idl/contracts/heap_service_mojom.h"
+
+/* Same limit as the contract's (kMaxClients). */
+enum { ML_MEMBERS_MAX = MEMLOG_SERVICE_MAX_CLIENTS };
+
+/* ML_MEMBER_DEAD is 0: a cell of the table that nobody wrote is not allowed. */
+enum ml_member_state {
+    ML_MEMBER_DEAD = 0,
+    ML_MEMBER_RUNNING,
+    ML_MEMBER_EXITED,
+    ML_MEMBER_KILLED,
+    ML_MEMBER_REPLACED,
+    ML_MEMBER_KILLED_TOLD, /* killed, and the triggers know it */
+    ML_MEMBER_STATE_COUNT
+};
+
+/* What can happen to it. */
+enum ml_member_event {
+    ML_MEMBER_EVENT_EXIT,
+    ML_MEMBER_EVENT_KILL,
+    ML_MEMBER_EVENT_EXEC,
+    ML_MEMBER_EVENT_TELL, /* the triggers are told how it ended */
+    ML_MEMBER_EVENT_COUNT
+};
+
+/* Where a member goes from a state by an event; ML_MEMBER_DEAD: it may not. Pure. */
+enum ml_member_state ml_member_next(enum ml_member_state state, enum ml_member_event event);
+
+/* "running", "exited", "killed", "replaced". */
+const char *ml_member_state_name(enum ml_member_state state);
+
+struct ml_members;
+
+/* What somebody has said of a process; it goes before the mode, and with the process through its
+ * execs. */
+enum ml_wish {
+    ML_WISH_NONE = 0,
+    ML_WISH_START,
+    ML_WISH_STOP,
+    ML_WISH_STARTING, /* the service has been told, and has not answered */
+    ML_WISH_STOPPING
+};
+
+/* The service has not answered yet. */
+static inline bool ml_wish_waits(enum ml_wish wish) {
+    return wish == ML_WISH_STARTING || wish == ML_WISH_STOPPING;
+}
+
+/* What is wished, answered or not. */
+static inline enum ml_wish ml_wish_settled(enum ml_wish wish) {
+    switch (wish) {
+    case ML_WISH_STARTING:
+        return ML_WISH_START;
+    case ML_WISH_STOPPING:
+        return ML_WISH_STOP;
+    case ML_WISH_NONE:
+    case ML_WISH_START:
+    case ML_WISH_STOP:
+        break;
+    }
+    return wish;
+}
+
+/* How a member came to be. */
+enum ml_birth {
+    ML_BIRTH_EXEC = 0,
+    ML_BIRTH_FORK,
+    ML_BIRTH_ROOT /* the program that was started, and what it execs */
+};
+
+/* Which allocator a process has: memlog.service.AllocatorFacts. */
+struct ml_member_allocator {
+    char owner[64 + 1];
+    bool in_front, in_program;
+    char entry_point[32 + 1];
+    char entry_point_of[64 + 1];
+};
+
+/* What was known before a member's name or command line last changed, and when that was: a look
+ * between an exec and the new image's Hello sees the new program, which this member never was. */
+struct ml_member_before {
+    struct ml_command_line line;
+    char name[ML_PROCESS_NAME_BYTES];
+    uint64_t changed_ns; /* CLOCK_MONOTONIC; 0: never */
+    /* An exec that cannot take the preload has been announced; the image goes if its exe changes.
+     */
+    bool exec_announced;
+};
+
+/* Frees of what was passed over leave a process, until the service says that they need not. */
+struct ml_member_question {
+    bool is_open;
+    uint32_t control_generation; /* what its control page was when the service was asked last */
+};
+
+/* Of a member without a pidfd. */
+enum {
+    ML_MEMBER_PIDFD_NONE = -1,
+    ML_MEMBER_PIDFD_POLLED = -2 /* the kernel gave none: /proc tells of its end */
+};
+
+struct ml_member {
+    uint32_t id;            /* from 1 */
+    uint32_t parent_id;     /* the member whose fork or exec it came from; 0: none known */
+    uint32_t connection_id; /* the member that said Hello on the connection that brought it */
+    pid_t pid;
+    pid_t parent_pid;
+    enum ml_member_state state;
+    enum ml_role role;
+    enum ml_birth birth;
+    enum ml_recording recording; /* by ml_member_set_recording alone */
+    bool from_startup;           /* recorded from its first instruction */
+    char trouble[256];           /* why its profile cannot be complete; "" if it can */
+    enum ml_wish wish;
+    struct ml_member_question sampled_alone;
+    uint64_t sampling_bytes; /* of its own; 0: the run's, and the run's stack mode */
+    uint32_t stack_mode;
+    struct memlog_service_moment stopped; /* all 0: it was not */
+    uint32_t profile;                     /* the one that it records, ipc/wire/staging.h */
+    uint64_t fork_serial;
+    uint32_t draw;   /* its lot in the sampling modes */
+    uint32_t looks;  /* times it was looked at in /proc */
+    uint64_t groups; /* bits by place: which of the triggers' control groups it counts into */
+    struct ml_command_line line;
+    char name[ML_PROCESS_NAME_BYTES];
+    struct ml_member_before before;
+    uint64_t footprint_bytes;        /* as last read; it cannot be read after the end */
+    uint64_t footprint_ticks;        /* when; 0: never */
+    uint64_t footprint_dumped_bytes; /* at the last dump for its sake; 0: none */
+    uint64_t resident_bytes;
+    struct ml_member_allocator
+        allocator;       /* as its constructor found it; a forked child's parent's */
+    uint32_t libc_files; /* files of a libc that are mapped by it; 0: not looked at */
+    struct memlog_service_moment start;
+    struct memlog_service_moment end;
+    struct ml_ending ending;
+    struct ml_endpoint endpoint;
+    int pidfd;                  /* ML_MEMBER_PIDFD_NONE or ML_MEMBER_PIDFD_POLLED: none */
+    struct ml_image_mark image; /* all 0: may not be read */
+    uint32_t walk;              /* over the tree: the last one that came by */
+    bool pid_passed_on;         /* to a process that was born behind it */
+    uint64_t start_ticks;       /* with the pid, one process (host/process/info.h) */
+    ev_io pidfd_watcher;
+    ev_timer look_timer;
+    char note[256]; /* what people should know of it */
+    /* By --only, --never or a list of forbidden programs, which the note names. */
+    bool left_out;
+    char *
+        executable; /* what /proc/PID/exe links to; "" or its own memory, by ml_member_executable */
+    struct ml_members *members;
+    struct ml_member *next_by_pid; /* in its bucket, older than this one */
+};
+
+enum {
+    /* Of pids: a thousand processes at once and ten thousand ended ones stand a few in a bucket. */
+    ML_MEMBERS_BUCKETS = 4096
+};
+
+struct ml_members {
+    struct ml_member **items; /* by id - 1 */
+    uint32_t count;
+    uint32_t capacity;
+    uint32_t running_count;
+    uint32_t forbidden_count; /* events that ml_member_set_recording refused: a fault of ours */
+    struct ml_member *by_pid[ML_MEMBERS_BUCKETS]; /* the newest first */
+    void *context;                                /* the owner's, for watchers */
+};
+
+void ml_members_init(struct ml_members *members, void *context);
+
+/* Free all; their watchers must be stopped and endpoints closed. */
+void ml_members_fini(struct ml_members *members);
+
+/* A new running one, everything else 0 and -1. Errors: ML_PEER_LIMIT; ML_ENV_MEMORY. */
+ML_NODISCARD enum ml_status
+ml_members_add(struct ml_members *members, pid_t pid, struct ml_member **out_member);
+
+/* The running member of that pid; NULL: none. */
+struct ml_member *ml_members_running(const struct ml_members *members, pid_t pid);
+
+/* The newest member of that pid, ended ones included; NULL: none. */
+struct ml_member *ml_members_newest(const struct ml_members *members, pid_t pid);
+
+/* NULL: no such id. */
+struct ml_member *ml_members_find(const struct ml_members *members, uint32_t id);
+
+/* Copy what it runs; without memory it is not known. */
+void ml_member_executable(struct ml_member *member, const char *path);
+
+/* Running ones of that role whose control page says record. */
+uint32_t ml_members_recording(const struct ml_members *members, enum ml_role role);
+
+/* Take it through the table. Errors: ML_PEER_STATE; nothing has changed then. */
+ML_NODISCARD enum ml_status
+ml_member_set_state(struct ml_member *member, enum ml_member_event event);
+
+/* Take its recording through the table of recording.c. An event that must not be there changes
+ * nothing, and is counted. */
+void ml_member_set_recording(struct ml_member *member, enum ml_recording_event event);
+
+#endif

@@ -1,0 +1,441 @@
+#include "host/engine/engine.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "host/engine/state.h"
+#include "host/process/clock.h"
+#include "host/process/closer.h"
+#include "host/process/paths.h"
+
+void ml_engine_notice(struct ml_engine *engine, const char *format, ...) {
+    if (engine->closing) {
+        return;
+    }
+    char text[1024];
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    engine->on_notice(engine->context, text);
+}
+
+void ml_engine_add_not_profiled(
+    struct ml_engine *engine, pid_t pid, pid_t parent_pid, const char *reason, const char *path
+) {
+    if (engine->not_profiled_count >= ML_NOT_PROFILED_MAX) {
+        return;
+    }
+    struct ml_not_profiled *items =
+        reallocarray(engine->not_profiled, engine->not_profiled_count + 1, sizeof(*items));
+    if (items == NULL) {
+        return;
+    }
+    engine->not_profiled = items;
+    struct ml_not_profiled *item = &items[engine->not_profiled_count++];
+    *item = (struct ml_not_profiled
+    ){.pid = pid,
+      .parent_pid = parent_pid,
+      .path = strdup(path != NULL ? path : ""),
+      .heard_ns = ml_clock_timestamp(engine->clock).monotonic_ns};
+    (void)snprintf(item->reason, sizeof(item->reason), "%s", reason);
+}
+
+/* A connection ends with the image that made it, as a rule. */
+static void look_behind(struct ml_engine *engine, uint32_t member_id) {
+    struct ml_member *member = ml_members_find(&engine->members, member_id);
+    if (member != NULL && !engine->closing) {
+        (void)ml_member_check_image(engine, member);
+    }
+}
+
+void ml_connection_heard(struct ml_engine_connection *connection) {
+    connection->engine->silent_count -= connection->is_silent ? 1 : 0;
+    connection->is_silent = false;
+}
+
+/* A flood of connections that say nothing must not take the descriptors of those that will. */
+static void end_oldest_silent(struct ml_engine *engine) {
+    struct ml_engine_connection *oldest = NULL;
+    for (struct ml_engine_connection *one = engine->connections; one != NULL; one = one->next) {
+        oldest = one->is_silent ? one : oldest;
+    }
+    if (oldest != NULL) {
+        ml_connection_close(oldest);
+    }
+}
+
+void ml_connection_close(struct ml_engine_connection *connection) {
+    struct ml_engine *engine = connection->engine;
+    ml_connection_heard(connection);
+    ml_command_forget(connection);
+    if (connection->previous != NULL) {
+        connection->previous->next = connection->next;
+    } else {
+        engine->connections = connection->next;
+    }
+    if (connection->next != NULL) {
+        connection->next->previous = connection->previous;
+    }
+    struct ml_channel *channel = connection->channel;
+    free(connection);
+    if (channel != NULL) {
+        ml_channel_free(channel);
+    }
+}
+
+static void
+on_connection_end(void *context, struct ml_channel *channel, const struct ml_channel_end *end) {
+    (void)channel;
+    struct ml_engine_connection *connection = context;
+    struct ml_engine *engine = connection->engine;
+    if (end->status != ML_PEER_CLOSED && engine->broken_count++ < ML_BROKEN_TOLD_MAX) {
+        ml_engine_notice(
+            engine,
+            "process %d broke the contract (%s in %s) and is heard no more%s",
+            (int)end->peer.pid,
+            ml_status_text(end->status),
+            end->message_name != NULL ? end->message_name : "a message",
+            engine->broken_count == ML_BROKEN_TOLD_MAX ? "; more of such are not told" : ""
+        );
+    }
+    const uint32_t member_id = connection->member_id;
+    ml_connection_close(connection);
+    look_behind(engine, member_id);
+}
+
+bool ml_engine_has_descriptors(struct ml_engine *engine, int last_fd, pid_t pid, pid_t parent_pid) {
+    if ((uint64_t)last_fd + ML_DESCRIPTORS_SPARE < engine->descriptors_max) {
+        return true;
+    }
+    ml_engine_add_not_profiled(
+        engine, pid, parent_pid, "memlog has too few descriptors for one more process", NULL
+    );
+    if (ml_engine_says_first(engine, ML_SAID_DESCRIPTORS)) {
+        ml_engine_notice(
+            engine,
+            "%u processes at once are as many as %llu descriptors permit: those that come now are "
+            "not recorded; raise the hard limit (ulimit -Hn) before memlog starts",
+            engine->members.running_count,
+            (unsigned long long)engine->descriptors_max
+        );
+    }
+    return false;
+}
+
+/* Whether a process descends from this host, or from one that is recorded, by the kernel's word. */
+static bool descends_from_run(const struct ml_engine *engine, pid_t pid) {
+    enum { ANCESTORS_MAX = 4096 };
+    for (int i = 0; i < ANCESTORS_MAX && pid > 0; i++) {
+        if (pid == getpid() || ml_members_running(&engine->members, pid) != NULL) {
+            return true;
+        }
+        pid = ml_process_parent(pid);
+    }
+    return false;
+}
+
+/* Another user's process is no one, unless it descends from this run: whoever knows the socket's
+ * name, from wherever, still has to. Where our user namespace leaves users without a number, the
+ * overflow user is any of them. */
+static bool is_stranger(const struct ml_engine *engine, const struct ucred *peer) {
+    const bool is_nobody_known = peer->uid == ML_OVERFLOW_UID && !engine->has_all_users;
+    return (peer->uid != geteuid() || is_nobody_known) && !descends_from_run(engine, peer->pid);
+}
+
+/* Whether a connection to the control socket is not to be heard. Nothing is kept of a stranger; a
+ * process that comes while there is room for no more of them goes on without us at once. */
+static bool refuse_client(struct ml_engine *engine, int fd) {
+    struct ucred peer = {.pid = 0};
+    socklen_t count = sizeof(peer);
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &count) != 0 || is_stranger(engine, &peer)) {
+        if (ml_engine_says_first(engine, ML_SAID_STRANGERS)) {
+            ml_engine_notice(
+                engine,
+                "process %d of user %u is no part of this run and was refused; others like it "
+                "are not told",
+                (int)peer.pid,
+                (unsigned)peer.uid
+            );
+        }
+        return true;
+    }
+    return !ml_engine_has_descriptors(engine, fd, peer.pid, ml_process_parent(peer.pid));
+}
+
+/* Take a connection in. */
+static void accept_from(struct ml_engine *engine, int listening_fd, bool for_commands) {
+    int fd = accept4(listening_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (fd < 0) {
+        return;
+    }
+    if (!for_commands && refuse_client(engine, fd)) {
+        ml_channel_close_socket(fd, ml_closer_close);
+        return;
+    }
+    /* The kernel then names each sender by a pidfd, even one that has ended already (Linux 6.16
+     * keeps its exit code). Older ones refuse, and pids must do. */
+    int on = 1;
+    (void)setsockopt(fd, SOL_SOCKET, ML_SO_PASSPIDFD, &on, sizeof(on));
+    struct ml_engine_connection *connection = calloc(1, sizeof(*connection));
+    if (connection == NULL) {
+        (void)close(fd);
+        return;
+    }
+    connection->engine = engine;
+    struct ml_channel_options options = {
+        .loop = engine->loop,
+        .on_end = on_connection_end,
+        .context = connection,
+        .close_foreign = ml_closer_close};
+    options.server =
+        for_commands ? memlog_host_host_server(&ml_engine_command_handlers, connection)
+                     : memlog_client_host_for_client_server(&ml_engine_client_handlers, connection);
+    if (ml_channel_new(fd, &options, &connection->channel) != ML_OK) {
+        free(connection);
+        return;
+    }
+    connection->next = engine->connections;
+    if (connection->next != NULL) {
+        connection->next->previous = connection;
+    }
+    engine->connections = connection;
+    if (!for_commands) {
+        connection->is_silent = true;
+        engine->silent_count++;
+    }
+    if (engine->silent_count > ML_SILENT_MAX) {
+        end_oldest_silent(engine);
+    }
+}
+
+static void on_client_connects(struct ev_loop *loop, ev_io *watcher, int events) {
+    (void)loop;
+    (void)events;
+    struct ml_engine *engine = watcher->data;
+    accept_from(engine, engine->directory.client_fd, false);
+}
+
+static void on_command_connects(struct ev_loop *loop, ev_io *watcher, int events) {
+    (void)loop;
+    (void)events;
+    struct ml_engine *engine = watcher->data;
+    accept_from(engine, engine->directory.command_fd, true);
+}
+
+static void watch(struct ml_engine *engine) {
+    ev_io_init(&engine->client_watcher, on_client_connects, engine->directory.client_fd, EV_READ);
+    engine->client_watcher.data = engine;
+    ev_io_start(engine->loop, &engine->client_watcher);
+    ev_io_init(
+        &engine->command_watcher, on_command_connects, engine->directory.command_fd, EV_READ
+    );
+    engine->command_watcher.data = engine;
+    ev_io_start(engine->loop, &engine->command_watcher);
+    ml_engine_watch_init(engine);
+    ml_engine_list_init(engine);
+    ml_engine_dumps_init(engine);
+    ml_engine_triggers_init(engine);
+    ml_engine_peak_init(engine);
+}
+
+static enum ml_status open_uploader(struct ml_engine *engine, struct ml_error_message *error) {
+    if (engine->options->upload.url == NULL) {
+        return ML_OK;
+    }
+    const struct ml_uploader_setup setup = {
+        .loop = engine->loop,
+        .options = engine->options,
+        .inherited = engine->inherited,
+        .on_helper = engine->on_service,
+        .on_notice = engine->on_notice,
+        .context = engine->context,
+    };
+    return ml_uploader_open(&setup, &engine->uploader, error);
+}
+
+static enum ml_status open_lease(struct ml_engine *engine, struct ml_error_message *error) {
+    engine->lease_fd = ml_endpoint_lease();
+    if (engine->lease_fd >= 0) {
+        return ML_OK;
+    }
+    ml_error_set(error, "cannot make a memory file: %s", strerror(errno));
+    return ML_ENV_SYSTEM;
+}
+
+static void free_unopened(struct ml_engine *engine) {
+    if (engine->lease_fd >= 0) {
+        (void)close(engine->lease_fd);
+    }
+    ml_engine_targets_close(engine);
+    free(engine);
+}
+
+enum ml_status ml_engine_open(
+    const struct ml_engine_setup *setup,
+    struct ml_engine **out_engine,
+    struct ml_error_message *error
+) {
+    struct ml_engine *engine = calloc(1, sizeof(*engine));
+    if (engine == NULL) {
+        return ML_ENV_MEMORY;
+    }
+    engine->loop = setup->loop;
+    engine->options = setup->options;
+    engine->inherited = setup->inherited;
+    engine->on_notice = setup->on_notice;
+    engine->context = setup->context;
+    engine->clock = ml_clock_decide(ML_CLOCK_SOURCE_PATH);
+    engine->start = ml_clock_timestamp(engine->clock);
+    struct rlimit descriptors = {.rlim_cur = RLIM_INFINITY};
+    (void)getrlimit(RLIMIT_NOFILE, &descriptors);
+    engine->descriptors_max = descriptors.rlim_cur;
+    engine->has_all_users = ml_process_has_all_users();
+    engine->root_image = ML_IMAGE_PRELOADABLE;
+    ml_members_init(&engine->members, engine);
+    ml_pipe_budget_init(
+        &engine->budget,
+        ML_PIPE_QUOTA_FOLDER,
+        getuid(),
+        ml_pipe_privileged(),
+        ml_socket_directory_others()
+    );
+    engine->fork_pipe_bytes = ml_pipe_budget_fork_bytes(&engine->budget);
+    enum ml_status status = open_lease(engine, error);
+    if (status == ML_OK) {
+        status = ml_engine_never_open(engine, error);
+    }
+    if (status == ML_OK) {
+        status = ml_socket_directory_open(&engine->directory, error);
+    }
+    if (status != ML_OK) {
+        free_unopened(engine);
+        return status;
+    }
+    engine->on_service = setup->on_service;
+    status = ml_engine_service_open(engine, setup->service_path, error);
+    if (status != ML_OK) {
+        ml_socket_directory_close(&engine->directory);
+        free_unopened(engine);
+        return status;
+    }
+    watch(engine);
+    engine->is_profiled = ml_process_maps(getpid(), ML_PRELOAD_FILE);
+    if (engine->is_profiled) {
+        ml_engine_notice(
+            engine,
+            "this memlog is itself being profiled, by another one that has all that is started "
+            "here: a process has one profiler at a time"
+        );
+    }
+    status = open_uploader(engine, error);
+    if (status != ML_OK) {
+        ml_engine_close(engine);
+        return status;
+    }
+    *out_engine = engine;
+    return ML_OK;
+}
+
+void ml_engine_close(struct ml_engine *take_engine) {
+    struct ml_engine *engine = take_engine;
+    if (engine == NULL) {
+        return;
+    }
+    engine->closing = true;
+    ml_engine_quiet_members(engine);
+    ev_io_stop(engine->loop, &engine->client_watcher);
+    ev_io_stop(engine->loop, &engine->command_watcher);
+    ml_socket_directory_close(&engine->directory);
+    for (struct ml_engine_connection *next = NULL, *each = engine->connections; each != NULL;
+         each = next) {
+        next = each->next;
+        ml_connection_close(each);
+    }
+    ml_engine_watch_fini(engine);
+    ml_engine_list_fini(engine);
+    ml_uploader_close(engine->uploader);
+    ml_engine_triggers_fini(engine);
+    ml_engine_peak_fini(engine);
+    ml_engine_dumps_fini(engine);
+    ml_engine_service_close(engine);
+    for (uint32_t i = 0; i < engine->members.count; i++) {
+        ml_member_release(engine, engine->members.items[i]);
+    }
+    if (engine->members.forbidden_count > 0) {
+        ml_engine_notice(
+            engine,
+            "a fault of memlog: %u changes of what is recorded came out of their order",
+            engine->members.forbidden_count
+        );
+    }
+    ml_members_fini(&engine->members);
+    for (uint32_t i = 0; i < engine->not_profiled_count; i++) {
+        free(engine->not_profiled[i].path);
+    }
+    free(engine->not_profiled);
+    free_unopened(engine);
+}
+
+enum ml_engine_service ml_engine_service_state(const struct ml_engine *engine) {
+    return engine->service_state;
+}
+
+const char *ml_engine_client_path(const struct ml_engine *engine) {
+    return engine->directory.client_path;
+}
+
+enum ml_status ml_engine_preload_path(
+    struct ml_engine *engine,
+    const char *path,
+    const char **out_path,
+    struct ml_error_message *error
+) {
+    enum ml_status status = ML_OK;
+    char folder[PATH_MAX];
+    const bool has_folder = ml_paths_preload_folder(path, folder);
+    const char *beginning = has_folder ? folder : path;
+    if (strpbrk(beginning, " :$") != NULL) {
+        status = ml_socket_directory_alias(&engine->directory, beginning, error);
+        beginning = engine->directory.alias_path;
+    }
+    const int count = snprintf(
+        engine->preload_path,
+        sizeof(engine->preload_path),
+        "%s%s",
+        beginning,
+        has_folder ? "/" ML_PRELOAD_PLATFORM "/" ML_PRELOAD_FILE : ""
+    );
+    if (status == ML_OK && (count < 0 || (size_t)count >= sizeof(engine->preload_path))) {
+        ml_error_set(error, "%s: the path is too long for a preload", path);
+        status = ML_ENV_REFUSED;
+    }
+    *out_path = engine->preload_path;
+    return status;
+}
+
+enum ml_status ml_engine_set_root(
+    struct ml_engine *engine, pid_t pid, char *const *argv, struct ml_error_message *error
+) {
+    enum ml_status status =
+        ml_dumps_open(&engine->dumps, engine->options->output, argv[0], pid, error);
+    if (status != ML_OK) {
+        return status;
+    }
+    engine->dumps_open = true;
+    engine->root = pid;
+    engine->list.walked_ns = ml_clock_timestamp(engine->clock).monotonic_ns;
+    ml_engine_walk_soon(engine);
+    engine->root_argv = argv;
+    return ML_OK;
+}
+
+void ml_engine_set_root_image(struct ml_engine *engine, enum ml_image_kind kind) {
+    engine->root_image = kind;
+}

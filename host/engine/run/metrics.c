@@ -1,0 +1,60 @@
+/* What the triggers and uploads have come to, as Prometheus reads it. Room: host. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "host/engine/state.h"
+
+static void put_head(FILE *out, const char *name, bool is_counter, bool is_open, const char *help) {
+    /* OpenMetrics names the family, Prometheus' own format the samples. */
+    const char *suffix = is_counter && !is_open ? "_total" : "";
+    (void)fprintf(out, "# HELP %s%s %s\n", name, suffix, help);
+    (void)fprintf(out, "# TYPE %s%s %s\n", name, suffix, is_counter ? "counter" : "gauge");
+}
+
+static void put_decisions(FILE *out, const struct ml_engine *engine, bool is_open) {
+    put_head(
+        out,
+        "memlog_trigger_decisions",
+        true,
+        is_open,
+        "Decisions for and against a dump, by trigger."
+    );
+    for (unsigned kind = 0; kind < ML_TRIGGER_KINDS; kind++) {
+        for (unsigned dump = 0; dump < 2; dump++) {
+            (void)fprintf(
+                out,
+                "memlog_trigger_decisions_total{trigger=\"%s\",dump=\"%s\"} %" PRIu64 "\n",
+                ml_engine_trigger_name((enum memlog_service_trigger_kind)kind),
+                dump == 1 ? "yes" : "no",
+                engine->triggers.decisions[kind][dump]
+            );
+        }
+    }
+    put_head(out, "memlog_trigger_dumps", true, is_open, "Dumps that triggers have made.");
+    (void)fprintf(out, "memlog_trigger_dumps_total %" PRIu64 "\n", engine->triggers.dumps_count);
+}
+
+void ml_engine_put_metrics(FILE *out, const struct ml_engine *engine, bool is_open) {
+    struct ml_upload_figures figures;
+    put_decisions(out, engine, is_open);
+    if (engine->uploader == NULL) {
+        return;
+    }
+    ml_uploader_figures(engine->uploader, &figures);
+    const struct {
+        const char *name, *help;
+        uint64_t value;
+    } counters[] = {
+        {"memlog_uploads_sent", "Reports that have arrived.", figures.sent},
+        {"memlog_uploads_sent_bytes", "Bytes of reports that have arrived.", figures.sent_bytes},
+        {"memlog_uploads_retries", "Tries that failed and come again.", figures.retries},
+        {"memlog_uploads_given_up", "Reports that were given up.", figures.given_up},
+        {"memlog_uploads_refused", "Reports that were never promised.", figures.refused},
+    };
+    for (size_t i = 0; i < sizeof(counters) / sizeof(counters[0]); i++) {
+        put_head(out, counters[i].name, true, is_open, counters[i].help);
+        (void)fprintf(out, "%s_total %" PRIu64 "\n", counters[i].name, counters[i].value);
+    }
+    put_head(out, "memlog_uploads_waiting", false, is_open, "Reports in the spool.");
+    (void)fprintf(out, "memlog_uploads_waiting %u\n", figures.waiting);
+}

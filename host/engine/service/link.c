@@ -1,0 +1,519 @@
+#include "host/engine/service/link.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "host/process/orphan.h"
+#include "ipc/channel/channel.h"
+
+/* For the service to end after its socket was closed. */
+enum { CLOSE_TIMEOUT_MS = 2000 };
+
+static void tell_gone(struct ml_service_link *link, const char *why) {
+    struct ml_channel *channel = link->channel;
+    link->channel = NULL;
+    if (channel != NULL) {
+        ml_channel_free(channel);
+    }
+    if (!link->told) {
+        link->told = true;
+        link->events.on_gone(link->events.context, why);
+    }
+}
+
+static void on_end(void *context, struct ml_channel *channel, const struct ml_channel_end *end) {
+    (void)channel;
+    struct ml_service_link *link = context;
+    if (end->status == ML_PEER_CLOSED) {
+        tell_gone(link, "it has ended");
+        return;
+    }
+    char why[256];
+    (void)snprintf(
+        why,
+        sizeof(why),
+        "%s in %s",
+        ml_status_text(end->status),
+        end->message_name != NULL ? end->message_name : "its messages"
+    );
+    tell_gone(link, why);
+}
+
+static void on_client_lost(
+    void *context,
+    const struct ml_call *call,
+    const struct memlog_service_client_lost_request *request
+) {
+    (void)call;
+    struct ml_service_link *link = context;
+    char reason[MEMLOG_SERVICE_CLIENT_LOST_REQUEST_REASON_LIMIT + 1];
+    (void)snprintf(
+        reason,
+        sizeof(reason),
+        "%.*s",
+        (int)request->reason.count_bytes,
+        request->reason.count_bytes > 0 ? request->reason.data : ""
+    );
+    link->events.on_client_lost(link->events.context, request->id, reason);
+}
+
+static void on_memory_short(
+    void *context,
+    const struct ml_call *call,
+    const struct memlog_service_memory_short_request *request
+) {
+    (void)call;
+    struct ml_service_link *link = context;
+    link->events.on_memory_short(link->events.context, request);
+}
+
+static const struct memlog_service_host_for_service_handlers handlers = {
+    .client_lost = on_client_lost, .memory_short = on_memory_short};
+
+static void on_configured(
+    void *context, enum ml_status status, const struct memlog_service_configure_reply *reply
+) {
+    struct ml_service_link *link = context;
+    if (status != ML_OK) {
+        return; /* on_end says why */
+    }
+    char missing[MEMLOG_SERVICE_CONFIGURE_REPLY_MISSING_SANDBOX_LIMIT + 1];
+    (void)snprintf(
+        missing,
+        sizeof(missing),
+        "%.*s",
+        (int)reply->missing_sandbox.count_bytes,
+        reply->missing_sandbox.count_bytes > 0 ? reply->missing_sandbox.data : ""
+    );
+    link->events.on_ready(link->events.context, missing);
+}
+
+/* The child's side. A session of its own: the terminal's signals are for the program. */
+__attribute__((noreturn)) static void run_service(
+    const int fds[2], const char *path, char *const *argv, const struct ml_inherited *inherited
+) {
+    static char *const no_environment[] = {NULL};
+    (void)setsid();
+    ml_inherited_restore(inherited);
+    sigset_t none;
+    (void)sigemptyset(&none);
+    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+    /* Its standard input and output are nobody's; stderr it shares, to name its trouble. */
+    int null_fd = open("/dev/null", O_RDWR);
+    /* Out of the way first: one may have the number that another one is to get. */
+    const int socket_fd = fcntl(fds[0], F_DUPFD_CLOEXEC, ML_SERVICE_WORDS_FD + 1);
+    const int words_fd = fds[1] < 0 ? -1 : fcntl(fds[1], F_DUPFD_CLOEXEC, ML_SERVICE_WORDS_FD + 1);
+    (void)dup2(socket_fd, ML_SERVICE_FD);
+    (void)close(ML_SERVICE_WORDS_FD);
+    if (words_fd >= 0) {
+        (void)dup2(words_fd, ML_SERVICE_WORDS_FD);
+    }
+    if (null_fd >= 0) {
+        (void)dup2(null_fd, STDIN_FILENO);
+        (void)dup2(null_fd, STDOUT_FILENO);
+        if (null_fd > ML_SERVICE_WORDS_FD) {
+            (void)close(null_fd);
+        }
+    }
+    (void)execve(path, argv, no_environment);
+    _exit(127);
+}
+
+struct birth {
+    const int *fds;
+    const char *path;
+    char *const *argv;
+    const struct ml_inherited *inherited;
+};
+
+static void run_birth(void *context) {
+    const struct birth *birth = context;
+    run_service(birth->fds, birth->path, birth->argv, birth->inherited);
+}
+
+static enum ml_status start_service(
+    struct ml_service_link *link,
+    const char *path,
+    enum ml_sandbox sandbox,
+    const struct ml_inherited *inherited,
+    int words_fd,
+    bool one_worker,
+    int *out_fd,
+    struct ml_error_message *error
+) {
+    int ends[2] = {-1, -1};
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
+        ml_error_set(error, "cannot make a socket: %s", strerror(errno));
+        return ML_ENV_SYSTEM;
+    }
+    char name[] = "memlog-service";
+    char sandbox_argument[32];
+    (void)snprintf(
+        sandbox_argument, sizeof(sandbox_argument), "--sandbox=%s", ml_sandbox_names[sandbox]
+    );
+    char workers_argument[] = "--workers=1";
+    char *const argv[] = {name, sandbox_argument, one_worker ? workers_argument : NULL, NULL};
+    int pidfd = -1;
+    const int fds[] = {ends[1], words_fd};
+    struct birth birth = {.fds = fds, .path = path, .argv = argv, .inherited = inherited};
+    pid_t pid = ml_orphan_start(run_birth, &birth, &pidfd);
+    (void)close(ends[1]);
+    if (pid < 0) {
+        ml_error_set(error, "cannot start a process: %s", strerror(errno));
+        (void)close(ends[0]);
+        return ML_ENV_SYSTEM;
+    }
+    link->pid = pid;
+    link->pidfd = pidfd;
+    *out_fd = ends[0];
+    return ML_OK;
+}
+
+/* A send that failed. A full queue means a service that has taken nothing for 128 MiB of orders: it
+ * hangs. */
+static void note_status(struct ml_service_link *link, enum ml_status status) {
+    if (status == ML_OK || link->channel == NULL) {
+        return;
+    }
+    tell_gone(link, ml_status_text(status));
+}
+
+enum ml_status ml_service_link_open(
+    struct ml_service_link *link,
+    struct ev_loop *loop,
+    const char *service_path,
+    enum ml_sandbox sandbox,
+    const struct ml_inherited *inherited,
+    int words_fd,
+    bool one_worker,
+    const struct memlog_service_setup *setup,
+    const struct ml_service_events *events,
+    struct ml_error_message *error
+) {
+    *link = (struct ml_service_link){.events = *events, .pidfd = -1};
+    int fd = -1;
+    enum ml_status status =
+        start_service(link, service_path, sandbox, inherited, words_fd, one_worker, &fd, error);
+    if (status != ML_OK) {
+        return status;
+    }
+    const struct ml_channel_options options = {
+        .loop = loop,
+        .server = memlog_service_host_for_service_server(&handlers, link),
+        .on_end = on_end,
+        .context = link,
+    };
+    status = ml_channel_new(fd, &options, &link->channel);
+    if (status != ML_OK) {
+        ml_error_set(error, "cannot speak to memlog-service: %s", ml_status_text(status));
+        ml_service_link_close(link);
+        return status;
+    }
+    const struct memlog_service_configure_request request = {.setup = *setup};
+    note_status(
+        link,
+        memlog_service_configure(ml_channel_port(link->channel), &request, on_configured, link)
+    );
+    return ML_OK;
+}
+
+void ml_service_link_close(struct ml_service_link *link) {
+    link->told = true;
+    struct ml_channel *channel = link->channel;
+    link->channel = NULL;
+    if (channel != NULL) {
+        ml_channel_free(channel);
+    }
+    if (link->pidfd < 0) {
+        return;
+    }
+    /* Nothing of us is left behind: it has lost its socket and ends. */
+    struct pollfd ended = {.fd = link->pidfd, .events = POLLIN};
+    if (poll(&ended, 1, CLOSE_TIMEOUT_MS) == 0) {
+        (void)syscall(SYS_pidfd_send_signal, link->pidfd, SIGKILL, NULL, 0);
+    }
+    (void)close(link->pidfd);
+    link->pidfd = -1;
+}
+
+bool ml_service_link_up(const struct ml_service_link *link) {
+    return link->channel != NULL;
+}
+
+/* A command line as the contract has it, empty when there is no memory. Returns the array's items,
+ * for the caller to free. */
+static struct ml_string *
+fill_line(const struct ml_command_line *line, struct memlog_service_string_array *out_array) {
+    struct ml_string *items = calloc(line->count + 1, sizeof(*items));
+    for (size_t i = 0; items != NULL && i < line->count; i++) {
+        items[i] = ml_string_of(line->arguments[i]);
+    }
+    *out_array = (struct memlog_service_string_array
+    ){.items = items, .count = items != NULL ? (uint32_t)line->count : 0};
+    return items;
+}
+
+void ml_service_link_add(
+    struct ml_service_link *link, const struct ml_member *member, uint64_t sampling_bytes
+) {
+    if (link->channel == NULL) {
+        return;
+    }
+    /* A parent that is not recorded is none to the service. */
+    const struct ml_member *parent = ml_members_find(member->members, member->parent_id);
+    struct memlog_service_add_client_request request = {
+        .client =
+            {.id = member->id,
+             .parent_id =
+                 parent != NULL && ml_recording_in_service(parent->recording) ? parent->id : 0,
+             .pid = (uint32_t)member->pid,
+             .parent_pid = (uint32_t)member->parent_pid,
+             .role = (enum memlog_service_role)member->role,
+             .from_startup = member->from_startup,
+             .forked = member->birth == ML_BIRTH_FORK,
+             .fork_serial = member->fork_serial,
+             .sampling_bytes = sampling_bytes,
+             .start = member->start,
+             .name = ml_string_of(member->name),
+             .executable = ml_string_of(member->executable),
+             .profile = member->profile,
+             .trouble = ml_string_of(member->trouble),
+             .allocator =
+                 {.owner = ml_string_of(member->allocator.owner),
+                  .in_front = member->allocator.in_front,
+                  .in_program = member->allocator.in_program,
+                  .entry_point = ml_string_of(member->allocator.entry_point),
+                  .entry_point_of = ml_string_of(member->allocator.entry_point_of)}},
+        .event_pipe = member->endpoint.pipe_read_fd,
+        .staging = member->endpoint.staging_fd,
+    };
+    struct ml_string *line = fill_line(&member->line, &request.client.command_line);
+    note_status(link, memlog_service_add_client(ml_channel_port(link->channel), &request));
+    free(line);
+}
+
+void ml_service_link_trouble(
+    struct ml_service_link *link, const struct ml_member *member, const char *trouble
+) {
+    if (link->channel == NULL) {
+        return;
+    }
+    struct memlog_service_update_process_request request = {
+        .facts =
+            {.id = member->id,
+             .role = (enum memlog_service_role)member->role,
+             .footprint_bytes = member->footprint_bytes,
+             .resident_bytes = member->resident_bytes,
+             .read_ticks = member->footprint_ticks,
+             .second_libc = member->libc_files > 1,
+             .name = ml_string_of(member->name),
+             .executable = ml_string_of(member->executable),
+             .trouble = ml_string_of(trouble)},
+    };
+    struct ml_string *line = fill_line(&member->line, &request.facts.command_line);
+    note_status(link, memlog_service_update_process(ml_channel_port(link->channel), &request));
+    free(line);
+}
+
+/* Without the member's trouble, which was said when it began: it may be beginning another profile.
+ */
+void ml_service_link_update(struct ml_service_link *link, const struct ml_member *member) {
+    ml_service_link_trouble(link, member, "");
+}
+
+void ml_service_link_show(
+    struct ml_service_link *link,
+    const struct ml_member *member,
+    uint64_t boottime_ns,
+    const struct ml_process_view *view
+) {
+    struct memlog_service_thread_view *threads =
+        calloc((size_t)view->threads_count + 1, sizeof(*threads));
+    struct memlog_service_memory_view *memory =
+        calloc((size_t)view->mappings_count + 1, sizeof(*memory));
+    if (link->channel == NULL || threads == NULL || memory == NULL) {
+        free(threads);
+        free(memory);
+        return;
+    }
+    for (uint32_t i = 0; i < view->threads_count; i++) {
+        threads[i] = (struct memlog_service_thread_view
+        ){.tid = view->threads[i].tid, .name = ml_string_of(view->threads[i].name)};
+    }
+    for (uint32_t i = 0; i < view->mappings_count; i++) {
+        const uint64_t *figures_kb = view->mappings[i].figures_kb;
+        memory[i] = (struct memlog_service_memory_view){
+            .name = ml_string_of(view->mappings[i].name),
+            .size_kb = figures_kb[ML_MAPPING_SIZE],
+            .private_clean_kb = figures_kb[ML_MAPPING_PRIVATE_CLEAN],
+            .private_dirty_kb = figures_kb[ML_MAPPING_PRIVATE_DIRTY],
+            .shared_clean_kb = figures_kb[ML_MAPPING_SHARED_CLEAN],
+            .shared_dirty_kb = figures_kb[ML_MAPPING_SHARED_DIRTY],
+            .proportional_kb = figures_kb[ML_MAPPING_PROPORTIONAL],
+            .swap_kb = figures_kb[ML_MAPPING_SWAP],
+        };
+    }
+    const struct memlog_service_show_process_request request = {
+        .view = {
+            .id = member->id,
+            .boottime_ns = boottime_ns,
+            .threads = {.items = threads, .count = view->threads_count},
+            .memory = {.items = memory, .count = view->mappings_count},
+        }};
+    note_status(link, memlog_service_show_process(ml_channel_port(link->channel), &request));
+    free(threads);
+    free(memory);
+}
+
+static enum memlog_service_process_state state_of(const struct ml_member *member) {
+    switch (member->state) {
+    case ML_MEMBER_KILLED:
+    case ML_MEMBER_KILLED_TOLD:
+        return MEMLOG_SERVICE_PROCESS_STATE_KILLED;
+    case ML_MEMBER_REPLACED:
+        return MEMLOG_SERVICE_PROCESS_STATE_REPLACED;
+    case ML_MEMBER_RUNNING:
+        return MEMLOG_SERVICE_PROCESS_STATE_RUNNING;
+    case ML_MEMBER_EXITED:
+    case ML_MEMBER_DEAD:
+    case ML_MEMBER_STATE_COUNT:
+        break;
+    }
+    return MEMLOG_SERVICE_PROCESS_STATE_EXITED;
+}
+
+void ml_service_link_end(struct ml_service_link *link, const struct ml_member *member) {
+    if (link->channel == NULL) {
+        return;
+    }
+    const struct memlog_service_end_client_request request = {
+        .end =
+            {.id = member->id,
+             .state = state_of(member),
+             .exit_code = member->ending.exit_code,
+             .signal = (uint32_t)member->ending.signal,
+             .end = member->end},
+    };
+    note_status(link, memlog_service_end_client(ml_channel_port(link->channel), &request));
+}
+
+void ml_service_link_drain(
+    struct ml_service_link *link,
+    uint32_t deadline_ms,
+    void (*on_reply
+    )(void *context, enum ml_status status, const struct memlog_service_drain_reply *reply),
+    void *context
+) {
+    enum ml_status status = ML_PEER_CLOSED;
+    if (link->channel != NULL) {
+        const struct memlog_service_drain_request request = {.deadline_ms = deadline_ms};
+        status = memlog_service_drain(ml_channel_port(link->channel), &request, on_reply, context);
+    }
+    if (status != ML_OK) {
+        on_reply(context, status, NULL);
+        note_status(link, status);
+    }
+}
+
+void ml_service_link_dump(
+    struct ml_service_link *link,
+    const struct memlog_service_dump_request *request,
+    void (*on_reply
+    )(void *context, enum ml_status status, const struct memlog_service_dump_reply *reply),
+    void *context
+) {
+    enum ml_status status = ML_PEER_CLOSED;
+    if (link->channel != NULL) {
+        status = memlog_service_dump(ml_channel_port(link->channel), request, on_reply, context);
+    }
+    if (status != ML_OK) {
+        on_reply(context, status, NULL);
+        note_status(link, status);
+    }
+}
+
+void ml_service_link_figures(
+    struct ml_service_link *link,
+    void (*on_reply
+    )(void *context, enum ml_status status, const struct memlog_service_figures_reply *reply),
+    void *context
+) {
+    enum ml_status status = ML_PEER_CLOSED;
+    if (link->channel != NULL) {
+        const struct memlog_service_figures_request request = {.nothing = 0};
+        status =
+            memlog_service_figures(ml_channel_port(link->channel), &request, on_reply, context);
+    }
+    if (status != ML_OK) {
+        on_reply(context, status, NULL);
+        note_status(link, status);
+    }
+}
+
+void ml_service_link_begin_profile(
+    struct ml_service_link *link,
+    uint32_t id,
+    uint32_t profile,
+    void (*on_reply
+    )(void *context, enum ml_status status, const struct memlog_service_begin_profile_reply *reply),
+    void *context
+) {
+    enum ml_status status = ML_PEER_CLOSED;
+    if (link->channel != NULL) {
+        const struct memlog_service_begin_profile_request request = {.id = id, .profile = profile};
+        status = memlog_service_begin_profile(
+            ml_channel_port(link->channel), &request, on_reply, context
+        );
+    }
+    if (status != ML_OK) {
+        on_reply(context, status, NULL);
+        note_status(link, status);
+    }
+}
+
+void ml_service_link_stop(
+    struct ml_service_link *link,
+    uint32_t id,
+    void (*on_reply
+    )(void *context, enum ml_status status, const struct memlog_service_stop_client_reply *reply),
+    void *context
+) {
+    enum ml_status status = ML_PEER_CLOSED;
+    if (link->channel != NULL) {
+        const struct memlog_service_stop_client_request request = {.id = id};
+        status =
+            memlog_service_stop_client(ml_channel_port(link->channel), &request, on_reply, context);
+    }
+    if (status != ML_OK) {
+        on_reply(context, status, NULL);
+        note_status(link, status);
+    }
+}
+
+void ml_service_link_observe(
+    struct ml_service_link *link,
+    const struct memlog_service_observation *observation,
+    void (*on_reply
+    )(void *context, enum ml_status status, const struct memlog_service_observe_reply *reply),
+    void *context
+) {
+    enum ml_status status = ML_PEER_CLOSED;
+    if (link->channel != NULL) {
+        const struct memlog_service_observe_request request = {.observation = *observation};
+        status =
+            memlog_service_observe(ml_channel_port(link->channel), &request, on_reply, context);
+    }
+    if (status != ML_OK) {
+        on_reply(context, status, NULL);
+        note_status(link, status);
+    }
+}

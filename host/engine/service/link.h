@@ -1,0 +1,136 @@
+/* The sandboxed service: started, spoken to, and its end noticed. Room: host. Context: the host's
+ * one thread, on its loop.
+ *
+ * One rule: a link that is down takes every order and does nothing with it; who asks for an answer
+ * gets one, always. The program that is profiled never waits for the service. */
+#ifndef MEMLOG_HOST_ENGINE_SERVICE_LINK_H
+#define MEMLOG_HOST_ENGINE_SERVICE_LINK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/error_message.h"
+#include "host/engine/processes/member.h"
+#include "host/policy/options.h"
+#include "host/process/launcher.h"
+#include "host/process/view.h"
+#include "ipc/wire/ml_status.h"
+#include "mojom_like_idl/contracts/heap_service_mojom.h"
+
+struct ev_loop;
+struct ml_channel;
+
+/* The descriptors at which the service finds its socket, and the page for its last words. */
+enum { ML_SERVICE_FD = 3, ML_SERVICE_WORDS_FD = 4 };
+
+struct ml_service_events {
+    /* The service serves: what its sandbox lacks, "" if nothing. */
+    void (*on_ready)(void *context, const char *missing_sandbox);
+    /* It is gone, for good; `why` in words. Called once, not by ml_service_link_close. */
+    void (*on_gone)(void *context, const char *why);
+    /* This client's stream broke its contract and is read no more. */
+    void (*on_client_lost)(void *context, uint32_t id, const char *reason);
+    /* Its memory comes to its limit: what it asks for, or has done. */
+    void (*on_memory_short
+    )(void *context, const struct memlog_service_memory_short_request *request);
+    void *context;
+};
+
+struct ml_service_link {
+    struct ml_channel *channel; /* NULL: down */
+    pid_t pid;                  /* of the service; 0: never started */
+    int pidfd;                  /* of the service; -1: none */
+    struct ml_service_events events;
+    bool told; /* on_gone was called */
+};
+
+/* Start the service and configure it; `words_fd` (ipc/wire/last_words.h) is borrowed, -1: none; on
+ * one core when `one_worker`, so that it can say whose data it is at work on. One that ends at once
+ * is told by on_gone, perhaps before this returns.
+ *
+ * Errors: ML_ENV_* with an error message.
+ * Owner:  `link` stays where it is until ml_service_link_close. */
+ML_NODISCARD enum ml_status ml_service_link_open(
+    struct ml_service_link *link,
+    struct ev_loop *loop,
+    const char *service_path,
+    enum ml_sandbox sandbox,
+    const struct ml_inherited *inherited,
+    int words_fd,
+    bool one_worker,
+    const struct memlog_service_setup *setup,
+    const struct ml_service_events *events,
+    struct ml_error_message *error
+);
+
+/* Hang up. The service then ends by itself; waits for that, at most two seconds, and then ends it.
+ */
+void ml_service_link_close(struct ml_service_link *link);
+
+bool ml_service_link_up(const struct ml_service_link *link);
+
+/* Orders without an answer. */
+void ml_service_link_add(
+    struct ml_service_link *link, const struct ml_member *member, uint64_t sampling_bytes
+);
+void ml_service_link_update(struct ml_service_link *link, const struct ml_member *member);
+
+/* The same, and why its profile cannot be complete. */
+void ml_service_link_trouble(
+    struct ml_service_link *link, const struct ml_member *member, const char *trouble
+);
+void ml_service_link_show(
+    struct ml_service_link *link,
+    const struct ml_member *member,
+    uint64_t boottime_ns,
+    const struct ml_process_view *view
+);
+void ml_service_link_end(struct ml_service_link *link, const struct ml_member *member);
+
+/* Orders with an answer: `on_reply` is called exactly once, with a status other than ML_OK and NULL
+ * when there is none. */
+void ml_service_link_drain(
+    struct ml_service_link *link,
+    uint32_t deadline_ms,
+    void (*on_reply
+    )(void *context, enum ml_status status, const struct memlog_service_drain_reply *reply),
+    void *context
+);
+void ml_service_link_dump(
+    struct ml_service_link *link,
+    const struct memlog_service_dump_request *request,
+    void (*on_reply
+    )(void *context, enum ml_status status, const struct memlog_service_dump_reply *reply),
+    void *context
+);
+void ml_service_link_begin_profile(
+    struct ml_service_link *link,
+    uint32_t id,
+    uint32_t profile,
+    void (*on_reply
+    )(void *context, enum ml_status status, const struct memlog_service_begin_profile_reply *reply),
+    void *context
+);
+void ml_service_link_stop(
+    struct ml_service_link *link,
+    uint32_t id,
+    void (*on_reply
+    )(void *context, enum ml_status status, const struct memlog_service_stop_client_reply *reply),
+    void *context
+);
+void ml_service_link_figures(
+    struct ml_service_link *link,
+    void (*on_reply
+    )(void *context, enum ml_status status, const struct memlog_service_figures_reply *reply),
+    void *context
+);
+void ml_service_link_observe(
+    struct ml_service_link *link,
+    const struct memlog_service_observation *observation,
+    void (*on_reply
+    )(void *context, enum ml_status status, const struct memlog_service_observe_reply *reply),
+    void *context
+);
+
+#endif

@@ -1,0 +1,106 @@
+/* --dump-at-peak: a dump whenever the tree holds a step more than ever before. Room: host.
+ *
+ * One rule: each step is of the peak itself, as the service knows it, not of what a look happens to
+ * see: a peak between two looks has its dump, too, and that tells who held it, to the byte. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/size.h"
+#include "host/engine/state.h"
+#include "host/process/clock.h"
+
+/* How often the peak is looked at: a question to the service that costs it microseconds. */
+static const double look_s = 1.0;
+
+/* At most one part in so many of the time goes into these dumps. */
+enum { DUMP_TIME_PARTS = 6 };
+
+/* Percents of next to nothing are no step. */
+enum { LEAST_STEP_BYTES = 1 << 20 };
+
+static uint64_t step_of(const struct ml_peak_step *step, uint64_t peak_bytes) {
+    if (step->bytes != 0) {
+        return step->bytes;
+    }
+    const uint64_t part = peak_bytes / 100 * step->percent;
+    return part > LEAST_STEP_BYTES ? part : LEAST_STEP_BYTES;
+}
+
+static void on_dumped(void *context, const char *path, bool complete, const char *trouble) {
+    struct ml_engine *engine = context;
+    struct ml_engine_peak *peak = &engine->peak;
+    const uint64_t now_ns = ml_clock_timestamp(engine->clock).monotonic_ns;
+    peak->free_ns = now_ns + (now_ns - peak->asked_ns) * (DUMP_TIME_PARTS - 1);
+    peak->is_dumping = false;
+    if (engine->closing) {
+        return;
+    }
+    if (path[0] == '\0') {
+        ml_engine_notice(engine, "no dump of the peak was taken: %s", trouble);
+    } else {
+        ml_engine_notice(
+            engine, "%s%s%s", path, complete ? "" : ", incomplete: ", complete ? "" : trouble
+        );
+    }
+}
+
+static void dump(struct ml_engine *engine, uint64_t peak_bytes) {
+    struct ml_engine_peak *peak = &engine->peak;
+    struct ml_dump_trigger trigger = {.is_set = true, .kind = MEMLOG_SERVICE_TRIGGER_KIND_PEAK};
+    char now[ML_SIZE_TEXT_BYTES];
+    char before[ML_SIZE_TEXT_BYTES];
+    (void)snprintf(
+        trigger.reason,
+        sizeof(trigger.reason),
+        "the tree's peak is %s, at its last dump it was %s",
+        ml_size_text(peak_bytes, now),
+        ml_size_text(peak->dumped_bytes, before)
+    );
+    peak->dumped_bytes = peak_bytes;
+    peak->asked_ns = ml_clock_timestamp(engine->clock).monotonic_ns;
+    peak->is_dumping = true;
+    ml_engine_dump_as(engine, MEMLOG_SERVICE_DUMP_REASON_PEAK, &trigger, on_dumped, engine);
+}
+
+static void
+on_figures(void *context, enum ml_status status, const struct memlog_service_figures_reply *reply) {
+    struct ml_engine *engine = context;
+    struct ml_engine_peak *peak = &engine->peak;
+    peak->is_asking = false;
+    if (status != ML_OK || peak->is_dumping || engine->closing || engine->on_finished != NULL) {
+        return;
+    }
+    const uint64_t bytes = reply->tree.peak_bytes;
+    if (bytes < peak->dumped_bytes) { /* of another service, which knows nothing of the old one's */
+        peak->dumped_bytes = bytes;
+    }
+    if (bytes - peak->dumped_bytes >= step_of(&engine->options->peak_step, peak->dumped_bytes)) {
+        dump(engine, bytes);
+    }
+}
+
+static void on_look(struct ev_loop *loop, ev_timer *watcher, int events) {
+    (void)loop;
+    (void)events;
+    struct ml_engine *engine = watcher->data;
+    struct ml_engine_peak *peak = &engine->peak;
+    /* Behind others' dumps it waits, so that what they have told is not told again. */
+    if (engine->service_state == ML_ENGINE_SERVING && !peak->is_asking && !peak->is_dumping &&
+        engine->jobs == NULL && engine->on_finished == NULL &&
+        ml_clock_timestamp(engine->clock).monotonic_ns >= peak->free_ns) {
+        peak->is_asking = true;
+        ml_service_link_figures(&engine->link, on_figures, engine);
+    }
+}
+
+void ml_engine_peak_init(struct ml_engine *engine) {
+    ev_timer_init(&engine->peak.look_timer, on_look, look_s, look_s);
+    engine->peak.look_timer.data = engine;
+    if (engine->options->peak_step.is_set) {
+        ev_timer_start(engine->loop, &engine->peak.look_timer);
+    }
+}
+
+void ml_engine_peak_fini(struct ml_engine *engine) {
+    ev_timer_stop(engine->loop, &engine->peak.look_timer);
+}

@@ -1,0 +1,389 @@
+/* What the triggers are fed with, and what becomes of their decisions: looks, the log, dumps. The
+ * decisions are the service's (service/triggers/triggers.h). Room: host. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/printable.h"
+#include "host/engine/state.h"
+#include "host/process/cgroup_info.h"
+#include "host/process/clock.h"
+
+/* Memories are looked at so often when a rule wants it: their files cost microseconds. */
+static const double memory_interval_s = 1.0;
+
+/* Who is killed in this time is told by one dump: the kernel may kill a whole group. */
+static const double killed_delay_s = 0.2;
+
+/* The kernel's count of OOM kills rises before we hear of the end: a look in between may have seen
+ * it. */
+static const uint64_t oom_recent_ns = UINT64_C(5000000000);
+
+enum { SIGNAL_KILL = 9, LOG_LINE_BYTES = 1024, LOG_MAX_BYTES = 1 << 20 };
+
+static const char *const kind_names[] = {MEMLOG_SERVICE_TRIGGER_KIND_WORDS};
+_Static_assert(
+    sizeof(kind_names) / sizeof(kind_names[0]) == ML_TRIGGER_KINDS, "a kind has no word"
+);
+
+const char *ml_engine_trigger_name(enum memlog_service_trigger_kind kind) {
+    return (unsigned)kind < ML_TRIGGER_KINDS ? kind_names[kind] : "?";
+}
+
+/* ---- the log */
+
+/* One line more. The log is made with its first line; what made no dump stops at its bound. */
+void ml_engine_write_log(
+    struct ml_engine *engine, bool must, const char *kind, const char *what, const char *why
+) {
+    struct ml_engine_triggers *triggers = &engine->triggers;
+    if (!engine->dumps_open || (!must && triggers->log_bytes > LOG_MAX_BYTES)) {
+        return;
+    }
+    if (triggers->log_fd < 0) {
+        triggers->log_fd = ml_dumps_log(&engine->dumps, "triggers.log");
+        if (triggers->log_fd < 0) {
+            return; /* the dump itself says why it was taken */
+        }
+    }
+    char line[LOG_LINE_BYTES];
+    char day[32] = "";
+    const uint64_t now_ns = ml_clock_timestamp(engine->clock).realtime_ns;
+    const time_t seconds = (time_t)(now_ns / UINT64_C(1000000000));
+    struct tm parts;
+    if (gmtime_r(&seconds, &parts) != NULL) {
+        (void)strftime(day, sizeof(day), "%Y-%m-%dT%H:%M:%S", &parts);
+    }
+    const int count = snprintf(
+        line,
+        sizeof(line),
+        "%s.%03uZ %s %s: %s\n",
+        day,
+        (unsigned)(now_ns / 1000000 % 1000),
+        what,
+        kind,
+        why
+    );
+    line[count < (int)sizeof(line) ? count - 1 : (int)sizeof(line) - 2] = '\0';
+    ml_printable_clean(line);
+    const size_t bytes = strlen(line) + 1;
+    line[bytes - 1] = '\n';
+    if (write(triggers->log_fd, line, bytes) == (ssize_t)bytes) {
+        triggers->log_bytes += bytes;
+    }
+}
+
+/* ---- dumps */
+
+void ml_dump_trigger_of(
+    const struct memlog_service_decision *decision, struct ml_dump_trigger *out_trigger
+) {
+    *out_trigger = (struct ml_dump_trigger
+    ){.is_set = true,
+      .kind = decision->kind,
+      .id = decision->id,
+      .node = decision->node,
+      .node_bytes = decision->node_bytes,
+      .checked_ns = decision->checked_ns};
+    (void)snprintf(
+        out_trigger->reason,
+        sizeof(out_trigger->reason),
+        "%.*s",
+        (int)decision->reason.count_bytes,
+        decision->reason.count_bytes > 0 ? decision->reason.data : ""
+    );
+}
+
+/* The dump that is under way for a trigger. */
+struct triggered {
+    struct ml_engine *engine;
+    struct ml_dump_trigger trigger;
+};
+
+static void on_triggered_dump(void *context, const char *path, bool complete, const char *trouble) {
+    struct triggered *triggered = context;
+    struct ml_engine *engine = triggered->engine;
+    const char *kind = ml_engine_trigger_name(triggered->trigger.kind);
+    if (path[0] == '\0') {
+        ml_engine_write_log(engine, true, kind, "failed", trouble);
+        ml_engine_notice(engine, "no dump was taken (%s): %s", triggered->trigger.reason, trouble);
+    } else {
+        engine->triggers.dumps_count++;
+        ml_engine_write_log(engine, true, kind, "written", path);
+        ml_engine_notice(
+            engine,
+            "%s: %s%s%s",
+            path,
+            triggered->trigger.reason,
+            complete ? "" : "; not complete: ",
+            complete ? "" : trouble
+        );
+        if (engine->uploader != NULL) {
+            ml_uploader_submit(engine->uploader, path, NULL, NULL);
+        }
+    }
+    free(triggered);
+}
+
+static void dump(struct ml_engine *engine, const struct ml_dump_trigger *trigger) {
+    struct triggered *triggered = calloc(1, sizeof(*triggered));
+    if (triggered == NULL) {
+        return;
+    }
+    *triggered = (struct triggered){.engine = engine, .trigger = *trigger};
+    ml_engine_dump_as(
+        engine,
+        MEMLOG_SERVICE_DUMP_REASON_THRESHOLD,
+        &triggered->trigger,
+        on_triggered_dump,
+        triggered
+    );
+}
+
+/* ---- decisions */
+
+/* What a service that follows on this one must know. */
+static void remember(struct ml_engine *engine, const struct memlog_service_decision *decision) {
+    struct ml_engine_triggers *triggers = &engine->triggers;
+    struct ml_member *member = ml_members_find(&engine->members, decision->id);
+    if (decision->kind == MEMLOG_SERVICE_TRIGGER_KIND_FOOTPRINT && member != NULL) {
+        member->footprint_dumped_bytes = member->footprint_bytes;
+    }
+    if (decision->memory > 0 && decision->memory <= ML_TRIGGER_MEMORIES) {
+        const uint32_t place = triggers->observed[decision->memory - 1];
+        triggers->memories_dumped[place] |= 1U << (unsigned)decision->kind;
+    }
+}
+
+/* One dump, whatever it is for. */
+static void remember_time(struct ml_engine *engine) {
+    struct ml_engine_triggers *triggers = &engine->triggers;
+    if (triggers->dumped_count == ML_TRIGGER_DUMPED) {
+        triggers->dumped_count--;
+        memmove(
+            triggers->dumped_ns,
+            triggers->dumped_ns + 1,
+            triggers->dumped_count * sizeof(triggers->dumped_ns[0])
+        );
+    }
+    triggers->dumped_ns[triggers->dumped_count++] = ml_clock_timestamp(engine->clock).monotonic_ns;
+}
+
+static void
+on_decided(void *context, enum ml_status status, const struct memlog_service_observe_reply *reply) {
+    struct ml_engine *engine = context;
+    struct ml_engine_triggers *triggers = &engine->triggers;
+    struct ml_dump_trigger first = {.is_set = false};
+    triggers->asked--;
+    for (uint32_t i = 0; status == ML_OK && i < reply->decisions.count; i++) {
+        const struct memlog_service_decision *decision = &reply->decisions.items[i];
+        struct ml_dump_trigger trigger;
+        ml_dump_trigger_of(decision, &trigger);
+        triggers->decisions[decision->kind][decision->dump ? 1 : 0]++;
+        ml_engine_write_log(
+            engine,
+            decision->dump,
+            ml_engine_trigger_name(decision->kind),
+            decision->dump ? "dump" : "no dump",
+            trigger.reason
+        );
+        if (decision->dump) {
+            remember(engine, decision);
+        }
+        if (decision->dump && !first.is_set) {
+            first = trigger;
+        }
+    }
+    if (first.is_set) {
+        remember_time(engine);
+    }
+    if (first.is_set && triggers->on_flushed != NULL && engine->uploader == NULL) {
+        triggers->last = first; /* the run ends: its last dump is this one's */
+    } else if (first.is_set) {
+        dump(engine, &first);
+    }
+    if (triggers->on_flushed != NULL && triggers->asked == 0) {
+        void (*on_flushed)(struct ml_engine *) = triggers->on_flushed;
+        triggers->on_flushed = NULL;
+        on_flushed(engine);
+    }
+}
+
+/* ---- looks */
+
+/* A process as it is now; false: there is nothing to say of it. */
+static bool look_at_process(
+    struct ml_engine *engine,
+    struct ml_member *member,
+    bool whole,
+    bool oom,
+    struct memlog_service_observed_process *out_process
+) {
+    if (!ml_recording_in_service(member->recording)) {
+        return false;
+    }
+    *out_process = (struct memlog_service_observed_process
+    ){.id = member->id, .is_first = member->birth == ML_BIRTH_ROOT};
+    if (ml_member_set_state(member, ML_MEMBER_EVENT_TELL) == ML_OK) {
+        out_process->killed_by = (uint32_t)member->ending.signal;
+        out_process->by_oom = oom && member->ending.signal == SIGNAL_KILL;
+        out_process->footprint_bytes = member->footprint_bytes;
+        return true;
+    }
+    if (!whole || member->state != ML_MEMBER_RUNNING) {
+        return false;
+    }
+    member->looks += member->looks == 0 ? 1 : 0; /* its memory counts now */
+    ml_member_look(engine, member);
+    out_process->footprint_bytes = member->footprint_bytes;
+    out_process->footprint_high_bytes = member->footprint_dumped_bytes;
+    return true;
+}
+
+static void look(struct ml_engine *engine, bool whole) {
+    struct ml_engine_triggers *triggers = &engine->triggers;
+    struct memlog_service_observed_memory memories[ML_TRIGGER_MEMORIES];
+    struct memlog_service_observed_process *processes =
+        calloc((size_t)engine->members.count + 1, sizeof(*processes));
+    uint32_t count = 0;
+    uint32_t *ids = NULL;
+    const struct memlog_service_moment now = ml_clock_timestamp(engine->clock);
+    const uint64_t oom_kills = ml_oom_kills();
+    if (oom_kills > triggers->oom_kills) {
+        triggers->oom_ns = now.monotonic_ns;
+    }
+    triggers->oom_kills = oom_kills;
+    const bool oom = triggers->oom_ns != 0 && now.monotonic_ns - triggers->oom_ns < oom_recent_ns;
+    for (uint32_t i = 0; processes != NULL && i < engine->members.count; i++) {
+        if (look_at_process(engine, engine->members.items[i], whole, oom, &processes[count])) {
+            count++;
+        }
+    }
+    struct memlog_service_observation observation = {
+        .now = now,
+        .whole = whole,
+        .processes = {.items = processes, .count = count},
+        .memories = {.items = memories, .count = ml_engine_look_at_cgroups(engine, memories, &ids)},
+        .dumped_ns = {.items = triggers->dumped_ns, .count = triggers->dumped_count},
+    };
+    (void)!getrandom(&observation.random, sizeof(observation.random), 0);
+    triggers->asked++;
+    ml_service_link_observe(&engine->link, &observation, on_decided, engine);
+    free(processes);
+    free(ids);
+}
+
+/* One that is starting answers, too, once it serves. */
+static bool has_service(const struct ml_engine *engine) {
+    return engine->service_state == ML_ENGINE_SERVING ||
+           engine->service_state == ML_ENGINE_STARTING;
+}
+
+/* A service that has not answered yet is not asked again; without one there is nobody to ask. */
+static bool may_look(const struct ml_engine *engine) {
+    return has_service(engine) && engine->triggers.asked == 0 && engine->on_finished == NULL;
+}
+
+static void on_look(struct ev_loop *loop, ev_timer *watcher, int events) {
+    (void)loop;
+    (void)events;
+    struct ml_engine *engine = watcher->data;
+    if (may_look(engine)) {
+        look(engine, watcher == &engine->triggers.look_timer);
+    }
+}
+
+static void on_killed(struct ev_loop *loop, ev_timer *watcher, int events) {
+    (void)events;
+    struct ml_engine *engine = watcher->data;
+    ev_timer_stop(loop, watcher);
+    if (may_look(engine)) {
+        engine->triggers.killed_waits = false;
+        look(engine, false);
+    } else if (engine->triggers.asked > 0) {
+        ev_timer_start(loop, watcher);
+    }
+}
+
+void ml_engine_member_killed(struct ml_engine *engine, const struct ml_member *member) {
+    struct ml_engine_triggers *triggers = &engine->triggers;
+    if (member->ending.signal == SIGNAL_KILL && engine->options->triggers.killed &&
+        ml_recording_in_service(member->recording) && !engine->closing) {
+        triggers->killed_waits = true;
+        if (!ev_is_active(&triggers->killed_timer)) {
+            ev_timer_set(&triggers->killed_timer, killed_delay_s, 0.);
+            ev_timer_start(engine->loop, &triggers->killed_timer);
+        }
+    }
+}
+
+bool ml_engine_triggers_flush(
+    struct ml_engine *engine, void (*on_flushed)(struct ml_engine *engine)
+) {
+    struct ml_engine_triggers *triggers = &engine->triggers;
+    ev_timer_stop(engine->loop, &triggers->killed_timer);
+    if (!triggers->killed_waits || !has_service(engine)) {
+        return false;
+    }
+    triggers->killed_waits = false;
+    triggers->on_flushed = on_flushed;
+    look(engine, false);
+    return true;
+}
+
+void ml_engine_triggers_init(struct ml_engine *engine) {
+    struct ml_engine_triggers *triggers = &engine->triggers;
+    const double interval_s = (double)engine->options->triggers.interval_seconds;
+    triggers->log_fd = -1;
+    triggers->oom_kills = ml_oom_kills();
+    ev_init(&triggers->killed_timer, on_killed);
+    ev_timer_init(&triggers->look_timer, on_look, interval_s, interval_s);
+    ev_timer_init(&triggers->memory_timer, on_look, memory_interval_s, memory_interval_s);
+    triggers->killed_timer.data = engine;
+    triggers->look_timer.data = engine;
+    triggers->memory_timer.data = engine;
+    ev_timer_start(engine->loop, &triggers->look_timer);
+    if (ml_trigger_rules_watch_memory(&engine->options->triggers)) {
+        ev_timer_start(engine->loop, &triggers->memory_timer);
+    }
+}
+
+void ml_engine_triggers_fini(struct ml_engine *engine) {
+    struct ml_engine_triggers *triggers = &engine->triggers;
+    ev_timer_stop(engine->loop, &triggers->look_timer);
+    ev_timer_stop(engine->loop, &triggers->memory_timer);
+    ev_timer_stop(engine->loop, &triggers->killed_timer);
+    if (triggers->log_fd >= 0) {
+        (void)close(triggers->log_fd);
+        triggers->log_fd = -1;
+    }
+    free(triggers->groups);
+    triggers->groups = NULL;
+    triggers->groups_count = 0;
+}
+
+struct memlog_service_trigger_rules ml_engine_trigger_rules(const struct ml_trigger_rules *rules) {
+    return (struct memlog_service_trigger_rules
+    ){.footprint_bytes = {.items = rules->footprint_bytes, .count = ML_ROLE_COUNT},
+      .footprint_again_bytes = rules->footprint_again_bytes,
+      .control_one_in = rules->control_one_in,
+      .growth_bytes = rules->growth_bytes,
+      .growth_seconds = rules->growth_seconds,
+      .live_bytes = {.items = rules->live_bytes, .count = ML_ROLE_COUNT},
+      .live_again_bytes = rules->live_again_bytes,
+      .limit_percent = rules->limit_percent,
+      .to_limit_seconds = rules->to_limit_seconds,
+      .pressure_some_percent = rules->pressure_some_percent,
+      .pressure_full_percent = rules->pressure_full_percent,
+      .pressure_events = rules->pressure_events,
+      .every_seconds = rules->every_seconds,
+      .peak_step_bytes = rules->peak_step_bytes,
+      .stack_bytes = rules->stack_bytes,
+      .killed = rules->killed,
+      .most_dumps = rules->most_dumps,
+      .most_seconds = rules->most_seconds};
+}
