@@ -7,7 +7,7 @@ struct range {
     uint32_t first, last;
 };
 
-/* Source: Unicode 14, marks (Mn, Me) and medial and final Hangul letters. What is not assigned
+/* Source: Unicode 14, marks (Mn, Me) and medial and final Hangul letters. An unassigned code point
  * counts as its neighbours do. */
 static const struct range combining[] = {
     {0x0300, 0x036f},   {0x0483, 0x0489},   {0x0591, 0x05bd},   {0x05bf, 0x05bf},

@@ -5,7 +5,7 @@
 
 #include "base/printable.h"
 
-/* Whether a spreadsheet takes a cell that begins so for a formula. */
+/* Whether a cell that begins with this character is a formula to a spreadsheet. */
 static bool is_formula(const char *text) {
     static const char *const wide[] = {"\uff1d", "\uff0b", "\uff0d", "\uff20"};
 
@@ -20,7 +20,7 @@ static bool is_formula(const char *text) {
     return false;
 }
 
-/* Where a formula may begin: some drop blanks before it, and quotes where they start a cell. */
+/* Where a formula may begin: some spreadsheets drop leading blanks and quotes. */
 static void put_guarded(FILE *out, const char *text, size_t count_bytes) {
     if (is_formula(text + strspn(text, " \""))) {
         putc('\'', out);

@@ -13,7 +13,7 @@ struct ml_error_message {
     char text[ML_ERROR_MESSAGE_BYTES];
 };
 
-/* Write the error message; the first one stays, so that the cause is named and not its consequence.
+/* Write the error message, unless there is one: the first names the cause, later ones consequences.
  */
 __attribute__((format(printf, 2, 3))) void
 ml_error_set(struct ml_error_message *error, const char *format, ...);

@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* What keeps a file of that kind from being read; 0: nothing. */
+/* Why a file of that kind cannot be read, as an errno; 0: it can. */
 static int refusal(const struct stat *status) {
     switch (status->st_mode & S_IFMT) {
     case S_IFREG:
@@ -21,7 +21,7 @@ static int refusal(const struct stat *status) {
     }
 }
 
-/* Looked at before it is opened, and again for whoever has changed it meanwhile. */
+/* Checked before the open, and again after it, since the file may have been replaced meanwhile. */
 static int open_input(const char *path, bool *out_is_pipe) {
     struct stat status;
     int fd = -1;
@@ -61,8 +61,8 @@ int ml_input_regular(const char *path) {
     return fd;
 }
 
-/* Wait for the pipe from now on. `byte` gets the first one if it is there: without a byte nothing
- * else tells a pipe with a writer from one without. EOF: none yet. False: nobody writes. */
+/* Wait for the pipe from now on. `byte` gets the first byte if there is one: only reading tells
+ * whether a pipe has a writer. EOF: no byte yet. False: the pipe has no writer. */
 static bool settle_pipe(int fd, int *byte) {
     unsigned char first = 0;
     const ssize_t count = read(fd, &first, 1);

@@ -1,7 +1,7 @@
-/* Files that somebody names, opened for reading. Room: base. Context: any.
+/* Opens files that a user names, for reading. Room: base. Context: any.
  *
- * One rule: nothing that a name leads to holds who opens it up, and a device is not even touched
- * (opening one may start something). A pipe is taken where somebody writes to it. */
+ * One rule: opening never blocks, whatever the name leads to. Devices are not opened at all, since
+ * that may have effects. A pipe is accepted when it has a writer. */
 #ifndef MEMLOG_BASE_INPUT_FILE_H
 #define MEMLOG_BASE_INPUT_FILE_H
 
@@ -13,12 +13,12 @@
  */
 int ml_input_regular(const char *path);
 
-/* A regular file, or a pipe that somebody writes to (`<(program)` of a shell, /dev/stdin):
- * *out_is_stream, it can be read once. NULL: errno says why; ENXIO where nobody writes to the pipe,
- * and of a socket; ENODEV for a device, EISDIR for a folder. Owner: fclose. */
+/* A regular file, or a pipe that has a writer (`<(program)` of a shell, /dev/stdin).
+ * *out_is_stream: it can be read only once. NULL: errno says why; ENXIO for a pipe without a writer
+ * and for a socket; ENODEV for a device, EISDIR for a folder. Owner: fclose. */
 FILE *ml_input_open(const char *path, bool *out_is_stream);
 
-/* errno of either in words, where strerror() is none for a person. */
+/* The errno of either as a message for people, better than strerror()'s. */
 const char *ml_input_trouble(int error);
 
 #endif

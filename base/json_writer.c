@@ -68,7 +68,7 @@ static void put_ascii(FILE *out, char byte, bool in_html) {
     }
 }
 
-/* Write what stands first and tell how many bytes it is. */
+/* Write the first character; returns how many bytes of the text it took. */
 static size_t put_character(FILE *out, const char *bytes, size_t count_bytes, bool in_html) {
     const size_t length = ml_utf8_length(bytes, count_bytes);
 

@@ -1,8 +1,8 @@
 /* JSON, written as it comes. Room: base. Context: one thread.
  *
- * One rule: what comes out is valid UTF-8 whatever goes in: bytes that are none become U+FFFD, and
- * characters that a terminal or an editor would act upon (base/printable.h) are escapes, which
- * change nothing for programs. Errors of the file stay with the file: look at ferror() at the end.
+ * One rule: the output is valid UTF-8 for any input. Invalid bytes become U+FFFD. Characters that a
+ * terminal or an editor would act upon (base/printable.h) are escaped, which JSON parsers undo.
+ * Errors of the file stay with the file: look at ferror() at the end.
  */
 #ifndef MEMLOG_BASE_JSON_WRITER_H
 #define MEMLOG_BASE_JSON_WRITER_H
@@ -15,7 +15,7 @@
 struct ml_json {
     FILE *out;
     bool needs_comma;
-    bool in_html; /* '<' is written as an escape: nothing ends the script element that it is in */
+    bool in_html; /* '<' is escaped, so no text can end the enclosing script element */
 };
 
 struct ml_json ml_json_over(FILE *out);

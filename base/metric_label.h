@@ -1,4 +1,4 @@
-/* Words of others as values of labels in Prometheus' text format and OpenMetrics. Room: base.
+/* Foreign text as label values of Prometheus' text format and OpenMetrics. Room: base.
  * Context: any. */
 #ifndef MEMLOG_BASE_METRIC_LABEL_H
 #define MEMLOG_BASE_METRIC_LABEL_H

@@ -1,4 +1,4 @@
-/* What a table of options says of itself: to people, and to whoever makes pages of it. */
+/* The help of an option table, as text for people and as JSON for makers of man pages. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -97,8 +97,8 @@ const char *ml_option_wants(const struct ml_option *option, char out[ML_OPTION_W
 
 /* ---- help */
 
-/* Write a text from `column` on, with lines that begin in `margin`; each ends with a line's end.
- * What begins with a blank stands as it is. */
+/* Write a text from `column` on, wrapped, with further lines at `margin`; each line ends with a
+ * newline. A line that begins with a blank is not wrapped. */
 static void put_wrapped(const char *text, size_t margin, size_t column, FILE *out) {
     while (*text != '\0') {
         const size_t line_count = strcspn(text, "\n");

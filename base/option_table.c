@@ -10,8 +10,8 @@
 #include "base/size.h"
 #include "base/suggest.h"
 
-/* Where a text is cut that an error message repeats: more is in nobody's way, and what is accepted
- * has its place behind it. */
+/* Longest part of a bad value that an error message repeats: the accepted values must fit behind
+ * it. */
 #define SHOWN "%.1000s"
 
 const struct ml_option ml_option_help = {
@@ -144,7 +144,7 @@ union stored {
     const char *text;
 };
 
-/* False: it is refused; the error message may be there already. */
+/* False: it is refused; the error message may be set already. */
 static bool read_value(
     struct reading *reading,
     const struct ml_option *option,

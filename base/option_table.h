@@ -1,8 +1,8 @@
 /* The options of a sub-command: one constant table of each, one parser, one help. Room: base.
  * Context: start of a program; caller's storage.
  *
- * One rule: nothing is guessed and nothing is ignored. An option or a value that is not understood
- * is refused by an error message that names the option, the value, and what is accepted. */
+ * One rule: nothing is guessed and nothing is ignored. An unknown option or value is refused, with
+ * an error message that names the option, the value, and what is accepted. */
 #ifndef MEMLOG_BASE_OPTION_TABLE_H
 #define MEMLOG_BASE_OPTION_TABLE_H
 
@@ -110,7 +110,7 @@ enum ml_option_outcome {
  *
  * Shape:  "--name", "--name=value", "--name value", the same with "-n"; options and operands in any
  * order, no options behind "--"; NULL-terminated. *out_given has a bit for each option that was
- * given (ml_option_given); NULL: nobody asks. Owner: the words are borrowed for the struct's life.
+ * given (ml_option_given); may be NULL. Owner: the words are borrowed for the struct's life.
  */
 enum ml_option_outcome ml_option_table_read(
     const struct ml_option_table *table,
@@ -126,7 +126,7 @@ bool ml_option_given(const struct ml_option_table *table, uint64_t given, const 
 /* All of --help, in 80 columns. */
 void ml_option_table_help(const struct ml_option_table *table, FILE *out);
 
-/* The table as one line of JSON, for whoever makes man pages and completions of it. */
+/* The table as one line of JSON, from which man pages and completions are made. */
 void ml_option_table_dump(const struct ml_option_table *table, FILE *out);
 
 #endif

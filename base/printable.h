@@ -12,11 +12,11 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* Whether people see the character where it stands, and nothing else happens. */
+/* Whether the character is visible in its place and has no other effect. */
 bool ml_printable(uint32_t character);
 
-/* Copy into `out`, of at least one byte, NUL-terminated; cut between two characters where it does
- * not fit. Returns the length. */
+/* Copy into `out`, of at least one byte, NUL-terminated; cut between two characters if too long.
+ * Returns the length. */
 size_t ml_printable_copy(const char *bytes, size_t count_bytes, char *out, size_t out_bytes);
 
 /* The same in place: the text gets no longer. */
@@ -26,12 +26,12 @@ void ml_printable_clean(char *text);
 void ml_printable_put(FILE *out, const char *bytes, size_t count_bytes);
 void ml_printable_put_text(FILE *out, const char *text);
 
-/* Columns of a terminal that the text takes once it is written so: two of a wide character, none of
- * a combining one. */
+/* Columns of a terminal that the written text takes: two for a wide character, none for a combining
+ * one. */
 size_t ml_printable_columns(const char *text);
 
-/* Bytes of the longest beginning that takes at most so many columns, or where the longest ending
- * begins that does. Neither parts a character from its combining ones. */
+/* Bytes of the longest prefix, or the start of the longest suffix, that takes at most so many
+ * columns. Neither separates a character from its combining ones. */
 size_t ml_printable_head(const char *text, size_t columns);
 size_t ml_printable_tail(const char *text, size_t columns);
 

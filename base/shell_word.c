@@ -9,7 +9,7 @@
 static const char plain[] =
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+:,./-";
 
-/* How many bytes at `text` people see as they are; 0: the first byte is none of them. */
+/* How many bytes at `text` are printable; 0: the first one is not. */
 static size_t seen(const char *text, size_t left) {
     const size_t length = ml_utf8_length(text, left);
 

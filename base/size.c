@@ -5,7 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* The digits at *text, which moves behind them. False: there are none, or they say more than max.
+/* The number at *text, which moves behind it. False: there are no digits, or it is above max.
  */
 static bool read_digits(const char **text, uint64_t max, uint64_t *out_value) {
     const char *pos = *text;

@@ -1,7 +1,7 @@
 /* Sizes and counts as people type and read them. Room: base. Context: any; no state.
  *
- * One rule: what is not wholly a number is refused, never read as far as it makes sense. A refused
- * text leaves the answer as it was. */
+ * One rule: a text that is not wholly a number is refused; no prefix is accepted. A refused text
+ * leaves the answer as it was. */
 #ifndef MEMLOG_BASE_SIZE_H
 #define MEMLOG_BASE_SIZE_H
 

@@ -10,7 +10,7 @@
 /* Longest word that is compared; longer ones get no suggestion. */
 enum { ML_SUGGEST_WORD_MAX = 64 };
 
-/* Insertions, deletions, replacements and swaps of neighbours that make one word the other.
+/* Least number of insertions, deletions, replacements and swaps of neighbours between two words.
  * ML_SUGGEST_WORD_MAX + 1 when either is longer than that. */
 size_t ml_edit_distance(const char *left, const char *right);
 

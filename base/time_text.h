@@ -1,7 +1,7 @@
 /* Times and lengths of time as people type them. Room: base. Context: any; no state.
  *
- * One rule: what is not wholly a time is refused; every time of a clock is UTC, as every one that
- * memlog prints. */
+ * One rule: a text that is not wholly a time is refused. Clock times are UTC, as in all that memlog
+ * prints. */
 #ifndef MEMLOG_BASE_TIME_TEXT_H
 #define MEMLOG_BASE_TIME_TEXT_H
 

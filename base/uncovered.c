@@ -74,7 +74,7 @@ static void add(char *text, uint64_t count, const char *one, const char *several
     }
 }
 
-/* What they had, behind their number. */
+/* Their bytes, behind their number. */
 static void add_size(char *text, uint64_t count, uint64_t most_bytes) {
     const size_t used = strlen(text);
     char words[ML_SIZE_TEXT_BYTES];

@@ -1,7 +1,8 @@
-/* Whose memory a tree's figures do not hold, in one sentence. Room: base. Context: any; no state.
+/* One sentence that says which processes' memory a tree's figures do not include. Room: base.
+ * Context: any; no state.
  *
- * One rule: the report of a dump and the page of a run say it in the same words; whoever adds knows
- * the processes, and nothing is said of what was not added. */
+ * One rule: the report of a dump and the page of a run use the same words. The sentence names only
+ * the processes that the caller added. */
 #ifndef MEMLOG_BASE_UNCOVERED_H
 #define MEMLOG_BASE_UNCOVERED_H
 
@@ -20,12 +21,12 @@ struct ml_uncovered {
     uint64_t missed;       /* processes that ended before anybody saw them */
 };
 
-/* Whether a process without a profile may hide something: forks that allocated nothing do not, as
- * long as they have little memory of their own. */
+/* Whether a process without a profile may hide allocations. A fork that allocated nothing and has
+ * little memory of its own does not. */
 bool ml_uncovered_hides(bool is_idle, uint64_t private_bytes);
 
-/* A recorded process of which that text is known to go unseen (of 0 bytes: nothing), or as many as
- * the entry stands for. */
+/* Add a recorded process, or the number that the entry stands for. The text names what is known to
+ * be unrecorded; 0 bytes: nothing. */
 void ml_uncovered_add_unseen(
     struct ml_uncovered *uncovered,
     const char *name,
@@ -35,14 +36,14 @@ void ml_uncovered_add_unseen(
     uint64_t processes
 );
 
-/* A process without a profile, if it may hide something. */
+/* Add a process without a profile, if it may hide allocations. */
 void ml_uncovered_add_unrecorded(
     struct ml_uncovered *uncovered, bool is_idle, uint64_t private_bytes, uint64_t processes
 );
 
 bool ml_uncovered_is_any(const struct ml_uncovered *uncovered);
 
-/* The sentence; "" when it is nobody. Answers out_text. */
+/* The sentence; "" when no process was added. Returns out_text. */
 enum { ML_UNCOVERED_BYTES = 640 };
 const char *
 ml_uncovered_words(const struct ml_uncovered *uncovered, char out_text[ML_UNCOVERED_BYTES]);

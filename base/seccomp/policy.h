@@ -1,15 +1,15 @@
 /* A seccomp filter from a table of permitted syscalls. Room: base (:seccomp). Context: once, before
  * the first foreign byte is read.
  *
- * One rule: what is permitted is data. generate.py makes a table of policy files, where each line
- * has its reason; whoever loads it says what becomes of a line and of what stands in none. */
+ * One rule: permissions are data. generate.py makes the table from policy files, where each line
+ * has its reason. The loader's caller chooses the action for listed calls and for all others. */
 #ifndef MEMLOG_BASE_SECCOMP_POLICY_H
 #define MEMLOG_BASE_SECCOMP_POLICY_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* A value that is known only at run time: the pid of whoever loads the filter. */
+/* A value that is known only at run time: the pid of the loading process. */
 #define ML_SECCOMP_SELF UINT64_C(0xffffffff00000001)
 
 enum {
@@ -32,7 +32,7 @@ struct ml_seccomp_line {
     uint32_t line; /* in the policy's file, plus ML_SECCOMP_FILE_LINES for each file before it */
     uint32_t conditions_count;
     struct ml_seccomp_condition conditions[ML_SECCOMP_CONDITIONS_MAX];
-    const char *exercise; /* of a test: it dies without this line */
+    const char *exercise; /* of a test that fails without this line */
 };
 
 struct ml_seccomp_policy {
@@ -41,15 +41,15 @@ struct ml_seccomp_policy {
 };
 
 struct ml_seccomp_choice {
-    uint32_t refused; /* what becomes of a call that no line permits: SCMP_ACT_... */
-    /* What becomes of a call that the line permits: SCMP_ACT_...; `refused`: the line is left out.
+    uint32_t refused; /* action for a call that no line permits: SCMP_ACT_... */
+    /* Action for a call that the line permits: SCMP_ACT_...; `refused`: the line is left out.
      */
     uint32_t (*action)(const void *context, const struct ml_seccomp_line *line);
     const void *context;
 };
 
-/* Load it over all threads, or over none. Calls of other architectures (32-bit, x32) end the
- * process. 0, or a negative errno. */
+/* Load it for all threads, or for none. Calls of other architectures (32-bit, x32) end the process.
+ * 0, or a negative errno. */
 int ml_seccomp_load(const struct ml_seccomp_policy *policy, const struct ml_seccomp_choice *choice);
 
 #endif

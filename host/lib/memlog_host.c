@@ -14,7 +14,7 @@
 #include "host/process/launcher.h"
 #include "host/process/paths.h"
 
-/* What is asked of the host's thread. */
+/* A request to the host's thread. */
 enum order { ORDER_NONE, ORDER_DUMP, ORDER_FINISH, ORDER_QUIT };
 
 struct memlog_host {
@@ -81,7 +81,7 @@ static void give_order(struct memlog_host *host, enum order order) {
     ev_async_send(host->loop, &host->wake);
 }
 
-/* Give an order that is answered, and wait. */
+/* Send a request and wait for its answer. */
 static int ask(struct memlog_host *host, enum order order, char *path, size_t path_bytes) {
     give_order(host, order);
     (void)pthread_mutex_lock(&host->mutex);

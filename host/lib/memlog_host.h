@@ -2,8 +2,8 @@
  * `memlog run` would, without the program `memlog`. Room: host. Context: any thread, but one call
  * at a time for one host.
  *
- * One rule: the host lives on a thread of its own and touches nothing of yours: no signal, no
- * environment variable, no child: its service is none of yours.
+ * One rule: the host runs on a thread of its own and leaves your process's signals, environment and
+ * children alone. Its service is not your child.
  *
  *   struct memlog_host_settings settings = {.program = argv[0]};
  *   struct memlog_host *host = memlog_host_start(&settings, error, sizeof(error));
@@ -33,25 +33,26 @@ struct memlog_host_settings {
     const char *program;
     /* memlog-service. NULL: it lies beside this program, or in ../lib/memlog. */
     const char *service_path;
-    /* Something that people should know, one line; called on the host's thread. May be NULL. */
+    /* Receives one-line messages for people, on the host's thread. May be NULL. */
     void (*on_notice)(void *context, const char *text);
     void *context;
 };
 
-/* Start one. This process is the root: the browser. NULL: it could not, `error` says why. */
+/* Start a host. This process becomes the root of the tree, with the role "browser". NULL: it
+ * failed, `error` says why. */
 MEMLOG_HOST_EXPORT struct memlog_host *
 memlog_host_start(const struct memlog_host_settings *settings, char *error, size_t error_bytes);
 
-/* Where processes connect: the value for MEMLOG_SOCKET. Lives as long as the host. It is a secret
- * of the run: who knows it, and is of this user or descends from the host, can join. */
+/* Where processes connect: the value for MEMLOG_SOCKET. Lives as long as the host. Keep it secret:
+ * a process that knows it can join if it is this user's or descends from the host. */
 MEMLOG_HOST_EXPORT const char *memlog_host_socket(const struct memlog_host *host);
 
 /* Take a dump of everything and wait until it is written. 0: `path` names it. -1: there is none,
  * and `path` says why. */
 MEMLOG_HOST_EXPORT int memlog_host_dump(struct memlog_host *host, char *path, size_t path_bytes);
 
-/* Take the final dump as above, and end the host; processes that still run go dormant. NULL is
- * allowed. */
+/* Take the final dump as above, and end the host. Recording stops in processes that still run. NULL
+ * is allowed. */
 MEMLOG_HOST_EXPORT int
 memlog_host_stop(struct memlog_host *take_host, char *path, size_t path_bytes);
 

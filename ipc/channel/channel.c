@@ -59,7 +59,7 @@ struct ml_channel_call *ml_channel_take_call(struct ml_channel *channel, uint32_
     return call;
 }
 
-/* Leave ML_CHANNEL_OPEN: nothing of the socket remains, and nobody waits. */
+/* Leave ML_CHANNEL_OPEN: the socket is closed and no call waits any more. */
 static void shut(struct ml_channel *channel, enum ml_channel_state state, enum ml_status status) {
     channel->state = state;
     if (channel->options.loop != NULL) {
@@ -291,7 +291,7 @@ static enum ml_status call_by_port(
     return ML_OK;
 }
 
-/* Who waits for a reply, on the stack of call_wait. */
+/* The waiter for a reply, on the stack of call_wait. */
 struct waiter {
     void *out_reply;
     size_t size_bytes;

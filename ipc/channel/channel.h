@@ -1,9 +1,9 @@
 /* Typed messages and descriptors over a connected SOCK_SEQPACKET socket. Room: ipc (:channel).
  * Context: one thread, on its libev loop or without one; allocates; never creates a socket.
  *
- * One rule: a peer's first wrong byte ends the connection. Wrong is: a packet or body that its
- * contract does not permit, a method that nobody serves, a reply that nobody waits for, descriptors
- * that are surplus, missing or of another kind. All descriptors of a refused message are closed.
+ * One rule: a peer's first wrong byte ends the connection. Wrong are: a packet or body that its
+ * contract does not permit, a method without a handler, a reply without a request, and surplus,
+ * missing or wrong descriptors. All descriptors of a refused message are closed.
  *
  * Descriptors are looked at before a handler sees them: a pipe is a FIFO, a socket a socket, a file
  * a regular file, a memfd is one sealed against shrinking and growing (unless [Unsealed]). They are
@@ -30,15 +30,15 @@ struct ml_channel_end {
 struct ml_channel_options {
     /* NULL: no loop. Then only sends, waits and ml_channel_receive do anything. */
     struct ev_loop *loop;
-    /* Who answers requests; {0}: nobody, every request is ML_PEER_STATE. */
+    /* Answers requests; {0}: none, every request is ML_PEER_STATE. */
     struct ml_server server;
     /* Called once, from the loop or from a wait, when the connection has ended; may free the
-     * channel. NULL: nobody needs to know. Not called by ml_channel_free. */
+     * channel. May be NULL. Not called by ml_channel_free. */
     void (*on_end)(void *context, struct ml_channel *channel, const struct ml_channel_end *end);
     void *context;
-    /* Closes a descriptor that a peer has sent and nobody takes, or a socket with messages that
-     * nobody reads: the sender may have seen to it that this waits (SO_LINGER, a file system of his
-     * own). Owner: taken. NULL: close(), for peers that are trusted so far. */
+    /* Closes an unclaimed descriptor from a peer, or a socket with unread messages. The sender can
+     * make such a close() block (SO_LINGER, its own file system). Owner: taken. NULL: close(), for
+     * peers trusted that far. */
     void (*close_foreign)(int take_fd);
     /* Most bytes that may wait for a slow peer; 0: ML_CHANNEL_QUEUE_BYTES. */
     size_t queue_bytes_max;
@@ -47,8 +47,8 @@ struct ml_channel_options {
 };
 
 enum {
-    /* A Figures reply of 65,536 clients has at most 26 MB, a dump order of a tree with thousands of
-     * unprofiled programs a few. */
+    /* A Figures reply of 65,536 clients has at most 26 MB, a dump request for a tree with thousands
+     * of unprofiled programs a few. */
     ML_CHANNEL_MESSAGE_BYTES = 64 << 20,
     ML_CHANNEL_QUEUE_BYTES = 128 << 20,
     /* Requests that may wait for their replies at once. */
@@ -56,8 +56,8 @@ enum {
 };
 
 /* Speak over `take_fd`, a connected SOCK_SEQPACKET socket. It becomes non-blocking, close-on-exec,
- * and has SO_PASSCRED set. (Who accepts connections sets SO_PASSCRED on the listening socket too:
- * else a packet sent before the accept has no credentials.)
+ * and has SO_PASSCRED set. (Set SO_PASSCRED on a listening socket too: else a packet sent before
+ * the accept has no credentials.)
  *
  * Errors: ML_ENV_MEMORY; ML_ENV_SYSTEM when it is no such socket.
  * Owner:  take_fd is the channel's, also on failure. `options` is copied; loop and handlers outlive
@@ -81,8 +81,8 @@ void ml_channel_free(struct ml_channel *channel);
  *            after timeout_ms (a late reply is dropped); what ended the connection. */
 struct ml_port *ml_channel_port(struct ml_channel *channel);
 
-/* The peer has told that it speaks an older version of the contract: leave out the fields that are
- * [MinVersion] above it. Until then it is taken to speak ours. */
+/* The peer has announced an older version of the contract: leave out the fields whose [MinVersion]
+ * is above it. Until then it is assumed to speak ours. */
 void ml_channel_set_peer_version(struct ml_channel *channel, uint32_t version);
 
 /* Bytes that wait for the peer. */
@@ -100,13 +100,13 @@ ML_NODISCARD enum ml_status ml_channel_receive(struct ml_channel *channel, int t
  * whether there may be more. The channel may be freed by a callback. */
 bool ml_channel_turn(struct ml_channel *channel);
 
-/* A pidfd of whoever sent the message that is being handled, if the socket's owner has set
- * SO_PASSPIDFD (Linux 6.5) before; it names that process even when it has ended and its pid is
- * another's by now. -1: none. Borrowed, until the handler returns. */
+/* A pidfd of the sender of the message being handled, if SO_PASSPIDFD (Linux 6.5) was set on the
+ * socket before. It names that process even when it has ended and its pid was reused. -1: none.
+ * Borrowed, until the handler returns. */
 int ml_channel_peer_pidfd(const struct ml_channel *channel);
 
-/* Close a connected SOCK_SEQPACKET socket as a channel would with this `close_foreign`: which is
- * asked to if messages lie in it. Owner: taken. */
+/* Close a connected SOCK_SEQPACKET socket as a channel does: by `close_foreign` if it holds unread
+ * messages. Owner: taken. */
 void ml_channel_close_socket(int take_fd, void (*close_foreign)(int take_fd));
 
 /* How many bytes a pipe that came as a handle holds (F_GETPIPE_SZ); 0: it is none. */

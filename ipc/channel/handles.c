@@ -87,11 +87,11 @@ static mode_t type_of(int fd) {
     return fstat(fd, &about) == 0 ? about.st_mode & S_IFMT : 0;
 }
 
-/* Pipes and memfds come from programs, which may send something else instead: what only the kernel
- * itself answers comes first, since fstat asks a file system, and that one may never answer. */
+/* Pipes and memfds come from programs, which may send something else instead. The checks that the
+ * kernel answers by itself come first: fstat asks a file system, which may never answer. */
 static bool is_of_kind(int fd, enum ml_handle_kind kind) {
     const int flags = fcntl(fd, F_GETFL);
-    /* An O_PATH descriptor names a thing without giving it. */
+    /* An O_PATH descriptor names a file without granting access to it. */
     if (flags < 0 || (flags & O_PATH) != 0) {
         return false;
     }

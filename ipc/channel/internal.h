@@ -20,7 +20,7 @@ struct ml_channel_call {
     struct ml_channel_call *next;
     uint32_t request_id;
     const struct ml_message_type *reply_type;
-    /* NULL: nobody waits any more, drop the reply */
+    /* NULL: the waiter has gone, drop the reply */
     ml_reply_thunk thunk;
     ml_function on_reply;
     void *context;
@@ -47,7 +47,7 @@ struct ml_channel_incoming {
     size_t count_bytes;
 };
 
-/* FREED: only memory is left, and somebody up the stack still uses it. */
+/* FREED: only the memory is left, because a caller up the stack still uses it. */
 enum ml_channel_state { ML_CHANNEL_OPEN, ML_CHANNEL_ENDED, ML_CHANNEL_FREED };
 
 struct ml_channel {
@@ -86,7 +86,7 @@ void ml_channel_end_with(
 /* Look for packets to write only while some wait. */
 void ml_channel_watch(struct ml_channel *channel);
 
-/* Around everything that may call out. */
+/* Enclose everything that may run a callback. */
 void ml_channel_enter(struct ml_channel *channel);
 void ml_channel_leave(struct ml_channel *channel);
 
@@ -139,7 +139,7 @@ ML_NODISCARD enum ml_status ml_channel_handles_duplicate(struct ml_handles *hand
 
 void ml_channel_handles_close(struct ml_handles *handles);
 
-/* The same of a peer's. */
+/* Close a peer's descriptors. */
 void ml_channel_handles_refuse(struct ml_handles *handles, void (*close_foreign)(int take_fd));
 
 #endif

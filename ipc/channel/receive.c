@@ -81,7 +81,7 @@ static void keep_or_free(struct ml_channel *channel, bool keep, void *value, voi
     channel->wait_body = body;
 }
 
-/* Nobody waits for it any more: its descriptors have no owner but us. */
+/* Its waiter has gone: its descriptors have no owner but us. */
 static bool is_abandoned(const struct ml_channel *channel, const struct ml_packet_header *header) {
     if (header->kind != ML_MESSAGE_REPLY) {
         return false;
@@ -145,8 +145,8 @@ handle_message(struct ml_channel *channel, struct ml_channel_incoming *take_inco
     return status;
 }
 
-/* More room for a message whose packets are still coming: memory follows what has arrived, never
- * what was announced. */
+/* More room for a message whose packets are still coming. Memory grows with the bytes that have
+ * arrived, never with what was announced. */
 static enum ml_status grow(struct ml_channel_incoming *in, size_t needed_bytes) {
     assert(needed_bytes > 0); /* ml_packet_header_read refuses an empty share */
     if (needed_bytes <= in->size_bytes) {
@@ -194,7 +194,7 @@ static enum ml_status begin_message(struct ml_channel *channel, struct packet *p
     return ML_OK;
 }
 
-/* Another packet: of the same message, and of the same one of the processes that share a socket. */
+/* Another packet: of the same message, and from the same process where several share a socket. */
 static enum ml_status
 check_next_packet(const struct ml_channel *channel, const struct packet *packet) {
     const struct ml_channel_incoming *in = &channel->incoming;
@@ -227,7 +227,8 @@ static enum ml_status add_packet(struct ml_channel *channel, struct packet *take
     return is_last ? handle_message(channel, in) : ML_OK;
 }
 
-/* What one message can carry (SCM_MAX_FD): what finds no room here the kernel closes, in our time.
+/* The most that one message can carry (SCM_MAX_FD): the kernel would close surplus ones during our
+ * call.
  */
 enum { SENT_MAX = 253 };
 

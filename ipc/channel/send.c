@@ -111,7 +111,8 @@ static enum ml_status make_outgoing(
 }
 
 static enum ml_status append(struct ml_channel *channel, struct ml_channel_outgoing *out) {
-    /* Its descriptors have gone with the first packet, or they must outlive the caller's. */
+    /* Its descriptors were sent with the first packet; if not, duplicate them, since they must
+     * outlive the caller's. */
     if (out->sent_bytes > 0) {
         out->handles.count = 0;
     } else {

@@ -48,8 +48,8 @@ static bool member_set(const struct ml_column *column, unsigned char *row, uint6
     }
 }
 
-/* A column's values, in `bytes`, which has room for all of them. Returns how many bytes they take.
- * Put there and not each for itself into the stream: a dump has millions. */
+/* Encode a column's values into `bytes`, which has room for all of them. Returns how many bytes
+ * they take. Encoding them one by one into the stream is slow: a dump has millions. */
 static size_t values_put(
     const struct ml_column *column,
     const unsigned char *rows,

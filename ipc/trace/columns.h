@@ -1,8 +1,8 @@
 /* Rows of structs as packed columns of varints, both ways. Room: ipc (:trace). Context: any.
  *
- * One rule: a table of columns is the format; writer and reader lay the same one over structs of
- * their own (ipc/trace/tables.h). The first column is always written, so that rows never
- * outnumber the bytes that bring them. */
+ * One rule: a table of columns is the format; writer and reader apply the same one to structs of
+ * their own (ipc/trace/tables.h). The first column is always written, so a piece has at least one
+ * byte a row. */
 #ifndef MEMLOG_IPC_TRACE_COLUMNS_H
 #define MEMLOG_IPC_TRACE_COLUMNS_H
 

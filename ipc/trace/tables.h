@@ -1,7 +1,7 @@
 /* Which columns the tables of a dump have. Room: ipc (:trace). Context: any.
  *
- * One rule: the list stands here alone. Writer (service) and reader (tools) lay it over structs of
- * their own, whose members have the same names; so a column that one of them has, both have. */
+ * One rule: this is the only list. Writer (service) and reader (tools) apply it to structs of their
+ * own, whose members have the same names, so both have the same columns. */
 #ifndef MEMLOG_IPC_TRACE_TABLES_H
 #define MEMLOG_IPC_TRACE_TABLES_H
 

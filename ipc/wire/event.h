@@ -44,16 +44,15 @@
  *   FREE      varint dtime
  *             zigzag daddress
  *             varint heap                         if ML_FREE_HEAP, else 0
- *             ML_FREE_SKIPPED: the thread has done something between the lane's last record and
- *             this one that was not recorded; ML_FREE_UNSURE: nobody knows whether the block was
- *             ever recorded, so one that is unknown is no sign of a loss
+ *             ML_FREE_SKIPPED: between the lane's last record and this one the thread made an
+ *             unrecorded call; ML_FREE_UNSURE: the block may never have been recorded, so an
+ *             unknown address is no sign of a loss
  *   RESIZE    as FREE: the free half of a realloc; the next ALLOC or CANCEL of this lane
  *             completes it
  *   CANCEL    varint dtime: the realloc failed, the block of this lane's last RESIZE is live as
  *             before
  *   NODE      zigzag did
- *             varint id - parent                  >= 1, so parents have smaller ids and no cycle
- *                                                 can be
+ *             varint id - parent                  >= 1, so parents have smaller ids: no cycles
  *             address frame: varint module        unless ML_NODE_SAME_MODULE
  *                            zigzag daddress      in bytes; of the return address - 1, or of the
  *                                                 interrupted instruction itself
@@ -78,10 +77,10 @@
  *
  * Time: ticks of the process tree's one clock (the START record names it): the TSC, or
  * CLOCK_MONOTONIC in ns. Definitions (NODE, MODULE, STRING, TYPE, HEAP) carry no time: they hold
- * from the moment they arrive, and stand in their lane before any record that refers to them in any
- * lane is stamped. An id may be defined again before anything refers to it (a thread that lost a
+ * from the moment they arrive. They are in their lane before any record that refers to them, in any
+ * lane, is stamped. An id may be defined again before anything refers to it (a thread that lost a
  * race for a node may reuse the id it had reserved): the last definition holds. A record that
- * refers to something never defined costs its stack, not its bytes. */
+ * refers to an undefined id loses its stack, not its bytes. */
 #ifndef MEMLOG_IPC_WIRE_EVENT_H
 #define MEMLOG_IPC_WIRE_EVENT_H
 
@@ -215,15 +214,15 @@ enum ml_mapping_kind {
 struct ml_event_start {
     uint32_t version;
     uint32_t clock; /* enum ml_clock */
-    uint32_t pid;   /* as the process sees it itself; the host knows better */
+    uint32_t pid;   /* as the process sees it; the host's is authoritative */
     uint32_t thread_id;
     uint64_t ticks;          /* the same moment by the stream's clock */
     uint64_t monotonic_ns;   /* and by CLOCK_MONOTONIC */
     uint64_t sampling_bytes; /* mean bytes between samples; 1: every allocation */
     uint32_t stack_mode;     /* enum ml_stack_mode */
     uint32_t page_bytes;
-    uint64_t fork_serial; /* of the parent's FORK record that this process came from; 0: from exec
-                             or unknown */
+    uint64_t fork_serial; /* of the parent's FORK record for this process; 0: from exec or unknown
+                           */
 };
 
 /* varint thread_id, blob name of at most ML_THREAD_NAME_MAX_BYTES - 1. */
@@ -315,8 +314,8 @@ struct ml_event {
         uint32_t unload_module;  /* UNLOAD: varint dtime, varint module id */
         struct {
             uint32_t reason; /* LOSS: varint dtime, varint enum ml_loss_reason, varint count (>= 1).
-                                Says for a replayed file what staging's counters say to the
-                                service, which takes the larger of both */
+                                For replayed files; the service also has staging's counters and
+                                takes the larger of both */
             uint64_t count;
         } loss;
     };
@@ -334,13 +333,13 @@ struct ml_event_state {
 
 /* Decode the record at the reader's position.
  *
- * Errors: ML_PEER_*. On error neither reader nor state have moved: the lane is lost, as nothing
- * behind is trustworthy. Owner:  pointers in *out_event point into the reader's bytes. */
+ * Errors: ML_PEER_*. On error neither reader nor state have moved, and the lane is lost: nothing
+ * behind is trustworthy. Owner: pointers in *out_event point into the reader's bytes. */
 ML_NODISCARD enum ml_status
 ml_event_decode(struct ml_reader *r, struct ml_event_state *state, struct ml_event *out_event);
 
-/* Encode one record of any kind, the text form's and the tests' way (the client's hot records have
- * their own inline encoder in ipc/wire/event_put.h; both are held against each other in tests).
+/* Encode one record of any kind, for the text form and tests. The client's hot records have an
+ * inline encoder (ipc/wire/event_put.h); tests compare both.
  *
  * Errors: ML_BUG_SPACE when it does not fit, then nothing was written and state is as before;
  *         ML_BUG_CONTRACT for a value outside its range. */

@@ -3,7 +3,7 @@
 #include "ipc/wire/event_decode_internal.h"
 
 /* The sum of an address (or id) below `limit` and a difference in units of `unit`. A difference
- * that is itself out of bounds could wrap into them: refused, or a sum would have many forms. */
+ * that is itself out of bounds is refused: it could wrap, and a sum would have many forms. */
 static inline enum ml_status
 add_delta(uint64_t base, int64_t delta, int64_t unit, uint64_t limit, uint64_t *out_sum) {
     const int64_t bound = (int64_t)limit / unit;

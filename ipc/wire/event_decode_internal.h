@@ -1,12 +1,12 @@
 /* What event_decode.c and event_decode_extended.c share. Room: ipc (private). Context: any.
  *
- * One rule: as of ml_reader_*: on any status but ML_OK nothing was taken. */
+ * One rule: as with ml_reader_*: on any status but ML_OK nothing was consumed. */
 #ifndef MEMLOG_IPC_WIRE_EVENT_DECODE_INTERNAL_H
 #define MEMLOG_IPC_WIRE_EVENT_DECODE_INTERNAL_H
 
 #include "ipc/wire/event.h"
 
-/* Record fields are nearly always one byte long: that case in line, the rest by the reader. */
+/* Record fields are nearly always one byte long: that case is inline, the reader does the rest. */
 static inline enum ml_status ml_take_varint(struct ml_reader *r, uint64_t *out_value) {
     if (r->pos != r->end && *r->pos < 0x80) {
         *out_value = *r->pos++;

@@ -1,6 +1,6 @@
 #include "ipc/wire/event.h"
 
-/* The fields' ranges are checked here once more: what is written must always be readable. */
+/* The fields' ranges are checked here too, so that every written record is readable. */
 
 static enum ml_status put_time(struct ml_writer *w, struct ml_event_state *state, uint64_t time) {
     if (time < state->time) {

@@ -1,12 +1,11 @@
 /* The records that nearly all of a stream is made of, decoded many at a time. Room: ipc (:wire).
  * Context: any.
  *
- * One rule: whatever is not plain is left where it stands, for ml_event_decode(), which alone says
- * what is wrong with it. So both decoders take the same streams; tests/ipc/wire/event_plain_test.c
- * holds them against each other.
+ * One rule: a record that is not plain is left for ml_event_decode(), which alone reports errors.
+ * So both decoders accept the same streams; tests/ipc/wire/event_plain_test.c compares them.
  *
- * Plain is: an ALLOC without TYPED and WEIGHTED and of less than 4 GiB, a FREE or a RESIZE without
- * HEAP, all numbers of at most eight bytes, far enough from the end of the bytes
+ * Plain are: an ALLOC of less than 4 GiB without TYPED and WEIGHTED, and a FREE or RESIZE without
+ * HEAP. All their numbers have at most eight bytes, and they are far enough from the end
  * (ML_EVENT_PLAIN_MARGIN_BYTES). */
 #ifndef MEMLOG_IPC_WIRE_EVENT_PLAIN_H
 #define MEMLOG_IPC_WIRE_EVENT_PLAIN_H
@@ -40,8 +39,8 @@ size_t ml_event_decode_plain(
     uint64_t *out_size_bytes
 );
 
-/* Decode one NODE, if that is what comes next and it is a plain one: an address of the same module
- * as the one before. False: it is not, and nothing has moved. */
+/* Decode one plain NODE: an address of the same module as the one before. False: the next record is
+ * not one, and nothing has moved. */
 bool ml_event_decode_plain_node(
     struct ml_reader *r, struct ml_event_state *state, struct ml_event_node *out_node
 );

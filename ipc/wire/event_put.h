@@ -1,7 +1,7 @@
 /* The hot records, encoded inline. Room: ipc (:wire). Context: the malloc path.
  *
  * One rule: the caller has ML_EVENT_HOT_MAX_BYTES of room; nothing is checked here. The format is
- * ipc/wire/event.h's; tests hold every function here against ml_event_encode(). */
+ * ipc/wire/event.h's; tests compare every function with ml_event_encode(). */
 #ifndef MEMLOG_IPC_WIRE_EVENT_PUT_H
 #define MEMLOG_IPC_WIRE_EVENT_PUT_H
 

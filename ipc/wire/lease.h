@@ -1,31 +1,31 @@
-/* The lease: who may stamp an event with the stamp of the one before. Room: ipc (:wire). Context:
- * one page that all profiled processes of a run map and write, forked children the one that they
- * inherit; the host makes it and has one word to say in it, the service does not have it.
+/* The lease: the right of one lane to repeat its last time stamp. Room: ipc (:wire). Context: one
+ * page that all profiled processes of a run map and write; forked children inherit it. The host
+ * makes it and can only clear `holder`; the service does not have it.
  *
  * One rule: while a lane holds the lease no other lane of any process stamps an event.
  *
- * Reading the clock is a third of what an event costs. A stamp has to say one thing: which of two
- * events of different lanes came first, where one thread could have known of the other's. While
- * nobody else has stamped anything since this lane read the clock, its own events need no new
- * stamp: their order is that in which they lie in the lane.
+ * Reading the clock is a third of an event's cost. Stamps order events of different lanes where one
+ * thread could have seen an effect of the other. While no other lane has stamped an event since
+ * this lane read the clock, its own events need no new stamp: they are ordered by their place in
+ * the lane.
  *
- *   A lane that has recorded for a while, and finds `holder` 0, puts itself there. From
- *   ML_LEASE_PROOF_TICKS after that on it reads the clock for one event in ML_LEASE_EVENTS; the
- *   others bear the stamp of the last one, as long as `holder` still is the lane.
+ *   A lane that has recorded for a while, and finds `holder` 0, puts itself there.
+ *   ML_LEASE_PROOF_TICKS later it begins to read the clock for one event in ML_LEASE_EVENTS only.
+ *   The others repeat the last stamp, as long as `holder` is still the lane.
  *
- *   Whoever stamps an event looks at `holder` behind reading the clock. Another lane there is put
- *   out (`holder` becomes 0), and then the clock is read again. So does the host, which stamps
- *   where a process begins and ends.
+ *   A lane that stamps an event first reads the clock and then `holder`. If another lane holds the
+ *   lease, it clears `holder` and reads the clock again. The host does the same when it stamps the
+ *   start and the end of a process.
  *
- * So let B stamp something, and let A see any trace of it: a block handed over, memory that B
- * freed, a message. Either B found A there: then A sees that it has been put out before it sees the
- * trace, and reads the clock. Or B found nobody: then A came later, and all stamps that A ever
- * repeats are later than B's. A processor may look at `holder` before it reads the clock, by what
- * it holds in flight: less than a microsecond; for that A waits ML_LEASE_PROOF_TICKS.
+ * Proof: let B stamp an event, and let A see any effect of it: a block handed over, memory that B
+ * freed, a message. If B found A in `holder`, A sees the cleared `holder` before the effect, and
+ * reads the clock. If B found `holder` empty, A took the lease later, and all stamps that A repeats
+ * are later than B's. A processor may execute the read of `holder` before that of the clock, by
+ * less than a microsecond; ML_LEASE_PROOF_TICKS covers that.
  *
- * The page is the word of all who share it. One that lies makes others read the clock more often,
- * or has them put events into a slightly wrong order among processes; it is never an address, a
- * size or a count. */
+ * Any process that shares the page can write it. A hostile one makes others read the clock more
+ * often, or puts events of different processes into a slightly wrong order. The page never yields
+ * an address, a size or a count. */
 #ifndef MEMLOG_IPC_WIRE_LEASE_H
 #define MEMLOG_IPC_WIRE_LEASE_H
 
@@ -35,14 +35,14 @@
 
 enum {
     ML_LEASE_BYTES = 4096,
-    ML_LEASE_EVENTS = 32,           /* that bear one stamp, at most */
+    ML_LEASE_EVENTS = 32,           /* that share one stamp, at most */
     ML_LEASE_PROOF_TICKS = 1 << 16, /* of either clock: 20 to 66 us */
     ML_LEASE_LANE_BITS = 16
 };
 
 struct ml_lease_page {
     uint64_t magic;
-    _Alignas(64) uint64_t holder;  /* ml_lease_self of a lane; 0: nobody */
+    _Alignas(64) uint64_t holder;  /* ml_lease_self of a lane; 0: none */
     _Alignas(64) uint64_t numbers; /* given out to processes */
 };
 

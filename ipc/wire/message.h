@@ -1,5 +1,5 @@
-/* What a typed message is, apart from what it says. Room: ipc (:wire). Context: any; no allocation,
- * no syscall.
+/* The envelope of typed messages: packets, descriptors, methods. Room: ipc (:wire). Context: any;
+ * no allocation, no syscall.
  *
  * One rule: this is all that the channel knows of a message and all that generated bindings know of
  * a channel. Neither includes the other.
@@ -91,8 +91,8 @@ struct ml_codec {
       size_t size_bytes,
       size_t *out_count_bytes,
       struct ml_handles *out_handles);
-    /* Check a body to the last byte without storing it: which memory would it need, which kinds of
-     * descriptors does it declare? Errors: ML_PEER_*. */
+    /* Check a whole body without storing it; returns the memory that it needs and the kinds of
+     * descriptors that it declares. Errors: ML_PEER_*. */
     enum ml_status (*check
     )(const struct ml_message_type *type,
       const void *body,
@@ -122,9 +122,9 @@ struct ml_message_type {
     const void *layout; /* the codec's table */
 };
 
-/* Who sent a message: the kernel's word (SCM_CREDENTIALS), never the payload's. */
+/* The sender of a message, from the kernel (SCM_CREDENTIALS), never from the payload. */
 struct ml_peer {
-    int32_t pid; /* in our pid namespace; 0 when it is not in it */
+    int32_t pid; /* in our pid namespace; 0: of another one */
     uint32_t uid;
     uint32_t gid;
 };

@@ -1,5 +1,5 @@
-/* Bytes from somebody else, turned into numbers. Room: ipc (:wire). Context: any thread; the reader
- * is its owner's.
+/* Decodes untrusted bytes into numbers. Room: ipc (:wire). Context: any thread; the reader is its
+ * owner's.
  *
  * One rule: on any status but ML_OK the reader has not moved and nothing was written to out_*. */
 #ifndef MEMLOG_IPC_WIRE_READER_H

@@ -1,8 +1,8 @@
 /* The layout of a client's staging memfd. Room: ipc (:wire). Context: written by the client's
  * threads, read by the service with pread(2) while they write.
  *
- * One rule: the service copies, then checks, then uses; it never maps this memory. What is here is
- * the client's word.
+ * One rule: the service copies, then checks, then uses; it never maps this memory. The contents are
+ * untrusted.
  *
  *   page 0                  struct ml_staging_header
  *   ML_STAGING_LANES_OFFSET struct ml_staging_lane [ML_LANES_MAX], a cache line each
@@ -13,26 +13,26 @@
  * 16 | bytes: the bytes [0, bytes) of chunk n are final and end with a whole record. They stay
  * until chunk n + slots begins; a chunk begins by publishing n << 16 | 0, before its first byte is
  * written. With more than one slot the frame header of chunk n stands in its slot before chunk n +
- * 1 begins: a reader learns the length of a chunk that is not the last from there. Chunks below
- * `sent` have been written to the pipe or dropped (then `lost_chunks` counts them, just behind
- * that); chunks [sent, n] are here, and in the pipe at most in part.
+ * 1 begins: there a reader finds the length of every chunk but the last. Chunks below `sent` have
+ * been written to the pipe or dropped (then `lost_chunks` counts them, just behind that); chunks
+ * [sent, n] are here, and in the pipe at most in part.
  *
- * A reader takes `published` and `sent`, copies what it wants of the chunks [max(sent, its own
- * next), n], takes `published` again, and drops every copied chunk m with m + slots <= the new n:
- * it was overwritten meanwhile and has gone down the pipe, or was dropped and is counted.
+ * A reader loads `published` and `sent`, copies what it wants of the chunks [max(sent, its own
+ * next), n], and loads `published` again. It discards every copied chunk m with m + slots <= the
+ * new n: that one was overwritten meanwhile, after it was sent or dropped and counted.
  *
  * A thread sets ML_PUBLISHED_BUSY in `published` before it takes an event's time stamp, and clears
- * it by publishing. A lane that was read as not busy, with everything published in hand, has no
- * event stamped before that reading that is still to come (but for the microseconds that a store
- * takes to be seen: ML_STAGING_SLACK_NS). A lane read as busy is not known up to now: its thread
- * may have been preempted between stamp and publishing, for as long as the scheduler likes.
+ * it by publishing. Once a reader has all that a lane published and reads it as not busy, later
+ * events of that lane have later stamps (but for the microseconds that a store takes to be visible:
+ * ML_STAGING_SLACK_NS). This does not hold for a busy lane: its thread may be preempted between
+ * stamp and publishing, for any time.
  *
  * An event is counted in `produced` while its lane is busy, just before it is published. So when a
- * process has ended, what its lanes produced is what the service has received, what the client says
- * it has dropped, and at most one event for each lane that was left busy
+ * process has ended, what its lanes produced is the sum of what the service received, what the
+ * client reported as dropped, and at most one event for each lane left busy
  * (service/snapshot/accounting.h).
  *
- * The memfd is sealed against shrinking, growing and further seals before anybody else sees it. */
+ * The memfd is sealed against shrinking, growing and further seals before it is shared. */
 #ifndef MEMLOG_IPC_WIRE_STAGING_H
 #define MEMLOG_IPC_WIRE_STAGING_H
 
@@ -45,8 +45,8 @@
 #define ML_STAGING_MAGIC UINT64_C(0x31676c6d656d6d6c)
 #define ML_CONTROL_MAGIC UINT64_C(0x31636c6d656d6d6c)
 
-/* The largest interval of ml_control_page.sampling_bytes, 4 GiB: beyond it nothing would be found
- * in any heap, and products of sizes and intervals stay below 2^64. */
+/* The largest interval of ml_control_page.sampling_bytes, 4 GiB: a larger one would sample nothing
+ * in any heap. Products of sizes and intervals stay below 2^64. */
 #define ML_SAMPLING_MAX_BYTES (UINT64_C(1) << 32)
 
 enum {
@@ -76,16 +76,16 @@ struct ml_staging_header {
     uint64_t truncated_stacks; /* stacks cut at ML_STACK_DEPTH_MAX: events, not stacks; relaxed
                                   counter */
     uint64_t broken_stacks;    /* events whose stack could not be walked to its end */
-    uint64_t lost_no_lane; /* calls that found no lane; their events are in no lane's `produced` */
-    uint64_t lost_nested; /* calls of a signal handler inside a signal handler inside the hook; what
-                             a hook said that a handler had forked in */
+    uint64_t lost_no_lane;     /* calls without a lane; their events are in no lane's `produced` */
+    uint64_t lost_nested;      /* calls of a signal handler inside a signal handler inside the hook;
+                                  calls of a hook during which a handler forked */
     uint64_t lost_no_pipe;    /* events in chunks dropped because the program had closed the pipe */
     uint64_t lost_no_node;    /* events whose stack found no room in the stack table */
     uint64_t unwind_checked;  /* --unwind-check: stacks compared ... */
     uint64_t unwind_differed; /* ... and found different from libunwind's */
     uint64_t node_count;      /* nodes defined */
-    uint64_t lost_messages;   /* the host did not take them: forked children, and programs that run
-                                 without us, of which the report does not know */
+    uint64_t lost_messages;   /* refused by the host: forked children and programs that run
+                                 unrecorded, which the report does not know */
 };
 
 /* One cache line: only its owner writes it. */
@@ -106,14 +106,13 @@ _Static_assert(
     sizeof(struct ml_staging_lane) == ML_STAGING_LANE_BYTES, "a lane header is one cache line"
 );
 
-/* A profile: what a process says between one START and the next. The host numbers a process's
+/* A profile: the stream of a process between one START and the next. The host numbers a process's
  * profiles (struct ml_control_page); the lower half of the number stands on top of every chunk
- * number of it, in `published`, `sent` and the frame headers. A lane's owner goes over to a new
- * profile between two events: it sets every counter of its lane header to 0, `sent` to the new
+ * number of it, in `published`, `sent` and the frame headers. A lane's owner changes to a new
+ * profile between two events. It sets every counter of its lane header to 0 and `sent` to the new
  * profile's first chunk, and publishes that chunk empty. So a lane's counters are those of the
- * profile that `published` names; a lane that names another profile than the one that is read has
- * nothing in it. The header's own counters go on: a reader that begins with a later profile takes
- * them off. */
+ * profile that `published` names, and a lane has nothing in any other profile. The header's own
+ * counters continue: a reader that begins with a later profile subtracts their earlier values. */
 static inline uint64_t ml_profile_first_chunk(uint32_t profile) {
     return (uint64_t)(profile & 0xffff) << ML_PROFILE_SHIFT;
 }
@@ -124,8 +123,8 @@ static inline bool ml_profile_strip(uint32_t profile, uint64_t chunk_number, uin
     return chunk_number - *out_number == ml_profile_first_chunk(profile);
 }
 
-/* What the host tells one process, in a page that the process only reads. Written through a mapping
- * by the host. */
+/* The host's settings for one process, in a page that the host writes and the process only
+ * reads. */
 struct ml_control_page {
     uint64_t magic;
     uint32_t version;
@@ -133,19 +132,18 @@ struct ml_control_page {
     uint64_t sampling_bytes; /* mean bytes between samples, at most ML_SAMPLING_MAX_BYTES; 1: every
                                 allocation */
     /* These two change last and in one store: a thread that sees the profile sees the generation,
-     * and so does every thread that acts upon what that thread does. */
+     * and so does every thread that it then synchronizes with. */
     uint32_t generation; /* changes with every change of the page; never 0 */
     uint32_t profile; /* another one: begin a clean profile; a forked child's page begins with 0 */
     uint32_t stack_mode;   /* enum ml_stack_mode */
     uint32_t overrun;      /* 0: block within the bound, 1: sample coarser */
     uint32_t unwind_check; /* every Nth stack is also stepped by libunwind; 0: none */
     uint32_t clock;        /* enum ml_clock: the tree's one clock; never changes */
-    uint32_t
-        fork_enabled; /* what a forked child's own page says first, until the host has judged it */
+    uint32_t fork_enabled; /* initial value in a forked child's page, until the host has decided */
     uint32_t fork_pipe_bytes; /* how large a forked child makes its pipe, until the host has seen
                                  it; changes without a new generation; 0: as the kernel gives it */
-    uint32_t all_sampled;     /* 1: no block lives that was recorded while every allocation was, so
-                                 frees of blocks that were not sampled may stay in the process */
+    uint32_t all_sampled; /* 1: no block from a time of exact recording lives, so frees of unsampled
+                             blocks need not be recorded */
 };
 _Static_assert(
     offsetof(struct ml_control_page, generation) % 8 == 0 &&

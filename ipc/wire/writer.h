@@ -1,4 +1,4 @@
-/* Numbers, turned into bytes in a caller's buffer. Room: ipc (:wire). Context: any, the malloc path
+/* Encodes numbers into a caller's buffer. Room: ipc (:wire). Context: any, the malloc path
  * included: no allocation, no lock, no errno, no syscall.
  *
  * One rule: a writer never writes behind its end. What does not fit sets `overflow` and writes
@@ -56,8 +56,7 @@ static inline uint8_t *ml_put_varint_bytes(uint8_t *pos, uint64_t value) {
 /* The varint of `value` at `pos`, unchecked: the caller has ML_VARINT_MAX_BYTES of room, all of
  * which may be written. Returns the next position.
  *
- * Up to 28 bits, which is nearly all there are, without a loop: how long the next number is no
- * processor can guess. */
+ * Up to 28 bits, as nearly all are, it has no loop: a processor cannot predict the next length. */
 static inline uint8_t *ml_put_varint(uint8_t *pos, uint64_t value) {
     if (__builtin_expect(value < 1u << 28, 1)) {
         /* A group of 7 bits a byte: 14 of them apart first, then 7. x + 3 * y is x with its part y
@@ -74,7 +73,7 @@ static inline uint8_t *ml_put_varint(uint8_t *pos, uint64_t value) {
     return ml_put_varint_bytes(pos, value);
 }
 
-/* The same for what mostly has one byte or two, in half the instructions. */
+/* The same for numbers of mostly one or two bytes, in half the instructions. */
 static inline uint8_t *ml_put_varint_small(uint8_t *pos, uint64_t value) {
     if (__builtin_expect(value < 1u << 14, 1)) {
         const uint32_t two = value >= 0x80;

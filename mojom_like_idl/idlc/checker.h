@@ -1,10 +1,10 @@
-/* Does the tree make sense? Room: mojom_like_idl (idlc). */
+/* Checks the tree's meaning. Room: mojom_like_idl (idlc). */
 #ifndef MEMLOG_MOJOM_LIKE_IDL_IDLC_CHECKER_H
 #define MEMLOG_MOJOM_LIKE_IDL_IDLC_CHECKER_H
 
 #include "mojom_like_idl/idlc/syntax.h"
 
-/* Highest limit of a string, bytes, array or map: memory of one message stays thinkable. */
+/* Highest permitted limit of a string, bytes, array or map: bounds the memory of one message. */
 enum { CHECKER_LIMIT_MAX = 1 << 24 };
 
 /* Longest message that a contract may permit: its length stands in 32 bits of a packet's header,

@@ -1,7 +1,7 @@
 /* The tree as C. Room: mojom_like_idl (idlc).
  *
- * One rule: what comes out is struct definitions, tables and one-line wrappers; whatever thinks is
- * written by hand in mojom_like_idl/{encode,decode}.c. */
+ * One rule: the output is struct definitions, tables and one-line wrappers. All logic is
+ * hand-written, in mojom_like_idl/runtime/{encode,decode}.c. */
 #ifndef MEMLOG_MOJOM_LIKE_IDL_IDLC_EMIT_H
 #define MEMLOG_MOJOM_LIKE_IDL_IDLC_EMIT_H
 

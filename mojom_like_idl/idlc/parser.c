@@ -9,7 +9,7 @@ struct parser {
     int depth; /* types within types */
 };
 
-/* Nobody reads deeper; and the parser, the checker and the walkers recurse. */
+/* Bounds the recursion of parser, checker and walkers; deeper types are unreadable anyway. */
 enum { TYPE_DEPTH_MAX = 8 };
 
 /* What may stand in [ ] before a field. */

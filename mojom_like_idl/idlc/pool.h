@@ -1,6 +1,6 @@
 /* Memory of one run of idlc: taken piece by piece, freed all at once. Room: mojom_like_idl (idlc).
  *
- * One rule: nothing taken from a pool is freed by itself. */
+ * One rule: memory from a pool is never freed singly. */
 #ifndef MEMLOG_MOJOM_LIKE_IDL_IDLC_POOL_H
 #define MEMLOG_MOJOM_LIKE_IDL_IDLC_POOL_H
 

@@ -1,6 +1,6 @@
 /* One .mojom file and the first thing found wrong with it. Room: mojom_like_idl (idlc).
  *
- * One rule: the first error is the one that counts; everybody stops soon after `failed` is set. */
+ * One rule: only the first error is kept; every phase stops soon after `failed` is set. */
 #ifndef MEMLOG_MOJOM_LIKE_IDL_IDLC_SOURCE_H
 #define MEMLOG_MOJOM_LIKE_IDL_IDLC_SOURCE_H
 

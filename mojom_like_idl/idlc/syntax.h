@@ -1,7 +1,7 @@
-/* What a .mojom file says, as a tree. Room: mojom_like_idl (idlc).
+/* The syntax tree of a .mojom file. Room: mojom_like_idl (idlc).
  *
- * One rule: the parser fills in what is written, the checker what follows from it (marked
- * "checker"); the emitter only reads. All memory is the source's pool's. */
+ * One rule: the parser fills in what the file says, the checker what it derives (marked "checker").
+ * The emitter only reads. All memory is the source's pool's. */
 #ifndef MEMLOG_MOJOM_LIKE_IDL_IDLC_SYNTAX_H
 #define MEMLOG_MOJOM_LIKE_IDL_IDLC_SYNTAX_H
 

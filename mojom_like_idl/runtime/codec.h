@@ -1,8 +1,8 @@
 /* Messages to bytes and back, by table. Room: mojom_like_idl. Context: any, the client inside a
  * stranger's process included: no allocation, no lock, no errno, no syscall.
  *
- * One rule: there is exactly one form. What encode writes, decode takes; everything else, a single
- * bit away or not, decodes to another value or to ML_PEER_*.
+ * One rule: each value has exactly one form. Decode accepts what encode writes; any other bytes
+ * decode to another value or to ML_PEER_*.
  *
  * A body is msgpack in its shortest forms:
  *   struct, message    array of its fields in order; an older sender's ends at its own version

@@ -31,7 +31,8 @@ ML_NODISCARD enum ml_status ml_pack_reader_bin(
 );
 
 /* The head of an array or a map: how many entries follow. Errors: also ML_PEER_SHORT when fewer
- * bytes are left than the entries need at least, so a count never costs more than it weighs. */
+ * bytes are left than the entries need at least, so a count never costs more memory than the bytes
+ * it came in. */
 ML_NODISCARD enum ml_status ml_pack_reader_array(struct ml_reader *r, uint32_t *out_count);
 ML_NODISCARD enum ml_status ml_pack_reader_map(struct ml_reader *r, uint32_t *out_count);
 
