@@ -34,6 +34,7 @@ struct ml_page_shown {
     uint32_t is_complete;
     uint64_t held_at_tree_peak_bytes;
     uint64_t coverage_private_bytes;
+    uint64_t was_read;
     uint64_t unseen_bytes; /* of its text: it changes with its first words, as a rule once */
 };
 
@@ -58,6 +59,7 @@ static struct ml_page_shown shown_of(
         shown.waits = figures->waits;
         shown.is_complete = figures->complete;
         shown.held_at_tree_peak_bytes = figures->held_at_tree_peak_bytes;
+        shown.was_read = figures->coverage_was_read;
         shown.coverage_private_bytes = figures->coverage_private_bytes;
         shown.unseen_bytes = figures->unseen.count_bytes;
     }

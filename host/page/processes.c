@@ -127,11 +127,20 @@ static void set_figures(json_t *json, const struct memlog_service_client_figures
     )json_object_set_new(json, "trouble", ml_page_text(f->trouble.data, f->trouble.count_bytes));
 }
 
+/* Both of one moment. Where nobody has read its memory it is not known whether any is private. */
+static void set_reading(json_t *json, bool was_read, uint64_t heap_bytes, uint64_t private_bytes) {
+    ml_page_set_number(json, "heap_bytes", heap_bytes);
+    if (was_read) {
+        ml_page_set_number(json, "private_bytes", private_bytes);
+    } else {
+        (void)json_object_set_new(json, "private_bytes", json_null());
+    }
+}
+
 /* Of a process that is not recorded memory alone is known. */
-static json_t *memory_alone(uint64_t private_bytes, const char *unseen) {
+static json_t *memory_alone(const struct ml_engine_unrecorded *one, const char *unseen) {
     json_t *json = json_object();
-    ml_page_set_number(json, "heap_bytes", 0);
-    ml_page_set_number(json, "private_bytes", private_bytes);
+    set_reading(json, one->resident_bytes != 0, 0, one->footprint_bytes);
     ml_page_set_text(json, "allocator", "unknown");
     ml_page_set_text(json, "unseen", unseen);
     return json;
@@ -142,12 +151,16 @@ static json_t *coverage_of(
     const struct ml_engine_process *process, const struct memlog_service_client_figures *figures
 ) {
     json_t *json = json_object();
-    ml_page_set_number(json, "heap_bytes", figures != NULL ? figures->coverage_heap_bytes : 0);
-    ml_page_set_number(
-        json,
-        "private_bytes",
-        figures != NULL ? figures->coverage_private_bytes : process->footprint_bytes
-    );
+    if (figures != NULL) {
+        set_reading(
+            json,
+            figures->coverage_was_read,
+            figures->coverage_heap_bytes,
+            figures->coverage_private_bytes
+        );
+    } else {
+        set_reading(json, process->resident_bytes != 0, 0, process->footprint_bytes);
+    }
     (void)json_object_set_new(
         json,
         "allocator",
@@ -232,10 +245,7 @@ static json_t *unrecorded_row(const struct ml_engine_unrecorded *one) {
     (void)json_object_set_new(
         json,
         "coverage",
-        memory_alone(
-            one->footprint_bytes,
-            ml_uncovered_hides(one->is_idle, one->footprint_bytes) ? one->reason : ""
-        )
+        memory_alone(one, ml_uncovered_hides(one->is_idle, one->footprint_bytes) ? one->reason : "")
     );
     set_figures(json, NULL);
     return json;

@@ -50,6 +50,7 @@ static struct memlog_service_client_figures figures_of(
       .left_tree = figures.left_tree,
       .allocator =
           ml_string_cut(figures.coverage.allocator, MEMLOG_SERVICE_CLIENT_FIGURES_ALLOCATOR_LIMIT),
+      .coverage_was_read = figures.coverage.was_read,
       .coverage_heap_bytes = figures.coverage.heap_bytes,
       .coverage_private_bytes = figures.coverage.private_bytes,
       .unseen = ml_string_cut(out_texts->unseen, MEMLOG_SERVICE_CLIENT_FIGURES_UNSEEN_LIMIT)};

@@ -193,6 +193,7 @@ static void send_process(struct ml_dump_packet *packet, const struct ml_snapshot
         .held_at_tree_peak_blocks = process->held_at_tree_peak_blocks,
         .left_tree = process->left_tree,
         .allocator = ml_dump_text(&process->allocator),
+        .coverage_was_read = process->coverage_was_read,
         .coverage_heap_bytes = process->coverage_heap_bytes,
         .coverage_private_bytes = process->coverage_private_bytes,
         .unseen = ml_dump_text(&process->unseen),
@@ -237,6 +238,8 @@ send_unrecorded(struct ml_dump_packet *packet, const struct ml_snapshot_unrecord
         .folded_processes = one->folded_processes,
         .folded_failed = one->folded_failed,
         .left_tree = one->state != 0, /* memlog.service.ProcessState.kRunning */
+        /* No process is without resident memory: 0 is what nobody has read. */
+        .coverage_was_read = one->resident_bytes != 0,
         .coverage_private_bytes = one->footprint_bytes,
         .not_recorded = true,
         .not_recorded_reason = ml_dump_text(&one->reason),

@@ -354,6 +354,7 @@ void ml_client_queue_leave(struct ml_client *client, uint64_t ticks) {
 void ml_client_note_reading(struct ml_client *client, uint64_t private_bytes) {
     const struct ml_totals *totals = &client->tracker.totals;
     struct ml_coverage_reading reading = {
+        .was_read = true,
         .private_bytes = private_bytes,
         .heap_bytes = totals->live_bytes,
         .most_bytes = totals->peak_bytes,

@@ -175,7 +175,8 @@ void ml_coverage_tell(
 ) {
     const struct ml_coverage_reading *reading = ml_coverage_reading_of(coverage, facts->running);
     *out_told = (struct ml_coverage_told
-    ){.heap_bytes = reading->heap_bytes,
+    ){.was_read = reading->was_read,
+      .heap_bytes = reading->heap_bytes,
       .private_bytes = reading->private_bytes,
       .allocator = ml_coverage_allocator(&coverage->allocator)};
     if (tell_found(&coverage->allocator, facts, out_told->unseen) ||

@@ -35,7 +35,8 @@ struct ml_allocator {
 
 /* Private memory as the host read it, and the heap at that moment. */
 struct ml_coverage_reading {
-    uint64_t private_bytes;           /* 0: there was none */
+    bool was_read; /* false: there was none, and all else is 0 */
+    uint64_t private_bytes;
     uint64_t heap_bytes;              /* live */
     uint64_t most_bytes, most_blocks; /* the largest it had been by then, what it inherited included
                                        */
@@ -59,7 +60,8 @@ struct ml_coverage_facts {
 
 /* What is told of it. */
 struct ml_coverage_told {
-    uint64_t heap_bytes, private_bytes;    /* both 0: its memory was never read */
+    bool was_read; /* false: its memory never was, and both are 0 */
+    uint64_t heap_bytes, private_bytes;
     const char *allocator;                 /* "glibc"; the name's owner is the process's coverage */
     char unseen[ML_COVERAGE_UNSEEN_BYTES]; /* "": nothing is known to go unseen */
 };

@@ -65,7 +65,8 @@ static void add_accounting(struct ml_accounting *sum, const struct ml_accounting
 
 /* Of all of them the one with most private memory; somebody's reason. */
 static void add_coverage(struct ml_coverage_told *sum, const struct ml_coverage_told *one) {
-    if (one->private_bytes > sum->private_bytes) {
+    if (one->was_read && (!sum->was_read || one->private_bytes > sum->private_bytes)) {
+        sum->was_read = true;
         sum->private_bytes = one->private_bytes;
         sum->heap_bytes = one->heap_bytes;
     }

@@ -141,6 +141,7 @@ static bool copy_figures(const struct ml_client *client, struct ml_snapshot_proc
         client->fold != NULL ? client->fold->unwind_checked : client->staging.header.unwind_checked;
     process->unwind_differed = client->fold != NULL ? client->fold->unwind_differed
                                                     : client->staging.header.unwind_differed;
+    process->coverage_was_read = figures.coverage.was_read;
     process->coverage_heap_bytes = figures.coverage.heap_bytes;
     process->coverage_private_bytes = figures.coverage.private_bytes;
     return ml_snapshot_copy_string(figures.trouble, &process->trouble) &&

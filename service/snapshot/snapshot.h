@@ -125,6 +125,7 @@ struct ml_snapshot_process {
     uint32_t command_line_count;
     uint64_t footprint_bytes, resident_bytes;
     /* Of one moment; both 0: its memory was never read. */
+    bool coverage_was_read; /* false: its memory never was, and both are 0 */
     uint64_t coverage_heap_bytes, coverage_private_bytes;
     struct ml_text allocator; /* "glibc", ... */
     struct ml_text unseen;    /* what of its memory is known to go unseen; empty: nothing */

@@ -237,8 +237,9 @@ static void fill_process(
     process->command_line[1] = synthetic_text(arena, "--n\xc3\xa4me=\xff value");
     process->footprint_bytes = 40000000 + index;
     process->resident_bytes = 30000000 + index;
-    process->coverage_heap_bytes = 25000000 + index;
-    process->coverage_private_bytes = 39000000 + index;
+    process->coverage_was_read = index != 2; /* one is younger than any reading */
+    process->coverage_heap_bytes = index != 2 ? 25000000 + index : 0;
+    process->coverage_private_bytes = index != 2 ? 39000000 + index : 0;
     process->allocator = synthetic_text(arena, index == 1 ? "jemalloc" : "glibc");
     process->unseen = synthetic_text(arena, "");
     ml_sampling_log_begin(&process->sampling, timestamp_at(index * 1000000ULL).ticks, 1);

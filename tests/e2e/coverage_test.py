@@ -1,6 +1,7 @@
 """What memlog does not see it does not call seen: allocators past it, memory that no allocator gave, each by its process and with a reason."""
 import pathlib
 import re
+import sqlite3
 import subprocess
 import unittest
 
@@ -181,7 +182,48 @@ class Coverage(harness.Case):
         # Nobody has read its memory, unless the machine stood still; then the heap beside it is as small.
         coverage = self.exit_report(self.memlog("/bin/true"))["processes"][0]["coverage"]
         self.assertEqual((coverage["allocator"], coverage["unseen"]), ("glibc", ""))
-        self.assertLess(coverage["private_bytes"], 8 * MIB)
+        self.assertLess(coverage["private_bytes"] or 0, 8 * MIB)
+
+    def assert_read_or_null(self, entries):
+        """Who has been looked at has figures, the others have none; returns how many have none. A process without resident memory is no process."""
+        for entry in entries:
+            heap, private = entry["coverage"]["heap_bytes"], entry["coverage"]["private_bytes"]
+            if entry["resident_bytes"] == 0 or private is None:
+                self.assertEqual((heap, private), (0, None), entry)
+            else:
+                self.assertGreater(private, 0, entry)
+        return len([entry for entry in entries if entry["coverage"]["private_bytes"] is None])
+
+    def test_what_nobody_has_read_is_told_from_nothing(self):
+        static = self.build("int main(void) { return 0; }\n", "-static", name="static")
+        script = 'for i in 1 2 3 4 5 6 7 8 9 10; do /bin/true; "$0"; done; echo ready; read line'
+        process = self.memlog_ready("/bin/sh", "-c", script, static, options=())
+        log = self.folder / f"stderr{self.runs}"
+        page = browsing.Page(self.wait_for("the page", lambda: re.search(r"^memlog: page: (http\S+)$", log.read_text(), re.M))[1])
+        shells = lambda rows: [row for row in rows if row["name"] == "sh"]
+        ask = lambda: (lambda rows: rows if shells(rows)[0]["coverage"]["private_bytes"] else None)(page.json("/api/v1/processes")["processes"])
+        rows = self.wait_for("a reading of the shell", ask)
+        self.go(process)
+        process.wait(harness.TIMEOUT)
+        (dump,) = process.memlog_folder.glob("*.exit.pftrace")
+        for entries in (rows, self.whole_report(dump)["processes"]):
+            for name, recorded in (("true", True), ("static", False)):
+                some = [entry for entry in entries if entry["name"] == name]
+                self.assertEqual({entry["recorded"] for entry in some}, {recorded})
+                self.assertGreater(self.assert_read_or_null(some), 0, some)
+            self.assertEqual(self.assert_read_or_null(shells(entries)[:1]), 0)
+        self.database(dump)
+
+    def database(self, dump):
+        """The same in SQLite, where NULL is what nobody has read."""
+        answer = harness.run_words([str(harness.MEMLOG), "convert", "--to=sqlite", "-o", str(self.folder / "db"), str(dump)], self.folder, self.environment(), b"", harness.TIMEOUT)
+        self.assertEqual(answer.returncode, 0, answer.stderr)
+        database = sqlite3.connect(self.folder / "db")
+        self.addCleanup(database.close)
+        told = database.execute("SELECT pid, private_bytes, resident_bytes FROM memlog_unrecorded JOIN process USING (upid)").fetchall()
+        wanted = {one["pid"]: (one["coverage"]["private_bytes"], one["resident_bytes"] or None) for one in self.whole_report(dump)["processes"] if not one["recorded"]}
+        self.assertEqual({pid: figures for pid, *figures in told}, {pid: [*figures] for pid, figures in wanted.items()})
+        self.assertIn((None, None), wanted.values())
 
     def assert_unseen(self, run, allocator, reason, code=5):
         self.assertEqual(run.code, code, run.err)
@@ -247,7 +289,7 @@ class Coverage(harness.Case):
         page = browsing.Page(self.wait_for("the page", lambda: re.search(r"^memlog: page: (http\S+)$", log.read_text(), re.M))[1])
 
         def rows():
-            return [row for row in page.json("/api/v1/processes")["processes"] if row["coverage"]["private_bytes"] > 40 * MIB]
+            return [row for row in page.json("/api/v1/processes")["processes"] if (row["coverage"]["private_bytes"] or 0) > 40 * MIB]
         entry, = self.wait_for("a reading", rows)
         self.assertEqual(entry["coverage"]["allocator"], "glibc")
         self.assertRegex(entry["coverage"]["unseen"], r"^of 4\d\.\d MiB private memory the heap explains 1\.\d MiB")

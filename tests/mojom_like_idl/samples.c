@@ -138,7 +138,8 @@ static const struct memlog_service_client_figures figures[] = {
      .allocator = TEXT("glibc"),
      .coverage_heap_bytes = 1,
      .coverage_private_bytes = 300,
-     .unseen = TEXT("most")}};
+     .unseen = TEXT("most"),
+     .coverage_was_read = true}};
 static const struct memlog_service_figures_reply figures_reply = {
     .tree = {.live_bytes = 5}, .clients = {figures, 2}, .left_bytes = 7, .left_blocks = 1};
 static const struct memlog_service_thread_view threads[] = {

@@ -9,7 +9,8 @@
 static struct ml_coverage_reading
 reading_of(uint64_t private_bytes, uint64_t heap_bytes, uint64_t most_bytes) {
     return (struct ml_coverage_reading
-    ){.private_bytes = private_bytes,
+    ){.was_read = true,
+      .private_bytes = private_bytes,
       .heap_bytes = heap_bytes,
       .most_bytes = most_bytes,
       .most_blocks = 1};
@@ -53,6 +54,7 @@ START_TEST(one_that_was_never_read_has_no_figures_and_no_reason) {
     const struct ml_coverage_facts facts = healthy();
     struct ml_coverage_told told;
     ml_coverage_tell(&coverage, &facts, &told);
+    ck_assert(!told.was_read);
     ck_assert_uint_eq(told.private_bytes, 0);
     ck_assert_uint_eq(told.heap_bytes, 0);
     ck_assert_str_eq(told.unseen, "");

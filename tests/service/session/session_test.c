@@ -264,13 +264,25 @@ START_TEST(a_reading_has_the_heap_of_its_moment) {
     builder_alloc(builders[1], 0, 10, 0x1000, 100, 1);
     builder_alloc(builders[1], 0, 30, 0x2000, 10, 2);
     ml_client_read(clients[1], 20, 5000);
-    ck_assert_uint_eq(figures(1).coverage.private_bytes, 0); /* its moment has not come */
+    ck_assert(!figures(1).coverage.was_read); /* its moment has not come */
+    ck_assert_uint_eq(figures(1).coverage.private_bytes, 0);
     advance(100);
     ck_assert_uint_eq(figures(1).totals.live_bytes, 110);
     ck_assert_uint_eq(figures(1).coverage.heap_bytes, 100);
     ck_assert_uint_eq(figures(1).coverage.private_bytes, 5000);
     ml_client_read(clients[1], 20, 6000); /* told again, with other news */
     ck_assert_uint_eq(figures(1).coverage.private_bytes, 5000);
+}
+END_TEST
+
+START_TEST(a_reading_of_nothing_is_a_reading) {
+    add_client(1);
+    builder_alloc(builders[1], 0, 10, 0x1000, 100, 1);
+    ml_client_read(clients[1], 20, 0);
+    advance(100);
+    ck_assert(figures(1).coverage.was_read);
+    ck_assert_uint_eq(figures(1).coverage.heap_bytes, 100);
+    ck_assert_uint_eq(figures(1).coverage.private_bytes, 0);
 }
 END_TEST
 
@@ -370,6 +382,7 @@ int main(void) {
     tcase_add_test(tcase, a_stack_that_was_never_defined_costs_the_stack_not_the_bytes);
     tcase_add_test(tcase, an_address_given_out_twice_was_freed_unseen);
     tcase_add_test(tcase, a_reading_has_the_heap_of_its_moment);
+    tcase_add_test(tcase, a_reading_of_nothing_is_a_reading);
     tcase_add_test(tcase, a_reading_of_a_moment_that_is_over_has_the_heap_of_now);
     tcase_add_test(tcase, a_client_that_breaks_the_contract_is_lost_alone_with_its_figures);
     tcase_add_test(tcase, sums_that_no_process_can_have_lose_the_client);

@@ -417,7 +417,7 @@ static void unrecorded_write(struct ml_json *json, const struct ml_chrome_dump *
             sizeof label,
             "not recorded: %.400s; private memory %s",
             other->not_recorded_reason.bytes,
-            other->footprint_bytes > 0 ? ml_units_size(other->footprint_bytes, words) : "not read"
+            other->coverage_was_read ? ml_units_size(other->footprint_bytes, words) : "not read"
         );
         put_metadata(&writer, "process_name", "name", other->name.bytes);
         put_metadata(&writer, "process_labels", "labels", label);

@@ -370,6 +370,21 @@ static void put_own(struct writer *writer) {
     sqlite3_finalize(processes);
 }
 
+/* Of its memory; NULL where nobody has read that. */
+static void bind_read(
+    struct writer *writer,
+    sqlite3_stmt *statement,
+    int at,
+    const struct ml_profile_process *process,
+    uint64_t bytes
+) {
+    if (process->coverage_was_read) {
+        bind(writer, statement, at, bytes);
+    } else {
+        check(writer, sqlite3_bind_null(statement, at)); /* also what the row before had there */
+    }
+}
+
 static void put_unrecorded(struct writer *writer) {
     const struct ml_profile *profile = writer->profile;
     sqlite3_stmt *into =
@@ -384,8 +399,8 @@ static void put_unrecorded(struct writer *writer) {
         bind_string(writer, into, 3, ml_profile_state_name(other->state));
         bind_text(writer, into, 4, reason->bytes, reason->count_bytes);
         bind(writer, into, 5, other->idle);
-        bind(writer, into, 6, other->footprint_bytes);
-        bind(writer, into, 7, other->resident_bytes);
+        bind_read(writer, into, 6, other, other->footprint_bytes);
+        bind_read(writer, into, 7, other, other->resident_bytes);
         bind(writer, into, 8, other->folded_processes > 0 ? other->folded_processes : 1);
         step(writer, into);
     }

@@ -103,8 +103,8 @@ CREATE TABLE memlog_unrecorded(
     state TEXT NOT NULL,
     reason TEXT NOT NULL,
     idle INTEGER NOT NULL, -- 1: memlog is in it, and nothing was allocated since its fork
-    private_bytes INTEGER NOT NULL, -- as last read; 0: nobody has read it
-    resident_bytes INTEGER NOT NULL,
+    private_bytes INTEGER, -- as last read; NULL: nobody has read it
+    resident_bytes INTEGER, -- read with it
     processes INTEGER NOT NULL -- as in memlog_process
 );
 

@@ -109,7 +109,8 @@ struct ml_profile_process {
     struct ml_profile_text name;
     struct ml_profile_text exe_path;
     uint64_t footprint_bytes, resident_bytes;
-    /* Of one moment: what was live when so much was private; both 0: that was never read. */
+    /* Of one moment: what was live when so much was private; 0 where that was never read. */
+    bool coverage_was_read;
     uint64_t coverage_heap_bytes, coverage_private_bytes;
     struct ml_profile_text allocator; /* "glibc", ...; empty: the dump does not say */
     struct ml_profile_text unseen;    /* what of its memory is known to go unseen; empty: nothing */

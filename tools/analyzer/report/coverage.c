@@ -68,7 +68,7 @@ put_reading(const struct ml_report_page *page, const struct ml_profile_process *
 void ml_report_coverage(
     const struct ml_report_page *page, const struct ml_profile_process *process
 ) {
-    if (process->coverage_private_bytes > 0) {
+    if (process->coverage_was_read) {
         put_reading(page, process);
     }
     if (process->unseen.count_bytes > 0) {

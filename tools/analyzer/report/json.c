@@ -260,9 +260,12 @@ static void put_coverage(struct ml_json *json, const struct ml_profile_process *
     ml_json_key(json, "coverage");
     ml_json_open(json, '{');
     ml_json_number_member(json, "heap_bytes", process->coverage_heap_bytes);
-    ml_json_number_member(
-        json, "private_bytes", recorded ? process->coverage_private_bytes : process->footprint_bytes
-    );
+    if (process->coverage_was_read) {
+        ml_json_number_member(json, "private_bytes", ml_profile_private_bytes(process));
+    } else {
+        ml_json_key(json, "private_bytes");
+        ml_json_null(json); /* nobody knows whether there was any */
+    }
     text_member(
         json, "allocator", process->allocator.count_bytes > 0 ? process->allocator : unknown
     );

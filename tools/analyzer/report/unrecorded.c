@@ -179,7 +179,7 @@ static void put_known(const struct ml_report_page *page, const struct ml_profile
     if (used > 0) {
         put_below(page, text);
     }
-    if (process->footprint_bytes > 0) {
+    if (process->coverage_was_read) {
         snprintf(
             text,
             sizeof text,
