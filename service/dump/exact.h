@@ -21,12 +21,12 @@ void ml_dump_exact_tree(struct ml_dump_packet *packet, const struct ml_snapshot 
 /* One process's tables and series. */
 void ml_dump_exact_tables(struct ml_dump_packet *packet, const struct ml_snapshot_process *process);
 
-/* The mark that the file is whole. */
 /* The command line of a process that has no profile; its head is among the others'. */
 void ml_dump_exact_unrecorded(
     struct ml_dump_packet *packet, const struct ml_snapshot_unrecorded *one
 );
 
+/* The mark that the file is whole. */
 void ml_dump_exact_end(struct ml_dump_packet *packet);
 
 #endif

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "ipc/wire/ml_status.h"
-#include "service/dump/writer.h"
+#include "service/dump/sink.h"
 #include "service/snapshot/snapshot.h"
 
 /* Beyond every index. */

@@ -14,7 +14,8 @@
 
 #include "ipc/trace/trace.pb.h"
 #include "ipc/wire/ml_status.h"
-#include "service/dump/writer.h"
+#include "service/dump/sink.h"
+#include "service/snapshot/snapshot.h"
 
 struct ml_dump_packet {
     const struct ml_dump_sink *sink;

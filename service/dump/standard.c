@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "service/dump/profile.h"
-
 /* Perfetto's clock ids. */
 enum {
     CLOCK_ID_REALTIME = 1,
