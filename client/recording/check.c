@@ -1,5 +1,6 @@
 #include "client/recording/check.h"
 
+#include "client/recording/hook.h"
 #include "client/unwind/check.h"
 
 enum { CHECK_WANTED, CHECK_OPENING, CHECK_OPEN, CHECK_MISSING };

@@ -6,7 +6,7 @@
 #ifndef MEMLOG_CLIENT_RECORDING_CHECK_H
 #define MEMLOG_CLIENT_RECORDING_CHECK_H
 
-#include "client/recording/hook.h"
+#include "client/stream/lane.h"
 #include "client/unwind/unwind.h"
 
 /* The host wants stacks checked. libunwind is opened later, at the first stack on which it can be

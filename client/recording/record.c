@@ -3,8 +3,8 @@
 #include <sys/prctl.h>
 
 #include "client/recording/check.h"
-#include "client/recording/sampler.h"
 #include "client/stream/module_record.h"
+#include "client/stream/overrun.h"
 #include "client/stream/stack_table.h"
 
 static uint64_t frame_key(const struct ml_unwind_thread *unwind, uint32_t frame) {
@@ -144,7 +144,7 @@ void ml_record_cancel(struct ml_lane *lane) {
 }
 
 void ml_record_start(struct ml_lane *lane, uint64_t fork_serial) {
-    const uint64_t interval = ml_sampler_interval();
+    const uint64_t interval = ml_overrun_interval();
     atomic_store_explicit(&ml_process.gate_page->stream_interval, interval, memory_order_relaxed);
     lane->interval = interval;
     struct ml_event event = {.kind = ML_EVENT_START};

@@ -9,8 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "client/recording/hook.h"
 #include "client/state/visible.h"
+#include "client/stream/lane.h"
 #include "client/unwind/unwind.h"
 
 /* The node of a stack that is not the expected one. */

@@ -21,14 +21,6 @@ static void seed(struct ml_thread *thread) {
     thread->seeded = ml_process.generation;
 }
 
-uint64_t ml_sampler_interval(void) {
-    const uint64_t wanted = __atomic_load_n(&ml_process.control->sampling_bytes, __ATOMIC_RELAXED);
-    if (wanted == 0) {
-        return ml_overrun_interval(1);
-    }
-    return ml_overrun_interval(wanted < ML_SAMPLING_MAX_BYTES ? wanted : ML_SAMPLING_MAX_BYTES);
-}
-
 /* Which frees leave the process. Where the pipe alone makes us sample, exactly recorded blocks come
  * again when it has room, and always may live. */
 static enum ml_filter filter_of(uint64_t interval) {
@@ -54,7 +46,7 @@ void ml_sampler_follow(struct ml_thread *thread, bool recording) {
         thread->filter = ML_FILTER_OFF;
         return;
     }
-    const uint64_t interval = ml_sampler_interval();
+    const uint64_t interval = ml_overrun_interval();
     const enum ml_filter filter = filter_of(interval);
     seed(thread);
     if (interval != thread->interval) {
@@ -167,7 +159,7 @@ bool ml_sampler_free(
 }
 
 void ml_sampler_late(const void *block) {
-    if (ml_sampler_interval() > 1 && ml_process_state() == ML_GATE_RECORDING) {
+    if (ml_overrun_interval() > 1 && ml_process_state() == ML_GATE_RECORDING) {
         ml_sampled_set_add(&ml_process.sampled, (uintptr_t)block);
     }
 }

@@ -20,16 +20,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "client/recording/hook.h"
 #include "client/sampling/sampled_set.h"
+#include "client/stream/lane.h"
 #include "client/unwind/unwind.h"
 #include "ipc/wire/staging.h"
 
 /* ---- a thread's way */
-
-/* At what interval the process records now: what the host wants, or what the pipe has room for (in
- * client/stream/overrun.h); 1: everything. */
-uint64_t ml_sampler_interval(void);
 
 /* What the host wants of this process now, for this thread: interval, filter, the way to the next
  * point. From the slow path of hooks; `recording` false: nothing is recorded. */

@@ -79,6 +79,15 @@ void ml_overrun_put(enum ml_pipe_answer answer) {
     }
 }
 
+uint64_t ml_overrun_interval(void) {
+    const uint64_t said = __atomic_load_n(&ml_process.control->sampling_bytes, __ATOMIC_RELAXED);
+    const uint64_t most = said < ML_SAMPLING_MAX_BYTES ? said : ML_SAMPLING_MAX_BYTES;
+    const uint64_t wanted = most > 0 ? most : 1;
+    const uint64_t forced =
+        atomic_load_explicit(&ml_process.gate_page->overrun_bytes, memory_order_relaxed);
+    return forced > wanted ? forced : wanted;
+}
+
 void ml_overrun_look(void) {
     (void)calm_at(ml_pipe_fill_bytes());
 }

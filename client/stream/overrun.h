@@ -47,12 +47,9 @@ static inline void ml_overrun_recorded(void) {
     }
 }
 
-/* The interval that is wished for, or the longer one that the pipe has room for. */
-static inline uint64_t ml_overrun_interval(uint64_t wanted) {
-    const uint64_t forced =
-        atomic_load_explicit(&ml_process.gate_page->overrun_bytes, memory_order_relaxed);
-    return forced > wanted ? forced : wanted;
-}
+/* At what interval the process records now: the one that the host wants, or the longer one that the
+ * pipe has room for; 1: everything. */
+uint64_t ml_overrun_interval(void);
 
 static inline bool ml_overrun_samples(void) {
     return ml_process.control->overrun != 0;

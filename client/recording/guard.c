@@ -1,3 +1,4 @@
+/* Entering and leaving a hook the slow way: what the guard that it finds set stands for. */
 #include "client/recording/hook.h"
 
 #include <signal.h>
