@@ -5,7 +5,6 @@
 
 #include "client/state/process.h"
 #include "client/stream/lane.h"
-#include "client/stream/stack_table.h"
 #include "client/unwind/unwind.h"
 
 enum {

@@ -37,6 +37,24 @@ void *ml_arena_take(uint64_t count_bytes, uint64_t align);
 /* Lanes are named by where they lie: 1 .. 2^24. */
 enum { ML_ARENA_LANE_ALIGN = 64 };
 
+/* A node, and room to find one: 16 bytes. A path's nodes are defined one after the other, so most
+ * nodes are their parent's successor and are found there. The others, the second and later
+ * children, stand in a `child` of one of their parent's sixteen neighbours, wherever they are
+ * themselves; and those that find these full, in the hash table. The nearest neighbours come first:
+ * parent, successor and room lie on one cache line mostly, and another child costs one more. */
+struct ml_table_node {
+    uint64_t key;   /* ml_stack_key_*; written before the owner */
+    uint32_t owner; /* tag | parent, release-stored; tag 0: defined in no profile that may come
+                       back. 0: not yet */
+    _Atomic uint32_t child; /* of a node nearby: hash's bits << ML_TAG_SHIFT | id; 0: free */
+};
+_Static_assert(sizeof(struct ml_table_node) == 16, "16 bytes a node are promised");
+
+enum {
+    ML_STACK_BLOCK_NODES = 16, /* neighbours; four cache lines of one page */
+    ML_STACK_LINE_NODES = 4
+};
+
 /* Let node `id` have memory, and its whole block and the one behind it. False: no. */
 bool ml_arena_node(uint32_t id);
 

@@ -10,7 +10,6 @@
 
 #include "client/sampling/poisson.h"
 #include "client/state/process.h"
-#include "client/stream/lease.h"
 #include "client/unwind/unwind.h"
 #include "ipc/wire/event_put.h"
 
@@ -18,6 +17,18 @@
 enum ml_lane_use {
     ML_LANE_SECOND = 1, /* those of signal handlers: no cached stack */
     ML_LANE_DECOY = 2   /* nothing: client/stream/decoy.h */
+};
+
+/* A lane's part in the lease (ipc/wire/lease.h says why); all 0 but for `self` and `wait` when the
+ * lane is first used. */
+struct ml_lease {
+    uint64_t self;  /* what stands in `holder` while the lane has it */
+    uint32_t again; /* events that may still bear the lane's last stamp */
+    uint32_t wait;  /* events until ml_lease_step, >= 1; counted while `again` is 0 or in vain */
+    /* Slower ways read the rest. */
+    uint32_t pause;          /* `wait`, when nothing is held */
+    uint64_t since_ticks;    /* it has, or had, the lease since then; 0: it is not so */
+    uint64_t since_produced; /* events of the lane by then */
 };
 
 /* The private part, in the arena. What every event reads comes first, on little more than one cache
@@ -102,6 +113,22 @@ static inline void ml_lane_publish(struct ml_lane *lane, uint8_t *pos) {
         memory_order_release
     );
 }
+
+/* Nobody waits for anybody: a lane that loses the lease notices on its next event. */
+static inline uint64_t ml_lease_holder(void) {
+    return __atomic_load_n(&ml_process.lease->holder, __ATOMIC_RELAXED);
+}
+
+/* A lane begins. */
+void ml_lease_init(struct ml_lease *lease, uint32_t lane);
+
+/* Somebody else holds it, as an event was being stamped: put him out. The clock, read behind that.
+ */
+uint64_t ml_lease_evict(uint64_t self);
+
+/* The stamp of an event of `lane`; and what is due with the lease: to try for it, to go on holding
+ * it, or to see that it is gone. */
+ML_HOT uint64_t ml_lease_step(struct ml_lane *lane);
 
 /* The stamp of the lane's next event. On a machine whose clocks are not quite one the times of a
  * lane still rise. */

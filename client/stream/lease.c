@@ -1,14 +1,17 @@
-#include "client/stream/lease.h"
-
 #include "client/stream/lane.h"
 
-enum { EVICT_TRIES = 64 };
+enum {
+    EVICT_TRIES = 64,
+    PAUSE_MIN = 64, /* events of a lane before it tries to get the lease ... */
+    PAUSE_MAX = 1 << 20,
+    WORTH_EVENTS = 4096 /* ... twice as many after each time that it had it for fewer */
+};
 
 void ml_lease_init(struct ml_lease *lease, uint32_t lane) {
     *lease = (struct ml_lease){
         .self = ml_lease_self(ml_process.lease_number, lane),
-        .wait = ML_LEASE_PAUSE_MIN,
-        .pause = ML_LEASE_PAUSE_MIN,
+        .wait = PAUSE_MIN,
+        .pause = PAUSE_MIN,
     };
 }
 
@@ -28,10 +31,10 @@ __attribute__((noinline)) uint64_t ml_lease_evict(uint64_t self) {
 
 /* It was put out. Where others are at work all the time, trying costs each of them a cache miss. */
 static void lost(struct ml_lease *lease, uint64_t produced) {
-    const bool was_worth = produced - lease->since_produced >= ML_LEASE_WORTH_EVENTS;
+    const bool was_worth = produced - lease->since_produced >= WORTH_EVENTS;
     if (was_worth) {
-        lease->pause = ML_LEASE_PAUSE_MIN;
-    } else if (lease->pause < ML_LEASE_PAUSE_MAX) {
+        lease->pause = PAUSE_MIN;
+    } else if (lease->pause < PAUSE_MAX) {
         lease->pause *= 2;
     }
     lease->since_ticks = 0;

@@ -1,6 +1,5 @@
 #include "client/stream/stack_table.h"
 
-#include "client/stream/arena.h"
 #include "client/stream/module_record.h"
 #include "ipc/wire/event_put.h"
 

@@ -13,25 +13,8 @@
 
 #include <stdint.h>
 
+#include "client/stream/arena.h"
 #include "client/stream/lane.h"
-
-/* A node, and room to find one: 16 bytes. A path's nodes are defined one after the other, so most
- * nodes are their parent's successor and are found there. The others, the second and later
- * children, stand in a `child` of one of their parent's sixteen neighbours, wherever they are
- * themselves; and those that find these full, in the hash table. The nearest neighbours come first:
- * parent, successor and room lie on one cache line mostly, and another child costs one more. */
-struct ml_table_node {
-    uint64_t key;   /* ml_stack_key_*; written before the owner */
-    uint32_t owner; /* tag | parent, release-stored; tag 0: defined in no profile that may come
-                       back. 0: not yet */
-    _Atomic uint32_t child; /* of a node nearby: hash's bits << ML_TAG_SHIFT | id; 0: free */
-};
-_Static_assert(sizeof(struct ml_table_node) == 16, "16 bytes a node are promised");
-
-enum {
-    ML_STACK_BLOCK_NODES = 16, /* neighbours; four cache lines of one page */
-    ML_STACK_LINE_NODES = 4
-};
 
 enum {
     ML_TABLE_SHIFT_MIN = 13, /* 8,192 slots, 32 KiB, touched only by programs that need them */

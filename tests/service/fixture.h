@@ -95,7 +95,7 @@ struct client_lane {
     struct ml_event_state state;
 };
 
-/* A client written by hand: it does with its pipe and its staging what client/stream/lane.c does.
+/* A client written by hand: it does with its pipe and its staging what client/stream/flush.c does.
  */
 struct client {
     uint32_t id;

@@ -1,7 +1,7 @@
 /* A client for tests whose threads stop between any two stores, as the scheduler likes. Room:
  * tests.
  *
- * One rule: the stores come in the order of client/stream/lane.c and ipc/wire/staging.h: busy,
+ * One rule: the stores come in the order of client/stream/flush.c and ipc/wire/staging.h: busy,
  * stamp (perhaps the last one again, ipc/wire/lease.h), record, published; when a chunk is full:
  * pipe (or lost_events), sent, (lost_chunks,) published. What the service can have seen goes to the
  * model, once; what it cannot, leaves a hole there. */
