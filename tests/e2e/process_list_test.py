@@ -86,7 +86,7 @@ int main(void) {
 """
 
 
-# Starts a host inside itself, a program without memlog and a fork; waits for both; ends the host.
+# Starts a host inside itself, a program without memlog, which is looked at before its exec, and a fork; waits for both; ends the host.
 LINKED = r"""
 #include <limits.h>
 #include <stdio.h>
@@ -99,7 +99,7 @@ int main(int count, char **words) {
     struct memlog_host_settings settings = {.options = options, .program = "embedder", .service_path = words[1]};
     struct memlog_host *host = memlog_host_start(&settings, text, sizeof(text));
     if (count != 4 || host == NULL) { puts(text); return 1; }
-    if (fork() == 0) { execl(words[3], "plain", (char *)NULL); _exit(1); }
+    if (fork() == 0) { usleep(300000); execl(words[3], "plain", (char *)NULL); _exit(1); }
     if (fork() == 0) { sleep(1); _exit(0); }
     wait(NULL);
     wait(NULL);
@@ -267,7 +267,10 @@ class Lists(harness.Case):
                 self.assertEqual(answer.returncode, 0, answer.stdout)
                 (dump,) = folder.glob("*.pftrace")
                 report = self.whole_report(dump)
-                self.assertEqual(sorted(entry["name"] for entry in report["processes"]), ["linked", "plain"])
+                of = self.by_name(report)
+                self.assertEqual((len(report["processes"]), sorted(of)), (2, ["linked", "plain"]))
+                self.assertEqual(of["linked"]["reason"], "a fork of the program that memlog is linked into, which is not recorded itself")
+                self.assertRegex(of["plain"]["reason"], "^statically linked")
                 self.assertFalse(report["dump"]["covered"])
 
     def test_a_static_program_is_listed_by_name_and_memory(self):

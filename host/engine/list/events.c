@@ -12,9 +12,6 @@ enum { NS_PER_MS = 1000000 };
 /* Events that are taken in one go: the programs' own messages wait meanwhile. */
 enum { EVENTS_AT_ONCE = 256, EVENTS_AT_MOST = 1 << 20 };
 
-static const char embedder_text[] =
-    "a fork of the program that memlog is linked into, which is not recorded itself";
-
 /* A child of the program that the host is linked into. What starts the host's own helpers has been
  * waited for by now. */
 static bool is_of_embedder(const struct ml_engine *engine, const struct ml_process_event *event) {
@@ -61,11 +58,7 @@ static void on_born(struct ml_engine *engine, const struct ml_process_event *eve
     if ((parent_id == 0 && !is_top) || is_known(engine, event)) {
         return; /* somebody else's, or known already */
     }
-    struct ml_unrecorded *one =
-        ml_list_add(engine, event->pid, event->parent, parent, true, event->monotonic_ns);
-    if (one != NULL && is_of_host && parent_id == 0) {
-        ml_list_set_reason(one, embedder_text);
-    }
+    (void)ml_list_add(engine, event->pid, event->parent, parent, true, event->monotonic_ns);
 }
 
 static void on_exec(struct ml_engine *engine, const struct ml_process_event *event) {

@@ -31,6 +31,8 @@ static const char raw_text[] = "it was started by a system call that memlog cann
                                "environment did not carry memlog on";
 static const char heir_text[] =
     "it was started by a program that ran without memlog, which had none to pass on";
+static const char embedder_text[] =
+    "a fork of the program that memlog is linked into, which is not recorded itself";
 
 /* ---- who is who */
 
@@ -262,6 +264,8 @@ inherit(struct ml_engine *engine, struct ml_unrecorded *one, struct ml_list_some
     } else if (one->pid == engine->root && engine->root_argv != NULL) {
         /* It may have ended before anybody can look at it. */
         copy_identity(one, base_of(engine->root_argv[0]), "", engine->root_argv);
+    } else if (one->parent_pid == getpid() && engine->root == getpid()) {
+        ml_list_set_reason(one, embedder_text);
     }
 }
 
@@ -434,6 +438,20 @@ void ml_engine_list_replaced(struct ml_engine *engine, const struct ml_member *m
     }
 }
 
+/* Whether it is what its parent is, which may be the program that the host is linked into. */
+static bool is_same_image(struct ml_list_somebody parent, const struct ml_process_facts *facts) {
+    struct ml_image_mark mark = {.start_code = 0};
+    if (parent.member != NULL) {
+        mark = parent.member->image;
+    } else if (parent.one != NULL) {
+        mark = parent.one->image;
+    } else if (facts->parent == getpid()) {
+        mark = ml_process_facts(facts->parent).image;
+    }
+    return ml_image_mark_is_known(&mark) && ml_image_mark_is_known(&facts->image) &&
+           !ml_image_mark_differs(&mark, &facts->image);
+}
+
 void ml_engine_list_seen(
     struct ml_engine *engine, pid_t pid, const struct ml_process_facts *facts, uint32_t walk
 ) {
@@ -452,18 +470,12 @@ void ml_engine_list_seen(
     if (one == NULL) {
         const struct ml_list_somebody parent =
             ml_list_find(engine, facts->parent, ML_LIST_AT_PRESENT);
-        const struct ml_image_mark *mark = parent.member != NULL
-                                               ? &parent.member->image
-                                               : (parent.one != NULL ? &parent.one->image : NULL);
-        const bool is_forked = mark != NULL && ml_image_mark_is_known(mark) &&
-                               ml_image_mark_is_known(&facts->image) &&
-                               !ml_image_mark_differs(mark, &facts->image);
         one = ml_list_add(
             engine,
             pid,
             facts->parent,
             parent,
-            is_forked,
+            is_same_image(parent, facts),
             ml_clock_timestamp(engine->clock).monotonic_ns
         );
     } else if (ml_image_mark_differs(&one->image, &facts->image)) {
