@@ -1,9 +1,9 @@
-/* Words of others that people read: on a terminal, in a log line, in a page. Room: base. Context:
+/* Foreign text made safe to show on a terminal, in a log line or in a page. Room: base. Context:
  * any; the same bytes give the same answer in every locale.
  *
- * One rule: what comes out is UTF-8 of one line that no terminal and no page acts upon. Each byte
- * that is no UTF-8, and each character that is a control (C0, DEL, C1), ends a line or a paragraph,
- * turns the direction of writing, or shows nothing at all, becomes one question mark. */
+ * One rule: the output is one line of UTF-8 that no terminal and no page acts upon. One question
+ * mark replaces each byte that is not UTF-8, and each character that is a control (C0, DEL, C1),
+ * breaks a line or a paragraph, changes the direction of writing, or is invisible. */
 #ifndef MEMLOG_BASE_PRINTABLE_H
 #define MEMLOG_BASE_PRINTABLE_H
 

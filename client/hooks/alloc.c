@@ -1,6 +1,6 @@
 /* The allocator as the program sees it. Room: client. Context: everywhere, at any time.
  *
- * One rule: the caller gets what the next allocator answers, errno included; we only look on. */
+ * One rule: the caller gets the next allocator's answer, errno included; hooks only observe. */
 #include <malloc.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -16,8 +16,8 @@ void free_sized(void *block, size_t size);
 void free_aligned_sized(void *block, size_t alignment, size_t size);
 
 /* Every hook keeps a frame of its own (ml_unwind_entry_here) and is never inlined into another. The
- * four that most programs call all the time leave recording to a function of its own, by a jump, so
- * that what sampling passes over saves no registers. */
+ * four most frequent ones jump to a separate function that records, so that a call which sampling
+ * skips saves no registers. */
 #define HOOK ML_VISIBLE ML_HOT ML_HOOK
 #define RECORDED static ML_HOT ML_HOOK
 
@@ -25,12 +25,12 @@ static inline uintptr_t frame_of(const struct ml_unwind_entry *entry) {
     return entry->sp;
 }
 
-/* Keeps the compiler from making one way out of two that are alike, at the cost of a jump. */
+/* Keeps the compiler from merging two equal exits, which would cost a jump. */
 #define APART __asm__ volatile("")
 
-/* What sampling passes over, or nobody records, goes on by a jump, without a guard: no allocator's
- * malloc, calloc, realloc or free calls another of its functions by name. The rarer ones do
- * (glibc's reallocarray), so they keep the guard that tells a nested call. */
+/* A call that is not recorded is forwarded by a jump, without a guard: no allocator's malloc,
+ * calloc, realloc or free calls another of its functions by name. The rarer ones do (glibc's
+ * reallocarray), so they keep the guard, which recognizes a nested call. */
 #define PASS(bytes, call)                                                                          \
     if (ml_sampler_passes(&ml_thread, (bytes))) {                                                  \
         return (call);                                                                             \
@@ -49,8 +49,8 @@ static inline uintptr_t frame_of(const struct ml_unwind_entry *entry) {
         return passed;                                                                             \
     }
 
-/* Forward, then record; the body of every hook that returns a new block. The fast way keeps what it
- * knows in registers; the other has more to know, and an `entry` of its own, in memory. */
+/* Forward, then record; the body of every hook that returns a new block. The fast path keeps its
+ * state in registers; the slow one needs more, and an `entry` of its own in memory. */
 #define ALLOCATE(call, bytes, record)                                                              \
     struct ml_thread *thread = &ml_thread;                                                         \
     const struct ml_unwind_entry entry = ml_unwind_entry_here();                                   \
@@ -128,7 +128,7 @@ HOOK int posix_memalign(void **out_block, size_t alignment, size_t size) {
     return result;
 }
 
-/* The body of every hook that gives a block back, which is none of the boot store's. */
+/* The body of every hook that frees a block, other than one of the boot store's. */
 #define RELEASE(block, call, record)                                                               \
     struct ml_thread *thread = &ml_thread;                                                         \
     const uintptr_t frame = (uintptr_t)__builtin_frame_address(0) + 2 * sizeof(void *);            \
@@ -152,7 +152,7 @@ RECORDED void recorded_free(void *block) {
     RELEASE(block, ml_next.free(block), ml_record_free_here);
 }
 
-/* A second look at a free that the first could not let pass. */
+/* The slow check of a free that the fast one could not skip. */
 RECORDED void looked_free(void *block) {
     if (ml_sampler_drops_after_all(&ml_thread, block)) {
         ml_next.free(block);
@@ -206,7 +206,7 @@ HOOK void free_aligned_sized(void *block, size_t alignment, size_t size) {
     RELEASE(block, ml_next.free_aligned_sized(block, alignment, size), ml_record_free);
 }
 
-/* A block of the boot store moves to the real allocator; what lay behind it is copied along,
+/* A block of the boot store moves to the real allocator. Bytes behind it are copied too,
  * harmlessly. */
 static void *leave_boot_store(const void *block, size_t size) {
     void *moved = ml_next.malloc(size);
@@ -217,7 +217,7 @@ static void *leave_boot_store(const void *block, size_t size) {
     return moved;
 }
 
-/* The second half of a realloc. NULL for a size of 0 was a free, and there is nothing more to say.
+/* The second half of a realloc. NULL for a size of 0 was a free; nothing more is recorded.
  */
 static inline void after_realloc(
     struct ml_thread *thread,
@@ -255,7 +255,7 @@ static inline void after_realloc(
     ml_hook_leave(thread, &hook);                                                                  \
     return new_block
 
-/* Whether nothing needs to be said of the block that a realloc takes. */
+/* Whether the block that a realloc takes needs no record. */
 static inline bool resizes_unsaid(const void *block) {
     const bool unsampled = ml_sampler_filters(&ml_thread) && ml_sampler_drops(&ml_thread, block);
     return (unsampled || ml_hook_is_idle(&ml_thread)) && ml_likely(!ml_next_boot_owns(block));

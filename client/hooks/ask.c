@@ -1,5 +1,5 @@
-/* memlog_dump: what the program itself asks of the host. Room: client (private). Context: any
- * thread, a signal handler too; no lock, no allocation, and nothing that waits. */
+/* memlog_dump: the program's own requests to the host. Room: client (private). Context: any thread,
+ * a signal handler too; no lock, no allocation, no waiting. */
 #include <stdatomic.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@
 #include "client/state/sys.h"
 #include "client/state/visible.h"
 
-/* As much of a text as a message takes, cut between two characters. */
+/* The prefix of a text that fits a message, cut between two characters. */
 static struct ml_bytes cut(const char *text, size_t most) {
     if (text == NULL) {
         return (struct ml_bytes){NULL, 0};
@@ -23,7 +23,7 @@ static struct ml_bytes cut(const char *text, size_t most) {
     return (struct ml_bytes){.data = (const uint8_t *)text, .count_bytes = (uint32_t)count};
 }
 
-/* A forked child that has not allocated yet is nobody to the host: its first event is now. */
+/* The host does not know a forked child that has not allocated yet: its first event is now. */
 static void be_somebody(void) {
     struct ml_thread *thread = &ml_thread;
     if (ml_process_state() == ML_GATE_FRESH) {

@@ -1,8 +1,8 @@
-/* Forks that pass pthread_atfork by: _Fork, clone and the bare system call. Room: client. Context:
+/* Forks that bypass pthread_atfork: _Fork, clone and the bare system call. Room: client. Context:
  * any.
  *
- * One rule: where a new process may return from it a second time on another stack, the real
- * function runs in the caller's own frame: these jump there and leave nothing of their own behind.
+ * One rule: where the call may return a second time, in a new process on another stack, the real
+ * function runs in the caller's frame: these hooks jump to it and leave no frame of their own.
  */
 #include <linux/seccomp.h>
 #include <sched.h>
@@ -17,7 +17,8 @@
 #include "client/state/visible.h"
 #include "client/unwind/foreign.h"
 
-/* Whether that system call makes a process with memory of its own. clone3's flags lie in memory. */
+/* Whether that system call creates a process with its own address space. clone3's flags lie in
+ * memory. */
 static bool forks(long number, long first) {
     struct ml_foreign foreign = {0};
     const void *memory = (const void *)first;
@@ -35,14 +36,15 @@ static bool forks(long number, long first) {
     return (flags & (CLONE_VM | CLONE_THREAD)) == 0;
 }
 
-/* seccomp(2), for which libc has no function of its own. It returns once, so it may be called. */
+/* seccomp(2), which libc does not wrap. It returns once, so it may be called. */
 static long call_seccomp(long number, long operation, long flags, const void *given) {
     long (*const real)(long, ...) = (long (*)(long, ...))ml_libc.syscall;
     if (operation == SECCOMP_SET_MODE_FILTER) {
         ml_seccomp_probe_before();
     }
     const long result = real(number, operation, flags, given);
-    /* Above 0 it is the new listener, or a thread that could not follow: then no filter is up. */
+    /* Above 0: the new listener, or a thread that could not be synchronized; then no filter is
+     * installed. */
     const bool taken =
         result == 0 || (result > 0 && ((unsigned long)flags & SECCOMP_FILTER_FLAG_TSYNC) == 0);
     if (taken && operation == SECCOMP_SET_MODE_FILTER) {
@@ -53,8 +55,8 @@ static long call_seccomp(long number, long operation, long flags, const void *gi
     return result;
 }
 
-/* A child that goes on where its parent was may go on with a hook that a signal handler interrupted
- * and forked in. It stands on the same stack, so these may return twice. */
+/* The child of a fork in a signal handler may continue a hook that the handler interrupted. It runs
+ * on the same stack, so these may return twice. */
 static pid_t fork_and_look(void) {
     const pid_t pid = ((pid_t(*)(void))ml_libc.fork)();
     if (pid == 0) {

@@ -1,8 +1,8 @@
-/* Starting other programs: the preload goes along where it can. Room: client. Context: any, between
- * vfork and exec too: stack memory alone.
+/* Starting other programs: adds the preload to the new environment where it can work. Room: client.
+ * Context: any, between vfork and exec too: stack memory alone.
  *
- * One rule: the new program gets exactly the environment that it was meant to get, and ours
- * besides; the real call decides about everything else. */
+ * One rule: the new program gets exactly the intended environment, plus our variables; the real
+ * call decides everything else. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -17,9 +17,9 @@
 #include "client/state/visible.h"
 #include "client/unwind/foreign.h"
 
-/* `preloaded` is the environment to give: with ours added when `can` says so. What the kernel would
- * find no memory behind goes to it as it is. The least of stacks, PTHREAD_STACK_MIN, has room for
- * it. */
+/* `preloaded` is the environment to pass: with our variables added when `can` says so. Invalid
+ * pointers are passed on unchanged, for the kernel to refuse. It fits the smallest stack,
+ * PTHREAD_STACK_MIN. */
 #define WITH_PRELOAD(environment, can)                                                             \
     (environment) = ml_exec_preload_without_shells(environment);                                   \
     char socket_space[ML_EXEC_PRELOAD_SOCKET_MAX_BYTES];                                           \
@@ -36,8 +36,8 @@
         preloaded = space;                                                                         \
     }
 
-/* What the kernel takes of arguments and environment may be used up to the last byte: then the
- * program runs without ours. */
+/* The program may fill the kernel's limit on arguments and environment: then it is started without
+ * our variables. */
 static bool is_too_long(int result) {
     return result < 0 && errno == E2BIG;
 }
@@ -148,9 +148,10 @@ ML_VISIBLE int execle(const char *path, const char *first, ...) {
     return execve(path, arguments, environment);
 }
 
-/* ---- posix_spawn: its file actions may go elsewhere before the program is looked for */
+/* ---- posix_spawn: its file actions may change the directory before the program is looked up */
 
-/* What glibc keeps of one action behind posix_spawn_file_actions_t, since 2.29 with directories. */
+/* glibc's private layout of one action of posix_spawn_file_actions_t, since 2.29 with
+ * directories. */
 enum action_kind {
     ACTION_CLOSE,
     ACTION_DUP2,
@@ -177,7 +178,7 @@ struct action {
 
 enum { NOT_KNOWN = -1 };
 
-/* Whether an action in front of number `end` changes what that descriptor is. */
+/* Whether an action before number `end` replaces that descriptor. */
 static bool is_changed(const struct action *actions, int end, int fd) {
     for (int i = 0; i < end; i++) {
         const int changed = actions[i].kind == ACTION_DUP2 ? actions[i].of.numbers.new_fd
@@ -216,8 +217,8 @@ static int directory_behind(const posix_spawn_file_actions_t *given) {
     return directory;
 }
 
-/* `can` of the file where the child looks for it. Nobody says of a file that cannot be found here
- * that it could not take the preload. */
+/* `can` for the file where the child looks for it. A file that is not found here is not reported as
+ * one that cannot be preloaded. */
 static bool can_spawn(
     const posix_spawn_file_actions_t *actions, const char *file, bool (*can)(int, const char *)
 ) {

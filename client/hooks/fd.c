@@ -1,9 +1,8 @@
-/* Descriptors that are ours stay ours: programs close every number they can think of. Room: client.
+/* Protects our descriptors from programs that close every number they can think of. Room: client.
  * Context: any, between fork and exec too.
  *
- * One rule: a program that wants one of our numbers for itself gets it; ours moves away first. A
- * program that closes one is told what it would have been told without us: that the number is not
- * open. */
+ * One rule: a program that wants one of our numbers gets it; ours moves away first. A program that
+ * closes one gets the answer it would get without memlog: the number is not open. */
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -16,8 +15,8 @@
 static _Atomic int *const ours[] = {&ml_process.pipe_fd, &ml_process.socket_fd};
 enum { OURS_COUNT = sizeof(ours) / sizeof(ours[0]) };
 
-/* Ours, and still what it was: a number that the program has got hold of by a bare system call is
- * its own. */
+/* Ours, and still the same file: a number that the program took by a bare system call is its
+ * own. */
 static bool is_ours(int fd) {
     uint64_t device = 0;
     uint64_t inode = 0;
@@ -34,7 +33,7 @@ static bool is_ours(int fd) {
            (device == ml_process.socket_device && inode == ml_process.socket_inode);
 }
 
-/* The program takes this number: ours goes to another one. */
+/* The program takes this number: move ours to another. */
 static void make_way(int fd) {
     for (int i = 0; i < OURS_COUNT; i++) {
         if (atomic_load(ours[i]) == fd) {
@@ -90,8 +89,8 @@ static unsigned next_of_ours(unsigned first, unsigned last) {
 
 /* close_range around ours: one call for each stretch between them. */
 static int close_around(unsigned first, unsigned last, int flags) {
-    /* Of a range in which nothing is: flags that do not exist are refused, and a table of
-     * descriptors is no longer shared, also where nothing is between ours. */
+    /* An empty range too: the kernel checks the flags and unshares the descriptor table even if
+     * there is nothing to close. */
     const long tried = ml_sys3(SYS_close_range, ~0u, ~0u, flags);
     if (tried < 0) {
         return (int)tried;

@@ -2,10 +2,10 @@
  * those of jemalloc, tcmalloc and mimalloc do not. Room: client. Context: any thread; slots are
  * filled by the constructor, or at the first call in a program whose C++ runtime was loaded later.
  *
- * One rule: where malloc sees it anyway, the call goes on by one jump and leaves no frame of ours
- * in any stack.
+ * One rule: where the malloc hook sees the call anyway, it is forwarded by one jump and leaves no
+ * frame of ours in any stack.
  *
- * A real operator new may throw: so no guard is held while it runs, and there is nothing to undo.
+ * A real operator new may throw, so no guard is held while it runs.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -62,7 +62,8 @@
 
 enum { FORMS_COUNT = 20, DELETE_FIRST = 8 };
 
-/* The next definitions, and where a call goes: there, or to our hook. Whole before they are used.
+/* The next definitions, and the target of each call: the next definition or our hook. Complete
+ * before first use.
  */
 static void *next_form[FORMS_COUNT];
 __attribute__((used)) static void *target_form[FORMS_COUNT];
@@ -125,12 +126,12 @@ NEW_FORMS(NEW_HOOK)
     }
 DELETE_FORMS(DELETE_HOOK)
 
-/* ---- without any C++ runtime to be found: malloc's memory, which is seen there */
+/* ---- if no C++ runtime is found: malloc, which records it */
 
 static void *fallback_new(size_t size) {
     void *block = malloc(size == 0 ? 1 : size);
     if (block == NULL) {
-        abort(); /* bad_alloc cannot be thrown by nobody */
+        abort(); /* without a runtime bad_alloc cannot be thrown */
     }
     return block;
 }
@@ -174,7 +175,7 @@ static void *const hooks[FORMS_COUNT] = {
 #define DELETE_ENTRY(form, name, parameters, arguments) [form] = hook_##form,
     NEW_FORMS(NEW_ENTRY) DELETE_FORMS(DELETE_ENTRY)};
 
-/* The C++ runtimes' operators come down to malloc and free. */
+/* The C++ runtimes' operators call malloc and free. */
 static bool goes_through_malloc(const char *path) {
     const char *slash = strrchr(path, '/');
     const char *file = slash != NULL ? slash + 1 : path;
@@ -200,10 +201,10 @@ void ml_next_resolve_new(void) {
     }
 }
 
-/* Bit per form: it was not there at the start. */
+/* Bit per form: undefined at the start. */
 static _Atomic uint32_t late_forms;
 
-/* A form that nobody had at the start: a library that was opened since brings it, visible to itself
+/* A form that was undefined at the start: a library opened since defines it, visible to itself
  * alone. */
 static __attribute__((used)) void *find_late(int form) {
     static const char *const runtimes[] = {"libstdc++.so.6", "libc++.so.1", "libc++abi.so.1"};

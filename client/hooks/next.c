@@ -31,9 +31,9 @@ size_t ml_next_boot_room(const void *block) {
     return (size_t)((uintptr_t)ml_next_boot_store + sizeof(ml_next_boot_store) - (uintptr_t)block);
 }
 
-/* The store has no room for it: other constructors run before ours (glibc before 2.34 has one
- * library that comes first of all, which then is libpthread). Whatever allocates is relocated by
- * then. True: the functions are found, and are not ours. */
+/* The store has no room left: other constructors run before ours (before 2.34 glibc's libpthread
+ * comes first of all). Whatever allocates is relocated by then. True: the functions are found, and
+ * are not ours. */
 static bool end_of_boot(void) {
     ml_next_resolve();
     return ml_next.malloc != NULL;
@@ -61,8 +61,7 @@ static void *boot_calloc(size_t count, size_t size) {
     return block == NULL && end_of_boot() ? ml_next.calloc(count, size) : block;
 }
 
-/* Of a block of the store, since there are no others; what lay behind it is copied along,
- * harmlessly. */
+/* Only blocks of the store exist yet. Bytes behind the block are copied too, harmlessly. */
 static void *boot_realloc(void *block, size_t size) {
     void *moved = boot_malloc(size);
     if (moved != NULL && block != NULL) {

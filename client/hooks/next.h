@@ -1,8 +1,8 @@
 /* The next allocator in line: glibc's, or a shared jemalloc, tcmalloc, mimalloc. Room: client
  * (private). Context: any thread; resolved once, before anything is recorded.
  *
- * One rule: hooks forward to these and never to __libc_*: redis and others speak to their allocator
- * by other names too, and blocks must stay with one owner. */
+ * One rule: hooks forward to these and never to __libc_*: redis and others also call their
+ * allocator by other names, and a block must stay with one allocator. */
 #ifndef MEMLOG_CLIENT_HOOKS_NEXT_H
 #define MEMLOG_CLIENT_HOOKS_NEXT_H
 
@@ -30,19 +30,18 @@ struct ml_next {
 
 extern ML_OURS struct ml_next ml_next;
 
-/* Find them all. What is asked for before that, by whoever runs before the constructor, comes from
- * a small static store (ml_next_boot_*). */
+/* Find them all. Code that allocates before our constructor gets memory from a small static store
+ * (ml_next_boot_*). */
 void ml_next_resolve(void);
 
 /* The same for operator new and delete; new.c. */
 void ml_next_resolve_new(void);
 
-/* A library is about to go, or has gone: operators that were found in one which came after the
- * start are looked for again when they are called again. */
+/* A library is about to be unloaded, or has been. Operators found in a library that was opened
+ * after the start are looked up again at their next call. */
 void ml_next_forget_late_new(void);
 
-/* While the real functions are unknown those of the static store stand in for them; what it gives
- * is never taken back. */
+/* Until the real functions are known the static store replaces them; its memory is never reused. */
 enum { ML_NEXT_BOOT_BYTES = 64 * 1024 }; /* a few hundred have been seen to be used */
 extern ML_OURS uint8_t ml_next_boot_store[ML_NEXT_BOOT_BYTES];
 extern ML_OURS _Atomic size_t ml_next_boot_used; /* of its bytes; 0 in most programs */

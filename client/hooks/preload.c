@@ -1,5 +1,6 @@
-/* Where a preloaded (or linked) client begins and ends. Room: client. Context: the constructor runs
- * before every other one of the process (-z initfirst in libmemlog.so), with one thread.
+/* Constructor and destructor of a preloaded (or linked) client. Room: client. Context: the
+ * constructor runs before every other one of the process (-z initfirst in libmemlog.so), with one
+ * thread.
  *
  * One rule: everything that needs more than write, fstat and poll happens here, dormant or not. */
 #include <sys/auxv.h>
@@ -24,7 +25,8 @@ __attribute__((constructor)) static void begin(int count, char **arguments, char
     ml_next_resolve();
     ml_next_resolve_new();
     ml_libc_resolve();
-    /* Who starts a setuid program chooses its environment, and is not to be its host. */
+    /* The user who starts a setuid program chooses its environment, and must not become its
+     * host. */
     if (socket_path != NULL && getauxval(AT_SECURE) == 0) {
         (void)memlog_start(socket_path);
     }
@@ -35,7 +37,7 @@ __attribute__((destructor)) static void end(void) {
     ml_lifecycle_end(ML_END_EXIT);
 }
 
-/* ---- as a library: here, so that who links memlog_start gets the constructor with it ---- */
+/* ---- as a library: here, so that linking memlog_start links the constructor too ---- */
 
 ML_VISIBLE int memlog_start(const char *socket_path) {
     struct ml_thread *thread = &ml_thread;

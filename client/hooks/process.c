@@ -1,4 +1,4 @@
-/* What else the client has to notice: ends, names, libraries that go. Room: client. Context: any.
+/* The other hooks: ends of processes, thread names, dlclose. Room: client. Context: any.
  *
  * One rule: the real function runs with the program's own arguments and its answer is the
  * program's. */
@@ -24,8 +24,8 @@ static inline void ready(void) {
     }
 }
 
-/* A killed child leaves the tree's total no later than at its parent's wait. What the kernel has
- * just written there can be read; where there is nothing to write to, ours takes its place. */
+/* A killed child is subtracted from the tree's total no later than at its parent's wait. Memory
+ * that the kernel has just written can be read; where the caller passes none, ours is used. */
 ML_VISIBLE pid_t wait4(pid_t pid, int *out_status, int options, struct rusage *usage) {
     ready();
     int own = 0;
@@ -55,8 +55,8 @@ ML_VISIBLE int waitid(idtype_t kind, id_t id, siginfo_t *out_info, int options) 
     siginfo_t *info = out_info != NULL ? out_info : &own;
     own.si_pid = 0;
     const int result = ml_libc.waitid(kind, id, info, options);
-    /* Stopped and continued children are told of by the same call; one that has only been looked at
-     * (WNOWAIT) has ended all the same. */
+    /* The same call also reports stopped and continued children. One that was only peeked at
+     * (WNOWAIT) has ended too. */
     if (result == 0 && info->si_pid > 0 &&
         (info->si_code == CLD_EXITED || info->si_code == CLD_KILLED || info->si_code == CLD_DUMPED
         )) {

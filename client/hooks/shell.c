@@ -1,11 +1,11 @@
-/* system and popen start a shell with the program's environment, inside libc, where nobody can add
- * to it. Room: client. Context: any thread; whoever waits for a shell may be cancelled.
+/* system and popen start a shell with the program's environment inside libc, out of a hook's reach.
+ * Room: client. Context: any thread; a thread that waits for a shell may be cancelled.
  *
- * One rule: for the length of the call the environment is a copy with ours in it, which all threads
- * that are in such a call share; behind the last one it is what it was. Whatever another thread has
- * made of it meanwhile stays, without ours. Threads that read the environment may still hold a copy
- * when it is put away, so its memory stays. What another thread forks or starts meanwhile gets the
- * program's own, and getenv answers out of it; who reads `environ` itself finds the copy. */
+ * One rule: during the call `environ` is a copy with our variables added, shared by all threads in
+ * such a call. The last of them restores the original. Changes that another thread makes meanwhile
+ * are kept, without our variables. Other threads may still read an old copy, so its memory is never
+ * freed. Meanwhile other forks and starts get the program's own environment, and getenv reads that
+ * too; only a direct read of `environ` finds the copy. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -35,8 +35,8 @@ struct copy {
     size_t bytes;
 };
 
-/* Under `owner`: the pid of the process of which a thread is at work here; 0: nobody is. What a
- * fork left behind is told by the pid. */
+/* A lock: the pid of the process whose thread is at work here; 0: free. The pid identifies a lock
+ * that a fork copied. */
 static _Atomic uint32_t owner;
 static struct {
     uint32_t pid;
@@ -78,7 +78,7 @@ static void unlock(void) {
     atomic_store(&owner, 0);
 }
 
-/* Memory for a copy, which nobody gets back; NULL: there is none. */
+/* Memory for a copy, never freed; NULL: there is none. */
 static char *take_copy(size_t bytes) {
     struct copy *copy = &shared.copies[shared.turn++ % COPIES];
     if (copy->bytes < bytes) {
@@ -94,8 +94,8 @@ static char *take_copy(size_t bytes) {
     return copy->start;
 }
 
-/* The last one is out: back to what was before; if the program has changed it meanwhile, take ours
- * out of that, which may go on to use what lies in the copy. */
+/* The last call has returned: restore the original. If the program has changed the environment
+ * meanwhile, remove our variables from that one, which may still use strings of the copy. */
 static void put_back(void) {
     if (environ == shared.preloaded) {
         environ = shared.before;
@@ -161,12 +161,12 @@ char *const *ml_exec_preload_without_shells(char *const *environment) {
     return is_copy ? shared.before : environment;
 }
 
-/* A child has none of the other threads. An older glibc forks in system itself, before it starts
- * the shell: that one is to have ours. */
+/* A child has none of the other threads. An older glibc's system itself forks before it starts the
+ * shell: that child keeps our variables. */
 static void after_fork_in_child(void) {
     if (!inside) {
         if (shared.users > 0 && environ != NULL && environ != shared.preloaded) {
-            (void)ml_exec_preload_take(environ); /* changed meanwhile: nobody else does it here */
+            (void)ml_exec_preload_take(environ); /* the program has changed it */
         }
         environ = (char **)(uintptr_t)ml_exec_preload_without_shells(environ);
         shared.users = 0;
@@ -207,13 +207,13 @@ static __attribute__((noinline)) FILE *preloaded_popen(const char *command, cons
     return result;
 }
 
-/* What the program has set; `real` looks into what is there now. */
+/* Look up a variable in the program's own environment; `real` searches the present one. */
 static char *own_value(const char *name, char *(*real)(const char *)) {
     char *const *preloaded = __atomic_load_n(&shared.preloaded, __ATOMIC_ACQUIRE);
     if (preloaded == NULL) {
         return real(name); /* no shell yet */
     }
-    if (environ != preloaded) { /* it may become so now, or be a changed one with ours in it */
+    if (environ != preloaded) { /* perhaps a changed one with our variables */
         return ml_exec_preload_own_value(name, real(name));
     }
     const size_t name_bytes = strlen(name);

@@ -27,11 +27,10 @@ enum {
     (((uint64_t)ML_NODES_MAX + ML_STACK_BLOCK_NODES) * sizeof(struct ml_table_node))
 _Static_assert(ARENA_MAX_BYTES / ML_MEMO_BLOCK_BYTES <= 1 << 16, "memo blocks have 16 bits");
 
-/* The window: nodes, the arena and staging, each with room for all that it may ever hold. It lies
- * so far below the first mappings that a program which maps less than this does not come there; or
- * above them, where the kernel goes upwards (ulimit -s unlimited). Sanitizers and their like claim
- * other parts of the address space for good: they leave what is within a TiB of the kernel's own
- * choice. */
+/* The window: nodes, the arena and staging, each with room for its maximum. It lies so far below
+ * the first mappings that only a program which maps more than this reaches it; or above them, where
+ * the kernel places mappings upwards (ulimit -s unlimited). Sanitizers reserve other parts of the
+ * address space: they leave what is within a TiB of the kernel's own choice. */
 #define WINDOW_BYTES ((uint64_t)1 << 34)
 #define WINDOW_DISTANCE_BYTES ((uint64_t)1 << 38)
 #define WINDOW_ARENA_AT ((uint64_t)1 << 30)
@@ -44,7 +43,7 @@ static uint64_t round_up(uint64_t value, uint64_t align) {
     return (value + align - 1) & ~(align - 1);
 }
 
-/* What always is there, in order: the gate page, the unwinder, the set of sampled addresses. */
+/* The fixed parts, in order: the gate page, the unwinder, the set of sampled addresses. */
 enum {
     UNWIND_AT = PAGE_BYTES,
     SAMPLED_AT =
@@ -76,7 +75,7 @@ static uint64_t grown_bytes(const struct ml_region *region) {
     return atomic_load_explicit(&region->mapped_bytes, memory_order_relaxed) - region->first_bytes;
 }
 
-/* What was refused is not asked for at each event: the first time, the second, the fourth, ... */
+/* After a refusal only the first try, the second, the fourth, ... asks again. */
 static bool is_hopeless(uint64_t more_bytes) {
     struct ml_memory *memory = &ml_process.memory;
     const uint64_t refused = atomic_load_explicit(&memory->refused_bytes, memory_order_relaxed);
@@ -88,7 +87,7 @@ static bool is_hopeless(uint64_t more_bytes) {
     return (times & (times - 1)) != 0;
 }
 
-/* Let the first `wanted_bytes` of it be mapped. */
+/* Map its first `wanted_bytes`. */
 static bool reach(struct ml_region *region, uint64_t wanted_bytes) {
     struct ml_memory *memory = &ml_process.memory;
     const uint64_t mapped = atomic_load_explicit(&region->mapped_bytes, memory_order_acquire);
@@ -243,7 +242,7 @@ static bool map_at(uint8_t *window) {
     return true;
 }
 
-/* Far away; and anywhere, where nothing grows far, if somebody sits in all these places. */
+/* Far away; if all those places are taken, anywhere, with little room to grow. */
 static bool map_somewhere(uintptr_t near) {
     for (uint64_t i = 0; i < PLACES; i++) {
         const uint64_t away = WINDOW_DISTANCE_BYTES + i * WINDOW_BYTES;

@@ -5,7 +5,7 @@
 enum { DECOYS = 2 }; /* of the thread's lane, and of its handlers' */
 
 static struct ml_lane *decoys[DECOYS];
-static uint8_t *old_staging; /* the parent's, then memory of nobody else's */
+static uint8_t *old_staging; /* the parent's, then private memory */
 static uint64_t old_staging_bytes;
 static uint32_t old_slots;
 static bool pending;

@@ -10,7 +10,7 @@
 #include "client/stream/stack_table.h"
 
 enum {
-    /* Of a dropped chunk's definitions: the next one must hold events as well. */
+    /* Most bytes of definitions kept of a dropped chunk: the next one must hold events as well. */
     SALVAGE_MAX_BYTES = ML_CHUNK_MAX_BYTES / 2
 };
 
@@ -27,7 +27,7 @@ static uint8_t *frame_of(const struct ml_lane *lane, uint64_t number) {
     return ml_process.staging + ml_staging_slot_offset(lane->index, number, ml_process.slots);
 }
 
-/* May be done again from its start. */
+/* Restartable: may be repeated from its start. */
 static void open_chunk(struct ml_lane *lane, uint64_t number) {
     lane->number = number;
     lane->start = frame_of(lane, number) + ML_FRAME_HEADER_BYTES;
@@ -72,7 +72,7 @@ static void pass(struct ml_lane *lane) {
     );
 }
 
-/* The oldest chunk that is not in the pipe never will be. */
+/* Drop the oldest chunk that is not in the pipe. */
 static void drop_oldest(struct ml_lane *lane, enum ml_pipe_answer why) {
     const uint8_t *frame = frame_of(lane, lane->unsent);
     const uint64_t events = ml_salvage_events(frame + ML_FRAME_HEADER_BYTES, records_bytes(frame));
@@ -82,7 +82,8 @@ static void drop_oldest(struct ml_lane *lane, enum ml_pipe_answer why) {
         __atomic_fetch_add(&ml_process_staging_header()->lost_no_pipe, events, __ATOMIC_RELAXED);
     }
     pass(lane);
-    /* Behind `sent`: whoever sees the chunk counted sees that it is not on its way. */
+    /* Stored after `sent`: a reader that sees the chunk counted also sees that it will not be
+     * sent. */
     _Atomic uint64_t *lost = (_Atomic uint64_t *)&lane->header->lost_chunks;
     const uint64_t before = atomic_load_explicit(lost, memory_order_relaxed);
     atomic_store_explicit(lost, before + 1, memory_order_release);
@@ -97,7 +98,7 @@ static void count_wait(struct ml_staging_lane *header, uint64_t waited_ns) {
     }
 }
 
-/* Put into the pipe what it takes; wait, and drop at last, only where the next chunk would need the
+/* Put into the pipe what it takes. Wait, and at last drop, only if the next chunk needs the
  * slot. */
 static void send_closed(struct ml_lane *lane) {
     uint64_t started_ns = 0;
@@ -131,8 +132,8 @@ static void send_closed(struct ml_lane *lane) {
     }
 }
 
-/* The chunk whose slot the open one has taken was dropped: what it defined goes into the open one.
- * Definitions that come late heal what was there before them. */
+/* The chunk that was in the open one's slot was dropped: repeat its definitions in the open one.
+ * Late definitions also resolve references that came before them. */
 static void salvage(struct ml_lane *lane, size_t count_bytes) {
     struct ml_salvage kept;
     ml_salvage_definitions(lane->start, count_bytes, SALVAGE_MAX_BYTES, &kept);

@@ -13,7 +13,7 @@
 #include "client/unwind/unwind.h"
 #include "ipc/wire/event_put.h"
 
-/* What a lane is for, if not its thread's own events. */
+/* The use of a lane that is not for its thread's own events. */
 enum ml_lane_use {
     ML_LANE_SECOND = 1, /* those of signal handlers: no cached stack */
     ML_LANE_DECOY = 2   /* nothing: client/stream/decoy.h */
@@ -22,17 +22,17 @@ enum ml_lane_use {
 /* A lane's part in the lease (ipc/wire/lease.h says why); all 0 but for `self` and `wait` when the
  * lane is first used. */
 struct ml_lease {
-    uint64_t self;  /* what stands in `holder` while the lane has it */
-    uint32_t again; /* events that may still bear the lane's last stamp */
+    uint64_t self;  /* value of `holder` while the lane has it */
+    uint32_t again; /* events that may still repeat the lane's last stamp */
     uint32_t wait;  /* events until ml_lease_step, >= 1; counted while `again` is 0 or in vain */
     /* Slower ways read the rest. */
     uint32_t pause;          /* `wait`, when nothing is held */
-    uint64_t since_ticks;    /* it has, or had, the lease since then; 0: it is not so */
+    uint64_t since_ticks;    /* it took the lease then, and may have lost it; 0: it did not */
     uint64_t since_produced; /* events of the lane by then */
 };
 
-/* The private part, in the arena. What every event reads comes first, on little more than one cache
- * line. */
+/* The private part, in the arena. The fields that every event reads come first, on little more than
+ * one cache line. */
 struct ml_lane {
     _Alignas(64) uint8_t *pos;      /* next byte of the open chunk */
     uint8_t *limit;                 /* a hot record may start before this */
@@ -40,7 +40,7 @@ struct ml_lane {
     uint64_t origin; /* with `pos` added it is header->published: the chunk's number, less start */
     uint64_t clamp;  /* the last stamp: the stream's times never fall within a lane */
     uint32_t second; /* enum ml_lane_use */
-    uint32_t tag;    /* of `profile`, as stack nodes bear it: client/stream/stack_table.h */
+    uint32_t tag;    /* of `profile`, as in stack nodes: client/stream/stack_table.h */
     struct ml_event_state state;
     struct ml_lease lease;
     uint8_t *start;           /* first record byte of the open chunk */
@@ -52,8 +52,8 @@ struct ml_lane {
     uint32_t index;
     uint32_t thread_id;
     uint32_t thread_node; /* the thread's name as a root frame, in the modes that want one */
-    uint32_t dropped;     /* the flush at work has dropped a chunk */
-    uint32_t unchecked;   /* stacks since the last one that was held against libunwind */
+    uint32_t dropped;     /* the current flush has dropped a chunk */
+    uint32_t unchecked;   /* stacks since the last one that was compared with libunwind's */
     uint32_t next_free;   /* free stack: name */
     uint32_t profile;     /* that its records belong to */
     struct ml_unwind_thread unwind;
@@ -63,24 +63,24 @@ struct ml_lane {
 /* A free lane for the calling thread, in the present profile; NULL when there is none (counted). */
 struct ml_lane *ml_lane_take(uint32_t thread_id);
 
-/* Its next record is the first one of the lane in that profile. What is in the open chunk stays
- * behind, with the profile that it belongs to. The caller forgets the lane's cached stack. */
+/* Its next record is the first one of the lane in that profile. The open chunk stays with its own
+ * profile. The caller forgets the lane's cached stack. */
 void ml_lane_begin(struct ml_lane *lane, uint32_t profile);
 
-/* The thread needs it no more. What it published stays where it is. */
+/* The thread needs it no more. Published records stay. */
 void ml_lane_give(struct ml_lane *lane);
 
-/* The open chunk is full: into the pipe with it, and on to the next. A full pipe is waited for only
- * when the next chunk would need the slot of one that is not in it yet, and never for more than a
- * second; then the oldest is dropped and counted, but for what it defines, which the next one
- * repeats. At most half of that one is full then. */
+/* The open chunk is full: put it into the pipe and open the next. The lane waits for a full pipe
+ * only when the next chunk needs the slot of an unsent one, and at most a second. Then the oldest
+ * chunk is dropped and counted. The next chunk repeats its definitions, in at most half of its
+ * room. */
 void ml_lane_flush(struct ml_lane *lane);
 
-/* The lane was left in the middle of anything by siglongjmp: make it whole. What was not published
- * is not recorded; a frame that is perhaps in the pipe already is put there again. */
+/* siglongjmp left the lane in the middle of an operation: repair it. Unpublished records are lost;
+ * a frame that may be in the pipe already is put there again. */
 void ml_lane_repair(struct ml_lane *lane);
 
-/* Say that an event is about to be stamped. */
+/* Mark the lane busy: an event is about to be stamped. */
 static inline void ml_lane_busy(struct ml_lane *lane) {
     atomic_store_explicit(
         (_Atomic uint64_t *)&lane->header->published,
@@ -104,7 +104,7 @@ static inline void ml_lane_count(struct ml_lane *lane) {
     lane->header->produced++;
 }
 
-/* Everything up to `pos` is whole: let it be seen. */
+/* Publish everything up to `pos`, all of it whole records. */
 static inline void ml_lane_publish(struct ml_lane *lane, uint8_t *pos) {
     lane->pos = pos;
     atomic_store_explicit(
@@ -122,19 +122,20 @@ static inline uint64_t ml_lease_holder(void) {
 /* A lane begins. */
 void ml_lease_init(struct ml_lease *lease, uint32_t lane);
 
-/* Somebody else holds it, as an event was being stamped: put him out. The clock, read behind that.
+/* Another lane holds it while an event is being stamped: evict that one. Returns the clock, read
+ * after that.
  */
 uint64_t ml_lease_evict(uint64_t self);
 
-/* The stamp of an event of `lane`; and what is due with the lease: to try for it, to go on holding
- * it, or to see that it is gone. */
+/* The stamp of an event of `lane`. Also does what is due: try to take the lease, prolong it, or
+ * notice its loss. */
 ML_HOT uint64_t ml_lease_step(struct ml_lane *lane);
 
-/* The stamp of the lane's next event. On a machine whose clocks are not quite one the times of a
- * lane still rise. */
+/* The stamp of the lane's next event. A lane's times never fall, even on a machine whose clocks
+ * differ slightly. */
 static inline uint64_t ml_lane_stamp(struct ml_lane *lane) {
     uint64_t now = ml_process_ticks();
-    atomic_signal_fence(memory_order_seq_cst); /* who holds the lease is asked behind it */
+    atomic_signal_fence(memory_order_seq_cst); /* the lease's holder is read behind it */
     const uint64_t holder = ml_lease_holder();
     if (ml_unlikely(holder != 0 && holder != lane->lease.self)) {
         now = ml_lease_evict(lane->lease.self);
@@ -146,8 +147,7 @@ static inline uint64_t ml_lane_stamp(struct ml_lane *lane) {
     return now;
 }
 
-/* The time of what comes by the million, behind its op: the last stamp again while the lane holds
- * the lease. */
+/* The time of a hot record, behind its op: the last stamp again while the lane holds the lease. */
 static inline uint8_t *ml_lane_put_time(struct ml_lane *lane, uint8_t *pos) {
     struct ml_lease *lease = &lane->lease;
     if (ml_likely(lease->again != 0 && ml_lease_holder() == lease->self)) {

@@ -2,9 +2,9 @@
 
 enum {
     EVICT_TRIES = 64,
-    PAUSE_MIN = 64, /* events of a lane before it tries to get the lease ... */
+    PAUSE_MIN = 64, /* events of a lane before it tries to take the lease ... */
     PAUSE_MAX = 1 << 20,
-    WORTH_EVENTS = 4096 /* ... twice as many after each time that it had it for fewer */
+    WORTH_EVENTS = 4096 /* ... twice as many after each time that it held it for fewer */
 };
 
 void ml_lease_init(struct ml_lease *lease, uint32_t lane) {
@@ -17,8 +17,8 @@ void ml_lease_init(struct ml_lease *lease, uint32_t lane) {
 
 __attribute__((noinline)) uint64_t ml_lease_evict(uint64_t self) {
     uint64_t holder = ml_lease_holder();
-    /* Fails only where another one has put the holder out, or has come instead; whoever does that
-     * again and again lies. */
+    /* The exchange fails only if another lane has evicted the holder or taken the lease. Only a
+     * hostile process does that again and again. */
     for (int i = 0; i < EVICT_TRIES && holder != 0 && holder != self; i++) {
         if (__atomic_compare_exchange_n(
                 &ml_process.lease->holder, &holder, 0, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED
@@ -29,7 +29,8 @@ __attribute__((noinline)) uint64_t ml_lease_evict(uint64_t self) {
     return ml_process_ticks_ordered();
 }
 
-/* It was put out. Where others are at work all the time, trying costs each of them a cache miss. */
+/* The lane was evicted. Where other threads record all the time, each try costs them a cache
+ * miss. */
 static void lost(struct ml_lease *lease, uint64_t produced) {
     const bool was_worth = produced - lease->since_produced >= WORTH_EVENTS;
     if (was_worth) {
@@ -41,8 +42,8 @@ static void lost(struct ml_lease *lease, uint64_t produced) {
     lease->wait = lease->pause;
 }
 
-/* `since_ticks` stands before `holder` does, and `again` is 0: who is left here by siglongjmp goes
- * on as one that has just got it. */
+/* `since_ticks` is set before `holder`, and `again` is 0: a lane left here by siglongjmp continues
+ * as one that has just got the lease. */
 static void try_for_it(struct ml_lease *lease, uint64_t produced) {
     uint64_t nobody = 0;
     lease->since_produced = produced;

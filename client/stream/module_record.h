@@ -13,7 +13,8 @@
 /* A ml_module_seen_fn, its context a lane: write the record. */
 void ml_module_record(void *lane, uint32_t module_id, const struct ml_image *image);
 
-/* The module around `address` is defined in the lane's profile, by now. 0: no module. */
+/* Ensure that the module around `address` is defined in the lane's profile; returns its id. 0: no
+ * module. */
 void ml_module_define(struct ml_lane *lane, uint32_t module_id, uint64_t address);
 
 #endif

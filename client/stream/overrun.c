@@ -4,8 +4,8 @@
 
 enum { HALF = 2, NEARLY_EMPTY = 8 };
 
-/* Set the process's interval; threads that record exactly hear of it at their next event, others at
- * the next that they record. */
+/* Set the process's interval. Threads that record exactly notice at their next event, others at the
+ * next that they record. */
 static void change(uint64_t before_bytes, uint64_t after_bytes) {
     if (atomic_compare_exchange_strong_explicit(
             &ml_process.gate_page->overrun_bytes,
@@ -69,7 +69,7 @@ void ml_overrun_put(enum ml_pipe_answer answer) {
     struct ml_gate_page *page = ml_process.gate_page;
     const bool full = answer == ML_PIPE_FULL;
     const uint64_t fill_bytes = full ? ml_process.pipe_bytes : ml_pipe_fill_bytes();
-    /* Threads that are here at once may overwrite each other's word: then it doubles a chunk later.
+    /* Concurrent threads may overwrite each other's value: then the interval doubles a chunk later.
      */
     const uint64_t before_bytes =
         atomic_exchange_explicit(&page->overrun_fill_bytes, fill_bytes, memory_order_relaxed);

@@ -1,17 +1,16 @@
-/* --memlog-overrun=sample: what a pipe that fills up does to the sampling interval. Room: client
+/* --memlog-overrun=sample: a pipe that fills up lengthens the sampling interval. Room: client
  * (private). Context: the malloc path, when a chunk has gone into the pipe or has found no room.
  *
- * One rule: what a block stands for never depends on this; each thread says in its lane at what
- * interval it samples, and draws its way anew when that changes.
+ * One rule: a block's weight never depends on this. Each thread records in its lane the interval at
+ * which it samples, and draws a new sample distance when that changes.
  *
  * The process has an interval of its own, 0 while the pipe has room. It doubles with each chunk
  * that finds the pipe half full and not emptier than the one before, and is halved again when the
- * pipe has been nearly empty for ML_OVERRUN_CALM_NS. The longer the interval the rarer the chunks:
- * so a service that stands still is left behind within a dozen of them, which staging holds, and
- * nobody waits.
+ * pipe has been nearly empty for ML_OVERRUN_CALM_NS. Longer intervals fill chunks more slowly: when
+ * the service stalls, a dozen chunks suffice, staging holds them, and no thread waits.
  *
- * Blocks that were passed over meanwhile are remembered as far as there is room, so that their
- * frees need not leave the process either: all others must, as exactly recorded blocks may live. */
+ * Skipped blocks are remembered as far as there is room, so that their frees need no record. All
+ * other frees do, since exactly recorded blocks may live. */
 #ifndef MEMLOG_CLIENT_STREAM_OVERRUN_H
 #define MEMLOG_CLIENT_STREAM_OVERRUN_H
 
@@ -22,19 +21,18 @@
 #include "client/stream/pipe.h"
 
 enum {
-    ML_OVERRUN_FIRST_BYTES = 512, /* several small blocks; the usual size of a block is below */
-    ML_OVERRUN_LAST_BYTES =
-        1 << 20,                   /* beyond it a chunk takes seconds, and so would the way back */
-    ML_OVERRUN_CALM_NS = 50000000, /* the service looks each millisecond; back to all in 0.6 s */
+    ML_OVERRUN_FIRST_BYTES = 512,    /* several small blocks; the usual size of a block is below */
+    ML_OVERRUN_LAST_BYTES = 1 << 20, /* beyond it a chunk takes seconds, and so would recovery */
+    ML_OVERRUN_CALM_NS = 50000000, /* the service polls each millisecond; back to exact in 0.6 s */
     ML_OVERRUN_LOOK_RECORDS = 64,  /* sampled blocks between two looks at the pipe */
     ML_OVERRUN_SKIPPED_SHIFT = 18  /* log2 of the blocks that are remembered; 2 MiB */
 };
 
-/* A chunk was put, or was not. Only in that mode. */
+/* Called after each chunk, put or not, in that mode only. */
 void ml_overrun_put(enum ml_pipe_answer answer);
 
-/* A sampled block was recorded: who records little does not wait for a whole chunk to look whether
- * the pipe has room again. */
+/* A sampled block was recorded. A thread that records little checks the pipe here, before its chunk
+ * is full. */
 void ml_overrun_look(void);
 
 static inline void ml_overrun_recorded(void) {
@@ -55,7 +53,7 @@ static inline bool ml_overrun_samples(void) {
     return ml_process.control->overrun != 0;
 }
 
-/* ---- blocks that were passed over */
+/* ---- skipped blocks */
 
 /* The table, made now if it is not there; NULL: there is no memory for it, and nothing is
  * remembered. */
@@ -65,7 +63,7 @@ static inline _Atomic uint64_t *ml_overrun_place(_Atomic uint64_t *table, uintpt
     return &table[ml_sampled_hash(block) >> (64 - ML_OVERRUN_SKIPPED_SHIFT)];
 }
 
-/* The block is new and was not recorded. */
+/* The block is new and was skipped. */
 static inline void ml_overrun_skipped(uintptr_t block) {
     _Atomic uint64_t *table = ml_overrun_table();
     if (table != NULL) {
@@ -73,8 +71,7 @@ static inline void ml_overrun_skipped(uintptr_t block) {
     }
 }
 
-/* The block is new and is recorded; or it is about to be freed, and only its owner knows its
- * address. True: it was passed over, surely. */
+/* The block is new and is recorded, or it is about to be freed. True: it was certainly skipped. */
 static inline bool ml_overrun_forget(uintptr_t block) {
     _Atomic uint64_t *table =
         atomic_load_explicit(&ml_process.gate_page->skipped, memory_order_acquire);

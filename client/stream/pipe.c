@@ -15,8 +15,8 @@ enum {
     SIGPIPE_BIT = 12 /* SIGPIPE is 13, bits count from signal 1 */
 };
 
-/* Programs close every descriptor and reuse the numbers: what is not our pipe any more is not
- * written to. */
+/* Programs close every descriptor and reuse the numbers: never write to one that is no longer our
+ * pipe. */
 static bool still_our_pipe(int fd) {
     struct stat about;
     if (ml_sys3(SYS_fstat, fd, (long)&about, 0) != 0) {
@@ -25,8 +25,8 @@ static bool still_our_pipe(int fd) {
     return about.st_dev == ml_process.pipe_device && about.st_ino == ml_process.pipe_inode;
 }
 
-/* A write that never raises SIGPIPE, on kernels that have no flag for that: block it, write, take
- * it back. */
+/* A write without SIGPIPE, on kernels that have no flag for that: block the signal, write, consume
+ * it. */
 static long write_guarded(int fd, const void *bytes, size_t count_bytes) {
     const uint64_t sigpipe = (uint64_t)1 << SIGPIPE_BIT;
     uint64_t before = 0;
@@ -52,7 +52,7 @@ static bool write_flagged(int fd, void *bytes, size_t count_bytes, long *out_res
 }
 
 bool ml_pipe_is_silent(int fd) {
-    /* The kernel judges flags before it looks for the bytes, and there are none at that address. */
+    /* The kernel checks flags before it reads the bytes, and nothing is mapped at that address. */
     long result = 0;
     return write_flagged(fd, NULL, 1, &result);
 }
@@ -108,7 +108,7 @@ bool ml_pipe_wait(uint64_t now_ns, uint64_t deadline_ns) {
     if (now_ns >= deadline_ns) {
         return false;
     }
-    /* poll ends at once when the last reader goes, and the next put finds out. */
+    /* poll ends at once when the last reader closes; the next put notices. */
     struct pollfd wanted = {
         .fd = atomic_load_explicit(&ml_process.pipe_fd, memory_order_relaxed), .events = POLLOUT};
     (void)ml_sys3(SYS_poll, (long)&wanted, 1, (long)((deadline_ns - now_ns) / NS_PER_MS + 1));

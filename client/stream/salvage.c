@@ -16,7 +16,7 @@ uint64_t ml_salvage_events(const uint8_t *records, size_t count_bytes) {
     return events;
 }
 
-/* Records without a time: their bytes depend on each other at most, so all of them can move. */
+/* Records without a time: their encoding depends only on one another, so they can move together. */
 static bool defines(enum ml_event_kind kind) {
     switch (kind) {
     case ML_EVENT_START:
@@ -60,7 +60,7 @@ void ml_salvage_definitions(
     while (ml_reader_left(&r) > 0) {
         const size_t at = count_bytes - ml_reader_left(&r);
         if (ml_event_decode(&r, &state, &event) != ML_OK) {
-            return; /* not what we wrote: somebody else has the memfd open */
+            return; /* not our bytes: other processes have the memfd open */
         }
         const size_t record_bytes = count_bytes - ml_reader_left(&r) - at;
         if (is_turn(event.kind)) {

@@ -1,8 +1,7 @@
-/* What of a chunk that is dropped must not be lost with it: definitions, that later events build
- * on, and the turns of the process's life. Room: client (private). Context: the malloc path, when
- * the pipe has been full for too long.
+/* Keeps the records of a dropped chunk that later events need: definitions, forks, ends. Room:
+ * client (private). Context: the malloc path, when the pipe has been full for too long.
  *
- * One rule: chunk and next chunk lie in the same slot, so what is kept moves towards its start. */
+ * One rule: chunk and next chunk share a slot, so kept records move towards its start. */
 #ifndef MEMLOG_CLIENT_STREAM_SALVAGE_H
 #define MEMLOG_CLIENT_STREAM_SALVAGE_H
 

@@ -18,8 +18,8 @@ static uint32_t *owner_of(uint32_t id) {
     return &ml_process.stack_nodes[id].owner;
 }
 
-/* The table of 2^shift slots, made now if it is not there; NULL: there is no memory for it. Of two
- * threads one makes it; what the other has taken stays unused. */
+/* The table of 2^shift slots, made now if it is not there; NULL: there is no memory for it. If two
+ * threads race, one table is used and the other's memory is wasted. */
 static _Atomic uint32_t *table_of(struct ml_gate_page *page, uint32_t shift) {
     _Atomic(_Atomic uint32_t *) *place = &page->tables[shift - ML_TABLE_SHIFT_MIN];
     _Atomic uint32_t *table = atomic_load_explicit(place, memory_order_acquire);
@@ -41,7 +41,7 @@ static uint64_t hash_of(uint32_t parent, uint64_t key) {
     return x;
 }
 
-/* How a slot names a node: eight bits of the hash spare most looks at other nodes. */
+/* A slot's word for a node: eight bits of the hash avoid most reads of other nodes. */
 static uint32_t slot_word(uint64_t hash, uint32_t id) {
     return (uint32_t)(hash >> 56) << ML_TAG_SHIFT | id;
 }
@@ -51,7 +51,7 @@ static bool node_is(uint32_t id, uint32_t parent, uint64_t key) {
     return (owner & ID_MASK) == parent && *key_of(id) == key;
 }
 
-/* Put a known node into a table nobody reads yet. */
+/* Put a known node into a table that is not shared yet. */
 static void rehash_one(_Atomic uint32_t *table, uint32_t shift, uint32_t word) {
     const uint32_t id = word & ID_MASK;
     const uint64_t mask = ((uint64_t)1 << shift) - 1;
@@ -62,9 +62,8 @@ static void rehash_one(_Atomic uint32_t *table, uint32_t shift, uint32_t word) {
     atomic_store_explicit(&table[slot], word, memory_order_relaxed);
 }
 
-/* Half full: one thread fills the next table and switches; the others go on in the old one
- * meanwhile. What they add there may be missing in the new one and is then defined a second time,
- * which costs a node and nothing else. */
+/* Half full: one thread fills the next table and switches; meanwhile the others use the old one. A
+ * node that they add there may be missing in the new one; defining it again costs only a node. */
 static void grow(struct ml_gate_page *page, uint32_t shift) {
     uint32_t idle = 0;
     if (shift >= ML_TABLE_SHIFT_MAX ||
@@ -113,7 +112,7 @@ static uint32_t nodes_max(void) {
     return atomic_load_explicit(&ml_process.nodes_max, memory_order_relaxed);
 }
 
-/* Nobody finds the node before its owner is stored, and the record is published before that. */
+/* The node can be found once its owner is stored; the record is published before that. */
 static uint32_t define(struct ml_lane *lane, uint32_t parent, uint64_t key, uint32_t module) {
     struct ml_gate_page *page = ml_process.gate_page;
     const uint32_t id = atomic_fetch_add_explicit(&page->node_count, 1, memory_order_relaxed) + 1;
@@ -128,7 +127,7 @@ static uint32_t define(struct ml_lane *lane, uint32_t parent, uint64_t key, uint
     return id;
 }
 
-/* A node that was found is defined in the lane's profile, by now. */
+/* Ensure that a node that was found is defined in the lane's profile. */
 static void
 define_again(struct ml_lane *lane, uint32_t id, uint32_t parent, uint64_t key, uint32_t module) {
     uint32_t *owner = owner_of(id);
@@ -138,7 +137,7 @@ define_again(struct ml_lane *lane, uint32_t id, uint32_t parent, uint64_t key, u
     }
 }
 
-/* What is looked for, and what became of it. */
+/* A search and its result. */
 struct search {
     struct ml_lane *lane;
     uint64_t hash;
@@ -147,11 +146,11 @@ struct search {
     uint32_t module;
     uint32_t mine; /* the node defined for it; 0: none yet */
     bool no_room;
-    bool only_look; /* the table cannot grow: what is not there does not come in any more */
+    bool only_look; /* the table cannot grow: it takes no new node */
 };
 
-/* Look into a slot: its node is the wanted one, or becomes it, since the slot is free. Returns its
- * id; 0: it is another's, or there is no room for a node. */
+/* Try a slot: it holds the wanted node, or is free and gets it. Returns the node's id; 0: another
+ * node's slot, or no room for a node. */
 static uint32_t look_into(struct search *search, _Atomic uint32_t *slot) {
     uint32_t word = atomic_load_explicit(slot, memory_order_acquire);
     if (word == 0) {
@@ -199,9 +198,9 @@ static bool is_too_full(const struct ml_gate_page *page, uint32_t shift) {
     return atomic_load_explicit(&page->table_used, memory_order_relaxed) > slots - slots / 4;
 }
 
-/* The table to look in, and how many slots of it at most. One that is far fuller than tables get
- * is being copied by somebody who was interrupted: then a node may be defined twice rather than be
- * searched for long. Or there is no memory for the next: then nothing comes in any more. */
+/* The table to search, and how many of its slots at most. A table far too full is being copied by
+ * an interrupted thread: then the search is short and may define a node twice. Or there is no
+ * memory for the next table: then it takes no new nodes. */
 static uint32_t choose_table(struct ml_gate_page *page, bool *out_only_look, uint64_t *out_probes) {
     for (;;) {
         const uint32_t shift = atomic_load_explicit(&page->table_shift, memory_order_acquire);

@@ -1,13 +1,13 @@
 /* The process's stack tree: (parent node, frame) -> node id, append-only. Room: client (private).
  * Context: the malloc path of all threads at once.
  *
- * One rule: nobody waits for anybody. A node's NODE record is published in its thread's lane before
- * the one compare-and-swap that lets others find its id. Two threads that meet may define one frame
- * twice; both ids are true, and the reader adds them up.
+ * One rule: no thread waits for another. A node's NODE record is published in its thread's lane
+ * before the one compare-and-swap that lets others find its id. Two threads may define one frame at
+ * the same time; both ids are valid, and the reader adds them up.
  *
- * Nodes outlive profiles (ipc/wire/staging.h), their definitions do not: a node bears the tag of
- * the profile in which it was defined last. Whoever meets it in another one defines it again, under
- * its old id, before it puts the new tag on it. */
+ * Nodes outlive profiles (ipc/wire/staging.h), their definitions do not: a node has the tag of the
+ * profile in which it was defined last. A thread that finds it in a later profile defines it again,
+ * with the same id, before it sets the new tag. */
 #ifndef MEMLOG_CLIENT_STREAM_STACK_TABLE_H
 #define MEMLOG_CLIENT_STREAM_STACK_TABLE_H
 
@@ -31,8 +31,8 @@ static inline uint32_t ml_stack_tag(uint32_t profile) {
     return (profile % ML_TAG_COUNT + 1) << ML_TAG_SHIFT;
 }
 
-/* A profile begins, the last one that did was `before`: take off the tags that soon come back. By
- * the one thread that begins it, every 64 profiles; others go on meanwhile. */
+/* A profile begins; the one before was `before`. Clears the tags that will soon be reused. Called
+ * every 64 profiles by the one thread that begins it, while others record. */
 void ml_stack_forget(uint32_t before, uint32_t profile);
 
 /* Keys of frames that are no addresses: bit 63, kind, string id. Modules stay below 2^15 in keys
@@ -45,8 +45,8 @@ static inline uint64_t ml_stack_key_address(uint32_t module, uint64_t address) {
     return (uint64_t)(module & 0x7fff) << 48 | (address & 0xffffffffffff);
 }
 
-/* The slow half of ml_stack_child: look the frame up elsewhere, define it if it is new. 0: no room
- * left. */
+/* The slow path of ml_stack_child: search the other places, define the frame if it is new. 0: no
+ * room left. */
 uint32_t ml_stack_find_or_add(struct ml_lane *lane, uint32_t parent, uint64_t key, uint32_t module);
 
 /* The node of a frame below `parent`. `module` is the frame's full module id (address frames). 0:

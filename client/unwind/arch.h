@@ -1,7 +1,7 @@
-/* What the unwinder needs to know of the processor. Room: client. Context: any.
+/* The processor-specific part of the unwinder. Room: client. Context: any.
  *
- * One rule: everything specific to x86-64 stands here; a port adds its numbers and its three pieces
- * of assembly and changes nothing else. */
+ * One rule: everything specific to x86-64 is here; a port adds its numbers and its three pieces of
+ * assembly and changes nothing else. */
 #ifndef MEMLOG_CLIENT_UNWIND_ARCH_H
 #define MEMLOG_CLIENT_UNWIND_ARCH_H
 
@@ -66,8 +66,8 @@ static inline uintptr_t ml_arch_thread_pointer(void) {
     return self;
 }
 
-/* The one place that reads stack memory; the caller has made sure that it may. Other frames' words
- * are none of the sanitizers' business. */
+/* The one place that reads stack memory; the caller has made sure that it may. Sanitizers are off
+ * for it: it reads other functions' frames. */
 __attribute__((no_sanitize("address", "thread", "undefined"))) static inline uintptr_t
 ml_unwind_load(uintptr_t address) {
     return *(const uintptr_t *)address; /* not volatile: comparing a word may be its load */
@@ -75,7 +75,7 @@ ml_unwind_load(uintptr_t address) {
 
 /* Can the word at `address` be read? One rt_sigprocmask with a `how` that does not exist: the
  * kernel copies the set from `address` first (EFAULT: no) and then refuses (EINVAL: yes), so
- * nothing changes. errno is not touched. Every sandbox that lets threads live permits the call. */
+ * nothing changes. errno is not touched. Every sandbox that permits threads permits the call. */
 static inline bool ml_arch_readable(uintptr_t address) {
     long result = SYS_rt_sigprocmask;
     register long size __asm__("r10") = 8; /* sizeof the kernel's sigset_t */

@@ -1,9 +1,9 @@
 /* Reader of DWARF call frame information (.eh_frame), as a program's own modules carry it.
  * Room: client. Context: any thread, inside malloc, inside signal handlers; no state, no call out.
  *
- * One rule: tables are read as if an enemy wrote them. Every read lies inside the mapped segment
- * that holds the table, every loop is bounded by bytes consumed, and whatever is odd ends in "no
- * rule". The caller then has no recipe; it never has a wrong one made up here. */
+ * One rule: tables are untrusted. Every read lies inside the mapped segment that holds the table,
+ * every loop is bounded by bytes consumed, and any oddity ends in "no rule". The caller then has no
+ * recipe, never a wrong one. */
 #ifndef MEMLOG_CLIENT_UNWIND_CFI_H
 #define MEMLOG_CLIENT_UNWIND_CFI_H
 
@@ -69,8 +69,8 @@ ML_NODISCARD bool
 ml_cfi_find_row(const struct ml_cfi_table *table, uintptr_t pc, struct ml_cfi_scratch *scratch);
 
 /* Does a function begin exactly at `pc`? A return address that does, with no function around the
- * byte before it, was not left there by a call: somebody planted it at the outer end of a stack
- * (makecontext does). */
+ * byte before it, does not come from a call: it was planted at the outer end of a stack
+ * (makecontext does so). */
 bool ml_cfi_starts_function(const struct ml_cfi_table *table, uintptr_t pc);
 
 /* Reads one word of the stack for an expression's DW_OP_deref; false: refused. */

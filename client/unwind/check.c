@@ -31,7 +31,7 @@ bool ml_unwind_checker_may_open(const struct ml_unwind_thread *thread) {
         uintptr_t pc = thread->frames[i].pc;
         if (ml_unwind_kind(thread, i) != ML_FRAME_ADDRESS ||
             (pc >= loader.start && pc < loader.end)) {
-            return false; /* of a cut or broken stack nobody knows */
+            return false; /* unknown of a cut or broken stack */
         }
     }
     return thread->count != 0;

@@ -1,10 +1,10 @@
-/* Check mode (--unwind-check=N): holds stacks against libunwind's. Room: client. Context: opened at
+/* Check mode (--unwind-check=N): compares stacks with libunwind's. Room: client. Context: opened at
  * the program's first stack, used inside the hook behind its reentrancy guard; off unless asked
  * for.
  *
  * One rule: this is the only file that knows libunwind, and nothing of it is linked: the library is
- * opened by name when the mode is on. It allocates, takes its own locks and the loader's, needs
- * some 8 KiB of stack and 20 us a frame; its cache is switched off, with which it deadlocks. */
+ * opened by name when the mode is on. It allocates, takes its own locks and the loader's, and needs
+ * some 8 KiB of stack and 20 us a frame. Its cache is off, since with it libunwind deadlocks. */
 #ifndef MEMLOG_CLIENT_UNWIND_CHECK_H
 #define MEMLOG_CLIENT_UNWIND_CHECK_H
 
@@ -37,8 +37,8 @@ struct ml_unwind_difference {
 };
 
 /* May the checker be opened now, on the stack just walked? Only where no frame of the loader is on
- * it: opening a library inside the loader upsets it, and before the program's own start it would
- * run libc's constructor too early, without arguments and environment. */
+ * it: opening a library inside the loader breaks it. Before the program's own start it would run
+ * libc's constructor too early, without arguments and environment. */
 bool ml_unwind_checker_may_open(const struct ml_unwind_thread *thread);
 
 /* Open libunwind.so.8.

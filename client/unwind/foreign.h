@@ -1,10 +1,9 @@
-/* Reading what the program's pointers point at, before the kernel has looked at it. Room: client
+/* Safe reads through the program's pointers, before the kernel has checked them. Room: client
  * (private). Context: any thread, between vfork and exec too: a few words of stack, and one system
  * call for each page that is new (arch.h: any sandbox that lets threads live permits it).
  *
- * One rule: a pointer that the kernel would answer with EFAULT never becomes a fault of ours. What
- * another thread unmaps between the question and the look is not excluded, as little as for any
- * function of libc that reads it. */
+ * One rule: a pointer for which the kernel would return EFAULT never makes us crash. Another thread
+ * may still unmap the memory between check and read, as with any libc function that reads it. */
 #ifndef MEMLOG_CLIENT_UNWIND_FOREIGN_H
 #define MEMLOG_CLIENT_UNWIND_FOREIGN_H
 
@@ -16,7 +15,7 @@ enum {
     ML_FOREIGN_STRING_MAX_BYTES = 128 * 1024 /* MAX_ARG_STRLEN: what an exec takes, with its 0 */
 };
 
-/* What has been asked already; all zero to begin with. Good for one call of the program's. */
+/* Cache of checked pages; all zero to begin with. Valid during one call of the program. */
 struct ml_foreign {
     uintptr_t page; /* the last one that can be read; 0: none */
 };

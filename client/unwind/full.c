@@ -61,8 +61,8 @@ static bool compute_cfa(struct interpreter *in, uint64_t *out_cfa) {
     return true;
 }
 
-/* One register of the calling frame. A rule that cannot be followed leaves it unknown: most are
- * never asked for. */
+/* One register of the calling frame. A rule that cannot be followed leaves it unknown: most
+ * registers are never needed. */
 static void step_register(struct interpreter *in, uint32_t reg, uint64_t cfa) {
     const struct ml_cfi_rule *rule = &in->walk->thread->scratch.row.registers[reg];
     uint64_t value = 0;
@@ -127,7 +127,7 @@ static enum ml_unwind_outcome step_by_row(struct interpreter *in) {
                                                                             : ML_UNWIND_LOST;
 }
 
-/* Step out of code that has no table. What it did with the other registers nobody knows. */
+/* Step out of code that has no table. Its effect on the other registers is unknown. */
 static enum ml_unwind_outcome step_by_frame_pointer(struct interpreter *in) {
     uint64_t fp = in->now->values[ML_ARCH_FP];
     uint64_t caller_fp;
@@ -180,7 +180,7 @@ static enum ml_unwind_outcome step(struct interpreter *in) {
     return step_by_row(in);
 }
 
-/* Does the frame reached lie where a caller can lie? Behind a signal frame that may be any stack.
+/* Can the frame reached be a caller's? Behind a signal frame any stack is possible.
  */
 static bool place_is_sane(struct interpreter *in) {
     struct ml_unwind_walk *walk = in->walk;

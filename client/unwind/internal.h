@@ -1,6 +1,6 @@
 /* Inside the unwinder: the state of one walk, and what its parts do for each other. Room: client.
  *
- * unwind.c a walk by recipes, and what stands around any walk
+ * unwind.c a walk by recipes; begin and end of any walk
  * rule.c   recipes made from the tables
  * full.c   a walk by all registers
  * join.c   the last stack: finding it again, and making the new one out of it */

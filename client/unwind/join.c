@@ -20,9 +20,8 @@ static uint64_t frames_below(const struct ml_unwind_thread *thread, uint32_t top
     return top == 0 || !is_inner(thread, top - 1) ? top : top - 1 + thread->skipped;
 }
 
-/* Outwards from frame `joint`, which is known to be the same, to frame `last`: does every word that
- * a walk would load still hold what it held? In the walk's order, so that each load is one that it
- * would make.
+/* From frame `joint`, known to be the same, outwards to frame `last`: is every word that a walk
+ * would load unchanged? In the walk's order, so that only words are loaded that it would load.
  *
  * Returns 0 when all do, else the number of the first frame that does not, + 1. */
 static inline __attribute__((always_inline)) uint32_t
@@ -46,8 +45,8 @@ verify(const struct ml_unwind_thread *thread, uint32_t joint, uint32_t last) {
     return 0;
 }
 
-/* The same, from frame `joint` to the end of the stack; where they do not, the walk goes on with
- * the frames further out. */
+/* The same, from frame `joint` to the end of the stack. Where a word has changed, the walk
+ * continues with the frames further out. */
 static inline __attribute__((always_inline)) bool
 verify_rest(struct ml_unwind_walk *walk, uint32_t joint) {
     const struct ml_unwind_thread *thread = walk->thread;
@@ -59,7 +58,7 @@ verify_rest(struct ml_unwind_walk *walk, uint32_t joint) {
     return mismatch == 0;
 }
 
-/* Is the walk where it was when it came by cached frame `top - 1`? Passes that frame if not. */
+/* Is the walk in the state in which it passed cached frame `top - 1`? Drops that frame if not. */
 static inline __attribute__((always_inline)) bool is_at(struct ml_unwind_walk *walk, uint32_t top) {
     const struct ml_unwind_thread *thread = walk->thread;
     const struct ml_unwind_frame *frame = &thread->frames[top - 1];
@@ -71,10 +70,10 @@ static inline __attribute__((always_inline)) bool is_at(struct ml_unwind_walk *w
 
 /* ---- marks: places in the part of a cut stack that is left out
  *
- * All that part has to say is how many frames it has: that decides where the inner part begins. A
- * mark says it for the frames from itself on, and the walk counts the others. It says so only if
- * the walk comes to it in the state (slot, pc, fp) in which it did, and all marks further out and
- * the outer part hold what they held. */
+ * Of that part only the number of frames matters: it decides where the inner part begins. A mark
+ * holds the number from itself outwards, and the walk counts the others. A mark is valid only if
+ * the walk reaches it in the recorded state (slot, pc, fp), and the words of all marks further out
+ * and of the outer part are unchanged. */
 
 /* [0, count) are left: the cut lies where the nearest of them is, so that a walk stops there. */
 static void keep_marks(struct ml_unwind_thread *thread, uint32_t count) {
@@ -92,7 +91,7 @@ static bool has_mark(struct ml_unwind_thread *thread, uintptr_t slot) {
     return count > 0;
 }
 
-/* Do the first `count` marks and the outer part still hold what they held? */
+/* Are the words of the first `count` marks and of the outer part unchanged? */
 static bool verify_cut(struct ml_unwind_walk *walk, uint32_t count) {
     struct ml_unwind_thread *thread = walk->thread;
     while (count-- > 0) {
@@ -172,8 +171,8 @@ bool ml_unwind_join(struct ml_unwind_walk *walk) {
            verify_rest(walk, top - 1);
 }
 
-/* Of a stack of `depth` frames that is cut now: the marks left, and those that the walk has passed
- * as new ones. Where there is no room every second one goes: the further out, the fewer are left.
+/* For a stack of `depth` frames that is cut now: keep the marks left, and add those of the walk.
+ * When there is no room every second one is dropped: the further out, the fewer are left.
  */
 static void lay_marks(struct ml_unwind_walk *walk, bool inner, uint64_t depth) {
     struct ml_unwind_thread *thread = walk->thread;
@@ -199,14 +198,14 @@ static void lay_marks(struct ml_unwind_walk *walk, bool inner, uint64_t depth) {
     thread->marks_count = count;
 }
 
-/* Where the next frame goes, and what is known of those that are there. */
+/* The position of the next frame, and the state of those already placed. */
 struct fill {
     struct ml_unwind_thread *thread;
     uint32_t at;
     uint32_t kept;      /* frames [0, kept) have their nodes */
     uint32_t old_count; /* frames of the last stack that are still where they were */
     uint32_t pure;      /* frames [0, pure) may be joined */
-    bool live;          /* the fp of frame at - 1 has a say in where frames further out are */
+    bool live;          /* frames further out depend on the fp of frame at - 1 */
 };
 
 /* Frames [0, at) stand. */
@@ -215,11 +214,11 @@ static inline void resume(struct fill *fill, uint32_t at) {
     fill->live = at > 0 && (fill->thread->frames[at - 1].recipe & ML_UNWIND_FRAME_FP_LIVE) != 0;
 }
 
-/* Put the next frame, word by word: a struct copied whole waits for the single stores that made it,
- * and costs more than all the rest.
+/* Put the next frame, word by word: copying the struct whole would stall on the single stores that
+ * filled it, and cost more than all the rest.
  *
- * A node stands for a path of frames: as long as the new stack's outermost frames read as the last
- * one's, wherever they lie in memory, the nodes are the same. */
+ * A node stands for a path of frames: while the new stack's outermost frames equal the last one's,
+ * wherever they lie in memory, the nodes are the same. */
 static inline void place(struct fill *fill, const struct ml_unwind_frame *what, uint64_t recipe) {
     static const uint64_t IDENTITY = (UINT64_C(0xffff) << ML_RECIPE_MODULE_SHIFT) |
                                      ML_UNWIND_FRAME_EXACT | ML_UNWIND_FRAME_BROKEN |
@@ -245,7 +244,7 @@ static inline void place(struct fill *fill, const struct ml_unwind_frame *what, 
 }
 
 static void place_cut(struct fill *fill) {
-    /* Whether the frames left out leave rbp alone is not known: those within must agree on it. */
+    /* The frames left out may change rbp, so the inner ones must have the same rbp. */
     struct ml_unwind_frame nowhere = {0};
     place(fill, &nowhere, ML_UNWIND_FRAME_CUT | ML_UNWIND_FRAME_FP_LIVE);
 }
@@ -273,7 +272,7 @@ static void move_inner(struct fill *fill, uint32_t from, uint32_t count) {
     resume(fill, fill->at + count);
 }
 
-/* Arrange the outer part, the cut and what the last stack has of the inner part. */
+/* Arrange the outer part, the cut, and the inner frames known from the last stack. */
 static void arrange_cut(struct ml_unwind_walk *walk, struct fill *fill, uint64_t begin) {
     struct ml_unwind_thread *thread = walk->thread;
     bool inner = walk->top > 0 && is_inner(thread, walk->top - 1);
@@ -296,7 +295,7 @@ static void arrange_cut(struct ml_unwind_walk *walk, struct fill *fill, uint64_t
     thread->skipped = begin - ML_UNWIND_OUTER;
 }
 
-/* The fresh frames in front, outermost first. By value: the loop is to run in registers. */
+/* The fresh frames in front, outermost first. By value, so that the loop runs in registers. */
 static struct fill place_all(struct fill fill, uint32_t count) {
     while (count-- > 0) {
         place_fresh(&fill, ml_unwind_fresh_at(fill.thread, count));

@@ -25,7 +25,7 @@ look_up(const struct ml_unwind_memo *memo, const struct ml_memo_bucket *bucket, 
     return 0;
 }
 
-/* The first of these words that the stack has otherwise: itself and its place. */
+/* The first of these words in which the stack differs: the word and its place. */
 static uint64_t
 first_difference(const struct ml_memo_stack *stack, const struct ml_memo_words *words) {
     uint32_t i = 0;
@@ -56,7 +56,7 @@ static bool same_shape(const struct ml_memo_stack *a, const struct ml_memo_stack
     return same;
 }
 
-/* Whether all is as the stack has it. */
+/* Whether all words equal the stack's. */
 static bool is_at(
     const struct ml_unwind_memo *memo,
     const struct ml_memo_stack *stack,
@@ -96,7 +96,7 @@ static struct ml_memo_stack *find_by_index(
     uint32_t *out_name
 ) {
     uint64_t hash = ml_memo_hash(entry);
-    uint32_t first = 0; /* that had the same pc and stack pointer, and other words */
+    uint32_t first = 0; /* that had the same pc and stack pointer, but other words */
     memo->alike = NULL;
     memo->shape = 0;
     for (uint32_t probe = 0; probe < ML_MEMO_PROBES; probe++) {
@@ -107,7 +107,7 @@ static struct ml_memo_stack *find_by_index(
         }
         struct ml_memo_stack *stack = ml_memo_stack_at(memo, pool, *out_name);
         if (stack->pc != entry->pc || stack->sp != entry->sp || stack->epoch != memo->epoch) {
-            return NULL; /* the tag's mistake, or forgotten: its place is free */
+            return NULL; /* a tag collision, or forgotten: its place is free */
         }
         if (stack->fp_matters != 0 && stack->fp != entry->fp) {
             hash = ml_memo_mix(hash ^ entry->fp);
@@ -146,7 +146,8 @@ static uint32_t way_of(const struct ml_memo_bucket *bucket, uint64_t hash) {
     return free_way;
 }
 
-/* The stack was searched for by another one's shape in vain: have it found that way the next time.
+/* A search by another stack's shape did not find this one: enter it so that the next such search
+ * does.
  */
 static void put_by_shape(
     struct ml_unwind_memo *memo,
@@ -164,7 +165,7 @@ static void put_by_shape(
     bucket->tags[way] = tag_of(memo->shape_hash);
 }
 
-/* From now on that stack is expected behind the last event's. */
+/* Expect that stack after the last event's from now on. */
 static void
 put_next(struct ml_unwind_memo *memo, struct ml_memo_stack *last, uint32_t name, uint32_t unit) {
     if (ml_memo_is_there(memo, last->next)) {
@@ -175,8 +176,8 @@ put_next(struct ml_unwind_memo *memo, struct ml_memo_stack *last, uint32_t name,
     last->next_unit = unit;
 }
 
-/* The stack that came behind the last one before the expected one did, if it is that; else NULL.
- * Not where stacks are so many that looking at one in vain waits for memory. */
+/* The second expected stack (the earlier successor of the last one), if it matches; else NULL. Not
+ * tried with so many stacks that a vain look costs a cache miss. */
 static struct ml_memo_stack *find_other(
     struct ml_unwind_memo *memo,
     const struct ml_memo_pool *pool,
@@ -224,8 +225,8 @@ __attribute__((noinline)) uint32_t ml_unwind_memo_search(
 
 /* ---- keeping ---- */
 
-/* Where the frame within, of recipe `inner`, has stored the frame pointer that `frame` goes on
- * with, if a frame further out depends on it; 0: nowhere. */
+/* Where the next inner frame, of recipe `inner`, has stored the frame pointer of `frame`, if a
+ * frame further out depends on it; 0: nowhere. */
 static uintptr_t stored_fp(const struct ml_unwind_frame *frame, uint64_t inner) {
     const uintptr_t words = ml_recipe_fp_words(inner);
     return words != 0 && (frame->recipe & ML_UNWIND_FRAME_FP_LIVE) != 0
@@ -233,7 +234,7 @@ static uintptr_t stored_fp(const struct ml_unwind_frame *frame, uint64_t inner) 
                : 0;
 }
 
-/* How many words say that a stack is this one; 0: it is not to be kept. */
+/* Number of words that identify this stack; 0: it is not to be kept. */
 static uint32_t words_of(const struct ml_unwind_thread *thread, uintptr_t sp) {
     const uint32_t count = thread->count;
     if (thread->ranges.current != 0 || thread->ranges.list[0].hi == 0 || count == 0 ||
@@ -298,7 +299,7 @@ static bool add_block(struct ml_unwind_memo *memo, struct ml_memo_pool *pool) {
     return true;
 }
 
-/* Forget everything, also that it ever was: laps may be counted from 1 again. */
+/* Forget everything; laps may be counted from 1 again. */
 static void start_over(struct ml_unwind_memo *memo) {
     const uint32_t buckets = memo->large != NULL ? ML_MEMO_LARGE_BUCKETS : ML_MEMO_SMALL_BUCKETS;
     for (uint32_t i = 0; i < buckets; i++) {
@@ -310,9 +311,9 @@ static void start_over(struct ml_unwind_memo *memo) {
     memo->lap = 1;
 }
 
-/* Room for so many units in one block; false: there is no block. What lies there is forgotten
- * before it is overwritten, and each store here leaves a state in which nothing is found that may
- * be overwritten: a signal handler may leave by longjmp anywhere. */
+/* Room for so many units in one block; false: there is no block. Old stacks there are forgotten
+ * before they are overwritten. After each store no stack can be found that may be half overwritten:
+ * a signal handler may leave by longjmp anywhere. */
 static bool make_room(
     struct ml_unwind_memo *memo, struct ml_memo_pool *pool, uint32_t units, uint32_t *out_unit
 ) {
@@ -410,7 +411,7 @@ void ml_unwind_memo_keep(
         memo->unloads = thread->unloads;
     }
     struct ml_memo_stack *kept = ml_memo_stack_at(memo, &process->memos, unit);
-    /* Half a stack must be none. */
+    /* A half-written stack must not be found. */
     kept->pc = 0;
     atomic_signal_fence(memory_order_seq_cst);
     kept->sp = entry->sp;

@@ -1,15 +1,15 @@
-/* Whole stacks seen before: the short way to a stack's node. Room: client (part of the unwinder).
+/* Cache of whole stacks: finds a stack's node without a walk. Room: client (part of the unwinder).
  * Context: one thread's own state, inside malloc; no lock, no system call.
  *
- * One rule: a stack is found only if every word that a walk by recipes would load holds what it
- * held when the stack was walked: then the walk would say the same again, by construction, and is
- * not made. Compared are all 64 bits of each. The words lie where they lay (same stack pointer), in
- * the thread's own stack, which stays mapped: so they may be loaded in any order, and no load waits
- * for another.
+ * One rule: a stack is found only if every word that a walk by recipes would load is unchanged, in
+ * all 64 bits: then the walk would give the same result by construction, and is skipped. The stack
+ * pointer is the same and the words lie in the thread's own stack, which stays mapped. So they may
+ * be loaded in any order, and no load waits for another.
  *
- * What cannot be said so plainly is not kept, and is walked each time (client/unwind/unwind.h):
- * stacks other than the thread's own, cut or broken ones, those with cold frames, those with code
- * outside all modules (another module may come to lie there unseen), and very deep ones.
+ * Stacks for which this does not hold are not kept, and are walked each time
+ * (client/unwind/unwind.h): stacks other than the thread's own, cut or broken ones, those with cold
+ * frames, those with code outside all modules (another module may be mapped there unnoticed), and
+ * very deep ones.
  *
  *   ring    the stacks, of odd sizes, one behind the other in blocks that all threads draw from one
  *           pool; the oldest are overwritten. A program of few stacks touches few pages
@@ -65,7 +65,7 @@ struct ml_unwind_entry {
 struct ml_unwind_process;
 struct ml_unwind_thread;
 
-/* One process's. All zero: there are no blocks, so nothing is kept. */
+/* One process's part. All zero: there are no blocks, so nothing is kept. */
 struct ml_memo_pool {
     uint8_t *blocks;     /* where block 0 would lie; set before the first search */
     uint32_t blocks_max; /* so many are given out at most; set before the first search */
@@ -83,8 +83,8 @@ struct ml_memo_words {
     uint16_t places[ML_MEMO_STRIDE];
 };
 
-/* A stack in the ring, in few cache lines: they push the program's own out of the cache. pc 0: it
- * is being written. */
+/* A stack in the ring, in few cache lines: each evicts one of the program's. pc 0: it is being
+ * written. */
 struct ml_memo_stack {
     uintptr_t pc;
     uintptr_t sp;
@@ -111,15 +111,15 @@ struct ml_unwind_memo {
     uint32_t epoch;                 /* stacks of another one are forgotten */
     uint32_t head;                  /* unit where the next stack goes */
     uint32_t lap;                   /* of the ring: 1 .. 255; 0: it has no block yet */
-    struct ml_memo_stack *expected; /* the one that came behind `last` the last time; still there:
-                                       whoever overwrites anything forgets it */
-    bool spread;   /* the ring is so large that what is wanted next may not be in the cache */
+    struct ml_memo_stack *expected; /* the successor of `last` the last time; still there:
+                                       overwriting any stack clears it */
+    bool spread;   /* the ring is so large that the next stack may not be in the cache */
     uint64_t hash; /* where the last search ended: the new stack's place in the index */
     struct ml_memo_stack *last; /* the last event's; NULL: not known */
-    uint32_t shape;      /* the stack by whose places the last search has hashed; 0: it has not */
-    uint64_t shape_hash; /* what came of it */
-    const struct ml_memo_stack *alike; /* between a search in vain and its walk: the last stack that
-                                          was looked at, of which the first ... */
+    uint32_t shape;             /* the stack by whose places the last search hashed; 0: none */
+    uint64_t shape_hash;        /* that hash */
+    const struct ml_memo_stack *alike; /* between a failed search and its walk: the last stack
+                                          compared, of which the first ... */
     uint32_t alike_count;              /* ... so many of its `words` are the same */
     struct ml_memo_bucket *large;
     uint32_t blocks_count;
@@ -127,7 +127,7 @@ struct ml_unwind_memo {
     struct ml_memo_bucket small[ML_MEMO_SMALL_BUCKETS];
 };
 
-/* Is that stack still in the ring? What was written a lap ago lives from `head` on. */
+/* Is that stack still in the ring? Stacks of the lap before remain from `head` on. */
 static inline bool ml_memo_is_there(const struct ml_unwind_memo *memo, uint32_t stack) {
     const uint32_t lap = stack >> ML_MEMO_LAP_SHIFT;
     const uint32_t unit = stack & ((1 << ML_MEMO_LAP_SHIFT) - 1);
@@ -182,7 +182,7 @@ static inline const struct ml_memo_words *ml_memo_compare(const struct ml_memo_s
     return NULL;
 }
 
-/* The stack is that of the event: the one behind it will be expected next. */
+/* The stack is that of the event: expect its successor next. */
 static inline uint32_t ml_memo_found(
     struct ml_unwind_memo *memo, const struct ml_memo_pool *pool, struct ml_memo_stack *stack
 ) {
@@ -250,7 +250,7 @@ static inline uint32_t ml_unwind_memo_find(
                          : ml_unwind_memo_search(memo, pool, unloads, entry);
 }
 
-/* Expect what came behind the last event's stack, if somebody has made the memo expect nothing. */
+/* Expect the successor of the last event's stack, if nothing is expected. */
 static inline void
 ml_unwind_memo_expect_again(struct ml_unwind_memo *memo, const struct ml_memo_pool *pool) {
     if (memo->last != NULL) {
@@ -258,9 +258,8 @@ ml_unwind_memo_expect_again(struct ml_unwind_memo *memo, const struct ml_memo_po
     }
 }
 
-/* Keep the stack that ml_unwind has just left in `thread`, whose innermost frame's node is `node`;
- * behind a search for it that found nothing. May silently not happen: a stack is kept when it is
- * seen for the second time. */
+/* Keep the stack that ml_unwind has just left in `thread`, whose innermost frame's node is `node`,
+ * after a search that did not find it. A stack is kept when it is seen for the second time. */
 void ml_unwind_memo_keep(
     struct ml_unwind_thread *thread,
     struct ml_unwind_process *process,

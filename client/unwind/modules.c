@@ -67,8 +67,8 @@ static uint32_t headers_of_image(const struct ml_image *image, const ElfW(Phdr) 
     return ehdr->e_phnum;
 }
 
-/* The main program's, as the kernel tells them: its segments may lie apart (node's do), then an
- * image is one of them and does not begin with the headers. */
+/* The main program's headers, as the kernel passed them. Its segments may lie apart (node's do):
+ * then an image is one segment and does not begin with the headers. */
 static uint32_t headers_of_program(const struct ml_image *image, const ElfW(Phdr) * *out_headers) {
     if (image->path[0] != '\0' || getauxval(AT_PHENT) != sizeof(ElfW(Phdr))) {
         return 0;
@@ -77,7 +77,7 @@ static uint32_t headers_of_program(const struct ml_image *image, const ElfW(Phdr
     return *out_headers != NULL ? (uint32_t)getauxval(AT_PHNUM) : 0;
 }
 
-/* Find table and build id. What has no headers has neither, but is a module all the same. */
+/* Find table and build id. An image without headers has neither, but is still a module. */
 static void read_headers(struct ml_image *image, uintptr_t eh_frame_hdr) {
     const ElfW(Phdr) *headers = NULL;
     uint32_t count = headers_of_image(image, &headers);
@@ -186,9 +186,9 @@ uint32_t ml_modules_id(
     return mine;
 }
 
-/* Is the same object still mapped there? By the loader's answer alone: the module is not on this
+/* Is the same object still mapped there? Only the loader is asked: the module is not on this
  * thread's stack, another thread may be unmapping it right now, and nothing of it may be read. (A
- * successor that looks the same here is told apart by its fingerprint when a stack comes by.) */
+ * successor that looks the same here is recognized by its fingerprint at the next stack in it.) */
 static bool module_is_mapped(const struct ml_module *record) {
     struct ml_object found;
     return ml_object_find(record->start, &found) && record->start == found.start &&

@@ -1,9 +1,9 @@
-/* The modules (ELF images) seen on stacks, and where a module keeps what we need of it.
+/* The modules (ELF images) seen on stacks, and where their unwind tables and build ids lie.
  * Room: client. Context: any thread, inside malloc, inside signal handlers; lock-free.
  *
- * One rule: nothing here asks the loader anything but what objects.h does, and nothing is read
- * outside a module's mapped segments. The table only grows: an id stands for one mapping for ever,
- * and a library that comes back after dlclose gets a new one. */
+ * One rule: the loader is asked only through objects.h, and nothing is read outside a module's
+ * mapped segments. The table only grows: an id stands for one mapping for ever, and a library that
+ * is loaded again after dlclose gets a new one. */
 #ifndef MEMLOG_CLIENT_UNWIND_MODULES_H
 #define MEMLOG_CLIENT_UNWIND_MODULES_H
 
@@ -21,9 +21,8 @@ enum {
     ML_MODULES_BUCKETS = 1 << 10
 };
 
-/* What a module says of itself while it is mapped. Pointers point into the module and the loader's
- * memory: valid as long as the module stays, so for a module on the calling thread's stack while it
- * is there. */
+/* A mapped module. Pointers point into the module and the loader's memory: valid as long as the
+ * module is mapped, as a module on the calling thread's stack is. */
 struct ml_image {
     uintptr_t start; /* first mapped address */
     uintptr_t end;   /* one behind the last */
@@ -40,16 +39,16 @@ struct ml_image {
  * Errors: false when no module is there (JIT code, a stripped-down loader). */
 ML_NODISCARD bool ml_image_find(uintptr_t pc, struct ml_image *out_image);
 
-/* Told of each module the first time it is seen, before its id can appear in any frame of any
- * thread. May be told twice of one mapping, with different ids, when two threads see it at the same
- * moment; then one of the ids is never used. */
+/* Called for each module the first time it is seen, before its id can appear in any frame of any
+ * thread. When two threads see it at the same moment, it is called twice with different ids; one of
+ * them is never used. */
 typedef void ml_module_seen_fn(void *context, uint32_t module_id, const struct ml_image *image);
 
-/* Told of each module that a dlclose has unmapped. */
+/* Called for each module that a dlclose has unmapped. */
 typedef void ml_module_gone_fn(void *context, uint32_t module_id);
 
 struct ml_module_seen {
-    ml_module_seen_fn *function; /* NULL: nobody wants to know */
+    ml_module_seen_fn *function; /* may be NULL */
     void *context;
 };
 
@@ -58,7 +57,7 @@ struct ml_module {
     uintptr_t end;
     const void *link_map;
     uint64_t fingerprint;  /* of bias, build id and path */
-    _Atomic uint32_t gone; /* 1: unmapped; the record never answers again */
+    _Atomic uint32_t gone; /* 1: unmapped; the record is never found again */
     _Atomic uint32_t told; /* the latest profile that has its MODULE record, + 1; 0: none has */
     uint32_t next;         /* older record of the bucket, 0: none; set before publication */
 };

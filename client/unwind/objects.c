@@ -66,7 +66,7 @@ headers_of(const struct link_map *map, bool is_program, const ElfW(Phdr) * *out_
     return ehdr->e_phnum;
 }
 
-/* What it covers, and its table for unwinding. False: nothing. */
+/* Its address range and unwind table. False: it has none. */
 static bool describe(const struct link_map *map, bool is_program, struct ml_object *out_object) {
     const ElfW(Phdr) *headers = NULL;
     const uint32_t count = headers_of(map, is_program, &headers);
@@ -86,8 +86,8 @@ static bool describe(const struct link_map *map, bool is_program, struct ml_obje
     return object.end > object.start;
 }
 
-/* Whether it is still what was entered: nobody tells of every unloading. The loader may have freed
- * what is read here, so it is looked at as memory that can be read, whosever it is. */
+/* Whether the entry is still valid: not every unloading is seen. The loader may have freed the
+ * memory read here, so its contents are untrusted. */
 __attribute__((no_sanitize("address", "thread"))) static bool is_there(struct entry *entry) {
     const struct link_map *map = entry->object.map;
     bool there =
@@ -149,8 +149,8 @@ static void enter(const struct link_map *map) {
     atomic_store_explicit(&entry->state, ENTRY_READY, memory_order_release);
 }
 
-/* Another thread may change the list meanwhile: each link is asked for before it is read, and goes
- * only as far as it is one in both directions. */
+/* Another thread may change the list meanwhile: each link is probed before it is read, and followed
+ * only if it is linked in both directions. */
 static void read_list(void) {
     const struct link_map *last = NULL;
     const struct link_map *map = _r_debug.r_map;

@@ -1,10 +1,9 @@
 /* Which of the loader's objects lies around an address of code. Room: client. Context: any thread,
  * inside malloc, inside signal handlers; lock-free.
  *
- * One rule: the loader is asked nothing that takes its lock. It has _dl_find_object since glibc
- * 2.35; before that the list of objects that it keeps for debuggers is read, with a question to the
- * kernel before each look, and what was found is kept. Objects outside that list (dlmopen's) have
- * no names there. */
+ * One rule: no call takes the loader's lock. Since glibc 2.35 it has _dl_find_object. Before that
+ * its list of objects for debuggers is read, with a probe of the memory before each read, and
+ * results are kept. Objects outside that list (dlmopen's) have no names there. */
 #ifndef MEMLOG_CLIENT_UNWIND_OBJECTS_H
 #define MEMLOG_CLIENT_UNWIND_OBJECTS_H
 

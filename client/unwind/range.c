@@ -84,7 +84,7 @@ bool ml_unwind_range_reach(
     if (end <= range->hi) {
         return true;
     }
-    /* The own stack ends where its anchor is; readable memory behind it is somebody else's. */
+    /* The own stack ends where its anchor is; readable memory behind it is not part of it. */
     return index != 0 && grow_up(range, end);
 }
 
@@ -109,7 +109,7 @@ uint32_t ml_unwind_range_switch(struct ml_unwind_ranges *ranges, uintptr_t addre
     return ML_UNWIND_RANGES;
 }
 
-/* Does the range, or it and a few pages more, hold the thing that lies at a stack's outer end? */
+/* Does the range, with a few pages more, reach the block that lies at a stack's outer end? */
 static bool anchored(struct ml_unwind_range *range, uintptr_t anchor) {
     struct ml_unwind_range grown = *range;
     if (anchor < range->lo || anchor + ML_ARCH_WORD_BYTES < anchor ||
@@ -126,7 +126,7 @@ void ml_unwind_range_settle(struct ml_unwind_ranges *ranges) {
     struct ml_unwind_range *range = &ranges->list[ranges->current];
     struct ml_unwind_range *own = &ranges->list[0];
     if (own->hi != 0) {
-        /* A jump far down the own stack began a range of its own, and has grown into it now. */
+        /* A jump far down the own stack began a separate range, which has now grown into it. */
         if (range != own && range->lo < own->lo && range->hi > own->lo) {
             own->lo = range->lo;
             ml_unwind_range_forget(ranges);

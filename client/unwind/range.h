@@ -1,11 +1,11 @@
 /* Which stack memory may be read. Room: client (part of the unwinder). Context: one thread's own
  * state, inside malloc; its only effect outside is the page probe of arch.h.
  *
- * One rule: an address is inside a range only if its page was seen to be readable: because the
- * hook itself runs on it, or because the probe said so. Ranges grow a page at a time, as far as a
- * walk has to go, so a thread pays one probe (about 0.15 us) for each page of stack that it ever
- * uses, and nothing needs to know where stacks begin and end, which on the malloc path nobody could
- * ask (pthread_getattr_np allocates, /proc/self/maps is a file).
+ * One rule: an address is inside a range only if its page was seen to be readable: because the hook
+ * itself runs on it, or because the probe said so. Ranges grow a page at a time, as far as a walk
+ * has to go, so a thread pays one probe (about 0.15 us) for each page of stack that it ever uses,
+ * and the bounds of stacks need not be known. On the malloc path they could not be asked for:
+ * pthread_getattr_np allocates, /proc/self/maps is a file.
  *
  * A thread's own stack stays mapped as long as the thread lives: its range is kept for good. It is
  * known by what lies at its outer end: the thread control block, or for the main thread the
@@ -46,8 +46,8 @@ ml_unwind_range_is_current(const struct ml_unwind_ranges *ranges, uintptr_t addr
 
 /* Begin a walk at `sp`; the word below sp is known to be mapped (the hook's return address).
  *
- * Returns the range's index. *out_changed: what was known of other stacks is forgotten, so nothing
- * cached of them may be loaded from any more. */
+ * Returns the range's index. *out_changed: other stacks' ranges are forgotten, so cached addresses
+ * in them may not be loaded any more. */
 uint32_t ml_unwind_range_enter(struct ml_unwind_ranges *ranges, uintptr_t sp, bool *out_changed);
 
 /* End of a walk that came to a stack's outermost frame: if the own stack is not known yet and this

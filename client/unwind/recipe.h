@@ -7,8 +7,8 @@
  *   word 0 = pc (48 bits) | version (15 bits) | busy    changes twice with every store
  *   word 1 = the recipe, with 8 bits of pc's hash and 8 bits of the generation
  *
- * A reader takes word 0, word 1, word 0 again. A writer that disappears in the middle (longjmp out
- * of a signal handler) leaves a busy slot behind, which is a miss for ever: nobody waits for it. */
+ * A reader takes word 0, word 1, word 0 again. A writer that is interrupted for good (longjmp out
+ * of a signal handler) leaves a busy slot, which is a miss for ever. */
 #ifndef MEMLOG_CLIENT_UNWIND_RECIPE_H
 #define MEMLOG_CLIENT_UNWIND_RECIPE_H
 
@@ -84,12 +84,12 @@ static inline uint64_t ml_recipe_hash(uintptr_t pc) {
 
 /* Neighbours in the code are neighbours in the table (32 bytes of code share a set), so that the
  * few pages of code that a program's stacks touch are few pages here. Each step of a walk waits for
- * this, so it is no better hash than that. */
+ * this hash, so it is a cheap one. */
 static inline uint32_t ml_recipe_set(uintptr_t pc) {
     return (uint32_t)(pc >> 5 ^ pc >> 18) & (ML_RECIPE_SETS - 1);
 }
 
-/* The bits of a value that tie it to its address and generation. */
+/* The bits of a value that check its address and generation. */
 static inline uint64_t ml_recipe_stamp(uintptr_t pc, uint64_t generation) {
     return (generation & 0xff) << ML_RECIPE_GENERATION_SHIFT | (ml_recipe_hash(pc) >> 56)
                                                                    << ML_RECIPE_TAG_SHIFT;

@@ -1,7 +1,7 @@
 #include "client/unwind/internal.h"
 
-/* Code without a table is taken to keep frame pointers: rbp points at the caller's rbp, the return
- * address lies above it. */
+/* Code without a table is assumed to keep frame pointers: rbp points at the caller's rbp, the
+ * return address lies above it. */
 static uint64_t frame_pointer_recipe(uint32_t module_id) {
     return ml_recipe_make(ML_RECIPE_FP, 2, 2, module_id);
 }
@@ -56,8 +56,8 @@ uint64_t ml_unwind_rule_of_row(const struct ml_cfi_scratch *scratch, uint32_t mo
 uint64_t ml_unwind_rule(struct ml_unwind_walk *walk) {
     struct ml_image *image = &walk->thread->image;
     if (!ml_image_find(walk->at.pc - 1, image)) {
-        return frame_pointer_recipe(0); /* never cached: what is generated code now may be a
-                                           module's place later, and no dlclose would tell */
+        return frame_pointer_recipe(0); /* never cached: a module may replace generated code later,
+                                           without a dlclose that tells of it */
     }
     uint32_t module_id = ml_modules_id(&walk->process->modules, image, walk->seen);
     uint64_t recipe = ml_cfi_find_row(&image->cfi, walk->at.pc - 1, &walk->thread->scratch)

@@ -100,8 +100,8 @@ static void walk_start(struct ml_unwind_walk *walk) {
     walk->end_slot = 0;
 }
 
-/* The innermost words are those of a stack that the memo has: have the recipes of what lies there
- * on their way, all at once. The walk itself learns of one after the other. */
+/* The innermost words equal a memo stack's: prefetch the recipes of all its frames at once. The
+ * walk itself needs one after the other. */
 static void foresee(const struct ml_unwind_walk *walk) {
     struct ml_unwind_memo *memo = &walk->thread->memo;
     struct ml_recipes *recipes = &walk->process->recipes;
@@ -149,7 +149,7 @@ static void walk_stack(struct ml_unwind_walk *walk) {
     }
 }
 
-/* Know the stack that this runs on as readable, and forget what may be so no more. */
+/* Mark the present stack as readable, and forget ranges that may no longer be. */
 static void enter_stack(struct ml_unwind_thread *thread, uint32_t mappings) {
     uintptr_t here = (uintptr_t)__builtin_frame_address(0);
     bool other_stack = false;
@@ -165,7 +165,7 @@ static void enter_stack(struct ml_unwind_thread *thread, uint32_t mappings) {
         (void)ml_unwind_range_enter(&thread->ranges, here, &other_stack);
     }
     if (other_stack) {
-        thread->pure = 0; /* what is known of the other stack's memory is gone */
+        thread->pure = 0; /* the other stack's ranges are forgotten */
     }
 }
 

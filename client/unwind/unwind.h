@@ -6,8 +6,8 @@
  * uses.
  *
  * One rule: every load lies in a range of stack known to be mapped, is aligned and lies further out
- * than the one before; a stack that breaks this is cut there and counted as broken. What it
- * answers is what a full walk of the unwind tables would answer at the same moment. How:
+ * than the one before; a stack that breaks this is cut there and counted as broken. The result
+ * equals that of a full walk of the unwind tables at the same moment. How:
  *
  *   recipe  what the tables say of a return address, where that is "caller's stack pointer = rsp+a
  *           or rbp+b, return address just below, rbp kept or stored": cached for the process.
@@ -117,7 +117,7 @@ struct ml_unwind_process {
 #define ML_UNWIND_FRAME_BROKEN (UINT64_C(1) << 48) /* no frame: no way further out from here */
 #define ML_UNWIND_FRAME_CUT (UINT64_C(1) << 49)    /* no frame: frames left out */
 #define ML_UNWIND_FRAME_FP_LIVE                                                                    \
-    (UINT64_C(1) << 50) /* this frame's fp has a say in where frames further out are */
+    (UINT64_C(1) << 50) /* frames further out depend on this frame's fp */
 
 struct ml_unwind_frame {
     uintptr_t slot; /* where the return address lies; 0: nowhere. Of a cut: its nearest mark's */
@@ -126,8 +126,8 @@ struct ml_unwind_frame {
     uint64_t recipe; /* how the frame was stepped out of; COLD: not to be joined */
 };
 
-/* A frame that the cut leaves out, and where a walk by recipes was when it came there: nothing else
- * decides where such a walk goes on. */
+/* A frame that the cut leaves out, and the state of the walk by recipes there, which alone decides
+ * how the walk continues. */
 struct ml_unwind_mark {
     uintptr_t slot;
     uintptr_t pc;
@@ -160,7 +160,7 @@ struct ml_unwind_thread {
     uint64_t full_count;   /* ... needed the interpreter; this thread's own counters */
     uint32_t nodes[ML_UNWIND_FRAMES_MAX];
     struct ml_unwind_frame frames[ML_UNWIND_FRAMES_MAX];
-    struct ml_unwind_frame fresh[ML_UNWIND_FRESH_MAX]; /* what a walk finds, inside first */
+    struct ml_unwind_frame fresh[ML_UNWIND_FRESH_MAX]; /* found by a walk, innermost first */
     struct ml_cfi_scratch scratch;
     struct ml_unwind_registers registers[2];
     struct ml_image image;
@@ -189,15 +189,15 @@ struct ml_unwind_result ml_unwind(
 /* Forget the last stack: the thread's root frame changed (its name), or another thread comes. */
 void ml_unwind_thread_clear(struct ml_unwind_thread *thread);
 
-/* Around the real dlclose. Between the two nothing cached is used by anybody; afterwards everything
- * cached before is dropped. `gone` (or NULL) is told of each module that is unmapped now. */
+/* Enclose the real dlclose. Between the two no thread uses cached entries; afterwards all earlier
+ * ones are dropped. `gone` (or NULL) is called for each module that was unmapped. */
 void ml_unwind_unload_begin(struct ml_unwind_process *process);
 void ml_unwind_unload_end(
     struct ml_unwind_process *process, ml_module_gone_fn *gone, void *context
 );
 
-/* After an munmap, mremap or mprotect by the program, where somebody knows of it: stacks other than
- * the threads' own are probed anew. */
+/* Call after a known munmap, mremap or mprotect of the program: stacks other than the threads' own
+ * are probed anew. */
 void ml_unwind_mappings_changed(struct ml_unwind_process *process);
 
 /* The frames. Frame 0 is the outermost; i < count of the last ml_unwind. */

@@ -68,12 +68,12 @@
  * ML_PEER_RANGE. Addresses of blocks are not 0: free(NULL) is no event.
  *
  * Sampling: a lane that samples at an interval of R bytes (START, SAMPLING) records a block of size
- * s < R with a chance of p = 1 - exp(-(s + 1) / R), which does not depend on any other block's, and
- * a larger one always. A block so recorded is marked ML_ALLOC_SAMPLED and stands for weight_blocks
- * blocks and weight_bytes bytes: 1 / p and s / p, rounded up or down at random so that their means
- * are exactly those; 1 and s for a large block. Sums of weights are thus unbiased estimates, and
- * sums of weight_bytes * (weight_bytes - s) and weight_blocks * (weight_blocks - 1) unbiased
- * estimates of their variances. A lane that does not sample marks nothing.
+ * s < R with probability p = 1 - exp(-(s + 1) / R), independently of other blocks. It records a
+ * larger block always. Such a record is marked ML_ALLOC_SAMPLED and stands for weight_blocks blocks
+ * and weight_bytes bytes. These are 1 / p and s / p, rounded up or down at random with exactly
+ * those means; for a large block 1 and s. Sums of weights are thus unbiased estimates, and sums of
+ * weight_bytes * (weight_bytes - s) and weight_blocks * (weight_blocks - 1) unbiased estimates of
+ * their variances. A lane that does not sample marks nothing.
  *
  * Time: ticks of the process tree's one clock (the START record names it): the TSC, or
  * CLOCK_MONOTONIC in ns. Definitions (NODE, MODULE, STRING, TYPE, HEAP) carry no time: they hold
