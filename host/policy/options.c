@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/suggest.h"
+#include "base/upload_size.h"
 #include "ipc/wire/staging.h"
 
 enum {
@@ -17,7 +18,7 @@ enum {
 };
 
 /* Chromium's bound for a report. */
-enum { UPLOAD_MAX_BYTES = 10000000, UPLOAD_WAIT_S = 10 };
+enum { UPLOAD_WAIT_S = 10 };
 
 enum ml_status ml_options_init(struct ml_options *out_options) {
     *out_options = (struct ml_options){
@@ -27,7 +28,7 @@ enum ml_status ml_options_init(struct ml_options *out_options) {
         .keep_processes = ML_KEEP_PROCESSES_DEFAULT,
         .triggers = ml_trigger_rules_default(),
         .page = ml_page_place_default(),
-        .upload = {.max_bytes = UPLOAD_MAX_BYTES, .wait_s = UPLOAD_WAIT_S},
+        .upload = {.max_bytes = ML_UPLOAD_MOST_BYTES, .wait_s = UPLOAD_WAIT_S},
         .roles = ml_patterns_new(),
         .only = ml_patterns_new(),
         .never = ml_patterns_new(),

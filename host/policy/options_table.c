@@ -9,6 +9,7 @@
 
 #include "base/input_file.h"
 #include "base/size.h"
+#include "base/upload_size.h"
 #include "host/policy/options.h"
 #include "ipc/wire/staging.h"
 
@@ -258,9 +259,9 @@ static const struct ml_option options[] = {
              "without it"},
     {.name = "--upload-max-bytes",
      ML_SIZE_TO(struct ml_options, upload.max_bytes),
-     .least = 1,
+     .least = ML_UPLOAD_LEAST_BYTES,
      .value = "BYTES",
-     .help = "how large it may be (10000000)"},
+     .help = "how large it may be (10000000), 4K or more"},
     {.name = "--upload-names",
      ML_WORD_TO(struct ml_options, upload.names),
      .words = ml_upload_names,

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "host/process/orphan.h"
+#include "base/upload_size.h"
 #include "host/upload/internal.h"
 
 enum {
@@ -103,7 +104,9 @@ static void refuse(struct ml_uploader *uploader, const char *why) {
 /* What the analyzer was told: a body that is larger is none of its. */
 static uint64_t most_bytes(const struct ml_uploader *uploader, const struct ml_upload_job *job) {
     const uint64_t most = uploader->options->max_bytes;
-    return job->item.harder == ML_SPOOL_AS_IT_IS ? most : most / HARDER + 1;
+    const uint64_t harder =
+        most / HARDER > ML_UPLOAD_LEAST_BYTES ? most / HARDER : ML_UPLOAD_LEAST_BYTES;
+    return job->item.harder == ML_SPOOL_AS_IT_IS ? most : harder;
 }
 
 /* The body that is there, or is not. */

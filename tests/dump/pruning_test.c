@@ -8,13 +8,13 @@
 #include <jansson.h>
 #include <zlib.h>
 
+#include "base/upload_size.h"
 #include "ipc/wire/event.h"
 #include "tests/dump/formats_fixture.h"
 #include "tools/analyzer/formats/chrome_trace.h"
 #include "tools/analyzer/stacks/metric.h"
 #include "tools/analyzer/stacks/prune.h"
 #include "tools/analyzer/upload/body.h"
-#include "tools/analyzer/upload/internal.h"
 
 static bool is_other(const struct ml_stack *stack) {
     return stack->node != ML_STACKS_NONE &&
@@ -100,6 +100,12 @@ static uint64_t attributed(void) {
     return sum;
 }
 
+static enum ml_status prune_to_worth(double least_worth) {
+    const struct ml_prune_rule rule = {.least_worth = least_worth};
+
+    return ml_stacks_prune_by(&stacks, &rule);
+}
+
 START_TEST(pruning_by_worth_keeps_sums_and_tells_less_the_more_is_asked) {
     struct ml_stacks_copy whole;
     uint64_t before = UINT64_MAX;
@@ -108,7 +114,7 @@ START_TEST(pruning_by_worth_keeps_sums_and_tells_less_the_more_is_asked) {
     ck_assert(ml_stacks_copy_init(&whole, &stacks));
     for (double least = 1; least < 1e12; least *= 100) {
         ck_assert_int_eq(ml_stacks_restore(&stacks, &whole), ML_OK);
-        ck_assert_int_eq(ml_stacks_prune_to_worth(&stacks, least), ML_OK);
+        ck_assert_int_eq(prune_to_worth(least), ML_OK);
         formats_check_sums();
         ck_assert_uint_le(attributed(), before);
         ck_assert_uint_le(stacks.tree.count, count_before);
@@ -148,7 +154,7 @@ START_TEST(of_equal_stacks_the_one_with_callers_that_stay_is_kept) {
     }
     list[BIG_AT].own.live_bytes = 1000000000;
     stacks.processes[0].count = ADDED;
-    ck_assert_int_eq(ml_stacks_prune_to_worth(&stacks, 500), ML_OK);
+    ck_assert_int_eq(prune_to_worth(500), ML_OK);
     ck_assert_uint_eq(stacks.processes[0].count, ADDED);
     for (size_t i = 1; i < ADDED; i++) {
         /* The far one is all `<other>`, outermost; the near one is below what stays. */
@@ -166,34 +172,13 @@ START_TEST(the_stack_that_a_trigger_blames_survives_everything) {
     stacks.guilty = last->node;
     ck_assert_int_eq(ml_stacks_merge_functions(&stacks), ML_OK);
     ck_assert_int_eq(ml_stacks_shorten(&stacks, 2), ML_OK);
-    ck_assert_int_eq(ml_stacks_prune_to_worth(&stacks, 1e18), ML_OK);
+    ck_assert_int_eq(prune_to_worth(1e18), ML_OK);
     formats_check_sums();
     ck_assert_uint_ne(stacks.guilty, ML_STACKS_NONE);
     for (size_t i = 0; i < stacks.processes[0].count; i++) {
         found = found || stacks.processes[0].stacks[i].node == stacks.guilty;
     }
     ck_assert(found);
-}
-END_TEST
-
-START_TEST(stacks_of_whoever_asked_keep_sums_and_are_no_longer_than_said) {
-    struct ml_stacks_copy whole;
-
-    ck_assert(ml_stacks_copy_init(&whole, &stacks));
-    for (uint32_t frames = 1; frames <= 3; frames++) {
-        ck_assert_int_eq(ml_stacks_restore(&stacks, &whole), ML_OK);
-        ck_assert_int_eq(ml_stacks_to_attributions(&stacks, frames), ML_OK);
-        formats_check_sums();
-        for (size_t i = 0; i < stacks.tree.count; i++) {
-            uint32_t length = 0;
-            uint32_t node = stacks.tree.stacks[i].node;
-            for (; node != ML_STACKS_NONE; node = stacks.nodes[node].parent) {
-                length += stacks.places[stacks.nodes[node].place].kind != ML_FRAME_CUT;
-            }
-            ck_assert_uint_le(length, frames);
-        }
-    }
-    ml_stacks_copy_fini(&whole);
 }
 END_TEST
 
@@ -258,43 +243,9 @@ START_TEST(a_margin_keeps_so_many_more_and_all_of_it_what_the_lower_worth_keeps)
     ck_assert_int_eq(ml_stacks_prune_by(&stacks, &rule), ML_OK);
     before = ml_stacks_told_bytes(&stacks);
     ck_assert_int_eq(ml_stacks_restore(&stacks, &whole), ML_OK);
-    ck_assert_int_eq(ml_stacks_prune_to_worth(&stacks, 1), ML_OK);
+    ck_assert_int_eq(prune_to_worth(1), ML_OK);
     ck_assert_uint_eq(before, ml_stacks_told_bytes(&stacks));
     ml_stacks_copy_fini(&whole);
-}
-END_TEST
-
-START_TEST(processes_of_one_program_become_one_with_true_sums) {
-    struct ml_upload_programs programs;
-    const size_t before = stacks.processes_count;
-    struct ml_profile_totals sum = {0};
-
-    for (size_t i = 0; i < before; i++) {
-        profile.processes[i].name = profile.processes[0].name;
-        profile.processes[i].exe_path = profile.processes[0].exe_path;
-    }
-    profile.trigger.process_id = profile.processes[before - 1].id; /* stays apart */
-    for (size_t i = 0; i + 1 < before; i++) {
-        ml_profile_totals_add(&sum, &profile.processes[i].totals);
-    }
-    ck_assert(ml_upload_programs_init(&programs, &profile, &stacks));
-    ck_assert_uint_eq(programs.told_as_one, before - 1);
-    ck_assert_uint_eq(programs.profile.processes_count, 2);
-    ck_assert_uint_eq(stacks.processes_count, 2);
-    ck_assert_uint_eq(programs.profile.processes[0].totals.live_bytes, sum.live_bytes);
-    ck_assert_uint_eq(formats_sum(&stacks.processes[0]).live_bytes, sum.live_bytes);
-    ck_assert_uint_eq(formats_sum(&stacks.processes[0]).live_blocks, sum.live_blocks);
-    ck_assert_uint_eq(programs.profile.processes[1].pid, profile.processes[before - 1].pid);
-    /* Modules lie beside each other, and an address in one is where its offset says. */
-    for (size_t i = 0; i < programs.profile.processes[0].modules_count; i++) {
-        const struct ml_profile_module *module = &programs.profile.processes[0].modules[i];
-        ck_assert(i == 0 || module->start >= module[-1].end);
-        ck_assert_uint_eq(
-            module->start - (uint64_t)module->bias,
-            profile.processes[0].modules[i].start - (uint64_t)profile.processes[0].modules[i].bias
-        );
-    }
-    ml_upload_programs_fini(&programs);
 }
 END_TEST
 
@@ -363,7 +314,7 @@ START_TEST(processes_of_which_sums_are_left_become_one) {
     uint64_t sums[3];
 
     ck_assert_uint_eq(ml_chrome_trace_others(&stacks), 0);
-    ck_assert_int_eq(ml_stacks_prune_to_worth(&stacks, 1e18), ML_OK);
+    ck_assert_int_eq(prune_to_worth(1e18), ML_OK);
     /* All but that of the largest stack. */
     ck_assert_uint_eq(ml_chrome_trace_others(&stacks), profile.processes_count - 1);
     ck_assert_int_eq(ml_chrome_trace_write(&dump, 1, ML_METRIC_LIVE, file), ML_OK);
@@ -419,7 +370,7 @@ START_TEST(a_body_fits_and_adds_up_at_every_size_and_more_room_never_tells_less)
     const uint64_t enough = ml_stacks_told_bytes(&stacks) / 10 * 9;
 
     ck_assert(ml_stacks_copy_init(&whole, &stacks));
-    for (upload.max_bytes = 900; upload.max_bytes < 60000;
+    for (upload.max_bytes = ML_UPLOAD_LEAST_BYTES; upload.max_bytes < 60000;
          upload.max_bytes += upload.max_bytes / 12) {
         struct ml_upload_cut cut;
 
@@ -448,13 +399,13 @@ START_TEST(the_worth_that_tells_so_much_is_the_most_that_does) {
         ck_assert_int_eq(ml_stacks_restore(&stacks, &whole), ML_OK);
         ck_assert_int_eq(ml_stacks_worth_to_tell(&stacks, wanted, &least_worth), ML_OK);
         ck_assert_uint_eq(ml_stacks_told_bytes(&stacks), told_bytes);
-        ck_assert_int_eq(ml_stacks_prune_to_worth(&stacks, least_worth), ML_OK);
+        ck_assert_int_eq(prune_to_worth(least_worth), ML_OK);
         ck_assert_uint_ge(ml_stacks_told_bytes(&stacks), wanted);
         /* The next step of the scale tells less; and what was folded once stays so. */
         ck_assert_int_eq(ml_stacks_restore(&stacks, &whole), ML_OK);
-        ck_assert_int_eq(ml_stacks_prune_to_worth(&stacks, least_worth * 1.07), ML_OK);
+        ck_assert_int_eq(prune_to_worth(least_worth * 1.07), ML_OK);
         ck_assert_uint_lt(ml_stacks_told_bytes(&stacks), wanted);
-        ck_assert_int_eq(ml_stacks_prune_to_worth(&stacks, 1), ML_OK);
+        ck_assert_int_eq(prune_to_worth(1), ML_OK);
         ck_assert_uint_lt(ml_stacks_told_bytes(&stacks), wanted);
         formats_check_sums();
     }
@@ -470,10 +421,8 @@ int main(void) {
         pruning_by_worth_keeps_sums_and_tells_less_the_more_is_asked,
         of_equal_stacks_the_one_with_callers_that_stay_is_kept,
         the_stack_that_a_trigger_blames_survives_everything,
-        stacks_of_whoever_asked_keep_sums_and_are_no_longer_than_said,
         many_small_stacks_of_one_function_are_told_as_that_function,
         a_margin_keeps_so_many_more_and_all_of_it_what_the_lower_worth_keeps,
-        processes_of_one_program_become_one_with_true_sums,
         what_reads_alike_becomes_one,
         processes_of_which_sums_are_left_become_one,
         a_body_fits_and_adds_up_at_every_size_and_more_room_never_tells_less,

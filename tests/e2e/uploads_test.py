@@ -131,14 +131,14 @@ class Forms(uploads.Case):
 
     def test_a_dry_run_is_the_body_of_a_folder_and_of_settings_that_cut(self):
         folder = self.folder / "reports"
-        cases = {"": (), "small": ("--upload-max-bytes=900",), "names": ("--upload-names=none",), "all": ("--memlog-keep-small-allocations",)}
+        cases = {"": (), "small": ("--upload-max-bytes=4096",), "names": ("--upload-names=none",), "all": ("--memlog-keep-small-allocations",)}
         for name, options in cases.items():
             with self.subTest(name):
                 self.send(f"file://{folder}", *options)
                 ((report),) = folder.iterdir()
                 said = self.dry_run(report.read_bytes(), re.search("[0-9a-f]{32}", report.name)[0], "trace", *options)
                 if name == "small":
-                    self.assertIn("bytes of 900 allowed", said)
+                    self.assertIn("bytes of 4096 allowed", said)
                 report.unlink()
 
     def test_harder_pruning_keeps_every_sum_and_the_stack_that_leaks(self):
@@ -151,7 +151,7 @@ class Forms(uploads.Case):
         whole = json.loads(self.command("report", "--json", "--limit=1", dump).stdout)
         live = sum(process["live_bytes"] for process in whole["processes"])
         sizes = []
-        for limit in (1 << 20, 20000, 6000, 3000, 2000, 1400, 1100, 900):
+        for limit in (1 << 20, 20000, 10000, 6000, 4096):
             path = self.folder / f"body{limit}"
             answer = self.command("upload", "--dry-run", "--form=trace", f"--upload-max-bytes={limit}", "-o", path, dump)
             self.assertEqual(answer.returncode, 0, answer.stderr)
@@ -163,9 +163,9 @@ class Forms(uploads.Case):
             self.assertGreaterEqual(size, 20 << 20)
             self.assertNotEqual(function, "<other>")
         self.assertGreater(sizes[0], sizes[-1])
-        answer = self.command("upload", "--dry-run", "--upload-max-bytes=10", "-o", self.folder / "none", dump)
-        self.assertEqual(answer.returncode, 1)
-        self.assertIn("nothing is left to prune", answer.stderr)
+        answer = self.command("upload", "--dry-run", "--upload-max-bytes=4095", "-o", self.folder / "none", dump)
+        self.assertEqual(answer.returncode, 2)
+        self.assertIn("from 4K on", answer.stderr)
         self.assertFalse((self.folder / "none").exists())
 
     def test_a_report_calls_live_what_runs_and_says_whether_all_was_seen(self):

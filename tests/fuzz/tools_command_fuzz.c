@@ -127,7 +127,7 @@ static const char *const spans[] = {
     "", "--from=+1", "--to=-1", "--from=00:00", "--from=@1", "--points=3", "--no-stacks", NULL};
 static const char *const names[] = {"", "--upload-names=none", "--upload-names=all", NULL};
 static const char *const sizes[] = {
-    "", "--upload-max-bytes=2000", "--memlog-keep-small-allocations", NULL};
+    "", "--upload-max-bytes=4096", "--memlog-keep-small-allocations", NULL};
 
 enum file { FILE_FIRST, FILE_BOTH, FILE_BEFORE }; /* DUMP; BEFORE DUMP; --before=BEFORE DUMP */
 

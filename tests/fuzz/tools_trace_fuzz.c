@@ -6,6 +6,7 @@
 
 #include <pb_encode.h>
 
+#include "base/upload_size.h"
 #include "ipc/trace/crc32.h"
 #include "ipc/trace/trace.pb.h"
 #include "ipc/wire/event.h"
@@ -90,13 +91,12 @@ write_others(const struct ml_profile *profile, struct ml_stacks *stacks, FILE *n
         .stacks = stacks,
         .needed_modules_only = true,
         .others_as_one = true,
-        .is_sparse = true,
     };
     const struct ml_flame_side side = {.profile = profile, .stacks = stacks};
+    const struct ml_prune_rule rule = {.least_worth = 100};
 
     if (ml_stacks_prune(stacks, 100) != ML_OK || ml_stacks_merge_functions(stacks) != ML_OK ||
-        ml_stacks_shorten(stacks, 3) != ML_OK || ml_stacks_prune_to_worth(stacks, 100) != ML_OK ||
-        ml_stacks_to_attributions(stacks, 2) != ML_OK ||
+        ml_stacks_shorten(stacks, 3) != ML_OK || ml_stacks_prune_by(stacks, &rule) != ML_OK ||
         ml_pprof_write(profile, stacks, ML_METRIC_LIVE, nowhere) != ML_OK ||
         ml_heap_text_write(profile, stacks, nowhere) != ML_OK ||
         ml_chrome_trace_write(&dump, 1, ML_METRIC_LIVE, nowhere) != ML_OK ||
@@ -149,7 +149,7 @@ static void write_upload(
         .profile = profile,
         .stacks = stacks,
         .form = form,
-        .max_bytes = 4096,
+        .max_bytes = ML_UPLOAD_LEAST_BYTES,
         .guid = "0123456789abcdef0123456789abcdef",
         .boundary = "boundary"};
     struct ml_redacted redacted;

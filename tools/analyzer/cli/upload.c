@@ -5,12 +5,10 @@
 #include <unistd.h>
 
 #include "base/size.h"
+#include "base/upload_size.h"
 #include "tools/analyzer/cli/command.h"
 #include "tools/analyzer/upload/body.h"
 #include "tools/analyzer/upload/redact.h"
-
-/* Chromium's bound for a report. */
-static const uint64_t max_bytes_default = 10000000;
 
 enum { GUID_BYTES = 32 };
 
@@ -42,9 +40,9 @@ static const struct ml_option options[] = {
              "other servers take:"},
     {.name = "--upload-max-bytes",
      ML_SIZE_TO(struct request, upload.max_bytes),
-     .least = 1,
+     .least = ML_UPLOAD_LEAST_BYTES,
      .value = "BYTES",
-     .help = "as memlog run has it (10000000): pruned harder until it fits"},
+     .help = "as memlog run has it (10000000), 4K or more: pruned harder until it fits"},
     {.name = "--upload-names",
      ML_WORD_TO(struct request, names),
      .words = policies,
@@ -82,9 +80,9 @@ static void say_shape(const struct ml_upload_cut *cut) {
     if (cut->frames > 0) {
         fprintf(
             stderr,
-            "cut: of each stack %ju frames stay, from the function that asked on%s\n",
-            (uintmax_t)cut->frames,
-            cut->from_attribution ? "" : ", and the inner ones"
+            "cut: of each stack %ju frames stay, from the function that asked on, and the inner "
+            "ones\n",
+            (uintmax_t)cut->frames
         );
     }
     if (cut->function_bytes > 0) {
@@ -92,14 +90,6 @@ static void say_shape(const struct ml_upload_cut *cut) {
             stderr,
             "cut: stacks with %.1f %% of the live bytes became the function that asked\n",
             percent(cut->function_bytes, cut->live_bytes)
-        );
-    }
-    if (cut->is_sparse) {
-        fprintf(stderr, "cut: resident sizes, peaks, sums of blocks, and the time of the dump\n");
-    }
-    if (cut->programs > 0) {
-        fprintf(
-            stderr, "cut: %zu processes became one with those of their program\n", cut->programs
         );
     }
     if (cut->others > 0) {
@@ -177,7 +167,7 @@ send_out(const struct ml_command *command, struct request *request, struct ml_lo
 }
 
 static int run(const struct ml_command *command, char *const *words) {
-    struct request request = {.upload = {.max_bytes = max_bytes_default}};
+    struct request request = {.upload = {.max_bytes = ML_UPLOAD_MOST_BYTES}};
     struct ml_upload *upload = &request.upload;
     struct ml_loaded loaded;
     char guid[GUID_BYTES + 1];

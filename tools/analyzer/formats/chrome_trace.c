@@ -25,7 +25,6 @@ struct writer {
     enum ml_metric metric;
     uint64_t pid;
     struct ml_chrome_numbers *numbers;
-    bool is_sparse;
     uint64_t *file_biases;
     bool *files_needed; /* some frame without a name lies in it; NULL: all are told */
 };
@@ -69,16 +68,12 @@ static void put_allocator(struct writer *writer) {
     ml_json_open(json, '{');
     ml_json_key(json, "malloc");
     ml_json_open(json, '{');
-    if (!writer->is_sparse) {
-        hex_member(json, "guid", ((uint64_t)1 << 32) + writer->pid);
-    }
+    hex_member(json, "guid", ((uint64_t)1 << 32) + writer->pid);
     ml_json_key(json, "attrs");
     ml_json_open(json, '{');
     put_scalar(json, "size", "bytes", bytes);
-    if (!writer->is_sparse) {
-        put_scalar(json, "object_count", "objects", blocks);
-    }
-    if (process->totals.peak_bytes > 0 && !writer->is_sparse) {
+    put_scalar(json, "object_count", "objects", blocks);
+    if (process->totals.peak_bytes > 0) {
         put_scalar(json, "peak_size", "bytes", process->totals.peak_bytes);
     }
     ml_json_close(json, '}');
@@ -152,11 +147,9 @@ static void put_regions(struct writer *writer) {
         ml_json_key(json, "mf");
         ml_json_text(json, path.bytes, path.count_bytes);
         put_identity(json, module);
-        if (!writer->is_sparse) {
-            ml_json_key(json, "bs");
-            ml_json_open(json, '{');
-            ml_json_close(json, '}');
-        }
+        ml_json_key(json, "bs");
+        ml_json_open(json, '{');
+        ml_json_close(json, '}');
         ml_json_close(json, '}');
     }
     ml_json_close(json, ']');
@@ -169,9 +162,7 @@ static void put_totals(struct writer *writer) {
 
     ml_json_key(json, "process_totals");
     ml_json_open(json, '{');
-    if (!writer->is_sparse) {
-        hex_member(json, "resident_set_bytes", process->resident_bytes);
-    }
+    hex_member(json, "resident_set_bytes", process->resident_bytes);
     hex_member(json, "private_footprint_bytes", process->footprint_bytes);
     ml_json_close(json, '}');
 }
@@ -182,11 +173,9 @@ static void put_event_head(struct writer *writer, const char *phase, const char 
     ml_json_line(json);
     ml_json_open(json, '{');
     ml_json_string_member(json, "ph", phase);
-    if (!writer->is_sparse) {
-        ml_json_string_member(
-            json, "cat", phase[0] == 'M' ? "__metadata" : "disabled-by-default-memory-infra"
-        );
-    }
+    ml_json_string_member(
+        json, "cat", phase[0] == 'M' ? "__metadata" : "disabled-by-default-memory-infra"
+    );
     ml_json_string_member(json, "name", name);
     ml_json_number_member(json, "pid", writer->pid);
 }
@@ -196,10 +185,8 @@ put_metadata(struct writer *writer, const char *name, const char *member, const 
     struct ml_json *json = &writer->json;
 
     put_event_head(writer, "M", name);
-    if (!writer->is_sparse) {
-        ml_json_number_member(json, "tid", writer->pid);
-        ml_json_number_member(json, "ts", 0);
-    }
+    ml_json_number_member(json, "tid", writer->pid);
+    ml_json_number_member(json, "ts", 0);
     ml_json_key(json, "args");
     ml_json_open(json, '{');
     ml_json_string_member(json, member, text);
@@ -207,18 +194,15 @@ put_metadata(struct writer *writer, const char *name, const char *member, const 
     ml_json_close(json, '}');
 }
 
-/* Which dump it is, and when; of a dump that stands alone the viewer needs the numbers, but it does
- * not matter which. */
+/* Which dump it is, and when. */
 static void put_moment(struct writer *writer) {
     const uint64_t now_ns = writer->profile->now.boottime_ns;
     struct ml_json *json = &writer->json;
 
-    hex_member(json, "id", writer->is_sparse ? 1 : now_ns);
-    if (!writer->is_sparse) {
-        ml_json_key(json, "tid");
-        ml_json_integer(json, -1);
-    }
-    ml_json_number_member(json, "ts", writer->is_sparse ? 1 : now_ns / 1000);
+    hex_member(json, "id", now_ns);
+    ml_json_key(json, "tid");
+    ml_json_integer(json, -1);
+    ml_json_number_member(json, "ts", now_ns / 1000);
 }
 
 static enum ml_status put_dump(struct writer *writer) {
@@ -244,9 +228,7 @@ static enum ml_status put_dump(struct writer *writer) {
     ml_json_open(json, '{');
     ml_json_key(json, "dumps");
     ml_json_open(json, '{');
-    if (!writer->is_sparse) {
-        ml_json_string_member(json, "level_of_detail", "detailed");
-    }
+    ml_json_string_member(json, "level_of_detail", "detailed");
     put_totals(writer);
     put_regions(writer);
     put_allocator(writer);
@@ -368,7 +350,6 @@ others_write(struct writer *writer, const struct ml_chrome_dump *dump, size_t ot
         .profile = &profile,
         .stacks = &stacks,
         .needed_modules_only = true,
-        .is_sparse = dump->is_sparse,
     };
     enum ml_status status = ML_OK;
 
@@ -446,7 +427,6 @@ static enum ml_status events_write(
             .process = i,
             .metric = metric,
             .numbers = numbers ? numbers : &own,
-            .is_sparse = dump->is_sparse,
         };
         if (is_last) {
             status = others_write(&writer, dump, others_count);
@@ -474,9 +454,6 @@ trace_write(const struct ml_chrome_dump *dumps, size_t count, enum ml_metric met
         status = events_write(&json, &dumps[i], metric, count > 1 ? &numbers : NULL);
     }
     ml_json_close(&json, ']');
-    if (count > 0 && dumps[0].frames_kept > 0) {
-        ml_json_number_member(&json, "frames_kept", dumps[0].frames_kept);
-    }
     ml_json_close(&json, '}');
     putc('\n', out);
     return status;

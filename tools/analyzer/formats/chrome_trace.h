@@ -31,12 +31,6 @@ struct ml_chrome_dump {
     bool needed_modules_only;
     /* Tell processes of which pruning has left sums alone as one process with the sums of all. */
     bool others_as_one;
-    /* Leave out what stands in the heap itself (how many blocks) or what a reader can do without
-     * (resident size, peak, categories, the moment of a dump that stands alone): in a body of a few
-     * hundred bytes that is the room of some stacks. */
-    bool is_sparse;
-    /* Say that so many frames of each stack were kept; 0: nothing is to be said. */
-    uint32_t frames_kept;
 };
 
 /* How many processes `others_as_one` makes one of; 0: fewer than two, they stay. */

@@ -52,9 +52,6 @@ struct ml_prune_rule {
 ML_NODISCARD enum ml_status
 ml_stacks_prune_by(struct ml_stacks *stacks, const struct ml_prune_rule *rule);
 
-/* The same by worth alone. */
-ML_NODISCARD enum ml_status ml_stacks_prune_to_worth(struct ml_stacks *stacks, double least_worth);
-
 /* Live bytes of all processes that are told by stack: not folded, not without one, not of a
  * function alone. */
 uint64_t ml_stacks_told_bytes(const struct ml_stacks *stacks);
@@ -85,10 +82,6 @@ ML_NODISCARD enum ml_status ml_stacks_merge_functions(struct ml_stacks *stacks);
  * between it and the allocator, and `frames` - 1 frames further out; the rest becomes one frame
  * "left out". Stacks that are equal then are one: every sum stays. Errors: ML_ENV_MEMORY. */
 ML_NODISCARD enum ml_status ml_stacks_shorten(struct ml_stacks *stacks, uint32_t frames);
-
-/* The same without what stands between, and of functions that have a name without their addresses.
- * Where one frame is kept, no frame says that others were left out. */
-ML_NODISCARD enum ml_status ml_stacks_to_attributions(struct ml_stacks *stacks, uint32_t frames);
 
 /* Stacks as they were, to prune them in another way. */
 struct ml_stacks_copy {

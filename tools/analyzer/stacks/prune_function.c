@@ -1,5 +1,6 @@
 /* Many small stacks of one function, told as that function. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "ipc/wire/event.h"
 #include "tools/analyzer/stacks/attribution.h"
@@ -27,6 +28,28 @@ uint64_t ml_stacks_function_bytes(const struct ml_stacks *stacks) {
     return bytes;
 }
 
+/* A place that says a function's name alone; the place itself if it has none, or if it is a
+ * library's that every program has. ML_STACKS_NONE: no memory. */
+static uint32_t function_place(struct ml_stacks *stacks, uint32_t place, size_t symbol) {
+    const struct ml_place *whole = &stacks->places[place];
+    const char *function = NULL;
+
+    if (whole->kind != ML_FRAME_ADDRESS || symbol >= whole->symbols_count ||
+        (whole->file != ML_STACKS_NONE && ml_attribution_is_common(&stacks->files[whole->file]))) {
+        return place;
+    }
+    function = stacks->symbols[whole->first_symbol + symbol].function;
+    if (!function[0]) {
+        return place;
+    }
+    const struct ml_place alone = {
+        .kind = ML_FRAME_SCOPE,
+        .file = ML_STACKS_NONE,
+        .name = {.bytes = function, .count_bytes = strlen(function)},
+    };
+    return ml_stacks_place(stacks, &alone);
+}
+
 /* The place of the function that asked for each stack of a list, and what each place is worth. */
 struct functions {
     uint32_t *places; /* by stack; ML_STACKS_NONE: nobody asked */
@@ -49,9 +72,7 @@ static uint32_t place_of(struct ml_stacks *stacks, uint32_t node, bool *out_done
         attribution = ml_attribution_find(stacks, node);
     }
     if (attribution.node != ML_STACKS_NONE && attribution.is_named) {
-        place = ml_prune_function_place(
-            stacks, stacks->nodes[attribution.node].place, attribution.symbol
-        );
+        place = function_place(stacks, stacks->nodes[attribution.node].place, attribution.symbol);
         *out_done = place != ML_STACKS_NONE;
     }
     return place;

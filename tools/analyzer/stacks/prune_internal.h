@@ -13,10 +13,6 @@ bool ml_prune_keeps_size(const struct ml_stack *stack, uint64_t below_bytes, uin
 /* What it is worth to know the stack. */
 uint64_t ml_prune_stack_worth(const struct ml_stack *stack);
 
-/* A place that says a function's name alone; the place itself if it has none, or if it is a
- * library's that every program has. ML_STACKS_NONE: no memory. */
-uint32_t ml_prune_function_place(struct ml_stacks *stacks, uint32_t place, size_t symbol);
-
 /* Whether it tells of a function alone: what ml_prune_by_function made of it. */
 bool ml_prune_is_by_function(const struct ml_stacks *stacks, uint32_t node);
 

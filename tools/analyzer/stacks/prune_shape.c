@@ -5,7 +5,6 @@
 #include "ipc/wire/event.h"
 #include "tools/analyzer/stacks/attribution.h"
 #include "tools/analyzer/stacks/prune.h"
-#include "tools/analyzer/stacks/prune_internal.h"
 
 /* Frames of one stack that stay, and those inside of its attributed function, which say how it
  * asked. */
@@ -64,66 +63,12 @@ shortened(struct ml_stacks *stacks, uint32_t node, uint32_t frames, uint32_t cut
     return stack.is_cut ? short_node(stacks, &stack, cut_place) : node;
 }
 
-uint32_t ml_prune_function_place(struct ml_stacks *stacks, uint32_t place, size_t symbol) {
-    const struct ml_place *whole = &stacks->places[place];
-    const char *function = NULL;
-
-    if (whole->kind != ML_FRAME_ADDRESS || symbol >= whole->symbols_count ||
-        (whole->file != ML_STACKS_NONE && ml_attribution_is_common(&stacks->files[whole->file]))) {
-        return place;
-    }
-    function = stacks->symbols[whole->first_symbol + symbol].function;
-    if (!function[0]) {
-        return place;
-    }
-    const struct ml_place alone = {
-        .kind = ML_FRAME_SCOPE,
-        .file = ML_STACKS_NONE,
-        .name = {.bytes = function, .count_bytes = strlen(function)},
-    };
-    return ml_stacks_place(stacks, &alone);
-}
-
-/* The functions from the attributed function outwards, without their addresses. ML_STACKS_NONE: no
- * memory. */
-static uint32_t
-to_attribution(struct ml_stacks *stacks, uint32_t node, uint32_t frames, uint32_t cut_place) {
-    const struct ml_attribution attribution = ml_attribution_find(stacks, node);
-    struct short_stack stack = {.count = 0};
-    size_t symbol = attribution.symbol;
-    bool done = true;
-    bool has_room = true;
-
-    for (uint32_t at = attribution.node; done && has_room && at != ML_STACKS_NONE;
-         at = stacks->nodes[at].parent) {
-        const uint32_t place = stacks->nodes[at].place;
-        uint32_t function = 0;
-        do {
-            function = ml_prune_function_place(stacks, place, symbol);
-            done = function != ML_STACKS_NONE;
-            has_room = done && push(&stack, frames, function);
-        } while (has_room && function != place && ++symbol < stacks->places[place].symbols_count);
-        symbol = 0;
-    }
-    /* Of one function alone nobody thinks that it was a whole stack. */
-    stack.is_cut = stack.is_cut && frames > 1;
-    return done ? short_node(stacks, &stack, cut_place) : ML_STACKS_NONE;
-}
-
-/* What becomes of a stack. */
-typedef uint32_t
-reshape(struct ml_stacks *stacks, uint32_t node, uint32_t frames, uint32_t cut_place);
-
-static bool list_reshape(
-    struct ml_stacks *stacks,
-    struct ml_stack_list *list,
-    reshape *become,
-    uint32_t frames,
-    uint32_t cut_place
+static bool list_shorten(
+    struct ml_stacks *stacks, struct ml_stack_list *list, uint32_t frames, uint32_t cut_place
 ) {
     for (size_t i = 0; i < list->count; i++) {
         if (list->stacks[i].node != ML_STACKS_NONE) {
-            list->stacks[i].node = become(stacks, list->stacks[i].node, frames, cut_place);
+            list->stacks[i].node = shortened(stacks, list->stacks[i].node, frames, cut_place);
             if (list->stacks[i].node == ML_STACKS_NONE) {
                 return false;
             }
@@ -133,29 +78,21 @@ static bool list_reshape(
     return true;
 }
 
-static enum ml_status stacks_reshape(struct ml_stacks *stacks, reshape *become, uint32_t frames) {
+enum ml_status ml_stacks_shorten(struct ml_stacks *stacks, uint32_t frames) {
     const struct ml_place cut = {
         .kind = ML_FRAME_CUT, .file = ML_STACKS_NONE, .name = {.bytes = "", .count_bytes = 0}};
     uint32_t cut_place = ml_stacks_place(stacks, &cut);
-    bool done = cut_place != ML_STACKS_NONE &&
-                list_reshape(stacks, &stacks->tree, become, frames, cut_place);
+    bool done =
+        cut_place != ML_STACKS_NONE && list_shorten(stacks, &stacks->tree, frames, cut_place);
 
     if (done && stacks->guilty != ML_STACKS_NONE) {
-        stacks->guilty = become(stacks, stacks->guilty, frames, cut_place);
+        stacks->guilty = shortened(stacks, stacks->guilty, frames, cut_place);
         done = stacks->guilty != ML_STACKS_NONE;
     }
     for (size_t i = 0; done && i < stacks->processes_count; i++) {
-        done = list_reshape(stacks, &stacks->processes[i], become, frames, cut_place);
+        done = list_shorten(stacks, &stacks->processes[i], frames, cut_place);
     }
     return done ? ml_stacks_forget(stacks) : ML_ENV_MEMORY;
-}
-
-enum ml_status ml_stacks_shorten(struct ml_stacks *stacks, uint32_t frames) {
-    return stacks_reshape(stacks, shortened, frames);
-}
-
-enum ml_status ml_stacks_to_attributions(struct ml_stacks *stacks, uint32_t frames) {
-    return stacks_reshape(stacks, to_attribution, frames);
 }
 
 /* ---- merging */

@@ -259,12 +259,6 @@ enum ml_status ml_stacks_prune_by(struct ml_stacks *stacks, const struct ml_prun
     return done ? ml_stacks_forget(stacks) : ML_ENV_MEMORY;
 }
 
-enum ml_status ml_stacks_prune_to_worth(struct ml_stacks *stacks, double least_worth) {
-    const struct ml_prune_rule rule = {.least_worth = least_worth};
-
-    return ml_stacks_prune_by(stacks, &rule);
-}
-
 /* ---- how much is told */
 
 uint64_t ml_stacks_told_bytes(const struct ml_stacks *stacks) {

@@ -17,12 +17,10 @@ const char *const ml_upload_form_names[ML_UPLOAD_FORM_COUNT + 1] = {
 /* What is written: the caller's wishes, and how the way at hand goes about it. */
 static enum ml_status write_trace(const struct ml_upload *upload, FILE *out) {
     const struct ml_chrome_dump dump = {
-        .profile = upload->told ? upload->told : upload->profile,
+        .profile = upload->profile,
         .stacks = upload->stacks,
         .needed_modules_only = !upload->keeps_small,
         .others_as_one = upload->others_as_one,
-        .is_sparse = upload->is_sparse,
-        .frames_kept = upload->frames_kept,
     };
 
     return ml_chrome_trace_write(&dump, 1, ML_METRIC_LIVE, out);

@@ -31,13 +31,9 @@ struct ml_upload {
     const struct ml_profile *profile; /* redacted (tools/analyzer/upload/redact.h) */
     struct ml_stacks *stacks;
     enum ml_upload_form form;
-    uint64_t max_bytes; /* of the body, compressed */
-    bool keeps_small;   /* begin without pruning */
-    /* Set where it is made to fit: tools/analyzer/formats/chrome_trace.h; NULL: the profile's
-     * processes are told. */
-    bool others_as_one, is_sparse;
-    uint32_t frames_kept;
-    const struct ml_profile *told;
+    uint64_t max_bytes;   /* of the body, compressed */
+    bool keeps_small;     /* begin without pruning */
+    bool others_as_one;   /* set where it is made to fit: tools/analyzer/formats/chrome_trace.h */
     const char *guid;     /* 32 hex digits: the same at every try */
     const char *boundary; /* of multipart forms */
 };
@@ -45,13 +41,10 @@ struct ml_upload {
 /* How it was made to fit. */
 struct ml_upload_cut {
     /* Folded were stacks that hold less than this for each byte of body, ... */
-    double least_worth;    /* 0: none */
-    uint64_t below_bytes;  /* ... unless they hold this much; 0: all of those */
-    uint32_t frames;       /* of each stack that were left; 0: all */
-    bool from_attribution; /* none of them inside of the function that asked */
-    size_t others;         /* processes that became one; 0: none */
-    size_t programs;       /* processes that became one with those of their program; 0: none */
-    bool is_sparse;        /* figures that a reader can do without were left out */
+    double least_worth;   /* 0: none */
+    uint64_t below_bytes; /* ... unless they hold this much; 0: all of those */
+    uint32_t frames;      /* of each stack that were left; 0: all */
+    size_t others;        /* processes that became one; 0: none */
     uint64_t body_bytes;
     uint64_t live_bytes,
         attributed_bytes;    /* of all processes; in stacks that were not folded, ... */

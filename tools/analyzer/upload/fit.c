@@ -18,22 +18,13 @@ enum {
     FUNCTION_PART = 32,
 };
 
-/* How long stacks are. */
-struct length {
-    uint32_t frames;       /* 0: all */
-    bool from_attribution; /* tools/analyzer/stacks/prune.h, ml_stacks_to_attributions */
-};
-
-static const struct length lengths[] = {
-    {0, false}, {24, false}, {12, false}, {8, false}, {5, false}, {3, true}, {2, true}, {1, true}};
-
-/* Of whole programs: these, from the fifth on. */
-enum { LENGTHS = sizeof lengths / sizeof lengths[0], LENGTH_OF_PROGRAMS = 4 };
+/* Frames of a stack, tools/analyzer/stacks/prune.h, ml_stacks_shorten; 0: all of them. */
+static const uint32_t lengths[] = {0, 24, 12, 8, 5, 3, 1};
 
 /* A way to prune. */
 struct way {
-    struct length length;
-    bool is_sparse, others_as_one; /* tools/analyzer/formats/chrome_trace.h */
+    uint32_t frames;    /* one of `lengths` */
+    bool others_as_one; /* tools/analyzer/formats/chrome_trace.h */
     struct ml_prune_rule rule;
 };
 
@@ -44,7 +35,6 @@ struct fitting {
     size_t stacks_before;
     uint64_t told_bytes; /* by the whole profile */
     uint64_t function_worth;
-    size_t programs; /* processes that are told as one with others of their program */
     bool fits;
     struct ml_upload_bytes body;
     struct ml_upload_cut cut;
@@ -103,19 +93,17 @@ static bool tells(const struct fitting *fitting, uint64_t percent) {
  * keeps less is worth more. The stacks are as in the copy then. */
 static enum ml_status begin_with(
     const struct fitting *fitting,
-    const struct length *length,
+    uint32_t frames,
     uint64_t percent,
     struct ml_stacks_copy *out_copy,
     double *out_worth
 ) {
     struct ml_stacks *stacks = fitting->upload.stacks;
-    struct ml_prune_rule rule = {
-        .function_worth = length->from_attribution ? 0 : fitting->function_worth};
+    struct ml_prune_rule rule = {.function_worth = fitting->function_worth};
     enum ml_status status = ml_stacks_restore(stacks, fitting->whole);
 
-    if (status == ML_OK && length->frames > 0) {
-        status = length->from_attribution ? ml_stacks_to_attributions(stacks, length->frames)
-                                          : ml_stacks_shorten(stacks, length->frames);
+    if (status == ML_OK && frames > 0) {
+        status = ml_stacks_shorten(stacks, frames);
     }
     if (status == ML_OK) {
         status = ml_stacks_worth_to_tell(
@@ -138,19 +126,13 @@ static enum ml_status try_way(
         .stacks_before = fitting->stacks_before,
         .below_bytes = way->rule.below_bytes,
         .least_worth = way->rule.least_worth,
-        .frames = way->length.frames,
-        .from_attribution = way->length.from_attribution,
-        .is_sparse = way->is_sparse,
-        .programs = fitting->programs,
+        .frames = way->frames,
     };
     struct ml_upload_bytes body = {NULL, 0};
     enum ml_status status = ml_stacks_restore(fitting->upload.stacks, from);
 
     status = status == ML_OK ? ml_stacks_prune_by(fitting->upload.stacks, &way->rule) : status;
     fitting->upload.others_as_one = way->others_as_one;
-    fitting->upload.is_sparse = way->is_sparse;
-    /* Longer ones say by a frame that others were left out. */
-    fitting->upload.frames_kept = way->length.frames == 1 ? 1 : 0;
     cut.others = way->others_as_one ? ml_chrome_trace_others(fitting->upload.stacks) : 0;
     status = status == ML_OK ? ml_upload_make(&fitting->upload, &body) : status;
     cut.body_bytes = body.count_bytes;
@@ -241,103 +223,41 @@ static enum ml_status fill_room(
     return status;
 }
 
-/* Whole stacks: what Chromium would send and what else is worth most, so that what is wished is
- * told; as much of that as there is room for. */
-static enum ml_status fill_with_whole(struct fitting *fitting) {
-    struct ml_stacks_copy from = {0};
-    struct way way = {
-        .rule = {
-            .below_bytes = BELOW_BYTES,
-            .kept_blocks = ML_PRUNE_KEPT_BLOCKS,
-            .function_worth = fitting->function_worth,
-        }};
-    double worth = 0;
-    bool fits = false;
-    enum ml_status status = begin_with(fitting, &way.length, WISHED_PERCENT, &from, &worth);
-
-    way.rule.least_worth = worth;
-    status = status == ML_OK ? try_way(fitting, fitting->whole, &way, &fits) : status;
-    if (status == ML_OK && !fits) {
-        status = fill_room(fitting, &from, &way, worth);
-    }
-    if (status == ML_OK && !tells(fitting, ENOUGH_PERCENT) && is_chromes(fitting->upload.form)) {
-        way.is_sparse = true;
-        status = fill_room(fitting, &from, &way, worth);
-    }
-    ml_stacks_copy_fini(&from);
-    return status;
-}
-
-/* As many stacks of that shape as are enough, or as there is room for. */
-static enum ml_status fill_with_short(
-    struct fitting *fitting, const struct ml_stacks_copy *from, struct way *way, double worth
-) {
+/* As many stacks of that way as are wished, or as there is room for. Of whole stacks those that
+ * Chromium would send are wished, too, which `from` may not have. */
+static enum ml_status
+fill(struct fitting *fitting, const struct ml_stacks_copy *from, struct way *way, double worth) {
+    const bool is_whole = way->frames == 0;
     bool fits = false;
     enum ml_status status = ML_OK;
 
     way->rule = (struct ml_prune_rule){
         .least_worth = worth,
-        .function_worth = way->length.from_attribution ? 0 : fitting->function_worth,
+        .below_bytes = is_whole ? BELOW_BYTES : 0,
+        .kept_blocks = is_whole ? ML_PRUNE_KEPT_BLOCKS : 0,
+        .function_worth = fitting->function_worth,
     };
-    status = try_way(fitting, from, way, &fits);
-    if (status == ML_OK && !fits) {
-        status = fill_room(fitting, from, way, worth);
-    }
-    return status;
+    status = try_way(fitting, is_whole ? fitting->whole : from, way, &fits);
+    return status == ML_OK && !fits ? fill_room(fitting, from, way, worth) : status;
 }
 
 /* All ways of one length of stacks: each process apart, or those with sums alone as one. */
-static enum ml_status fill_with_length(struct fitting *fitting, const struct length *length) {
-    const bool chromes = is_chromes(fitting->upload.form);
-    const bool is_new = length->frames > 0 || fitting->programs > 0;
-    struct way way = {.length = *length, .is_sparse = chromes};
+static enum ml_status fill_with_length(struct fitting *fitting, uint32_t frames) {
+    struct way way = {.frames = frames};
     struct ml_stacks_copy from = {0};
     double worth = 0;
-    enum ml_status status = begin_with(fitting, length, ENOUGH_PERCENT, &from, &worth);
+    enum ml_status status =
+        begin_with(fitting, frames, frames == 0 ? WISHED_PERCENT : ENOUGH_PERCENT, &from, &worth);
 
-    if (status == ML_OK && is_new) {
-        status = fill_with_short(fitting, &from, &way, worth);
+    if (status == ML_OK) {
+        status = fill(fitting, &from, &way, worth);
     }
-    if (status == ML_OK && chromes && fitting->upload.stacks->processes_count > 1 &&
-        !tells(fitting, ENOUGH_PERCENT)) {
+    if (status == ML_OK && is_chromes(fitting->upload.form) &&
+        fitting->upload.stacks->processes_count > 1 && !tells(fitting, ENOUGH_PERCENT)) {
         way.others_as_one = true;
-        status = fill_with_short(fitting, &from, &way, worth);
+        status = fill(fitting, &from, &way, worth);
     }
     ml_stacks_copy_fini(&from);
-    return status;
-}
-
-static enum ml_status fill_with_lengths(struct fitting *fitting, size_t first) {
-    enum ml_status status = ML_OK;
-
-    for (size_t i = first; status == ML_OK && !tells(fitting, ENOUGH_PERCENT) && i < LENGTHS; i++) {
-        status = fill_with_length(fitting, &lengths[i]);
-    }
-    return status;
-}
-
-/* Short stacks of processes that are one by program. */
-static enum ml_status fill_with_programs(struct fitting *fitting) {
-    struct ml_stacks *stacks = fitting->upload.stacks;
-    const struct ml_stacks_copy *apart = fitting->whole;
-    struct ml_stacks_copy whole = {0};
-    struct ml_upload_programs programs = {0};
-    enum ml_status status = ml_stacks_restore(stacks, apart);
-
-    if (status == ML_OK && (!ml_upload_programs_init(&programs, fitting->upload.profile, stacks) ||
-                            !ml_stacks_copy_init(&whole, stacks))) {
-        status = ML_ENV_MEMORY;
-    }
-    if (status == ML_OK && programs.told_as_one > 0) {
-        fitting->whole = &whole;
-        fitting->upload.told = &programs.profile;
-        fitting->programs = programs.told_as_one;
-        status = fill_with_lengths(fitting, LENGTH_OF_PROGRAMS);
-        fitting->upload.told = NULL;
-        fitting->whole = apart;
-    }
-    ml_stacks_copy_fini(&whole);
-    ml_upload_programs_fini(&programs);
     return status;
 }
 
@@ -358,10 +278,10 @@ static enum ml_status fit(struct fitting *fitting) {
             return status;
         }
     }
-    status = fill_with_whole(fitting);
-    status = status == ML_OK ? fill_with_lengths(fitting, 0) : status;
-    if (status == ML_OK && !tells(fitting, ENOUGH_PERCENT) && is_chromes(fitting->upload.form)) {
-        status = fill_with_programs(fitting);
+    for (size_t i = 0; status == ML_OK && !tells(fitting, ENOUGH_PERCENT) &&
+                       i < sizeof lengths / sizeof lengths[0];
+         i++) {
+        status = fill_with_length(fitting, lengths[i]);
     }
     return status == ML_OK && !fitting->fits ? ML_PEER_LIMIT : status;
 }
