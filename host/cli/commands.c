@@ -165,12 +165,12 @@ enum { FOLDED_TEXT_BYTES = 48 };
 /* Its role where somebody has said one; "main" of the first process. */
 static struct ml_string
 role_word(const struct memlog_host_ps_reply *reply, const struct memlog_host_process_row *row) {
-    const char *name = ml_role_name(ML_ROLE_OTHER);
+    const char *name = ml_role_name(MEMLOG_SERVICE_ROLE_OTHER);
     if (row->role.count_bytes == strlen(name) &&
         memcmp(row->role.data, name, row->role.count_bytes) == 0) {
         return ml_string_of("");
     }
-    name = ml_role_name(ML_ROLE_BROWSER);
+    name = ml_role_name(MEMLOG_SERVICE_ROLE_BROWSER);
     if (row->role.count_bytes != strlen(name) ||
         memcmp(row->role.data, name, row->role.count_bytes) != 0) {
         return row->role;
@@ -312,7 +312,7 @@ int ml_command_ps(char *const *words) {
 
 struct dump {
     const char *host, *reason;
-    enum ml_role role;
+    enum memlog_service_role role;
     struct ml_pids pids;
 };
 

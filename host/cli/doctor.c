@@ -219,7 +219,7 @@ static void check_memory_rules(struct ml_findings *findings, const struct ml_tri
             "at); the machine's is looked at every second"
         );
     }
-    if ((rules->pressure_some_percent != 0 || rules->pressure_full_percent != 0) &&
+    if ((rules->service.pressure_some_percent != 0 || rules->service.pressure_full_percent != 0) &&
         access(ML_PRESSURE_FILE, R_OK) != 0) {
         ml_doctor_find(
             findings,
@@ -247,8 +247,8 @@ static void check_triggers(struct ml_findings *findings, const char *path) {
         " s (0: no limit)",
         path,
         rules.interval_seconds,
-        rules.most_dumps,
-        rules.most_seconds
+        rules.service.most_dumps,
+        rules.service.most_seconds
     );
     check_memory_rules(findings, &rules);
 }

@@ -112,7 +112,7 @@ struct ml_engine_dump_request {
     const uint32_t *pids; /* of these alone; pids_count 0: whatever pid */
     size_t pids_count;
     bool has_role;
-    enum ml_role role; /* of that role alone */
+    enum memlog_service_role role; /* of that role alone */
     const char *words; /* why, for people; any bytes, words_bytes of them; 0: nothing was said */
     size_t words_bytes;
     uint32_t requester_id; /* the member that asked; 0: a person */
@@ -152,7 +152,7 @@ struct ml_engine_process {
     pid_t pid, parent_pid;
     const char *name;
     const struct ml_command_line *line;
-    enum ml_role role;
+    enum memlog_service_role role;
     const char *state; /* "running", "exited" ...: the same text has the same address */
     const char *note;  /* what people should know of it; "": nothing */
     enum ml_recording recording;
@@ -178,7 +178,7 @@ struct ml_engine_unrecorded {
     pid_t pid, parent_pid;
     const char *name;
     const struct ml_command_line *line;
-    enum ml_role role;
+    enum memlog_service_role role;
     const char *state;
     const char *reason; /* why it is not recorded */
     bool is_idle;       /* memlog is in it, and nobody has called its allocator since its fork */

@@ -600,9 +600,6 @@ void ml_dump_trigger_of(
     const struct memlog_service_decision *decision, struct ml_dump_trigger *out_trigger
 );
 
-/* Rules as the contract has them; they borrow. */
-struct memlog_service_trigger_rules ml_engine_trigger_rules(const struct ml_trigger_rules *rules);
-
 /* server.c: the handlers of the command socket; the context is a struct
  * ml_engine_connection. */
 extern const struct memlog_host_host_handlers ml_engine_command_handlers;

@@ -20,35 +20,40 @@ const char *const ml_mode_names[ML_MODE_COUNT + 1] = {
 
 /* A cell that nobody wrote is ML_TAKE_NEVER: not profiled. */
 static const uint8_t takes[ML_MODE_COUNT][ML_ROLE_COUNT] = {
-    [ML_MODE_MINIMAL] = {[ML_ROLE_BROWSER] = ML_TAKE_ALWAYS, [ML_ROLE_GPU] = ML_TAKE_ALWAYS},
-    [ML_MODE_BROWSER] = {[ML_ROLE_BROWSER] = ML_TAKE_ALWAYS},
-    [ML_MODE_GPU] = {[ML_ROLE_GPU] = ML_TAKE_ALWAYS},
+    [ML_MODE_MINIMAL] =
+        {[MEMLOG_SERVICE_ROLE_BROWSER] = ML_TAKE_ALWAYS,
+         [MEMLOG_SERVICE_ROLE_GPU] = ML_TAKE_ALWAYS},
+    [ML_MODE_BROWSER] = {[MEMLOG_SERVICE_ROLE_BROWSER] = ML_TAKE_ALWAYS},
+    [ML_MODE_GPU] = {[MEMLOG_SERVICE_ROLE_GPU] = ML_TAKE_ALWAYS},
     [ML_MODE_ALL] =
-        {[ML_ROLE_BROWSER] = ML_TAKE_ALWAYS,
-         [ML_ROLE_RENDERER] = ML_TAKE_ALWAYS,
-         [ML_ROLE_GPU] = ML_TAKE_ALWAYS,
-         [ML_ROLE_UTILITY] = ML_TAKE_ALWAYS,
-         [ML_ROLE_OTHER] = ML_TAKE_ALWAYS},
-    [ML_MODE_ALL_RENDERERS] = {[ML_ROLE_RENDERER] = ML_TAKE_ALWAYS},
-    [ML_MODE_RENDERER_SAMPLING] = {[ML_ROLE_RENDERER] = ML_TAKE_THIRD_ALONE},
-    [ML_MODE_UTILITY_SAMPLING] = {[ML_ROLE_UTILITY] = ML_TAKE_THIRD},
-    [ML_MODE_ALL_UTILITIES] = {[ML_ROLE_UTILITY] = ML_TAKE_ALWAYS},
+        {[MEMLOG_SERVICE_ROLE_BROWSER] = ML_TAKE_ALWAYS,
+         [MEMLOG_SERVICE_ROLE_RENDERER] = ML_TAKE_ALWAYS,
+         [MEMLOG_SERVICE_ROLE_GPU] = ML_TAKE_ALWAYS,
+         [MEMLOG_SERVICE_ROLE_UTILITY] = ML_TAKE_ALWAYS,
+         [MEMLOG_SERVICE_ROLE_OTHER] = ML_TAKE_ALWAYS},
+    [ML_MODE_ALL_RENDERERS] = {[MEMLOG_SERVICE_ROLE_RENDERER] = ML_TAKE_ALWAYS},
+    [ML_MODE_RENDERER_SAMPLING] = {[MEMLOG_SERVICE_ROLE_RENDERER] = ML_TAKE_THIRD_ALONE},
+    [ML_MODE_UTILITY_SAMPLING] = {[MEMLOG_SERVICE_ROLE_UTILITY] = ML_TAKE_THIRD},
+    [ML_MODE_ALL_UTILITIES] = {[MEMLOG_SERVICE_ROLE_UTILITY] = ML_TAKE_ALWAYS},
     [ML_MODE_UTILITY_AND_BROWSER] =
-        {[ML_ROLE_BROWSER] = ML_TAKE_ALWAYS, [ML_ROLE_UTILITY] = ML_TAKE_ALWAYS},
+        {[MEMLOG_SERVICE_ROLE_BROWSER] = ML_TAKE_ALWAYS,
+         [MEMLOG_SERVICE_ROLE_UTILITY] = ML_TAKE_ALWAYS},
 };
 
 const char *ml_mode_name(enum ml_mode mode) {
     return (unsigned)mode < ML_MODE_COUNT ? ml_mode_names[mode] : "?";
 }
 
-enum ml_take ml_mode_take(enum ml_mode mode, enum ml_role role) {
+enum ml_take ml_mode_take(enum ml_mode mode, enum memlog_service_role role) {
     if ((unsigned)mode >= ML_MODE_COUNT || (unsigned)role >= ML_ROLE_COUNT) {
         return ML_TAKE_NEVER;
     }
     return (enum ml_take)takes[mode][role];
 }
 
-bool ml_mode_takes(enum ml_mode mode, enum ml_role role, uint32_t draw, uint32_t profiled_of_role) {
+bool ml_mode_takes(
+    enum ml_mode mode, enum memlog_service_role role, uint32_t draw, uint32_t profiled_of_role
+) {
     switch (ml_mode_take(mode, role)) {
     case ML_TAKE_ALWAYS:
         return true;

@@ -45,11 +45,13 @@ const char *ml_mode_name(enum ml_mode mode);
 extern const char *const ml_mode_names[ML_MODE_COUNT + 1];
 
 /* The table's cell. */
-enum ml_take ml_mode_take(enum ml_mode mode, enum ml_role role);
+enum ml_take ml_mode_take(enum ml_mode mode, enum memlog_service_role role);
 
 /* Whether a process of that role is profiled. `draw`: 0 .. ML_MODE_DRAWS - 1, drawn once for each
  * process; `profiled_of_role`: how many running ones of that role are profiled already. */
-bool ml_mode_takes(enum ml_mode mode, enum ml_role role, uint32_t draw, uint32_t profiled_of_role);
+bool ml_mode_takes(
+    enum ml_mode mode, enum memlog_service_role role, uint32_t draw, uint32_t profiled_of_role
+);
 
 enum { ML_MODE_WHY_BYTES = 256 };
 

@@ -72,7 +72,7 @@ struct ml_options {
     uint32_t dump_interval_s; /* 0: none */
     struct ml_peak_step peak_step;
     int dump_signal;           /* 0: none */
-    struct ml_patterns *roles; /* (regex, enum ml_role) */
+    struct ml_patterns *roles; /* (regex, enum memlog_service_role) */
     struct ml_patterns *only;
     struct ml_patterns *never;
     const char *never_list; /* a file of more programs that are never recorded; NULL: none */

@@ -32,7 +32,7 @@ static const char *const overrun_names[] = {"block", "sample", NULL};
 
 static bool read_role(void *to, const char *value, struct ml_error_message *why) {
     const struct ml_options *options = to;
-    enum ml_role role = ML_ROLE_OTHER;
+    enum memlog_service_role role = MEMLOG_SERVICE_ROLE_OTHER;
     const char *equals = strchr(value, '=');
     if (equals == NULL || equals[1] == '\0') {
         return false;

@@ -3,20 +3,20 @@
 #include <string.h>
 
 #include "base/suggest.h"
-#include "mojom_like_idl/contracts/heap_service_mojom.h"
 
 const char *const ml_role_names[] = {MEMLOG_SERVICE_ROLE_WORDS, NULL};
 _Static_assert(sizeof(ml_role_names) / sizeof(ml_role_names[0]) == ML_ROLE_COUNT + 1, "no word");
 
-const char *ml_role_name(enum ml_role role) {
+const char *ml_role_name(enum memlog_service_role role) {
     return (unsigned)role < ML_ROLE_COUNT ? ml_role_names[role] : "?";
 }
 
-enum ml_status
-ml_role_parse(const char *name, enum ml_role *out_role, struct ml_error_message *error) {
+enum ml_status ml_role_parse(
+    const char *name, enum memlog_service_role *out_role, struct ml_error_message *error
+) {
     for (unsigned i = 0; i < ML_ROLE_COUNT; i++) {
         if (strcmp(name, ml_role_names[i]) == 0) {
-            *out_role = (enum ml_role)i;
+            *out_role = (enum memlog_service_role)i;
             return ML_OK;
         }
     }
@@ -34,12 +34,12 @@ ml_role_parse(const char *name, enum ml_role *out_role, struct ml_error_message 
 
 static const struct {
     const char *type;
-    enum ml_role role;
+    enum memlog_service_role role;
 } built_in[] = {
-    {"renderer", ML_ROLE_RENDERER},
-    {"gpu", ML_ROLE_GPU},
-    {"gpu-process", ML_ROLE_GPU},
-    {"utility", ML_ROLE_UTILITY},
+    {"renderer", MEMLOG_SERVICE_ROLE_RENDERER},
+    {"gpu", MEMLOG_SERVICE_ROLE_GPU},
+    {"gpu-process", MEMLOG_SERVICE_ROLE_GPU},
+    {"utility", MEMLOG_SERVICE_ROLE_UTILITY},
 };
 
 /* The role that the word [word, word + count) names by `--type=NAME`; -1: it is another word. A
@@ -57,7 +57,7 @@ static int role_of_word(const char *word, size_t count) {
             return (int)built_in[i].role;
         }
     }
-    return ML_ROLE_OTHER;
+    return MEMLOG_SERVICE_ROLE_OTHER;
 }
 
 static int role_of_title(const char *title) {
@@ -73,21 +73,21 @@ static int role_of_title(const char *title) {
     return -1;
 }
 
-enum ml_role
+enum memlog_service_role
 ml_role_of(const struct ml_patterns *rules, const struct ml_command_line *line, bool is_root) {
     if (line->count > 0 && rules != NULL) {
         int role = ml_patterns_match(rules, line->joined);
         if (role >= 0) {
-            return (enum ml_role)role;
+            return (enum memlog_service_role)role;
         }
     }
     if (is_root) {
-        return ML_ROLE_BROWSER;
+        return MEMLOG_SERVICE_ROLE_BROWSER;
     }
     /* A process that gives itself a title overwrites its arguments from the first on. */
     int role = line->count > 0 ? role_of_title(line->arguments[0]) : -1;
     for (size_t i = 1; i < line->count && role < 0; i++) {
         role = role_of_word(line->arguments[i], strlen(line->arguments[i]));
     }
-    return role >= 0 ? (enum ml_role)role : ML_ROLE_OTHER;
+    return role >= 0 ? (enum memlog_service_role)role : MEMLOG_SERVICE_ROLE_OTHER;
 }

@@ -13,31 +13,24 @@
 #include "host/policy/command_line.h"
 #include "host/policy/patterns.h"
 #include "ipc/wire/ml_status.h"
+#include "mojom_like_idl/contracts/heap_service_mojom.h"
 
-/* Same numbers as memlog.service.Role. */
-enum ml_role {
-    ML_ROLE_BROWSER = 0,
-    ML_ROLE_RENDERER = 1,
-    ML_ROLE_GPU = 2,
-    ML_ROLE_UTILITY = 3,
-    ML_ROLE_OTHER = 4,
-    ML_ROLE_COUNT
-};
+enum { ML_ROLE_COUNT = MEMLOG_SERVICE_ROLE_OTHER + 1 };
 
 /* All of them, in the enum's order; NULL behind the last. */
 extern const char *const ml_role_names[ML_ROLE_COUNT + 1];
 
 /* "renderer". */
-const char *ml_role_name(enum ml_role role);
+const char *ml_role_name(enum memlog_service_role role);
 
 /* Errors: ML_ENV_MISSING with an error message that names the nearest. */
 ML_NODISCARD enum ml_status
-ml_role_parse(const char *name, enum ml_role *out_role, struct ml_error_message *error);
+ml_role_parse(const char *name, enum memlog_service_role *out_role, struct ml_error_message *error);
 
-/* The role of a process. `rules` holds (regex, enum ml_role). The built-in rule looks at arguments
- * that are `--type=NAME` as a whole, and at the words of the first one: a process that gives itself
- * a title overwrites its arguments from there on. */
-enum ml_role
+/* The role of a process. `rules` holds (regex, enum memlog_service_role). The built-in rule looks
+ * at arguments that are `--type=NAME` as a whole, and at the words of the first one: a process that
+ * gives itself a title overwrites its arguments from there on. */
+enum memlog_service_role
 ml_role_of(const struct ml_patterns *rules, const struct ml_command_line *line, bool is_root);
 
 #endif

@@ -37,17 +37,21 @@ struct key {
     uint32_t max;  /* of a count; its least value is 1 */
 };
 
-#define AT(member) offsetof(struct ml_trigger_rules, member)
+#define AT(member) offsetof(struct ml_trigger_rules, service.member)
 #define ROLES(section, member)                                                                     \
-    {section, "browser", KIND_SIZE, AT(member[ML_ROLE_BROWSER]), 0},                               \
-        {section, "renderer", KIND_SIZE, AT(member[ML_ROLE_RENDERER]), 0},                         \
-        {section, "gpu", KIND_SIZE, AT(member[ML_ROLE_GPU]), 0},                                   \
-        {section, "utility", KIND_SIZE, AT(member[ML_ROLE_UTILITY]), 0}, {                         \
-        section, "other", KIND_SIZE, AT(member[ML_ROLE_OTHER]), 0                                  \
+    {section, "browser", KIND_SIZE, AT(member.browser), 0},                                        \
+        {section, "renderer", KIND_SIZE, AT(member.renderer), 0},                                  \
+        {section, "gpu", KIND_SIZE, AT(member.gpu), 0},                                            \
+        {section, "utility", KIND_SIZE, AT(member.utility), 0}, {                                  \
+        section, "other", KIND_SIZE, AT(member.other), 0                                           \
     }
 
 static const struct key keys[] = {
-    {"", "interval_seconds", KIND_COUNT, AT(interval_seconds), SECONDS_MAX},
+    {"",
+     "interval_seconds",
+     KIND_COUNT,
+     offsetof(struct ml_trigger_rules, interval_seconds),
+     SECONDS_MAX},
     {"", "every_seconds", KIND_COUNT, AT(every_seconds), SECONDS_MAX},
     {"", "killed", KIND_FLAG, AT(killed), 0},
     ROLES("footprint", footprint_bytes),
@@ -71,18 +75,28 @@ enum { KEYS = sizeof(keys) / sizeof(keys[0]) };
 
 struct ml_trigger_rules ml_trigger_rules_default(void) {
     return (struct ml_trigger_rules
-    ){.footprint_bytes =
-          {[ML_ROLE_BROWSER] = (uint64_t)BROWSER_MIB * MIB,
-           [ML_ROLE_GPU] = (uint64_t)GPU_MIB * MIB,
-           [ML_ROLE_RENDERER] = (uint64_t)RENDERER_MIB * MIB,
-           [ML_ROLE_UTILITY] = (uint64_t)UTILITY_MIB * MIB},
-      .footprint_again_bytes = (uint64_t)AGAIN_MIB * MIB,
-      .live_again_bytes = (uint64_t)AGAIN_MIB * MIB,
-      .growth_seconds = MOST_SECONDS,
-      .killed = true,
-      .most_dumps = MOST_DUMPS,
-      .most_seconds = MOST_SECONDS,
+    ){.service =
+          {.footprint_bytes =
+               {.browser = (uint64_t)BROWSER_MIB * MIB,
+                .gpu = (uint64_t)GPU_MIB * MIB,
+                .renderer = (uint64_t)RENDERER_MIB * MIB,
+                .utility = (uint64_t)UTILITY_MIB * MIB},
+           .footprint_again_bytes = (uint64_t)AGAIN_MIB * MIB,
+           .live_again_bytes = (uint64_t)AGAIN_MIB * MIB,
+           .growth_seconds = MOST_SECONDS,
+           .killed = true,
+           .most_dumps = MOST_DUMPS,
+           .most_seconds = MOST_SECONDS},
       .interval_seconds = INTERVAL_SECONDS};
+}
+
+static const struct key *find(const char *section, const char *name) {
+    for (size_t i = 0; i < KEYS; i++) {
+        if (strcmp(keys[i].section, section) == 0 && strcmp(keys[i].name, name) == 0) {
+            return &keys[i];
+        }
+    }
+    return NULL;
 }
 
 enum ml_status ml_trigger_rules_threshold(
@@ -90,7 +104,7 @@ enum ml_status ml_trigger_rules_threshold(
 ) {
     char name[ML_SUGGEST_WORD_MAX];
     const size_t name_count = strcspn(text, "=");
-    enum ml_role role = ML_ROLE_OTHER;
+    enum memlog_service_role role = MEMLOG_SERVICE_ROLE_OTHER;
     uint64_t bytes = 0;
     if (text[name_count] == '\0' || name_count >= sizeof(name)) {
         ml_error_set(error, "ROLE=SIZE is wanted, such as browser=400M");
@@ -107,7 +121,7 @@ enum ml_status ml_trigger_rules_threshold(
         ml_error_set(error, "a size such as 400M is wanted behind %s=, or off", name);
         return ML_PEER_FORM;
     }
-    rules->footprint_bytes[role] = bytes;
+    memcpy((char *)rules + find("footprint", name)->offset, &bytes, sizeof(bytes));
     return ML_OK;
 }
 
@@ -215,15 +229,6 @@ unknown_key(const char *section, const char *name, struct ml_error_message *erro
     return ML_ENV_MISSING;
 }
 
-static const struct key *find(const char *section, const char *name) {
-    for (size_t i = 0; i < KEYS; i++) {
-        if (strcmp(keys[i].section, section) == 0 && strcmp(keys[i].name, name) == 0) {
-            return &keys[i];
-        }
-    }
-    return NULL;
-}
-
 static bool is_section(const char *name) {
     for (size_t i = 0; i < KEYS; i++) {
         if (keys[i].section[0] != '\0' && strcmp(keys[i].section, name) == 0) {
@@ -287,7 +292,7 @@ enum ml_status ml_trigger_rules_load(
         status = apply_object(&read, "", root, &why);
     }
     json_decref(root);
-    if (status == ML_OK && (read.most_dumps == 0) != (read.most_seconds == 0)) {
+    if (status == ML_OK && (read.service.most_dumps == 0) != (read.service.most_seconds == 0)) {
         ml_error_set(&why, "\"at_most\" wants both \"dumps\" and \"seconds\", or both \"off\"");
         status = ML_PEER_FORM;
     }
@@ -300,7 +305,7 @@ enum ml_status ml_trigger_rules_load(
 }
 
 bool ml_trigger_rules_watch_memory(const struct ml_trigger_rules *rules) {
-    return rules->limit_percent != 0 || rules->to_limit_seconds != 0 ||
-           rules->pressure_some_percent != 0 || rules->pressure_full_percent != 0 ||
-           rules->pressure_events;
+    return rules->service.limit_percent != 0 || rules->service.to_limit_seconds != 0 ||
+           rules->service.pressure_some_percent != 0 || rules->service.pressure_full_percent != 0 ||
+           rules->service.pressure_events;
 }

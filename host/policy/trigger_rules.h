@@ -13,27 +13,9 @@
 #include "host/policy/role.h"
 #include "ipc/wire/ml_status.h"
 
-/* As memlog.service.TriggerRules; 0 and false: off. */
 struct ml_trigger_rules {
-    uint64_t footprint_bytes[ML_ROLE_COUNT];
-    uint64_t footprint_again_bytes;
-    uint64_t live_bytes[ML_ROLE_COUNT];
-    uint64_t live_again_bytes;
-    uint64_t growth_bytes;
-    uint32_t growth_seconds;
-    uint32_t limit_percent;
-    uint32_t to_limit_seconds;
-    uint32_t pressure_some_percent;
-    uint32_t pressure_full_percent;
-    bool pressure_events;
-    uint32_t every_seconds;
-    uint64_t peak_step_bytes;
-    uint64_t stack_bytes;
-    uint32_t control_one_in;
-    bool killed;
-    uint32_t most_dumps;
-    uint32_t most_seconds;
-    uint32_t interval_seconds; /* between looks */
+    struct memlog_service_trigger_rules service; /* what it is sent */
+    uint32_t interval_seconds;                   /* between looks */
 };
 
 /* Chromium's last thresholds, and a dump of who was killed. */

@@ -54,7 +54,4 @@ ML_NODISCARD enum ml_status ml_answer_observe(
     const struct ml_observation *observation
 );
 
-/* The contract's rules as the triggers have them. */
-struct ml_trigger_thresholds ml_trigger_rules_of(const struct memlog_service_trigger_rules *rules);
-
 #endif

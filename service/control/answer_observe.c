@@ -3,13 +3,6 @@
 
 #include "service/control/answer.h"
 
-_Static_assert(
-    (int)ML_TRIGGER_ASKED == (int)MEMLOG_SERVICE_TRIGGER_KIND_ASKED, "the contract's kinds"
-);
-_Static_assert(
-    (int)ML_TRIGGER_STACK == (int)MEMLOG_SERVICE_TRIGGER_KIND_STACK, "the contract's kinds"
-);
-
 struct memory_text {
     char bytes[MEMLOG_SERVICE_OBSERVED_MEMORY_NAME_LIMIT + 1];
 };
@@ -252,34 +245,4 @@ enum ml_status ml_answer_observe(
     free(processes);
     free(decisions);
     return status;
-}
-
-static void
-copy_roles(uint64_t out_bytes[ML_TRIGGER_ROLES], const struct memlog_service_uint64_array *array) {
-    for (uint32_t i = 0; i < array->count && i < ML_TRIGGER_ROLES; i++) {
-        out_bytes[i] = array->items[i];
-    }
-}
-
-struct ml_trigger_thresholds ml_trigger_rules_of(const struct memlog_service_trigger_rules *rules) {
-    struct ml_trigger_thresholds out = {
-        .footprint_again_bytes = rules->footprint_again_bytes,
-        .control_one_in = rules->control_one_in,
-        .growth_bytes = rules->growth_bytes,
-        .growth_seconds = rules->growth_seconds,
-        .live_again_bytes = rules->live_again_bytes,
-        .limit_percent = rules->limit_percent,
-        .to_limit_seconds = rules->to_limit_seconds,
-        .pressure_some_percent = rules->pressure_some_percent,
-        .pressure_full_percent = rules->pressure_full_percent,
-        .pressure_events = rules->pressure_events,
-        .every_seconds = rules->every_seconds,
-        .peak_step_bytes = rules->peak_step_bytes,
-        .stack_bytes = rules->stack_bytes,
-        .killed = rules->killed,
-        .most_dumps = rules->most_dumps,
-        .most_seconds = rules->most_seconds};
-    copy_roles(out.footprint_bytes, &rules->footprint_bytes);
-    copy_roles(out.live_bytes, &rules->live_bytes);
-    return out;
 }

@@ -173,8 +173,7 @@ set_up(struct ml_connection *connection, const struct memlog_service_setup *setu
         .on_round = on_round,
         .context = connection};
     connection->readers = ml_readers_new(&readers_options);
-    const struct ml_trigger_thresholds rules = ml_trigger_rules_of(&setup->triggers);
-    connection->triggers = ml_triggers_new(&rules, setup->start.monotonic_ns);
+    connection->triggers = ml_triggers_new(&setup->triggers, setup->start.monotonic_ns);
     const struct ml_requests_options requests_options = {
         .session = connection->session,
         .clock = &connection->clock,

@@ -49,7 +49,7 @@ struct ml_trigger_memory_state {
 };
 
 struct ml_triggers {
-    struct ml_trigger_thresholds rules;
+    struct memlog_service_trigger_rules rules;
     uint64_t start_ns, interval_ns; /* of the last dump of the interval */
     uint64_t peak_bytes;            /* of the tree, at its last dump */
     struct ml_trigger_state *states;
@@ -73,7 +73,7 @@ const char *ml_trigger_size(uint64_t bytes, char out[ML_TRIGGER_SIZE_BYTES]);
  * that holds most). False: the rate limit forbids the dump, and it stays crossed. */
 __attribute__((format(printf, 6, 7))) bool ml_trigger_take(
     struct ml_triggers *triggers,
-    enum ml_trigger_kind kind,
+    enum memlog_service_trigger_kind kind,
     uint32_t id,
     uint32_t node,
     uint64_t node_bytes,
@@ -82,8 +82,9 @@ __attribute__((format(printf, 6, 7))) bool ml_trigger_take(
 );
 
 /* It is not. */
-__attribute__((format(printf, 3, 4))) void
-ml_trigger_leave(struct ml_triggers *triggers, enum ml_trigger_kind kind, const char *format, ...);
+__attribute__((format(printf, 3, 4))) void ml_trigger_leave(
+    struct ml_triggers *triggers, enum memlog_service_trigger_kind kind, const char *format, ...
+);
 
 /* The parts of a look. */
 void ml_trigger_killed(struct ml_triggers *triggers);

@@ -47,10 +47,10 @@ state_of(struct ml_triggers *triggers, const struct ml_trigger_memory *memory) {
     if (state == NULL) {
         return NULL;
     }
-    const bool pressed = (memory->dumped_kinds & 1U << ML_TRIGGER_PRESSURE) != 0;
+    const bool pressed = (memory->dumped_kinds & 1U << MEMLOG_SERVICE_TRIGGER_KIND_PRESSURE) != 0;
     *state = (struct ml_trigger_memory_state
-    ){.over_limit = (memory->dumped_kinds & 1U << ML_TRIGGER_LIMIT) != 0,
-      .near_limit = (memory->dumped_kinds & 1U << ML_TRIGGER_TIME_TO_LIMIT) != 0,
+    ){.over_limit = (memory->dumped_kinds & 1U << MEMLOG_SERVICE_TRIGGER_KIND_LIMIT) != 0,
+      .near_limit = (memory->dumped_kinds & 1U << MEMLOG_SERVICE_TRIGGER_KIND_TIME_TO_LIMIT) != 0,
       .some = pressed,
       .full = pressed,
       .high_events = memory->high_events,
@@ -76,7 +76,7 @@ static void look_at_limit(
     if (used >= percent && !state->over_limit) {
         state->over_limit = ml_trigger_take(
             triggers,
-            ML_TRIGGER_LIMIT,
+            MEMLOG_SERVICE_TRIGGER_KIND_LIMIT,
             memory->largest_id,
             0,
             0,
@@ -95,7 +95,7 @@ static void look_at_limit(
     if (triggers->look->whole) {
         ml_trigger_leave(
             triggers,
-            ML_TRIGGER_LIMIT,
+            MEMLOG_SERVICE_TRIGGER_KIND_LIMIT,
             "%s has used %s of its %s%s",
             memory->name,
             size,
@@ -155,7 +155,7 @@ static void look_ahead(
         char size[ML_TRIGGER_SIZE_BYTES];
         state->near_limit = ml_trigger_take(
             triggers,
-            ML_TRIGGER_TIME_TO_LIMIT,
+            MEMLOG_SERVICE_TRIGGER_KIND_TIME_TO_LIMIT,
             memory->largest_id,
             0,
             0,
@@ -172,7 +172,7 @@ static void look_ahead(
     if (triggers->look->whole) {
         ml_trigger_leave(
             triggers,
-            ML_TRIGGER_TIME_TO_LIMIT,
+            MEMLOG_SERVICE_TRIGGER_KIND_TIME_TO_LIMIT,
             near ? "%s is as near to its limit as at its dump"
                  : "%s is not within the threshold of its limit",
             memory->name
@@ -195,7 +195,7 @@ static void look_at_pressure(
     if (percent_100 >= threshold * 100 && !*crossed) {
         *crossed = ml_trigger_take(
             triggers,
-            ML_TRIGGER_PRESSURE,
+            MEMLOG_SERVICE_TRIGGER_KIND_PRESSURE,
             memory->largest_id,
             0,
             0,
@@ -214,7 +214,7 @@ static void look_at_pressure(
     if (triggers->look->whole) {
         ml_trigger_leave(
             triggers,
-            ML_TRIGGER_PRESSURE,
+            MEMLOG_SERVICE_TRIGGER_KIND_PRESSURE,
             "%s: %s of its tasks waited for memory %.2f %% of the last 10 s",
             memory->name,
             word,
@@ -238,7 +238,7 @@ static void look_at_events(
         if (triggers->look->whole) {
             ml_trigger_leave(
                 triggers,
-                ML_TRIGGER_PRESSURE,
+                MEMLOG_SERVICE_TRIGGER_KIND_PRESSURE,
                 "%s has not come to its limit since the last look",
                 memory->name
             );
@@ -247,7 +247,7 @@ static void look_at_events(
     }
     if (!state->events && !ml_trigger_take(
                               triggers,
-                              ML_TRIGGER_PRESSURE,
+                              MEMLOG_SERVICE_TRIGGER_KIND_PRESSURE,
                               memory->largest_id,
                               0,
                               0,

@@ -11,13 +11,11 @@ enum { SIGNAL_KILL = 9 };
 
 /* What stands before its name: nothing where nobody has said what it is. */
 static const char *role_word(const struct ml_trigger_process *process) {
-    enum { BROWSER = 0 };
-    static const char *const words[ML_TRIGGER_ROLES] = {
-        "browser ", "renderer ", "gpu ", "utility ", ""};
-    if (process->role == BROWSER && process->is_first) {
+    static const char *const words[] = {"browser ", "renderer ", "gpu ", "utility ", ""};
+    if (process->role == MEMLOG_SERVICE_ROLE_BROWSER && process->is_first) {
         return "main ";
     }
-    return process->role < ML_TRIGGER_ROLES ? words[process->role] : "";
+    return words[process->role];
 }
 
 struct ml_trigger_state *ml_trigger_state_of(struct ml_triggers *triggers, uint32_t id) {
@@ -65,7 +63,7 @@ void ml_trigger_killed(struct ml_triggers *triggers) {
         if (!triggers->rules.killed || process->killed_by != SIGNAL_KILL) {
             ml_trigger_leave(
                 triggers,
-                ML_TRIGGER_KILLED,
+                MEMLOG_SERVICE_TRIGGER_KIND_KILLED,
                 "%s%s (%" PRIu32 ") was ended by signal %" PRIu32
                 "; dumps are for SIGKILL alone, where that is wanted",
                 role_word(process),
@@ -77,7 +75,7 @@ void ml_trigger_killed(struct ml_triggers *triggers) {
         } else {
             state->told_killed = ml_trigger_take(
                 triggers,
-                ML_TRIGGER_KILLED,
+                MEMLOG_SERVICE_TRIGGER_KIND_KILLED,
                 process->id,
                 0,
                 0,
@@ -96,8 +94,8 @@ void ml_trigger_killed(struct ml_triggers *triggers) {
 
 /* One rule of the kind "a figure of a process over its role's threshold". */
 struct threshold {
-    enum ml_trigger_kind kind;
-    const uint64_t *by_role;
+    enum memlog_service_trigger_kind kind;
+    const struct memlog_service_size_by_role *by_role;
     uint64_t again_bytes;
     size_t figure;     /* where in struct ml_trigger_process */
     size_t high;       /* where in struct ml_trigger_state */
@@ -114,13 +112,20 @@ static void set_field(void *base, size_t offset, uint64_t value) {
     memcpy((char *)base + offset, &value, sizeof(value));
 }
 
+static uint64_t
+size_of_role(const struct memlog_service_size_by_role *sizes, enum memlog_service_role role) {
+    const uint64_t by_role[] = {
+        sizes->browser, sizes->renderer, sizes->gpu, sizes->utility, sizes->other};
+    return by_role[role];
+}
+
 /* What it must be over now; 0: nothing. */
 static uint64_t bar_of(
     const struct threshold *rule,
     const struct ml_trigger_process *process,
     const struct ml_trigger_state *state
 ) {
-    const uint64_t first = process->role < ML_TRIGGER_ROLES ? rule->by_role[process->role] : 0;
+    const uint64_t first = size_of_role(rule->by_role, process->role);
     const uint64_t high = field(state, rule->high);
     if (first == 0 || high == 0) {
         return first;
@@ -185,8 +190,8 @@ static void look_at_threshold(struct ml_triggers *triggers, const struct thresho
 
 void ml_trigger_footprint(struct ml_triggers *triggers) {
     const struct threshold rule = {
-        .kind = ML_TRIGGER_FOOTPRINT,
-        .by_role = triggers->rules.footprint_bytes,
+        .kind = MEMLOG_SERVICE_TRIGGER_KIND_FOOTPRINT,
+        .by_role = &triggers->rules.footprint_bytes,
         .again_bytes = triggers->rules.footprint_again_bytes,
         .figure = offsetof(struct ml_trigger_process, footprint_bytes),
         .high = offsetof(struct ml_trigger_state, footprint_high_bytes),
@@ -197,8 +202,8 @@ void ml_trigger_footprint(struct ml_triggers *triggers) {
 
 void ml_trigger_live(struct ml_triggers *triggers) {
     const struct threshold rule = {
-        .kind = ML_TRIGGER_LIVE,
-        .by_role = triggers->rules.live_bytes,
+        .kind = MEMLOG_SERVICE_TRIGGER_KIND_LIVE,
+        .by_role = &triggers->rules.live_bytes,
         .again_bytes = triggers->rules.live_again_bytes,
         .figure = offsetof(struct ml_trigger_process, live_bytes),
         .high = offsetof(struct ml_trigger_state, live_high_bytes),
@@ -269,7 +274,7 @@ static void grow(struct ml_triggers *triggers, const struct ml_trigger_process *
         find_gain(triggers->look, process->id, &state->old, &node, &node_bytes);
         if (ml_trigger_take(
                 triggers,
-                ML_TRIGGER_GROWTH,
+                MEMLOG_SERVICE_TRIGGER_KIND_GROWTH,
                 process->id,
                 node,
                 node_bytes,
@@ -309,7 +314,7 @@ void ml_trigger_growth(struct ml_triggers *triggers) {
         char size[ML_TRIGGER_SIZE_BYTES];
         ml_trigger_leave(
             triggers,
-            ML_TRIGGER_GROWTH,
+            MEMLOG_SERVICE_TRIGGER_KIND_GROWTH,
             "nobody has gained %s of live heap in %" PRIu32 " s",
             ml_trigger_size(triggers->rules.growth_bytes, size),
             triggers->rules.growth_seconds
@@ -352,7 +357,7 @@ static void look_at_stacks(struct ml_triggers *triggers, const struct ml_trigger
         char limit[ML_TRIGGER_SIZE_BYTES];
         if (ml_trigger_take(
                 triggers,
-                ML_TRIGGER_STACK,
+                MEMLOG_SERVICE_TRIGGER_KIND_STACK,
                 process->id,
                 i,
                 nodes[i],
@@ -383,7 +388,7 @@ void ml_trigger_stack(struct ml_triggers *triggers) {
         char size[ML_TRIGGER_SIZE_BYTES];
         ml_trigger_leave(
             triggers,
-            ML_TRIGGER_STACK,
+            MEMLOG_SERVICE_TRIGGER_KIND_STACK,
             "no call stack is newly over %s",
             ml_trigger_size(triggers->rules.stack_bytes, size)
         );

@@ -23,7 +23,8 @@ const char *ml_trigger_size(uint64_t bytes, char out[ML_TRIGGER_SIZE_BYTES]) {
     return out;
 }
 
-struct ml_triggers *ml_triggers_new(const struct ml_trigger_thresholds *rules, uint64_t now_ns) {
+struct ml_triggers *
+ml_triggers_new(const struct memlog_service_trigger_rules *rules, uint64_t now_ns) {
     struct ml_triggers *triggers = calloc(1, sizeof(*triggers));
     if (triggers != NULL) {
         triggers->rules = *rules;
@@ -45,7 +46,10 @@ void ml_triggers_free(struct ml_triggers *take_triggers) {
 }
 
 static struct ml_trigger_decision *
-add(struct ml_triggers *triggers, enum ml_trigger_kind kind, const char *format, va_list args) {
+add(struct ml_triggers *triggers,
+    enum memlog_service_trigger_kind kind,
+    const char *format,
+    va_list args) {
     if (triggers->decisions_count >= ML_TRIGGER_DECISIONS_MAX) {
         return NULL;
     }
@@ -56,7 +60,7 @@ add(struct ml_triggers *triggers, enum ml_trigger_kind kind, const char *format,
 }
 
 void ml_trigger_leave(
-    struct ml_triggers *triggers, enum ml_trigger_kind kind, const char *format, ...
+    struct ml_triggers *triggers, enum memlog_service_trigger_kind kind, const char *format, ...
 ) {
     va_list args;
     va_start(args, format);
@@ -66,7 +70,7 @@ void ml_trigger_leave(
 
 /* How long the rate limit forbids another dump; 0: it does not. */
 static uint64_t forbidden_ns(const struct ml_triggers *triggers) {
-    const struct ml_trigger_thresholds *rules = &triggers->rules;
+    const struct memlog_service_trigger_rules *rules = &triggers->rules;
     const unsigned most =
         rules->most_dumps < ML_TRIGGER_RECENT ? rules->most_dumps : ML_TRIGGER_RECENT;
     if (most == 0 || rules->most_seconds == 0 || triggers->recent_count < most) {
@@ -110,10 +114,12 @@ static bool explains(uint64_t heap_bytes, uint64_t footprint_bytes) {
 }
 
 /* Whether it was memory as the kernel counts it that crossed something. */
-static bool is_of_memory(enum ml_trigger_kind kind) {
-    return kind == ML_TRIGGER_FOOTPRINT || kind == ML_TRIGGER_LIMIT ||
-           kind == ML_TRIGGER_TIME_TO_LIMIT || kind == ML_TRIGGER_PRESSURE ||
-           kind == ML_TRIGGER_KILLED;
+static bool is_of_memory(enum memlog_service_trigger_kind kind) {
+    return kind == MEMLOG_SERVICE_TRIGGER_KIND_FOOTPRINT ||
+           kind == MEMLOG_SERVICE_TRIGGER_KIND_LIMIT ||
+           kind == MEMLOG_SERVICE_TRIGGER_KIND_TIME_TO_LIMIT ||
+           kind == MEMLOG_SERVICE_TRIGGER_KIND_PRESSURE ||
+           kind == MEMLOG_SERVICE_TRIGGER_KIND_KILLED;
 }
 
 /* Name the stack that holds most, or say why nobody is named. */
@@ -140,7 +146,7 @@ static void blame(const struct ml_trigger_look *look, struct ml_trigger_decision
 
 bool ml_trigger_take(
     struct ml_triggers *triggers,
-    enum ml_trigger_kind kind,
+    enum memlog_service_trigger_kind kind,
     uint32_t id,
     uint32_t node,
     uint64_t node_bytes,
@@ -192,13 +198,13 @@ static void interval(struct ml_triggers *triggers) {
     if (since_ns < every_ns) {
         ml_trigger_leave(
             triggers,
-            ML_TRIGGER_INTERVAL,
+            MEMLOG_SERVICE_TRIGGER_KIND_EVERY,
             "the next is due in %" PRIu64 " s",
             (every_ns - since_ns) / ns_per_s
         );
     } else if (ml_trigger_take(
                    triggers,
-                   ML_TRIGGER_INTERVAL,
+                   MEMLOG_SERVICE_TRIGGER_KIND_EVERY,
                    0,
                    0,
                    0,
@@ -223,14 +229,14 @@ static void peak(struct ml_triggers *triggers) {
     if (peak_bytes < triggers->peak_bytes || peak_bytes - triggers->peak_bytes < step_bytes) {
         ml_trigger_leave(
             triggers,
-            ML_TRIGGER_PEAK,
+            MEMLOG_SERVICE_TRIGGER_KIND_PEAK,
             "the tree's peak is %s, at its last dump it was %s",
             size,
             before
         );
     } else if (ml_trigger_take(
                    triggers,
-                   ML_TRIGGER_PEAK,
+                   MEMLOG_SERVICE_TRIGGER_KIND_PEAK,
                    triggers->look->largest_id,
                    0,
                    0,
@@ -249,10 +255,18 @@ static void control(struct ml_triggers *triggers) {
     }
     if (triggers->look->random % one_in == 0) {
         (void)ml_trigger_take(
-            triggers, ML_TRIGGER_CONTROL, 0, 0, 0, "by chance, one look in %" PRIu32, one_in
+            triggers,
+            MEMLOG_SERVICE_TRIGGER_KIND_CONTROL,
+            0,
+            0,
+            0,
+            "by chance, one look in %" PRIu32,
+            one_in
         );
     } else {
-        ml_trigger_leave(triggers, ML_TRIGGER_CONTROL, "not drawn, one look in %" PRIu32, one_in);
+        ml_trigger_leave(
+            triggers, MEMLOG_SERVICE_TRIGGER_KIND_CONTROL, "not drawn, one look in %" PRIu32, one_in
+        );
     }
 }
 

@@ -10,54 +10,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "mojom_like_idl/contracts/heap_service_mojom.h"
+
 enum {
-    ML_TRIGGER_ROLES = 5,          /* memlog.service.Role */
-    ML_TRIGGER_REASON_BYTES = 512, /* memlog.service.Decision.reason */
+    ML_TRIGGER_REASON_BYTES = MEMLOG_SERVICE_DECISION_REASON_LIMIT,
     ML_TRIGGER_DECISIONS_MAX = 256,
-};
-
-/* Same numbers as memlog.service.TriggerKind. */
-enum ml_trigger_kind {
-    ML_TRIGGER_FOOTPRINT = 0,
-    ML_TRIGGER_CONTROL = 1,
-    ML_TRIGGER_GROWTH = 2,
-    ML_TRIGGER_LIVE = 3,
-    ML_TRIGGER_LIMIT = 4,
-    ML_TRIGGER_TIME_TO_LIMIT = 5,
-    ML_TRIGGER_PRESSURE = 6,
-    ML_TRIGGER_INTERVAL = 7,
-    ML_TRIGGER_PEAK = 8,
-    ML_TRIGGER_STACK = 9,
-    ML_TRIGGER_KILLED = 10,
-    ML_TRIGGER_ASKED = 11, /* the host's alone */
-    ML_TRIGGER_KIND_COUNT
-};
-
-/* 0 and false in a figure: that trigger is off. Seconds and bytes as people set them. */
-struct ml_trigger_thresholds {
-    uint64_t footprint_bytes[ML_TRIGGER_ROLES]; /* private memory of one process, by role */
-    uint64_t footprint_again_bytes;             /* over the last dump's; 0: never again */
-    uint32_t control_one_in;                    /* looks; a dump without cause, to compare with */
-    uint64_t growth_bytes;                      /* of a process's live heap ... */
-    uint32_t growth_seconds;                    /* ... within this time */
-    uint64_t live_bytes[ML_TRIGGER_ROLES];      /* live heap of one process */
-    uint64_t live_again_bytes;
-    uint32_t limit_percent;         /* of a memory's limit */
-    uint32_t to_limit_seconds;      /* until the limit, if it goes on so */
-    uint32_t pressure_some_percent; /* some task waits for memory, of the last 10 s */
-    uint32_t pressure_full_percent; /* all do */
-    bool pressure_events;           /* the kernel had to hold somebody back: high, max */
-    uint32_t every_seconds;
-    uint64_t peak_step_bytes; /* the tree's peak has risen by so much */
-    uint64_t stack_bytes;     /* live at one call stack */
-    bool killed;              /* somebody was ended by SIGKILL, the kernel's included */
-    uint32_t most_dumps;      /* at most so many ... */
-    uint32_t most_seconds;    /* ... in this time; 0: no limit */
 };
 
 /* One process at one look. */
 struct ml_trigger_process {
-    uint32_t id, pid, role;
+    uint32_t id, pid;
+    enum memlog_service_role role;
     const char *name;
     bool running;
     uint64_t footprint_bytes; /* 0: not read at this look */
@@ -78,8 +41,7 @@ struct ml_trigger_memory {
     uint64_t used_bytes, limit_bytes;
     uint64_t high_events, max_events;
     uint32_t some_percent_100, full_percent_100; /* 1/100 % of the last 10 s */
-    uint32_t
-        dumped_kinds; /* bits by ml_trigger_kind: dumps that it had, of a former service's too */
+    uint32_t dumped_kinds; /* bits by TriggerKind: dumps that it had, of a former service's too */
     /* Who of those in it that run holds most: the guilty one where it is too full; 0: nobody. */
     uint32_t largest_id;
 };
@@ -104,7 +66,7 @@ struct ml_trigger_look {
 };
 
 struct ml_trigger_decision {
-    enum ml_trigger_kind kind;
+    enum memlog_service_trigger_kind kind;
     bool dump;           /* false: and why not */
     uint32_t id;         /* the process; 0: none in particular */
     uint32_t node;       /* the guilty stack, in that process; 0: not known */
@@ -116,7 +78,8 @@ struct ml_trigger_decision {
 struct ml_triggers;
 
 /* NULL when there is no memory. */
-struct ml_triggers *ml_triggers_new(const struct ml_trigger_thresholds *rules, uint64_t now_ns);
+struct ml_triggers *
+ml_triggers_new(const struct memlog_service_trigger_rules *rules, uint64_t now_ns);
 void ml_triggers_free(struct ml_triggers *take_triggers);
 
 /* Decide: every trigger that is crossed, and at a whole look for every other one that is on how far

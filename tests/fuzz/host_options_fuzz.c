@@ -57,7 +57,7 @@ static void check_process(const uint8_t *data, size_t count_bytes) {
         REQUIRE(line.arguments == NULL || line.arguments[line.count] == NULL);
         struct ml_patterns *none = ml_patterns_new();
         char why[ML_MODE_WHY_BYTES];
-        REQUIRE(none != NULL && ml_role_of(none, &line, false) < ML_ROLE_COUNT);
+        REQUIRE(none != NULL && (unsigned)ml_role_of(none, &line, false) < ML_ROLE_COUNT);
         REQUIRE(!ml_mode_leaves_out(none, none, &line, why));
         ml_patterns_free(none);
     }

@@ -28,13 +28,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t count_bytes) {
     struct ml_trigger_rules rules;
     struct ml_error_message error = {.text = ""};
     memset(&rules, 0, sizeof(rules)); /* its padding as well: a failure changes nothing */
-    rules.limit_percent = 77;
+    rules.service.limit_percent = 77;
     memcpy(before, &rules, sizeof(rules));
     const enum ml_status status = ml_trigger_rules_load(&rules, path, &error);
     if (status == ML_OK) {
         REQUIRE(error.text[0] == '\0');
-        REQUIRE(rules.limit_percent <= 100);
-        REQUIRE(rules.pressure_some_percent <= 100 && rules.pressure_full_percent <= 100);
+        REQUIRE(rules.service.limit_percent <= 100);
+        REQUIRE(
+            rules.service.pressure_some_percent <= 100 && rules.service.pressure_full_percent <= 100
+        );
     } else {
         REQUIRE(error.text[0] != '\0');
         REQUIRE(memcmp((const unsigned char *)&rules, before, sizeof(rules)) == 0);

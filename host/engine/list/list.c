@@ -228,7 +228,7 @@ static void identify(
 static void forget_identity(struct ml_unrecorded *one) {
     ml_command_line_fini(&one->line);
     copy_identity(one, no_name, "", NULL);
-    one->role = ML_ROLE_OTHER;
+    one->role = MEMLOG_SERVICE_ROLE_OTHER;
 }
 
 static void inherit_from_member(struct ml_unrecorded *one, const struct ml_member *member) {
@@ -238,7 +238,7 @@ static void inherit_from_member(struct ml_unrecorded *one, const struct ml_membe
                                  : ml_recording_was_ever_on(member->recording);
     copy_identity(one, member->name, member->executable, member->line.arguments);
     one->image = member->image;
-    one->role = member->birth == ML_BIRTH_ROOT ? ML_ROLE_OTHER : member->role;
+    one->role = member->birth == ML_BIRTH_ROOT ? MEMLOG_SERVICE_ROLE_OTHER : member->role;
     one->is_idle = is_recorded;
     ml_list_set_reason(one, is_recorded ? idle_text : member->note);
 }
@@ -258,7 +258,7 @@ inherit(struct ml_engine *engine, struct ml_unrecorded *one, struct ml_list_some
             other->line.arguments
         );
         one->image = other->image;
-        one->role = other->pid == engine->root ? ML_ROLE_OTHER : other->role;
+        one->role = other->pid == engine->root ? MEMLOG_SERVICE_ROLE_OTHER : other->role;
         one->is_idle = other->is_idle;
         ml_list_set_reason(one, other->reason);
     } else if (one->pid == engine->root && engine->root_argv != NULL) {

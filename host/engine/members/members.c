@@ -81,7 +81,7 @@ static bool look_at_identity(struct ml_engine *engine, struct ml_member *member)
             changed = true;
         }
     }
-    enum ml_role role =
+    enum memlog_service_role role =
         ml_role_of(engine->options->roles, &member->line, member->birth == ML_BIRTH_ROOT);
     changed = changed || role != member->role;
     member->role = role;
@@ -135,9 +135,11 @@ bool ml_member_is_wanted(struct ml_engine *engine, struct ml_member *member) {
 bool ml_engine_wants_forked(const struct ml_engine *engine) {
     const struct ml_options *options = engine->options;
     bool possible = engine->names.count > 0;
-    for (int role = ML_ROLE_BROWSER; role < ML_ROLE_COUNT && !possible; role++) {
-        const bool may_be = role != ML_ROLE_BROWSER || ml_patterns_count(options->roles) > 0;
-        possible = may_be && ml_mode_take(options->mode, (enum ml_role)role) != ML_TAKE_NEVER;
+    for (int role = MEMLOG_SERVICE_ROLE_BROWSER; role < ML_ROLE_COUNT && !possible; role++) {
+        const bool may_be =
+            role != MEMLOG_SERVICE_ROLE_BROWSER || ml_patterns_count(options->roles) > 0;
+        possible =
+            may_be && ml_mode_take(options->mode, (enum memlog_service_role)role) != ML_TAKE_NEVER;
     }
     return possible;
 }

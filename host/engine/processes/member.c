@@ -117,7 +117,7 @@ struct ml_member *ml_members_find(const struct ml_members *members, uint32_t id)
     return id >= 1 && id <= members->count ? members->items[id - 1] : NULL;
 }
 
-uint32_t ml_members_recording(const struct ml_members *members, enum ml_role role) {
+uint32_t ml_members_recording(const struct ml_members *members, enum memlog_service_role role) {
     uint32_t count = 0;
     for (uint32_t i = 0; i < members->count; i++) {
         const struct ml_member *member = members->items[i];

@@ -127,7 +127,7 @@ struct ml_member {
     pid_t pid;
     pid_t parent_pid;
     enum ml_member_state state;
-    enum ml_role role;
+    enum memlog_service_role role;
     enum ml_birth birth;
     enum ml_recording recording; /* by ml_member_set_recording alone */
     bool from_startup;           /* recorded from its first instruction */
@@ -209,7 +209,7 @@ struct ml_member *ml_members_find(const struct ml_members *members, uint32_t id)
 void ml_member_executable(struct ml_member *member, const char *path);
 
 /* Running ones of that role whose control page says record. */
-uint32_t ml_members_recording(const struct ml_members *members, enum ml_role role);
+uint32_t ml_members_recording(const struct ml_members *members, enum memlog_service_role role);
 
 /* Take it through the table. Errors: ML_PEER_STATE; nothing has changed then. */
 ML_NODISCARD enum ml_status

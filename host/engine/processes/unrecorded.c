@@ -72,7 +72,7 @@ struct ml_unrecorded *ml_unrecorded_add(struct ml_unrecorded_table *table, pid_t
     one->id = ++table->last_id;
     one->pid = pid;
     one->state = ML_MEMBER_RUNNING;
-    one->role = ML_ROLE_OTHER;
+    one->role = MEMLOG_SERVICE_ROLE_OTHER;
     one->next_by_pid = *bucket_of(table, pid);
     *bucket_of(table, pid) = one;
     table->items[table->count++] = one;

@@ -39,7 +39,7 @@ struct ml_unrecorded {
     bool is_idle;       /* memlog's hooks are in it, and nobody has called them since its fork */
     bool has_reason;    /* by the word of who knows; else the best guess so far */
     enum ml_member_state state;
-    enum ml_role role;
+    enum memlog_service_role role;
     struct ml_ending ending;
     struct ml_ending leaving; /* of its first thread, while others run on or the kernel clears up */
     struct memlog_service_moment start, end;

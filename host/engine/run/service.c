@@ -291,7 +291,7 @@ static enum ml_status start(struct ml_engine *engine, struct ml_error_message *e
                                 ? engine->options->service_memory_bytes
                                 : default_memory_bytes(),
         .max_client_bytes = engine->options->client_memory_bytes,
-        .triggers = ml_engine_trigger_rules(&engine->options->triggers),
+        .triggers = engine->options->triggers.service,
     };
     const struct ml_service_events events = {
         .on_ready = on_service_ready,

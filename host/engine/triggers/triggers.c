@@ -311,7 +311,7 @@ static void on_killed(struct ev_loop *loop, ev_timer *watcher, int events) {
 
 void ml_engine_member_killed(struct ml_engine *engine, const struct ml_member *member) {
     struct ml_engine_triggers *triggers = &engine->triggers;
-    if (member->ending.signal == SIGNAL_KILL && engine->options->triggers.killed &&
+    if (member->ending.signal == SIGNAL_KILL && engine->options->triggers.service.killed &&
         ml_recording_in_service(member->recording) && !engine->closing) {
         triggers->killed_waits = true;
         if (!ev_is_active(&triggers->killed_timer)) {
@@ -364,26 +364,4 @@ void ml_engine_triggers_fini(struct ml_engine *engine) {
     free(triggers->groups);
     triggers->groups = NULL;
     triggers->groups_count = 0;
-}
-
-struct memlog_service_trigger_rules ml_engine_trigger_rules(const struct ml_trigger_rules *rules) {
-    return (struct memlog_service_trigger_rules
-    ){.footprint_bytes = {.items = rules->footprint_bytes, .count = ML_ROLE_COUNT},
-      .footprint_again_bytes = rules->footprint_again_bytes,
-      .control_one_in = rules->control_one_in,
-      .growth_bytes = rules->growth_bytes,
-      .growth_seconds = rules->growth_seconds,
-      .live_bytes = {.items = rules->live_bytes, .count = ML_ROLE_COUNT},
-      .live_again_bytes = rules->live_again_bytes,
-      .limit_percent = rules->limit_percent,
-      .to_limit_seconds = rules->to_limit_seconds,
-      .pressure_some_percent = rules->pressure_some_percent,
-      .pressure_full_percent = rules->pressure_full_percent,
-      .pressure_events = rules->pressure_events,
-      .every_seconds = rules->every_seconds,
-      .peak_step_bytes = rules->peak_step_bytes,
-      .stack_bytes = rules->stack_bytes,
-      .killed = rules->killed,
-      .most_dumps = rules->most_dumps,
-      .most_seconds = rules->most_seconds};
 }

@@ -5,7 +5,8 @@
 
 #include <check.h>
 
-/* One letter a role, in the order of enum ml_role: A always, 3 a third, 1 a third and alone. */
+/* One letter a role, in the order of enum memlog_service_role: A always, 3 a third, 1 a third and
+ * alone. */
 static const struct {
     const char *name;
     const char *browser_renderer_gpu_utility_other;
@@ -29,12 +30,12 @@ START_TEST(every_mode_takes_exactly_its_roles) {
         const enum ml_mode mode = (enum ml_mode)i;
         ck_assert_str_eq(ml_mode_name(mode), table[i].name);
         for (size_t role = 0; role < ML_ROLE_COUNT; role++) {
-            enum ml_take take = ml_mode_take(mode, (enum ml_role)role);
+            enum ml_take take = ml_mode_take(mode, (enum memlog_service_role)role);
             ck_assert_msg(
                 letters[take] == table[i].browser_renderer_gpu_utility_other[role],
                 "%s, %s",
                 table[i].name,
-                ml_role_name((enum ml_role)role)
+                ml_role_name((enum memlog_service_role)role)
             );
         }
     }
@@ -44,22 +45,22 @@ END_TEST
 START_TEST(sampling_takes_one_third_and_renderers_only_while_none_is_profiled) {
     const enum ml_mode renderers = ML_MODE_RENDERER_SAMPLING;
     const enum ml_mode utilities = ML_MODE_UTILITY_SAMPLING;
-    ck_assert(ml_mode_takes(renderers, ML_ROLE_RENDERER, 0, 0));
-    ck_assert(ml_mode_takes(renderers, ML_ROLE_RENDERER, ML_MODE_DRAWS_TAKEN - 1, 0));
-    ck_assert(!ml_mode_takes(renderers, ML_ROLE_RENDERER, ML_MODE_DRAWS_TAKEN, 0));
-    ck_assert(!ml_mode_takes(renderers, ML_ROLE_RENDERER, 0, 1));
-    ck_assert(ml_mode_takes(utilities, ML_ROLE_UTILITY, 0, 5));
-    ck_assert(!ml_mode_takes(utilities, ML_ROLE_UTILITY, ML_MODE_DRAWS - 1, 0));
-    ck_assert(ml_mode_takes(ML_MODE_ALL, ML_ROLE_OTHER, ML_MODE_DRAWS - 1, 7));
-    ck_assert(!ml_mode_takes(ML_MODE_MANUAL, ML_ROLE_BROWSER, 0, 0));
+    ck_assert(ml_mode_takes(renderers, MEMLOG_SERVICE_ROLE_RENDERER, 0, 0));
+    ck_assert(ml_mode_takes(renderers, MEMLOG_SERVICE_ROLE_RENDERER, ML_MODE_DRAWS_TAKEN - 1, 0));
+    ck_assert(!ml_mode_takes(renderers, MEMLOG_SERVICE_ROLE_RENDERER, ML_MODE_DRAWS_TAKEN, 0));
+    ck_assert(!ml_mode_takes(renderers, MEMLOG_SERVICE_ROLE_RENDERER, 0, 1));
+    ck_assert(ml_mode_takes(utilities, MEMLOG_SERVICE_ROLE_UTILITY, 0, 5));
+    ck_assert(!ml_mode_takes(utilities, MEMLOG_SERVICE_ROLE_UTILITY, ML_MODE_DRAWS - 1, 0));
+    ck_assert(ml_mode_takes(ML_MODE_ALL, MEMLOG_SERVICE_ROLE_OTHER, ML_MODE_DRAWS - 1, 7));
+    ck_assert(!ml_mode_takes(ML_MODE_MANUAL, MEMLOG_SERVICE_ROLE_BROWSER, 0, 0));
 }
 END_TEST
 
 START_TEST(values_outside_the_table_are_never_taken) {
-    ck_assert(!ml_mode_takes(ML_MODE_COUNT, ML_ROLE_BROWSER, 0, 0));
-    ck_assert(!ml_mode_takes(ML_MODE_ALL, ML_ROLE_COUNT, 0, 0));
+    ck_assert(!ml_mode_takes(ML_MODE_COUNT, MEMLOG_SERVICE_ROLE_BROWSER, 0, 0));
+    ck_assert(!ml_mode_takes(ML_MODE_ALL, (enum memlog_service_role)ML_ROLE_COUNT, 0, 0));
     ck_assert_str_eq(ml_mode_name(ML_MODE_COUNT), "?");
-    ck_assert_str_eq(ml_role_name(ML_ROLE_COUNT), "?");
+    ck_assert_str_eq(ml_role_name((enum memlog_service_role)ML_ROLE_COUNT), "?");
 }
 END_TEST
 

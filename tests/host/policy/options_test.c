@@ -100,7 +100,7 @@ START_TEST(reads_every_option_of_the_main_job) {
     ck_assert_uint_eq(options.service_memory_bytes, 64 << 20);
     ck_assert_uint_eq(options.client_memory_bytes, 8 << 20);
     ck_assert_uint_eq(ml_patterns_count(options.roles), 1);
-    ck_assert_int_eq(ml_patterns_match(options.roles, "xy"), ML_ROLE_GPU);
+    ck_assert_int_eq(ml_patterns_match(options.roles, "xy"), MEMLOG_SERVICE_ROLE_GPU);
     ck_assert_uint_eq(ml_patterns_count(options.only), 1);
     ck_assert_uint_eq(ml_patterns_count(options.never), 1);
     ck_assert_uint_eq(options.unwind_check, 100);

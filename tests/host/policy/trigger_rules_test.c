@@ -24,14 +24,14 @@ load(const char *text, struct ml_trigger_rules *rules, struct ml_error_message *
 
 START_TEST(the_defaults_are_chromiums) {
     const struct ml_trigger_rules rules = ml_trigger_rules_default();
-    ck_assert_uint_eq(rules.footprint_bytes[ML_ROLE_BROWSER], 400ULL << 20);
-    ck_assert_uint_eq(rules.footprint_bytes[ML_ROLE_GPU], 400ULL << 20);
-    ck_assert_uint_eq(rules.footprint_bytes[ML_ROLE_RENDERER], 500ULL << 20);
-    ck_assert_uint_eq(rules.footprint_bytes[ML_ROLE_UTILITY], 250ULL << 20);
-    ck_assert_uint_eq(rules.footprint_bytes[ML_ROLE_OTHER], 0);
-    ck_assert_uint_eq(rules.footprint_again_bytes, 500ULL << 20);
+    ck_assert_uint_eq(rules.service.footprint_bytes.browser, 400ULL << 20);
+    ck_assert_uint_eq(rules.service.footprint_bytes.gpu, 400ULL << 20);
+    ck_assert_uint_eq(rules.service.footprint_bytes.renderer, 500ULL << 20);
+    ck_assert_uint_eq(rules.service.footprint_bytes.utility, 250ULL << 20);
+    ck_assert_uint_eq(rules.service.footprint_bytes.other, 0);
+    ck_assert_uint_eq(rules.service.footprint_again_bytes, 500ULL << 20);
     ck_assert_uint_eq(rules.interval_seconds, 900);
-    ck_assert_uint_eq(rules.control_one_in, 0);
+    ck_assert_uint_eq(rules.service.control_one_in, 0);
     ck_assert(!ml_trigger_rules_watch_memory(&rules));
 }
 END_TEST
@@ -40,9 +40,9 @@ START_TEST(a_threshold_is_a_role_and_a_size) {
     struct ml_trigger_rules rules = ml_trigger_rules_default();
     struct ml_error_message error = {.text = ""};
     ck_assert_int_eq(ml_trigger_rules_threshold(&rules, "other=3M", &error), ML_OK);
-    ck_assert_uint_eq(rules.footprint_bytes[ML_ROLE_OTHER], 3ULL << 20);
+    ck_assert_uint_eq(rules.service.footprint_bytes.other, 3ULL << 20);
     ck_assert_int_eq(ml_trigger_rules_threshold(&rules, "gpu=off", &error), ML_OK);
-    ck_assert_uint_eq(rules.footprint_bytes[ML_ROLE_GPU], 0);
+    ck_assert_uint_eq(rules.service.footprint_bytes.gpu, 0);
     static const char *const bad[] = {"", "gpu", "=1M", "gpu=", "gpu=0", "gpu=x", "gpux=1M"};
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         error.text[0] = '\0';
@@ -65,25 +65,25 @@ START_TEST(a_file_sets_what_it_names_and_leaves_the_rest) {
         " \"at_most\": {\"dumps\": 8, \"seconds\": 9}}";
     ck_assert_msg(load(text, &rules, &error) == ML_OK, "%s", error.text);
     ck_assert_uint_eq(rules.interval_seconds, 5);
-    ck_assert_uint_eq(rules.footprint_bytes[ML_ROLE_BROWSER], 1ULL << 30);
-    ck_assert_uint_eq(rules.footprint_bytes[ML_ROLE_GPU], 0);
-    ck_assert_uint_eq(rules.footprint_bytes[ML_ROLE_RENDERER], 500ULL << 20);
-    ck_assert_uint_eq(rules.footprint_again_bytes, 4096);
-    ck_assert_uint_eq(rules.live_bytes[ML_ROLE_OTHER], 2ULL << 20);
-    ck_assert_uint_eq(rules.growth_bytes, 3ULL << 20);
-    ck_assert_uint_eq(rules.growth_seconds, 7);
-    ck_assert_uint_eq(rules.limit_percent, 90);
-    ck_assert_uint_eq(rules.to_limit_seconds, 30);
-    ck_assert_uint_eq(rules.pressure_some_percent, 20);
-    ck_assert_uint_eq(rules.pressure_full_percent, 0);
-    ck_assert(rules.pressure_events);
-    ck_assert_uint_eq(rules.every_seconds, 60);
-    ck_assert_uint_eq(rules.peak_step_bytes, 5ULL << 20);
-    ck_assert_uint_eq(rules.stack_bytes, 6ULL << 20);
-    ck_assert_uint_eq(rules.control_one_in, 100);
-    ck_assert(!rules.killed);
-    ck_assert_uint_eq(rules.most_dumps, 8);
-    ck_assert_uint_eq(rules.most_seconds, 9);
+    ck_assert_uint_eq(rules.service.footprint_bytes.browser, 1ULL << 30);
+    ck_assert_uint_eq(rules.service.footprint_bytes.gpu, 0);
+    ck_assert_uint_eq(rules.service.footprint_bytes.renderer, 500ULL << 20);
+    ck_assert_uint_eq(rules.service.footprint_again_bytes, 4096);
+    ck_assert_uint_eq(rules.service.live_bytes.other, 2ULL << 20);
+    ck_assert_uint_eq(rules.service.growth_bytes, 3ULL << 20);
+    ck_assert_uint_eq(rules.service.growth_seconds, 7);
+    ck_assert_uint_eq(rules.service.limit_percent, 90);
+    ck_assert_uint_eq(rules.service.to_limit_seconds, 30);
+    ck_assert_uint_eq(rules.service.pressure_some_percent, 20);
+    ck_assert_uint_eq(rules.service.pressure_full_percent, 0);
+    ck_assert(rules.service.pressure_events);
+    ck_assert_uint_eq(rules.service.every_seconds, 60);
+    ck_assert_uint_eq(rules.service.peak_step_bytes, 5ULL << 20);
+    ck_assert_uint_eq(rules.service.stack_bytes, 6ULL << 20);
+    ck_assert_uint_eq(rules.service.control_one_in, 100);
+    ck_assert(!rules.service.killed);
+    ck_assert_uint_eq(rules.service.most_dumps, 8);
+    ck_assert_uint_eq(rules.service.most_seconds, 9);
     ck_assert(ml_trigger_rules_watch_memory(&rules));
 }
 END_TEST

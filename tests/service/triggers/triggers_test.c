@@ -22,7 +22,7 @@ static uint64_t *live_by_node(void *context, uint32_t id, uint32_t *out_count) {
     return nodes;
 }
 
-static void begin(const struct ml_trigger_thresholds *rules) {
+static void begin(const struct memlog_service_trigger_rules *rules) {
     triggers = ml_triggers_new(rules, 0);
     memset(live_nodes, 0, sizeof(live_nodes));
     ck_assert_ptr_nonnull(triggers);
@@ -74,7 +74,7 @@ static struct ml_trigger_process process_of(uint64_t footprint_mib, uint64_t liv
 }
 
 START_TEST(a_footprint_over_its_threshold_makes_one_dump_and_another_after_the_step) {
-    begin(&(struct ml_trigger_thresholds
+    begin(&(struct memlog_service_trigger_rules
     ){.footprint_bytes = {400ULL * MIB}, .footprint_again_bytes = 500ULL * MIB});
     struct ml_trigger_process process = process_of(400, 1);
     size_t count = look(1, &process, 1);
@@ -84,7 +84,7 @@ START_TEST(a_footprint_over_its_threshold_makes_one_dump_and_another_after_the_s
     process = process_of(401, 1);
     const struct ml_trigger_decision *dump = dump_of(look(2, &process, 1));
     ck_assert_ptr_nonnull(dump);
-    ck_assert_int_eq(dump->kind, ML_TRIGGER_FOOTPRINT);
+    ck_assert_int_eq(dump->kind, MEMLOG_SERVICE_TRIGGER_KIND_FOOTPRINT);
     ck_assert_uint_eq(dump->id, 7);
     ck_assert_ptr_nonnull(strstr(dump->reason, "main eater (70)"));
     process = process_of(901, 1);
@@ -96,7 +96,7 @@ START_TEST(a_footprint_over_its_threshold_makes_one_dump_and_another_after_the_s
 END_TEST
 
 START_TEST(a_browser_that_is_not_the_first_process_is_not_called_main) {
-    begin(&(struct ml_trigger_thresholds){.footprint_bytes = {400ULL * MIB}});
+    begin(&(struct memlog_service_trigger_rules){.footprint_bytes = {400ULL * MIB}});
     struct ml_trigger_process process = process_of(401, 1);
     process.is_first = false;
     const struct ml_trigger_decision *dump = dump_of(look(1, &process, 1));
@@ -107,7 +107,7 @@ START_TEST(a_browser_that_is_not_the_first_process_is_not_called_main) {
 END_TEST
 
 START_TEST(a_role_without_a_threshold_and_an_ended_process_trigger_nothing) {
-    begin(&(struct ml_trigger_thresholds){.footprint_bytes = {1}, .live_bytes = {1}});
+    begin(&(struct memlog_service_trigger_rules){.footprint_bytes = {1}, .live_bytes = {1}});
     struct ml_trigger_process process = process_of(1000, 1000);
     process.role = 4;
     ck_assert_uint_eq(look(1, &process, 1), 0);
@@ -120,21 +120,21 @@ START_TEST(a_role_without_a_threshold_and_an_ended_process_trigger_nothing) {
 END_TEST
 
 START_TEST(the_guilty_stack_is_the_one_that_holds_most) {
-    begin(&(struct ml_trigger_thresholds){.live_bytes = {10ULL * MIB}});
+    begin(&(struct memlog_service_trigger_rules){.live_bytes = {10ULL * MIB}});
     const struct ml_trigger_process process = process_of(0, 11);
     live_nodes[0] = 99; /* no stack is nobody's */
     live_nodes[2] = 50;
     live_nodes[3] = 40;
     const struct ml_trigger_decision *dump = dump_of(look(1, &process, 1));
     ck_assert_ptr_nonnull(dump);
-    ck_assert_int_eq(dump->kind, ML_TRIGGER_LIVE);
+    ck_assert_int_eq(dump->kind, MEMLOG_SERVICE_TRIGGER_KIND_LIVE);
     ck_assert_uint_eq(dump->node, 2);
     ck_assert_uint_eq(dump->node_bytes, 50);
 }
 END_TEST
 
 START_TEST(nobody_is_blamed_for_memory_that_the_heap_does_not_explain) {
-    begin(&(struct ml_trigger_thresholds){.footprint_bytes = {200ULL * MIB}});
+    begin(&(struct memlog_service_trigger_rules){.footprint_bytes = {200ULL * MIB}});
     struct ml_trigger_process process = process_of(201, 1);
     process.heap_bytes = MIB;
     process.peak_bytes = process.heap_most_bytes = 2ULL * MIB;
@@ -153,7 +153,7 @@ START_TEST(nobody_is_blamed_for_memory_that_the_heap_does_not_explain) {
 END_TEST
 
 START_TEST(nobody_is_blamed_for_what_the_allocator_keeps) {
-    begin(&(struct ml_trigger_thresholds){.footprint_bytes = {200ULL * MIB}});
+    begin(&(struct memlog_service_trigger_rules){.footprint_bytes = {200ULL * MIB}});
     struct ml_trigger_process process = process_of(201, 1);
     process.heap_bytes = MIB;
     process.peak_bytes = process.heap_most_bytes = 190ULL * MIB;
@@ -168,7 +168,7 @@ START_TEST(nobody_is_blamed_for_what_the_allocator_keeps) {
 END_TEST
 
 START_TEST(a_heap_that_explains_the_memory_has_its_guilty_stack) {
-    begin(&(struct ml_trigger_thresholds){.footprint_bytes = {200ULL * MIB}});
+    begin(&(struct memlog_service_trigger_rules){.footprint_bytes = {200ULL * MIB}});
     struct ml_trigger_process process = process_of(201, 150);
     process.heap_bytes = 150ULL * MIB;
     live_nodes[2] = 50;
@@ -179,7 +179,8 @@ START_TEST(a_heap_that_explains_the_memory_has_its_guilty_stack) {
 END_TEST
 
 START_TEST(growth_names_the_stack_that_gained_not_the_one_that_holds_most) {
-    begin(&(struct ml_trigger_thresholds){.growth_bytes = 10ULL * MIB, .growth_seconds = 60});
+    begin(&(struct memlog_service_trigger_rules){.growth_bytes = 10ULL * MIB, .growth_seconds = 60}
+    );
     struct ml_trigger_process process = process_of(0, 100);
     live_nodes[1] = 90ULL * MIB;
     live_nodes[2] = 10ULL * MIB;
@@ -191,7 +192,7 @@ START_TEST(growth_names_the_stack_that_gained_not_the_one_that_holds_most) {
     live_nodes[2] = 20ULL * MIB;
     const struct ml_trigger_decision *dump = dump_of(look(40, &process, 1));
     ck_assert_ptr_nonnull(dump);
-    ck_assert_int_eq(dump->kind, ML_TRIGGER_GROWTH);
+    ck_assert_int_eq(dump->kind, MEMLOG_SERVICE_TRIGGER_KIND_GROWTH);
     ck_assert_uint_eq(dump->node, 2);
     ck_assert_uint_eq(dump->node_bytes, 10ULL * MIB);
     ck_assert_ptr_null(dump_of(look(41, &process, 1))); /* counted anew */
@@ -199,7 +200,8 @@ START_TEST(growth_names_the_stack_that_gained_not_the_one_that_holds_most) {
 END_TEST
 
 START_TEST(growth_that_is_slower_than_its_time_is_none) {
-    begin(&(struct ml_trigger_thresholds){.growth_bytes = 10ULL * MIB, .growth_seconds = 10});
+    begin(&(struct memlog_service_trigger_rules){.growth_bytes = 10ULL * MIB, .growth_seconds = 10}
+    );
     for (uint64_t i = 0; i < 100; i++) {
         const struct ml_trigger_process process = process_of(0, 100 + i / 2);
         ck_assert_ptr_null(dump_of(look(1 + i, &process, 1)));
@@ -208,7 +210,7 @@ START_TEST(growth_that_is_slower_than_its_time_is_none) {
 END_TEST
 
 START_TEST(one_stack_over_its_budget_makes_a_dump_and_again_at_twice_that) {
-    begin(&(struct ml_trigger_thresholds){.stack_bytes = 100});
+    begin(&(struct memlog_service_trigger_rules){.stack_bytes = 100});
     const struct ml_trigger_process process = process_of(0, 1);
     live_nodes[3] = 100;
     ck_assert_ptr_null(dump_of(look(1, &process, 1)));
@@ -224,7 +226,7 @@ START_TEST(one_stack_over_its_budget_makes_a_dump_and_again_at_twice_that) {
 END_TEST
 
 START_TEST(a_limit_is_crossed_once_until_its_memory_has_fallen_back) {
-    begin(&(struct ml_trigger_thresholds){.limit_percent = 90});
+    begin(&(struct memlog_service_trigger_rules){.limit_percent = 90});
     struct ml_trigger_memory memory = {.name = "cgroup /x", .used_bytes = 89, .limit_bytes = 100};
     ck_assert_ptr_null(dump_of(look_at_memory(1, &memory)));
     memory.used_bytes = 90;
@@ -245,7 +247,7 @@ START_TEST(a_limit_is_crossed_once_until_its_memory_has_fallen_back) {
 END_TEST
 
 START_TEST(a_memory_that_fills_steadily_is_seen_before_it_is_full) {
-    begin(&(struct ml_trigger_thresholds){.to_limit_seconds = 30});
+    begin(&(struct memlog_service_trigger_rules){.to_limit_seconds = 30});
     struct ml_trigger_memory memory = {.name = "m", .limit_bytes = 1000};
     for (uint64_t s = 1; s < 70; s++) {
         memory.used_bytes = 10 * s;
@@ -254,14 +256,14 @@ START_TEST(a_memory_that_fills_steadily_is_seen_before_it_is_full) {
     memory.used_bytes = 700;
     const struct ml_trigger_decision *dump = dump_of(look_at_memory(70, &memory));
     ck_assert_ptr_nonnull(dump);
-    ck_assert_int_eq(dump->kind, ML_TRIGGER_TIME_TO_LIMIT);
+    ck_assert_int_eq(dump->kind, MEMLOG_SERVICE_TRIGGER_KIND_TIME_TO_LIMIT);
     memory.used_bytes = 710;
     ck_assert_ptr_null(dump_of(look_at_memory(71, &memory)));
 }
 END_TEST
 
 START_TEST(pressure_is_told_once_until_it_has_halved_and_events_as_they_come) {
-    begin(&(struct ml_trigger_thresholds
+    begin(&(struct memlog_service_trigger_rules
     ){.pressure_some_percent = 20, .pressure_full_percent = 5, .pressure_events = true});
     struct ml_trigger_memory memory = {.name = "m", .some_percent_100 = 1999, .max_events = 50};
     ck_assert_ptr_null(dump_of(look_at_memory(1, &memory)));
@@ -284,7 +286,7 @@ START_TEST(pressure_is_told_once_until_it_has_halved_and_events_as_they_come) {
 END_TEST
 
 START_TEST(a_memory_names_who_of_those_in_it_holds_most_and_which_it_is) {
-    begin(&(struct ml_trigger_thresholds){.limit_percent = 80});
+    begin(&(struct memlog_service_trigger_rules){.limit_percent = 80});
     live_nodes[2] = 5 * MIB;
     const struct ml_trigger_memory memories[] = {
         {.name = "a", .used_bytes = 10, .limit_bytes = 100, .largest_id = 8},
@@ -305,7 +307,7 @@ START_TEST(a_memory_names_who_of_those_in_it_holds_most_and_which_it_is) {
 END_TEST
 
 START_TEST(a_memory_that_nobody_known_is_in_blames_nobody) {
-    begin(&(struct ml_trigger_thresholds){.limit_percent = 80});
+    begin(&(struct memlog_service_trigger_rules){.limit_percent = 80});
     live_nodes[2] = 5 * MIB;
     const struct ml_trigger_memory memory = {.name = "a", .used_bytes = 90, .limit_bytes = 100};
     const struct ml_trigger_look alone = {
@@ -323,7 +325,7 @@ END_TEST
 
 START_TEST(control_groups_that_are_no_more_make_room_for_others) {
     enum { GROUPS = 1000 };
-    begin(&(struct ml_trigger_thresholds){.limit_percent = 80});
+    begin(&(struct memlog_service_trigger_rules){.limit_percent = 80});
     for (unsigned i = 0; i < GROUPS; i++) {
         char name[32];
         (void)snprintf(name, sizeof(name), "group %u", i);
@@ -336,7 +338,7 @@ START_TEST(control_groups_that_are_no_more_make_room_for_others) {
 END_TEST
 
 START_TEST(what_a_former_service_has_dumped_is_not_dumped_again) {
-    begin(&(struct ml_trigger_thresholds
+    begin(&(struct memlog_service_trigger_rules
     ){.footprint_bytes = {10 * (uint64_t)MIB},
       .footprint_again_bytes = 5 * (uint64_t)MIB,
       .limit_percent = 80,
@@ -352,8 +354,9 @@ START_TEST(what_a_former_service_has_dumped_is_not_dumped_again) {
         .used_bytes = 90,
         .limit_bytes = 100,
         .some_percent_100 = 2500,
-        .dumped_kinds =
-            1U << ML_TRIGGER_LIMIT | 1U << ML_TRIGGER_TIME_TO_LIMIT | 1U << ML_TRIGGER_PRESSURE};
+        .dumped_kinds = 1U << MEMLOG_SERVICE_TRIGGER_KIND_LIMIT |
+                        1U << MEMLOG_SERVICE_TRIGGER_KIND_TIME_TO_LIMIT |
+                        1U << MEMLOG_SERVICE_TRIGGER_KIND_PRESSURE};
     for (uint64_t s = 3; s < 8; s++) {
         memory.used_bytes++;
         ck_assert_ptr_null(dump_of(look_at_memory(s, &memory)));
@@ -367,8 +370,8 @@ START_TEST(what_a_former_service_has_dumped_is_not_dumped_again) {
 END_TEST
 
 START_TEST(a_former_services_dumps_count_for_the_rate_limit) {
-    begin(&(struct ml_trigger_thresholds){.control_one_in = 1, .most_dumps = 2, .most_seconds = 100}
-    );
+    begin(&(struct memlog_service_trigger_rules
+    ){.control_one_in = 1, .most_dumps = 2, .most_seconds = 100});
     const uint64_t dumped_ns[] = {10 * second, 60 * second};
     struct ml_trigger_look one = {
         .now_ns = 70 * second, .whole = true, .dumped_ns = dumped_ns, .dumped_count = 2};
@@ -381,13 +384,13 @@ START_TEST(a_former_services_dumps_count_for_the_rate_limit) {
 END_TEST
 
 START_TEST(the_interval_keeps_step_with_the_clock_and_the_peak_with_its_step) {
-    begin(&(struct ml_trigger_thresholds){.every_seconds = 60});
+    begin(&(struct memlog_service_trigger_rules){.every_seconds = 60});
     ck_assert_ptr_null(dump_of(look(59, NULL, 0)));
     ck_assert_ptr_nonnull(dump_of(look(61, NULL, 0)));
     ck_assert_ptr_null(dump_of(look(119, NULL, 0)));
     ck_assert_ptr_nonnull(dump_of(look(120, NULL, 0)));
     tear_down();
-    begin(&(struct ml_trigger_thresholds){.peak_step_bytes = 100});
+    begin(&(struct memlog_service_trigger_rules){.peak_step_bytes = 100});
     struct ml_trigger_look look_at = {.now_ns = 1, .whole = true, .tree_peak_bytes = 99};
     ck_assert_ptr_null(dump_of(ml_triggers_look(triggers, &look_at, decisions)));
     look_at.tree_peak_bytes = 150;
@@ -420,7 +423,7 @@ static void check_rate(uint32_t one_in, uint64_t seed) {
     unsigned dumps = 0;
     unsigned in_a_row = 0;
     bool before = false;
-    begin(&(struct ml_trigger_thresholds){.control_one_in = one_in});
+    begin(&(struct memlog_service_trigger_rules){.control_one_in = one_in});
     for (uint32_t i = 0; i < (uint32_t)looks; i++) {
         look_at.random = random_of(&seed);
         const bool drawn = dump_of(ml_triggers_look(triggers, &look_at, decisions)) != NULL;
@@ -438,7 +441,7 @@ START_TEST(a_control_sample_comes_at_its_rate) {
     for (size_t i = 0; i < sizeof(rates) / sizeof(rates[0]); i++) {
         check_rate(rates[i], 20261122 + i);
     }
-    begin(&(struct ml_trigger_thresholds){.control_one_in = 1});
+    begin(&(struct memlog_service_trigger_rules){.control_one_in = 1});
     uint64_t seed = 1;
     for (unsigned i = 0; i < 1000; i++) {
         const struct ml_trigger_look look_at = {.whole = true, .random = random_of(&seed)};
@@ -448,14 +451,14 @@ START_TEST(a_control_sample_comes_at_its_rate) {
 END_TEST
 
 START_TEST(who_is_killed_is_told_once_whoever_killed_it_and_a_crash_is_not) {
-    begin(&(struct ml_trigger_thresholds){.killed = true});
+    begin(&(struct memlog_service_trigger_rules){.killed = true});
     struct ml_trigger_process process = process_of(5, 3);
     process.running = false;
     process.killed_by = 9;
     process.by_oom = true;
     const struct ml_trigger_decision *dump = dump_of(look(1, &process, 1));
     ck_assert_ptr_nonnull(dump);
-    ck_assert_int_eq(dump->kind, ML_TRIGGER_KILLED);
+    ck_assert_int_eq(dump->kind, MEMLOG_SERVICE_TRIGGER_KIND_KILLED);
     ck_assert_uint_eq(dump->id, 7);
     ck_assert_ptr_nonnull(strstr(dump->reason, "out of memory"));
     ck_assert_uint_eq(look(2, &process, 1), 0);
@@ -466,8 +469,8 @@ START_TEST(who_is_killed_is_told_once_whoever_killed_it_and_a_crash_is_not) {
 END_TEST
 
 START_TEST(what_the_rate_limit_forbids_stays_crossed) {
-    begin(&(struct ml_trigger_thresholds){.live_bytes = {10}, .most_dumps = 2, .most_seconds = 100}
-    );
+    begin(&(struct memlog_service_trigger_rules
+    ){.live_bytes = {10}, .most_dumps = 2, .most_seconds = 100});
     struct ml_trigger_process processes[4];
     for (uint32_t i = 0; i < 4; i++) {
         processes[i] = process_of(0, 1);

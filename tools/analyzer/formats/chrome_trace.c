@@ -390,7 +390,7 @@ static void unrecorded_write(struct ml_json *json, const struct ml_chrome_dump *
         char label[LABEL_BYTES];
         char words[ML_UNITS_BYTES];
 
-        if (other->state == ML_STATE_REPLACED) {
+        if (other->state == MEMLOG_SERVICE_PROCESS_STATE_REPLACED) {
             continue; /* its pid is its successor's */
         }
         snprintf(

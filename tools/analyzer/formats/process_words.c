@@ -91,10 +91,10 @@ static bool is_first(const struct ml_profile *profile, const struct ml_profile_p
 
 const char *
 ml_process_role(const struct ml_profile *profile, const struct ml_profile_process *process) {
-    if (process->role == ML_ROLE_OTHER) {
+    if (process->role == MEMLOG_SERVICE_ROLE_OTHER) {
         return "";
     }
-    if (process->role == ML_ROLE_BROWSER && is_first(profile, process)) {
+    if (process->role == MEMLOG_SERVICE_ROLE_BROWSER && is_first(profile, process)) {
         return "main";
     }
     return ml_profile_role_name(process->role);

@@ -135,7 +135,7 @@ static void put_processes(struct writer *writer) {
         bind(writer, into, 2, process->pid);
         bind_text(writer, into, 3, process->name.bytes, process->name.count_bytes);
         bind(writer, into, 4, process->start.boottime_ns);
-        if (process->state == ML_STATE_RUNNING) {
+        if (process->state == MEMLOG_SERVICE_PROCESS_STATE_RUNNING) {
             bind_null(writer, into, 5);
         } else {
             bind(writer, into, 5, process->end.boottime_ns);
@@ -284,8 +284,9 @@ static void put_process_stacks(
 ) {
     const struct ml_profile_process *process = &writer->profile->processes[process_number];
     const struct ml_stack_list *list = &writer->stacks->processes[process_number];
-    uint64_t ts = process->state == ML_STATE_RUNNING ? writer->profile->now.boottime_ns
-                                                     : process->end.boottime_ns;
+    uint64_t ts = process->state == MEMLOG_SERVICE_PROCESS_STATE_RUNNING
+                      ? writer->profile->now.boottime_ns
+                      : process->end.boottime_ns;
 
     bind(writer, allocations, 1, ts);
     bind(writer, allocations, 2, process_number + 1);

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "mojom_like_idl/contracts/heap_service_mojom.h"
 #include "tools/analyzer/model/trace_symbols.h"
 
 static void process_fini(struct ml_profile_process *process) {
@@ -268,8 +267,8 @@ uint64_t ml_profile_processes(const struct ml_profile *profile) {
         /* What it became may be in no dump: then it stands for the process. Of many such images as
          * one entry nobody knows; what they became has entries as a rule. */
         const bool goes_on = i + 1 < images_count && images[i + 1]->pid == image->pid;
-        const bool is_left =
-            image->state == ML_STATE_REPLACED && (goes_on || image->folded_processes > 0);
+        const bool is_left = image->state == MEMLOG_SERVICE_PROCESS_STATE_REPLACED &&
+                             (goes_on || image->folded_processes > 0);
         count += is_left ? 0 : count_of(image);
     }
     free(images);

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "base/uncovered.h"
+#include "mojom_like_idl/contracts/heap_service_mojom.h"
 #include "tools/analyzer/model/deobfuscation.h"
 #include "tools/analyzer/model/memory.h"
 
@@ -97,8 +98,8 @@ enum { ML_PROFILE_SAMPLING_MAX = 64 };
 struct ml_profile_process {
     uint32_t id, parent_id;
     uint32_t pid, parent_pid;
-    uint32_t role;  /* enum ml_profile_role */
-    uint32_t state; /* enum ml_profile_state */
+    uint32_t role;  /* enum memlog_service_role */
+    uint32_t state; /* enum memlog_service_process_state */
     int32_t exit_code;
     uint32_t signal;
     bool from_startup;
@@ -211,23 +212,8 @@ struct ml_profile_symbols {
     struct ml_arena arena; /* the texts */
 };
 
-enum ml_profile_role {
-    ML_ROLE_BROWSER = 0,
-    ML_ROLE_RENDERER = 1,
-    ML_ROLE_GPU = 2,
-    ML_ROLE_UTILITY = 3,
-    ML_ROLE_OTHER = 4
-};
-
-enum ml_profile_state {
-    ML_STATE_RUNNING = 0,
-    ML_STATE_EXITED = 1,
-    ML_STATE_KILLED = 2,
-    ML_STATE_REPLACED = 3
-};
-
-/* memlog.service.TriggerKind.kAsked + 1: not unasked, but in the words of who asked. */
-enum { ML_PROFILE_TRIGGER_ASKED = 12 };
+/* Not unasked, but in the words of who asked. */
+enum { ML_PROFILE_TRIGGER_ASKED = MEMLOG_SERVICE_TRIGGER_KIND_ASKED + 1 };
 
 /* Why the dump was taken. */
 struct ml_profile_trigger {

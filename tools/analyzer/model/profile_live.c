@@ -83,7 +83,7 @@ static bool is_of_before(const struct ml_profile *profile) {
         if (process->left_tree) {
             return false;
         }
-        anybody_ended = anybody_ended || process->state != ML_STATE_RUNNING;
+        anybody_ended = anybody_ended || process->state != MEMLOG_SERVICE_PROCESS_STATE_RUNNING;
     }
     return anybody_ended;
 }
@@ -93,7 +93,7 @@ static void settle_before(struct ml_profile *profile) {
 
     for (size_t i = 0; i < profile->processes_count; i++) {
         struct ml_profile_process *process = &profile->processes[i];
-        process->left_tree = process->state != ML_STATE_RUNNING;
+        process->left_tree = process->state != MEMLOG_SERVICE_PROCESS_STATE_RUNNING;
     }
     sum_up(profile, &running, &profile->left);
     profile->running.bytes -=

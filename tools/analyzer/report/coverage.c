@@ -58,7 +58,8 @@ put_reading(const struct ml_report_page *page, const struct ml_profile_process *
         sizeof text,
         "private memory %s %s: heap %s live%s",
         ml_units_size(process->coverage_private_bytes, private_words),
-        process->state == ML_STATE_RUNNING ? "when last read" : "at its largest reading",
+        process->state == MEMLOG_SERVICE_PROCESS_STATE_RUNNING ? "when last read"
+                                                               : "at its largest reading",
         ml_units_size(process->coverage_heap_bytes, heap_words),
         peak
     );

@@ -32,14 +32,14 @@ struct table {
 
 void ml_report_state(const struct ml_profile_process *process, char *out_state, size_t out_bytes) {
     switch (process->state) {
-    case ML_STATE_EXITED:
+    case MEMLOG_SERVICE_PROCESS_STATE_EXITED:
         if (process->folded_processes > 0 && process->exit_code == -1) {
             snprintf(out_state, out_bytes, "exited"); /* not all of them with one code */
             break;
         }
         snprintf(out_state, out_bytes, "exit %" PRId32, process->exit_code);
         break;
-    case ML_STATE_KILLED:
+    case MEMLOG_SERVICE_PROCESS_STATE_KILLED:
         if (process->folded_processes > 0 && process->signal == 0) {
             snprintf(out_state, out_bytes, "killed");
             break;

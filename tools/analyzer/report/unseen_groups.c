@@ -87,7 +87,7 @@ most_at_once(const struct ml_profile_process *const *some, size_t count, struct 
         }
         steps[steps_count++] =
             (struct step){.monotonic_ns = one->start.monotonic_ns, .bytes = bytes};
-        if (one->state != ML_STATE_RUNNING) {
+        if (one->state != MEMLOG_SERVICE_PROCESS_STATE_RUNNING) {
             steps[steps_count++] = (struct step
             ){.monotonic_ns = one->end.monotonic_ns, .bytes = bytes, .is_end = true};
         }

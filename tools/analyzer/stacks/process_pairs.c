@@ -35,7 +35,8 @@ static bool same_work(const struct ml_profile_process *a, const struct ml_profil
  */
 static bool both_first(const struct ml_profile_process *a, const struct ml_profile_process *b) {
     return a->parent_id == 0 && b->parent_id == 0 &&
-           (a->state == ML_STATE_REPLACED) == (b->state == ML_STATE_REPLACED);
+           (a->state == MEMLOG_SERVICE_PROCESS_STATE_REPLACED) ==
+               (b->state == MEMLOG_SERVICE_PROCESS_STATE_REPLACED);
 }
 
 /* Another build of the program, under another name. */

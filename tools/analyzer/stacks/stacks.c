@@ -18,11 +18,12 @@ static void file_found_in(
     const struct ml_profile_process *process,
     const struct ml_profile_module *module
 ) {
-    if (file->pid == 0 || (!file->is_running && process->state == ML_STATE_RUNNING)) {
+    if (file->pid == 0 ||
+        (!file->is_running && process->state == MEMLOG_SERVICE_PROCESS_STATE_RUNNING)) {
         file->pid = process->pid;
         file->pid_start = module->start;
         file->pid_end = module->end;
-        file->is_running = process->state == ML_STATE_RUNNING;
+        file->is_running = process->state == MEMLOG_SERVICE_PROCESS_STATE_RUNNING;
     }
 }
 

@@ -63,17 +63,17 @@ START_TEST(counts_who_records_in_a_role_and_refuses_one_too_many) {
     struct ml_member *member = NULL;
     for (int i = 1; i <= ML_MEMBERS_MAX; i++) {
         ck_assert_int_eq(ml_members_add(&members, i, &member), ML_OK);
-        member->role = i % 2 == 0 ? ML_ROLE_RENDERER : ML_ROLE_GPU;
+        member->role = i % 2 == 0 ? MEMLOG_SERVICE_ROLE_RENDERER : MEMLOG_SERVICE_ROLE_GPU;
         if (i <= 4) {
             ml_member_set_recording(member, ML_RECORDING_SERVE);
         }
     }
-    ck_assert_uint_eq(ml_members_recording(&members, ML_ROLE_RENDERER), 2);
+    ck_assert_uint_eq(ml_members_recording(&members, MEMLOG_SERVICE_ROLE_RENDERER), 2);
     ck_assert_int_eq(
         ml_member_set_state(ml_members_find(&members, 2), ML_MEMBER_EVENT_EXIT), ML_OK
     );
-    ck_assert_uint_eq(ml_members_recording(&members, ML_ROLE_RENDERER), 1);
-    ck_assert_uint_eq(ml_members_recording(&members, ML_ROLE_UTILITY), 0);
+    ck_assert_uint_eq(ml_members_recording(&members, MEMLOG_SERVICE_ROLE_RENDERER), 1);
+    ck_assert_uint_eq(ml_members_recording(&members, MEMLOG_SERVICE_ROLE_UTILITY), 0);
     ck_assert_int_eq(ml_members_add(&members, 99999, &member), ML_PEER_LIMIT);
     ml_members_fini(&members);
 }
