@@ -3,8 +3,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* TracePacket.sequence_flags; TrackEvent.type; CounterDescriptor.unit */
-enum { SEQUENCE_CLEARED = 1, TYPE_COUNTER = 4, UNIT_SIZE_BYTES = 3 };
+/* TrackEvent.type; CounterDescriptor.unit */
+enum { TYPE_COUNTER = 4, UNIT_SIZE_BYTES = 3 };
 
 enum { NAME_BYTES = 160, NS_PER_MS = 1000000 };
 
@@ -35,20 +35,9 @@ static uint64_t boottime_ns(const struct ml_snapshot *snapshot, uint64_t ms) {
     return now->boottime_ns - now->monotonic_ns + ms * NS_PER_MS;
 }
 
-static ml_trace_TracePacket head_at(struct counters *counters, uint64_t ns) {
-    struct ml_dump_standard *standard = counters->standard;
-    ml_trace_TracePacket head = {.timestamp = ns};
-
-    if (standard->counters_sequence == 0) {
-        standard->counters_sequence = standard->next_sequence++;
-        head.sequence_flags = SEQUENCE_CLEARED;
-    }
-    head.trusted_packet_sequence_id = standard->counters_sequence;
-    return head;
-}
-
 static void send_descriptor(struct counters *counters, const struct ml_text *name, uint64_t uuid) {
-    ml_trace_TracePacket head = head_at(counters, counters->snapshot->now.boottime_ns);
+    ml_trace_TracePacket head =
+        ml_dump_standard_event_head(counters->standard, counters->snapshot->now.boottime_ns);
     const ml_trace_TrackDescriptor message = {
         .uuid = uuid,
         .name = ml_dump_text(name),
@@ -64,7 +53,8 @@ static void show(struct track *track, uint64_t ms, uint64_t bytes) {
     track->shown_bytes = bytes;
     if (track->counters != NULL) {
         struct counters *counters = track->counters;
-        ml_trace_TracePacket head = head_at(counters, boottime_ns(counters->snapshot, ms));
+        ml_trace_TracePacket head =
+            ml_dump_standard_event_head(counters->standard, boottime_ns(counters->snapshot, ms));
         const ml_trace_TrackEvent message = {
             .type = TYPE_COUNTER,
             .track_uuid = track->uuid,
@@ -248,7 +238,7 @@ void ml_dump_counters(
         .standard = standard,
         .snapshot = snapshot,
         .process = process,
-        .process_track = ml_dump_standard_track(standard->trace_pids[index], process),
+        .process_track = ml_dump_standard_track(standard->trace_pids[index], &process->start),
     };
 
     if (process->series_count == 0 || process->series[0].points_count < ML_DUMP_COUNTER_LEAST) {

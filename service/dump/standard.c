@@ -23,9 +23,13 @@ enum { SHOWN_ARGUMENTS_MAX_BYTES = 16 * 1024 };
 
 enum { SHOWN_NAME_BYTES = 320 };
 
+/* TracePacket.sequence_flags */
+enum { SEQUENCE_CLEARED = 1 };
+
 struct pid_at {
     uint32_t pid;
     uint32_t index;
+    uint64_t start_ns;
 };
 
 static int order_pid_at(const void *left, const void *right) {
@@ -35,12 +39,16 @@ static int order_pid_at(const void *left, const void *right) {
     if (a->pid != b->pid) {
         return (a->pid > b->pid) - (a->pid < b->pid);
     }
+    if (a->start_ns != b->start_ns) {
+        return (a->start_ns > b->start_ns) - (a->start_ns < b->start_ns);
+    }
     return (a->index > b->index) - (a->index < b->index);
 }
 
 enum ml_status
 ml_dump_standard_init(struct ml_dump_standard *standard, const struct ml_snapshot *snapshot) {
-    uint32_t count = snapshot->processes_count;
+    const uint32_t recorded = snapshot->processes_count;
+    const uint32_t count = recorded + snapshot->unrecorded_count;
     struct pid_at *sorted = calloc((size_t)count + 1, sizeof *sorted);
 
     *standard = (struct ml_dump_standard){.next_sequence = SEQUENCE_COMMON + 1};
@@ -49,8 +57,15 @@ ml_dump_standard_init(struct ml_dump_standard *standard, const struct ml_snapsho
         free(sorted);
         return ML_ENV_MEMORY;
     }
-    for (uint32_t i = 0; i < count; i++) {
-        sorted[i] = (struct pid_at){.pid = snapshot->processes[i].pid, .index = i};
+    for (uint32_t i = 0; i < recorded; i++) {
+        const struct ml_snapshot_process *process = &snapshot->processes[i];
+        sorted[i] = (struct pid_at
+        ){.pid = process->pid, .index = i, .start_ns = process->start.monotonic_ns};
+    }
+    for (uint32_t i = recorded; i < count; i++) {
+        const struct ml_snapshot_unrecorded *one = &snapshot->unrecorded[i - recorded];
+        sorted[i] =
+            (struct pid_at){.pid = one->pid, .index = i, .start_ns = one->start.monotonic_ns};
     }
     qsort(sorted, count, sizeof *sorted, order_pid_at);
     for (uint32_t i = 0; i < count; i++) {
@@ -72,6 +87,18 @@ ml_trace_TracePacket ml_dump_standard_head(uint64_t boottime_ns) {
         .timestamp = boottime_ns,
         .trusted_packet_sequence_id = SEQUENCE_COMMON,
     };
+}
+
+ml_trace_TracePacket
+ml_dump_standard_event_head(struct ml_dump_standard *standard, uint64_t boottime_ns) {
+    ml_trace_TracePacket head = {.timestamp = boottime_ns};
+
+    if (standard->events_sequence == 0) {
+        standard->events_sequence = standard->next_sequence++;
+        head.sequence_flags = SEQUENCE_CLEARED;
+    }
+    head.trusted_packet_sequence_id = standard->events_sequence;
+    return head;
 }
 
 static ml_trace_TracePacket common_head(const struct ml_snapshot *snapshot) {
@@ -206,8 +233,8 @@ static struct ml_text shown_name(
     return (struct ml_text){.bytes = buffer, .count_bytes = (uint32_t)count};
 }
 
-uint64_t ml_dump_standard_track(uint32_t trace_pid, const struct ml_snapshot_process *process) {
-    return ((uint64_t)trace_pid << 32 | (uint32_t)(process->start.monotonic_ns >> 10)) + 1;
+uint64_t ml_dump_standard_track(uint32_t trace_pid, const struct ml_timestamp *start) {
+    return ((uint64_t)trace_pid << 32 | (uint32_t)(start->monotonic_ns >> 10)) + 1;
 }
 
 static void send_descriptors(
@@ -222,7 +249,7 @@ static void send_descriptors(
         const struct ml_text name =
             shown_name(process, standard->trace_pids[i] != process->pid, buffer);
         ml_trace_TrackDescriptor message = {
-            .uuid = ml_dump_standard_track(standard->trace_pids[i], process),
+            .uuid = ml_dump_standard_track(standard->trace_pids[i], &process->start),
             .process =
                 {
                     .pid = (int32_t)standard->trace_pids[i],

@@ -11,21 +11,21 @@
 
 /* What the packets of one dump share. */
 struct ml_dump_standard {
-    uint32_t *trace_pids; /* of each process; see ml_dump_standard_init */
+    uint32_t *trace_pids; /* see ml_dump_standard_init; of the unrecorded behind the others' */
     uint32_t next_sequence;
-    uint32_t counters_sequence; /* 0: no counter was written yet */
+    uint32_t events_sequence; /* 0: no counter and no slice was written yet */
 };
 
-/* Give each process the pid under which the trace shows it: its own, unless a later process has the
- * same (exec, or the number came round again); then a number that no process can have. Errors:
- * ML_ENV_MEMORY. */
+/* Give each process, recorded or not, the pid under which the trace shows it: its own, unless a
+ * later process has the same (exec, or the number came round again); then a number that no process
+ * can have. Errors: ML_ENV_MEMORY. */
 ML_NODISCARD enum ml_status
 ml_dump_standard_init(struct ml_dump_standard *standard, const struct ml_snapshot *snapshot);
 void ml_dump_standard_fini(struct ml_dump_standard *standard);
 
 /* The uuid of a process's track: the same for it in every dump of it, another for any other
  * process: traces are put behind one another. */
-uint64_t ml_dump_standard_track(uint32_t trace_pid, const struct ml_snapshot_process *process);
+uint64_t ml_dump_standard_track(uint32_t trace_pid, const struct ml_timestamp *start);
 
 /* The file's first packet: one snapshot of the clocks, ahead of everything; without
  * MONOTONIC_COARSE in it trace_processor drops every heap profile. Fills in all of *out_head. */
@@ -33,6 +33,10 @@ void ml_dump_standard_clocks(const struct ml_snapshot *snapshot, ml_trace_TraceP
 
 /* The head of a packet that belongs to no process's heap. Units: ns, BOOTTIME. */
 ml_trace_TracePacket ml_dump_standard_head(uint64_t boottime_ns);
+
+/* The head of a counter's or slice's packet: they have a sequence of their own. */
+ml_trace_TracePacket
+ml_dump_standard_event_head(struct ml_dump_standard *standard, uint64_t boottime_ns);
 
 /* The process tree, names, resident sizes. */
 void ml_dump_standard_heads(

@@ -5,6 +5,7 @@
 #include "service/dump/packet.h"
 #include "service/dump/profile.h"
 #include "service/dump/standard.h"
+#include "service/dump/unrecorded.h"
 #include "service/dump/view.h"
 
 /* The run with the clocks first (Perfetto wants them), then who was there, then one process after
@@ -21,6 +22,7 @@ static void write_packets(
         ml_dump_view_reason(packet, snapshot);
         ml_dump_standard_heads(standard, packet, snapshot);
         ml_dump_view_processes(standard, packet, snapshot);
+        ml_dump_unrecorded(packet, standard, snapshot);
     }
     ml_dump_exact_heads(packet, snapshot);
     ml_dump_exact_tree(packet, snapshot);

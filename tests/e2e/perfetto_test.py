@@ -1,5 +1,7 @@
 """A dump as Perfetto reads it: every packet decoded by protoc with the published field numbers, several dumps in one trace."""
 import collections
+import re
+import subprocess
 import unittest
 
 import harness
@@ -22,6 +24,24 @@ worker = threading.Thread(target=work)
 worker.start()
 worker.join()
 """
+
+# One that memlog cannot be loaded into; one that becomes another program behind memlog's back.
+STATIC = "#include <unistd.h>\nint main(void) { usleep(200000); return 0; }\n"
+RAW = r"""
+#define _GNU_SOURCE
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+int main(int count, char **words) {
+    long result = SYS_execve;
+    free(malloc(1000));
+    __asm__ volatile("syscall" : "+a"(result) : "D"(words[1]), "S"(words + 1), "d"(environ) : "rcx", "r11", "memory");
+    return count;
+}
+"""
+
+# TrackEvent.type
+SLICE_BEGIN, SLICE_END = 1, 2
 
 
 class Perfetto(harness.Case):
@@ -115,6 +135,41 @@ class Perfetto(harness.Case):
             self.assertLessEqual(set(packet.all("interned_data", "frames", "mapping_id")), tables["mappings", *sequence])
             self.assertLessEqual(
                 set(packet.all("profile_packet", "process_dumps", "samples", "callstack_id")), tables["callstacks", *sequence])
+
+    def test_a_process_that_is_not_recorded_is_there_with_its_reason(self):
+        """As a process with a label, and with a slice over its life: Perfetto's UI shows no process on which nothing happens."""
+        for name, text, options in (("static", STATIC, ["-static"]), ("raw", RAW, [])):
+            (self.folder / f"{name}.c").write_text(text)
+            subprocess.run(["gcc", "-o", self.folder / name, self.folder / f"{name}.c", *options], check=True)
+        (dump,) = self.memlog("/bin/sh", "-c", '"$0" "a b" ""; "$1" /bin/sleep 0.3; true', self.folder / "static", self.folder / "raw").dumps()
+        trace = self.decode_whole(dump.read_bytes())
+        processes = self.whole_report(dump)["processes"]
+        tracks = {one.one("process", "process_name"): one for one in trace.all("packet", "track_descriptor") if one.all("process")}
+        slices = collections.defaultdict(list)
+        for packet in trace.all("packet"):
+            for event in packet.all("track_event"):
+                slices[event.one("track_uuid")].append((event.one("type"), *event.all("name"), packet.one("timestamp")))
+        of = {entry["name"]: entry for entry in processes}
+        for name in ("static", "sleep"):
+            with self.subTest(name):
+                entry, track = of[name], tracks[name]
+                self.assertEqual((entry["recorded"], track.one("process", "pid")), (False, entry["pid"]))
+                self.assertEqual(track.all("process", "cmdline"), entry["command_line"])
+                (label,) = track.all("process", "process_labels")
+                self.assertRegex(label, f"^not recorded: {re.escape(entry['reason'])}; private memory (not read|\\d+ KiB)$")
+                (begin, text, start), (end, stop) = slices[track.one("uuid")]
+                self.assertEqual((begin, end, text), (SLICE_BEGIN, SLICE_END, label))
+                self.assertLessEqual(start, stop)
+                (place,) = [one for one in trace.all("packet", "process_tree", "processes") if one.one("pid") == entry["pid"]]
+                self.assertEqual(place.one("ppid"), entry["parent_pid"])
+        self.assertEqual(tracks["static"].all("process", "cmdline")[1:], ["a b", ""])
+        # Of two images with one pid the later one has it.
+        self.assertEqual(of["raw"]["pid"], of["sleep"]["pid"])
+        self.assertIn(f"raw (pid {of['raw']['pid']} before)", tracks)
+        self.assertEqual([name for name, track in tracks.items() if name not in ("static", "sleep") and track.all("process", "process_labels")], [])
+        # Put behind another dump of the same run, each has slices that end.
+        numbers = trace.all("packet", "track_descriptor", "uuid")
+        self.assertEqual(len(numbers), len(set(numbers)))
 
     def test_dumps_and_symbols_are_put_behind_one_another(self):
         (first,) = self.memlog(harness.PROGRAMS / "oracle" / "single").dumps()

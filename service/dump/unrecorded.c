@@ -1,0 +1,206 @@
+#include "service/dump/unrecorded.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* TrackEvent.type */
+enum { TYPE_SLICE_BEGIN = 1, TYPE_SLICE_END = 2 };
+
+/* A reason and a size; a name and a pid. */
+enum { LABEL_BYTES = 512, NAME_BYTES = 320, TEXT_MAX = 256 };
+
+static int shown_bytes(const struct ml_text *text) {
+    return text->count_bytes < TEXT_MAX ? (int)text->count_bytes : TEXT_MAX;
+}
+
+static const char *bytes_of(const struct ml_text *text) {
+    return text->bytes != NULL ? text->bytes : "";
+}
+
+/* Each argument of a line has its NUL. */
+static bool encode_line(pb_ostream_t *stream, const pb_field_t *field, void *const *arg) {
+    const struct ml_text *line = *arg;
+
+    for (uint32_t at = 0; at < line->count_bytes;) {
+        const size_t count = strnlen(line->bytes + at, line->count_bytes - at);
+        if (!pb_encode_tag_for_field(stream, field) ||
+            !pb_encode_string(stream, (const pb_byte_t *)line->bytes + at, count)) {
+            return false;
+        }
+        at += (uint32_t)count + 1;
+    }
+    return true;
+}
+
+static pb_callback_t arguments_of(const struct ml_snapshot_unrecorded *one) {
+    return (pb_callback_t){
+        .funcs.encode = encode_line,
+        .arg =
+            (void *)(uintptr_t)&one->command_line, /* only read; nanopb's argument is not const */
+    };
+}
+
+/* An entry may stand for several, and its number may be a later process's. */
+static struct ml_text
+name_of(const struct ml_snapshot_unrecorded *one, bool is_former, char buffer[NAME_BYTES]) {
+    const int count = shown_bytes(&one->name);
+    int written = 0;
+
+    if (one->folded_processes > 1) {
+        written = snprintf(
+            buffer,
+            NAME_BYTES,
+            "%.*s (%" PRIu32 " processes)",
+            count,
+            bytes_of(&one->name),
+            one->folded_processes
+        );
+    } else if (is_former) {
+        written = snprintf(
+            buffer,
+            NAME_BYTES,
+            "%.*s (pid %" PRIu32 " before)",
+            count,
+            bytes_of(&one->name),
+            one->pid
+        );
+    } else {
+        return one->name;
+    }
+    return (struct ml_text){.bytes = buffer, .count_bytes = (uint32_t)written};
+}
+
+static struct ml_text label_of(const struct ml_snapshot_unrecorded *one, char buffer[LABEL_BYTES]) {
+    int count = snprintf(
+        buffer,
+        LABEL_BYTES,
+        "not recorded: %.*s; private memory ",
+        shown_bytes(&one->reason),
+        bytes_of(&one->reason)
+    );
+
+    if (one->resident_bytes == 0) { /* no process is without any */
+        count += snprintf(buffer + count, (size_t)(LABEL_BYTES - count), "not read");
+    } else {
+        count += snprintf(
+            buffer + count,
+            (size_t)(LABEL_BYTES - count),
+            "%" PRIu64 " KiB",
+            one->footprint_bytes / 1024
+        );
+    }
+    return (struct ml_text){.bytes = buffer, .count_bytes = (uint32_t)count};
+}
+
+static void send_tree(
+    struct ml_dump_packet *packet,
+    const struct ml_snapshot *snapshot,
+    uint32_t trace_pid,
+    const struct ml_snapshot_unrecorded *one
+) {
+    const ml_trace_ProcessTree_Process message = {
+        .pid = (int32_t)trace_pid,
+        .ppid = (int32_t)one->parent_pid,
+        .cmdline = arguments_of(one),
+    };
+    ml_trace_TracePacket head = ml_dump_standard_head(snapshot->now.boottime_ns);
+
+    /* A command line is cut by the host: one fits. */
+    if (!ml_dump_packet_put(
+            packet,
+            ml_trace_ProcessTree_processes_tag,
+            ml_trace_ProcessTree_Process_fields,
+            &message
+        )) {
+        ml_dump_packet_fail(packet, ML_BUG_SPACE);
+    }
+    ml_dump_packet_send(packet, &head, &head.process_tree);
+}
+
+static void send_size(
+    struct ml_dump_packet *packet,
+    const struct ml_snapshot *snapshot,
+    uint32_t trace_pid,
+    const struct ml_snapshot_unrecorded *one
+) {
+    const ml_trace_ProcessStats_Process message = {
+        .pid = (int32_t)trace_pid,
+        .vm_rss_kb = one->resident_bytes / 1024,
+    };
+    ml_trace_TracePacket head = ml_dump_standard_head(snapshot->now.boottime_ns);
+
+    if (message.vm_rss_kb == 0) {
+        return;
+    }
+    if (!ml_dump_packet_put(
+            packet,
+            ml_trace_ProcessStats_processes_tag,
+            ml_trace_ProcessStats_Process_fields,
+            &message
+        )) {
+        ml_dump_packet_fail(packet, ML_BUG_SPACE);
+    }
+    ml_dump_packet_send(packet, &head, &head.process_stats);
+}
+
+static void send_event(
+    struct ml_dump_packet *packet,
+    struct ml_dump_standard *standard,
+    uint64_t at_ns,
+    const ml_trace_TrackEvent *message
+) {
+    ml_trace_TracePacket head = ml_dump_standard_event_head(standard, at_ns);
+
+    ml_dump_packet_append(packet, ml_trace_TrackEvent_fields, message);
+    ml_dump_packet_send(packet, &head, &head.track_event);
+}
+
+static void send_one(
+    struct ml_dump_packet *packet,
+    struct ml_dump_standard *standard,
+    const struct ml_snapshot *snapshot,
+    uint32_t index
+) {
+    const struct ml_snapshot_unrecorded *one = &snapshot->unrecorded[index];
+    const uint32_t trace_pid = standard->trace_pids[snapshot->processes_count + index];
+    const bool is_running = one->state == 0; /* memlog.service.ProcessState.kRunning */
+    char name_buffer[NAME_BYTES];
+    char label_buffer[LABEL_BYTES];
+    const struct ml_text name = name_of(one, trace_pid != one->pid, name_buffer);
+    const struct ml_text label = label_of(one, label_buffer);
+    const uint64_t track = ml_dump_standard_track(trace_pid, &one->start);
+    const ml_trace_TrackDescriptor descriptor = {
+        .uuid = track,
+        .process =
+            {
+                .pid = (int32_t)trace_pid,
+                .cmdline = arguments_of(one),
+                .process_name = ml_dump_text(&name),
+                .process_labels = ml_dump_text(&label),
+            },
+    };
+    const ml_trace_TrackEvent begin = {
+        .type = TYPE_SLICE_BEGIN, .track_uuid = track, .name = ml_dump_text(&label)};
+    const ml_trace_TrackEvent end = {.type = TYPE_SLICE_END, .track_uuid = track};
+    ml_trace_TracePacket head = ml_dump_standard_head(snapshot->now.boottime_ns);
+
+    send_tree(packet, snapshot, trace_pid, one);
+    ml_dump_packet_append(packet, ml_trace_TrackDescriptor_fields, &descriptor);
+    ml_dump_packet_send(packet, &head, &head.track_descriptor);
+    send_size(packet, snapshot, trace_pid, one);
+    send_event(packet, standard, one->start.boottime_ns, &begin);
+    send_event(
+        packet, standard, is_running ? snapshot->now.boottime_ns : one->end.boottime_ns, &end
+    );
+}
+
+void ml_dump_unrecorded(
+    struct ml_dump_packet *packet,
+    struct ml_dump_standard *standard,
+    const struct ml_snapshot *snapshot
+) {
+    for (uint32_t i = 0; packet->status == ML_OK && i < snapshot->unrecorded_count; i++) {
+        send_one(packet, standard, snapshot, i);
+    }
+}
