@@ -140,7 +140,6 @@ enum ml_status ml_client_begin(struct ml_client *client, uint32_t profile) {
     fini_profile(client);
     client->setup.profile = profile;
     client->setup.from_startup = false;
-    client->timeline_over = false;
     client->profile_ns = client->session->timelines.noted_ns;
     init_profile(client);
     if (client->leaving == ML_LEAVING_EXIT && client->parent != NULL) {
@@ -159,7 +158,6 @@ enum ml_status ml_client_begin(struct ml_client *client, uint32_t profile) {
     client->followed_ticks = 0;
     client->cut_ticks = 0;
     client->has_late = false;
-    client->missed = false;
     client->sampled = false;
     forget_queued(client);
     client->inherited_known = true; /* nothing: what it had at its fork is not this profile's */
@@ -174,9 +172,9 @@ enum ml_status ml_client_begin(struct ml_client *client, uint32_t profile) {
 }
 
 void ml_client_finish(struct ml_client *client) {
-    client->phase = ML_CLIENT_DONE;
     ml_client_relieve(client);
     ml_client_end_timeline(client, client->end.end.monotonic_ns);
+    client->phase = ML_CLIENT_DONE;
     ml_client_left(client);
     ml_client_drop_queue(client);
     ml_staging_reader_fini(&client->staging);
@@ -186,8 +184,16 @@ void ml_client_finish(struct ml_client *client) {
 
 /* ---- what the connection feeds */
 
-/* After new events: those that are late already, and a queue that has grown too long, go now. */
-static void apply_what_cannot_wait(struct ml_client *client) {
+/* Apart, nothing is applied: it would change the tree. Nor while a snapshot is copied. */
+static bool must_wait(const struct ml_client *client) {
+    return client->session->apart || client->session->held;
+}
+
+/* Events that are late already, and a queue that has grown too long, go now. */
+void ml_client_digest(struct ml_client *client) {
+    if (must_wait(client)) {
+        return;
+    }
     if (client->sequencer.queued > ML_SESSION_QUEUE_MAX_EVENTS) {
         ml_client_apply(client, UINT64_MAX);
         for (uint32_t i = 0; i < client->sequencer.lanes_count; i++) {
@@ -202,28 +208,12 @@ static void apply_what_cannot_wait(struct ml_client *client) {
     client->has_late = false;
 }
 
-/* Apart, nothing is applied: it would change the tree. Nor while a snapshot is copied. */
-static bool must_wait(const struct ml_client *client) {
-    return client->session->apart || client->session->held;
-}
-
 static enum ml_status digest(struct ml_client *client, enum ml_status status) {
-    if (must_wait(client)) {
-        client->undigested = true;
-    } else {
-        apply_what_cannot_wait(client);
-    }
+    ml_client_digest(client);
     if (status != ML_OK) {
         ml_client_lose(client, status);
     }
     return client->lost;
-}
-
-void ml_client_digest(struct ml_client *client) {
-    if (client->undigested && !must_wait(client)) {
-        client->undigested = false;
-        apply_what_cannot_wait(client);
-    }
 }
 
 bool ml_client_stuffed(const struct ml_client *client) {

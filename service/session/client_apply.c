@@ -328,7 +328,6 @@ static void apply_queued(struct ml_client *client, uint64_t until) {
             look_further(&client->tracker, steps, count);
         }
         status = apply_batch(client, steps, count, reserved);
-        client->missed = client->missed || client->tracker.has_reused;
     }
     if (status != ML_OK) {
         /* Nothing behind an event that could not be applied would be true. */
@@ -443,7 +442,7 @@ void ml_client_inherit(struct ml_client *client) {
             client->inherited_blocks = fork->live_blocks;
             client->inherited_known = true;
         }
-    } else if (parent->applied_ticks >= client->setup.start.ticks || parent->phase == ML_CLIENT_DONE) {
+    } else if (parent->applied_ticks >= client->setup.start.ticks || parent->phase >= ML_CLIENT_DONE) {
         client->inherited_bytes = parent->tracker.totals.live_bytes;
         client->inherited_blocks = parent->tracker.totals.live_blocks;
         client->inherited_known = true;

@@ -37,7 +37,8 @@ static uint64_t lost_chunks_of(const struct ml_client *client) {
  * its way: nothing is lost, but what was live in between is not exact. (What never comes went past
  * memlog: coverage_of.) */
 static bool came_too_late(const struct ml_client *client, const struct ml_accounting *accounting) {
-    return client->missed && (client->tracker.missed_frees == 0 || accounting->in_flight > 0);
+    return client->tracker.has_reused &&
+           (client->tracker.missed_frees == 0 || accounting->in_flight > 0);
 }
 
 static bool complete(const struct ml_client *client, const struct ml_accounting *accounting) {

@@ -237,7 +237,7 @@ static void forget_id(struct ml_session *session, const struct ml_client *client
 /* Children of who goes have their inheritance by now, or never will. */
 static void let_go(struct ml_session *session) {
     for (struct ml_client *client = session->first; client != NULL; client = client->next) {
-        if (client->parent != NULL && client->parent->folded_away) {
+        if (client->parent != NULL && client->parent->phase == ML_CLIENT_FOLDED) {
             ml_client_inherit(client);
             client->parent = NULL;
         }
@@ -246,7 +246,7 @@ static void let_go(struct ml_session *session) {
     struct ml_client *last = NULL;
     while (*link != NULL) {
         struct ml_client *client = *link;
-        if (client->folded_away) {
+        if (client->phase == ML_CLIENT_FOLDED) {
             *link = client->next;
             forget_id(session, client);
             session->clients_count--;
@@ -298,7 +298,7 @@ static bool fold_into(struct ml_client *entry, struct ml_client *client) {
     widen(entry, client);
     session->folded_into[client->setup.id] = entry->setup.id;
     session->done_count--;
-    client->folded_away = true;
+    client->phase = ML_CLIENT_FOLDED;
     return true;
 }
 

@@ -359,12 +359,6 @@ static void add_variances(
     }
 }
 
-static void add_saturating(uint64_t *sum, uint64_t value) {
-    if (__builtin_add_overflow(*sum, value, sum)) {
-        *sum = UINT64_MAX;
-    }
-}
-
 /* Live sums are below 2^48 each, and no more than 2^16 processes are in one run: they do not wrap.
  */
 static void add_cell(
@@ -387,9 +381,9 @@ static void add_cell(
     sum->peak_blocks += blocks;
     sum->live_bytes += one->live_bytes;
     sum->live_blocks += one->live_blocks;
-    add_saturating(&sum->total_bytes, one->total_bytes);
-    add_saturating(&sum->total_blocks, one->total_blocks);
-    add_saturating(&sum->temporary_blocks, one->temporary_blocks);
+    ml_add_saturating(&sum->total_bytes, one->total_bytes);
+    ml_add_saturating(&sum->total_blocks, one->total_blocks);
+    ml_add_saturating(&sum->temporary_blocks, one->temporary_blocks);
     sum->mark = own->mark;
 }
 
@@ -400,8 +394,8 @@ static void add_totals(struct ml_tracker *own, const struct ml_tracker *tracker)
     sum->live_blocks += one->live_blocks;
     sum->peak_bytes += one->peak_bytes;
     sum->peak_blocks += one->peak_blocks;
-    add_saturating(&sum->total_bytes, one->total_bytes);
-    add_saturating(&sum->total_blocks, one->total_blocks);
+    ml_add_saturating(&sum->total_bytes, one->total_bytes);
+    ml_add_saturating(&sum->total_blocks, one->total_blocks);
     uint64_t held_bytes = 0;
     uint64_t held_blocks = 0;
     ml_tracker_tree_held(tracker, &held_bytes, &held_blocks);

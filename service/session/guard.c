@@ -80,8 +80,8 @@ void ml_client_relieve(struct ml_client *client) {
     if (client->lost != ML_ENV_MEMORY || client->relieved) {
         return;
     }
-    client->relieved = true;
     ml_client_end_timeline(client, client->session->timelines.noted_ns);
+    client->relieved = true;
     if (client->timeline != NULL) {
         /* They name nodes by the ids that they had. */
         ml_timeline_drop_stacks(client->timeline, &client->session->timelines.budget);

@@ -28,7 +28,8 @@ enum { ML_SESSION_BUCKETS = 4096 /* of the id and pid tables; chains of 16 at mo
 enum ml_client_phase {
     ML_CLIENT_RUNNING,
     ML_CLIENT_ENDED, /* the host said so; events may wait for their place in time */
-    ML_CLIENT_DONE   /* everything is applied; cells and nodes remain */
+    ML_CLIENT_DONE,  /* everything is applied; cells and nodes remain */
+    ML_CLIENT_FOLDED /* another one has its figures: it leaves the session */
 };
 
 /* How it has left the tree, if it has. */
@@ -113,9 +114,7 @@ struct ml_client {
     uint64_t followed_ticks;    /* of the first advance that saw it; 0: none yet */
     uint64_t cut_ticks;         /* ml_client_stop: what is stamped behind it is dropped; 0: none */
     uint64_t applied_ticks;     /* everything up to here is applied; what comes below is late */
-    bool missed;                /* an address was given out again before its free was seen */
     bool has_late;              /* something late is queued */
-    bool undigested;            /* fed apart: what is late or too much is still to be applied */
     bool left_apart;            /* applied apart: it is still in its parent's list */
     bool sampled;               /* a sampled block has come */
     uint64_t reaps_queued;      /* REAPED records, which concern other clients */
@@ -129,11 +128,9 @@ struct ml_client {
     struct ml_fold *fold; /* it stands for several: service/session/fold.h; NULL: it does not */
     uint64_t guard_sampling_bytes; /* what the guard has asked for; 0: nothing */
     bool drop_told;                /* the host knows that it keeps totals only */
-    bool folded_away;              /* another one has its figures: it leaves the session */
     uint64_t unsure_frees;         /* of tracker.unknown_frees: no wonder that they are unknown */
     uint64_t loss[ML_LOSS_REASON_COUNT]; /* by LOSS records; saturating */
     struct ml_timeline_log *timeline;    /* NULL: nothing noted, or its place was needed */
-    bool timeline_over;                  /* nothing more is noted */
     uint64_t profile_ns;                 /* CLOCK_MONOTONIC: from when on it is recorded */
 };
 

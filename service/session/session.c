@@ -341,12 +341,6 @@ struct ml_client *ml_session_next(struct ml_session *session, struct ml_client *
     return client == NULL ? session->first : client->next;
 }
 
-static void add_saturating(uint64_t *sum, uint64_t value) {
-    if (__builtin_add_overflow(*sum, value, sum)) {
-        *sum = UINT64_MAX;
-    }
-}
-
 struct ml_totals ml_session_totals(const struct ml_session *session) {
     struct ml_totals sum = {
         .live_bytes = session->tree.live_bytes,
@@ -356,8 +350,8 @@ struct ml_totals ml_session_totals(const struct ml_session *session) {
     };
     for (const struct ml_client *client = session->first; client != NULL; client = client->next) {
         const struct ml_totals *totals = &client->tracker.totals;
-        add_saturating(&sum.total_bytes, totals->total_bytes);
-        add_saturating(&sum.total_blocks, totals->total_blocks);
+        ml_add_saturating(&sum.total_bytes, totals->total_bytes);
+        ml_add_saturating(&sum.total_blocks, totals->total_blocks);
     }
     return sum;
 }

@@ -9,6 +9,11 @@ void ml_client_free_timeline(struct ml_client *client) {
     client->timeline = NULL;
 }
 
+/* Nothing more is noted: it has ended, or given up what the series' stacks are named by. */
+static bool is_over(const struct ml_client *client) {
+    return client->phase >= ML_CLIENT_DONE || client->relieved;
+}
+
 /* The series of processes that ended go, until there is room again. */
 static void make_room(struct ml_session *session) {
     struct ml_budget *budget = &session->timelines.budget;
@@ -18,7 +23,7 @@ static void make_room(struct ml_session *session) {
     for (struct ml_client *client = session->first;
          client != NULL && budget->used_bytes > budget->max_bytes / 8 * FREED_EIGHTHS;
          client = client->next) {
-        if (client->timeline_over) {
+        if (is_over(client)) {
             ml_client_free_timeline(client);
         }
     }
@@ -51,10 +56,9 @@ static void note(struct ml_client *client, uint64_t ns, bool is_exact) {
 
 void ml_client_end_timeline(struct ml_client *client, uint64_t ns) {
     const uint64_t noted_ns = client->session->timelines.noted_ns;
-    if (noted_ns != 0 && !client->timeline_over && client->fold == NULL) {
+    if (noted_ns != 0 && !is_over(client)) {
         note(client, ns, true);
     }
-    client->timeline_over = true;
 }
 
 void ml_session_note_time(struct ml_session *session, uint64_t monotonic_ns, bool is_exact) {
@@ -67,7 +71,7 @@ void ml_session_note_time(struct ml_session *session, uint64_t monotonic_ns, boo
     make_room(session);
     for (struct ml_client *client = session->first_active; client != NULL;
          client = client->next_active) {
-        if (!client->timeline_over && client->fold == NULL) {
+        if (!is_over(client)) {
             note(client, monotonic_ns, is_exact);
         }
     }
