@@ -142,11 +142,11 @@ enum ml_status ml_client_begin(struct ml_client *client, uint32_t profile) {
     client->setup.from_startup = false;
     client->profile_ns = client->session->timelines.noted_ns;
     init_profile(client);
-    if (client->leaving == ML_LEAVING_EXIT && client->parent != NULL) {
+    if (client->leaving == ML_LEAVING_LEFT && client->parent != NULL) {
         client->next_sibling = client->parent->first_child;
         client->parent->first_child = client;
     }
-    client->leaving = ML_LEAVING_NOT;
+    client->leaving = ml_leaving_next(client->leaving, ML_LEAVING_ON_PROFILE);
     client->trouble[0] = 0;
     client->guard_sampling_bytes = 0;
     client->drop_told = false;

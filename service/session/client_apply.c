@@ -109,24 +109,25 @@ static enum ml_status apply_fork(struct ml_client *client, uint64_t serial) {
     return ml_fork_log_add(&client->forks, &fork);
 }
 
+static void leave_by(struct ml_client *client, enum ml_leaving_event event) {
+    client->leaving = ml_leaving_next(client->leaving, event);
+}
+
 void ml_client_left(struct ml_client *client) {
     ml_tracker_leave(&client->tracker);
-    client->leaving = ML_LEAVING_EXIT;
-    if (client->parent == NULL) {
+    if (client->session->apart) { /* the list is the parent's, whom another worker may have */
+        leave_by(client, ML_LEAVING_ON_APART);
         return;
     }
-    if (client->session->apart) {
-        client->left_apart = true; /* the list is the parent's, whom another worker may have */
-        return;
-    }
-    struct ml_client **link = &client->parent->first_child;
-    while (*link != NULL && *link != client) {
-        link = &(*link)->next_sibling;
-    }
-    if (*link == client) {
+    if (client->leaving != ML_LEAVING_LEFT && client->parent != NULL) {
+        struct ml_client **link = &client->parent->first_child;
+        while (*link != client) {
+            link = &(*link)->next_sibling;
+        }
         *link = client->next_sibling;
         client->next_sibling = NULL;
     }
+    leave_by(client, ML_LEAVING_ON_LEAVE);
 }
 
 /* The process has waited for a child by its own name for it: the child is dead since before now.
@@ -144,17 +145,7 @@ static void apply_reaped(const struct ml_client *client, uint64_t pid) {
 
 static void apply_end(struct ml_client *client, uint64_t kind) {
     ml_tracker_leave(&client->tracker);
-    if (client->leaving != ML_LEAVING_EXIT) {
-        client->leaving = kind == ML_END_EXEC ? ML_LEAVING_EXEC : ML_LEAVING_EXIT;
-    }
-}
-
-/* An event of a process that has left. */
-static void come_back(struct ml_client *client, uint64_t ticks) {
-    ml_tracker_enter(&client->tracker, ticks);
-    if (client->leaving == ML_LEAVING_EXEC) {
-        client->leaving = ML_LEAVING_NOT;
-    }
+    leave_by(client, kind == ML_END_EXEC ? ML_LEAVING_ON_EXEC : ML_LEAVING_ON_EXIT);
 }
 
 /* Behind the moment at which its recording was stopped: some of its threads went on a little. */
@@ -171,7 +162,8 @@ static enum ml_status apply_block(struct ml_client *client, const struct step *s
         return ML_OK;
     }
     if (!client->tracker.in_tree) {
-        come_back(client, step->timed->time);
+        ml_tracker_enter(&client->tracker, step->timed->time);
+        leave_by(client, ML_LEAVING_ON_BLOCK);
     }
     switch (step->timed->kind) {
     case ML_EVENT_ALLOC:
@@ -190,7 +182,7 @@ static enum ml_status apply_block(struct ml_client *client, const struct step *s
         status = apply_alloc_wide(client, step);
         break;
     }
-    if (client->leaving == ML_LEAVING_EXIT) {
+    if (client->leaving != ML_LEAVING_NOT) {
         ml_tracker_leave(&client->tracker);
     }
     return status;

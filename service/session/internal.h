@@ -16,6 +16,7 @@
 #include "service/session/coverage.h"
 #include "service/session/fold.h"
 #include "service/session/guard.h"
+#include "service/session/leaving.h"
 #include "service/session/session.h"
 #include "service/stream/sequencer.h"
 #include "service/stream/staging_reader.h"
@@ -30,13 +31,6 @@ enum ml_client_phase {
     ML_CLIENT_ENDED, /* the host said so; events may wait for their place in time */
     ML_CLIENT_DONE,  /* everything is applied; cells and nodes remain */
     ML_CLIENT_FOLDED /* another one has its figures: it leaves the session */
-};
-
-/* How it has left the tree, if it has. */
-enum ml_client_leaving {
-    ML_LEAVING_NOT,
-    ML_LEAVING_EXIT, /* for good: whatever it still sends only moves the moment */
-    ML_LEAVING_EXEC  /* void with the next event: the exec has failed */
 };
 
 /* Sums over queued events that a client may choose: wide enough for any of them. */
@@ -86,7 +80,7 @@ struct ml_client {
     char trouble[ML_TROUBLE_MAX_BYTES];
 
     enum ml_client_phase phase;
-    enum ml_client_leaving leaving;
+    enum ml_leaving leaving;
     enum ml_status lost;
     bool started; /* its START record has come */
     uint32_t start_pid;
@@ -115,7 +109,6 @@ struct ml_client {
     uint64_t cut_ticks;         /* ml_client_stop: what is stamped behind it is dropped; 0: none */
     uint64_t applied_ticks;     /* everything up to here is applied; what comes below is late */
     bool has_late;              /* something late is queued */
-    bool left_apart;            /* applied apart: it is still in its parent's list */
     bool sampled;               /* a sampled block has come */
     uint64_t reaps_queued;      /* REAPED records, which concern other clients */
     uint64_t turns_queued;      /* END and REAPED records, which take clients out of the tree */

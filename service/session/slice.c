@@ -231,8 +231,7 @@ static void run_apart(const struct slice *slice, uint32_t count, ml_work *work, 
     session->apart = false;
     take_trees_back(session);
     for (uint32_t i = 0; i < count; i++) {
-        if (slice->clients[i]->left_apart) {
-            slice->clients[i]->left_apart = false;
+        if (slice->clients[i]->leaving == ML_LEAVING_APART) {
             ml_client_left(slice->clients[i]);
         }
     }

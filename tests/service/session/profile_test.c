@@ -206,6 +206,33 @@ START_TEST(a_stopped_process_starts_anew_and_leaves_at_its_end) {
 }
 END_TEST
 
+/* Whoever says that it ends, and goes on, is still among its parent's children. */
+START_TEST(a_process_that_has_said_its_end_starts_anew_among_its_parents_children) {
+    add_client(0, 0);
+    const struct ml_client_setup setup = {
+        .id = 2, .parent_id = 1, .pid = 101, .parent_pid = 100, .sampling_bytes = 1};
+    ck_assert_int_eq(ml_session_add(session, &setup, &clients[1]), ML_OK);
+    builders[1] = builder_new();
+    put_first_records(0);
+    put_first_records(1);
+    builder_timed(builders[1], 0, ML_EVENT_END, 10, ML_END_EXIT);
+    advance(20);
+    ck_assert_int_eq(ml_client_begin(clients[1], 1), ML_OK);
+    builder_begin(builders[1], 0, 1);
+    put_first_records(1);
+    builder_alloc(builders[1], 0, 30, 0x1000, 3, 1);
+    advance(40);
+    ck_assert_uint_eq(ml_session_totals(session).live_bytes, 3);
+    builder_timed(builders[0], 0, ML_EVENT_REAPED, 50, 999); /* another child, never recorded */
+    advance(55);
+    ck_assert_uint_eq(ml_session_totals(session).live_bytes, 3);
+    builder_timed(builders[0], 0, ML_EVENT_REAPED, 57, 101);
+    advance(60);
+    ck_assert_uint_eq(ml_session_totals(session).live_bytes, 0);
+    ck_assert_uint_eq(ml_session_left(session).bytes, 3);
+}
+END_TEST
+
 /* Client 0 holds 100 bytes at node 2 below node 1, 5 at node 3; node 4 has given back all of its.
  */
 static void hold_for_two_seconds(void) {
@@ -275,6 +302,7 @@ int main(void) {
     tcase_add_test(cases, what_is_applied_already_when_it_is_stopped_stays);
     tcase_add_test(cases, a_profile_that_begins_anew_takes_its_share_out_of_the_trees_peak);
     tcase_add_test(cases, a_stopped_process_starts_anew_and_leaves_at_its_end);
+    tcase_add_test(cases, a_process_that_has_said_its_end_starts_anew_among_its_parents_children);
     tcase_add_test(cases, a_snapshot_of_a_part_is_that_part_of_the_whole);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);
