@@ -10,11 +10,11 @@
 #include "service/control/client_facts.h"
 #include "service/control/requests.h"
 #include "service/control/timestamp.h"
-#include "service/control/view_of.h"
 #include "service/ingest/clock.h"
 #include "service/ingest/readers.h"
 #include "service/session/guard.h"
 #include "service/session/session.h"
+#include "service/snapshot/host_view.h"
 
 /* CLOSED is 0: a cell of the table that nobody wrote ends the connection. */
 enum connection_state {
@@ -415,7 +415,7 @@ static void on_show_process(
     }
     /* Unknown: as in on_update_process. */
     struct ml_client *client = ml_session_find(connection->session, request->view.id);
-    struct ml_host_view *view = client != NULL ? ml_view_of(&request->view) : NULL;
+    struct ml_host_view *view = client != NULL ? ml_host_view_of(&request->view) : NULL;
     if (view != NULL) {
         ml_client_show(client, view);
     }

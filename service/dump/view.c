@@ -1,7 +1,8 @@
 #include "service/dump/view.h"
 
 #include <stdio.h>
-#include <string.h>
+
+#include "service/snapshot/host_view.h"
 
 enum { REASON_BYTES = 640 }; /* a trigger's reason has 512 */
 
@@ -37,13 +38,13 @@ void ml_dump_view_reason(struct ml_dump_packet *packet, const struct ml_snapshot
 
 static void
 send_threads(struct ml_dump_packet *packet, uint32_t pid, const struct ml_host_view *view) {
-    ml_trace_TracePacket head = ml_dump_standard_head(view->boottime_ns);
+    ml_trace_TracePacket head = ml_dump_standard_head(view->seen.boottime_ns);
 
     /* As many as a contract permits fit into a packet. */
-    for (uint32_t i = 0; i < view->threads_count; i++) {
-        const struct ml_host_view_thread *thread = &view->threads[i];
+    for (uint32_t i = 0; i < view->seen.threads.count; i++) {
+        const struct memlog_service_thread_view *thread = &view->seen.threads.items[i];
         const struct ml_text name = {
-            .bytes = thread->name, .count_bytes = (uint32_t)strlen(thread->name)};
+            .bytes = thread->name.data, .count_bytes = thread->name.count_bytes};
         const ml_trace_ProcessTree_Thread message = {
             .tid = (int32_t)thread->tid,
             .name = ml_dump_text(&name),
@@ -65,18 +66,18 @@ send_threads(struct ml_dump_packet *packet, uint32_t pid, const struct ml_host_v
 
 static void
 send_memory(struct ml_dump_packet *packet, uint32_t pid, const struct ml_host_view *view) {
-    ml_trace_TracePacket head = ml_dump_standard_head(view->boottime_ns);
+    ml_trace_TracePacket head = ml_dump_standard_head(view->seen.boottime_ns);
 
-    if (view->memory_count == 0) {
+    if (view->seen.memory.count == 0) {
         return;
     }
     if (!ml_dump_packet_put_number(packet, ml_trace_SmapsPacket_pid_tag, pid)) {
         ml_dump_packet_fail(packet, ML_BUG_SPACE);
     }
-    for (uint32_t i = 0; i < view->memory_count; i++) {
-        const struct ml_host_view_memory *memory = &view->memory[i];
+    for (uint32_t i = 0; i < view->seen.memory.count; i++) {
+        const struct memlog_service_memory_view *memory = &view->seen.memory.items[i];
         const struct ml_text path = {
-            .bytes = memory->name, .count_bytes = (uint32_t)strlen(memory->name)};
+            .bytes = memory->name.data, .count_bytes = memory->name.count_bytes};
         const ml_trace_SmapsEntry message = {
             .path = ml_dump_text(&path),
             .size_kb = memory->size_kb,

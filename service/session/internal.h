@@ -18,6 +18,7 @@
 #include "service/session/guard.h"
 #include "service/session/leaving.h"
 #include "service/session/session.h"
+#include "service/snapshot/host_view.h"
 #include "service/stream/sequencer.h"
 #include "service/stream/staging_reader.h"
 #include "service/stream/reader.h"

@@ -3,22 +3,43 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct ml_host_view *ml_host_view_new(uint32_t threads, uint32_t memory) {
-    struct ml_host_view *view = calloc(1, sizeof(*view));
+/* A copy of the text at *at, which moves behind it. */
+static struct ml_string copy_text(char **at, struct ml_string text) {
+    const struct ml_string copy = {.data = *at, .count_bytes = text.count_bytes};
+    memcpy(*at, text.data, text.count_bytes);
+    *at += text.count_bytes;
+    return copy;
+}
+
+struct ml_host_view *ml_host_view_of(const struct memlog_service_process_view *seen) {
+    struct memlog_service_thread_view *threads = NULL;
+    struct memlog_service_memory_view *memory = NULL;
+    size_t bytes = sizeof(struct ml_host_view) + seen->threads.count * sizeof(*threads) +
+                   seen->memory.count * sizeof(*memory);
+    for (uint32_t i = 0; i < seen->threads.count; i++) {
+        bytes += seen->threads.items[i].name.count_bytes;
+    }
+    for (uint32_t i = 0; i < seen->memory.count; i++) {
+        bytes += seen->memory.items[i].name.count_bytes;
+    }
+    struct ml_host_view *view = malloc(bytes);
     if (view == NULL) {
         return NULL;
     }
-    *view = (struct ml_host_view){
-        .references = 1,
-        .threads_room = threads,
-        .memory_room = memory,
-        .threads = calloc((size_t)threads + 1, sizeof(*view->threads)),
-        .memory = calloc((size_t)memory + 1, sizeof(*view->memory)),
-    };
-    if (view->threads == NULL || view->memory == NULL) {
-        ml_host_view_free(view);
-        return NULL;
+    threads = (void *)(view + 1);
+    memory = (void *)(threads + seen->threads.count);
+    char *at = (char *)(memory + seen->memory.count);
+    for (uint32_t i = 0; i < seen->threads.count; i++) {
+        threads[i] = seen->threads.items[i];
+        threads[i].name = copy_text(&at, threads[i].name);
     }
+    for (uint32_t i = 0; i < seen->memory.count; i++) {
+        memory[i] = seen->memory.items[i];
+        memory[i].name = copy_text(&at, memory[i].name);
+    }
+    *view = (struct ml_host_view){.references = 1, .seen = *seen};
+    view->seen.threads.items = threads;
+    view->seen.memory.items = memory;
     return view;
 }
 
@@ -30,43 +51,7 @@ struct ml_host_view *ml_host_view_keep(struct ml_host_view *view) {
 }
 
 void ml_host_view_free(struct ml_host_view *take_view) {
-    if (take_view == NULL || --take_view->references > 0) {
-        return;
+    if (take_view != NULL && --take_view->references == 0) {
+        free(take_view);
     }
-    for (uint32_t i = 0; i < take_view->memory_count; i++) {
-        free(take_view->memory[i].name);
-    }
-    free(take_view->memory);
-    free(take_view->threads);
-    free(take_view);
-}
-
-void ml_host_view_thread(
-    struct ml_host_view *view, uint32_t tid, const char *name, size_t name_bytes
-) {
-    if (view->threads_count == view->threads_room) {
-        return;
-    }
-    struct ml_host_view_thread *thread = &view->threads[view->threads_count++];
-    thread->tid = tid;
-    memcpy(
-        thread->name,
-        name,
-        name_bytes < sizeof(thread->name) ? name_bytes : sizeof(thread->name) - 1
-    );
-}
-
-void ml_host_view_memory(
-    struct ml_host_view *view,
-    const struct ml_host_view_memory *figures,
-    const char *name,
-    size_t name_bytes
-) {
-    char *copy = view->memory_count < view->memory_room ? calloc(1, name_bytes + 1) : NULL;
-    if (copy == NULL) {
-        return;
-    }
-    memcpy(copy, name, name_bytes);
-    view->memory[view->memory_count] = *figures;
-    view->memory[view->memory_count++].name = copy;
 }

@@ -11,8 +11,9 @@
 #include <stdint.h>
 
 #include "service/snapshot/accounting.h"
-#include "service/snapshot/host_view.h"
 #include "service/snapshot/sampling_log.h"
+
+struct ml_host_view;
 
 /* A string that may hold any byte, NUL-terminated besides. */
 struct ml_text {

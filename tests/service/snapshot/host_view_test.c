@@ -5,49 +5,43 @@
 
 #include "service/snapshot/host_view.h"
 
-START_TEST(what_was_seen_is_kept_until_nobody_needs_it) {
-    const struct ml_host_view_memory figures = {.size_kb = 40, .private_dirty_kb = 7, .swap_kb = 1};
-    struct ml_host_view *view = ml_host_view_new(2, 1);
+static struct ml_string text(const char *words) {
+    return (struct ml_string){.data = words, .count_bytes = (uint32_t)strlen(words)};
+}
+
+START_TEST(what_was_seen_outlives_its_message_until_nobody_needs_it) {
+    struct memlog_service_thread_view threads[] = {
+        {.tid = 11, .name = text("a-worker")}, {.tid = 12, .name = text("")}};
+    struct memlog_service_memory_view memory[] = {
+        {.name = text("[heap]"), .size_kb = 40, .private_dirty_kb = 7}};
+    const struct memlog_service_process_view message = {
+        .id = 3, .boottime_ns = 5, .threads = {threads, 2}, .memory = {memory, 1}};
+    struct ml_host_view *view = ml_host_view_of(&message);
     ck_assert_ptr_nonnull(view);
-    ml_host_view_thread(view, 11, "a-worker and what is behind its end", 8);
-    ml_host_view_memory(view, &figures, "[heap]x", 6);
-    struct ml_host_view *other = ml_host_view_keep(view);
+    memset(threads, 0, sizeof(threads));
+    memset(memory, 0, sizeof(memory));
+    const struct ml_host_view *other = ml_host_view_keep(view);
     ml_host_view_free(view);
-    ck_assert_uint_eq(other->threads_count, 1);
-    ck_assert_uint_eq(other->threads[0].tid, 11);
-    ck_assert_str_eq(other->threads[0].name, "a-worker");
-    ck_assert_uint_eq(other->memory_count, 1);
-    ck_assert_str_eq(other->memory[0].name, "[heap]");
-    ck_assert_uint_eq(other->memory[0].private_dirty_kb, 7);
-    ml_host_view_free(other);
+    ck_assert_uint_eq(other->seen.boottime_ns, 5);
+    ck_assert_uint_eq(other->seen.threads.count, 2);
+    ck_assert_uint_eq(other->seen.threads.items[0].tid, 11);
+    ck_assert_uint_eq(other->seen.threads.items[0].name.count_bytes, 8);
+    ck_assert_mem_eq(other->seen.threads.items[0].name.data, "a-worker", 8);
+    ck_assert_uint_eq(other->seen.threads.items[1].name.count_bytes, 0);
+    ck_assert_uint_eq(other->seen.memory.count, 1);
+    ck_assert_mem_eq(other->seen.memory.items[0].name.data, "[heap]", 6);
+    ck_assert_uint_eq(other->seen.memory.items[0].private_dirty_kb, 7);
+    ml_host_view_free(view);
     ml_host_view_free(NULL);
     ck_assert_ptr_null(ml_host_view_keep(NULL));
 }
 END_TEST
 
-START_TEST(beyond_its_room_nothing_is_added_and_long_names_are_cut) {
-    const struct ml_host_view_memory figures = {.size_kb = 4};
-    char name[2 * ML_HOST_VIEW_NAME_BYTES];
-    struct ml_host_view *view = ml_host_view_new(1, 1);
-    ck_assert_ptr_nonnull(view);
-    memset(name, 'x', sizeof(name));
-    for (uint32_t i = 0; i < 3; i++) {
-        ml_host_view_thread(view, i, name, sizeof(name));
-        ml_host_view_memory(view, &figures, name, sizeof(name));
-    }
-    ck_assert_uint_eq(view->threads_count, 1);
-    ck_assert_uint_eq(strlen(view->threads[0].name), ML_HOST_VIEW_NAME_BYTES - 1);
-    ck_assert_uint_eq(view->memory_count, 1);
-    ck_assert_uint_eq(strlen(view->memory[0].name), sizeof(name));
-    ml_host_view_free(view);
-}
-END_TEST
-
 START_TEST(none_of_either_is_a_view_too) {
-    struct ml_host_view *view = ml_host_view_new(0, 0);
+    const struct memlog_service_process_view message = {.boottime_ns = 1};
+    struct ml_host_view *view = ml_host_view_of(&message);
     ck_assert_ptr_nonnull(view);
-    ml_host_view_thread(view, 1, "", 0);
-    ck_assert_uint_eq(view->threads_count + view->memory_count, 0);
+    ck_assert_uint_eq(view->seen.threads.count + view->seen.memory.count, 0);
     ml_host_view_free(view);
 }
 END_TEST
@@ -56,8 +50,7 @@ int main(void) {
     Suite *suite = suite_create("service/host_view");
     TCase *tests = tcase_create("all");
     suite_add_tcase(suite, tests);
-    tcase_add_test(tests, what_was_seen_is_kept_until_nobody_needs_it);
-    tcase_add_test(tests, beyond_its_room_nothing_is_added_and_long_names_are_cut);
+    tcase_add_test(tests, what_was_seen_outlives_its_message_until_nobody_needs_it);
     tcase_add_test(tests, none_of_either_is_a_view_too);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
