@@ -7,7 +7,6 @@
 
 #include "mojom_like_idl/contracts/heap_service_mojom.h"
 #include "service/control/answer.h"
-#include "service/control/client_facts.h"
 #include "service/control/requests.h"
 #include "service/control/timestamp.h"
 #include "service/ingest/clock.h"
@@ -262,8 +261,8 @@ static void on_add_client(
             .executable = info->executable,
             .command_line = info->command_line,
             .trouble = info->trouble};
-        ml_client_take_facts(client, &facts);
-        ml_client_take_allocator(client, &info->allocator);
+        ml_client_describe(client, &facts);
+        ml_client_allocator(client, &info->allocator);
         status = read_client(connection, client, request);
     }
     if (status == ML_PEER_STATE || ml_status_family(status) == ML_FAMILY_BUG) {
@@ -291,7 +290,7 @@ static void on_update_process(
     /* Unknown: it was refused, which the host may not have heard of yet. One that stands for
      * several tells of all of them what it has. */
     if (client != NULL && !ml_client_is_fold(client)) {
-        ml_client_take_facts(client, &request->facts);
+        ml_client_describe(client, &request->facts);
     }
 }
 

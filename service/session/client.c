@@ -49,22 +49,11 @@ struct ml_client *ml_client_new(struct ml_session *session, const struct ml_clie
     return client;
 }
 
-static void free_description(struct ml_client *client) {
-    free(client->name);
-    for (size_t i = 0; i < client->command_line_count; i++) {
-        free(client->command_line[i]);
-    }
-    free(client->command_line);
-    client->name = NULL;
-    client->command_line = NULL;
-    client->command_line_count = 0;
-}
-
 void ml_client_free(struct ml_client *take_client) {
     if (take_client == NULL) {
         return;
     }
-    free_description(take_client);
+    free(take_client->command_line);
     free(take_client->executable);
     ml_host_view_free(take_client->view);
     ml_fold_free(take_client->fold, &take_client->session->budget);
@@ -301,83 +290,6 @@ bool ml_client_settled(const struct ml_client *client) {
 
 enum ml_status ml_client_status(const struct ml_client *client) {
     return client->lost;
-}
-
-/* ---- what the host says */
-
-/* A copy, NULL when there is no memory: a missing name is no reason to lose a profile. */
-static char *copy_text(const char *text) {
-    const size_t count = strlen(text) + 1;
-    char *copy = malloc(count);
-    if (copy != NULL) {
-        memcpy(copy, text, count);
-    }
-    return copy;
-}
-
-enum ml_status ml_client_describe(
-    struct ml_client *client,
-    uint32_t role,
-    const char *name,
-    const char *const *command_line,
-    size_t command_line_count,
-    uint64_t footprint_bytes,
-    uint64_t resident_bytes
-) {
-    char **words = calloc(command_line_count > 0 ? command_line_count : 1, sizeof(*words));
-    char *name_copy = copy_text(name != NULL ? name : "");
-    size_t count = 0;
-    while (words != NULL && count < command_line_count) {
-        words[count] = copy_text(command_line[count]);
-        if (words[count] == NULL) {
-            break;
-        }
-        count++;
-    }
-    if (words == NULL || name_copy == NULL || count < command_line_count) {
-        for (size_t i = 0; i < count; i++) {
-            free(words[i]);
-        }
-        free(words);
-        free(name_copy);
-        return ML_ENV_MEMORY;
-    }
-    free_description(client);
-    client->name = name_copy;
-    client->command_line = words;
-    client->command_line_count = count;
-    client->role = role;
-    client->footprint_bytes = footprint_bytes;
-    client->resident_bytes = resident_bytes;
-    return ML_OK;
-}
-
-void ml_client_allocator(struct ml_client *client, const struct ml_allocator *allocator) {
-    client->coverage.allocator = *allocator;
-}
-
-void ml_client_second_libc(struct ml_client *client) {
-    client->coverage.allocator.second_libc = true;
-}
-
-void ml_client_show(struct ml_client *client, struct ml_host_view *take_view) {
-    ml_host_view_free(client->view);
-    client->view = take_view;
-}
-
-void ml_client_executable(struct ml_client *client, const char *path, size_t count_bytes) {
-    char *copy = calloc(1, count_bytes + 1);
-    if (copy != NULL) {
-        memcpy(copy, path, count_bytes);
-        free(client->executable);
-        client->executable = copy;
-    }
-}
-
-void ml_client_trouble(struct ml_client *client, const char *reason) {
-    if (client->trouble[0] == 0) {
-        snprintf(client->trouble, sizeof(client->trouble), "%s", reason);
-    }
 }
 
 const char *ml_client_loss(const struct ml_client *client) {

@@ -172,8 +172,11 @@ static void become_others(struct ml_client *client) {
     if (make_entry(client) != ML_OK) {
         return;
     }
-    const uint64_t footprint = client->footprint_bytes;
-    const uint64_t resident = client->resident_bytes;
+    const struct memlog_service_process_facts facts = {
+        .role = client->role,
+        .name = {ML_FOLD_OTHERS, sizeof(ML_FOLD_OTHERS) - 1},
+        .footprint_bytes = client->footprint_bytes,
+        .resident_bytes = client->resident_bytes};
     struct ml_stack_store *stacks = &client->stacks;
     for (uint32_t id = 1; id < stacks->modules_end && client->executable != NULL; id++) {
         const struct ml_stored_module *module = stacks->modules[id];
@@ -181,8 +184,7 @@ static void become_others(struct ml_client *client) {
             (void)!ml_stack_store_name_module(stacks, id, client->executable);
         }
     }
-    if (ml_client_describe(client, client->role, ML_FOLD_OTHERS, NULL, 0, footprint, resident) ==
-        ML_OK) {
+    if (ml_client_take_name(client, &facts)) {
         free(client->executable);
         client->executable = NULL;
     }

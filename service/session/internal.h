@@ -70,10 +70,10 @@ struct ml_client {
     struct ml_client_setup setup;
     struct ml_client_end end;
     uint32_t role;
-    char *name;
+    char *name;       /* in command_line's block; NULL: not known */
     char *executable; /* NULL: not known */
     char **command_line;
-    size_t command_line_count;
+    uint32_t command_line_count;
     uint64_t footprint_bytes, resident_bytes;
     struct ml_coverage coverage;
     uint64_t read_ticks;       /* of the latest reading; 0: none yet */
@@ -185,6 +185,11 @@ static inline struct ml_hand *ml_session_hand(struct ml_session *session, unsign
 /* A client of a session, empty; NULL when there is no memory. */
 struct ml_client *ml_client_new(struct ml_session *session, const struct ml_client_setup *setup);
 void ml_client_free(struct ml_client *take_client);
+
+/* Role, name, command line and memory of these; false: no memory, it keeps what it has. */
+bool ml_client_take_name(
+    struct ml_client *client, const struct memlog_service_process_facts *facts
+);
 
 /* Where what is decoded of its stream goes: client_stream.c. */
 struct ml_stream_sink ml_client_sink(struct ml_client *client);

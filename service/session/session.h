@@ -49,6 +49,8 @@ struct ml_session;
 struct ml_client;
 struct ml_last_words;
 struct ml_workers;
+struct memlog_service_allocator_facts;
+struct memlog_service_process_facts;
 
 /* What the host said of a client when it added it. Strings are copied. */
 struct ml_client_setup {
@@ -220,31 +222,20 @@ void ml_client_stop(struct ml_client *client, uint64_t ticks);
  * goes with it. Errors: ML_PEER_STATE: it has ended or is lost. */
 ML_NODISCARD enum ml_status ml_client_begin(struct ml_client *client, uint32_t profile);
 
-/* What the host learnt of it: replaces what was known. */
-ML_NODISCARD enum ml_status ml_client_describe(
-    struct ml_client *client,
-    uint32_t role,
-    const char *name,
-    const char *const *command_line,
-    size_t command_line_count,
-    uint64_t footprint_bytes,
-    uint64_t resident_bytes
+/* What the host learnt of it (copied): replaces what was known, but an empty executable says that
+ * the host could not see it, an empty trouble that it knows of none. Costs no profile: what finds
+ * no memory is noted as the client's trouble. */
+void ml_client_describe(struct ml_client *client, const struct memlog_service_process_facts *facts);
+
+/* What its constructor found of its allocator (copied). */
+void ml_client_allocator(
+    struct ml_client *client, const struct memlog_service_allocator_facts *facts
 );
-
-/* The program's file (copied): the path of its main module, which the stream does not tell. Without
- * memory what was known stays. */
-void ml_client_executable(struct ml_client *client, const char *path, size_t count_bytes);
-
-/* What its constructor found of its allocator. */
-void ml_client_allocator(struct ml_client *client, const struct ml_allocator *allocator);
 
 /* The host has read its private memory at that moment of the stream's clock. Two such moments with
  * the same ticks are one. The heap that belongs to it is that of the moment, if events behind it
  * have not been applied yet; else the heap as it is now. */
 void ml_client_read(struct ml_client *client, uint64_t ticks, uint64_t private_bytes);
-
-/* A second libc is mapped by it. */
-void ml_client_second_libc(struct ml_client *client);
 
 /* What the host saw of it, for the dump alone: replaces what was seen before. */
 void ml_client_show(struct ml_client *client, struct ml_host_view *take_view);

@@ -10,6 +10,7 @@
 #include "service/session/session.h"
 #include "service/snapshot/snapshot.h"
 #include "tests/client/capture.h"
+#include "tests/service/describe.h"
 
 static struct capture capture;
 static char **words; /* FILE PROGRAM [ARGS...] */
@@ -42,12 +43,11 @@ static void replay(struct ml_session *session, struct ml_timestamp start, struct
             .start = start,
         };
         const struct ml_client_end ended = {.state = 1, .end = end};
-        const char *const line[] = {words[1]};
         struct ml_client *client = NULL;
 
         ck_assert_int_eq(ml_session_add(session, &setup, &client), ML_OK);
         ck_assert_int_eq(ml_client_feed(client, process->bytes, process->bytes_count), ML_OK);
-        ck_assert_int_eq(ml_client_describe(client, 0, words[1], line, 1, 0, 0), ML_OK);
+        describe(client, words[1], words[1], "");
         ck_assert_int_eq(ml_client_ended(client, &ended), ML_OK);
     }
 }

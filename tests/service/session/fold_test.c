@@ -7,6 +7,7 @@
 #include "service/session/fold.h"
 #include "service/session/session.h"
 #include "tests/service/stream_builder.h"
+#include "tests/service/describe.h"
 
 enum {
     PROGRAMS = 4,
@@ -107,11 +108,7 @@ static void begin(struct process *process) {
             .start = {.ticks = now_ticks}};
         const char *word = paths[process->program];
         ck_assert_int_eq(ml_session_add(sessions[i], &setup, &process->clients[i]), ML_OK);
-        ck_assert_int_eq(
-            ml_client_describe(process->clients[i], 0, names[process->program], &word, 1, 0, 0),
-            ML_OK
-        );
-        ml_client_executable(process->clients[i], word, strlen(word));
+        describe(process->clients[i], names[process->program], word, word);
     }
 }
 
@@ -445,10 +442,8 @@ static void add_lone(uint32_t number) {
     char name[32];
     (void)snprintf(name, sizeof(name), "/bin/p%u", number);
     begin(&running[0]);
-    const char *word = name;
     for (int i = 0; i < 2; i++) {
-        ck_assert_int_eq(ml_client_describe(running[0].clients[i], 0, name, &word, 1, 0, 0), ML_OK);
-        ml_client_executable(running[0].clients[i], name, strlen(name));
+        describe(running[0].clients[i], name, name, name);
     }
     for (int n = 0; n < 5; n++) {
         step(&running[0]);

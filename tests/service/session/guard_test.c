@@ -8,6 +8,7 @@
 #include "service/session/session.h"
 #include "service/snapshot/snapshot.h"
 #include "tests/service/stream_builder.h"
+#include "tests/service/describe.h"
 
 enum { CLIENTS = 3, SIZE_BYTES = 40, PATIENCE = 1000, MIB = 1 << 20 };
 
@@ -368,7 +369,7 @@ START_TEST(ended_processes_are_folded_before_anybody_pays) {
     allocate(0, 100000);
     for (uint32_t i = 1; i < CLIENTS; i++) {
         allocate(i, 10);
-        ck_assert_int_eq(ml_client_describe(clients[i], 0, "same", NULL, 0, 0, 0), ML_OK);
+        describe(clients[i], "same", "", "");
     }
     advance();
     for (uint32_t i = 1; i < CLIENTS; i++) {
