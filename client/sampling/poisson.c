@@ -16,9 +16,9 @@ uint64_t ml_poisson_random(uint64_t *state) {
     return mixed ^ mixed >> 31;
 }
 
-/* Von Neumann's way to an exponential random number, by comparisons alone: of uniform numbers u1 >
- * u2 > ... the first that does not fall ends a run. A run of odd length comes with a chance of
- * exp(-u1), and u1 is the fraction then; each even one adds 1. */
+/* Von Neumann's exponential random number, by comparisons alone. Of uniform numbers u1 > u2 > ...
+ * the first that does not fall ends a run. A run has odd length with probability exp(-u1), and then
+ * u1 is the fraction; each even run adds 1. */
 uint64_t ml_poisson_distance(uint64_t *state, uint64_t interval_bytes) {
     uint64_t whole_bytes = 0;
     for (;;) {
@@ -78,7 +78,7 @@ static uint64_t mean_survival(uint64_t x) {
 struct ml_poisson_inverse ml_poisson_inverse_of(uint64_t interval_bytes, uint64_t size_bytes) {
     const uint64_t charged_bytes = size_bytes + 1;
     const uint64_t x = (uint64_t)(((wide)charged_bytes << 63) / interval_bytes);
-    /* The chance p is x * survival; so 1 / p is interval / (charged * survival). */
+    /* The probability p is x * survival; so 1 / p is interval / (charged * survival). */
     const wide denominator = (wide)charged_bytes * mean_survival(x);
     const wide numerator = (wide)interval_bytes << 63;
     const uint64_t whole = (uint64_t)(numerator / denominator);

@@ -1,8 +1,8 @@
-/* A Poisson process, in integers: how far it is to the next sample, and what a sampled block stands
- * for. Room: client (private). Context: any; no state but the caller's.
+/* A Poisson process in integers: the distance to the next sample, and the weight of a sampled
+ * block. Room: client (private). Context: any; no state but the caller's.
  *
- * One rule: no floating point, which would show in the program's exception flags and may trap where
- * the program asked for that. */
+ * One rule: no floating point: it changes the program's exception flags, and traps if the program
+ * enabled that. */
 #ifndef MEMLOG_CLIENT_SAMPLING_POISSON_H
 #define MEMLOG_CLIENT_SAMPLING_POISSON_H
 
@@ -12,17 +12,17 @@
 uint64_t ml_poisson_random(uint64_t *state);
 
 /* Bytes before the next point of a Poisson process: the integer part of an exponential random
- * number of mean `interval_bytes`, so that n bytes are free of points with a chance of exp(-n /
+ * number of mean `interval_bytes`, so that n bytes hold no point with probability exp(-n /
  * interval). */
 uint64_t ml_poisson_distance(uint64_t *state, uint64_t interval_bytes);
 
-/* What a recorded block stands for. */
+/* The weight of a recorded block. */
 struct ml_poisson_weights {
     uint64_t bytes, blocks;
 };
 
-/* Of a block of size_bytes < interval_bytes <= ML_SAMPLING_MAX_BYTES that was recorded with a
- * chance of p = 1 - exp(-(size_bytes + 1) / interval_bytes): 1 / p. */
+/* Of a block of size_bytes < interval_bytes <= ML_SAMPLING_MAX_BYTES that was recorded with
+ * probability p = 1 - exp(-(size_bytes + 1) / interval_bytes): 1 / p. */
 struct ml_poisson_inverse {
     uint64_t interval_bytes, size_bytes;
     uint64_t whole;
@@ -30,11 +30,11 @@ struct ml_poisson_inverse {
 };
 struct ml_poisson_inverse ml_poisson_inverse_of(uint64_t interval_bytes, uint64_t size_bytes);
 
-/* size / p and 1 / p, each rounded up or down at random so that this is its mean. */
+/* size / p and 1 / p, each rounded up or down at random with exactly this mean. */
 struct ml_poisson_weights
 ml_poisson_draw(uint64_t *state, const struct ml_poisson_inverse *inverse);
 
-/* Programs ask for the same sizes again and again; all zero at first. */
+/* A cache, since programs repeat the same sizes; all zero at first. */
 enum { ML_POISSON_MEMO_SHIFT = 8 };
 struct ml_poisson_memo {
     struct ml_poisson_inverse inverses[1 << ML_POISSON_MEMO_SHIFT];

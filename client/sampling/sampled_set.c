@@ -26,8 +26,8 @@ static uintptr_t level_at(const struct ml_sampled_set *set, uint32_t level) {
     return atomic_load_explicit(&set->levels[level], memory_order_acquire);
 }
 
-/* The same, and it is made if nobody has yet. Of two threads one makes it; what the other has taken
- * for it stays unused. */
+/* The same, made if there is none yet. If two threads race, one level is used and the other's
+ * memory is wasted. */
 static uintptr_t level_for(struct ml_sampled_set *set, uint32_t level) {
     uintptr_t at = level_at(set, level);
     if (at != 0) {
@@ -71,7 +71,7 @@ bool ml_sampled_set_has(const struct ml_sampled_set *set, uint64_t address) {
     for (uint32_t level = 0; level < ML_SAMPLED_LEVELS_MAX; level++) {
         const uintptr_t at = level_at(set, level);
         if (at <= ML_SAMPLED_NO_MEMORY) {
-            return at != 0; /* what is not made yet has nobody's address in it */
+            return at != 0; /* a level that is not made yet holds no address */
         }
         const struct bucket bucket = bucket_of(at, hash, level);
         const uint64_t tags = atomic_load_explicit(bucket.tags, memory_order_relaxed);
@@ -85,7 +85,8 @@ bool ml_sampled_set_has(const struct ml_sampled_set *set, uint64_t address) {
     return true;
 }
 
-/* A free place that is now ours, its tag set; ML_SAMPLED_PLACES: none, and one more lies below. */
+/* Claims a free place and sets its tag; ML_SAMPLED_PLACES: none is free, and one more address is
+ * counted below. */
 static uint32_t take_place(struct bucket bucket, uint64_t tag) {
     uint64_t tags = atomic_load_explicit(bucket.tags, memory_order_relaxed);
     for (;;) {
@@ -106,7 +107,7 @@ static uint32_t take_place(struct bucket bucket, uint64_t tag) {
     }
 }
 
-/* One address more (1) or less (-1) at its glance. */
+/* Adds 1 or -1 to the glance of the address. */
 static void glance_count(const struct ml_sampled_set *set, uint64_t address, int change) {
     _Atomic uint8_t *glance = ml_sampled_glance(set, address);
     uint8_t seen = atomic_load_explicit(glance, memory_order_relaxed);
@@ -118,7 +119,8 @@ static void glance_count(const struct ml_sampled_set *set, uint64_t address, int
 }
 
 void ml_sampled_set_add(struct ml_sampled_set *set, uint64_t address) {
-    glance_count(set, address, 1); /* whoever frees it has it from us, and so sees this too */
+    glance_count(set, address, 1); /* the freeing thread has the address from us, and so sees this
+                                      too */
     const uint64_t hash = ml_sampled_hash(address);
     const uint64_t tag = ml_sampled_tag(hash);
     for (uint32_t level = 0; level < ML_SAMPLED_LEVELS_MAX; level++) {
@@ -133,8 +135,8 @@ void ml_sampled_set_add(struct ml_sampled_set *set, uint64_t address) {
             return;
         }
     }
-    /* The counts on the way, and the glance, say so for good, as nothing will ever take this one
-     * out again. */
+    /* The counts on the way and the glance stay raised for good, since this address cannot be
+     * removed. */
 }
 
 /* One less lies below each bucket above `level`. */
@@ -166,7 +168,7 @@ enum ml_sampled ml_sampled_set_remove(struct ml_sampled_set *set, uint64_t addre
         const uint64_t tags = atomic_load_explicit(bucket.tags, memory_order_relaxed);
         const uint32_t place = place_of(bucket, tags, tag, address);
         if (place != ML_SAMPLED_PLACES) {
-            /* The place first: whoever takes it next must not show this address under its own tag.
+            /* Clear the place first: its next owner must not show this address under its own tag.
              */
             atomic_store_explicit(&bucket.places[place], 0, memory_order_relaxed);
             atomic_fetch_and_explicit(

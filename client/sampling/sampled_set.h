@@ -1,20 +1,20 @@
-/* The addresses of the blocks that were sampled: frees of all others never leave the process. Room:
- * client (private). Context: the malloc path of every thread, signal handlers.
+/* The addresses of the sampled blocks: frees of all others are not recorded. Room: client
+ * (private). Context: the malloc path of every thread, signal handlers.
  *
- * One rule: nobody waits for anybody. An address enters after the real alloc has returned it and
- * leaves before the real free, so no two threads ever work on the same one.
+ * One rule: no thread waits for another. An address enters after the real alloc has returned it and
+ * leaves before the real free, so no two threads work on the same one.
  *
  * A tree of hashed buckets. Their tags lie together, eight buckets on a cache line, since a look-up
- * nearly always needs no more of them; the addresses lie elsewhere. A bucket that is full sends
- * what comes next to one of the ML_SAMPLED_FAN buckets below it on the next level, and counts that:
- * a look-up that finds neither its tag nor a count is done after one load. The set says no only
- * where that is so: where even the last level is full it says yes to everything that could have
- * gone there.
+ * nearly always needs only these; the addresses lie elsewhere. A full bucket sends further
+ * addresses to one of the ML_SAMPLED_FAN buckets below it on the next level, and counts them. A
+ * look-up that finds neither its tag nor a count is done after one load. The set has no false
+ * negatives: where even the last level is full it says yes to every address that may have belonged
+ * there.
  *
- * In front of all that stands a glance: a byte for each 16 bytes of a MiB, all MiBs on one another,
- * which counts the addresses in the set that lie there. It is what nearly every free reads, and all
- * that it reads; and as it keeps neighbours together it takes a sixteenth of the cache that the
- * blocks themselves do.
+ * In front of the tree is a counting filter, the glances: a byte for each 16 bytes of address
+ * modulo 1 MiB counts the addresses in the set there. Nearly every free reads nothing else.
+ * Neighbouring blocks share its cache lines, so it takes a sixteenth of the cache that the blocks
+ * take.
  *
  * All zero is empty: the set lies in the arena, so a forked child's is. */
 #ifndef MEMLOG_CLIENT_SAMPLING_SAMPLED_SET_H
@@ -32,14 +32,13 @@ enum {
     ML_SAMPLED_FAN_SHIFT = 3,
     ML_SAMPLED_FAN = 1 << ML_SAMPLED_FAN_SHIFT,
     ML_SAMPLED_LEVELS_MAX = 4, /* 8 million blocks, 75 MiB; levels come when they are needed */
-    ML_SAMPLED_NO_MEMORY =
-        1, /* in the place of a level: there was none for it, and never will be */
+    ML_SAMPLED_NO_MEMORY = 1,  /* in place of a level: no memory, never retried */
     ML_SAMPLED_GLANCE_SHIFT = 16,
     ML_SAMPLED_GLANCES = 1 << ML_SAMPLED_GLANCE_SHIFT, /* 64 KiB */
     ML_SAMPLED_GRAIN_SHIFT = 4,                        /* blocks are 16 bytes apart */
     ML_SAMPLED_GLANCE_STUCK = 255,                     /* as ML_SAMPLED_BELOW_STUCK */
     ML_SAMPLED_BELOW_SHIFT = 56,
-    ML_SAMPLED_BELOW_STUCK = 255 /* a count that is not counted any more */
+    ML_SAMPLED_BELOW_STUCK = 255 /* a saturated count, never changed again */
 };
 
 struct ml_sampled_places {
@@ -51,14 +50,14 @@ typedef void *ml_sampled_more_fn(uint64_t count_bytes);
 
 struct ml_sampled_set {
     _Atomic uint8_t *glances; /* [ML_SAMPLED_GLANCES] */
-    /* Where each level's buckets begin: first the tags of all, then the places of all. 0: nothing
-     * has come so far down. Of a bucket's tags bytes 0..6 are a tag of the address at that place,
-     * 0: the place is free; byte 7 is how many addresses of this bucket lie below it. */
+    /* Where each level's buckets begin: first the tags of all, then the places of all. 0: level not
+     * made yet. Of a bucket's tags bytes 0..6 are a tag of the address at that place, 0: the place
+     * is free; byte 7 is how many addresses of this bucket lie below it. */
     _Atomic uintptr_t levels[ML_SAMPLED_LEVELS_MAX];
     ml_sampled_more_fn *more; /* NULL: there is none */
 };
 
-/* What an address turns into: buckets by the uppermost bits, the tag by those that no level uses.
+/* The hash of an address: its top bits select buckets; the tag is made of bits that no level uses.
  */
 static inline uint64_t ml_sampled_hash(uint64_t address) {
     return address * UINT64_C(0x9e3779b97f4a7c15);
@@ -85,7 +84,7 @@ enum {
  * the first level. `more` gives what the others lie in. */
 void ml_sampled_set_begin(struct ml_sampled_set *out_set, void *memory, ml_sampled_more_fn *more);
 
-/* Whether the address is in it; true also where nobody can tell. */
+/* Whether the address is in it; true also when that is unknown. */
 bool ml_sampled_set_has(const struct ml_sampled_set *set, uint64_t address);
 
 static inline _Atomic uint8_t *
@@ -93,13 +92,13 @@ ml_sampled_glance(const struct ml_sampled_set *set, uint64_t address) {
     return &set->glances[address >> ML_SAMPLED_GRAIN_SHIFT & (ML_SAMPLED_GLANCES - 1)];
 }
 
-/* The first load of that: false says that it is not in it, true nothing. */
+/* The first load of that. False: it is not in it; true: unknown. */
 static inline bool ml_sampled_set_may_have(const struct ml_sampled_set *set, uint64_t address) {
     return atomic_load_explicit(ml_sampled_glance(set, address), memory_order_relaxed) != 0;
 }
 
-/* An address comes in, which is not in it. Where there is no room ml_sampled_set_has says yes to it
- * from now on all the same. */
+/* Add an address that is not in it. Without room ml_sampled_set_has says yes to it from now on
+ * too. */
 void ml_sampled_set_add(struct ml_sampled_set *set, uint64_t address);
 
 enum ml_sampled {

@@ -67,8 +67,8 @@ static bool is_script(const char *path) {
     return count == (long)sizeof(head) && head[0] == '#' && head[1] == '!';
 }
 
-/* A loader that was started as a program drops its own words from what it hands on. The kernel's
- * lie one behind the other. False: there is no room for them. */
+/* A loader that was started as a program removes its own arguments. The kernel's original ones lie
+ * one behind the other. False: no room for them. */
 static bool words_of_loader(char **out_words, size_t most) {
     const struct ml_bytes title = ml_handshake_title();
     size_t count = 0;
@@ -104,7 +104,7 @@ void ml_aside_step(const char *socket_path, char **arguments, char **environment
     if (name != NULL && is_own_file(name)) {
         path = name;
     }
-    /* Of a script the kernel has put its interpreter in front, and will again. */
+    /* For a script the kernel has put the interpreter in front, and will do so again. */
     for (size_t i = 1; path == own_file && name != NULL && i <= SCRIPT_WORDS_MAX; i++) {
         if (arguments[i] == NULL) {
             break;

@@ -1,10 +1,10 @@
-/* Stepping aside: a process that memlog must not be in begins anew without it. Room: client
- * (private). Context: the constructor, before everything else: one thread, nothing of the program
- * has run yet.
+/* Stepping aside: a process that cannot run with memlog executes itself again without it. Room:
+ * client (private). Context: the constructor, before everything else: one thread, nothing of the
+ * program has run yet.
  *
- * One rule: behind it the process is what it would have been without memlog. The run-times of
- * sanitizers want to be the first to see each allocation, and show whoever stands before them in
- * their reports. Nobody can know before the exec which libraries a program will come to have. */
+ * One rule: afterwards the process is as it would be without memlog. Sanitizer run-times must see
+ * each allocation first, and would show our hooks in their reports. Which libraries a program loads
+ * is not known before the exec. */
 #ifndef MEMLOG_CLIENT_STARTUP_ASIDE_H
 #define MEMLOG_CLIENT_STARTUP_ASIDE_H
 
@@ -13,9 +13,9 @@
 /* Whether a sanitizer's run-time that has an allocator of its own is in this process. */
 bool ml_aside_is_needed(void);
 
-/* Tell the host behind that socket (NULL: there is none), and execute the same file once more with
- * these arguments and this environment, out of which ours have been taken. Returns where it could
- * not be executed. */
+/* Tell the host at that socket (NULL: there is none), and execute the same file again with these
+ * arguments and this environment, from which our variables have been removed. Returns only if the
+ * exec fails. */
 void ml_aside_step(const char *socket_path, char **arguments, char **environment);
 
 #endif

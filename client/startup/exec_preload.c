@@ -30,8 +30,8 @@ static bool starts_with(const char *text, const char *key, size_t key_bytes) {
     return strncmp(text, key, key_bytes - 1) == 0;
 }
 
-/* glibc's loaders put the name of their platform in place of this; where the library is, it is
- * there under the kernel's name for it, too. */
+/* glibc's loaders replace this by their platform's name. The library is also there under the
+ * kernel's name for the platform. */
 static void name_library_file(void) {
     static const char token[] = "$PLATFORM";
     static const char platform[] = "x86_64";
@@ -105,7 +105,7 @@ bool ml_exec_preload_count(char *const *environment, size_t *out_count, size_t *
     }
     for (size_t i = 0; i < *out_count; i++) {
         if (starts_with(environment[i], preload_key, sizeof(preload_key))) {
-            /* The program's own goes behind ours. */
+            /* The program's own entries go behind ours. */
             const size_t bytes = strlen(environment[i]) + strlen(library) + 2;
             *out_preload_bytes = bytes > *out_preload_bytes ? bytes : *out_preload_bytes;
         }
@@ -149,7 +149,8 @@ void ml_exec_preload_environment(
             continue;
         }
         if (library_bytes > 0 && starts_with(*entry, preload_key, sizeof(preload_key))) {
-            /* Changed while a shell was being started it may have ours in it (hooks/shell.c). */
+            /* An environment changed during the start of a shell may contain our variables
+             * (hooks/shell.c). */
             const char *theirs = ml_exec_preload_own_value("LD_PRELOAD", *entry + key_bytes);
             const size_t theirs_bytes = theirs != NULL ? strlen(theirs) : 0;
             if (key_bytes + library_bytes + theirs_bytes + 2 <= preload_bytes && theirs_bytes > 0) {
@@ -245,7 +246,8 @@ static bool elf_can(int fd, const Elf64_Ehdr *header, const char *path) {
     if (library_file[0] == '/' && ml_sys3(SYS_access, (long)library_file, R_OK, 0) != 0) {
         return refuse(MEMLOG_CLIENT_NOT_PROFILED_REASON_LIBRARY_NOT_VISIBLE, path);
     }
-    /* Sandboxes put an empty /tmp over ours. Whether it may connect, it finds out itself. */
+    /* Sandboxes mount an empty /tmp over ours. The new program itself finds out whether it can
+     * connect. */
     if (ml_sys3(SYS_access, (long)(socket_entry + sizeof(socket_key) - 1), F_OK, 0) == -ENOENT) {
         return refuse(MEMLOG_CLIENT_NOT_PROFILED_REASON_SOCKET_NOT_VISIBLE, path);
     }
@@ -270,8 +272,8 @@ static char *script_interpreter(char *head, size_t head_bytes) {
     return start;
 }
 
-/* Nothing else is started; and to open a device or a FIFO does something, which the kernel does not
- * do for an exec. */
+/* The kernel executes nothing else, and opening a device or a FIFO has effects that an exec does
+ * not have. */
 static bool is_regular(int directory_fd, const char *path) {
     struct stat about;
     const long place = ml_sys4(SYS_openat, directory_fd, (long)path, O_PATH | O_CLOEXEC, 0);
@@ -298,7 +300,7 @@ static bool file_can(int working_fd, int directory_fd, const char *path, int fla
         fd = ml_sys4(SYS_openat, directory_fd, (long)path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
     }
     if (fd < 0) {
-        /* Executable but not readable runs all the same; one that does not exist runs nothing. */
+        /* A file that is executable but not readable runs too; a missing one does not. */
         return ml_sys4(SYS_faccessat, directory_fd, (long)path, X_OK, 0) == 0 &&
                refuse(MEMLOG_CLIENT_NOT_PROFILED_REASON_UNREADABLE, path);
     }

@@ -1,9 +1,9 @@
-/* Handing the preload on to programs that the profiled one starts, unseen by it. Room: client
+/* Passes the preload on to programs that the profiled one starts, without its notice. Room: client
  * (private). Context: the constructor; then any thread, also between vfork and exec: stack memory
  * and system calls alone.
  *
  * One rule: the program's own environment shows nothing of memlog. What a new program needs is
- * added to the environment that it is given, at the moment it is given. */
+ * added at the exec, to the environment that is passed to it. */
 #ifndef MEMLOG_CLIENT_STARTUP_EXEC_PRELOAD_H
 #define MEMLOG_CLIENT_STARTUP_EXEC_PRELOAD_H
 
@@ -28,8 +28,8 @@ bool ml_exec_preload_was_found(void);
 bool ml_exec_preload_is_on(void);
 
 /* How many entries that environment has, and how long LD_PRELOAD will be with ours in it, at most
- * ML_EXEC_PRELOAD_MAX_BYTES. False: not one that can be extended, as it is too long or does not lie
- * in readable memory; what becomes of the exec the kernel decides. */
+ * ML_EXEC_PRELOAD_MAX_BYTES. False: it cannot be extended, since it is too long or not readable;
+ * the kernel then decides about the exec. */
 bool ml_exec_preload_count(char *const *environment, size_t *out_count, size_t *out_preload_bytes);
 
 /* The environment for a program that can take the preload: the `count` entries of `environment` and
@@ -44,27 +44,27 @@ void ml_exec_preload_environment(
     char *socket_space
 );
 
-/* Whether the program file can take the preload. If not, the host is told why (and false is what a
- * file that cannot be executed at all answers too: the exec itself will say so). */
+/* Whether the program file can take the preload. If not, the host is told why. False also for a
+ * file that cannot be executed at all: the exec itself reports that. */
 bool ml_exec_preload_program(int directory_fd, const char *path, int flags);
 
-/* The same of a program that starts in that folder: relative names are looked for there, that of a
- * script's interpreter, too. */
+/* The same for a program that starts in that folder: relative names are looked up there, also that
+ * of a script's interpreter. */
 bool ml_exec_preload_program_there(int working_fd, const char *path);
 
-/* The same for a name that is looked for in PATH, as execvp does. */
+/* The same for a name that is looked up in PATH, as execvp does. */
 bool ml_exec_preload_program_in_path(int working_fd, const char *name);
 
-/* What the program has given that variable, out of what our copy says: behind our library in
- * LD_PRELOAD, or NULL; of MEMLOG_SOCKET NULL. What is none of ours stays. */
+/* The program's own value of that variable, from the value in our copy: the part behind our library
+ * in LD_PRELOAD, or NULL; for MEMLOG_SOCKET NULL. Other values are returned unchanged. */
 char *ml_exec_preload_own_value(const char *name, char *value);
 
-/* That environment; or, where it is the copy that another thread's shell is to get, the program's
- * own (client/hooks/shell.c). */
+/* That environment; or the program's own if it is the copy made for another thread's shell
+ * (client/hooks/shell.c). */
 char *const *ml_exec_preload_without_shells(char *const *environment);
 
-/* What syscall(2) is asked for by the numbers of execve and execveat (client/hooks/exec.c): as
- * those do, and in their way of telling an error. */
+/* syscall(2) with the numbers of execve and execveat (client/hooks/exec.c): same behaviour, same
+ * errors. */
 long ml_exec_preload_syscall(long number, long a, long b, long c, long d, long e);
 
 #endif

@@ -1,7 +1,6 @@
-/* A seccomp filter, run here. Room: client (private; :filter). Context: any; pure.
+/* An interpreter for seccomp filters. Room: client (private; :filter). Context: any; pure.
  *
- * One rule: it says what the kernel would say; what the kernel would not have taken ends all the
- * same. */
+ * One rule: the result is the kernel's; a program that the kernel would refuse still terminates. */
 #ifndef MEMLOG_CLIENT_STARTUP_FILTER_H
 #define MEMLOG_CLIENT_STARTUP_FILTER_H
 
@@ -10,8 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What the filter answers to that call, a SECCOMP_RET_*; SECCOMP_RET_KILL_PROCESS to what is no
- * filter that the kernel would take. */
+/* The filter's result for that call, a SECCOMP_RET_*; SECCOMP_RET_KILL_PROCESS for a filter that
+ * the kernel would refuse. */
 uint32_t
 ml_filter_answer(const struct sock_filter *filter, size_t count, const struct seccomp_data *call);
 

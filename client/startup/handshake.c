@@ -38,8 +38,7 @@ bool ml_handshake_identity(int fd, uint64_t *out_device, uint64_t *out_inode) {
     return true;
 }
 
-/* Another number for it, CLOEXEC, out of the program's way; -1 if there is none left. `fd` stays
- * open. */
+/* A duplicate with a high number and CLOEXEC; -1 if there is none left. `fd` stays open. */
 static int lifted(int fd) {
     int lowest = ML_FD_LOWEST;
     struct rlimit limit = {1024, 1024};
@@ -51,8 +50,8 @@ static int lifted(int fd) {
     return number < 0 ? -1 : (int)number;
 }
 
-/* connect and sendmsg wait for a host that is stopped no longer than this: here, and in all that
- * inherit the socket. */
+/* The longest wait of connect and sendmsg for a stopped host, also in all that inherit the
+ * socket. */
 static void limit_waits(int fd) {
     const struct timeval bound = {.tv_sec = ML_HANDSHAKE_WAIT_MS / 1000};
     (void
@@ -70,7 +69,7 @@ bool ml_handshake_connect(const char *path, int *out_socket_fd) {
     if (fd < 0) {
         return false;
     }
-    /* It was the last one? Then no answer can be taken either, and the host is told so on it. */
+    /* Was it the last descriptor? Then no answer can be received, and the host is told so on it. */
     const int high_fd = lifted((int)fd);
     const int socket_fd = high_fd >= 0 ? high_fd : (int)fd;
     if (high_fd >= 0) {
@@ -270,7 +269,7 @@ static struct ml_string name_of(const char *text, uint32_t limit_bytes) {
     ){.data = text, .count_bytes = count < limit_bytes ? (uint32_t)count : limit_bytes};
 }
 
-/* The host that does not hear of it knows of no allocator. */
+/* If the message is lost, the host knows no allocator. */
 static void tell_allocators(int socket_fd) {
     const struct ml_allocators found = ml_allocators_find();
     const struct memlog_client_allocators_request request = {
@@ -309,8 +308,8 @@ bool ml_handshake_ask(int socket_fd, struct ml_handshake *out_handshake) {
     }
     struct answer answer = {.fds_count = 0};
     if (!wait_for_answer(socket_fd)) {
-        /* From here on the host cannot answer, and is told so: else it would take a process for
-         * recorded that has gone on without it. An answer that came just now still counts. */
+        /* From here on the host cannot answer, and its send fails: else it would count this process
+         * as recorded. An answer that has just arrived still counts. */
         (void)ml_sys3(SYS_shutdown, socket_fd, SHUT_RD, 0);
     }
     if (receive(socket_fd, &answer) && accept_answer(&answer, out_handshake)) {
@@ -365,7 +364,8 @@ static bool make_own(
         ml_sys3(SYS_pipe2, (long)pipe_fds, O_CLOEXEC | O_NONBLOCK, 0) != 0) {
         return false;
     }
-    /* Thousands may be forked before the host sees the first. It makes it larger again if it may.
+    /* Small: thousands may be forked before the host sees the first. The host enlarges it if it
+     * may.
      */
     if (page.fork_pipe_bytes != 0 && page.fork_pipe_bytes < PIPE_DEFAULT_BYTES) {
         (void)ml_sys3(SYS_fcntl, pipe_fds[1], F_SETPIPE_SZ, (long)page.fork_pipe_bytes);
@@ -390,7 +390,8 @@ static bool send_forked(
         .control = handshake->control_fd,
         .title = title,
     };
-    /* Not on the stack, of which a hook takes little: a child at its first event has one thread. */
+    /* Not on the stack, which hooks use sparingly. Static is safe: a child at its first event has
+     * one thread. */
     static uint8_t packet[MEMLOG_CLIENT_FORKED_REQUEST_MAX_BYTES];
     size_t count_bytes = 0;
     struct ml_handles handles;

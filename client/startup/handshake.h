@@ -1,8 +1,8 @@
 /* The handshake with the host, and descriptors that stay ours. Room: client (private). Context: the
  * constructor and a forked child's first event: one thread, no lock held by us.
  *
- * One rule: nobody ever receives on a socket that was inherited. The constructor makes its own
- * connection and reads its one answer there; a forked child only sends. */
+ * One rule: inherited sockets are never read. The constructor makes its own connection and reads
+ * its one answer there; a forked child only sends. */
 #ifndef MEMLOG_CLIENT_STARTUP_HANDSHAKE_H
 #define MEMLOG_CLIENT_STARTUP_HANDSHAKE_H
 
@@ -15,10 +15,10 @@
 enum {
     ML_FD_LOWEST = 900, /* our descriptors lie in [900, 1023], or just under a lower limit */
     ML_FD_HIGHEST = 1023,
-    ML_HANDSHAKE_WAIT_MS = 2000 /* a host that does not take or answer a message by then is gone */
+    ML_HANDSHAKE_WAIT_MS = 2000 /* a host that takes longer for a message counts as dead */
 };
 
-/* What a handshake yields; descriptors are -1 where there is none. */
+/* The result of a handshake; missing descriptors are -1. */
 struct ml_handshake {
     struct memlog_client_params params;
     int pipe_fd;    /* write end */
@@ -28,12 +28,12 @@ struct ml_handshake {
     bool told;      /* where there is no handshake: the host knows that, and why */
 };
 
-/* Connect; *out_socket_fd is out of the program's way already, unless the program has no other
- * descriptor left. False: no host there, or none that accepts within ML_HANDSHAKE_WAIT_MS. */
+/* Connect; *out_socket_fd has a high number already, unless the program has no other descriptor
+ * left. False: no host there, or none that accepts within ML_HANDSHAKE_WAIT_MS. */
 bool ml_handshake_connect(const char *path, int *out_socket_fd);
 
-/* Say hello and wait for the answer. False: none in time, a wrong one, or one with more descriptors
- * than are left, which the host is told; then nothing is open. */
+/* Send hello and wait for the answer. False: none in time, a wrong one, or too few free descriptors
+ * for it (the host is told); then nothing is open. */
 bool ml_handshake_ask(int socket_fd, struct ml_handshake *out_handshake);
 
 /* Where this process keeps its arguments, cut to what a message takes; programs write their titles
@@ -41,9 +41,9 @@ bool ml_handshake_ask(int socket_fd, struct ml_handshake *out_handshake);
 struct ml_bytes ml_handshake_title(void);
 
 /* A forked child: make its pipe, staging and control page (a copy of `control`, enabled as that
- * says), and send them. A socket without room is waited for if `patient`, within
- * ML_HANDSHAKE_WAIT_MS. False: it could not; then nothing is open, and out_handshake->told says
- * whether the host was told. */
+ * says), and send them. If `patient`, it waits for room in the socket, within ML_HANDSHAKE_WAIT_MS.
+ * False: it failed; then nothing is open, and out_handshake->told says whether the host was
+ * told. */
 bool ml_handshake_forked(
     int socket_fd,
     bool patient,
@@ -54,19 +54,18 @@ bool ml_handshake_forked(
     struct ml_handshake *out_handshake
 );
 
-/* Tell the host about a program image that will run without us. `patient` as above. False: the host
+/* Tell the host about a program image that will run unrecorded. `patient` as above. False: the host
  * does not know. */
 bool ml_handshake_not_profiled(
     int socket_fd, bool patient, enum memlog_client_not_profiled_reason reason, const char *path
 );
 
-/* Nothing more comes on that connection: wait until the host has read what came, which it says by
- * closing its end, or for ML_HANDSHAKE_WAIT_MS. Closes it. */
+/* End a connection: wait until the host has read everything and closes its end, or for
+ * ML_HANDSHAKE_WAIT_MS. Closes it. */
 void ml_handshake_finish(int socket_fd);
 
-/* Tell the host that this process runs without us, though it has said hello or was forked by one
- * that did: else it would pass for one that never allocates. Never waits. False: the host does not
- * know. */
+/* Tell the host that this process, which said hello or was forked by one that did, runs unrecorded:
+ * else it would look like one that never allocates. Never waits. False: the host does not know. */
 bool ml_handshake_cannot_use(int socket_fd, enum memlog_client_not_profiled_reason reason);
 
 /* Ask the host for a dump, in the program's words, which are cut to what a message takes. Never

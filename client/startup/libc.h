@@ -1,5 +1,5 @@
-/* The libc functions that the client stands in front of, besides the allocator. Room: client
- * (private). Context: resolved once, in the constructor; NULL where the libc has none. */
+/* The libc functions that the client hooks, besides the allocator. Room: client (private). Context:
+ * resolved once, in the constructor; NULL where the libc has none. */
 #ifndef MEMLOG_CLIENT_STARTUP_LIBC_H
 #define MEMLOG_CLIENT_STARTUP_LIBC_H
 

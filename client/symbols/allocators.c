@@ -5,8 +5,8 @@
 
 #include "client/symbols/symbols.h"
 
-/* Functions by which programs ask these allocators past malloc and operator new: jemalloc with and
- * without its prefixes, tcmalloc, mimalloc, Firefox's, Intel's, rpmalloc. */
+/* Functions by which programs call these allocators other than malloc and operator new: jemalloc
+ * with and without its prefixes, tcmalloc, mimalloc, Firefox's, Intel's, rpmalloc. */
 static const char *const entry_points[] = {
     "mallocx",         "rallocx",           "dallocx",        "sdallocx",     "je_malloc",
     "je_calloc",       "je_realloc",        "je_mallocx",     "_rjem_malloc", "_rjem_mallocx",

@@ -12,13 +12,12 @@ enum {
 /* Ours; in a program that the client is linked into, the program's. */
 #pragma weak _DYNAMIC
 
-/* The loader's list of what is loaded. A program that is linked without -pie, with the client in
- * it, does not get at it by this name; dl_iterate_phdr shows the same list, but may be the
- * program's. */
+/* The loader's list of what is loaded. A program linked without -pie, with the client in it, cannot
+ * reach it by this name. dl_iterate_phdr shows the same list, but the program may define it. */
 #pragma weak _r_debug
 
-/* By its version: libc.a has no versions, so the linker refuses a program that is linked
- * statically, which would come without an allocator, and names the function that wants it. */
+/* By its version: libc.a has no versions, so the linker refuses a static program, which would have
+ * no allocator, and names the function that needs it. */
 __asm__(".symver dl_iterate_phdr, dl_iterate_phdr@GLIBC_2.2.5");
 
 static __attribute__((noinline)) int memlog_needs_a_dynamically_linked_program(
@@ -93,8 +92,8 @@ static struct tables tables_at(uint32_t index, uintptr_t base, const ElfW(Dyn) *
     return kept[index].tables;
 }
 
-/* Whether symbol number `index` is a definition of that name that somebody who asks for no version
- * gets. */
+/* Whether symbol number `index` is a definition of that name to which an unversioned reference
+ * binds. */
 static bool defines(const struct tables *tables, uint32_t index, const char *name) {
     const ElfW(Sym) *symbol = &tables->symbols[index];
     const unsigned type = ELF64_ST_TYPE(symbol->st_info);
@@ -248,7 +247,7 @@ bool ml_symbol_is_defined(const char *name) {
     return false;
 }
 
-/* ---- who has it, and who wants it */
+/* ---- definitions and references */
 
 struct ml_symbol_owner ml_symbol_first(const char *name) {
     const struct link_map *map = &_r_debug != NULL ? _r_debug.r_map : NULL;

@@ -1,9 +1,8 @@
-/* Which function comes next, out of the symbol tables themselves. Room: client (private). Context:
- * as each function says.
+/* Finds the next definition of a function in the symbol tables themselves. Room: client (private).
+ * Context: as each function says.
  *
- * One rule: libdl is never asked. A dlsym that finds nothing leaves a text behind, which the
- * program's own dlerror would see and the program's own free would get; even one that finds
- * something drops the text that is there. */
+ * One rule: libdl is never called. A failed dlsym leaves an error text, which the program's own
+ * dlerror would return and its own free would get; a successful one discards the program's. */
 #ifndef MEMLOG_CLIENT_SYMBOLS_SYMBOLS_H
 #define MEMLOG_CLIENT_SYMBOLS_SYMBOLS_H
 
@@ -12,12 +11,12 @@
 #include <stddef.h>
 
 struct ml_loaded_symbol {
-    void *address;    /* NULL: nobody has it */
+    void *address;    /* NULL: no definition */
     const char *path; /* of the object that has it, as the loader names it; borrowed from there */
 };
 
-/* While it is on, the objects' tables are read once and not for each name: between two calls by the
- * constructor, when nothing is loaded or unloaded. */
+/* While it is on, the objects' tables are read once instead of for each name. The constructor turns
+ * it on while nothing is loaded or unloaded. */
 void ml_symbols_keep(bool on);
 
 /* What dlsym(RTLD_NEXT, name) finds at the start of a program: the first definition behind this
@@ -39,20 +38,20 @@ bool ml_symbol_is_defined(const char *name);
  * Context: no lock of ours is held. */
 struct ml_loaded_symbol ml_symbol_of_library(const char *file, const char *name);
 
-/* Who defines a name first at the start of a program, in the order in which its objects were
- * loaded: whom everybody's calls reach. Nothing is resolved.
+/* The first definition of a name at the start of a program, in the order in which its objects were
+ * loaded: the one that calls reach. Nothing is resolved.
  *
  * Context: as ml_symbol_next. */
 struct ml_symbol_owner {
-    const char *path;  /* NULL: nobody */
+    const char *path;  /* NULL: none */
     bool is_ours;      /* this object */
     bool is_program;   /* the first one, the executable (of which this object may be a part) */
     const void *where; /* its dynamic section */
 };
 struct ml_symbol_owner ml_symbol_first(const char *name);
 
-/* Whether an object of the program asks for that name: all but the one that has it, and this one.
- * Reads their relocations. Context: as ml_symbol_next. */
+/* Whether an object of the program references that name, other than the one that defines it and
+ * this one. Reads their relocations. Context: as ml_symbol_next. */
 bool ml_symbol_is_wanted(const char *name, const struct ml_symbol_owner *owner);
 
 /* The definition in the object with that dynamic section, which lies `base` off where it was linked

@@ -72,8 +72,8 @@ static enum ml_status grow_cells(struct ml_cells *cells) {
     if (cells->count == ML_CELLS_NUMBER_MASK) {
         return ML_PEER_LIMIT;
     }
-    /* By little, so that a cell costs no more than 100 bytes with all that is spare: all but small
-     * tables are moved by the kernel, which copies nothing. */
+    /* Grow by little, so that a cell costs no more than 100 bytes, spare room included. The kernel
+     * moves all but small tables by remapping, without a copy. */
     const uint32_t capacity = cells->capacity + cells->capacity / 64 + 8;
     struct ml_cell *grown = ml_budget_grow_table(
         cells->budget, cells->cells, cells->capacity * sizeof(*grown), capacity * sizeof(*grown)
@@ -86,9 +86,9 @@ static enum ml_status grow_cells(struct ml_cells *cells) {
     return ML_OK;
 }
 
-/* Who is asked for goes to the bucket where the search for it begins, in exchange for one that is
- * there: those that are asked for most are guessed. Whoever goes is looked for from the same bucket
- * or one before it, and all from there to its new place are full. */
+/* Swap a found cell into the first bucket of its search, so that ml_cells_guess finds frequent
+ * cells. The entry swapped out is searched for from the same bucket or one before it, and all
+ * buckets from there to its new place are full. */
 static void bring_home(struct ml_cells *cells, uint32_t *entry, uint64_t hash) {
     uint32_t *const home = &cells->index[ml_cells_bucket(hash, cells->index_capacity)];
     if (entry < home || entry >= home + ML_CELLS_BUCKET) {

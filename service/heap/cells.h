@@ -1,7 +1,7 @@
 /* A process's counter cells, one for each (node, heap, type, size class) that was ever allocated
  * at. Room: service. Context: whoever works on the client.
  *
- * One rule: a cell never moves to another index and is never taken away. */
+ * One rule: a cell never changes its index and is never removed. */
 #ifndef MEMLOG_SERVICE_HEAP_CELLS_H
 #define MEMLOG_SERVICE_HEAP_CELLS_H
 
@@ -36,7 +36,7 @@ struct ml_cells {
     struct ml_cell *cells;
     uint32_t count, capacity;
     /* Where cells are found: the cell's number + 1 and eight bits of its hash above; 0 empty. In
-     * buckets, filled from the front; what finds its own full goes to the next one. */
+     * buckets, filled from the front; when a bucket is full its entries go to the next one. */
     uint32_t *index;
     uint32_t index_capacity; /* entries, a power of two */
 };
@@ -53,7 +53,7 @@ static inline uint32_t ml_cell_node(uint64_t key) {
 
 /* floor(log2(size)) + 1, 0 for size 0. */
 static inline unsigned ml_size_class(uint64_t size_bytes) {
-    /* No branch: which size comes next is chance. Sizes are below 2^63. */
+    /* No branch: the next size is unpredictable. Sizes are below 2^63. */
     return 63 - (unsigned)__builtin_clzll(size_bytes << 1 | 1);
 }
 
@@ -100,15 +100,15 @@ static inline unsigned ml_cells_match(const uint32_t *bucket, uint32_t tag) {
 #endif
 }
 
-/* Bring what ml_cells_guess reads first into the cache. As a number, not as a place in the index:
- * there is none before the first cell. */
+/* Prefetch what ml_cells_guess reads first. The address is computed as a number: before the first
+ * cell there is no index. */
 static inline void ml_cells_prefetch(const struct ml_cells *cells, uint64_t hash) {
     const uintptr_t entry = ml_cells_bucket(hash, cells->index_capacity);
     ml_prefetch((const void *)((uintptr_t)cells->index + entry * sizeof(cells->index[0])));
 }
 
-/* The number of a cell with that tag in the first bucket: right for nearly all, without a branch.
- * Any number at all if there is none. There has been a cell. */
+/* The number of a cell with that tag in the first bucket: nearly always the right one, without a
+ * branch. An arbitrary number if there is none. Requires that there is a cell. */
 static inline uint32_t ml_cells_guess(const struct ml_cells *cells, uint64_t hash) {
     const uint32_t *bucket = cells->index + ml_cells_bucket(hash, cells->index_capacity);
     const unsigned found = ml_cells_match(bucket, ml_cells_tag(hash));
@@ -120,7 +120,7 @@ static inline uint32_t ml_cells_guess(const struct ml_cells *cells, uint64_t has
 ML_NODISCARD enum ml_status
 ml_cells_make(struct ml_cells *cells, uint64_t key, uint64_t hash, uint32_t *out_cell);
 
-/* Whether that is the cell of that key. */
+/* Whether that cell has that key. */
 static inline bool ml_cells_is(const struct ml_cells *cells, uint32_t number, uint64_t key) {
     return number < cells->count && cells->cells[number].key == key;
 }

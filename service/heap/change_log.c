@@ -44,7 +44,7 @@ static void sift(struct ml_change_log **heap, uint32_t count, uint32_t at) {
     heap[at] = moved;
 }
 
-/* How far heap[0] may go before another log's change comes first. */
+/* Until when heap[0]'s changes come before every other log's. */
 static uint64_t alone_until(struct ml_change_log *const *heap, uint32_t count) {
     uint64_t until = UINT64_MAX;
     for (uint32_t i = 1; i < 3 && i < count; i++) {
@@ -84,7 +84,7 @@ add_run(struct ml_change_log *log, uint64_t until, struct ml_tree *tree, struct 
     log->at_peak = at;
 }
 
-/* The changes of a log that come before, or are, the one that the tree's peak was reached with. */
+/* Number of a log's changes up to and including the one that reached the tree's peak. */
 static uint32_t
 changes_until(const struct ml_change_log *log, const struct summit *summit, uint64_t ticks) {
     if (log == summit->log) {

@@ -1,14 +1,14 @@
-/* What a process's live sums went through while its events were applied apart from the other
- * processes', so that the tree's peak can be found afterwards. Room: service. Context: whoever
- * works on the client writes it; the session's thread reads it when nobody does.
+/* The changes of a process's live sums while its events are applied apart from other processes',
+ * from which the tree's peak is found afterwards. Room: service. Context: whoever works on the
+ * client writes it; the session's thread reads it when nobody does.
  *
- * One rule: a log has every change of every cell, in the order in which they were made; of no
- * sampled block, whose variances it could not tell.
+ * One rule: a log has every change of every cell, in order. It has no sampled blocks, since it does
+ * not hold variances.
  *
- * Processes that are applied apart do not know what the others have live at a stamp, so none of
- * them can tell whether the tree is at a new maximum. Each notes its changes instead: stamps and
- * amounts of all of them, merged, say where the maximum was, and walked back from the end to there
- * they say what each cell held at that moment. */
+ * Processes that are applied apart do not know what the others hold at a stamp, so none can tell
+ * whether the tree is at a new maximum. Each logs its changes instead. Merged by stamp, the logs
+ * show when the maximum was; undone from the end to there, they give what each cell held at that
+ * moment. */
 #ifndef MEMLOG_SERVICE_HEAP_CHANGE_LOG_H
 #define MEMLOG_SERVICE_HEAP_CHANGE_LOG_H
 
@@ -36,22 +36,22 @@ struct ml_change_log {
 
 static inline void ml_change_log_add(struct ml_change_log *log, const struct ml_change *change) {
     if (log->count == log->capacity) {
-        abort(); /* somebody has counted wrongly, and what stands behind is somebody else's */
+        abort(); /* a wrong count: the memory behind is not ours */
     }
     log->changes[log->count++] = *change;
     log->bytes += change->bytes;
     log->most_bytes = log->bytes > log->most_bytes ? log->bytes : log->most_bytes;
 }
 
-/* Whether these processes, in whatever order, cannot have brought the tree above its peak. `tree`
- * is as it was before their changes, as below. */
+/* Whether these processes' changes, in any order, cannot have raised the tree above its peak.
+ * `tree` is as it was before their changes, as below. */
 bool ml_change_logs_stay_below(
     const struct ml_change_log *logs, uint32_t count, const struct ml_tree *tree
 );
 
-/* Add up the changes of all logs in the order of their stamps: *tree is moved on, with its sums,
- * and if there was a new maximum with its peak and its epoch; each log's at_peak says then how far
- * it had come. True if there was one. `heap` has room for `count` pointers. */
+/* Add up the changes of all logs in the order of their stamps: the sums of *tree are updated, and
+ * after a new maximum its peak and epoch too; each log's at_peak then says how many changes it had
+ * by that moment. True if there was one. `heap` has room for `count` pointers. */
 bool ml_change_logs_merge(
     struct ml_change_log *logs, uint32_t count, struct ml_change_log **heap, struct ml_tree *tree
 );

@@ -2,7 +2,7 @@
 
 #include "service/heap/live_map_internal.h"
 
-/* Of growing: with three or four blocks each, what moving them takes is some ten microseconds. */
+/* Lines moved in one step of growing: with three or four blocks each, some ten microseconds. */
 enum { STEP_LINES = 512 };
 
 /* splitmix64's finish: every bit reaches every bit. */
@@ -138,7 +138,7 @@ static inline void place(struct ml_live_map *map, uint64_t hash, uint64_t rest) 
     }
 }
 
-/* Where a block is: in a slot of its home or of the other line, or turned away. */
+/* Where a block is: in a slot of its home or of the other line, or in the overflow table. */
 struct found {
     struct ml_live_line *home, *line;
     unsigned slot;

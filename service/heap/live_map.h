@@ -1,25 +1,24 @@
-/* A process's live blocks: address and heap -> what is held there. Room: service. Context: whoever
+/* A process's live blocks: address and heap -> cell and size. Room: service. Context: whoever
  * applies the client's events; a map is only ever in one thread's hands.
  *
- * One rule: 12 bytes a slot, at most 3.43 of the five slots of a cache line used on the average,
- * nothing allocated per event.
+ * One rule: 12 bytes a slot, on average at most 3.43 of the five slots of a cache line used, no
+ * allocation per event.
  *
- * The hash of a usual block's key is the key in other words: 53 bits either way. Its top bits say
- * in which line the block belongs, its home; all of it stands in the slot, in place of the address.
- * So growing never hashes again: homes are the hash scaled to the number of lines, and a quarter
- * more lines are filled in place, from the last one down, in order. The factor of the hash is the
- * map's own, so that a client cannot choose addresses that meet.
+ * The hash of a usual block's key is a bijection of its 53 bits. Its top bits select the block's
+ * line, its home. The slot stores the hash in place of the address. So growing never hashes again:
+ * a home is the hash scaled to the number of lines, and a quarter more lines are filled in place,
+ * in order from the last one down. Each map has its own hash factor, so that a client cannot choose
+ * colliding addresses.
  *
- * That is done in steps, some lines each time room is asked for (live_resize.c), so that nobody
- * waits for a whole table. Meanwhile the hash says where a block is, too: those below `split` are
- * at home among the fewer lines still, the others among the more. Giving lines back is the same
- * from the front, and either may turn into the other at any step.
+ * Growing is done in steps, some lines at each reserve (live_resize.c), so that no call moves a
+ * whole table. Meanwhile `split` tells where a block is: hashes below it have their home among the
+ * fewer lines, the others among the more. Shrinking does the same from the front. Either may turn
+ * into the other at any step.
  *
  * Lines come in pairs, which the processor fetches together. A block whose home is full goes to the
- * other line of the pair; if that is full too it is turned away, to a small table of its own
- * (live_overflow.h). Each line counts both, and blocks are looked for elsewhere only where that
- * count is not 0. So nearly every search, for what is there and for what is not, sees one cache
- * line, in the same few steps; and a block that goes moves no other. */
+ * other line of the pair; if that is full too, to a small overflow table (live_overflow.h). Each
+ * line counts both, and a search goes further only if that count is not 0. So nearly every search,
+ * hit or miss, reads one cache line, in the same few steps. Removing a block moves no other. */
 #ifndef MEMLOG_SERVICE_HEAP_LIVE_MAP_H
 #define MEMLOG_SERVICE_HEAP_LIVE_MAP_H
 
@@ -36,7 +35,7 @@
 enum {
     ML_LIVE_CELL_BITS = 24, /* cells of a process; 100 bytes each make 1.6 GiB */
     ML_LIVE_CELLS_MAX = 1 << ML_LIVE_CELL_BITS,
-    ML_LIVE_HASH_SHIFT = 11, /* a hash's low bits, which are none of it */
+    ML_LIVE_HASH_SHIFT = 11, /* low bits of a hash that are unused */
     ML_LIVE_LOW_BITS = 32,
     ML_LIVE_HIGH_BITS = 64 - ML_LIVE_HASH_SHIFT - ML_LIVE_LOW_BITS,
     ML_LIVE_WIDE_BIT = ML_LIVE_CELL_BITS + ML_LIVE_HIGH_BITS,
@@ -45,19 +44,19 @@ enum {
     ML_LIVE_LINE_SLOTS = 5,
     ML_LIVE_LARGE_LINES = 256 << 10, /* 16 MiB */
     ML_LIVE_USED_MASK = (1 << ML_LIVE_LINE_SLOTS) - 1,
-    /* In a hash: the key is not what the hash says, a wide entry has it. */
+    /* In a hash: the key does not follow from the hash, a wide entry has it. */
     ML_LIVE_ODD = 1
 };
 
-/* Blocks of fewer bytes fit a slot: 256 KiB. What a larger one costs besides is nothing to it. */
+/* Blocks of fewer bytes fit a slot: 256 KiB. For a larger one the extra cost is negligible. */
 #define ML_LIVE_INLINE_MAX ((uint64_t)1 << ML_LIVE_INLINE_BITS)
 
-/* Of a key: heap; what must be 0 for the hash to say it all: addresses below 2^48, of every 8th
- * byte. */
+/* Of a key: heap; bits that must be 0 for the hash to hold the whole key: addresses below 2^48,
+ * multiples of 8. */
 #define ML_LIVE_HEAP_MASK ((uint64_t)0xff << 56)
 #define ML_LIVE_ODD_MASK (((uint64_t)0xff << 48) | 7)
 
-/* Of a slot's rest: what of it says which block it is, none of a wide one. */
+/* Of a slot's rest: the bits that identify the block, unless it is a wide one. */
 #define ML_LIVE_SAME_MASK                                                                          \
     ((((uint64_t)1 << ML_LIVE_HIGH_BITS) - 1) << ML_LIVE_CELL_BITS | (uint64_t)1                   \
                                                                          << ML_LIVE_WIDE_BIT)
@@ -68,11 +67,11 @@ struct ml_live_block {
     uint64_t weight_blocks;
     uint64_t size_bytes; /* weight_bytes, or less when sampled */
     uint32_t cell;
-    bool sampled; /* its process knows that it was recorded (client/sampling/sampled_set.h) */
+    bool sampled; /* its client has it in its sampled set (client/sampling/sampled_set.h) */
 };
 
-/* A bit for each used slot | how many of its own are in the other line << 5 | how many were turned
- * away << 8. */
+/* A bit for each used slot | number of its own in the other line << 5 | number in the overflow
+ * table << 8. */
 enum {
     ML_LIVE_IN_OTHER = 1 << ML_LIVE_LINE_SLOTS,
     ML_LIVE_IN_OTHER_MASK = 7 << ML_LIVE_LINE_SLOTS,
@@ -113,7 +112,7 @@ struct ml_live_map {
     uint64_t split;     /* 0 when settled */
     size_t lines_capacity;
     size_t count;
-    size_t count_max; /* one more block has to be asked for: more lines, or a step towards them */
+    size_t count_max; /* one more block needs a reserve: more lines, or a step towards them */
     enum ml_live_change change;
     uint32_t step_lines; /* lines that a step of growing moves, when few blocks are asked for */
     uint64_t moved;      /* blocks that growing and shrinking have looked at, so far */
@@ -135,21 +134,21 @@ static inline uint64_t ml_live_key(uint64_t address, unsigned heap) {
 void ml_live_map_init(struct ml_live_map *map, struct ml_budget *budget, uint64_t seed);
 void ml_live_map_fini(struct ml_live_map *map);
 
-/* Forget all blocks, and refuse more: ML_ENV_MEMORY. */
+/* Drop all blocks, and refuse more: ML_ENV_MEMORY. */
 void ml_live_map_close(struct ml_live_map *map);
 
 /* The bytes that it takes. */
 uint64_t ml_live_map_bytes(const struct ml_live_map *map);
 
-/* The hash of a key whose hash does not say it all. */
+/* The hash of a key that its hash does not wholly hold. */
 uint64_t ml_live_map_odd_hash(const struct ml_live_map *map, uint64_t key);
 
-/* The key's hash, which all calls about the key take: it is good for as long as the map is. */
+/* The key's hash, which all calls about the key take; valid for the map's life. */
 static inline uint64_t ml_live_map_hash(const struct ml_live_map *map, uint64_t key) {
     if ((key & ML_LIVE_ODD_MASK) != 0) {
         return ml_live_map_odd_hash(map, key);
     }
-    /* Each step can be undone: different keys have different hashes. */
+    /* Each step is invertible: different keys have different hashes. */
     uint64_t hash = ((key & ML_LIVE_HEAP_MASK) + (key << 8)) * map->factor;
     hash ^= hash >> 27 & UINT64_MAX << ML_LIVE_HASH_SHIFT;
     return hash * UINT64_C(0x9e3779b97f4a7c15);
@@ -160,7 +159,7 @@ static inline size_t ml_live_home(uint64_t hash, size_t lines_count) {
     return (size_t)((hash >> 32) * lines_count >> 32);
 }
 
-/* The home's number as things are. */
+/* The home's number at present. */
 static inline size_t ml_live_map_home_index(const struct ml_live_map *map, uint64_t hash) {
     return ml_live_home(hash, hash >> 32 < map->split ? map->few_count : map->lines_count);
 }
@@ -170,7 +169,7 @@ static inline struct ml_live_line *ml_live_map_home(const struct ml_live_map *ma
     return map->lines + ml_live_map_home_index(map, hash);
 }
 
-/* The other one of its pair. */
+/* The other line of its pair. */
 static inline struct ml_live_line *
 ml_live_map_other(const struct ml_live_map *map, const struct ml_live_line *line) {
     return map->lines + ((size_t)(line - map->lines) ^ 1);
@@ -181,7 +180,8 @@ static inline struct ml_live_line *ml_live_line_beside(const struct ml_live_line
     return (struct ml_live_line *)((uintptr_t)line ^ sizeof(*line));
 }
 
-/* Bring what a search for that hash will see into the cache. As a number: there may be no lines. */
+/* Prefetch what a search for that hash will read. The address is a number: there may be no
+ * lines. */
 static inline void ml_live_map_prefetch(const struct ml_live_map *map, uint64_t hash) {
     const uintptr_t home = ml_live_map_home_index(map, hash);
     ml_prefetch((const void *)((uintptr_t)map->lines + home * sizeof(*map->lines)));
@@ -220,7 +220,7 @@ ml_live_line_holds(const struct ml_live_line *line, unsigned slot, uint64_t hash
            ((line->rest[slot] ^ ml_live_high(hash)) & ML_LIVE_SAME_MASK) == 0;
 }
 
-/* Whether some of its own are in the other line, or turned away. */
+/* Whether some of its own are in the other line or in the overflow table. */
 static inline bool ml_live_line_lends(const struct ml_live_line *line) {
     return (line->state & ML_LIVE_IN_OTHER_MASK) != 0;
 }
@@ -229,13 +229,12 @@ static inline bool ml_live_line_has_overflow(const struct ml_live_line *line) {
     return line->state >= ML_LIVE_TURNED_AWAY;
 }
 
-/* Whether its lines are more than caches hold, and to ask for what is needed later pays for the
- * branches that cannot be foreseen. */
+/* Whether its lines exceed the caches, so that prefetching pays for its unpredictable branches. */
 static inline bool ml_live_map_is_large(const struct ml_live_map *map) {
     return map->lines_count > ML_LIVE_LARGE_LINES;
 }
 
-/* Bring what a search for that hash will see beyond its home into the cache. */
+/* Prefetch what a search for that hash will read beyond its home. */
 static inline void ml_live_map_prefetch_elsewhere(
     const struct ml_live_map *map, const struct ml_live_line *home, uint64_t hash
 ) {
@@ -256,8 +255,8 @@ static inline uint64_t ml_live_rest_bytes(uint64_t rest) {
 }
 
 /* Room for so many more blocks, so that their puts cannot fail, and lines stay where they are
- * meanwhile. What it does for it is bounded by `count`: eight lines each, or step_lines if that is
- * more, and a few entries of those turned away; a table that is not large yet is grown whole.
+ * meanwhile. Its work is bounded by `count`: eight lines each, or step_lines if that is more, and a
+ * few overflow entries. A small table is grown whole.
  * Errors: ML_ENV_MEMORY: all blocks are as they were. */
 ML_NODISCARD enum ml_status ml_live_map_reserve_more(struct ml_live_map *map, size_t count);
 
@@ -267,7 +266,7 @@ static inline enum ml_status ml_live_map_reserve(struct ml_live_map *map, size_t
                : ml_live_map_reserve_more(map, count);
 }
 
-/* Whether one more needs no reserve: always, as long as no more come than were asked for. */
+/* Whether one more needs no reserve; always true within the count of the last reserve. */
 static inline bool ml_live_map_has_room(const struct ml_live_map *map) {
     return map->count < map->count_max && map->overflow.room > 0;
 }
@@ -290,8 +289,8 @@ bool ml_live_map_remove(
     struct ml_live_map *map, uint64_t key, uint64_t hash, struct ml_live_block *out_block
 );
 
-/* A round is over: when far fewer blocks live than once did, for some rounds, give lines back, some
- * of them each round. */
+/* Called after each round: when far fewer blocks have lived for some rounds, give lines back, some
+ * each round. */
 void ml_live_map_trim(struct ml_live_map *map);
 
 /* Walk: the next block at or behind *cursor (start with 0). False at the end. */
@@ -304,12 +303,12 @@ bool ml_live_map_check(const struct ml_live_map *map);
 
 /* ---- the usual cases, in line */
 
-/* Whether ml_live_map_put_fast may be asked. */
+/* Whether ml_live_map_put_fast may be called. */
 static inline bool ml_live_fits_slot(uint64_t hash, uint64_t bytes) {
     return (hash & ML_LIVE_ODD) == 0 && bytes < ML_LIVE_INLINE_MAX;
 }
 
-/* The same out of line, wherever the block goes. False if the key may be there already. */
+/* The same, not inline, for any place of the block. False if the key may be there already. */
 bool ml_live_map_put_plain(struct ml_live_map *map, uint64_t hash, uint64_t bytes, uint32_t cell);
 
 /* Put a block that fits a slot, of weight 1, there, after ml_live_map_reserve; `line` is its home.
@@ -318,7 +317,7 @@ static inline bool ml_live_map_put_fast(
     struct ml_live_map *map, struct ml_live_line *line, uint64_t hash, uint64_t bytes, uint32_t cell
 ) {
     const uint32_t low = ml_live_low(hash);
-    /* Full, or some of its own are elsewhere, or it may be there already. */
+    /* The home is full, or some of its own are elsewhere, or the key may be there already. */
     if (line->state >= ML_LIVE_USED_MASK || ml_live_line_match(line, low) != 0) {
         return ml_live_map_put_plain(map, hash, bytes, cell);
     }

@@ -1,17 +1,17 @@
-/* A live map's lines, for the files of which it is made: live_map.c puts and takes blocks,
- * live_resize.c moves them among more or fewer lines, live_walk.c looks at all. Room: service.
+/* A live map's lines, for its own files: live_map.c puts and takes blocks, live_resize.c moves them
+ * among more or fewer lines, live_walk.c looks at all. Room: service.
  * Context: the map's thread.
  *
- * One rule: a line counts those of its own that are elsewhere, and nobody else does. */
+ * One rule: only a line itself counts its blocks that are elsewhere. */
 #ifndef MEMLOG_SERVICE_HEAP_LIVE_MAP_INTERNAL_H
 #define MEMLOG_SERVICE_HEAP_LIVE_MAP_INTERNAL_H
 
 #include "service/heap/live_map.h"
 
-/* A count of those that were turned away that is no more kept: it stays until the line is moved. */
+/* A saturated overflow count: it stays until the line is moved. */
 #define ML_LIVE_OVERFLOW_MAX (UINT32_MAX - ML_LIVE_TURNED_AWAY + 1)
 
-/* What a slot says is held there. */
+/* The block that a slot describes. */
 struct ml_live_block ml_live_unpack(const struct ml_live_map *map, uint64_t rest);
 
 static inline bool ml_live_is_wide(uint64_t rest) {
@@ -36,8 +36,8 @@ static inline void ml_live_line_remove_overflow(struct ml_live_line *line) {
     line->state -= line->state >= ML_LIVE_OVERFLOW_MAX ? 0 : ML_LIVE_TURNED_AWAY;
 }
 
-/* Put a block that is not there yet into its home or the line beside it. False: both are full, and
- * nothing is done or counted. */
+/* Put a new block into its home or the line beside it. False: both are full, and nothing is done or
+ * counted. */
 static inline bool ml_live_line_place(
     const struct ml_live_map *map, struct ml_live_line *home, uint64_t hash, uint64_t rest
 ) {

@@ -2,9 +2,9 @@
 
 enum {
     BUCKET = ML_LIVE_OVERFLOW_BUCKET,
-    /* Places of the former table that are looked at for each entry that is asked room for, and for
-     * each call at least: of those there are less than twice as many as entries, and there is room
-     * for a quarter more entries in the new one. */
+    /* Places of the old table that are moved per entry reserved, and per call at least. The old
+     * table has less than twice as many places as entries, and the new one has room for a quarter
+     * more entries. */
     STEP_EACH = 16,
     STEP_LEAST = 1024
 };
@@ -90,8 +90,8 @@ static size_t capacity_for(size_t count) {
     return (count + count / 2 + BUCKET) / BUCKET * BUCKET;
 }
 
-/* Move what stands in the next `count` places. What stands behind may move up to there: a place is
- * left when it is empty, and whoever wrapped around to the front goes with the first. */
+/* Move the entries in the next `count` places. Removing an entry moves later ones up, so a place is
+ * done when it is empty. Entries that wrapped around to the front move with the first places. */
 static void step(struct ml_live_overflow *overflow, size_t count) {
     struct ml_live_overflow_table *const before = &overflow->before;
     for (; count > 0 && before->count > 0; count--) {
@@ -142,7 +142,7 @@ enum ml_status ml_live_overflow_reserve(struct ml_live_overflow *overflow, size_
     if (overflow->before.capacity > 0) {
         step(overflow, count * STEP_EACH + STEP_LEAST);
     }
-    /* As long as there is more to do, the next one comes here again. */
+    /* As long as there is more to do, the next reserve comes here again. */
     overflow->room = overflow->before.count > 0 ? count : room_of(overflow);
     return ML_OK;
 }
@@ -194,8 +194,8 @@ void ml_live_overflow_remove(
     overflow->room++;
 }
 
-/* In one table, from the first bucket of these hashes to behind the last, and on to where searches
- * that began there end. */
+/* In one table, from the first bucket of these hashes to the last, and on to the end of searches
+ * that begin there. */
 static size_t visit(
     struct ml_live_overflow_table *table,
     uint64_t from,
@@ -209,7 +209,7 @@ static size_t visit(
     }
     size_t place = ml_live_overflow_place(table, from << 32) / BUCKET * BUCKET;
     size_t most = (ml_live_overflow_place(table, (to - 1) << 32) / BUCKET + 1) * BUCKET - place;
-    /* From where nobody stands before: who goes pulls no one over it who has been seen. */
+    /* Start behind an empty place, so that a removal moves no entry that was shown already. */
     for (size_t before = previous(table, place); table->entries[before].hash != 0;
          before = previous(table, before)) {
         place = before;
@@ -220,7 +220,7 @@ static size_t visit(
         const struct ml_live_overflow_entry *entry = &table->entries[place];
         const uint64_t upper = entry->hash >> 32;
         if (entry->hash != 0 && upper >= from && upper < to && takes(context, entry)) {
-            empty(table, place); /* another one may stand here now */
+            empty(table, place); /* another entry may have moved here */
             taken++;
             continue;
         }

@@ -1,12 +1,11 @@
 /* Live blocks that found their home full: a small table beside a live map's lines. Room: service.
  * Context: the map's thread.
  *
- * One rule: open addressing without marks for what has gone: whoever stands behind it moves up.
+ * One rule: open addressing without tombstones: removing an entry moves later ones up.
  *
- * Entries stand roughly in the order of their hashes, as lines do: a part of the map that is moved
- * finds those of its blocks that are here in one part of the table. A table that is full is
- * followed by a larger one, into which the entries go in steps, as room is asked for; meanwhile
- * both are searched. */
+ * Entries are roughly in the order of their hashes, as lines are: the overflow blocks of a part of
+ * the map lie in one part of the table. A full table gets a larger successor, to which the entries
+ * move in steps, at each reserve. Meanwhile both are searched. */
 #ifndef MEMLOG_SERVICE_HEAP_LIVE_OVERFLOW_H
 #define MEMLOG_SERVICE_HEAP_LIVE_OVERFLOW_H
 
@@ -38,7 +37,7 @@ struct ml_live_overflow {
     struct ml_live_overflow_table
         before; /* the former one, of which its first `emptied` are empty */
     size_t emptied;
-    size_t room;    /* how many more may come before a reserve */
+    size_t room;    /* entries that may be added before a reserve */
     uint64_t moved; /* from one table to the next, so far */
 };
 
@@ -61,18 +60,18 @@ ml_live_overflow_place(const struct ml_live_overflow_table *table, uint64_t hash
            (hash >> 11 & (ML_LIVE_OVERFLOW_BUCKET - 1));
 }
 
-/* Bring what a search for that hash will see first into the cache. */
+/* Prefetch what a search for that hash will read first. */
 static inline void
 ml_live_overflow_prefetch(const struct ml_live_overflow *overflow, uint64_t hash) {
     ml_prefetch(&overflow->now.entries[ml_live_overflow_place(&overflow->now, hash)]);
 }
 
-/* Room for so many more: in steps of a few hundred entries, as long as few are asked for. Errors:
+/* Room for so many more, in steps of a few hundred entries when `count` is small. Errors:
  * ML_ENV_MEMORY: all entries are as they were. */
 ML_NODISCARD enum ml_status
 ml_live_overflow_reserve(struct ml_live_overflow *overflow, size_t count);
 
-/* Few are left of many, perhaps: give back what is not needed, but for room for so many more. */
+/* Give back unneeded memory if few entries are left of many, but keep room for so many more. */
 void ml_live_overflow_shrink(struct ml_live_overflow *overflow, size_t count);
 
 /* After a reserve. hash is not 0. */
@@ -87,8 +86,8 @@ void ml_live_overflow_remove(
     struct ml_live_overflow *overflow, struct ml_live_overflow_entry *entry
 );
 
-/* Show every entry whose hash's upper half is in [from, to); those for which `takes` says true go.
- * It changes nothing in this table. */
+/* Show every entry whose hash's upper half is in [from, to), and remove those for which `takes`
+ * returns true. `takes` must not change this table. */
 void ml_live_overflow_visit(
     struct ml_live_overflow *overflow,
     uint64_t from,

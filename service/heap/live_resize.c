@@ -1,21 +1,21 @@
 /* Growing and shrinking a live map, in place and in steps. A pair of lines is read whole, and its
- * blocks go to where they belong among the other number of lines: growing, at or behind it, so that
- * the last pair comes first; shrinking, at or before it, so that the first does. Either way
- * nothing is put where something waits to be read, however often the direction changes. */
+ * blocks go to their homes among the new number of lines. Growing, these are at or behind the pair,
+ * so the last pair is moved first; shrinking, at or before it, so the first is. Either way unread
+ * lines are never overwritten, however often the direction changes. */
 #include <string.h>
 
 #include "service/heap/live_map_internal.h"
 
 enum {
     /* While a process grows, 2.75 to 3.43 of a line's five slots are used: 19 to 23 bytes a block.
-     * 4 to 7 in a hundred find their home full then, 1 to 3 the line beside it too. Fuller,
-     * and more do; growing by less, and all are moved more often. */
+     * 4 to 7 in a hundred then find their home full, 1 to 3 the line beside it too. Fuller lines
+     * mean more of these; smaller growth steps mean moving all more often. */
     FULL = 103,
     FULL_OF = 30,
     GROWTH_PART = 4,
     PAIR_SLOTS = 2 * ML_LIVE_LINE_SLOTS,
-    /* Lines moved for each block that room is asked for: growing is over when as many have come as
-     * an eighth of the lines, and there is room for three times as many at least. */
+    /* Lines moved for each block reserved: growing is done after as many blocks as an eighth of the
+     * lines, and there is room for at least three times as many. */
     STEP_EACH = 8,
     /* Rounds of few blocks before memory is given back: a program that fills and empties its heap
      * in turns pays for growing once. */
@@ -28,7 +28,7 @@ enum {
 /* 128 GiB; the hash's upper half tells that many lines apart. */
 #define LINES_MAX ((size_t)1 << 31)
 
-/* How many blocks so many lines are full with. */
+/* How many blocks fill so many lines. */
 static size_t full_of(size_t lines_count) {
     return lines_count * FULL / FULL_OF;
 }
@@ -45,7 +45,7 @@ static size_t lines_for(size_t blocks) {
     return (lines + unit_of(lines) - 1) / unit_of(lines) * unit_of(lines);
 }
 
-/* A quarter more. By too little, growing would not be over before it has to begin anew. */
+/* A quarter more. With a smaller step growing would not end before it has to begin again. */
 static size_t grown_lines(size_t lines_count) {
     const size_t grown = lines_count + lines_count / GROWTH_PART;
     const size_t whole = grown / unit_of(grown) * unit_of(grown);
@@ -60,8 +60,8 @@ static uint64_t first_of(size_t line, size_t lines_count) {
     return (((uint64_t)line << 32) + lines_count - 1) / lines_count;
 }
 
-/* Read a pair, and put its blocks where they belong among so many lines. There is room for all of
- * them among those turned away, who are not counted here. */
+/* Read a pair, and put its blocks where they belong among so many lines. The overflow table has
+ * room for all of them; its entries are not counted here. */
 static void move_pair(struct ml_live_map *map, struct ml_live_line *pair, size_t lines_count) {
     const struct ml_live_line lines[2] = {pair[0], pair[1]};
     memset(pair, 0, sizeof(lines));
@@ -78,7 +78,7 @@ static void move_pair(struct ml_live_map *map, struct ml_live_line *pair, size_t
     }
 }
 
-/* Those turned away before may be at home now, and lines that are moved do not count them yet. */
+/* Overflow blocks may now fit at home; the moved lines do not count them yet. */
 struct settling {
     struct ml_live_map *map;
     size_t lines_count;
@@ -120,7 +120,7 @@ static enum ml_status step_up(struct ml_live_map *map, size_t lines) {
     return map->split < end ? ML_OK : ML_ENV_MEMORY;
 }
 
-/* The same from the first one up, of the more, to among the fewer: as far as memory goes. */
+/* The opposite: move lines from the first one up to among the fewer, as far as memory permits. */
 static void step_down(struct ml_live_map *map, size_t lines) {
     const uint64_t start = map->split;
     const size_t pairs = map->lines_count / 2;
@@ -166,7 +166,7 @@ static enum ml_status begin_growing(struct ml_live_map *map, size_t lines_count)
     return ML_OK;
 }
 
-/* A step of it, for so many blocks. Until it is done the next ones come here again. */
+/* One step, for so many blocks. Until growing is done each reserve comes here. */
 static enum ml_status grow_on(struct ml_live_map *map, size_t count) {
     const size_t lines = count > map->step_lines / STEP_EACH ? count * STEP_EACH : map->step_lines;
     const size_t full = full_of(map->lines_count);

@@ -23,8 +23,8 @@ bool ml_live_map_next(
     return entry != NULL;
 }
 
-/* Used slots hold blocks that belong there, the others nothing; counts the former. Takes those that
- * are not at home off their homes' counts. */
+/* Used slots hold blocks that belong there, the others are empty; counts the former. Subtracts
+ * blocks that are not at home from their homes' counts. */
 static bool
 check_line(const struct ml_live_map *map, size_t index, unsigned *in_other, size_t *count) {
     const struct ml_live_line *line = &map->lines[index];
@@ -48,7 +48,7 @@ static bool check_pair(const struct ml_live_map *map, size_t index, size_t *coun
            first == 0 && second == 0;
 }
 
-/* The one number of lines, or the other, as the change that goes on has it. */
+/* The old or the new number of lines, by the resize in progress. */
 static bool check_change(const struct ml_live_map *map) {
     return map->count <= map->count_max && map->lines_count <= map->lines_capacity &&
            map->few_count <= map->lines_count && map->split <= ML_LIVE_SPLIT_END &&

@@ -1,7 +1,7 @@
-/* Asking memory for what is needed soon. Room: service. Context: any.
+/* Prefetching memory. Room: service. Context: any.
  *
- * One rule: only through this. The compiler takes a function that does nothing but prefetch for one
- * without effect, and drops its calls. */
+ * One rule: prefetch only through this. The compiler considers a function that only prefetches to
+ * have no effect, and drops its calls. */
 #ifndef MEMLOG_SERVICE_HEAP_PREFETCH_H
 #define MEMLOG_SERVICE_HEAP_PREFETCH_H
 

@@ -1,8 +1,8 @@
-/* Addresses where an event has come before the one that goes before it. Room: service. Context:
- * whoever works on the client.
+/* Addresses at which events arrived out of order. Room: service. Context: whoever works on the
+ * client.
  *
- * One rule: what comes late is told by its stamp, and leaves what was put there since alone. Of two
- * addresses that share a place the later stays.
+ * One rule: a late event is recognized by its stamp, and does not change what later events did. Of
+ * two addresses that share a place the later stays.
  *
  * A tracker has two: addresses that were given out again before the free of their block before was
  * seen (a free stamped before that is the missing one), and addresses that were freed before their
@@ -36,11 +36,11 @@ struct ml_reuse_log {
 void ml_reuse_log_init(struct ml_reuse_log *log, struct ml_budget *budget, uint32_t entries_count);
 void ml_reuse_log_fini(struct ml_reuse_log *log);
 
-/* An event at `key`, stamped `time`, has come before the one before it. Without memory that is
- * forgotten. */
+/* An event at `key`, stamped `time`, arrived before its predecessor. Without memory that is not
+ * noted. */
 void ml_reuse_log_add(struct ml_reuse_log *log, uint64_t key, uint64_t time);
 
-/* Whether an event stamped `time` goes before one that has come there. *out_awaited: it was
+/* Whether an event stamped `time` precedes one that arrived at that address. *out_awaited: it was
  * missing.
  */
 bool ml_reuse_log_outdates(

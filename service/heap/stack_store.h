@@ -1,10 +1,10 @@
 /* A process's definitions: stack nodes, modules, strings. Room: service. Context: whoever works on
  * the client.
  *
- * One rule: they hold from the moment they arrive, the last one of an id wins, and nothing else
- * fails because one is missing: what refers to an undefined node keeps that id, and a snapshot
- * shows a broken frame in its place. A parent's id is smaller than its child's (the decoder saw to
- * it), so there are no cycles. */
+ * One rule: they hold from the moment they arrive, and the last one of an id wins. A missing one
+ * makes nothing else fail: references to an undefined node keep its id, and a snapshot shows a
+ * broken frame in its place. A parent's id is smaller than its child's (the decoder saw to it), so
+ * there are no cycles. */
 #ifndef MEMLOG_SERVICE_HEAP_STACK_STORE_H
 #define MEMLOG_SERVICE_HEAP_STACK_STORE_H
 
@@ -17,7 +17,7 @@
 #include "service/limits/budget.h"
 
 enum {
-    ML_NODE_PAGE_NODES = 512 /* 12 KiB a page: what one lonely id can cost */
+    ML_NODE_PAGE_NODES = 512 /* 12 KiB a page: the cost of one isolated id */
 };
 
 struct ml_stored_node {

@@ -47,7 +47,7 @@ void ml_tracker_keep_totals(struct ml_tracker *tracker) {
     tracker->totals_only = true;
 }
 
-/* Before a cell changes: what it held at the peaks, unless that is already kept. */
+/* Before a cell changes: keep what it held at the peaks, unless that is kept already. */
 static inline void before_change(struct ml_tracker *tracker, struct ml_cell *cell) {
     if (tracker->tree_epoch != tracker->tree->epoch) {
         ml_tracker_notice_tree(tracker);
@@ -208,8 +208,8 @@ bool ml_tracker_free(
     return true;
 }
 
-/* The block is live from now on. An address that is given out again was freed meanwhile, whether we
- * saw it or not. */
+/* The block is live from now on. An address that is allocated again was freed meanwhile, seen or
+ * not. */
 static void
 put(struct ml_tracker *tracker,
     uint64_t ticks,
@@ -240,8 +240,7 @@ make_cell(struct ml_tracker *tracker, const struct ml_tracker_lookup *lookup, ui
     const uint32_t before = tracker->cells.count;
     const enum ml_status status =
         ml_cells_make(&tracker->cells, lookup->cell_key, lookup->cell_hash, out_cell);
-    /* A node is defined for good: what is allocated at a cell needs no look unless some cell was
-     * made before its node. */
+    /* Nodes stay defined: an alloc needs no check unless some cell was made before its node. */
     if (status == ML_OK && tracker->cells.count != before && !tracker->has_undefined) {
         count_undefined(tracker, ml_cell_node(lookup->cell_key));
     }
@@ -267,7 +266,7 @@ count_total(struct ml_tracker *tracker, struct ml_cell *cell, uint64_t bytes, ui
     ml_add_saturating(&tracker->totals.total_blocks, blocks);
 }
 
-/* The alloc has come late, behind its own free, which found nothing there. */
+/* The alloc arrives late, after its own free, which found no block. */
 static bool is_dead(struct ml_tracker *tracker, uint64_t ticks, uint64_t key) {
     bool awaited = false;
     (void)ml_reuse_log_outdates(&tracker->early, key, ticks, &awaited);
@@ -275,7 +274,7 @@ static bool is_dead(struct ml_tracker *tracker, uint64_t ticks, uint64_t key) {
     return awaited;
 }
 
-/* There is no live map to put it into: it counts in the totals alone, if its cell was made. */
+/* There is no live map any more: it counts only in the totals, if its cell was made. */
 static enum ml_status count_only(
     struct ml_tracker *tracker,
     uint32_t index,

@@ -1,15 +1,15 @@
-/* One process's heap as its events say it: live blocks, cells, sums, exact peaks. Room: service.
+/* One process's heap, built from its events: live blocks, cells, sums, exact peaks. Room: service.
  * Context: whoever works on the client.
  *
- * One rule: every change of a cell goes through one function, which first keeps what a peak that
- * has been reached still needs of it. Events come in the order of their stamps.
+ * One rule: every change of a cell goes through one function, which first saves the cell's share of
+ * a past peak. Events come in the order of their stamps.
  *
- * Shares at the peaks, in O(1) an event and without a copy: `mark` counts the new maxima of the
- * process and of the tree, as far as this process has noticed them (before its next change). A cell
- * notes the mark at each of its changes. One that is about to change and whose note is from before
- * the process's (or the tree's) last maximum holds still what it held then, and keeps that as its
- * share. So a cell whose note is no older than a maximum has its share there; any other's share is
- * what is live in it.
+ * Shares at the peaks, in O(1) an event and without a copy: `mark` counts the maxima of the process
+ * and of the tree that this process has noticed (at its next change). A cell notes the mark at each
+ * of its changes. A cell that is about to change, with a note from before the last maximum of the
+ * process (or the tree), still holds what it held then, and saves that as its share. So a cell
+ * whose note is not older than a maximum has saved its share; any other cell's share is its live
+ * sum.
  *
  * Sums are of weights (requested bytes; more when sampled). Totals saturate; a live sum beyond
  * ML_LIVE_MAX_BYTES is ML_PEER_LIMIT. */
@@ -31,10 +31,10 @@
 
 struct ml_tracker {
     struct ml_tree *tree;
-    struct ml_change_log *log; /* where changes are noted besides; NULL: nowhere */
+    struct ml_change_log *log; /* also logs changes; may be NULL */
     struct ml_stack_store *stacks;
     struct ml_live_map live;
-    struct ml_reuse_log reused; /* given out again, the free not seen */
+    struct ml_reuse_log reused; /* allocated again, the free not seen */
     struct ml_reuse_log early;  /* freed, the alloc not seen */
     struct ml_cells cells;
     struct ml_variances variances;
@@ -50,21 +50,21 @@ struct ml_tracker {
     uint64_t undefined_nodes; /* allocs whose node was not defined when they were applied */
     bool has_reused;          /* there was such an alloc */
     bool has_undefined;       /* so undefined_nodes has to be counted on */
-    bool totals_only;         /* live sums stand still: ml_tracker_keep_totals */
+    bool totals_only;         /* live sums are frozen: ml_tracker_keep_totals */
     bool in_tree;             /* counted in tree->live_* */
     uint64_t left_epoch;      /* tree->epoch when it left last */
     /* What the process held at the tree's peak of tree_epoch. */
     uint64_t held_bytes, held_blocks;
-    uint64_t absent_epoch; /* tree epochs up to here were reached without this process, if it
-                              came back since; 0: none */
+    uint64_t absent_epoch; /* tree epochs up to here were reached without this process, which has
+                              since returned; 0: none */
 };
 
-/* Where an event is looked up: made early, for many events at once, so that what they will need is
- * in the cache by then. Only the hashes are certain; slot and cell are guesses, right for nearly
- * all, that are looked at again before they are used. */
+/* The look-up of an event, made early for many events at once so that their memory is prefetched.
+ * Only the hashes are certain; slot and cell are guesses, nearly always right, and checked before
+ * use. */
 struct ml_tracker_lookup {
     uint64_t hash;             /* ml_live_map_hash of the block's key, ... */
-    struct ml_live_line *home; /* ... and its home, as long as no room is asked for */
+    struct ml_live_line *home; /* ... and its home, until the next reserve */
     uint64_t cell_key;         /* of an alloc: ml_cell_key, ... */
     uint64_t cell_hash;        /* ... its ml_cells_hash, ... */
     uint32_t cell;             /* ... and the cell's number; UINT32_MAX: not guessed */
@@ -89,21 +89,21 @@ void ml_tracker_init(
 );
 void ml_tracker_fini(struct ml_tracker *tracker);
 
-/* The process has ended: its blocks are wanted no more, its cells are. */
+/* The process has ended: drop its blocks, keep its cells. */
 void ml_tracker_drop_blocks(struct ml_tracker *tracker);
 
-/* Drop the live blocks for good: from now on totals grow and live sums stand still, cell by cell.
- * What is freed is not known any more, and not counted as unknown. */
+/* Drop the live blocks for good: from now on totals grow and each cell's live sums are frozen.
+ * Frees are ignored, and not counted as unknown. */
 void ml_tracker_keep_totals(struct ml_tracker *tracker);
 
-/* Room for so many blocks, for their homes to stay where they are until they have come. False when
- * there is no memory: then each event that is looked up is the next one to be applied. */
+/* Reserve room for so many blocks, so that homes do not change until they are applied. False
+ * without memory: then look up each event just before it is applied. */
 static inline bool ml_tracker_reserve(struct ml_tracker *tracker, uint32_t blocks) {
     return ml_live_map_reserve(&tracker->live, blocks) == ML_OK;
 }
 
-/* The look-up's first step: hashes, and what they lead to asked of memory. A free's node, type and
- * size are none, and lead nowhere that matters. */
+/* The look-up's first step: compute hashes and prefetch. A free has no node, type and size;
+ * prefetching for these is harmless. */
 static inline void ml_tracker_look_up(
     const struct ml_tracker *tracker,
     uint64_t key,
@@ -123,7 +123,7 @@ static inline void ml_tracker_look_up(
     ml_cells_prefetch(&tracker->cells, out_lookup->cell_hash);
 }
 
-/* Its second step, of a large map: what is not at home asked of memory. */
+/* Its second step, for a large map: prefetch what is not at home. */
 static inline void ml_tracker_look_further(
     const struct ml_tracker *tracker, const struct ml_tracker_lookup *lookup, bool alloc
 ) {
@@ -132,7 +132,7 @@ static inline void ml_tracker_look_further(
     }
 }
 
-/* A block of weight 1 comes to life. Errors: as ml_tracker_alloc. */
+/* Apply the alloc of a block of weight 1. Errors: as ml_tracker_alloc. */
 ML_NODISCARD enum ml_status ml_tracker_alloc_plain(
     struct ml_tracker *tracker,
     uint64_t ticks,
@@ -141,13 +141,13 @@ ML_NODISCARD enum ml_status ml_tracker_alloc_plain(
     const struct ml_tracker_lookup *lookup
 );
 
-/* A block comes to life; one whose free has come already does not, it was there all the same.
- * Errors: ML_ENV_MEMORY; ML_PEER_LIMIT: nothing has changed then. */
+/* Apply an alloc. If its free has been applied already, it only counts in the totals. Errors:
+ * ML_ENV_MEMORY; ML_PEER_LIMIT: nothing has changed then. */
 ML_NODISCARD enum ml_status
 ml_tracker_alloc(struct ml_tracker *tracker, uint64_t ticks, const struct ml_tracker_alloc *alloc);
 
-/* A block dies. False if there is none, which is counted, or if what lives
- * there is newer than `ticks`: the free has come late, for the block before. */
+/* Apply a free. False if there is no such block, which is counted, or if the one there is newer
+ * than `ticks`: a late free, of the block before. */
 bool ml_tracker_free(
     struct ml_tracker *tracker,
     uint64_t ticks,
@@ -161,17 +161,16 @@ ML_NODISCARD enum ml_status ml_tracker_restore(
     struct ml_tracker *tracker, uint64_t ticks, uint64_t key, const struct ml_live_block *block
 );
 
-/* The process leaves the tree's sum, or is back in it. Twice is once. */
+/* The process leaves the tree's sum, or returns to it. Repeated calls have no effect. */
 void ml_tracker_leave(struct ml_tracker *tracker);
 void ml_tracker_enter(struct ml_tracker *tracker, uint64_t ticks);
 
-/* Take out of the tree's sum and of its peak what they have of this process, whose profile is
- * forgotten; only ml_tracker_fini comes behind it. */
+/* Subtract this process, whose profile is dropped, from the tree's sum and peak; only
+ * ml_tracker_fini may follow. */
 void ml_tracker_forget(struct ml_tracker *tracker, uint64_t ticks);
 
-/* The tree has reached a new maximum when this process had made the first log->at_peak changes of
- * its log, and is at tree->epoch since: keep what the cells held then. The process was in the tree
- * all the while. */
+/* The tree reached a new maximum, now tree->epoch, after the first log->at_peak changes of this
+ * process's log: save what the cells held then. The process was in the tree all the time. */
 void ml_tracker_notice_late(struct ml_tracker *tracker, const struct ml_change_log *log);
 
 /* A cell's shares at the peaks of process and tree. */

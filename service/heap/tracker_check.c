@@ -1,9 +1,9 @@
-/* A tracker's sums, worked out anew: for tests. */
+/* Recomputes a tracker's sums: for tests. */
 #include <stdlib.h>
 
 #include "service/heap/tracker_internal.h"
 
-/* Each cell's live sums against those of the blocks; they must come out at zero. */
+/* Each cell's live sums less those of its blocks; the results must be zero. */
 static bool check_blocks(const struct ml_tracker *tracker) {
     const uint32_t count = tracker->cells.count;
     uint64_t *left = calloc(count > 0 ? (size_t)count * 2 : 1, sizeof(*left));

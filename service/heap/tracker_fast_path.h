@@ -1,13 +1,12 @@
-/* The fast path: the usual event, applied without a branch that the processor could guess wrong.
+/* The fast path: applies the usual event without unpredictable branches.
  * Room: service. Context: whoever works on the client.
  *
- * One rule: what is not usual is left as it is, for ml_tracker_alloc_plain() and ml_tracker_free(),
- * which alone know all cases; what is, ends with the same figures as by those.
+ * One rule: it leaves unusual events to ml_tracker_alloc_plain() and ml_tracker_free(), which
+ * handle all cases. Usual events give the same figures on both paths.
  *
- * Whether a thread allocates or frees next, and whether a line is full, is chance in many programs:
- * with a branch for each, wrong guesses were a large part of an event's time. So here an alloc and
- * a free are one thing, a change of a slot and of a cell with a sign, and all that could be unusual
- * about them is one question. */
+ * In many programs a processor cannot predict whether an alloc or a free comes next, or whether a
+ * line is full; mispredicted branches would be a large part of an event's time. So alloc and free
+ * share one code path: a signed change of a slot and a cell. One test covers everything unusual. */
 #ifndef MEMLOG_SERVICE_HEAP_TRACKER_FAST_PATH_H
 #define MEMLOG_SERVICE_HEAP_TRACKER_FAST_PATH_H
 
@@ -21,22 +20,22 @@ struct ml_tracker_event {
     bool alloc;
 };
 
-/* Whether events may be usual: good until one that is not, and for no more than `events`. Room for
- * them was reserved. */
+/* Whether the fast path may be used; valid until an unusual event, and for at most `events`. Room
+ * for them was reserved. */
 bool ml_tracker_may_be_fast(struct ml_tracker *tracker, uint32_t events);
 
 /* There may be a new maximum. */
 void ml_tracker_note_peaks(struct ml_tracker *tracker, uint64_t ticks);
 
-/* What the cell held at the last peaks, before it changes. */
+/* Saves what the cell held at the last peaks, before it changes. */
 void ml_tracker_keep(struct ml_tracker *tracker, struct ml_cell *cell);
 
-/* All bits if so, else none. */
+/* All bits set if so, else none. */
 static inline uint64_t ml_tracker_mask(bool condition) {
     return 0 - (uint64_t)condition;
 }
 
-/* Where the change is: a slot of its block's home or of the line beside it. */
+/* The slot to change: in its block's home or in the line beside it. */
 struct ml_tracker_place {
     struct ml_live_line *line;
     unsigned slot;
@@ -57,7 +56,7 @@ ml_tracker_find(const struct ml_tracker_event *event, const struct ml_tracker_lo
     const unsigned slots = (~used & is_alloc) | (same & ~is_alloc);
     const unsigned first = (unsigned)__builtin_ctz(slots | 1U << (2 * ML_LIVE_LINE_SLOTS));
     const bool in_other = first >= ML_LIVE_LINE_SLOTS;
-    /* An alloc's address may be live already, in one of the two lines or turned away. */
+    /* An alloc's address may be live already, in one of the two lines or in the overflow table. */
     const unsigned known = (same | (home->state & ~(unsigned)(ML_LIVE_TURNED_AWAY - 1))) & is_alloc;
     return (struct ml_tracker_place){
         .line = in_other ? other : home,
@@ -67,7 +66,7 @@ ml_tracker_find(const struct ml_tracker_event *event, const struct ml_tracker_lo
     };
 }
 
-/* Put the block there, or take it away. */
+/* Put the block there, or remove it. */
 static inline void ml_tracker_change_slot(
     struct ml_live_map *map,
     const struct ml_tracker_event *event,
@@ -124,7 +123,7 @@ static inline bool ml_tracker_apply_fast(
     if ((cell->mark != tracker->mark) | (tracker->tree_epoch != tracker->tree->epoch)) {
         ml_tracker_keep(tracker, cell);
     }
-    /* 1 and the bytes, or less than nothing. */
+    /* +1 and the bytes for an alloc, -1 and minus the bytes for a free. */
     const uint64_t blocks = (is_alloc & 2) - 1;
     const uint64_t signed_bytes = (bytes ^ ~is_alloc) - ~is_alloc;
     if (tracker->log != NULL) {

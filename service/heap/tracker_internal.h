@@ -1,6 +1,5 @@
-/* For the files of which a tracker is made: tracker.c applies events, tracker_shares.c knows what
- * was held at the peaks, tracker_check.c works all sums out anew. Room: service. Context: whoever
- * works on the client.
+/* For a tracker's own files: tracker.c applies events, tracker_shares.c keeps the shares at peaks,
+ * tracker_check.c recomputes all sums. Room: service. Context: whoever works on the client.
  *
  * One rule: tracker.c and, for events on the fast path, tracker_fast_path.h alone change a cell's
  * sums. */
@@ -9,11 +8,12 @@
 
 #include "service/heap/tracker.h"
 
-/* The tree has reached a new maximum: what this process's cells hold is their share of it. */
+/* The tree has reached a new maximum: the present contents of this process's cells are their
+ * shares. */
 void ml_tracker_notice_tree(struct ml_tracker *tracker);
 
-/* The cell is about to change, for the first time since some maximum: it keeps what it holds as its
- * share of each maximum that it does not have a share of. */
+/* The cell is about to change for the first time since some maximum: save its contents as its share
+ * of each maximum for which it has none. */
 void ml_tracker_keep_shares(const struct ml_tracker *tracker, struct ml_cell *cell);
 
 #endif

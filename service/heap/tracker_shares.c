@@ -1,4 +1,4 @@
-/* What a process's cells held at the peaks, its own and the tree's. */
+/* The shares of a process's cells at its own peak and the tree's. */
 #include "service/heap/tracker_internal.h"
 
 void ml_tracker_peak_share(
@@ -12,7 +12,7 @@ void ml_tracker_peak_share(
     *out_blocks = kept ? cell->peak_blocks : cell->live_blocks;
 }
 
-/* Whether the tree's peak was reached while this process did not count. */
+/* Whether the tree's peak was reached while this process was not in its sum. */
 static bool absent_at_peak(const struct ml_tracker *tracker) {
     return tracker->in_tree ? tracker->absent_epoch == tracker->tree->epoch
                             : tracker->left_epoch != tracker->tree->epoch ||
@@ -91,7 +91,7 @@ ml_tracker_tree_variance(const struct ml_tracker *tracker, uint32_t cell_index) 
     return absent_at_peak(tracker) ? (struct ml_variance_pair){0, 0} : own->live;
 }
 
-/* The same, for what is sampled: before it. */
+/* The same for the variances of sampled blocks; called before it. */
 static void keep_variances(const struct ml_tracker *tracker, const struct ml_cell *cell) {
     struct ml_cell_variances *own =
         ml_variances_of(&tracker->variances, (uint32_t)(cell - tracker->cells.cells));

@@ -1,5 +1,5 @@
 /* The running processes together: their live sum and its exact peak. Room: service. Context: the
- * session's thread; what clients change while they are applied apart is added up behind it.
+ * session's thread; changes of clients that are applied apart are merged afterwards.
  *
  * One rule: `epoch` grows with every new maximum. A counter cell that changes for the first time in
  * an epoch keeps its value from before: that is its share at the peak. So the shares of all cells
@@ -9,8 +9,8 @@
 
 #include <stdint.h>
 
-/* No process has more live than this, sampled or not: more than the 128 TiB of user addresses of
- * four-level paging. And 2^16 clients of it do not wrap a 64-bit sum. */
+/* The largest live sum of a process, sampled or not: more than the 128 TiB of user addresses of
+ * four-level paging. 2^16 clients with it do not wrap a 64-bit sum. */
 #define ML_LIVE_MAX_BYTES (((uint64_t)1 << 48) - 1)
 
 struct ml_tree {
@@ -22,7 +22,7 @@ struct ml_tree {
 
 void ml_tree_init(struct ml_tree *tree);
 
-/* The sum is as it stands at `ticks`: a new maximum? */
+/* Check the sum, valid at `ticks`, for a new maximum. */
 static inline void ml_tree_note(struct ml_tree *tree, uint64_t ticks) {
     if (tree->live_bytes > tree->peak_bytes) {
         tree->peak_bytes = tree->live_bytes;

@@ -1,13 +1,13 @@
-/* How far a sampled process's figures may be off: variances, beside its counter cells. Room:
- * service. Context: whoever works on the client.
+/* The variances of a sampled process's figures, beside its counter cells. Room: service. Context:
+ * whoever works on the client.
  *
- * One rule: a process that does not sample has none, and pays for none.
+ * One rule: a process that does not sample has none, at no cost.
  *
  * A block of size s that stands for w bytes and n blocks adds w (w - s) and n (n - 1): unbiased
  * estimates of the variances of what it adds to any sum of weights, ipc/wire/event.h. Blocks are
  * sampled independently of each other, so variances add up over blocks, cells and processes. A
- * peak's is that of what was live at that moment; that the moment was chosen by the estimates
- * themselves is not in it. */
+ * peak's variance is that of the live sum at that moment; it ignores that the estimates themselves
+ * chose the moment. */
 #ifndef MEMLOG_SERVICE_HEAP_VARIANCES_H
 #define MEMLOG_SERVICE_HEAP_VARIANCES_H
 

@@ -11,14 +11,14 @@
 enum {
     /* A pipe's default capacity: most reads empty it. */
     PIPE_READ_BYTES = 1 << 16,
-    /* The largest pipe that an ordinary user may make (/proc/sys/fs/pipe-max-size): everything
-     * that was in the pipe when the round began. */
+    /* The largest pipe of an ordinary user (/proc/sys/fs/pipe-max-size): everything that was in the
+     * pipe when the round began. */
     ROUND_PIPE_BYTES = 1 << 20,
-    /* A process that has ended writes no more; somebody who inherited its pipe might, forever. */
+    /* A process that has ended writes no more, but one that inherited its pipe may, for ever. */
     LAST_PIPE_BYTES = 64 << 20,
     WANTS_MAX = 1024,
-    /* Looks at one client's staging in one round: every lane's chunk of the widest staging. What a
-     * client publishes faster than that waits for the next round. */
+    /* Reads of one client's staging in one round: every lane's chunk of the widest staging. Chunks
+     * published faster than that wait for the next round. */
     LOOKS_MAX = ML_LANES_MAX / WANTS_MAX
 };
 
@@ -56,8 +56,8 @@ static void close_fd(int *fd) {
 void ml_client_io_on(struct ml_client_io *io, enum ml_io_event event) {
     const enum ml_io_state before = io->state;
     io->state = (enum ml_io_state)io_next[before][event];
-    /* The host keeps a spare read end of each pipe, so closing ours takes nothing out of an epoll:
-     * that is said by hand, while the descriptor is still open. (libev relies on the closing, hence
+    /* The host keeps a spare read end of each pipe, so closing ours does not remove it from an
+     * epoll: remove it explicitly, while the descriptor is open. (libev relies on the close, hence
      * an epoll of our own inside its loop.) */
     if (before == ML_IO_STREAMING && io->state != ML_IO_STREAMING) {
         struct epoll_event none = {0};
@@ -102,7 +102,7 @@ enum ml_status ml_client_io_open(
 enum ml_status
 ml_client_io_read_pipe(struct ml_client_io *io, struct ml_io_scratch *scratch, size_t limit_bytes) {
     size_t total_bytes = 0;
-    /* A process that has ended adds no more than its pipe still holds. */
+    /* An ended process can add no more than its pipe still holds. */
     const bool ending = io->state == ML_IO_ENDING;
     while (io->pipe_fd >= 0 && total_bytes < limit_bytes && !ml_client_stuffed(io->client) &&
            (ending || !ml_client_full(io->client))) {
@@ -127,7 +127,7 @@ ml_client_io_read_pipe(struct ml_client_io *io, struct ml_io_scratch *scratch, s
             return status;
         }
     }
-    /* Empty, or somebody else goes on writing into it. */
+    /* Empty, or another process is still writing into it. */
     const bool over = total_bytes < limit_bytes || total_bytes >= LAST_PIPE_BYTES;
     if (ending && over && !ml_client_stuffed(io->client)) {
         ml_client_pipe_over(io->client);
@@ -152,7 +152,7 @@ static uint64_t lane_offset(uint32_t lane) {
 static enum ml_status copy_want(
     struct ml_client_io *io, struct ml_io_scratch *scratch, const struct ml_client_want *want
 ) {
-    /* The session made it of the client's words: check before use. */
+    /* The session derived it from untrusted data: check before use. */
     if (want->lane >= ML_LANES_MAX || want->end_bytes < want->start_bytes ||
         want->end_bytes - want->start_bytes > sizeof(scratch->chunk)) {
         return ML_BUG_CONTRACT;
@@ -166,7 +166,7 @@ static enum ml_status copy_want(
     return status == ML_OK ? ml_client_tail(io->client, want, scratch->chunk, &after) : status;
 }
 
-/* One look at staging. *out_more: there was more to copy than fits one answer. */
+/* One pass over staging. *out_more: there was more to copy than fits one answer. */
 static enum ml_status look_once(
     struct ml_client_io *io, struct ml_io_scratch *scratch, bool *out_active, bool *out_more
 ) {
@@ -217,7 +217,7 @@ ml_client_io_round(struct ml_client_io *io, struct ml_io_scratch *scratch, bool 
          looks++) {
         status = look_once(io, scratch, out_active, &more);
     }
-    /* What was overwritten in staging while we copied has gone down the pipe. */
+    /* Chunks that were overwritten in staging during the copy have been sent down the pipe. */
     if (status == ML_OK && !ml_client_settled(io->client)) {
         status = ml_client_io_read_pipe(io, scratch, limit_bytes);
     }

@@ -1,8 +1,8 @@
 /* One client's descriptors: its event pipe and its staging, read into the session. Room: service.
  * Context: one thread at a time, which need not be the session's (ml_session_apart); never waits.
  *
- * One rule: bytes come by read and pread alone, never by a mapping, and nobody else reads them. An
- * answer of ML_PEER_* or ML_ENV_* concerns this client only. */
+ * One rule: bytes come by read and pread alone, never by a mapping, and only here. An answer of
+ * ML_PEER_* or ML_ENV_* concerns this client only. */
 #ifndef MEMLOG_SERVICE_INGEST_CLIENT_IO_H
 #define MEMLOG_SERVICE_INGEST_CLIENT_IO_H
 
@@ -13,11 +13,11 @@
 #include "ipc/wire/ml_status.h"
 #include "service/session/session.h"
 
-/* Where a client is in its life. LOST is 0: a cell of the table that nobody wrote drops it. */
+/* A client's state. LOST is 0, so an unset entry of the transition table drops the client. */
 enum ml_io_state {
     ML_IO_LOST,      /* it broke its contract: closed, what was read stays */
     ML_IO_STREAMING, /* pipe and staging are read */
-    ML_IO_SILENT,    /* nobody writes to its pipe any more; staging is read */
+    ML_IO_SILENT,    /* its pipe has no writer any more; staging is read */
     ML_IO_ENDING,    /* its process has ended: one last reading to the end */
     ML_IO_ENDED,     /* closed, its profile kept */
     ML_IO_STATE_COUNT
@@ -39,10 +39,10 @@ struct ml_client_io {
     int pipe_fd;    /* -1 once it is closed */
     int staging_fd; /* -1 once it is closed */
     uint64_t read_bytes;
-    uint64_t pipe_bytes; /* what the pipe held when it came; its owner may change that */
+    uint64_t pipe_bytes; /* the pipe's capacity at first; its owner may change that */
 };
 
-/* Memory that reading needs, one for each thread that reads: nothing in it outlives a call. */
+/* Scratch memory of one reading thread: nothing in it outlives a call. */
 struct ml_io_scratch;
 struct ml_io_scratch *ml_io_scratch_new(void);
 void ml_io_scratch_free(struct ml_io_scratch *take_scratch);
@@ -68,9 +68,9 @@ void ml_client_io_on(struct ml_client_io *io, enum ml_io_event event);
 ML_NODISCARD enum ml_status
 ml_client_io_read_pipe(struct ml_client_io *io, struct ml_io_scratch *scratch, size_t limit_bytes);
 
-/* One round's reading: the pipe, then staging, then what went into the pipe meanwhile.
- * *out_active says whether anything was new. Whether that was all: ml_client_settled. Of a client
- * that is stuffed (ml_client_stuffed) it stops where it is. */
+/* One round's reading: the pipe, then staging, then what went into the pipe meanwhile. *out_active
+ * says whether anything was new. Whether that was all: ml_client_settled. It stops early at a
+ * client that is stuffed (ml_client_stuffed). */
 ML_NODISCARD enum ml_status
 ml_client_io_round(struct ml_client_io *io, struct ml_io_scratch *scratch, bool *out_active);
 

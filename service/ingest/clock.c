@@ -2,7 +2,7 @@
 
 #include <time.h>
 
-/* No processor ticks faster; for the time before we know. */
+/* No processor ticks faster; used until the rate is measured. */
 enum { TICKS_PER_NS_MAX = 10, LEARNING_NS = 1000000 };
 
 uint64_t ml_clock_monotonic_ns(void) {
@@ -17,7 +17,7 @@ uint64_t ml_clock_ticks(const struct ml_clock_source *clock) {
         uint32_t low = 0;
         uint32_t high = 0;
         uint32_t core = 0;
-        /* As the clients stamp: not before any earlier load or store of this thread. */
+        /* As clients stamp: ordered after all earlier loads and stores of this thread. */
         __asm__ volatile("rdtscp" : "=a"(low), "=d"(high), "=c"(core) : : "memory");
         return (uint64_t)high << 32 | low;
     }

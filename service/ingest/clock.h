@@ -12,7 +12,7 @@
 
 struct ml_clock_source {
     enum ml_clock kind;
-    struct ml_timestamp start; /* one moment on both clocks: how fast do ticks tick? */
+    struct ml_timestamp start; /* one moment on both clocks, to measure the tick rate */
 };
 
 /* Now, in ticks. A machine without a TSC answers CLOCK_MONOTONIC for both kinds. */

@@ -1,11 +1,12 @@
-/* Whether to sleep until a pipe has something, or to look at all pipes by the clock. Room: service.
+/* Whether to sleep until a pipe has data, or to poll all pipes by a timer. Room: service.
  * Context: one thread; pure.
  *
- * One rule: who looks by the clock is there before a pipe that goes on as lately is half full.
+ * One rule: the polling interval is less than half the time in which any pipe would fill at its
+ * recent rate.
  *
- * A write into a pipe that somebody sleeps on wakes him: 15 to 20 us of the writer's time, where
- * the write itself takes one, and the woken one may take the writer's processor from him. So while
- * much is written nobody sleeps on the pipes. */
+ * A write into a pipe wakes its sleeping reader. That costs the writer 15 to 20 us, where the write
+ * itself takes one, and the reader may take the writer's processor. So while much is written the
+ * service polls. */
 #ifndef MEMLOG_SERVICE_INGEST_POLL_POLICY_H
 #define MEMLOG_SERVICE_INGEST_POLL_POLICY_H
 
@@ -13,12 +14,12 @@
 #include <stdint.h>
 
 enum {
-    ML_POLL_LOOK_NS = 1000000, /* asked for between two looks: libev's finest */
-    /* What may lie between two looks: libev rounds up to whole milliseconds, and a processor is not
-     * always to be had at once. */
+    ML_POLL_LOOK_NS = 1000000, /* requested interval between polls: libev's finest */
+    /* Longest real interval: libev rounds up to whole milliseconds, and a processor may not be free
+     * at once. */
     ML_POLL_LOOK_MAX_NS = 2500000,
-    ML_POLL_SPAN_NS = 8000000, /* what is read is counted for so long before it means anything */
-    /* In a span: two or three chunks. With fewer it is cheaper to be woken. */
+    ML_POLL_SPAN_NS = 8000000, /* length of a span, over which bytes are counted */
+    /* Bytes in a span: two or three chunks. With fewer, being woken is cheaper. */
     ML_POLL_BUSY_BYTES = 8192
 };
 
@@ -38,12 +39,12 @@ struct ml_poll_policy_pipe {
     uint32_t span;
 };
 
-/* So much was read from that pipe in this look; whether it may hold more. */
+/* So much was read from that pipe in this poll; whether it may hold more. */
 void ml_poll_policy_read(
     struct ml_poll_policy *poll_policy, struct ml_poll_policy_pipe *pipe, uint64_t bytes, bool more
 );
 
-/* A look is over: by_clock says how to wait for the next one. */
+/* A poll is over: by_clock says how to wait for the next one. */
 void ml_poll_policy_looked(struct ml_poll_policy *poll_policy, uint64_t now_ns);
 
 #endif

@@ -12,26 +12,26 @@
 enum {
     /* Ids are the host's, counted from 1: a bucket holds a handful even with the most clients. */
     BUCKETS_COUNT = 4096,
-    /* Pipes of one turn; the rest keeps its place in the kernel's queue. */
+    /* Pipes read in one turn; the rest keep their places in the kernel's queue. */
     TURN_PIPES = 64,
-    /* Turns in a row while other work waits: what a large pipe holds, once and again. */
+    /* Turns in a row while other work waits: enough for a large pipe, twice. */
     DRAIN_TURNS = 8,
     /* One turn of the loop: a client's fair share. */
     SHARE_BYTES = 1 << 18,
-    /* Read since the last round: what waits in the session for its turn, decoded, in a processor's
-     * own cache. More with many clients, as a round looks at each of them. */
+    /* Bytes read since the last round: decoded, they wait in the session and fit a processor's own
+     * cache. More with many clients, as a round visits each of them. */
     ROUND_BYTES = 1 << 18,
     ROUND_BYTES_EACH = 1 << 12,
     /* Read in the last look or round, by all: then several workers read the next. Reading and
-     * decoding that takes one some 200 us, several times what waking the others does. */
+     * decoding that takes one thread some 200 us, several times the cost of waking the others. */
     SHARED_OUT_BYTES = 1 << 16
 };
 
-/* A round while there is something to see, and the longest pause. Dumps and figures make their own
- * rounds, so the pause only bounds what waits in staging meanwhile. */
+/* Interval of rounds while there is activity, and the longest one. Dumps and figures make their own
+ * rounds, so the latter only bounds how long data waits in staging. */
 static const double active_interval_s = 0.05;
 static const double idle_interval_s = 1.0;
-/* While a client is full its thread that holds the others up needs the processor more than we do.
+/* While a client is stuffed, its thread that delays the others needs the processor more than we do.
  */
 static const double full_interval_s = 0.002;
 static const double look_interval_s = ML_POLL_LOOK_NS / 1e9;
@@ -57,13 +57,13 @@ struct ml_readers {
     uint64_t recent_bytes; /* read in the last look or round */
     struct reader *buckets[BUCKETS_COUNT];
     uint32_t count;
-    ev_io pipes;   /* some pipe has something to read; while we sleep on them */
-    ev_timer look; /* time to see whether one has; else */
+    ev_io pipes;   /* some pipe has data; while we sleep on them */
+    ev_timer look; /* time to poll; else */
     ev_timer timer;
     struct ml_poll_policy poll_policy;
     bool somebody_full;
     bool more;              /* the last turn left something in a pipe */
-    uint64_t drain_next_ns; /* when ml_readers_drain or _empty are to read again */
+    uint64_t drain_next_ns; /* when ml_readers_drain or _empty reads again */
     double interval_s;
     uint64_t unapplied_bytes; /* read since the last round */
     bool in_round;
@@ -84,7 +84,7 @@ static void remove_reader(struct ml_readers *readers, struct reader **at) {
     free(reader);
 }
 
-/* Its process has ended and all of it is read, or it is lost and has ended: it leaves the readers.
+/* Its process has ended, and it is wholly read or lost: remove it from the readers.
  */
 static void finish(struct ml_readers *readers, struct reader **at) {
     struct reader *reader = *at;
@@ -95,7 +95,7 @@ static void finish(struct ml_readers *readers, struct reader **at) {
     remove_reader(readers, at);
 }
 
-/* An error of this client alone: nobody else is disturbed. */
+/* An error of this client alone: the others are not affected. */
 static void lose(struct reader *reader, enum ml_status status) {
     if (ml_status_family(status) == ML_FAMILY_BUG) {
         abort();
@@ -108,7 +108,7 @@ static void lose(struct reader *reader, enum ml_status status) {
     readers->options.on_lost(readers->options.context, reader->io.id, reason);
 }
 
-/* ---- a batch of clients is read, by all workers while much comes */
+/* ---- reading a batch of clients, by all workers when there is much data */
 
 /* A share of its pipe. */
 static void read_share(struct reader *reader, struct ml_io_scratch *scratch) {
@@ -137,7 +137,7 @@ static void read_one(void *context, uint32_t item, unsigned worker) {
     reader->stuffed = ml_client_stuffed(reader->io.client);
 }
 
-/* What was broken off is read on by us, who may apply what is too much. */
+/* Continue the interrupted reads on this thread, which may apply surplus events. */
 static void take_back(struct ml_readers *readers, struct reader *reader, reading *read) {
     ml_client_give_back(reader->io.client);
     if (reader->stuffed && reader->status == ML_OK) {
@@ -147,7 +147,7 @@ static void take_back(struct ml_readers *readers, struct reader *reader, reading
     }
 }
 
-/* Everybody in the batch; how it went stands with each of them. */
+/* Read the whole batch; each client keeps its result. */
 static void read_batch(struct ml_readers *readers, reading *read) {
     struct batch batch = {.readers = readers, .read = read};
     const bool apart = readers->batch_count > 1 && readers->recent_bytes >= SHARED_OUT_BYTES &&
@@ -169,8 +169,8 @@ static void read_batch(struct ml_readers *readers, reading *read) {
     }
 }
 
-/* Somebody's events wait for a thread that is between stamp and publishing, more of them than is
- * good: pipes are left alone until the timer's next round. */
+/* Too many events of a client wait for a thread between stamp and publishing: do not read pipes
+ * until the timer's next round. */
 static bool somebody_full(const struct ml_readers *readers) {
     for (uint32_t i = 0; i < BUCKETS_COUNT; i++) {
         for (const struct reader *reader = readers->buckets[i]; reader != NULL;
@@ -183,7 +183,7 @@ static bool somebody_full(const struct ml_readers *readers) {
     return false;
 }
 
-/* A share of each pipe that has something; whether one had. */
+/* Read a share of each pipe that has data; returns whether any had. */
 static bool read_ready(struct ml_readers *readers) {
     struct epoll_event ready[TURN_PIPES];
     const int count = epoll_wait(readers->options.pipes_fd, ready, TURN_PIPES, 0);
@@ -207,7 +207,7 @@ static bool read_ready(struct ml_readers *readers) {
     return count > 0;
 }
 
-/* Sleep on the pipes, or look by the clock, or leave them alone. */
+/* Sleep on the pipes, poll them by timer, or leave them alone. */
 static void await_pipes(struct ml_readers *readers) {
     struct ev_loop *loop = readers->options.loop;
     const bool by_clock = readers->poll_policy.by_clock && !readers->somebody_full;
@@ -364,7 +364,7 @@ ml_readers_end(struct ml_readers *readers, uint32_t id, const struct ml_client_e
     return ML_OK;
 }
 
-/* Read everybody as far as it goes; true when anything was new. */
+/* Read all clients as far as possible; true when anything was new. */
 static bool read_all(struct ml_readers *readers) {
     bool active = false;
     readers->batch_count = 0;
@@ -393,7 +393,7 @@ static bool read_all(struct ml_readers *readers) {
     return active;
 }
 
-/* Whose events could not be applied. */
+/* Drop the clients whose events could not be applied. */
 static void lose_refused(struct ml_readers *readers) {
     for (uint32_t i = 0; i < BUCKETS_COUNT; i++) {
         for (struct reader *reader = readers->buckets[i]; reader != NULL; reader = reader->next) {
@@ -439,8 +439,8 @@ void ml_readers_round(struct ml_readers *readers) {
         return;
     }
     readers->in_round = true;
-    /* Taken first: what is stamped before it and published is seen below. The slack is for stores
-     * that are still on their way. */
+    /* Taken first: events stamped before it and published are read below. The slack covers stores
+     * that are not visible yet. */
     const uint64_t now_ticks = ml_clock_ticks(readers->options.clock);
     const uint64_t slack_ticks = ml_clock_ticks_of_ns(readers->options.clock, ML_STAGING_SLACK_NS);
     const uint64_t known_ticks = now_ticks > slack_ticks ? now_ticks - slack_ticks : 0;
@@ -467,8 +467,8 @@ void ml_readers_round_within(struct ml_readers *readers, double delay_s) {
     }
 }
 
-/* Looks at the pipes are as far apart as otherwise, and whoever has much to say is read on; but
- * half of the time is the other work's, which comes to its end however much is written. */
+/* Polls keep their usual interval, and busy clients are read further. But half of the time is left
+ * to the other work, which ends however much is written. */
 static void drain(struct ml_readers *readers, bool with_rounds) {
     const uint64_t begin_ns = ml_clock_monotonic_ns();
     if (begin_ns < readers->drain_next_ns) {

@@ -1,8 +1,8 @@
 /* All clients that are being read, and the rounds that read them. Room: service. Context: one
- * thread, on its libev loop; while much comes, workers read several clients at once.
+ * thread, on its libev loop; with much data, workers read several clients at once.
  *
- * One rule: a round never waits for a client. Whoever is stopped, slow or hostile is left behind,
- * counted, and costs the others nothing but its share of one round.
+ * One rule: a round never waits for a client. A stopped, slow or hostile client is counted and
+ * skipped, and costs the others only its share of one round.
  *
  * Pipes are read when they have something, or by the clock while they are busy
  * (service/ingest/poll_policy.h); a round (service/session/session.h) is made on a timer, faster
@@ -27,9 +27,10 @@ struct ml_readers_options {
     struct ml_session *session;          /* outlives the readers */
     struct ml_workers *workers;          /* likewise; NULL: there are none */
     const struct ml_clock_source *clock; /* likewise */
-    /* A client is read no more; `reason` for people. */
+    /* Called when a client is read no more; `reason` for people. */
     void (*on_lost)(void *context, uint32_t id, const char *reason);
-    /* A round is over: everything stamped up to known_ticks is applied, for those that settled. */
+    /* Called after a round: everything stamped up to known_ticks is applied, for clients that
+     * settled. */
     void (*on_round)(void *context, uint64_t known_ticks);
     void *context;
 };
@@ -51,15 +52,15 @@ ML_NODISCARD enum ml_status ml_readers_add(
 ML_NODISCARD enum ml_status
 ml_readers_end(struct ml_readers *readers, uint32_t id, const struct ml_client_end *end);
 
-/* Make a round now; on_round is called from here. */
+/* Make a round now; calls on_round. */
 void ml_readers_round(struct ml_readers *readers);
 
 /* Ask for a round in `delay_s` seconds, or earlier if one is due anyway. */
 void ml_readers_round_within(struct ml_readers *readers, double delay_s);
 
-/* Empty the pipes, and make a round when much has come: for long work between rounds, which calls
- * it as often as it can. ml_readers_empty makes none, for work that the events must not change:
- * what comes is queued, up to each client's bound. */
+/* Empty the pipes, and make a round when much was read: for long work between rounds, which calls
+ * it often. ml_readers_empty makes no round, for work during which the state must not change:
+ * events are queued, up to each client's bound. */
 void ml_readers_drain(struct ml_readers *readers);
 void ml_readers_empty(struct ml_readers *readers);
 
@@ -67,8 +68,8 @@ void ml_readers_empty(struct ml_readers *readers);
  * their end. */
 bool ml_readers_ends_read(const struct ml_readers *readers);
 
-/* Whether one client was, and nothing of it up to `ticks` is missing; true for one that is not read
- * any more. */
+/* Whether one client was, with nothing missing up to `ticks`; true for one that is not read any
+ * more. */
 bool ml_readers_client_known(const struct ml_readers *readers, uint32_t id, uint64_t ticks);
 
 #endif

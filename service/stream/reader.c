@@ -156,7 +156,7 @@ skip_chunks(struct ml_stream_reader *reader, uint32_t lane, uint64_t start, uint
     return reader->sink.on_hole(reader->sink.context, lane, end - start);
 }
 
-/* The rest of the lane's latest chunk was dropped: staging had shown its start alone. */
+/* The rest of the lane's latest chunk was dropped; only its start came, by staging. */
 static enum ml_status cut_chunk(struct ml_stream_reader *reader, uint32_t lane) {
     reader->lanes[lane]->now.cut = true;
     reader->lost_chunks++;
@@ -183,10 +183,10 @@ open_chunk(struct ml_stream_reader *reader, uint32_t lane, uint64_t number, bool
     return skip_chunks(reader, lane, next, number);
 }
 
-/* A chunk that was taken for lost has come after all. */
+/* A chunk that was counted as lost has come after all. */
 static enum ml_status
 fill_hole(struct ml_stream_reader *reader, struct ml_stream_lane *at, const struct piece *piece) {
-    /* What lies before it stays lost: the pipe has gone past. */
+    /* Bytes before it stay lost: the pipe has passed them. */
     at->hole_start = piece->number + 1;
     reader->lost_chunks--;
     at->aside = (struct ml_chunk){.number = piece->number, .open = true};
@@ -327,7 +327,7 @@ ml_stream_reader_feed(struct ml_stream_reader *reader, const uint8_t *bytes, siz
         }
         at += whole;
     }
-    /* Less than a frame: its header would have let it be taken. */
+    /* Less than a frame: a whole one would have been consumed above. */
     const size_t rest = count_bytes - at;
     if (rest > 0 && reader->frame == NULL) {
         reader->frame = ml_budget_new(reader->budget, ML_FRAME_MAX_BYTES);

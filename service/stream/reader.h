@@ -1,13 +1,13 @@
 /* A client's bytes, from the pipe and from staging, turned into events: each byte once. Room:
  * service. Context: whoever works on the client.
  *
- * One rule: a piece of a chunk is told by (lane, chunk number, start, end); what of it was seen
- * before, by whichever way, is skipped.
+ * One rule: (lane, chunk number, start, end) identifies a piece of a chunk; bytes seen before, by
+ * either way, are skipped.
  *
  * The pipe gives a lane's chunks in order; staging gives the last one or few before the pipe does.
- * Chunk numbers that the pipe jumps over were dropped: a hole. Staging may be taken for known
- * before a chunk in front of it has come down the pipe (its counters are read while they change):
- * such a chunk is decoded when it comes, behind its followers. */
+ * Chunk numbers that the pipe jumps over were dropped: a hole. Staging may count as known before an
+ * earlier chunk has come down the pipe (its counters are read while they change). Such a chunk is
+ * decoded when it comes, after its successors. */
 #ifndef MEMLOG_SERVICE_STREAM_READER_H
 #define MEMLOG_SERVICE_STREAM_READER_H
 
@@ -21,7 +21,7 @@
 
 enum { ML_STREAM_RUN_EVENTS = 256 /* decoded at once */ };
 
-/* Where events go. Any status but ML_OK ends the reading and is handed up. */
+/* The receiver of events. Any status but ML_OK ends the reading and is returned. */
 struct ml_stream_sink {
     void *context;
     /* Where plain records that follow each other go: room for so many, until any other call. */
@@ -39,9 +39,9 @@ struct ml_chunk {
     uint64_t number;
     uint32_t seen_bytes;
     bool open;   /* there is such a chunk */
-    bool broken; /* a piece of it is missing: what follows there cannot be decoded */
+    bool broken; /* a piece of it is missing: the rest of it cannot be decoded */
     bool whole;  /* it came by pipe, or was copied after it was closed: nothing of it is lost */
-    bool cut;    /* it was left before it was whole: its rest is counted as lost */
+    bool cut;    /* its rest is counted as lost */
     struct ml_event_state state;
 };
 
@@ -59,8 +59,8 @@ struct ml_stream_reader {
     struct ml_stream_sink sink;
     struct ml_stream_lane **lanes; /* NULL: nothing ever came there */
     uint32_t lanes_count;
-    uint32_t profile;     /* frames of another one are nobody's; chunk numbers here are within it */
-    uint64_t lost_chunks; /* jumped over, and not come since; broken ones included */
+    uint32_t profile;       /* other profiles are ignored; chunk numbers are within it */
+    uint64_t lost_chunks;   /* jumped over, and not come since; broken ones included */
     uint64_t decoded_bytes; /* of records; each once */
     uint32_t frame_bytes;   /* of a frame that the pipe gave in parts */
     uint8_t *frame;         /* ML_FRAME_MAX_BYTES once there was one */
@@ -74,7 +74,7 @@ void ml_stream_reader_init(
     uint32_t profile
 );
 
-/* Give everything back but the count of lost chunks. */
+/* Free everything but the count of lost chunks. */
 void ml_stream_reader_fini(struct ml_stream_reader *reader);
 
 /* Bytes of the pipe, cut anywhere. Errors: ML_PEER_*, ML_ENV_MEMORY, the sink's. The stream is at
@@ -100,8 +100,8 @@ bool ml_stream_reader_reached(
     const struct ml_stream_reader *reader, uint32_t lane, uint64_t number, uint32_t bytes
 );
 
-/* Chunks below `sent` that have not come by pipe: still in it, or dropped. 0 where the pipe has
- * gone past all of them. */
+/* Chunks below `sent` that have not come by pipe: still in it, or dropped. 0 once the pipe has
+ * passed them all. */
 uint64_t
 ml_stream_reader_missing(const struct ml_stream_reader *reader, uint32_t lane, uint64_t sent);
 
@@ -109,7 +109,7 @@ ml_stream_reader_missing(const struct ml_stream_reader *reader, uint32_t lane, u
 uint32_t
 ml_stream_reader_seen(const struct ml_stream_reader *reader, uint32_t lane, uint64_t number);
 
-/* How far the lane has come: grows with every byte that is decoded. */
+/* The lane's progress: grows with every byte that is decoded. */
 uint64_t ml_stream_reader_position(const struct ml_stream_reader *reader, uint32_t lane);
 
 /* The first chunk number that could be new in this lane. */

@@ -120,8 +120,8 @@ static void heap_add(struct ml_sequencer *sequencer, uint32_t lane, uint64_t tim
 
 static enum ml_status
 queue_reserve(struct ml_sequencer *sequencer, struct ml_lane_queue *queue, uint32_t count) {
-    /* What waits moves up to the front as soon as that is little: the same memory is filled again
-     * while it is in the cache. */
+    /* Waiting events move to the front when they are few: the same memory is filled again while it
+     * is in the cache. */
     const uint32_t waiting = queue->count - queue->head;
     if (queue->head > 0 && waiting <= queue->head / 4) {
         memmove(queue->events, queue->events + queue->head, waiting * sizeof(*queue->events));
@@ -158,11 +158,10 @@ static enum ml_status reserve(
     return status == ML_OK ? queue_reserve(sequencer, *out_queue, count) : status;
 }
 
-/* The times of what has just come, so that they do not fall; how many of them are late.
+/* Makes the times of new events not fall; counts the late ones.
  *
- * The last stamp once more says only that no other lane has stamped anything since
- * (ipc/wire/lease.h). When the lane was read up to `applied` that event was not there: it is from
- * then or later. */
+ * A repeated stamp means only that no other lane has stamped an event since (ipc/wire/lease.h). The
+ * event was not there when the lane was read up to `applied`, so it is from then or later. */
 static uint32_t raise_times(
     const struct ml_lane_queue *queue, struct ml_timed *first, uint32_t events, uint64_t applied
 ) {

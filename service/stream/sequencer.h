@@ -1,11 +1,11 @@
 /* A process's events, lane by lane, put in the order of their stamps. Room: service. Context:
  * whoever works on the client.
  *
- * One rule: within a lane the order of arrival holds; between lanes the stamps decide, at equal
- * stamps the smaller lane number.
+ * One rule: order of arrival within a lane; between lanes order of stamps, at equal stamps of lane
+ * numbers.
  *
- * Events are given out in runs of one lane, and stay where they are meanwhile: whoever applies them
- * can bring what they need into the cache before it is needed, however often the lanes alternate.
+ * Events are returned in runs of one lane and stay in place, so that their caller can prefetch for
+ * many at once, however often the lanes alternate.
  */
 #ifndef MEMLOG_SERVICE_STREAM_SEQUENCER_H
 #define MEMLOG_SERVICE_STREAM_SEQUENCER_H
@@ -19,19 +19,19 @@
 #include "service/limits/budget.h"
 
 enum {
-    /* One lane more than a client can name: for what the host says of the process. */
+    /* One lane more than a client can name: for the host's events about the process. */
     ML_SEQUENCER_HOST_LANE = ML_LANES_MAX,
     ML_SEQUENCER_LANES_MAX,
-    /* A queue's memory that is kept over a round in which it was not used: 48 KiB. */
+    /* Memory that an unused queue keeps over a round: 48 KiB. */
     ML_QUEUE_KEPT_EVENTS = 2048
 };
 
-/* What is queued, beside enum ml_event_kind's ALLOC FREE RESIZE CANCEL FORK REAPED END. */
+/* Kinds of queued events, beside enum ml_event_kind's ALLOC FREE RESIZE CANCEL FORK REAPED END. */
 enum {
     ML_TIMED_ALLOC_WIDE = 100, /* an ALLOC of which a ml_timed_rest follows */
-    ML_TIMED_HOLE = 101,       /* chunks were lost here: no half-done realloc is completed across */
-    ML_TIMED_LEAVE = 102,      /* the host says that the process ended at this moment */
-    ML_TIMED_READING = 103     /* the host read its private memory at this moment: key, bytes */
+    ML_TIMED_HOLE = 101,       /* chunks were lost here: no realloc is completed across */
+    ML_TIMED_LEAVE = 102,      /* the host's event: the process ended at this moment */
+    ML_TIMED_READING = 103     /* the host's event: its private memory at this moment; key, bytes */
 };
 
 /* A queued event. */
@@ -62,7 +62,7 @@ struct ml_lane_queue {
     uint64_t last_stamp; /* as it came with it */
     /* Of the applied events: */
     uint64_t last_alloc; /* key, if the last event was an ALLOC; else 0 */
-    uint64_t resize_key; /* of a RESIZE that nothing has completed; else 0 */
+    uint64_t resize_key; /* of an incomplete RESIZE; else 0 */
     struct ml_live_block resized;
 };
 
@@ -88,8 +88,8 @@ struct ml_sequencer {
     uint64_t queued; /* in all lanes; an ALLOC_WIDE is two */
 };
 
-/* Where a lane's queue is among them. The host's comes first: most clients have few lanes, and all
- * have that one. */
+/* The index of a lane's queue. The host's comes first: most clients have few lanes, and all have
+ * that one. */
 static inline uint32_t ml_sequencer_place(uint32_t lane) {
     return lane == ML_SEQUENCER_HOST_LANE ? 0 : lane + 1;
 }
@@ -112,8 +112,8 @@ ML_NODISCARD enum ml_status ml_sequencer_room(
 
 /* The first `count` of them are there, and their times do not fall. Times before the lane's last
  * one are raised to it. Returns the number of events that were, or that are from before `applied`:
- * late ones. An event with the very stamp of the one before it is none: its time is raised to
- * `applied` as well (ipc/wire/lease.h). */
+ * late ones. An event that repeats the stamp before it is not late: its time is raised to `applied`
+ * as well (ipc/wire/lease.h). */
 uint32_t ml_sequencer_pushed(
     struct ml_sequencer *sequencer, uint32_t lane, uint32_t count, uint64_t applied
 );
@@ -153,7 +153,7 @@ bool ml_sequencer_take(
     struct ml_sequencer *sequencer, uint64_t until, uint32_t capacity, struct ml_run *out_run
 );
 
-/* A round is over: memory of lanes that were not used since the last one is given back. */
+/* Called after a round: frees memory of lanes that were not used since the last one. */
 void ml_sequencer_round(struct ml_sequencer *sequencer);
 
 /* A lane's queue, made when it is new. Errors: ML_ENV_MEMORY. */

@@ -11,9 +11,8 @@ void ml_staging_reader_init(
         (struct ml_staging_reader){.budget = budget, .stream = stream, .profile = stream->profile};
 }
 
-/* Chunks of a lane that were dropped, as far as is known: the client's word; behind the pipe's end
- * also what was to come down it and has not. Its thread may have been killed before it counted
- * that. */
+/* Dropped chunks of a lane, as the client counted them. After the pipe's end also those that should
+ * have come and have not: the thread may have been killed before it counted them. */
 static uint64_t lost_chunks_of(const struct ml_staging_reader *staging, uint32_t lane) {
     const struct ml_lane_view *view = &staging->lanes[lane];
     const uint64_t missing =
@@ -84,7 +83,7 @@ static enum ml_status grow(struct ml_staging_reader *staging, uint32_t count) {
         return ML_ENV_MEMORY;
     }
     memset(lanes + old, 0, (wanted - old) * sizeof(*lanes));
-    /* Nobody had them in the last round. */
+    /* They were free in the last round. */
     for (uint32_t i = old; i < wanted; i++) {
         lanes[i].known_ticks = staging->round_ticks;
         lanes[i].still_since = staging->round_ticks;
@@ -167,8 +166,8 @@ static void want_lane(const struct ml_staging_reader *staging, uint32_t lane, st
     }
 }
 
-/* A lane header with its chunk numbers within the profile. One that names another profile belongs
- * to a thread that has not come by since: nothing of it is ours. */
+/* A lane header with its chunk numbers within the profile. A lane that names another profile has
+ * recorded nothing in this one. */
 static struct ml_staging_lane
 within_profile(const struct ml_staging_reader *staging, const struct ml_staging_lane *lane) {
     struct ml_staging_lane own = *lane;
@@ -327,13 +326,13 @@ bool ml_staging_reader_settled(const struct ml_staging_reader *staging) {
     return settled;
 }
 
-/* Something of it is still to come that may be stamped before now. */
+/* It may still deliver events stamped before now. */
 static bool lane_open(const struct ml_staging_reader *staging, uint32_t lane) {
     return (staging->lanes[lane].published & ML_PUBLISHED_BUSY) != 0 ||
            !lane_settled(staging, lane);
 }
 
-/* Its thread was left in the middle, or it lies. */
+/* Its thread was interrupted for good, or the client lies. */
 static bool lane_abandoned(const struct ml_staging_reader *staging, uint32_t lane) {
     const struct ml_lane_view *view = &staging->lanes[lane];
     return view->still_rounds >= ML_SESSION_BUSY_ROUNDS &&
@@ -351,7 +350,7 @@ uint64_t ml_staging_reader_known(
         if (!lane_open(staging, i) || lane_abandoned(staging, i)) {
             continue;
         }
-        /* What comes may have the very stamp of the last one. */
+        /* The next event may repeat the last stamp. */
         const uint64_t last = last_time(context, i);
         const uint64_t known = last > view->known_ticks ? last - 1 : view->known_ticks;
         ticks = known < ticks ? known : ticks;
@@ -363,7 +362,7 @@ void ml_staging_reader_round(struct ml_staging_reader *staging, uint64_t ticks) 
     staging->round_ticks = ticks;
     for (uint32_t i = 0; i < staging->lanes_count; i++) {
         struct ml_lane_view *view = &staging->lanes[i];
-        /* A client may publish as it likes: what is on its way moves by coming. */
+        /* Published words are untrusted: a lane counts as moving only when data arrives. */
         const uint64_t word = lane_settled(staging, i)
                                   ? view->published
                                   : ml_stream_reader_position(staging->stream, i);

@@ -1,8 +1,8 @@
-/* What a client's staging says: which chunks to copy, and up to when each lane is known. Room:
- * service. Context: whoever works on the client.
+/* Reads a client's staging: which chunks to copy, and up to when each lane is known. Room: service.
+ * Context: whoever works on the client.
  *
- * One rule: everything here is a copy of what the client wrote while it went on writing; two words
- * of a lane need not fit together. A lane that makes no sense yet is not settled yet. */
+ * One rule: everything here is a copy, made while the client writes, so two words of a lane may be
+ * inconsistent. An inconsistent lane counts as not settled. */
 #ifndef MEMLOG_SERVICE_STREAM_STAGING_READER_H
 #define MEMLOG_SERVICE_STREAM_STAGING_READER_H
 
@@ -28,12 +28,12 @@ struct ml_lane_view {
     uint64_t waits, waited_ns, longest_wait_ns;
     uint64_t staged_next;  /* one behind the last chunk that was copied whole */
     uint64_t known_ticks;  /* every event before this moment is known */
-    uint64_t round_word;   /* what would have changed since the last round's end, had it moved */
+    uint64_t round_word;   /* value at the last round's end, to tell whether it has moved */
     uint64_t still_since;  /* the round since which it has been open and has not moved, ... */
     uint32_t still_rounds; /* ... and rounds since */
 };
 
-/* What the lanes say together; saturating, as it is their word. */
+/* Sums over all lanes; saturating, since they are untrusted. */
 struct ml_lane_sums {
     uint64_t produced, lost_events, lost_chunks;
     uint64_t waits, waited_ns, longest_wait_ns;
@@ -70,7 +70,7 @@ void ml_staging_reader_init(
     struct ml_staging_reader *staging, struct ml_budget *budget, struct ml_stream_reader *stream
 );
 
-/* Give everything back but the counters. */
+/* Free everything but the counters. */
 void ml_staging_reader_fini(struct ml_staging_reader *staging);
 
 /* See ml_client_lanes. */
@@ -98,10 +98,9 @@ void ml_staging_reader_pipe_over(struct ml_staging_reader *staging);
 /* See ml_client_settled. */
 bool ml_staging_reader_settled(const struct ml_staging_reader *staging);
 
-/* `ticks`, or less where a lane is open: busy, or with something published that is still on its way
- * down the pipe. Such a lane is known to just before its last event that is here, or to the end of
- * the last round in which it was not open. So a pipe that never runs empty delays what is in it,
- * and nothing else. */
+/* `ticks`, or less if a lane is open: busy, or with published bytes still in the pipe. Such a lane
+ * is known up to just before its last event that is here, or to the end of the last round in which
+ * it was not open. So a pipe that never runs empty delays only its own contents. */
 uint64_t ml_staging_reader_known(
     const struct ml_staging_reader *staging,
     uint64_t ticks,
@@ -109,7 +108,7 @@ uint64_t ml_staging_reader_known(
     const void *context
 );
 
-/* A round is over that began at `ticks`. */
+/* Called after the round that began at `ticks`. */
 void ml_staging_reader_round(struct ml_staging_reader *staging, uint64_t ticks);
 
 /* Over all lanes, as seen last. */
