@@ -158,7 +158,6 @@ enum { ML_DUMP_WORDS_KEPT = 128 };
 
 /* A dump that was asked for. */
 struct ml_dump_job {
-    struct ml_engine *engine;
     enum memlog_service_dump_reason reason;
     uint32_t *ids;
     uint32_t ids_count;
@@ -544,6 +543,16 @@ void ml_engine_dump_as(
     const struct ml_dump_trigger *trigger,
     ml_dump_done *on_done,
     void *context
+);
+
+/* A job for a dump of everything; NULL: there is no memory, and on_done was called. Owner:
+ * ml_dump_job_queue or ml_dump_job_free. */
+struct ml_dump_job *
+ml_dump_job_new(enum memlog_service_dump_reason reason, ml_dump_done *on_done, void *context);
+
+/* Say that a dump which nobody waits for is written; `why` may be "". */
+void ml_dump_notice(
+    struct ml_engine *engine, const char *path, const char *why, bool complete, const char *trouble
 );
 
 /* Put a job behind the others; its on_done is called once, perhaps before this returns. */

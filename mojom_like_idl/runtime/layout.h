@@ -42,6 +42,16 @@ static inline struct ml_string ml_string_cut(const char *text, uint32_t limit_by
     return (struct ml_string){.data = text, .count_bytes = (uint32_t)strnlen(text, limit_bytes)};
 }
 
+/* A C string of it, cut to `out_bytes` with its NUL, which are not 0. */
+static inline void ml_string_copy(char *out_text, size_t out_bytes, struct ml_string text) {
+    const size_t room = out_bytes - 1;
+    const size_t count = text.count_bytes < room ? text.count_bytes : room;
+    if (count > 0) {
+        memcpy(out_text, text.data, count);
+    }
+    out_text[count] = '\0';
+}
+
 /* How idlc declares a table: a type that no message uses has one too. */
 #define ML_LAYOUT_TABLE __attribute__((unused)) static const
 

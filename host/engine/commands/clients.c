@@ -95,16 +95,6 @@ const char *ml_engine_not_profiled_text(enum memlog_client_not_profiled_reason r
     return "for an unknown reason";
 }
 
-static void take_text(char *out_text, size_t text_bytes, const struct ml_string *text) {
-    (void)snprintf(
-        out_text,
-        text_bytes,
-        "%.*s",
-        (int)text->count_bytes,
-        text->count_bytes > 0 ? text->data : ""
-    );
-}
-
 /* Of the program that is about to say Hello on this connection. */
 static void on_allocators(
     void *context,
@@ -114,9 +104,9 @@ static void on_allocators(
     (void)call;
     struct ml_engine_connection *connection = context;
     struct ml_member_allocator *told = &connection->allocator;
-    take_text(told->owner, sizeof(told->owner), &request->owner);
-    take_text(told->entry_point, sizeof(told->entry_point), &request->entry_point);
-    take_text(told->entry_point_of, sizeof(told->entry_point_of), &request->entry_point_of);
+    ml_string_copy(told->owner, sizeof(told->owner), request->owner);
+    ml_string_copy(told->entry_point, sizeof(told->entry_point), request->entry_point);
+    ml_string_copy(told->entry_point_of, sizeof(told->entry_point_of), request->entry_point_of);
     told->in_front = request->in_front;
     told->in_program = request->in_program;
 }
@@ -304,13 +294,7 @@ static void on_not_profiled(
     struct ml_engine_connection *connection = context;
     struct ml_engine *engine = connection->engine;
     char path[MEMLOG_CLIENT_NOT_PROFILED_REQUEST_PATH_LIMIT + 1];
-    (void)snprintf(
-        path,
-        sizeof(path),
-        "%.*s",
-        (int)request->path.count_bytes,
-        request->path.count_bytes > 0 ? request->path.data : ""
-    );
+    ml_string_copy(path, sizeof(path), request->path);
     pid_t pid = call->peer.pid;
     if (speaks_of_itself(request->reason)) {
         cannot_be_recorded(connection, pid, ml_engine_not_profiled_text(request->reason));

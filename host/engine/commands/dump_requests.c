@@ -49,13 +49,10 @@ void ml_engine_request_dump(
     ml_dump_done *on_done,
     void *context
 ) {
-    struct ml_dump_job *job = calloc(1, sizeof(*job));
+    struct ml_dump_job *job = ml_dump_job_new(request->reason, on_done, context);
     if (job == NULL) {
-        on_done(context, "", false, ml_status_text(ML_ENV_MEMORY));
         return;
     }
-    *job = (struct ml_dump_job
-    ){.engine = engine, .reason = request->reason, .on_done = on_done, .context = context};
     if (request->reason == MEMLOG_SERVICE_DUMP_REASON_EXIT) {
         job->trigger = engine->triggers.last;
     } else if (request->words_bytes > 0) {
@@ -133,14 +130,7 @@ static void on_asked_dump(void *context, const char *path, bool complete, const 
     } else {
         engine->triggers.decisions[MEMLOG_SERVICE_TRIGGER_KIND_ASKED][1]++;
         ml_engine_write_log(engine, true, kind, "written", path);
-        ml_engine_notice(
-            engine,
-            "%s: %s%s%s",
-            path,
-            asked->words,
-            complete ? "" : "; not complete: ",
-            complete ? "" : trouble
-        );
+        ml_dump_notice(engine, path, asked->words, complete, trouble);
     }
     free(asked);
 }

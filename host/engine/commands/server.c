@@ -226,13 +226,7 @@ on_dump(void *context, const struct ml_call *call, const struct memlog_host_dump
         .words_bytes = request->reason.count_bytes,
     };
     char role[MEMLOG_HOST_DUMP_REQUEST_ROLE_LIMIT + 1];
-    (void)snprintf(
-        role,
-        sizeof(role),
-        "%.*s",
-        (int)request->role.count_bytes,
-        request->role.count_bytes > 0 ? request->role.data : ""
-    );
+    ml_string_copy(role, sizeof(role), request->role);
     wanted.has_role = role[0] != '\0';
     if (wanted.has_role && ml_role_parse(role, &wanted.role, &error) != ML_OK) {
         on_dump_done(pending, "", false, error.text);

@@ -127,13 +127,7 @@ static struct ml_member *member_of(struct ml_engine *engine, struct control_one 
 static struct ml_patterns *name_of(
     struct ml_string text, char out_regex[ML_NAME_RULE_BYTES + 1], struct ml_error_message *error
 ) {
-    (void)snprintf(
-        out_regex,
-        ML_NAME_RULE_BYTES + 1,
-        "%.*s",
-        (int)text.count_bytes,
-        text.count_bytes > 0 ? text.data : ""
-    );
+    ml_string_copy(out_regex, ML_NAME_RULE_BYTES + 1, text);
     struct ml_patterns *name = out_regex[0] != '\0' ? ml_patterns_new() : NULL;
     if (name != NULL && ml_patterns_add(name, out_regex, 0, error) != ML_OK) {
         ml_patterns_free(name);

@@ -9,6 +9,19 @@
 
 static void start_job(struct ml_engine *engine);
 
+struct ml_dump_job *
+ml_dump_job_new(enum memlog_service_dump_reason reason, ml_dump_done *on_done, void *context) {
+    struct ml_dump_job *job = calloc(1, sizeof(*job));
+    if (job == NULL) {
+        on_done(context, "", false, ml_status_text(ML_ENV_MEMORY));
+        return NULL;
+    }
+    job->reason = reason;
+    job->on_done = on_done;
+    job->context = context;
+    return job;
+}
+
 void ml_dump_job_free(struct ml_dump_job *take_job) {
     free(take_job->ids);
     free(take_job);
@@ -61,17 +74,13 @@ on_dumped(void *context, enum ml_status status, const struct memlog_service_dump
         job->started = false;
         return;
     }
-    if (status != ML_OK || reply->written_bytes == 0) {
-        if (status != ML_OK) {
-            ml_error_set(&error, "memlog-service did not write it: %s", ml_status_text(status));
-        } else {
-            ml_error_set(
-                &error,
-                "memlog-service did not write it: %.*s",
-                (int)reply->trouble.count_bytes,
-                reply->trouble.count_bytes > 0 ? reply->trouble.data : ""
-            );
-        }
+    char trouble[MEMLOG_SERVICE_DUMP_REPLY_TROUBLE_LIMIT + 1];
+    const bool has_reply = status == ML_OK;
+    ml_string_copy(
+        trouble, sizeof(trouble), has_reply ? reply->trouble : ml_string_of(ml_status_text(status))
+    );
+    if (!has_reply || reply->written_bytes == 0) {
+        ml_error_set(&error, "memlog-service did not write it: %s", trouble);
         discard_file(job);
         end_job(engine, "", false, error.text);
         return;
@@ -80,15 +89,12 @@ on_dumped(void *context, enum ml_status status, const struct memlog_service_dump
         end_job(engine, "", false, error.text);
         return;
     }
-    ml_error_set(
-        &error,
-        "%.*s%s%s%s",
-        (int)reply->trouble.count_bytes,
-        reply->trouble.count_bytes > 0 ? reply->trouble.data : "",
-        reply->whole ? "" : ": ",
-        reply->whole ? "" : job->file.path,
-        reply->whole ? "" : " was cut off, what it holds can be read"
-    );
+    ml_error_set(&error, "%s", trouble);
+    if (!reply->whole) {
+        ml_error_set(
+            &error, "%s: %s was cut off, what it holds can be read", trouble, job->file.path
+        );
+    }
     char path[PATH_MAX];
     (void)snprintf(path, sizeof(path), "%s", job->is_snapshot ? "snapshot" : job->file.path);
     if (!job->is_snapshot) {
@@ -320,21 +326,13 @@ void ml_engine_snapshot(
     ml_dump_done *on_done,
     void *context
 ) {
-    struct ml_dump_job *job = calloc(1, sizeof(*job));
-    if (job == NULL) {
-        on_done(context, "", false, ml_status_text(ML_ENV_MEMORY));
-        return;
+    struct ml_dump_job *job = ml_dump_job_new(MEMLOG_SERVICE_DUMP_REASON_PAGE, on_done, context);
+    if (job != NULL) {
+        job->file.fd = file_fd;
+        job->is_snapshot = true;
+        job->content = content;
+        ml_dump_job_queue(engine, job);
     }
-    *job = (struct ml_dump_job){
-        .engine = engine,
-        .reason = MEMLOG_SERVICE_DUMP_REASON_PAGE,
-        .on_done = on_done,
-        .context = context,
-        .file = {.fd = file_fd},
-        .is_snapshot = true,
-        .content = content,
-    };
-    ml_dump_job_queue(engine, job);
 }
 
 void ml_engine_dump_as(
@@ -344,18 +342,27 @@ void ml_engine_dump_as(
     ml_dump_done *on_done,
     void *context
 ) {
-    struct ml_dump_job *job = calloc(1, sizeof(*job));
-    if (job == NULL) {
-        on_done(context, "", false, ml_status_text(ML_ENV_MEMORY));
-        return;
+    struct ml_dump_job *job = ml_dump_job_new(reason, on_done, context);
+    if (job != NULL) {
+        job->trigger = *trigger;
+        ml_dump_job_queue(engine, job);
     }
-    *job = (struct ml_dump_job
-    ){.engine = engine,
-      .reason = reason,
-      .trigger = *trigger,
-      .on_done = on_done,
-      .context = context};
-    ml_dump_job_queue(engine, job);
+}
+
+void ml_dump_notice(
+    struct ml_engine *engine, const char *path, const char *why, bool complete, const char *trouble
+) {
+    const bool has_why = why[0] != '\0';
+    const char *lacks = has_why ? "; not complete: " : ", incomplete: ";
+    ml_engine_notice(
+        engine,
+        "%s%s%s%s%s",
+        path,
+        has_why ? ": " : "",
+        why,
+        complete ? "" : lacks,
+        complete ? "" : trouble
+    );
 }
 
 static void on_interval_dump(void *context, const char *path, bool complete, const char *trouble) {
@@ -363,9 +370,7 @@ static void on_interval_dump(void *context, const char *path, bool complete, con
     if (path[0] == '\0') {
         ml_engine_notice(engine, "no dump was taken: %s", trouble);
     } else {
-        ml_engine_notice(
-            engine, "%s%s%s", path, complete ? "" : ", incomplete: ", complete ? "" : trouble
-        );
+        ml_dump_notice(engine, path, "", complete, trouble);
     }
 }
 

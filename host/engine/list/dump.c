@@ -10,23 +10,6 @@ struct order {
     uint32_t count, room;
 };
 
-static enum memlog_service_process_state state_of(enum ml_member_state state) {
-    switch (state) {
-    case ML_MEMBER_RUNNING:
-        return MEMLOG_SERVICE_PROCESS_STATE_RUNNING;
-    case ML_MEMBER_KILLED:
-    case ML_MEMBER_KILLED_TOLD:
-        return MEMLOG_SERVICE_PROCESS_STATE_KILLED;
-    case ML_MEMBER_REPLACED:
-        return MEMLOG_SERVICE_PROCESS_STATE_REPLACED;
-    case ML_MEMBER_EXITED:
-    case ML_MEMBER_DEAD:
-    case ML_MEMBER_STATE_COUNT:
-        break;
-    }
-    return MEMLOG_SERVICE_PROCESS_STATE_EXITED;
-}
-
 /* The arguments lie one behind the other, each with its NUL. */
 static struct ml_bytes line_of(const struct ml_command_line *line) {
     struct ml_bytes bytes = {.data = NULL, .count_bytes = 0};
@@ -53,7 +36,7 @@ static void put_one(struct order *order, const struct ml_unrecorded *one) {
         .pid = (uint32_t)one->pid,
         .parent_pid = (uint32_t)one->parent_pid,
         .role = (enum memlog_service_role)one->role,
-        .state = state_of(one->state),
+        .state = ml_member_state_told(one->state),
         .exit_code = one->ending.exit_code,
         .signal = (uint32_t)one->ending.signal,
         .forked = one->is_forked,
@@ -84,7 +67,7 @@ static void put_member(struct order *order, const struct ml_member *member) {
         .pid = (uint32_t)member->pid,
         .parent_pid = (uint32_t)member->parent_pid,
         .role = (enum memlog_service_role)member->role,
-        .state = state_of(member->state),
+        .state = ml_member_state_told(member->state),
         .exit_code = member->ending.exit_code,
         .signal = (uint32_t)member->ending.signal,
         .forked = member->birth == ML_BIRTH_FORK,

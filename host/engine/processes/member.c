@@ -33,6 +33,18 @@ const char *ml_member_state_name(enum ml_member_state state) {
     return (unsigned)state < ML_MEMBER_STATE_COUNT ? names[state] : "?";
 }
 
+enum memlog_service_process_state ml_member_state_told(enum ml_member_state state) {
+    static const enum memlog_service_process_state told[ML_MEMBER_STATE_COUNT] = {
+        [ML_MEMBER_DEAD] = MEMLOG_SERVICE_PROCESS_STATE_EXITED,
+        [ML_MEMBER_RUNNING] = MEMLOG_SERVICE_PROCESS_STATE_RUNNING,
+        [ML_MEMBER_EXITED] = MEMLOG_SERVICE_PROCESS_STATE_EXITED,
+        [ML_MEMBER_KILLED] = MEMLOG_SERVICE_PROCESS_STATE_KILLED,
+        [ML_MEMBER_REPLACED] = MEMLOG_SERVICE_PROCESS_STATE_REPLACED,
+        [ML_MEMBER_KILLED_TOLD] = MEMLOG_SERVICE_PROCESS_STATE_KILLED,
+    };
+    return told[state];
+}
+
 void ml_members_init(struct ml_members *members, void *context) {
     *members = (struct ml_members){.context = context};
 }

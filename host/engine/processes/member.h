@@ -50,6 +50,9 @@ enum ml_member_state ml_member_next(enum ml_member_state state, enum ml_member_e
 /* "running", "exited", "killed", "replaced". */
 const char *ml_member_state_name(enum ml_member_state state);
 
+/* The same for the service. */
+enum memlog_service_process_state ml_member_state_told(enum ml_member_state state);
+
 struct ml_members;
 
 /* What somebody has said of a process; it goes before the mode, and with the process through its

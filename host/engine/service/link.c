@@ -56,13 +56,7 @@ static void on_client_lost(
     (void)call;
     struct ml_service_link *link = context;
     char reason[MEMLOG_SERVICE_CLIENT_LOST_REQUEST_REASON_LIMIT + 1];
-    (void)snprintf(
-        reason,
-        sizeof(reason),
-        "%.*s",
-        (int)request->reason.count_bytes,
-        request->reason.count_bytes > 0 ? request->reason.data : ""
-    );
+    ml_string_copy(reason, sizeof(reason), request->reason);
     link->events.on_client_lost(link->events.context, request->id, reason);
 }
 
@@ -87,13 +81,7 @@ static void on_configured(
         return; /* on_end says why */
     }
     char missing[MEMLOG_SERVICE_CONFIGURE_REPLY_MISSING_SANDBOX_LIMIT + 1];
-    (void)snprintf(
-        missing,
-        sizeof(missing),
-        "%.*s",
-        (int)reply->missing_sandbox.count_bytes,
-        reply->missing_sandbox.count_bytes > 0 ? reply->missing_sandbox.data : ""
-    );
+    ml_string_copy(missing, sizeof(missing), reply->missing_sandbox);
     link->events.on_ready(link->events.context, missing);
 }
 
@@ -374,23 +362,6 @@ void ml_service_link_show(
     free(memory);
 }
 
-static enum memlog_service_process_state state_of(const struct ml_member *member) {
-    switch (member->state) {
-    case ML_MEMBER_KILLED:
-    case ML_MEMBER_KILLED_TOLD:
-        return MEMLOG_SERVICE_PROCESS_STATE_KILLED;
-    case ML_MEMBER_REPLACED:
-        return MEMLOG_SERVICE_PROCESS_STATE_REPLACED;
-    case ML_MEMBER_RUNNING:
-        return MEMLOG_SERVICE_PROCESS_STATE_RUNNING;
-    case ML_MEMBER_EXITED:
-    case ML_MEMBER_DEAD:
-    case ML_MEMBER_STATE_COUNT:
-        break;
-    }
-    return MEMLOG_SERVICE_PROCESS_STATE_EXITED;
-}
-
 void ml_service_link_end(struct ml_service_link *link, const struct ml_member *member) {
     if (link->channel == NULL) {
         return;
@@ -398,13 +369,26 @@ void ml_service_link_end(struct ml_service_link *link, const struct ml_member *m
     const struct memlog_service_end_client_request request = {
         .end =
             {.id = member->id,
-             .state = state_of(member),
+             .state = ml_member_state_told(member->state),
              .exit_code = member->ending.exit_code,
              .signal = (uint32_t)member->ending.signal,
              .end = member->end},
     };
     note_status(link, memlog_service_end_client(ml_channel_port(link->channel), &request));
 }
+
+/* Ask, and answer at once where nobody can be asked. */
+#define ASK(link, send, request, on_reply, context)                                                \
+    do {                                                                                           \
+        enum ml_status status = ML_PEER_CLOSED;                                                    \
+        if ((link)->channel != NULL) {                                                             \
+            status = send(ml_channel_port((link)->channel), request, on_reply, context);           \
+        }                                                                                          \
+        if (status != ML_OK) {                                                                     \
+            on_reply(context, status, NULL);                                                       \
+            note_status(link, status);                                                             \
+        }                                                                                          \
+    } while (false)
 
 void ml_service_link_drain(
     struct ml_service_link *link,
@@ -413,15 +397,8 @@ void ml_service_link_drain(
     )(void *context, enum ml_status status, const struct memlog_service_drain_reply *reply),
     void *context
 ) {
-    enum ml_status status = ML_PEER_CLOSED;
-    if (link->channel != NULL) {
-        const struct memlog_service_drain_request request = {.deadline_ms = deadline_ms};
-        status = memlog_service_drain(ml_channel_port(link->channel), &request, on_reply, context);
-    }
-    if (status != ML_OK) {
-        on_reply(context, status, NULL);
-        note_status(link, status);
-    }
+    const struct memlog_service_drain_request request = {.deadline_ms = deadline_ms};
+    ASK(link, memlog_service_drain, &request, on_reply, context);
 }
 
 void ml_service_link_dump(
@@ -431,14 +408,7 @@ void ml_service_link_dump(
     )(void *context, enum ml_status status, const struct memlog_service_dump_reply *reply),
     void *context
 ) {
-    enum ml_status status = ML_PEER_CLOSED;
-    if (link->channel != NULL) {
-        status = memlog_service_dump(ml_channel_port(link->channel), request, on_reply, context);
-    }
-    if (status != ML_OK) {
-        on_reply(context, status, NULL);
-        note_status(link, status);
-    }
+    ASK(link, memlog_service_dump, request, on_reply, context);
 }
 
 void ml_service_link_figures(
@@ -447,16 +417,8 @@ void ml_service_link_figures(
     )(void *context, enum ml_status status, const struct memlog_service_figures_reply *reply),
     void *context
 ) {
-    enum ml_status status = ML_PEER_CLOSED;
-    if (link->channel != NULL) {
-        const struct memlog_service_figures_request request = {.nothing = 0};
-        status =
-            memlog_service_figures(ml_channel_port(link->channel), &request, on_reply, context);
-    }
-    if (status != ML_OK) {
-        on_reply(context, status, NULL);
-        note_status(link, status);
-    }
+    const struct memlog_service_figures_request request = {.nothing = 0};
+    ASK(link, memlog_service_figures, &request, on_reply, context);
 }
 
 void ml_service_link_begin_profile(
@@ -467,17 +429,8 @@ void ml_service_link_begin_profile(
     )(void *context, enum ml_status status, const struct memlog_service_begin_profile_reply *reply),
     void *context
 ) {
-    enum ml_status status = ML_PEER_CLOSED;
-    if (link->channel != NULL) {
-        const struct memlog_service_begin_profile_request request = {.id = id, .profile = profile};
-        status = memlog_service_begin_profile(
-            ml_channel_port(link->channel), &request, on_reply, context
-        );
-    }
-    if (status != ML_OK) {
-        on_reply(context, status, NULL);
-        note_status(link, status);
-    }
+    const struct memlog_service_begin_profile_request request = {.id = id, .profile = profile};
+    ASK(link, memlog_service_begin_profile, &request, on_reply, context);
 }
 
 void ml_service_link_stop(
@@ -487,16 +440,8 @@ void ml_service_link_stop(
     )(void *context, enum ml_status status, const struct memlog_service_stop_client_reply *reply),
     void *context
 ) {
-    enum ml_status status = ML_PEER_CLOSED;
-    if (link->channel != NULL) {
-        const struct memlog_service_stop_client_request request = {.id = id};
-        status =
-            memlog_service_stop_client(ml_channel_port(link->channel), &request, on_reply, context);
-    }
-    if (status != ML_OK) {
-        on_reply(context, status, NULL);
-        note_status(link, status);
-    }
+    const struct memlog_service_stop_client_request request = {.id = id};
+    ASK(link, memlog_service_stop_client, &request, on_reply, context);
 }
 
 void ml_service_link_observe(
@@ -506,14 +451,6 @@ void ml_service_link_observe(
     )(void *context, enum ml_status status, const struct memlog_service_observe_reply *reply),
     void *context
 ) {
-    enum ml_status status = ML_PEER_CLOSED;
-    if (link->channel != NULL) {
-        const struct memlog_service_observe_request request = {.observation = *observation};
-        status =
-            memlog_service_observe(ml_channel_port(link->channel), &request, on_reply, context);
-    }
-    if (status != ML_OK) {
-        on_reply(context, status, NULL);
-        note_status(link, status);
-    }
+    const struct memlog_service_observe_request request = {.observation = *observation};
+    ASK(link, memlog_service_observe, &request, on_reply, context);
 }

@@ -38,9 +38,7 @@ static void on_dumped(void *context, const char *path, bool complete, const char
     if (path[0] == '\0') {
         ml_engine_notice(engine, "no dump of the peak was taken: %s", trouble);
     } else {
-        ml_engine_notice(
-            engine, "%s%s%s", path, complete ? "" : ", incomplete: ", complete ? "" : trouble
-        );
+        ml_dump_notice(engine, path, "", complete, trouble);
     }
 }
 

@@ -89,13 +89,7 @@ void ml_dump_trigger_of(
       .node = decision->node,
       .node_bytes = decision->node_bytes,
       .checked_ns = decision->checked_ns};
-    (void)snprintf(
-        out_trigger->reason,
-        sizeof(out_trigger->reason),
-        "%.*s",
-        (int)decision->reason.count_bytes,
-        decision->reason.count_bytes > 0 ? decision->reason.data : ""
-    );
+    ml_string_copy(out_trigger->reason, sizeof(out_trigger->reason), decision->reason);
 }
 
 /* The dump that is under way for a trigger. */
@@ -114,14 +108,7 @@ static void on_triggered_dump(void *context, const char *path, bool complete, co
     } else {
         engine->triggers.dumps_count++;
         ml_engine_write_log(engine, true, kind, "written", path);
-        ml_engine_notice(
-            engine,
-            "%s: %s%s%s",
-            path,
-            triggered->trigger.reason,
-            complete ? "" : "; not complete: ",
-            complete ? "" : trouble
-        );
+        ml_dump_notice(engine, path, triggered->trigger.reason, complete, trouble);
         if (engine->uploader != NULL) {
             ml_uploader_submit(engine->uploader, path, NULL, NULL);
         }
