@@ -11,11 +11,9 @@
 #include "host/engine/processes/member.h"
 #include "host/engine/service/link.h"
 #include "host/engine/processes/unrecorded.h"
-#include "host/policy/name_rules.h"
 #include "host/policy/restart_policy.h"
 #include "host/process/cgroup_info.h"
 #include "host/process/events.h"
-#include "host/process/never_list.h"
 #include "host/sockets/endpoint.h"
 #include "host/sockets/socket_directory.h"
 #include "host/upload/uploader.h"
@@ -32,9 +30,6 @@ enum { ML_DRAIN_DEADLINE_MS = 60000, ML_DUMP_DEADLINE_MS = 10000, ML_GUARD_EXTRA
 
 /* Dumps that may wait behind one another: they are asked for by people and timers, not by load. */
 enum { ML_DUMPS_WAITING_MAX = 16 };
-
-/* The machine's list of programs never to record, and the person's own. */
-enum { ML_NEVER_LISTS = 2 };
 
 /* A dump that so many services die over is not taken. */
 enum { ML_DUMP_TRIES_MAX = 3 };
@@ -63,15 +58,10 @@ struct ml_gap {
     char reason[256];
 };
 
-/* A child that was reaped before it had reported itself: its report is still in the socket. */
-struct ml_reaped {
-    pid_t pid;       /* 0: none */
-    bool is_unknown; /* no list has ever had it */
-    struct ml_ending ending;
-};
-enum { ML_REAPED_MAX = 256 };
-
 struct ml_command_call;
+struct ml_rates;
+struct ml_targets;
+struct ml_watch;
 
 /* A connection to one of the two sockets. */
 struct ml_engine_connection {
@@ -176,7 +166,6 @@ enum { ML_LIST_HELPERS = 64 };
 
 /* list.c, walk.c: who of the tree is not recorded */
 struct ml_engine_list {
-    struct ml_unrecorded_table table;
     int events_fd; /* host/process/events.h; -1: the tree is walked over */
     ev_io events_watcher;
     bool has_lost_events;
@@ -190,7 +179,6 @@ struct ml_engine_list {
     uint32_t walk;                  /* their number */
     uint64_t walked_ns;             /* the last one; CLOCK_MONOTONIC */
     uint64_t blind_ns;              /* the longest time between two */
-    uint64_t missed;                /* that lived, and nobody saw them */
     pid_t helpers[ML_LIST_HELPERS]; /* a ring; 0: nobody */
     unsigned helpers_next;
 };
@@ -210,6 +198,9 @@ struct ml_engine {
     const struct ml_inherited *inherited;
     void (*on_notice)(void *context, const char *text);
     void *context;
+    /* A member's process has ended, or runs an image that has not reported itself: for those who
+     * keep what comes behind it. */
+    void (*on_member_end)(struct ml_engine *engine, const struct ml_member *member);
     enum ml_clock clock;
     struct memlog_service_moment start;
     char preload_path[PATH_MAX]; /* "": nothing is loaded by it */
@@ -226,7 +217,6 @@ struct ml_engine {
     int words_fd; /* ipc/wire/last_words.h */
     struct ml_restart_policy restart_policy;
     ev_timer restart_timer;
-    ev_timer rate_timer; /* some member waits for frees that may stay in it */
     struct memlog_service_moment serving_since; /* of the present service, or the last one */
     bool service_dead;                          /* the last one; its successor does not serve yet */
     struct memlog_service_moment service_died;
@@ -234,19 +224,15 @@ struct ml_engine {
     bool last_killed;
     char last_ending[64]; /* of the last service, in words */
     struct ml_members members;
+    struct ml_unrecorded_table unrecorded;
     struct ml_engine_list list;
     char why_not[ML_UNRECORDED_REASON_BYTES + 128]; /* ml_engine_why_not's answer */
-    struct ml_never_list never[ML_NEVER_LISTS];     /* the machine's; the person's own */
-    struct ml_name_rules names;
-    uint64_t descriptors_max; /* RLIMIT_NOFILE */
-    bool has_all_users;       /* none of the machine is without a number in our user namespace */
-    uint32_t said;            /* bits by enum ml_said */
+    uint64_t descriptors_max;                       /* RLIMIT_NOFILE */
+    bool has_all_users; /* none of the machine is without a number in our user namespace */
+    uint32_t said;      /* bits by enum ml_said */
     struct ml_pipe_budget budget;
-    uint32_t fork_pipe_bytes;               /* as all control pages say */
-    int lease_fd;                           /* ipc/wire/lease.h */
-    ev_timer poll_timer;                    /* some member has no pidfd */
-    struct ml_reaped reaped[ML_REAPED_MAX]; /* a ring */
-    uint32_t reaped_next;
+    uint32_t fork_pipe_bytes; /* as all control pages say */
+    int lease_fd;             /* ipc/wire/lease.h */
     struct ml_dumps dumps;
     bool dumps_open;
     pid_t root;
@@ -272,6 +258,10 @@ struct ml_engine {
     void *finished_context;
     bool drain_waits; /* the end of the run waits for a service that drains what ended */
     bool closing;
+    /* Each is its own module's alone. */
+    struct ml_targets *targets;
+    struct ml_rates *rates;
+    struct ml_watch *watch;
 };
 
 /* Connections on which nobody has said Hello yet: beyond that the oldest gives way. A process says
@@ -279,7 +269,6 @@ struct ml_engine {
  * broke the contract, of which people are told. */
 enum { ML_SILENT_MAX = 1024, ML_BROKEN_TOLD_MAX = 16 };
 
-/* engine.c */
 __attribute__((format(printf, 2, 3))) void
 ml_engine_notice(struct ml_engine *engine, const char *format, ...);
 
@@ -296,6 +285,9 @@ void ml_connection_close(struct ml_engine_connection *connection);
 /* Somebody has said Hello on it. */
 void ml_connection_heard(struct ml_engine_connection *connection);
 
+/* Now, where it is put among the processes' own events: for the start and the end of one. */
+struct memlog_service_moment ml_engine_timestamp(struct ml_engine *engine);
+
 /* Keep that a program ran without memlog. `path` may be NULL. */
 void ml_engine_add_not_profiled(
     struct ml_engine *engine, pid_t pid, pid_t parent_pid, const char *reason, const char *path
@@ -308,74 +300,6 @@ bool ml_engine_has_descriptors(struct ml_engine *engine, int last_fd, pid_t pid,
 /* clients.c: the handlers of the control socket; the context is a struct
  * ml_engine_connection. */
 extern const struct memlog_client_host_for_client_handlers ml_engine_client_handlers;
-
-/* members.c: the life of a member. */
-
-/* Now, where it is put among the processes' own events: for the start and the end of one. */
-struct memlog_service_moment ml_engine_timestamp(struct ml_engine *engine);
-
-/* A process that has shown itself: make it a member. NULL: there is no room. */
-struct ml_member *ml_engine_add_member(struct ml_engine *engine, pid_t pid);
-
-/* Its process has ended, in that way. */
-void ml_member_end_process(
-    struct ml_engine *engine, struct ml_member *member, const struct ml_ending *ending
-);
-
-/* End the image that a Hello of this pid leaves behind. Its id; 0: there was none. */
-uint32_t ml_engine_leave_old_image(struct ml_engine *engine, pid_t pid);
-
-/* Whether it shall be recorded, by what is known of it now. */
-bool ml_member_is_wanted(struct ml_engine *engine, struct ml_member *member);
-
-/* What a control page says first. */
-/* After a pipe was made or closed: tell every process how large those of its children may be. */
-void ml_engine_tell_pipes(struct ml_engine *engine);
-
-struct ml_control_page ml_engine_control_page(const struct ml_engine *engine, bool enabled);
-
-/* Bring it to the service and let it record. */
-void ml_member_record(struct ml_engine *engine, struct ml_member *member);
-
-/* It is recorded no more, or never was, whatever was thought. The reason is copied into its note.
- */
-void ml_member_lost(struct ml_engine *engine, struct ml_member *member, const char *reason);
-
-/* Look at it again when its number of looks says so. */
-void ml_member_look_soon(struct ml_engine *engine, struct ml_member *member);
-
-/* Look at a member in /proc again, and tell the service what is new. */
-void ml_member_look(struct ml_engine *engine, struct ml_member *member);
-
-/* Look at its threads and its memory, and tell the service. */
-void ml_member_show(struct ml_engine *engine, struct ml_member *member);
-
-/* Stop its watchers, close what it has open. */
-void ml_member_release(struct ml_engine *engine, struct ml_member *member);
-
-/* Switch recording off everywhere: nobody reads any more. */
-void ml_engine_quiet_members(struct ml_engine *engine);
-
-/* Say in its control page whether it shall record, in its present profile. */
-ML_NODISCARD enum ml_status
-ml_member_enable(struct ml_engine *engine, struct ml_member *member, bool enabled);
-
-/* Throw away, unread, what its pipe holds: behind it frames are whole. */
-void ml_member_empty_pipe(struct ml_member *member);
-
-/* The service is dead: nobody records until the next one has attached them, but who had not been
- * read yet and loses nothing. Whether it had any; *out_ended: how many profiles of ended processes
- * went with it. */
-bool ml_engine_detach_members(struct ml_engine *engine, uint32_t *out_ended);
-
-/* Whether a process that comes by fork may be wanted: then it records until it is judged. */
-bool ml_engine_wants_forked(const struct ml_engine *engine);
-
-/* Its process has become another image: it ends as replaced, the next one is listed. */
-void ml_member_replaced(struct ml_engine *engine, struct ml_member *member);
-
-/* Whether it has, by what the kernel says of its image; then it ends here. */
-bool ml_member_check_image(struct ml_engine *engine, struct ml_member *member);
 
 /* list.c: the processes that are not recorded. */
 
@@ -441,86 +365,6 @@ void ml_engine_walk(struct ml_engine *engine);
 void ml_engine_walk_soon(struct ml_engine *engine);
 void ml_engine_walk_init(struct ml_engine *engine);
 void ml_engine_walk_fini(struct ml_engine *engine);
-
-/* watch.c: noticing ends. */
-
-/* Notice its end, by the sender's pidfd where the kernel gave one (-1: none; borrowed), by looking
- * into /proc where there is none to be had. A process that is gone already ends at once. */
-void ml_member_watch(struct ml_engine *engine, struct ml_member *member, int borrowed_pidfd);
-void ml_member_unwatch(struct ml_engine *engine, struct ml_member *member);
-
-/* Whether the process behind it has ended without our having noticed yet; then it ends here. */
-bool ml_member_has_ended(struct ml_engine *engine, struct ml_member *member);
-
-/* End those that have no pidfd and are gone. */
-void ml_engine_poll_members(struct ml_engine *engine);
-
-/* How a child ended that no member is known of: its report may still be in the socket. */
-void ml_engine_keep_ending(
-    struct ml_engine *engine, pid_t pid, const struct ml_ending *ending, bool is_helper
-);
-
-/* How a process ended that was gone when it was listed: as was kept, which is forgotten, or as the
- * kernel says. `pidfd` may be -1. */
-struct ml_ending ml_engine_ending_of_gone(struct ml_engine *engine, pid_t pid, int pidfd);
-void ml_engine_watch_init(struct ml_engine *engine);
-void ml_engine_watch_fini(struct ml_engine *engine);
-
-/* targets.c: who is recorded whatever the mode, and who never. */
-
-/* Read the lists of programs that are never recorded. Errors: as ml_never_list_load. */
-ML_NODISCARD enum ml_status
-ml_engine_never_open(struct ml_engine *engine, struct ml_error_message *error);
-void ml_engine_targets_close(struct ml_engine *engine);
-
-/* Whether it must never be recorded; its note says why then. */
-bool ml_engine_forbids(struct ml_engine *engine, struct ml_member *member);
-
-/* It is another one than it was: if that must not be recorded, stop. */
-void ml_engine_stop_forbidden(struct ml_engine *engine, struct ml_member *member);
-
-/* Record who has that name and comes from now on. Errors: as ml_name_rules_add. */
-ML_NODISCARD enum ml_status ml_engine_want_name(
-    struct ml_engine *engine, const struct ml_name_rule *rule, struct ml_error_message *error
-);
-void ml_engine_forget_name(struct ml_engine *engine, const char *regex);
-
-/* Whether somebody wants it by its name; it has that rule's settings then. */
-bool ml_engine_wants_name(const struct ml_engine *engine, struct ml_member *member);
-
-/* rate.c: at what interval a process is sampled. */
-
-/* From its next allocation on; its profile goes on. Errors: as ml_endpoint_control. */
-ML_NODISCARD enum ml_status
-ml_member_interval(struct ml_engine *engine, struct ml_member *member, uint64_t interval_bytes);
-
-/* The same, as somebody wishes; "" or why not. */
-const char *
-ml_engine_rate_member(struct ml_engine *engine, struct ml_member *member, uint64_t interval_bytes);
-
-void ml_engine_rate_init(struct ml_engine *engine);
-void ml_engine_rate_fini(struct ml_engine *engine);
-
-/* control.c: what people wish, one process at a time. */
-
-/* Record this process from now on, in a clean profile. `sampling_bytes` 0: with the run's settings.
- * `on_done` is called once, perhaps before this returns. */
-void ml_engine_start_member(
-    struct ml_engine *engine,
-    struct ml_member *member,
-    uint64_t sampling_bytes,
-    uint32_t stack_mode,
-    ml_control_done *on_done,
-    void *context
-);
-
-/* Record it no more; its profile stays as it is at this moment. */
-void ml_engine_stop_member(
-    struct ml_engine *engine, struct ml_member *member, ml_control_done *on_done, void *context
-);
-
-/* A new service serves: bring everybody who shall record to it. */
-void ml_engine_attach_members(struct ml_engine *engine);
 
 /* service.c: the service's birth, death and successor. */
 

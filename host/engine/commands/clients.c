@@ -1,8 +1,11 @@
 /* The control socket's messages: Hello, Forked, NotProfiled. Room: host. */
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
+#include "host/engine/members/members.h"
+#include "host/engine/members/recorder.h"
+#include "host/engine/members/targets.h"
+#include "host/engine/members/watch.h"
 #include "host/engine/state.h"
 
 /* A forked child is what its own memory said when it reported itself: by now it may have ended, or
@@ -148,7 +151,7 @@ static void on_hello(
     keep_wish(member, ml_members_find(&engine->members, old_id));
     ml_engine_walk_soon(engine);
     member->allocator = connection->allocator;
-    bool wanted = ml_member_is_wanted(engine, member);
+    bool wanted = ml_targets_want(engine, member);
     struct ml_control_page page = ml_engine_control_page(engine, wanted);
     if (member->sampling_bytes != 0) {
         page.sampling_bytes = member->sampling_bytes;
@@ -250,7 +253,7 @@ static void on_forked(
         return;
     }
     ml_engine_tell_pipes(engine);
-    bool wanted = ml_member_is_wanted(engine, member);
+    bool wanted = ml_targets_want(engine, member);
     bool enabled = member->endpoint.control.enabled != 0;
     if (wanted != enabled || member->sampling_bytes != 0) {
         (void)!ml_member_enable(engine, member, wanted);

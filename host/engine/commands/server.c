@@ -1,10 +1,10 @@
 /* What the command socket answers: `memlog ps`, `dump`, `upload`, `env`. Room: host. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "host/engine/commands/internal.h"
+#include "host/engine/state.h"
 
 void ml_command_forget(struct ml_engine_connection *connection) {
     if (connection->pending != NULL) {
@@ -105,7 +105,7 @@ static struct memlog_host_process_row row_of_unrecorded(const struct ml_unrecord
 static void add_unrecorded(struct ml_engine *engine, struct memlog_host_ps_reply *answer) {
     struct memlog_host_process_row *rows =
         (struct memlog_host_process_row *)(uintptr_t)answer->processes.items;
-    const struct ml_unrecorded_table *table = &engine->list.table;
+    const struct ml_unrecorded_table *table = &engine->unrecorded;
     for (uint32_t i = 0; rows != NULL && i < table->count &&
                          answer->processes.count < MEMLOG_HOST_PS_REPLY_PROCESSES_LIMIT;
          i++) {
@@ -152,7 +152,7 @@ on_figures(void *context, enum ml_status status, const struct memlog_service_fig
         const struct ml_members *members = &engine->members;
         ml_engine_walk(engine);
         struct memlog_host_process_row *rows =
-            calloc((size_t)members->count + engine->list.table.count + 1, sizeof(*rows));
+            calloc((size_t)members->count + engine->unrecorded.count + 1, sizeof(*rows));
         const struct memlog_service_client_figures **by_id =
             status == ML_OK ? figures_by_id(members, reply) : NULL;
         struct memlog_host_ps_reply answer = {

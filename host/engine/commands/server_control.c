@@ -4,6 +4,10 @@
 #include <stdlib.h>
 
 #include "host/engine/commands/internal.h"
+#include "host/engine/members/control.h"
+#include "host/engine/members/rate.h"
+#include "host/engine/members/targets.h"
+#include "host/engine/state.h"
 #include "host/policy/patterns.h"
 
 struct control;
@@ -159,7 +163,7 @@ void ml_command_on_start(
         return;
     }
     control->is_start = true;
-    if (by_name && ml_engine_want_name(engine, &rule, &error) != ML_OK) {
+    if (by_name && ml_targets_add_name(engine, &rule, &error) != ML_OK) {
         ml_engine_notice(engine, "memlog start --name: %s", error.text);
     }
     for (uint32_t i = 0; i < control->count; i++) {
@@ -194,7 +198,7 @@ void ml_command_on_rate(
         struct ml_member *member = member_of(engine, &control->ones[i]);
         if (member != NULL) {
             on_controlled(
-                &control->ones[i], ml_engine_rate_member(engine, member, request->sampling_bytes)
+                &control->ones[i], ml_member_rate(engine, member, request->sampling_bytes)
             );
         }
     }
@@ -222,7 +226,7 @@ void ml_command_on_stop(
         return;
     }
     if (by_name) {
-        ml_engine_forget_name(engine, regex);
+        ml_targets_remove_name(engine, regex);
     }
     for (uint32_t i = 0; i < control->count; i++) {
         struct ml_member *member = member_of(engine, &control->ones[i]);

@@ -1,9 +1,10 @@
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <signal.h>
 #include <unistd.h>
 
+#include "host/engine/members/members.h"
+#include "host/engine/members/watch.h"
 #include "host/engine/state.h"
 #include "host/process/clock.h"
 
@@ -131,7 +132,7 @@ static bool was_left_out(const struct ml_member *member) {
 
 /* Whether the list of processes has it, too: of that pid, or of a child by posix_spawn. */
 static bool is_listed(const struct ml_engine *engine, const struct ml_not_profiled *item) {
-    const struct ml_unrecorded *one = ml_unrecorded_newest(&engine->list.table, item->pid);
+    const struct ml_unrecorded *one = ml_unrecorded_newest(&engine->unrecorded, item->pid);
     return item->is_listed || (one != NULL && ml_engine_told_of(item, one));
 }
 
@@ -148,7 +149,7 @@ static bool is_told(const struct ml_engine *engine, const struct ml_unrecorded *
 static uint32_t add_untold(
     const struct ml_engine *engine, struct memlog_service_not_profiled *all, uint32_t count
 ) {
-    const struct ml_unrecorded_table *table = &engine->list.table;
+    const struct ml_unrecorded_table *table = &engine->unrecorded;
     for (uint32_t i = 0; i < table->count && count < ML_NOT_PROFILED_MAX; i++) {
         const struct ml_unrecorded *one = table->items[i];
         if (!one->is_forked && !one->has_reason && one->folded_processes == 0 &&

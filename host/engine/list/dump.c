@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "host/engine/members/watch.h"
 #include "host/engine/state.h"
 
 /* What is being put together. */
@@ -83,11 +84,7 @@ static void put_member(struct order *order, const struct ml_member *member) {
 }
 
 uint64_t ml_engine_list_missed(const struct ml_engine *engine) {
-    uint64_t count = engine->list.missed + engine->list.table.left_out;
-    for (uint32_t i = 0; i < ML_REAPED_MAX; i++) {
-        count += engine->reaped[i].pid != 0 && engine->reaped[i].is_unknown;
-    }
-    return count;
+    return ml_engine_unknown_endings(engine) + engine->unrecorded.left_out;
 }
 
 const char *ml_engine_list_source(const struct ml_engine *engine) {
@@ -95,7 +92,7 @@ const char *ml_engine_list_source(const struct ml_engine *engine) {
 }
 
 void ml_engine_list_order(struct ml_engine *engine, struct memlog_service_dump_order *out_order) {
-    const struct ml_unrecorded_table *table = &engine->list.table;
+    const struct ml_unrecorded_table *table = &engine->unrecorded;
     const uint32_t most = engine->members.count + table->count;
     struct order order = {
         .room = most < MEMLOG_SERVICE_DUMP_ORDER_UNRECORDED_LIMIT

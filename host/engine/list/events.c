@@ -3,8 +3,10 @@
  * One rule: an event may be read late; it is about who had the pid at its moment. */
 #include <unistd.h>
 
-#include "host/engine/state.h"
 #include "host/engine/list/internal.h"
+#include "host/engine/members/members.h"
+#include "host/engine/members/watch.h"
+#include "host/engine/state.h"
 #include "host/process/clock.h"
 
 enum { NS_PER_MS = 1000000 };
@@ -22,7 +24,7 @@ static bool is_of_embedder(const struct ml_engine *engine, const struct ml_proce
 /* Whoever has that pid was there before. */
 static bool is_known(struct ml_engine *engine, const struct ml_process_event *event) {
     struct ml_member *member = ml_members_newest(&engine->members, event->pid);
-    const struct ml_unrecorded *one = ml_unrecorded_newest(ml_list_table(engine), event->pid);
+    const struct ml_unrecorded *one = ml_unrecorded_newest(&engine->unrecorded, event->pid);
     const bool is_member =
         member != NULL &&
         (member->start.monotonic_ns >= event->monotonic_ns ||
@@ -36,7 +38,7 @@ static void pass_pid_on(struct ml_engine *engine, const struct ml_process_event 
     if (member != NULL && member->start.monotonic_ns < event->monotonic_ns) {
         member->pid_passed_on = true;
     }
-    struct ml_unrecorded *one = ml_unrecorded_newest(ml_list_table(engine), event->pid);
+    struct ml_unrecorded *one = ml_unrecorded_newest(&engine->unrecorded, event->pid);
     if (one != NULL && one->born_ns < event->monotonic_ns) {
         one->pid_passed_on = true;
     }
@@ -63,7 +65,7 @@ static void on_born(struct ml_engine *engine, const struct ml_process_event *eve
 
 static void on_exec(struct ml_engine *engine, const struct ml_process_event *event) {
     struct ml_member *member = ml_members_running(&engine->members, event->pid);
-    struct ml_unrecorded *one = ml_unrecorded_running(ml_list_table(engine), event->pid);
+    struct ml_unrecorded *one = ml_unrecorded_running(&engine->unrecorded, event->pid);
     if (member != NULL && event->monotonic_ns > member->start.monotonic_ns) {
         ml_member_replaced(engine, member);
     } else if (member != NULL) {
@@ -89,7 +91,7 @@ add_ended(struct ml_engine *engine, const struct ml_process_event *event) {
 }
 
 static void on_ended(struct ml_engine *engine, const struct ml_process_event *event) {
-    struct ml_unrecorded *one = ml_unrecorded_running(ml_list_table(engine), event->pid);
+    struct ml_unrecorded *one = ml_unrecorded_running(&engine->unrecorded, event->pid);
     one = one != NULL ? one : add_ended(engine, event);
     if (one == NULL || event->monotonic_ns < one->born_ns) {
         return;

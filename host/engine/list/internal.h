@@ -50,11 +50,6 @@ void ml_list_replace(struct ml_engine *engine, struct ml_unrecorded *one);
 /* End it if its process is gone. False: it is still there. */
 bool ml_list_end_gone(struct ml_engine *engine, struct ml_unrecorded *one);
 
-/* The list of those who are not recorded. */
-static inline struct ml_unrecorded_table *ml_list_table(struct ml_engine *engine) {
-    return &engine->list.table;
-}
-
 /* Hear of births, execs and ends from the kernel, where it tells; undone by _close_events. */
 void ml_engine_list_open_events(struct ml_engine *engine);
 void ml_engine_list_close_events(struct ml_engine *engine);

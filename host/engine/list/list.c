@@ -3,12 +3,12 @@
  * walked over (walk.c). */
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "host/engine/state.h"
 #include "host/engine/list/internal.h"
+#include "host/engine/members/watch.h"
+#include "host/engine/state.h"
 #include "host/process/clock.h"
 
 /* Its memory is read so long after its birth, and ever more rarely: smaps_rollup walks its page
@@ -63,7 +63,7 @@ bool ml_engine_is_helper(const struct ml_engine *engine, pid_t pid) {
  */
 struct ml_list_somebody ml_list_find(struct ml_engine *engine, pid_t pid, uint64_t at_ns) {
     const struct ml_member *member = ml_members_newest(&engine->members, pid);
-    struct ml_unrecorded *one = ml_unrecorded_newest(ml_list_table(engine), pid);
+    struct ml_unrecorded *one = ml_unrecorded_newest(&engine->unrecorded, pid);
     member = member != NULL && member->pid_passed_on ? NULL : member;
     one = one != NULL && one->pid_passed_on ? NULL : one;
     const bool is_member = member != NULL && member->state == ML_MEMBER_RUNNING;
@@ -147,7 +147,7 @@ static bool take_told_reason(struct ml_engine *engine, struct ml_unrecorded *one
 /* Whether memlog was not there to pass itself on: not even as in a fork that has allocated nothing.
  */
 static bool is_of_unrecorded(struct ml_engine *engine, const struct ml_unrecorded *one) {
-    const struct ml_unrecorded_table *table = ml_list_table(engine);
+    const struct ml_unrecorded_table *table = &engine->unrecorded;
     for (uint32_t i = table->count; i > 0; i--) {
         const struct ml_unrecorded *other = table->items[i - 1];
         if (other->id == one->parent_id && other != one) {
@@ -187,7 +187,7 @@ void ml_engine_list_judge(struct ml_engine *engine, struct ml_unrecorded *one) {
 }
 
 void ml_engine_list_root_told(struct ml_engine *engine, const struct ml_not_profiled *item) {
-    struct ml_unrecorded *one = ml_unrecorded_newest(ml_list_table(engine), item->pid);
+    struct ml_unrecorded *one = ml_unrecorded_newest(&engine->unrecorded, item->pid);
     if (one != NULL && !one->has_reason && ml_engine_told_of(item, one)) {
         ml_list_set_reason(one, item->reason);
         one->has_reason = true;
@@ -309,7 +309,7 @@ struct ml_unrecorded *ml_list_add(
     uint64_t born_ns
 ) {
     const uint32_t parent_id = ml_list_id_of(parent);
-    struct ml_unrecorded *one = ml_unrecorded_add(ml_list_table(engine), pid);
+    struct ml_unrecorded *one = ml_unrecorded_add(&engine->unrecorded, pid);
     if (one == NULL) {
         return NULL;
     }
@@ -351,7 +351,7 @@ void ml_list_finish(
 ) {
     doubt_image(&engine->list, one);
     ml_engine_list_judge(engine, one);
-    ml_unrecorded_end(ml_list_table(engine), one, event, ending, ml_clock_timestamp(engine->clock));
+    ml_unrecorded_end(&engine->unrecorded, one, event, ending, ml_clock_timestamp(engine->clock));
 }
 
 void ml_engine_list_end(
@@ -383,7 +383,7 @@ static bool is_same_program(const struct ml_unrecorded *one, const struct ml_unr
 }
 
 void ml_engine_list_begins_anew(struct ml_engine *engine, pid_t pid) {
-    struct ml_unrecorded_table *table = ml_list_table(engine);
+    struct ml_unrecorded_table *table = &engine->unrecorded;
     struct ml_unrecorded *one = ml_unrecorded_newest(table, pid);
     struct ml_not_profiled *item = &engine->not_profiled[engine->not_profiled_count - 1];
     item->begins_anew = true;
@@ -431,7 +431,7 @@ void ml_list_replace(struct ml_engine *engine, struct ml_unrecorded *one) {
 }
 
 void ml_engine_list_replaced(struct ml_engine *engine, const struct ml_member *member) {
-    if (ml_unrecorded_running(ml_list_table(engine), member->pid) == NULL) {
+    if (ml_unrecorded_running(&engine->unrecorded, member->pid) == NULL) {
         const struct ml_list_somebody before = {.member = member};
         const uint64_t born_ns = member->start.monotonic_ns;
         (void)ml_list_add(engine, member->pid, member->parent_pid, before, false, born_ns);
@@ -455,7 +455,7 @@ static bool is_same_image(struct ml_list_somebody parent, const struct ml_proces
 void ml_engine_list_seen(
     struct ml_engine *engine, pid_t pid, const struct ml_process_facts *facts, uint32_t walk
 ) {
-    struct ml_unrecorded *one = ml_unrecorded_running(ml_list_table(engine), pid);
+    struct ml_unrecorded *one = ml_unrecorded_running(&engine->unrecorded, pid);
     if (one != NULL && (facts->has_ended || facts->start_ticks != one->start_ticks)) {
         struct ml_ending ending = one->leaving;
         if (!ending.known && facts->start_ticks == one->start_ticks) {
@@ -480,7 +480,7 @@ void ml_engine_list_seen(
         );
     } else if (ml_image_mark_differs(&one->image, &facts->image)) {
         ml_list_replace(engine, one);
-        one = ml_unrecorded_running(ml_list_table(engine), pid);
+        one = ml_unrecorded_running(&engine->unrecorded, pid);
     } else if (!ml_image_mark_is_known(&one->image)) {
         one->image = facts->image;
     }
@@ -493,7 +493,7 @@ void ml_engine_list_seen(
 /* ---- from here on it is a member */
 
 uint32_t ml_engine_list_recorded(struct ml_engine *engine, const struct ml_member *member) {
-    struct ml_unrecorded *one = ml_unrecorded_newest(ml_list_table(engine), member->pid);
+    struct ml_unrecorded *one = ml_unrecorded_newest(&engine->unrecorded, member->pid);
     if (one == NULL) {
         return 0;
     }
@@ -506,7 +506,7 @@ uint32_t ml_engine_list_recorded(struct ml_engine *engine, const struct ml_membe
             ((member->birth == ML_BIRTH_FORK && one->is_forked) || !has_name(one)) &&
             ml_clock_timestamp(engine->clock).monotonic_ns - one->end.monotonic_ns < report_late_ns;
         if (is_same) {
-            ml_unrecorded_remove(ml_list_table(engine), one);
+            ml_unrecorded_remove(&engine->unrecorded, one);
         }
         return 0;
     }
@@ -519,7 +519,7 @@ uint32_t ml_engine_list_recorded(struct ml_engine *engine, const struct ml_membe
         ml_list_finish(engine, one, ML_MEMBER_EVENT_EXEC, &none);
         return id;
     }
-    ml_unrecorded_remove(ml_list_table(engine), one);
+    ml_unrecorded_remove(&engine->unrecorded, one);
     return parent_id;
 }
 
@@ -543,11 +543,11 @@ bool ml_engine_list_child_ended(
     struct ml_engine *engine, pid_t pid, const struct ml_ending *ending
 ) {
     forget_helper(engine, pid);
-    const bool was_listed = ml_unrecorded_running(ml_list_table(engine), pid) != NULL;
+    const bool was_listed = ml_unrecorded_running(&engine->unrecorded, pid) != NULL;
     if (was_listed) { /* its exec may not have been read yet */
         ml_engine_list_take_events(engine);
     }
-    struct ml_unrecorded *one = ml_unrecorded_running(ml_list_table(engine), pid);
+    struct ml_unrecorded *one = ml_unrecorded_running(&engine->unrecorded, pid);
     if (one != NULL) {
         ml_engine_list_end(engine, one, ending);
     }
@@ -582,7 +582,7 @@ static void look(struct ml_engine *engine, struct ml_unrecorded *one, uint64_t n
 uint64_t ml_engine_list_look(struct ml_engine *engine, bool all) {
     ml_engine_list_take_events(engine
     ); /* of one that is gone they tell as what it ended, and how */
-    struct ml_unrecorded_table *table = ml_list_table(engine);
+    struct ml_unrecorded_table *table = &engine->unrecorded;
     const uint64_t now = ml_clock_timestamp(engine->clock).monotonic_ns;
     uint64_t next_ns = UINT64_MAX;
     /* By id: each end may fold others, and move those that stay. */
@@ -603,7 +603,7 @@ uint64_t ml_engine_list_look(struct ml_engine *engine, bool all) {
 /* ---- begin and end */
 
 void ml_engine_list_init(struct ml_engine *engine) {
-    ml_unrecorded_init(&engine->list.table);
+    ml_unrecorded_init(&engine->unrecorded);
     ml_engine_list_open_events(engine);
     ml_engine_walk_init(engine);
 }
@@ -611,5 +611,5 @@ void ml_engine_list_init(struct ml_engine *engine) {
 void ml_engine_list_fini(struct ml_engine *engine) {
     ml_engine_list_close_events(engine);
     ml_engine_walk_fini(engine);
-    ml_unrecorded_fini(&engine->list.table);
+    ml_unrecorded_fini(&engine->unrecorded);
 }

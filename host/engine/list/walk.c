@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "host/engine/members/members.h"
 #include "host/engine/state.h"
 #include "host/process/clock.h"
 
@@ -75,7 +76,7 @@ static void add_by_parent(struct ml_engine *engine, struct todo *todo) {
         const pid_t parent = pid > 0 ? ml_process_parent(pid) : 0;
         if (parent > 0 &&
             (parent == getpid() || ml_members_running(&engine->members, parent) != NULL ||
-             ml_unrecorded_running(&engine->list.table, parent) != NULL)) {
+             ml_unrecorded_running(&engine->unrecorded, parent) != NULL)) {
             todo_add(todo, pid);
         }
     }
@@ -113,7 +114,7 @@ static void visit_all(struct ml_engine *engine, struct todo *todo) {
 
 /* Those that the walk has not come by: they have ended, or left the tree. */
 static void visit_rest(struct ml_engine *engine, struct todo *todo) {
-    struct ml_unrecorded_table *table = &engine->list.table;
+    struct ml_unrecorded_table *table = &engine->unrecorded;
     for (uint32_t i = 0; i < engine->members.count; i++) {
         const struct ml_member *member = engine->members.items[i];
         if (member->state == ML_MEMBER_RUNNING && member->walk != engine->list.walk) {
@@ -173,14 +174,14 @@ static void on_walk(struct ev_loop *loop, ev_timer *watcher, int events) {
     (void)events;
     struct ml_engine *engine = watcher->data;
     struct ml_engine_list *list = &engine->list;
-    const uint32_t known = list->table.last_id;
+    const uint32_t known = engine->unrecorded.last_id;
     const bool walks = list->events_fd < 0 && engine->root != 0;
     if (walks) {
         ml_engine_walk(engine);
     }
     const uint64_t next_ns = ml_engine_list_look(engine, false);
     /* Twice as rarely after each walk that found nobody. */
-    list->every_s = list->table.last_id != known ? list->least_s : list->every_s * 2;
+    list->every_s = engine->unrecorded.last_id != known ? list->least_s : list->every_s * 2;
     const double most_s = list->least_s > most_every_s ? list->least_s : most_every_s;
     list->every_s = list->every_s < most_s ? list->every_s : most_s;
     if (walks) {

@@ -1,8 +1,10 @@
-/* Starting and stopping one process at somebody's wish. Room: host. */
+#include "host/engine/members/control.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "host/engine/state.h"
+#include "host/engine/members/recorder.h"
+#include "host/engine/members/targets.h"
 #include "host/process/clock.h"
 
 /* A wish that waits for the service's word. The member may have ended by then; it stays in the
@@ -91,7 +93,7 @@ void ml_engine_start_member(
     if (refusal[0] == '\0' && ml_recording_is_on(member->recording)) {
         refusal = "it is being recorded already";
     }
-    if (refusal[0] == '\0' && ml_engine_forbids(engine, member)) {
+    if (refusal[0] == '\0' && ml_targets_forbid(engine, member)) {
         refusal = member->note;
     }
     if (refusal[0] != '\0') {
@@ -164,4 +166,17 @@ void ml_engine_stop_member(
     ml_member_set_recording(member, ML_RECORDING_STOP);
     set_stopped_note(member);
     on_done(context, "");
+}
+
+static void on_forbidden(void *context, const char *trouble) {
+    struct ml_member *member = context;
+    (void)trouble;
+    (void)ml_targets_forbid(member->members->context, member);
+}
+
+void ml_engine_stop_forbidden(struct ml_engine *engine, struct ml_member *member) {
+    if (ml_recording_is_on(member->recording) && !ml_wish_waits(member->wish) &&
+        ml_targets_forbid(engine, member)) {
+        ml_engine_stop_member(engine, member, on_forbidden, member);
+    }
 }

@@ -1,8 +1,4 @@
-/* At what interval a process is sampled, while it runs. Room: host.
- *
- * One rule: frees stay in a process only when the service has said, after the change, that no block
- * lives which was recorded while every allocation was. */
-#include "host/engine/state.h"
+#include "host/engine/members/rate.h"
 
 /* How often the service is asked that. */
 static const double ask_interval_s = 2;
@@ -17,13 +13,13 @@ ml_member_interval(struct ml_engine *engine, struct ml_member *member, uint64_t 
     const enum ml_status status = ml_endpoint_control(&member->endpoint, &page);
     member->sampled_alone.is_open = status == ML_OK && interval_bytes > 1 && page.all_sampled == 0;
     if (member->sampled_alone.is_open) {
-        ev_timer_start(engine->loop, &engine->rate_timer);
+        ev_timer_start(engine->loop, &engine->rates->timer);
     }
     return status;
 }
 
 const char *
-ml_engine_rate_member(struct ml_engine *engine, struct ml_member *member, uint64_t interval_bytes) {
+ml_member_rate(struct ml_engine *engine, struct ml_member *member, uint64_t interval_bytes) {
     if (member->state != ML_MEMBER_RUNNING) {
         return "it has ended";
     }
@@ -84,11 +80,11 @@ static void on_timer(struct ev_loop *loop, ev_timer *watcher, int events) {
     }
 }
 
-void ml_engine_rate_init(struct ml_engine *engine) {
-    ev_timer_init(&engine->rate_timer, on_timer, ask_interval_s, ask_interval_s);
-    engine->rate_timer.data = engine;
+void ml_rates_init(struct ml_engine *engine) {
+    ev_timer_init(&engine->rates->timer, on_timer, ask_interval_s, ask_interval_s);
+    engine->rates->timer.data = engine;
 }
 
-void ml_engine_rate_fini(struct ml_engine *engine) {
-    ev_timer_stop(engine->loop, &engine->rate_timer);
+void ml_rates_fini(struct ml_engine *engine) {
+    ev_timer_stop(engine->loop, &engine->rates->timer);
 }

@@ -1,11 +1,11 @@
-/* Noticing that a process has ended: by its pidfd, or where the kernel gives none by looking. Room:
- * host. */
+#include "host/engine/members/watch.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "host/engine/state.h"
+#include "host/engine/members/members.h"
 
 /* Without pidfds everybody is looked at that often, and a little less often when there are many:
  * a look costs some 10 us. */
@@ -19,21 +19,21 @@ static struct ml_engine *engine_of(const struct ml_member *member) {
 void ml_engine_keep_ending(
     struct ml_engine *engine, pid_t pid, const struct ml_ending *ending, bool is_helper
 ) {
-    struct ml_reaped *reaped = &engine->reaped[engine->reaped_next];
-    engine->list.missed += reaped->pid != 0 && reaped->is_unknown;
+    struct ml_reaped *reaped = &engine->watch->reaped[engine->watch->reaped_next];
+    engine->watch->unknown_count += reaped->pid != 0 && reaped->is_unknown;
     *reaped = (struct ml_reaped
     ){.pid = pid,
       .ending = *ending,
       .is_unknown = !is_helper && ml_members_newest(&engine->members, pid) == NULL &&
-                    ml_unrecorded_newest(&engine->list.table, pid) == NULL};
-    engine->reaped_next = (engine->reaped_next + 1) % ML_REAPED_MAX;
+                    ml_unrecorded_newest(&engine->unrecorded, pid) == NULL};
+    engine->watch->reaped_next = (engine->watch->reaped_next + 1) % ML_REAPED_MAX;
 }
 
 struct ml_ending ml_engine_ending_of_gone(struct ml_engine *engine, pid_t pid, int pidfd) {
     for (uint32_t i = 0; i < ML_REAPED_MAX; i++) {
-        if (engine->reaped[i].pid == pid) {
-            engine->reaped[i].pid = 0;
-            return engine->reaped[i].ending;
+        if (engine->watch->reaped[i].pid == pid) {
+            engine->watch->reaped[i].pid = 0;
+            return engine->watch->reaped[i].ending;
         }
     }
     return ml_process_ending(pid, pidfd);
@@ -61,10 +61,10 @@ static void end_gone(struct ml_engine *engine, struct ml_member *member) {
 }
 
 static void start_polling(struct ml_engine *engine) {
-    if (!ev_is_active(&engine->poll_timer)) {
+    if (!ev_is_active(&engine->watch->poll_timer)) {
         const double count = (double)engine->members.running_count;
-        ev_timer_set(&engine->poll_timer, poll_s + count * poll_each_s, 0.);
-        ev_timer_start(engine->loop, &engine->poll_timer);
+        ev_timer_set(&engine->watch->poll_timer, poll_s + count * poll_each_s, 0.);
+        ev_timer_start(engine->loop, &engine->watch->poll_timer);
     }
 }
 
@@ -91,13 +91,13 @@ static void on_poll(struct ev_loop *loop, ev_timer *watcher, int events) {
     ml_engine_poll_members(watcher->data);
 }
 
-void ml_engine_watch_init(struct ml_engine *engine) {
-    ev_init(&engine->poll_timer, on_poll);
-    engine->poll_timer.data = engine;
+void ml_watch_init(struct ml_engine *engine) {
+    ev_init(&engine->watch->poll_timer, on_poll);
+    engine->watch->poll_timer.data = engine;
 }
 
-void ml_engine_watch_fini(struct ml_engine *engine) {
-    ev_timer_stop(engine->loop, &engine->poll_timer);
+void ml_watch_fini(struct ml_engine *engine) {
+    ev_timer_stop(engine->loop, &engine->watch->poll_timer);
 }
 
 void ml_member_watch(struct ml_engine *engine, struct ml_member *member, int borrowed_pidfd) {
@@ -117,14 +117,6 @@ void ml_member_watch(struct ml_engine *engine, struct ml_member *member, int bor
     ml_member_look_soon(engine, member);
 }
 
-void ml_member_unwatch(struct ml_engine *engine, struct ml_member *member) {
-    if (member->pidfd >= 0) {
-        ev_io_stop(engine->loop, &member->pidfd_watcher);
-        (void)close(member->pidfd);
-        member->pidfd = ML_MEMBER_PIDFD_NONE;
-    }
-}
-
 bool ml_member_has_ended(struct ml_engine *engine, struct ml_member *member) {
     if (member->pidfd >= 0 && syscall(SYS_pidfd_send_signal, member->pidfd, 0, NULL, 0) == 0) {
         const struct ml_ending ending = ml_process_ending(member->pid, member->pidfd);
@@ -136,4 +128,21 @@ bool ml_member_has_ended(struct ml_engine *engine, struct ml_member *member) {
     }
     end_gone(engine, member);
     return true;
+}
+
+uint32_t ml_engine_leave_old_image(struct ml_engine *engine, pid_t pid) {
+    struct ml_member *old = ml_members_running(&engine->members, pid);
+    if (old == NULL || ml_member_has_ended(engine, old)) {
+        return 0;
+    }
+    ml_member_end_image(engine, old);
+    return old->id; /* never 0 */
+}
+
+uint64_t ml_engine_unknown_endings(const struct ml_engine *engine) {
+    uint64_t count = engine->watch->unknown_count;
+    for (uint32_t i = 0; i < ML_REAPED_MAX; i++) {
+        count += engine->watch->reaped[i].pid != 0 && engine->watch->reaped[i].is_unknown;
+    }
+    return count;
 }

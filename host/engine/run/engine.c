@@ -1,7 +1,4 @@
-#include "host/engine/engine.h"
-
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,43 +6,15 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "host/engine/members/members.h"
+#include "host/engine/members/rate.h"
+#include "host/engine/members/recorder.h"
+#include "host/engine/members/targets.h"
+#include "host/engine/members/watch.h"
 #include "host/engine/state.h"
 #include "host/process/clock.h"
 #include "host/process/closer.h"
 #include "host/process/paths.h"
-
-void ml_engine_notice(struct ml_engine *engine, const char *format, ...) {
-    if (engine->closing) {
-        return;
-    }
-    char text[1024];
-    va_list args;
-    va_start(args, format);
-    (void)vsnprintf(text, sizeof(text), format, args);
-    va_end(args);
-    engine->on_notice(engine->context, text);
-}
-
-void ml_engine_add_not_profiled(
-    struct ml_engine *engine, pid_t pid, pid_t parent_pid, const char *reason, const char *path
-) {
-    if (engine->not_profiled_count >= ML_NOT_PROFILED_MAX) {
-        return;
-    }
-    struct ml_not_profiled *items =
-        reallocarray(engine->not_profiled, engine->not_profiled_count + 1, sizeof(*items));
-    if (items == NULL) {
-        return;
-    }
-    engine->not_profiled = items;
-    struct ml_not_profiled *item = &items[engine->not_profiled_count++];
-    *item = (struct ml_not_profiled
-    ){.pid = pid,
-      .parent_pid = parent_pid,
-      .path = strdup(path != NULL ? path : ""),
-      .heard_ns = ml_clock_timestamp(engine->clock).monotonic_ns};
-    (void)snprintf(item->reason, sizeof(item->reason), "%s", reason);
-}
 
 /* A connection ends with the image that made it, as a rule. */
 static void look_behind(struct ml_engine *engine, uint32_t member_id) {
@@ -238,7 +207,7 @@ static void watch(struct ml_engine *engine) {
     );
     engine->command_watcher.data = engine;
     ev_io_start(engine->loop, &engine->command_watcher);
-    ml_engine_watch_init(engine);
+    ml_watch_init(engine);
     ml_engine_list_init(engine);
     ml_engine_dumps_init(engine);
     ml_engine_triggers_init(engine);
@@ -273,8 +242,38 @@ static void free_unopened(struct ml_engine *engine) {
     if (engine->lease_fd >= 0) {
         (void)close(engine->lease_fd);
     }
-    ml_engine_targets_close(engine);
+    ml_targets_close(engine);
     free(engine);
+}
+
+/* What comes behind a member: the image that its process has become, or a look of the triggers. */
+static void on_member_end(struct ml_engine *engine, const struct ml_member *member) {
+    if (member->state == ML_MEMBER_REPLACED) {
+        ml_engine_list_replaced(engine, member);
+    } else {
+        ml_engine_member_killed(engine, member);
+    }
+}
+
+/* The engine and what its modules keep of it. */
+struct whole {
+    struct ml_engine engine; /* first: who frees it frees all */
+    struct ml_targets targets;
+    struct ml_rates rates;
+    struct ml_watch watch;
+};
+
+static struct ml_engine *engine_new(void) {
+    struct whole *whole = calloc(1, sizeof(*whole));
+    if (whole == NULL) {
+        return NULL;
+    }
+    struct ml_engine *engine = &whole->engine;
+    engine->targets = &whole->targets;
+    engine->rates = &whole->rates;
+    engine->watch = &whole->watch;
+    engine->on_member_end = on_member_end;
+    return engine;
 }
 
 enum ml_status ml_engine_open(
@@ -282,7 +281,7 @@ enum ml_status ml_engine_open(
     struct ml_engine **out_engine,
     struct ml_error_message *error
 ) {
-    struct ml_engine *engine = calloc(1, sizeof(*engine));
+    struct ml_engine *engine = engine_new();
     if (engine == NULL) {
         return ML_ENV_MEMORY;
     }
@@ -309,7 +308,7 @@ enum ml_status ml_engine_open(
     engine->fork_pipe_bytes = ml_pipe_budget_fork_bytes(&engine->budget);
     enum ml_status status = open_lease(engine, error);
     if (status == ML_OK) {
-        status = ml_engine_never_open(engine, error);
+        status = ml_targets_open(engine, error);
     }
     if (status == ML_OK) {
         status = ml_socket_directory_open(&engine->directory, error);
@@ -358,7 +357,7 @@ void ml_engine_close(struct ml_engine *take_engine) {
         next = each->next;
         ml_connection_close(each);
     }
-    ml_engine_watch_fini(engine);
+    ml_watch_fini(engine);
     ml_engine_list_fini(engine);
     ml_uploader_close(engine->uploader);
     ml_engine_triggers_fini(engine);
@@ -438,4 +437,20 @@ enum ml_status ml_engine_set_root(
 
 void ml_engine_set_root_image(struct ml_engine *engine, enum ml_image_kind kind) {
     engine->root_image = kind;
+}
+
+void ml_engine_child_ended(struct ml_engine *engine, pid_t pid, const struct ml_ending *ending) {
+    if (pid == engine->link.pid) {
+        engine->service_ending = *ending;
+        return;
+    }
+    struct ml_member *member = ml_members_running(&engine->members, pid);
+    if (member != NULL) {
+        ml_member_end_process(engine, member, ending);
+        return;
+    }
+    const bool is_helper = ml_engine_is_helper(engine, pid);
+    if (!ml_engine_list_child_ended(engine, pid, ending)) {
+        ml_engine_keep_ending(engine, pid, ending, is_helper);
+    }
 }

@@ -9,6 +9,8 @@
 #include <unistd.h>
 
 #include "base/size.h"
+#include "host/engine/members/rate.h"
+#include "host/engine/members/recorder.h"
 #include "host/engine/state.h"
 #include "host/process/cgroup_info.h"
 #include "host/process/clock.h"
@@ -152,7 +154,7 @@ static void on_service_ready(void *context, const char *missing_sandbox) {
             engine->last_ending
         );
         /* Last, for this one may die over what it is given, which is noticed while it is given. */
-        ml_engine_attach_members(engine);
+        ml_engine_attach_members(engine, engine->last_ending);
         if (engine->service_state == ML_ENGINE_SERVING) {
             ml_engine_dumps_resume(engine);
         }
@@ -341,7 +343,7 @@ static void on_restart_timer(struct ev_loop *loop, ev_timer *watcher, int events
 
 enum ml_status
 ml_engine_service_open(struct ml_engine *engine, const char *path, struct ml_error_message *error) {
-    ml_engine_rate_init(engine);
+    ml_rates_init(engine);
     ev_init(&engine->restart_timer, on_restart_timer);
     engine->restart_timer.data = engine;
     engine->serving_since = engine->start;
@@ -364,7 +366,7 @@ ml_engine_service_open(struct ml_engine *engine, const char *path, struct ml_err
 
 void ml_engine_service_close(struct ml_engine *engine) {
     ev_timer_stop(engine->loop, &engine->restart_timer);
-    ml_engine_rate_fini(engine);
+    ml_rates_fini(engine);
     ml_service_link_close(&engine->link);
     free(engine->service_path);
     engine->service_path = NULL;

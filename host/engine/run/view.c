@@ -1,4 +1,5 @@
 /* What people are shown of a run: by the page, which knows no internals. Room: host. */
+#include "host/engine/members/control.h"
 #include "host/engine/state.h"
 
 uint32_t ml_engine_processes_count(const struct ml_engine *engine) {
@@ -34,11 +35,11 @@ struct ml_engine_process ml_engine_process(const struct ml_engine *engine, uint3
 }
 
 uint32_t ml_engine_unrecorded_count(const struct ml_engine *engine) {
-    return engine->list.table.count;
+    return engine->unrecorded.count;
 }
 
 struct ml_engine_unrecorded ml_engine_unrecorded(const struct ml_engine *engine, uint32_t index) {
-    const struct ml_unrecorded *one = engine->list.table.items[index];
+    const struct ml_unrecorded *one = engine->unrecorded.items[index];
     return (struct ml_engine_unrecorded){
         .id = one->id,
         .parent_id = one->parent_id,
@@ -60,7 +61,7 @@ struct ml_engine_unrecorded ml_engine_unrecorded(const struct ml_engine *engine,
 }
 
 void ml_engine_judge_unrecorded(struct ml_engine *engine, uint32_t index) {
-    ml_engine_list_judge(engine, engine->list.table.items[index]);
+    ml_engine_list_judge(engine, engine->unrecorded.items[index]);
 }
 
 uint32_t ml_engine_told_count(const struct ml_engine *engine) {

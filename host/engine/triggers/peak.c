@@ -2,7 +2,6 @@
  *
  * One rule: each step is of the peak itself, as the service knows it, not of what a look happens to
  * see: a peak between two looks has its dump, too, and that tells who held it, to the byte. */
-#include <inttypes.h>
 #include <stdio.h>
 
 #include "base/size.h"

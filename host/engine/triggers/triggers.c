@@ -1,6 +1,5 @@
 /* What the triggers are fed with, and what becomes of their decisions: looks, the log, dumps. The
  * decisions are the service's (service/triggers/triggers.h). Room: host. */
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/printable.h"
+#include "host/engine/members/members.h"
 #include "host/engine/state.h"
 #include "host/process/cgroup_info.h"
 #include "host/process/clock.h"

@@ -1,0 +1,53 @@
+/* Why nothing can be done about a process. Room: host. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+
+#include "host/engine/state.h"
+#include "host/process/paths.h"
+
+/* Of one that is listed, and no member. */
+static const char *why_not_listed(struct ml_engine *engine, struct ml_unrecorded *one) {
+    if (one->is_idle) {
+        return "it was forked by a process that is recorded, and is recorded itself from its first "
+               "allocation on: there is nothing to start";
+    }
+    ml_engine_list_judge(engine, one);
+    (void)snprintf(
+        engine->why_not,
+        sizeof(engine->why_not),
+        "%s; whether a process can be recorded is decided when its program starts",
+        one->reason
+    );
+    return engine->why_not;
+}
+
+/* What can be done about one that no run has. */
+static const char *why_not_foreign(pid_t pid) {
+    if (kill(pid, 0) != 0) {
+        return errno == ESRCH ? "there is no such process"
+                              : "it is another user's process: memlog records those of its own run";
+    }
+    return "it was not started under this memlog: start its program by 'memlog run -- PROGRAM', or "
+           "in "
+           "a shell that 'memlog env' has made join this run";
+}
+
+const char *ml_engine_why_not(struct ml_engine *engine, pid_t pid) {
+    ml_engine_walk(engine);
+    struct ml_unrecorded *one = ml_unrecorded_running(&engine->unrecorded, pid);
+    if (one != NULL) {
+        return why_not_listed(engine, one);
+    }
+    if (ml_members_newest(&engine->members, pid) != NULL ||
+        ml_unrecorded_newest(&engine->unrecorded, pid) != NULL) {
+        return "it has ended";
+    }
+    if (ml_engine_is_helper(engine, pid)) {
+        return "it is a part of memlog itself";
+    }
+    if (ml_process_maps(pid, ML_PRELOAD_FILE)) {
+        return "another memlog has it: a process has one profiler at a time";
+    }
+    return why_not_foreign(pid);
+}

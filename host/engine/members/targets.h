@@ -1,0 +1,38 @@
+/* Who is recorded: by the mode, by lists of programs that the machine's owner forbids, by names
+ * that somebody has asked for. Room: host. */
+#ifndef MEMLOG_HOST_ENGINE_MEMBERS_TARGETS_H
+#define MEMLOG_HOST_ENGINE_MEMBERS_TARGETS_H
+
+#include "host/engine/state.h"
+#include "host/policy/name_rules.h"
+#include "host/process/never_list.h"
+
+/* The machine's list of programs never to record, and the person's own. */
+enum { ML_NEVER_LISTS = 2 };
+
+struct ml_targets {
+    struct ml_never_list never[ML_NEVER_LISTS];
+    struct ml_name_rules names;
+};
+
+/* Read the lists of programs that are never recorded. Errors: as ml_never_list_load. */
+ML_NODISCARD enum ml_status
+ml_targets_open(struct ml_engine *engine, struct ml_error_message *error);
+void ml_targets_close(struct ml_engine *engine);
+
+/* Whether it must never be recorded; its note says why then. */
+bool ml_targets_forbid(struct ml_engine *engine, struct ml_member *member);
+
+/* Whether it shall be recorded, by what is known of it now. */
+bool ml_targets_want(struct ml_engine *engine, struct ml_member *member);
+
+/* Whether a process that comes by fork may be wanted: then it records until it is judged. */
+bool ml_targets_want_forked(const struct ml_engine *engine);
+
+/* Record who has that name and comes from now on. Errors: as ml_name_rules_add. */
+ML_NODISCARD enum ml_status ml_targets_add_name(
+    struct ml_engine *engine, const struct ml_name_rule *rule, struct ml_error_message *error
+);
+void ml_targets_remove_name(struct ml_engine *engine, const char *regex);
+
+#endif
