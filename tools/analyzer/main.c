@@ -37,7 +37,7 @@ int main(int argc, char **argv) {
         argc--;
         argv++;
     }
-    (void)umask(S_IRWXG | S_IRWXO); /* what is written of a profile is its user's alone */
+    (void)umask(S_IRWXG | S_IRWXO); /* files with a profile are readable by their user only */
     if (argc < 2) {
         list_commands(stderr);
         return ML_EXIT_USAGE;

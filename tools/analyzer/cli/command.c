@@ -99,8 +99,7 @@ bool ml_command_read(
     }
 }
 
-/* Lines fit this when stdout is no terminal, and never grow beyond the maximum: nobody reads across
- * a whole wide screen. */
+/* Width of lines when stdout is no terminal, and the maximum: longer lines are hard to read. */
 enum { WIDTH_DEFAULT = 100, WIDTH_MIN = 60, WIDTH_MAX = 120 };
 
 static bool is_set(const char *name) {
@@ -164,7 +163,7 @@ static void warn_of_partial(
     }
 }
 
-/* A file cannot be read, by errno: say so, and where dumps are. */
+/* Report that a file cannot be read, by errno, and where dumps are. */
 static void say_unreadable(const struct ml_command *command, const char *path) {
     const int error = errno;
     const char *next = "";
@@ -238,7 +237,7 @@ struct ml_symbolizer *ml_command_symbolizer(const struct ml_load *load) {
     options.search.breakpad_dirs = load->breakpad_dirs;
     options.search.process_file = ml_process_files_get;
     options.fetch = load->is_fetching && ml_fetcher_start() ? ml_fetcher_get : NULL;
-    options.cache_folder = ml_cache_keeper_start(); /* it was, before the sandbox */
+    options.cache_folder = ml_cache_keeper_start(); /* it was checked before the sandbox */
     options.keep = ml_cache_keeper_keep;
     return ml_symbolizer_new(&options);
 }
@@ -267,7 +266,7 @@ static enum ml_status stacks_make(const struct ml_load *load, struct ml_loaded *
     return status;
 }
 
-/* PACKAGE=FILE as Perfetto has it. What is wrong with it is said, and the dump is shown without. */
+/* PACKAGE=FILE as in Perfetto. Errors in it are reported, and the dump is shown without it. */
 static void read_proguard_map(
     const struct ml_command *command, struct ml_deobfuscation *names, const char *piece, int length
 ) {
@@ -291,7 +290,7 @@ static void read_proguard_map(
     }
 }
 
-/* The maps that the environment names, behind those that the dump brings. */
+/* The maps that the environment names, after those in the dump. */
 static bool read_proguard_maps(const struct ml_command *command, struct ml_deobfuscation *names) {
     const char *list = getenv("MEMLOG_PROGUARD_MAP");
 
@@ -308,7 +307,7 @@ static bool read_proguard_maps(const struct ml_command *command, struct ml_deobf
     return ml_deobfuscation_finish(names);
 }
 
-/* That there is no profile of the process that was asked for, and why; `one`: it is listed. */
+/* Report that there is no profile of the requested process, and why; `one`: it is listed. */
 static void say_unrecorded(
     const struct ml_command *command,
     const struct ml_load *load,
@@ -349,7 +348,7 @@ static void say_unrecorded(
     );
 }
 
-/* Keep what was asked for alone. False: there is none of it, which was said where it may not be. */
+/* Keep only the requested processes. False: there are none, which is reported unless permitted. */
 static bool
 narrow(const struct ml_command *command, const struct ml_load *load, struct ml_profile *profile) {
     if (load->pid != 0) {
@@ -375,8 +374,8 @@ narrow(const struct ml_command *command, const struct ml_load *load, struct ml_p
     return true;
 }
 
-/* Read it, and keep what was asked for alone; where that may be missing it is_lacking. The exit
- * code. */
+/* Read it and keep only the requested processes; is_lacking if they may be missing and are. Returns
+ * the exit code. */
 static int read_profile(
     const struct ml_command *command, const struct ml_load *load, struct ml_loaded *loaded
 ) {
@@ -424,7 +423,7 @@ int ml_command_load_pair(
     struct ml_profile *profiles[2] = {&out_loaded[0].profile, &out_loaded[1].profile};
     int exit_code = ML_EXIT_OK;
 
-    /* Both before anything is made of one: a pipe cannot be read again. */
+    /* Read both first: a pipe cannot be read again. */
     for (int i = 0; i < 2 && exit_code == ML_EXIT_OK; i++) {
         exit_code = read_profile(command, &loads[i], &out_loaded[i]);
     }

@@ -1,7 +1,7 @@
 /* The analyzer's sub-commands. Room: tools. Context: main's thread.
  *
- * One rule: stdout is for data, stderr for everything said. A command answers with its exit code:
- * 0, 1 when it could not do it, 2 when it was not understood. */
+ * One rule: stdout is for data, stderr for messages. A command returns its exit code: 0, 1 when it
+ * failed, 2 for a usage error. */
 #ifndef MEMLOG_TOOLS_ANALYZER_CLI_COMMAND_H
 #define MEMLOG_TOOLS_ANALYZER_CLI_COMMAND_H
 
@@ -17,7 +17,7 @@ enum {
     ML_EXIT_OK = 0,
     ML_EXIT_FAILED = 1,
     ML_EXIT_USAGE = 2,
-    ML_EXIT_LACKING = 3 /* the dump has not what was asked for: that process, that time */
+    ML_EXIT_LACKING = 3 /* the dump does not have the requested process or time */
 };
 
 struct ml_command {
@@ -109,27 +109,27 @@ bool ml_command_read(
 /* Width and colour that suit stdout. */
 struct ml_report_style ml_command_style(void);
 
-/* See that stdout took everything. ML_EXIT_OK, or ML_EXIT_FAILED after a message. */
+/* Check that stdout took everything. ML_EXIT_OK, or ML_EXIT_FAILED after a message. */
 int ml_command_finish(const struct ml_command *command);
 
-/* Say what became of an output (its path, NULL: stdout). ML_EXIT_OK, or ML_EXIT_FAILED after a
+/* Report the state of an output (its path, NULL: stdout). ML_EXIT_OK, or ML_EXIT_FAILED after a
  * message. */
 int ml_command_written(const struct ml_command *command, const char *path, enum ml_status status);
 
-/* Say something on stderr: "memlog NAME: ..." and a line's end. Whatever stands in it is printable
+/* Print a message on stderr: "memlog NAME: ..." and a newline. Unprintable characters are replaced
  * (base/printable.h). */
 __attribute__((format(printf, 2, 3))) void
 ml_command_say(const struct ml_command *command, const char *format, ...);
 
-/* The same of a file, "memlog NAME: PATH: ...". */
+/* The same about a file, "memlog NAME: PATH: ...". */
 __attribute__((format(printf, 3, 4))) void
 ml_command_say_of(const struct ml_command *command, const char *path, const char *format, ...);
 
-/* From now on what is said is for a program that knows whom it has started and with what: neither
- * "memlog NAME: " nor a file's path stands before it. */
+/* From now on messages are for a program that started this one: they have neither "memlog NAME: "
+ * nor a file's path in front. */
 void ml_command_be_bare(void);
 
-/* Say that a word was not understood, and where help is. Returns ML_EXIT_USAGE. */
+/* Report that a word was not understood, and where help is. Returns ML_EXIT_USAGE. */
 int ml_command_fail(const struct ml_command *command, const char *error);
 
 /* A dump, read and with names. */
@@ -137,14 +137,15 @@ struct ml_loaded {
     struct ml_profile profile;
     struct ml_stacks stacks;
     struct ml_symbolizer *symbolizer;
-    bool is_stream;  /* it came from a pipe: it cannot be read again */
-    bool is_lacking; /* ml_load.may_lack: it is not in it; nothing was made of the dump */
+    bool is_stream;  /* from a pipe: it cannot be read again */
+    bool is_lacking; /* with ml_load.may_lack: the request is not in the dump, which was not
+                        processed */
 };
 
-/* What is to be loaded. */
+/* Options of a load. */
 struct ml_load {
     const char *path;              /* "-": stdin */
-    const char *output_path;       /* what alone may be written; NULL: nothing */
+    const char *output_path;       /* the only file that may be written; NULL: none */
     uint32_t pid;                  /* this process alone, as if it were the tree; 0: all */
     const char *role;              /* processes of that role alone; NULL: all */
     bool may_lack;                 /* an earlier dump: the pid or role may not be in it yet */
@@ -155,7 +156,7 @@ struct ml_load {
     const char *breakpad_dirs;     /* likewise */
     enum ml_ended ended;           /* whether what processes left counts as live */
     bool takes_unrecorded;         /* it has words for a process without a profile */
-    bool keeps_own_live; /* each process's own live figures stay: for what lists processes */
+    bool keeps_own_live; /* keep each process's own live figures: for lists of processes */
     bool series_only;    /* its series and their stacks; nothing of its cells */
     bool is_fetching;    /* ask the servers of DEBUGINFOD_URLS */
 };
@@ -168,24 +169,24 @@ void ml_command_confine(const struct ml_load *load);
 struct ml_symbolizer *ml_command_symbolizer(const struct ml_load *load);
 
 /* Load it, in the sandbox (tools/analyzer/sandbox/confine.h). ML_EXIT_OK, or the exit code after a
- * message on stderr; what is cut or damaged is said there, too, and loaded as far as it goes. _fini
- * in any case. */
+ * message on stderr; a cut or damaged file is reported there too, and loaded as far as possible.
+ * Call _fini in any case. */
 int ml_command_load(
     const struct ml_command *command, const struct ml_load *load, struct ml_loaded *out_loaded
 );
-/* Load two that are held against each other. Where nothing runs any more in one of them and nothing
- * else was asked for, what ended processes left counts in both. The same answer. */
+/* Load two dumps to compare. If nothing runs any more in one of them, what ended processes left
+ * counts in both, unless an option says otherwise. Returns the same. */
 int ml_command_load_pair(
     const struct ml_command *command, const struct ml_load loads[2], struct ml_loaded out_loaded[2]
 );
 void ml_loaded_fini(struct ml_loaded *loaded);
 
-/* Say at the end what was missed because helpers (tools/analyzer/helpers/helper.h) had been killed.
+/* Report at the end what is missing because helpers (tools/analyzer/helpers/helper.h) were killed.
  */
 void ml_command_say_losses(const struct ml_command *command);
 
-/* Write the dump file that was loaded from `path` again, as far as it is whole, with the names that
- * were found behind it. *out_places says of how many places. Errors: ML_ENV_MEMORY, ML_ENV_SYSTEM.
+/* Copy the dump file loaded from `path`, as far as it is whole, and append the names that were
+ * found. *out_places: for how many places. Errors: ML_ENV_MEMORY, ML_ENV_SYSTEM.
  */
 ML_NODISCARD enum ml_status ml_command_write_symbolized(
     const char *path, const struct ml_loaded *loaded, FILE *out, size_t *out_places

@@ -143,9 +143,9 @@ struct form {
     enum ml_status (*write)(const struct request *, const struct ml_loaded *, FILE *);
     bool has_metric; /* shows one at a time */
     bool is_binary;  /* not for a terminal */
-    bool is_whole;   /* cannot leave anything out */
-    bool is_signed;  /* can say that something shrank */
-    bool has_own;    /* tells of each process apart: an ended one as it ended */
+    bool is_whole;   /* cannot omit stacks */
+    bool is_signed;  /* can hold negative figures */
+    bool has_own;    /* shows each process separately: an ended one as it ended */
     bool lists_all;  /* also of processes without a profile */
 };
 

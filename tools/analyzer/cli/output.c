@@ -12,7 +12,7 @@ static bool is_special(const char *path) {
     return stat(path, &status) == 0 && !S_ISREG(status.st_mode);
 }
 
-/* New, and behind no link that lies there: one that an earlier run has left behind goes. */
+/* Create a new file, following no link; remove one that an earlier run has left. */
 static FILE *new_file(const char *path) {
     FILE *file = fopen(path, "wxe");
     if (!file && errno == EEXIST && unlink(path) == 0) {

@@ -56,7 +56,7 @@ static const struct ml_option options[] = {
      .help = "a dozen lines, as at the end of a run"},
 };
 
-/* What the lists are about, by what was given. ML_EXIT_OK, or ML_EXIT_USAGE after an error message.
+/* The subject of the lists, by the options. ML_EXIT_OK, or ML_EXIT_USAGE after an error message.
  */
 static int understand(const struct ml_command *command, struct request *request, uint64_t given) {
     const bool by = ml_option_given(&command->table, given, "--by");

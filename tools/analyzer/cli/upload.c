@@ -75,7 +75,7 @@ static double percent(uint64_t part, uint64_t of) {
     return of > 0 ? 100.0 * (double)part / (double)of : 100.0;
 }
 
-/* What became of stacks and processes that are left. */
+/* The reductions of the stacks and processes that are left. */
 static void say_shape(const struct ml_upload_cut *cut) {
     if (cut->frames > 0) {
         fprintf(
@@ -184,7 +184,7 @@ static int run(const struct ml_command *command, char *const *words) {
         return ml_command_fail(command, "the body is binary: say -o FILE, or pipe it");
     }
     upload->guid = request.guid ? request.guid : guid;
-    /* Known to who sends it: the guid is. */
+    /* The sender knows it: made of the guid. */
     snprintf(boundary, sizeof boundary, "memlog-%s", upload->guid);
     upload->boundary = boundary;
     request.load.output_path = request.output;

@@ -8,7 +8,7 @@
 #include "tools/analyzer/model/memory.h"
 #include "tools/analyzer/model/string_table.h"
 
-/* memlog tells no types of blocks: the one that all are of. */
+/* memlog has no types of blocks: all have this one. */
 enum { TYPE_UNKNOWN = 0 };
 
 struct writer {
@@ -47,7 +47,7 @@ static uint64_t put_node(struct writer *writer, uint64_t parent, const char *nam
     return id;
 }
 
-/* What a place without a function is called. Owner: the arena's, or static. */
+/* The name of a place without a function. Owner: the arena's, or static. */
 static const char *nameless(struct writer *writer, const struct ml_place *place) {
     char buffer[ML_PLACE_NAME_BYTES];
     uint64_t address = place->offset;

@@ -1,5 +1,5 @@
-/* The heap of one process as Chrome's traces tell it, a heaps_v2 member: stacks as nodes with
- * parents, names as numbered strings, a column for each figure. Room: tools. Context: one thread.
+/* The heap of one process as in Chrome's traces, a heaps_v2 member: stacks as nodes with parents,
+ * names as numbered strings, a column for each figure. Room: tools. Context: one thread.
  *
  * One rule: a node's values are its own, not its callees', so that the columns add up to the
  * report's sums.
@@ -16,24 +16,24 @@
 #include "tools/analyzer/stacks/metric.h"
 #include "tools/analyzer/stacks/stacks.h"
 
-/* The numbers given last; all zero before a process's first heap. They run on over its heaps of
- * later dumps in the same file: readers know a node for ever by its process and number. Each
- * process has numbers of its own, as in Chromium's traces: heaps that are alike then read alike,
- * which is what makes a body with many processes small. */
+/* The last numbers used; all zero before a process's first heap. They continue over its heaps of
+ * later dumps in the same file: to readers process and number identify a node for ever. Each
+ * process has its own numbers, as in Chromium's traces: similar heaps then have similar text, which
+ * compresses well. */
 struct ml_chrome_numbers {
     uint64_t node, string;
 };
 
-/* What a heap is written of; all borrowed. */
+/* The parts of which a heap is written; all borrowed. */
 struct ml_chrome_heap {
     const struct ml_stacks *stacks;
     const struct ml_stack_list *list; /* the process's own */
     enum ml_metric metric;
-    /* What to add to an offset in each of the stacks' files for the process's own address. */
+    /* For each of the stacks' files: added to an offset it gives the process's own address. */
     const uint64_t *file_biases;
 };
 
-/* Whether the stack has something of the metric: only such are in the heap. */
+/* Whether the stack's metric is not 0: only such stacks are in the heap. */
 bool ml_chrome_heap_shows(const struct ml_stack *stack, enum ml_metric metric);
 
 /* Write the member with its name.

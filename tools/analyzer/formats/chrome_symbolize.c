@@ -13,11 +13,11 @@
 #include "tools/analyzer/formats/gzip_stream.h"
 #include "tools/analyzer/model/search.h"
 
-/* Build ids in hex that are believed, and pids that a process can have. */
+/* Longest accepted build id in hex, and the largest pid. */
 enum { BUILD_ID_MAX_BYTES = 64, PID_MAX = 1 << 22 };
 
-/* What a trace may hold: text when it is unpacked, and memory when it is read (some ten times its
- * text). g++'s of 20,000 stacks has 8 MiB of text; a small file can unpack to anything. */
+/* Limits of a trace: unpacked text, and memory to read it (some ten times its text). g++'s of
+ * 20,000 stacks has 8 MiB of text; a small file can unpack to anything. */
 static const size_t text_max_bytes = (size_t)256 << 20;
 static const size_t memory_max_bytes = (size_t)2 << 30;
 
@@ -99,11 +99,11 @@ static bool region_read(const json_t *from, struct region *region) {
     return true;
 }
 
-/* Number of a new string; the same text may stand there already, that does no harm. */
+/* Number of a new string; a duplicate text does no harm. */
 static uint64_t string_add(struct work *work, const struct process *process, const char *text) {
     json_t *string = json_pack("{s:I, s:s}", "id", (json_int_t)work->next_string, "string", text);
 
-    /* What is no UTF-8 cannot stand in JSON. */
+    /* Invalid UTF-8 cannot be in JSON. */
     if (!string) {
         string = json_pack("{s:I, s:s}", "id", (json_int_t)work->next_string, "string", "?");
     }
@@ -111,8 +111,8 @@ static uint64_t string_add(struct work *work, const struct process *process, con
     return work->next_string++;
 }
 
-/* A node's frame becomes those of all functions there: the node stays the innermost, the others are
- * new ones between it and its caller. */
+/* Expand a node's frame to all functions there: the node becomes the innermost, new nodes between
+ * it and its caller the others. */
 static void node_name(
     struct work *work,
     const struct process *process,
@@ -166,7 +166,7 @@ static int order_uses(const void *left, const void *right) {
     return (a->string > b->string) - (a->string < b->string);
 }
 
-/* Note the process's addresses and who shows them. False: no memory. */
+/* Note the process's addresses and the nodes that show them. False: no memory. */
 static bool index_make(struct work *work, const struct process *process) {
     size_t strings_count = json_array_size(process->strings);
     size_t nodes_count = json_array_size(process->nodes);
@@ -268,7 +268,7 @@ region_name(struct work *work, const struct process *process, const struct regio
     }
 }
 
-/* What an event holds of a heap. False: nothing. */
+/* The heap of an event. False: it has none. */
 static bool process_read(const json_t *event, struct process *process) {
     const json_t *dumps = json_object_get(json_object_get(event, "args"), "dumps");
     const json_t *maps = json_object_get(json_object_get(dumps, "heaps_v2"), "maps");
@@ -331,8 +331,8 @@ static size_t read_some(void *buffer, size_t count_bytes, void *context) {
     return got >= 0 ? (size_t)got : (size_t)-1;
 }
 
-/* What jansson holds. It knows one allocator for all of a program; the analyzer reads one trace, in
- * one thread. */
+/* Bytes that jansson holds. Its allocator is global; the analyzer reads one trace, in one
+ * thread. */
 static size_t held_bytes;
 static bool held_too_much;
 

@@ -12,8 +12,8 @@
 /* Pages of code, as /proc/PID/maps says r-xp: Chromium's bits for read and execute. */
 enum { FLAGS_CODE = 4 | 1 };
 
-/* Above PID_MAX_LIMIT (2^22), so that no process can have it: former images of a pid, and those
- * that are told as one. */
+/* Above PID_MAX_LIMIT (2^22), so that no process can have it: for former images of a pid, and for
+ * merged processes. */
 enum { PID_FORMER = 1 << 30, PID_OTHERS = 4999999 };
 
 /* One process of one dump. */
@@ -26,7 +26,7 @@ struct writer {
     uint64_t pid;
     struct ml_chrome_numbers *numbers;
     uint64_t *file_biases;
-    bool *files_needed; /* some frame without a name lies in it; NULL: all are told */
+    bool *files_needed; /* has a frame without a name; NULL: write all */
 };
 
 static bool is_module_of(
@@ -81,7 +81,7 @@ static void put_allocator(struct writer *writer) {
     ml_json_close(json, '}');
 }
 
-/* Whether anything that a reader could look up lies in the module. */
+/* Whether the module has a frame whose name a reader could look up. */
 static bool is_needed(
     const struct writer *writer,
     const struct ml_profile_process *process,
@@ -106,8 +106,8 @@ static bool has_regions(const struct writer *writer) {
     return false;
 }
 
-/* Ours, for tools/analyzer/formats/chrome_symbolize.h: which build it is, and what its addresses
- * are off by. */
+/* Our own member, for tools/analyzer/formats/chrome_symbolize.h: the module's build id and load
+ * bias. */
 static void put_identity(struct ml_json *json, const struct ml_profile_module *module) {
     char hex[2 * 64 + 1];
     size_t count = module->build_id.count_bytes;
@@ -304,7 +304,7 @@ static enum ml_status process_write(struct writer *writer, const struct ml_chrom
     return status;
 }
 
-/* Whether pruning has left nothing of the process but sums. */
+/* Whether pruning has left only sums of the process. */
 static bool is_other(const struct ml_stacks *stacks, const struct ml_stack_list *list) {
     for (size_t i = 0; i < list->count; i++) {
         const uint32_t node = list->stacks[i].node;
@@ -325,8 +325,8 @@ size_t ml_chrome_trace_others(const struct ml_stacks *stacks) {
     return count > 1 ? count : 0;
 }
 
-/* One process with the sums of all of which only those are left; it is nobody's pid. What each held
- * at its own peak adds up to nothing that ever was, so no peak is told. */
+/* One process with the sums of all that have only sums left; its pid is no process's. Sums of the
+ * processes' own peaks mean nothing, so it has no peak. */
 static enum ml_status
 others_write(struct writer *writer, const struct ml_chrome_dump *dump, size_t others_count) {
     static const struct ml_place other = {.kind = ML_PLACE_OTHER, .file = ML_STACKS_NONE};
@@ -391,7 +391,7 @@ static void unrecorded_write(struct ml_json *json, const struct ml_chrome_dump *
         char words[ML_UNITS_BYTES];
 
         if (other->state == MEMLOG_SERVICE_PROCESS_STATE_REPLACED) {
-            continue; /* its pid is its successor's */
+            continue; /* its successor has its pid */
         }
         snprintf(
             label,

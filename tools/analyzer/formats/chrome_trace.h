@@ -22,18 +22,17 @@
 
 /* One dump. */
 struct ml_chrome_dump {
-    bool lists_unrecorded; /* processes without a profile by name, with the reason: not for what
-                            * leaves the machine */
+    bool lists_unrecorded; /* name processes without a profile; not for uploads */
     const struct ml_profile *profile;
     const struct ml_stacks *stacks;
-    /* Tell of those modules alone that a frame without a name lies in: for pruned stacks, of which
-     * the list of all modules would be the larger part. */
+    /* List only modules that have a frame without a name: for pruned stacks, where the list of all
+     * modules would be the larger part. */
     bool needed_modules_only;
-    /* Tell processes of which pruning has left sums alone as one process with the sums of all. */
+    /* Merge processes that have only sums left after pruning into one. */
     bool others_as_one;
 };
 
-/* How many processes `others_as_one` makes one of; 0: fewer than two, they stay. */
+/* How many processes `others_as_one` merges; 0: fewer than two, not merged. */
 size_t ml_chrome_trace_others(const struct ml_stacks *stacks);
 
 /* Write the metric's bytes and blocks of every process; its peak is its own.

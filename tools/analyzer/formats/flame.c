@@ -16,12 +16,12 @@ static const char mark[] = "@MEMLOG_DATA@";
 
 enum { FIGURES = 6, SIDES = 2, TITLE_BYTES = 400 };
 
-/* What a frame holds, in the order of the page's list. */
+/* A frame's figures, in the order of the page's list. */
 struct figures {
     uint64_t of[FIGURES];
 };
 
-/* What the page can show: the tree, or a process. */
+/* A view of the page: the tree, or a process. */
 struct view {
     const struct ml_stack_list *lists[SIDES]; /* NULL: that side has none */
     char title[TITLE_BYTES];
@@ -72,7 +72,7 @@ static uint32_t frame_of(const struct flame *flame, size_t side, const struct ml
     return stack->node == ML_STACKS_NONE ? flame->no_stack : flame->frames[side][stack->node];
 }
 
-/* How often the whole is halved until it is no more than the frame, by its largest figure;
+/* How often the whole must be halved to be no more than the frame, by its largest figure;
  * ML_FLAME_HALVINGS + 1: too thin. */
 static unsigned thinness(const struct figures *sum, const struct figures *total) {
     unsigned least = ML_FLAME_HALVINGS + 1;
@@ -87,7 +87,7 @@ static unsigned thinness(const struct figures *sum, const struct figures *total)
     return least;
 }
 
-/* What every frame of the list holds with all that it called; returns the sum. */
+/* The cumulative figures of every frame of the list; returns the sum. */
 static struct figures
 sums_take(struct flame *flame, size_t side, const struct ml_stack_list *list) {
     struct figures total = {{0}};
@@ -108,7 +108,7 @@ sums_take(struct flame *flame, size_t side, const struct ml_stack_list *list) {
     return total;
 }
 
-/* Keep what is wide enough by one of its figures, `frames_max` frames at most. */
+/* Keep frames that are wide enough by any figure, `frames_max` at most. */
 static void
 list_keep(struct flame *flame, size_t side, const struct ml_stack_list *list, size_t frames_max) {
     const struct figures total = sums_take(flame, side, list);

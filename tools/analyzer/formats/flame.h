@@ -1,9 +1,9 @@
 /* A dump, or what changed between two, as one HTML page with a flame graph. Room: tools. Context:
  * one thread.
  *
- * One rule: the page holds all it needs and asks nobody for anything; its sums are the report's.
- * Frames that are too thin by every figure of every view are folded into `<other>` below their
- * caller, so the largest profile opens at once. */
+ * One rule: the page is self-contained and makes no requests; its sums are the report's. Frames
+ * that are too thin by every figure of every view are folded into `<other>` below their caller, so
+ * the largest profile opens at once. */
 #ifndef MEMLOG_TOOLS_ANALYZER_FORMATS_FLAME_H
 #define MEMLOG_TOOLS_ANALYZER_FORMATS_FLAME_H
 
@@ -16,18 +16,18 @@
 #include "tools/analyzer/stacks/metric.h"
 #include "tools/analyzer/stacks/stacks.h"
 
-/* The finest share of a view's figure that is shown, as how often the whole is halved: 1/16384, a
- * tenth of a pixel of a wide screen, so that there is something to see after zooming in. It is
- * coarser where more frames than these would be kept, of the tree and of all processes together:
- * what a browser draws at once. */
+/* The finest share of a view's figure that is shown, in halvings of the whole: 1/16384, a tenth of
+ * a pixel of a wide screen, so that zooming in shows detail. It is coarser if more frames than
+ * these would be kept, in the tree and all processes together: as many as a browser draws without
+ * delay. */
 enum { ML_FLAME_HALVINGS = 14, ML_FLAME_TREE_FRAMES = 20000, ML_FLAME_PROCESS_FRAMES = 40000 };
 
 /* One dump. */
 struct ml_flame_side {
     const struct ml_profile *profile;
     const struct ml_stacks *stacks;
-    bool is_filtered; /* stacks or frames were left out by a wish
-                       (tools/analyzer/stacks/frame_filter.h): the page says so */
+    bool is_filtered; /* stacks or frames were filtered by an option
+                         (tools/analyzer/stacks/frame_filter.h): the page says so */
 };
 
 /* Write the page of `after`, which shows `metric` first; with `before`, of what changed since then:
@@ -41,8 +41,8 @@ ML_NODISCARD enum ml_status ml_flame_write(
     FILE *out
 );
 
-/* Its data alone, as JSON, of the tree and no single process, in at most about `frames_max` frames:
- * what the live page draws. Errors: as above. */
+/* Its data alone, as JSON, for the tree only, in at most about `frames_max` frames: for the live
+ * page. Errors: as above. */
 ML_NODISCARD enum ml_status ml_flame_write_data(
     const struct ml_flame_side *after,
     const struct ml_flame_side *before,

@@ -1,6 +1,6 @@
 /* A nanopb stream, or a file, that goes gzipped into a file. Room: tools. Context: one thread.
  *
- * One rule: nothing is complete before _finish said so. */
+ * One rule: the output is complete only after _finish succeeded. */
 #ifndef MEMLOG_TOOLS_ANALYZER_FORMATS_GZIP_STREAM_H
 #define MEMLOG_TOOLS_ANALYZER_FORMATS_GZIP_STREAM_H
 
@@ -26,7 +26,7 @@ ML_NODISCARD enum ml_status ml_gzip_stream_init(struct ml_gzip_stream *gzip, FIL
 /* The stream to encode into. */
 pb_ostream_t ml_gzip_stream_over(struct ml_gzip_stream *gzip);
 
-/* The same for those who print. NULL without memory. Owner: the caller's, to be closed before
+/* The same as a FILE, for printf. NULL without memory. Owner: the caller's, to be closed before
  * _finish. */
 FILE *ml_gzip_stream_file(struct ml_gzip_stream *gzip);
 

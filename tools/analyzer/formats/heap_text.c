@@ -38,8 +38,8 @@ static struct spot spot_of(const struct ml_code_file *file, uint64_t bias) {
     return spot;
 }
 
-/* Of one process, the files' own places; of several, places one behind the other. A program that
- * is not position-independent keeps its own, which are below. */
+/* For one process the files' own addresses; for several, made-up ones, one file behind the other. A
+ * program that is not position-independent keeps its own, which are lower. */
 static void spots_find(
     const struct ml_profile *profile, const struct ml_stacks *stacks, struct spot *out_spots
 ) {
@@ -84,7 +84,7 @@ static void put_stack(
             has_frame = true;
         }
     }
-    /* A line without an address is none to some readers. */
+    /* Some readers ignore a line without an address. */
     fputs(has_frame ? "\n" : " 0x0000000000000001\n", out);
 }
 

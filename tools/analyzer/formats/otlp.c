@@ -214,7 +214,7 @@ static void put_location(struct writer *writer, struct message *dictionary, size
         put_line(writer, &location, function, symbol->line);
     }
     if (place->symbols_count == 0 && place->kind != ML_FRAME_ADDRESS) {
-        /* The buffer's text is kept by nobody: words alone are static. */
+        /* The buffer's text is temporary: only fixed words are static. */
         const char *word = ml_place_name(place, buffer);
         put_line(writer, &location, put_function(writer, word == buffer ? "" : word, "", ""), 0);
     }
@@ -310,7 +310,7 @@ static void put_type(
     put_message(writer, to, field, &value);
 }
 
-/* An id of its own for each of the profiles, the same at every try. */
+/* A separate id for each of the profiles, the same at every try. */
 static void id_of(const char *guid, enum figure figure, unsigned char out_id[GUID_BYTES]) {
     for (size_t i = 0; i < GUID_BYTES; i++) {
         const char pair[] = {guid[2 * i], guid[2 * i + 1], '\0'};

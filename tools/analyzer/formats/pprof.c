@@ -17,7 +17,7 @@ struct writer {
     const struct ml_profile *profile; /* of the side at hand */
     const struct ml_stacks *stacks;
     uint64_t first_location, first_mapping; /* ids of the side's first ones */
-    bool is_base;                           /* what is taken away, or compared with */
+    bool is_base;                           /* subtracted, or compared with */
     bool is_labelled;                       /* its samples say so */
     pb_ostream_t stream;
     struct ml_string_table strings;
@@ -132,7 +132,7 @@ static bool encode_lines(pb_ostream_t *stream, const pb_field_t *field, void *co
     return true;
 }
 
-/* A function that is no code: a scope, or a word about the stack. */
+/* A function that is no code: a scope, or a note about the stack. */
 static struct ml_symbol word_symbol(const char *word) {
     return (struct ml_symbol){.function = word, .linkage = word, .file = ""};
 }
@@ -151,7 +151,7 @@ static void put_location(struct writer *writer, uint32_t number) {
     if (place->symbols_count > 0) {
         lines.symbols = &writer->stacks->symbols[place->first_symbol];
         lines.count = place->symbols_count;
-        /* A line without a name says nothing to pprof: it shows the address then. */
+        /* For a line without a name pprof shows the address. */
         if (lines.count == 1 && !lines.symbols[0].function[0]) {
             lines.count = 0;
         }
@@ -289,7 +289,7 @@ static bool encode_labels(pb_ostream_t *stream, const pb_field_t *field, void *c
     return true;
 }
 
-/* Fill in path; a stack without frames is one of the words. */
+/* Fill in path; a stack without frames gets one of the notes. */
 static bool path_take(struct writer *writer, uint32_t node) {
     const struct ml_stacks *stacks = writer->stacks;
 

@@ -19,7 +19,7 @@ struct ml_pprof_side {
     const struct ml_stacks *stacks;
 };
 
-/* What an earlier dump is to a later one, by pprof's options. */
+/* The relation of an earlier dump to a later one, by pprof's options. */
 enum ml_pprof_base {
     ML_PPROF_BASE,     /* taken away from it */
     ML_PPROF_DIFF_BASE /* compared with it: shares are of the earlier */

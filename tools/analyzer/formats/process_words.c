@@ -19,7 +19,7 @@ static bool has_argument(const struct ml_profile_process *process, const char *a
     return false;
 }
 
-/* Others of the same name. One that has the same arguments all the same is none: an exec of itself,
+/* Other processes of the same name. One with the same arguments does not count: an exec of itself,
  * a worker. */
 static void find_peers(
     const struct ml_profile *profile,
@@ -36,7 +36,7 @@ static void find_peers(
     }
 }
 
-/* Whether the argument says nothing: most have it, or it has been said. */
+/* Whether the argument is redundant: most processes have it, or it was listed already. */
 static bool
 is_common(const struct ml_profile_process *process, size_t at, const struct peers *peers) {
     const char *argument = process->arguments[at].bytes;

@@ -1,4 +1,4 @@
-/* Whose memory a dump cannot tell of. */
+/* Which processes' memory a dump does not cover. */
 #include <stdio.h>
 
 #include "base/uncovered.h"

@@ -24,7 +24,7 @@ struct writer {
 
 static void check(struct writer *writer, int code) {
     if (code != SQLITE_OK && code != SQLITE_DONE && writer->status == ML_OK) {
-        writer->status = ML_ENV_MEMORY; /* it is all in memory: there is nothing else to fail */
+        writer->status = ML_ENV_MEMORY; /* it is all in memory: nothing else can fail */
     }
 }
 
@@ -371,7 +371,7 @@ static void put_own(struct writer *writer) {
     sqlite3_finalize(processes);
 }
 
-/* Of its memory; NULL where nobody has read that. */
+/* Its memory; NULL if that was not read. */
 static void bind_read(
     struct writer *writer,
     sqlite3_stmt *statement,

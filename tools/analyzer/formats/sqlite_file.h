@@ -1,8 +1,8 @@
 /* A dump as a SQLite database with the names of Perfetto's tables: `memlog convert --to=sqlite`.
  * Room: tools. Context: one thread.
  *
- * One rule: what a query over heap_profile_allocation, stack_profile_callsite, _frame, _mapping and
- * _symbol answers in trace_processor it answers here, too. Exact figures beyond those, peaks among
+ * One rule: a query over heap_profile_allocation, stack_profile_callsite, _frame, _mapping and
+ * _symbol gives the same answer as in trace_processor. Exact figures beyond those, peaks among
  * them, are in memlog_dump, memlog_process and memlog_stack.
  *
  * Shape: tools/analyzer/formats/sqlite_schema.sql. */

@@ -103,7 +103,7 @@ static void write_packet(struct writing *writing, FILE *out) {
         .module_symbols = {.funcs.encode = write_module, .arg = writing},
     };
 
-    /* A refusing file is seen by whoever closes it. */
+    /* A write error is reported when the file is closed. */
     (void
     )(pb_encode_tag(&stream, PB_WT_STRING, ml_trace_Trace_packet_tag) &&
       pb_encode_submessage(&stream, ml_trace_TracePacket_fields, &packet));

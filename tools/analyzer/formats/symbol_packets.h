@@ -1,8 +1,8 @@
 /* Names as Perfetto's ModuleSymbols packets, to stand behind a dump: what `memlog symbolize` adds.
  * Room: tools. Context: one thread.
  *
- * One rule: a frame's file (path and build id) and ELF address tell whose names they are, so the
- * packets may stand anywhere in the trace: `cat DUMP SYMBOLS` is a dump with names, for us
+ * One rule: names belong to a file (path and build id) and an ELF address, so the packets may be
+ * anywhere in the trace: `cat DUMP SYMBOLS` is a dump with names, for us
  * (tools/analyzer/model/trace_symbols.h) and for trace_processor. */
 #ifndef MEMLOG_TOOLS_ANALYZER_FORMATS_SYMBOL_PACKETS_H
 #define MEMLOG_TOOLS_ANALYZER_FORMATS_SYMBOL_PACKETS_H
@@ -13,8 +13,8 @@
 #include "ipc/wire/ml_status.h"
 #include "tools/analyzer/stacks/stacks.h"
 
-/* Write packets with the names of all places that have some and did not bring them along.
- * *out_places says how many.
+/* Write packets with the names of all places whose names are not in the dump already. *out_places
+ * says how many.
  *
  * Errors: ML_ENV_MEMORY. Errors of the file stay with the file. */
 ML_NODISCARD enum ml_status

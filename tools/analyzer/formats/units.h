@@ -1,4 +1,4 @@
-/* Figures in words: sizes, counts, times. Room: tools. Context: any thread.
+/* Formats figures for people: sizes, counts, times. Room: tools. Context: any thread.
  *
  * One rule: the answer is in the caller's buffer, and is returned for use in printf. */
 #ifndef MEMLOG_TOOLS_ANALYZER_FORMATS_UNITS_H

@@ -50,7 +50,7 @@ static bool find_folder(void) {
     return folder[0] != '\0';
 }
 
-/* With what leads to it. -1: it cannot be, or is somebody else's. */
+/* Create and open the folder, with its parents. -1: that fails, or it is another user's. */
 static int open_folder(void) {
     struct stat status;
     int fd = -1;
@@ -88,7 +88,7 @@ static int order_kept(const void *left, const void *right) {
     return (a->written.tv_nsec > b->written.tv_nsec) - (a->written.tv_nsec < b->written.tv_nsec);
 }
 
-/* Every file of ours; what writers that died left behind, too. */
+/* Every file of ours, also those that dead writers left. */
 static size_t list_kept(int folder_fd, struct kept **out_kept, uint64_t *out_bytes) {
     int list_fd = openat(folder_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *entries = list_fd >= 0 ? fdopendir(list_fd) : NULL;
@@ -118,7 +118,7 @@ static size_t list_kept(int folder_fd, struct kept **out_kept, uint64_t *out_byt
     return count;
 }
 
-/* When there is too much of it the oldest go, until a quarter is free. */
+/* When they take too much, remove the oldest, until a quarter is free. */
 static uint64_t make_room(int folder_fd) {
     struct kept *kept = NULL;
     uint64_t bytes = 0;

@@ -72,7 +72,7 @@ static void serve(int questions_fd, int answers_fd, int own_fd) {
             strspn(question, "0123456789abcdef") != count) {
             return;
         }
-        /* Once somebody asks: it opens descriptors of its own. */
+        /* At the first question, since it opens descriptors. */
         if (!library.begin && library_load(&library)) {
             client = library.begin();
         }

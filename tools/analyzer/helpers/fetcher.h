@@ -1,9 +1,9 @@
 /* Debug files from the servers of DEBUGINFOD_URLS. Room: tools. Context: the main thread, before
  * and inside the sandbox.
  *
- * One rule: whoever asks the network parses nothing. A process of its own
+ * One rule: the process that uses the network parses nothing. A separate process
  * (tools/analyzer/helpers/helper.h) takes build ids in hex and answers with a file in debuginfod's
- * cache; what is in that file is read inside the sandbox. */
+ * cache. That file's contents are read inside the sandbox. */
 #ifndef MEMLOG_TOOLS_ANALYZER_HELPERS_FETCHER_H
 #define MEMLOG_TOOLS_ANALYZER_HELPERS_FETCHER_H
 
@@ -12,7 +12,7 @@
 /* Start it, if DEBUGINFOD_URLS names a server. False: it names none, and nothing is fetched. */
 bool ml_fetcher_start(void);
 
-/* The path of the debug file with that build id, PATH_MAX at most. False: nobody has it. */
+/* The path of the debug file with that build id, PATH_MAX at most. False: no server has it. */
 bool ml_fetcher_get(const char *build_id_hex, char *out_path, unsigned long path_bytes);
 
 #endif

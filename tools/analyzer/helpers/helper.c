@@ -8,10 +8,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Where it has its descriptors: behind the three that everybody has. */
+/* Its descriptors, behind the three standard ones. */
 enum { QUESTIONS_FD = 3, ANSWERS_FD = 4, OWN_FD = 5, KEPT_FDS = 3, HIGH_FD = 10 };
 
-/* All that were asked for. */
+/* All helpers that were started. */
 enum { HELPERS_MAX = 4 };
 static struct ml_helper *helpers[HELPERS_MAX];
 static size_t helpers_count;
@@ -70,7 +70,7 @@ bool ml_helper_ask(
     if (!helper->was_tried || helper->is_gone) {
         return false;
     }
-    /* Should it be gone, that is no reason to go, too. */
+    /* A helper's death must not kill this process by SIGPIPE. */
     (void)sigaction(SIGPIPE, &ignored, &before);
     helper->is_gone = helper->pid <= 0 || !write_all(helper->to_fd, question, question_bytes) ||
                       !write_all(helper->to_fd, more, more_bytes);
@@ -90,7 +90,7 @@ const char *ml_helper_lost(size_t at) {
     return helpers[at]->is_gone ? helpers[at]->lost : "";
 }
 
-/* Keep the three and none else; the first three lead nowhere. */
+/* Keep these three only; the standard ones lead to /dev/null. */
 static bool keep_only(int questions_fd, int answers_fd, int own_fd) {
     const int fds[KEPT_FDS] = {questions_fd, answers_fd, own_fd};
     int high[KEPT_FDS];
@@ -108,7 +108,7 @@ static bool keep_only(int questions_fd, int answers_fd, int own_fd) {
     return done && close_range(OWN_FD + 1, ~0U, 0) == 0;
 }
 
-/* Nobody else waits for them. */
+/* No other code waits for them. */
 static void stop_all(void) {
     for (size_t i = 0; i < helpers_count; i++) {
         if (helpers[i]->pid > 0) {

@@ -1,11 +1,10 @@
-/* Processes of the analyzer's outside of its sandbox. Each is started before it goes up, does one
- * thing for whoever is behind them, and parses nothing but our own questions. Room: tools. Context:
- * the main thread.
+/* The analyzer's processes outside its sandbox. Each is started before the sandbox, does one thing
+ * for the analyzer, and parses only our own questions. Room: tools. Context: the main thread.
  *
- * One rule: a helper has its two pipes and one descriptor more, and nothing else that its starter
- * has. The caller's stdin, stdout and stderr, a dump and other helpers' pipes stay outside, so
- * nobody waits for a helper who waits for the end of our output. A helper ends with this process;
- * one that ends earlier takes nothing with it but its own answers. */
+ * One rule: a helper has its two pipes and one more descriptor, and no other of its starter's. It
+ * does not hold the caller's stdin, stdout or stderr, a dump or other helpers' pipes, so it never
+ * delays the end of our output. A helper ends with this process; if one ends earlier, only its own
+ * answers are missing. */
 #ifndef MEMLOG_TOOLS_ANALYZER_HELPERS_HELPER_H
 #define MEMLOG_TOOLS_ANALYZER_HELPERS_HELPER_H
 
@@ -14,21 +13,21 @@
 #include <sys/types.h>
 
 struct ml_helper {
-    const char *lost; /* what it means that it is gone: "debug files of servers may be missing" */
+    const char *lost; /* consequence of its absence: "debug files of servers may be missing" */
     pid_t pid;        /* > 0: it was started */
     int to_fd, from_fd;
     bool was_tried;
-    bool is_gone; /* it was asked, and is not there */
+    bool is_gone; /* a question failed, since it is dead */
 };
 
-/* What it does: answer questions until there are no more. `own_fd` as given at the start. */
+/* Its work: answer questions until there are no more. `own_fd` as given at the start. */
 typedef void ml_helper_serve(int questions_fd, int answers_fd, int own_fd);
 
-/* Start it, once; without it nothing that is asked of it succeeds. `own_fd`: a descriptor that it
- * keeps, borrowed; -1: none. */
+/* Start it, once; without it all questions fail. `own_fd`: a descriptor that it keeps, borrowed;
+ * -1: none. */
 void ml_helper_start(struct ml_helper *helper, ml_helper_serve *serve, int own_fd);
 
-/* Ask: one or two pieces, then whether it did it. */
+/* Send a question of one or two pieces; returns whether it succeeded. */
 bool ml_helper_ask(
     struct ml_helper *helper,
     const void *question,
@@ -37,17 +36,17 @@ bool ml_helper_ask(
     size_t more_bytes
 );
 
-/* What follows the answer of one that did it. */
+/* Read what follows a successful answer. */
 bool ml_helper_take(struct ml_helper *helper, void *bytes, size_t count_bytes);
 
-/* What the `at`-th helper's absence means; "": it was there whenever it was asked. NULL: there are
- * no more. */
+/* The consequence of the `at`-th helper's absence; "": it answered every question. NULL: no more
+ * helpers. */
 const char *ml_helper_lost(size_t at);
 
-/* For helpers: all of it, or false. */
+/* For helpers: read all of it, or false. */
 bool ml_helper_read(int fd, void *bytes, size_t count_bytes);
 
-/* For helpers: the answer, and what follows it. False: nobody wants it any more. */
+/* For helpers: send the answer, and what follows it. False: the analyzer has ended. */
 bool ml_helper_answer(int fd, bool is_done, const void *more, size_t more_bytes);
 
 #endif

@@ -14,7 +14,7 @@
 
 #include "tools/analyzer/helpers/helper.h"
 
-/* Beyond it nobody has a program; the copy is memory. */
+/* Larger than any program; the copy is in memory. */
 static const off_t copy_max_bytes = (off_t)1 << 30;
 
 struct question {
@@ -29,7 +29,7 @@ static struct ml_helper helper = {
     .lost = "names may be missing whose files only running processes have"};
 static int helper_copy_fd;
 
-/* As a place alone. The first piece of the file's mapping: only who may administrate may follow it.
+/* As O_PATH. By the first piece of the file's mapping: only CAP_SYS_ADMIN may follow that link.
  */
 static int open_mapped(const struct question *question) {
     char folder[sizeof "/proc/4294967295/map_files"];
@@ -75,7 +75,7 @@ static int open_asked(const struct question *question) {
     return open(path, O_PATH | O_CLOEXEC);
 }
 
-/* For reading, if it is a regular file: to open a device may do something. -1: it is none. */
+/* For reading, if it is a regular file: opening a device may have effects. -1: it is none. */
 static int open_regular(const struct question *question, struct stat *out_status) {
     char path[sizeof "/proc/self/fd/2147483647"];
     int place_fd = open_asked(question);
@@ -92,7 +92,7 @@ static int open_regular(const struct question *question, struct stat *out_status
     return fd;
 }
 
-/* Whether it is the file that was there under its name anyway. */
+/* Whether the file's own path leads to the same file. */
 static bool is_known(const struct question *question, const struct stat *status) {
     struct stat named;
 

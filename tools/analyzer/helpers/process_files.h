@@ -1,9 +1,9 @@
-/* Files that a running process has mapped, whatever became of their names: deleted, replaced, or in
- * another mount namespace. Room: tools. Context: the main thread, before and inside the sandbox.
+/* Files that a running process has mapped, even if they were deleted, replaced, or are in another
+ * mount namespace. Room: tools. Context: the main thread, before and inside the sandbox.
  *
- * One rule: the sandbox (Landlock) keeps their process from looking into any other, so a process of
- * its own, started before them, does: it copies what it is asked for into memory that both have,
- * and parses nothing but our own questions. Whoever asks compares build ids. */
+ * One rule: the sandbox (Landlock) keeps the analyzer from looking into other processes, so a
+ * separate one, started before it, does that. It copies requested files into shared memory, and
+ * parses only our own questions. The caller compares build ids. */
 #ifndef MEMLOG_TOOLS_ANALYZER_HELPERS_PROCESS_FILES_H
 #define MEMLOG_TOOLS_ANALYZER_HELPERS_PROCESS_FILES_H
 

@@ -7,13 +7,13 @@
 
 #include "base/input_file.h"
 
-/* No application has so many; a dump may claim any number. */
+/* Bounds a hostile dump; no application has so many. */
 enum { CLASSES_MAX = 1 << 20, MEMBERS_MAX = 1 << 23 };
 
-/* A method that became one with more than these is named by the first of them. */
+/* A method merged from more than these is named by the first of them. */
 enum { OVERLOADS_MAX = 4 };
 
-/* What a name of Java's is made of, as runtimes write it. */
+/* A character of a Java name, as runtimes write it. */
 static const char name_bytes[] =
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_$.";
 
@@ -74,7 +74,7 @@ ml_deobfuscation_text(struct ml_deobfuscation *names, const char *bytes, size_t 
     return ml_arena_text(&names->arena, bytes, count_bytes);
 }
 
-/* "TO -> FROM" apart, in place. False: it is none. */
+/* Split "TO -> FROM" in place. False: it is no such line. */
 static bool arrow_split(char *line, char **out_to, char **out_from) {
     char *arrow = strstr(line, " -> ");
 
@@ -255,7 +255,7 @@ static uint32_t class_find(
     return found;
 }
 
-/* Every name that the method had, each once. */
+/* All original names of the method, each once. */
 static void put_methods(
     FILE *out,
     const struct ml_deobfuscation *names,

@@ -1,9 +1,9 @@
-/* What Java classes and methods were called before ProGuard or R8 renamed them: from their map
- * (text), or from Perfetto's DeobfuscationMapping packets in a dump. Room: tools. Context: one
- * thread; hostile bytes.
+/* Original names of Java classes and methods that ProGuard or R8 renamed: from their map (text), or
+ * from Perfetto's DeobfuscationMapping packets in a dump. Room: tools. Context: one thread; hostile
+ * bytes.
  *
- * One rule: a map is of a package, and names are changed in code of that package alone: two
- * applications both have an "a.b". */
+ * One rule: a map is for one package, and changes names only in that package's code: two
+ * applications may both have an "a.b". */
 #ifndef MEMLOG_TOOLS_ANALYZER_MODEL_DEOBFUSCATION_H
 #define MEMLOG_TOOLS_ANALYZER_MODEL_DEOBFUSCATION_H
 
@@ -35,7 +35,7 @@ struct ml_deobfuscation {
     size_t classes_count, classes_capacity;
     struct ml_obfuscated_member *members; /* of each class together */
     size_t members_count, members_capacity;
-    const char *packages[64]; /* more are not told apart from none */
+    const char *packages[64]; /* code with more packages counts as having none */
     size_t packages_count;
     struct ml_index classes_index, members_index;
     struct ml_arena arena; /* the texts */
@@ -72,14 +72,14 @@ ML_NODISCARD enum ml_status ml_deobfuscation_read(
 /* Make them findable, once all are there. False: no memory. */
 bool ml_deobfuscation_finish(struct ml_deobfuscation *names);
 
-/* The packages that a text (a path, a command line's word) tells of. */
+/* The packages that a text (a path, an argument) names. */
 uint64_t ml_deobfuscation_packages_in(
     const struct ml_deobfuscation *names, const char *text, size_t count_bytes
 );
 
-/* The name with classes and methods of those packages as they were: "void a.b.c(a.d)" is "void
+/* The name with the original classes and methods of those packages: "void a.b.c(a.d)" is "void
  * org.shop.Shelf.put(org.shop.Fish)". In new memory for free(); NULL: nothing in it is known, or no
- * memory. Several methods that became one are all named: "put|take". */
+ * memory. Merged methods are all named: "put|take". */
 char *
 ml_deobfuscation_apply(const struct ml_deobfuscation *names, uint64_t packages, const char *name);
 

@@ -1,6 +1,6 @@
 /* Finding numbered things by a hash of what they are. Room: tools. Context: one thread.
  *
- * One rule: the index knows hashes and numbers alone; whoever owns the things compares them. */
+ * One rule: the index holds only hashes and numbers; the caller compares the things. */
 #ifndef MEMLOG_TOOLS_ANALYZER_MODEL_INDEX_H
 #define MEMLOG_TOOLS_ANALYZER_MODEL_INDEX_H
 

@@ -58,7 +58,7 @@ void ml_profile_restart(struct ml_profile *profile) {
     };
 }
 
-/* What is left is the tree: its peak that of the image that held most. */
+/* The remaining processes become the tree; its peak is that of the image that held most. */
 static void tree_of_images(struct ml_profile *profile) {
     const struct ml_profile_process *largest = &profile->processes[0];
 
@@ -128,8 +128,8 @@ static void keep_others(struct ml_profile *profile, uint32_t pid, const char *ro
     profile->others_count = kept;
 }
 
-/* Forget the processes that are not marked, and what was said of them; of those without a profile
- * the ones of another pid, or of another role if that is 0. */
+/* Remove the processes that are not marked, with their data; of those without a profile the ones of
+ * another pid, or of another role if that is 0. */
 static void
 keep_marked(struct ml_profile *profile, const bool *is_kept, uint32_t pid, const char *role) {
     size_t kept = 0;
@@ -264,8 +264,8 @@ uint64_t ml_profile_processes(const struct ml_profile *profile) {
     qsort(images, images_count, sizeof *images, order_images);
     for (size_t i = 0; i < images_count; i++) {
         const struct ml_profile_process *image = images[i];
-        /* What it became may be in no dump: then it stands for the process. Of many such images as
-         * one entry nobody knows; what they became has entries as a rule. */
+        /* Its successor may be in no dump: then it stands for the process. For many such images in
+         * one entry that is unknown; their successors usually have entries. */
         const bool goes_on = i + 1 < images_count && images[i + 1]->pid == image->pid;
         const bool is_left = image->state == MEMLOG_SERVICE_PROCESS_STATE_REPLACED &&
                              (goes_on || image->folded_processes > 0);
@@ -289,7 +289,7 @@ bool ml_profile_is_complete(const struct ml_profile *profile) {
 }
 
 struct ml_profile_process *ml_profile_find(struct ml_profile *profile, uint32_t id) {
-    /* Tables follow their processes in order, so the last ones are asked for most: from behind. */
+    /* Tables follow their processes in order, so search from the end. */
     for (size_t i = profile->processes_count; i > 0; i--) {
         if (profile->processes[i - 1].id == id) {
             return &profile->processes[i - 1];
@@ -361,7 +361,7 @@ uint64_t ml_profile_realtime_ns(const struct ml_profile *profile, uint64_t ticks
     if (to->ticks <= from->ticks || to->monotonic_ns < from->monotonic_ns) {
         return to->realtime_ns;
     }
-    /* By the monotonic clock: the time of day may have been set meanwhile. */
+    /* By the monotonic clock: the time of day may have been changed meanwhile. */
     share = ((long double)ticks - (long double)to->ticks) /
             ((long double)to->ticks - (long double)from->ticks);
     share *= (long double)(to->monotonic_ns - from->monotonic_ns);
@@ -375,7 +375,7 @@ uint64_t ml_profile_realtime_ns(const struct ml_profile *profile, uint64_t ticks
 uint64_t ml_profile_timestamp_ns(
     const struct ml_profile *profile, const struct ml_profile_timestamp *timestamp
 ) {
-    /* A running process's end, or a moment that nobody has counted ticks at. */
+    /* A running process's end, or a moment without ticks. */
     if (timestamp->realtime_ns == 0 || timestamp->ticks == 0 || profile->now.ticks == 0) {
         return timestamp->realtime_ns;
     }

@@ -1,9 +1,9 @@
 /* A dump in memory: what every report and every format is made from. Room: tools. Context: one
  * thread.
  *
- * One rule: a profile is consistent. Node ids rise, parents exist and come first, every reference
- * of a node or cell is in its table; what the file had otherwise was left out and `damaged` says
- * so. Texts are NUL-terminated and may hold any byte before. */
+ * One rule: a profile is consistent. Node ids rise, parents exist and come first, and every
+ * reference of a node or cell is in its table. Inconsistent data in the file is dropped, and
+ * `damaged` is set. Texts are NUL-terminated and may hold any byte before. */
 #ifndef MEMLOG_TOOLS_ANALYZER_MODEL_PROFILE_H
 #define MEMLOG_TOOLS_ANALYZER_MODEL_PROFILE_H
 
@@ -43,7 +43,7 @@ struct ml_profile_errors {
     uint64_t total_bytes, total_blocks;
 };
 
-/* What several processes hold together. */
+/* Sums over several processes. */
 struct ml_profile_holding {
     uint64_t bytes, blocks;
     double bytes_variance, blocks_variance;
@@ -83,8 +83,8 @@ struct ml_profile_cell {
     double tree_peak_bytes_variance, tree_peak_blocks_variance;
 };
 
-/* Where a process's events have gone; ipc/trace/trace.proto, MemlogAccounting. All 0: the dump does
- * not say. */
+/* The account of a process's events; ipc/trace/trace.proto, MemlogAccounting. All 0: not in the
+ * dump. */
 struct ml_profile_accounting {
     uint64_t produced, received, in_flight;
     uint64_t overrun, no_lane, nested, no_pipe, refused, unaccounted;
@@ -110,11 +110,11 @@ struct ml_profile_process {
     struct ml_profile_text name;
     struct ml_profile_text exe_path;
     uint64_t footprint_bytes, resident_bytes;
-    /* Of one moment: what was live when so much was private; 0 where that was never read. */
+    /* Live and private bytes at one moment; 0 if never read. */
     bool coverage_was_read;
     uint64_t coverage_heap_bytes, coverage_private_bytes;
     struct ml_profile_text allocator; /* "glibc", ...; empty: the dump does not say */
-    struct ml_profile_text unseen;    /* what of its memory is known to go unseen; empty: nothing */
+    struct ml_profile_text unseen;    /* its memory known to be unrecorded; empty: none */
     uint64_t sampling_bytes;          /* the longest interval that held */
     struct {
         uint64_t ticks, interval_bytes; /* from then on */
@@ -134,10 +134,9 @@ struct ml_profile_process {
     uint64_t unwind_checked, unwind_differed;
     uint32_t folded_processes, folded_failed; /* it stands for so many; 0: it is one */
 
-    bool not_recorded; /* it ran in the tree and has no profile: all figures but memory's are 0 */
+    bool not_recorded; /* it ran in the tree without a profile: all figures but memory's are 0 */
     struct ml_profile_text not_recorded_reason;
-    bool idle; /* not recorded, but memlog's hooks are in it: nobody has called them since its fork
-                */
+    bool idle; /* not recorded, but hooked: it has not allocated since its fork */
 
     /* The *_expected counts are what the process's head announced. */
     struct ml_profile_text *arguments;
@@ -172,8 +171,8 @@ struct ml_profile_point {
     uint64_t total_bytes, total_blocks;           /* allocated until then; 0 of a stack */
 };
 
-/* What a process, one of its stacks or the tree held when. Points rise in time; there is one at
- * least. */
+/* Live bytes over time of a process, one of its stacks or the tree. Points rise in time; there is
+ * at least one. */
 struct ml_profile_series {
     uint32_t process_id; /* 0: the tree */
     uint32_t node;       /* of a stack: id; 0: no stack */
@@ -217,11 +216,11 @@ enum { ML_PROFILE_TRIGGER_ASKED = MEMLOG_SERVICE_TRIGGER_KIND_ASKED + 1 };
 
 /* Why the dump was taken. */
 struct ml_profile_trigger {
-    uint32_t kind;       /* memlog.service.TriggerKind + 1; 0: nobody has said */
+    uint32_t kind;       /* memlog.service.TriggerKind + 1; 0: not in the dump */
     uint32_t process_id; /* 0: none in particular */
     uint32_t node;       /* the guilty stack, in that process; 0: not known */
     uint64_t node_bytes;
-    uint64_t checked_ns; /* monotonic: the look that it was decided at; 0: nobody looked */
+    uint64_t checked_ns; /* monotonic: the measurement that fired it; 0: none */
     struct ml_profile_text reason;
 };
 
@@ -237,15 +236,14 @@ struct ml_profile {
     uint64_t tree_peak_ticks;
     bool complete; /* as recorded */
     struct ml_profile_text sandbox_missing;
-    struct ml_profile_text uncovered; /* whose memory went unseen, and why; empty: nobody's */
-    struct ml_profile_text
-        service_trouble;                /* what it did when its memory ran short; empty: nothing */
+    struct ml_profile_text uncovered; /* whose memory was not recorded, and why; empty: none */
+    struct ml_profile_text service_trouble; /* its measures when memory ran short; empty: none */
     struct ml_profile_text list_source; /* how the host knew of the processes; empty: not said */
     uint64_t list_blind_ns, list_missed;
     struct ml_profile_process *processes;
     size_t processes_count, processes_capacity, processes_expected; /* expected: with the others */
-    /* Those of the tree that have no profile (not_recorded), in the same shape and without tables:
-     * whatever goes over heaps goes over processes, and meets none of these. */
+    /* Processes of the tree without a profile (not_recorded), in the same shape and without tables.
+     * They are not in `processes`, so loops over heaps skip them. */
     struct ml_profile_process *others;
     size_t others_count, others_capacity, others_at; /* at: that was found last */
     struct ml_profile_gap *gaps;
@@ -272,7 +270,7 @@ struct ml_profile {
 /* An empty profile is all zero. */
 void ml_profile_fini(struct ml_profile *profile);
 
-/* Forget the dump, keep what is the file's: symbols and troubles. */
+/* Drop the dump, keep the file's symbols and troubles. */
 void ml_profile_restart(struct ml_profile *profile);
 
 /* Keep the process images with that pid alone, recorded or not, as if they were the whole tree: its
@@ -284,11 +282,11 @@ bool ml_profile_select(struct ml_profile *profile, uint32_t pid);
  * tree's. False: there is none, or no such role; nothing was changed. */
 bool ml_profile_select_role(struct ml_profile *profile, const char *role);
 
-/* Forget the tree's series and those of processes that are not there any more. */
+/* Drop the tree's series and those of removed processes. */
 void ml_profile_match_series(struct ml_profile *profile);
 
 /* Keep of every process's tables only what its series' stacks need: no cells, few nodes. False: no
- * memory; some was forgotten. */
+ * memory; some were dropped. */
 bool ml_profile_keep_series(struct ml_profile *profile);
 
 /* Time of day of a moment of CLOCK_MONOTONIC, ms. */
@@ -301,7 +299,8 @@ enum ml_ended {
     ML_ENDED_HIDDEN /* never */
 };
 
-/* Decide it: the tree's live figures are of those that are shown. Stacks are built behind it. */
+/* Choose it: the tree's live figures are those of the shown processes. Call before stacks are
+ * built. */
 void ml_profile_show_ended(struct ml_profile *profile, enum ml_ended ended);
 
 /* Whether a process's live figures are in the tree's. */
@@ -309,15 +308,15 @@ bool ml_profile_is_shown(
     const struct ml_profile *profile, const struct ml_profile_process *process
 );
 
-/* Forget the live figures of processes that are not shown, as if they had freed everything: for
- * formats that have no word for what somebody left. */
+/* Clear the live figures of processes that are not shown, as if they had freed everything: for
+ * formats that cannot express "left". */
 void ml_profile_forget_hidden(struct ml_profile *profile);
 
-/* What the dump says of live and left, made good where it is one of before that kept them as one,
- * and what each process held at the tree's peak. After ml_profile_spread_errors, once. */
+/* Compute live and left, which older dumps do not separate, and what each process held at the
+ * tree's peak. Call once, after ml_profile_spread_errors. */
 void ml_profile_settle_live(struct ml_profile *profile);
 
-/* The same from the processes that are there, after some were forgotten. */
+/* The same from the remaining processes, after some were removed. */
 void ml_profile_count_live(struct ml_profile *profile);
 
 /* Turn the dump's standard errors of cells into variances, of cells, processes and tree. After
@@ -332,27 +331,27 @@ bool ml_profile_standard_errors(
 /* Add the six figures, and their variances. */
 void ml_profile_totals_add(struct ml_profile_totals *sum, const struct ml_profile_totals *one);
 
-/* How many processes it tells of, recorded or not: an image that was left by exec is none, its
- * successor is the same process; an entry that was folded stands for several. And how many program
- * images. */
+/* The number of its processes, recorded or not, and of program images. An image that was left by
+ * exec is not counted as a process, since its successor is the same one; a folded entry counts as
+ * several. */
 uint64_t ml_profile_processes(const struct ml_profile *profile);
 uint64_t ml_profile_images(const struct ml_profile *profile);
 
-/* Whether nothing was lost: neither in recording nor in the file. */
+/* Whether nothing was lost, in recording or in the file. */
 bool ml_profile_is_complete(const struct ml_profile *profile);
 
-/* Whether nobody's memory is known to have gone unseen: every process of the tree was recorded, and
- * every allocator in it. A dump that does not say is not covered. */
+/* Whether no memory is known to be unrecorded: every process of the tree was recorded, and every
+ * allocator in it. A dump without this information is not covered. */
 bool ml_profile_is_covered(const struct ml_profile *profile);
 
-/* Whether a process without a profile may hide something: forks that allocated nothing do not, as
- * long as they have little memory of their own. */
+/* Whether a process without a profile may hide allocations. A fork that allocated nothing and has
+ * little memory of its own does not. */
 bool ml_profile_hides(const struct ml_profile_process *other);
 
-/* Private memory: of a recorded process with its heap's, as it was read; 0: it was never read. */
+/* Private memory of a process; for a recorded one as read together with its heap. 0: never read. */
 uint64_t ml_profile_private_bytes(const struct ml_profile_process *process);
 
-/* Whose memory went unseen, in one line; "" when it is covered. Answers out_text. */
+/* One line on the unrecorded memory; "" when all is covered. Returns out_text. */
 const char *
 ml_profile_uncovered(const struct ml_profile *profile, char out_text[ML_UNCOVERED_BYTES]);
 

@@ -1,4 +1,4 @@
-/* Whose live figures the tree's are; tools/analyzer/model/profile.h. */
+/* Which processes' live figures the tree sums; tools/analyzer/model/profile.h. */
 #include "tools/analyzer/model/profile.h"
 
 static void hold_add(struct ml_profile_holding *sum, const struct ml_profile_totals *totals) {
@@ -8,7 +8,7 @@ static void hold_add(struct ml_profile_holding *sum, const struct ml_profile_tot
     sum->blocks_variance += totals->variances.live_blocks;
 }
 
-/* By the processes that are there. */
+/* From the remaining processes. */
 static void sum_up(
     const struct ml_profile *profile,
     struct ml_profile_holding *out_running,
@@ -74,7 +74,7 @@ void ml_profile_forget_hidden(struct ml_profile *profile) {
     }
 }
 
-/* A dump of before says nothing of who left; its live figures are of all. */
+/* An older dump does not separate ended processes; its live figures are of all. */
 static bool is_of_before(const struct ml_profile *profile) {
     bool anybody_ended = false;
 

@@ -1,4 +1,4 @@
-/* How far the figures of sampled processes may be off; tools/analyzer/model/profile.h. */
+/* Standard errors of sampled processes' figures; tools/analyzer/model/profile.h. */
 #include "tools/analyzer/model/profile.h"
 
 /* Dumps count standard errors in 1/256. */

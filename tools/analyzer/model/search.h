@@ -1,6 +1,6 @@
-/* Where a number lies among those that rise. Room: tools. Context: any thread.
+/* Binary search by a number. Room: tools. Context: any thread.
  *
- * One rule: whoever asks has sorted the items by that key. */
+ * One rule: the items are sorted by that key. */
 #ifndef MEMLOG_TOOLS_ANALYZER_MODEL_SEARCH_H
 #define MEMLOG_TOOLS_ANALYZER_MODEL_SEARCH_H
 

@@ -202,7 +202,7 @@ static void process_take(struct ml_profile_process *process, const ml_trace_Meml
     process->complete = head->complete;
     process->footprint_bytes = head->footprint_bytes;
     process->resident_bytes = head->resident_bytes;
-    /* Dumps of a former memlog have the figures alone. */
+    /* Dumps of older versions have only the figures. */
     process->coverage_was_read = head->coverage_was_read || head->coverage_private_bytes > 0;
     process->coverage_heap_bytes = head->coverage_heap_bytes;
     process->coverage_private_bytes = head->coverage_private_bytes;

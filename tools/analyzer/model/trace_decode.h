@@ -1,7 +1,7 @@
 /* One packet of ours, added to a profile. Room: tools. Context: one thread; hostile bytes.
  *
- * One rule: a packet is taken whole or not at all, as far as rows go: what contradicts the
- * profile's rule ends the packet with a status. */
+ * One rule: rows that contradict the profile's rule end the packet with a status; rows before them
+ * stay. */
 #ifndef MEMLOG_TOOLS_ANALYZER_MODEL_TRACE_DECODE_H
 #define MEMLOG_TOOLS_ANALYZER_MODEL_TRACE_DECODE_H
 
@@ -12,7 +12,7 @@
 #include "ipc/wire/ml_status.h"
 #include "tools/analyzer/model/profile.h"
 
-/* What happened to the file so far. */
+/* The state of reading the file. */
 struct ml_trace_decoder {
     struct ml_profile *profile;
     uint32_t packets_count; /* of ours, of the dump at hand */

@@ -193,7 +193,7 @@ void ml_trace_deobfuscation_write(const struct ml_deobfuscation *names, FILE *ou
             i++;
         }
         if (!first->is_brought) {
-            /* A refusing file is seen by whoever closes it. */
+            /* A write error is reported when the file is closed. */
             (void
             )(pb_encode_tag(&stream, PB_WT_STRING, ml_trace_Trace_packet_tag) &&
               pb_encode_submessage(&stream, ml_trace_TracePacket_fields, &packet));

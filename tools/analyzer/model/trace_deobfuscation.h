@@ -1,7 +1,7 @@
 /* Perfetto's DeobfuscationMapping packets of a dump, read and written. Room: tools. Context: one
  * thread; hostile bytes.
  *
- * One rule: like other names they may stand anywhere in the trace, so `memlog symbolize` appends
+ * One rule: like other names they may be anywhere in the trace, so `memlog symbolize` appends
  * them. */
 #ifndef MEMLOG_TOOLS_ANALYZER_MODEL_TRACE_DEOBFUSCATION_H
 #define MEMLOG_TOOLS_ANALYZER_MODEL_TRACE_DEOBFUSCATION_H

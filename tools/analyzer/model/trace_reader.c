@@ -9,11 +9,11 @@
 /* Trace.packet: field 1, length-delimited. */
 enum { PACKET_HEAD_BYTE = 0x0a };
 
-/* A dump's first packet begins with the clocks: field 6, length-delimited. Of a file that was cut
- * inside it, this is all that tells a dump from something else. */
+/* A dump's first packet begins with the clocks: field 6, length-delimited. In a file that was cut
+ * inside it, only this identifies a dump. */
 enum { FIRST_FIELD_BYTE = 0x32 };
 
-/* A packet's announced length is believed in steps: memory follows the bytes that are there. */
+/* A packet's announced length is untrusted: memory grows with the bytes that are there. */
 enum { READ_STEP_BYTES = 1 << 20 };
 
 struct packet_buffer {
@@ -24,7 +24,7 @@ struct packet_buffer {
     uint64_t end;   /* and one behind it */
 };
 
-/* What reading the next packet came to. */
+/* The result of reading the next packet. */
 enum step { STEP_PACKET, STEP_END, STEP_CUT, STEP_NONSENSE, STEP_NO_MEMORY, STEP_READ_ERROR };
 
 static enum step end_or_error(FILE *file, enum step at_end) {
@@ -92,7 +92,7 @@ static void note_trouble(struct ml_profile *profile, uint64_t at, const char *wh
     }
 }
 
-/* Which processes did not get all that their heads announced. */
+/* Mark processes that did not get all that their heads announced. */
 static void mark_partial(struct ml_profile *profile) {
     for (size_t i = 0; i < profile->processes_count; i++) {
         struct ml_profile_process *process = &profile->processes[i];

@@ -1,9 +1,8 @@
-/* A dump file, read into a profile. Room: tools. Context: one thread; the bytes may come from
- * anybody.
+/* Reads a dump file into a profile. Room: tools. Context: one thread; the bytes are untrusted.
  *
- * One rule: what is whole is kept. A file that is cut or damaged gives a profile with what stands
- * before (`truncated`, `damaged`, and for each process `partial` say so), be it nothing at all.
- * Only what is no dump is an error. */
+ * One rule: everything whole is kept. A cut or damaged file gives a profile with all before the
+ * damage, even if that is nothing (`truncated`, `damaged`, and for each process `partial` say so).
+ * Only a file that is no dump is an error. */
 #ifndef MEMLOG_TOOLS_ANALYZER_MODEL_TRACE_READER_H
 #define MEMLOG_TOOLS_ANALYZER_MODEL_TRACE_READER_H
 
@@ -23,7 +22,7 @@ enum { ML_TRACE_PACKET_MAX_BYTES = 64 << 20 };
  *
  * Errors: ML_PEER_FORM: no trace; ML_ENV_MISSING: a trace, but without packets of memlog's (or cut
  *         before the first); ML_PEER_VERSION: written by a newer memlog; ML_ENV_SYSTEM: read error;
- *         ML_ENV_MEMORY. After an error *out_profile is to be freed all the same. */
+ *         ML_ENV_MEMORY. Free *out_profile after an error too. */
 ML_NODISCARD enum ml_status ml_trace_read(FILE *file, struct ml_profile *out_profile);
 
 /* The same, of the `number`th dump in the file, from 1; 0: the last. ML_ENV_MISSING: there are not
@@ -31,7 +30,7 @@ ML_NODISCARD enum ml_status ml_trace_read(FILE *file, struct ml_profile *out_pro
 ML_NODISCARD enum ml_status
 ml_trace_read_dump(FILE *file, uint32_t number, struct ml_profile *out_profile);
 
-/* Why a read failed, in words for a person who knows the file's name, with what to do. */
+/* Why a read failed and what to do, for a person who knows the file's name. */
 const char *ml_trace_read_advice(enum ml_status status);
 
 #endif

@@ -1,6 +1,7 @@
 /* Series of a dump, added to a profile. Room: tools. Context: one thread; hostile bytes.
  *
- * One rule: what does not rise in time, or says that more was live than the most, is none. */
+ * One rule: a series that does not rise in time, or whose values contradict each other, is
+ * refused. */
 #ifndef MEMLOG_TOOLS_ANALYZER_MODEL_TRACE_SERIES_H
 #define MEMLOG_TOOLS_ANALYZER_MODEL_TRACE_SERIES_H
 

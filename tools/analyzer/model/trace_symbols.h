@@ -1,8 +1,8 @@
-/* Names that a dump brings with it: Perfetto's ModuleSymbols packets. Room: tools.
+/* Names inside a dump: Perfetto's ModuleSymbols packets. Room: tools.
  * Context: one thread; hostile bytes.
  *
- * One rule: a name belongs to a file (path and build id) and an ELF address of it, as a frame's. So
- * symbols may stand anywhere in the trace, and `cat DUMP SYMBOLS` is a dump with names. */
+ * One rule: a name belongs to a file (path and build id) and an ELF address in it, as a frame does.
+ * So symbols may be anywhere in the trace, and `cat DUMP SYMBOLS` is a dump with names. */
 #ifndef MEMLOG_TOOLS_ANALYZER_MODEL_TRACE_SYMBOLS_H
 #define MEMLOG_TOOLS_ANALYZER_MODEL_TRACE_SYMBOLS_H
 

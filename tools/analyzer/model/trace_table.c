@@ -112,8 +112,8 @@ static bool decode_module(pb_istream_t *stream, const pb_field_t *field, void **
     return true;
 }
 
-/* Hold a node against what is there. False: the piece is nonsense. A reference to something that is
- * missing is taken off. */
+/* Check a node against the tables. False: the piece is inconsistent. A reference to something
+ * missing is removed. */
 static bool node_check(struct table *table, size_t at) {
     struct ml_profile_process *process = table->process;
     struct ml_profile_node *node = &process->nodes[at];

@@ -1,8 +1,8 @@
 /* Rows of one process's tables, added to a profile. Room: tools. Context: one thread; hostile
  * bytes.
  *
- * One rule: figures are never dropped for the sake of their stack. A cell whose node is missing
- * (its packet was damaged) goes to "no stack", and the profile says `damaged`. */
+ * One rule: figures are never dropped because their stack is missing. A cell without its node
+ * (whose packet was damaged) goes to "no stack", and the profile is `damaged`. */
 #ifndef MEMLOG_TOOLS_ANALYZER_MODEL_TRACE_TABLE_H
 #define MEMLOG_TOOLS_ANALYZER_MODEL_TRACE_TABLE_H
 
@@ -23,7 +23,7 @@ struct ml_text_target {
 bool ml_text_read(pb_istream_t *stream, struct ml_text_target *target);
 
 /* Decode a MemlogTable. Errors: ML_PEER_FORM; ML_PEER_REFERENCE no such process; ML_PEER_RANGE ids
- * that do not rise, a frame kind that nobody knows; ML_PEER_LIMIT; ML_ENV_MEMORY. */
+ * that do not rise, an unknown frame kind; ML_PEER_LIMIT; ML_ENV_MEMORY. */
 ML_NODISCARD enum ml_status ml_trace_decode_table(struct ml_profile *profile, pb_istream_t *stream);
 
 #endif
