@@ -45,9 +45,18 @@ void ml_uncovered_add_unseen(
 }
 
 void ml_uncovered_add_unrecorded(
-    struct ml_uncovered *uncovered, bool is_idle, uint64_t private_bytes, uint64_t processes
+    struct ml_uncovered *uncovered,
+    const char *name,
+    const char *reason,
+    bool is_idle,
+    uint64_t private_bytes,
+    uint64_t processes
 ) {
     if (ml_uncovered_hides(is_idle, private_bytes)) {
+        if (uncovered->reason == NULL || private_bytes > uncovered->unrecorded_most_bytes) {
+            uncovered->unrecorded_name = name;
+            uncovered->reason = reason;
+        }
         uncovered->unrecorded += processes;
         uncovered->unrecorded_most_bytes = larger(uncovered->unrecorded_most_bytes, private_bytes);
     }
@@ -111,6 +120,23 @@ static void add_unseen(char *text, const struct ml_uncovered *uncovered) {
     add_size(text, uncovered->more_processes, uncovered->more_most_bytes);
 }
 
+/* Why, where nothing else is told: of somebody whose memory is not all seen the sentence is full.
+ */
+static void add_reason(char *text, const struct ml_uncovered *uncovered) {
+    const size_t used = strlen(text);
+
+    if (uncovered->unseen == NULL && uncovered->reason != NULL && uncovered->reason[0] != '\0') {
+        snprintf(
+            text + used,
+            ML_UNCOVERED_BYTES - used,
+            "%s %.64s: %.256s",
+            uncovered->unrecorded == 1 ? ":" : ", such as",
+            uncovered->unrecorded_name,
+            uncovered->reason
+        );
+    }
+}
+
 const char *
 ml_uncovered_words(const struct ml_uncovered *uncovered, char out_text[ML_UNCOVERED_BYTES]) {
     out_text[0] = '\0';
@@ -119,6 +145,7 @@ ml_uncovered_words(const struct ml_uncovered *uncovered, char out_text[ML_UNCOVE
     }
     add(out_text, uncovered->unrecorded, "process was not recorded", "processes were not recorded");
     add_size(out_text, uncovered->unrecorded, uncovered->unrecorded_most_bytes);
+    add_reason(out_text, uncovered);
     if (uncovered->unrecorded == 0) {
         add(out_text,
             uncovered->not_profiled,

@@ -17,8 +17,9 @@ struct ml_uncovered {
     uint64_t unseen_bytes, unseen_processes;
     uint64_t more_processes, more_most_bytes;
     uint64_t unrecorded, unrecorded_most_bytes;
-    uint64_t not_profiled; /* programs without memlog */
-    uint64_t missed;       /* processes that ended before anybody saw them */
+    const char *unrecorded_name, *reason; /* of the one with most private memory; NULL: none */
+    uint64_t not_profiled;                /* programs without memlog */
+    uint64_t missed;                      /* processes that ended before anybody saw them */
 };
 
 /* Whether a process without a profile may hide allocations. A fork that allocated nothing and has
@@ -36,9 +37,14 @@ void ml_uncovered_add_unseen(
     uint64_t processes
 );
 
-/* Add a process without a profile, if it may hide allocations. */
+/* Add a process without a profile, and why it has none, if it may hide allocations. */
 void ml_uncovered_add_unrecorded(
-    struct ml_uncovered *uncovered, bool is_idle, uint64_t private_bytes, uint64_t processes
+    struct ml_uncovered *uncovered,
+    const char *name,
+    const char *reason,
+    bool is_idle,
+    uint64_t private_bytes,
+    uint64_t processes
 );
 
 bool ml_uncovered_is_any(const struct ml_uncovered *uncovered);

@@ -45,7 +45,9 @@ uncovered_of(const struct ml_engine *engine, const struct memlog_service_figures
     for (uint32_t i = 0; i < count; i++) {
         const struct ml_engine_process process = ml_engine_process(engine, i);
         if (!ml_recording_in_service(process.recording)) {
-            ml_uncovered_add_unrecorded(&uncovered, false, process.footprint_bytes, 1);
+            ml_uncovered_add_unrecorded(
+                &uncovered, process.name, process.note, false, process.footprint_bytes, 1
+            );
         }
     }
     for (uint32_t i = 0; reply != NULL && i < reply->clients.count; i++) {
@@ -66,6 +68,8 @@ uncovered_of(const struct ml_engine *engine, const struct memlog_service_figures
         const struct ml_engine_unrecorded one = ml_engine_unrecorded(engine, i);
         ml_uncovered_add_unrecorded(
             &uncovered,
+            one.name,
+            one.reason,
             one.is_idle,
             one.footprint_bytes,
             one.folded_processes > 0 ? one.folded_processes : 1

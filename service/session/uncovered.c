@@ -27,13 +27,19 @@ largest_unseen(const struct ml_snapshot *snapshot, uint32_t *out_count) {
     return largest;
 }
 
-/* Who has no profile. Forks that allocate nothing hide nothing, as long as they have little. */
-static uint32_t unrecorded(const struct ml_snapshot *snapshot) {
+/* Who has no profile, and the one of them with most private memory. Forks that allocate nothing
+ * hide nothing, as long as they have little. */
+static uint32_t
+unrecorded(const struct ml_snapshot *snapshot, const struct ml_snapshot_unrecorded **out_largest) {
     uint32_t count = 0;
+    *out_largest = NULL;
     for (uint32_t i = 0; i < snapshot->unrecorded_count; i++) {
         const struct ml_snapshot_unrecorded *one = &snapshot->unrecorded[i];
         if (!one->idle || one->footprint_bytes > ML_COVERAGE_SMALL_BYTES) {
             count += one->folded_processes > 0 ? one->folded_processes : 1;
+            if (*out_largest == NULL || one->footprint_bytes > (*out_largest)->footprint_bytes) {
+                *out_largest = one;
+            }
         }
     }
     return count;
@@ -54,10 +60,25 @@ static void add(char text[TEXT_BYTES], uint64_t count, const char *one, const ch
     }
 }
 
+/* In the words of the report (base/uncovered.h). */
+static void
+add_reason(char text[TEXT_BYTES], uint32_t count, const struct ml_snapshot_unrecorded *one) {
+    const size_t used = strlen(text);
+    (void)snprintf(
+        text + used,
+        TEXT_BYTES - used,
+        "%s %.64s: %.256s",
+        count == 1 ? ":" : ", such as",
+        one->name.bytes,
+        one->reason.bytes
+    );
+}
+
 bool ml_snapshot_uncover(struct ml_snapshot *snapshot) {
     uint32_t unseen = 0;
     const struct ml_snapshot_process *largest = largest_unseen(snapshot, &unseen);
-    const uint32_t without = unrecorded(snapshot);
+    const struct ml_snapshot_unrecorded *other = NULL;
+    const uint32_t without = unrecorded(snapshot, &other);
     char text[TEXT_BYTES];
     text[0] = 0;
     if (largest != NULL) {
@@ -65,6 +86,9 @@ bool ml_snapshot_uncover(struct ml_snapshot *snapshot) {
         add(text, unseen - 1, "more process is not all seen", "more processes are not all seen");
     }
     add(text, without, "process was not recorded", "processes were not recorded");
+    if (largest == NULL && other != NULL && other->reason.count_bytes > 0) {
+        add_reason(text, without, other);
+    }
     if (without == 0) {
         add(text,
             snapshot->not_profiled_count,

@@ -193,7 +193,7 @@ class LivePage(browsing.Case):
         report = self.whole_report(process.memlog_folder / made["path"].split("/")[-1])
         # The same words as the report's.
         self.assertEqual(live["uncovered"], report["dump"]["uncovered"])
-        self.assertRegex(live["uncovered"], r"^1 process was not recorded \([\d.]+ KiB private memory\)$")
+        self.assertRegex(live["uncovered"], r"^1 process was not recorded \([\d.]+ KiB private memory\): static: statically linked: there is no dynamic loader that could load memlog$")
         seen = self.drive("covered.js", page.url)
         self.assertEqual((seen["complaints"], seen["overflow"]), ([], [0] * 5))
         self.assertEqual(seen["uncovered"], f"NOT COVERED {live['uncovered']}")

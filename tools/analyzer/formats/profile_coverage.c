@@ -34,7 +34,12 @@ static struct ml_uncovered uncovered_of(const struct ml_profile *profile) {
     for (size_t i = 0; i < profile->others_count; i++) {
         const struct ml_profile_process *other = &profile->others[i];
         ml_uncovered_add_unrecorded(
-            &uncovered, other->idle, other->footprint_bytes, processes_of(other)
+            &uncovered,
+            other->name.bytes,
+            other->not_recorded_reason.bytes,
+            other->idle,
+            other->footprint_bytes,
+            processes_of(other)
         );
     }
     return uncovered;
