@@ -265,6 +265,19 @@ struct ml_symbol_owner ml_symbol_first(const char *name) {
     return (struct ml_symbol_owner){.path = NULL};
 }
 
+bool ml_symbol_is_ours(const ElfW(Dyn) * dynamic) {
+    return dynamic == &_DYNAMIC[0];
+}
+
+uintptr_t ml_symbol_function_in(uintptr_t base, const ElfW(Dyn) * dynamic, const char *name) {
+    const struct tables tables = tables_of(base, dynamic);
+    const uint32_t index = find_in(&tables, name, gnu_hash_of(name));
+    const ElfW(Sym) *symbol = index != 0 ? &tables.symbols[index] : NULL;
+    return symbol != NULL && ELF64_ST_TYPE(symbol->st_info) != STT_GNU_IFUNC
+               ? base + symbol->st_value
+               : 0;
+}
+
 /* The relocations with names of an object: all of its procedure linkage, and what stands behind the
  * relative ones. */
 struct wants {

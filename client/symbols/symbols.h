@@ -9,6 +9,7 @@
 #include <link.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct ml_loaded_symbol {
     void *address;    /* NULL: no definition */
@@ -53,6 +54,13 @@ struct ml_symbol_owner ml_symbol_first(const char *name);
 /* Whether an object of the program references that name, other than the one that defines it and
  * this one. Reads their relocations. Context: as ml_symbol_next. */
 bool ml_symbol_is_wanted(const char *name, const struct ml_symbol_owner *owner);
+
+/* Whether that dynamic section is this object's. */
+bool ml_symbol_is_ours(const ElfW(Dyn) * dynamic);
+
+/* The address of a function that the object with that dynamic section defines, as ml_symbol_in, but
+ * nobody is called: an indirect function is none. 0: none. Context: any; the object stays. */
+uintptr_t ml_symbol_function_in(uintptr_t base, const ElfW(Dyn) * dynamic, const char *name);
 
 /* The definition in the object with that dynamic section, which lies `base` off where it was linked
  * for: as dlsym takes it, the default version alone. NULL: none. For tests beside the above. */
