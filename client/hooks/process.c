@@ -13,6 +13,7 @@
 #include "client/hooks/next.h"
 #include "client/recording/hook.h"
 #include "client/recording/lifecycle.h"
+#include "client/recording/past.h"
 #include "client/recording/record.h"
 #include "client/recording/seccomp_probe.h"
 #include "client/startup/libc.h"
@@ -136,7 +137,9 @@ ML_VISIBLE int dlclose(void *handle) {
         ml_unwind_unload_begin(ml_process.unwind);
     }
     ml_next_forget_late_new();
+    ml_past_closing(handle);
     const int result = ml_libc.dlclose(handle);
+    ml_past_closed();
     ml_next_forget_late_new();
     if (connected) {
         struct ml_thread *thread = &ml_thread;

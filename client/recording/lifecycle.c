@@ -8,6 +8,7 @@
 #include "client/memlog.h"
 #include "client/recording/check.h"
 #include "client/recording/hook.h"
+#include "client/recording/past.h"
 #include "client/recording/record.h"
 #include "client/recording/sampler.h"
 #include "client/startup/handshake.h"
@@ -321,6 +322,7 @@ static void become_child(struct ml_thread *thread) {
         (void)ml_handshake_cannot_use(socket_fd, MEMLOG_CLIENT_NOT_PROFILED_REASON_NO_ROOM);
         return;
     }
+    ml_past_tell_again();
     begin_stream(thread, serial);
 }
 
@@ -490,6 +492,7 @@ void ml_lifecycle_end(uint32_t kind) {
             &ml_process_staging_header()->lost_nested, lost_events, __ATOMIC_RELAXED
         );
     }
+    ml_past_look_last();
     struct ml_event event = {.kind = ML_EVENT_END};
     event.end_kind = kind;
     record_alone(&event);

@@ -3,6 +3,7 @@
 #include <sys/prctl.h>
 
 #include "client/recording/check.h"
+#include "client/recording/past.h"
 #include "client/stream/module_record.h"
 #include "client/stream/overrun.h"
 #include "client/stream/stack_table.h"
@@ -56,6 +57,7 @@ static uint32_t new_node(struct ml_lane *lane, const struct ml_unwind_entry *ent
     const uint32_t node = walked_node(lane, entry);
     if (lane->second == 0 && node != 0) {
         ml_unwind_memo_keep(&lane->unwind, ml_process.unwind, entry, node);
+        ml_past_step(entry->pc);
     }
     return node;
 }

@@ -50,7 +50,7 @@
 #define ML_SAMPLING_MAX_BYTES (UINT64_C(1) << 32)
 
 enum {
-    ML_STAGING_VERSION = 1,
+    ML_STAGING_VERSION = 2,
     ML_STAGING_HEADER_BYTES = 4096,
     ML_STAGING_LANE_BYTES = 64,
     ML_STAGING_LANES_OFFSET = ML_STAGING_HEADER_BYTES,
@@ -63,6 +63,7 @@ enum {
     ML_PUBLISHED_BYTES_MASK = (1 << 15) - 1,
     ML_PROFILE_SHIFT =
         32, /* of chunk numbers, which have 48 bits: 2^32 chunks a lane and profile */
+    ML_PAST_FILE_BYTES = 64, /* longer names are cut */
     ML_STAGING_SLACK_NS =
         20000 /* a store buffer drains in well under 1 us; interrupts drain it too */
 };
@@ -72,7 +73,8 @@ struct ml_staging_header {
     uint32_t version;
     uint32_t slots;      /* 1 .. ML_STAGING_SLOTS_MAX; set before sharing */
     uint32_t lanes_used; /* lanes [0, lanes_used) have ever been used; only grows */
-    uint32_t reserved;
+    uint32_t past; /* ML_PAST_*: what was seen to go past memlog, in the process's whole life; only
+                      grows; release-stored behind `past_file` */
     uint64_t truncated_stacks; /* stacks cut at ML_STACK_DEPTH_MAX: events, not stacks; relaxed
                                   counter */
     uint64_t broken_stacks;    /* events whose stack could not be walked to its end */
@@ -86,6 +88,15 @@ struct ml_staging_header {
     uint64_t node_count;      /* nodes defined */
     uint64_t lost_messages;   /* refused by the host: forked children and programs that run
                                  unrecorded, which the report does not know */
+    char past_file[ML_PAST_FILE_BYTES]; /* of the first object with ML_PAST_CALLS; any bytes, ended
+                                           by a 0 */
+};
+
+/* Of `past`. */
+enum {
+    ML_PAST_CALLS = 1,      /* an object's calls go to another allocator's functions */
+    ML_PAST_SEVERAL = 2,    /* not that object's alone */
+    ML_PAST_SECOND_LIBC = 4 /* a namespace of its own (dlmopen) has a libc of its own */
 };
 
 /* One cache line: only its owner writes it. */

@@ -1,4 +1,6 @@
 /* A client's figures: its sums, where its events have gone, and why they are not complete. */
+#include <string.h>
+
 #include "service/session/internal.h"
 
 static uint64_t larger(uint64_t a, uint64_t b) {
@@ -48,6 +50,19 @@ static bool complete(const struct ml_client *client, const struct ml_accounting 
            ml_accounting_lost(accounting) == 0;
 }
 
+/* What its staging says of objects whose calls go past memlog: the process's own word, cut to its
+ * room. */
+static struct ml_coverage_past past_of(const struct ml_staging_header *header) {
+    struct ml_coverage_past past = {
+        .calls = (header->past & ML_PAST_CALLS) != 0,
+        .several = (header->past & ML_PAST_SEVERAL) != 0,
+        .second_libc = (header->past & ML_PAST_SECOND_LIBC) != 0};
+    memcpy(past.file, header->past_file, sizeof(header->past_file));
+    past.file[sizeof(header->past_file) - 1] = 0;
+    return past;
+}
+_Static_assert((int)ML_COVERAGE_NAME_BYTES >= (int)ML_PAST_FILE_BYTES, "it fits");
+
 /* Frees that find no block, of a process that is known whole: the blocks were never told, or they
  * were told and their frees never. Nothing of that is a lost event. A forked child frees what it
  * inherited. */
@@ -59,7 +74,8 @@ coverage_of(const struct ml_client *client, bool is_complete, uint64_t unknown_f
         .past_is_sure = is_complete && client->setup.from_startup && !client->tracker.totals_only,
         .total_blocks = client->tracker.totals.total_blocks,
         .unknown_frees = client->setup.forked ? 0 : unknown_frees,
-        .missed_frees = client->tracker.missed_frees};
+        .missed_frees = client->tracker.missed_frees,
+        .past = past_of(&client->staging.header)};
     struct ml_coverage_told told;
     ml_coverage_tell(&client->coverage, &facts, &told);
     return told;

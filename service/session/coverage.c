@@ -112,14 +112,31 @@ static bool tell_found(
             allocator->entry_point,
             allocator->entry_point_of
         );
-    } else if (allocator->second_libc) {
+    } else if (allocator->second_libc || facts->past.second_libc) {
         (void)snprintf(
             out_unseen,
             ML_COVERAGE_UNSEEN_BYTES,
-            "a second libc is loaded (dlmopen), whose malloc memlog does not see"
+            "a second libc was loaded (dlmopen), whose malloc memlog does not see"
         );
     }
     return out_unseen[0] != 0;
+}
+
+/* Whose calls the client has seen to go past memlog. */
+static bool
+tell_calls(const struct ml_coverage_past *past, char out_unseen[ML_COVERAGE_UNSEEN_BYTES]) {
+    if (!past->calls) {
+        return false;
+    }
+    (void)snprintf(
+        out_unseen,
+        ML_COVERAGE_UNSEEN_BYTES,
+        "the allocator calls of %s%s go past memlog (opened with RTLD_DEEPBIND?): they are not "
+        "seen",
+        past->file[0] != 0 ? past->file : "a library",
+        past->several ? " and other libraries" : ""
+    );
+    return true;
 }
 
 /* Blocks that come and go past memlog. */
@@ -180,7 +197,7 @@ void ml_coverage_tell(
       .private_bytes = reading->private_bytes,
       .allocator = ml_coverage_allocator(&coverage->allocator)};
     if (tell_found(&coverage->allocator, facts, out_told->unseen) ||
-        tell_past(facts, out_told->unseen)) {
+        tell_calls(&facts->past, out_told->unseen) || tell_past(facts, out_told->unseen)) {
         return;
     }
     if (ml_coverage_is_unexplained(reading)) {

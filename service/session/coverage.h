@@ -33,6 +33,12 @@ struct ml_allocator {
     char entry_point_of[ML_COVERAGE_NAME_BYTES]; /* its file; "": the executable */
 };
 
+/* What the client has seen to go past memlog among the objects that were loaded later. */
+struct ml_coverage_past {
+    bool calls, several, second_libc;  /* ML_PAST_* of ipc/wire/staging.h */
+    char file[ML_COVERAGE_NAME_BYTES]; /* the first whose calls do */
+};
+
 /* Private memory as the host read it, and the heap at that moment. */
 struct ml_coverage_reading {
     bool was_read; /* false: there was none, and all else is 0 */
@@ -56,6 +62,7 @@ struct ml_coverage_facts {
     uint64_t total_blocks; /* ever allocated, as memlog saw it */
     uint64_t unknown_frees;
     uint64_t missed_frees;
+    struct ml_coverage_past past;
 };
 
 /* What is told of it. */

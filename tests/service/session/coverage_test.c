@@ -157,7 +157,29 @@ START_TEST(what_the_constructor_found_is_told_before_anything_else) {
         7,
         "the executable has an allocator of its own (je_malloc), which memlog does not see"
     );
-    unseen_is(&second, 7, "a second libc is loaded (dlmopen), whose malloc memlog does not see");
+    unseen_is(&second, 7, "a second libc was loaded (dlmopen), whose malloc memlog does not see");
+}
+END_TEST
+
+START_TEST(objects_whose_calls_go_past_memlog_are_named_before_what_they_did) {
+    struct ml_coverage_facts facts = healthy();
+    const struct ml_coverage_reading reading = reading_of(MIB, MIB, MIB);
+    facts.unknown_frees = 100;
+    facts.past = (struct ml_coverage_past){.calls = true, .file = "plugin.so"};
+    ck_assert_str_eq(
+        told_of(&reading, &facts).unseen,
+        "the allocator calls of plugin.so go past memlog (opened with RTLD_DEEPBIND?): they are "
+        "not seen"
+    );
+    facts.past.several = true;
+    facts.past.file[0] = 0;
+    ck_assert_str_eq(
+        told_of(&reading, &facts).unseen,
+        "the allocator calls of a library and other libraries go past memlog (opened with "
+        "RTLD_DEEPBIND?): they are not seen"
+    );
+    facts.past.second_libc = true;
+    ck_assert_ptr_nonnull(strstr(told_of(&reading, &facts).unseen, "a second libc was loaded"));
 }
 END_TEST
 
@@ -209,6 +231,7 @@ int main(void) {
     tcase_add_test(cases, blocks_that_were_never_touched_are_nobodys_fault);
     tcase_add_test(cases, what_came_before_the_recording_is_said_to_be_unknown);
     tcase_add_test(cases, what_the_constructor_found_is_told_before_anything_else);
+    tcase_add_test(cases, objects_whose_calls_go_past_memlog_are_named_before_what_they_did);
     tcase_add_test(cases, blocks_that_come_and_go_past_memlog_are_told_where_nothing_was_lost);
     tcase_add_test(cases, an_allocator_is_called_by_the_name_of_its_file);
     suite_add_tcase(suite, cases);

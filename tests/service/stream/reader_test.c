@@ -240,7 +240,7 @@ START_TEST(staging_that_is_none_is_refused) {
     struct ml_staging_header bad[] = {good, good, good, good};
     const enum ml_status expected[] = {ML_PEER_FORM, ML_PEER_VERSION, ML_PEER_RANGE, ML_PEER_RANGE};
     bad[0].magic = 0;
-    bad[1].version = 2;
+    bad[1].version = ML_STAGING_VERSION + 1;
     bad[2].slots = 0;
     bad[3].slots = ML_STAGING_SLOTS_MAX + 1;
     size_t count = 0;
