@@ -66,10 +66,9 @@ struct ml_channel *ml_commands_reach_host(const char *path) {
     return channel;
 }
 
-void ml_commands_json_text(const char *bytes, size_t count_bytes) {
-    struct ml_json json = ml_json_over(stdout);
-
-    ml_json_text(&json, bytes, count_bytes);
+void ml_commands_json_member(struct ml_json *json, const char *name, struct ml_string value) {
+    ml_json_key(json, name);
+    ml_json_text(json, value.data, value.count_bytes);
 }
 
 void ml_commands_put_path(const char *bytes, size_t count_bytes) {
@@ -81,83 +80,73 @@ void ml_commands_put_path(const char *bytes, size_t count_bytes) {
     (void)putchar('\n');
 }
 
-static void json_field(const char *name, struct ml_string value) {
-    (void)printf(", \"%s\": ", name);
-    ml_commands_json_text(value.data, value.count_bytes);
-}
-
-static void json_uploads(const struct memlog_host_uploads *uploads) {
+static void json_uploads(struct ml_json *json, const struct memlog_host_uploads *uploads) {
     if (uploads->target.count_bytes == 0) {
         return;
     }
-    (void)printf(
-        ", \"uploads\": {\"sent\": %" PRIu64 ", \"sent_bytes\": %" PRIu64 ", \"retries\": %" PRIu64
-        ", \"given_up\": %" PRIu64 ", \"refused\": %" PRIu64 ", \"waiting\": %" PRIu32
-        ", \"next_ms\": %" PRIu64,
-        uploads->sent,
-        uploads->sent_bytes,
-        uploads->retries,
-        uploads->given_up,
-        uploads->refused,
-        uploads->waiting,
-        uploads->next_ms
-    );
-    json_field("target", uploads->target);
-    json_field("last_error", uploads->last_error);
-    (void)printf(", \"history\": [");
+    ml_json_key(json, "uploads");
+    ml_json_open(json, '{');
+    ml_json_number_member(json, "sent", uploads->sent);
+    ml_json_number_member(json, "sent_bytes", uploads->sent_bytes);
+    ml_json_number_member(json, "retries", uploads->retries);
+    ml_json_number_member(json, "given_up", uploads->given_up);
+    ml_json_number_member(json, "refused", uploads->refused);
+    ml_json_number_member(json, "waiting", uploads->waiting);
+    ml_json_number_member(json, "next_ms", uploads->next_ms);
+    ml_commands_json_member(json, "target", uploads->target);
+    ml_commands_json_member(json, "last_error", uploads->last_error);
+    ml_json_key(json, "history");
+    ml_json_open(json, '[');
     for (uint32_t i = 0; i < uploads->history.count; i++) {
-        (void)printf(i > 0 ? ", " : "");
-        ml_commands_json_text(
-            uploads->history.items[i].data, uploads->history.items[i].count_bytes
-        );
+        const struct ml_string *line = &uploads->history.items[i];
+        ml_json_text(json, line->data, line->count_bytes);
     }
-    (void)printf("]}");
+    ml_json_close(json, ']');
+    ml_json_close(json, '}');
+}
+
+static void json_process(struct ml_json *json, const struct memlog_host_process_row *row) {
+    ml_json_line(json);
+    ml_json_open(json, '{');
+    ml_json_number_member(json, "id", row->id);
+    ml_json_number_member(json, "pid", row->pid);
+    ml_json_number_member(json, "parent_pid", row->parent_pid);
+    ml_commands_json_member(json, "name", row->name);
+    ml_commands_json_member(json, "role", row->role);
+    ml_commands_json_member(json, "state", row->state);
+    ml_json_bool_member(json, "recording", row->recording);
+    ml_json_number_member(json, "live_bytes", row->live_bytes);
+    ml_json_number_member(json, "live_blocks", row->live_blocks);
+    ml_json_number_member(json, "peak_bytes", row->peak_bytes);
+    ml_json_number_member(json, "total_bytes", row->total_bytes);
+    ml_json_number_member(json, "events", row->events);
+    ml_json_number_member(json, "lost_events", row->lost_events);
+    ml_json_number_member(json, "waits", row->waits);
+    ml_json_number_member(json, "waited_ns", row->waited_ns);
+    ml_json_number_member(json, "longest_wait_ns", row->longest_wait_ns);
+    ml_json_number_member(json, "sampling_bytes", row->sampling_bytes);
+    ml_json_number_member(json, "footprint_bytes", row->footprint_bytes);
+    if (row->folded_processes > 0) {
+        ml_json_number_member(json, "folded_processes", row->folded_processes);
+    }
+    ml_commands_json_member(json, "note", row->note);
+    ml_json_close(json, '}');
 }
 
 static void print_json(const struct memlog_host_ps_reply *reply) {
-    (void)printf("{\"memlog\": 1, \"program\": ");
-    ml_commands_json_text(reply->program.data, reply->program.count_bytes);
-    (void)printf(", \"processes\": [");
+    struct ml_json json = ml_json_over(stdout);
+    ml_json_open(&json, '{');
+    ml_json_number_member(&json, "memlog", 1);
+    ml_commands_json_member(&json, "program", reply->program);
+    ml_json_key(&json, "processes");
+    ml_json_open(&json, '[');
     for (uint32_t i = 0; i < reply->processes.count; i++) {
-        const struct memlog_host_process_row *row = &reply->processes.items[i];
-        (void)printf(
-            "%s\n  {\"id\": %" PRIu32 ", \"pid\": %" PRIu32 ", \"parent_pid\": %" PRIu32,
-            i > 0 ? "," : "",
-            row->id,
-            row->pid,
-            row->parent_pid
-        );
-        json_field("name", row->name);
-        json_field("role", row->role);
-        json_field("state", row->state);
-        (void)printf(
-            ", \"recording\": %s, \"live_bytes\": %" PRIu64 ", \"live_blocks\": %" PRIu64
-            ", \"peak_bytes\": %" PRIu64 ", \"total_bytes\": %" PRIu64 ", \"events\": %" PRIu64
-            ", \"lost_events\": %" PRIu64 ", \"waits\": %" PRIu64 ", \"waited_ns\": %" PRIu64
-            ", \"longest_wait_ns\": %" PRIu64 ", \"sampling_bytes\": %" PRIu64
-            ", \"footprint_bytes\": %" PRIu64,
-            row->recording ? "true" : "false",
-            row->live_bytes,
-            row->live_blocks,
-            row->peak_bytes,
-            row->total_bytes,
-            row->events,
-            row->lost_events,
-            row->waits,
-            row->waited_ns,
-            row->longest_wait_ns,
-            row->sampling_bytes,
-            row->footprint_bytes
-        );
-        if (row->folded_processes > 0) {
-            (void)printf(", \"folded_processes\": %" PRIu32, row->folded_processes);
-        }
-        json_field("note", row->note);
-        (void)printf("}");
+        json_process(&json, &reply->processes.items[i]);
     }
-    (void)printf("%s]", reply->processes.count > 0 ? "\n" : "");
-    json_uploads(&reply->uploads);
-    (void)printf("}\n");
+    ml_json_close(&json, ']');
+    json_uploads(&json, &reply->uploads);
+    ml_json_close(&json, '}');
+    (void)putchar('\n');
 }
 
 enum { FOLDED_TEXT_BYTES = 48 };

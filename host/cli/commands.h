@@ -9,7 +9,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/json_writer.h"
 #include "base/option_table.h"
+#include "mojom_like_idl/runtime/layout.h"
 
 struct ml_channel;
 
@@ -60,8 +62,8 @@ bool ml_commands_read(
 /* Say that a command line was not understood, and where help is. Returns ML_EXIT_USAGE. */
 int ml_commands_wrong(const struct ml_option_table *table, const char *error);
 
-/* Write a string to stdout as JSON has it, quotes included. */
-void ml_commands_json_text(const char *bytes, size_t count_bytes);
+/* A member of an object whose value is a string of a message. */
+void ml_commands_json_member(struct ml_json *json, const char *name, struct ml_string value);
 
 /* Write a path to stdout, and a line's end: as it is for programs, printable for a terminal. */
 void ml_commands_put_path(const char *bytes, size_t count_bytes);

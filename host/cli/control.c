@@ -137,19 +137,23 @@ static bool parse(
 static int
 tell(const struct memlog_host_outcome *outcomes, uint32_t count, bool json, const char *what) {
     bool all = true;
-    (void)printf("%s", json ? "{\"memlog\": 1, \"processes\": [" : "");
+    struct ml_json out = ml_json_over(stdout);
+    if (json) {
+        ml_json_open(&out, '{');
+        ml_json_number_member(&out, "memlog", 1);
+        ml_json_key(&out, "processes");
+        ml_json_open(&out, '[');
+    }
     for (uint32_t i = 0; i < count; i++) {
         const struct memlog_host_outcome *one = &outcomes[i];
         all = all && one->done;
         if (json) {
-            (void)printf(
-                "%s\n  {\"pid\": %" PRIu32 ", \"done\": %s, \"trouble\": ",
-                i > 0 ? "," : "",
-                one->pid,
-                one->done ? "true" : "false"
-            );
-            ml_commands_json_text(one->trouble.data, one->trouble.count_bytes);
-            (void)printf("}");
+            ml_json_line(&out);
+            ml_json_open(&out, '{');
+            ml_json_number_member(&out, "pid", one->pid);
+            ml_json_bool_member(&out, "done", one->done);
+            ml_commands_json_member(&out, "trouble", one->trouble);
+            ml_json_close(&out, '}');
         } else if (one->done) {
             (void)printf("%" PRIu32 " %s\n", one->pid, what);
         } else {
@@ -162,7 +166,11 @@ tell(const struct memlog_host_outcome *outcomes, uint32_t count, bool json, cons
             );
         }
     }
-    (void)printf("%s", json ? "\n]}\n" : "");
+    if (json) {
+        ml_json_close(&out, ']');
+        ml_json_close(&out, '}');
+        (void)putchar('\n');
+    }
     return all ? 0 : ML_EXIT_FAILED;
 }
 

@@ -391,7 +391,7 @@ const struct ml_option_table ml_doctor_table = {
 };
 
 int ml_command_doctor(char *const *words) {
-    struct ml_findings findings = {.is_first = true};
+    struct ml_findings findings = {.json = ml_json_over(stdout)};
     struct arguments arguments = {.pid = 0};
     int exit_code = 0;
     if (!ml_commands_read(&ml_doctor_table, words, &arguments, NULL, &exit_code)) {
@@ -402,8 +402,13 @@ int ml_command_doctor(char *const *words) {
             &ml_doctor_table, "--pid and a program are two things: one of them"
         );
     }
-    findings.json = arguments.json;
-    (void)printf("%s", findings.json ? "{\"memlog\": 1, \"findings\": [" : "");
+    findings.is_json = arguments.json;
+    if (findings.is_json) {
+        ml_json_open(&findings.json, '{');
+        ml_json_number_member(&findings.json, "memlog", 1);
+        ml_json_key(&findings.json, "findings");
+        ml_json_open(&findings.json, '[');
+    }
     ml_doctor_parts(&findings);
     ml_doctor_system(&findings);
     ml_doctor_limits(&findings);
@@ -419,6 +424,10 @@ int ml_command_doctor(char *const *words) {
         check_program(&findings, &never, arguments.program);
     }
     ml_never_list_fini(&never);
-    (void)printf("%s", findings.json ? "]}\n" : "");
+    if (findings.is_json) {
+        ml_json_close(&findings.json, ']');
+        ml_json_close(&findings.json, '}');
+        (void)putchar('\n');
+    }
     return findings.failed ? 1 : 0;
 }

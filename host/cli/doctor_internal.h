@@ -7,15 +7,16 @@
 
 #include <stdbool.h>
 
+#include "base/json_writer.h"
 #include "host/process/never_list.h"
 
 /* A note costs no profile; a failure does. */
 enum ml_doctor_verdict { ML_DOCTOR_OK, ML_DOCTOR_NOTE, ML_DOCTOR_FAIL };
 
 struct ml_findings {
-    bool json;
-    bool is_first;
+    bool is_json;
     bool failed; /* one of them was a failure */
+    struct ml_json json;
 };
 
 /* Say one finding on stdout, a line or a JSON object; `what` is the kind of check. */

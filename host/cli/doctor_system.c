@@ -42,21 +42,19 @@ void ml_doctor_find(
     (void)vsnprintf(text, sizeof(text), format, arguments);
     va_end(arguments);
     findings->failed = findings->failed || verdict == ML_DOCTOR_FAIL;
-    if (findings->json) {
-        (void)printf(
-            "%s\n  {\"check\": \"%s\", \"verdict\": \"%s\", \"text\": ",
-            findings->is_first ? "" : ",",
-            what,
-            json_words[verdict]
-        );
-        ml_commands_json_text(text, strlen(text));
-        (void)printf("}");
+    if (findings->is_json) {
+        struct ml_json *json = &findings->json;
+        ml_json_line(json);
+        ml_json_open(json, '{');
+        ml_json_string_member(json, "check", what);
+        ml_json_string_member(json, "verdict", json_words[verdict]);
+        ml_json_string_member(json, "text", text);
+        ml_json_close(json, '}');
     } else {
         (void)printf("  %-4s  %-12s  ", words[verdict], what);
         ml_printable_put_text(stdout, text);
         (void)putchar('\n');
     }
-    findings->is_first = false;
 }
 
 void ml_doctor_parts(struct ml_findings *findings) {

@@ -51,13 +51,14 @@ static void put_quoted(struct ml_string text) {
 }
 
 static void put_variables(enum form form, const struct memlog_host_join_reply *reply) {
+    struct ml_json json = ml_json_over(stdout);
     switch (form) {
     case FORM_JSON:
-        (void)printf("{\"LD_PRELOAD\": ");
-        ml_commands_json_text(reply->preload.data, reply->preload.count_bytes);
-        (void)printf(", \"MEMLOG_SOCKET\": ");
-        ml_commands_json_text(reply->socket.data, reply->socket.count_bytes);
-        (void)printf("}\n");
+        ml_json_open(&json, '{');
+        ml_commands_json_member(&json, "LD_PRELOAD", reply->preload);
+        ml_commands_json_member(&json, "MEMLOG_SOCKET", reply->socket);
+        ml_json_close(&json, '}');
+        (void)putchar('\n');
         break;
     case FORM_PLAIN:
         (void)printf(
