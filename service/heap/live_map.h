@@ -180,13 +180,6 @@ static inline struct ml_live_line *ml_live_line_beside(const struct ml_live_line
     return (struct ml_live_line *)((uintptr_t)line ^ sizeof(*line));
 }
 
-/* Prefetch what a search for that hash will read. The address is a number: there may be no
- * lines. */
-static inline void ml_live_map_prefetch(const struct ml_live_map *map, uint64_t hash) {
-    const uintptr_t home = ml_live_map_home_index(map, hash);
-    ml_prefetch((const void *)((uintptr_t)map->lines + home * sizeof(*map->lines)));
-}
-
 static inline uint32_t ml_live_low(uint64_t hash) {
     return (uint32_t)(hash >> ML_LIVE_HASH_SHIFT);
 }

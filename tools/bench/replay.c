@@ -1,11 +1,6 @@
-/* replay [--repeat=N] [--json] STREAM... | replay [--repeat=N] --synthetic EVENTS LIVE LANES: how
- * fast the service's core takes a stream on one core, and what it remembers takes. replay
- * [--repeat=N]
- * --together WORKERS[,WORKERS...] STREAM...: how fast several cores take several streams
- * (replay_together.c); with --floor in its place: what of it is decoding and finding blocks alone
- * (replay_floor.c); with --dump PROCESSES: how long a dump of so many processes that all did what
- * STREAM says keeps their pipes waiting (replay_dump.c). Room: tools (testonly: it links the
- * service's core, no shipped tool does).
+/* replay [--repeat=N] [--json] STREAM... | replay [--repeat=N] [--json] --synthetic EVENTS LIVE
+ * LANES: how fast the service's core takes a stream on one core, and what it remembers takes. Room:
+ * tools (testonly: it links the service's core, no shipped tool does).
  *
  * One rule: what is timed is what the service does with bytes that it has read: decode, sequence,
  * track. The stream is in memory before the clock starts, and the clock is of processor time.
@@ -21,37 +16,47 @@
 
 #include "ipc/wire/event.h"
 #include "service/session/session.h"
-#include "tools/bench/replay.h"
 
-enum { READ_BYTES = REPLAY_READ_BYTES, ROUND_BYTES = REPLAY_ROUND_BYTES, NODES = 5000 };
+enum {
+    READ_BYTES = 1 << 16,  /* a read of the pipe */
+    ROUND_BYTES = 1 << 18, /* read between two advances */
+    NODES = 5000
+};
 
-_Noreturn void replay_die(const char *what) {
+struct stream {
+    uint8_t *bytes;
+    size_t count, capacity;
+    size_t untimed; /* bytes in front that are only there to begin with */
+};
+
+/* One line on stderr, and the end. */
+static _Noreturn void die(const char *what) {
     fprintf(stderr, "replay: %s\n", what);
     exit(EXIT_FAILURE);
 }
 
-void replay_append(struct stream *stream, const void *bytes, size_t count) {
+static void append(struct stream *stream, const void *bytes, size_t count) {
     if (stream->capacity - stream->count < count) {
         stream->capacity = (stream->count + count) * 2;
         stream->bytes = realloc(stream->bytes, stream->capacity);
         if (stream->bytes == NULL) {
-            replay_die("no memory");
+            die("no memory");
         }
     }
     memcpy(stream->bytes + stream->count, bytes, count);
     stream->count += count;
 }
 
-void replay_read_file(struct stream *stream, const char *path) {
+static void read_file(struct stream *stream, const char *path) {
     static uint8_t buffer[READ_BYTES];
     FILE *in = fopen(path, "rb");
     if (in == NULL) {
-        replay_die("cannot open the file");
+        die("cannot open the file");
     }
     size_t got = 0;
     do {
         got = fread(buffer, 1, sizeof(buffer), in);
-        replay_append(stream, buffer, got);
+        append(stream, buffer, got);
     } while (got > 0);
     fclose(in);
 }
@@ -73,8 +78,8 @@ static void flush(struct stream *stream, struct lane *lane, unsigned index) {
         .lane = (uint16_t)index,
     };
     ml_frame_header_write(header_bytes, &header);
-    replay_append(stream, header_bytes, sizeof(header_bytes));
-    replay_append(stream, lane->payload, lane->bytes);
+    append(stream, header_bytes, sizeof(header_bytes));
+    append(stream, lane->payload, lane->bytes);
     lane->bytes = 0;
     lane->state = (struct ml_event_state){0};
 }
@@ -90,7 +95,7 @@ emit(struct stream *stream, struct lane *lane, unsigned index, const struct ml_e
             return;
         }
         if (status != ML_BUG_SPACE) {
-            replay_die(ml_status_text(status));
+            die(ml_status_text(status));
         }
         flush(stream, lane, index);
     }
@@ -112,7 +117,7 @@ static void make(struct stream *stream, uint64_t events, uint32_t live, unsigned
     uint32_t node = 1;
     uint64_t time = 1;
     if (lanes == NULL || used == NULL) {
-        replay_die("no memory");
+        die("no memory");
     }
     for (uint32_t id = 1; id < NODES; id++) {
         const struct ml_event event = {
@@ -185,7 +190,7 @@ static void advance(struct ml_session *session, struct ml_client *client, uint32
     }
     if (ml_client_lanes(client, &header, lanes, lanes_count, &want, 1, &wanted) != ML_OK ||
         ml_session_advance(session, UINT64_MAX) != ML_OK) {
-        replay_die(ml_status_text(ml_client_status(client)));
+        die(ml_status_text(ml_client_status(client)));
     }
 }
 
@@ -214,7 +219,7 @@ static struct player open_player(const struct stream *stream) {
         ml_session_patience(player.session, UINT64_MAX / 16);
     }
     if (player.session == NULL || ml_session_add(player.session, &setup, &player.client) != ML_OK) {
-        replay_die("no memory");
+        die("no memory");
     }
     return player;
 }
@@ -229,7 +234,7 @@ static void feed(
         memcpy(pipe, stream->bytes + at, part);
         const enum ml_status status = ml_client_feed(player->client, pipe, part);
         if (status != ML_OK) {
-            replay_die(ml_status_text(status));
+            die(ml_status_text(status));
         }
         at += part;
         player->round_bytes += part;
@@ -253,7 +258,7 @@ static struct result replay(const struct stream *stream) {
     const double begin = seconds();
     feed(&player, stream, stream->untimed, stream->count, &result);
     if (ml_client_ended(player.client, &end) != ML_OK) {
-        replay_die("not ended");
+        die("not ended");
     }
     result.seconds = seconds() - begin;
     result.figures = ml_client_figures(player.client);
@@ -294,7 +299,7 @@ static void report_json(const struct result *median) {
 static void report(const char *name, const struct stream *stream, unsigned repeat, bool json) {
     struct result *results = calloc(repeat, sizeof(*results));
     if (results == NULL) {
-        replay_die("no memory");
+        die("no memory");
     }
     for (unsigned i = 0; i < repeat; i++) {
         results[i] = replay(stream);
@@ -340,9 +345,6 @@ static void report(const char *name, const struct stream *stream, unsigned repea
 static int usage(void) {
     fputs(
         "usage: replay [--repeat=N] [--json] STREAM...\n"
-        "       replay [--repeat=N] --together WORKERS[,WORKERS...] STREAM...\n"
-        "       replay [--repeat=N] --floor STREAM...\n"
-        "       replay [--repeat=N] --dump PROCESSES STREAM\n"
         "       replay [--repeat=N] [--json] --synthetic EVENTS LIVE LANES\n",
         stderr
     );
@@ -362,28 +364,10 @@ int main(int argc, char **argv) {
     if (at == argc || repeat < 1 || repeat > 1000) {
         return usage();
     }
-    if (strcmp(argv[at], "--together") == 0) {
-        return argc - at < 3
-                   ? usage()
-                   : replay_together(
-                         argv[at + 1], argv + at + 2, (unsigned)(argc - at - 2), (unsigned)repeat
-                     );
-    }
-    if (strcmp(argv[at], "--floor") == 0) {
-        return argc - at < 2
-                   ? usage()
-                   : replay_floor(argv + at + 1, (unsigned)(argc - at - 1), (unsigned)repeat);
-    }
-    if (strcmp(argv[at], "--dump") == 0) {
-        const unsigned long processes = argc - at == 3 ? strtoul(argv[at + 1], NULL, 10) : 0;
-        return processes < 1 || processes > ML_SESSION_CLIENTS_MAX
-                   ? usage()
-                   : replay_dump(argv[at + 2], (uint32_t)processes, (unsigned)repeat);
-    }
     if (strcmp(argv[at], "--synthetic") != 0) {
         for (; at < argc; at++) {
             struct stream stream = {.bytes = NULL};
-            replay_read_file(&stream, argv[at]);
+            read_file(&stream, argv[at]);
             report(argv[at], &stream, (unsigned)repeat, json);
             free(stream.bytes);
         }
@@ -396,7 +380,7 @@ int main(int argc, char **argv) {
     const unsigned long live = strtoul(argv[at + 2], NULL, 0);
     const unsigned long lanes = strtoul(argv[at + 3], NULL, 0);
     if (live == 0 || live > UINT32_MAX / 2 || lanes == 0 || lanes > ML_LANES_MAX) {
-        replay_die("LIVE and LANES are at least 1, LANES at most 8192");
+        die("LIVE and LANES are at least 1, LANES at most 8192");
     }
     make(&stream, strtoull(argv[at + 1], NULL, 0), (uint32_t)live, (unsigned)lanes);
     report("synthetic", &stream, (unsigned)repeat, json);
