@@ -241,28 +241,6 @@ void ml_process_footprint(pid_t pid, uint64_t *out_footprint_bytes, uint64_t *ou
     ml_process_footprint_parse(text, out_footprint_bytes, out_resident_bytes);
 }
 
-pid_t ml_process_inner_pid_parse(const char *text, pid_t pid) {
-    const char *line = strstr(text, "\nNSpid:");
-    if (line == NULL) {
-        return pid;
-    }
-    line += strlen("\nNSpid:");
-    const char *const end = line + strcspn(line, "\n");
-    int inner = pid;
-    int value = 0;
-    /* Blanks that strtol() skips may be the line's end: what stands behind it is another key's. */
-    while (take_int(&line, &value) && line <= end && value > 0) {
-        inner = value;
-    }
-    return inner;
-}
-
-pid_t ml_process_inner_pid(pid_t pid) {
-    char text[SMALL_FILE_BYTES];
-    return read_proc(pid, "status", text, sizeof(text)) > 0 ? ml_process_inner_pid_parse(text, pid)
-                                                            : pid;
-}
-
 /* The kernel's struct pidfd_info, first version (Linux 6.13; the exit code since 6.15). Written out
  * here because the distribution's headers are older than the kernels it runs on. */
 struct pidfd_info {

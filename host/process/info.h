@@ -92,12 +92,6 @@ void ml_process_footprint_parse(
     const char *text, uint64_t *out_footprint_bytes, uint64_t *out_resident_bytes
 );
 
-/* The pid it sees of itself: the last of NSpid; its own pid if unknown. */
-pid_t ml_process_inner_pid(pid_t pid);
-
-/* The same from the text of /proc/PID/status. */
-pid_t ml_process_inner_pid_parse(const char *text, pid_t pid);
-
 /* How it ended, of one that has: asked of the kernel by every way there is (our own child, the
  * zombie's stat, the pidfd's info since Linux 6.15). `pidfd` may be -1. */
 struct ml_ending ml_process_ending(pid_t pid, int pidfd);

@@ -371,10 +371,6 @@ void ml_web_call_start(
     set_timer(call, 0.);
 }
 
-bool ml_web_call_busy(const struct ml_web_call *call) {
-    return call->on_done != NULL;
-}
-
 struct ml_web_call *ml_web_call_new(const struct ml_curl_api *api, struct ev_loop *loop) {
     struct ml_web_call *call = calloc(1, sizeof(*call));
     CURLM *multi = call != NULL ? api->multi_init() : NULL;

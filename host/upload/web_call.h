@@ -58,7 +58,6 @@ void ml_web_call_start(
     ml_web_done *on_done,
     void *context
 );
-bool ml_web_call_busy(const struct ml_web_call *call);
 
 /* A line of an answer's head, as a server sent it, not ended by a NUL: what of it counts is kept.
  */

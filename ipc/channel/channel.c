@@ -180,30 +180,6 @@ wait_turn(struct ml_channel *channel, int64_t deadline_ms, short *out_events) {
     return count == 0 && left_ms <= 0 ? ML_ENV_AGAIN : ML_OK;
 }
 
-enum ml_status ml_channel_flush(struct ml_channel *channel, int timeout_ms) {
-    const int64_t deadline_ms = now_ms() + timeout_ms;
-    enum ml_status status = ML_OK;
-    ml_channel_enter(channel);
-    while (status == ML_OK && channel->state == ML_CHANNEL_OPEN && channel->queue != NULL) {
-        struct pollfd about = {.fd = channel->fd, .events = POLLOUT};
-        const int64_t left_ms = deadline_ms - now_ms();
-        const int count = poll(&about, 1, left_ms > 0 ? (int)left_ms : 0);
-        status = ml_channel_send_queue(channel);
-        if (status == ML_ENV_AGAIN && (count > 0 || left_ms > 0)) {
-            status = ML_OK;
-        }
-        if (status != ML_OK && status != ML_ENV_AGAIN) {
-            ml_channel_end_with(channel, status, NULL);
-        }
-    }
-    if (status == ML_OK && channel->state != ML_CHANNEL_OPEN) {
-        status = ML_PEER_CLOSED;
-    }
-    ml_channel_watch(channel);
-    ml_channel_leave(channel);
-    return status;
-}
-
 enum ml_status ml_channel_receive(struct ml_channel *channel, int timeout_ms) {
     if (channel->state != ML_CHANNEL_OPEN) {
         return ML_PEER_CLOSED;
@@ -421,8 +397,4 @@ size_t ml_channel_queued_bytes(const struct ml_channel *channel) {
 
 int ml_channel_peer_pidfd(const struct ml_channel *channel) {
     return channel->peer_pidfd;
-}
-
-int ml_channel_fd(const struct ml_channel *channel) {
-    return channel->fd;
 }

@@ -88,10 +88,6 @@ void ml_channel_set_peer_version(struct ml_channel *channel, uint32_t version);
 /* Bytes that wait for the peer. */
 size_t ml_channel_queued_bytes(const struct ml_channel *channel);
 
-/* Send what waits; at most `timeout_ms`. Errors: ML_ENV_AGAIN when that was too short;
- * ML_PEER_CLOSED. */
-ML_NODISCARD enum ml_status ml_channel_flush(struct ml_channel *channel, int timeout_ms);
-
 /* For those without a loop: wait at most `timeout_ms` for packets and handle those that are there.
  * Errors: ML_ENV_AGAIN when none came; what ended the connection. */
 ML_NODISCARD enum ml_status ml_channel_receive(struct ml_channel *channel, int timeout_ms);
@@ -111,8 +107,5 @@ void ml_channel_close_socket(int take_fd, void (*close_foreign)(int take_fd));
 
 /* How many bytes a pipe that came as a handle holds (F_GETPIPE_SZ); 0: it is none. */
 uint64_t ml_channel_pipe_bytes(int pipe_fd);
-
-/* The socket, to ask the kernel about (SO_PEERCRED, pidfd); borrowed. */
-int ml_channel_fd(const struct ml_channel *channel);
 
 #endif

@@ -66,16 +66,6 @@ enum ml_status ml_reader_varint(struct ml_reader *r, uint64_t *out_value) {
     return ML_PEER_RANGE;
 }
 
-enum ml_status ml_reader_zigzag(struct ml_reader *r, int64_t *out_value) {
-    uint64_t raw = 0;
-    const enum ml_status status = ml_reader_varint(r, &raw);
-    if (status != ML_OK) {
-        return status;
-    }
-    *out_value = (int64_t)((raw >> 1) ^ (0 - (raw & 1)));
-    return ML_OK;
-}
-
 enum ml_status ml_reader_bytes(struct ml_reader *r, size_t count_bytes, const uint8_t **out_bytes) {
     if (ml_reader_left(r) < count_bytes) {
         return ML_PEER_SHORT;

@@ -35,9 +35,6 @@ ML_NODISCARD enum ml_status ml_reader_u64(struct ml_reader *r, uint64_t *out_val
  *         ML_PEER_RANGE for more than 64 bits. */
 ML_NODISCARD enum ml_status ml_reader_varint(struct ml_reader *r, uint64_t *out_value);
 
-/* A signed number, zigzag (0, -1, 1, -2 ...) as a varint. Errors: as ml_reader_varint. */
-ML_NODISCARD enum ml_status ml_reader_zigzag(struct ml_reader *r, int64_t *out_value);
-
 /* count_bytes bytes in place. Errors: ML_PEER_SHORT. Owner: *out_bytes points into the reader's
  * data. */
 ML_NODISCARD enum ml_status

@@ -25,10 +25,6 @@ void ml_writer_u8(struct ml_writer *w, uint8_t value) {
     ml_writer_bytes(w, &value, sizeof(value));
 }
 
-void ml_writer_u16(struct ml_writer *w, uint16_t value) {
-    ml_writer_bytes(w, &value, sizeof(value));
-}
-
 void ml_writer_u32(struct ml_writer *w, uint32_t value) {
     ml_writer_bytes(w, &value, sizeof(value));
 }

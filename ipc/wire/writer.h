@@ -28,7 +28,6 @@ struct ml_writer ml_writer_into(void *buffer, size_t size_bytes);
 size_t ml_writer_count(const struct ml_writer *w);
 
 void ml_writer_u8(struct ml_writer *w, uint8_t value);
-void ml_writer_u16(struct ml_writer *w, uint16_t value);
 void ml_writer_u32(struct ml_writer *w, uint32_t value);
 void ml_writer_u64(struct ml_writer *w, uint64_t value);
 void ml_writer_varint(struct ml_writer *w, uint64_t value);

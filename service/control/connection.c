@@ -469,18 +469,6 @@ void ml_connection_workers(struct ml_connection *connection, struct ml_workers *
     connection->workers = workers;
 }
 
-void ml_connection_free(struct ml_connection *take_connection) {
-    if (take_connection == NULL) {
-        return;
-    }
-    ml_requests_free(take_connection->requests);
-    ml_triggers_free(take_connection->triggers);
-    ml_readers_free(take_connection->readers);
-    ml_session_free(take_connection->session);
-    ml_channel_free(take_connection->channel);
-    free(take_connection);
-}
-
 struct ml_channel_end ml_connection_end(const struct ml_connection *connection) {
     return connection->end;
 }

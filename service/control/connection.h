@@ -34,8 +34,6 @@ ml_connection_new(const struct ml_connection_options *options, struct ml_connect
 /* Before the loop runs: who works on several clients at once; outlives the connection. */
 void ml_connection_workers(struct ml_connection *connection, struct ml_workers *workers);
 
-void ml_connection_free(struct ml_connection *take_connection);
-
 /* Why it ended; status ML_PEER_CLOSED: the host is gone, all is well. */
 struct ml_channel_end ml_connection_end(const struct ml_connection *connection);
 

@@ -46,18 +46,6 @@ static void free_request(struct request *request) {
     free(request);
 }
 
-void ml_requests_free(struct ml_requests *take_requests) {
-    if (take_requests == NULL) {
-        return;
-    }
-    while (take_requests->first != NULL) {
-        struct request *request = take_requests->first;
-        take_requests->first = request->next;
-        free_request(request);
-    }
-    free(take_requests);
-}
-
 /* Queue a request: it is answered when everything up to this moment is known, or at its deadline.
  */
 static enum ml_status

@@ -30,9 +30,6 @@ struct ml_requests_options {
 /* NULL when there is no memory. */
 struct ml_requests *ml_requests_new(const struct ml_requests_options *options);
 
-/* Requests that wait are forgotten, their files closed. */
-void ml_requests_free(struct ml_requests *take_requests);
-
 /* Take a request on; answered later, from ml_requests_serve.
  *
  * Errors: ML_ENV_MEMORY; ML_PEER_LIMIT beyond the requests that may wait; nothing was answered

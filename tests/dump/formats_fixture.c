@@ -40,7 +40,7 @@ static void setup(void) {
     profile = (struct ml_profile){0};
     snapshot = synthetic_snapshot(&arena, &options);
     file = synthetic_dump(snapshot);
-    ck_assert_int_eq(ml_trace_read(file, &profile), ML_OK);
+    ck_assert_int_eq(ml_trace_read(file, 0, &profile), ML_OK);
     fclose(file);
     symbolizer = ml_symbolizer_new(NULL);
     ck_assert_int_eq(ml_stacks_init(&stacks, &profile), ML_OK);

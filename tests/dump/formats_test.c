@@ -334,7 +334,7 @@ START_TEST(a_diff_finds_what_grew_wherever_it_lies) {
     process->modules[0].bias += 0x5000;
     process->cells[9].own.live_bytes += 777;
     file = synthetic_dump(snapshot);
-    ck_assert_int_eq(ml_trace_read(file, &other), ML_OK);
+    ck_assert_int_eq(ml_trace_read(file, 0, &other), ML_OK);
     fclose(file);
     ck_assert_int_eq(ml_stacks_init(&other_stacks, &other), ML_OK);
     ck_assert_int_eq(ml_stacks_symbolize(&other_stacks, symbolizer), ML_OK);

@@ -26,7 +26,7 @@ static void round_trip(const struct ml_snapshot *snapshot) {
     struct ml_profile profile = {0};
     FILE *file = synthetic_dump(snapshot);
 
-    ck_assert_int_eq(ml_trace_read(file, &profile), ML_OK);
+    ck_assert_int_eq(ml_trace_read(file, 0, &profile), ML_OK);
     snapshot_eq(snapshot, &profile);
     ml_profile_fini(&profile);
     fclose(file);
@@ -174,7 +174,7 @@ START_TEST(a_series_that_makes_no_sense_is_left_out_and_said) {
         series->points[1].most_bytes = what == 2 ? 0 : UINT64_MAX;
         series->node = what == 3 ? 7777 : series->node; /* it is kept: whose it is is not known */
         file = synthetic_dump(snapshot);
-        ck_assert_int_eq(ml_trace_read(file, &profile), ML_OK);
+        ck_assert_int_eq(ml_trace_read(file, 0, &profile), ML_OK);
         ck_assert(profile.damaged);
         ck_assert_uint_eq(profile.processes[0].series_count, what == 3 ? 2 : 1);
         ck_assert_uint_eq(profile.processes[0].cells_count, 20);
@@ -234,7 +234,7 @@ START_TEST(what_series_need_is_kept_of_the_tables) {
     struct ml_profile profile = {0};
     FILE *file = synthetic_dump(synthetic_snapshot(&arena, &options));
 
-    ck_assert_int_eq(ml_trace_read(file, &profile), ML_OK);
+    ck_assert_int_eq(ml_trace_read(file, 0, &profile), ML_OK);
     fclose(file);
     ck_assert(ml_profile_keep_series(&profile));
     for (size_t i = 0; i < profile.processes_count; i++) {
@@ -277,7 +277,7 @@ static uint8_t *dump_bytes(const struct ml_snapshot *snapshot, size_t *out_count
 /* fmemopen refuses 0 bytes. */
 static enum ml_status read_bytes(uint8_t *bytes, size_t count, struct ml_profile *out_profile) {
     FILE *file = count > 0 ? fmemopen(bytes, count, "r") : fopen("/dev/null", "r");
-    enum ml_status status = ml_trace_read(file, out_profile);
+    enum ml_status status = ml_trace_read(file, 0, out_profile);
 
     fclose(file);
     return status;

@@ -257,7 +257,7 @@ static void write_and_read_dump(void) {
     REQUIRE(ml_dump_write(snapshot, &sink, &written_bytes) == ML_OK);
     REQUIRE(written_bytes == dump.count_bytes);
     FILE *file = fmemopen(dump.bytes, dump.count_bytes, "r");
-    REQUIRE(file != NULL && ml_trace_read(file, &profile) == ML_OK);
+    REQUIRE(file != NULL && ml_trace_read(file, 0, &profile) == ML_OK);
     REQUIRE(!profile.damaged && !profile.truncated);
     REQUIRE(profile.processes_count == snapshot->processes_count);
     for (size_t i = 0; i < profile.processes_count; i++) {

@@ -50,7 +50,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t count_bytes) {
     FILE *file = fmemopen(copy, count_bytes, "r");
     REQUIRE(file != NULL);
     struct ml_profile profile = {0};
-    const enum ml_status status = ml_trace_read_dump(file, count_bytes % 8 == 7, &profile);
+    const enum ml_status status = ml_trace_read(file, count_bytes % 8 == 7, &profile);
     for (size_t i = 0; i < profile.processes_count; i++) {
         check(&profile.processes[i]);
     }

@@ -64,15 +64,6 @@ START_TEST(reads_a_stat_whose_name_holds_brackets_and_digits) {
 }
 END_TEST
 
-START_TEST(takes_the_innermost_pid_and_nothing_of_the_next_line) {
-    ck_assert_int_eq(ml_process_inner_pid_parse("Pid:\t70\nNSpid:\t70\t3\t2\nVm:\t9\n", 70), 2);
-    ck_assert_int_eq(ml_process_inner_pid_parse("Pid:\t70\nNSpid:\n12 13\n", 70), 70);
-    ck_assert_int_eq(ml_process_inner_pid_parse("\nNSpid:\t70\t-3\n", 70), 70);
-    ck_assert_int_eq(ml_process_inner_pid_parse("\nNSpid:\t70\t99999999999\n", 70), 70);
-    ck_assert_int_eq(ml_process_inner_pid_parse("Pid:\t70\n", 70), 70);
-}
-END_TEST
-
 START_TEST(adds_up_private_memory_and_swap) {
     uint64_t footprint = 0;
     uint64_t resident = 0;
@@ -202,7 +193,6 @@ int main(void) {
     tcase_add_test(tcase, tells_of_ourselves);
     tcase_add_test(tcase, knows_nothing_of_a_process_that_is_not_there);
     tcase_add_test(tcase, reads_a_stat_whose_name_holds_brackets_and_digits);
-    tcase_add_test(tcase, takes_the_innermost_pid_and_nothing_of_the_next_line);
     tcase_add_test(tcase, adds_up_private_memory_and_swap);
     tcase_add_test(tcase, the_ending_of_somebody_elses_child_is_known_from_its_zombie);
     Suite *suite = suite_create("host/process_info");

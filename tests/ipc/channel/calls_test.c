@@ -121,7 +121,6 @@ START_TEST(the_end_is_said_again_and_again) {
     near = NULL;
     ck_assert_int_eq(ml_channel_receive(far, 1000), ML_PEER_CLOSED);
     ck_assert_int_eq(ml_channel_receive(far, 1000), ML_PEER_CLOSED);
-    ck_assert_int_eq(ml_channel_fd(far), -1);
 }
 END_TEST
 
@@ -195,27 +194,6 @@ START_TEST(a_reply_may_free_the_channel_that_brought_it) {
 }
 END_TEST
 
-START_TEST(a_flush_waits_for_the_peer_or_the_time) {
-    const struct memlog_example_count_request request = {0};
-    ck_assert_int_eq(ml_channel_flush(near, 0), ML_OK);
-    int sent = 0;
-    while (ml_channel_queued_bytes(near) == 0) {
-        ck_assert_int_eq(
-            memlog_example_count(ml_channel_port(near), &request, on_counted, NULL), ML_OK
-        );
-        sent++;
-    }
-    ck_assert_int_eq(ml_channel_flush(near, 10), ML_ENV_AGAIN);
-    ck_assert_int_eq(ml_channel_receive(far, 0), ML_OK);
-    ck_assert_int_eq(ml_channel_flush(near, 10), ML_OK);
-    ck_assert_uint_eq(ml_channel_queued_bytes(near), 0);
-    ck_assert_int_eq(ml_channel_receive(far, 0), ML_OK);
-    ck_assert_int_eq(asked, sent);
-    ml_channel_free(far);
-    far = NULL;
-}
-END_TEST
-
 START_TEST(descriptors_of_a_late_reply_are_closed) {
     const struct memlog_example_keep_request request = keep_request();
     struct memlog_example_keep_reply reply = {0};
@@ -268,7 +246,6 @@ int main(void) {
     tcase_add_test(tcase, calls_that_wait_are_bounded);
     tcase_add_test(tcase, a_freed_channel_answers_its_calls);
     tcase_add_test(tcase, a_reply_may_free_the_channel_that_brought_it);
-    tcase_add_test(tcase, a_flush_waits_for_the_peer_or_the_time);
     tcase_add_test(tcase, descriptors_of_a_late_reply_are_closed);
     tcase_add_loop_test(tcase, an_older_peer_is_told_what_it_knows, 0, 5);
     suite_add_tcase(suite, tcase);

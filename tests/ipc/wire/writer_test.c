@@ -8,14 +8,13 @@ START_TEST(writes_little_endian_and_counts) {
     uint8_t bytes[32];
     struct ml_writer w = ml_writer_into(bytes, sizeof(bytes));
     ml_writer_u8(&w, 1);
-    ml_writer_u16(&w, 0x0302);
-    ml_writer_u32(&w, 0x07060504);
-    ml_writer_u64(&w, UINT64_C(0x0f0e0d0c0b0a0908));
+    ml_writer_u32(&w, 0x05040302);
+    ml_writer_u64(&w, UINT64_C(0x0d0c0b0a09080706));
     ml_writer_varint(&w, 300);
     ml_writer_zigzag(&w, -1);
     ml_writer_blob(&w, "xy", 2);
-    static const uint8_t expected[] = {1,  2,  3,  4,  5,    6, 7, 8, 9,   10, 11,
-                                       12, 13, 14, 15, 0xac, 2, 1, 2, 'x', 'y'};
+    static const uint8_t expected[] = {
+        1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 0xac, 2, 1, 2, 'x', 'y'};
     ck_assert(!w.overflow);
     ck_assert_uint_eq(ml_writer_count(&w), sizeof(expected));
     ck_assert_mem_eq(bytes, expected, sizeof(expected));

@@ -189,7 +189,7 @@ read_file(const struct ml_command *command, const struct ml_load *load, struct m
     }
     loaded->is_stream = loaded->is_stream || is_stdin;
     errno = 0;
-    status = ml_trace_read_dump(file, load->dump, profile);
+    status = ml_trace_read(file, load->dump, profile);
     if (status == ML_ENV_SYSTEM) {
         say_unreadable(command, load->path);
     } else if (status == ML_ENV_MISSING && profile->dumps_count > 0) {

@@ -152,11 +152,7 @@ static enum ml_status read_packets(
     }
 }
 
-enum ml_status ml_trace_read(FILE *file, struct ml_profile *out_profile) {
-    return ml_trace_read_dump(file, 0, out_profile);
-}
-
-enum ml_status ml_trace_read_dump(FILE *file, uint32_t number, struct ml_profile *out_profile) {
+enum ml_status ml_trace_read(FILE *file, uint32_t number, struct ml_profile *out_profile) {
     struct ml_trace_decoder decoder = {.profile = out_profile, .wanted_dump = number};
     struct packet_buffer buffer = {0};
     size_t whole_packets = 0;

@@ -18,17 +18,13 @@
 enum { ML_TRACE_PACKET_MAX_BYTES = 64 << 20 };
 
 /* Read everything from `file` into *out_profile, which is all zero before. Of several dumps one
- * after another (`cat A B`) it is the last.
+ * after another (`cat A B`) it is the `number`th, from 1; 0: the last.
  *
  * Errors: ML_PEER_FORM: no trace; ML_ENV_MISSING: a trace, but without packets of memlog's (or cut
- *         before the first); ML_PEER_VERSION: written by a newer memlog; ML_ENV_SYSTEM: read error;
- *         ML_ENV_MEMORY. Free *out_profile after an error too. */
-ML_NODISCARD enum ml_status ml_trace_read(FILE *file, struct ml_profile *out_profile);
-
-/* The same, of the `number`th dump in the file, from 1; 0: the last. ML_ENV_MISSING: there are not
- * so many. */
+ *         before the first), or not so many dumps; ML_PEER_VERSION: written by a newer memlog;
+ *         ML_ENV_SYSTEM: read error; ML_ENV_MEMORY. Free *out_profile after an error too. */
 ML_NODISCARD enum ml_status
-ml_trace_read_dump(FILE *file, uint32_t number, struct ml_profile *out_profile);
+ml_trace_read(FILE *file, uint32_t number, struct ml_profile *out_profile);
 
 /* Why a read failed and what to do, for a person who knows the file's name. */
 const char *ml_trace_read_advice(enum ml_status status);
