@@ -120,6 +120,18 @@ void ml_json_null(struct ml_json *json) {
     fputs("null", json->out);
 }
 
+void ml_json_open_member(struct ml_json *json, const char *name, char bracket) {
+    ml_json_key(json, name);
+    ml_json_open(json, bracket);
+}
+
+void ml_json_text_member(
+    struct ml_json *json, const char *name, const char *bytes, size_t count_bytes
+) {
+    ml_json_key(json, name);
+    ml_json_text(json, bytes, count_bytes);
+}
+
 void ml_json_string_member(struct ml_json *json, const char *name, const char *text) {
     ml_json_key(json, name);
     ml_json_string(json, text);

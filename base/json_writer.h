@@ -37,7 +37,11 @@ void ml_json_integer(struct ml_json *json, int64_t value);
 void ml_json_bool(struct ml_json *json, bool value);
 void ml_json_null(struct ml_json *json);
 
-/* Name and value in one. */
+/* Name and value in one; or a name and the bracket that its value begins with. */
+void ml_json_open_member(struct ml_json *json, const char *name, char bracket);
+void ml_json_text_member(
+    struct ml_json *json, const char *name, const char *bytes, size_t count_bytes
+);
 void ml_json_string_member(struct ml_json *json, const char *name, const char *text);
 void ml_json_number_member(struct ml_json *json, const char *name, uint64_t value);
 void ml_json_bool_member(struct ml_json *json, const char *name, bool value);

@@ -67,8 +67,7 @@ struct ml_channel *ml_commands_reach_host(const char *path) {
 }
 
 void ml_commands_json_member(struct ml_json *json, const char *name, struct ml_string value) {
-    ml_json_key(json, name);
-    ml_json_text(json, value.data, value.count_bytes);
+    ml_json_text_member(json, name, value.data, value.count_bytes);
 }
 
 void ml_commands_put_path(const char *bytes, size_t count_bytes) {
@@ -84,8 +83,7 @@ static void json_uploads(struct ml_json *json, const struct memlog_host_uploads 
     if (uploads->target.count_bytes == 0) {
         return;
     }
-    ml_json_key(json, "uploads");
-    ml_json_open(json, '{');
+    ml_json_open_member(json, "uploads", '{');
     ml_json_number_member(json, "sent", uploads->sent);
     ml_json_number_member(json, "sent_bytes", uploads->sent_bytes);
     ml_json_number_member(json, "retries", uploads->retries);
@@ -95,8 +93,7 @@ static void json_uploads(struct ml_json *json, const struct memlog_host_uploads 
     ml_json_number_member(json, "next_ms", uploads->next_ms);
     ml_commands_json_member(json, "target", uploads->target);
     ml_commands_json_member(json, "last_error", uploads->last_error);
-    ml_json_key(json, "history");
-    ml_json_open(json, '[');
+    ml_json_open_member(json, "history", '[');
     for (uint32_t i = 0; i < uploads->history.count; i++) {
         const struct ml_string *line = &uploads->history.items[i];
         ml_json_text(json, line->data, line->count_bytes);
@@ -138,8 +135,7 @@ static void print_json(const struct memlog_host_ps_reply *reply) {
     ml_json_open(&json, '{');
     ml_json_number_member(&json, "memlog", 1);
     ml_commands_json_member(&json, "program", reply->program);
-    ml_json_key(&json, "processes");
-    ml_json_open(&json, '[');
+    ml_json_open_member(&json, "processes", '[');
     for (uint32_t i = 0; i < reply->processes.count; i++) {
         json_process(&json, &reply->processes.items[i]);
     }

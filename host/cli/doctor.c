@@ -406,8 +406,7 @@ int ml_command_doctor(char *const *words) {
     if (findings.is_json) {
         ml_json_open(&findings.json, '{');
         ml_json_number_member(&findings.json, "memlog", 1);
-        ml_json_key(&findings.json, "findings");
-        ml_json_open(&findings.json, '[');
+        ml_json_open_member(&findings.json, "findings", '[');
     }
     ml_doctor_parts(&findings);
     ml_doctor_system(&findings);

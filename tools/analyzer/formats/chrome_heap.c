@@ -119,8 +119,7 @@ static void put_types(struct writer *writer) {
     static const char unknown[] = "[unknown]";
     struct ml_json *json = writer->json;
 
-    ml_json_key(json, "types");
-    ml_json_open(json, '[');
+    ml_json_open_member(json, "types", '[');
     ml_json_open(json, '{');
     ml_json_number_member(json, "id", TYPE_UNKNOWN);
     ml_json_number_member(json, "name_sid", string_number(writer, unknown, sizeof unknown - 1));
@@ -132,14 +131,12 @@ static void put_types(struct writer *writer) {
 static void put_strings(struct writer *writer) {
     struct ml_json *json = writer->json;
 
-    ml_json_key(json, "strings");
-    ml_json_open(json, '[');
+    ml_json_open_member(json, "strings", '[');
     for (size_t i = 0; i < writer->strings.count; i++) {
         const struct ml_profile_text *string = &writer->strings.strings[i];
         ml_json_open(json, '{');
         ml_json_number_member(json, "id", writer->numbers->string + 1 + i);
-        ml_json_key(json, "string");
-        ml_json_text(json, string->bytes, string->count_bytes);
+        ml_json_text_member(json, "string", string->bytes, string->count_bytes);
         ml_json_close(json, '}');
     }
     ml_json_close(json, ']');
@@ -150,10 +147,8 @@ static uint64_t put_maps(struct writer *writer) {
     struct ml_json *json = writer->json;
     uint64_t no_stack = 0;
 
-    ml_json_key(json, "maps");
-    ml_json_open(json, '{');
-    ml_json_key(json, "nodes");
-    ml_json_open(json, '[');
+    ml_json_open_member(json, "maps", '{');
+    ml_json_open_member(json, "nodes", '[');
     no_stack = put_nodes(writer);
     ml_json_close(json, ']');
     put_types(writer);
@@ -169,8 +164,7 @@ static void put_column(struct writer *writer, enum column column, uint64_t no_st
     const struct ml_chrome_heap *heap = writer->heap;
     struct ml_json *json = writer->json;
 
-    ml_json_key(json, names[column]);
-    ml_json_open(json, '[');
+    ml_json_open_member(json, names[column], '[');
     for (size_t i = 0; i < heap->list->count; i++) {
         const struct ml_stack *stack = &heap->list->stacks[i];
         const uint64_t values[COLUMNS] = {
@@ -191,14 +185,11 @@ static void put_heaps(struct writer *writer) {
     struct ml_json *json = writer->json;
     uint64_t no_stack = 0;
 
-    ml_json_key(json, "heaps_v2");
-    ml_json_open(json, '{');
+    ml_json_open_member(json, "heaps_v2", '{');
     ml_json_number_member(json, "version", 1);
     no_stack = put_maps(writer);
-    ml_json_key(json, "allocators");
-    ml_json_open(json, '{');
-    ml_json_key(json, "malloc");
-    ml_json_open(json, '{');
+    ml_json_open_member(json, "allocators", '{');
+    ml_json_open_member(json, "malloc", '{');
     for (enum column column = 0; column < COLUMNS; column++) {
         put_column(writer, column, no_stack);
     }

@@ -49,8 +49,7 @@ static void hex_member(struct ml_json *json, const char *name, uint64_t value) {
 }
 
 static void put_scalar(struct ml_json *json, const char *name, const char *units, uint64_t value) {
-    ml_json_key(json, name);
-    ml_json_open(json, '{');
+    ml_json_open_member(json, name, '{');
     ml_json_string_member(json, "type", "scalar");
     ml_json_string_member(json, "units", units);
     hex_member(json, "value", value);
@@ -64,13 +63,10 @@ static void put_allocator(struct writer *writer) {
     uint64_t bytes = ml_metric_bytes(&process->totals, writer->metric);
     uint64_t blocks = ml_metric_blocks(&process->totals, writer->metric);
 
-    ml_json_key(json, "allocators");
-    ml_json_open(json, '{');
-    ml_json_key(json, "malloc");
-    ml_json_open(json, '{');
+    ml_json_open_member(json, "allocators", '{');
+    ml_json_open_member(json, "malloc", '{');
     hex_member(json, "guid", ((uint64_t)1 << 32) + writer->pid);
-    ml_json_key(json, "attrs");
-    ml_json_open(json, '{');
+    ml_json_open_member(json, "attrs", '{');
     put_scalar(json, "size", "bytes", bytes);
     put_scalar(json, "object_count", "objects", blocks);
     if (process->totals.peak_bytes > 0) {
@@ -129,10 +125,8 @@ static void put_regions(struct writer *writer) {
     if (!has_regions(writer)) {
         return;
     }
-    ml_json_key(json, "process_mmaps");
-    ml_json_open(json, '{');
-    ml_json_key(json, "vm_regions");
-    ml_json_open(json, '[');
+    ml_json_open_member(json, "process_mmaps", '{');
+    ml_json_open_member(json, "vm_regions", '[');
     for (size_t i = 0; i < process->modules_count; i++) {
         const struct ml_profile_module *module = &process->modules[i];
         struct ml_profile_text path = ml_profile_module_path(process, module);
@@ -144,11 +138,9 @@ static void put_regions(struct writer *writer) {
         hex_member(json, "sa", module->start);
         hex_member(json, "sz", module->end - module->start);
         ml_json_number_member(json, "pf", FLAGS_CODE);
-        ml_json_key(json, "mf");
-        ml_json_text(json, path.bytes, path.count_bytes);
+        ml_json_text_member(json, "mf", path.bytes, path.count_bytes);
         put_identity(json, module);
-        ml_json_key(json, "bs");
-        ml_json_open(json, '{');
+        ml_json_open_member(json, "bs", '{');
         ml_json_close(json, '}');
         ml_json_close(json, '}');
     }
@@ -160,8 +152,7 @@ static void put_totals(struct writer *writer) {
     const struct ml_profile_process *process = &writer->profile->processes[writer->process];
     struct ml_json *json = &writer->json;
 
-    ml_json_key(json, "process_totals");
-    ml_json_open(json, '{');
+    ml_json_open_member(json, "process_totals", '{');
     hex_member(json, "resident_set_bytes", process->resident_bytes);
     hex_member(json, "private_footprint_bytes", process->footprint_bytes);
     ml_json_close(json, '}');
@@ -187,8 +178,7 @@ put_metadata(struct writer *writer, const char *name, const char *member, const 
     put_event_head(writer, "M", name);
     ml_json_number_member(json, "tid", writer->pid);
     ml_json_number_member(json, "ts", 0);
-    ml_json_key(json, "args");
-    ml_json_open(json, '{');
+    ml_json_open_member(json, "args", '{');
     ml_json_string_member(json, member, text);
     ml_json_close(json, '}');
     ml_json_close(json, '}');
@@ -224,10 +214,8 @@ static enum ml_status put_dump(struct writer *writer) {
     }
     put_event_head(writer, "v", "periodic_interval");
     put_moment(writer);
-    ml_json_key(json, "args");
-    ml_json_open(json, '{');
-    ml_json_key(json, "dumps");
-    ml_json_open(json, '{');
+    ml_json_open_member(json, "args", '{');
+    ml_json_open_member(json, "dumps", '{');
     ml_json_string_member(json, "level_of_detail", "detailed");
     put_totals(writer);
     put_regions(writer);
@@ -448,8 +436,7 @@ trace_write(const struct ml_chrome_dump *dumps, size_t count, enum ml_metric met
     enum ml_status status = ML_OK;
 
     ml_json_open(&json, '{');
-    ml_json_key(&json, "traceEvents");
-    ml_json_open(&json, '[');
+    ml_json_open_member(&json, "traceEvents", '[');
     for (size_t i = 0; status == ML_OK && i < count; i++) {
         status = events_write(&json, &dumps[i], metric, count > 1 ? &numbers : NULL);
     }

@@ -213,8 +213,7 @@ put_values(struct flame *flame, struct ml_json *json, size_t side, const struct 
 static bool put_views(struct flame *flame, struct ml_json *json, bool is_diff) {
     bool done = true;
 
-    ml_json_key(json, "views");
-    ml_json_open(json, '[');
+    ml_json_open_member(json, "views", '[');
     for (size_t i = 0; done && i < flame->views_count; i++) {
         ml_json_line(json);
         ml_json_open(json, '{');
@@ -235,8 +234,7 @@ static bool put_frames(const struct flame *flame, struct ml_json *json) {
     uint32_t count = 0;
 
     ml_json_line(json);
-    ml_json_key(json, "frames");
-    ml_json_open(json, '[');
+    ml_json_open_member(json, "frames", '[');
     for (size_t i = 0; done && i < flame->shown_count; i++) {
         const uint32_t of[] = {flame->shown[i].name, flame->shown[i].module};
         ml_json_number(json, flame->shown[i].parent);
@@ -250,8 +248,7 @@ static bool put_frames(const struct flame *flame, struct ml_json *json) {
     }
     ml_json_close(json, ']');
     ml_json_line(json);
-    ml_json_key(json, "names");
-    ml_json_open(json, '[');
+    ml_json_open_member(json, "names", '[');
     for (uint32_t i = 0; done && i < count; i++) {
         ml_json_string(json, flame->tree.texts.strings[order[i]].bytes);
     }

@@ -160,8 +160,7 @@ void ml_report_json_rows(struct ml_json *json, const struct ml_report *report) {
     size_t count = rows_wanted(report, SIZE_MAX);
 
     ml_json_string_member(json, "by", names[report->by]);
-    ml_json_key(json, "rows");
-    ml_json_open(json, '[');
+    ml_json_open_member(json, "rows", '[');
     for (size_t i = 0; i < count; i++) {
         const struct ml_breakdown_row *row = &report->breakdown->rows[i];
 
@@ -180,8 +179,7 @@ void ml_report_json_rows(struct ml_json *json, const struct ml_report *report) {
         ml_report_json_totals(json, &row->self);
         ml_json_number_member(json, "temporary_blocks", row->temporary_blocks);
         if (has_cumulative(report)) {
-            ml_json_key(json, "cumulative");
-            ml_json_open(json, '{');
+            ml_json_open_member(json, "cumulative", '{');
             ml_report_json_totals(json, &row->cumulative);
             ml_json_close(json, '}');
         }

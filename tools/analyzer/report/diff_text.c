@@ -49,11 +49,9 @@ void ml_report_diff_sort(struct ml_diff *diff, enum ml_metric metric) {
 /* ---- JSON */
 
 static void put_side(struct ml_json *json, const char *name, const struct ml_report *side) {
-    ml_json_key(json, name);
-    ml_json_open(json, '{');
+    ml_json_open_member(json, name, '{');
     ml_report_json_dump(json, side);
-    ml_json_key(json, "tree");
-    ml_json_open(json, '{');
+    ml_json_open_member(json, "tree", '{');
     ml_report_json_tree(json, side->profile);
     ml_json_close(json, '}');
     ml_json_close(json, '}');
@@ -61,8 +59,7 @@ static void put_side(struct ml_json *json, const char *name, const struct ml_rep
 
 static void
 put_totals(struct ml_json *json, const char *name, const struct ml_profile_totals *totals) {
-    ml_json_key(json, name);
-    ml_json_open(json, '{');
+    ml_json_open_member(json, name, '{');
     ml_report_json_totals(json, totals);
     ml_json_close(json, '}');
 }
@@ -80,8 +77,7 @@ void ml_report_diff_json(
     ml_json_line(&json);
     put_side(&json, "to", &sides[ML_DIFF_TO]);
     ml_json_line(&json);
-    ml_json_key(&json, "stacks");
-    ml_json_open(&json, '[');
+    ml_json_open_member(&json, "stacks", '[');
     for (size_t i = 0; i < count; i++) {
         const struct ml_diff_stack *stack = &diff->stacks[i];
         const struct ml_stacks *stacks = sides[stack->side].stacks;
@@ -91,8 +87,7 @@ void ml_report_diff_json(
         ml_json_open(&json, '{');
         put_totals(&json, "from", &stack->sides[ML_DIFF_FROM]);
         put_totals(&json, "to", &stack->sides[ML_DIFF_TO]);
-        ml_json_key(&json, "thread");
-        ml_json_text(&json, thread.bytes, thread.count_bytes);
+        ml_json_text_member(&json, "thread", thread.bytes, thread.count_bytes);
         ml_report_json_frames(&json, stacks, stack->node);
         ml_json_close(&json, '}');
     }
@@ -106,8 +101,7 @@ static void put_stackframes(struct ml_json *json, const struct ml_stacks *stacks
     size_t count = 0;
     struct ml_report_line *lines = ml_report_lines(stacks, node, &count);
 
-    ml_json_key(json, "stackframes");
-    ml_json_open(json, '[');
+    ml_json_open_member(json, "stackframes", '[');
     for (size_t i = 0; i < count; i++) {
         char unnamed[ML_REPORT_NAME_BYTES];
 
@@ -146,8 +140,7 @@ void ml_report_diff_leaks(
         ml_json_number_member(
             &json, "size", ml_metric_bytes(to, metric) - ml_metric_bytes(from, metric)
         );
-        ml_json_key(&json, "count_by_type");
-        ml_json_open(&json, '{');
+        ml_json_open_member(&json, "count_by_type", '{');
         ml_json_key(&json, "[unknown]"); /* a diff does not tell types apart */
         ml_json_integer(&json, blocks);
         ml_json_close(&json, '}');

@@ -10,8 +10,7 @@
 enum { REPORT_VERSION = 1 };
 
 static void text_member(struct ml_json *json, const char *name, struct ml_profile_text text) {
-    ml_json_key(json, name);
-    ml_json_text(json, text.bytes, text.count_bytes);
+    ml_json_text_member(json, name, text.bytes, text.count_bytes);
 }
 
 static void time_member(struct ml_json *json, const char *name, uint64_t realtime_ns) {
@@ -59,8 +58,7 @@ static void hex_member(struct ml_json *json, const char *name, struct ml_profile
         hex[count++] = digits[(unsigned char)bytes.bytes[i] >> 4];
         hex[count++] = digits[(unsigned char)bytes.bytes[i] & 15];
     }
-    ml_json_key(json, name);
-    ml_json_text(json, hex, count);
+    ml_json_text_member(json, name, hex, count);
 }
 
 /* One frame; `symbol` NULL: no name is known. */
@@ -95,8 +93,7 @@ static void put_frame(
 }
 
 void ml_report_json_frames(struct ml_json *json, const struct ml_stacks *stacks, uint32_t node) {
-    ml_json_key(json, "frames");
-    ml_json_open(json, '[');
+    ml_json_open_member(json, "frames", '[');
     for (; node != ML_STACKS_NONE; node = stacks->nodes[node].parent) {
         const struct ml_place *place = &stacks->places[stacks->nodes[node].place];
 
@@ -117,8 +114,7 @@ static void
 put_stacks(struct ml_json *json, const struct ml_report *report, const struct ml_stack_list *list) {
     size_t count = report->limit > 0 && report->limit < list->count ? report->limit : list->count;
 
-    ml_json_key(json, "stacks");
-    ml_json_open(json, '[');
+    ml_json_open_member(json, "stacks", '[');
     for (size_t i = 0; i < count; i++) {
         const struct ml_stack *stack = &list->stacks[i];
 
@@ -148,8 +144,7 @@ static uint64_t sampling_of(const struct ml_profile *profile) {
 static void put_sampling(
     struct ml_json *json, const struct ml_profile *profile, const struct ml_profile_process *process
 ) {
-    ml_json_key(json, "sampling");
-    ml_json_open(json, '[');
+    ml_json_open_member(json, "sampling", '[');
     for (size_t i = 0; i < process->sampling_changes_count; i++) {
         ml_json_open(json, '{');
         time_member(
@@ -163,8 +158,7 @@ static void put_sampling(
 }
 
 static void put_gaps(struct ml_json *json, const struct ml_profile *profile) {
-    ml_json_key(json, "gaps");
-    ml_json_open(json, '[');
+    ml_json_open_member(json, "gaps", '[');
     for (size_t i = 0; i < profile->gaps_count; i++) {
         const struct ml_profile_gap *gap = &profile->gaps[i];
         ml_json_open(json, '{');
@@ -178,8 +172,7 @@ static void put_gaps(struct ml_json *json, const struct ml_profile *profile) {
 }
 
 static void put_not_profiled(struct ml_json *json, const struct ml_profile *profile) {
-    ml_json_key(json, "not_profiled");
-    ml_json_open(json, '[');
+    ml_json_open_member(json, "not_profiled", '[');
     for (size_t i = 0; i < profile->not_profiled_count; i++) {
         const struct ml_profile_not_profiled *one = &profile->not_profiled[i];
         ml_json_open(json, '{');
@@ -194,8 +187,7 @@ static void put_not_profiled(struct ml_json *json, const struct ml_profile *prof
 
 /* How the list of processes came to be, and what it may not hold. */
 static void put_list(struct ml_json *json, const struct ml_profile *profile) {
-    ml_json_key(json, "process_list");
-    ml_json_open(json, '{');
+    ml_json_open_member(json, "process_list", '{');
     text_member(json, "source", profile->list_source);
     ml_json_number_member(json, "blind_ms", (profile->list_blind_ns + 999999) / 1000000);
     ml_json_number_member(json, "missed", profile->list_missed);
@@ -209,8 +201,7 @@ static void put_trigger(struct ml_json *json, const struct ml_report *report) {
     if (trigger->kind == 0) {
         return;
     }
-    ml_json_key(json, "trigger");
-    ml_json_open(json, '{');
+    ml_json_open_member(json, "trigger", '{');
     ml_json_string_member(json, "kind", ml_profile_trigger_name(trigger->kind));
     text_member(json, "reason", trigger->reason);
     ml_json_number_member(json, "process_id", trigger->process_id);
@@ -230,8 +221,7 @@ void ml_report_json_dump(struct ml_json *json, const struct ml_report *report) {
     char words[ML_UNITS_BYTES];
     char uncovered[ML_UNCOVERED_BYTES];
 
-    ml_json_key(json, "dump");
-    ml_json_open(json, '{');
+    ml_json_open_member(json, "dump", '{');
     ml_json_string_member(json, "file", slash ? slash + 1 : report->file_path);
     ml_json_string_member(json, "time", ml_units_time(profile->now.realtime_ns, words));
     ml_json_string_member(json, "reason", ml_profile_reason_name(profile->reason));
@@ -257,8 +247,7 @@ static void put_coverage(struct ml_json *json, const struct ml_profile_process *
     const bool recorded = !process->not_recorded;
     const bool hides = !recorded && ml_profile_hides(process);
 
-    ml_json_key(json, "coverage");
-    ml_json_open(json, '{');
+    ml_json_open_member(json, "coverage", '{');
     ml_json_number_member(json, "heap_bytes", process->coverage_heap_bytes);
     if (process->coverage_was_read) {
         ml_json_number_member(json, "private_bytes", ml_profile_private_bytes(process));
@@ -289,8 +278,7 @@ static void put_process_head(
     ml_json_number_member(json, "pid", process->pid);
     ml_json_number_member(json, "parent_pid", process->parent_pid);
     text_member(json, "name", process->name);
-    ml_json_key(json, "command_line");
-    ml_json_open(json, '[');
+    ml_json_open_member(json, "command_line", '[');
     for (size_t i = 0; i < process->arguments_count; i++) {
         ml_json_text(json, process->arguments[i].bytes, process->arguments[i].count_bytes);
     }
@@ -325,13 +313,11 @@ static void put_process_head(
 
 /* produced = received + in_flight + what dropped holds; "balanced" says that it is so. */
 static void put_accounting(struct ml_json *json, const struct ml_profile_accounting *accounting) {
-    ml_json_key(json, "accounting");
-    ml_json_open(json, '{');
+    ml_json_open_member(json, "accounting", '{');
     ml_json_number_member(json, "produced", accounting->produced);
     ml_json_number_member(json, "received", accounting->received);
     ml_json_number_member(json, "in_flight", accounting->in_flight);
-    ml_json_key(json, "dropped");
-    ml_json_open(json, '{');
+    ml_json_open_member(json, "dropped", '{');
     ml_json_number_member(json, "overrun", accounting->overrun);
     ml_json_number_member(json, "no_lane", accounting->no_lane);
     ml_json_number_member(json, "nested", accounting->nested);
@@ -416,8 +402,7 @@ static void put_report(const struct ml_report *report, bool with_stacks, FILE *o
     ml_json_number_member(&json, "memlog", REPORT_VERSION);
     ml_report_json_dump(&json, report);
     ml_json_line(&json);
-    ml_json_key(&json, "tree");
-    ml_json_open(&json, '{');
+    ml_json_open_member(&json, "tree", '{');
     ml_report_json_tree(&json, profile);
     time_member(&json, "peak_time", ml_profile_realtime_ns(profile, profile->tree_peak_ticks));
     if (report->list == ML_LIST_ROWS) {
@@ -433,8 +418,7 @@ static void put_report(const struct ml_report *report, bool with_stacks, FILE *o
     }
     ml_json_close(&json, '}');
     ml_json_line(&json);
-    ml_json_key(&json, "processes");
-    ml_json_open(&json, '[');
+    ml_json_open_member(&json, "processes", '[');
     for (size_t i = 0; i < profile->processes_count; i++) {
         put_process(
             &json,

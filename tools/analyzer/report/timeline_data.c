@@ -26,8 +26,7 @@ static void put_points(
     size_t at = 0;
 
     time_member(json, "from_ms", timeline, series->from_ms);
-    ml_json_key(json, "points");
-    ml_json_open(json, '[');
+    ml_json_open_member(json, "points", '[');
     while (ml_series_next(series, points_max, &at, &point)) {
         ml_json_open(json, '[');
         ml_json_number(json, time_of(timeline, point.end_ms));
@@ -59,8 +58,7 @@ static void put_stacks(
 ) {
     const struct ml_report *report = timeline->report;
 
-    ml_json_key(json, "stacks");
-    ml_json_open(json, '[');
+    ml_json_open_member(json, "stacks", '[');
     for (size_t i = 0; i < process->series_count; i++) {
         const size_t number = process->series_first + i;
         const struct ml_profile_series *series = &report->profile->series[number];
@@ -91,8 +89,7 @@ static void put_process(
     ml_json_open(json, '{');
     ml_json_number_member(json, "id", process->id);
     ml_json_number_member(json, "pid", process->pid);
-    ml_json_key(json, "name");
-    ml_json_text(json, process->name.bytes, process->name.count_bytes);
+    ml_json_text_member(json, "name", process->name.bytes, process->name.count_bytes);
     ml_json_string_member(json, "role", ml_profile_role_name(process->role));
     ml_json_string_member(json, "state", ml_profile_state_name(process->state));
     put_points(json, timeline, sums, points_max);
@@ -109,8 +106,9 @@ static void put_change(
     ml_json_open(json, '{');
     ml_json_number_member(json, "process_id", change->process->id);
     ml_json_number_member(json, "pid", change->process->pid);
-    ml_json_key(json, "name");
-    ml_json_text(json, change->process->name.bytes, change->process->name.count_bytes);
+    ml_json_text_member(
+        json, "name", change->process->name.bytes, change->process->name.count_bytes
+    );
     ml_json_number_member(json, "from_bytes", change->from_bytes);
     ml_json_number_member(json, "to_bytes", change->to_bytes);
     ml_json_number_member(json, "most_bytes", change->most_bytes);
@@ -149,20 +147,17 @@ void ml_timeline_json(
     time_member(&json, "to_ms", timeline, timeline->to_ms);
     ml_json_line(&json);
     if (tree) {
-        ml_json_key(&json, "tree");
-        ml_json_open(&json, '{');
+        ml_json_open_member(&json, "tree", '{');
         put_points(&json, timeline, tree, points_max);
         ml_json_close(&json, '}');
     }
-    ml_json_key(&json, "processes");
-    ml_json_open(&json, '[');
+    ml_json_open_member(&json, "processes", '[');
     for (size_t i = 0; i < report->profile->processes_count; i++) {
         put_process(&json, timeline, &report->profile->processes[i], points, has_stacks);
     }
     ml_json_close(&json, ']');
     ml_json_line(&json);
-    ml_json_key(&json, "changed");
-    ml_json_open(&json, '[');
+    ml_json_open_member(&json, "changed", '[');
     for (size_t i = 0; i < timeline->changes_count; i++) {
         /* From both ends: who grew most, and who shrank most. */
         if (report->limit == 0 || i < report->limit ||
@@ -172,8 +167,7 @@ void ml_timeline_json(
     }
     ml_json_close(&json, ']');
     ml_json_line(&json);
-    ml_json_key(&json, "passed");
-    ml_json_open(&json, '[');
+    ml_json_open_member(&json, "passed", '[');
     for (size_t i = 0; i < timeline->passed_count && (report->limit == 0 || i < report->limit);
          i++) {
         put_change(&json, report, &timeline->passed[i]);

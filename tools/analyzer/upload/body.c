@@ -181,17 +181,14 @@ static enum ml_status write_pyroscope(const struct ml_upload *upload, FILE *out)
 
     build_of(upload->profile, build);
     ml_json_open(&json, '{');
-    ml_json_key(&json, "series");
-    ml_json_open(&json, '[');
+    ml_json_open_member(&json, "series", '[');
     ml_json_open(&json, '{');
-    ml_json_key(&json, "labels");
-    ml_json_open(&json, '[');
+    ml_json_open_member(&json, "labels", '[');
     put_label(&json, "__name__", "memory");
     put_label(&json, "service_name", or_unknown(upload->profile->program.bytes));
     put_label(&json, "build_id", or_unknown(build));
     ml_json_close(&json, ']');
-    ml_json_key(&json, "samples");
-    ml_json_open(&json, '[');
+    ml_json_open_member(&json, "samples", '[');
     ml_json_open(&json, '{');
     /* A UUID of the guid's digits. */
     fprintf(
