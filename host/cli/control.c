@@ -1,4 +1,4 @@
-/* `memlog start` and `memlog stop`. Room: host. Context: their own process. */
+/* `memlog start`, `stop` and `rate`. Room: host. Context: their own process. */
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -141,8 +141,7 @@ tell(const struct memlog_host_outcome *outcomes, uint32_t count, bool json, cons
     if (json) {
         ml_json_open(&out, '{');
         ml_json_number_member(&out, "memlog", 1);
-        ml_json_key(&out, "processes");
-        ml_json_open(&out, '[');
+        ml_json_open_member(&out, "processes", '[');
     }
     for (uint32_t i = 0; i < count; i++) {
         const struct memlog_host_outcome *one = &outcomes[i];
@@ -174,99 +173,72 @@ tell(const struct memlog_host_outcome *outcomes, uint32_t count, bool json, cons
     return all ? 0 : ML_EXIT_FAILED;
 }
 
-int ml_command_start(char *const *words) {
+/* What a command asks for, and its words where nobody is meant. */
+static int control(
+    const struct ml_option_table *table,
+    char *const *words,
+    enum memlog_host_control_kind kind,
+    const char *done,
+    const char *nobody
+) {
     struct arguments arguments;
     int exit_code = 0;
-    if (!parse(&ml_start_table, words, &arguments, &exit_code)) {
+    if (!parse(table, words, &arguments, &exit_code)) {
         return exit_code;
+    }
+    if (kind == MEMLOG_HOST_CONTROL_KIND_RATE && arguments.sampling_bytes == 0) {
+        return ml_commands_wrong(table, "rate takes the new rate: --memlog-sampling-rate=BYTES");
     }
     struct ml_channel *channel = ml_commands_reach_host(arguments.host);
     if (channel == NULL) {
         return ML_EXIT_FAILED;
     }
-    const struct memlog_host_start_request request = {
+    const struct memlog_host_control_request request = {
         .version = MEMLOG_HOST_HOST_VERSION,
+        .kind = kind,
         .pids = {.items = arguments.pids.items, .count = arguments.pids.count},
         .sampling_bytes = arguments.sampling_bytes,
         .stack_mode = (uint32_t)arguments.stack_mode,
         .name = ml_string_of(arguments.name),
     };
-    struct memlog_host_start_reply reply;
+    struct memlog_host_control_reply reply;
     const enum ml_status status =
-        memlog_host_start_wait(ml_channel_port(channel), &request, CONTROL_TIMEOUT_MS, &reply);
+        memlog_host_control_wait(ml_channel_port(channel), &request, CONTROL_TIMEOUT_MS, &reply);
     exit_code = ML_EXIT_FAILED;
     if (status != ML_OK) {
         ml_say_error("the running memlog does not answer: %s", ml_status_text(status));
     } else {
-        exit_code = tell(reply.outcomes.items, reply.outcomes.count, arguments.json, "started");
+        exit_code = tell(reply.outcomes.items, reply.outcomes.count, arguments.json, done);
         if (reply.outcomes.count == 0) {
-            ml_say_error("nobody of that name runs unrecorded; whoever comes is recorded");
+            ml_say_error("%s", nobody);
         }
     }
     ml_channel_free(channel);
     return exit_code;
+}
+
+int ml_command_start(char *const *words) {
+    return control(
+        &ml_start_table,
+        words,
+        MEMLOG_HOST_CONTROL_KIND_START,
+        "started",
+        "nobody of that name runs unrecorded; whoever comes is recorded"
+    );
 }
 
 int ml_command_stop(char *const *words) {
-    struct arguments arguments;
-    int exit_code = 0;
-    if (!parse(&ml_stop_table, words, &arguments, &exit_code)) {
-        return exit_code;
-    }
-    struct ml_channel *channel = ml_commands_reach_host(arguments.host);
-    if (channel == NULL) {
-        return ML_EXIT_FAILED;
-    }
-    const struct memlog_host_stop_request request = {
-        .version = MEMLOG_HOST_HOST_VERSION,
-        .pids = {.items = arguments.pids.items, .count = arguments.pids.count},
-        .name = ml_string_of(arguments.name),
-    };
-    struct memlog_host_stop_reply reply;
-    const enum ml_status status =
-        memlog_host_stop_wait(ml_channel_port(channel), &request, CONTROL_TIMEOUT_MS, &reply);
-    exit_code = ML_EXIT_FAILED;
-    if (status != ML_OK) {
-        ml_say_error("the running memlog does not answer: %s", ml_status_text(status));
-    } else {
-        exit_code = tell(reply.outcomes.items, reply.outcomes.count, arguments.json, "stopped");
-        if (reply.outcomes.count == 0) {
-            ml_say_error("nobody of that name is recorded");
-        }
-    }
-    ml_channel_free(channel);
-    return exit_code;
+    return control(
+        &ml_stop_table,
+        words,
+        MEMLOG_HOST_CONTROL_KIND_STOP,
+        "stopped",
+        "nobody of that name is recorded"
+    );
 }
 
 int ml_command_rate(char *const *words) {
-    struct arguments arguments;
-    int exit_code = 0;
-    if (!parse(&ml_rate_table, words, &arguments, &exit_code)) {
-        return exit_code;
-    }
-    if (arguments.sampling_bytes == 0) {
-        return ml_commands_wrong(
-            &ml_rate_table, "rate takes the new rate: --memlog-sampling-rate=BYTES"
-        );
-    }
-    struct ml_channel *channel = ml_commands_reach_host(arguments.host);
-    if (channel == NULL) {
-        return ML_EXIT_FAILED;
-    }
-    const struct memlog_host_rate_request request = {
-        .version = MEMLOG_HOST_HOST_VERSION,
-        .pids = {.items = arguments.pids.items, .count = arguments.pids.count},
-        .sampling_bytes = arguments.sampling_bytes,
-    };
-    struct memlog_host_rate_reply reply;
-    const enum ml_status status =
-        memlog_host_rate_wait(ml_channel_port(channel), &request, CONTROL_TIMEOUT_MS, &reply);
-    exit_code = ML_EXIT_FAILED;
-    if (status != ML_OK) {
-        ml_say_error("the running memlog does not answer: %s", ml_status_text(status));
-    } else {
-        exit_code = tell(reply.outcomes.items, reply.outcomes.count, arguments.json, "changed");
-    }
-    ml_channel_free(channel);
-    return exit_code;
+    return control(
+        &ml_rate_table, words, MEMLOG_HOST_CONTROL_KIND_RATE, "changed", "nobody is recorded"
+    );
 }

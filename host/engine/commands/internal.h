@@ -25,14 +25,8 @@ struct ml_command_call *ml_command_begin(
 bool ml_command_end(struct ml_command_call *pending);
 
 /* server_control.c */
-void ml_command_on_start(
-    void *context, const struct ml_call *call, const struct memlog_host_start_request *request
-);
-void ml_command_on_rate(
-    void *context, const struct ml_call *call, const struct memlog_host_rate_request *request
-);
-void ml_command_on_stop(
-    void *context, const struct ml_call *call, const struct memlog_host_stop_request *request
+void ml_command_on_control(
+    void *context, const struct ml_call *call, const struct memlog_host_control_request *request
 );
 
 #endif

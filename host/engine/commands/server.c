@@ -305,8 +305,6 @@ static void on_upload(
 const struct memlog_host_host_handlers ml_engine_command_handlers = {
     .ps = on_ps,
     .dump = on_dump,
-    .start = ml_command_on_start,
-    .stop = ml_command_on_stop,
-    .rate = ml_command_on_rate,
+    .control = ml_command_on_control,
     .join = on_join,
     .upload = on_upload};

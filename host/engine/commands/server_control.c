@@ -20,7 +20,6 @@ struct control_one {
 
 struct control {
     struct ml_command_call *pending;
-    bool is_start, is_rate;
     uint32_t count;
     uint32_t waiting; /* processes of which the end is not known; one more while they are begun */
     struct control_one ones[];
@@ -38,21 +37,13 @@ static void finish_control(struct control *control) {
         ){.pid = one->pid, .done = one->trouble[0] == '\0', .trouble = ml_string_of(one->trouble)};
     }
     uint32_t count = outcomes != NULL ? control->count : 0;
-    count = count < MEMLOG_HOST_START_REPLY_OUTCOMES_LIMIT ? count
-                                                           : MEMLOG_HOST_START_REPLY_OUTCOMES_LIMIT;
-    const bool awaited = ml_command_end(pending);
-    if (awaited && control->is_start) {
-        const struct memlog_host_start_reply reply = {
+    count = count < MEMLOG_HOST_CONTROL_REPLY_OUTCOMES_LIMIT
+                ? count
+                : MEMLOG_HOST_CONTROL_REPLY_OUTCOMES_LIMIT;
+    if (ml_command_end(pending)) {
+        const struct memlog_host_control_reply reply = {
             .outcomes = {.items = outcomes, .count = count}};
-        (void)!memlog_host_start_answer(&pending->call, &reply);
-    } else if (awaited && control->is_rate) {
-        const struct memlog_host_rate_reply reply = {
-            .outcomes = {.items = outcomes, .count = count}};
-        (void)!memlog_host_rate_answer(&pending->call, &reply);
-    } else if (awaited) {
-        const struct memlog_host_stop_reply reply = {
-            .outcomes = {.items = outcomes, .count = count}};
-        (void)!memlog_host_stop_answer(&pending->call, &reply);
+        (void)!memlog_host_control_answer(&pending->call, &reply);
     }
     free(outcomes);
     free(pending);
@@ -140,8 +131,29 @@ static struct ml_patterns *name_of(
     return name;
 }
 
-void ml_command_on_start(
-    void *context, const struct ml_call *call, const struct memlog_host_start_request *request
+static void begin(
+    struct ml_engine *engine,
+    const struct memlog_host_control_request *request,
+    const struct ml_name_rule *rule,
+    struct control_one *one
+) {
+    struct ml_member *member = member_of(engine, one);
+    if (member == NULL) {
+        return;
+    }
+    if (request->kind == MEMLOG_HOST_CONTROL_KIND_START) {
+        ml_engine_start_member(
+            engine, member, rule->sampling_bytes, rule->stack_mode, on_controlled, one
+        );
+    } else if (request->kind == MEMLOG_HOST_CONTROL_KIND_STOP) {
+        ml_engine_stop_member(engine, member, on_controlled, one);
+    } else {
+        on_controlled(one, ml_member_rate(engine, member, request->sampling_bytes));
+    }
+}
+
+void ml_command_on_control(
+    void *context, const struct ml_call *call, const struct memlog_host_control_request *request
 ) {
     struct ml_engine_connection *connection = context;
     struct ml_engine *engine = connection->engine;
@@ -155,84 +167,22 @@ void ml_command_on_start(
         .pids = request->pids.items,
         .count = request->pids.count,
         .name = name,
-        .recording = false};
+        .recording = request->kind != MEMLOG_HOST_CONTROL_KIND_START};
     const bool by_name = name != NULL;
     struct control *control = control_new(connection, call, request->version, &wanted);
     ml_patterns_free(name);
     if (control == NULL) {
         return;
     }
-    control->is_start = true;
-    if (by_name && ml_targets_add_name(engine, &rule, &error) != ML_OK) {
+    if (by_name && request->kind == MEMLOG_HOST_CONTROL_KIND_STOP) {
+        ml_targets_remove_name(engine, rule.regex);
+    }
+    if (by_name && request->kind == MEMLOG_HOST_CONTROL_KIND_START &&
+        ml_targets_add_name(engine, &rule, &error) != ML_OK) {
         ml_engine_notice(engine, "memlog start --name: %s", error.text);
     }
     for (uint32_t i = 0; i < control->count; i++) {
-        struct ml_member *member = member_of(engine, &control->ones[i]);
-        if (member != NULL) {
-            ml_engine_start_member(
-                engine,
-                member,
-                rule.sampling_bytes,
-                rule.stack_mode,
-                on_controlled,
-                &control->ones[i]
-            );
-        }
-    }
-    finish_control(control);
-}
-
-void ml_command_on_rate(
-    void *context, const struct ml_call *call, const struct memlog_host_rate_request *request
-) {
-    struct ml_engine_connection *connection = context;
-    struct ml_engine *engine = connection->engine;
-    const struct wanted wanted = {
-        .engine = engine, .pids = request->pids.items, .count = request->pids.count};
-    struct control *control = control_new(connection, call, request->version, &wanted);
-    if (control == NULL) {
-        return;
-    }
-    control->is_rate = true;
-    for (uint32_t i = 0; i < control->count; i++) {
-        struct ml_member *member = member_of(engine, &control->ones[i]);
-        if (member != NULL) {
-            on_controlled(
-                &control->ones[i], ml_member_rate(engine, member, request->sampling_bytes)
-            );
-        }
-    }
-    finish_control(control);
-}
-
-void ml_command_on_stop(
-    void *context, const struct ml_call *call, const struct memlog_host_stop_request *request
-) {
-    struct ml_engine_connection *connection = context;
-    struct ml_engine *engine = connection->engine;
-    struct ml_error_message error = {.text = ""};
-    char regex[ML_NAME_RULE_BYTES + 1];
-    struct ml_patterns *name = name_of(request->name, regex, &error);
-    const struct wanted wanted = {
-        .engine = engine,
-        .pids = request->pids.items,
-        .count = request->pids.count,
-        .name = name,
-        .recording = true};
-    const bool by_name = name != NULL;
-    struct control *control = control_new(connection, call, request->version, &wanted);
-    ml_patterns_free(name);
-    if (control == NULL) {
-        return;
-    }
-    if (by_name) {
-        ml_targets_remove_name(engine, regex);
-    }
-    for (uint32_t i = 0; i < control->count; i++) {
-        struct ml_member *member = member_of(engine, &control->ones[i]);
-        if (member != NULL) {
-            ml_engine_stop_member(engine, member, on_controlled, &control->ones[i]);
-        }
+        begin(engine, request, &rule, &control->ones[i]);
     }
     finish_control(control);
 }
