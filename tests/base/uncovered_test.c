@@ -73,6 +73,64 @@ START_TEST(a_reason_that_nobody_knows_is_left_out) {
 }
 END_TEST
 
+static void
+add_unseen(struct ml_uncovered *uncovered, const char *name, const char *unseen, uint64_t bytes) {
+    ml_uncovered_add_unseen(uncovered, name, unseen, strlen(unseen), bytes, 1);
+}
+
+START_TEST(the_largest_of_those_that_are_not_all_seen_is_named) {
+    struct ml_uncovered uncovered = none();
+
+    add_unseen(&uncovered, "nothing", "", 9 * MIB);
+    ck_assert(!ml_uncovered_is_any(&uncovered));
+    add_unseen(&uncovered, "small", "its arena", MIB);
+    add_unseen(&uncovered, "large", "its own allocator", 3 * MIB);
+    add_unseen(&uncovered, "middle", "its arena", 2 * MIB);
+    words_are(
+        &uncovered,
+        "large: its own allocator (3.0 MiB private memory); "
+        "2 more processes are not all seen (2.0 MiB private memory at most, each)"
+    );
+}
+END_TEST
+
+START_TEST(a_size_that_the_text_has_is_not_said_twice) {
+    struct ml_uncovered uncovered = none();
+
+    add_unseen(&uncovered, "app", "5.0 MiB of its private memory", 5 * MIB);
+    words_are(&uncovered, "app: 5.0 MiB of its private memory");
+}
+END_TEST
+
+/* They are among the processes that were not recorded, where those are known. */
+START_TEST(programs_without_memlog_are_not_counted_twice) {
+    struct ml_uncovered uncovered = {.not_profiled = 2, .missed = 1};
+
+    words_are(&uncovered, "2 programs ran without memlog; 1 process ended before memlog saw it");
+    ml_uncovered_add_unrecorded(&uncovered, "st", "", false, 0, 2);
+    words_are(&uncovered, "2 processes were not recorded; 1 process ended before memlog saw it");
+}
+END_TEST
+
+START_TEST(the_longest_sentence_is_cut_inside_its_place) {
+    static char name[400], unseen[1000];
+    static struct {
+        char text[ML_UNCOVERED_BYTES];
+        char behind;
+    } place = {.behind = 'x'};
+    struct ml_uncovered uncovered = {.not_profiled = UINT64_MAX, .missed = UINT64_MAX};
+
+    memset(name, 'n', sizeof(name) - 1);
+    memset(unseen, 'u', sizeof(unseen) - 1);
+    add_unseen(&uncovered, name, unseen, UINT64_MAX);
+    ml_uncovered_add_unseen(&uncovered, name, unseen, 1, UINT64_MAX, UINT64_MAX);
+    add(&uncovered, name, UINT64_MAX, UINT64_MAX);
+    ml_uncovered_words(&uncovered, place.text);
+    ck_assert_uint_eq(strlen(place.text), ML_UNCOVERED_BYTES - 1);
+    ck_assert_int_eq(place.behind, 'x');
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("uncovered");
     TCase *tcase = tcase_create("words");
@@ -82,6 +140,10 @@ int main(void) {
     tcase_add_test(tcase, of_several_the_one_with_most_memory_has_it);
     tcase_add_test(tcase, whose_memory_is_not_all_seen_goes_before_it);
     tcase_add_test(tcase, a_reason_that_nobody_knows_is_left_out);
+    tcase_add_test(tcase, the_largest_of_those_that_are_not_all_seen_is_named);
+    tcase_add_test(tcase, a_size_that_the_text_has_is_not_said_twice);
+    tcase_add_test(tcase, programs_without_memlog_are_not_counted_twice);
+    tcase_add_test(tcase, the_longest_sentence_is_cut_inside_its_place);
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
