@@ -1,7 +1,9 @@
 """tools/dev/fuzz: every decoder that it lists has named seeds, a dictionary, and is replayed by the unit tests."""
 import pathlib
 import re
+import shutil
 import subprocess
+import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -43,6 +45,48 @@ class Targets(unittest.TestCase):
         answer = run("nonsense", "1")
         self.assertEqual(answer.returncode, 2)
         self.assertIn("ROOM_MODULE", answer.stderr)
+
+
+class Run(unittest.TestCase):
+    """A run in a tree of its own, whose setup and build are quick, and whose fuzzer says what it was given."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="memlog-test.")
+        self.addCleanup(folder.cleanup)
+        self.root = pathlib.Path(folder.name)
+        for name in ("tools/dev", "tests/fuzz/seeds", "out-fuzz"):
+            (self.root / name).mkdir(parents=True)
+        shutil.copy(ROOT / "tools/dev/fuzz", self.root / "tools/dev/fuzz")
+        (self.root / "tests/fuzz/room_module_fuzz.c").touch()
+        (self.root / "tests/fuzz/seeds/room_module.txt").write_text('one: "a"\ntwo: 62 63\n')
+        self.script("tools/dev/setup", 'echo "setup $*" >> said')
+        self.script("tools/dev/build", 'echo "build $2 $GN_ARGS" >> said')
+
+    def script(self, name, text):
+        path = self.root / name
+        path.write_text(f"#!/bin/sh\n{text}\n")
+        path.chmod(0o755)
+
+    def fuzz(self):
+        words = [str(self.root / "tools/dev/fuzz"), "room_module", "7"]
+        return subprocess.run(words, cwd=self.root, capture_output=True, text=True, timeout=60, check=False)
+
+    def test_installs_builds_and_feeds_its_seeds(self):
+        self.script("out-fuzz/room_module_fuzz", 'echo "ran $*" >> said; for seeds; do :; done; cat "$seeds/0" "$seeds/1" >> said')
+        answer = self.fuzz()
+        self.assertEqual((answer.returncode, answer.stdout), (0, "fuzz: room_module: ok\n"), answer.stderr)
+        setup, build, ran, fed = (self.root / "said").read_text().splitlines()
+        self.assertEqual(setup, "setup fuzz")
+        self.assertRegex(build, "^build room_module_fuzz .*fuzzer-no-link.*fuzz=true")
+        self.assertIn("-max_total_time=7", ran)
+        self.assertEqual(fed, "abc")
+
+    def test_what_it_finds_is_printed_as_a_seed(self):
+        self.script("out-fuzz/room_module_fuzz", 'case "$*" in *minimize*) ;; *) printf xyz > out-fuzz/found/room_module/crash-1; esac; exit 77')
+        answer = self.fuzz()
+        self.assertEqual(answer.returncode, 1, answer.stderr)
+        self.assertIn("found crash-1: 78 79 7a\n", answer.stdout)
+        self.assertIn("fuzz: room_module: exit code 77", answer.stdout)
 
 
 if __name__ == "__main__":
