@@ -78,11 +78,47 @@ START_TEST(no_bytes_at_all_break_it) {
 }
 END_TEST
 
+/* Commas between values and nowhere else, however they are nested. */
+START_TEST(values_are_separated_and_members_have_their_names) {
+    char *text = NULL;
+    size_t text_bytes = 0;
+    FILE *out = open_memstream(&text, &text_bytes);
+    struct ml_json json = ml_json_over(out);
+    ml_json_open(&json, '{');
+    ml_json_string_member(&json, "text", "a\"b");
+    ml_json_number_member(&json, "most", UINT64_MAX);
+    ml_json_key(&json, "list");
+    ml_json_open(&json, '[');
+    ml_json_integer(&json, INT64_MIN);
+    ml_json_line(&json);
+    ml_json_null(&json);
+    ml_json_open(&json, '[');
+    ml_json_close(&json, ']');
+    ml_json_open(&json, '{');
+    ml_json_close(&json, '}');
+    ml_json_bool(&json, false);
+    ml_json_close(&json, ']');
+    ml_json_line(&json);
+    ml_json_bool_member(&json, "last", true);
+    ml_json_close(&json, '}');
+    ml_json_line(&json);
+    ml_json_number(&json, 7);
+    ck_assert_int_eq(fclose(out), 0);
+    ck_assert_str_eq(
+        text,
+        "{\"text\":\"a\\\"b\",\"most\":18446744073709551615,\"list\":[-9223372036854775808,\n"
+        "null,[],{},false],\n\"last\":true},\n7"
+    );
+    free(text);
+}
+END_TEST
+
 int main(void) {
     TCase *tcase = tcase_create("json_writer");
     tcase_add_test(tcase, strings_become_json_whatever_bytes_they_hold);
     tcase_add_test(tcase, nothing_within_html_ends_the_script);
     tcase_add_test(tcase, no_bytes_at_all_break_it);
+    tcase_add_test(tcase, values_are_separated_and_members_have_their_names);
     Suite *suite = suite_create("base/json_writer");
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);
