@@ -285,13 +285,16 @@ class Test:
 
 
 def unit_programs(out):
-    """Every executable that depends on Check: name (tests' label, as host/options_test) -> (path below `out`, its source files).
-
-    What is named NAME_tool is used by hand: it wants arguments."""
     answer = subprocess.run(
         ["gn", "desc", out, "//tests/*", "--format=json"], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True
     )
-    targets = json.loads(answer.stdout)
+    return unit_programs_among(json.loads(answer.stdout), out)
+
+
+def unit_programs_among(targets, out):
+    """Every executable of tests that depends on Check: name (tests' label, as host/options_test) -> (path below `out`, its source files).
+
+    `targets` is what GN says of them. What is named NAME_tool is used by hand: it wants arguments."""
 
     def uses_check(label):
         deps = targets.get(label, {}).get("deps", [])
@@ -308,7 +311,7 @@ def unit_programs(out):
 
     programs = {}
     for label, target in targets.items():
-        if target["type"] == "executable" and not label.endswith("_tool") and uses_check(label):
+        if target["type"] == "executable" and label.startswith("//tests/") and not label.endswith("_tool") and uses_check(label):
             name = label.removeprefix("//tests/").replace(":", "/")
             if name in NOT_TESTS:
                 continue
@@ -463,6 +466,13 @@ def give_second_chances(tests, results):
     return flaky
 
 
+def take_signals():
+    """Under nohup and the like some signals come ignored, and a shell under test cannot trap them."""
+    for ignored in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
+        if signal.getsignal(ignored) == signal.SIG_IGN:
+            signal.signal(ignored, signal.SIG_DFL)
+
+
 def main():
     parser = argparse.ArgumentParser(prog="./test", description="Build and run every test.")
     parser.add_argument("--sanitize", action="store_true", help="unit tests under address+undefined as well")
@@ -472,11 +482,7 @@ def main():
     options = parser.parse_args()
     options.sanitize = options.sanitize or options.ci
 
-    # Under nohup and the like some signals come ignored, and a shell under test cannot trap them.
-    for ignored in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
-        if signal.getsignal(ignored) == signal.SIG_IGN:
-            signal.signal(ignored, signal.SIG_DFL)
-
+    take_signals()
     tests = collect(options)
     results = run_all(tests, max(options.jobs, 1))
     flaky = give_second_chances(tests, results)

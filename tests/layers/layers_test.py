@@ -63,9 +63,8 @@ class Tree:
     def layers(self):
         return self.run("tools/dev/check/layers.py", "out")
 
-    def change_row(self, room, row, changed):
-        """Another row in the table of folders."""
-        path = "tools/dev/check/folders.txt"
+    def change_row(self, room, row, changed, path="tools/dev/check/folders.txt"):
+        """Another row in the table of folders, or in the one of tests."""
         text = self.read(path)
         start = text.index(f"[{room}]\n")
         at = text.index(f"\n{row}\n", start) + 1
@@ -79,6 +78,8 @@ class Tree:
 
 
 class Layers(unittest.TestCase):
+    TESTED = "tools/dev/check/tested.txt"
+
     @classmethod
     def setUpClass(cls):
         cls.scratch = pathlib.Path(tempfile.mkdtemp(prefix="memlog-layers."))
@@ -106,6 +107,10 @@ class Layers(unittest.TestCase):
         """Nothing that a case broke was still broken for the next."""
         if cls.tree.gen()[0] != 0 or cls.tree.layers() != (0, ""):
             raise AssertionError("a case has left the copy broken")
+
+    def row_of_tests(self, folder):
+        """The row of a folder in the table of tests, as it stands."""
+        return next(line for line in self.tree.read(self.TESTED).splitlines() if line.startswith(f"{folder}:"))
 
     def assert_gen_refuses(self, *words):
         code, text = self.tree.gen()
@@ -240,6 +245,31 @@ class Layers(unittest.TestCase):
     def test_a_row_for_no_folder_is_refused(self):
         self.tree.change_row("ipc", "wire:", "wire:\ngone:")
         self.assert_layers_refuses("folders.txt", "direction", "ipc/gone is no folder")
+
+    def test_a_module_without_a_test_is_refused(self):
+        self.tree.change_row("ipc", self.row_of_tests("wire"), "", self.TESTED)
+        self.assert_layers_refuses("ipc/wire/event_decode", "tested", "no test at tests/ipc/wire/event_decode_test.c")
+
+    def test_a_mirrored_test_that_nothing_builds_is_no_test(self):
+        self.tree.write("tests/ipc/wire/event_decode_test.c", "int main(void);\n")
+        self.tree.change_row("ipc", self.row_of_tests("wire"), "", self.TESTED)
+        self.assert_layers_refuses("ipc/wire/event_decode", "tested", "no test at tests/ipc/wire/event_decode_test.c")
+
+    def test_a_test_that_is_gone_is_refused(self):
+        self.tree.change_row("ipc", self.row_of_tests("wire"), "wire: ipc/wire/gone_test.c", self.TESTED)
+        self.assert_layers_refuses("tested.txt", "tested", "tests/ipc/wire/gone_test.c is none of the tests")
+
+    def test_a_source_that_the_runner_does_not_run_is_refused_as_a_test(self):
+        self.tree.change_row("ipc", self.row_of_tests("wire"), "wire: client/capture_tool.c", self.TESTED)
+        self.assert_layers_refuses("tested.txt", "tested", "tests/client/capture_tool.c is none of the tests")
+
+    def test_a_row_of_tests_for_no_module_is_refused(self):
+        self.tree.change_row("ipc", self.row_of_tests("wire"), "wire: ipc/wire/event_test.c\ngone: ipc/wire/event_test.c", self.TESTED)
+        self.assert_layers_refuses("tested.txt", "tested", "ipc/gone is neither a folder of sources nor a module")
+
+    def test_a_row_of_tests_that_no_module_needs_is_refused(self):
+        self.tree.append(self.TESTED, "\n[host]\nlib: host/lib/memlog_host_test.c\n")
+        self.assert_layers_refuses("tested.txt", "tested", "nothing needs the row of host/lib")
 
     def test_nogncheck_is_refused(self):
         self.tree.add_include("client/unwind/unwind.c", '"service/session/session.h"  // nogncheck')

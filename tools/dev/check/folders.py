@@ -15,6 +15,23 @@ class Row:
         self.may_include = may_include
 
 
+def path_in(section, word):
+    return section if word == "." else f"{section}/{word}"
+
+
+def rows_of(text):
+    """(line, section, first word, words behind its colon) of each row below a [section]; None instead of the words where a line is no row."""
+    section = None
+    for number, line in enumerate(text.splitlines(), 1):
+        line = line.split("#", 1)[0].strip()
+        heading = re.fullmatch(r"\[([\w/]+)\]", line)
+        row = re.fullmatch(r"([\w./-]+):((?: [\w./-]+)*)", line)
+        if heading:
+            section = heading.group(1)
+        elif line:
+            yield number, section, row and row.group(1), row.group(2).split() if row and section else None
+
+
 class Folders:
     def __init__(self, root, files, rooms):
         """`files` are those of the tree, `rooms` its product rooms."""
@@ -65,29 +82,20 @@ class Folders:
                 self.report("folder", folder, f"holds {len(names)} sources, {MAX_SOURCES} at most: look for the second folder")
 
     def read_table(self):
-        rows, section = {}, None
-        for number, line in enumerate((self.root / TABLE).read_text().splitlines(), 1):
-            line = line.split("#", 1)[0].strip()
-            heading = re.fullmatch(r"\[([\w/]+)\]", line)
-            row = re.fullmatch(r"([\w./]+):((?: [\w./]+)*)", line)
+        rows = {}
+        for number, section, first, words in rows_of((self.root / TABLE).read_text()):
             where = f"{TABLE}:{number}"
-            if heading:
-                section = heading.group(1)
-            elif row and section:
-                folder, *others = [self.path_in(section, word) for word in (row.group(1), *row.group(2).split())]
-                if folder in rows:
-                    self.report("direction", where, f"{folder} has a row already")
-                rows[folder] = Row(number, others)
-                for name in (folder, *others):
-                    if name not in self.names:
-                        self.report("direction", where, f"{name} is no folder with a BUILD.gn")
-            elif line:
+            if words is None:
                 self.report("direction", where, "is neither [room] nor FOLDER: FOLDER...")
+                continue
+            folder, *others = [path_in(section, word) for word in (first, *words)]
+            if folder in rows:
+                self.report("direction", where, f"{folder} has a row already")
+            rows[folder] = Row(number, others)
+            for name in (folder, *others):
+                if name not in self.names:
+                    self.report("direction", where, f"{name} is no folder with a BUILD.gn")
         return rows
-
-    @staticmethod
-    def path_in(section, word):
-        return section if word == "." else f"{section}/{word}"
 
     def includes(self):
         """What product code includes of its own room's other folders: (folder, other) -> the first place."""

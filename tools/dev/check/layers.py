@@ -14,6 +14,8 @@ Each rule answers a way round the layers that was tried and passed GN silently; 
   named-path    paths named in *.md exist
   folder        a target's sources lie in the folder of its BUILD.gn; a product folder holds at most 35; no name repeats its folder's
   direction     which folders of a room include which others is listed in folders.txt: nothing else, nothing unused, no circle
+  tested        each module has a test at its mirrored path (ipc/wire/reader.c: tests/ipc/wire/reader_test.c), or tested.txt names the tests that
+                run it: all of them the runner's, no row unneeded; covered.py measures, by hand, how much of it they run
   struct-name   no struct, union or enum ml_* is defined twice, nor any other name in two headers: who searches for a name finds one thing
 """
 import json
@@ -23,9 +25,15 @@ import subprocess
 import sys
 
 import folders
+import tested
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent.parent
+sys.path.insert(0, str(ROOT / "tests"))
+
+import runner
+
 ROOMS = ("base", "client", "host", "ipc", "mojom_like_idl", "service", "tests", "tools")
+PRODUCT_ROOMS = [room for room in ROOMS if room != "tests"]
 SOURCE_SUFFIXES = folders.SOURCE_SUFFIXES
 TEXT_SUFFIXES = SOURCE_SUFFIXES | {".py", ".sh", ".js", ".gn", ".gni"}
 MAX_LINES = 800
@@ -186,11 +194,26 @@ def check_struct_names(root, files):
 
 
 def check_folders(root, files, targets):
-    tree = folders.Folders(root, files, [room for room in ROOMS if room != "tests"])
+    tree = folders.Folders(root, files, PRODUCT_ROOMS)
     tree.check_owners(targets)
     tree.check_names_and_sizes()
     tree.check_directions()
     for error in tree.errors:
+        report(*error)
+
+
+def tests_of_modules(root, out, files, targets):
+    """Who tests what."""
+    tests = {name for name in files if name.startswith("tests/") and name.endswith("_test.py")}
+    for _, sources in runner.unit_programs_among(targets, out).values():
+        tests.update(source.removeprefix("//") for source in sources if source.endswith(("_test.c", "_fuzz.c")))
+    return tested.Tested(root, files, PRODUCT_ROOMS, tests)
+
+
+def check_tested(root, out, files, targets):
+    modules = tests_of_modules(root, out, files, targets)
+    modules.check()
+    for error in modules.errors:
         report(*error)
 
 
@@ -217,6 +240,7 @@ def main():
     check_reachable(root, out, files, targets)
     check_closed(targets)
     check_folders(root, files, targets)
+    check_tested(root, out, files, targets)
     check_struct_names(root, [name for name in files if not DATA_FOLDERS.match(name)])
     for name in files:
         suffix = pathlib.PurePath(name).suffix
