@@ -2,8 +2,10 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <linux/futex.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <time.h>
 
 #include "client/unwind/bound.h"
 #include "client/unwind/foreign.h"
@@ -17,7 +19,8 @@ enum {
     DYNAMIC_MAX = 256,       /* entries of a program's; linkers write some 30 */
     EACH_UNTIL = 8,          /* another thread may be in the middle of a dlopen */
     GROWN_EACH = 64,         /* the list's end is asked for so often: a system call */
-    WAIT_TURNS_MAX = 1 << 16 /* a look takes some 10 us; these turns 1 to 5 ms */
+    WAIT_MAX_NS = 1000000000 /* for a look of a thread that itself waits for a processor; it takes
+                                a millisecond at most */
 };
 
 const struct link_map *ml_past_start;
@@ -32,6 +35,7 @@ struct place {
 /* One thread looks at a time, by `looking`; who finds another at it lets it be. */
 static struct {
     _Atomic uint32_t looking;
+    _Atomic uint32_t is_stuck;      /* a look that never ends */
     _Atomic uint32_t closing;       /* dlcloses that are going on: nobody else looks */
     _Atomic uint32_t told;          /* what was found, as in staging */
     const struct link_map *program; /* the first object of all */
@@ -69,6 +73,7 @@ void ml_past_tell_again(void) {
     const uint32_t told = atomic_load_explicit(&past.told, memory_order_acquire);
     atomic_store_explicit(&past.looking, 0, memory_order_relaxed); /* another thread's, of before */
     atomic_store_explicit(&past.closing, 0, memory_order_relaxed);
+    atomic_store_explicit(&past.is_stuck, 0, memory_order_relaxed);
     memcpy(header->past_file, past.file, sizeof(past.file));
     (void)__atomic_fetch_or(&header->past, told, __ATOMIC_RELEASE);
 }
@@ -118,9 +123,20 @@ static void tell_of(const struct link_map *map) {
 
 /* ---- one object */
 
-/* Within an object of an older loader's list this enters it there. */
+/* A converter of iconv's. libc opens and closes these by itself, of which nobody hears: it may go
+ * while it is looked at. They are bound as libc is. */
+static bool is_of_libc(const struct link_map *map) {
+    struct ml_foreign foreign = {0};
+    return map->l_name != NULL && ml_foreign_string(&foreign, map->l_name, NULL) &&
+           strstr(map->l_name, "/gconv/") != NULL;
+}
+
+/* What the loader does not find is still being loaded, and may fail to. */
 static enum ml_bound look_at(const struct link_map *map) {
     struct ml_object object;
+    if (is_of_libc(map)) {
+        return ML_BOUND_SETTLED;
+    }
     if (!past.has_family) {
         ml_bound_family_find(&past.family, past.program, ml_past_start);
         past.has_family = true;
@@ -307,8 +323,10 @@ static void begin_steps(void) {
     past.is_open = true;
 }
 
+/* An older loader does not tell what it has loaded from what it may give up again: such are looked
+ * at where the program comes by less often. */
 void ml_past_look_again(uintptr_t pc) {
-    if (!is_on() || !begin_look()) {
+    if (!is_on() || !ml_object_by_loader() || !begin_look()) {
         return;
     }
     if (is_loader(pc)) {
@@ -333,18 +351,33 @@ void ml_past_look_last(void) {
     }
 }
 
-/* A thread that looks reads what this one is about to unmap. It is not waited for for ever: it may
- * be this one, in a handler. What others close meanwhile must not be looked at. */
-void ml_past_closing(const void *handle) {
-    const bool is_alone = atomic_fetch_add(&past.closing, 1) == 0;
+/* False: in vain. Its thread has left its look by a jump out of a signal handler, or it is this
+ * one. Where no futex can be had there is no other thread. */
+static bool wait_for_look(void) {
+    const struct timespec moment = {.tv_nsec = 1000000};
+    uint64_t deadline_ns = 0;
     uint32_t nobody = 0;
-    bool looks = false;
-    for (uint32_t i = 0; i < WAIT_TURNS_MAX && !looks; i++) {
+    while (!atomic_compare_exchange_strong(&past.looking, &nobody, 1)) {
+        const uint64_t now_ns = ml_sys_monotonic_ns();
+        deadline_ns = deadline_ns == 0 ? now_ns + WAIT_MAX_NS : deadline_ns;
+        if (now_ns >= deadline_ns) {
+            return false;
+        }
+        (void)ml_sys4(SYS_futex, (long)&past.looking, FUTEX_WAIT_PRIVATE, 1, (long)&moment);
         nobody = 0;
-        looks = atomic_compare_exchange_weak(&past.looking, &nobody, 1);
-        __builtin_ia32_pause();
     }
-    if (!looks) {
+    return true;
+}
+
+/* A thread that looks reads what this one is about to unmap, so it is waited for. What others close
+ * meanwhile must not be looked at. */
+void ml_past_closing(const void *handle) {
+    if (atomic_load(&past.is_stuck) != 0) {
+        return;
+    }
+    const bool is_alone = atomic_fetch_add(&past.closing, 1) == 0;
+    if (!wait_for_look()) {
+        atomic_store(&past.is_stuck, 1); /* nobody looks from now on, and nobody waits */
         return;
     }
     if (is_on()) {
@@ -361,5 +394,5 @@ void ml_past_closed(void) {
         past.settled.map = NULL;
     }
     past.newest.map = NULL;
-    (void)atomic_fetch_sub(&past.closing, 1);
+    (void)atomic_fetch_sub(&past.closing, 1); /* below 0 where it is stuck: then nobody looks */
 }

@@ -5,7 +5,12 @@
  * One rule: objects are looked at where the program comes by anyway, never on dlopen's path, and
  * libdl is asked nothing. The loader's list is read as a debugger reads it: each link is asked for
  * before it is read, and no more of them than ML_OBJECTS_MAX. What was found is told in staging and
- * stays. The objects of the start are not looked at: memlog stands before libc for all of them. */
+ * stays. The objects of the start are not looked at: memlog stands before libc for all of them.
+ *
+ * An object may not go while it is looked at. Who closes one waits for whoever looks; what is still
+ * being loaded, and may fail to, is not looked at; nor are iconv's converters, which libc closes by
+ * itself. A dlclose that goes past memlog, as an object's own that is told here, is not waited for.
+ */
 #ifndef MEMLOG_CLIENT_RECORDING_PAST_H
 #define MEMLOG_CLIENT_RECORDING_PAST_H
 
@@ -31,8 +36,7 @@ static inline void ml_past_step(uintptr_t pc) {
 /* The last moment: the process ends, or becomes another image. */
 void ml_past_look_last(void);
 
-/* Around the real dlclose. The first looks at what may go, and waits a moment for others that look.
- */
+/* Around the real dlclose. The first looks at what may go, and waits for another thread's look. */
 void ml_past_closing(const void *handle);
 void ml_past_closed(void);
 

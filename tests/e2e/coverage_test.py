@@ -1,6 +1,7 @@
 """What memlog does not see it does not call seen: allocators past it, memory that no allocator gave, each by its process and with a reason."""
 import pathlib
 import re
+import shutil
 import sqlite3
 import subprocess
 import unittest
@@ -172,6 +173,59 @@ SMALL = """
 void *keep(void) { return memset(malloc(100 << 10), 1, 100 << 10); }
 int nothing(void) { return 3; }
 """
+# Threads that open and close a library with many slots, beside one that comes with new stacks.
+OPENS_AND_CLOSES = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdlib.h>
+static char **words;
+static volatile int ends;
+static void *opens(void *seed) {
+    unsigned state = (unsigned)(long)seed;
+    for (int i = 0; i < 100; i++) {
+        int how = rand_r(&state) & 1 ? RTLD_LAZY : RTLD_NOW;
+        void *plugin = dlopen(words[1 + (long)seed], how | (rand_r(&state) & 1 ? RTLD_DEEPBIND : 0));
+        if (plugin == NULL) {
+            _Exit(1);
+        }
+        free(malloc(100));
+        dlclose(plugin);
+    }
+    return NULL;
+}
+static void deep(int count, unsigned way) {
+    if (count == 0) {
+        free(malloc(100));
+    } else if (way & 1) {
+        deep(count - 1, way >> 1);
+        ends |= 0;
+    } else {
+        deep(count - 1, way >> 1);
+    }
+}
+static void *comes(void *seed) {
+    unsigned state = (unsigned)(long)seed;
+    while (!ends) {
+        deep(20, (unsigned)rand_r(&state));
+    }
+    return NULL;
+}
+int main(int count, char **given) {
+    pthread_t threads[7];
+    words = given;
+    for (long i = 0; i < 7; i++) {
+        pthread_create(&threads[i], NULL, i < 5 ? opens : comes, (void *)i);
+    }
+    for (int i = 0; i < 7; i++) {
+        ends = i >= 5;
+        pthread_join(threads[i], NULL);
+    }
+    return 5;
+}
+"""
+MANY = "int f{0}(void) {{ return {0}; }}\n"
+CALLS_MANY = "#include <stdlib.h>\nvoid *keep(void) {{ return malloc(5); }}\nint all(void) {{ return {0}; }}\n"
 PAST = "the allocator calls of plugin.so go past memlog (opened with RTLD_DEEPBIND?): they are not seen"
 SECOND = "a second libc was loaded (dlmopen), whose malloc memlog does not see"
 
@@ -387,6 +441,15 @@ class Coverage(harness.Case):
         report = self.report(sorted(process.memlog_folder.glob("*.manual.pftrace"))[0])
         self.assertEqual(report["processes"][0]["coverage"]["unseen"], PAST)
         self.go(process)
+
+    def test_a_library_that_another_thread_closes_is_looked_at_without_harm(self):
+        numbers = range(1500)
+        text = "".join(map(MANY.format, numbers)) + CALLS_MANY.format(" + ".join(f"f{i}()" for i in numbers))
+        library = self.build(text, "-shared", "-fPIC", "-O0", "-Wl,-z,lazy", name="plugin.so")
+        libraries = [shutil.copy(library, self.folder / f"plugin{i}.so") for i in range(5)]
+        program = self.build(OPENS_AND_CLOSES, "-lpthread", name="opens")
+        for _ in range(3):
+            self.assertEqual(self.memlog(program, *libraries).code, 5)
 
     def test_whoever_writes_into_the_loaders_list_ends_as_without_memlog(self):
         library = self.build(SMALL, "-shared", "-fPIC", name="plugin.so")
