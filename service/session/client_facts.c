@@ -51,11 +51,6 @@ static void take_executable(struct ml_client *client, struct ml_string path) {
     }
 }
 
-/* Cut to what there is room for. */
-static void take_text(char *out_text, size_t text_bytes, struct ml_string text) {
-    (void)snprintf(out_text, text_bytes, "%.*s", (int)text.count_bytes, text.data);
-}
-
 void ml_client_describe(
     struct ml_client *client, const struct memlog_service_process_facts *facts
 ) {
@@ -64,7 +59,7 @@ void ml_client_describe(
         ml_client_trouble(client, ml_status_text(ML_ENV_MEMORY));
     }
     take_executable(client, facts->executable);
-    take_text(trouble, sizeof(trouble), facts->trouble);
+    ml_string_copy(trouble, sizeof(trouble), facts->trouble);
     ml_client_trouble(client, trouble);
     if (facts->second_libc) {
         client->coverage.allocator.second_libc = true;
@@ -80,9 +75,11 @@ void ml_client_allocator(
     struct ml_allocator *allocator = &client->coverage.allocator;
     *allocator =
         (struct ml_allocator){.in_front = facts->in_front, .in_program = facts->in_program};
-    take_text(allocator->owner, sizeof(allocator->owner), facts->owner);
-    take_text(allocator->entry_point, sizeof(allocator->entry_point), facts->entry_point);
-    take_text(allocator->entry_point_of, sizeof(allocator->entry_point_of), facts->entry_point_of);
+    ml_string_copy(allocator->owner, sizeof(allocator->owner), facts->owner);
+    ml_string_copy(allocator->entry_point, sizeof(allocator->entry_point), facts->entry_point);
+    ml_string_copy(
+        allocator->entry_point_of, sizeof(allocator->entry_point_of), facts->entry_point_of
+    );
 }
 
 void ml_client_show(struct ml_client *client, struct ml_host_view *take_view) {
