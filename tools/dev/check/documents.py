@@ -19,7 +19,9 @@ import shlex
 import subprocess
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent.parent
+import tree
+from tree import ROOT, report
+
 ROOMS = ("base", "client", "docs", "host", "ipc", "mojom_like_idl", "service", "tests", "tools", ".ci")
 RESULTS = "tools/bench/results/"
 MAX_COLUMNS = 160
@@ -31,26 +33,6 @@ COMMANDS = {"", "sh", "console"}
 MEMLOG = {"memlog", "out/memlog", "./run"}
 # Words that stand in front of a command.
 BEFORE = re.compile(r"^(?:[A-Z_]+=\S*|sudo|exec|time|nice|\$)$")
-
-errors = []
-
-
-def report(rule, where, text):
-    errors.append(f"{where}: {rule}: {text}")
-
-
-def tree_files(root):
-    """Every file of the tree, committed or about to be; of a copy without git, all of it but the build."""
-    listed = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
-        cwd=root, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False,
-    )
-    names = listed.stdout.splitlines()
-    if listed.returncode != 0:
-        names = [str(path.relative_to(root)) for path in root.rglob("*")]
-        names = [name for name in names if not name.startswith(("out", ".git/"))]
-    return sorted(name for name in set(names) if (root / name).is_file())
-
 
 def check_binary(root, name):
     with open(root / name, "rb") as file:
@@ -233,7 +215,7 @@ def main():
     out = (ROOT / sys.argv[1]).resolve()
     if not (out / "memlog").is_file():
         sys.exit(f"documents.py: {out}/memlog is not built")
-    names = tree_files(root)
+    names = tree.files(root)
     for name in names:
         check_binary(root, name)
     for name in names:
@@ -245,11 +227,7 @@ def main():
         check_links(root, name, text)
         if name == "README.md" or name.startswith("docs/"):
             check_promises(root, out, name, text)
-    for line in errors:
-        print(line)
-    if errors:
-        print(f"documents: {len(errors)} breaches")
-    return 1 if errors else 0
+    return tree.exit_code("documents: %d breaches")
 
 
 if __name__ == "__main__":

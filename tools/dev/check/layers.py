@@ -26,8 +26,9 @@ import sys
 
 import folders
 import tested
+import tree
+from tree import ROOT, report
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 
 import runner
@@ -40,28 +41,6 @@ MAX_LINES = 800
 
 # Inputs that tests read as data, and results as they were measured: not the tree as it is.
 DATA_FOLDERS = re.compile(r"^(tests/[\w/]*(golden|bad|corpus|seeds|layers)|tools/bench/results)/")
-
-errors = []
-
-
-def report(rule, where, text):
-    errors.append(f"{where}: {rule}: {text}")
-
-
-def tree_files(root):
-    """Every file of the tree, committed or about to be."""
-    listed = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
-        cwd=root, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False,
-    )
-    if listed.returncode == 0:
-        names = listed.stdout.splitlines()
-    else:
-        skipped = re.compile(r"^(\.git|out[^/]*|node_modules)(/|$)")
-        names = [str(path.relative_to(root)) for path in root.rglob("*")]
-        names = [name for name in names if not skipped.match(name)]
-    return sorted(name for name in set(names) if (root / name).is_file())
-
 
 def describe(root, out):
     """All targets as GN sees them: label -> description."""
@@ -234,7 +213,7 @@ def main():
         sys.exit(__doc__)
     out = sys.argv[1]
     root = pathlib.Path(sys.argv[2]).resolve() if len(sys.argv) == 3 else ROOT
-    files = tree_files(root)
+    files = tree.files(root)
     targets = describe(root, out)
     check_one_target(files, targets)
     check_reachable(root, out, files, targets)
@@ -250,12 +229,7 @@ def main():
             check_text(root, out, name, (root / name).read_text())
         elif suffix == ".md":
             check_named_paths(root, name, (root / name).read_text())
-    for line in errors:
-        print(line)
-    if errors:
-        print(f"layers: {len(errors)} violations")
-        return 1
-    return 0
+    return tree.exit_code("layers: %d violations")
 
 
 if __name__ == "__main__":

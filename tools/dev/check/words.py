@@ -9,10 +9,11 @@ Tests and tools in Python count as code; results of benchmarks are as they were 
 """
 import pathlib
 import re
-import subprocess
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent.parent
+import tree
+from tree import ROOT, report
+
 C_SUFFIXES = {".c", ".h", ".cc", ".S", ".mojom", ".proto"}
 CODE_SUFFIXES = C_SUFFIXES | {".py", ".js", ".gn", ".gni", ".sh", ".map"}
 RESULTS = "tools/bench/results/"
@@ -21,19 +22,6 @@ WORD = re.compile(r"(?<![A-Za-z0-9_])(?:ml|ML)_[A-Za-z0-9_]*")
 FILE = re.compile(r"(?<![\w/.<-])[a-z][a-z0-9_]+\.[ch]\b(?![\w(])")
 SYSTEM = (pathlib.Path("/usr/include"), *pathlib.Path("/usr/include").glob("*-linux-gnu"))
 COMMENT = re.compile(r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|//[^\n]*|/\*.*?\*/', re.S)
-
-
-def tree_files(root):
-    """Every file of the tree, committed or about to be; of a copy without git, all of it but the build."""
-    listed = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
-        cwd=root, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False,
-    )
-    names = listed.stdout.splitlines()
-    if listed.returncode != 0:
-        names = [str(path.relative_to(root)) for path in root.rglob("*")]
-        names = [name for name in names if not name.startswith(("out", ".git/"))]
-    return sorted(name for name in set(names) if (root / name).is_file())
 
 
 def comments(text):
@@ -91,20 +79,15 @@ def main():
         sys.exit(__doc__)
     root = pathlib.Path(sys.argv[2]).resolve() if len(sys.argv) == 3 else ROOT
     out = (ROOT / sys.argv[1]).resolve()
-    names = tree_files(root)
+    names = tree.files(root)
     known = symbols(root, out, names)
-    wrong = []
     for name, line, word in named(root, names):
         exists = any(one.startswith(word) for one in known) if word.endswith("_") else word in known
         if not exists:
-            wrong.append(f"{name}:{line}: word: {word} is nowhere in the code")
+            report("word", f"{name}:{line}", f"{word} is nowhere in the code")
     for name, line, file in lost_files(root, names):
-        wrong.append(f"{name}:{line}: file: {file} is in no folder")
-    for line in wrong:
-        print(line)
-    if wrong:
-        print(f"words: {len(wrong)} unknown symbols or files")
-    return 1 if wrong else 0
+        report("file", f"{name}:{line}", f"{file} is in no folder")
+    return tree.exit_code("words: %d unknown symbols or files")
 
 
 if __name__ == "__main__":
