@@ -7,10 +7,12 @@
 #include "ipc/wire/event.h"
 #include "tools/analyzer/stacks/prune_internal.h"
 
-bool ml_prune_keeps_size(const struct ml_stack *stack, uint64_t below_bytes, uint64_t kept_blocks) {
+bool ml_prune_keeps_size(const struct ml_stack *stack, uint64_t below_bytes) {
     return stack->own.live_bytes >= below_bytes || stack->own.peak_bytes >= below_bytes ||
-           stack->tree_peak_bytes >= below_bytes || stack->own.live_blocks >= kept_blocks ||
-           stack->own.peak_blocks >= kept_blocks || stack->tree_peak_blocks >= kept_blocks;
+           stack->tree_peak_bytes >= below_bytes ||
+           stack->own.live_blocks >= ML_PRUNE_KEPT_BLOCKS ||
+           stack->own.peak_blocks >= ML_PRUNE_KEPT_BLOCKS ||
+           stack->tree_peak_blocks >= ML_PRUNE_KEPT_BLOCKS;
 }
 
 /* Mark the node and its callers. */
@@ -52,14 +54,12 @@ bool ml_prune_fold(struct ml_stacks *stacks, struct ml_stack_list *list, const b
     return done;
 }
 
-static bool list_prune(
-    struct ml_stacks *stacks, struct ml_stack_list *list, uint64_t below_bytes, uint64_t kept_blocks
-) {
+static bool list_prune(struct ml_stacks *stacks, struct ml_stack_list *list, uint64_t below_bytes) {
     bool *stays_here = calloc(list->count + 1, sizeof *stays_here);
     bool done = stays_here != NULL;
 
     for (size_t i = 0; done && i < list->count; i++) {
-        stays_here[i] = ml_prune_keeps_size(&list->stacks[i], below_bytes, kept_blocks);
+        stays_here[i] = ml_prune_keeps_size(&list->stacks[i], below_bytes);
     }
     done = done && ml_prune_fold(stacks, list, stays_here);
     free(stays_here);
@@ -143,15 +143,10 @@ enum ml_status ml_stacks_forget(struct ml_stacks *stacks) {
 }
 
 enum ml_status ml_stacks_prune(struct ml_stacks *stacks, uint64_t below_bytes) {
-    return ml_stacks_prune_to(stacks, below_bytes, ML_PRUNE_KEPT_BLOCKS);
-}
-
-enum ml_status
-ml_stacks_prune_to(struct ml_stacks *stacks, uint64_t below_bytes, uint64_t kept_blocks) {
-    bool done = below_bytes == 0 || list_prune(stacks, &stacks->tree, below_bytes, kept_blocks);
+    bool done = below_bytes == 0 || list_prune(stacks, &stacks->tree, below_bytes);
 
     for (size_t i = 0; below_bytes > 0 && done && i < stacks->processes_count; i++) {
-        done = list_prune(stacks, &stacks->processes[i], below_bytes, kept_blocks);
+        done = list_prune(stacks, &stacks->processes[i], below_bytes);
     }
     if (!done || below_bytes == 0) {
         return done ? ML_OK : ML_ENV_MEMORY;

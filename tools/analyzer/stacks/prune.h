@@ -25,14 +25,9 @@ ML_NODISCARD enum ml_status ml_stacks_prune(struct ml_stacks *stacks, uint64_t b
 /* Let go of the nodes and places that no list needs. Errors: as above. */
 ML_NODISCARD enum ml_status ml_stacks_forget(struct ml_stacks *stacks);
 
-/* The same, where `kept_blocks` stands for ML_PRUNE_KEPT_BLOCKS. May be called again with larger
- * figures. */
-ML_NODISCARD enum ml_status
-ml_stacks_prune_to(struct ml_stacks *stacks, uint64_t below_bytes, uint64_t kept_blocks);
-
 /* Which stacks stay: those that are worth at least `least_worth` for every byte that they add to a
  * body (a stack's worth is what it holds, its price its callers that no larger stack has brought
- * already), and, if `below_bytes` is not 0, those that ml_stacks_prune_to keeps. The stack that a
+ * already), and, if `below_bytes` is not 0, those that ml_stacks_prune keeps. The stack that a
  * trigger blames always stays, and the one that is worth most. What a rule with less worth keeps is
  * all that one with more keeps, and more.
  *
@@ -41,7 +36,7 @@ ml_stacks_prune_to(struct ml_stacks *stacks, uint64_t below_bytes, uint64_t kept
  * together, those of them that do not stay are told as one, `<other>` and the function. */
 struct ml_prune_rule {
     double least_worth;
-    uint64_t below_bytes, kept_blocks;
+    uint64_t below_bytes;
     uint64_t function_worth;
     /* So many of those stay, too, that are worth at least this; of the tree's list as many. */
     double margin_worth;

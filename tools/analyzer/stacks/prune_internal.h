@@ -7,8 +7,8 @@
 
 #include "tools/analyzer/stacks/stacks.h"
 
-/* Whether it holds, or held at a peak, that much or so many. */
-bool ml_prune_keeps_size(const struct ml_stack *stack, uint64_t below_bytes, uint64_t kept_blocks);
+/* Whether it holds, or held at a peak, that much, or ML_PRUNE_KEPT_BLOCKS. */
+bool ml_prune_keeps_size(const struct ml_stack *stack, uint64_t below_bytes);
 
 /* What it is worth to know the stack. */
 uint64_t ml_prune_stack_worth(const struct ml_stack *stack);

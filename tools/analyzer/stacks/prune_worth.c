@@ -148,8 +148,7 @@ static bool is_told(const struct ml_stacks *stacks, uint32_t node) {
 }
 
 static bool is_large(const struct ml_stack *stack, const struct ml_prune_rule *rule) {
-    return rule->below_bytes > 0 &&
-           ml_prune_keeps_size(stack, rule->below_bytes, rule->kept_blocks);
+    return rule->below_bytes > 0 && ml_prune_keeps_size(stack, rule->below_bytes);
 }
 
 /* Whether a stack is told in full: of a function alone is less than that. */

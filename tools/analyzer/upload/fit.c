@@ -234,7 +234,6 @@ fill(struct fitting *fitting, const struct ml_stacks_copy *from, struct way *way
     way->rule = (struct ml_prune_rule){
         .least_worth = worth,
         .below_bytes = is_whole ? BELOW_BYTES : 0,
-        .kept_blocks = is_whole ? ML_PRUNE_KEPT_BLOCKS : 0,
         .function_worth = fitting->function_worth,
     };
     status = try_way(fitting, is_whole ? fitting->whole : from, way, &fits);
