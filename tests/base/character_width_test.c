@@ -4,6 +4,8 @@
 
 #include <check.h>
 
+#include "tests/suite.h"
+
 START_TEST(letters_take_one_column) {
     static const uint32_t narrow[] = {' ', 'a', '~', 0xe9, 0x2ff, 0x370, 0x430, 0x10ffff};
     for (size_t i = 0; i < sizeof(narrow) / sizeof(narrow[0]); i++) {
@@ -48,11 +50,5 @@ int main(void) {
     tcase_add_test(tcase, marks_join_the_character_before_them);
     tcase_add_test(tcase, ideographs_and_emoji_take_two);
     tcase_add_test(tcase, hangul_is_put_together_from_a_wide_part_and_two_that_combine);
-    Suite *suite = suite_create("base/character_width");
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite("base/character_width", tcase);
 }

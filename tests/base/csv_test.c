@@ -5,6 +5,8 @@
 
 #include <check.h>
 
+#include "tests/suite.h"
+
 static char *text_of(const char *text) {
     char *written = NULL;
     size_t count = 0;
@@ -66,11 +68,5 @@ int main(void) {
     TCase *tcase = tcase_create("csv");
     tcase_add_test(tcase, a_cell_is_shown_and_never_computed);
     tcase_add_test(tcase, texts_of_one_cell_are_parted_by_a_sign_that_stands_in_none);
-    Suite *suite = suite_create("base/csv");
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite("base/csv", tcase);
 }

@@ -5,6 +5,8 @@
 
 #include <check.h>
 
+#include "tests/suite.h"
+
 static struct ml_error_message error;
 
 START_TEST(says_what_it_was_given) {
@@ -46,11 +48,5 @@ int main(void) {
     tcase_add_test(tcase, the_cause_stays_and_its_consequence_is_dropped);
     tcase_add_test(tcase, what_is_too_long_is_cut_inside_its_place);
     tcase_add_test(tcase, who_wants_no_message_passes_none);
-    Suite *suite = suite_create("base/error_message");
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite("base/error_message", tcase);
 }

@@ -5,6 +5,8 @@
 
 #include <check.h>
 
+#include "tests/suite.h"
+
 static char *text_of(const char *text) {
     char *written = NULL;
     size_t count = 0;
@@ -36,11 +38,5 @@ END_TEST
 int main(void) {
     TCase *tcase = tcase_create("html");
     tcase_add_test(tcase, nothing_of_a_text_is_markup);
-    Suite *suite = suite_create("base/html");
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite("base/html", tcase);
 }

@@ -11,6 +11,8 @@
 
 #include <check.h>
 
+#include "tests/suite.h"
+
 static char folder[] = "/tmp/memlog-input.XXXXXX";
 static char path[64];
 
@@ -105,11 +107,5 @@ int main(void) {
     tcase_add_test(tcase, a_pipe_is_read_whole_and_waited_for_while_somebody_writes);
     tcase_add_test(tcase, a_pipe_without_a_writer_is_refused_at_once);
     tcase_add_test(tcase, devices_folders_and_sockets_are_refused_by_what_they_are);
-    Suite *suite = suite_create("base/input_file");
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite("base/input_file", tcase);
 }

@@ -6,6 +6,7 @@
 #include <check.h>
 
 #include "base/utf8.h"
+#include "tests/suite.h"
 
 static char *json_of(const char *bytes, size_t count, bool in_html) {
     char *text = NULL;
@@ -119,11 +120,5 @@ int main(void) {
     tcase_add_test(tcase, nothing_within_html_ends_the_script);
     tcase_add_test(tcase, no_bytes_at_all_break_it);
     tcase_add_test(tcase, values_are_separated_and_members_have_their_names);
-    Suite *suite = suite_create("base/json_writer");
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite("base/json_writer", tcase);
 }

@@ -5,6 +5,8 @@
 
 #include <check.h>
 
+#include "tests/suite.h"
+
 static char *text_of(const char *text) {
     char *written = NULL;
     size_t count = 0;
@@ -35,11 +37,5 @@ END_TEST
 int main(void) {
     TCase *tcase = tcase_create("metric_label");
     tcase_add_test(tcase, a_label_ends_where_it_should);
-    Suite *suite = suite_create("base/metric_label");
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite("base/metric_label", tcase);
 }

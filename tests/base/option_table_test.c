@@ -5,6 +5,8 @@
 
 #include <check.h>
 
+#include "tests/suite.h"
+
 enum colour { COLOUR_RED, COLOUR_GREEN };
 enum form { FORM_TEXT, FORM_JSON, FORM_CSV };
 
@@ -330,11 +332,5 @@ int main(void) {
     tcase_add_test(tcase, an_empty_word_is_no_program);
     tcase_add_test(tcase, help_is_made_of_the_table);
     tcase_add_test(tcase, a_dump_of_the_table_is_one_line_of_json);
-    Suite *suite = suite_create("base/option_table");
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite("base/option_table", tcase);
 }

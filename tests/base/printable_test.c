@@ -8,6 +8,7 @@
 #include <check.h>
 
 #include "base/utf8.h"
+#include "tests/suite.h"
 
 static const struct {
     const char *bytes;
@@ -188,11 +189,5 @@ int main(void) {
     tcase_add_test(tcase, no_cut_parts_a_wide_or_a_combined_character);
     tcase_add_test(tcase, widths_are_those_of_libc);
     tcase_add_test(tcase, no_bytes_at_all_break_it);
-    Suite *suite = suite_create("base/printable");
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite("base/printable", tcase);
 }

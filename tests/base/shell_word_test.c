@@ -6,6 +6,8 @@
 
 #include <check.h>
 
+#include "tests/suite.h"
+
 static const struct {
     const char *text;
     const char *word;
@@ -60,11 +62,5 @@ int main(void) {
     tcase_add_loop_test(tcase, a_word_is_one_for_a_shell_and_plain_for_a_terminal, 0, count);
     tcase_add_loop_test(tcase, a_shell_reads_what_was_meant, 0, count);
     tcase_add_test(tcase, what_does_not_fit_is_no_word);
-    Suite *suite = suite_create("base/shell_word");
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite("base/shell_word", tcase);
 }

@@ -4,6 +4,8 @@
 
 #include <check.h>
 
+#include "tests/suite.h"
+
 START_TEST(reads_sizes_with_suffixes_of_1024) {
     static const struct {
         const char *text;
@@ -77,11 +79,5 @@ int main(void) {
     tcase_add_test(tcase, refuses_what_is_not_wholly_a_size);
     tcase_add_test(tcase, reads_counts_up_to_their_limit);
     tcase_add_test(tcase, writes_sizes_for_people);
-    Suite *suite = suite_create("base/size");
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite("base/size", tcase);
 }

@@ -5,6 +5,8 @@
 
 #include <check.h>
 
+#include "tests/suite.h"
+
 START_TEST(counts_insertions_deletions_replacements_and_swaps) {
     ck_assert_uint_eq(ml_edit_distance("", ""), 0);
     ck_assert_uint_eq(ml_edit_distance("abc", "abc"), 0);
@@ -40,11 +42,5 @@ int main(void) {
     tcase_add_test(tcase, counts_insertions_deletions_replacements_and_swaps);
     tcase_add_test(tcase, words_that_are_too_long_are_far_from_everything);
     tcase_add_test(tcase, suggests_what_is_near_and_nothing_else);
-    Suite *suite = suite_create("base/suggest");
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite("base/suggest", tcase);
 }

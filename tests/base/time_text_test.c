@@ -4,6 +4,8 @@
 
 #include <check.h>
 
+#include "tests/suite.h"
+
 START_TEST(reads_lengths_in_every_unit) {
     static const struct {
         const char *text;
@@ -117,11 +119,5 @@ int main(void) {
     tcase_add_test(tcase, refuses_what_is_not_wholly_a_length);
     tcase_add_test(tcase, reads_times_of_a_day_of_1970_and_of_the_run);
     tcase_add_test(tcase, refuses_what_is_not_wholly_a_time);
-    Suite *suite = suite_create("base/time_text");
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite("base/time_text", tcase);
 }

@@ -5,6 +5,8 @@
 
 #include <check.h>
 
+#include "tests/suite.h"
+
 enum { KIB = 1024, MIB = 1024 * KIB };
 
 static struct ml_uncovered none(void) {
@@ -132,7 +134,6 @@ START_TEST(the_longest_sentence_is_cut_inside_its_place) {
 END_TEST
 
 int main(void) {
-    Suite *suite = suite_create("uncovered");
     TCase *tcase = tcase_create("words");
 
     tcase_add_test(tcase, nothing_is_said_of_nobody);
@@ -144,10 +145,5 @@ int main(void) {
     tcase_add_test(tcase, a_size_that_the_text_has_is_not_said_twice);
     tcase_add_test(tcase, programs_without_memlog_are_not_counted_twice);
     tcase_add_test(tcase, the_longest_sentence_is_cut_inside_its_place);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite("uncovered", tcase);
 }

@@ -6,6 +6,8 @@
 
 #include <check.h>
 
+#include "tests/suite.h"
+
 /* As the standard's table has it, without a look at ml_utf8_length(). */
 static size_t encode(uint32_t character, char out[4]) {
     if (character < 0x80) {
@@ -76,11 +78,5 @@ int main(void) {
     TCase *tcase = tcase_create("utf8");
     tcase_add_test(tcase, every_character_is_read_and_none_that_is_cut);
     tcase_add_test(tcase, overlong_forms_and_what_lies_beyond_are_none);
-    Suite *suite = suite_create("base/utf8");
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite("base/utf8", tcase);
 }

@@ -5,6 +5,8 @@
 
 #include <check.h>
 
+#include "tests/suite.h"
+
 START_TEST(every_command_of_the_interface_is_known) {
     static const char *const names[] = {
         "run",
@@ -59,11 +61,5 @@ int main(void) {
     tcase_add_test(tcase, every_command_of_the_interface_is_known);
     tcase_add_test(tcase, every_help_has_an_example);
     tcase_add_test(tcase, the_overview_names_what_is_there);
-    Suite *suite = suite_create("host/subcommand");
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite("host/subcommand", tcase);
 }

@@ -10,6 +10,8 @@
 
 #include <check.h>
 
+#include "tests/suite.h"
+
 static char place[] = "/tmp/memlog-host-test.XXXXXX";
 static char out_folder[PATH_MAX];
 
@@ -106,11 +108,5 @@ int main(void) {
     tcase_add_test(tcase, a_linked_host_profiles_the_programs_children);
     tcase_add_test(tcase, wrong_options_and_a_missing_service_are_named);
     tcase_add_test(tcase, without_a_service_there_is_no_dump_and_the_reason_is_told);
-    Suite *suite = suite_create("host/memlog_host");
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite("host/memlog_host", tcase);
 }

@@ -5,6 +5,8 @@
 
 #include <check.h>
 
+#include "tests/suite.h"
+
 START_TEST(parts_bytes_at_their_nuls_and_joins_them_with_blanks) {
     struct ml_command_line line;
     ck_assert_int_eq(ml_command_line_from_bytes(&line, "a\0\0b c", 6), ML_OK);
@@ -62,11 +64,5 @@ int main(void) {
     tcase_add_test(tcase, parts_bytes_at_their_nuls_and_joins_them_with_blanks);
     tcase_add_test(tcase, cuts_what_is_too_long);
     tcase_add_test(tcase, an_argv_and_its_bytes_are_the_same_line);
-    Suite *suite = suite_create("host/command_line");
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite("host/command_line", tcase);
 }

@@ -5,6 +5,8 @@
 
 #include <check.h>
 
+#include "tests/suite.h"
+
 /* One letter a role, in the order of enum memlog_service_role: A always, 3 a third, 1 a third and
  * alone. */
 static const struct {
@@ -96,11 +98,5 @@ int main(void) {
     tcase_add_test(tcase, sampling_takes_one_third_and_renderers_only_while_none_is_profiled);
     tcase_add_test(tcase, values_outside_the_table_are_never_taken);
     tcase_add_test(tcase, never_wins_over_only_and_no_only_means_everyone);
-    Suite *suite = suite_create("host/mode");
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite("host/mode", tcase);
 }

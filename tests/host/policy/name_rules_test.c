@@ -6,6 +6,8 @@
 
 #include <check.h>
 
+#include "tests/suite.h"
+
 static struct ml_name_rules rules;
 static struct ml_error_message error;
 
@@ -70,11 +72,5 @@ int main(void) {
     tcase_add_test(tcase, a_name_or_a_command_line_is_enough);
     tcase_add_test(tcase, the_later_of_two_counts_and_the_same_twice_is_one);
     tcase_add_test(tcase, what_cannot_be_wished_is_said_and_changes_nothing);
-    Suite *suite = suite_create("host/name_rules");
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite("host/name_rules", tcase);
 }

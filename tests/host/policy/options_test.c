@@ -6,6 +6,8 @@
 
 #include <check.h>
 
+#include "tests/suite.h"
+
 static struct ml_options options;
 static struct ml_error_message error;
 
@@ -279,11 +281,5 @@ int main(void) {
     tcase_add_test(tcase, help_stops_the_reading);
     tcase_add_test(tcase, signals_are_known_by_name_and_number);
     tcase_add_test(tcase, unknown_environment_keys_are_refused_and_named);
-    Suite *suite = suite_create("host/options");
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite("host/options", tcase);
 }

@@ -6,6 +6,8 @@
 
 #include <check.h>
 
+#include "tests/suite.h"
+
 static struct ml_page_guard guard_at(const char *place_text) {
     struct ml_error_message error = {.text = ""};
     struct ml_page_place place;
@@ -168,7 +170,6 @@ START_TEST(the_address_can_be_opened) {
 END_TEST
 
 int main(void) {
-    Suite *suite = suite_create("page_guard");
     TCase *all = tcase_create("all");
     tcase_add_test(all, tokens_are_new_each_time_and_told_by_the_whole);
     tcase_add_test(all, knows_its_own_names_alone);
@@ -176,10 +177,5 @@ int main(void) {
     tcase_add_test(all, a_cookie_alone_may_not_act);
     tcase_add_test(all, other_sites_are_told_by_origin_and_fetch_site);
     tcase_add_test(all, the_address_can_be_opened);
-    suite_add_tcase(suite, all);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite("page_guard", all);
 }

@@ -5,6 +5,8 @@
 
 #include <check.h>
 
+#include "tests/suite.h"
+
 static enum ml_status parse(const char *value, struct ml_page_place *out_place) {
     struct ml_error_message error = {.text = ""};
     const enum ml_status status = ml_page_place_parse(value, out_place, &error);
@@ -88,15 +90,9 @@ START_TEST(refuses_what_is_no_place) {
 END_TEST
 
 int main(void) {
-    Suite *suite = suite_create("page_place");
     TCase *all = tcase_create("all");
     tcase_add_test(all, nothing_said_is_a_free_port_of_this_machine);
     tcase_add_test(all, takes_ports_addresses_and_paths);
     tcase_add_test(all, refuses_what_is_no_place);
-    suite_add_tcase(suite, all);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite("page_place", all);
 }

@@ -5,6 +5,8 @@
 
 #include <check.h>
 
+#include "tests/suite.h"
+
 static struct ml_patterns *patterns;
 static struct ml_error_message error;
 
@@ -86,11 +88,5 @@ int main(void) {
         tcase, what_is_no_regular_expression_is_refused_with_the_reason_and_leaves_the_others
     );
     tcase_add_test(tcase, keeps_a_text_of_its_own);
-    Suite *suite = suite_create("host/policy/patterns");
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite("host/policy/patterns", tcase);
 }

@@ -3,6 +3,8 @@
 #include <check.h>
 #include <stdlib.h>
 
+#include "tests/suite.h"
+
 START_TEST(a_service_that_has_lived_is_replaced_at_once_however_often) {
     struct ml_restart_policy restart_policy = {0};
     for (int i = 0; i < 1000; i++) {
@@ -51,16 +53,10 @@ START_TEST(two_deaths_far_apart_make_nobody_a_suspect) {
 END_TEST
 
 int main(void) {
-    Suite *suite = suite_create("host/restart_policy");
     TCase *cases = tcase_create("restart_policy");
     tcase_add_test(cases, a_service_that_has_lived_is_replaced_at_once_however_often);
     tcase_add_test(cases, services_that_die_in_a_row_are_replaced_ever_later_and_at_last_no_more);
     tcase_add_test(cases, whose_data_kills_two_in_a_row_is_left_out_and_the_count_begins_anew);
     tcase_add_test(cases, two_deaths_far_apart_make_nobody_a_suspect);
-    suite_add_tcase(suite, cases);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite("host/restart_policy", cases);
 }

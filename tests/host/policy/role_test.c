@@ -5,6 +5,8 @@
 
 #include <check.h>
 
+#include "tests/suite.h"
+
 /* The role of a command line given as one string, its arguments parted by '|'. */
 static enum memlog_service_role
 role_of(const struct ml_patterns *rules, const char *text, bool is_root) {
@@ -105,11 +107,5 @@ int main(void) {
     tcase_add_test(tcase, the_persons_rules_come_first_in_their_order);
     tcase_add_test(tcase, names_of_roles_go_both_ways_and_a_wrong_one_names_the_nearest);
     tcase_add_test(tcase, a_wrong_expression_is_refused_with_its_reason);
-    Suite *suite = suite_create("host/role");
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite("host/role", tcase);
 }

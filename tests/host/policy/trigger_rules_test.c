@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tests/suite.h"
+
 static enum ml_status
 load(const char *text, struct ml_trigger_rules *rules, struct ml_error_message *error) {
     char path[] = "/tmp/memlog-rules-test.XXXXXX";
@@ -130,16 +132,10 @@ START_TEST(what_is_wrong_is_named_and_changes_nothing) {
 END_TEST
 
 int main(void) {
-    Suite *suite = suite_create("host/trigger_rules");
     TCase *cases = tcase_create("trigger_rules");
     tcase_add_test(cases, the_defaults_are_chromiums);
     tcase_add_test(cases, a_threshold_is_a_role_and_a_size);
     tcase_add_test(cases, a_file_sets_what_it_names_and_leaves_the_rest);
     tcase_add_test(cases, what_is_wrong_is_named_and_changes_nothing);
-    suite_add_tcase(suite, cases);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite("host/trigger_rules", cases);
 }

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/suite.h"
+
 static struct ml_error_message error;
 
 static enum ml_status parse(const char *text, struct ml_upload_target *target) {
@@ -102,16 +104,10 @@ START_TEST(delays_double_with_jitter_and_servers_may_ask_for_more) {
 END_TEST
 
 int main(void) {
-    Suite *suite = suite_create("host/upload_target");
     TCase *cases = tcase_create("upload_target");
     tcase_add_test(cases, every_kind_of_address_is_known);
     tcase_add_test(cases, what_is_no_address_is_refused_and_a_secret_not_repeated);
     tcase_add_test(cases, an_answer_decides);
     tcase_add_test(cases, delays_double_with_jitter_and_servers_may_ask_for_more);
-    suite_add_tcase(suite, cases);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite("host/upload_target", cases);
 }

@@ -7,6 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tests/suite.h"
+
 static char root[] = "/tmp/memlog-cgroup-test.XXXXXX";
 
 static void put(const char *path, const char *text) {
@@ -238,7 +240,6 @@ START_TEST(this_machine_has_memory) {
 END_TEST
 
 int main(void) {
-    Suite *suite = suite_create("host/cgroup_info");
     TCase *cases = tcase_create("cgroup_info");
     tcase_add_checked_fixture(cases, set_up, tear_down);
     tcase_add_test(cases, version_2_is_read_without_what_the_cache_gives_back);
@@ -251,10 +252,5 @@ int main(void) {
     tcase_add_test(cases, who_is_below_a_group_is_in_it_in_version_2);
     tcase_add_test(cases, who_is_below_a_group_is_in_it_in_version_1);
     tcase_add_test(cases, this_machine_has_memory);
-    suite_add_tcase(suite, cases);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite("host/cgroup_info", cases);
 }

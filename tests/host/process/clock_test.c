@@ -6,6 +6,8 @@
 
 #include <check.h>
 
+#include "tests/suite.h"
+
 static enum ml_clock decide_for(const char *text) {
     char path[] = "/tmp/clock-test.XXXXXX";
     int fd = mkstemp(path);
@@ -47,11 +49,5 @@ int main(void) {
     TCase *tcase = tcase_create("clock");
     tcase_add_test(tcase, ticks_are_the_tsc_only_where_the_kernel_keeps_time_by_it);
     tcase_add_test(tcase, moments_go_forward_on_every_clock);
-    Suite *suite = suite_create("host/clock");
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite("host/clock", tcase);
 }

@@ -8,6 +8,8 @@
 
 #include <check.h>
 
+#include "tests/suite.h"
+
 enum { LONG_MS = 10000 /* against hanging */ };
 
 /* Whether the other end of a pipe is closed within that time. */
@@ -42,11 +44,5 @@ int main(void) {
     TCase *tcase = tcase_create("closer");
     tcase_add_test(tcase, closes_what_it_is_given);
     tcase_add_test(tcase, a_thread_that_has_closed_gives_its_place_back);
-    Suite *suite = suite_create("host/process/closer");
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite("host/process/closer", tcase);
 }

@@ -16,6 +16,8 @@
 
 #include <check.h>
 
+#include "tests/suite.h"
+
 enum { HEAD_BYTES = NLMSG_HDRLEN + sizeof(struct cn_msg) };
 
 /* A packet as the kernel sends them. */
@@ -181,11 +183,5 @@ int main(void) {
     tcase_add_test(tcase, where_the_kernel_tells_a_child_is_born_becomes_a_program_and_ends);
     tcase_add_test(tcase, what_concerns_no_whole_process_takes_no_room_in_the_queue);
     tcase_add_test(tcase, from_another_namespace_nobody_waits_for_an_answer_that_never_comes);
-    Suite *suite = suite_create("host/process_events");
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite("host/process_events", tcase);
 }

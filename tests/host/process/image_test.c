@@ -9,6 +9,8 @@
 
 #include <check.h>
 
+#include "tests/suite.h"
+
 #define EXE "55d0ff3000-55d0ff4000 r-xp 00000000 00:1a 5  /usr/bin/prog\n"
 #define STACK "7ffe00000000-7ffe00021000 rw-p 00000000 00:00 0  [stack]\n"
 #define VDSO "7ffff7fc4000-7ffff7fc6000 r-xp 00000000 00:00 0  [vdso]\n"
@@ -84,11 +86,5 @@ int main(void) {
     tcase_add_test(tcase, tells_images_by_what_the_kernel_has_mapped);
     tcase_add_test(tcase, an_ordinary_program_can_take_the_preload_and_nobody_is_gone);
     tcase_add_test(tcase, every_kind_has_its_words);
-    Suite *suite = suite_create("host/image");
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite("host/image", tcase);
 }

@@ -10,6 +10,8 @@
 
 #include <check.h>
 
+#include "tests/suite.h"
+
 START_TEST(tells_of_ourselves) {
     char name[ML_PROCESS_NAME_BYTES];
     ck_assert_int_eq(prctl(PR_SET_NAME, "odd ) name"), 0);
@@ -195,11 +197,5 @@ int main(void) {
     tcase_add_test(tcase, reads_a_stat_whose_name_holds_brackets_and_digits);
     tcase_add_test(tcase, adds_up_private_memory_and_swap);
     tcase_add_test(tcase, the_ending_of_somebody_elses_child_is_known_from_its_zombie);
-    Suite *suite = suite_create("host/process_info");
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite("host/process_info", tcase);
 }

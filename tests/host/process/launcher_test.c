@@ -9,6 +9,7 @@
 #include <check.h>
 
 #include "host/process/info.h"
+#include "tests/suite.h"
 
 START_TEST(ours_comes_first_in_a_preload_that_is_there) {
     char *before[] = {
@@ -111,11 +112,5 @@ int main(void) {
     tcase_add_test(tcase, a_program_that_cannot_run_says_why);
     tcase_add_test(tcase, a_cancelled_program_has_never_run);
     tcase_add_test(tcase, what_a_loader_reads_is_kept_from_memlogs_own_programs);
-    Suite *suite = suite_create("host/launcher");
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite("host/launcher", tcase);
 }

@@ -9,6 +9,8 @@
 
 #include <check.h>
 
+#include "tests/suite.h"
+
 static char folder[64];
 static char path[96];
 static struct ml_never_list list;
@@ -144,11 +146,5 @@ int main(void) {
     tcase_add_test(tcase, a_list_that_others_may_write_is_refused);
     tcase_add_test(tcase, what_is_no_plain_file_is_refused_and_never_waited_for);
     tcase_add_test(tcase, bounds_and_bytes_that_are_no_text_are_refused);
-    Suite *suite = suite_create("host/never_list");
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite("host/never_list", tcase);
 }

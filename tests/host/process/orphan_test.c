@@ -12,6 +12,8 @@
 
 #include <check.h>
 
+#include "tests/suite.h"
+
 enum { ORPHAN_CODE = 23, WAIT_S = 60 };
 
 static void end_at_once(void *context) {
@@ -75,11 +77,5 @@ int main(void) {
     tcase_set_timeout(tcase, WAIT_S);
     tcase_add_test(tcase, it_runs_and_is_known_by_a_descriptor);
     tcase_add_test(tcase, nobody_is_left_when_the_host_dies_over_it);
-    Suite *suite = suite_create("host/orphan");
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite("host/orphan", tcase);
 }

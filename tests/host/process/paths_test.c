@@ -8,6 +8,8 @@
 
 #include <check.h>
 
+#include "tests/suite.h"
+
 START_TEST(files_are_found_beside_this_very_program) {
     char path[PATH_MAX];
     struct ml_error_message error = {.text = ""};
@@ -59,11 +61,5 @@ int main(void) {
     tcase_add_test(tcase, files_are_found_beside_this_very_program);
     tcase_add_test(tcase, a_library_has_a_folder_of_preloads_only_where_there_is_one);
     tcase_add_test(tcase, a_missing_file_is_named_with_the_places_where_it_was_looked_for);
-    Suite *suite = suite_create("host/paths");
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite("host/paths", tcase);
 }

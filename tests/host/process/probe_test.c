@@ -8,6 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/suite.h"
+
 static enum ml_image_kind probe(const char *program, const char *argument) {
     char *argv[] = {(char *)(uintptr_t)program, (char *)(uintptr_t)argument, NULL};
     return ml_probe_program(argv);
@@ -55,16 +57,10 @@ START_TEST(nothing_of_the_program_runs_and_nobody_is_left) {
 END_TEST
 
 int main(void) {
-    Suite *suite = suite_create("host/probe");
     TCase *tcase = tcase_create("probe");
     tcase_add_test(tcase, a_program_is_told_by_name_and_by_path);
     tcase_add_test(tcase, a_script_is_what_its_interpreter_is);
     tcase_add_test(tcase, what_is_not_there_is_not_told);
     tcase_add_test(tcase, nothing_of_the_program_runs_and_nobody_is_left);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite("host/probe", tcase);
 }

@@ -5,6 +5,8 @@
 
 #include <check.h>
 
+#include "tests/suite.h"
+
 START_TEST(a_terminals_signal_is_the_programs_already) {
     ck_assert_int_eq(ml_signal_decide(SIGINT, SI_KERNEL, 0, true), ML_SIGNAL_IGNORE);
     ck_assert_int_eq(ml_signal_decide(SIGQUIT, SI_KERNEL, 0, true), ML_SIGNAL_IGNORE);
@@ -127,11 +129,5 @@ int main(void) {
     tcase_add_test(tcase, signals_come_on_the_loop_with_who_sent_them);
     tcase_add_test(tcase, who_closes_at_a_signal_gets_no_other);
     tcase_add_test(tcase, faults_are_left_alone);
-    Suite *suite = suite_create("host/signals");
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite("host/signals", tcase);
 }

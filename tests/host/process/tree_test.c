@@ -7,6 +7,8 @@
 
 #include <check.h>
 
+#include "tests/suite.h"
+
 static struct ml_process_tree tree;
 
 static void setup(void) {
@@ -76,11 +78,5 @@ int main(void) {
     tcase_add_checked_fixture(tcase, setup, NULL);
     tcase_add_test(tcase, children_that_end_or_stop_are_told_once);
     tcase_add_test(tcase, orphans_become_ours_and_helpers_do_not_count);
-    Suite *suite = suite_create("host/tree");
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite("host/tree", tcase);
 }

@@ -6,6 +6,8 @@
 
 #include <check.h>
 
+#include "tests/suite.h"
+
 #include "host/process/view.h"
 
 static struct ml_process_view view;
@@ -156,9 +158,7 @@ START_TEST(a_process_that_is_gone_has_nothing) {
 END_TEST
 
 int main(void) {
-    Suite *suite = suite_create("host/process_view");
     TCase *tests = tcase_create("all");
-    suite_add_tcase(suite, tests);
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_test(tests, mappings_of_one_name_add_up);
     tcase_add_test(tests, a_libc_that_is_executed_is_counted_each_time);
@@ -166,9 +166,5 @@ int main(void) {
     tcase_add_test(tests, more_names_than_there_is_room_for_become_one);
     tcase_add_test(tests, threads_and_memory_of_a_process_are_read);
     tcase_add_test(tests, a_process_that_is_gone_has_nothing);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite("host/process_view", tests);
 }

@@ -14,6 +14,8 @@
 
 #include <check.h>
 
+#include "tests/suite.h"
+
 static const struct ml_control_page page = {
     .enabled = 1, .sampling_bytes = 1, .clock = ML_CLOCK_MONOTONIC};
 
@@ -302,11 +304,5 @@ int main(void) {
     tcase_add_test(tcase, a_pipe_of_a_user_that_may_not_be_opened_is_said_to_be_one);
     tcase_add_test(tcase, a_process_that_writes_for_ever_does_not_make_the_host_wait);
     tcase_add_test(tcase, takes_over_a_forked_childs_handles_and_refuses_wrong_ones);
-    Suite *suite = suite_create("host/endpoint");
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite("host/endpoint", tcase);
 }

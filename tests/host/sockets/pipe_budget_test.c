@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "tests/suite.h"
+
 enum { USER = 4321, OTHER = 4322, MIB = 1 << 20 };
 
 static char folder[64];
@@ -142,11 +144,5 @@ int main(void) {
     tcase_add_test(tcase, each_user_has_his_own);
     tcase_add_test(tcase, more_users_than_accounts_share_the_last_one);
     tcase_add_test(tcase, forked_children_start_small_once_half_is_used);
-    Suite *suite = suite_create("host/pipe_budget");
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite("host/pipe_budget", tcase);
 }

@@ -14,6 +14,8 @@
 
 #include <check.h>
 
+#include "tests/suite.h"
+
 enum { FILL_MAX = 64 };
 
 static char runtime[] = "/tmp/socket-directory-test.XXXXXX";
@@ -308,11 +310,5 @@ int main(void) {
     tcase_add_test(tcase, a_named_socket_that_nobody_serves_is_named);
     tcase_add_test(tcase, a_host_that_stands_still_holds_nobody_up);
     tcase_add_test(tcase, the_folder_of_a_killed_host_is_cleared_away_by_the_next);
-    Suite *suite = suite_create("host/socket_directory");
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite("host/socket_directory", tcase);
 }

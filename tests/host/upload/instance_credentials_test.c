@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/suite.h"
+
 START_TEST(an_answer_is_read_whole_or_not_at_all) {
     static const char good[] = "{\"Code\": \"Success\", \"AccessKeyId\": \"ASIA\", "
                                "\"SecretAccessKey\": \"se/cret+\", \"Token\": \"to/ken==\", "
@@ -77,15 +79,9 @@ START_TEST(secrets_are_asked_for_by_https_or_near_by) {
 END_TEST
 
 int main(void) {
-    Suite *suite = suite_create("host/instance_credentials");
     TCase *cases = tcase_create("instance_credentials");
     tcase_add_test(cases, an_answer_is_read_whole_or_not_at_all);
     tcase_add_test(cases, what_is_no_answer_is_refused_and_not_repeated);
     tcase_add_test(cases, secrets_are_asked_for_by_https_or_near_by);
-    suite_add_tcase(suite, cases);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite("host/instance_credentials", cases);
 }

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/suite.h"
+
 START_TEST(an_element_is_taken_where_it_is_a_plain_word_that_fits) {
     char word[8];
     ck_assert(ml_s3_element("<a><UploadId>x/+=</UploadId></a>", "UploadId", word, sizeof(word)));
@@ -72,16 +74,10 @@ START_TEST(parts_are_joined_in_their_order_and_as_many_as_there_may_be) {
 END_TEST
 
 int main(void) {
-    Suite *suite = suite_create("host/s3_xml");
     TCase *cases = tcase_create("s3_xml");
     tcase_add_test(cases, an_element_is_taken_where_it_is_a_plain_word_that_fits);
     tcase_add_test(cases, an_error_is_seen_with_attributes_too_and_nothing_else_is_one);
     tcase_add_test(cases, a_word_becomes_part_of_a_query_whole_or_up_to_where_it_fits);
     tcase_add_test(cases, parts_are_joined_in_their_order_and_as_many_as_there_may_be);
-    suite_add_tcase(suite, cases);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite("host/s3_xml", cases);
 }

@@ -9,6 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tests/suite.h"
+
 static char folder[] = "/tmp/memlog-spool-test.XXXXXX";
 static struct ml_spool spool;
 
@@ -205,7 +207,6 @@ START_TEST(a_folder_that_cannot_be_made_is_named) {
 END_TEST
 
 int main(void) {
-    Suite *suite = suite_create("host/spool");
     TCase *cases = tcase_create("spool");
     tcase_add_checked_fixture(cases, set_up, tear_down);
     tcase_add_test(cases, what_was_promised_is_found_again_the_first_due_first);
@@ -218,10 +219,5 @@ int main(void) {
     tcase_add_test(cases, what_dead_hosts_left_is_swept_and_nothing_else);
     tcase_add_test(cases, one_host_at_a_time_sends);
     tcase_add_test(cases, a_folder_that_cannot_be_made_is_named);
-    suite_add_tcase(suite, cases);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite("host/spool", cases);
 }

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/suite.h"
+
 static struct ml_curl_api api;
 static struct ev_loop *loop;
 static unsigned calls;
@@ -77,16 +79,10 @@ START_TEST(another_protocol_than_http_is_not_spoken) {
 END_TEST
 
 int main(void) {
-    Suite *suite = suite_create("host/web_call");
     TCase *cases = tcase_create("web_call");
     tcase_add_checked_fixture(cases, set_up, tear_down);
     tcase_add_test(cases, who_asks_in_vain_is_told_so_once);
     tcase_add_test(cases, one_that_is_dropped_calls_nobody);
     tcase_add_test(cases, another_protocol_than_http_is_not_spoken);
-    suite_add_tcase(suite, cases);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite("host/web_call", cases);
 }

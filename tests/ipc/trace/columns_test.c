@@ -5,6 +5,8 @@
 
 #include <check.h>
 
+#include "tests/suite.h"
+
 struct row {
     uint64_t wide;
     uint32_t id;
@@ -129,20 +131,13 @@ START_TEST(counts_beyond_the_limit_are_refused) {
 END_TEST
 
 int main(void) {
-    Suite *suite = suite_create("ipc/columns");
     TCase *tests = tcase_create("all");
-    SRunner *runner = srunner_create(suite);
-    int failed = 0;
 
-    suite_add_tcase(suite, tests);
     tcase_add_test(tests, rows_come_back);
     tcase_add_test(tests, columns_of_zeros_take_no_bytes_but_the_first);
     tcase_add_test(tests, another_number_of_values_than_rows_is_refused);
     tcase_add_test(tests, a_piece_cut_anywhere_is_refused);
     tcase_add_test(tests, a_value_that_its_member_cannot_hold_is_refused);
     tcase_add_test(tests, counts_beyond_the_limit_are_refused);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite("ipc/columns", tests);
 }

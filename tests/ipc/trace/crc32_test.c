@@ -4,6 +4,8 @@
 
 #include <check.h>
 
+#include "tests/suite.h"
+
 /* The check value of this CRC in Williams, "A painless guide to CRC error detection algorithms". */
 START_TEST(answers_the_published_value) {
     ck_assert_uint_eq(ml_crc32(0, "123456789", 9), 0xcbf43926);
@@ -40,11 +42,5 @@ int main(void) {
     tcase_add_test(tcase, nothing_changes_nothing);
     tcase_add_test(tcase, goes_on_where_a_call_before_stopped);
     tcase_add_test(tcase, finds_each_flipped_bit);
-    Suite *suite = suite_create("ipc/trace/crc32");
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite("ipc/trace/crc32", tcase);
 }

@@ -2,6 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/suite.h"
+
 #include "ipc/wire/event_plain.h"
 
 /* The decoder of many plain records at a time says the same as ml_event_decode(), on everything. */
@@ -294,7 +296,6 @@ START_TEST(says_the_same_of_nodes_at_the_edges_of_what_is_allowed) {
 END_TEST
 
 int main(void) {
-    Suite *suite = suite_create("event_plain");
     TCase *cases = tcase_create("event_plain");
     tcase_set_timeout(cases, 120);
     tcase_add_test(cases, says_the_same_on_streams_as_clients_write_them);
@@ -302,10 +303,5 @@ int main(void) {
     tcase_add_test(cases, says_the_same_on_bytes_without_any_meaning);
     tcase_add_test(cases, says_the_same_at_the_edges_of_what_is_allowed);
     tcase_add_test(cases, says_the_same_of_nodes_at_the_edges_of_what_is_allowed);
-    suite_add_tcase(suite, cases);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite("event_plain", cases);
 }

@@ -2,6 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/suite.h"
+
 #include "ipc/wire/event_put.h"
 
 /* The client's inline encoder and ml_event_encode() write the same bytes and keep the same state.
@@ -133,14 +135,8 @@ START_TEST(numbers_are_the_same_by_every_way) {
 END_TEST
 
 int main(void) {
-    Suite *suite = suite_create("ipc/event_put");
     TCase *tcase = tcase_create("event_put");
     tcase_add_test(tcase, both_encoders_write_the_same_bytes);
     tcase_add_test(tcase, numbers_are_the_same_by_every_way);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite("ipc/event_put", tcase);
 }

@@ -2,6 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/suite.h"
+
 #include "ipc/wire/event.h"
 
 /* One of every kind, with values at both ends of their ranges. */
@@ -481,7 +483,6 @@ START_TEST(each_kind_has_a_name) {
 END_TEST
 
 int main(void) {
-    Suite *suite = suite_create("ipc/event");
     TCase *tcase = tcase_create("event");
     tcase_add_test(tcase, every_kind_comes_back_as_it_was_written);
     tcase_add_test(tcase, truncation_at_each_byte_is_short_and_moves_nothing);
@@ -494,10 +495,5 @@ int main(void) {
     tcase_add_test(tcase, a_record_that_does_not_fit_leaves_no_trace);
     tcase_add_test(tcase, a_frame_header_comes_back_and_its_bounds_are_checked);
     tcase_add_test(tcase, each_kind_has_a_name);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite("ipc/event", tcase);
 }

@@ -2,6 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/suite.h"
+
 #include "ipc/wire/ml_status.h"
 
 START_TEST(each_status_has_its_name_a_text_and_the_family_of_its_name) {
@@ -25,14 +27,8 @@ START_TEST(a_number_outside_the_list_has_a_name_too) {
 END_TEST
 
 int main(void) {
-    Suite *suite = suite_create("ipc/ml_status");
     TCase *tcase = tcase_create("ml_status");
     tcase_add_test(tcase, each_status_has_its_name_a_text_and_the_family_of_its_name);
     tcase_add_test(tcase, a_number_outside_the_list_has_a_name_too);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite("ipc/ml_status", tcase);
 }

@@ -4,6 +4,7 @@
 
 #include "ipc/wire/reader.h"
 #include "ipc/wire/writer.h"
+#include "tests/suite.h"
 
 START_TEST(rejects_short_input_and_leaves_reader_unmoved) {
     const uint8_t bytes[7] = {1, 2, 3, 4, 5, 6, 7};
@@ -104,17 +105,11 @@ START_TEST(a_blob_is_bounded_by_its_limit_and_its_bytes) {
 END_TEST
 
 int main(void) {
-    Suite *suite = suite_create("ipc/reader");
     TCase *tcase = tcase_create("reader");
     tcase_add_test(tcase, rejects_short_input_and_leaves_reader_unmoved);
     tcase_add_test(tcase, fixed_numbers_are_little_endian);
     tcase_add_test(tcase, varints_of_every_length_come_back);
     tcase_add_test(tcase, a_varint_has_one_form_and_64_bits);
     tcase_add_test(tcase, a_blob_is_bounded_by_its_limit_and_its_bytes);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite("ipc/reader", tcase);
 }

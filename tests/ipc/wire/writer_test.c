@@ -2,6 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/suite.h"
+
 #include "ipc/wire/writer.h"
 
 START_TEST(writes_little_endian_and_counts) {
@@ -46,15 +48,9 @@ START_TEST(small_magnitudes_become_small_numbers) {
 END_TEST
 
 int main(void) {
-    Suite *suite = suite_create("ipc/writer");
     TCase *tcase = tcase_create("writer");
     tcase_add_test(tcase, writes_little_endian_and_counts);
     tcase_add_test(tcase, never_writes_behind_its_end);
     tcase_add_test(tcase, small_magnitudes_become_small_numbers);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite("ipc/writer", tcase);
 }

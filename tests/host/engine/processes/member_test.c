@@ -4,6 +4,8 @@
 
 #include <check.h>
 
+#include "tests/suite.h"
+
 START_TEST(only_a_running_member_can_end_and_only_once) {
     ck_assert_int_eq(ml_member_next(ML_MEMBER_RUNNING, ML_MEMBER_EVENT_EXIT), ML_MEMBER_EXITED);
     ck_assert_int_eq(ml_member_next(ML_MEMBER_RUNNING, ML_MEMBER_EVENT_KILL), ML_MEMBER_KILLED);
@@ -84,11 +86,5 @@ int main(void) {
     tcase_add_test(tcase, only_a_running_member_can_end_and_only_once);
     tcase_add_test(tcase, a_pid_may_come_back_and_ids_never_do);
     tcase_add_test(tcase, counts_who_records_in_a_role_and_refuses_one_too_many);
-    Suite *suite = suite_create("host/member");
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite("host/member", tcase);
 }

@@ -5,6 +5,8 @@
 
 #include <check.h>
 
+#include "tests/suite.h"
+
 /* The six facts that a state stands for, as one would keep them by hand. */
 struct facts {
     bool is_on, in_service, is_lost, is_torn, was_on;
@@ -117,11 +119,5 @@ int main(void) {
     tcase_add_test(tcase, a_state_says_what_its_facts_are);
     tcase_add_test(tcase, each_permitted_event_changes_the_facts_that_it_names);
     tcase_add_test(tcase, what_must_not_be_is_forbidden);
-    Suite *suite = suite_create("host/recording");
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite("host/recording", tcase);
 }

@@ -6,6 +6,8 @@
 
 #include <check.h>
 
+#include "tests/suite.h"
+
 static const struct ml_ending clean = {.known = true};
 static const struct memlog_service_moment timestamp = {.monotonic_ns = 9};
 
@@ -157,11 +159,5 @@ int main(void) {
     tcase_add_test(tcase, running_ones_are_found_by_id_while_others_are_folded);
     tcase_add_test(tcase, of_too_many_programs_the_rest_goes_together);
     tcase_add_test(tcase, more_running_ones_than_there_is_room_for_are_counted);
-    Suite *suite = suite_create("host/unrecorded");
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite("host/unrecorded", tcase);
 }

@@ -1,4 +1,5 @@
 #include "host/engine/dump_folder.h"
+#include "tests/suite.h"
 
 #include <limits.h>
 #include <stdbool.h>
@@ -208,11 +209,5 @@ int main(void) {
     tcase_add_test(tcase, a_folder_of_another_user_is_refused_also_by_root);
     tcase_add_test(tcase, dumps_are_their_users_alone_and_follow_no_link);
     tcase_add_test(tcase, a_log_is_new_or_our_own_and_never_behind_a_link);
-    Suite *suite = suite_create("host/dumps");
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite("host/dumps", tcase);
 }
