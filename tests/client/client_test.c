@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "tests/client/capture.h"
+#include "tests/suite.h"
 
 static struct capture capture;
 
@@ -251,7 +252,6 @@ START_TEST(dropped_chunks_leave_what_they_define) {
 END_TEST
 
 int main(void) {
-    Suite *suite = suite_create("client");
     TCase *cases = tcase_create("client");
     tcase_set_timeout(cases, 60);
     tcase_add_test(cases, every_way_to_allocate_is_in_the_stream);
@@ -270,10 +270,5 @@ int main(void) {
     tcase_add_test(cases, a_full_pipe_costs_a_process_one_second_however_many_threads_it_has);
     tcase_add_test(cases, wide_staging_takes_what_the_pipe_cannot);
     tcase_add_test(cases, dropped_chunks_leave_what_they_define);
-    suite_add_tcase(suite, cases);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return run_suite("client", cases);
 }

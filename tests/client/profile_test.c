@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "tests/client/capture.h"
+#include "tests/suite.h"
 
 static struct capture capture;
 
@@ -125,16 +126,10 @@ START_TEST(a_forked_child_begins_with_its_own_first_profile) {
 END_TEST
 
 int main(void) {
-    Suite *suite = suite_create("profile");
     TCase *cases = tcase_create("profile");
     tcase_set_timeout(cases, 120);
     tcase_add_loop_test(cases, a_new_profile_knows_nothing_of_the_one_before, 0, 2);
     tcase_add_loop_test(cases, profiles_begun_under_threads_are_each_whole, 0, 2);
     tcase_add_test(cases, a_forked_child_begins_with_its_own_first_profile);
-    suite_add_tcase(suite, cases);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return run_suite("profile", cases);
 }

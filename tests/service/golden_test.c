@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "service/session/session.h"
+#include "tests/suite.h"
 #include "tools/dev/stream/pack.h"
 
 /* Each tests/golden/NAME.stream.txt against NAME.expected. Run in the root of the tree. */
@@ -341,16 +342,10 @@ int main(void) {
         fprintf(stderr, "no streams in %s: run in the root of the tree\n", folder);
         return EXIT_FAILURE;
     }
-    Suite *suite = suite_create("service/golden");
     TCase *tcase = tcase_create("golden");
     tcase_add_loop_test(tcase, the_stream_gives_what_is_expected, 0, names_count);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
     for (int i = 0; i < names_count; i++) {
         free(names[i]);
     }
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite("service/golden", tcase);
 }

@@ -6,6 +6,8 @@
 
 #include <check.h>
 
+#include "tests/suite.h"
+
 START_TEST(so_many_in_a_row_and_then_one_an_interval) {
     struct ml_ask_limit limit = {0};
     uint64_t now_ns = 7;
@@ -57,11 +59,5 @@ int main(void) {
     TCase *tcase = tcase_create("ask_limit");
     tcase_add_test(tcase, so_many_in_a_row_and_then_one_an_interval);
     tcase_add_test(tcase, threads_together_get_what_one_gets_and_every_call_is_counted);
-    Suite *suite = suite_create("client/ask_limit");
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite("client/ask_limit", tcase);
 }

@@ -5,6 +5,8 @@
 
 #include <check.h>
 
+#include "tests/suite.h"
+
 /* Check runs each case in a process of its own, so each begins before anything was resolved. */
 
 START_TEST(blocks_of_the_store_are_aligned_and_lie_apart) {
@@ -112,11 +114,5 @@ int main(void) {
     tcase_add_test(tcase, a_copy_never_reads_behind_the_store);
     tcase_add_test(tcase, whoever_asks_for_more_than_the_store_has_gets_it_from_the_next_in_line);
     tcase_add_test(tcase, so_do_zeros_and_aligned_blocks);
-    Suite *suite = suite_create("client/hooks/next");
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite("client/hooks/next", tcase);
 }

@@ -6,6 +6,8 @@
 
 #include <check.h>
 
+#include "tests/suite.h"
+
 /* Every number here comes from a fixed seed, so that a bound that holds once holds for ever. The
  * bounds are those of the distributions: five standard deviations for means, and 1.95 / sqrt(n),
  * the 0.1 % point of Kolmogorov and Smirnov, for whole distributions. */
@@ -217,8 +219,7 @@ START_TEST(weights_that_are_wrong_by_a_hundredth_are_noticed) {
 }
 END_TEST
 
-static Suite *suite(void) {
-    Suite *suite = suite_create("client/poisson");
+int main(void) {
     TCase *tcase = tcase_create("poisson");
     tcase_set_timeout(tcase, 60);
     tcase_add_loop_test(tcase, distances_are_exponential, 0, 6);
@@ -232,14 +233,5 @@ static Suite *suite(void) {
     tcase_add_test(tcase, sums_of_weights_are_unbiased_and_know_their_own_spread);
     tcase_add_test(tcase, what_is_remembered_is_what_is_worked_out);
     tcase_add_test(tcase, weights_that_are_wrong_by_a_hundredth_are_noticed);
-    suite_add_tcase(suite, tcase);
-    return suite;
-}
-
-int main(void) {
-    SRunner *runner = srunner_create(suite());
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return run_suite("client/poisson", tcase);
 }

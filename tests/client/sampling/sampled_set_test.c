@@ -6,6 +6,8 @@
 
 #include <check.h>
 
+#include "tests/suite.h"
+
 static struct ml_sampled_set set;
 static void *memories[64]; /* what it was given */
 static _Atomic uint32_t memories_count;
@@ -261,8 +263,7 @@ START_TEST(threads_that_hand_blocks_to_each_other_never_miss_one) {
 }
 END_TEST
 
-static Suite *suite(void) {
-    Suite *suite = suite_create("client/sampled_set");
+int main(void) {
     TCase *tcase = tcase_create("sampled_set");
     tcase_set_timeout(tcase, 120);
     tcase_add_test(tcase, memory_of_zeros_is_an_empty_set);
@@ -272,14 +273,5 @@ static Suite *suite(void) {
     tcase_add_test(tcase, a_level_that_was_refused_never_comes);
     tcase_add_test(tcase, a_few_thousand_blocks_are_looked_up_on_the_first_level_alone);
     tcase_add_test(tcase, threads_that_hand_blocks_to_each_other_never_miss_one);
-    suite_add_tcase(suite, tcase);
-    return suite;
-}
-
-int main(void) {
-    SRunner *runner = srunner_create(suite());
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return run_suite("client/sampled_set", tcase);
 }

@@ -9,6 +9,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/suite.h"
+
 #define ANSWER(filter_, call_)                                                                     \
     ml_filter_answer((filter_), sizeof(filter_) / sizeof((filter_)[0]), (call_))
 
@@ -134,17 +136,11 @@ START_TEST(the_kernel_says_the_same) {
 END_TEST
 
 int main(void) {
-    Suite *suite = suite_create("client/filter");
     TCase *tcase = tcase_create("filter");
     tcase_add_test(tcase, lets_through_what_is_listed_and_nothing_else);
     tcase_add_test(tcase, computes_as_the_kernel_does);
     tcase_add_test(tcase, reads_both_halves_of_an_argument);
     tcase_add_test(tcase, what_is_no_filter_kills);
     tcase_add_test(tcase, the_kernel_says_the_same);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite("client/filter", tcase);
 }

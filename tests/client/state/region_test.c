@@ -16,6 +16,8 @@
 
 #include <check.h>
 
+#include "tests/suite.h"
+
 enum { PAGE = 4096, FIRST_BYTES = 64 << 10, MAX_BYTES = 256 << 20, THREADS = 8 };
 
 static struct ml_region region;
@@ -247,8 +249,7 @@ START_TEST(what_does_not_exist_does_not_grow) {
 }
 END_TEST
 
-static Suite *suite(void) {
-    Suite *suite = suite_create("client/region");
+int main(void) {
     TCase *tcase = tcase_create("region");
     tcase_set_timeout(tcase, 60);
     tcase_add_test(tcase, it_grows_in_place_by_sizes_of_one_sequence);
@@ -261,14 +262,5 @@ static Suite *suite(void) {
     tcase_add_test(tcase, a_forked_child_finds_all_of_it_empty_and_grows_it_on);
     tcase_add_test(tcase, a_filter_is_not_taken_for_the_kernel);
     tcase_add_test(tcase, what_does_not_exist_does_not_grow);
-    suite_add_tcase(suite, tcase);
-    return suite;
-}
-
-int main(void) {
-    SRunner *runner = srunner_create(suite());
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return run_suite("client/region", tcase);
 }

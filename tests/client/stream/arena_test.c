@@ -12,6 +12,7 @@
 #include "client/state/process.h"
 #include "client/stream/lane.h"
 #include "client/stream/stack_table.h"
+#include "tests/suite.h"
 
 #define MIB ((uint64_t)1 << 20)
 
@@ -214,8 +215,7 @@ START_TEST(before_a_filter_it_stocks_up) {
 }
 END_TEST
 
-static Suite *suite(void) {
-    Suite *suite = suite_create("client/arena");
+int main(void) {
     TCase *tcase = tcase_create("arena");
     tcase_set_timeout(tcase, 60);
     tcase_add_test(tcase, it_begins_small_and_far_away);
@@ -229,14 +229,5 @@ static Suite *suite(void) {
     tcase_add_test(tcase, staging_is_mapped_as_lanes_come);
     tcase_add_test(tcase, a_forked_child_begins_with_nothing_taken);
     tcase_add_test(tcase, before_a_filter_it_stocks_up);
-    suite_add_tcase(suite, tcase);
-    return suite;
-}
-
-int main(void) {
-    SRunner *runner = srunner_create(suite());
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return run_suite("client/arena", tcase);
 }

@@ -12,6 +12,7 @@
 #include "ipc/wire/lease.h"
 #include "tests/client/capture.h"
 #include "tests/client/stream/lease_target.h"
+#include "tests/suite.h"
 
 static struct capture capture;
 
@@ -196,7 +197,6 @@ START_TEST(threads_of_several_processes_that_take_turns_are_in_order) {
 END_TEST
 
 int main(void) {
-    Suite *suite = suite_create("lease");
     TCase *cases = tcase_create("lease");
     tcase_set_timeout(cases, 120);
     tcase_add_loop_test(
@@ -218,10 +218,5 @@ int main(void) {
         ML_CLOCK_TSC,
         ML_CLOCK_COUNT
     );
-    suite_add_tcase(suite, cases);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return run_suite("lease", cases);
 }

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/suite.h"
+
 static uint8_t chunk[ML_CHUNK_MAX_BYTES];
 static size_t used_bytes;
 static struct ml_event_state encoder;
@@ -144,16 +146,10 @@ START_TEST(a_chunk_that_somebody_else_wrote_over_harms_nobody) {
 END_TEST
 
 int main(void) {
-    Suite *suite = suite_create("client/salvage");
     TCase *tcase = tcase_create("salvage");
     tcase_add_test(tcase, definitions_move_to_the_front_and_can_be_written_on);
     tcase_add_test(tcase, where_the_room_ends_so_do_the_definitions);
     tcase_add_test(tcase, of_many_turns_the_latest_stay);
     tcase_add_test(tcase, a_chunk_that_somebody_else_wrote_over_harms_nobody);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite("client/salvage", tcase);
 }

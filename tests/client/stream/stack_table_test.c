@@ -5,6 +5,8 @@
 
 #include <check.h>
 
+#include "tests/suite.h"
+
 #include "client/stream/stack_table.h"
 
 enum {
@@ -291,8 +293,7 @@ START_TEST(without_memory_for_any_table_nodes_beside_their_parents_remain) {
 }
 END_TEST
 
-static Suite *suite(void) {
-    Suite *suite = suite_create("client/stack_table");
+int main(void) {
     TCase *tcase = tcase_create("stack_table");
     tcase_set_timeout(tcase, 60);
     tcase_add_test(tcase, gives_each_path_one_node_and_defines_it_once);
@@ -304,14 +305,5 @@ static Suite *suite(void) {
     tcase_add_test(tcase, a_table_that_somebody_is_copying_goes_on_to_take_nodes);
     tcase_add_test(tcase, a_table_that_could_not_grow_grows_later);
     tcase_add_test(tcase, without_memory_for_any_table_nodes_beside_their_parents_remain);
-    suite_add_tcase(suite, tcase);
-    return suite;
-}
-
-int main(void) {
-    SRunner *runner = srunner_create(suite());
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return run_suite("client/stack_table", tcase);
 }

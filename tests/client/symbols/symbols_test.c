@@ -5,6 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tests/suite.h"
+
 /* Names of one version and of several, default ones last and first, indirect functions, data's
  * neighbours, and some that nobody has. */
 static const char *const names[] = {
@@ -93,8 +95,7 @@ START_TEST(a_library_that_came_later_is_found_by_its_files_name) {
 }
 END_TEST
 
-static Suite *suite(void) {
-    Suite *suite = suite_create("client/symbols");
+int main(void) {
     TCase *tcase = tcase_create("symbols");
     tcase_add_loop_test(
         tcase, the_next_definition_is_the_one_that_dlsym_finds, 0, (int)NAMES_COUNT
@@ -102,14 +103,5 @@ static Suite *suite(void) {
     tcase_add_test(tcase, what_the_program_has_to_hear_of_libdl_stays);
     tcase_add_test(tcase, a_library_without_the_newer_hash_table_is_read_too);
     tcase_add_test(tcase, a_library_that_came_later_is_found_by_its_files_name);
-    suite_add_tcase(suite, tcase);
-    return suite;
-}
-
-int main(void) {
-    SRunner *runner = srunner_create(suite());
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return run_suite("client/symbols", tcase);
 }

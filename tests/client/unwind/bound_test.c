@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "client/unwind/objects.h"
+#include "tests/suite.h"
 
 enum { PAGE = 4096 };
 
@@ -221,7 +222,6 @@ START_TEST(relocations_without_end_are_given_up) {
 END_TEST
 
 int main(void) {
-    Suite *suite = suite_create("bound");
     TCase *tests = tcase_create("bound");
     tcase_set_timeout(tests, 60);
     tcase_add_test(tests, the_family_is_what_the_objects_of_the_start_define);
@@ -235,10 +235,5 @@ int main(void) {
     tcase_add_test(tests, an_allocator_of_its_own_that_nobody_calls_is_none);
     tcase_add_test(tests, a_dynamic_section_of_anything_is_read_without_harm);
     tcase_add_test(tests, relocations_without_end_are_given_up);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return run_suite("bound", tests);
 }

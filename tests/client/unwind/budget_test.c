@@ -6,6 +6,7 @@
 #include <check.h>
 
 #include "client/unwind/unwind.h"
+#include "tests/suite.h"
 
 enum { PAINT = 0xa5, PAINTED_BYTES = 256 * 1024, STACK_BUDGET_BYTES = 1024 };
 
@@ -63,22 +64,12 @@ START_TEST(needs_less_than_a_kilobyte_of_stack) {
 }
 END_TEST
 
-static Suite *suite(void) {
-    Suite *suite = suite_create("client/unwind, budget");
+int main(void) {
     TCase *tcase = tcase_create("budget");
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) /* their frames are larger */
     tcase_add_test(tcase, needs_less_than_a_kilobyte_of_stack);
 #else
     (void)needs_less_than_a_kilobyte_of_stack;
 #endif
-    suite_add_tcase(suite, tcase);
-    return suite;
-}
-
-int main(void) {
-    SRunner *runner = srunner_create(suite());
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return run_suite("client/unwind, budget", tcase);
 }

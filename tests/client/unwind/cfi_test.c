@@ -8,6 +8,7 @@
 #include <check.h>
 
 #include "client/unwind/modules.h"
+#include "tests/suite.h"
 
 enum { PAGE = 4096, LOOKUPS = 150000 };
 
@@ -307,8 +308,7 @@ START_TEST(expressions_load_only_what_the_walk_permits) {
 }
 END_TEST
 
-static Suite *suite(void) {
-    Suite *suite = suite_create("client/cfi");
+int main(void) {
     TCase *tcase = tcase_create("cfi");
     tcase_set_timeout(tcase, 60);
     tcase_add_test(tcase, reads_rows_of_an_ordinary_function);
@@ -317,14 +317,5 @@ static Suite *suite(void) {
     tcase_add_test(tcase, survives_random_damage_to_a_real_table);
     tcase_add_test(tcase, computes_expressions_and_refuses_bad_ones);
     tcase_add_test(tcase, expressions_load_only_what_the_walk_permits);
-    suite_add_tcase(suite, tcase);
-    return suite;
-}
-
-int main(void) {
-    SRunner *runner = srunner_create(suite());
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return run_suite("client/cfi", tcase);
 }

@@ -9,6 +9,7 @@
 #include <check.h>
 
 #include "tests/client/unwind/oracle.h"
+#include "tests/suite.h"
 
 enum {
     LANDING_EVERY = 256, /* levels between those that a jump may go to */
@@ -248,8 +249,7 @@ START_TEST(deep_stacks_are_as_without_marks_when_frames_are_jumped_over) {
 }
 END_TEST
 
-static Suite *suite(void) {
-    Suite *suite = suite_create("client/unwind, deep");
+int main(void) {
     TCase *tcase = tcase_create("deep");
     tcase_set_timeout(tcase, 200);
     tcase_add_test(tcase, nine_hundred_thousand_levels_are_walked_a_few_times_not_thousands);
@@ -257,14 +257,5 @@ static Suite *suite(void) {
     tcase_add_test(tcase, deep_stacks_are_as_without_marks_when_each_level_allocates);
     tcase_add_test(tcase, deep_stacks_are_as_without_marks_when_few_events_are_recorded);
     tcase_add_test(tcase, deep_stacks_are_as_without_marks_when_frames_are_jumped_over);
-    suite_add_tcase(suite, tcase);
-    return suite;
-}
-
-int main(void) {
-    SRunner *runner = srunner_create(suite());
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return run_suite("client/unwind, deep", tcase);
 }

@@ -5,6 +5,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "tests/suite.h"
+
 enum { PAGE = 4096 };
 
 /* Pages of which the one in the middle is not there. */
@@ -83,21 +85,11 @@ START_TEST(a_list_is_readable_if_all_of_its_strings_are) {
 }
 END_TEST
 
-static Suite *suite(void) {
-    Suite *suite = suite_create("client/foreign");
+int main(void) {
     TCase *tcase = tcase_create("foreign");
     tcase_add_test(tcase, a_range_is_readable_if_all_of_its_pages_are);
     tcase_add_test(tcase, a_string_ends_before_memory_does);
     tcase_add_test(tcase, a_string_is_no_longer_than_the_kernel_takes);
     tcase_add_test(tcase, a_list_is_readable_if_all_of_its_strings_are);
-    suite_add_tcase(suite, tcase);
-    return suite;
-}
-
-int main(void) {
-    SRunner *runner = srunner_create(suite());
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return run_suite("client/foreign", tcase);
 }

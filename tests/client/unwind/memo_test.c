@@ -4,6 +4,7 @@
 
 #include "tests/client/unwind/oracle.h"
 #include "tests/client/unwind/tree.h"
+#include "tests/suite.h"
 
 enum { SETS_PURE = 0xf, SETS_ALL = 0x1f, DEPTH = 15, SETTLED = 12 };
 
@@ -233,8 +234,7 @@ START_TEST(knows_two_stacks_that_come_behind_one_in_turns) {
 }
 END_TEST
 
-static Suite *suite(void) {
-    Suite *suite = suite_create("client/unwind_memo");
+int main(void) {
     TCase *tcase = tcase_create("memo");
     tcase_set_timeout(tcase, 120);
     tcase_add_test(tcase, sees_each_bit_of_each_word);
@@ -245,14 +245,5 @@ static Suite *suite(void) {
     tcase_add_test(tcase, without_blocks_nothing_is_kept_and_nothing_is_wrong);
     tcase_add_test(tcase, forgets_when_told_and_when_a_library_is_closed);
     tcase_add_test(tcase, knows_two_stacks_that_come_behind_one_in_turns);
-    suite_add_tcase(suite, tcase);
-    return suite;
-}
-
-int main(void) {
-    SRunner *runner = srunner_create(suite());
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return run_suite("client/unwind_memo", tcase);
 }

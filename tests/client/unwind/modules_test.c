@@ -12,6 +12,7 @@
 #include "client/unwind/modules.h"
 #include "tests/client/unwind/oracle.h"
 #include "tests/client/unwind/plugin.h"
+#include "tests/suite.h"
 
 static struct ml_oracle *oracle;
 
@@ -272,8 +273,7 @@ START_TEST(the_checker_is_not_opened_inside_the_loader) {
 }
 END_TEST
 
-static Suite *suite(void) {
-    Suite *suite = suite_create("client/modules and the unwinder");
+int main(void) {
     TCase *tcase = tcase_create("modules");
     tcase_set_timeout(tcase, 60);
     tcase_add_test(tcase, another_library_at_the_same_address_is_walked_by_its_own_tables);
@@ -286,14 +286,5 @@ static Suite *suite(void) {
     tcase_add_test(tcase, images_tell_path_and_build_id);
     tcase_add_test(tcase, the_checker_is_not_opened_inside_the_loader);
     tcase_add_test(tcase, threads_walk_while_another_opens_and_closes_libraries);
-    suite_add_tcase(suite, tcase);
-    return suite;
-}
-
-int main(void) {
-    SRunner *runner = srunner_create(suite());
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return run_suite("client/modules and the unwinder", tcase);
 }

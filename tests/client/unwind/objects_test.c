@@ -6,6 +6,8 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
+#include "tests/suite.h"
+
 static const char *plugin_path(void) {
     return access("./symbols_plugin.so", R_OK) == 0 ? "./symbols_plugin.so"
                                                     : "out/symbols_plugin.so";
@@ -76,11 +78,5 @@ int main(void) {
     tcase_add_test(tcase, this_loader_is_asked);
     tcase_add_test(tcase, an_older_loaders_list_tells_the_same);
     tcase_add_test(tcase, what_comes_and_goes_is_followed_by_the_list);
-    Suite *suite = suite_create("client/objects");
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return run_suite("client/objects", tcase);
 }

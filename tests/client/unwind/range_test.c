@@ -7,6 +7,7 @@
 #include <check.h>
 
 #include "client/unwind/arch.h"
+#include "tests/suite.h"
 
 enum { PAGE = ML_ARCH_PAGE_BYTES, PAGES = 6 };
 
@@ -103,22 +104,12 @@ START_TEST(behind_a_signal_frame_any_readable_stack_will_do) {
 }
 END_TEST
 
-static Suite *suite(void) {
-    Suite *suite = suite_create("client/unwind_range");
+int main(void) {
     TCase *tcase = tcase_create("range");
     tcase_add_test(tcase, the_probe_tells_readable_from_not_and_leaves_errno_alone);
     tcase_add_test(tcase, a_range_grows_to_the_last_readable_page_and_no_further);
     tcase_add_test(tcase, a_deeper_stack_extends_the_range_and_another_replaces_it);
     tcase_add_test(tcase, the_own_stack_is_recognised_and_kept);
     tcase_add_test(tcase, behind_a_signal_frame_any_readable_stack_will_do);
-    suite_add_tcase(suite, tcase);
-    return suite;
-}
-
-int main(void) {
-    SRunner *runner = srunner_create(suite());
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return run_suite("client/unwind_range", tcase);
 }

@@ -5,6 +5,8 @@
 
 #include <check.h>
 
+#include "tests/suite.h"
+
 enum { THREADS = 4, ROUNDS = 400000, ADDRESSES = 24 };
 
 static struct ml_recipes recipes;
@@ -90,8 +92,7 @@ START_TEST(threads_that_push_each_other_out_never_read_a_mixture) {
 }
 END_TEST
 
-static Suite *suite(void) {
-    Suite *suite = suite_create("client/unwind_recipe");
+int main(void) {
     TCase *tcase = tcase_create("recipe");
     tcase_set_timeout(tcase, 60);
     tcase_add_test(tcase, keeps_every_field_of_a_recipe);
@@ -99,14 +100,5 @@ static Suite *suite(void) {
     tcase_add_test(tcase, leaves_addresses_beyond_48_bits_alone);
     tcase_add_test(tcase, a_writer_that_vanished_leaves_a_miss_and_nothing_to_wait_for);
     tcase_add_test(tcase, threads_that_push_each_other_out_never_read_a_mixture);
-    suite_add_tcase(suite, tcase);
-    return suite;
-}
-
-int main(void) {
-    SRunner *runner = srunner_create(suite());
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return run_suite("client/unwind_recipe", tcase);
 }

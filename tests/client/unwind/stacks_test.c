@@ -13,6 +13,7 @@
 
 #include "tests/client/unwind/oracle.h"
 #include "tests/client/unwind/tree.h"
+#include "tests/suite.h"
 
 enum {
     SETS_PURE = 0xf,
@@ -383,8 +384,7 @@ START_TEST(a_new_thread_in_the_place_of_an_old_one_starts_anew) {
 }
 END_TEST
 
-static Suite *suite(void) {
-    Suite *suite = suite_create("client/unwind, stacks");
+int main(void) {
     TCase *tcase = tcase_create("stacks");
     tcase_set_timeout(tcase, 200);
     tcase_add_test(tcase, cuts_deep_stacks_at_the_same_places_with_and_without_cache);
@@ -395,14 +395,5 @@ static Suite *suite(void) {
     tcase_add_test(tcase, walks_fibers_whose_stacks_come_and_go);
     tcase_add_test(tcase, threads_share_recipes_while_others_close_libraries);
     tcase_add_test(tcase, a_new_thread_in_the_place_of_an_old_one_starts_anew);
-    suite_add_tcase(suite, tcase);
-    return suite;
-}
-
-int main(void) {
-    SRunner *runner = srunner_create(suite());
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return run_suite("client/unwind, stacks", tcase);
 }

@@ -13,6 +13,7 @@
 
 #include "tests/client/unwind/oracle.h"
 #include "tests/client/unwind/tree.h"
+#include "tests/suite.h"
 
 enum { SETS_PURE = 0xf, SETS_ALL = 0x1f, EVENTS = 150000 };
 
@@ -73,20 +74,10 @@ START_TEST(walks_realigned_frames_by_all_registers) {
 }
 END_TEST
 
-static Suite *suite(void) {
-    Suite *suite = suite_create("client/unwind");
+int main(void) {
     TCase *tcase = tcase_create("unwind");
     tcase_set_timeout(tcase, 60);
     tcase_add_test(tcase, walks_random_trees_as_the_tables_and_libunwind_do);
     tcase_add_test(tcase, walks_realigned_frames_by_all_registers);
-    suite_add_tcase(suite, tcase);
-    return suite;
-}
-
-int main(void) {
-    SRunner *runner = srunner_create(suite());
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return run_suite("client/unwind", tcase);
 }

@@ -2,6 +2,8 @@
 #include <check.h>
 #include <stdlib.h>
 
+#include "tests/suite.h"
+
 #include "service/dump/frames.h"
 
 enum { NODES = 6000, CELLS = 4000, HEAPS = 3 };
@@ -173,7 +175,6 @@ START_TEST(a_process_of_nothing_has_no_frames) {
 END_TEST
 
 int main(void) {
-    Suite *suite = suite_create("service/dump_frames");
     TCase *tcase = tcase_create("dump_frames");
     tcase_set_timeout(tcase, 60);
     tcase_add_loop_test(
@@ -181,10 +182,5 @@ int main(void) {
     );
     tcase_add_test(tcase, nodes_out_of_order_or_without_their_parent_are_refused);
     tcase_add_test(tcase, a_process_of_nothing_has_no_frames);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite("service/dump_frames", tcase);
 }

@@ -1,6 +1,8 @@
 #include <check.h>
 #include <stdlib.h>
 
+#include "tests/suite.h"
+
 #include "service/heap/cells.h"
 
 static struct ml_budget budget;
@@ -93,7 +95,6 @@ START_TEST(without_memory_the_cells_stay_as_they_are) {
 END_TEST
 
 int main(void) {
-    Suite *suite = suite_create("service/cells");
     TCase *tcase = tcase_create("cells");
     tcase_set_timeout(tcase, 60); /* not 4 s: with sanitizers, on a busy machine */
     tcase_add_checked_fixture(tcase, set_up, tear_down);
@@ -101,10 +102,5 @@ int main(void) {
     tcase_add_test(tcase, a_cell_that_is_asked_for_is_guessed_the_next_time);
     tcase_add_test(tcase, a_cell_takes_no_more_than_100_bytes);
     tcase_add_test(tcase, without_memory_the_cells_stay_as_they_are);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite("service/cells", tcase);
 }

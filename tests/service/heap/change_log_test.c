@@ -2,6 +2,8 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "tests/suite.h"
+
 #include "service/heap/change_log.h"
 
 enum { LOGS = 3, CHANGES = 40 };
@@ -124,7 +126,6 @@ START_TEST(merges_as_a_sort_would) {
 END_TEST
 
 int main(void) {
-    Suite *suite = suite_create("service/change_log");
     TCase *tcase = tcase_create("change_log");
     tcase_add_checked_fixture(tcase, set_up, NULL);
     tcase_add_test(tcase, what_is_freed_first_makes_room);
@@ -132,10 +133,5 @@ int main(void) {
     tcase_add_test(tcase, at_equal_stamps_the_earlier_process_comes_first);
     tcase_add_test(tcase, sums_of_maxima_that_stay_below_need_no_merge);
     tcase_add_loop_test(tcase, merges_as_a_sort_would, 0, 200);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite("service/change_log", tcase);
 }

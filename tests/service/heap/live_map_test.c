@@ -2,6 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/suite.h"
+
 #include "service/heap/live_map.h"
 
 enum { KEYS = 3000 };
@@ -320,7 +322,6 @@ START_TEST(without_memory_the_map_stays_as_it_is) {
 END_TEST
 
 int main(void) {
-    Suite *suite = suite_create("service/live_map");
     TCase *tcase = tcase_create("live_map");
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     tcase_set_timeout(tcase, 60); /* slow where many run */
@@ -334,10 +335,5 @@ int main(void) {
     tcase_add_test(tcase, growing_that_runs_out_of_memory_half_way_goes_on_when_there_is_some);
     tcase_add_test(tcase, memory_comes_back_when_few_blocks_are_left);
     tcase_add_test(tcase, without_memory_the_map_stays_as_it_is);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite("service/live_map", tcase);
 }

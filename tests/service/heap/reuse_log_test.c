@@ -4,6 +4,8 @@
 
 #include <check.h>
 
+#include "tests/suite.h"
+
 enum { ENTRIES = 4 };
 
 static struct ml_budget budget;
@@ -91,11 +93,5 @@ int main(void) {
     tcase_add_test(tcase, the_latest_stamp_of_an_address_stays);
     tcase_add_test(tcase, an_address_is_never_taken_for_another);
     tcase_add_test(tcase, without_memory_it_forgets);
-    Suite *suite = suite_create("service/heap/reuse_log");
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite("service/heap/reuse_log", tcase);
 }

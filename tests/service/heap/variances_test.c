@@ -4,6 +4,8 @@
 
 #include <check.h>
 
+#include "tests/suite.h"
+
 static struct ml_budget budget;
 static struct ml_variances variances;
 
@@ -95,11 +97,5 @@ int main(void) {
     tcase_add_test(tcase, a_block_that_stands_for_more_adds_what_its_weight_says);
     tcase_add_test(tcase, the_error_is_the_root_in_256ths);
     tcase_add_test(tcase, an_error_that_fits_in_no_figure_is_the_largest);
-    Suite *suite = suite_create("service/heap/variances");
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite("service/heap/variances", tcase);
 }

@@ -4,6 +4,8 @@
 
 #include <check.h>
 
+#include "tests/suite.h"
+
 static struct ml_budget budget;
 static struct ml_fork_log forks;
 
@@ -78,11 +80,5 @@ int main(void) {
     tcase_add_test(tcase, a_fork_that_is_told_again_is_what_was_told_last);
     tcase_add_test(tcase, of_very_many_the_oldest_are_forgotten);
     tcase_add_test(tcase, without_memory_the_others_stay);
-    Suite *suite = suite_create("service/history/fork_log");
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite("service/history/fork_log", tcase);
 }

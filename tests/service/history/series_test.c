@@ -1,6 +1,8 @@
 #include <check.h>
 #include <stdlib.h>
 
+#include "tests/suite.h"
+
 #include "service/history/series.h"
 
 /* Short, so that it goes round often. */
@@ -176,7 +178,6 @@ START_TEST(with_no_memory_at_all_there_are_no_points) {
 END_TEST
 
 int main(void) {
-    Suite *suite = suite_create("service/series");
     TCase *tcase = tcase_create("series");
     tcase_set_timeout(tcase, 60);
     tcase_add_checked_fixture(tcase, set_up, tear_down);
@@ -186,10 +187,5 @@ int main(void) {
     tcase_add_test(tcase, a_moment_before_the_last_counts_as_that);
     tcase_add_test(tcase, without_memory_levels_forget_earlier);
     tcase_add_test(tcase, with_no_memory_at_all_there_are_no_points);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite("service/series", tcase);
 }

@@ -2,6 +2,8 @@
 #include <malloc.h>
 #include <stdlib.h>
 
+#include "tests/suite.h"
+
 #include "service/history/timeline.h"
 
 enum { STACKS = 40 };
@@ -227,7 +229,6 @@ START_TEST(a_day_of_50_processes_takes_less_than_64_megabytes_with_a_dump_of_it)
 END_TEST
 
 int main(void) {
-    Suite *suite = suite_create("service/timeline");
     TCase *tcase = tcase_create("timeline");
     tcase_set_timeout(tcase, 120);
     tcase_add_checked_fixture(tcase, set_up, tear_down);
@@ -238,10 +239,5 @@ int main(void) {
     tcase_add_test(tcase, a_process_that_does_nothing_is_not_noted);
     tcase_add_test(tcase, the_last_change_reaches_the_stacks);
     tcase_add_test(tcase, a_day_of_50_processes_takes_less_than_64_megabytes_with_a_dump_of_it);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite("service/timeline", tcase);
 }

@@ -1,6 +1,8 @@
 /* Ticks and nanoseconds. */
 #include <check.h>
 
+#include "tests/suite.h"
+
 #include "service/ingest/clock.h"
 
 enum { MS = 1000000 };
@@ -56,17 +58,11 @@ START_TEST(is_not_fooled_by_a_start_that_never_was) {
 END_TEST
 
 int main(void) {
-    Suite *suite = suite_create("service/clock");
     TCase *all = tcase_create("all");
     tcase_add_test(all, monotonic_ticks_are_nanoseconds);
     tcase_add_loop_test(all, ticks_never_fall, 0, ML_CLOCK_COUNT);
     tcase_add_test(all, learns_how_fast_ticks_tick);
     tcase_add_test(all, is_on_the_safe_side_before_it_has_learnt);
     tcase_add_test(all, is_not_fooled_by_a_start_that_never_was);
-    suite_add_tcase(suite, all);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return run_suite("service/clock", all);
 }

@@ -3,6 +3,8 @@
 #include <check.h>
 #include <stdlib.h>
 
+#include "tests/suite.h"
+
 enum { MS = 1000000, PIPE = 1 << 20, CHUNK = 4096 };
 
 /* A writer of so many bytes a millisecond, looked at once a millisecond for so long. */
@@ -93,17 +95,11 @@ START_TEST(many_slow_pipes_are_busy_and_one_fast_one_counts) {
 END_TEST
 
 int main(void) {
-    Suite *suite = suite_create("service/pace");
     TCase *tcase = tcase_create("pace");
     tcase_add_test(tcase, a_busy_pipe_is_looked_at_by_the_clock);
     tcase_add_test(tcase, a_pipe_that_could_fill_up_meanwhile_is_slept_on);
     tcase_add_test(tcase, a_chunk_now_and_then_is_slept_on);
     tcase_add_test(tcase, a_sudden_rush_ends_it_at_the_next_look);
     tcase_add_test(tcase, many_slow_pipes_are_busy_and_one_fast_one_counts);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite("service/pace", tcase);
 }

@@ -5,6 +5,8 @@
 
 #include <check.h>
 
+#include "tests/suite.h"
+
 enum { WHOLE_BYTES = 1000, PART_BYTES = 600 };
 
 static struct ml_budget whole;
@@ -87,11 +89,5 @@ int main(void) {
     tcase_add_test(tcase, a_part_that_is_used_up_refuses_and_says_that_it_was_itself);
     tcase_add_test(tcase, where_the_whole_refuses_the_part_is_as_before);
     tcase_add_test(tcase, what_the_system_refuses_is_nobodys_bound);
-    Suite *suite = suite_create("service/budget");
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite("service/budget", tcase);
 }

@@ -11,6 +11,7 @@
 #include "base/seccomp/policy.h"
 #include "service/sandbox/policy/policy.h"
 #include "tests/service/fixture.h"
+#include "tests/suite.h"
 
 enum { CLOSED_SOON_MS = 200 };
 
@@ -120,7 +121,6 @@ START_TEST(with_all_lines_the_exercise_lives) {
 END_TEST
 
 int main(void) {
-    Suite *suite = suite_create("service/sandbox/policy");
     TCase *lines = tcase_create("lines");
     tcase_set_timeout(lines, 30);
     tcase_add_loop_test(
@@ -129,10 +129,5 @@ int main(void) {
     tcase_add_loop_test(
         lines, with_all_lines_the_exercise_lives, 0, (int)ml_service_policy.lines_count
     );
-    suite_add_tcase(suite, lines);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return run_suite("service/sandbox/policy", lines);
 }

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/suite.h"
+
 #define MIB (UINT64_C(1) << 20)
 
 static struct ml_coverage_reading
@@ -220,7 +222,6 @@ START_TEST(an_allocator_is_called_by_the_name_of_its_file) {
 END_TEST
 
 int main(void) {
-    Suite *suite = suite_create("coverage");
     TCase *cases = tcase_create("coverage");
     tcase_add_test(cases, a_running_process_has_its_last_reading_and_an_ended_one_its_largest);
     tcase_add_test(cases, one_that_was_never_read_has_no_figures_and_no_reason);
@@ -234,10 +235,5 @@ int main(void) {
     tcase_add_test(cases, objects_whose_calls_go_past_memlog_are_named_before_what_they_did);
     tcase_add_test(cases, blocks_that_come_and_go_past_memlog_are_told_where_nothing_was_lost);
     tcase_add_test(cases, an_allocator_is_called_by_the_name_of_its_file);
-    suite_add_tcase(suite, cases);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite("coverage", cases);
 }

@@ -15,6 +15,7 @@
 #include "service/ingest/readers.h"
 #include "service/workers/workers.h"
 #include "tests/service/fixture.h"
+#include "tests/suite.h"
 
 /* So many stacks that copying them takes many rests; a round in between for the pipe's sake. */
 enum { STACKS = 6000, STACKS_A_ROUND = 500, BLOCK_BYTES = 32 };
@@ -220,15 +221,9 @@ START_TEST(a_dump_reads_pipes_before_its_first_byte_is_written) {
 END_TEST
 
 int main(void) {
-    Suite *suite = suite_create("service/drain");
     TCase *all = tcase_create("all");
     tcase_set_timeout(all, 60);
     tcase_add_loop_test(all, pipes_are_emptied_while_a_snapshot_is_copied, 0, 2);
     tcase_add_test(all, a_dump_reads_pipes_before_its_first_byte_is_written);
-    suite_add_tcase(suite, all);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite("service/drain", all);
 }

@@ -8,6 +8,7 @@
 #include "service/session/session.h"
 #include "tests/service/stream_builder.h"
 #include "tests/service/describe.h"
+#include "tests/suite.h"
 
 enum {
     PROGRAMS = 4,
@@ -522,11 +523,5 @@ int main(void) {
     tcase_add_test(tcase, of_too_many_programs_the_last_ones_share_an_entry);
     tcase_add_test(tcase, a_dump_of_one_that_was_folded_is_of_its_entry);
     tcase_add_test(tcase, without_memory_nobody_is_folded_and_no_sum_changes);
-    Suite *suite = suite_create("service/fold");
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite("service/fold", tcase);
 }

@@ -9,6 +9,7 @@
 #include "service/snapshot/snapshot.h"
 #include "tests/service/stream_builder.h"
 #include "tests/service/describe.h"
+#include "tests/suite.h"
 
 enum { CLIENTS = 3, SIZE_BYTES = 40, PATIENCE = 1000, MIB = 1 << 20 };
 
@@ -404,11 +405,5 @@ int main(void) {
     tcase_add_test(tcase, whoever_is_over_its_quota_of_stacks_is_lost_alone);
     tcase_add_test(tcase, the_largest_stacks_of_a_lost_one_stay);
     tcase_add_test(tcase, ended_processes_are_folded_before_anybody_pays);
-    Suite *suite = suite_create("service/guard");
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite("service/guard", tcase);
 }

@@ -5,6 +5,7 @@
 #include "service/session/session.h"
 #include "tests/service/builder_reader.h"
 #include "tests/service/stream_builder.h"
+#include "tests/suite.h"
 
 /* What chance seldom brings about: lane headers read at the worst moment, and memory that ends at
  * any place. */
@@ -152,15 +153,9 @@ START_TEST(memory_may_end_anywhere_and_only_that_client_is_lost) {
 END_TEST
 
 int main(void) {
-    Suite *suite = suite_create("service/hard_times");
     TCase *tcase = tcase_create("hard_times");
     tcase_set_timeout(tcase, 60);
     tcase_add_test(tcase, a_loss_that_is_read_before_its_place_hides_no_chunk_in_the_pipe);
     tcase_add_test(tcase, memory_may_end_anywhere_and_only_that_client_is_lost);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite("service/hard_times", tcase);
 }

@@ -5,6 +5,8 @@
 
 #include <check.h>
 
+#include "tests/suite.h"
+
 /* What a state stands for, as one would keep it by hand. */
 struct facts {
     bool has_said_end, is_for_good, is_gone, is_listed;
@@ -87,11 +89,5 @@ int main(void) {
     TCase *tcase = tcase_create("leaving");
     tcase_add_test(tcase, each_event_changes_the_facts_that_it_names);
     tcase_add_test(tcase, for_good_is_until_a_new_profile_and_only_a_failed_exec_is_void);
-    Suite *suite = suite_create("service/session/leaving");
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite("service/session/leaving", tcase);
 }

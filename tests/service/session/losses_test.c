@@ -5,6 +5,7 @@
 
 #include "tests/service/builder_reader.h"
 #include "tests/service/session/fixture.h"
+#include "tests/suite.h"
 
 START_TEST(a_lost_chunk_costs_its_own_records_and_says_so) {
     add_client(1);
@@ -296,7 +297,6 @@ START_TEST(a_busy_lane_holds_the_others_before_its_last_event_for_a_while) {
 END_TEST
 
 int main(void) {
-    Suite *suite = suite_create("service/session_losses");
     TCase *tcase = tcase_create("session");
     tcase_add_checked_fixture(tcase, session_set_up, session_tear_down);
     tcase_add_test(tcase, a_lost_chunk_costs_its_own_records_and_says_so);
@@ -314,10 +314,5 @@ int main(void) {
     tcase_add_test(tcase, a_late_alloc_never_replaces_the_block_that_was_put_there_since);
     tcase_add_test(tcase, a_late_alloc_that_was_freed_before_it_came_does_not_live);
     tcase_add_test(tcase, a_busy_lane_holds_the_others_before_its_last_event_for_a_while);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite("service/session_losses", tcase);
 }

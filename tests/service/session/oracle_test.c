@@ -8,6 +8,7 @@
 #include "tests/service/session/model.h"
 #include "tests/service/session/model_compare.h"
 #include "tests/service/stream_builder.h"
+#include "tests/suite.h"
 
 /* Random processes with random threads, read through random cuts of their pipes and random looks
  * into their staging, against the model, to the byte. A seed's whole run is one test. */
@@ -410,16 +411,10 @@ END_TEST
 
 int main(void) {
     const char *seeds = getenv("MEMLOG_ORACLE_SEEDS");
-    Suite *suite = suite_create("service/oracle");
     TCase *tcase = tcase_create("oracle");
     tcase_set_timeout(tcase, 60);
     tcase_add_loop_test(
         tcase, the_session_agrees_with_the_model_to_the_byte, 0, seeds != NULL ? atoi(seeds) : 60
     );
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite("service/oracle", tcase);
 }

@@ -6,6 +6,7 @@
 #include "service/session/session.h"
 #include "tests/service/builder_reader.h"
 #include "tests/service/stream_builder.h"
+#include "tests/suite.h"
 
 enum { CLIENTS = 2 };
 static struct ml_session *session;
@@ -293,7 +294,6 @@ START_TEST(a_snapshot_of_a_part_is_that_part_of_the_whole) {
 END_TEST
 
 int main(void) {
-    Suite *suite = suite_create("session_profile");
     TCase *cases = tcase_create("session_profile");
     tcase_add_checked_fixture(cases, set_up, tear_down);
     tcase_add_test(cases, what_a_former_profile_left_in_pipe_and_staging_is_nobodys);
@@ -304,10 +304,5 @@ int main(void) {
     tcase_add_test(cases, a_stopped_process_starts_anew_and_leaves_at_its_end);
     tcase_add_test(cases, a_process_that_has_said_its_end_starts_anew_among_its_parents_children);
     tcase_add_test(cases, a_snapshot_of_a_part_is_that_part_of_the_whole);
-    suite_add_tcase(suite, cases);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return run_suite("session_profile", cases);
 }

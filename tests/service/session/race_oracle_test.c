@@ -8,6 +8,7 @@
 #include "tests/service/session/model.h"
 #include "tests/service/session/model_compare.h"
 #include "tests/service/session/racer.h"
+#include "tests/suite.h"
 
 /* Processes whose threads stop between any two stores, whose lane headers are read word by word
  * meanwhile, and whose chunks get lost, against the model, to the byte. A seed's whole run is one
@@ -452,7 +453,6 @@ END_TEST
 int main(void) {
     const char *seeds = getenv("MEMLOG_ORACLE_SEEDS");
     const int runs = seeds != NULL ? atoi(seeds) : 25;
-    Suite *suite = suite_create("service/race_oracle");
     TCase *tcase = tcase_create("oracle");
     tcase_set_timeout(tcase, 60);
     tcase_add_loop_test(tcase, threads_that_stop_anywhere_are_counted_to_the_byte, 0, runs);
@@ -460,10 +460,5 @@ int main(void) {
         tcase, what_is_left_of_a_stream_with_lost_chunks_is_counted_to_the_byte, 0, runs
     );
     tcase_add_loop_test(tcase, several_workers_count_both_to_the_byte, 0, runs);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite("service/race_oracle", tcase);
 }

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "tests/service/session/fixture.h"
+#include "tests/suite.h"
 
 START_TEST(a_block_lives_and_dies_and_leaves_its_peak) {
     add_client(1);
@@ -364,7 +365,6 @@ START_TEST(ids_are_given_once) {
 END_TEST
 
 int main(void) {
-    Suite *suite = suite_create("service/session");
     TCase *tcase = tcase_create("session");
     tcase_add_checked_fixture(tcase, session_set_up, session_tear_down);
     tcase_add_test(tcase, a_failed_realloc_puts_a_large_block_back);
@@ -389,10 +389,5 @@ int main(void) {
     tcase_add_test(tcase, without_memory_the_client_is_lost_and_marked);
     tcase_add_test(tcase, everything_is_applied_when_the_last_process_has_ended);
     tcase_add_test(tcase, ids_are_given_once);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite("service/session", tcase);
 }

@@ -7,6 +7,7 @@
 #include "service/session/session.h"
 #include "service/workers/workers.h"
 #include "tests/service/stream_builder.h"
+#include "tests/suite.h"
 
 enum { CLIENTS = 4, NODES = 8, PLACES = 5000, EVENTS = 700000, FIRST_PID = 100 };
 
@@ -198,15 +199,9 @@ START_TEST(long_slices_end_as_if_they_were_merged) {
 END_TEST
 
 int main(void) {
-    Suite *suite = suite_create("service/slice");
     TCase *tcase = tcase_create("slice");
     tcase_set_timeout(tcase, 120);
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     tcase_add_loop_test(tcase, long_slices_end_as_if_they_were_merged, 0, RUNS_COUNT * SEEDS);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite("service/slice", tcase);
 }

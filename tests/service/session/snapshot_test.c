@@ -6,6 +6,7 @@
 #include "service/session/session.h"
 #include "tests/service/builder_reader.h"
 #include "tests/service/stream_builder.h"
+#include "tests/suite.h"
 
 /* A snapshot while the stream goes on. Whole processes of random events amid which snapshots are
  * copied are held against the model in oracle_test.c. */
@@ -225,17 +226,11 @@ START_TEST(what_is_defined_while_it_is_copied_tears_no_hole) {
 END_TEST
 
 int main(void) {
-    Suite *suite = suite_create("service/snapshot");
     TCase *all = tcase_create("all");
     tcase_set_timeout(all, 60);
     tcase_add_checked_fixture(all, set_up, tear_down);
     /* In the middle of each of its tables, and between them. */
     tcase_add_loop_test(all, what_comes_while_it_is_copied_is_not_in_it, 0, 7);
     tcase_add_test(all, what_is_defined_while_it_is_copied_tears_no_hole);
-    suite_add_tcase(suite, all);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite("service/snapshot", all);
 }

@@ -3,6 +3,8 @@
 #include <check.h>
 #include <stdlib.h>
 
+#include "tests/suite.h"
+
 static uint64_t sum(const struct ml_accounting *accounting) {
     return accounting->received + accounting->in_flight + ml_accounting_lost(accounting);
 }
@@ -126,7 +128,6 @@ START_TEST(a_client_that_lies_wraps_no_sum) {
 END_TEST
 
 int main(void) {
-    Suite *suite = suite_create("service/accounting");
     TCase *tcase = tcase_create("accounting");
     tcase_add_test(tcase, what_came_whole_is_balanced);
     tcase_add_test(tcase, every_reason_has_its_own_count);
@@ -137,10 +138,5 @@ int main(void) {
     tcase_add_test(tcase, a_stream_that_is_read_no_more_says_so);
     tcase_add_test(tcase, without_staging_the_stream_is_all_there_is);
     tcase_add_test(tcase, a_client_that_lies_wraps_no_sum);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite("service/accounting", tcase);
 }

@@ -3,6 +3,8 @@
 
 #include <check.h>
 
+#include "tests/suite.h"
+
 #include "service/snapshot/host_view.h"
 
 static struct ml_string text(const char *words) {
@@ -47,14 +49,8 @@ START_TEST(none_of_either_is_a_view_too) {
 END_TEST
 
 int main(void) {
-    Suite *suite = suite_create("service/host_view");
     TCase *tests = tcase_create("all");
-    suite_add_tcase(suite, tests);
     tcase_add_test(tests, what_was_seen_outlives_its_message_until_nobody_needs_it);
     tcase_add_test(tests, none_of_either_is_a_view_too);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite("service/host_view", tests);
 }

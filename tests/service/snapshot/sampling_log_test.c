@@ -3,6 +3,8 @@
 #include <check.h>
 #include <stdlib.h>
 
+#include "tests/suite.h"
+
 START_TEST(changes_stand_in_their_order_once) {
     struct ml_sampling_log log = {.count = 0};
     ml_sampling_log_begin(&log, 10, 1);
@@ -97,7 +99,6 @@ START_TEST(a_profile_without_its_start_begins_with_what_comes_first) {
 END_TEST
 
 int main(void) {
-    Suite *suite = suite_create("service/sampling_log");
     TCase *tcase = tcase_create("sampling_log");
     tcase_add_test(tcase, changes_stand_in_their_order_once);
     tcase_add_test(tcase, who_is_read_late_is_put_in_by_his_time);
@@ -105,10 +106,5 @@ int main(void) {
     tcase_add_test(tcase, a_full_log_takes_what_is_read_late_too);
     tcase_add_test(tcase, of_many_changes_the_last_is_told_and_the_rest_counted);
     tcase_add_test(tcase, a_profile_without_its_start_begins_with_what_comes_first);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite("service/sampling_log", tcase);
 }

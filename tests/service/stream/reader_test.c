@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "service/stream/staging_reader.h"
+#include "tests/suite.h"
 #include "service/stream/reader.h"
 
 /* CANCELs, told apart by their times: what the reader gives out is a list of times. */
@@ -261,7 +262,6 @@ START_TEST(staging_that_is_none_is_refused) {
 END_TEST
 
 int main(void) {
-    Suite *suite = suite_create("service/stream_reader");
     TCase *tcase = tcase_create("stream_reader");
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     tcase_add_test(tcase, what_staging_gave_is_skipped_in_the_pipe);
@@ -276,10 +276,5 @@ int main(void) {
     tcase_add_test(tcase, with_several_slots_whole_chunks_are_read_by_their_frame_headers);
     tcase_add_test(tcase, a_piece_that_was_overwritten_meanwhile_is_dropped);
     tcase_add_test(tcase, staging_that_is_none_is_refused);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite("service/stream_reader", tcase);
 }

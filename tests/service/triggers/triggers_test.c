@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/suite.h"
+
 enum { MIB = 1 << 20, NODES = 4 };
 static const uint64_t second = UINT64_C(1000000000);
 
@@ -499,7 +501,6 @@ START_TEST(what_the_rate_limit_forbids_stays_crossed) {
 END_TEST
 
 int main(void) {
-    Suite *suite = suite_create("service/triggers");
     TCase *cases = tcase_create("triggers");
     tcase_add_checked_fixture(cases, NULL, tear_down);
     tcase_set_timeout(cases, 120);
@@ -525,10 +526,5 @@ int main(void) {
     tcase_add_test(cases, a_control_sample_comes_at_its_rate);
     tcase_add_test(cases, who_is_killed_is_told_once_whoever_killed_it_and_a_crash_is_not);
     tcase_add_test(cases, what_the_rate_limit_forbids_stays_crossed);
-    suite_add_tcase(suite, cases);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite("service/triggers", cases);
 }

@@ -3,6 +3,8 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "tests/suite.h"
+
 #include "service/workers/workers.h"
 
 enum { ITEMS = 1000, PIECES = 300, WORKERS = 4 };
@@ -82,16 +84,10 @@ START_TEST(nobody_is_one_worker) {
 END_TEST
 
 int main(void) {
-    Suite *suite = suite_create("service/workers");
     TCase *tcase = tcase_create("workers");
     tcase_set_timeout(tcase, 60);
     tcase_add_loop_test(tcase, every_item_is_done_once_and_seen_behind_it, 1, WORKERS + 1);
     tcase_add_test(tcase, two_work_at_the_same_time);
     tcase_add_test(tcase, nobody_is_one_worker);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite("service/workers", tcase);
 }
