@@ -9,6 +9,7 @@
 #include "service/snapshot/snapshot.h"
 #include "tests/dump/snapshot_eq.h"
 #include "tests/dump/synthetic.h"
+#include "tests/suite.h"
 #include "tools/analyzer/model/profile.h"
 #include "tools/analyzer/model/trace_reader.h"
 
@@ -407,12 +408,8 @@ START_TEST(nodes_out_of_order_are_refused) {
 END_TEST
 
 int main(void) {
-    Suite *suite = suite_create("dump/round_trip");
     TCase *tests = tcase_create("all");
-    SRunner *runner = srunner_create(suite);
-    int failed = 0;
 
-    suite_add_tcase(suite, tests);
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_set_timeout(tests, 60);
     tcase_add_test(tests, what_is_written_is_read_back_to_the_byte);
@@ -430,8 +427,5 @@ int main(void) {
     tcase_add_test(tests, the_checksum_is_the_known_one);
     tcase_add_test(tests, a_full_disk_is_reported);
     tcase_add_test(tests, nodes_out_of_order_are_refused);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite("dump/round_trip", tests);
 }

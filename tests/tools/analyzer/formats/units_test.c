@@ -4,6 +4,8 @@
 
 #include <check.h>
 
+#include "tests/suite.h"
+
 static char words[ML_UNITS_BYTES];
 
 START_TEST(sizes_have_one_decimal_and_units_of_1024) {
@@ -42,18 +44,11 @@ START_TEST(spans_have_two_units_at_most) {
 END_TEST
 
 int main(void) {
-    Suite *suite = suite_create("tools/words");
     TCase *tests = tcase_create("all");
-    SRunner *runner = srunner_create(suite);
-    int failed = 0;
 
-    suite_add_tcase(suite, tests);
     tcase_add_test(tests, sizes_have_one_decimal_and_units_of_1024);
     tcase_add_test(tests, counts_have_separators);
     tcase_add_test(tests, times_are_utc);
     tcase_add_test(tests, spans_have_two_units_at_most);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite("tools/words", tests);
 }

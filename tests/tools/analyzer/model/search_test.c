@@ -4,6 +4,8 @@
 
 #include <check.h>
 
+#include "tests/suite.h"
+
 /* The key neither first nor last, so that strides and offsets matter. */
 struct item {
     uint32_t before;
@@ -55,16 +57,9 @@ START_TEST(both_count_what_one_by_one_counts) {
 END_TEST
 
 int main(void) {
-    Suite *suite = suite_create("tools/search");
     TCase *tests = tcase_create("all");
-    SRunner *runner = srunner_create(suite);
-    int failed = 0;
 
-    suite_add_tcase(suite, tests);
     tcase_add_test(tests, of_none_there_is_none);
     tcase_add_test(tests, both_count_what_one_by_one_counts);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite("tools/search", tests);
 }

@@ -6,6 +6,8 @@
 
 #include <check.h>
 
+#include "tests/suite.h"
+
 static struct ml_string_table table;
 
 static void end(void) {
@@ -81,12 +83,8 @@ START_TEST(an_ended_table_is_an_empty_one) {
 END_TEST
 
 int main(void) {
-    Suite *suite = suite_create("tools/string_table");
     TCase *tests = tcase_create("all");
-    SRunner *runner = srunner_create(suite);
-    int failed = 0;
 
-    suite_add_tcase(suite, tests);
     tcase_add_checked_fixture(tests, NULL, end);
     tcase_add_test(tests, each_string_has_one_number_from_0_in_order);
     tcase_add_test(tests, bytes_behind_a_nul_tell_strings_apart);
@@ -94,8 +92,5 @@ int main(void) {
     tcase_add_test(tests, a_copy_of_some_bytes_ends_in_nul);
     tcase_add_test(tests, numbers_stay_while_the_table_grows);
     tcase_add_test(tests, an_ended_table_is_an_empty_one);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite("tools/string_table", tests);
 }

@@ -1,4 +1,5 @@
 #include "base/printable.h"
+#include "tests/suite.h"
 #include "tools/analyzer/stacks/function_name.h"
 
 #include <stdlib.h>
@@ -69,20 +70,13 @@ START_TEST(a_brief_name_is_the_function_and_what_it_stands_in) {
 END_TEST
 
 int main(void) {
-    Suite *suite = suite_create("tools/function_name");
     TCase *tests = tcase_create("all");
-    SRunner *runner = srunner_create(suite);
-    int failed = 0;
 
-    suite_add_tcase(suite, tests);
     tcase_add_test(tests, a_name_that_fits_stays);
     tcase_add_test(tests, template_arguments_and_return_type_go_first);
     tcase_add_test(tests, then_parameters);
     tcase_add_test(tests, then_the_middle);
     tcase_add_test(tests, a_brief_name_is_the_function_and_what_it_stands_in);
     tcase_add_test(tests, operators_keep_their_signs);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite("tools/function_name", tests);
 }

@@ -5,6 +5,8 @@
 
 #include <check.h>
 
+#include "tests/suite.h"
+
 /* As a symbolizer would say them. */
 static const struct ml_symbol inlined[] = {
     {.function = "in()", .linkage = "_Z2inv", .file = "/a.cc", .line = 3, .inlined = true},
@@ -123,18 +125,11 @@ START_TEST(a_flipped_bit_or_a_missing_end_makes_it_none) {
 END_TEST
 
 int main(void) {
-    Suite *suite = suite_create("tools/symbol_cache");
     TCase *tests = tcase_create("all");
-    SRunner *runner = srunner_create(suite);
-    int failed = 0;
 
-    suite_add_tcase(suite, tests);
     tcase_add_test(tests, what_was_kept_is_found_again);
     tcase_add_test(tests, what_is_added_later_stands_beside_it);
     tcase_add_test(tests, what_held_for_a_time_is_none_behind_it);
     tcase_add_test(tests, a_flipped_bit_or_a_missing_end_makes_it_none);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite("tools/symbol_cache", tests);
 }

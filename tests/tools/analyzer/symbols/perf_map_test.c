@@ -8,6 +8,8 @@
 
 #include <check.h>
 
+#include "tests/suite.h"
+
 static char path[] = "/tmp/memlog-perf-map-XXXXXX";
 static struct ml_perf_map map;
 
@@ -86,11 +88,7 @@ END_TEST
 
 int main(void) {
     TCase *tests = tcase_create("all");
-    Suite *suite = suite_create("tools/perf_map");
-    SRunner *runner = srunner_create(suite);
-    int failed = 0;
 
-    suite_add_tcase(suite, tests);
     tcase_add_checked_fixture(tests, NULL, teardown);
     tcase_add_test(tests, an_address_has_the_name_of_its_line);
     tcase_add_test(tests, code_that_took_anothers_place_has_the_later_name);
@@ -98,8 +96,5 @@ int main(void) {
     tcase_add_test(tests, a_fifo_in_its_place_keeps_nobody_waiting);
     tcase_add_test(tests, a_map_older_than_its_process_is_anothers);
     tcase_add_test(tests, no_map_is_no_trouble);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite("tools/perf_map", tests);
 }

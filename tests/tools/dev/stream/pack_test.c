@@ -2,6 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/suite.h"
+
 #include "tools/dev/stream/pack.h"
 
 static const char *const lines[] = {
@@ -147,16 +149,10 @@ START_TEST(a_full_chunk_is_refused_not_cut) {
 END_TEST
 
 int main(void) {
-    Suite *suite = suite_create("tools/dev/stream");
     TCase *tcase = tcase_create("stream");
     tcase_add_loop_test(tcase, a_line_that_was_read_is_written_the_same, 0, LINES);
     tcase_add_test(tcase, a_stream_unpacked_and_packed_again_has_the_same_bytes);
     tcase_add_test(tcase, a_wrong_line_says_what_is_wrong_with_it);
     tcase_add_test(tcase, a_full_chunk_is_refused_not_cut);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite("tools/dev/stream", tcase);
 }
