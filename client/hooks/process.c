@@ -137,9 +137,9 @@ ML_VISIBLE int dlclose(void *handle) {
         ml_unwind_unload_begin(ml_process.unwind);
     }
     ml_next_forget_late_new();
-    ml_past_closing(handle);
+    const uint32_t closing = ml_past_closing(handle);
     const int result = ml_libc.dlclose(handle);
-    ml_past_closed();
+    ml_past_closed(closing);
     ml_next_forget_late_new();
     if (connected) {
         struct ml_thread *thread = &ml_thread;

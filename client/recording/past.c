@@ -298,7 +298,7 @@ static bool begin_look(void) {
     if (!atomic_compare_exchange_strong(&past.looking, &nobody, 1)) {
         return false;
     }
-    if (atomic_load(&past.closing) == 0) {
+    if (atomic_load(&past.closing) == 0 && atomic_load(&past.is_stuck) == 0) {
         return true;
     }
     atomic_store(&past.looking, 0);
@@ -370,29 +370,31 @@ static bool wait_for_look(void) {
 }
 
 /* A thread that looks reads what this one is about to unmap, so it is waited for. What others close
- * meanwhile must not be looked at. */
-void ml_past_closing(const void *handle) {
-    if (atomic_load(&past.is_stuck) != 0) {
-        return;
+ * meanwhile must not be looked at. A forked child without a stream has one thread, and whoever
+ * looked in its parent looks there no more. */
+uint32_t ml_past_closing(const void *handle) {
+    if (!is_on() || atomic_load(&past.is_stuck) != 0) {
+        return 0;
     }
     const bool is_alone = atomic_fetch_add(&past.closing, 1) == 0;
-    if (!wait_for_look()) {
-        atomic_store(&past.is_stuck, 1); /* nobody looks from now on, and nobody waits */
-        return;
-    }
-    if (is_on()) {
+    if (wait_for_look()) {
         look_at_handle(handle);
         if (is_alone) {
             look_at_all();
         }
+        end_look();
+    } else {
+        atomic_store(&past.is_stuck, 1); /* nobody waits from now on, so nobody looks */
     }
-    end_look();
+    return ml_process.generation + 1;
 }
 
-void ml_past_closed(void) {
+void ml_past_closed(uint32_t closing) {
     if (past.settled.map != NULL && !is_listed(past.settled)) {
         past.settled.map = NULL;
     }
     past.newest.map = NULL;
-    (void)atomic_fetch_sub(&past.closing, 1); /* below 0 where it is stuck: then nobody looks */
+    if (closing == ml_process.generation + 1) { /* else a child has begun anew meanwhile */
+        (void)atomic_fetch_sub(&past.closing, 1);
+    }
 }

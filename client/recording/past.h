@@ -15,7 +15,7 @@
 #define MEMLOG_CLIENT_RECORDING_PAST_H
 
 #include <link.h>
-#include <stddef.h>
+#include <stdint.h>
 
 #include "client/state/process.h"
 
@@ -36,9 +36,10 @@ static inline void ml_past_step(uintptr_t pc) {
 /* The last moment: the process ends, or becomes another image. */
 void ml_past_look_last(void);
 
-/* Around the real dlclose. The first looks at what may go, and waits for another thread's look. */
-void ml_past_closing(const void *handle);
-void ml_past_closed(void);
+/* Around the real dlclose. The first looks at what may go, and waits for another thread's look; its
+ * answer is for the second. */
+uint32_t ml_past_closing(const void *handle);
+void ml_past_closed(uint32_t closing);
 
 /* A forked child has its staging: what its parent found is true of it, too. */
 void ml_past_tell_again(void);
