@@ -286,14 +286,6 @@ bool ml_live_map_remove(
  * each round. */
 void ml_live_map_trim(struct ml_live_map *map);
 
-/* Walk: the next block at or behind *cursor (start with 0). False at the end. */
-bool ml_live_map_next(
-    const struct ml_live_map *map, size_t *cursor, struct ml_live_block *out_block
-);
-
-/* For tests: every block is found from its home, counts agree. */
-bool ml_live_map_check(const struct ml_live_map *map);
-
 /* ---- the usual cases, in line */
 
 /* Whether ml_live_map_put_fast may be called. */

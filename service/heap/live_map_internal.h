@@ -1,5 +1,5 @@
 /* A live map's lines, for its own files: live_map.c puts and takes blocks, live_resize.c moves them
- * among more or fewer lines, live_walk.c looks at all. Room: service.
+ * among more or fewer lines. Room: service.
  * Context: the map's thread.
  *
  * One rule: only a line itself counts its blocks that are elsewhere. */

@@ -240,18 +240,3 @@ void ml_live_overflow_visit(
     overflow->room += visit(&overflow->now, from, to, takes, context);
     overflow->room += visit(&overflow->before, from, to, takes, context);
 }
-
-const struct ml_live_overflow_entry *
-ml_live_overflow_next(const struct ml_live_overflow *overflow, size_t *cursor) {
-    while (*cursor < overflow->now.capacity + overflow->before.capacity) {
-        const size_t place = (*cursor)++;
-        const struct ml_live_overflow_entry *entry =
-            place < overflow->now.capacity
-                ? &overflow->now.entries[place]
-                : &overflow->before.entries[place - overflow->now.capacity];
-        if (entry->hash != 0) {
-            return entry;
-        }
-    }
-    return NULL;
-}

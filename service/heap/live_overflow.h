@@ -96,8 +96,4 @@ void ml_live_overflow_visit(
     void *context
 );
 
-/* Walk: the next entry at or behind *cursor (start with 0); NULL at the end. */
-const struct ml_live_overflow_entry *
-ml_live_overflow_next(const struct ml_live_overflow *overflow, size_t *cursor);
-
 #endif

@@ -198,7 +198,4 @@ ml_tracker_peak_variance(const struct ml_tracker *tracker, uint32_t cell_index);
 struct ml_variance_pair
 ml_tracker_tree_variance(const struct ml_tracker *tracker, uint32_t cell_index);
 
-/* For tests: recompute every sum. */
-bool ml_tracker_check(const struct ml_tracker *tracker, bool has_blocks);
-
 #endif

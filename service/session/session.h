@@ -333,7 +333,4 @@ struct ml_session_memory {
 };
 struct ml_session_memory ml_session_memory(const struct ml_session *session);
 
-/* For tests: recompute every sum from the live maps and compare. True when all agree. */
-bool ml_session_check(const struct ml_session *session);
-
 #endif

@@ -9,6 +9,7 @@
 #include "service/dump/writer.h"
 #include "service/session/session.h"
 #include "tests/fuzz/fuzz.h"
+#include "tests/service/session/check.h"
 #include "tools/analyzer/model/profile.h"
 #include "tools/analyzer/model/trace_reader.h"
 

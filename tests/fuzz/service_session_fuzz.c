@@ -4,6 +4,7 @@
 
 #include "service/session/session.h"
 #include "tests/fuzz/fuzz.h"
+#include "tests/service/session/check.h"
 
 enum { MEMORY_MAX_BYTES = 4 << 20, PART_BYTES = 61, TAIL_LANES = 2 };
 

@@ -16,6 +16,7 @@
 #include "service/ingest/client_io.h"
 #include "service/session/session.h"
 #include "tests/fuzz/fuzz.h"
+#include "tests/service/session/check.h"
 
 enum {
     LANES = 4,

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "service/session/session.h"
+#include "tests/service/session/check.h"
 #include "tests/suite.h"
 #include "tools/dev/stream/pack.h"
 

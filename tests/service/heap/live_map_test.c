@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/service/heap/checks.h"
 #include "tests/suite.h"
 
 #include "service/heap/live_map.h"

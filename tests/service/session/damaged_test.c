@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "service/session/session.h"
+#include "tests/service/session/check.h"
 #include "tests/service/stream_builder.h"
 #include "tools/dev/stream/pack.h"
 

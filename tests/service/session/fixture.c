@@ -5,6 +5,7 @@
 #include <check.h>
 
 #include "tests/service/builder_reader.h"
+#include "tests/service/session/check.h"
 
 struct ml_session *session;
 struct ml_client *clients[CLIENTS_MAX + 1];

@@ -6,6 +6,7 @@
 
 #include "service/session/fold.h"
 #include "service/session/session.h"
+#include "tests/service/session/check.h"
 #include "tests/service/stream_builder.h"
 #include "tests/service/describe.h"
 #include "tests/suite.h"

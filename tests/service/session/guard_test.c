@@ -7,6 +7,7 @@
 #include "service/session/guard.h"
 #include "service/session/session.h"
 #include "service/snapshot/snapshot.h"
+#include "tests/service/session/check.h"
 #include "tests/service/stream_builder.h"
 #include "tests/service/describe.h"
 #include "tests/suite.h"

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "tests/service/builder_reader.h"
+#include "tests/service/session/check.h"
 #include "tests/service/session/fixture.h"
 #include "tests/suite.h"
 

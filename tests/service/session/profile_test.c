@@ -5,6 +5,7 @@
 
 #include "service/session/session.h"
 #include "tests/service/builder_reader.h"
+#include "tests/service/session/check.h"
 #include "tests/service/stream_builder.h"
 #include "tests/suite.h"
 

@@ -5,6 +5,7 @@
 
 #include "service/session/session.h"
 #include "service/workers/workers.h"
+#include "tests/service/session/check.h"
 #include "tests/service/session/model.h"
 #include "tests/service/session/model_compare.h"
 #include "tests/service/session/racer.h"

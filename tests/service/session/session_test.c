@@ -1,6 +1,7 @@
 #include <check.h>
 #include <stdlib.h>
 
+#include "tests/service/session/check.h"
 #include "tests/service/session/fixture.h"
 #include "tests/suite.h"
 

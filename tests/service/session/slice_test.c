@@ -6,6 +6,7 @@
 
 #include "service/session/session.h"
 #include "service/workers/workers.h"
+#include "tests/service/session/check.h"
 #include "tests/service/stream_builder.h"
 #include "tests/suite.h"
 

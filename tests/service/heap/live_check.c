@@ -1,5 +1,21 @@
-/* Walking over a live map, and checking it: for tests. */
 #include "service/heap/live_map_internal.h"
+#include "tests/service/heap/checks.h"
+
+/* The next entry at or behind *cursor (start with 0); NULL at the end. */
+static const struct ml_live_overflow_entry *
+overflow_next(const struct ml_live_overflow *overflow, size_t *cursor) {
+    while (*cursor < overflow->now.capacity + overflow->before.capacity) {
+        const size_t place = (*cursor)++;
+        const struct ml_live_overflow_entry *entry =
+            place < overflow->now.capacity
+                ? &overflow->now.entries[place]
+                : &overflow->before.entries[place - overflow->now.capacity];
+        if (entry->hash != 0) {
+            return entry;
+        }
+    }
+    return NULL;
+}
 
 bool ml_live_map_next(
     const struct ml_live_map *map, size_t *cursor, struct ml_live_block *out_block
@@ -15,7 +31,7 @@ bool ml_live_map_next(
         }
     }
     size_t place = *cursor - slots_count;
-    const struct ml_live_overflow_entry *entry = ml_live_overflow_next(&map->overflow, &place);
+    const struct ml_live_overflow_entry *entry = overflow_next(&map->overflow, &place);
     *cursor = slots_count + place;
     if (entry != NULL) {
         *out_block = ml_live_unpack(map, entry->rest);
@@ -71,8 +87,8 @@ bool ml_live_map_check(const struct ml_live_map *map) {
         turned_away += map->lines[i].state / ML_LIVE_TURNED_AWAY;
         kept = kept && map->lines[i].state < ML_LIVE_OVERFLOW_MAX;
     }
-    const struct ml_live_overflow_entry *entry = ml_live_overflow_next(&map->overflow, &cursor);
-    for (; entry != NULL; entry = ml_live_overflow_next(&map->overflow, &cursor)) {
+    const struct ml_live_overflow_entry *entry = overflow_next(&map->overflow, &cursor);
+    for (; entry != NULL; entry = overflow_next(&map->overflow, &cursor)) {
         used++;
         if (!ml_live_line_has_overflow(ml_live_map_home(map, entry->hash)) ||
             ml_live_overflow_find(&map->overflow, entry->hash, NULL) == NULL) {

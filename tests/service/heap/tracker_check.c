@@ -1,7 +1,7 @@
-/* Recomputes a tracker's sums: for tests. */
 #include <stdlib.h>
 
 #include "service/heap/tracker_internal.h"
+#include "tests/service/heap/checks.h"
 
 /* Each cell's live sums less those of its blocks; the results must be zero. */
 static bool check_blocks(const struct ml_tracker *tracker) {

@@ -1,0 +1,43 @@
+#include "tests/service/session/check.h"
+
+#include "service/session/internal.h"
+#include "tests/service/heap/checks.h"
+
+/* Its share at the tree's peak, and its cells' shares: the same? */
+static bool holds_what_its_cells_held(const struct ml_tracker *tracker, struct ml_tree *sum) {
+    uint64_t left_bytes = 0;
+    uint64_t left_blocks = 0;
+    ml_tracker_tree_held(tracker, &left_bytes, &left_blocks);
+    for (uint32_t i = 0; i < tracker->cells.count; i++) {
+        uint64_t bytes = 0;
+        uint64_t blocks = 0;
+        ml_tracker_tree_share(tracker, &tracker->cells.cells[i], &bytes, &blocks);
+        sum->peak_bytes += bytes;
+        sum->peak_blocks += blocks;
+        left_bytes -= bytes;
+        left_blocks -= blocks;
+    }
+    return left_bytes == 0 && left_blocks == 0;
+}
+
+bool ml_session_check(const struct ml_session *session) {
+    struct ml_tree sum = {0};
+    for (const struct ml_client *client = session->first; client != NULL; client = client->next) {
+        const struct ml_tracker *tracker = &client->tracker;
+        const bool has_blocks = client->phase != ML_CLIENT_DONE && client->lost != ML_ENV_MEMORY &&
+                                !tracker->totals_only;
+        if (!ml_tracker_check(tracker, has_blocks)) {
+            return false;
+        }
+        if (tracker->in_tree) {
+            sum.live_bytes += tracker->totals.live_bytes;
+            sum.live_blocks += tracker->totals.live_blocks;
+        }
+        if (!holds_what_its_cells_held(tracker, &sum)) {
+            return false;
+        }
+    }
+    const struct ml_tree *tree = &session->tree;
+    return sum.live_bytes == tree->live_bytes && sum.live_blocks == tree->live_blocks &&
+           sum.peak_bytes == tree->peak_bytes && sum.peak_blocks == tree->peak_blocks;
+}
