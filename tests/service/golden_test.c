@@ -345,8 +345,9 @@ int main(void) {
     }
     TCase *tcase = tcase_create("golden");
     tcase_add_loop_test(tcase, the_stream_gives_what_is_expected, 0, names_count);
+    const int exit_code = run_suite("service/golden", tcase);
     for (int i = 0; i < names_count; i++) {
         free(names[i]);
     }
-    return run_suite("service/golden", tcase);
+    return exit_code;
 }
