@@ -13,14 +13,13 @@ import argparse
 import json
 import os
 import pathlib
-import re
 import subprocess
 import sys
 
-import folders
 import layers
+import tree
 
-ROOT = layers.ROOT
+ROOT = tree.ROOT
 sys.path.insert(0, str(ROOT / "tests"))
 
 import runner
@@ -173,7 +172,7 @@ def main():
             (ROOT_OF_UNITS / name).symlink_to(place)
     runner.build(OUT, ARGS, ["default"])
     targets = layers.describe(ROOT, OUT)
-    modules = layers.tests_of_modules(ROOT, OUT, layers.tree_files(ROOT), targets)
+    modules = layers.tests_of_modules(ROOT, OUT, tree.files(ROOT), targets)
     wanted = [name for name in modules.modules if not options.folders or str(pathlib.PurePath(name).parent) in options.folders]
     wanted = [name for name in wanted if (ROOT / (name + ".c")).exists()]
     tests = all_tests(targets)
