@@ -59,6 +59,7 @@ struct ml_gap {
 };
 
 struct ml_command_call;
+struct ml_list;
 struct ml_rates;
 struct ml_targets;
 struct ml_watch;
@@ -162,27 +163,6 @@ struct ml_dump_job {
     struct ml_dump_job *next;
 };
 
-enum { ML_LIST_HELPERS = 64 };
-
-/* list.c, walk.c: who of the tree is not recorded */
-struct ml_engine_list {
-    int events_fd; /* host/process/events.h; -1: the tree is walked over */
-    ev_io events_watcher;
-    bool has_lost_events;
-    bool is_losing;          /* the kernel drops events until the queue has been emptied */
-    uint64_t heard_ns;       /* the queue was empty the last time; CLOCK_MONOTONIC */
-    uint64_t lost_ns;        /* the last one was dropped before; 0: none was */
-    uint32_t lost_walk;      /* the first one behind that */
-    bool has_children_files; /* /proc/PID/task/TID/children */
-    ev_timer walk_timer;
-    double every_s, least_s;        /* between two walks; what their cost permits */
-    uint32_t walk;                  /* their number */
-    uint64_t walked_ns;             /* the last one; CLOCK_MONOTONIC */
-    uint64_t blind_ns;              /* the longest time between two */
-    pid_t helpers[ML_LIST_HELPERS]; /* a ring; 0: nobody */
-    unsigned helpers_next;
-};
-
 /* What people are told once a run. */
 enum ml_said {
     ML_SAID_DESCRIPTORS, /* that they do not suffice */
@@ -225,11 +205,9 @@ struct ml_engine {
     char last_ending[64]; /* of the last service, in words */
     struct ml_members members;
     struct ml_unrecorded_table unrecorded;
-    struct ml_engine_list list;
-    char why_not[ML_UNRECORDED_REASON_BYTES + 128]; /* ml_engine_why_not's answer */
-    uint64_t descriptors_max;                       /* RLIMIT_NOFILE */
-    bool has_all_users; /* none of the machine is without a number in our user namespace */
-    uint32_t said;      /* bits by enum ml_said */
+    uint64_t descriptors_max; /* RLIMIT_NOFILE */
+    bool has_all_users;       /* none of the machine is without a number in our user namespace */
+    uint32_t said;            /* bits by enum ml_said */
     struct ml_pipe_budget budget;
     uint32_t fork_pipe_bytes; /* as all control pages say */
     int lease_fd;             /* ipc/wire/lease.h */
@@ -259,6 +237,7 @@ struct ml_engine {
     bool drain_waits; /* the end of the run waits for a service that drains what ended */
     bool closing;
     /* Each is its own module's alone. */
+    struct ml_list *list;
     struct ml_targets *targets;
     struct ml_rates *rates;
     struct ml_watch *watch;
@@ -300,71 +279,6 @@ bool ml_engine_has_descriptors(struct ml_engine *engine, int last_fd, pid_t pid,
 /* clients.c: the handlers of the control socket; the context is a struct
  * ml_engine_connection. */
 extern const struct memlog_client_host_for_client_handlers ml_engine_client_handlers;
-
-/* list.c: the processes that are not recorded. */
-
-/* Whether it is a process of our own, and no part of the program. */
-bool ml_engine_is_helper(const struct ml_engine *engine, pid_t pid);
-
-/* A member has become an image that has not reported itself. */
-void ml_engine_list_replaced(struct ml_engine *engine, const struct ml_member *member);
-
-/* The newest report is of that process, and it is about to execute its own file once more, or has:
- * the same program, which the list has once. */
-void ml_engine_list_begins_anew(struct ml_engine *engine, pid_t pid);
-
-/* A walk has come by a process that is no member. */
-void ml_engine_list_seen(
-    struct ml_engine *engine, pid_t pid, const struct ml_process_facts *facts, uint32_t walk
-);
-
-/* A new member: it is not listed any more. Returns the id of what it came from, if that was listed
- * or known to the list; 0: nothing was. */
-uint32_t ml_engine_list_recorded(struct ml_engine *engine, const struct ml_member *member);
-
-/* It has ended; it is not to be used any more. */
-void ml_engine_list_end(
-    struct ml_engine *engine, struct ml_unrecorded *one, const struct ml_ending *ending
-);
-
-/* A child of ours has ended. False: it is not listed as running. */
-bool ml_engine_list_child_ended(
-    struct ml_engine *engine, pid_t pid, const struct ml_ending *ending
-);
-
-/* Read the memory of those whose time has come, or of all. Returns when the next one's comes
- * (CLOCK_MONOTONIC); UINT64_MAX: nobody's. */
-uint64_t ml_engine_list_look(struct ml_engine *engine, bool all);
-
-/* Find out why it is not recorded, as far as that can be known now. */
-void ml_engine_list_judge(struct ml_engine *engine, struct ml_unrecorded *one);
-
-/* The same reason, if that was said of the first program: it is told once. */
-void ml_engine_list_root_told(struct ml_engine *engine, const struct ml_not_profiled *item);
-
-/* Whether that report is about this process. */
-bool ml_engine_told_of(const struct ml_not_profiled *item, const struct ml_unrecorded *one);
-
-/* dump.c: "kernel events" or "walks". */
-const char *ml_engine_list_source(const struct ml_engine *engine);
-
-/* The list for a dump; borrows. Undone by ml_engine_list_order_fini. */
-void ml_engine_list_order(struct ml_engine *engine, struct memlog_service_dump_order *out_order);
-void ml_engine_list_order_fini(struct memlog_service_dump_order *order);
-
-/* Take in what the kernel has told so far. */
-void ml_engine_list_take_events(struct ml_engine *engine);
-
-void ml_engine_list_init(struct ml_engine *engine);
-void ml_engine_list_fini(struct ml_engine *engine);
-
-/* walk.c */
-void ml_engine_walk(struct ml_engine *engine);
-
-/* Something has happened in the tree: the next walk, if the tree is walked over, comes soon. */
-void ml_engine_walk_soon(struct ml_engine *engine);
-void ml_engine_walk_init(struct ml_engine *engine);
-void ml_engine_walk_fini(struct ml_engine *engine);
 
 /* service.c: the service's birth, death and successor. */
 

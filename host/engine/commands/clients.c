@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "host/engine/list/list.h"
 #include "host/engine/members/members.h"
 #include "host/engine/members/recorder.h"
 #include "host/engine/members/targets.h"
@@ -144,12 +145,12 @@ static void on_hello(
     ml_connection_heard(connection);
     member->connection_id = member->id;
     engine->root_seen = engine->root_seen || member->birth == ML_BIRTH_ROOT;
-    const uint32_t listed_id = ml_engine_list_recorded(engine, member);
+    const uint32_t listed_id = ml_list_recorded(engine, member);
     old_id = old_id != 0 ? old_id : listed_id;
     const struct ml_member *parent = ml_members_newest(&engine->members, member->parent_pid);
     member->parent_id = old_id != 0 ? old_id : (parent != NULL ? parent->id : 0);
     keep_wish(member, ml_members_find(&engine->members, old_id));
-    ml_engine_walk_soon(engine);
+    ml_list_walk_soon(engine);
     member->allocator = connection->allocator;
     bool wanted = ml_targets_want(engine, member);
     struct ml_control_page page = ml_engine_control_page(engine, wanted);
@@ -230,8 +231,8 @@ static void on_forked(
     if (first != NULL && ml_image_mark_is_known(&first->image)) {
         member->image = first->image;
     }
-    (void)ml_engine_list_recorded(engine, member);
-    ml_engine_walk_soon(engine);
+    (void)ml_list_recorded(engine, member);
+    ml_list_walk_soon(engine);
     const enum ml_status status = ml_endpoint_adopt(
         &member->endpoint,
         &engine->budget,
@@ -310,7 +311,7 @@ static void on_not_profiled(
     engine->root_seen = engine->root_seen || pid == engine->root; /* it is named */
     if (request->reason == MEMLOG_CLIENT_NOT_PROFILED_REASON_SANITIZER &&
         engine->not_profiled_count > told) {
-        ml_engine_list_begins_anew(engine, pid);
+        ml_list_begins_anew(engine, pid);
     }
     struct ml_member *member = ml_members_running(&engine->members, pid);
     if (member != NULL) { /* soon another image, unless the exec fails */

@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include "host/engine/commands/internal.h"
+#include "host/engine/list/judge.h"
+#include "host/engine/list/walk.h"
 #include "host/engine/state.h"
 
 void ml_command_forget(struct ml_engine_connection *connection) {
@@ -109,7 +111,7 @@ static void add_unrecorded(struct ml_engine *engine, struct memlog_host_ps_reply
     for (uint32_t i = 0; rows != NULL && i < table->count &&
                          answer->processes.count < MEMLOG_HOST_PS_REPLY_PROCESSES_LIMIT;
          i++) {
-        ml_engine_list_judge(engine, table->items[i]);
+        ml_list_judge(engine, table->items[i]);
         rows[answer->processes.count++] = row_of_unrecorded(table->items[i]);
     }
 }
@@ -150,7 +152,7 @@ on_figures(void *context, enum ml_status status, const struct memlog_service_fig
     if (ml_command_end(pending)) {
         struct ml_engine *engine = pending->engine;
         const struct ml_members *members = &engine->members;
-        ml_engine_walk(engine);
+        ml_list_walk(engine);
         struct memlog_host_process_row *rows =
             calloc((size_t)members->count + engine->unrecorded.count + 1, sizeof(*rows));
         const struct memlog_service_client_figures **by_id =

@@ -3,6 +3,10 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include "host/engine/list/dump.h"
+#include "host/engine/list/judge.h"
+#include "host/engine/list/known.h"
+#include "host/engine/list/walk.h"
 #include "host/engine/members/members.h"
 #include "host/engine/members/watch.h"
 #include "host/engine/state.h"
@@ -133,12 +137,12 @@ static bool was_left_out(const struct ml_member *member) {
 /* Whether the list of processes has it, too: of that pid, or of a child by posix_spawn. */
 static bool is_listed(const struct ml_engine *engine, const struct ml_not_profiled *item) {
     const struct ml_unrecorded *one = ml_unrecorded_newest(&engine->unrecorded, item->pid);
-    return item->is_listed || (one != NULL && ml_engine_told_of(item, one));
+    return item->is_listed || (one != NULL && ml_list_told_of(item, one));
 }
 
 static bool is_told(const struct ml_engine *engine, const struct ml_unrecorded *one) {
     for (uint32_t i = 0; i < engine->not_profiled_count; i++) {
-        if (ml_engine_told_of(&engine->not_profiled[i], one)) {
+        if (ml_list_told_of(&engine->not_profiled[i], one)) {
             return true;
         }
     }
@@ -241,8 +245,8 @@ static void look_at_members(struct ml_engine *engine) {
             ml_member_show(engine, member);
         }
     }
-    ml_engine_walk(engine);
-    (void)ml_engine_list_look(engine, true);
+    ml_list_walk(engine);
+    (void)ml_list_look(engine, true);
 }
 
 static void start_job(struct ml_engine *engine) {
@@ -293,11 +297,11 @@ static void start_job(struct ml_engine *engine) {
     order->not_profiled.items = not_profiled;
     order->gaps.items = gaps;
     if (job->content == MEMLOG_SERVICE_DUMP_CONTENT_EVERYTHING) {
-        ml_engine_list_order(engine, order);
+        ml_list_order(engine, order);
     }
     guard(engine, ML_DUMP_DEADLINE_MS);
     ml_service_link_dump(&engine->link, &request, on_dumped, engine);
-    ml_engine_list_order_fini(order);
+    ml_list_order_fini(order);
     free(not_profiled);
     free(gaps);
 }
@@ -480,7 +484,7 @@ void ml_engine_finish(struct ml_engine *engine, ml_dump_done *on_done, void *con
     ev_timer_stop(engine->loop, &engine->interval_timer);
     hear_all(engine);
     ml_engine_poll_members(engine);
-    ml_engine_walk(engine);
+    ml_list_walk(engine);
     if (!engine->root_seen && engine->root != 0) {
         const uint32_t count = engine->not_profiled_count;
         ml_engine_add_not_profiled(
@@ -493,7 +497,7 @@ void ml_engine_finish(struct ml_engine *engine, ml_dump_done *on_done, void *con
         );
         if (engine->not_profiled_count > count) {
             engine->not_profiled[count].has_other_profiler = engine->is_profiled;
-            ml_engine_list_root_told(engine, &engine->not_profiled[count]);
+            ml_list_root_told(engine, &engine->not_profiled[count]);
         }
     }
     if (!ml_engine_triggers_flush(engine, drain)) {

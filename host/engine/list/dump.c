@@ -1,9 +1,11 @@
-/* The processes that are not recorded, as a dump has them. Room: host. */
+#include "host/engine/list/dump.h"
+
 #include <stdlib.h>
 #include <string.h>
 
+#include "host/engine/list/judge.h"
+#include "host/engine/list/known.h"
 #include "host/engine/members/watch.h"
-#include "host/engine/state.h"
 
 /* What is being put together. */
 struct order {
@@ -87,11 +89,11 @@ uint64_t ml_engine_list_missed(const struct ml_engine *engine) {
     return ml_engine_unknown_endings(engine) + engine->unrecorded.left_out;
 }
 
-const char *ml_engine_list_source(const struct ml_engine *engine) {
-    return engine->list.events_fd >= 0 ? "kernel events" : "walks";
+const char *ml_list_source(const struct ml_engine *engine) {
+    return engine->list->events_fd >= 0 ? "kernel events" : "walks";
 }
 
-void ml_engine_list_order(struct ml_engine *engine, struct memlog_service_dump_order *out_order) {
+void ml_list_order(struct ml_engine *engine, struct memlog_service_dump_order *out_order) {
     const struct ml_unrecorded_table *table = &engine->unrecorded;
     const uint32_t most = engine->members.count + table->count;
     struct order order = {
@@ -106,19 +108,19 @@ void ml_engine_list_order(struct ml_engine *engine, struct memlog_service_dump_o
         }
     }
     for (uint32_t i = 0; i < table->count; i++) {
-        ml_engine_list_judge(engine, table->items[i]); /* what was said may have come late */
+        ml_list_judge(engine, table->items[i]); /* what was said may have come late */
         put_one(&order, table->items[i]);
     }
     out_order->unrecorded.items = order.items;
     out_order->unrecorded.count = order.count;
-    out_order->list_source = ml_string_of(ml_engine_list_source(engine));
+    out_order->list_source = ml_string_of(ml_list_source(engine));
     /* Events that the kernel dropped leave us with the walks. */
     out_order->list_blind_ns =
-        engine->list.events_fd < 0 || engine->list.has_lost_events ? engine->list.blind_ns : 0;
+        engine->list->events_fd < 0 || engine->list->has_lost_events ? engine->list->blind_ns : 0;
     out_order->list_missed = ml_engine_list_missed(engine);
 }
 
-void ml_engine_list_order_fini(struct memlog_service_dump_order *order) {
+void ml_list_order_fini(struct memlog_service_dump_order *order) {
     free((void *)(uintptr_t)order->unrecorded.items);
     order->unrecorded.items = NULL;
     order->unrecorded.count = 0;

@@ -1,24 +1,24 @@
-/* Births, execs and ends as the kernel tells of them (host/process/events.h). Room: host.
- *
- * One rule: an event may be read late; it is about who had the pid at its moment. */
+#include "host/engine/list/events.h"
+
 #include <unistd.h>
 
-#include "host/engine/list/internal.h"
+#include "host/engine/list/known.h"
+#include "host/engine/list/list.h"
 #include "host/engine/members/members.h"
 #include "host/engine/members/watch.h"
-#include "host/engine/state.h"
 #include "host/process/clock.h"
-
-enum { NS_PER_MS = 1000000 };
 
 /* Events that are taken in one go: the programs' own messages wait meanwhile. */
 enum { EVENTS_AT_ONCE = 256, EVENTS_AT_MOST = 1 << 20 };
+
+/* Whoever is ending is looked at again so soon. */
+static const uint64_t ending_look_ns = UINT64_C(20000000);
 
 /* A child of the program that the host is linked into. What starts the host's own helpers has been
  * waited for by now. */
 static bool is_of_embedder(const struct ml_engine *engine, const struct ml_process_event *event) {
     return engine->root == getpid() && event->parent == getpid() &&
-           !ml_engine_is_helper(engine, event->pid) && !ml_process_facts(event->pid).has_ended;
+           !ml_list_is_helper(engine, event->pid) && !ml_process_facts(event->pid).has_ended;
 }
 
 /* Whoever has that pid was there before. */
@@ -82,8 +82,8 @@ add_ended(struct ml_engine *engine, const struct ml_process_event *event) {
     const struct ml_list_somebody parent = ml_list_find(engine, event->parent, at_ns);
     const struct ml_list_somebody itself = ml_list_find(engine, event->pid, at_ns);
     const bool is_orphan = event->parent == getpid() && engine->root != getpid() &&
-                           !ml_engine_is_helper(engine, event->pid);
-    if (engine->list.lost_ns == 0 || ml_list_id_of(itself) != 0 ||
+                           !ml_list_is_helper(engine, event->pid);
+    if (engine->list->lost_ns == 0 || ml_list_id_of(itself) != 0 ||
         (ml_list_id_of(parent) == 0 && !is_orphan)) {
         return NULL;
     }
@@ -100,14 +100,13 @@ static void on_ended(struct ml_engine *engine, const struct ml_process_event *ev
         one->leaving = ml_ending_from_wait(event->wait_status);
     }
     if (!ml_list_end_gone(engine, one)) { /* not yet: the kernel tells before it is done */
-        one->next_look_ns = ml_clock_timestamp(engine->clock).monotonic_ns +
-                            (uint64_t)ML_LIST_FIRST_LOOK_MS * NS_PER_MS;
-        ml_engine_walk_soon(engine);
+        one->next_look_ns = ml_clock_timestamp(engine->clock).monotonic_ns + ending_look_ns;
+        ml_list_walk_soon(engine);
     }
 }
 
 /* The queue is empty: what comes now is told again. True: what came before was not all. */
-static bool heard_all(struct ml_engine_list *list, uint64_t now) {
+static bool heard_all(struct ml_list *list, uint64_t now) {
     const bool has_lost = list->is_losing;
     if (has_lost) {
         list->blind_ns =
@@ -122,7 +121,7 @@ static bool heard_all(struct ml_engine_list *list, uint64_t now) {
 
 /* Up to so many. False: the kernel had to drop some, and a walk is due. */
 static bool take_events(struct ml_engine *engine, int most) {
-    struct ml_engine_list *list = &engine->list;
+    struct ml_list *list = engine->list;
     struct ml_process_event event;
     for (int i = 0; i < most; i++) {
         const uint64_t now = ml_clock_timestamp(engine->clock).monotonic_ns;
@@ -141,40 +140,37 @@ static bool take_events(struct ml_engine *engine, int most) {
     return !list->is_losing;
 }
 
-void ml_engine_list_take_events(struct ml_engine *engine) {
-    if (engine->list.events_fd >= 0) {
+void ml_list_events_take(struct ml_engine *engine) {
+    if (engine->list->events_fd >= 0) {
         (void)take_events(engine, EVENTS_AT_MOST);
     }
 }
 
-static void on_events(struct ev_loop *loop, ev_io *watcher, int events) {
-    (void)loop;
-    (void)events;
-    struct ml_engine *engine = watcher->data;
-    if (!take_events(engine, EVENTS_AT_ONCE)) {
-        ml_engine_walk(engine);
-    }
+bool ml_list_events_take_some(struct ml_engine *engine) {
+    return take_events(engine, EVENTS_AT_ONCE);
 }
 
-void ml_engine_list_open_events(struct ml_engine *engine) {
-    struct ml_engine_list *list = &engine->list;
-    list->events_fd = ml_process_events_open();
-    list->heard_ns = ml_clock_timestamp(engine->clock).monotonic_ns;
-    if (list->events_fd >= 0) {
-        ev_io_init(&list->events_watcher, on_events, list->events_fd, EV_READ);
-        ev_set_priority(
-            &list->events_watcher, EV_MINPRI
-        ); /* what programs say of themselves first */
-        list->events_watcher.data = engine;
-        ev_io_start(engine->loop, &list->events_watcher);
+bool ml_list_child_ended(struct ml_engine *engine, pid_t pid, const struct ml_ending *ending) {
+    ml_list_forget_helper(engine, pid);
+    const bool was_listed = ml_unrecorded_running(&engine->unrecorded, pid) != NULL;
+    if (was_listed) { /* its exec may not have been read yet */
+        ml_list_events_take(engine);
     }
+    struct ml_unrecorded *one = ml_unrecorded_running(&engine->unrecorded, pid);
+    if (one != NULL) {
+        ml_list_end(engine, one, ending);
+    }
+    return was_listed || one != NULL;
 }
 
-void ml_engine_list_close_events(struct ml_engine *engine) {
-    struct ml_engine_list *list = &engine->list;
-    if (list->events_fd >= 0) {
-        ev_io_stop(engine->loop, &list->events_watcher);
-        (void)close(list->events_fd);
-        list->events_fd = -1;
+void ml_list_events_open(struct ml_engine *engine) {
+    engine->list->events_fd = ml_process_events_open();
+    engine->list->heard_ns = ml_clock_timestamp(engine->clock).monotonic_ns;
+}
+
+void ml_list_events_close(struct ml_engine *engine) {
+    if (engine->list->events_fd >= 0) {
+        (void)close(engine->list->events_fd);
+        engine->list->events_fd = -1;
     }
 }

@@ -1,15 +1,15 @@
-/* Walking over the tree: who is there that has not said so, and who is not any more. Room: host.
- *
- * One rule: its cost is bounded. A walk reads a few files of each process, some 50 us; it comes as
- * often as takes a fiftieth of a processor at most, and more rarely where nothing happens. Where
- * the kernel tells of births it only begins with one, and makes one when events were lost. */
+#include "host/engine/list/walk.h"
+
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "host/engine/list/events.h"
+#include "host/engine/list/judge.h"
+#include "host/engine/list/known.h"
+#include "host/engine/list/list.h"
 #include "host/engine/members/members.h"
-#include "host/engine/state.h"
 #include "host/process/clock.h"
 
 static const double least_every_s = 0.02;
@@ -85,8 +85,8 @@ static void add_by_parent(struct ml_engine *engine, struct todo *todo) {
 
 /* What a walk does with one process; its children come next. */
 static void visit(struct ml_engine *engine, struct todo *todo, pid_t pid) {
-    const uint32_t walk = engine->list.walk;
-    if (ml_engine_is_helper(engine, pid)) {
+    const uint32_t walk = engine->list->walk;
+    if (ml_list_is_helper(engine, pid)) {
         return;
     }
     const struct ml_process_facts facts = ml_process_facts(pid);
@@ -99,9 +99,9 @@ static void visit(struct ml_engine *engine, struct todo *todo, pid_t pid) {
     } else if (newest != NULL && newest->start_ticks == facts.start_ticks && newest->state != ML_MEMBER_REPLACED) {
         return; /* a member that has just ended */
     } else if (member == NULL) {
-        ml_engine_list_seen(engine, pid, &facts, walk);
+        ml_list_seen(engine, pid, &facts, walk);
     }
-    if (!facts.has_ended && engine->list.has_children_files) {
+    if (!facts.has_ended && engine->list->has_children_files) {
         add_children(todo, pid);
     }
 }
@@ -117,24 +117,24 @@ static void visit_rest(struct ml_engine *engine, struct todo *todo) {
     struct ml_unrecorded_table *table = &engine->unrecorded;
     for (uint32_t i = 0; i < engine->members.count; i++) {
         const struct ml_member *member = engine->members.items[i];
-        if (member->state == ML_MEMBER_RUNNING && member->walk != engine->list.walk) {
+        if (member->state == ML_MEMBER_RUNNING && member->walk != engine->list->walk) {
             todo_add(todo, member->pid);
         }
     }
     for (uint32_t i = table->folds_count; i < table->count; i++) {
         const struct ml_unrecorded *one = table->items[i];
-        if (one->state == ML_MEMBER_RUNNING && one->walk != engine->list.walk) {
+        if (one->state == ML_MEMBER_RUNNING && one->walk != engine->list->walk) {
             todo_add(todo, one->pid);
         }
     }
     visit_all(engine, todo);
 }
 
-void ml_engine_walk(struct ml_engine *engine) {
-    struct ml_engine_list *list = &engine->list;
+void ml_list_walk(struct ml_engine *engine) {
+    struct ml_list *list = engine->list;
     struct todo todo = {.items = NULL};
     const uint64_t begun_ns = ml_clock_timestamp(engine->clock).monotonic_ns;
-    ml_engine_list_take_events(engine); /* they know more of who is gone */
+    ml_list_events_take(engine); /* they know more of who is gone */
     list->walk++;
     if (list->has_children_files) {
         add_children(&todo, getpid());
@@ -154,47 +154,92 @@ void ml_engine_walk(struct ml_engine *engine) {
     list->least_s = list->least_s > least_every_s ? list->least_s : least_every_s;
 }
 
-static void start_timer(struct ml_engine *engine, double after_s) {
-    struct ml_engine_list *list = &engine->list;
-    if (!ev_is_active(&list->walk_timer) ||
-        ev_timer_remaining(engine->loop, &list->walk_timer) > after_s) {
-        ev_timer_stop(engine->loop, &list->walk_timer);
-        ev_timer_set(&list->walk_timer, after_s, 0.);
-        ev_timer_start(engine->loop, &list->walk_timer);
+static void look_at_memory(struct ml_unrecorded *one) {
+    uint64_t footprint = 0;
+    uint64_t resident = 0;
+    ml_process_footprint(one->pid, &footprint, &resident);
+    if (resident != 0) { /* 0: it is ending or may not be read; what was known stays */
+        one->footprint_bytes = footprint;
+        one->resident_bytes = resident;
     }
 }
 
-void ml_engine_walk_soon(struct ml_engine *engine) {
-    engine->list.every_s = engine->list.least_s;
-    start_timer(engine, engine->list.least_s);
+/* Not of one that is becoming another image: the kernel, or a walk, is about to tell. */
+static void look(struct ml_engine *engine, struct ml_unrecorded *one, uint64_t now) {
+    const struct ml_process_facts facts = ml_process_facts(one->pid);
+    if (!ml_image_mark_differs(&one->image, &facts.image)) {
+        ml_list_identify(engine, one, &facts); /* a fork may have given itself a title */
+        ml_list_judge(engine, one);
+        look_at_memory(one);
+    }
+    one->looks++;
+    ml_list_look_later(one, now);
+}
+
+uint64_t ml_list_look(struct ml_engine *engine, bool all) {
+    ml_list_events_take(engine); /* of one that is gone they tell as what it ended, and how */
+    struct ml_unrecorded_table *table = &engine->unrecorded;
+    const uint64_t now = ml_clock_timestamp(engine->clock).monotonic_ns;
+    uint64_t next_ns = UINT64_MAX;
+    /* By id: each end may fold others, and move those that stay. */
+    for (struct ml_unrecorded *one = ml_unrecorded_next_running(table, 0); one != NULL;) {
+        const uint32_t id = one->id;
+        const bool is_due = all || one->next_look_ns <= now;
+        if (!(one->leaving.known || is_due) || !ml_list_end_gone(engine, one)) {
+            if (is_due) {
+                look(engine, one, now);
+            }
+            next_ns = one->next_look_ns < next_ns ? one->next_look_ns : next_ns;
+        }
+        one = ml_unrecorded_next_running(table, id);
+    }
+    return next_ns;
 }
 
 static void on_walk(struct ev_loop *loop, ev_timer *watcher, int events) {
     (void)loop;
     (void)events;
     struct ml_engine *engine = watcher->data;
-    struct ml_engine_list *list = &engine->list;
+    struct ml_list *list = engine->list;
     const uint32_t known = engine->unrecorded.last_id;
     const bool walks = list->events_fd < 0 && engine->root != 0;
     if (walks) {
-        ml_engine_walk(engine);
+        ml_list_walk(engine);
     }
-    const uint64_t next_ns = ml_engine_list_look(engine, false);
+    const uint64_t next_ns = ml_list_look(engine, false);
     /* Twice as rarely after each walk that found nobody. */
     list->every_s = engine->unrecorded.last_id != known ? list->least_s : list->every_s * 2;
     const double most_s = list->least_s > most_every_s ? list->least_s : most_every_s;
     list->every_s = list->every_s < most_s ? list->every_s : most_s;
     if (walks) {
-        start_timer(engine, list->every_s);
+        ml_list_walk_after(engine, list->every_s);
     } else if (next_ns != UINT64_MAX) {
         const uint64_t now = ml_clock_timestamp(engine->clock).monotonic_ns;
         const double left_s = next_ns > now ? (double)(next_ns - now) / (double)ns_per_s : 0.;
-        start_timer(engine, left_s > least_every_s ? left_s : least_every_s);
+        ml_list_walk_after(engine, left_s > least_every_s ? left_s : least_every_s);
     }
 }
 
-void ml_engine_walk_init(struct ml_engine *engine) {
-    struct ml_engine_list *list = &engine->list;
+static void on_events(struct ev_loop *loop, ev_io *watcher, int events) {
+    (void)loop;
+    (void)events;
+    struct ml_engine *engine = watcher->data;
+    if (!ml_list_events_take_some(engine)) {
+        ml_list_walk(engine);
+    }
+}
+
+void ml_list_init(struct ml_engine *engine) {
+    struct ml_list *list = engine->list;
+    ml_unrecorded_init(&engine->unrecorded);
+    ml_list_events_open(engine);
+    ev_init(&list->events_watcher, on_events);
+    if (list->events_fd >= 0) {
+        ev_io_set(&list->events_watcher, list->events_fd, EV_READ);
+        ev_set_priority(&list->events_watcher, EV_MINPRI); /* after what programs say themselves */
+        list->events_watcher.data = engine;
+        ev_io_start(engine->loop, &list->events_watcher);
+    }
     char path[64];
     (void)snprintf(path, sizeof(path), "/proc/self/task/%d/children", (int)getpid());
     list->has_children_files = access(path, R_OK) == 0;
@@ -204,6 +249,9 @@ void ml_engine_walk_init(struct ml_engine *engine) {
     list->walk_timer.data = engine;
 }
 
-void ml_engine_walk_fini(struct ml_engine *engine) {
-    ev_timer_stop(engine->loop, &engine->list.walk_timer);
+void ml_list_fini(struct ml_engine *engine) {
+    ev_io_stop(engine->loop, &engine->list->events_watcher);
+    ml_list_events_close(engine);
+    ev_timer_stop(engine->loop, &engine->list->walk_timer);
+    ml_unrecorded_fini(&engine->unrecorded);
 }

@@ -3,6 +3,9 @@
 #include <signal.h>
 #include <stdio.h>
 
+#include "host/engine/list/judge.h"
+#include "host/engine/list/known.h"
+#include "host/engine/list/walk.h"
 #include "host/engine/state.h"
 #include "host/process/paths.h"
 
@@ -12,14 +15,14 @@ static const char *why_not_listed(struct ml_engine *engine, struct ml_unrecorded
         return "it was forked by a process that is recorded, and is recorded itself from its first "
                "allocation on: there is nothing to start";
     }
-    ml_engine_list_judge(engine, one);
+    ml_list_judge(engine, one);
     (void)snprintf(
-        engine->why_not,
-        sizeof(engine->why_not),
+        engine->list->why_not,
+        sizeof(engine->list->why_not),
         "%s; whether a process can be recorded is decided when its program starts",
         one->reason
     );
-    return engine->why_not;
+    return engine->list->why_not;
 }
 
 /* What can be done about one that no run has. */
@@ -34,7 +37,7 @@ static const char *why_not_foreign(pid_t pid) {
 }
 
 const char *ml_engine_why_not(struct ml_engine *engine, pid_t pid) {
-    ml_engine_walk(engine);
+    ml_list_walk(engine);
     struct ml_unrecorded *one = ml_unrecorded_running(&engine->unrecorded, pid);
     if (one != NULL) {
         return why_not_listed(engine, one);
@@ -43,7 +46,7 @@ const char *ml_engine_why_not(struct ml_engine *engine, pid_t pid) {
         ml_unrecorded_newest(&engine->unrecorded, pid) != NULL) {
         return "it has ended";
     }
-    if (ml_engine_is_helper(engine, pid)) {
+    if (ml_list_is_helper(engine, pid)) {
         return "it is a part of memlog itself";
     }
     if (ml_process_maps(pid, ML_PRELOAD_FILE)) {

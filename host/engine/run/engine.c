@@ -6,6 +6,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "host/engine/list/events.h"
+#include "host/engine/list/known.h"
+#include "host/engine/list/list.h"
+#include "host/engine/list/walk.h"
 #include "host/engine/members/members.h"
 #include "host/engine/members/rate.h"
 #include "host/engine/members/recorder.h"
@@ -208,7 +212,7 @@ static void watch(struct ml_engine *engine) {
     engine->command_watcher.data = engine;
     ev_io_start(engine->loop, &engine->command_watcher);
     ml_watch_init(engine);
-    ml_engine_list_init(engine);
+    ml_list_init(engine);
     ml_engine_dumps_init(engine);
     ml_engine_triggers_init(engine);
     ml_engine_peak_init(engine);
@@ -249,7 +253,7 @@ static void free_unopened(struct ml_engine *engine) {
 /* What comes behind a member: the image that its process has become, or a look of the triggers. */
 static void on_member_end(struct ml_engine *engine, const struct ml_member *member) {
     if (member->state == ML_MEMBER_REPLACED) {
-        ml_engine_list_replaced(engine, member);
+        ml_list_member_replaced(engine, member);
     } else {
         ml_engine_member_killed(engine, member);
     }
@@ -258,6 +262,7 @@ static void on_member_end(struct ml_engine *engine, const struct ml_member *memb
 /* The engine and what its modules keep of it. */
 struct whole {
     struct ml_engine engine; /* first: who frees it frees all */
+    struct ml_list list;
     struct ml_targets targets;
     struct ml_rates rates;
     struct ml_watch watch;
@@ -269,6 +274,7 @@ static struct ml_engine *engine_new(void) {
         return NULL;
     }
     struct ml_engine *engine = &whole->engine;
+    engine->list = &whole->list;
     engine->targets = &whole->targets;
     engine->rates = &whole->rates;
     engine->watch = &whole->watch;
@@ -358,7 +364,7 @@ void ml_engine_close(struct ml_engine *take_engine) {
         ml_connection_close(each);
     }
     ml_watch_fini(engine);
-    ml_engine_list_fini(engine);
+    ml_list_fini(engine);
     ml_uploader_close(engine->uploader);
     ml_engine_triggers_fini(engine);
     ml_engine_peak_fini(engine);
@@ -429,8 +435,8 @@ enum ml_status ml_engine_set_root(
     }
     engine->dumps_open = true;
     engine->root = pid;
-    engine->list.walked_ns = ml_clock_timestamp(engine->clock).monotonic_ns;
-    ml_engine_walk_soon(engine);
+    engine->list->walked_ns = ml_clock_timestamp(engine->clock).monotonic_ns;
+    ml_list_walk_soon(engine);
     engine->root_argv = argv;
     return ML_OK;
 }
@@ -449,8 +455,8 @@ void ml_engine_child_ended(struct ml_engine *engine, pid_t pid, const struct ml_
         ml_member_end_process(engine, member, ending);
         return;
     }
-    const bool is_helper = ml_engine_is_helper(engine, pid);
-    if (!ml_engine_list_child_ended(engine, pid, ending)) {
+    const bool is_helper = ml_list_is_helper(engine, pid);
+    if (!ml_list_child_ended(engine, pid, ending)) {
         ml_engine_keep_ending(engine, pid, ending, is_helper);
     }
 }

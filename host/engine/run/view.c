@@ -1,4 +1,5 @@
 /* What people are shown of a run: by the page, which knows no internals. Room: host. */
+#include "host/engine/list/judge.h"
 #include "host/engine/members/control.h"
 #include "host/engine/state.h"
 
@@ -61,7 +62,7 @@ struct ml_engine_unrecorded ml_engine_unrecorded(const struct ml_engine *engine,
 }
 
 void ml_engine_judge_unrecorded(struct ml_engine *engine, uint32_t index) {
-    ml_engine_list_judge(engine, engine->unrecorded.items[index]);
+    ml_list_judge(engine, engine->unrecorded.items[index]);
 }
 
 uint32_t ml_engine_told_count(const struct ml_engine *engine) {

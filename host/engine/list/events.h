@@ -1,0 +1,22 @@
+/* Births, execs and ends as the kernel tells of them (host/process/events.h). Room: host.
+ *
+ * One rule: an event may be read late; it is about who had the pid at its moment. */
+#ifndef MEMLOG_HOST_ENGINE_LIST_EVENTS_H
+#define MEMLOG_HOST_ENGINE_LIST_EVENTS_H
+
+#include "host/engine/state.h"
+
+/* Hear of births, execs and ends from the kernel, where it tells; undone by _close. */
+void ml_list_events_open(struct ml_engine *engine);
+void ml_list_events_close(struct ml_engine *engine);
+
+/* Take in what the kernel has told so far. */
+void ml_list_events_take(struct ml_engine *engine);
+
+/* The same, but not for long. False: the kernel had to drop some, and a walk is due. */
+bool ml_list_events_take_some(struct ml_engine *engine);
+
+/* A child of ours has ended. False: it is not listed as running. */
+bool ml_list_child_ended(struct ml_engine *engine, pid_t pid, const struct ml_ending *ending);
+
+#endif

@@ -1,0 +1,92 @@
+#include "host/engine/list/judge.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "host/engine/list/known.h"
+
+static const char no_image_text[] = "it ended before memlog could look at it";
+static const char given_text[] = "memlog was given to it, but it has not reported itself";
+static const char raw_text[] = "it was started by a system call that memlog cannot see: its "
+                               "environment did not carry memlog on";
+static const char heir_text[] =
+    "it was started by a program that ran without memlog, which had none to pass on";
+
+void ml_list_set_reason(struct ml_unrecorded *one, const char *reason) {
+    (void)snprintf(one->reason, sizeof(one->reason), "%s", reason);
+}
+
+void ml_list_forget_reason(struct ml_unrecorded *one) {
+    ml_list_set_reason(one, no_image_text);
+}
+
+/* A report comes just before the exec that it is about: older ones are of others. */
+enum { REPORTS_LOOKED_AT = 256 };
+
+/* By what its parent, or it itself, has said of it. */
+static bool take_told_reason(struct ml_engine *engine, struct ml_unrecorded *one) {
+    const uint32_t count = engine->not_profiled_count;
+    const uint32_t oldest = count > REPORTS_LOOKED_AT ? count - REPORTS_LOOKED_AT : 0;
+    for (uint32_t i = count; i > oldest; i--) {
+        struct ml_not_profiled *item = &engine->not_profiled[i - 1];
+        if (ml_list_told_of(item, one)) {
+            item->is_listed = true;
+            ml_list_set_reason(one, item->reason);
+            if (!ml_list_has_name(one) && item->path != NULL && item->path[0] != '\0') {
+                ml_list_copy_identity(one, ml_list_base_of(item->path), item->path, NULL);
+            }
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether memlog was not there to pass itself on: not even as in a fork that has allocated nothing.
+ */
+static bool is_of_unrecorded(struct ml_engine *engine, const struct ml_unrecorded *one) {
+    const struct ml_unrecorded_table *table = &engine->unrecorded;
+    for (uint32_t i = table->count; i > 0; i--) {
+        const struct ml_unrecorded *other = table->items[i - 1];
+        if (other->id == one->parent_id && other != one) {
+            return !other->is_idle;
+        }
+    }
+    return false;
+}
+
+/* By what its image is. */
+static void judge_image(struct ml_engine *engine, struct ml_unrecorded *one) {
+    const struct ml_process_facts facts = ml_process_facts(one->pid);
+    const bool is_there = !facts.has_ended && facts.start_ticks == one->start_ticks;
+    enum ml_image_kind kind = is_there ? ml_image_peek(one->pid) : ML_IMAGE_GONE;
+    if (kind == ML_IMAGE_GONE && one->pid == engine->root &&
+        engine->root_image != ML_IMAGE_PRELOADABLE) {
+        kind = engine->root_image; /* as the file was judged before it was started */
+    }
+    if (kind == ML_IMAGE_PRELOADABLE && ml_process_was_given(one->pid, "MEMLOG_SOCKET")) {
+        ml_list_set_reason(one, given_text);
+    } else if (kind == ML_IMAGE_PRELOADABLE) {
+        ml_list_set_reason(one, is_of_unrecorded(engine, one) ? heir_text : raw_text);
+    } else if (kind != ML_IMAGE_GONE) {
+        ml_list_set_reason(one, ml_image_text(kind));
+    }
+}
+
+void ml_list_judge(struct ml_engine *engine, struct ml_unrecorded *one) {
+    if (one->is_forked || one->has_reason || one->folded_processes > 0) {
+        return;
+    }
+    one->has_reason = take_told_reason(engine, one);
+    const bool is_judged = strcmp(one->reason, no_image_text) != 0;
+    if (!one->has_reason && !is_judged && one->state == ML_MEMBER_RUNNING) {
+        judge_image(engine, one);
+    }
+}
+
+void ml_list_root_told(struct ml_engine *engine, const struct ml_not_profiled *item) {
+    struct ml_unrecorded *one = ml_unrecorded_newest(&engine->unrecorded, item->pid);
+    if (one != NULL && !one->has_reason && ml_list_told_of(item, one)) {
+        ml_list_set_reason(one, item->reason);
+        one->has_reason = true;
+    }
+}

@@ -1,0 +1,127 @@
+#include "host/engine/list/known.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "host/process/clock.h"
+
+/* The name of a program that nobody could look at. */
+static const char no_name[] = "?";
+
+void ml_engine_add_helper(struct ml_engine *engine, pid_t pid) {
+    struct ml_list *list = engine->list;
+    list->helpers[list->helpers_next] = pid;
+    list->helpers_next = (list->helpers_next + 1) % ML_LIST_HELPERS;
+}
+
+void ml_list_forget_helper(struct ml_engine *engine, pid_t pid) {
+    for (unsigned i = 0; i < ML_LIST_HELPERS; i++) {
+        if (engine->list->helpers[i] == pid) {
+            engine->list->helpers[i] = 0;
+        }
+    }
+}
+
+bool ml_list_is_helper(const struct ml_engine *engine, pid_t pid) {
+    bool is_one = pid == engine->link.pid || pid == getpid();
+    for (unsigned i = 0; i < ML_LIST_HELPERS && !is_one; i++) {
+        is_one = engine->list->helpers[i] == pid;
+    }
+    return is_one;
+}
+
+/* An end is noted when it is noticed: whoever's end is noted behind that moment may have lived
+ * then.
+ */
+struct ml_list_somebody ml_list_find(struct ml_engine *engine, pid_t pid, uint64_t at_ns) {
+    const struct ml_member *member = ml_members_newest(&engine->members, pid);
+    struct ml_unrecorded *one = ml_unrecorded_newest(&engine->unrecorded, pid);
+    member = member != NULL && member->pid_passed_on ? NULL : member;
+    one = one != NULL && one->pid_passed_on ? NULL : one;
+    const bool is_member = member != NULL && member->state == ML_MEMBER_RUNNING;
+    const bool is_listed = one != NULL && one->state == ML_MEMBER_RUNNING;
+    if (is_member || (!is_listed && member != NULL && member->end.monotonic_ns >= at_ns)) {
+        return (struct ml_list_somebody){.member = member};
+    }
+    const bool was_listed = is_listed || (one != NULL && one->end.monotonic_ns >= at_ns);
+    return (struct ml_list_somebody){.one = was_listed ? one : NULL};
+}
+
+uint32_t ml_list_id_of(struct ml_list_somebody somebody) {
+    return somebody.member != NULL ? somebody.member->id
+                                   : (somebody.one != NULL ? somebody.one->id : somebody.gone_id);
+}
+
+const char *ml_list_base_of(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash != NULL ? slash + 1 : path;
+}
+
+bool ml_list_has_name(const struct ml_unrecorded *one) {
+    return one->executable != NULL || strcmp(one->name, no_name) != 0;
+}
+
+bool ml_list_told_of(const struct ml_not_profiled *item, const struct ml_unrecorded *one) {
+    const char *path = item->path != NULL ? item->path : "";
+    const char *own = one->executable != NULL ? one->executable : one->name;
+    if (!ml_list_has_name(one)) { /* its own word alone, and not that of another who had its pid */
+        const bool is_late = one->state != ML_MEMBER_RUNNING &&
+                             item->heard_ns > one->end.monotonic_ns + ml_list_report_late_ns;
+        return item->pid == one->pid && !one->is_forked && !item->is_listed && !is_late &&
+               item->heard_ns >= one->born_ns;
+    }
+    if ((item->pid != one->pid && item->pid != one->parent_pid) || one->is_forked) {
+        return false;
+    }
+    return path[0] == '\0'
+               ? item->pid == one->pid
+               : strcmp(ml_list_base_of(path), ml_list_base_of(own)) == 0 ||
+                     strncmp(ml_list_base_of(path), one->name, sizeof(one->name) - 1) == 0;
+}
+
+void ml_list_copy_identity(
+    struct ml_unrecorded *one, const char *name, const char *path, char *const *argv
+) {
+    struct ml_command_line line;
+    (void)snprintf(one->name, sizeof(one->name), "%s", name);
+    ml_unrecorded_executable(one, path);
+    if (argv != NULL && ml_command_line_from_argv(&line, argv) == ML_OK) {
+        ml_command_line_fini(&one->line);
+        one->line = line;
+    }
+}
+
+void ml_list_identify(
+    struct ml_engine *engine, struct ml_unrecorded *one, const struct ml_process_facts *facts
+) {
+    char name[ML_PROCESS_NAME_BYTES];
+    char executable[PATH_MAX];
+    struct ml_command_line line;
+    one->identified_ns = ml_clock_timestamp(engine->clock).monotonic_ns;
+    if (facts->state == 0 || facts->start_ticks != one->start_ticks) {
+        return; /* it is gone, and its pid may be another's */
+    }
+    ml_process_name(one->pid, name);
+    if (strcmp(name, no_name) != 0) {
+        (void)snprintf(one->name, sizeof(one->name), "%s", name);
+    }
+    if (!facts->has_ended && ml_process_command_line(one->pid, &line) == ML_OK) {
+        ml_command_line_fini(&one->line);
+        one->line = line;
+    }
+    if (!facts->has_ended) {
+        ml_process_executable(one->pid, executable, sizeof(executable));
+        if (executable[0] != '\0') {
+            ml_unrecorded_executable(one, executable);
+        }
+    }
+    one->role =
+        ml_role_of(engine->options->roles, &one->line, one->pid == engine->root && !one->is_forked);
+}
+
+void ml_list_forget_identity(struct ml_unrecorded *one) {
+    ml_command_line_fini(&one->line);
+    ml_list_copy_identity(one, no_name, "", NULL);
+    one->role = MEMLOG_SERVICE_ROLE_OTHER;
+}
