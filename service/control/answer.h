@@ -9,7 +9,6 @@
 #include "ipc/wire/ml_status.h"
 #include "mojom_like_idl/contracts/heap_service_mojom.h"
 #include "service/ingest/readers.h"
-#include "service/session/session.h"
 #include "service/triggers/triggers.h"
 
 struct ml_answer_scene {

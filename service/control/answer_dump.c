@@ -8,6 +8,8 @@
 #include "service/control/timestamp.h"
 #include "service/dump/writer.h"
 #include "service/ingest/clock.h"
+#include "service/session/session.h"
+#include "service/session/snapshot_build.h"
 #include "service/session/uncovered.h"
 
 enum { TROUBLE_BYTES = 512 };

@@ -3,6 +3,10 @@
 
 #include "service/control/answer.h"
 
+#include "service/session/client.h"
+#include "service/session/figures.h"
+#include "service/session/session.h"
+
 static struct memlog_service_totals totals_of(const struct ml_totals *totals) {
     return (struct memlog_service_totals
     ){.live_bytes = totals->live_bytes,
@@ -23,7 +27,7 @@ static struct memlog_service_client_figures figures_of(
 ) {
     const struct ml_client_figures figures = ml_client_figures(client);
     memcpy(out_texts->unseen, figures.coverage.unseen, sizeof(out_texts->unseen));
-    const uint32_t id = ml_client_id(client);
+    const uint32_t id = ml_client_face(client).id;
     const bool read = ml_readers_client_known(scene->readers, id, scene->target_ticks);
     const char *trouble =
         figures.complete && !read ? "not all of it could be read in time" : figures.trouble;

@@ -3,6 +3,10 @@
 
 #include "service/control/answer.h"
 
+#include "service/session/client.h"
+#include "service/session/figures.h"
+#include "service/session/session.h"
+
 struct memory_text {
     char bytes[MEMLOG_SERVICE_OBSERVED_MEMORY_NAME_LIMIT + 1];
 };

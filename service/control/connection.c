@@ -11,6 +11,7 @@
 #include "service/control/timestamp.h"
 #include "service/ingest/clock.h"
 #include "service/ingest/readers.h"
+#include "service/session/client.h"
 #include "service/session/guard.h"
 #include "service/session/session.h"
 #include "service/snapshot/host_view.h"
@@ -287,9 +288,8 @@ static void on_update_process(
         return;
     }
     struct ml_client *client = ml_session_find(connection->session, request->facts.id);
-    /* Unknown: it was refused, which the host may not have heard of yet. One that stands for
-     * several tells of all of them what it has. */
-    if (client != NULL && !ml_client_is_fold(client)) {
+    /* Unknown: it was refused, which the host may not have heard of yet. */
+    if (client != NULL) {
         ml_client_describe(client, &request->facts);
     }
 }

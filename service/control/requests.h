@@ -14,7 +14,6 @@
 #include "mojom_like_idl/contracts/heap_service_mojom.h"
 #include "service/ingest/clock.h"
 #include "service/ingest/readers.h"
-#include "service/session/session.h"
 
 struct ml_requests;
 struct ml_triggers;

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "ipc/channel/channel.h"
+#include "service/session/client.h"
 
 enum {
     /* A pipe's default capacity: most reads empty it. */

@@ -11,7 +11,6 @@
 #include <stdint.h>
 
 #include "ipc/wire/ml_status.h"
-#include "service/session/session.h"
 
 /* A client's state. LOST is 0, so an unset entry of the transition table drops the client. */
 enum ml_io_state {

@@ -7,6 +7,8 @@
 
 #include "service/ingest/client_io.h"
 #include "service/ingest/poll_policy.h"
+#include "service/session/client.h"
+#include "service/session/session.h"
 #include "service/workers/workers.h"
 
 enum {
@@ -331,7 +333,7 @@ enum ml_status ml_readers_add(
         (void)close(take_staging_fd);
         return ML_ENV_MEMORY;
     }
-    const uint32_t id = ml_client_id(client);
+    const uint32_t id = ml_client_face(client).id;
     const enum ml_status status = ml_client_io_open(
         &reader->io, client, id, readers->options.pipes_fd, take_pipe_fd, take_staging_fd
     );

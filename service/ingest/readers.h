@@ -15,7 +15,7 @@
 
 #include "ipc/wire/ml_status.h"
 #include "service/ingest/clock.h"
-#include "service/session/session.h"
+#include "service/session/client.h"
 
 struct ev_loop;
 struct ml_readers;

@@ -1,3 +1,4 @@
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,7 +57,6 @@ void ml_client_free(struct ml_client *take_client) {
     free(take_client->command_line);
     free(take_client->executable);
     ml_host_view_free(take_client->view);
-    ml_fold_free(take_client->fold, &take_client->session->budget);
     fini_profile(take_client);
     atomic_fetch_sub_explicit(
         &take_client->session->stuck_bytes, take_client->stuck_bytes, memory_order_relaxed
@@ -76,6 +76,18 @@ static void forget_queued(struct ml_client *client) {
 void ml_client_drop_queue(struct ml_client *client) {
     ml_sequencer_fini(&client->sequencer);
     forget_queued(client);
+}
+
+void ml_client_quota_text(
+    const struct ml_client *client, const char *outcome, char out_text[ML_TROUBLE_MAX_BYTES]
+) {
+    (void)snprintf(
+        out_text,
+        ML_TROUBLE_MAX_BYTES,
+        "it is over its quota of memory in memlog-service, %" PRIu64 " MiB (--client-memory): %s",
+        client->budget.max_bytes >> 20,
+        outcome
+    );
 }
 
 void ml_client_lose(struct ml_client *client, enum ml_status status) {
@@ -298,12 +310,4 @@ const char *ml_client_loss(const struct ml_client *client) {
     }
     return client->lost == ML_ENV_MEMORY && client->over_quota ? client->trouble
                                                                : ml_status_text(client->lost);
-}
-
-uint32_t ml_client_id(const struct ml_client *client) {
-    return client->setup.id;
-}
-
-bool ml_client_is_fold(const struct ml_client *client) {
-    return client->fold != NULL;
 }

@@ -1,3 +1,4 @@
+#include "service/session/guard.h"
 #include "service/session/internal.h"
 
 #include <string.h>

@@ -55,6 +55,9 @@ void ml_client_describe(
     struct ml_client *client, const struct memlog_service_process_facts *facts
 ) {
     char trouble[ML_TROUBLE_MAX_BYTES];
+    if (client->fold != NULL) {
+        return; /* it tells of all that it stands for what it has */
+    }
     if (!ml_client_take_name(client, facts)) {
         ml_client_trouble(client, ml_status_text(ML_ENV_MEMORY));
     }

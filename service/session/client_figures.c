@@ -1,6 +1,8 @@
 /* A client's figures: its sums, where its events have gone, and why they are not complete. */
 #include <string.h>
 
+#include "service/session/figures.h"
+#include "service/session/fold.h"
 #include "service/session/internal.h"
 
 static uint64_t larger(uint64_t a, uint64_t b) {
@@ -141,8 +143,6 @@ static struct ml_client_figures figures_of_fold(const struct ml_client *client) 
     struct ml_client_figures figures = client->fold->figures;
     figures.totals = client->tracker.totals;
     figures.nodes_count = client->stacks.nodes_count;
-    figures.folded_processes = client->fold->processes;
-    figures.folded_failed = client->fold->failed;
     figures.trouble = client->trouble;
     put_tree(client, &figures);
     figures.coverage.allocator = ml_coverage_allocator(&client->coverage.allocator);

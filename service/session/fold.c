@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "service/session/figures.h"
 #include "service/session/internal.h"
 
 /* ---- who belongs together */
@@ -93,8 +94,8 @@ static void add_figures(struct ml_fold *fold, const struct ml_client *client) {
     add_coverage(&sum->coverage, &one.coverage);
     ml_add_saturating(&fold->unwind_checked, client->staging.header.unwind_checked);
     ml_add_saturating(&fold->unwind_differed, client->staging.header.unwind_differed);
-    fold->processes++;
-    fold->failed += client->end.exit_code != 0 || client->end.signal != 0;
+    sum->folded_processes++;
+    sum->folded_failed += client->end.exit_code != 0 || client->end.signal != 0;
 }
 
 static uint64_t later(uint64_t a, uint64_t b) {

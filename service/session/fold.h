@@ -14,8 +14,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "service/session/figures.h"
 #include "service/session/fold_tables.h"
-#include "service/session/session.h"
 
 enum {
     /* A configure script runs some two hundred programs, a distribution's build a few more. */
@@ -30,8 +30,6 @@ enum {
 /* What an entry knows beside the sums in its tables. */
 struct ml_fold {
     struct ml_fold_tables tables;
-    uint32_t processes;               /* that it stands for */
-    uint32_t failed;                  /* of them: killed, or ended with another code than 0 */
     struct ml_client_figures figures; /* sums; without totals and nodes_count */
     uint64_t unwind_checked, unwind_differed;
 };

@@ -17,18 +17,6 @@ uint64_t ml_session_quota_bytes(const struct ml_session *session) {
     return max_bytes == UINT64_MAX ? max_bytes : max_bytes / 100 * ML_GUARD_CLIENT_PERCENT;
 }
 
-void ml_client_quota_text(
-    const struct ml_client *client, const char *outcome, char out_text[ML_TROUBLE_MAX_BYTES]
-) {
-    (void)snprintf(
-        out_text,
-        ML_TROUBLE_MAX_BYTES,
-        "it is over its quota of memory in memlog-service, %" PRIu64 " MiB (--client-memory): %s",
-        client->budget.max_bytes >> 20,
-        outcome
-    );
-}
-
 static bool can_pay(const struct ml_client *client) {
     return client->phase == ML_CLIENT_RUNNING && client->lost == ML_OK &&
            !client->tracker.totals_only;

@@ -24,7 +24,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "service/session/session.h"
+#include "service/session/client.h"
+
+struct ml_session;
 
 enum {
     ML_GUARD_FOLD_PERCENT = 50,
@@ -57,24 +59,11 @@ struct ml_guard_event {
     bool quota; /* those are the client's own */
 };
 
-/* What the guard remembers of a session. */
-struct ml_guard {
-    bool fold_all;
-    uint64_t coarser_ticks; /* when it last asked for it */
-    uint32_t coarser_count; /* clients that were asked, ... */
-    uint32_t dropped_count; /* ... and that it took the live blocks of */
-};
-
 /* Look, and do the next step if it is time. True: there is something to tell; ask again. */
 bool ml_session_guard(struct ml_session *session, struct ml_guard_event *out_event);
 
 /* A line for people about what was done; "" if nothing was. */
 void ml_session_guard_text(const struct ml_session *session, char *text, uint32_t text_bytes);
-
-/* "it is over its quota of memory in memlog-service, 8 MiB (--client-memory): OUTCOME" */
-void ml_client_quota_text(
-    const struct ml_client *client, const char *outcome, char out_text[ML_TROUBLE_MAX_BYTES]
-);
 
 /* There was no memory for its events, by its quota or for anybody: drop its live blocks, from now
  * on only totals grow. False: it has none any more. Anybody who works on the client may do so. */

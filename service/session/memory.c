@@ -1,5 +1,6 @@
 #include <malloc.h>
 
+#include "service/session/figures.h"
 #include "service/session/internal.h"
 
 /* Fewer are not worth a walk through malloc's heap. */

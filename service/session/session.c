@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "service/session/figures.h"
+#include "service/session/fold.h"
 #include "service/session/internal.h"
 
 struct ml_session *ml_session_new(const struct ml_timestamp *start, uint64_t max_memory_bytes) {
@@ -32,6 +34,7 @@ void ml_session_free(struct ml_session *take_session) {
     struct ml_client *client = take_session->first;
     while (client != NULL) {
         struct ml_client *next = client->next;
+        ml_fold_free(client->fold, &take_session->budget);
         ml_client_free(client);
         client = next;
     }

@@ -3,7 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "service/session/figures.h"
+#include "service/session/fold.h"
+#include "service/session/guard.h"
 #include "service/session/internal.h"
+#include "service/session/session.h"
+#include "service/session/snapshot_build.h"
 #include "service/session/snapshot_internal.h"
 
 /* ---- giving back */

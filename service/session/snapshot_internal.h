@@ -9,7 +9,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "service/session/session.h"
+#include "service/snapshot/snapshot.h"
+
+struct ml_client;
+struct ml_rest;
 
 /* Room for `count` things, one at least; NULL when there is no memory. */
 void *ml_snapshot_array(size_t count, size_t size);

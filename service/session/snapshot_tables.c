@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "service/session/internal.h"
+#include "service/session/snapshot_build.h"
 #include "service/session/snapshot_internal.h"
 
 /* Things copied or looked at between two rests: some 100 us. */

@@ -1,4 +1,5 @@
 #include "service/session/internal.h"
+#include "service/session/session.h"
 
 /* What is freed when the series have become too much: a fraction, so that it is not looked for at
  * each turn. */

@@ -7,7 +7,9 @@
 #include <time.h>
 
 #include "service/dump/writer.h"
+#include "service/session/client.h"
 #include "service/session/session.h"
+#include "service/session/snapshot_build.h"
 #include "service/snapshot/snapshot.h"
 #include "tests/client/capture.h"
 #include "tests/service/describe.h"

@@ -7,7 +7,9 @@
 #include <string.h>
 
 #include "service/dump/writer.h"
+#include "service/session/client.h"
 #include "service/session/session.h"
+#include "service/session/snapshot_build.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/service/session/check.h"
 #include "tools/analyzer/model/profile.h"

@@ -2,7 +2,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "service/session/client.h"
 #include "service/session/session.h"
+#include "service/session/snapshot_build.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/service/session/check.h"
 

@@ -14,7 +14,9 @@
 #include <unistd.h>
 
 #include "service/ingest/client_io.h"
+#include "service/session/client.h"
 #include "service/session/session.h"
+#include "service/session/snapshot_build.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/service/session/check.h"
 

@@ -6,7 +6,7 @@
 #define MEMLOG_TESTS_SERVICE_BUILDER_READER_H
 
 #include "ipc/wire/ml_status.h"
-#include "service/session/session.h"
+#include "service/session/client.h"
 #include "tests/service/stream_builder.h"
 
 /* Read all that is in the pipe. Returns what the client says of it. */

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "mojom_like_idl/contracts/heap_service_mojom.h"
-#include "service/session/session.h"
+#include "service/session/client.h"
 
 /* By its name, one word of a command line, and its file; "": none. */
 static inline void

@@ -5,7 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "service/session/client.h"
+#include "service/session/figures.h"
 #include "service/session/session.h"
+#include "service/session/snapshot_build.h"
 #include "tests/service/session/check.h"
 #include "tests/suite.h"
 #include "tools/dev/stream/pack.h"

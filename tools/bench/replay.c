@@ -15,6 +15,8 @@
 #include <time.h>
 
 #include "ipc/wire/event.h"
+#include "service/session/client.h"
+#include "service/session/figures.h"
 #include "service/session/session.h"
 
 enum {

@@ -13,6 +13,10 @@
 
 #include "service/control/answer.h"
 #include "service/ingest/readers.h"
+#include "service/session/client.h"
+#include "service/session/figures.h"
+#include "service/session/session.h"
+#include "service/session/snapshot_build.h"
 #include "service/workers/workers.h"
 #include "tests/service/fixture.h"
 #include "tests/suite.h"

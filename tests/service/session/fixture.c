@@ -4,6 +4,9 @@
 
 #include <check.h>
 
+#include "service/session/client.h"
+#include "service/session/figures.h"
+#include "service/session/session.h"
 #include "tests/service/builder_reader.h"
 #include "tests/service/session/check.h"
 

@@ -6,7 +6,8 @@
 
 #include <stdint.h>
 
-#include "service/session/session.h"
+#include "service/session/client.h"
+#include "service/session/figures.h"
 #include "tests/service/stream_builder.h"
 
 enum { CLIENTS_MAX = 4 };

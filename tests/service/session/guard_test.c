@@ -4,8 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "service/session/client.h"
+#include "service/session/figures.h"
 #include "service/session/guard.h"
 #include "service/session/session.h"
+#include "service/session/snapshot_build.h"
 #include "service/snapshot/snapshot.h"
 #include "tests/service/session/check.h"
 #include "tests/service/stream_builder.h"

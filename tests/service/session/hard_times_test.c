@@ -2,6 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "service/session/client.h"
+#include "service/session/figures.h"
 #include "service/session/session.h"
 #include "tests/service/builder_reader.h"
 #include "tests/service/session/check.h"

@@ -3,7 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "service/session/client.h"
 #include "service/session/session.h"
+#include "service/session/snapshot_build.h"
 #include "service/workers/workers.h"
 #include "tests/service/session/check.h"
 #include "tests/service/session/model.h"

@@ -14,7 +14,7 @@
 
 #include "ipc/wire/event.h"
 #include "ipc/wire/staging.h"
-#include "service/session/session.h"
+#include "service/session/client.h"
 #include "tests/service/session/model.h"
 
 enum { RACER_LANES = 5, RACER_SLOTS = 4, RACER_RECORDS = 64 };

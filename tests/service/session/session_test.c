@@ -1,6 +1,10 @@
 #include <check.h>
 #include <stdlib.h>
 
+#include "service/session/client.h"
+#include "service/session/figures.h"
+#include "service/session/session.h"
+#include "service/session/snapshot_build.h"
 #include "tests/service/session/check.h"
 #include "tests/service/session/fixture.h"
 #include "tests/suite.h"

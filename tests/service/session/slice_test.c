@@ -4,7 +4,9 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "service/session/client.h"
 #include "service/session/session.h"
+#include "service/session/snapshot_build.h"
 #include "service/workers/workers.h"
 #include "tests/service/session/check.h"
 #include "tests/service/stream_builder.h"

@@ -3,7 +3,10 @@
 #include <string.h>
 
 #include "service/dump/writer.h"
+#include "service/session/client.h"
+#include "service/session/figures.h"
 #include "service/session/session.h"
+#include "service/session/snapshot_build.h"
 #include "tests/service/builder_reader.h"
 #include "tests/service/session/check.h"
 #include "tests/service/stream_builder.h"
