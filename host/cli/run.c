@@ -274,7 +274,7 @@ static enum ml_status open_engine(struct run *run, struct ml_error_message *erro
      * wait.
      */
     while (run->options->sandbox == ML_SANDBOX_STRICT &&
-           ml_engine_service_state(run->engine) == ML_ENGINE_STARTING) {
+           ml_engine_service_is_starting(ml_engine_service_state(run->engine))) {
         ev_run(run->loop, EVRUN_ONCE);
     }
     if (run->options->sandbox == ML_SANDBOX_STRICT &&

@@ -57,11 +57,20 @@ void ml_engine_close(struct ml_engine *take_engine);
 
 /* Whether the service serves yet. */
 enum ml_engine_service {
-    ML_ENGINE_STARTING = 0,
+    ML_ENGINE_FORBIDDEN = 0,
+    ML_ENGINE_STARTING,
+    ML_ENGINE_STARTING_AGAIN, /* the first one has died before it served */
     ML_ENGINE_SERVING,
-    ML_ENGINE_REVIVING, /* it has died; another one is about to take over */
-    ML_ENGINE_ALONE     /* for good */
+    ML_ENGINE_RESTARTING, /* it has died; another one is about to take over */
+    ML_ENGINE_ALONE,      /* for good */
+    ML_ENGINE_SERVICE_COUNT
 };
+
+/* None has served yet. */
+static inline bool ml_engine_service_is_starting(enum ml_engine_service state) {
+    return state == ML_ENGINE_STARTING || state == ML_ENGINE_STARTING_AGAIN;
+}
+
 enum ml_engine_service ml_engine_service_state(const struct ml_engine *engine);
 
 /* Where processes connect: MEMLOG_SOCKET. */

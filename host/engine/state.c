@@ -8,7 +8,7 @@
 #include "host/process/clock.h"
 
 void ml_engine_notice(struct ml_engine *engine, const char *format, ...) {
-    if (engine->closing) {
+    if (engine->phase == ML_PHASE_CLOSED) {
         return;
     }
     char text[1024];
@@ -17,6 +17,12 @@ void ml_engine_notice(struct ml_engine *engine, const char *format, ...) {
     (void)vsnprintf(text, sizeof(text), format, args);
     va_end(args);
     engine->on_notice(engine->context, text);
+}
+
+void ml_engine_set_phase(struct ml_engine *engine, enum ml_engine_phase_event event) {
+    const enum ml_engine_phase next = ml_engine_phase_next(engine->phase, event);
+    engine->members.forbidden_count += next == ML_PHASE_FORBIDDEN;
+    engine->phase = next != ML_PHASE_FORBIDDEN ? next : engine->phase;
 }
 
 void ml_engine_add_not_profiled(

@@ -8,6 +8,7 @@
 
 #include "host/engine/dump_folder.h"
 #include "host/engine/engine.h"
+#include "host/engine/lifecycle.h"
 #include "host/engine/processes/member.h"
 #include "host/engine/service/link.h"
 #include "host/engine/processes/unrecorded.h"
@@ -181,6 +182,7 @@ struct ml_engine {
     /* A member's process has ended, or runs an image that has not reported itself: for those who
      * keep what comes behind it. */
     void (*on_member_end)(struct ml_engine *engine, const struct ml_member *member);
+    enum ml_engine_phase phase; /* by ml_engine_set_phase alone */
     enum ml_clock clock;
     struct memlog_service_moment start;
     char preload_path[PATH_MAX]; /* "": nothing is loaded by it */
@@ -198,11 +200,9 @@ struct ml_engine {
     struct ml_restart_policy restart_policy;
     ev_timer restart_timer;
     struct memlog_service_moment serving_since; /* of the present service, or the last one */
-    bool service_dead;                          /* the last one; its successor does not serve yet */
     struct memlog_service_moment service_died;
     struct ml_ending service_ending; /* as its parent was told */
-    bool last_killed;
-    char last_ending[64]; /* of the last service, in words */
+    char last_ending[64];            /* of the last service, in words */
     struct ml_members members;
     struct ml_unrecorded_table unrecorded;
     uint64_t descriptors_max; /* RLIMIT_NOFILE */
@@ -211,8 +211,7 @@ struct ml_engine {
     struct ml_pipe_budget budget;
     uint32_t fork_pipe_bytes; /* as all control pages say */
     int lease_fd;             /* ipc/wire/lease.h */
-    struct ml_dumps dumps;
-    bool dumps_open;
+    struct ml_dumps dumps;    /* open once the program is known */
     pid_t root;
     char *const *root_argv;
     bool root_seen;   /* it has reported itself */
@@ -234,8 +233,6 @@ struct ml_engine {
     ev_timer interval_timer;
     ml_dump_done *on_finished;
     void *finished_context;
-    bool drain_waits; /* the end of the run waits for a service that drains what ended */
-    bool closing;
     /* Each is its own module's alone. */
     struct ml_list *list;
     struct ml_targets *targets;
@@ -263,6 +260,10 @@ void ml_connection_close(struct ml_engine_connection *connection);
 
 /* Somebody has said Hello on it. */
 void ml_connection_heard(struct ml_engine_connection *connection);
+
+/* Take the run through the table of lifecycle.c. An event that must not be there changes nothing,
+ * and is counted. */
+void ml_engine_set_phase(struct ml_engine *engine, enum ml_engine_phase_event event);
 
 /* Now, where it is put among the processes' own events: for the start and the end of one. */
 struct memlog_service_moment ml_engine_timestamp(struct ml_engine *engine);

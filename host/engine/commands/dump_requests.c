@@ -162,7 +162,7 @@ void ml_engine_on_dump_asked(
     char role[MEMLOG_CLIENT_DUMP_ASKED_REQUEST_ROLE_LIMIT + 1];
     char said[MEMLOG_CLIENT_DUMP_ASKED_REQUEST_REASON_LIMIT + 1];
     struct ml_engine_dump_request wanted = {.reason = MEMLOG_SERVICE_DUMP_REASON_MANUAL};
-    if (member == NULL || engine->on_finished != NULL ||
+    if (member == NULL || engine->phase != ML_PHASE_RUNNING ||
         request->version != MEMLOG_CLIENT_CLIENT_VERSION) {
         return;
     }

@@ -64,7 +64,7 @@ keep_file(struct ml_dump_job *job, bool is_whole, struct ml_error_message *error
 
 /* There is no service now, but there may be one soon: on_gone is told next. */
 static bool may_come_back(const struct ml_engine *engine) {
-    return !engine->closing && engine->service_state != ML_ENGINE_ALONE;
+    return engine->phase != ML_PHASE_CLOSED && engine->service_state != ML_ENGINE_ALONE;
 }
 
 static void
@@ -252,12 +252,12 @@ static void look_at_members(struct ml_engine *engine) {
 static void start_job(struct ml_engine *engine) {
     struct ml_dump_job *job = engine->jobs;
     struct ml_error_message error = {.text = ""};
-    if (engine->service_state == ML_ENGINE_REVIVING) {
+    if (engine->service_state == ML_ENGINE_RESTARTING) {
         return; /* ml_engine_dumps_resume */
     }
     job->started = true;
     job->tries++;
-    if (!engine->dumps_open && !job->is_snapshot) {
+    if (engine->dumps.folder_fd < 0 && !job->is_snapshot) {
         end_job(engine, "", false, "there is no folder for dumps yet");
         return;
     }
@@ -384,7 +384,7 @@ static void on_interval(struct ev_loop *loop, ev_timer *watcher, int events) {
     (void)events;
     struct ml_engine *engine = watcher->data;
     /* One that takes longer than the interval must not make them pile up. */
-    if (engine->on_finished == NULL && engine->jobs == NULL) {
+    if (engine->phase == ML_PHASE_RUNNING && engine->jobs == NULL) {
         ml_engine_dump(
             engine, MEMLOG_SERVICE_DUMP_REASON_INTERVAL, NULL, 0, on_interval_dump, engine
         );
@@ -392,6 +392,7 @@ static void on_interval(struct ev_loop *loop, ev_timer *watcher, int events) {
 }
 
 void ml_engine_dumps_init(struct ml_engine *engine) {
+    engine->dumps.folder_fd = -1;
     ev_init(&engine->guard_timer, on_guard);
     engine->guard_timer.data = engine;
     double interval_s = (double)engine->options->dump_interval_s;
@@ -414,9 +415,7 @@ void ml_engine_dumps_fini(struct ml_engine *engine) {
         job->on_done(job->context, "", false, "the run is over");
         ml_dump_job_free(job);
     }
-    if (engine->dumps_open) {
-        ml_dumps_close(&engine->dumps);
-    }
+    ml_dumps_close(&engine->dumps);
 }
 
 static void on_uploads_settled(void *context) {
@@ -445,7 +444,7 @@ on_drained(void *context, enum ml_status status, const struct memlog_service_dra
     struct ml_engine *engine = context;
     ev_timer_stop(engine->loop, &engine->guard_timer);
     if (status != ML_OK && may_come_back(engine)) {
-        engine->drain_waits = true;
+        ml_engine_set_phase(engine, ML_PHASE_WAIT);
         return;
     }
     if (status == ML_OK && !reply->complete) {
@@ -457,8 +456,8 @@ on_drained(void *context, enum ml_status status, const struct memlog_service_dra
 }
 
 static void drain(struct ml_engine *engine) {
-    if (engine->service_state == ML_ENGINE_REVIVING) {
-        engine->drain_waits = true;
+    if (engine->service_state == ML_ENGINE_RESTARTING) {
+        ml_engine_set_phase(engine, ML_PHASE_WAIT);
         return;
     }
     guard(engine, ML_DRAIN_DEADLINE_MS);
@@ -479,6 +478,7 @@ static void hear_all(struct ml_engine *engine) {
 }
 
 void ml_engine_finish(struct ml_engine *engine, ml_dump_done *on_done, void *context) {
+    ml_engine_set_phase(engine, ML_PHASE_END);
     engine->on_finished = on_done;
     engine->finished_context = context;
     ev_timer_stop(engine->loop, &engine->interval_timer);
@@ -506,8 +506,8 @@ void ml_engine_finish(struct ml_engine *engine, ml_dump_done *on_done, void *con
 }
 
 void ml_engine_dumps_resume(struct ml_engine *engine) {
-    if (engine->drain_waits) {
-        engine->drain_waits = false;
+    if (engine->phase == ML_PHASE_WAITING) {
+        ml_engine_set_phase(engine, ML_PHASE_RESUME);
         drain(engine);
     }
     if (engine->jobs != NULL && !engine->jobs->started) {

@@ -23,7 +23,7 @@
 /* A connection ends with the image that made it, as a rule. */
 static void look_behind(struct ml_engine *engine, uint32_t member_id) {
     struct ml_member *member = ml_members_find(&engine->members, member_id);
-    if (member != NULL && !engine->closing) {
+    if (member != NULL && engine->phase != ML_PHASE_CLOSED) {
         (void)ml_member_check_image(engine, member);
     }
 }
@@ -279,6 +279,8 @@ static struct ml_engine *engine_new(void) {
     engine->rates = &whole->rates;
     engine->watch = &whole->watch;
     engine->on_member_end = on_member_end;
+    engine->phase = ML_PHASE_RUNNING;
+    engine->service_state = ML_ENGINE_STARTING;
     return engine;
 }
 
@@ -353,7 +355,7 @@ void ml_engine_close(struct ml_engine *take_engine) {
     if (engine == NULL) {
         return;
     }
-    engine->closing = true;
+    ml_engine_set_phase(engine, ML_PHASE_CLOSE);
     ml_engine_quiet_members(engine);
     ev_io_stop(engine->loop, &engine->client_watcher);
     ev_io_stop(engine->loop, &engine->command_watcher);
@@ -433,7 +435,6 @@ enum ml_status ml_engine_set_root(
     if (status != ML_OK) {
         return status;
     }
-    engine->dumps_open = true;
     engine->root = pid;
     engine->list->walked_ns = ml_clock_timestamp(engine->clock).monotonic_ns;
     ml_list_walk_soon(engine);

@@ -65,9 +65,15 @@ static void leave_out(struct ml_engine *engine, uint32_t id) {
     ml_member_lost(engine, member, reason);
 }
 
+static void set_state(struct ml_engine *engine, enum ml_engine_service_event event) {
+    const enum ml_engine_service next = ml_engine_service_next(engine->service_state, event);
+    engine->members.forbidden_count += next == ML_ENGINE_FORBIDDEN;
+    engine->service_state = next != ML_ENGINE_FORBIDDEN ? next : engine->service_state;
+}
+
 static void give_up(struct ml_engine *engine, const char *why) {
-    const bool first = engine->service_state == ML_ENGINE_STARTING;
-    engine->service_state = ML_ENGINE_ALONE;
+    const bool first = ml_engine_service_is_starting(engine->service_state);
+    set_state(engine, ML_ENGINE_GIVE_UP);
     ml_engine_notice(
         engine,
         first ? "memlog-service did not start (%s): nothing is recorded"
@@ -83,14 +89,11 @@ static void on_service_gone(void *context, const char *why) {
     const struct memlog_service_moment now = ml_clock_timestamp(engine->clock);
     const bool served = engine->service_state == ML_ENGINE_SERVING;
     const uint64_t served_ns = served ? now.monotonic_ns - engine->serving_since.monotonic_ns : 0;
-    const bool was_dead = engine->service_dead;
+    const bool was_dead = ml_engine_service_is_dead(engine->service_state);
     if (!was_dead) {
-        engine->service_dead = true;
         engine->service_died = now;
     }
-    if (engine->service_state != ML_ENGINE_STARTING) {
-        engine->service_state = ML_ENGINE_REVIVING;
-    }
+    set_state(engine, ML_ENGINE_DIED);
     const struct ml_restart_verdict verdict =
         ml_restart_policy_died(&engine->restart_policy, served_ns / NS_PER_MS, last_words(engine));
     uint32_t lost = 0;
@@ -118,16 +121,16 @@ static void on_service_gone(void *context, const char *why) {
     ev_timer_start(engine->loop, &engine->restart_timer);
 }
 
-/* How the last one ended, in words. */
-static void tell_ending(struct ml_engine *engine) {
+/* Say how the last one ended. Whether it was killed. */
+static bool tell_ending(struct ml_engine *engine) {
     char *const out_text = engine->last_ending;
     const size_t text_bytes = sizeof(engine->last_ending);
     struct ml_ending ending = engine->service_ending;
     if (!ending.known) {
         ending = ml_process_ending(engine->link.pid, engine->link.pidfd);
     }
-    engine->last_killed = ending.known && ending.signal != 0;
-    if (engine->last_killed) {
+    const bool was_killed = ending.known && ending.signal != 0;
+    if (was_killed) {
         (void
         )snprintf(out_text, text_bytes, "memlog-service was killed by signal %d", ending.signal);
     } else if (ending.known) {
@@ -135,14 +138,15 @@ static void tell_ending(struct ml_engine *engine) {
     } else {
         (void)snprintf(out_text, text_bytes, "memlog-service ended");
     }
+    return was_killed;
 }
 
 static void on_service_ready(void *context, const char *missing_sandbox) {
     struct ml_engine *engine = context;
-    engine->service_state = ML_ENGINE_SERVING;
-    if (engine->service_dead) {
+    const bool takes_over = ml_engine_service_is_dead(engine->service_state);
+    set_state(engine, ML_ENGINE_READY);
+    if (takes_over) {
         const struct memlog_service_moment now = ml_clock_timestamp(engine->clock);
-        engine->service_dead = false;
         engine->serving_since = now;
         char reason[128];
         (void)snprintf(reason, sizeof(reason), "%s: nothing was seen", engine->last_ending);
@@ -330,9 +334,9 @@ static void on_restart_timer(struct ev_loop *loop, ev_timer *watcher, int events
     if (engine->link.pidfd >= 0) {
         (void)syscall(SYS_pidfd_send_signal, engine->link.pidfd, SIGKILL, NULL, 0);
     }
-    tell_ending(engine);
+    const bool was_killed = tell_ending(engine);
     ml_service_link_close(&engine->link);
-    if (engine->service_state == ML_ENGINE_STARTING && !engine->last_killed) {
+    if (ml_engine_service_is_starting(engine->service_state) && !was_killed) {
         give_up(engine, engine->last_ending); /* it cannot run here, and will not another time */
         return;
     }

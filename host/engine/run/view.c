@@ -136,8 +136,8 @@ struct memlog_service_moment ml_engine_start_moment(const struct ml_engine *engi
 }
 
 const char *ml_engine_dumps_folder(const struct ml_engine *engine, int *out_fd) {
-    *out_fd = engine->dumps_open ? engine->dumps.folder_fd : -1;
-    return engine->dumps_open ? engine->dumps.folder : "";
+    *out_fd = engine->dumps.folder_fd;
+    return engine->dumps.folder;
 }
 
 uint32_t ml_engine_last_dump(const struct ml_engine *engine) {

@@ -31,7 +31,7 @@ static void on_dumped(void *context, const char *path, bool complete, const char
     const uint64_t now_ns = ml_clock_timestamp(engine->clock).monotonic_ns;
     peak->free_ns = now_ns + (now_ns - peak->asked_ns) * (DUMP_TIME_PARTS - 1);
     peak->is_dumping = false;
-    if (engine->closing) {
+    if (engine->phase == ML_PHASE_CLOSED) {
         return;
     }
     if (path[0] == '\0') {
@@ -64,7 +64,7 @@ on_figures(void *context, enum ml_status status, const struct memlog_service_fig
     struct ml_engine *engine = context;
     struct ml_engine_peak *peak = &engine->peak;
     peak->is_asking = false;
-    if (status != ML_OK || peak->is_dumping || engine->closing || engine->on_finished != NULL) {
+    if (status != ML_OK || peak->is_dumping || engine->phase != ML_PHASE_RUNNING) {
         return;
     }
     const uint64_t bytes = reply->tree.peak_bytes;
@@ -83,7 +83,7 @@ static void on_look(struct ev_loop *loop, ev_timer *watcher, int events) {
     struct ml_engine_peak *peak = &engine->peak;
     /* Behind others' dumps it waits, so that what they have told is not told again. */
     if (engine->service_state == ML_ENGINE_SERVING && !peak->is_asking && !peak->is_dumping &&
-        engine->jobs == NULL && engine->on_finished == NULL &&
+        engine->jobs == NULL && engine->phase == ML_PHASE_RUNNING &&
         ml_clock_timestamp(engine->clock).monotonic_ns >= peak->free_ns) {
         peak->is_asking = true;
         ml_service_link_figures(&engine->link, on_figures, engine);

@@ -41,7 +41,7 @@ void ml_engine_write_log(
     struct ml_engine *engine, bool must, const char *kind, const char *what, const char *why
 ) {
     struct ml_engine_triggers *triggers = &engine->triggers;
-    if (!engine->dumps_open || (!must && triggers->log_bytes > LOG_MAX_BYTES)) {
+    if (engine->dumps.folder_fd < 0 || (!must && triggers->log_bytes > LOG_MAX_BYTES)) {
         return;
     }
     if (triggers->log_fd < 0) {
@@ -267,12 +267,12 @@ static void look(struct ml_engine *engine, bool whole) {
 /* One that is starting answers, too, once it serves. */
 static bool has_service(const struct ml_engine *engine) {
     return engine->service_state == ML_ENGINE_SERVING ||
-           engine->service_state == ML_ENGINE_STARTING;
+           ml_engine_service_is_starting(engine->service_state);
 }
 
 /* A service that has not answered yet is not asked again; without one there is nobody to ask. */
 static bool may_look(const struct ml_engine *engine) {
-    return has_service(engine) && engine->triggers.asked == 0 && engine->on_finished == NULL;
+    return has_service(engine) && engine->triggers.asked == 0 && engine->phase == ML_PHASE_RUNNING;
 }
 
 static void on_look(struct ev_loop *loop, ev_timer *watcher, int events) {
@@ -299,7 +299,7 @@ static void on_killed(struct ev_loop *loop, ev_timer *watcher, int events) {
 void ml_engine_member_killed(struct ml_engine *engine, const struct ml_member *member) {
     struct ml_engine_triggers *triggers = &engine->triggers;
     if (member->ending.signal == SIGNAL_KILL && engine->options->triggers.service.killed &&
-        ml_recording_in_service(member->recording) && !engine->closing) {
+        ml_recording_in_service(member->recording) && engine->phase != ML_PHASE_CLOSED) {
         triggers->killed_waits = true;
         if (!ev_is_active(&triggers->killed_timer)) {
             ev_timer_set(&triggers->killed_timer, killed_delay_s, 0.);
