@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "host/engine/commands/dump_requests.h"
 #include "host/engine/list/list.h"
 #include "host/engine/members/members.h"
 #include "host/engine/members/recorder.h"

@@ -1,10 +1,13 @@
-/* Dumps that somebody asks for, a person or a program: whose, and in what words. Room: host. */
+#include "host/engine/commands/dump_requests.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/printable.h"
-#include "host/engine/state.h"
+#include "host/engine/dump/jobs.h"
+#include "host/engine/lifecycle.h"
+#include "host/engine/triggers/triggers.h"
 #include "host/process/clock.h"
 
 /* What all programs of a run together get: twenty in a row, then one in ten seconds. */
@@ -53,9 +56,7 @@ void ml_engine_request_dump(
     if (job == NULL) {
         return;
     }
-    if (request->reason == MEMLOG_SERVICE_DUMP_REASON_EXIT) {
-        job->trigger = engine->triggers.last;
-    } else if (request->words_bytes > 0) {
+    if (request->words_bytes > 0) {
         job->trigger = (struct ml_dump_trigger
         ){.is_set = true, .kind = MEMLOG_SERVICE_TRIGGER_KIND_ASKED, .id = request->requester_id};
         char *words = job->trigger.reason;
@@ -85,27 +86,6 @@ void ml_engine_dump(
     ml_engine_request_dump(engine, &request, on_done, context);
 }
 
-void ml_engine_keep_words(struct ml_engine *engine, const struct ml_dump_trigger *trigger) {
-    if (!trigger->is_set) {
-        return;
-    }
-    struct ml_dump_words *words = &engine->dump_words[engine->dump_words_next];
-    engine->dump_words_next = (engine->dump_words_next + 1) % ML_DUMP_WORDS_KEPT;
-    words->number = engine->dumps.last_number;
-    (void)snprintf(words->text, sizeof(words->text), "%s", trigger->reason);
-}
-
-const char *ml_engine_dump_words(const struct ml_engine *engine, uint32_t number) {
-    for (uint32_t i = 0; number != 0 && i < ML_DUMP_WORDS_KEPT; i++) {
-        if (engine->dump_words[i].number == number) {
-            return engine->dump_words[i].text;
-        }
-    }
-    return "";
-}
-
-/* ---- programs that ask */
-
 /* The dump that a program has asked for. */
 struct asked {
     struct ml_engine *engine;
@@ -115,21 +95,16 @@ struct asked {
 static void refuse(struct ml_engine *engine, const char *words, const char *why) {
     char line[MEMLOG_SERVICE_DECISION_REASON_LIMIT];
     (void)snprintf(line, sizeof(line), "%s; but %s", words, why);
-    engine->triggers.decisions[MEMLOG_SERVICE_TRIGGER_KIND_ASKED][0]++;
-    ml_engine_write_log(
-        engine, false, ml_engine_trigger_name(MEMLOG_SERVICE_TRIGGER_KIND_ASKED), "no dump", line
-    );
+    ml_engine_trigger_decided(engine, MEMLOG_SERVICE_TRIGGER_KIND_ASKED, false, "no dump", line);
 }
 
 static void on_asked_dump(void *context, const char *path, bool complete, const char *trouble) {
     struct asked *asked = context;
     struct ml_engine *engine = asked->engine;
-    const char *kind = ml_engine_trigger_name(MEMLOG_SERVICE_TRIGGER_KIND_ASKED);
     if (path[0] == '\0') {
         refuse(engine, asked->words, trouble);
     } else {
-        engine->triggers.decisions[MEMLOG_SERVICE_TRIGGER_KIND_ASKED][1]++;
-        ml_engine_write_log(engine, true, kind, "written", path);
+        ml_engine_trigger_decided(engine, MEMLOG_SERVICE_TRIGGER_KIND_ASKED, true, "written", path);
         ml_dump_notice(engine, path, asked->words, complete, trouble);
     }
     free(asked);
@@ -138,11 +113,12 @@ static void on_asked_dump(void *context, const char *path, bool complete, const 
 /* Whether programs may have another one now. */
 static bool may_ask(struct ml_engine *engine) {
     const uint64_t now_ns = ml_clock_timestamp(engine->clock).monotonic_ns;
-    if (engine->asked_to_ns > now_ns + asked_interval_ns * (ASKED_BURST - 1)) {
+    if (engine->requests->asked_to_ns > now_ns + asked_interval_ns * (ASKED_BURST - 1)) {
         return false;
     }
-    engine->asked_to_ns =
-        (engine->asked_to_ns > now_ns ? engine->asked_to_ns : now_ns) + asked_interval_ns;
+    engine->requests->asked_to_ns =
+        (engine->requests->asked_to_ns > now_ns ? engine->requests->asked_to_ns : now_ns) +
+        asked_interval_ns;
     return true;
 }
 
@@ -166,7 +142,7 @@ void ml_engine_on_dump_asked(
         request->version != MEMLOG_CLIENT_CLIENT_VERSION) {
         return;
     }
-    engine->triggers.decisions[MEMLOG_SERVICE_TRIGGER_KIND_ASKED][0] += request->passed_over;
+    engine->triggers->decisions[MEMLOG_SERVICE_TRIGGER_KIND_ASKED][0] += request->passed_over;
     struct asked *asked = calloc(1, sizeof(*asked));
     if (asked == NULL) {
         return;

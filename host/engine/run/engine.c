@@ -6,6 +6,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "host/engine/commands/dump_requests.h"
+#include "host/engine/dump/jobs.h"
+#include "host/engine/lifecycle.h"
 #include "host/engine/list/events.h"
 #include "host/engine/list/known.h"
 #include "host/engine/list/list.h"
@@ -15,7 +18,11 @@
 #include "host/engine/members/recorder.h"
 #include "host/engine/members/targets.h"
 #include "host/engine/members/watch.h"
+#include "host/engine/run/finish.h"
 #include "host/engine/state.h"
+#include "host/engine/triggers/cgroups.h"
+#include "host/engine/triggers/peak.h"
+#include "host/engine/triggers/triggers.h"
 #include "host/process/clock.h"
 #include "host/process/closer.h"
 #include "host/process/paths.h"
@@ -213,9 +220,10 @@ static void watch(struct ml_engine *engine) {
     ev_io_start(engine->loop, &engine->command_watcher);
     ml_watch_init(engine);
     ml_list_init(engine);
-    ml_engine_dumps_init(engine);
+    ml_dump_jobs_init(engine);
+    ml_finish_init(engine);
     ml_engine_triggers_init(engine);
-    ml_engine_peak_init(engine);
+    ml_peak_init(engine);
 }
 
 static enum ml_status open_uploader(struct ml_engine *engine, struct ml_error_message *error) {
@@ -262,8 +270,14 @@ static void on_member_end(struct ml_engine *engine, const struct ml_member *memb
 /* The engine and what its modules keep of it. */
 struct whole {
     struct ml_engine engine; /* first: who frees it frees all */
+    struct ml_cgroups cgroups;
+    struct ml_dump_jobs jobs;
+    struct ml_dump_requests requests;
+    struct ml_finish finish;
     struct ml_list list;
+    struct ml_peak peak;
     struct ml_targets targets;
+    struct ml_engine_triggers triggers;
     struct ml_rates rates;
     struct ml_watch watch;
 };
@@ -274,8 +288,14 @@ static struct ml_engine *engine_new(void) {
         return NULL;
     }
     struct ml_engine *engine = &whole->engine;
+    engine->cgroups = &whole->cgroups;
+    engine->jobs = &whole->jobs;
+    engine->requests = &whole->requests;
+    engine->finish = &whole->finish;
     engine->list = &whole->list;
+    engine->peak = &whole->peak;
     engine->targets = &whole->targets;
+    engine->triggers = &whole->triggers;
     engine->rates = &whole->rates;
     engine->watch = &whole->watch;
     engine->on_member_end = on_member_end;
@@ -369,8 +389,9 @@ void ml_engine_close(struct ml_engine *take_engine) {
     ml_list_fini(engine);
     ml_uploader_close(engine->uploader);
     ml_engine_triggers_fini(engine);
-    ml_engine_peak_fini(engine);
-    ml_engine_dumps_fini(engine);
+    ml_peak_fini(engine);
+    ml_finish_fini(engine);
+    ml_dump_jobs_fini(engine);
     ml_engine_service_close(engine);
     for (uint32_t i = 0; i < engine->members.count; i++) {
         ml_member_release(engine, engine->members.items[i]);
@@ -431,7 +452,7 @@ enum ml_status ml_engine_set_root(
     struct ml_engine *engine, pid_t pid, char *const *argv, struct ml_error_message *error
 ) {
     enum ml_status status =
-        ml_dumps_open(&engine->dumps, engine->options->output, argv[0], pid, error);
+        ml_dumps_open(&engine->jobs->folder, engine->options->output, argv[0], pid, error);
     if (status != ML_OK) {
         return status;
     }

@@ -9,8 +9,10 @@
 #include <unistd.h>
 
 #include "base/size.h"
+#include "host/engine/lifecycle.h"
 #include "host/engine/members/rate.h"
 #include "host/engine/members/recorder.h"
+#include "host/engine/run/finish.h"
 #include "host/engine/state.h"
 #include "host/process/cgroup_info.h"
 #include "host/process/clock.h"
@@ -81,7 +83,7 @@ static void give_up(struct ml_engine *engine, const char *why) {
         why
     );
     ml_engine_quiet_members(engine);
-    ml_engine_dumps_resume(engine);
+    ml_finish_resume(engine);
 }
 
 static void on_service_gone(void *context, const char *why) {
@@ -160,7 +162,7 @@ static void on_service_ready(void *context, const char *missing_sandbox) {
         /* Last, for this one may die over what it is given, which is noticed while it is given. */
         ml_engine_attach_members(engine, engine->last_ending);
         if (engine->service_state == ML_ENGINE_SERVING) {
-            ml_engine_dumps_resume(engine);
+            ml_finish_resume(engine);
         }
         return;
     }

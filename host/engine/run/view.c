@@ -134,12 +134,3 @@ struct ml_uploader *ml_engine_uploader(const struct ml_engine *engine) {
 struct memlog_service_moment ml_engine_start_moment(const struct ml_engine *engine) {
     return engine->start;
 }
-
-const char *ml_engine_dumps_folder(const struct ml_engine *engine, int *out_fd) {
-    *out_fd = engine->dumps.folder_fd;
-    return engine->dumps.folder;
-}
-
-uint32_t ml_engine_last_dump(const struct ml_engine *engine) {
-    return engine->dumps.last_number;
-}

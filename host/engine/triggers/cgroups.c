@@ -1,9 +1,8 @@
-/* The memories that have a limit, for the triggers: the control groups of those that run, who of
- * them is in which, and the machine. Room: host. */
+#include "host/engine/triggers/cgroups.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-#include "host/engine/state.h"
 #include "host/process/cgroup_info.h"
 
 enum {
@@ -16,38 +15,37 @@ enum {
 _Static_assert(GROUPS_MAX <= 64, "a bit of ml_member.groups for each");
 
 /* The group's place, a new one if it was not known; GROUPS_MAX: there is none for it. */
-static unsigned place_of(struct ml_engine_triggers *triggers, const struct ml_cgroup *group) {
+static unsigned place_of(struct ml_cgroups *groups, const struct ml_cgroup *group) {
     unsigned place = GROUPS_MAX;
-    for (unsigned i = 0; i < triggers->groups_count; i++) {
-        if (strcmp(triggers->groups[i].folder, group->folder) == 0) {
+    for (unsigned i = 0; i < groups->count; i++) {
+        if (strcmp(groups->items[i].folder, group->folder) == 0) {
             return i;
         }
-        if (triggers->groups[i].folder[0] == '\0') {
+        if (groups->items[i].folder[0] == '\0') {
             place = i;
         }
     }
-    if (place == GROUPS_MAX && triggers->groups_count < GROUPS_MAX) {
-        struct ml_cgroup *groups =
-            reallocarray(triggers->groups, triggers->groups_count + 1, sizeof(*groups));
-        if (groups == NULL) {
+    if (place == GROUPS_MAX && groups->count < GROUPS_MAX) {
+        struct ml_cgroup *items = reallocarray(groups->items, groups->count + 1, sizeof(*items));
+        if (items == NULL) {
             return GROUPS_MAX;
         }
-        triggers->groups = groups;
-        place = triggers->groups_count++;
+        groups->items = items;
+        place = groups->count++;
     }
     if (place < GROUPS_MAX) {
-        triggers->groups[place] = *group;
-        triggers->memories_dumped[place + 1] = 0;
-        triggers->members_grouped = 0; /* who is below it must be told so */
+        groups->items[place] = *group;
+        groups->dumped[place + 1] = 0;
+        groups->members_grouped = 0; /* who is below it must be told so */
     }
     return place;
 }
 
 /* A group that is to be looked at. */
 static void note(struct ml_engine *engine, const struct ml_cgroup *group) {
-    struct ml_engine_triggers *triggers = &engine->triggers;
-    if (place_of(triggers, group) == GROUPS_MAX && !triggers->groups_left_out) {
-        triggers->groups_left_out = true;
+    struct ml_cgroups *groups = engine->cgroups;
+    if (place_of(groups, group) == GROUPS_MAX && !groups->has_left_out) {
+        groups->has_left_out = true;
         ml_engine_notice(
             engine,
             "%s is not looked at by the triggers, nor is any further one: %d control groups are, "
@@ -61,7 +59,7 @@ static void note(struct ml_engine *engine, const struct ml_cgroup *group) {
 /* Note what groups the process counts into: each that has a limit kills, whichever is the tighter.
  * Where none has one, its own still tells pressure. */
 static void find_groups_of(struct ml_engine *engine, struct ml_member *member) {
-    struct ml_engine_triggers *triggers = &engine->triggers;
+    struct ml_cgroups *groups = engine->cgroups;
     struct ml_cgroup own;
     struct ml_cgroup group;
     bool limited = false;
@@ -79,36 +77,35 @@ static void find_groups_of(struct ml_engine *engine, struct ml_member *member) {
     if (!limited) {
         note(engine, &own);
     }
-    for (unsigned i = 0; i < triggers->groups_count; i++) {
-        if (triggers->groups[i].folder[0] != '\0' &&
-            ml_cgroup_holds(&triggers->groups[i], own.folder)) {
+    for (unsigned i = 0; i < groups->count; i++) {
+        if (groups->items[i].folder[0] != '\0' && ml_cgroup_holds(&groups->items[i], own.folder)) {
             member->groups |= UINT64_C(1) << i;
         }
     }
 }
 
 static void find_groups(struct ml_engine *engine) {
-    struct ml_engine_triggers *triggers = &engine->triggers;
+    struct ml_cgroups *groups = engine->cgroups;
     const uint32_t count = engine->members.count;
-    const uint32_t known = triggers->members_grouped < count ? triggers->members_grouped : count;
+    const uint32_t known = groups->members_grouped < count ? groups->members_grouped : count;
     for (uint32_t i = 0, asked = 0; i < known && asked < ASKED_AGAIN; i++) {
-        triggers->next_asked = triggers->next_asked < known ? triggers->next_asked : 0;
-        struct ml_member *member = engine->members.items[triggers->next_asked++];
+        groups->next_asked = groups->next_asked < known ? groups->next_asked : 0;
+        struct ml_member *member = engine->members.items[groups->next_asked++];
         if (member->state == ML_MEMBER_RUNNING) {
             find_groups_of(engine, member);
             asked++;
         }
     }
     /* A group that was not known begins this anew, which ends: their number is bounded. */
-    while (triggers->members_grouped < count) {
-        const uint32_t next = triggers->members_grouped++;
+    while (groups->members_grouped < count) {
+        const uint32_t next = groups->members_grouped++;
         find_groups_of(engine, engine->members.items[next]);
     }
 }
 
 /* The group is gone: its place is another's. */
 static void forget(struct ml_engine *engine, unsigned place) {
-    engine->triggers.groups[place].folder[0] = '\0';
+    engine->cgroups->items[place].folder[0] = '\0';
     for (uint32_t i = 0; i < engine->members.count; i++) {
         engine->members.items[i]->groups &= ~(UINT64_C(1) << place);
     }
@@ -140,12 +137,12 @@ ids_in(const struct ml_engine *engine, unsigned place, uint32_t *ids) {
     return in;
 }
 
-uint32_t ml_engine_look_at_cgroups(
+uint32_t ml_cgroups_look(
     struct ml_engine *engine,
     struct memlog_service_observed_memory out_memories[ML_TRIGGER_MEMORIES],
     uint32_t **out_ids
 ) {
-    struct ml_engine_triggers *triggers = &engine->triggers;
+    struct ml_cgroups *groups = engine->cgroups;
     struct ml_memory_usage info;
     uint32_t count = 0;
     *out_ids = NULL;
@@ -153,30 +150,43 @@ uint32_t ml_engine_look_at_cgroups(
         return 0;
     }
     find_groups(engine);
-    uint32_t *next_ids = calloc(
-        (size_t)triggers->groups_count * engine->members.running_count + 1, sizeof(*next_ids)
-    );
+    uint32_t *next_ids =
+        calloc((size_t)groups->count * engine->members.running_count + 1, sizeof(*next_ids));
     *out_ids = next_ids;
-    for (unsigned i = 0; next_ids != NULL && i < triggers->groups_count; i++) {
-        if (triggers->groups[i].folder[0] == '\0') {
+    for (unsigned i = 0; next_ids != NULL && i < groups->count; i++) {
+        if (groups->items[i].folder[0] == '\0') {
             continue;
         }
-        if (!ml_cgroup_read(&triggers->groups[i], &info)) {
+        if (!ml_cgroup_read(&groups->items[i], &info)) {
             forget(engine, i);
             continue;
         }
-        triggers->observed[count] = i + 1;
-        out_memories[count] = observed(triggers->groups[i].name, &info);
+        groups->observed[count] = i + 1;
+        out_memories[count] = observed(groups->items[i].name, &info);
         out_memories[count].ids = ids_in(engine, i, next_ids);
         next_ids += out_memories[count++].ids.count;
     }
     if (ml_machine_read(&info)) {
-        triggers->observed[count] = 0;
+        groups->observed[count] = 0;
         out_memories[count] = observed("this machine", &info);
         out_memories[count++].has_all = true;
     }
     for (uint32_t i = 0; i < count; i++) {
-        out_memories[i].dumped_kinds = triggers->memories_dumped[triggers->observed[i]];
+        out_memories[i].dumped_kinds = groups->dumped[groups->observed[i]];
     }
     return count;
+}
+
+void ml_cgroups_remember(
+    struct ml_engine *engine, uint32_t memory, enum memlog_service_trigger_kind kind
+) {
+    if (memory > 0 && memory <= ML_TRIGGER_MEMORIES) {
+        engine->cgroups->dumped[engine->cgroups->observed[memory - 1]] |= 1U << (unsigned)kind;
+    }
+}
+
+void ml_cgroups_fini(struct ml_engine *engine) {
+    free(engine->cgroups->items);
+    engine->cgroups->items = NULL;
+    engine->cgroups->count = 0;
 }

@@ -1,11 +1,10 @@
-/* --dump-at-peak: a dump whenever the tree holds a step more than ever before. Room: host.
- *
- * One rule: each step is of the peak itself, as the service knows it, not of what a look happens to
- * see: a peak between two looks has its dump, too, and that tells who held it, to the byte. */
+#include "host/engine/triggers/peak.h"
+
 #include <stdio.h>
 
 #include "base/size.h"
-#include "host/engine/state.h"
+#include "host/engine/dump/jobs.h"
+#include "host/engine/lifecycle.h"
 #include "host/process/clock.h"
 
 /* How often the peak is looked at: a question to the service that costs it microseconds. */
@@ -27,7 +26,7 @@ static uint64_t step_of(const struct ml_peak_step *step, uint64_t peak_bytes) {
 
 static void on_dumped(void *context, const char *path, bool complete, const char *trouble) {
     struct ml_engine *engine = context;
-    struct ml_engine_peak *peak = &engine->peak;
+    struct ml_peak *peak = engine->peak;
     const uint64_t now_ns = ml_clock_timestamp(engine->clock).monotonic_ns;
     peak->free_ns = now_ns + (now_ns - peak->asked_ns) * (DUMP_TIME_PARTS - 1);
     peak->is_dumping = false;
@@ -42,7 +41,7 @@ static void on_dumped(void *context, const char *path, bool complete, const char
 }
 
 static void dump(struct ml_engine *engine, uint64_t peak_bytes) {
-    struct ml_engine_peak *peak = &engine->peak;
+    struct ml_peak *peak = engine->peak;
     struct ml_dump_trigger trigger = {.is_set = true, .kind = MEMLOG_SERVICE_TRIGGER_KIND_PEAK};
     char now[ML_SIZE_TEXT_BYTES];
     char before[ML_SIZE_TEXT_BYTES];
@@ -62,7 +61,7 @@ static void dump(struct ml_engine *engine, uint64_t peak_bytes) {
 static void
 on_figures(void *context, enum ml_status status, const struct memlog_service_figures_reply *reply) {
     struct ml_engine *engine = context;
-    struct ml_engine_peak *peak = &engine->peak;
+    struct ml_peak *peak = engine->peak;
     peak->is_asking = false;
     if (status != ML_OK || peak->is_dumping || engine->phase != ML_PHASE_RUNNING) {
         return;
@@ -80,24 +79,24 @@ static void on_look(struct ev_loop *loop, ev_timer *watcher, int events) {
     (void)loop;
     (void)events;
     struct ml_engine *engine = watcher->data;
-    struct ml_engine_peak *peak = &engine->peak;
+    struct ml_peak *peak = engine->peak;
     /* Behind others' dumps it waits, so that what they have told is not told again. */
     if (engine->service_state == ML_ENGINE_SERVING && !peak->is_asking && !peak->is_dumping &&
-        engine->jobs == NULL && engine->phase == ML_PHASE_RUNNING &&
+        engine->jobs->first == NULL && engine->phase == ML_PHASE_RUNNING &&
         ml_clock_timestamp(engine->clock).monotonic_ns >= peak->free_ns) {
         peak->is_asking = true;
         ml_service_link_figures(&engine->link, on_figures, engine);
     }
 }
 
-void ml_engine_peak_init(struct ml_engine *engine) {
-    ev_timer_init(&engine->peak.look_timer, on_look, look_s, look_s);
-    engine->peak.look_timer.data = engine;
+void ml_peak_init(struct ml_engine *engine) {
+    ev_timer_init(&engine->peak->look_timer, on_look, look_s, look_s);
+    engine->peak->look_timer.data = engine;
     if (engine->options->peak_step.is_set) {
-        ev_timer_start(engine->loop, &engine->peak.look_timer);
+        ev_timer_start(engine->loop, &engine->peak->look_timer);
     }
 }
 
-void ml_engine_peak_fini(struct ml_engine *engine) {
-    ev_timer_stop(engine->loop, &engine->peak.look_timer);
+void ml_peak_fini(struct ml_engine *engine) {
+    ev_timer_stop(engine->loop, &engine->peak->look_timer);
 }

@@ -1,5 +1,5 @@
-/* What the triggers are fed with, and what becomes of their decisions: looks, the log, dumps. The
- * decisions are the service's (service/triggers/triggers.h). Room: host. */
+#include "host/engine/triggers/triggers.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,8 +8,10 @@
 #include <unistd.h>
 
 #include "base/printable.h"
+#include "host/engine/lifecycle.h"
 #include "host/engine/members/members.h"
 #include "host/engine/state.h"
+#include "host/engine/triggers/cgroups.h"
 #include "host/process/cgroup_info.h"
 #include "host/process/clock.h"
 
@@ -34,18 +36,20 @@ const char *ml_engine_trigger_name(enum memlog_service_trigger_kind kind) {
     return (unsigned)kind < ML_TRIGGER_KINDS ? kind_names[kind] : "?";
 }
 
-/* ---- the log */
-
 /* One line more. The log is made with its first line; what made no dump stops at its bound. */
-void ml_engine_write_log(
-    struct ml_engine *engine, bool must, const char *kind, const char *what, const char *why
+static void write_log(
+    struct ml_engine *engine,
+    bool must,
+    enum memlog_service_trigger_kind kind,
+    const char *what,
+    const char *why
 ) {
-    struct ml_engine_triggers *triggers = &engine->triggers;
-    if (engine->dumps.folder_fd < 0 || (!must && triggers->log_bytes > LOG_MAX_BYTES)) {
+    struct ml_engine_triggers *triggers = engine->triggers;
+    if (engine->jobs->folder.folder_fd < 0 || (!must && triggers->log_bytes > LOG_MAX_BYTES)) {
         return;
     }
     if (triggers->log_fd < 0) {
-        triggers->log_fd = ml_dumps_log(&engine->dumps, "triggers.log");
+        triggers->log_fd = ml_dumps_log(&engine->jobs->folder, "triggers.log");
         if (triggers->log_fd < 0) {
             return; /* the dump itself says why it was taken */
         }
@@ -65,7 +69,7 @@ void ml_engine_write_log(
         day,
         (unsigned)(now_ns / 1000000 % 1000),
         what,
-        kind,
+        ml_engine_trigger_name(kind),
         why
     );
     line[count < (int)sizeof(line) ? count - 1 : (int)sizeof(line) - 2] = '\0';
@@ -77,11 +81,8 @@ void ml_engine_write_log(
     }
 }
 
-/* ---- dumps */
-
-void ml_dump_trigger_of(
-    const struct memlog_service_decision *decision, struct ml_dump_trigger *out_trigger
-) {
+static void
+trigger_of(const struct memlog_service_decision *decision, struct ml_dump_trigger *out_trigger) {
     *out_trigger = (struct ml_dump_trigger
     ){.is_set = true,
       .kind = decision->kind,
@@ -90,6 +91,17 @@ void ml_dump_trigger_of(
       .node_bytes = decision->node_bytes,
       .checked_ns = decision->checked_ns};
     ml_string_copy(out_trigger->reason, sizeof(out_trigger->reason), decision->reason);
+}
+
+void ml_engine_trigger_decided(
+    struct ml_engine *engine,
+    enum memlog_service_trigger_kind kind,
+    bool is_dump,
+    const char *what,
+    const char *why
+) {
+    engine->triggers->decisions[kind][is_dump ? 1 : 0]++;
+    write_log(engine, is_dump, kind, what, why);
 }
 
 /* The dump that is under way for a trigger. */
@@ -101,13 +113,13 @@ struct triggered {
 static void on_triggered_dump(void *context, const char *path, bool complete, const char *trouble) {
     struct triggered *triggered = context;
     struct ml_engine *engine = triggered->engine;
-    const char *kind = ml_engine_trigger_name(triggered->trigger.kind);
+    const enum memlog_service_trigger_kind kind = triggered->trigger.kind;
     if (path[0] == '\0') {
-        ml_engine_write_log(engine, true, kind, "failed", trouble);
+        write_log(engine, true, kind, "failed", trouble);
         ml_engine_notice(engine, "no dump was taken (%s): %s", triggered->trigger.reason, trouble);
     } else {
-        engine->triggers.dumps_count++;
-        ml_engine_write_log(engine, true, kind, "written", path);
+        engine->triggers->dumps_count++;
+        write_log(engine, true, kind, "written", path);
         ml_dump_notice(engine, path, triggered->trigger.reason, complete, trouble);
         if (engine->uploader != NULL) {
             ml_uploader_submit(engine->uploader, path, NULL, NULL);
@@ -131,24 +143,18 @@ static void dump(struct ml_engine *engine, const struct ml_dump_trigger *trigger
     );
 }
 
-/* ---- decisions */
-
 /* What a service that follows on this one must know. */
 static void remember(struct ml_engine *engine, const struct memlog_service_decision *decision) {
-    struct ml_engine_triggers *triggers = &engine->triggers;
     struct ml_member *member = ml_members_find(&engine->members, decision->id);
     if (decision->kind == MEMLOG_SERVICE_TRIGGER_KIND_FOOTPRINT && member != NULL) {
         member->footprint_dumped_bytes = member->footprint_bytes;
     }
-    if (decision->memory > 0 && decision->memory <= ML_TRIGGER_MEMORIES) {
-        const uint32_t place = triggers->observed[decision->memory - 1];
-        triggers->memories_dumped[place] |= 1U << (unsigned)decision->kind;
-    }
+    ml_cgroups_remember(engine, decision->memory, decision->kind);
 }
 
 /* One dump, whatever it is for. */
 static void remember_time(struct ml_engine *engine) {
-    struct ml_engine_triggers *triggers = &engine->triggers;
+    struct ml_engine_triggers *triggers = engine->triggers;
     if (triggers->dumped_count == ML_TRIGGER_DUMPED) {
         triggers->dumped_count--;
         memmove(
@@ -163,21 +169,15 @@ static void remember_time(struct ml_engine *engine) {
 static void
 on_decided(void *context, enum ml_status status, const struct memlog_service_observe_reply *reply) {
     struct ml_engine *engine = context;
-    struct ml_engine_triggers *triggers = &engine->triggers;
+    struct ml_engine_triggers *triggers = engine->triggers;
     struct ml_dump_trigger first = {.is_set = false};
     triggers->asked--;
     for (uint32_t i = 0; status == ML_OK && i < reply->decisions.count; i++) {
         const struct memlog_service_decision *decision = &reply->decisions.items[i];
         struct ml_dump_trigger trigger;
-        ml_dump_trigger_of(decision, &trigger);
-        triggers->decisions[decision->kind][decision->dump ? 1 : 0]++;
-        ml_engine_write_log(
-            engine,
-            decision->dump,
-            ml_engine_trigger_name(decision->kind),
-            decision->dump ? "dump" : "no dump",
-            trigger.reason
-        );
+        trigger_of(decision, &trigger);
+        const char *what = decision->dump ? "dump" : "no dump";
+        ml_engine_trigger_decided(engine, decision->kind, decision->dump, what, trigger.reason);
         if (decision->dump) {
             remember(engine, decision);
         }
@@ -199,8 +199,6 @@ on_decided(void *context, enum ml_status status, const struct memlog_service_obs
         on_flushed(engine);
     }
 }
-
-/* ---- looks */
 
 /* A process as it is now; false: there is nothing to say of it. */
 static bool look_at_process(
@@ -232,7 +230,7 @@ static bool look_at_process(
 }
 
 static void look(struct ml_engine *engine, bool whole) {
-    struct ml_engine_triggers *triggers = &engine->triggers;
+    struct ml_engine_triggers *triggers = engine->triggers;
     struct memlog_service_observed_memory memories[ML_TRIGGER_MEMORIES];
     struct memlog_service_observed_process *processes =
         calloc((size_t)engine->members.count + 1, sizeof(*processes));
@@ -254,7 +252,7 @@ static void look(struct ml_engine *engine, bool whole) {
         .now = now,
         .whole = whole,
         .processes = {.items = processes, .count = count},
-        .memories = {.items = memories, .count = ml_engine_look_at_cgroups(engine, memories, &ids)},
+        .memories = {.items = memories, .count = ml_cgroups_look(engine, memories, &ids)},
         .dumped_ns = {.items = triggers->dumped_ns, .count = triggers->dumped_count},
     };
     (void)!getrandom(&observation.random, sizeof(observation.random), 0);
@@ -272,7 +270,7 @@ static bool has_service(const struct ml_engine *engine) {
 
 /* A service that has not answered yet is not asked again; without one there is nobody to ask. */
 static bool may_look(const struct ml_engine *engine) {
-    return has_service(engine) && engine->triggers.asked == 0 && engine->phase == ML_PHASE_RUNNING;
+    return has_service(engine) && engine->triggers->asked == 0 && engine->phase == ML_PHASE_RUNNING;
 }
 
 static void on_look(struct ev_loop *loop, ev_timer *watcher, int events) {
@@ -280,7 +278,7 @@ static void on_look(struct ev_loop *loop, ev_timer *watcher, int events) {
     (void)events;
     struct ml_engine *engine = watcher->data;
     if (may_look(engine)) {
-        look(engine, watcher == &engine->triggers.look_timer);
+        look(engine, watcher == &engine->triggers->look_timer);
     }
 }
 
@@ -289,15 +287,15 @@ static void on_killed(struct ev_loop *loop, ev_timer *watcher, int events) {
     struct ml_engine *engine = watcher->data;
     ev_timer_stop(loop, watcher);
     if (may_look(engine)) {
-        engine->triggers.killed_waits = false;
+        engine->triggers->killed_waits = false;
         look(engine, false);
-    } else if (engine->triggers.asked > 0) {
+    } else if (engine->triggers->asked > 0) {
         ev_timer_start(loop, watcher);
     }
 }
 
 void ml_engine_member_killed(struct ml_engine *engine, const struct ml_member *member) {
-    struct ml_engine_triggers *triggers = &engine->triggers;
+    struct ml_engine_triggers *triggers = engine->triggers;
     if (member->ending.signal == SIGNAL_KILL && engine->options->triggers.service.killed &&
         ml_recording_in_service(member->recording) && engine->phase != ML_PHASE_CLOSED) {
         triggers->killed_waits = true;
@@ -311,7 +309,7 @@ void ml_engine_member_killed(struct ml_engine *engine, const struct ml_member *m
 bool ml_engine_triggers_flush(
     struct ml_engine *engine, void (*on_flushed)(struct ml_engine *engine)
 ) {
-    struct ml_engine_triggers *triggers = &engine->triggers;
+    struct ml_engine_triggers *triggers = engine->triggers;
     ev_timer_stop(engine->loop, &triggers->killed_timer);
     if (!triggers->killed_waits || !has_service(engine)) {
         return false;
@@ -323,7 +321,7 @@ bool ml_engine_triggers_flush(
 }
 
 void ml_engine_triggers_init(struct ml_engine *engine) {
-    struct ml_engine_triggers *triggers = &engine->triggers;
+    struct ml_engine_triggers *triggers = engine->triggers;
     const double interval_s = (double)engine->options->triggers.interval_seconds;
     triggers->log_fd = -1;
     triggers->oom_kills = ml_oom_kills();
@@ -340,7 +338,7 @@ void ml_engine_triggers_init(struct ml_engine *engine) {
 }
 
 void ml_engine_triggers_fini(struct ml_engine *engine) {
-    struct ml_engine_triggers *triggers = &engine->triggers;
+    struct ml_engine_triggers *triggers = engine->triggers;
     ev_timer_stop(engine->loop, &triggers->look_timer);
     ev_timer_stop(engine->loop, &triggers->memory_timer);
     ev_timer_stop(engine->loop, &triggers->killed_timer);
@@ -348,7 +346,5 @@ void ml_engine_triggers_fini(struct ml_engine *engine) {
         (void)close(triggers->log_fd);
         triggers->log_fd = -1;
     }
-    free(triggers->groups);
-    triggers->groups = NULL;
-    triggers->groups_count = 0;
+    ml_cgroups_fini(engine);
 }

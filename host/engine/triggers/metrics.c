@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "host/engine/state.h"
+#include "host/engine/triggers/triggers.h"
 
 static void put_head(FILE *out, const char *name, bool is_counter, bool is_open, const char *help) {
     /* OpenMetrics names the family, Prometheus' own format the samples. */
@@ -26,12 +27,12 @@ static void put_decisions(FILE *out, const struct ml_engine *engine, bool is_ope
                 "memlog_trigger_decisions_total{trigger=\"%s\",dump=\"%s\"} %" PRIu64 "\n",
                 ml_engine_trigger_name((enum memlog_service_trigger_kind)kind),
                 dump == 1 ? "yes" : "no",
-                engine->triggers.decisions[kind][dump]
+                engine->triggers->decisions[kind][dump]
             );
         }
     }
     put_head(out, "memlog_trigger_dumps", true, is_open, "Dumps that triggers have made.");
-    (void)fprintf(out, "memlog_trigger_dumps_total %" PRIu64 "\n", engine->triggers.dumps_count);
+    (void)fprintf(out, "memlog_trigger_dumps_total %" PRIu64 "\n", engine->triggers->dumps_count);
 }
 
 void ml_engine_put_metrics(FILE *out, const struct ml_engine *engine, bool is_open) {
