@@ -23,6 +23,9 @@
 #include "mojom_like_idl/contracts/heap_client_mojom.h"
 #include "mojom_like_idl/contracts/heap_service_mojom.h"
 
+/* What the names of dumps end with. */
+#define ML_DUMP_SUFFIX ".pftrace"
+
 struct ev_loop;
 struct ml_uploader;
 struct ml_engine;

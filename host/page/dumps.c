@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/size.h"
-#include "host/engine/dump_folder.h"
+#include "host/engine/engine.h"
 #include "host/page/internal.h"
 #include "mojom_like_idl/contracts/heap_host_mojom.h"
 

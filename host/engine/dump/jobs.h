@@ -6,7 +6,7 @@
 
 #include <ev.h>
 
-#include "host/engine/dump_folder.h"
+#include "host/engine/dump/folder.h"
 #include "host/engine/state.h"
 
 /* Why a dump is taken unasked, as the service has decided. */

@@ -1,4 +1,4 @@
-#include "host/engine/dump_folder.h"
+#include "host/engine/dump/folder.h"
 #include "tests/suite.h"
 
 #include <limits.h>
@@ -209,5 +209,5 @@ int main(void) {
     tcase_add_test(tcase, a_folder_of_another_user_is_refused_also_by_root);
     tcase_add_test(tcase, dumps_are_their_users_alone_and_follow_no_link);
     tcase_add_test(tcase, a_log_is_new_or_our_own_and_never_behind_a_link);
-    return run_suite("host/dumps", tcase);
+    return run_suite("host/engine/dump/folder", tcase);
 }

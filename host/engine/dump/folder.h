@@ -12,11 +12,12 @@
 #include <sys/types.h>
 
 #include "base/error_message.h"
+#include "host/engine/engine.h"
 #include "ipc/wire/ml_status.h"
 #include "mojom_like_idl/contracts/heap_service_mojom.h"
 
-#define ML_DUMP_SUFFIX ".pftrace"
-/* Behind it, of one that was cut off: who looks for dumps does not take it for a whole one. */
+/* Behind ML_DUMP_SUFFIX, of one that was cut off: who looks for dumps does not take it for a whole
+ * one. */
 #define ML_DUMP_CUT_SUFFIX ".cut"
 
 struct ml_dumps {

@@ -1,4 +1,4 @@
-#include "host/engine/dump_folder.h"
+#include "host/engine/dump/folder.h"
 
 #include <dirent.h>
 #include <errno.h>
