@@ -1,7 +1,9 @@
-/* The control socket's messages: Hello, Forked, NotProfiled. Room: host. */
+#include "host/engine/commands/clients.h"
+
 #include <stdio.h>
 #include <unistd.h>
 
+#include "host/engine/commands/connection.h"
 #include "host/engine/commands/dump_requests.h"
 #include "host/engine/list/list.h"
 #include "host/engine/members/members.h"
@@ -212,7 +214,7 @@ static void on_forked(
     const int last_fd = request->control > request->staging ? request->control : request->staging;
     bool allowed = pid > 0 && request->version == MEMLOG_CLIENT_CLIENT_VERSION &&
                    (old == NULL || ml_member_has_ended(engine, old)) &&
-                   ml_engine_has_descriptors(engine, last_fd, pid, (pid_t)request->parent_pid);
+                   ml_connections_have_room(engine, last_fd, pid, (pid_t)request->parent_pid);
     struct ml_member *member = allowed ? ml_engine_add_member(engine, pid) : NULL;
     if (member == NULL) {
         (void)close(request->event_pipe);

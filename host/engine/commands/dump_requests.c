@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/printable.h"
+#include "host/engine/commands/connection.h"
 #include "host/engine/dump/jobs.h"
 #include "host/engine/lifecycle.h"
 #include "host/engine/triggers/triggers.h"
@@ -131,7 +132,8 @@ void ml_engine_on_dump_asked(
     const struct ml_call *call,
     const struct memlog_client_dump_asked_request *request
 ) {
-    struct ml_engine *engine = ((struct ml_engine_connection *)context)->engine;
+    struct ml_engine_connection *connection = context;
+    struct ml_engine *engine = connection->engine;
     const struct ml_member *member =
         call->peer.pid > 0 ? ml_members_running(&engine->members, call->peer.pid) : NULL;
     struct ml_error_message error = {.text = ""};

@@ -1,46 +1,14 @@
-/* What the command socket answers: `memlog ps`, `dump`, `upload`, `env`. Room: host. */
+#include "host/engine/commands/server.h"
+
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
-#include "host/engine/commands/internal.h"
+#include "host/engine/commands/call.h"
+#include "host/engine/commands/connection.h"
+#include "host/engine/commands/server_control.h"
 #include "host/engine/list/judge.h"
 #include "host/engine/list/walk.h"
 #include "host/engine/state.h"
-
-void ml_command_forget(struct ml_engine_connection *connection) {
-    if (connection->pending != NULL) {
-        connection->pending->connection = NULL;
-        connection->pending = NULL;
-    }
-}
-
-struct ml_command_call *ml_command_begin(
-    struct ml_engine_connection *connection, const struct ml_call *call, uint32_t version
-) {
-    bool permitted = call->peer.uid == geteuid() || call->peer.uid == 0;
-    if (!permitted || version != MEMLOG_HOST_HOST_VERSION || connection->pending != NULL) {
-        ml_connection_close(connection);
-        return NULL;
-    }
-    struct ml_command_call *pending = calloc(1, sizeof(*pending));
-    if (pending == NULL) {
-        ml_connection_close(connection);
-        return NULL;
-    }
-    *pending = (struct ml_command_call
-    ){.connection = connection, .engine = connection->engine, .call = *call};
-    connection->pending = pending;
-    return pending;
-}
-
-bool ml_command_end(struct ml_command_call *pending) {
-    if (pending->connection == NULL) {
-        return false;
-    }
-    pending->connection->pending = NULL;
-    return true;
-}
 
 /* The figures that belong to each member: by its id. The caller's; NULL without any. */
 static const struct memlog_service_client_figures **

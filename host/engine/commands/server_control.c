@@ -1,9 +1,10 @@
-/* `memlog start`, `stop` and `rate` as the command socket answers them: one answer for all their
- * processes. Room: host. */
+#include "host/engine/commands/server_control.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "host/engine/commands/internal.h"
+#include "host/engine/commands/call.h"
+#include "host/engine/commands/connection.h"
 #include "host/engine/members/control.h"
 #include "host/engine/members/rate.h"
 #include "host/engine/members/targets.h"

@@ -2,11 +2,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
+#include "host/engine/commands/connection.h"
 #include "host/engine/commands/dump_requests.h"
+#include "host/engine/commands/listen.h"
+#include "host/engine/dump/folder.h"
 #include "host/engine/dump/jobs.h"
 #include "host/engine/lifecycle.h"
 #include "host/engine/list/events.h"
@@ -19,6 +20,7 @@
 #include "host/engine/members/targets.h"
 #include "host/engine/members/watch.h"
 #include "host/engine/run/finish.h"
+#include "host/engine/run/service.h"
 #include "host/engine/state.h"
 #include "host/engine/triggers/cgroups.h"
 #include "host/engine/triggers/peak.h"
@@ -27,197 +29,8 @@
 #include "host/process/closer.h"
 #include "host/process/paths.h"
 
-/* A connection ends with the image that made it, as a rule. */
-static void look_behind(struct ml_engine *engine, uint32_t member_id) {
-    struct ml_member *member = ml_members_find(&engine->members, member_id);
-    if (member != NULL && engine->phase != ML_PHASE_CLOSED) {
-        (void)ml_member_check_image(engine, member);
-    }
-}
-
-void ml_connection_heard(struct ml_engine_connection *connection) {
-    connection->engine->silent_count -= connection->is_silent ? 1 : 0;
-    connection->is_silent = false;
-}
-
-/* A flood of connections that say nothing must not take the descriptors of those that will. */
-static void end_oldest_silent(struct ml_engine *engine) {
-    struct ml_engine_connection *oldest = NULL;
-    for (struct ml_engine_connection *one = engine->connections; one != NULL; one = one->next) {
-        oldest = one->is_silent ? one : oldest;
-    }
-    if (oldest != NULL) {
-        ml_connection_close(oldest);
-    }
-}
-
-void ml_connection_close(struct ml_engine_connection *connection) {
-    struct ml_engine *engine = connection->engine;
-    ml_connection_heard(connection);
-    ml_command_forget(connection);
-    if (connection->previous != NULL) {
-        connection->previous->next = connection->next;
-    } else {
-        engine->connections = connection->next;
-    }
-    if (connection->next != NULL) {
-        connection->next->previous = connection->previous;
-    }
-    struct ml_channel *channel = connection->channel;
-    free(connection);
-    if (channel != NULL) {
-        ml_channel_free(channel);
-    }
-}
-
-static void
-on_connection_end(void *context, struct ml_channel *channel, const struct ml_channel_end *end) {
-    (void)channel;
-    struct ml_engine_connection *connection = context;
-    struct ml_engine *engine = connection->engine;
-    if (end->status != ML_PEER_CLOSED && engine->broken_count++ < ML_BROKEN_TOLD_MAX) {
-        ml_engine_notice(
-            engine,
-            "process %d broke the contract (%s in %s) and is heard no more%s",
-            (int)end->peer.pid,
-            ml_status_text(end->status),
-            end->message_name != NULL ? end->message_name : "a message",
-            engine->broken_count == ML_BROKEN_TOLD_MAX ? "; more of such are not told" : ""
-        );
-    }
-    const uint32_t member_id = connection->member_id;
-    ml_connection_close(connection);
-    look_behind(engine, member_id);
-}
-
-bool ml_engine_has_descriptors(struct ml_engine *engine, int last_fd, pid_t pid, pid_t parent_pid) {
-    if ((uint64_t)last_fd + ML_DESCRIPTORS_SPARE < engine->descriptors_max) {
-        return true;
-    }
-    ml_engine_add_not_profiled(
-        engine, pid, parent_pid, "memlog has too few descriptors for one more process", NULL
-    );
-    if (ml_engine_says_first(engine, ML_SAID_DESCRIPTORS)) {
-        ml_engine_notice(
-            engine,
-            "%u processes at once are as many as %llu descriptors permit: those that come now are "
-            "not recorded; raise the hard limit (ulimit -Hn) before memlog starts",
-            engine->members.running_count,
-            (unsigned long long)engine->descriptors_max
-        );
-    }
-    return false;
-}
-
-/* Whether a process descends from this host, or from one that is recorded, by the kernel's word. */
-static bool descends_from_run(const struct ml_engine *engine, pid_t pid) {
-    enum { ANCESTORS_MAX = 4096 };
-    for (int i = 0; i < ANCESTORS_MAX && pid > 0; i++) {
-        if (pid == getpid() || ml_members_running(&engine->members, pid) != NULL) {
-            return true;
-        }
-        pid = ml_process_parent(pid);
-    }
-    return false;
-}
-
-/* Another user's process is no one, unless it descends from this run: whoever knows the socket's
- * name, from wherever, still has to. Where our user namespace leaves users without a number, the
- * overflow user is any of them. */
-static bool is_stranger(const struct ml_engine *engine, const struct ucred *peer) {
-    const bool is_nobody_known = peer->uid == ML_OVERFLOW_UID && !engine->has_all_users;
-    return (peer->uid != geteuid() || is_nobody_known) && !descends_from_run(engine, peer->pid);
-}
-
-/* Whether a connection to the control socket is not to be heard. Nothing is kept of a stranger; a
- * process that comes while there is room for no more of them goes on without us at once. */
-static bool refuse_client(struct ml_engine *engine, int fd) {
-    struct ucred peer = {.pid = 0};
-    socklen_t count = sizeof(peer);
-    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &count) != 0 || is_stranger(engine, &peer)) {
-        if (ml_engine_says_first(engine, ML_SAID_STRANGERS)) {
-            ml_engine_notice(
-                engine,
-                "process %d of user %u is no part of this run and was refused; others like it "
-                "are not told",
-                (int)peer.pid,
-                (unsigned)peer.uid
-            );
-        }
-        return true;
-    }
-    return !ml_engine_has_descriptors(engine, fd, peer.pid, ml_process_parent(peer.pid));
-}
-
-/* Take a connection in. */
-static void accept_from(struct ml_engine *engine, int listening_fd, bool for_commands) {
-    int fd = accept4(listening_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (fd < 0) {
-        return;
-    }
-    if (!for_commands && refuse_client(engine, fd)) {
-        ml_channel_close_socket(fd, ml_closer_close);
-        return;
-    }
-    /* The kernel then names each sender by a pidfd, even one that has ended already (Linux 6.16
-     * keeps its exit code). Older ones refuse, and pids must do. */
-    int on = 1;
-    (void)setsockopt(fd, SOL_SOCKET, ML_SO_PASSPIDFD, &on, sizeof(on));
-    struct ml_engine_connection *connection = calloc(1, sizeof(*connection));
-    if (connection == NULL) {
-        (void)close(fd);
-        return;
-    }
-    connection->engine = engine;
-    struct ml_channel_options options = {
-        .loop = engine->loop,
-        .on_end = on_connection_end,
-        .context = connection,
-        .close_foreign = ml_closer_close};
-    options.server =
-        for_commands ? memlog_host_host_server(&ml_engine_command_handlers, connection)
-                     : memlog_client_host_for_client_server(&ml_engine_client_handlers, connection);
-    if (ml_channel_new(fd, &options, &connection->channel) != ML_OK) {
-        free(connection);
-        return;
-    }
-    connection->next = engine->connections;
-    if (connection->next != NULL) {
-        connection->next->previous = connection;
-    }
-    engine->connections = connection;
-    if (!for_commands) {
-        connection->is_silent = true;
-        engine->silent_count++;
-    }
-    if (engine->silent_count > ML_SILENT_MAX) {
-        end_oldest_silent(engine);
-    }
-}
-
-static void on_client_connects(struct ev_loop *loop, ev_io *watcher, int events) {
-    (void)loop;
-    (void)events;
-    struct ml_engine *engine = watcher->data;
-    accept_from(engine, engine->directory.client_fd, false);
-}
-
-static void on_command_connects(struct ev_loop *loop, ev_io *watcher, int events) {
-    (void)loop;
-    (void)events;
-    struct ml_engine *engine = watcher->data;
-    accept_from(engine, engine->directory.command_fd, true);
-}
-
 static void watch(struct ml_engine *engine) {
-    ev_io_init(&engine->client_watcher, on_client_connects, engine->directory.client_fd, EV_READ);
-    engine->client_watcher.data = engine;
-    ev_io_start(engine->loop, &engine->client_watcher);
-    ev_io_init(
-        &engine->command_watcher, on_command_connects, engine->directory.command_fd, EV_READ
-    );
-    engine->command_watcher.data = engine;
-    ev_io_start(engine->loop, &engine->command_watcher);
+    ml_listen_init(engine);
     ml_watch_init(engine);
     ml_list_init(engine);
     ml_dump_jobs_init(engine);
@@ -271,14 +84,16 @@ static void on_member_end(struct ml_engine *engine, const struct ml_member *memb
 struct whole {
     struct ml_engine engine; /* first: who frees it frees all */
     struct ml_cgroups cgroups;
+    struct ml_connections connections;
     struct ml_dump_jobs jobs;
     struct ml_dump_requests requests;
     struct ml_finish finish;
     struct ml_list list;
     struct ml_peak peak;
+    struct ml_rates rates;
+    struct ml_supervisor supervisor;
     struct ml_targets targets;
     struct ml_engine_triggers triggers;
-    struct ml_rates rates;
     struct ml_watch watch;
 };
 
@@ -289,14 +104,16 @@ static struct ml_engine *engine_new(void) {
     }
     struct ml_engine *engine = &whole->engine;
     engine->cgroups = &whole->cgroups;
+    engine->connections = &whole->connections;
     engine->jobs = &whole->jobs;
     engine->requests = &whole->requests;
     engine->finish = &whole->finish;
     engine->list = &whole->list;
     engine->peak = &whole->peak;
+    engine->rates = &whole->rates;
+    engine->supervisor = &whole->supervisor;
     engine->targets = &whole->targets;
     engine->triggers = &whole->triggers;
-    engine->rates = &whole->rates;
     engine->watch = &whole->watch;
     engine->on_member_end = on_member_end;
     engine->phase = ML_PHASE_RUNNING;
@@ -320,10 +137,6 @@ enum ml_status ml_engine_open(
     engine->context = setup->context;
     engine->clock = ml_clock_decide(ML_CLOCK_SOURCE_PATH);
     engine->start = ml_clock_timestamp(engine->clock);
-    struct rlimit descriptors = {.rlim_cur = RLIM_INFINITY};
-    (void)getrlimit(RLIMIT_NOFILE, &descriptors);
-    engine->descriptors_max = descriptors.rlim_cur;
-    engine->has_all_users = ml_process_has_all_users();
     engine->root_image = ML_IMAGE_PRELOADABLE;
     ml_members_init(&engine->members, engine);
     ml_pipe_budget_init(
@@ -377,14 +190,7 @@ void ml_engine_close(struct ml_engine *take_engine) {
     }
     ml_engine_set_phase(engine, ML_PHASE_CLOSE);
     ml_engine_quiet_members(engine);
-    ev_io_stop(engine->loop, &engine->client_watcher);
-    ev_io_stop(engine->loop, &engine->command_watcher);
-    ml_socket_directory_close(&engine->directory);
-    for (struct ml_engine_connection *next = NULL, *each = engine->connections; each != NULL;
-         each = next) {
-        next = each->next;
-        ml_connection_close(each);
-    }
+    ml_listen_fini(engine);
     ml_watch_fini(engine);
     ml_list_fini(engine);
     ml_uploader_close(engine->uploader);
@@ -469,7 +275,7 @@ void ml_engine_set_root_image(struct ml_engine *engine, enum ml_image_kind kind)
 
 void ml_engine_child_ended(struct ml_engine *engine, pid_t pid, const struct ml_ending *ending) {
     if (pid == engine->link.pid) {
-        engine->service_ending = *ending;
+        engine->supervisor->ending = *ending;
         return;
     }
     struct ml_member *member = ml_members_running(&engine->members, pid);

@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 
+#include "host/engine/commands/connection.h"
 #include "host/engine/dump/jobs.h"
 #include "host/engine/lifecycle.h"
 #include "host/engine/list/judge.h"
@@ -84,25 +85,12 @@ static void drain(struct ml_engine *engine) {
     ml_service_link_drain(&engine->link, ML_DRAIN_DEADLINE_MS, on_drained, engine);
 }
 
-/* What processes have said before they ended, and the loop has not come to yet. */
-static void hear_all(struct ml_engine *engine) {
-    /* More than lie in a socket at once: one who goes on talking must not hold up the end. */
-    enum { TURNS_MAX = 32 };
-    struct ml_engine_connection *next = NULL;
-    for (struct ml_engine_connection *one = engine->connections; one != NULL; one = next) {
-        next = one->next;
-        const bool is_clients = one->member_id != 0; /* commands wait for the loop */
-        for (int i = 0; is_clients && i < TURNS_MAX && ml_channel_turn(one->channel); i++) {
-        }
-    }
-}
-
 void ml_engine_finish(struct ml_engine *engine, ml_dump_done *on_done, void *context) {
     ml_engine_set_phase(engine, ML_PHASE_END);
     engine->finish->on_done = on_done;
     engine->finish->context = context;
     ev_timer_stop(engine->loop, &engine->finish->interval_timer);
-    hear_all(engine);
+    ml_connections_hear(engine);
     ml_engine_poll_members(engine);
     ml_list_walk(engine);
     if (!engine->root_seen && engine->root != 0) {

@@ -1,4 +1,5 @@
-/* The service's birth, death and successor. Room: host. */
+#include "host/engine/run/service.h"
+
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -13,7 +14,6 @@
 #include "host/engine/members/rate.h"
 #include "host/engine/members/recorder.h"
 #include "host/engine/run/finish.h"
-#include "host/engine/state.h"
 #include "host/process/cgroup_info.h"
 #include "host/process/clock.h"
 #include "ipc/wire/last_words.h"
@@ -43,10 +43,10 @@ static void add_gap(
 static uint32_t last_words(struct ml_engine *engine) {
     struct ml_last_words words = {.client = 0};
     const struct ml_last_words none = {.client = 0};
-    if (pread(engine->words_fd, &words, sizeof(words), 0) != (ssize_t)sizeof(words)) {
+    if (pread(engine->supervisor->words_fd, &words, sizeof(words), 0) != (ssize_t)sizeof(words)) {
         return 0;
     }
-    (void)!pwrite(engine->words_fd, &none, sizeof(none), 0);
+    (void)!pwrite(engine->supervisor->words_fd, &none, sizeof(none), 0);
     return words.client;
 }
 
@@ -90,14 +90,16 @@ static void on_service_gone(void *context, const char *why) {
     struct ml_engine *engine = context;
     const struct memlog_service_moment now = ml_clock_timestamp(engine->clock);
     const bool served = engine->service_state == ML_ENGINE_SERVING;
-    const uint64_t served_ns = served ? now.monotonic_ns - engine->serving_since.monotonic_ns : 0;
+    const uint64_t served_ns =
+        served ? now.monotonic_ns - engine->supervisor->serving_since.monotonic_ns : 0;
     const bool was_dead = ml_engine_service_is_dead(engine->service_state);
     if (!was_dead) {
-        engine->service_died = now;
+        engine->supervisor->died = now;
     }
     set_state(engine, ML_ENGINE_DIED);
-    const struct ml_restart_verdict verdict =
-        ml_restart_policy_died(&engine->restart_policy, served_ns / NS_PER_MS, last_words(engine));
+    const struct ml_restart_verdict verdict = ml_restart_policy_died(
+        &engine->supervisor->restart_policy, served_ns / NS_PER_MS, last_words(engine)
+    );
     uint32_t lost = 0;
     const bool had_any = ml_engine_detach_members(engine, &lost);
     /* The first one may take clients before it says that it is ready. What a later one takes by
@@ -111,23 +113,25 @@ static void on_service_gone(void *context, const char *why) {
         (void)snprintf(
             reason, sizeof(reason), "what memlog-service had recorded is gone with it%s", ended
         );
-        add_gap(engine, &engine->serving_since, &now, reason);
+        add_gap(engine, &engine->supervisor->serving_since, &now, reason);
     }
     leave_out(engine, verdict.poison);
     if (!verdict.again) {
         give_up(engine, why);
         return;
     }
-    ev_timer_stop(engine->loop, &engine->restart_timer);
-    ev_timer_set(&engine->restart_timer, dying_s + (double)verdict.delay_ms / 1000., 0.);
-    ev_timer_start(engine->loop, &engine->restart_timer);
+    ev_timer_stop(engine->loop, &engine->supervisor->restart_timer);
+    ev_timer_set(
+        &engine->supervisor->restart_timer, dying_s + (double)verdict.delay_ms / 1000., 0.
+    );
+    ev_timer_start(engine->loop, &engine->supervisor->restart_timer);
 }
 
 /* Say how the last one ended. Whether it was killed. */
 static bool tell_ending(struct ml_engine *engine) {
-    char *const out_text = engine->last_ending;
-    const size_t text_bytes = sizeof(engine->last_ending);
-    struct ml_ending ending = engine->service_ending;
+    char *const out_text = engine->supervisor->last_ending;
+    const size_t text_bytes = sizeof(engine->supervisor->last_ending);
+    struct ml_ending ending = engine->supervisor->ending;
     if (!ending.known) {
         ending = ml_process_ending(engine->link.pid, engine->link.pidfd);
     }
@@ -149,18 +153,19 @@ static void on_service_ready(void *context, const char *missing_sandbox) {
     set_state(engine, ML_ENGINE_READY);
     if (takes_over) {
         const struct memlog_service_moment now = ml_clock_timestamp(engine->clock);
-        engine->serving_since = now;
+        engine->supervisor->serving_since = now;
         char reason[128];
-        (void)snprintf(reason, sizeof(reason), "%s: nothing was seen", engine->last_ending);
-        add_gap(engine, &engine->service_died, &now, reason);
+        (void
+        )snprintf(reason, sizeof(reason), "%s: nothing was seen", engine->supervisor->last_ending);
+        add_gap(engine, &engine->supervisor->died, &now, reason);
         ml_engine_notice(
             engine,
             "%s; another one has taken over, what was recorded before is not in the dumps from now "
             "on",
-            engine->last_ending
+            engine->supervisor->last_ending
         );
         /* Last, for this one may die over what it is given, which is noticed while it is given. */
-        ml_engine_attach_members(engine, engine->last_ending);
+        ml_engine_attach_members(engine, engine->supervisor->last_ending);
         if (engine->service_state == ML_ENGINE_SERVING) {
             ml_finish_resume(engine);
         }
@@ -308,15 +313,15 @@ static enum ml_status start(struct ml_engine *engine, struct ml_error_message *e
         .on_memory_short = on_memory_short,
         .context = engine,
     };
-    engine->service_ending = (struct ml_ending){.known = false};
+    engine->supervisor->ending = (struct ml_ending){.known = false};
     const enum ml_status status = ml_service_link_open(
         &engine->link,
         engine->loop,
-        engine->service_path,
+        engine->supervisor->path,
         engine->options->sandbox,
         engine->inherited,
-        engine->words_fd,
-        engine->restart_policy.deaths > 0,
+        engine->supervisor->words_fd,
+        engine->supervisor->restart_policy.deaths > 0,
         &service_setup,
         &events,
         error
@@ -339,7 +344,9 @@ static void on_restart_timer(struct ev_loop *loop, ev_timer *watcher, int events
     const bool was_killed = tell_ending(engine);
     ml_service_link_close(&engine->link);
     if (ml_engine_service_is_starting(engine->service_state) && !was_killed) {
-        give_up(engine, engine->last_ending); /* it cannot run here, and will not another time */
+        give_up(
+            engine, engine->supervisor->last_ending
+        ); /* it cannot run here, and will not another time */
         return;
     }
     if (start(engine, &error) != ML_OK) {
@@ -350,20 +357,23 @@ static void on_restart_timer(struct ev_loop *loop, ev_timer *watcher, int events
 enum ml_status
 ml_engine_service_open(struct ml_engine *engine, const char *path, struct ml_error_message *error) {
     ml_rates_init(engine);
-    ev_init(&engine->restart_timer, on_restart_timer);
-    engine->restart_timer.data = engine;
-    engine->serving_since = engine->start;
-    engine->service_path = strdup(path);
+    ev_init(&engine->supervisor->restart_timer, on_restart_timer);
+    engine->supervisor->restart_timer.data = engine;
+    engine->supervisor->serving_since = engine->start;
+    engine->supervisor->path = strdup(path);
     engine->link.pidfd = -1;
-    engine->words_fd = memfd_create("memlog-last-words", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    if (engine->words_fd >= 0 &&
-        (ftruncate(engine->words_fd, ML_LAST_WORDS_BYTES) != 0 ||
-         fcntl(engine->words_fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)) {
-        (void)close(engine->words_fd);
-        engine->words_fd = -1; /* then nobody is suspected */
+    engine->supervisor->words_fd =
+        memfd_create("memlog-last-words", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (engine->supervisor->words_fd >= 0 &&
+        (ftruncate(engine->supervisor->words_fd, ML_LAST_WORDS_BYTES) != 0 ||
+         fcntl(
+             engine->supervisor->words_fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL
+         ) != 0)) {
+        (void)close(engine->supervisor->words_fd);
+        engine->supervisor->words_fd = -1; /* then nobody is suspected */
     }
     const enum ml_status status =
-        engine->service_path != NULL ? start(engine, error) : ML_ENV_MEMORY;
+        engine->supervisor->path != NULL ? start(engine, error) : ML_ENV_MEMORY;
     if (status != ML_OK) {
         ml_engine_service_close(engine);
     }
@@ -371,13 +381,13 @@ ml_engine_service_open(struct ml_engine *engine, const char *path, struct ml_err
 }
 
 void ml_engine_service_close(struct ml_engine *engine) {
-    ev_timer_stop(engine->loop, &engine->restart_timer);
+    ev_timer_stop(engine->loop, &engine->supervisor->restart_timer);
     ml_rates_fini(engine);
     ml_service_link_close(&engine->link);
-    free(engine->service_path);
-    engine->service_path = NULL;
-    if (engine->words_fd >= 0) {
-        (void)close(engine->words_fd);
-        engine->words_fd = -1;
+    free(engine->supervisor->path);
+    engine->supervisor->path = NULL;
+    if (engine->supervisor->words_fd >= 0) {
+        (void)close(engine->supervisor->words_fd);
+        engine->supervisor->words_fd = -1;
     }
 }

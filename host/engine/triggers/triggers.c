@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/printable.h"
+#include "host/engine/dump/folder.h"
 #include "host/engine/lifecycle.h"
 #include "host/engine/members/members.h"
 #include "host/engine/state.h"

@@ -1,12 +1,12 @@
-/* Private to the command socket's handlers. Room: host. */
-#ifndef MEMLOG_HOST_ENGINE_COMMANDS_INTERNAL_H
-#define MEMLOG_HOST_ENGINE_COMMANDS_INTERNAL_H
+/* A command that is being carried out. Room: host. */
+#ifndef MEMLOG_HOST_ENGINE_COMMANDS_CALL_H
+#define MEMLOG_HOST_ENGINE_COMMANDS_CALL_H
 
 #include <limits.h>
 
-#include "host/engine/state.h"
+#include "host/engine/commands/connection.h"
 
-/* A command that waits for the service. The connection may go before the answer comes. */
+/* The connection may go before the answer comes. */
 struct ml_command_call {
     struct ml_engine_connection *connection; /* NULL: nobody waits any more */
     struct ml_engine *engine;
@@ -23,10 +23,5 @@ struct ml_command_call *ml_command_begin(
 
 /* True if somebody still waits for the answer. */
 bool ml_command_end(struct ml_command_call *pending);
-
-/* server_control.c */
-void ml_command_on_control(
-    void *context, const struct ml_call *call, const struct memlog_host_control_request *request
-);
 
 #endif

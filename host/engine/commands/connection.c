@@ -1,0 +1,90 @@
+#include "host/engine/commands/connection.h"
+
+#include <stdlib.h>
+
+/* Descriptors that stay free of members: for messages on their way with all that one may carry, for
+ * a dump, for `memlog ps`. */
+enum { ML_DESCRIPTORS_SPARE = 24 };
+
+void ml_connection_heard(struct ml_engine_connection *connection) {
+    connection->engine->connections->silent_count -= connection->is_silent ? 1 : 0;
+    connection->is_silent = false;
+}
+
+void ml_connection_close(struct ml_engine_connection *connection) {
+    struct ml_engine *engine = connection->engine;
+    ml_connection_heard(connection);
+    if (connection->waiting != NULL) {
+        *connection->waiting = NULL;
+    }
+    if (connection->previous != NULL) {
+        connection->previous->next = connection->next;
+    } else {
+        engine->connections->newest = connection->next;
+    }
+    if (connection->next != NULL) {
+        connection->next->previous = connection->previous;
+    }
+    struct ml_channel *channel = connection->channel;
+    free(connection);
+    if (channel != NULL) {
+        ml_channel_free(channel);
+    }
+}
+
+/* A flood of connections that say nothing must not take the descriptors of those that will. */
+static void end_oldest_silent(struct ml_engine *engine) {
+    struct ml_engine_connection *oldest = NULL;
+    for (struct ml_engine_connection *one = engine->connections->newest; one != NULL;
+         one = one->next) {
+        oldest = one->is_silent ? one : oldest;
+    }
+    if (oldest != NULL) {
+        ml_connection_close(oldest);
+    }
+}
+
+void ml_connection_add(struct ml_engine_connection *connection, bool is_silent) {
+    struct ml_connections *all = connection->engine->connections;
+    connection->next = all->newest;
+    if (connection->next != NULL) {
+        connection->next->previous = connection;
+    }
+    all->newest = connection;
+    connection->is_silent = is_silent;
+    all->silent_count += is_silent ? 1 : 0;
+    if (all->silent_count > ML_SILENT_MAX) {
+        end_oldest_silent(connection->engine);
+    }
+}
+
+void ml_connections_hear(struct ml_engine *engine) {
+    /* More than lie in a socket at once: one who goes on talking must not hold up the end. */
+    enum { TURNS_MAX = 32 };
+    struct ml_engine_connection *next = NULL;
+    for (struct ml_engine_connection *one = engine->connections->newest; one != NULL; one = next) {
+        next = one->next;
+        const bool is_clients = one->member_id != 0; /* commands wait for the loop */
+        for (int i = 0; is_clients && i < TURNS_MAX && ml_channel_turn(one->channel); i++) {
+        }
+    }
+}
+
+bool ml_connections_have_room(struct ml_engine *engine, int last_fd, pid_t pid, pid_t parent_pid) {
+    if ((uint64_t)last_fd + ML_DESCRIPTORS_SPARE < engine->connections->descriptors_max) {
+        return true;
+    }
+    ml_engine_add_not_profiled(
+        engine, pid, parent_pid, "memlog has too few descriptors for one more process", NULL
+    );
+    if (ml_engine_says_first(engine, ML_SAID_DESCRIPTORS)) {
+        ml_engine_notice(
+            engine,
+            "%u processes at once are as many as %llu descriptors permit: those that come now are "
+            "not recorded; raise the hard limit (ulimit -Hn) before memlog starts",
+            engine->members.running_count,
+            (unsigned long long)engine->connections->descriptors_max
+        );
+    }
+    return false;
+}

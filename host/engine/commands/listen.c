@@ -1,0 +1,158 @@
+#include "host/engine/commands/listen.h"
+
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "host/engine/commands/clients.h"
+#include "host/engine/commands/connection.h"
+#include "host/engine/commands/server.h"
+#include "host/engine/lifecycle.h"
+#include "host/engine/members/members.h"
+#include "host/process/closer.h"
+
+/* Whom the kernel names who has no number in our user namespace (DEFAULT_OVERFLOWUID). */
+enum { ML_OVERFLOW_UID = 65534 };
+
+/* A connection ends with the image that made it, as a rule. */
+static void look_behind(struct ml_engine *engine, uint32_t member_id) {
+    struct ml_member *member = ml_members_find(&engine->members, member_id);
+    if (member != NULL && engine->phase != ML_PHASE_CLOSED) {
+        (void)ml_member_check_image(engine, member);
+    }
+}
+
+static void
+on_connection_end(void *context, struct ml_channel *channel, const struct ml_channel_end *end) {
+    (void)channel;
+    struct ml_engine_connection *connection = context;
+    struct ml_engine *engine = connection->engine;
+    if (end->status != ML_PEER_CLOSED && engine->connections->broken_count++ < ML_BROKEN_TOLD_MAX) {
+        ml_engine_notice(
+            engine,
+            "process %d broke the contract (%s in %s) and is heard no more%s",
+            (int)end->peer.pid,
+            ml_status_text(end->status),
+            end->message_name != NULL ? end->message_name : "a message",
+            engine->connections->broken_count == ML_BROKEN_TOLD_MAX ? "; more of such are not told"
+                                                                    : ""
+        );
+    }
+    const uint32_t member_id = connection->member_id;
+    ml_connection_close(connection);
+    look_behind(engine, member_id);
+}
+
+/* Whether a process descends from this host, or from one that is recorded, by the kernel's word. */
+static bool descends_from_run(const struct ml_engine *engine, pid_t pid) {
+    enum { ANCESTORS_MAX = 4096 };
+    for (int i = 0; i < ANCESTORS_MAX && pid > 0; i++) {
+        if (pid == getpid() || ml_members_running(&engine->members, pid) != NULL) {
+            return true;
+        }
+        pid = ml_process_parent(pid);
+    }
+    return false;
+}
+
+/* Another user's process is no one, unless it descends from this run: whoever knows the socket's
+ * name, from wherever, still has to. Where our user namespace leaves users without a number, the
+ * overflow user is any of them. */
+static bool is_stranger(const struct ml_engine *engine, const struct ucred *peer) {
+    const bool is_nobody_known =
+        peer->uid == ML_OVERFLOW_UID && !engine->connections->has_all_users;
+    return (peer->uid != geteuid() || is_nobody_known) && !descends_from_run(engine, peer->pid);
+}
+
+/* Whether a connection to the control socket is not to be heard. Nothing is kept of a stranger; a
+ * process that comes while there is room for no more of them goes on without us at once. */
+static bool refuse_client(struct ml_engine *engine, int fd) {
+    struct ucred peer = {.pid = 0};
+    socklen_t count = sizeof(peer);
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &count) != 0 || is_stranger(engine, &peer)) {
+        if (ml_engine_says_first(engine, ML_SAID_STRANGERS)) {
+            ml_engine_notice(
+                engine,
+                "process %d of user %u is no part of this run and was refused; others like it "
+                "are not told",
+                (int)peer.pid,
+                (unsigned)peer.uid
+            );
+        }
+        return true;
+    }
+    return !ml_connections_have_room(engine, fd, peer.pid, ml_process_parent(peer.pid));
+}
+
+/* Take a connection in. */
+static void accept_from(struct ml_engine *engine, int listening_fd, bool for_commands) {
+    int fd = accept4(listening_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (fd < 0) {
+        return;
+    }
+    if (!for_commands && refuse_client(engine, fd)) {
+        ml_channel_close_socket(fd, ml_closer_close);
+        return;
+    }
+    /* The kernel then names each sender by a pidfd, even one that has ended already (Linux 6.16
+     * keeps its exit code). Older ones refuse, and pids must do. */
+    int on = 1;
+    (void)setsockopt(fd, SOL_SOCKET, ML_SO_PASSPIDFD, &on, sizeof(on));
+    struct ml_engine_connection *connection = calloc(1, sizeof(*connection));
+    if (connection == NULL) {
+        (void)close(fd);
+        return;
+    }
+    connection->engine = engine;
+    struct ml_channel_options options = {
+        .loop = engine->loop,
+        .on_end = on_connection_end,
+        .context = connection,
+        .close_foreign = ml_closer_close};
+    options.server =
+        for_commands ? memlog_host_host_server(&ml_engine_command_handlers, connection)
+                     : memlog_client_host_for_client_server(&ml_engine_client_handlers, connection);
+    if (ml_channel_new(fd, &options, &connection->channel) != ML_OK) {
+        free(connection);
+        return;
+    }
+    ml_connection_add(connection, !for_commands);
+}
+
+static void on_client_connects(struct ev_loop *loop, ev_io *watcher, int events) {
+    (void)loop;
+    (void)events;
+    struct ml_engine *engine = watcher->data;
+    accept_from(engine, engine->directory.client_fd, false);
+}
+
+static void on_command_connects(struct ev_loop *loop, ev_io *watcher, int events) {
+    (void)loop;
+    (void)events;
+    struct ml_engine *engine = watcher->data;
+    accept_from(engine, engine->directory.command_fd, true);
+}
+
+void ml_listen_init(struct ml_engine *engine) {
+    struct ml_connections *all = engine->connections;
+    struct rlimit descriptors = {.rlim_cur = RLIM_INFINITY};
+    (void)getrlimit(RLIMIT_NOFILE, &descriptors);
+    all->descriptors_max = descriptors.rlim_cur;
+    all->has_all_users = ml_process_has_all_users();
+    ev_io_init(&all->client_watcher, on_client_connects, engine->directory.client_fd, EV_READ);
+    all->client_watcher.data = engine;
+    ev_io_start(engine->loop, &all->client_watcher);
+    ev_io_init(&all->command_watcher, on_command_connects, engine->directory.command_fd, EV_READ);
+    all->command_watcher.data = engine;
+    ev_io_start(engine->loop, &all->command_watcher);
+}
+
+void ml_listen_fini(struct ml_engine *engine) {
+    ev_io_stop(engine->loop, &engine->connections->client_watcher);
+    ev_io_stop(engine->loop, &engine->connections->command_watcher);
+    ml_socket_directory_close(&engine->directory);
+    while (engine->connections->newest != NULL) {
+        ml_connection_close(engine->connections->newest);
+    }
+}
