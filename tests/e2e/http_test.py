@@ -4,15 +4,26 @@ import contextlib
 import json
 import os
 import pathlib
+import queue
 import re
+import signal
 import socket
 import subprocess
+import threading
 import time
 import unittest
 
 import browsing
 import convert_test
 import harness
+
+
+def state_of(pid):
+    """As the kernel tells it; X: it is gone."""
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return "X"
 
 
 class Http(browsing.TreeCase):
@@ -337,6 +348,49 @@ class Http(browsing.TreeCase):
         empty = harness.run_words([str(harness.MEMLOG), "page", str(self.truth_folder)], self.folder, self.environment(), b"", harness.TIMEOUT)
         self.assertEqual(empty.returncode, 1)
         self.assertIn(b"no dumps", empty.stderr)
+
+    def held_analyzer(self, host, ask):
+        """An analyzer that the page has started for a question and that stands still, and who waits for the answer. One that was quicker than
+        we were has answered; then the question is asked again."""
+        for _ in range(100):
+            answers = queue.SimpleQueue()
+            asking = threading.Thread(target=lambda: answers.put(ask()))
+            asking.start()
+            while asking.is_alive():
+                for pid in harness.children_of(host):
+                    with contextlib.suppress(OSError):
+                        if pathlib.Path(f"/proc/{pid}/comm").read_text() == "memlog-analyzer\n":
+                            os.kill(pid, signal.SIGSTOP)
+                            if self.wait_for("it to stand still or end", lambda pid=pid: state_of(pid) in "TZX" and state_of(pid)) == "T":
+                                self.addCleanup(asking.join)
+                                return pid, answers
+            asking.join()
+        return self.fail("no analyzer was ever met")
+
+    def test_a_killed_analyzer_costs_its_own_question_alone(self):
+        process, page = self.start_tree()
+        made = page.json("/api/v1/dumps", "POST")
+        # Of a dump that is there, of a live run, and of a form.
+        for path in (f"/api/v1/profile?dump={made['id']}", "/api/v1/profile", f"/api/v1/dumps/{made['id']}?format=pprof"):
+            with self.subTest(path):
+                pid, answers = self.held_analyzer(process.pid, lambda path=path: page.ask(path))
+                waiting = queue.SimpleQueue()
+                behind = threading.Thread(target=lambda path=path: waiting.put(page.ask(path)))
+                behind.start()
+                self.addCleanup(behind.join)
+                # The page itself goes on meanwhile.
+                self.assertEqual(page.ask("/api/v1/session").status, 200)
+                os.kill(pid, signal.SIGKILL)
+                answer = answers.get(timeout=harness.TIMEOUT)
+                self.assertEqual((answer.status, answer.json()["error"]), (503, "memlog-analyzer was killed by signal 9"))
+                # Who asked behind it, and who asks now.
+                self.assertEqual(waiting.get(timeout=harness.TIMEOUT).status, 200)
+                again = page.ask(path)
+                self.assertEqual(again.status, 200)
+                self.assertGreater(len(again.body), 100)
+        self.end(process)
+        (dump,) = process.memlog_folder.glob("*.exit.pftrace")
+        self.assertTrue(self.report(dump)["dump"]["complete"])
 
     def test_the_program_sees_nothing_of_it(self):
         """Nor does it inherit a descriptor; and its own server on every address is not in the way."""
