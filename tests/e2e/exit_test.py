@@ -31,8 +31,9 @@ if len(sys.argv) > 1:
 time.sleep(.1)
 os.write(1, b"{MARK}\\n")
 """
-# What tells of an end: is the pipe ours, is this still the process that began, an event; and how much heap goes back first.
-OURS = {"getpid": 2, "fstat": 4, "pwritev2": 4, "brk": 4, "munmap": 4, "madvise": 4}
+# What tells of an end: is the pipe ours, is this still the process that began, an event; can the loader's list be read (a call that
+# changes nothing); and how much heap goes back first.
+OURS = {"getpid": 2, "fstat": 4, "pwritev2": 4, "rt_sigprocmask": 8, "brk": 4, "munmap": 4, "madvise": 4}
 
 
 def state_of(pid):
