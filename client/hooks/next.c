@@ -66,7 +66,7 @@ static void *boot_realloc(void *block, size_t size) {
     void *moved = boot_malloc(size);
     if (moved != NULL && block != NULL) {
         const size_t room = ml_next_boot_room(block);
-        memcpy(moved, block, size < room ? size : room);
+        memmove(moved, block, size < room ? size : room);
     }
     return moved;
 }
