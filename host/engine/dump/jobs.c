@@ -113,8 +113,9 @@ on_dumped(void *context, enum ml_status status, const struct memlog_service_dump
         end_job(engine, "", false, error.text);
         return;
     }
-    ml_error_set(&error, "%s", trouble);
-    if (!reply->whole) {
+    if (reply->whole) {
+        ml_error_set(&error, "%s", trouble);
+    } else {
         ml_error_set(
             &error, "%s: %s was cut off, what it holds can be read", trouble, job->file.path
         );
