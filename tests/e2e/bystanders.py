@@ -478,7 +478,7 @@ KINDS = [
     Kind("dlmopen", ("./program",), [("program", UNSEEN, "second libc")], before=opens('dlmopen(LM_ID_NEWLM, "./library.so", RTLD_NOW)', "0"), short=True),
     Kind("maps its memory", ("./program",), [("program", UNSEEN, "private memory")], before=compiled(MAPS), short=True),
     # ---- ways to start and to be ----
-    Kind("a raw execve in a child", ("./program", "raw", "/bin/echo", "x"), [("program", SEEN, ""), ("echo", UNRECORDED, "")], before=compiled(STARTS), short=True),
+    Kind("a raw execve in a child", ("./program", "raw", "/bin/sleep", "0.3"), [("program", SEEN, ""), ("sleep", UNRECORDED, "")], before=compiled(STARTS), short=True),
     Kind("a raw execve of itself", ("./program", "itself", "/bin/sleep", "0.5"), [("sleep", UNRECORDED, "")], before=compiled(STARTS), short=True),
     Kind("execve by syscall()", ("./program", "syscall", "/bin/echo", "x"), [("program", SEEN, ""), ("echo", SEEN, "")], before=compiled(STARTS)),
     Kind("vfork and exec", ("./program", "vfork", "/bin/echo", "x"), [("program", SEEN, ""), ("echo", SEEN, "")], before=compiled(STARTS)),
