@@ -2,6 +2,7 @@
 their own standard errors say. Whether anybody waited is told by the client's counters, not by a clock."""
 import collections
 import contextlib
+import json
 import os
 import pathlib
 import signal
@@ -144,8 +145,9 @@ class Overrun(harness.Case):
             answer = subprocess.run(
                 [str(harness.MEMLOG), "ps", "--json"], capture_output=True, env=self.environment(), check=False
             )
-            text = answer.stdout.decode()
-            return answer.returncode == 0 and '"sampling_bytes": 1,' in text
+            return answer.returncode == 0 and any(
+                entry["sampling_bytes"] == 1 and entry["name"] == "python3" for entry in json.loads(answer.stdout)["processes"]
+            )
 
         self.wait_for("every allocation again", back)
         table = subprocess.run(
