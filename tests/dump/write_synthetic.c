@@ -49,7 +49,7 @@ places_read(const char *path, struct ml_arena *arena, struct synthetic_options *
         build_id[i] = (uint8_t)byte;
     }
     while (fscanf(file, "%" SCNx64, &offset) == 1 &&
-           ml_grow((void **)&offsets, &capacity, options->offsets_count + 1, sizeof *offsets)) {
+           ML_GROW(offsets, capacity, options->offsets_count + 1)) {
         offsets[options->offsets_count++] = offset;
     }
     fclose(file);

@@ -26,9 +26,7 @@ struct lines {
 };
 
 static bool put_bytes(struct lines *lines, const char *bytes, size_t count_bytes) {
-    if (!ml_grow(
-            (void **)&lines->text, &lines->text_capacity, lines->text_count + count_bytes + 2, 1
-        )) {
+    if (!ML_GROW(lines->text, lines->text_capacity, lines->text_count + count_bytes + 2)) {
         return false;
     }
     for (size_t i = 0; i < count_bytes; i++) {
@@ -89,12 +87,7 @@ static bool put_stack(
     lines->text_count = 0;
     lines->path_count = 0;
     for (; node != ML_STACKS_NONE; node = stacks->nodes[node].parent) {
-        if (!ml_grow(
-                (void **)&lines->path,
-                &lines->path_capacity,
-                lines->path_count + 1,
-                sizeof lines->path[0]
-            )) {
+        if (!ML_GROW(lines->path, lines->path_capacity, lines->path_count + 1)) {
             return false;
         }
         lines->path[lines->path_count++] = stacks->nodes[node].place;
@@ -120,10 +113,7 @@ static bool add_line(struct lines *lines, uint64_t bytes) {
     struct line line = {
         .text = ml_arena_text(&lines->arena, lines->text, lines->text_count), .bytes = bytes};
 
-    if (!line.text ||
-        !ml_grow(
-            (void **)&lines->lines, &lines->capacity, lines->count + 1, sizeof lines->lines[0]
-        )) {
+    if (!line.text || !ML_GROW(lines->lines, lines->capacity, lines->count + 1)) {
         return false;
     }
     lines->lines[lines->count++] = line;

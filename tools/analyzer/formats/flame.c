@@ -131,12 +131,7 @@ list_keep(struct flame *flame, size_t side, const struct ml_stack_list *list, si
 /* The frame's number in the page, for its first use a new one. 0: no memory. */
 static uint32_t show(struct flame *flame, uint32_t *number, struct ml_frame frame) {
     if (*number == 0) {
-        if (!ml_grow(
-                (void **)&flame->shown,
-                &flame->shown_capacity,
-                flame->shown_count + 1,
-                sizeof flame->shown[0]
-            )) {
+        if (!ML_GROW(flame->shown, flame->shown_capacity, flame->shown_count + 1)) {
             return 0;
         }
         flame->shown[flame->shown_count++] = frame;
@@ -187,7 +182,7 @@ put_values(struct flame *flame, struct ml_json *json, size_t side, const struct 
     for (size_t i = 0; done && list && i < list->count; i++) {
         const struct figures own = figures_of(&list->stacks[i]);
         uint32_t number = number_of(flame, frame_of(flame, side, &list->stacks[i]));
-        done = number != 0 && ml_grow((void **)&rows, &capacity, number, sizeof *rows);
+        done = number != 0 && ML_GROW(rows, capacity, number);
         if (done) {
             for (; count < number; count++) {
                 rows[count] = (struct figures){{0}};

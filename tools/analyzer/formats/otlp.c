@@ -80,7 +80,7 @@ struct writer {
 };
 
 static void put_raw(struct writer *writer, struct message *to, const void *bytes, size_t count) {
-    if (!ml_grow((void **)&to->bytes, &to->capacity, to->count + count, 1)) {
+    if (!ML_GROW(to->bytes, to->capacity, to->count + count)) {
         writer->failed = true;
         return;
     }

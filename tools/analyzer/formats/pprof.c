@@ -85,12 +85,7 @@ static uint64_t function_id(struct writer *writer, const struct ml_symbol *symbo
             return (uint64_t)item + 1;
         }
     }
-    if (!ml_grow(
-            (void **)&writer->functions,
-            &writer->functions_capacity,
-            writer->functions_count + 1,
-            sizeof writer->functions[0]
-        ) ||
+    if (!ML_GROW(writer->functions, writer->functions_capacity, writer->functions_count + 1) ||
         !ml_index_add(&writer->functions_index, hash, (uint32_t)writer->functions_count)) {
         fail(writer, ML_ENV_MEMORY);
         return 0;
@@ -300,18 +295,13 @@ static bool path_take(struct writer *writer, uint32_t node) {
         if (stacks->places[place].kind == ML_FRAME_THREAD) {
             continue; /* it is a label */
         }
-        if (!ml_grow(
-                (void **)&writer->path,
-                &writer->path_capacity,
-                writer->path_count + 1,
-                sizeof writer->path[0]
-            )) {
+        if (!ML_GROW(writer->path, writer->path_capacity, writer->path_count + 1)) {
             return fail(writer, ML_ENV_MEMORY);
         }
         writer->path[writer->path_count++] = writer->first_location + place;
     }
     if (writer->path_count == 0) {
-        if (!ml_grow((void **)&writer->path, &writer->path_capacity, 1, sizeof writer->path[0])) {
+        if (!ML_GROW(writer->path, writer->path_capacity, 1)) {
             return fail(writer, ML_ENV_MEMORY);
         }
         writer->path[writer->path_count++] = writer->first_location + stacks->places_count;

@@ -102,7 +102,7 @@ static size_t list_kept(int folder_fd, struct kept **out_kept, uint64_t *out_byt
         struct stat status;
         if (!is_kept_name(entry->d_name) ||
             fstatat(folder_fd, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0 ||
-            !ml_grow((void **)out_kept, &capacity, count + 1, sizeof **out_kept)) {
+            !ML_GROW(*out_kept, capacity, count + 1)) {
             continue;
         }
         (*out_kept)[count++] = (struct kept){

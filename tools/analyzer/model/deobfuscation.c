@@ -27,12 +27,8 @@ void ml_deobfuscation_fini(struct ml_deobfuscation *names) {
 }
 
 bool ml_deobfuscation_class(struct ml_deobfuscation *names, const char *from, const char *to) {
-    if (names->classes_count >= CLASSES_MAX || !ml_grow(
-                                                   (void **)&names->classes,
-                                                   &names->classes_capacity,
-                                                   names->classes_count + 1,
-                                                   sizeof names->classes[0]
-                                               )) {
+    if (names->classes_count >= CLASSES_MAX ||
+        !ML_GROW(names->classes, names->classes_capacity, names->classes_count + 1)) {
         return false;
     }
     names->classes[names->classes_count++] = (struct ml_obfuscated_class
@@ -44,12 +40,7 @@ bool ml_deobfuscation_member(
     struct ml_deobfuscation *names, const char *from, const char *to, bool is_method
 ) {
     if (names->classes_count == 0 || names->members_count >= MEMBERS_MAX ||
-        !ml_grow(
-            (void **)&names->members,
-            &names->members_capacity,
-            names->members_count + 1,
-            sizeof names->members[0]
-        )) {
+        !ML_GROW(names->members, names->members_capacity, names->members_count + 1)) {
         return false;
     }
     names->members[names->members_count++] = (struct ml_obfuscated_member){

@@ -27,6 +27,10 @@ char *ml_arena_text(struct ml_arena *arena, const char *bytes, size_t count_byte
 /* Make room for `needed` items in *items. False when there is no memory (nothing changed). */
 bool ml_grow(void **items, size_t *capacity, size_t needed, size_t item_bytes);
 
+/* The same for an array of any type, by its pointer and its capacity themselves. */
+#define ML_GROW(items, capacity, needed)                                                           \
+    ml_grow((void **)&(items), &(capacity), (needed), sizeof *(items))
+
 /* A hash of bytes, continued from `hash` (0 at the start). FNV-1a, 64 bits, mixed at the end by
  * ml_hash_index. */
 uint64_t ml_hash(uint64_t hash, const void *bytes, size_t count_bytes);

@@ -26,9 +26,7 @@ find(const struct ml_string_table *table, uint64_t hash, const char *bytes, size
 
 static uint32_t
 append(struct ml_string_table *table, uint64_t hash, const char *bytes, size_t count_bytes) {
-    if (!ml_grow(
-            (void **)&table->strings, &table->capacity, table->count + 1, sizeof table->strings[0]
-        ) ||
+    if (!ML_GROW(table->strings, table->capacity, table->count + 1) ||
         !ml_index_add(&table->index, hash, (uint32_t)table->count)) {
         return ML_STRING_NONE;
     }

@@ -246,12 +246,7 @@ static void process_take(struct ml_profile_process *process, const ml_trace_Meml
 
 static enum ml_status
 keep_other(struct ml_profile *profile, const struct ml_profile_process *process) {
-    if (!ml_grow(
-            (void **)&profile->others,
-            &profile->others_capacity,
-            profile->others_count + 1,
-            sizeof *process
-        )) {
+    if (!ML_GROW(profile->others, profile->others_capacity, profile->others_count + 1)) {
         return ML_ENV_MEMORY;
     }
     profile->others[profile->others_count++] = *process;
@@ -292,12 +287,7 @@ static enum ml_status decode_process(struct ml_trace_decoder *decoder, pb_istrea
     if (process.not_recorded) {
         return keep_other(profile, &process);
     }
-    if (!ml_grow(
-            (void **)&profile->processes,
-            &profile->processes_capacity,
-            profile->processes_count + 1,
-            sizeof process
-        )) {
+    if (!ML_GROW(profile->processes, profile->processes_capacity, profile->processes_count + 1)) {
         return ML_ENV_MEMORY;
     }
     profile->processes[profile->processes_count++] = process;
@@ -317,9 +307,7 @@ static enum ml_status decode_gap(struct ml_trace_decoder *decoder, pb_istream_t 
     gap.process_id = message.process_id;
     gap.from = timestamp_of(&message.from);
     gap.to = timestamp_of(&message.to);
-    if (!ml_grow(
-            (void **)&profile->gaps, &profile->gaps_capacity, profile->gaps_count + 1, sizeof gap
-        )) {
+    if (!ML_GROW(profile->gaps, profile->gaps_capacity, profile->gaps_count + 1)) {
         return ML_ENV_MEMORY;
     }
     profile->gaps[profile->gaps_count++] = gap;
@@ -341,11 +329,8 @@ static enum ml_status decode_not_profiled(struct ml_trace_decoder *decoder, pb_i
     one.pid = message.pid;
     one.parent_pid = message.parent_pid;
     one.is_listed = message.is_listed;
-    if (!ml_grow(
-            (void **)&profile->not_profiled,
-            &profile->not_profiled_capacity,
-            profile->not_profiled_count + 1,
-            sizeof one
+    if (!ML_GROW(
+            profile->not_profiled, profile->not_profiled_capacity, profile->not_profiled_count + 1
         )) {
         return ML_ENV_MEMORY;
     }

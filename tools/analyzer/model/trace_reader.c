@@ -72,7 +72,7 @@ static enum step read_packet(FILE *file, struct packet_buffer *buffer) {
         size_t wanted = left < READ_STEP_BYTES ? left : READ_STEP_BYTES;
         size_t got = 0;
 
-        if (!ml_grow((void **)&buffer->bytes, &buffer->capacity, buffer->count + wanted, 1)) {
+        if (!ML_GROW(buffer->bytes, buffer->capacity, buffer->count + wanted)) {
             return STEP_NO_MEMORY;
         }
         got = fread(buffer->bytes + buffer->count, 1, wanted, file);

@@ -64,12 +64,7 @@ series_of(struct ml_profile *profile, const ml_trace_MemlogSeries *message) {
         last->points[last->points_count - 1].end_ms == message->from_ms) {
         return last;
     }
-    if (!ml_grow(
-            (void **)&profile->series,
-            &profile->series_capacity,
-            profile->series_count + 1,
-            sizeof *profile->series
-        )) {
+    if (!ML_GROW(profile->series, profile->series_capacity, profile->series_count + 1)) {
         return NULL;
     }
     last = &profile->series[profile->series_count];
@@ -89,12 +84,8 @@ static enum ml_status take(
 ) {
     struct ml_profile_series *series = series_of(profile, message);
 
-    if (!series || !ml_grow(
-                       (void **)&series->points,
-                       &series->points_capacity,
-                       series->points_count + piece->count,
-                       sizeof *series->points
-                   )) {
+    if (!series ||
+        !ML_GROW(series->points, series->points_capacity, series->points_count + piece->count)) {
         return ML_ENV_MEMORY;
     }
     memcpy(

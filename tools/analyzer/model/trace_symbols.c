@@ -32,12 +32,7 @@ static bool read_line(pb_istream_t *stream, const pb_field_t *field, void **arg)
         return false;
     }
     line.number = message.line_number;
-    if (!ml_grow(
-            (void **)&symbols->lines,
-            &symbols->lines_capacity,
-            symbols->lines_count + 1,
-            sizeof line
-        )) {
+    if (!ML_GROW(symbols->lines, symbols->lines_capacity, symbols->lines_count + 1)) {
         reading->no_memory = true;
         return false;
     }
@@ -62,11 +57,8 @@ static bool read_address(pb_istream_t *stream, const pb_field_t *field, void **a
     if (one.lines_count == 0) {
         return true;
     }
-    if (!ml_grow(
-            (void **)&symbols->symbolized,
-            &symbols->symbolized_capacity,
-            symbols->symbolized_count + 1,
-            sizeof one
+    if (!ML_GROW(
+            symbols->symbolized, symbols->symbolized_capacity, symbols->symbolized_count + 1
         )) {
         reading->no_memory = true;
         return false;
@@ -90,12 +82,7 @@ enum ml_status ml_trace_symbols_decode(struct ml_profile_symbols *symbols, pb_is
         symbols->symbolized_count = symbolized_before;
         return reading.no_memory ? ML_ENV_MEMORY : ML_PEER_FORM;
     }
-    if (!ml_grow(
-            (void **)&symbols->files,
-            &symbols->files_capacity,
-            symbols->files_count + 1,
-            sizeof reading.file
-        )) {
+    if (!ML_GROW(symbols->files, symbols->files_capacity, symbols->files_count + 1)) {
         symbols->symbolized_count = symbolized_before;
         return ML_ENV_MEMORY;
     }

@@ -42,7 +42,7 @@ static bool read_text_item(
 ) {
     struct ml_text_target target = {.arena = &table->profile->arena};
 
-    if (!ml_grow((void **)texts, capacity, *count + 1, sizeof **texts)) {
+    if (!ML_GROW(*texts, *capacity, *count + 1)) {
         return fail(table, ML_ENV_MEMORY);
     }
     target.out_text = &(*texts)[*count];
@@ -100,12 +100,7 @@ static bool decode_module(pb_istream_t *stream, const pb_field_t *field, void **
     module.start = message.start;
     module.end = message.end;
     module.bias = message.bias;
-    if (!ml_grow(
-            (void **)&process->modules,
-            &process->modules_capacity,
-            process->modules_count + 1,
-            sizeof module
-        )) {
+    if (!ML_GROW(process->modules, process->modules_capacity, process->modules_count + 1)) {
         return fail(table, ML_ENV_MEMORY);
     }
     process->modules[process->modules_count++] = module;
@@ -152,12 +147,7 @@ static bool decode_nodes(pb_istream_t *stream, const pb_field_t *field, void **a
     if (first + count > ML_NODES_MAX) {
         return fail(table, ML_PEER_LIMIT);
     }
-    if (!ml_grow(
-            (void **)&process->nodes,
-            &process->nodes_capacity,
-            first + count,
-            sizeof process->nodes[0]
-        )) {
+    if (!ML_GROW(process->nodes, process->nodes_capacity, first + count)) {
         return fail(table, ML_ENV_MEMORY);
     }
     memset(&process->nodes[first], 0, count * sizeof process->nodes[0]);
@@ -191,12 +181,7 @@ static bool decode_cells(pb_istream_t *stream, const pb_field_t *field, void **a
     if (!ml_columns_peek_count(stream, &count)) {
         return fail(table, ML_PEER_FORM);
     }
-    if (!ml_grow(
-            (void **)&process->cells,
-            &process->cells_capacity,
-            first + count,
-            sizeof process->cells[0]
-        )) {
+    if (!ML_GROW(process->cells, process->cells_capacity, first + count)) {
         return fail(table, ML_ENV_MEMORY);
     }
     memset(&process->cells[first], 0, count * sizeof process->cells[0]);

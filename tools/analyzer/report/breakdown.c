@@ -40,12 +40,8 @@ static void totals_add(struct ml_breakdown_row *row, const struct ml_stack *stac
 
 /* A new row. NO_ROW: no memory. */
 static uint32_t row_new(struct ml_breakdown *breakdown, const char *name, const char *module) {
-    if (breakdown->rows_count == NO_ROW || !ml_grow(
-                                               (void **)&breakdown->rows,
-                                               &breakdown->rows_capacity,
-                                               breakdown->rows_count + 1,
-                                               sizeof breakdown->rows[0]
-                                           )) {
+    if (breakdown->rows_count == NO_ROW ||
+        !ML_GROW(breakdown->rows, breakdown->rows_capacity, breakdown->rows_count + 1)) {
         return NO_ROW;
     }
     breakdown->rows[breakdown->rows_count] =
@@ -76,9 +72,8 @@ static uint32_t row_of_frame(struct work *work, uint32_t frame) {
     } else {
         row = row_new(breakdown, ml_frame_name(&breakdown->frames, frame), module);
     }
-    if (row == NO_ROW ||
-        !ml_grow((void **)&work->keys, &work->keys_capacity, row + 1, sizeof work->keys[0]) ||
-        !ml_grow((void **)&work->seen, &work->seen_capacity, row + 1, sizeof work->seen[0]) ||
+    if (row == NO_ROW || !ML_GROW(work->keys, work->keys_capacity, row + 1) ||
+        !ML_GROW(work->seen, work->seen_capacity, row + 1) ||
         !ml_index_add(&breakdown->index, hash, row)) {
         return NO_ROW;
     }

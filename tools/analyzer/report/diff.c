@@ -15,12 +15,7 @@ struct builder {
 
 /* A row for every frame that there is by now. */
 static bool rows_grow(struct builder *builder) {
-    if (!ml_grow(
-            (void **)&builder->rows,
-            &builder->rows_capacity,
-            builder->tree.frames_count,
-            sizeof builder->rows[0]
-        )) {
+    if (!ML_GROW(builder->rows, builder->rows_capacity, builder->tree.frames_count)) {
         return false;
     }
     while (builder->rows_count < builder->tree.frames_count) {
@@ -34,9 +29,7 @@ row_of(struct builder *builder, uint32_t *row, enum ml_diff_side side, uint32_t 
     struct ml_diff *diff = builder->diff;
 
     if (*row == ML_STACKS_NONE) {
-        if (!ml_grow(
-                (void **)&diff->stacks, &diff->capacity, diff->count + 1, sizeof diff->stacks[0]
-            )) {
+        if (!ML_GROW(diff->stacks, diff->capacity, diff->count + 1)) {
             return NULL;
         }
         diff->stacks[diff->count] = (struct ml_diff_stack){.side = side, .node = node};

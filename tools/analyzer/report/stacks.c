@@ -77,7 +77,7 @@ ml_report_lines(const struct ml_stacks *stacks, uint32_t node, size_t *out_count
         if (place->kind == ML_FRAME_THREAD) {
             continue;
         }
-        if (!ml_grow((void **)&lines, &capacity, count + here, sizeof *lines)) {
+        if (!ML_GROW(lines, capacity, count + here)) {
             break;
         }
         for (size_t i = 0; i < here; i++) {

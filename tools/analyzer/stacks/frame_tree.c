@@ -18,12 +18,7 @@ static uint32_t frame_intern(struct ml_frame_tree *tree, struct ml_frame frame) 
             return item;
         }
     }
-    if (!ml_grow(
-            (void **)&tree->frames,
-            &tree->frames_capacity,
-            tree->frames_count + 1,
-            sizeof tree->frames[0]
-        ) ||
+    if (!ML_GROW(tree->frames, tree->frames_capacity, tree->frames_count + 1) ||
         !ml_index_add(&tree->frames_index, hash, (uint32_t)tree->frames_count)) {
         return ML_STACKS_NONE;
     }

@@ -53,5 +53,5 @@ void ml_stack_list_finish(struct ml_stack_list *list) {
 }
 
 bool ml_stack_list_reserve(struct ml_stack_list *list, size_t count) {
-    return ml_grow((void **)&list->stacks, &list->capacity, count, sizeof list->stacks[0]);
+    return ML_GROW(list->stacks, list->capacity, count);
 }

@@ -46,12 +46,7 @@ static uint32_t file_intern(
             return item;
         }
     }
-    if (!ml_grow(
-            (void **)&stacks->files,
-            &stacks->files_capacity,
-            stacks->files_count + 1,
-            sizeof stacks->files[0]
-        ) ||
+    if (!ML_GROW(stacks->files, stacks->files_capacity, stacks->files_count + 1) ||
         !ml_index_add(&stacks->files_index, hash, (uint32_t)stacks->files_count)) {
         return ML_STACKS_NONE;
     }
@@ -108,12 +103,7 @@ uint32_t ml_stacks_place(struct ml_stacks *stacks, const struct ml_place *place)
             return item;
         }
     }
-    if (!ml_grow(
-            (void **)&stacks->places,
-            &stacks->places_capacity,
-            stacks->places_count + 1,
-            sizeof stacks->places[0]
-        ) ||
+    if (!ML_GROW(stacks->places, stacks->places_capacity, stacks->places_count + 1) ||
         !ml_index_add(&stacks->places_index, hash, (uint32_t)stacks->places_count)) {
         return ML_STACKS_NONE;
     }
@@ -146,12 +136,7 @@ uint32_t ml_stacks_node(struct ml_stacks *stacks, uint32_t parent, uint32_t plac
             return item;
         }
     }
-    if (!ml_grow(
-            (void **)&stacks->nodes,
-            &stacks->nodes_capacity,
-            stacks->nodes_count + 1,
-            sizeof stacks->nodes[0]
-        ) ||
+    if (!ML_GROW(stacks->nodes, stacks->nodes_capacity, stacks->nodes_count + 1) ||
         !ml_index_add(&stacks->nodes_index, hash, (uint32_t)stacks->nodes_count)) {
         return ML_STACKS_NONE;
     }

@@ -5,12 +5,7 @@
 #include "tools/analyzer/stacks/stacks.h"
 
 static bool symbols_reserve(struct ml_stacks *stacks, size_t more) {
-    return ml_grow(
-        (void **)&stacks->symbols,
-        &stacks->symbols_capacity,
-        stacks->symbols_count + more,
-        sizeof stacks->symbols[0]
-    );
+    return ML_GROW(stacks->symbols, stacks->symbols_capacity, stacks->symbols_count + more);
 }
 
 static void

@@ -97,8 +97,7 @@ name_take(struct ml_breakpad *breakpad, struct ml_breakpad_names *names, struct 
         return true;
     }
     name.text = ml_arena_text(&breakpad->arena, text.at, strlen(text.at));
-    if (!name.text ||
-        !ml_grow((void **)&names->items, &names->capacity, names->count + 1, sizeof name)) {
+    if (!name.text || !ML_GROW(names->items, names->capacity, names->count + 1)) {
         return false;
     }
     names->items[names->count++] = name;
@@ -118,12 +117,10 @@ static bool function_take(struct ml_breakpad *breakpad, struct text text, bool i
         return true;
     }
     function.name = ml_arena_text(&breakpad->arena, text.at, strlen(text.at));
-    if (!function.name || !ml_grow(
-                              (void **)&breakpad->functions,
-                              &breakpad->functions_capacity,
-                              breakpad->functions_count + 1,
-                              sizeof function
-                          )) {
+    if (!function.name ||
+        !ML_GROW(
+            breakpad->functions, breakpad->functions_capacity, breakpad->functions_count + 1
+        )) {
         return false;
     }
     breakpad->functions[breakpad->functions_count++] = function;
@@ -148,12 +145,7 @@ static bool inline_take(struct ml_breakpad *breakpad, struct text text) {
     }
     while (take_number(&text, 16, &one.start) && take_number(&text, 16, &one.size_bytes) &&
            is_stretch(one.start, one.size_bytes)) {
-        if (!ml_grow(
-                (void **)&breakpad->inlines,
-                &breakpad->inlines_capacity,
-                breakpad->inlines_count + 1,
-                sizeof one
-            )) {
+        if (!ML_GROW(breakpad->inlines, breakpad->inlines_capacity, breakpad->inlines_count + 1)) {
             return false;
         }
         breakpad->inlines[breakpad->inlines_count++] = one;
@@ -171,12 +163,7 @@ static bool line_record_take(struct ml_breakpad *breakpad, struct text text) {
         !take_number32(&text, &line.number) || !take_number32(&text, &line.file)) {
         return true;
     }
-    if (!ml_grow(
-            (void **)&breakpad->lines,
-            &breakpad->lines_capacity,
-            breakpad->lines_count + 1,
-            sizeof line
-        )) {
+    if (!ML_GROW(breakpad->lines, breakpad->lines_capacity, breakpad->lines_count + 1)) {
         return false;
     }
     breakpad->lines[breakpad->lines_count++] = line;

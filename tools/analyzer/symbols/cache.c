@@ -150,18 +150,8 @@ bool ml_symbol_cache_decode(
     if (!head_take(&r, &head) || (head.state != 0 && head.state != state)) {
         return false;
     }
-    if (!ml_grow(
-            (void **)&cache->symbols,
-            &cache->symbols_capacity,
-            head.symbols_count + (size_t)1,
-            sizeof cache->symbols[0]
-        ) ||
-        !ml_grow(
-            (void **)&cache->places,
-            &cache->places_capacity,
-            head.places_count + (size_t)1,
-            sizeof cache->places[0]
-        ) ||
+    if (!ML_GROW(cache->symbols, cache->symbols_capacity, head.symbols_count + (size_t)1) ||
+        !ML_GROW(cache->places, cache->places_capacity, head.places_count + (size_t)1) ||
         !symbols_take(&r, &head, cache->symbols) || !places_take(&r, &head, cache->places)) {
         ml_symbol_cache_fini(cache);
         return false;
@@ -215,18 +205,8 @@ ml_symbol_cache_find(const struct ml_symbol_cache *cache, uint64_t address) {
 bool ml_symbol_cache_add(
     struct ml_symbol_cache *cache, uint64_t address, const struct ml_symbol *symbols, size_t count
 ) {
-    if (!ml_grow(
-            (void **)&cache->symbols,
-            &cache->symbols_capacity,
-            cache->symbols_count + count,
-            sizeof cache->symbols[0]
-        ) ||
-        !ml_grow(
-            (void **)&cache->places,
-            &cache->places_capacity,
-            cache->places_count + 1,
-            sizeof cache->places[0]
-        )) {
+    if (!ML_GROW(cache->symbols, cache->symbols_capacity, cache->symbols_count + count) ||
+        !ML_GROW(cache->places, cache->places_capacity, cache->places_count + 1)) {
         return false;
     }
     cache->places[cache->places_count++] = (struct ml_cached_place){
@@ -267,7 +247,7 @@ static uint32_t text_put(struct texts *texts, const char *text) {
         }
     }
     if (!texts->done || texts->count + bytes > ML_SYMBOL_CACHE_FILE_MAX_BYTES ||
-        !ml_grow((void **)&texts->bytes, &texts->capacity, texts->count + bytes, 1) ||
+        !ML_GROW(texts->bytes, texts->capacity, texts->count + bytes) ||
         !ml_index_add(&texts->index, hash, (uint32_t)texts->count)) {
         texts->done = false;
         return 0;

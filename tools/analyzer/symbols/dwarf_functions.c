@@ -17,7 +17,7 @@ static bool range_add(struct ml_dwarf_ranges *ranges, struct ml_dwarf_range rang
     if (range.end <= range.start) {
         return true;
     }
-    if (!ml_grow((void **)&ranges->ranges, &ranges->capacity, ranges->count + 1, sizeof range)) {
+    if (!ML_GROW(ranges->ranges, ranges->capacity, ranges->count + 1)) {
         return false;
     }
     ranges->ranges[ranges->count++] = range;
@@ -91,12 +91,7 @@ bool ml_dwarf_functions_load(struct ml_dwarf_functions *functions, Dwfl_Module *
     for (die = dwfl_module_nextcu(module, NULL, &bias); die;
          die = dwfl_module_nextcu(module, die, &bias)) {
         uint32_t unit = (uint32_t)functions->units_count;
-        if (!ml_grow(
-                (void **)&functions->units,
-                &functions->units_capacity,
-                functions->units_count + 1,
-                sizeof functions->units[0]
-            ) ||
+        if (!ML_GROW(functions->units, functions->units_capacity, functions->units_count + 1) ||
             !ranges_of(&functions->ranges, die, unit, 0)) {
             return false;
         }

@@ -45,12 +45,7 @@ static const char *scope_name(Dwarf_Die *die) {
 uint32_t ml_dwarf_names_scope(struct ml_dwarf_names *names, uint32_t parent, Dwarf_Die *die) {
     const char *name = scope_name(die);
 
-    if (!name || !ml_grow(
-                     (void **)&names->scopes,
-                     &names->scopes_capacity,
-                     names->scopes_count + 1,
-                     sizeof names->scopes[0]
-                 )) {
+    if (!name || !ML_GROW(names->scopes, names->scopes_capacity, names->scopes_count + 1)) {
         return parent;
     }
     names->scopes[names->scopes_count++] = (struct ml_dwarf_scope){.name = name, .parent = parent};
@@ -61,12 +56,7 @@ void ml_dwarf_names_add(struct ml_dwarf_names *names, uint32_t scope, Dwarf_Die 
     if (scope == 0 || dwarf_hasattr(function, DW_AT_linkage_name) ||
         dwarf_hasattr(function, DW_AT_specification) ||
         dwarf_hasattr(function, DW_AT_abstract_origin) ||
-        !ml_grow(
-            (void **)&names->named,
-            &names->named_capacity,
-            names->named_count + 1,
-            sizeof names->named[0]
-        )) {
+        !ML_GROW(names->named, names->named_capacity, names->named_count + 1)) {
         return;
     }
     names->named[names->named_count++] =

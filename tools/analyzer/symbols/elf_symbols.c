@@ -109,12 +109,7 @@ bool ml_elf_symbols_load(struct ml_elf_symbols *symbols, Dwfl_Module *module) {
         if (!is_function(&symbol, name)) {
             continue;
         }
-        if (!ml_grow(
-                (void **)&symbols->symbols,
-                &symbols->capacity,
-                symbols->count + 1,
-                sizeof symbols->symbols[0]
-            )) {
+        if (!ML_GROW(symbols->symbols, symbols->capacity, symbols->count + 1)) {
             return false;
         }
         symbols->symbols[symbols->count++] = (struct ml_elf_symbol){

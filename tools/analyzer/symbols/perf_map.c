@@ -45,8 +45,7 @@ static bool line_take(struct ml_perf_map *map, char *line) {
     entry.end = entry.start + size;
     entry.line = map->count;
     entry.name = ml_arena_text(&map->arena, at + 1, strlen(at + 1));
-    if (!entry.name ||
-        !ml_grow((void **)&map->entries, &map->capacity, map->count + 1, sizeof entry)) {
+    if (!entry.name || !ML_GROW(map->entries, map->capacity, map->count + 1)) {
         return false;
     }
     map->entries[map->count++] = entry;

@@ -188,12 +188,8 @@ static bool index_add(struct ml_symbol_search *search, const char *path) {
         struct indexed one = {.build_id_bytes = (size_t)count};
         memcpy(one.build_id, build_id, (size_t)count);
         one.path = ml_arena_text(&search->arena, path, strlen(path));
-        done = one.path && ml_grow(
-                               (void **)&search->indexed,
-                               &search->indexed_capacity,
-                               search->indexed_count + 1,
-                               sizeof one
-                           );
+        done = one.path &&
+               ML_GROW(search->indexed, search->indexed_capacity, search->indexed_count + 1);
         if (done) {
             search->indexed[search->indexed_count++] = one;
         }

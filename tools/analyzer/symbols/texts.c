@@ -34,9 +34,7 @@ const char *ml_symbol_texts_readable(struct ml_symbol_texts *texts, const char *
     readable = ml_demangle(linkage);
     pair.readable = readable ? ml_symbol_texts_keep(texts, readable) : "";
     free(readable);
-    if (ml_grow(
-            (void **)&texts->names, &texts->names_capacity, texts->names_count + 1, sizeof pair
-        ) &&
+    if (ML_GROW(texts->names, texts->names_capacity, texts->names_count + 1) &&
         ml_index_add(&texts->names_index, hash, (uint32_t)texts->names_count)) {
         texts->names[texts->names_count++] = pair;
     }
