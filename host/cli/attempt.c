@@ -18,6 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/descriptor.h"
 #include "host/engine/engine.h"
 #include "host/process/launcher.h"
 #include "host/process/paths.h"
@@ -92,9 +93,7 @@ static bool listen_in(struct attempt *attempt) {
 
 static void fini(struct attempt *attempt) {
     ml_channel_free(attempt->channel);
-    if (attempt->listen_fd >= 0) {
-        (void)close(attempt->listen_fd);
-    }
+    ml_descriptor_close(&attempt->listen_fd);
     if (attempt->folder[0] != '\0') {
         (void)unlink(attempt->socket_path);
         (void)unlink(attempt->link_path);
@@ -142,11 +141,9 @@ static uintptr_t entry_of(pid_t pid) {
     uint64_t entries[64][2]; /* what, value */
     uintptr_t entry = 0;
     (void)snprintf(path, sizeof(path), "/proc/%d/auxv", (int)pid);
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
     const ssize_t bytes = fd >= 0 ? read(fd, entries, sizeof(entries)) : -1;
-    if (fd >= 0) {
-        (void)close(fd);
-    }
+    ml_descriptor_close(&fd);
     for (size_t i = 0; bytes > 0 && i < (size_t)bytes / sizeof(entries[0]); i++) {
         if (entries[i][0] == AT_SECURE && entries[i][1] != 0) {
             return 0;

@@ -13,6 +13,9 @@
 
 #include <ev.h>
 
+#include "base/descriptor.h"
+#include "host/process/loop.h"
+
 /* Behind the programs that are profiled. */
 enum { ANALYZER_NICE = 10 };
 
@@ -47,21 +50,14 @@ struct ml_analyzer {
     ev_timer timer;
 };
 
-static void close_fd(int *fd) {
-    if (*fd >= 0) {
-        (void)close(*fd);
-        *fd = -1;
-    }
-}
-
 static void free_job(struct job *job) {
     for (size_t i = 0; job->arguments[i] != NULL; i++) {
         free(job->arguments[i]);
     }
-    close_fd(&job->inputs[0]);
-    close_fd(&job->inputs[1]);
-    close_fd(&job->out_fd);
-    close_fd(&job->trouble_fd);
+    ml_descriptor_close(&job->inputs[0]);
+    ml_descriptor_close(&job->inputs[1]);
+    ml_descriptor_close(&job->out_fd);
+    ml_descriptor_close(&job->trouble_fd);
     free(job);
 }
 
@@ -124,9 +120,7 @@ static bool start_first(struct ml_analyzer *analyzer) {
         return false;
     }
     analyzer->setup.on_helper(analyzer->setup.context, job->pid);
-    ev_timer_stop(analyzer->setup.loop, &analyzer->timer);
-    ev_timer_set(&analyzer->timer, (double)ML_ANALYZER_TIMEOUT_S, 0.);
-    ev_timer_start(analyzer->setup.loop, &analyzer->timer);
+    ml_timer_start(analyzer->setup.loop, &analyzer->timer, (double)ML_ANALYZER_TIMEOUT_S);
     return true;
 }
 
@@ -158,8 +152,7 @@ ml_analyzer_open(const struct ml_analyzer_setup *setup, struct ml_analyzer **out
         return ML_ENV_MEMORY;
     }
     analyzer->setup = *setup;
-    ev_init(&analyzer->timer, on_timer);
-    analyzer->timer.data = analyzer;
+    ml_timer_init(&analyzer->timer, on_timer, analyzer);
     *out_analyzer = analyzer;
     return ML_OK;
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "host/page/internal.h"
+#include "host/process/loop.h"
 #include "host/upload/uploader.h"
 
 struct ml_page_viewer {
@@ -239,8 +240,7 @@ void ml_page_get_events(struct ml_page *page, struct ml_http_request *request, c
 }
 
 void ml_page_events_init(struct ml_page *page) {
-    ev_timer_init(&page->events.timer, on_timer, 1., 1.);
-    page->events.timer.data = page;
+    ml_timer_init_every(&page->events.timer, on_timer, 1., page);
 }
 
 void ml_page_events_fini(struct ml_page *page) {

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "host/page/http_internal.h"
+#include "host/process/loop.h"
 
 /* ---- the daemon on the loop */
 
@@ -16,8 +17,7 @@ static void run(struct ml_http *http) {
     ev_timer_stop(http->setup.loop, &http->timer);
     (void)MHD_run(http->daemon);
     if (MHD_get_timeout(http->daemon, &wait_ms) == MHD_YES) {
-        ev_timer_set(&http->timer, (double)wait_ms / 1000., 0.);
-        ev_timer_start(http->setup.loop, &http->timer);
+        ml_timer_start(http->setup.loop, &http->timer, (double)wait_ms / 1000.);
     }
 }
 
@@ -34,9 +34,7 @@ static void on_timer(struct ev_loop *loop, ev_timer *watcher, int events) {
 }
 
 void ml_http_run_soon(struct ml_http *http) {
-    ev_timer_stop(http->setup.loop, &http->timer);
-    ev_timer_set(&http->timer, 0., 0.);
-    ev_timer_start(http->setup.loop, &http->timer);
+    ml_timer_start(http->setup.loop, &http->timer, 0.);
 }
 
 /* ---- connections: the oldest that waits for nothing gives way */
@@ -464,13 +462,9 @@ enum ml_status ml_http_open(
         free(http);
         return ML_ENV_SYSTEM;
     }
-    ev_io_init(&http->watcher, on_readable, info->epoll_fd, EV_READ);
-    http->watcher.data = http;
-    ev_io_start(setup->loop, &http->watcher);
-    ev_init(&http->timer, on_timer);
-    http->timer.data = http;
-    ev_timer_init(&http->sweeper, on_sweep, 1., 1.);
-    http->sweeper.data = http;
+    ml_watch_readable(setup->loop, &http->watcher, on_readable, info->epoll_fd, http);
+    ml_timer_init(&http->timer, on_timer, http);
+    ml_timer_init_every(&http->sweeper, on_sweep, 1., http);
     *out_http = http;
     return ML_OK;
 }

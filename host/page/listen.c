@@ -10,6 +10,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/descriptor.h"
+
 enum { BACKLOG = 128 };
 
 static enum ml_status
@@ -25,9 +27,7 @@ fail(int fd, const struct ml_page_place *place, struct ml_error_message *error) 
             strerror(errno)
         );
     }
-    if (fd >= 0) {
-        (void)close(fd);
-    }
+    ml_descriptor_close(&fd);
     return ML_ENV_SYSTEM;
 }
 
@@ -49,9 +49,7 @@ static void remove_stale(const struct ml_page_place *place) {
         errno == ECONNREFUSED) {
         (void)unlink(place->path);
     }
-    if (fd >= 0) {
-        (void)close(fd);
-    }
+    ml_descriptor_close(&fd);
 }
 
 static enum ml_status

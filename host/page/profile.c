@@ -10,6 +10,9 @@
 #include <unistd.h>
 
 #include "host/page/internal.h"
+#include "host/process/loop.h"
+
+#include "base/descriptor.h"
 
 enum { SECONDS_MAX = 3600, ARGUMENT_BYTES = 64, FILE_NAME_BYTES = NAME_MAX + 64 };
 
@@ -46,9 +49,7 @@ static void free_analysis(struct ml_page_analysis *analysis) {
     }
     ev_timer_stop(analysis->page->setup.loop, &analysis->timer);
     for (size_t i = 0; i < 2; i++) {
-        if (analysis->fds[i] >= 0) {
-            (void)close(analysis->fds[i]);
-        }
+        ml_descriptor_close(&analysis->fds[i]);
     }
     free(analysis);
 }
@@ -189,9 +190,8 @@ static void on_first(void *context, int fd, const char *trouble) {
     }
     analysis->fds[0] = dup(fd);
     if (analysis->wait_s > 0.) {
-        ev_timer_init(&analysis->timer, on_waited, analysis->wait_s, 0.);
-        analysis->timer.data = analysis;
-        ev_timer_start(analysis->page->setup.loop, &analysis->timer);
+        ml_timer_init(&analysis->timer, on_waited, analysis);
+        ml_timer_start(analysis->page->setup.loop, &analysis->timer, analysis->wait_s);
         return;
     }
     analyze(analysis);

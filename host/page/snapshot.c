@@ -7,6 +7,8 @@
 
 #include "host/page/internal.h"
 
+#include "base/descriptor.h"
+
 struct ml_page_waiter {
     void (*on_taken)(void *context, int fd, const char *trouble);
     void *context;
@@ -87,7 +89,5 @@ void ml_page_snapshot_fini(struct ml_page_snapshot *snapshot) {
     tell(snapshot->asked, -1, "memlog ends");
     snapshot->waiting = NULL;
     snapshot->asked = NULL;
-    if (snapshot->fd >= 0) {
-        (void)close(snapshot->fd);
-    }
+    ml_descriptor_close(&snapshot->fd);
 }

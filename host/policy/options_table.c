@@ -7,6 +7,7 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include "base/descriptor.h"
 #include "base/input_file.h"
 #include "base/size.h"
 #include "base/upload_size.h"
@@ -102,14 +103,12 @@ static bool read_upload(void *to, const char *value, struct ml_error_message *wh
 
 /* libcurl opens it by its name, again and again; one that comes later is none of its concern. */
 static bool read_upload_ca(void *to, const char *value, struct ml_error_message *why) {
-    const int fd = ml_input_regular(value);
+    int fd = ml_input_regular(value);
     if (fd < 0 && errno != ENOENT) {
         ml_error_set(why, "%s", ml_input_trouble(errno));
         return false;
     }
-    if (fd >= 0) {
-        (void)close(fd);
-    }
+    ml_descriptor_close(&fd);
     ((struct ml_options *)to)->upload.ca_file = value;
     return true;
 }

@@ -11,6 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/descriptor.h"
+
 /* Looks, and the time between two: an exec maps its image within far less. */
 enum { LOOKS_MAX = 20, LOOK_PAUSE_NS = 200000 };
 
@@ -131,13 +133,11 @@ static enum ml_image_kind look_once(pid_t pid) {
     char line[PATH_MAX + 128];
     struct scan scan = {.is_complete = false};
     (void)snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
     FILE *file = fd >= 0 ? fdopen(fd, "r") : NULL;
     if (file == NULL) {
         const bool forbidden = is_forbidden(errno);
-        if (fd >= 0) {
-            (void)close(fd);
-        }
+        ml_descriptor_close(&fd);
         return forbidden ? ML_IMAGE_UNREADABLE : ML_IMAGE_GONE;
     }
     errno = 0;

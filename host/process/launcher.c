@@ -10,6 +10,8 @@
 
 #include <fcntl.h>
 
+#include "base/descriptor.h"
+
 /* env(1)'s. */
 enum { EXIT_CANNOT_RUN = 126, EXIT_NOT_FOUND = 127 };
 
@@ -146,9 +148,7 @@ enum ml_status ml_launcher_fork(
 fail:
     ml_error_set(error, "cannot start a process: %s", strerror(errno));
     for (int i = 0; i < 2; i++) {
-        if (gate[i] >= 0) {
-            (void)close(gate[i]);
-        }
+        ml_descriptor_close(&gate[i]);
         if (error_pipe[i] >= 0) {
             (void)close(error_pipe[i]);
         }

@@ -8,6 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/descriptor.h"
+
 static const char blanks[] = " \t\r";
 
 /* Whoever else may write it could take from it what its owner forbids. */
@@ -119,13 +121,10 @@ static enum ml_status load(
     if (out_list->patterns == NULL) {
         return ML_ENV_MEMORY;
     }
-    const int fd =
-        openat(folder_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+    int fd = openat(folder_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
     const enum ml_status status =
         fd < 0 ? put_error(path, error) : read_open(out_list, fd, other_owner, error);
-    if (fd >= 0) {
-        (void)close(fd);
-    }
+    ml_descriptor_close(&fd);
     if (status != ML_OK) {
         ml_never_list_fini(out_list);
     }

@@ -5,6 +5,9 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "base/descriptor.h"
+#include "host/process/loop.h"
+
 enum ml_signal_action ml_signal_decide(int signal, int code, int dump_signal, bool program_runs) {
     if (signal == SIGCHLD) {
         return ML_SIGNAL_CHILDREN;
@@ -65,18 +68,14 @@ enum ml_status ml_signals_open(
     signals->fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     if (signals->fd < 0 || sigprocmask(SIG_BLOCK, &set, NULL) != 0) {
         ml_error_set(error, "cannot watch signals: %s", strerror(errno));
-        if (signals->fd >= 0) {
-            (void)close(signals->fd);
-        }
+        ml_descriptor_close(&signals->fd);
         signals->fd = -1;
         return ML_ENV_SYSTEM;
     }
     signals->loop = loop;
     signals->on_signal = on_signal;
     signals->context = context;
-    ev_io_init(&signals->watcher, on_readable, signals->fd, EV_READ);
-    signals->watcher.data = signals;
-    ev_io_start(loop, &signals->watcher);
+    ml_watch_readable(loop, &signals->watcher, on_readable, signals->fd, signals);
     return ML_OK;
 }
 

@@ -10,6 +10,8 @@
 #include <sys/statfs.h>
 #include <unistd.h>
 
+#include "base/descriptor.h"
+
 enum { PAGE_BYTES = 4096 };
 _Static_assert(
     (int)PAGE_BYTES == (int)ML_CONTROL_BYTES && (int)PAGE_BYTES == (int)ML_LEASE_BYTES,
@@ -203,17 +205,10 @@ void ml_endpoint_fork_enabled(struct ml_endpoint *endpoint, bool enabled) {
     }
 }
 
-static void close_fd(int *fd) {
-    if (*fd >= 0) {
-        (void)close(*fd);
-        *fd = -1;
-    }
-}
-
 void ml_endpoint_close(struct ml_endpoint *endpoint, struct ml_pipe_budget *budget) {
-    close_fd(&endpoint->pipe_read_fd);
-    close_fd(&endpoint->staging_fd);
-    close_fd(&endpoint->control_fd);
+    ml_descriptor_close(&endpoint->pipe_read_fd);
+    ml_descriptor_close(&endpoint->staging_fd);
+    ml_descriptor_close(&endpoint->control_fd);
     if (endpoint->pipe_bytes > 0) {
         ml_pipe_budget_give(budget, endpoint->pipe_uid, endpoint->pipe_bytes);
     }

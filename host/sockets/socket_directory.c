@@ -16,6 +16,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/descriptor.h"
+
 /* Connections that may wait to be accepted: a thousand processes may start at once. The kernel cuts
  * it to net.core.somaxconn. */
 enum { BACKLOG = 4096 };
@@ -147,14 +149,12 @@ static void clear_dead_folders(const char *base) {
         if (!is_folder_name(entry->d_name)) {
             continue;
         }
-        const int fd = openat(
+        int fd = openat(
             dirfd(directory), entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC
         );
         DIR *folder = fd >= 0 ? fdopendir(fd) : NULL;
         if (folder == NULL) {
-            if (fd >= 0) {
-                (void)close(fd);
-            }
+            ml_descriptor_close(&fd);
             continue;
         }
         (void)snprintf(path, sizeof(path), "%.1024s/%s", base, entry->d_name);
@@ -350,10 +350,7 @@ enum ml_status ml_socket_directory_open(
 }
 
 void ml_socket_directory_close(struct ml_socket_directory *directory) {
-    if (directory->client_fd >= 0) {
-        (void)close(directory->client_fd);
-        directory->client_fd = -1;
-    }
+    ml_descriptor_close(&directory->client_fd);
     if (directory->command_fd >= 0) {
         (void)close(directory->command_fd);
         directory->command_fd = -1;
@@ -463,9 +460,7 @@ static void connect_newest_in(const char *folder, char newest[NAME_MAX + 1], int
             const int found_fd = connect_at(path);
             if (found_fd >= 0) {
                 is_found = true;
-                if (*fd >= 0) {
-                    (void)close(*fd);
-                }
+                ml_descriptor_close(fd);
                 *fd = found_fd;
                 (void)snprintf(newest, NAME_MAX + 1, "%s", entries[i]->d_name);
             } else if (errno == ECONNREFUSED) {

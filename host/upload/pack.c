@@ -10,6 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "host/process/loop.h"
 #include "host/process/orphan.h"
 #include "base/upload_size.h"
 #include "host/upload/internal.h"
@@ -194,9 +195,9 @@ static void start(struct ml_uploader *uploader, struct ml_upload_job *job) {
     if (uploader->setup.on_helper != NULL) {
         uploader->setup.on_helper(uploader->setup.context, pid);
     }
-    ev_io_init(&uploader->pack_watcher, on_packed, uploader->pack_pidfd, EV_READ);
-    uploader->pack_watcher.data = uploader;
-    ev_io_start(uploader->setup.loop, &uploader->pack_watcher);
+    ml_watch_readable(
+        uploader->setup.loop, &uploader->pack_watcher, on_packed, uploader->pack_pidfd, uploader
+    );
 }
 
 void ml_uploader_pack(struct ml_uploader *uploader) {

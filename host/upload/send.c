@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/descriptor.h"
 #include "base/printable.h"
 #include "host/upload/credentials.h"
 #include "host/upload/internal.h"
@@ -33,15 +34,8 @@ static bool open_body(struct ml_uploader *uploader, const char *id) {
     return true;
 }
 
-static void close_body(struct ml_uploader *uploader) {
-    if (uploader->body_fd >= 0) {
-        (void)close(uploader->body_fd);
-        uploader->body_fd = -1;
-    }
-}
-
 void ml_uploader_sent(struct ml_uploader *uploader, unsigned http_status, const char *why) {
-    close_body(uploader);
+    ml_descriptor_close(&uploader->body_fd);
     ml_uploader_tried(uploader, http_status, why);
 }
 
@@ -283,5 +277,5 @@ void ml_uploader_send_fini(struct ml_uploader *uploader) {
     ml_uploader_s3_fini(uploader);
     ml_web_call_free(uploader->web);
     uploader->web = NULL;
-    close_body(uploader);
+    ml_descriptor_close(&uploader->body_fd);
 }

@@ -12,6 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/descriptor.h"
+
 enum { VERSION = 1, LINE_BYTES = PATH_MAX + 64 };
 
 /* An analyzer that is still at work has touched its file since. */
@@ -113,10 +115,7 @@ void ml_spool_sweep(const struct ml_spool *spool, uint64_t now_s) {
 }
 
 void ml_spool_close(struct ml_spool *spool) {
-    if (spool->lock_fd >= 0) {
-        (void)close(spool->lock_fd);
-        spool->lock_fd = -1;
-    }
+    ml_descriptor_close(&spool->lock_fd);
 }
 
 bool ml_spool_lock(struct ml_spool *spool) {
@@ -166,11 +165,9 @@ bool ml_spool_has_room(const struct ml_spool *spool, uint64_t bytes) {
 
 /* Whether it is on the disk, and not on its way there. */
 static bool sync_path(const char *path, int flags) {
-    const int fd = open(path, O_RDONLY | O_CLOEXEC | flags);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | flags);
     const bool fine = fd >= 0 && fsync(fd) == 0;
-    if (fd >= 0) {
-        (void)close(fd);
-    }
+    ml_descriptor_close(&fd);
     return fine;
 }
 
@@ -203,12 +200,10 @@ enum ml_status ml_spool_keep(const struct ml_spool *spool, const struct ml_spool
     path_of(spool, item->id, ".job", path);
     path_of(spool, item->id, ".part", part);
     ml_spool_body(spool, item->id, body);
-    const int fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+    int fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
     FILE *file = fd >= 0 ? fdopen(fd, "w") : NULL;
     if (file == NULL) {
-        if (fd >= 0) {
-            (void)close(fd);
-        }
+        ml_descriptor_close(&fd);
         return ML_ENV_SYSTEM;
     }
     write_item(file, item);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/printable.h"
+#include "host/process/loop.h"
 #include "host/process/paths.h"
 #include "host/upload/internal.h"
 
@@ -168,9 +169,7 @@ void ml_uploader_tried(struct ml_uploader *uploader, unsigned http_status, const
 }
 
 static void wait_for_next(struct ml_uploader *uploader, double seconds) {
-    ev_timer_stop(uploader->setup.loop, &uploader->next_timer);
-    ev_timer_set(&uploader->next_timer, seconds, 0.);
-    ev_timer_start(uploader->setup.loop, &uploader->next_timer);
+    ml_timer_start(uploader->setup.loop, &uploader->next_timer, seconds);
 }
 
 static bool has_unpacked(const struct ml_uploader *uploader) {
@@ -287,10 +286,8 @@ enum ml_status ml_uploader_open(
     uploader->body_fd = -1;
     uploader->figures.target = uploader->options->url;
     uploader->spool.lock_fd = -1;
-    ev_init(&uploader->next_timer, on_next);
-    ev_init(&uploader->settle_timer, on_settle_timer);
-    uploader->next_timer.data = uploader;
-    uploader->settle_timer.data = uploader;
+    ml_timer_init(&uploader->next_timer, on_next, uploader);
+    ml_timer_init(&uploader->settle_timer, on_settle_timer, uploader);
     enum ml_status status = ml_paths_find(ML_ANALYZER_FILE, uploader->analyzer_path, error);
     if (status == ML_OK) {
         status = ml_spool_open(&uploader->spool, uploader->options->spool, error);
@@ -374,8 +371,7 @@ void ml_uploader_settle(
 ) {
     uploader->on_settled = on_settled;
     uploader->settle_context = context;
-    ev_timer_set(&uploader->settle_timer, seconds, 0.);
-    ev_timer_start(uploader->setup.loop, &uploader->settle_timer);
+    ml_timer_start(uploader->setup.loop, &uploader->settle_timer, seconds);
     ml_uploader_go_on(uploader);
 }
 

@@ -9,6 +9,8 @@
 
 #include <ev.h>
 
+#include "host/process/loop.h"
+
 enum {
     STALL_BYTES = 64, /* a second; a server that takes less for a while hangs */
     STALL_S = 30,
@@ -92,17 +94,11 @@ static void on_timer(struct ev_loop *loop, ev_timer *watcher, int events) {
     check_done(call);
 }
 
-static void set_timer(struct ml_web_call *call, double seconds) {
-    ev_timer_stop(call->loop, &call->timer);
-    ev_timer_set(&call->timer, seconds, 0.);
-    ev_timer_start(call->loop, &call->timer);
-}
-
 static int on_timer_wish(CURLM *multi, long timeout_ms, void *context) {
     (void)multi;
     struct ml_web_call *call = context;
     if (timeout_ms >= 0) {
-        set_timer(call, (double)timeout_ms / 1000.);
+        ml_timer_start(call->loop, &call->timer, (double)timeout_ms / 1000.);
     } else {
         ev_timer_stop(call->loop, &call->timer);
     }
@@ -368,7 +364,7 @@ void ml_web_call_start(
     }
     call->failed = true;
     (void)snprintf(call->answer.trouble, sizeof(call->answer.trouble), "no memory");
-    set_timer(call, 0.);
+    ml_timer_start(call->loop, &call->timer, 0.);
 }
 
 struct ml_web_call *ml_web_call_new(const struct ml_curl_api *api, struct ev_loop *loop) {
@@ -379,8 +375,7 @@ struct ml_web_call *ml_web_call_new(const struct ml_curl_api *api, struct ev_loo
         return NULL;
     }
     *call = (struct ml_web_call){.api = api, .loop = loop, .multi = multi, .body_fd = -1};
-    ev_init(&call->timer, on_timer);
-    call->timer.data = call;
+    ml_timer_init(&call->timer, on_timer, call);
     (void)api->multi_setopt(multi, CURLMOPT_SOCKETFUNCTION, on_socket);
     (void)api->multi_setopt(multi, CURLMOPT_SOCKETDATA, call);
     (void)api->multi_setopt(multi, CURLMOPT_TIMERFUNCTION, on_timer_wish);

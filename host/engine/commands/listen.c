@@ -11,6 +11,7 @@
 #include "host/engine/lifecycle.h"
 #include "host/engine/members/members.h"
 #include "host/process/closer.h"
+#include "host/process/loop.h"
 
 /* Whom the kernel names who has no number in our user namespace (DEFAULT_OVERFLOWUID). */
 enum { ML_OVERFLOW_UID = 65534 };
@@ -140,12 +141,16 @@ void ml_listen_init(struct ml_engine *engine) {
     (void)getrlimit(RLIMIT_NOFILE, &descriptors);
     all->descriptors_max = descriptors.rlim_cur;
     all->has_all_users = ml_process_has_all_users();
-    ev_io_init(&all->client_watcher, on_client_connects, engine->directory.client_fd, EV_READ);
-    all->client_watcher.data = engine;
-    ev_io_start(engine->loop, &all->client_watcher);
-    ev_io_init(&all->command_watcher, on_command_connects, engine->directory.command_fd, EV_READ);
-    all->command_watcher.data = engine;
-    ev_io_start(engine->loop, &all->command_watcher);
+    ml_watch_readable(
+        engine->loop, &all->client_watcher, on_client_connects, engine->directory.client_fd, engine
+    );
+    ml_watch_readable(
+        engine->loop,
+        &all->command_watcher,
+        on_command_connects,
+        engine->directory.command_fd,
+        engine
+    );
 }
 
 void ml_listen_fini(struct ml_engine *engine) {

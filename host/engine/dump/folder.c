@@ -8,6 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/descriptor.h"
+
 enum { PRIVATE_MODE = 0600 };
 
 const char *ml_dump_reason_name(enum memlog_service_dump_reason reason) {
@@ -32,13 +34,11 @@ static bool ends_with(const char *text, const char *suffix) {
 /* ML_ENV_REFUSED when dumps are in it already. */
 static enum ml_status look_for_dumps(const struct ml_dumps *dumps, struct ml_error_message *error) {
     const char *folder = dumps->folder;
-    const int fd = openat(dumps->folder_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = openat(dumps->folder_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *directory = fd >= 0 ? fdopendir(fd) : NULL;
     if (directory == NULL) {
         ml_error_set(error, "%s: %s; choose another folder by -o", folder, strerror(errno));
-        if (fd >= 0) {
-            (void)close(fd);
-        }
+        ml_descriptor_close(&fd);
         return ML_ENV_SYSTEM;
     }
     enum ml_status status = ML_OK;
@@ -252,18 +252,12 @@ enum ml_status ml_dumps_keep_cut(struct ml_dump_file *file, struct ml_error_mess
 }
 
 void ml_dumps_discard(struct ml_dump_file *file) {
-    if (file->fd >= 0) {
-        (void)close(file->fd);
-        file->fd = -1;
-    }
+    ml_descriptor_close(&file->fd);
     (void)unlinkat(file->folder_fd, file->temporary, 0);
 }
 
 void ml_dumps_close(struct ml_dumps *dumps) {
-    if (dumps->folder_fd >= 0) {
-        (void)close(dumps->folder_fd);
-        dumps->folder_fd = -1;
-    }
+    ml_descriptor_close(&dumps->folder_fd);
     if (dumps->made_folder && dumps->folder[0] != '\0') {
         (void)rmdir(dumps->folder); /* refuses when something is in it */
     }

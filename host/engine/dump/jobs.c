@@ -10,6 +10,7 @@
 #include "host/engine/list/walk.h"
 #include "host/engine/members/members.h"
 #include "host/process/clock.h"
+#include "host/process/loop.h"
 
 /* Dumps that may wait behind one another: they are asked for by people and timers, not by load. */
 enum { ML_DUMPS_WAITING_MAX = 16 };
@@ -130,10 +131,11 @@ on_dumped(void *context, enum ml_status status, const struct memlog_service_dump
 
 void ml_dump_guard(struct ml_engine *engine, uint32_t deadline_ms) {
     ml_dump_unguard(engine);
-    ev_timer_set(
-        &engine->jobs->guard_timer, (double)deadline_ms / 1000. + (double)ML_GUARD_EXTRA_S, 0.
+    ml_timer_start(
+        engine->loop,
+        &engine->jobs->guard_timer,
+        (double)deadline_ms / 1000. + (double)ML_GUARD_EXTRA_S
     );
-    ev_timer_start(engine->loop, &engine->jobs->guard_timer);
 }
 
 void ml_dump_unguard(struct ml_engine *engine) {
@@ -257,8 +259,7 @@ void ml_dump_notice(
 
 void ml_dump_jobs_init(struct ml_engine *engine) {
     engine->jobs->folder.folder_fd = -1;
-    ev_init(&engine->jobs->guard_timer, on_guard);
-    engine->jobs->guard_timer.data = engine;
+    ml_timer_init(&engine->jobs->guard_timer, on_guard, engine);
 }
 
 void ml_dump_jobs_fini(struct ml_engine *engine) {

@@ -167,10 +167,3 @@ void ml_list_events_open(struct ml_engine *engine) {
     engine->list->events_fd = ml_process_events_open();
     engine->list->heard_ns = ml_clock_timestamp(engine->clock).monotonic_ns;
 }
-
-void ml_list_events_close(struct ml_engine *engine) {
-    if (engine->list->events_fd >= 0) {
-        (void)close(engine->list->events_fd);
-        engine->list->events_fd = -1;
-    }
-}

@@ -6,9 +6,8 @@
 
 #include "host/engine/state.h"
 
-/* Hear of births, execs and ends from the kernel, where it tells; undone by _close. */
+/* Hear of births, execs and ends from the kernel, where it tells, by list->events_fd. */
 void ml_list_events_open(struct ml_engine *engine);
-void ml_list_events_close(struct ml_engine *engine);
 
 /* Take in what the kernel has told so far. */
 void ml_list_events_take(struct ml_engine *engine);

@@ -7,6 +7,7 @@
 #include "host/engine/members/watch.h"
 #include "host/engine/state.h"
 #include "host/process/clock.h"
+#include "host/process/loop.h"
 
 /* Its memory is read so long after its birth, and ever more rarely: smaps_rollup walks its page
  * tables. */
@@ -67,9 +68,7 @@ void ml_list_walk_after(struct ml_engine *engine, double after_s) {
     struct ml_list *list = engine->list;
     if (!ev_is_active(&list->walk_timer) ||
         ev_timer_remaining(engine->loop, &list->walk_timer) > after_s) {
-        ev_timer_stop(engine->loop, &list->walk_timer);
-        ev_timer_set(&list->walk_timer, after_s, 0.);
-        ev_timer_start(engine->loop, &list->walk_timer);
+        ml_timer_start(engine->loop, &list->walk_timer, after_s);
     }
 }
 

@@ -5,12 +5,14 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/descriptor.h"
 #include "host/engine/list/events.h"
 #include "host/engine/list/judge.h"
 #include "host/engine/list/known.h"
 #include "host/engine/list/list.h"
 #include "host/engine/members/members.h"
 #include "host/process/clock.h"
+#include "host/process/loop.h"
 
 static const double least_every_s = 0.02;
 static const double most_every_s = 0.25;
@@ -245,13 +247,12 @@ void ml_list_init(struct ml_engine *engine) {
     list->has_children_files = access(path, R_OK) == 0;
     list->least_s = least_every_s;
     list->every_s = least_every_s;
-    ev_init(&list->walk_timer, on_walk);
-    list->walk_timer.data = engine;
+    ml_timer_init(&list->walk_timer, on_walk, engine);
 }
 
 void ml_list_fini(struct ml_engine *engine) {
     ev_io_stop(engine->loop, &engine->list->events_watcher);
-    ml_list_events_close(engine);
+    ml_descriptor_close(&engine->list->events_fd);
     ev_timer_stop(engine->loop, &engine->list->walk_timer);
     ml_unrecorded_fini(&engine->unrecorded);
 }

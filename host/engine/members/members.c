@@ -10,6 +10,7 @@
 #include "host/engine/members/recorder.h"
 #include "host/engine/members/targets.h"
 #include "host/process/clock.h"
+#include "host/process/loop.h"
 
 /* A process is looked at soon after its start, when it may still be giving itself a title, and ever
  * more rarely then: smaps_rollup walks its page tables. */
@@ -25,9 +26,7 @@ static struct ml_engine *engine_of(const struct ml_member *member) {
 
 void ml_member_look_soon(struct ml_engine *engine, struct ml_member *member) {
     uint32_t index = member->looks < LOOKS_COUNT ? member->looks : LOOKS_COUNT - 1;
-    ev_timer_stop(engine->loop, &member->look_timer);
-    ev_timer_set(&member->look_timer, look_after_s[index], 0.);
-    ev_timer_start(engine->loop, &member->look_timer);
+    ml_timer_start(engine->loop, &member->look_timer, look_after_s[index]);
 }
 
 /* A loader may take that long from the exec to our constructor; who renames itself and makes an
@@ -262,8 +261,7 @@ struct ml_member *ml_engine_add_member(struct ml_engine *engine, pid_t pid) {
     uint32_t random = 0;
     (void)!getrandom(&random, sizeof(random), 0);
     member->draw = random % ML_MODE_DRAWS;
-    ev_init(&member->look_timer, on_look);
-    member->look_timer.data = member;
+    ml_timer_init(&member->look_timer, on_look, member);
     (void)look_at_identity(engine, member);
     char executable[PATH_MAX];
     ml_process_executable(pid, executable, sizeof(executable));

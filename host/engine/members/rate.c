@@ -1,5 +1,7 @@
 #include "host/engine/members/rate.h"
 
+#include "host/process/loop.h"
+
 /* How often the service is asked that. */
 static const double ask_interval_s = 2;
 
@@ -81,8 +83,7 @@ static void on_timer(struct ev_loop *loop, ev_timer *watcher, int events) {
 }
 
 void ml_rates_init(struct ml_engine *engine) {
-    ev_timer_init(&engine->rates->timer, on_timer, ask_interval_s, ask_interval_s);
-    engine->rates->timer.data = engine;
+    ml_timer_init_every(&engine->rates->timer, on_timer, ask_interval_s, engine);
 }
 
 void ml_rates_fini(struct ml_engine *engine) {

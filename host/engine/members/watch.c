@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "host/engine/members/members.h"
+#include "host/process/loop.h"
 
 /* Without pidfds everybody is looked at that often, and a little less often when there are many:
  * a look costs some 10 us. */
@@ -63,8 +64,7 @@ static void end_gone(struct ml_engine *engine, struct ml_member *member) {
 static void start_polling(struct ml_engine *engine) {
     if (!ev_is_active(&engine->watch->poll_timer)) {
         const double count = (double)engine->members.running_count;
-        ev_timer_set(&engine->watch->poll_timer, poll_s + count * poll_each_s, 0.);
-        ev_timer_start(engine->loop, &engine->watch->poll_timer);
+        ml_timer_start(engine->loop, &engine->watch->poll_timer, poll_s + count * poll_each_s);
     }
 }
 
@@ -92,8 +92,7 @@ static void on_poll(struct ev_loop *loop, ev_timer *watcher, int events) {
 }
 
 void ml_watch_init(struct ml_engine *engine) {
-    ev_init(&engine->watch->poll_timer, on_poll);
-    engine->watch->poll_timer.data = engine;
+    ml_timer_init(&engine->watch->poll_timer, on_poll, engine);
 }
 
 void ml_watch_fini(struct ml_engine *engine) {
@@ -104,9 +103,7 @@ void ml_member_watch(struct ml_engine *engine, struct ml_member *member, int bor
     member->pidfd = borrowed_pidfd >= 0 ? fcntl(borrowed_pidfd, F_DUPFD_CLOEXEC, 0)
                                         : (int)syscall(SYS_pidfd_open, member->pid, 0);
     if (member->pidfd >= 0) {
-        ev_io_init(&member->pidfd_watcher, on_pidfd, member->pidfd, EV_READ);
-        member->pidfd_watcher.data = member;
-        ev_io_start(engine->loop, &member->pidfd_watcher);
+        ml_watch_readable(engine->loop, &member->pidfd_watcher, on_pidfd, member->pidfd, member);
     } else if (is_gone(member)) {
         end_gone(engine, member);
         return;

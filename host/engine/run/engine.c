@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/descriptor.h"
 #include "host/engine/commands/connection.h"
 #include "host/engine/commands/dump_requests.h"
 #include "host/engine/commands/listen.h"
@@ -64,9 +65,7 @@ static enum ml_status open_lease(struct ml_engine *engine, struct ml_error_messa
 }
 
 static void free_unopened(struct ml_engine *engine) {
-    if (engine->lease_fd >= 0) {
-        (void)close(engine->lease_fd);
-    }
+    ml_descriptor_close(&engine->lease_fd);
     ml_targets_close(engine);
     free(engine);
 }

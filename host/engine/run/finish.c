@@ -9,6 +9,7 @@
 #include "host/engine/list/walk.h"
 #include "host/engine/members/watch.h"
 #include "host/engine/triggers/triggers.h"
+#include "host/process/loop.h"
 
 /* The service has this long to take in what ended processes have left. */
 enum { ML_DRAIN_DEADLINE_MS = 60000 };
@@ -123,8 +124,7 @@ void ml_finish_resume(struct ml_engine *engine) {
 
 void ml_finish_init(struct ml_engine *engine) {
     const double interval_s = (double)engine->options->dump_interval_s;
-    ev_timer_init(&engine->finish->interval_timer, on_interval, interval_s, interval_s);
-    engine->finish->interval_timer.data = engine;
+    ml_timer_init_every(&engine->finish->interval_timer, on_interval, interval_s, engine);
     if (engine->options->dump_interval_s > 0) {
         ev_timer_start(engine->loop, &engine->finish->interval_timer);
     }

@@ -9,6 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/descriptor.h"
 #include "base/size.h"
 #include "host/engine/lifecycle.h"
 #include "host/engine/members/rate.h"
@@ -16,6 +17,7 @@
 #include "host/engine/run/finish.h"
 #include "host/process/cgroup_info.h"
 #include "host/process/clock.h"
+#include "host/process/loop.h"
 #include "ipc/wire/last_words.h"
 
 enum { NS_PER_MS = 1000000 };
@@ -120,11 +122,9 @@ static void on_service_gone(void *context, const char *why) {
         give_up(engine, why);
         return;
     }
-    ev_timer_stop(engine->loop, &engine->supervisor->restart_timer);
-    ev_timer_set(
-        &engine->supervisor->restart_timer, dying_s + (double)verdict.delay_ms / 1000., 0.
+    ml_timer_start(
+        engine->loop, &engine->supervisor->restart_timer, dying_s + (double)verdict.delay_ms / 1000.
     );
-    ev_timer_start(engine->loop, &engine->supervisor->restart_timer);
 }
 
 /* Say how the last one ended. Whether it was killed. */
@@ -357,8 +357,7 @@ static void on_restart_timer(struct ev_loop *loop, ev_timer *watcher, int events
 enum ml_status
 ml_engine_service_open(struct ml_engine *engine, const char *path, struct ml_error_message *error) {
     ml_rates_init(engine);
-    ev_init(&engine->supervisor->restart_timer, on_restart_timer);
-    engine->supervisor->restart_timer.data = engine;
+    ml_timer_init(&engine->supervisor->restart_timer, on_restart_timer, engine);
     engine->supervisor->serving_since = engine->start;
     engine->supervisor->path = strdup(path);
     engine->link.pidfd = -1;
@@ -386,8 +385,5 @@ void ml_engine_service_close(struct ml_engine *engine) {
     ml_service_link_close(&engine->link);
     free(engine->supervisor->path);
     engine->supervisor->path = NULL;
-    if (engine->supervisor->words_fd >= 0) {
-        (void)close(engine->supervisor->words_fd);
-        engine->supervisor->words_fd = -1;
-    }
+    ml_descriptor_close(&engine->supervisor->words_fd);
 }

@@ -6,6 +6,7 @@
 #include "host/engine/dump/jobs.h"
 #include "host/engine/lifecycle.h"
 #include "host/process/clock.h"
+#include "host/process/loop.h"
 
 /* How often the peak is looked at: a question to the service that costs it microseconds. */
 static const double look_s = 1.0;
@@ -90,8 +91,7 @@ static void on_look(struct ev_loop *loop, ev_timer *watcher, int events) {
 }
 
 void ml_peak_init(struct ml_engine *engine) {
-    ev_timer_init(&engine->peak->look_timer, on_look, look_s, look_s);
-    engine->peak->look_timer.data = engine;
+    ml_timer_init_every(&engine->peak->look_timer, on_look, look_s, engine);
     if (engine->options->peak_step.is_set) {
         ev_timer_start(engine->loop, &engine->peak->look_timer);
     }

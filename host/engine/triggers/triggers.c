@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/descriptor.h"
 #include "base/printable.h"
 #include "host/engine/dump/folder.h"
 #include "host/engine/lifecycle.h"
@@ -15,6 +16,7 @@
 #include "host/engine/triggers/cgroups.h"
 #include "host/process/cgroup_info.h"
 #include "host/process/clock.h"
+#include "host/process/loop.h"
 
 /* Memories are looked at so often when a rule wants it: their files cost microseconds. */
 static const double memory_interval_s = 1.0;
@@ -301,8 +303,7 @@ void ml_engine_member_killed(struct ml_engine *engine, const struct ml_member *m
         ml_recording_in_service(member->recording) && engine->phase != ML_PHASE_CLOSED) {
         triggers->killed_waits = true;
         if (!ev_is_active(&triggers->killed_timer)) {
-            ev_timer_set(&triggers->killed_timer, killed_delay_s, 0.);
-            ev_timer_start(engine->loop, &triggers->killed_timer);
+            ml_timer_start(engine->loop, &triggers->killed_timer, killed_delay_s);
         }
     }
 }
@@ -326,12 +327,9 @@ void ml_engine_triggers_init(struct ml_engine *engine) {
     const double interval_s = (double)engine->options->triggers.interval_seconds;
     triggers->log_fd = -1;
     triggers->oom_kills = ml_oom_kills();
-    ev_init(&triggers->killed_timer, on_killed);
-    ev_timer_init(&triggers->look_timer, on_look, interval_s, interval_s);
-    ev_timer_init(&triggers->memory_timer, on_look, memory_interval_s, memory_interval_s);
-    triggers->killed_timer.data = engine;
-    triggers->look_timer.data = engine;
-    triggers->memory_timer.data = engine;
+    ml_timer_init(&triggers->killed_timer, on_killed, engine);
+    ml_timer_init_every(&triggers->look_timer, on_look, interval_s, engine);
+    ml_timer_init_every(&triggers->memory_timer, on_look, memory_interval_s, engine);
     ev_timer_start(engine->loop, &triggers->look_timer);
     if (ml_trigger_rules_watch_memory(&engine->options->triggers)) {
         ev_timer_start(engine->loop, &triggers->memory_timer);
@@ -343,9 +341,6 @@ void ml_engine_triggers_fini(struct ml_engine *engine) {
     ev_timer_stop(engine->loop, &triggers->look_timer);
     ev_timer_stop(engine->loop, &triggers->memory_timer);
     ev_timer_stop(engine->loop, &triggers->killed_timer);
-    if (triggers->log_fd >= 0) {
-        (void)close(triggers->log_fd);
-        triggers->log_fd = -1;
-    }
+    ml_descriptor_close(&triggers->log_fd);
     ml_cgroups_fini(engine);
 }
