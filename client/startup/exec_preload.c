@@ -277,8 +277,8 @@ static char *script_interpreter(char *head, size_t head_bytes) {
 static bool is_regular(int directory_fd, const char *path) {
     struct stat about;
     const long place = ml_sys4(SYS_openat, directory_fd, (long)path, O_PATH | O_CLOEXEC, 0);
-    if (place < 0) {
-        return false;
+    if (place < 0) { /* without a descriptor the open that follows fails, too, and is told */
+        return place == -EMFILE || place == -ENFILE;
     }
     const bool regular = ml_sys3(SYS_fstat, place, (long)&about, 0) == 0 && S_ISREG(about.st_mode);
     (void)ml_sys1(SYS_close, place);

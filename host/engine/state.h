@@ -31,6 +31,7 @@ struct ml_not_profiled {
     bool is_listed;          /* the list of processes has it, too */
     uint64_t heard_ns;       /* CLOCK_MONOTONIC */
     bool begins_anew;        /* it is about to execute its own file once more, without memlog */
+    bool is_lost_fork;       /* it speaks of the forked child of a process that is recorded */
 };
 
 struct ml_gap {
@@ -91,6 +92,7 @@ struct ml_engine {
     enum ml_image_kind root_image;
     struct ml_not_profiled *not_profiled;
     uint32_t not_profiled_count;
+    uint64_t lost_forks; /* forked children of recorded processes that could not be recorded */
     struct ml_gap gaps[ML_GAPS_MAX];
     uint32_t gaps_count;
     struct ml_uploader *uploader; /* NULL: nothing leaves */

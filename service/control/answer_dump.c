@@ -1,4 +1,5 @@
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +31,7 @@ struct ml_dump_request {
     struct ml_snapshot_unrecorded *unrecorded;
     uint32_t unrecorded_count;
     struct ml_text list_source;
-    uint64_t list_blind_ns, list_missed;
+    uint64_t list_blind_ns, list_missed, lost_forks;
     struct ml_snapshot_trigger trigger;
 };
 
@@ -121,6 +122,7 @@ ml_dump_request_new(const struct memlog_service_dump_order *order, int take_file
     request->unrecorded_count = order->unrecorded.count;
     request->list_blind_ns = order->list_blind_ns;
     request->list_missed = order->list_missed;
+    request->lost_forks = order->lost_forks;
     /* Widest alignment first: 8, 8, 8, 4, 1. */
     request->gaps = (struct ml_snapshot_gap *)(request + 1);
     request->not_profiled = (struct ml_snapshot_not_profiled *)(request->gaps + order->gaps.count);
@@ -222,6 +224,9 @@ static void lend(
     snapshot->list_source = request->list_source;
     snapshot->list_blind_ns = request->list_blind_ns;
     snapshot->list_missed = request->list_missed;
+    snapshot->lost_forks = request->lost_forks;
+    /* What they inherited is in the profile, and what became of it is not. */
+    snapshot->complete = snapshot->complete && request->lost_forks == 0;
     snapshot->sandbox_missing = (struct ml_text
     ){.bytes = scene->sandbox_missing, .count_bytes = (uint32_t)strlen(scene->sandbox_missing)};
 }
@@ -309,6 +314,14 @@ enum ml_status ml_answer_dump(
         } else if (unread > 0) {
             (void
             )snprintf(trouble, sizeof(trouble), "%u processes could not be read in time", unread);
+        } else if (request->lost_forks > 0) {
+            (void)snprintf(
+                trouble,
+                sizeof(trouble),
+                "%" PRIu64 " forked %s could not be recorded",
+                request->lost_forks,
+                request->lost_forks == 1 ? "child" : "children"
+            );
         }
     }
     if (status != ML_OK && trouble[0] == '\0') {

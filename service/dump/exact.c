@@ -108,6 +108,7 @@ void ml_dump_exact_run(struct ml_dump_packet *packet, const struct ml_snapshot *
         .list_source = ml_dump_text(&snapshot->list_source),
         .list_blind_ns = snapshot->list_blind_ns,
         .list_missed = snapshot->list_missed,
+        .lost_forks = snapshot->lost_forks,
     };
     ml_trace_TracePacket head;
 

@@ -199,6 +199,7 @@ struct ml_snapshot {
     uint32_t unrecorded_count;
     struct ml_text list_source; /* how the host knows of the processes */
     uint64_t list_blind_ns, list_missed;
+    uint64_t lost_forks;      /* forked children of recorded processes whose events are missing */
     struct ml_text uncovered; /* whose memory went unseen, and why; empty: nobody's */
     struct ml_text
         service_trouble; /* what its guard did, service/session/guard.h; empty: nothing */

@@ -206,6 +206,7 @@ void snapshot_eq(const struct ml_snapshot *wrote, const struct ml_profile *read)
     ck_assert_uint_eq(wrote->left_blocks, read->left.blocks);
     ck_assert_uint_eq(wrote->tree_peak_ticks, read->tree_peak_ticks);
     ck_assert(wrote->complete == read->complete);
+    ck_assert_uint_eq(wrote->lost_forks, read->lost_forks);
     text_eq(&wrote->sandbox_missing, &read->sandbox_missing);
     text_eq(&wrote->uncovered, &read->uncovered);
     text_eq(&wrote->service_trouble, &read->service_trouble);

@@ -302,6 +302,7 @@ synthetic_snapshot(struct ml_arena *arena, const struct synthetic_options *optio
     snapshot->reason = 0;
     snapshot->program = synthetic_text(arena, "./made-up");
     snapshot->complete = true;
+    snapshot->lost_forks = 3;
     snapshot->tree_peak_ticks = timestamp_at(600000000).ticks;
     snapshot->sandbox_missing = synthetic_text(arena, "");
     snapshot->uncovered = synthetic_text(arena, "");

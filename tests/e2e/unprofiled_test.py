@@ -112,6 +112,27 @@ class Unprofiled(harness.Case):
         self.assertRegex(missing["reason"], f"{hidden} is not visible")
 
 
+# Takes all descriptors but as many as the first word says, and forks; the child allocates, and becomes the program of the other words.
+FORKS_IN_NEED = """
+import errno, os, resource, sys
+resource.setrlimit(resource.RLIMIT_NOFILE, (40, 40))
+taken = []
+try:
+    while True:
+        taken.append(os.open("/dev/null", os.O_RDONLY))
+except OSError as full:
+    assert full.errno == errno.EMFILE
+for _ in range(int(sys.argv[1])):
+    os.close(taken.pop())
+if os.fork() == 0:
+    kept = [bytearray(1000) for _ in range(100)]
+    if sys.argv[2:]:
+        os.execv(sys.argv[2], sys.argv[2:])
+    os._exit(0)
+os._exit(os.wait()[1])
+"""
+
+
 class NoRoom(harness.Case):
     """Programs under limits that leave memlog no room, and just enough: what is recorded is said, and what is not."""
 
@@ -144,27 +165,28 @@ class NoRoom(harness.Case):
         amounts = (5000, 6000, 7000, 8000, 10000, 15000, 20000, 30000, 50000, 100000, 1000000)
         self.assertEqual(self.assert_honest("-v", amounts, "limits leave memlog no room"), {True, False})
 
+    def assert_told(self, run, recorded):
+        """Of the forked child: copies of its parent's blocks were in it, so a dump without it is not complete, in every output."""
+        dump = self.exit_report(run)["dump"]
+        self.assertEqual((dump["complete"], dump["covered"], dump["lost_forks"]), (recorded, recorded, 0 if recorded else 1))
+        others = [entry for entry in self.whole_report(run.dumps()[0])["processes"] if not entry["recorded"]]
+        self.assertEqual(len(others), 0 if recorded else 1, others)
+        for entry in others:
+            self.assertFalse(entry["idle"], entry)
+            self.assertRegex(entry["reason"], "^its limits leave memlog no room|^it has too few descriptors")
+            self.assertEqual(entry["coverage"]["unseen"], entry["reason"])
+        answer = harness.run_words(
+            [str(harness.MEMLOG), "report", str(run.dumps()[0])], self.folder, self.environment(), b"", harness.TIMEOUT
+        )
+        text = " ".join(answer.stdout.decode().split())
+        self.assertEqual("NOT COMPLETE 1 forked child could not be recorded" in text, not recorded, text)
+        self.assertNotIn("no allocation that memlog sees", text)
+
     def test_of_descriptors_in_a_forked_child(self):
-        script = """
-import errno, os, resource, sys
-resource.setrlimit(resource.RLIMIT_NOFILE, (40, 40))
-taken = []
-try:
-    while True:
-        taken.append(os.open("/dev/null", os.O_RDONLY))
-except OSError as full:
-    assert full.errno == errno.EMFILE
-for _ in range(int(sys.argv[1])):
-    os.close(taken.pop())
-if os.fork() == 0:
-    kept = [bytearray(1000) for _ in range(100)]
-    os._exit(0)
-os._exit(os.wait()[1])
-"""
         kinds = set()
         for left in range(6):
             with self.subTest(left=left):
-                run = self.memlog("/usr/bin/python3", "-c", script, str(left))
+                run = self.memlog("/usr/bin/python3", "-c", FORKS_IN_NEED, str(left))
                 self.assertEqual((run.code, run.err), (0, ""))
                 report = self.exit_report(run)
                 processes = report["processes"]
@@ -174,8 +196,26 @@ os._exit(os.wait()[1])
                 self.assertEqual((len(named), processes[0]["complete"]), (0 if recorded else 1, True), named)
                 for reason in named:
                     self.assertRegex(reason, "not recorded: .*ulimit")
+                self.assert_told(run, recorded)
                 kinds.add(recorded)
         self.assertEqual(kinds, {True, False})
+
+    def test_of_descriptors_in_a_forked_child_that_becomes_another_program(self):
+        """The fork stays in the list; what it became is recorded, or its file could not be looked at."""
+        reasons = {True: "", False: "may not be looked at"}
+        for left in range(2):
+            run = self.memlog("/usr/bin/python3", "-c", FORKS_IN_NEED, str(left), "/bin/ls", "-d", "/", options=("--no-page",))
+            self.assertEqual((run.code, run.out), (0, b"/\n"))
+            self.assertIn("memlog: the profile is not complete: 1 forked child could not be recorded\n", run.err)
+            report = self.whole_report(run.dumps()[0])
+            self.assertEqual((report["dump"]["complete"], report["dump"]["covered"], report["dump"]["lost_forks"]), (False, False, 1))
+            parent, fork, program = sorted(report["processes"], key=lambda entry: (entry["name"] == "ls", not entry["recorded"]))
+            told = [(entry["name"], entry["recorded"], entry["state"]) for entry in (parent, fork, program)]
+            self.assertEqual(told, [("python3", True, "exited"), ("python3", False, "replaced"), ("ls", left > 0, "exited")])
+            self.assertRegex(fork["reason"], "ulimit")
+            self.assertIn(reasons[left > 0], program["reason"])
+            paths = [os.path.basename(item["path"])[:7] for item in report["dump"]["not_profiled"]]
+            self.assertEqual(paths, ["python3"] if left else ["python3", "ls"])
 
 
 if __name__ == "__main__":

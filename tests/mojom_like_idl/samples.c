@@ -122,6 +122,7 @@ static const struct memlog_service_dump_request dump = {
          .deadline_ms = 5000,
          .ids = {ids, 3},
          .not_profiled = {unprofiled, 1},
+         .lost_forks = 2,
          .gaps = {gaps, 1},
          .program = TEXT("sqlite3")},
     .file = 100};

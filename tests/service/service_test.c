@@ -197,6 +197,37 @@ START_TEST(says_why_a_dump_cannot_be_written) {
 }
 END_TEST
 
+START_TEST(a_dump_without_a_forked_child_is_not_complete) {
+    struct service service;
+    struct client client;
+    service_start(&service);
+    client_join(&service, &client, 1);
+    client_put_ten_blocks(&client);
+    for (uint64_t lost = 1; lost <= 2; lost++) {
+        struct memlog_service_dump_reply reply;
+        const int file_fd = memfd_create("dump", MFD_CLOEXEC);
+        ck_assert_int_ge(file_fd, 0);
+        const struct memlog_service_dump_request request = {
+            .order =
+                {.now = fixture_timestamp(),
+                 .deadline_ms = FIXTURE_DEADLINE_MS,
+                 .lost_forks = lost},
+            .file = file_fd};
+        ck_assert_int_eq(
+            memlog_service_dump_wait(service.port, &request, FIXTURE_WAIT_MS, &reply), ML_OK
+        );
+        ck_assert(reply.whole && !reply.complete);
+        const char *expected = lost == 1 ? "1 forked child could not be recorded"
+                                         : "2 forked children could not be recorded";
+        ck_assert_uint_eq(reply.trouble.count_bytes, strlen(expected));
+        ck_assert_mem_eq(reply.trouble.data, expected, strlen(expected));
+    }
+    /* The process itself is as whole as it was. */
+    ck_assert(service_client(&service, 1, NULL).complete);
+    service_stop_quietly(&service);
+}
+END_TEST
+
 START_TEST(serves_where_a_container_forbids_namespaces) {
     struct service service;
     struct client client;
@@ -302,6 +333,7 @@ int main(void) {
     tcase_add_test(all, does_not_wait_for_a_stopped_thread);
     tcase_add_test(all, ends_with_its_host);
     tcase_add_test(all, says_why_a_dump_cannot_be_written);
+    tcase_add_test(all, a_dump_without_a_forked_child_is_not_complete);
     tcase_add_test(all, serves_where_a_container_forbids_namespaces);
     tcase_add_test(all, refuses_a_container_when_strict);
 #ifdef __x86_64__

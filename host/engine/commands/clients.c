@@ -204,6 +204,31 @@ static uint32_t parent_of_fork(
     return parent != NULL && parent != child ? parent->id : connection->member_id;
 }
 
+/* Whether a forked child has copies of blocks that were recorded. Its parent is the kernel's word;
+ * where that one is no member, the socket that the child inherited tells whose image it is of. */
+static bool
+has_inherited_blocks(const struct ml_engine_connection *connection, pid_t pid, pid_t parent_pid) {
+    const struct ml_members *members = &connection->engine->members;
+    const struct ml_member *parent = ml_members_newest(members, parent_pid);
+    if (parent == NULL || parent->pid == pid) {
+        parent = ml_members_find(members, connection->member_id);
+    }
+    return parent != NULL && ml_list_was_recorded(parent);
+}
+
+/* A forked child cannot be recorded; the reports from that number on speak of it. */
+static void
+lose_fork(struct ml_engine_connection *connection, pid_t pid, pid_t parent_pid, uint32_t told) {
+    struct ml_engine *engine = connection->engine;
+    if (!has_inherited_blocks(connection, pid, parent_pid)) {
+        return;
+    }
+    engine->lost_forks++;
+    for (uint32_t i = told; i < engine->not_profiled_count; i++) {
+        engine->not_profiled[i].is_lost_fork = true;
+    }
+}
+
 static void on_forked(
     void *context, const struct ml_call *call, const struct memlog_client_forked_request *request
 ) {
@@ -212,6 +237,7 @@ static void on_forked(
     pid_t pid = call->peer.pid;
     struct ml_member *old = pid > 0 ? ml_members_running(&engine->members, pid) : NULL;
     const int last_fd = request->control > request->staging ? request->control : request->staging;
+    const uint32_t told = engine->not_profiled_count;
     bool allowed = pid > 0 && request->version == MEMLOG_CLIENT_CLIENT_VERSION &&
                    (old == NULL || ml_member_has_ended(engine, old)) &&
                    ml_connections_have_room(engine, last_fd, pid, (pid_t)request->parent_pid);
@@ -220,6 +246,9 @@ static void on_forked(
         (void)close(request->event_pipe);
         (void)close(request->staging);
         (void)close(request->control);
+        if (old == NULL || ml_member_has_ended(engine, old)) {
+            lose_fork(connection, pid, ml_process_parent(pid), told);
+        }
         return;
     }
     member->birth = ML_BIRTH_FORK;
@@ -245,14 +274,12 @@ static void on_forked(
         request->control
     );
     if (status != ML_OK) {
-        ml_engine_add_not_profiled(
-            engine,
-            pid,
-            member->parent_pid,
-            status == ML_ENV_REFUSED ? "its pipe is another user's, and memlog may not open it"
-                                     : "its handles were not what they should be",
-            NULL
-        );
+        const char *reason = status == ML_ENV_REFUSED
+                                 ? "its pipe is another user's, and memlog may not open it"
+                                 : "its handles were not what they should be";
+        ml_engine_add_not_profiled(engine, pid, member->parent_pid, reason, NULL);
+        (void)snprintf(member->note, sizeof(member->note), "%s", reason);
+        lose_fork(connection, pid, member->parent_pid, told);
         ml_member_watch(engine, member, ml_channel_peer_pidfd(connection->channel));
         return;
     }
@@ -280,15 +307,27 @@ static bool speaks_of_itself(enum memlog_client_not_profiled_reason reason) {
 static void
 cannot_be_recorded(struct ml_engine_connection *connection, pid_t pid, const char *reason) {
     struct ml_engine *engine = connection->engine;
+    const uint32_t told = engine->not_profiled_count;
     struct ml_member *self = ml_members_newest(&engine->members, pid);
     if (self == NULL || self->connection_id != connection->member_id) {
+        /* A forked child is of the image whose socket it inherited; by now it may be another one.
+         */
+        const struct ml_member *first = ml_members_find(&engine->members, connection->member_id);
+        const pid_t parent_pid = ml_process_parent(pid);
         char executable[PATH_MAX];
         ml_process_executable(pid, executable, sizeof(executable));
-        ml_engine_add_not_profiled(engine, pid, ml_process_parent(pid), reason, executable);
+        ml_engine_add_not_profiled(
+            engine, pid, parent_pid, reason, first != NULL ? first->executable : executable
+        );
+        if (first != NULL) {
+            lose_fork(connection, pid, parent_pid, told);
+        }
     } else if (!ml_recording_is_lost(self->recording)) {
         ml_member_lost(engine, self, reason);
         if (ml_recording_in_service(self->recording)) {
             ml_service_link_trouble(&engine->link, self, reason);
+        } else if (self->birth == ML_BIRTH_FORK) { /* no service has heard of it */
+            lose_fork(connection, pid, self->parent_pid, told);
         }
     }
 }

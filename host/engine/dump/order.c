@@ -136,6 +136,7 @@ void ml_dump_order_init(
           engine->root_argv != NULL ? engine->root_argv[0] : "",
           MEMLOG_SERVICE_DUMP_ORDER_PROGRAM_LIMIT
       ),
+      .lost_forks = engine->lost_forks,
       .has_trigger = job->trigger.is_set,
       .trigger = {
           .kind = job->trigger.kind,

@@ -23,6 +23,12 @@ void ml_list_forget_reason(struct ml_unrecorded *one) {
 /* A report comes just before the exec that it is about: older ones are of others. */
 enum { REPORTS_LOOKED_AT = 256 };
 
+/* Wherever the list is shown it says so itself. */
+static const char *reason_in_list(const char *reason) {
+    static const char said[] = "not recorded: ";
+    return strncmp(reason, said, sizeof(said) - 1) == 0 ? reason + sizeof(said) - 1 : reason;
+}
+
 /* By what its parent, or it itself, has said of it. */
 static bool take_told_reason(struct ml_engine *engine, struct ml_unrecorded *one) {
     const uint32_t count = engine->not_profiled_count;
@@ -31,7 +37,7 @@ static bool take_told_reason(struct ml_engine *engine, struct ml_unrecorded *one
         struct ml_not_profiled *item = &engine->not_profiled[i - 1];
         if (ml_list_told_of(item, one)) {
             item->is_listed = true;
-            ml_list_set_reason(one, item->reason);
+            ml_list_set_reason(one, reason_in_list(item->reason));
             if (!ml_list_has_name(one) && item->path != NULL && item->path[0] != '\0') {
                 ml_list_copy_identity(one, ml_list_base_of(item->path), item->path, NULL);
             }
@@ -48,7 +54,8 @@ static bool is_of_unrecorded(struct ml_engine *engine, const struct ml_unrecorde
     for (uint32_t i = table->count; i > 0; i--) {
         const struct ml_unrecorded *other = table->items[i - 1];
         if (other->id == one->parent_id && other != one) {
-            return !other->is_idle;
+            const bool is_lost_fork = other->is_forked && other->has_reason; /* memlog is in it */
+            return !other->is_idle && !is_lost_fork;
         }
     }
     return false;
@@ -73,10 +80,15 @@ static void judge_image(struct ml_engine *engine, struct ml_unrecorded *one) {
 }
 
 void ml_list_judge(struct ml_engine *engine, struct ml_unrecorded *one) {
-    if (one->is_forked || one->has_reason || one->folded_processes > 0) {
+    const bool is_fork_of_unrecorded = one->is_forked && !one->is_idle;
+    if (is_fork_of_unrecorded || one->has_reason || one->folded_processes > 0) {
         return;
     }
     one->has_reason = take_told_reason(engine, one);
+    if (one->is_forked) {
+        one->is_idle = one->is_idle && !one->has_reason;
+        return;
+    }
     const bool is_judged = strcmp(one->reason, no_image_text) != 0;
     if (!one->has_reason && !is_judged && one->state == ML_MEMBER_RUNNING) {
         judge_image(engine, one);

@@ -62,16 +62,23 @@ bool ml_list_has_name(const struct ml_unrecorded *one) {
     return one->executable != NULL || strcmp(one->name, no_name) != 0;
 }
 
+/* And not that of another who had its pid. */
+static bool is_own_word(const struct ml_not_profiled *item, const struct ml_unrecorded *one) {
+    const bool is_late = one->state != ML_MEMBER_RUNNING &&
+                         item->heard_ns > one->end.monotonic_ns + ml_list_report_late_ns;
+    return item->pid == one->pid && !is_late && item->heard_ns >= one->born_ns;
+}
+
 bool ml_list_told_of(const struct ml_not_profiled *item, const struct ml_unrecorded *one) {
+    if (item->is_lost_fork || one->is_forked) {
+        return item->is_lost_fork && one->is_forked && is_own_word(item, one);
+    }
     const char *path = item->path != NULL ? item->path : "";
     const char *own = one->executable != NULL ? one->executable : one->name;
-    if (!ml_list_has_name(one)) { /* its own word alone, and not that of another who had its pid */
-        const bool is_late = one->state != ML_MEMBER_RUNNING &&
-                             item->heard_ns > one->end.monotonic_ns + ml_list_report_late_ns;
-        return item->pid == one->pid && !one->is_forked && !item->is_listed && !is_late &&
-               item->heard_ns >= one->born_ns;
+    if (!ml_list_has_name(one)) {
+        return !item->is_listed && is_own_word(item, one);
     }
-    if ((item->pid != one->pid && item->pid != one->parent_pid) || one->is_forked) {
+    if (item->pid != one->pid && item->pid != one->parent_pid) {
         return false;
     }
     return path[0] == '\0'

@@ -21,11 +21,14 @@ static const char embedder_text[] =
 
 static const uint64_t ns_per_s = UINT64_C(1000000000);
 
+/* Of one that has ended it is not known any more whether it was being recorded at the fork. */
+bool ml_list_was_recorded(const struct ml_member *parent) {
+    return parent->state == ML_MEMBER_RUNNING ? ml_recording_is_on(parent->recording)
+                                              : ml_recording_was_ever_on(parent->recording);
+}
+
 static void inherit_from_member(struct ml_unrecorded *one, const struct ml_member *member) {
-    /* Of one that has ended it is not known any more whether it was being recorded at the fork. */
-    const bool is_recorded = member->state == ML_MEMBER_RUNNING
-                                 ? ml_recording_is_on(member->recording)
-                                 : ml_recording_was_ever_on(member->recording);
+    const bool is_recorded = ml_list_was_recorded(member);
     ml_list_copy_identity(one, member->name, member->executable, member->line.arguments);
     one->image = member->image;
     one->role = member->birth == ML_BIRTH_ROOT ? MEMLOG_SERVICE_ROLE_OTHER : member->role;
@@ -49,8 +52,10 @@ inherit(struct ml_engine *engine, struct ml_unrecorded *one, struct ml_list_some
         );
         one->image = other->image;
         one->role = other->pid == engine->root ? MEMLOG_SERVICE_ROLE_OTHER : other->role;
-        one->is_idle = other->is_idle;
-        ml_list_set_reason(one, other->reason);
+        /* A fork that could not be recorded may have one that can. */
+        const bool is_of_lost = other->is_forked && other->has_reason;
+        one->is_idle = other->is_idle || is_of_lost;
+        ml_list_set_reason(one, is_of_lost ? idle_text : other->reason);
     } else if (one->pid == engine->root && engine->root_argv != NULL) {
         /* It may have ended before anybody can look at it. */
         ml_list_copy_identity(one, ml_list_base_of(engine->root_argv[0]), "", engine->root_argv);
@@ -134,7 +139,8 @@ struct ml_unrecorded *ml_list_add(
 
 /* Its exec may have been told among the events that were dropped, and nobody has seen it since. */
 static void doubt_image(const struct ml_list *list, struct ml_unrecorded *one) {
-    if (one->is_forked && one->born_ns < list->lost_ns && one->walk < list->lost_walk) {
+    if (one->is_forked && !one->has_reason && one->born_ns < list->lost_ns &&
+        one->walk < list->lost_walk) {
         one->is_forked = false;
         one->is_idle = false;
         ml_list_forget_identity(one);
@@ -200,6 +206,14 @@ void ml_list_begins_anew(struct ml_engine *engine, pid_t pid) {
     }
 }
 
+/* It could not be recorded: it stays in the list whatever it makes its exec of. */
+static bool is_lost_fork(struct ml_engine *engine, struct ml_unrecorded *one) {
+    if (one->is_forked) {
+        ml_list_judge(engine, one);
+    }
+    return one->is_forked && one->has_reason;
+}
+
 void ml_list_replace(struct ml_engine *engine, struct ml_unrecorded *one) {
     const struct ml_ending none = {.known = false};
     const struct ml_process_facts facts = ml_process_facts(one->pid);
@@ -207,7 +221,7 @@ void ml_list_replace(struct ml_engine *engine, struct ml_unrecorded *one) {
         one->image = facts.image;
         return;
     }
-    if (!one->is_forked) {
+    if (!one->is_forked || is_lost_fork(engine, one)) {
         const pid_t pid = one->pid;
         const pid_t parent_pid = one->parent_pid;
         const uint64_t born_ns = one->born_ns;
@@ -311,7 +325,8 @@ uint32_t ml_list_recorded(struct ml_engine *engine, const struct ml_member *memb
         one->parent_id = member->id; /* it has made its exec since it said so */
         return 0;
     }
-    if (!one->is_forked && ml_image_mark_differs(&one->image, &member->image)) {
+    const bool is_another = !one->is_forked && ml_image_mark_differs(&one->image, &member->image);
+    if (is_another || is_lost_fork(engine, one)) {
         const struct ml_ending none = {.known = false};
         ml_list_finish(engine, one, ML_MEMBER_EVENT_EXEC, &none);
         return id;

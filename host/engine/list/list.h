@@ -16,6 +16,9 @@ struct ml_unrecorded *ml_list_add(
     uint64_t born_ns
 );
 
+/* Whether that member was being recorded when it forked, as far as is known. */
+bool ml_list_was_recorded(const struct ml_member *parent);
+
 /* A walk has come by a process that is no member. */
 void ml_list_seen(
     struct ml_engine *engine, pid_t pid, const struct ml_process_facts *facts, uint32_t walk

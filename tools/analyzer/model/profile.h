@@ -240,6 +240,7 @@ struct ml_profile {
     struct ml_profile_text service_trouble; /* its measures when memory ran short; empty: none */
     struct ml_profile_text list_source; /* how the host knew of the processes; empty: not said */
     uint64_t list_blind_ns, list_missed;
+    uint64_t lost_forks; /* forked children of recorded processes whose events are missing */
     struct ml_profile_process *processes;
     size_t processes_count, processes_capacity, processes_expected; /* expected: with the others */
     /* Processes of the tree without a profile (not_recorded), in the same shape and without tables.

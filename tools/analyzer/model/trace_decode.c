@@ -163,6 +163,7 @@ static enum ml_status decode_run(struct ml_trace_decoder *decoder, pb_istream_t 
     profile->complete = run.complete;
     profile->list_blind_ns = run.list_blind_ns;
     profile->list_missed = run.list_missed;
+    profile->lost_forks = run.lost_forks;
     profile->processes_expected = run.processes_count;
     profile->gaps_expected = run.gaps_count;
     profile->not_profiled_expected = run.not_profiled_count;

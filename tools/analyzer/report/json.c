@@ -228,6 +228,7 @@ void ml_report_json_dump(struct ml_json *json, const struct ml_report *report) {
     text_member(json, "program", profile->program);
     ml_json_number_member(json, "sampling_bytes", sampling_of(profile));
     ml_json_bool_member(json, "complete", ml_profile_is_complete(profile));
+    ml_json_number_member(json, "lost_forks", profile->lost_forks);
     ml_json_bool_member(json, "covered", ml_profile_is_covered(profile));
     ml_json_string_member(json, "uncovered", ml_profile_uncovered(profile, uncovered));
     ml_json_bool_member(json, "truncated", profile->truncated);

@@ -76,6 +76,22 @@ static void put_gap(const struct ml_report_page *page, const struct ml_profile_g
     putc('\n', page->out);
 }
 
+/* Their reasons stand among the processes that were not recorded. */
+static void put_lost_forks(const struct ml_report_page *page) {
+    const uint64_t count = page->report->profile->lost_forks;
+    char words[ML_UNITS_BYTES];
+
+    if (count > 0) {
+        fprintf(
+            page->out,
+            "    %s forked %s could not be recorded: what %s allocated and freed is missing\n",
+            ml_units_count(count, words),
+            count == 1 ? "child" : "children",
+            count == 1 ? "it" : "they"
+        );
+    }
+}
+
 static void
 put_process(const struct ml_report_page *page, const struct ml_profile_process *process) {
     char words[ML_UNITS_BYTES];
@@ -108,6 +124,7 @@ void ml_report_losses(const struct ml_report_page *page) {
     for (size_t i = 0; i < profile->gaps_count; i++) {
         put_gap(page, &profile->gaps[i]);
     }
+    put_lost_forks(page);
     for (size_t i = 0; i < profile->processes_count; i++) {
         const struct ml_profile_process *process = &profile->processes[i];
         if (!process->complete || process->lost_events > 0 || process->partial) {
