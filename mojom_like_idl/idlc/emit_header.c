@@ -94,22 +94,14 @@ static void emit_slices(struct emitter *e, const struct type *type) {
 }
 
 static void emit_limits(struct emitter *e, const char *name, const struct type *type) {
-    switch (type->kind) {
-    case TYPE_STRING:
-    case TYPE_BYTES:
+    if (type->limit != 0) {
         emit(e, "#define %s_LIMIT UINT32_C(%" PRIu64 ")\n", name, type->limit);
-        break;
-    case TYPE_ARRAY:
-        emit(e, "#define %s_LIMIT UINT32_C(%" PRIu64 ")\n", name, type->limit);
+    }
+    if (type->kind == TYPE_ARRAY) {
         emit_limits(e, pool_print(e->pool, "%s_ELEMENT", name), type->element);
-        break;
-    case TYPE_MAP:
-        emit(e, "#define %s_LIMIT UINT32_C(%" PRIu64 ")\n", name, type->limit);
+    } else if (type->kind == TYPE_MAP) {
         emit_limits(e, pool_print(e->pool, "%s_KEY", name), type->key);
         emit_limits(e, pool_print(e->pool, "%s_VALUE", name), type->element);
-        break;
-    default:
-        break;
     }
 }
 
@@ -218,22 +210,15 @@ static void emit_union(struct emitter *e, const struct declaration *d) {
 }
 
 static void emit_message(struct emitter *e, const struct message *m, const char *comment) {
-    const char *upper = names_upper(e->pool, m->name);
     emit_struct(e, m->name, m->method->place, comment, m->record);
     emit(
         e,
-        "/* Longest %s on the wire, packet header included. */\n"
-        "#define %s_MAX_BYTES ((size_t)%" PRIu64 ")\n\n",
-        m->is_reply ? "reply" : "request",
-        upper,
-        m->record->body_bytes_max + ML_PACKET_HEADER_BYTES
-    );
-    emit(e, "extern const struct ml_message_type %s_type;\n\n", m->name);
-    emit(
-        e,
+        "/* Longest %1$s on the wire, packet header included. */\n"
+        "#define %2$s_MAX_BYTES ((size_t)%3$" PRIu64 ")\n\n"
+        "extern const struct ml_message_type %4$s_type;\n\n"
         "/* As one packet, for those who own their socket; see ml_codec_encode_packet. */\n"
-        "ML_NODISCARD static inline enum ml_status %s_encode(\n"
-        "    const struct %s *message,\n"
+        "ML_NODISCARD static inline enum ml_status %4$s_encode(\n"
+        "    const struct %4$s *message,\n"
         "    uint32_t request_id,\n"
         "    void *buffer,\n"
         "    size_t size_bytes,\n"
@@ -241,18 +226,13 @@ static void emit_message(struct emitter *e, const struct message *m, const char 
         "    struct ml_handles *out_handles\n"
         ") {\n"
         "    return ml_codec_encode_packet(\n"
-        "        &%s_type, request_id, message, buffer, size_bytes, out_count_bytes, out_handles\n"
+        "        &%4$s_type, request_id, message, buffer, size_bytes, out_count_bytes, "
+        "out_handles\n"
         "    );\n"
-        "}\n\n",
-        m->name,
-        m->name,
-        m->name
-    );
-    emit(
-        e,
+        "}\n\n"
         "/* The opposite; strings point into the packet, arrays into the arena; see\n"
         " * ml_codec_decode_packet. */\n"
-        "ML_NODISCARD static inline enum ml_status %s_decode(\n"
+        "ML_NODISCARD static inline enum ml_status %4$s_decode(\n"
         "    uint32_t request_id,\n"
         "    const void *packet,\n"
         "    size_t packet_bytes,\n"
@@ -260,95 +240,76 @@ static void emit_message(struct emitter *e, const struct message *m, const char 
         "    size_t fd_count,\n"
         "    void *arena,\n"
         "    size_t arena_bytes,\n"
-        "    struct %s *out_message\n"
+        "    struct %4$s *out_message\n"
         ") {\n"
         "    return ml_codec_decode_packet(\n"
-        "        &%s_type, request_id, packet, packet_bytes, fds, fd_count, arena, arena_bytes,\n"
+        "        &%4$s_type, request_id, packet, packet_bytes, fds, fd_count, arena, arena_bytes,\n"
         "        out_message\n"
         "    );\n"
         "}\n\n",
-        m->name,
-        m->name,
+        m->is_reply ? "reply" : "request",
+        names_upper(e->pool, m->name),
+        m->record->body_bytes_max + ML_PACKET_HEADER_BYTES,
         m->name
     );
 }
 
-/* Stubs of a method that is answered: to call, to call and wait, and to answer. */
+/* Of a method that is answered: to call, to call and wait, and to answer. */
 static void emit_call_stubs(struct emitter *e, const struct method *method) {
-    const char *name = emit_name(e, method->name);
     emit(
         e,
+        "void %1$s_thunk(\n"
+        "    ml_function on_reply, void *context, enum ml_status status, const void *reply\n"
+        ");\n\n"
         "/* Call; `on_reply` is called exactly once, unless this returns an error: with ML_OK and\n"
         " * the reply, which lives until it returns, or with the reason why there is none.\n"
         " * Descriptors in the reply belong to `on_reply`. */\n"
-        "ML_NODISCARD static inline enum ml_status %s(\n"
+        "ML_NODISCARD static inline enum ml_status %1$s(\n"
         "    struct ml_port *to,\n"
-        "    const struct %s_request *request,\n"
+        "    const struct %1$s_request *request,\n"
         "    void (*on_reply)(\n"
-        "        void *context, enum ml_status status, const struct %s_reply *reply\n"
+        "        void *context, enum ml_status status, const struct %1$s_reply *reply\n"
         "    ),\n"
         "    void *context\n"
         ") {\n"
         "    return to->call(\n"
-        "        to, &%s_request_type, &%s_reply_type, request, %s_thunk,\n"
+        "        to, &%1$s_request_type, &%1$s_reply_type, request, %1$s_thunk,\n"
         "        (ml_function)on_reply, context\n"
         "    );\n"
-        "}\n\n",
-        name,
-        name,
-        name,
-        name,
-        name,
-        name
-    );
-    emit(
-        e,
+        "}\n\n"
         "/* Call and wait at most `timeout_ms` for the reply, which lives until the next wait on\n"
         " * this port. Descriptors in it belong to the caller. */\n"
-        "ML_NODISCARD static inline enum ml_status %s_wait(\n"
+        "ML_NODISCARD static inline enum ml_status %1$s_wait(\n"
         "    struct ml_port *to,\n"
-        "    const struct %s_request *request,\n"
+        "    const struct %1$s_request *request,\n"
         "    int timeout_ms,\n"
-        "    struct %s_reply *out_reply\n"
+        "    struct %1$s_reply *out_reply\n"
         ") {\n"
         "    return to->call_wait(\n"
-        "        to, &%s_request_type, &%s_reply_type, request, timeout_ms, out_reply\n"
+        "        to, &%1$s_request_type, &%1$s_reply_type, request, timeout_ms, out_reply\n"
         "    );\n"
-        "}\n\n",
-        name,
-        name,
-        name,
-        name,
-        name
-    );
-    emit(
-        e,
-        "/* Answer a %s request, now or later, once. Descriptors stay the caller's. */\n"
-        "ML_NODISCARD static inline enum ml_status %s_answer(\n"
-        "    const struct ml_call *call, const struct %s_reply *reply\n"
+        "}\n\n"
+        "/* Answer a %2$s request, now or later, once. Descriptors stay the caller's. */\n"
+        "ML_NODISCARD static inline enum ml_status %1$s_answer(\n"
+        "    const struct ml_call *call, const struct %1$s_reply *reply\n"
         ") {\n"
-        "    return call->port->send(call->port, &%s_reply_type, call->request_id, reply);\n"
+        "    return call->port->send(call->port, &%1$s_reply_type, call->request_id, reply);\n"
         "}\n\n",
-        method->name,
-        name,
-        name,
-        name
+        emit_name(e, method->name),
+        method->name
     );
 }
 
 static void emit_send_stub(struct emitter *e, const struct method *method) {
-    const char *name = emit_name(e, method->name);
     emit(
         e,
         "/* Send; no reply follows. Descriptors stay the caller's. */\n"
-        "ML_NODISCARD static inline enum ml_status %s(\n"
-        "    struct ml_port *to, const struct %s_request *request\n"
+        "ML_NODISCARD static inline enum ml_status %1$s(\n"
+        "    struct ml_port *to, const struct %1$s_request *request\n"
         ") {\n"
-        "    return to->send(to, &%s_request_type, 0, request);\n"
+        "    return to->send(to, &%1$s_request_type, 0, request);\n"
         "}\n\n",
-        name,
-        name,
-        name
+        emit_name(e, method->name)
     );
 }
 
@@ -361,14 +322,6 @@ static void emit_methods(struct emitter *e, const struct declaration *d) {
         if (m->has_reply) {
             const struct message reply = emit_reply_of(e, m);
             emit_message(e, &reply, NULL);
-            emit(
-                e,
-                "void %s_thunk(\n"
-                "    ml_function on_reply, void *context, enum ml_status status, const void "
-                "*reply\n"
-                ");\n\n",
-                emit_name(e, m->name)
-            );
             emit_call_stubs(e, m);
         } else {
             emit_send_stub(e, m);
@@ -411,18 +364,17 @@ static void emit_handlers(struct emitter *e, const struct declaration *d) {
             emit_name(e, m->name)
         );
     }
-    emit(e, "};\n\nextern const struct ml_interface %s_interface;\n\n", interface);
     emit(
         e,
+        "};\n\n"
+        "extern const struct ml_interface %1$s_interface;\n\n"
         "/* The handlers as a channel wants them; they are borrowed and outlive it. */\n"
-        "static inline struct ml_server %s_server(\n"
-        "    const struct %s_handlers *handlers, void *context\n"
+        "static inline struct ml_server %1$s_server(\n"
+        "    const struct %1$s_handlers *handlers, void *context\n"
         ") {\n"
         "    return (struct ml_server){\n"
-        "        .interface = &%s_interface, .handlers = handlers, .context = context};\n"
+        "        .interface = &%1$s_interface, .handlers = handlers, .context = context};\n"
         "}\n\n",
-        interface,
-        interface,
         interface
     );
 }
@@ -458,12 +410,15 @@ void emit_header(
             *at = '_';
         }
     }
-    const char *upper_guard = names_upper(e.pool, guard);
     emit_banner(&e);
-    emit(&e, "#ifndef MEMLOG_%s\n#define MEMLOG_%s\n\n", upper_guard, upper_guard);
-    emit(&e, "#include <stdbool.h>\n#include <stddef.h>\n#include <stdint.h>\n\n");
-    emit(&e, "#include \"ipc/wire/message.h\"\n#include \"mojom_like_idl/runtime/codec.h\"\n");
-    emit(&e, "#include \"mojom_like_idl/runtime/layout.h\"\n\n");
+    emit(
+        &e,
+        "#ifndef MEMLOG_%1$s\n#define MEMLOG_%1$s\n\n"
+        "#include <stdbool.h>\n#include <stddef.h>\n#include <stdint.h>\n\n"
+        "#include \"ipc/wire/message.h\"\n#include \"mojom_like_idl/runtime/codec.h\"\n"
+        "#include \"mojom_like_idl/runtime/layout.h\"\n\n",
+        names_upper(e.pool, guard)
+    );
     for (const struct declaration *d = contract->declarations; d != NULL; d = d->next) {
         emit_declaration(&e, d);
     }

@@ -71,18 +71,17 @@ static const char *emit_layout(struct emitter *e, const char *name, const struct
         value = emit_layout(e, pool_print(e->pool, "%s_value", name), type->element);
         emit(
             e,
-            "ML_LAYOUT_TABLE struct ml_layout %s_layout = {\n"
+            "ML_LAYOUT_TABLE struct ml_layout %1$s_layout = {\n"
             "    .kind = ML_LAYOUT_MAP,\n"
-            "    .size_bytes = sizeof(%s),\n"
-            "    .limit = %" PRIu64 ",\n"
-            "    .entry_bytes = sizeof(%s),\n"
-            "    .value_offset = offsetof(%s, value),\n"
-            "    .key = %s,\n"
-            "    .value = %s};\n",
+            "    .size_bytes = sizeof(%2$s),\n"
+            "    .limit = %3$" PRIu64 ",\n"
+            "    .entry_bytes = sizeof(%4$s),\n"
+            "    .value_offset = offsetof(%4$s, value),\n"
+            "    .key = %5$s,\n"
+            "    .value = %6$s};\n",
             name,
             emit_c_type(e, type),
             type->limit,
-            emit_entry_type(e, type),
             emit_entry_type(e, type),
             key,
             value
@@ -146,13 +145,11 @@ static void emit_enum(struct emitter *e, const struct declaration *d) {
     emit(
         e,
         "};\n"
-        "ML_LAYOUT_TABLE struct ml_layout %s_layout = {\n"
-        "    .kind = ML_LAYOUT_ENUM, .size_bytes = sizeof(enum %s), .count = %d, "
-        ".values = %s_values};\n\n",
+        "ML_LAYOUT_TABLE struct ml_layout %1$s_layout = {\n"
+        "    .kind = ML_LAYOUT_ENUM, .size_bytes = sizeof(enum %1$s), .count = %2$d, "
+        ".values = %1$s_values};\n\n",
         name,
-        name,
-        count,
-        name
+        count
     );
 }
 
@@ -160,66 +157,59 @@ static void emit_message(struct emitter *e, const struct declaration *d, const s
     emit_record(e, m->name, m->record, "ML_LAYOUT_STRUCT");
     emit(
         e,
-        "const struct ml_message_type %s_type = {\n"
-        "    .name = \"%s.%s%s\",\n"
-        "    .kind = %s,\n"
-        "    .method = %" PRIu64 ",\n"
-        "    .size_bytes = sizeof(struct %s),\n"
-        "    .body_bytes_max = %" PRIu64 ",\n"
+        "const struct ml_message_type %1$s_type = {\n"
+        "    .name = \"%2$s.%3$s%4$s\",\n"
+        "    .kind = %5$s,\n"
+        "    .method = %6$" PRIu64 ",\n"
+        "    .size_bytes = sizeof(struct %1$s),\n"
+        "    .body_bytes_max = %7$" PRIu64 ",\n"
         "    .codec = &ml_mojom_codec,\n"
-        "    .layout = &%s_layout};\n\n",
+        "    .layout = &%1$s_layout};\n\n",
         m->name,
         d->name,
         m->method->name,
         m->is_reply ? " reply" : "",
         m->is_reply ? "ML_MESSAGE_REPLY" : "ML_MESSAGE_REQUEST",
         m->method->number,
-        m->name,
-        m->record->body_bytes_max,
-        m->name
+        m->record->body_bytes_max
     );
 }
 
 static void emit_thunk(struct emitter *e, const char *name) {
     emit(
         e,
-        "void %s_thunk(\n"
+        "void %1$s_thunk(\n"
         "    ml_function on_reply, void *context, enum ml_status status, const void *reply\n"
         ") {\n"
-        "    ((void (*)(void *, enum ml_status, const struct %s_reply *))on_reply)(\n"
+        "    ((void (*)(void *, enum ml_status, const struct %1$s_reply *))on_reply)(\n"
         "        context, status, reply\n"
         "    );\n"
         "}\n\n",
-        name,
         name
     );
 }
 
 static void emit_dispatch(struct emitter *e, const struct declaration *d) {
-    const char *interface = emit_name(e, d->name);
     emit(
         e,
-        "static enum ml_status %s_dispatch(\n"
+        "static enum ml_status %1$s_dispatch(\n"
         "    const void *handlers, void *context, const struct ml_call *call, const void *request\n"
         ") {\n"
-        "    const struct %s_handlers *to = handlers;\n"
+        "    const struct %1$s_handlers *to = handlers;\n"
         "    switch (call->method) {\n",
-        interface,
-        interface
+        emit_name(e, d->name)
     );
     for (const struct method *m = d->methods; m != NULL; m = m->next) {
-        const char *handler = names_snake(e->pool, m->name);
         emit(
             e,
-            "    case %" PRIu64 ":\n"
-            "        if (to->%s == NULL) {\n"
+            "    case %1$" PRIu64 ":\n"
+            "        if (to->%2$s == NULL) {\n"
             "            return ML_PEER_STATE;\n"
             "        }\n"
-            "        to->%s(context, call, request);\n"
+            "        to->%2$s(context, call, request);\n"
             "        return ML_OK;\n",
             m->number,
-            handler,
-            handler
+            names_snake(e->pool, m->name)
         );
     }
     emit(e, "    default:\n        return ML_PEER_UNKNOWN;\n    }\n}\n\n");
@@ -248,16 +238,14 @@ static void emit_interface(struct emitter *e, const struct declaration *d) {
     emit(
         e,
         "};\n"
-        "const struct ml_interface %s_interface = {\n"
-        "    .name = \"%s\",\n"
-        "    .methods = %s_methods,\n"
-        "    .method_count = %d,\n"
-        "    .dispatch = %s_dispatch};\n\n",
+        "const struct ml_interface %1$s_interface = {\n"
+        "    .name = \"%2$s\",\n"
+        "    .methods = %1$s_methods,\n"
+        "    .method_count = %3$d,\n"
+        "    .dispatch = %1$s_dispatch};\n\n",
         interface,
         d->name,
-        interface,
-        count,
-        interface
+        count
     );
 }
 
