@@ -5,47 +5,25 @@
 #include "ipc/wire/writer.h"
 
 static uint64_t member_get(const struct ml_column *column, const unsigned char *row) {
-    uint8_t u8 = 0;
-    uint16_t u16 = 0;
-    uint32_t u32 = 0;
-    uint64_t u64 = 0;
+    const void *member = row + column->offset;
 
     switch (column->width) {
     case 1:
-        memcpy(&u8, row + column->offset, sizeof u8);
-        return u8;
+        return *(const uint8_t *)member;
     case 2:
-        memcpy(&u16, row + column->offset, sizeof u16);
-        return u16;
+        return *(const uint16_t *)member;
     case 4:
-        memcpy(&u32, row + column->offset, sizeof u32);
-        return u32;
+        return *(const uint32_t *)member;
     default:
-        memcpy(&u64, row + column->offset, sizeof u64);
-        return u64;
+        return *(const uint64_t *)member;
     }
 }
 
-/* False when the value does not fit the member. */
+/* False when the value does not fit the member. The low bytes of a number come first, see
+ * ipc/wire/reader.c. */
 static bool member_set(const struct ml_column *column, unsigned char *row, uint64_t value) {
-    uint8_t u8 = (uint8_t)value;
-    uint16_t u16 = (uint16_t)value;
-    uint32_t u32 = (uint32_t)value;
-
-    switch (column->width) {
-    case 1:
-        memcpy(row + column->offset, &u8, sizeof u8);
-        return u8 == value;
-    case 2:
-        memcpy(row + column->offset, &u16, sizeof u16);
-        return u16 == value;
-    case 4:
-        memcpy(row + column->offset, &u32, sizeof u32);
-        return u32 == value;
-    default:
-        memcpy(row + column->offset, &value, sizeof value);
-        return true;
-    }
+    memcpy(row + column->offset, &value, column->width);
+    return member_get(column, row) == value;
 }
 
 /* Encode a column's values into `bytes`, which has room for all of them. Returns how many bytes
