@@ -46,6 +46,15 @@ void ml_channel_watch(struct ml_channel *channel) {
     }
 }
 
+struct ml_channel_call *
+ml_channel_find_call(const struct ml_channel *channel, uint32_t request_id) {
+    struct ml_channel_call *call = channel->calls;
+    while (call != NULL && call->request_id != request_id) {
+        call = call->next;
+    }
+    return call;
+}
+
 struct ml_channel_call *ml_channel_take_call(struct ml_channel *channel, uint32_t request_id) {
     struct ml_channel_call **at = &channel->calls;
     while (*at != NULL && (*at)->request_id != request_id) {
@@ -218,16 +227,11 @@ static enum ml_status send_by_port(
 
 /* Ids count up and skip 0 and those in use. */
 static uint32_t next_request_id(struct ml_channel *channel) {
-    for (;;) {
+    do {
         channel->last_request_id++;
-        const struct ml_channel_call *c = channel->calls;
-        while (c != NULL && c->request_id != channel->last_request_id) {
-            c = c->next;
-        }
-        if (c == NULL && channel->last_request_id != 0) {
-            return channel->last_request_id;
-        }
-    }
+    } while (channel->last_request_id == 0 ||
+             ml_channel_find_call(channel, channel->last_request_id) != NULL);
+    return channel->last_request_id;
 }
 
 static enum ml_status call_by_port(
@@ -313,10 +317,9 @@ static enum ml_status call_wait_by_port(
     if (waiter.is_done) {
         status = waiter.status;
     } else {
-        for (struct ml_channel_call *c = channel->calls; c != NULL; c = c->next) {
-            if (c->request_id == request_id) {
-                c->thunk = NULL; /* too late: the reply will be dropped */
-            }
+        struct ml_channel_call *call = ml_channel_find_call(channel, request_id);
+        if (call != NULL) {
+            call->thunk = NULL; /* too late: the reply will be dropped */
         }
     }
     ml_channel_leave(channel);
@@ -369,7 +372,6 @@ enum ml_status ml_channel_new(
     channel->options.queue_bytes_max = or_default(options->queue_bytes_max, ML_CHANNEL_QUEUE_BYTES);
     channel->options.message_bytes_max =
         or_default(options->message_bytes_max, ML_CHANNEL_MESSAGE_BYTES);
-    channel->peer_version = UINT32_MAX;
     channel->fd = take_fd;
     channel->queue_end = &channel->queue;
     ev_io_init(&channel->read_watcher, on_readable, take_fd, EV_READ);
@@ -385,10 +387,6 @@ enum ml_status ml_channel_new(
 
 struct ml_port *ml_channel_port(struct ml_channel *channel) {
     return &channel->port;
-}
-
-void ml_channel_set_peer_version(struct ml_channel *channel, uint32_t version) {
-    channel->peer_version = version;
 }
 
 size_t ml_channel_queued_bytes(const struct ml_channel *channel) {

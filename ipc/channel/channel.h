@@ -81,10 +81,6 @@ void ml_channel_free(struct ml_channel *channel);
  *            after timeout_ms (a late reply is dropped); what ended the connection. */
 struct ml_port *ml_channel_port(struct ml_channel *channel);
 
-/* The peer has announced an older version of the contract: leave out the fields whose [MinVersion]
- * is above it. Until then it is assumed to speak ours. */
-void ml_channel_set_peer_version(struct ml_channel *channel, uint32_t version);
-
 /* Bytes that wait for the peer. */
 size_t ml_channel_queued_bytes(const struct ml_channel *channel);
 

@@ -69,7 +69,6 @@ struct ml_channel {
     struct ml_peer peer; /* of the last packet */
     int peer_pidfd;      /* of the last packet; -1: none; ours */
     struct ml_channel_end end;
-    uint32_t peer_version;
     void *wait_value; /* the last waited-for reply: value and arena ... */
     void *wait_body;  /* ... and the bytes its strings point into */
     uint8_t packet[ML_PACKET_MAX_BYTES];
@@ -90,7 +89,10 @@ void ml_channel_watch(struct ml_channel *channel);
 void ml_channel_enter(struct ml_channel *channel);
 void ml_channel_leave(struct ml_channel *channel);
 
-/* Take the call with this id out of the list; NULL: there is none. Owner: the caller's. */
+/* The call with this id; NULL: there is none. */
+struct ml_channel_call *ml_channel_find_call(const struct ml_channel *channel, uint32_t request_id);
+
+/* The same, taken out of the list. Owner: the caller's. */
 struct ml_channel_call *ml_channel_take_call(struct ml_channel *channel, uint32_t request_id);
 
 /* ---- send.c; errors as those of the port's `send` */

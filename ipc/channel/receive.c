@@ -22,13 +22,9 @@ static enum ml_status find_type(
     const struct ml_message_type **out_type
 ) {
     if (header->kind == ML_MESSAGE_REPLY) {
-        for (const struct ml_channel_call *c = channel->calls; c != NULL; c = c->next) {
-            if (c->request_id == header->request_id) {
-                *out_type = c->reply_type;
-                return c->reply_type->method == header->method ? ML_OK : ML_PEER_STATE;
-            }
-        }
-        return ML_PEER_STATE;
+        const struct ml_channel_call *call = ml_channel_find_call(channel, header->request_id);
+        *out_type = call != NULL ? call->reply_type : NULL;
+        return call != NULL && call->reply_type->method == header->method ? ML_OK : ML_PEER_STATE;
     }
     const struct ml_interface *interface = channel->options.server.interface;
     if (interface == NULL) {
@@ -81,40 +77,19 @@ static void keep_or_free(struct ml_channel *channel, bool keep, void *value, voi
     channel->wait_body = body;
 }
 
-/* Its waiter has gone: its descriptors have no owner but us. */
-static bool is_abandoned(const struct ml_channel *channel, const struct ml_packet_header *header) {
-    if (header->kind != ML_MESSAGE_REPLY) {
-        return false;
-    }
-    for (const struct ml_channel_call *c = channel->calls; c != NULL; c = c->next) {
-        if (c->request_id == header->request_id) {
-            return c->thunk == NULL;
-        }
-    }
-    return false;
-}
-
-/* A waiter has no typed function: its thunk copies the value itself, see channel.c. */
-static bool is_waited_for(const struct ml_channel *channel, const struct ml_packet_header *header) {
-    if (header->kind != ML_MESSAGE_REPLY) {
-        return false;
-    }
-    for (const struct ml_channel_call *c = channel->calls; c != NULL; c = c->next) {
-        if (c->request_id == header->request_id) {
-            return c->thunk != NULL && c->on_reply == NULL;
-        }
-    }
-    return false;
-}
-
 /* A whole message has come. Owner: incoming->body and handles are taken in any case. */
 static enum ml_status
 handle_message(struct ml_channel *channel, struct ml_channel_incoming *take_incoming) {
     struct ml_channel_incoming in = *take_incoming;
     *take_incoming = (struct ml_channel_incoming){0};
     const struct ml_message_type *type = in.type;
-    const bool keep = is_waited_for(channel, &in.header);
-    const bool drop_handles = is_abandoned(channel, &in.header);
+    const struct ml_channel_call *call = in.header.kind == ML_MESSAGE_REPLY
+                                             ? ml_channel_find_call(channel, in.header.request_id)
+                                             : NULL;
+    /* A waiter has no typed function: its thunk copies the value itself, see channel.c. */
+    const bool keep = call != NULL && call->thunk != NULL && call->on_reply == NULL;
+    /* The waiter has gone: the descriptors have no owner but us. */
+    const bool drop_handles = call != NULL && call->thunk == NULL;
     struct ml_handles declared = {0};
     size_t arena_bytes = 0;
     uint8_t *value = NULL;

@@ -81,8 +81,7 @@ static enum ml_status make_outgoing(
 ) {
     struct ml_handles handles = {0};
     size_t count_bytes = 0;
-    enum ml_status status =
-        type->codec->encode(type, channel->peer_version, value, NULL, 0, &count_bytes, &handles);
+    enum ml_status status = type->codec->encode(type, value, NULL, 0, &count_bytes, &handles);
     if (status != ML_OK) {
         return status;
     }
@@ -99,9 +98,7 @@ static enum ml_status make_outgoing(
           .method = type->method,
           .request_id = request_id,
           .body_bytes = (uint32_t)count_bytes}};
-    status = type->codec->encode(
-        type, channel->peer_version, value, out->body, count_bytes, &count_bytes, &out->handles
-    );
+    status = type->codec->encode(type, value, out->body, count_bytes, &count_bytes, &out->handles);
     if (status != ML_OK) {
         free(out);
         return status;

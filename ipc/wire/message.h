@@ -78,14 +78,12 @@ struct ml_message_type;
 /* How values of a kind of types become bytes and back. mojom_like_idl/runtime/codec.c has the only
  * one. */
 struct ml_codec {
-    /* Write `value` into `buffer`; NULL measures only. A peer that announced an older version gets
-     * the fields of that version.
+    /* Write `value` into `buffer`; NULL measures only.
      *
      * Errors: ML_BUG_SPACE; ML_BUG_CONTRACT for a value that the contract does not permit.
      * Owner:  descriptors stay the caller's. */
     enum ml_status (*encode
     )(const struct ml_message_type *type,
-      uint32_t version,
       const void *value,
       void *buffer,
       size_t size_bytes,

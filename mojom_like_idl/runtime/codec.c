@@ -23,7 +23,6 @@ enum ml_status ml_codec_encode_packet(
     const size_t usable_bytes = size_bytes < ML_PACKET_MAX_BYTES ? size_bytes : ML_PACKET_MAX_BYTES;
     const enum ml_status status = ml_codec_encode(
         type,
-        ML_VERSION_NEWEST,
         value,
         bytes + ML_PACKET_HEADER_BYTES,
         usable_bytes - ML_PACKET_HEADER_BYTES,

@@ -20,9 +20,6 @@
 #include "ipc/wire/message.h"
 #include "mojom_like_idl/runtime/layout.h"
 
-/* Encode for the newest version. */
-#define ML_VERSION_NEWEST UINT32_MAX
-
 /* For the channel: measures, allocates, checks by itself. */
 extern const struct ml_codec ml_mojom_codec;
 

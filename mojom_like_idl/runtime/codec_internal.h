@@ -7,7 +7,6 @@
 
 ML_NODISCARD enum ml_status ml_codec_encode(
     const struct ml_message_type *type,
-    uint32_t version,
     const void *value,
     void *buffer,
     size_t size_bytes,

@@ -9,7 +9,6 @@ struct encoder {
     uint8_t *buffer; /* NULL: only measure */
     size_t size_bytes;
     size_t count_bytes;
-    uint32_t version;
     struct ml_handles *handles;
 };
 
@@ -113,10 +112,9 @@ encode_map(struct encoder *e, const struct ml_layout *layout, const void *from) 
 
 static enum ml_status
 encode_struct(struct encoder *e, const struct ml_layout *layout, const void *from) {
-    const uint32_t count = ml_layout_fields_at(layout, e->version);
     const uint8_t *base = from;
-    enum ml_status status = packed(msgpack_pack_array(&e->packer, count));
-    for (uint32_t i = 0; i < count && status == ML_OK; i++) {
+    enum ml_status status = packed(msgpack_pack_array(&e->packer, layout->count));
+    for (uint32_t i = 0; i < layout->count && status == ML_OK; i++) {
         const struct ml_layout_field *field = &layout->fields[i];
         if (field->has_offset != ML_LAYOUT_NOT_NULLABLE && base[field->has_offset] == 0) {
             status = packed(msgpack_pack_nil(&e->packer));
@@ -193,7 +191,6 @@ encode_value(struct encoder *e, const struct ml_layout *layout, const void *from
 
 enum ml_status ml_codec_encode(
     const struct ml_message_type *type,
-    uint32_t version,
     const void *value,
     void *buffer,
     size_t size_bytes,
@@ -201,8 +198,7 @@ enum ml_status ml_codec_encode(
     struct ml_handles *out_handles
 ) {
     struct ml_handles handles = {0};
-    struct encoder e = {
-        .buffer = buffer, .size_bytes = size_bytes, .version = version, .handles = &handles};
+    struct encoder e = {.buffer = buffer, .size_bytes = size_bytes, .handles = &handles};
     msgpack_packer_init(&e.packer, &e, write_out);
     const enum ml_status status = encode_value(&e, type->layout, value);
     if (status != ML_OK) {

@@ -57,14 +57,6 @@ int ml_layout_key_compare(const struct ml_layout *layout, const void *a, const v
     return (left > right) - (left < right);
 }
 
-uint32_t ml_layout_fields_at(const struct ml_layout *layout, uint32_t version) {
-    uint32_t count = 0;
-    while (count < layout->count && layout->fields[count].min_version <= version) {
-        count++;
-    }
-    return count;
-}
-
 const struct ml_layout_field *ml_layout_member(const struct ml_layout *layout, uint64_t tag) {
     for (uint32_t i = 0; i < layout->count; i++) {
         if (layout->fields[i].min_version == tag) {

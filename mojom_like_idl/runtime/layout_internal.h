@@ -14,9 +14,6 @@ bool ml_layout_enum_has(const struct ml_layout *layout, int64_t value);
 /* Order of two map keys: below, equal, above 0. Strings by byte, a prefix first. */
 int ml_layout_key_compare(const struct ml_layout *layout, const void *a, const void *b);
 
-/* Fields of a struct that a sender of this version knows. */
-uint32_t ml_layout_fields_at(const struct ml_layout *layout, uint32_t version);
-
 /* The member of a union with this tag; NULL: none. */
 const struct ml_layout_field *ml_layout_member(const struct ml_layout *layout, uint64_t tag);
 

@@ -194,7 +194,7 @@ char *samples_text(struct pool *pool) {
         size_t count_bytes = 0;
         struct ml_handles handles = {0};
         if (type->codec->encode(
-                type, UINT32_MAX, samples[i].value, body, sizeof(body), &count_bytes, &handles
+                type, samples[i].value, body, sizeof(body), &count_bytes, &handles
             ) != ML_OK) {
             abort();
         }

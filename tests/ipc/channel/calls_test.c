@@ -18,8 +18,6 @@ static struct ml_call kept_call;
 static int asked;
 static int answered;
 static enum ml_status answer_status;
-static bool saw_tag;
-static bool saw_colour;
 static bool frees_itself;
 
 static void on_keep(
@@ -28,10 +26,6 @@ static void on_keep(
     (void)context;
     asked++;
     kept_call = *call;
-    if (request->box.things.count > 0) {
-        saw_tag = request->box.things.items[0].has_tag;
-        saw_colour = request->box.things.items[0].has_colour;
-    }
     (void)close(request->way_in);
     (void)close(request->list);
 }
@@ -212,29 +206,6 @@ START_TEST(descriptors_of_a_late_reply_are_closed) {
 }
 END_TEST
 
-/* The example's `tag` is of version 1, its `colour` of version 3. */
-START_TEST(an_older_peer_is_told_what_it_knows) {
-    static const struct memlog_example_thing thing = {
-        .shape = {.tag = MEMLOG_EXAMPLE_SHAPE_TAG_RADIUS},
-        .has_tag = true,
-        .has_colour = true,
-        .colour = MEMLOG_EXAMPLE_COLOUR_RED};
-    struct memlog_example_keep_request request = keep_request();
-    request.box.things.items = &thing;
-    request.box.things.count = 1;
-    struct memlog_example_keep_reply reply;
-    ml_channel_set_peer_version(near, (uint32_t)_i);
-    ck_assert_int_eq(
-        memlog_example_keep_wait(ml_channel_port(near), &request, 0, &reply), ML_ENV_AGAIN
-    );
-    ck_assert_int_eq(ml_channel_receive(far, 0), ML_OK);
-    ck_assert_int_eq(asked, 1);
-    ck_assert_int_eq(saw_tag, _i >= 1);
-    ck_assert_int_eq(saw_colour, _i >= 3);
-    close_request(&request);
-}
-END_TEST
-
 int main(void) {
     Suite *suite = suite_create("channel_calls");
     TCase *tcase = tcase_create("channel_calls");
@@ -247,7 +218,6 @@ int main(void) {
     tcase_add_test(tcase, a_freed_channel_answers_its_calls);
     tcase_add_test(tcase, a_reply_may_free_the_channel_that_brought_it);
     tcase_add_test(tcase, descriptors_of_a_late_reply_are_closed);
-    tcase_add_loop_test(tcase, an_older_peer_is_told_what_it_knows, 0, 5);
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
