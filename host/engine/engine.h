@@ -29,6 +29,7 @@
 struct ev_loop;
 struct ml_uploader;
 struct ml_engine;
+struct ml_member;
 
 struct ml_engine_setup {
     struct ev_loop *loop;
@@ -229,35 +230,34 @@ typedef void ml_engine_on_figures(
 );
 void ml_engine_figures(struct ml_engine *engine, ml_engine_on_figures *on_reply, void *context);
 
-/* Whom a pid means to people. */
-enum ml_engine_who {
-    ML_ENGINE_NOBODY = 0, /* ml_engine_why_not has the reason */
-    ML_ENGINE_ENDED,
-    ML_ENGINE_RUNNING
-};
+/* The process that runs with that pid and has reported itself; NULL: ml_engine_why_not says why
+ * there is none. */
+struct ml_member *ml_engine_running(const struct ml_engine *engine, pid_t pid);
 
-/* *out_id is its id when it runs. */
-enum ml_engine_who ml_engine_who(const struct ml_engine *engine, pid_t pid, uint32_t *out_id);
+/* Whether one of that pid was there and has ended. */
+bool ml_engine_has_ended(const struct ml_engine *engine, pid_t pid);
 
 /* Why nothing can be done about a process that is no member, or has ended. The engine's, until the
  * next call. */
 const char *ml_engine_why_not(struct ml_engine *engine, pid_t pid);
 
-/* How a wish went: "" or why not. */
+/* How a request went: "" or why not. */
 typedef void ml_control_done(void *context, const char *trouble);
 
-/* Record the process of that id from now on, in a clean profile, or record it no more. `on_done` is
- * called once, perhaps before this returns. */
-void ml_engine_start_process(
+/* Record a process from now on, in a clean profile; `sampling_bytes` 0: with the run's settings.
+ * `on_done` is called once, perhaps before this returns. */
+void ml_engine_start_member(
     struct ml_engine *engine,
-    uint32_t id,
+    struct ml_member *member,
     uint64_t sampling_bytes,
     uint32_t stack_mode,
     ml_control_done *on_done,
     void *context
 );
-void ml_engine_stop_process(
-    struct ml_engine *engine, uint32_t id, ml_control_done *on_done, void *context
+
+/* Record it no more; its profile stays as it is at this moment. */
+void ml_engine_stop_member(
+    struct ml_engine *engine, struct ml_member *member, ml_control_done *on_done, void *context
 );
 
 /* Of the run: borrowed for the engine's life. The program's words are NULL before

@@ -19,6 +19,11 @@ void ml_engine_notice(struct ml_engine *engine, const char *format, ...) {
     engine->on_notice(engine->context, text);
 }
 
+void ml_engine_figures(struct ml_engine *engine, ml_engine_on_figures *on_reply, void *context) {
+    const struct memlog_service_figures_request request = {.nothing = 0};
+    ML_SERVICE_ASK(&engine->link, memlog_service_figures, &request, on_reply, context);
+}
+
 void ml_engine_set_phase(struct ml_engine *engine, enum ml_engine_phase_event event) {
     const enum ml_engine_phase next = ml_engine_phase_next(engine->phase, event);
     engine->members.forbidden_count += next == ML_PHASE_FORBIDDEN;

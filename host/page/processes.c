@@ -367,23 +367,23 @@ static void on_controlled(void *context, const char *trouble) {
     ml_page_answer_json(request, 200, answer);
 }
 
-/* The id of the running process of that pid. 0: there is none, and it was answered. */
-static uint32_t id_of(struct ml_page *page, struct ml_http_request *request, const char *word) {
+/* The running process of that pid. NULL: there is none, and it was answered. */
+static struct ml_member *
+running_of(struct ml_page *page, struct ml_http_request *request, const char *word) {
     uint64_t pid = 0;
     if (!ml_count_read(word, INT_MAX, &pid)) {
         ml_page_answer_error(request, 400, "%.40s is not a process id", word);
-        return 0;
+        return NULL;
     }
-    uint32_t id = 0;
-    const enum ml_engine_who who = ml_engine_who(page->engine, (pid_t)pid, &id);
-    if (who == ML_ENGINE_ENDED) {
+    struct ml_member *member = ml_engine_running(page->engine, (pid_t)pid);
+    if (member == NULL && ml_engine_has_ended(page->engine, (pid_t)pid)) {
         ml_page_answer_error(request, 409, "process %s has ended", word);
-    } else if (who == ML_ENGINE_NOBODY) {
+    } else if (member == NULL) {
         ml_page_answer_error(
             request, 404, "process %s: %s", word, ml_engine_why_not(page->engine, (pid_t)pid)
         );
     }
-    return id;
+    return member;
 }
 
 /* False: it was answered. */
@@ -422,19 +422,19 @@ void ml_page_post_start(struct ml_page *page, struct ml_http_request *request, c
         );
         return;
     }
-    const uint32_t id = id_of(page, request, word);
-    struct ml_page_question *question = id != 0 ? ml_page_ask(page, request) : NULL;
+    struct ml_member *member = running_of(page, request, word);
+    struct ml_page_question *question = member != NULL ? ml_page_ask(page, request) : NULL;
     if (question != NULL) {
-        ml_engine_start_process(
-            page->engine, id, sampling_bytes, stack_mode, on_controlled, question
+        ml_engine_start_member(
+            page->engine, member, sampling_bytes, stack_mode, on_controlled, question
         );
     }
 }
 
 void ml_page_post_stop(struct ml_page *page, struct ml_http_request *request, const char *word) {
-    const uint32_t id = id_of(page, request, word);
-    struct ml_page_question *question = id != 0 ? ml_page_ask(page, request) : NULL;
+    struct ml_member *member = running_of(page, request, word);
+    struct ml_page_question *question = member != NULL ? ml_page_ask(page, request) : NULL;
     if (question != NULL) {
-        ml_engine_stop_process(page->engine, id, on_controlled, question);
+        ml_engine_stop_member(page->engine, member, on_controlled, question);
     }
 }

@@ -1,4 +1,5 @@
-/* /api/v1/upload and /api/v1/uploads: what leaves, at whose wish, and how it went. Room: host. */
+/* /api/v1/upload and /api/v1/uploads: what leaves, at whose request, and how it went. Room: host.
+ */
 #include <stdlib.h>
 #include <string.h>
 

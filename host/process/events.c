@@ -17,8 +17,9 @@
  * with a dump. Memory is taken by events alone. */
 enum { QUEUE_BYTES = 16 << 20 };
 
-/* The kernel answers at once, or not at all: from another pid or user namespace it takes the wish
- * silently and never tells anything. Who sees by their numbers that these are others need not ask.
+/* The kernel answers at once, or not at all: from another pid or user namespace it takes the
+ * request silently and never tells anything. Who sees by their numbers that these are others need
+ * not ask.
  */
 enum { ANSWER_MS = 50, PACKET_BYTES = 1024 };
 
@@ -40,13 +41,13 @@ static bool ask(int fd) {
         char bytes[NLMSG_SPACE(sizeof(struct cn_msg) + sizeof(enum proc_cn_mcast_op))];
     } packet;
     memset(&packet, 0, sizeof(packet));
-    const enum proc_cn_mcast_op wish = PROC_CN_MCAST_LISTEN;
-    packet.header.nlmsg_len = NLMSG_LENGTH(sizeof(struct cn_msg) + sizeof(wish));
+    const enum proc_cn_mcast_op order = PROC_CN_MCAST_LISTEN;
+    packet.header.nlmsg_len = NLMSG_LENGTH(sizeof(struct cn_msg) + sizeof(order));
     packet.header.nlmsg_type = NLMSG_DONE;
     const struct cn_msg message = {
-        .id = {.idx = CN_IDX_PROC, .val = CN_VAL_PROC}, .len = sizeof(wish)};
+        .id = {.idx = CN_IDX_PROC, .val = CN_VAL_PROC}, .len = sizeof(order)};
     memcpy(packet.bytes + NLMSG_HDRLEN, &message, sizeof(message));
-    memcpy(packet.bytes + head_bytes, &wish, sizeof(wish));
+    memcpy(packet.bytes + head_bytes, &order, sizeof(order));
     return send(fd, &packet, packet.header.nlmsg_len, 0) == (ssize_t)packet.header.nlmsg_len;
 }
 

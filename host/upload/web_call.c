@@ -94,7 +94,7 @@ static void on_timer(struct ev_loop *loop, ev_timer *watcher, int events) {
     check_done(call);
 }
 
-static int on_timer_wish(CURLM *multi, long timeout_ms, void *context) {
+static int on_timer_change(CURLM *multi, long timeout_ms, void *context) {
     (void)multi;
     struct ml_web_call *call = context;
     if (timeout_ms >= 0) {
@@ -378,7 +378,7 @@ struct ml_web_call *ml_web_call_new(const struct ml_curl_api *api, struct ev_loo
     ml_timer_init(&call->timer, on_timer, call);
     (void)api->multi_setopt(multi, CURLMOPT_SOCKETFUNCTION, on_socket);
     (void)api->multi_setopt(multi, CURLMOPT_SOCKETDATA, call);
-    (void)api->multi_setopt(multi, CURLMOPT_TIMERFUNCTION, on_timer_wish);
+    (void)api->multi_setopt(multi, CURLMOPT_TIMERFUNCTION, on_timer_change);
     (void)api->multi_setopt(multi, CURLMOPT_TIMERDATA, call);
     return call;
 }

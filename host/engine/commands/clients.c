@@ -119,9 +119,9 @@ static void on_allocators(
 }
 
 /* The same process in another image. */
-static void keep_wish(struct ml_member *member, const struct ml_member *old) {
+static void keep_request(struct ml_member *member, const struct ml_member *old) {
     if (old != NULL && old->pid == member->pid) {
-        member->wish = ml_wish_settled(old->wish);
+        member->request = ml_request_settled(old->request);
         member->sampling_bytes = old->sampling_bytes;
         member->stack_mode = old->stack_mode;
     }
@@ -152,7 +152,7 @@ static void on_hello(
     old_id = old_id != 0 ? old_id : listed_id;
     const struct ml_member *parent = ml_members_newest(&engine->members, member->parent_pid);
     member->parent_id = old_id != 0 ? old_id : (parent != NULL ? parent->id : 0);
-    keep_wish(member, ml_members_find(&engine->members, old_id));
+    keep_request(member, ml_members_find(&engine->members, old_id));
     ml_list_walk_soon(engine);
     member->allocator = connection->allocator;
     bool wanted = ml_targets_want(engine, member);

@@ -160,7 +160,7 @@ on_ps(void *context, const struct ml_call *call, const struct memlog_host_ps_req
     struct ml_engine *engine = connection->engine;
     struct ml_command_call *pending = ml_command_begin(connection, call, request->version);
     if (pending != NULL) {
-        ml_service_link_figures(&engine->link, on_figures, pending);
+        ml_engine_figures(engine, on_figures, pending);
     }
 }
 

@@ -5,7 +5,6 @@
 
 #include "host/engine/commands/call.h"
 #include "host/engine/commands/connection.h"
-#include "host/engine/members/control.h"
 #include "host/engine/members/rate.h"
 #include "host/engine/members/targets.h"
 #include "host/engine/state.h"
@@ -57,13 +56,13 @@ static void on_controlled(void *context, const char *trouble) {
     finish_control(one->control);
 }
 
-/* Whom a request is about: these pids, and whoever has that name and is not as wished already. */
+/* Whom a request is about: these pids, and whoever has that name and is not as asked already. */
 struct wanted {
     const struct ml_engine *engine;
     const uint32_t *pids;
     uint32_t count;
     const struct ml_patterns *name; /* NULL: by pid alone */
-    bool recording;                 /* who of that name is not as wished */
+    bool recording;                 /* who of that name is not as asked */
 };
 
 static bool is_wanted_by_name(const struct wanted *wanted, const struct ml_member *member) {

@@ -189,7 +189,7 @@ static void start_job(struct ml_engine *engine) {
     struct memlog_service_dump_request request = {.file = job->file.fd};
     ml_dump_order_init(engine, job, &request.order);
     ml_dump_guard(engine, request.order.deadline_ms);
-    ml_service_link_dump(&engine->link, &request, on_dumped, engine);
+    ML_SERVICE_ASK(&engine->link, memlog_service_dump, &request, on_dumped, engine);
     ml_dump_order_fini(&request.order);
 }
 

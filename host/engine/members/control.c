@@ -1,32 +1,39 @@
-#include "host/engine/members/control.h"
-
+/* Starting and stopping the recording of one process, as somebody has asked. Room: host. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "host/engine/members/recorder.h"
 #include "host/engine/members/targets.h"
-#include "host/process/clock.h"
+#include "host/engine/state.h"
 
-/* A wish that waits for the service's word. The member may have ended by then; it stays in the
+/* A request that the service has not answered. The member may have ended by then; it stays in the
  * list. */
-struct wish {
+struct pending {
     struct ml_engine *engine;
     struct ml_member *member;
     ml_control_done *on_done;
     void *context;
 };
 
-static const char *refusal_of(const struct ml_engine *engine, const struct ml_member *member) {
+/* Why the request cannot be carried out; "": it can. */
+static const char *
+refusal_of(const struct ml_engine *engine, struct ml_member *member, bool is_start) {
     if (member->state != ML_MEMBER_RUNNING) {
         return "it has ended";
     }
     if (ml_recording_is_lost(member->recording) || member->endpoint.control_fd < 0) {
         return member->note[0] != '\0' ? member->note : "it has no pipe to the service";
     }
-    if (ml_wish_waits(member->wish)) {
+    if (ml_request_waits(member->request)) {
         return "it is just being started or stopped";
     }
-    return engine->service_state == ML_ENGINE_ALONE ? "there is no memlog-service any more" : "";
+    if (engine->service_state == ML_ENGINE_ALONE) {
+        return "there is no memlog-service any more";
+    }
+    if (ml_recording_is_on(member->recording) == is_start) {
+        return is_start ? "it is being recorded already" : "it is not being recorded";
+    }
+    return is_start && ml_targets_forbid(engine, member) ? member->note : "";
 }
 
 static void set_stopped_note(struct ml_member *member) {
@@ -49,36 +56,40 @@ static const char *begin(struct ml_engine *engine, struct ml_member *member) {
 static void on_begun(
     void *context, enum ml_status status, const struct memlog_service_begin_profile_reply *reply
 ) {
-    struct wish *wish = context;
-    struct ml_member *member = wish->member;
+    struct pending *pending = context;
+    struct ml_member *member = pending->member;
     const char *trouble = "memlog-service has died; try again";
-    member->wish = ml_wish_settled(member->wish);
+    member->request = ml_request_settled(member->request);
     if (ml_recording_is_lost(member->recording)) { /* meanwhile */
         trouble = member->note;
     } else if (status == ML_OK && reply->running && member->state == ML_MEMBER_RUNNING) {
-        trouble = begin(wish->engine, member);
+        trouble = begin(pending->engine, member);
         if (trouble[0] == '\0') {
             ml_member_set_recording(member, ML_RECORDING_SERVE);
         }
     } else if (status == ML_OK) {
         trouble = "it has ended";
     }
-    wish->on_done(wish->context, trouble);
-    free(wish);
+    pending->on_done(pending->context, trouble);
+    free(pending);
 }
 
-static struct wish *wish_new(
-    struct ml_engine *engine, struct ml_member *member, ml_control_done *on_done, void *context
+static struct pending *pending_new(
+    struct ml_engine *engine,
+    struct ml_member *member,
+    enum ml_request request,
+    ml_control_done *on_done,
+    void *context
 ) {
-    struct wish *wish = calloc(1, sizeof(*wish));
-    if (wish == NULL) {
+    struct pending *pending = calloc(1, sizeof(*pending));
+    if (pending == NULL) {
         on_done(context, "no memory");
         return NULL;
     }
-    member->wish = member->wish == ML_WISH_START ? ML_WISH_STARTING : ML_WISH_STOPPING;
-    *wish =
-        (struct wish){.engine = engine, .member = member, .on_done = on_done, .context = context};
-    return wish;
+    member->request = request;
+    *pending = (struct pending
+    ){.engine = engine, .member = member, .on_done = on_done, .context = context};
+    return pending;
 }
 
 void ml_engine_start_member(
@@ -89,31 +100,28 @@ void ml_engine_start_member(
     ml_control_done *on_done,
     void *context
 ) {
-    const char *refusal = refusal_of(engine, member);
-    if (refusal[0] == '\0' && ml_recording_is_on(member->recording)) {
-        refusal = "it is being recorded already";
-    }
-    if (refusal[0] == '\0' && ml_targets_forbid(engine, member)) {
-        refusal = member->note;
-    }
-    if (refusal[0] != '\0') {
-        on_done(context, refusal);
+    const char *trouble = refusal_of(engine, member, true);
+    if (trouble[0] != '\0') {
+        on_done(context, trouble);
         return;
     }
-    member->wish = ML_WISH_START;
+    member->request = ML_REQUEST_START;
     member->sampling_bytes = sampling_bytes;
     member->stack_mode = stack_mode;
     if (ml_recording_in_service(member->recording)) {
-        struct wish *wish = wish_new(engine, member, on_done, context);
-        if (wish != NULL) {
-            ml_service_link_begin_profile(
-                &engine->link, member->id, member->profile + 1, on_begun, wish
+        const struct memlog_service_begin_profile_request request = {
+            .id = member->id, .profile = member->profile + 1};
+        struct pending *pending =
+            pending_new(engine, member, ML_REQUEST_STARTING, on_done, context);
+        if (pending != NULL) {
+            ML_SERVICE_ASK(
+                &engine->link, memlog_service_begin_profile, &request, on_begun, pending
             );
         }
         return;
     }
     ml_member_empty_pipe(member);
-    const char *trouble = begin(engine, member);
+    trouble = begin(engine, member);
     if (trouble[0] == '\0') {
         ml_member_set_recording(member, ML_RECORDING_EMPTY);
         ml_member_record(engine, member);
@@ -124,41 +132,42 @@ void ml_engine_start_member(
 static void on_stopped(
     void *context, enum ml_status status, const struct memlog_service_stop_client_reply *reply
 ) {
-    struct wish *wish = context;
-    struct ml_member *member = wish->member;
+    struct pending *pending = context;
+    struct ml_member *member = pending->member;
     (void)reply;
-    member->wish = ml_wish_settled(member->wish);
+    member->request = ml_request_settled(member->request);
     if (member->state == ML_MEMBER_RUNNING) {
-        (void)!ml_member_enable(wish->engine, member, false);
+        (void)!ml_member_enable(pending->engine, member, false);
         ml_member_set_recording(member, ML_RECORDING_STOP);
         if (!ml_recording_is_lost(member->recording)) {
             set_stopped_note(member);
         }
     }
-    wish->on_done(
-        wish->context,
+    pending->on_done(
+        pending->context,
         status == ML_OK ? "" : "memlog-service died meanwhile: it is stopped, its profile is gone"
     );
-    free(wish);
+    free(pending);
 }
 
 void ml_engine_stop_member(
     struct ml_engine *engine, struct ml_member *member, ml_control_done *on_done, void *context
 ) {
-    const char *refusal = refusal_of(engine, member);
-    if (refusal[0] == '\0' && !ml_recording_is_on(member->recording)) {
-        refusal = "it is not being recorded";
-    }
+    const char *refusal = refusal_of(engine, member, false);
     if (refusal[0] != '\0') {
         on_done(context, refusal);
         return;
     }
-    member->wish = ML_WISH_STOP;
+    member->request = ML_REQUEST_STOP;
     member->stopped = ml_engine_timestamp(engine);
     if (ml_recording_in_service(member->recording)) {
-        struct wish *wish = wish_new(engine, member, on_done, context);
-        if (wish != NULL) {
-            ml_service_link_stop(&engine->link, member->id, on_stopped, wish);
+        const struct memlog_service_stop_client_request request = {.id = member->id};
+        struct pending *pending =
+            pending_new(engine, member, ML_REQUEST_STOPPING, on_done, context);
+        if (pending != NULL) {
+            ML_SERVICE_ASK(
+                &engine->link, memlog_service_stop_client, &request, on_stopped, pending
+            );
         }
         return;
     }
@@ -166,17 +175,4 @@ void ml_engine_stop_member(
     ml_member_set_recording(member, ML_RECORDING_STOP);
     set_stopped_note(member);
     on_done(context, "");
-}
-
-static void on_forbidden(void *context, const char *trouble) {
-    struct ml_member *member = context;
-    (void)trouble;
-    (void)ml_targets_forbid(member->members->context, member);
-}
-
-void ml_engine_stop_forbidden(struct ml_engine *engine, struct ml_member *member) {
-    if (ml_recording_is_on(member->recording) && !ml_wish_waits(member->wish) &&
-        ml_targets_forbid(engine, member)) {
-        ml_engine_stop_member(engine, member, on_forbidden, member);
-    }
 }

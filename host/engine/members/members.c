@@ -6,7 +6,6 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#include "host/engine/members/control.h"
 #include "host/engine/members/recorder.h"
 #include "host/engine/members/targets.h"
 #include "host/process/clock.h"
@@ -105,6 +104,20 @@ static bool may_begin(enum ml_recording state) {
            !ml_recording_in_service(state);
 }
 
+static void on_forbidden(void *context, const char *trouble) {
+    struct ml_member *member = context;
+    (void)trouble;
+    (void)ml_targets_forbid(engine_of(member), member);
+}
+
+/* It is another program than it was: if that one must not be recorded, stop. */
+static void stop_forbidden(struct ml_engine *engine, struct ml_member *member) {
+    if (ml_recording_is_on(member->recording) && !ml_request_waits(member->request) &&
+        ml_targets_forbid(engine, member)) {
+        ml_engine_stop_member(engine, member, on_forbidden, member);
+    }
+}
+
 void ml_member_look(struct ml_engine *engine, struct ml_member *member) {
     if (member->state != ML_MEMBER_RUNNING) {
         return;
@@ -136,7 +149,7 @@ void ml_member_look(struct ml_engine *engine, struct ml_member *member) {
         ml_service_link_update(&engine->link, member);
     }
     if (is_another) {
-        ml_engine_stop_forbidden(engine, member);
+        stop_forbidden(engine, member);
     }
 }
 

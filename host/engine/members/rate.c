@@ -76,7 +76,7 @@ static void on_timer(struct ev_loop *loop, ev_timer *watcher, int events) {
         }
     }
     if (any) {
-        ml_service_link_figures(&engine->link, on_figures, engine);
+        ml_engine_figures(engine, on_figures, engine);
     } else {
         ev_timer_stop(loop, watcher);
     }

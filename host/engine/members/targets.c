@@ -24,7 +24,7 @@ void ml_targets_close(struct ml_engine *engine) {
     ml_name_rules_fini(&engine->targets->names);
 }
 
-bool ml_targets_forbid(struct ml_engine *engine, struct ml_member *member) {
+bool ml_targets_forbid(const struct ml_engine *engine, struct ml_member *member) {
     for (unsigned i = 0; i < ML_NEVER_LISTS; i++) {
         const int line = ml_never_list_match(
             &engine->targets->never[i], member->line.joined, member->executable
@@ -78,9 +78,9 @@ bool ml_targets_want(struct ml_engine *engine, struct ml_member *member) {
     if (member->left_out) {
         return false;
     }
-    const enum ml_wish wish = ml_wish_settled(member->wish);
-    if (wish != ML_WISH_NONE) {
-        return wish == ML_WISH_START && engine->service_state != ML_ENGINE_ALONE;
+    const enum ml_request request = ml_request_settled(member->request);
+    if (request != ML_REQUEST_NONE) {
+        return request == ML_REQUEST_START && engine->service_state != ML_ENGINE_ALONE;
     }
     const bool left_out = ml_mode_leaves_out(options->only, options->never, &member->line, why);
     bool wanted =

@@ -21,7 +21,7 @@ ml_targets_open(struct ml_engine *engine, struct ml_error_message *error);
 void ml_targets_close(struct ml_engine *engine);
 
 /* Whether it must never be recorded; its note says why then. */
-bool ml_targets_forbid(struct ml_engine *engine, struct ml_member *member);
+bool ml_targets_forbid(const struct ml_engine *engine, struct ml_member *member);
 
 /* Whether it shall be recorded, by what is known of it now. */
 bool ml_targets_want(struct ml_engine *engine, struct ml_member *member);

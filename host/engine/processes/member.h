@@ -55,34 +55,30 @@ enum memlog_service_process_state ml_member_state_told(enum ml_member_state stat
 
 struct ml_members;
 
-/* What somebody has said of a process; it goes before the mode, and with the process through its
- * execs. */
-enum ml_wish {
-    ML_WISH_NONE = 0,
-    ML_WISH_START,
-    ML_WISH_STOP,
-    ML_WISH_STARTING, /* the service has been told, and has not answered */
-    ML_WISH_STOPPING
+/* What a person has asked for. It goes before the mode, and stays with the process through execs.
+ */
+enum ml_request {
+    ML_REQUEST_NONE = 0,
+    ML_REQUEST_START,
+    ML_REQUEST_STOP,
+    ML_REQUEST_STARTING, /* the service has been told, and has not answered */
+    ML_REQUEST_STOPPING
 };
 
 /* The service has not answered yet. */
-static inline bool ml_wish_waits(enum ml_wish wish) {
-    return wish == ML_WISH_STARTING || wish == ML_WISH_STOPPING;
+static inline bool ml_request_waits(enum ml_request request) {
+    return request == ML_REQUEST_STARTING || request == ML_REQUEST_STOPPING;
 }
 
-/* What is wished, answered or not. */
-static inline enum ml_wish ml_wish_settled(enum ml_wish wish) {
-    switch (wish) {
-    case ML_WISH_STARTING:
-        return ML_WISH_START;
-    case ML_WISH_STOPPING:
-        return ML_WISH_STOP;
-    case ML_WISH_NONE:
-    case ML_WISH_START:
-    case ML_WISH_STOP:
-        break;
-    }
-    return wish;
+/* What is asked for, answered or not. */
+static inline enum ml_request ml_request_settled(enum ml_request request) {
+    static const enum ml_request settled[] = {
+        [ML_REQUEST_START] = ML_REQUEST_START,
+        [ML_REQUEST_STOP] = ML_REQUEST_STOP,
+        [ML_REQUEST_STARTING] = ML_REQUEST_START,
+        [ML_REQUEST_STOPPING] = ML_REQUEST_STOP,
+    };
+    return settled[request];
 }
 
 /* How a member came to be. */
@@ -135,7 +131,7 @@ struct ml_member {
     enum ml_recording recording; /* by ml_member_set_recording alone */
     bool from_startup;           /* recorded from its first instruction */
     char trouble[256];           /* why its profile cannot be complete; "" if it can */
-    enum ml_wish wish;
+    enum ml_request request;
     struct ml_member_question sampled_alone;
     uint64_t sampling_bytes; /* of its own; 0: the run's, and the run's stack mode */
     uint32_t stack_mode;

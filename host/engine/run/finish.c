@@ -83,7 +83,8 @@ static void drain(struct ml_engine *engine) {
         return;
     }
     ml_dump_guard(engine, ML_DRAIN_DEADLINE_MS);
-    ml_service_link_drain(&engine->link, ML_DRAIN_DEADLINE_MS, on_drained, engine);
+    const struct memlog_service_drain_request request = {.deadline_ms = ML_DRAIN_DEADLINE_MS};
+    ML_SERVICE_ASK(&engine->link, memlog_service_drain, &request, on_drained, engine);
 }
 
 void ml_engine_finish(struct ml_engine *engine, ml_dump_done *on_done, void *context) {

@@ -90,17 +90,18 @@ static void give_up(struct ml_engine *engine, const char *why) {
 
 static void on_service_gone(void *context, const char *why) {
     struct ml_engine *engine = context;
+    struct ml_supervisor *supervisor = engine->supervisor;
     const struct memlog_service_moment now = ml_clock_timestamp(engine->clock);
     const bool served = engine->service_state == ML_ENGINE_SERVING;
     const uint64_t served_ns =
-        served ? now.monotonic_ns - engine->supervisor->serving_since.monotonic_ns : 0;
+        served ? now.monotonic_ns - supervisor->serving_since.monotonic_ns : 0;
     const bool was_dead = ml_engine_service_is_dead(engine->service_state);
     if (!was_dead) {
-        engine->supervisor->died = now;
+        supervisor->died = now;
     }
     set_state(engine, ML_ENGINE_DIED);
     const struct ml_restart_verdict verdict = ml_restart_policy_died(
-        &engine->supervisor->restart_policy, served_ns / NS_PER_MS, last_words(engine)
+        &supervisor->restart_policy, served_ns / NS_PER_MS, last_words(engine)
     );
     uint32_t lost = 0;
     const bool had_any = ml_engine_detach_members(engine, &lost);
@@ -115,7 +116,7 @@ static void on_service_gone(void *context, const char *why) {
         (void)snprintf(
             reason, sizeof(reason), "what memlog-service had recorded is gone with it%s", ended
         );
-        add_gap(engine, &engine->supervisor->serving_since, &now, reason);
+        add_gap(engine, &supervisor->serving_since, &now, reason);
     }
     leave_out(engine, verdict.poison);
     if (!verdict.again) {
@@ -123,7 +124,7 @@ static void on_service_gone(void *context, const char *why) {
         return;
     }
     ml_timer_start(
-        engine->loop, &engine->supervisor->restart_timer, dying_s + (double)verdict.delay_ms / 1000.
+        engine->loop, &supervisor->restart_timer, dying_s + (double)verdict.delay_ms / 1000.
     );
 }
 
@@ -149,23 +150,23 @@ static bool tell_ending(struct ml_engine *engine) {
 
 static void on_service_ready(void *context, const char *missing_sandbox) {
     struct ml_engine *engine = context;
+    struct ml_supervisor *supervisor = engine->supervisor;
     const bool takes_over = ml_engine_service_is_dead(engine->service_state);
     set_state(engine, ML_ENGINE_READY);
     if (takes_over) {
         const struct memlog_service_moment now = ml_clock_timestamp(engine->clock);
-        engine->supervisor->serving_since = now;
+        supervisor->serving_since = now;
         char reason[128];
-        (void
-        )snprintf(reason, sizeof(reason), "%s: nothing was seen", engine->supervisor->last_ending);
-        add_gap(engine, &engine->supervisor->died, &now, reason);
+        (void)snprintf(reason, sizeof(reason), "%s: nothing was seen", supervisor->last_ending);
+        add_gap(engine, &supervisor->died, &now, reason);
         ml_engine_notice(
             engine,
             "%s; another one has taken over, what was recorded before is not in the dumps from now "
             "on",
-            engine->supervisor->last_ending
+            supervisor->last_ending
         );
         /* Last, for this one may die over what it is given, which is noticed while it is given. */
-        ml_engine_attach_members(engine, engine->supervisor->last_ending);
+        ml_engine_attach_members(engine, supervisor->last_ending);
         if (engine->service_state == ML_ENGINE_SERVING) {
             ml_finish_resume(engine);
         }
@@ -295,17 +296,24 @@ static uint64_t default_memory_bytes(void) {
 }
 
 static enum ml_status start(struct ml_engine *engine, struct ml_error_message *error) {
-    const struct memlog_service_setup service_setup = {
-        .version = MEMLOG_SERVICE_SERVICE_VERSION,
-        .clock = (enum memlog_service_clock)engine->clock,
-        .start = engine->start,
-        .keep_processes = engine->options->keep_processes,
-        .max_memory_bytes = engine->options->service_memory_bytes != 0
-                                ? engine->options->service_memory_bytes
-                                : default_memory_bytes(),
-        .max_client_bytes = engine->options->client_memory_bytes,
-        .triggers = engine->options->triggers.service,
-    };
+    struct ml_supervisor *supervisor = engine->supervisor;
+    const struct ml_options *options = engine->options;
+    const struct ml_service_start service = {
+        .path = supervisor->path,
+        .sandbox = options->sandbox,
+        .inherited = engine->inherited,
+        .words_fd = supervisor->words_fd,
+        .one_worker = supervisor->restart_policy.deaths > 0,
+        .setup = {
+            .version = MEMLOG_SERVICE_SERVICE_VERSION,
+            .clock = (enum memlog_service_clock)engine->clock,
+            .start = engine->start,
+            .keep_processes = options->keep_processes,
+            .max_memory_bytes = options->service_memory_bytes != 0 ? options->service_memory_bytes
+                                                                   : default_memory_bytes(),
+            .max_client_bytes = options->client_memory_bytes,
+            .triggers = options->triggers.service,
+        }};
     const struct ml_service_events events = {
         .on_ready = on_service_ready,
         .on_gone = on_service_gone,
@@ -313,19 +321,9 @@ static enum ml_status start(struct ml_engine *engine, struct ml_error_message *e
         .on_memory_short = on_memory_short,
         .context = engine,
     };
-    engine->supervisor->ending = (struct ml_ending){.known = false};
-    const enum ml_status status = ml_service_link_open(
-        &engine->link,
-        engine->loop,
-        engine->supervisor->path,
-        engine->options->sandbox,
-        engine->inherited,
-        engine->supervisor->words_fd,
-        engine->supervisor->restart_policy.deaths > 0,
-        &service_setup,
-        &events,
-        error
-    );
+    supervisor->ending = (struct ml_ending){.known = false};
+    const enum ml_status status =
+        ml_service_link_open(&engine->link, engine->loop, &service, &events, error);
     if (status == ML_OK && engine->on_service != NULL) {
         engine->on_service(engine->context, engine->link.pid);
     }
@@ -356,23 +354,20 @@ static void on_restart_timer(struct ev_loop *loop, ev_timer *watcher, int events
 
 enum ml_status
 ml_engine_service_open(struct ml_engine *engine, const char *path, struct ml_error_message *error) {
+    struct ml_supervisor *supervisor = engine->supervisor;
     ml_rates_init(engine);
-    ml_timer_init(&engine->supervisor->restart_timer, on_restart_timer, engine);
-    engine->supervisor->serving_since = engine->start;
-    engine->supervisor->path = strdup(path);
+    ml_timer_init(&supervisor->restart_timer, on_restart_timer, engine);
+    supervisor->serving_since = engine->start;
+    supervisor->path = strdup(path);
     engine->link.pidfd = -1;
-    engine->supervisor->words_fd =
-        memfd_create("memlog-last-words", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    if (engine->supervisor->words_fd >= 0 &&
-        (ftruncate(engine->supervisor->words_fd, ML_LAST_WORDS_BYTES) != 0 ||
-         fcntl(
-             engine->supervisor->words_fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL
-         ) != 0)) {
-        (void)close(engine->supervisor->words_fd);
-        engine->supervisor->words_fd = -1; /* then nobody is suspected */
+    supervisor->words_fd = memfd_create("memlog-last-words", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (supervisor->words_fd >= 0 &&
+        (ftruncate(supervisor->words_fd, ML_LAST_WORDS_BYTES) != 0 ||
+         fcntl(supervisor->words_fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0
+        )) {
+        ml_descriptor_close(&supervisor->words_fd); /* then nobody is suspected */
     }
-    const enum ml_status status =
-        engine->supervisor->path != NULL ? start(engine, error) : ML_ENV_MEMORY;
+    const enum ml_status status = supervisor->path != NULL ? start(engine, error) : ML_ENV_MEMORY;
     if (status != ML_OK) {
         ml_engine_service_close(engine);
     }
@@ -380,10 +375,11 @@ ml_engine_service_open(struct ml_engine *engine, const char *path, struct ml_err
 }
 
 void ml_engine_service_close(struct ml_engine *engine) {
-    ev_timer_stop(engine->loop, &engine->supervisor->restart_timer);
+    struct ml_supervisor *supervisor = engine->supervisor;
+    ev_timer_stop(engine->loop, &supervisor->restart_timer);
     ml_rates_fini(engine);
     ml_service_link_close(&engine->link);
-    free(engine->supervisor->path);
-    engine->supervisor->path = NULL;
-    ml_descriptor_close(&engine->supervisor->words_fd);
+    free(supervisor->path);
+    supervisor->path = NULL;
+    ml_descriptor_close(&supervisor->words_fd);
 }

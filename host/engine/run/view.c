@@ -1,6 +1,5 @@
 /* What people are shown of a run: by the page, which knows no internals. Room: host. */
 #include "host/engine/list/judge.h"
-#include "host/engine/members/control.h"
 #include "host/engine/state.h"
 
 uint32_t ml_engine_processes_count(const struct ml_engine *engine) {
@@ -79,44 +78,13 @@ struct ml_engine_told ml_engine_told(const struct ml_engine *engine, uint32_t in
     };
 }
 
-void ml_engine_figures(struct ml_engine *engine, ml_engine_on_figures *on_reply, void *context) {
-    ml_service_link_figures(&engine->link, on_reply, context);
+struct ml_member *ml_engine_running(const struct ml_engine *engine, pid_t pid) {
+    return ml_members_running(&engine->members, pid);
 }
 
-enum ml_engine_who ml_engine_who(const struct ml_engine *engine, pid_t pid, uint32_t *out_id) {
-    const struct ml_member *member = ml_members_running(&engine->members, pid);
-    if (member != NULL) {
-        *out_id = member->id;
-        return ML_ENGINE_RUNNING;
-    }
-    return ml_members_newest(&engine->members, pid) != NULL ? ML_ENGINE_ENDED : ML_ENGINE_NOBODY;
-}
-
-void ml_engine_start_process(
-    struct ml_engine *engine,
-    uint32_t id,
-    uint64_t sampling_bytes,
-    uint32_t stack_mode,
-    ml_control_done *on_done,
-    void *context
-) {
-    struct ml_member *member = ml_members_find(&engine->members, id);
-    if (member == NULL) {
-        on_done(context, "there is no such process");
-        return;
-    }
-    ml_engine_start_member(engine, member, sampling_bytes, stack_mode, on_done, context);
-}
-
-void ml_engine_stop_process(
-    struct ml_engine *engine, uint32_t id, ml_control_done *on_done, void *context
-) {
-    struct ml_member *member = ml_members_find(&engine->members, id);
-    if (member == NULL) {
-        on_done(context, "there is no such process");
-        return;
-    }
-    ml_engine_stop_member(engine, member, on_done, context);
+bool ml_engine_has_ended(const struct ml_engine *engine, pid_t pid) {
+    const struct ml_member *member = ml_members_newest(&engine->members, pid);
+    return member != NULL && member->state != ML_MEMBER_RUNNING;
 }
 
 const struct ml_options *ml_engine_options(const struct ml_engine *engine) {

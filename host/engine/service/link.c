@@ -17,12 +17,14 @@
 /* For the service to end after its socket was closed. */
 enum { CLOSE_TIMEOUT_MS = 2000 };
 
-static void tell_gone(struct ml_service_link *link, const char *why) {
+static void hang_up(struct ml_service_link *link) {
     struct ml_channel *channel = link->channel;
     link->channel = NULL;
-    if (channel != NULL) {
-        ml_channel_free(channel);
-    }
+    ml_channel_free(channel);
+}
+
+static void tell_gone(struct ml_service_link *link, const char *why) {
+    hang_up(link);
     if (!link->told) {
         link->told = true;
         link->events.on_gone(link->events.context, why);
@@ -84,21 +86,30 @@ static void on_configured(
     link->events.on_ready(link->events.context, missing);
 }
 
+/* What the child needs. */
+struct birth {
+    const struct ml_service_start *start;
+    int socket_fd;
+    char *const *argv;
+};
+
 /* The child's side. A session of its own: the terminal's signals are for the program. */
-__attribute__((noreturn)) static void run_service(
-    const int fds[2], const char *path, char *const *argv, const struct ml_inherited *inherited
-) {
+static void run_service(void *context) {
+    const struct birth *birth = context;
     static char *const no_environment[] = {NULL};
     (void)setsid();
-    ml_inherited_restore(inherited);
+    ml_inherited_restore(birth->start->inherited);
     sigset_t none;
     (void)sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
     /* Its standard input and output are nobody's; stderr it shares, to name its trouble. */
     int null_fd = open("/dev/null", O_RDWR);
     /* Out of the way first: one may have the number that another one is to get. */
-    const int socket_fd = fcntl(fds[0], F_DUPFD_CLOEXEC, ML_SERVICE_WORDS_FD + 1);
-    const int words_fd = fds[1] < 0 ? -1 : fcntl(fds[1], F_DUPFD_CLOEXEC, ML_SERVICE_WORDS_FD + 1);
+    const int socket_fd = fcntl(birth->socket_fd, F_DUPFD_CLOEXEC, ML_SERVICE_WORDS_FD + 1);
+    const int words_fd =
+        birth->start->words_fd < 0
+            ? -1
+            : fcntl(birth->start->words_fd, F_DUPFD_CLOEXEC, ML_SERVICE_WORDS_FD + 1);
     (void)dup2(socket_fd, ML_SERVICE_FD);
     (void)close(ML_SERVICE_WORDS_FD);
     if (words_fd >= 0) {
@@ -111,29 +122,13 @@ __attribute__((noreturn)) static void run_service(
             (void)close(null_fd);
         }
     }
-    (void)execve(path, argv, no_environment);
+    (void)execve(birth->start->path, birth->argv, no_environment);
     _exit(127);
-}
-
-struct birth {
-    const int *fds;
-    const char *path;
-    char *const *argv;
-    const struct ml_inherited *inherited;
-};
-
-static void run_birth(void *context) {
-    const struct birth *birth = context;
-    run_service(birth->fds, birth->path, birth->argv, birth->inherited);
 }
 
 static enum ml_status start_service(
     struct ml_service_link *link,
-    const char *path,
-    enum ml_sandbox sandbox,
-    const struct ml_inherited *inherited,
-    int words_fd,
-    bool one_worker,
+    const struct ml_service_start *start,
     int *out_fd,
     struct ml_error_message *error
 ) {
@@ -143,16 +138,12 @@ static enum ml_status start_service(
         return ML_ENV_SYSTEM;
     }
     char name[] = "memlog-service";
-    char sandbox_argument[32];
-    (void)snprintf(
-        sandbox_argument, sizeof(sandbox_argument), "--sandbox=%s", ml_sandbox_names[sandbox]
-    );
-    char workers_argument[] = "--workers=1";
-    char *const argv[] = {name, sandbox_argument, one_worker ? workers_argument : NULL, NULL};
-    int pidfd = -1;
-    const int fds[] = {ends[1], words_fd};
-    struct birth birth = {.fds = fds, .path = path, .argv = argv, .inherited = inherited};
-    pid_t pid = ml_orphan_start(run_birth, &birth, &pidfd);
+    char sandbox[32];
+    (void)snprintf(sandbox, sizeof(sandbox), "--sandbox=%s", ml_sandbox_names[start->sandbox]);
+    char workers[] = "--workers=1";
+    char *const argv[] = {name, sandbox, start->one_worker ? workers : NULL, NULL};
+    struct birth birth = {.start = start, .socket_fd = ends[1], .argv = argv};
+    const pid_t pid = ml_orphan_start(run_service, &birth, &link->pidfd);
     (void)close(ends[1]);
     if (pid < 0) {
         ml_error_set(error, "cannot start a process: %s", strerror(errno));
@@ -160,36 +151,26 @@ static enum ml_status start_service(
         return ML_ENV_SYSTEM;
     }
     link->pid = pid;
-    link->pidfd = pidfd;
     *out_fd = ends[0];
     return ML_OK;
 }
 
-/* A send that failed. A full queue means a service that has taken nothing for 128 MiB of orders: it
- * hangs. */
-static void note_status(struct ml_service_link *link, enum ml_status status) {
-    if (status == ML_OK || link->channel == NULL) {
-        return;
+void ml_service_link_sent(struct ml_service_link *link, enum ml_status status) {
+    if (status != ML_OK && link->channel != NULL) {
+        tell_gone(link, ml_status_text(status));
     }
-    tell_gone(link, ml_status_text(status));
 }
 
 enum ml_status ml_service_link_open(
     struct ml_service_link *link,
     struct ev_loop *loop,
-    const char *service_path,
-    enum ml_sandbox sandbox,
-    const struct ml_inherited *inherited,
-    int words_fd,
-    bool one_worker,
-    const struct memlog_service_setup *setup,
+    const struct ml_service_start *start,
     const struct ml_service_events *events,
     struct ml_error_message *error
 ) {
     *link = (struct ml_service_link){.events = *events, .pidfd = -1};
     int fd = -1;
-    enum ml_status status =
-        start_service(link, service_path, sandbox, inherited, words_fd, one_worker, &fd, error);
+    enum ml_status status = start_service(link, start, &fd, error);
     if (status != ML_OK) {
         return status;
     }
@@ -205,8 +186,8 @@ enum ml_status ml_service_link_open(
         ml_service_link_close(link);
         return status;
     }
-    const struct memlog_service_configure_request request = {.setup = *setup};
-    note_status(
+    const struct memlog_service_configure_request request = {.setup = start->setup};
+    ml_service_link_sent(
         link,
         memlog_service_configure(ml_channel_port(link->channel), &request, on_configured, link)
     );
@@ -215,11 +196,7 @@ enum ml_status ml_service_link_open(
 
 void ml_service_link_close(struct ml_service_link *link) {
     link->told = true;
-    struct ml_channel *channel = link->channel;
-    link->channel = NULL;
-    if (channel != NULL) {
-        ml_channel_free(channel);
-    }
+    hang_up(link);
     if (link->pidfd < 0) {
         return;
     }
@@ -284,7 +261,7 @@ void ml_service_link_add(
         .staging = member->endpoint.staging_fd,
     };
     struct ml_string *line = fill_line(&member->line, &request.client.command_line);
-    note_status(link, memlog_service_add_client(ml_channel_port(link->channel), &request));
+    ml_service_link_sent(link, memlog_service_add_client(ml_channel_port(link->channel), &request));
     free(line);
 }
 
@@ -307,7 +284,9 @@ void ml_service_link_trouble(
              .trouble = ml_string_of(trouble)},
     };
     struct ml_string *line = fill_line(&member->line, &request.facts.command_line);
-    note_status(link, memlog_service_update_process(ml_channel_port(link->channel), &request));
+    ml_service_link_sent(
+        link, memlog_service_update_process(ml_channel_port(link->channel), &request)
+    );
     free(line);
 }
 
@@ -356,7 +335,9 @@ void ml_service_link_show(
             .threads = {.items = threads, .count = view->threads_count},
             .memory = {.items = memory, .count = view->mappings_count},
         }};
-    note_status(link, memlog_service_show_process(ml_channel_port(link->channel), &request));
+    ml_service_link_sent(
+        link, memlog_service_show_process(ml_channel_port(link->channel), &request)
+    );
     free(threads);
     free(memory);
 }
@@ -373,83 +354,5 @@ void ml_service_link_end(struct ml_service_link *link, const struct ml_member *m
              .signal = (uint32_t)member->ending.signal,
              .end = member->end},
     };
-    note_status(link, memlog_service_end_client(ml_channel_port(link->channel), &request));
-}
-
-/* Ask, and answer at once where nobody can be asked. */
-#define ASK(link, send, request, on_reply, context)                                                \
-    do {                                                                                           \
-        enum ml_status status = ML_PEER_CLOSED;                                                    \
-        if ((link)->channel != NULL) {                                                             \
-            status = send(ml_channel_port((link)->channel), request, on_reply, context);           \
-        }                                                                                          \
-        if (status != ML_OK) {                                                                     \
-            on_reply(context, status, NULL);                                                       \
-            note_status(link, status);                                                             \
-        }                                                                                          \
-    } while (false)
-
-void ml_service_link_drain(
-    struct ml_service_link *link,
-    uint32_t deadline_ms,
-    void (*on_reply
-    )(void *context, enum ml_status status, const struct memlog_service_drain_reply *reply),
-    void *context
-) {
-    const struct memlog_service_drain_request request = {.deadline_ms = deadline_ms};
-    ASK(link, memlog_service_drain, &request, on_reply, context);
-}
-
-void ml_service_link_dump(
-    struct ml_service_link *link,
-    const struct memlog_service_dump_request *request,
-    void (*on_reply
-    )(void *context, enum ml_status status, const struct memlog_service_dump_reply *reply),
-    void *context
-) {
-    ASK(link, memlog_service_dump, request, on_reply, context);
-}
-
-void ml_service_link_figures(
-    struct ml_service_link *link,
-    void (*on_reply
-    )(void *context, enum ml_status status, const struct memlog_service_figures_reply *reply),
-    void *context
-) {
-    const struct memlog_service_figures_request request = {.nothing = 0};
-    ASK(link, memlog_service_figures, &request, on_reply, context);
-}
-
-void ml_service_link_begin_profile(
-    struct ml_service_link *link,
-    uint32_t id,
-    uint32_t profile,
-    void (*on_reply
-    )(void *context, enum ml_status status, const struct memlog_service_begin_profile_reply *reply),
-    void *context
-) {
-    const struct memlog_service_begin_profile_request request = {.id = id, .profile = profile};
-    ASK(link, memlog_service_begin_profile, &request, on_reply, context);
-}
-
-void ml_service_link_stop(
-    struct ml_service_link *link,
-    uint32_t id,
-    void (*on_reply
-    )(void *context, enum ml_status status, const struct memlog_service_stop_client_reply *reply),
-    void *context
-) {
-    const struct memlog_service_stop_client_request request = {.id = id};
-    ASK(link, memlog_service_stop_client, &request, on_reply, context);
-}
-
-void ml_service_link_observe(
-    struct ml_service_link *link,
-    const struct memlog_service_observation *observation,
-    void (*on_reply
-    )(void *context, enum ml_status status, const struct memlog_service_observe_reply *reply),
-    void *context
-) {
-    const struct memlog_service_observe_request request = {.observation = *observation};
-    ASK(link, memlog_service_observe, &request, on_reply, context);
+    ml_service_link_sent(link, memlog_service_end_client(ml_channel_port(link->channel), &request));
 }

@@ -1,8 +1,8 @@
 /* The sandboxed service: started, spoken to, and its end noticed. Room: host. Context: the host's
  * one thread, on its loop.
  *
- * One rule: a link that is down takes every order and does nothing with it; who asks for an answer
- * gets one, always. The program that is profiled never waits for the service. */
+ * One rule: a link that is down takes every message and does nothing with it; who asks for an
+ * answer gets one, always. The program that is profiled never waits for the service. */
 #ifndef MEMLOG_HOST_ENGINE_SERVICE_LINK_H
 #define MEMLOG_HOST_ENGINE_SERVICE_LINK_H
 
@@ -15,11 +15,11 @@
 #include "host/policy/options.h"
 #include "host/process/launcher.h"
 #include "host/process/view.h"
+#include "ipc/channel/channel.h"
 #include "ipc/wire/ml_status.h"
 #include "mojom_like_idl/contracts/heap_service_mojom.h"
 
 struct ev_loop;
-struct ml_channel;
 
 /* The descriptors at which the service finds its socket, and the page for its last words. */
 enum { ML_SERVICE_FD = 3, ML_SERVICE_WORDS_FD = 4 };
@@ -45,21 +45,24 @@ struct ml_service_link {
     bool told; /* on_gone was called */
 };
 
-/* Start the service and configure it; `words_fd` (ipc/wire/last_words.h) is borrowed, -1: none; on
- * one core when `one_worker`, so that it can say whose data it is at work on. One that ends at once
- * is told by on_gone, perhaps before this returns.
+struct ml_service_start {
+    const char *path;
+    enum ml_sandbox sandbox;
+    const struct ml_inherited *inherited;
+    int words_fd;    /* ipc/wire/last_words.h; borrowed; -1: none */
+    bool one_worker; /* on one core, so that it can say whose data it is at work on */
+    struct memlog_service_setup setup;
+};
+
+/* Start the service and configure it. One that ends at once is told by on_gone, perhaps before this
+ * returns.
  *
  * Errors: ML_ENV_* with an error message.
  * Owner:  `link` stays where it is until ml_service_link_close. */
 ML_NODISCARD enum ml_status ml_service_link_open(
     struct ml_service_link *link,
     struct ev_loop *loop,
-    const char *service_path,
-    enum ml_sandbox sandbox,
-    const struct ml_inherited *inherited,
-    int words_fd,
-    bool one_worker,
-    const struct memlog_service_setup *setup,
+    const struct ml_service_start *start,
     const struct ml_service_events *events,
     struct ml_error_message *error
 );
@@ -70,7 +73,7 @@ void ml_service_link_close(struct ml_service_link *link);
 
 bool ml_service_link_up(const struct ml_service_link *link);
 
-/* Orders without an answer. */
+/* Messages without an answer. */
 void ml_service_link_add(
     struct ml_service_link *link, const struct ml_member *member, uint64_t sampling_bytes
 );
@@ -88,49 +91,22 @@ void ml_service_link_show(
 );
 void ml_service_link_end(struct ml_service_link *link, const struct ml_member *member);
 
-/* Orders with an answer: `on_reply` is called exactly once, with a status other than ML_OK and NULL
- * when there is none. */
-void ml_service_link_drain(
-    struct ml_service_link *link,
-    uint32_t deadline_ms,
-    void (*on_reply
-    )(void *context, enum ml_status status, const struct memlog_service_drain_reply *reply),
-    void *context
-);
-void ml_service_link_dump(
-    struct ml_service_link *link,
-    const struct memlog_service_dump_request *request,
-    void (*on_reply
-    )(void *context, enum ml_status status, const struct memlog_service_dump_reply *reply),
-    void *context
-);
-void ml_service_link_begin_profile(
-    struct ml_service_link *link,
-    uint32_t id,
-    uint32_t profile,
-    void (*on_reply
-    )(void *context, enum ml_status status, const struct memlog_service_begin_profile_reply *reply),
-    void *context
-);
-void ml_service_link_stop(
-    struct ml_service_link *link,
-    uint32_t id,
-    void (*on_reply
-    )(void *context, enum ml_status status, const struct memlog_service_stop_client_reply *reply),
-    void *context
-);
-void ml_service_link_figures(
-    struct ml_service_link *link,
-    void (*on_reply
-    )(void *context, enum ml_status status, const struct memlog_service_figures_reply *reply),
-    void *context
-);
-void ml_service_link_observe(
-    struct ml_service_link *link,
-    const struct memlog_service_observation *observation,
-    void (*on_reply
-    )(void *context, enum ml_status status, const struct memlog_service_observe_reply *reply),
-    void *context
-);
+/* A message was sent, or was not: then the service is gone. A full queue means one that has taken
+ * nothing for 128 MiB of messages: it hangs. */
+void ml_service_link_sent(struct ml_service_link *link, enum ml_status status);
+
+/* Send a request of the contract by its function. `on_reply` is called exactly once, with a status
+ * other than ML_OK and NULL when there is no answer. */
+#define ML_SERVICE_ASK(link, send, request, on_reply, context)                                     \
+    do {                                                                                           \
+        enum ml_status ask_status = ML_PEER_CLOSED;                                                \
+        if ((link)->channel != NULL) {                                                             \
+            ask_status = send(ml_channel_port((link)->channel), request, on_reply, context);       \
+        }                                                                                          \
+        if (ask_status != ML_OK) {                                                                 \
+            on_reply(context, ask_status, NULL);                                                   \
+            ml_service_link_sent(link, ask_status);                                                \
+        }                                                                                          \
+    } while (false)
 
 #endif

@@ -86,7 +86,7 @@ static void on_look(struct ev_loop *loop, ev_timer *watcher, int events) {
         engine->jobs->first == NULL && engine->phase == ML_PHASE_RUNNING &&
         ml_clock_timestamp(engine->clock).monotonic_ns >= peak->free_ns) {
         peak->is_asking = true;
-        ml_service_link_figures(&engine->link, on_figures, engine);
+        ml_engine_figures(engine, on_figures, engine);
     }
 }
 

@@ -251,16 +251,17 @@ static void look(struct ml_engine *engine, bool whole) {
             count++;
         }
     }
-    struct memlog_service_observation observation = {
-        .now = now,
-        .whole = whole,
-        .processes = {.items = processes, .count = count},
-        .memories = {.items = memories, .count = ml_cgroups_look(engine, memories, &ids)},
-        .dumped_ns = {.items = triggers->dumped_ns, .count = triggers->dumped_count},
-    };
-    (void)!getrandom(&observation.random, sizeof(observation.random), 0);
+    struct memlog_service_observe_request request = {
+        .observation = {
+            .now = now,
+            .whole = whole,
+            .processes = {.items = processes, .count = count},
+            .memories = {.items = memories, .count = ml_cgroups_look(engine, memories, &ids)},
+            .dumped_ns = {.items = triggers->dumped_ns, .count = triggers->dumped_count},
+        }};
+    (void)!getrandom(&request.observation.random, sizeof(request.observation.random), 0);
     triggers->asked++;
-    ml_service_link_observe(&engine->link, &observation, on_decided, engine);
+    ML_SERVICE_ASK(&engine->link, memlog_service_observe, &request, on_decided, engine);
     free(processes);
     free(ids);
 }
