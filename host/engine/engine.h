@@ -157,8 +157,8 @@ void ml_engine_finish(struct ml_engine *engine, ml_dump_done *on_done, void *con
 
 /* ---- what people are shown of a run; host/engine/run/view.c */
 
-/* A process that has reported itself, as it is now. What it points to is borrowed from the engine
- * and good until the loop goes on. */
+/* A process as it is now. What it points to is borrowed from the engine and good until the loop
+ * goes on. */
 struct ml_engine_process {
     uint32_t id; /* its index and 1 */
     uint32_t parent_id;
@@ -166,10 +166,11 @@ struct ml_engine_process {
     const char *name;
     const struct ml_command_line *line;
     enum memlog_service_role role;
-    const char *state; /* "running", "exited" ...: the same text has the same address */
-    const char *note;  /* what people should know of it; "": nothing */
-    enum ml_recording recording;
+    const char *state;           /* "running", "exited" ...: the same text has the same address */
+    const char *note;            /* what people should know of it; "": nothing */
+    enum ml_recording recording; /* 0: it has not reported itself */
     bool is_running;
+    bool is_idle;       /* memlog is in it, and nobody has called its allocator since its fork */
     bool is_recordable; /* it has what a recording needs */
     bool from_startup;
     uint64_t sampling_bytes; /* of its own, or the run's */
@@ -177,6 +178,7 @@ struct ml_engine_process {
     uint64_t footprint_bytes, resident_bytes;
     struct ml_ending ending;
     struct memlog_service_moment start, end;
+    uint32_t folded_processes; /* it stands for so many; 0: it is one */
 };
 
 /* How many have reported themselves; it only grows. */
@@ -185,25 +187,11 @@ uint32_t ml_engine_processes_count(const struct ml_engine *engine);
 /* The one of that index, which must be below the count. */
 struct ml_engine_process ml_engine_process(const struct ml_engine *engine, uint32_t index);
 
-/* A process that no profile tells of. Borrowed as above. */
-struct ml_engine_unrecorded {
-    uint32_t id, parent_id;
-    pid_t pid, parent_pid;
-    const char *name;
-    const struct ml_command_line *line;
-    enum memlog_service_role role;
-    const char *state;
-    const char *reason; /* why it is not recorded */
-    bool is_idle;       /* memlog is in it, and nobody has called its allocator since its fork */
-    uint64_t footprint_bytes, resident_bytes;
-    struct ml_ending ending;
-    struct memlog_service_moment start, end;
-    uint32_t folded_processes; /* it stands for so many; 0: it is one */
-};
+/* How many processes no profile tells of. */
 uint32_t ml_engine_unrecorded_count(const struct ml_engine *engine);
 
-/* The one of that index, which must be below the count, by its reason as it is known. */
-struct ml_engine_unrecorded ml_engine_unrecorded(const struct ml_engine *engine, uint32_t index);
+/* The one of that index, which must be below the count; its note is why it is not recorded. */
+struct ml_engine_process ml_engine_unrecorded(const struct ml_engine *engine, uint32_t index);
 
 /* Look for the reason of that one first: it may be known better by now. */
 void ml_engine_judge_unrecorded(struct ml_engine *engine, uint32_t index);

@@ -90,8 +90,7 @@ static int is_dump_entry(const struct dirent *entry) {
     return id_digits(entry->d_name) > 0;
 }
 
-void ml_page_get_dumps(struct ml_page *page, struct ml_http_request *request, const char *word) {
-    (void)word;
+void ml_page_get_dumps(struct ml_page *page, struct ml_http_request *request) {
     json_t *answer = json_object();
     json_t *list = json_array();
     DIR *folder = open_folder(page);
@@ -175,7 +174,7 @@ answer_whole_file(struct ml_http_request *request, int take_fd, const char *disp
     ml_http_answer(request, &answer);
 }
 
-static bool is_metric(const char *text) {
+bool ml_page_is_metric(const char *text) {
     return strcmp(text, "live") == 0 || strcmp(text, "peak") == 0 || strcmp(text, "total") == 0;
 }
 
@@ -195,7 +194,7 @@ static void convert_dump(
     if (!ml_page_number_argument(request, "pid", INT_MAX, &pid_number)) {
         return;
     }
-    if (metric_text != NULL && (!form->has_metric || !is_metric(metric_text))) {
+    if (metric_text != NULL && (!form->has_metric || !ml_page_is_metric(metric_text))) {
         ml_page_answer_error(
             request,
             400,
@@ -227,15 +226,14 @@ static void convert_dump(
     ml_page_convert(page, request, fd, arguments, form->content_type, file_name);
 }
 
-void ml_page_get_dump(struct ml_page *page, struct ml_http_request *request, const char *word) {
+void ml_page_get_dump(struct ml_page *page, struct ml_http_request *request) {
+    const char *id = strrchr(ml_http_path(request), '/') + 1;
     char name[NAME_MAX + 1] = "";
     char disposition[NAME_MAX + 64];
     const char *format = ml_http_argument(request, "format");
-    int fd = ml_page_open_dump(page, word, name);
+    int fd = ml_page_open_dump(page, id, name);
     if (fd < 0) {
-        ml_page_answer_error(
-            request, 404, "there is no dump %.40s; /api/v1/dumps lists them", word
-        );
+        ml_page_answer_error(request, 404, "there is no dump %.40s; /api/v1/dumps lists them", id);
         return;
     }
     if (format == NULL || strcmp(format, "perfetto") == 0) {
@@ -327,8 +325,7 @@ bool ml_page_dump_request_of(
     return true;
 }
 
-void ml_page_post_dumps(struct ml_page *page, struct ml_http_request *request, const char *word) {
-    (void)word;
+void ml_page_post_dumps(struct ml_page *page, struct ml_http_request *request) {
     uint32_t pids[DUMP_PIDS_MAX];
     size_t count = 0;
     if (!pids_of(request, pids, &count)) {

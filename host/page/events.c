@@ -220,8 +220,7 @@ static void on_closed(void *context, struct ml_http_stream *stream) {
     free(viewer);
 }
 
-void ml_page_get_events(struct ml_page *page, struct ml_http_request *request, const char *word) {
-    (void)word;
+void ml_page_get_events(struct ml_page *page, struct ml_http_request *request) {
     struct ml_page_viewer *viewer = calloc(1, sizeof(*viewer));
     struct ml_http_stream *stream =
         viewer != NULL ? ml_http_stream_open(request, on_closed, viewer) : NULL;

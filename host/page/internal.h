@@ -14,6 +14,9 @@
 #include "host/policy/page_guard.h"
 #include "host/process/clock.h"
 
+/* Of the part of a path that a star stands for, with a NUL. */
+enum { ML_PAGE_WORD_BYTES = 64 };
+
 struct ml_page_waiter;
 struct ml_page_viewer;
 
@@ -48,9 +51,8 @@ struct ml_page {
     struct ml_page_analysis *analyses; /* that are not answered yet */
 };
 
-/* A handler of one route; `word` is the part of the path that varies, "" if none does. */
-typedef void
-ml_page_handler(struct ml_page *page, struct ml_http_request *request, const char *word);
+/* A handler of one route. */
+typedef void ml_page_handler(struct ml_page *page, struct ml_http_request *request);
 
 /* A request that waits for somebody's word. The server may be closed before it comes. */
 struct ml_page_question {
@@ -94,7 +96,7 @@ ml_page_figures_of(const struct memlog_service_figures_reply *reply, uint32_t id
 json_t *
 ml_page_coverage(const struct ml_engine *engine, const struct memlog_service_figures_reply *reply);
 json_t *ml_page_tree(const struct memlog_service_figures_reply *reply); /* NULL: all 0 */
-/* Rows of the processes without a profile, the newest ones. */
+/* Rows of the processes that are not recorded, the newest ones. */
 json_t *ml_page_unrecorded(struct ml_engine *engine, uint32_t most);
 json_t *ml_page_not_profiled(const struct ml_engine *engine);
 ml_page_handler ml_page_get_processes;
@@ -106,6 +108,9 @@ ml_page_handler ml_page_get_session;
 ml_page_handler ml_page_get_dumps;
 ml_page_handler ml_page_get_dump;
 ml_page_handler ml_page_post_dumps;
+
+/* "live", "peak" or "total". */
+bool ml_page_is_metric(const char *text);
 
 /* role= and reason= of a request for a dump. False: it was answered with an error. */
 ML_NODISCARD bool
@@ -127,7 +132,9 @@ ml_page_handler ml_page_get_timeline;
 ml_page_handler ml_page_get_diff;
 
 /* The processes of a dump, as the live ones. */
-ml_page_handler ml_page_get_dump_processes;
+void ml_page_get_dump_processes(
+    struct ml_page *page, struct ml_http_request *request, const char *id
+);
 ml_page_handler ml_page_get_pprof_heap;
 ml_page_handler ml_page_get_pprof_allocs;
 

@@ -1,5 +1,6 @@
 /* /metrics: what Prometheus reads, in its own text format (0.0.4) or as OpenMetrics. Room: host. */
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,170 +12,100 @@ static const char prometheus_type[] = "text/plain; version=0.0.4; charset=utf-8"
 static const char open_metrics_type[] =
     "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/* What is told of a process, or of the tree. */
-struct subject {
-    const struct ml_engine_process *process; /* NULL: the tree */
-    const struct memlog_service_totals *totals;
-    const struct memlog_service_client_figures *figures; /* NULL: of the tree, or not recorded */
-    const struct memlog_service_figures_reply *reply;    /* NULL: of a process, or no answer */
-};
-
-static uint64_t live_bytes(const struct subject *s) {
-    return s->totals->live_bytes;
-}
-static uint64_t live_blocks(const struct subject *s) {
-    return s->totals->live_blocks;
-}
-static uint64_t left_bytes(const struct subject *s) {
-    return s->reply != NULL ? s->reply->left_bytes : 0;
-}
-static uint64_t left_blocks(const struct subject *s) {
-    return s->reply != NULL ? s->reply->left_blocks : 0;
-}
-static uint64_t peak_bytes(const struct subject *s) {
-    return s->totals->peak_bytes;
-}
-static uint64_t total_bytes(const struct subject *s) {
-    return s->totals->total_bytes;
-}
-static uint64_t total_blocks(const struct subject *s) {
-    return s->totals->total_blocks;
-}
-static uint64_t resident_bytes(const struct subject *s) {
-    return s->process->resident_bytes;
-}
-static uint64_t footprint_bytes(const struct subject *s) {
-    return s->process->footprint_bytes;
-}
-static uint64_t recording(const struct subject *s) {
-    return ml_recording_is_on(s->process->recording) ? 1 : 0;
-}
-static uint64_t covered(const struct subject *s) {
-    return s->figures != NULL && s->figures->unseen.count_bytes == 0 ? 1 : 0;
-}
-static uint64_t events(const struct subject *s) {
-    return s->figures != NULL ? s->figures->events : 0;
-}
-static uint64_t lost_events(const struct subject *s) {
-    return s->figures != NULL ? s->figures->lost_events : 0;
-}
-static uint64_t waits(const struct subject *s) {
-    return s->figures != NULL ? s->figures->waits : 0;
-}
+/* What a family's figure is a member of, or made of. */
+enum source { OF_TREE, OF_FIGURES, OF_PROCESS, IS_RECORDED, IS_COVERED };
 
 /* A family of figures. A counter's samples are called NAME_total. */
 struct family {
     const char *name;
     bool is_counter;
-    bool is_of_tree;
-    uint64_t (*value)(const struct subject *subject);
+    enum source source;
+    size_t offset; /* of a uint64_t in what the source names */
     const char *help;
 };
 
+#define GAUGE(name) "memlog_" name, false
+#define COUNTER(name) "memlog_" name, true
+#define FIGURE(source, type, member)                                                               \
+    source, offsetof(type, member) + _Generic(((type *)0)->member, uint64_t : 0)
+#define TREE(member) FIGURE(OF_TREE, struct memlog_service_figures_reply, member)
+#define CLIENT(member) FIGURE(OF_FIGURES, struct memlog_service_client_figures, member)
+#define PROCESS(member) FIGURE(OF_PROCESS, struct ml_engine_process, member)
+
 static const struct family families[] = {
-    {"memlog_tree_live_bytes",
-     false,
-     true,
-     live_bytes,
+    {GAUGE("tree_live_bytes"),
+     TREE(tree.live_bytes),
      "Requested bytes that are allocated and not freed, over all running processes."},
-    {"memlog_tree_live_blocks",
-     false,
-     true,
-     live_blocks,
+    {GAUGE("tree_live_blocks"),
+     TREE(tree.live_blocks),
      "Blocks that are allocated and not freed, over all running processes."},
-    {"memlog_tree_left_bytes",
-     false,
-     true,
-     left_bytes,
+    {GAUGE("tree_left_bytes"),
+     TREE(left_bytes),
      "Requested bytes that processes held when they ended, or their recording was stopped."},
-    {"memlog_tree_left_blocks",
-     false,
-     true,
-     left_blocks,
+    {GAUGE("tree_left_blocks"),
+     TREE(left_blocks),
      "Blocks that processes held when they ended, or their recording was stopped."},
-    {"memlog_tree_peak_bytes",
-     false,
-     true,
-     peak_bytes,
+    {GAUGE("tree_peak_bytes"),
+     TREE(tree.peak_bytes),
      "The most that all processes held at one moment."},
-    {"memlog_tree_allocated_bytes",
-     true,
-     true,
-     total_bytes,
+    {COUNTER("tree_allocated_bytes"),
+     TREE(tree.total_bytes),
      "Bytes that were ever allocated, over all processes."},
-    {"memlog_tree_allocated_blocks",
-     true,
-     true,
-     total_blocks,
+    {COUNTER("tree_allocated_blocks"),
+     TREE(tree.total_blocks),
      "Blocks that were ever allocated, over all processes."},
-    {"memlog_process_recording", false, false, recording, "1 while the process is recorded."},
-    {"memlog_process_live_bytes",
-     false,
-     false,
-     live_bytes,
+    {GAUGE("process_recording"), IS_RECORDED, 0, "1 while the process is recorded."},
+    {GAUGE("process_live_bytes"),
+     CLIENT(totals.live_bytes),
      "Requested bytes that the process has allocated and not freed."},
-    {"memlog_process_live_blocks",
-     false,
-     false,
-     live_blocks,
+    {GAUGE("process_live_blocks"),
+     CLIENT(totals.live_blocks),
      "Blocks that the process has allocated and not freed."},
-    {"memlog_process_peak_bytes",
-     false,
-     false,
-     peak_bytes,
+    {GAUGE("process_peak_bytes"),
+     CLIENT(totals.peak_bytes),
      "The most that the process held at one moment."},
-    {"memlog_process_allocated_bytes",
-     true,
-     false,
-     total_bytes,
+    {COUNTER("process_allocated_bytes"),
+     CLIENT(totals.total_bytes),
      "Bytes that the process ever allocated."},
-    {"memlog_process_allocated_blocks",
-     true,
-     false,
-     total_blocks,
+    {COUNTER("process_allocated_blocks"),
+     CLIENT(totals.total_blocks),
      "Blocks that the process ever allocated."},
-    {"memlog_process_resident_bytes",
-     false,
-     false,
-     resident_bytes,
-     "Resident memory, as last read."},
-    {"memlog_process_footprint_bytes",
-     false,
-     false,
-     footprint_bytes,
+    {GAUGE("process_resident_bytes"), PROCESS(resident_bytes), "Resident memory, as last read."},
+    {GAUGE("process_footprint_bytes"),
+     PROCESS(footprint_bytes),
      "Private memory with swap, as last read."},
-    {"memlog_process_covered",
-     false,
-     false,
-     covered,
+    {GAUGE("process_covered"),
+     IS_COVERED,
+     0,
      "1 while the process is recorded and nothing of its memory is known to go unseen."},
-    {"memlog_process_events", true, false, events, "Allocations and frees that were recorded."},
-    {"memlog_process_lost_events",
-     true,
-     false,
-     lost_events,
+    {COUNTER("process_events"), CLIENT(events), "Allocations and frees that were recorded."},
+    {COUNTER("process_lost_events"),
+     CLIENT(lost_events),
      "Allocations and frees that are known to be lost."},
-    {"memlog_process_waits",
-     true,
-     false,
-     waits,
-     "Times that a thread waited for room in its pipe."},
+    {COUNTER("process_waits"), CLIENT(waits), "Times that a thread waited for room in its pipe."},
 };
 
-static void put_sample(FILE *out, const struct family *family, const struct subject *subject) {
-    (void)fprintf(out, "%s%s", family->name, family->is_counter ? "_total" : "");
-    if (subject->process != NULL) {
-        (void)fprintf(
-            out,
-            "{id=\"%" PRIu32 "\",pid=\"%d\",role=\"%s\",name=\"",
-            subject->process->id,
-            (int)subject->process->pid,
-            ml_role_name(subject->process->role)
-        );
-        ml_metric_label(out, subject->process->name);
-        (void)fputs("\"}", out);
+/* Of a process that the service knows nothing of, all figures are 0. */
+static uint64_t value_of(
+    const struct family *family,
+    const struct ml_engine_process *process,
+    const struct memlog_service_client_figures *figures
+) {
+    static const struct memlog_service_client_figures none = {.id = 0};
+    const void *from = process;
+    switch (family->source) {
+    case IS_RECORDED:
+        return ml_recording_is_on(process->recording) ? 1 : 0;
+    case IS_COVERED:
+        return figures != NULL && figures->unseen.count_bytes == 0 ? 1 : 0;
+    case OF_FIGURES:
+        from = figures != NULL ? figures : &none;
+        break;
+    case OF_PROCESS:
+    case OF_TREE:
+        break;
     }
-    (void)fprintf(out, " %" PRIu64 "\n", family->value(subject));
+    return *(const uint64_t *)(const void *)((const char *)from + family->offset);
 }
 
 static void put_family(
@@ -184,31 +115,32 @@ static void put_family(
     const struct ml_engine *engine,
     const struct memlog_service_figures_reply *reply
 ) {
-    static const struct memlog_service_totals none = {.live_bytes = 0};
-    /* OpenMetrics names the family, Prometheus' own format the samples. */
-    const char *suffix = family->is_counter && !is_open ? "_total" : "";
-    (void)fprintf(out, "# HELP %s%s %s\n", family->name, suffix, family->help);
-    (void)fprintf(
-        out, "# TYPE %s%s %s\n", family->name, suffix, family->is_counter ? "counter" : "gauge"
-    );
-    if (family->is_of_tree) {
-        const struct subject tree = {
-            .totals = reply != NULL ? &reply->tree : &none, .reply = reply};
-        put_sample(out, family, &tree);
+    static const struct memlog_service_figures_reply none = {.left_bytes = 0};
+    const char *suffix = family->is_counter ? "_total" : "";
+    ml_metric_head(out, family->name, family->is_counter, is_open, family->help);
+    if (family->source == OF_TREE) {
+        const char *tree = (const char *)(reply != NULL ? reply : &none);
+        const uint64_t value = *(const uint64_t *)(const void *)(tree + family->offset);
+        (void)fprintf(out, "%s%s %" PRIu64 "\n", family->name, suffix, value);
         return;
     }
     for (uint32_t i = 0; i < ml_engine_processes_count(engine); i++) {
         const struct ml_engine_process process = ml_engine_process(engine, i);
-        const struct memlog_service_client_figures *figures =
-            process.is_running ? ml_page_figures_of(reply, process.id) : NULL;
-        const struct subject subject = {
-            .process = &process,
-            .totals = figures != NULL ? &figures->totals : &none,
-            .figures = figures,
-        };
-        if (process.is_running) {
-            put_sample(out, family, &subject);
+        if (!process.is_running) {
+            continue;
         }
+        (void)fprintf(
+            out,
+            "%s%s{id=\"%" PRIu32 "\",pid=\"%d\",role=\"%s\",name=\"",
+            family->name,
+            suffix,
+            process.id,
+            (int)process.pid,
+            ml_role_name(process.role)
+        );
+        ml_metric_label(out, process.name);
+        const uint64_t value = value_of(family, &process, ml_page_figures_of(reply, process.id));
+        (void)fprintf(out, "\"} %" PRIu64 "\n", value);
     }
 }
 
@@ -246,8 +178,7 @@ on_figures(void *context, enum ml_status status, const struct memlog_service_fig
     free(text);
 }
 
-void ml_page_get_metrics(struct ml_page *page, struct ml_http_request *request, const char *word) {
-    (void)word;
+void ml_page_get_metrics(struct ml_page *page, struct ml_http_request *request) {
     struct ml_page_question *question = ml_page_ask(page, request);
     if (question != NULL) {
         ml_engine_figures(page->engine, on_figures, question);

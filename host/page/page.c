@@ -12,15 +12,13 @@
 
 /* ---- routes */
 
-static void get_health(struct ml_page *page, struct ml_http_request *request, const char *word) {
+static void get_health(struct ml_page *page, struct ml_http_request *request) {
     static const char fine[] = "ok\n";
     (void)page;
-    (void)word;
     ml_page_answer_bytes(request, "text/plain; charset=utf-8", fine, sizeof(fine) - 1);
 }
 
-static void
-get_pprof_index(struct ml_page *page, struct ml_http_request *request, const char *word) {
+static void get_pprof_index(struct ml_page *page, struct ml_http_request *request) {
     static const char text[] =
         "<!DOCTYPE html><html lang=\"en\"><title>memlog: /debug/pprof/</title>\n"
         "<h1>/debug/pprof/</h1>\n"
@@ -29,7 +27,6 @@ get_pprof_index(struct ml_page *page, struct ml_http_request *request, const cha
         "<li><a href=\"heap?debug=1\">heap?debug=1</a>: as text</ul>\n"
         "<p>pid=PID is one process, seconds=N is what changes in N seconds.</html>\n";
     (void)page;
-    (void)word;
     ml_page_answer_bytes(request, "text/html; charset=utf-8", text, sizeof(text) - 1);
 }
 
@@ -63,12 +60,11 @@ static const struct route routes[] = {
     {"GET", "/debug/pprof/heap", ml_page_get_pprof_heap, false, false},
     {"GET", "/debug/pprof/allocs", ml_page_get_pprof_allocs, false, false},
 };
-enum { ROUTES = sizeof(routes) / sizeof(routes[0]), WORD_BYTES = 64 };
+enum { ROUTES = sizeof(routes) / sizeof(routes[0]) };
 
-/* Whether a path is of that form; what the star stands for. */
-static bool path_matches(const char *pattern, const char *path, char out_word[WORD_BYTES]) {
+/* Whether a path is of that form. */
+static bool path_matches(const char *pattern, const char *path) {
     const char *star = strchr(pattern, '*');
-    out_word[0] = '\0';
     if (star == NULL) {
         return strcmp(pattern, path) == 0;
     }
@@ -77,11 +73,7 @@ static bool path_matches(const char *pattern, const char *path, char out_word[WO
         return false;
     }
     const size_t count = strcspn(path + before, "/");
-    if (count == 0 || count >= WORD_BYTES || strcmp(path + before + count, star + 1) != 0) {
-        return false;
-    }
-    (void)snprintf(out_word, WORD_BYTES, "%.*s", (int)count, path + before);
-    return true;
+    return count > 0 && count < ML_PAGE_WORD_BYTES && strcmp(path + before + count, star + 1) == 0;
 }
 
 /* HEAD is a GET whose answer's body is left out. */
@@ -91,14 +83,11 @@ static const char *method_of(const struct ml_http_request *request) {
 }
 
 /* The route of a request. NULL: none; out_allow says what its path may be asked by, or "". */
-static const struct route *
-find_route(const struct ml_http_request *request, char out_word[WORD_BYTES], char out_allow[32]) {
+static const struct route *find_route(const struct ml_http_request *request, char out_allow[32]) {
     out_allow[0] = '\0';
     for (size_t i = 0; i < ROUTES; i++) {
-        char word[WORD_BYTES];
-        if (path_matches(routes[i].path, ml_http_path(request), word)) {
+        if (path_matches(routes[i].path, ml_http_path(request))) {
             if (strcmp(routes[i].method, method_of(request)) == 0) {
-                (void)snprintf(out_word, WORD_BYTES, "%s", word);
                 return &routes[i];
             }
             const size_t at = strlen(out_allow);
@@ -171,13 +160,12 @@ static void on_head(void *context, struct ml_http_request *request) {
     const struct ml_page_claim claim = claim_of(request);
     const char *path = ml_http_path(request);
     const bool is_get = strcmp(method_of(request), "GET") == 0;
-    char word[WORD_BYTES];
     char allow[32];
     if (!ml_page_guard_knows_host(&page->guard, claim.host)) {
         refuse(request, 421, "the Host header names somebody else");
         return;
     }
-    const struct route *route = find_route(request, word, allow);
+    const struct route *route = find_route(request, allow);
     if (is_too_long(request)) {
         refuse(request, 413, "no request of this server has a body of that size");
         return;
@@ -242,14 +230,13 @@ static void answer_not_allowed(struct ml_http_request *request, const char *allo
 static void on_request(void *context, struct ml_http_request *request) {
     struct ml_page *page = context;
     const char *path = ml_http_path(request);
-    char word[WORD_BYTES];
     char allow[32];
-    const struct route *route = find_route(request, word, allow);
+    const struct route *route = find_route(request, allow);
     const struct ml_page_asset *asset = find_asset(path);
     if (route != NULL && route->is_live && page->engine == NULL) {
         ml_page_answer_error(request, 409, "the run has ended: there are only its dumps");
     } else if (route != NULL) {
-        route->handler(page, request, word);
+        route->handler(page, request);
     } else if (asset != NULL && strcmp(method_of(request), "GET") == 0) {
         serve_asset(page, request, asset);
     } else if (allow[0] != '\0' || asset != NULL) {

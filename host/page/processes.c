@@ -1,5 +1,6 @@
 /* The page's processes: who they are, what they hold, start and stop. Room: host. */
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,6 +37,17 @@ json_t *ml_page_tree(const struct memlog_service_figures_reply *reply) {
     return json;
 }
 
+static void add_unrecorded(struct ml_uncovered *uncovered, const struct ml_engine_process *one) {
+    ml_uncovered_add_unrecorded(
+        uncovered,
+        one->name,
+        one->note,
+        one->is_idle,
+        one->footprint_bytes,
+        one->folded_processes > 0 ? one->folded_processes : 1
+    );
+}
+
 /* Whose memory the tree's figures do not hold, as a report says it of a dump. */
 static struct ml_uncovered
 uncovered_of(const struct ml_engine *engine, const struct memlog_service_figures_reply *reply) {
@@ -45,9 +57,7 @@ uncovered_of(const struct ml_engine *engine, const struct memlog_service_figures
     for (uint32_t i = 0; i < count; i++) {
         const struct ml_engine_process process = ml_engine_process(engine, i);
         if (!ml_recording_in_service(process.recording)) {
-            ml_uncovered_add_unrecorded(
-                &uncovered, process.name, process.note, false, process.footprint_bytes, 1
-            );
+            add_unrecorded(&uncovered, &process);
         }
     }
     for (uint32_t i = 0; reply != NULL && i < reply->clients.count; i++) {
@@ -65,15 +75,8 @@ uncovered_of(const struct ml_engine *engine, const struct memlog_service_figures
         );
     }
     for (uint32_t i = 0; i < ml_engine_unrecorded_count(engine); i++) {
-        const struct ml_engine_unrecorded one = ml_engine_unrecorded(engine, i);
-        ml_uncovered_add_unrecorded(
-            &uncovered,
-            one.name,
-            one.reason,
-            one.is_idle,
-            one.footprint_bytes,
-            one.folded_processes > 0 ? one.folded_processes : 1
-        );
+        const struct ml_engine_process one = ml_engine_unrecorded(engine, i);
+        add_unrecorded(&uncovered, &one);
     }
     return uncovered;
 }
@@ -141,18 +144,12 @@ static void set_reading(json_t *json, bool was_read, uint64_t heap_bytes, uint64
     }
 }
 
-/* Of a process that is not recorded memory alone is known. */
-static json_t *memory_alone(const struct ml_engine_unrecorded *one, const char *unseen) {
-    json_t *json = json_object();
-    set_reading(json, one->resident_bytes != 0, 0, one->footprint_bytes);
-    ml_page_set_text(json, "allocator", "unknown");
-    ml_page_set_text(json, "unseen", unseen);
-    return json;
-}
-
-/* As the report has it. */
+/* As the report has it. Of a process that is not recorded memory alone is known, and `unseen` is
+ * why. */
 static json_t *coverage_of(
-    const struct ml_engine_process *process, const struct memlog_service_client_figures *figures
+    const struct ml_engine_process *process,
+    const struct memlog_service_client_figures *figures,
+    const char *unseen
 ) {
     json_t *json = json_object();
     if (figures != NULL) {
@@ -176,21 +173,13 @@ static json_t *coverage_of(
         json,
         "unseen",
         figures != NULL ? ml_page_text(figures->unseen.data, figures->unseen.count_bytes)
-                        : json_string("it is not recorded")
+                        : ml_page_text(unseen, strlen(unseen))
     );
     return json;
 }
 
-json_t *ml_page_process_row(
-    const struct ml_engine_process *process, const struct memlog_service_client_figures *figures
-) {
-    static const char *const stack_modes[ML_STACK_MODE_COUNT] = {
-        [ML_STACK_NATIVE] = "native",
-        [ML_STACK_NATIVE_WITH_THREAD_NAMES] = "native-with-thread-names",
-        [ML_STACK_PSEUDO] = "pseudo",
-        [ML_STACK_MIXED] = "mixed",
-    };
-    const uint32_t mode = process->stack_mode;
+/* What the rows of all processes begin with. */
+static json_t *row_of(const struct ml_engine_process *process) {
     json_t *json = json_object();
     ml_page_set_number(json, "id", process->id);
     ml_page_set_number(json, "parent_id", process->parent_id);
@@ -204,53 +193,52 @@ json_t *ml_page_process_row(
     ml_page_set_bool(json, "recording", ml_recording_is_on(process->recording));
     ml_page_set_bool(json, "recorded", ml_recording_in_service(process->recording));
     ml_page_set_bool(json, "recordable", process->is_recordable);
-    ml_page_set_text(
-        json, "reason", ml_recording_in_service(process->recording) ? "" : process->note
-    );
-    ml_page_set_number(json, "sampling_bytes", process->sampling_bytes);
-    ml_page_set_text(json, "stack_mode", mode < ML_STACK_MODE_COUNT ? stack_modes[mode] : "?");
+    return json;
+}
+
+static void set_memory_and_times(json_t *json, const struct ml_engine_process *process) {
     ml_page_set_number(json, "footprint_bytes", process->footprint_bytes);
     ml_page_set_number(json, "resident_bytes", process->resident_bytes);
     (void)json_object_set_new(json, "exit_code", json_integer(process->ending.exit_code));
     ml_page_set_number(json, "signal", (uint64_t)process->ending.signal);
     ml_page_set_number(json, "start_ms", process->start.realtime_ns / 1000000);
     ml_page_set_number(json, "end_ms", process->end.realtime_ns / 1000000);
+}
+
+json_t *ml_page_process_row(
+    const struct ml_engine_process *process, const struct memlog_service_client_figures *figures
+) {
+    static const char *const stack_modes[ML_STACK_MODE_COUNT] = {
+        [ML_STACK_NATIVE] = "native",
+        [ML_STACK_NATIVE_WITH_THREAD_NAMES] = "native-with-thread-names",
+        [ML_STACK_PSEUDO] = "pseudo",
+        [ML_STACK_MIXED] = "mixed",
+    };
+    const uint32_t mode = process->stack_mode;
+    json_t *json = row_of(process);
+    ml_page_set_text(
+        json, "reason", ml_recording_in_service(process->recording) ? "" : process->note
+    );
+    ml_page_set_number(json, "sampling_bytes", process->sampling_bytes);
+    ml_page_set_text(json, "stack_mode", mode < ML_STACK_MODE_COUNT ? stack_modes[mode] : "?");
+    set_memory_and_times(json, process);
     ml_page_set_text(json, "note", process->note);
-    (void)json_object_set_new(json, "coverage", coverage_of(process, figures));
+    (void
+    )json_object_set_new(json, "coverage", coverage_of(process, figures, "it is not recorded"));
     set_figures(json, figures);
     return json;
 }
 
 /* A row of a process that no profile tells of. */
-static json_t *unrecorded_row(const struct ml_engine_unrecorded *one) {
-    json_t *json = json_object();
-    ml_page_set_number(json, "id", one->id);
-    ml_page_set_number(json, "parent_id", one->parent_id);
-    ml_page_set_number(json, "pid", (uint64_t)one->pid);
-    ml_page_set_number(json, "parent_pid", (uint64_t)one->parent_pid);
-    ml_page_set_text(json, "name", one->name);
-    (void)json_object_set_new(json, "command_line", words_of(one->line));
-    ml_page_set_text(json, "role", ml_role_name(one->role));
-    ml_page_set_text(json, "state", one->state);
-    ml_page_set_bool(json, "from_startup", false);
-    ml_page_set_bool(json, "recording", false);
-    ml_page_set_bool(json, "recorded", false);
-    ml_page_set_bool(json, "recordable", false);
+static json_t *unrecorded_row(const struct ml_engine_process *one) {
+    const bool hides = ml_uncovered_hides(one->is_idle, one->footprint_bytes);
+    json_t *json = row_of(one);
     ml_page_set_bool(json, "idle", one->is_idle);
-    ml_page_set_text(json, "reason", one->reason);
-    ml_page_set_text(json, "note", one->reason);
-    ml_page_set_number(json, "footprint_bytes", one->footprint_bytes);
-    ml_page_set_number(json, "resident_bytes", one->resident_bytes);
-    (void)json_object_set_new(json, "exit_code", json_integer(one->ending.exit_code));
-    ml_page_set_number(json, "signal", (uint64_t)one->ending.signal);
-    ml_page_set_number(json, "start_ms", one->start.realtime_ns / 1000000);
-    ml_page_set_number(json, "end_ms", one->end.realtime_ns / 1000000);
+    ml_page_set_text(json, "reason", one->note);
+    ml_page_set_text(json, "note", one->note);
+    set_memory_and_times(json, one);
     ml_page_set_number(json, "folded_processes", one->folded_processes);
-    (void)json_object_set_new(
-        json,
-        "coverage",
-        memory_alone(one, ml_uncovered_hides(one->is_idle, one->footprint_bytes) ? one->reason : "")
-    );
+    (void)json_object_set_new(json, "coverage", coverage_of(one, NULL, hides ? one->note : ""));
     set_figures(json, NULL);
     return json;
 }
@@ -261,7 +249,7 @@ json_t *ml_page_unrecorded(struct ml_engine *engine, uint32_t most) {
     json_t *rows = json_array();
     for (uint32_t i = first; i < count; i++) {
         ml_engine_judge_unrecorded(engine, i);
-        const struct ml_engine_unrecorded one = ml_engine_unrecorded(engine, i);
+        const struct ml_engine_process one = ml_engine_unrecorded(engine, i);
         (void)json_array_append_new(rows, unrecorded_row(&one));
     }
     return rows;
@@ -309,10 +297,7 @@ on_figures(void *context, enum ml_status status, const struct memlog_service_fig
     ml_page_answer_json(request, 200, answer);
 }
 
-void ml_page_get_processes(
-    struct ml_page *page, struct ml_http_request *request, const char *word
-) {
-    (void)word;
+void ml_page_get_processes(struct ml_page *page, struct ml_http_request *request) {
     const char *dump = ml_http_argument(request, "dump");
     if (page->engine == NULL || (dump != NULL && dump[0] != '\0')) {
         ml_page_get_dump_processes(page, request, dump);
@@ -325,8 +310,7 @@ void ml_page_get_processes(
 }
 
 /* What everything else is called by; what the page must know before it asks for more. */
-void ml_page_get_session(struct ml_page *page, struct ml_http_request *request, const char *word) {
-    (void)word;
+void ml_page_get_session(struct ml_page *page, struct ml_http_request *request) {
     const struct ml_engine *engine = page->engine;
     json_t *answer = json_object();
     json_t *program = json_array();
@@ -367,10 +351,11 @@ static void on_controlled(void *context, const char *trouble) {
     ml_page_answer_json(request, 200, answer);
 }
 
-/* The running process of that pid. NULL: there is none, and it was answered. */
-static struct ml_member *
-running_of(struct ml_page *page, struct ml_http_request *request, const char *word) {
+/* The running process that the path names. NULL: there is none, and it was answered. */
+static struct ml_member *running_of(struct ml_page *page, struct ml_http_request *request) {
+    char word[ML_PAGE_WORD_BYTES] = "";
     uint64_t pid = 0;
+    (void)sscanf(ml_http_path(request), "/api/v1/processes/%63[^/]", word);
     if (!ml_count_read(word, INT_MAX, &pid)) {
         ml_page_answer_error(request, 400, "%.40s is not a process id", word);
         return NULL;
@@ -407,7 +392,7 @@ stack_mode_of(struct ml_http_request *request, const struct ml_engine *engine, u
     return true;
 }
 
-void ml_page_post_start(struct ml_page *page, struct ml_http_request *request, const char *word) {
+void ml_page_post_start(struct ml_page *page, struct ml_http_request *request) {
     uint64_t sampling_bytes = ml_engine_options(page->engine)->sampling_bytes;
     uint32_t stack_mode = 0;
     if (!ml_page_number_argument(
@@ -422,7 +407,7 @@ void ml_page_post_start(struct ml_page *page, struct ml_http_request *request, c
         );
         return;
     }
-    struct ml_member *member = running_of(page, request, word);
+    struct ml_member *member = running_of(page, request);
     struct ml_page_question *question = member != NULL ? ml_page_ask(page, request) : NULL;
     if (question != NULL) {
         ml_engine_start_member(
@@ -431,8 +416,8 @@ void ml_page_post_start(struct ml_page *page, struct ml_http_request *request, c
     }
 }
 
-void ml_page_post_stop(struct ml_page *page, struct ml_http_request *request, const char *word) {
-    struct ml_member *member = running_of(page, request, word);
+void ml_page_post_stop(struct ml_page *page, struct ml_http_request *request) {
+    struct ml_member *member = running_of(page, request);
     struct ml_page_question *question = member != NULL ? ml_page_ask(page, request) : NULL;
     if (question != NULL) {
         ml_engine_stop_member(page->engine, member, on_controlled, question);

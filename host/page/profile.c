@@ -93,8 +93,31 @@ static void on_analyzed(
     free_analysis(analysis);
 }
 
-static struct ml_page_analysis *
-analysis_new(struct ml_page *page, struct ml_http_request *request, const char *content_type) {
+void ml_page_analyses_fini(struct ml_page *page) {
+    while (page->analyses != NULL) {
+        free_analysis(page->analyses);
+    }
+}
+
+/* True. */
+__attribute__((format(printf, 2, 3))) static bool
+add_word(struct ml_page_analysis *analysis, const char *format, ...) {
+    if (analysis->words_count < ML_ANALYZER_ARGUMENTS_MAX) {
+        va_list values;
+        va_start(values, format);
+        (void)vsnprintf(analysis->words[analysis->words_count++], ARGUMENT_BYTES, format, values);
+        va_end(values);
+    }
+    return true;
+}
+
+/* The analyzer's `command`; NULL: no memory, and it was answered. */
+static struct ml_page_analysis *analysis_new(
+    struct ml_page *page,
+    struct ml_http_request *request,
+    const char *content_type,
+    const char *command
+) {
     struct ml_page_analysis *analysis = calloc(1, sizeof(*analysis));
     if (analysis == NULL) {
         ml_page_answer_error(request, 500, "no memory");
@@ -108,23 +131,8 @@ analysis_new(struct ml_page *page, struct ml_http_request *request, const char *
       .fds = {-1, -1},
       .next = page->analyses};
     page->analyses = analysis;
+    (void)add_word(analysis, "%s", command);
     return analysis;
-}
-
-void ml_page_analyses_fini(struct ml_page *page) {
-    while (page->analyses != NULL) {
-        free_analysis(page->analyses);
-    }
-}
-
-__attribute__((format(printf, 2, 3))) static void
-add_word(struct ml_page_analysis *analysis, const char *format, ...) {
-    if (analysis->words_count < ML_ANALYZER_ARGUMENTS_MAX) {
-        va_list values;
-        va_start(values, format);
-        (void)vsnprintf(analysis->words[analysis->words_count++], ARGUMENT_BYTES, format, values);
-        va_end(values);
-    }
 }
 
 /* Both dumps are here. */
@@ -149,12 +157,12 @@ void ml_page_convert(
     const char *content_type,
     const char *file_name
 ) {
-    struct ml_page_analysis *analysis = analysis_new(page, request, content_type);
+    struct ml_page_analysis *analysis = analysis_new(page, request, content_type, arguments[0]);
     if (analysis == NULL) {
         return;
     }
-    for (size_t i = 0; arguments[i] != NULL; i++) {
-        add_word(analysis, "%s", arguments[i]);
+    for (size_t i = 1; arguments[i] != NULL; i++) {
+        (void)add_word(analysis, "%s", arguments[i]);
     }
     (void)snprintf(analysis->file_name, sizeof(analysis->file_name), "%s", file_name);
     analysis->fds[0] = dup(file_fd);
@@ -206,120 +214,95 @@ static bool is_now(const char *id) {
 static bool open_side(struct ml_page_analysis *analysis, size_t side, const char *id) {
     char name[NAME_MAX + 1];
     analysis->fds[side] = ml_page_open_dump(analysis->page, id, name);
-    if (analysis->fds[side] >= 0) {
-        return true;
+    if (analysis->fds[side] < 0) {
+        ml_page_answer_error(
+            analysis->request, 404, "there is no dump %.40s; /api/v1/dumps lists them", id
+        );
     }
-    ml_page_answer_error(
-        analysis->request, 404, "there is no dump %.40s; /api/v1/dumps lists them", id
-    );
-    free_analysis(analysis);
-    return false;
+    return analysis->fds[side] >= 0;
 }
 
-/* Of that dump, or of now. */
-static void start(struct ml_page_analysis *analysis, const char *id) {
-    if (!is_now(id)) {
-        if (open_side(analysis, 0, id)) {
-            analyze(analysis);
-        }
-    } else if (analysis->page->engine != NULL) {
-        ml_page_take_snapshot(analysis->now, on_first, analysis);
-    } else {
-        ml_page_answer_error(analysis->request, 400, "dump=: which? the run has ended");
-        free_analysis(analysis);
+/* Let the analyzer work on that dump, or on now. Nothing is done if what was asked for is not fine,
+ * which was answered. */
+static void start(struct ml_page_analysis *analysis, bool is_fine, const char *id) {
+    if (analysis == NULL) {
+        return;
     }
+    (void)add_word(analysis, ML_ANALYZER_FIRST_PATH);
+    if (is_fine && is_now(id) && analysis->page->engine != NULL) {
+        ml_page_take_snapshot(analysis->now, on_first, analysis);
+        return;
+    }
+    if (is_fine && !is_now(id) && open_side(analysis, 0, id)) {
+        analyze(analysis);
+        return;
+    }
+    if (is_fine && is_now(id)) {
+        ml_page_answer_error(analysis->request, 400, "dump=: which? the run has ended");
+    }
+    free_analysis(analysis);
 }
 
 /* ---- what is asked for */
 
-static bool is_word_of(const char *text, const char *const *words, size_t count) {
-    for (size_t i = 0; i < count; i++) {
-        if (strcmp(text, words[i]) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* pid, role and metric, as the analyzer's options. False: it was answered. */
 static bool add_selection(struct ml_page_analysis *analysis) {
-    static const char *const metrics[] = {"live", "peak", "total"};
     struct ml_http_request *request = analysis->request;
+    struct ml_error_message error = {.text = ""};
+    enum memlog_service_role known = MEMLOG_SERVICE_ROLE_OTHER;
     const char *metric = ml_http_argument(request, "metric");
     const char *role = ml_http_argument(request, "role");
     uint64_t pid = 0;
     if (!ml_page_number_argument(request, "pid", INT_MAX, &pid)) {
         return false;
     }
-    if (metric != NULL && !is_word_of(metric, metrics, 3)) {
+    if (metric != NULL && !ml_page_is_metric(metric)) {
         ml_page_answer_error(request, 400, "metric=%.20s: live, peak or total is wanted", metric);
         return false;
     }
-    if (role != NULL && role[0] != '\0' && !is_word_of(role, ml_role_names, ML_ROLE_COUNT)) {
+    if (role != NULL && role[0] != '\0' && ml_role_parse(role, &known, &error) != ML_OK) {
         ml_page_answer_error(
             request, 400, "role=%.20s: browser, renderer, gpu, utility or other is wanted", role
         );
         return false;
     }
-    add_word(analysis, "--metric=%s", metric != NULL ? metric : "live");
+    (void)add_word(analysis, "--metric=%s", metric != NULL ? metric : "live");
     if (pid != 0) {
-        add_word(analysis, "--pid=%" PRIu64, pid);
+        (void)add_word(analysis, "--pid=%" PRIu64, pid);
     }
     if (role != NULL && role[0] != '\0') {
-        add_word(analysis, "--role=%s", role);
+        (void)add_word(analysis, "--role=%s", role);
     }
     return true;
 }
 
-void ml_page_get_profile(struct ml_page *page, struct ml_http_request *request, const char *word) {
-    (void)word;
-    struct ml_page_analysis *analysis = analysis_new(page, request, "application/json");
-    if (analysis == NULL) {
-        return;
-    }
-    add_word(analysis, "page-data");
-    if (!add_selection(analysis)) {
-        free_analysis(analysis);
-        return;
-    }
-    add_word(analysis, ML_ANALYZER_FIRST_PATH);
-    start(analysis, ml_http_argument(request, "dump"));
+void ml_page_get_profile(struct ml_page *page, struct ml_http_request *request) {
+    struct ml_page_analysis *analysis =
+        analysis_new(page, request, "application/json", "page-data");
+    const bool is_fine = analysis != NULL && add_selection(analysis);
+    start(analysis, is_fine, ml_http_argument(request, "dump"));
 }
 
 void ml_page_get_dump_processes(
     struct ml_page *page, struct ml_http_request *request, const char *id
 ) {
-    struct ml_page_analysis *analysis = analysis_new(page, request, "application/json");
-    if (analysis != NULL) {
-        add_word(analysis, "page-data");
-        add_word(analysis, "--processes");
-        add_word(analysis, ML_ANALYZER_FIRST_PATH);
-        start(analysis, id);
-    }
+    struct ml_page_analysis *analysis =
+        analysis_new(page, request, "application/json", "page-data");
+    start(analysis, analysis != NULL && add_word(analysis, "--processes"), id);
 }
 
-void ml_page_get_diff(struct ml_page *page, struct ml_http_request *request, const char *word) {
-    (void)word;
+void ml_page_get_diff(struct ml_page *page, struct ml_http_request *request) {
     const char *from = ml_http_argument(request, "from");
-    const char *to = ml_http_argument(request, "to");
     if (is_now(from)) {
         ml_page_answer_error(request, 400, "from=: the id of a dump is wanted");
         return;
     }
-    struct ml_page_analysis *analysis = analysis_new(page, request, "application/json");
-    if (analysis == NULL) {
-        return;
-    }
-    add_word(analysis, "page-data");
-    if (!add_selection(analysis)) {
-        free_analysis(analysis);
-        return;
-    }
-    add_word(analysis, "--before=%s", ML_ANALYZER_SECOND_PATH);
-    add_word(analysis, ML_ANALYZER_FIRST_PATH);
-    if (open_side(analysis, 1, from)) {
-        start(analysis, to);
-    }
+    struct ml_page_analysis *analysis =
+        analysis_new(page, request, "application/json", "page-data");
+    const bool is_fine = analysis != NULL && add_selection(analysis) &&
+                         add_word(analysis, "--before=%s", ML_ANALYZER_SECOND_PATH) &&
+                         open_side(analysis, 1, from);
+    start(analysis, is_fine, ml_http_argument(request, "to"));
 }
 
 /* A moment: ms since 1970, or a time as memlog prints it (UTC), which the analyzer reads. False: it
@@ -332,7 +315,7 @@ static bool add_moment(struct ml_page_analysis *analysis, const char *name, uint
             return false;
         }
         if (*out_ms != 0) {
-            add_word(analysis, "--%s=@%" PRIu64, name, *out_ms);
+            (void)add_word(analysis, "--%s=@%" PRIu64, name, *out_ms);
         }
         return true;
     }
@@ -348,8 +331,7 @@ static bool add_moment(struct ml_page_analysis *analysis, const char *name, uint
         );
         return false;
     }
-    add_word(analysis, "--%s=%s", name, text);
-    return true;
+    return add_word(analysis, "--%s=%s", name, text);
 }
 
 /* From when to when; how much of it. False: it was answered. */
@@ -374,32 +356,24 @@ static bool add_span(struct ml_page_analysis *analysis) {
         ml_page_answer_error(request, 400, "from= is not before to=");
         return false;
     }
-    add_word(analysis, "--points=%" PRIu64, points);
-    add_word(analysis, "--limit=%d", TIMELINE_CHANGES);
+    (void)add_word(analysis, "--points=%" PRIu64, points);
+    (void)add_word(analysis, "--limit=%d", TIMELINE_CHANGES);
     if (pid != 0) {
-        add_word(analysis, "--pid=%" PRIu64, pid);
+        (void)add_word(analysis, "--pid=%" PRIu64, pid);
     }
     if (stacks == 0) {
-        add_word(analysis, "--no-stacks");
+        (void)add_word(analysis, "--no-stacks");
     }
     return true;
 }
 
-void ml_page_get_timeline(struct ml_page *page, struct ml_http_request *request, const char *word) {
-    (void)word;
-    struct ml_page_analysis *analysis = analysis_new(page, request, "application/json");
-    if (analysis == NULL) {
-        return;
+void ml_page_get_timeline(struct ml_page *page, struct ml_http_request *request) {
+    struct ml_page_analysis *analysis = analysis_new(page, request, "application/json", "timeline");
+    const bool is_fine = analysis != NULL && add_word(analysis, "--json") && add_span(analysis);
+    if (is_fine) {
+        analysis->now = &page->series;
     }
-    analysis->now = &page->series;
-    add_word(analysis, "timeline");
-    add_word(analysis, "--json");
-    if (!add_span(analysis)) {
-        free_analysis(analysis);
-        return;
-    }
-    add_word(analysis, ML_ANALYZER_FIRST_PATH);
-    start(analysis, ml_http_argument(request, "dump"));
+    start(analysis, is_fine, ml_http_argument(request, "dump"));
 }
 
 /* ---- /debug/pprof */
@@ -421,39 +395,30 @@ static void get_pprof(
         );
         return;
     }
-    struct ml_page_analysis *analysis = analysis_new(
-        page, request, debug != 0 ? "text/plain; charset=utf-8" : "application/octet-stream"
-    );
+    const char *type = debug != 0 ? "text/plain; charset=utf-8" : "application/octet-stream";
+    struct ml_page_analysis *analysis = analysis_new(page, request, type, "convert");
     if (analysis == NULL) {
         return;
     }
-    add_word(analysis, "convert");
-    add_word(analysis, "--to=%s", debug != 0 ? "heap" : "pprof");
+    (void)add_word(analysis, "--to=%s", debug != 0 ? "heap" : "pprof");
     if (pid != 0) {
-        add_word(analysis, "--pid=%" PRIu64, pid);
+        (void)add_word(analysis, "--pid=%" PRIu64, pid);
     }
     if (debug == 0) {
-        add_word(analysis, "--metric=%s", metric);
+        (void)add_word(analysis, "--metric=%s", metric);
         (void)snprintf(analysis->file_name, sizeof(analysis->file_name), "%s.pb.gz", name);
     }
     if (seconds != 0) {
-        add_word(analysis, "--before=%s", ML_ANALYZER_SECOND_PATH);
+        (void)add_word(analysis, "--before=%s", ML_ANALYZER_SECOND_PATH);
         analysis->wait_s = (double)seconds;
     }
-    add_word(analysis, ML_ANALYZER_FIRST_PATH);
-    start(analysis, ml_http_argument(request, "dump"));
+    start(analysis, true, ml_http_argument(request, "dump"));
 }
 
-void ml_page_get_pprof_heap(
-    struct ml_page *page, struct ml_http_request *request, const char *word
-) {
-    (void)word;
+void ml_page_get_pprof_heap(struct ml_page *page, struct ml_http_request *request) {
     get_pprof(page, request, "heap", "live");
 }
 
-void ml_page_get_pprof_allocs(
-    struct ml_page *page, struct ml_http_request *request, const char *word
-) {
-    (void)word;
+void ml_page_get_pprof_allocs(struct ml_page *page, struct ml_http_request *request) {
     get_pprof(page, request, "allocs", "total");
 }

@@ -58,8 +58,7 @@ static void on_dumped(void *context, const char *path, bool complete, const char
     free(sending);
 }
 
-void ml_page_post_upload(struct ml_page *page, struct ml_http_request *request, const char *word) {
-    (void)word;
+void ml_page_post_upload(struct ml_page *page, struct ml_http_request *request) {
     uint64_t wait = 0;
     if (ml_engine_uploader(page->engine) == NULL) {
         ml_page_answer_error(
@@ -87,8 +86,7 @@ void ml_page_post_upload(struct ml_page *page, struct ml_http_request *request, 
     ml_engine_request_dump(page->engine, &wanted, on_dumped, sending);
 }
 
-void ml_page_get_uploads(struct ml_page *page, struct ml_http_request *request, const char *word) {
-    (void)word;
+void ml_page_get_uploads(struct ml_page *page, struct ml_http_request *request) {
     struct ml_upload_figures figures = {.target = NULL};
     json_t *answer = json_object();
     json_t *history = json_array();

@@ -38,9 +38,9 @@ uint32_t ml_engine_unrecorded_count(const struct ml_engine *engine) {
     return engine->unrecorded.count;
 }
 
-struct ml_engine_unrecorded ml_engine_unrecorded(const struct ml_engine *engine, uint32_t index) {
+struct ml_engine_process ml_engine_unrecorded(const struct ml_engine *engine, uint32_t index) {
     const struct ml_unrecorded *one = engine->unrecorded.items[index];
-    return (struct ml_engine_unrecorded){
+    return (struct ml_engine_process){
         .id = one->id,
         .parent_id = one->parent_id,
         .pid = one->pid,
@@ -49,7 +49,7 @@ struct ml_engine_unrecorded ml_engine_unrecorded(const struct ml_engine *engine,
         .line = &one->line,
         .role = one->role,
         .state = ml_member_state_name(one->state),
-        .reason = one->reason,
+        .note = one->reason,
         .is_idle = one->is_idle,
         .footprint_bytes = one->footprint_bytes,
         .resident_bytes = one->resident_bytes,

@@ -2,18 +2,12 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/metric_label.h"
 #include "host/engine/state.h"
 #include "host/engine/triggers/triggers.h"
 
-static void put_head(FILE *out, const char *name, bool is_counter, bool is_open, const char *help) {
-    /* OpenMetrics names the family, Prometheus' own format the samples. */
-    const char *suffix = is_counter && !is_open ? "_total" : "";
-    (void)fprintf(out, "# HELP %s%s %s\n", name, suffix, help);
-    (void)fprintf(out, "# TYPE %s%s %s\n", name, suffix, is_counter ? "counter" : "gauge");
-}
-
 static void put_decisions(FILE *out, const struct ml_engine *engine, bool is_open) {
-    put_head(
+    ml_metric_head(
         out,
         "memlog_trigger_decisions",
         true,
@@ -31,7 +25,7 @@ static void put_decisions(FILE *out, const struct ml_engine *engine, bool is_ope
             );
         }
     }
-    put_head(out, "memlog_trigger_dumps", true, is_open, "Dumps that triggers have made.");
+    ml_metric_head(out, "memlog_trigger_dumps", true, is_open, "Dumps that triggers have made.");
     (void)fprintf(out, "memlog_trigger_dumps_total %" PRIu64 "\n", engine->triggers->dumps_count);
 }
 
@@ -53,9 +47,9 @@ void ml_engine_put_metrics(FILE *out, const struct ml_engine *engine, bool is_op
         {"memlog_uploads_refused", "Reports that were never promised.", figures.refused},
     };
     for (size_t i = 0; i < sizeof(counters) / sizeof(counters[0]); i++) {
-        put_head(out, counters[i].name, true, is_open, counters[i].help);
+        ml_metric_head(out, counters[i].name, true, is_open, counters[i].help);
         (void)fprintf(out, "%s_total %" PRIu64 "\n", counters[i].name, counters[i].value);
     }
-    put_head(out, "memlog_uploads_waiting", false, is_open, "Reports in the spool.");
+    ml_metric_head(out, "memlog_uploads_waiting", false, is_open, "Reports in the spool.");
     (void)fprintf(out, "memlog_uploads_waiting %u\n", figures.waiting);
 }
