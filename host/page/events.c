@@ -14,7 +14,7 @@ struct ml_page_viewer {
     struct ml_page *page;
     struct ml_http_stream *stream;
     bool is_new; /* it has seen nothing yet */
-    struct ml_page_viewer *next;
+    LIST_ENTRY(ml_page_viewer) links;
 };
 
 /* What viewers know of a member: as long as it stays, there is nothing to tell. */
@@ -120,9 +120,8 @@ head_of(struct ml_page *page, const struct memlog_service_figures_reply *reply, 
 }
 
 static void send_to(struct ml_page *page, bool is_new, const char *text) {
-    struct ml_page_viewer *next = NULL;
-    for (struct ml_page_viewer *one = page->events.viewers; one != NULL; one = next) {
-        next = one->next;
+    struct ml_page_viewer *one = NULL;
+    LIST_FOREACH(one, &page->events.viewers, links) {
         if (one->is_new == is_new && text != NULL &&
             ml_http_stream_send(one->stream, text, strlen(text))) {
             one->is_new = false;
@@ -133,7 +132,8 @@ static void send_to(struct ml_page *page, bool is_new, const char *text) {
 }
 
 static bool has_viewer(const struct ml_page *page, bool is_new) {
-    for (const struct ml_page_viewer *one = page->events.viewers; one != NULL; one = one->next) {
+    const struct ml_page_viewer *one = NULL;
+    LIST_FOREACH(one, &page->events.viewers, links) {
         if (one->is_new == is_new) {
             return true;
         }
@@ -200,7 +200,7 @@ static void ask(struct ml_page *page) {
 static void on_timer(struct ev_loop *loop, ev_timer *watcher, int revents) {
     (void)revents;
     struct ml_page *page = watcher->data;
-    if (page->events.viewers == NULL) {
+    if (LIST_EMPTY(&page->events.viewers)) {
         ev_timer_stop(loop, watcher);
         return;
     }
@@ -210,13 +210,7 @@ static void on_timer(struct ev_loop *loop, ev_timer *watcher, int revents) {
 static void on_closed(void *context, struct ml_http_stream *stream) {
     struct ml_page_viewer *viewer = context;
     (void)stream;
-    for (struct ml_page_viewer **one = &viewer->page->events.viewers; *one != NULL;
-         one = &(*one)->next) {
-        if (*one == viewer) {
-            *one = viewer->next;
-            break;
-        }
-    }
+    LIST_REMOVE(viewer, links);
     free(viewer);
 }
 
@@ -229,9 +223,8 @@ void ml_page_get_events(struct ml_page *page, struct ml_http_request *request) {
         ml_page_answer_error(request, 503, "too many follow this run already; close a page");
         return;
     }
-    *viewer = (struct ml_page_viewer
-    ){.page = page, .stream = stream, .is_new = true, .next = page->events.viewers};
-    page->events.viewers = viewer;
+    *viewer = (struct ml_page_viewer){.page = page, .stream = stream, .is_new = true};
+    LIST_INSERT_HEAD(&page->events.viewers, viewer, links);
     ask(page);
     if (!ev_is_active(&page->events.timer)) {
         ev_timer_again(page->setup.loop, &page->events.timer);

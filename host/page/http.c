@@ -47,12 +47,13 @@ static void on_sweep(struct ev_loop *loop, ev_timer *watcher, int events) {
     (void)events;
     struct ml_http *http = watcher->data;
     const double now = ev_now(loop);
-    for (struct ml_http_connection *one = http->connections; one != NULL; one = one->next) {
+    struct ml_http_connection *one = NULL;
+    TAILQ_FOREACH(one, &http->connections, links) {
         if (one->busy == 0 && now - one->since > (double)ML_HTTP_DEADLINE_S) {
             close_connection(one);
         }
     }
-    if (http->connections == NULL) {
+    if (TAILQ_EMPTY(&http->connections)) {
         ev_timer_stop(loop, watcher);
     }
 }
@@ -61,7 +62,8 @@ static void make_room(struct ml_http *http) {
     if (http->connections_count <= ML_HTTP_CONNECTIONS) {
         return;
     }
-    for (struct ml_http_connection *one = http->connections; one != NULL; one = one->next) {
+    struct ml_http_connection *one = NULL;
+    TAILQ_FOREACH(one, &http->connections, links) {
         if (one->busy == 0 && one->fd >= 0) {
             close_connection(one);
             one->fd = -1; /* once is enough; the next newcomer ends another one */
@@ -73,44 +75,22 @@ static void make_room(struct ml_http *http) {
 static void connection_add(struct ml_http *http, struct MHD_Connection *mhd, void **out_context) {
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
-    struct ml_http_connection *connection = calloc(1, sizeof(*connection));
+    struct ml_http_connection *connection = info != NULL ? calloc(1, sizeof(*connection)) : NULL;
     *out_context = connection;
-    if (connection == NULL || info == NULL) {
+    if (connection == NULL) {
         return;
     }
     *connection = (struct ml_http_connection){
         .http = http,
         .fd = info->connect_fd,
         .since = ev_now(http->setup.loop),
-        .previous = http->connections_last,
     };
-    if (http->connections_last != NULL) {
-        http->connections_last->next = connection;
-    } else {
-        http->connections = connection;
-    }
-    http->connections_last = connection;
+    TAILQ_INSERT_TAIL(&http->connections, connection, links);
     http->connections_count++;
     make_room(http);
     if (!ev_is_active(&http->sweeper)) {
         ev_timer_again(http->setup.loop, &http->sweeper);
     }
-}
-
-static void connection_remove(struct ml_http_connection *connection) {
-    struct ml_http *http = connection->http;
-    if (connection->next != NULL) {
-        connection->next->previous = connection->previous;
-    } else {
-        http->connections_last = connection->previous;
-    }
-    if (connection->previous != NULL) {
-        connection->previous->next = connection->next;
-    } else {
-        http->connections = connection->next;
-    }
-    http->connections_count--;
-    free(connection);
 }
 
 static void on_connection(
@@ -123,7 +103,10 @@ static void on_connection(
     if (code == MHD_CONNECTION_NOTIFY_STARTED) {
         connection_add(http, mhd, connection_context);
     } else if (*connection_context != NULL) {
-        connection_remove(*connection_context);
+        struct ml_http_connection *connection = *connection_context;
+        TAILQ_REMOVE(&http->connections, connection, links);
+        http->connections_count--;
+        free(connection);
         *connection_context = NULL;
     }
 }
@@ -149,12 +132,8 @@ static struct ml_http_request *request_new(
         .mhd = mhd,
         .method = method,
         .path = path,
-        .next = http->requests,
     };
-    if (http->requests != NULL) {
-        http->requests->previous = request;
-    }
-    http->requests = request;
+    LIST_INSERT_HEAD(&http->requests, request, links);
     return request;
 }
 
@@ -171,14 +150,7 @@ static void on_completed(
     if (request == NULL) {
         return;
     }
-    if (request->next != NULL) {
-        request->next->previous = request->previous;
-    }
-    if (request->previous != NULL) {
-        request->previous->next = request->next;
-    } else {
-        http->requests = request->next;
-    }
+    LIST_REMOVE(request, links);
     if (request->connection != NULL) {
         request->connection->since = ev_now(http->setup.loop);
         request->connection->busy -= request->is_handed ? 1 : 0;
@@ -422,6 +394,7 @@ enum ml_status ml_http_open(
         return ML_ENV_MEMORY;
     }
     http->setup = *setup;
+    TAILQ_INIT(&http->connections);
     http->daemon = MHD_start_daemon(
         MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME,
         0,
@@ -475,7 +448,8 @@ void ml_http_close(struct ml_http *take_http) {
         return;
     }
     http->is_closing = true;
-    for (struct ml_http_request *one = http->requests; one != NULL; one = one->next) {
+    struct ml_http_request *one = NULL;
+    LIST_FOREACH(one, &http->requests, links) {
         if (one->stream != NULL) {
             one->stream->is_ending = true;
             if (one->stream->is_waiting) {

@@ -2,6 +2,8 @@
 #ifndef MEMLOG_HOST_PAGE_HTTP_INTERNAL_H
 #define MEMLOG_HOST_PAGE_HTTP_INTERNAL_H
 
+#include <sys/queue.h>
+
 #include <ev.h>
 #include <microhttpd.h>
 
@@ -13,8 +15,7 @@ struct ml_http_connection {
     int fd;        /* libmicrohttpd's */
     double since;  /* when it was opened, or its last request was answered */
     unsigned busy; /* requests that we have and that are not answered to the end */
-    struct ml_http_connection *next;
-    struct ml_http_connection *previous;
+    TAILQ_ENTRY(ml_http_connection) links;
 };
 
 struct ml_http_request {
@@ -29,8 +30,7 @@ struct ml_http_request {
     bool is_handed;  /* on_request was called */
     bool is_waiting; /* suspended until somebody answers */
     struct ml_http_stream *stream;
-    struct ml_http_request *next;
-    struct ml_http_request *previous;
+    LIST_ENTRY(ml_http_request) links;
 };
 
 struct ml_http_stream {
@@ -53,9 +53,8 @@ struct ml_http {
     ev_timer sweeper; /* ends what takes too long */
     bool is_closing;
     unsigned connections_count;
-    struct ml_http_connection *connections;
-    struct ml_http_connection *connections_last;
-    struct ml_http_request *requests;
+    TAILQ_HEAD(, ml_http_connection) connections;
+    LIST_HEAD(, ml_http_request) requests;
     unsigned streams_count;
 };
 

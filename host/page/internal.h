@@ -3,6 +3,7 @@
 #define MEMLOG_HOST_PAGE_INTERNAL_H
 
 #include <limits.h>
+#include <sys/queue.h>
 
 #include <ev.h>
 #include <jansson.h>
@@ -31,7 +32,7 @@ struct ml_page_snapshot {
 
 /* Whoever follows the run: events.c. */
 struct ml_page_events {
-    struct ml_page_viewer *viewers;
+    LIST_HEAD(, ml_page_viewer) viewers;
     ev_timer timer;
     bool is_asking;              /* for figures */
     struct ml_page_shown *shown; /* of each member, by id - 1: what viewers know already */
@@ -48,7 +49,7 @@ struct ml_page {
     struct ml_analyzer *analyzer;
     struct ml_page_snapshot profile, series; /* snapshot.c */
     struct ml_page_events events;
-    struct ml_page_analysis *analyses; /* that are not answered yet */
+    LIST_HEAD(, ml_page_analysis) analyses; /* that are not answered yet */
 };
 
 /* A handler of one route. */

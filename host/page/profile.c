@@ -36,17 +36,11 @@ struct ml_page_analysis {
     int fds[2];                      /* the dump, and the one that it is compared with; -1 */
     double wait_s;                   /* between the two */
     ev_timer timer;
-    struct ml_page_analysis *next;
+    LIST_ENTRY(ml_page_analysis) links;
 };
 
 static void free_analysis(struct ml_page_analysis *analysis) {
-    struct ml_page_analysis **one = &analysis->page->analyses;
-    while (*one != NULL && *one != analysis) {
-        one = &(*one)->next;
-    }
-    if (*one != NULL) {
-        *one = analysis->next;
-    }
+    LIST_REMOVE(analysis, links);
     ev_timer_stop(analysis->page->setup.loop, &analysis->timer);
     for (size_t i = 0; i < 2; i++) {
         ml_descriptor_close(&analysis->fds[i]);
@@ -94,8 +88,8 @@ static void on_analyzed(
 }
 
 void ml_page_analyses_fini(struct ml_page *page) {
-    while (page->analyses != NULL) {
-        free_analysis(page->analyses);
+    while (!LIST_EMPTY(&page->analyses)) {
+        free_analysis(LIST_FIRST(&page->analyses));
     }
 }
 
@@ -128,9 +122,8 @@ static struct ml_page_analysis *analysis_new(
       .request = request,
       .now = &page->profile,
       .content_type = content_type,
-      .fds = {-1, -1},
-      .next = page->analyses};
-    page->analyses = analysis;
+      .fds = {-1, -1}};
+    LIST_INSERT_HEAD(&page->analyses, analysis, links);
     (void)add_word(analysis, "%s", command);
     return analysis;
 }

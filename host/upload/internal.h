@@ -4,6 +4,7 @@
 #define MEMLOG_HOST_UPLOAD_INTERNAL_H
 
 #include <stddef.h>
+#include <sys/queue.h>
 
 #include <ev.h>
 
@@ -22,7 +23,7 @@ struct ml_upload_job {
     bool packed; /* it stands in the spool */
     ml_upload_done *on_done;
     void *context;
-    struct ml_upload_job *next;
+    TAILQ_ENTRY(ml_upload_job) links;
 };
 
 struct ml_uploader {
@@ -30,7 +31,8 @@ struct ml_uploader {
     const struct ml_upload_options *options;
     char analyzer_path[PATH_MAX];
     struct ml_spool spool;
-    struct ml_upload_job *jobs; /* in order; the first that is not packed is at the analyzer */
+    TAILQ_HEAD(, ml_upload_job)
+    jobs; /* in order; the first that is not packed is at the analyzer */
     /* The analyzer. */
     struct ml_upload_job *packing;
     int pack_pidfd;
@@ -61,7 +63,8 @@ void ml_uploader_end(struct ml_uploader *uploader, const char *id, const char *t
 /* Something has changed: send what is due, or settle. */
 void ml_uploader_go_on(struct ml_uploader *uploader);
 
-/* pack.c: hand the next dump to the analyzer. */
+/* pack.c: the first dump that is not packed yet, NULL: none; hand the next one to the analyzer. */
+struct ml_upload_job *ml_uploader_unpacked(const struct ml_uploader *uploader);
 void ml_uploader_pack(struct ml_uploader *uploader);
 void ml_uploader_pack_stop(struct ml_uploader *uploader);
 

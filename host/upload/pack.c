@@ -46,10 +46,10 @@ static void run_pack(void *context) {
     _exit(127);
 }
 
-static struct ml_upload_job *first_unpacked(const struct ml_uploader *uploader) {
-    struct ml_upload_job *job = uploader->jobs;
+struct ml_upload_job *ml_uploader_unpacked(const struct ml_uploader *uploader) {
+    struct ml_upload_job *job = TAILQ_FIRST(&uploader->jobs);
     while (job != NULL && job->packed) {
-        job = job->next;
+        job = TAILQ_NEXT(job, links);
     }
     return job;
 }
@@ -202,7 +202,7 @@ static void start(struct ml_uploader *uploader, struct ml_upload_job *job) {
 
 void ml_uploader_pack(struct ml_uploader *uploader) {
     while (uploader->packing == NULL) {
-        struct ml_upload_job *job = first_unpacked(uploader);
+        struct ml_upload_job *job = ml_uploader_unpacked(uploader);
         if (job == NULL) {
             return;
         }

@@ -42,10 +42,10 @@ void ml_uploader_note(struct ml_uploader *uploader, bool is_error, const char *f
 }
 
 void ml_uploader_end(struct ml_uploader *uploader, const char *id, const char *trouble) {
-    for (struct ml_upload_job **link = &uploader->jobs; *link != NULL; link = &(*link)->next) {
-        struct ml_upload_job *job = *link;
+    struct ml_upload_job *job = NULL;
+    TAILQ_FOREACH(job, &uploader->jobs, links) {
         if (strcmp(job->item.id, id) == 0) {
-            *link = job->next;
+            TAILQ_REMOVE(&uploader->jobs, job, links);
             if (job->on_done != NULL) {
                 job->on_done(job->context, trouble);
             }
@@ -73,16 +73,15 @@ static bool keep(struct ml_uploader *uploader, const struct ml_spool_item *item)
 
 /* Its job; a new one for what a former run has left. NULL: no memory. */
 static struct ml_upload_job *job_of(struct ml_uploader *uploader, const char *id) {
-    struct ml_upload_job *job = uploader->jobs;
-    while (job != NULL && strcmp(job->item.id, id) != 0) {
-        job = job->next;
-    }
-    if (job == NULL) {
-        job = calloc(1, sizeof(*job));
-        if (job != NULL) {
-            job->next = uploader->jobs;
-            uploader->jobs = job;
+    struct ml_upload_job *job = NULL;
+    TAILQ_FOREACH(job, &uploader->jobs, links) {
+        if (strcmp(job->item.id, id) == 0) {
+            return job;
         }
+    }
+    job = calloc(1, sizeof(*job));
+    if (job != NULL) {
+        TAILQ_INSERT_HEAD(&uploader->jobs, job, links);
     }
     return job;
 }
@@ -172,15 +171,6 @@ static void wait_for_next(struct ml_uploader *uploader, double seconds) {
     ml_timer_start(uploader->setup.loop, &uploader->next_timer, seconds);
 }
 
-static bool has_unpacked(const struct ml_uploader *uploader) {
-    for (const struct ml_upload_job *job = uploader->jobs; job != NULL; job = job->next) {
-        if (!job->packed) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static void settle(struct ml_uploader *uploader) {
     void (*on_settled)(void *context) = uploader->on_settled;
     uploader->on_settled = NULL;
@@ -188,7 +178,7 @@ static void settle(struct ml_uploader *uploader) {
     if (on_settled == NULL) {
         return;
     }
-    if (uploader->figures.waiting > 0 || has_unpacked(uploader)) {
+    if (uploader->figures.waiting > 0 || ml_uploader_unpacked(uploader) != NULL) {
         ml_uploader_note(
             uploader,
             false,
@@ -254,7 +244,7 @@ void ml_uploader_go_on(struct ml_uploader *uploader) {
             return;
         }
     }
-    if (!has_unpacked(uploader)) {
+    if (ml_uploader_unpacked(uploader) == NULL) {
         settle(uploader);
     }
 }
@@ -281,6 +271,7 @@ enum ml_status ml_uploader_open(
         return ML_ENV_MEMORY;
     }
     uploader->setup = *setup;
+    TAILQ_INIT(&uploader->jobs);
     uploader->options = &setup->options->upload;
     uploader->pack_pidfd = -1;
     uploader->body_fd = -1;
@@ -316,9 +307,9 @@ void ml_uploader_close(struct ml_uploader *take_uploader) {
     ml_uploader_pack_stop(uploader);
     ml_uploader_send_fini(uploader);
     ml_spool_close(&uploader->spool);
-    while (uploader->jobs != NULL) {
-        struct ml_upload_job *job = uploader->jobs;
-        uploader->jobs = job->next;
+    while (!TAILQ_EMPTY(&uploader->jobs)) {
+        struct ml_upload_job *job = TAILQ_FIRST(&uploader->jobs);
+        TAILQ_REMOVE(&uploader->jobs, job, links);
         if (job->on_done != NULL) {
             job->on_done(job->context, job->packed ? "it waits in the spool" : "the run is over");
         }
@@ -358,11 +349,7 @@ void ml_uploader_submit(
     job->on_done = on_done;
     job->context = context;
     free(full);
-    struct ml_upload_job **last = &uploader->jobs;
-    while (*last != NULL) {
-        last = &(*last)->next;
-    }
-    *last = job;
+    TAILQ_INSERT_TAIL(&uploader->jobs, job, links);
     ml_uploader_go_on(uploader);
 }
 

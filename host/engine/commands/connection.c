@@ -12,31 +12,21 @@ void ml_connection_heard(struct ml_engine_connection *connection) {
 }
 
 void ml_connection_close(struct ml_engine_connection *connection) {
-    struct ml_engine *engine = connection->engine;
     ml_connection_heard(connection);
     if (connection->waiting != NULL) {
         *connection->waiting = NULL;
     }
-    if (connection->previous != NULL) {
-        connection->previous->next = connection->next;
-    } else {
-        engine->connections->newest = connection->next;
-    }
-    if (connection->next != NULL) {
-        connection->next->previous = connection->previous;
-    }
+    LIST_REMOVE(connection, links);
     struct ml_channel *channel = connection->channel;
     free(connection);
-    if (channel != NULL) {
-        ml_channel_free(channel);
-    }
+    ml_channel_free(channel);
 }
 
 /* A flood of connections that say nothing must not take the descriptors of those that will. */
 static void end_oldest_silent(struct ml_engine *engine) {
     struct ml_engine_connection *oldest = NULL;
-    for (struct ml_engine_connection *one = engine->connections->newest; one != NULL;
-         one = one->next) {
+    struct ml_engine_connection *one = NULL;
+    LIST_FOREACH(one, &engine->connections->all, links) {
         oldest = one->is_silent ? one : oldest;
     }
     if (oldest != NULL) {
@@ -45,15 +35,11 @@ static void end_oldest_silent(struct ml_engine *engine) {
 }
 
 void ml_connection_add(struct ml_engine_connection *connection, bool is_silent) {
-    struct ml_connections *all = connection->engine->connections;
-    connection->next = all->newest;
-    if (connection->next != NULL) {
-        connection->next->previous = connection;
-    }
-    all->newest = connection;
+    struct ml_connections *connections = connection->engine->connections;
+    LIST_INSERT_HEAD(&connections->all, connection, links);
     connection->is_silent = is_silent;
-    all->silent_count += is_silent ? 1 : 0;
-    if (all->silent_count > ML_SILENT_MAX) {
+    connections->silent_count += is_silent ? 1 : 0;
+    if (connections->silent_count > ML_SILENT_MAX) {
         end_oldest_silent(connection->engine);
     }
 }
@@ -61,9 +47,10 @@ void ml_connection_add(struct ml_engine_connection *connection, bool is_silent) 
 void ml_connections_hear(struct ml_engine *engine) {
     /* More than lie in a socket at once: one who goes on talking must not hold up the end. */
     enum { TURNS_MAX = 32 };
-    struct ml_engine_connection *next = NULL;
-    for (struct ml_engine_connection *one = engine->connections->newest; one != NULL; one = next) {
-        next = one->next;
+    struct ml_engine_connection *next = LIST_FIRST(&engine->connections->all);
+    while (next != NULL) {
+        struct ml_engine_connection *one = next;
+        next = LIST_NEXT(one, links);
         const bool is_clients = one->member_id != 0; /* commands wait for the loop */
         for (int i = 0; is_clients && i < TURNS_MAX && ml_channel_turn(one->channel); i++) {
         }

@@ -2,6 +2,8 @@
 #ifndef MEMLOG_HOST_ENGINE_COMMANDS_CONNECTION_H
 #define MEMLOG_HOST_ENGINE_COMMANDS_CONNECTION_H
 
+#include <sys/queue.h>
+
 #include <ev.h>
 
 #include "host/engine/state.h"
@@ -19,17 +21,16 @@ struct ml_engine_connection {
     /* Where a command that is being carried out keeps this connection; NULL: none. */
     struct ml_engine_connection **waiting;
     struct ml_member_allocator allocator; /* of whoever is about to say Hello */
-    struct ml_engine_connection *next;
-    struct ml_engine_connection *previous;
+    LIST_ENTRY(ml_engine_connection) links;
 };
 
 struct ml_connections {
     ev_io client_watcher, command_watcher;
-    struct ml_engine_connection *newest;
-    uint32_t silent_count;    /* of them */
-    uint32_t broken_count;    /* of those that broke the contract, in all */
-    uint64_t descriptors_max; /* RLIMIT_NOFILE */
-    bool has_all_users;       /* none of the machine is without a number in our user namespace */
+    LIST_HEAD(, ml_engine_connection) all; /* the newest first */
+    uint32_t silent_count;                 /* of them */
+    uint32_t broken_count;                 /* of those that broke the contract, in all */
+    uint64_t descriptors_max;              /* RLIMIT_NOFILE */
+    bool has_all_users; /* none of the machine is without a number in our user namespace */
 };
 
 void ml_connection_add(struct ml_engine_connection *connection, bool is_silent);

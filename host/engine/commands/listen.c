@@ -157,7 +157,7 @@ void ml_listen_fini(struct ml_engine *engine) {
     ev_io_stop(engine->loop, &engine->connections->client_watcher);
     ev_io_stop(engine->loop, &engine->connections->command_watcher);
     ml_socket_directory_close(&engine->directory);
-    while (engine->connections->newest != NULL) {
-        ml_connection_close(engine->connections->newest);
+    while (!LIST_EMPTY(&engine->connections->all)) {
+        ml_connection_close(LIST_FIRST(&engine->connections->all));
     }
 }
