@@ -370,30 +370,14 @@ static json_t *trace_read(gzFile file, enum ml_status *out_status) {
 }
 
 static enum ml_status trace_write(const json_t *root, bool is_gzipped, FILE *out) {
-    struct ml_gzip_stream *gzip = NULL;
+    FILE *file = is_gzipped ? ml_gzip_open(out) : out;
     enum ml_status status = ML_OK;
-    FILE *squeezed = NULL;
 
-    if (!is_gzipped) {
-        return json_dumpf(root, out, JSON_COMPACT) == 0 ? ML_OK : ML_ENV_SYSTEM;
-    }
-    gzip = malloc(sizeof *gzip);
-    if (!gzip || ml_gzip_stream_init(gzip, out) != ML_OK) {
-        free(gzip);
+    if (!file) {
         return ML_ENV_MEMORY;
     }
-    squeezed = ml_gzip_stream_file(gzip);
-    if (!squeezed || json_dumpf(root, squeezed, JSON_COMPACT) != 0) {
-        status = ML_ENV_SYSTEM;
-    }
-    if (squeezed && fclose(squeezed) != 0) {
-        status = ML_ENV_SYSTEM;
-    }
-    if (ml_gzip_stream_finish(gzip) != ML_OK) {
-        status = ML_ENV_SYSTEM;
-    }
-    free(gzip);
-    return status;
+    status = json_dumpf(root, file, JSON_COMPACT) == 0 ? ML_OK : ML_ENV_SYSTEM;
+    return is_gzipped ? ml_gzip_close(file, status) : status;
 }
 
 enum ml_status ml_chrome_symbolize(

@@ -449,23 +449,10 @@ trace_write(const struct ml_chrome_dump *dumps, size_t count, enum ml_metric met
 enum ml_status ml_chrome_trace_write(
     const struct ml_chrome_dump *dumps, size_t dumps_count, enum ml_metric metric, FILE *out
 ) {
-    struct ml_gzip_stream *gzip = malloc(sizeof *gzip);
-    enum ml_status status = ML_ENV_MEMORY;
-    enum ml_status finished = ML_OK;
-    FILE *squeezed = NULL;
+    FILE *gzip = ml_gzip_open(out);
 
-    if (!gzip || ml_gzip_stream_init(gzip, out) != ML_OK) {
-        free(gzip);
+    if (!gzip) {
         return ML_ENV_MEMORY;
     }
-    squeezed = ml_gzip_stream_file(gzip);
-    if (squeezed) {
-        status = trace_write(dumps, dumps_count, metric, squeezed);
-        if (fclose(squeezed) != 0 && status == ML_OK) {
-            status = ML_ENV_SYSTEM;
-        }
-    }
-    finished = ml_gzip_stream_finish(gzip);
-    free(gzip);
-    return status != ML_OK ? status : finished;
+    return ml_gzip_close(gzip, trace_write(dumps, dumps_count, metric, gzip));
 }

@@ -1,33 +1,23 @@
 #include "tools/analyzer/formats/gzip_stream.h"
 
 #include <stdbool.h>
-#include <string.h>
+#include <stdlib.h>
 #include <sys/types.h>
 
+#define ZLIB_CONST /* it does not write to what it reads */
+#include <zlib.h>
+
 /* zlib's word for "with a gzip header": 15 bits of window and 16. */
-enum { WINDOW_BITS_GZIP = 15 + 16, MEMORY_LEVEL = 8 };
+enum { WINDOW_BITS_GZIP = 15 + 16, MEMORY_LEVEL = 8, BUFFER_BYTES = 64 * 1024 };
 
-enum ml_status ml_gzip_stream_init(struct ml_gzip_stream *gzip, FILE *out) {
-    memset(&gzip->deflate, 0, sizeof gzip->deflate);
-    gzip->out = out;
-    gzip->in_count = 0;
-    if (deflateInit2(
-            &gzip->deflate,
-            Z_DEFAULT_COMPRESSION,
-            Z_DEFLATED,
-            WINDOW_BITS_GZIP,
-            MEMORY_LEVEL,
-            Z_DEFAULT_STRATEGY
-        ) != Z_OK) {
-        return ML_ENV_MEMORY;
-    }
-    return ML_OK;
-}
+struct gzip {
+    z_stream deflate;
+    FILE *out;
+    char in_bytes[BUFFER_BYTES]; /* the file's buffer */
+    unsigned char out_bytes[BUFFER_BYTES];
+};
 
-static bool squeeze(struct ml_gzip_stream *gzip, int flush) {
-    gzip->deflate.next_in = gzip->in_bytes;
-    gzip->deflate.avail_in = (uInt)gzip->in_count;
-    gzip->in_count = 0;
+static bool squeeze(struct gzip *gzip, int flush) {
     do {
         size_t count = 0;
 
@@ -44,41 +34,59 @@ static bool squeeze(struct ml_gzip_stream *gzip, int flush) {
     return true;
 }
 
-static bool take(pb_ostream_t *stream, const pb_byte_t *bytes, size_t count_bytes) {
-    struct ml_gzip_stream *gzip = stream->state;
+static ssize_t write_some(void *cookie, const char *bytes, size_t count_bytes) {
+    struct gzip *gzip = cookie;
 
-    while (count_bytes > 0) {
-        size_t room = sizeof gzip->in_bytes - gzip->in_count;
-        size_t count = count_bytes < room ? count_bytes : room;
-
-        memcpy(gzip->in_bytes + gzip->in_count, bytes, count);
-        gzip->in_count += count;
-        bytes += count;
-        count_bytes -= count;
-        if (gzip->in_count == sizeof gzip->in_bytes && !squeeze(gzip, Z_NO_FLUSH)) {
-            return false;
-        }
-    }
-    return true;
+    gzip->deflate.next_in = (const Bytef *)bytes;
+    gzip->deflate.avail_in = (uInt)count_bytes;
+    return squeeze(gzip, Z_NO_FLUSH) ? (ssize_t)count_bytes : 0;
 }
 
-pb_ostream_t ml_gzip_stream_over(struct ml_gzip_stream *gzip) {
-    return (pb_ostream_t){.callback = take, .state = gzip, .max_size = SIZE_MAX};
-}
-
-static ssize_t file_write(void *cookie, const char *bytes, size_t count_bytes) {
-    pb_ostream_t stream = ml_gzip_stream_over(cookie);
-
-    return take(&stream, (const pb_byte_t *)bytes, count_bytes) ? (ssize_t)count_bytes : 0;
-}
-
-FILE *ml_gzip_stream_file(struct ml_gzip_stream *gzip) {
-    return fopencookie(gzip, "w", (cookie_io_functions_t){.write = file_write});
-}
-
-enum ml_status ml_gzip_stream_finish(struct ml_gzip_stream *gzip) {
+static int finish(void *cookie) {
+    struct gzip *gzip = cookie;
     bool done = squeeze(gzip, Z_FINISH);
 
     deflateEnd(&gzip->deflate);
-    return done ? ML_OK : ML_ENV_SYSTEM;
+    free(gzip);
+    return done ? 0 : EOF;
+}
+
+FILE *ml_gzip_open(FILE *out) {
+    struct gzip *gzip = calloc(1, sizeof *gzip);
+    FILE *file = NULL;
+
+    if (!gzip || deflateInit2(
+                     &gzip->deflate,
+                     Z_DEFAULT_COMPRESSION,
+                     Z_DEFLATED,
+                     WINDOW_BITS_GZIP,
+                     MEMORY_LEVEL,
+                     Z_DEFAULT_STRATEGY
+                 ) != Z_OK) {
+        free(gzip);
+        return NULL;
+    }
+    gzip->out = out;
+    file = fopencookie(gzip, "w", (cookie_io_functions_t){.write = write_some, .close = finish});
+    if (!file) {
+        (void)finish(gzip);
+        return NULL;
+    }
+    (void)setvbuf(file, gzip->in_bytes, _IOFBF, sizeof gzip->in_bytes);
+    return file;
+}
+
+enum ml_status ml_gzip_close(FILE *take_gzip, enum ml_status status) {
+    bool done = !ferror(take_gzip);
+
+    done = fclose(take_gzip) == 0 && done;
+    return status == ML_OK && !done ? ML_ENV_SYSTEM : status;
+}
+
+static bool put_bytes(pb_ostream_t *stream, const pb_byte_t *bytes, size_t count_bytes) {
+    return fwrite(bytes, 1, count_bytes, stream->state) == count_bytes;
+}
+
+pb_ostream_t ml_pb_stream_into(FILE *out) {
+    return (pb_ostream_t){.callback = put_bytes, .state = out, .max_size = SIZE_MAX};
 }

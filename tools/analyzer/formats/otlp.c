@@ -426,20 +426,14 @@ static void put_request(
 }
 
 static enum ml_status write_gzipped(const struct message *request, FILE *out) {
-    struct ml_gzip_stream *gzip = malloc(sizeof *gzip);
-    pb_ostream_t stream;
-    bool written = false;
-    enum ml_status finished = ML_OK;
+    FILE *gzip = ml_gzip_open(out);
 
-    if (!gzip || ml_gzip_stream_init(gzip, out) != ML_OK) {
-        free(gzip);
+    if (!gzip) {
         return ML_ENV_MEMORY;
     }
-    stream = ml_gzip_stream_over(gzip);
-    written = pb_write(&stream, request->bytes, request->count);
-    finished = ml_gzip_stream_finish(gzip);
-    free(gzip);
-    return written ? finished : ML_ENV_SYSTEM;
+    /* A write error is reported when it is closed. */
+    (void)fwrite(request->bytes, 1, request->count, gzip);
+    return ml_gzip_close(gzip, ML_OK);
 }
 
 enum ml_status ml_otlp_write(

@@ -461,16 +461,14 @@ enum ml_status ml_pprof_write_diff(
     enum ml_metric metric,
     FILE *out
 ) {
-    struct ml_gzip_stream *gzip = malloc(sizeof *gzip);
+    FILE *gzip = ml_gzip_open(out);
     struct ml_arena arena = {0};
     struct writer writer = {.first_location = 1, .first_mapping = 1};
-    enum ml_status finished = ML_OK;
 
-    if (!gzip || ml_gzip_stream_init(gzip, out) != ML_OK) {
-        free(gzip);
+    if (!gzip) {
         return ML_ENV_MEMORY;
     }
-    writer.stream = ml_gzip_stream_over(gzip);
+    writer.stream = ml_pb_stream_into(gzip);
     (void)text_at(&writer, ""); /* the table's first must be empty */
     turn_to(&writer, after, false);
     put_head(&writer, metric);
@@ -484,15 +482,13 @@ enum ml_status ml_pprof_write_diff(
         put_function(&writer, i + 1, &writer.functions[i]);
     }
     put_strings(&writer);
-
-    finished = ml_gzip_stream_finish(gzip);
-    free(gzip);
+    writer.status = ml_gzip_close(gzip, writer.status);
     free(writer.functions);
     free(writer.path);
     ml_string_table_fini(&writer.strings);
     ml_index_fini(&writer.functions_index);
     ml_arena_fini(&arena);
-    return writer.status != ML_OK ? writer.status : finished;
+    return writer.status;
 }
 
 enum ml_status ml_pprof_write(

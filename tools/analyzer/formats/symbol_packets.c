@@ -6,6 +6,7 @@
 
 #include "ipc/trace/trace.pb.h"
 #include "ipc/wire/event.h"
+#include "tools/analyzer/formats/gzip_stream.h"
 
 /* Addresses of one packet: it stays well below what readers hold in memory. */
 enum { PLACES_PER_PACKET = 2000 };
@@ -92,12 +93,8 @@ static bool write_module(pb_ostream_t *stream, const pb_field_t *field, void *co
            pb_encode_submessage(stream, ml_trace_ModuleSymbols_fields, &message);
 }
 
-static bool put_bytes(pb_ostream_t *stream, const pb_byte_t *bytes, size_t count_bytes) {
-    return fwrite(bytes, 1, count_bytes, stream->state) == count_bytes;
-}
-
 static void write_packet(struct writing *writing, FILE *out) {
-    pb_ostream_t stream = {.callback = put_bytes, .state = out, .max_size = SIZE_MAX};
+    pb_ostream_t stream = ml_pb_stream_into(out);
     const ml_trace_TracePacket packet = {
         .trusted_packet_sequence_id = 1,
         .module_symbols = {.funcs.encode = write_module, .arg = writing},
