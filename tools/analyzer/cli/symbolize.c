@@ -73,21 +73,29 @@ enum ml_status ml_command_write_symbolized(
     return status == ML_OK ? write_symbols(loaded, out, out_places) : status;
 }
 
-/* Files without names, each with build id and reason. */
+/* A file without names, with its build id and the reason. */
+static void
+say_nameless(void *context, const char *path, const char *build_id_hex, const char *trouble) {
+    const struct ml_command *command = context;
+
+    fprintf(stderr, "memlog %s: no names for ", command->table.name);
+    ml_printable_put_text(stderr, path);
+    fputs(" (build id ", stderr);
+    ml_printable_put_text(stderr, build_id_hex);
+    fprintf(stderr, "): %s\n", trouble);
+}
+
 static void list_nameless(const struct ml_command *command, const struct ml_stacks *stacks) {
     for (size_t i = 0; i < stacks->files_count; i++) {
         const struct ml_code_file *file = &stacks->files[i];
+        char hex[ML_PROFILE_HEX_BYTES];
 
-        if (file->is_symbolized || !file->trouble) {
-            continue;
+        if (!file->is_symbolized && file->trouble) {
+            (void)ml_profile_hex(file->build_id, hex);
+            say_nameless(
+                (void *)(uintptr_t)command, file->path.bytes, hex[0] ? hex : "none", file->trouble
+            );
         }
-        fprintf(stderr, "memlog %s: no names for ", command->table.name);
-        ml_printable_put_text(stderr, file->path.bytes);
-        fputs(" (build id ", stderr);
-        for (size_t b = 0; b < file->build_id.count_bytes; b++) {
-            fprintf(stderr, "%02x", (unsigned)(unsigned char)file->build_id.bytes[b]);
-        }
-        fprintf(stderr, "%s): %s\n", file->build_id.count_bytes > 0 ? "" : "none", file->trouble);
     }
 }
 
@@ -114,17 +122,6 @@ static int write_names(
         ml_command_say(command, "names for %zu more places", places);
     }
     return exit_code;
-}
-
-static void
-say_nameless(void *context, const char *path, const char *build_id_hex, const char *trouble) {
-    const struct ml_command *command = context;
-
-    fprintf(stderr, "memlog %s: no names for ", command->table.name);
-    ml_printable_put_text(stderr, path);
-    fputs(" (build id ", stderr);
-    ml_printable_put_text(stderr, build_id_hex);
-    fprintf(stderr, "): %s\n", trouble);
 }
 
 static bool is_chrome_trace(const char *path) {

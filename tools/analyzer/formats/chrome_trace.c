@@ -34,11 +34,7 @@ static bool is_module_of(
     const struct ml_profile_module *module,
     const struct ml_code_file *file
 ) {
-    struct ml_profile_text path = ml_profile_module_path(process, module);
-
-    return path.bytes == file->path.bytes ||
-           (path.count_bytes == file->path.count_bytes &&
-            memcmp(path.bytes, file->path.bytes, path.count_bytes) == 0);
+    return ml_profile_text_eq(ml_profile_module_path(process, module), file->path);
 }
 
 static void hex_member(struct ml_json *json, const char *name, uint64_t value) {
@@ -105,16 +101,13 @@ static bool has_regions(const struct writer *writer) {
 /* Our own member, for tools/analyzer/formats/chrome_symbolize.h: the module's build id and load
  * bias. */
 static void put_identity(struct ml_json *json, const struct ml_profile_module *module) {
-    char hex[2 * 64 + 1];
+    char hex[ML_PROFILE_HEX_BYTES];
     size_t count = module->build_id.count_bytes;
 
-    if (count == 0 || count > 64) {
+    if (count == 0 || count > ML_BUILD_ID_MAX_BYTES) {
         return;
     }
-    for (size_t i = 0; i < count; i++) {
-        snprintf(hex + 2 * i, 3, "%02x", (unsigned)(unsigned char)module->build_id.bytes[i]);
-    }
-    ml_json_string_member(json, "id", hex);
+    ml_json_string_member(json, "id", ml_profile_hex(module->build_id, hex));
     hex_member(json, "lb", (uint64_t)module->bias);
 }
 

@@ -67,9 +67,8 @@ static bool put_place(struct lines *lines, const struct ml_stacks *stacks, uint3
         return true;
     }
     if (place->file != ML_STACKS_NONE) {
-        const char *path = stacks->files[place->file].path.bytes;
-        const char *slash = strrchr(path, '/');
-        snprintf(unnamed, sizeof unnamed, "%.200s+%s", slash ? slash + 1 : path, buffer);
+        const char *file = basename(stacks->files[place->file].path.bytes);
+        snprintf(unnamed, sizeof unnamed, "%.200s+%s", file, buffer);
         name = unnamed;
     }
     return put_frame(lines, name, strlen(name));

@@ -222,17 +222,13 @@ static void put_location(struct writer *writer, struct message *dictionary, size
 }
 
 static void put_mapping(struct writer *writer, struct message *dictionary, size_t number) {
-    static const char digits[] = "0123456789abcdef";
     const struct ml_code_file *file = &writer->stacks->files[number];
     struct message mapping = {0};
     struct message attributes = {0};
-    char hex[2 * 64];
-    struct ml_profile_text build_id = {.bytes = hex};
+    char hex[ML_PROFILE_HEX_BYTES];
+    struct ml_profile_text build_id = {.bytes = ml_profile_hex(file->build_id, hex)};
 
-    for (size_t i = 0; i < file->build_id.count_bytes && i < sizeof hex / 2; i++) {
-        hex[build_id.count_bytes++] = digits[(unsigned char)file->build_id.bytes[i] >> 4];
-        hex[build_id.count_bytes++] = digits[(unsigned char)file->build_id.bytes[i] & 15];
-    }
+    build_id.count_bytes = strlen(hex);
     put_number(writer, &mapping, MAPPING_START, file->start);
     put_number(writer, &mapping, MAPPING_LIMIT, file->end);
     put_number(writer, &mapping, MAPPING_FILE, text_at(writer, file->path));
@@ -333,14 +329,10 @@ static void put_profile(
     const uint64_t start_ns = dump->run_start.realtime_ns;
     struct message profile = {0};
     unsigned char id[GUID_BYTES];
-    uint64_t period = 1;
 
     put_type(writer, &profile, PROFILE_SAMPLE_TYPE, types[figure], units[figure]);
     for (size_t p = 0; p < dump->processes_count; p++) {
         const struct ml_stack_list *list = &writer->stacks->processes[p];
-        if (dump->processes[p].sampling_bytes > period) {
-            period = dump->processes[p].sampling_bytes;
-        }
         for (size_t i = 0; i < list->count; i++) {
             if (figure_of(&list->stacks[i].own, figure) > 0) {
                 put_sample(writer, &profile, &list->stacks[i], figure, attributes[p]);
@@ -356,7 +348,7 @@ static void put_profile(
         writer, &profile, PROFILE_DURATION, dump->now.monotonic_ns - dump->run_start.monotonic_ns
     );
     put_type(writer, &profile, PROFILE_PERIOD_TYPE, "allocated_bytes", "bytes");
-    put_number(writer, &profile, PROFILE_PERIOD, period);
+    put_number(writer, &profile, PROFILE_PERIOD, ml_profile_sampling_bytes(dump));
     id_of(guid, figure, id);
     put_bytes(writer, &profile, PROFILE_ID, id, sizeof id);
     put_message(writer, to, SCOPE_PROFILES_PROFILES, &profile);

@@ -170,9 +170,8 @@ static void put_no_stack_location(struct writer *writer) {
 }
 
 static void put_mapping(struct writer *writer, uint32_t number, struct ml_arena *arena) {
-    static const char digits[] = "0123456789abcdef";
     const struct ml_code_file *file = &writer->stacks->files[number];
-    char *hex = ml_arena_take(arena, 2 * file->build_id.count_bytes + 1);
+    char *hex = ml_arena_take(arena, ML_PROFILE_HEX_BYTES);
     ml_pprof_Mapping mapping = {
         .id = writer->first_mapping + number,
         .memory_start = file->start,
@@ -188,11 +187,7 @@ static void put_mapping(struct writer *writer, uint32_t number, struct ml_arena 
         fail(writer, ML_ENV_MEMORY);
         return;
     }
-    for (size_t i = 0; i < file->build_id.count_bytes; i++) {
-        hex[2 * i] = digits[(unsigned char)file->build_id.bytes[i] >> 4];
-        hex[2 * i + 1] = digits[(unsigned char)file->build_id.bytes[i] & 15];
-    }
-    mapping.build_id = text_at(writer, hex);
+    mapping.build_id = text_at(writer, ml_profile_hex(file->build_id, hex));
     put(writer, ml_pprof_Profile_mapping_tag, ml_pprof_Mapping_fields, &mapping);
 }
 
@@ -370,15 +365,9 @@ static void put_head(struct writer *writer, enum ml_metric metric) {
         value_type(writer, "inuse_space", "bytes"),
     };
     const ml_pprof_ValueType period_type = value_type(writer, "space", "bytes");
-    uint64_t period = 1;
 
     for (size_t i = 0; i < VALUES; i++) {
         put(writer, ml_pprof_Profile_sample_type_tag, ml_pprof_ValueType_fields, &types[i]);
-    }
-    for (size_t i = 0; i < profile->processes_count; i++) {
-        if (profile->processes[i].sampling_bytes > period) {
-            period = profile->processes[i].sampling_bytes;
-        }
     }
     put_number(writer, ml_pprof_Profile_time_nanos_tag, profile->now.realtime_ns);
     put_number(
@@ -387,7 +376,7 @@ static void put_head(struct writer *writer, enum ml_metric metric) {
         profile->now.monotonic_ns - profile->run_start.monotonic_ns
     );
     put(writer, ml_pprof_Profile_period_type_tag, ml_pprof_ValueType_fields, &period_type);
-    put_number(writer, ml_pprof_Profile_period_tag, period);
+    put_number(writer, ml_pprof_Profile_period_tag, ml_profile_sampling_bytes(profile));
     put_number(
         writer,
         ml_pprof_Profile_default_sample_type_tag,

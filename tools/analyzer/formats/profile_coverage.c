@@ -8,10 +8,6 @@ bool ml_profile_hides(const struct ml_profile_process *other) {
     return ml_uncovered_hides(other->idle, other->footprint_bytes);
 }
 
-static uint64_t processes_of(const struct ml_profile_process *process) {
-    return process->folded_processes > 0 ? process->folded_processes : 1;
-}
-
 uint64_t ml_profile_private_bytes(const struct ml_profile_process *process) {
     return process->not_recorded ? process->footprint_bytes : process->coverage_private_bytes;
 }
@@ -28,7 +24,7 @@ static struct ml_uncovered uncovered_of(const struct ml_profile *profile) {
             process->unseen.bytes,
             process->unseen.count_bytes,
             process->coverage_private_bytes,
-            processes_of(process)
+            ml_profile_stands_for(process)
         );
     }
     for (size_t i = 0; i < profile->others_count; i++) {
@@ -39,7 +35,7 @@ static struct ml_uncovered uncovered_of(const struct ml_profile *profile) {
             other->not_recorded_reason.bytes,
             other->idle,
             other->footprint_bytes,
-            processes_of(other)
+            ml_profile_stands_for(other)
         );
     }
     return uncovered;

@@ -154,13 +154,10 @@ static void put_processes(struct writer *writer) {
 static void put_mapping(
     struct writer *writer, sqlite3_stmt *into, uint64_t id, const struct ml_code_file *file
 ) {
-    char hex[2 * ML_BUILD_ID_MAX_BYTES + 1] = "";
+    char hex[ML_PROFILE_HEX_BYTES];
 
-    for (size_t i = 0; i < file->build_id.count_bytes && i < ML_BUILD_ID_MAX_BYTES; i++) {
-        snprintf(hex + 2 * i, 3, "%02x", (unsigned)(unsigned char)file->build_id.bytes[i]);
-    }
     bind(writer, into, 1, id);
-    bind_string(writer, into, 2, hex);
+    bind_string(writer, into, 2, ml_profile_hex(file->build_id, hex));
     bind(writer, into, 3, file->start);
     bind(writer, into, 4, file->end);
     bind_text(writer, into, 5, file->path.bytes, file->path.count_bytes);
@@ -364,7 +361,7 @@ static void put_own(struct writer *writer) {
         bind(writer, processes, 8, process->inherited_bytes);
         bind(writer, processes, 9, process->inherited_blocks);
         (void)bind_totals(writer, processes, 10, &process->totals);
-        bind(writer, processes, 16, process->folded_processes > 0 ? process->folded_processes : 1);
+        bind(writer, processes, 16, ml_profile_stands_for(process));
         step(writer, processes);
     }
     sqlite3_finalize(dump);
@@ -402,7 +399,7 @@ static void put_unrecorded(struct writer *writer) {
         bind(writer, into, 5, other->idle);
         bind_read(writer, into, 6, other, other->footprint_bytes);
         bind_read(writer, into, 7, other, other->resident_bytes);
-        bind(writer, into, 8, other->folded_processes > 0 ? other->folded_processes : 1);
+        bind(writer, into, 8, ml_profile_stands_for(other));
         step(writer, into);
     }
     sqlite3_finalize(into);

@@ -1,9 +1,23 @@
 #include "tools/analyzer/model/profile.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tools/analyzer/model/trace_symbols.h"
+
+bool ml_profile_text_eq(struct ml_profile_text a, struct ml_profile_text b) {
+    return a.count_bytes == b.count_bytes &&
+           (a.count_bytes == 0 || memcmp(a.bytes, b.bytes, a.count_bytes) == 0);
+}
+
+const char *ml_profile_hex(struct ml_profile_text build_id, char out_hex[ML_PROFILE_HEX_BYTES]) {
+    out_hex[0] = '\0';
+    for (size_t i = 0; i < build_id.count_bytes && i < ML_BUILD_ID_MAX_BYTES; i++) {
+        snprintf(out_hex + 2 * i, 3, "%02x", (unsigned)(unsigned char)build_id.bytes[i]);
+    }
+    return out_hex;
+}
 
 static void process_fini(struct ml_profile_process *process) {
     free(process->arguments);
@@ -217,19 +231,38 @@ bool ml_profile_select_role(struct ml_profile *profile, const char *role) {
     return true;
 }
 
-static uint64_t count_of(const struct ml_profile_process *process) {
+uint64_t ml_profile_stands_for(const struct ml_profile_process *process) {
     return process->folded_processes > 0 ? process->folded_processes : 1;
+}
+
+bool ml_profile_anyone_runs(const struct ml_profile *profile) {
+    for (size_t i = 0; i < profile->processes_count; i++) {
+        if (!profile->processes[i].left_tree) {
+            return true;
+        }
+    }
+    return false;
+}
+
+uint64_t ml_profile_sampling_bytes(const struct ml_profile *profile) {
+    uint64_t sampling_bytes = 1;
+
+    for (size_t i = 0; i < profile->processes_count; i++) {
+        if (profile->processes[i].sampling_bytes > sampling_bytes) {
+            sampling_bytes = profile->processes[i].sampling_bytes;
+        }
+    }
+    return sampling_bytes;
 }
 
 uint64_t ml_profile_images(const struct ml_profile *profile) {
     uint64_t count = 0;
 
     for (size_t i = 0; i < profile->processes_count; i++) {
-        count += count_of(&profile->processes[i]);
+        count += ml_profile_stands_for(&profile->processes[i]);
     }
     for (size_t i = 0; i < profile->others_count; i++) {
-        const uint32_t folded = profile->others[i].folded_processes;
-        count += folded > 0 ? folded : 1;
+        count += ml_profile_stands_for(&profile->others[i]);
     }
     return count;
 }
@@ -269,7 +302,7 @@ uint64_t ml_profile_processes(const struct ml_profile *profile) {
         const bool goes_on = i + 1 < images_count && images[i + 1]->pid == image->pid;
         const bool is_left = image->state == MEMLOG_SERVICE_PROCESS_STATE_REPLACED &&
                              (goes_on || image->folded_processes > 0);
-        count += is_left ? 0 : count_of(image);
+        count += is_left ? 0 : ml_profile_stands_for(image);
     }
     free(images);
     return count;

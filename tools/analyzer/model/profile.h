@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "base/uncovered.h"
+#include "ipc/wire/event.h"
 #include "mojom_like_idl/contracts/heap_service_mojom.h"
 #include "tools/analyzer/model/deobfuscation.h"
 #include "tools/analyzer/model/memory.h"
@@ -21,6 +22,12 @@ struct ml_profile_text {
     const char *bytes;
     size_t count_bytes;
 };
+
+bool ml_profile_text_eq(struct ml_profile_text a, struct ml_profile_text b);
+
+/* A build id in hex; what is longer than one can be is cut. Returns out_hex. */
+enum { ML_PROFILE_HEX_BYTES = 2 * ML_BUILD_ID_MAX_BYTES + 1 };
+const char *ml_profile_hex(struct ml_profile_text build_id, char out_hex[ML_PROFILE_HEX_BYTES]);
 
 /* The six figures as numbers with a fraction: their variances, or their standard errors. */
 struct ml_profile_spread {
@@ -337,6 +344,15 @@ void ml_profile_totals_add(struct ml_profile_totals *sum, const struct ml_profil
  * several. */
 uint64_t ml_profile_processes(const struct ml_profile *profile);
 uint64_t ml_profile_images(const struct ml_profile *profile);
+
+/* How many processes an entry stands for: a folded one for several. */
+uint64_t ml_profile_stands_for(const struct ml_profile_process *process);
+
+/* Whether any process was in the tree at the dump. */
+bool ml_profile_anyone_runs(const struct ml_profile *profile);
+
+/* The longest sampling interval of any process; 1: everything is exact. */
+uint64_t ml_profile_sampling_bytes(const struct ml_profile *profile);
 
 /* Whether nothing was lost, in recording or in the file. */
 bool ml_profile_is_complete(const struct ml_profile *profile);

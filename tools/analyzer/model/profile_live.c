@@ -22,22 +22,13 @@ static void sum_up(
     }
 }
 
-static bool anybody_is_in_the_tree(const struct ml_profile *profile) {
-    for (size_t i = 0; i < profile->processes_count; i++) {
-        if (!profile->processes[i].left_tree) {
-            return true;
-        }
-    }
-    return false;
-}
-
 void ml_profile_show_ended(struct ml_profile *profile, enum ml_ended ended) {
     const struct ml_profile_holding *running = &profile->running;
     const struct ml_profile_holding *left = &profile->left;
     struct ml_profile_totals *tree = &profile->tree;
 
     profile->is_ended_shown =
-        ended == ML_ENDED_SHOWN || (ended == ML_ENDED_ALONE && !anybody_is_in_the_tree(profile));
+        ended == ML_ENDED_SHOWN || (ended == ML_ENDED_ALONE && !ml_profile_anyone_runs(profile));
     tree->live_bytes = running->bytes;
     tree->live_blocks = running->blocks;
     tree->variances.live_bytes = running->bytes_variance;

@@ -43,7 +43,7 @@ static const char *title_of(const struct ml_report *report) {
     };
     enum { OF_WHAT_WAS_LEFT = 3 };
     const bool is_over =
-        report->metric == ML_METRIC_LIVE && !ml_report_anyone_runs(report->profile);
+        report->metric == ML_METRIC_LIVE && !ml_profile_anyone_runs(report->profile);
 
     return titles[report->by][is_over ? OF_WHAT_WAS_LEFT : (size_t)report->metric];
 }

@@ -348,7 +348,7 @@ static void put_processes(const struct ml_report_page pages[ML_DIFF_SIDES], enum
 /* What a side's figures are not: all, or exact. Nothing of one that is both. */
 static void put_certainty(const struct ml_report_page *page, const char *title) {
     const struct ml_profile *profile = page->report->profile;
-    const uint64_t sampling_bytes = ml_report_sampling_bytes(profile);
+    const uint64_t sampling_bytes = ml_profile_sampling_bytes(profile);
     char words[ML_UNITS_BYTES];
 
     if (!ml_profile_is_complete(profile)) {
@@ -387,7 +387,7 @@ static const char *live_word(const struct ml_report sides[ML_DIFF_SIDES]) {
     if (!from->is_ended_shown && !to->is_ended_shown) {
         return "live";
     }
-    return ml_report_anyone_runs(from) || ml_report_anyone_runs(to) ? "live+left" : "left";
+    return ml_profile_anyone_runs(from) || ml_profile_anyone_runs(to) ? "live+left" : "left";
 }
 
 void ml_report_diff_text(

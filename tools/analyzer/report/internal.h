@@ -61,17 +61,11 @@ void ml_report_uncovered(const struct ml_report_page *page);
 void ml_report_waits(const struct ml_report_page *page);
 void ml_report_sampling(const struct ml_report_page *page);
 
-/* The longest sampling interval of any process; 1: everything is exact. */
-uint64_t ml_report_sampling_bytes(const struct ml_profile *profile);
-
 /* "5 of 12", and that stacks were left out where they were: what stands beside a list's title. */
 enum { ML_REPORT_REST_BYTES = 96 };
 const char *ml_report_rest(
     const struct ml_report *report, size_t shown, size_t count, char out_rest[ML_REPORT_REST_BYTES]
 );
-
-/* Whether any process was in the tree at the dump. */
-bool ml_report_anyone_runs(const struct ml_profile *profile);
 
 /* "Who holds what is live", or what else it is that the lists show as live. */
 const char *ml_report_live_title(const struct ml_profile *profile);

@@ -50,15 +50,9 @@ void ml_report_json_totals(struct ml_json *json, const struct ml_profile_totals 
 }
 
 static void hex_member(struct ml_json *json, const char *name, struct ml_profile_text bytes) {
-    static const char digits[] = "0123456789abcdef";
-    char hex[2 * ML_BUILD_ID_MAX_BYTES];
-    size_t count = 0;
+    char hex[ML_PROFILE_HEX_BYTES];
 
-    for (size_t i = 0; i < bytes.count_bytes && i < ML_BUILD_ID_MAX_BYTES; i++) {
-        hex[count++] = digits[(unsigned char)bytes.bytes[i] >> 4];
-        hex[count++] = digits[(unsigned char)bytes.bytes[i] & 15];
-    }
-    ml_json_text_member(json, name, hex, count);
+    ml_json_string_member(json, name, ml_profile_hex(bytes, hex));
 }
 
 /* One frame; `symbol` NULL: no name is known. */
@@ -127,17 +121,6 @@ put_stacks(struct ml_json *json, const struct ml_report *report, const struct ml
         ml_json_close(json, '}');
     }
     ml_json_close(json, ']');
-}
-
-static uint64_t sampling_of(const struct ml_profile *profile) {
-    uint64_t sampling_bytes = 1;
-
-    for (size_t i = 0; i < profile->processes_count; i++) {
-        if (profile->processes[i].sampling_bytes > sampling_bytes) {
-            sampling_bytes = profile->processes[i].sampling_bytes;
-        }
-    }
-    return sampling_bytes;
 }
 
 /* At what interval from when on. */
@@ -217,16 +200,15 @@ static void put_trigger(struct ml_json *json, const struct ml_report *report) {
 
 void ml_report_json_dump(struct ml_json *json, const struct ml_report *report) {
     const struct ml_profile *profile = report->profile;
-    const char *slash = strrchr(report->file_path, '/');
     char words[ML_UNITS_BYTES];
     char uncovered[ML_UNCOVERED_BYTES];
 
     ml_json_open_member(json, "dump", '{');
-    ml_json_string_member(json, "file", slash ? slash + 1 : report->file_path);
+    ml_json_string_member(json, "file", basename(report->file_path));
     ml_json_string_member(json, "time", ml_units_time(profile->now.realtime_ns, words));
     ml_json_string_member(json, "reason", ml_profile_reason_name(profile->reason));
     text_member(json, "program", profile->program);
-    ml_json_number_member(json, "sampling_bytes", sampling_of(profile));
+    ml_json_number_member(json, "sampling_bytes", ml_profile_sampling_bytes(profile));
     ml_json_bool_member(json, "complete", ml_profile_is_complete(profile));
     ml_json_number_member(json, "lost_forks", profile->lost_forks);
     ml_json_bool_member(json, "covered", ml_profile_is_covered(profile));

@@ -204,7 +204,7 @@ void ml_report_processes(const struct ml_report_page *page) {
         page->out, "%s%7s  %-*s  ", ml_report_dim(page), "pid", (int)table.name_columns, "name"
     );
     fprintf(page->out, "%s%-9s ", table.has_roles ? "role      " : "", "state");
-    fprintf(page->out, "%10s ", ml_report_anyone_runs(profile) ? "live" : "left");
+    fprintf(page->out, "%10s ", ml_profile_anyone_runs(profile) ? "live" : "left");
     fprintf(page->out, "%s", table.has_held ? "   at peak " : "");
     fprintf(
         page->out,

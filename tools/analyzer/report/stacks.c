@@ -17,23 +17,17 @@ enum {
     FILES_SHOWN = 5,        /* without names */
 };
 
-static const char *base_name(const char *path) {
-    const char *slash = strrchr(path, '/');
-
-    return slash ? slash + 1 : path;
-}
-
 static struct ml_report_line line_of(
     const struct ml_stacks *stacks, const struct ml_place *place, const struct ml_symbol *symbol
 ) {
     struct ml_report_line line = {.module = "", .file = "", .offset = place->offset};
 
     if (place->file != ML_STACKS_NONE) {
-        line.module = base_name(stacks->files[place->file].path.bytes);
+        line.module = basename(stacks->files[place->file].path.bytes);
     }
     if (symbol) {
         line.name = symbol->function[0] ? symbol->function : NULL;
-        line.file = base_name(symbol->file);
+        line.file = basename(symbol->file);
         line.source_line = symbol->line;
     }
     if (place->kind != ML_FRAME_ADDRESS) {
@@ -306,8 +300,8 @@ const char *ml_report_live_title(const struct ml_profile *profile) {
     if (!profile->is_ended_shown) {
         return "Who holds what is live";
     }
-    return ml_report_anyone_runs(profile) ? "Who holds what is live, or held it at its end"
-                                          : "Who held what was left at exit";
+    return ml_profile_anyone_runs(profile) ? "Who holds what is live, or held it at its end"
+                                           : "Who held what was left at exit";
 }
 
 /* The one list that was asked for. */
@@ -351,15 +345,6 @@ struct naming {
     uint32_t file;
 };
 
-/* What a debug file of it would be found by. */
-static void put_build_id(const struct ml_report_page *page, const struct ml_profile_text *id) {
-    fputs(id->count_bytes > 0 ? " (build id " : " (no build id", page->out);
-    for (size_t i = 0; i < id->count_bytes; i++) {
-        fprintf(page->out, "%02x", (unsigned)(unsigned char)id->bytes[i]);
-    }
-    putc(')', page->out);
-}
-
 static int order_nameless(const void *left, const void *right) {
     const struct naming *a = left;
     const struct naming *b = right;
@@ -394,6 +379,7 @@ void ml_report_nameless(const struct ml_report_page *page) {
     for (size_t i = 0; i < stacks->files_count && i < FILES_SHOWN; i++) {
         const struct ml_code_file *file = &stacks->files[namings[i].file];
         size_t missing = namings[i].places - namings[i].named;
+        char hex[ML_PROFILE_HEX_BYTES];
 
         if (missing < namings[i].places / 10 + 1) {
             break;
@@ -405,8 +391,16 @@ void ml_report_nameless(const struct ml_report_page *page) {
         }
         fputs("  ", page->out);
         ml_report_put(page, file->path.bytes);
-        put_build_id(page, &file->build_id);
-        fprintf(page->out, ": %zu of %zu places", missing, namings[i].places);
+        /* What a debug file of it would be found by. */
+        fprintf(
+            page->out,
+            " (%sbuild id%s%s): %zu of %zu places",
+            file->build_id.count_bytes > 0 ? "" : "no ",
+            file->build_id.count_bytes > 0 ? " " : "",
+            ml_profile_hex(file->build_id, hex),
+            missing,
+            namings[i].places
+        );
         if (file->trouble) {
             fputs(", ", page->out);
             ml_report_put(page, file->trouble);

@@ -128,15 +128,6 @@ const char *ml_report_time_of_day(uint64_t realtime_ns, char words[ML_UNITS_BYTE
     return words + sizeof "2026-11-21T" - 1;
 }
 
-bool ml_report_anyone_runs(const struct ml_profile *profile) {
-    for (size_t i = 0; i < profile->processes_count; i++) {
-        if (!profile->processes[i].left_tree) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static void put_holding(
     const struct ml_report_page *page,
     const char *title,
@@ -154,7 +145,7 @@ static void put_holding(
 /* What is held, and what ended processes left: two things. At the end there is the one alone. */
 static void put_held(const struct ml_report_page *page) {
     const struct ml_profile *profile = page->report->profile;
-    const bool anyone_runs = ml_report_anyone_runs(profile);
+    const bool anyone_runs = ml_profile_anyone_runs(profile);
     const char *at_exit = ml_profile_processes(profile) > 1 ? "at the exit of each, never freed"
                                                             : "at exit, never freed";
 
@@ -164,17 +155,6 @@ static void put_held(const struct ml_report_page *page) {
     if (!anyone_runs || profile->left.blocks > 0) {
         put_holding(page, "left", &profile->left, anyone_runs ? "by ended processes" : at_exit);
     }
-}
-
-uint64_t ml_report_sampling_bytes(const struct ml_profile *profile) {
-    uint64_t sampling_bytes = 1;
-
-    for (size_t i = 0; i < profile->processes_count; i++) {
-        if (profile->processes[i].sampling_bytes > sampling_bytes) {
-            sampling_bytes = profile->processes[i].sampling_bytes;
-        }
-    }
-    return sampling_bytes;
 }
 
 static bool sampling_changed(const struct ml_profile *profile) {
@@ -269,12 +249,12 @@ static void put_completeness(const struct ml_report_page *page) {
                   "takes, or memlog doctor\n               PROGRAM tells why\n",
             page->out
         );
-    } else if (ml_report_sampling_bytes(profile) > 1) {
+    } else if (ml_profile_sampling_bytes(profile) > 1) {
         fprintf(
             page->out,
             "  complete     estimated from samples, one every %s on average%s (\u00b1 one standard "
             "error)\n",
-            ml_units_size(ml_report_sampling_bytes(profile), words),
+            ml_units_size(ml_profile_sampling_bytes(profile), words),
             sampling_changed(profile) ? " at times" : ""
         );
     } else if (ml_profile_is_covered(profile)) {

@@ -78,8 +78,8 @@ static void put_idle(const struct ml_report_page *page) {
     char words[ML_UNITS_BYTES];
 
     for (size_t i = 0; i < profile->others_count; i++) {
-        const uint32_t folded = profile->others[i].folded_processes;
-        processes += ml_profile_hides(&profile->others[i]) ? 0 : (folded > 0 ? folded : 1);
+        const struct ml_profile_process *other = &profile->others[i];
+        processes += ml_profile_hides(other) ? 0 : ml_profile_stands_for(other);
     }
     if (processes > 0) {
         fprintf(

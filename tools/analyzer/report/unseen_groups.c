@@ -34,8 +34,7 @@ static const char *kind_of(const struct ml_profile_process *process) {
 /* Helpers of one program may call themselves what they like. */
 static const char *program_of(const struct ml_profile_process *process) {
     const char *path = process->exe_path.bytes ? process->exe_path.bytes : "";
-    const char *slash = strrchr(path, '/');
-    const char *name = slash ? slash + 1 : path;
+    const char *name = basename(path);
 
     return name[0] || !process->name.bytes ? name : process->name.bytes;
 }
@@ -106,8 +105,7 @@ most_at_once(const struct ml_profile_process *const *some, size_t count, struct 
 
 /* A program that ran without memlog and is not in the list of processes, as if it were. */
 static struct ml_profile_process process_of(const struct ml_profile_not_profiled *one) {
-    const char *slash = strrchr(one->path.bytes, '/');
-    const char *name = slash ? slash + 1 : one->path.bytes;
+    const char *name = basename(one->path.bytes);
 
     return (struct ml_profile_process
     ){.pid = one->pid,
@@ -155,7 +153,7 @@ group_of(const struct ml_profile_process *const *some, size_t count, struct step
         .most_bytes = most_at_once(some, count, steps)};
 
     for (size_t i = 0; i < count; i++) {
-        group.processes += some[i]->folded_processes > 0 ? some[i]->folded_processes : 1;
+        group.processes += ml_profile_stands_for(some[i]);
         if (ml_profile_private_bytes(some[i]) > ml_profile_private_bytes(group.largest)) {
             group.largest = some[i];
         }

@@ -29,9 +29,7 @@ bool ml_attribution_is_common_name(const char *name) {
 }
 
 bool ml_attribution_is_common(const struct ml_code_file *file) {
-    const char *slash = strrchr(file->path.bytes, '/');
-
-    return ml_attribution_is_common_name(slash ? slash + 1 : file->path.bytes);
+    return ml_attribution_is_common_name(basename(file->path.bytes));
 }
 
 /* What a frame is to its callees' blocks, worst first. */

@@ -42,12 +42,6 @@ uint32_t ml_frame_tree_child(
     return frame_intern(tree, frame);
 }
 
-static const char *base_name(const char *path) {
-    const char *slash = strrchr(path, '/');
-
-    return slash ? slash + 1 : path;
-}
-
 /* Room for an unnamed frame's words: a file's name (NAME_MAX) and an address. */
 enum { UNNAMED_BYTES = 256 + ML_PLACE_NAME_BYTES };
 
@@ -65,7 +59,7 @@ static uint32_t place_add(
     const char *name = ml_place_name(place, buffer);
 
     if (place->file != ML_STACKS_NONE) {
-        module = names ? names[place->file] : base_name(stacks->files[place->file].path.bytes);
+        module = names ? names[place->file] : basename(stacks->files[place->file].path.bytes);
     }
     if (module[0]) {
         snprintf(unnamed, sizeof unnamed, "%.255s+%s", module, name);

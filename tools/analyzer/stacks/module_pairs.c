@@ -5,20 +5,9 @@
 
 #include "tools/analyzer/stacks/process_pairs.h"
 
-static const char *base_name(const struct ml_code_file *file) {
-    const char *slash = strrchr(file->path.bytes, '/');
-
-    return slash ? slash + 1 : file->path.bytes;
-}
-
-static bool text_eq(struct ml_profile_text a, struct ml_profile_text b) {
-    return a.count_bytes == b.count_bytes &&
-           (a.count_bytes == 0 || memcmp(a.bytes, b.bytes, a.count_bytes) == 0);
-}
-
 static bool is_called(const struct ml_stacks *stacks, const char *name) {
     for (size_t i = 0; i < stacks->files_count; i++) {
-        if (strcmp(base_name(&stacks->files[i]), name) == 0) {
+        if (strcmp(basename(stacks->files[i].path.bytes), name) == 0) {
             return true;
         }
     }
@@ -27,8 +16,8 @@ static bool is_called(const struct ml_stacks *stacks, const char *name) {
 
 static const char *same_build(const struct ml_stacks *from, const struct ml_code_file *file) {
     for (size_t i = 0; file->build_id.count_bytes > 0 && i < from->files_count; i++) {
-        if (text_eq(from->files[i].build_id, file->build_id)) {
-            return base_name(&from->files[i]);
+        if (ml_profile_text_eq(from->files[i].build_id, file->build_id)) {
+            return basename(from->files[i].path.bytes);
         }
     }
     return NULL;
@@ -45,11 +34,11 @@ static size_t stem_bytes(const char *name) {
 static const char *same_library(
     const struct ml_stacks *from, const struct ml_stacks *to, const struct ml_code_file *file
 ) {
-    const char *name = base_name(file);
+    const char *name = basename(file->path.bytes);
     const size_t stem = stem_bytes(name);
 
     for (size_t i = 0; stem > 0 && i < from->files_count; i++) {
-        const char *other = base_name(&from->files[i]);
+        const char *other = basename(from->files[i].path.bytes);
         if (stem_bytes(other) == stem && memcmp(other, name, stem) == 0 && !is_called(to, other)) {
             return other;
         }
@@ -64,8 +53,8 @@ program_of(const struct ml_stacks *stacks, const struct ml_profile_process *proc
         const struct ml_profile_module *module = &process->modules[m];
         const struct ml_profile_text path = ml_profile_module_path(process, module);
         for (uint32_t i = 0; module->path.count_bytes == 0 && i < stacks->files_count; i++) {
-            if (text_eq(stacks->files[i].path, path) &&
-                text_eq(stacks->files[i].build_id, module->build_id)) {
+            if (ml_profile_text_eq(stacks->files[i].path, path) &&
+                ml_profile_text_eq(stacks->files[i].build_id, module->build_id)) {
                 return i;
             }
         }
@@ -89,8 +78,8 @@ name_programs(const struct ml_stacks *from, const struct ml_stacks *to, const ch
         const uint32_t before = program_of(from, &from->profile->processes[pairs[i].before]);
         const uint32_t after = program_of(to, &to->profile->processes[pairs[i].after]);
         if (before != ML_STACKS_NONE && after != ML_STACKS_NONE && !names[after] &&
-            !is_called(to, base_name(&from->files[before]))) {
-            names[after] = base_name(&from->files[before]);
+            !is_called(to, basename(from->files[before].path.bytes))) {
+            names[after] = basename(from->files[before].path.bytes);
         }
     }
     free(pairs);
@@ -104,7 +93,7 @@ const char **ml_module_names(const struct ml_stacks *from, const struct ml_stack
         return NULL;
     }
     for (size_t i = 0; i < to->files_count; i++) {
-        const char *name = base_name(&to->files[i]);
+        const char *name = basename(to->files[i].path.bytes);
         names[i] = same_build(from, &to->files[i]);
         if (!names[i] && is_called(from, name)) {
             names[i] = name;
@@ -119,7 +108,7 @@ const char **ml_module_names(const struct ml_stacks *from, const struct ml_stack
             names[i] = same_library(from, to, &to->files[i]);
         }
         if (!names[i]) {
-            names[i] = base_name(&to->files[i]);
+            names[i] = basename(to->files[i].path.bytes);
         }
     }
     return names;

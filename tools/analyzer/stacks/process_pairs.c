@@ -4,13 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool text_eq(struct ml_profile_text a, struct ml_profile_text b) {
-    return a.count_bytes == b.count_bytes &&
-           (a.count_bytes == 0 || memcmp(a.bytes, b.bytes, a.count_bytes) == 0);
-}
-
 static bool same_process(const struct ml_profile_process *a, const struct ml_profile_process *b) {
-    return a->pid == b->pid && text_eq(a->name, b->name);
+    return a->pid == b->pid && ml_profile_text_eq(a->name, b->name);
 }
 
 static bool same_arguments(
@@ -20,7 +15,7 @@ static bool same_arguments(
         return false;
     }
     for (size_t i = from; i < a->arguments_count; i++) {
-        if (!text_eq(a->arguments[i], b->arguments[i])) {
+        if (!ml_profile_text_eq(a->arguments[i], b->arguments[i])) {
             return false;
         }
     }
@@ -28,7 +23,7 @@ static bool same_arguments(
 }
 
 static bool same_work(const struct ml_profile_process *a, const struct ml_profile_process *b) {
-    return text_eq(a->name, b->name) && same_arguments(a, b, 0);
+    return ml_profile_text_eq(a->name, b->name) && same_arguments(a, b, 0);
 }
 
 /* The first one, whatever it is called; not what it was before an exec with what it is behind it.

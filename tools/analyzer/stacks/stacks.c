@@ -7,11 +7,6 @@
 
 #include "ipc/wire/event.h"
 
-static bool text_eq(struct ml_profile_text a, struct ml_profile_text b) {
-    return a.count_bytes == b.count_bytes &&
-           (a.count_bytes == 0 || memcmp(a.bytes, b.bytes, a.count_bytes) == 0);
-}
-
 /* Where the file may be asked for: of a process that runs, if any does. */
 static void file_found_in(
     struct ml_code_file *file,
@@ -40,8 +35,8 @@ static uint32_t file_intern(
     hash = ml_hash(hash, module->build_id.bytes, module->build_id.count_bytes);
     for (uint32_t item = ml_index_first(&stacks->files_index, hash, &at); item != ML_INDEX_NONE;
          item = ml_index_next(&stacks->files_index, hash, &at)) {
-        if (text_eq(stacks->files[item].path, path) &&
-            text_eq(stacks->files[item].build_id, module->build_id)) {
+        if (ml_profile_text_eq(stacks->files[item].path, path) &&
+            ml_profile_text_eq(stacks->files[item].build_id, module->build_id)) {
             file_found_in(&stacks->files[item], process, module);
             return item;
         }
@@ -63,7 +58,7 @@ static uint32_t file_intern(
 
 static bool place_eq(const struct ml_place *a, const struct ml_place *b) {
     return a->kind == b->kind && a->file == b->file && a->offset == b->offset &&
-           a->process == b->process && text_eq(a->name, b->name);
+           a->process == b->process && ml_profile_text_eq(a->name, b->name);
 }
 
 static uint64_t place_hash(const struct ml_place *place) {

@@ -154,9 +154,8 @@ static bool try_alternatives(const struct looking *looking) {
 static bool try_folder(const struct looking *looking, int length, const char *folder) {
     static const char prefix[] = "base.apk!";
     const char *path = looking->wanted->path;
-    const char *slash = strrchr(path, '/');
-    const char *name = slash ? slash + 1 : path;
-    int parent = slash ? (int)(slash - path) : 0;
+    const char *name = basename(path);
+    int parent = name > path ? (int)(name - path) - 1 : 0;
     bool has_prefix = strncmp(name, prefix, sizeof prefix - 1) == 0;
     const char *bare = has_prefix ? name + sizeof prefix - 1 : name;
 
@@ -435,8 +434,7 @@ bool ml_symbol_search_breakpad(
 ) {
     const struct looking looking = {
         .search = search, .wanted = wanted, .try = try, .context = context};
-    const char *slash = strrchr(wanted->path, '/');
-    const char *name = slash ? slash + 1 : wanted->path;
+    const char *name = basename(wanted->path);
     const char *list = search->options.breakpad_dirs;
     const char *dir = NULL;
     char id[ML_BREAKPAD_ID_BYTES];

@@ -54,7 +54,7 @@ static void put_end(const struct ml_upload *upload, FILE *out) {
 }
 
 /* The build id of the first process's own program, in hex: which build this was. */
-static void build_of(const struct ml_profile *profile, char out_hex[2 * 64 + 1]) {
+static void build_of(const struct ml_profile *profile, char out_hex[ML_PROFILE_HEX_BYTES]) {
     const struct ml_profile_process *process = profile->processes;
 
     out_hex[0] = '\0';
@@ -64,9 +64,7 @@ static void build_of(const struct ml_profile *profile, char out_hex[2 * 64 + 1])
             strcmp(module->path.bytes, process->exe_path.bytes) != 0) {
             continue;
         }
-        for (size_t b = 0; b < module->build_id.count_bytes && b < 64; b++) {
-            snprintf(out_hex + 2 * b, 3, "%02x", (unsigned char)module->build_id.bytes[b]);
-        }
+        (void)ml_profile_hex(module->build_id, out_hex);
         return;
     }
 }
@@ -104,7 +102,7 @@ static void put_config(const struct ml_upload *upload, FILE *out) {
 
 static enum ml_status write_report(const struct ml_upload *upload, FILE *out) {
     const struct ml_profile *profile = upload->profile;
-    char build[2 * 64 + 1];
+    char build[ML_PROFILE_HEX_BYTES];
     char version[2 * 64 + sizeof "unknown-trace"];
     char words[ML_UNITS_BYTES];
     enum ml_status status = ML_OK;
@@ -176,7 +174,7 @@ static void put_label(struct ml_json *json, const char *name, const char *value)
 static enum ml_status write_pyroscope(const struct ml_upload *upload, FILE *out) {
     struct ml_json json = ml_json_over(out);
     struct ml_upload_bytes pprof = {NULL, 0};
-    char build[2 * 64 + 1];
+    char build[ML_PROFILE_HEX_BYTES];
     enum ml_status status = pprof_make(upload, &pprof);
 
     build_of(upload->profile, build);
