@@ -60,11 +60,6 @@ void ml_deobfuscation_cut(struct ml_deobfuscation *names, size_t classes_count) 
     }
 }
 
-const char *
-ml_deobfuscation_text(struct ml_deobfuscation *names, const char *bytes, size_t count_bytes) {
-    return ml_arena_text(&names->arena, bytes, count_bytes);
-}
-
 /* Split "TO -> FROM" in place. False: it is no such line. */
 static bool arrow_split(char *line, char **out_to, char **out_from) {
     char *arrow = strstr(line, " -> ");

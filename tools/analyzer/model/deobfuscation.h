@@ -43,7 +43,7 @@ struct ml_deobfuscation {
 
 void ml_deobfuscation_fini(struct ml_deobfuscation *names);
 
-/* Add a class, then its members. Texts must live as long (ml_deobfuscation_text). False: no memory,
+/* Add a class, then its members. Texts must live as long (arena). False: no memory,
  * or too many. */
 bool ml_deobfuscation_class(struct ml_deobfuscation *names, const char *from, const char *to);
 bool ml_deobfuscation_member(
@@ -52,10 +52,6 @@ bool ml_deobfuscation_member(
 
 /* Forget classes from that number on. */
 void ml_deobfuscation_cut(struct ml_deobfuscation *names, size_t classes_count);
-
-/* A copy that lives as long. NULL: no memory. */
-const char *
-ml_deobfuscation_text(struct ml_deobfuscation *names, const char *bytes, size_t count_bytes);
 
 /* Read the map of a package:
  *

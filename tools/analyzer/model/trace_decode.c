@@ -26,27 +26,21 @@ struct sealed {
     bool found;
 };
 
-/* A callback field's bytes in place: the stream reads from memory, its state is the position. */
-static bool in_place(pb_istream_t *stream, const uint8_t **out_bytes, size_t *out_count) {
-    *out_bytes = stream->state;
-    *out_count = stream->bytes_left;
-    return pb_read(stream, NULL, stream->bytes_left);
-}
-
 static bool decode_body(pb_istream_t *stream, const pb_field_t *field, void **arg) {
     struct sealed *sealed = *arg;
 
     (void)field;
-    return in_place(stream, &sealed->body, &sealed->body_bytes);
+    /* In place: the stream reads from memory, its state is the position. */
+    sealed->body = stream->state;
+    sealed->body_bytes = stream->bytes_left;
+    return pb_read(stream, NULL, stream->bytes_left);
 }
 
 static bool decode_memlog(pb_istream_t *stream, const pb_field_t *field, void **arg) {
     struct sealed *sealed = *arg;
-    ml_trace_Memlog memlog = ml_trace_Memlog_init_zero;
+    ml_trace_Memlog memlog = {.body = {.funcs.decode = decode_body, .arg = sealed}};
 
     (void)field;
-    memlog.body.funcs.decode = decode_body;
-    memlog.body.arg = sealed;
     if (!pb_decode(stream, ml_trace_Memlog_fields, &memlog)) {
         return false;
     }
@@ -56,43 +50,26 @@ static bool decode_memlog(pb_istream_t *stream, const pb_field_t *field, void **
     return true;
 }
 
-/* A packet's symbols, and what became of them. */
-struct symbols_field {
-    struct ml_profile_symbols *symbols;
-    enum ml_status status;
+/* The names that a packet brings. */
+struct names {
+    struct ml_profile *profile;
+    enum ml_status status; /* what became of them */
 };
 
 static bool decode_symbols(pb_istream_t *stream, const pb_field_t *field, void **arg) {
-    struct symbols_field *symbols = *arg;
+    struct names *names = *arg;
 
     (void)field;
-    symbols->status = ml_trace_symbols_decode(symbols->symbols, stream);
-    return symbols->status == ML_OK;
-}
-
-/* A packet's names of before, and what became of them. */
-struct deobfuscation_field {
-    struct ml_deobfuscation *names;
-    enum ml_status status;
-};
-
-static bool decode_deobfuscation(pb_istream_t *stream, const pb_field_t *field, void **arg) {
-    struct deobfuscation_field *names = *arg;
-
-    (void)field;
-    names->status = ml_trace_deobfuscation_decode(names->names, stream);
+    names->status = ml_trace_symbols_decode(&names->profile->symbols, stream);
     return names->status == ML_OK;
 }
 
-static bool decode_text(pb_istream_t *stream, const pb_field_t *field, void **arg) {
-    struct ml_text_target *target = *arg;
+static bool decode_deobfuscation(pb_istream_t *stream, const pb_field_t *field, void **arg) {
+    struct names *names = *arg;
 
     (void)field;
-    return ml_text_read(stream, target);
-}
-
-static pb_callback_t text_into(struct ml_text_target *target) {
-    return (pb_callback_t){.funcs.decode = decode_text, .arg = target};
+    names->status = ml_trace_deobfuscation_decode(&names->profile->deobfuscation, stream);
+    return names->status == ML_OK;
 }
 
 static struct ml_profile_timestamp timestamp_of(const ml_trace_MemlogMoment *timestamp) {
@@ -117,27 +94,19 @@ static struct ml_profile_totals totals_of(const ml_trace_MemlogTotals *totals) {
 
 static enum ml_status decode_run(struct ml_trace_decoder *decoder, pb_istream_t *stream) {
     struct ml_profile *profile = decoder->profile;
-    struct ml_text_target program = {.arena = &profile->arena, .out_text = &profile->program};
-    struct ml_text_target sandbox = {
-        .arena = &profile->arena, .out_text = &profile->sandbox_missing};
-    struct ml_text_target uncovered = {.arena = &profile->arena, .out_text = &profile->uncovered};
-    struct ml_text_target service = {
-        .arena = &profile->arena, .out_text = &profile->service_trouble};
-    struct ml_text_target trigger = {
-        .arena = &profile->arena, .out_text = &profile->trigger.reason};
-    struct ml_text_target source = {.arena = &profile->arena, .out_text = &profile->list_source};
-    ml_trace_MemlogRun run = ml_trace_MemlogRun_init_zero;
+    ml_trace_MemlogRun run = {
+        .program = ML_TEXT_INTO(&profile->arena, &profile->program),
+        .sandbox_missing = ML_TEXT_INTO(&profile->arena, &profile->sandbox_missing),
+        .uncovered = ML_TEXT_INTO(&profile->arena, &profile->uncovered),
+        .service_trouble = ML_TEXT_INTO(&profile->arena, &profile->service_trouble),
+        .trigger.reason = ML_TEXT_INTO(&profile->arena, &profile->trigger.reason),
+        .list_source = ML_TEXT_INTO(&profile->arena, &profile->list_source),
+    };
 
     if (profile->has_run) {
         ml_profile_restart(profile);
         decoder->ended = false;
     }
-    run.program = text_into(&program);
-    run.sandbox_missing = text_into(&sandbox);
-    run.uncovered = text_into(&uncovered);
-    run.service_trouble = text_into(&service);
-    run.trigger.reason = text_into(&trigger);
-    run.list_source = text_into(&source);
     if (!pb_decode(stream, ml_trace_MemlogRun_fields, &run)) {
         return ML_PEER_FORM;
     }
@@ -263,21 +232,15 @@ static enum ml_status decode_process(struct ml_trace_decoder *decoder, pb_istrea
         .not_recorded_reason = {.bytes = ""},
         .allocator = {.bytes = ""},
         .unseen = {.bytes = ""}};
-    struct ml_text_target trouble = {.arena = &profile->arena, .out_text = &process.trouble};
-    struct ml_text_target name = {.arena = &profile->arena, .out_text = &process.name};
-    struct ml_text_target exe_path = {.arena = &profile->arena, .out_text = &process.exe_path};
-    struct ml_text_target reason = {
-        .arena = &profile->arena, .out_text = &process.not_recorded_reason};
-    struct ml_text_target allocator = {.arena = &profile->arena, .out_text = &process.allocator};
-    struct ml_text_target unseen = {.arena = &profile->arena, .out_text = &process.unseen};
-    ml_trace_MemlogProcess head = ml_trace_MemlogProcess_init_zero;
+    ml_trace_MemlogProcess head = {
+        .allocator = ML_TEXT_INTO(&profile->arena, &process.allocator),
+        .unseen = ML_TEXT_INTO(&profile->arena, &process.unseen),
+        .trouble = ML_TEXT_INTO(&profile->arena, &process.trouble),
+        .name = ML_TEXT_INTO(&profile->arena, &process.name),
+        .exe_path = ML_TEXT_INTO(&profile->arena, &process.exe_path),
+        .not_recorded_reason = ML_TEXT_INTO(&profile->arena, &process.not_recorded_reason),
+    };
 
-    head.allocator = text_into(&allocator);
-    head.unseen = text_into(&unseen);
-    head.trouble = text_into(&trouble);
-    head.name = text_into(&name);
-    head.exe_path = text_into(&exe_path);
-    head.not_recorded_reason = text_into(&reason);
     if (!pb_decode(stream, ml_trace_MemlogProcess_fields, &head)) {
         return ML_PEER_FORM;
     }
@@ -298,10 +261,8 @@ static enum ml_status decode_process(struct ml_trace_decoder *decoder, pb_istrea
 static enum ml_status decode_gap(struct ml_trace_decoder *decoder, pb_istream_t *stream) {
     struct ml_profile *profile = decoder->profile;
     struct ml_profile_gap gap = {.reason = {.bytes = ""}};
-    struct ml_text_target reason = {.arena = &profile->arena, .out_text = &gap.reason};
-    ml_trace_MemlogGap message = ml_trace_MemlogGap_init_zero;
+    ml_trace_MemlogGap message = {.reason = ML_TEXT_INTO(&profile->arena, &gap.reason)};
 
-    message.reason = text_into(&reason);
     if (!pb_decode(stream, ml_trace_MemlogGap_fields, &message)) {
         return ML_PEER_FORM;
     }
@@ -318,12 +279,11 @@ static enum ml_status decode_gap(struct ml_trace_decoder *decoder, pb_istream_t 
 static enum ml_status decode_not_profiled(struct ml_trace_decoder *decoder, pb_istream_t *stream) {
     struct ml_profile *profile = decoder->profile;
     struct ml_profile_not_profiled one = {.reason = {.bytes = ""}, .path = {.bytes = ""}};
-    struct ml_text_target reason = {.arena = &profile->arena, .out_text = &one.reason};
-    struct ml_text_target path = {.arena = &profile->arena, .out_text = &one.path};
-    ml_trace_MemlogNotProfiled message = ml_trace_MemlogNotProfiled_init_zero;
+    ml_trace_MemlogNotProfiled message = {
+        .reason = ML_TEXT_INTO(&profile->arena, &one.reason),
+        .path = ML_TEXT_INTO(&profile->arena, &one.path),
+    };
 
-    message.reason = text_into(&reason);
-    message.path = text_into(&path);
     if (!pb_decode(stream, ml_trace_MemlogNotProfiled_fields, &message)) {
         return ML_PEER_FORM;
     }
@@ -386,20 +346,17 @@ decode_kind(struct ml_trace_decoder *decoder, uint32_t kind, pb_istream_t *strea
 enum ml_status
 ml_trace_decode_packet(struct ml_trace_decoder *decoder, const uint8_t *bytes, size_t count_bytes) {
     struct sealed sealed = {0};
-    struct symbols_field symbols = {.symbols = &decoder->profile->symbols};
-    struct deobfuscation_field deobfuscation = {.names = &decoder->profile->deobfuscation};
+    struct names names = {.profile = decoder->profile};
     pb_istream_t stream = pb_istream_from_buffer(bytes, count_bytes);
-    ml_trace_TracePacket packet = ml_trace_TracePacket_init_zero;
+    ml_trace_TracePacket packet = {
+        .memlog = {.funcs.decode = decode_memlog, .arg = &sealed},
+        .module_symbols = {.funcs.decode = decode_symbols, .arg = &names},
+        .deobfuscation_mapping = {.funcs.decode = decode_deobfuscation, .arg = &names},
+    };
     uint8_t kind_byte = 0;
 
-    packet.memlog.funcs.decode = decode_memlog;
-    packet.memlog.arg = &sealed;
-    packet.module_symbols.funcs.decode = decode_symbols;
-    packet.module_symbols.arg = &symbols;
-    packet.deobfuscation_mapping.funcs.decode = decode_deobfuscation;
-    packet.deobfuscation_mapping.arg = &deobfuscation;
     if (!pb_decode(&stream, ml_trace_TracePacket_fields, &packet)) {
-        return symbols.status == ML_ENV_MEMORY ? ML_ENV_MEMORY : ML_PEER_FORM;
+        return names.status == ML_ENV_MEMORY ? ML_ENV_MEMORY : ML_PEER_FORM;
     }
     if (!sealed.found) {
         return ML_OK;

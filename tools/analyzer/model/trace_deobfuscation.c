@@ -5,39 +5,21 @@
 #include <string.h>
 
 #include "ipc/trace/trace.pb.h"
+#include "tools/analyzer/model/trace_table.h"
 
 /* Classes of one packet: it stays well below what readers hold in memory. */
 enum { CLASSES_PER_PACKET = 1000 };
 
-static bool read_text(pb_istream_t *stream, const pb_field_t *field, void **arg) {
-    const char *bytes = stream->state; /* it reads from memory */
-    struct ml_deobfuscation *names = ((void **)*arg)[0];
-    const char **out_text = ((void **)*arg)[1];
-    const char *text = ml_deobfuscation_text(names, bytes, stream->bytes_left);
-
-    (void)field;
-    if (!text || !pb_read(stream, NULL, stream->bytes_left)) {
-        return false;
-    }
-    *out_text = text;
-    return true;
-}
-
-/* Two names, and what is read of them. */
-struct pair {
-    const char *from, *to;
-};
-
 static bool read_member(struct ml_deobfuscation *names, pb_istream_t *stream, bool is_method) {
-    struct pair pair = {.from = "", .to = ""};
-    void *from[] = {names, &pair.from};
-    void *to[] = {names, &pair.to};
-    ml_trace_ObfuscatedMember message = ml_trace_ObfuscatedMember_init_zero;
+    struct ml_profile_text from = {.bytes = ""};
+    struct ml_profile_text to = {.bytes = ""};
+    ml_trace_ObfuscatedMember message = {
+        .obfuscated_name = ML_TEXT_INTO(&names->arena, &from),
+        .deobfuscated_name = ML_TEXT_INTO(&names->arena, &to),
+    };
 
-    message.obfuscated_name = (pb_callback_t){.funcs.decode = read_text, .arg = from};
-    message.deobfuscated_name = (pb_callback_t){.funcs.decode = read_text, .arg = to};
     return pb_decode(stream, ml_trace_ObfuscatedMember_fields, &message) &&
-           ml_deobfuscation_member(names, pair.from, pair.to, is_method);
+           ml_deobfuscation_member(names, from.bytes, to.bytes, is_method);
 }
 
 static bool read_field(pb_istream_t *stream, const pb_field_t *field, void **arg) {
@@ -52,42 +34,42 @@ static bool read_method(pb_istream_t *stream, const pb_field_t *field, void **ar
 
 static bool read_class(pb_istream_t *stream, const pb_field_t *field, void **arg) {
     struct ml_deobfuscation *names = *arg;
-    struct pair pair = {.from = "", .to = ""};
-    void *from[] = {names, &pair.from};
-    void *to[] = {names, &pair.to};
+    struct ml_profile_text from = {.bytes = ""};
+    struct ml_profile_text to = {.bytes = ""};
     size_t number = names->classes_count;
-    ml_trace_ObfuscatedClass message = ml_trace_ObfuscatedClass_init_zero;
+    ml_trace_ObfuscatedClass message = {
+        .obfuscated_name = ML_TEXT_INTO(&names->arena, &from),
+        .deobfuscated_name = ML_TEXT_INTO(&names->arena, &to),
+        .obfuscated_members = {.funcs.decode = read_field, .arg = names},
+        .obfuscated_methods = {.funcs.decode = read_method, .arg = names},
+    };
 
     (void)field;
-    message.obfuscated_name = (pb_callback_t){.funcs.decode = read_text, .arg = from};
-    message.deobfuscated_name = (pb_callback_t){.funcs.decode = read_text, .arg = to};
-    message.obfuscated_members = (pb_callback_t){.funcs.decode = read_field, .arg = names};
-    message.obfuscated_methods = (pb_callback_t){.funcs.decode = read_method, .arg = names};
     /* Its members may come before its names. */
     if (!ml_deobfuscation_class(names, "", "") ||
         !pb_decode(stream, ml_trace_ObfuscatedClass_fields, &message)) {
         return false;
     }
-    names->classes[number].from = pair.from;
-    names->classes[number].to = pair.to;
+    names->classes[number].from = from.bytes;
+    names->classes[number].to = to.bytes;
     names->classes[number].is_brought = true;
     return true;
 }
 
 enum ml_status ml_trace_deobfuscation_decode(struct ml_deobfuscation *names, pb_istream_t *stream) {
-    const char *package = "";
-    void *into[] = {names, &package};
+    struct ml_profile_text package = {.bytes = ""};
     size_t before = names->classes_count;
-    ml_trace_DeobfuscationMapping message = ml_trace_DeobfuscationMapping_init_zero;
+    ml_trace_DeobfuscationMapping message = {
+        .package_name = ML_TEXT_INTO(&names->arena, &package),
+        .obfuscated_classes = {.funcs.decode = read_class, .arg = names},
+    };
 
-    message.package_name = (pb_callback_t){.funcs.decode = read_text, .arg = into};
-    message.obfuscated_classes = (pb_callback_t){.funcs.decode = read_class, .arg = names};
     if (!pb_decode(stream, ml_trace_DeobfuscationMapping_fields, &message)) {
         ml_deobfuscation_cut(names, before);
         return ML_PEER_FORM;
     }
     for (size_t i = before; i < names->classes_count; i++) {
-        names->classes[i].package = package;
+        names->classes[i].package = package.bytes;
     }
     return ML_OK;
 }

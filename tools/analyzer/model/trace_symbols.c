@@ -12,22 +12,16 @@ struct reading {
     bool no_memory;
 };
 
-static bool read_text(pb_istream_t *stream, const pb_field_t *field, void **arg) {
-    (void)field;
-    return ml_text_read(stream, *arg);
-}
-
 static bool read_line(pb_istream_t *stream, const pb_field_t *field, void **arg) {
     struct reading *reading = *arg;
     struct ml_profile_symbols *symbols = reading->symbols;
     struct ml_profile_line line = {.function = {.bytes = ""}, .source = {.bytes = ""}};
-    struct ml_text_target function = {.arena = &symbols->arena, .out_text = &line.function};
-    struct ml_text_target source = {.arena = &symbols->arena, .out_text = &line.source};
-    ml_trace_ModuleSymbols_Line message = ml_trace_ModuleSymbols_Line_init_zero;
+    ml_trace_ModuleSymbols_Line message = {
+        .function_name = ML_TEXT_INTO(&symbols->arena, &line.function),
+        .source_file_name = ML_TEXT_INTO(&symbols->arena, &line.source),
+    };
 
     (void)field;
-    message.function_name = (pb_callback_t){.funcs.decode = read_text, .arg = &function};
-    message.source_file_name = (pb_callback_t){.funcs.decode = read_text, .arg = &source};
     if (!pb_decode(stream, ml_trace_ModuleSymbols_Line_fields, &message)) {
         return false;
     }
@@ -45,10 +39,10 @@ static bool read_address(pb_istream_t *stream, const pb_field_t *field, void **a
     struct ml_profile_symbols *symbols = reading->symbols;
     struct ml_profile_symbolized one = {
         .file = (uint32_t)symbols->files_count, .first_line = symbols->lines_count};
-    ml_trace_ModuleSymbols_AddressSymbols message = ml_trace_ModuleSymbols_AddressSymbols_init_zero;
+    ml_trace_ModuleSymbols_AddressSymbols message = {
+        .lines = {.funcs.decode = read_line, .arg = reading}};
 
     (void)field;
-    message.lines = (pb_callback_t){.funcs.decode = read_line, .arg = reading};
     if (!pb_decode(stream, ml_trace_ModuleSymbols_AddressSymbols_fields, &message)) {
         return false;
     }
@@ -70,14 +64,13 @@ static bool read_address(pb_istream_t *stream, const pb_field_t *field, void **a
 enum ml_status ml_trace_symbols_decode(struct ml_profile_symbols *symbols, pb_istream_t *stream) {
     struct reading reading = {
         .symbols = symbols, .file = {.path = {.bytes = ""}, .build_id = {.bytes = ""}}};
-    struct ml_text_target path = {.arena = &symbols->arena, .out_text = &reading.file.path};
-    struct ml_text_target build_id = {.arena = &symbols->arena, .out_text = &reading.file.build_id};
     size_t symbolized_before = symbols->symbolized_count;
-    ml_trace_ModuleSymbols message = ml_trace_ModuleSymbols_init_zero;
+    ml_trace_ModuleSymbols message = {
+        .path = ML_TEXT_INTO(&symbols->arena, &reading.file.path),
+        .build_id = ML_TEXT_INTO(&symbols->arena, &reading.file.build_id),
+        .address_symbols = {.funcs.decode = read_address, .arg = &reading},
+    };
 
-    message.path = (pb_callback_t){.funcs.decode = read_text, .arg = &path};
-    message.build_id = (pb_callback_t){.funcs.decode = read_text, .arg = &build_id};
-    message.address_symbols = (pb_callback_t){.funcs.decode = read_address, .arg = &reading};
     if (!pb_decode(stream, ml_trace_ModuleSymbols_fields, &message)) {
         symbols->symbolized_count = symbolized_before;
         return reading.no_memory ? ML_ENV_MEMORY : ML_PEER_FORM;

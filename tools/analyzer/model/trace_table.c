@@ -26,6 +26,11 @@ bool ml_text_read(pb_istream_t *stream, struct ml_text_target *target) {
     return true;
 }
 
+bool ml_text_decode(pb_istream_t *stream, const pb_field_t *field, void **target) {
+    (void)field;
+    return ml_text_read(stream, *target);
+}
+
 static bool fail(struct table *table, enum ml_status status) {
     if (table->status == ML_OK) {
         table->status = status;
@@ -73,23 +78,16 @@ static bool decode_string(pb_istream_t *stream, const pb_field_t *field, void **
     );
 }
 
-static bool decode_text(pb_istream_t *stream, const pb_field_t *field, void **arg) {
-    (void)field;
-    return ml_text_read(stream, *arg);
-}
-
 static bool decode_module(pb_istream_t *stream, const pb_field_t *field, void **arg) {
     struct table *table = *arg;
     struct ml_profile_process *process = table->process;
     struct ml_profile_module module = {.build_id = {.bytes = ""}, .path = {.bytes = ""}};
-    struct ml_text_target build_id = {
-        .arena = &table->profile->arena, .out_text = &module.build_id};
-    struct ml_text_target path = {.arena = &table->profile->arena, .out_text = &module.path};
-    ml_trace_MemlogModule message = ml_trace_MemlogModule_init_zero;
+    ml_trace_MemlogModule message = {
+        .build_id = ML_TEXT_INTO(&table->profile->arena, &module.build_id),
+        .path = ML_TEXT_INTO(&table->profile->arena, &module.path),
+    };
 
     (void)field;
-    message.build_id = (pb_callback_t){.funcs.decode = decode_text, .arg = &build_id};
-    message.path = (pb_callback_t){.funcs.decode = decode_text, .arg = &path};
     if (!pb_decode(stream, ml_trace_MemlogModule_fields, &message)) {
         return fail(table, ML_PEER_FORM);
     }
@@ -224,16 +222,17 @@ static struct ml_profile_process *owner_of(struct ml_profile *profile, pb_istrea
 
 enum ml_status ml_trace_decode_table(struct ml_profile *profile, pb_istream_t *stream) {
     struct table table = {.profile = profile, .process = owner_of(profile, stream)};
-    ml_trace_MemlogTable message = ml_trace_MemlogTable_init_zero;
+    ml_trace_MemlogTable message = {
+        .arguments = {.funcs.decode = decode_argument, .arg = &table},
+        .modules = {.funcs.decode = decode_module, .arg = &table},
+        .strings = {.funcs.decode = decode_string, .arg = &table},
+        .nodes = {.funcs.decode = decode_nodes, .arg = &table},
+        .cells = {.funcs.decode = decode_cells, .arg = &table},
+    };
 
     if (!table.process) {
         return ML_PEER_REFERENCE;
     }
-    message.arguments = (pb_callback_t){.funcs.decode = decode_argument, .arg = &table};
-    message.modules = (pb_callback_t){.funcs.decode = decode_module, .arg = &table};
-    message.strings = (pb_callback_t){.funcs.decode = decode_string, .arg = &table};
-    message.nodes = (pb_callback_t){.funcs.decode = decode_nodes, .arg = &table};
-    message.cells = (pb_callback_t){.funcs.decode = decode_cells, .arg = &table};
     if (!pb_decode(stream, ml_trace_MemlogTable_fields, &message)) {
         return table.status != ML_OK ? table.status : ML_PEER_FORM;
     }
