@@ -21,7 +21,7 @@ struct ml_dump_request {
     enum memlog_service_dump_reason reason;
     enum ml_snapshot_content content;
     struct ml_timestamp now;
-    struct ml_text program;
+    struct ml_string program;
     uint32_t *ids;
     uint32_t ids_count;
     struct ml_snapshot_gap *gaps;
@@ -30,7 +30,7 @@ struct ml_dump_request {
     uint32_t not_profiled_count;
     struct ml_snapshot_unrecorded *unrecorded;
     uint32_t unrecorded_count;
-    struct ml_text list_source;
+    struct ml_string list_source;
     uint64_t list_blind_ns, list_missed, lost_forks;
     struct ml_snapshot_trigger trigger;
 };
@@ -57,8 +57,8 @@ static size_t text_bytes(const struct memlog_service_dump_order *order) {
     return bytes;
 }
 
-static struct ml_text copy_text(char **at, struct ml_string text) {
-    const struct ml_text copy = {.bytes = *at, .count_bytes = text.count_bytes};
+static struct ml_string copy_text(char **at, struct ml_string text) {
+    const struct ml_string copy = {.data = *at, .count_bytes = text.count_bytes};
     if (text.count_bytes > 0) {
         memcpy(*at, text.data, text.count_bytes);
     }
@@ -227,12 +227,12 @@ static void lend(
     snapshot->lost_forks = request->lost_forks;
     /* What they inherited is in the profile, and what became of it is not. */
     snapshot->complete = snapshot->complete && request->lost_forks == 0;
-    snapshot->sandbox_missing = (struct ml_text
-    ){.bytes = scene->sandbox_missing, .count_bytes = (uint32_t)strlen(scene->sandbox_missing)};
+    snapshot->sandbox_missing = (struct ml_string
+    ){.data = scene->sandbox_missing, .count_bytes = (uint32_t)strlen(scene->sandbox_missing)};
 }
 
 static void take_back(struct ml_snapshot *snapshot) {
-    snapshot->program = (struct ml_text){0};
+    snapshot->program = (struct ml_string){0};
     snapshot->trigger = (struct ml_snapshot_trigger){0};
     snapshot->gaps = NULL;
     snapshot->gaps_count = 0;
@@ -240,8 +240,8 @@ static void take_back(struct ml_snapshot *snapshot) {
     snapshot->not_profiled_count = 0;
     snapshot->unrecorded = NULL;
     snapshot->unrecorded_count = 0;
-    snapshot->list_source = (struct ml_text){0};
-    snapshot->sandbox_missing = (struct ml_text){0};
+    snapshot->list_source = (struct ml_string){0};
+    snapshot->sandbox_missing = (struct ml_string){0};
 }
 
 /* Mark who was not read in time; answers how many. */

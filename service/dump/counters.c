@@ -35,7 +35,8 @@ static uint64_t boottime_ns(const struct ml_snapshot *snapshot, uint64_t ms) {
     return now->boottime_ns - now->monotonic_ns + ms * NS_PER_MS;
 }
 
-static void send_descriptor(struct counters *counters, const struct ml_text *name, uint64_t uuid) {
+static void
+send_descriptor(struct counters *counters, const struct ml_string *name, uint64_t uuid) {
     ml_trace_TracePacket head =
         ml_dump_standard_event_head(counters->standard, counters->snapshot->now.boottime_ns);
     const ml_trace_TrackDescriptor message = {
@@ -107,7 +108,7 @@ static void send_track(
     const struct ml_snapshot_series *series,
     bool is_total,
     uint64_t number,
-    const struct ml_text *name
+    const struct ml_string *name
 ) {
     const uint32_t points_max = series->is_stack ? ML_DUMP_STACK_POINTS : ML_DUMP_COUNTER_POINTS;
     const uint64_t highest_bytes =
@@ -159,17 +160,17 @@ module_of(const struct ml_snapshot_process *process, const struct ml_snapshot_no
 }
 
 /* Behind the path's last slash. */
-static uint32_t file_name_at(const struct ml_text *path) {
+static uint32_t file_name_at(const struct ml_string *path) {
     uint32_t at = path->count_bytes;
 
-    while (at > 0 && path->bytes[at - 1] != '/') {
+    while (at > 0 && path->data[at - 1] != '/') {
         at--;
     }
     return at;
 }
 
 /* Where its innermost frame lies: names are the analyzer's to find. */
-static struct ml_text
+static struct ml_string
 stack_name(const struct ml_snapshot_process *process, uint32_t id, char buffer[NAME_BYTES]) {
     const struct ml_snapshot_node *node = node_of(process, id);
     const struct ml_snapshot_module *module = module_of(process, node);
@@ -178,9 +179,9 @@ stack_name(const struct ml_snapshot_process *process, uint32_t id, char buffer[N
     if (module == NULL) {
         count = snprintf(buffer, NAME_BYTES, "live bytes of stack %" PRIu32, id);
     } else {
-        const struct ml_text *path = module->path.count_bytes > 0        ? &module->path
-                                     : process->exe_path.count_bytes > 0 ? &process->exe_path
-                                                                         : &process->name;
+        const struct ml_string *path = module->path.count_bytes > 0        ? &module->path
+                                       : process->exe_path.count_bytes > 0 ? &process->exe_path
+                                                                           : &process->name;
         const uint32_t file = file_name_at(path);
         const int file_bytes = (int)(path->count_bytes - file);
         count = snprintf(
@@ -189,11 +190,11 @@ stack_name(const struct ml_snapshot_process *process, uint32_t id, char buffer[N
             "live bytes of stack %" PRIu32 ": %.*s+0x%" PRIx64,
             id,
             file_bytes < NAME_BYTES / 2 ? file_bytes : NAME_BYTES / 2,
-            path->count_bytes > 0 ? path->bytes + file : "",
+            path->count_bytes > 0 ? path->data + file : "",
             node->address - (uint64_t)module->bias
         );
     }
-    return (struct ml_text){.bytes = buffer, .count_bytes = (uint32_t)count};
+    return (struct ml_string){.data = buffer, .count_bytes = (uint32_t)count};
 }
 
 /* The stacks that held most, the most first. Answers how many. */
@@ -229,8 +230,8 @@ void ml_dump_counters(
     const struct ml_snapshot *snapshot,
     uint32_t index
 ) {
-    static const struct ml_text live = {.bytes = "live bytes", .count_bytes = 10};
-    static const struct ml_text allocated = {.bytes = "allocated bytes", .count_bytes = 15};
+    const struct ml_string live = ml_string_of("live bytes");
+    const struct ml_string allocated = ml_string_of("allocated bytes");
     const struct ml_snapshot_process *process = &snapshot->processes[index];
     const struct ml_snapshot_series *stacks[ML_DUMP_COUNTER_STACKS] = {NULL};
     struct counters counters = {
@@ -249,7 +250,7 @@ void ml_dump_counters(
     const uint32_t count = choose_stacks(process, stacks);
     for (uint32_t i = 0; i < count; i++) {
         char buffer[NAME_BYTES];
-        const struct ml_text name = stack_name(process, stacks[i]->node, buffer);
+        const struct ml_string name = stack_name(process, stacks[i]->node, buffer);
         send_track(&counters, stacks[i], false, 3 + (uint64_t)stacks[i]->node, &name);
     }
 }

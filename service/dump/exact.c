@@ -207,10 +207,10 @@ static void send_process(struct ml_dump_packet *packet, const struct ml_snapshot
 }
 
 /* How many arguments a command line with its NULs has; the last one may have been cut. */
-static uint32_t count_arguments(const struct ml_text *line) {
-    uint32_t count = line->count_bytes > 0 && line->bytes[line->count_bytes - 1] != '\0';
+static uint32_t count_arguments(const struct ml_string *line) {
+    uint32_t count = line->count_bytes > 0 && line->data[line->count_bytes - 1] != '\0';
     for (uint32_t i = 0; i < line->count_bytes; i++) {
-        count += line->bytes[i] == '\0';
+        count += line->data[i] == '\0';
     }
     return count;
 }
@@ -304,7 +304,7 @@ static void put_texts(
     struct ml_dump_packet *packet,
     uint32_t process_id,
     uint32_t tag,
-    const struct ml_text *texts,
+    const struct ml_string *texts,
     uint32_t count
 ) {
     for (uint32_t i = 0; i < count; i++) {
@@ -319,14 +319,12 @@ static void put_texts(
 static void put_modules(struct ml_dump_packet *packet, const struct ml_snapshot_process *process) {
     for (uint32_t i = 0; i < process->modules_count; i++) {
         const struct ml_snapshot_module *module = &process->modules[i];
-        const struct ml_text build_id = {
-            .bytes = (const char *)module->build_id, .count_bytes = module->build_id_bytes};
         ml_trace_MemlogModule message = {
             .id = module->id,
             .start = module->start,
             .end = module->end,
             .bias = module->bias,
-            .build_id = ml_dump_text(&build_id),
+            .build_id = ml_dump_text(&module->build_id),
             .path = ml_dump_text(&module->path),
         };
         begin_table(packet, process->id);
@@ -467,10 +465,10 @@ void ml_dump_exact_end(struct ml_dump_packet *packet) {
 void ml_dump_exact_unrecorded(
     struct ml_dump_packet *packet, const struct ml_snapshot_unrecorded *one
 ) {
-    const struct ml_text *line = &one->command_line;
+    const struct ml_string *line = &one->command_line;
     for (uint32_t at = 0; at < line->count_bytes;) {
-        const uint32_t count = (uint32_t)strnlen(line->bytes + at, line->count_bytes - at);
-        const struct ml_text argument = {.bytes = line->bytes + at, .count_bytes = count};
+        const uint32_t count = (uint32_t)strnlen(line->data + at, line->count_bytes - at);
+        const struct ml_string argument = {.data = line->data + at, .count_bytes = count};
         put_texts(packet, one->id, ml_trace_MemlogTable_arguments_tag, &argument, 1);
         at += count + 1;
     }

@@ -78,7 +78,7 @@ bool ml_dump_packet_put(
 }
 
 bool ml_dump_packet_put_text(
-    struct ml_dump_packet *packet, uint32_t tag, const struct ml_text *text
+    struct ml_dump_packet *packet, uint32_t tag, const struct ml_string *text
 ) {
     size_t count = text->count_bytes < TEXT_MAX_BYTES ? text->count_bytes : TEXT_MAX_BYTES;
     pb_ostream_t stream;
@@ -91,7 +91,7 @@ bool ml_dump_packet_put_text(
         packet,
         &stream,
         pb_encode_tag(&stream, PB_WT_STRING, tag) &&
-            pb_encode_string(&stream, (const pb_byte_t *)text->bytes, count)
+            pb_encode_string(&stream, (const pb_byte_t *)text->data, count)
     );
 }
 
@@ -167,11 +167,11 @@ void ml_dump_packet_send(
 }
 
 bool ml_dump_encode_text(pb_ostream_t *stream, const pb_field_t *field, void *const *arg) {
-    const struct ml_text *text = *arg;
+    const struct ml_string *text = *arg;
     size_t count = text->count_bytes < TEXT_MAX_BYTES ? text->count_bytes : TEXT_MAX_BYTES;
 
     return pb_encode_tag_for_field(stream, field) &&
-           pb_encode_string(stream, (const pb_byte_t *)text->bytes, count);
+           pb_encode_string(stream, (const pb_byte_t *)text->data, count);
 }
 
 bool ml_dump_encode_body(pb_ostream_t *stream, const pb_field_t *field, void *const *arg) {
@@ -181,7 +181,7 @@ bool ml_dump_encode_body(pb_ostream_t *stream, const pb_field_t *field, void *co
            pb_encode_string(stream, packet->body, packet->body_count);
 }
 
-pb_callback_t ml_dump_text(const struct ml_text *text) {
+pb_callback_t ml_dump_text(const struct ml_string *text) {
     pb_callback_t field = {0};
 
     if (text->count_bytes > 0) {

@@ -40,7 +40,7 @@ ML_NODISCARD bool ml_dump_packet_put(
 
 /* Add bytes as field `tag`; likewise. */
 ML_NODISCARD bool
-ml_dump_packet_put_text(struct ml_dump_packet *packet, uint32_t tag, const struct ml_text *text);
+ml_dump_packet_put_text(struct ml_dump_packet *packet, uint32_t tag, const struct ml_string *text);
 
 /* Add a varint field; likewise. */
 ML_NODISCARD bool
@@ -62,11 +62,11 @@ void ml_dump_packet_send(
 /* A broken contract or an error of the caller's own; the first one stays. */
 void ml_dump_packet_fail(struct ml_dump_packet *packet, enum ml_status status);
 
-/* For callback fields: `*arg` is a struct ml_text, or the packet whose body is to be put in. */
+/* For callback fields: `*arg` is a struct ml_string, or the packet whose body is to be put in. */
 bool ml_dump_encode_text(pb_ostream_t *stream, const pb_field_t *field, void *const *arg);
 bool ml_dump_encode_body(pb_ostream_t *stream, const pb_field_t *field, void *const *arg);
 
 /* A callback field that holds a text; nothing when the text is empty. */
-pb_callback_t ml_dump_text(const struct ml_text *text);
+pb_callback_t ml_dump_text(const struct ml_string *text);
 
 #endif

@@ -56,7 +56,7 @@ intern(struct profile *profile, uint32_t tag, const pb_msgdesc_t *fields, const 
 }
 
 static void
-intern_text(struct profile *profile, uint32_t tag, uint64_t id, const struct ml_text *text) {
+intern_text(struct profile *profile, uint32_t tag, uint64_t id, const struct ml_string *text) {
     ml_trace_InternedString message = {.iid = id, .str = ml_dump_text(text)};
 
     intern(profile, tag, ml_trace_InternedString_fields, &message);
@@ -69,7 +69,7 @@ static bool encode_number(pb_ostream_t *stream, const pb_field_t *field, void *c
 }
 
 /* The file of a module; the main program's is the process's own. */
-static struct ml_text
+static struct ml_string
 module_path(const struct ml_snapshot_process *process, const struct ml_snapshot_module *module) {
     if (module->path.count_bytes > 0) {
         return module->path;
@@ -80,20 +80,18 @@ module_path(const struct ml_snapshot_process *process, const struct ml_snapshot_
 /* Path, build id and mapping share a number: the module's position, from 1. */
 static void intern_module(struct profile *profile, uint32_t position) {
     const struct ml_snapshot_module *module = &profile->process->modules[position - 1];
-    const struct ml_text path = module_path(profile->process, module);
-    const struct ml_text build_id = {
-        .bytes = (const char *)module->build_id, .count_bytes = module->build_id_bytes};
+    const struct ml_string path = module_path(profile->process, module);
     uint64_t path_id = position;
     ml_trace_Mapping mapping = {
         .iid = position,
-        .build_id = module->build_id_bytes > 0 ? position : 0,
+        .build_id = module->build_id.count_bytes > 0 ? position : 0,
         .start = module->start,
         .end = module->end,
         .path_string_ids = {.funcs.encode = encode_number, .arg = &path_id},
     };
 
-    if (build_id.count_bytes > 0) {
-        intern_text(profile, ml_trace_InternedData_build_ids_tag, position, &build_id);
+    if (module->build_id.count_bytes > 0) {
+        intern_text(profile, ml_trace_InternedData_build_ids_tag, position, &module->build_id);
     }
     intern_text(profile, ml_trace_InternedData_mapping_paths_tag, position, &path);
     intern(profile, ml_trace_InternedData_mappings_tag, ml_trace_Mapping_fields, &mapping);
@@ -110,17 +108,17 @@ static uint32_t module_find(const struct ml_snapshot_process *process, uint32_t 
     return 0;
 }
 
-static int text_shown(const struct ml_text *text) {
+static int text_shown(const struct ml_string *text) {
     return text->count_bytes < ML_STRING_MAX_BYTES ? (int)text->count_bytes : ML_STRING_MAX_BYTES;
 }
 
 /* What a frame without a module is called. */
-static struct ml_text frame_name(
+static struct ml_string frame_name(
     const struct ml_snapshot_process *process,
     const struct ml_snapshot_node *node,
     char buffer[FRAME_NAME_BYTES]
 ) {
-    struct ml_text text = {.bytes = "", .count_bytes = 0};
+    struct ml_string text = {.data = ""};
     int count = 0;
 
     if ((node->frame == ML_FRAME_THREAD || node->frame == ML_FRAME_SCOPE) &&
@@ -132,7 +130,7 @@ static struct ml_text frame_name(
         count = snprintf(buffer, FRAME_NAME_BYTES, "0x%" PRIx64, node->address);
         break;
     case ML_FRAME_THREAD:
-        count = snprintf(buffer, FRAME_NAME_BYTES, "[thread %.*s]", text_shown(&text), text.bytes);
+        count = snprintf(buffer, FRAME_NAME_BYTES, "[thread %.*s]", text_shown(&text), text.data);
         break;
     case ML_FRAME_CUT:
         count = snprintf(buffer, FRAME_NAME_BYTES, "[frames left out]");
@@ -143,7 +141,7 @@ static struct ml_text frame_name(
     default:
         return text;
     }
-    return (struct ml_text){.bytes = buffer, .count_bytes = (uint32_t)count};
+    return (struct ml_string){.data = buffer, .count_bytes = (uint32_t)count};
 }
 
 static void intern_frames(struct profile *profile) {
@@ -170,7 +168,7 @@ static void intern_frames(struct profile *profile) {
             message.rel_pc = node->address - (uint64_t)process->modules[position - 1].bias;
         } else {
             char buffer[FRAME_NAME_BYTES];
-            const struct ml_text name = frame_name(process, node, buffer);
+            const struct ml_string name = frame_name(process, node, buffer);
             intern_text(profile, ml_trace_InternedData_function_names_tag, frame, &name);
             message.function_name_id = frame;
         }
@@ -215,8 +213,7 @@ static void intern_callstacks(struct profile *profile) {
     struct callstack stack;
 
     if (frames->has_no_stack) {
-        static const char name[] = "[no stack]";
-        const struct ml_text text = {.bytes = name, .count_bytes = sizeof name - 1};
+        const struct ml_string text = ml_string_of("[no stack]");
         ml_trace_Frame message = {.iid = no_stack_frame, .function_name_id = no_stack_frame};
         intern_text(profile, ml_trace_InternedData_function_names_tag, no_stack_frame, &text);
         intern(profile, ml_trace_InternedData_frames_tag, ml_trace_Frame_fields, &message);
@@ -259,8 +256,8 @@ static bool encode_profile(pb_ostream_t *stream, const pb_field_t *field, void *
            pb_encode_submessage(stream, ml_trace_ProfilePacket_fields, &message);
 }
 
-static const struct ml_text libc_heap = {
-    .bytes = "libc.malloc", .count_bytes = sizeof "libc.malloc" - 1};
+static const struct ml_string libc_heap = {
+    .data = "libc.malloc", .count_bytes = sizeof "libc.malloc" - 1};
 
 /* The fields beside the samples; each ProfilePacket has them. */
 static void put_dump_head(struct profile *profile) {
@@ -268,7 +265,7 @@ static void put_dump_head(struct profile *profile) {
     const struct ml_timestamp *now = &profile->snapshot->now;
     bool ended = process->end.monotonic_ns != 0 && process->end.monotonic_ns < now->monotonic_ns;
     char heap_name[sizeof "heap 65535"] = "";
-    struct ml_text name = libc_heap;
+    struct ml_string name = libc_heap;
     ml_trace_ProfilePacket_ProcessHeapSamples message = {
         .pid = profile->trace_pid,
         .from_startup = process->from_startup,
@@ -293,7 +290,7 @@ static void put_dump_head(struct profile *profile) {
 
     if (profile->heap != 0) {
         int count = snprintf(heap_name, sizeof heap_name, "heap %u", (unsigned)profile->heap);
-        name = (struct ml_text){.bytes = heap_name, .count_bytes = (uint32_t)count};
+        name = (struct ml_string){.data = heap_name, .count_bytes = (uint32_t)count};
     }
     message.heap_name = ml_dump_text(&name);
     ml_dump_packet_append(

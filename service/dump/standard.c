@@ -145,13 +145,13 @@ static bool encode_arguments(pb_ostream_t *stream, const pb_field_t *field, void
     size_t shown_bytes = 0;
 
     for (uint32_t i = 0; i < process->command_line_count; i++) {
-        const struct ml_text *argument = &process->command_line[i];
+        const struct ml_string *argument = &process->command_line[i];
         shown_bytes += argument->count_bytes;
         if (shown_bytes > SHOWN_ARGUMENTS_MAX_BYTES) {
             break;
         }
         if (!pb_encode_tag_for_field(stream, field) ||
-            !pb_encode_string(stream, (const pb_byte_t *)argument->bytes, argument->count_bytes)) {
+            !pb_encode_string(stream, (const pb_byte_t *)argument->data, argument->count_bytes)) {
             return false;
         }
     }
@@ -211,7 +211,7 @@ static void send_tree(
     ml_dump_packet_send(packet, &head, &head.process_tree);
 }
 
-static struct ml_text shown_name(
+static struct ml_string shown_name(
     const struct ml_snapshot_process *process, bool is_former, char buffer[SHOWN_NAME_BYTES]
 ) {
     int name_bytes = process->name.count_bytes < SHOWN_NAME_BYTES / 2
@@ -227,10 +227,10 @@ static struct ml_text shown_name(
         SHOWN_NAME_BYTES,
         "%.*s (pid %u before)",
         name_bytes,
-        process->name.bytes ? process->name.bytes : "",
+        process->name.data ? process->name.data : "",
         process->pid
     );
-    return (struct ml_text){.bytes = buffer, .count_bytes = (uint32_t)count};
+    return (struct ml_string){.data = buffer, .count_bytes = (uint32_t)count};
 }
 
 uint64_t ml_dump_standard_track(uint32_t trace_pid, const struct ml_timestamp *start) {
@@ -246,7 +246,7 @@ static void send_descriptors(
         const struct ml_snapshot_process *process = &snapshot->processes[i];
         ml_trace_TracePacket head = common_head(snapshot);
         char buffer[SHOWN_NAME_BYTES];
-        const struct ml_text name =
+        const struct ml_string name =
             shown_name(process, standard->trace_pids[i] != process->pid, buffer);
         ml_trace_TrackDescriptor message = {
             .uuid = ml_dump_standard_track(standard->trace_pids[i], &process->start),

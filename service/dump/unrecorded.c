@@ -10,22 +10,22 @@ enum { TYPE_SLICE_BEGIN = 1, TYPE_SLICE_END = 2 };
 /* A reason and a size; a name and a pid. */
 enum { LABEL_BYTES = 512, NAME_BYTES = 320, TEXT_MAX = 256 };
 
-static int shown_bytes(const struct ml_text *text) {
+static int shown_bytes(const struct ml_string *text) {
     return text->count_bytes < TEXT_MAX ? (int)text->count_bytes : TEXT_MAX;
 }
 
-static const char *bytes_of(const struct ml_text *text) {
-    return text->bytes != NULL ? text->bytes : "";
+static const char *bytes_of(const struct ml_string *text) {
+    return text->data != NULL ? text->data : "";
 }
 
 /* Each argument of a line has its NUL. */
 static bool encode_line(pb_ostream_t *stream, const pb_field_t *field, void *const *arg) {
-    const struct ml_text *line = *arg;
+    const struct ml_string *line = *arg;
 
     for (uint32_t at = 0; at < line->count_bytes;) {
-        const size_t count = strnlen(line->bytes + at, line->count_bytes - at);
+        const size_t count = strnlen(line->data + at, line->count_bytes - at);
         if (!pb_encode_tag_for_field(stream, field) ||
-            !pb_encode_string(stream, (const pb_byte_t *)line->bytes + at, count)) {
+            !pb_encode_string(stream, (const pb_byte_t *)line->data + at, count)) {
             return false;
         }
         at += (uint32_t)count + 1;
@@ -42,7 +42,7 @@ static pb_callback_t arguments_of(const struct ml_snapshot_unrecorded *one) {
 }
 
 /* An entry may stand for several, and its number may be a later process's. */
-static struct ml_text
+static struct ml_string
 name_of(const struct ml_snapshot_unrecorded *one, bool is_former, char buffer[NAME_BYTES]) {
     const int count = shown_bytes(&one->name);
     int written = 0;
@@ -68,10 +68,11 @@ name_of(const struct ml_snapshot_unrecorded *one, bool is_former, char buffer[NA
     } else {
         return one->name;
     }
-    return (struct ml_text){.bytes = buffer, .count_bytes = (uint32_t)written};
+    return (struct ml_string){.data = buffer, .count_bytes = (uint32_t)written};
 }
 
-static struct ml_text label_of(const struct ml_snapshot_unrecorded *one, char buffer[LABEL_BYTES]) {
+static struct ml_string
+label_of(const struct ml_snapshot_unrecorded *one, char buffer[LABEL_BYTES]) {
     int count = snprintf(
         buffer,
         LABEL_BYTES,
@@ -90,7 +91,7 @@ static struct ml_text label_of(const struct ml_snapshot_unrecorded *one, char bu
             one->footprint_bytes / 1024
         );
     }
-    return (struct ml_text){.bytes = buffer, .count_bytes = (uint32_t)count};
+    return (struct ml_string){.data = buffer, .count_bytes = (uint32_t)count};
 }
 
 static void send_tree(
@@ -167,8 +168,8 @@ static void send_one(
     const bool is_running = one->state == 0; /* memlog.service.ProcessState.kRunning */
     char name_buffer[NAME_BYTES];
     char label_buffer[LABEL_BYTES];
-    const struct ml_text name = name_of(one, trace_pid != one->pid, name_buffer);
-    const struct ml_text label = label_of(one, label_buffer);
+    const struct ml_string name = name_of(one, trace_pid != one->pid, name_buffer);
+    const struct ml_string label = label_of(one, label_buffer);
     const uint64_t track = ml_dump_standard_track(trace_pid, &one->start);
     const ml_trace_TrackDescriptor descriptor = {
         .uuid = track,

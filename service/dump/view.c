@@ -12,24 +12,22 @@ static const char *const reasons[] = {
 enum { REASONS = sizeof reasons / sizeof reasons[0] };
 
 void ml_dump_view_reason(struct ml_dump_packet *packet, const struct ml_snapshot *snapshot) {
-    static const char producer[] = "memlog";
-    const struct ml_text producer_name = {.bytes = producer, .count_bytes = sizeof producer - 1};
+    const struct ml_string producer = ml_string_of("memlog");
     const struct ml_snapshot_trigger *trigger = &snapshot->trigger;
     const char *reason = snapshot->reason < REASONS ? reasons[snapshot->reason] : "unknown";
     char text[REASON_BYTES];
-    int count = snprintf(
+    (void)snprintf(
         text,
         sizeof text,
         "memlog dump: %s%s%.*s",
         reason,
         trigger->is_set && trigger->reason.count_bytes > 0 ? ": " : "",
         trigger->is_set ? (int)trigger->reason.count_bytes : 0,
-        trigger->reason.bytes ? trigger->reason.bytes : ""
+        trigger->reason.data ? trigger->reason.data : ""
     );
-    const struct ml_text name = {
-        .bytes = text, .count_bytes = (uint32_t)(count < REASON_BYTES ? count : REASON_BYTES - 1)};
+    const struct ml_string name = ml_string_of(text);
     const ml_trace_Trigger message = {
-        .trigger_name = ml_dump_text(&name), .producer_name = ml_dump_text(&producer_name)};
+        .trigger_name = ml_dump_text(&name), .producer_name = ml_dump_text(&producer)};
     ml_trace_TracePacket head = ml_dump_standard_head(snapshot->now.boottime_ns);
 
     ml_dump_packet_append(packet, ml_trace_Trigger_fields, &message);
@@ -43,11 +41,9 @@ send_threads(struct ml_dump_packet *packet, uint32_t pid, const struct ml_host_v
     /* As many as a contract permits fit into a packet. */
     for (uint32_t i = 0; i < view->seen.threads.count; i++) {
         const struct memlog_service_thread_view *thread = &view->seen.threads.items[i];
-        const struct ml_text name = {
-            .bytes = thread->name.data, .count_bytes = thread->name.count_bytes};
         const ml_trace_ProcessTree_Thread message = {
             .tid = (int32_t)thread->tid,
-            .name = ml_dump_text(&name),
+            .name = ml_dump_text(&thread->name),
             .tgid = (int32_t)pid,
         };
         if (!ml_dump_packet_put(
@@ -76,10 +72,8 @@ send_memory(struct ml_dump_packet *packet, uint32_t pid, const struct ml_host_vi
     }
     for (uint32_t i = 0; i < view->seen.memory.count; i++) {
         const struct memlog_service_memory_view *memory = &view->seen.memory.items[i];
-        const struct ml_text path = {
-            .bytes = memory->name.data, .count_bytes = memory->name.count_bytes};
         const ml_trace_SmapsEntry message = {
-            .path = ml_dump_text(&path),
+            .path = ml_dump_text(&memory->name),
             .size_kb = memory->size_kb,
             .private_dirty_kb = memory->private_dirty_kb,
             .swap_kb = memory->swap_kb,

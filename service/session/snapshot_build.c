@@ -13,35 +13,28 @@
 
 /* ---- giving back */
 
-static void free_text(struct ml_text *text) {
-    union {
-        const char *borrowed;
-        char *owned;
-    } bytes = {.borrowed = text->bytes};
-    free(bytes.owned);
+static void free_text(const struct ml_string *text) {
+    free((void *)(uintptr_t)text->data); /* a copy of ml_snapshot_copy_bytes */
+}
+
+static void free_texts(struct ml_string *texts, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++) {
+        free_text(&texts[i]);
+    }
+    free(texts);
 }
 
 static void free_process(struct ml_snapshot_process *process) {
     free_text(&process->trouble);
     free_text(&process->name);
     free_text(&process->exe_path);
-    for (uint32_t i = 0; i < process->command_line_count; i++) {
-        free_text(&process->command_line[i]);
-    }
-    free(process->command_line);
+    free_texts(process->command_line, process->command_line_count);
     for (uint32_t i = 0; i < process->modules_count; i++) {
+        free_text(&process->modules[i].build_id);
         free_text(&process->modules[i].path);
-        union {
-            const uint8_t *borrowed;
-            uint8_t *owned;
-        } build_id = {.borrowed = process->modules[i].build_id};
-        free(build_id.owned);
     }
     free(process->modules);
-    for (uint32_t i = 0; i < process->strings_count; i++) {
-        free_text(&process->strings[i]);
-    }
-    free(process->strings);
+    free_texts(process->strings, process->strings_count);
     free(process->nodes);
     free(process->cells);
     free_text(&process->allocator);
@@ -80,7 +73,7 @@ void ml_snapshot_free(struct ml_snapshot *take_snapshot) {
 
 /* ---- copying */
 
-bool ml_snapshot_copy_bytes(const void *bytes, uint32_t count, struct ml_text *out_text) {
+bool ml_snapshot_copy_bytes(const void *bytes, uint32_t count, struct ml_string *out_text) {
     char *copy = malloc((size_t)count + 1);
     if (copy == NULL) {
         return false;
@@ -89,11 +82,11 @@ bool ml_snapshot_copy_bytes(const void *bytes, uint32_t count, struct ml_text *o
         memcpy(copy, bytes, count);
     }
     copy[count] = 0;
-    *out_text = (struct ml_text){.bytes = copy, .count_bytes = count};
+    *out_text = (struct ml_string){.data = copy, .count_bytes = count};
     return true;
 }
 
-bool ml_snapshot_copy_string(const char *text, struct ml_text *out_text) {
+bool ml_snapshot_copy_string(const char *text, struct ml_string *out_text) {
     const char *known = text != NULL ? text : "";
     return ml_snapshot_copy_bytes(known, (uint32_t)strlen(known), out_text);
 }

@@ -18,8 +18,8 @@ struct ml_rest;
 void *ml_snapshot_array(size_t count, size_t size);
 
 /* A copy with a NUL behind it; of a NULL text an empty one. False when there is no memory. */
-bool ml_snapshot_copy_bytes(const void *bytes, uint32_t count, struct ml_text *out_text);
-bool ml_snapshot_copy_string(const char *text, struct ml_text *out_text);
+bool ml_snapshot_copy_bytes(const void *bytes, uint32_t count, struct ml_string *out_text);
+bool ml_snapshot_copy_string(const char *text, struct ml_string *out_text);
 
 /* Everything of a client but its figures, as far as the content asks for it. False when there is no
  * memory; what was copied by then is in the process. */

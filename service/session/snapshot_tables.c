@@ -38,7 +38,7 @@ static bool copy_description(const struct ml_client *client, struct ml_snapshot_
         !ml_snapshot_copy_string(client->executable, &process->exe_path)) {
         return false;
     }
-    process->command_line = ml_snapshot_array(client->command_line_count, sizeof(struct ml_text));
+    process->command_line = ml_snapshot_array(client->command_line_count, sizeof(struct ml_string));
     if (process->command_line == NULL) {
         return false;
     }
@@ -66,20 +66,16 @@ static bool copy_modules(struct copying *copying) {
             continue;
         }
         struct ml_snapshot_module *copy = &process->modules[process->modules_count++];
-        uint8_t *build_id = ml_snapshot_array(module->build_id_bytes, 1);
-        copy->build_id = build_id;
-        if (build_id == NULL ||
+        if (!ml_snapshot_copy_bytes(module->bytes, module->build_id_bytes, &copy->build_id) ||
             !ml_snapshot_copy_bytes(
                 module->bytes + module->build_id_bytes, module->path_bytes, &copy->path
             )) {
             return false;
         }
-        memcpy(build_id, module->bytes, module->build_id_bytes);
         copy->id = id;
         copy->start = module->start;
         copy->end = module->end;
         copy->bias = module->bias;
-        copy->build_id_bytes = module->build_id_bytes;
     }
     return true;
 }
@@ -103,7 +99,7 @@ static bool copy_strings(struct copying *copying) {
         if (string == NULL) {
             continue;
         }
-        struct ml_text *copy = &process->strings[process->strings_count];
+        struct ml_string *copy = &process->strings[process->strings_count];
         if (!ml_snapshot_copy_bytes(string->bytes, string->count_bytes, copy)) {
             return false;
         }

@@ -69,8 +69,8 @@ add_reason(char text[TEXT_BYTES], uint32_t count, const struct ml_snapshot_unrec
         TEXT_BYTES - used,
         "%s %.64s: %.256s",
         count == 1 ? ":" : ", such as",
-        one->name.bytes,
-        one->reason.bytes
+        one->name.data,
+        one->reason.data
     );
 }
 
@@ -82,7 +82,7 @@ bool ml_snapshot_uncover(struct ml_snapshot *snapshot) {
     char text[TEXT_BYTES];
     text[0] = 0;
     if (largest != NULL) {
-        (void)snprintf(text, sizeof(text), "%s: %s", largest->name.bytes, largest->unseen.bytes);
+        (void)snprintf(text, sizeof(text), "%s: %s", largest->name.data, largest->unseen.data);
         add(text, unseen - 1, "more process is not all seen", "more processes are not all seen");
     }
     add(text, without, "process was not recorded", "processes were not recorded");

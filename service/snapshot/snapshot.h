@@ -10,16 +10,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "mojom_like_idl/runtime/layout.h"
 #include "service/snapshot/accounting.h"
 #include "service/snapshot/sampling_log.h"
 
 struct ml_host_view;
-
-/* A string that may hold any byte, NUL-terminated besides. */
-struct ml_text {
-    const char *bytes;
-    uint32_t count_bytes;
-};
 
 /* Sums of one thing. Bytes are requested bytes; weighted when sampled. */
 struct ml_totals {
@@ -38,9 +33,7 @@ struct ml_snapshot_module {
     uint32_t id; /* as in the stream, from 1 */
     uint64_t start, end;
     int64_t bias;
-    const uint8_t *build_id;
-    uint32_t build_id_bytes;
-    struct ml_text path;
+    struct ml_string build_id, path;
 };
 
 /* Stack nodes, sorted by id, parents before children. */
@@ -85,14 +78,14 @@ struct ml_snapshot_series {
 struct ml_snapshot_gap {
     uint32_t id; /* process; 0: the whole tree */
     struct ml_timestamp from, to;
-    struct ml_text reason;
+    struct ml_string reason;
 };
 
 struct ml_snapshot_not_profiled {
     uint32_t pid, parent_pid;
     bool has_other_profiler;
     bool is_listed; /* among the unrecorded, too */
-    struct ml_text reason, path;
+    struct ml_string reason, path;
 };
 
 /* A process of the tree that has no profile: in the host's words. */
@@ -106,7 +99,7 @@ struct ml_snapshot_unrecorded {
     struct ml_timestamp start, end;
     uint64_t footprint_bytes, resident_bytes;
     uint32_t folded_processes, folded_failed;
-    struct ml_text name, command_line, exe_path, reason; /* command_line: with its NULs */
+    struct ml_string name, command_line, exe_path, reason; /* command_line: with its NULs */
 };
 
 struct ml_snapshot_process {
@@ -119,17 +112,17 @@ struct ml_snapshot_process {
     bool from_startup;
     bool forked;
     bool complete;
-    struct ml_text trouble; /* why it is not complete */
-    struct ml_text name;
-    struct ml_text exe_path; /* what /proc/PID/exe links to; empty: not known */
-    struct ml_text *command_line;
+    struct ml_string trouble; /* why it is not complete */
+    struct ml_string name;
+    struct ml_string exe_path; /* what /proc/PID/exe links to; empty: not known */
+    struct ml_string *command_line;
     uint32_t command_line_count;
     uint64_t footprint_bytes, resident_bytes;
     /* Of one moment; both 0: its memory was never read. */
     bool coverage_was_read; /* false: its memory never was, and both are 0 */
     uint64_t coverage_heap_bytes, coverage_private_bytes;
-    struct ml_text allocator; /* "glibc", ... */
-    struct ml_text unseen;    /* what of its memory is known to go unseen; empty: nothing */
+    struct ml_string allocator; /* "glibc", ... */
+    struct ml_string unseen;    /* what of its memory is known to go unseen; empty: nothing */
     struct ml_sampling_log sampling;
     struct ml_timestamp start, end; /* end: all 0 while it runs */
     bool stream_ended;              /* it has, or its stream was given up */
@@ -149,7 +142,7 @@ struct ml_snapshot_process {
 
     struct ml_snapshot_module *modules;
     uint32_t modules_count;
-    struct ml_text *strings;
+    struct ml_string *strings;
     uint32_t strings_count;
     struct ml_snapshot_node *nodes;
     uint32_t nodes_count;
@@ -167,7 +160,7 @@ struct ml_snapshot_trigger {
     uint32_t node; /* the guilty stack, in that process; 0: not known */
     uint64_t node_bytes;
     uint64_t checked_ns; /* monotonic: the look that it was decided at; 0: nobody looked */
-    struct ml_text reason;
+    struct ml_string reason;
 };
 
 /* memlog.service.DumpContent */
@@ -182,7 +175,7 @@ struct ml_snapshot {
     struct ml_timestamp run_start, now;
     uint32_t reason; /* memlog.service.DumpReason */
     struct ml_snapshot_trigger trigger;
-    struct ml_text program;
+    struct ml_string program;
     struct ml_totals tree; /* live and peak: of the running processes together; total: of all */
     uint64_t left_bytes, left_blocks; /* what processes held when they left the tree */
     uint64_t tree_peak_ticks;
@@ -197,13 +190,13 @@ struct ml_snapshot {
     uint32_t not_profiled_count;
     struct ml_snapshot_unrecorded *unrecorded;
     uint32_t unrecorded_count;
-    struct ml_text list_source; /* how the host knows of the processes */
+    struct ml_string list_source; /* how the host knows of the processes */
     uint64_t list_blind_ns, list_missed;
-    uint64_t lost_forks;      /* forked children of recorded processes whose events are missing */
-    struct ml_text uncovered; /* whose memory went unseen, and why; empty: nobody's */
-    struct ml_text
+    uint64_t lost_forks;        /* forked children of recorded processes whose events are missing */
+    struct ml_string uncovered; /* whose memory went unseen, and why; empty: nobody's */
+    struct ml_string
         service_trouble; /* what its guard did, service/session/guard.h; empty: nothing */
-    struct ml_text sandbox_missing; /* what the kernel did not permit; empty: everything is on */
+    struct ml_string sandbox_missing; /* what the kernel did not permit; empty: everything is on */
 };
 
 /* Free it and everything in it; NULL is allowed. */

@@ -123,7 +123,7 @@ START_TEST(large_tables_are_split_into_small_packets) {
     for (uint32_t i = 0; i < 500; i++) {
         char *argument = ml_arena_take(&arena, 4001);
         memset(argument, 'a', 4000);
-        process->command_line[i] = (struct ml_text){.bytes = argument, .count_bytes = 4000};
+        process->command_line[i] = (struct ml_string){.data = argument, .count_bytes = 4000};
     }
     round_trip(snapshot);
 

@@ -2,10 +2,10 @@
 
 #include <check.h>
 
-static void text_eq(const struct ml_text *wrote, const struct ml_profile_text *read) {
+static void text_eq(const struct ml_string *wrote, const struct ml_profile_text *read) {
     ck_assert_uint_eq(wrote->count_bytes, read->count_bytes);
     if (wrote->count_bytes > 0) {
-        ck_assert_mem_eq(wrote->bytes, read->bytes, wrote->count_bytes);
+        ck_assert_mem_eq(wrote->data, read->bytes, wrote->count_bytes);
     }
     ck_assert_int_eq(read->bytes[read->count_bytes], 0);
 }
@@ -142,10 +142,8 @@ process_eq(const struct ml_snapshot_process *wrote, const struct ml_profile_proc
     for (uint32_t i = 0; i < wrote->modules_count; i++) {
         const struct ml_snapshot_module *a = &wrote->modules[i];
         const struct ml_profile_module *b = &read->modules[i];
-        const struct ml_text build_id = {
-            .bytes = (const char *)a->build_id, .count_bytes = a->build_id_bytes};
         ck_assert(a->id == b->id && a->start == b->start && a->end == b->end && a->bias == b->bias);
-        text_eq(&build_id, &b->build_id);
+        text_eq(&a->build_id, &b->build_id);
         text_eq(&a->path, &b->path);
     }
     nodes_eq(wrote, read);

@@ -25,12 +25,12 @@ static void *take(struct ml_arena *arena, size_t count_bytes) {
     return piece;
 }
 
-struct ml_text synthetic_text(struct ml_arena *arena, const char *text) {
+struct ml_string synthetic_text(struct ml_arena *arena, const char *text) {
     size_t count = strlen(text);
     char *bytes = take(arena, count + 1);
 
     memcpy(bytes, text, count);
-    return (struct ml_text){.bytes = bytes, .count_bytes = (uint32_t)count};
+    return (struct ml_string){.data = bytes, .count_bytes = (uint32_t)count};
 }
 
 static struct ml_timestamp timestamp_at(uint64_t ns) {
@@ -56,9 +56,10 @@ static void fill_modules(
         .start = MAIN_BASE * (1 + process->id),
         .end = MAIN_BASE * (1 + process->id) + 0x200000,
         .bias = (int64_t)MAIN_BASE * (1 + process->id),
-        .build_id = options->build_id ? options->build_id : made_up_id,
-        .build_id_bytes =
-            (uint32_t)(options->build_id ? options->build_id_bytes : sizeof made_up_id),
+        .build_id =
+            {.data = (const char *)(options->build_id ? options->build_id : made_up_id),
+             .count_bytes =
+                 (uint32_t)(options->build_id ? options->build_id_bytes : sizeof made_up_id)},
         .path = synthetic_text(arena, ""),
     };
     process->modules[1] = (struct ml_snapshot_module){
@@ -66,7 +67,6 @@ static void fill_modules(
         .start = 0x7f0000000000,
         .end = 0x7f0000200000,
         .bias = 0x7f0000000000,
-        .build_id = NULL,
         .path = synthetic_text(arena, "/usr/lib/libmade-up.so.1"),
     };
     process->exe_path =

@@ -31,6 +31,6 @@ synthetic_snapshot(struct ml_arena *arena, const struct synthetic_options *optio
 FILE *synthetic_dump(const struct ml_snapshot *snapshot);
 
 /* A text in the arena. */
-struct ml_text synthetic_text(struct ml_arena *arena, const char *text);
+struct ml_string synthetic_text(struct ml_arena *arena, const char *text);
 
 #endif

@@ -165,9 +165,7 @@ static void print_count(FILE *out, const char *name, uint64_t count) {
 
 static void print_stacks(FILE *out, const struct ml_snapshot_process *process) {
     for (uint32_t i = 0; i < process->modules_count; i++) {
-        fprintf(
-            out, "  module %u \"%s\"\n", process->modules[i].id, process->modules[i].path.bytes
-        );
+        fprintf(out, "  module %u \"%s\"\n", process->modules[i].id, process->modules[i].path.data);
     }
     for (uint32_t i = 0; i < process->nodes_count; i++) {
         const struct ml_snapshot_node *node = &process->nodes[i];
@@ -177,7 +175,7 @@ static void print_stacks(FILE *out, const struct ml_snapshot_process *process) {
             fprintf(out, " 0x%llx in %u", (unsigned long long)node->address, node->module);
         }
         if (node->frame == ML_FRAME_THREAD || node->frame == ML_FRAME_SCOPE) {
-            fprintf(out, " \"%s\"", process->strings[node->string].bytes);
+            fprintf(out, " \"%s\"", process->strings[node->string].data);
         }
         fputc('\n', out);
     }
@@ -233,10 +231,10 @@ static void print_snapshot(struct player *player) {
         print_count(out, "inherited_blocks", process->inherited_blocks);
         fprintf(out, "%s\n", process->complete ? "" : " incomplete");
         if (process->trouble.count_bytes > 0) {
-            fprintf(out, "  trouble: %s\n", process->trouble.bytes);
+            fprintf(out, "  trouble: %s\n", process->trouble.data);
         }
         if (process->unseen.count_bytes > 0) {
-            fprintf(out, "  unseen: %s\n", process->unseen.bytes);
+            fprintf(out, "  unseen: %s\n", process->unseen.data);
         }
         print_stacks(out, process);
     }

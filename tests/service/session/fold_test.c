@@ -232,10 +232,9 @@ static void put_frame(
         KEY_BYTES - at,
         " %u%s%s+%llx",
         (unsigned)node->frame,
-        module != NULL
-            ? (module->path.count_bytes > 0 ? module->path.bytes : process->exe_path.bytes)
-            : "",
-        node->frame == ML_FRAME_THREAD ? process->strings[node->string].bytes : "",
+        module != NULL ? (module->path.count_bytes > 0 ? module->path.data : process->exe_path.data)
+                       : "",
+        node->frame == ML_FRAME_THREAD ? process->strings[node->string].data : "",
         (unsigned long long)(node->address - (module != NULL ? (uint64_t)module->bias : 0))
     );
 }
@@ -251,7 +250,7 @@ static void add_row(
         key,
         sizeof(key),
         "%s/%u/%u",
-        named ? process->name.bytes : "",
+        named ? process->name.data : "",
         (unsigned)process->state,
         (unsigned)cell->size_class
     );
@@ -469,7 +468,7 @@ START_TEST(of_too_many_programs_the_last_ones_share_an_entry) {
     ck_assert_uint_le(snapshot->processes_count, ML_FOLD_PROGRAMS_MAX + 1);
     uint32_t others = 0;
     for (uint32_t i = 0; i < snapshot->processes_count; i++) {
-        if (strcmp(snapshot->processes[i].name.bytes, ML_FOLD_OTHERS) == 0) {
+        if (strcmp(snapshot->processes[i].name.data, ML_FOLD_OTHERS) == 0) {
             others += snapshot->processes[i].folded_processes;
         }
     }

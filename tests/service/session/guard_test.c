@@ -308,7 +308,7 @@ START_TEST(the_largest_stacks_of_a_lost_one_stay) {
         tree_bytes += cell->tree_peak_bytes;
         if (node->frame == ML_FRAME_SCOPE) {
             ck_assert_str_eq(
-                process->strings[node->string].bytes,
+                process->strings[node->string].data,
                 "(stacks that memlog-service had no memory to keep)"
             );
             others_blocks += cell->own.total_blocks;
