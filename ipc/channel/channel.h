@@ -92,6 +92,10 @@ ML_NODISCARD enum ml_status ml_channel_receive(struct ml_channel *channel, int t
  * whether there may be more. The channel may be freed by a callback. */
 bool ml_channel_turn(struct ml_channel *channel);
 
+/* A copy of a message that came in, for a handler that answers later: one block, for free(). It
+ * names the same descriptors. NULL: no memory. */
+void *ml_message_copy(const struct ml_message_type *type, const void *message);
+
 /* A pidfd of the sender of the message being handled, if SO_PASSPIDFD (Linux 6.5) was set on the
  * socket before. It names that process even when it has ended and its pid was reused. -1: none.
  * Borrowed, until the handler returns. */

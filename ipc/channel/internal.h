@@ -3,7 +3,8 @@
  *   channel.c    birth, end, the port's functions, the loop
  *   send.c       encode, cut into packets, queue
  *   receive.c    packets, messages, what to do with them
- *   handles.c    descriptors: collect, check, close */
+ *   handles.c    descriptors: collect, check, close
+ *   copy.c       a message that outlives its packets */
 #ifndef MEMLOG_IPC_CHANNEL_INTERNAL_H
 #define MEMLOG_IPC_CHANNEL_INTERNAL_H
 

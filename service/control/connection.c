@@ -6,15 +6,14 @@
 #include <unistd.h>
 
 #include "mojom_like_idl/contracts/heap_service_mojom.h"
-#include "service/control/answer.h"
 #include "service/control/requests.h"
-#include "service/control/timestamp.h"
 #include "service/ingest/clock.h"
 #include "service/ingest/readers.h"
 #include "service/session/client.h"
 #include "service/session/guard.h"
 #include "service/session/session.h"
 #include "service/snapshot/host_view.h"
+#include "service/triggers/triggers.h"
 
 /* CLOSED is 0: a cell of the table that nobody wrote ends the connection. */
 enum connection_state {
@@ -177,7 +176,6 @@ set_up(struct ml_connection *connection, const struct memlog_service_setup *setu
     const struct ml_requests_options requests_options = {
         .session = connection->session,
         .clock = &connection->clock,
-        .run_start = connection->clock.start,
         .sandbox_missing = connection->options.sandbox_missing,
         .triggers = connection->triggers};
     connection->requests = ml_requests_new(&requests_options);
@@ -318,43 +316,46 @@ static void on_end_client(
     }
 }
 
+/* A request that is answered after a round. False: it was not taken on. */
+static bool take_on(
+    struct ml_connection *connection,
+    const struct ml_call *call,
+    const struct ml_message_type *type,
+    const void *request
+) {
+    if (!enter(connection, call)) {
+        return false;
+    }
+    const enum ml_status status = ml_requests_add(connection->requests, call, type, request);
+    check(connection, call, status);
+    ml_readers_round_within(connection->readers, 0);
+    return status == ML_OK;
+}
+
 static void on_dump(
     void *context, const struct ml_call *call, const struct memlog_service_dump_request *request
 ) {
-    struct ml_connection *connection = context;
-    if (!enter(connection, call)) {
+    if (!take_on(context, call, &memlog_service_dump_request_type, request)) {
         (void)close(request->file);
-        return;
     }
-    check(
-        connection,
-        call,
-        ml_requests_dump(connection->requests, call, &request->order, request->file)
-    );
-    ml_readers_round_within(connection->readers, 0);
 }
 
 static void on_figures(
     void *context, const struct ml_call *call, const struct memlog_service_figures_request *request
 ) {
-    (void)request;
-    struct ml_connection *connection = context;
-    if (enter(connection, call)) {
-        check(connection, call, ml_requests_figures(connection->requests, call));
-        ml_readers_round_within(connection->readers, 0);
-    }
+    (void)take_on(context, call, &memlog_service_figures_request_type, request);
 }
 
 static void on_drain(
     void *context, const struct ml_call *call, const struct memlog_service_drain_request *request
 ) {
-    struct ml_connection *connection = context;
-    if (enter(connection, call)) {
-        check(
-            connection, call, ml_requests_drain(connection->requests, call, request->deadline_ms)
-        );
-        ml_readers_round_within(connection->readers, 0);
-    }
+    (void)take_on(context, call, &memlog_service_drain_request_type, request);
+}
+
+static void on_observe(
+    void *context, const struct ml_call *call, const struct memlog_service_observe_request *request
+) {
+    (void)take_on(context, call, &memlog_service_observe_request_type, request);
 }
 
 static void on_begin_profile(
@@ -391,18 +392,6 @@ static void on_stop_client(
     check(connection, call, memlog_service_stop_client_answer(call, &reply));
 }
 
-static void on_observe(
-    void *context, const struct ml_call *call, const struct memlog_service_observe_request *request
-) {
-    struct ml_connection *connection = context;
-    if (enter(connection, call)) {
-        check(
-            connection, call, ml_requests_observe(connection->requests, call, &request->observation)
-        );
-        ml_readers_round_within(connection->readers, 0);
-    }
-}
-
 static void on_show_process(
     void *context,
     const struct ml_call *call,
@@ -414,7 +403,7 @@ static void on_show_process(
     }
     /* Unknown: as in on_update_process. */
     struct ml_client *client = ml_session_find(connection->session, request->view.id);
-    struct ml_host_view *view = client != NULL ? ml_host_view_of(&request->view) : NULL;
+    struct ml_host_view *view = client != NULL ? ml_host_view_of(request) : NULL;
     if (view != NULL) {
         ml_client_show(client, view);
     }

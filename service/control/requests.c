@@ -1,9 +1,9 @@
 #include "service/control/requests.h"
 
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
+#include "ipc/channel/channel.h"
 #include "service/control/answer.h"
 
 enum {
@@ -15,12 +15,10 @@ enum {
 
 struct request {
     struct request *next;
-    enum { REQUEST_DUMP, REQUEST_FIGURES, REQUEST_DRAIN, REQUEST_OBSERVE } kind;
     struct ml_call call;
     uint64_t target_ticks;
     uint64_t deadline_ns; /* CLOCK_MONOTONIC */
-    struct ml_dump_request *dump;
-    struct ml_observation *observation;
+    void *message;        /* a copy of the request, of the type that call.method has */
 };
 
 struct ml_requests {
@@ -41,96 +39,60 @@ struct ml_requests *ml_requests_new(const struct ml_requests_options *options) {
 }
 
 static void free_request(struct request *request) {
-    ml_dump_request_free(request->dump);
-    ml_observation_free(request->observation);
+    if (request->call.method == MEMLOG_SERVICE_SERVICE_METHOD_DUMP) {
+        (void)close(((const struct memlog_service_dump_request *)request->message)->file);
+    }
+    free(request->message);
     free(request);
 }
 
-/* Queue a request: it is answered when everything up to this moment is known, or at its deadline.
- */
-static enum ml_status
-add(struct ml_requests *requests,
+static uint32_t deadline_ms_of(uint32_t method, const void *message) {
+    switch (method) {
+    case MEMLOG_SERVICE_SERVICE_METHOD_DUMP:
+        return ((const struct memlog_service_dump_request *)message)->order.deadline_ms;
+    case MEMLOG_SERVICE_SERVICE_METHOD_DRAIN:
+        return ((const struct memlog_service_drain_request *)message)->deadline_ms;
+    default:
+        return FIGURES_DEADLINE_MS;
+    }
+}
+
+/* Everybody is read up to here before it is answered. */
+static uint64_t
+target_ticks_of(const struct ml_requests *requests, uint32_t method, const void *message) {
+    const uint64_t now = ml_clock_ticks(requests->options.clock);
+    if (method != MEMLOG_SERVICE_SERVICE_METHOD_DUMP) {
+        return now;
+    }
+    const uint64_t wanted = ((const struct memlog_service_dump_request *)message)->order.now.ticks;
+    return wanted < now ? wanted : now; /* a moment to come would only be waited for in vain */
+}
+
+enum ml_status ml_requests_add(
+    struct ml_requests *requests,
     const struct ml_call *call,
-    uint32_t deadline_ms,
-    struct request **out) {
+    const struct ml_message_type *type,
+    const void *message
+) {
     if (requests->count >= REQUESTS_MAX) {
         return ML_PEER_LIMIT;
     }
     struct request *request = calloc(1, sizeof(*request));
-    if (request == NULL) {
+    void *copy = ml_message_copy(type, message);
+    if (request == NULL || copy == NULL) {
+        free(request);
+        free(copy);
         return ML_ENV_MEMORY;
     }
-    request->call = *call;
-    request->target_ticks = ml_clock_ticks(requests->options.clock);
-    request->deadline_ns = ml_clock_monotonic_ns() + (uint64_t)deadline_ms * 1000000;
+    const uint64_t wait_ns = (uint64_t)deadline_ms_of(call->method, message) * 1000000;
+    *request = (struct request
+    ){.call = *call,
+      .target_ticks = target_ticks_of(requests, call->method, message),
+      .deadline_ns = ml_clock_monotonic_ns() + wait_ns,
+      .message = copy};
     *requests->last = request;
     requests->last = &request->next;
     requests->count++;
-    *out = request;
-    return ML_OK;
-}
-
-enum ml_status ml_requests_dump(
-    struct ml_requests *requests,
-    const struct ml_call *call,
-    const struct memlog_service_dump_order *request,
-    int take_file_fd
-) {
-    struct ml_dump_request *dump = ml_dump_request_new(request, take_file_fd);
-    if (dump == NULL) {
-        return ML_ENV_MEMORY;
-    }
-    struct request *added = NULL;
-    const enum ml_status status = add(requests, call, request->deadline_ms, &added);
-    if (status != ML_OK) {
-        ml_dump_request_free(dump);
-        return status;
-    }
-    added->kind = REQUEST_DUMP;
-    added->dump = dump;
-    /* A moment that is still to come would only be waited for in vain. */
-    if (request->now.ticks < added->target_ticks) {
-        added->target_ticks = request->now.ticks;
-    }
-    return ML_OK;
-}
-
-enum ml_status ml_requests_figures(struct ml_requests *requests, const struct ml_call *call) {
-    struct request *added = NULL;
-    const enum ml_status status = add(requests, call, FIGURES_DEADLINE_MS, &added);
-    if (status == ML_OK) {
-        added->kind = REQUEST_FIGURES;
-    }
-    return status;
-}
-
-enum ml_status
-ml_requests_drain(struct ml_requests *requests, const struct ml_call *call, uint32_t deadline_ms) {
-    struct request *added = NULL;
-    const enum ml_status status = add(requests, call, deadline_ms, &added);
-    if (status == ML_OK) {
-        added->kind = REQUEST_DRAIN;
-    }
-    return status;
-}
-
-enum ml_status ml_requests_observe(
-    struct ml_requests *requests,
-    const struct ml_call *call,
-    const struct memlog_service_observation *observation
-) {
-    struct ml_observation *copy = ml_observation_new(observation);
-    if (copy == NULL) {
-        return ML_ENV_MEMORY;
-    }
-    struct request *added = NULL;
-    const enum ml_status status = add(requests, call, FIGURES_DEADLINE_MS, &added);
-    if (status != ML_OK) {
-        ml_observation_free(copy);
-        return status;
-    }
-    added->kind = REQUEST_OBSERVE;
-    added->observation = copy;
     return ML_OK;
 }
 
@@ -145,21 +107,22 @@ static enum ml_status answer(
         .session = requests->options.session,
         .readers = readers,
         .target_ticks = request->target_ticks,
-        .run_start = requests->options.run_start,
         .sandbox_missing = requests->options.sandbox_missing,
         .triggers = requests->options.triggers};
-    switch (request->kind) {
-    case REQUEST_DUMP:
-        return ml_answer_dump(&scene, &request->call, request->dump);
-    case REQUEST_FIGURES:
+    switch (request->call.method) {
+    case MEMLOG_SERVICE_SERVICE_METHOD_DUMP:
+        return ml_answer_dump(&scene, &request->call, request->message);
+    case MEMLOG_SERVICE_SERVICE_METHOD_FIGURES:
         return ml_answer_figures(&scene, &request->call);
-    case REQUEST_OBSERVE:
-        return ml_answer_observe(&scene, &request->call, request->observation);
-    case REQUEST_DRAIN:
-        break;
+    case MEMLOG_SERVICE_SERVICE_METHOD_OBSERVE: {
+        const struct memlog_service_observe_request *observe = request->message;
+        return ml_answer_observe(&scene, &request->call, &observe->observation);
     }
-    const struct memlog_service_drain_reply reply = {.complete = known};
-    return memlog_service_drain_answer(&request->call, &reply);
+    default: {
+        const struct memlog_service_drain_reply reply = {.complete = known};
+        return memlog_service_drain_answer(&request->call, &reply);
+    }
+    }
 }
 
 void ml_requests_serve(

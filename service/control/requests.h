@@ -21,7 +21,6 @@ struct ml_triggers;
 struct ml_requests_options {
     struct ml_session *session;          /* these outlive the requests */
     const struct ml_clock_source *clock; /* */
-    struct ml_timestamp run_start;
     const char *sandbox_missing;
     struct ml_triggers *triggers;
 };
@@ -29,25 +28,16 @@ struct ml_requests_options {
 /* NULL when there is no memory. */
 struct ml_requests *ml_requests_new(const struct ml_requests_options *options);
 
-/* Take a request on; answered later, from ml_requests_serve.
+/* Take on a Dump, Figures, Drain or Observe, whose message is of that type. ml_requests_serve
+ * answers it.
  *
- * Errors: ML_ENV_MEMORY; ML_PEER_LIMIT beyond the requests that may wait; nothing was answered
- * then. Owner:  the request is copied; take_file_fd is closed once written, also on failure. */
-ML_NODISCARD enum ml_status ml_requests_dump(
+ * Errors: ML_ENV_MEMORY; ML_PEER_LIMIT beyond the requests that may wait; nothing is answered then.
+ * Owner:  the message is copied. Its file is taken on ML_OK, and closed once it is answered. */
+ML_NODISCARD enum ml_status ml_requests_add(
     struct ml_requests *requests,
     const struct ml_call *call,
-    const struct memlog_service_dump_order *request,
-    int take_file_fd
-);
-ML_NODISCARD enum ml_status
-ml_requests_figures(struct ml_requests *requests, const struct ml_call *call);
-ML_NODISCARD enum ml_status
-ml_requests_drain(struct ml_requests *requests, const struct ml_call *call, uint32_t deadline_ms);
-
-ML_NODISCARD enum ml_status ml_requests_observe(
-    struct ml_requests *requests,
-    const struct ml_call *call,
-    const struct memlog_service_observation *observation
+    const struct ml_message_type *type,
+    const void *message
 );
 
 /* A round is over: answer what can or must be answered. */

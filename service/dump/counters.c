@@ -31,14 +31,14 @@ struct track {
 };
 
 static uint64_t boottime_ns(const struct ml_snapshot *snapshot, uint64_t ms) {
-    const struct ml_timestamp *now = &snapshot->now;
+    const struct memlog_service_moment *now = &snapshot->order.now;
     return now->boottime_ns - now->monotonic_ns + ms * NS_PER_MS;
 }
 
 static void
 send_descriptor(struct counters *counters, const struct ml_string *name, uint64_t uuid) {
     ml_trace_TracePacket head =
-        ml_dump_standard_event_head(counters->standard, counters->snapshot->now.boottime_ns);
+        ml_dump_standard_event_head(counters->standard, counters->snapshot->order.now.boottime_ns);
     const ml_trace_TrackDescriptor message = {
         .uuid = uuid,
         .name = ml_dump_text(name),
@@ -239,7 +239,8 @@ void ml_dump_counters(
         .standard = standard,
         .snapshot = snapshot,
         .process = process,
-        .process_track = ml_dump_standard_track(standard->trace_pids[index], &process->start),
+        .process_track =
+            ml_dump_standard_track(standard->trace_pids[index], process->start.monotonic_ns),
     };
 
     if (process->series_count == 0 || process->series[0].points_count < ML_DUMP_COUNTER_LEAST) {

@@ -1,7 +1,5 @@
 #include "service/dump/exact.h"
 
-#include <string.h>
-
 #include "ipc/trace/crc32.h"
 #include "ipc/trace/tables.h"
 #include "service/dump/standard.h"
@@ -67,12 +65,12 @@ static void send_message(
     send_sealed(packet, kind);
 }
 
-static ml_trace_MemlogMoment timestamp_of(const struct ml_timestamp *timestamp) {
+static ml_trace_MemlogMoment timestamp_of(struct ml_timestamp timestamp) {
     return (ml_trace_MemlogMoment){
-        .ticks = timestamp->ticks,
-        .monotonic_ns = timestamp->monotonic_ns,
-        .realtime_ns = timestamp->realtime_ns,
-        .boottime_ns = timestamp->boottime_ns,
+        .ticks = timestamp.ticks,
+        .monotonic_ns = timestamp.monotonic_ns,
+        .realtime_ns = timestamp.realtime_ns,
+        .boottime_ns = timestamp.boottime_ns,
     };
 }
 
@@ -88,38 +86,39 @@ static ml_trace_MemlogTotals totals_of(const struct ml_totals *totals) {
 }
 
 void ml_dump_exact_run(struct ml_dump_packet *packet, const struct ml_snapshot *snapshot) {
+    const struct memlog_service_dump_order *order = &snapshot->order;
     ml_trace_MemlogRun run = {
         .version = EXACT_VERSION,
-        .run_start = timestamp_of(&snapshot->run_start),
-        .now = timestamp_of(&snapshot->now),
-        .reason = snapshot->reason,
-        .program = ml_dump_text(&snapshot->program),
+        .run_start = timestamp_of(snapshot->run_start),
+        .now = timestamp_of(ml_timestamp_of(&order->now)),
+        .reason = order->reason,
+        .program = ml_dump_text(&order->program),
         .tree = totals_of(&snapshot->tree),
         .tree_peak_ticks = snapshot->tree_peak_ticks,
         .complete = snapshot->complete,
         .sandbox_missing = ml_dump_text(&snapshot->sandbox_missing),
-        .processes_count = snapshot->processes_count + snapshot->unrecorded_count,
-        .gaps_count = snapshot->gaps_count,
-        .not_profiled_count = snapshot->not_profiled_count,
+        .processes_count = snapshot->processes_count + order->unrecorded.count,
+        .gaps_count = order->gaps.count,
+        .not_profiled_count = order->not_profiled.count,
         .uncovered = ml_dump_text(&snapshot->uncovered),
         .service_trouble = ml_dump_text(&snapshot->service_trouble),
         .left_bytes = snapshot->left_bytes,
         .left_blocks = snapshot->left_blocks,
-        .list_source = ml_dump_text(&snapshot->list_source),
-        .list_blind_ns = snapshot->list_blind_ns,
-        .list_missed = snapshot->list_missed,
-        .lost_forks = snapshot->lost_forks,
+        .list_source = ml_dump_text(&order->list_source),
+        .list_blind_ns = order->list_blind_ns,
+        .list_missed = order->list_missed,
+        .lost_forks = order->lost_forks,
     };
     ml_trace_TracePacket head;
 
-    if (snapshot->trigger.is_set) {
+    if (order->has_trigger) {
         run.trigger = (ml_trace_MemlogTrigger){
-            .kind = snapshot->trigger.kind + 1,
-            .process_id = snapshot->trigger.id,
-            .node = snapshot->trigger.node,
-            .node_bytes = snapshot->trigger.node_bytes,
-            .checked_monotonic_ns = snapshot->trigger.checked_ns,
-            .reason = ml_dump_text(&snapshot->trigger.reason),
+            .kind = order->trigger.kind + 1,
+            .process_id = order->trigger.id,
+            .node = order->trigger.node,
+            .node_bytes = order->trigger.node_bytes,
+            .checked_monotonic_ns = order->trigger.checked_ns,
+            .reason = ml_dump_text(&order->trigger.reason),
         };
     }
     ml_dump_standard_clocks(snapshot, &head);
@@ -168,8 +167,8 @@ static void send_process(struct ml_dump_packet *packet, const struct ml_snapshot
         .sampling_ticks_count = (pb_size_t)process->sampling.count,
         .sampling_intervals_count = (pb_size_t)process->sampling.count,
         .sampling_left_out = process->sampling.left_out,
-        .start = timestamp_of(&process->start),
-        .end = timestamp_of(&process->end),
+        .start = timestamp_of(process->start),
+        .end = timestamp_of(process->end),
         .totals = totals_of(&process->totals),
         .peak_ticks = process->peak_ticks,
         .inherited_bytes = process->inherited_bytes,
@@ -206,17 +205,17 @@ static void send_process(struct ml_dump_packet *packet, const struct ml_snapshot
     send_message(packet, ml_trace_MemlogKind_MEMLOG_PROCESS, ml_trace_MemlogProcess_fields, &head);
 }
 
-/* How many arguments a command line with its NULs has; the last one may have been cut. */
-static uint32_t count_arguments(const struct ml_string *line) {
-    uint32_t count = line->count_bytes > 0 && line->data[line->count_bytes - 1] != '\0';
-    for (uint32_t i = 0; i < line->count_bytes; i++) {
-        count += line->data[i] == '\0';
+static uint32_t count_arguments(struct ml_bytes line) {
+    uint32_t count = 0;
+    struct ml_string argument;
+    while (ml_dump_next_argument(&line, &argument)) {
+        count++;
     }
     return count;
 }
 
 static void
-send_unrecorded(struct ml_dump_packet *packet, const struct ml_snapshot_unrecorded *one) {
+send_unrecorded(struct ml_dump_packet *packet, const struct memlog_service_unrecorded *one) {
     ml_trace_MemlogProcess head = {
         .id = one->id,
         .parent_id = one->parent_id,
@@ -228,17 +227,17 @@ send_unrecorded(struct ml_dump_packet *packet, const struct ml_snapshot_unrecord
         .signal = one->signal,
         .forked = one->forked,
         .name = ml_dump_text(&one->name),
-        .exe_path = ml_dump_text(&one->exe_path),
+        .exe_path = ml_dump_text(&one->executable),
         .footprint_bytes = one->footprint_bytes,
         .resident_bytes = one->resident_bytes,
         .sampling_bytes = 1,
-        .start = timestamp_of(&one->start),
-        .end = timestamp_of(&one->end),
-        .arguments_count = count_arguments(&one->command_line),
+        .start = timestamp_of(ml_timestamp_of(&one->start)),
+        .end = timestamp_of(ml_timestamp_of(&one->end)),
+        .arguments_count = count_arguments(one->command_line),
         .accounting = {.balanced = true},
         .folded_processes = one->folded_processes,
         .folded_failed = one->folded_failed,
-        .left_tree = one->state != 0, /* memlog.service.ProcessState.kRunning */
+        .left_tree = one->state != MEMLOG_SERVICE_PROCESS_STATE_RUNNING,
         /* No process is without resident memory: 0 is what nobody has read. */
         .coverage_was_read = one->resident_bytes != 0,
         .coverage_private_bytes = one->footprint_bytes,
@@ -249,24 +248,24 @@ send_unrecorded(struct ml_dump_packet *packet, const struct ml_snapshot_unrecord
     send_message(packet, ml_trace_MemlogKind_MEMLOG_PROCESS, ml_trace_MemlogProcess_fields, &head);
 }
 
-static void send_gap(struct ml_dump_packet *packet, const struct ml_snapshot_gap *gap) {
+static void send_gap(struct ml_dump_packet *packet, const struct memlog_service_gap *gap) {
     ml_trace_MemlogGap message = {
         .process_id = gap->id,
-        .from = timestamp_of(&gap->from),
-        .to = timestamp_of(&gap->to),
+        .from = timestamp_of(ml_timestamp_of(&gap->from)),
+        .to = timestamp_of(ml_timestamp_of(&gap->to)),
         .reason = ml_dump_text(&gap->reason),
     };
     send_message(packet, ml_trace_MemlogKind_MEMLOG_GAP, ml_trace_MemlogGap_fields, &message);
 }
 
 static void
-send_not_profiled(struct ml_dump_packet *packet, const struct ml_snapshot_not_profiled *one) {
+send_not_profiled(struct ml_dump_packet *packet, const struct memlog_service_not_profiled *one) {
     ml_trace_MemlogNotProfiled message = {
         .pid = one->pid,
         .parent_pid = one->parent_pid,
         .reason = ml_dump_text(&one->reason),
         .path = ml_dump_text(&one->path),
-        .is_listed = one->is_listed,
+        .is_listed = one->listed,
     };
     send_message(
         packet, ml_trace_MemlogKind_MEMLOG_NOT_PROFILED, ml_trace_MemlogNotProfiled_fields, &message
@@ -277,14 +276,14 @@ void ml_dump_exact_heads(struct ml_dump_packet *packet, const struct ml_snapshot
     for (uint32_t i = 0; i < snapshot->processes_count; i++) {
         send_process(packet, &snapshot->processes[i]);
     }
-    for (uint32_t i = 0; i < snapshot->unrecorded_count; i++) {
-        send_unrecorded(packet, &snapshot->unrecorded[i]);
+    for (uint32_t i = 0; i < snapshot->order.unrecorded.count; i++) {
+        send_unrecorded(packet, &snapshot->order.unrecorded.items[i]);
     }
-    for (uint32_t i = 0; i < snapshot->gaps_count; i++) {
-        send_gap(packet, &snapshot->gaps[i]);
+    for (uint32_t i = 0; i < snapshot->order.gaps.count; i++) {
+        send_gap(packet, &snapshot->order.gaps.items[i]);
     }
-    for (uint32_t i = 0; i < snapshot->not_profiled_count; i++) {
-        send_not_profiled(packet, &snapshot->not_profiled[i]);
+    for (uint32_t i = 0; i < snapshot->order.not_profiled.count; i++) {
+        send_not_profiled(packet, &snapshot->order.not_profiled.items[i]);
     }
 }
 
@@ -463,14 +462,12 @@ void ml_dump_exact_end(struct ml_dump_packet *packet) {
 }
 
 void ml_dump_exact_unrecorded(
-    struct ml_dump_packet *packet, const struct ml_snapshot_unrecorded *one
+    struct ml_dump_packet *packet, const struct memlog_service_unrecorded *one
 ) {
-    const struct ml_string *line = &one->command_line;
-    for (uint32_t at = 0; at < line->count_bytes;) {
-        const uint32_t count = (uint32_t)strnlen(line->data + at, line->count_bytes - at);
-        const struct ml_string argument = {.data = line->data + at, .count_bytes = count};
+    struct ml_bytes line = one->command_line;
+    struct ml_string argument;
+    while (ml_dump_next_argument(&line, &argument)) {
         put_texts(packet, one->id, ml_trace_MemlogTable_arguments_tag, &argument, 1);
-        at += count + 1;
     }
     if (!ml_dump_packet_is_empty(packet)) {
         send_table(packet);

@@ -23,7 +23,7 @@ void ml_dump_exact_tables(struct ml_dump_packet *packet, const struct ml_snapsho
 
 /* The command line of a process that has no profile; its head is among the others'. */
 void ml_dump_exact_unrecorded(
-    struct ml_dump_packet *packet, const struct ml_snapshot_unrecorded *one
+    struct ml_dump_packet *packet, const struct memlog_service_unrecorded *one
 );
 
 /* The mark that the file is whole. */

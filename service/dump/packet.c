@@ -166,7 +166,7 @@ void ml_dump_packet_send(
     packet->body_count = 0;
 }
 
-bool ml_dump_encode_text(pb_ostream_t *stream, const pb_field_t *field, void *const *arg) {
+static bool encode_text(pb_ostream_t *stream, const pb_field_t *field, void *const *arg) {
     const struct ml_string *text = *arg;
     size_t count = text->count_bytes < TEXT_MAX_BYTES ? text->count_bytes : TEXT_MAX_BYTES;
 
@@ -185,9 +185,21 @@ pb_callback_t ml_dump_text(const struct ml_string *text) {
     pb_callback_t field = {0};
 
     if (text->count_bytes > 0) {
-        field.funcs.encode = ml_dump_encode_text;
+        field.funcs.encode = encode_text;
         field.arg =
             (void *)(uintptr_t)text; /* nanopb's argument is not const; ours is not written */
     }
     return field;
+}
+
+bool ml_dump_next_argument(struct ml_bytes *line, struct ml_string *out_argument) {
+    if (line->count_bytes == 0) {
+        return false;
+    }
+    const uint32_t count = (uint32_t)strnlen((const char *)line->data, line->count_bytes);
+    const uint32_t taken = count < line->count_bytes ? count + 1 : count;
+    *out_argument = (struct ml_string){.data = (const char *)line->data, .count_bytes = count};
+    line->data += taken;
+    line->count_bytes -= taken;
+    return true;
 }

@@ -62,9 +62,12 @@ void ml_dump_packet_send(
 /* A broken contract or an error of the caller's own; the first one stays. */
 void ml_dump_packet_fail(struct ml_dump_packet *packet, enum ml_status status);
 
-/* For callback fields: `*arg` is a struct ml_string, or the packet whose body is to be put in. */
-bool ml_dump_encode_text(pb_ostream_t *stream, const pb_field_t *field, void *const *arg);
+/* For callback fields: `*arg` is the packet whose body is to be put in. */
 bool ml_dump_encode_body(pb_ostream_t *stream, const pb_field_t *field, void *const *arg);
+
+/* Take the next argument off a command line in which each ends with a NUL; the last may have been
+ * cut. False: none is left. */
+bool ml_dump_next_argument(struct ml_bytes *line, struct ml_string *out_argument);
 
 /* A callback field that holds a text; nothing when the text is empty. */
 pb_callback_t ml_dump_text(const struct ml_string *text);

@@ -30,7 +30,7 @@ struct profile {
 
 static ml_trace_TracePacket sequence_head(struct profile *profile) {
     ml_trace_TracePacket head = {
-        .timestamp = profile->snapshot->now.boottime_ns,
+        .timestamp = profile->snapshot->order.now.boottime_ns,
         .trusted_packet_sequence_id = profile->sequence,
         .sequence_flags = profile->cleared ? SEQUENCE_NEEDS_STATE : SEQUENCE_CLEARED,
     };
@@ -262,7 +262,7 @@ static const struct ml_string libc_heap = {
 /* The fields beside the samples; each ProfilePacket has them. */
 static void put_dump_head(struct profile *profile) {
     const struct ml_snapshot_process *process = profile->process;
-    const struct ml_timestamp *now = &profile->snapshot->now;
+    const struct memlog_service_moment *now = &profile->snapshot->order.now;
     bool ended = process->end.monotonic_ns != 0 && process->end.monotonic_ns < now->monotonic_ns;
     char heap_name[sizeof "heap 65535"] = "";
     struct ml_string name = libc_heap;
@@ -401,7 +401,7 @@ void ml_dump_profile_rejected(
     const ml_trace_ProfilePacket_ProcessHeapSamples message = {
         .pid = pid,
         .rejected_concurrent = true,
-        .timestamp = snapshot->now.monotonic_ns,
+        .timestamp = snapshot->order.now.monotonic_ns,
         .heap_name = ml_dump_text(&libc_heap),
     };
 

@@ -48,7 +48,7 @@ static int order_pid_at(const void *left, const void *right) {
 enum ml_status
 ml_dump_standard_init(struct ml_dump_standard *standard, const struct ml_snapshot *snapshot) {
     const uint32_t recorded = snapshot->processes_count;
-    const uint32_t count = recorded + snapshot->unrecorded_count;
+    const uint32_t count = recorded + snapshot->order.unrecorded.count;
     struct pid_at *sorted = calloc((size_t)count + 1, sizeof *sorted);
 
     *standard = (struct ml_dump_standard){.next_sequence = SEQUENCE_COMMON + 1};
@@ -63,7 +63,8 @@ ml_dump_standard_init(struct ml_dump_standard *standard, const struct ml_snapsho
         ){.pid = process->pid, .index = i, .start_ns = process->start.monotonic_ns};
     }
     for (uint32_t i = recorded; i < count; i++) {
-        const struct ml_snapshot_unrecorded *one = &snapshot->unrecorded[i - recorded];
+        const struct memlog_service_unrecorded *one =
+            &snapshot->order.unrecorded.items[i - recorded];
         sorted[i] =
             (struct pid_at){.pid = one->pid, .index = i, .start_ns = one->start.monotonic_ns};
     }
@@ -102,11 +103,11 @@ ml_dump_standard_event_head(struct ml_dump_standard *standard, uint64_t boottime
 }
 
 static ml_trace_TracePacket common_head(const struct ml_snapshot *snapshot) {
-    return ml_dump_standard_head(snapshot->now.boottime_ns);
+    return ml_dump_standard_head(snapshot->order.now.boottime_ns);
 }
 
 static bool encode_clocks(pb_ostream_t *stream, const pb_field_t *field, void *const *arg) {
-    const struct ml_timestamp *now = *arg;
+    const struct memlog_service_moment *now = *arg;
     const ml_trace_ClockSnapshot_Clock clocks[] = {
         {.clock_id = CLOCK_ID_BOOTTIME, .timestamp = now->boottime_ns},
         {.clock_id = CLOCK_ID_MONOTONIC_COARSE, .timestamp = now->monotonic_ns},
@@ -137,7 +138,7 @@ void ml_dump_standard_clocks(const struct ml_snapshot *snapshot, ml_trace_TraceP
     *out_head = common_head(snapshot);
     out_head->clock_snapshot.funcs.encode = encode_clock_snapshot;
     /* Only read; nanopb's argument is not const. */
-    out_head->clock_snapshot.arg = (void *)(uintptr_t)&snapshot->now;
+    out_head->clock_snapshot.arg = (void *)(uintptr_t)&snapshot->order.now;
 }
 
 static bool encode_arguments(pb_ostream_t *stream, const pb_field_t *field, void *const *arg) {
@@ -227,14 +228,14 @@ static struct ml_string shown_name(
         SHOWN_NAME_BYTES,
         "%.*s (pid %u before)",
         name_bytes,
-        process->name.data ? process->name.data : "",
+        process->name.data,
         process->pid
     );
     return (struct ml_string){.data = buffer, .count_bytes = (uint32_t)count};
 }
 
-uint64_t ml_dump_standard_track(uint32_t trace_pid, const struct ml_timestamp *start) {
-    return ((uint64_t)trace_pid << 32 | (uint32_t)(start->monotonic_ns >> 10)) + 1;
+uint64_t ml_dump_standard_track(uint32_t trace_pid, uint64_t start_monotonic_ns) {
+    return ((uint64_t)trace_pid << 32 | (uint32_t)(start_monotonic_ns >> 10)) + 1;
 }
 
 static void send_descriptors(
@@ -249,7 +250,7 @@ static void send_descriptors(
         const struct ml_string name =
             shown_name(process, standard->trace_pids[i] != process->pid, buffer);
         ml_trace_TrackDescriptor message = {
-            .uuid = ml_dump_standard_track(standard->trace_pids[i], &process->start),
+            .uuid = ml_dump_standard_track(standard->trace_pids[i], process->start.monotonic_ns),
             .process =
                 {
                     .pid = (int32_t)standard->trace_pids[i],

@@ -25,7 +25,7 @@ void ml_dump_standard_fini(struct ml_dump_standard *standard);
 
 /* The uuid of a process's track: the same for it in every dump of it, another for any other
  * process: traces are put behind one another. */
-uint64_t ml_dump_standard_track(uint32_t trace_pid, const struct ml_timestamp *start);
+uint64_t ml_dump_standard_track(uint32_t trace_pid, uint64_t start_monotonic_ns);
 
 /* The file's first packet: one snapshot of the clocks, ahead of everything; without
  * MONOTONIC_COARSE in it trace_processor drops every heap profile. Fills in all of *out_head. */

@@ -2,7 +2,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 /* TrackEvent.type */
 enum { TYPE_SLICE_BEGIN = 1, TYPE_SLICE_END = 2 };
@@ -14,26 +13,20 @@ static int shown_bytes(const struct ml_string *text) {
     return text->count_bytes < TEXT_MAX ? (int)text->count_bytes : TEXT_MAX;
 }
 
-static const char *bytes_of(const struct ml_string *text) {
-    return text->data != NULL ? text->data : "";
-}
-
-/* Each argument of a line has its NUL. */
 static bool encode_line(pb_ostream_t *stream, const pb_field_t *field, void *const *arg) {
-    const struct ml_string *line = *arg;
+    struct ml_bytes line = *(const struct ml_bytes *)*arg;
+    struct ml_string argument;
 
-    for (uint32_t at = 0; at < line->count_bytes;) {
-        const size_t count = strnlen(line->data + at, line->count_bytes - at);
+    while (ml_dump_next_argument(&line, &argument)) {
         if (!pb_encode_tag_for_field(stream, field) ||
-            !pb_encode_string(stream, (const pb_byte_t *)line->data + at, count)) {
+            !pb_encode_string(stream, (const pb_byte_t *)argument.data, argument.count_bytes)) {
             return false;
         }
-        at += (uint32_t)count + 1;
     }
     return true;
 }
 
-static pb_callback_t arguments_of(const struct ml_snapshot_unrecorded *one) {
+static pb_callback_t arguments_of(const struct memlog_service_unrecorded *one) {
     return (pb_callback_t){
         .funcs.encode = encode_line,
         .arg =
@@ -43,7 +36,7 @@ static pb_callback_t arguments_of(const struct ml_snapshot_unrecorded *one) {
 
 /* An entry may stand for several, and its number may be a later process's. */
 static struct ml_string
-name_of(const struct ml_snapshot_unrecorded *one, bool is_former, char buffer[NAME_BYTES]) {
+name_of(const struct memlog_service_unrecorded *one, bool is_former, char buffer[NAME_BYTES]) {
     const int count = shown_bytes(&one->name);
     int written = 0;
 
@@ -53,17 +46,12 @@ name_of(const struct ml_snapshot_unrecorded *one, bool is_former, char buffer[NA
             NAME_BYTES,
             "%.*s (%" PRIu32 " processes)",
             count,
-            bytes_of(&one->name),
+            one->name.data,
             one->folded_processes
         );
     } else if (is_former) {
         written = snprintf(
-            buffer,
-            NAME_BYTES,
-            "%.*s (pid %" PRIu32 " before)",
-            count,
-            bytes_of(&one->name),
-            one->pid
+            buffer, NAME_BYTES, "%.*s (pid %" PRIu32 " before)", count, one->name.data, one->pid
         );
     } else {
         return one->name;
@@ -72,13 +60,13 @@ name_of(const struct ml_snapshot_unrecorded *one, bool is_former, char buffer[NA
 }
 
 static struct ml_string
-label_of(const struct ml_snapshot_unrecorded *one, char buffer[LABEL_BYTES]) {
+label_of(const struct memlog_service_unrecorded *one, char buffer[LABEL_BYTES]) {
     int count = snprintf(
         buffer,
         LABEL_BYTES,
         "not recorded: %.*s; private memory ",
         shown_bytes(&one->reason),
-        bytes_of(&one->reason)
+        one->reason.data
     );
 
     if (one->resident_bytes == 0) { /* no process is without any */
@@ -98,14 +86,14 @@ static void send_tree(
     struct ml_dump_packet *packet,
     const struct ml_snapshot *snapshot,
     uint32_t trace_pid,
-    const struct ml_snapshot_unrecorded *one
+    const struct memlog_service_unrecorded *one
 ) {
     const ml_trace_ProcessTree_Process message = {
         .pid = (int32_t)trace_pid,
         .ppid = (int32_t)one->parent_pid,
         .cmdline = arguments_of(one),
     };
-    ml_trace_TracePacket head = ml_dump_standard_head(snapshot->now.boottime_ns);
+    ml_trace_TracePacket head = ml_dump_standard_head(snapshot->order.now.boottime_ns);
 
     /* A command line is cut by the host: one fits. */
     if (!ml_dump_packet_put(
@@ -123,13 +111,13 @@ static void send_size(
     struct ml_dump_packet *packet,
     const struct ml_snapshot *snapshot,
     uint32_t trace_pid,
-    const struct ml_snapshot_unrecorded *one
+    const struct memlog_service_unrecorded *one
 ) {
     const ml_trace_ProcessStats_Process message = {
         .pid = (int32_t)trace_pid,
         .vm_rss_kb = one->resident_bytes / 1024,
     };
-    ml_trace_TracePacket head = ml_dump_standard_head(snapshot->now.boottime_ns);
+    ml_trace_TracePacket head = ml_dump_standard_head(snapshot->order.now.boottime_ns);
 
     if (message.vm_rss_kb == 0) {
         return;
@@ -163,14 +151,14 @@ static void send_one(
     const struct ml_snapshot *snapshot,
     uint32_t index
 ) {
-    const struct ml_snapshot_unrecorded *one = &snapshot->unrecorded[index];
+    const struct memlog_service_unrecorded *one = &snapshot->order.unrecorded.items[index];
     const uint32_t trace_pid = standard->trace_pids[snapshot->processes_count + index];
-    const bool is_running = one->state == 0; /* memlog.service.ProcessState.kRunning */
+    const bool is_running = one->state == MEMLOG_SERVICE_PROCESS_STATE_RUNNING;
     char name_buffer[NAME_BYTES];
     char label_buffer[LABEL_BYTES];
     const struct ml_string name = name_of(one, trace_pid != one->pid, name_buffer);
     const struct ml_string label = label_of(one, label_buffer);
-    const uint64_t track = ml_dump_standard_track(trace_pid, &one->start);
+    const uint64_t track = ml_dump_standard_track(trace_pid, one->start.monotonic_ns);
     const ml_trace_TrackDescriptor descriptor = {
         .uuid = track,
         .process =
@@ -184,7 +172,7 @@ static void send_one(
     const ml_trace_TrackEvent begin = {
         .type = TYPE_SLICE_BEGIN, .track_uuid = track, .name = ml_dump_text(&label)};
     const ml_trace_TrackEvent end = {.type = TYPE_SLICE_END, .track_uuid = track};
-    ml_trace_TracePacket head = ml_dump_standard_head(snapshot->now.boottime_ns);
+    ml_trace_TracePacket head = ml_dump_standard_head(snapshot->order.now.boottime_ns);
 
     send_tree(packet, snapshot, trace_pid, one);
     ml_dump_packet_append(packet, ml_trace_TrackDescriptor_fields, &descriptor);
@@ -192,7 +180,7 @@ static void send_one(
     send_size(packet, snapshot, trace_pid, one);
     send_event(packet, standard, one->start.boottime_ns, &begin);
     send_event(
-        packet, standard, is_running ? snapshot->now.boottime_ns : one->end.boottime_ns, &end
+        packet, standard, is_running ? snapshot->order.now.boottime_ns : one->end.boottime_ns, &end
     );
 }
 
@@ -201,7 +189,7 @@ void ml_dump_unrecorded(
     struct ml_dump_standard *standard,
     const struct ml_snapshot *snapshot
 ) {
-    for (uint32_t i = 0; packet->status == ML_OK && i < snapshot->unrecorded_count; i++) {
+    for (uint32_t i = 0; packet->status == ML_OK && i < snapshot->order.unrecorded.count; i++) {
         send_one(packet, standard, snapshot, i);
     }
 }

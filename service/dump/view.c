@@ -6,41 +6,38 @@
 
 enum { REASON_BYTES = 640 }; /* a trigger's reason has 512 */
 
-/* By memlog.service.DumpReason. */
-static const char *const reasons[] = {
-    "exit", "signal", "interval", "peak", "threshold", "manual", "page"};
-enum { REASONS = sizeof reasons / sizeof reasons[0] };
+static const char *const reasons[] = {MEMLOG_SERVICE_DUMP_REASON_WORDS};
 
 void ml_dump_view_reason(struct ml_dump_packet *packet, const struct ml_snapshot *snapshot) {
     const struct ml_string producer = ml_string_of("memlog");
-    const struct ml_snapshot_trigger *trigger = &snapshot->trigger;
-    const char *reason = snapshot->reason < REASONS ? reasons[snapshot->reason] : "unknown";
+    const struct memlog_service_decision *trigger = &snapshot->order.trigger;
     char text[REASON_BYTES];
     (void)snprintf(
         text,
         sizeof text,
         "memlog dump: %s%s%.*s",
-        reason,
-        trigger->is_set && trigger->reason.count_bytes > 0 ? ": " : "",
-        trigger->is_set ? (int)trigger->reason.count_bytes : 0,
-        trigger->reason.data ? trigger->reason.data : ""
+        reasons[snapshot->order.reason],
+        trigger->reason.count_bytes > 0 ? ": " : "",
+        (int)trigger->reason.count_bytes,
+        trigger->reason.data
     );
     const struct ml_string name = ml_string_of(text);
     const ml_trace_Trigger message = {
         .trigger_name = ml_dump_text(&name), .producer_name = ml_dump_text(&producer)};
-    ml_trace_TracePacket head = ml_dump_standard_head(snapshot->now.boottime_ns);
+    ml_trace_TracePacket head = ml_dump_standard_head(snapshot->order.now.boottime_ns);
 
     ml_dump_packet_append(packet, ml_trace_Trigger_fields, &message);
     ml_dump_packet_send(packet, &head, &head.trigger);
 }
 
-static void
-send_threads(struct ml_dump_packet *packet, uint32_t pid, const struct ml_host_view *view) {
-    ml_trace_TracePacket head = ml_dump_standard_head(view->seen.boottime_ns);
+static void send_threads(
+    struct ml_dump_packet *packet, uint32_t pid, const struct memlog_service_process_view *view
+) {
+    ml_trace_TracePacket head = ml_dump_standard_head(view->boottime_ns);
 
     /* As many as a contract permits fit into a packet. */
-    for (uint32_t i = 0; i < view->seen.threads.count; i++) {
-        const struct memlog_service_thread_view *thread = &view->seen.threads.items[i];
+    for (uint32_t i = 0; i < view->threads.count; i++) {
+        const struct memlog_service_thread_view *thread = &view->threads.items[i];
         const ml_trace_ProcessTree_Thread message = {
             .tid = (int32_t)thread->tid,
             .name = ml_dump_text(&thread->name),
@@ -60,18 +57,19 @@ send_threads(struct ml_dump_packet *packet, uint32_t pid, const struct ml_host_v
     }
 }
 
-static void
-send_memory(struct ml_dump_packet *packet, uint32_t pid, const struct ml_host_view *view) {
-    ml_trace_TracePacket head = ml_dump_standard_head(view->seen.boottime_ns);
+static void send_memory(
+    struct ml_dump_packet *packet, uint32_t pid, const struct memlog_service_process_view *view
+) {
+    ml_trace_TracePacket head = ml_dump_standard_head(view->boottime_ns);
 
-    if (view->seen.memory.count == 0) {
+    if (view->memory.count == 0) {
         return;
     }
     if (!ml_dump_packet_put_number(packet, ml_trace_SmapsPacket_pid_tag, pid)) {
         ml_dump_packet_fail(packet, ML_BUG_SPACE);
     }
-    for (uint32_t i = 0; i < view->seen.memory.count; i++) {
-        const struct memlog_service_memory_view *memory = &view->seen.memory.items[i];
+    for (uint32_t i = 0; i < view->memory.count; i++) {
+        const struct memlog_service_memory_view *memory = &view->memory.items[i];
         const ml_trace_SmapsEntry message = {
             .path = ml_dump_text(&memory->name),
             .size_kb = memory->size_kb,
@@ -99,8 +97,8 @@ void ml_dump_view_processes(
     for (uint32_t i = 0; i < snapshot->processes_count; i++) {
         const struct ml_snapshot_process *process = &snapshot->processes[i];
         if (process->view && standard->trace_pids[i] == process->pid) {
-            send_threads(packet, process->pid, process->view);
-            send_memory(packet, process->pid, process->view);
+            send_threads(packet, process->pid, &process->view->message->view);
+            send_memory(packet, process->pid, &process->view->message->view);
         }
     }
 }

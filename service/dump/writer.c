@@ -16,7 +16,7 @@ static void write_packets(
     struct ml_dump_standard *standard,
     const struct ml_snapshot *snapshot
 ) {
-    const bool everything = snapshot->content == ML_SNAPSHOT_EVERYTHING;
+    const bool everything = snapshot->order.content == MEMLOG_SERVICE_DUMP_CONTENT_EVERYTHING;
     ml_dump_exact_run(packet, snapshot);
     if (everything) {
         ml_dump_view_reason(packet, snapshot);
@@ -26,8 +26,8 @@ static void write_packets(
     }
     ml_dump_exact_heads(packet, snapshot);
     ml_dump_exact_tree(packet, snapshot);
-    for (uint32_t i = 0; packet->status == ML_OK && i < snapshot->unrecorded_count; i++) {
-        ml_dump_exact_unrecorded(packet, &snapshot->unrecorded[i]);
+    for (uint32_t i = 0; packet->status == ML_OK && i < snapshot->order.unrecorded.count; i++) {
+        ml_dump_exact_unrecorded(packet, &snapshot->order.unrecorded.items[i]);
     }
     for (uint32_t i = 0; packet->status == ML_OK && i < snapshot->processes_count; i++) {
         const struct ml_snapshot_process *process = &snapshot->processes[i];
@@ -51,10 +51,13 @@ enum ml_status ml_dump_write(
     if (packet.status == ML_OK) {
         write_packets(&packet, &standard, snapshot);
     }
-    for (uint32_t i = 0; packet.status == ML_OK && i < snapshot->not_profiled_count; i++) {
-        if (snapshot->not_profiled[i].has_other_profiler) {
+    for (uint32_t i = 0; packet.status == ML_OK && i < snapshot->order.not_profiled.count; i++) {
+        if (snapshot->order.not_profiled.items[i].has_other_profiler) {
             ml_dump_profile_rejected(
-                &packet, snapshot, snapshot->not_profiled[i].pid, standard.next_sequence++
+                &packet,
+                snapshot,
+                snapshot->order.not_profiled.items[i].pid,
+                standard.next_sequence++
             );
         }
     }

@@ -55,19 +55,8 @@ void ml_snapshot_free(struct ml_snapshot *take_snapshot) {
     }
     free(take_snapshot->processes);
     free(take_snapshot->series.points);
-    for (uint32_t i = 0; i < take_snapshot->gaps_count; i++) {
-        free_text(&take_snapshot->gaps[i].reason);
-    }
-    free(take_snapshot->gaps);
-    for (uint32_t i = 0; i < take_snapshot->not_profiled_count; i++) {
-        free_text(&take_snapshot->not_profiled[i].reason);
-        free_text(&take_snapshot->not_profiled[i].path);
-    }
-    free(take_snapshot->not_profiled);
-    free_text(&take_snapshot->program);
     free_text(&take_snapshot->uncovered);
     free_text(&take_snapshot->service_trouble);
-    free_text(&take_snapshot->sandbox_missing);
     free(take_snapshot);
 }
 
@@ -227,7 +216,7 @@ enum ml_status ml_session_copy_tables(
     for (uint32_t i = 0; i < snapshot->processes_count && copied; i++) {
         struct ml_snapshot_process *process = &snapshot->processes[i];
         const struct ml_client *client = ml_session_find(session, process->id);
-        copied = ml_snapshot_copy_tables(client, snapshot->content, process, rest);
+        copied = ml_snapshot_copy_tables(client, snapshot->order.content, process, rest);
     }
     release(session);
     return copied ? ML_OK : ML_ENV_MEMORY;

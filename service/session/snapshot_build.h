@@ -36,8 +36,8 @@ struct ml_rest {
     uint32_t steps; /* things copied between two rests; 0: some 100 us of them */
 };
 
-/* ... and now the tables, as far as snapshot->content asks for them (the caller's choice; of the
- * series alone it is O(processes)). Meanwhile `rest` may feed clients (ml_client_feed, _lanes,
+/* ... and now the tables, as far as snapshot->order.content asks for them (the caller's choice; of
+ * the series alone it is O(processes)). Meanwhile `rest` may feed clients (ml_client_feed, _lanes,
  * _tail, by workers or not) and nothing else: what it brings is queued, and the snapshot is of the
  * moment when it was begun. Then the session goes on, also after an error. NULL: no rest.
  *

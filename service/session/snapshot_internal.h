@@ -25,7 +25,7 @@ bool ml_snapshot_copy_string(const char *text, struct ml_string *out_text);
  * memory; what was copied by then is in the process. */
 bool ml_snapshot_copy_tables(
     const struct ml_client *client,
-    enum ml_snapshot_content content,
+    enum memlog_service_dump_content content,
     struct ml_snapshot_process *process,
     const struct ml_rest *rest
 );

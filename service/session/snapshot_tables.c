@@ -15,7 +15,7 @@ enum { STEPS_A_REST = 1024 };
 
 struct copying {
     const struct ml_client *client;
-    enum ml_snapshot_content content;
+    enum memlog_service_dump_content content;
     struct ml_snapshot_process *process;
     uint32_t *places; /* by string id: where it is in process->strings */
     uint32_t places_end;
@@ -159,7 +159,7 @@ static uint8_t *needed_nodes(struct copying *copying, uint32_t end, uint32_t *ou
     const struct ml_stack_store *store = &copying->client->stacks;
     const struct ml_cells *cells = &copying->client->tracker.cells;
     const struct ml_snapshot_process *process = copying->process;
-    const bool has_cells = copying->content != ML_SNAPSHOT_SERIES;
+    const bool has_cells = copying->content != MEMLOG_SERVICE_DUMP_CONTENT_SERIES;
     const uint32_t wanted = has_cells ? cells->count : process->series_count;
     uint8_t *needed = ml_snapshot_array((size_t)end / 8 + 1, 1);
     *out_count = 0;
@@ -255,7 +255,7 @@ static bool copy_timeline(const struct ml_client *client, struct ml_snapshot_pro
 
 bool ml_snapshot_copy_tables(
     const struct ml_client *client,
-    enum ml_snapshot_content content,
+    enum memlog_service_dump_content content,
     struct ml_snapshot_process *process,
     const struct ml_rest *rest
 ) {
@@ -266,10 +266,11 @@ bool ml_snapshot_copy_tables(
         .process = process,
         .rest = rest,
         .steps_a_rest = has_own_pace ? rest->steps : STEPS_A_REST};
-    const bool copied = copy_description(client, process) && copy_strings(&copying) &&
-                        (content == ML_SNAPSHOT_PROFILE || copy_timeline(client, process)) &&
-                        copy_nodes(&copying) && copy_modules(&copying) &&
-                        (content == ML_SNAPSHOT_SERIES || copy_cells(&copying));
+    const bool copied =
+        copy_description(client, process) && copy_strings(&copying) &&
+        (content == MEMLOG_SERVICE_DUMP_CONTENT_PROFILE || copy_timeline(client, process)) &&
+        copy_nodes(&copying) && copy_modules(&copying) &&
+        (content == MEMLOG_SERVICE_DUMP_CONTENT_SERIES || copy_cells(&copying));
     free(copying.places);
     if (rest != NULL) {
         rest->take(rest->context);

@@ -8,7 +8,7 @@
 #include "service/session/snapshot_internal.h"
 
 /* A name, a reason and two numbers. */
-enum { TEXT_BYTES = 512 };
+enum { TEXT_BYTES = 512, NAME_BYTES = 64 };
 
 static const struct ml_snapshot_process *
 largest_unseen(const struct ml_snapshot *snapshot, uint32_t *out_count) {
@@ -29,12 +29,13 @@ largest_unseen(const struct ml_snapshot *snapshot, uint32_t *out_count) {
 
 /* Who has no profile, and the one of them with most private memory. Forks that allocate nothing
  * hide nothing, as long as they have little. */
-static uint32_t
-unrecorded(const struct ml_snapshot *snapshot, const struct ml_snapshot_unrecorded **out_largest) {
+static uint32_t unrecorded(
+    const struct ml_snapshot *snapshot, const struct memlog_service_unrecorded **out_largest
+) {
     uint32_t count = 0;
     *out_largest = NULL;
-    for (uint32_t i = 0; i < snapshot->unrecorded_count; i++) {
-        const struct ml_snapshot_unrecorded *one = &snapshot->unrecorded[i];
+    for (uint32_t i = 0; i < snapshot->order.unrecorded.count; i++) {
+        const struct memlog_service_unrecorded *one = &snapshot->order.unrecorded.items[i];
         if (!one->idle || one->footprint_bytes > ML_COVERAGE_SMALL_BYTES) {
             count += one->folded_processes > 0 ? one->folded_processes : 1;
             if (*out_largest == NULL || one->footprint_bytes > (*out_largest)->footprint_bytes) {
@@ -62,14 +63,16 @@ static void add(char text[TEXT_BYTES], uint64_t count, const char *one, const ch
 
 /* In the words of the report (base/uncovered.h). */
 static void
-add_reason(char text[TEXT_BYTES], uint32_t count, const struct ml_snapshot_unrecorded *one) {
+add_reason(char text[TEXT_BYTES], uint32_t count, const struct memlog_service_unrecorded *one) {
     const size_t used = strlen(text);
     (void)snprintf(
         text + used,
         TEXT_BYTES - used,
-        "%s %.64s: %.256s",
+        "%s %.*s: %.*s",
         count == 1 ? ":" : ", such as",
+        one->name.count_bytes < NAME_BYTES ? (int)one->name.count_bytes : NAME_BYTES,
         one->name.data,
+        (int)one->reason.count_bytes,
         one->reason.data
     );
 }
@@ -77,7 +80,7 @@ add_reason(char text[TEXT_BYTES], uint32_t count, const struct ml_snapshot_unrec
 bool ml_snapshot_uncover(struct ml_snapshot *snapshot) {
     uint32_t unseen = 0;
     const struct ml_snapshot_process *largest = largest_unseen(snapshot, &unseen);
-    const struct ml_snapshot_unrecorded *other = NULL;
+    const struct memlog_service_unrecorded *other = NULL;
     const uint32_t without = unrecorded(snapshot, &other);
     char text[TEXT_BYTES];
     text[0] = 0;
@@ -91,12 +94,12 @@ bool ml_snapshot_uncover(struct ml_snapshot *snapshot) {
     }
     if (without == 0) {
         add(text,
-            snapshot->not_profiled_count,
+            snapshot->order.not_profiled.count,
             "program ran without memlog",
             "programs ran without memlog");
     }
     add(text,
-        snapshot->list_missed,
+        snapshot->order.list_missed,
         "process ended before memlog saw it",
         "processes ended before memlog saw them");
     return ml_snapshot_copy_string(text, &snapshot->uncovered);

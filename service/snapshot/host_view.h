@@ -11,11 +11,11 @@
 
 struct ml_host_view {
     uint32_t references;
-    struct memlog_service_process_view seen; /* what it points to lies behind it */
+    struct memlog_service_show_process_request *message; /* a copy; the view's */
 };
 
-/* A copy of the message's, with one reference. NULL: no memory. */
-struct ml_host_view *ml_host_view_of(const struct memlog_service_process_view *seen);
+/* A copy of the message, with one reference. NULL: no memory. */
+struct ml_host_view *ml_host_view_of(const struct memlog_service_show_process_request *message);
 
 /* One reference more; NULL stays NULL. */
 struct ml_host_view *ml_host_view_keep(struct ml_host_view *view);

@@ -1,8 +1,8 @@
 /* One moment of all profiles, ready to be written: what the pipeline hands the dump writer. Room:
  * service.
  *
- * One rule: a snapshot is a copy. It stays true while the pipes go on being drained. Everything
- * that it points to belongs to it and goes with ml_snapshot_free. */
+ * One rule: a snapshot is a copy. It stays true while the pipes go on being drained. What it points
+ * to belongs to it and goes with ml_snapshot_free, unless its field says otherwise. */
 #ifndef MEMLOG_SERVICE_SNAPSHOT_SNAPSHOT_H
 #define MEMLOG_SERVICE_SNAPSHOT_SNAPSHOT_H
 
@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "mojom_like_idl/runtime/layout.h"
+#include "mojom_like_idl/contracts/heap_service_mojom.h"
 #include "service/snapshot/accounting.h"
 #include "service/snapshot/sampling_log.h"
 
@@ -28,6 +28,15 @@ struct ml_timestamp {
     uint64_t ticks;
     uint64_t monotonic_ns, realtime_ns, boottime_ns;
 };
+
+/* As a message has it. */
+static inline struct ml_timestamp ml_timestamp_of(const struct memlog_service_moment *moment) {
+    return (struct ml_timestamp
+    ){.ticks = moment->ticks,
+      .monotonic_ns = moment->monotonic_ns,
+      .realtime_ns = moment->realtime_ns,
+      .boottime_ns = moment->boottime_ns};
+}
 
 struct ml_snapshot_module {
     uint32_t id; /* as in the stream, from 1 */
@@ -73,33 +82,6 @@ struct ml_snapshot_series {
     uint64_t from_ms; /* where the first point begins */
     struct ml_snapshot_point *points;
     uint32_t points_count;
-};
-
-struct ml_snapshot_gap {
-    uint32_t id; /* process; 0: the whole tree */
-    struct ml_timestamp from, to;
-    struct ml_string reason;
-};
-
-struct ml_snapshot_not_profiled {
-    uint32_t pid, parent_pid;
-    bool has_other_profiler;
-    bool is_listed; /* among the unrecorded, too */
-    struct ml_string reason, path;
-};
-
-/* A process of the tree that has no profile: in the host's words. */
-struct ml_snapshot_unrecorded {
-    uint32_t id, parent_id;
-    uint32_t pid, parent_pid;
-    uint32_t role, state;
-    int32_t exit_code;
-    uint32_t signal;
-    bool forked, idle;
-    struct ml_timestamp start, end;
-    uint64_t footprint_bytes, resident_bytes;
-    uint32_t folded_processes, folded_failed;
-    struct ml_string name, command_line, exe_path, reason; /* command_line: with its NULs */
 };
 
 struct ml_snapshot_process {
@@ -152,30 +134,11 @@ struct ml_snapshot_process {
     uint32_t series_count;
 };
 
-/* Why a dump was taken unasked. */
-struct ml_snapshot_trigger {
-    bool is_set;
-    uint32_t kind; /* memlog.service.TriggerKind */
-    uint32_t id;   /* process; 0: none in particular */
-    uint32_t node; /* the guilty stack, in that process; 0: not known */
-    uint64_t node_bytes;
-    uint64_t checked_ns; /* monotonic: the look that it was decided at; 0: nobody looked */
-    struct ml_string reason;
-};
-
-/* memlog.service.DumpContent */
-enum ml_snapshot_content {
-    ML_SNAPSHOT_EVERYTHING = 0,
-    ML_SNAPSHOT_PROFILE = 1, /* no series */
-    ML_SNAPSHOT_SERIES = 2   /* series, and the nodes that they name; no cells */
-};
-
 struct ml_snapshot {
-    enum ml_snapshot_content content;
-    struct ml_timestamp run_start, now;
-    uint32_t reason; /* memlog.service.DumpReason */
-    struct ml_snapshot_trigger trigger;
-    struct ml_string program;
+    /* What the dump is for, and what only the host knows. What it points to belongs to whoever set
+     * it, and outlives the snapshot. */
+    struct memlog_service_dump_order order;
+    struct ml_timestamp run_start;
     struct ml_totals tree; /* live and peak: of the running processes together; total: of all */
     uint64_t left_bytes, left_blocks; /* what processes held when they left the tree */
     uint64_t tree_peak_ticks;
@@ -184,19 +147,11 @@ struct ml_snapshot {
     bool complete;
     struct ml_snapshot_process *processes;
     uint32_t processes_count;
-    struct ml_snapshot_gap *gaps;
-    uint32_t gaps_count;
-    struct ml_snapshot_not_profiled *not_profiled;
-    uint32_t not_profiled_count;
-    struct ml_snapshot_unrecorded *unrecorded;
-    uint32_t unrecorded_count;
-    struct ml_string list_source; /* how the host knows of the processes */
-    uint64_t list_blind_ns, list_missed;
-    uint64_t lost_forks;        /* forked children of recorded processes whose events are missing */
-    struct ml_string uncovered; /* whose memory went unseen, and why; empty: nobody's */
-    struct ml_string
-        service_trouble; /* what its guard did, service/session/guard.h; empty: nothing */
-    struct ml_string sandbox_missing; /* what the kernel did not permit; empty: everything is on */
+    struct ml_string uncovered;       /* whose memory went unseen, and why; empty: nobody's */
+    struct ml_string service_trouble; /* what its guard did, service/session/guard.h; or empty */
+    /* What the kernel did not permit, as `order` not the snapshot's own; empty: everything is on.
+     */
+    struct ml_string sandbox_missing;
 };
 
 /* Free it and everything in it; NULL is allowed. */

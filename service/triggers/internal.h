@@ -8,7 +8,6 @@ enum {
     ML_TRIGGER_MEMORIES = 64, /* control groups of one tree; more are not looked at */
     ML_TRIGGER_SLOPE = 8,     /* looks that a prediction is made from */
     ML_TRIGGER_RECENT = 256,  /* dumps that the rate limit counts */
-    ML_TRIGGER_NAME_BYTES = 256,
     ML_TRIGGER_SIZE_BYTES = 24,
 };
 

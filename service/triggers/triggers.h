@@ -15,6 +15,7 @@
 enum {
     ML_TRIGGER_REASON_BYTES = MEMLOG_SERVICE_DECISION_REASON_LIMIT,
     ML_TRIGGER_DECISIONS_MAX = 256,
+    ML_TRIGGER_NAME_BYTES = MEMLOG_SERVICE_OBSERVED_MEMORY_NAME_LIMIT + 1,
 };
 
 /* One process at one look. */
@@ -37,7 +38,7 @@ struct ml_trigger_process {
 
 /* A memory with a limit: a control group, the machine. */
 struct ml_trigger_memory {
-    const char *name; /* the same at every look */
+    char name[ML_TRIGGER_NAME_BYTES]; /* the same at every look */
     uint64_t used_bytes, limit_bytes;
     uint64_t high_events, max_events;
     uint32_t some_percent_100, full_percent_100; /* 1/100 % of the last 10 s */

@@ -17,13 +17,13 @@
 static struct capture capture;
 static char **words; /* FILE PROGRAM [ARGS...] */
 
-static struct ml_timestamp timestamp(void) {
+static struct memlog_service_moment moment(void) {
     struct timespec now;
     struct timespec day;
 
     clock_gettime(CLOCK_MONOTONIC, &now);
     clock_gettime(CLOCK_REALTIME, &day);
-    return (struct ml_timestamp){
+    return (struct memlog_service_moment){
         .ticks = __builtin_ia32_rdtsc(),
         .monotonic_ns = (uint64_t)now.tv_sec * 1000000000U + (uint64_t)now.tv_nsec,
         .realtime_ns = (uint64_t)day.tv_sec * 1000000000U + (uint64_t)day.tv_nsec,
@@ -56,7 +56,8 @@ static void replay(struct ml_session *session, struct ml_timestamp start, struct
 
 START_TEST(dump_the_program) {
     const struct capture_options options = {0};
-    struct ml_timestamp start = timestamp();
+    const struct memlog_service_moment begun = moment();
+    const struct ml_timestamp start = ml_timestamp_of(&begun);
     struct ml_session *session = ml_session_new(&start, 0);
     struct ml_snapshot *snapshot = NULL;
     FILE *file = fopen(words[0], "w");
@@ -65,10 +66,10 @@ START_TEST(dump_the_program) {
     uint64_t written_bytes = 0;
 
     capture_run(&capture, &options, words + 1);
-    replay(session, start, timestamp());
+    const struct memlog_service_moment ended = moment();
+    replay(session, start, ml_timestamp_of(&ended));
     ck_assert_int_eq(ml_session_snapshot(session, NULL, 0, &snapshot), ML_OK);
-    snapshot->run_start = start;
-    snapshot->now = timestamp();
+    snapshot->order.now = moment();
     snapshot->complete = true;
     ck_assert_int_eq(ml_dump_write(snapshot, &sink, &written_bytes), ML_OK);
     fclose(file);

@@ -37,15 +37,14 @@ START_TEST(what_is_written_is_read_back_to_the_byte) {
     const struct synthetic_options options = {
         .processes_count = 5, .nodes_count = 700, .cells_count = 900};
     struct ml_snapshot *snapshot = synthetic_snapshot(&arena, &options);
-    struct ml_snapshot_gap gap = {
+    struct memlog_service_gap gap = {
         .id = 2,
-        .from = snapshot->run_start,
-        .to = snapshot->now,
+        .from = {.ticks = 1, .monotonic_ns = 2, .realtime_ns = 3, .boottime_ns = 4},
+        .to = snapshot->order.now,
         .reason = synthetic_text(&arena, "the service died"),
     };
 
-    snapshot->gaps = &gap;
-    snapshot->gaps_count = 1;
+    snapshot->order.gaps = (struct memlog_service_gap_array){&gap, 1};
     snapshot->complete = false;
     snapshot->sandbox_missing = synthetic_text(&arena, "user namespaces");
     snapshot->uncovered = synthetic_text(&arena, "made-up: an allocator of its own");
@@ -65,8 +64,9 @@ START_TEST(an_empty_run_is_a_whole_file) {
 END_TEST
 
 /* Bytes of the file; it is read back as it was written. */
-static uint64_t round_trip_bytes(struct ml_snapshot *snapshot, enum ml_snapshot_content content) {
-    snapshot->content = content;
+static uint64_t
+round_trip_bytes(struct ml_snapshot *snapshot, enum memlog_service_dump_content content) {
+    snapshot->order.content = content;
     round_trip(snapshot);
     FILE *file = synthetic_dump(snapshot);
     ck_assert_int_eq(fseek(file, 0, SEEK_END), 0);
@@ -79,11 +79,15 @@ START_TEST(what_is_for_the_analyzer_alone_is_as_exact_and_smaller) {
     const struct synthetic_options options = {
         .processes_count = 3, .nodes_count = 700, .cells_count = 900};
     struct ml_snapshot *snapshot = synthetic_snapshot(&arena, &options);
-    const uint64_t everything = round_trip_bytes(snapshot, ML_SNAPSHOT_EVERYTHING);
+    const uint64_t everything = round_trip_bytes(snapshot, MEMLOG_SERVICE_DUMP_CONTENT_EVERYTHING);
 
     /* A third of it and more is packets of Perfetto's. */
-    ck_assert_uint_lt(round_trip_bytes(snapshot, ML_SNAPSHOT_SERIES), everything / 3 * 2);
-    ck_assert_uint_lt(round_trip_bytes(snapshot, ML_SNAPSHOT_PROFILE), everything / 3 * 2);
+    ck_assert_uint_lt(
+        round_trip_bytes(snapshot, MEMLOG_SERVICE_DUMP_CONTENT_SERIES), everything / 3 * 2
+    );
+    ck_assert_uint_lt(
+        round_trip_bytes(snapshot, MEMLOG_SERVICE_DUMP_CONTENT_PROFILE), everything / 3 * 2
+    );
 }
 END_TEST
 

@@ -18,6 +18,12 @@ timestamp_eq(const struct ml_timestamp *wrote, const struct ml_profile_timestamp
     ck_assert_uint_eq(wrote->boottime_ns, read->boottime_ns);
 }
 
+static void
+moment_eq(const struct memlog_service_moment *wrote, const struct ml_profile_timestamp *read) {
+    const struct ml_timestamp timestamp = ml_timestamp_of(wrote);
+    timestamp_eq(&timestamp, read);
+}
+
 void totals_eq(const struct ml_totals *wrote, const struct ml_profile_totals *read) {
     ck_assert_uint_eq(wrote->live_bytes, read->live_bytes);
     ck_assert_uint_eq(wrote->live_blocks, read->live_blocks);
@@ -193,9 +199,9 @@ static void all_series_eq(const struct ml_snapshot *wrote, const struct ml_profi
 void snapshot_eq(const struct ml_snapshot *wrote, const struct ml_profile *read) {
     ck_assert(read->has_run && !read->truncated && !read->damaged);
     timestamp_eq(&wrote->run_start, &read->run_start);
-    timestamp_eq(&wrote->now, &read->now);
-    ck_assert_uint_eq(wrote->reason, read->reason);
-    text_eq(&wrote->program, &read->program);
+    moment_eq(&wrote->order.now, &read->now);
+    ck_assert_uint_eq(wrote->order.reason, read->reason);
+    text_eq(&wrote->order.program, &read->program);
     struct ml_profile_totals tree = read->tree; /* its live figures are what is shown */
     tree.live_bytes = read->running.bytes;
     tree.live_blocks = read->running.blocks;
@@ -204,7 +210,7 @@ void snapshot_eq(const struct ml_snapshot *wrote, const struct ml_profile *read)
     ck_assert_uint_eq(wrote->left_blocks, read->left.blocks);
     ck_assert_uint_eq(wrote->tree_peak_ticks, read->tree_peak_ticks);
     ck_assert(wrote->complete == read->complete);
-    ck_assert_uint_eq(wrote->lost_forks, read->lost_forks);
+    ck_assert_uint_eq(wrote->order.lost_forks, read->lost_forks);
     text_eq(&wrote->sandbox_missing, &read->sandbox_missing);
     text_eq(&wrote->uncovered, &read->uncovered);
     text_eq(&wrote->service_trouble, &read->service_trouble);
@@ -213,18 +219,20 @@ void snapshot_eq(const struct ml_snapshot *wrote, const struct ml_profile *read)
         process_eq(&wrote->processes[i], &read->processes[i]);
     }
     all_series_eq(wrote, read);
-    ck_assert_uint_eq(wrote->gaps_count, read->gaps_count);
-    for (uint32_t i = 0; i < wrote->gaps_count; i++) {
-        ck_assert_uint_eq(wrote->gaps[i].id, read->gaps[i].process_id);
-        timestamp_eq(&wrote->gaps[i].from, &read->gaps[i].from);
-        timestamp_eq(&wrote->gaps[i].to, &read->gaps[i].to);
-        text_eq(&wrote->gaps[i].reason, &read->gaps[i].reason);
+    ck_assert_uint_eq(wrote->order.gaps.count, read->gaps_count);
+    for (uint32_t i = 0; i < wrote->order.gaps.count; i++) {
+        ck_assert_uint_eq(wrote->order.gaps.items[i].id, read->gaps[i].process_id);
+        moment_eq(&wrote->order.gaps.items[i].from, &read->gaps[i].from);
+        moment_eq(&wrote->order.gaps.items[i].to, &read->gaps[i].to);
+        text_eq(&wrote->order.gaps.items[i].reason, &read->gaps[i].reason);
     }
-    ck_assert_uint_eq(wrote->not_profiled_count, read->not_profiled_count);
-    for (uint32_t i = 0; i < wrote->not_profiled_count; i++) {
-        ck_assert_uint_eq(wrote->not_profiled[i].pid, read->not_profiled[i].pid);
-        ck_assert_uint_eq(wrote->not_profiled[i].parent_pid, read->not_profiled[i].parent_pid);
-        text_eq(&wrote->not_profiled[i].reason, &read->not_profiled[i].reason);
-        text_eq(&wrote->not_profiled[i].path, &read->not_profiled[i].path);
+    ck_assert_uint_eq(wrote->order.not_profiled.count, read->not_profiled_count);
+    for (uint32_t i = 0; i < wrote->order.not_profiled.count; i++) {
+        ck_assert_uint_eq(wrote->order.not_profiled.items[i].pid, read->not_profiled[i].pid);
+        ck_assert_uint_eq(
+            wrote->order.not_profiled.items[i].parent_pid, read->not_profiled[i].parent_pid
+        );
+        text_eq(&wrote->order.not_profiled.items[i].reason, &read->not_profiled[i].reason);
+        text_eq(&wrote->order.not_profiled.items[i].path, &read->not_profiled[i].path);
     }
 }

@@ -33,13 +33,18 @@ struct ml_string synthetic_text(struct ml_arena *arena, const char *text) {
     return (struct ml_string){.data = bytes, .count_bytes = (uint32_t)count};
 }
 
-static struct ml_timestamp timestamp_at(uint64_t ns) {
-    return (struct ml_timestamp){
+static struct memlog_service_moment moment_at(uint64_t ns) {
+    return (struct memlog_service_moment){
         .ticks = 5000 + 3 * ns,
         .monotonic_ns = 1000000000ULL + ns,
         .realtime_ns = 1795255200000000000ULL + ns, /* 2026-11-21T10:00:00Z */
         .boottime_ns = 2000000000ULL + ns,
     };
+}
+
+static struct ml_timestamp timestamp_at(uint64_t ns) {
+    const struct memlog_service_moment moment = moment_at(ns);
+    return ml_timestamp_of(&moment);
 }
 
 static void fill_modules(
@@ -298,11 +303,11 @@ synthetic_snapshot(struct ml_arena *arena, const struct synthetic_options *optio
     uint64_t random = 0x123456789abcdef;
 
     snapshot->run_start = timestamp_at(0);
-    snapshot->now = timestamp_at(1000000000);
-    snapshot->reason = 0;
-    snapshot->program = synthetic_text(arena, "./made-up");
+    snapshot->order.now = moment_at(1000000000);
+    snapshot->order.reason = 0;
+    snapshot->order.program = synthetic_text(arena, "./made-up");
     snapshot->complete = true;
-    snapshot->lost_forks = 3;
+    snapshot->order.lost_forks = 3;
     snapshot->tree_peak_ticks = timestamp_at(600000000).ticks;
     snapshot->sandbox_missing = synthetic_text(arena, "");
     snapshot->uncovered = synthetic_text(arena, "");
@@ -315,14 +320,14 @@ synthetic_snapshot(struct ml_arena *arena, const struct synthetic_options *optio
     }
     uint64_t own_random = 77;
     fill_points(arena, &snapshot->series, &snapshot->tree, &own_random);
-    snapshot->not_profiled_count = 1;
-    snapshot->not_profiled = take(arena, sizeof snapshot->not_profiled[0]);
-    snapshot->not_profiled[0] = (struct ml_snapshot_not_profiled){
+    struct memlog_service_not_profiled *other = take(arena, sizeof *other);
+    *other = (struct memlog_service_not_profiled){
         .pid = 4711,
         .parent_pid = 4000,
         .reason = synthetic_text(arena, "statically linked"),
         .path = synthetic_text(arena, "/usr/bin/static-thing"),
     };
+    snapshot->order.not_profiled = (struct memlog_service_not_profiled_array){other, 1};
     return snapshot;
 }
 

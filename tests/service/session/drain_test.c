@@ -198,28 +198,25 @@ static enum ml_status keep_reply(
 /* Taken to a file that takes nothing: all that is done for it is copying. */
 START_TEST(a_dump_reads_pipes_before_its_first_byte_is_written) {
     set_up_with(0);
-    const struct memlog_service_dump_order order = {.now = fixture_timestamp()};
-    struct ml_dump_request *request =
-        ml_dump_request_new(&order, open("/dev/full", O_WRONLY | O_CLOEXEC));
-    ck_assert_ptr_nonnull(request);
+    const struct memlog_service_dump_request request = {
+        .order = {.now = fixture_timestamp()}, .file = open("/dev/full", O_WRONLY | O_CLOEXEC)};
     const struct ml_answer_scene scene = {
         .session = session,
         .readers = readers,
-        .target_ticks = order.now.ticks,
-        .run_start = clock_source.start,
+        .target_ticks = request.order.now.ticks,
         .sandbox_missing = ""};
     struct reply_port port = {.port = {.send = keep_reply}};
     const struct ml_call call = {.port = &port.port, .request_id = 1};
     read_all();
     const uint64_t more_bytes = fill_pipe(UINT64_C(0x1000000));
-    ck_assert_int_eq(ml_answer_dump(&scene, &call, request), ML_OK);
+    ck_assert_int_eq(ml_answer_dump(&scene, &call, &request), ML_OK);
     ck_assert(port.replied);
     ck_assert(!port.whole);
     ck_assert(has_room());
     ck_assert(is_empty());
     read_all();
     ck_assert_uint_eq(live_bytes(), STACKS * BLOCK_BYTES + more_bytes);
-    ml_dump_request_free(request);
+    (void)close(request.file);
     tear_down();
 }
 END_TEST

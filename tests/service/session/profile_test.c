@@ -255,19 +255,19 @@ static void hold_for_two_seconds(void) {
     ml_session_note_time(session, UINT64_C(3000000000), true);
 }
 
-static struct ml_snapshot *snapshot_of(enum ml_snapshot_content content) {
+static struct ml_snapshot *snapshot_of(enum memlog_service_dump_content content) {
     struct ml_snapshot *snapshot = NULL;
     ck_assert_int_eq(ml_session_begin_snapshot(session, NULL, 0, &snapshot), ML_OK);
-    snapshot->content = content;
+    snapshot->order.content = content;
     ck_assert_int_eq(ml_session_copy_tables(session, snapshot, NULL), ML_OK);
     return snapshot;
 }
 
 START_TEST(a_snapshot_of_a_part_is_that_part_of_the_whole) {
     hold_for_two_seconds();
-    struct ml_snapshot *whole = snapshot_of(ML_SNAPSHOT_EVERYTHING);
-    struct ml_snapshot *profile = snapshot_of(ML_SNAPSHOT_PROFILE);
-    struct ml_snapshot *series = snapshot_of(ML_SNAPSHOT_SERIES);
+    struct ml_snapshot *whole = snapshot_of(MEMLOG_SERVICE_DUMP_CONTENT_EVERYTHING);
+    struct ml_snapshot *profile = snapshot_of(MEMLOG_SERVICE_DUMP_CONTENT_PROFILE);
+    struct ml_snapshot *series = snapshot_of(MEMLOG_SERVICE_DUMP_CONTENT_SERIES);
     const struct ml_snapshot_process *all = &whole->processes[0];
     ck_assert_uint_eq(all->nodes_count, 4);
     ck_assert_uint_eq(all->cells_count, 3);

@@ -329,10 +329,8 @@ START_TEST(control_groups_that_are_no_more_make_room_for_others) {
     enum { GROUPS = 1000 };
     begin(&(struct memlog_service_trigger_rules){.limit_percent = 80});
     for (unsigned i = 0; i < GROUPS; i++) {
-        char name[32];
-        (void)snprintf(name, sizeof(name), "group %u", i);
-        const struct ml_trigger_memory memory = {
-            .name = name, .used_bytes = 90, .limit_bytes = 100};
+        struct ml_trigger_memory memory = {.used_bytes = 90, .limit_bytes = 100};
+        (void)snprintf(memory.name, sizeof(memory.name), "group %u", i);
         ck_assert_ptr_nonnull(dump_of(look_at_memory(2 * i, &memory)));
         ck_assert_ptr_null(dump_of(look_at_memory(2 * i + 1, &memory)));
     }
