@@ -339,6 +339,9 @@ bool ml_profile_standard_errors(
 /* Add the six figures, and their variances. */
 void ml_profile_totals_add(struct ml_profile_totals *sum, const struct ml_profile_totals *one);
 
+/* As if all was freed. */
+void ml_profile_totals_forget_live(struct ml_profile_totals *totals);
+
 /* The number of its processes, recorded or not, and of program images. An image that was left by
  * exec is not counted as a process, since its successor is the same one; a folded entry counts as
  * several. */

@@ -47,7 +47,7 @@ bool ml_profile_is_shown(
     return profile->is_ended_shown || !process->left_tree;
 }
 
-static void totals_forget_live(struct ml_profile_totals *totals) {
+void ml_profile_totals_forget_live(struct ml_profile_totals *totals) {
     totals->live_bytes = totals->live_blocks = 0;
     totals->variances.live_bytes = totals->variances.live_blocks = 0;
 }
@@ -58,9 +58,9 @@ void ml_profile_forget_hidden(struct ml_profile *profile) {
         if (ml_profile_is_shown(profile, process)) {
             continue;
         }
-        totals_forget_live(&process->totals);
+        ml_profile_totals_forget_live(&process->totals);
         for (size_t c = 0; c < process->cells_count; c++) {
-            totals_forget_live(&process->cells[c].own);
+            ml_profile_totals_forget_live(&process->cells[c].own);
         }
     }
 }

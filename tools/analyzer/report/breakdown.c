@@ -193,21 +193,6 @@ static bool by_threads(struct work *work) {
     return true;
 }
 
-/* A cell as the tree's list has it. */
-static struct ml_stack stack_of(const struct ml_profile_cell *cell, bool is_shown) {
-    struct ml_stack stack = {.own = cell->own, .temporary_blocks = cell->temporary_blocks};
-
-    stack.own.peak_bytes = cell->tree_peak_bytes;
-    stack.own.peak_blocks = cell->tree_peak_blocks;
-    stack.own.variances.peak_bytes = cell->tree_peak_bytes_variance;
-    stack.own.variances.peak_blocks = cell->tree_peak_blocks_variance;
-    if (!is_shown) {
-        stack.own.live_bytes = stack.own.live_blocks = 0;
-        stack.own.variances.live_bytes = stack.own.variances.live_blocks = 0;
-    }
-    return stack;
-}
-
 static bool by_sizes(struct work *work) {
     enum { CLASSES = 65 }; /* floor(log2(size)) + 1 of 64 bits, and 0 */
     struct ml_breakdown_row classes[CLASSES] = {{0}};
@@ -218,7 +203,8 @@ static bool by_sizes(struct work *work) {
         const struct ml_profile_process *process = &profile->processes[i];
         const bool is_shown = ml_profile_is_shown(profile, process);
         for (size_t c = 0; c < process->cells_count; c++) {
-            const struct ml_stack stack = stack_of(&process->cells[c], is_shown);
+            const struct ml_stack stack =
+                ml_stack_in_tree(ml_stack_of_cell(&process->cells[c], ML_STACKS_NONE), is_shown);
             unsigned at = process->cells[c].size_class;
             totals_add(&classes[at < CLASSES ? at : CLASSES - 1], &stack);
         }
@@ -251,21 +237,6 @@ static bool by_sizes(struct work *work) {
     return true;
 }
 
-/* The tree's share of a process's stack. */
-static struct ml_stack stack_in_tree(const struct ml_stack *own, bool is_shown) {
-    struct ml_stack stack = *own;
-
-    stack.own.peak_bytes = own->tree_peak_bytes;
-    stack.own.peak_blocks = own->tree_peak_blocks;
-    stack.own.variances.peak_bytes = own->tree_peak_bytes_variance;
-    stack.own.variances.peak_blocks = own->tree_peak_blocks_variance;
-    if (!is_shown) {
-        stack.own.live_bytes = stack.own.live_blocks = 0;
-        stack.own.variances.live_bytes = stack.own.variances.live_blocks = 0;
-    }
-    return stack;
-}
-
 static bool by_processes(struct work *work) {
     struct ml_breakdown *breakdown = work->breakdown;
     const struct ml_profile *profile = work->stacks->profile;
@@ -289,7 +260,7 @@ static bool by_processes(struct work *work) {
         breakdown->rows[row].id = process->id;
         breakdown->rows[row].pid = process->pid;
         for (size_t s = 0; s < list->count; s++) {
-            const struct ml_stack stack = stack_in_tree(&list->stacks[s], is_shown);
+            const struct ml_stack stack = ml_stack_in_tree(list->stacks[s], is_shown);
             totals_add(&breakdown->rows[row], &stack);
         }
         breakdown->rows[row].cumulative = breakdown->rows[row].self;

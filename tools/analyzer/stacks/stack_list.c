@@ -2,6 +2,29 @@
 
 #include <stdlib.h>
 
+struct ml_stack ml_stack_of_cell(const struct ml_profile_cell *cell, uint32_t node) {
+    return (struct ml_stack){
+        .node = node,
+        .own = cell->own,
+        .tree_peak_bytes = cell->tree_peak_bytes,
+        .tree_peak_blocks = cell->tree_peak_blocks,
+        .tree_peak_bytes_variance = cell->tree_peak_bytes_variance,
+        .tree_peak_blocks_variance = cell->tree_peak_blocks_variance,
+        .temporary_blocks = cell->temporary_blocks,
+    };
+}
+
+struct ml_stack ml_stack_in_tree(struct ml_stack stack, bool is_shown) {
+    stack.own.peak_bytes = stack.tree_peak_bytes;
+    stack.own.peak_blocks = stack.tree_peak_blocks;
+    stack.own.variances.peak_bytes = stack.tree_peak_bytes_variance;
+    stack.own.variances.peak_blocks = stack.tree_peak_blocks_variance;
+    if (!is_shown) {
+        ml_profile_totals_forget_live(&stack.own);
+    }
+    return stack;
+}
+
 static int order_by_node(const void *left, const void *right) {
     const struct ml_stack *a = left;
     const struct ml_stack *b = right;

@@ -22,6 +22,12 @@ struct ml_stack {
     uint64_t temporary_blocks;
 };
 
+struct ml_stack ml_stack_of_cell(const struct ml_profile_cell *cell, uint32_t node);
+
+/* A process's stack as the tree's list has it: its peak is the share of the tree's, and nothing is
+ * live unless the process is shown. */
+struct ml_stack ml_stack_in_tree(struct ml_stack stack, bool is_shown);
+
 struct ml_stack_list {
     struct ml_stack *stacks;
     size_t count, capacity;

@@ -203,15 +203,8 @@ static bool cells_collect(
     for (size_t i = 0; i < process->cells_count; i++) {
         const struct ml_profile_cell *cell = &process->cells[i];
         size_t node = ml_profile_node_at(process, cell->node);
-        list->stacks[list->count++] = (struct ml_stack){
-            .node = node == SIZE_MAX ? ML_STACKS_NONE : merged[node],
-            .own = cell->own,
-            .tree_peak_bytes = cell->tree_peak_bytes,
-            .tree_peak_blocks = cell->tree_peak_blocks,
-            .tree_peak_bytes_variance = cell->tree_peak_bytes_variance,
-            .tree_peak_blocks_variance = cell->tree_peak_blocks_variance,
-            .temporary_blocks = cell->temporary_blocks,
-        };
+        list->stacks[list->count++] =
+            ml_stack_of_cell(cell, node == SIZE_MAX ? ML_STACKS_NONE : merged[node]);
     }
     ml_stack_list_finish(list);
     return true;
@@ -259,16 +252,7 @@ static enum ml_status tree_collect(struct ml_stacks *stacks) {
         const struct ml_stack_list *list = &stacks->processes[i];
         const bool is_shown = ml_profile_is_shown(profile, &profile->processes[i]);
         for (size_t s = 0; s < list->count; s++) {
-            struct ml_stack stack = list->stacks[s];
-            if (!is_shown) {
-                stack.own.live_bytes = stack.own.live_blocks = 0;
-                stack.own.variances.live_bytes = stack.own.variances.live_blocks = 0;
-            }
-            stack.own.peak_bytes = stack.tree_peak_bytes;
-            stack.own.peak_blocks = stack.tree_peak_blocks;
-            stack.own.variances.peak_bytes = stack.tree_peak_bytes_variance;
-            stack.own.variances.peak_blocks = stack.tree_peak_blocks_variance;
-            stacks->tree.stacks[stacks->tree.count++] = stack;
+            stacks->tree.stacks[stacks->tree.count++] = ml_stack_in_tree(list->stacks[s], is_shown);
         }
     }
     ml_stack_list_finish(&stacks->tree);
