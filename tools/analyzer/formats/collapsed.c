@@ -124,9 +124,7 @@ static int order_lines(const void *left, const void *right) {
 }
 
 static void print_lines(struct lines *lines, FILE *out) {
-    if (lines->count > 1) {
-        qsort(lines->lines, lines->count, sizeof lines->lines[0], order_lines);
-    }
+    ML_SORT(lines->lines, lines->count, order_lines);
     for (size_t i = 0; i < lines->count;) {
         uint64_t bytes = 0;
         size_t same = i;

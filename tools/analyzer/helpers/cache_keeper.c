@@ -125,9 +125,7 @@ static uint64_t make_room(int folder_fd) {
     size_t count = list_kept(folder_fd, &kept, &bytes);
     bool is_full = bytes > ML_CACHE_MAX_BYTES;
 
-    if (count > 0) {
-        qsort(kept, count, sizeof kept[0], order_kept);
-    }
+    ML_SORT(kept, count, order_kept);
     for (size_t i = 0; i < count; i++) {
         if (is_full && bytes > ML_CACHE_MAX_BYTES / 4 * 3 && kept[i].name &&
             unlinkat(folder_fd, kept[i].name, 0) == 0) {

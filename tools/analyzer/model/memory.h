@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 struct ml_arena_block;
 
@@ -30,6 +31,10 @@ bool ml_grow(void **items, size_t *capacity, size_t needed, size_t item_bytes);
 /* The same for an array of any type, by its pointer and its capacity themselves. */
 #define ML_GROW(items, capacity, needed)                                                           \
     ml_grow((void **)&(items), &(capacity), (needed), sizeof *(items))
+
+/* Sort an array. One of nothing may be NULL, which qsort() must not be given. */
+#define ML_SORT(items, count, order)                                                               \
+    ((count) > 1 ? qsort((items), (count), sizeof *(items), (order)) : (void)0)
 
 /* A hash of bytes, continued from `hash` (0 at the start). FNV-1a, 64 bits, mixed at the end by
  * ml_hash_index. */

@@ -170,12 +170,8 @@ static void find_changes(struct ml_timeline *timeline) {
             }
         }
     }
-    if (timeline->passed_count > 1) {
-        qsort(timeline->passed, timeline->passed_count, sizeof *timeline->passed, order_passed);
-    }
-    if (timeline->changes_count > 1) {
-        qsort(timeline->changes, timeline->changes_count, sizeof *timeline->changes, order_changes);
-    }
+    ML_SORT(timeline->passed, timeline->passed_count, order_passed);
+    ML_SORT(timeline->changes, timeline->changes_count, order_changes);
 }
 
 static enum ml_status read_span(

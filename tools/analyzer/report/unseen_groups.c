@@ -179,18 +179,14 @@ ml_unseen_groups(const struct ml_profile *profile, enum ml_unseen_whose whose, s
     if (groups && steps && order) {
         count = collect(profile, whose, order, (struct ml_profile_process *)(groups + room));
     }
-    if (count > 0) {
-        qsort(order, count, sizeof *order, order_kinds);
-    }
+    ML_SORT(order, count, order_kinds);
     for (size_t from = 0, to = 0; from < count; from = to) {
         while (to < count && order_kinds(&order[from], &order[to]) == 0) {
             to++;
         }
         groups[groups_count++] = group_of(&order[from], to - from, steps);
     }
-    if (groups_count > 0) {
-        qsort(groups, groups_count, sizeof *groups, order_groups);
-    }
+    ML_SORT(groups, groups_count, order_groups);
     free(steps);
     free(order);
     *out_count = groups_count;

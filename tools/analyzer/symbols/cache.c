@@ -309,9 +309,7 @@ void *ml_symbol_cache_encode(struct ml_symbol_cache *cache, size_t *out_bytes) {
     struct ml_writer w = ml_writer_into(symbols, symbols ? symbols_bytes : 0);
     uint8_t *bytes = NULL;
 
-    if (cache->places_count > 0) {
-        qsort(cache->places, cache->places_count, sizeof cache->places[0], order_places);
-    }
+    ML_SORT(cache->places, cache->places_count, order_places);
     if (symbols) {
         symbols_put(&w, cache, &texts);
     }

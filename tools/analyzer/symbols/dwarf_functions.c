@@ -52,12 +52,6 @@ static int order_ranges(const void *left, const void *right) {
     return (a->end < b->end) - (a->end > b->end); /* the wider one first */
 }
 
-static void ranges_sort(struct ml_dwarf_ranges *ranges) {
-    if (ranges->count > 1) {
-        qsort(ranges->ranges, ranges->count, sizeof ranges->ranges[0], order_ranges);
-    }
-}
-
 /* The innermost range around the address; NULL: none. */
 static const struct ml_dwarf_range *
 range_find(const struct ml_dwarf_ranges *ranges, uint64_t address) {
@@ -98,7 +92,7 @@ bool ml_dwarf_functions_load(struct ml_dwarf_functions *functions, Dwfl_Module *
         functions->units[functions->units_count++] = (struct ml_dwarf_unit){.die = *die};
         functions->is_split = functions->is_split || unit_type(die) == DW_UT_skeleton;
     }
-    ranges_sort(&functions->ranges);
+    ML_SORT(functions->ranges.ranges, functions->ranges.count, order_ranges);
     return true;
 }
 
@@ -193,7 +187,7 @@ static void unit_walk(struct ml_dwarf_unit *unit, uint32_t number) {
     }
     walking.is_scoped = is_scoped(&unit->body);
     (void)functions_walk(&walking, &unit->body, 0, 0);
-    ranges_sort(&unit->functions);
+    ML_SORT(unit->functions.ranges, unit->functions.count, order_ranges);
 }
 
 static const char *linkage_of(Dwarf_Die *die) {

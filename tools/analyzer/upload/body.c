@@ -78,13 +78,7 @@ static void put_config(const struct ml_upload *upload, FILE *out) {
     const struct ml_profile *profile = upload->profile;
     const char *kind = ml_profile_trigger_name(profile->trigger.kind);
     const char *name = "MEMLOG_BACKGROUND_TRIGGER";
-    uint64_t sampling_bytes = 1;
 
-    for (size_t i = 0; i < profile->processes_count; i++) {
-        if (profile->processes[i].sampling_bytes > sampling_bytes) {
-            sampling_bytes = profile->processes[i].sampling_bytes;
-        }
-    }
     if (!kind[0]) {
         name = "MEMLOG_MANUAL_TRIGGER";
     } else if (strcmp(kind, "control") == 0) {
@@ -95,7 +89,7 @@ static void put_config(const struct ml_upload *upload, FILE *out) {
         out,
         "\r\n\r\n{\"mode\":\"SAMPLING_%" PRIu64 "\",\"category\":\"MEMLOG\",\"configs\":[{\"rule\":"
         "\"MEMLOG\",\"trigger_name\":\"%s\",\"category\":\"BENCHMARK_MEMORY_HEAVY\"}]}\r\n",
-        sampling_bytes,
+        ml_profile_sampling_bytes(profile),
         name
     );
 }
