@@ -5,10 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <unistd.h>
 
-#include "base/input_file.h"
 #include "tools/analyzer/model/search.h"
+#include "tools/analyzer/symbols/search.h"
 
 /* Longer lines are none of dump_syms' (names of templates reach some hundred thousand bytes). */
 enum { LINE_BYTES_MAX = 4 * 1024 * 1024 };
@@ -253,48 +252,10 @@ static const char *name_find(const struct ml_breakpad_names *names, uint32_t num
     return found ? found->text : "";
 }
 
-static void breakpad_sort(struct ml_breakpad *breakpad) {
-    if (breakpad->functions_count > 1) {
-        qsort(
-            breakpad->functions,
-            breakpad->functions_count,
-            sizeof breakpad->functions[0],
-            order_functions
-        );
-    }
-    if (breakpad->files.count > 1) {
-        qsort(
-            breakpad->files.items,
-            breakpad->files.count,
-            sizeof breakpad->files.items[0],
-            order_names
-        );
-    }
-    if (breakpad->origins.count > 1) {
-        qsort(
-            breakpad->origins.items,
-            breakpad->origins.count,
-            sizeof breakpad->origins.items[0],
-            order_names
-        );
-    }
-}
-
-/* NULL: no regular file, or it cannot be read. */
-static FILE *open_regular(const char *path) {
-    const int fd = ml_input_regular(path);
-    FILE *file = fd >= 0 ? fdopen(fd, "r") : NULL;
-
-    if (fd >= 0 && !file) {
-        close(fd);
-    }
-    return file;
-}
-
 bool ml_breakpad_read(
     struct ml_breakpad *breakpad, const char *path, const uint8_t *build_id, size_t build_id_bytes
 ) {
-    FILE *file = open_regular(path);
+    FILE *file = ml_symbol_text_open(path);
     char *line = NULL;
     size_t capacity = 0;
     size_t records = 0;
@@ -317,7 +278,9 @@ bool ml_breakpad_read(
         ml_breakpad_fini(breakpad);
         return false;
     }
-    breakpad_sort(breakpad);
+    ML_SORT(breakpad->functions, breakpad->functions_count, order_functions);
+    ML_SORT(breakpad->files.items, breakpad->files.count, order_names);
+    ML_SORT(breakpad->origins.items, breakpad->origins.count, order_names);
     return true;
 }
 

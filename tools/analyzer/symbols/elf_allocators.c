@@ -1,13 +1,14 @@
 #include "tools/analyzer/symbols/elf_allocators.h"
 
-#include <fcntl.h>
+#include <elfutils/libdwelf.h>
 #include <gelf.h>
 #include <libelf.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
+
+#include "base/input_file.h"
 
 enum {
     FILES_MAX = 64,           /* that are looked into for one dump */
@@ -44,32 +45,6 @@ static const struct ml_elf_allocator *known_of(const char *name) {
 
 /* An own malloc that is not exported: nobody but the file itself reaches it. */
 static const struct ml_elf_allocator own_malloc = {"an allocator of its own", "malloc"};
-
-static bool has_build_id(Elf *elf, struct ml_profile_text wanted) {
-    Elf_Scn *section = NULL;
-
-    for (section = elf_nextscn(elf, NULL); section; section = elf_nextscn(elf, section)) {
-        GElf_Shdr header;
-        Elf_Data *data = NULL;
-        size_t at = 0;
-        size_t name_at = 0;
-        size_t body_at = 0;
-        GElf_Nhdr note;
-
-        if (!gelf_getshdr(section, &header) || header.sh_type != SHT_NOTE) {
-            continue;
-        }
-        data = elf_getdata(section, NULL);
-        while (data && (at = gelf_getnote(data, at, &note, &name_at, &body_at)) > 0) {
-            if (note.n_type == NT_GNU_BUILD_ID && note.n_descsz == wanted.count_bytes &&
-                memcmp((const char *)data->d_buf + body_at, wanted.bytes, wanted.count_bytes) ==
-                    0) {
-                return true;
-            }
-        }
-    }
-    return false;
-}
 
 /* In one table of symbols; *has_malloc: a malloc of its own stands there. False: memlog is linked
  * in.
@@ -130,24 +105,23 @@ static bool look_at_elf(Elf *elf, struct ml_elf_allocator *out_allocator) {
 bool ml_elf_allocator_find(
     const char *path, struct ml_profile_text build_id, struct ml_elf_allocator *out_allocator
 ) {
-    bool found = false;
-    struct stat status;
-    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    const int fd = ml_input_regular(path);
     Elf *elf = NULL;
+    const void *id = NULL;
+    ssize_t id_bytes = 0;
+    bool found = false;
 
-    if (fd < 0) {
-        return false;
-    }
     (void)elf_version(EV_CURRENT);
-    if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode)) {
-        elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
+    elf = fd >= 0 ? elf_begin(fd, ELF_C_READ_MMAP, NULL) : NULL;
+    id_bytes = elf && elf_kind(elf) == ELF_K_ELF ? dwelf_elf_gnu_build_id(elf, &id) : 0;
+    if (id_bytes > 0 && (size_t)id_bytes == build_id.count_bytes &&
+        memcmp(id, build_id.bytes, build_id.count_bytes) == 0) {
+        found = look_at_elf(elf, out_allocator);
     }
-    if (elf) {
-        found = elf_kind(elf) == ELF_K_ELF && build_id.count_bytes > 0 &&
-                has_build_id(elf, build_id) && look_at_elf(elf, out_allocator);
-        (void)elf_end(elf);
+    (void)elf_end(elf);
+    if (fd >= 0) {
+        (void)close(fd);
     }
-    (void)close(fd);
     return found;
 }
 
@@ -159,8 +133,7 @@ struct seen {
 };
 
 static bool same_file(const struct seen *seen, const char *path, struct ml_profile_text build_id) {
-    return strcmp(seen->path, path) == 0 && seen->build_id.count_bytes == build_id.count_bytes &&
-           memcmp(seen->build_id.bytes, build_id.bytes, build_id.count_bytes) == 0;
+    return strcmp(seen->path, path) == 0 && ml_profile_text_eq(seen->build_id, build_id);
 }
 
 static const struct ml_elf_allocator *allocator_of(

@@ -1,6 +1,5 @@
 #include "tools/analyzer/symbols/perf_map.h"
 
-#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
@@ -10,6 +9,7 @@
 #include <unistd.h>
 
 #include "tools/analyzer/model/search.h"
+#include "tools/analyzer/symbols/search.h"
 
 /* Beyond it a map is no map. node writes some 100,000 lines in a long run. */
 enum { ENTRIES_MAX = 10 * 1000 * 1000 };
@@ -18,7 +18,7 @@ static bool is_ours(FILE *file, uint64_t since_ns) {
     struct stat status;
     uint64_t written_ns = 0;
 
-    if (fstat(fileno(file), &status) != 0 || !S_ISREG(status.st_mode)) {
+    if (fstat(fileno(file), &status) != 0) {
         return false;
     }
     written_ns = (uint64_t)status.st_mtim.tv_sec * 1000000000 + (uint64_t)status.st_mtim.tv_nsec;
@@ -63,19 +63,8 @@ static int order_entries(const void *left, const void *right) {
     return (a->line < b->line) - (a->line > b->line);
 }
 
-/* Anybody may make files in /tmp: a FIFO there would keep who opens it waiting. NULL: none. */
-static FILE *open_map(const char *path) {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
-
-    if (fd >= 0 && !file) {
-        close(fd);
-    }
-    return file;
-}
-
 bool ml_perf_map_read_file(struct ml_perf_map *map, const char *path, uint64_t since_ns) {
-    FILE *file = open_map(path);
+    FILE *file = ml_symbol_text_open(path);
     char *line = NULL;
     size_t capacity = 0;
     bool done = file && is_ours(file, since_ns);
@@ -87,9 +76,7 @@ bool ml_perf_map_read_file(struct ml_perf_map *map, const char *path, uint64_t s
     if (file) {
         fclose(file);
     }
-    if (map->count > 1) {
-        qsort(map->entries, map->count, sizeof map->entries[0], order_entries);
-    }
+    ML_SORT(map->entries, map->count, order_entries);
     return done && map->count > 0;
 }
 

@@ -78,6 +78,16 @@ void ml_symbol_search_environment(
     }
 }
 
+FILE *ml_symbol_text_open(const char *path) {
+    const int fd = ml_input_regular(path);
+    FILE *file = fd >= 0 ? fdopen(fd, "r") : NULL;
+
+    if (fd >= 0 && !file) {
+        close(fd);
+    }
+    return file;
+}
+
 struct ml_symbol_search *ml_symbol_search_new(const struct ml_symbol_search_options *options) {
     struct ml_symbol_search *search = calloc(1, sizeof *search);
 

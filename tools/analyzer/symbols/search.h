@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 /* What is looked for. */
 struct ml_symbol_wanted {
@@ -57,6 +58,10 @@ enum { ML_SYMBOL_CACHE_BYTES = 4096 };
 void ml_symbol_search_environment(
     struct ml_symbol_search_options *out_options, char out_cache[ML_SYMBOL_CACHE_BYTES]
 );
+
+/* A file of symbols as text. Anybody may make files in /tmp, and a FIFO there would keep who opens
+ * it waiting. NULL: no regular file, or it cannot be read. Owner: fclose. */
+FILE *ml_symbol_text_open(const char *path);
 
 struct ml_symbol_search;
 
