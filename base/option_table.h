@@ -62,6 +62,7 @@ struct ml_option {
 #define ML_TIME_TO(type, member) ML_OPTION_TO(ML_OPTION_TIME, struct ml_time, type, member)
 #define ML_TEXT_TO(type, member) ML_OPTION_TO(ML_OPTION_TEXT, const char *, type, member)
 #define ML_PATH_TO(type, member) ML_OPTION_TO(ML_OPTION_PATH, const char *, type, member)
+#define ML_READ_BY(function) .kind = ML_OPTION_OWN, .read = (function)
 #define ML_REGEX_TO(type, member) ML_OPTION_TO(ML_OPTION_REGEX, const char *, type, member)
 
 /* What stands beside the options. */

@@ -41,7 +41,7 @@ static bool read_name(void *to, const char *value, struct ml_error_message *why)
 }
 
 #define ROW_NAME(text)                                                                             \
-    { .name = "--name", .kind = ML_OPTION_OWN, .read = read_name, .value = "REGEX", .help = (text) }
+    { .name = "--name", ML_READ_BY(read_name), .value = "REGEX", .help = (text) }
 #define WHICH "which process? 'memlog ps' lists them"
 
 static const struct ml_option start_options[] = {

@@ -73,11 +73,6 @@ static bool check_forbidden(
 
 /* ---- a program */
 
-static const char *base_name(const char *path) {
-    const char *slash = strrchr(path, '/');
-    return slash != NULL ? slash + 1 : path;
-}
-
 /* What is seen of programs that serve most of their memory themselves. */
 static void hint_at_own_memory(struct ml_findings *findings, const char *name) {
     static const struct {
@@ -111,7 +106,7 @@ static void try_program(struct ml_findings *findings, char *const *argv) {
     switch (result) {
     case ML_ATTEMPT_REACHED:
         ml_doctor_find(findings, ML_DOCTOR_OK, "program", "%s can be profiled", argv[0]);
-        hint_at_own_memory(findings, base_name(argv[0]));
+        hint_at_own_memory(findings, basename(argv[0]));
         ml_doctor_find(
             findings,
             ML_DOCTOR_NOTE,

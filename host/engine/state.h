@@ -40,18 +40,20 @@ struct ml_gap {
     char reason[256];
 };
 
-struct ml_cgroups;
-struct ml_connections;
-struct ml_dump_jobs;
-struct ml_dump_requests;
-struct ml_engine_triggers;
-struct ml_finish;
-struct ml_list;
-struct ml_peak;
-struct ml_rates;
-struct ml_supervisor;
-struct ml_targets;
-struct ml_watch;
+/* What the modules of the engine keep of it, each for itself alone. */
+#define ML_ENGINE_PARTS(PART)                                                                      \
+    PART(ml_cgroups, cgroups)                                                                      \
+    PART(ml_connections, connections)                                                              \
+    PART(ml_dump_jobs, jobs)                                                                       \
+    PART(ml_dump_requests, requests)                                                               \
+    PART(ml_finish, finish)                                                                        \
+    PART(ml_list, list)                                                                            \
+    PART(ml_peak, peak)                                                                            \
+    PART(ml_rates, rates)                                                                          \
+    PART(ml_supervisor, supervisor)                                                                \
+    PART(ml_targets, targets)                                                                      \
+    PART(ml_engine_triggers, triggers)                                                             \
+    PART(ml_watch, watch)
 
 /* What people are told once a run. */
 enum ml_said {
@@ -96,19 +98,9 @@ struct ml_engine {
     struct ml_gap gaps[ML_GAPS_MAX];
     uint32_t gaps_count;
     struct ml_uploader *uploader; /* NULL: nothing leaves */
-    /* Each is its own module's alone. */
-    struct ml_cgroups *cgroups;
-    struct ml_connections *connections;
-    struct ml_dump_jobs *jobs;
-    struct ml_dump_requests *requests;
-    struct ml_finish *finish;
-    struct ml_list *list;
-    struct ml_peak *peak;
-    struct ml_rates *rates;
-    struct ml_supervisor *supervisor;
-    struct ml_targets *targets;
-    struct ml_engine_triggers *triggers;
-    struct ml_watch *watch;
+#define POINTER(type, name) struct type *name;
+    ML_ENGINE_PARTS(POINTER)
+#undef POINTER
 };
 
 __attribute__((format(printf, 2, 3))) void

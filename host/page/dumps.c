@@ -270,8 +270,7 @@ static void on_dumped(void *context, const char *path, bool complete, const char
         ml_page_answer_error(request, 409, "no dump was taken: %s", trouble);
         return;
     }
-    const char *slash = strrchr(path, '/');
-    const char *name = slash != NULL ? slash + 1 : path;
+    const char *name = basename(path);
     json_t *answer = json_object();
     (void)json_object_set_new(answer, "id", ml_page_text(name, id_digits(name)));
     ml_page_set_text(answer, "file", name);

@@ -16,9 +16,8 @@ struct sending {
 };
 
 static json_t *dump_of(const char *path) {
-    const char *slash = strrchr(path, '/');
     json_t *answer = json_object();
-    ml_page_set_text(answer, "file", slash != NULL ? slash + 1 : path);
+    ml_page_set_text(answer, "file", basename(path));
     ml_page_set_text(answer, "path", path);
     return answer;
 }

@@ -112,8 +112,7 @@ extern const char *const ml_stack_mode_names[];
     }
 #define ML_ROWS_PAGE(type, read_page, remote)                                                      \
     {.name = "--page",                                                                             \
-     .kind = ML_OPTION_OWN,                                                                        \
-     .read = (read_page),                                                                          \
+     ML_READ_BY(read_page),                                                                        \
      .is_value_optional = true,                                                                    \
      .value = "[ADDRESS:]PORT|unix:PATH",                                                          \
      .help = "where the live page is: 127.0.0.1 and a free port (default); its address with a "    \

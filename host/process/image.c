@@ -36,15 +36,10 @@ const char *ml_image_text(enum ml_image_kind kind) {
     return "it started but never reached memlog";
 }
 
-static const char *base_name(const char *path) {
-    const char *slash = strrchr(path, '/');
-    return slash != NULL ? slash + 1 : path;
-}
-
 /* glibc's loaders: ld-linux-ARCH.so.N, before 2.34 as a link to ld-2.N.so. musl's begin with
  * ld-musl, which is a link to its libc.so. */
 static bool is_glibc_loader(const char *path) {
-    const char *name = base_name(path);
+    const char *name = basename(path);
     return strncmp(name, "ld-linux", 8) == 0 || strncmp(name, "ld-2.", 5) == 0 ||
            strncmp(name, "ld64.so", 7) == 0;
 }

@@ -321,9 +321,8 @@ void ml_uploader_close(struct ml_uploader *take_uploader) {
 /* The program's base name; "" in a program that links the host. */
 static void take_program(const struct ml_options *options, struct ml_spool_item *item) {
     const char *program = options->program != NULL ? options->program[0] : NULL;
-    const char *slash = program != NULL ? strrchr(program, '/') : NULL;
-    const char *name = slash != NULL ? slash + 1 : program;
-    if (name != NULL) {
+    if (program != NULL) {
+        const char *name = basename(program);
         (void)ml_printable_copy(name, strlen(name), item->program, sizeof(item->program));
     }
 }

@@ -52,16 +52,14 @@ static bool answer_hello(
     bool wanted,
     int write_fd
 ) {
-    const struct ml_options *options = engine->options;
-    const bool own = member->sampling_bytes != 0;
+    const struct ml_control_page *control = &member->endpoint.control;
     const struct memlog_client_hello_reply reply = {
         .params =
             {.verdict = wanted ? MEMLOG_CLIENT_VERDICT_RECORD : MEMLOG_CLIENT_VERDICT_DORMANT,
-             .stack_mode = own ? (enum memlog_client_stack_mode)member->stack_mode
-                               : (enum memlog_client_stack_mode)options->stack_mode,
-             .sampling_bytes = own ? member->sampling_bytes : options->sampling_bytes,
-             .staging_slots = options->staging_slots,
-             .unwind_check = options->unwind_check},
+             .stack_mode = (enum memlog_client_stack_mode)control->stack_mode,
+             .sampling_bytes = control->sampling_bytes,
+             .staging_slots = engine->options->staging_slots,
+             .unwind_check = control->unwind_check},
         .has_event_pipe = true,
         .event_pipe = write_fd,
         .has_staging = true,
@@ -75,31 +73,32 @@ static bool answer_hello(
 }
 
 const char *ml_engine_not_profiled_text(enum memlog_client_not_profiled_reason reason) {
-    switch (reason) {
-    case MEMLOG_CLIENT_NOT_PROFILED_REASON_STATIC:
-        return ml_image_text(ML_IMAGE_STATIC);
-    case MEMLOG_CLIENT_NOT_PROFILED_REASON_OTHER_LOADER:
-        return ml_image_text(ML_IMAGE_OTHER_LOADER);
-    case MEMLOG_CLIENT_NOT_PROFILED_REASON_OTHER_ARCHITECTURE:
-        return "of another architecture than memlog";
-    case MEMLOG_CLIENT_NOT_PROFILED_REASON_SETUID:
-        return ml_image_text(ML_IMAGE_SETUID);
-    case MEMLOG_CLIENT_NOT_PROFILED_REASON_LIBRARY_NOT_VISIBLE:
-        return "libmemlog.so is not visible in its root directory";
-    case MEMLOG_CLIENT_NOT_PROFILED_REASON_SOCKET_NOT_VISIBLE:
-        return "memlog's socket is not visible in its root directory (a /tmp of its own?)";
-    case MEMLOG_CLIENT_NOT_PROFILED_REASON_UNREADABLE:
-        return ml_image_text(ML_IMAGE_UNREADABLE);
-    case MEMLOG_CLIENT_NOT_PROFILED_REASON_HANDSHAKE_FAILED:
-        return "it started, but found no host in time";
-    case MEMLOG_CLIENT_NOT_PROFILED_REASON_NO_DESCRIPTORS:
-        return "not recorded: it has too few descriptors left for memlog's (ulimit -n)";
-    case MEMLOG_CLIENT_NOT_PROFILED_REASON_NO_ROOM:
-        return "not recorded: its limits leave memlog no room (ulimit -v, -d, -f), or its kernel";
-    case MEMLOG_CLIENT_NOT_PROFILED_REASON_SANITIZER:
-        return "a sanitizer's run-time is in it";
+    static const struct {
+        const char *text; /* NULL: as is said of such an image */
+        enum ml_image_kind kind;
+    } texts[] = {
+        [MEMLOG_CLIENT_NOT_PROFILED_REASON_STATIC] = {.kind = ML_IMAGE_STATIC},
+        [MEMLOG_CLIENT_NOT_PROFILED_REASON_OTHER_LOADER] = {.kind = ML_IMAGE_OTHER_LOADER},
+        [MEMLOG_CLIENT_NOT_PROFILED_REASON_OTHER_ARCHITECTURE] =
+            {"of another architecture than memlog"},
+        [MEMLOG_CLIENT_NOT_PROFILED_REASON_SETUID] = {.kind = ML_IMAGE_SETUID},
+        [MEMLOG_CLIENT_NOT_PROFILED_REASON_LIBRARY_NOT_VISIBLE] =
+            {"libmemlog.so is not visible in its root directory"},
+        [MEMLOG_CLIENT_NOT_PROFILED_REASON_SOCKET_NOT_VISIBLE] =
+            {"memlog's socket is not visible in its root directory (a /tmp of its own?)"},
+        [MEMLOG_CLIENT_NOT_PROFILED_REASON_UNREADABLE] = {.kind = ML_IMAGE_UNREADABLE},
+        [MEMLOG_CLIENT_NOT_PROFILED_REASON_HANDSHAKE_FAILED] =
+            {"it started, but found no host in time"},
+        [MEMLOG_CLIENT_NOT_PROFILED_REASON_NO_DESCRIPTORS] =
+            {"not recorded: it has too few descriptors left for memlog's (ulimit -n)"},
+        [MEMLOG_CLIENT_NOT_PROFILED_REASON_NO_ROOM] =
+            {"not recorded: its limits leave memlog no room (ulimit -v, -d, -f), or its kernel"},
+        [MEMLOG_CLIENT_NOT_PROFILED_REASON_SANITIZER] = {"a sanitizer's run-time is in it"},
+    };
+    if ((size_t)reason >= sizeof(texts) / sizeof(texts[0])) {
+        return "for an unknown reason";
     }
-    return "for an unknown reason";
+    return texts[reason].text != NULL ? texts[reason].text : ml_image_text(texts[reason].kind);
 }
 
 /* Of the program that is about to say Hello on this connection. */
@@ -156,11 +155,7 @@ static void on_hello(
     ml_list_walk_soon(engine);
     member->allocator = connection->allocator;
     bool wanted = ml_targets_want(engine, member);
-    struct ml_control_page page = ml_engine_control_page(engine, wanted);
-    if (member->sampling_bytes != 0) {
-        page.sampling_bytes = member->sampling_bytes;
-        page.stack_mode = member->stack_mode;
-    }
+    const struct ml_control_page page = ml_member_control_page(engine, member, wanted);
     int write_fd = -1;
     if (ml_endpoint_make(
             &member->endpoint, &engine->budget, engine->options->staging_slots, &page, &write_fd

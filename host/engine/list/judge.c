@@ -39,7 +39,7 @@ static bool take_told_reason(struct ml_engine *engine, struct ml_unrecorded *one
             item->is_listed = true;
             ml_list_set_reason(one, reason_in_list(item->reason));
             if (!ml_list_has_name(one) && item->path != NULL && item->path[0] != '\0') {
-                ml_list_copy_identity(one, ml_list_base_of(item->path), item->path, NULL);
+                ml_list_copy_identity(one, basename(item->path), item->path, NULL);
             }
             return true;
         }

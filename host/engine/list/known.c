@@ -53,11 +53,6 @@ uint32_t ml_list_id_of(struct ml_list_somebody somebody) {
                                    : (somebody.one != NULL ? somebody.one->id : somebody.gone_id);
 }
 
-const char *ml_list_base_of(const char *path) {
-    const char *slash = strrchr(path, '/');
-    return slash != NULL ? slash + 1 : path;
-}
-
 bool ml_list_has_name(const struct ml_unrecorded *one) {
     return one->executable != NULL || strcmp(one->name, no_name) != 0;
 }
@@ -81,10 +76,9 @@ bool ml_list_told_of(const struct ml_not_profiled *item, const struct ml_unrecor
     if (item->pid != one->pid && item->pid != one->parent_pid) {
         return false;
     }
-    return path[0] == '\0'
-               ? item->pid == one->pid
-               : strcmp(ml_list_base_of(path), ml_list_base_of(own)) == 0 ||
-                     strncmp(ml_list_base_of(path), one->name, sizeof(one->name) - 1) == 0;
+    return path[0] == '\0' ? item->pid == one->pid
+                           : strcmp(basename(path), basename(own)) == 0 ||
+                                 strncmp(basename(path), one->name, sizeof(one->name) - 1) == 0;
 }
 
 void ml_list_copy_identity(

@@ -68,9 +68,6 @@ void ml_list_copy_identity(
     struct ml_unrecorded *one, const char *name, const char *path, char *const *argv
 );
 
-/* The last part of a path. */
-const char *ml_list_base_of(const char *path);
-
 /* Its image is another one now; what was known is of the one before. */
 void ml_list_forget_identity(struct ml_unrecorded *one);
 

@@ -58,7 +58,7 @@ inherit(struct ml_engine *engine, struct ml_unrecorded *one, struct ml_list_some
         ml_list_set_reason(one, is_of_lost ? idle_text : other->reason);
     } else if (one->pid == engine->root && engine->root_argv != NULL) {
         /* It may have ended before anybody can look at it. */
-        ml_list_copy_identity(one, ml_list_base_of(engine->root_argv[0]), "", engine->root_argv);
+        ml_list_copy_identity(one, basename(engine->root_argv[0]), "", engine->root_argv);
     } else if (one->parent_pid == getpid() && engine->root == getpid()) {
         ml_list_set_reason(one, embedder_text);
     }

@@ -5,17 +5,22 @@
 
 #include "host/engine/members/targets.h"
 
-struct ml_control_page ml_engine_control_page(const struct ml_engine *engine, bool enabled) {
+struct ml_control_page ml_member_control_page(
+    const struct ml_engine *engine, const struct ml_member *member, bool enabled
+) {
+    const struct ml_options *options = engine->options;
+    const bool has_own = member->sampling_bytes != 0;
     return (struct ml_control_page){
         .fork_enabled = ml_targets_want_forked(engine) ? 1 : 0,
         .enabled = enabled ? 1 : 0,
-        .sampling_bytes = engine->options->sampling_bytes,
+        .sampling_bytes = has_own ? member->sampling_bytes : options->sampling_bytes,
         .all_sampled = 1, /* nothing has been recorded yet */
-        .stack_mode = (uint32_t)engine->options->stack_mode,
-        .overrun = (uint32_t)engine->options->overrun,
-        .unwind_check = engine->options->unwind_check,
+        .stack_mode = has_own ? member->stack_mode : (uint32_t)options->stack_mode,
+        .overrun = (uint32_t)options->overrun,
+        .unwind_check = options->unwind_check,
         .clock = (uint32_t)engine->clock,
         .fork_pipe_bytes = engine->fork_pipe_bytes,
+        .profile = member->profile,
     };
 }
 
@@ -33,12 +38,7 @@ void ml_engine_tell_pipes(struct ml_engine *engine) {
 }
 
 enum ml_status ml_member_enable(struct ml_engine *engine, struct ml_member *member, bool enabled) {
-    struct ml_control_page page = ml_engine_control_page(engine, enabled);
-    page.profile = member->profile;
-    if (member->sampling_bytes != 0) {
-        page.sampling_bytes = member->sampling_bytes;
-        page.stack_mode = member->stack_mode;
-    }
+    const struct ml_control_page page = ml_member_control_page(engine, member, enabled);
     return ml_endpoint_control(&member->endpoint, &page);
 }
 

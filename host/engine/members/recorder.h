@@ -5,8 +5,10 @@
 
 #include "host/engine/state.h"
 
-/* What a control page says first. */
-struct ml_control_page ml_engine_control_page(const struct ml_engine *engine, bool enabled);
+/* What a control page says at the beginning of a profile. */
+struct ml_control_page ml_member_control_page(
+    const struct ml_engine *engine, const struct ml_member *member, bool enabled
+);
 
 /* Say in its control page whether it shall record, in its present profile. */
 ML_NODISCARD enum ml_status

@@ -82,18 +82,8 @@ static void on_member_end(struct ml_engine *engine, const struct ml_member *memb
 /* The engine and what its modules keep of it. */
 struct whole {
     struct ml_engine engine; /* first: who frees it frees all */
-    struct ml_cgroups cgroups;
-    struct ml_connections connections;
-    struct ml_dump_jobs jobs;
-    struct ml_dump_requests requests;
-    struct ml_finish finish;
-    struct ml_list list;
-    struct ml_peak peak;
-    struct ml_rates rates;
-    struct ml_supervisor supervisor;
-    struct ml_targets targets;
-    struct ml_engine_triggers triggers;
-    struct ml_watch watch;
+#define WHOLE(type, name) struct type name;
+    ML_ENGINE_PARTS(WHOLE)
 };
 
 static struct ml_engine *engine_new(void) {
@@ -102,18 +92,8 @@ static struct ml_engine *engine_new(void) {
         return NULL;
     }
     struct ml_engine *engine = &whole->engine;
-    engine->cgroups = &whole->cgroups;
-    engine->connections = &whole->connections;
-    engine->jobs = &whole->jobs;
-    engine->requests = &whole->requests;
-    engine->finish = &whole->finish;
-    engine->list = &whole->list;
-    engine->peak = &whole->peak;
-    engine->rates = &whole->rates;
-    engine->supervisor = &whole->supervisor;
-    engine->targets = &whole->targets;
-    engine->triggers = &whole->triggers;
-    engine->watch = &whole->watch;
+#define POINT(type, name) engine->name = &whole->name;
+    ML_ENGINE_PARTS(POINT)
     engine->on_member_end = on_member_end;
     engine->phase = ML_PHASE_RUNNING;
     engine->service_state = ML_ENGINE_STARTING;
