@@ -12,12 +12,10 @@
 #include "host/cli/attempt.h"
 #include "host/cli/commands.h"
 #include "host/cli/doctor_internal.h"
-#include "host/cli/run.h"
 #include "host/policy/trigger_rules.h"
 #include "host/process/cgroup_info.h"
 #include "host/process/image.h"
 #include "host/process/info.h"
-#include "host/process/log.h"
 #include "host/process/never_list.h"
 #include "host/process/paths.h"
 #include "host/process/probe.h"
@@ -95,6 +93,10 @@ static void hint_at_own_memory(struct ml_findings *findings, const char *name) {
     }
 }
 
+static void runs_unprofiled(struct ml_findings *findings, const char *name, const char *why) {
+    ml_doctor_find(findings, ML_DOCTOR_FAIL, "program", "%s: %s; it runs unprofiled", name, why);
+}
+
 /* Its image could take the preload: whether it does. */
 static void try_program(struct ml_findings *findings, char *const *argv) {
     struct ml_error_message error = {.text = ""};
@@ -133,7 +135,7 @@ static void try_program(struct ml_findings *findings, char *const *argv) {
     case ML_ATTEMPT_REFUSED:
         break;
     }
-    ml_doctor_find(findings, ML_DOCTOR_FAIL, "program", "%s: %s; it runs unprofiled", argv[0], why);
+    runs_unprofiled(findings, argv[0], why);
 }
 
 static void check_environment(struct ml_findings *findings) {
@@ -157,11 +159,9 @@ check_program(struct ml_findings *findings, const struct ml_never_list *never, c
         ml_command_line_fini(&line);
     }
     const enum ml_image_kind kind = ml_probe_program(argv);
-    switch (kind) {
-    case ML_IMAGE_PRELOADABLE:
+    if (kind == ML_IMAGE_PRELOADABLE) {
         try_program(findings, argv);
-        break;
-    case ML_IMAGE_GONE:
+    } else if (kind == ML_IMAGE_GONE) {
         ml_doctor_find(
             findings,
             ML_DOCTOR_FAIL,
@@ -169,17 +169,8 @@ check_program(struct ml_findings *findings, const struct ml_never_list *never, c
             "%s could not be tried: there is no such program, or this system permits no ptrace",
             argv[0]
         );
-        break;
-    default:
-        ml_doctor_find(
-            findings,
-            ML_DOCTOR_FAIL,
-            "program",
-            "%s: %s; it runs unprofiled",
-            argv[0],
-            ml_image_text(kind)
-        );
-        break;
+    } else {
+        runs_unprofiled(findings, argv[0], ml_image_text(kind));
     }
     check_environment(findings);
 }
@@ -311,40 +302,23 @@ check_process(struct ml_findings *findings, const struct ml_never_list *never, u
         return;
     }
     const enum ml_image_kind kind = ml_image_look((pid_t)pid);
+    const char *why = ml_image_text(kind);
     if (kind == ML_IMAGE_GONE && kill((pid_t)pid, 0) != 0 && errno == ESRCH) {
         ml_doctor_find(findings, ML_DOCTOR_FAIL, "process", "there is no process %" PRIu32, pid);
-    } else if (kind == ML_IMAGE_GONE) {
-        ml_doctor_find(
-            findings,
-            ML_DOCTOR_FAIL,
-            "process",
-            "it has no program in memory: it is of the kernel's own, or has ended"
-        );
-    } else if (kind == ML_IMAGE_UNREADABLE) {
-        ml_doctor_find(
-            findings,
-            ML_DOCTOR_FAIL,
-            "process",
-            "it is another user's, or forbids to be looked at: ask as that user, or as root"
-        );
-    } else if (kind != ML_IMAGE_PRELOADABLE) {
-        ml_doctor_find(findings, ML_DOCTOR_FAIL, "process", "%s", ml_image_text(kind));
-    } else if (ml_process_maps((pid_t)pid, ML_PRELOAD_FILE)) {
-        ml_doctor_find(
-            findings,
-            ML_DOCTOR_FAIL,
-            "process",
-            "memlog is loaded into it, but its host is not the newest one of yours, or has ended"
-        );
-    } else {
-        ml_doctor_find(
-            findings,
-            ML_DOCTOR_FAIL,
-            "process",
-            "memlog is not loaded into it, and enters no process that runs: start it under memlog "
-            "run, or with the variables of memlog env"
-        );
+        return;
     }
+    if (kind == ML_IMAGE_GONE) {
+        why = "it has no program in memory: it is of the kernel's own, or has ended";
+    } else if (kind == ML_IMAGE_UNREADABLE) {
+        why = "it is another user's, or forbids to be looked at: ask as that user, or as root";
+    } else if (kind == ML_IMAGE_PRELOADABLE && ml_process_maps((pid_t)pid, ML_PRELOAD_FILE)) {
+        why = "memlog is loaded into it, but its host is not the newest one of yours, or has ended";
+    } else if (kind == ML_IMAGE_PRELOADABLE) {
+        why =
+            "memlog is not loaded into it, and enters no process that runs: start it under memlog "
+            "run, or with the variables of memlog env";
+    }
+    ml_doctor_find(findings, ML_DOCTOR_FAIL, "process", "%s", why);
 }
 
 /* ---- */

@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "base/printable.h"
-#include "host/cli/commands.h"
 #include "host/cli/doctor_internal.h"
 #include "host/process/paths.h"
 #include "host/process/self_test.h"

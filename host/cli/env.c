@@ -1,5 +1,4 @@
 /* `memlog env`. Room: host. Context: its own process. */
-#include <stdbool.h>
 #include <stdio.h>
 
 #include "host/cli/commands.h"

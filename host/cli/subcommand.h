@@ -5,7 +5,6 @@
 #ifndef MEMLOG_HOST_CLI_SUBCOMMAND_H
 #define MEMLOG_HOST_CLI_SUBCOMMAND_H
 
-#include <stddef.h>
 #include <stdio.h>
 
 #include "base/option_table.h"

@@ -11,8 +11,6 @@
 #include "host/engine/processes/member.h"
 #include "host/engine/service/link.h"
 #include "host/engine/processes/unrecorded.h"
-#include "host/process/events.h"
-#include "host/sockets/endpoint.h"
 #include "host/sockets/socket_directory.h"
 #include "host/upload/uploader.h"
 #include "ipc/channel/channel.h"

@@ -6,11 +6,9 @@
 #ifndef MEMLOG_HOST_PAGE_ANALYZER_H
 #define MEMLOG_HOST_PAGE_ANALYZER_H
 
-#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "base/error_message.h"
 #include "host/process/info.h"
 #include "host/process/launcher.h"
 #include "ipc/wire/ml_status.h"

@@ -1,5 +1,4 @@
 /* Server-sent events: an answer without an end. Room: host. */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -6,7 +6,6 @@
 #ifndef MEMLOG_HOST_PAGE_PAGE_H
 #define MEMLOG_HOST_PAGE_PAGE_H
 
-#include <stdbool.h>
 #include <sys/types.h>
 
 #include "base/error_message.h"

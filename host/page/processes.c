@@ -1,7 +1,6 @@
 /* The page's processes: who they are, what they hold, start and stop. Room: host. */
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/size.h"

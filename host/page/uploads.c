@@ -5,7 +5,6 @@
 
 #include "host/page/internal.h"
 #include "host/upload/uploader.h"
-#include "host/upload/uploader.h"
 
 /* Somebody waits for a report to leave. */
 struct sending {

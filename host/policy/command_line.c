@@ -1,5 +1,6 @@
 #include "host/policy/command_line.h"
 
+#include <argz.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -52,21 +53,12 @@ enum ml_status ml_command_line_from_bytes(
 }
 
 enum ml_status ml_command_line_from_argv(struct ml_command_line *out_line, char *const *argv) {
-    size_t total_bytes = 0;
-    for (size_t i = 0; argv[i] != NULL; i++) {
-        total_bytes += strlen(argv[i]) + 1;
-    }
-    char *bytes = malloc(total_bytes + 1);
-    if (bytes == NULL) {
+    char *bytes = NULL;
+    size_t count_bytes = 0;
+    if (argz_create(argv, &bytes, &count_bytes) != 0) {
         return ML_ENV_MEMORY;
     }
-    char *pos = bytes;
-    for (size_t i = 0; argv[i] != NULL; i++) {
-        size_t argument = strlen(argv[i]) + 1;
-        memcpy(pos, argv[i], argument);
-        pos += argument;
-    }
-    enum ml_status status = ml_command_line_from_bytes(out_line, bytes, total_bytes);
+    const enum ml_status status = ml_command_line_from_bytes(out_line, bytes, count_bytes);
     free(bytes);
     return status;
 }

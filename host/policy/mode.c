@@ -2,7 +2,6 @@
 
 #include <stddef.h>
 #include <stdio.h>
-#include <string.h>
 
 const char *const ml_mode_names[ML_MODE_COUNT + 1] = {
     [ML_MODE_NONE] = "none",

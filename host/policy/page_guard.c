@@ -1,7 +1,6 @@
 #include "host/policy/page_guard.h"
 
 #include <arpa/inet.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

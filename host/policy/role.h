@@ -7,7 +7,6 @@
 #define MEMLOG_HOST_POLICY_ROLE_H
 
 #include <stdbool.h>
-#include <stddef.h>
 
 #include "base/error_message.h"
 #include "host/policy/command_line.h"

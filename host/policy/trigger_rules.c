@@ -127,13 +127,7 @@ enum ml_status ml_trigger_rules_threshold(
 
 /* "section.name". */
 static const char *words_of(const char *section, const char *name, char out[64]) {
-    const size_t section_count = strnlen(section, 30);
-    const size_t name_count = strnlen(name, 30);
-    memcpy(out, section, section_count);
-    out[section_count] = '.';
-    const size_t dot = section_count > 0 ? 1 : 0;
-    memcpy(out + section_count + dot, name, name_count);
-    out[section_count + dot + name_count] = '\0';
+    (void)snprintf(out, 64, "%.30s%s%.30s", section, section[0] != '\0' ? "." : "", name);
     return out;
 }
 

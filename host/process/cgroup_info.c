@@ -1,7 +1,6 @@
 #include "host/process/cgroup_info.h"
 
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,6 @@
 #include "host/process/image.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -11,29 +10,20 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/descriptor.h"
-
 /* Looks, and the time between two: an exec maps its image within far less. */
 enum { LOOKS_MAX = 20, LOOK_PAUSE_NS = 200000 };
 
 const char *ml_image_text(enum ml_image_kind kind) {
-    switch (kind) {
-    case ML_IMAGE_GONE:
-        return "it ended before memlog could look at it";
-    case ML_IMAGE_STATIC:
-        return "statically linked: there is no dynamic loader that could load memlog";
-    case ML_IMAGE_OTHER_LOADER:
-        return "its dynamic loader is not glibc's";
-    case ML_IMAGE_32_BIT:
-        return "a 32-bit program";
-    case ML_IMAGE_SETUID:
-        return "setuid or setgid: its loader drops the preload";
-    case ML_IMAGE_UNREADABLE:
-        return "it may not be looked at";
-    case ML_IMAGE_PRELOADABLE:
-        break;
-    }
-    return "it started but never reached memlog";
+    static const char *const texts[] = {
+        [ML_IMAGE_PRELOADABLE] = "it started but never reached memlog",
+        [ML_IMAGE_GONE] = "it ended before memlog could look at it",
+        [ML_IMAGE_STATIC] = "statically linked: there is no dynamic loader that could load memlog",
+        [ML_IMAGE_OTHER_LOADER] = "its dynamic loader is not glibc's",
+        [ML_IMAGE_32_BIT] = "a 32-bit program",
+        [ML_IMAGE_SETUID] = "setuid or setgid: its loader drops the preload",
+        [ML_IMAGE_UNREADABLE] = "it may not be looked at",
+    };
+    return texts[kind];
 }
 
 /* glibc's loaders: ld-linux-ARCH.so.N, before 2.34 as a link to ld-2.N.so. musl's begin with
@@ -92,15 +82,11 @@ static enum ml_image_kind judge(const struct scan *scan) {
     return scan->is_complete ? ML_IMAGE_STATIC : ML_IMAGE_GONE;
 }
 
-enum ml_image_kind ml_image_from_maps(const char *maps) {
+enum ml_image_kind ml_image_from_maps(FILE *maps) {
+    char line[PATH_MAX + 128];
     struct scan scan = {.is_complete = false};
-    while (*maps != '\0') {
-        const size_t count = strcspn(maps, "\n");
-        char line[640];
-        (void)snprintf(line, sizeof(line), "%.*s", (int)(count < 639 ? count : 639), maps);
+    while (fgets(line, sizeof(line), maps) != NULL) {
         scan_line(&scan, line);
-        maps += count;
-        maps += *maps == '\n' ? 1 : 0;
     }
     return judge(&scan);
 }
@@ -125,23 +111,16 @@ static bool is_forbidden(int error) {
  * one moment's truth; one that has run for long has its loader far behind. */
 static enum ml_image_kind look_once(pid_t pid) {
     char path[64];
-    char line[PATH_MAX + 128];
-    struct scan scan = {.is_complete = false};
     (void)snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    FILE *file = fd >= 0 ? fdopen(fd, "r") : NULL;
+    FILE *file = fopen(path, "re");
     if (file == NULL) {
-        const bool forbidden = is_forbidden(errno);
-        ml_descriptor_close(&fd);
-        return forbidden ? ML_IMAGE_UNREADABLE : ML_IMAGE_GONE;
+        return is_forbidden(errno) ? ML_IMAGE_UNREADABLE : ML_IMAGE_GONE;
     }
     errno = 0;
-    while (fgets(line, sizeof(line), file) != NULL) {
-        scan_line(&scan, line);
-    }
+    const enum ml_image_kind kind = ml_image_from_maps(file);
     const bool forbidden = ferror(file) != 0 && is_forbidden(errno);
     (void)fclose(file);
-    return forbidden ? ML_IMAGE_UNREADABLE : judge(&scan);
+    return forbidden ? ML_IMAGE_UNREADABLE : kind;
 }
 
 enum ml_image_kind ml_image_peek(pid_t pid) {

@@ -6,7 +6,7 @@
 #ifndef MEMLOG_HOST_PROCESS_IMAGE_H
 #define MEMLOG_HOST_PROCESS_IMAGE_H
 
-#include <stddef.h>
+#include <stdio.h>
 #include <sys/types.h>
 
 /* What a look at a fresh image tells. */
@@ -24,7 +24,7 @@ enum ml_image_kind {
 const char *ml_image_text(enum ml_image_kind kind);
 
 /* From the text of /proc/PID/maps. ML_IMAGE_GONE when it holds no image (yet). */
-enum ml_image_kind ml_image_from_maps(const char *maps);
+enum ml_image_kind ml_image_from_maps(FILE *maps);
 
 /* Look at a process that has just made its exec; waits a few milliseconds at most for the kernel to
  * have it mapped. */

@@ -1,6 +1,7 @@
 #include "host/process/launcher.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -10,7 +10,6 @@
 #define MEMLOG_HOST_PROCESS_LAUNCHER_H
 
 #include <signal.h>
-#include <stdbool.h>
 #include <sys/resource.h>
 #include <sys/types.h>
 

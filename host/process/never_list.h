@@ -7,7 +7,6 @@
 #define MEMLOG_HOST_PROCESS_NEVER_LIST_H
 
 #include <limits.h>
-#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 

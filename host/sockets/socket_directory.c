@@ -221,10 +221,6 @@ static bool is_own_folder(const char *path) {
            (facts.st_mode & 077) == 0;
 }
 
-static bool make_own_folder(const char *path) {
-    return (mkdir(path, 0700) == 0 || errno == EEXIST) && is_own_folder(path);
-}
-
 /* Room for a name of 16 digits, a pid and the suffix. */
 enum { COMMAND_FOLDER_BYTES = ML_SOCKET_DIRECTORY_PATH_BYTES - 42 };
 
@@ -234,9 +230,17 @@ struct command_folders {
     uint32_t count;
 };
 
+/* Only one that is this user's own. */
 static void add_folder(struct command_folders *folders, const char *path) {
-    if (folders->count < COMMAND_FOLDERS_MAX && strlen(path) < COMMAND_FOLDER_BYTES) {
+    if (folders->count < COMMAND_FOLDERS_MAX && strlen(path) < COMMAND_FOLDER_BYTES &&
+        is_own_folder(path)) {
         (void)snprintf(folders->paths[folders->count++], COMMAND_FOLDER_BYTES, "%s", path);
+    }
+}
+
+static void make_and_add_folder(struct command_folders *folders, const char *path) {
+    if (mkdir(path, 0700) == 0 || errno == EEXIST) {
+        add_folder(folders, path);
     }
 }
 
@@ -253,9 +257,7 @@ static void add_random_folders(struct command_folders *folders, const char *plai
         char path[PATH_MAX];
         if (strncmp(entry->d_name, name, count) == 0 && entry->d_name[count] == '.') {
             (void)snprintf(path, sizeof(path), "/tmp/%s", entry->d_name);
-            if (is_own_folder(path)) {
-                add_folder(folders, path);
-            }
+            add_folder(folders, path);
         }
     }
     (void)closedir(directory);
@@ -271,26 +273,20 @@ static void find_folders(struct command_folders *folders, bool make) {
     if (runtime != NULL && runtime[0] == '/' && stat(runtime, &facts) == 0 &&
         facts.st_uid == geteuid()) {
         (void)snprintf(path, sizeof(path), "%.1024s/memlog", runtime);
-        if (make_own_folder(path)) {
-            add_folder(folders, path);
-        }
+        make_and_add_folder(folders, path);
     }
     if (folders->count > 0) {
         return;
     }
     (void)snprintf(path, sizeof(path), "/tmp/memlog-%u", (unsigned)geteuid());
-    if (make_own_folder(path)) {
-        add_folder(folders, path);
-    }
+    make_and_add_folder(folders, path);
     add_random_folders(folders, path);
     uint64_t random = 0;
     if (folders->count == 0 && make &&
         getrandom(&random, sizeof(random), 0) == (ssize_t)sizeof(random)) {
         const size_t count = strlen(path);
         (void)snprintf(path + count, sizeof(path) - count, ".%016llx", (unsigned long long)random);
-        if (make_own_folder(path)) {
-            add_folder(folders, path);
-        }
+        make_and_add_folder(folders, path);
     }
 }
 
@@ -350,30 +346,16 @@ enum ml_status ml_socket_directory_open(
 }
 
 void ml_socket_directory_close(struct ml_socket_directory *directory) {
+    char *const paths[] = {
+        directory->client_path, directory->alias_path, directory->command_path, directory->folder};
     ml_descriptor_close(&directory->client_fd);
-    if (directory->command_fd >= 0) {
-        (void)close(directory->command_fd);
-        directory->command_fd = -1;
+    ml_descriptor_close(&directory->command_fd);
+    for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]) && directory->owner == getpid(); i++) {
+        if (paths[i][0] != '\0') {
+            (void)remove(paths[i]); /* the folder last, when nothing is in it */
+            paths[i][0] = '\0';
+        }
     }
-    if (directory->owner != getpid()) {
-        return;
-    }
-    if (directory->client_path[0] != '\0') {
-        (void)unlink(directory->client_path);
-    }
-    if (directory->alias_path[0] != '\0') {
-        (void)unlink(directory->alias_path);
-        directory->alias_path[0] = '\0';
-    }
-    if (directory->folder[0] != '\0') {
-        (void)rmdir(directory->folder);
-    }
-    if (directory->command_path[0] != '\0') {
-        (void)unlink(directory->command_path);
-    }
-    directory->client_path[0] = '\0';
-    directory->folder[0] = '\0';
-    directory->command_path[0] = '\0';
 }
 
 enum ml_status ml_socket_directory_alias(

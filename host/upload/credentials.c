@@ -12,7 +12,7 @@
 
 enum { LINE_BYTES = 4608 };
 
-static const char *setting(const char *key) {
+const char *ml_secret_setting(const char *key) {
     const char *value = getenv(key);
     return value != NULL && value[0] != '\0' ? value : NULL;
 }
@@ -66,9 +66,9 @@ static void read_section(FILE *file, const char *profile, struct ml_s3_credentia
 
 enum ml_status
 ml_s3_credentials_find(struct ml_s3_credentials *out, struct ml_error_message *error) {
-    const char *key_id = setting("AWS_ACCESS_KEY_ID");
-    const char *secret = setting("AWS_SECRET_ACCESS_KEY");
-    const char *token = setting("AWS_SESSION_TOKEN");
+    const char *key_id = ml_secret_setting("AWS_ACCESS_KEY_ID");
+    const char *secret = ml_secret_setting("AWS_SECRET_ACCESS_KEY");
+    const char *token = ml_secret_setting("AWS_SESSION_TOKEN");
     *out = (struct ml_s3_credentials){.key_id = ""};
     if (key_id != NULL && secret != NULL) {
         if (keep(out->key_id, sizeof(out->key_id), key_id) &&
@@ -80,14 +80,14 @@ ml_s3_credentials_find(struct ml_s3_credentials *out, struct ml_error_message *e
         return ML_ENV_MISSING;
     }
     char path[PATH_MAX];
-    const char *named = setting("AWS_SHARED_CREDENTIALS_FILE");
-    const char *home = setting("HOME");
+    const char *named = ml_secret_setting("AWS_SHARED_CREDENTIALS_FILE");
+    const char *home = ml_secret_setting("HOME");
     if (named != NULL) {
         (void)snprintf(path, sizeof(path), "%s", named);
     } else {
         (void)snprintf(path, sizeof(path), "%s/.aws/credentials", home != NULL ? home : "");
     }
-    const char *profile = setting("AWS_PROFILE");
+    const char *profile = ml_secret_setting("AWS_PROFILE");
     FILE *file = fopen(path, "re");
     if (file != NULL) {
         read_section(file, profile != NULL ? profile : "default", out);
@@ -107,14 +107,14 @@ ml_s3_credentials_find(struct ml_s3_credentials *out, struct ml_error_message *e
 }
 
 const char *ml_s3_region(void) {
-    const char *region = setting("AWS_REGION");
-    region = region != NULL ? region : setting("AWS_DEFAULT_REGION");
+    const char *region = ml_secret_setting("AWS_REGION");
+    region = region != NULL ? region : ml_secret_setting("AWS_DEFAULT_REGION");
     return region != NULL ? region : "us-east-1";
 }
 
 void ml_s3_endpoint(const char *region, char *out_url, size_t url_bytes) {
-    const char *url = setting("AWS_ENDPOINT_URL_S3");
-    url = url != NULL ? url : setting("AWS_ENDPOINT_URL");
+    const char *url = ml_secret_setting("AWS_ENDPOINT_URL_S3");
+    url = url != NULL ? url : ml_secret_setting("AWS_ENDPOINT_URL");
     if (url != NULL) {
         size_t end = (size_t)snprintf(out_url, url_bytes, "%s", url);
         end = end < url_bytes ? end : url_bytes - 1;

@@ -10,6 +10,9 @@
 #include "base/error_message.h"
 #include "ipc/wire/ml_status.h"
 
+/* A key of the environment; NULL: it is not there, or empty. */
+const char *ml_secret_setting(const char *key);
+
 struct ml_s3_credentials {
     char key_id[256];
     char secret[256];

@@ -36,11 +36,6 @@ struct ml_instance_credentials {
     void *context;
 };
 
-static const char *setting(const char *key) {
-    const char *value = getenv(key);
-    return value != NULL && value[0] != '\0' ? value : NULL;
-}
-
 /* ---- the answer */
 
 static bool take(json_t *root, const char *key, char *out, size_t out_bytes) {
@@ -144,7 +139,7 @@ static void fail(struct ml_instance_credentials *source, const char *why) {
 static void ask(struct ml_instance_credentials *source, const char *method, enum step step);
 
 static const char *metadata_endpoint(void) {
-    const char *base = setting("AWS_EC2_METADATA_SERVICE_ENDPOINT");
+    const char *base = ml_secret_setting("AWS_EC2_METADATA_SERVICE_ENDPOINT");
     return base != NULL ? base : metadata_base;
 }
 
@@ -249,8 +244,8 @@ static bool
 add_container_token(struct ml_instance_credentials *source, struct ml_error_message *error) {
     char header[sizeof(source->credentials.token) + 32];
     char token[sizeof(source->credentials.token)];
-    const char *file = setting("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE");
-    const char *plain = setting("AWS_CONTAINER_AUTHORIZATION_TOKEN");
+    const char *file = ml_secret_setting("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE");
+    const char *plain = ml_secret_setting("AWS_CONTAINER_AUTHORIZATION_TOKEN");
     if (file == NULL && plain == NULL) {
         return true;
     }
@@ -288,9 +283,9 @@ ask_container(struct ml_instance_credentials *source, const char *base, const ch
 void ml_instance_credentials_get(
     struct ml_instance_credentials *source, ml_instance_credentials_done *on_done, void *context
 ) {
-    const char *relative = setting("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI");
-    const char *full = setting("AWS_CONTAINER_CREDENTIALS_FULL_URI");
-    const char *disabled = setting("AWS_EC2_METADATA_DISABLED");
+    const char *relative = ml_secret_setting("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI");
+    const char *full = ml_secret_setting("AWS_CONTAINER_CREDENTIALS_FULL_URI");
+    const char *disabled = ml_secret_setting("AWS_EC2_METADATA_DISABLED");
     source->on_done = on_done;
     source->context = context;
     if (source->end_s > now_s() + MARGIN_S) {

@@ -3,7 +3,6 @@
 #ifndef MEMLOG_HOST_UPLOAD_INTERNAL_H
 #define MEMLOG_HOST_UPLOAD_INTERNAL_H
 
-#include <stddef.h>
 #include <sys/queue.h>
 
 #include <ev.h>

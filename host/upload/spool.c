@@ -246,11 +246,35 @@ void ml_spool_remove(struct ml_spool *spool, const char *id) {
     }
 }
 
-/* The value behind "KEY " if the line is that. */
-static const char *value_of(char *line, const char *key) {
-    const size_t count = strlen(key);
-    line[strcspn(line, "\n")] = '\0';
-    return strncmp(line, key, count) == 0 && line[count] == ' ' ? line + count + 1 : NULL;
+/* Take what a line says, "KEY VALUE"; of keys that are not known nothing. */
+static void read_line(const char *key, const char *value, struct ml_spool_item *item) {
+    const struct {
+        const char *key;
+        char *text;
+        size_t bytes;
+    } texts[] = {
+        {"target", item->target, sizeof(item->target)},
+        {"dump", item->dump, sizeof(item->dump)},
+        {"program", item->program, sizeof(item->program)},
+        {"upload_id", item->upload_id, sizeof(item->upload_id)},
+    };
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        if (strcmp(key, texts[i].key) == 0) {
+            (void)snprintf(texts[i].text, texts[i].bytes, "%s", value);
+        }
+    }
+    const uint64_t number = strtoull(value, NULL, 10);
+    if (strcmp(key, "made_ms") == 0) {
+        item->made_ms = number;
+    } else if (strcmp(key, "tries") == 0) {
+        item->tries = (unsigned)number;
+    } else if (strcmp(key, "harder") == 0 && number <= ML_SPOOL_HARDER_WANTED) {
+        item->harder = (enum ml_spool_harder)number;
+    } else if (strcmp(key, "next_ms") == 0) {
+        item->next_ms = number;
+    } else if (strcmp(key, "part") == 0 && item->parts < ML_SPOOL_PARTS_MAX) {
+        (void)snprintf(item->etags[item->parts++], sizeof(item->etags[0]), "%s", value);
+    }
 }
 
 static bool
@@ -266,30 +290,13 @@ read_item(const struct ml_spool *spool, const char *id, struct ml_spool_item *ou
     memcpy(out_item->id, id, sizeof(out_item->id));
     bool known = false;
     while (fgets(line, sizeof(line), file) != NULL) {
-        const char *value = NULL;
-        if ((value = value_of(line, "memlog-upload")) != NULL) {
+        line[strcspn(line, "\n")] = '\0';
+        char *value = line;
+        const char *key = strsep(&value, " ");
+        if (value != NULL && strcmp(key, "memlog-upload") == 0) {
             known = atoi(value) == VERSION;
-        } else if ((value = value_of(line, "target")) != NULL) {
-            (void)snprintf(out_item->target, sizeof(out_item->target), "%s", value);
-        } else if ((value = value_of(line, "dump")) != NULL) {
-            (void)snprintf(out_item->dump, sizeof(out_item->dump), "%s", value);
-        } else if ((value = value_of(line, "program")) != NULL) {
-            (void)snprintf(out_item->program, sizeof(out_item->program), "%s", value);
-        } else if ((value = value_of(line, "made_ms")) != NULL) {
-            out_item->made_ms = strtoull(value, NULL, 10);
-        } else if ((value = value_of(line, "tries")) != NULL) {
-            out_item->tries = (unsigned)strtoul(value, NULL, 10);
-        } else if ((value = value_of(line, "harder")) != NULL) {
-            out_item->harder = value[0] == '1'   ? ML_SPOOL_HARDER_DONE
-                               : value[0] == '2' ? ML_SPOOL_HARDER_WANTED
-                                                 : ML_SPOOL_AS_IT_IS;
-        } else if ((value = value_of(line, "next_ms")) != NULL) {
-            out_item->next_ms = strtoull(value, NULL, 10);
-        } else if ((value = value_of(line, "upload_id")) != NULL) {
-            (void)snprintf(out_item->upload_id, sizeof(out_item->upload_id), "%s", value);
-        } else if ((value = value_of(line, "part")) != NULL && out_item->parts < ML_SPOOL_PARTS_MAX) {
-            (void
-            )snprintf(out_item->etags[out_item->parts++], sizeof(out_item->etags[0]), "%s", value);
+        } else if (value != NULL) {
+            read_line(key, value, out_item);
         }
     }
     (void)fclose(file);

@@ -8,7 +8,6 @@
 
 #include <limits.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "base/error_message.h"

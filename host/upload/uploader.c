@@ -7,7 +7,6 @@
 #include <string.h>
 #include <sys/random.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/printable.h"
 #include "host/process/loop.h"

@@ -6,7 +6,6 @@
 #ifndef MEMLOG_HOST_UPLOAD_UPLOADER_H
 #define MEMLOG_HOST_UPLOAD_UPLOADER_H
 
-#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 

@@ -9,7 +9,6 @@
 #include "host/engine/lifecycle.h"
 #include "host/engine/list/walk.h"
 #include "host/engine/members/members.h"
-#include "host/process/clock.h"
 #include "host/process/loop.h"
 
 /* Dumps that may wait behind one another: they are asked for by people and timers, not by load. */

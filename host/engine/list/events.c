@@ -7,6 +7,7 @@
 #include "host/engine/members/members.h"
 #include "host/engine/members/watch.h"
 #include "host/process/clock.h"
+#include "host/process/events.h"
 
 /* Events that are taken in one go: the programs' own messages wait meanwhile. */
 enum { EVENTS_AT_ONCE = 256, EVENTS_AT_MOST = 1 << 20 };

@@ -3,8 +3,6 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "host/process/paths.h"
-
 enum ml_status ml_targets_open(struct ml_engine *engine, struct ml_error_message *error) {
     enum ml_status status = ml_never_list_load(
         &engine->targets->never[0], ML_NEVER_LIST_FOLDER, ML_NEVER_LIST_FILE, 0, error

@@ -8,7 +8,6 @@
 #define MEMLOG_HOST_ENGINE_PROCESSES_MEMBER_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 

@@ -27,7 +27,6 @@
 #include "host/engine/triggers/peak.h"
 #include "host/engine/triggers/triggers.h"
 #include "host/process/clock.h"
-#include "host/process/closer.h"
 #include "host/process/paths.h"
 
 static void watch(struct ml_engine *engine) {

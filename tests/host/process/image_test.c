@@ -2,6 +2,8 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -45,7 +47,10 @@ START_TEST(tells_images_by_what_the_kernel_has_mapped) {
         {"garbage\n\n", ML_IMAGE_GONE},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        ck_assert_msg(ml_image_from_maps(cases[i].maps) == cases[i].kind, "%s", cases[i].maps);
+        FILE *file = fmemopen((void *)(uintptr_t)cases[i].maps, strlen(cases[i].maps) + 1, "r");
+        ck_assert_ptr_nonnull(file);
+        ck_assert_msg(ml_image_from_maps(file) == cases[i].kind, "%s", cases[i].maps);
+        (void)fclose(file);
     }
 }
 END_TEST
