@@ -1,6 +1,7 @@
 """Programs as people use them, with and without memlog: same output, exit code, environment and descriptor numbers, and a sane
 report. They come from the packages that tools/dev/setup installs for tests."""
 # runner: timeout=900
+import json
 import os
 import re
 import shutil
@@ -57,6 +58,8 @@ my $pid = fork; if (!$pid) { my @a = map { $_ x 3 } 1..5000; exit(scalar(@a) % 7
 print `echo from a shell`; exit 6;
 """
 
+PHP = "$a = []; for ($i = 0; $i < 1000; $i++) $a[] = str_repeat('x', $i); echo count($a), PHP_EOL; exit(7);"
+CHROMIUM = ("chromium", "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-sync")
 NODE = """
 const crypto = require('crypto'), zlib = require('zlib'), {execFileSync} = require('child_process');
 const rows = Array.from({length: 20000}, (_, i) => ({i, s: 'x'.repeat(i % 100)}));
@@ -171,6 +174,75 @@ class CommandLine(Programs):
     def test_node(self):
         report = self.same("node", "-e", NODE)
         self.assertEqual(report["processes"][0]["exit_code"], 4)
+
+
+    @unittest.skipIf(shutil.which("php") is None, "needs php")
+    def test_php_with_its_extensions(self):
+        """They are loaded with RTLD_DEEPBIND: their blocks come and go past memlog, which is a word on coverage and no lost event."""
+        report = self.same("php", "-r", PHP)
+        (entry,) = report["processes"]
+        self.assertEqual((entry["exit_code"], entry["complete"], entry["trouble"], report["dump"]["covered"]), (7, True, "", False))
+        past = "the allocator calls of opcache.so and other libraries go past memlog (opened with RTLD_DEEPBIND?): they are not seen"
+        self.assertEqual(entry["coverage"]["unseen"], past)
+        self.assertTrue(report["dump"]["uncovered"].startswith(f"php: {past}"), report["dump"]["uncovered"])
+        self.assertNotRegex(json.dumps(report), "given out (twice|again)")
+
+
+class Browsers(Programs):
+    """They bring an allocator of their own, and close and watch descriptors more thoroughly than others."""
+
+    OWN = "the executable's own malloc is called instead of memlog's: memlog sees nothing of it"
+
+    def once(self, way, words):
+        """Bare or under memlog, at home in a fresh folder: exit code, what stands on stderr, the report."""
+        home = self.folder / way
+        home.mkdir()
+        env = self.environment(HOME=str(home))
+        words = [word.replace("{home}", str(home)) for word in words]
+        if way == "bare":
+            answer = self.bare(*words, env=env)
+            return answer.returncode, answer.stderr.decode(errors="replace"), None
+        run = self.memlog(*words, env=env, timeout=2 * harness.TIMEOUT)
+        return run.code, run.err, self.whole_report(run.dumps()[0])
+
+    def assert_nothing_lost(self, report):
+        self.assertEqual((report["dump"]["complete"], report["dump"]["lost_forks"], report["dump"]["gaps"]), (True, 0, []))
+        for entry in report["processes"]:
+            self.assertEqual((entry["lost_events"], entry["trouble"]), (0, ""), entry["name"])
+
+    @unittest.skipIf(shutil.which("firefox-esr") is None, "needs firefox-esr")
+    def test_firefox_loses_nothing_and_each_image_says_why_it_is_not_seen(self):
+        words = ("firefox-esr", "--headless", "--no-remote", "--profile", "{home}", "--screenshot", "{home}/s.png", "data:text/html,hello")
+        code, err, _ = self.once("bare", words)
+        self.assertEqual(code, 0, err)
+        code_under, err_under, report = self.once("memlog", words)
+        self.assertEqual((code_under, err_under), (code, err))
+        self.assertTrue((self.folder / "memlog" / "s.png").stat().st_size > 0)
+        self.assert_nothing_lost(report)
+        recorded = [entry for entry in report["processes"] if entry["recorded"]]
+        self.assertGreaterEqual(len(recorded), 4)
+        for entry in recorded:
+            # A helper that looks at the graphics has glibc's malloc and is seen; whatever else it starts is of firefox's own.
+            seen = entry["name"] == "glxtest"
+            words = (entry["coverage"]["unseen"], entry["coverage"]["allocator"], entry["total_blocks"] > 0)
+            self.assertEqual(words, ("", "glibc", True) if seen else (self.OWN, "inside the executable", False), entry["name"])
+        for entry in report["processes"]:
+            self.assertTrue(entry["recorded"] or entry["idle"], entry["name"])  # forks that have not called malloc yet
+
+    @unittest.skipIf(shutil.which("chromium") is None, "needs chromium")
+    def test_of_chromium_the_crash_reporter_alone_says_more(self):
+        """It closes all descriptors that it finds, and memlog's two cannot be closed: docs/limits.md."""
+        words = (*CHROMIUM, "--user-data-dir={home}/data", "--dump-dom", "about:blank")
+        told = {}
+        for way in ("bare", "memlog"):
+            code, err, report = self.once(way, words)
+            self.assertEqual(code, 0, err)
+            told[way] = re.findall(r"^.*crashpad.*?\] (.*)$", err, re.M)
+        self.assertEqual(told, {"bare": [], "memlog": 2 * ["close: Bad file descriptor (9)"]})
+        self.assert_nothing_lost(report)
+        for entry in report["processes"]:
+            if entry["recorded"] and entry["coverage"]["allocator"] == "inside the executable":
+                self.assertEqual(entry["coverage"]["unseen"], self.OWN, entry["name"])
 
 
 class Servers(Programs):
