@@ -54,6 +54,7 @@ struct ml_connection {
     struct ml_workers *workers; /* NULL: none */
     struct ml_channel *channel;
     struct ml_channel_end end;
+    struct ml_interface interface; /* the contract's, behind our own dispatch */
     enum connection_state state;
     double interval_s; /* until the next round while a request waits */
     /* From Configure on. */
@@ -75,24 +76,31 @@ close_connection(struct ml_connection *connection, enum ml_status status, uint32
     ev_break(connection->options.loop, EVBREAK_ALL);
 }
 
-/* Whether the message may come now. */
-static bool enter(struct ml_connection *connection, const struct ml_call *call) {
+/* In front of every handler: whether the message may come now. If not, the channel ends the
+ * connection and closes what the message carried. */
+static enum ml_status
+dispatch(const void *handlers, void *context, const struct ml_call *call, const void *request) {
+    struct ml_connection *connection = context;
     const enum connection_state next =
         (enum connection_state)connection_next[connection->state][call->method];
     if (next == CONNECTION_CLOSED) {
-        close_connection(connection, ML_PEER_STATE, call->method);
-        return false;
+        return ML_PEER_STATE;
     }
     connection->state = next;
-    return true;
+    return memlog_service_service_interface.dispatch(handlers, context, call, request);
+}
+
+/* A bug of our own: nothing that follows would be true. */
+static void abort_on_bug(enum ml_status status) {
+    if (ml_status_family(status) == ML_FAMILY_BUG) {
+        abort();
+    }
 }
 
 /* An answer that could not be sent, a request that could not be taken on. */
 static void
 check(struct ml_connection *connection, const struct ml_call *call, enum ml_status status) {
-    if (ml_status_family(status) == ML_FAMILY_BUG) {
-        abort();
-    }
+    abort_on_bug(status);
     if (status != ML_OK) {
         close_connection(connection, status, call->method);
     }
@@ -103,11 +111,7 @@ static void on_lost(void *context, uint32_t id, const char *reason) {
     const struct memlog_service_client_lost_request lost = {
         .id = id, .reason = ml_string_cut(reason, MEMLOG_SERVICE_CLIENT_LOST_REQUEST_REASON_LIMIT)};
     /* A host that does not read has ended or will: its end is seen by the loop. */
-    const enum ml_status status =
-        memlog_service_client_lost(ml_channel_port(connection->channel), &lost);
-    if (ml_status_family(status) == ML_FAMILY_BUG) {
-        abort();
-    }
+    abort_on_bug(memlog_service_client_lost(ml_channel_port(connection->channel), &lost));
 }
 
 static void guard(struct ml_connection *connection) {
@@ -120,11 +124,7 @@ static void guard(struct ml_connection *connection) {
             .used_bytes = event.used_bytes,
             .max_bytes = event.max_bytes,
             .quota = event.quota};
-        const enum ml_status status =
-            memlog_service_memory_short(ml_channel_port(connection->channel), &request);
-        if (ml_status_family(status) == ML_FAMILY_BUG) {
-            abort();
-        }
+        abort_on_bug(memlog_service_memory_short(ml_channel_port(connection->channel), &request));
     }
 }
 
@@ -191,9 +191,6 @@ static void on_configure(
     const struct memlog_service_configure_request *request
 ) {
     struct ml_connection *connection = context;
-    if (!enter(connection, call)) {
-        return;
-    }
     enum ml_status status = set_up(connection, &request->setup);
     if (status == ML_OK) {
         const struct memlog_service_configure_reply reply = {
@@ -229,11 +226,6 @@ static void on_add_client(
     const struct memlog_service_add_client_request *request
 ) {
     struct ml_connection *connection = context;
-    if (!enter(connection, call)) {
-        (void)close(request->event_pipe);
-        (void)close(request->staging);
-        return;
-    }
     const struct memlog_service_client_info *info = &request->client;
     const struct ml_client_setup setup = {
         .id = info->id,
@@ -281,10 +273,8 @@ static void on_update_process(
     const struct ml_call *call,
     const struct memlog_service_update_process_request *request
 ) {
+    (void)call;
     struct ml_connection *connection = context;
-    if (!enter(connection, call)) {
-        return;
-    }
     struct ml_client *client = ml_session_find(connection->session, request->facts.id);
     /* Unknown: it was refused, which the host may not have heard of yet. */
     if (client != NULL) {
@@ -297,10 +287,8 @@ static void on_end_client(
     const struct ml_call *call,
     const struct memlog_service_end_client_request *request
 ) {
+    (void)call;
     struct ml_connection *connection = context;
-    if (!enter(connection, call)) {
-        return;
-    }
     const struct ml_client_end end = {
         .state = request->end.state,
         .exit_code = request->end.exit_code,
@@ -323,9 +311,6 @@ static bool take_on(
     const struct ml_message_type *type,
     const void *request
 ) {
-    if (!enter(connection, call)) {
-        return false;
-    }
     const enum ml_status status = ml_requests_add(connection->requests, call, type, request);
     check(connection, call, status);
     ml_readers_round_within(connection->readers, 0);
@@ -364,9 +349,6 @@ static void on_begin_profile(
     const struct memlog_service_begin_profile_request *request
 ) {
     struct ml_connection *connection = context;
-    if (!enter(connection, call)) {
-        return;
-    }
     struct ml_client *client = ml_session_find(connection->session, request->id);
     const struct memlog_service_begin_profile_reply reply = {
         .running = client != NULL && ml_client_begin(client, request->profile) == ML_OK};
@@ -379,9 +361,6 @@ static void on_stop_client(
     const struct memlog_service_stop_client_request *request
 ) {
     struct ml_connection *connection = context;
-    if (!enter(connection, call)) {
-        return;
-    }
     struct ml_client *client = ml_session_find(connection->session, request->id);
     const bool running = client != NULL && ml_client_status(client) == ML_OK;
     if (running) {
@@ -397,10 +376,8 @@ static void on_show_process(
     const struct ml_call *call,
     const struct memlog_service_show_process_request *request
 ) {
+    (void)call;
     struct ml_connection *connection = context;
-    if (!enter(connection, call)) {
-        return;
-    }
     /* Unknown: as in on_update_process. */
     struct ml_client *client = ml_session_find(connection->session, request->view.id);
     struct ml_host_view *view = client != NULL ? ml_host_view_of(request) : NULL;
@@ -425,8 +402,10 @@ static const struct memlog_service_service_handlers handlers = {
 static void on_end(void *context, struct ml_channel *channel, const struct ml_channel_end *end) {
     (void)channel;
     struct ml_connection *connection = context;
-    close_connection(connection, end->status, end->method);
-    connection->end = *end;
+    if (connection->state != CONNECTION_CLOSED) {
+        close_connection(connection, end->status, end->method);
+        connection->end = *end;
+    }
 }
 
 enum ml_status
@@ -439,9 +418,12 @@ ml_connection_new(const struct ml_connection_options *options, struct ml_connect
     connection->options = *options;
     connection->state = CONNECTION_AWAIT_CONFIGURE;
     connection->interval_s = soon_interval_s;
+    connection->interface = memlog_service_service_interface;
+    connection->interface.dispatch = dispatch;
     const struct ml_channel_options channel_options = {
         .loop = options->loop,
-        .server = memlog_service_service_server(&handlers, connection),
+        .server =
+            {.interface = &connection->interface, .handlers = &handlers, .context = connection},
         .on_end = on_end,
         .context = connection};
     const enum ml_status status =
