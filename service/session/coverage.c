@@ -41,11 +41,14 @@ uint64_t ml_coverage_heap(uint64_t bytes, uint64_t blocks) {
                : heap_bytes;
 }
 
+bool ml_coverage_explains(uint64_t heap_bytes, uint64_t private_bytes) {
+    return private_bytes <= ML_COVERAGE_SMALL_BYTES ||
+           heap_bytes >= (private_bytes - ML_COVERAGE_SMALL_BYTES) / EXPLAINED_PART;
+}
+
 bool ml_coverage_is_unexplained(const struct ml_coverage_reading *reading) {
-    const uint64_t private_bytes = reading->private_bytes;
     const uint64_t heap_bytes = ml_coverage_heap(reading->most_bytes, reading->most_blocks);
-    return private_bytes > ML_COVERAGE_SMALL_BYTES &&
-           heap_bytes < (private_bytes - ML_COVERAGE_SMALL_BYTES) / EXPLAINED_PART;
+    return !ml_coverage_explains(heap_bytes, reading->private_bytes);
 }
 
 const char *ml_coverage_allocator(const struct ml_allocator *allocator) {

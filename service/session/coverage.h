@@ -96,6 +96,9 @@ void ml_coverage_tell(
     struct ml_coverage_told *out_told
 );
 
+/* Whether a heap that is, or was, so large is what filled this private memory. */
+bool ml_coverage_explains(uint64_t heap_bytes, uint64_t private_bytes);
+
 /* "12.0 MiB". Answers out_text. */
 const char *ml_coverage_size(uint64_t bytes, char out_text[ML_COVERAGE_SIZE_BYTES]);
 

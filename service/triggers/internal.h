@@ -2,13 +2,13 @@
 #ifndef MEMLOG_SERVICE_TRIGGERS_INTERNAL_H
 #define MEMLOG_SERVICE_TRIGGERS_INTERNAL_H
 
+#include "service/session/coverage.h"
 #include "service/triggers/triggers.h"
 
 enum {
     ML_TRIGGER_MEMORIES = 64, /* control groups of one tree; more are not looked at */
     ML_TRIGGER_SLOPE = 8,     /* looks that a prediction is made from */
     ML_TRIGGER_RECENT = 256,  /* dumps that the rate limit counts */
-    ML_TRIGGER_SIZE_BYTES = 24,
 };
 
 /* What was live at one moment, for the growth since. */
@@ -38,10 +38,20 @@ struct ml_trigger_point {
     uint64_t now_ns, used_bytes;
 };
 
+/* What a memory may cross, each by itself. */
+enum ml_trigger_crossing {
+    ML_TRIGGER_LIMIT,
+    ML_TRIGGER_TIME_TO_LIMIT,
+    ML_TRIGGER_PRESSURE_SOME,
+    ML_TRIGGER_PRESSURE_FULL,
+    ML_TRIGGER_EVENTS,
+    ML_TRIGGER_CROSSINGS
+};
+
 /* What is remembered of a memory. */
 struct ml_trigger_memory_state {
     char name[ML_TRIGGER_NAME_BYTES];
-    bool over_limit, near_limit, some, full, events; /* crossed, and not gone back since */
+    bool crossed[ML_TRIGGER_CROSSINGS]; /* and not gone back since */
     uint64_t high_events, max_events;
     struct ml_trigger_point points[ML_TRIGGER_SLOPE];
     unsigned points_count;
@@ -65,22 +75,24 @@ struct ml_triggers {
     uint32_t memory; /* the one that is looked at, counted from 1; 0: none is */
 };
 
-/* "412.0 MiB". */
-const char *ml_trigger_size(uint64_t bytes, char out[ML_TRIGGER_SIZE_BYTES]);
+/* Whom a decision names; all 0: nobody in particular. */
+struct ml_trigger_guilty {
+    uint32_t id;   /* the process */
+    uint32_t node; /* its stack; 0: the one that holds most */
+    uint64_t node_bytes;
+};
 
-/* Something is crossed: a decision, with the guilty stack if a process is named (`node` 0: the one
- * that holds most). False: the rate limit forbids the dump, and it stays crossed. */
-__attribute__((format(printf, 6, 7))) bool ml_trigger_take(
+/* A threshold is crossed: make a decision, whose reason is `format`. False: the rate limit forbids
+ * the dump, and it stays crossed. */
+__attribute__((format(printf, 4, 5))) bool ml_trigger_take(
     struct ml_triggers *triggers,
     enum memlog_service_trigger_kind kind,
-    uint32_t id,
-    uint32_t node,
-    uint64_t node_bytes,
+    struct ml_trigger_guilty guilty,
     const char *format,
     ...
 );
 
-/* It is not. */
+/* It is not crossed: say how far it is from that. */
 __attribute__((format(printf, 3, 4))) void ml_trigger_leave(
     struct ml_triggers *triggers, enum memlog_service_trigger_kind kind, const char *format, ...
 );
@@ -95,6 +107,5 @@ void ml_trigger_memories(struct ml_triggers *triggers);
 
 /* What is remembered of that process; NULL when there is no memory. */
 struct ml_trigger_state *ml_trigger_state_of(struct ml_triggers *triggers, uint32_t id);
-void ml_trigger_state_fini(struct ml_trigger_state *state);
 
 #endif

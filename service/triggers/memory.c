@@ -36,6 +36,12 @@ static struct ml_trigger_memory_state *free_state(struct ml_triggers *triggers) 
     return NULL;
 }
 
+/* Of a former service's too. */
+static bool
+had_dump(const struct ml_trigger_memory *memory, enum memlog_service_trigger_kind kind) {
+    return (memory->dumped_kinds >> kind & 1) != 0;
+}
+
 static struct ml_trigger_memory_state *
 state_of(struct ml_triggers *triggers, const struct ml_trigger_memory *memory) {
     for (unsigned i = 0; i < triggers->memories_count; i++) {
@@ -47,12 +53,13 @@ state_of(struct ml_triggers *triggers, const struct ml_trigger_memory *memory) {
     if (state == NULL) {
         return NULL;
     }
-    const bool pressed = (memory->dumped_kinds & 1U << MEMLOG_SERVICE_TRIGGER_KIND_PRESSURE) != 0;
+    const bool pressed = had_dump(memory, MEMLOG_SERVICE_TRIGGER_KIND_PRESSURE);
     *state = (struct ml_trigger_memory_state
-    ){.over_limit = (memory->dumped_kinds & 1U << MEMLOG_SERVICE_TRIGGER_KIND_LIMIT) != 0,
-      .near_limit = (memory->dumped_kinds & 1U << MEMLOG_SERVICE_TRIGGER_KIND_TIME_TO_LIMIT) != 0,
-      .some = pressed,
-      .full = pressed,
+    ){.crossed =
+          {[ML_TRIGGER_LIMIT] = had_dump(memory, MEMLOG_SERVICE_TRIGGER_KIND_LIMIT),
+           [ML_TRIGGER_TIME_TO_LIMIT] = had_dump(memory, MEMLOG_SERVICE_TRIGGER_KIND_TIME_TO_LIMIT),
+           [ML_TRIGGER_PRESSURE_SOME] = pressed,
+           [ML_TRIGGER_PRESSURE_FULL] = pressed},
       .high_events = memory->high_events,
       .max_events = memory->max_events};
     (void)snprintf(state->name, sizeof(state->name), "%s", memory->name);
@@ -69,17 +76,15 @@ static void look_at_limit(
         return;
     }
     const double used = 100. * (double)memory->used_bytes / (double)memory->limit_bytes;
-    char size[ML_TRIGGER_SIZE_BYTES];
-    char limit[ML_TRIGGER_SIZE_BYTES];
-    (void)ml_trigger_size(memory->used_bytes, size);
-    (void)ml_trigger_size(memory->limit_bytes, limit);
-    if (used >= percent && !state->over_limit) {
-        state->over_limit = ml_trigger_take(
+    char size[ML_COVERAGE_SIZE_BYTES];
+    char limit[ML_COVERAGE_SIZE_BYTES];
+    (void)ml_coverage_size(memory->used_bytes, size);
+    (void)ml_coverage_size(memory->limit_bytes, limit);
+    if (used >= percent && !state->crossed[ML_TRIGGER_LIMIT]) {
+        state->crossed[ML_TRIGGER_LIMIT] = ml_trigger_take(
             triggers,
             MEMLOG_SERVICE_TRIGGER_KIND_LIMIT,
-            memory->largest_id,
-            0,
-            0,
+            (struct ml_trigger_guilty){.id = memory->largest_id},
             "%s has used %s of its %s, %.0f %%, %" PRIu32 " %% are the threshold",
             memory->name,
             size,
@@ -90,7 +95,7 @@ static void look_at_limit(
         return;
     }
     if (used + LIMIT_BACK_PERCENT < percent) {
-        state->over_limit = false;
+        state->crossed[ML_TRIGGER_LIMIT] = false;
     }
     if (triggers->look->whole) {
         ml_trigger_leave(
@@ -100,7 +105,7 @@ static void look_at_limit(
             memory->name,
             size,
             limit,
-            state->over_limit ? ", and had its dump" : ""
+            state->crossed[ML_TRIGGER_LIMIT] ? ", and had its dump" : ""
         );
     }
 }
@@ -151,23 +156,21 @@ static void look_ahead(
                             ? (double)(memory->limit_bytes - memory->used_bytes)
                             : 0;
     const bool near = slope > 0 && room / slope <= seconds;
-    if (near && !state->near_limit) {
-        char size[ML_TRIGGER_SIZE_BYTES];
-        state->near_limit = ml_trigger_take(
+    if (near && !state->crossed[ML_TRIGGER_TIME_TO_LIMIT]) {
+        char size[ML_COVERAGE_SIZE_BYTES];
+        state->crossed[ML_TRIGGER_TIME_TO_LIMIT] = ml_trigger_take(
             triggers,
             MEMLOG_SERVICE_TRIGGER_KIND_TIME_TO_LIMIT,
-            memory->largest_id,
-            0,
-            0,
+            (struct ml_trigger_guilty){.id = memory->largest_id},
             "%s grows by %s a second and is at its limit in %.0f s",
             memory->name,
-            ml_trigger_size((uint64_t)slope, size),
+            ml_coverage_size((uint64_t)slope, size),
             room / slope
         );
         return;
     }
     if (state->points_count >= SLOPE_POINTS_MIN && (slope <= 0 || room / slope > 2. * seconds)) {
-        state->near_limit = false;
+        state->crossed[ML_TRIGGER_TIME_TO_LIMIT] = false;
     }
     if (triggers->look->whole) {
         ml_trigger_leave(
@@ -196,9 +199,7 @@ static void look_at_pressure(
         *crossed = ml_trigger_take(
             triggers,
             MEMLOG_SERVICE_TRIGGER_KIND_PRESSURE,
-            memory->largest_id,
-            0,
-            0,
+            (struct ml_trigger_guilty){.id = memory->largest_id},
             "%s: %s of its tasks waited for memory %.2f %% of the last 10 s, %" PRIu32
             " %% are the threshold",
             memory->name,
@@ -234,7 +235,7 @@ static void look_at_events(
         return;
     }
     if (high == 0 && max == 0) {
-        state->events = false; /* one look without any, and it is armed again */
+        state->crossed[ML_TRIGGER_EVENTS] = false; /* one look without any, and it is armed again */
         if (triggers->look->whole) {
             ml_trigger_leave(
                 triggers,
@@ -245,21 +246,20 @@ static void look_at_events(
         }
         return;
     }
-    if (!state->events && !ml_trigger_take(
-                              triggers,
-                              MEMLOG_SERVICE_TRIGGER_KIND_PRESSURE,
-                              memory->largest_id,
-                              0,
-                              0,
-                              "%s came to its limit: the kernel counted %" PRIu64
-                              " times high, %" PRIu64 " times max since the last look",
-                              memory->name,
-                              high,
-                              max
-                          )) {
+    if (!state->crossed[ML_TRIGGER_EVENTS] &&
+        !ml_trigger_take(
+            triggers,
+            MEMLOG_SERVICE_TRIGGER_KIND_PRESSURE,
+            (struct ml_trigger_guilty){.id = memory->largest_id},
+            "%s came to its limit: the kernel counted %" PRIu64 " times high, %" PRIu64
+            " times max since the last look",
+            memory->name,
+            high,
+            max
+        )) {
         return; /* counted again at the next look */
     }
-    state->events = true;
+    state->crossed[ML_TRIGGER_EVENTS] = true;
     state->high_events = memory->high_events;
     state->max_events = memory->max_events;
 }
@@ -280,7 +280,7 @@ void ml_trigger_memories(struct ml_triggers *triggers) {
             "some",
             memory->some_percent_100,
             triggers->rules.pressure_some_percent,
-            &state->some
+            &state->crossed[ML_TRIGGER_PRESSURE_SOME]
         );
         look_at_pressure(
             triggers,
@@ -288,7 +288,7 @@ void ml_trigger_memories(struct ml_triggers *triggers) {
             "all",
             memory->full_percent_100,
             triggers->rules.pressure_full_percent,
-            &state->full
+            &state->crossed[ML_TRIGGER_PRESSURE_FULL]
         );
         look_at_events(triggers, memory, state);
     }

@@ -1,5 +1,6 @@
 /* Triggers of one process: footprint, live heap, growth, one stack's budget, its end by SIGKILL. */
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,7 +8,7 @@
 
 static const uint64_t ns_per_s = UINT64_C(1000000000);
 
-enum { SIGNAL_KILL = 9 };
+enum { SIGNAL_KILL = 9, WHO_BYTES = ML_TRIGGER_REASON_BYTES };
 
 /* What stands before its name: nothing where nobody has said what it is. */
 static const char *role_word(const struct ml_trigger_process *process) {
@@ -16,6 +17,14 @@ static const char *role_word(const struct ml_trigger_process *process) {
         return "main ";
     }
     return words[process->role];
+}
+
+/* "renderer chrome (4711)"; answers out_text. */
+static const char *who(const struct ml_trigger_process *process, char out_text[WHO_BYTES]) {
+    (void)snprintf(
+        out_text, WHO_BYTES, "%s%s (%" PRIu32 ")", role_word(process), process->name, process->pid
+    );
+    return out_text;
 }
 
 struct ml_trigger_state *ml_trigger_state_of(struct ml_triggers *triggers, uint32_t id) {
@@ -40,14 +49,6 @@ static void base_fini(struct ml_trigger_base *base) {
     *base = (struct ml_trigger_base){0};
 }
 
-void ml_trigger_state_fini(struct ml_trigger_state *state) {
-    base_fini(&state->old);
-    base_fini(&state->young);
-    free(state->nodes);
-    state->nodes = NULL;
-    state->nodes_count = 0;
-}
-
 void ml_trigger_killed(struct ml_triggers *triggers) {
     for (size_t i = 0; i < triggers->look->processes_count; i++) {
         const struct ml_trigger_process *process = &triggers->look->processes[i];
@@ -56,19 +57,18 @@ void ml_trigger_killed(struct ml_triggers *triggers) {
         if (state == NULL || state->told_killed) {
             continue;
         }
-        char live[ML_TRIGGER_SIZE_BYTES];
-        char footprint[ML_TRIGGER_SIZE_BYTES];
-        (void)ml_trigger_size(process->live_bytes, live);
-        (void)ml_trigger_size(process->footprint_bytes, footprint);
+        char name[WHO_BYTES];
+        char live[ML_COVERAGE_SIZE_BYTES];
+        char footprint[ML_COVERAGE_SIZE_BYTES];
+        (void)ml_coverage_size(process->live_bytes, live);
+        (void)ml_coverage_size(process->footprint_bytes, footprint);
         if (!triggers->rules.killed || process->killed_by != SIGNAL_KILL) {
             ml_trigger_leave(
                 triggers,
                 MEMLOG_SERVICE_TRIGGER_KIND_KILLED,
-                "%s%s (%" PRIu32 ") was ended by signal %" PRIu32
+                "%s was ended by signal %" PRIu32
                 "; dumps are for SIGKILL alone, where that is wanted",
-                role_word(process),
-                process->name,
-                process->pid,
+                who(process, name),
                 process->killed_by
             );
             state->told_killed = true;
@@ -76,14 +76,10 @@ void ml_trigger_killed(struct ml_triggers *triggers) {
             state->told_killed = ml_trigger_take(
                 triggers,
                 MEMLOG_SERVICE_TRIGGER_KIND_KILLED,
-                process->id,
-                0,
-                0,
-                "%s%s (%" PRIu32 ") was killed%s; its live heap was %s, its private memory when "
+                (struct ml_trigger_guilty){.id = process->id},
+                "%s was killed%s; its live heap was %s, its private memory when "
                 "last read %s",
-                role_word(process),
-                process->name,
-                process->pid,
+                who(process, name),
                 process->by_oom ? " by the kernel, out of memory" : " by SIGKILL",
                 live,
                 footprint
@@ -138,8 +134,9 @@ static uint64_t bar_of(
 static void look_at_threshold(struct ml_triggers *triggers, const struct threshold *rule) {
     const struct ml_trigger_process *nearest = NULL;
     uint64_t nearest_bar = 0;
-    char size[ML_TRIGGER_SIZE_BYTES];
-    char limit[ML_TRIGGER_SIZE_BYTES];
+    char name[WHO_BYTES];
+    char size[ML_COVERAGE_SIZE_BYTES];
+    char limit[ML_COVERAGE_SIZE_BYTES];
     for (size_t i = 0; i < triggers->look->processes_count; i++) {
         const struct ml_trigger_process *process = &triggers->look->processes[i];
         struct ml_trigger_state *state = ml_trigger_state_of(triggers, process->id);
@@ -148,19 +145,15 @@ static void look_at_threshold(struct ml_triggers *triggers, const struct thresho
         if (bar == 0) {
             continue;
         }
-        (void)ml_trigger_size(bytes, size);
-        (void)ml_trigger_size(bar, limit);
+        (void)ml_coverage_size(bytes, size);
+        (void)ml_coverage_size(bar, limit);
         if (bytes > bar) {
             if (ml_trigger_take(
                     triggers,
                     rule->kind,
-                    process->id,
-                    0,
-                    0,
-                    "%s%s (%" PRIu32 ") has %s of %s, over %s%s",
-                    role_word(process),
-                    process->name,
-                    process->pid,
+                    (struct ml_trigger_guilty){.id = process->id},
+                    "%s has %s of %s, over %s%s",
+                    who(process, name),
                     size,
                     rule->words,
                     limit,
@@ -177,13 +170,12 @@ static void look_at_threshold(struct ml_triggers *triggers, const struct thresho
         ml_trigger_leave(
             triggers,
             rule->kind,
-            "the nearest is %s%s (%" PRIu32 ") with %s of %s, not over %s",
-            role_word(nearest),
-            nearest->name,
-            nearest->pid,
-            ml_trigger_size(field(nearest, rule->figure), size),
+            "the nearest is %s with %s of %s, not over %s",
+            who(nearest, name),
+            ml_coverage_size(field(nearest, rule->figure), size),
             rule->words,
-            nearest_bar == UINT64_MAX ? "any: it had its dump" : ml_trigger_size(nearest_bar, limit)
+            nearest_bar == UINT64_MAX ? "any: it had its dump"
+                                      : ml_coverage_size(nearest_bar, limit)
         );
     }
 }
@@ -270,19 +262,16 @@ static void grow(struct ml_triggers *triggers, const struct ml_trigger_process *
     if (gained >= triggers->rules.growth_bytes) {
         uint32_t node = 0;
         uint64_t node_bytes = 0;
-        char size[ML_TRIGGER_SIZE_BYTES];
+        char name[WHO_BYTES];
+        char size[ML_COVERAGE_SIZE_BYTES];
         find_gain(triggers->look, process->id, &state->old, &node, &node_bytes);
         if (ml_trigger_take(
                 triggers,
                 MEMLOG_SERVICE_TRIGGER_KIND_GROWTH,
-                process->id,
-                node,
-                node_bytes,
-                "%s%s (%" PRIu32 ") has gained %s of live heap in %" PRIu64 " s",
-                role_word(process),
-                process->name,
-                process->pid,
-                ml_trigger_size(gained, size),
+                (struct ml_trigger_guilty){process->id, node, node_bytes},
+                "%s has gained %s of live heap in %" PRIu64 " s",
+                who(process, name),
+                ml_coverage_size(gained, size),
                 (now_ns - state->old.taken_ns) / ns_per_s
             )) {
             base_fini(&state->young);
@@ -311,12 +300,12 @@ void ml_trigger_growth(struct ml_triggers *triggers) {
         grow(triggers, &triggers->look->processes[i]);
     }
     if (triggers->decisions_count == before) {
-        char size[ML_TRIGGER_SIZE_BYTES];
+        char size[ML_COVERAGE_SIZE_BYTES];
         ml_trigger_leave(
             triggers,
             MEMLOG_SERVICE_TRIGGER_KIND_GROWTH,
             "nobody has gained %s of live heap in %" PRIu32 " s",
-            ml_trigger_size(triggers->rules.growth_bytes, size),
+            ml_coverage_size(triggers->rules.growth_bytes, size),
             triggers->rules.growth_seconds
         );
     }
@@ -353,20 +342,17 @@ static void look_at_stacks(struct ml_triggers *triggers, const struct ml_trigger
         if (mark == NULL || nodes[i] / 2 < mark->high_bytes) {
             continue;
         }
-        char size[ML_TRIGGER_SIZE_BYTES];
-        char limit[ML_TRIGGER_SIZE_BYTES];
+        char name[WHO_BYTES];
+        char size[ML_COVERAGE_SIZE_BYTES];
+        char limit[ML_COVERAGE_SIZE_BYTES];
         if (ml_trigger_take(
                 triggers,
                 MEMLOG_SERVICE_TRIGGER_KIND_STACK,
-                process->id,
-                i,
-                nodes[i],
-                "one call stack of %s%s (%" PRIu32 ") holds %s, over %s",
-                role_word(process),
-                process->name,
-                process->pid,
-                ml_trigger_size(nodes[i], size),
-                ml_trigger_size(mark->high_bytes == 0 ? budget : 2 * mark->high_bytes, limit)
+                (struct ml_trigger_guilty){process->id, i, nodes[i]},
+                "one call stack of %s holds %s, over %s",
+                who(process, name),
+                ml_coverage_size(nodes[i], size),
+                ml_coverage_size(mark->high_bytes == 0 ? budget : 2 * mark->high_bytes, limit)
             )) {
             mark->high_bytes = nodes[i];
         }
@@ -385,12 +371,12 @@ void ml_trigger_stack(struct ml_triggers *triggers) {
         }
     }
     if (triggers->decisions_count == before) {
-        char size[ML_TRIGGER_SIZE_BYTES];
+        char size[ML_COVERAGE_SIZE_BYTES];
         ml_trigger_leave(
             triggers,
             MEMLOG_SERVICE_TRIGGER_KIND_STACK,
             "no call stack is newly over %s",
-            ml_trigger_size(triggers->rules.stack_bytes, size)
+            ml_coverage_size(triggers->rules.stack_bytes, size)
         );
     }
 }

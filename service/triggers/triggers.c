@@ -10,19 +10,6 @@
 
 static const uint64_t ns_per_s = UINT64_C(1000000000);
 
-const char *ml_trigger_size(uint64_t bytes, char out[ML_TRIGGER_SIZE_BYTES]) {
-    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-    unsigned unit = 0;
-    double value = (double)bytes;
-    while (value >= 1024. && unit < 6) {
-        value /= 1024.;
-        unit++;
-    }
-    (void
-    )snprintf(out, ML_TRIGGER_SIZE_BYTES, unit == 0 ? "%.0f %s" : "%.1f %s", value, units[unit]);
-    return out;
-}
-
 struct ml_triggers *
 ml_triggers_new(const struct memlog_service_trigger_rules *rules, uint64_t now_ns) {
     struct ml_triggers *triggers = calloc(1, sizeof(*triggers));
@@ -32,17 +19,6 @@ ml_triggers_new(const struct memlog_service_trigger_rules *rules, uint64_t now_n
         triggers->interval_ns = now_ns;
     }
     return triggers;
-}
-
-void ml_triggers_free(struct ml_triggers *take_triggers) {
-    if (take_triggers == NULL) {
-        return;
-    }
-    for (uint32_t i = 0; i < take_triggers->states_count; i++) {
-        ml_trigger_state_fini(&take_triggers->states[i]);
-    }
-    free(take_triggers->states);
-    free(take_triggers);
 }
 
 static struct ml_trigger_decision *
@@ -106,13 +82,6 @@ find_process(const struct ml_trigger_look *look, uint32_t id) {
     return NULL;
 }
 
-/* A heap that is, or was, less than half of the private memory is not what filled it: nobody who
- * holds some of it is to blame (service/session/coverage.h has the rule, and its numbers). */
-static bool explains(uint64_t heap_bytes, uint64_t footprint_bytes) {
-    const uint64_t small_bytes = UINT64_C(8) << 20;
-    return footprint_bytes <= small_bytes || heap_bytes >= (footprint_bytes - small_bytes) / 2;
-}
-
 /* Whether it was memory as the kernel counts it that crossed something. */
 static bool is_of_memory(enum memlog_service_trigger_kind kind) {
     return kind == MEMLOG_SERVICE_TRIGGER_KIND_FOOTPRINT ||
@@ -122,34 +91,33 @@ static bool is_of_memory(enum memlog_service_trigger_kind kind) {
            kind == MEMLOG_SERVICE_TRIGGER_KIND_KILLED;
 }
 
-/* Name the stack that holds most, or say why nobody is named. */
+/* Name the stack that holds most. A heap that does not explain the private memory is not what
+ * filled it: then nobody is to blame, and the decision says so. */
 static void blame(const struct ml_trigger_look *look, struct ml_trigger_decision *decision) {
     const struct ml_trigger_process *process = find_process(look, decision->id);
     if (process == NULL || !is_of_memory(decision->kind) ||
-        explains(process->heap_bytes, process->footprint_bytes)) {
+        ml_coverage_explains(process->heap_bytes, process->footprint_bytes)) {
         find_guilty(look, decision);
         return;
     }
     const size_t used = strlen(decision->reason);
-    char live[ML_TRIGGER_SIZE_BYTES];
-    char peak[ML_TRIGGER_SIZE_BYTES];
+    char live[ML_COVERAGE_SIZE_BYTES];
+    char peak[ML_COVERAGE_SIZE_BYTES];
     (void)snprintf(
         decision->reason + used,
         sizeof(decision->reason) - used,
-        explains(process->heap_most_bytes, process->footprint_bytes)
+        ml_coverage_explains(process->heap_most_bytes, process->footprint_bytes)
             ? "; %s of heap is live, %s was: the allocator may keep what was freed"
             : "; its heap, %s live and %s at its peak, does not explain that",
-        ml_trigger_size(process->live_bytes, live),
-        ml_trigger_size(process->peak_bytes, peak)
+        ml_coverage_size(process->live_bytes, live),
+        ml_coverage_size(process->peak_bytes, peak)
     );
 }
 
 bool ml_trigger_take(
     struct ml_triggers *triggers,
     enum memlog_service_trigger_kind kind,
-    uint32_t id,
-    uint32_t node,
-    uint64_t node_bytes,
+    struct ml_trigger_guilty guilty,
     const char *format,
     ...
 ) {
@@ -160,9 +128,9 @@ bool ml_trigger_take(
     if (decision == NULL) {
         return false; /* it stays crossed, for the next look */
     }
-    decision->id = id;
-    decision->node = node;
-    decision->node_bytes = node_bytes;
+    decision->id = guilty.id;
+    decision->node = guilty.node;
+    decision->node_bytes = guilty.node_bytes;
     const uint64_t wait_ns = triggers->dumped ? 0 : forbidden_ns(triggers);
     if (wait_ns > 0) {
         const size_t used = strlen(decision->reason);
@@ -178,7 +146,7 @@ bool ml_trigger_take(
         return false;
     }
     decision->dump = true;
-    if (id != 0 && node == 0) {
+    if (guilty.id != 0 && guilty.node == 0) {
         blame(triggers->look, decision);
     }
     if (!triggers->dumped) {
@@ -205,9 +173,7 @@ static void interval(struct ml_triggers *triggers) {
     } else if (ml_trigger_take(
                    triggers,
                    MEMLOG_SERVICE_TRIGGER_KIND_EVERY,
-                   0,
-                   0,
-                   0,
+                   (struct ml_trigger_guilty){0},
                    "every %" PRIu32 " s",
                    triggers->rules.every_seconds
                )) {
@@ -219,13 +185,13 @@ static void interval(struct ml_triggers *triggers) {
 static void peak(struct ml_triggers *triggers) {
     const uint64_t step_bytes = triggers->rules.peak_step_bytes;
     const uint64_t peak_bytes = triggers->look->tree_peak_bytes;
-    char size[ML_TRIGGER_SIZE_BYTES];
-    char before[ML_TRIGGER_SIZE_BYTES];
+    char size[ML_COVERAGE_SIZE_BYTES];
+    char before[ML_COVERAGE_SIZE_BYTES];
     if (step_bytes == 0) {
         return;
     }
-    (void)ml_trigger_size(peak_bytes, size);
-    (void)ml_trigger_size(triggers->peak_bytes, before);
+    (void)ml_coverage_size(peak_bytes, size);
+    (void)ml_coverage_size(triggers->peak_bytes, before);
     if (peak_bytes < triggers->peak_bytes || peak_bytes - triggers->peak_bytes < step_bytes) {
         ml_trigger_leave(
             triggers,
@@ -237,9 +203,7 @@ static void peak(struct ml_triggers *triggers) {
     } else if (ml_trigger_take(
                    triggers,
                    MEMLOG_SERVICE_TRIGGER_KIND_PEAK,
-                   triggers->look->largest_id,
-                   0,
-                   0,
+                   (struct ml_trigger_guilty){.id = triggers->look->largest_id},
                    "the tree's peak is %s, at its last dump it was %s",
                    size,
                    before
@@ -257,9 +221,7 @@ static void control(struct ml_triggers *triggers) {
         (void)ml_trigger_take(
             triggers,
             MEMLOG_SERVICE_TRIGGER_KIND_CONTROL,
-            0,
-            0,
-            0,
+            (struct ml_trigger_guilty){0},
             "by chance, one look in %" PRIu32,
             one_in
         );

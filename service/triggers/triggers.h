@@ -78,10 +78,9 @@ struct ml_trigger_decision {
 
 struct ml_triggers;
 
-/* NULL when there is no memory. */
+/* For the life of the process. NULL when there is no memory. */
 struct ml_triggers *
 ml_triggers_new(const struct memlog_service_trigger_rules *rules, uint64_t now_ns);
-void ml_triggers_free(struct ml_triggers *take_triggers);
 
 /* Decide: every trigger that is crossed, and at a whole look for every other one that is on how far
  * it is from that. Answers how many decisions. */
