@@ -3,6 +3,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "service/dump/frames.h"
+
 /* TrackEvent.type; CounterDescriptor.unit */
 enum { TYPE_COUNTER = 4, UNIT_SIZE_BYTES = 3 };
 
@@ -132,33 +134,6 @@ static void send_track(
     walk(&track, series);
 }
 
-static const struct ml_snapshot_node *
-node_of(const struct ml_snapshot_process *process, uint32_t id) {
-    uint32_t from = 0;
-    uint32_t to = process->nodes_count;
-
-    while (from < to) {
-        const uint32_t middle = from + (to - from) / 2;
-        if (process->nodes[middle].id < id) {
-            from = middle + 1;
-        } else {
-            to = middle;
-        }
-    }
-    return from < process->nodes_count && process->nodes[from].id == id ? &process->nodes[from]
-                                                                        : NULL;
-}
-
-static const struct ml_snapshot_module *
-module_of(const struct ml_snapshot_process *process, const struct ml_snapshot_node *node) {
-    for (uint32_t i = 0; node != NULL && node->module != 0 && i < process->modules_count; i++) {
-        if (process->modules[i].id == node->module) {
-            return &process->modules[i];
-        }
-    }
-    return NULL;
-}
-
 /* Behind the path's last slash. */
 static uint32_t file_name_at(const struct ml_string *path) {
     uint32_t at = path->count_bytes;
@@ -172,16 +147,18 @@ static uint32_t file_name_at(const struct ml_string *path) {
 /* Where its innermost frame lies: names are the analyzer's to find. */
 static struct ml_string
 stack_name(const struct ml_snapshot_process *process, uint32_t id, char buffer[NAME_BYTES]) {
-    const struct ml_snapshot_node *node = node_of(process, id);
-    const struct ml_snapshot_module *module = module_of(process, node);
+    const uint32_t node_index = ml_dump_node_find(process, id);
+    const struct ml_snapshot_node *node =
+        node_index == ML_DUMP_NO_INDEX ? NULL : &process->nodes[node_index];
+    const uint32_t module_index =
+        node == NULL ? ML_DUMP_NO_INDEX : ml_dump_module_find(process, node->module);
     int count = 0;
 
-    if (module == NULL) {
+    if (module_index == ML_DUMP_NO_INDEX) {
         count = snprintf(buffer, NAME_BYTES, "live bytes of stack %" PRIu32, id);
     } else {
-        const struct ml_string *path = module->path.count_bytes > 0        ? &module->path
-                                       : process->exe_path.count_bytes > 0 ? &process->exe_path
-                                                                           : &process->name;
+        const struct ml_snapshot_module *module = &process->modules[module_index];
+        const struct ml_string *path = ml_dump_module_path(process, module);
         const uint32_t file = file_name_at(path);
         const int file_bytes = (int)(path->count_bytes - file);
         count = snprintf(

@@ -21,6 +21,12 @@ struct rows {
     uint8_t *wire; /* the packet's; nothing is there while its body is put together */
 };
 
+#define ROWS(table, rows_first, rows_count)                                                        \
+    {                                                                                              \
+        .columns = (table), .columns_count = sizeof(table) / sizeof(table)[0],                     \
+        .first = (rows_first), .row_bytes = sizeof(rows_first)[0], .count = (rows_count),          \
+    }
+
 struct sealed_body {
     const struct ml_dump_packet *packet;
     uint32_t kind;
@@ -289,9 +295,8 @@ void ml_dump_exact_heads(struct ml_dump_packet *packet, const struct ml_snapshot
 
 /* A table's packet says first whose it is. */
 static void begin_table(struct ml_dump_packet *packet, uint32_t process_id) {
-    if (ml_dump_packet_is_empty(packet) &&
-        !ml_dump_packet_put_number(packet, ml_trace_MemlogTable_process_id_tag, process_id)) {
-        ml_dump_packet_fail(packet, ML_BUG_SPACE);
+    if (ml_dump_packet_is_empty(packet)) {
+        ml_dump_packet_add_number(packet, ml_trace_MemlogTable_process_id_tag, process_id);
     }
 }
 
@@ -308,9 +313,9 @@ static void put_texts(
 ) {
     for (uint32_t i = 0; i < count; i++) {
         begin_table(packet, process_id);
-        if (!ml_dump_packet_put_text(packet, tag, &texts[i])) {
+        while (!ml_dump_packet_put_text(packet, tag, &texts[i])) {
             send_table(packet);
-            i--;
+            begin_table(packet, process_id);
         }
     }
 }
@@ -327,11 +332,11 @@ static void put_modules(struct ml_dump_packet *packet, const struct ml_snapshot_
             .path = ml_dump_text(&module->path),
         };
         begin_table(packet, process->id);
-        if (!ml_dump_packet_put(
-                packet, ml_trace_MemlogTable_modules_tag, ml_trace_MemlogModule_fields, &message
-            )) {
+        while (!ml_dump_packet_put(
+            packet, ml_trace_MemlogTable_modules_tag, ml_trace_MemlogModule_fields, &message
+        )) {
             send_table(packet);
-            i--;
+            begin_table(packet, process->id);
         }
     }
 }
@@ -352,48 +357,25 @@ static bool encode_rows(pb_ostream_t *stream, const pb_field_t *field, void *con
            pb_encode_string(stream, rows->wire, columns.bytes_written);
 }
 
-/* A piece of nodes or cells, each in a packet of its own. */
-static void
-send_rows(struct ml_dump_packet *packet, uint32_t process_id, uint32_t tag, struct rows *rows) {
-    ml_trace_MemlogTable table = ml_trace_MemlogTable_init_zero;
-    pb_callback_t field = {.funcs.encode = encode_rows, .arg = rows};
-
-    table.process_id = process_id;
-    if (tag == ml_trace_MemlogTable_nodes_tag) {
-        table.nodes = field;
-    } else {
-        table.cells = field;
-    }
-    send_message(packet, ml_trace_MemlogKind_MEMLOG_TABLE, ml_trace_MemlogTable_fields, &table);
-}
-
-static void
-send_all_rows(struct ml_dump_packet *packet, uint32_t process_id, uint32_t tag, struct rows all) {
-    for (size_t at = 0; at < all.count; at += ML_COLUMNS_ROWS_MAX) {
-        struct rows piece = all;
-        piece.first = (const unsigned char *)all.first + at * all.row_bytes;
-        piece.count = all.count - at < ML_COLUMNS_ROWS_MAX ? all.count - at : ML_COLUMNS_ROWS_MAX;
-        piece.wire = packet->wire;
-        send_rows(packet, process_id, tag, &piece);
-    }
+/* Rows [at, ...) of all, as many as a packet takes. */
+static struct rows
+piece_of(const struct ml_dump_packet *packet, const struct rows *all, size_t at) {
+    struct rows piece = *all;
+    piece.first = (const unsigned char *)all->first + at * all->row_bytes;
+    piece.count = all->count - at < ML_COLUMNS_ROWS_MAX ? all->count - at : ML_COLUMNS_ROWS_MAX;
+    piece.wire = packet->wire;
+    return piece;
 }
 
 /* Pieces of it, each of which begins where the one before ends. */
 static void send_series(
     struct ml_dump_packet *packet, uint32_t process_id, const struct ml_snapshot_series *series
 ) {
+    const struct rows all = ROWS(point_columns, series->points, series->points_count);
     uint64_t from_ms = series->from_ms;
 
-    for (uint32_t at = 0; at < series->points_count; at += ML_COLUMNS_ROWS_MAX) {
-        const uint32_t left = series->points_count - at;
-        struct rows piece = {
-            .columns = point_columns,
-            .columns_count = sizeof point_columns / sizeof point_columns[0],
-            .first = &series->points[at],
-            .row_bytes = sizeof series->points[0],
-            .count = left < ML_COLUMNS_ROWS_MAX ? left : ML_COLUMNS_ROWS_MAX,
-            .wire = packet->wire,
-        };
+    for (size_t at = 0; at < all.count; at += ML_COLUMNS_ROWS_MAX) {
+        struct rows piece = piece_of(packet, &all, at);
         ml_trace_MemlogSeries message = {
             .process_id = process_id,
             .node = series->node,
@@ -415,20 +397,8 @@ void ml_dump_exact_tree(struct ml_dump_packet *packet, const struct ml_snapshot 
 void ml_dump_exact_tables(
     struct ml_dump_packet *packet, const struct ml_snapshot_process *process
 ) {
-    const struct rows nodes = {
-        .columns = node_columns,
-        .columns_count = sizeof node_columns / sizeof node_columns[0],
-        .first = process->nodes,
-        .row_bytes = sizeof process->nodes[0],
-        .count = process->nodes_count,
-    };
-    const struct rows cells = {
-        .columns = cell_columns,
-        .columns_count = sizeof cell_columns / sizeof cell_columns[0],
-        .first = process->cells,
-        .row_bytes = sizeof process->cells[0],
-        .count = process->cells_count,
-    };
+    const struct rows nodes = ROWS(node_columns, process->nodes, process->nodes_count);
+    const struct rows cells = ROWS(cell_columns, process->cells, process->cells_count);
 
     put_texts(
         packet,
@@ -448,8 +418,18 @@ void ml_dump_exact_tables(
     if (!ml_dump_packet_is_empty(packet)) {
         send_table(packet);
     }
-    send_all_rows(packet, process->id, ml_trace_MemlogTable_nodes_tag, nodes);
-    send_all_rows(packet, process->id, ml_trace_MemlogTable_cells_tag, cells);
+    for (size_t at = 0; at < nodes.count; at += ML_COLUMNS_ROWS_MAX) {
+        struct rows piece = piece_of(packet, &nodes, at);
+        const ml_trace_MemlogTable table = {
+            .process_id = process->id, .nodes = {.funcs.encode = encode_rows, .arg = &piece}};
+        send_message(packet, ml_trace_MemlogKind_MEMLOG_TABLE, ml_trace_MemlogTable_fields, &table);
+    }
+    for (size_t at = 0; at < cells.count; at += ML_COLUMNS_ROWS_MAX) {
+        struct rows piece = piece_of(packet, &cells, at);
+        const ml_trace_MemlogTable table = {
+            .process_id = process->id, .cells = {.funcs.encode = encode_rows, .arg = &piece}};
+        send_message(packet, ml_trace_MemlogKind_MEMLOG_TABLE, ml_trace_MemlogTable_fields, &table);
+    }
     for (uint32_t i = 0; i < process->series_count; i++) {
         send_series(packet, process->id, &process->series[i]);
     }

@@ -22,10 +22,10 @@ static void step(struct ml_dump_frames *frames) {
     }
 }
 
-/* The index of the node with that id; ML_DUMP_NO_INDEX if there is none. Ids are given one after
- * the other and most of their nodes are there, so it is not further from the id's share of the way
- * than those that are not: looked for from there, in strides that double. */
-static uint32_t node_find(const struct ml_snapshot_process *process, uint32_t id) {
+/* Ids are given one after the other, and most of their nodes are there. So a node is no further
+ * from its id's share of the way than there are nodes missing: the search begins there, in strides
+ * that double. */
+uint32_t ml_dump_node_find(const struct ml_snapshot_process *process, uint32_t id) {
     const struct ml_snapshot_node *nodes = process->nodes;
     const uint32_t count = process->nodes_count;
 
@@ -56,6 +56,23 @@ static uint32_t node_find(const struct ml_snapshot_process *process, uint32_t id
     return nodes[low].id == id ? low : ML_DUMP_NO_INDEX;
 }
 
+uint32_t ml_dump_module_find(const struct ml_snapshot_process *process, uint32_t id) {
+    for (uint32_t i = 0; id != 0 && i < process->modules_count; i++) {
+        if (process->modules[i].id == id) {
+            return i;
+        }
+    }
+    return ML_DUMP_NO_INDEX;
+}
+
+const struct ml_string *ml_dump_module_path(
+    const struct ml_snapshot_process *process, const struct ml_snapshot_module *module
+) {
+    return module->path.count_bytes > 0        ? &module->path
+           : process->exe_path.count_bytes > 0 ? &process->exe_path
+                                               : &process->name;
+}
+
 static enum ml_status parents_resolve(struct ml_dump_frames *frames) {
     const struct ml_snapshot_process *process = frames->process;
 
@@ -67,7 +84,7 @@ static enum ml_status parents_resolve(struct ml_dump_frames *frames) {
         step(frames);
         frames->parent_index[i] = ML_DUMP_NO_INDEX;
         if (node->parent != 0) {
-            frames->parent_index[i] = node_find(process, node->parent);
+            frames->parent_index[i] = ml_dump_node_find(process, node->parent);
             if (frames->parent_index[i] == ML_DUMP_NO_INDEX) {
                 return ML_BUG_CONTRACT;
             }
@@ -136,7 +153,8 @@ static void stacks_collect(struct ml_dump_frames *frames, uint16_t heap) {
         step(frames);
         if (cell->heap == heap) {
             frames->stacks[count++] = (struct ml_dump_stack){
-                .node_index = cell->node == 0 ? ML_DUMP_NO_INDEX : node_find(process, cell->node),
+                .node_index =
+                    cell->node == 0 ? ML_DUMP_NO_INDEX : ml_dump_node_find(process, cell->node),
                 .live_bytes = cell->own.live_bytes,
                 .live_blocks = cell->own.live_blocks,
                 .total_bytes = cell->own.total_bytes,

@@ -44,6 +44,17 @@ struct ml_dump_frames {
     bool has_no_stack; /* some stack has no node */
 };
 
+/* The index of the node with that id; ML_DUMP_NO_INDEX: there is none. */
+uint32_t ml_dump_node_find(const struct ml_snapshot_process *process, uint32_t id);
+
+/* The same of a module; of the ids, 0 is none. */
+uint32_t ml_dump_module_find(const struct ml_snapshot_process *process, uint32_t id);
+
+/* The file of a module; the main program's is the process's own. */
+const struct ml_string *ml_dump_module_path(
+    const struct ml_snapshot_process *process, const struct ml_snapshot_module *module
+);
+
 /* Errors: ML_ENV_MEMORY; ML_BUG_CONTRACT for unsorted nodes or a parent that is not among them.
  * After an error only _fini is allowed. A cell of an unknown node counts as one without a stack. */
 ML_NODISCARD enum ml_status ml_dump_frames_init(

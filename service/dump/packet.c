@@ -64,49 +64,55 @@ static bool body_close(struct ml_dump_packet *packet, const pb_ostream_t *stream
 bool ml_dump_packet_put(
     struct ml_dump_packet *packet, uint32_t tag, const pb_msgdesc_t *fields, const void *message
 ) {
-    pb_ostream_t stream;
+    pb_ostream_t stream = body_stream(packet);
 
-    if (packet->status != ML_OK) {
-        return true;
+    return packet->status != ML_OK || body_close(
+                                          packet,
+                                          &stream,
+                                          pb_encode_tag(&stream, PB_WT_STRING, tag) &&
+                                              pb_encode_submessage(&stream, fields, message)
+                                      );
+}
+
+void ml_dump_packet_add(
+    struct ml_dump_packet *packet, uint32_t tag, const pb_msgdesc_t *fields, const void *message
+) {
+    if (!ml_dump_packet_put(packet, tag, fields, message)) {
+        ml_dump_packet_fail(packet, ML_BUG_SPACE);
     }
-    stream = body_stream(packet);
-    return body_close(
-        packet,
-        &stream,
-        pb_encode_tag(&stream, PB_WT_STRING, tag) && pb_encode_submessage(&stream, fields, message)
-    );
+}
+
+/* As much of a text as a packet always takes. */
+static bool encode_bytes(pb_ostream_t *stream, const struct ml_string *text) {
+    const size_t count = text->count_bytes < TEXT_MAX_BYTES ? text->count_bytes : TEXT_MAX_BYTES;
+
+    return pb_encode_string(stream, (const pb_byte_t *)text->data, count);
 }
 
 bool ml_dump_packet_put_text(
     struct ml_dump_packet *packet, uint32_t tag, const struct ml_string *text
 ) {
-    size_t count = text->count_bytes < TEXT_MAX_BYTES ? text->count_bytes : TEXT_MAX_BYTES;
-    pb_ostream_t stream;
+    pb_ostream_t stream = body_stream(packet);
 
-    if (packet->status != ML_OK) {
-        return true;
-    }
-    stream = body_stream(packet);
-    return body_close(
-        packet,
-        &stream,
-        pb_encode_tag(&stream, PB_WT_STRING, tag) &&
-            pb_encode_string(&stream, (const pb_byte_t *)text->data, count)
-    );
+    return packet->status != ML_OK ||
+           body_close(
+               packet,
+               &stream,
+               pb_encode_tag(&stream, PB_WT_STRING, tag) && encode_bytes(&stream, text)
+           );
 }
 
-bool ml_dump_packet_put_number(struct ml_dump_packet *packet, uint32_t tag, uint64_t value) {
-    pb_ostream_t stream;
+void ml_dump_packet_add_number(struct ml_dump_packet *packet, uint32_t tag, uint64_t value) {
+    pb_ostream_t stream = body_stream(packet);
 
-    if (packet->status != ML_OK) {
-        return true;
+    if (packet->status == ML_OK &&
+        !body_close(
+            packet,
+            &stream,
+            pb_encode_tag(&stream, PB_WT_VARINT, tag) && pb_encode_varint(&stream, value)
+        )) {
+        ml_dump_packet_fail(packet, ML_BUG_SPACE);
     }
-    stream = body_stream(packet);
-    return body_close(
-        packet,
-        &stream,
-        pb_encode_tag(&stream, PB_WT_VARINT, tag) && pb_encode_varint(&stream, value)
-    );
 }
 
 void ml_dump_packet_append(
@@ -167,11 +173,7 @@ void ml_dump_packet_send(
 }
 
 static bool encode_text(pb_ostream_t *stream, const pb_field_t *field, void *const *arg) {
-    const struct ml_string *text = *arg;
-    size_t count = text->count_bytes < TEXT_MAX_BYTES ? text->count_bytes : TEXT_MAX_BYTES;
-
-    return pb_encode_tag_for_field(stream, field) &&
-           pb_encode_string(stream, (const pb_byte_t *)text->data, count);
+    return pb_encode_tag_for_field(stream, field) && encode_bytes(stream, *arg);
 }
 
 bool ml_dump_encode_body(pb_ostream_t *stream, const pb_field_t *field, void *const *arg) {

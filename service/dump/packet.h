@@ -42,9 +42,11 @@ ML_NODISCARD bool ml_dump_packet_put(
 ML_NODISCARD bool
 ml_dump_packet_put_text(struct ml_dump_packet *packet, uint32_t tag, const struct ml_string *text);
 
-/* Add a varint field; likewise. */
-ML_NODISCARD bool
-ml_dump_packet_put_number(struct ml_dump_packet *packet, uint32_t tag, uint64_t value);
+/* Add a message or a varint field that must fit. */
+void ml_dump_packet_add(
+    struct ml_dump_packet *packet, uint32_t tag, const pb_msgdesc_t *fields, const void *message
+);
+void ml_dump_packet_add_number(struct ml_dump_packet *packet, uint32_t tag, uint64_t value);
 
 /* Add the fields of a message to the payload's own. It must fit. */
 void ml_dump_packet_append(

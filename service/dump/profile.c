@@ -49,9 +49,7 @@ static void
 intern(struct profile *profile, uint32_t tag, const pb_msgdesc_t *fields, const void *message) {
     if (!ml_dump_packet_put(profile->packet, tag, fields, message)) {
         send_interned(profile);
-        if (!ml_dump_packet_put(profile->packet, tag, fields, message)) {
-            ml_dump_packet_fail(profile->packet, ML_BUG_SPACE);
-        }
+        ml_dump_packet_add(profile->packet, tag, fields, message);
     }
 }
 
@@ -68,19 +66,10 @@ static bool encode_number(pb_ostream_t *stream, const pb_field_t *field, void *c
     return pb_encode_tag_for_field(stream, field) && pb_encode_varint(stream, *number);
 }
 
-/* The file of a module; the main program's is the process's own. */
-static struct ml_string
-module_path(const struct ml_snapshot_process *process, const struct ml_snapshot_module *module) {
-    if (module->path.count_bytes > 0) {
-        return module->path;
-    }
-    return process->exe_path.count_bytes > 0 ? process->exe_path : process->name;
-}
-
-/* Path, build id and mapping share a number: the module's position, from 1. */
-static void intern_module(struct profile *profile, uint32_t position) {
-    const struct ml_snapshot_module *module = &profile->process->modules[position - 1];
-    const struct ml_string path = module_path(profile->process, module);
+/* Path, build id and mapping share a number: one more than the module's index. */
+static void intern_module(struct profile *profile, uint32_t index) {
+    const struct ml_snapshot_module *module = &profile->process->modules[index];
+    const uint32_t position = index + 1;
     uint64_t path_id = position;
     ml_trace_Mapping mapping = {
         .iid = position,
@@ -93,19 +82,13 @@ static void intern_module(struct profile *profile, uint32_t position) {
     if (module->build_id.count_bytes > 0) {
         intern_text(profile, ml_trace_InternedData_build_ids_tag, position, &module->build_id);
     }
-    intern_text(profile, ml_trace_InternedData_mapping_paths_tag, position, &path);
+    intern_text(
+        profile,
+        ml_trace_InternedData_mapping_paths_tag,
+        position,
+        ml_dump_module_path(profile->process, module)
+    );
     intern(profile, ml_trace_InternedData_mappings_tag, ml_trace_Mapping_fields, &mapping);
-}
-
-/* Position of the module with that id, from 1; 0: none. Ids rise with positions or not: searched.
- */
-static uint32_t module_find(const struct ml_snapshot_process *process, uint32_t id) {
-    for (uint32_t i = 0; id != 0 && i < process->modules_count; i++) {
-        if (process->modules[i].id == id) {
-            return i + 1;
-        }
-    }
-    return 0;
 }
 
 static int text_shown(const struct ml_string *text) {
@@ -147,7 +130,7 @@ static struct ml_string frame_name(
 static void intern_frames(struct profile *profile) {
     const struct ml_snapshot_process *process = profile->process;
     uint32_t module_before = 0;
-    uint32_t position = 0;
+    uint32_t module = ML_DUMP_NO_INDEX;
 
     for (uint32_t frame = 1; frame <= profile->frames->frames_count; frame++) {
         const struct ml_snapshot_node *node =
@@ -157,15 +140,15 @@ static void intern_frames(struct profile *profile) {
         /* Frames are ordered by module: each is looked up and interned once. */
         if (node->module != module_before) {
             module_before = node->module;
-            position = module_find(process, node->module);
-            if (position != 0) {
-                intern_module(profile, position);
+            module = ml_dump_module_find(process, node->module);
+            if (module != ML_DUMP_NO_INDEX) {
+                intern_module(profile, module);
             }
         }
-        if (node->frame == ML_FRAME_ADDRESS && node->module != 0 && position != 0) {
-            message.mapping_id = position;
+        if (node->frame == ML_FRAME_ADDRESS && node->module != 0 && module != ML_DUMP_NO_INDEX) {
+            message.mapping_id = (uint64_t)module + 1;
             message.has_rel_pc = true;
-            message.rel_pc = node->address - (uint64_t)process->modules[position - 1].bias;
+            message.rel_pc = node->address - (uint64_t)process->modules[module].bias;
         } else {
             char buffer[FRAME_NAME_BYTES];
             const struct ml_string name = frame_name(process, node, buffer);
@@ -337,14 +320,12 @@ static void put_samples(struct profile *profile) {
         if (profile->packet->body_count > PROFILE_BODY_MAX_BYTES) {
             send_samples(profile, true);
         }
-        if (!ml_dump_packet_put(
-                profile->packet,
-                ml_trace_ProfilePacket_ProcessHeapSamples_samples_tag,
-                ml_trace_ProfilePacket_HeapSample_fields,
-                &sample
-            )) {
-            ml_dump_packet_fail(profile->packet, ML_BUG_SPACE);
-        }
+        ml_dump_packet_add(
+            profile->packet,
+            ml_trace_ProfilePacket_ProcessHeapSamples_samples_tag,
+            ml_trace_ProfilePacket_HeapSample_fields,
+            &sample
+        );
     }
     send_samples(profile, false);
 }

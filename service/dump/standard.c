@@ -180,9 +180,7 @@ static void put_or_send(
 
     if (!ml_dump_packet_put(packet, tag, fields, message)) {
         ml_dump_packet_send(packet, &head, (pb_callback_t *)(void *)((char *)&head + payload));
-        if (!ml_dump_packet_put(packet, tag, fields, message)) {
-            ml_dump_packet_fail(packet, ML_BUG_SPACE);
-        }
+        ml_dump_packet_add(packet, tag, fields, message);
     }
 }
 

@@ -96,14 +96,9 @@ static void send_tree(
     ml_trace_TracePacket head = ml_dump_standard_head(snapshot->order.now.boottime_ns);
 
     /* A command line is cut by the host: one fits. */
-    if (!ml_dump_packet_put(
-            packet,
-            ml_trace_ProcessTree_processes_tag,
-            ml_trace_ProcessTree_Process_fields,
-            &message
-        )) {
-        ml_dump_packet_fail(packet, ML_BUG_SPACE);
-    }
+    ml_dump_packet_add(
+        packet, ml_trace_ProcessTree_processes_tag, ml_trace_ProcessTree_Process_fields, &message
+    );
     ml_dump_packet_send(packet, &head, &head.process_tree);
 }
 
@@ -122,14 +117,9 @@ static void send_size(
     if (message.vm_rss_kb == 0) {
         return;
     }
-    if (!ml_dump_packet_put(
-            packet,
-            ml_trace_ProcessStats_processes_tag,
-            ml_trace_ProcessStats_Process_fields,
-            &message
-        )) {
-        ml_dump_packet_fail(packet, ML_BUG_SPACE);
-    }
+    ml_dump_packet_add(
+        packet, ml_trace_ProcessStats_processes_tag, ml_trace_ProcessStats_Process_fields, &message
+    );
     ml_dump_packet_send(packet, &head, &head.process_stats);
 }
 

@@ -43,14 +43,9 @@ static void send_threads(
             .name = ml_dump_text(&thread->name),
             .tgid = (int32_t)pid,
         };
-        if (!ml_dump_packet_put(
-                packet,
-                ml_trace_ProcessTree_threads_tag,
-                ml_trace_ProcessTree_Thread_fields,
-                &message
-            )) {
-            ml_dump_packet_fail(packet, ML_BUG_SPACE);
-        }
+        ml_dump_packet_add(
+            packet, ml_trace_ProcessTree_threads_tag, ml_trace_ProcessTree_Thread_fields, &message
+        );
     }
     if (!ml_dump_packet_is_empty(packet)) {
         ml_dump_packet_send(packet, &head, &head.process_tree);
@@ -65,9 +60,7 @@ static void send_memory(
     if (view->memory.count == 0) {
         return;
     }
-    if (!ml_dump_packet_put_number(packet, ml_trace_SmapsPacket_pid_tag, pid)) {
-        ml_dump_packet_fail(packet, ML_BUG_SPACE);
-    }
+    ml_dump_packet_add_number(packet, ml_trace_SmapsPacket_pid_tag, pid);
     for (uint32_t i = 0; i < view->memory.count; i++) {
         const struct memlog_service_memory_view *memory = &view->memory.items[i];
         const ml_trace_SmapsEntry message = {
@@ -80,11 +73,9 @@ static void send_memory(
             .shared_clean_resident_kb = memory->shared_clean_kb,
             .proportional_resident_kb = memory->proportional_kb,
         };
-        if (!ml_dump_packet_put(
-                packet, ml_trace_SmapsPacket_entries_tag, ml_trace_SmapsEntry_fields, &message
-            )) {
-            ml_dump_packet_fail(packet, ML_BUG_SPACE);
-        }
+        ml_dump_packet_add(
+            packet, ml_trace_SmapsPacket_entries_tag, ml_trace_SmapsEntry_fields, &message
+        );
     }
     ml_dump_packet_send(packet, &head, &head.smaps_packet);
 }
