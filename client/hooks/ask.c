@@ -34,8 +34,6 @@ static void be_somebody(void) {
 
 ML_VISIBLE int memlog_dump(const char *role, const char *reason) {
     static struct ml_ask_limit limit;
-    uint64_t device = 0;
-    uint64_t inode = 0;
     if (!ml_process.connected || (ml_process.filters & ML_FILTERS_NO_HOST) != 0) {
         return -1;
     }
@@ -46,8 +44,7 @@ ML_VISIBLE int memlog_dump(const char *role, const char *reason) {
     }
     const int fd = atomic_load(&ml_process.socket_fd);
     const uint32_t passed_over = atomic_exchange(&limit.passed_over, 0);
-    if (!ml_handshake_identity(fd, &device, &inode) || device != ml_process.socket_device ||
-        inode != ml_process.socket_inode ||
+    if (!ml_process_is_file(fd, &ml_process.socket) ||
         !ml_handshake_ask_dump(
             fd,
             cut(role, MEMLOG_CLIENT_MAX_ROLE_BYTES),

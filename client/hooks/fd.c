@@ -18,19 +18,13 @@ enum { OURS_COUNT = sizeof(ours) / sizeof(ours[0]) };
 /* Ours, and still the same file: a number that the program took by a bare system call is its
  * own. */
 static bool is_ours(int fd) {
-    uint64_t device = 0;
-    uint64_t inode = 0;
     if (ml_likely(
             fd < 0 || (fd != atomic_load_explicit(&ml_process.pipe_fd, memory_order_relaxed) &&
                        fd != atomic_load_explicit(&ml_process.socket_fd, memory_order_relaxed))
         )) {
         return false;
     }
-    if (!ml_handshake_identity(fd, &device, &inode)) {
-        return false;
-    }
-    return (device == ml_process.pipe_device && inode == ml_process.pipe_inode) ||
-           (device == ml_process.socket_device && inode == ml_process.socket_inode);
+    return ml_process_is_file(fd, &ml_process.pipe) || ml_process_is_file(fd, &ml_process.socket);
 }
 
 /* The program takes this number: move ours to another. */

@@ -210,9 +210,7 @@ static bool adopt(struct ml_handshake *handshake, bool again) {
     const bool mapped = ml_process.slots != 0 && ml_process.slots <= ML_STAGING_SLOTS_MAX &&
                         (again ? map_over_parents(handshake) : map_shared_parts(handshake));
     close_memfds(handshake);
-    if (!mapped || !ml_handshake_identity(
-                       handshake->pipe_fd, &ml_process.pipe_device, &ml_process.pipe_inode
-                   )) {
+    if (!mapped || !ml_process_file(handshake->pipe_fd, &ml_process.pipe)) {
         return false;
     }
     ml_process.lease_number = __atomic_add_fetch(&ml_process.lease->numbers, 1, __ATOMIC_RELAXED);
@@ -293,25 +291,20 @@ static void become_child(struct ml_thread *thread) {
     thread->fork_serial = 0;
     const int parents_pipe = atomic_exchange(&ml_process.pipe_fd, -1);
     const int socket_fd = atomic_load(&ml_process.socket_fd);
-    uint64_t device = 0;
-    uint64_t inode = 0;
-    if (ml_handshake_identity(parents_pipe, &device, &inode) && device == ml_process.pipe_device &&
-        inode == ml_process.pipe_inode) {
+    if (ml_process_is_file(parents_pipe, &ml_process.pipe)) {
         close_fd(parents_pipe);
     }
     struct ml_handshake handshake = {.told = false};
     const struct ml_bytes title = {ml_process.title, ml_process.title_bytes};
-    if (!ml_handshake_identity(socket_fd, &device, &inode) || device != ml_process.socket_device ||
-        inode != ml_process.socket_inode ||
-        !ml_handshake_forked(
-            socket_fd,
-            ml_process_host_listens(),
-            serial,
-            ml_process.slots,
-            ml_process.control,
-            title,
-            &handshake
-        )) {
+    if (!ml_process_is_file(socket_fd, &ml_process.socket) || !ml_handshake_forked(
+                                                                  socket_fd,
+                                                                  ml_process_host_listens(),
+                                                                  serial,
+                                                                  ml_process.slots,
+                                                                  ml_process.control,
+                                                                  title,
+                                                                  &handshake
+                                                              )) {
         if (!handshake.told) {
             ml_process_lost_message();
         }
@@ -343,8 +336,7 @@ bool ml_lifecycle_connect(const char *socket_path) {
         close_fd(socket_fd);
         return false;
     }
-    if (!adopt(&handshake, false) ||
-        !ml_handshake_identity(socket_fd, &ml_process.socket_device, &ml_process.socket_inode)) {
+    if (!adopt(&handshake, false) || !ml_process_file(socket_fd, &ml_process.socket)) {
         (void)ml_handshake_cannot_use(socket_fd, MEMLOG_CLIENT_NOT_PROFILED_REASON_NO_ROOM);
         ml_arena_unmap();
         close_fd(handshake.pipe_fd);

@@ -173,10 +173,7 @@ void ml_exec_preload_environment(
 
 static bool refuse(enum memlog_client_not_profiled_reason reason, const char *path) {
     const int fd = atomic_load(&ml_process.socket_fd);
-    uint64_t device = 0;
-    uint64_t inode = 0;
-    if (ml_handshake_identity(fd, &device, &inode) && device == ml_process.socket_device &&
-        inode == ml_process.socket_inode &&
+    if (ml_process_is_file(fd, &ml_process.socket) &&
         !ml_handshake_not_profiled(fd, ml_process_host_listens(), reason, path)) {
         ml_process_lost_message();
     }

@@ -8,7 +8,6 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/un.h>
 
 #include "client/state/sys.h"
@@ -26,16 +25,6 @@ static void close_fd(int fd) {
     if (fd >= 0) {
         (void)ml_sys1(SYS_close, fd);
     }
-}
-
-bool ml_handshake_identity(int fd, uint64_t *out_device, uint64_t *out_inode) {
-    struct stat about;
-    if (fd < 0 || ml_sys3(SYS_fstat, fd, (long)&about, 0) != 0) {
-        return false;
-    }
-    *out_device = about.st_dev;
-    *out_inode = about.st_ino;
-    return true;
 }
 
 /* A duplicate with a high number and CLOEXEC; -1 if there is none left. `fd` stays open. */

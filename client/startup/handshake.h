@@ -74,7 +74,4 @@ bool ml_handshake_ask_dump(
     int socket_fd, struct ml_bytes role, struct ml_bytes reason, uint32_t passed_over
 );
 
-/* Device and inode of a descriptor; false when it is not open. */
-bool ml_handshake_identity(int fd, uint64_t *out_device, uint64_t *out_inode);
-
 #endif

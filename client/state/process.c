@@ -1,5 +1,7 @@
 #include "client/state/process.h"
 
+#include <sys/stat.h>
+
 /* Until there is a host: a gate that says OFF and a control page that never changes. */
 static struct ml_gate_page no_gate = {.gate = ML_GATE_OFF};
 static const struct ml_control_page no_control = {.generation = 1};
@@ -27,4 +29,18 @@ void ml_process_set_state(enum ml_gate_state state) {
 
 void ml_process_off(void) {
     ml_process_set_state(ML_GATE_OFF);
+}
+
+bool ml_process_file(int fd, struct ml_file *out_file) {
+    struct stat about;
+    if (fd < 0 || ml_sys3(SYS_fstat, fd, (long)&about, 0) != 0) {
+        return false;
+    }
+    *out_file = (struct ml_file){.device = about.st_dev, .inode = about.st_ino};
+    return true;
+}
+
+bool ml_process_is_file(int fd, const struct ml_file *file) {
+    struct ml_file now;
+    return ml_process_file(fd, &now) && now.device == file->device && now.inode == file->inode;
 }

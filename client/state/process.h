@@ -92,6 +92,11 @@ enum {
     ML_FILTERS_NO_PRELOAD = 64 /* another program cannot come to the host; a forked child can */
 };
 
+/* What tells an open file from every other one. */
+struct ml_file {
+    uint64_t device, inode;
+};
+
 struct ml_lane;
 struct ml_table_node;
 struct ml_unwind_process;
@@ -130,9 +135,8 @@ struct ml_process {
     /* Descriptors that are ours, and what they must still be when they are used. -1: none. */
     _Atomic int pipe_fd;
     _Atomic int socket_fd;
-    uint64_t pipe_device, pipe_inode;
+    struct ml_file pipe, socket;
     uint64_t pipe_bytes; /* what the pipe held when it came */
-    uint64_t socket_device, socket_inode;
 };
 
 /* The one global of the client; listed in client/README.md. */
@@ -258,6 +262,12 @@ void ml_process_set_state(enum ml_gate_state state);
 
 /* Stop recording for good: the way out of every contract of our own that broke. */
 void ml_process_off(void);
+
+/* The file behind a descriptor; false when it is not open. */
+bool ml_process_file(int fd, struct ml_file *out_file);
+
+/* Whether that is the file behind a descriptor: programs close every number and use it again. */
+bool ml_process_is_file(int fd, const struct ml_file *file);
 
 /* The process is about to exit or to exec (enum ml_end_kind): a record in the calling thread's
  * lane, if the process is being recorded. In lifecycle.c. */

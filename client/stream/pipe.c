@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <sys/ioctl.h>
-#include <sys/stat.h>
 #include <sys/uio.h>
 
 #include "client/state/process.h"
@@ -14,16 +13,6 @@ enum {
     SIGSET_BYTES = 8,
     SIGPIPE_BIT = 12 /* SIGPIPE is 13, bits count from signal 1 */
 };
-
-/* Programs close every descriptor and reuse the numbers: never write to one that is no longer our
- * pipe. */
-static bool still_our_pipe(int fd) {
-    struct stat about;
-    if (ml_sys3(SYS_fstat, fd, (long)&about, 0) != 0) {
-        return false;
-    }
-    return about.st_dev == ml_process.pipe_device && about.st_ino == ml_process.pipe_inode;
-}
 
 /* A write without SIGPIPE, on kernels that have no flag for that: block the signal, write, consume
  * it. */
@@ -71,7 +60,7 @@ static long write_silently(int fd, void *bytes, size_t count_bytes) {
 enum ml_pipe_answer ml_pipe_put(void *frame, size_t count_bytes) {
     for (;;) {
         const int fd = atomic_load_explicit(&ml_process.pipe_fd, memory_order_relaxed);
-        if (fd < 0 || !still_our_pipe(fd)) {
+        if (!ml_process_is_file(fd, &ml_process.pipe)) {
             return ML_PIPE_GONE;
         }
         const long result = write_silently(fd, frame, count_bytes);
