@@ -106,6 +106,35 @@ static bool send_packet(
     return sent == (long)count_bytes;
 }
 
+static bool send_message(
+    int fd,
+    bool patient,
+    const struct ml_message_type *type,
+    uint32_t request_id,
+    const void *message,
+    uint8_t *packet,
+    size_t packet_bytes
+) {
+    size_t count_bytes = 0;
+    struct ml_handles handles;
+    return ml_codec_encode_packet(
+               type, request_id, message, packet, packet_bytes, &count_bytes, &handles
+           ) == ML_OK &&
+           send_packet(fd, patient, packet, count_bytes, &handles);
+}
+
+/* Send a request of the contract, made in the array `packet`. False: the host does not get it. */
+#define SEND(fd, patient, name, request_id, request, packet)                                       \
+    send_message(                                                                                  \
+        fd,                                                                                        \
+        patient,                                                                                   \
+        &memlog_client_##name##_request_type,                                                      \
+        request_id,                                                                                \
+        &(request),                                                                                \
+        packet,                                                                                    \
+        sizeof(packet)                                                                             \
+    )
+
 static bool wait_for_answer(int fd) {
     const uint64_t deadline_ns = ml_sys_monotonic_ns() + (uint64_t)ML_HANDSHAKE_WAIT_MS * 1000000u;
     for (;;) {
@@ -252,32 +281,21 @@ struct ml_bytes ml_handshake_title(void) {
           bytes < MEMLOG_CLIENT_MAX_TITLE_BYTES ? (uint32_t)bytes : MEMLOG_CLIENT_MAX_TITLE_BYTES};
 }
 
-static struct ml_string name_of(const char *text, uint32_t limit_bytes) {
-    const size_t count = strlen(text);
-    return (struct ml_string
-    ){.data = text, .count_bytes = count < limit_bytes ? (uint32_t)count : limit_bytes};
-}
-
 /* If the message is lost, the host knows no allocator. */
 static void tell_allocators(int socket_fd) {
     const struct ml_allocators found = ml_allocators_find();
     const struct memlog_client_allocators_request request = {
-        .owner = name_of(found.owner, MEMLOG_CLIENT_ALLOCATORS_REQUEST_OWNER_LIMIT),
+        .owner = ml_string_cut(found.owner, MEMLOG_CLIENT_ALLOCATORS_REQUEST_OWNER_LIMIT),
         .in_front = found.in_front,
         .in_program = found.in_program,
         .entry_point =
-            name_of(found.entry_point, MEMLOG_CLIENT_ALLOCATORS_REQUEST_ENTRY_POINT_LIMIT),
-        .entry_point_of =
-            name_of(found.entry_point_of, MEMLOG_CLIENT_ALLOCATORS_REQUEST_ENTRY_POINT_OF_LIMIT),
+            ml_string_cut(found.entry_point, MEMLOG_CLIENT_ALLOCATORS_REQUEST_ENTRY_POINT_LIMIT),
+        .entry_point_of = ml_string_cut(
+            found.entry_point_of, MEMLOG_CLIENT_ALLOCATORS_REQUEST_ENTRY_POINT_OF_LIMIT
+        ),
     };
     uint8_t packet[MEMLOG_CLIENT_ALLOCATORS_REQUEST_MAX_BYTES];
-    size_t count_bytes = 0;
-    struct ml_handles handles;
-    if (memlog_client_allocators_request_encode(
-            &request, 0, packet, sizeof(packet), &count_bytes, &handles
-        ) == ML_OK) {
-        (void)!send_packet(socket_fd, true, packet, count_bytes, &handles);
-    }
+    (void)SEND(socket_fd, true, allocators, 0, request, packet);
 }
 
 bool ml_handshake_ask(int socket_fd, struct ml_handshake *out_handshake) {
@@ -287,12 +305,7 @@ bool ml_handshake_ask(int socket_fd, struct ml_handshake *out_handshake) {
         .parent_pid = (uint32_t)ml_sys0(SYS_getppid),
     };
     uint8_t packet[MEMLOG_CLIENT_HELLO_REQUEST_MAX_BYTES];
-    size_t count_bytes = 0;
-    struct ml_handles handles;
-    if (memlog_client_hello_request_encode(
-            &request, HELLO_REQUEST_ID, packet, sizeof(packet), &count_bytes, &handles
-        ) != ML_OK ||
-        !send_packet(socket_fd, true, packet, count_bytes, &handles)) {
+    if (!SEND(socket_fd, true, hello, HELLO_REQUEST_ID, request, packet)) {
         return false;
     }
     struct answer answer = {.fds_count = 0};
@@ -382,12 +395,7 @@ static bool send_forked(
     /* Not on the stack, which hooks use sparingly. Static is safe: a child at its first event has
      * one thread. */
     static uint8_t packet[MEMLOG_CLIENT_FORKED_REQUEST_MAX_BYTES];
-    size_t count_bytes = 0;
-    struct ml_handles handles;
-    return memlog_client_forked_request_encode(
-               &request, 0, packet, sizeof(packet), &count_bytes, &handles
-           ) == ML_OK &&
-           send_packet(socket_fd, patient, packet, count_bytes, &handles);
+    return SEND(socket_fd, patient, forked, 0, request, packet);
 }
 
 bool ml_handshake_forked(
@@ -427,32 +435,14 @@ bool ml_handshake_forked(
     return done;
 }
 
-static bool send_not_profiled(
-    int socket_fd,
-    bool patient,
-    const struct memlog_client_not_profiled_request *request,
-    uint8_t *packet,
-    size_t packet_bytes
-) {
-    size_t count_bytes = 0;
-    struct ml_handles handles;
-    return memlog_client_not_profiled_request_encode(
-               request, 0, packet, packet_bytes, &count_bytes, &handles
-           ) == ML_OK &&
-           send_packet(socket_fd, patient, packet, count_bytes, &handles);
-}
-
 bool ml_handshake_not_profiled(
     int socket_fd, bool patient, enum memlog_client_not_profiled_reason reason, const char *path
 ) {
-    struct memlog_client_not_profiled_request request = {.reason = reason};
-    request.path.data = path;
-    const size_t length = strlen(path);
-    request.path.count_bytes = length <= MEMLOG_CLIENT_NOT_PROFILED_REQUEST_PATH_LIMIT
-                                   ? (uint32_t)length
-                                   : MEMLOG_CLIENT_NOT_PROFILED_REQUEST_PATH_LIMIT;
+    const struct memlog_client_not_profiled_request request = {
+        .reason = reason,
+        .path = ml_string_cut(path, MEMLOG_CLIENT_NOT_PROFILED_REQUEST_PATH_LIMIT)};
     uint8_t packet[MEMLOG_CLIENT_NOT_PROFILED_REQUEST_MAX_BYTES];
-    return send_not_profiled(socket_fd, patient, &request, packet, sizeof(packet));
+    return SEND(socket_fd, patient, not_profiled, 0, request, packet);
 }
 
 void ml_handshake_finish(int socket_fd) {
@@ -467,7 +457,7 @@ bool ml_handshake_cannot_use(int socket_fd, enum memlog_client_not_profiled_reas
     uint8_t packet
         [MEMLOG_CLIENT_NOT_PROFILED_REQUEST_MAX_BYTES -
          MEMLOG_CLIENT_NOT_PROFILED_REQUEST_PATH_LIMIT];
-    return send_not_profiled(socket_fd, false, &request, packet, sizeof(packet));
+    return SEND(socket_fd, false, not_profiled, 0, request, packet);
 }
 
 bool ml_handshake_ask_dump(
@@ -480,10 +470,5 @@ bool ml_handshake_ask_dump(
         .passed_over = passed_over,
     };
     uint8_t packet[MEMLOG_CLIENT_DUMP_ASKED_REQUEST_MAX_BYTES];
-    size_t count_bytes = 0;
-    struct ml_handles handles;
-    return memlog_client_dump_asked_request_encode(
-               &request, 0, packet, sizeof(packet), &count_bytes, &handles
-           ) == ML_OK &&
-           send_packet(socket_fd, false, packet, count_bytes, &handles);
+    return SEND(socket_fd, false, dump_asked, 0, request, packet);
 }

@@ -39,7 +39,10 @@ static inline struct ml_string ml_string_of(const char *text) {
 
 /* The same, cut to the limit of its field (a generated *_LIMIT). */
 static inline struct ml_string ml_string_cut(const char *text, uint32_t limit_bytes) {
-    return (struct ml_string){.data = text, .count_bytes = (uint32_t)strnlen(text, limit_bytes)};
+    const char *end =
+        memchr(text, 0, limit_bytes); /* not strnlen, which the client does not have */
+    return (struct ml_string
+    ){.data = text, .count_bytes = end != NULL ? (uint32_t)(end - text) : limit_bytes};
 }
 
 /* A C string of it, cut to `out_bytes` with its NUL, which are not 0. */
