@@ -34,7 +34,6 @@ static bool is_open(struct ml_thread *thread, const struct ml_lane *lane) {
 
 void ml_check_stack(struct ml_lane *lane, const struct ml_unwind_entry *entry, bool memo_agrees) {
     struct ml_thread *thread = &ml_thread;
-    struct ml_unwind_difference difference;
     struct ml_staging_header *header = ml_process_staging_header();
     if (!memo_agrees) {
         __atomic_fetch_add(&header->unwind_differed, 1, __ATOMIC_RELAXED);
@@ -46,7 +45,7 @@ void ml_check_stack(struct ml_lane *lane, const struct ml_unwind_entry *entry, b
     const uint32_t phase = thread->phase;
     ml_hook_calling(thread, ML_PHASE_NEXT);
     const enum ml_unwind_verdict verdict =
-        ml_unwind_checker_compare(&checker, &lane->unwind, entry, &difference);
+        ml_unwind_checker_compare(&checker, &lane->unwind, entry);
     ml_hook_calling(thread, phase);
     if (verdict != ML_UNWIND_UNJUDGED) {
         __atomic_fetch_add(&header->unwind_checked, 1, __ATOMIC_RELAXED);

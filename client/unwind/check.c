@@ -95,8 +95,7 @@ static bool reach_entry(struct comparison *comparison, const struct ml_unwind_en
 enum ml_unwind_verdict ml_unwind_checker_compare(
     const struct ml_unwind_checker *checker,
     const struct ml_unwind_thread *thread,
-    const struct ml_unwind_entry *entry,
-    struct ml_unwind_difference *out_difference
+    const struct ml_unwind_entry *entry
 ) {
     unw_context_t context;
     struct comparison comparison = {.checker = checker};
@@ -114,18 +113,11 @@ enum ml_unwind_verdict ml_unwind_checker_compare(
         uintptr_t ours = broken ? 0 : thread->frames[i].pc;
         uintptr_t theirs = they_go_on ? comparison.ip : 0;
         if (ours != theirs) {
-            *out_difference =
-                (struct ml_unwind_difference){.frame = i, .ours = ours, .theirs = theirs};
             return ML_UNWIND_DIFFERENT;
         }
         more = checker->step(&comparison.cursor);
         read_frame(&comparison);
     }
     bool whole = thread->count == 0 || thread->skipped == 0;
-    if (whole && more > 0 && comparison.ip != 0) {
-        *out_difference =
-            (struct ml_unwind_difference){.frame = thread->count, .theirs = comparison.ip};
-        return ML_UNWIND_DIFFERENT;
-    }
-    return ML_UNWIND_EQUAL;
+    return whole && more > 0 && comparison.ip != 0 ? ML_UNWIND_DIFFERENT : ML_UNWIND_EQUAL;
 }

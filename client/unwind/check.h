@@ -30,12 +30,6 @@ enum ml_unwind_verdict {
                         */
 };
 
-struct ml_unwind_difference {
-    uint32_t frame; /* index into the thread's frames; count for one that we do not have */
-    uintptr_t ours; /* return addresses; 0: none */
-    uintptr_t theirs;
-};
-
 /* May the checker be opened now, on the stack just walked? Only where no frame of the loader is on
  * it: opening a library inside the loader breaks it. Before the program's own start it would run
  * libc's constructor too early, without arguments and environment. */
@@ -47,14 +41,11 @@ bool ml_unwind_checker_may_open(const struct ml_unwind_thread *thread);
 ML_NODISCARD enum ml_status ml_unwind_checker_open(struct ml_unwind_checker *out_checker);
 
 /* Compare the stack that ml_unwind has just left in `thread` with libunwind's walk from here to the
- * same entry and on. Of a cut stack the inner part is compared.
- *
- * Owner:  out_difference is written only for ML_UNWIND_DIFFERENT. */
+ * same entry and on. Of a cut stack the inner part is compared. */
 enum ml_unwind_verdict ml_unwind_checker_compare(
     const struct ml_unwind_checker *checker,
     const struct ml_unwind_thread *thread,
-    const struct ml_unwind_entry *entry,
-    struct ml_unwind_difference *out_difference
+    const struct ml_unwind_entry *entry
 );
 
 #endif

@@ -329,16 +329,13 @@ struct ml_unwind_result ml_unwind_assemble(struct ml_unwind_walk *walk) {
     struct ml_unwind_result result = {.kept = fill.kept, .count = fill.at};
     if (begin != 0) {
         result.flags |= ML_UNWIND_CUT;
-        thread->cut_count++;
         thread->cut_walked += walk->walked;
     }
     if ((thread->frames[0].recipe & ML_UNWIND_FRAME_BROKEN) != 0) {
         result.flags |= ML_UNWIND_BROKEN;
-        thread->broken_count++;
     }
     if (walk->full) {
         result.flags |= ML_UNWIND_FULL;
-        thread->full_count++;
     }
     return result;
 }

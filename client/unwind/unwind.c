@@ -150,16 +150,12 @@ static void walk_stack(struct ml_unwind_walk *walk) {
 }
 
 /* Mark the present stack as readable, and forget ranges that may no longer be. */
-static void enter_stack(struct ml_unwind_thread *thread, uint32_t mappings) {
+static void enter_stack(struct ml_unwind_thread *thread) {
     uintptr_t here = (uintptr_t)__builtin_frame_address(0);
     bool other_stack = false;
     if (thread->owner != ml_arch_thread_pointer()) {
         thread->ranges = (struct ml_unwind_ranges){0};
         thread->owner = ml_arch_thread_pointer();
-    }
-    if (thread->mappings != mappings) {
-        ml_unwind_range_forget(&thread->ranges);
-        thread->mappings = mappings;
     }
     if (!ml_unwind_range_is_current(&thread->ranges, here - ML_ARCH_WORD_BYTES)) {
         (void)ml_unwind_range_enter(&thread->ranges, here, &other_stack);
@@ -199,7 +195,7 @@ struct ml_unwind_result ml_unwind(
     thread->busy = 1;
     atomic_signal_fence(memory_order_seq_cst);
     foresee(&walk);
-    enter_stack(thread, atomic_load_explicit(&process->mappings, memory_order_relaxed));
+    enter_stack(thread);
     walk_stack(&walk);
     atomic_thread_fence(memory_order_acquire);
     if (walk.reuse && atomic_load_explicit(&process->unloads, memory_order_relaxed) != unloads) {
@@ -232,8 +228,4 @@ void ml_unwind_unload_end(
         ml_recipes_wipe(&process->recipes);
     }
     atomic_fetch_add(&process->unloads, (UINT64_C(1) << ML_UNWIND_GENERATION_SHIFT) - 1);
-}
-
-void ml_unwind_mappings_changed(struct ml_unwind_process *process) {
-    atomic_fetch_add_explicit(&process->mappings, 1, memory_order_relaxed);
 }

@@ -92,7 +92,7 @@ static inline __attribute__((always_inline)) struct ml_unwind_entry ml_unwind_en
 enum {
     ML_UNWIND_CUT = 1 << 0,    /* deeper than ML_UNWIND_FRAMES_MAX: a ML_FRAME_CUT is in it */
     ML_UNWIND_BROKEN = 1 << 1, /* its end was not reached: frame 0 is a ML_FRAME_BROKEN */
-    ML_UNWIND_FULL = 1 << 2    /* the interpreter walked it */
+    ML_UNWIND_FULL = 1 << 2    /* the interpreter walked it; for tests */
 };
 
 struct ml_unwind_result {
@@ -104,8 +104,7 @@ struct ml_unwind_result {
 /* One process. All zero is the empty state: keep it in memory that fork wipes. Shared by all
  * threads. */
 struct ml_unwind_process {
-    _Atomic uint64_t unloads;  /* dlcloses done << 16 | dlcloses going on */
-    _Atomic uint32_t mappings; /* times that ml_unwind_mappings_changed was told */
+    _Atomic uint64_t unloads; /* dlcloses done << 16 | dlcloses going on */
     struct ml_memo_pool memos;
     struct ml_modules modules;
     struct ml_recipes recipes;
@@ -146,7 +145,6 @@ struct ml_unwind_registers {
 struct ml_unwind_thread {
     uint64_t unloads; /* of the process, when the frames below were walked */
     uintptr_t owner;  /* thread control block of the thread whose stacks `ranges` knows */
-    uint32_t mappings;
     uint32_t busy;    /* a walk that was left by longjmp finds this set */
     uint32_t count;   /* frames kept below */
     uint32_t pure;    /* the outermost frames [0, pure) may be joined */
@@ -154,10 +152,7 @@ struct ml_unwind_thread {
     uint32_t marks_count;
     uintptr_t end_slot; /* the word 0 that ended the stack; 0: something else did */
     struct ml_unwind_ranges ranges;
-    uint64_t broken_count; /* walks that ended broken, ... */
-    uint64_t cut_count;    /* ... were cut, ... */
-    uint64_t cut_walked;   /* ... (the frames that these have stepped over), ... */
-    uint64_t full_count;   /* ... needed the interpreter; this thread's own counters */
+    uint64_t cut_walked; /* frames that walks of cut stacks have stepped over; for tests */
     uint32_t nodes[ML_UNWIND_FRAMES_MAX];
     struct ml_unwind_frame frames[ML_UNWIND_FRAMES_MAX];
     struct ml_unwind_frame fresh[ML_UNWIND_FRESH_MAX]; /* found by a walk, innermost first */
@@ -195,10 +190,6 @@ void ml_unwind_unload_begin(struct ml_unwind_process *process);
 void ml_unwind_unload_end(
     struct ml_unwind_process *process, ml_module_gone_fn *gone, void *context
 );
-
-/* Call after a known munmap, mremap or mprotect of the program: stacks other than the threads' own
- * are probed anew. */
-void ml_unwind_mappings_changed(struct ml_unwind_process *process);
 
 /* The frames. Frame 0 is the outermost; i < count of the last ml_unwind. */
 static inline enum ml_frame_kind ml_unwind_kind(const struct ml_unwind_thread *thread, uint32_t i) {

@@ -165,23 +165,11 @@ static bool node_is_path(const struct ml_oracle *oracle) {
 
 /* Our cached stack against libunwind's. */
 static void ask_library(struct ml_oracle *oracle, const struct ml_unwind_entry *entry) {
-    struct ml_unwind_difference difference;
     enum ml_unwind_verdict verdict =
-        ml_unwind_checker_compare(&oracle->checker, oracle->thread, entry, &difference);
+        ml_unwind_checker_compare(&oracle->checker, oracle->thread, entry);
     oracle->library_checked++;
     oracle->library_unjudged += verdict == ML_UNWIND_UNJUDGED;
-    if (verdict == ML_UNWIND_DIFFERENT) {
-        oracle->wrong_library++;
-        if (!oracle->quiet) {
-            fprintf(
-                stderr,
-                "frame %u: libunwind says %#lx, we %#lx\n",
-                difference.frame,
-                (unsigned long)difference.theirs,
-                (unsigned long)difference.ours
-            );
-        }
-    }
+    oracle->wrong_library += verdict == ML_UNWIND_DIFFERENT;
 }
 
 static void count(struct ml_oracle *oracle, struct ml_unwind_result result) {
