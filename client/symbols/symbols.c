@@ -26,6 +26,13 @@ static __attribute__((noinline)) int memlog_needs_a_dynamically_linked_program(
     return dl_iterate_phdr(look, context);
 }
 
+/* Relocations with names. */
+struct relocations {
+    const ElfW(Rela) * list;
+    size_t bytes;
+    size_t first; /* those in front of it have no names */
+};
+
 /* One object's tables. */
 struct tables {
     uintptr_t base;
@@ -34,6 +41,7 @@ struct tables {
     const ElfW(Half) * versions; /* NULL: names have none */
     const uint32_t *gnu_hash;
     const uint32_t *old_hash;
+    struct relocations linkage, data; /* of the procedure linkage, and of data */
 };
 
 /* glibc puts real addresses into dynamic sections, other loaders (and the vDSO) leave offsets. */
@@ -60,6 +68,21 @@ static struct tables tables_of(uintptr_t base, const ElfW(Dyn) * dynamic) {
             break;
         case DT_HASH:
             tables.old_hash = value;
+            break;
+        case DT_JMPREL:
+            tables.linkage.list = value;
+            break;
+        case DT_PLTRELSZ:
+            tables.linkage.bytes = entry->d_un.d_val;
+            break;
+        case DT_RELA:
+            tables.data.list = value;
+            break;
+        case DT_RELASZ:
+            tables.data.bytes = entry->d_un.d_val;
+            break;
+        case DT_RELACOUNT:
+            tables.data.first = entry->d_un.d_val;
             break;
         default:
             break;
@@ -278,51 +301,12 @@ uintptr_t ml_symbol_function_in(uintptr_t base, const ElfW(Dyn) * dynamic, const
                : 0;
 }
 
-/* The relocations with names of an object: all of its procedure linkage, and what stands behind the
- * relative ones. */
-struct wants {
-    const ElfW(Rela) * plt;
-    const ElfW(Rela) * data;
-    size_t plt_bytes, data_bytes;
-    size_t relative_count;
-};
-
-static struct wants wants_of(uintptr_t base, const ElfW(Dyn) * dynamic) {
-    struct wants wants = {.plt = NULL};
-    for (const ElfW(Dyn) *entry = dynamic; entry->d_tag != DT_NULL; entry++) {
-        switch (entry->d_tag) {
-        case DT_JMPREL:
-            wants.plt = address_of(base, entry->d_un.d_ptr);
-            break;
-        case DT_PLTRELSZ:
-            wants.plt_bytes = entry->d_un.d_val;
-            break;
-        case DT_RELA:
-            wants.data = address_of(base, entry->d_un.d_ptr);
-            break;
-        case DT_RELASZ:
-            wants.data_bytes = entry->d_un.d_val;
-            break;
-        case DT_RELACOUNT:
-            wants.relative_count = entry->d_un.d_val;
-            break;
-        default:
-            break;
-        }
-    }
-    return wants;
-}
-
-static bool names_one(
-    const struct tables *tables,
-    const ElfW(Rela) * relocations,
-    size_t first,
-    size_t bytes,
-    const char *name
-) {
-    const size_t count = relocations != NULL ? bytes / sizeof(*relocations) : 0;
-    for (size_t i = first; i < count; i++) {
-        const uint64_t index = ELF64_R_SYM(relocations[i].r_info);
+static bool
+names_one(const struct tables *tables, const struct relocations *relocations, const char *name) {
+    const ElfW(Rela) *list = relocations->list;
+    const size_t count = list != NULL ? relocations->bytes / sizeof(*list) : 0;
+    for (size_t i = relocations->first; i < count; i++) {
+        const uint64_t index = ELF64_R_SYM(list[i].r_info);
         if (index != 0 && tables->symbols[index].st_shndx == SHN_UNDEF &&
             strcmp(tables->strings + tables->symbols[index].st_name, name) == 0) {
             return true;
@@ -339,9 +323,7 @@ bool ml_symbol_is_wanted(const char *name, const struct ml_symbol_owner *owner) 
             tables.symbols == NULL || tables.strings == NULL) {
             continue;
         }
-        const struct wants wants = wants_of(map->l_addr, map->l_ld);
-        if (names_one(&tables, wants.plt, 0, wants.plt_bytes, name) ||
-            names_one(&tables, wants.data, wants.relative_count, wants.data_bytes, name)) {
+        if (names_one(&tables, &tables.linkage, name) || names_one(&tables, &tables.data, name)) {
             return true;
         }
     }
