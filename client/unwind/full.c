@@ -2,17 +2,22 @@
 
 enum { OWN_FRAMES_MAX = 64 }; /* between the interpreter and the hook's caller */
 
+/* What a frame's pc is. */
+enum pc_kind {
+    PC_EXACT,   /* where execution stands: the interpreter's own, or what a signal interrupted */
+    PC_RETURN,  /* a return address */
+    PC_ON_STACK /* a return address that was loaded from just below the frame's sp */
+};
+
 struct interpreter {
     struct ml_unwind_walk *walk;
     struct ml_unwind_registers *now;
     struct ml_unwind_registers *next;
+    enum pc_kind now_pc;
+    enum pc_kind next_pc;
     uintptr_t floor; /* nothing below is read */
     uint64_t recipe; /* of the frame stepped out of */
-    bool exact;      /* now's pc is where execution stands, not a return address */
     bool own;        /* still between the interpreter and the hook's caller */
-    bool regular;    /* now's pc was loaded from just below now's sp */
-    bool next_exact;
-    bool next_regular;
 };
 
 static bool load_word(void *context, uintptr_t address, uint64_t *out_word) {
@@ -119,10 +124,9 @@ static enum ml_unwind_outcome step_by_row(struct interpreter *in) {
     if (scratch->row.registers[ML_ARCH_SP].kind == ML_CFI_UNSPECIFIED) {
         set_register(in->next, ML_ARCH_SP, cfa);
     }
-    in->next_exact = scratch->signal_frame;
-    in->next_regular = !scratch->signal_frame && ra->kind == ML_CFI_OFFSET &&
-                       ra->value == (uint64_t)-ML_ARCH_WORD_BYTES &&
-                       in->next->values[ML_ARCH_SP] == cfa;
+    const bool on_stack = ra->kind == ML_CFI_OFFSET && ra->value == (uint64_t)-ML_ARCH_WORD_BYTES &&
+                          in->next->values[ML_ARCH_SP] == cfa;
+    in->next_pc = scratch->signal_frame ? PC_EXACT : on_stack ? PC_ON_STACK : PC_RETURN;
     return is_known(in->next, ML_ARCH_RA) && is_known(in->next, ML_ARCH_SP) ? ML_UNWIND_NEXT
                                                                             : ML_UNWIND_LOST;
 }
@@ -146,8 +150,7 @@ static enum ml_unwind_outcome step_by_frame_pointer(struct interpreter *in) {
     set_register(in->next, ML_ARCH_FP, caller_fp);
     set_register(in->next, ML_ARCH_RA, pc);
     set_register(in->next, ML_ARCH_SP, fp + 2 * ML_ARCH_WORD_BYTES);
-    in->next_exact = false;
-    in->next_regular = true;
+    in->next_pc = PC_ON_STACK;
     return ML_UNWIND_NEXT;
 }
 
@@ -156,7 +159,8 @@ static enum ml_unwind_outcome step(struct interpreter *in) {
     struct ml_unwind_walk *walk = in->walk;
     struct ml_image *image = &walk->thread->image;
     uintptr_t pc = in->now->values[ML_ARCH_RA];
-    uintptr_t lookup = in->exact ? pc : pc - 1;
+    const bool exact = in->now_pc == PC_EXACT;
+    uintptr_t lookup = exact ? pc : pc - 1;
     uint32_t module_id = 0;
     bool has_row = false;
     bool has_image = ml_image_find(lookup, image);
@@ -166,15 +170,15 @@ static enum ml_unwind_outcome step(struct interpreter *in) {
     }
     uint64_t cold = ml_recipe_make(ML_RECIPE_COLD, 0, 0, module_id);
     if (!has_row) {
-        in->recipe = in->exact   ? cold | ML_UNWIND_FRAME_EXACT
+        in->recipe = exact       ? cold | ML_UNWIND_FRAME_EXACT
                      : has_image ? ml_unwind_rule_without_row(walk->thread, pc, module_id)
                                  : ml_recipe_make(ML_RECIPE_FP, 2, 2, 0);
         return ml_recipe_kind(in->recipe) == ML_RECIPE_END ? ML_UNWIND_ENDED
                                                            : step_by_frame_pointer(in);
     }
     in->recipe =
-        in->exact || !in->regular ? cold : ml_unwind_rule_of_row(&walk->thread->scratch, module_id);
-    if (in->exact || walk->thread->scratch.signal_frame) {
+        in->now_pc == PC_ON_STACK ? ml_unwind_rule_of_row(&walk->thread->scratch, module_id) : cold;
+    if (exact || walk->thread->scratch.signal_frame) {
         in->recipe |= ML_UNWIND_FRAME_EXACT;
     }
     return step_by_row(in);
@@ -192,7 +196,7 @@ static bool place_is_sane(struct interpreter *in) {
     if (sp > in->now->values[ML_ARCH_SP] && sp <= range->hi) {
         return true;
     }
-    if (!in->next_exact) {
+    if (in->next_pc != PC_EXACT) {
         return sp > in->now->values[ML_ARCH_SP] &&
                ml_unwind_range_reach(
                    &walk->thread->ranges, walk->range, sp - ML_ARCH_WORD_BYTES, sp
@@ -207,9 +211,8 @@ static void advance(struct interpreter *in) {
     struct ml_unwind_registers *old = in->now;
     in->now = in->next;
     in->next = old;
-    in->exact = in->next_exact;
-    in->regular = in->next_regular;
-    in->floor = in->now->values[ML_ARCH_SP] - (in->exact ? ML_ARCH_RED_ZONE_BYTES : 0);
+    in->now_pc = in->next_pc;
+    in->floor = in->now->values[ML_ARCH_SP] - (in->now_pc == PC_EXACT ? ML_ARCH_RED_ZONE_BYTES : 0);
 }
 
 /* From the interpreter's own frame to the hook's caller, by the tables of our own code. */
@@ -248,10 +251,10 @@ static enum ml_unwind_outcome walk_by_registers(struct interpreter *in) {
     while (walk->walked < ML_UNWIND_FULL_WALK_MAX) {
         publish(in);
         if (in->now->values[ML_ARCH_RA] == 0) {
-            walk->end_slot = in->regular ? walk->at.slot : 0;
+            walk->end_slot = in->now_pc == PC_ON_STACK ? walk->at.slot : 0;
             return ML_UNWIND_ENDED;
         }
-        if (in->regular && is_known(in->now, ML_ARCH_FP) && ml_unwind_join(walk)) {
+        if (in->now_pc == PC_ON_STACK && is_known(in->now, ML_ARCH_FP) && ml_unwind_join(walk)) {
             return ML_UNWIND_NEXT;
         }
         enum ml_unwind_outcome outcome = step(in);
@@ -273,7 +276,7 @@ __attribute__((noinline)) enum ml_unwind_outcome ml_unwind_full(struct ml_unwind
         .now = &walk->thread->registers[0],
         .next = &walk->thread->registers[1],
         .floor = (uintptr_t)__builtin_frame_address(0) - ML_ARCH_PAGE_BYTES,
-        .exact = true,
+        .now_pc = PC_EXACT,
         .own = true,
     };
     bool other_stack;
@@ -285,8 +288,7 @@ __attribute__((noinline)) enum ml_unwind_outcome ml_unwind_full(struct ml_unwind
         start_at_entry(&in);
     }
     in.own = false;
-    in.exact = false;
-    in.regular = true;
+    in.now_pc = PC_ON_STACK;
     in.floor = walk->entry->sp;
     return walk_by_registers(&in);
 }

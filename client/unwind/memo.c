@@ -352,27 +352,21 @@ static void put_word(struct ml_memo_stack *kept, uint32_t *at, uintptr_t slot, u
 /* Write the words, the innermost first; the last one again where there is room behind it. */
 static void fill(struct ml_memo_stack *kept, const struct ml_unwind_thread *thread) {
     uint32_t at = 0;
-    uintptr_t slot = 0;
-    uint64_t value = 0;
     for (uint32_t i = thread->count - 1; i-- > 0;) {
         const struct ml_unwind_frame *frame = &thread->frames[i];
-        slot = frame->slot;
-        value = frame->pc;
-        put_word(kept, &at, slot, value);
+        put_word(kept, &at, frame->slot, frame->pc);
         const uintptr_t fp = stored_fp(frame, thread->frames[i + 1].recipe);
         if (fp != 0) {
-            slot = fp;
-            value = frame->fp;
-            put_word(kept, &at, slot, value);
+            put_word(kept, &at, fp, frame->fp);
         }
     }
     if (thread->end_slot != 0) {
-        slot = thread->end_slot;
-        value = 0;
-        put_word(kept, &at, slot, value);
+        put_word(kept, &at, thread->end_slot, 0);
     }
-    while (at % ML_MEMO_STRIDE != 0) {
-        put_word(kept, &at, slot, value);
+    struct ml_memo_words *words = &kept->words[at / ML_MEMO_STRIDE];
+    for (; at % ML_MEMO_STRIDE != 0; at++) {
+        words->held[at % ML_MEMO_STRIDE] = words->held[(at - 1) % ML_MEMO_STRIDE];
+        words->places[at % ML_MEMO_STRIDE] = words->places[(at - 1) % ML_MEMO_STRIDE];
     }
 }
 
