@@ -80,9 +80,7 @@ static long syscall_and_look(long number, long a, long b, long c, long d, long e
 
 /* Called by the stubs below, which keep the caller's registers. Returns where to go on. */
 static __attribute__((used)) void *before_syscall(long number, long first, long second) {
-    if (ml_libc.syscall == NULL) {
-        ml_libc_resolve();
-    }
+    ML_LIBC_READY(syscall);
     if (__builtin_expect(forks(number, first), 0)) {
         ml_lifecycle_before_fork();
         if (number == SYS_fork || (number == SYS_clone && second == 0)) {
@@ -105,9 +103,7 @@ static __attribute__((used)) void *before_syscall(long number, long first, long 
 static __attribute__((used)) void *before_clone(long function, long stack, long flags) {
     (void)function;
     (void)stack;
-    if (ml_libc.clone == NULL) {
-        ml_libc_resolve();
-    }
+    ML_LIBC_READY(clone);
     if ((flags & (CLONE_VM | CLONE_THREAD)) == 0) {
         ml_lifecycle_before_fork();
     }
@@ -115,9 +111,7 @@ static __attribute__((used)) void *before_clone(long function, long stack, long 
 }
 
 static __attribute__((used)) void *before_fork(void) {
-    if (ml_libc.fork == NULL) {
-        ml_libc_resolve();
-    }
+    ML_LIBC_READY(fork);
     ml_lifecycle_before_fork();
     return fork_and_look;
 }

@@ -42,14 +42,8 @@ static bool is_too_long(int result) {
     return result < 0 && errno == E2BIG;
 }
 
-static inline void ready(void) {
-    if (ml_libc.execve == NULL) {
-        ml_libc_resolve();
-    }
-}
-
 static int exec_file(const char *path, char *const arguments[], char *const environment[]) {
-    ready();
+    ML_LIBC_READY(execve);
     WITH_PRELOAD(environment, ml_exec_preload_program(AT_FDCWD, path, 0));
     ml_lifecycle_end(ML_END_EXEC);
     const int result = ml_libc.execve(path, arguments, preloaded);
@@ -60,7 +54,7 @@ static int exec_file(const char *path, char *const arguments[], char *const envi
 
 static int
 exec_at(int fd, const char *path, char *const arguments[], char *const environment[], int flags) {
-    ready();
+    ML_LIBC_READY(execve);
     WITH_PRELOAD(environment, ml_exec_preload_program(fd, path, flags));
     ml_lifecycle_end(ML_END_EXEC);
     const int result = ml_libc.execveat(fd, path, arguments, preloaded, flags);
@@ -78,7 +72,7 @@ ML_VISIBLE int execv(const char *path, char *const arguments[]) {
 }
 
 ML_VISIBLE int execvpe(const char *file, char *const arguments[], char *const environment[]) {
-    ready();
+    ML_LIBC_READY(execve);
     WITH_PRELOAD(environment, ml_exec_preload_program_in_path(AT_FDCWD, file));
     ml_lifecycle_end(ML_END_EXEC);
     const int result = ml_libc.execvpe(file, arguments, preloaded);
@@ -92,7 +86,7 @@ ML_VISIBLE int execvp(const char *file, char *const arguments[]) {
 }
 
 ML_VISIBLE int fexecve(int fd, char *const arguments[], char *const environment[]) {
-    ready();
+    ML_LIBC_READY(execve);
     WITH_PRELOAD(environment, ml_exec_preload_program(fd, "", AT_EMPTY_PATH));
     ml_lifecycle_end(ML_END_EXEC);
     const int result = ml_libc.fexecve(fd, arguments, preloaded);
@@ -209,9 +203,7 @@ static int directory_behind(const posix_spawn_file_actions_t *given) {
         } else if (!is_changed(actions, i, actions[i].of.numbers.fd)) {
             next = ml_sys3(SYS_fcntl, actions[i].of.numbers.fd, F_DUPFD_CLOEXEC, 0);
         }
-        if (from >= 0) {
-            (void)ml_sys1(SYS_close, from);
-        }
+        ml_sys_close(from);
         directory = next >= 0 ? (int)next : NOT_KNOWN;
     }
     return directory;
@@ -224,9 +216,7 @@ static bool can_spawn(
 ) {
     const int directory = actions != NULL ? directory_behind(actions) : AT_FDCWD;
     const bool answer = directory == NOT_KNOWN || can(directory, file);
-    if (directory >= 0) {
-        (void)ml_sys1(SYS_close, directory);
-    }
+    ml_sys_close(directory);
     return answer;
 }
 
@@ -238,7 +228,7 @@ ML_VISIBLE int posix_spawn(
     char *const arguments[],
     char *const environment[]
 ) {
-    ready();
+    ML_LIBC_READY(execve);
     WITH_PRELOAD(environment, can_spawn(actions, path, ml_exec_preload_program_there));
     const int error = ml_libc.posix_spawn(out_pid, path, actions, attributes, arguments, preloaded);
     return error == E2BIG && preloaded != environment
@@ -254,7 +244,7 @@ ML_VISIBLE int posix_spawnp(
     char *const arguments[],
     char *const environment[]
 ) {
-    ready();
+    ML_LIBC_READY(execve);
     WITH_PRELOAD(environment, can_spawn(actions, file, ml_exec_preload_program_in_path));
     const int error =
         ml_libc.posix_spawnp(out_pid, file, actions, attributes, arguments, preloaded);

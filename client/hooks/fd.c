@@ -27,11 +27,15 @@ static bool is_ours(int fd) {
     return ml_process_is_file(fd, &ml_process.pipe) || ml_process_is_file(fd, &ml_process.socket);
 }
 
-/* The program takes this number: move ours to another. */
-static void make_way(int fd) {
+/* The program makes `to` a duplicate of `from`: if that is a number of ours, it moves to another.
+ */
+static void make_way(int from, int to) {
+    if (!is_ours(to) || from == to || fcntl(from, F_GETFD) < 0) {
+        return;
+    }
     for (int i = 0; i < OURS_COUNT; i++) {
-        if (atomic_load(ours[i]) == fd) {
-            const long moved = ml_sys3(SYS_fcntl, fd, F_DUPFD_CLOEXEC, ML_FD_LOWEST);
+        if (atomic_load(ours[i]) == to) {
+            const long moved = ml_sys3(SYS_fcntl, to, F_DUPFD_CLOEXEC, ML_FD_LOWEST);
             atomic_store(ours[i], moved < 0 ? -1 : (int)moved);
         }
     }
@@ -42,29 +46,19 @@ ML_VISIBLE int close(int fd) {
         errno = EBADF;
         return -1;
     }
-    if (ml_unlikely(ml_libc.close == NULL)) {
-        ml_libc_resolve();
-    }
+    ML_LIBC_READY(close);
     return ml_libc.close(fd);
 }
 
 ML_VISIBLE int dup2(int from, int to) {
-    if (ml_unlikely(ml_libc.dup2 == NULL)) {
-        ml_libc_resolve();
-    }
-    if (is_ours(to) && from != to && fcntl(from, F_GETFD) >= 0) {
-        make_way(to);
-    }
+    ML_LIBC_READY(dup2);
+    make_way(from, to);
     return ml_libc.dup2(from, to);
 }
 
 ML_VISIBLE int dup3(int from, int to, int flags) {
-    if (ml_unlikely(ml_libc.dup3 == NULL)) {
-        ml_libc_resolve();
-    }
-    if (is_ours(to) && from != to && fcntl(from, F_GETFD) >= 0) {
-        make_way(to);
-    }
+    ML_LIBC_READY(dup3);
+    make_way(from, to);
     return ml_libc.dup3(from, to, flags);
 }
 
@@ -126,9 +120,7 @@ ML_VISIBLE int close_range(unsigned first, unsigned last, int flags) {
 
 ML_VISIBLE void closefrom(int lowest) {
     const unsigned first = lowest < 0 ? 0 : (unsigned)lowest;
-    if (ml_libc.closefrom == NULL) {
-        ml_libc_resolve();
-    }
+    ML_LIBC_READY(closefrom);
     if (next_of_ours(first, ~0u - 1) == ~0u || close_around(first, ~0u, 0) < 0) {
         ml_libc.closefrom(lowest);
     }

@@ -15,24 +15,22 @@
 #include "client/state/visible.h"
 #include "client/symbols/symbols.h"
 
-/* form, mangled name, parameters behind the first, their names, the fallback's alignment */
+/* form, mangled name, parameters, their names */
 #define NEW_FORMS(X)                                                                               \
-    X(0, "_Znwm", (size_t size), (size), 0)                                                        \
-    X(1, "_Znam", (size_t size), (size), 0)                                                        \
-    X(2, "_ZnwmRKSt9nothrow_t", (size_t size, const void *nothrow), (size, nothrow), 0)            \
-    X(3, "_ZnamRKSt9nothrow_t", (size_t size, const void *nothrow), (size, nothrow), 0)            \
-    X(4, "_ZnwmSt11align_val_t", (size_t size, size_t alignment), (size, alignment), alignment)    \
-    X(5, "_ZnamSt11align_val_t", (size_t size, size_t alignment), (size, alignment), alignment)    \
+    X(0, "_Znwm", (size_t size), (size))                                                           \
+    X(1, "_Znam", (size_t size), (size))                                                           \
+    X(2, "_ZnwmRKSt9nothrow_t", (size_t size, const void *nothrow), (size, nothrow))               \
+    X(3, "_ZnamRKSt9nothrow_t", (size_t size, const void *nothrow), (size, nothrow))               \
+    X(4, "_ZnwmSt11align_val_t", (size_t size, size_t alignment), (size, alignment))               \
+    X(5, "_ZnamSt11align_val_t", (size_t size, size_t alignment), (size, alignment))               \
     X(6,                                                                                           \
       "_ZnwmSt11align_val_tRKSt9nothrow_t",                                                        \
       (size_t size, size_t alignment, const void *nothrow),                                        \
-      (size, alignment, nothrow),                                                                  \
-      alignment)                                                                                   \
+      (size, alignment, nothrow))                                                                  \
     X(7,                                                                                           \
       "_ZnamSt11align_val_tRKSt9nothrow_t",                                                        \
       (size_t size, size_t alignment, const void *nothrow),                                        \
-      (size, alignment, nothrow),                                                                  \
-      alignment)
+      (size, alignment, nothrow))
 
 #define DELETE_FORMS(X)                                                                            \
     X(8, "_ZdlPv", (void *block), (block))                                                         \
@@ -59,6 +57,8 @@
       "_ZdaPvSt11align_val_tRKSt9nothrow_t",                                                       \
       (void *block, size_t alignment, const void *nothrow),                                        \
       (block, alignment, nothrow))
+
+#define FORMS(X) NEW_FORMS(X) DELETE_FORMS(X)
 
 enum { FORMS_COUNT = 20, DELETE_FIRST = 8 };
 
@@ -91,7 +91,7 @@ passed_by(int version, int actions, uint64_t kind, void *thrown, void *context) 
 }
 
 /* 0x1b: a 4-byte address relative to itself. */
-#define NEW_HOOK(form, name, parameters, arguments, alignment)                                     \
+#define NEW_HOOK(form, name, parameters, arguments)                                                \
     static ML_HOOK void *hook_##form parameters {                                                  \
         __asm__ volatile(".cfi_personality 0x1b, passed_by");                                      \
         const struct ml_unwind_entry entry = ml_unwind_entry_here();                               \
@@ -156,24 +156,15 @@ static void *fallback_of(int form) {
 
 /* Rows of characters, not pointers: a pointer is a relocation in every process. */
 enum { NAME_BYTES = 40 };
-#define NEW_FITS(form, name, parameters, arguments, alignment)                                     \
+#define FITS(form, name, parameters, arguments)                                                    \
     _Static_assert(sizeof(name) <= NAME_BYTES, "a longer row");
-#define DELETE_FITS(form, name, parameters, arguments)                                             \
-    _Static_assert(sizeof(name) <= NAME_BYTES, "a longer row");
-NEW_FORMS(NEW_FITS)
-DELETE_FORMS(DELETE_FITS)
-#undef NEW_FITS
-#undef DELETE_FITS
+FORMS(FITS)
 
-static const char names[FORMS_COUNT][NAME_BYTES] = {
-#define NEW_NAME(form, name, parameters, arguments, alignment) [form] = name,
-#define DELETE_NAME(form, name, parameters, arguments) [form] = name,
-    NEW_FORMS(NEW_NAME) DELETE_FORMS(DELETE_NAME)};
+#define NAME(form, name, parameters, arguments) [form] = name,
+static const char names[FORMS_COUNT][NAME_BYTES] = {FORMS(NAME)};
 
-static void *const hooks[FORMS_COUNT] = {
-#define NEW_ENTRY(form, name, parameters, arguments, alignment) [form] = hook_##form,
-#define DELETE_ENTRY(form, name, parameters, arguments) [form] = hook_##form,
-    NEW_FORMS(NEW_ENTRY) DELETE_FORMS(DELETE_ENTRY)};
+#define HOOK_OF(form, name, parameters, arguments) [form] = hook_##form,
+static void *const hooks[FORMS_COUNT] = {FORMS(HOOK_OF)};
 
 /* The C++ runtimes' operators call malloc and free. */
 static bool goes_through_malloc(const char *path) {
@@ -233,7 +224,7 @@ void ml_next_forget_late_new(void) {
 
 /* One jump through the slot; an empty slot is filled first, with the three argument registers kept.
  */
-#define STUB(form, name)                                                                           \
+#define STUB(form, name, parameters, arguments)                                                    \
     __asm__(".text\n"                                                                              \
             ".globl " name "\n"                                                                    \
             ".type " name ", @function\n" name ":\n"                                               \
@@ -251,7 +242,4 @@ void ml_next_forget_late_new(void) {
             "jmp *%rax\n"                                                                          \
             ".cfi_endproc\n"                                                                       \
             ".size " name ", . - " name "\n");
-#define NEW_STUB(form, name, parameters, arguments, alignment) STUB(form, name)
-#define DELETE_STUB(form, name, parameters, arguments) STUB(form, name)
-NEW_FORMS(NEW_STUB)
-DELETE_FORMS(DELETE_STUB)
+FORMS(STUB)

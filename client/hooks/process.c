@@ -19,16 +19,10 @@
 #include "client/startup/libc.h"
 #include "client/state/visible.h"
 
-static inline void ready(void) {
-    if (ml_libc.wait4 == NULL) {
-        ml_libc_resolve();
-    }
-}
-
 /* A killed child is subtracted from the tree's total no later than at its parent's wait. Memory
  * that the kernel has just written can be read; where the caller passes none, ours is used. */
 ML_VISIBLE pid_t wait4(pid_t pid, int *out_status, int options, struct rusage *usage) {
-    ready();
+    ML_LIBC_READY(wait4);
     int own = 0;
     const int *status = out_status != NULL ? out_status : &own;
     const pid_t got = ml_libc.wait4(pid, out_status != NULL ? out_status : &own, options, usage);
@@ -51,7 +45,7 @@ ML_VISIBLE pid_t wait(int *out_status) {
 }
 
 ML_VISIBLE int waitid(idtype_t kind, id_t id, siginfo_t *out_info, int options) {
-    ready();
+    ML_LIBC_READY(wait4);
     siginfo_t own;
     siginfo_t *info = out_info != NULL ? out_info : &own;
     own.si_pid = 0;
@@ -67,7 +61,7 @@ ML_VISIBLE int waitid(idtype_t kind, id_t id, siginfo_t *out_info, int options) 
 }
 
 ML_VISIBLE __attribute__((noreturn)) void _exit(int code) {
-    ready();
+    ML_LIBC_READY(wait4);
     ml_lifecycle_end(ML_END_EXIT);
     ml_libc.exit_now(code);
 }
@@ -77,7 +71,7 @@ ML_VISIBLE __attribute__((noreturn)) void _Exit(int code) {
 }
 
 static int call_prctl(int operation, const unsigned long given[4]) {
-    ready();
+    ML_LIBC_READY(wait4);
     if (operation == PR_SET_SECCOMP) {
         ml_seccomp_probe_before();
     }
@@ -120,7 +114,7 @@ long ml_seccomp_probe_syscall(long number, long operation, long a, long b, long 
 }
 
 ML_VISIBLE int pthread_setname_np(pthread_t thread, const char *name) {
-    ready();
+    ML_LIBC_READY(wait4);
     const int result = ml_libc.pthread_setname_np(thread, name);
     if (result == 0 && pthread_equal(thread, pthread_self())) {
         ml_lifecycle_renamed();
@@ -130,7 +124,7 @@ ML_VISIBLE int pthread_setname_np(pthread_t thread, const char *name) {
 
 /* Recipes and cached stacks die with their module; see client/unwind/unwind.h. */
 ML_VISIBLE int dlclose(void *handle) {
-    ready();
+    ML_LIBC_READY(wait4);
     const bool connected = ml_process.connected && ml_process_state() != ML_GATE_FRESH &&
                            (ml_process.filters & ML_FILTERS_CLOSED) == 0;
     if (connected) {

@@ -50,12 +50,6 @@ static struct {
 /* This thread is in a call. */
 static __thread bool inside __attribute__((tls_model("initial-exec")));
 
-static inline void ready(void) {
-    if (ml_libc.system == NULL) {
-        ml_libc_resolve();
-    }
-}
-
 static void lock(void) {
     const uint32_t pid = (uint32_t)ml_sys0(SYS_getpid);
     uint32_t seen = 0;
@@ -226,21 +220,21 @@ static char *own_value(const char *name, char *(*real)(const char *)) {
 }
 
 ML_VISIBLE char *getenv(const char *name) {
-    ready();
+    ML_LIBC_READY(system);
     return own_value(name, ml_libc.getenv);
 }
 
 ML_VISIBLE char *secure_getenv(const char *name) {
-    ready();
+    ML_LIBC_READY(system);
     return getauxval(AT_SECURE) != 0 ? NULL : own_value(name, ml_libc.secure_getenv);
 }
 
 ML_VISIBLE int system(const char *command) {
-    ready();
+    ML_LIBC_READY(system);
     return command != NULL && enter() ? preloaded_system(command) : ml_libc.system(command);
 }
 
 ML_VISIBLE FILE *popen(const char *command, const char *mode) {
-    ready();
+    ML_LIBC_READY(system);
     return enter() ? preloaded_popen(command, mode) : ml_libc.popen(command, mode);
 }

@@ -128,12 +128,6 @@ static void unmap_page(const uint8_t *start) {
     }
 }
 
-static void close_fd(int fd) {
-    if (fd >= 0) {
-        (void)ml_sys1(SYS_close, fd);
-    }
-}
-
 static bool
 are_ours(const uint8_t *staging, const uint8_t *control, const uint8_t *lease, uint32_t slots) {
     const struct ml_staging_header *header = (const void *)staging;
@@ -144,9 +138,9 @@ are_ours(const uint8_t *staging, const uint8_t *control, const uint8_t *lease, u
 }
 
 static void close_memfds(const struct ml_handshake *handshake) {
-    close_fd(handshake->staging_fd);
-    close_fd(handshake->control_fd);
-    close_fd(handshake->lease_fd);
+    ml_sys_close(handshake->staging_fd);
+    ml_sys_close(handshake->control_fd);
+    ml_sys_close(handshake->lease_fd);
 }
 
 /* A program's first mappings: the arena lies far from where the kernel has put the lease. */
@@ -292,7 +286,7 @@ static void become_child(struct ml_thread *thread) {
     const int parents_pipe = atomic_exchange(&ml_process.pipe_fd, -1);
     const int socket_fd = atomic_load(&ml_process.socket_fd);
     if (ml_process_is_file(parents_pipe, &ml_process.pipe)) {
-        close_fd(parents_pipe);
+        ml_sys_close(parents_pipe);
     }
     struct ml_handshake handshake = {.told = false};
     const struct ml_bytes title = {ml_process.title, ml_process.title_bytes};
@@ -311,7 +305,7 @@ static void become_child(struct ml_thread *thread) {
         return;
     }
     if (!adopt(&handshake, true)) {
-        close_fd(handshake.pipe_fd);
+        ml_sys_close(handshake.pipe_fd);
         (void)ml_handshake_cannot_use(socket_fd, MEMLOG_CLIENT_NOT_PROFILED_REASON_NO_ROOM);
         return;
     }
@@ -327,20 +321,20 @@ bool ml_lifecycle_connect(const char *socket_path) {
         return false;
     }
     if (!ml_handshake_ask(socket_fd, &handshake)) {
-        close_fd(socket_fd);
+        ml_sys_close(socket_fd);
         return false;
     }
     if (handshake.params.verdict == MEMLOG_CLIENT_VERDICT_REFUSED) {
-        close_fd(handshake.pipe_fd);
+        ml_sys_close(handshake.pipe_fd);
         close_memfds(&handshake);
-        close_fd(socket_fd);
+        ml_sys_close(socket_fd);
         return false;
     }
     if (!adopt(&handshake, false) || !ml_process_file(socket_fd, &ml_process.socket)) {
         (void)ml_handshake_cannot_use(socket_fd, MEMLOG_CLIENT_NOT_PROFILED_REASON_NO_ROOM);
         ml_arena_unmap();
-        close_fd(handshake.pipe_fd);
-        close_fd(socket_fd);
+        ml_sys_close(handshake.pipe_fd);
+        ml_sys_close(socket_fd);
         return false;
     }
     /* These may allocate: in the phase in which nested calls are somebody else's. */

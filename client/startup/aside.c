@@ -63,7 +63,7 @@ static bool is_script(const char *path) {
         return false;
     }
     const long count = ml_sys3(SYS_read, fd, (long)head, sizeof(head));
-    (void)ml_sys1(SYS_close, fd);
+    ml_sys_close((int)fd);
     return count == (long)sizeof(head) && head[0] == '#' && head[1] == '!';
 }
 

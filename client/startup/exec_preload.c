@@ -278,7 +278,7 @@ static bool is_regular(int directory_fd, const char *path) {
         return place == -EMFILE || place == -ENFILE;
     }
     const bool regular = ml_sys3(SYS_fstat, place, (long)&about, 0) == 0 && S_ISREG(about.st_mode);
-    (void)ml_sys1(SYS_close, place);
+    ml_sys_close((int)place);
     return regular;
 }
 
@@ -310,7 +310,7 @@ static bool file_can(int working_fd, int directory_fd, const char *path, int fla
         can = interpreter != NULL && file_can(working_fd, working_fd, interpreter, 0, depth - 1);
     }
     if (!by_fd) {
-        (void)ml_sys1(SYS_close, fd);
+        ml_sys_close((int)fd);
     }
     return can;
 }

@@ -21,12 +21,6 @@ enum {
     SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL
 };
 
-static void close_fd(int fd) {
-    if (fd >= 0) {
-        (void)ml_sys1(SYS_close, fd);
-    }
-}
-
 /* A duplicate with a high number and CLOEXEC; -1 if there is none left. `fd` stays open. */
 static int lifted(int fd) {
     int lowest = ML_FD_LOWEST;
@@ -62,7 +56,7 @@ bool ml_handshake_connect(const char *path, int *out_socket_fd) {
     const int high_fd = lifted((int)fd);
     const int socket_fd = high_fd >= 0 ? high_fd : (int)fd;
     if (high_fd >= 0) {
-        close_fd((int)fd);
+        ml_sys_close((int)fd);
     }
     const long size_bytes = (long)(offsetof(struct sockaddr_un, sun_path) + length + 1);
     limit_waits(socket_fd);
@@ -71,7 +65,7 @@ bool ml_handshake_connect(const char *path, int *out_socket_fd) {
         result = ml_sys3(SYS_connect, socket_fd, (long)&address, size_bytes);
     } while (result == -EINTR);
     if (result != 0) {
-        close_fd(socket_fd);
+        ml_sys_close(socket_fd);
         return false;
     }
     *out_socket_fd = socket_fd;
@@ -164,7 +158,7 @@ struct answer {
 
 static void close_all(struct answer *answer) {
     for (size_t i = 0; i < answer->fds_count; i++) {
-        close_fd(answer->fds[i]);
+        ml_sys_close(answer->fds[i]);
     }
     answer->fds_count = 0;
 }
@@ -228,7 +222,7 @@ static bool accept_answer(struct answer *answer, struct ml_handshake *out_handsh
         answer->no_descriptors = true;
         return false;
     }
-    close_fd(reply.event_pipe);
+    ml_sys_close(reply.event_pipe);
     out_handshake->staging_fd = reply.staging;
     out_handshake->control_fd = reply.control;
     out_handshake->lease_fd = reply.lease;
@@ -259,7 +253,7 @@ struct ml_bytes ml_handshake_title(void) {
         return none;
     }
     const long count = ml_sys3(SYS_read, fd, (long)text, sizeof(text));
-    close_fd((int)fd);
+    ml_sys_close((int)fd);
     /* The name stands in brackets and may hold any byte: the last bracket ends it. */
     long fields = count - 1;
     while (fields > 0 && text[fields] != ')') {
@@ -340,7 +334,7 @@ sealed_memfd(const char *name, uint64_t size_bytes, const void *head, size_t hea
     if (ml_sys3(SYS_ftruncate, fd, (long)size_bytes, 0) != 0 ||
         ml_sys4(SYS_pwrite64, fd, (long)head, (long)head_bytes, 0) != (long)head_bytes ||
         ml_sys3(SYS_fcntl, fd, F_ADD_SEALS, SEALS) != 0) {
-        close_fd((int)fd);
+        ml_sys_close((int)fd);
         return -1;
     }
     return (int)fd;
@@ -415,14 +409,14 @@ bool ml_handshake_forked(
     const bool made = make_own(slots, control, pipe_fds, &handshake);
     const bool sent =
         made && send_forked(socket_fd, patient, fork_serial, pipe_fds[0], title, &handshake);
-    close_fd(pipe_fds[0]);
+    ml_sys_close(pipe_fds[0]);
     handshake.pipe_fd = lifted(pipe_fds[1]);
-    close_fd(pipe_fds[1]);
+    ml_sys_close(pipe_fds[1]);
     const bool done = sent && handshake.pipe_fd >= 0;
     if (!done) {
-        close_fd(handshake.pipe_fd);
-        close_fd(handshake.staging_fd);
-        close_fd(handshake.control_fd);
+        ml_sys_close(handshake.pipe_fd);
+        ml_sys_close(handshake.staging_fd);
+        ml_sys_close(handshake.control_fd);
     }
     if (!made) {
         handshake.told =
@@ -448,7 +442,7 @@ bool ml_handshake_not_profiled(
 void ml_handshake_finish(int socket_fd) {
     (void)ml_sys3(SYS_shutdown, socket_fd, SHUT_WR, 0);
     (void)wait_for_answer(socket_fd);
-    close_fd(socket_fd);
+    ml_sys_close(socket_fd);
 }
 
 bool ml_handshake_cannot_use(int socket_fd, enum memlog_client_not_profiled_reason reason) {

@@ -52,7 +52,15 @@ struct ml_libc {
 
 extern struct ml_libc ml_libc;
 
-/* Find them all; again is harmless. Hooks that run before call it themselves. */
+/* Find them all; again is harmless. */
 void ml_libc_resolve(void);
+
+/* For hooks of that function, which may be called before the constructor has run. */
+#define ML_LIBC_READY(function)                                                                    \
+    do {                                                                                           \
+        if (__builtin_expect(ml_libc.function == NULL, 0)) {                                       \
+            ml_libc_resolve();                                                                     \
+        }                                                                                          \
+    } while (0)
 
 #endif

@@ -42,6 +42,13 @@ static inline long ml_sys0(long number) {
     return ml_sys6(number, 0, 0, 0, 0, 0, 0);
 }
 
+/* Of a descriptor of ours; -1: there is none. */
+static inline void ml_sys_close(int fd) {
+    if (fd >= 0) {
+        (void)ml_sys1(SYS_close, fd);
+    }
+}
+
 /* CLOCK_MONOTONIC by the system call itself: a program may have interposed clock_gettime. */
 static inline uint64_t ml_sys_monotonic_ns(void) {
     int64_t now[2] = {0, 0};
