@@ -8,18 +8,10 @@ enum ml_status ml_frame_header_read(struct ml_reader *r, struct ml_frame_header 
     struct ml_reader at = *r;
     uint64_t word = 0;
     struct ml_frame_header header = {.chunk_number = 0};
-    enum ml_status status = ml_reader_u64(&at, &word);
-    if (status == ML_OK) {
-        status = ml_reader_u16(&at, &header.lane);
-    }
-    if (status == ML_OK) {
-        status = ml_reader_u16(&at, &header.start_bytes);
-    }
-    if (status == ML_OK) {
-        status = ml_reader_u32(&at, &header.thread_id);
-    }
-    if (status != ML_OK) {
-        return status;
+    if (ml_reader_u64(&at, &word) != ML_OK || ml_reader_u16(&at, &header.lane) != ML_OK ||
+        ml_reader_u16(&at, &header.start_bytes) != ML_OK ||
+        ml_reader_u32(&at, &header.thread_id) != ML_OK) {
+        return ML_PEER_SHORT;
     }
     header.chunk_number = word >> 16;
     header.end_bytes = (uint16_t)word;

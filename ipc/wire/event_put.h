@@ -61,20 +61,6 @@ static inline uint8_t *ml_put_alloc_rest(
     return pos;
 }
 
-/* The whole of it. */
-static inline uint8_t *ml_put_alloc(
-    uint8_t *pos,
-    struct ml_event_state *state,
-    uint64_t time,
-    uint64_t address,
-    uint64_t size_bytes,
-    uint32_t node
-) {
-    return ml_put_alloc_rest(
-        pos, ml_put_time(pos + 1, state, time), state, address, size_bytes, node
-    );
-}
-
 /* ALLOC of a sampled block that stands for weight_blocks of them. */
 static inline uint8_t *ml_put_alloc_sampled(
     uint8_t *pos,
@@ -87,7 +73,8 @@ static inline uint8_t *ml_put_alloc_sampled(
     uint64_t weight_blocks
 ) {
     uint8_t *op = pos;
-    pos = ml_put_alloc(pos, state, time, address, size_bytes, node);
+    pos = ml_put_time(pos + 1, state, time);
+    pos = ml_put_alloc_rest(op, pos, state, address, size_bytes, node);
     *op |= ML_ALLOC_SAMPLED;
     pos = ml_put_varint(pos, weight_bytes);
     return ml_put_varint(pos, weight_blocks);
@@ -102,13 +89,6 @@ static inline uint8_t *ml_put_free_rest(
     pos = ml_put_address(pos, state, address, &flags);
     *op_byte = flags;
     return pos;
-}
-
-/* The whole of it. */
-static inline uint8_t *ml_put_free(
-    uint8_t *pos, struct ml_event_state *state, uint64_t time, uint64_t address, unsigned op
-) {
-    return ml_put_free_rest(pos, ml_put_time(pos + 1, state, time), state, address, op);
 }
 
 /* CANCEL. */

@@ -54,7 +54,9 @@ static void random_event(struct ml_event *event, uint64_t *time) {
     }
 }
 
-static unsigned free_op(const struct ml_event_block *block, enum ml_op op) {
+static unsigned free_op(const struct ml_event *event) {
+    const struct ml_event_block *block = &event->block;
+    const unsigned op = event->kind == ML_EVENT_FREE ? ML_OP_FREE : ML_OP_RESIZE;
     return op | ((block->marks & ML_BLOCK_SKIPPED) != 0 ? ML_FREE_SKIPPED : 0U) |
            ((block->marks & ML_BLOCK_UNSURE) != 0 ? ML_FREE_UNSURE : 0U);
 }
@@ -68,14 +70,10 @@ static uint8_t *put(uint8_t *pos, struct ml_event_state *state, const struct ml_
         );
     case ML_EVENT_CANCEL:
         return ml_put_cancel(pos, state, event->time);
-    case ML_EVENT_FREE:
-        return ml_put_free(pos, state, event->time, block->address, free_op(block, ML_OP_FREE));
-    case ML_EVENT_RESIZE:
-        return ml_put_free(pos, state, event->time, block->address, free_op(block, ML_OP_RESIZE));
     default:
         break;
     }
-    if (block->marks != 0) {
+    if (event->kind == ML_EVENT_ALLOC && block->marks != 0) {
         return ml_put_alloc_sampled(
             pos,
             state,
@@ -87,7 +85,10 @@ static uint8_t *put(uint8_t *pos, struct ml_event_state *state, const struct ml_
             block->weight_blocks
         );
     }
-    return ml_put_alloc(pos, state, event->time, block->address, block->size_bytes, block->node);
+    uint8_t *rest = ml_put_time(pos + 1, state, event->time);
+    return event->kind == ML_EVENT_ALLOC
+               ? ml_put_alloc_rest(pos, rest, state, block->address, block->size_bytes, block->node)
+               : ml_put_free_rest(pos, rest, state, block->address, free_op(event));
 }
 
 static bool same_state(const struct ml_event_state *a, const struct ml_event_state *b) {
